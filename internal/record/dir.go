@@ -1,0 +1,199 @@
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// Names of the files in a run directory.
+const (
+	ExperimentFile  = "experiment.yaml"
+	EnvironmentFile = "environment.json"
+	HistoryFile     = "history.jsonl.zst"
+	ObjectsFile     = "objects.parquet"
+	ResultFile      = "result.json"
+	ReportFile      = "report.html"
+)
+
+// Dir is a run directory.
+type Dir string
+
+// NotRunDirError says that a path holds no recorded run.
+type NotRunDirError struct {
+	Path string
+	Why  string
+}
+
+func (e *NotRunDirError) Error() string {
+	return fmt.Sprintf("%s is not a run directory: %s", e.Path, e.Why)
+}
+
+// CreateDir makes an empty run directory. A path that exists and is not an
+// empty directory is refused, so that no record is ever overwritten.
+func CreateDir(path string) (Dir, error) {
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return "", fmt.Errorf("create run directory: %w", err)
+	}
+	err := os.Mkdir(path, 0o755)
+	if errors.Is(err, fs.ErrExist) {
+		entries, readErr := os.ReadDir(path)
+		if readErr != nil {
+			return "", fmt.Errorf("create run directory: %w", readErr)
+		}
+		if len(entries) > 0 {
+			return "", fmt.Errorf("create run directory %s: it exists and is not empty: %w", path, fs.ErrExist)
+		}
+		err = nil
+	}
+	if err != nil {
+		return "", fmt.Errorf("create run directory: %w", err)
+	}
+	return Dir(path), nil
+}
+
+// OpenDir opens a recorded run for reading.
+func OpenDir(path string) (Dir, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", &NotRunDirError{path, "it does not exist"}
+	}
+	if !info.IsDir() {
+		return "", &NotRunDirError{path, "it is a file"}
+	}
+	if _, err := os.Stat(filepath.Join(path, HistoryFile)); err != nil {
+		return "", &NotRunDirError{path, "it has no " + HistoryFile}
+	}
+	return Dir(path), nil
+}
+
+// Path is the path of one of the directory's files.
+func (d Dir) Path(name string) string { return filepath.Join(string(d), name) }
+
+// WriteFile writes one of the directory's files whole: a reader sees the old
+// content or the new, never a part.
+func (d Dir) WriteFile(name string, data []byte) error {
+	tmp, err := os.CreateTemp(string(d), "."+name+"-*")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	defer os.Remove(tmp.Name())
+	_, err = tmp.Write(data)
+	if err == nil {
+		err = tmp.Chmod(0o644)
+	}
+	if closeErr := tmp.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = os.Rename(tmp.Name(), d.Path(name))
+	}
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return nil
+}
+
+// WriteJSON writes one of the directory's files as indented JSON.
+func (d Dir) WriteJSON(name string, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return fmt.Errorf("write %s: %w", name, err)
+	}
+	return d.WriteFile(name, append(data, '\n'))
+}
+
+// ReadJSON reads one of the directory's JSON files.
+func (d Dir) ReadJSON(name string, v any) error {
+	data, err := os.ReadFile(d.Path(name))
+	if err != nil {
+		return fmt.Errorf("read %s: %w", name, err)
+	}
+	if err := json.Unmarshal(data, v); err != nil {
+		return fmt.Errorf("read %s: %w", d.Path(name), err)
+	}
+	return nil
+}
+
+// Environment is what a run found where it ran: environment.json.
+type Environment struct {
+	// Start is the wall clock at T = 0 of the history.
+	Start   time.Time    `json:"start"`
+	Host    Host         `json:"host"`
+	Cluster *Cluster     `json:"cluster,omitempty"`
+	Target  TargetNaming `json:"target"`
+	// ClockOffset is the server's wall clock less ours, in seconds, from the
+	// Date header of a reply: known to within a second. Nil is not measured.
+	ClockOffset *float64 `json:"clockOffset,omitempty"`
+	Fidelity    Fidelity `json:"fidelity"`
+	// Isolation says how the CPUs were split between the target, the control
+	// plane, the load generator and the observer.
+	Isolation Isolation `json:"isolation"`
+}
+
+// Host is the machine that this program ran on.
+type Host struct {
+	OS            string `json:"os"`
+	Kernel        string `json:"kernel"`
+	CPUs          int    `json:"cpus"`
+	MemoryBytes   int64  `json:"memoryBytes"`
+	CgroupVersion string `json:"cgroupVersion"` // 1, 2 or hybrid
+}
+
+// Cluster is the Kubernetes cluster that was loaded.
+type Cluster struct {
+	Server  string `json:"server"` // the API server's version
+	Nodes   []Node `json:"nodes"`
+	Skipped int    `json:"nodesSkipped"` // nodes that the workload cannot land on
+}
+
+// Node is one node that the workload can land on.
+type Node struct {
+	Name        string   `json:"name"`
+	Pods        int64    `json:"pods"` // allocatable
+	CPUMillis   int64    `json:"cpuMillis"`
+	MemoryBytes int64    `json:"memoryBytes"`
+	Kernel      string   `json:"kernel,omitempty"`
+	OSImage     string   `json:"osImage,omitempty"`
+	Kubelet     string   `json:"kubelet,omitempty"`
+	Runtime     string   `json:"runtime,omitempty"`
+	Fidelity    Realness `json:"fidelity"`
+}
+
+// TargetNaming says which target was loaded, and how it was chosen.
+type TargetNaming struct {
+	Kind    string `json:"kind"` // lab, cluster or sim
+	Name    string `json:"name"` // the lab's or the context's name
+	Private bool   `json:"private,omitempty"`
+}
+
+// Realness says whether a thing was real.
+type Realness string
+
+// What a figure stands on.
+const (
+	Real      Realness = "real"
+	Simulated Realness = "simulated"
+	None      Realness = "none"
+)
+
+// Fidelity says what was real and what was simulated. A simulated figure is
+// never shown as a physical one.
+type Fidelity struct {
+	ControlPlane Realness `json:"controlPlane"`
+	Nodes        Realness `json:"nodes"`
+	Containers   Realness `json:"containers"`
+	Guests       Realness `json:"guests"`
+	Notes        []string `json:"notes"`
+}
+
+// Isolation says who shared CPUs with whom.
+type Isolation struct {
+	// Split is how the CPUs were divided: "none" when everything shares them.
+	Split string   `json:"split"`
+	Notes []string `json:"notes"`
+}

@@ -1,0 +1,361 @@
+// Package record is the waist of the program: everything that is seen is
+// written here before anything is judged, and everything after it works from
+// what was written. It holds the types of the history, the run directory, the
+// Writer and the Reader, and judges nothing.
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// HistoryVersion is the version of the history's format. A reader accepts its
+// own version and older ones; docs/history.md is its page.
+const HistoryVersion = 1
+
+// Micros is a time or a span in microseconds. As a time it counts from the
+// start of the run on the monotonic clock; environment.json holds the wall
+// clock at 0.
+type Micros int64
+
+// Duration is m as a time.Duration.
+func (m Micros) Duration() time.Duration { return time.Duration(m) * time.Microsecond }
+
+// Seconds is m in seconds.
+func (m Micros) Seconds() float64 { return float64(m) / 1e6 }
+
+// MicrosOf is the number of whole microseconds in d.
+func MicrosOf(d time.Duration) Micros { return Micros(d / time.Microsecond) }
+
+// Clock tells the time since the start of a run.
+type Clock struct {
+	start time.Time
+	now   func() time.Time
+}
+
+// StartClock starts a run's clock at the present of now, which is time.Now
+// outside of tests.
+func StartClock(now func() time.Time) *Clock {
+	return &Clock{start: now(), now: now}
+}
+
+// Now is the time since the start of the run.
+func (c *Clock) Now() Micros { return MicrosOf(c.now().Sub(c.start)) }
+
+// Start is the wall clock at 0.
+func (c *Clock) Start() time.Time { return c.start }
+
+// Kind names what an event tells.
+type Kind string
+
+// The kinds of events. A reader skips kinds that it does not know.
+const (
+	KindRun    Kind = "run"
+	KindStep   Kind = "step"
+	KindSlot   Kind = "slot"
+	KindObject Kind = "object"
+	KindState  Kind = "state"
+	KindEvent  Kind = "event"
+	KindSample Kind = "sample"
+	KindCanary Kind = "canary"
+	KindGuard  Kind = "guard"
+	KindFault  Kind = "fault"
+	KindNote   Kind = "note"
+)
+
+// Event is one line of the history: what happened (Body), when (T) and in
+// which step. Step 0 is outside of any step; steps count from 1.
+type Event struct {
+	T    Micros
+	Step int
+	Body Body
+}
+
+// Body is what happened: a pointer to one of the types of this package that
+// are named after the kinds.
+type Body interface{ Kind() Kind }
+
+// Sink takes events as they happen. It is safe for concurrent use and does
+// not block for longer than it takes to copy the event.
+type Sink interface{ Append(Event) }
+
+// Phase is a moment in the life of a run or of a step.
+type Phase string
+
+// Moments of a run (start, end) and of a step (all of them).
+const (
+	PhaseStart   Phase = "start"   // the target is about to be changed
+	PhaseLoaded  Phase = "loaded"  // the last request was answered
+	PhaseReached Phase = "reached" // every object got there: the hold begins
+	PhaseEnd     Phase = "end"     // nothing more is followed
+	PhaseReset   Phase = "reset"   // the target was emptied
+)
+
+// Ending says why a step ended, which bears on how it is judged.
+type Ending string
+
+// The endings of a step.
+const (
+	EndHeld        Ending = "held"        // the level was reached and held for the whole hold
+	EndTimeout     Ending = "timeout"     // not every object got there within the step timeout
+	EndStalled     Ending = "stalled"     // all that remained were unschedulable and nothing moved
+	EndGuard       Ending = "guard"       // a guard stopped the load
+	EndInterrupted Ending = "interrupted" // the user, the budget or an error of ours cut it short
+)
+
+// Run marks the start and the end of a run.
+type Run struct {
+	Phase   Phase  `json:"phase"`
+	Version int    `json:"version,omitempty"` // of the history's format, at the start
+	ID      string `json:"id,omitempty"`
+	Message string `json:"message,omitempty"` // why it ended
+}
+
+// Purpose says what a step is made for.
+type Purpose string
+
+// The purposes of a step.
+const (
+	PurposeRamp    Purpose = "ramp"    // raise until something fails
+	PurposeBracket Purpose = "bracket" // narrow the interval that holds the line
+	PurposeConfirm Purpose = "confirm" // the candidate once more, whole, from empty
+	PurposeUpper   Purpose = "upper"   // the lowest failing level once more, whole, from empty
+	PurposeSweep   Purpose = "sweep"   // a level that the user asked for
+	PurposeAB      Purpose = "ab"      // one replicate of an arm
+)
+
+// Step marks a moment of one level's step. All fields but Phase are given at
+// the start; Reached is given again when it is known, Ending at the end.
+type Step struct {
+	Phase     Phase   `json:"phase"`
+	Level     float64 `json:"level,omitempty"`
+	Reached   float64 `json:"levelReached,omitempty"` // the level rounded down to whole iterations
+	Arm       string  `json:"arm,omitempty"`
+	Replicate int     `json:"replicate,omitempty"`
+	Purpose   Purpose `json:"purpose,omitempty"`
+	FromEmpty bool    `json:"fromEmpty,omitempty"`
+	// Timeout is how long each object is followed, in microseconds from its
+	// creation; Hold is how long the level is held once reached.
+	Timeout Micros `json:"timeout,omitempty"`
+	Hold    Micros `json:"hold,omitempty"`
+	Full    bool   `json:"fullHold,omitempty"` // Hold is the whole one that was asked for
+	Pace    string `json:"pace,omitempty"`     // creations per second, or "max"
+	Why     string `json:"why,omitempty"`      // why this level was chosen
+	Units   int    `json:"units,omitempty"`
+	// Places is what the level is an average over (nodes), and Others what
+	// stands there that is not ours; at PhaseLoaded and PhaseEnd.
+	Places int     `json:"places,omitempty"`
+	Others int     `json:"others,omitempty"`
+	Least  float64 `json:"least,omitempty"` // the least loaded place's own level
+	Most   float64 `json:"most,omitempty"`  // the most loaded place's own level
+	Ending Ending  `json:"ending,omitempty"`
+	// Message explains an ending that is not EndHeld.
+	Message string `json:"message,omitempty"`
+}
+
+// SlotOutcome is what became of the request that a slot stands for.
+type SlotOutcome string
+
+// The outcomes of a request.
+const (
+	SlotCreated SlotOutcome = "created"
+	SlotFailed  SlotOutcome = "failed"  // refused, or given up after retries
+	SlotDropped SlotOutcome = "dropped" // never sent: past the drop bound
+	SlotUnknown SlotOutcome = "unknown" // sent, but the answer never came and could not be settled
+)
+
+// Slot is one thing asked of the target: a request and its answer. A slot has
+// a name, unique since the target was last empty, and is counted once.
+type Slot struct {
+	Slot      string `json:"slot"`
+	Component string `json:"component,omitempty"`
+	// Units is how many objects with milestones the request asks for: 1 for a
+	// pod, the replicas of a deployment, 0 for an object that is not followed
+	// (a service).
+	Units int `json:"units"`
+	// Grouped says that the objects have names of their own, given by whoever
+	// makes them; else the object's name is the slot's.
+	Grouped   bool        `json:"grouped,omitempty"`
+	Iteration int         `json:"iteration,omitempty"`
+	Intended  Micros      `json:"intended"` // when the schedule wanted it sent
+	Sent      Micros      `json:"sent"`     // when the first attempt was sent
+	Replied   Micros      `json:"replied"`  // when the last answer came
+	Code      int         `json:"code,omitempty"`
+	Retries   int         `json:"retries,omitempty"`   // attempts after the first
+	Throttled int         `json:"throttled,omitempty"` // answers that were 429
+	Outcome   SlotOutcome `json:"outcome"`
+	Error     string      `json:"error,omitempty"`
+	// Delay is a start latency that was planted on the object, in
+	// microseconds; 0 when none was.
+	Delay Micros `json:"delay,omitempty"`
+}
+
+// Object is a milestone that an object reached, at the time its news was
+// received.
+type Object struct {
+	Object    string `json:"object"`         // namespace/name
+	Slot      string `json:"slot,omitempty"` // the slot it fills, when its name is another
+	Milestone string `json:"milestone"`
+	Component string `json:"component,omitempty"`
+	Node      string `json:"node,omitempty"`
+	// Stamp is the server's own time of the milestone in seconds since 1970,
+	// 0 when it gave none. Servers keep whole seconds.
+	Stamp int64 `json:"stamp,omitempty"`
+	// Late marks news that came from a list after a gap in the watch: the
+	// milestone was reached at some time before T.
+	Late bool `json:"late,omitempty"`
+}
+
+// State is a change in what keeps an object from a milestone, or took one
+// away. An empty Reason says that whatever it was is over.
+type State struct {
+	Object  string `json:"object"`
+	Slot    string `json:"slot,omitempty"`
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+	Node    string `json:"node,omitempty"`
+	// Lost names the milestone that the object had and has no more, Regained
+	// one that it has again; Failed says that it will never get there.
+	Lost     string `json:"lost,omitempty"`
+	Regained string `json:"regained,omitempty"`
+	Failed   bool   `json:"failed,omitempty"`
+}
+
+// KubeEvent is an event that a component of the cluster published.
+type KubeEvent struct {
+	Object  string `json:"object"` // namespace/name of what it is about
+	About   string `json:"about"`  // its kind
+	Type    string `json:"type"`   // Warning, or Normal when asked for
+	Reason  string `json:"reason"`
+	Message string `json:"message,omitempty"`
+	Source  string `json:"source,omitempty"`
+	Count   int    `json:"count,omitempty"`
+}
+
+// Sample is one reading of a resource series.
+type Sample struct {
+	Source string             `json:"source"` // a process or a node
+	Values map[string]float64 `json:"values"` // cpuSeconds (since its start), rssBytes, ...
+}
+
+// Canary is one measurement of watch lag: a change made at a known time and
+// the receipt of its news. Seen is 0 when it never came.
+type Canary struct {
+	Sent    Micros `json:"sent"`
+	Replied Micros `json:"replied"`
+	Seen    Micros `json:"seen"`
+}
+
+// Guard is a guard that stopped the load.
+type Guard struct {
+	Name    string  `json:"name"`
+	Value   float64 `json:"value"`
+	Bound   float64 `json:"bound"`
+	Message string  `json:"message,omitempty"`
+}
+
+// Fault is something that went wrong with observing or loading: a watch that
+// was cut, a list that had to be made again, a server out of reach.
+type Fault struct {
+	What    string `json:"what"`
+	From    Micros `json:"from,omitempty"` // when news stopped
+	To      Micros `json:"to,omitempty"`   // when news came again; 0 while it has not
+	Healed  bool   `json:"healed"`         // nothing was lost, only late
+	Message string `json:"message,omitempty"`
+}
+
+// Note is something the reader must know.
+type Note struct {
+	Text string `json:"text"`
+}
+
+func (*Run) Kind() Kind       { return KindRun }
+func (*Step) Kind() Kind      { return KindStep }
+func (*Slot) Kind() Kind      { return KindSlot }
+func (*Object) Kind() Kind    { return KindObject }
+func (*State) Kind() Kind     { return KindState }
+func (*KubeEvent) Kind() Kind { return KindEvent }
+func (*Sample) Kind() Kind    { return KindSample }
+func (*Canary) Kind() Kind    { return KindCanary }
+func (*Guard) Kind() Kind     { return KindGuard }
+func (*Fault) Kind() Kind     { return KindFault }
+func (*Note) Kind() Kind      { return KindNote }
+
+// newBody is an empty body of a kind, or nil for a kind that this version
+// does not know.
+func newBody(k Kind) Body {
+	switch k {
+	case KindRun:
+		return new(Run)
+	case KindStep:
+		return new(Step)
+	case KindSlot:
+		return new(Slot)
+	case KindObject:
+		return new(Object)
+	case KindState:
+		return new(State)
+	case KindEvent:
+		return new(KubeEvent)
+	case KindSample:
+		return new(Sample)
+	case KindCanary:
+		return new(Canary)
+	case KindGuard:
+		return new(Guard)
+	case KindFault:
+		return new(Fault)
+	case KindNote:
+		return new(Note)
+	}
+	return nil
+}
+
+// header is what every line begins with.
+type header struct {
+	T    Micros `json:"t"`
+	Kind Kind   `json:"kind"`
+	Step int    `json:"step"`
+}
+
+// appendLine appends e as one line of the history.
+func appendLine(line []byte, e Event) ([]byte, error) {
+	body, err := json.Marshal(e.Body)
+	if err != nil {
+		return line, fmt.Errorf("encode %s event: %w", e.Body.Kind(), err)
+	}
+	line = append(line, `{"t":`...)
+	line = strconv.AppendInt(line, int64(e.T), 10)
+	line = append(line, `,"kind":"`...)
+	line = append(line, e.Body.Kind()...)
+	line = append(line, `","step":`...)
+	line = strconv.AppendInt(line, int64(e.Step), 10)
+	if len(body) > len("{}") {
+		line = append(line, ',')
+		line = append(line, body[1:]...)
+	} else {
+		line = append(line, '}')
+	}
+	return append(line, '\n'), nil
+}
+
+// parseLine reads one line of the history. It returns a nil Body for a kind
+// that this version does not know.
+func parseLine(line []byte) (Event, error) {
+	var h header
+	if err := json.Unmarshal(line, &h); err != nil {
+		return Event{}, fmt.Errorf("parse event: %w", err)
+	}
+	e := Event{T: h.T, Step: h.Step}
+	body := newBody(h.Kind)
+	if body == nil {
+		return e, nil
+	}
+	if err := json.Unmarshal(line, body); err != nil {
+		return Event{}, fmt.Errorf("parse %s event: %w", h.Kind, err)
+	}
+	e.Body = body
+	return e, nil
+}

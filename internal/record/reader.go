@@ -1,0 +1,92 @@
+package record
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// maxLine bounds one line of the history: a message may be long, but a file
+// that is no history must not fill the memory.
+const maxLine = 16 << 20
+
+// History is what reading a history came to, besides its events.
+type History struct {
+	Events int
+	// Unknown counts lines of kinds that this version does not know.
+	Unknown int
+	// Cut says that the history ends before its end was written: the program
+	// was killed, and what happened in its last 100 ms may be missing.
+	Cut bool
+}
+
+// ReadHistory hands every event of a recorded run to each, in the order in
+// which they were written. A history that a killed run left is read as far as
+// it goes; one that is damaged before its end is an error.
+func ReadHistory(d Dir, each func(Event) error) (History, error) {
+	file, err := os.Open(d.Path(HistoryFile))
+	if err != nil {
+		return History{}, fmt.Errorf("read history: %w", err)
+	}
+	defer file.Close()
+	h, err := readEvents(file, each)
+	if err != nil {
+		return h, fmt.Errorf("read %s: %w", d.Path(HistoryFile), err)
+	}
+	return h, nil
+}
+
+func readEvents(compressed io.Reader, each func(Event) error) (History, error) {
+	zip, err := zstd.NewReader(compressed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
+	if err != nil {
+		return History{}, err
+	}
+	defer zip.Close()
+	var h History
+	lines := bufio.NewReaderSize(zip, 64<<10)
+	var long []byte
+	for n := 1; ; n++ {
+		line, err := lines.ReadSlice('\n')
+		for errors.Is(err, bufio.ErrBufferFull) {
+			long = append(long, line...)
+			if len(long) > maxLine {
+				return h, fmt.Errorf("line %d is longer than %d bytes", n, maxLine)
+			}
+			line, err = lines.ReadSlice('\n')
+		}
+		if len(long) > 0 {
+			long = append(long, line...)
+			line = long
+		}
+		switch {
+		case err == nil:
+		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+			// A line without its end is the last write of a killed run.
+			h.Cut = errors.Is(err, io.ErrUnexpectedEOF) || len(line) > 0
+			return h, nil
+		default:
+			return h, fmt.Errorf("line %d: %w", n, err)
+		}
+		e, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
+		if err != nil {
+			return h, fmt.Errorf("line %d: %w", n, err)
+		}
+		long = long[:0]
+		h.Events++
+		if e.Body == nil {
+			h.Unknown++
+			continue
+		}
+		if run, ok := e.Body.(*Run); ok && run.Version > HistoryVersion {
+			return h, fmt.Errorf("its format is version %d, this program reads up to %d", run.Version, HistoryVersion)
+		}
+		if err := each(e); err != nil {
+			return h, err
+		}
+	}
+}

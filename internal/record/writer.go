@@ -1,0 +1,144 @@
+package record
+
+import (
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// FlushInterval is how often a Writer hands what it holds to the operating
+// system: what SIGKILL can cost.
+const FlushInterval = 100 * time.Millisecond
+
+// Writer appends events to a run's history as they happen.
+type Writer struct {
+	follow func(Event)
+
+	mu     sync.Mutex
+	file   *os.File
+	zip    *zstd.Encoder
+	line   []byte
+	dirty  bool
+	err    error
+	failed chan struct{}
+	closed bool
+
+	stop chan struct{}
+	done chan struct{}
+}
+
+// NewWriter starts the history of a run. Each event is also handed to follow,
+// if there is one, in the order in which it is written; follow must not call
+// the Writer.
+func NewWriter(d Dir, follow func(Event)) (*Writer, error) {
+	file, err := os.OpenFile(d.Path(HistoryFile), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return nil, fmt.Errorf("start history: %w", err)
+	}
+	// One thread and a small window: the history is written beside the load
+	// that is being measured, and must not compete with it.
+	zip, err := zstd.NewWriter(file, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
+	if err != nil {
+		file.Close()
+		return nil, fmt.Errorf("start history: %w", err)
+	}
+	w := &Writer{follow: follow, file: file, zip: zip,
+		failed: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
+	go w.flushLoop()
+	return w, nil
+}
+
+// Append writes an event. After the first failure events are dropped; Failed
+// and Err tell.
+func (w *Writer) Append(e Event) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.closed || w.err != nil {
+		return
+	}
+	line, err := appendLine(w.line[:0], e)
+	w.line = line
+	if err == nil {
+		_, err = w.zip.Write(line)
+	}
+	if err != nil {
+		w.fail(err)
+		return
+	}
+	w.dirty = true
+	if w.follow != nil {
+		w.follow(e)
+	}
+}
+
+func (w *Writer) fail(err error) {
+	w.err = fmt.Errorf("write history: %w", err)
+	close(w.failed)
+}
+
+// Failed is closed when the history cannot be written any more, for example
+// because the disk is full. A run must not go on without a record.
+func (w *Writer) Failed() <-chan struct{} { return w.failed }
+
+// Err is the first failure, or nil.
+func (w *Writer) Err() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.err
+}
+
+func (w *Writer) flushLoop() {
+	defer close(w.done)
+	tick := time.NewTicker(FlushInterval)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			w.flush()
+		case <-w.stop:
+			return
+		}
+	}
+}
+
+func (w *Writer) flush() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.dirty || w.err != nil {
+		return
+	}
+	w.dirty = false
+	if err := w.zip.Flush(); err != nil {
+		w.fail(err)
+	}
+}
+
+// Close ends the history and returns the first failure to write it.
+func (w *Writer) Close() error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return w.err
+	}
+	w.closed = true
+	w.mu.Unlock()
+	close(w.stop)
+	<-w.done
+	err := w.zip.Close()
+	if syncErr := w.file.Sync(); err == nil {
+		err = syncErr
+	}
+	if closeErr := w.file.Close(); err == nil {
+		err = closeErr
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if err != nil && w.err == nil {
+		w.fail(err)
+	}
+	return w.err
+}

@@ -1,0 +1,96 @@
+package slo
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestParse(t *testing.T) {
+	for _, tt := range []struct {
+		in   string
+		want SLO
+		err  string
+		why  string
+	}{
+		{"ContainersStarted p99 <= 5s", SLO{Form: Quantile, Milestone: "ContainersStarted", Q: 0.99, Op: LessEqual, Within: 5 * time.Second}, "", "the Kubernetes SLI"},
+		{"Ready p99.9<500ms", SLO{Form: Quantile, Milestone: "Ready", Q: 0.999, Op: Less, Within: 500 * time.Millisecond}, "", "no spaces, a finer quantile"},
+		{"  all   Ready ", SLO{Form: All, Milestone: "Ready", Op: LessEqual}, "", "stray spaces"},
+		{"all Ready within 30s", SLO{Form: All, Milestone: "Ready", Op: LessEqual, Within: 30 * time.Second}, "", "with a bound"},
+		{"errors < 1%", SLO{Form: Errors, Op: Less, Percent: 1}, "", "share of requests"},
+		{"achieved >= 99.5 %", SLO{Form: Achieved, Op: GreaterEqual, Percent: 99.5}, "", "share of the offered rate"},
+		{"query 'sum(rate(x[1m]))' > 3e2", SLO{Form: Query, Expr: "sum(rate(x[1m]))", Op: Greater, Value: 300}, "", "PromQL with parentheses"},
+		{"Ready p100 < 5s", SLO{}, "no quantile", "the maximum is no quantile below 1"},
+		{"Ready p0 < 5s", SLO{}, "no quantile", "nor is the minimum"},
+		{"Ready p99 < 5", SLO{}, "not a duration", "no unit"},
+		{"Ready p99 < 0s", SLO{}, "not above 0", "a bound that nothing meets"},
+		{"Ready p99 == 5s", SLO{}, "not understood", "no such comparison"},
+		{"all Ready in 5s", SLO{}, "not understood", "the word is within"},
+		{"error < 1%", SLO{}, "not understood", "the word is errors"},
+		{"errors < 1", SLO{}, "not understood", "no percent sign"},
+		{"query sum(x) > 1", SLO{}, "not understood", "no quotes"},
+		{"query 'x' > much", SLO{}, "not a number", "no number"},
+		{"", SLO{}, "not understood", "nothing"},
+	} {
+		got, err := Parse(tt.in)
+		if tt.err != "" {
+			if err == nil || !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("Parse(%q) (%s): error %v, want one with %q", tt.in, tt.why, err, tt.err)
+			}
+			continue
+		}
+		tt.want.text = got.text
+		if err != nil || got != tt.want {
+			t.Errorf("Parse(%q) (%s) = %+v, %v, want %+v", tt.in, tt.why, got, err, tt.want)
+		}
+		again, err := Parse(got.String())
+		if err != nil || !reflect.DeepEqual(again, got) {
+			t.Errorf("Parse(%q) of its own text = %+v, %v, want %+v", got.String(), again, err, got)
+		}
+	}
+}
+
+func TestParseGoal(t *testing.T) {
+	g, err := ParseGoal("fast=Ready p99 <= 2s; errors < 1%;")
+	if err != nil || g.Name != "fast" || strings.Join(g.Texts(), "|") != "Ready p99 <= 2s|errors < 1%" {
+		t.Errorf("ParseGoal = %+v, %v", g, err)
+	}
+	for in, want := range map[string]string{
+		"Ready p99 <= 2s": "not understood", // the operator's own =
+		"fast=":           "no objective",
+		"=all Ready":      "not understood",
+		"fast=all":        "not understood",
+	} {
+		if _, err := ParseGoal(in); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseGoal(%q): error %v, want one with %q", in, err, want)
+		}
+	}
+}
+
+func TestUnknownNeverHolds(t *testing.T) {
+	for _, op := range []Op{Less, LessEqual, Greater, GreaterEqual} {
+		if op.Holds(math.NaN(), 1) {
+			t.Errorf("NaN %s 1 holds: what is not known must never pass", op)
+		}
+	}
+	if LessEqual.Holds(math.Inf(1), 5) || !LessEqual.Holds(5, 5) || Less.Holds(5, 5) {
+		t.Error("comparison is off at its bound")
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	for _, s := range []string{"Ready p99 < 5s", "all Ready within 1s", "errors < 1%", "query 'x' > 1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, in string) {
+		s, err := Parse(in)
+		if err != nil {
+			return
+		}
+		if again, err := Parse(s.String()); err != nil || again != s {
+			t.Errorf("Parse(%q).String() = %q, which parses to %+v, %v", in, s.String(), again, err)
+		}
+	})
+}

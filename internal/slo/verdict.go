@@ -1,0 +1,16 @@
+package slo
+
+// Verdict is the judgement of a step, of a goal or of a run. Unknown never
+// counts as pass.
+type Verdict string
+
+// The verdicts of a step.
+const (
+	Pass         Verdict = "pass"
+	Breach       Verdict = "breach"
+	Inconclusive Verdict = "inconclusive" // what was seen does not decide
+	Invalid      Verdict = "invalid"      // the tool itself was the bottleneck
+)
+
+// Decided reports whether the verdict says anything about the target.
+func (v Verdict) Decided() bool { return v == Pass || v == Breach }

@@ -1,0 +1,180 @@
+// Package stats holds the program's statistics: pure functions from numbers
+// to numbers, which state their assumptions and return warnings as values.
+package stats
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/gonum/mathext"
+)
+
+// Sample is a set of measured times of which some never came. A censored
+// observation counts as infinitely late: it takes part in every quantile, so
+// that what never got there cannot make a run look faster.
+type Sample struct {
+	sorted   []float64
+	censored int
+}
+
+// NewSample makes a sample of values and a number of censored observations.
+// It keeps and sorts values. NaN is not a value: it panics, as a bug.
+func NewSample(values []float64, censored int) Sample {
+	slices.Sort(values)
+	if len(values) > 0 && math.IsNaN(values[0]) {
+		panic("stats: NaN in a sample")
+	}
+	return Sample{values, censored}
+}
+
+// N is the number of observations, censored ones included.
+func (s Sample) N() int { return len(s.sorted) + s.censored }
+
+// Censored is the number of observations that never came.
+func (s Sample) Censored() int { return s.censored }
+
+// Values are the observations that came, sorted. The caller must not change
+// them.
+func (s Sample) Values() []float64 { return s.sorted }
+
+// order is the k-th smallest observation, k from 1: +Inf for a censored one.
+func (s Sample) order(k int) float64 {
+	if k > len(s.sorted) {
+		return math.Inf(1)
+	}
+	return s.sorted[k-1]
+}
+
+// Quantile is the order statistic at q, 0 < q <= 1: the ceil(q n)-th smallest
+// of all observations, +Inf where that one is censored. It is no average of
+// two neighbours: each quantile is an observation that was made. An empty
+// sample has the quantile NaN.
+func (s Sample) Quantile(q float64) float64 {
+	if s.N() == 0 {
+		return math.NaN()
+	}
+	return s.order(rank(q, s.N()))
+}
+
+// rank is ceil(q n) within 1..n. The subtraction takes back what q as a binary
+// fraction adds: 0.07 of 100 is the 7th, though 0.07*100 > 7.
+func rank(q float64, n int) int {
+	k := int(math.Ceil(q*float64(n) - 1e-9*float64(n)))
+	return min(max(k, 1), n)
+}
+
+// Resolves reports whether n observations carry the quantile q: with fewer
+// than 1/(1-q) the quantile is just the maximum.
+func Resolves(q float64, n int) bool {
+	return float64(n)*(1-q) >= 1-1e-9
+}
+
+// Interval is a confidence interval of the quantile q that assumes nothing of
+// the distribution: two order statistics, whose ranks follow from the binomial
+// distribution (for independent observations the number below the quantile is
+// binomial with n and q). Each tail holds at most (1-confidence)/2. An end
+// that no observation bounds is -Inf or +Inf.
+func (s Sample) Interval(q, confidence float64) (lo, hi float64) {
+	n := s.N()
+	if n == 0 {
+		return math.Inf(-1), math.Inf(1)
+	}
+	tail := (1 - confidence) / 2
+	// lo is the largest rank l with P(X < l) <= tail, that is, the l-th
+	// smallest exceeds the quantile with no more than that probability.
+	l := searchRank(n, func(k int) bool { return binomialCDF(k-1, n, q) > tail }) - 1
+	// hi is the smallest rank u with P(X >= u) <= tail.
+	u := searchRank(n, func(k int) bool { return 1-binomialCDF(k-1, n, q) <= tail })
+	lo, hi = math.Inf(-1), math.Inf(1)
+	if l >= 1 {
+		lo = s.order(l)
+	}
+	if u <= n {
+		hi = s.order(u)
+	}
+	return lo, hi
+}
+
+// searchRank is the smallest k in 1..n for which a monotone predicate holds,
+// n+1 if there is none.
+func searchRank(n int, holds func(k int) bool) int {
+	lo, hi := 1, n+1
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		if holds(mid) {
+			hi = mid
+		} else {
+			lo = mid + 1
+		}
+	}
+	return lo
+}
+
+// binomialCDF is P(X <= k) for X binomial with n trials of probability p, by
+// the regularised incomplete beta function I_{1-p}(n-k, k+1).
+func binomialCDF(k, n int, p float64) float64 {
+	switch {
+	case k < 0:
+		return 0
+	case k >= n || p <= 0:
+		return 1
+	case p >= 1:
+		return 0
+	}
+	return mathext.RegIncBeta(float64(n-k), float64(k+1), 1-p)
+}
+
+// Mean is the mean of the observations, NaN if there are none and +Inf if any
+// is censored.
+func (s Sample) Mean() float64 {
+	switch {
+	case s.N() == 0:
+		return math.NaN()
+	case s.censored > 0:
+		return math.Inf(1)
+	}
+	sum := 0.0
+	for _, v := range s.sorted {
+		sum += v
+	}
+	return sum / float64(len(s.sorted))
+}
+
+// Max is the largest observation, NaN if there is none and +Inf if any is
+// censored.
+func (s Sample) Max() float64 {
+	if s.N() == 0 {
+		return math.NaN()
+	}
+	return s.order(s.N())
+}
+
+// Resolution is the smallest distance between two different observations: an
+// upper bound on the step of the clock that timed them. It is 0 with fewer
+// than two different ones.
+func (s Sample) Resolution() float64 {
+	least := 0.0
+	for i := 1; i < len(s.sorted); i++ {
+		if d := s.sorted[i] - s.sorted[i-1]; d > 0 && (least == 0 || d < least) {
+			least = d
+		}
+	}
+	return least
+}
+
+// PassProbability is the lower confidence bound on the probability that one
+// more trial passes, after k of n independent trials did (Clopper and Pearson,
+// 1934, one-sided): with 3 of 3 at 95 % it is 0.05^(1/3) = 0.37.
+func PassProbability(k, n int, confidence float64) float64 {
+	if k <= 0 || n <= 0 {
+		return 0
+	}
+	return mathext.InvRegIncBeta(float64(k), float64(n-k+1), 1-confidence)
+}
+
+// QuantileName is a quantile's name on screen and in JSON: 0.99 is p99 and
+// 0.999 is p99.9.
+func QuantileName(q float64) string {
+	return fmt.Sprintf("p%g", math.Round(q*1e6)/1e4)
+}
