@@ -1,0 +1,482 @@
+package strictyaml
+
+import (
+	"bytes"
+	"fmt"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+)
+
+// Bounds that keep a hostile file from costing more than it is worth. A
+// Kubernetes object has at most 1.5 MB and nests some dozens deep.
+const (
+	maxBytes     = 4 << 20
+	maxDepth     = 500
+	maxExpansion = 100_000 // nodes that aliases and merge keys may add to those written
+)
+
+type kind int
+
+const (
+	scalarKind kind = iota
+	listKind
+	mappingKind
+)
+
+// node is a value of a document: what the parser's syntax tree says, with
+// aliases and merge keys resolved (aliased parts are shared, so the tree is as
+// small as the file).
+type node struct {
+	kind         kind
+	line, column int
+	text         string // of a scalar, without quotes
+	plain        bool   // a scalar without quotes: a null, boolean or number if it reads as one
+	tag          string // of a scalar: "" or !!str, !!int, !!float, !!bool, !!null
+	items        []*node
+	entries      []entry
+	size         int // nodes of this part when aliases are written out
+}
+
+type entry struct {
+	key          string
+	plainKey     bool
+	line, column int
+	value        *node
+	merged       bool // from a merge key: a key of the mapping itself wins
+}
+
+// parse reads the documents of a file, those without content left out.
+func parse(file string, data []byte) ([]*node, []Problem) {
+	if len(data) > maxBytes {
+		return nil, []Problem{{File: file, Message: fmt.Sprintf("the file has %d bytes, at most %d are read", len(data), maxBytes)}}
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if p, bad := invalidText(file, data); bad {
+		return nil, []Problem{p}
+	}
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
+	var docs []*node
+	for _, part := range splitDocuments(data) {
+		doc, problems := parsePart(file, part)
+		if len(problems) > 0 {
+			return nil, problems
+		}
+		if doc != nil {
+			docs = append(docs, doc)
+		}
+	}
+	return docs, nil
+}
+
+// invalidText finds bytes that no YAML file may hold.
+func invalidText(file string, data []byte) (Problem, bool) {
+	line := 1
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		switch {
+		case r == utf8.RuneError && n == 1:
+			return Problem{File: file, Line: line, Message: "the line is not valid UTF-8"}, true
+		case r == '\n':
+			line++
+		case r < ' ' && r != '\t' && r != '\r', r == 0x7f:
+			return Problem{File: file, Line: line, Message: fmt.Sprintf("the line holds the control character %U", r)}, true
+		}
+		i += n
+	}
+	return Problem{}, false
+}
+
+// part is the text of one document and the line before its first.
+type part struct {
+	text   []byte
+	before int
+}
+
+// splitDocuments cuts a stream at its markers, which can stand nowhere else:
+// "---" or "..." at the start of a line ends whatever came before it. A part
+// begins with its "---". (Splitting here rather than leaving it to the parser
+// loses no document: goccy/go-yaml 1.19 drops those that follow an empty one.)
+func splitDocuments(data []byte) []part {
+	var parts []part
+	start, startLine, line := 0, 0, 0
+	cut := func(end int) {
+		if hasContent(data[start:end]) {
+			parts = append(parts, part{data[start:end], startLine})
+		}
+	}
+	for at := 0; at < len(data); line++ {
+		end := len(data)
+		if n := bytes.IndexByte(data[at:], '\n'); n >= 0 {
+			end = at + n + 1
+		}
+		switch text := data[at:end]; {
+		case isMarker(text, "---"):
+			cut(at)
+			start, startLine = at, line
+		case isMarker(text, "..."):
+			cut(at)
+			start, startLine = end, line+1
+		}
+		at = end
+	}
+	cut(len(data))
+	return parts
+}
+
+// hasContent reports whether there is more than space, comments and directives
+// (lines such as "%YAML 1.2", which change nothing here).
+func hasContent(text []byte) bool {
+	for line := range bytes.Lines(text) {
+		line = bytes.TrimRight(line, " \t\r\n")
+		if len(line) > 0 && line[0] != '%' && bytes.TrimLeft(line, " \t")[0] != '#' {
+			return true
+		}
+	}
+	return false
+}
+
+func isMarker(line []byte, marker string) bool {
+	if !bytes.HasPrefix(line, []byte(marker)) {
+		return false
+	}
+	rest := line[len(marker):]
+	return len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
+}
+
+// parsePart reads one document; nil when it has no content.
+func parsePart(file string, p part) (doc *node, problems []Problem) {
+	defer func() {
+		// The parser is known to panic on some malformed text.
+		if r := recover(); r != nil {
+			doc, problems = nil, []Problem{{File: file, Line: p.before + 1, Message: fmt.Sprintf("the YAML parser failed: %v", r)}}
+		}
+	}()
+	tokens := lexer.Tokenize(string(p.text))
+	if at, why := hostile(tokens); at != nil {
+		return nil, []Problem{{File: file, Line: p.before + at.Position.Line, Column: at.Position.Column, Message: why}}
+	}
+	parsed, err := parser.Parse(tokens, 0, parser.AllowDuplicateMapKey())
+	if err != nil {
+		return nil, []Problem{syntaxProblem(file, p, err)}
+	}
+	for _, d := range parsed.Docs {
+		if _, directive := d.Body.(*ast.DirectiveNode); d.Body == nil || directive {
+			continue
+		}
+		if doc != nil {
+			return nil, []Problem{{File: file, Line: p.before + 1, Message: "the YAML parser found two documents where one was written"}}
+		}
+		b := &builder{file: file, before: p.before, anchors: map[string]*node{}}
+		doc = b.build(d.Body, 0)
+		if len(b.problems) > 0 {
+			return nil, b.problems
+		}
+	}
+	return doc, nil
+}
+
+// syntaxProblem says where the parser stopped.
+func syntaxProblem(file string, in part, err error) Problem {
+	p := Problem{File: file, Message: "not valid YAML: " + err.Error()}
+	e, ok := err.(yaml.Error)
+	if !ok {
+		return p
+	}
+	p.Message = "not valid YAML: " + e.GetMessage()
+	tk := e.GetToken()
+	if tk == nil || tk.Position == nil {
+		return p
+	}
+	p.Line, p.Column = in.before+tk.Position.Line, max(1, tk.Position.Column)
+	lines := bytes.Split(in.text, []byte("\n"))
+	if i := tk.Position.Line - 1; i >= 0 && i < len(lines) && bytes.Contains(lines[i], []byte("{{")) {
+		p.Hint = "a template action {{ }} was left unrendered"
+	}
+	return p
+}
+
+// hostile finds where a text would cost the parser too much, and says why; nil
+// is everywhere else. The parser recurses, and a stack that overflows cannot be
+// recovered from. Block nesting needs indentation, so it is bounded by the
+// square root of the file's size, except for indicators that stand behind each
+// other on one line. Keys behind each other on one line are not YAML outside of
+// braces, but to find that out costs the parser the square of their number.
+func hostile(tokens token.Tokens) (at *token.Token, why string) {
+	flow, line, indicators, keys := 0, 0, 0, 0
+	for _, tk := range tokens {
+		if tk.Position.Line != line {
+			line, indicators, keys = tk.Position.Line, 0, 0
+		}
+		switch tk.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			flow++
+		case token.SequenceEndType, token.MappingEndType:
+			flow = max(0, flow-1)
+		case token.SequenceEntryType, token.MappingKeyType, token.AnchorType, token.TagType:
+			indicators++
+		case token.MappingValueType:
+			if flow == 0 {
+				keys++
+			}
+		}
+		switch {
+		case flow > maxDepth || indicators > 2*maxDepth:
+			return tk, fmt.Sprintf("values nest more than %d deep", maxDepth)
+		case keys > maxDepth:
+			return tk, "not valid YAML: too many keys on one line"
+		}
+	}
+	return nil, ""
+}
+
+// builder turns the parser's tree into nodes.
+type builder struct {
+	file     string
+	before   int
+	anchors  map[string]*node // nil while the anchored value is being read
+	written  int
+	added    int // by merge keys
+	problems []Problem
+}
+
+func (b *builder) fail(at ast.Node, found, format string, args ...any) *node {
+	line, column := b.place(at)
+	b.problems = append(b.problems, Problem{
+		File: b.file, Line: line, Column: column, Found: found, Message: fmt.Sprintf(format, args...),
+	})
+	return &node{kind: scalarKind, line: line, column: column, plain: true, size: 1}
+}
+
+func (b *builder) place(at ast.Node) (line, column int) {
+	tk := at.GetToken()
+	if tk == nil || tk.Position == nil {
+		return b.before + 1, 0
+	}
+	return b.before + tk.Position.Line, max(1, tk.Position.Column)
+}
+
+func (b *builder) build(n ast.Node, depth int) *node {
+	if depth > maxDepth {
+		return b.fail(n, "", "values nest more than %d deep", maxDepth)
+	}
+	b.written++
+	line, column := b.place(n)
+	built := &node{line: line, column: column, size: 1}
+	switch n := n.(type) {
+	case *ast.MappingNode:
+		built.kind = mappingKind
+		b.mapping(built, n.Values, depth)
+		if n.IsFlowStyle {
+			built.line, built.column = line, column
+		}
+	case *ast.MappingValueNode:
+		built.kind = mappingKind
+		b.mapping(built, []*ast.MappingValueNode{n}, depth)
+	case *ast.SequenceNode:
+		built.kind = listKind
+		for _, v := range n.Values {
+			item := b.build(v, depth+1)
+			built.items = append(built.items, item)
+			built.size += item.size
+		}
+	case *ast.AnchorNode:
+		return b.anchor(n, depth)
+	case *ast.AliasNode:
+		return b.alias(n)
+	case *ast.TagNode:
+		return b.tagged(n, depth)
+	case *ast.LiteralNode:
+		built.text = n.Value.Value
+	case *ast.StringNode:
+		built.text = n.Value
+		built.plain = n.Token.Type != token.SingleQuoteType && n.Token.Type != token.DoubleQuoteType
+	case *ast.NullNode:
+		built.plain = true
+		if n.Token.Type != token.ImplicitNullType {
+			built.text = n.Token.Value
+		}
+	case ast.ScalarNode:
+		// Booleans and numbers: what they are is settled by what they fill.
+		built.text, built.plain = n.GetToken().Value, true
+	default:
+		return b.fail(n, "", "a YAML %s cannot stand here", n.Type().YAMLName())
+	}
+	if built.size > b.written+maxExpansion {
+		return b.fail(n, "", "aliases blow this up to %d values", built.size)
+	}
+	return built
+}
+
+func (b *builder) anchor(n *ast.AnchorNode, depth int) *node {
+	name := n.Name.GetToken().Value
+	b.anchors[name] = nil
+	built := b.build(n.Value, depth+1)
+	b.anchors[name] = built
+	return built
+}
+
+func (b *builder) alias(n *ast.AliasNode) *node {
+	name := n.Value.GetToken().Value
+	target, known := b.anchors[name]
+	if !known {
+		return b.fail(n, "*"+name, "no anchor &%s comes before this alias", name)
+	}
+	if target == nil {
+		return b.fail(n, "*"+name, "the alias *%s stands inside the value that it names", name)
+	}
+	// A scalar is reported where it is used, the inside of a list or a
+	// mapping where it is written.
+	used := *target
+	used.line, used.column = b.place(n)
+	return &used
+}
+
+func (b *builder) tagged(n *ast.TagNode, depth int) *node {
+	tag := n.Start.Value
+	built := b.build(n.Value, depth+1)
+	fits := false
+	switch tag {
+	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!":
+		fits = built.kind == scalarKind
+	case "!!map":
+		fits = built.kind == mappingKind
+	case "!!seq":
+		fits = built.kind == listKind
+	default:
+		return b.fail(n, tag, "the tag %s means nothing here", tag)
+	}
+	if !fits {
+		return b.fail(n, tag, "the tag %s does not fit %s", tag, built.kindName())
+	}
+	if built.kind == scalarKind {
+		tagged := *built
+		tagged.tag = tag
+		tagged.line, tagged.column = b.place(n)
+		if tag == "!" {
+			tagged.tag = "!!str"
+		}
+		return &tagged
+	}
+	return built
+}
+
+func (b *builder) mapping(built *node, values []*ast.MappingValueNode, depth int) {
+	at := map[string]int{} // index of a key in built.entries
+	for _, v := range values {
+		if v.Key.IsMergeKey() {
+			b.merge(built, v.Value, at, depth)
+			continue
+		}
+		key, plain, ok := b.key(v.Key)
+		if !ok {
+			continue
+		}
+		line, column := b.place(keyNode(v.Key))
+		value := b.build(v.Value, depth+1)
+		built.size += value.size
+		e := entry{key: key, plainKey: plain, line: line, column: column, value: value}
+		if i, seen := at[key]; seen {
+			if built.entries[i].merged {
+				built.entries[i] = e
+				continue
+			}
+			b.problems = append(b.problems, Problem{
+				File: b.file, Line: line, Column: column, Found: key,
+				Message: fmt.Sprintf("the key %q stands here a second time, first on line %d", key, built.entries[i].line),
+			})
+			continue
+		}
+		at[key] = len(built.entries)
+		built.entries = append(built.entries, e)
+	}
+	if len(built.entries) > 0 {
+		// The parser's own position of a mapping is that of its first colon.
+		built.line, built.column = built.entries[0].line, built.entries[0].column
+		if len(values) > 0 && values[0].Key.IsMergeKey() {
+			built.line, built.column = b.place(keyNode(values[0].Key))
+		}
+	}
+}
+
+// merge adds the keys of other mappings that the mapping does not have itself.
+func (b *builder) merge(built *node, value ast.Node, at map[string]int, depth int) {
+	failed := len(b.problems)
+	from := b.build(value, depth+1)
+	if len(b.problems) > failed {
+		return
+	}
+	sources := []*node{from}
+	if from.kind == listKind {
+		sources = from.items
+	}
+	for _, source := range sources {
+		if source.kind != mappingKind {
+			b.fail(value, "", "a merge key wants a mapping or a list of mappings, found %s", source.kindName())
+			return
+		}
+		b.added += len(source.entries)
+		if b.added > maxExpansion {
+			b.fail(value, "", "merge keys add more than %d keys", maxExpansion)
+			return
+		}
+		for _, e := range source.entries {
+			if _, seen := at[e.key]; seen {
+				continue
+			}
+			e.merged = true
+			at[e.key] = len(built.entries)
+			built.entries = append(built.entries, e)
+			built.size += e.value.size
+		}
+	}
+}
+
+// keyNode is the key itself, without the "?" that may introduce it.
+func keyNode(n ast.Node) ast.Node {
+	if k, ok := n.(*ast.MappingKeyNode); ok && k.Value != nil {
+		return k.Value
+	}
+	return n
+}
+
+// key is the text of a mapping's key.
+func (b *builder) key(n ast.MapKeyNode) (text string, plain, ok bool) {
+	built := b.build(keyNode(n), 0)
+	if built.kind != scalarKind {
+		b.fail(n, "", "a key must be a scalar, found %s", built.kindName())
+		return "", false, false
+	}
+	return built.text, built.plain && built.tag == "", true
+}
+
+// kindName names what stands there, for messages.
+func (n *node) kindName() string {
+	switch n.kind {
+	case listKind:
+		return "a list"
+	case mappingKind:
+		return "a mapping"
+	}
+	const longest = 40
+	text := n.text
+	if utf8.RuneCountInString(text) > longest {
+		text = string([]rune(text)[:longest]) + "..."
+	}
+	v := n.resolve(false)
+	switch v := v.(type) {
+	case nil:
+		return "nothing"
+	case bool:
+		return strconv.FormatBool(v)
+	case int64, uint64, float64:
+		return "the number " + text
+	}
+	return "the text " + strconv.Quote(text)
+}
