@@ -1,0 +1,517 @@
+package analyze
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+// Spec is what must be known of an experiment, besides its history, to judge
+// it.
+type Spec struct {
+	Experiment, Workload, Kind, Command, Version string
+	Axis, Unit                                   string
+	Goals                                        []slo.Goal // the headline first
+	// Milestones is the order in which the workload's objects reach theirs.
+	Milestones []string
+	// Arrived is the milestone at which an object counts as there.
+	Arrived string
+	// Start is the wall clock at T = 0.
+	Start time.Time
+}
+
+// never marks a milestone that was not reached.
+const never record.Micros = -1
+
+// object is one object that news came of.
+type object struct {
+	t0    record.Micros // never: it counts from its slot's request
+	at    []record.Micros
+	node  int32 // index into names, -1 unknown
+	late  bool
+	there bool // at the arrival milestone, and not fallen from it since
+	gone  bool
+	// failed says that it will never get there.
+	failed  bool
+	reason  string
+	message string
+	fell    bool // had arrived and fell from it
+}
+
+// slot is one request and the objects it asked for.
+type slot struct {
+	name      string
+	step      int
+	component string
+	units     int
+	iteration int
+	intended  record.Micros
+	sent      record.Micros // never: only news of its objects came so far
+	replied   record.Micros
+	code      int
+	retries   int
+	throttled int
+	delay     record.Micros
+	outcome   record.SlotOutcome
+	err       string
+	objects   []*object
+	// byName finds an object of a slot that asks for several.
+	byName map[string]*object
+}
+
+// Builder takes in a run's events in the order of its history and judges each
+// step at its end. It holds the objects that are in place and forgets them
+// when the target is emptied.
+type Builder struct {
+	spec  Spec
+	index map[string]int // of milestones
+	names []string       // milestones, in order of index
+	text  map[string]string
+
+	// place holds the slots in place. leaving holds those of a target that is
+	// being emptied: news of them is still taken in, but they are no longer
+	// judged.
+	place, leaving *fill
+
+	steps   []*building
+	current *building
+
+	nodes    map[string]int32
+	nodeName []string
+
+	warnings []string
+	breaches []Breach
+	cost     Cost
+	ended    bool // the run's end was recorded
+	endWhy   string
+	blind    int // faults that are not healed
+	lastT    record.Micros
+
+	// Rows, if set, takes every slot's objects once nothing more is followed.
+	Rows func(record.ObjectRow)
+}
+
+// fill is all that was asked of the target since it was last empty.
+type fill struct {
+	slots  []*slot
+	byName map[string]*slot
+}
+
+func newFill() *fill { return &fill{byName: make(map[string]*slot)} }
+
+// usageAt is a reading of a process's own counters.
+type usageAt struct {
+	t   record.Micros
+	cpu float64
+	rss float64
+}
+
+// building is a step that is being recorded.
+type building struct {
+	Step
+	start, loaded, reached, end record.Micros
+	timeout                     record.Micros
+	places, others              int
+	ending                      record.Ending
+	message                     string
+	slots                       []*slot
+	events                      map[eventKey]*eventGroup
+	canaries                    []float64
+	unseen                      int
+	usage                       map[string]*stepUsage
+	guards                      []record.Guard
+	done                        bool
+}
+
+type stepUsage struct {
+	first, last usageAt
+	peak        float64
+}
+
+// NewBuilder makes a Builder for one run.
+func NewBuilder(spec Spec) *Builder {
+	if spec.Arrived == "" {
+		spec.Arrived = "Ready"
+	}
+	b := &Builder{
+		spec:    spec,
+		index:   make(map[string]int),
+		text:    make(map[string]string),
+		place:   newFill(),
+		leaving: newFill(),
+		nodes:   make(map[string]int32),
+	}
+	for _, m := range spec.Milestones {
+		b.milestone(m)
+	}
+	b.milestone(spec.Arrived)
+	return b
+}
+
+func (b *Builder) milestone(name string) int {
+	i, ok := b.index[name]
+	if !ok {
+		i = len(b.names)
+		b.index[name] = i
+		b.names = append(b.names, name)
+	}
+	return i
+}
+
+// intern keeps one copy of a text that thousands of objects share.
+func (b *Builder) intern(s string) string {
+	if t, ok := b.text[s]; ok {
+		return t
+	}
+	b.text[s] = s
+	return s
+}
+
+func (b *Builder) node(name string) int32 {
+	if name == "" {
+		return -1
+	}
+	i, ok := b.nodes[name]
+	if !ok {
+		i = int32(len(b.nodeName))
+		b.nodes[name] = i
+		b.nodeName = append(b.nodeName, name)
+	}
+	return i
+}
+
+// Add takes in the next event.
+func (b *Builder) Add(e record.Event) {
+	b.lastT = max(b.lastT, e.T)
+	switch body := e.Body.(type) {
+	case *record.Run:
+		if body.Phase == record.PhaseEnd {
+			b.ended, b.endWhy = true, body.Message
+		}
+	case *record.Step:
+		b.addStep(e, body)
+	case *record.Slot:
+		b.addSlot(e, body)
+	case *record.Object:
+		b.addObject(e, body)
+	case *record.State:
+		b.addState(e, body)
+	case *record.KubeEvent:
+		if b.current != nil {
+			b.current.addEvent(body)
+		}
+	case *record.Sample:
+		b.addSample(e, body)
+	case *record.Canary:
+		b.addCanary(body)
+	case *record.Guard:
+		b.addGuard(e, body)
+	case *record.Fault:
+		b.addFault(e, body)
+	case *record.Note:
+		b.Warn(body.Text)
+	}
+}
+
+// Warn adds something that the reader must know.
+func (b *Builder) Warn(text string) {
+	if !slices.Contains(b.warnings, text) {
+		b.warnings = append(b.warnings, text)
+	}
+}
+
+func (b *Builder) addStep(e record.Event, s *record.Step) {
+	switch s.Phase {
+	case record.PhaseStart:
+		b.closeStep(e.T)
+		if s.FromEmpty {
+			b.retire(newFill())
+		}
+		b.current = &building{
+			Step: Step{
+				ID: e.Step, Level: s.Level, LevelReached: s.Reached, Arm: s.Arm, Replicate: s.Replicate,
+				Purpose: s.Purpose, Why: s.Why, FromEmpty: s.FromEmpty, FullHold: s.Full, Pace: s.Pace,
+			},
+			start: e.T, loaded: never, reached: never, end: never,
+			timeout: s.Timeout,
+			places:  s.Places, others: s.Others,
+			events: make(map[eventKey]*eventGroup), usage: make(map[string]*stepUsage),
+		}
+		b.steps = append(b.steps, b.current)
+	case record.PhaseLoaded:
+		if b.current != nil {
+			b.current.loaded = e.T
+		}
+	case record.PhaseReached:
+		if b.current != nil {
+			b.current.reached = e.T
+		}
+	case record.PhaseEnd:
+		if b.current != nil {
+			if s.Places > 0 {
+				b.current.places, b.current.others = s.Places, s.Others
+				b.current.PerNode = &PerNode{Nodes: s.Places, Min: s.Least, Max: s.Most, Others: s.Others}
+			}
+			b.current.ending, b.current.message = s.Ending, s.Message
+			b.closeStep(e.T)
+		}
+	case record.PhaseReset:
+		b.closeStep(e.T)
+		b.retire(b.place)
+		b.place = newFill()
+	}
+}
+
+// closeStep judges the current step; one whose end was never recorded was cut.
+func (b *Builder) closeStep(t record.Micros) {
+	c := b.current
+	if c == nil {
+		return
+	}
+	b.current = nil
+	c.end = t
+	if c.ending == "" {
+		c.ending, c.message = record.EndInterrupted, "its end was never recorded"
+	}
+	b.judge(c)
+	c.done = true
+	c.events, c.slots, c.usage = nil, nil, nil
+}
+
+func (b *Builder) slotNamed(name string) (*slot, bool) {
+	if s, ok := b.place.byName[name]; ok {
+		return s, true
+	}
+	s, ok := b.leaving.byName[name]
+	return s, ok
+}
+
+// newSlot makes a slot of the current step.
+func (b *Builder) newSlot(name string, step int) *slot {
+	s := &slot{name: name, step: step, units: 1, sent: never}
+	b.place.byName[name] = s
+	b.place.slots = append(b.place.slots, s)
+	if b.current != nil {
+		b.current.slots = append(b.current.slots, s)
+	}
+	return s
+}
+
+func (b *Builder) addSlot(e record.Event, r *record.Slot) {
+	s, ok := b.place.byName[r.Slot]
+	if !ok {
+		s = b.newSlot(r.Slot, e.Step)
+	}
+	if r.Units > 1 || r.Grouped {
+		s.byName = make(map[string]*object)
+	}
+	s.component, s.units, s.iteration = b.intern(r.Component), r.Units, r.Iteration
+	s.intended, s.sent, s.replied = r.Intended, r.Sent, r.Replied
+	s.code, s.retries, s.throttled = r.Code, r.Retries, r.Throttled
+	s.outcome, s.err, s.delay = r.Outcome, b.intern(r.Error), r.Delay
+}
+
+// objectOf finds the object that news is of, or makes it. Its slot is the one
+// named, or the one of its own name.
+func (b *Builder) objectOf(e record.Event, name, slotName string) (*slot, *object) {
+	own := slotName == "" || slotName == name
+	if own {
+		slotName = name
+	}
+	s, ok := b.slotNamed(slotName)
+	if !ok {
+		// News can come before the request's own reply.
+		s = b.newSlot(slotName, e.Step)
+	}
+	if own {
+		if len(s.objects) == 0 {
+			s.objects = append(s.objects, b.newObject())
+		}
+		return s, s.objects[len(s.objects)-1]
+	}
+	if s.byName == nil {
+		s.byName = make(map[string]*object)
+	}
+	o, ok := s.byName[name]
+	if !ok {
+		o = b.newObject()
+		s.byName[name] = o
+		s.objects = append(s.objects, o)
+	}
+	return s, o
+}
+
+func (b *Builder) newObject() *object {
+	o := &object{t0: never, node: -1, at: make([]record.Micros, len(b.names))}
+	for i := range o.at {
+		o.at[i] = never
+	}
+	return o
+}
+
+func (b *Builder) addObject(e record.Event, r *record.Object) {
+	i := b.milestone(r.Milestone)
+	s, o := b.objectOf(e, r.Object, r.Slot)
+	if r.Milestone == milestoneCreated && o.at[b.milestone(milestoneCreated)] != never && s.byName == nil {
+		// The name came again: somebody replaced the object.
+		o = b.newObject()
+		s.objects = append(s.objects, o)
+	}
+	for len(o.at) <= i {
+		o.at = append(o.at, never)
+	}
+	if o.at[i] == never {
+		o.at[i] = e.T
+	}
+	if r.Component != "" && s.component == "" {
+		s.component = b.intern(r.Component)
+	}
+	if r.Slot != "" && r.Slot != r.Object && o.t0 == never {
+		// An object that a controller makes counts from the first news of it.
+		o.t0 = e.T
+	}
+	if r.Node != "" {
+		o.node = b.node(r.Node)
+	}
+	o.late = o.late || r.Late
+	switch r.Milestone {
+	case b.spec.Arrived:
+		o.there, o.fell = true, false
+	case milestoneDeleted:
+		o.gone, o.there = true, false
+	}
+}
+
+// Milestones that every kind of object may have.
+const (
+	milestoneCreated = "Created"
+	milestoneDeleted = "Deleted"
+)
+
+func (b *Builder) addState(e record.Event, r *record.State) {
+	_, o := b.objectOf(e, r.Object, r.Slot)
+	o.reason, o.message = b.intern(r.Reason), b.intern(r.Message)
+	if r.Node != "" {
+		o.node = b.node(r.Node)
+	}
+	if r.Failed {
+		o.failed = true
+	}
+	if r.Lost == b.spec.Arrived {
+		o.there, o.fell = false, true
+	} else if r.Regained == b.spec.Arrived {
+		o.there, o.fell = true, false
+	}
+}
+
+func (b *Builder) addSample(e record.Event, r *record.Sample) {
+	cpu, okCPU := r.Values["cpuSeconds"]
+	rss, okRSS := r.Values["rssBytes"]
+	if !okCPU && !okRSS {
+		return
+	}
+	at := usageAt{e.T, cpu, rss}
+	if r.Source == SourceSelf {
+		b.cost.CPUSeconds = max(b.cost.CPUSeconds, cpu)
+		b.cost.PeakMemoryBytes = max(b.cost.PeakMemoryBytes, int64(rss))
+	}
+	c := b.current
+	if c == nil {
+		return
+	}
+	u, ok := c.usage[r.Source]
+	if !ok {
+		c.usage[r.Source] = &stepUsage{first: at, last: at, peak: rss}
+		return
+	}
+	u.last = at
+	u.peak = max(u.peak, rss)
+}
+
+// SourceSelf is the name of this program among the sources of samples.
+const SourceSelf = "plimsoll"
+
+func (b *Builder) addCanary(r *record.Canary) {
+	if b.current == nil {
+		return
+	}
+	if r.Seen == 0 {
+		b.current.unseen++
+		return
+	}
+	b.current.canaries = append(b.current.canaries, (r.Seen - r.Sent).Seconds())
+}
+
+func (b *Builder) addGuard(e record.Event, r *record.Guard) {
+	value, bound := r.Value, r.Bound
+	b.breach(e.T, e.Step, "guard:"+r.Name, &value, &bound)
+	if b.current != nil {
+		b.current.guards = append(b.current.guards, *r)
+	}
+}
+
+func (b *Builder) addFault(e record.Event, r *record.Fault) {
+	switch {
+	case r.To == 0:
+		b.blind++
+	case b.blind > 0:
+		b.blind--
+	}
+	if r.To == 0 {
+		return
+	}
+	text := r.What + " for " + (r.To - r.From).Duration().Round(time.Millisecond).String()
+	if b.current != nil {
+		text += " in step " + strconv.Itoa(b.current.ID)
+	}
+	if r.Healed {
+		text += ": nothing was lost, but what happened meanwhile is timed at the end of the gap"
+	} else {
+		text += ": what came and went meanwhile is not known"
+	}
+	b.Warn(text)
+}
+
+func (b *Builder) breach(t record.Micros, step int, what string, value, bound *float64) {
+	b.breaches = append(b.breaches, Breach{Time: b.wall(t), Step: step, What: what, Value: value, Bound: bound})
+}
+
+// wall is the wall clock at t, to the microsecond.
+func (b *Builder) wall(t record.Micros) string {
+	return b.spec.Start.Add(t.Duration()).UTC().Format("2006-01-02T15:04:05.000000Z")
+}
+
+// LastStep is the last step that has ended, or nil.
+func (b *Builder) LastStep() *Step {
+	for i := len(b.steps) - 1; i >= 0; i-- {
+		if b.steps[i].done {
+			return &b.steps[i].Step
+		}
+	}
+	return nil
+}
+
+// Steps are the steps that have ended, in order.
+func (b *Builder) Steps() []Step {
+	steps := make([]Step, 0, len(b.steps))
+	for _, s := range b.steps {
+		if s.done {
+			steps = append(steps, s.Step)
+		}
+	}
+	return steps
+}
+
+// retire hands the objects of the slots that were leaving to Rows: no news of
+// them is awaited any more. Then next are those that are leaving.
+func (b *Builder) retire(next *fill) {
+	if b.Rows != nil {
+		for _, s := range b.leaving.slots {
+			b.rowsOf(s)
+		}
+	}
+	b.leaving = next
+}

@@ -1,0 +1,218 @@
+// Package analyze turns what was recorded into a Result: what was reached at
+// each level and by whom, whether each goal held, where the load line lies and
+// what bound it. It works from events alone, during a run and long after it.
+package analyze
+
+import (
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+// ResultSchema names the format of result.json.
+const ResultSchema = "plimsoll/result/v1"
+
+// Result is result.json: durations in seconds, times RFC 3339 with
+// microseconds. A null figure is one that is not known or not finite.
+type Result struct {
+	Schema     string          `json:"schema"`
+	Experiment string          `json:"experiment"`
+	Workload   string          `json:"workload"`
+	Kind       string          `json:"kind"` // limit, sweep, ab or run
+	Verdict    slo.Verdict     `json:"verdict"`
+	ExitCode   int             `json:"exitCode"`
+	Why        string          `json:"why"` // the verdict's reason in a sentence
+	Command    string          `json:"command"`
+	Version    string          `json:"version"`
+	Fidelity   record.Fidelity `json:"fidelity"`
+	LoadLine   *LoadLine       `json:"loadLine"`
+	Goals      []GoalResult    `json:"goals"`
+	Steps      []Step          `json:"steps"`
+	Comparison any             `json:"comparison"`
+	Breaches   []Breach        `json:"breaches"`
+	Diagnosis  []Diagnosis     `json:"diagnosis"`
+	Ceilings   []Ceiling       `json:"ceilings"`
+	Cost       Cost            `json:"cost"`
+	Warnings   []string        `json:"warnings"`
+}
+
+// LoadLine is the highest level that held.
+type LoadLine struct {
+	Axis               string   `json:"axis"`
+	Unit               string   `json:"unit"`
+	Level              *float64 `json:"level"`
+	LowestFailing      *float64 `json:"lowestFailing"`
+	Resolution         float64  `json:"resolution"`
+	Confirmations      int      `json:"confirmations"`
+	ConfirmationsAsked int      `json:"confirmationsAsked"`
+	// PassProbability is what the confirmations mean: a further step at this
+	// level passes with at least this probability, at 95 % confidence.
+	PassProbability float64 `json:"passProbability"`
+	// Binding is what kept the objects of the failing level from getting
+	// there, by the most frequent reason. Empty when nothing failed.
+	Binding string `json:"binding"`
+	// EffectiveLevel is the level of those that got there at the lowest
+	// failing level.
+	EffectiveLevel *float64 `json:"effectiveLevel"`
+}
+
+// GoalResult is what became of one goal.
+type GoalResult struct {
+	Name     string      `json:"name"`
+	SLO      []string    `json:"slo"`
+	LoadLine *LoadLine   `json:"loadLine"`
+	Verdict  slo.Verdict `json:"verdict"`
+	Why      string      `json:"why"`
+}
+
+// Step is one level held once.
+type Step struct {
+	ID           int                    `json:"id"`
+	Level        float64                `json:"level"`
+	LevelReached float64                `json:"levelReached"`
+	Arm          string                 `json:"arm,omitempty"`
+	Replicate    int                    `json:"replicate,omitempty"`
+	Params       map[string]string      `json:"params,omitempty"`
+	Purpose      record.Purpose         `json:"purpose"`
+	Why          string                 `json:"why"`
+	FromEmpty    bool                   `json:"fromEmpty"`
+	FullHold     bool                   `json:"fullHold"`
+	Verdict      slo.Verdict            `json:"verdict"`
+	VerdictWhy   string                 `json:"verdictWhy"`
+	Goals        map[string]slo.Verdict `json:"goals"`
+	Start        string                 `json:"start"`
+	End          string                 `json:"end"`
+	Ending       record.Ending          `json:"ending"`
+	// Seconds is from the first request to the end of the hold; ReachSeconds
+	// from the first request until every object was there, null if some never
+	// were.
+	Seconds        float64          `json:"seconds"`
+	ReachSeconds   *float64         `json:"reachSeconds"`
+	OfferedRate    *float64         `json:"offeredRate"`  // requests per second that were sent
+	AchievedRate   *float64         `json:"achievedRate"` // objects per second that got there
+	Pace           string           `json:"pace"`
+	InFlightMax    int              `json:"inFlightMax"`
+	Retries429     int              `json:"retries429"`
+	WatchLag       *WatchLag        `json:"watchLag"`
+	Objects        Objects          `json:"objects"`
+	EffectiveLevel *float64         `json:"effectiveLevel"`
+	PerNode        *PerNode         `json:"perNode,omitempty"`
+	Requests       Requests         `json:"requests"`
+	Latency        Latencies        `json:"latency"`
+	Reasons        []Reason         `json:"reasons"`
+	Resources      map[string]Usage `json:"resources"`
+	Breaches       []Breach         `json:"breaches"`
+}
+
+// Objects accounts for every slot in place at the end of a step:
+// intended = created + createFailed + dropped, created = ready + neverReady + lost.
+type Objects struct {
+	Intended     int `json:"intended"`
+	Created      int `json:"created"`
+	CreateFailed int `json:"createFailed"`
+	Dropped      int `json:"dropped"`
+	Ready        int `json:"ready"`
+	NeverReady   int `json:"neverReady"`
+	Lost         int `json:"lost"`
+}
+
+// PerNode is the level of the least and of the most loaded node.
+type PerNode struct {
+	Nodes int     `json:"nodes"`
+	Min   float64 `json:"min"`
+	Max   float64 `json:"max"`
+	// Others is how many objects stood there that are not ours.
+	Others int `json:"others"`
+}
+
+// Requests sums up the requests of a step. Their quantiles are service times,
+// from request to reply, retries included.
+type Requests struct {
+	N       int      `json:"n"`
+	Failed  int      `json:"failed"`
+	Retried int      `json:"retried"`
+	P50     *float64 `json:"p50"`
+	P99     *float64 `json:"p99"`
+	Max     *float64 `json:"max"`
+}
+
+// Latencies are the latencies of a step's own objects by milestone.
+type Latencies map[string]Latency
+
+// Latency is the distribution of the time from an object's time zero to a
+// milestone, over all objects that the step asked for. N includes the
+// Censored, which never got there and count as infinitely late; a quantile
+// that falls on one is null, as Max and Mean are if there is any.
+type Latency struct {
+	N          int                    `json:"n"`
+	Censored   int                    `json:"censored"`
+	P50        *float64               `json:"p50"`
+	P90        *float64               `json:"p90"`
+	P95        *float64               `json:"p95"`
+	P99        *float64               `json:"p99"`
+	Max        *float64               `json:"max"`
+	Mean       *float64               `json:"mean"`
+	Resolution float64                `json:"resolution"`
+	Intervals  map[string][2]*float64 `json:"intervals"`
+}
+
+// WatchLag is how late the news of a change came, measured by canaries from
+// the request that made the change: an upper bound.
+type WatchLag struct {
+	N      int      `json:"n"`
+	Unseen int      `json:"unseen"`
+	P50    *float64 `json:"p50"`
+	P99    *float64 `json:"p99"`
+}
+
+// Reason groups objects that did not get there by what kept them.
+type Reason struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Count   int    `json:"count"`
+	// Nodes is how many nodes the reason was told of, of NodesOf.
+	Nodes   int `json:"nodes"`
+	NodesOf int `json:"nodesOf"`
+}
+
+// Usage is what a process used during a step.
+type Usage struct {
+	CPUSeconds float64 `json:"cpuSeconds"`
+	// PeakRSSBytes and StartRSSBytes are of resident memory; growth is the
+	// difference.
+	PeakRSSBytes  int64 `json:"peakRSSBytes"`
+	StartRSSBytes int64 `json:"startRSSBytes"`
+}
+
+// Breach is one bound that was exceeded.
+type Breach struct {
+	Time  string   `json:"time"`
+	Step  int      `json:"step"`
+	What  string   `json:"what"`
+	Value *float64 `json:"value"`
+	Bound *float64 `json:"bound"`
+}
+
+// Diagnosis is a known signature of a failure that was found.
+type Diagnosis struct {
+	Signature string `json:"signature"`
+	Evidence  string `json:"evidence"`
+	Remedy    string `json:"remedy"`
+}
+
+// Ceiling is a limit that was known before any load.
+type Ceiling struct {
+	Name  string  `json:"name"`
+	Level float64 `json:"level"`
+	Note  string  `json:"note"`
+}
+
+// Cost is what this program itself used for the whole run.
+type Cost struct {
+	CPUSeconds      float64 `json:"cpuSeconds"`
+	PeakMemoryBytes int64   `json:"peakMemory"`
+	// LoadCPUSeconds and LoadPeakMemoryBytes are those from the first request
+	// of a step to the end of its hold, over all steps.
+	LoadCPUSeconds      float64 `json:"loadCpuSeconds"`
+	LoadPeakMemoryBytes int64   `json:"loadPeakMemory"`
+	Objects             int     `json:"objects"`
+}

@@ -1,0 +1,81 @@
+package engine
+
+import (
+	"math"
+	"slices"
+	"time"
+)
+
+// inFlightBound says how many requests may be under way, so that the server is
+// kept busy without a queue of ours in front of it: waiting in such a queue
+// would be mistaken for the system's latency.
+//
+// It is the idea of TCP Vegas (Brakmo and Peterson, 1995). The service time of
+// requests sent one at a time shows the server without a queue; what the
+// present ones exceed it by, times the requests under way, is the queue. The
+// bound grows while less than queueLow requests wait and shrinks while more
+// than queueHigh do. As in BBR (Cardwell and others, 2016), the queue is let
+// run empty now and then to measure anew: a server that holds more objects is
+// slower without any queue.
+type inFlightBound struct {
+	max    int
+	limit  float64
+	base   time.Duration // service time without a queue; 0 while it is measured
+	resume float64       // the limit to go on with once base is measured
+	skip   int           // replies to requests sent before the queue ran empty
+	round  []time.Duration
+	age    int // rounds since base was measured
+}
+
+const (
+	queueLow, queueHigh = 2, 4
+	// minRound is how many replies make a round: fewer tell of chance.
+	minRound = 8
+	// remeasure is after how many rounds base is measured anew.
+	remeasure = 100
+)
+
+func newInFlightBound(max int) *inFlightBound {
+	return &inFlightBound{max: max, limit: 1, resume: 2}
+}
+
+// Limit is the number of requests that may be under way now, at least 1.
+func (b *inFlightBound) Limit() int { return int(b.limit) }
+
+// Replied takes in the service time of one request, and whether the server
+// asked for less load in answering it.
+func (b *inFlightBound) Replied(service time.Duration, throttled bool) {
+	if throttled {
+		b.limit = math.Max(1, b.limit/2)
+		b.resume = math.Max(1, b.resume/2)
+		b.round = b.round[:0]
+		return
+	}
+	if b.skip > 0 {
+		b.skip--
+		return
+	}
+	b.round = append(b.round, service)
+	if len(b.round) < max(minRound, b.Limit()) {
+		return
+	}
+	slices.Sort(b.round)
+	median := max(b.round[len(b.round)/2], 1)
+	b.round = b.round[:0]
+	if b.base == 0 {
+		b.base, b.age = median, 0
+		b.limit = math.Min(b.resume, float64(b.max))
+		return
+	}
+	if b.age++; b.age >= remeasure {
+		b.skip, b.resume, b.limit, b.base = b.Limit()-1, b.limit, 1, 0
+		return
+	}
+	queue := b.limit * (1 - float64(b.base)/float64(median))
+	switch {
+	case queue < queueLow:
+		b.limit = math.Min(float64(b.max), b.limit+1)
+	case queue > queueHigh:
+		b.limit = math.Max(1, b.limit-1)
+	}
+}

@@ -1,0 +1,467 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Engine makes steps on one target.
+type Engine struct {
+	target  Target
+	sink    record.Sink
+	clock   *record.Clock
+	options Options
+
+	step   *atomic.Int64 // the last one begun
+	loaded bool
+	units  int // asked for since the target was last empty
+	// normal are the measures of health before any load.
+	normal map[string]float64
+}
+
+// New makes an Engine. It keeps the number of the step that is being made in
+// step, for those that put events on record themselves.
+func New(target Target, sink record.Sink, clock *record.Clock, options Options, step *atomic.Int64) *Engine {
+	return &Engine{target: target, sink: sink, clock: clock, options: options, step: step}
+}
+
+func (e *Engine) current() int { return int(e.step.Load()) }
+
+// Step is one step to be made.
+type Step struct {
+	Level     float64
+	Purpose   record.Purpose
+	FromEmpty bool
+	Full      bool
+	Arm       string
+	Replicate int
+	Why       string
+}
+
+// errGuard ends a step's context when a guard has tripped.
+var errGuard = errors.New("a guard tripped")
+
+// Run makes one step and returns how it ended. An error means that the target
+// or the record failed in a way that leaves no step to judge; the step is then
+// on record as interrupted, if it had begun.
+func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
+	if s.FromEmpty && e.loaded {
+		e.tell(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose})
+		if err := e.Empty(ctx); err != nil {
+			return record.EndInterrupted, err
+		}
+	}
+	e.step.Add(1)
+	if e.normal == nil {
+		normal, err := e.target.Health(ctx)
+		if err != nil {
+			return record.EndInterrupted, fmt.Errorf("look at the target before any load: %w", err)
+		}
+		e.normal = normal
+	}
+	load, err := e.target.Raise(ctx, s.Level)
+	if err != nil {
+		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
+	}
+	e.loaded = true
+	e.units += load.Units
+
+	r := &run{Engine: e, Step: s, load: load}
+	e.emit(&record.Step{
+		Phase: record.PhaseStart, Level: s.Level, Reached: load.Reached, Arm: s.Arm, Replicate: s.Replicate,
+		Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.Full, Timeout: record.MicrosOf(e.options.Timeout),
+		Hold: record.MicrosOf(r.hold()), Pace: e.pace(), Why: s.Why, Units: load.Units,
+		Places: load.Spread.Places, Others: load.Spread.Others,
+	})
+	ending, message := r.make(ctx)
+	return ending, r.finish(ctx, ending, message)
+}
+
+// run is one step under way.
+type run struct {
+	*Engine
+	Step
+	load   Load
+	errors errorShare
+	// refused counts objects whose request failed: they will never be there.
+	refused int
+	status  Status
+}
+
+func (e *Engine) emit(body record.Body) {
+	e.sink.Append(record.Event{T: e.clock.Now(), Step: e.current(), Body: body})
+}
+
+func (e *Engine) tell(s Status) {
+	if e.options.Watch != nil {
+		e.options.Watch(s)
+	}
+}
+
+func (e *Engine) pace() string {
+	if e.options.Pace <= 0 {
+		return "max"
+	}
+	return fmt.Sprintf("%g/s", e.options.Pace)
+}
+
+func (r *run) hold() time.Duration {
+	if r.Full {
+		return r.options.Hold
+	}
+	return r.options.ShortHold
+}
+
+// make raises, waits and holds. It returns how the step ended and why.
+func (r *run) make(ctx context.Context) (record.Ending, string) {
+	guarded, trip := context.WithCancelCause(ctx)
+	defer trip(nil)
+	stop := r.guard(guarded, trip)
+	defer stop()
+	r.sample()
+
+	if err := r.raise(guarded); err != nil {
+		return r.cut(guarded)
+	}
+	r.emit(&record.Step{Phase: record.PhaseLoaded})
+	ending := r.await(guarded)
+	if ending == record.EndInterrupted {
+		return r.cut(guarded)
+	}
+	if ending != record.EndHeld {
+		return ending, ""
+	}
+	r.emit(&record.Step{Phase: record.PhaseReached})
+	if r.holdOn(guarded) != nil {
+		return r.cut(guarded)
+	}
+	return record.EndHeld, ""
+}
+
+// cut tells why a step's context ended.
+func (r *run) cut(ctx context.Context) (record.Ending, string) {
+	cause := context.Cause(ctx)
+	if errors.Is(cause, errGuard) {
+		return record.EndGuard, cause.Error()
+	}
+	return record.EndInterrupted, cause.Error()
+}
+
+// finish waits for the last news and closes the step's record. It does so even
+// when the step was cut, within a bound.
+func (r *run) finish(ctx context.Context, ending record.Ending, message string) error {
+	r.sample()
+	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
+	defer cancel()
+	if err := r.target.Settle(rest); err != nil {
+		r.emit(&record.Note{Text: fmt.Sprintf("step %d: the last news may be missing: %v", r.current(), err)})
+	}
+	spread, err := r.target.Account(rest)
+	if err != nil {
+		r.emit(&record.Note{Text: fmt.Sprintf("step %d: why objects did not get there is not known: %v", r.current(), err)})
+		spread = r.load.Spread
+	}
+	r.emit(&record.Step{
+		Phase: record.PhaseEnd, Ending: ending, Message: message,
+		Places: spread.Places, Others: spread.Others, Least: spread.Least, Most: spread.Most,
+	})
+	if ending == record.EndInterrupted {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// settleBound is how long the last news of a step is waited for.
+const settleBound = 15 * time.Second
+
+// raise makes the load's requests: as many under way as the bound allows, no
+// faster than the pace. It returns early, with an error, once ctx ends; every
+// request that was sent is then still waited for and on record.
+func (r *run) raise(ctx context.Context) error {
+	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Requests: r.load.Requests}
+	type reply struct {
+		slot    record.Slot
+		service time.Duration
+	}
+	bound := newInFlightBound(r.options.MaxInFlight)
+	replies := make(chan reply, r.options.MaxInFlight)
+	inFlight := 0
+	take := func(p reply) {
+		inFlight--
+		r.status.Replied++
+		bound.Replied(p.service, p.slot.Throttled > 0)
+		failed := p.slot.Outcome == record.SlotFailed || p.slot.Outcome == record.SlotUnknown
+		r.errors.add(failed, p.slot.Retries)
+		if failed {
+			r.refused += p.slot.Units
+		}
+		r.sink.Append(record.Event{T: p.slot.Replied, Step: r.current(), Body: &p.slot})
+	}
+	next := r.clock.Now() // the pace's earliest time for the next request
+	var gap record.Micros
+	if r.options.Pace > 0 {
+		gap = record.Micros(1e6 / r.options.Pace)
+	}
+	tick := time.NewTicker(statusInterval)
+	defer tick.Stop()
+	pace := time.NewTimer(0)
+	defer pace.Stop()
+	<-pace.C
+	for i := 0; i < r.load.Requests; i++ {
+		for ctx.Err() == nil {
+			wait := (next - r.clock.Now()).Duration()
+			free := inFlight < min(bound.Limit(), r.options.MaxInFlight)
+			if free && wait <= 0 {
+				break
+			}
+			var due <-chan time.Time
+			if free {
+				pace.Reset(wait)
+				due = pace.C
+			}
+			select {
+			case p := <-replies:
+				take(p)
+			case <-due:
+			case <-tick.C:
+				r.report(inFlight, bound.Limit(), 0)
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		inFlight++
+		r.status.Sent++
+		// A pace is a bound, not a schedule: what was missed is not made up.
+		next = max(next+gap, r.clock.Now()-gap)
+		sent := r.clock.Now()
+		go func() {
+			slot := r.load.Send(ctx, i)
+			slot.Intended, slot.Sent, slot.Replied = sent, sent, r.clock.Now()
+			replies <- reply{slot, (slot.Replied - sent).Duration()}
+		}()
+	}
+	for inFlight > 0 {
+		select {
+		case p := <-replies:
+			take(p)
+		case <-tick.C:
+			r.report(inFlight, bound.Limit(), 0)
+		}
+	}
+	return ctx.Err()
+}
+
+// statusInterval is how often a step's status is told.
+const statusInterval = 100 * time.Millisecond
+
+// await returns once every object is there (EndHeld), or once it is certain
+// enough that some never will be.
+func (r *run) await(ctx context.Context) record.Ending {
+	r.status.Stage = StageWaiting
+	deadline := r.clock.Now() + record.MicrosOf(r.options.Timeout)
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		p := r.target.Progress()
+		now := r.clock.Now()
+		missing := r.units - p.There
+		switch {
+		case missing <= 0:
+			return record.EndHeld
+		case now >= deadline:
+			return record.EndTimeout
+		case p.Unschedulable+p.Failed+r.refused >= missing && now-p.Moved >= record.MicrosOf(StallAfter):
+			return record.EndStalled
+		}
+		if n%4 == 0 {
+			r.report(0, 0, (deadline - now).Duration())
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return record.EndInterrupted
+		}
+	}
+}
+
+// pollInterval is how often progress is looked at; milestones have times of
+// their own and are not rounded to it.
+const pollInterval = 25 * time.Millisecond
+
+// holdOn keeps the level for the hold.
+func (r *run) holdOn(ctx context.Context) error {
+	r.status.Stage = StageHolding
+	end := r.clock.Now() + record.MicrosOf(r.hold())
+	tick := time.NewTicker(statusInterval)
+	defer tick.Stop()
+	for {
+		left := (end - r.clock.Now()).Duration()
+		if left <= 0 {
+			return nil
+		}
+		r.report(0, 0, left)
+		last := time.NewTimer(left)
+		select {
+		case <-tick.C:
+		case <-last.C:
+		case <-ctx.Done():
+			last.Stop()
+			return ctx.Err()
+		}
+		last.Stop()
+	}
+}
+
+func (r *run) sample() {
+	if r.options.Sample != nil {
+		r.options.Sample()
+	}
+}
+
+func (r *run) report(inFlight, bound int, left time.Duration) {
+	r.status.InFlight, r.status.Bound, r.status.Left = inFlight, bound, left
+	r.status.Units, r.status.Progress = r.units, r.target.Progress()
+	r.tell(r.status)
+}
+
+// guard watches the target's health until the returned function is called, and
+// ends the step when a guard trips.
+func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop func()) {
+	if len(r.options.Guards) == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(guardInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			measures, err := r.target.Health(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				measures = map[string]float64{}
+			}
+			measures[MeasureRequestErrors] = r.errors.percent()
+			if g, value, ok := tripped(r.options.Guards, measures, r.normal); ok {
+				message := fmt.Sprintf("guard %s: %.4g reached the bound %.4g", g.Name, value, g.Bound)
+				r.emit(&record.Guard{Name: g.Name, Value: value, Bound: g.Bound, Message: message})
+				trip(fmt.Errorf("%w: %s", errGuard, message))
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// guardInterval is how often a target's health is looked at.
+const guardInterval = time.Second
+
+// tripped is the first guard whose measure has reached its bound. A measure
+// counts from what it was before any load, so that a node that was down all
+// along trips nothing.
+func tripped(guards []Guard, measures, normal map[string]float64) (Guard, float64, bool) {
+	for _, g := range guards {
+		value, ok := measures[g.Name]
+		if ok && value-normal[g.Name] >= g.Bound {
+			return g, value, true
+		}
+	}
+	return Guard{}, 0, false
+}
+
+// Empty removes all objects and waits until the target is as it was before any
+// load. Where that takes too long it is put on record, and is no error.
+func (e *Engine) Empty(ctx context.Context) error {
+	e.emit(&record.Step{Phase: record.PhaseReset})
+	if err := e.target.Reset(ctx); err != nil {
+		return fmt.Errorf("empty the target: %w", err)
+	}
+	e.loaded, e.units = false, 0
+	return e.calm(ctx)
+}
+
+// calmBound is how long a target may take to be as it was before any load.
+const calmBound = time.Minute
+
+// calm waits until every measure is back to normal.
+func (e *Engine) calm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, calmBound, errNotCalm)
+	defer cancel()
+	for {
+		measures, err := e.target.Health(ctx)
+		var off []string
+		if err != nil {
+			off = []string{err.Error()}
+		} else {
+			off = unrest(measures, e.normal)
+		}
+		if len(off) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errNotCalm) {
+				e.emit(&record.Note{Text: fmt.Sprintf("step %d began although the target was not back to normal: %v", e.current()+1, off)})
+				return nil
+			}
+			return context.Cause(ctx)
+		}
+	}
+}
+
+var errNotCalm = errors.New("the target is not back to normal")
+
+// unrest lists the measures that are above normal. A latency may be half as
+// much again, or 5 ms more, before it counts.
+func unrest(measures, normal map[string]float64) []string {
+	var off []string
+	for _, name := range slices.Sorted(maps.Keys(measures)) {
+		value, was := measures[name], normal[name]
+		slack := 0.0
+		if name == MeasureLatency {
+			slack = math.Max(was/2, 0.005)
+		}
+		if value > was+slack {
+			off = append(off, fmt.Sprintf("%s is %.4g, it was %.4g", name, value, was))
+		}
+	}
+	return off
+}
+
+// MeasureLatency is the measure of the target's own request latency in
+// seconds.
+const MeasureLatency = "apiLatency"
+
+// Healthy reports whether the target is as it was before any load, by its
+// measures that are counts: after a guard's abort nothing goes on before.
+func (e *Engine) Healthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, calmBound)
+	defer cancel()
+	measures, err := e.target.Health(ctx)
+	if err != nil {
+		return err
+	}
+	if off := unrest(measures, e.normal); len(off) > 0 {
+		return fmt.Errorf("the target is not back to normal: %v", off)
+	}
+	return nil
+}

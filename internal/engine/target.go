@@ -1,0 +1,128 @@
+// Package engine makes one step: it raises a target to a level at a bounded
+// rate, waits for everything to get there, holds, and guards the target
+// meanwhile. What it sees goes to a sink; it judges nothing but its guards.
+package engine
+
+import (
+	"context"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Target is what is loaded. All that it sees of its objects goes to the sink
+// that it was made with. A Target is used by one Engine, which calls one
+// method at a time, save for Progress and Health, which may be called at any
+// time, and for Load.Send, which is called from many goroutines.
+type Target interface {
+	// Describe tells what is loaded, before any load.
+	Describe(ctx context.Context) (record.Environment, error)
+	// Raise prepares for level and tells what must be requested to reach it:
+	// only the difference to what is in place.
+	Raise(ctx context.Context, level float64) (Load, error)
+	// Progress sums up the objects asked for so far.
+	Progress() Progress
+	// Settle returns once all that the target has published until now was
+	// seen, or says that this is not known.
+	Settle(ctx context.Context) error
+	// Account puts on record why objects that did not get there did not, and
+	// returns how the level is spread now.
+	Account(ctx context.Context) (Spread, error)
+	// Reset removes all objects and returns once they are gone.
+	Reset(ctx context.Context) error
+	// Health tells the measures that guards watch, by name; see Guard.
+	Health(ctx context.Context) (map[string]float64, error)
+}
+
+// Load is what must be requested to reach a level.
+type Load struct {
+	Requests int     // how many requests
+	Units    int     // how many objects with milestones they ask for
+	Reached  float64 // the level that they reach, at most the one asked for
+	Spread   Spread
+	// Send makes request i, 0 <= i < Requests, and returns when its outcome
+	// is known. It fills in everything of the slot but the times. The end of
+	// ctx ends its retries, not the attempt under way: an answer is worth
+	// waiting for, since without it the slot's outcome is not known.
+	Send func(ctx context.Context, i int) record.Slot
+}
+
+// Spread says what a level is an average over.
+type Spread struct {
+	Places      int // nodes; 0 when the axis has none
+	Others      int // objects on them that are not ours
+	Least, Most float64
+}
+
+// Progress sums up the objects asked for since the target was last empty.
+type Progress struct {
+	There         int // at the milestone that counts as there
+	Failed        int // will never get there
+	Unschedulable int // there is no place for them now
+	// Moved is when any object last moved.
+	Moved record.Micros
+}
+
+// Guard ends a step when a measure of the target's health reaches Bound: to
+// protect the target, or to stop a load that has lost its sense. Measures are
+// counts and percentages; more is worse.
+type Guard struct {
+	Name  string
+	Bound float64
+}
+
+// MeasureRequestErrors is the measure that the engine itself provides: the
+// percentage of the latest requests that failed.
+const MeasureRequestErrors = "apiErrors"
+
+// Options are how an Engine loads and waits.
+type Options struct {
+	// Pace bounds requests per second; 0 is as fast as the in-flight bound
+	// allows.
+	Pace float64
+	// MaxInFlight bounds requests under way; the adaptive bound stays below.
+	MaxInFlight int
+	// Timeout is how long objects are followed after the last request.
+	Timeout time.Duration
+	Hold    time.Duration
+	// ShortHold is the hold of steps that only propose.
+	ShortHold time.Duration
+	Guards    []Guard
+	// Sample is called at the start and end of a step's load, to read the
+	// resources that it uses. It may be nil.
+	Sample func()
+	// Watch is called as a step proceeds. It may be nil.
+	Watch func(Status)
+}
+
+// StallAfter is how long nothing must have moved, while all that remain have
+// no place, for a step to end before its timeout.
+const StallAfter = 10 * time.Second
+
+// Stage is what a step is doing.
+type Stage string
+
+// The stages of a step.
+const (
+	StageEmptying Stage = "emptying"
+	StageRaising  Stage = "raising"
+	StageWaiting  Stage = "waiting"
+	StageHolding  Stage = "holding"
+)
+
+// Status is how far a step has come.
+type Status struct {
+	Step     int
+	Stage    Stage
+	Level    float64
+	Purpose  record.Purpose
+	Requests int // of this step
+	Sent     int
+	Replied  int
+	InFlight int
+	Bound    int // of requests in flight
+	Units    int // objects asked for and in place, of all steps
+	Progress Progress
+	// Left is how long the present stage can still last; 0 is not known.
+	Left time.Duration
+}

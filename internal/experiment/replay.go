@@ -1,0 +1,45 @@
+package experiment
+
+import (
+	"errors"
+	"io/fs"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Replay judges a recorded run from its record alone and writes objects.parquet
+// and result.json anew.
+func Replay(dir record.Dir, x Experiment) (analyze.Result, error) {
+	var environment record.Environment
+	err := dir.ReadJSON(record.EnvironmentFile, &environment)
+	missing := errors.Is(err, fs.ErrNotExist)
+	if err != nil && !missing {
+		return analyze.Result{}, err
+	}
+	x.Spec.Start = environment.Start
+	builder := analyze.NewBuilder(x.Spec)
+	rows, err := record.NewObjectWriter(dir, x.Spec.Milestones)
+	if err != nil {
+		return analyze.Result{}, err
+	}
+	builder.Rows = rows.Add
+	history, err := record.ReadHistory(dir, func(e record.Event) error {
+		builder.Add(e)
+		return nil
+	})
+	if err != nil {
+		return analyze.Result{}, errors.Join(err, rows.Close())
+	}
+	if missing {
+		builder.Warn("the run ended before it had described its target: there is no environment.json")
+	}
+	if history.Unknown > 0 {
+		builder.Warn("the history holds events of kinds that this version does not know: they were passed over")
+	}
+	result := builder.Finish(x.Design, environment.Fidelity, "")
+	if err := rows.Close(); err != nil {
+		return analyze.Result{}, err
+	}
+	return result, dir.WriteJSON(record.ResultFile, result)
+}

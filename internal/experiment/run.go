@@ -1,0 +1,205 @@
+// Package experiment is the loop that everything plugs into: the design says
+// what to run next, the engine makes the step on the target, the record keeps
+// what was seen, the analysis judges it, and the design is asked again.
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/engine"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Experiment is what is to be run, all of it decided.
+type Experiment struct {
+	Spec    analyze.Spec
+	Design  design.Design
+	Options engine.Options
+	// Budget bounds the run; once it is spent no further step begins, and the
+	// one under way is cut. 0 is no bound.
+	Budget time.Duration
+}
+
+// Recorder is what a target and its observers write to while a run is made.
+type Recorder struct {
+	Sink  record.Sink
+	Clock *record.Clock
+	// Step is the step that is being made, 0 before the first.
+	Step func() int
+	// Fail ends the run for a reason that leaves no sense in going on.
+	Fail func(error)
+}
+
+// Emit puts body on record as of now.
+func (r Recorder) Emit(body record.Body) {
+	r.Sink.Append(record.Event{T: r.Clock.Now(), Step: r.Step(), Body: body})
+}
+
+// Target is what an experiment loads, together with its end.
+type Target interface {
+	engine.Target
+	// Close removes everything that was made and stops observing. Done ends
+	// when the user wants no more waiting.
+	Close(done context.Context) error
+}
+
+// Observer is told how a run proceeds. Its methods must not block.
+type Observer interface {
+	Status(engine.Status)
+	// Stepped is called after each step with its judgement.
+	Stepped(analyze.Step)
+	// Event is called with every event, in order, as it is recorded.
+	Event(record.Event)
+	// Chose is called before each step with what was chosen.
+	Chose(design.Next)
+}
+
+// ErrBudget is why a run ends early whose budget is spent.
+var ErrBudget = errors.New("the budget is spent")
+
+// Run makes the experiment on the target that open makes and leaves its record
+// in dir. Soft ends the load, hard everything that is slow. The result is that
+// of Analyze on what was recorded, so that nothing is judged that was not
+// written down. A run that was cut has a result too; the error then says why
+// it was cut.
+func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, now func() time.Time, observer Observer,
+	open func(context.Context, Recorder) (Target, error)) error {
+	clock := record.StartClock(now)
+	x.Spec.Start = clock.Start()
+	live := &judge{builder: analyze.NewBuilder(x.Spec), design: x.Design}
+	writer, err := record.NewWriter(dir, func(e record.Event) {
+		live.add(e)
+		observer.Event(e)
+	})
+	if err != nil {
+		return err
+	}
+	ctx, fail := context.WithCancelCause(soft)
+	defer fail(nil)
+	var step atomic.Int64
+	recorder := Recorder{Sink: writer, Clock: clock, Step: func() int { return int(step.Load()) }, Fail: fail}
+	go func() {
+		select {
+		case <-writer.Failed():
+			fail(writer.Err())
+		case <-ctx.Done():
+		}
+	}()
+	recorder.Emit(&record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: id})
+
+	err = makeSteps(ctx, hard, dir, x, live, observer, recorder, &step, open)
+	end := &record.Run{Phase: record.PhaseEnd}
+	if err != nil {
+		end.Message = err.Error()
+	}
+	recorder.Emit(end)
+	if closeErr := writer.Close(); err == nil {
+		err = closeErr
+	}
+	return err
+}
+
+// judge is the analysis of a run under way. Events come from many goroutines.
+type judge struct {
+	mu      sync.Mutex
+	builder *analyze.Builder
+	design  design.Design
+}
+
+func (j *judge) add(e record.Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.builder.Add(e)
+}
+
+func (j *judge) next() design.Next {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.builder.NextStep(j.design, "")
+}
+
+// step is the judgement of a step that has ended.
+func (j *judge) step(id int) (analyze.Step, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.builder.LastStep()
+	if s == nil || s.ID != id {
+		return analyze.Step{}, false
+	}
+	return *s, true
+}
+
+// makeSteps opens the target, makes steps until the design is done and closes
+// the target again.
+func makeSteps(ctx, hard context.Context, dir record.Dir, x Experiment, live *judge, observer Observer,
+	recorder Recorder, step *atomic.Int64, open func(context.Context, Recorder) (Target, error)) (err error) {
+	target, err := open(ctx, recorder)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := target.Close(hard); closeErr != nil {
+			closeErr = fmt.Errorf("clean up: %w", closeErr)
+			recorder.Emit(&record.Note{Text: closeErr.Error()})
+			err = errors.Join(err, closeErr)
+		}
+	}()
+	environment, err := target.Describe(ctx)
+	if err != nil {
+		return fmt.Errorf("describe the target: %w", err)
+	}
+	environment.Start = recorder.Clock.Start()
+	if err := dir.WriteJSON(record.EnvironmentFile, environment); err != nil {
+		return err
+	}
+	if x.Budget > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, x.Budget, ErrBudget)
+		defer cancel()
+	}
+	x.Options.Watch = observer.Status
+	e := engine.New(target, recorder.Sink, recorder.Clock, x.Options, step)
+	for {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		next := live.next()
+		if next.Done {
+			return nil
+		}
+		observer.Chose(next)
+		ending, err := e.Run(ctx, engine.Step{
+			Level: next.Level, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full, Why: next.Why,
+		})
+		if s, ok := live.step(recorder.Step()); ok {
+			observer.Stepped(s)
+		}
+		if err != nil {
+			return err
+		}
+		if ending == record.EndGuard {
+			if err := recuperate(ctx, e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// recuperate empties a target that a guard protected, and waits for it to be
+// healthy again: the search goes on only then.
+func recuperate(ctx context.Context, e *engine.Engine) error {
+	if err := e.Empty(ctx); err != nil {
+		return fmt.Errorf("after a guard's abort: %w", err)
+	}
+	if err := e.Healthy(ctx); err != nil {
+		return fmt.Errorf("after a guard's abort: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,233 @@
+// Package sim is a target whose limit, latency and faults are planted: the
+// ground truth that the search, the accounting and the quantiles are tested
+// against. It runs on whatever clock the time package has, so that a test in a
+// synctest bubble takes no time.
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/engine"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Plan is what is planted.
+type Plan struct {
+	Places int // what a level is an average over, at least 1
+	// Limit is the hard limit of objects per place: beyond it they find no
+	// place. 0 is no limit.
+	Limit int
+	// SoftAt and SoftWidth plant a soft limit: at level SoftAt half of all
+	// fills fail, by a logistic curve of that width in levels. A fill that
+	// fails leaves one object per hundred not ready. Width 0 plants none.
+	SoftAt, SoftWidth float64
+	// Flaky is the probability that one object of a fill is never ready,
+	// whatever the level.
+	Flaky float64
+	// Latency is from an object's creation until it is there.
+	Latency dist.Dist
+	// Servers requests are served at once, each for Service; more wait.
+	Servers int
+	Service time.Duration
+	// FailEvery makes every n-th request fail; ThrottleEvery makes every n-th
+	// answer say 429 before it succeeds. 0 is never.
+	FailEvery, ThrottleEvery int
+	// LoseAfter cuts the watch for good after so many objects; 0 is never.
+	LoseAfter int
+	// UnhealthyAt makes the measure nodesNotReady rise by one from so many
+	// objects on; 0 is never.
+	UnhealthyAt int
+}
+
+// Target is a planted target.
+type Target struct {
+	plan  Plan
+	rng   *rand.Rand
+	sink  record.Sink
+	clock *record.Clock
+	step  func() int
+
+	servers chan struct{}
+
+	mu       sync.Mutex
+	objects  int // asked for since empty
+	placed   int
+	sent     int // of all time
+	progress engine.Progress
+	bad      bool // this fill fails
+	badOne   int  // this object of the fill is never ready, -1 for none
+	timers   []*time.Timer
+	blind    bool
+	waiting  map[string]bool // not there
+}
+
+// New makes a target. Step tells the step that is being made.
+func New(plan Plan, rng *rand.Rand, sink record.Sink, clock *record.Clock, step func() int) *Target {
+	return &Target{
+		plan: plan, rng: rng, sink: sink, clock: clock, step: step,
+		servers: make(chan struct{}, max(plan.Servers, 1)), badOne: -1, waiting: make(map[string]bool),
+	}
+}
+
+// Describe implements engine.Target.
+func (t *Target) Describe(context.Context) (record.Environment, error) {
+	return record.Environment{
+		Start:    t.clock.Start(),
+		Target:   record.TargetNaming{Kind: "sim", Name: "sim"},
+		Fidelity: record.Fidelity{ControlPlane: record.Simulated, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None, Notes: []string{}},
+	}, nil
+}
+
+func (t *Target) emit(body record.Body) {
+	if t.blind {
+		return
+	}
+	t.sink.Append(record.Event{T: t.clock.Now(), Step: t.step(), Body: body})
+}
+
+// Raise implements engine.Target.
+func (t *Target) Raise(_ context.Context, level float64) (engine.Load, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	want := int(math.Floor(level*float64(t.plan.Places) + 1e-9))
+	first, n := t.objects, want-t.objects
+	if n < 0 {
+		return engine.Load{}, fmt.Errorf("level %g is below what is in place", level)
+	}
+	t.objects = want
+	// Whether this fill fails is drawn as the level is approached.
+	if t.plan.SoftWidth > 0 {
+		p := 1 / (1 + math.Exp(-(level-t.plan.SoftAt)/t.plan.SoftWidth))
+		t.bad = t.bad || t.rng.Float64() < p
+	}
+	if t.badOne < 0 && n > 0 && t.rng.Float64() < t.plan.Flaky {
+		t.badOne = first + t.rng.IntN(n)
+	}
+	return engine.Load{
+		Requests: n, Units: n, Reached: float64(want) / float64(t.plan.Places), Spread: t.spread(),
+		Send: func(ctx context.Context, i int) record.Slot { return t.create(ctx, first+i) },
+	}, nil
+}
+
+func (t *Target) spread() engine.Spread {
+	return engine.Spread{Places: t.plan.Places, Least: math.Floor(float64(t.placed) / float64(t.plan.Places)), Most: math.Ceil(float64(t.placed) / float64(t.plan.Places))}
+}
+
+func name(i int) string { return fmt.Sprintf("sim/object-%d", i) }
+
+func (t *Target) create(_ context.Context, i int) record.Slot {
+	t.servers <- struct{}{}
+	time.Sleep(t.plan.Service)
+	<-t.servers
+
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.sent++
+	slot := record.Slot{Slot: name(i), Component: "object", Units: 1, Iteration: i, Outcome: record.SlotCreated, Code: 201}
+	if every := t.plan.ThrottleEvery; every > 0 && t.sent%every == 0 {
+		slot.Throttled, slot.Retries = 1, 1
+	}
+	if every := t.plan.FailEvery; every > 0 && t.sent%every == 0 {
+		slot.Outcome, slot.Code, slot.Error = record.SlotFailed, 500, "planted failure"
+		return slot
+	}
+	t.born(i)
+	return slot
+}
+
+// born makes an object and plans its way. It is called with the lock held.
+func (t *Target) born(i int) {
+	if t.plan.LoseAfter > 0 && t.sent > t.plan.LoseAfter && !t.blind {
+		t.emit(&record.Fault{What: "watch cut", From: t.clock.Now()})
+		t.blind = true
+	}
+	object := name(i)
+	t.waiting[object] = true
+	t.progress.Moved = t.clock.Now()
+	t.emit(&record.Object{Object: object, Milestone: "Created", Component: "object"})
+	if t.plan.Limit > 0 && t.placed >= t.plan.Limit*t.plan.Places {
+		t.progress.Unschedulable++
+		t.emit(&record.State{Object: object, Reason: "Unschedulable",
+			Message: fmt.Sprintf("0/%d nodes are available: %d Too many objects.", t.plan.Places, t.plan.Places)})
+		return
+	}
+	node := fmt.Sprintf("place-%d", t.placed%t.plan.Places)
+	t.placed++
+	t.emit(&record.Object{Object: object, Milestone: "Scheduled", Node: node})
+	if i == t.badOne || t.bad && i%100 == 0 {
+		t.emit(&record.State{Object: object, Reason: "CrashLoopBackOff", Message: "planted failure"})
+		return
+	}
+	delay := t.plan.Latency.At(t.rng.Float64())
+	t.timers = append(t.timers, time.AfterFunc(delay, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if !t.waiting[object] {
+			return
+		}
+		delete(t.waiting, object)
+		t.progress.Moved = t.clock.Now()
+		if !t.blind {
+			t.progress.There++
+		}
+		t.emit(&record.Object{Object: object, Milestone: "Ready"})
+	}))
+}
+
+// Progress implements engine.Target.
+func (t *Target) Progress() engine.Progress {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.progress
+}
+
+// Settle implements engine.Target.
+func (t *Target) Settle(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.blind {
+		return errors.New("the watch is cut")
+	}
+	return nil
+}
+
+// Account implements engine.Target.
+func (t *Target) Account(context.Context) (engine.Spread, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.spread(), nil
+}
+
+// Reset implements engine.Target.
+func (t *Target) Reset(context.Context) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	for _, timer := range t.timers {
+		timer.Stop()
+	}
+	for i := range t.objects {
+		t.emit(&record.Object{Object: name(i), Milestone: "Deleted"})
+	}
+	t.timers, t.objects, t.placed, t.bad, t.badOne = nil, 0, 0, false, -1
+	t.progress = engine.Progress{}
+	clear(t.waiting)
+	return nil
+}
+
+// Health implements engine.Target.
+func (t *Target) Health(context.Context) (map[string]float64, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	measures := map[string]float64{"nodesNotReady": 0}
+	if t.plan.UnhealthyAt > 0 && t.placed >= t.plan.UnhealthyAt {
+		measures["nodesNotReady"] = 1
+	}
+	return measures, nil
+}
