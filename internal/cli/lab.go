@@ -1,0 +1,504 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/nearest"
+)
+
+// defaultLab is the laboratory that the lab commands mean when none is named.
+const defaultLab = "default"
+
+func newLabCommand(p *Process, stop *interrupts) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "lab",
+		Short: "A Kubernetes cluster of your own on this machine",
+		Long: `A laboratory is a real etcd, API server, controller manager and scheduler with
+simulated nodes, each a process of this program. It listens on 127.0.0.1 only
+and lives under $XDG_STATE_HOME/plimsoll (~/.local/state/plimsoll).
+
+Without a name the commands mean the laboratory "` + defaultLab + `".`,
+		Example: `  plimsoll lab up --nodes 100
+  export KUBECONFIG=$(plimsoll lab kubeconfig)
+  plimsoll limit node-density --lab default
+  plimsoll lab down`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var verbs []string
+			for _, c := range cmd.Commands() {
+				verbs = append(verbs, c.Name())
+			}
+			return usagef(didYouMean(args[0], verbs, "see 'plimsoll lab --help'"), "there is no command 'lab %s'", args[0])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(
+		newLabUpCommand(p, stop),
+		newLabStatusCommand(p),
+		newLabListCommand(p),
+		newLabKubeconfigCommand(p),
+		newLabLogsCommand(p),
+		newLabRestartCommand(p),
+		newLabDownCommand(p),
+		newLabDoctorCommand(p),
+	)
+	return cmd
+}
+
+// labStore is where this user's laboratories are. What dead commands left
+// there is removed first.
+func labStore(ctx context.Context, p *Process) (lab.Store, error) {
+	dir, err := p.stateDir()
+	if err != nil {
+		return lab.Store{}, err
+	}
+	store := lab.Store{Root: dir, Executable: p.Executable}
+	swept, err := store.Sweep(ctx)
+	if err != nil {
+		return store, err
+	}
+	for _, name := range swept {
+		p.logf("removed laboratory %q, whose command is gone\n", name)
+	}
+	return store, nil
+}
+
+// labUsage turns the mistakes that a user can make about laboratories into
+// usage errors with a hint; other errors pass through.
+func labUsage(err error) error {
+	var missing *lab.NotFoundError
+	var exists *lab.ExistsError
+	var component *lab.ComponentError
+	var spec *lab.SpecError
+	switch {
+	case errors.As(err, &missing):
+		other := "'plimsoll lab up " + missing.Name + "' makes it"
+		if len(missing.Have) > 0 {
+			other = "there are: " + strings.Join(missing.Have, ", ")
+		}
+		return usagef(didYouMean(missing.Name, missing.Have, other), "%w", err)
+	case errors.As(err, &exists):
+		return usagef(fmt.Sprintf("'plimsoll lab status %s' shows it, 'plimsoll lab down %[1]s' removes it", exists.Name), "%w", err)
+	case errors.As(err, &component):
+		return usagef(didYouMean(component.Name, lab.ComponentNames(), ""), "%w", err)
+	case errors.As(err, &spec):
+		return usagef("", "%w", err)
+	}
+	return err
+}
+
+// didYouMean is the hint for a word that is not known.
+func didYouMean(word string, known []string, otherwise string) string {
+	if near, ok := nearest.Word(word, known); ok {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return otherwise
+}
+
+// atMostOneName takes the optional name of a laboratory.
+func atMostOneName(cmd *cobra.Command, args []string) error {
+	if len(args) > 1 {
+		return usagef(fmt.Sprintf("see '%s --help'", cmd.CommandPath()), "one laboratory at a time: unexpected argument %q", args[1])
+	}
+	return nil
+}
+
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+		switch len(args) {
+		case 0:
+			return usagef(hint, "which %s?", what)
+		case 1:
+			return nil
+		default:
+			return usagef(hint, "unexpected argument %q", args[1])
+		}
+	}
+}
+
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) > 0 {
+		return usagef(fmt.Sprintf("see '%s --help'", cmd.CommandPath()), "unexpected argument %q", args[0])
+	}
+	return nil
+}
+
+func nameIn(args []string) string {
+	if len(args) == 0 {
+		return defaultLab
+	}
+	return args[0]
+}
+
+// openLab finds a laboratory by name.
+func openLab(ctx context.Context, p *Process, name string) (*lab.Lab, error) {
+	store, err := labStore(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	l, err := store.Open(name)
+	return l, labUsage(err)
+}
+
+// outputFlag adds -o to a command.
+func outputFlag(cmd *cobra.Command) *string {
+	return cmd.Flags().StringP("output", "o", "text", "text or json")
+}
+
+func checkOutput(format string) error {
+	if format != "text" && format != "json" {
+		return usagef(didYouMean(format, []string{"text", "json"}, ""), "-o %q: want text or json", format)
+	}
+	return nil
+}
+
+func printJSON(p *Process, v any) error {
+	data, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	p.printf("%s\n", data)
+	return nil
+}
+
+func newLabUpCommand(p *Process, stop *interrupts) *cobra.Command {
+	var spec lab.Spec
+	var latency string
+	cmd := &cobra.Command{
+		Use:   "up [NAME]",
+		Short: "Bring up a laboratory",
+		Long: `Bring up a laboratory and wait until it can be used: the API server answers,
+the controllers run and every node is Ready. It stays until 'plimsoll lab down'.
+
+A pod on a simulated node becomes Ready after the start latency, counted from
+its being bound to the node. DIST is ` + dist.Grammar + `.
+A pod's annotation ` + lab.StartLatencyAnnotation + ` overrides it.`,
+		Example: `  plimsoll lab up
+  plimsoll lab up big --nodes 1000
+  plimsoll lab up slow --nodes 20 --start-latency lognormal:1s,4s`,
+		Args: atMostOneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			spec.Name = nameIn(args)
+			var err error
+			if spec.StartLatency, err = dist.Parse(latency); err != nil {
+				return usagef("for example --start-latency uniform:500ms,1.5s", "--start-latency: %w", err)
+			}
+			if spec.MaxPods < 1 {
+				return usagef("", "--max-pods %d: a node takes at least one pod", spec.MaxPods)
+			}
+			store, err := labStore(cmd.Context(), p)
+			if err != nil {
+				return err
+			}
+			return labUp(stop.soft, p, store, spec)
+		},
+	}
+	cmd.Flags().IntVar(&spec.Nodes, "nodes", lab.DefaultNodes, "number of simulated nodes")
+	cmd.Flags().IntVar(&spec.MaxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of each node")
+	cmd.Flags().StringVar(&latency, "start-latency", "", "time that pods take to start, a DIST (default none)")
+	return cmd
+}
+
+func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec) error {
+	began := time.Now()
+	line := progressLine{p: p}
+	store.Progress = func(what string) { line.show(what) }
+	l, err := store.Up(ctx, spec)
+	line.end()
+	if err != nil {
+		return labUsage(err)
+	}
+	p.logf("laboratory %q is up after %.1f s: Kubernetes with %d simulated nodes of %d pods\n",
+		spec.Name, time.Since(began).Seconds(), l.Spec().Nodes, l.Spec().MaxPods)
+	p.printf("export KUBECONFIG=%s\n", l.Kubeconfig())
+	return nil
+}
+
+// progressLine is one line on a terminal that is written over, and nothing
+// where nobody looks.
+type progressLine struct {
+	p     *Process
+	shown bool
+}
+
+func (l *progressLine) show(what string) {
+	if l.p.StderrTerminal {
+		l.p.logf("\r\x1b[K%s ...", what)
+		l.shown = true
+	}
+}
+
+func (l *progressLine) end() {
+	if l.shown {
+		l.p.logf("\r\x1b[K")
+	}
+}
+
+func newLabStatusCommand(p *Process) *cobra.Command {
+	var format *string
+	cmd := &cobra.Command{
+		Use:   "status [NAME]",
+		Short: "Show how a laboratory is",
+		Long: `Show a laboratory's state, its nodes and pods, and its processes. The state is
+running, starting (a command is bringing it up), or broken (a process is gone
+or does not answer; 'plimsoll lab down' cleans up).`,
+		Args: atMostOneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(*format); err != nil {
+				return err
+			}
+			l, err := openLab(cmd.Context(), p, nameIn(args))
+			if err != nil {
+				return err
+			}
+			status, err := l.Status(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if *format == "json" {
+				return printJSON(p, status)
+			}
+			p.printf("laboratory %s: %s, %s nodes, %s pods\n", status.Name, status.State, orUnknown(status.Nodes), orUnknown(status.Pods))
+			w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintf(w, "COMPONENT\tPID\tSTATE\n")
+			for _, c := range status.Components {
+				pid := "-"
+				if c.PID != 0 {
+					pid = fmt.Sprint(c.PID)
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, pid, c.State)
+			}
+			return w.Flush()
+		},
+	}
+	format = outputFlag(cmd)
+	return cmd
+}
+
+func orUnknown(n *int64) string {
+	if n == nil {
+		return "unknown"
+	}
+	return fmt.Sprint(*n)
+}
+
+func newLabListCommand(p *Process) *cobra.Command {
+	var format *string
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the laboratories there are",
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(*format); err != nil {
+				return err
+			}
+			store, err := labStore(cmd.Context(), p)
+			if err != nil {
+				return err
+			}
+			labs, err := store.List()
+			if err != nil {
+				return err
+			}
+			statuses := []lab.Status{}
+			for _, l := range labs {
+				status, err := l.Status(cmd.Context())
+				if err != nil {
+					return err
+				}
+				statuses = append(statuses, status)
+			}
+			if *format == "json" {
+				return printJSON(p, statuses)
+			}
+			if len(statuses) == 0 {
+				p.logf("there are no laboratories; 'plimsoll lab up' makes one\n")
+				return nil
+			}
+			w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintf(w, "NAME\tSTATE\tNODES\tPODS\n")
+			for _, s := range statuses {
+				fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", s.Name, s.State, orUnknown(s.Nodes), orUnknown(s.Pods))
+			}
+			return w.Flush()
+		},
+	}
+	format = outputFlag(cmd)
+	return cmd
+}
+
+func newLabKubeconfigCommand(p *Process) *cobra.Command {
+	return &cobra.Command{
+		Use:     "kubeconfig [NAME]",
+		Short:   "Print the path of a laboratory's kubeconfig",
+		Example: `  export KUBECONFIG=$(plimsoll lab kubeconfig)`,
+		Args:    atMostOneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := openLab(cmd.Context(), p, nameIn(args))
+			if err != nil {
+				return err
+			}
+			p.printf("%s\n", l.Kubeconfig())
+			return nil
+		},
+	}
+}
+
+func newLabLogsCommand(p *Process) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "logs COMPONENT",
+		Short: "Print the log of a laboratory's component",
+		Long:  "Print the log of one of a laboratory's components: " + strings.Join(lab.ComponentNames(), ", ") + ".",
+		Example: `  plimsoll lab logs kube-apiserver
+  plimsoll lab logs etcd --lab big`,
+		Args:      exactlyOne("component"),
+		ValidArgs: lab.ComponentNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := openLab(cmd.Context(), p, name)
+			if err != nil {
+				return err
+			}
+			path, err := l.Logs(args[0])
+			if err != nil {
+				return labUsage(err)
+			}
+			f, err := os.Open(path)
+			if err != nil {
+				return fmt.Errorf("read the log of %s: %w", args[0], err)
+			}
+			defer f.Close()
+			_, err = io.Copy(p.Stdout, f)
+			return err
+		},
+	}
+	cmd.Flags().StringVar(&name, "lab", defaultLab, "name of the laboratory")
+	return cmd
+}
+
+func newLabRestartCommand(p *Process) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "restart COMPONENT",
+		Short: "Kill one of a laboratory's components and start it again",
+		Long: `Kill a component with SIGKILL and start it again with the same arguments, to see
+what becomes of the load that runs meanwhile. The components are
+` + strings.Join(lab.ComponentNames(), ", ") + ".",
+		Example:   `  plimsoll lab restart kube-apiserver`,
+		Args:      exactlyOne("component"),
+		ValidArgs: lab.ComponentNames(),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			l, err := openLab(cmd.Context(), p, name)
+			if err != nil {
+				return err
+			}
+			began := time.Now()
+			if err := l.Restart(cmd.Context(), args[0]); err != nil {
+				return labUsage(err)
+			}
+			p.logf("%s works again after %.1f s\n", args[0], time.Since(began).Seconds())
+			return nil
+		},
+	}
+	cmd.Flags().StringVar(&name, "lab", defaultLab, "name of the laboratory")
+	return cmd
+}
+
+func newLabDownCommand(p *Process) *cobra.Command {
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "down [NAME]",
+		Short: "Remove a laboratory: its processes and its files",
+		Args:  atMostOneName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !all {
+				l, err := openLab(cmd.Context(), p, nameIn(args))
+				if err != nil {
+					return err
+				}
+				return labUsage(l.Down(cmd.Context()))
+			}
+			if len(args) > 0 {
+				return usagef("", "--all and the name %q contradict each other", args[0])
+			}
+			return labDownAll(cmd.Context(), p)
+		},
+	}
+	cmd.Flags().BoolVar(&all, "all", false, "remove all laboratories, except private ones of running commands")
+	return cmd
+}
+
+func labDownAll(ctx context.Context, p *Process) error {
+	store, err := labStore(ctx, p)
+	if err != nil {
+		return err
+	}
+	labs, err := store.List()
+	if err != nil {
+		return err
+	}
+	var failed error
+	for _, l := range labs {
+		err := l.Down(ctx)
+		var busy *lab.BusyError
+		if errors.As(err, &busy) && l.Spec().Private {
+			p.logf("%v: it goes when that ends\n", err)
+			continue
+		}
+		failed = errors.Join(failed, err)
+	}
+	return failed
+}
+
+func newLabDoctorCommand(p *Process) *cobra.Command {
+	var format *string
+	cmd := &cobra.Command{
+		Use:   "doctor",
+		Short: "Show what this machine has of what laboratories need",
+		Long: `Show what this machine has of what laboratories need, and how to get what is
+missing. It ends with 1 if something is missing that every laboratory needs;
+what only a real node needs is shown for information.`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := checkOutput(*format); err != nil {
+				return err
+			}
+			dir, err := p.stateDir()
+			if err != nil {
+				return err
+			}
+			findings := lab.Store{Root: dir, Executable: p.Executable}.Doctor()
+			if *format == "json" {
+				err = printJSON(p, findings)
+			} else {
+				w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+				fmt.Fprintf(w, "FOR\tWHAT\tSTATE\tFOUND\tNEEDED\tREMEDY\n")
+				for _, f := range findings {
+					fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\n", f.For, f.What, f.Grade, f.Value, f.Need, f.Remedy)
+				}
+				err = w.Flush()
+			}
+			if err == nil && !lab.Healthy(findings) {
+				return exitError(exitBreached)
+			}
+			return err
+		},
+	}
+	format = outputFlag(cmd)
+	return cmd
+}

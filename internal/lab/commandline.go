@@ -1,0 +1,194 @@
+package lab
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// serviceRange has room for a million services. The API server's default, a
+// /24, would be the first limit that a test with services meets.
+const (
+	serviceRange        = "10.96.0.0/12"
+	firstServiceAddress = "10.96.0.1"
+)
+
+// Requests per second that the controller manager and the scheduler may send,
+// far above what an API server on one machine answers: their own limits must
+// never be what a measurement finds.
+const (
+	controllerQPS   = 5000
+	controllerBurst = 10000
+)
+
+// leaseRenewals is the rate of lease renewals, in all, that nodes are slowed
+// down to. At the kubelet's own pace of one per node in 10 s, 5000 nodes alone
+// would keep a small machine busy.
+const leaseRenewals = 10 // per second
+
+// leaseDuration is how long a simulated node's lease lasts; it is renewed four
+// times in that. Up to 100 nodes it is the kubelet's 40 s.
+func leaseDuration(nodes int) time.Duration {
+	return max(40*time.Second, time.Duration(4*nodes/leaseRenewals)*time.Second)
+}
+
+// nodeMonitorGrace is how long the controller manager waits for a renewal
+// before it calls a node not ready: in proportion the same as Kubernetes'
+// defaults, 50 s for a lease of 40 s.
+func nodeMonitorGrace(nodes int) time.Duration { return leaseDuration(nodes) * 5 / 4 }
+
+// arguments is the command line of a component, without its name. Every one
+// names files of the laboratory's directory, by which its process is found.
+func arguments(component string, dir directory, r record) []string {
+	switch component {
+	case Etcd:
+		return etcdArguments(dir, r)
+	case APIServer:
+		return apiServerArguments(dir, r)
+	case ControllerManager:
+		return controllerManagerArguments(dir, r)
+	case Scheduler:
+		return schedulerArguments(dir, r)
+	case SimulatedNodes:
+		return simulatedNodesArguments(dir, r)
+	}
+	panic("lab: no component " + component)
+}
+
+func etcdArguments(dir directory, r record) []string {
+	client, peer := r.Ports.url(r.Ports.Etcd), r.Ports.url(r.Ports.EtcdPeer)
+	return []string{
+		"--data-dir=" + dir.path("etcd"),
+		"--name=lab",
+		"--listen-client-urls=" + client,
+		"--advertise-client-urls=" + client,
+		"--listen-peer-urls=" + peer,
+		"--initial-advertise-peer-urls=" + peer,
+		"--initial-cluster=lab=" + peer,
+		"--client-cert-auth",
+		"--trusted-ca-file=" + dir.cert(etcdCA),
+		"--cert-file=" + dir.cert(etcdServerCert),
+		"--key-file=" + dir.key(etcdServerCert),
+		"--peer-client-cert-auth",
+		"--peer-trusted-ca-file=" + dir.cert(etcdCA),
+		"--peer-cert-file=" + dir.cert(etcdServerCert),
+		"--peer-key-file=" + dir.key(etcdServerCert),
+		// A laboratory need not survive a power cut, and must not measure the
+		// disk of a developer's machine.
+		"--unsafe-no-fsync",
+		// A member that is alone has nobody to lose an election to; with the
+		// defaults it waits up to a second before it holds one.
+		"--heartbeat-interval=20",
+		"--election-timeout=200",
+		"--quota-backend-bytes=" + strconv.Itoa(8<<30),
+		"--log-level=warn",
+	}
+}
+
+func apiServerArguments(dir directory, r record) []string {
+	return []string{
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(r.Ports.APIServer),
+		"--tls-cert-file=" + dir.cert(APIServer),
+		"--tls-private-key-file=" + dir.key(APIServer),
+		"--client-ca-file=" + dir.cert(clusterCA),
+		"--etcd-servers=" + r.Ports.url(r.Ports.Etcd),
+		"--etcd-cafile=" + dir.cert(etcdCA),
+		"--etcd-certfile=" + dir.cert(etcdClientCert),
+		"--etcd-keyfile=" + dir.key(etcdClientCert),
+		"--requestheader-client-ca-file=" + dir.cert(frontProxyCA),
+		"--requestheader-allowed-names=" + userFrontProxy,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + dir.cert(frontProxyClient),
+		"--proxy-client-key-file=" + dir.key(frontProxyClient),
+		"--authorization-mode=Node,RBAC",
+		"--enable-admission-plugins=NodeRestriction",
+		"--allow-privileged",
+		"--service-cluster-ip-range=" + serviceRange,
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--service-account-key-file=" + dir.publicKey(serviceAccounts),
+		"--service-account-signing-key-file=" + dir.key(serviceAccounts),
+		// An endpoint must not be a loopback address, so the kubernetes
+		// Service gets none; simulated pods do not call it.
+		"--advertise-address=127.0.0.1",
+		"--endpoint-reconciler-type=none",
+		// A simulated node's internal name is localhost: a request for its
+		// logs is then refused at once instead of leaving this machine.
+		"--kubelet-preferred-address-types=InternalDNS,InternalIP,Hostname",
+	}
+}
+
+func controllerManagerArguments(dir directory, r record) []string {
+	kubeconfig := dir.componentConfig(ControllerManager)
+	return []string{
+		"--kubeconfig=" + kubeconfig,
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(r.Ports.ControllerManager),
+		"--tls-cert-file=" + dir.cert(ControllerManager),
+		"--tls-private-key-file=" + dir.key(ControllerManager),
+		"--leader-elect=false",
+		"--use-service-account-credentials",
+		"--root-ca-file=" + dir.cert(clusterCA),
+		"--service-account-private-key-file=" + dir.key(serviceAccounts),
+		"--cluster-signing-cert-file=" + dir.cert(clusterCA),
+		"--cluster-signing-key-file=" + dir.key(clusterCA),
+		// It makes this directory, by default one of the system's.
+		"--flex-volume-plugin-dir=" + dir.path("flexvolume"),
+		fmt.Sprintf("--kube-api-qps=%d", controllerQPS),
+		fmt.Sprintf("--kube-api-burst=%d", controllerBurst),
+		"--concurrent-deployment-syncs=16",
+		"--concurrent-replicaset-syncs=16",
+		"--concurrent-statefulset-syncs=16",
+		"--concurrent-daemonset-syncs=16",
+		"--concurrent-job-syncs=16",
+		"--concurrent-namespace-syncs=32",
+		"--concurrent-gc-syncs=32",
+		"--concurrent-service-endpoint-syncs=16",
+		fmt.Sprintf("--node-monitor-grace-period=%s", nodeMonitorGrace(r.Nodes)),
+	}
+}
+
+func schedulerArguments(dir directory, r record) []string {
+	kubeconfig := dir.componentConfig(Scheduler)
+	return []string{
+		"--config=" + dir.schedulerConfig(),
+		"--authentication-kubeconfig=" + kubeconfig,
+		"--authorization-kubeconfig=" + kubeconfig,
+		"--bind-address=127.0.0.1",
+		"--secure-port=" + strconv.Itoa(r.Ports.Scheduler),
+		"--tls-cert-file=" + dir.cert(Scheduler),
+		"--tls-private-key-file=" + dir.key(Scheduler),
+	}
+}
+
+func (d directory) schedulerConfig() string { return d.path("scheduler.yaml") }
+
+// writeSchedulerConfig writes what the scheduler takes from a file only: the
+// limits of its client.
+func writeSchedulerConfig(dir directory) error {
+	return writeFile(dir.schedulerConfig(), fmt.Appendf(nil, `apiVersion: kubescheduler.config.k8s.io/v1
+kind: KubeSchedulerConfiguration
+clientConnection:
+  kubeconfig: %q
+  qps: %d
+  burst: %d
+leaderElection:
+  leaderElect: false
+`, dir.componentConfig(Scheduler), controllerQPS, controllerBurst))
+}
+
+func simulatedNodesArguments(dir directory, r record) []string {
+	return []string{
+		"--kubeconfig=" + dir.componentConfig(SimulatedNodes),
+		"--nodes=" + strconv.Itoa(r.Nodes),
+		"--max-pods=" + strconv.Itoa(r.MaxPods),
+		"--node-cpu=" + strconv.Itoa(r.NodeCPU),
+		"--node-memory-gib=" + strconv.Itoa(r.NodeMemoryGiB),
+		"--start-latency=" + r.StartLatency,
+		"--lease-duration=" + leaseDuration(r.Nodes).String(),
+	}
+}

@@ -1,0 +1,280 @@
+package lab
+
+import (
+	"bufio"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Grade says how well one thing that a laboratory needs is met.
+type Grade string
+
+// The grades there are.
+const (
+	Good    Grade = "ok"
+	Scarce  Grade = "scarce"  // a laboratory works, a large one may not
+	Missing Grade = "missing" // what needs it does not work
+)
+
+// Finding is one thing that Doctor looked at.
+type Finding struct {
+	// For is what needs it: "lab", or "real node" for what simulated nodes do
+	// without.
+	For   string `json:"for"`
+	What  string `json:"what"`
+	Grade Grade  `json:"grade"`
+	// Value is what was found, Need what there should be.
+	Value string `json:"value"`
+	Need  string `json:"need"`
+	// Remedy is what to do about it; empty if nothing is wrong.
+	Remedy string `json:"remedy"`
+}
+
+// What the findings are about.
+const (
+	forLab      = "lab"
+	forRealNode = "real node"
+)
+
+// Healthy reports whether nothing is missing that every laboratory needs.
+func Healthy(findings []Finding) bool {
+	for _, f := range findings {
+		if f.For == forLab && f.Grade == Missing {
+			return false
+		}
+	}
+	return true
+}
+
+// Doctor says what this machine has of the things that laboratories need.
+func (s Store) Doctor() []Finding {
+	findings := []Finding{
+		memory(), disk(s.Root), processors(), fileHandles(), loopback(), cgroups(),
+		inotify("max_user_instances", 128, 512), inotify("max_user_watches", 8192, 65536),
+		root(),
+	}
+	for _, p := range []struct{ program, pkg string }{
+		{"containerd", "containerd"}, {"runc", "runc"}, {"crun", "crun"}, {"nft", "nftables"},
+	} {
+		findings = append(findings, program(p.program, p.pkg))
+	}
+	return append(findings, cniPlugins())
+}
+
+const gib = 1 << 30
+
+// memory compares what is available with what was measured to be needed: 0.7
+// GiB without load, and about 2 GiB under some ten thousand pods.
+func memory() Finding {
+	f := Finding{For: forLab, What: "memory", Need: "1 GiB available, 4 GiB for 10,000 pods"}
+	available, err := availableMemory()
+	if err != nil {
+		f.Grade, f.Value = Missing, err.Error()
+		f.Remedy = "mount /proc"
+		return f
+	}
+	f.Value = fmt.Sprintf("%.1f GiB available", float64(available)/gib)
+	f.Grade = Good
+	switch {
+	case available < gib:
+		f.Grade, f.Remedy = Missing, "end other programs, or give the machine more memory"
+	case available < 4*gib:
+		f.Grade, f.Remedy = Scarce, "keep laboratories small: fewer nodes and pods"
+	}
+	return f
+}
+
+// availableMemory is the lesser of what the machine and our cgroup leave.
+func availableMemory() (int64, error) {
+	f, err := os.Open("/proc/meminfo")
+	if err != nil {
+		return 0, err
+	}
+	defer f.Close()
+	available := int64(-1)
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		fields := strings.Fields(lines.Text())
+		if len(fields) >= 2 && fields[0] == "MemAvailable:" {
+			kib, err := strconv.ParseInt(fields[1], 10, 64)
+			if err != nil {
+				return 0, fmt.Errorf("read /proc/meminfo: %w", err)
+			}
+			available = kib << 10
+		}
+	}
+	if available < 0 {
+		return 0, fmt.Errorf("/proc/meminfo has no MemAvailable")
+	}
+	if limit, ok := readInt("/sys/fs/cgroup/memory.max"); ok {
+		if used, ok := readInt("/sys/fs/cgroup/memory.current"); ok {
+			available = min(available, max(0, limit-used))
+		}
+	}
+	return available, nil
+}
+
+func disk(root string) Finding {
+	f := Finding{For: forLab, What: "disk", Need: "1 GiB free, 8 GiB for etcd's whole quota"}
+	dir := existingParent(root)
+	var stat syscall.Statfs_t
+	if err := syscall.Statfs(dir, &stat); err != nil {
+		f.Grade, f.Value, f.Remedy = Missing, err.Error(), "set XDG_STATE_HOME to a directory of yours"
+		return f
+	}
+	free := int64(stat.Bavail) * stat.Bsize
+	f.Value = fmt.Sprintf("%.0f GiB free in %s", float64(free)/gib, dir)
+	f.Grade = Good
+	switch {
+	case free < gib:
+		f.Grade, f.Remedy = Missing, "free some, or set XDG_STATE_HOME to another disk"
+	case free < 8*gib:
+		f.Grade, f.Remedy = Scarce, "set XDG_STATE_HOME to another disk for long experiments"
+	}
+	return f
+}
+
+func existingParent(dir string) string {
+	for {
+		if _, err := os.Stat(dir); err == nil {
+			return dir
+		}
+		parent := filepath.Dir(dir)
+		if parent == dir {
+			return dir
+		}
+		dir = parent
+	}
+}
+
+func processors() Finding {
+	n := runtime.NumCPU()
+	f := Finding{For: forLab, What: "processors", Need: "2", Value: strconv.Itoa(n), Grade: Good}
+	if n < 2 {
+		f.Grade, f.Remedy = Scarce, "what is measured on one processor is mostly its own waiting"
+	}
+	return f
+}
+
+func fileHandles() Finding {
+	f := Finding{For: forLab, What: "file handles", Need: "4096 for a process"}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		f.Grade, f.Value, f.Remedy = Missing, err.Error(), "see ulimit -n"
+		return f
+	}
+	// The components raise the soft limit themselves.
+	f.Value, f.Grade = fmt.Sprintf("hard limit %d", limit.Max), Good
+	if limit.Max < 4096 {
+		f.Grade, f.Remedy = Scarce, "raise it: ulimit -Hn 65536 as root, or nofile in /etc/security/limits.conf"
+	}
+	return f
+}
+
+func loopback() Finding {
+	f := Finding{For: forLab, What: "loopback", Need: "127.0.0.1 can be listened on", Value: "127.0.0.1", Grade: Good}
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		f.Grade, f.Value, f.Remedy = Missing, err.Error(), "ip link set lo up"
+		return f
+	}
+	l.Close()
+	return f
+}
+
+func cgroups() Finding {
+	f := Finding{For: forRealNode, What: "cgroups", Need: "v2", Grade: Good}
+	const v2 = 0x63677270 // the file system's magic number
+	var stat syscall.Statfs_t
+	err := syscall.Statfs("/sys/fs/cgroup", &stat)
+	switch {
+	case err != nil:
+		f.Grade, f.Value, f.Remedy = Missing, err.Error(), "mount -t cgroup2 none /sys/fs/cgroup"
+	case stat.Type == v2:
+		f.Value = "v2"
+	default:
+		f.Grade, f.Value, f.Remedy = Scarce, "v1 or hybrid", "boot with systemd.unified_cgroup_hierarchy=1; a kubelet works with v1 too"
+	}
+	return f
+}
+
+func inotify(name string, least, enough int64) Finding {
+	f := Finding{For: forLab, What: "inotify " + name, Need: fmt.Sprintf("%d, %d for a real node", least, enough), Grade: Good}
+	path := "/proc/sys/fs/inotify/" + name
+	value, ok := readInt(path)
+	if !ok {
+		f.Grade, f.Value, f.Remedy = Scarce, "unknown", "cat "+path
+		return f
+	}
+	f.Value = strconv.FormatInt(value, 10)
+	if value < enough {
+		f.Remedy = fmt.Sprintf("sysctl fs.inotify.%s=%d", name, enough)
+		f.Grade = Scarce
+		if value < least {
+			f.Grade = Missing
+		}
+	}
+	return f
+}
+
+func readInt(path string) (int64, bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	return v, err == nil
+}
+
+func root() Finding {
+	f := Finding{For: forRealNode, What: "root", Need: "user 0", Value: fmt.Sprintf("user %d", os.Geteuid()), Grade: Good}
+	if os.Geteuid() != 0 {
+		f.Grade, f.Remedy = Missing, "run as root; simulated nodes need none"
+	}
+	return f
+}
+
+func program(name, pkg string) Finding {
+	f := Finding{For: forRealNode, What: name, Need: "installed", Grade: Good}
+	path, err := findProgram(name)
+	if err != nil {
+		f.Grade, f.Value, f.Remedy = Missing, "not found", "apt-get install "+pkg
+		return f
+	}
+	f.Value = path
+	return f
+}
+
+// findProgram also looks where a user's PATH often does not lead.
+func findProgram(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/local/sbin", "/usr/sbin", "/sbin"} {
+		if p, sbinErr := exec.LookPath(filepath.Join(dir, name)); sbinErr == nil {
+			return p, nil
+		}
+	}
+	return "", err
+}
+
+func cniPlugins() Finding {
+	f := Finding{For: forRealNode, What: "CNI plugins", Need: "bridge and host-local", Grade: Good}
+	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin"} {
+		_, bridge := os.Stat(filepath.Join(dir, "bridge"))
+		_, hostLocal := os.Stat(filepath.Join(dir, "host-local"))
+		if bridge == nil && hostLocal == nil {
+			f.Value = dir
+			return f
+		}
+	}
+	f.Grade, f.Value, f.Remedy = Missing, "not found", "apt-get install containernetworking-plugins"
+	return f
+}

@@ -1,0 +1,422 @@
+// Package lab answers one need: a Kubernetes cluster of one's own on this
+// machine. A laboratory is a real etcd, API server, controller manager and
+// scheduler, each a process of this same program, and simulated nodes in a
+// process of their own. It listens on the loopback interface only, keeps all
+// of its files in one directory, and goes away without a trace.
+//
+// A named laboratory outlives the command that made it. A private one belongs
+// to the process that made it and dies with it, even by SIGKILL.
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/dist"
+)
+
+// The components of a laboratory, under the names by which the program starts
+// them and by which users know them.
+const (
+	Etcd              = "etcd"
+	APIServer         = "kube-apiserver"
+	ControllerManager = "kube-controller-manager"
+	Scheduler         = "kube-scheduler"
+	SimulatedNodes    = "simulated-nodes"
+)
+
+// ComponentNames lists the components in the order in which they are started.
+func ComponentNames() []string {
+	return []string{Etcd, APIServer, ControllerManager, Scheduler, SimulatedNodes}
+}
+
+// What a Spec's zero fields stand for.
+const (
+	DefaultNodes         = 10  // simulated nodes that the command line makes unless told otherwise
+	DefaultMaxPods       = 110 // allocatable pods of a node, the kubelet's own default
+	DefaultNodeCPU       = 32  // allocatable cores of a node
+	DefaultNodeMemoryGiB = 256 // allocatable memory of a node
+)
+
+// Spec says which laboratory is wanted. Apart from Nodes a zero field means
+// the default.
+type Spec struct {
+	// Name is a DNS label, unique in the Store. A private laboratory may leave
+	// it empty and is given one.
+	Name string
+	// Nodes is the number of simulated nodes; 0 means none.
+	Nodes int
+	// MaxPods is each node's allocatable number of pods.
+	MaxPods int
+	// NodeCPU is each node's allocatable number of cores.
+	NodeCPU int
+	// NodeMemoryGiB is each node's allocatable memory.
+	NodeMemoryGiB int
+	// StartLatency is how long a pod takes from being bound to a node until it
+	// is Ready. Zero means at once. A pod's own annotation overrides it.
+	StartLatency dist.Dist
+	// Private ties the laboratory to the life of this process.
+	Private bool
+}
+
+func (s Spec) withDefaults() Spec {
+	if s.MaxPods == 0 {
+		s.MaxPods = DefaultMaxPods
+	}
+	if s.NodeCPU == 0 {
+		s.NodeCPU = DefaultNodeCPU
+	}
+	if s.NodeMemoryGiB == 0 {
+		s.NodeMemoryGiB = DefaultNodeMemoryGiB
+	}
+	return s
+}
+
+// maxNodes is what the simulated nodes' addresses (198.18.0.0/15) hold.
+const maxNodes = 100_000
+
+func (s Spec) validate() error {
+	if err := ValidateName(s.Name); err != nil {
+		return err
+	}
+	switch {
+	case s.Nodes < 0:
+		return &SpecError{"number of nodes", fmt.Sprintf("%d is negative", s.Nodes)}
+	case s.Nodes > maxNodes:
+		return &SpecError{"number of nodes", fmt.Sprintf("%d is more than %d", s.Nodes, maxNodes)}
+	case s.MaxPods < 0:
+		return &SpecError{"pods of a node", fmt.Sprintf("%d is negative", s.MaxPods)}
+	case s.NodeCPU < 0:
+		return &SpecError{"cores of a node", fmt.Sprintf("%d is negative", s.NodeCPU)}
+	case s.NodeMemoryGiB < 0:
+		return &SpecError{"memory of a node", fmt.Sprintf("%d is negative", s.NodeMemoryGiB)}
+	}
+	return nil
+}
+
+// SpecError is a laboratory that was asked for and cannot be: What was given
+// wrongly and Why.
+type SpecError struct{ What, Why string }
+
+func (e *SpecError) Error() string { return e.What + ": " + e.Why }
+
+// ValidateName reports whether a laboratory may have this name: a DNS label,
+// because it becomes a directory and part of a kubeconfig. The error is a
+// *SpecError.
+func ValidateName(name string) error {
+	const what = "laboratory name"
+	switch {
+	case name == "":
+		return &SpecError{what, "it is empty"}
+	case len(name) > 63:
+		return &SpecError{what, fmt.Sprintf("%q has %d characters, at most 63 are allowed", name, len(name))}
+	}
+	for i, r := range name {
+		letter := r >= 'a' && r <= 'z' || r >= '0' && r <= '9'
+		switch {
+		case letter:
+		case r == '-' && i > 0 && i < len(name)-1:
+		case r == '-':
+			return &SpecError{what, fmt.Sprintf("%q begins or ends with '-'", name)}
+		default:
+			return &SpecError{what, fmt.Sprintf("%q has %q, allowed are a-z, 0-9 and '-'", name, r)}
+		}
+	}
+	return nil
+}
+
+// NotFoundError is a laboratory that does not exist; Have are those that do.
+type NotFoundError struct {
+	Name string
+	Have []string
+}
+
+func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no laboratory %q", e.Name) }
+
+// ExistsError is a laboratory that was to be made and is there already.
+type ExistsError struct{ Name string }
+
+func (e *ExistsError) Error() string { return fmt.Sprintf("laboratory %q exists already", e.Name) }
+
+// BusyError is a laboratory that another process is holding: it is being made
+// or removed, or it is that process's private one. PID is 0 when unknown.
+type BusyError struct {
+	Name string
+	PID  int
+}
+
+func (e *BusyError) Error() string {
+	if e.PID != 0 {
+		return fmt.Sprintf("laboratory %q is in use by process %d", e.Name, e.PID)
+	}
+	return fmt.Sprintf("laboratory %q is in use by another command", e.Name)
+}
+
+// Store is the set of laboratories of one user.
+type Store struct {
+	// Root is the directory that holds them; it is made when first needed.
+	Root string
+	// Executable is the program whose "component" command runs each part.
+	Executable string
+	// Progress, if not nil, is told in a few words what Up is waiting for.
+	Progress func(what string)
+}
+
+func (s Store) progress(format string, args ...any) {
+	if s.Progress != nil {
+		s.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// labs is the directory of all laboratories, the same however the user spells
+// it: processes are found by this path.
+func (s Store) labs() string {
+	root := filepath.Clean(s.Root)
+	existing := existingParent(root)
+	if real, err := filepath.EvalSymlinks(existing); err == nil {
+		root = real + strings.TrimPrefix(root, existing)
+	}
+	return filepath.Join(root, "labs")
+}
+
+func (s Store) dir(name string) string { return filepath.Join(s.labs(), name) }
+
+// Lab is one laboratory. Its methods may be called from several goroutines.
+type Lab struct {
+	store   Store
+	dir     directory
+	record  record
+	lock    *lock    // held as long as a private laboratory lives
+	starter *starter // the thread that a private laboratory's processes are tied to
+}
+
+// Name is the laboratory's name.
+func (l *Lab) Name() string { return l.record.Name }
+
+// ID tells this laboratory from an earlier one of the same name.
+func (l *Lab) ID() string { return l.record.ID }
+
+// Spec is what the laboratory was made from, with the defaults filled in. It
+// is zero apart from the name if the laboratory's record was lost.
+func (l *Lab) Spec() Spec { return l.record.spec() }
+
+// Kubeconfig is the path of the kubeconfig for experiments: an ordinary user
+// with all rights, to whom API priority and fairness applies as to any other.
+func (l *Lab) Kubeconfig() string { return l.dir.kubeconfig() }
+
+// Logs is the path of a component's log.
+func (l *Lab) Logs(component string) (string, error) {
+	if !slices.Contains(ComponentNames(), component) {
+		return "", &ComponentError{component}
+	}
+	return l.dir.log(component), nil
+}
+
+// ComponentError is a component that laboratories do not have.
+type ComponentError struct{ Name string }
+
+func (e *ComponentError) Error() string {
+	return fmt.Sprintf("there is no component %q, there are %s", e.Name, strings.Join(ComponentNames(), ", "))
+}
+
+// Open finds a laboratory by name, whatever its condition. The error is a
+// *SpecError for a name that none can have and a *NotFoundError if there is
+// no such laboratory.
+func (s Store) Open(name string) (*Lab, error) {
+	if err := ValidateName(name); err != nil {
+		return nil, err
+	}
+	names, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(names, name) {
+		return nil, &NotFoundError{name, names}
+	}
+	return s.open(name)
+}
+
+func (s Store) open(name string) (*Lab, error) {
+	l := &Lab{store: s, dir: directory(s.dir(name))}
+	var err error
+	l.record, err = l.dir.readRecord()
+	if errors.Is(err, fs.ErrNotExist) {
+		l.record = record{Name: name}
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open laboratory %q: %w", name, err)
+	}
+	return l, nil
+}
+
+// List returns the laboratories there are, sorted by name.
+func (s Store) List() ([]*Lab, error) {
+	names, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	labs := make([]*Lab, 0, len(names))
+	for _, name := range names {
+		l, err := s.open(name)
+		if err != nil {
+			return nil, err
+		}
+		labs = append(labs, l)
+	}
+	return labs, nil
+}
+
+// names are the laboratories that have a directory or a process: a removed
+// directory does not hide what still runs.
+func (s Store) names() ([]string, error) {
+	entries, err := os.ReadDir(s.labs())
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("list laboratories: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if e.IsDir() && ValidateName(e.Name()) == nil {
+			names = append(names, e.Name())
+		}
+	}
+	processes, err := processesUnder(s.labs())
+	if err != nil {
+		return nil, fmt.Errorf("list laboratories: %w", err)
+	}
+	for _, p := range processes {
+		names = append(names, p.lab)
+	}
+	slices.Sort(names)
+	return slices.Compact(names), nil
+}
+
+// Sweep removes what dead owners left: private laboratories whose process is
+// gone, and those whose making was cut short. It returns their names.
+func (s Store) Sweep(ctx context.Context) ([]string, error) {
+	entries, err := os.ReadDir(s.labs())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("look for abandoned laboratories: %w", err)
+	}
+	var swept []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		gone, err := s.sweepOne(ctx, e.Name())
+		if err != nil {
+			return swept, fmt.Errorf("remove abandoned laboratory %q: %w", e.Name(), err)
+		}
+		if gone {
+			swept = append(swept, e.Name())
+		}
+	}
+	return swept, nil
+}
+
+func (s Store) sweepOne(ctx context.Context, name string) (bool, error) {
+	dir := directory(s.dir(name))
+	held, err := tryLock(string(dir))
+	if err != nil || held == nil {
+		// Gone by now, or its owner lives.
+		return false, ignoreNotExist(err)
+	}
+	defer held.release()
+	record, err := dir.readRecord()
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		// Without a record only its processes can say whether it was one.
+		processes, err := processesOf(string(dir))
+		if err != nil || len(processes) > 0 {
+			return false, err
+		}
+	case err != nil:
+		return false, nil // unreadable: for the user to look at, and to remove by name
+	case !record.Private && record.Ready:
+		return false, nil
+	}
+	return true, remove(ctx, dir)
+}
+
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Down ends the laboratory: afterwards there is no process and no file of it.
+// It waits for another command that is at work on it until ctx ends; a private
+// laboratory of another process is refused with a *BusyError.
+func (l *Lab) Down(ctx context.Context) error {
+	held := l.lock
+	if held == nil {
+		var err error
+		held, err = l.acquire(ctx)
+		if err != nil {
+			return err
+		}
+	}
+	defer held.release()
+	if err := remove(ctx, l.dir); err != nil {
+		return fmt.Errorf("remove laboratory %q: %w", l.Name(), err)
+	}
+	if l.starter != nil {
+		l.starter.close()
+	}
+	return nil
+}
+
+// acquire locks the laboratory, waiting its turn. A lost directory is made
+// again so that there is something to lock.
+func (l *Lab) acquire(ctx context.Context) (*lock, error) {
+	for {
+		if err := os.MkdirAll(string(l.dir), 0o700); err != nil {
+			return nil, fmt.Errorf("lock laboratory %q: %w", l.Name(), err)
+		}
+		held, err := tryLock(string(l.dir))
+		if held != nil {
+			return held, nil
+		}
+		if ignoreNotExist(err) != nil {
+			return nil, fmt.Errorf("lock laboratory %q: %w", l.Name(), err)
+		}
+		if l.record.Private {
+			return nil, &BusyError{l.Name(), l.record.Owner}
+		}
+		select {
+		case <-ctx.Done():
+			return nil, &BusyError{l.Name(), l.record.Owner}
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// remove ends the processes that work in dir and removes it. It does not stop
+// at a cancelled context: half a removal helps nobody.
+func remove(ctx context.Context, dir directory) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
+	defer cancel()
+	if err := killAll(ctx, string(dir)); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(string(dir)); err != nil {
+		return err
+	}
+	// The last one takes the empty directories above it along.
+	labs := filepath.Dir(string(dir))
+	if os.Remove(labs) == nil {
+		os.Remove(filepath.Dir(labs))
+	}
+	return nil
+}

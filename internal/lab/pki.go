@@ -1,0 +1,233 @@
+package lab
+
+import (
+	"crypto"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"time"
+)
+
+// certLifetime is how long a laboratory's certificates are good for.
+const certLifetime = 365 * 24 * time.Hour
+
+// authority is a certificate authority of one laboratory.
+type authority struct {
+	name string
+	cert *x509.Certificate
+	key  crypto.Signer
+	pem  []byte
+	now  time.Time
+}
+
+// identity is whom a certificate speaks for.
+type identity struct {
+	user   string
+	groups []string
+	server bool // it serves on 127.0.0.1
+	client bool // it presents itself to servers
+}
+
+func newAuthority(name string, now time.Time) (*authority, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
+	}
+	template, err := newTemplate(pkix.Name{CommonName: name}, now)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
+	}
+	template.IsCA = true
+	template.BasicConstraintsValid = true
+	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
+	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
+	}
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
+	}
+	return &authority{name, cert, key, certPEM(der), now}, nil
+}
+
+func newTemplate(subject pkix.Name, now time.Time) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, err
+	}
+	return &x509.Certificate{
+		SerialNumber: serial,
+		Subject:      subject,
+		NotBefore:    now.Add(-time.Hour), // a clock set back must not invalidate it
+		NotAfter:     now.Add(certLifetime),
+	}, nil
+}
+
+// issue makes a key and a certificate for it, both PEM.
+func (a *authority) issue(id identity) (cert, key []byte, err error) {
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
+	}
+	template, err := newTemplate(pkix.Name{CommonName: id.user, Organization: id.groups}, a.now)
+	if err != nil {
+		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
+	}
+	template.KeyUsage = x509.KeyUsageDigitalSignature
+	if id.server {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
+		template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
+		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(firstServiceAddress)}
+	}
+	if id.client {
+		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
+	}
+	key, err = keyPEM(private)
+	if err != nil {
+		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
+	}
+	return certPEM(der), key, nil
+}
+
+func certPEM(der []byte) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+func keyPEM(key crypto.Signer) ([]byte, error) {
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+}
+
+// Names of the files in pki/ and of the users of the API server.
+const (
+	clusterCA        = "ca"
+	etcdCA           = "etcd-ca"
+	frontProxyCA     = "front-proxy-ca"
+	etcdServerCert   = "etcd-server" // also etcd's peer certificate
+	etcdClientCert   = "etcd-client"
+	frontProxyClient = "front-proxy-client"
+	serviceAccounts  = "service-accounts" // key that signs their tokens
+
+	userAdmin             = "plimsoll:admin" // the laboratory itself, for setting up
+	userExperiments       = "plimsoll"
+	userControllerManager = "system:kube-controller-manager"
+	userScheduler         = "system:kube-scheduler"
+	userSimulatedNodes    = "plimsoll:simulated-nodes"
+	userFrontProxy        = "front-proxy-client"
+)
+
+// writePKI makes all keys, certificates and kubeconfigs of a laboratory. There
+// are three authorities. With a shared one, whoever may talk to the API server
+// could also talk to etcd, which knows no users; and could speak for any user
+// as the front proxy of an aggregated API does.
+func writePKI(dir directory, r record, now time.Time) error {
+	cluster, err := newAuthority("plimsoll-lab", now)
+	if err != nil {
+		return err
+	}
+	etcd, err := newAuthority("plimsoll-lab-etcd", now)
+	if err != nil {
+		return err
+	}
+	frontProxy, err := newAuthority("plimsoll-lab-front-proxy", now)
+	if err != nil {
+		return err
+	}
+	for _, a := range []struct {
+		authority *authority
+		file      string
+	}{{cluster, clusterCA}, {etcd, etcdCA}, {frontProxy, frontProxyCA}} {
+		if err := writeFile(dir.cert(a.file), a.authority.pem); err != nil {
+			return err
+		}
+	}
+	// The controller manager signs certificate requests with it.
+	caKey, err := keyPEM(cluster.key)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(dir.key(clusterCA), caKey); err != nil {
+		return err
+	}
+	tokens, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return err
+	}
+	tokensPEM, err := keyPEM(tokens)
+	if err != nil {
+		return err
+	}
+	if err := writeFile(dir.key(serviceAccounts), tokensPEM); err != nil {
+		return err
+	}
+	tokensPublic, err := x509.MarshalPKIXPublicKey(tokens.Public())
+	if err != nil {
+		return err
+	}
+	if err := writeFile(dir.publicKey(serviceAccounts), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: tokensPublic})); err != nil {
+		return err
+	}
+	for _, c := range []struct {
+		file string
+		by   *authority
+		id   identity
+	}{
+		{etcdServerCert, etcd, identity{user: "etcd", server: true, client: true}},
+		{etcdClientCert, etcd, identity{user: APIServer, client: true}},
+		{frontProxyClient, frontProxy, identity{user: userFrontProxy, client: true}},
+		{APIServer, cluster, identity{user: APIServer, server: true}},
+		{ControllerManager, cluster, identity{user: ControllerManager, server: true}},
+		{Scheduler, cluster, identity{user: Scheduler, server: true}},
+	} {
+		cert, key, err := c.by.issue(c.id)
+		if err != nil {
+			return err
+		}
+		if err := writeFile(dir.cert(c.file), cert); err != nil {
+			return err
+		}
+		if err := writeFile(dir.key(c.file), key); err != nil {
+			return err
+		}
+	}
+	for _, c := range []struct {
+		path   string
+		user   string
+		groups []string
+	}{
+		{dir.kubeconfig(), userExperiments, nil},
+		{dir.componentConfig("admin"), userAdmin, []string{"system:masters"}},
+		{dir.componentConfig(ControllerManager), userControllerManager, nil},
+		{dir.componentConfig(Scheduler), userScheduler, nil},
+		// Of the kubelets' group, so that priority and fairness treats it as
+		// it treats kubelets, but not named as one: the node authorizer would
+		// tie it to a single node. Its rights come from a role of its own.
+		{dir.componentConfig(SimulatedNodes), userSimulatedNodes, []string{"system:nodes"}},
+	} {
+		cert, key, err := cluster.issue(identity{user: c.user, groups: c.groups, client: true})
+		if err != nil {
+			return err
+		}
+		if err := writeKubeconfig(c.path, r, c.user, cluster.pem, cert, key); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }

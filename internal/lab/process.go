@@ -1,0 +1,264 @@
+package lab
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// process is one running component, found in the process table.
+type process struct {
+	pid int
+	// start is the time of its start in clock ticks since boot: a process
+	// number is used again, the pair is not.
+	start     uint64
+	component string
+	lab       string // name of the laboratory, that is of its directory
+}
+
+// processesUnder finds the components that work in any directory right below
+// labs. They are known by their command lines, which all name files of their
+// laboratory: no written list of process numbers can be lost or out of date.
+func processesUnder(labs string) ([]process, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, err
+	}
+	var found []process
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		if p, ok := inspect(pid, labs); ok {
+			found = append(found, p)
+		}
+	}
+	return found, nil
+}
+
+// processesOf finds the components that work in one laboratory's directory.
+func processesOf(dir string) ([]process, error) {
+	all, err := processesUnder(filepath.Dir(dir))
+	if err != nil {
+		return nil, err
+	}
+	var own []process
+	for _, p := range all {
+		if p.lab == filepath.Base(dir) {
+			own = append(own, p)
+		}
+	}
+	return own, nil
+}
+
+// inspect looks at one process. Those that end meanwhile, and those that have
+// ended and wait to be reaped (their command line is empty), do not count.
+func inspect(pid int, labs string) (process, bool) {
+	proc := filepath.Join("/proc", strconv.Itoa(pid))
+	cmdline, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+	if err != nil {
+		return process{}, false
+	}
+	component, lab, ok := parseCmdline(cmdline, labs)
+	if !ok {
+		return process{}, false
+	}
+	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
+	if err != nil {
+		return process{}, false
+	}
+	start, err := parseStart(stat)
+	if err != nil {
+		return process{}, false
+	}
+	return process{pid, start, component, lab}, true
+}
+
+// parseCmdline tells whether a command line, NUL-separated as in /proc, is
+// that of a component whose arguments name a file in a laboratory below labs.
+func parseCmdline(cmdline []byte, labs string) (component, lab string, ok bool) {
+	args := strings.Split(string(bytes.TrimSuffix(cmdline, []byte{0})), "\x00")
+	if len(args) < 4 || args[1] != "component" {
+		return "", "", false
+	}
+	for _, arg := range args[3:] {
+		_, value, isFlag := strings.Cut(arg, "=")
+		if !isFlag {
+			value = arg
+		}
+		below, ok := strings.CutPrefix(value, labs+"/")
+		if !ok {
+			continue
+		}
+		name, _, _ := strings.Cut(below, "/")
+		if ValidateName(name) == nil {
+			return args[2], name, true
+		}
+	}
+	return "", "", false
+}
+
+// parseStart reads the start time, field 22, from the text of /proc/PID/stat.
+// The second field is a program's name in parentheses and may itself hold
+// spaces and parentheses.
+func parseStart(stat []byte) (uint64, error) {
+	end := bytes.LastIndexByte(stat, ')')
+	fields := strings.Fields(string(stat[end+1:]))
+	const startField = 22 - 3 // counted from the one after the name
+	if end < 0 || len(fields) <= startField {
+		return 0, fmt.Errorf("process status %q is not in the kernel's format", stat)
+	}
+	return strconv.ParseUint(fields[startField], 10, 64)
+}
+
+// kill ends p unless its number meanwhile belongs to another process.
+func (p process) kill(labs string) error {
+	// On Linux this holds the process, not its number: between the check and
+	// the signal the number cannot be given to another.
+	handle, err := os.FindProcess(p.pid)
+	if err != nil {
+		return fmt.Errorf("end %s (process %d): %w", p.component, p.pid, err)
+	}
+	defer handle.Release()
+	if now, ok := inspect(p.pid, labs); !ok || now != p {
+		return nil
+	}
+	if err := handle.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("end %s (process %d): %w", p.component, p.pid, err)
+	}
+	return nil
+}
+
+// killAll ends the components of one laboratory and waits until they are
+// gone. It looks again after each round: one may have been starting another.
+func killAll(ctx context.Context, dir string) error {
+	return killMatching(ctx, dir, func(process) bool { return true })
+}
+
+func killMatching(ctx context.Context, dir string, match func(process) bool) error {
+	for {
+		processes, err := processesOf(dir)
+		if err != nil {
+			return err
+		}
+		left := 0
+		for _, p := range processes {
+			if !match(p) {
+				continue
+			}
+			left++
+			if err := p.kill(filepath.Dir(dir)); err != nil {
+				return err
+			}
+		}
+		if left == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("%d processes did not end: %w", left, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}
+
+// starter starts processes from one operating system thread that lives as
+// long as it does. The kernel sends a parent-death signal when the thread that
+// forked ends, not the process; Go's threads come and go.
+type starter struct{ calls chan func() }
+
+func newStarter() *starter {
+	s := &starter{make(chan func())}
+	go func() {
+		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
+		for call := range s.calls {
+			call()
+		}
+	}()
+	return s
+}
+
+func (s *starter) do(call func() error) error {
+	result := make(chan error)
+	s.calls <- func() { result <- call() }
+	return <-result
+}
+
+// close ends the thread and with it whatever it started and still runs.
+func (s *starter) close() { close(s.calls) }
+
+// child is a component that this process started.
+type child struct {
+	component string
+	ended     chan struct{} // closed when it has ended and been reaped
+	state     *os.ProcessState
+}
+
+// start runs one component. Its standard input is empty, its output goes to
+// its log. With a starter it dies with that starter's thread.
+func start(executable string, dir directory, component string, args []string, s *starter) (*child, error) {
+	log, err := os.OpenFile(dir.log(component), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", component, err)
+	}
+	defer log.Close()
+	cmd := exec.Command(executable, append([]string{"component", component}, args...)...)
+	cmd.Dir = string(dir)
+	// etcd reads its whole configuration from ETCD_*, clients read proxies and
+	// KUBECONFIG: nothing of the caller's environment may reach them.
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + string(dir), "TMPDIR=" + string(dir)}
+	cmd.Stdout, cmd.Stderr = log, log
+	// A session of its own keeps the terminal's Ctrl-C from it: the command
+	// that owns the laboratory decides when it goes.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	run := cmd.Start
+	if s != nil {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+		run = func() error { return s.do(cmd.Start) }
+	}
+	if err := run(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", component, err)
+	}
+	c := &child{component: component, ended: make(chan struct{})}
+	go func() {
+		cmd.Wait() // its outcome is in ProcessState
+		c.state = cmd.ProcessState
+		close(c.ended)
+	}()
+	return c, nil
+}
+
+// logTail is the end of a component's log, for an error message.
+func logTail(dir directory, component string, lines int) string {
+	const most = 64 << 10
+	f, err := os.Open(dir.log(component))
+	if err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			return ""
+		}
+		return err.Error()
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	data := make([]byte, min(info.Size(), most))
+	n, err := f.ReadAt(data, info.Size()-int64(len(data)))
+	if n < len(data) && err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,125 @@
+package simnode
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// eventQueue is how many events may wait to be written. When more are waiting
+// further ones are dropped, as a kubelet drops them.
+const eventQueue = 1 << 16
+
+// eventSink publishes what a kubelet would publish about its containers.
+type eventSink struct {
+	client  kubernetes.Interface
+	log     *slog.Logger
+	queue   chan podEvent
+	number  atomic.Uint64
+	dropped atomic.Uint64
+}
+
+// podEvent is an event before it is written out: small, since many may wait.
+type podEvent struct {
+	pod       *corev1.Pod
+	container string // "" if it is about the whole pod
+	kind      string
+	reason    string
+	message   string
+	at        time.Time
+}
+
+func newEventSink(client kubernetes.Interface, log *slog.Logger) *eventSink {
+	return &eventSink{client: client, log: log, queue: make(chan podEvent, eventQueue)}
+}
+
+// reached publishes the events that go with a stage.
+func (s *eventSink) reached(pod *corev1.Pod, reached stage) {
+	now := time.Now()
+	switch reached {
+	case initialized:
+		s.containers(pod, pod.Spec.InitContainers, "spec.initContainers{%s}", now)
+	case started:
+		if !hasPlainInit(pod) {
+			s.containers(pod, pod.Spec.InitContainers, "spec.initContainers{%s}", now)
+		}
+		s.containers(pod, pod.Spec.Containers, "spec.containers{%s}", now)
+	}
+}
+
+func (s *eventSink) containers(pod *corev1.Pod, containers []corev1.Container, field string, now time.Time) {
+	for i := range containers {
+		c := &containers[i]
+		for _, e := range []struct{ reason, message string }{
+			{"Pulled", fmt.Sprintf("Image %q of simulated container %s is taken as present", c.Image, c.Name)},
+			{"Created", "Created simulated container " + c.Name},
+			{"Started", "Started simulated container " + c.Name},
+		} {
+			s.put(podEvent{pod, fmt.Sprintf(field, c.Name), corev1.EventTypeNormal, e.reason, e.message, now})
+		}
+	}
+}
+
+func (s *eventSink) warn(pod *corev1.Pod, reason, message string) {
+	s.put(podEvent{pod, "", corev1.EventTypeWarning, reason, message, time.Now()})
+}
+
+func (s *eventSink) put(e podEvent) {
+	select {
+	case s.queue <- e:
+	default:
+		if s.dropped.Add(1)%1000 == 1 {
+			s.log.Warn("events are dropped: the API server takes them too slowly", "dropped", s.dropped.Load())
+		}
+	}
+}
+
+func (s *eventSink) run(ctx context.Context) {
+	for {
+		select {
+		case e := <-s.queue:
+			s.write(ctx, e)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// write publishes one event. A failure is only logged: events are best effort
+// everywhere in Kubernetes.
+func (s *eventSink) write(ctx context.Context, e podEvent) {
+	at := metav1.NewTime(e.at)
+	event := &corev1.Event{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: e.pod.Namespace,
+			Name:      fmt.Sprintf("%s.%x%x", e.pod.Name, e.at.UnixNano(), s.number.Add(1)),
+		},
+		InvolvedObject: corev1.ObjectReference{
+			APIVersion:      "v1",
+			Kind:            "Pod",
+			Namespace:       e.pod.Namespace,
+			Name:            e.pod.Name,
+			UID:             e.pod.UID,
+			ResourceVersion: e.pod.ResourceVersion,
+			FieldPath:       e.container,
+		},
+		Type:                e.kind,
+		Reason:              e.reason,
+		Message:             e.message,
+		Source:              corev1.EventSource{Component: "kubelet", Host: e.pod.Spec.NodeName},
+		ReportingController: "kubelet",
+		ReportingInstance:   e.pod.Spec.NodeName,
+		FirstTimestamp:      at,
+		LastTimestamp:       at,
+		Count:               1,
+	}
+	if _, err := s.client.CoreV1().Events(e.pod.Namespace).Create(ctx, event, metav1.CreateOptions{}); err != nil && ctx.Err() == nil {
+		s.log.Warn("event was not written", "namespace", e.pod.Namespace, "pod", e.pod.Name, "reason", e.reason, "error", err)
+	}
+}

@@ -1,0 +1,155 @@
+// Package simnode plays the part of the kubelets of a laboratory's simulated
+// nodes: it makes the Node objects, and takes every pod that is bound to one
+// of them through the conditions, events and deletion that a kubelet would.
+// No container runs. What a simulated node does not enforce: its pods' address
+// range, probes (they succeed at once), and the limits of a real machine.
+package simnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/component-base/version"
+
+	"plimsoll.dev/plimsoll/internal/lab"
+)
+
+// KwokAnnotation and KwokAnnotationValue are how KWOK knows a node as its own.
+const (
+	KwokAnnotation      = "kwok.x-k8s.io/node"
+	KwokAnnotationValue = "fake"
+)
+
+// NodeSpec is what each simulated node offers to pods.
+type NodeSpec struct {
+	MaxPods   int
+	CPU       int // cores
+	MemoryGiB int
+}
+
+// NodeName is the name of the i-th simulated node, counted from 0.
+func NodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
+
+// nodeAddress is the i-th node's address, in the range that is reserved for
+// benchmarks: it never leads to a machine of somebody's.
+func nodeAddress(i int) string {
+	const first = 198<<24 | 18<<16
+	return addressFrom(first + 1 + uint32(i))
+}
+
+func addressFrom(v uint32) string {
+	return netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)}).String()
+}
+
+// newNode is the i-th simulated node, complete: a node that comes with its
+// status is ready in one request.
+func newNode(i int, spec NodeSpec, now metav1.Time) *corev1.Node {
+	name := NodeName(i)
+	resources := corev1.ResourceList{
+		corev1.ResourcePods:             *resource.NewQuantity(int64(spec.MaxPods), resource.DecimalSI),
+		corev1.ResourceCPU:              *resource.NewQuantity(int64(spec.CPU), resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(int64(spec.MemoryGiB)<<30, resource.BinarySI),
+		corev1.ResourceEphemeralStorage: *resource.NewQuantity(1<<40, resource.BinarySI),
+	}
+	return &corev1.Node{
+		ObjectMeta: metav1.ObjectMeta{
+			Name: name,
+			Labels: map[string]string{
+				corev1.LabelHostname:   name,
+				corev1.LabelArchStable: "amd64",
+				corev1.LabelOSStable:   "linux",
+				"type":                 "kwok",
+				lab.FidelityLabel:      lab.FidelitySimulated,
+			},
+			Annotations: map[string]string{KwokAnnotation: KwokAnnotationValue},
+		},
+		Status: corev1.NodeStatus{
+			Capacity:    resources,
+			Allocatable: resources,
+			Addresses: []corev1.NodeAddress{
+				{Type: corev1.NodeInternalIP, Address: nodeAddress(i)},
+				// The control plane reaches a simulated node on this machine,
+				// where nothing listens for it.
+				{Type: corev1.NodeInternalDNS, Address: "localhost"},
+				{Type: corev1.NodeHostName, Address: name},
+			},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 1}},
+			NodeInfo: corev1.NodeSystemInfo{
+				Architecture:            "amd64",
+				OperatingSystem:         "linux",
+				OSImage:                 "simulated",
+				KernelVersion:           "simulated",
+				ContainerRuntimeVersion: "simulated://1",
+				KubeletVersion:          version.Get().GitVersion,
+			},
+			Conditions: HealthyConditions(now),
+		},
+	}
+}
+
+// HealthyConditions are the conditions of a simulated node, which is always
+// well.
+func HealthyConditions(now metav1.Time) []corev1.NodeCondition {
+	condition := func(kind corev1.NodeConditionType, status corev1.ConditionStatus, reason, message string) corev1.NodeCondition {
+		return corev1.NodeCondition{
+			Type: kind, Status: status, Reason: reason, Message: message,
+			LastHeartbeatTime: now, LastTransitionTime: now,
+		}
+	}
+	return []corev1.NodeCondition{
+		condition(corev1.NodeMemoryPressure, corev1.ConditionFalse, "KubeletHasSufficientMemory", "simulated node has memory left"),
+		condition(corev1.NodeDiskPressure, corev1.ConditionFalse, "KubeletHasNoDiskPressure", "simulated node has disk space left"),
+		condition(corev1.NodePIDPressure, corev1.ConditionFalse, "KubeletHasSufficientPID", "simulated node has process numbers left"),
+		condition(corev1.NodeReady, corev1.ConditionTrue, "KubeletReady", "simulated node takes pods"),
+	}
+}
+
+// createsInFlight is how many nodes are created at a time: enough to keep an
+// API server on a small machine busy, too few to make it queue.
+const createsInFlight = 16
+
+// CreateNodes makes nodes 0 to n-1. Those that exist are left as they are.
+func CreateNodes(ctx context.Context, client kubernetes.Interface, n int, spec NodeSpec, now metav1.Time) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	next := make(chan int)
+	go func() {
+		defer close(next)
+		for i := range n {
+			select {
+			case next <- i:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	var failed error
+	var once sync.Once
+	var workers sync.WaitGroup
+	for range createsInFlight {
+		workers.Go(func() {
+			for i := range next {
+				_, err := client.CoreV1().Nodes().Create(ctx, newNode(i, spec, now), metav1.CreateOptions{})
+				if err != nil && !apierrors.IsAlreadyExists(err) {
+					once.Do(func() {
+						failed = fmt.Errorf("create node %s: %w", NodeName(i), err)
+						cancel()
+					})
+				}
+			}
+		})
+	}
+	workers.Wait()
+	if failed == nil && ctx.Err() != nil {
+		return errors.Join(errors.New("create nodes"), ctx.Err())
+	}
+	return failed
+}

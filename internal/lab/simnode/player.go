@@ -1,0 +1,452 @@
+package simnode
+
+import (
+	"container/heap"
+	"context"
+	"log/slog"
+	"math/bits"
+	"net/netip"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+
+	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/lab"
+)
+
+// statusWriters and eventWriters are how many requests of each kind are in
+// flight at most. Events have their own, fewer, so that they never stand in
+// the way of a status, whose moment counts.
+const (
+	statusWriters = 32
+	eventWriters  = 4
+)
+
+// Player takes pods on simulated nodes from bound to Ready and, when they are
+// deleted, out of the way. It holds on to a pod only while there is something
+// left to do for it.
+type Player struct {
+	client  kubernetes.Interface
+	latency dist.Dist
+	log     *slog.Logger
+
+	mu    sync.Mutex
+	nodes map[string]string                    // address of each simulated node; "" for a node with a kubelet
+	early map[string]map[types.UID]*corev1.Pod // pods on nodes that were not seen yet
+	plays map[types.UID]*play
+	due   schedule
+	wake  chan struct{}
+	ready chan *play
+
+	addresses atomic.Uint32
+	events    *eventSink
+}
+
+// play is a pod for which something is left to do.
+type play struct {
+	pod     *corev1.Pod // as last seen; never changed in place
+	version uint64      // its resource version
+	bound   time.Time   // when it was first seen bound
+	latency time.Duration
+	bad     string // the annotation that could not be read
+	busy    bool   // a worker has it
+	pause   time.Duration
+	stage   stage
+	at      time.Time
+	index   int // in the schedule, -1 if it is not
+}
+
+// NewPlayer makes a Player; latency is the start latency of pods without an
+// annotation of their own. The client must not limit its own rate.
+func NewPlayer(client kubernetes.Interface, latency dist.Dist, log *slog.Logger) *Player {
+	return &Player{
+		client:  client,
+		latency: latency,
+		log:     log,
+		nodes:   map[string]string{},
+		early:   map[string]map[types.UID]*corev1.Pod{},
+		plays:   map[types.UID]*play{},
+		wake:    make(chan struct{}, 1),
+		ready:   make(chan *play),
+		events:  newEventSink(client, log),
+	}
+}
+
+// Run plays until ctx ends.
+func (p *Player) Run(ctx context.Context) {
+	var running sync.WaitGroup
+	for range statusWriters {
+		running.Go(func() { p.work(ctx) })
+	}
+	for range eventWriters {
+		running.Go(func() { p.events.run(ctx) })
+	}
+	running.Go(func() { p.keepTime(ctx) })
+	running.Go(func() { p.watch(ctx) })
+	running.Wait()
+}
+
+// SetNode tells the player of a node; gone says that it was deleted. Pods are
+// played once their node is known to be simulated.
+func (p *Player) SetNode(node *corev1.Node, gone bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if gone {
+		delete(p.nodes, node.Name)
+		return
+	}
+	address := ""
+	if node.Annotations[KwokAnnotation] == KwokAnnotationValue {
+		address = "0.0.0.0"
+		for _, a := range node.Status.Addresses {
+			if a.Type == corev1.NodeInternalIP {
+				address = a.Address
+			}
+		}
+	}
+	p.nodes[node.Name] = address
+	now := time.Now()
+	for _, pod := range p.early[node.Name] {
+		p.see(pod, now)
+	}
+	delete(p.early, node.Name)
+}
+
+// watch follows all bound pods with one watch, begun again when it breaks.
+func (p *Player) watch(ctx context.Context) {
+	source := cache.NewListWatchFromClient(p.client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
+		fields.OneTermNotEqualSelector("spec.nodeName", ""))
+	reflector := cache.NewReflectorWithOptions(source, &corev1.Pod{}, (*podStore)(p), cache.ReflectorOptions{Name: "simulated pods"})
+	reflector.RunWithContext(ctx)
+}
+
+// podStore is the Player as the reflector sees it: a place to put pods.
+type podStore Player
+
+func (s *podStore) Add(obj any) error    { return s.Update(obj) }
+func (s *podStore) Resync() error        { return nil }
+func (s *podStore) Delete(obj any) error { (*Player)(s).forget(obj.(*corev1.Pod)); return nil }
+
+func (s *podStore) Update(obj any) error {
+	p := (*Player)(s)
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.see(obj.(*corev1.Pod), now)
+	return nil
+}
+
+// Replace is a new list of all pods, after the start and after a gap.
+func (s *podStore) Replace(list []any, _ string) error {
+	p := (*Player)(s)
+	now := time.Now()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	there := make(map[types.UID]bool, len(list))
+	for _, obj := range list {
+		pod := obj.(*corev1.Pod)
+		there[pod.UID] = true
+		p.reserve(pod.Status.PodIP)
+	}
+	for uid := range p.plays {
+		if !there[uid] {
+			p.drop(uid)
+		}
+	}
+	p.early = map[string]map[types.UID]*corev1.Pod{}
+	for _, obj := range list {
+		p.see(obj.(*corev1.Pod), now)
+	}
+	return nil
+}
+
+func (p *Player) forget(pod *corev1.Pod) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.drop(pod.UID)
+	delete(p.early[pod.Spec.NodeName], pod.UID)
+}
+
+func (p *Player) drop(uid types.UID) {
+	if known := p.plays[uid]; known != nil {
+		p.unschedule(known)
+		delete(p.plays, uid)
+	}
+}
+
+// see takes note of a pod as it stands and schedules what comes next.
+func (p *Player) see(pod *corev1.Pod, now time.Time) {
+	address, seen := p.nodes[pod.Spec.NodeName]
+	if !seen {
+		if p.early[pod.Spec.NodeName] == nil {
+			p.early[pod.Spec.NodeName] = map[types.UID]*corev1.Pod{}
+		}
+		p.early[pod.Spec.NodeName][pod.UID] = pod
+		return
+	}
+	if address == "" {
+		return // a kubelet looks after it
+	}
+	version, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
+	if err != nil {
+		p.log.Error("resource version is no number", "namespace", pod.Namespace, "pod", pod.Name, "version", pod.ResourceVersion)
+		return
+	}
+	known := p.plays[pod.UID]
+	switch {
+	case known == nil:
+		// Whatever its latency, a pod that runs already needs nothing.
+		if nextStage(pod, 0) == nothing {
+			return
+		}
+		known = &play{bound: now, index: -1}
+		p.plays[pod.UID] = known
+		p.plan(known, pod)
+	case version <= known.version:
+		return // our own write coming back, or older
+	}
+	known.pod, known.version = pod, version
+	if known.bad != "" && pod.Annotations[lab.StartLatencyAnnotation] != known.bad {
+		p.plan(known, pod)
+	}
+	p.advance(known)
+}
+
+// plan draws a pod's start latency.
+func (p *Player) plan(known *play, pod *corev1.Pod) {
+	annotation := pod.Annotations[lab.StartLatencyAnnotation]
+	latency, err := lab.StartLatencyOf(string(pod.UID), annotation, p.latency)
+	known.latency, known.bad = latency, ""
+	if err != nil {
+		known.bad = annotation
+		p.events.warn(pod, "InvalidStartLatency", err.Error())
+	}
+}
+
+// advance schedules a pod's next stage, or lets go of it.
+func (p *Player) advance(known *play) {
+	if known.busy {
+		return // its worker looks again when it is done
+	}
+	known.stage = nextStage(known.pod, known.latency)
+	switch known.stage {
+	case nothing:
+		p.drop(known.pod.UID)
+		return
+	case sandbox, initialized, started:
+		if known.bad != "" {
+			p.unschedule(known)
+			return // until it is deleted or its annotation corrected
+		}
+		known.at = known.bound.Add(known.stage.share(known.latency))
+	default:
+		known.at = time.Now()
+	}
+	p.schedule(known)
+}
+
+func (p *Player) schedule(known *play) {
+	if known.index < 0 {
+		heap.Push(&p.due, known)
+	} else {
+		heap.Fix(&p.due, known.index)
+	}
+	if known.index == 0 {
+		select {
+		case p.wake <- struct{}{}:
+		default:
+		}
+	}
+}
+
+func (p *Player) unschedule(known *play) {
+	if known.index >= 0 {
+		heap.Remove(&p.due, known.index)
+	}
+}
+
+// keepTime hands each pod to a worker when its time has come.
+func (p *Player) keepTime(ctx context.Context) {
+	timer := time.NewTimer(time.Hour)
+	defer timer.Stop()
+	for {
+		p.mu.Lock()
+		var next *play
+		wait := time.Hour
+		if len(p.due) > 0 {
+			wait = time.Until(p.due[0].at)
+			if wait <= 0 {
+				next = heap.Pop(&p.due).(*play)
+				next.busy = true
+			}
+		}
+		p.mu.Unlock()
+		if next != nil {
+			select {
+			case p.ready <- next:
+				continue
+			case <-ctx.Done():
+				return
+			}
+		}
+		timer.Reset(wait)
+		select {
+		case <-timer.C:
+		case <-p.wake:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (p *Player) work(ctx context.Context) {
+	for {
+		select {
+		case known := <-p.ready:
+			p.perform(ctx, known)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Pauses before a request that failed is sent again.
+const (
+	shortestPause = 50 * time.Millisecond
+	longestPause  = time.Second
+)
+
+// perform reports one stage of one pod.
+func (p *Player) perform(ctx context.Context, known *play) {
+	p.mu.Lock()
+	pod, stage := known.pod, known.stage
+	// Meanwhile it may have been deleted, which comes before all else.
+	if now := nextStage(pod, known.latency); now != stage && (now == killed || now == deleted || now == nothing) {
+		stage = now
+	}
+	host := p.nodes[pod.Spec.NodeName]
+	p.mu.Unlock()
+
+	var written *corev1.Pod
+	var err error
+	if stage == deleted {
+		err = p.client.CoreV1().Pods(pod.Namespace).Delete(ctx, pod.Name, metav1.DeleteOptions{
+			GracePeriodSeconds: new(int64),
+			Preconditions:      &metav1.Preconditions{UID: &pod.UID},
+		})
+	} else if stage != nothing {
+		written, err = p.report(ctx, pod, stage, host)
+		if apierrors.IsConflict(err) {
+			var fresh *corev1.Pod
+			fresh, err = p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
+			if err == nil && fresh.UID == pod.UID {
+				written = fresh // not ours, but the newest: look at it again
+			} else if err == nil {
+				err = apierrors.NewNotFound(corev1.Resource("pods"), pod.Name)
+			}
+		}
+	}
+
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known.busy = false
+	if p.plays[pod.UID] != known {
+		return // it vanished meanwhile
+	}
+	switch {
+	case apierrors.IsNotFound(err), stage == deleted && apierrors.IsConflict(err):
+		p.drop(pod.UID)
+	case err != nil:
+		if ctx.Err() == nil {
+			p.log.Warn("report on pod failed, will try again", "namespace", pod.Namespace, "pod", pod.Name, "error", err)
+		}
+		known.pause = min(max(2*known.pause, shortestPause), longestPause)
+		known.at = time.Now().Add(known.pause)
+		p.schedule(known)
+	case stage == deleted:
+		// With finalizers it stays; the watch tells of what becomes of it.
+		p.drop(pod.UID)
+	default:
+		known.pause = 0
+		if written != nil {
+			if version, err := strconv.ParseUint(written.ResourceVersion, 10, 64); err == nil && version > known.version {
+				known.pod, known.version = written, version
+			}
+		}
+		p.advance(known)
+	}
+}
+
+// report writes a pod's status for a stage and returns the pod as written.
+func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, host string) (*corev1.Pod, error) {
+	next := pod.DeepCopy()
+	// Left out, the server keeps its own record of who manages which field.
+	next.ManagedFields = nil
+	where := place{host: host, pod: host}
+	if !pod.Spec.HostNetwork && pod.Status.PodIP == "" {
+		where.pod = p.nextAddress()
+	}
+	reach(next, s, where, metav1.Now())
+	written, err := p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
+	if err != nil {
+		return nil, err
+	}
+	p.events.reached(written, s)
+	return written, nil
+}
+
+// Pods' addresses: 10.128.0.0/9, eight million. The end of a node's own range
+// is not enforced; when all have been used they are given out again.
+const (
+	firstPodAddress = 10<<24 | 128<<16
+	podAddresses    = 1 << 23
+)
+
+func (p *Player) nextAddress() string {
+	return addressFrom(firstPodAddress + p.addresses.Add(1)%podAddresses)
+}
+
+// reserve keeps an address that a pod has from being given out soon.
+func (p *Player) reserve(address string) {
+	a, err := netip.ParseAddr(address)
+	if err != nil || !a.Is4() {
+		return
+	}
+	b := a.As4()
+	offset := (uint32(b[0])<<24 | uint32(b[1])<<16 | uint32(b[2])<<8 | uint32(b[3])) - firstPodAddress
+	if bits.Len32(offset) <= 23 && offset > p.addresses.Load() {
+		p.addresses.Store(offset)
+	}
+}
+
+// schedule orders plays by when they are due.
+type schedule []*play
+
+func (s schedule) Len() int           { return len(s) }
+func (s schedule) Less(i, j int) bool { return s[i].at.Before(s[j].at) }
+func (s schedule) Swap(i, j int) {
+	s[i], s[j] = s[j], s[i]
+	s[i].index, s[j].index = i, j
+}
+func (s *schedule) Push(x any) {
+	known := x.(*play)
+	known.index = len(*s)
+	*s = append(*s, known)
+}
+func (s *schedule) Pop() any {
+	old := *s
+	last := old[len(old)-1]
+	old[len(old)-1] = nil
+	*s = old[:len(old)-1]
+	last.index = -1
+	return last
+}

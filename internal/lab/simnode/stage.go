@@ -1,0 +1,297 @@
+package simnode
+
+import (
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// stage is the next thing that a kubelet would report about a pod. It follows
+// from the pod as it stands in the API, so that nothing needs remembering: a
+// restarted process goes on where the last one stopped.
+type stage int
+
+const (
+	nothing     stage = iota // it runs, has ended, or waits for others
+	sandbox                  // the pod's network is there, its containers are being made
+	initialized              // its init containers have completed
+	started                  // its containers run and are ready
+	gated                    // others have opened its readiness gates
+	completed                // a job's containers have ended well
+	killed                   // its containers have been stopped on deletion
+	deleted                  // it may vanish
+)
+
+// nextStage is what comes next for a pod that is bound to a simulated node.
+// After a latency of 0 there is nothing between bound and started.
+func nextStage(pod *corev1.Pod, latency time.Duration) stage {
+	ended := pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed
+	if pod.DeletionTimestamp != nil {
+		held := len(pod.Finalizers) > 0
+		switch {
+		case held && !ended:
+			// Whoever holds it, a Job for one, reads how it ended.
+			return killed
+		case held && pod.DeletionGracePeriodSeconds != nil && *pod.DeletionGracePeriodSeconds == 0:
+			return nothing // it vanishes with its last finalizer
+		}
+		return deleted
+	}
+	if ended {
+		return nothing
+	}
+	immediate := latency < shortestStaged
+	switch {
+	case !isTrue(pod, corev1.PodReadyToStartContainers) && !immediate:
+		return sandbox
+	case !isTrue(pod, corev1.PodInitialized) && !immediate:
+		return initialized
+	case !isTrue(pod, corev1.ContainersReady):
+		return started
+	case !isTrue(pod, corev1.PodReady):
+		if gatesOpen(pod) {
+			return gated
+		}
+		return nothing
+	case ownedByJob(pod):
+		return completed
+	}
+	return nothing
+}
+
+// shortestStaged is the start latency below which the steps in between are
+// not reported: each would be overtaken before anyone could tell it apart.
+const shortestStaged = 20 * time.Millisecond
+
+// share is the part of the start latency after which a stage is reached. A
+// pod's network takes about half of a real start; init containers, when there
+// are any, half of the rest.
+func (s stage) share(latency time.Duration) time.Duration {
+	switch s {
+	case sandbox:
+		return latency / 2
+	case initialized:
+		return latency * 3 / 4
+	case started:
+		return latency
+	default:
+		return 0
+	}
+}
+
+func ownedByJob(pod *corev1.Pod) bool {
+	owner := metav1.GetControllerOf(pod)
+	return owner != nil && owner.Kind == "Job"
+}
+
+func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
+	for i := range pod.Status.Conditions {
+		if pod.Status.Conditions[i].Type == kind {
+			return pod.Status.Conditions[i].Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func gatesOpen(pod *corev1.Pod) bool {
+	for _, gate := range pod.Spec.ReadinessGates {
+		if !isTrue(pod, gate.ConditionType) {
+			return false
+		}
+	}
+	return true
+}
+
+// place is where a pod runs: the addresses that its status reports.
+type place struct{ host, pod string }
+
+// reach changes a pod's status to that of a stage reached now.
+func reach(pod *corev1.Pod, s stage, where place, now metav1.Time) {
+	status := &pod.Status
+	status.ObservedGeneration = pod.Generation
+	switch s {
+	case sandbox:
+		setAddresses(status, where)
+		status.Phase = corev1.PodPending
+		if status.StartTime == nil {
+			status.StartTime = &now
+		}
+		setCondition(pod, corev1.PodReadyToStartContainers, true, "", now)
+		if hasPlainInit(pod) {
+			setCondition(pod, corev1.PodInitialized, false, "ContainersNotInitialized", now)
+		} else {
+			setCondition(pod, corev1.PodInitialized, true, "", now)
+		}
+		setCondition(pod, corev1.ContainersReady, false, "ContainersNotReady", now)
+		setCondition(pod, corev1.PodReady, false, "ContainersNotReady", now)
+		status.InitContainerStatuses = statuses(pod.Spec.InitContainers, pod, waiting("PodInitializing"))
+		reason := "ContainerCreating"
+		if hasPlainInit(pod) {
+			reason = "PodInitializing"
+		}
+		status.ContainerStatuses = statuses(pod.Spec.Containers, pod, waiting(reason))
+	case initialized:
+		setCondition(pod, corev1.PodInitialized, true, "", now)
+		status.InitContainerStatuses = statuses(pod.Spec.InitContainers, pod, initDone(now))
+		status.ContainerStatuses = statuses(pod.Spec.Containers, pod, waiting("ContainerCreating"))
+	case started:
+		setAddresses(status, where)
+		status.Phase = corev1.PodRunning
+		if status.StartTime == nil {
+			status.StartTime = &now
+		}
+		setCondition(pod, corev1.PodReadyToStartContainers, true, "", now)
+		if !isTrue(pod, corev1.PodInitialized) {
+			setCondition(pod, corev1.PodInitialized, true, "", now)
+		}
+		setCondition(pod, corev1.ContainersReady, true, "", now)
+		if gatesOpen(pod) {
+			setCondition(pod, corev1.PodReady, true, "", now)
+		} else {
+			setCondition(pod, corev1.PodReady, false, "ReadinessGatesNotReady", now)
+		}
+		status.InitContainerStatuses = statuses(pod.Spec.InitContainers, pod, initDone(now))
+		status.ContainerStatuses = statuses(pod.Spec.Containers, pod, running(now))
+	case gated:
+		setCondition(pod, corev1.PodReady, true, "", now)
+	case completed:
+		status.Phase = corev1.PodSucceeded
+		endAll(pod, 0, "Completed", "PodCompleted", now)
+	case killed:
+		status.Phase = corev1.PodFailed
+		const terminated = 128 + 15 // what a shell reports for SIGTERM
+		endAll(pod, terminated, "Error", "PodFailed", now)
+	}
+}
+
+// setAddresses gives a pod its addresses, once.
+func setAddresses(status *corev1.PodStatus, where place) {
+	status.HostIP = where.host
+	status.HostIPs = []corev1.HostIP{{IP: where.host}}
+	if status.PodIP == "" {
+		status.PodIP = where.pod
+		status.PodIPs = []corev1.PodIP{{IP: where.pod}}
+	}
+}
+
+func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, isTrue bool, reason string, now metav1.Time) {
+	want := corev1.ConditionFalse
+	if isTrue {
+		want = corev1.ConditionTrue
+	}
+	for i := range pod.Status.Conditions {
+		c := &pod.Status.Conditions[i]
+		if c.Type != kind {
+			continue
+		}
+		if c.Status != want {
+			c.LastTransitionTime = now
+		}
+		c.Status, c.Reason, c.Message, c.ObservedGeneration = want, reason, "", pod.Generation
+		return
+	}
+	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
+		Type: kind, Status: want, Reason: reason, LastTransitionTime: now, ObservedGeneration: pod.Generation,
+	})
+}
+
+func endAll(pod *corev1.Pod, exitCode int32, reason, podReason string, now metav1.Time) {
+	setCondition(pod, corev1.PodReadyToStartContainers, false, "", now)
+	setCondition(pod, corev1.ContainersReady, false, podReason, now)
+	setCondition(pod, corev1.PodReady, false, podReason, now)
+	ended := func(c *corev1.Container, before *corev1.ContainerStatus, after *corev1.ContainerStatus) {
+		terminated := &corev1.ContainerStateTerminated{ExitCode: exitCode, Reason: reason, FinishedAt: now}
+		if before != nil {
+			if before.State.Terminated != nil {
+				*after = *before
+				return
+			}
+			if before.State.Running != nil {
+				terminated.StartedAt = before.State.Running.StartedAt
+			}
+		}
+		after.State.Terminated = terminated
+		after.Started = new(false)
+	}
+	pod.Status.InitContainerStatuses = statuses(pod.Spec.InitContainers, pod, ended)
+	pod.Status.ContainerStatuses = statuses(pod.Spec.Containers, pod, ended)
+}
+
+// fill completes a container's status; before is what was reported last, or nil.
+type fill func(c *corev1.Container, before, after *corev1.ContainerStatus)
+
+func statuses(containers []corev1.Container, pod *corev1.Pod, f fill) []corev1.ContainerStatus {
+	if len(containers) == 0 {
+		return nil
+	}
+	result := make([]corev1.ContainerStatus, len(containers))
+	for i := range containers {
+		c := &containers[i]
+		after := &result[i]
+		after.Name, after.Image = c.Name, c.Image
+		f(c, statusOf(pod, c.Name), after)
+		if after.State.Waiting == nil {
+			after.ImageID = "simulated://" + c.Image
+			after.ContainerID = "simulated://" + string(pod.UID) + "/" + c.Name
+		}
+	}
+	return result
+}
+
+func statusOf(pod *corev1.Pod, container string) *corev1.ContainerStatus {
+	for _, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
+		for i := range list {
+			if list[i].Name == container {
+				return &list[i]
+			}
+		}
+	}
+	return nil
+}
+
+func waiting(reason string) fill {
+	return func(_ *corev1.Container, _, after *corev1.ContainerStatus) {
+		after.State.Waiting = &corev1.ContainerStateWaiting{Reason: reason}
+		after.Started = new(false)
+	}
+}
+
+func running(now metav1.Time) fill {
+	return func(_ *corev1.Container, _, after *corev1.ContainerStatus) {
+		after.State.Running = &corev1.ContainerStateRunning{StartedAt: now}
+		after.Started, after.Ready = new(true), true
+	}
+}
+
+// initDone is an init container that has completed, or runs on if it is a
+// sidecar.
+func initDone(now metav1.Time) fill {
+	return func(c *corev1.Container, before, after *corev1.ContainerStatus) {
+		if before != nil && before.State.Waiting == nil {
+			*after = *before
+			return
+		}
+		if isSidecar(c) {
+			running(now)(c, before, after)
+			return
+		}
+		after.State.Terminated = &corev1.ContainerStateTerminated{Reason: "Completed", StartedAt: now, FinishedAt: now}
+		after.Started, after.Ready = new(false), true
+	}
+}
+
+func isSidecar(c *corev1.Container) bool {
+	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
+}
+
+// hasPlainInit reports whether there are init containers that must complete
+// before the others start.
+func hasPlainInit(pod *corev1.Pod) bool {
+	for i := range pod.Spec.InitContainers {
+		if !isSidecar(&pod.Spec.InitContainers[i]) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,164 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// State is the condition of a laboratory or of one component.
+type State string
+
+// The conditions there are.
+const (
+	Running  State = "running"  // it works
+	Starting State = "starting" // a command is bringing it up
+	Broken   State = "broken"   // of a laboratory: a component is missing or does not answer; of a component: it runs and does not answer
+	Stopped  State = "stopped"  // of a component: it has no process
+)
+
+// Component is one of a laboratory's processes.
+type Component struct {
+	Name string `json:"name"`
+	// PID is its process, 0 if there is none.
+	PID   int   `json:"pid"`
+	State State `json:"state"`
+}
+
+// Status is what a laboratory is found to be.
+type Status struct {
+	Name  string `json:"name"`
+	State State  `json:"state"`
+	// Nodes and Pods are counted in the cluster; null if it does not answer.
+	Nodes      *int64      `json:"nodes"`
+	Pods       *int64      `json:"pods"`
+	Components []Component `json:"components"`
+}
+
+// Components finds the processes of a laboratory. It asks only the system,
+// not the components: State is Running or Stopped.
+func (l *Lab) Components() ([]Component, error) {
+	processes, err := processesOf(string(l.dir))
+	if err != nil {
+		return nil, fmt.Errorf("find the components of laboratory %q: %w", l.Name(), err)
+	}
+	components := make([]Component, 0, len(ComponentNames()))
+	for _, name := range ComponentNames() {
+		c := Component{Name: name, State: Stopped}
+		for _, p := range processes {
+			if p.component == name {
+				c.PID, c.State = p.pid, Running
+			}
+		}
+		components = append(components, c)
+	}
+	return components, nil
+}
+
+// statusTimeout bounds how long Status waits for an answer of the cluster.
+const statusTimeout = 2 * time.Second
+
+// Status looks at a laboratory: its processes, whether they answer, and how
+// many nodes and pods there are. That something is wrong is not an error.
+func (l *Lab) Status(ctx context.Context) (Status, error) {
+	status := Status{Name: l.Name(), State: Running}
+	components, err := l.Components()
+	if err != nil {
+		return status, err
+	}
+	status.Components = components
+	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
+	defer cancel()
+	for i, c := range components {
+		if c.State == Running && c.Name != SimulatedNodes {
+			probe, err := l.probe(c.Name)
+			if err != nil || probe(ctx) != nil {
+				components[i].State = Broken
+			}
+		}
+		if components[i].State != Running {
+			status.State = Broken
+		}
+	}
+	if i := slices.IndexFunc(components, func(c Component) bool { return c.Name == APIServer }); components[i].State == Running {
+		if nodes, pods, err := l.count(ctx); err == nil {
+			status.Nodes, status.Pods = &nodes, &pods
+		}
+	}
+	if !l.record.Ready && l.lock == nil && l.beingMade() {
+		status.State = Starting
+	}
+	return status, nil
+}
+
+// beingMade reports whether another command holds a laboratory that was not
+// yet up when it was opened.
+func (l *Lab) beingMade() bool {
+	held, err := tryLock(string(l.dir))
+	if held != nil {
+		held.release()
+	}
+	return held == nil && err == nil
+}
+
+// count asks the cluster for one object of each kind: the reply says how many
+// more there are, which costs the same for ten pods and for ten thousand.
+func (l *Lab) count(ctx context.Context) (nodes, pods int64, err error) {
+	client, err := l.admin()
+	if err != nil {
+		return 0, 0, err
+	}
+	one := metav1.ListOptions{Limit: 1}
+	nodeList, err := client.CoreV1().Nodes().List(ctx, one)
+	if err != nil {
+		return 0, 0, err
+	}
+	podList, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, one)
+	if err != nil {
+		return 0, 0, err
+	}
+	return total(len(nodeList.Items), nodeList.RemainingItemCount), total(len(podList.Items), podList.RemainingItemCount), nil
+}
+
+func total(here int, more *int64) int64 {
+	if more == nil {
+		return int64(here)
+	}
+	return int64(here) + *more
+}
+
+// Restart ends a component with SIGKILL and starts it again with the same
+// arguments. It returns when the component works again. The error is a
+// *ComponentError for a component that there is not, a *BusyError if another
+// command is at work on the laboratory.
+func (l *Lab) Restart(ctx context.Context, component string) error {
+	if !slices.Contains(ComponentNames(), component) {
+		return &ComponentError{component}
+	}
+	if l.lock == nil {
+		held, err := l.acquire(ctx)
+		if err != nil {
+			return err
+		}
+		defer held.release()
+	}
+	if err := l.restart(ctx, component); err != nil {
+		return fmt.Errorf("restart %s of laboratory %q: %w", component, l.Name(), err)
+	}
+	return nil
+}
+
+func (l *Lab) restart(ctx context.Context, component string) error {
+	if l.record.Schema == "" {
+		return fmt.Errorf("%s is lost", filepath.Base(l.dir.path("lab.json")))
+	}
+	err := killMatching(ctx, string(l.dir), func(p process) bool { return p.component == component })
+	if err != nil {
+		return err
+	}
+	return l.startOne(ctx, component)
+}
