@@ -1,0 +1,107 @@
+package kubeburner
+
+import (
+	"iter"
+	"strconv"
+)
+
+// Slot is one object that a job asks for. An object whose template holds
+// several documents is one slot with several manifests.
+type Slot struct {
+	Object    int    // index in the job's objects, from 0
+	Iteration int    // from 0
+	Replica   int    // from 1
+	Namespace string // for namespaced manifests that name none; "" if the job has none
+}
+
+// NamespaceOf is the namespace of an iteration (from 0): iterationsPerNamespace
+// iterations share the one named <namespace>-<number>, the number counted from
+// 0; with namespacedIterations off all share the plain one. It is "" if the
+// job has no namespace.
+func (j *Job) NamespaceOf(iteration int) string {
+	if j.Namespace == "" || !j.NamespacedIterations {
+		return j.Namespace
+	}
+	return j.Namespace + "-" + strconv.Itoa(iteration/max(1, j.IterationsPerNamespace))
+}
+
+// Namespaces are the namespaces of the iterations from <= i < to, in order,
+// each once; none if the job has no namespace.
+func (j *Job) Namespaces(from, to int) []string {
+	if j.Namespace == "" || from >= to {
+		return nil
+	}
+	if !j.NamespacedIterations {
+		return []string{j.Namespace}
+	}
+	var names []string
+	per := max(1, j.IterationsPerNamespace)
+	for n := from / per; n <= (to-1)/per; n++ {
+		names = append(names, j.NamespaceOf(n*per))
+	}
+	return names
+}
+
+// Slots are the objects of the iterations from <= i < to in kube-burner's
+// order: iteration by iteration, in each the objects as listed, of each the
+// replicas from 1. An object that runs once belongs to iteration 0; one that
+// repeats every n iterations to those that n divides. The job's own
+// jobIterations is not looked at: a search asks for as many as it needs, and
+// for the difference when it raises the load.
+func (j *Job) Slots(from, to int) iter.Seq[Slot] {
+	return func(yield func(Slot) bool) {
+		for i := from; i < to; i++ {
+			namespace := j.NamespaceOf(i)
+			for k := range j.Objects {
+				if !j.Objects[k].in(i) {
+					continue
+				}
+				for r := 1; r <= j.Objects[k].Replicas; r++ {
+					if !yield(Slot{Object: k, Iteration: i, Replica: r, Namespace: namespace}) {
+						return
+					}
+				}
+			}
+		}
+	}
+}
+
+// in reports whether the object belongs to an iteration.
+func (o *Object) in(iteration int) bool {
+	if o.RunOnce {
+		return iteration == 0
+	}
+	return iteration%max(1, o.RepeatEveryNIterations) == 0
+}
+
+// PodsOf is how many pods a manifest asks for, by its kind: a Pod is one, a
+// controller as many as its replicas (one if it does not say), a Job as many as
+// run at once. perNode is set for a DaemonSet, which asks for one pod on each
+// node that it selects; other kinds ask for none.
+func PodsOf(doc map[string]any) (pods int, perNode bool) {
+	kind, _ := doc["kind"].(string)
+	spec, _ := doc["spec"].(map[string]any)
+	switch group(doc) + "/" + kind {
+	case "/Pod":
+		return 1, false
+	case "apps/Deployment", "apps/ReplicaSet", "apps/StatefulSet", "/ReplicationController":
+		return count(spec, "replicas", 1), false
+	case "batch/Job":
+		parallel := count(spec, "parallelism", 1)
+		return min(parallel, count(spec, "completions", parallel)), false
+	case "apps/DaemonSet":
+		return 0, true
+	}
+	return 0, false
+}
+
+// count is the number at key, or what holds without it.
+func count(spec map[string]any, key string, without int) int {
+	switch n := spec[key].(type) {
+	case int64:
+		return int(max(0, n))
+	case float64:
+		return int(max(0, n))
+	}
+	return without
+}
