@@ -1,0 +1,57 @@
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Export writes the workload's files into a directory that does not exist yet:
+// a workload of one's own to start from, and a configuration that kube-burner
+// runs as well. A directory that exists is fs.ErrExist, and stays as it is.
+// Either all files are there afterwards, or nothing is.
+func (w *Workload) Export(dir string) (err error) {
+	if _, err := os.Lstat(dir); err == nil {
+		return fmt.Errorf("export %s: %w: %s", w.Name, fs.ErrExist, dir)
+	} else if !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("export %s: %w", w.Name, err)
+	}
+	// Beside the directory, so that it is on the same file system and can be
+	// renamed into place.
+	temporary, err := os.MkdirTemp(filepath.Dir(dir), "."+filepath.Base(dir)+"-*")
+	if err != nil {
+		return fmt.Errorf("export %s: %w", w.Name, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, os.RemoveAll(temporary))
+		}
+	}()
+	// CopyFS keeps the modes, and embedded files have none to write by.
+	err = fs.WalkDir(w.files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		to := filepath.Join(temporary, filepath.FromSlash(name))
+		if entry.IsDir() {
+			if name == "." {
+				return os.Chmod(to, 0o755)
+			}
+			return os.Mkdir(to, 0o755)
+		}
+		text, err := fs.ReadFile(w.files, name)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(to, text, 0o644)
+	})
+	if err != nil {
+		return fmt.Errorf("export %s: %w", w.Name, err)
+	}
+	if err := os.Rename(temporary, dir); err != nil {
+		return fmt.Errorf("export %s: %w", w.Name, err)
+	}
+	return nil
+}

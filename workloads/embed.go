@@ -1,0 +1,16 @@
+// Package workloads holds the built-in workloads as files: a directory for
+// each, with workload.yaml (what it offers) and a configuration in
+// kube-burner's format (what it creates).
+package workloads
+
+import (
+	"embed"
+	"io/fs"
+)
+
+//go:embed node-density
+var files embed.FS
+
+// FS is the tree of built-in workloads, a directory for each. It cannot be
+// changed.
+func FS() fs.FS { return files }
