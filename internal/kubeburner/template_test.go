@@ -223,7 +223,7 @@ func TestFastEqualsSlow(t *testing.T) {
 		"{{.image}}", "\"", "'", " ", ": ", "\n", "\n  ", "- ", "a", "b: ", "|", ">", "#", "{{ if .image }}", "{{ end }}", "{{ range .list }}", "{{ . }}",
 		"{{ add .Iteration 1 }}", "{{ if eq .Iteration 1 }}", "[", "]", "{", "}", ",", "~", "true", "---\n", "&a ", "*a", "!!str ", "<<: "}
 	offered := 0
-	for range 20_000 {
+	for range 10_000 {
 		text := "k: " // most texts are no YAML at all otherwise
 		for range 1 + random.IntN(7) {
 			text += pieces[random.IntN(len(pieces))]
@@ -246,7 +246,7 @@ func TestFastEqualsSlow(t *testing.T) {
 			}
 		}
 	}
-	if offered < 500 {
+	if offered < 250 {
 		t.Errorf("only %d patterns were compared", offered)
 	}
 }
