@@ -5,15 +5,16 @@ import (
 	"io/fs"
 	"math/big"
 	"net/netip"
+	"os"
 	"strings"
 	"text/template"
 
 	"github.com/Masterminds/sprig/v3"
 )
 
-// functions are what a template can call: sprig's, and those that the format
-// adds. Functions that read the environment or ask the network are left out:
-// what a configuration renders to follows from its input alone.
+// functions are what an object template can call: sprig's, and those that the
+// format adds. Functions that read the environment or ask the network are left
+// out: what a template renders to follows from its input alone.
 func functions(fsys fs.FS) template.FuncMap {
 	f := sprig.TxtFuncMap()
 	for _, name := range []string{"env", "expandenv", "getHostByName"} {
@@ -51,6 +52,16 @@ func repeatable() map[string]bool {
 		names[name] = true
 	}
 	return names
+}
+
+// configFunctions are what a configuration can call: object templates' functions,
+// and sprig's two that read the environment, which here is the one passed in.
+func configFunctions(fsys fs.FS, env map[string]string) template.FuncMap {
+	f := functions(fsys)
+	lookup := func(name string) string { return env[name] }
+	f["env"] = lookup
+	f["expandenv"] = func(text string) string { return os.Expand(text, lookup) }
+	return f
 }
 
 // binomial is the number of ways to choose k of n things.

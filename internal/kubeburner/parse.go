@@ -66,7 +66,7 @@ func Parse(file string, text []byte, in Input) (*Config, error) {
 	if in.AllowMissing {
 		missing = missingIsZero
 	}
-	funcs := functions(in.FS)
+	funcs := configFunctions(in.FS, in.Env)
 	t, err := newTemplate(file, string(text), funcs, missing)
 	if err != nil {
 		return nil, err

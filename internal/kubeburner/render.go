@@ -90,7 +90,7 @@ func templateProblem(file string, err error, funcs template.FuncMap, data map[st
 		name := missingFunction.FindStringSubmatch(message)[1]
 		p.Message = fmt.Sprintf("the template calls %q, which is no function here", name)
 		if name == "env" || name == "expandenv" {
-			p.Hint = "environment variables are template data: {{ .NAME }}"
+			p.Hint = "object templates do not read the environment: pass the value in inputVars"
 		} else if near, ok := nearest.Word(name, keysOf(funcs)); ok {
 			p.Hint = fmt.Sprintf("did you mean %q?", near)
 		}
