@@ -7,6 +7,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/stats"
 )
 
 // Spec is what must be known of an experiment, besides its history, to judge
@@ -414,9 +415,11 @@ func (b *Builder) addSample(e record.Event, r *record.Sample) {
 		return
 	}
 	at := usageAt{e.T, cpu, rss}
+	// Where the system tells the peak between two readings, that counts.
+	peak := max(rss, r.Values["peakBytes"])
 	if r.Source == SourceSelf {
 		b.cost.CPUSeconds = max(b.cost.CPUSeconds, cpu)
-		b.cost.PeakMemoryBytes = max(b.cost.PeakMemoryBytes, int64(rss))
+		b.cost.PeakMemoryBytes = max(b.cost.PeakMemoryBytes, int64(peak))
 	}
 	c := b.current
 	if c == nil {
@@ -424,11 +427,11 @@ func (b *Builder) addSample(e record.Event, r *record.Sample) {
 	}
 	u, ok := c.usage[r.Source]
 	if !ok {
-		c.usage[r.Source] = &stepUsage{first: at, last: at, peak: rss}
+		c.usage[r.Source] = &stepUsage{first: at, last: at, peak: peak}
 		return
 	}
 	u.last = at
-	u.peak = max(u.peak, rss)
+	u.peak = max(u.peak, peak)
 }
 
 // SourceSelf is the name of this program among the sources of samples.
@@ -492,6 +495,30 @@ func (b *Builder) LastStep() *Step {
 		}
 	}
 	return nil
+}
+
+// Live is how far the step under way has come, as far as its objects tell.
+type Live struct {
+	There    int // of the step's own objects
+	P50, P99 *float64
+}
+
+// Live sums up the step under way. It takes time in proportion to its objects.
+func (b *Builder) Live() Live {
+	if b.current == nil {
+		return Live{}
+	}
+	arrived := b.milestone(b.spec.Arrived)
+	var values []float64
+	for _, s := range b.current.slots {
+		for _, o := range s.objects {
+			if l := b.latency(s, o, arrived); l < b.current.timeout {
+				values = append(values, l.Seconds())
+			}
+		}
+	}
+	sample := stats.NewSample(values, 0)
+	return Live{There: len(values), P50: finite(sample.Quantile(0.5)), P99: finite(sample.Quantile(0.99))}
 }
 
 // Steps are the steps that have ended, in order.

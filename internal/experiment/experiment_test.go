@@ -31,7 +31,8 @@ type watcher struct {
 	onStatus func(engine.Status)
 }
 
-func (w *watcher) Status(s engine.Status) {
+func (w *watcher) Status(s engine.Status, live func() analyze.Live) {
+	live()
 	w.mu.Lock()
 	w.statuses = append(w.statuses, s)
 	w.mu.Unlock()

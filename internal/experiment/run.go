@@ -25,7 +25,14 @@ type Experiment struct {
 	// Budget bounds the run; once it is spent no further step begins, and the
 	// one under way is cut. 0 is no bound.
 	Budget time.Duration
+	// Readings reads what the processes use that take part in the run. It may
+	// be nil.
+	Readings func() []record.Sample
 }
+
+// readingInterval is how often the use of resources is put on record, besides
+// at the start and end of each step's load.
+const readingInterval = time.Second
 
 // Recorder is what a target and its observers write to while a run is made.
 type Recorder struct {
@@ -52,10 +59,13 @@ type Target interface {
 
 // Observer is told how a run proceeds. Its methods must not block.
 type Observer interface {
-	Status(engine.Status)
+	// Status is called several times a second; live sums up the latencies of
+	// the step under way, and is dear enough not to be called each time.
+	Status(status engine.Status, live func() analyze.Live)
 	// Stepped is called after each step with its judgement.
 	Stepped(analyze.Step)
-	// Event is called with every event, in order, as it is recorded.
+	// Event is called with every event, in order, as it is recorded, and with
+	// the record locked: it must not put anything on record itself.
 	Event(record.Event)
 	// Chose is called before each step with what was chosen.
 	Chose(design.Next)
@@ -125,6 +135,12 @@ func (j *judge) next() design.Next {
 	return j.builder.NextStep(j.design, "")
 }
 
+func (j *judge) sum() analyze.Live {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.builder.Live()
+}
+
 // step is the judgement of a step that has ended.
 func (j *judge) step(id int) (analyze.Step, bool) {
 	j.mu.Lock()
@@ -164,7 +180,31 @@ func makeSteps(ctx, hard context.Context, dir record.Dir, x Experiment, live *ju
 		ctx, cancel = context.WithTimeoutCause(ctx, x.Budget, ErrBudget)
 		defer cancel()
 	}
-	x.Options.Watch = observer.Status
+	x.Options.Watch = func(s engine.Status) { observer.Status(s, live.sum) }
+	x.Options.Sample = func() {
+		if x.Readings == nil {
+			return
+		}
+		for _, r := range x.Readings() {
+			recorder.Emit(&r)
+		}
+	}
+	reading, stop := context.WithCancel(ctx)
+	var readings sync.WaitGroup
+	readings.Go(func() {
+		tick := time.NewTicker(readingInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				x.Options.Sample()
+			case <-reading.Done():
+				return
+			}
+		}
+	})
+	defer readings.Wait()
+	defer stop()
 	e := engine.New(target, recorder.Sink, recorder.Clock, x.Options, step)
 	for {
 		if cause := context.Cause(ctx); cause != nil {

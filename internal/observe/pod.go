@@ -371,3 +371,25 @@ func (t *Tracker) Unfinished(now record.Micros) {
 			Message: "no trouble was told; the last milestone was " + milestoneOf(last)})
 	}
 }
+
+// Followed is how many pods are followed.
+func (t *Tracker) Followed() int { return len(t.pods) }
+
+// Names are the names of the pods that are followed, in no order.
+func (t *Tracker) Names() []string {
+	names := make([]string, 0, len(t.pods))
+	for name := range t.pods {
+		names = append(names, name)
+	}
+	return names
+}
+
+// PerNode adds the pods that are followed to counts, by node. Pods without a
+// node are left out.
+func (t *Tracker) PerNode(counts map[string]int) {
+	for _, p := range t.pods {
+		if p.node != "" {
+			counts[p.node]++
+		}
+	}
+}

@@ -44,7 +44,7 @@ type ObjectRow struct {
 type ObjectWriter struct {
 	dir     Dir
 	file    *os.File
-	rows    *parquet.Writer
+	rows    *parquet.GenericWriter[any]
 	columns []objectColumn // by the schema's order
 	row     []parquet.Row
 	err     error
@@ -96,7 +96,7 @@ func NewObjectWriter(d Dir, milestones []string) (*ObjectWriter, error) {
 	for _, column := range schema.Columns() {
 		w.columns = append(w.columns, from[strings.Join(column, ".")])
 	}
-	w.rows = parquet.NewWriter(file, schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(100_000))
+	w.rows = parquet.NewGenericWriter[any](file, schema, parquet.Compression(&parquet.Zstd), parquet.MaxRowsPerRowGroup(100_000))
 	return w, nil
 }
 

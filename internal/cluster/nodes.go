@@ -1,0 +1,217 @@
+package cluster
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// simulatedAnnotation marks nodes that KWOK keeps alive: nothing runs on them.
+const simulatedAnnotation = "kwok.x-k8s.io/node"
+
+// nodeView is a node as the level and the guards see it.
+type nodeView struct {
+	node  *corev1.Node // metadata, spec and the parts of status that are used
+	ready bool
+}
+
+// nodeSet follows the cluster's nodes. It handles the watch of nodes.
+type nodeSet struct {
+	mu       sync.Mutex
+	nodes    map[string]nodeView
+	notReady int
+}
+
+func newNodeSet() *nodeSet { return &nodeSet{nodes: make(map[string]nodeView)} }
+
+func (s *nodeSet) changed(_ record.Micros, kind string, object []byte) error {
+	var node corev1.Node
+	if err := node.Unmarshal(object); err != nil {
+		return fmt.Errorf("decode node: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.put(&node, kind == eventDeleted)
+	return nil
+}
+
+func (s *nodeSet) listed(_ record.Micros, items func(func([]byte) error) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	clear(s.nodes)
+	s.notReady = 0
+	return items(func(object []byte) error {
+		var node corev1.Node
+		if err := node.Unmarshal(object); err != nil {
+			return fmt.Errorf("decode node: %w", err)
+		}
+		s.put(&node, false)
+		return nil
+	})
+}
+
+func (s *nodeSet) put(node *corev1.Node, gone bool) {
+	if old, ok := s.nodes[node.Name]; ok && !old.ready {
+		s.notReady--
+	}
+	if gone {
+		delete(s.nodes, node.Name)
+		return
+	}
+	view := nodeView{node: node}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			view.ready = c.Status == corev1.ConditionTrue
+		}
+	}
+	if !view.ready {
+		s.notReady++
+	}
+	// Thousands of nodes are kept: what nobody asks for is let go.
+	node.ManagedFields, node.Status.Images, node.Status.Conditions = nil, nil, nil
+	s.nodes[node.Name] = view
+}
+
+func (s *nodeSet) countNotReady() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.notReady
+}
+
+// eligible are the nodes on which every one of the pods could land, by name:
+// schedulable, selected and tolerated. Skipped is how many others there are.
+func (s *nodeSet) eligible(pods []corev1.PodSpec) (nodes []*corev1.Node, skipped int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, view := range s.nodes {
+		if canLand(view.node, pods) {
+			nodes = append(nodes, view.node)
+		} else {
+			skipped++
+		}
+	}
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return nodes, skipped
+}
+
+func canLand(node *corev1.Node, pods []corev1.PodSpec) bool {
+	if node.Spec.Unschedulable {
+		return false
+	}
+	for i := range pods {
+		if !podFits(node, &pods[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// podFits reports whether the scheduler would consider the node for the pod at
+// all: by its name, selector, affinity and the node's taints. Resources are
+// what a search is about, and are left out.
+func podFits(node *corev1.Node, spec *corev1.PodSpec) bool {
+	if spec.NodeName != "" && spec.NodeName != node.Name {
+		return false
+	}
+	affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec})
+	if fits, err := affinity.Match(node); err != nil || !fits {
+		return false
+	}
+	_, untolerated := helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, spec.Tolerations, func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}, false)
+	return !untolerated
+}
+
+func fidelityOf(node *corev1.Node) record.Realness {
+	if node.Annotations[simulatedAnnotation] == "fake" {
+		return record.Simulated
+	}
+	return record.Real
+}
+
+// describeNode is the node's entry in environment.json.
+func describeNode(node *corev1.Node) record.Node {
+	info, can := node.Status.NodeInfo, node.Status.Allocatable
+	return record.Node{
+		Name: node.Name, Pods: can.Pods().Value(), CPUMillis: can.Cpu().MilliValue(), MemoryBytes: can.Memory().Value(),
+		Kernel: info.KernelVersion, OSImage: info.OSImage, Kubelet: info.KubeletVersion, Runtime: info.ContainerRuntimeVersion,
+		Fidelity: fidelityOf(node),
+	}
+}
+
+// MixedError says that a workload's pods could land on real and on simulated
+// nodes alike: no level would mean anything.
+type MixedError struct{ Real, Simulated int }
+
+func (e *MixedError) Error() string {
+	return fmt.Sprintf("the workload's pods could land on %d real and on %d simulated nodes: a level over both means nothing", e.Real, e.Simulated)
+}
+
+// NoNodesError says that a workload's pods could land on no node.
+type NoNodesError struct{ Skipped int }
+
+func (e *NoNodesError) Error() string {
+	return fmt.Sprintf("the workload's pods could land on none of the %d nodes: they are unschedulable, tainted or not selected", e.Skipped)
+}
+
+// oneFidelity is the fidelity that all nodes share.
+func oneFidelity(nodes []*corev1.Node) (record.Realness, error) {
+	simulated := 0
+	for _, n := range nodes {
+		if fidelityOf(n) == record.Simulated {
+			simulated++
+		}
+	}
+	switch simulated {
+	case 0:
+		return record.Real, nil
+	case len(nodes):
+		return record.Simulated, nil
+	}
+	return "", &MixedError{Real: len(nodes) - simulated, Simulated: simulated}
+}
+
+// otherPods counts the pods that are not ours on each of the nodes, and those
+// without a node that could land on one of them: a level is of all pods.
+func otherPods(list func(each func([]byte) error) error, nodes []*corev1.Node) (perNode map[string]int, pending int, err error) {
+	perNode = make(map[string]int, len(nodes))
+	for _, n := range nodes {
+		perNode[n.Name] = 0
+	}
+	var p podNews
+	err = list(func(object []byte) error {
+		if err := decodePod(object, &p); err != nil {
+			return err
+		}
+		if p.isCanary {
+			return nil
+		}
+		if p.Node != "" {
+			if _, ok := perNode[p.Node]; ok {
+				perNode[p.Node]++
+			}
+			return nil
+		}
+		var pod corev1.Pod
+		if err := pod.Unmarshal(object); err != nil {
+			return fmt.Errorf("decode pod %s: %w", p.Name, err)
+		}
+		if slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return podFits(n, &pod.Spec) }) {
+			pending++
+		}
+		return nil
+	})
+	return perNode, pending, err
+}
+
+// notTerminal selects pods that take up a place.
+const notTerminal = "status.phase!=Succeeded,status.phase!=Failed"

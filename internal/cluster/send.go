@@ -1,0 +1,163 @@
+package cluster
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"sync"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// send creates the objects of one slot, one after the other, and tells what
+// became of the one that asks for pods. The others are put on record here.
+func (t *Target) send(ctx context.Context, s plannedSlot) record.Slot {
+	component := ""
+	if t.load.Component != nil {
+		component = t.load.Component(s.job, s.Object)
+	}
+	manifests, err := t.makers[s.job][s.Object].make(s.Slot)
+	if err != nil || len(manifests) == 0 {
+		slot := record.Slot{Slot: s.Namespace + "/" + t.makers[s.job][s.Object].template.Name(), Component: component, Iteration: s.Iteration, Outcome: record.SlotFailed}
+		if err != nil {
+			slot.Error = err.Error()
+		} else {
+			slot.Outcome = record.SlotCreated // the template writes nothing for this slot
+		}
+		return slot
+	}
+	var last record.Slot
+	for i := range manifests {
+		begin := t.clock.Now()
+		slot := t.create(ctx, &manifests[i])
+		slot.Component, slot.Iteration = component, s.Iteration
+		if i == len(manifests)-1 {
+			last = slot
+			break
+		}
+		slot.Intended, slot.Sent, slot.Replied = begin, begin, t.clock.Now()
+		t.emit(&slot)
+	}
+	return last
+}
+
+// create creates one object, through the server's passing troubles, and
+// settles by its name what an answer that never came leaves open.
+func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
+	slot := record.Slot{Slot: m.slot, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
+	buf := answers.Get().(*bytes.Buffer)
+	defer answers.Put(buf)
+	deadline := t.clock.Now() + record.MicrosOf(persistFor)
+	unsure := false // an earlier attempt may have succeeded
+	pause := firstPause
+	for {
+		// The attempt under way is worth its answer even if ctx ends.
+		r, err := t.client.do(context.WithoutCancel(ctx), http.MethodPost, m.path, nil, m.contentType, m.body, buf)
+		switch {
+		case err != nil:
+			unsure = true
+			slot.Code, slot.Error = 0, err.Error()
+		case r.code < 300:
+			slot.Code, slot.Error, slot.Outcome = r.code, "", record.SlotCreated
+			t.created(m, &slot, r.body)
+			return slot
+		case r.code == http.StatusConflict && unsure:
+			return t.settle(ctx, m, slot)
+		default:
+			slot.Code, slot.Error = r.code, r.error().Error()
+			if r.code == http.StatusTooManyRequests {
+				slot.Throttled++
+			} else if r.code >= 500 {
+				unsure = true
+			}
+			if !r.transient() {
+				slot.Outcome = record.SlotFailed
+				return slot
+			}
+			pause = max(pause, r.retryAfter)
+		}
+		if t.clock.Now()+record.MicrosOf(pause) > deadline {
+			return t.settle(ctx, m, slot)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return t.settle(ctx, m, slot)
+		}
+		slot.Retries++
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// answers are buffers for the answers of the load's requests.
+var answers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// created notes what an object that was created tells of itself.
+func (t *Target) created(m *manifest, slot *record.Slot, body []byte) {
+	if m.namespace == "" || !t.spaceIsOurs(m.namespace) {
+		t.straysMu.Lock()
+		t.strays[m.path+"/"+m.name] = true
+		t.straysMu.Unlock()
+	}
+	if t.load.Planted == nil || m.kind != "Pod" {
+		return
+	}
+	raw, err := openEnvelope(body)
+	if err != nil {
+		return
+	}
+	uid, _ := decodeMeta(raw)
+	slot.Delay = record.MicrosOf(t.load.Planted(uid, m.latency))
+}
+
+// spaceIsOurs reports whether a namespace was made for the load: what is in it
+// goes with it.
+func (t *Target) spaceIsOurs(namespace string) bool {
+	// spaces changes only between raises.
+	return t.spaces[namespace]
+}
+
+// settle asks by name for an object whose creation was never answered.
+func (t *Target) settle(ctx context.Context, m *manifest, slot record.Slot) record.Slot {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+	defer cancel()
+	var buf bytes.Buffer
+	for {
+		r, err := t.client.do(ctx, http.MethodGet, m.path+"/"+m.name, nil, "", nil, &buf)
+		switch {
+		case err == nil && r.code == http.StatusNotFound:
+			slot.Outcome = record.SlotFailed
+			return slot
+		case err == nil && r.code < 300:
+			if t.isOurs(r.body) {
+				slot.Code, slot.Error, slot.Outcome = http.StatusCreated, "", record.SlotCreated
+				t.created(m, &slot, r.body)
+			} else {
+				slot.Code, slot.Outcome, slot.Error = http.StatusConflict, record.SlotFailed, "an object of that name exists and is not this run's"
+			}
+			return slot
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			return slot
+		}
+	}
+}
+
+// settleFor bounds how long an open outcome is asked for.
+const settleFor = 10 * time.Second
+
+// isOurs reports whether an object that was read carries this run's label.
+func (t *Target) isOurs(body []byte) bool {
+	raw, err := openEnvelope(body)
+	if err != nil {
+		var object metav1.PartialObjectMetadata // a custom resource, as JSON
+		return json.Unmarshal(body, &object) == nil && object.Labels[LabelRun] == t.load.RunID
+	}
+	return labelOf(raw, LabelRun) == t.load.RunID
+}

@@ -1,0 +1,249 @@
+// Package plan is the experiment file: what is to be run, in one document.
+// Flags of the command line fill in the same Plan, so that every run can be
+// written down, read and repeated.
+package plan
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/goccy/go-yaml"
+
+	"plimsoll.dev/plimsoll/internal/strictyaml"
+)
+
+// Schema names the format of the file.
+const Schema = "plimsoll/experiment/v1"
+
+// Kind is the question that a plan asks.
+type Kind string
+
+// The kinds of plans.
+const (
+	Limit Kind = "limit" // how far?
+	Sweep Kind = "sweep" // how does it behave along the axis?
+	AB    Kind = "ab"    // is the change better, worse, equivalent?
+	Run   Kind = "run"   // does one level hold?
+)
+
+// Plan is an experiment file.
+type Plan struct {
+	Schema   string            `yaml:"schema"`
+	Name     string            `yaml:"name,omitempty"`
+	Workload string            `yaml:"workload"` // a built-in one's name, or a directory
+	Params   map[string]string `yaml:"params,omitempty"`
+	Target   Target            `yaml:"target,omitempty"`
+	Axis     Axis              `yaml:"axis,omitempty"`
+	Arms     []Arm             `yaml:"arms,omitempty"`
+	Repeat   int               `yaml:"repeat,omitempty"`
+	Seed     uint64            `yaml:"seed,omitempty"`
+	Pace     Pace              `yaml:"pace,omitempty"`
+	// Hold is how long a level is held once reached; 0 is the workload's own.
+	Hold        Duration                     `yaml:"hold,omitempty"`
+	StepTimeout Duration                     `yaml:"stepTimeout,omitempty"`
+	Budget      Duration                     `yaml:"budget,omitempty"` // 0 is none
+	Goals       strictyaml.Ordered[[]string] `yaml:"goals,omitempty"`
+	Primary     *Primary                     `yaml:"primary,omitempty"`
+	Guards      map[string]Bound             `yaml:"guards,omitempty"`
+
+	// AsRun is written by the program into the copy that a run keeps.
+	AsRun *AsRun `yaml:"asRun,omitempty"`
+
+	// Kind follows from what the file says; see Default.
+	Kind Kind `yaml:"-"`
+
+	positions *strictyaml.Positions
+}
+
+// Target names what is loaded: a private lab unless it says otherwise.
+type Target struct {
+	Lab        *Lab   `yaml:"lab,omitempty"`
+	LabName    string `yaml:"labName,omitempty"`
+	Kubeconfig string `yaml:"kubeconfig,omitempty"`
+	Context    string `yaml:"context,omitempty"`
+}
+
+// Lab is the shape of a private lab.
+type Lab struct {
+	Nodes        int    `yaml:"nodes,omitempty"` // simulated
+	MaxPods      int    `yaml:"maxPods,omitempty"`
+	StartLatency string `yaml:"startLatency,omitempty"`
+	RealNode     bool   `yaml:"realNode,omitempty"`
+}
+
+// Axis is what is raised, and how.
+type Axis struct {
+	Name   string    `yaml:"name,omitempty"`
+	Search *Search   `yaml:"search,omitempty"`
+	Levels []float64 `yaml:"levels,omitempty"`
+	Level  *float64  `yaml:"level,omitempty"`
+}
+
+// Search is the range in which the load line is looked for.
+type Search struct {
+	From       float64 `yaml:"from,omitempty"`
+	Step       float64 `yaml:"step,omitempty"`
+	Max        float64 `yaml:"max,omitempty"`
+	Resolution float64 `yaml:"resolution,omitempty"`
+	Confirm    Confirm `yaml:"confirm,omitempty"`
+}
+
+// Arm is one of the things that are compared; the first is the baseline.
+type Arm struct {
+	Name   string            `yaml:"name"`
+	Params map[string]string `yaml:"params,omitempty"`
+}
+
+// Primary is the one metric that decides a comparison.
+type Primary struct {
+	Metric string  `yaml:"metric"`
+	Margin string  `yaml:"margin,omitempty"`
+	Alpha  float64 `yaml:"alpha,omitempty"`
+}
+
+// AsRun is what a run adds to its plan.
+type AsRun struct {
+	ID      string `yaml:"id"`
+	Kind    Kind   `yaml:"kind"`
+	Command string `yaml:"command"`
+	Version string `yaml:"version"`
+	Started string `yaml:"started"`
+	// Unit, Milestones and Arrived are the workload's, so that the record can
+	// be judged without it.
+	Unit       string   `yaml:"unit"`
+	Milestones []string `yaml:"milestones"`
+	Arrived    string   `yaml:"arrived"`
+}
+
+// Confirm says how many of how many confirmations must pass. The zero value is
+// not given.
+type Confirm struct{ Need, Of int }
+
+// UnmarshalText reads "3" or "4/5".
+func (c *Confirm) UnmarshalText(text []byte) error {
+	need, of, both := strings.Cut(string(text), "/")
+	n, err := strconv.Atoi(strings.TrimSpace(need))
+	m := n
+	if err == nil && both {
+		m, err = strconv.Atoi(strings.TrimSpace(of))
+	}
+	if err != nil || n < 1 || m < n {
+		return fmt.Errorf("%q is no number of confirmations: want N, or N/M with 1 <= N <= M", text)
+	}
+	*c = Confirm{n, m}
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (c Confirm) MarshalText() ([]byte, error) {
+	if c.Need == c.Of {
+		return []byte(strconv.Itoa(c.Need)), nil
+	}
+	return fmt.Appendf(nil, "%d/%d", c.Need, c.Of), nil
+}
+
+// Pace bounds requests per second. The zero value is not given, Max is no
+// bound but that of requests in flight.
+type Pace struct {
+	PerSecond float64
+	Max       bool
+}
+
+// IsZero reports whether no pace was given.
+func (p Pace) IsZero() bool { return !p.Max && p.PerSecond == 0 }
+
+// UnmarshalText reads "max" or a number.
+func (p *Pace) UnmarshalText(text []byte) error {
+	if string(text) == "max" {
+		*p = Pace{Max: true}
+		return nil
+	}
+	v, err := strconv.ParseFloat(strings.TrimSuffix(string(text), "/s"), 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return fmt.Errorf("%q is no pace: want requests per second, or max", text)
+	}
+	*p = Pace{PerSecond: v}
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (p Pace) MarshalText() ([]byte, error) {
+	if p.Max {
+		return []byte("max"), nil
+	}
+	return strconv.AppendFloat(nil, p.PerSecond, 'g', -1, 64), nil
+}
+
+// Bound is a guard's bound: a count, or a percentage written with its sign.
+type Bound float64
+
+// UnmarshalText reads "1" or "5%".
+func (b *Bound) UnmarshalText(text []byte) error {
+	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(string(text), "%")), 64)
+	if err != nil || !(v > 0) || math.IsInf(v, 0) {
+		return fmt.Errorf("%q is no bound: want a number above 0, or a percentage", text)
+	}
+	*b = Bound(v)
+	return nil
+}
+
+// Duration is a time.Duration that is written as people write it.
+type Duration time.Duration
+
+// UnmarshalText reads a Go duration such as "10s".
+func (d *Duration) UnmarshalText(text []byte) error {
+	v, err := time.ParseDuration(string(text))
+	if err != nil {
+		return fmt.Errorf("%q is no duration: want one such as 10s or 5m", text)
+	}
+	if v < 0 {
+		return fmt.Errorf("%q is negative", text)
+	}
+	*d = Duration(v)
+	return nil
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
+
+// Load reads an experiment file. What is wrong with it is a *strictyaml.Error;
+// a file that does not exist is fs.ErrNotExist. Default and Validate come after.
+func Load(file string) (*Plan, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, fmt.Errorf("read the experiment: %w", err)
+	}
+	return Parse(file, data)
+}
+
+// Parse reads the text of an experiment file.
+func Parse(file string, data []byte) (*Plan, error) {
+	p := new(Plan)
+	positions, err := strictyaml.Decode(file, data, p)
+	if err != nil {
+		return nil, err
+	}
+	p.positions = positions
+	if p.Schema != Schema {
+		problem := positions.Problem("schema", "the schema is %q, not %q", p.Schema, Schema)
+		if !positions.Has("schema") {
+			problem = positions.Problem("", "the file has no schema")
+			problem.Hint = "begin it with: schema: " + Schema
+		}
+		return nil, strictyaml.Join([]strictyaml.Problem{problem})
+	}
+	return p, nil
+}
+
+// Marshal writes the plan as a file that Parse reads.
+func (p *Plan) Marshal() ([]byte, error) {
+	data, err := yaml.MarshalWithOptions(p, yaml.Indent(2), yaml.UseLiteralStyleIfMultiline(true))
+	if err != nil {
+		return nil, fmt.Errorf("write the experiment: %w", err)
+	}
+	return data, nil
+}

@@ -1,0 +1,312 @@
+package plan
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/nearest"
+	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/strictyaml"
+	"plimsoll.dev/plimsoll/internal/workload"
+)
+
+// What holds where a plan says nothing.
+const (
+	DefaultStepTimeout = 5 * time.Minute
+	DefaultLabNodes    = 10
+	DefaultLabMaxPods  = 110
+	defaultConfirm     = 3
+)
+
+// GuardNames are the guards that a plan can set, and the measures that they
+// watch.
+func GuardNames() []string { return []string{"apiErrors", "nodesNotReady", "pending"} }
+
+// Default fills in what the plan leaves open, by what the workload offers. It
+// does not judge what is there.
+func (p *Plan) Default(w *workload.Workload) {
+	if p.Kind == "" {
+		p.Kind = p.kind()
+	}
+	if p.Name == "" {
+		p.Name = w.Name
+	}
+	if p.Target.isNone() {
+		p.Target.Lab = &Lab{}
+	}
+	if lab := p.Target.Lab; lab != nil {
+		if lab.Nodes == 0 && !lab.RealNode {
+			lab.Nodes = DefaultLabNodes
+		}
+		if lab.MaxPods == 0 {
+			lab.MaxPods = DefaultLabMaxPods
+		}
+	}
+	if p.Axis.Name == "" && len(w.Axes) > 0 {
+		p.Axis.Name = w.Axes[0].Name
+	}
+	if axis, err := w.Axis(p.Axis.Name); err == nil && p.Kind == Limit {
+		if p.Axis.Search == nil {
+			p.Axis.Search = &Search{}
+		}
+		s, d := p.Axis.Search, axis.Default
+		// A range that was given does not become empty by a default end.
+		if s.Resolution == 0 {
+			s.Resolution = d.Resolution
+		}
+		if s.From == 0 {
+			s.From = d.From
+			if s.Max > 0 {
+				s.From = math.Min(s.From, s.Max)
+			}
+		}
+		if s.Step == 0 {
+			s.Step = math.Max(d.Step, s.Resolution)
+		}
+		if s.Max == 0 {
+			s.Max = math.Max(d.Max, s.From)
+		}
+		if s.Confirm == (Confirm{}) {
+			s.Confirm = Confirm{defaultConfirm, defaultConfirm}
+		}
+	}
+	if p.StepTimeout == 0 {
+		p.StepTimeout = Duration(DefaultStepTimeout)
+	}
+	if p.Hold == 0 {
+		p.Hold = Duration(w.Hold)
+	}
+	if p.Repeat == 0 {
+		p.Repeat = 1
+	}
+	if len(p.Goals) == 0 {
+		p.Goals = slices.Clone(w.Goals)
+	}
+}
+
+// kind follows from what the plan says.
+func (p *Plan) kind() Kind {
+	switch {
+	case p.AsRun != nil:
+		return p.AsRun.Kind
+	case len(p.Arms) > 0:
+		return AB
+	case len(p.Axis.Levels) > 0:
+		return Sweep
+	case p.Axis.Level != nil:
+		return Run
+	}
+	return Limit
+}
+
+func (t Target) isNone() bool {
+	return t.Lab == nil && t.LabName == "" && t.Kubeconfig == "" && t.Context == ""
+}
+
+// Validate judges a plan after Default. All that is wrong is in the error, a
+// *strictyaml.Error with places in the file where the plan came from one.
+func (p *Plan) Validate(w *workload.Workload) error {
+	v := validator{plan: p}
+	v.target()
+	v.params(w, "params", p.Params)
+	v.axis(w)
+	v.goals(w)
+	v.rest(w)
+	return strictyaml.Join(v.problems)
+}
+
+type validator struct {
+	plan     *Plan
+	problems []strictyaml.Problem
+}
+
+func (v *validator) add(path, hint, format string, args ...any) {
+	problem := v.plan.positions.Problem(path, format, args...)
+	problem.Hint = hint
+	v.problems = append(v.problems, problem)
+}
+
+func (v *validator) target() {
+	t := v.plan.Target
+	named := 0
+	for _, given := range []bool{t.Lab != nil, t.LabName != "", t.Kubeconfig != "" || t.Context != ""} {
+		if given {
+			named++
+		}
+	}
+	if named > 1 {
+		v.add("target", "keep one of lab, labName and kubeconfig", "more than one target is named")
+	}
+	if t.Context != "" && t.Kubeconfig == "" {
+		v.add("target.context", "name the file as well: kubeconfig", "a context is named without the kubeconfig that has it")
+	}
+	lab := t.Lab
+	if lab == nil {
+		return
+	}
+	if lab.Nodes < 0 || lab.Nodes > 10_000 {
+		v.add("target.lab.nodes", "", "%d is no number of simulated nodes: want 0 to 10000", lab.Nodes)
+	}
+	if lab.MaxPods < 1 || lab.MaxPods > 100_000 {
+		v.add("target.lab.maxPods", "", "%d is no number of pods that a node can hold: want 1 to 100000", lab.MaxPods)
+	}
+	if _, err := dist.Parse(lab.StartLatency); err != nil {
+		v.add("target.lab.startLatency", "", "%v", err)
+	}
+	if lab.RealNode {
+		v.add("target.lab.realNode", "leave it out: simulated nodes", "a private lab with a real node is not supported yet")
+	}
+}
+
+func (v *validator) params(w *workload.Workload, path string, params map[string]string) {
+	_, err := w.Resolve(params)
+	for _, problem := range strictyaml.Problems(err) {
+		v.add(strictyaml.Key(path, problem.Path), problem.Hint, "%s", problem.Message)
+	}
+}
+
+// unknown adds the problem of a name that is not known.
+func (v *validator) unknown(path string, err error) {
+	var unknown *workload.UnknownError
+	if !errors.As(err, &unknown) {
+		v.add(path, "", "%v", err)
+		return
+	}
+	v.add(path, hint(unknown.Name, unknown.Known), "there is no %s %q", unknown.What, unknown.Name)
+}
+
+func hint(name string, known []string) string {
+	if near, ok := nearest.Word(name, known); ok {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return "there is: " + strings.Join(known, ", ")
+}
+
+func (v *validator) axis(w *workload.Workload) {
+	a := v.plan.Axis
+	axis, err := w.Axis(a.Name)
+	if err != nil {
+		v.unknown("axis.name", err)
+		return
+	}
+	if axis.Loop == workload.Open {
+		v.add("axis.name", "use "+w.Axes[0].Name, "the axis %s is not supported yet", a.Name)
+	}
+	given := 0
+	for _, g := range []bool{a.Search != nil, len(a.Levels) > 0, a.Level != nil} {
+		if g {
+			given++
+		}
+	}
+	if given > 1 {
+		v.add("axis", "keep one of search, levels and level", "the axis is to be searched and to be held at given levels")
+	}
+	level := func(path string, x float64) {
+		if !(x > 0) || math.IsInf(x, 0) {
+			v.add(path, "", "%g is no level: want a number above 0", x)
+		}
+	}
+	for i, x := range a.Levels {
+		level(strictyaml.Index("axis.levels", i), x)
+	}
+	if a.Level != nil {
+		level("axis.level", *a.Level)
+	}
+	if s := a.Search; s != nil {
+		level("axis.search.from", s.From)
+		level("axis.search.step", s.Step)
+		level("axis.search.max", s.Max)
+		level("axis.search.resolution", s.Resolution)
+		if s.Max < s.From {
+			v.add("axis.search.max", "", "max %g is below from %g", s.Max, s.From)
+		}
+		if s.Step < s.Resolution {
+			v.add("axis.search.step", "", "step %g is below the resolution %g", s.Step, s.Resolution)
+		}
+	}
+	switch k := v.plan.Kind; {
+	case k == Sweep && len(a.Levels) == 0:
+		v.add("axis.levels", "for example levels: [50, 100]", "a sweep needs levels")
+	case k == Run && a.Level == nil:
+		v.add("axis.level", "", "a run of one level needs it")
+	case k == AB:
+		v.add("arms", "leave them out", "comparing arms is not supported yet")
+	}
+}
+
+func (v *validator) goals(w *workload.Workload) {
+	for _, item := range v.plan.Goals {
+		path := strictyaml.Key("goals", item.Key)
+		if len(item.Value) == 0 {
+			v.add(path, slo.Grammar, "the goal has no objective")
+		}
+		for i, text := range item.Value {
+			at := strictyaml.Index(path, i)
+			s, err := slo.Parse(text)
+			if err != nil {
+				v.add(at, "", "%v", err)
+				continue
+			}
+			if s.Milestone != "" && !slices.Contains(w.Milestones, s.Milestone) {
+				v.add(at, hint(s.Milestone, w.Milestones), "objective %q: the objects of %s have no milestone %q", text, w.Name, s.Milestone)
+			}
+			if s.Form == slo.Query {
+				v.add(at, "", "objective %q: queries are not supported yet", text)
+			}
+		}
+	}
+}
+
+func (v *validator) rest(w *workload.Workload) {
+	p := v.plan
+	if p.StepTimeout <= 0 {
+		v.add("stepTimeout", "", "the step timeout is not above 0")
+	}
+	if p.Repeat != 1 && p.Kind != AB {
+		v.add("repeat", "leave it out", "only a comparison of arms is repeated")
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
+		if !slices.Contains(GuardNames(), name) {
+			v.add(strictyaml.Key("guards", name), hint(name, GuardNames()), "there is no guard %q", name)
+		}
+	}
+	if p.Primary != nil && p.Primary.Metric == "" {
+		v.add("primary.metric", "for example "+w.Primary, "the primary metric has no name")
+	}
+}
+
+// GoalsOf are the plan's goals, the headline first. The plan must be valid.
+func (p *Plan) GoalsOf() ([]slo.Goal, error) {
+	goals := make([]slo.Goal, 0, len(p.Goals))
+	for _, item := range p.Goals {
+		g := slo.Goal{Name: item.Key}
+		for _, text := range item.Value {
+			s, err := slo.Parse(text)
+			if err != nil {
+				return nil, fmt.Errorf("goal %s: %w", item.Key, err)
+			}
+			g.SLOs = append(g.SLOs, s)
+		}
+		goals = append(goals, g)
+	}
+	return goals, nil
+}
+
+// Design is what chooses the plan's steps. The plan must be valid.
+func (p *Plan) Design() design.Design {
+	switch {
+	case len(p.Axis.Levels) > 0:
+		return design.Sweep{Levels: p.Axis.Levels}
+	case p.Axis.Level != nil:
+		return design.Sweep{Levels: []float64{*p.Axis.Level}}
+	}
+	s := p.Axis.Search
+	return design.Search{From: s.From, Step: s.Step, Max: s.Max, Resolution: s.Resolution, Need: s.Confirm.Need, Of: s.Confirm.Of}
+}

@@ -1,0 +1,247 @@
+// Package report turns a Result into what people read: text for a terminal,
+// JSON for programs.
+package report
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+// Text writes a result for a terminal: a table of the steps, what kept objects
+// from getting there, and the verdict in a sentence. Dir is where the record
+// lies. Explain adds why each level was chosen.
+func Text(w io.Writer, r analyze.Result, dir string, explain bool) error {
+	p := &printer{w: w}
+	p.steps(r)
+	p.reasons(r)
+	if explain {
+		p.why(r)
+	}
+	p.goals(r)
+	for _, warning := range r.Warnings {
+		p.line("warning: %s", warning)
+	}
+	p.line("")
+	p.line("%s", Sentence(r))
+	if note := fidelityNote(r.Fidelity); note != "" {
+		p.line("%s", note)
+	}
+	p.line("Record: %s", dir)
+	return p.err
+}
+
+type printer struct {
+	w   io.Writer
+	err error
+}
+
+func (p *printer) line(format string, args ...any) {
+	if p.err == nil {
+		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+	}
+}
+
+func (p *printer) steps(r analyze.Result) {
+	if len(r.Steps) == 0 || p.err != nil {
+		return
+	}
+	arrived := arrivedOf(r)
+	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(t, "step\tpurpose\tlevel\tasked\tready\tnever\tlost\tper second\t%s p50\tp99\tverdict\t\n", arrived)
+	for _, s := range r.Steps {
+		l := s.Latency[arrived]
+		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n",
+			s.ID, s.Purpose, Number(s.LevelReached), s.Objects.Intended, s.Objects.Ready,
+			s.Objects.NeverReady+s.Objects.CreateFailed+s.Objects.Dropped, s.Objects.Lost,
+			rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), s.Verdict)
+	}
+	p.err = t.Flush()
+}
+
+// arrivedOf is the milestone whose latencies the table shows: the last that
+// every step has.
+func arrivedOf(r analyze.Result) string {
+	for _, s := range r.Steps {
+		if _, ok := s.Latency["Ready"]; ok {
+			return "Ready"
+		}
+		for m := range s.Latency {
+			return m
+		}
+	}
+	return "Ready"
+}
+
+// quantile is a quantile as it is shown: ">" marks one that falls on objects
+// that never got there.
+func quantile(l analyze.Latency, v *float64) string {
+	switch {
+	case v != nil:
+		return Seconds(*v)
+	case l.N == 0:
+		return "-"
+	}
+	return "never"
+}
+
+func rate(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.1f", *v)
+}
+
+// reasons shows what kept objects from getting there, of the last step that
+// had any and was judged a breach.
+func (p *printer) reasons(r analyze.Result) {
+	for i := len(r.Steps) - 1; i >= 0; i-- {
+		s := r.Steps[i]
+		if len(s.Reasons) == 0 {
+			continue
+		}
+		p.line("")
+		p.line("What kept objects from getting there in step %d, at %s:", s.ID, Number(s.LevelReached))
+		for _, reason := range s.Reasons[:min(len(s.Reasons), 5)] {
+			on := ""
+			if reason.Nodes > 0 {
+				on = fmt.Sprintf(" on %d of %d nodes", reason.Nodes, reason.NodesOf)
+			}
+			p.line("  %d objects: %s%s", reason.Count, reason.Reason, on)
+			if reason.Message != "" && reason.Message != reason.Reason {
+				p.line("      %s", reason.Message)
+			}
+		}
+		if more := len(s.Reasons) - 5; more > 0 {
+			p.line("  and %d more reasons, in result.json", more)
+		}
+		return
+	}
+}
+
+func (p *printer) why(r analyze.Result) {
+	p.line("")
+	p.line("Why each level was chosen:")
+	for _, s := range r.Steps {
+		hold := "short hold"
+		if s.FullHold {
+			hold = "full hold"
+		}
+		start := "raised"
+		if s.FromEmpty {
+			start = "from empty"
+		}
+		p.line("  %2d  %s (%s, %s): %s: %s", s.ID, s.Why, start, hold, s.Verdict, s.VerdictWhy)
+	}
+	p.line("  done: %s", r.Why)
+}
+
+// goals shows the further goals' lines; the headline's is the sentence.
+func (p *printer) goals(r analyze.Result) {
+	if len(r.Goals) < 2 {
+		return
+	}
+	p.line("")
+	for _, g := range r.Goals[1:] {
+		p.line("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), goalSentence(g, r))
+	}
+}
+
+func goalSentence(g analyze.GoalResult, r analyze.Result) string {
+	if g.LoadLine == nil {
+		return string(g.Verdict) + ": " + g.Why
+	}
+	return lineSentence(g.LoadLine, g.Verdict, g.Why)
+}
+
+// Sentence is the verdict in a sentence.
+func Sentence(r analyze.Result) string {
+	if r.LoadLine != nil {
+		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why)
+	}
+	switch r.Verdict {
+	case slo.Pass:
+		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
+	case slo.Breach:
+		for _, s := range r.Steps {
+			if s.Verdict == slo.Breach {
+				return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, Number(s.Level), s.VerdictWhy)
+			}
+		}
+	}
+	return fmt.Sprintf("%s: %s: %s.", r.Workload, r.Verdict, r.Why)
+}
+
+func lineSentence(l *analyze.LoadLine, verdict slo.Verdict, why string) string {
+	var b strings.Builder
+	switch {
+	case verdict == slo.Breach:
+		fmt.Fprintf(&b, "below the first level: %s %s failed", Number(*l.LowestFailing), l.Unit)
+	case verdict == slo.Pass:
+		fmt.Fprintf(&b, "%s %s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, l.Confirmations, l.ConfirmationsAsked)
+		if l.LowestFailing != nil {
+			fmt.Fprintf(&b, "; %s failed", Number(*l.LowestFailing))
+		} else {
+			b.WriteString("; nothing failed up to the highest level allowed")
+		}
+	case l.Level != nil && l.LowestFailing != nil:
+		fmt.Fprintf(&b, "%s, somewhere from %s to below %s %s: %s", verdict, Number(*l.Level), Number(*l.LowestFailing), l.Unit, why)
+	case l.Level != nil:
+		fmt.Fprintf(&b, "%s, at least %s %s was seen to hold: %s", verdict, Number(*l.Level), l.Unit, why)
+	default:
+		fmt.Fprintf(&b, "%s: %s", verdict, why)
+	}
+	if l.Binding != "" {
+		fmt.Fprintf(&b, ", bound by: %s", l.Binding)
+	}
+	b.WriteString(".")
+	if verdict == slo.Pass && l.Confirmations > 0 {
+		fmt.Fprintf(&b, " (%d of %d means: a further run passes with a probability of at least %.0f %%, at 95 %% confidence.)",
+			l.Confirmations, l.ConfirmationsAsked, 100*l.PassProbability)
+	}
+	return b.String()
+}
+
+// fidelityNote says what was simulated, "" when nothing was.
+func fidelityNote(f record.Fidelity) string {
+	var simulated []string
+	for _, part := range []struct {
+		name string
+		is   record.Realness
+	}{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}} {
+		if part.is == record.Simulated {
+			simulated = append(simulated, part.name)
+		}
+	}
+	if len(simulated) == 0 {
+		return ""
+	}
+	real := ""
+	if f.ControlPlane == record.Real {
+		real = "; the control plane was real"
+	}
+	return "Simulated: " + strings.Join(simulated, ", ") + real + "."
+}
+
+// Number is a level as people write it.
+func Number(x float64) string { return fmt.Sprintf("%.10g", x) }
+
+// Seconds is a duration in seconds with three significant digits and its unit.
+func Seconds(x float64) string {
+	switch {
+	case x < 0.0005:
+		return fmt.Sprintf("%.0f µs", x*1e6)
+	case x < 0.01:
+		return fmt.Sprintf("%.2f ms", x*1e3)
+	case x < 1:
+		return fmt.Sprintf("%.0f ms", x*1e3)
+	case x < 10:
+		return fmt.Sprintf("%.2f s", x)
+	}
+	return fmt.Sprintf("%.1f s", x)
+}
