@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/cluster"
+)
+
+func newCleanCommand(p *Process) *cobra.Command {
+	var kubeconfig, contextName, labName, run string
+	var force, dryRun bool
+	cmd := &cobra.Command{
+		Use:   "clean (--kubeconfig FILE | --lab NAME)",
+		Short: "Remove what killed runs have left in a cluster",
+		Long: `Remove from a cluster everything that carries this program's labels and belongs
+to a run that is no longer going on. A run that gave a sign of life in the last
+minute is left alone, unless --force says otherwise. Laboratories whose command
+was killed are removed by every command.`,
+		Example: `  plimsoll clean --kubeconfig ~/.kube/config --dry-run
+  plimsoll clean --lab default`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			ctx := cmd.Context()
+			switch {
+			case labName != "" && kubeconfig != "":
+				return usagef("keep one of them", "--lab and --kubeconfig both name a cluster")
+			case labName != "":
+				l, err := openLab(ctx, p, labName)
+				if err != nil {
+					return err
+				}
+				kubeconfig = l.Kubeconfig()
+			case kubeconfig == "":
+				return usagef("give --kubeconfig FILE or --lab NAME; $KUBECONFIG is not looked at", "which cluster?")
+			}
+			c, err := cluster.Connect(kubeconfig, contextName, "plimsoll/"+version, p.Now)
+			if err != nil {
+				return clusterUsage(err)
+			}
+			defer c.Close()
+			leftovers, err := c.Leftovers(ctx, false)
+			if err != nil {
+				return err
+			}
+			return clean(cmd, p, c, leftovers, run, force, dryRun)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "clean the cluster of this kubeconfig `file`")
+	flags.StringVar(&contextName, "context", "", "the kubeconfig's context, by default its current one")
+	flags.StringVar(&labName, "lab", "", "clean the laboratory of this `name`")
+	flags.StringVar(&run, "run", "", "remove only what the run of this `id` has left")
+	flags.BoolVar(&force, "force", false, "also what belongs to a run that may still be going on")
+	flags.BoolVar(&dryRun, "dry-run", false, "only say what would be removed")
+	return cmd
+}
+
+func clean(cmd *cobra.Command, p *Process, c *cluster.Cluster, leftovers []cluster.Leftover, run string, force, dryRun bool) error {
+	var ids []string
+	removed := 0
+	for _, l := range leftovers {
+		ids = append(ids, l.Run)
+		if run != "" && run != l.Run {
+			continue
+		}
+		what := fmt.Sprintf("run %s: %s", l.Run, strings.Join(append(l.Namespaces, l.Others...), ", "))
+		switch {
+		case l.Alive && !force:
+			p.printf("left alone, it gave a sign of life at %s: %s\n", l.LastSign.Local().Format("15:04:05"), what)
+		case dryRun:
+			p.printf("would remove %s\n", what)
+			removed++
+		default:
+			p.logf("removing %s\n", what)
+			if err := c.Clean(cmd.Context(), l); err != nil {
+				return fmt.Errorf("clean: %w", err)
+			}
+			p.printf("removed %s\n", what)
+			removed++
+		}
+	}
+	if run != "" && !slices.Contains(ids, run) {
+		return usagef(didYouMean(run, ids, "there is: "+strings.Join(ids, ", ")), "run %s has left nothing here", run)
+	}
+	if removed == 0 {
+		p.printf("nothing to remove\n")
+	}
+	return nil
+}

@@ -1,0 +1,463 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/strictyaml"
+	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+// experimentFlags are the flags that limit, sweep and run share. Those of an
+// experiment fill in a plan.
+type experimentFlags struct {
+	// target
+	kubeconfig, context, labName string
+	lab                          labFlags
+	yes                          bool
+	// experiment
+	axis                        string
+	from, step, max, resolution float64
+	confirm                     string
+	levels                      string
+	slos, goals, set            []string
+	pace                        string
+	hold, stepTimeout, budget   time.Duration
+	seed                        uint64
+	guards                      []string
+	// record and result
+	out, output string
+	explain     bool
+}
+
+// labFlags shape a private lab.
+type labFlags struct {
+	nodes, maxPods int
+	startLatency   string
+}
+
+func (f *experimentFlags) addTarget(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "load the cluster of this kubeconfig `file`; it must be named, $KUBECONFIG is not looked at")
+	flags.StringVar(&f.context, "context", "", "the kubeconfig's context, by default its current one")
+	flags.StringVar(&f.labName, "lab", "", "load the laboratory of this `name`; see 'plimsoll lab'")
+	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is no laboratory without being asked")
+}
+
+func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.IntVar(&f.lab.nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private laboratory that is made when no target is named")
+	flags.IntVar(&f.lab.maxPods, "lab-max-pods", plan.DefaultLabMaxPods, "allocatable pods of each of its nodes")
+	flags.StringVar(&f.lab.startLatency, "lab-start-latency", "", "time that pods take to start there: "+dist.Grammar)
+}
+
+func (f *experimentFlags) addExperiment(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.axis, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
+	flags.StringArrayVar(&f.goals, "goal", nil, "further goal with a load line of its own: `NAME='SLO; SLO'`; may be repeated")
+	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a laboratory, 20 elsewhere)")
+	flags.DurationVar(&f.hold, "hold", 0, "how long a level is held (default the workload's)")
+	flags.DurationVar(&f.stepTimeout, "step-timeout", 0, "how long objects are followed after the last was asked for (default 5m)")
+	flags.DurationVar(&f.budget, "budget", 0, "time after which no further step begins and the best bracket is given (default none)")
+	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound, as `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
+	flags.Uint64Var(&f.seed, "seed", 0, "seed of everything that is drawn (default a random one, which is recorded)")
+}
+
+func (f *experimentFlags) addOutput(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.out, "out", "", "run `directory` for the record (default plimsoll-runs/TIME-NAME)")
+	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
+	flags.BoolVar(&f.explain, "explain", false, "say why each level was chosen")
+}
+
+func newLimitCommand(p *Process, stop *interrupts) *cobra.Command {
+	var f experimentFlags
+	cmd := &cobra.Command{
+		Use:   "limit WORKLOAD",
+		Short: "How far? Search an axis for the load line and confirm it",
+		Long: `Raise a workload until it fails, find out who did not get there and why, narrow
+the bracket, and confirm the highest level that holds by making it again, whole,
+from empty. WORKLOAD is the name of a built-in workload or a directory with one.
+
+Without a target a private laboratory is made, which lives as long as the run.
+An objective is ` + slo.Grammar + `.
+
+The exit code is 0 when the line was confirmed, 1 when not even the first level
+held, 3 when what was measured does not decide, 4 when the tool itself was the
+bottleneck.`,
+		Example: `  plimsoll limit node-density --lab-nodes 20 --from 50 --step 25
+  plimsoll limit node-density --kubeconfig ~/.kube/config --max 250
+  plimsoll limit node-density --slo 'ContainersStarted p99 <= 5s'`,
+		Args: exactlyOne("workload"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x := f.plan(cmd, args[0])
+			x.plan.Kind = plan.Limit
+			x.flag(&x.plan.Axis.Search, "from", "step", "max", "resolution", "confirm")
+			return x.run(p, stop)
+		},
+	}
+	f.addTarget(cmd)
+	f.addPrivateLab(cmd)
+	f.addExperiment(cmd)
+	flags := cmd.Flags()
+	flags.Float64Var(&f.from, "from", 0, "first level (default the workload's)")
+	flags.Float64Var(&f.step, "step", 0, "distance of the ramp's levels (default the workload's)")
+	flags.Float64Var(&f.max, "max", 0, "highest level that is tried (default the workload's)")
+	flags.Float64Var(&f.resolution, "resolution", 0, "how narrow the answer is (default the workload's)")
+	flags.StringVar(&f.confirm, "confirm", "", "confirmations that must pass: `N` or N/M (default 3)")
+	f.addOutput(cmd)
+	return cmd
+}
+
+func newSweepCommand(p *Process, stop *interrupts) *cobra.Command {
+	var f experimentFlags
+	cmd := &cobra.Command{
+		Use:   "sweep WORKLOAD --levels L1,L2,...",
+		Short: "How does it behave along the axis? Hold given levels",
+		Long: `Hold a workload at given levels, one after the other. A level above the one
+before it is reached by adding the difference, any other one from empty. The
+exit code is 1 when a level did not hold.`,
+		Example: `  plimsoll sweep node-density --lab-nodes 100 --levels 10,20,40`,
+		Args:    exactlyOne("workload"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x := f.plan(cmd, args[0])
+			x.plan.Kind = plan.Sweep
+			if f.levels == "" {
+				return usagef("for example --levels 100,200,300", "sweep needs --levels")
+			}
+			for word := range strings.SplitSeq(f.levels, ",") {
+				level, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+				if err != nil {
+					return usagef("for example --levels 100,200,300", "--levels: %q is no number", word)
+				}
+				x.plan.Axis.Levels = append(x.plan.Axis.Levels, level)
+			}
+			return x.run(p, stop)
+		},
+	}
+	f.addTarget(cmd)
+	f.addPrivateLab(cmd)
+	f.addExperiment(cmd)
+	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, with commas between")
+	f.addOutput(cmd)
+	return cmd
+}
+
+func newRunCommand(p *Process, stop *interrupts) *cobra.Command {
+	var f experimentFlags
+	cmd := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Run an experiment from a file",
+		Long: `Run the experiment that a file describes (schema: ` + plan.Schema + `). The
+copy that every run leaves in its directory, experiment.yaml, is such a file.
+Flags that name a target come before the file's own.`,
+		Example: `  plimsoll run examples/002-pods-per-node.yaml`,
+		Args:    exactlyOne("file"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file := args[0]
+			loaded, err := loadPlan(file)
+			if err != nil {
+				return err
+			}
+			x := &experimentCommand{cmd: cmd, flags: &f, plan: loaded, file: file}
+			// A copy that a run has left is run anew, not continued.
+			x.plan.AsRun = nil
+			x.targetFromFlags()
+			return x.run(p, stop)
+		},
+	}
+	f.addTarget(cmd)
+	f.addOutput(cmd)
+	return cmd
+}
+
+// loadPlan reads an experiment file, with the mistakes a user can make as
+// usage errors.
+func loadPlan(file string) (*plan.Plan, error) {
+	loaded, err := plan.Load(file)
+	var problems *strictyaml.Error
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, usagef(nearbyFile(file), "there is no file %s", file)
+	case errors.As(err, &problems):
+		if text, readErr := os.ReadFile(file); readErr == nil && looksLikeKubeBurner(text) {
+			return nil, usagef("kube-burner configurations cannot be run yet; a workload directory can hold one", "%s is no experiment file: it has jobs, and no schema", file)
+		}
+		return nil, usagef("", "%w", err)
+	case err != nil:
+		return nil, usagef("", "%w", err)
+	}
+	return loaded, nil
+}
+
+func looksLikeKubeBurner(text []byte) bool {
+	s := "\n" + string(text)
+	return strings.Contains(s, "\njobs:") && !strings.Contains(s, "\nschema:")
+}
+
+// nearbyFile is the hint for a file that does not exist.
+func nearbyFile(file string) string {
+	entries, err := os.ReadDir(filepath.Dir(file))
+	if err != nil {
+		return ""
+	}
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return didYouMean(filepath.Base(file), names, "")
+}
+
+// experimentCommand is one experiment on its way from flags or a file to a
+// result.
+type experimentCommand struct {
+	cmd   *cobra.Command
+	flags *experimentFlags
+	plan  *plan.Plan
+	file  string // the plan came from, "" for flags
+	err   error  // the first flag that could not be read
+}
+
+// plan fills in a plan from the flags that were given.
+func (f *experimentFlags) plan(cmd *cobra.Command, workloadName string) *experimentCommand {
+	x := &experimentCommand{cmd: cmd, flags: f, plan: &plan.Plan{Schema: plan.Schema, Workload: workloadName}}
+	p := x.plan
+	p.Axis.Name = f.axis
+	p.Hold, p.StepTimeout, p.Budget = plan.Duration(f.hold), plan.Duration(f.stepTimeout), plan.Duration(f.budget)
+	p.Seed = f.seed
+	x.text("pace", f.pace, &p.Pace)
+	for _, pair := range f.set {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" {
+			x.fail(usagef("for example --set image=quay.io/my/pause:1", "--set %q: want k=v", pair))
+			continue
+		}
+		if _, twice := p.Params[key]; twice {
+			x.fail(usagef("", "--set %s is given twice", key))
+		}
+		if p.Params == nil {
+			p.Params = make(map[string]string)
+		}
+		p.Params[key] = value
+	}
+	for _, pair := range f.guards {
+		name, value, ok := strings.Cut(pair, "=")
+		if !ok || name == "" {
+			x.fail(usagef("for example --guard nodesNotReady=1", "--guard %q: want name=bound", pair))
+			continue
+		}
+		var bound plan.Bound
+		x.text("guard "+name, value, &bound)
+		if p.Guards == nil {
+			p.Guards = make(map[string]plan.Bound)
+		}
+		p.Guards[name] = bound
+	}
+	x.goals()
+	if cmd.Flags().Changed("lab-nodes") || cmd.Flags().Changed("lab-max-pods") || cmd.Flags().Changed("lab-start-latency") {
+		p.Target.Lab = &plan.Lab{Nodes: f.lab.nodes, MaxPods: f.lab.maxPods, StartLatency: f.lab.startLatency}
+		if f.lab.nodes == 0 {
+			x.fail(usagef("for example --lab-nodes 10", "--lab-nodes 0: a laboratory without nodes holds no pods"))
+		}
+	}
+	x.targetFromFlags()
+	return x
+}
+
+func (x *experimentCommand) fail(err error) {
+	if x.err == nil {
+		x.err = err
+	}
+}
+
+// text reads a flag's value, "" for one that was not given.
+func (x *experimentCommand) text(flag, value string, into interface{ UnmarshalText([]byte) error }) {
+	if value == "" {
+		return
+	}
+	if err := into.UnmarshalText([]byte(value)); err != nil {
+		x.fail(usagef("", "--%s: %w", flag, err))
+	}
+}
+
+// flag fills in a search from the flags of that name that were given.
+func (x *experimentCommand) flag(search **plan.Search, names ...string) {
+	if !slices.ContainsFunc(names, x.cmd.Flags().Changed) {
+		return
+	}
+	f := x.flags
+	*search = &plan.Search{From: f.from, Step: f.step, Max: f.max, Resolution: f.resolution}
+	x.text("confirm", f.confirm, &(*search).Confirm)
+	for name, value := range map[string]float64{"from": f.from, "step": f.step, "max": f.max, "resolution": f.resolution} {
+		if x.cmd.Flags().Changed(name) && !(value > 0) {
+			x.fail(usagef("", "--%s %g: want a number above 0", name, value))
+		}
+	}
+}
+
+// goals fills in the goals: --slo replaces the workload's own, --goal adds.
+func (x *experimentCommand) goals() {
+	if len(x.flags.slos) > 0 {
+		x.plan.Goals = append(x.plan.Goals, strictyaml.Item[[]string]{Key: "slo", Value: x.flags.slos})
+	}
+	for _, text := range x.flags.goals {
+		g, err := slo.ParseGoal(text)
+		if err != nil {
+			x.fail(usagef("for example --goal fast='Ready p99 <= 5s; errors < 1%'", "--goal: %w", err))
+			continue
+		}
+		if _, twice := x.plan.Goals.Get(g.Name); twice {
+			x.fail(usagef("", "--goal %s is given twice", g.Name))
+		}
+		x.plan.Goals = append(x.plan.Goals, strictyaml.Item[[]string]{Key: g.Name, Value: g.Texts()})
+	}
+}
+
+// targetFromFlags lets flags that name a target come before the plan's own.
+func (x *experimentCommand) targetFromFlags() {
+	f := x.flags
+	if f.labName == "" && f.kubeconfig == "" && f.context == "" {
+		return
+	}
+	t := plan.Target{LabName: f.labName, Kubeconfig: f.kubeconfig, Context: f.context}
+	if x.file == "" {
+		t.Lab = x.plan.Target.Lab // given too: validation says so
+	}
+	x.plan.Target = t
+}
+
+// loadWorkload finds a workload by its name, or by its directory.
+func loadWorkload(name string) (*workload.Workload, error) {
+	var unknown *workload.UnknownError
+	var w *workload.Workload
+	var err error
+	if strings.ContainsRune(name, filepath.Separator) || name == "." {
+		w, err = workload.Read(os.DirFS(name))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, usagef("'plimsoll workloads export NAME DIR' makes one to begin with", "there is no workload in %s: it has no %s", name, workload.File)
+		}
+	} else {
+		w, err = workload.Load(workloads.FS(), name)
+	}
+	switch {
+	case errors.As(err, &unknown):
+		return nil, usagef(didYouMean(unknown.Name, unknown.Known, "there is: "+strings.Join(unknown.Known, ", ")+"; a directory is written with a slash: ./"+name),
+			"there is no workload %q", unknown.Name)
+	case err != nil:
+		return nil, usagef("", "%w", err)
+	}
+	return w, nil
+}
+
+// run completes the plan, runs it and shows its result.
+func (x *experimentCommand) run(p *Process, stop *interrupts) error {
+	if x.err != nil {
+		return x.err
+	}
+	if err := checkOutput(x.flags.output); err != nil {
+		return err
+	}
+	w, err := loadWorkload(x.plan.Workload)
+	if err != nil {
+		return err
+	}
+	if len(x.flags.slos) == 0 && len(x.flags.goals) > 0 {
+		// Further goals stand beside the workload's own.
+		x.plan.Goals = append(slices.Clone(w.Goals), x.plan.Goals...)
+	}
+	x.plan.Default(w)
+	if x.plan.Seed == 0 {
+		if x.plan.Seed, err = p.randomSeed(); err != nil {
+			return err
+		}
+	}
+	if err := x.plan.Validate(w); err != nil {
+		return x.planError(err)
+	}
+	params, err := w.Resolve(x.plan.Params)
+	if err != nil {
+		return x.planError(err)
+	}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, params: params, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json"}
+	dir, result, err := r.run()
+	if result == nil {
+		return err
+	}
+	if err != nil && !r.mild(err) {
+		p.logf("plimsoll: %v\n", err)
+	}
+	if shown := showResult(p, *result, dir, x.flags.output, x.flags.explain); shown != nil {
+		return shown
+	}
+	if err != nil && !r.mild(err) {
+		return exitError(exitCode(err))
+	}
+	return exitError(result.ExitCode)
+}
+
+// planError makes a usage error of a plan's mistakes, in the words of flags
+// where it came from flags.
+func (x *experimentCommand) planError(err error) error {
+	if x.file != "" {
+		return usagef("", "%w", err)
+	}
+	problems := strictyaml.Problems(err)
+	if len(problems) == 0 {
+		return usagef("", "%w", err)
+	}
+	var lines []string
+	hint := ""
+	for _, problem := range problems {
+		lines = append(lines, flagOf(problem.Path)+problem.Message)
+		if hint == "" {
+			hint = problem.Hint
+		}
+	}
+	return usagef(hint, "%s", strings.Join(lines, "\nplimsoll: "))
+}
+
+// flagOf is the flag that fills in a part of a plan, with a colon.
+func flagOf(path string) string {
+	for prefix, flag := range map[string]string{
+		"axis.name": "--axis", "axis.search.from": "--from", "axis.search.step": "--step", "axis.search.max": "--max",
+		"axis.search.resolution": "--resolution", "axis.levels": "--levels", "params.": "--set ", "guards.": "--guard ",
+		"goals.slo": "--slo", "goals.": "--goal ", "target.lab.nodes": "--lab-nodes", "target.lab.maxPods": "--lab-max-pods",
+		"target.lab.startLatency": "--lab-start-latency", "target.context": "--context", "stepTimeout": "--step-timeout",
+	} {
+		if rest, ok := strings.CutPrefix(path, prefix); ok && (path == prefix || strings.HasSuffix(prefix, ".") || strings.HasPrefix(rest, "[")) {
+			if strings.HasSuffix(prefix, ".") {
+				flag += strings.SplitN(rest, "[", 2)[0]
+			}
+			return flag + ": "
+		}
+	}
+	return ""
+}
+
+// showResult prints a result.
+func showResult(p *Process, r analyze.Result, dir, format string, explain bool) error {
+	if format == "json" {
+		return printJSON(p, r)
+	}
+	if err := report.Text(p.Stdout, r, dir, explain); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}

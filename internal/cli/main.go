@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"runtime/debug"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"plimsoll.dev/plimsoll/internal/nearest"
+)
+
+// Main runs the program and returns its exit code.
+func Main(p Process) int {
+	// A panic in any goroutine then ends with SIGABRT: the runtime's own exit
+	// code for it is 2, which here means a mistake of the user's.
+	debug.SetTraceback("crash")
+	if len(p.Args) >= 2 && p.Args[0] == "component" {
+		return runComponent(&p, p.Args[1], p.Args[2:])
+	}
+	return run(&p)
+}
+
+// runComponent becomes one part of the control plane. It goes round the
+// command line's parser: the rest of the line is the component's own.
+func runComponent(p *Process, name string, args []string) int {
+	component, ok := p.Components[name]
+	if !ok {
+		p.logf("plimsoll: there is no component %q\n", name)
+		return exitUsage
+	}
+	return component(args)
+}
+
+func run(p *Process) int {
+	stop := newInterrupts(p.Signals)
+	defer stop.close()
+	root := newRootCommand(p, stop)
+	root.SetArgs(p.Args)
+	root.SetIn(p.Stdin)
+	root.SetOut(p.Stdout)
+	root.SetErr(p.Stderr)
+	err := root.ExecuteContext(stop.soft)
+	code := exitCode(err)
+	var quiet exitError
+	if err != nil && !errors.As(err, &quiet) {
+		p.logf("plimsoll: %v\n", err)
+		if hint := hintOf(err); hint != "" {
+			p.logf("hint: %s\n", hint)
+		}
+	}
+	if signal := stop.first(); signal != nil {
+		if signal == syscall.SIGTERM {
+			return exitTerminated
+		}
+		return exitInterrupted
+	}
+	return code
+}
+
+// interrupts turns signals into contexts. The first signal ends soft: stop the
+// load, write down what is there, clean up. The second ends hard: give up
+// whatever is slow. The third ends the process.
+type interrupts struct {
+	soft, hard context.Context
+	cause      chan os.Signal
+	done       chan struct{}
+}
+
+func newInterrupts(signals <-chan os.Signal) *interrupts {
+	soft, endSoft := context.WithCancel(context.Background())
+	hard, endHard := context.WithCancel(context.Background())
+	i := &interrupts{soft: soft, hard: hard, cause: make(chan os.Signal, 1), done: make(chan struct{})}
+	go func() {
+		for n := 1; ; n++ {
+			select {
+			case s := <-signals:
+				switch n {
+				case 1:
+					i.cause <- s
+					endSoft()
+				case 2:
+					endHard()
+				default:
+					os.Exit(exitInterrupted)
+				}
+			case <-i.done:
+				endSoft()
+				endHard()
+				return
+			}
+		}
+	}()
+	return i
+}
+
+// first is the signal that came first, or nil. It answers once.
+func (i *interrupts) first() os.Signal {
+	select {
+	case s := <-i.cause:
+		return s
+	default:
+		return nil
+	}
+}
+
+func (i *interrupts) close() { close(i.done) }
+
+func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
+	root := &cobra.Command{
+		Use:           "plimsoll",
+		Short:         "How far can this cluster be loaded, what breaks first, did this change make it better or worse?",
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return cmd.Help()
+		},
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(
+		newLimitCommand(p, stop), newSweepCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p),
+		newLabCommand(p, stop), newWorkloadsCommand(p), newCleanCommand(p), newVersionCommand(p),
+	)
+	var verbs []string
+	for _, c := range root.Commands() {
+		verbs = append(verbs, c.Name())
+	}
+	root.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		return usagef(didYouMean(args[0], verbs, "see 'plimsoll --help'"), "there is no command %q", args[0])
+	}
+	return root
+}
+
+var unknownFlag = regexp.MustCompile(`^unknown flag: --([^ =]+)`)
+
+// flagError makes a usage error of a flag that cannot be read, with the
+// nearest flag that the command has.
+func flagError(cmd *cobra.Command, err error) error {
+	hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
+		var flags []string
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+		if near, ok := nearest.Word(m[1], flags); ok {
+			hint = fmt.Sprintf("did you mean --%s?", near)
+		}
+	}
+	return usagef(hint, "%w", err)
+}

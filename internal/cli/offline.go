@@ -1,0 +1,73 @@
+package cli
+
+import (
+	"errors"
+	"io/fs"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/experiment"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+func newAnalyzeCommand(p *Process) *cobra.Command {
+	var output *string
+	var explain bool
+	cmd := &cobra.Command{
+		Use:   "analyze DIR",
+		Short: "Judge a recorded run anew, from its record alone",
+		Long: `Read a run directory, judge the run from its history, and write result.json and
+objects.parquet anew. It talks to no cluster. The record of a run that was
+killed is judged as far as it goes.`,
+		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain`,
+		Args:    exactlyOne("run directory"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(*output); err != nil {
+				return err
+			}
+			dir, x, err := openRecord(args[0])
+			if err != nil {
+				return err
+			}
+			result, err := experiment.Replay(dir, x)
+			if err != nil {
+				return err
+			}
+			if err := showResult(p, result, args[0], *output, explain); err != nil {
+				return err
+			}
+			return exitError(result.ExitCode)
+		},
+	}
+	output = outputFlag(cmd)
+	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen")
+	return cmd
+}
+
+// openRecord opens a run directory and reads the plan that was run.
+func openRecord(path string) (record.Dir, experiment.Experiment, error) {
+	dir, err := record.OpenDir(path)
+	var none *record.NotRunDirError
+	if errors.As(err, &none) {
+		return "", experiment.Experiment{}, usagef(nearbyFile(path), "%w", err)
+	}
+	if err != nil {
+		return "", experiment.Experiment{}, err
+	}
+	loaded, err := plan.Load(dir.Path(record.ExperimentFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", experiment.Experiment{}, usagef("", "%s is not a run directory: it has no %s", path, record.ExperimentFile)
+	case err != nil:
+		return "", experiment.Experiment{}, usagef("", "%w", err)
+	case loaded.AsRun == nil:
+		return "", experiment.Experiment{}, usagef("", "%s is not the plan of a run: it has no asRun", dir.Path(record.ExperimentFile))
+	}
+	loaded.Kind = loaded.AsRun.Kind
+	x, err := experimentOf(loaded)
+	if err != nil {
+		return "", experiment.Experiment{}, usagef("", "%s: %w", dir.Path(record.ExperimentFile), err)
+	}
+	return dir, x, nil
+}

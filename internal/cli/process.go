@@ -1,0 +1,93 @@
+// Package cli is the program's outermost layer: commands, flags, exit codes
+// and progress. It is the only package that prints, and the only one besides
+// main that touches the operating system's signals, environment and terminal.
+package cli
+
+import (
+	"crypto/rand"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// Component runs one part of the embedded control plane in this process until
+// it ends, and returns its exit code. Arguments exclude the component's name.
+type Component = func(args []string) int
+
+// Process is all of the operating system that a command may touch, so that a
+// test can run a whole command in memory.
+type Process struct {
+	Args       []string // without the program's name
+	Executable string   // path of this program, to start components with
+	Env        func(key string) string
+	Stdin      io.Reader
+	Stdout     io.Writer
+	Stderr     io.Writer
+	Signals    <-chan os.Signal // SIGINT and SIGTERM as they arrive
+	// StdinTerminal and StderrTerminal report whether a person is at the
+	// other end: without one nothing is asked and nothing is animated.
+	StdinTerminal, StderrTerminal bool
+	// Width is the terminal's width in columns; 0 when there is none.
+	Width      func() int
+	Components map[string]Component
+	// Now is the wall clock, Random a source of random bytes.
+	Now    func() time.Time
+	Random io.Reader
+}
+
+// OSProcess is the process that the program really runs in.
+func OSProcess(components map[string]Component) Process {
+	executable, err := os.Executable()
+	if err != nil {
+		executable = os.Args[0]
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	return Process{
+		Args:           os.Args[1:],
+		Executable:     executable,
+		Env:            os.Getenv,
+		Stdin:          os.Stdin,
+		Stdout:         os.Stdout,
+		Stderr:         os.Stderr,
+		Signals:        signals,
+		StdinTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
+		Width: func() int {
+			width, _, err := term.GetSize(int(os.Stderr.Fd()))
+			if err != nil {
+				return 0
+			}
+			return width
+		},
+		Components: components,
+		Now:        time.Now,
+		Random:     rand.Reader,
+	}
+}
+
+// stateDir is where laboratories live: $XDG_STATE_HOME/plimsoll, by default
+// ~/.local/state/plimsoll.
+func (p *Process) stateDir() (string, error) {
+	if dir := p.Env("XDG_STATE_HOME"); dir != "" {
+		if !filepath.IsAbs(dir) {
+			return "", usagef("give an absolute path, or unset it for ~/.local/state",
+				"XDG_STATE_HOME is the relative path %q", dir)
+		}
+		return filepath.Join(dir, "plimsoll"), nil
+	}
+	home := p.Env("HOME")
+	if home == "" {
+		return "", usagef("set XDG_STATE_HOME to a directory of yours", "neither HOME nor XDG_STATE_HOME is set")
+	}
+	return filepath.Join(home, ".local", "state", "plimsoll"), nil
+}
+
+func (p *Process) printf(format string, args ...any) { fmt.Fprintf(p.Stdout, format, args...) }
+func (p *Process) logf(format string, args ...any)   { fmt.Fprintf(p.Stderr, format, args...) }

@@ -1,0 +1,615 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"encoding/binary"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/cluster"
+	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/engine"
+	"plimsoll.dev/plimsoll/internal/experiment"
+	"plimsoll.dev/plimsoll/internal/kubeburner"
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/strictyaml"
+	"plimsoll.dev/plimsoll/internal/telemetry"
+	"plimsoll.dev/plimsoll/internal/workload"
+)
+
+// Bounds of the load where the plan leaves them open.
+const (
+	// A laboratory is ours to load as fast as it goes; any other cluster is
+	// treated with care.
+	labInFlight     = 64
+	clusterInFlight = 16
+	clusterPace     = 20 // creations and deletions per second
+
+	labCanary     = 250 * time.Millisecond
+	clusterCanary = time.Second
+
+	// shortHold is the hold of steps that only propose, as a part of the
+	// whole one.
+	shortHold = 5
+)
+
+// randomSeed draws a seed that is not 0.
+func (p *Process) randomSeed() (uint64, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(p.Random, b[:]); err != nil {
+		return 0, fmt.Errorf("draw a seed: %w", err)
+	}
+	// 53 bits survive every reader of JSON and YAML.
+	return binary.BigEndian.Uint64(b[:])>>11 | 1, nil
+}
+
+// runner runs one valid plan.
+type runner struct {
+	p        *Process
+	stop     *interrupts
+	plan     *plan.Plan
+	workload *workload.Workload
+	params   workload.Params
+	yes      bool
+	out      string
+	quiet    bool // print nothing on the way
+
+	uuid, id string
+	lab      *lab.Lab // nil for a cluster that is none
+	private  bool
+	cluster  *cluster.Cluster
+
+	reading sync.Mutex
+	pids    map[string]int // of the lab's components
+	pidsAt  time.Time
+}
+
+// mild reports whether an error only says that the run was cut by its user or
+// its budget: its result then says the rest.
+func (r *runner) mild(err error) bool {
+	return errors.Is(err, experiment.ErrBudget) || errors.Is(err, context.Canceled)
+}
+
+// run makes the plan and returns where its record lies and its result. The
+// result is nil when nothing was recorded.
+func (r *runner) run() (dir string, result *analyze.Result, err error) {
+	ctx := r.stop.soft
+	if err := r.identify(); err != nil {
+		return "", nil, err
+	}
+	config, templates, err := r.configuration()
+	if err != nil {
+		return "", nil, err
+	}
+	if err := r.openTarget(ctx); err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, r.closeTarget()) }()
+	if err := r.sweepDeadRuns(ctx); err != nil {
+		return "", nil, err
+	}
+	x, err := r.experiment()
+	if err != nil {
+		return "", nil, err
+	}
+	runDir, err := r.makeDir()
+	if err != nil {
+		return "", nil, err
+	}
+	telemetry.ShedStartup()
+	show := newProgress(r.p, r.quiet)
+	err = experiment.Run(ctx, r.stop.hard, runDir, r.id, x, r.p.Now, show, func(ctx context.Context, rec experiment.Recorder) (experiment.Target, error) {
+		t, err := r.cluster.Open(ctx, r.load(config, templates), rec.Sink, rec.Clock, rec.Step, rec.Fail)
+		if err != nil {
+			return nil, err
+		}
+		return &labelledTarget{t, r}, nil
+	})
+	show.end()
+	replayed, replayErr := experiment.Replay(runDir, x)
+	if replayErr != nil {
+		return string(runDir), nil, errors.Join(err, replayErr)
+	}
+	if err != nil && len(replayed.Steps) == 0 {
+		// The run failed before its first step: the error says it all.
+		return string(runDir), nil, r.usage(err)
+	}
+	return string(runDir), &replayed, r.usage(err)
+}
+
+// labelledTarget completes what a target tells of itself by what only the
+// command line knows.
+type labelledTarget struct {
+	*cluster.Target
+	r *runner
+}
+
+func (t *labelledTarget) Describe(ctx context.Context) (record.Environment, error) {
+	env, err := t.Target.Describe(ctx)
+	env.Host = hostOf()
+	env.Isolation = record.Isolation{Split: "none", Notes: []string{}}
+	if t.r.lab != nil {
+		env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
+	}
+	return env, err
+}
+
+// usage makes usage errors of those mistakes that only the cluster could tell.
+func (r *runner) usage(err error) error {
+	var none *cluster.NoNodesError
+	var mixed *cluster.MixedError
+	var foreign *cluster.ForeignNamespaceError
+	var problems *strictyaml.Error
+	switch {
+	case errors.Is(err, cluster.ErrPlantedOnReal):
+		return usagef("leave out startLatency", "%w", err)
+	case errors.As(err, &none):
+		return usagef("choose nodes with --set nodeSelector=k=v", "%w", err)
+	case errors.As(err, &mixed):
+		return usagef("choose one kind with --set nodeSelector=plimsoll.dev/fidelity=simulated, or another label", "%w", err)
+	case errors.As(err, &foreign), errors.As(err, &problems):
+		return usagef("", "%w", err)
+	}
+	return err
+}
+
+// identify draws the run's names.
+func (r *runner) identify() error {
+	var b [16]byte
+	if _, err := io.ReadFull(r.p.Random, b[:]); err != nil {
+		return fmt.Errorf("draw the run's name: %w", err)
+	}
+	id, err := uuid.FromBytes(b[:])
+	if err != nil {
+		return fmt.Errorf("draw the run's name: %w", err)
+	}
+	r.uuid, r.id = id.String(), hex.EncodeToString(b[:4])
+	return nil
+}
+
+// configuration renders the workload.
+func (r *runner) configuration() (*kubeburner.Config, [][]*kubeburner.Template, error) {
+	config, err := r.workload.Config(r.params, r.uuid)
+	if err != nil {
+		return nil, nil, usagef("", "%w", err)
+	}
+	if problems := kubeburner.Unsupported(config); len(problems) > 0 {
+		return nil, nil, usagef("take it out of the workload's configuration", "%w", strictyaml.Join(problems))
+	}
+	templates, err := config.Templates(r.workload.Files())
+	if err != nil {
+		return nil, nil, usagef("", "%w", err)
+	}
+	return config, templates, nil
+}
+
+// openTarget brings up the private lab, or finds the lab or cluster that was
+// named and makes sure that it may be loaded.
+func (r *runner) openTarget(ctx context.Context) error {
+	t := r.plan.Target
+	switch {
+	case t.LabName != "":
+		return r.openNamedLab(ctx, t.LabName)
+	case t.Kubeconfig != "":
+		return r.openCluster(ctx, t.Kubeconfig, t.Context)
+	}
+	store, err := labStore(ctx, r.p)
+	if err != nil {
+		return err
+	}
+	latency, err := dist.Parse(t.Lab.StartLatency)
+	if err != nil {
+		return usagef("", "%w", err)
+	}
+	line := progressLine{p: r.p}
+	store.Progress = func(what string) { line.show(what) }
+	r.lab, err = store.Up(ctx, lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency})
+	line.end()
+	if err != nil {
+		return fmt.Errorf("bring up a private laboratory: %w", labUsage(err))
+	}
+	r.private = true
+	if err := r.connect(r.lab.Kubeconfig(), ""); err != nil {
+		return err
+	}
+	r.cluster.Named(record.TargetNaming{Kind: "lab", Name: r.lab.Name(), Private: true})
+	return nil
+}
+
+func (r *runner) openNamedLab(ctx context.Context, name string) error {
+	l, err := openLab(ctx, r.p, name)
+	if err != nil {
+		return err
+	}
+	status, err := l.Status(ctx)
+	if err != nil {
+		return err
+	}
+	if status.State != lab.Running {
+		return fmt.Errorf("laboratory %q is %s; 'plimsoll lab status %s' shows more", name, status.State, name)
+	}
+	r.lab = l
+	if err := r.connect(l.Kubeconfig(), ""); err != nil {
+		return err
+	}
+	r.cluster.Named(record.TargetNaming{Kind: "lab", Name: name})
+	return nil
+}
+
+// openCluster connects to the cluster of a kubeconfig. It is a lab if the
+// kubeconfig and the cluster itself say so with one voice; any other must be
+// confirmed.
+func (r *runner) openCluster(ctx context.Context, kubeconfig, contextName string) error {
+	if err := r.connect(kubeconfig, contextName); err != nil {
+		return err
+	}
+	marker, ok := lab.MarkerOf(r.cluster.Config, r.cluster.Context)
+	if ok {
+		id, err := r.cluster.Marker(ctx, lab.MarkerNamespace, lab.MarkerConfigMap, lab.MarkerKey)
+		if err != nil {
+			return err
+		}
+		if ok = id == marker.ID; ok {
+			r.cluster.Named(record.TargetNaming{Kind: "lab", Name: marker.Name})
+			r.lab = r.findLab(marker)
+			if r.lab != nil {
+				return nil
+			}
+		}
+	}
+	return r.confirm(ctx)
+}
+
+// findLab is the lab of this machine that a marker names, nil if it is not one
+// of this user's.
+func (r *runner) findLab(m lab.Marker) *lab.Lab {
+	dir, err := r.p.stateDir()
+	if err != nil {
+		return nil
+	}
+	l, err := lab.Store{Root: dir, Executable: r.p.Executable}.Open(m.Name)
+	if err != nil || l.ID() != m.ID {
+		return nil
+	}
+	return l
+}
+
+func (r *runner) connect(kubeconfig, contextName string) error {
+	c, err := cluster.Connect(kubeconfig, contextName, "plimsoll/"+version, r.p.Now)
+	if err != nil {
+		return clusterUsage(err)
+	}
+	r.cluster = c
+	return nil
+}
+
+// clusterUsage makes usage errors of the mistakes in naming a cluster.
+func clusterUsage(err error) error {
+	var config *cluster.ConfigError
+	if !errors.As(err, &config) {
+		return err
+	}
+	if errors.Is(err, os.ErrNotExist) {
+		return usagef(nearbyFile(config.File), "there is no kubeconfig %s", config.File)
+	}
+	hint := ""
+	if errors.Is(err, cluster.ErrNoContext) {
+		slices.Sort(config.Contexts)
+		hint = "there is: " + strings.Join(config.Contexts, ", ")
+	}
+	return usagef(hint, "%w", err)
+}
+
+// confirm asks whether a cluster that is no lab of ours may be loaded.
+func (r *runner) confirm(ctx context.Context) error {
+	summary, err := r.cluster.Summary(ctx)
+	if err != nil {
+		return err
+	}
+	what := fmt.Sprintf("%s at %s: Kubernetes %s, %d nodes, %d pods", r.cluster.Context, r.cluster.Server, summary.Version, summary.Nodes, summary.Pods)
+	if exempt, err := r.cluster.Exempt(ctx); err == nil && exempt {
+		r.p.logf("warning: this user is exempt from API priority and fairness (system:masters): its load is not held back as others' is, and can starve them\n")
+	}
+	if r.yes {
+		r.p.logf("loading %s\n", what)
+		return nil
+	}
+	if !r.p.StdinTerminal {
+		return usagef("look at it, and give --yes if it is the one", "%s is no laboratory of this program, and was not confirmed", what)
+	}
+	r.p.logf("%s\nThis is no laboratory. Load it with %s (%s)? [y/N] ", what, r.workload.Name, r.extent())
+	answer, err := readLine(ctx, r.p.Stdin)
+	if err != nil {
+		return err
+	}
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return usagef("", "not confirmed: nothing was done")
+	}
+	return nil
+}
+
+// extent says how far the plan may go.
+func (r *runner) extent() string {
+	a := r.plan.Axis
+	unit := a.Name
+	switch {
+	case a.Search != nil:
+		return fmt.Sprintf("up to %g %s", a.Search.Max, unit)
+	case len(a.Levels) > 0:
+		return fmt.Sprintf("up to %g %s", slices.Max(a.Levels), unit)
+	case a.Level != nil:
+		return fmt.Sprintf("%g %s", *a.Level, unit)
+	}
+	return unit
+}
+
+// readLine reads one line, unless ctx ends first.
+func readLine(ctx context.Context, from io.Reader) (string, error) {
+	type line struct {
+		text string
+		err  error
+	}
+	got := make(chan line, 1)
+	go func() {
+		text, err := bufio.NewReader(from).ReadString('\n')
+		got <- line{text, err}
+	}()
+	select {
+	case l := <-got:
+		if l.err != nil && !errors.Is(l.err, io.EOF) {
+			return "", fmt.Errorf("read the answer: %w", l.err)
+		}
+		return l.text, nil
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+}
+
+// closeTarget ends what openTarget began.
+func (r *runner) closeTarget() error {
+	if r.cluster != nil {
+		r.cluster.Close()
+	}
+	if !r.private {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	if err := r.lab.Down(ctx); err != nil {
+		return fmt.Errorf("remove the private laboratory: %w", err)
+	}
+	return nil
+}
+
+// sweepDeadRuns removes what killed runs have left in the cluster.
+func (r *runner) sweepDeadRuns(ctx context.Context) error {
+	if r.private {
+		return nil
+	}
+	leftovers, err := r.cluster.Leftovers(ctx, true)
+	if err != nil {
+		return err
+	}
+	for _, l := range leftovers {
+		if l.Alive {
+			r.p.logf("note: run %s is loading this cluster too\n", l.Run)
+			continue
+		}
+		r.p.logf("removing what run %s has left: %s\n", l.Run, strings.Join(l.Namespaces, ", "))
+		if err := r.cluster.Clean(ctx, l); err != nil {
+			return fmt.Errorf("remove what run %s has left: %w", l.Run, err)
+		}
+	}
+	return nil
+}
+
+// experiment is the plan as the loop takes it.
+func (r *runner) experiment() (experiment.Experiment, error) {
+	p := r.plan
+	pace := p.Pace
+	maxInFlight := labInFlight
+	if r.lab == nil {
+		maxInFlight = clusterInFlight
+		if pace.IsZero() {
+			pace = plan.Pace{PerSecond: clusterPace}
+		}
+		if p.Guards == nil {
+			p.Guards = map[string]plan.Bound{"nodesNotReady": 1, "apiErrors": 5}
+		}
+	} else if pace.IsZero() {
+		pace = plan.Pace{Max: true}
+	}
+	p.Pace = pace
+	axis, err := r.workload.Axis(p.Axis.Name)
+	if err != nil {
+		return experiment.Experiment{}, err
+	}
+	started := r.p.Now()
+	p.AsRun = &plan.AsRun{
+		ID: r.id, Kind: p.Kind, Command: commandLine(r.p.Args), Version: version, Started: started.UTC().Format(time.RFC3339),
+		Unit: axis.Unit, Milestones: r.workload.Milestones, Arrived: r.workload.Arrived,
+	}
+	x, err := experimentOf(p)
+	if err != nil {
+		return x, err
+	}
+	hold := time.Duration(p.Hold)
+	x.Options = engine.Options{
+		MaxInFlight: maxInFlight, Timeout: time.Duration(p.StepTimeout),
+		Hold: hold, ShortHold: hold / shortHold, Guards: guardsOf(p),
+	}
+	if !pace.Max {
+		x.Options.Pace = pace.PerSecond
+	}
+	x.Budget = time.Duration(p.Budget)
+	x.Readings = r.readings
+	return x, nil
+}
+
+func guardsOf(p *plan.Plan) []engine.Guard {
+	var guards []engine.Guard
+	for _, name := range plan.GuardNames() {
+		if bound, ok := p.Guards[name]; ok {
+			guards = append(guards, engine.Guard{Name: name, Bound: float64(bound)})
+		}
+	}
+	return guards
+}
+
+// readings reads what this program and the lab's components use.
+func (r *runner) readings() []record.Sample {
+	r.reading.Lock()
+	defer r.reading.Unlock()
+	if r.lab != nil && (len(r.pids) == 0 || r.p.Now().Sub(r.pidsAt) > findInterval) {
+		r.findComponents()
+	}
+	samples := []record.Sample{}
+	read := func(source string, pid int) error {
+		u, err := telemetry.Of(pid)
+		if err != nil {
+			return err
+		}
+		values := map[string]float64{"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes)}
+		if u.PeakBytes > 0 {
+			values["peakBytes"] = float64(u.PeakBytes)
+		}
+		samples = append(samples, record.Sample{Source: source, Values: values})
+		return nil
+	}
+	_ = read(analyze.SourceSelf, os.Getpid()) // what cannot be read is not known, and the result says null
+	for source, pid := range r.pids {
+		if read(source, pid) != nil {
+			delete(r.pids, source) // gone, or started anew: found again soon
+		}
+	}
+	return samples
+}
+
+// findInterval is how often the components' processes are looked for: that
+// takes longer than reading them.
+const findInterval = 15 * time.Second
+
+func (r *runner) findComponents() {
+	r.pids, r.pidsAt = make(map[string]int), r.p.Now()
+	components, err := r.lab.Components()
+	if err != nil {
+		return
+	}
+	for _, c := range components {
+		if c.PID != 0 {
+			r.pids[c.Name] = c.PID
+		}
+	}
+}
+
+// load is the workload as the cluster takes it.
+func (r *runner) load(config *kubeburner.Config, templates [][]*kubeburner.Template) cluster.Load {
+	l := cluster.Load{
+		Config: config, Templates: templates, RunID: r.id, UUID: r.uuid,
+		Component: func(job, object int) string { return r.workload.ComponentOf(job, object, nil) },
+		Abandon:   r.private, CanaryInterval: labCanary,
+	}
+	if r.lab == nil {
+		l.CanaryInterval, l.Deletions = clusterCanary, clusterPace
+		if !r.plan.Pace.Max {
+			l.Deletions = r.plan.Pace.PerSecond
+		}
+		return l
+	}
+	labLatency := r.lab.Spec().StartLatency
+	l.Planted = func(uid, annotation string) time.Duration {
+		d, err := lab.StartLatencyOf(uid, annotation, labLatency)
+		if err != nil {
+			return 0 // the node says so in an event
+		}
+		return d
+	}
+	return l
+}
+
+// makeDir makes the run directory with the plan as it is run.
+func (r *runner) makeDir() (record.Dir, error) {
+	path := r.out
+	if path == "" {
+		name := strings.Map(func(c rune) rune {
+			if c == '/' || c == filepath.Separator || c == ' ' {
+				return '-'
+			}
+			return c
+		}, r.plan.Name)
+		path = filepath.Join("plimsoll-runs", r.p.Now().UTC().Format("20060102-150405")+"-"+name)
+	}
+	dir, err := record.CreateDir(path)
+	if errors.Is(err, os.ErrExist) {
+		return "", usagef("give another --out", "%w", err)
+	}
+	if err != nil {
+		return "", err
+	}
+	text, err := r.plan.Marshal()
+	if err != nil {
+		return "", err
+	}
+	return dir, dir.WriteFile(record.ExperimentFile, text)
+}
+
+// commandLine is the command as a shell reads it.
+func commandLine(args []string) string {
+	words := []string{"plimsoll"}
+	for _, a := range args {
+		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$&|;<>()*?[]{}~#`!") {
+			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
+		}
+		words = append(words, a)
+	}
+	return strings.Join(words, " ")
+}
+
+// experimentOf is what analysis needs of a plan as it was run.
+func experimentOf(p *plan.Plan) (experiment.Experiment, error) {
+	goals, err := p.GoalsOf()
+	if err != nil {
+		return experiment.Experiment{}, err
+	}
+	return experiment.Experiment{
+		Spec: analyze.Spec{
+			Experiment: p.Name, Workload: p.Workload, Kind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
+			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Milestones: p.AsRun.Milestones, Arrived: p.AsRun.Arrived,
+		},
+		Design: p.Design(),
+	}, nil
+}
+
+// hostOf describes this machine.
+func hostOf() record.Host {
+	var h record.Host
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		h.OS, h.Kernel = unix.ByteSliceToString(name.Sysname[:]), unix.ByteSliceToString(name.Release[:])
+	}
+	var cpus unix.CPUSet
+	if unix.SchedGetaffinity(0, &cpus) == nil {
+		h.CPUs = cpus.Count()
+	}
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		h.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
+	}
+	h.CgroupVersion = telemetry.CgroupVersion()
+	return h
+}

@@ -1,0 +1,120 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+func newWorkloadsCommand(p *Process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "workloads",
+		Short: "What can be loaded: list, show, export",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return usagef(didYouMean(args[0], []string{"list", "show", "export"}, "see 'plimsoll workloads --help'"), "there is no command 'workloads %s'", args[0])
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newWorkloadsListCommand(p), newWorkloadsShowCommand(p), newWorkloadsExportCommand(p))
+	return cmd
+}
+
+func newWorkloadsListCommand(p *Process) *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the built-in workloads",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			list, err := workload.List(workloads.FS())
+			if err != nil {
+				return err
+			}
+			t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+			for _, w := range list {
+				fmt.Fprintf(t, "%s\t%s\n", w.Name, w.Help)
+			}
+			return t.Flush()
+		},
+	}
+}
+
+func newWorkloadsShowCommand(p *Process) *cobra.Command {
+	return &cobra.Command{
+		Use:   "show WORKLOAD",
+		Short: "Show a workload's axes, parameters and goals",
+		Args:  exactlyOne("workload"),
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, err := loadWorkload(args[0])
+			if err != nil {
+				return err
+			}
+			p.printf("%s: %s\n\naxes:\n", w.Name, w.Help)
+			t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+			for _, a := range w.Axes {
+				later := ""
+				if a.Loop == workload.Open {
+					later = " (not supported yet)"
+				}
+				fmt.Fprintf(t, "  %s\t%s\t%s%s\n", a.Name, a.Unit, a.Help, later)
+			}
+			t.Flush()
+			p.printf("\nparameters (--set NAME=VALUE):\n")
+			for _, param := range w.Params {
+				standard := ""
+				if param.Default != "" {
+					standard = "default " + param.Default
+				}
+				fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", param.Name, param.Type, standard, param.Help)
+			}
+			t.Flush()
+			p.printf("\ngoals:\n")
+			for _, g := range w.Goals {
+				fmt.Fprintf(t, "  %s\t%s\n", g.Key, strings.Join(g.Value, "; "))
+			}
+			t.Flush()
+			p.printf("\nmilestones: %s\n", strings.Join(w.Milestones, ", "))
+			return nil
+		},
+	}
+}
+
+func newWorkloadsExportCommand(p *Process) *cobra.Command {
+	return &cobra.Command{
+		Use:   "export WORKLOAD DIR",
+		Short: "Write a workload's files, to read or to change",
+		Long: `Write a workload's files into a new directory. The directory is a workload of
+its own then ('plimsoll limit ./DIR'), and its configuration one that kube-burner
+runs too.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("for example 'plimsoll workloads export node-density my-density'", "export takes a workload and a directory")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			w, err := loadWorkload(args[0])
+			if err != nil {
+				return err
+			}
+			err = w.Export(args[1])
+			if errors.Is(err, fs.ErrExist) {
+				return usagef("name a directory that does not exist yet", "%w", err)
+			}
+			if err != nil {
+				return err
+			}
+			p.printf("%s is in %s\n", w.Name, args[1])
+			return nil
+		},
+	}
+}

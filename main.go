@@ -1,0 +1,14 @@
+// Plimsoll finds how far a Kubernetes cluster can be loaded, what breaks
+// first, and whether a change made it better or worse.
+package main
+
+import (
+	"os"
+
+	"plimsoll.dev/plimsoll/internal/cli"
+	"plimsoll.dev/plimsoll/internal/component"
+)
+
+func main() {
+	os.Exit(cli.Main(cli.OSProcess(component.All())))
+}
