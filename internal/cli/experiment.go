@@ -220,6 +220,9 @@ func nearbyFile(file string) string {
 	}
 	var names []string
 	for _, e := range entries {
+		if e.Name() == filepath.Base(file) {
+			return "" // it is there: its name is not what is wrong
+		}
 		names = append(names, e.Name())
 	}
 	return didYouMean(filepath.Base(file), names, "")

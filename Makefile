@@ -1,0 +1,54 @@
+# make         builds bin/plimsoll
+# make demo    finds a load line on an embedded control plane
+# make test    runs all tests and checks
+# make race    runs the race detector over everything
+# make bench   measures the program against its yardsticks
+# make check   formatting, vet, staticcheck, house rules
+# make clean   removes what the above made
+
+KUBERNETES := $(shell sed -n 's|^\tk8s.io/kubernetes v\([0-9.]*\)$$|\1|p' go.mod)
+KUBERNETES_MAJOR := $(word 1,$(subst ., ,$(KUBERNETES)))
+KUBERNETES_MINOR := $(word 2,$(subst ., ,$(KUBERNETES)))
+VERSION_PACKAGE := k8s.io/component-base/version
+LDFLAGS := -s -w -X $(VERSION_PACKAGE).gitVersion=v$(KUBERNETES) \
+	-X $(VERSION_PACKAGE).gitMajor=$(KUBERNETES_MAJOR) -X $(VERSION_PACKAGE).gitMinor=$(KUBERNETES_MINOR)
+
+# One set of build flags for everything, so that what the program was built
+# from serves vet, staticcheck and the tests as well.
+export CGO_ENABLED := 0
+export GOFLAGS := -trimpath -buildvcs=false
+
+STATICCHECK := go tool -modfile=tools/go.mod staticcheck
+# staticcheck would read the sources of a whole control plane.
+CHECKED = $$(go list ./... | grep -v -e '/internal/component$$' -e '^plimsoll.dev/plimsoll$$')
+# Packages that share data between goroutines and do not link Kubernetes.
+CONCURRENT := ./internal/analyze ./internal/engine ./internal/experiment ./internal/observe ./internal/record ./internal/sim
+
+.PHONY: build demo test check race bench clean
+.DEFAULT_GOAL := build
+
+build:
+	@mkdir -p bin
+	go build -ldflags '$(LDFLAGS)' -o bin/plimsoll .
+
+# The load line of 20 simulated nodes that take 110 pods each.
+demo: build
+	bin/plimsoll limit node-density --lab-nodes 20 --lab-max-pods 110 --from 40 --step 40 --slo 'all Ready' --explain
+
+check:
+	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; echo "run: gofmt -w $$files"; exit 1; fi
+	go vet ./...
+	$(STATICCHECK) $(CHECKED)
+
+# Tests that need the program find it by PLIMSOLL_BINARY.
+test: build check
+	@if command -v gcc >/dev/null; then echo "the race detector over what shares data:"; \
+		CGO_ENABLED=1 go test -race $(CONCURRENT); \
+		else echo "no C compiler: the race detector is left out (apt-get install gcc)"; fi
+	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test ./...
+
+race: build
+	CGO_ENABLED=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -race $$(go list ./... | grep -v -e '/internal/component$$' -e '^plimsoll.dev/plimsoll$$')
+
+clean:
+	rm -rf bin
