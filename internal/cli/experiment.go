@@ -436,19 +436,23 @@ func (x *experimentCommand) planError(err error) error {
 	return usagef(hint, "%s", strings.Join(lines, "\nplimsoll: "))
 }
 
-// flagOf is the flag that fills in a part of a plan, with a colon.
+// flagOf is the flag that fills in a part of a plan, with a colon; "" if none
+// does.
 func flagOf(path string) string {
-	for prefix, flag := range map[string]string{
-		"axis.name": "--axis", "axis.search.from": "--from", "axis.search.step": "--step", "axis.search.max": "--max",
-		"axis.search.resolution": "--resolution", "axis.levels": "--levels", "params.": "--set ", "guards.": "--guard ",
-		"goals.slo": "--slo", "goals.": "--goal ", "target.lab.nodes": "--lab-nodes", "target.lab.maxPods": "--lab-max-pods",
-		"target.lab.startLatency": "--lab-start-latency", "target.context": "--context", "stepTimeout": "--step-timeout",
+	for _, f := range [...]struct{ path, flag string }{
+		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
+		{"axis.search.resolution", "--resolution"}, {"axis.levels", "--levels"},
+		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
+		{"target.context", "--context"}, {"stepTimeout", "--step-timeout"}, {"goals.slo", "--slo"},
 	} {
-		if rest, ok := strings.CutPrefix(path, prefix); ok && (path == prefix || strings.HasSuffix(prefix, ".") || strings.HasPrefix(rest, "[")) {
-			if strings.HasSuffix(prefix, ".") {
-				flag += strings.SplitN(rest, "[", 2)[0]
-			}
-			return flag + ": "
+		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
+			return f.flag + ": "
+		}
+	}
+	for _, f := range [...]struct{ path, flag string }{{"params.", "--set "}, {"guards.", "--guard "}, {"goals.", "--goal "}} {
+		if name, ok := strings.CutPrefix(path, f.path); ok {
+			name, _, _ = strings.Cut(name, "[")
+			return f.flag + name + ": "
 		}
 	}
 	return ""

@@ -1,0 +1,185 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// outcome is what a user sees of a command.
+type outcome struct {
+	code           int
+	stdout, stderr string
+}
+
+// command runs a whole command in this process. It can talk to no cluster: its
+// executable does not exist, so that no laboratory comes up.
+func command(t *testing.T, env map[string]string, args ...string) outcome {
+	t.Helper()
+	var stdout, stderr bytes.Buffer
+	state := t.TempDir()
+	code := Main(Process{
+		Args:       args,
+		Executable: filepath.Join(state, "no-such-program"),
+		Env: func(key string) string {
+			if v, ok := env[key]; ok {
+				return v
+			}
+			if key == "XDG_STATE_HOME" {
+				return state
+			}
+			return ""
+		},
+		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+		Signals: make(chan os.Signal),
+		Width:   func() int { return 0 },
+		Now:     time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 10)),
+	})
+	return outcome{code, stdout.String(), stderr.String()}
+}
+
+func TestMistakesAreExplained(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	misspelt := write("misspelt.yaml", "schema: plimsoll/experiment/v1\nworkload: node-density\nstepTimout: 5m\naxis: {name: pods-per-node}\n")
+	badLevel := write("level.yaml", "schema: plimsoll/experiment/v1\nworkload: node-density\naxis:\n  search:\n    from: 10\n    max: 5\n")
+	badGoal := write("goal.yaml", "schema: plimsoll/experiment/v1\nworkload: node-density\ngoals:\n  ready: [all Readdy]\n")
+	kubeBurner := write("kb.yml", "jobs:\n- name: x\n")
+	noContext := write("kubeconfig", "apiVersion: v1\nkind: Config\ncontexts:\n- name: prod\n  context: {cluster: a, user: b}\nclusters:\n- name: a\n  cluster: {server: https://127.0.0.1:1}\nusers:\n- name: b\n  user: {}\n")
+	for _, tt := range []struct {
+		args string
+		want []string // parts of standard error
+		why  string
+	}{
+		{"limt", []string{`no command "limt"`, `did you mean "limit"?`}, "a verb"},
+		{"lab upp", []string{`no command 'lab upp'`, `did you mean "up"?`}, "a verb of lab"},
+		{"workloads exprt", []string{`did you mean "export"?`}, "a verb of workloads"},
+		{"limit", []string{"which workload?"}, "nothing named"},
+		{"limit node-density extra", []string{`unexpected argument "extra"`}, "one name too many"},
+		{"limit node-densty", []string{`no workload "node-densty"`, `did you mean "node-density"?`}, "a workload"},
+		{"limit ./nowhere", []string{"no workload in ./nowhere"}, "a workload's directory"},
+		{"limit node-density --axis pods-per-nod", []string{`--axis`, `did you mean "pods-per-node"?`}, "an axis"},
+		{"limit node-density --slo all_objects_Ready", []string{"--slo", "not understood"}, "an objective's form"},
+		{"limit node-density --slo Readdy_p99_<=_5s", []string{"--slo", `no milestone "Readdy"`, `did you mean "Ready"?`}, "an objective's milestone"},
+		{"limit node-density --slo Ready_p99_<_5", []string{"--slo", `"5" is not a duration`}, "an objective without a unit"},
+		{"limit node-density --goal fast", []string{"--goal", "NAME=SLO"}, "a goal without objectives"},
+		{"limit node-density --lab-node 5", []string{"unknown flag: --lab-node", "did you mean --lab-nodes?"}, "a flag"},
+		{"limit node-density --lab-nodes five", []string{"invalid argument"}, "a flag's number"},
+		{"limit node-density --lab-nodes 0", []string{"--lab-nodes 0"}, "a laboratory without nodes"},
+		{"limit node-density --lab-nodes -3", []string{"--lab-nodes", "-3"}, "a negative number of nodes"},
+		{"limit node-density --lab-start-latency 1s", []string{"--lab-start-latency", "no shape"}, "a delay without a shape"},
+		{"limit node-density --set imge=x", []string{"--set imge", `"image"`}, "a parameter"},
+		{"limit node-density --set image", []string{"--set", "want k=v"}, "a parameter without a value"},
+		{"limit node-density --set namespacesPer=many", []string{"namespacesPer"}, "a parameter of another type"},
+		{"limit node-density --set image=a --set image=b", []string{"given twice"}, "a parameter given twice"},
+		{"limit node-density --from 0", []string{"--from 0", "above 0"}, "no level"},
+		{"limit node-density --from 100 --max 50", []string{"--max", "below from"}, "an empty range"},
+		{"limit node-density --step 1 --resolution 5", []string{"--step", "below the resolution"}, "a step within the resolution"},
+		{"limit node-density --confirm 5/3", []string{"--confirm", "1 <= N <= M"}, "more passes than trials"},
+		{"limit node-density --pace fast", []string{"--pace", "or max"}, "a pace"},
+		{"limit node-density --guard nodesNotRead=1", []string{"--guard", `did you mean "nodesNotReady"?`}, "a guard"},
+		{"limit node-density --guard nodesNotReady=no", []string{"--guard", "no bound"}, "a guard's bound"},
+		{"limit node-density --lab nowhere", []string{`no laboratory "nowhere"`, "lab up nowhere"}, "a laboratory"},
+		{"limit node-density --lab a --kubeconfig " + noContext, []string{"more than one target"}, "two targets"},
+		{"limit node-density --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig"},
+		{"limit node-density --context prod", []string{"--context", "without the kubeconfig"}, "a context alone"},
+		{"limit node-density --kubeconfig " + noContext + " --context prd", []string{"no such context", "prod"}, "a context"},
+		{"limit node-density --kubeconfig " + noContext, []string{"no current-context", "prod"}, "no context at all"},
+		{"limit node-density --axis rate", []string{"not supported yet"}, "what is to come"},
+		{"limit node-density -o jsn", []string{`did you mean "json"?`}, "an output format"},
+		{"sweep node-density", []string{"--levels"}, "a sweep without levels"},
+		{"sweep node-density --levels 10,x", []string{`"x" is no number`}, "a level"},
+		{"sweep node-density --levels 10,-1", []string{"--levels", "-1 is no level"}, "a negative level"},
+		{"run nofile.yaml", []string{"no file nofile.yaml"}, "a file"},
+		{"run " + dir + "/mispelt.yaml", []string{`did you mean "misspelt.yaml"?`}, "a file's name"},
+		{"run " + misspelt, []string{"misspelt.yaml:3:", "stepTimout", "stepTimeout"}, "a key of a plan, with file and line"},
+		{"run " + badLevel, []string{"level.yaml:6:", "below from"}, "a value of a plan, with file and line"},
+		{"run " + badGoal, []string{"goal.yaml:4:", `"Readdy"`, "Ready"}, "a goal of a plan, with file and line"},
+		{"run " + kubeBurner, []string{"no experiment file", "kube-burner"}, "another tool's file"},
+		{"analyze " + dir, []string{"not a run directory"}, "a directory without a record"},
+		{"analyze " + dir + "/none", []string{"does not exist"}, "no directory"},
+		{"clean", []string{"which cluster?"}, "no cluster named"},
+		{"workloads export node-density", []string{"a workload and a directory"}, "half of an export"},
+		{"workloads export node-density " + dir, []string{"exist"}, "an export over something"},
+		{"version --outpt json", []string{"did you mean --output?"}, "a flag of a small command"},
+	} {
+		args := strings.Fields(tt.args)
+		for i := range args {
+			args[i] = strings.ReplaceAll(args[i], "_", " ")
+		}
+		// KUBECONFIG must not matter to any of them.
+		got := command(t, map[string]string{"KUBECONFIG": noContext}, args...)
+		if got.code != exitUsage {
+			t.Errorf("%s (%s): exit code %d, want 2\n%s", tt.args, tt.why, got.code, got.stderr)
+		}
+		if got.stdout != "" {
+			t.Errorf("%s (%s): standard output is not for mistakes: %q", tt.args, tt.why, got.stdout)
+		}
+		for _, part := range tt.want {
+			if !strings.Contains(got.stderr, part) {
+				t.Errorf("%s (%s): standard error lacks %q:\n%s", tt.args, tt.why, part, got.stderr)
+			}
+		}
+	}
+}
+
+func TestHelpGoesToStandardOutput(t *testing.T) {
+	for _, args := range [][]string{nil, {"--help"}, {"limit", "--help"}, {"lab"}, {"workloads"}, {"completion", "bash"}, {"version"}, {"workloads", "list"}, {"workloads", "show", "node-density"}} {
+		got := command(t, nil, args...)
+		if got.code != 0 || got.stdout == "" || got.stderr != "" {
+			t.Errorf("%v: exit code %d, %d bytes on standard output, standard error %q", args, got.code, len(got.stdout), got.stderr)
+		}
+	}
+}
+
+// A laboratory that cannot come up is no mistake of the user's.
+func TestALabThatFailsIsNoUsageError(t *testing.T) {
+	got := command(t, nil, "limit", "node-density")
+	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private laboratory") {
+		t.Errorf("exit code %d, want 5: %s", got.code, got.stderr)
+	}
+	if _, err := os.Stat("plimsoll-runs"); err == nil {
+		t.Error("a run that never began left a directory")
+	}
+}
+
+func TestAnUnreachableClusterIsNoUsageError(t *testing.T) {
+	kubeconfig := filepath.Join(t.TempDir(), "config")
+	text := "apiVersion: v1\nkind: Config\ncurrent-context: prod\ncontexts:\n- name: prod\n  context: {cluster: a, user: b}\nclusters:\n- name: a\n  cluster: {server: https://127.0.0.1:1}\nusers:\n- name: b\n  user: {token: hunter2}\n"
+	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := command(t, nil, "limit", "node-density", "--kubeconfig", kubeconfig, "--yes")
+	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "cannot be reached") {
+		t.Errorf("exit code %d, want 5: %s", got.code, got.stderr)
+	}
+	if strings.Contains(got.stdout+got.stderr, "hunter2") {
+		t.Error("the token is in the output")
+	}
+}
+
+func TestExportedWorkloadCanBeUsed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mine")
+	if got := command(t, nil, "workloads", "export", "node-density", dir); got.code != 0 {
+		t.Fatalf("export: %d %s", got.code, got.stderr)
+	}
+	if got := command(t, nil, "workloads", "show", dir); got.code != 0 || !strings.Contains(got.stdout, "pods-per-node") {
+		t.Errorf("show: %d %s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+func TestCommandLineIsWhatAShellReads(t *testing.T) {
+	got := commandLine([]string{"limit", "node-density", "--slo", "Ready p99 <= 5s", "--set", "image=it's"})
+	if want := `plimsoll limit node-density --slo 'Ready p99 <= 5s' --set 'image=it'\''s'`; got != want {
+		t.Errorf("commandLine = %s, want %s", got, want)
+	}
+}
