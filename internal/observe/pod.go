@@ -18,11 +18,6 @@ const (
 	Deleted                   = "Deleted"
 )
 
-// PodMilestones are the milestones that the news of a pod can tell, in order.
-func PodMilestones() []string {
-	return []string{Created, Scheduled, PodReadyToStartContainers, Initialized, ContainersStarted, ContainersReady, Ready, Deleted}
-}
-
 // Condition is one of the pod's conditions as a message tells it.
 type Condition struct {
 	True    bool
@@ -92,30 +87,37 @@ const (
 	Listed                // a list had it, after a gap in the watch
 )
 
-// Counts sums up the objects that are followed.
+// Counts sums up the objects that are followed. No object is in two of Ready,
+// Failed and Unschedulable.
 type Counts struct {
 	Seen          int // created, by what was seen
 	Ready         int // ready now
-	Failed        int // will never get there
+	Failed        int // done without being ready: they never will be
 	Unschedulable int // the scheduler finds no place for them now
 	Gone          int // deleted
-	// Moved is when an object last reached a milestone, failed or went.
+	// Moved is when an object last reached a milestone, went, or changed
+	// from one of the above to another.
 	Moved record.Micros
 }
 
 type pod struct {
-	uid           string
-	slot          string // "" when it equals the name
-	reached       uint16 // bit i: PodMilestones()[i]
+	uid     string
+	slot    string // "" when it equals the name
+	node    string
+	reached uint16 // bit i: milestone i was reached
+	listed  int    // the list that last had it
+	// restarts is how many times its containers were started anew.
+	restarts int
+	standing
+}
+
+// standing is how a pod stands by what it last told.
+type standing struct {
 	ready         bool
-	fell          bool // was ready once and fell from it
-	failed        bool
+	done          bool // its containers have ended for good
 	unschedulable bool
-	listed        int // the list that last had it
-	reason        string
+	reason        string // what keeps it from getting there, "" for nothing
 	message       string
-	node          string
-	restarts      int
 }
 
 // Tracker follows the pods of a run. Its methods are not safe for concurrent
@@ -142,7 +144,8 @@ func (t *Tracker) Forget() {
 }
 
 // BeginList starts a list that was made because news may have been missed:
-// every pod of it is handed over as Listed, then EndList follows.
+// every pod of it is handed over as Listed, then EndList follows. A list that
+// fails halfway is given up by beginning another one.
 func (t *Tracker) BeginList() { t.list++ }
 
 // EndList takes pods that the list did not have for deleted at a time before
@@ -180,18 +183,19 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *Pod) {
 		}
 		t.pods[m.Name] = p
 		t.counts.Seen++
-		t.reach(now, m, p, 0, m.Created, late)
+		t.reach(now, m, p, bitCreated, m.Created, late)
 	}
 	p.listed = t.list
 	if change == Gone {
 		t.gone(now, m.Name, p, false)
 		return
 	}
-	t.advance(now, m, p, late)
-	t.explain(now, m, p)
+	arrived := t.advance(now, m, p, late)
+	t.stand(now, m, p, arrived)
 }
 
-// bits of the milestones in pod.reached, in PodMilestones' order.
+// bits of the milestones in pod.reached, in the order in which a kubelet
+// reaches them.
 const (
 	bitCreated = iota
 	bitScheduled
@@ -200,10 +204,30 @@ const (
 	bitStarted
 	bitContainersReady
 	bitReady
-	bitDeleted
 )
 
-func (t *Tracker) advance(now record.Micros, m *Pod, p *pod, late bool) {
+func milestoneOf(bit int) string {
+	switch bit {
+	case bitCreated:
+		return Created
+	case bitScheduled:
+		return Scheduled
+	case bitReadyToStart:
+		return PodReadyToStartContainers
+	case bitInitialized:
+		return Initialized
+	case bitStarted:
+		return ContainersStarted
+	case bitContainersReady:
+		return ContainersReady
+	default:
+		return Ready
+	}
+}
+
+// advance emits the milestones that a message tells of for the first time, and
+// reports whether Ready is one of them.
+func (t *Tracker) advance(now record.Micros, m *Pod, p *pod, late bool) (arrived bool) {
 	if c := &m.Conditions[CondScheduled]; c.True || m.Node != "" {
 		t.reach(now, m, p, bitScheduled, c.Stamp, late)
 		p.node = m.Node
@@ -221,40 +245,17 @@ func (t *Tracker) advance(now record.Micros, m *Pod, p *pod, late bool) {
 	if c := &m.Conditions[CondContainersReady]; c.True {
 		t.reach(now, m, p, bitContainersReady, c.Stamp, late)
 	}
-	c := &m.Conditions[CondReady]
-	if c.True {
-		t.reach(now, m, p, bitReady, c.Stamp, late)
+	if c := &m.Conditions[CondReady]; c.True {
+		arrived = t.reach(now, m, p, bitReady, c.Stamp, late)
 	}
-	// A pod that is being deleted, or whose containers are done, is no longer
-	// a pod that serves.
-	ready := c.True && !m.Deleting && m.Phase != PhaseSucceeded && m.Phase != PhaseFailed
-	switch {
-	case ready && !p.ready:
-		p.ready = true
-		t.counts.Ready++
-		t.counts.Moved = now
-		if p.fell {
-			t.emit(now, &record.State{Object: m.Name, Slot: p.slot, Node: p.node, Regained: Ready})
-		}
-	case !ready && p.ready:
-		p.ready, p.fell = false, true
-		t.counts.Ready--
-		t.counts.Moved = now
-		reason, message := c.Reason, c.Message
-		if m.Deleting {
-			reason, message = "Deleting", ""
-		}
-		if reason == "" {
-			reason = "NotReady"
-		}
-		t.emit(now, &record.State{Object: m.Name, Slot: p.slot, Node: p.node, Reason: reason, Message: message, Lost: Ready})
-	}
+	return arrived
 }
 
-// reach emits a milestone the first time that it is seen.
-func (t *Tracker) reach(now record.Micros, m *Pod, p *pod, bit int, stamp int64, late bool) {
-	if p.reached&(1<<bit) != 0 {
-		return
+// reach emits a milestone the first time that it is seen, and reports whether
+// this was it.
+func (t *Tracker) reach(now record.Micros, m *Pod, p *pod, bit int, stamp int64, late bool) bool {
+	if p.has(bit) {
+		return false
 	}
 	p.reached |= 1 << bit
 	t.counts.Moved = now
@@ -266,109 +267,115 @@ func (t *Tracker) reach(now record.Micros, m *Pod, p *pod, bit int, stamp int64,
 		o.Node = m.Node
 	}
 	t.emit(now, o)
+	return true
 }
 
-func milestoneOf(bit int) string {
-	switch bit {
-	case bitCreated:
-		return Created
-	case bitScheduled:
-		return Scheduled
-	case bitReadyToStart:
-		return PodReadyToStartContainers
-	case bitInitialized:
-		return Initialized
-	case bitStarted:
-		return ContainersStarted
-	case bitContainersReady:
-		return ContainersReady
-	case bitReady:
-		return Ready
-	default:
-		return Deleted
-	}
-}
+func (p *pod) has(bit int) bool { return p.reached&(1<<bit) != 0 }
 
 func (t *Tracker) gone(now record.Micros, name string, p *pod, late bool) {
-	if p.ready {
-		t.counts.Ready--
-	}
-	if p.unschedulable {
-		t.counts.Unschedulable--
-	}
-	if p.failed {
-		t.counts.Failed--
-	}
+	t.count(p.standing, -1)
 	t.counts.Gone++
 	t.counts.Moved = now
 	delete(t.pods, name)
 	t.emit(now, &record.Object{Object: name, Slot: p.slot, Milestone: Deleted, Late: late})
 }
 
-// explain emits what keeps the pod from getting there, when that changes.
-func (t *Tracker) explain(now record.Micros, m *Pod, p *pod) {
-	reason, message := troubleOf(m)
-	failed := m.Phase == PhaseFailed && !p.ready
-	unschedulable := reason == reasonUnschedulable
-	if unschedulable != p.unschedulable {
-		if unschedulable {
-			t.counts.Unschedulable++
-		} else {
-			t.counts.Unschedulable--
-		}
-		p.unschedulable = unschedulable
+// count adds n pods of a standing to the counts.
+func (t *Tracker) count(s standing, n int) {
+	switch {
+	case s.ready:
+		t.counts.Ready += n
+	case s.done:
+		t.counts.Failed += n
+	case s.unschedulable:
+		t.counts.Unschedulable += n
+	}
+}
+
+// stand takes in how a pod stands now and emits what has changed: whether it
+// is ready, and what keeps it from getting there. Arrived says that the
+// message was the first to tell that it was ready.
+func (t *Tracker) stand(now record.Micros, m *Pod, p *pod, arrived bool) {
+	was, is := p.standing, p.standsBy(m)
+	p.standing, p.restarts = is, m.Restarts
+	t.count(was, -1)
+	t.count(is, +1)
+	if is.ready != was.ready || is.done != was.done || is.unschedulable != was.unschedulable {
 		t.counts.Moved = now
 	}
-	if failed && !p.failed {
-		p.failed = true
-		t.counts.Failed++
-		t.counts.Moved = now
-	}
-	if m.Restarts > p.restarts && reason == "" {
-		// The restart went by between two messages.
-		reason = "Restarted"
-	}
-	p.restarts = m.Restarts
-	if reason == p.reason && message == p.message {
+	s := &record.State{Object: m.Name, Slot: p.slot, Node: p.node, Reason: is.reason, Message: is.message, Failed: is.done}
+	switch {
+	case !is.ready && (was.ready || arrived):
+		// The milestone says that it got there; it is there no more.
+		s.Lost = Ready
+	case is.ready && !was.ready && !arrived:
+		s.Regained = Ready
+	case is.reason == was.reason && is.message == was.message && is.done == was.done:
 		return
 	}
-	p.reason, p.message = reason, message
-	t.emit(now, &record.State{Object: m.Name, Slot: p.slot, Node: p.node, Reason: reason, Message: message, Failed: failed})
+	t.emit(now, s)
+}
+
+// standsBy is how a pod stands by a message whose milestones were taken in.
+func (p *pod) standsBy(m *Pod) standing {
+	c := &m.Conditions[CondReady]
+	var s standing
+	s.done = p.done || m.Phase == PhaseSucceeded || m.Phase == PhaseFailed
+	s.ready = c.True && !m.Deleting && !s.done
+	scheduled := &m.Conditions[CondScheduled]
+	switch {
+	case !s.ready && m.Deleting && p.has(bitReady):
+		// What its containers tell from here on follows from the deletion.
+		if s.reason, s.message = p.reason, p.message; s.reason == "" {
+			s.reason = "Deleting"
+		}
+	case isTrouble(m.Trouble.Reason):
+		s.reason, s.message = m.Trouble.Reason, m.Trouble.Message
+	case scheduled.Known && !scheduled.True:
+		s.reason, s.message = scheduled.Reason, scheduled.Message
+		s.unschedulable = scheduled.Reason == reasonUnschedulable && !s.ready && !s.done
+	case !s.ready && (s.done || p.has(bitReady)):
+		s.reason, s.message = c.Reason, c.Message
+		if s.reason == "" {
+			s.reason = "NotReady"
+		}
+	case m.Restarts > p.restarts:
+		// The restart went by between two messages.
+		s.reason = "Restarted"
+	}
+	return s
 }
 
 const reasonUnschedulable = "Unschedulable"
 
-// troubleOf is what keeps a pod from getting there, as far as it tells.
-// Waiting for an image or a sandbox is the way of every pod and no trouble.
-func troubleOf(m *Pod) (reason, message string) {
-	if m.Trouble.Reason != "" {
-		switch m.Trouble.Reason {
-		case "ContainerCreating", "PodInitializing", "Completed":
-		default:
-			return m.Trouble.Reason, m.Trouble.Message
-		}
+// isTrouble reports whether what a container gives as its reason for not
+// running is a trouble: waiting for an image or a sandbox is the way of every
+// pod, and a container may have ended well.
+func isTrouble(reason string) bool {
+	switch reason {
+	case "", "ContainerCreating", "PodInitializing", "Completed":
+		return false
 	}
-	if c := &m.Conditions[CondScheduled]; c.Known && !c.True {
-		return c.Reason, c.Message
-	}
-	return "", ""
+	return true
 }
 
-// Unfinished emits, for every pod that is not ready, what it was last seen
-// waiting for, so that the record can say why it never got there.
+// Unfinished emits, for every pod that is not ready and told of no trouble,
+// what it was last seen waiting for, so that the record can say why it never
+// got there.
 func (t *Tracker) Unfinished(now record.Micros) {
 	for name, p := range t.pods {
 		if p.ready || p.reason != "" {
 			continue
 		}
-		last := bitCreated
-		for bit := bitCreated; bit <= bitReady; bit++ {
-			if p.reached&(1<<bit) != 0 {
+		last := bitCreated // a pod that was Ready and fell from it has a reason
+		for bit := bitCreated; bit < bitReady; bit++ {
+			if p.has(bit) {
 				last = bit
 			}
 		}
-		t.emit(now, &record.State{Object: name, Slot: p.slot, Node: p.node, Reason: "Not" + milestoneOf(min(last+1, bitReady)),
-			Message: "no trouble was told; the last milestone was " + milestoneOf(last)})
+		p.reason = "Not" + milestoneOf(last+1)
+		p.message = "no trouble was told; the last milestone was " + milestoneOf(last)
+		t.emit(now, &record.State{Object: name, Slot: p.slot, Node: p.node, Reason: p.reason, Message: p.message})
 	}
 }
 
