@@ -76,6 +76,6 @@ func (b *inFlightBound) Replied(service time.Duration, throttled bool) {
 	case queue < queueLow:
 		b.limit = math.Min(float64(b.max), b.limit+1)
 	case queue > queueHigh:
-		b.limit = math.Max(1, b.limit-1)
+		b.limit-- // stays above 1, as it exceeds the queue
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -23,13 +24,20 @@ type Engine struct {
 	step   *atomic.Int64 // the last one begun
 	loaded bool
 	units  int // asked for since the target was last empty
+	// refused counts those of them whose request failed: they will never be
+	// there.
+	refused int
 	// normal are the measures of health before any load.
 	normal map[string]float64
+	// unsettled says that the news up to now may lack its end, since when.
+	unsettled   bool
+	unsettledAt record.Micros
 }
 
 // New makes an Engine. It keeps the number of the step that is being made in
 // step, for those that put events on record themselves.
 func New(target Target, sink record.Sink, clock *record.Clock, options Options, step *atomic.Int64) *Engine {
+	options.MaxInFlight = max(options.MaxInFlight, 1)
 	return &Engine{target: target, sink: sink, clock: clock, options: options, step: step}
 }
 
@@ -59,7 +67,6 @@ func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 			return record.EndInterrupted, err
 		}
 	}
-	e.step.Add(1)
 	if e.normal == nil {
 		normal, err := e.target.Health(ctx)
 		if err != nil {
@@ -67,6 +74,7 @@ func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 		}
 		e.normal = normal
 	}
+	e.step.Add(1)
 	load, err := e.target.Raise(ctx, s.Level)
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
@@ -91,9 +99,7 @@ type run struct {
 	Step
 	load   Load
 	errors errorShare
-	// refused counts objects whose request failed: they will never be there.
-	refused int
-	status  Status
+	status Status
 }
 
 func (e *Engine) emit(body record.Body) {
@@ -125,46 +131,42 @@ func (r *run) make(ctx context.Context) (record.Ending, string) {
 	guarded, trip := context.WithCancelCause(ctx)
 	defer trip(nil)
 	stop := r.guard(guarded, trip)
-	defer stop()
 	r.sample()
-
-	if err := r.raise(guarded); err != nil {
-		return r.cut(guarded)
-	}
-	r.emit(&record.Step{Phase: record.PhaseLoaded})
-	ending := r.await(guarded)
-	if ending == record.EndInterrupted {
-		return r.cut(guarded)
-	}
-	if ending != record.EndHeld {
-		return ending, ""
-	}
-	r.emit(&record.Step{Phase: record.PhaseReached})
-	if r.holdOn(guarded) != nil {
-		return r.cut(guarded)
-	}
-	return record.EndHeld, ""
-}
-
-// cut tells why a step's context ended.
-func (r *run) cut(ctx context.Context) (record.Ending, string) {
-	cause := context.Cause(ctx)
-	if errors.Is(cause, errGuard) {
+	ending := r.stages(guarded)
+	stop()
+	// A guard that trips in the step's last moment ends it as well.
+	if cause := context.Cause(guarded); errors.Is(cause, errGuard) {
 		return record.EndGuard, cause.Error()
 	}
-	return record.EndInterrupted, cause.Error()
+	if ending == record.EndInterrupted {
+		return ending, context.Cause(guarded).Error()
+	}
+	return ending, ""
+}
+
+// stages are a step's own, each of which the end of ctx interrupts.
+func (r *run) stages(ctx context.Context) record.Ending {
+	if r.raise(ctx) != nil {
+		return record.EndInterrupted
+	}
+	r.emit(&record.Step{Phase: record.PhaseLoaded})
+	if ending := r.await(ctx); ending != record.EndHeld {
+		return ending
+	}
+	r.emit(&record.Step{Phase: record.PhaseReached})
+	if r.holdOn(ctx) != nil {
+		return record.EndInterrupted
+	}
+	return record.EndHeld
 }
 
 // finish waits for the last news and closes the step's record. It does so even
 // when the step was cut, within a bound.
 func (r *run) finish(ctx context.Context, ending record.Ending, message string) error {
 	r.sample()
-	rest, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleBound)
-	defer cancel()
-	if err := r.target.Settle(rest); err != nil {
-		r.emit(&record.Note{Text: fmt.Sprintf("step %d: the last news may be missing: %v", r.current(), err)})
-	}
-	spread, err := r.target.Account(rest)
+	rest := context.WithoutCancel(ctx)
+	r.settle(rest)
+	spread, err := r.account(rest)
 	if err != nil {
 		r.emit(&record.Note{Text: fmt.Sprintf("step %d: why objects did not get there is not known: %v", r.current(), err)})
 		spread = r.load.Spread
@@ -179,7 +181,39 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 	return nil
 }
 
-// settleBound is how long the last news of a step is waited for.
+// settle waits for all that the target has published until now. Where that
+// does not come, what became of the objects is not known, which is a fault: it
+// is healed once a later wait succeeds.
+func (r *run) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	err := r.target.Settle(ctx)
+	if err == nil {
+		r.settled()
+	} else if !r.unsettled {
+		r.unsettled, r.unsettledAt = true, r.clock.Now()
+		r.emit(&record.Fault{What: lastNews, From: r.unsettledAt, Message: err.Error()})
+	}
+}
+
+func (e *Engine) settled() {
+	if !e.unsettled {
+		return
+	}
+	e.unsettled = false
+	e.emit(&record.Fault{What: lastNews, From: e.unsettledAt, To: e.clock.Now(), Healed: true})
+}
+
+const lastNews = "last news missing"
+
+func (r *run) account(ctx context.Context) (Spread, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	return r.target.Account(ctx)
+}
+
+// settleBound is how long the last news of a step is waited for, and how long
+// the account of it may take.
 const settleBound = 15 * time.Second
 
 // raise makes the load's requests: as many under way as the bound allows, no
@@ -187,23 +221,19 @@ const settleBound = 15 * time.Second
 // request that was sent is then still waited for and on record.
 func (r *run) raise(ctx context.Context) error {
 	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Requests: r.load.Requests}
-	type reply struct {
-		slot    record.Slot
-		service time.Duration
-	}
 	bound := newInFlightBound(r.options.MaxInFlight)
-	replies := make(chan reply, r.options.MaxInFlight)
+	replies := make(chan record.Slot, r.options.MaxInFlight)
 	inFlight := 0
-	take := func(p reply) {
+	take := func(slot record.Slot) {
 		inFlight--
 		r.status.Replied++
-		bound.Replied(p.service, p.slot.Throttled > 0)
-		failed := p.slot.Outcome == record.SlotFailed || p.slot.Outcome == record.SlotUnknown
-		r.errors.add(failed, p.slot.Retries)
+		bound.Replied((slot.Replied - slot.Sent).Duration(), slot.Throttled > 0)
+		failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
+		r.errors.add(failed, slot.Retries)
 		if failed {
-			r.refused += p.slot.Units
+			r.refused += slot.Units
 		}
-		r.sink.Append(record.Event{T: p.slot.Replied, Step: r.current(), Body: &p.slot})
+		r.sink.Append(record.Event{T: slot.Replied, Step: r.current(), Body: &slot})
 	}
 	next := r.clock.Now() // the pace's earliest time for the next request
 	var gap record.Micros
@@ -218,7 +248,7 @@ func (r *run) raise(ctx context.Context) error {
 	for i := 0; i < r.load.Requests; i++ {
 		for ctx.Err() == nil {
 			wait := (next - r.clock.Now()).Duration()
-			free := inFlight < min(bound.Limit(), r.options.MaxInFlight)
+			free := inFlight < bound.Limit()
 			if free && wait <= 0 {
 				break
 			}
@@ -228,8 +258,8 @@ func (r *run) raise(ctx context.Context) error {
 				due = pace.C
 			}
 			select {
-			case p := <-replies:
-				take(p)
+			case slot := <-replies:
+				take(slot)
 			case <-due:
 			case <-tick.C:
 				r.report(inFlight, bound.Limit(), 0)
@@ -241,25 +271,29 @@ func (r *run) raise(ctx context.Context) error {
 		}
 		inFlight++
 		r.status.Sent++
-		// A pace is a bound, not a schedule: what was missed is not made up.
-		next = max(next+gap, r.clock.Now()-gap)
+		// A pace is a bound, not a schedule: what was missed is not made up,
+		// save for what a timer that fires late costs.
 		sent := r.clock.Now()
+		next = max(next+gap, sent-record.MicrosOf(paceSlack))
 		go func() {
 			slot := r.load.Send(ctx, i)
 			slot.Intended, slot.Sent, slot.Replied = sent, sent, r.clock.Now()
-			replies <- reply{slot, (slot.Replied - sent).Duration()}
+			replies <- slot
 		}()
 	}
 	for inFlight > 0 {
 		select {
-		case p := <-replies:
-			take(p)
+		case slot := <-replies:
+			take(slot)
 		case <-tick.C:
 			r.report(inFlight, bound.Limit(), 0)
 		}
 	}
 	return ctx.Err()
 }
+
+// paceSlack is how much lateness of a paced request the following ones make up.
+const paceSlack = 10 * time.Millisecond
 
 // statusInterval is how often a step's status is told.
 const statusInterval = 100 * time.Millisecond
@@ -360,10 +394,9 @@ func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop fun
 				measures = map[string]float64{}
 			}
 			measures[MeasureRequestErrors] = r.errors.percent()
-			if g, value, ok := tripped(r.options.Guards, measures, r.normal); ok {
-				message := fmt.Sprintf("guard %s: %.4g reached the bound %.4g", g.Name, value, g.Bound)
-				r.emit(&record.Guard{Name: g.Name, Value: value, Bound: g.Bound, Message: message})
-				trip(fmt.Errorf("%w: %s", errGuard, message))
+			if g, ok := tripped(r.options.Guards, measures, r.normal); ok {
+				r.emit(&g)
+				trip(fmt.Errorf("%w: %s", errGuard, g.Message))
 				return
 			}
 		}
@@ -377,14 +410,20 @@ const guardInterval = time.Second
 // tripped is the first guard whose measure has reached its bound. A measure
 // counts from what it was before any load, so that a node that was down all
 // along trips nothing.
-func tripped(guards []Guard, measures, normal map[string]float64) (Guard, float64, bool) {
+func tripped(guards []Guard, measures, normal map[string]float64) (record.Guard, bool) {
 	for _, g := range guards {
 		value, ok := measures[g.Name]
-		if ok && value-normal[g.Name] >= g.Bound {
-			return g, value, true
+		was := normal[g.Name]
+		if !ok || !(value-was >= g.Bound) { // nor does NaN
+			continue
 		}
+		message := fmt.Sprintf("%s is %.4g, and the guard's bound is %.4g", g.Name, value, g.Bound)
+		if was != 0 {
+			message += fmt.Sprintf(" more than the %.4g before any load", was)
+		}
+		return record.Guard{Name: g.Name, Value: value, Bound: was + g.Bound, Message: message}, true
 	}
-	return Guard{}, 0, false
+	return record.Guard{}, false
 }
 
 // Empty removes all objects and waits until the target is as it was before any
@@ -394,7 +433,8 @@ func (e *Engine) Empty(ctx context.Context) error {
 	if err := e.target.Reset(ctx); err != nil {
 		return fmt.Errorf("empty the target: %w", err)
 	}
-	e.loaded, e.units = false, 0
+	e.loaded, e.units, e.refused = false, 0, 0
+	e.settled()
 	return e.calm(ctx)
 }
 
@@ -420,7 +460,7 @@ func (e *Engine) calm(ctx context.Context) error {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), errNotCalm) {
-				e.emit(&record.Note{Text: fmt.Sprintf("step %d began although the target was not back to normal: %v", e.current()+1, off)})
+				e.emit(&record.Note{Text: fmt.Sprintf("step %d began although the target was not back to normal: %s", e.current()+1, strings.Join(off, ", "))})
 				return nil
 			}
 			return context.Cause(ctx)
@@ -452,7 +492,8 @@ func unrest(measures, normal map[string]float64) []string {
 const MeasureLatency = "apiLatency"
 
 // Healthy reports whether the target is as it was before any load, by its
-// measures that are counts: after a guard's abort nothing goes on before.
+// measures that are counts: after a guard's abort nothing goes on before. That
+// its answers are slower yet is on record and no danger.
 func (e *Engine) Healthy(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, calmBound)
 	defer cancel()
@@ -460,8 +501,9 @@ func (e *Engine) Healthy(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	delete(measures, MeasureLatency)
 	if off := unrest(measures, e.normal); len(off) > 0 {
-		return fmt.Errorf("the target is not back to normal: %v", off)
+		return fmt.Errorf("%w: %s", errNotCalm, strings.Join(off, ", "))
 	}
 	return nil
 }

@@ -28,9 +28,11 @@ type Target interface {
 	// Account puts on record why objects that did not get there did not, and
 	// returns how the level is spread now.
 	Account(ctx context.Context) (Spread, error)
-	// Reset removes all objects and returns once they are gone.
+	// Reset removes all objects and returns once the news of their end was
+	// seen.
 	Reset(ctx context.Context) error
-	// Health tells the measures that guards watch, by name; see Guard.
+	// Health tells the measures that guards watch, by name; see Guard. The map
+	// is the caller's.
 	Health(ctx context.Context) (map[string]float64, error)
 }
 
@@ -63,9 +65,9 @@ type Progress struct {
 	Moved record.Micros
 }
 
-// Guard ends a step when a measure of the target's health reaches Bound: to
-// protect the target, or to stop a load that has lost its sense. Measures are
-// counts and percentages; more is worse.
+// Guard ends a step when a measure of the target's health has risen by Bound
+// above what it was before any load: to protect the target, or to stop a load
+// that has lost its sense. Measures are counts and percentages; more is worse.
 type Guard struct {
 	Name  string
 	Bound float64
@@ -80,7 +82,8 @@ type Options struct {
 	// Pace bounds requests per second; 0 is as fast as the in-flight bound
 	// allows.
 	Pace float64
-	// MaxInFlight bounds requests under way; the adaptive bound stays below.
+	// MaxInFlight bounds requests under way, at least 1; the adaptive bound
+	// does not exceed it.
 	MaxInFlight int
 	// Timeout is how long objects are followed after the last request.
 	Timeout time.Duration
