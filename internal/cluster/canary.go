@@ -132,9 +132,14 @@ func (c *canary) change(ctx context.Context) (*canaryChange, error) {
 	number := c.last
 	c.open[number] = change
 	if len(c.open) >= maxOpen {
-		// The server answers and the watch is silent: its connection is dead.
+		// The server answers and the watch is silent: its connection is dead,
+		// for the other watches too.
 		c.lose()
-		c.t.pods.cut()
+		if err := c.t.client.renewStream(); err == nil {
+			for _, w := range c.t.watchers {
+				w.cut()
+			}
+		}
 	}
 	c.mu.Unlock()
 

@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -25,8 +27,8 @@ import (
 type client struct {
 	config *rest.Config
 	base   *url.URL
-	load   *http.Client // requests of the load
-	stream *http.Client // watches, on a connection of their own
+	load   *http.Client                // requests of the load
+	stream atomic.Pointer[http.Client] // watches, on a connection of their own
 	typed  kubernetes.Interface
 	agent  string
 }
@@ -51,9 +53,11 @@ func newClient(config *rest.Config, agent string) (*client, error) {
 	if c.load, err = httpClient(config); err != nil {
 		return nil, err
 	}
-	if c.stream, err = httpClient(config); err != nil {
+	stream, err := httpClient(config)
+	if err != nil {
 		return nil, err
 	}
+	c.stream.Store(stream)
 	typed := rest.CopyConfig(config)
 	typed.ContentType = protobufType
 	typed.AcceptContentTypes = protobufType + ",application/json"
@@ -79,10 +83,21 @@ func httpClient(config *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
+// renewStream makes watches that begin from now on use a connection of their
+// own: the present one is believed dead.
+func (c *client) renewStream() error {
+	stream, err := httpClient(c.config)
+	if err != nil {
+		return err
+	}
+	c.stream.Swap(stream).CloseIdleConnections()
+	return nil
+}
+
 // close lets go of idle connections.
 func (c *client) close() {
 	c.load.CloseIdleConnections()
-	c.stream.CloseIdleConnections()
+	c.stream.Load().CloseIdleConnections()
 }
 
 // reply is the answer to one request.
@@ -175,6 +190,15 @@ func (r reply) transient() bool {
 		return true
 	}
 	return false
+}
+
+// denied reports whether an answer says that the user has no right to it, as
+// against a quota or a policy that the request runs into.
+func (r reply) denied() bool {
+	if r.code == http.StatusUnauthorized {
+		return true
+	}
+	return r.code == http.StatusForbidden && strings.Contains(r.error().Error(), " cannot ") && strings.Contains(r.error().Error(), " resource ")
 }
 
 // UnreachableError says that a cluster could not be talked to at all.

@@ -63,6 +63,7 @@ func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 			slot.Code, slot.Error = 0, err.Error()
 		case r.code < 300:
 			slot.Code, slot.Error, slot.Outcome = r.code, "", record.SlotCreated
+			t.allowed.Store(true)
 			t.created(m, &slot, r.body)
 			return slot
 		case r.code == http.StatusConflict && unsure:
@@ -74,7 +75,10 @@ func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 			} else if r.code >= 500 {
 				unsure = true
 			}
-			if !r.transient() {
+			if r.denied() && t.allowed.Load() {
+				// It was allowed before: the server may just have started.
+				deadline = min(deadline, t.clock.Now()+record.MicrosOf(denialPatience))
+			} else if !r.transient() {
 				slot.Outcome = record.SlotFailed
 				return slot
 			}

@@ -61,9 +61,13 @@ type Target struct {
 	others map[string]int // pods that are not ours, per eligible node, at the last Raise
 	canary *canary
 
-	stop    context.CancelFunc
-	working sync.WaitGroup
-	pods    *watcher
+	// watching ends with the watches: when the target is closed, or with the
+	// reason for which one of them cannot go on.
+	watching context.Context
+	stop     context.CancelCauseFunc
+	working  sync.WaitGroup
+	watchers []*watcher
+	allowed  atomic.Bool // an object was created: the user has the right to
 
 	mu      sync.Mutex // of the tracker
 	tracker *observe.Tracker
@@ -106,10 +110,9 @@ func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *
 		}
 		t.makers = append(t.makers, makers)
 	}
-	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
-	t.stop = stop
-	if err := t.observe(ctx, watching); err != nil {
-		stop()
+	t.watching, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	if err := t.observe(ctx); err != nil {
+		t.stop(nil)
 		t.working.Wait()
 		return nil, err
 	}
@@ -121,23 +124,23 @@ func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *
 
 // observe starts the watches, each before anything is created that it must
 // see, and then the canary.
-func (t *Target) observe(ctx, watching context.Context) error {
+func (t *Target) observe(ctx context.Context) error {
 	ours := url.Values{"labelSelector": {LabelRun + "=" + t.load.RunID}}
 	events := url.Values{}
 	if !t.load.NormalEvents {
 		events.Set("fieldSelector", "type=Warning")
 	}
-	t.pods = &watcher{name: "pods", path: "/api/v1/pods", query: ours, handler: (*podHandler)(t)}
-	watchers := []*watcher{
-		t.pods,
+	pods := &watcher{name: "pods", path: "/api/v1/pods", query: ours, handler: (*podHandler)(t)}
+	t.watchers = []*watcher{
+		pods,
 		{name: "nodes", path: "/api/v1/nodes", handler: t.nodes},
 		{name: "namespaces", path: "/api/v1/namespaces", query: ours, handler: t.namespaces},
 		{name: "events", path: "/api/v1/events", query: events, handler: (*eventHandler)(t), fromNow: true},
 	}
-	for _, w := range watchers {
+	for _, w := range t.watchers {
 		w.client, w.clock = t.client, t.clock
 		w.fault = func(*record.Fault) {}
-		if w == t.pods {
+		if w == pods {
 			// A gap in the news of pods can lose objects; the other resources
 			// only explain and guard.
 			w.fault = func(f *record.Fault) { t.emit(f) }
@@ -146,7 +149,8 @@ func (t *Target) observe(ctx, watching context.Context) error {
 			return err
 		}
 		t.working.Go(func() {
-			if err := w.run(watching); err != nil {
+			if err := w.run(t.watching); err != nil {
+				t.stop(err)
 				t.fail(err)
 			}
 		})
@@ -155,7 +159,7 @@ func (t *Target) observe(ctx, watching context.Context) error {
 	if err := t.canary.start(ctx); err != nil {
 		return err
 	}
-	t.working.Go(func() { t.canary.run(watching) })
+	t.working.Go(func() { t.canary.run(t.watching) })
 	return nil
 }
 
@@ -641,11 +645,14 @@ func (t *Target) Close(done context.Context) error {
 	if !t.load.Abandon {
 		ctx, cancel := context.WithTimeout(done, removalBound)
 		defer cancel()
+		// Without the watches nobody tells of the end of anything.
+		ctx, blind := context.WithCancelCause(ctx)
+		defer context.AfterFunc(t.watching, func() { blind(context.Cause(t.watching)) })()
 		if err = t.removeAll(ctx); err != nil {
 			err = errors.Join(err, t.dismiss())
 		}
 	}
-	t.stop()
+	t.stop(nil)
 	t.working.Wait()
 	t.client.close()
 	return err

@@ -82,12 +82,13 @@ func (w *watcher) run(ctx context.Context) error {
 	var brokenAt record.Micros // 0 while the watch is whole
 	var told bool              // the gap is on record
 	var cause error
+	var refusedAt record.Micros // 0 while the server does not say no
 	for {
 		resumed := func() {
 			if told {
 				w.fault(&record.Fault{What: "watch of " + w.name + " cut", From: brokenAt, To: w.clock.Now(), Healed: true, Message: errorText(cause)})
 			}
-			brokenAt, told, pause = 0, false, firstPause
+			brokenAt, told, pause, refusedAt = 0, false, firstPause, 0
 		}
 		err := w.stream(ctx, resumed)
 		if ctx.Err() != nil {
@@ -105,7 +106,11 @@ func (w *watcher) run(ctx context.Context) error {
 		}
 		var refused *refusedError
 		if errors.As(err, &refused) {
-			return fmt.Errorf("watch %s: %w", w.name, err)
+			if refusedAt == 0 {
+				refusedAt = w.clock.Now()
+			} else if w.clock.Now()-refusedAt > record.MicrosOf(denialPatience) {
+				return fmt.Errorf("watch %s: %w", w.name, err)
+			}
 		}
 		// A server ends watches now and then, and the next one follows at
 		// once: that is no gap worth telling.
@@ -129,7 +134,11 @@ func errorText(err error) string {
 	return err.Error()
 }
 
-// refusedError is an answer that says no for good.
+// denialPatience is how long a server may say that something is forbidden that
+// it has allowed before: one that has just started knows no roles yet.
+const denialPatience = 15 * time.Second
+
+// refusedError is an answer that says no.
 type refusedError struct{ err error }
 
 func (e *refusedError) Error() string { return e.err.Error() }
@@ -150,7 +159,7 @@ func (w *watcher) stream(ctx context.Context, resumed func()) error {
 		return err
 	}
 	request.Header.Set("Accept", protobufType+";stream=watch,"+protobufType)
-	response, err := w.client.stream.Do(request)
+	response, err := w.client.stream.Load().Do(request)
 	if err != nil {
 		return err
 	}
