@@ -50,5 +50,11 @@ test: build check
 race: build
 	CGO_ENABLED=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -race $$(go list ./... | grep -v -e '/internal/component$$' -e '^plimsoll.dev/plimsoll$$')
 
+# Whole-program figures on this machine, beside a plain client's, and then the
+# parts'. The machine should be doing nothing else.
+bench: build
+	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/bench
+	go test -run '^$$' -bench . -benchmem ./internal/cluster ./internal/record ./internal/kubeburner
+
 clean:
 	rm -rf bin
