@@ -67,6 +67,8 @@ func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 			return record.EndInterrupted, err
 		}
 	}
+	// A guard's abort empties the target, whatever the design thinks.
+	s.FromEmpty = !e.loaded
 	if e.normal == nil {
 		normal, err := e.target.Health(ctx)
 		if err != nil {

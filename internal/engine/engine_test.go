@@ -391,7 +391,7 @@ func TestWhatAStepPutsOnRecord(t *testing.T) {
 			if s, ok := e.Body.(*record.Step); ok {
 				switch s.Phase {
 				case record.PhaseStart:
-					start = s
+					start = s // from empty, as every first step is
 				case record.PhaseEnd:
 					end, endT = s, e.T
 				}
@@ -400,7 +400,7 @@ func TestWhatAStepPutsOnRecord(t *testing.T) {
 				t.Errorf("an event of step %d: %+v", e.Step, e.Body)
 			}
 		}
-		if want := (record.Step{Phase: record.PhaseStart, Level: 20, Reached: 20, Arm: "a", Replicate: 2, Purpose: record.PurposeRamp, Timeout: 60e6, Hold: 2e6, Pace: "100/s", Why: "because", Units: 20, Places: 2, Others: 3}); *start != want {
+		if want := (record.Step{Phase: record.PhaseStart, Level: 20, Reached: 20, Arm: "a", Replicate: 2, Purpose: record.PurposeRamp, FromEmpty: true, Timeout: 60e6, Hold: 2e6, Pace: "100/s", Why: "because", Units: 20, Places: 2, Others: 3}); *start != want {
 			t.Errorf("start %+v\nwant  %+v", *start, want)
 		}
 		if want := (record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 2, Others: 3, Least: 6, Most: 7}); *end != want {
