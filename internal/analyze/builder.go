@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"cmp"
+	"math"
 	"slices"
 	"strconv"
 	"time"
@@ -27,11 +29,15 @@ type Spec struct {
 // never marks a milestone that was not reached.
 const never record.Micros = -1
 
+// unreached is the latency to a milestone that was not reached.
+const unreached record.Micros = math.MaxInt64
+
 // object is one object that news came of.
 type object struct {
-	t0    record.Micros // never: it counts from its slot's request
-	at    []record.Micros
-	node  int32 // index into names, -1 unknown
+	name  string
+	first record.Micros   // news of it
+	at    []record.Micros // when each milestone was reached, or never
+	node  int32           // index into nodeName, -1 unknown
 	late  bool
 	there bool // at the arrival milestone, and not fallen from it since
 	gone  bool
@@ -39,7 +45,14 @@ type object struct {
 	failed  bool
 	reason  string
 	message string
-	fell    bool // had arrived and fell from it
+}
+
+// reached is when the object reached a milestone, or never.
+func (o *object) reached(milestone int) record.Micros {
+	if milestone >= len(o.at) {
+		return never // the milestone was first heard of after the object
+	}
+	return o.at[milestone]
 }
 
 // slot is one request and the objects it asked for.
@@ -50,7 +63,8 @@ type slot struct {
 	units     int
 	iteration int
 	intended  record.Micros
-	sent      record.Micros // never: only news of its objects came so far
+	told      bool // its request is on record, and not just news of what it asked for
+	sent      record.Micros
 	replied   record.Micros
 	code      int
 	retries   int
@@ -58,9 +72,47 @@ type slot struct {
 	delay     record.Micros
 	outcome   record.SlotOutcome
 	err       string
-	objects   []*object
-	// byName finds an object of a slot that asks for several.
+	objects   []*object // in the order in which news of them came
+	// byName finds an object that has a name of its own.
 	byName map[string]*object
+	// surplus is how many objects more than units came by the end of the last
+	// step: each took the place of another.
+	surplus int
+}
+
+// count is how many objects the slot stands for. As long as its request is not
+// on record nobody knows: then it is as many as there are.
+func (s *slot) count() int {
+	if s.told {
+		return s.units
+	}
+	living := 0
+	for _, o := range s.objects {
+		if !o.gone {
+			living++
+		}
+	}
+	return max(living, 1)
+}
+
+// filling are the objects that fill the slot, at most count: one that is gone
+// counts only where none took its place.
+func (s *slot) filling() []*object {
+	n := s.count()
+	if len(s.objects) <= n {
+		return s.objects
+	}
+	list := slices.Clone(s.objects)
+	slices.SortStableFunc(list, func(a, b *object) int {
+		switch {
+		case a.gone == b.gone:
+			return 0
+		case b.gone:
+			return -1
+		}
+		return 1
+	})
+	return list[:n]
 }
 
 // Builder takes in a run's events in the order of its history and judges each
@@ -71,6 +123,8 @@ type Builder struct {
 	index map[string]int // of milestones
 	names []string       // milestones, in order of index
 	text  map[string]string
+	// created and arrived are the indices of these milestones.
+	created, arrived int
 
 	// place holds the slots in place. leaving holds those of a target that is
 	// being emptied: news of them is still taken in, but they are no longer
@@ -88,8 +142,10 @@ type Builder struct {
 	cost     Cost
 	ended    bool // the run's end was recorded
 	endWhy   string
-	blind    int // faults that are not healed
-	lastT    record.Micros
+	// open are the faults that last: while there is any, what becomes of the
+	// objects is not known.
+	open  []record.Fault
+	lastT record.Micros
 
 	// Rows, if set, takes every slot's objects once nothing more is followed.
 	Rows func(record.ObjectRow)
@@ -99,16 +155,10 @@ type Builder struct {
 type fill struct {
 	slots  []*slot
 	byName map[string]*slot
+	units  int // that the steps set out to ask for
 }
 
 func newFill() *fill { return &fill{byName: make(map[string]*slot)} }
-
-// usageAt is a reading of a process's own counters.
-type usageAt struct {
-	t   record.Micros
-	cpu float64
-	rss float64
-}
 
 // building is a step that is being recorded.
 type building struct {
@@ -116,7 +166,7 @@ type building struct {
 	start, loaded, reached, end record.Micros
 	timeout                     record.Micros
 	places, others              int
-	ending                      record.Ending
+	units                       int // that it set out to ask for, 0 is not known
 	message                     string
 	slots                       []*slot
 	events                      map[eventKey]*eventGroup
@@ -124,12 +174,15 @@ type building struct {
 	unseen                      int
 	usage                       map[string]*stepUsage
 	guards                      []record.Guard
+	binding                     map[string]string // by goal: what it broke on
 	done                        bool
 }
 
+// stepUsage is what one process has used in a step so far.
 type stepUsage struct {
-	first, last usageAt
-	peak        float64
+	cpu       float64 // the counter, as last read
+	used      float64
+	rss, peak float64 // as first read, and the most
 }
 
 // NewBuilder makes a Builder for one run.
@@ -148,7 +201,7 @@ func NewBuilder(spec Spec) *Builder {
 	for _, m := range spec.Milestones {
 		b.milestone(m)
 	}
-	b.milestone(spec.Arrived)
+	b.created, b.arrived = b.milestone(milestoneCreated), b.milestone(spec.Arrived)
 	return b
 }
 
@@ -199,19 +252,19 @@ func (b *Builder) Add(e record.Event) {
 	case *record.Object:
 		b.addObject(e, body)
 	case *record.State:
-		b.addState(e, body)
+		b.addState(body)
 	case *record.KubeEvent:
 		if b.current != nil {
 			b.current.addEvent(body)
 		}
 	case *record.Sample:
-		b.addSample(e, body)
+		b.addSample(body)
 	case *record.Canary:
 		b.addCanary(body)
 	case *record.Guard:
 		b.addGuard(e, body)
 	case *record.Fault:
-		b.addFault(e, body)
+		b.addFault(body)
 	case *record.Note:
 		b.Warn(body.Text)
 	}
@@ -228,19 +281,23 @@ func (b *Builder) addStep(e record.Event, s *record.Step) {
 	switch s.Phase {
 	case record.PhaseStart:
 		b.closeStep(e.T)
-		if s.FromEmpty {
-			b.retire(newFill())
-		}
+		// No more news of objects that were removed is awaited: from here on
+		// their names are those of others.
+		b.retire(newFill())
 		b.current = &building{
 			Step: Step{
 				ID: e.Step, Level: s.Level, LevelReached: s.Reached, Arm: s.Arm, Replicate: s.Replicate,
 				Purpose: s.Purpose, Why: s.Why, FromEmpty: s.FromEmpty, FullHold: s.Full, Pace: s.Pace,
+				Breaches: []Breach{},
 			},
 			start: e.T, loaded: never, reached: never, end: never,
-			timeout: s.Timeout,
-			places:  s.Places, others: s.Others,
+			timeout: s.Timeout, places: s.Places, others: s.Others, units: s.Units,
 			events: make(map[eventKey]*eventGroup), usage: make(map[string]*stepUsage),
 		}
+		if s.Timeout <= 0 {
+			b.current.timeout = unreached - 1
+		}
+		b.place.units += s.Units
 		b.steps = append(b.steps, b.current)
 	case record.PhaseLoaded:
 		if b.current != nil {
@@ -256,7 +313,7 @@ func (b *Builder) addStep(e record.Event, s *record.Step) {
 				b.current.places, b.current.others = s.Places, s.Others
 				b.current.PerNode = &PerNode{Nodes: s.Places, Min: s.Least, Max: s.Most, Others: s.Others}
 			}
-			b.current.ending, b.current.message = s.Ending, s.Message
+			b.current.Ending, b.current.message = s.Ending, s.Message
 			b.closeStep(e.T)
 		}
 	case record.PhaseReset:
@@ -272,14 +329,14 @@ func (b *Builder) closeStep(t record.Micros) {
 	if c == nil {
 		return
 	}
-	b.current = nil
 	c.end = t
-	if c.ending == "" {
-		c.ending, c.message = record.EndInterrupted, "its end was never recorded"
+	if c.Ending == "" {
+		c.Ending, c.message = record.EndInterrupted, "its end was never recorded"
 	}
 	b.judge(c)
 	c.done = true
 	c.events, c.slots, c.usage = nil, nil, nil
+	b.current = nil
 }
 
 func (b *Builder) slotNamed(name string) (*slot, bool) {
@@ -292,7 +349,7 @@ func (b *Builder) slotNamed(name string) (*slot, bool) {
 
 // newSlot makes a slot of the current step.
 func (b *Builder) newSlot(name string, step int) *slot {
-	s := &slot{name: name, step: step, units: 1, sent: never}
+	s := &slot{name: name, step: step, intended: never, sent: never, replied: never}
 	b.place.byName[name] = s
 	b.place.slots = append(b.place.slots, s)
 	if b.current != nil {
@@ -306,60 +363,68 @@ func (b *Builder) addSlot(e record.Event, r *record.Slot) {
 	if !ok {
 		s = b.newSlot(r.Slot, e.Step)
 	}
-	if r.Units > 1 || r.Grouped {
-		s.byName = make(map[string]*object)
-	}
-	s.component, s.units, s.iteration = b.intern(r.Component), r.Units, r.Iteration
+	s.told = true
+	s.component, s.units, s.iteration = b.intern(r.Component), max(r.Units, 0), r.Iteration
 	s.intended, s.sent, s.replied = r.Intended, r.Sent, r.Replied
 	s.code, s.retries, s.throttled = r.Code, r.Retries, r.Throttled
 	s.outcome, s.err, s.delay = r.Outcome, b.intern(r.Error), r.Delay
 }
 
-// objectOf finds the object that news is of, or makes it. Its slot is the one
-// named, or the one of its own name.
-func (b *Builder) objectOf(e record.Event, name, slotName string) (*slot, *object) {
+// known finds the object that news is of, nil where it is not known: then the
+// slot is the one that it would fill, nil where that is not known either. The
+// slot is the one named, or the one of the object's own name.
+func (b *Builder) known(name, slotName string) (*slot, *object) {
 	own := slotName == "" || slotName == name
 	if own {
 		slotName = name
 	}
 	s, ok := b.slotNamed(slotName)
-	if !ok {
-		// News can come before the request's own reply.
-		s = b.newSlot(slotName, e.Step)
+	switch {
+	case !ok:
+		return nil, nil
+	case !own:
+		return s, s.byName[name]
+	case len(s.objects) == 0:
+		return s, nil
 	}
-	if own {
-		if len(s.objects) == 0 {
-			s.objects = append(s.objects, b.newObject())
-		}
-		return s, s.objects[len(s.objects)-1]
-	}
-	if s.byName == nil {
-		s.byName = make(map[string]*object)
-	}
-	o, ok := s.byName[name]
-	if !ok {
-		o = b.newObject()
-		s.byName[name] = o
-		s.objects = append(s.objects, o)
-	}
-	return s, o
+	return s, s.objects[len(s.objects)-1]
 }
 
-func (b *Builder) newObject() *object {
-	o := &object{t0: never, node: -1, at: make([]record.Micros, len(b.names))}
+// newObject makes an object of a slot at the first news of it.
+func (b *Builder) newObject(s *slot, name string, t record.Micros) *object {
+	o := &object{name: name, first: t, node: -1, at: make([]record.Micros, len(b.names))}
 	for i := range o.at {
 		o.at[i] = never
 	}
+	if name != s.name {
+		if s.byName == nil {
+			s.byName = make(map[string]*object)
+		}
+		s.byName[name] = o
+	}
+	s.objects = append(s.objects, o)
 	return o
 }
 
 func (b *Builder) addObject(e record.Event, r *record.Object) {
 	i := b.milestone(r.Milestone)
-	s, o := b.objectOf(e, r.Object, r.Slot)
-	if r.Milestone == milestoneCreated && o.at[b.milestone(milestoneCreated)] != never && s.byName == nil {
+	s, o := b.known(r.Object, r.Slot)
+	created := r.Milestone == milestoneCreated
+	switch {
+	case o == nil && r.Milestone == milestoneDeleted:
+		return // of something that was never in place, or is no more
+	case o == nil:
+		if s == nil {
+			// News can come before the request's own reply.
+			s = b.newSlot(cmp.Or(r.Slot, r.Object), e.Step)
+		}
+		o = b.newObject(s, r.Object, e.T)
+	case created && (o.gone || o.reached(b.created) != never):
 		// The name came again: somebody replaced the object.
-		o = b.newObject()
-		s.objects = append(s.objects, o)
+		o.gone, o.there = true, false
+		o = b.newObject(s, r.Object, e.T)
+	case o.gone:
+		return // nothing follows an object's end
 	}
 	for len(o.at) <= i {
 		o.at = append(o.at, never)
@@ -370,17 +435,13 @@ func (b *Builder) addObject(e record.Event, r *record.Object) {
 	if r.Component != "" && s.component == "" {
 		s.component = b.intern(r.Component)
 	}
-	if r.Slot != "" && r.Slot != r.Object && o.t0 == never {
-		// An object that a controller makes counts from the first news of it.
-		o.t0 = e.T
-	}
 	if r.Node != "" {
 		o.node = b.node(r.Node)
 	}
 	o.late = o.late || r.Late
 	switch r.Milestone {
 	case b.spec.Arrived:
-		o.there, o.fell = true, false
+		o.there = true
 	case milestoneDeleted:
 		o.gone, o.there = true, false
 	}
@@ -392,8 +453,11 @@ const (
 	milestoneDeleted = "Deleted"
 )
 
-func (b *Builder) addState(e record.Event, r *record.State) {
-	_, o := b.objectOf(e, r.Object, r.Slot)
+func (b *Builder) addState(r *record.State) {
+	_, o := b.known(r.Object, r.Slot)
+	if o == nil || o.gone {
+		return // of something that was never in place, or is no more
+	}
 	o.reason, o.message = b.intern(r.Reason), b.intern(r.Message)
 	if r.Node != "" {
 		o.node = b.node(r.Node)
@@ -402,21 +466,21 @@ func (b *Builder) addState(e record.Event, r *record.State) {
 		o.failed = true
 	}
 	if r.Lost == b.spec.Arrived {
-		o.there, o.fell = false, true
+		o.there = false
 	} else if r.Regained == b.spec.Arrived {
-		o.there, o.fell = true, false
+		o.there = true
 	}
 }
 
-func (b *Builder) addSample(e record.Event, r *record.Sample) {
-	cpu, okCPU := r.Values["cpuSeconds"]
-	rss, okRSS := r.Values["rssBytes"]
+func (b *Builder) addSample(r *record.Sample) {
+	cpu, okCPU := reading(r, "cpuSeconds")
+	rss, okRSS := reading(r, "rssBytes")
 	if !okCPU && !okRSS {
 		return
 	}
-	at := usageAt{e.T, cpu, rss}
 	// Where the system tells the peak between two readings, that counts.
-	peak := max(rss, r.Values["peakBytes"])
+	peak, _ := reading(r, "peakBytes")
+	peak = max(peak, rss)
 	if r.Source == SourceSelf {
 		b.cost.CPUSeconds = max(b.cost.CPUSeconds, cpu)
 		b.cost.PeakMemoryBytes = max(b.cost.PeakMemoryBytes, int64(peak))
@@ -427,11 +491,27 @@ func (b *Builder) addSample(e record.Event, r *record.Sample) {
 	}
 	u, ok := c.usage[r.Source]
 	if !ok {
-		c.usage[r.Source] = &stepUsage{first: at, last: at, peak: peak}
+		c.usage[r.Source] = &stepUsage{cpu: cpu, rss: rss, peak: peak}
 		return
 	}
-	u.last = at
 	u.peak = max(u.peak, peak)
+	if !okCPU {
+		return
+	}
+	if cpu < u.cpu {
+		u.cpu = 0 // the process was started anew
+	}
+	u.used += cpu - u.cpu
+	u.cpu = cpu
+}
+
+// reading is one value of a sample, if it is one that a process can have.
+func reading(r *record.Sample, name string) (float64, bool) {
+	v, ok := r.Values[name]
+	if !ok || !(v >= 0 && v < 1e18) {
+		return 0, false
+	}
+	return v, true
 }
 
 // SourceSelf is the name of this program among the sources of samples.
@@ -449,22 +529,19 @@ func (b *Builder) addCanary(r *record.Canary) {
 }
 
 func (b *Builder) addGuard(e record.Event, r *record.Guard) {
-	value, bound := r.Value, r.Bound
-	b.breach(e.T, e.Step, "guard:"+r.Name, &value, &bound)
+	b.breach(e.T, e.Step, "guard:"+r.Name, finite(r.Value), finite(r.Bound))
 	if b.current != nil {
 		b.current.guards = append(b.current.guards, *r)
 	}
 }
 
-func (b *Builder) addFault(e record.Event, r *record.Fault) {
-	switch {
-	case r.To == 0:
-		b.blind++
-	case b.blind > 0:
-		b.blind--
-	}
+func (b *Builder) addFault(r *record.Fault) {
 	if r.To == 0 {
+		b.open = append(b.open, *r)
 		return
+	}
+	if i := slices.IndexFunc(b.open, func(f record.Fault) bool { return f.What == r.What }); i >= 0 {
+		b.open = slices.Delete(b.open, i, i+1)
 	}
 	text := r.What + " for " + (r.To - r.From).Duration().Round(time.Millisecond).String()
 	if b.current != nil {
@@ -478,8 +555,16 @@ func (b *Builder) addFault(e record.Event, r *record.Fault) {
 	b.Warn(text)
 }
 
+// breach notes a bound that was exceeded, once for each step.
 func (b *Builder) breach(t record.Micros, step int, what string, value, bound *float64) {
-	b.breaches = append(b.breaches, Breach{Time: b.wall(t), Step: step, What: what, Value: value, Bound: bound})
+	breach := Breach{Time: b.wall(t), Step: step, What: what, Value: value, Bound: bound}
+	if c := b.current; c != nil {
+		if slices.ContainsFunc(c.Breaches, func(x Breach) bool { return x.What == what }) {
+			return
+		}
+		c.Breaches = append(c.Breaches, breach)
+	}
+	b.breaches = append(b.breaches, breach)
 }
 
 // wall is the wall clock at t, to the microsecond.
@@ -508,11 +593,10 @@ func (b *Builder) Live() Live {
 	if b.current == nil {
 		return Live{}
 	}
-	arrived := b.milestone(b.spec.Arrived)
 	var values []float64
 	for _, s := range b.current.slots {
-		for _, o := range s.objects {
-			if l := b.latency(s, o, arrived); l < b.current.timeout {
+		for _, o := range s.filling() {
+			if l := b.latency(s, o, b.arrived); l <= b.current.timeout {
 				values = append(values, l.Seconds())
 			}
 		}

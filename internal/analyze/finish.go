@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/design"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -41,6 +42,7 @@ func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 			last = n
 		}
 	}
+	last.Done = true // without any goal nothing can be found out
 	return last
 }
 
@@ -53,6 +55,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	b.retire(b.place)
 	b.place = newFill()
 	b.retire(newFill())
+	for _, f := range b.open {
+		b.Warn(fmt.Sprintf("%s from %s on, to the end: what became of the objects after that is not known", f.What, f.From.Duration().Round(time.Millisecond)))
+	}
 	if !b.ended && stop == "" {
 		stop = "the record ends before the run did"
 		b.Warn("the run was cut: its record ends before its end was written, and up to 100 ms before that may be missing")
@@ -63,7 +68,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	}
 	r := Result{
 		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.Kind,
-		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity,
+		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, Arrived: b.spec.Arrived,
 		Goals: []GoalResult{}, Steps: b.Steps(), Breaches: b.breachesInOrder(),
 		Diagnosis: []Diagnosis{}, Ceilings: []Ceiling{}, Cost: b.cost, Warnings: b.warnings,
 	}
@@ -115,38 +120,33 @@ func (b *Builder) loadLine(d design.Design, goal string, o design.Outcome) *Load
 		Axis: b.spec.Axis, Unit: b.spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
 		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need,
 	}
+	b.weigh(line, goal)
 	if o.LowestFailing == nil {
-		return b.withProbability(line, goal)
+		return line
 	}
 	// The last step at the failing level decided: it was made from empty.
 	for i := len(b.steps) - 1; i >= 0; i-- {
-		step := &b.steps[i].Step
+		step := b.steps[i]
 		if step.Level == *o.LowestFailing && step.Goals[goal] == slo.Breach {
-			line.EffectiveLevel = step.EffectiveLevel
-			line.Binding = binding(step.Reasons)
-			if line.Binding == "" && len(step.Breaches) > 0 {
-				line.Binding = step.Breaches[0].What
-			}
+			line.EffectiveLevel, line.Binding = step.EffectiveLevel, step.binding[goal]
 			break
 		}
 	}
-	return b.withProbability(line, goal)
+	return line
 }
 
-// withProbability states what the confirmations of a line mean.
-func (b *Builder) withProbability(line *LoadLine, goal string) *LoadLine {
+// weigh states what the confirmations of a line mean.
+func (b *Builder) weigh(line *LoadLine, goal string) {
 	if line.Level == nil {
-		return line
+		return
 	}
-	made := 0
 	for _, s := range b.steps {
 		whole := s.Purpose == record.PurposeConfirm || s.Purpose == record.PurposeUpper
 		if s.done && s.Level == *line.Level && whole && s.Goals[goal].Decided() {
-			made++
+			line.ConfirmationsMade++
 		}
 	}
-	line.PassProbability = round(stats.PassProbability(line.Confirmations, made, confidence), 2)
-	return line
+	line.PassProbability = round(stats.PassProbability(line.Confirmations, line.ConfirmationsMade, confidence), 2)
 }
 
 func (b *Builder) breachesInOrder() []Breach {
@@ -160,14 +160,12 @@ func (b *Builder) breachesInOrder() []Breach {
 
 // rowsOf hands a slot's objects to Rows.
 func (b *Builder) rowsOf(s *slot) {
-	n := max(s.units, len(s.objects))
-	for i := range n {
+	for i := range max(s.count(), len(s.objects)) {
 		b.Rows(b.row(s, i))
 	}
 }
 
 func (b *Builder) row(s *slot, i int) record.ObjectRow {
-	o := s.at(i)
 	row := record.ObjectRow{
 		Slot: s.name, Step: int64(s.step), Component: s.component, Iteration: int64(s.iteration),
 		Intended: int64(s.intended), Sent: int64(s.sent), Replied: int64(s.replied),
@@ -180,9 +178,10 @@ func (b *Builder) row(s *slot, i int) record.ObjectRow {
 	if step := b.stepOf(s.step); step != nil {
 		row.Level, row.Arm, row.Replicate = step.Level, step.Arm, int64(step.Replicate)
 	}
-	if o == nil {
+	if i >= len(s.objects) {
 		return row
 	}
+	o := s.objects[i]
 	if o.node >= 0 {
 		row.Node = b.nodeName[o.node]
 	}

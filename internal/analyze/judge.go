@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -26,102 +28,128 @@ const (
 	fateDropped
 )
 
-// facts are what a step's objectives are judged by.
+// unit is one object that is asked for, and what became of it by the end of a
+// step.
+type unit struct {
+	slot   *slot
+	object *object // nil: no news of it came
+	own    bool    // asked for in this step
+	fate   fate
+}
+
+// facts are what a step's objectives are judged by, besides what its Step
+// tells.
 type facts struct {
-	objects  Objects
-	requests Requests
-	samples  map[string]stats.Sample
-	slots    []*slot // in place
-	timeout  record.Micros
-	blind    bool
-	cut      bool // the follow-up was cut short
-	replaced int
-	guards   []record.Guard
-	achieved *float64
-	offered  *float64
+	units    []unit            // of all slots in place
+	samples  map[string]sample // by milestone, of the step's own objects
+	dropped  int               // requests of this step that were never sent
+	achieved *float64          // in percent of the rate that was offered, nil is not known
+
+	blind      bool // the watch was cut at the end
+	cut        bool // the follow-up was cut short
+	replaced   int
+	unrecorded int // objects that the step asked for by a request that is not on record
+}
+
+// sample holds the latencies to one milestone.
+type sample struct {
+	stats.Sample
+	lost int // of the censored, those whose state is not known
 }
 
 // judge completes a step at its end.
 func (b *Builder) judge(c *building) {
-	f := facts{
-		samples: make(map[string]stats.Sample), slots: b.place.slots, timeout: c.timeout,
-		blind: b.blind > 0, cut: c.ending == record.EndInterrupted || c.ending == record.EndGuard, guards: c.guards,
+	f := &facts{
+		samples: make(map[string]sample),
+		blind:   len(b.open) > 0, cut: c.Ending == record.EndInterrupted || c.Ending == record.EndGuard,
 	}
 	reasons := newReasons(b)
+	asked := 0
 	for _, s := range b.place.slots {
-		if len(s.objects) > s.units && s.step == c.ID {
-			f.replaced += len(s.objects) - s.units
+		if surplus := len(s.objects) - s.units; s.told && surplus > s.surplus {
+			f.replaced += surplus - s.surplus
+			s.surplus = surplus
 		}
-		for i := range s.units {
-			o := s.at(i)
-			switch fate := b.fateOf(s, o, c, f.blind, f.cut); fate {
-			case fateReady:
-				f.objects.Ready++
-			case fateNeverReady:
-				f.objects.NeverReady++
-				reasons.add(s, o, c)
-			case fateLost:
-				f.objects.Lost++
-				reasons.add(s, o, c)
+		filling := s.filling()
+		for i := range s.count() {
+			u := unit{slot: s, own: s.step == c.ID}
+			if i < len(filling) {
+				u.object = filling[i]
+			}
+			u.fate = b.fateOf(u, c, f)
+			f.units = append(f.units, u)
+			c.Objects.count(u.fate)
+			if u.own {
+				asked++
+			}
+			switch u.fate {
+			case fateNeverReady, fateLost:
+				reasons.add(u, c)
 			case fateCreateFailed:
-				f.objects.CreateFailed++
 				reasons.addRequest(s)
-			case fateDropped:
-				f.objects.Dropped++
 			}
 		}
+		if s.units == 0 && s.step == c.ID && s.outcome == record.SlotFailed {
+			reasons.addRequest(s)
+		}
 	}
-	o := &f.objects
-	o.Created = o.Ready + o.NeverReady + o.Lost
-	o.Intended = o.Created + o.CreateFailed + o.Dropped
-	c.Objects = *o
-
-	b.time(c, &f)
-	b.measure(c, &f)
-	c.Ending = c.ending
+	f.unrecorded = max(c.units-asked, 0)
 	c.Reasons = reasons.grouped(c.places)
-	c.EffectiveLevel = b.effective(c, &f)
+	b.measure(c, f)
+	b.time(c, f)
+	c.EffectiveLevel = b.effective(c, f)
 	c.Goals = make(map[string]slo.Verdict, len(b.spec.Goals))
+	c.binding = make(map[string]string)
+	c.Verdict, c.VerdictWhy = slo.Inconclusive, "no goal was given"
 	for i, g := range b.spec.Goals {
-		verdict, why := b.judgeGoal(c, g, &f)
+		verdict, why := b.judgeGoal(c, g, f)
 		c.Goals[g.Name] = verdict
 		if i == 0 {
 			c.Verdict, c.VerdictWhy = verdict, why
 		}
 	}
-	if len(b.spec.Goals) == 0 {
-		c.Verdict, c.VerdictWhy = slo.Inconclusive, "no goal was given"
-	}
-	if c.Breaches == nil {
-		c.Breaches = []Breach{}
-	}
-	b.cost.Objects += len(c.slots)
+	b.cost.Objects += asked
 }
 
-// at is the slot's i-th object, nil if no news of it came.
-func (s *slot) at(i int) *object {
-	if i < len(s.objects) {
-		return s.objects[i]
+// count adds one object to the account.
+func (o *Objects) count(f fate) {
+	switch f {
+	case fateReady:
+		o.Ready++
+	case fateNeverReady:
+		o.NeverReady++
+	case fateLost:
+		o.Lost++
+	case fateCreateFailed:
+		o.CreateFailed++
+	case fateDropped:
+		o.Dropped++
 	}
-	return nil
+	o.Created = o.Ready + o.NeverReady + o.Lost
+	o.Intended = o.Created + o.CreateFailed + o.Dropped
 }
 
 // fateOf is what became of one object by the end of a step. Whether it is
 // there is judged now; how long it took is judged by the step that made it.
-func (b *Builder) fateOf(s *slot, o *object, c *building, blind, cut bool) fate {
-	switch s.outcome {
-	case record.SlotFailed:
+func (b *Builder) fateOf(u unit, c *building, f *facts) fate {
+	o := u.object
+	switch {
+	case o == nil && u.slot.outcome == record.SlotFailed:
+		// With news of the object its request has succeeded, whatever the
+		// answer was.
 		return fateCreateFailed
-	case record.SlotDropped:
+	case o == nil && u.slot.outcome == record.SlotDropped:
 		return fateDropped
-	}
-	if o != nil && o.there && b.latency(s, o, b.milestone(b.spec.Arrived)) <= c.timeout {
+	case o == nil:
+	case o.there && (!u.own || b.latency(u.slot, o, b.arrived) <= c.timeout):
 		return fateReady
-	}
-	if o != nil && (o.failed || o.gone || o.there || o.reason == reasonUnschedulable) {
+	case o.there || o.failed || o.gone:
+		return fateNeverReady
+	case o.reason == reasonUnschedulable && !f.blind:
+		// While the watch is cut it may have found a place.
 		return fateNeverReady
 	}
-	if blind || cut {
+	if f.blind || f.cut {
 		return fateLost
 	}
 	return fateNeverReady
@@ -129,60 +157,36 @@ func (b *Builder) fateOf(s *slot, o *object, c *building, blind, cut bool) fate 
 
 const reasonUnschedulable = "Unschedulable"
 
-// latency is the time from an object's time zero to a milestone, never when it
-// was not reached. A nil object reached nothing.
+// latency is the time from an object's time zero to a milestone, or unreached.
+// A nil object reached nothing. Time zero is the sending of its request; the
+// first news of it for an object that a controller makes, or whose request is
+// not on record.
 func (b *Builder) latency(s *slot, o *object, milestone int) record.Micros {
-	if o == nil || milestone >= len(o.at) || o.at[milestone] == never {
-		return math.MaxInt64
+	if o == nil || o.reached(milestone) == never {
+		return unreached
 	}
-	t0 := o.t0
-	if t0 == never {
-		t0 = s.sent
+	zero := o.first
+	if o.name == s.name && s.told {
+		zero = s.sent
 	}
-	if t0 == never {
-		// The request's own reply never came: the first news of the object
-		// is the earliest time that is known.
-		t0 = o.at[b.milestone(milestoneCreated)]
-		if t0 == never {
-			t0 = o.at[milestone]
-		}
-	}
-	return max(o.at[milestone]-t0, 0)
+	return max(o.reached(milestone)-zero, 0)
 }
 
 // measure summarises the latencies of the step's own objects, its requests,
 // its canaries and its resources.
 func (b *Builder) measure(c *building, f *facts) {
-	asked := 0
-	for _, s := range c.slots {
-		asked += s.units
-	}
-	values := make([][]float64, len(b.names))
-	var service []float64
-	for _, s := range c.slots {
-		c.Retries429 += s.throttled
-		c.Requests.N++
-		if s.retries > 0 {
-			c.Requests.Retried++
+	values, lost, asked := make([][]float64, len(b.names)), make([]int, len(b.names)), 0
+	for _, u := range f.units {
+		if !u.own {
+			continue
 		}
-		if s.outcome == record.SlotFailed {
-			c.Requests.Failed++
-		}
-		if s.sent != never && s.outcome != record.SlotDropped {
-			service = append(service, (s.replied - s.sent).Seconds())
-		}
-		for i := range s.units {
-			o := s.at(i)
-			if o == nil {
-				continue
-			}
-			for m := range o.at {
-				if b.names[m] == milestoneDeleted {
-					continue
-				}
-				if l := b.latency(s, o, m); l <= c.timeout {
-					values[m] = append(values[m], l.Seconds())
-				}
+		asked++
+		for m := range b.names {
+			switch l := b.latency(u.slot, u.object, m); {
+			case l <= c.timeout:
+				values[m] = append(values[m], l.Seconds())
+			case l == unreached && u.fate == fateLost:
+				lost[m]++
 			}
 		}
 	}
@@ -192,14 +196,33 @@ func (b *Builder) measure(c *building, f *facts) {
 		if name == milestoneDeleted || len(v) == 0 && !slices.Contains(b.spec.Milestones, name) && name != b.spec.Arrived {
 			continue
 		}
-		sample := stats.NewSample(v, asked-len(v))
-		f.samples[name] = sample
-		c.Latency[name] = summarise(sample)
+		s := sample{stats.NewSample(v, asked-len(v)), lost[m]}
+		f.samples[name] = s
+		c.Latency[name] = summarise(s.Sample)
+	}
+
+	var service []float64
+	for _, s := range c.slots {
+		c.Retries429 += s.throttled
+		switch {
+		case s.outcome == record.SlotDropped:
+			f.dropped++
+			continue
+		case !s.told:
+			continue
+		}
+		c.Requests.N++
+		service = append(service, (s.replied - s.sent).Seconds())
+		if s.retries > 0 {
+			c.Requests.Retried++
+		}
+		if s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown {
+			c.Requests.Failed++
+		}
 	}
 	s := stats.NewSample(service, 0)
 	c.Requests.P50, c.Requests.P99, c.Requests.Max = finite(s.Quantile(0.5)), finite(s.Quantile(0.99)), finite(s.Max())
 	c.InFlightMax = inFlight(c.slots)
-	f.requests = c.Requests
 
 	if n := len(c.canaries) + c.unseen; n > 0 {
 		lag := stats.NewSample(c.canaries, c.unseen)
@@ -207,10 +230,7 @@ func (b *Builder) measure(c *building, f *facts) {
 	}
 	c.Resources = make(map[string]Usage, len(c.usage))
 	for source, u := range c.usage {
-		c.Resources[source] = Usage{
-			CPUSeconds:   round(u.last.cpu-u.first.cpu, 6),
-			PeakRSSBytes: int64(u.peak), StartRSSBytes: int64(u.first.rss),
-		}
+		c.Resources[source] = Usage{CPUSeconds: round(u.used, 6), PeakRSSBytes: int64(u.peak), StartRSSBytes: int64(u.rss)}
 	}
 	if self, ok := c.Resources[SourceSelf]; ok {
 		b.cost.LoadCPUSeconds = round(b.cost.LoadCPUSeconds+self.CPUSeconds, 6)
@@ -226,27 +246,39 @@ func (b *Builder) time(c *building, f *facts) {
 		reach := (c.reached - c.start).Seconds()
 		c.ReachSeconds = &reach
 	}
-	if c.loaded != never && c.loaded > c.start && len(c.slots) > 0 {
-		rate := round(float64(len(c.slots))/(c.loaded-c.start).Seconds(), 3)
-		c.OfferedRate = &rate
+	asked, there, last := 0, 0, never
+	for _, u := range f.units {
+		if !u.own {
+			continue
+		}
+		asked++
+		if u.object != nil && u.object.reached(b.arrived) != never {
+			there++
+			last = max(last, u.object.reached(b.arrived))
+		}
+	}
+	loading := c.loaded > c.start && asked > 0
+	if loading {
+		c.OfferedRate = rate(len(c.slots), c.loaded-c.start)
 	}
 	// The achieved rate is that of the step's own objects up to the last one
 	// that got there.
-	there, last := 0, never
-	arrived := b.milestone(b.spec.Arrived)
-	for _, s := range c.slots {
-		for i := range s.units {
-			if o := s.at(i); o != nil && o.at[arrived] != never {
-				there++
-				last = max(last, o.at[arrived])
-			}
+	switch {
+	case there > 0 && last > c.start:
+		c.AchievedRate = rate(there, last-c.start)
+		if loading {
+			achieved := 100 * float64(there) / float64(asked) * float64(c.loaded-c.start) / float64(last-c.start)
+			f.achieved = &achieved
 		}
+	case there == 0 && asked > 0 && !f.cut && !f.blind:
+		c.AchievedRate, f.achieved = new(float64), new(float64)
 	}
-	if there > 0 && last > c.start {
-		rate := round(float64(there)/(last-c.start).Seconds(), 3)
-		c.AchievedRate = &rate
-	}
-	f.achieved, f.offered = c.AchievedRate, c.OfferedRate
+}
+
+// rate is n a time, by the second.
+func rate(n int, t record.Micros) *float64 {
+	r := round(float64(n)/t.Seconds(), 3)
+	return &r
 }
 
 // inFlight is the largest number of requests that were under way at once.
@@ -257,7 +289,7 @@ func inFlight(slots []*slot) int {
 	}
 	edges := make([]edge, 0, 2*len(slots))
 	for _, s := range slots {
-		if s.sent != never && s.outcome != record.SlotDropped {
+		if s.told && s.outcome != record.SlotDropped {
 			edges = append(edges, edge{s.sent, 1}, edge{s.replied, -1})
 		}
 	}
@@ -276,32 +308,32 @@ func inFlight(slots []*slot) int {
 // effective is the level of those objects that got there: an iteration counts
 // only whole, since half of one does no work.
 func (b *Builder) effective(c *building, f *facts) *float64 {
-	if f.objects.Intended == 0 {
+	intended := max(c.Objects.Intended, b.place.units)
+	if c.Objects.Intended == 0 {
 		return nil
 	}
-	if f.objects.Ready == f.objects.Intended {
+	if c.Objects.Ready == intended {
 		level := c.LevelReached
 		return &level
 	}
+	// A request that is not on record belongs to no iteration that is known.
 	short := make(map[int]bool)
-	for _, s := range f.slots {
-		for i := range s.units {
-			if b.fateOf(s, s.at(i), c, f.blind, f.cut) != fateReady {
-				short[s.iteration] = true
-			}
+	for _, u := range f.units {
+		if u.fate != fateReady && u.slot.told {
+			short[u.slot.iteration] = true
 		}
 	}
 	whole := 0
-	for _, s := range f.slots {
-		if !short[s.iteration] {
-			whole += s.units
+	for _, u := range f.units {
+		if u.slot.told && !short[u.slot.iteration] {
+			whole++
 		}
 	}
 	var level float64
 	if c.places > 0 {
 		level = float64(c.others+whole) / float64(c.places)
 	} else {
-		level = c.LevelReached * float64(whole) / float64(f.objects.Intended)
+		level = c.LevelReached * (float64(whole) / float64(intended))
 	}
 	level = round(level, 6)
 	return &level
@@ -309,146 +341,166 @@ func (b *Builder) effective(c *building, f *facts) *float64 {
 
 // judgeGoal judges a step by one goal: the worst of its objectives.
 func (b *Builder) judgeGoal(c *building, g slo.Goal, f *facts) (slo.Verdict, string) {
-	var unknown, broken []string
-	fail := func(what string, value, bound *float64) {
-		broken = append(broken, what)
-		breach := Breach{Time: b.wall(c.end), Step: c.ID, What: what, Value: value, Bound: bound}
-		// Two goals may share an objective: it is one breach.
-		if !slices.ContainsFunc(c.Breaches, func(x Breach) bool { return x.What == what }) {
-			c.Breaches = append(c.Breaches, breach)
-			b.breaches = append(b.breaches, breach)
-		}
-	}
-	for _, guard := range f.guards {
+	var open, broken []string
+	missing := false // the goal broke on objects that did not get there
+	for _, guard := range c.guards {
 		// addGuard has noted the breach at the time it came.
 		broken = append(broken, "guard:"+guard.Name)
 	}
 	if f.replaced > 0 {
 		n := float64(f.replaced)
-		fail(fmt.Sprintf("replaced: %d objects were replaced during the step", f.replaced), &n, new(float64))
+		what := "replaced: " + manyObjects(f.replaced) + " took the place of others during the step"
+		broken = append(broken, what)
+		b.breach(c.end, c.ID, what, &n, new(float64))
 	}
 	for _, s := range g.SLOs {
-		verdict, what, value, bound := b.judgeSLO(c, s, f)
-		switch verdict {
+		o := b.judgeSLO(c, s, f)
+		switch o.verdict {
 		case slo.Breach:
-			fail(what, value, bound)
+			broken = append(broken, o.what)
+			missing = missing || o.missing
+			b.breach(c.end, c.ID, o.what, o.value, o.bound)
 		case slo.Inconclusive:
-			unknown = append(unknown, what)
+			open = append(open, o.what)
 		}
 	}
 	switch {
 	case len(broken) > 0:
-		return slo.Breach, strings.Join(broken, "; ")
-	case len(unknown) > 0:
-		return slo.Inconclusive, strings.Join(unknown, "; ")
-	case f.objects.Lost > 0:
-		return slo.Inconclusive, fmt.Sprintf("the state of %d objects is not known", f.objects.Lost)
+		what := strings.Join(broken, "; ")
+		switch {
+		case len(c.guards) > 0:
+			// What a guard interrupted is not what bound.
+			c.binding[g.Name] = strings.Join(broken[:len(c.guards)], "; ")
+		case missing && len(c.Reasons) > 0:
+			c.binding[g.Name] = binding(c.Reasons)
+		default:
+			c.binding[g.Name] = what
+		}
+		return slo.Breach, what
+	case len(open) > 0:
+		return slo.Inconclusive, strings.Join(open, "; ")
+	case c.Objects.Lost > 0:
+		return slo.Inconclusive, "the state of " + manyObjects(c.Objects.Lost) + " is not known"
 	case f.blind:
 		return slo.Inconclusive, "the watch was cut at the end of the step"
 	case f.cut:
 		return slo.Inconclusive, "the step was cut short: " + c.message
-	case f.objects.Intended == 0:
+	case f.unrecorded > 0:
+		return slo.Inconclusive, "the requests for " + manyObjects(f.unrecorded) + " are not on record"
+	case c.Objects.Intended == 0:
 		return slo.Inconclusive, "nothing was asked for"
 	}
 	return slo.Pass, "every objective held"
 }
 
-// judgeSLO judges a step by one objective. What it returns besides the verdict
-// tells of a breach or of what is not known.
-func (b *Builder) judgeSLO(c *building, s slo.SLO, f *facts) (slo.Verdict, string, *float64, *float64) {
+func manyObjects(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return strconv.Itoa(n) + " objects"
+}
+
+// opinion is what one objective makes of a step.
+type opinion struct {
+	verdict      slo.Verdict
+	what         string // was breached, or is not known
+	value, bound *float64
+	missing      bool // it broke on objects that did not get there
+}
+
+func held() opinion { return opinion{verdict: slo.Pass} }
+
+func unknown(format string, args ...any) opinion {
+	return opinion{verdict: slo.Inconclusive, what: fmt.Sprintf(format, args...)}
+}
+
+// judgeSLO judges a step by one objective.
+func (b *Builder) judgeSLO(c *building, s slo.SLO, f *facts) opinion {
 	switch s.Form {
 	case slo.All:
 		return b.judgeAll(c, s, f)
 	case slo.Quantile:
-		sample, ok := f.samples[s.Milestone]
-		if !ok || sample.N() == 0 {
-			return slo.Inconclusive, fmt.Sprintf("%s: no object of the step could be judged", s), nil, nil
-		}
-		if !stats.Resolves(s.Q, sample.N()) {
-			b.Warn(fmt.Sprintf("step %d: %s is judged by the largest of %d objects: %s needs %d", c.ID, s, sample.N(), stats.QuantileName(s.Q), int(math.Ceil(1/(1-s.Q)-1e-9))))
-		}
-		value, bound := sample.Quantile(s.Q), s.Within.Seconds()
-		if s.Op.Holds(value, bound) {
-			return slo.Pass, "", nil, nil
-		}
-		// With what is lost counted as never late, does it still fail?
-		if lost := b.lostIn(c, f); lost > 0 {
-			kind := stats.NewSample(append(make([]float64, min(lost, sample.Censored())), sample.Values()...), max(sample.Censored()-lost, 0))
-			if s.Op.Holds(kind.Quantile(s.Q), bound) {
-				return slo.Inconclusive, fmt.Sprintf("%s: it depends on %d objects whose state is not known", s, lost), nil, nil
-			}
-		}
-		return slo.Breach, fmt.Sprintf("%s: it was %s", s, seconds(value)), finite(value), &bound
+		return b.judgeQuantile(c, s, f)
 	case slo.Errors:
-		if f.requests.N == 0 {
-			return slo.Inconclusive, fmt.Sprintf("%s: no request was made", s), nil, nil
+		asked := c.Requests.N + f.dropped
+		if asked == 0 {
+			return unknown("%s: no request was made", s)
 		}
-		value, bound := 100*float64(f.requests.Failed+f.objects.Dropped)/float64(f.requests.N), s.Percent
-		if s.Op.Holds(value, bound) {
-			return slo.Pass, "", nil, nil
-		}
-		return slo.Breach, fmt.Sprintf("%s: it was %.3g%%", s, value), &value, &bound
+		return judgePercent(s, 100*float64(c.Requests.Failed+f.dropped)/float64(asked))
 	case slo.Achieved:
-		if f.achieved == nil || f.offered == nil {
-			return slo.Inconclusive, fmt.Sprintf("%s: the rate is not known", s), nil, nil
+		if f.achieved == nil {
+			return unknown("%s: the rate is not known", s)
 		}
-		value, bound := 100**f.achieved / *f.offered, s.Percent
-		if s.Op.Holds(value, bound) {
-			return slo.Pass, "", nil, nil
-		}
-		return slo.Breach, fmt.Sprintf("%s: it was %.3g%%", s, value), &value, &bound
+		return judgePercent(s, *f.achieved)
 	default:
-		return slo.Inconclusive, fmt.Sprintf("%s: no metrics were recorded", s), nil, nil
+		return unknown("%s: no metrics were recorded", s)
 	}
 }
 
-// judgeAll judges readiness over all objects in place.
-func (b *Builder) judgeAll(c *building, s slo.SLO, f *facts) (slo.Verdict, string, *float64, *float64) {
+func judgePercent(s slo.SLO, value float64) opinion {
+	if s.Op.Holds(value, s.Percent) {
+		return held()
+	}
+	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %.4g%%", s, value), value: finite(value), bound: &s.Percent}
+}
+
+// judgeQuantile judges the latencies of the step's own objects.
+func (b *Builder) judgeQuantile(c *building, s slo.SLO, f *facts) opinion {
+	sample, ok := f.samples[s.Milestone]
+	if !ok || sample.N() == 0 {
+		return unknown("%s: no object of the step could be judged", s)
+	}
+	if !stats.Resolves(s.Q, sample.N()) {
+		b.Warn(fmt.Sprintf("step %d: %s is judged by the largest of %s: %s needs %.0f",
+			c.ID, s, manyObjects(sample.N()), stats.QuantileName(s.Q), math.Ceil((1-1e-9)/(1-s.Q))))
+	}
+	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
+	holds := s.Op.Holds(value, bound)
+	if sample.lost > 0 {
+		// What is lost may have got there at once, or never.
+		atOnce := append(make([]float64, sample.lost), sample.Values()...)
+		best := stats.NewSample(atOnce, sample.Censored()-sample.lost).Quantile(s.Q)
+		if s.Op.Holds(best, bound) != holds {
+			return unknown("%s: it depends on %s whose state is not known", s, manyObjects(sample.lost))
+		}
+	}
+	if holds {
+		return held()
+	}
+	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1)}
+}
+
+// judgeAll judges all objects in place: whether they are there, and, of the
+// step's own, whether they were in time.
+func (b *Builder) judgeAll(c *building, s slo.SLO, f *facts) opinion {
+	bound := c.timeout
+	if s.Within > 0 {
+		bound = min(bound, record.MicrosOf(s.Within))
+	}
+	m := b.milestone(s.Milestone)
 	short, lost := 0, 0
-	if s.Milestone == b.spec.Arrived && s.Within == 0 {
-		o := f.objects
-		short, lost = o.NeverReady+o.CreateFailed+o.Dropped, o.Lost
-	} else {
-		within := f.timeout
-		if s.Within > 0 {
-			within = record.MicrosOf(s.Within)
-		}
-		m := b.milestone(s.Milestone)
-		for _, slot := range f.slots {
-			for i := range slot.units {
-				o := slot.at(i)
-				switch {
-				case b.latency(slot, o, m) <= within:
-				case b.fateOf(slot, o, c, f.blind, f.cut) == fateLost:
-					lost++
-				default:
-					short++
-				}
-			}
+	for _, u := range f.units {
+		took := b.latency(u.slot, u.object, m)
+		late := u.own && took > bound
+		switch {
+		case took == unreached && u.fate == fateLost:
+			lost++
+		case took == unreached || late || u.object.gone:
+			short++
+		case m != b.arrived || u.fate == fateReady:
+		case u.fate == fateLost:
+			lost++
+		default:
+			short++
 		}
 	}
-	total, zero := float64(f.objects.Intended), 0.0
-	switch {
+	switch n := float64(short); {
 	case short > 0:
-		value := float64(short)
-		return slo.Breach, fmt.Sprintf("%s: %d of %.0f did not get there", s, short, total), &value, &zero
+		return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true}
 	case lost > 0:
-		return slo.Inconclusive, fmt.Sprintf("%s: the state of %d of %.0f is not known", s, lost, total), nil, nil
+		return unknown("%s: the state of %d of %d is not known", s, lost, len(f.units))
 	}
-	return slo.Pass, "", nil, nil
-}
-
-// lostIn counts the step's own objects whose state is not known.
-func (b *Builder) lostIn(c *building, f *facts) int {
-	lost := 0
-	for _, s := range c.slots {
-		for i := range s.units {
-			if b.fateOf(s, s.at(i), c, f.blind, f.cut) == fateLost {
-				lost++
-			}
-		}
-	}
-	return lost
+	return held()
 }
 
 func summarise(s stats.Sample) Latency {
@@ -476,12 +528,21 @@ func finite(x float64) *float64 {
 
 func round(x float64, digits int) float64 {
 	scale := math.Pow10(digits)
-	return math.Round(x*scale) / scale
+	if r := math.Round(x*scale) / scale; !math.IsInf(r, 0) {
+		return r
+	}
+	return x // too large to have digits after the point
 }
 
-func seconds(x float64) string {
+// duration writes a time in seconds to the millisecond, or as exactly as it
+// takes to tell it from its bound.
+func duration(x float64, bound time.Duration) string {
 	if math.IsInf(x, 1) {
 		return "never reached"
 	}
-	return fmt.Sprintf("%.3gs", x)
+	exact := time.Duration(math.Round(x*1e6)) * time.Microsecond
+	if short := exact.Round(time.Millisecond); short != bound {
+		return short.String()
+	}
+	return exact.String()
 }

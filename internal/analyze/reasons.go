@@ -14,6 +14,10 @@ import (
 // eventKey groups the cluster's own warnings.
 type eventKey struct{ reason, message string }
 
+func (k eventKey) compare(l eventKey) int {
+	return cmp.Or(cmp.Compare(k.reason, l.reason), cmp.Compare(k.message, l.message))
+}
+
 type eventGroup struct {
 	count   int
 	objects map[string]bool
@@ -49,8 +53,10 @@ type reasons struct {
 type reasonGroup struct {
 	count int
 	nodes map[int32]bool
-	// told is how many nodes the reason itself counts, and of how many.
+	// Of the scheduler's own words: how many nodes they count, of how many,
+	// and how often each of them came.
 	told, of int
+	messages map[string]int
 }
 
 func newReasons(b *Builder) *reasons {
@@ -58,39 +64,45 @@ func newReasons(b *Builder) *reasons {
 }
 
 // add takes in one object that did not get there.
-func (r *reasons) add(s *slot, o *object, c *building) {
+func (r *reasons) add(u unit, c *building) {
+	name, node := u.slot.name, int32(-1)
 	key := eventKey{"NoNews", "no news of the object ever came"}
-	node := int32(-1)
-	if o != nil {
-		node = o.node
+	silent := true // it told of no trouble: there may be a warning about it
+	switch o := u.object; {
+	case o == nil && u.slot.outcome == record.SlotUnknown:
+		key = eventKey{"NoAnswer", u.slot.err}
+	case o == nil:
+	default:
+		name, node = o.name, o.node
+		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not")
 		switch {
+		case o.gone && (silent || o.reason == "Deleting"):
+			key = eventKey{"Deleted", "the object was deleted, and not by this run"}
 		case o.reason != "":
 			key = eventKey{o.reason, o.message}
-		case o.gone:
-			key = eventKey{"Deleted", "the object was deleted, and not by this run"}
 		case o.there:
 			key = eventKey{"TooLate", "the object got there, but after the step timeout"}
 		default:
 			key = eventKey{"NotReady", "no reason was told"}
 		}
-		// A container that says nothing of itself may have a warning about it.
-		if o.reason == "" || strings.HasPrefix(o.reason, "Not") {
-			if event, ok := r.eventOf(s.name, c); ok {
-				key = event
-			}
+	}
+	if silent {
+		if event, ok := r.eventOf(name, c); ok {
+			key = event
 		}
 	}
 	if key.reason == reasonUnschedulable {
 		if counts, of := parseUnschedulable(key.message); len(counts) > 0 {
 			// The reason that holds for the most nodes is the one that binds.
-			top := counts[0]
-			g := r.group(eventKey{top.reason, key.message})
+			// How many nodes have another one changes from object to object.
+			g := r.group(eventKey{counts[0].reason, ""})
 			g.count++
-			g.told, g.of = max(g.told, top.nodes), max(g.of, of)
+			g.told, g.of = max(g.told, counts[0].nodes), max(g.of, of)
+			g.messages[key.message]++
 			return
 		}
 	}
-	key.message = normalise(key.message, s.name)
+	key.message = normalise(key.message, name)
 	g := r.group(key)
 	g.count++
 	if node >= 0 {
@@ -98,19 +110,19 @@ func (r *reasons) add(s *slot, o *object, c *building) {
 	}
 }
 
-// addRequest takes in one request that failed.
+// addRequest takes in one object whose request failed.
 func (r *reasons) addRequest(s *slot) {
 	reason := "RequestFailed"
 	if s.code != 0 {
 		reason = "HTTP " + strconv.Itoa(s.code)
 	}
-	r.group(eventKey{reason, normalise(s.err, s.name)}).count += max(s.units, 1)
+	r.group(eventKey{reason, normalise(s.err, s.name)}).count++
 }
 
 func (r *reasons) group(key eventKey) *reasonGroup {
 	g, ok := r.groups[key]
 	if !ok {
-		g = &reasonGroup{nodes: make(map[int32]bool)}
+		g = &reasonGroup{nodes: make(map[int32]bool), messages: make(map[string]int)}
 		r.groups[key] = g
 	}
 	return g
@@ -120,11 +132,11 @@ func (r *reasons) group(key eventKey) *reasonGroup {
 func (r *reasons) eventOf(name string, c *building) (eventKey, bool) {
 	if r.byObject == nil {
 		r.byObject = make(map[string]eventKey)
-		best := make(map[string]int)
 		for key, g := range c.events {
 			for object := range g.objects {
-				if n := best[object]; g.count > n || g.count == n && key.reason < r.byObject[object].reason {
-					best[object], r.byObject[object] = g.count, key
+				best, ok := r.byObject[object]
+				if !ok || cmp.Or(cmp.Compare(g.count, c.events[best].count), best.compare(key)) > 0 {
+					r.byObject[object] = key
 				}
 			}
 		}
@@ -140,11 +152,17 @@ func (r *reasons) grouped(places int) []Reason {
 		reason := Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: places}
 		if g.of > 0 {
 			reason.Nodes, reason.NodesOf = g.told, g.of
+			most := 0
+			for message, n := range g.messages {
+				if n > most || n == most && message < reason.Message {
+					most, reason.Message = n, message
+				}
+			}
 		}
 		list = append(list, reason)
 	}
 	slices.SortFunc(list, func(a, b Reason) int {
-		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Message, b.Message))
+		return cmp.Or(cmp.Compare(b.Count, a.Count), eventKey{a.Reason, a.Message}.compare(eventKey{b.Reason, b.Message}))
 	})
 	return list
 }
@@ -170,56 +188,92 @@ type nodeCount struct {
 	nodes  int
 }
 
-var available = regexp.MustCompile(`^(\d+)/(\d+) nodes are available: (.*)$`)
+var (
+	available = regexp.MustCompile(`^0/(\d+) nodes are available: (.*)$`)
+	counted   = regexp.MustCompile(`^(\d+) (.+)$`)
+)
 
 // parseUnschedulable reads the scheduler's message, "0/20 nodes are available:
-// 3 Insufficient cpu, 17 Too many pods. preemption: ...", into its reasons,
-// that for the most nodes first, and the number of nodes in all. It returns
-// nothing for a message of another form.
+// 17 Too many pods, 3 Insufficient cpu. preemption: ...", into its reasons,
+// that for the most nodes first, and the number of nodes in all. What follows
+// the reasons' full stop is about making room, and left out. It returns nothing
+// for a message of another form.
 func parseUnschedulable(message string) (counts []nodeCount, of int) {
 	m := available.FindStringSubmatch(message)
 	if m == nil {
 		return nil, 0
 	}
-	of, err := strconv.Atoi(m[2])
+	of, err := strconv.Atoi(m[1])
 	if err != nil {
 		return nil, 0
 	}
-	rest := m[3]
-	for _, end := range []string{". preemption:", ". no new claims"} {
-		if i := strings.Index(rest, end); i >= 0 {
-			rest = rest[:i]
-		}
-	}
-	rest = strings.TrimSuffix(rest, ".")
-	for part := range strings.SplitSeq(rest, ", ") {
-		number, reason, ok := strings.Cut(part, " ")
-		n, err := strconv.Atoi(number)
-		if !ok || err != nil {
-			// A comma within the reason before.
+	list, _, _ := strings.Cut(m[2], ". ")
+	for part := range strings.SplitSeq(strings.TrimSuffix(list, "."), ", ") {
+		m := counted.FindStringSubmatch(part)
+		if m == nil {
+			// A comma within the reason before, or no reason of nodes at all.
 			if len(counts) > 0 {
 				counts[len(counts)-1].reason += ", " + part
 			}
 			continue
 		}
-		counts = append(counts, nodeCount{reason, n})
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			return nil, 0
+		}
+		counts = append(counts, nodeCount{m[2], n})
+	}
+	if len(counts) == 0 {
+		return nil, 0
 	}
 	slices.SortStableFunc(counts, func(a, b nodeCount) int { return cmp.Compare(b.nodes, a.nodes) })
 	return counts, of
 }
 
-var variable = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\b[0-9a-f]{32,}\b`)
+var (
+	variable = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\b[0-9a-f]{32,}\b`)
+	backOff  = regexp.MustCompile(`\b([Bb]ack-off) [0-9hms.]+\b`)
+)
 
 // normalise takes out of a message what differs from object to object, so that
 // equal causes fall into one group.
 func normalise(message, object string) string {
-	namespace, name, ok := strings.Cut(object, "/")
-	if ok && name != "" {
-		message = strings.ReplaceAll(message, name, "NAME")
-		if namespace != "" {
-			message = strings.ReplaceAll(message, namespace, "NAMESPACE")
-		}
+	if namespace, name, ok := strings.Cut(object, "/"); ok {
+		message = replaceWord(message, name, "NAME")
+		message = replaceWord(message, namespace, "NAMESPACE")
 	}
 	message = variable.ReplaceAllString(message, "*")
+	message = backOff.ReplaceAllString(message, "$1 *")
 	return strings.TrimSpace(message)
+}
+
+// replaceWord replaces a name where it stands by itself, and is no part of a
+// longer one.
+func replaceWord(text, word, with string) string {
+	if word == "" {
+		return text
+	}
+	var b strings.Builder
+	written := 0
+	for from := 0; ; {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			break
+		}
+		i += from
+		end := i + len(word)
+		if i > 0 && inName(text[i-1]) || end < len(text) && inName(text[end]) {
+			from = i + 1
+			continue
+		}
+		b.WriteString(text[written:i] + with)
+		written, from = end, end
+	}
+	return b.String() + text[written:]
+}
+
+// inName reports whether a letter can be part of a name. Names may hold points
+// as well, but seldom do, and in the name of a host a point ends them.
+func inName(c byte) bool {
+	return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

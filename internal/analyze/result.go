@@ -28,6 +28,7 @@ type Result struct {
 	Goals      []GoalResult    `json:"goals"`
 	Steps      []Step          `json:"steps"`
 	Comparison any             `json:"comparison"`
+	Arrived    string          `json:"arrived"` // the milestone at which an object counts as there
 	Breaches   []Breach        `json:"breaches"`
 	Diagnosis  []Diagnosis     `json:"diagnosis"`
 	Ceilings   []Ceiling       `json:"ceilings"`
@@ -37,18 +38,22 @@ type Result struct {
 
 // LoadLine is the highest level that held.
 type LoadLine struct {
-	Axis               string   `json:"axis"`
-	Unit               string   `json:"unit"`
-	Level              *float64 `json:"level"`
-	LowestFailing      *float64 `json:"lowestFailing"`
-	Resolution         float64  `json:"resolution"`
-	Confirmations      int      `json:"confirmations"`
-	ConfirmationsAsked int      `json:"confirmationsAsked"`
+	Axis          string   `json:"axis"`
+	Unit          string   `json:"unit"`
+	Level         *float64 `json:"level"`
+	LowestFailing *float64 `json:"lowestFailing"`
+	Resolution    float64  `json:"resolution"`
+	// Confirmations passed of the ConfirmationsMade that decided; as many as
+	// ConfirmationsAsked must pass.
+	Confirmations      int `json:"confirmations"`
+	ConfirmationsAsked int `json:"confirmationsAsked"`
+	ConfirmationsMade  int `json:"confirmationsMade"`
 	// PassProbability is what the confirmations mean: a further step at this
 	// level passes with at least this probability, at 95 % confidence.
 	PassProbability float64 `json:"passProbability"`
-	// Binding is what kept the objects of the failing level from getting
-	// there, by the most frequent reason. Empty when nothing failed.
+	// Binding is what the goal broke on at the lowest failing level: the most
+	// frequent reason that kept objects from getting there, or the objective
+	// or guard that was breached. Empty when nothing failed.
 	Binding string `json:"binding"`
 	// EffectiveLevel is the level of those that got there at the lowest
 	// failing level.
@@ -82,12 +87,12 @@ type Step struct {
 	Start        string                 `json:"start"`
 	End          string                 `json:"end"`
 	Ending       record.Ending          `json:"ending"`
-	// Seconds is from the first request to the end of the hold; ReachSeconds
-	// from the first request until every object was there, null if some never
-	// were.
+	// Seconds is from the first request until the last news of the step had
+	// come, after its hold; ReachSeconds from the first request until every
+	// object was there, null if some never were.
 	Seconds        float64          `json:"seconds"`
 	ReachSeconds   *float64         `json:"reachSeconds"`
-	OfferedRate    *float64         `json:"offeredRate"`  // requests per second that were sent
+	OfferedRate    *float64         `json:"offeredRate"`  // requests per second that were asked for
 	AchievedRate   *float64         `json:"achievedRate"` // objects per second that got there
 	Pace           string           `json:"pace"`
 	InFlightMax    int              `json:"inFlightMax"`
@@ -124,11 +129,11 @@ type PerNode struct {
 	Others int `json:"others"`
 }
 
-// Requests sums up the requests of a step. Their quantiles are service times,
-// from request to reply, retries included.
+// Requests sums up the requests that a step sent. Their quantiles are service
+// times, from request to reply, retries included.
 type Requests struct {
 	N       int      `json:"n"`
-	Failed  int      `json:"failed"`
+	Failed  int      `json:"failed"` // refused, given up, or never answered
 	Retried int      `json:"retried"`
 	P50     *float64 `json:"p50"`
 	P99     *float64 `json:"p99"`
