@@ -22,12 +22,12 @@ const (
 )
 
 // leaseRenewals is the rate of lease renewals, in all, that nodes are slowed
-// down to. At the kubelet's own pace of one per node in 10 s, 5000 nodes alone
-// would keep a small machine busy.
-const leaseRenewals = 10 // per second
+// down to. At the kubelet's own pace of one per node in 10 s, a thousand nodes
+// would keep a small machine half busy.
+const leaseRenewals = 4 // per second
 
 // leaseDuration is how long a simulated node's lease lasts; it is renewed four
-// times in that. Up to 100 nodes it is the kubelet's 40 s.
+// times in that. Up to 40 nodes it is the kubelet's 40 s.
 func leaseDuration(nodes int) time.Duration {
 	return max(40*time.Second, time.Duration(4*nodes/leaseRenewals)*time.Second)
 }
@@ -110,6 +110,9 @@ func apiServerArguments(dir directory, r record) []string {
 		"--service-account-issuer=https://kubernetes.default.svc",
 		"--service-account-key-file=" + dir.publicKey(serviceAccounts),
 		"--service-account-signing-key-file=" + dir.key(serviceAccounts),
+		// With the one worker of the default, removing a namespace with a few
+		// thousand pods takes minutes.
+		"--delete-collection-workers=16",
 		// An endpoint must not be a loopback address, so the kubernetes
 		// Service gets none; simulated pods do not call it.
 		"--advertise-address=127.0.0.1",

@@ -23,13 +23,22 @@ import (
 // probePeriod is how often a starting component is asked whether it works.
 const probePeriod = 25 * time.Millisecond
 
-// slowHook is a part of the API server's start that takes a second and that
-// no component needs: only pods that name a system priority class do.
-const slowHook = "poststarthook/scheduling/bootstrap-system-priority-classes"
+// probeTimeout is how long an answer may take.
+const probeTimeout = 2 * time.Second
+
+// Parts of the API server's start that wait for a timer of a second and that
+// others need not wait for.
+const (
+	hookRoles      = "poststarthook/rbac/bootstrap-roles"                         // until then only system:masters may do anything
+	hookPriorities = "poststarthook/scheduling/bootstrap-system-priority-classes" // for pods that name one
+)
 
 // waitHealthy waits until a component does its work, or ctx ends.
 func (l *Lab) waitHealthy(ctx context.Context, component string) error {
-	if component == SimulatedNodes {
+	switch component {
+	case APIServer:
+		return l.waitAPIServer(ctx, hookRoles, hookPriorities)
+	case SimulatedNodes:
 		return l.waitNodesReady(ctx)
 	}
 	probe, err := l.probe(component)
@@ -37,6 +46,22 @@ func (l *Lab) waitHealthy(ctx context.Context, component string) error {
 		return err
 	}
 	return poll(ctx, func() error { return probe(ctx) })
+}
+
+// waitAPIServer waits until the API server's start is complete except for
+// some hooks.
+func (l *Lab) waitAPIServer(ctx context.Context, except ...string) error {
+	client, err := l.admin()
+	if err != nil {
+		return err
+	}
+	return poll(ctx, func() error {
+		request := client.CoreV1().RESTClient().Get().AbsPath("/readyz").Timeout(probeTimeout)
+		for _, hook := range except {
+			request.Param("exclude", hook)
+		}
+		return request.Do(ctx).Error()
+	})
 }
 
 // poll calls f until it succeeds. When ctx ends first the error says what f
@@ -64,7 +89,7 @@ func (l *Lab) probe(component string) (func(context.Context) error, error) {
 		ca, cert, path, port = etcdCA, etcdClientCert, "/readyz", l.record.Ports.Etcd
 	case APIServer:
 		// Asked without a certificate: it says so to anyone, like any cluster.
-		ca, path, port = clusterCA, "/readyz?exclude="+slowHook, l.record.Ports.APIServer
+		ca, path, port = clusterCA, "/readyz", l.record.Ports.APIServer
 	case ControllerManager:
 		ca, path, port = clusterCA, "/healthz", l.record.Ports.ControllerManager
 	case Scheduler:
@@ -87,7 +112,7 @@ func (l *Lab) probe(component string) (func(context.Context) error, error) {
 	}
 	client := &http.Client{
 		Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
-		Timeout:   2 * time.Second,
+		Timeout:   probeTimeout,
 	}
 	url := l.record.Ports.url(port) + path
 	return func(ctx context.Context) error {
@@ -153,6 +178,10 @@ func (l *Lab) setUp(ctx context.Context) error {
 			_, err := client.CoreV1().ConfigMaps(MarkerNamespace).Create(ctx, marker, metav1.CreateOptions{})
 			return err
 		},
+		func() error { // for the nodes' leases
+			_, err := client.CoreV1().Namespaces().Get(ctx, corev1.NamespaceNodeLease, metav1.GetOptions{})
+			return err
+		},
 	}
 	for _, create := range creates {
 		// The namespaces appear a moment after the API server says it is ready.
@@ -177,19 +206,12 @@ func bindUser(user, role string) *rbacv1.ClusterRoleBinding {
 	}
 }
 
-// waitUsable waits for what the first pod needs: the API server's start is
-// complete, and the namespace default has its service account.
-func (l *Lab) waitUsable(ctx context.Context) error {
+// waitServiceAccount waits for the service account without which no pod can be
+// created in the namespace default.
+func (l *Lab) waitServiceAccount(ctx context.Context) error {
 	client, err := l.admin()
 	if err != nil {
 		return err
-	}
-	err = poll(ctx, func() error {
-		_, err := client.CoreV1().RESTClient().Get().AbsPath("/readyz").DoRaw(ctx)
-		return err
-	})
-	if err != nil {
-		return fmt.Errorf("wait for the API server: %w", err)
 	}
 	err = poll(ctx, func() error {
 		_, err := client.CoreV1().ServiceAccounts(metav1.NamespaceDefault).Get(ctx, "default", metav1.GetOptions{})

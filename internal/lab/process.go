@@ -215,9 +215,7 @@ func start(executable string, dir directory, component string, args []string, s 
 	defer log.Close()
 	cmd := exec.Command(executable, append([]string{"component", component}, args...)...)
 	cmd.Dir = string(dir)
-	// etcd reads its whole configuration from ETCD_*, clients read proxies and
-	// KUBECONFIG: nothing of the caller's environment may reach them.
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "HOME=" + string(dir), "TMPDIR=" + string(dir)}
+	cmd.Env = environment(dir, component, runtime.NumCPU())
 	cmd.Stdout, cmd.Stderr = log, log
 	// A session of its own keeps the terminal's Ctrl-C from it: the command
 	// that owns the laboratory decides when it goes.
@@ -237,6 +235,25 @@ func start(executable string, dir directory, component string, args []string, s 
 		close(c.ended)
 	}()
 	return c, nil
+}
+
+// environment is all that a component gets to see of one. etcd reads its whole
+// configuration from ETCD_*, clients read proxies and KUBECONFIG: nothing of
+// the caller's may reach them.
+func environment(dir directory, component string, cpus int) []string {
+	env := []string{
+		"PATH=/usr/bin:/bin", "HOME=" + string(dir), "TMPDIR=" + string(dir),
+		// Five programs share the processors. Collecting garbage half as often
+		// saves a tenth of all time for some more memory.
+		"GOGC=200",
+	}
+	if component != APIServer {
+		// The others need a fraction of what the API server does, but each
+		// would use every idle processor to look for work and to collect
+		// garbage, which costs two to three times what the work does.
+		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, cpus/2)))
+	}
+	return env
 }
 
 // logTail is the end of a component's log, for an error message.

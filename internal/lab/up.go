@@ -156,16 +156,24 @@ func (l *Lab) startAll(ctx context.Context) error {
 		}
 	}
 	group, ctx := errgroup.WithContext(ctx)
-	for _, component := range []string{ControllerManager, Scheduler} {
-		group.Go(func() error { return l.startOne(ctx, component) })
-	}
 	group.Go(func() error {
 		if err := l.setUp(ctx); err != nil {
 			return err
 		}
 		return l.startOne(ctx, SimulatedNodes)
 	})
-	group.Go(func() error { return l.waitUsable(ctx) })
+	group.Go(func() error {
+		if err := l.waitAPIServer(ctx, hookPriorities); err != nil {
+			return fmt.Errorf("wait for the API server's roles: %w", err)
+		}
+		for _, component := range []string{ControllerManager, Scheduler} {
+			group.Go(func() error { return l.startOne(ctx, component) })
+		}
+		if err := l.waitServiceAccount(ctx); err != nil {
+			return err
+		}
+		return l.waitAPIServer(ctx)
+	})
 	return group.Wait()
 }
 

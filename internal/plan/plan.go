@@ -4,9 +4,13 @@
 package plan
 
 import (
+	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"os"
+	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -48,7 +52,7 @@ type Plan struct {
 	Budget      Duration                     `yaml:"budget,omitempty"` // 0 is none
 	Goals       strictyaml.Ordered[[]string] `yaml:"goals,omitempty"`
 	Primary     *Primary                     `yaml:"primary,omitempty"`
-	Guards      map[string]Bound             `yaml:"guards,omitempty"`
+	Guards      Guards                       `yaml:"guards,omitempty"`
 
 	// AsRun is written by the program into the copy that a run keeps.
 	AsRun *AsRun `yaml:"asRun,omitempty"`
@@ -163,12 +167,15 @@ func (p *Pace) UnmarshalText(text []byte) error {
 		return nil
 	}
 	v, err := strconv.ParseFloat(strings.TrimSuffix(string(text), "/s"), 64)
-	if err != nil || !(v > 0) || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is no pace: want requests per second, or max", text)
+	if err != nil || !(v >= slowest) || math.IsInf(v, 0) {
+		return fmt.Errorf("%q is no pace: want requests per second, at least %g, or max", text, slowest)
 	}
 	*p = Pace{PerSecond: v}
 	return nil
 }
+
+// slowest is the slowest pace: a request each quarter of an hour.
+const slowest = 0.001
 
 // MarshalText writes what UnmarshalText reads.
 func (p Pace) MarshalText() ([]byte, error) {
@@ -188,6 +195,29 @@ func (b *Bound) UnmarshalText(text []byte) error {
 		return fmt.Errorf("%q is no bound: want a number above 0, or a percentage", text)
 	}
 	*b = Bound(v)
+	return nil
+}
+
+// Guards are bounds by the name of the guard; see GuardNames.
+type Guards map[string]Bound
+
+// UnmarshalYAML reads the guards. A percentage of something that is a count is
+// refused: as a number it would mean another thing.
+func (g *Guards) UnmarshalYAML(unmarshal func(any) error) error {
+	var texts map[string]string
+	if err := unmarshal(&texts); err != nil {
+		return err
+	}
+	var bounds map[string]Bound
+	if err := unmarshal(&bounds); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(texts)) {
+		if slices.Contains(GuardNames(), name) && name != percentGuard && strings.HasSuffix(texts[name], "%") {
+			return fmt.Errorf("%s counts, and %s is no count", name, texts[name])
+		}
+	}
+	*g = bounds
 	return nil
 }
 
@@ -236,14 +266,58 @@ func Parse(file string, data []byte) (*Plan, error) {
 		}
 		return nil, strictyaml.Join([]strictyaml.Problem{problem})
 	}
+	if p.Workload == "" {
+		problem := positions.Problem("workload", "the experiment names no workload")
+		problem.Hint = "for example workload: node-density"
+		return nil, strictyaml.Join([]strictyaml.Problem{problem})
+	}
 	return p, nil
 }
 
-// Marshal writes the plan as a file that Parse reads.
+// Marshal writes the plan as a file that Parse reads, back into the same plan.
+// A plan of which that cannot be said is an error: a run whose record nobody
+// can read is not begun.
 func (p *Plan) Marshal() ([]byte, error) {
 	data, err := yaml.MarshalWithOptions(p, yaml.Indent(2), yaml.UseLiteralStyleIfMultiline(true))
 	if err != nil {
 		return nil, fmt.Errorf("write the experiment: %w", err)
 	}
+	back, err := Parse("", data)
+	if err != nil {
+		return nil, fmt.Errorf("the experiment cannot be written so that it can be read: %w", err)
+	}
+	if !reflect.DeepEqual(p.said(), back.said()) {
+		return nil, errors.New("the experiment cannot be written so that it comes back the same: it holds characters that files change")
+	}
 	return data, nil
+}
+
+// said is what the plan says, however it came to say it.
+func (p *Plan) said() Plan {
+	said := *p
+	said.positions, said.Kind = nil, ""
+	// What is empty says nothing.
+	said.Params = nilIfEmpty(p.Params)
+	said.Guards = nilIfEmpty(p.Guards)
+	said.Arms = slices.Clone(p.Arms)
+	for i := range said.Arms {
+		said.Arms[i].Params = nilIfEmpty(said.Arms[i].Params)
+	}
+	if len(said.Arms) == 0 {
+		said.Arms = nil
+	}
+	if len(said.Goals) == 0 {
+		said.Goals = nil
+	}
+	if len(said.Axis.Levels) == 0 {
+		said.Axis.Levels = nil
+	}
+	return said
+}
+
+func nilIfEmpty[M ~map[string]V, V any](m M) M {
+	if len(m) == 0 {
+		return nil
+	}
+	return m
 }

@@ -27,7 +27,10 @@ const (
 
 // GuardNames are the guards that a plan can set, and the measures that they
 // watch.
-func GuardNames() []string { return []string{"apiErrors", "nodesNotReady", "pending"} }
+func GuardNames() []string { return []string{percentGuard, "nodesNotReady", "pending"} }
+
+// percentGuard is the guard whose bound is a percentage; the others count.
+const percentGuard = "apiErrors"
 
 // Default fills in what the plan leaves open, by what the workload offers. It
 // does not judge what is there.
@@ -119,6 +122,11 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	v.axis(w)
 	v.goals(w)
 	v.rest(w)
+	if len(v.problems) == 0 {
+		if _, err := p.Marshal(); err != nil {
+			v.add("", "", "%v", err)
+		}
+	}
 	return strictyaml.Join(v.problems)
 }
 
@@ -230,6 +238,9 @@ func (v *validator) axis(w *workload.Workload) {
 		if s.Step < s.Resolution {
 			v.add("axis.search.step", "", "step %g is below the resolution %g", s.Step, s.Resolution)
 		}
+		if (s.Max-s.From)/s.Resolution > maxLevels {
+			v.add("axis.search.resolution", "", "the resolution %g leaves more levels between %g and %g than can be told apart", s.Resolution, s.From, s.Max)
+		}
 	}
 	switch k := v.plan.Kind; {
 	case k == Sweep && len(a.Levels) == 0:
@@ -241,9 +252,17 @@ func (v *validator) axis(w *workload.Workload) {
 	}
 }
 
+// maxLevels is how many levels a search may choose from.
+const maxLevels = 1e9
+
 func (v *validator) goals(w *workload.Workload) {
+	seen := make(map[string]bool)
 	for _, item := range v.plan.Goals {
 		path := strictyaml.Key("goals", item.Key)
+		if seen[item.Key] {
+			v.add(path, "give one of them another name", "there are two goals %q", item.Key)
+		}
+		seen[item.Key] = true
 		if len(item.Value) == 0 {
 			v.add(path, slo.Grammar, "the goal has no objective")
 		}
@@ -275,6 +294,8 @@ func (v *validator) rest(w *workload.Workload) {
 	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
 		if !slices.Contains(GuardNames(), name) {
 			v.add(strictyaml.Key("guards", name), hint(name, GuardNames()), "there is no guard %q", name)
+		} else if bound := p.Guards[name]; name == percentGuard && bound > 100 {
+			v.add(strictyaml.Key("guards", name), "", "no more than 100%% of the requests can fail, and %g%% never will", bound)
 		}
 	}
 	if p.Primary != nil && p.Primary.Metric == "" {

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"math/bits"
 	"net/netip"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -14,10 +15,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/cache"
 
 	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/lab"
@@ -47,6 +46,7 @@ type Player struct {
 	wake  chan struct{}
 	ready chan *play
 
+	writes    durations // how long status writes took lately
 	addresses atomic.Uint32
 	events    *eventSink
 }
@@ -91,7 +91,7 @@ func (p *Player) Run(ctx context.Context) {
 		running.Go(func() { p.events.run(ctx) })
 	}
 	running.Go(func() { p.keepTime(ctx) })
-	running.Go(func() { p.watch(ctx) })
+	running.Go(func() { follow(ctx, p.client, p, p.log) })
 	running.Wait()
 }
 
@@ -121,41 +121,23 @@ func (p *Player) SetNode(node *corev1.Node, gone bool) {
 	delete(p.early, node.Name)
 }
 
-// watch follows all bound pods with one watch, begun again when it breaks.
-func (p *Player) watch(ctx context.Context) {
-	source := cache.NewListWatchFromClient(p.client.CoreV1().RESTClient(), "pods", metav1.NamespaceAll,
-		fields.OneTermNotEqualSelector("spec.nodeName", ""))
-	reflector := cache.NewReflectorWithOptions(source, &corev1.Pod{}, (*podStore)(p), cache.ReflectorOptions{Name: "simulated pods"})
-	reflector.RunWithContext(ctx)
-}
-
-// podStore is the Player as the reflector sees it: a place to put pods.
-type podStore Player
-
-func (s *podStore) Add(obj any) error    { return s.Update(obj) }
-func (s *podStore) Resync() error        { return nil }
-func (s *podStore) Delete(obj any) error { (*Player)(s).forget(obj.(*corev1.Pod)); return nil }
-
-func (s *podStore) Update(obj any) error {
-	p := (*Player)(s)
+// seeOne takes note of a pod from the watch.
+func (p *Player) seeOne(pod *corev1.Pod) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.see(obj.(*corev1.Pod), now)
-	return nil
+	p.see(pod, now)
 }
 
-// Replace is a new list of all pods, after the start and after a gap.
-func (s *podStore) Replace(list []any, _ string) error {
-	p := (*Player)(s)
+// seeAll takes note of a list of all pods, at the start and after a gap.
+func (p *Player) seeAll(pods []corev1.Pod) {
 	now := time.Now()
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	there := make(map[types.UID]bool, len(list))
-	for _, obj := range list {
-		pod := obj.(*corev1.Pod)
-		there[pod.UID] = true
-		p.reserve(pod.Status.PodIP)
+	there := make(map[types.UID]bool, len(pods))
+	for i := range pods {
+		there[pods[i].UID] = true
+		p.reserve(pods[i].Status.PodIP)
 	}
 	for uid := range p.plays {
 		if !there[uid] {
@@ -163,10 +145,9 @@ func (s *podStore) Replace(list []any, _ string) error {
 		}
 	}
 	p.early = map[string]map[types.UID]*corev1.Pod{}
-	for _, obj := range list {
-		p.see(obj.(*corev1.Pod), now)
+	for i := range pods {
+		p.see(pods[i].DeepCopy(), now) // a copy, so that one pod does not keep the list
 	}
-	return nil
 }
 
 func (p *Player) forget(pod *corev1.Pod) {
@@ -247,7 +228,10 @@ func (p *Player) advance(known *play) {
 			p.unschedule(known)
 			return // until it is deleted or its annotation corrected
 		}
-		known.at = known.bound.Add(known.stage.share(known.latency))
+		after := known.stage.share(known.latency)
+		// A stage is reached when others can see it, so its write begins
+		// earlier by the time that a quick one takes.
+		known.at = known.bound.Add(after - min(p.writes.quick, after/2))
 	default:
 		known.at = time.Now()
 	}
@@ -395,13 +379,38 @@ func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, host stri
 	if !pod.Spec.HostNetwork && pod.Status.PodIP == "" {
 		where.pod = p.nextAddress()
 	}
-	reach(next, s, where, metav1.Now())
+	began := time.Now()
+	reach(next, s, where, metav1.NewTime(began))
 	written, err := p.client.CoreV1().Pods(pod.Namespace).UpdateStatus(ctx, next, metav1.UpdateOptions{})
 	if err != nil {
 		return nil, err
 	}
+	took := time.Since(began)
+	p.mu.Lock()
+	p.writes.add(took)
+	p.mu.Unlock()
 	p.events.reached(written, s)
 	return written, nil
+}
+
+// durations keeps the last few durations and what is quick among them.
+type durations struct {
+	last  [64]time.Duration
+	count int
+	// quick is their lower quartile, so that of four writes three take longer
+	// and what is planted is seldom undercut. It is 0 until there are enough.
+	quick time.Duration
+}
+
+func (d *durations) add(v time.Duration) {
+	d.last[d.count%len(d.last)] = v
+	d.count++
+	const often = 16 // sorting for each would cost more than it gains
+	if d.count%often == 0 {
+		sorted := d.last
+		slices.Sort(sorted[:min(d.count, len(sorted))])
+		d.quick = sorted[min(d.count, len(sorted))/4]
+	}
 }
 
 // Pods' addresses: 10.128.0.0/9, eight million. The end of a node's own range

@@ -1,0 +1,104 @@
+package simnode
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+)
+
+// viewer is told of pods as they change.
+type viewer interface {
+	seeOne(*corev1.Pod)
+	seeAll([]corev1.Pod)
+	forget(*corev1.Pod)
+}
+
+// retryPause is how long follow waits after a failure, such as an API server
+// that is being restarted.
+const retryPause = 100 * time.Millisecond
+
+// follow watches all pods that are bound to a node until ctx ends. It goes on
+// where a broken watch stopped, at once: an API server closes watches that
+// fall behind by a few events, which on a busy machine happens now and then,
+// and the pauses of client-go's reflector (a second and more) would show up as
+// start latency that nobody planted.
+func follow(ctx context.Context, client kubernetes.Interface, v viewer, log *slog.Logger) {
+	bound := metav1.ListOptions{
+		FieldSelector:       fields.OneTermNotEqualSelector("spec.nodeName", "").String(),
+		AllowWatchBookmarks: true,
+	}
+	version := "" // where the next watch starts; empty: list first
+	seen := "0"   // the newest version seen: a list must not be older
+	for ctx.Err() == nil {
+		var err error
+		if version == "" {
+			version, err = listPods(ctx, client, bound, seen, v)
+		} else {
+			version, err = watchPods(ctx, client, bound, version, v)
+		}
+		if version != "" {
+			seen = version
+		}
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+			version = ""
+			continue
+		}
+		log.Warn("watch of pods broke, will try again", "error", err)
+		select {
+		case <-ctx.Done():
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+// listPods shows all pods and returns the version of the list.
+func listPods(ctx context.Context, client kubernetes.Interface, bound metav1.ListOptions, notOlder string, v viewer) (string, error) {
+	bound.AllowWatchBookmarks = false
+	bound.ResourceVersion = notOlder
+	list, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, bound)
+	if err != nil {
+		return "", fmt.Errorf("list pods: %w", err)
+	}
+	v.seeAll(list.Items)
+	return list.ResourceVersion, nil
+}
+
+// watchPods shows changes after a version until the watch breaks and returns
+// the version that it got to. That a watch ends is not an error.
+func watchPods(ctx context.Context, client kubernetes.Interface, bound metav1.ListOptions, version string, v viewer) (string, error) {
+	bound.ResourceVersion = version
+	w, err := client.CoreV1().Pods(metav1.NamespaceAll).Watch(ctx, bound)
+	if err != nil {
+		return version, fmt.Errorf("watch pods: %w", err)
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if event.Type == watch.Error {
+			return version, fmt.Errorf("watch pods: %w", apierrors.FromObject(event.Object))
+		}
+		pod, ok := event.Object.(*corev1.Pod)
+		if !ok {
+			return version, errors.New("watch pods: got something else")
+		}
+		version = pod.ResourceVersion
+		switch event.Type {
+		case watch.Added, watch.Modified:
+			v.seeOne(pod)
+		case watch.Deleted:
+			v.forget(pod)
+		}
+	}
+	return version, nil
+}
