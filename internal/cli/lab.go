@@ -270,6 +270,9 @@ or does not answer; 'plimsoll lab down' cleans up).`,
 			if err != nil {
 				return err
 			}
+			if damage := l.Damage(); damage != nil && status.State == lab.Broken {
+				p.logf("its record is lost: %v\nhint: 'plimsoll lab down %s' removes it\n", damage, status.Name)
+			}
 			if *format == "json" {
 				return printJSON(p, status)
 			}

@@ -36,6 +36,7 @@ type simulatedNodesOptions struct {
 	spec          simnode.NodeSpec
 	startLatency  dist.Dist
 	leaseDuration time.Duration
+	sign          string
 }
 
 func parseSimulatedNodes(args []string) (simulatedNodesOptions, error) {
@@ -47,6 +48,7 @@ func parseSimulatedNodes(args []string) (simulatedNodesOptions, error) {
 	flags.IntVar(&o.spec.CPU, "node-cpu", lab.DefaultNodeCPU, "allocatable cores of a node")
 	flags.IntVar(&o.spec.MemoryGiB, "node-memory-gib", lab.DefaultNodeMemoryGiB, "allocatable memory of a node")
 	flags.DurationVar(&o.leaseDuration, "lease-duration", 40*time.Second, "how long a node's lease lasts")
+	flags.StringVar(&o.sign, "sign", "", "file to make when pods are followed")
 	flags.Func("start-latency", "time from bound to Ready: "+dist.Grammar, func(s string) error {
 		var err error
 		o.startLatency, err = dist.Parse(s)
@@ -105,6 +107,18 @@ func runSimulatedNodes(ctx context.Context, o simulatedNodesOptions, log *slog.L
 	}
 	if err := simnode.CreateNodes(ctx, client, o.nodes, o.spec, metav1.Now()); err != nil {
 		return err
+	}
+	if o.sign != "" {
+		go func() {
+			select {
+			case <-player.Following():
+			case <-ctx.Done():
+				return
+			}
+			if err := os.WriteFile(o.sign, nil, 0o600); err != nil {
+				log.Error("could not say that pods are followed", "error", err)
+			}
+		}()
 	}
 	player.Run(ctx)
 	return nil

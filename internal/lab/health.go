@@ -33,17 +33,20 @@ const (
 	hookPriorities = "poststarthook/scheduling/bootstrap-system-priority-classes" // for pods that name one
 )
 
-// waitHealthy waits until a component does its work, or ctx ends.
-func (l *Lab) waitHealthy(ctx context.Context, component string) error {
-	switch component {
-	case APIServer:
-		return l.waitAPIServer(ctx, hookRoles, hookPriorities)
-	case SimulatedNodes:
-		return l.waitNodesReady(ctx)
+// waitHealthy waits until a component does its work, but for the given hooks
+// of the API server's, or ctx ends.
+func (l *Lab) waitHealthy(ctx context.Context, component string, except ...string) error {
+	if component == APIServer {
+		return l.waitAPIServer(ctx, except...)
 	}
 	probe, err := l.probe(component)
 	if err != nil {
 		return err
+	}
+	if component == SimulatedNodes {
+		if err := l.waitNodesReady(ctx); err != nil {
+			return err
+		}
 	}
 	return poll(ctx, func() error { return probe(ctx) })
 }
@@ -94,6 +97,11 @@ func (l *Lab) probe(component string) (func(context.Context) error, error) {
 		ca, path, port = clusterCA, "/healthz", l.record.Ports.ControllerManager
 	case Scheduler:
 		ca, path, port = clusterCA, "/readyz", l.record.Ports.Scheduler
+	case SimulatedNodes:
+		return func(context.Context) error {
+			_, err := os.Stat(l.dir.sign(component))
+			return err
+		}, nil
 	default:
 		return nil, &ComponentError{component}
 	}

@@ -193,6 +193,7 @@ type Lab struct {
 	store   Store
 	dir     directory
 	record  record
+	damage  error    // why the record cannot be read; the laboratory can then only be removed
 	lock    *lock    // held as long as a private laboratory lives
 	starter *starter // the thread that a private laboratory's processes are tied to
 }
@@ -240,22 +241,21 @@ func (s Store) Open(name string) (*Lab, error) {
 	if !slices.Contains(names, name) {
 		return nil, &NotFoundError{name, names}
 	}
-	return s.open(name)
+	return s.open(name), nil
 }
 
-func (s Store) open(name string) (*Lab, error) {
+func (s Store) open(name string) *Lab {
 	l := &Lab{store: s, dir: directory(s.dir(name))}
-	var err error
-	l.record, err = l.dir.readRecord()
-	if errors.Is(err, fs.ErrNotExist) {
+	l.record, l.damage = l.dir.readRecord()
+	if l.damage != nil {
 		l.record = record{Name: name}
-		err = nil
 	}
-	if err != nil {
-		return nil, fmt.Errorf("open laboratory %q: %w", name, err)
-	}
-	return l, nil
+	return l
 }
+
+// Damage is why what was written down about the laboratory cannot be read, or
+// nil. Such a laboratory can be looked at and removed, no more.
+func (l *Lab) Damage() error { return l.damage }
 
 // List returns the laboratories there are, sorted by name.
 func (s Store) List() ([]*Lab, error) {
@@ -265,11 +265,7 @@ func (s Store) List() ([]*Lab, error) {
 	}
 	labs := make([]*Lab, 0, len(names))
 	for _, name := range names {
-		l, err := s.open(name)
-		if err != nil {
-			return nil, err
-		}
-		labs = append(labs, l)
+		labs = append(labs, s.open(name))
 	}
 	return labs, nil
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -147,30 +148,60 @@ func killAll(ctx context.Context, dir string) error {
 }
 
 func killMatching(ctx context.Context, dir string, match func(process) bool) error {
+	var dying []process
 	for {
 		processes, err := processesOf(dir)
 		if err != nil {
 			return err
 		}
-		left := 0
 		for _, p := range processes {
 			if !match(p) {
 				continue
 			}
-			left++
 			if err := p.kill(filepath.Dir(dir)); err != nil {
 				return err
 			}
+			if !slices.Contains(dying, p) {
+				dying = append(dying, p)
+			}
 		}
-		if left == 0 {
+		dying = slices.DeleteFunc(dying, process.ended)
+		if len(dying) == 0 {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("%d processes did not end: %w", left, ctx.Err())
+			return fmt.Errorf("%d processes did not end: %w", len(dying), ctx.Err())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+}
+
+// ended reports whether a process is over, be it that it waits to be reaped.
+// One that was killed loses its command line first and closes its sockets
+// last, with its last thread: only then can another listen on its ports.
+func (p process) ended() bool {
+	proc := filepath.Join("/proc", strconv.Itoa(p.pid))
+	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
+	if err != nil {
+		return true
+	}
+	start, err := parseStart(stat)
+	if err != nil || start != p.start {
+		return true
+	}
+	if !hasExited(stat) {
+		return false
+	}
+	threads, err := os.ReadDir(filepath.Join(proc, "task"))
+	return err != nil || len(threads) <= 1
+}
+
+// hasExited reads from the text of /proc/PID/stat whether the process's first
+// thread has come to its end.
+func hasExited(stat []byte) bool {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return len(fields) > 0 && (string(fields[0]) == "Z" || string(fields[0]) == "X")
 }
 
 // starter starts processes from one operating system thread that lives as

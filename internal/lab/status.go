@@ -3,7 +3,6 @@ package lab
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"time"
 
@@ -74,7 +73,7 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
 	for i, c := range components {
-		if c.State == Running && c.Name != SimulatedNodes {
+		if c.State == Running {
 			probe, err := l.probe(c.Name)
 			if err != nil || probe(ctx) != nil {
 				components[i].State = Broken
@@ -132,7 +131,8 @@ func total(here int, more *int64) int64 {
 }
 
 // Restart ends a component with SIGKILL and starts it again with the same
-// arguments. It returns when the component works again. The error is a
+// arguments. It returns when the component works again, and with etcd the API
+// server that needs it. The error is a
 // *ComponentError for a component that there is not, a *BusyError if another
 // command is at work on the laboratory.
 func (l *Lab) Restart(ctx context.Context, component string) error {
@@ -153,12 +153,25 @@ func (l *Lab) Restart(ctx context.Context, component string) error {
 }
 
 func (l *Lab) restart(ctx context.Context, component string) error {
-	if l.record.Schema == "" {
-		return fmt.Errorf("%s is lost", filepath.Base(l.dir.path("lab.json")))
+	if l.damage != nil {
+		return l.damage
 	}
 	err := killMatching(ctx, string(l.dir), func(p process) bool { return p.component == component })
 	if err != nil {
 		return err
 	}
-	return l.startOne(ctx, component)
+	if err := l.startOne(ctx, component); err != nil {
+		return err
+	}
+	if component != Etcd {
+		return nil
+	}
+	components, err := l.Components()
+	if err != nil {
+		return err
+	}
+	if i := slices.IndexFunc(components, func(c Component) bool { return c.Name == APIServer }); components[i].State != Running {
+		return nil
+	}
+	return l.waitAPIServer(ctx)
 }

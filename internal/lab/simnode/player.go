@@ -46,6 +46,9 @@ type Player struct {
 	wake  chan struct{}
 	ready chan *play
 
+	following chan struct{} // closed after the first list of pods
+	followed  sync.Once
+
 	writes    durations // how long status writes took lately
 	addresses atomic.Uint32
 	events    *eventSink
@@ -78,6 +81,8 @@ func NewPlayer(client kubernetes.Interface, latency dist.Dist, log *slog.Logger)
 		wake:    make(chan struct{}, 1),
 		ready:   make(chan *play),
 		events:  newEventSink(client, log),
+
+		following: make(chan struct{}),
 	}
 }
 
@@ -94,6 +99,10 @@ func (p *Player) Run(ctx context.Context) {
 	running.Go(func() { follow(ctx, p.client, p, p.log) })
 	running.Wait()
 }
+
+// Following is closed when the player knows the pods that there are: from then
+// on it misses none.
+func (p *Player) Following() <-chan struct{} { return p.following }
 
 // SetNode tells the player of a node; gone says that it was deleted. Pods are
 // played once their node is known to be simulated.
@@ -148,6 +157,7 @@ func (p *Player) seeAll(pods []corev1.Pod) {
 	for i := range pods {
 		p.see(pods[i].DeepCopy(), now) // a copy, so that one pod does not keep the list
 	}
+	p.followed.Do(func() { close(p.following) })
 }
 
 func (p *Player) forget(pod *corev1.Pod) {
