@@ -31,6 +31,8 @@ type client struct {
 	stream atomic.Pointer[http.Client] // watches, on a connection of their own
 	typed  kubernetes.Interface
 	agent  string
+
+	answers atomic.Int64 // answers to requests of the load, so far
 }
 
 const protobufType = "application/vnd.kubernetes.protobuf"
@@ -125,6 +127,7 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 	if _, err := buf.ReadFrom(response.Body); err != nil {
 		return reply{}, fmt.Errorf("read answer: %w", err)
 	}
+	c.answers.Add(1)
 	return reply{code: response.StatusCode, body: buf.Bytes(), retryAfter: retryAfter(response.Header)}, nil
 }
 

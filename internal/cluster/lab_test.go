@@ -64,7 +64,7 @@ func needLab(t *testing.T) *lab.Lab {
 		if theLab.root, theLab.err = os.MkdirTemp("", "plimsoll"); theLab.err != nil {
 			return
 		}
-		theLab.lab, theLab.err = lab.Store{Root: theLab.root, Executable: binary}.Up(context.Background(), lab.Spec{Name: "test", Nodes: 10, MaxPods: 40})
+		theLab.lab, theLab.err = lab.Store{Root: theLab.root, Executable: binary}.Up(context.Background(), lab.Spec{Name: "test", Nodes: 10, MaxPods: 40, Private: true})
 	})
 	if theLab.err != nil {
 		t.Fatal(theLab.err)
@@ -434,8 +434,8 @@ func TestWhatIsThereAlreadyCountsAndIsLeftAlone(t *testing.T) {
 	if !errors.As(err, &foreign) {
 		t.Errorf("a namespace that is not ours: %v", err)
 	}
-	if _, err := typed.Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil {
-		t.Errorf("the namespace that is not ours: %v", err)
+	if ns, err := typed.Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {
+		t.Errorf("the namespace that is not ours: %v, deleted %v", err, ns.DeletionTimestamp)
 	}
 }
 
@@ -528,8 +528,12 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	p := newProxy(t, serverOf(t, l.Kubeconfig()))
 	r, err := run{kubeconfig: p.through(t, l.Kubeconfig()), levels: []float64{20}, pace: 100,
 		onStatus: whenRaising(40, func() { p.listener.Close(); p.cut() }),
-		open:     func(_ *Cluster, load *Load) { load.Abandon = true }}.do(t)
-	if err == nil && r.Verdict == slo.Pass {
+		open:     func(_ *Cluster, load *Load) { load.Abandon, load.Patience = true, 2*time.Second }}.do(t)
+	var unreachable *OutOfReachError
+	if !errors.As(err, &unreachable) {
+		t.Errorf("a run whose API server went away ended with %v", err)
+	}
+	if r.Verdict == slo.Pass {
 		t.Errorf("a run whose API server went away passed: %+v", r.Steps[0].Objects)
 	}
 	if s := r.Steps[0]; s.Verdict != slo.Inconclusive && s.Verdict != slo.Breach {

@@ -1,9 +1,12 @@
 package cluster
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"sync"
 	"time"
@@ -122,6 +125,44 @@ func (t *Target) makeNamespaces(ctx context.Context, slots []plannedSlot) error 
 		}
 		return nil
 	})
+}
+
+// deleteNamespace deletes a namespace of the load if it is there and is this
+// run's: a name alone does not say whose it is. The deletion is bound to what
+// was looked at, so that nothing made since under the same name goes with it.
+func (t *Target) deleteNamespace(ctx context.Context, name string) error {
+	path := "/api/v1/namespaces/" + name
+	var buf bytes.Buffer
+	var ns corev1.Namespace
+	err := t.persist(ctx, func(ctx context.Context) (reply, error) {
+		ns.Reset()
+		r, err := t.client.do(ctx, http.MethodGet, path, nil, "", nil, &buf)
+		if err != nil || r.code >= 300 {
+			return r, err
+		}
+		raw, err := openEnvelope(r.body)
+		if err != nil {
+			return r, err
+		}
+		return r, ns.Unmarshal(raw)
+	}, http.StatusNotFound)
+	if err != nil {
+		return fmt.Errorf("look at namespace %s before deleting it: %w", name, err)
+	}
+	if ns.Labels[LabelRun] != t.load.RunID {
+		return nil
+	}
+	options, err := json.Marshal(metav1.DeleteOptions{Preconditions: &metav1.Preconditions{UID: &ns.UID}})
+	if err != nil {
+		return err
+	}
+	err = t.persist(ctx, func(ctx context.Context) (reply, error) {
+		return t.client.do(ctx, http.MethodDelete, path, nil, "application/json", options, &buf)
+	}, http.StatusNotFound, http.StatusConflict) // a conflict: it is another one by now
+	if err != nil {
+		return fmt.Errorf("delete namespace %s: %w", name, err)
+	}
+	return nil
 }
 
 // ForeignNamespaceError says that a workload would use a namespace that is not

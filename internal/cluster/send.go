@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"sync"
 	"time"
@@ -51,7 +52,8 @@ func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 	slot := record.Slot{Slot: m.slot, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
 	buf := answers.Get().(*bytes.Buffer)
 	defer answers.Put(buf)
-	deadline := t.clock.Now() + record.MicrosOf(persistFor)
+	deadline := t.clock.Now() + record.MicrosOf(t.patience())
+	answersBefore := t.client.answers.Load()
 	unsure := false // an earlier attempt may have succeeded
 	pause := firstPause
 	for {
@@ -67,7 +69,7 @@ func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 			t.created(m, &slot, r.body)
 			return slot
 		case r.code == http.StatusConflict && unsure:
-			return t.settle(ctx, m, slot)
+			return t.settle(ctx, m, slot, answersBefore)
 		default:
 			slot.Code, slot.Error = r.code, r.error().Error()
 			if r.code == http.StatusTooManyRequests {
@@ -85,12 +87,12 @@ func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 			pause = max(pause, r.retryAfter)
 		}
 		if t.clock.Now()+record.MicrosOf(pause) > deadline {
-			return t.settle(ctx, m, slot)
+			return t.settle(ctx, m, slot, answersBefore)
 		}
 		select {
 		case <-time.After(pause):
 		case <-ctx.Done():
-			return t.settle(ctx, m, slot)
+			return t.settle(ctx, m, slot, answersBefore)
 		}
 		slot.Retries++
 		pause = min(2*pause, lastPause)
@@ -125,9 +127,11 @@ func (t *Target) spaceIsOurs(namespace string) bool {
 	return t.spaces[namespace]
 }
 
-// settle asks by name for an object whose creation was never answered.
-func (t *Target) settle(ctx context.Context, m *manifest, slot record.Slot) record.Slot {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleFor)
+// settle asks by name for an object whose creation was never answered. When
+// the server has answered nothing at all since then, it is out of reach, which
+// ends the run: each further request would wait as long.
+func (t *Target) settle(ctx context.Context, m *manifest, slot record.Slot, answersBefore int64) record.Slot {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(settleFor, t.patience()))
 	defer cancel()
 	var buf bytes.Buffer
 	for {
@@ -148,9 +152,24 @@ func (t *Target) settle(ctx context.Context, m *manifest, slot record.Slot) reco
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
+			if t.client.answers.Load() == answersBefore {
+				t.fail(&OutOfReachError{Server: t.client.base.Host, Patience: t.patience(), Last: slot.Error})
+			}
 			return slot
 		}
 	}
+}
+
+// OutOfReachError says that a cluster that a run had begun to load stopped to
+// answer.
+type OutOfReachError struct {
+	Server   string
+	Patience time.Duration // how long a request was tried again
+	Last     string        // the last failure
+}
+
+func (e *OutOfReachError) Error() string {
+	return fmt.Sprintf("API server %s is out of reach: for %v it has answered nothing (%s)", e.Server, e.Patience, e.Last)
 }
 
 // settleFor bounds how long an open outcome is asked for.

@@ -2,6 +2,7 @@ package cluster
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -41,6 +42,9 @@ type Load struct {
 	// Planted is the start latency planted on a pod by its UID and the value
 	// of its annotation; nil where pods are real.
 	Planted func(uid, annotation string) time.Duration
+	// Patience is how long a request is tried again while the server is out of
+	// reach or asks for patience; 0 is a minute.
+	Patience time.Duration
 	// Abandon leaves everything where it is at the end: the cluster itself is
 	// about to go.
 	Abandon bool
@@ -464,10 +468,7 @@ func (t *Target) Reset(ctx context.Context) error {
 func (t *Target) deleteNamespaces(ctx context.Context) error {
 	names := slices.Sorted(maps.Keys(t.spaces))
 	err := t.inParallel(ctx, len(names), namespaceWorkers, 0, func(ctx context.Context, i int) error {
-		if err := t.delete(ctx, "/api/v1/namespaces/"+names[i], nil); err != nil {
-			return fmt.Errorf("delete namespace %s: %w", names[i], err)
-		}
-		return nil
+		return t.deleteNamespace(ctx, names[i])
 	})
 	if err != nil {
 		return err
@@ -573,10 +574,10 @@ func (t *Target) delete(ctx context.Context, path string, query url.Values) erro
 	}, http.StatusNotFound)
 }
 
-// persist makes a request until it succeeds, fails for good or persistFor is
-// over. Codes of acceptable are as good as success.
+// persist makes a request until it succeeds, fails for good or the patience
+// is over. Codes of acceptable are as good as success.
 func (t *Target) persist(ctx context.Context, request func(context.Context) (reply, error), acceptable ...int) error {
-	ctx, cancel := context.WithTimeout(ctx, persistFor)
+	ctx, cancel := context.WithTimeout(ctx, t.patience())
 	defer cancel()
 	pause := firstPause
 	for {
@@ -599,9 +600,9 @@ func (t *Target) persist(ctx context.Context, request func(context.Context) (rep
 	}
 }
 
-// persistFor is how long a request is tried again while the server is out of
-// reach or asks for patience.
-const persistFor = time.Minute
+func (t *Target) patience() time.Duration {
+	return cmp.Or(t.load.Patience, time.Minute)
+}
 
 // inParallel calls work for 0 <= i < n from several goroutines, at most rate
 // times a second (0 is no bound), and returns the first error.
@@ -664,7 +665,7 @@ func (t *Target) dismiss() error {
 	defer cancel()
 	err := t.deleteStrays(ctx)
 	for name := range t.spaces {
-		err = errors.Join(err, t.delete(ctx, "/api/v1/namespaces/"+name, nil))
+		err = errors.Join(err, t.deleteNamespace(ctx, name))
 	}
 	return errors.Join(err, t.delete(ctx, "/api/v1/namespaces/"+t.canary.namespace, nil))
 }
