@@ -36,16 +36,16 @@ const (
 
 // Plan is an experiment file.
 type Plan struct {
-	Schema   string            `yaml:"schema"`
-	Name     string            `yaml:"name,omitempty"`
-	Workload string            `yaml:"workload"` // a built-in one's name, or a directory
-	Params   map[string]string `yaml:"params,omitempty"`
-	Target   Target            `yaml:"target,omitempty"`
-	Axis     Axis              `yaml:"axis,omitempty"`
-	Arms     []Arm             `yaml:"arms,omitempty"`
-	Repeat   int               `yaml:"repeat,omitempty"`
-	Seed     uint64            `yaml:"seed,omitempty"`
-	Pace     Pace              `yaml:"pace,omitempty"`
+	Schema   string `yaml:"schema"`
+	Name     string `yaml:"name,omitempty"`
+	Workload string `yaml:"workload"` // a built-in one's name, or a directory
+	Params   Params `yaml:"params,omitempty"`
+	Target   Target `yaml:"target,omitempty"`
+	Axis     Axis   `yaml:"axis,omitempty"`
+	Arms     []Arm  `yaml:"arms,omitempty"`
+	Repeat   int    `yaml:"repeat,omitempty"`
+	Seed     uint64 `yaml:"seed,omitempty"`
+	Pace     Pace   `yaml:"pace,omitempty"`
 	// Hold is how long a level is held once reached; 0 is the workload's own.
 	Hold        Duration                     `yaml:"hold,omitempty"`
 	StepTimeout Duration                     `yaml:"stepTimeout,omitempty"`
@@ -98,8 +98,8 @@ type Search struct {
 
 // Arm is one of the things that are compared; the first is the baseline.
 type Arm struct {
-	Name   string            `yaml:"name"`
-	Params map[string]string `yaml:"params,omitempty"`
+	Name   string `yaml:"name"`
+	Params Params `yaml:"params,omitempty"`
 }
 
 // Primary is the one metric that decides a comparison.
@@ -121,6 +121,25 @@ type AsRun struct {
 	Unit       string   `yaml:"unit"`
 	Milestones []string `yaml:"milestones"`
 	Arrived    string   `yaml:"arrived"`
+}
+
+// Params are values of the workload's parameters, as they are written.
+type Params map[string]string
+
+// UnmarshalYAML reads the parameters. A key without a value says nothing, and
+// the parameter keeps its default; the empty text is a value.
+func (p *Params) UnmarshalYAML(unmarshal func(any) error) error {
+	var texts map[string]*string
+	if err := unmarshal(&texts); err != nil {
+		return err
+	}
+	*p = make(Params, len(texts))
+	for name, text := range texts {
+		if text != nil {
+			(*p)[name] = *text
+		}
+	}
+	return nil
 }
 
 // Confirm says how many of how many confirmations must pass. The zero value is
@@ -198,26 +217,36 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// count is a Bound that is no percentage: as a number that would mean another
+// thing.
+type count Bound
+
+// UnmarshalText reads "1".
+func (c *count) UnmarshalText(text []byte) error {
+	if strings.HasSuffix(string(text), "%") {
+		return fmt.Errorf("%q is no bound: this guard counts, want a number above 0", text)
+	}
+	return (*Bound)(c).UnmarshalText(text)
+}
+
 // Guards are bounds by the name of the guard; see GuardNames.
 type Guards map[string]Bound
 
-// UnmarshalYAML reads the guards. A percentage of something that is a count is
-// refused: as a number it would mean another thing.
+// UnmarshalYAML reads the guards, each as what it watches is measured. A key
+// without a value says nothing, and neither do guards without a key: what is
+// loaded then has its own.
 func (g *Guards) UnmarshalYAML(unmarshal func(any) error) error {
-	var texts map[string]string
-	if err := unmarshal(&texts); err != nil {
+	var known struct {
+		APIErrors     Bound `yaml:"apiErrors"`
+		NodesNotReady count `yaml:"nodesNotReady"`
+		Pending       count `yaml:"pending"`
+	}
+	if err := unmarshal(&known); err != nil {
 		return err
 	}
-	var bounds map[string]Bound
-	if err := unmarshal(&bounds); err != nil {
-		return err
-	}
-	for _, name := range slices.Sorted(maps.Keys(texts)) {
-		if slices.Contains(GuardNames(), name) && name != percentGuard && strings.HasSuffix(texts[name], "%") {
-			return fmt.Errorf("%s counts, and %s is no count", name, texts[name])
-		}
-	}
-	*g = bounds
+	bounds := Guards{percentGuard: known.APIErrors, "nodesNotReady": Bound(known.NodesNotReady), "pending": Bound(known.Pending)}
+	maps.DeleteFunc(bounds, func(_ string, bound Bound) bool { return bound == 0 })
+	*g = nilIfEmpty(bounds)
 	return nil
 }
 
@@ -271,6 +300,9 @@ func Parse(file string, data []byte) (*Plan, error) {
 		problem.Hint = "for example workload: node-density"
 		return nil, strictyaml.Join([]strictyaml.Problem{problem})
 	}
+	if err := p.checkRecorded(); err != nil {
+		return nil, err
+	}
 	return p, nil
 }
 
@@ -278,7 +310,17 @@ func Parse(file string, data []byte) (*Plan, error) {
 // A plan of which that cannot be said is an error: a run whose record nobody
 // can read is not begun.
 func (p *Plan) Marshal() ([]byte, error) {
-	data, err := yaml.MarshalWithOptions(p, yaml.Indent(2), yaml.UseLiteralStyleIfMultiline(true))
+	data, err := p.marshal(yaml.Indent(2), yaml.UseLiteralStyleIfMultiline(true))
+	if err != nil {
+		// Plain and literal style lose some texts, such as those with tabs.
+		// With every text in quotes the file is less to look at.
+		data, err = p.marshal(yaml.JSON())
+	}
+	return data, err
+}
+
+func (p *Plan) marshal(style ...yaml.EncodeOption) ([]byte, error) {
+	data, err := yaml.MarshalWithOptions(p, style...)
 	if err != nil {
 		return nil, fmt.Errorf("write the experiment: %w", err)
 	}
@@ -287,7 +329,7 @@ func (p *Plan) Marshal() ([]byte, error) {
 		return nil, fmt.Errorf("the experiment cannot be written so that it can be read: %w", err)
 	}
 	if !reflect.DeepEqual(p.said(), back.said()) {
-		return nil, errors.New("the experiment cannot be written so that it comes back the same: it holds characters that files change")
+		return nil, errors.New("the experiment cannot be written so that it comes back the same: it holds text that is not UTF-8")
 	}
 	return data, nil
 }
@@ -299,18 +341,19 @@ func (p *Plan) said() Plan {
 	// What is empty says nothing.
 	said.Params = nilIfEmpty(p.Params)
 	said.Guards = nilIfEmpty(p.Guards)
-	said.Arms = slices.Clone(p.Arms)
+	said.Arms = cloneOrNil(p.Arms)
 	for i := range said.Arms {
 		said.Arms[i].Params = nilIfEmpty(said.Arms[i].Params)
 	}
-	if len(said.Arms) == 0 {
-		said.Arms = nil
+	said.Goals = cloneOrNil(p.Goals)
+	for i := range said.Goals {
+		said.Goals[i].Value = cloneOrNil(said.Goals[i].Value)
 	}
-	if len(said.Goals) == 0 {
-		said.Goals = nil
-	}
-	if len(said.Axis.Levels) == 0 {
-		said.Axis.Levels = nil
+	said.Axis.Levels = cloneOrNil(p.Axis.Levels)
+	if p.AsRun != nil {
+		run := *p.AsRun
+		run.Milestones = cloneOrNil(run.Milestones)
+		said.AsRun = &run
 	}
 	return said
 }
@@ -320,4 +363,11 @@ func nilIfEmpty[M ~map[string]V, V any](m M) M {
 		return nil
 	}
 	return m
+}
+
+func cloneOrNil[S ~[]E, E any](s S) S {
+	if len(s) == 0 {
+		return nil
+	}
+	return slices.Clone(s)
 }

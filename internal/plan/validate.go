@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,7 +34,8 @@ func GuardNames() []string { return []string{percentGuard, "nodesNotReady", "pen
 const percentGuard = "apiErrors"
 
 // Default fills in what the plan leaves open, by what the workload offers. It
-// does not judge what is there.
+// does not judge what is there: a zero that the file says stays, for Validate
+// to find.
 func (p *Plan) Default(w *workload.Workload) {
 	if p.Kind == "" {
 		p.Kind = p.kind()
@@ -45,53 +47,60 @@ func (p *Plan) Default(w *workload.Workload) {
 		p.Target.Lab = &Lab{}
 	}
 	if lab := p.Target.Lab; lab != nil {
-		if lab.Nodes == 0 && !lab.RealNode {
+		if isOpen(p, "target.lab.nodes", lab.Nodes) && !lab.RealNode {
 			lab.Nodes = DefaultLabNodes
 		}
-		if lab.MaxPods == 0 {
+		if isOpen(p, "target.lab.maxPods", lab.MaxPods) {
 			lab.MaxPods = DefaultLabMaxPods
 		}
 	}
 	if p.Axis.Name == "" && len(w.Axes) > 0 {
 		p.Axis.Name = w.Axes[0].Name
 	}
-	if axis, err := w.Axis(p.Axis.Name); err == nil && p.Kind == Limit {
+	if axis, err := w.Axis(p.Axis.Name); err == nil && (p.Kind == Limit || p.Axis.Search != nil) {
 		if p.Axis.Search == nil {
 			p.Axis.Search = &Search{}
 		}
 		s, d := p.Axis.Search, axis.Default
 		// A range that was given does not become empty by a default end.
-		if s.Resolution == 0 {
+		if isOpen(p, "axis.search.resolution", s.Resolution) {
 			s.Resolution = d.Resolution
 		}
-		if s.From == 0 {
+		if isOpen(p, "axis.search.from", s.From) {
 			s.From = d.From
 			if s.Max > 0 {
 				s.From = math.Min(s.From, s.Max)
 			}
 		}
-		if s.Step == 0 {
+		if isOpen(p, "axis.search.step", s.Step) {
 			s.Step = math.Max(d.Step, s.Resolution)
 		}
-		if s.Max == 0 {
+		if isOpen(p, "axis.search.max", s.Max) {
 			s.Max = math.Max(d.Max, s.From)
 		}
 		if s.Confirm == (Confirm{}) {
 			s.Confirm = Confirm{defaultConfirm, defaultConfirm}
 		}
 	}
-	if p.StepTimeout == 0 {
+	if isOpen(p, "stepTimeout", p.StepTimeout) {
 		p.StepTimeout = Duration(DefaultStepTimeout)
 	}
 	if p.Hold == 0 {
 		p.Hold = Duration(w.Hold)
 	}
-	if p.Repeat == 0 {
+	if isOpen(p, "repeat", p.Repeat) {
 		p.Repeat = 1
 	}
 	if len(p.Goals) == 0 {
 		p.Goals = slices.Clone(w.Goals)
 	}
+}
+
+// isOpen reports whether a plan leaves a value open: it is zero, and the file
+// does not say so.
+func isOpen[T comparable](p *Plan, path string, value T) bool {
+	var zero T
+	return value == zero && !p.positions.Has(path)
 }
 
 // kind follows from what the plan says.
@@ -120,8 +129,9 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	v.target()
 	v.params(w, "params", p.Params)
 	v.axis(w)
-	v.goals(w)
-	v.rest(w)
+	v.goals(w.Name, w.Milestones)
+	v.comparison(w)
+	v.rest()
 	if len(v.problems) == 0 {
 		if _, err := p.Marshal(); err != nil {
 			v.add("", "", "%v", err)
@@ -160,7 +170,9 @@ func (v *validator) target() {
 		return
 	}
 	if lab.Nodes < 0 || lab.Nodes > 10_000 {
-		v.add("target.lab.nodes", "", "%d is no number of simulated nodes: want 0 to 10000", lab.Nodes)
+		v.add("target.lab.nodes", "", "%d is no number of simulated nodes: want 1 to 10000", lab.Nodes)
+	} else if lab.Nodes == 0 && !lab.RealNode {
+		v.add("target.lab.nodes", fmt.Sprintf("for example nodes: %d", DefaultLabNodes), "a laboratory without nodes holds no pods")
 	}
 	if lab.MaxPods < 1 || lab.MaxPods > 100_000 {
 		v.add("target.lab.maxPods", "", "%d is no number of pods that a node can hold: want 1 to 100000", lab.MaxPods)
@@ -194,6 +206,9 @@ func hint(name string, known []string) string {
 	if near, ok := nearest.Word(name, known); ok {
 		return fmt.Sprintf("did you mean %q?", near)
 	}
+	if len(known) == 0 {
+		return "there is none"
+	}
 	return "there is: " + strings.Join(known, ", ")
 }
 
@@ -206,6 +221,20 @@ func (v *validator) axis(w *workload.Workload) {
 	}
 	if axis.Loop == workload.Open {
 		v.add("axis.name", "use "+w.Axes[0].Name, "the axis %s is not supported yet", a.Name)
+	}
+	v.levels(v.plan.Kind)
+}
+
+// levels judges what can be judged without the workload.
+func (v *validator) levels(kind Kind) {
+	a := v.plan.Axis
+	switch {
+	case kind == Limit && a.Search == nil:
+		v.add("axis.search", "", "a limit needs a range to be searched in")
+	case kind == Sweep && len(a.Levels) == 0:
+		v.add("axis.levels", "for example levels: [50, 100]", "a sweep needs levels")
+	case kind == Run && a.Level == nil:
+		v.add("axis.level", "", "a run of one level needs it")
 	}
 	given := 0
 	for _, g := range []bool{a.Search != nil, len(a.Levels) > 0, a.Level != nil} {
@@ -232,30 +261,26 @@ func (v *validator) axis(w *workload.Workload) {
 		level("axis.search.step", s.Step)
 		level("axis.search.max", s.Max)
 		level("axis.search.resolution", s.Resolution)
-		if s.Max < s.From {
+		if s.Confirm.Need < 1 || s.Confirm.Of < s.Confirm.Need {
+			v.add("axis.search.confirm", fmt.Sprintf("for example confirm: %d", defaultConfirm), "the search does not say how often its line is confirmed")
+		}
+		// What is no level at all has its problem already.
+		if s.Max > 0 && s.Max < s.From {
 			v.add("axis.search.max", "", "max %g is below from %g", s.Max, s.From)
 		}
-		if s.Step < s.Resolution {
+		if s.Step > 0 && s.Step < s.Resolution {
 			v.add("axis.search.step", "", "step %g is below the resolution %g", s.Step, s.Resolution)
 		}
-		if (s.Max-s.From)/s.Resolution > maxLevels {
+		if s.Resolution > 0 && (s.Max-s.From)/s.Resolution > maxLevels {
 			v.add("axis.search.resolution", "", "the resolution %g leaves more levels between %g and %g than can be told apart", s.Resolution, s.From, s.Max)
 		}
-	}
-	switch k := v.plan.Kind; {
-	case k == Sweep && len(a.Levels) == 0:
-		v.add("axis.levels", "for example levels: [50, 100]", "a sweep needs levels")
-	case k == Run && a.Level == nil:
-		v.add("axis.level", "", "a run of one level needs it")
-	case k == AB:
-		v.add("arms", "leave them out", "comparing arms is not supported yet")
 	}
 }
 
 // maxLevels is how many levels a search may choose from.
 const maxLevels = 1e9
 
-func (v *validator) goals(w *workload.Workload) {
+func (v *validator) goals(workloadName string, milestones []string) {
 	seen := make(map[string]bool)
 	for _, item := range v.plan.Goals {
 		path := strictyaml.Key("goals", item.Key)
@@ -263,6 +288,9 @@ func (v *validator) goals(w *workload.Workload) {
 			v.add(path, "give one of them another name", "there are two goals %q", item.Key)
 		}
 		seen[item.Key] = true
+		if strings.TrimSpace(item.Key) == "" {
+			v.add(path, "for example ready", "the goal has no name")
+		}
 		if len(item.Value) == 0 {
 			v.add(path, slo.Grammar, "the goal has no objective")
 		}
@@ -273,8 +301,8 @@ func (v *validator) goals(w *workload.Workload) {
 				v.add(at, "", "%v", err)
 				continue
 			}
-			if s.Milestone != "" && !slices.Contains(w.Milestones, s.Milestone) {
-				v.add(at, hint(s.Milestone, w.Milestones), "objective %q: the objects of %s have no milestone %q", text, w.Name, s.Milestone)
+			if s.Milestone != "" && !slices.Contains(milestones, s.Milestone) {
+				v.add(at, hint(s.Milestone, milestones), "objective %q: the objects of %s have no milestone %q", text, workloadName, s.Milestone)
 			}
 			if s.Form == slo.Query {
 				v.add(at, "", "objective %q: queries are not supported yet", text)
@@ -283,13 +311,70 @@ func (v *validator) goals(w *workload.Workload) {
 	}
 }
 
-func (v *validator) rest(w *workload.Workload) {
+// comparison judges what only a comparison of arms has.
+func (v *validator) comparison(w *workload.Workload) {
+	p := v.plan
+	if p.Kind == AB {
+		v.add("arms", "leave them out", "comparing arms is not supported yet")
+	} else {
+		if p.Repeat > 1 {
+			v.add("repeat", "leave it out", "only a comparison of arms is repeated")
+		}
+		if p.Primary != nil {
+			v.add("primary", "leave it out", "only a comparison of arms has a primary metric")
+		}
+	}
+	if p.Repeat < 1 {
+		v.add("repeat", "", "%d is no number of repetitions: want at least 1", p.Repeat)
+	}
+	seen := make(map[string]bool)
+	for i, arm := range p.Arms {
+		path := strictyaml.Index("arms", i)
+		switch {
+		case arm.Name == "":
+			v.add(path+".name", "", "the arm has no name")
+		case seen[arm.Name]:
+			v.add(path+".name", "give one of them another name", "there are two arms %q", arm.Name)
+		}
+		seen[arm.Name] = true
+		v.params(w, path+".params", arm.Params)
+	}
+	if p.Primary != nil {
+		v.primary(w, *p.Primary)
+	}
+}
+
+func (v *validator) primary(w *workload.Workload, primary Primary) {
+	// A metric is an objective's left half.
+	switch s, err := slo.Parse(primary.Metric + " <= 1s"); {
+	case primary.Metric == "":
+		v.add("primary.metric", "for example "+w.Primary, "the primary metric has no name")
+	case err != nil || s.Form != slo.Quantile:
+		v.add("primary.metric", "for example "+w.Primary, "%q is no metric: want MILESTONE pNN", primary.Metric)
+	case !slices.Contains(w.Milestones, s.Milestone):
+		v.add("primary.metric", hint(s.Milestone, w.Milestones), "the objects of %s have no milestone %q", w.Name, s.Milestone)
+	}
+	if text := primary.Margin; text != "" {
+		number, isPercent := strings.CutSuffix(text, "%")
+		if margin, err := strconv.ParseFloat(strings.TrimSpace(number), 64); !isPercent || err != nil || !(margin > 0) || math.IsInf(margin, 0) {
+			v.add("primary.margin", "", "%q is no margin: want a percentage above 0, such as 5%%", text)
+		}
+	}
+	if !isOpen(v.plan, "primary.alpha", primary.Alpha) && !(primary.Alpha > 0 && primary.Alpha < 1) {
+		v.add("primary.alpha", "", "%g is no error rate: want a number between 0 and 1, such as 0.05", primary.Alpha)
+	}
+}
+
+func (v *validator) rest() {
 	p := v.plan
 	if p.StepTimeout <= 0 {
 		v.add("stepTimeout", "", "the step timeout is not above 0")
 	}
-	if p.Repeat != 1 && p.Kind != AB {
-		v.add("repeat", "leave it out", "only a comparison of arms is repeated")
+	if p.Hold < 0 {
+		v.add("hold", "", "the hold %s is negative", time.Duration(p.Hold))
+	}
+	if p.Budget < 0 {
+		v.add("budget", "", "the budget %s is negative", time.Duration(p.Budget))
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
 		if !slices.Contains(GuardNames(), name) {
@@ -298,9 +383,31 @@ func (v *validator) rest(w *workload.Workload) {
 			v.add(strictyaml.Key("guards", name), "", "no more than 100%% of the requests can fail, and %g%% never will", bound)
 		}
 	}
-	if p.Primary != nil && p.Primary.Metric == "" {
-		v.add("primary.metric", "for example "+w.Primary, "the primary metric has no name")
+}
+
+// checkRecorded judges the copy that a run has left, which is read without the
+// workload: what analysis takes from it must be there and mean something.
+func (p *Plan) checkRecorded() error {
+	run := p.AsRun
+	if run == nil {
+		return nil
 	}
+	v := validator{plan: p}
+	if kinds := []string{string(Limit), string(Sweep), string(AB), string(Run)}; !slices.Contains(kinds, string(run.Kind)) {
+		v.add("asRun.kind", hint(string(run.Kind), kinds), "there is no kind of experiment %q", run.Kind)
+	}
+	v.levels(run.Kind)
+	if p.Axis.Search == nil && len(p.Axis.Levels) == 0 && p.Axis.Level == nil && len(v.problems) == 0 {
+		v.add("axis", "it has search, levels or level", "the axis does not say which levels were made")
+	}
+	if len(p.Goals) == 0 {
+		v.add("goals", "for example ready: [all Ready]", "the run has no goal to be judged by")
+	}
+	v.goals(p.Workload, run.Milestones)
+	if !slices.Contains(run.Milestones, run.Arrived) {
+		v.add("asRun.arrived", hint(run.Arrived, run.Milestones), "the objects of %s have no milestone %q", p.Workload, run.Arrived)
+	}
+	return strictyaml.Join(v.problems)
 }
 
 // GoalsOf are the plan's goals, the headline first. The plan must be valid.

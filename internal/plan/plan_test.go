@@ -1,0 +1,541 @@
+package plan
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/strictyaml"
+	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+// head begins the files of the tables below: what they add starts on line 3.
+const head = "schema: plimsoll/experiment/v1\nworkload: node-density\n"
+
+func nodeDensity(t testing.TB) *workload.Workload {
+	t.Helper()
+	w, err := workload.Load(workloads.FS(), "node-density")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func parsed(t testing.TB, text string) *Plan {
+	t.Helper()
+	p, err := Parse("f.yaml", []byte(text))
+	if err != nil {
+		t.Fatalf("parse %q: %v", text, err)
+	}
+	return p
+}
+
+func TestParse(t *testing.T) {
+	level := 60.0
+	base := func(change func(*Plan)) Plan {
+		p := Plan{Schema: Schema, Workload: "node-density"}
+		change(&p)
+		return p
+	}
+	for _, c := range []struct {
+		why, text string
+		want      Plan
+	}{
+		{"nothing but what is needed", "", base(func(*Plan) {})},
+		{"keys without a value say nothing", "name:\naxis: {search: ~}\nprimary:\nguards: {pending: }\nparams: {image: }\nhold: null\n", base(func(*Plan) {})},
+		{"an empty text is a value", "params: {image: \"\"}\n", base(func(p *Plan) { p.Params = Params{"image": ""} })},
+		{"parameters are kept as they are written", "params: {a: 1.10, b: yes, c: 0x10, d: \"5\"}\n",
+			base(func(p *Plan) { p.Params = Params{"a": "1.10", "b": "yes", "c": "0x10", "d": "5"} })},
+		{"a private lab", "target: {lab: {nodes: 3, maxPods: 20, realNode: true, startLatency: \"constant:1s\"}}\n",
+			base(func(p *Plan) {
+				p.Target.Lab = &Lab{Nodes: 3, MaxPods: 20, RealNode: true, StartLatency: "constant:1s"}
+			})},
+		{"a private lab of the usual shape", "target: {lab: {}}\n", base(func(p *Plan) { p.Target.Lab = &Lab{} })},
+		{"a cluster", "target: {kubeconfig: k, context: c}\n", base(func(p *Plan) { p.Target = Target{Kubeconfig: "k", Context: "c"} })},
+		{"a named lab", "target: {labName: l}\n", base(func(p *Plan) { p.Target = Target{LabName: "l"} })},
+		{"a search", "axis: {name: a, search: {from: 1, step: 0.5, max: 1e3, resolution: 0.25, confirm: 3}}\n",
+			base(func(p *Plan) { p.Axis = Axis{Name: "a", Search: &Search{1, 0.5, 1000, 0.25, Confirm{3, 3}}} })},
+		{"one confirmation of several may fail", "axis: {search: {confirm: 4/5}}\n",
+			base(func(p *Plan) { p.Axis.Search = &Search{Confirm: Confirm{4, 5}} })},
+		{"confirmations with spaces", "axis: {search: {confirm: \" 4 / 5 \"}}\n",
+			base(func(p *Plan) { p.Axis.Search = &Search{Confirm: Confirm{4, 5}} })},
+		{"levels", "axis: {levels: [5, 30, 10]}\n", base(func(p *Plan) { p.Axis.Levels = []float64{5, 30, 10} })},
+		{"one level", "axis: {level: 60}\n", base(func(p *Plan) { p.Axis.Level = &level })},
+		{"arms, in their order", "arms: [{name: b, params: {x: 1}}, {name: a}]\n",
+			base(func(p *Plan) { p.Arms = []Arm{{"b", Params{"x": "1"}}, {Name: "a"}} })},
+		{"goals, in their order: the first is the headline", "goals: {z: [all Ready], a: [errors < 1%, all Created]}\n",
+			base(func(p *Plan) {
+				p.Goals = strictyaml.Ordered[[]string]{{Key: "z", Value: []string{"all Ready"}}, {Key: "a", Value: []string{"errors < 1%", "all Created"}}}
+			})},
+		{"the largest seed", "seed: 18446744073709551615\n", base(func(p *Plan) { p.Seed = math.MaxUint64 })},
+		{"no bound on the pace", "pace: max\n", base(func(p *Plan) { p.Pace = Pace{Max: true} })},
+		{"a pace", "pace: 2.5\n", base(func(p *Plan) { p.Pace = Pace{PerSecond: 2.5} })},
+		{"a pace with its unit", "pace: 20/s\n", base(func(p *Plan) { p.Pace = Pace{PerSecond: 20} })},
+		{"durations", "hold: 1m30s\nstepTimeout: 500ms\nbudget: 1h\n",
+			base(func(p *Plan) {
+				p.Hold, p.StepTimeout, p.Budget = Duration(90*time.Second), Duration(500*time.Millisecond), Duration(time.Hour)
+			})},
+		{"a duration of nothing needs no unit", "hold: 0\n", base(func(*Plan) {})},
+		{"guards", "guards: {nodesNotReady: 1, apiErrors: 5%, pending: 30}\n",
+			base(func(p *Plan) { p.Guards = Guards{"nodesNotReady": 1, "apiErrors": 5, "pending": 30} })},
+		{"a percentage without its sign", "guards: {apiErrors: 0.5}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": 0.5} })},
+		{"a percentage with a space", "guards: {apiErrors: 2 %}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": 2} })},
+		{"no guards at all are the target's own", "guards: {}\n", base(func(*Plan) {})},
+		{"a metric that decides", "primary: {metric: Ready p50, margin: 5%, alpha: 0.01}\n",
+			base(func(p *Plan) { p.Primary = &Primary{"Ready p50", "5%", 0.01} })},
+	} {
+		p := parsed(t, head+c.text)
+		if got := p.said(); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\n got %+v\nwant %+v", c.why, got, c.want)
+		}
+	}
+}
+
+// Every mistake is told with its place, what was found, what is allowed and,
+// where there is one, the key that was meant.
+func TestParseProblems(t *testing.T) {
+	for _, c := range []struct{ why, text, want string }{
+		{"nothing", "", "f.yaml: the file is empty"},
+		{"no YAML", head + "name: [\n", "f.yaml:3:7: not valid YAML: sequence end token ']' not found"},
+		{"two documents", head + "---\nname: b\n", "f.yaml:4:1: the file holds 2 documents, one is wanted (remove what follows the line ---)"},
+		{"no mapping", "- a\n", "f.yaml:1:1: wants a mapping, found a list"},
+		{"no schema", "# comment\nworkload: a\n", "f.yaml:2:1: the file has no schema (begin it with: schema: plimsoll/experiment/v1)"},
+		{"another schema", "schema: plimsoll/workload/v1\nworkload: a\n", `f.yaml:1:9: schema: the schema is "plimsoll/workload/v1", not "plimsoll/experiment/v1"`},
+		{"a later schema", "workload: a\nschema: plimsoll/experiment/v2\n", `f.yaml:2:9: schema: the schema is "plimsoll/experiment/v2", not "plimsoll/experiment/v1"`},
+		{"no workload", "schema: plimsoll/experiment/v1\n", "f.yaml:1:1: workload: the experiment names no workload (for example workload: node-density)"},
+		{"a workload without a name", "schema: plimsoll/experiment/v1\nworkload: \"\"\n", "f.yaml:2:11: workload: the experiment names no workload (for example workload: node-density)"},
+		{"a key twice", head + "workload: b\n", `f.yaml:3:1: the key "workload" stands here a second time, first on line 2`},
+		{"a goal twice", head + "goals:\n  a: [b]\n  a: [c]\n", `f.yaml:5:3: the key "a" stands here a second time, first on line 4`},
+
+		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
+		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
+		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
+		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, realNode)`},
+		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
+		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
+		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},
+		{"a guard misspelled", head + "guards:\n  apiErrors: 5%\n  nodsNotReady: 2\n", `f.yaml:5:3: guards: unknown key "nodsNotReady" (did you mean "nodesNotReady"?)`},
+		{"a guard that is like none", head + "guards: {memory: 2}\n", `f.yaml:3:10: guards: unknown key "memory" (allowed: apiErrors, nodesNotReady, pending)`},
+
+		{"a number for a mapping", head + "axis: 5\n", "f.yaml:3:7: axis: wants a mapping, found the number 5"},
+		{"a number for a list", head + "axis: {levels: 5}\n", "f.yaml:3:16: axis.levels: wants a list, found the number 5"},
+		{"a list for a text", head + "name: [a]\n", "f.yaml:3:7: name: wants text, found a list"},
+		{"a word for a number", head + "axis: {level: ten}\n", `f.yaml:3:15: axis.level: wants a number, found the text "ten"`},
+		{"a number in quotes", head + "axis: {level: \"10\"}\n", `f.yaml:3:15: axis.level: wants a number, found the text "10" (remove the quotes)`},
+		{"an infinite level", head + "axis: {search: {from: .inf}}\n", "f.yaml:3:23: axis.search.from: wants a number, found the number .inf"},
+		{"half a repetition", head + "repeat: 1.5\n", "f.yaml:3:9: repeat: wants a whole number, found the number 1.5"},
+		{"a negative seed", head + "seed: -1\n", "f.yaml:3:7: seed: wants a whole number that is not negative, found the number -1"},
+		{"a number for a truth", head + "target: {lab: {realNode: 1}}\n", "f.yaml:3:26: target.lab.realNode: wants true or false, found the number 1"},
+		{"goals as a list", head + "goals: [all Ready]\n", "f.yaml:3:8: goals: wants a mapping, found a list"},
+		{"a goal's objective not in a list", head + "goals: {ready: all Ready}\n", `f.yaml:3:16: goals.ready: wants a list, found the text "all Ready"`},
+		{"a parameter that is a list", head + "params: {image: [a]}\n", "f.yaml:3:17: params.image: wants text, found a list"},
+		{"guards as a number", head + "guards: 5\n", "f.yaml:3:9: guards: wants a mapping, found the number 5"},
+
+		{"a duration without its unit", head + "hold: 10\n", `f.yaml:3:7: hold: "10" is no duration: want one such as 10s or 5m`},
+		{"a word for a duration", head + "budget: long\n", `f.yaml:3:9: budget: "long" is no duration: want one such as 10s or 5m`},
+		{"a negative duration", head + "stepTimeout: -1s\n", `f.yaml:3:14: stepTimeout: "-1s" is negative`},
+		{"a list for a duration", head + "hold: [1s]\n", "f.yaml:3:7: hold: wants a single value, found a list"},
+		{"a word for a pace", head + "pace: fast\n", `f.yaml:3:7: pace: "fast" is no pace: want requests per second, at least 0.001, or max`},
+		{"no pace", head + "pace: 0\n", `f.yaml:3:7: pace: "0" is no pace: want requests per second, at least 0.001, or max`},
+		{"a pace that is no number", head + "pace: NaN\n", `f.yaml:3:7: pace: "NaN" is no pace: want requests per second, at least 0.001, or max`},
+		{"an infinite pace: that is max", head + "pace: Inf\n", `f.yaml:3:7: pace: "Inf" is no pace: want requests per second, at least 0.001, or max`},
+		{"more confirmations than steps", head + "axis: {search: {confirm: 3/2}}\n", `f.yaml:3:26: axis.search.confirm: "3/2" is no number of confirmations: want N, or N/M with 1 <= N <= M`},
+		{"no confirmation", head + "axis: {search: {confirm: 0}}\n", `f.yaml:3:26: axis.search.confirm: "0" is no number of confirmations: want N, or N/M with 1 <= N <= M`},
+		{"half a fraction", head + "axis: {search: {confirm: 3/}}\n", `f.yaml:3:26: axis.search.confirm: "3/" is no number of confirmations: want N, or N/M with 1 <= N <= M`},
+		{"a guard without a bound", head + "guards: {pending: 0}\n", `f.yaml:3:19: guards.pending: "0" is no bound: want a number above 0, or a percentage`},
+		{"a word for a bound", head + "guards: {apiErrors: few}\n", `f.yaml:3:21: guards.apiErrors: "few" is no bound: want a number above 0, or a percentage`},
+		{"a percentage of what is counted, at its own line", head + "guards:\n  apiErrors: 5%\n  nodesNotReady: 5%\n", `f.yaml:5:18: guards.nodesNotReady: "5%" is no bound: this guard counts, want a number above 0`},
+		{"two mistakes, by their lines", head + "guards:\n  pending: y\n  apiErrors: x\nhold: z\n",
+			"f.yaml:4:12: guards.pending: \"y\" is no bound: want a number above 0, or a percentage\n" +
+				"f.yaml:5:14: guards.apiErrors: \"x\" is no bound: want a number above 0, or a percentage\n" +
+				"f.yaml:6:7: hold: \"z\" is no duration: want one such as 10s or 5m"},
+	} {
+		_, err := Parse("f.yaml", []byte(c.text))
+		if len(strictyaml.Problems(err)) == 0 || err.Error() != c.want {
+			t.Errorf("%s: %q\n got %v\nwant %s", c.why, c.text, err, c.want)
+		}
+	}
+}
+
+func TestLoad(t *testing.T) {
+	if _, err := Load(filepath.Join(t.TempDir(), "none.yaml")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is not there: %v", err)
+	}
+	file := filepath.Join(t.TempDir(), "f.yaml")
+	if err := os.WriteFile(file, []byte(head+"hold: x\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Load(file); err == nil || !strings.HasPrefix(err.Error(), file+":3:7: hold: ") {
+		t.Errorf("a mistake is told without the file's name: %v", err)
+	}
+}
+
+func TestGuardsKnowTheirNames(t *testing.T) {
+	for _, name := range GuardNames() {
+		if p := parsed(t, head+"guards: {"+name+": 3}\n"); !maps.Equal(p.Guards, Guards{name: 3}) {
+			t.Errorf("%s is read as %v", name, p.Guards)
+		}
+	}
+	// Nil is what a target's own guards stand in for.
+	for _, none := range []string{"guards: {}\n", "guards:\n", "guards: {pending: }\n"} {
+		if p := parsed(t, head+none); p.Guards != nil {
+			t.Errorf("%q is read as %#v", none, p.Guards)
+		}
+	}
+}
+
+func TestDefault(t *testing.T) {
+	w := nodeDensity(t)
+	want := func(change func(*Plan)) Plan {
+		p := Plan{
+			Schema: Schema, Name: "node-density", Workload: "node-density", Kind: Limit,
+			Target:      Target{Lab: &Lab{Nodes: DefaultLabNodes, MaxPods: DefaultLabMaxPods}},
+			Axis:        Axis{Name: "pods-per-node", Search: &Search{From: 50, Step: 50, Max: 500, Resolution: 1, Confirm: Confirm{3, 3}}},
+			StepTimeout: Duration(DefaultStepTimeout), Hold: Duration(10 * time.Second), Repeat: 1, Goals: w.Goals,
+		}
+		change(&p)
+		return p
+	}
+	search := func(change func(*Search)) func(*Plan) { return func(p *Plan) { change(p.Axis.Search) } }
+	level := 60.0
+	for _, c := range []struct {
+		why, text string
+		want      Plan
+	}{
+		{"nothing is said", "", want(func(*Plan) {})},
+		{"what is said stays", "name: n\nhold: 1s\nstepTimeout: 2s\ngoals: {a: [all Created]}\naxis: {search: {confirm: 1/2}}\n", want(func(p *Plan) {
+			p.Name, p.Hold, p.StepTimeout, p.Axis.Search.Confirm = "n", Duration(time.Second), Duration(2*time.Second), Confirm{1, 2}
+			p.Goals = strictyaml.Ordered[[]string]{{Key: "a", Value: []string{"all Created"}}}
+		})},
+		{"levels are no search", "axis: {levels: [1]}\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Axis.Levels = Sweep, nil, []float64{1} })},
+		{"one level is no search", "axis: {level: 60}\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Axis.Level = Run, nil, &level })},
+		{"arms need no search", "arms: [{name: a}]\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Arms = AB, nil, []Arm{{Name: "a"}} })},
+		{"arms may be searched, and the search is filled in", "arms: [{name: a}]\naxis: {search: {from: 20}}\n", want(func(p *Plan) {
+			p.Kind, p.Arms, p.Axis.Search.From = AB, []Arm{{Name: "a"}}, 20
+		})},
+		{"the axis that is named has its own range", "axis: {name: rate}\n", want(func(p *Plan) {
+			p.Axis.Name, p.Axis.Search.From, p.Axis.Search.Step = "rate", 10, 10
+		})},
+		{"an axis that is not there fills in nothing", "axis: {name: none}\n", want(func(p *Plan) { p.Axis = Axis{Name: "none"} })},
+		{"an end below the default start", "axis: {search: {max: 20}}\n", want(search(func(s *Search) { s.From, s.Max = 20, 20 }))},
+		{"a start above the default end", "axis: {search: {from: 900}}\n", want(search(func(s *Search) { s.From, s.Max = 900, 900 }))},
+		{"a resolution above the default step", "axis: {search: {resolution: 80}}\n", want(search(func(s *Search) { s.Step, s.Resolution = 80, 80 }))},
+		{"the rest of a lab", "target: {lab: {nodes: 3}}\n", want(func(p *Plan) { p.Target.Lab.Nodes = 3 })},
+		{"a real node needs no simulated ones", "target: {lab: {realNode: true}}\n", want(func(p *Plan) { p.Target.Lab.Nodes, p.Target.Lab.RealNode = 0, true })},
+		{"a cluster is no lab", "target: {kubeconfig: k}\n", want(func(p *Plan) { p.Target = Target{Kubeconfig: "k"} })},
+		{"a context alone is a mistake, not a lab", "target: {context: c}\n", want(func(p *Plan) { p.Target = Target{Context: "c"} })},
+		{"a named lab has its own shape", "target: {labName: l}\n", want(func(p *Plan) { p.Target = Target{LabName: "l"} })},
+		{"a zero that is said is not filled in", "repeat: 0\nstepTimeout: 0s\ntarget: {lab: {nodes: 0, maxPods: 0}}\naxis: {search: {from: 0, step: 0, max: 0, resolution: 0}}\n",
+			want(func(p *Plan) {
+				p.Repeat, p.StepTimeout, p.Target.Lab, p.Axis.Search = 0, 0, &Lab{}, &Search{Confirm: Confirm{3, 3}}
+			})},
+		{"a hold of nothing is the workload's own", "hold: 0s\n", want(func(*Plan) {})},
+		{"pace, seed, budget and guards are the target's or the run's to choose", "seed: 0\nbudget: 0s\n", want(func(*Plan) {})},
+	} {
+		p := parsed(t, head+c.text)
+		p.Default(w)
+		got, kind := p.said(), p.Kind
+		got.Kind = kind
+		if !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s:\n got %+v %+v\nwant %+v %+v", c.why, got, got.Axis.Search, c.want, c.want.Axis.Search)
+		}
+		p.Default(w)
+		if again := p.said(); p.Kind != kind || !reflect.DeepEqual(again, c.want.said()) {
+			t.Errorf("%s: filled in a second time, it is %+v", c.why, again)
+		}
+	}
+	p := &Plan{Schema: Schema, Workload: "node-density", Kind: Sweep}
+	if p.Default(w); p.Kind != Sweep || p.Axis.Search != nil {
+		t.Errorf("the kind that the command gave became %s, %+v", p.Kind, p.Axis)
+	}
+	before := slices.Clone(w.Goals)
+	if p.Goals[0].Key = "mine"; !reflect.DeepEqual(w.Goals, before) {
+		t.Error("the plan shares its goals with the workload")
+	}
+}
+
+// ok is the problem that valid plans have.
+const ok = "<nil>"
+
+func TestValidate(t *testing.T) {
+	w := nodeDensity(t)
+	grammar := " (" + slo.Grammar + ")"
+	for _, c := range []struct{ why, text, want string }{
+		{"nothing is said", "", ok},
+		{"everything that a limit can say", "name: n\nparams: {image: a}\ntarget: {lab: {nodes: 1, maxPods: 1, startLatency: \"uniform:1s,2s\"}}\naxis: {name: pods-per-node, search: {from: 1, step: 1, max: 1, resolution: 1, confirm: 1/9}}\n" +
+			"repeat: 1\nseed: 1\npace: max\nhold: 1s\nstepTimeout: 1s\nbudget: 1s\ngoals: {a: [all Ready within 5s, errors <= 1%, achieved >= 99%, Created p99.9 < 5s]}\nguards: {apiErrors: 100%, nodesNotReady: 0.5}\n", ok},
+
+		{"an axis misspelled", "axis: {name: pods-per-nod}\n", `f.yaml:3:14: axis.name: there is no axis of node-density "pods-per-nod" (did you mean "pods-per-node"?)`},
+		{"an axis that is like none", "axis: {name: colour}\n", `f.yaml:3:14: axis.name: there is no axis of node-density "colour" (there is: pods-per-node, rate)`},
+		{"an axis that is not there yet", "axis: {name: rate}\n", "f.yaml:3:14: axis.name: the axis rate is not supported yet (use pods-per-node)"},
+		{"a search and levels", "axis: {search: {}, levels: [1]}\n", "f.yaml:3:1: axis: the axis is to be searched and to be held at given levels (keep one of search, levels and level)"},
+		{"levels and a level", "axis: {level: 1, levels: [1]}\n", "f.yaml:3:1: axis: the axis is to be searched and to be held at given levels (keep one of search, levels and level)"},
+		{"a level of nothing", "axis: {level: 0}\n", "f.yaml:3:15: axis.level: 0 is no level: want a number above 0"},
+		{"a negative level among others", "axis:\n  levels:\n  - 5\n  - -1\n", "f.yaml:6:5: axis.levels[1]: -1 is no level: want a number above 0"},
+		{"the same level twice is a repetition", "axis: {levels: [5, 5]}\n", ok},
+
+		{"a search that begins at nothing", "axis: {search: {from: 0}}\n", "f.yaml:3:23: axis.search.from: 0 is no level: want a number above 0"},
+		{"a search that goes backwards", "axis: {search: {step: -5}}\n", "f.yaml:3:23: axis.search.step: -5 is no level: want a number above 0"},
+		{"a search that ends at nothing", "axis: {search: {max: 0}}\n", "f.yaml:3:22: axis.search.max: 0 is no level: want a number above 0"},
+		{"no resolution", "axis: {search: {resolution: 0}}\n", "f.yaml:3:29: axis.search.resolution: 0 is no level: want a number above 0"},
+		{"a search that ends before it begins", "axis: {search: {from: 5, max: 3}}\n", "f.yaml:3:31: axis.search.max: max 3 is below from 5"},
+		{"steps finer than the answer", "axis: {search: {step: 0.5}}\n", "f.yaml:3:23: axis.search.step: step 0.5 is below the resolution 1"},
+		{"an answer finer than numbers are", "axis: {search: {resolution: 1e-9}}\n", "f.yaml:3:29: axis.search.resolution: the resolution 1e-09 leaves more levels between 50 and 500 than can be told apart"},
+
+		{"no objective", "goals: {ready: []}\n", "f.yaml:3:9: goals.ready: the goal has no objective" + grammar},
+		{"a goal without a name", "goals: {\"\": [all Ready]}\n", `f.yaml:3:9: goals[""]: the goal has no name (for example ready)`},
+		{"an objective that is none", "goals:\n  ready:\n  - all Ready\n  - soon\n", `f.yaml:6:5: goals.ready[1]: objective "soon" is not understood: want ` + slo.Grammar},
+		{"no unit", "goals: {a: [Ready p99 < 5]}\n", `f.yaml:3:13: goals.a[0]: objective "Ready p99 < 5": "5" is not a duration such as 500ms or 5s`},
+		{"the maximum is no quantile", "goals: {a: [Ready p100 < 5s]}\n", `f.yaml:3:13: goals.a[0]: objective "Ready p100 < 5s": p100 is no quantile: want more than p0 and less than p100`},
+		{"a milestone misspelled", "goals: {a: [Redy p99 < 5s]}\n", `f.yaml:3:13: goals.a[0]: objective "Redy p99 < 5s": the objects of node-density have no milestone "Redy" (did you mean "Ready"?)`},
+		{"a milestone in the wrong case", "goals: {a: [all ready]}\n", `f.yaml:3:13: goals.a[0]: objective "all ready": the objects of node-density have no milestone "ready" (did you mean "Ready"?)`},
+		{"a query", "goals: {a: [\"query 'x' > 1\"]}\n", `f.yaml:3:13: goals.a[0]: objective "query 'x' > 1": queries are not supported yet`},
+
+		{"more errors than requests", "guards: {apiErrors: 150%}\n", "f.yaml:3:21: guards.apiErrors: no more than 100% of the requests can fail, and 150% never will"},
+		{"many nodes are no percentage", "guards: {nodesNotReady: 150}\n", ok},
+
+		{"no time to arrive in", "stepTimeout: 0s\n", "f.yaml:3:14: stepTimeout: the step timeout is not above 0"},
+		{"two targets", "target: {labName: a, kubeconfig: b}\n", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName and kubeconfig)"},
+		{"a lab and a cluster's context", "target: {lab: {}, kubeconfig: k, context: c}\n", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName and kubeconfig)"},
+		{"a context of no file", "target: {context: c}\n", "f.yaml:3:19: target.context: a context is named without the kubeconfig that has it (name the file as well: kubeconfig)"},
+		{"a cluster", "target: {kubeconfig: k, context: c}\n", ok},
+		{"a named lab", "target: {labName: l}\n", ok},
+		{"a lab without nodes", "target: {lab: {nodes: 0}}\n", "f.yaml:3:23: target.lab.nodes: a laboratory without nodes holds no pods (for example nodes: 10)"},
+		{"fewer nodes than none", "target: {lab: {nodes: -1}}\n", "f.yaml:3:23: target.lab.nodes: -1 is no number of simulated nodes: want 1 to 10000"},
+		{"more nodes than a lab bears", "target: {lab: {nodes: 10001}}\n", "f.yaml:3:23: target.lab.nodes: 10001 is no number of simulated nodes: want 1 to 10000"},
+		{"nodes that hold nothing", "target: {lab: {maxPods: 0}}\n", "f.yaml:3:25: target.lab.maxPods: 0 is no number of pods that a node can hold: want 1 to 100000"},
+		{"a delay without a shape", "target: {lab: {startLatency: 5s}}\n", `f.yaml:3:30: target.lab.startLatency: delay "5s" has no shape: want constant:D | uniform:LO,HI | lognormal:P50,P99`},
+		{"a real node", "target: {lab: {realNode: true}}\n", "f.yaml:3:26: target.lab.realNode: a private lab with a real node is not supported yet (leave it out: simulated nodes)"},
+
+		{"a parameter misspelled", "params: {imag: x}\n", `f.yaml:3:16: params.imag: there is no parameter of node-density "imag", did you mean "image"?`},
+		{"parameters that do not fit", "params:\n  image: a b\n  namespacesPer: 0\n", "f.yaml:4:10: params.image: \"a b\" does not have the form \\S+\nf.yaml:5:18: params.namespacesPer: must be at least 1, is 0"},
+
+		{"arms", "arms: [{name: a}, {name: b}]\n", "f.yaml:3:1: arms: comparing arms is not supported yet (leave them out)"},
+		{"arms with mistakes of their own", "arms:\n- {params: {imag: x}}\n- {name: a}\n- {name: a}\n",
+			"f.yaml:3:1: arms: comparing arms is not supported yet (leave them out)\n" +
+				"f.yaml:4:3: arms[0].name: the arm has no name\n" +
+				"f.yaml:4:19: arms[0].params.imag: there is no parameter of node-density \"imag\", did you mean \"image\"?\n" +
+				"f.yaml:6:10: arms[2].name: there are two arms \"a\" (give one of them another name)"},
+		{"repetitions of nothing compared", "repeat: 5\n", "f.yaml:3:9: repeat: only a comparison of arms is repeated (leave it out)"},
+		{"no repetition", "repeat: 0\n", "f.yaml:3:9: repeat: 0 is no number of repetitions: want at least 1"},
+		{"a metric where nothing is compared", "primary: {metric: Ready p50, margin: 5%, alpha: 0.05}\n", "f.yaml:3:1: primary: only a comparison of arms has a primary metric (leave it out)"},
+	} {
+		p := parsed(t, head+c.text)
+		p.Default(w)
+		err := p.Validate(w)
+		if got := text(err); got != c.want {
+			t.Errorf("%s: %q\n got %s\nwant %s", c.why, c.text, got, c.want)
+		}
+		if err == nil {
+			if _, err := p.GoalsOf(); err != nil {
+				t.Errorf("%s: valid goals are refused: %v", c.why, err)
+			}
+			if next := p.Design().Next(nil, ""); next.Done || !(next.Level > 0) {
+				t.Errorf("%s: a valid plan begins with %+v", c.why, next)
+			}
+		}
+	}
+}
+
+func text(err error) string {
+	if err == nil {
+		return ok
+	}
+	return err.Error()
+}
+
+func TestValidatePrimary(t *testing.T) {
+	w := nodeDensity(t)
+	unsupported := "f.yaml:3:1: arms: comparing arms is not supported yet (leave them out)"
+	for _, c := range []struct{ why, primary, want string }{
+		{"a metric", "{metric: Ready p50}", ""},
+		{"all of it", "{metric: ContainersStarted p99.9, margin: 0.5 %, alpha: 0.05}", ""},
+		{"no metric", "{margin: 5%}", "f.yaml:4:1: primary.metric: the primary metric has no name (for example ContainersStarted p50)"},
+		{"no quantile", "{metric: Ready}", `f.yaml:4:19: primary.metric: "Ready" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
+		{"an objective", "{metric: all Ready within}", `f.yaml:4:19: primary.metric: "all Ready within" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
+		{"errors are no latency", "{metric: errors p50 <}", `f.yaml:4:19: primary.metric: "errors p50 <" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
+		{"a milestone misspelled", "{metric: Redy p50}", `f.yaml:4:19: primary.metric: the objects of node-density have no milestone "Redy" (did you mean "Ready"?)`},
+		{"a margin without a sign", "{metric: Ready p50, margin: 5}", `f.yaml:4:38: primary.margin: "5" is no margin: want a percentage above 0, such as 5%`},
+		{"no margin", "{metric: Ready p50, margin: 0%}", `f.yaml:4:38: primary.margin: "0%" is no margin: want a percentage above 0, such as 5%`},
+		{"no error is allowed", "{metric: Ready p50, alpha: 0}", "f.yaml:4:37: primary.alpha: 0 is no error rate: want a number between 0 and 1, such as 0.05"},
+		{"every error is allowed", "{metric: Ready p50, alpha: 1}", "f.yaml:4:37: primary.alpha: 1 is no error rate: want a number between 0 and 1, such as 0.05"},
+	} {
+		p := parsed(t, head+"arms: [{name: a}, {name: b}]\nprimary: "+c.primary+"\n")
+		p.Default(w)
+		want := unsupported
+		if c.want != "" {
+			want += "\n" + c.want
+		}
+		if got := text(p.Validate(w)); got != want {
+			t.Errorf("%s:\n got %s\nwant %s", c.why, got, want)
+		}
+	}
+}
+
+// A plan that flags filled in has no file, and mistakes that no file can have.
+func TestValidatePlanOfFlags(t *testing.T) {
+	w := nodeDensity(t)
+	nan := math.NaN()
+	for _, c := range []struct {
+		why    string
+		change func(*Plan)
+		want   string
+	}{
+		{"nothing is said", func(*Plan) {}, ok},
+		{"a sweep without levels", func(p *Plan) { p.Kind = Sweep }, "axis.levels: a sweep needs levels (for example levels: [50, 100])"},
+		{"a run without a level", func(p *Plan) { p.Kind = Run }, "axis.level: a run of one level needs it"},
+		{"a level that is no number", func(p *Plan) { p.Axis.Level = &nan }, "axis.level: NaN is no level: want a number above 0"},
+		{"a search without an end", func(p *Plan) { p.Axis.Search = &Search{Max: math.Inf(1)} },
+			"axis.search.max: +Inf is no level: want a number above 0\naxis.search.resolution: the resolution 1 leaves more levels between 50 and +Inf than can be told apart"},
+		{"a negative hold", func(p *Plan) { p.Hold = Duration(-time.Second) }, "hold: the hold -1s is negative"},
+		{"a negative budget", func(p *Plan) { p.Budget = Duration(-time.Second) }, "budget: the budget -1s is negative"},
+		{"a negative timeout", func(p *Plan) { p.StepTimeout = Duration(-time.Second) }, "stepTimeout: the step timeout is not above 0"},
+		{"a guard misspelled", func(p *Plan) { p.Guards = Guards{"nodsNotReady": 1} }, `guards.nodsNotReady: there is no guard "nodsNotReady" (did you mean "nodesNotReady"?)`},
+		{"a goal twice", func(p *Plan) {
+			p.Goals = strictyaml.Ordered[[]string]{{Key: "a", Value: []string{"all Ready"}}, {Key: "a", Value: []string{"all Ready"}}}
+		}, `goals.a: there are two goals "a" (give one of them another name)`},
+		{"text that a file cannot hold", func(p *Plan) { p.Name = "a\xff" }, "the experiment cannot be written so that it comes back the same: it holds text that is not UTF-8"},
+		{"text that a file holds only in quotes", func(p *Plan) { p.Name = "? a\tb\x00\x1b" }, ok},
+	} {
+		p := &Plan{Schema: Schema, Workload: "node-density"}
+		c.change(p)
+		p.Default(w)
+		if got := text(p.Validate(w)); got != c.want {
+			t.Errorf("%s:\n got %s\nwant %s", c.why, got, c.want)
+		}
+	}
+}
+
+func TestDesign(t *testing.T) {
+	w := nodeDensity(t)
+	for _, c := range []struct {
+		why, text string
+		want      design.Design
+	}{
+		{"a search", "axis: {search: {from: 5, step: 10, max: 60, resolution: 2, confirm: 4/5}}\n", design.Search{From: 5, Step: 10, Max: 60, Resolution: 2, Need: 4, Of: 5}},
+		{"levels, in their order", "axis: {levels: [5, 30, 10]}\n", design.Sweep{Levels: []float64{5, 30, 10}}},
+		{"one level", "axis: {level: 60}\n", design.Sweep{Levels: []float64{60}}},
+	} {
+		p := parsed(t, head+c.text)
+		p.Default(w)
+		if got := p.Design(); !reflect.DeepEqual(got, c.want) {
+			t.Errorf("%s: %+v, want %+v", c.why, got, c.want)
+		}
+	}
+}
+
+func TestGoalsOf(t *testing.T) {
+	p := parsed(t, head+"goals: {z: [all Ready, errors < 1%], a: [Ready p99 <= 5s]}\n")
+	goals, err := p.GoalsOf()
+	var got []string
+	for _, g := range goals {
+		got = append(got, g.Name+": "+strings.Join(g.Texts(), "; "))
+	}
+	if want := []string{"z: all Ready; errors < 1%", "a: Ready p99 <= 5s"}; err != nil || !slices.Equal(got, want) {
+		t.Errorf("the goals are %q, %v, want %q", got, err, want)
+	}
+	p = parsed(t, head+"goals: {z: [soon]}\n")
+	if _, err := p.GoalsOf(); err == nil || !strings.HasPrefix(err.Error(), `goal z: objective "soon" is not understood`) {
+		t.Errorf("an objective that is none: %v", err)
+	}
+}
+
+// fullExample is the example of the plan's format that shows every key.
+const fullExample = `schema: plimsoll/experiment/v1
+name: crun-vs-runc
+workload: node-density
+params: {image: "", namespacesPer: 1000}
+target: {lab: {nodes: 0, realNode: true, maxPods: 250}}   # or {kubeconfig: F, context: C} or {labName: N}
+axis: {name: pods-per-node, search: {from: 20, step: 20, max: 250, resolution: 1, confirm: 3}}   # or levels: [..] or level: 60
+arms: [{name: runc, params: {runtimeClass: runc}}, {name: crun, params: {runtimeClass: crun}}]
+repeat: 5
+seed: 1
+pace: max
+hold: 10s
+stepTimeout: 5m
+budget: 1h
+goals: {ready: ["all Ready"], startup: ["ContainersStarted p99 <= 5s"]}
+primary: {metric: ContainersStarted p50, margin: 5%, alpha: 0.05}
+guards: {nodesNotReady: 1, apiErrors: 5%}
+`
+
+// Everything in the example is read, and what does not work yet is said: all
+// of it, and nothing else.
+func TestFullExample(t *testing.T) {
+	p := parsed(t, fullExample)
+	want := Plan{
+		Schema: Schema, Name: "crun-vs-runc", Workload: "node-density", Params: Params{"image": "", "namespacesPer": "1000"},
+		Target: Target{Lab: &Lab{RealNode: true, MaxPods: 250}},
+		Axis:   Axis{Name: "pods-per-node", Search: &Search{20, 20, 250, 1, Confirm{3, 3}}},
+		Arms:   []Arm{{"runc", Params{"runtimeClass": "runc"}}, {"crun", Params{"runtimeClass": "crun"}}},
+		Repeat: 5, Seed: 1, Pace: Pace{Max: true}, Hold: Duration(10 * time.Second), StepTimeout: Duration(5 * time.Minute), Budget: Duration(time.Hour),
+		Goals:   strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all Ready"}}, {Key: "startup", Value: []string{"ContainersStarted p99 <= 5s"}}},
+		Primary: &Primary{"ContainersStarted p50", "5%", 0.05}, Guards: Guards{"nodesNotReady": 1, "apiErrors": 5},
+	}
+	if got := p.said(); !reflect.DeepEqual(got, want) {
+		t.Errorf("it is read as\n%+v\nwant\n%+v", got, want)
+	}
+	w := nodeDensity(t)
+	p.Default(w)
+	if got := p.said(); !reflect.DeepEqual(got, want) {
+		t.Errorf("it says everything, and defaults make it\n%+v\nwant\n%+v", got, want)
+	}
+	unsupported := "f.yaml:5:36: target.lab.realNode: a private lab with a real node is not supported yet (leave it out: simulated nodes)\n" +
+		"f.yaml:7:1: arms: comparing arms is not supported yet (leave them out)"
+	if got := text(p.Validate(w)); got != unsupported {
+		t.Errorf("got %s\nwant %s", got, unsupported)
+	}
+	// Following that advice leads to what belongs to the arms, then to a plan.
+	advised := strings.NewReplacer("nodes: 0, realNode: true, ", "", "arms:", "# arms:").Replace(fullExample)
+	p = parsed(t, advised)
+	p.Default(w)
+	unsupported = "f.yaml:8:9: repeat: only a comparison of arms is repeated (leave it out)\n" +
+		"f.yaml:15:1: primary: only a comparison of arms has a primary metric (leave it out)"
+	if got := text(p.Validate(w)); got != unsupported {
+		t.Errorf("got %s\nwant %s", got, unsupported)
+	}
+	p = parsed(t, strings.NewReplacer("repeat:", "# repeat:", "primary:", "# primary:").Replace(advised))
+	if p.Default(w); p.Validate(w) != nil {
+		t.Errorf("without what is not supported: %v", p.Validate(w))
+	}
+}
+
+// Each file in examples/ runs with the workload that it names.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no examples: %v", err)
+	}
+	for _, file := range files {
+		p, err := Load(file)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		w, err := workload.Load(workloads.FS(), p.Workload)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if p.Default(w); p.Validate(w) != nil {
+			t.Errorf("%v", p.Validate(w))
+		}
+		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); p.Name != name {
+			t.Errorf("%s: its runs are called %s", file, p.Name)
+		}
+		if _, err := p.GoalsOf(); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
