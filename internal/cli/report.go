@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/experiment"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report"
+)
+
+func newReportCommand(p *Process) *cobra.Command {
+	var open bool
+	cmd := &cobra.Command{
+		Use:   "report DIR...",
+		Short: "Write a recorded run as a page to look at",
+		Long: `Write report.html into each run directory: one page that needs nothing else and
+reaches for nothing else. It shows the verdict, the levels, the distributions of
+latencies, the course of the run, what kept objects from getting there, and what
+was used, and it has the raw data as CSV.
+
+A run that has not been judged since its record was written is judged first, as
+by 'plimsoll analyze'. It talks to no cluster.`,
+		Example: `  plimsoll report plimsoll-runs/20261121-101500-node-density --open
+  plimsoll report plimsoll-runs/*`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef(fmt.Sprintf("see '%s --help'", cmd.CommandPath()), "which run directory?")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			// A directory that is none is told before anything is written.
+			for _, path := range args {
+				if _, err := openRunDir(path); err != nil {
+					return err
+				}
+			}
+			for _, path := range args {
+				page, err := writeReport(path)
+				if err != nil {
+					return err
+				}
+				if _, err := fmt.Fprintln(p.Stdout, page); err != nil {
+					return fmt.Errorf("print where the report is: %w", err)
+				}
+				if open {
+					if err := openInBrowser(page); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&open, "open", false, "open it in the browser")
+	return cmd
+}
+
+// openRunDir opens a run directory, with what a user can get wrong as a usage
+// error.
+func openRunDir(path string) (record.Dir, error) {
+	dir, err := record.OpenDir(path)
+	var none *record.NotRunDirError
+	if errors.As(err, &none) {
+		return "", usagef(nearbyFile(path), "%w", err)
+	}
+	return dir, err
+}
+
+// writeReport writes the report of one run and returns its path.
+func writeReport(path string) (string, error) {
+	dir, err := openRunDir(path)
+	if err != nil {
+		return "", err
+	}
+	if !judged(dir) {
+		_, x, err := openRecord(path)
+		if err != nil {
+			return "", err
+		}
+		if _, err := experiment.Replay(dir, x); err != nil {
+			return "", err
+		}
+	}
+	if err := report.WriteFile(dir); err != nil {
+		return "", err
+	}
+	return dir.Path(record.ReportFile), nil
+}
+
+// judged reports whether a run's record was judged since it was written.
+func judged(dir record.Dir) bool {
+	history, err := os.Stat(dir.Path(record.HistoryFile))
+	if err != nil {
+		return false
+	}
+	for _, name := range []string{record.ResultFile, record.ObjectsFile} {
+		made, err := os.Stat(dir.Path(name))
+		if err != nil || made.ModTime().Before(history.ModTime()) {
+			return false
+		}
+	}
+	return true
+}
+
+// openInBrowser hands a page to the desktop's opener.
+func openInBrowser(page string) error {
+	full, err := filepath.Abs(page)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", page, err)
+	}
+	if err := exec.Command("xdg-open", full).Run(); err != nil {
+		return fmt.Errorf("open %s: %w", page, err)
+	}
+	return nil
+}

@@ -1,0 +1,582 @@
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"io/fs"
+	"maps"
+	"math"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+//go:embed page.html
+var pageTemplate string
+
+// The bundle is built from ui/ by `make ui`.
+//
+//go:embed assets/report.js
+var pageScript string
+
+//go:embed assets/report.css
+var pageStyle string
+
+// NoResultError says that a run directory holds no judgement to report.
+type NoResultError struct {
+	Dir string
+	Err error
+}
+
+func (e *NoResultError) Error() string {
+	return fmt.Sprintf("%s holds no result that can be reported: %v", e.Dir, e.Err)
+}
+
+// Unwrap is what kept the result from being read.
+func (e *NoResultError) Unwrap() error { return e.Err }
+
+// WriteFile writes report.html into a run directory, from what the directory
+// holds: a result.json, and everything else as far as it is there.
+func WriteFile(dir record.Dir) error {
+	in, err := Read(dir)
+	if err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	if err := HTML(&page, in); err != nil {
+		return fmt.Errorf("report %s: %w", dir, err)
+	}
+	return dir.WriteFile(record.ReportFile, page.Bytes())
+}
+
+// Read reads what a report shows from a run directory. The error is a
+// *NoResultError where no result.json can be read; anything else that is
+// missing is said on the page.
+func Read(dir record.Dir) (Input, error) {
+	var in Input
+	if err := dir.ReadJSON(record.ResultFile, &in.Result); err != nil {
+		return in, &NoResultError{string(dir), err}
+	}
+	if in.Result.Schema != analyze.ResultSchema {
+		return in, &NoResultError{string(dir), fmt.Errorf("its schema is %q, this program reads %q", in.Result.Schema, analyze.ResultSchema)}
+	}
+	missing := func(file string, what string, err error) {
+		if errors.Is(err, fs.ErrNotExist) {
+			in.Missing = append(in.Missing, fmt.Sprintf("there is no %s: %s", file, what))
+			return
+		}
+		in.Missing = append(in.Missing, fmt.Sprintf("%s could not be read, so %s: %v", file, what, err))
+	}
+	text, err := os.ReadFile(dir.Path(record.ExperimentFile))
+	if err == nil {
+		in.PlanText = string(text)
+		in.Plan, err = plan.Parse(record.ExperimentFile, text)
+	}
+	if err != nil {
+		in.Plan = nil
+		missing(record.ExperimentFile, "the plan is not told", err)
+	}
+	var environment record.Environment
+	if err := dir.ReadJSON(record.EnvironmentFile, &environment); err == nil {
+		in.Environment = &environment
+	} else {
+		missing(record.EnvironmentFile, "the environment is not told", err)
+	}
+	if in.Objects, err = readObjects(dir); err != nil {
+		missing(record.ObjectsFile, "distributions and the course of the run are not drawn", err)
+	}
+	return in, nil
+}
+
+// HTML writes a report as one page that needs nothing else, and that a browser
+// lets reach nothing else.
+func HTML(w io.Writer, in Input) error {
+	data, err := dataOf(in)
+	if err != nil {
+		return err
+	}
+	// json.Marshal writes <, > and & as escapes: no text can end the element.
+	encoded, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	objects := ""
+	if data.Objects != nil {
+		objects = data.Objects.data
+	}
+	t, err := template.New("page").Funcs(template.FuncMap{
+		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
+		"count": grouped, "verdict": verdictWord, "level": levelOf, "lag": lagOf,
+		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
+	}).Parse(pageTemplate)
+	if err != nil {
+		return err
+	}
+	p := pageOf(in, data)
+	p.Style, p.Script = template.CSS(pageStyle), template.JS(pageScript)
+	p.Data, p.Packed = template.JS(encoded), template.JS(objects)
+	p.Policy = "default-src 'none'; script-src " + hashSource(pageScript) + "; style-src " + hashSource(pageStyle) + "; img-src data:; base-uri 'none'; form-action 'none'"
+	return t.Execute(w, p)
+}
+
+// hashSource lets one text run as script or style, and no other.
+func hashSource(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}
+
+// page is what the template writes.
+type page struct {
+	Title                  string
+	Headline               string
+	Lead                   []string
+	Verdict                slo.Verdict
+	Mark                   string // what stands in the mark: the load line
+	MarkUnit               string
+	Facts                  []fact
+	Result                 analyze.Result
+	Arrived                string
+	Unit                   string
+	Fidelity               []fidelityPart
+	Simulated              string
+	Missing                []string
+	Goals                  []goalRow
+	Steps                  []stepRow
+	Latency                []latencyTable
+	Reasons                []reasonTable
+	Usage                  []usageRow
+	Machine                []fact
+	Nodes                  []nodeGroup
+	Split                  string
+	SplitNotes             []string
+	PlanText               string
+	HasCurves, HasProgress bool
+	Style                  template.CSS
+	Script                 template.JS
+	Data                   template.JS
+	Packed                 template.JS
+	Policy                 string
+}
+
+// fact is a figure with its name and what it means.
+type fact struct{ Name, Value, Note string }
+
+type fidelityPart struct {
+	Part string
+	Is   record.Realness
+}
+
+type goalRow struct {
+	analyze.GoalResult
+	Sentence string
+}
+
+type stepRow struct {
+	analyze.Step
+	Arrived analyze.Latency
+	Missed  int // never there, whatever the cause
+	Goals   []goalVerdict
+}
+
+type goalVerdict struct {
+	Goal    string
+	Verdict slo.Verdict
+}
+
+type latencyTable struct {
+	Milestone string
+	Bounds    []string
+	Rows      []latencyRow
+}
+
+type latencyRow struct {
+	Step analyze.Step
+	analyze.Latency
+}
+
+type reasonTable struct {
+	Step analyze.Step
+	Open bool
+	Rows []reasonRow
+}
+
+type reasonRow struct {
+	analyze.Reason
+	Share int // in percent of the largest group
+}
+
+type usageRow struct {
+	Step    analyze.Step
+	Lag     *analyze.WatchLag
+	Sources []sourceUse
+}
+
+type sourceUse struct {
+	Source string
+	Cores  string
+	analyze.Usage
+}
+
+type nodeGroup struct {
+	Count       int
+	First, Last string
+	record.Node
+}
+
+func pageOf(in Input, data pageData) page {
+	r := in.Result
+	p := page{
+		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
+		Verdict: r.Verdict, Result: r, Arrived: data.Arrived, Unit: data.Unit,
+		Simulated: fidelityNote(r.Fidelity), Missing: in.Missing, PlanText: in.PlanText,
+		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
+	}
+	p.Mark, p.MarkUnit = "?", data.Unit
+	if l := r.LoadLine; l != nil && l.Level != nil {
+		p.Mark = Number(*l.Level)
+	} else if l == nil {
+		p.Mark, p.MarkUnit = strconv.Itoa(len(r.Steps)), "steps"
+	}
+	for _, part := range fidelityParts(r.Fidelity) {
+		if part.Is != "" {
+			p.Fidelity = append(p.Fidelity, part)
+		}
+	}
+	p.Facts = factsOf(r, data)
+	for _, g := range r.Goals {
+		p.Goals = append(p.Goals, goalRow{g, goalSentence(g, r)})
+	}
+	for _, s := range r.Steps {
+		row := stepRow{Step: s, Arrived: s.Latency[data.Arrived], Missed: missed(s.Objects)}
+		for _, g := range r.Goals {
+			if v, ok := s.Goals[g.Name]; ok {
+				row.Goals = append(row.Goals, goalVerdict{g.Name, v})
+			}
+		}
+		p.Steps = append(p.Steps, row)
+		use := usageRow{Step: s, Lag: s.WatchLag}
+		for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
+			u := s.Resources[source]
+			cores := "-"
+			if s.Seconds > 0 {
+				cores = strconv.FormatFloat(u.CPUSeconds/s.Seconds, 'f', 2, 64)
+			}
+			use.Sources = append(use.Sources, sourceUse{source, cores, u})
+		}
+		if use.Lag != nil || len(use.Sources) > 0 {
+			p.Usage = append(p.Usage, use)
+		}
+	}
+	for _, m := range data.Milestones {
+		table := latencyTable{Milestone: m}
+		for _, b := range data.Bounds {
+			if b.Milestone == m {
+				table.Bounds = append(table.Bounds, fmt.Sprintf("goal %s: %s", b.Goal, b.Text))
+			}
+		}
+		for _, s := range r.Steps {
+			if l, ok := s.Latency[m]; ok {
+				table.Rows = append(table.Rows, latencyRow{s, l})
+			}
+		}
+		p.Latency = append(p.Latency, table)
+	}
+	p.Reasons = reasonsOf(r)
+	p.environment(in.Environment)
+	return p
+}
+
+// factsOf are the figures beside the headline.
+func factsOf(r analyze.Result, data pageData) []fact {
+	var list []fact
+	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
+	if l := r.LoadLine; l != nil {
+		if l.LowestFailing != nil {
+			add("Lowest that fails", Number(*l.LowestFailing), l.Unit)
+		} else if l.Level != nil {
+			add("Lowest that fails", "none", "up to the highest level tried")
+		}
+		if l.ConfirmationsAsked > 0 {
+			note := "made whole, from empty"
+			if l.Confirmations > 0 && l.PassProbability > 0 {
+				note = fmt.Sprintf("a further run passes with at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
+			}
+			add("Confirmed", fmt.Sprintf("%d of %d", l.Confirmations, max(l.ConfirmationsMade, l.ConfirmationsAsked)), note)
+		}
+	}
+	held, seconds := 0, 0.0
+	for _, s := range r.Steps {
+		if s.Verdict == slo.Pass {
+			held++
+		}
+		seconds = max(seconds, data.Times[len(data.Times)-1][1]-data.Times[0][0])
+	}
+	if len(r.Steps) > 0 {
+		add("Steps", strconv.Itoa(len(r.Steps)), fmt.Sprintf("%d held; %s in all", held, span(seconds)))
+	}
+	if s := lineStep(r); s != nil {
+		if l, ok := s.Latency[data.Arrived]; ok && l.N > 0 {
+			add(data.Arrived+" p99", quantile(l, l.P99), fmt.Sprintf("at %s %s, p50 %s", Number(s.LevelReached), data.Unit, quantile(l, l.P50)))
+		}
+	}
+	if r.Cost.Objects > 0 {
+		add("Objects measured", grouped(r.Cost.Objects), fmt.Sprintf("each of them; plimsoll itself took %.3g ms of CPU an object", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
+	}
+	return list
+}
+
+// lineStep is the step that tells how it is at the load line: the last that
+// held at the highest level that did.
+func lineStep(r analyze.Result) *analyze.Step {
+	var best *analyze.Step
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Verdict != slo.Pass || r.LoadLine != nil && r.LoadLine.Level != nil && s.Level != *r.LoadLine.Level {
+			continue
+		}
+		if best == nil || s.Level >= best.Level {
+			best = s
+		}
+	}
+	return best
+}
+
+// missed are those that did not get there, whatever the cause.
+func missed(o analyze.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
+
+// reasonsOf are the reasons of every step that has any, the one that decided
+// open.
+func reasonsOf(r analyze.Result) []reasonTable {
+	var list []reasonTable
+	for _, s := range r.Steps {
+		if len(s.Reasons) == 0 {
+			continue
+		}
+		t := reasonTable{Step: s}
+		most := 1
+		for _, reason := range s.Reasons {
+			most = max(most, reason.Count)
+		}
+		for _, reason := range s.Reasons {
+			t.Rows = append(t.Rows, reasonRow{reason, max(1, 100*reason.Count/most)})
+		}
+		list = append(list, t)
+	}
+	if len(list) > 0 {
+		list[len(list)-1].Open = true
+	}
+	slices.Reverse(list)
+	return list
+}
+
+func (p *page) environment(e *record.Environment) {
+	if e == nil {
+		return
+	}
+	add := func(name, value, note string) {
+		if value != "" {
+			p.Machine = append(p.Machine, fact{name, value, note})
+		}
+	}
+	if !e.Start.IsZero() {
+		add("Start", e.Start.UTC().Format("2006-01-02 15:04:05 MST"), "")
+	}
+	target := e.Target.Kind
+	if e.Target.Name != "" {
+		target += " " + e.Target.Name
+	}
+	note := ""
+	if e.Target.Private {
+		note = "a private laboratory, which lived as long as the run"
+	}
+	add("Target", target, note)
+	if c := e.Cluster; c != nil {
+		add("API server", c.Server, "")
+		nodes := fmt.Sprintf("%d", len(c.Nodes))
+		note := ""
+		if c.Skipped > 0 {
+			note = fmt.Sprintf("%d more cannot take the workload", c.Skipped)
+		}
+		add("Nodes", nodes, note)
+		p.Nodes = groupNodes(c.Nodes)
+	}
+	if e.ClockOffset != nil {
+		add("Clock offset", fmt.Sprintf("%+.1f s", *e.ClockOffset), "the server's less ours, known to within a second; latencies do not depend on it")
+	}
+	if e.Host.OS != "" || e.Host.CPUs > 0 {
+		add("Plimsoll ran on", strings.TrimSpace(fmt.Sprintf("%s %s", e.Host.OS, e.Host.Kernel)), "")
+		add("CPUs", strconv.Itoa(e.Host.CPUs), "")
+		add("Memory", byteCount(e.Host.MemoryBytes), "")
+		add("Control groups", e.Host.CgroupVersion, "")
+	}
+	p.Split, p.SplitNotes = e.Isolation.Split, e.Isolation.Notes
+}
+
+// groupNodes puts nodes of one shape together, in the order of their names.
+func groupNodes(nodes []record.Node) []nodeGroup {
+	nodes = slices.Clone(nodes)
+	slices.SortStableFunc(nodes, func(a, b record.Node) int { return strings.Compare(a.Name, b.Name) })
+	var list []nodeGroup
+	index := make(map[record.Node]int)
+	for _, n := range nodes {
+		shape := n
+		shape.Name = ""
+		i, ok := index[shape]
+		if !ok {
+			i = len(list)
+			index[shape] = i
+			list = append(list, nodeGroup{First: n.Name, Node: n})
+		}
+		list[i].Count++
+		list[i].Last = n.Name
+	}
+	return list
+}
+
+func fidelityParts(f record.Fidelity) []fidelityPart {
+	return []fidelityPart{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}}
+}
+
+// Headline is the verdict in few words, for the head of a page.
+func Headline(r analyze.Result, unit string) string {
+	name := r.Workload
+	if l := r.LoadLine; l != nil {
+		switch {
+		case r.Verdict == slo.Breach && l.LowestFailing != nil:
+			return fmt.Sprintf("%s fails at its first level, %s %s", name, Number(*l.LowestFailing), unit)
+		case r.Verdict == slo.Pass && l.Level != nil && l.LowestFailing != nil:
+			return fmt.Sprintf("%s holds %s %s and fails at %s", name, Number(*l.Level), unit, Number(*l.LowestFailing))
+		case r.Verdict == slo.Pass && l.Level != nil:
+			return fmt.Sprintf("%s holds %s %s, the highest level tried", name, Number(*l.Level), unit)
+		}
+		open := "Not decided"
+		if r.Verdict == slo.Invalid {
+			open = "Not valid"
+		}
+		switch {
+		case l.Level != nil && l.LowestFailing != nil:
+			return fmt.Sprintf("%s: the load line of %s lies from %s to below %s %s", open, name, Number(*l.Level), Number(*l.LowestFailing), unit)
+		case l.Level != nil:
+			return fmt.Sprintf("%s: %s held %s %s, and more was not found out", open, name, Number(*l.Level), unit)
+		case l.LowestFailing != nil:
+			return fmt.Sprintf("%s: %s failed at %s %s, and nothing is known to hold", open, name, Number(*l.LowestFailing), unit)
+		}
+		return fmt.Sprintf("%s: how far %s can be loaded was not found out", open, name)
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, s := range r.Steps {
+		if r.Verdict == slo.Breach && s.Verdict != slo.Breach {
+			continue
+		}
+		low, high = min(low, s.LevelReached), max(high, s.LevelReached)
+	}
+	levels := Number(low)
+	if low != high {
+		levels += " to " + Number(high)
+	}
+	switch {
+	case len(r.Steps) == 0:
+		return fmt.Sprintf("%s: nothing was measured", name)
+	case r.Verdict == slo.Pass:
+		return fmt.Sprintf("%s holds at every level, %s %s", name, levels, unit)
+	case r.Verdict == slo.Breach && !math.IsInf(low, 0):
+		return fmt.Sprintf("%s fails at %s %s", name, Number(low), unit)
+	case r.Verdict == slo.Invalid:
+		return fmt.Sprintf("Not valid: plimsoll itself was the bottleneck of %s", name)
+	}
+	return fmt.Sprintf("Not decided: whether %s holds is not known", name)
+}
+
+// lead says more about the verdict than the headline, a sentence each.
+func lead(r analyze.Result) []string {
+	var list []string
+	add := func(text string) {
+		if text = strings.TrimSuffix(text, "."); text != "" {
+			list = append(list, strings.ToUpper(text[:1])+text[1:]+".")
+		}
+	}
+	l := r.LoadLine
+	if l != nil && l.Binding != "" {
+		add("bound by: " + l.Binding)
+	}
+	add(r.Why)
+	return list
+}
+
+// verdictWord is a step's or a goal's verdict as people say it.
+func verdictWord(verdict any) string {
+	v := slo.Verdict(fmt.Sprint(verdict))
+	switch v {
+	case slo.Pass:
+		return "held"
+	case slo.Breach:
+		return "failed"
+	case slo.Inconclusive:
+		return "not decided"
+	case slo.Invalid:
+		return "not valid"
+	}
+	return string(v)
+}
+
+func levelOf(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return Number(*v)
+}
+
+func lagOf(v *float64) string {
+	if v == nil {
+		return "-"
+	}
+	return Seconds(*v)
+}
+
+// byteCount is a number of bytes with its unit.
+func byteCount(n int64) string {
+	x, unit := float64(n), 0
+	names := []string{"B", "KiB", "MiB", "GiB", "TiB"}
+	for x >= 1024 && unit < len(names)-1 {
+		x, unit = x/1024, unit+1
+	}
+	if unit == 0 {
+		return fmt.Sprintf("%d B", n)
+	}
+	return fmt.Sprintf("%.3g %s", x, names[unit])
+}
+
+// span is a length of time as people say it.
+func span(seconds float64) string {
+	if seconds < 60 {
+		return Seconds(seconds)
+	}
+	minutes := int(math.Round(seconds)) / 60
+	if minutes < 60 {
+		return fmt.Sprintf("%d min %d s", minutes, int(math.Round(seconds))%60)
+	}
+	return fmt.Sprintf("%d h %d min", minutes/60, minutes%60)
+}
+
+// grouped is a number with its thousands apart.
+func grouped(n int) string {
+	s := strconv.Itoa(n)
+	for i := len(s) - 3; i > 0 && s[i-1] != '-'; i -= 3 {
+		s = s[:i] + "\u202f" + s[i:]
+	}
+	return s
+}

@@ -1,0 +1,150 @@
+// The raw data as CSV (RFC 4180), made when they are asked for.
+
+import { curveOf, type Run } from './data'
+import { html } from './dom'
+
+type Cell = string | number | null | undefined
+
+// A text that a spreadsheet would take for a formula is kept from it.
+function cell(v: Cell): string {
+  if (v == null) return ''
+  if (typeof v === 'number') return String(v)
+  const text = /^[=+\-@\t\r]/.test(v) ? `'${v}` : v
+  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+}
+
+const csv = (rows: Iterable<Cell[]>) => {
+  const lines: string[] = []
+  for (const row of rows) lines.push(row.map(cell).join(','))
+  return lines.join('\r\n') + '\r\n'
+}
+
+function* steps(run: Run): Iterable<Cell[]> {
+  const milestones = run.milestones
+  const goals = run.result.goals.map((g) => g.name)
+  yield ['step', 'level', 'level_reached', 'unit', 'arm', 'replicate', 'purpose', 'from_empty', 'full_hold', 'verdict', ...goals.map((g) => `goal_${g}`), 'start', 'end', 'ending', 'seconds', 'reach_seconds', 'offered_per_s', 'achieved_per_s', 'pace', 'in_flight_max', 'answers_429',
+    'intended', 'created', 'create_failed', 'dropped', 'there', 'never', 'lost', 'effective_level', 'watch_lag_p50_s', 'watch_lag_p99_s', ...milestones.flatMap((m) => ['n', 'never', 'p50_s', 'p90_s', 'p95_s', 'p99_s', 'max_s', 'mean_s'].map((q) => `${m}_${q}`)), 'why']
+  for (const s of run.result.steps) {
+    const o = s.objects
+    yield [s.id, s.level, s.levelReached, run.unit, s.arm, s.replicate, s.purpose, String(s.fromEmpty), String(s.fullHold), s.verdict, ...goals.map((g) => s.goals[g]), s.start, s.end, s.ending, s.seconds, s.reachSeconds, s.offeredRate, s.achievedRate, s.pace, s.inFlightMax, s.retries429,
+      o.intended, o.created, o.createFailed, o.dropped, o.ready, o.neverReady, o.lost, s.effectiveLevel, s.watchLag?.p50, s.watchLag?.p99,
+      ...milestones.flatMap((m): Cell[] => {
+        const l = s.latency[m]
+        return l ? [l.n, l.censored, l.p50, l.p90, l.p95, l.p99, l.max, l.mean] : Array<Cell>(8).fill(null)
+      }), s.verdictWhy]
+  }
+}
+
+function* distributions(run: Run): Iterable<Cell[]> {
+  yield ['milestone', 'step', 'level', 'seconds', 'objects', 'of']
+  for (const m of run.milestones)
+    for (const [i, s] of run.result.steps.entries()) {
+      const k = run.distribution[m]?.[i] ?? -1
+      if (k < 0) continue
+      const c = curveOf(run.curves[k]!)
+      for (let j = 0; j < c.x.length; j++) yield [m, s.id, s.levelReached, c.x[j], c.y[j], c.n]
+    }
+}
+
+function* progress(run: Run): Iterable<Cell[]> {
+  yield ['step', 'what', 'seconds_since_start', 'objects']
+  for (const p of run.progress)
+    for (const what of ['asked', 'there'] as const) {
+      const c = curveOf(p[what])
+      for (let j = 0; j < c.x.length; j++) yield [p.step, what, c.x[j], c.y[j]]
+    }
+}
+
+function* reasons(run: Run): Iterable<Cell[]> {
+  yield ['step', 'level', 'reason', 'message', 'objects', 'nodes', 'nodes_of']
+  for (const s of run.result.steps) for (const r of s.reasons ?? []) yield [s.id, s.levelReached, r.reason, r.message, r.count, r.nodes, r.nodesOf]
+}
+
+function* resources(run: Run): Iterable<Cell[]> {
+  yield ['step', 'level', 'process', 'cpu_s', 'of_s', 'memory_most_bytes', 'memory_start_bytes']
+  for (const s of run.result.steps) for (const [name, u] of Object.entries(s.resources ?? {})) yield [s.id, s.levelReached, name, u.cpuSeconds, s.seconds, u.peakRSSBytes, u.startRSSBytes]
+}
+
+// The table of objects is packed: see pack in internal/report/objects.go.
+async function objects(run: Run): Promise<Iterable<Cell[]>> {
+  const packed = run.objects!
+  const text = atob(document.getElementById('packed')!.textContent!.trim())
+  const deflated = Uint8Array.from(text, (c) => c.charCodeAt(0))
+  const stream = new Blob([deflated]).stream().pipeThrough(new DecompressionStream('deflate-raw'))
+  const data = new Uint8Array(await new Response(stream).arrayBuffer())
+  let at = 0
+  const varint = () => {
+    let value = 0
+    for (let scale = 1; ; scale *= 128) {
+      const b = data[at++]!
+      value += (b & 127) * scale
+      if (b < 128) return value
+    }
+  }
+  const zigzag = (v: number) => (v % 2 ? -(v + 1) / 2 : v / 2)
+  const n = packed.rows
+  const before = new Float64Array(n)
+  let times = 0
+  const columns = packed.columns.map((c): Cell[] => {
+    const list = new Array<Cell>(n)
+    if (c.kind === 'word') for (let i = 0; i < n; i++) list[i] = c.words![varint()]
+    else if (c.kind === 'number') for (let i = 0; i < n; i++) list[i] = zigzag(varint())
+    else if (c.kind === 'name') {
+      const utf8 = new TextDecoder()
+      let last = new Uint8Array(0)
+      for (let i = 0; i < n; i++) {
+        const same = varint()
+        const rest = varint()
+        const word = new Uint8Array(same + rest)
+        word.set(last.subarray(0, same))
+        word.set(data.subarray(at, at + rest), same)
+        at += rest
+        last = word
+        list[i] = utf8.decode(word)
+      }
+    } else {
+      let last = 0
+      for (let i = 0; i < n; i++) {
+        if (times === 0) before[i] = last
+        const v = varint()
+        if (v === 0) continue
+        before[i] = before[i]! + zigzag(v - 1)
+        last = before[i]!
+        list[i] = before[i]! * packed.unit
+      }
+      times++
+    }
+    return list
+  })
+  const order = packed.columns.map((_, i) => i).sort((a, b) => Number(packed.columns[a]!.kind === 'time') - Number(packed.columns[b]!.kind === 'time') || Number(packed.columns[b]!.name === 'slot') - Number(packed.columns[a]!.name === 'slot'))
+  const level = new Map(run.result.steps.map((s) => [s.id, s.levelReached]))
+  const step = columns[packed.columns.findIndex((c) => c.name === 'step')]
+  return (function* () {
+    yield [...order.map((i) => packed.columns[i]!.name), 'level']
+    for (let i = 0; i < n; i++) yield [...order.map((k) => columns[k]![i]), level.get(step?.[i] as number)]
+  })()
+}
+
+export function downloads(run: Run, list: HTMLElement, status: HTMLElement): void {
+  const offer = (name: string, what: string, make: () => Promise<Iterable<Cell[]>> | Iterable<Cell[]>) => {
+    const button = html('button', { type: 'button', 'data-csv': name }, `${name}.csv`)
+    button.addEventListener('click', async () => {
+      const rows = await make()
+      const url = URL.createObjectURL(new Blob([csv(rows)], { type: 'text/csv' }))
+      const link = html('a', { href: url, download: `${run.result.experiment || 'plimsoll'}-${name}.csv`.replace(/[^\w.-]+/g, '_') })
+      link.click()
+      setTimeout(() => URL.revokeObjectURL(url), 60_000)
+      status.textContent = `${name}.csv was made.`
+    })
+    list.append(html('li', {}, button, html('span', {}, what)))
+  }
+  if (run.objects) {
+    const unit = run.objects.unit === 1 ? 'to the microsecond' : `to ${run.objects.unit === 100 ? '0.1 ms' : '1 ms'}, so that this page stays small`
+    offer('objects', `one row for each of ${run.objects.rows} objects, times since the start of the run ${unit}`, () => objects(run))
+  }
+  if (run.result.steps.length > 0) offer('steps', 'one row for each step, with every figure', () => steps(run))
+  if (run.curves.length > 0) offer('distributions', 'the curves of latencies as they are drawn', () => distributions(run))
+  if (run.progress.length > 0) offer('progress', 'objects over time as they are drawn', () => progress(run))
+  if (run.result.steps.some((s) => s.reasons?.length)) offer('reasons', 'what kept objects from getting there', () => reasons(run))
+  if (run.result.steps.some((s) => Object.keys(s.resources ?? {}).length)) offer('resources', 'what each process used in each step', () => resources(run))
+}

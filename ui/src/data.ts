@@ -1,0 +1,133 @@
+// What a page carries, as internal/report writes it.
+
+export type Verdict = 'pass' | 'breach' | 'inconclusive' | 'invalid'
+
+export interface Latency {
+  n: number
+  censored: number
+  p50: number | null
+  p90: number | null
+  p95: number | null
+  p99: number | null
+  max: number | null
+  mean: number | null
+}
+
+export interface Step {
+  id: number
+  level: number
+  levelReached: number
+  arm?: string
+  replicate?: number
+  purpose: string
+  why: string
+  fromEmpty: boolean
+  fullHold: boolean
+  verdict: Verdict
+  verdictWhy: string
+  goals: Record<string, Verdict>
+  start: string
+  end: string
+  ending: string
+  seconds: number
+  reachSeconds: number | null
+  offeredRate: number | null
+  achievedRate: number | null
+  pace: string
+  inFlightMax: number
+  retries429: number
+  watchLag: { n: number; unseen: number; p50: number | null; p99: number | null } | null
+  objects: { intended: number; created: number; createFailed: number; dropped: number; ready: number; neverReady: number; lost: number }
+  effectiveLevel: number | null
+  latency: Record<string, Latency>
+  reasons: { reason: string; message: string; count: number; nodes: number; nodesOf: number }[] | null
+  resources: Record<string, { cpuSeconds: number; peakRSSBytes: number; startRSSBytes: number }>
+}
+
+export interface LoadLine {
+  unit: string
+  level: number | null
+  lowestFailing: number | null
+}
+
+export interface Result {
+  experiment: string
+  workload: string
+  verdict: Verdict
+  loadLine: LoadLine | null
+  goals: { name: string; slo: string[]; loadLine: LoadLine | null; verdict: Verdict }[]
+  steps: Step[]
+}
+
+interface Packed {
+  rows: number
+  unit: number
+  columns: { name: string; kind: 'number' | 'time' | 'word' | 'name'; words?: string[] }[]
+}
+
+interface RawCurve {
+  n: number
+  x: number[]
+  y: number[]
+  took: number
+}
+
+export interface Run {
+  result: Result
+  axis: string
+  unit: string
+  arrived: string
+  cpus: number
+  milestones: string[]
+  bounds: { goal: string; text: string; milestone: string; q: number; seconds: number }[]
+  times: [number, number][]
+  curves: RawCurve[]
+  distribution: Record<string, number[]>
+  progress: { step: number; asked: RawCurve; there: RawCurve }[]
+  objects: Packed | null
+}
+
+// A curve of straight lines: x in seconds, y in objects.
+export interface Curve {
+  n: number
+  x: number[]
+  y: number[]
+  took: number
+}
+
+export function curveOf(raw: RawCurve): Curve {
+  let x = 0
+  let y = 0
+  return { n: raw.n, took: raw.took, x: raw.x.map((d) => (x += d) / 1e6), y: raw.y.map((d) => (y += d)) }
+}
+
+// The height of a curve at a place: after a jump there, not before it.
+export function heightAt(c: Curve, x: number): number {
+  let lo = 0
+  let hi = c.x.length
+  while (lo < hi) {
+    const mid = (lo + hi) >> 1
+    if (c.x[mid]! <= x) lo = mid + 1
+    else hi = mid
+  }
+  if (lo === 0) return 0
+  const x0 = c.x[lo - 1]!
+  const y0 = c.y[lo - 1]!
+  if (lo === c.x.length) return y0
+  const x1 = c.x[lo]!
+  return x1 > x0 ? y0 + ((c.y[lo]! - y0) * (x - x0)) / (x1 - x0) : y0
+}
+
+// Where a curve first comes to a height, undefined if it never does.
+export function placeOf(c: Curve, y: number): number | undefined {
+  for (let i = 0; i < c.y.length; i++) {
+    if (c.y[i]! < y - 1e-9) continue
+    const rise = i > 0 ? c.y[i]! - c.y[i - 1]! : 0
+    return rise > 0 ? c.x[i - 1]! + ((c.x[i]! - c.x[i - 1]!) * (y - c.y[i - 1]!)) / rise : c.x[i]!
+  }
+  return undefined
+}
+
+export function readRun(): Run {
+  return JSON.parse(document.getElementById('run')!.textContent!) as Run
+}

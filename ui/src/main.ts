@@ -1,0 +1,71 @@
+// The page that a run leaves. What is text stands in it already; this draws
+// the charts and makes the controls work.
+
+import { cdf } from './cdf'
+import { downloads } from './csv'
+import { readRun } from './data'
+import { byId } from './dom'
+import { ladder } from './ladder'
+import { progress } from './progress'
+import { usage } from './usage'
+
+function theme(): void {
+  const set = (value: string) => {
+    if (value) document.documentElement.dataset.theme = value
+    else delete document.documentElement.dataset.theme
+  }
+  for (const input of document.querySelectorAll<HTMLInputElement>('#theme input')) input.addEventListener('change', () => set(input.value))
+}
+
+function copying(): void {
+  const status = byId('said')
+  for (const button of document.querySelectorAll<HTMLButtonElement>('[data-copy]')) {
+    button.addEventListener('click', async () => {
+      const from = byId(button.dataset.copy!)!
+      let done = true
+      try {
+        await navigator.clipboard.writeText(from.textContent!.trim())
+      } catch {
+        // Without leave to write to the clipboard the text is marked.
+        done = false
+        const range = document.createRange()
+        range.selectNodeContents(from)
+        getSelection()?.removeAllRanges()
+        getSelection()?.addRange(range)
+        done = document.execCommand('copy')
+      }
+      const before = 'Copy'
+      button.textContent = done ? 'Copied' : 'Marked'
+      if (status) status.textContent = done ? 'Copied.' : 'Marked: copy it with the keyboard.'
+      setTimeout(() => (button.textContent = before), 2000)
+    })
+  }
+}
+
+// On paper everything is open.
+function printing(): void {
+  let opened: HTMLDetailsElement[] = []
+  addEventListener('beforeprint', () => {
+    opened = [...document.querySelectorAll<HTMLDetailsElement>('details:not([open])')]
+    for (const d of opened) d.open = true
+  })
+  addEventListener('afterprint', () => {
+    for (const d of opened) d.open = false
+  })
+}
+
+const run = readRun()
+document.documentElement.classList.add('scripted')
+theme()
+copying()
+printing()
+const part = <T extends HTMLElement>(id: string, then: (e: T) => void) => {
+  const e = byId(id) as T | null
+  if (e) then(e)
+}
+part('ladder-chart', (e) => ladder(run, e, byId('ladder-controls')!))
+part('cdf-chart', (e) => cdf(run, e, byId('cdf-controls')!, byId('cdf-series') as HTMLFieldSetElement))
+part('progress-chart', (e) => progress(run, e, byId('progress-controls')!))
+part('lag-chart', (e) => usage(run, e, byId('cpu-chart')!, byId('memory-chart')!))
+part('downloads', (e) => downloads(run, e, byId('said')!))
+document.documentElement.dataset.drawn = String(document.querySelectorAll('[data-drawn]').length)
