@@ -1,0 +1,440 @@
+package lab
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+func TestLeases(t *testing.T) {
+	for _, tt := range []struct {
+		nodes int
+		want  time.Duration
+		why   string
+	}{
+		{0, 40 * time.Second, "the kubelet's"},
+		{40, 40 * time.Second, "the last that can keep the kubelet's"},
+		{41, 41 * time.Second, "from here on in proportion"},
+		{1000, 1000 * time.Second, "a thousand"},
+		{5000, 5000 * time.Second, "the most that is promised"},
+	} {
+		got := leaseDuration(tt.nodes)
+		if got != tt.want {
+			t.Errorf("%d nodes (%s): leases of %v, want %v", tt.nodes, tt.why, got, tt.want)
+		}
+		// Each is renewed four times in its duration.
+		if rate := float64(tt.nodes) * 4 / got.Seconds(); rate > leaseRenewals {
+			t.Errorf("%d nodes: %.1f renewals a second, at most %d are wanted", tt.nodes, rate, leaseRenewals)
+		}
+		// The third of a lease that a renewal may take, and then some.
+		if grace := nodeMonitorGrace(tt.nodes); grace < got || grace > 2*got {
+			t.Errorf("%d nodes: not ready after %v with leases of %v", tt.nodes, grace, got)
+		}
+	}
+}
+
+// What the caller's environment says reaches no component.
+func TestEnvironmentIsOurs(t *testing.T) {
+	for _, name := range []string{"ETCD_DATA_DIR", "KUBECONFIG", "HTTPS_PROXY", "GODEBUG", "SSL_CERT_FILE", "PLIMSOLL_SECRET", "GOMEMLIMIT"} {
+		t.Setenv(name, "of-the-caller")
+	}
+	t.Setenv("GOGC", "1")
+	t.Setenv("GOMAXPROCS", "77")
+	t.Setenv("HOME", "/of-the-caller")
+	t.Setenv("PATH", "/of-the-caller")
+	for _, tt := range []struct {
+		component string
+		cpus      int
+		want      []string
+		why       string
+	}{
+		{Etcd, 8, []string{"PATH", "HOME", "TMPDIR", "GOGC", "GOMAXPROCS=4"}, "half of the processors"},
+		{Scheduler, 1, []string{"PATH", "HOME", "TMPDIR", "GOGC", "GOMAXPROCS=1"}, "half of one is one"},
+		{APIServer, 8, []string{"PATH", "HOME", "TMPDIR", "GOGC"}, "all of them"},
+	} {
+		got := environment("/lab", tt.component, tt.cpus)
+		for i, v := range got {
+			name, _, _ := strings.Cut(v, "=")
+			if strings.Contains(v, "of-the-caller") || strings.HasSuffix(v, "=77") || v == "GOGC=1" {
+				t.Errorf("%s: %s", tt.component, v)
+			}
+			if i >= len(tt.want) || name != tt.want[i] && v != tt.want[i] {
+				t.Errorf("%s with %d processors (%s): %v, want %v", tt.component, tt.cpus, tt.why, got, tt.want)
+				break
+			}
+		}
+		if len(got) != len(tt.want) {
+			t.Errorf("%s: %v, want %v", tt.component, got, tt.want)
+		}
+	}
+}
+
+func TestPorts(t *testing.T) {
+	anyFree := func(int) bool { return true }
+	for _, tt := range []struct {
+		first, last int // of the kernel's for outgoing connections
+		free        func(port int) bool
+		fails       bool
+		why         string
+	}{
+		{32768, 60999, anyFree, false, "Linux's default"},
+		{1024, 59000, anyFree, false, "a kernel that takes nearly all"},
+		{32768, 60999, func(p int) bool { return p%7 == 0 }, false, "most are taken"},
+		{32768, 60999, func(int) bool { return false }, true, "all are taken"},
+		{lowestPort, highestPort, anyFree, true, "the kernel takes all"},
+		{lowestPort + 4, highestPort, anyFree, true, "four are too few"},
+	} {
+		random := rand.New(rand.NewPCG(1, 2))
+		for range 50 {
+			got, err := drawPorts(random.IntN, tt.first, tt.last, tt.free)
+			if (err != nil) != tt.fails {
+				t.Errorf("%s: %v, %v", tt.why, got, err)
+				break
+			}
+			if err != nil {
+				break
+			}
+			all := []int{got.Etcd, got.EtcdPeer, got.APIServer, got.ControllerManager, got.Scheduler}
+			slices.Sort(all)
+			if len(slices.Compact(slices.Clone(all))) != 5 {
+				t.Errorf("%s: the same port twice: %v", tt.why, all)
+			}
+			for _, p := range all {
+				if p < lowestPort || p > highestPort || p >= tt.first && p <= tt.last || !tt.free(p) {
+					t.Errorf("%s: port %d", tt.why, p)
+				}
+			}
+		}
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	got, err := drawPorts(func(int) int { return random.IntN(6) }, 32768, 60999, anyFree)
+	all := []int{got.Etcd, got.EtcdPeer, got.APIServer, got.ControllerManager, got.Scheduler}
+	slices.Sort(all)
+	if err != nil || len(slices.Compact(all)) != 5 {
+		t.Errorf("five of six ports: %+v, %v", got, err)
+	}
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	if listenable(port) {
+		t.Errorf("port %d is in use and passes for free", port)
+	}
+	l.Close()
+	if !listenable(port) {
+		t.Errorf("port %d is free and passes for used", port)
+	}
+}
+
+// Every component is found again by the command line that it is started with,
+// and listens on the loopback interface.
+func TestCommandLines(t *testing.T) {
+	s := Store{Root: "/state"}
+	dir := directory(s.dir("a"))
+	r := record{Name: "a", Nodes: 5, MaxPods: 20, NodeCPU: 2, NodeMemoryGiB: 3, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5}}
+	for _, component := range ComponentNames() {
+		args := arguments(component, dir, r)
+		line := strings.Join(append([]string{"/bin/plimsoll", "component", component}, args...), "\x00") + "\x00"
+		gotComponent, gotLab, ok := parseCmdline([]byte(line), s.labs())
+		if !ok || gotComponent != component || gotLab != "a" {
+			t.Errorf("%s is found as %q of %q, %v", component, gotComponent, gotLab, ok)
+		}
+		for _, arg := range args {
+			if strings.Contains(arg, "0.0.0.0") || strings.Contains(arg, "://") && !strings.Contains(arg, "://127.0.0.1:") && !strings.Contains(arg, "issuer") {
+				t.Errorf("%s: %s", component, arg)
+			}
+		}
+		switch component {
+		case APIServer, ControllerManager, Scheduler:
+			if !slices.Contains(args, "--bind-address=127.0.0.1") {
+				t.Errorf("%s listens everywhere", component)
+			}
+		case SimulatedNodes:
+			for _, want := range []string{"--nodes=5", "--max-pods=20", "--node-cpu=2", "--node-memory-gib=3", "--start-latency=uniform:1s,2s"} {
+				if !slices.Contains(args, want) {
+					t.Errorf("%s lacks %s", component, want)
+				}
+			}
+		}
+	}
+	_, services, err := net.ParseCIDR(serviceRange)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if ones, _ := services.Mask.Size(); ones > 16 {
+		t.Errorf("services have /%d, at least a /16 is promised", ones)
+	}
+	if !services.Contains(net.ParseIP(firstServiceAddress)) {
+		t.Errorf("%s is not in %s", firstServiceAddress, serviceRange)
+	}
+}
+
+func TestParseCmdline(t *testing.T) {
+	for _, tt := range []struct {
+		line           string // with spaces for NULs
+		component, lab string
+		why            string
+	}{
+		{"plimsoll component etcd --data-dir=/state/labs/a/etcd ", Etcd, "a", "a flag with a value"},
+		{"plimsoll component etcd --data-dir /state/labs/a/etcd ", Etcd, "a", "a value of its own"},
+		{"plimsoll component etcd --v=1 --data-dir=/state/labs/b-2 ", Etcd, "b-2", "the directory itself, not at first"},
+		{"plimsoll component etcd --data-dir=/state/labs2/a/etcd ", "", "", "another directory that begins the same"},
+		{"plimsoll component etcd --data-dir=/other/state/labs/a/etcd ", "", "", "of another store"},
+		{"plimsoll component etcd --data-dir=/state/labs/../a ", "", "", "no laboratory has this name"},
+		{"plimsoll component etcd ", "", "", "names no directory"},
+		{"tail -f component /state/labs/a/logs/etcd.log ", "", "", "somebody reads a log"},
+		{"plimsoll lab logs etcd /state/labs/a ", "", "", "another command of ours"},
+		{"", "", "", "a process that has ended"},
+	} {
+		component, lab, ok := parseCmdline([]byte(strings.ReplaceAll(tt.line, " ", "\x00")), "/state/labs")
+		if component != tt.component || lab != tt.lab || ok != (tt.lab != "") {
+			t.Errorf("%s (%s): %q of %q, %v", tt.line, tt.why, component, lab, ok)
+		}
+	}
+}
+
+func TestProcessStatus(t *testing.T) {
+	// As in proc_pid_stat(5): the state is field 3, the start field 22.
+	line := func(name, state string) string {
+		return "4711 (" + name + ") " + state + " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20 21"
+	}
+	for _, tt := range []struct {
+		stat   string
+		start  uint64
+		exited bool
+		fails  bool
+		why    string
+	}{
+		{line("etcd", "S"), 987654, false, false, "asleep"},
+		{line("etcd", "Z"), 987654, true, false, "waits to be reaped"},
+		{line("etcd", "X"), 987654, true, false, "is being reaped"},
+		{line("a) Z (b", "R"), 987654, false, false, "a name that looks like more"},
+		{"4711 (etcd) S 1 2", 0, false, true, "cut off"},
+		{"", 0, false, true, "nothing"},
+	} {
+		start, err := parseStart([]byte(tt.stat))
+		if start != tt.start || (err != nil) != tt.fails || hasExited([]byte(tt.stat)) != tt.exited {
+			t.Errorf("%s: start %d, exited %v, %v", tt.why, start, hasExited([]byte(tt.stat)), err)
+		}
+	}
+	self := process{pid: os.Getpid()}
+	if !self.ended() {
+		t.Error("a process that started at another time is not this one")
+	}
+	stat, err := os.ReadFile("/proc/self/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if self.start, err = parseStart(stat); err != nil || self.ended() {
+		t.Errorf("this process has ended, %v", err)
+	}
+}
+
+func TestLogTail(t *testing.T) {
+	dir := directory(t.TempDir())
+	if got := logTail(dir, Etcd, 3); got != "" {
+		t.Errorf("without a log: %q", got)
+	}
+	os.Mkdir(dir.path("logs"), 0o700)
+	var long strings.Builder
+	for i := range 10_000 {
+		fmt.Fprintf(&long, "line %d of many\n", i)
+	}
+	for _, tt := range []struct{ text, want, why string }{
+		{"", "", "empty"},
+		{"one\n", "one", "one line"},
+		{"one\ntwo\nthree\nfour\n", "two\nthree\nfour", "the last three"},
+		{"one\ntwo", "one\ntwo", "cut off"},
+		{long.String(), "line 9997 of many\nline 9998 of many\nline 9999 of many", "longer than what is read"},
+	} {
+		if err := os.WriteFile(dir.log(Etcd), []byte(tt.text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if got := logTail(dir, Etcd, 3); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
+	}
+}
+
+// Whoever may talk to one server may not thereby talk to another.
+func TestAuthoritiesAreApart(t *testing.T) {
+	s := Store{Root: t.TempDir()}
+	l := written(t, s, Spec{Name: "a"})
+	pool := func(ca string) *x509.CertPool {
+		data, err := os.ReadFile(l.dir.cert(ca))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := x509.NewCertPool()
+		p.AppendCertsFromPEM(data)
+		return p
+	}
+	parse := func(data []byte) *x509.Certificate {
+		block, _ := pem.Decode(data)
+		if block == nil {
+			t.Fatal("no certificate")
+		}
+		c, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c
+	}
+	fromFile := func(name string) *x509.Certificate {
+		if _, err := tls.LoadX509KeyPair(l.dir.cert(name), l.dir.key(name)); err != nil {
+			t.Error(err)
+		}
+		data, err := os.ReadFile(l.dir.cert(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return parse(data)
+	}
+	fromConfig := func(path string) *x509.Certificate {
+		config, err := clientcmd.LoadFromFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		user := config.AuthInfos[config.Contexts[config.CurrentContext].AuthInfo]
+		return parse(user.ClientCertificateData)
+	}
+	server, client := x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth
+	for _, tt := range []struct {
+		cert   *x509.Certificate
+		by     string
+		usage  x509.ExtKeyUsage
+		user   string
+		groups []string
+		why    string
+	}{
+		{fromFile(etcdServerCert), etcdCA, server, "etcd", nil, "etcd"},
+		{fromFile(etcdClientCert), etcdCA, client, APIServer, nil, "only the API server may talk to etcd"},
+		{fromFile(APIServer), clusterCA, server, APIServer, nil, "the API server"},
+		{fromFile(frontProxyClient), frontProxyCA, client, userFrontProxy, nil, "speaks for any user"},
+		{fromConfig(l.Kubeconfig()), clusterCA, client, userExperiments, nil, "an ordinary user, to whom fairness applies"},
+		{fromConfig(l.dir.componentConfig("admin")), clusterCA, client, userAdmin, []string{"system:masters"}, "may do anything"},
+		{fromConfig(l.dir.componentConfig(SimulatedNodes)), clusterCA, client, userSimulatedNodes, []string{"system:nodes"}, "treated as kubelets are"},
+	} {
+		if tt.cert.Subject.CommonName != tt.user || !slices.Equal(tt.cert.Subject.Organization, tt.groups) {
+			t.Errorf("%s: user %q of %q, want %q of %q", tt.why, tt.cert.Subject.CommonName, tt.cert.Subject.Organization, tt.user, tt.groups)
+		}
+		for _, ca := range []string{clusterCA, etcdCA, frontProxyCA} {
+			_, err := tt.cert.Verify(x509.VerifyOptions{Roots: pool(ca), KeyUsages: []x509.ExtKeyUsage{tt.usage}})
+			if (err == nil) != (ca == tt.by) {
+				t.Errorf("%s: verified by %s: %v", tt.why, ca, err)
+			}
+		}
+		if tt.usage == server {
+			if err := tt.cert.VerifyHostname("127.0.0.1"); err != nil {
+				t.Errorf("%s: %v", tt.why, err)
+			}
+		}
+	}
+}
+
+func TestMarker(t *testing.T) {
+	dir := t.TempDir()
+	good := filepath.Join(dir, "good")
+	r := record{Name: "a", ID: "1234", Ports: ports{APIServer: 4711}}
+	if err := writeKubeconfig(good, r, "u", []byte("ca"), []byte("cert"), []byte("key")); err != nil {
+		t.Fatal(err)
+	}
+	written, err := os.ReadFile(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(written), "https://127.0.0.1:4711") {
+		t.Errorf("it leads elsewhere: %s", written)
+	}
+	for _, tt := range []struct {
+		from, to string // what is changed in the kubeconfig
+		context  string
+		want     bool
+		why      string
+	}{
+		{"", "", "", true, "as written, the current context"},
+		{"", "", "plimsoll-a", true, "as written, by name"},
+		{"", "", "prod", false, "a context that there is not"},
+		{"name: " + MarkerExtension, "name: other", "", false, "without the extension"},
+		{"id: \"1234\"", "id: \"\"", "", false, "without the ID"},
+		{"name: a\n", "name: \"\"\n", "", false, "without the name"},
+		{"current-context: plimsoll-a", "current-context: \"\"", "", false, "no current context"},
+	} {
+		text := strings.ReplaceAll(string(written), tt.from, tt.to)
+		if tt.from == "" {
+			text = string(written)
+		} else if text == string(written) {
+			t.Errorf("%s: %q is not in\n%s", tt.why, tt.from, written)
+		}
+		config, err := clientcmd.Load([]byte(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		m, ok := MarkerOf(config, tt.context)
+		if ok != tt.want || ok && m != (Marker{"a", "1234"}) {
+			t.Errorf("%s: %+v, %v", tt.why, m, ok)
+		}
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	findings := Store{Root: filepath.Join(t.TempDir(), "not", "there", "yet")}.Doctor()
+	if len(findings) < 10 {
+		t.Errorf("%d findings", len(findings))
+	}
+	for _, f := range findings {
+		if f.For == "" || f.What == "" || f.Value == "" || f.Need == "" {
+			t.Errorf("half a finding: %+v", f)
+		}
+		if (f.Grade == Good) != (f.Remedy == "") {
+			t.Errorf("a remedy belongs to what is not well, and to nothing else: %+v", f)
+		}
+	}
+	for _, tt := range []struct {
+		findings []Finding
+		want     bool
+		why      string
+	}{
+		{nil, true, "nothing is wrong"},
+		{[]Finding{{For: forLab, Grade: Good}, {For: forLab, Grade: Scarce}}, true, "scarce is not missing"},
+		{[]Finding{{For: forRealNode, Grade: Missing}}, true, "simulated nodes do without"},
+		{[]Finding{{For: forLab, Grade: Missing}}, false, "every laboratory needs it"},
+	} {
+		if got := Healthy(tt.findings); got != tt.want {
+			t.Errorf("%s: %v", tt.why, got)
+		}
+	}
+}
+
+func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
+	for _, tt := range []struct {
+		err  error
+		want []string
+	}{
+		{&NotFoundError{"a", nil}, []string{`"a"`}},
+		{&ExistsError{"a"}, []string{`"a"`, "exists"}},
+		{&BusyError{"a", 7}, []string{`"a"`, "process 7"}},
+		{&BusyError{"a", 0}, []string{`"a"`, "another command"}},
+		{&ComponentError{"apiserver"}, append(ComponentNames(), `"apiserver"`)},
+		{errors.Join(&endedError{Etcd, "exit status 1", "the log"}), []string{"exit status 1", "the log"}},
+	} {
+		for _, part := range tt.want {
+			if !strings.Contains(tt.err.Error(), part) {
+				t.Errorf("%q lacks %q", tt.err, part)
+			}
+		}
+	}
+}
