@@ -266,18 +266,21 @@ func (f *experimentFlags) plan(cmd *cobra.Command, workloadName string) *experim
 			x.fail(usagef("for example --guard nodesNotReady=1", "--guard %q: want name=bound", pair))
 			continue
 		}
-		var bound plan.Bound
-		x.text("guard "+name, value, &bound)
-		if p.Guards == nil {
-			p.Guards = make(map[string]plan.Bound)
+		if _, twice := p.Guards[name]; twice {
+			x.fail(usagef("", "--guard %s is given twice", name))
 		}
-		p.Guards[name] = bound
+		if err := p.Guards.Set(name, value); err != nil {
+			x.fail(usagef("for example --guard nodesNotReady=1 or --guard apiErrors=5%", "--guard %s: %w", name, err))
+		}
 	}
 	x.goals()
 	if cmd.Flags().Changed("lab-nodes") || cmd.Flags().Changed("lab-max-pods") || cmd.Flags().Changed("lab-start-latency") {
 		p.Target.Lab = &plan.Lab{Nodes: f.lab.nodes, MaxPods: f.lab.maxPods, StartLatency: f.lab.startLatency}
-		if f.lab.nodes == 0 {
-			x.fail(usagef("for example --lab-nodes 10", "--lab-nodes 0: a laboratory without nodes holds no pods"))
+		if f.lab.nodes < 1 {
+			x.fail(usagef(fmt.Sprintf("for example --lab-nodes %d", plan.DefaultLabNodes), "--lab-nodes %d: a laboratory without nodes holds no pods", f.lab.nodes))
+		}
+		if f.lab.maxPods < 1 {
+			x.fail(usagef(fmt.Sprintf("for example --lab-max-pods %d", plan.DefaultLabMaxPods), "--lab-max-pods %d: a node takes at least one pod", f.lab.maxPods))
 		}
 	}
 	x.targetFromFlags()
@@ -441,9 +444,9 @@ func (x *experimentCommand) planError(err error) error {
 func flagOf(path string) string {
 	for _, f := range [...]struct{ path, flag string }{
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
-		{"axis.search.resolution", "--resolution"}, {"axis.levels", "--levels"},
+		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"},
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
-		{"target.context", "--context"}, {"stepTimeout", "--step-timeout"}, {"goals.slo", "--slo"},
+		{"target.context", "--context"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "

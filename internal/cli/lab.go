@@ -198,8 +198,11 @@ A pod's annotation ` + lab.StartLatencyAnnotation + ` overrides it.`,
 			if spec.StartLatency, err = dist.Parse(latency); err != nil {
 				return usagef("for example --start-latency uniform:500ms,1.5s", "--start-latency: %w", err)
 			}
+			if spec.Nodes < 1 {
+				return usagef(fmt.Sprintf("for example --nodes %d", lab.DefaultNodes), "--nodes %d: a laboratory without nodes holds no pods", spec.Nodes)
+			}
 			if spec.MaxPods < 1 {
-				return usagef("", "--max-pods %d: a node takes at least one pod", spec.MaxPods)
+				return usagef(fmt.Sprintf("for example --max-pods %d", lab.DefaultMaxPods), "--max-pods %d: a node takes at least one pod", spec.MaxPods)
 			}
 			store, err := labStore(cmd.Context(), p)
 			if err != nil {

@@ -38,6 +38,9 @@ func runComponent(p *Process, name string, args []string) int {
 }
 
 func run(p *Process) int {
+	// cobra gives each command the flags of pflag.CommandLine, and packages of
+	// Kubernetes put theirs there.
+	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError)
 	stop := newInterrupts(p.Signals)
 	defer stop.close()
 	root := newRootCommand(p, stop)

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/spf13/pflag"
 )
 
 // outcome is what a user sees of a command.
@@ -75,7 +77,14 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --lab-node 5", []string{"unknown flag: --lab-node", "did you mean --lab-nodes?"}, "a flag"},
 		{"limit node-density --lab-nodes five", []string{"invalid argument"}, "a flag's number"},
 		{"limit node-density --lab-nodes 0", []string{"--lab-nodes 0"}, "a laboratory without nodes"},
-		{"limit node-density --lab-nodes -3", []string{"--lab-nodes", "-3"}, "a negative number of nodes"},
+		{"limit node-density --lab-nodes -3", []string{"--lab-nodes -3", "hint: for example --lab-nodes 10"}, "a negative number of nodes"},
+		{"limit node-density --lab-max-pods 0", []string{"--lab-max-pods 0", "hint: for example --lab-max-pods 110"}, "nodes without room"},
+		{"limit node-density --lab-max-pods -1", []string{"--lab-max-pods -1", "hint: "}, "a negative room"},
+		{"lab up --nodes 0", []string{"--nodes 0", "hint: for example --nodes 10"}, "a laboratory of one's own without nodes"},
+		{"lab up --nodes -1", []string{"--nodes -1", "hint: "}, "a negative number of nodes"},
+		{"lab up --max-pods 0", []string{"--max-pods 0", "hint: for example --max-pods 110"}, "nodes without room"},
+		{"limit node-density --hold -5s", []string{"--hold: ", "negative"}, "a negative hold"},
+		{"limit node-density --budget -1m", []string{"--budget: ", "negative"}, "a negative budget"},
 		{"limit node-density --lab-start-latency 1s", []string{"--lab-start-latency", "no shape"}, "a delay without a shape"},
 		{"limit node-density --set imge=x", []string{"--set imge", `"image"`}, "a parameter"},
 		{"limit node-density --set image", []string{"--set", "want k=v"}, "a parameter without a value"},
@@ -87,6 +96,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --confirm 5/3", []string{"--confirm", "1 <= N <= M"}, "more passes than trials"},
 		{"limit node-density --pace fast", []string{"--pace", "or max"}, "a pace"},
 		{"limit node-density --guard nodesNotRead=1", []string{"--guard", `did you mean "nodesNotReady"?`}, "a guard"},
+		{"limit node-density --guard nodesNotReady=5%", []string{"--guard nodesNotReady", "this guard counts", "hint: "}, "a percentage of what is counted"},
+		{"limit node-density --guard pending=5 --guard pending=6", []string{"--guard pending is given twice"}, "a guard given twice"},
 		{"limit node-density --guard nodesNotReady=no", []string{"--guard", "no bound"}, "a guard's bound"},
 		{"limit node-density --lab nowhere", []string{`no laboratory "nowhere"`, "lab up nowhere"}, "a laboratory"},
 		{"limit node-density --lab a --kubeconfig " + noContext, []string{"more than one target"}, "two targets"},
@@ -128,6 +139,29 @@ func TestMistakesAreExplained(t *testing.T) {
 			if !strings.Contains(got.stderr, part) {
 				t.Errorf("%s (%s): standard error lacks %q:\n%s", tt.args, tt.why, part, got.stderr)
 			}
+		}
+	}
+}
+
+// What packages of Kubernetes add to every program's flags is not ours.
+func TestNoForeignFlags(t *testing.T) {
+	pflag.CommandLine.Bool("stray", false, "a flag of a package")
+	for _, args := range [][]string{{"lab", "up", "--help"}, {"limit", "--help"}, {"lab", "up", "--stray"}} {
+		got := command(t, nil, args...)
+		if strings.Contains(got.stdout, "stray") || strings.Contains(got.stdout, "Global Flags") || args[len(args)-1] == "--stray" && got.code != exitUsage {
+			t.Errorf("%v: exit code %d\n%s", args, got.code, got.stdout)
+		}
+	}
+}
+
+// Each part of a plan that a flag fills in is named by it.
+func TestMessagesNameTheFlag(t *testing.T) {
+	for path, want := range map[string]string{
+		"axis.search.confirm": "--confirm: ", "hold": "--hold: ", "budget": "--budget: ", "axis.levels[1]": "--levels: ",
+		"guards.pending": "--guard pending: ", "axis": "", "repeat": "",
+	} {
+		if got := flagOf(path); got != want {
+			t.Errorf("flagOf(%q) = %q, want %q", path, got, want)
 		}
 	}
 }

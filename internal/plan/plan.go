@@ -250,6 +250,26 @@ func (g *Guards) UnmarshalYAML(unmarshal func(any) error) error {
 	return nil
 }
 
+// Set reads the bound of one guard, as what it watches is measured. Whether
+// there is such a guard, Validate tells.
+func (g *Guards) Set(name, text string) error {
+	var bound Bound
+	var err error
+	if name != percentGuard && slices.Contains(GuardNames(), name) {
+		err = (*count)(&bound).UnmarshalText([]byte(text))
+	} else {
+		err = bound.UnmarshalText([]byte(text))
+	}
+	if err != nil {
+		return err
+	}
+	if *g == nil {
+		*g = make(Guards)
+	}
+	(*g)[name] = bound
+	return nil
+}
+
 // Duration is a time.Duration that is written as people write it.
 type Duration time.Duration
 

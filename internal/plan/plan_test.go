@@ -120,6 +120,7 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
 		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, realNode)`},
 		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
@@ -191,6 +192,32 @@ func TestGuardsKnowTheirNames(t *testing.T) {
 	for _, none := range []string{"guards: {}\n", "guards:\n", "guards: {pending: }\n"} {
 		if p := parsed(t, head+none); p.Guards != nil {
 			t.Errorf("%q is read as %#v", none, p.Guards)
+		}
+	}
+}
+
+// A flag's guard is read by the same rule as a file's.
+func TestGuardsAreSetAsTheyAreRead(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"nodesNotReady", "5%", "this guard counts"},
+		{"pending", "10 %", "this guard counts"},
+		{"pending", "0", "want a number above 0"},
+		{"apiErrors", "none", "or a percentage"},
+		{"nodesNotReady", "2", ""},
+		{"apiErrors", "5%", ""},
+		{"nodsNotReady", "5%", ""}, // for Validate, which says what was meant
+	} {
+		var set Guards
+		err := set.Set(c.name, c.text)
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || set != nil) {
+			t.Errorf("%s=%s: %v, guards %v", c.name, c.text, err, set)
+		}
+		if !slices.Contains(GuardNames(), c.name) {
+			continue
+		}
+		read, parseErr := Parse("f.yaml", []byte(head+"guards: {"+c.name+": "+c.text+"}\n"))
+		if (parseErr == nil) != (err == nil) || err == nil && !maps.Equal(read.Guards, set) {
+			t.Errorf("%s=%s is set to %v (%v), and read from a file: %v", c.name, c.text, set, err, parseErr)
 		}
 	}
 }

@@ -127,6 +127,20 @@ func TestDecodeKeepsWhatTheFileDoesNotSay(t *testing.T) {
 	}
 }
 
+// The keys of what has very many are no help in a line.
+func TestVeryManyKeysAreNotListed(t *testing.T) {
+	for n, want := range map[int]bool{24: true, 25: false} {
+		var fields []reflect.StructField
+		for i := range n {
+			fields = append(fields, reflect.StructField{Name: fmt.Sprintf("Field%d", i), Type: reflect.TypeFor[int]()})
+		}
+		_, err := Decode("f.yaml", []byte("xyz: 1\n"), reflect.New(reflect.StructOf(fields)).Interface())
+		if err == nil || strings.Contains(err.Error(), "allowed: field0, ") != want {
+			t.Errorf("with %d keys: %v", n, err)
+		}
+	}
+}
+
 func TestDecodeErrors(t *testing.T) {
 	for _, c := range []struct {
 		why, yaml string
@@ -136,11 +150,11 @@ func TestDecodeErrors(t *testing.T) {
 		{"comments only", "# nothing\n---\n", "f.yaml: the file is empty"},
 		{"a misspelt key has a hint", "lables: {a: b}\n", `f.yaml:1:1: unknown key "lables" (did you mean "labels"?)`},
 		{"few keys are listed", "axis:\n  foo: 1\n", `f.yaml:2:3: axis: unknown key "foo" (allowed: step, max)`},
-		{"many keys are not listed", "frobnicate: 1\n", `f.yaml:1:1: unknown key "frobnicate"`},
+		{"as many keys as an experiment has are listed", "frobnicate: 1\n", `f.yaml:1:1: unknown key "frobnicate" (allowed: name, step, max, level, levels, hold, margin, on, rate, small, count, labels, any, goals, names, axis, arms, byName, plain, deep)`},
 		{"a key twice", "name: a\nlevel: 1\nname: b\n", `f.yaml:3:1: the key "name" stands here a second time, first on line 1`},
 		{"all problems, by line", "level: x\nfoobarbaz: 1\narms:\n- step: y\n  stepp: 1\n- 5\n", strings.Join([]string{
 			`f.yaml:1:8: level: wants a whole number, found the text "x"`,
-			`f.yaml:2:1: unknown key "foobarbaz"`,
+			`f.yaml:2:1: unknown key "foobarbaz" (allowed: name, step, max, level, levels, hold, margin, on, rate, small, count, labels, any, goals, names, axis, arms, byName, plain, deep)`,
 			`f.yaml:4:9: arms[0].step: wants a whole number, found the text "y"`,
 			`f.yaml:5:3: arms[0]: unknown key "stepp" (did you mean "step"?)`,
 			`f.yaml:6:3: arms[1]: wants a mapping, found the number 5`,
