@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -72,21 +73,29 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 	status.Components = components
 	ctx, cancel := context.WithTimeout(ctx, statusTimeout)
 	defer cancel()
+	// All at once, so that one that hangs does not use up the others' time.
+	var asked sync.WaitGroup
 	for i, c := range components {
-		if c.State == Running {
+		if c.State != Running {
+			continue
+		}
+		asked.Go(func() {
 			probe, err := l.probe(c.Name)
 			if err != nil || probe(ctx) != nil {
 				components[i].State = Broken
 			}
-		}
-		if components[i].State != Running {
-			status.State = Broken
+		})
+		if c.Name == APIServer {
+			asked.Go(func() {
+				if nodes, pods, err := l.count(ctx); err == nil {
+					status.Nodes, status.Pods = &nodes, &pods
+				}
+			})
 		}
 	}
-	if i := slices.IndexFunc(components, func(c Component) bool { return c.Name == APIServer }); components[i].State == Running {
-		if nodes, pods, err := l.count(ctx); err == nil {
-			status.Nodes, status.Pods = &nodes, &pods
-		}
+	asked.Wait()
+	if slices.ContainsFunc(components, func(c Component) bool { return c.State != Running }) {
+		status.State = Broken
 	}
 	if !l.record.Ready && l.lock == nil && l.beingMade() {
 		status.State = Starting
