@@ -82,7 +82,11 @@ type stretch struct {
 const (
 	allVertices      = 24_000 // of all curves together
 	fewVertices      = 60     // that any curve may have
-	progressVertices = 160    // of a stretch's curve, where there are few stretches
+	progressVertices = 300    // of a stretch's curve, where there are few stretches
+	// plateau is the share of a stretch for which a count must stand still for
+	// its line to be drawn level: a slant that no eye would see in the height
+	// of a rise is seen there.
+	plateau = 0.02
 )
 
 // dataOf sums up a run for the charts.
@@ -375,7 +379,13 @@ func count(changes []change, now, from, until, highest int64, most int) (curve, 
 		line = append(line, vertex{float64(t), float64(now)})
 	}
 	line = append(line, vertex{float64(until), float64(now)})
-	chosen, took := thin(line, nil, tolerance*float64(highest), most, false)
+	keep := make([]bool, len(line))
+	for i := 1; i < len(line); i++ {
+		if line[i].y == line[i-1].y && line[i].x-line[i-1].x > plateau*float64(until-from) {
+			keep[i-1], keep[i] = true, true
+		}
+	}
+	chosen, took := thin(line, keep, tolerance*float64(highest), most, false)
 	if len(chosen) == len(line) {
 		took = 0
 	}

@@ -18,6 +18,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -120,7 +122,7 @@ func HTML(w io.Writer, in Input) error {
 	}
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
-		"count": grouped, "verdict": verdictWord, "level": levelOf, "lag": lagOf,
+		"count": grouped, "verdict": verdictWord, "level": levelOf, "lag": lagOf, "sentence": asSentence,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
 	}).Parse(pageTemplate)
 	if err != nil {
@@ -128,7 +130,7 @@ func HTML(w io.Writer, in Input) error {
 	}
 	p := pageOf(in, data)
 	p.Style, p.Script = template.CSS(pageStyle), template.JS(pageScript)
-	p.Data, p.Packed = template.JS(encoded), template.JS(objects)
+	p.Data, p.Packed = template.JS(encoded), template.HTML(objects)
 	p.Policy = "default-src 'none'; script-src " + hashSource(pageScript) + "; style-src " + hashSource(pageStyle) + "; img-src data:; base-uri 'none'; form-action 'none'"
 	return t.Execute(w, p)
 }
@@ -152,7 +154,6 @@ type page struct {
 	Arrived                string
 	Unit                   string
 	Fidelity               []fidelityPart
-	Simulated              string
 	Missing                []string
 	Goals                  []goalRow
 	Steps                  []stepRow
@@ -168,7 +169,7 @@ type page struct {
 	Style                  template.CSS
 	Script                 template.JS
 	Data                   template.JS
-	Packed                 template.JS
+	Packed                 template.HTML
 	Policy                 string
 }
 
@@ -216,7 +217,7 @@ type reasonTable struct {
 
 type reasonRow struct {
 	analyze.Reason
-	Share int // in percent of the largest group
+	Share int // in percent of all that have a reason
 }
 
 type usageRow struct {
@@ -242,7 +243,7 @@ func pageOf(in Input, data pageData) page {
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
 		Verdict: r.Verdict, Result: r, Arrived: data.Arrived, Unit: data.Unit,
-		Simulated: fidelityNote(r.Fidelity), Missing: in.Missing, PlanText: in.PlanText,
+		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
 	}
 	p.Mark, p.MarkUnit = "?", data.Unit
@@ -315,7 +316,7 @@ func factsOf(r analyze.Result, data pageData) []fact {
 			if l.Confirmations > 0 && l.PassProbability > 0 {
 				note = fmt.Sprintf("a further run passes with at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
 			}
-			add("Confirmed", fmt.Sprintf("%d of %d", l.Confirmations, max(l.ConfirmationsMade, l.ConfirmationsAsked)), note)
+			add("Confirmed", fmt.Sprintf("%d of %d", l.Confirmations, confirmationsOf(l)), note)
 		}
 	}
 	held, seconds := 0, 0.0
@@ -334,7 +335,7 @@ func factsOf(r analyze.Result, data pageData) []fact {
 		}
 	}
 	if r.Cost.Objects > 0 {
-		add("Objects measured", grouped(r.Cost.Objects), fmt.Sprintf("each of them; plimsoll itself took %.3g ms of CPU an object", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
+		add("Objects measured", grouped(r.Cost.Objects), fmt.Sprintf("plimsoll itself took %.3g ms of CPU for each", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
 	}
 	return list
 }
@@ -367,12 +368,12 @@ func reasonsOf(r analyze.Result) []reasonTable {
 			continue
 		}
 		t := reasonTable{Step: s}
-		most := 1
+		all := 0
 		for _, reason := range s.Reasons {
-			most = max(most, reason.Count)
+			all += reason.Count
 		}
 		for _, reason := range s.Reasons {
-			t.Rows = append(t.Rows, reasonRow{reason, max(1, 100*reason.Count/most)})
+			t.Rows = append(t.Rows, reasonRow{reason, max(1, 100*reason.Count/max(all, 1))})
 		}
 		list = append(list, t)
 	}
@@ -505,8 +506,8 @@ func Headline(r analyze.Result, unit string) string {
 func lead(r analyze.Result) []string {
 	var list []string
 	add := func(text string) {
-		if text = strings.TrimSuffix(text, "."); text != "" {
-			list = append(list, strings.ToUpper(text[:1])+text[1:]+".")
+		if text != "" {
+			list = append(list, asSentence(text))
 		}
 	}
 	l := r.LoadLine
@@ -515,6 +516,12 @@ func lead(r analyze.Result) []string {
 	}
 	add(r.Why)
 	return list
+}
+
+// asSentence begins a text with a capital letter and ends it with a full stop.
+func asSentence(text string) string {
+	first, size := utf8.DecodeRuneInString(text)
+	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
 }
 
 // verdictWord is a step's or a goal's verdict as people say it.

@@ -1,12 +1,14 @@
-// Package report turns a Result into what people read: text for a terminal,
-// JSON for programs.
+// Package report turns a Result into what people read: text for a terminal, and
+// a page that needs nothing else.
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"strings"
 	"text/tabwriter"
+	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -43,15 +45,25 @@ type printer struct {
 
 func (p *printer) line(format string, args ...any) {
 	if p.err == nil {
-		_, p.err = fmt.Fprintf(p.w, format+"\n", args...)
+		_, p.err = io.WriteString(p.w, printable(fmt.Sprintf(format, args...))+"\n")
 	}
+}
+
+// printable keeps what the cluster says from steering the terminal.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, text)
 }
 
 func (p *printer) steps(r analyze.Result) {
 	if len(r.Steps) == 0 || p.err != nil {
 		return
 	}
-	arrived := arrivedOf(r)
+	arrived := cmp.Or(r.Arrived, "Ready")
 	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintf(t, "step\tpurpose\tlevel\tasked\tready\tnever\tlost\tper second\t%s p50\tp99\tverdict\t\n", arrived)
 	for _, s := range r.Steps {
@@ -64,22 +76,8 @@ func (p *printer) steps(r analyze.Result) {
 	p.err = t.Flush()
 }
 
-// arrivedOf is the milestone whose latencies the table shows: the last that
-// every step has.
-func arrivedOf(r analyze.Result) string {
-	for _, s := range r.Steps {
-		if _, ok := s.Latency["Ready"]; ok {
-			return "Ready"
-		}
-		for m := range s.Latency {
-			return m
-		}
-	}
-	return "Ready"
-}
-
-// quantile is a quantile as it is shown: ">" marks one that falls on objects
-// that never got there.
+// quantile is a quantile as it is shown. One that falls on objects that never
+// got there is never.
 func quantile(l analyze.Latency, v *float64) string {
 	switch {
 	case v != nil:
@@ -112,7 +110,11 @@ func (p *printer) reasons(r analyze.Result) {
 			if reason.Nodes > 0 {
 				on = fmt.Sprintf(" on %d of %d nodes", reason.Nodes, reason.NodesOf)
 			}
-			p.line("  %d objects: %s%s", reason.Count, reason.Reason, on)
+			objects := "objects"
+			if reason.Count == 1 {
+				objects = "object"
+			}
+			p.line("  %d %s: %s%s", reason.Count, objects, reason.Reason, on)
 			if reason.Message != "" && reason.Message != reason.Reason {
 				p.line("      %s", reason.Message)
 			}
@@ -180,10 +182,10 @@ func Sentence(r analyze.Result) string {
 func lineSentence(l *analyze.LoadLine, verdict slo.Verdict, why string) string {
 	var b strings.Builder
 	switch {
-	case verdict == slo.Breach:
+	case verdict == slo.Breach && l.LowestFailing != nil:
 		fmt.Fprintf(&b, "below the first level: %s %s failed", Number(*l.LowestFailing), l.Unit)
-	case verdict == slo.Pass:
-		fmt.Fprintf(&b, "%s %s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, l.Confirmations, l.ConfirmationsAsked)
+	case verdict == slo.Pass && l.Level != nil:
+		fmt.Fprintf(&b, "%s %s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, l.Confirmations, confirmationsOf(l))
 		if l.LowestFailing != nil {
 			fmt.Fprintf(&b, "; %s failed", Number(*l.LowestFailing))
 		} else {
@@ -202,9 +204,15 @@ func lineSentence(l *analyze.LoadLine, verdict slo.Verdict, why string) string {
 	b.WriteString(".")
 	if verdict == slo.Pass && l.Confirmations > 0 {
 		fmt.Fprintf(&b, " (%d of %d means: a further run passes with a probability of at least %.0f %%, at 95 %% confidence.)",
-			l.Confirmations, l.ConfirmationsAsked, 100*l.PassProbability)
+			l.Confirmations, confirmationsOf(l), 100*l.PassProbability)
 	}
 	return b.String()
+}
+
+// confirmationsOf is how many confirmations decided, of which some may fail
+// where that is tolerated; as many as were asked for before any was made.
+func confirmationsOf(l *analyze.LoadLine) int {
+	return cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked)
 }
 
 // fidelityNote says what was simulated, "" when nothing was.

@@ -114,7 +114,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
       const at = placeOf(c, Math.max(h * c.n, 1)) ?? 0
       const [bx, by] = reached > 0 ? [x(Math.max(at, low)), y(h)] : [left + 30 + 26 * i, bottom]
       body.push(svg('g', { class: `badge s${styleOf(s.key)}` }, svg('circle', { cx: bx, cy: by, r: 10 }), svg('text', { x: bx, y: by + 4, 'text-anchor': 'middle' }, s.badge)))
-      if (never > 0 && reached < 0.985) body.push(titled(`${count(never)} never`, right - 4, y(reached) - 7, 'end', `never-text s${styleOf(s.key)}`))
+      if (never > 0 && reached < 0.985) body.push(titled(`${count(never)} never`, right - 4, y(reached) + (reached > 0.9 ? 17 : -7), 'end', `never-text s${styleOf(s.key)}`))
     })
     const at = (px: number, py: number): Mark | undefined => {
       if (px < left || px > right) return undefined
@@ -127,7 +127,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
       }
       return best
     }
-    const points = all.reduce((n, s) => n + s.curve.x.length, 0)
+    const points = all.reduce((n, s) => n + Math.max(s.curve.x.length, 1), 0)
     return { svg: canvas(width, bottom + 46, ...body), points, rows, at, top, bottom }
   }
   const redraw = frame(host, 'Distribution of latencies', render)

@@ -57,12 +57,12 @@ function* progress(run: Run): Iterable<Cell[]> {
 
 function* reasons(run: Run): Iterable<Cell[]> {
   yield ['step', 'level', 'reason', 'message', 'objects', 'nodes', 'nodes_of']
-  for (const s of run.result.steps) for (const r of s.reasons ?? []) yield [s.id, s.levelReached, r.reason, r.message, r.count, r.nodes, r.nodesOf]
+  for (const s of run.result.steps) for (const r of s.reasons) yield [s.id, s.levelReached, r.reason, r.message, r.count, r.nodes, r.nodesOf]
 }
 
 function* resources(run: Run): Iterable<Cell[]> {
   yield ['step', 'level', 'process', 'cpu_s', 'of_s', 'memory_most_bytes', 'memory_start_bytes']
-  for (const s of run.result.steps) for (const [name, u] of Object.entries(s.resources ?? {})) yield [s.id, s.levelReached, name, u.cpuSeconds, s.seconds, u.peakRSSBytes, u.startRSSBytes]
+  for (const s of run.result.steps) for (const [name, u] of Object.entries(s.resources)) yield [s.id, s.levelReached, name, u.cpuSeconds, s.seconds, u.peakRSSBytes, u.startRSSBytes]
 }
 
 // The table of objects is packed: see pack in internal/report/objects.go.
@@ -88,7 +88,10 @@ async function objects(run: Run): Promise<Iterable<Cell[]>> {
   const columns = packed.columns.map((c): Cell[] => {
     const list = new Array<Cell>(n)
     if (c.kind === 'word') for (let i = 0; i < n; i++) list[i] = c.words![varint()]
-    else if (c.kind === 'number') for (let i = 0; i < n; i++) list[i] = zigzag(varint())
+    else if (c.kind === 'number') {
+      const unit = c.name.endsWith('_us') ? packed.unit : 1
+      for (let i = 0; i < n; i++) list[i] = zigzag(varint()) * unit
+    }
     else if (c.kind === 'name') {
       const utf8 = new TextDecoder()
       let last = new Uint8Array(0)
@@ -145,6 +148,6 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
   if (run.result.steps.length > 0) offer('steps', 'one row for each step, with every figure', () => steps(run))
   if (run.curves.length > 0) offer('distributions', 'the curves of latencies as they are drawn', () => distributions(run))
   if (run.progress.length > 0) offer('progress', 'objects over time as they are drawn', () => progress(run))
-  if (run.result.steps.some((s) => s.reasons?.length)) offer('reasons', 'what kept objects from getting there', () => reasons(run))
-  if (run.result.steps.some((s) => Object.keys(s.resources ?? {}).length)) offer('resources', 'what each process used in each step', () => resources(run))
+  if (run.result.steps.some((s) => s.reasons.length)) offer('reasons', 'what kept objects from getting there', () => reasons(run))
+  if (run.result.steps.some((s) => Object.keys(s.resources).length)) offer('resources', 'what each process used in each step', () => resources(run))
 }

@@ -40,7 +40,7 @@ export interface Step {
   objects: { intended: number; created: number; createFailed: number; dropped: number; ready: number; neverReady: number; lost: number }
   effectiveLevel: number | null
   latency: Record<string, Latency>
-  reasons: { reason: string; message: string; count: number; nodes: number; nodesOf: number }[] | null
+  reasons: { reason: string; message: string; count: number; nodes: number; nodesOf: number }[]
   resources: Record<string, { cpuSeconds: number; peakRSSBytes: number; startRSSBytes: number }>
 }
 
@@ -128,6 +128,17 @@ export function placeOf(c: Curve, y: number): number | undefined {
   return undefined
 }
 
+// What a result leaves out is empty.
 export function readRun(): Run {
-  return JSON.parse(document.getElementById('run')!.textContent!) as Run
+  const run = JSON.parse(document.getElementById('run')!.textContent!) as Run
+  const r = run.result as Partial<Result>
+  r.goals ??= []
+  r.steps ??= []
+  for (const s of r.steps as Partial<Step>[]) {
+    s.goals ??= {}
+    s.latency ??= {}
+    s.resources ??= {}
+    s.reasons ??= []
+  }
+  return run
 }

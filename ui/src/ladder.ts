@@ -80,7 +80,8 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
       }
     })
     texts.sort((a, b) => a.at - b.at)
-    if (!narrow) {
+    if (narrow) svgs.push(titled(texts.filter((t) => t.cls === 'line-text').map((t) => t.text).join(', '), right, 14, 'end', 'line-text'))
+    else {
       let last = top - 16
       for (const t of texts) {
         last = Math.max(t.at + 4, last + 15)

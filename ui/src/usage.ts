@@ -10,13 +10,20 @@ import { columns, nameOf, stepAxis } from './ladder'
 
 export function usage(run: Run, lag: HTMLElement, cpu: HTMLElement, memory: HTMLElement): void {
   const { steps } = run.result
-  const sources = [...new Set(steps.flatMap((s) => Object.keys(s.resources ?? {})))].sort()
+  const sources = [...new Set(steps.flatMap((s) => Object.keys(s.resources)))].sort()
   watchLag(run, lag)
   rows(run, cpu, 'CPUs used, on average', sources, (s, source) => {
     const u = s.resources[source]
     return u && s.seconds > 0 ? u.cpuSeconds / s.seconds : undefined
-  }, (v) => `${number(Number(v.toPrecision(2)))}`, (s, source) => [['CPU time', seconds(s.resources[source]!.cpuSeconds)], ['of', seconds(s.seconds)]], run.cpus > 0 ? `${run.cpus} CPUs on the machine of plimsoll` : '')
+  }, (v) => `${number(Number(v.toPrecision(2)))}`, (s, source) => [['CPU time', seconds(s.resources[source]!.cpuSeconds)], ['of', seconds(s.seconds)]], together(run))
   rows(run, memory, 'Memory, at most', sources, (s, source) => s.resources[source]?.peakRSSBytes, bytes, (s, source) => [['at the start', bytes(s.resources[source]!.startRSSBytes)]], '')
+}
+
+// What all processes used together, at the most.
+function together(run: Run): string {
+  const sums = run.result.steps.map((s) => (s.seconds > 0 ? Object.values(s.resources).reduce((sum, u) => sum + u.cpuSeconds, 0) / s.seconds : 0))
+  const most = Math.max(...sums)
+  return `All together at most ${most.toPrecision(2)}${run.cpus > 0 ? ` of ${run.cpus}` : ''} CPUs, in step ${run.result.steps[sums.indexOf(most)]!.id}`
 }
 
 // One row of bars for each process.

@@ -1,0 +1,162 @@
+package report
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+func figure(x float64) *float64 { return &x }
+
+// stepAt is a step of a result, with the latency to Ready.
+func stepAt(id int, level float64, purpose record.Purpose, verdict slo.Verdict, why string, o analyze.Objects, p50, p99 *float64) analyze.Step {
+	return analyze.Step{
+		ID: id, Level: level, LevelReached: level, Purpose: purpose, Verdict: verdict, VerdictWhy: why, Why: string(purpose) + " at " + Number(level),
+		FromEmpty: purpose == record.PurposeConfirm || purpose == record.PurposeUpper, FullHold: purpose == record.PurposeConfirm,
+		Objects: o, AchievedRate: figure(123.456), Seconds: 2,
+		Latency: analyze.Latencies{"Ready": {N: o.Intended, Censored: o.NeverReady, P50: p50, P99: p99}, "Created": {N: o.Intended, P50: figure(0.001)}},
+		Start:   "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:07.000000Z",
+	}
+}
+
+func account(asked, there, never, lost int) analyze.Objects {
+	return analyze.Objects{Intended: asked, Created: asked, Ready: there, NeverReady: never, Lost: lost}
+}
+
+// cases are results of every kind of outcome.
+func cases() map[string]analyze.Result {
+	held := stepAt(1, 100, record.PurposeRamp, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
+	failed := stepAt(2, 200, record.PurposeRamp, slo.Breach, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
+	failed.Reasons = []analyze.Reason{
+		{Reason: "Too many pods", Message: "0/20 nodes are available: 20 Too many pods.", Count: 1795, Nodes: 20, NodesOf: 20},
+		{Reason: "ImagePullBackOff", Message: "ImagePullBackOff", Count: 5},
+	}
+	open := stepAt(2, 200, record.PurposeRamp, slo.Inconclusive, "the state of 7 objects is not known", account(4000, 3993, 0, 7), figure(0.51), nil)
+	invalid := stepAt(1, 100, record.PurposeRamp, slo.Invalid, "requests were sent late while there was room", account(2000, 2000, 0, 0), figure(0.35), figure(1.4))
+	confirmed := stepAt(3, 100, record.PurposeConfirm, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.0004), figure(12.34))
+	none := stepAt(1, 10, record.PurposeRamp, slo.Breach, "all Ready: 200 of 200 did not get there", account(200, 0, 200, 0), nil, nil)
+	none.AchievedRate = nil
+
+	line := func(level, failing *float64, confirmed int, binding string) *analyze.LoadLine {
+		l := &analyze.LoadLine{Axis: "pods-per-node", Unit: "pods/node", Level: level, LowestFailing: failing, Resolution: 1, Confirmations: confirmed, ConfirmationsAsked: 3, ConfirmationsMade: confirmed, Binding: binding}
+		if confirmed > 0 {
+			l.PassProbability = 0.37
+		}
+		return l
+	}
+	result := func(verdict slo.Verdict, why string, l *analyze.LoadLine, steps ...analyze.Step) analyze.Result {
+		return analyze.Result{
+			Schema: analyze.ResultSchema, Experiment: "density", Workload: "node-density", Kind: "limit", Verdict: verdict, Why: why, LoadLine: l, Steps: steps, Arrived: "Ready",
+			Goals:    []analyze.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, LoadLine: l, Verdict: verdict, Why: why}},
+			Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None},
+		}
+	}
+	list := map[string]analyze.Result{
+		"confirmed":      result(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed),
+		"nothing-failed": result(slo.Pass, "100 held in 3 of 3 confirmations, the highest level allowed", line(figure(100), nil, 3, ""), held, confirmed),
+		"first-fails":    result(slo.Breach, "the first level failed", line(nil, figure(10), 0, "Too many pods on 20 of 20 nodes"), none),
+		"bracket":        result(slo.Inconclusive, "the budget is spent", line(figure(100), figure(200), 0, "Too many pods on 20 of 20 nodes"), held, failed),
+		"at-least":       result(slo.Inconclusive, "the step at 200 decides nothing", line(figure(100), nil, 0, ""), held, open),
+		"nothing-known":  result(slo.Inconclusive, "the run was interrupted", line(nil, nil, 0, "")),
+		"invalid":        result(slo.Invalid, "plimsoll was the bottleneck at 100", line(nil, nil, 0, ""), invalid),
+		"sweep-held":     result(slo.Pass, "every level held", nil, held, confirmed),
+		"sweep-failed":   result(slo.Breach, "1 of 2 levels failed", nil, held, failed),
+		"sweep-open":     result(slo.Inconclusive, "1 of 2 levels is not decided", nil, held, open),
+		"sweep-invalid":  result(slo.Invalid, "1 of 1 levels is not valid", nil, invalid),
+	}
+	goals := result(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed)
+	goals.Goals = append(goals.Goals,
+		analyze.GoalResult{Name: "startup", SLO: []string{"ContainersStarted p99 <= 5s", "errors < 1%"}, LoadLine: line(figure(60), figure(61), 3, "ContainersStarted p99 <= 5s: it was 6.1s"), Verdict: slo.Pass},
+		analyze.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breach})
+	goals.Warnings = []string{"a watch was cut"}
+	goals.Fidelity = record.Fidelity{ControlPlane: record.Real, Nodes: record.Real, Containers: record.Real, Guests: record.None}
+	list["goals"] = goals
+	tolerated := line(figure(100), figure(101), 4, "Too many pods on 20 of 20 nodes")
+	tolerated.ConfirmationsAsked, tolerated.ConfirmationsMade, tolerated.PassProbability = 4, 5, 0.34
+	failed.Reasons = []analyze.Reason{{Reason: "Failed", Message: "line one\nline two\x1b[31m red", Count: 1}}
+	list["tolerated"] = result(slo.Pass, "100 held in 4 of 5 confirmations", tolerated, held, failed, confirmed)
+	return list
+}
+
+func TestText(t *testing.T) {
+	for name, r := range cases() {
+		var out bytes.Buffer
+		if err := Text(&out, r, "runs/1", name == "confirmed"); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "text-"+name+".txt", out.Bytes())
+	}
+}
+
+// The page's headline says what the text's sentence says.
+func TestHeadline(t *testing.T) {
+	want := map[string]string{
+		"confirmed":      "node-density holds 100 pods/node and fails at 101",
+		"nothing-failed": "node-density holds 100 pods/node, the highest level tried",
+		"first-fails":    "node-density fails at its first level, 10 pods/node",
+		"bracket":        "Not decided: the load line of node-density lies from 100 to below 200 pods/node",
+		"at-least":       "Not decided: node-density held 100 pods/node, and more was not found out",
+		"nothing-known":  "Not decided: how far node-density can be loaded was not found out",
+		"invalid":        "Not valid: how far node-density can be loaded was not found out",
+		"sweep-held":     "node-density holds at every level, 100 pods/node",
+		"sweep-failed":   "node-density fails at 200 pods/node",
+		"sweep-open":     "Not decided: whether node-density holds is not known",
+		"sweep-invalid":  "Not valid: plimsoll itself was the bottleneck of node-density",
+		"tolerated":      "node-density holds 100 pods/node and fails at 101",
+		"goals":          "node-density holds 100 pods/node and fails at 101",
+	}
+	for name, r := range cases() {
+		if got := Headline(r, "pods/node"); got != want[name] {
+			t.Errorf("%s: %q, want %q", name, got, want[name])
+		}
+	}
+	if got := Headline(analyze.Result{Workload: "w", Verdict: slo.Inconclusive}, ""); got != "w: nothing was measured" {
+		t.Errorf("without a step: %q", got)
+	}
+}
+
+func TestFigures(t *testing.T) {
+	for _, tt := range []struct{ got, want string }{
+		{Seconds(0.000123), "123 µs"}, {Seconds(0.00123), "1.23 ms"}, {Seconds(0.123), "123 ms"}, {Seconds(1.234), "1.23 s"}, {Seconds(123.4), "123.4 s"},
+		{Number(110), "110"}, {Number(12.5), "12.5"}, {Number(1e6), "1000000"},
+		{byteCount(0), "0 B"}, {byteCount(1536), "1.5 KiB"}, {byteCount(256 << 30), "256 GiB"},
+		{span(12), "12.0 s"}, {span(124), "2 min 4 s"}, {span(3 * 3600), "3 h 0 min"},
+		{grouped(999), "999"}, {grouped(1234567), "1\u202f234\u202f567"},
+		{asSentence("übel."), "Übel."},
+	} {
+		if tt.got != tt.want {
+			t.Errorf("%q, want %q", tt.got, tt.want)
+		}
+	}
+}
+
+// A reader that goes away is an error, wherever it happens.
+func TestTextTellsOfWritingThatFails(t *testing.T) {
+	r := cases()["confirmed"]
+	var whole bytes.Buffer
+	if err := Text(&whole, r, "d", true); err != nil {
+		t.Fatal(err)
+	}
+	for n := 0; n < whole.Len(); n += 97 {
+		if err := Text(&shortWriter{left: n}, r, "d", true); err == nil || !strings.Contains(err.Error(), "no room") {
+			t.Errorf("after %d bytes: error %v", n, err)
+		}
+	}
+}
+
+type shortWriter struct{ left int }
+
+func (w *shortWriter) Write(p []byte) (int, error) {
+	if w.left -= len(p); w.left < 0 {
+		return 0, errNoRoom{}
+	}
+	return len(p), nil
+}
+
+type errNoRoom struct{}
+
+func (errNoRoom) Error() string { return "no room" }
