@@ -34,7 +34,7 @@ type tab struct {
 }
 
 // newBrowser skips the test where there is no Chromium.
-func newBrowser(t *testing.T) context.Context {
+func newBrowser(t testing.TB) context.Context {
 	t.Helper()
 	var path string
 	for _, name := range []string{"chromium", "chromium-browser", "google-chrome"} {

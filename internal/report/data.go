@@ -80,8 +80,9 @@ type stretch struct {
 
 // Bounds of the curves of one page.
 const (
-	allVertices      = 24_000 // of all curves together
-	fewVertices      = 60     // that any curve may have
+	allVertices      = 20_000 // of all distributions together
+	allProgress      = 8_000  // of all stretches together
+	fewVertices      = 40     // that any curve may have
 	progressVertices = 300    // of a stretch's curve, where there are few stretches
 	// plateau is the share of a stretch for which a count must stand still for
 	// its line to be drawn level: a slant that no eye would see in the height
@@ -333,7 +334,7 @@ func (d *pageData) progress(in Input) {
 	}
 	slices.SortFunc(asked, func(a, b change) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(b.by, a.by)) })
 	slices.SortFunc(there, func(a, b change) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(b.by, a.by)) })
-	most := max(min(progressVertices, allVertices/(2*len(steps))), fewVertices)
+	most := max(min(progressVertices, allProgress/(2*len(steps))), fewVertices)
 	highest := max(height(asked), 1)
 	end := int64(math.Round(d.Times[len(steps)-1][1] * 1e6))
 	var countAsked, countThere int64

@@ -164,7 +164,9 @@ type packed struct {
 	// made the page too large.
 	Unit    int64          `json:"unit"`
 	Columns []packedColumn `json:"columns"`
-	data    string         // base64 of a raw deflate stream
+	// Short says that columns were left out.
+	Short bool   `json:"short"`
+	data  string // base64 of a raw deflate stream
 }
 
 // packedColumn says how a column's values follow each other in the data.
@@ -178,23 +180,48 @@ type packedColumn struct {
 
 // Bounds of the table of objects in a page.
 const (
-	maxPacked = 900_000 // characters of base64
-	maxWords  = 1000    // distinct texts of a column that is packed as words
+	maxPacked = 1_000_000 // characters of base64
+	maxWords  = 1000      // distinct texts of a column that is packed as words
 )
 
 // pack packs the objects in the smallest unit of time that stays within the
-// bound. It is nil when none does: objects.parquet beside the page has them.
+// bound; where none does, without the columns that tell more of the requests
+// than of the objects. It is nil when that is too much as well: objects.parquet
+// beside the page has them all.
 func (o *Objects) pack() (*packed, error) {
 	if o == nil || o.rows == 0 {
 		return nil, nil
 	}
-	for _, unit := range []int64{1, 100, 1000} {
-		p, err := o.packIn(unit)
-		if err != nil || len(p.data) <= maxPacked {
-			return p, err
+	few := &Objects{rows: o.rows}
+	for _, c := range o.columns {
+		if !ofRequest(c.name) {
+			few.columns = append(few.columns, c)
+		}
+	}
+	for _, try := range []struct {
+		of   *Objects
+		unit int64
+	}{{o, 1}, {o, 100}, {o, 1000}, {few, 1000}} {
+		p, err := try.of.packIn(try.unit)
+		if err != nil {
+			return nil, err
+		}
+		p.Short = try.of == few
+		if len(p.data) <= maxPacked {
+			return p, nil
 		}
 	}
 	return nil, nil
+}
+
+// ofRequest are the columns that a page leaves out when it must.
+func ofRequest(name string) bool {
+	switch name {
+	case "intended_us", "replied_us", "planted_delay_us", "iteration", "code", "retries", "throttled",
+		"PodReadyToStartContainers_us", "Initialized_us", "ContainersReady_us", "Deleted_us":
+		return true
+	}
+	return false
 }
 
 func (o *Objects) packIn(unit int64) (*packed, error) {

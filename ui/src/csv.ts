@@ -2,6 +2,7 @@
 
 import { curveOf, type Run } from './data'
 import { html } from './dom'
+import { count } from './format'
 
 type Cell = string | number | null | undefined
 
@@ -142,8 +143,9 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
     list.append(html('li', {}, button, html('span', {}, what)))
   }
   if (run.objects) {
-    const unit = run.objects.unit === 1 ? 'to the microsecond' : `to ${run.objects.unit === 100 ? '0.1 ms' : '1 ms'}, so that this page stays small`
-    offer('objects', `one row for each of ${run.objects.rows} objects, times since the start of the run ${unit}`, () => objects(run))
+    const { rows, unit, short } = run.objects
+    const how = unit === 1 ? 'to the microsecond' : `to ${unit === 100 ? '0.1 ms' : '1 ms'}${short ? ' and without what tells of the requests' : ''}, so that this page stays small: objects.parquet has all`
+    offer('objects', `one row for each of ${count(rows)} objects, times since the start of the run ${how}`, () => objects(run))
   }
   if (run.result.steps.length > 0) offer('steps', 'one row for each step, with every figure', () => steps(run))
   if (run.curves.length > 0) offer('distributions', 'the curves of latencies as they are drawn', () => distributions(run))

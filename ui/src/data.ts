@@ -62,6 +62,7 @@ export interface Result {
 interface Packed {
   rows: number
   unit: number
+  short: boolean
   columns: { name: string; kind: 'number' | 'time' | 'word' | 'name'; words?: string[] }[]
 }
 
