@@ -65,6 +65,8 @@ type slot struct {
 	intended  record.Micros
 	told      bool // its request is on record, and not just news of what it asked for
 	sent      record.Micros
+	waited    record.Micros // for a place among the requests under way
+	zero      record.Micros // time zero of its object: sent, or intended where a schedule says when
 	replied   record.Micros
 	code      int
 	retries   int
@@ -164,7 +166,7 @@ func newFill() *fill { return &fill{byName: make(map[string]*slot)} }
 type building struct {
 	Step
 	start, loaded, reached, end record.Micros
-	timeout                     record.Micros
+	timeout, hold               record.Micros
 	places, others              int
 	units                       int // that it set out to ask for, 0 is not known
 	message                     string
@@ -178,11 +180,20 @@ type building struct {
 	done                        bool
 }
 
+// judges reports whether a slot of the step itself is one that the step is
+// judged by: all of them, but for the warm-up of an open loop.
+func (c *building) judges(s *slot) bool {
+	return !c.Open || c.reached != never && s.intended >= c.reached && s.intended < c.reached+c.hold
+}
+
 // stepUsage is what one process has used in a step so far.
 type stepUsage struct {
 	cpu       float64 // the counter, as last read
 	used      float64
 	rss, peak float64 // as first read, and the most
+	cpus      int     // of the machine
+	from      record.Micros
+	span      float64 // seconds between the first reading and the last
 }
 
 // NewBuilder makes a Builder for one run.
@@ -258,7 +269,7 @@ func (b *Builder) Add(e record.Event) {
 			b.current.addEvent(body)
 		}
 	case *record.Sample:
-		b.addSample(body)
+		b.addSample(e, body)
 	case *record.Canary:
 		b.addCanary(body)
 	case *record.Guard:
@@ -287,11 +298,11 @@ func (b *Builder) addStep(e record.Event, s *record.Step) {
 		b.current = &building{
 			Step: Step{
 				ID: e.Step, Level: s.Level, LevelReached: s.Reached, Arm: s.Arm, Replicate: s.Replicate,
-				Purpose: s.Purpose, Why: s.Why, FromEmpty: s.FromEmpty, FullHold: s.Full, Pace: s.Pace,
+				Purpose: s.Purpose, Why: s.Why, FromEmpty: s.FromEmpty, FullHold: s.Full, Open: s.Open, Pace: s.Pace,
 				Breaches: []Breach{},
 			},
 			start: e.T, loaded: never, reached: never, end: never,
-			timeout: s.Timeout, places: s.Places, others: s.Others, units: s.Units,
+			timeout: s.Timeout, hold: s.Hold, places: s.Places, others: s.Others, units: s.Units,
 			events: make(map[eventKey]*eventGroup), usage: make(map[string]*stepUsage),
 		}
 		if s.Timeout <= 0 {
@@ -365,7 +376,11 @@ func (b *Builder) addSlot(e record.Event, r *record.Slot) {
 	}
 	s.told = true
 	s.component, s.units, s.iteration = b.intern(r.Component), max(r.Units, 0), r.Iteration
-	s.intended, s.sent, s.replied = r.Intended, r.Sent, r.Replied
+	s.intended, s.sent, s.replied, s.waited = r.Intended, r.Sent, r.Replied, r.Waited
+	s.zero = s.sent
+	if b.current != nil && b.current.Open {
+		s.zero = s.intended
+	}
 	s.code, s.retries, s.throttled = r.Code, r.Retries, r.Throttled
 	s.outcome, s.err, s.delay = r.Outcome, b.intern(r.Error), r.Delay
 }
@@ -472,7 +487,11 @@ func (b *Builder) addState(r *record.State) {
 	}
 }
 
-func (b *Builder) addSample(r *record.Sample) {
+func (b *Builder) addSample(e record.Event, r *record.Sample) {
+	if r.Source == SourceWakes {
+		b.addWakes(r)
+		return
+	}
 	cpu, okCPU := reading(r, "cpuSeconds")
 	rss, okRSS := reading(r, "rssBytes")
 	if !okCPU && !okRSS {
@@ -491,9 +510,11 @@ func (b *Builder) addSample(r *record.Sample) {
 	}
 	u, ok := c.usage[r.Source]
 	if !ok {
-		c.usage[r.Source] = &stepUsage{cpu: cpu, rss: rss, peak: peak}
+		cpus, _ := reading(r, "cpus")
+		c.usage[r.Source] = &stepUsage{cpu: cpu, rss: rss, peak: peak, cpus: int(cpus), from: e.T}
 		return
 	}
+	u.span = (e.T - u.from).Seconds()
 	u.peak = max(u.peak, peak)
 	if !okCPU {
 		return
@@ -516,6 +537,10 @@ func reading(r *record.Sample, name string) (float64, bool) {
 
 // SourceSelf is the name of this program among the sources of samples.
 const SourceSelf = "plimsoll"
+
+// SourceMachine is the name of the whole machine that the control plane runs
+// on, where this program runs there too; its sample says how many cpus it has.
+const SourceMachine = "machine"
 
 func (b *Builder) addCanary(r *record.Canary) {
 	if b.current == nil {
@@ -595,6 +620,9 @@ func (b *Builder) Live() Live {
 	}
 	var values []float64
 	for _, s := range b.current.slots {
+		if !b.current.judges(s) {
+			continue
+		}
 		for _, o := range s.filling() {
 			if l := b.latency(s, o, b.arrived); l <= b.current.timeout {
 				values = append(values, l.Seconds())

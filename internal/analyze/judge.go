@@ -70,6 +70,10 @@ func (b *Builder) judge(c *building) {
 			f.replaced += surplus - s.surplus
 			s.surplus = surplus
 		}
+		if s.step == c.ID && !c.judges(s) {
+			asked += s.count()
+			continue
+		}
 		filling := s.filling()
 		for i := range s.count() {
 			u := unit{slot: s, own: s.step == c.ID}
@@ -97,6 +101,7 @@ func (b *Builder) judge(c *building) {
 	c.Reasons = reasons.grouped(c.places)
 	b.measure(c, f)
 	b.time(c, f)
+	b.findBottleneck(c, f)
 	c.EffectiveLevel = b.effective(c, f)
 	c.Goals = make(map[string]slo.Verdict, len(b.spec.Goals))
 	c.binding = make(map[string]string)
@@ -141,6 +146,8 @@ func (b *Builder) fateOf(u unit, c *building, f *facts) fate {
 	case o == nil && u.slot.outcome == record.SlotDropped:
 		return fateDropped
 	case o == nil:
+	case c.Open && b.latency(u.slot, o, b.arrived) <= c.timeout:
+		return fateReady // it is removed as it ages
 	case o.there && (!u.own || b.latency(u.slot, o, b.arrived) <= c.timeout):
 		return fateReady
 	case o.there || o.failed || o.gone:
@@ -167,7 +174,7 @@ func (b *Builder) latency(s *slot, o *object, milestone int) record.Micros {
 	}
 	zero := o.first
 	if o.name == s.name && s.told {
-		zero = s.sent
+		zero = s.zero
 	}
 	return max(o.reached(milestone)-zero, 0)
 }
@@ -206,9 +213,11 @@ func (b *Builder) measure(c *building, f *facts) {
 		c.Retries429 += s.throttled
 		switch {
 		case s.outcome == record.SlotDropped:
-			f.dropped++
+			if c.judges(s) {
+				f.dropped++
+			}
 			continue
-		case !s.told:
+		case !s.told || !c.judges(s):
 			continue
 		}
 		c.Requests.N++
@@ -230,6 +239,9 @@ func (b *Builder) measure(c *building, f *facts) {
 	}
 	c.Resources = make(map[string]Usage, len(c.usage))
 	for source, u := range c.usage {
+		if source == SourceMachine {
+			continue // it is no process
+		}
 		c.Resources[source] = Usage{CPUSeconds: round(u.used, 6), PeakRSSBytes: int64(u.peak), StartRSSBytes: int64(u.rss)}
 	}
 	if self, ok := c.Resources[SourceSelf]; ok {
@@ -245,6 +257,10 @@ func (b *Builder) time(c *building, f *facts) {
 	if c.reached != never {
 		reach := (c.reached - c.start).Seconds()
 		c.ReachSeconds = &reach
+	}
+	if c.Open {
+		b.timeArrivals(c, f)
+		return
 	}
 	asked, there, last := 0, 0, never
 	for _, u := range f.units {
@@ -312,6 +328,9 @@ func (b *Builder) effective(c *building, f *facts) *float64 {
 	if c.Objects.Intended == 0 {
 		return nil
 	}
+	if c.Open {
+		return c.AchievedRate
+	}
 	if c.Objects.Ready == intended {
 		level := c.LevelReached
 		return &level
@@ -341,6 +360,13 @@ func (b *Builder) effective(c *building, f *facts) *float64 {
 
 // judgeGoal judges a step by one goal: the worst of its objectives.
 func (b *Builder) judgeGoal(c *building, g slo.Goal, f *facts) (slo.Verdict, string) {
+	if a := c.Arrivals; a != nil && a.OwnDelayP99 != nil && *a.OwnDelayP99 > OwnDelayBound.Seconds() {
+		return slo.Invalid, fmt.Sprintf("this program was late itself: its own delay, p99 over %d arrivals, was %s, and more than %v is not the target's doing",
+			a.Judged, duration(*a.OwnDelayP99, OwnDelayBound), OwnDelayBound)
+	}
+	if d := c.OwnDelay; d.short() {
+		return slo.Invalid, fmt.Sprintf("this program itself was short of CPU: of %d times it was woken, it was late %d times by more than %v", d.Wakes, d.Late, OwnDelayBound)
+	}
 	var open, broken []string
 	missing := false // the goal broke on objects that did not get there
 	for _, guard := range c.guards {
@@ -352,6 +378,12 @@ func (b *Builder) judgeGoal(c *building, g slo.Goal, f *facts) (slo.Verdict, str
 		what := "replaced: " + manyObjects(f.replaced) + " took the place of others during the step"
 		broken = append(broken, what)
 		b.breach(c.end, c.ID, what, &n, new(float64))
+	}
+	if a := c.Arrivals; a != nil && a.held() {
+		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-lateTolerated
+		what := fmt.Sprintf("achievedRate: %d of %d arrivals found no place among the requests under way, because answers were slow; %d were dropped", a.Late, a.Judged, a.Dropped)
+		broken = append(broken, what)
+		b.breach(c.end, c.ID, what, &value, &bound)
 	}
 	for _, s := range g.SLOs {
 		o := b.judgeSLO(c, s, f)
@@ -375,6 +407,9 @@ func (b *Builder) judgeGoal(c *building, g slo.Goal, f *facts) (slo.Verdict, str
 			c.binding[g.Name] = binding(c.Reasons)
 		default:
 			c.binding[g.Name] = what
+			if text := c.Bottleneck.String(); text != "" && c.Open {
+				c.binding[g.Name] += "; " + text
+			}
 		}
 		return slo.Breach, what
 	case len(open) > 0:
@@ -485,7 +520,7 @@ func (b *Builder) judgeAll(c *building, s slo.SLO, f *facts) opinion {
 		switch {
 		case took == unreached && u.fate == fateLost:
 			lost++
-		case took == unreached || late || u.object.gone:
+		case took == unreached || late || u.object.gone && !c.Open:
 			short++
 		case m != b.arrived || u.fate == fateReady:
 		case u.fate == fateLost:

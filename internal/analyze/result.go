@@ -90,10 +90,17 @@ type Step struct {
 	// Seconds is from the first request until the last news of the step had
 	// come, after its hold; ReachSeconds from the first request until every
 	// object was there, null if some never were.
-	Seconds        float64          `json:"seconds"`
-	ReachSeconds   *float64         `json:"reachSeconds"`
-	OfferedRate    *float64         `json:"offeredRate"`  // requests per second that were asked for
-	AchievedRate   *float64         `json:"achievedRate"` // objects per second that got there
+	Seconds      float64  `json:"seconds"`
+	ReachSeconds *float64 `json:"reachSeconds"`
+	OfferedRate  *float64 `json:"offeredRate"`  // requests per second that were asked for
+	AchievedRate *float64 `json:"achievedRate"` // objects per second that got there
+	// Open says that requests came by a schedule: latencies then count from
+	// when it wanted them, and the figures are of those that it put into the
+	// hold, as Arrivals says.
+	Open           bool             `json:"open,omitempty"`
+	Arrivals       *Arrivals        `json:"arrivals,omitempty"`
+	Bottleneck     *Bottleneck      `json:"bottleneck,omitempty"`
+	OwnDelay       *OwnDelay        `json:"ownDelay,omitempty"`
 	Pace           string           `json:"pace"`
 	InFlightMax    int              `json:"inFlightMax"`
 	Retries429     int              `json:"retries429"`
@@ -118,6 +125,49 @@ type Objects struct {
 	Ready        int `json:"ready"`
 	NeverReady   int `json:"neverReady"`
 	Lost         int `json:"lost"`
+}
+
+// Arrivals are the requests of a step whose requests came by a schedule.
+type Arrivals struct {
+	WarmUp  int `json:"warmUp"` // before the hold, not judged
+	Judged  int `json:"judged"` // in the hold
+	Late    int `json:"late"`   // of the judged, those that found no place among the requests under way
+	Dropped int `json:"dropped"`
+	// OwnDelayP99 is by how much the program itself sent later than it could
+	// have, in seconds; null where nothing was sent.
+	OwnDelayP99 *float64 `json:"ownDelayP99"`
+	// DeletionsPerSecond is how many objects went in the hold, by the second.
+	DeletionsPerSecond float64 `json:"deletionsPerSecond"`
+}
+
+// Bottleneck is what a step's objects waited for, and what the CPUs did.
+type Bottleneck struct {
+	// Waits are the ways between two milestones, the longest on average first.
+	Waits []Wait `json:"waits"`
+	// CPUs is how many the machine has that the control plane ran on, and
+	// CPUBusy the share of them in use over the step, in percent; 0 and null
+	// where this program does not run there.
+	CPUs    int      `json:"cpus,omitempty"`
+	CPUBusy *float64 `json:"cpuBusy"`
+	// CPUBy is the share of all CPUs by process, in percent, the largest first.
+	CPUBy []CPUShare `json:"cpuBy,omitempty"`
+}
+
+// Wait is the way from one milestone to the next.
+type Wait struct {
+	From string  `json:"from"`
+	To   string  `json:"to"`
+	For  string  `json:"for"`  // whose work it is
+	Mean float64 `json:"mean"` // seconds; an object that is still on the way counts with what it has waited
+	P99  float64 `json:"p99"`  // likewise
+	// Share is the part of all waiting, in percent.
+	Share float64 `json:"share"`
+}
+
+// CPUShare is what one process used.
+type CPUShare struct {
+	Source  string  `json:"source"`
+	Percent float64 `json:"percent"`
 }
 
 // PerNode is the level of the least and of the most loaded node.

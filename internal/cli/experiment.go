@@ -40,6 +40,7 @@ type experimentFlags struct {
 	hold, stepTimeout, budget   time.Duration
 	seed                        uint64
 	guards                      []string
+	podLife                     time.Duration
 	// record and result
 	out, output string
 	explain     bool
@@ -77,6 +78,7 @@ func (f *experimentFlags) addExperiment(cmd *cobra.Command) {
 	flags.DurationVar(&f.stepTimeout, "step-timeout", 0, "how long objects are followed after the last was asked for (default 5m)")
 	flags.DurationVar(&f.budget, "budget", 0, "time after which no further step begins and the best bracket is given (default none)")
 	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound, as `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
+	flags.DurationVar(&f.podLife, "pod-life", 0, "how long after it was Ready a pod is deleted on an axis of arrivals per second; its warm-up lasts as long (default the workload's)")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of everything that is drawn (default a random one, which is recorded)")
 }
 
@@ -242,7 +244,7 @@ type experimentCommand struct {
 func (f *experimentFlags) plan(cmd *cobra.Command, workloadName string) *experimentCommand {
 	x := &experimentCommand{cmd: cmd, flags: f, plan: &plan.Plan{Schema: plan.Schema, Workload: workloadName}}
 	p := x.plan
-	p.Axis.Name = f.axis
+	p.Axis.Name, p.Axis.PodLife = f.axis, plan.Duration(f.podLife)
 	p.Hold, p.StepTimeout, p.Budget = plan.Duration(f.hold), plan.Duration(f.stepTimeout), plan.Duration(f.budget)
 	p.Seed = f.seed
 	x.text("pace", f.pace, &p.Pace)
@@ -444,7 +446,7 @@ func (x *experimentCommand) planError(err error) error {
 func flagOf(path string) string {
 	for _, f := range [...]struct{ path, flag string }{
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
-		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"},
+		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.podLife", "--pod-life"},
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
 		{"target.context", "--context"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
 	} {

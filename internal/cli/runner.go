@@ -20,6 +20,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/cluster"
+	"plimsoll.dev/plimsoll/internal/cpu"
 	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/engine"
 	"plimsoll.dev/plimsoll/internal/experiment"
@@ -27,6 +28,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
 	"plimsoll.dev/plimsoll/internal/strictyaml"
 	"plimsoll.dev/plimsoll/internal/telemetry"
 	"plimsoll.dev/plimsoll/internal/workload"
@@ -38,7 +40,11 @@ const (
 	// treated with care.
 	labInFlight     = 64
 	clusterInFlight = 16
-	clusterPace     = 20 // creations and deletions per second
+	// With an open loop the bound is there for the program's own sake: requests
+	// must not pile up without end.
+	openLabInFlight     = 256
+	openClusterInFlight = 64
+	clusterPace         = 20 // creations and deletions per second
 
 	labCanary     = 250 * time.Millisecond
 	clusterCanary = time.Second
@@ -72,7 +78,9 @@ type runner struct {
 	uuid, id string
 	lab      *lab.Lab // nil for a cluster that is none
 	private  bool
-	cluster  *cluster.Cluster
+	// preferred says what this program was allowed of the CPUs beside a lab.
+	preferred string
+	cluster   *cluster.Cluster
 
 	reading sync.Mutex
 	pids    map[string]int // of the lab's components
@@ -111,6 +119,11 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 	if err != nil {
 		return "", nil, err
 	}
+	if r.lab != nil {
+		var undo func()
+		r.preferred, undo = cpu.Prefer()
+		defer undo()
+	}
 	telemetry.ShedStartup()
 	show := newProgress(r.p, r.quiet)
 	err = experiment.Run(ctx, r.stop.hard, runDir, r.id, x, r.p.Now, show, func(ctx context.Context, rec experiment.Recorder) (experiment.Target, error) {
@@ -144,7 +157,10 @@ func (t *labelledTarget) Describe(ctx context.Context) (record.Environment, erro
 	env.Host = hostOf()
 	env.Isolation = record.Isolation{Split: "none", Notes: []string{}}
 	if t.r.lab != nil {
-		env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
+		env.Isolation = record.Isolation{Split: "priority", Notes: []string{
+			"the control plane, the load generator and the observer share this machine's CPUs",
+			t.r.preferred,
+		}}
 	}
 	return env, err
 }
@@ -453,12 +469,39 @@ func (r *runner) experiment() (experiment.Experiment, error) {
 		MaxInFlight: maxInFlight, Timeout: time.Duration(p.StepTimeout),
 		Hold: hold, ShortHold: hold / shortHold, Guards: guardsOf(p),
 	}
+	if axis.Loop == workload.Open {
+		o := &x.Options
+		o.Open, o.Warmup, o.MaxInFlight = true, time.Duration(p.Axis.PodLife), openLabInFlight
+		if r.lab == nil {
+			o.MaxInFlight = openClusterInFlight
+		}
+		o.Timeout = followFor(x.Spec.Goals, o.Timeout)
+	}
 	if !pace.Max {
 		x.Options.Pace = pace.PerSecond
 	}
 	x.Budget = time.Duration(p.Budget)
 	x.Readings = r.readings
 	return x, nil
+}
+
+// followFor is how long the objects of an open loop are followed: as long as
+// any objective looks, and as long again, so that those that were too late have
+// a figure.
+func followFor(goals []slo.Goal, timeout time.Duration) time.Duration {
+	const least = 10 * time.Second
+	longest := least
+	for _, g := range goals {
+		for _, s := range g.SLOs {
+			switch {
+			case s.Form == slo.All && s.Within == 0:
+				return timeout
+			case s.Form == slo.All || s.Form == slo.Quantile:
+				longest = max(longest, 2*s.Within)
+			}
+		}
+	}
+	return min(longest, timeout)
 }
 
 func guardsOf(p *plan.Plan) []engine.Guard {
@@ -492,6 +535,11 @@ func (r *runner) readings() []record.Sample {
 		return nil
 	}
 	_ = read(analyze.SourceSelf, os.Getpid()) // what cannot be read is not known, and the result says null
+	if r.lab != nil {
+		if cpus, busy, err := telemetry.Machine(); err == nil {
+			samples = append(samples, record.Sample{Source: analyze.SourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
+		}
+	}
 	for source, pid := range r.pids {
 		if read(source, pid) != nil {
 			delete(r.pids, source) // gone, or started anew: found again soon
@@ -523,6 +571,7 @@ func (r *runner) load(config *kubeburner.Config, templates [][]*kubeburner.Templ
 		Config: config, Templates: templates, RunID: r.id, UUID: r.uuid,
 		Component: func(job, object int) string { return r.workload.ComponentOf(job, object, nil) },
 		Abandon:   r.private, CanaryInterval: labCanary,
+		PodLife: time.Duration(r.plan.Axis.PodLife), Follow: time.Duration(r.plan.StepTimeout),
 	}
 	if r.lab == nil {
 		l.CanaryInterval, l.Deletions = clusterCanary, clusterPace

@@ -105,7 +105,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --context prod", []string{"--context", "without the kubeconfig"}, "a context alone"},
 		{"limit node-density --kubeconfig " + noContext + " --context prd", []string{"no such context", "prod"}, "a context"},
 		{"limit node-density --kubeconfig " + noContext, []string{"no current-context", "prod"}, "no context at all"},
-		{"limit node-density --axis rate", []string{"not supported yet"}, "what is to come"},
+		{"limit node-density --pod-life 5s", []string{"--pod-life: the axis pods-per-node keeps its pods"}, "what does not go together"},
 		{"limit node-density -o jsn", []string{`did you mean "json"?`}, "an output format"},
 		{"sweep node-density", []string{"--levels"}, "a sweep without levels"},
 		{"sweep node-density --levels 10,x", []string{`"x" is no number`}, "a level"},

@@ -61,11 +61,7 @@ func newWorkloadsShowCommand(p *Process) *cobra.Command {
 			p.printf("%s: %s\n\naxes:\n", w.Name, w.Help)
 			t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 			for _, a := range w.Axes {
-				later := ""
-				if a.Loop == workload.Open {
-					later = " (not supported yet)"
-				}
-				fmt.Fprintf(t, "  %s\t%s\t%s%s\n", a.Name, a.Unit, a.Help, later)
+				fmt.Fprintf(t, "  %s\t%s\t%s\n", a.Name, a.Unit, a.Help)
 			}
 			t.Flush()
 			p.printf("\nparameters (--set NAME=VALUE):\n")

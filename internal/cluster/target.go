@@ -39,6 +39,9 @@ type Load struct {
 	// Deletions bounds deletions per second; 0 is as fast as the bound of
 	// requests in flight allows.
 	Deletions float64
+	// PodLife is how long after it was Ready a pod of an open axis is deleted,
+	// and Follow how long after its creation one that never was.
+	PodLife, Follow time.Duration
 	// Planted is the start latency planted on a pod by its UID and the value
 	// of its annotation; nil where pods are real.
 	Planted func(uid, annotation string) time.Duration
@@ -76,6 +79,8 @@ type Target struct {
 	mu      sync.Mutex // of the tracker
 	tracker *observe.Tracker
 	onNode  map[string]int // ours, by node
+	arrived int            // that ever were Ready since the target was last empty
+	ageing  ageing
 
 	realness   record.Realness // of the nodes
 	iterations int             // of the last job, in place
@@ -96,7 +101,7 @@ func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *
 		nodes: newNodeSet(), onNode: make(map[string]int), spaces: make(map[string]bool), strays: make(map[string]bool),
 		namespaces: newNamespaceSet(),
 	}
-	t.tracker = observe.NewTracker(t.emitAt)
+	t.tracker = observe.NewTracker(t.follow)
 	ids := identity{uuid: load.UUID, run: load.RunID}
 	mapper, err := c.mapper()
 	if err != nil {
@@ -171,6 +176,22 @@ func (t *Target) emit(body record.Body) { t.emitAt(t.clock.Now(), body) }
 
 func (t *Target) emitAt(at record.Micros, body record.Body) {
 	t.sink.Append(record.Event{T: at, Step: t.step(), Body: body})
+}
+
+// follow puts news of pods on record. It is called with mu held.
+func (t *Target) follow(at record.Micros, body record.Body) {
+	if o, ok := body.(*record.Object); ok {
+		switch o.Milestone {
+		case "Created":
+			t.ageing.born(at, o.Object)
+		case "Ready":
+			t.arrived++
+			t.ageing.ready(at, o.Object)
+		case "Deleted":
+			t.ageing.gone(o.Object)
+		}
+	}
+	t.emitAt(at, body)
 }
 
 // podHandler takes in the watch of pods.
@@ -302,7 +323,7 @@ func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Re
 var ErrPlantedOnReal = errors.New("a start latency can be planted on simulated nodes only, and the workload's pods would land on real ones")
 
 // Raise implements engine.Target.
-func (t *Target) Raise(ctx context.Context, level float64) (engine.Load, error) {
+func (t *Target) Raise(ctx context.Context, level engine.Level) (engine.Load, error) {
 	nodes, _, realness, err := t.places()
 	if err != nil {
 		return engine.Load{}, err
@@ -321,8 +342,10 @@ func (t *Target) Raise(ctx context.Context, level float64) (engine.Load, error) 
 	for _, n := range perNode {
 		others += n
 	}
-	want := int(math.Floor(level*float64(len(nodes))+1e-9)) - others
-
+	want := int(math.Floor(level.Value*float64(len(nodes))+1e-9)) - others
+	if level.Span > 0 {
+		want = t.units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
+	}
 	slots, units, err := t.plan(want)
 	if err != nil {
 		return engine.Load{}, err
@@ -331,9 +354,14 @@ func (t *Target) Raise(ctx context.Context, level float64) (engine.Load, error) 
 		return engine.Load{}, err
 	}
 	t.units += units
+	reached := float64(others+t.units) / float64(len(nodes))
+	if level.Span > 0 {
+		reached = float64(units) / level.Span.Seconds()
+		t.ageing.begin(t)
+	}
 	return engine.Load{
 		Requests: len(slots), Units: units,
-		Reached: float64(others+t.units) / float64(len(nodes)),
+		Reached: reached,
 		Spread:  t.spread(),
 		Send:    func(ctx context.Context, i int) record.Slot { return t.send(ctx, slots[i]) },
 	}, nil
@@ -388,7 +416,7 @@ func (t *Target) Progress() engine.Progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	c := t.tracker.Counts()
-	return engine.Progress{There: c.Ready, Failed: c.Failed, Unschedulable: c.Unschedulable, Moved: c.Moved}
+	return engine.Progress{There: c.Ready, Arrived: t.arrived, Failed: c.Failed, Unschedulable: c.Unschedulable, Moved: c.Moved}
 }
 
 // Settle implements engine.Target: once a change made now has been seen, so
@@ -442,6 +470,7 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 // nothing to do with the one that is measured. Where controllers made the pods
 // the namespaces go, and everything in them.
 func (t *Target) Reset(ctx context.Context) error {
+	t.ageing.end(t)
 	if err := t.deletePods(ctx); err != nil {
 		return err
 	}
@@ -460,7 +489,7 @@ func (t *Target) Reset(ctx context.Context) error {
 	defer t.mu.Unlock()
 	t.tracker.Forget()
 	clear(t.onNode)
-	t.iterations, t.units, t.prepared = 0, 0, false
+	t.iterations, t.units, t.prepared, t.arrived = 0, 0, false, 0
 	return nil
 }
 
@@ -482,6 +511,7 @@ func (t *Target) deleteNamespaces(ctx context.Context) error {
 
 // removeAll removes everything that the run made.
 func (t *Target) removeAll(ctx context.Context) error {
+	t.ageing.end(t)
 	if err := t.deletePods(ctx); err != nil {
 		return err
 	}
@@ -518,12 +548,7 @@ func (t *Target) deletePods(ctx context.Context) error {
 	t.mu.Lock()
 	names := t.tracker.Names()
 	t.mu.Unlock()
-	var grace url.Values
-	if t.realness == record.Real {
-		// Without a grace period the API forgets a pod at once, and its node
-		// is still stopping it when the next step begins.
-		grace = url.Values{"gracePeriodSeconds": {"1"}}
-	}
+	grace := t.grace()
 	err := t.inParallel(ctx, len(names), removalWorkers, t.load.Deletions, func(ctx context.Context, i int) error {
 		namespace, name, _ := strings.Cut(names[i], "/")
 		path := "/api/v1/namespaces/" + namespace + "/pods/" + name
@@ -548,6 +573,16 @@ func (t *Target) deletePods(ctx context.Context) error {
 			return fmt.Errorf("%d pods are still there: %w", left, context.Cause(ctx))
 		}
 	}
+}
+
+// grace is what deletions of pods say of the time that they have.
+func (t *Target) grace() url.Values {
+	if t.realness != record.Real {
+		return nil
+	}
+	// Without a grace period the API forgets a pod at once, and its node is
+	// still stopping it when the next step begins.
+	return url.Values{"gracePeriodSeconds": {"1"}}
 }
 
 func (t *Target) deleteStrays(ctx context.Context) error {

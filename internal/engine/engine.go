@@ -61,7 +61,7 @@ var errGuard = errors.New("a guard tripped")
 // or the record failed in a way that leaves no step to judge; the step is then
 // on record as interrupted, if it had begun.
 func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
-	if s.FromEmpty && e.loaded {
+	if (s.FromEmpty || e.options.Open) && e.loaded {
 		e.tell(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose})
 		if err := e.Empty(ctx); err != nil {
 			return record.EndInterrupted, err
@@ -77,18 +77,19 @@ func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 		e.normal = normal
 	}
 	e.step.Add(1)
-	load, err := e.target.Raise(ctx, s.Level)
+	r := &run{Engine: e, Step: s}
+	load, err := e.target.Raise(ctx, r.level())
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
 	}
 	e.loaded = true
 	e.units += load.Units
 
-	r := &run{Engine: e, Step: s, load: load}
+	r.load = load
 	e.emit(&record.Step{
 		Phase: record.PhaseStart, Level: s.Level, Reached: load.Reached, Arm: s.Arm, Replicate: s.Replicate,
 		Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.Full, Timeout: record.MicrosOf(e.options.Timeout),
-		Hold: record.MicrosOf(r.hold()), Pace: e.pace(), Why: s.Why, Units: load.Units,
+		Hold: record.MicrosOf(r.hold()), Pace: e.pace(), Why: s.Why, Units: load.Units, Open: e.options.Open,
 		Places: load.Spread.Places, Others: load.Spread.Others,
 	})
 	ending, message := r.make(ctx)
@@ -115,6 +116,9 @@ func (e *Engine) tell(s Status) {
 }
 
 func (e *Engine) pace() string {
+	if e.options.Open {
+		return ""
+	}
 	if e.options.Pace <= 0 {
 		return "max"
 	}
@@ -126,6 +130,15 @@ func (r *run) hold() time.Duration {
 		return r.options.Hold
 	}
 	return r.options.ShortHold
+}
+
+// level is what the target is asked for.
+func (r *run) level() Level {
+	l := Level{Value: r.Level}
+	if r.options.Open {
+		l.Span = r.options.Warmup + r.hold()
+	}
+	return l
 }
 
 // make raises, waits and holds. It returns how the step ended and why.
@@ -148,6 +161,9 @@ func (r *run) make(ctx context.Context) (record.Ending, string) {
 
 // stages are a step's own, each of which the end of ctx interrupts.
 func (r *run) stages(ctx context.Context) record.Ending {
+	if r.options.Open {
+		return r.stagesOpen(ctx)
+	}
 	if r.raise(ctx) != nil {
 		return record.EndInterrupted
 	}
@@ -228,14 +244,8 @@ func (r *run) raise(ctx context.Context) error {
 	inFlight := 0
 	take := func(slot record.Slot) {
 		inFlight--
-		r.status.Replied++
 		bound.Replied((slot.Replied - slot.Sent).Duration(), slot.Throttled > 0)
-		failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
-		r.errors.add(failed, slot.Retries)
-		if failed {
-			r.refused += slot.Units
-		}
-		r.sink.Append(record.Event{T: slot.Replied, Step: r.current(), Body: &slot})
+		r.take(&slot)
 	}
 	next := r.clock.Now() // the pace's earliest time for the next request
 	var gap record.Micros
@@ -294,6 +304,17 @@ func (r *run) raise(ctx context.Context) error {
 	return ctx.Err()
 }
 
+// take notes the outcome of a request.
+func (r *run) take(slot *record.Slot) {
+	r.status.Replied++
+	failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
+	r.errors.add(failed, slot.Retries)
+	if failed {
+		r.refused += slot.Units
+	}
+	r.sink.Append(record.Event{T: slot.Replied, Step: r.current(), Body: slot})
+}
+
 // paceSlack is how much lateness of a paced request the following ones make up.
 const paceSlack = 10 * time.Millisecond
 
@@ -311,6 +332,9 @@ func (r *run) await(ctx context.Context) record.Ending {
 		p := r.target.Progress()
 		now := r.clock.Now()
 		missing := r.units - p.There
+		if r.options.Open {
+			missing = r.units - p.Arrived
+		}
 		switch {
 		case missing <= 0:
 			return record.EndHeld

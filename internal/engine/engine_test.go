@@ -67,7 +67,11 @@ func (f *fake) Describe(context.Context) (record.Environment, error) {
 	return record.Environment{}, nil
 }
 
-func (f *fake) Raise(_ context.Context, level float64) (Load, error) {
+func (f *fake) Raise(_ context.Context, asked Level) (Load, error) {
+	level := asked.Value
+	if asked.Span > 0 {
+		level = asked.Value * asked.Span.Seconds() // all arrivals
+	}
 	now := f.call(fmt.Sprintf("raise %g", level))
 	if f.raise != nil {
 		if err := f.raise(now); err != nil {
@@ -132,6 +136,9 @@ func (f *fake) Progress() Progress {
 			moved(now)
 		case falls:
 			moved(there + 1e6)
+			if now >= there {
+				p.Arrived++
+			}
 			if now >= there && now < there+1e6 {
 				p.There++
 			}
@@ -139,6 +146,7 @@ func (f *fake) Progress() Progress {
 			moved(there)
 			if now >= there {
 				p.There++
+				p.Arrived++
 			}
 		}
 	}

@@ -17,9 +17,11 @@ import (
 type Target interface {
 	// Describe tells what is loaded, before any load.
 	Describe(ctx context.Context) (record.Environment, error)
-	// Raise prepares for level and tells what must be requested to reach it:
-	// only the difference to what is in place.
-	Raise(ctx context.Context, level float64) (Load, error)
+	// Raise prepares for a level and tells what must be requested. On a closed
+	// axis that is the difference to what is in place. On an open one it is
+	// what arrives within the span; the target then removes its objects as
+	// they age, so that what is in place stays level, until it is Reset.
+	Raise(ctx context.Context, level Level) (Load, error)
 	// Progress sums up the objects asked for so far.
 	Progress() Progress
 	// Settle returns once all that the target has published until now was
@@ -34,6 +36,14 @@ type Target interface {
 	// Health tells the measures that guards watch, by name; see Guard. The map
 	// is the caller's.
 	Health(ctx context.Context) (map[string]float64, error)
+}
+
+// Level is a value on the axis.
+type Level struct {
+	Value float64
+	// Span is for how long requests arrive at Value per second; 0 on an axis
+	// whose value is what is in place.
+	Span time.Duration
 }
 
 // Load is what must be requested to reach a level.
@@ -59,6 +69,7 @@ type Spread struct {
 // Progress sums up the objects asked for since the target was last empty.
 type Progress struct {
 	There         int // at the milestone that counts as there
+	Arrived       int // that ever were there, be they removed since
 	Failed        int // will never get there
 	Unschedulable int // there is no place for them now
 	// Moved is when any object last moved.
@@ -91,6 +102,11 @@ type Options struct {
 	// ShortHold is the hold of steps that only propose.
 	ShortHold time.Duration
 	Guards    []Guard
+	// Open makes levels arrivals per second, by a schedule. Each step then
+	// begins from empty and arrives for Warmup and the hold; Pace is of no
+	// account.
+	Open   bool
+	Warmup time.Duration
 	// Sample is called at the start and end of a step's load, to read the
 	// resources that it uses. It may be nil.
 	Sample func()
@@ -111,6 +127,8 @@ const (
 	StageRaising  Stage = "raising"
 	StageWaiting  Stage = "waiting"
 	StageHolding  Stage = "holding"
+	StageWarming  Stage = "warming up" // open loop: arrivals that are not judged
+	StageArriving Stage = "arriving"   // open loop: the hold
 )
 
 // Status is how far a step has come.
@@ -124,6 +142,8 @@ type Status struct {
 	Replied  int
 	InFlight int
 	Bound    int // of requests in flight
+	Late     int // open loop: arrivals that found no place
+	Dropped  int // open loop: arrivals that were given up
 	Units    int // objects asked for and in place, of all steps
 	Progress Progress
 	// Left is how long the present stage can still last; 0 is not known.

@@ -181,7 +181,11 @@ func makeSteps(ctx, hard context.Context, dir record.Dir, x Experiment, live *ju
 		defer cancel()
 	}
 	x.Options.Watch = func(s engine.Status) { observer.Status(s, live.sum) }
+	var wakes wakes
 	x.Options.Sample = func() {
+		if s := wakes.take(); s != nil {
+			recorder.Emit(s)
+		}
 		if x.Readings == nil {
 			return
 		}
@@ -203,6 +207,7 @@ func makeSteps(ctx, hard context.Context, dir record.Dir, x Experiment, live *ju
 			}
 		}
 	})
+	readings.Go(func() { wakes.count(reading, recorder.Clock) })
 	defer readings.Wait()
 	defer stop()
 	e := engine.New(target, recorder.Sink, recorder.Clock, x.Options, step)

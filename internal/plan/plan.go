@@ -85,6 +85,10 @@ type Axis struct {
 	Search *Search   `yaml:"search,omitempty"`
 	Levels []float64 `yaml:"levels,omitempty"`
 	Level  *float64  `yaml:"level,omitempty"`
+	// PodLife is how long after it was Ready a pod is deleted on an axis of
+	// arrivals per second; such a step's warm-up lasts as long. 0 is the
+	// workload's own.
+	PodLife Duration `yaml:"podLife,omitempty"`
 }
 
 // Search is the range in which the load line is looked for.

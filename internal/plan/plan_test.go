@@ -252,7 +252,9 @@ func TestDefault(t *testing.T) {
 			p.Kind, p.Arms, p.Axis.Search.From = AB, []Arm{{Name: "a"}}, 20
 		})},
 		{"the axis that is named has its own range", "axis: {name: rate}\n", want(func(p *Plan) {
-			p.Axis.Name, p.Axis.Search.From, p.Axis.Search.Step = "rate", 10, 10
+			p.Axis.Name, p.Axis.PodLife, p.Hold = "rate", Duration(30*time.Second), Duration(time.Minute)
+			*p.Axis.Search = Search{From: 20, Step: 20, Max: 1000, Resolution: 5, Confirm: Confirm{3, 3}}
+			p.Goals = strictyaml.Ordered[[]string]{{Key: "startup", Value: []string{"ContainersStarted p99 <= 5s", "achieved >= 95%"}}}
 		})},
 		{"an axis that is not there fills in nothing", "axis: {name: none}\n", want(func(p *Plan) { p.Axis = Axis{Name: "none"} })},
 		{"an end below the default start", "axis: {search: {max: 20}}\n", want(search(func(s *Search) { s.From, s.Max = 20, 20 }))},
@@ -305,7 +307,7 @@ func TestValidate(t *testing.T) {
 
 		{"an axis misspelled", "axis: {name: pods-per-nod}\n", `f.yaml:3:14: axis.name: there is no axis of node-density "pods-per-nod" (did you mean "pods-per-node"?)`},
 		{"an axis that is like none", "axis: {name: colour}\n", `f.yaml:3:14: axis.name: there is no axis of node-density "colour" (there is: pods-per-node, rate)`},
-		{"an axis that is not there yet", "axis: {name: rate}\n", "f.yaml:3:14: axis.name: the axis rate is not supported yet (use pods-per-node)"},
+		{"an axis whose pods stay", "axis: {podLife: 10s}\n", "f.yaml:3:17: axis.podLife: the axis pods-per-node keeps its pods (leave it out)"},
 		{"a search and levels", "axis: {search: {}, levels: [1]}\n", "f.yaml:3:1: axis: the axis is to be searched and to be held at given levels (keep one of search, levels and level)"},
 		{"levels and a level", "axis: {level: 1, levels: [1]}\n", "f.yaml:3:1: axis: the axis is to be searched and to be held at given levels (keep one of search, levels and level)"},
 		{"a level of nothing", "axis: {level: 0}\n", "f.yaml:3:15: axis.level: 0 is no level: want a number above 0"},

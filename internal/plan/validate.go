@@ -1,6 +1,7 @@
 package plan
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -85,14 +86,21 @@ func (p *Plan) Default(w *workload.Workload) {
 	if isOpen(p, "stepTimeout", p.StepTimeout) {
 		p.StepTimeout = Duration(DefaultStepTimeout)
 	}
+	axis, _ := w.Axis(p.Axis.Name) // that there is none is for Validate to say
 	if p.Hold == 0 {
-		p.Hold = Duration(w.Hold)
+		p.Hold = Duration(cmp.Or(axis.Hold, w.Hold))
+	}
+	if p.Axis.PodLife == 0 {
+		p.Axis.PodLife = Duration(axis.ObjectLife)
 	}
 	if isOpen(p, "repeat", p.Repeat) {
 		p.Repeat = 1
 	}
 	if len(p.Goals) == 0 {
 		p.Goals = slices.Clone(w.Goals)
+		if len(axis.Goals) > 0 {
+			p.Goals = slices.Clone(axis.Goals)
+		}
 	}
 }
 
@@ -219,8 +227,10 @@ func (v *validator) axis(w *workload.Workload) {
 		v.unknown("axis.name", err)
 		return
 	}
-	if axis.Loop == workload.Open {
-		v.add("axis.name", "use "+w.Axes[0].Name, "the axis %s is not supported yet", a.Name)
+	if a.PodLife != 0 && axis.Loop != workload.Open {
+		v.add("axis.podLife", "leave it out", "the axis %s keeps its pods", a.Name)
+	} else if a.PodLife < 0 { // from a flag
+		v.add("axis.podLife", "", "%v is no time to live", time.Duration(a.PodLife))
 	}
 	v.levels(v.plan.Kind)
 }

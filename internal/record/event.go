@@ -88,7 +88,7 @@ type Phase string
 const (
 	PhaseStart   Phase = "start"   // the target is about to be changed
 	PhaseLoaded  Phase = "loaded"  // the last request was answered
-	PhaseReached Phase = "reached" // every object got there: the hold begins
+	PhaseReached Phase = "reached" // every object got there, or the warm-up is over: the hold begins
 	PhaseEnd     Phase = "end"     // nothing more is followed
 	PhaseReset   Phase = "reset"   // the target was emptied
 )
@@ -141,9 +141,14 @@ type Step struct {
 	Timeout Micros `json:"timeout,omitempty"`
 	Hold    Micros `json:"hold,omitempty"`
 	Full    bool   `json:"fullHold,omitempty"` // Hold is the whole one that was asked for
-	Pace    string `json:"pace,omitempty"`     // creations per second, or "max"
-	Why     string `json:"why,omitempty"`      // why this level was chosen
-	Units   int    `json:"units,omitempty"`
+	// Open says that requests came by a schedule, Level of them a second, and
+	// were not held back by their answers. Those that the schedule put into
+	// the hold, from PhaseReached to PhaseLoaded, are judged; the ones before
+	// are the warm-up.
+	Open  bool   `json:"open,omitempty"`
+	Pace  string `json:"pace,omitempty"` // creations per second, or "max"
+	Why   string `json:"why,omitempty"`  // why this level was chosen
+	Units int    `json:"units,omitempty"`
 	// Places is what the level is an average over (nodes), and Others what
 	// stands there that is not ours; at PhaseLoaded and PhaseEnd.
 	Places int     `json:"places,omitempty"`
@@ -177,11 +182,14 @@ type Slot struct {
 	Units int `json:"units"`
 	// Grouped says that the objects have names of their own, given by whoever
 	// makes them; else the object's name is the slot's.
-	Grouped   bool        `json:"grouped,omitempty"`
-	Iteration int         `json:"iteration,omitempty"`
-	Intended  Micros      `json:"intended"` // when the schedule wanted it sent
-	Sent      Micros      `json:"sent"`     // when the first attempt was sent
-	Replied   Micros      `json:"replied"`  // when the last answer came
+	Grouped   bool   `json:"grouped,omitempty"`
+	Iteration int    `json:"iteration,omitempty"`
+	Intended  Micros `json:"intended"` // when the schedule wanted it sent
+	// Waited is for how long after Intended the request found no place among
+	// those under way. What Sent is later than both is the program's own delay.
+	Waited    Micros      `json:"waited,omitempty"`
+	Sent      Micros      `json:"sent"`    // when the first attempt was sent
+	Replied   Micros      `json:"replied"` // when the last answer came
 	Code      int         `json:"code,omitempty"`
 	Retries   int         `json:"retries,omitempty"`   // attempts after the first
 	Throttled int         `json:"throttled,omitempty"` // answers that were 429

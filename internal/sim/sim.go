@@ -5,6 +5,7 @@
 package sim
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +34,12 @@ type Plan struct {
 	Flaky float64
 	// Latency is from an object's creation until it is there.
 	Latency dist.Dist
+	// Rate is how many objects per second find their place, one after the
+	// other; more wait in line. 0 is any number at once.
+	Rate float64
+	// Life is how long after it got there an object of an open axis is
+	// removed; 0 is half a minute.
+	Life time.Duration
 	// Servers requests are served at once, each for Service; more wait.
 	Servers int
 	Service time.Duration
@@ -65,6 +72,9 @@ type Target struct {
 	badOne   int  // this object of the fill is never ready, -1 for none
 	timers   []*time.Timer
 	blind    bool
+	open     bool            // objects age
+	nextFree record.Micros   // when the next object can find its place
+	living   map[string]bool // not removed
 	waiting  map[string]bool // not there
 }
 
@@ -72,7 +82,7 @@ type Target struct {
 func New(plan Plan, rng *rand.Rand, sink record.Sink, clock *record.Clock, step func() int) *Target {
 	return &Target{
 		plan: plan, rng: rng, sink: sink, clock: clock, step: step,
-		servers: make(chan struct{}, max(plan.Servers, 1)), badOne: -1, waiting: make(map[string]bool),
+		servers: make(chan struct{}, max(plan.Servers, 1)), badOne: -1, waiting: make(map[string]bool), living: make(map[string]bool),
 	}
 }
 
@@ -93,10 +103,15 @@ func (t *Target) emit(body record.Body) {
 }
 
 // Raise implements engine.Target.
-func (t *Target) Raise(_ context.Context, level float64) (engine.Load, error) {
+func (t *Target) Raise(_ context.Context, asked engine.Level) (engine.Load, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	level := asked.Value
 	want := int(math.Floor(level*float64(t.plan.Places) + 1e-9))
+	reached := float64(want) / float64(t.plan.Places)
+	if t.open = asked.Span > 0; t.open {
+		want, reached = t.objects+int(math.Ceil(level*asked.Span.Seconds()-1e-9)), level
+	}
 	first, n := t.objects, want-t.objects
 	if n < 0 {
 		return engine.Load{}, fmt.Errorf("level %g is below what is in place", level)
@@ -111,7 +126,7 @@ func (t *Target) Raise(_ context.Context, level float64) (engine.Load, error) {
 		t.badOne = first + t.rng.IntN(n)
 	}
 	return engine.Load{
-		Requests: n, Units: n, Reached: float64(want) / float64(t.plan.Places), Spread: t.spread(),
+		Requests: n, Units: n, Reached: reached, Spread: t.spread(),
 		Send: func(ctx context.Context, i int) record.Slot { return t.create(ctx, first+i) },
 	}, nil
 }
@@ -149,7 +164,7 @@ func (t *Target) born(i int) {
 		t.blind = true
 	}
 	object := name(i)
-	t.waiting[object] = true
+	t.waiting[object], t.living[object] = true, true
 	t.progress.Moved = t.clock.Now()
 	t.emit(&record.Object{Object: object, Milestone: "Created", Component: "object"})
 	if t.plan.Limit > 0 && t.placed >= t.plan.Limit*t.plan.Places {
@@ -160,25 +175,53 @@ func (t *Target) born(i int) {
 	}
 	node := fmt.Sprintf("place-%d", t.placed%t.plan.Places)
 	t.placed++
+	delay := t.plan.Latency.At(t.rng.Float64())
+	if t.plan.Rate <= 0 {
+		t.land(i, node, delay)
+		return
+	}
+	now := t.clock.Now()
+	t.nextFree = max(t.nextFree, now) + record.Micros(1e6/t.plan.Rate)
+	t.after((t.nextFree - now).Duration(), object, func() { t.land(i, node, delay) })
+}
+
+// after calls f, with the lock held, unless the object is removed before.
+func (t *Target) after(d time.Duration, object string, f func()) {
+	t.timers = append(t.timers, time.AfterFunc(d, func() {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.living[object] {
+			f()
+		}
+	}))
+}
+
+// land gives an object its place. It is called with the lock held.
+func (t *Target) land(i int, node string, delay time.Duration) {
+	object := name(i)
 	t.emit(&record.Object{Object: object, Milestone: "Scheduled", Node: node})
 	if i == t.badOne || t.bad && i%100 == 0 {
 		t.emit(&record.State{Object: object, Reason: "CrashLoopBackOff", Message: "planted failure"})
 		return
 	}
-	delay := t.plan.Latency.At(t.rng.Float64())
-	t.timers = append(t.timers, time.AfterFunc(delay, func() {
-		t.mu.Lock()
-		defer t.mu.Unlock()
-		if !t.waiting[object] {
-			return
-		}
+	t.after(delay, object, func() {
 		delete(t.waiting, object)
 		t.progress.Moved = t.clock.Now()
 		if !t.blind {
 			t.progress.There++
+			t.progress.Arrived++
 		}
 		t.emit(&record.Object{Object: object, Milestone: "Ready"})
-	}))
+		if !t.open {
+			return
+		}
+		t.after(cmp.Or(t.plan.Life, 30*time.Second), object, func() {
+			delete(t.living, object)
+			t.placed--
+			t.progress.There--
+			t.emit(&record.Object{Object: object, Milestone: "Deleted"})
+		})
+	})
 }
 
 // Progress implements engine.Target.
@@ -213,11 +256,14 @@ func (t *Target) Reset(context.Context) error {
 		timer.Stop()
 	}
 	for i := range t.objects {
-		t.emit(&record.Object{Object: name(i), Milestone: "Deleted"})
+		if t.living[name(i)] {
+			t.emit(&record.Object{Object: name(i), Milestone: "Deleted"})
+		}
 	}
-	t.timers, t.objects, t.placed, t.bad, t.badOne = nil, 0, 0, false, -1
+	t.timers, t.objects, t.placed, t.bad, t.badOne, t.nextFree = nil, 0, 0, false, -1, 0
 	t.progress = engine.Progress{}
 	clear(t.waiting)
+	clear(t.living)
 	return nil
 }
 

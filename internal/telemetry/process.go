@@ -3,6 +3,7 @@ package telemetry
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"os"
 	"runtime/debug"
@@ -77,6 +78,32 @@ func kilobytes(status []byte, key string) int64 {
 	}
 	n, _ := strconv.ParseInt(string(fields[0]), 10, 64)
 	return n << 10
+}
+
+// Machine reads how many CPUs the machine has and for how many seconds, summed
+// over them, they have worked since it was started.
+func Machine() (cpus int, busySeconds float64, err error) {
+	stat, err := os.ReadFile("/proc/stat")
+	if err != nil {
+		return 0, 0, fmt.Errorf("read usage of the machine: %w", err)
+	}
+	line, _, _ := bytes.Cut(stat, []byte("\n"))
+	fields := bytes.Fields(line)
+	const idle, iowait, guest = 4, 5, 9 // proc(5); guest time is counted in user time too
+	if len(fields) <= iowait || string(fields[0]) != "cpu" {
+		return 0, 0, errors.New("read usage of the machine: /proc/stat does not begin with its CPUs")
+	}
+	var ticks int64
+	for i, field := range fields[1:min(len(fields), guest)] {
+		n, err := strconv.ParseInt(string(field), 10, 64)
+		if err != nil {
+			return 0, 0, fmt.Errorf("read usage of the machine: %w", err)
+		}
+		if i+1 != idle && i+1 != iowait {
+			ticks += n
+		}
+	}
+	return bytes.Count(stat, []byte("\ncpu")), float64(ticks) / ticksPerSecond, nil
 }
 
 // ShedStartup gives back memory that starting took and running does not need:

@@ -64,6 +64,12 @@ type Axis struct {
 	Loop         Loop   `yaml:"loop"`         // default closed
 	KeepsObjects bool   `yaml:"keepsObjects"` // raising adds the difference
 	Default      Range  `yaml:"default"`
+	// Hold and Goals are the axis's own, instead of the workload's.
+	Hold  time.Duration                `yaml:"hold"`
+	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
+	// ObjectLife is how long after it got there an object of an open axis is
+	// removed; 0 where none are made.
+	ObjectLife time.Duration `yaml:"objectLife"`
 }
 
 // Range is where a load line is looked for, in the axis's unit.
