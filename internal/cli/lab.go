@@ -224,6 +224,10 @@ func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec) erro
 	l, err := store.Up(ctx, spec)
 	line.end()
 	if err != nil {
+		var gone *lab.NotFoundError
+		if _, left := store.Open(spec.Name); ctx.Err() != nil && errors.As(left, &gone) {
+			return fmt.Errorf("interrupted: nothing is left of laboratory %q", spec.Name)
+		}
 		return labUsage(err)
 	}
 	p.logf("laboratory %q is up after %.1f s: Kubernetes with %d simulated nodes of %d pods\n",

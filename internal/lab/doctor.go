@@ -112,9 +112,14 @@ func availableMemory() (int64, error) {
 	if available < 0 {
 		return 0, fmt.Errorf("/proc/meminfo has no MemAvailable")
 	}
-	if limit, ok := readInt("/sys/fs/cgroup/memory.max"); ok {
-		if used, ok := readInt("/sys/fs/cgroup/memory.current"); ok {
-			available = min(available, max(0, limit-used))
+	for _, version := range []struct{ limit, used string }{
+		{"memory.max", "memory.current"},
+		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"},
+	} {
+		if limit, ok := readInt(filepath.Join("/sys/fs/cgroup", version.limit)); ok {
+			if used, ok := readInt(filepath.Join("/sys/fs/cgroup", version.used)); ok {
+				available = min(available, max(0, limit-used))
+			}
 		}
 	}
 	return available, nil
@@ -126,6 +131,11 @@ func disk(root string) Finding {
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
 		f.Grade, f.Value, f.Remedy = Missing, err.Error(), "set XDG_STATE_HOME to a directory of yours"
+		return f
+	}
+	const writable = 2 // W_OK
+	if err := syscall.Access(dir, writable); err != nil {
+		f.Grade, f.Value, f.Remedy = Missing, fmt.Sprintf("%s cannot be written: %v", dir, err), "set XDG_STATE_HOME to a directory of yours"
 		return f
 	}
 	free := int64(stat.Bavail) * stat.Bsize
@@ -154,13 +164,17 @@ func existingParent(dir string) string {
 }
 
 func processors() Finding {
-	n := runtime.NumCPU()
+	n := usableProcessors()
 	f := Finding{For: forLab, What: "processors", Need: "2", Value: strconv.Itoa(n), Grade: Good}
 	if n < 2 {
 		f.Grade, f.Remedy = Scarce, "what is measured on one processor is mostly its own waiting"
 	}
 	return f
 }
+
+// usableProcessors is how many processors a component may keep busy: a
+// container's share of them may be less than there are.
+func usableProcessors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
 func fileHandles() Finding {
 	f := Finding{For: forLab, What: "file handles", Need: "4096 for a process"}

@@ -403,6 +403,10 @@ func TestDoctor(t *testing.T) {
 			t.Errorf("a remedy belongs to what is not well, and to nothing else: %+v", f)
 		}
 	}
+	// Wherever this test is run, /proc takes no directories.
+	if f := disk("/proc/plimsoll"); f.Grade != Missing || f.Remedy == "" {
+		t.Errorf("a place that cannot be written: %+v", f)
+	}
 	for _, tt := range []struct {
 		findings []Finding
 		want     bool

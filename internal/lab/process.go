@@ -246,7 +246,7 @@ func start(executable string, dir directory, component string, args []string, s 
 	defer log.Close()
 	cmd := exec.Command(executable, append([]string{"component", component}, args...)...)
 	cmd.Dir = string(dir)
-	cmd.Env = environment(dir, component, runtime.NumCPU())
+	cmd.Env = environment(dir, component, usableProcessors())
 	cmd.Stdout, cmd.Stderr = log, log
 	// A session of its own keeps the terminal's Ctrl-C from it: the command
 	// that owns the laboratory decides when it goes.

@@ -1,0 +1,294 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/lab"
+)
+
+// someLabs is a state directory with laboratories that have no processes.
+func someLabs(t *testing.T, records map[string]string) string {
+	t.Helper()
+	state := t.TempDir()
+	for name, text := range records {
+		dir := filepath.Join(state, "plimsoll", "labs", name)
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, "lab.json"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return state
+}
+
+const readyLab = `{"schema": "plimsoll/lab/v1", "name": %q, "id": "1", "ready": true}`
+
+func TestLabMistakesAreExplained(t *testing.T) {
+	state := someLabs(t, map[string]string{"default": fmt.Sprintf(readyLab, "default"), "big": fmt.Sprintf(readyLab, "big")})
+	empty := t.TempDir()
+	for _, tt := range []struct {
+		args string
+		env  map[string]string
+		want []string // parts of standard error
+		why  string
+	}{
+		{"lab status defalt", nil, []string{`no laboratory "defalt"`, `did you mean "default"?`}, "a name with a letter missing"},
+		{"lab status elsewhere", nil, []string{`no laboratory "elsewhere"`, "there are: big, default"}, "a name like none"},
+		{"lab status", map[string]string{"XDG_STATE_HOME": empty}, []string{`no laboratory "default"`, "lab up default"}, "there is none at all"},
+		{"lab down bgi", nil, []string{`did you mean "big"?`}, "nothing is removed for a guess"},
+		{"lab kubeconfig Big", nil, []string{"laboratory name", `'B'`}, "a name that none can have"},
+		{"lab status ../default", nil, []string{"laboratory name", `'.'`}, "a path is no name"},
+		{"lab status a b", nil, []string{`unexpected argument "b"`, "one laboratory at a time"}, "two names"},
+		{"lab up default", nil, []string{`"default" exists already`, "lab down default"}, "it is there already"},
+		{"lab up", nil, []string{`"default" exists already`}, "without a name it is the default one"},
+		{"lab up a b", nil, []string{`unexpected argument "b"`}, "two names"},
+		{"lab up new --nodes -1", nil, []string{"--nodes -1", "for example --nodes 10"}, "fewer than none"},
+		{"lab up new --nodes 0", nil, []string{"--nodes 0", "holds no pods"}, "none"},
+		{"lab up new --nodes 100001", nil, []string{"number of nodes", "100001 is more than 100000"}, "more than there are addresses"},
+		{"lab up new --nodes many", nil, []string{`invalid argument "many"`, "--nodes"}, "no number"},
+		{"lab up new --node 5", nil, []string{"unknown flag: --node", "did you mean --nodes?"}, "a flag"},
+		{"lab up new --max-pods 0", nil, []string{"--max-pods 0", "at least one"}, "nodes that take nothing"},
+		{"lab up new --max-pods -5", nil, []string{"--max-pods -5"}, "less than nothing"},
+		{"lab up new --start-latency 1s", nil, []string{"--start-latency", `"1s" has no shape`, "uniform:500ms,1.5s"}, "a delay without a shape"},
+		{"lab up new --start-latency normal:1s,2s", nil, []string{"--start-latency", `unknown shape "normal"`, "lognormal:P50,P99"}, "a shape that there is not"},
+		{"lab up new --start-latency uniform:2s,1s", nil, []string{"--start-latency", "below the first"}, "the wrong way round"},
+		{"lab up new --start-latency constant:fast", nil, []string{"--start-latency", `"fast" is not a duration`}, "no duration"},
+		{"lab up new --start-latency constant:-1s", nil, []string{"--start-latency", "negative"}, "before it was asked for"},
+		{"lab up -new", nil, []string{"unknown shorthand flag"}, "a name that looks like flags"},
+		{"lab logs", nil, []string{"which component?", "lab logs --help"}, "no component"},
+		{"lab logs kube-apisever", nil, []string{`no component "kube-apisever"`, `did you mean "kube-apiserver"?`}, "a component"},
+		{"lab logs kubelet", nil, []string{`no component "kubelet"`, "simulated-nodes"}, "a component of another kind of cluster: all are named"},
+		{"lab logs etcd --lab bigg", nil, []string{`no laboratory "bigg"`, `did you mean "big"?`}, "another laboratory's log"},
+		{"lab logs etcd big", nil, []string{`unexpected argument "big"`}, "the laboratory is a flag here"},
+		{"lab restart shceduler", nil, []string{`no component "shceduler"`}, "a component to restart"},
+		{"lab restart", nil, []string{"which component?"}, "no component to restart"},
+		{"lab status -o yaml", nil, []string{`-o "yaml"`, "text or json"}, "an output format"},
+		{"lab list -o jsn", nil, []string{`did you mean "json"?`}, "an output format"},
+		{"lab doctor -o xml", nil, []string{"text or json"}, "an output format"},
+		{"lab list all", nil, []string{`unexpected argument "all"`}, "list takes no name"},
+		{"lab doctor me", nil, []string{`unexpected argument "me"`}, "doctor takes no name"},
+		{"lab down --all big", nil, []string{"--all", `"big"`, "contradict"}, "all and one"},
+		{"lab dwon", nil, []string{"no command 'lab dwon'", `did you mean "down"?`}, "a verb"},
+		{"lab status", map[string]string{"XDG_STATE_HOME": "state"}, []string{`relative path "state"`}, "a state directory that depends on where one is"},
+		{"lab status", map[string]string{"XDG_STATE_HOME": ""}, []string{"neither HOME nor XDG_STATE_HOME", "set XDG_STATE_HOME"}, "no home"},
+	} {
+		env := map[string]string{"XDG_STATE_HOME": state}
+		maps.Copy(env, tt.env)
+		got := command(t, env, strings.Fields(tt.args)...)
+		if got.code != exitUsage || got.stdout != "" {
+			t.Errorf("%s (%s): exit code %d, want 2; standard output %q\n%s", tt.args, tt.why, got.code, got.stdout, got.stderr)
+		}
+		for _, part := range tt.want {
+			if !strings.Contains(got.stderr, part) {
+				t.Errorf("%s (%s): standard error lacks %q:\n%s", tt.args, tt.why, part, got.stderr)
+			}
+		}
+	}
+	for _, name := range []string{"default", "big"} {
+		if _, err := os.Stat(filepath.Join(state, "plimsoll", "labs", name, "lab.json")); err != nil {
+			t.Errorf("a mistake removed a laboratory: %v", err)
+		}
+	}
+	if _, err := os.Stat(filepath.Join(state, "plimsoll", "labs", "new")); err == nil {
+		t.Error("a mistake made a laboratory")
+	}
+	if entries, err := os.ReadDir(empty); err != nil || len(entries) > 0 {
+		t.Errorf("looking for a laboratory made %v, %v", entries, err)
+	}
+}
+
+// What is wrong with a laboratory is no mistake of the user's.
+func TestLabFailuresAreNoMistakes(t *testing.T) {
+	got := command(t, nil, "lab", "up")
+	if got.code != exitCouldNotRun || got.stdout != "" || !strings.Contains(got.stderr, `bring up laboratory "default"`) {
+		t.Errorf("a laboratory that does not come up: %d\n%s", got.code, got.stderr)
+	}
+	state := someLabs(t, map[string]string{"a": fmt.Sprintf(readyLab, "a"), "torn": `{"schema":`})
+	env := map[string]string{"XDG_STATE_HOME": state}
+	if got := command(t, env, "lab", "logs", "etcd", "--lab", "a"); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "read the log of etcd") {
+		t.Errorf("a log that is lost: %d\n%s", got.code, got.stderr)
+	}
+	if got := command(t, env, "lab", "restart", "etcd", "--lab", "torn"); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "lab.json") {
+		t.Errorf("a restart in a damaged laboratory: %d\n%s", got.code, got.stderr)
+	}
+	got = command(t, env, "lab", "status", "torn")
+	if got.code != 0 || !strings.Contains(got.stdout, "laboratory torn: broken, unknown nodes") || !strings.Contains(got.stderr, "lab.json") || !strings.Contains(got.stderr, "lab down torn") {
+		t.Errorf("the status of a damaged laboratory: %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	got = command(t, env, "lab", "list")
+	if got.code != 0 || !strings.Contains(got.stdout, "torn") || strings.Count(got.stdout, "broken") != 2 {
+		t.Errorf("a damaged laboratory in the list: %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := command(t, env, "lab", "down", "--all"); got.code != 0 {
+		t.Errorf("down of a damaged laboratory: %d\n%s", got.code, got.stderr)
+	}
+	if got := command(t, env, "lab", "list"); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "there are no laboratories") {
+		t.Errorf("the list when there is none: %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := command(t, env, "lab", "list", "-o", "json"); strings.TrimSpace(got.stdout) != "[]" {
+		t.Errorf("the list when there is none, for programs: %q", got.stdout)
+	}
+	if got := command(t, env, "lab", "down", "--all"); got.code != 0 {
+		t.Errorf("down of none at all: %d\n%s", got.code, got.stderr)
+	}
+}
+
+func TestDoctorHelps(t *testing.T) {
+	text, structured := command(t, nil, "lab", "doctor"), command(t, nil, "lab", "doctor", "-o", "json")
+	var findings []lab.Finding
+	if err := json.Unmarshal([]byte(structured.stdout), &findings); err != nil || len(findings) == 0 {
+		t.Fatalf("%v in %q", err, structured.stdout)
+	}
+	want := exitHeld
+	if !lab.Healthy(findings) {
+		want = exitBreached
+	}
+	if text.code != want || structured.code != want {
+		t.Errorf("exit codes %d and %d, want %d", text.code, structured.code, want)
+	}
+	lines := strings.Split(strings.TrimSpace(text.stdout), "\n")
+	if len(lines) != len(findings)+1 {
+		t.Errorf("%d lines of %d findings:\n%s", len(lines), len(findings), text.stdout)
+	}
+	for _, f := range findings {
+		i := slices.IndexFunc(lines, func(line string) bool {
+			return strings.HasPrefix(line, f.For) && strings.Contains(line, f.What) && strings.Contains(line, string(f.Grade))
+		})
+		if i < 0 || f.Grade != lab.Good && !strings.Contains(lines[i], f.Remedy) {
+			t.Errorf("finding %+v is not shown with its remedy", f)
+		}
+	}
+}
+
+// The whole life of a laboratory at the command line.
+func TestLabVerbs(t *testing.T) {
+	p := newProgram(t)
+	must := func(args ...string) outcome {
+		t.Helper()
+		got := p.run(t, args...)
+		if got.code != 0 {
+			t.Fatalf("%v: exit code %d\n%s", args, got.code, got.stderr)
+		}
+		return got
+	}
+	up := must("lab", "up", "a", "--nodes", "3", "--max-pods", "7")
+	kubeconfig := strings.TrimSpace(must("lab", "kubeconfig", "a").stdout)
+	if up.stdout != "export KUBECONFIG="+kubeconfig+"\n" || !strings.HasPrefix(kubeconfig, p.state) {
+		t.Errorf("up prints %q, the kubeconfig is %q", up.stdout, kubeconfig)
+	}
+	if !strings.Contains(up.stderr, `laboratory "a" is up after`) || !strings.Contains(up.stderr, "3 simulated nodes of 7 pods") {
+		t.Errorf("up says %q", up.stderr)
+	}
+
+	// Exactly the shape that the contracts fix.
+	var status struct {
+		Name       string `json:"name"`
+		State      string `json:"state"`
+		Nodes      *int   `json:"nodes"`
+		Pods       *int   `json:"pods"`
+		Components []struct {
+			Name  string `json:"name"`
+			PID   int    `json:"pid"`
+			State string `json:"state"`
+		} `json:"components"`
+	}
+	decode := func(text string, v any) {
+		t.Helper()
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(v); err != nil {
+			t.Fatalf("%v in %s", err, text)
+		}
+	}
+	decode(must("lab", "status", "a", "-o", "json").stdout, &status)
+	if status.Name != "a" || status.State != "running" || status.Nodes == nil || *status.Nodes != 3 || status.Pods == nil || *status.Pods != 0 || len(status.Components) != 5 {
+		t.Errorf("status %+v", status)
+	}
+	for i, c := range status.Components {
+		if c.Name != lab.ComponentNames()[i] || c.PID < 2 || c.State != "running" {
+			t.Errorf("component %+v", c)
+		}
+	}
+	text := must("lab", "status", "a").stdout
+	if !strings.HasPrefix(text, "laboratory a: running, 3 nodes, 0 pods\n") || strings.Count(text, "running") != 6 {
+		t.Errorf("status as text:\n%s", text)
+	}
+	if text := must("lab", "list").stdout; !strings.Contains(text, "running") || strings.Count(text, "\n") != 2 {
+		t.Errorf("list:\n%s", text)
+	}
+	if log := must("lab", "logs", "kube-apiserver", "--lab", "a").stdout; !strings.Contains(log, "v1.36.3") {
+		t.Errorf("the API server's log of %d bytes does not name its version", len(log))
+	}
+	before := slices.Clone(status.Components)
+	if got := must("lab", "restart", "kube-scheduler", "--lab", "a"); !strings.Contains(got.stderr, "kube-scheduler works again after") || got.stdout != "" {
+		t.Errorf("restart: %+v", got)
+	}
+	decode(must("lab", "status", "a", "-o", "json").stdout, &status)
+	if status.State != "running" || status.Components[3].PID == before[3].PID || status.Components[2].PID != before[2].PID {
+		t.Errorf("after a restart: %+v", status)
+	}
+
+	for _, c := range status.Components {
+		if err := syscall.Kill(c.PID, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.leavesNoProcess(t)
+	text = must("lab", "status", "a").stdout
+	if !strings.HasPrefix(text, "laboratory a: broken, unknown nodes, unknown pods\n") || strings.Count(text, "stopped") != 5 {
+		t.Errorf("the status of what was killed:\n%s", text)
+	}
+	// A null, which is no 0.
+	if text := must("lab", "status", "a", "-o", "json").stdout; !strings.Contains(text, `"nodes": null`) || !strings.Contains(text, `"pid": 0`) {
+		t.Errorf("the status of what was killed, for programs:\n%s", text)
+	}
+	if got := must("lab", "down", "a"); got.stdout+got.stderr != "" {
+		t.Errorf("down: %+v", got)
+	}
+	p.leavesNoLab(t)
+}
+
+// However it is interrupted, a laboratory that is coming up leaves nothing.
+func TestLabUpIsInterrupted(t *testing.T) {
+	for _, tt := range []struct {
+		signal  syscall.Signal
+		code    int
+		leavesA bool // something for the next command to remove
+		why     string
+	}{
+		{syscall.SIGINT, exitInterrupted, false, "Ctrl-C"},
+		{syscall.SIGTERM, exitTerminated, false, "a service manager"},
+		{syscall.SIGKILL, -1, true, "it could do nothing about it"},
+	} {
+		p := newProgram(t)
+		w := p.start(t, "lab", "up", "a", "--nodes", "5")
+		await(t, "a component to be started", func() bool {
+			files, _ := filepath.Glob(p.state + "/plimsoll/labs/a/logs/kube-apiserver.log")
+			return len(files) > 0
+		})
+		if got := p.run(t, "lab", "status", "a"); !strings.HasPrefix(got.stdout, "laboratory a: starting") {
+			t.Errorf("%s: the status meanwhile:\n%s%s", tt.why, got.stdout, got.stderr)
+		}
+		w.cmd.Process.Signal(tt.signal)
+		w.cmd.Wait()
+		if code := w.cmd.ProcessState.ExitCode(); code != tt.code || w.out.Len() > 0 {
+			t.Errorf("%s: exit code %d, want %d\n%s%s", tt.why, code, tt.code, w.out.String(), w.stderr())
+		}
+		if got := p.run(t, "lab", "list"); strings.Contains(got.stderr, `removed laboratory "a"`) != tt.leavesA || got.stdout != "" {
+			t.Errorf("%s: the next command says\n%s%s", tt.why, got.stdout, got.stderr)
+		}
+		p.leavesNoLab(t)
+		if said := w.stderr(); !tt.leavesA && said != "plimsoll: interrupted: nothing is left of laboratory \"a\"\n" {
+			t.Errorf("%s: it said %q", tt.why, said)
+		}
+	}
+}
