@@ -342,13 +342,13 @@ func accessibility(p *tab, dirs map[string]record.Dir) {
 	if err != nil {
 		t.Skip("needs axe-core: cd ui && npm ci")
 	}
-	for name, looks := range map[string][]string{"goals": {"light", "dark"}, "result only": {"light"}, "first fails": {"dark"}} {
+	for name, looks := range map[string][]string{"goals": {"light", "dark"}, "result only": {"dark"}} {
 		p.open(dirs[name])
 		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details')) d.open = true`)))
 		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](string(axe))))
 		for _, colours := range looks {
 			p.look(map[string]int64{"light": 1280, "dark": 390}[colours], colours)
-			found := eval[[]string](p, `axe.run({resultTypes: ['violations']}).then(r => r.violations.flatMap(v => v.nodes.slice(0, 3).map(n => v.id + ': ' + n.target.join(' ') + ': ' + (n.any[0]?.message ?? v.help))))`)
+			found := eval[[]string](p, `axe.run({resultTypes: ['violations']}).then(r => r.passes.length < 20 ? ['hardly anything was looked at'] : r.violations.flatMap(v => v.nodes.slice(0, 3).map(n => v.id + ': ' + n.target.join(' ') + ': ' + (n.any[0]?.message ?? v.help))))`)
 			for _, v := range found {
 				t.Errorf("%s, %s: %s", name, colours, v)
 			}

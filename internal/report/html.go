@@ -249,8 +249,8 @@ func pageOf(in Input, data pageData) page {
 	p.Mark, p.MarkUnit = "?", data.Unit
 	if l := r.LoadLine; l != nil && l.Level != nil {
 		p.Mark = Number(*l.Level)
-	} else if l == nil {
-		p.Mark, p.MarkUnit = strconv.Itoa(len(r.Steps)), "steps"
+	} else if s := telling(r); l == nil && s != nil {
+		p.Mark = Number(s.LevelReached)
 	}
 	for _, part := range fidelityParts(r.Fidelity) {
 		if part.Is != "" {
@@ -350,6 +350,23 @@ func lineStep(r analyze.Result) *analyze.Step {
 			continue
 		}
 		if best == nil || s.Level >= best.Level {
+			best = s
+		}
+	}
+	return best
+}
+
+// telling is the step of a sweep that its verdict stands on: the lowest that
+// failed, or the highest that held where none did. It is nil where the verdict
+// says neither.
+func telling(r analyze.Result) *analyze.Step {
+	var best *analyze.Step
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Verdict != r.Verdict || !r.Verdict.Decided() {
+			continue
+		}
+		if best == nil || (s.LevelReached < best.LevelReached) == (r.Verdict == slo.Breach) {
 			best = s
 		}
 	}
@@ -510,9 +527,11 @@ func lead(r analyze.Result) []string {
 			list = append(list, asSentence(text))
 		}
 	}
-	l := r.LoadLine
-	if l != nil && l.Binding != "" {
+	if l := r.LoadLine; l != nil && l.Binding != "" {
 		add("bound by: " + l.Binding)
+	}
+	if s := telling(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Breach {
+		add(s.VerdictWhy)
 	}
 	add(r.Why)
 	return list

@@ -37,23 +37,31 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
   let logarithmic = false
   const telling = tellingSteps(run, able)
   let step = telling.at(-1) ?? able[0]!
-  const chosen = { steps: new Set(telling.map(String)), milestones: new Set(milestones.filter((m) => m !== 'Created').slice(-styles)) }
+  const chosen = { steps: new Set(telling.map(String)), milestones: new Set(milestones) }
 
   const series = (): Series[] => {
     if (over === 'steps')
       return able.flatMap((i) => {
         const [s, c] = [steps[i]!, curve(milestone, i)]
         const l = s.latency[milestone]
-        return c ? [{ key: String(i), badge: String(s.id), name: `Step ${s.id}: ${number(s.levelReached)} ${run.unit}`, curve: c, verdict: s.verdict, note: `${s.purpose}, p50 ${quantile(l?.p50)}, p99 ${quantile(l?.p99)}` }] : []
+        return c ? [{ key: String(i), badge: String(s.id), name: nameOf(s, run.unit), curve: c, verdict: s.verdict, note: `${s.purpose}, p50 ${quantile(l?.p50)}, p99 ${quantile(l?.p99)}` }] : []
       })
-    return milestones.flatMap((m, k) => {
-      const c = curve(m, step)
-      const l = steps[step]!.latency[m]
-      return c ? [{ key: m, badge: String.fromCharCode(65 + (k % 26)), name: m, curve: c, note: `p50 ${quantile(l?.p50)}, p99 ${quantile(l?.p99)}` }] : []
+    // Milestones that were reached at the same moments are one line.
+    const together = new Map<number, string[]>()
+    for (const m of milestones) {
+      const i = run.distribution[m]?.[step] ?? -1
+      if (i >= 0) together.set(i, [...(together.get(i) ?? []), m])
+    }
+    return [...together.values()].map((names, k) => {
+      const l = steps[step]!.latency[names[0]!]
+      return { key: names[0]!, badge: String.fromCharCode(65 + (k % 26)), name: names.join(', '), curve: curve(names[0]!, step)!, note: `p50 ${quantile(l?.p50)}, p99 ${quantile(l?.p99)}` }
     })
   }
   // A line keeps its style while it is chosen: the order of choosing decides.
-  const styleOf = (key: string) => [...chosen[over]].indexOf(key) % styles
+  const styleOf = (key: string) => {
+    const there = new Set(series().map((s) => s.key))
+    return [...chosen[over]].filter((k) => there.has(k)).indexOf(key) % styles
+  }
 
   const render = (width: number): Drawing => {
     const narrow = width < 620
@@ -63,7 +71,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     const bright = all.filter((s) => chosen[over].has(s.key))
     const shown = bright.length > 0 ? bright : all
     const ends = shown.map((s) => s.curve.x.at(-1) ?? 0)
-    const bounds = run.bounds.filter((b) => over === 'steps' ? b.milestone === milestone : chosen.milestones.has(b.milestone))
+    const bounds = run.bounds.filter((b) => over === 'steps' ? b.milestone === milestone : chosen.milestones.has(b.milestone) || all.some((s) => s.name.split(', ').includes(b.milestone)))
     let far = Math.max(...ends, 1e-5)
     const near = bounds.filter((b) => b.seconds < far * 4)
     far = Math.max(far, ...near.map((b) => b.seconds)) * 1.04
@@ -80,10 +88,10 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     ]
     for (const b of bounds) {
       if (!near.includes(b)) {
-        body.push(titled(`goal ${b.goal}: ${seconds(b.seconds)}, beyond this scale →`, right - 4, top + 14, 'end', 'goal-text'))
+        body.push(titled(`goal ${b.goal}: ${b.q < 1 ? `p${number(100 * b.q)}` : 'all'} ≤ ${tick(b.seconds)}, beyond this scale →`, right - 4, bottom - 8 - 16 * bounds.indexOf(b), 'end', 'goal-text'))
         continue
       }
-      body.push(svg('path', { class: 'goal-line', d: `M${x(b.seconds)} ${bottom}V${y(b.q)}H${left}` }), titled(`${b.q < 1 ? `p${number(100 * b.q)}` : 'all'} within ${seconds(b.seconds)}`, x(b.seconds) - 6, bottom - 8, 'end', 'goal-text'))
+      body.push(svg('path', { class: 'goal-line', d: `M${x(b.seconds)} ${bottom}V${y(b.q)}H${left}` }), titled(`${run.result.goals.length > 1 ? `${b.goal}: ` : ''}${b.q < 1 ? `p${number(100 * b.q)}` : 'all'} ≤ ${tick(b.seconds)}`, x(b.seconds) - 6, bottom - 8 - 16 * near.indexOf(b), 'end', 'goal-text'))
     }
     const draw = (s: Series, cls: string) => {
       const c = s.curve
@@ -98,6 +106,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     }
     for (const s of all) if (!bright.includes(s)) draw(s, 'curve faint')
     const rows: Mark[][] = []
+    const badges: Node[] = [] // above all lines
     bright.forEach((s, i) => {
       const reached = draw(s, `curve s${styleOf(s.key)}`)
       const c = s.curve
@@ -113,9 +122,10 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
       const h = Math.min(0.3 + (0.42 * (i + 0.5)) / bright.length, reached)
       const at = placeOf(c, Math.max(h * c.n, 1)) ?? 0
       const [bx, by] = reached > 0 ? [x(Math.max(at, low)), y(h)] : [left + 30 + 26 * i, bottom]
-      body.push(svg('g', { class: `badge s${styleOf(s.key)}` }, svg('circle', { cx: bx, cy: by, r: 10 }), svg('text', { x: bx, y: by + 4, 'text-anchor': 'middle' }, s.badge)))
-      if (never > 0 && reached < 0.985) body.push(titled(`${count(never)} never`, right - 4, y(reached) + (reached > 0.9 ? 17 : -7), 'end', `never-text s${styleOf(s.key)}`))
+      badges.push(svg('g', { class: `badge s${styleOf(s.key)}` }, svg('circle', { cx: bx, cy: by, r: 10 }), svg('text', { x: bx, y: by + 4, 'text-anchor': 'middle' }, s.badge)))
+      if (never > 0 && reached < 0.985) badges.push(titled(`${count(never)} never`, right - 4, y(reached) + (reached > 0.9 ? 17 : -7), 'end', `never-text s${styleOf(s.key)}`))
     })
+    body.push(...badges)
     const at = (px: number, py: number): Mark | undefined => {
       if (px < left || px > right) return undefined
       const v = x.invert(px)

@@ -4,12 +4,12 @@
 import { scaleLinear, scaleLog } from 'd3-scale'
 import type { Run, Step } from './data'
 import { choose, segments, svg, widthOf } from './dom'
-import { count, number, quantile, said, seconds, tick } from './format'
+import { count, number, quantile, said, tick } from './format'
 import { canvas, frame, glyph, titled, yAxis, type Drawing, type Mark } from './frame'
 
 // The x of each step: a column for each, side by side.
 export function columns(n: number, left: number, right: number): (i: number) => number {
-  const wide = Math.min((right - left) / Math.max(n, 1), 120)
+  const wide = Math.min((right - left) / Math.max(n, 1), 320)
   return (i) => left + wide * (i + 0.5)
 }
 
@@ -25,7 +25,7 @@ export function stepAxis(steps: Step[], x: (i: number) => number, y: number): SV
   return g
 }
 
-export const nameOf = (s: Step, unit: string) => `Step ${s.id}, ${number(s.levelReached)} ${unit}`
+export const nameOf = (s: Step, unit: string) => `Step ${s.id}, ${number(s.levelReached)} ${unit}${s.arm ? `, ${s.arm}` : ''}`
 
 export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void {
   const { steps, goals } = run.result
@@ -36,7 +36,7 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
 
   const render = (width: number): Drawing => {
     const narrow = width < 620
-    const [left, right] = [56, width - (narrow ? 10 : 132)]
+    const [left, right] = [56, width - (narrow ? 10 : goals.length > 1 ? 176 : 132)]
     const x = columns(steps.length, left, right)
     const end = Math.min(right, x(steps.length - 1) + (x(1) - x(0)) / 2)
     const [top, bottom] = [56, narrow ? 236 : 276]
@@ -65,27 +65,32 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
     svgs.push(titled(run.unit ? `Level, ${run.unit}` : 'Level', 0, 14))
 
     // The load lines; texts beside them, moved apart where they would meet.
-    const texts: { at: number; text: string; cls: string }[] = []
+    const texts: { at: number; value: number; names: string[]; cls: string }[] = []
+    const tell = (value: number, name: string, cls: string) => {
+      const same = texts.find((t) => t.value === value && t.cls === cls)
+      if (same) same.names.push(name)
+      else texts.push({ at: y(value), value, names: [name], cls })
+    }
     lines.forEach((g, i) => {
       const line = g.loadLine!
-      const name = goals.length > 1 ? `${g.name} ` : ''
       if (line.level != null) {
         svgs.push(svg('line', { class: i === 0 ? 'load-line' : 'load-line further', x1: left, x2: end, y1: y(line.level), y2: y(line.level) }))
-        if (i === 0) svgs.push(svg('circle', { class: 'load-mark', cx: end, cy: y(line.level), r: 6 }))
-        texts.push({ at: y(line.level), text: i === 0 && goals.length === 1 ? `load line ${number(line.level)}` : `${name}line ${number(line.level)}`, cls: 'line-text' })
+        svgs.push(svg('circle', { class: 'load-mark', cx: end, cy: y(line.level), r: i === 0 ? 6 : 4 }))
+        tell(line.level, g.name, 'line-text')
       }
       if (line.lowestFailing != null) {
         svgs.push(svg('line', { class: 'fail-line', x1: left, x2: end, y1: y(line.lowestFailing), y2: y(line.lowestFailing) }))
-        texts.push({ at: y(line.lowestFailing), text: `${name}fails ${number(line.lowestFailing)}`, cls: 'fail-text' })
+        tell(line.lowestFailing, g.name, 'fail-text')
       }
     })
+    const text = (t: (typeof texts)[number]) => (t.cls === 'line-text' ? 'load line ' : 'fails ') + number(t.value) + (goals.length > 1 ? ` (${t.names.length === goals.length ? 'all' : t.names.join(', ')})` : '')
     texts.sort((a, b) => a.at - b.at)
-    if (narrow) svgs.push(titled(texts.filter((t) => t.cls === 'line-text').map((t) => t.text).join(', '), right, 14, 'end', 'line-text'))
+    if (narrow) svgs.push(titled(texts.filter((t) => t.cls === 'line-text').map(text).join(', '), right, 14, 'end', 'line-text'))
     else {
       let last = top - 16
       for (const t of texts) {
         last = Math.max(t.at + 4, last + 15)
-        svgs.push(titled(t.text, end + 13, last, 'start', t.cls))
+        svgs.push(titled(text(t), end + 13, last, 'start', t.cls))
       }
     }
 
@@ -137,9 +142,11 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
     bounds.forEach((b) => {
       const inside = near.includes(b) || known.length === 0
       const at = inside ? t(b.seconds) : top2 - 12
-      const text = `goal ${b.goal}: ${b.q < 1 ? `p${number(b.q * 100)} ` : 'all '}within ${seconds(b.seconds)}${inside ? '' : ', above this scale ↑'}`
+      const text = `${goals.length > 1 ? `${b.goal}: ` : ''}${b.q < 1 ? `p${number(b.q * 100)}` : 'all'} ≤ ${tick(b.seconds)}`
       if (inside) svgs.push(svg('line', { class: 'goal-line', x1: left, x2: end, y1: at, y2: at }))
-      svgs.push(titled(text, end, at - 5, 'end', 'goal-text'))
+      if (!inside) svgs.push(titled(`goal ${text}, above this scale ↑`, end, at - 5, 'end', 'goal-text'))
+      else if (narrow) svgs.push(titled(`goal ${text}`, end, at - 5, 'end', 'goal-text'))
+      else svgs.push(titled(text, end + 13, at + 4, 'start', 'goal-text'))
     })
     steps.forEach((s, i) => {
       const l = shown[i]
@@ -159,7 +166,6 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
       })
     })
     svgs.push(stepAxis(steps, x, bottom2 + 18), titled('step', left - 8, bottom2 + 18, 'end', 'tick'))
-    if (!narrow) svgs.push(svg('g', { class: 'range key-range' }, svg('line', { x1: end + 20, x2: end + 20, y1: top2 + 40, y2: top2 + 80 }), svg('line', { class: 'p99', x1: end + 12, x2: end + 28, y1: top2 + 40, y2: top2 + 40 }), svg('circle', { cx: end + 20, cy: top2 + 80, r: 4.5 })), titled('p99', end + 36, top2 + 44, 'start', 'tick'), titled('median', end + 36, top2 + 84, 'start', 'tick'))
     return { svg: canvas(width, height, ...svgs), points: marks[0]!.length + marks[1]!.length, rows: marks, top, bottom: bottom2 }
   }
   const redraw = frame(host, 'Levels and latencies of the steps', render)
