@@ -207,6 +207,7 @@ type latencyTable struct {
 type latencyRow struct {
 	Step analyze.Step
 	analyze.Latency
+	Ratio string // of the p99 to that of the first step, which is what is normal
 }
 
 type reasonTable struct {
@@ -291,7 +292,11 @@ func pageOf(in Input, data pageData) page {
 		}
 		for _, s := range r.Steps {
 			if l, ok := s.Latency[m]; ok {
-				table.Rows = append(table.Rows, latencyRow{s, l})
+				row := latencyRow{s, l, "-"}
+				if normal := r.Steps[0].Latency[m].P99; l.P99 != nil && normal != nil && *normal > 0 {
+					row.Ratio = fmt.Sprintf("%.3g", *l.P99 / *normal)
+				}
+				table.Rows = append(table.Rows, row)
 			}
 		}
 		p.Latency = append(p.Latency, table)

@@ -235,6 +235,7 @@ func TestEveryDirectoryMakesAPage(t *testing.T) {
 			"killed":       {"Not decided", "the run was cut"},
 			"rate":         {"pods/s"},
 			"all fail":     {"never", "Too many pods"},
+			"result goals": {"allocatable pods", "raise maxPods", "of each node"},
 			"no steps":     {"nothing was measured"},
 			"arms":         {"Not decided"},
 		}[name] {

@@ -73,6 +73,8 @@ func cases() map[string]analyze.Result {
 		analyze.GoalResult{Name: "startup", SLO: []string{"ContainersStarted p99 <= 5s", "errors < 1%"}, LoadLine: line(figure(60), figure(61), 3, "ContainersStarted p99 <= 5s: it was 6.1s"), Verdict: slo.Pass},
 		analyze.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breach})
 	goals.Warnings = []string{"a watch was cut"}
+	goals.Diagnosis = []analyze.Diagnosis{{Signature: "allocatable pods", Evidence: "every node is full", Remedy: "raise maxPods"}}
+	goals.Ceilings = []analyze.Ceiling{{Name: "maxPods", Level: 110, Note: "of each node"}}
 	goals.Fidelity = record.Fidelity{ControlPlane: record.Real, Nodes: record.Real, Containers: record.Real, Guests: record.None}
 	list["goals"] = goals
 	tolerated := line(figure(100), figure(101), 4, "Too many pods on 20 of 20 nodes")

@@ -11,6 +11,7 @@ export interface Latency {
   p99: number | null
   max: number | null
   mean: number | null
+  intervals?: Record<string, [number | null, number | null]> | null
 }
 
 export interface Step {

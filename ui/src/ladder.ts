@@ -2,9 +2,9 @@
 // made, and below it how long the step's objects took.
 
 import { scaleLinear, scaleLog } from 'd3-scale'
-import type { Run, Step } from './data'
+import type { Latency, Run, Step } from './data'
 import { choose, segments, svg, widthOf } from './dom'
-import { count, number, quantile, said, tick } from './format'
+import { count, number, quantile, said, seconds, tick } from './format'
 import { canvas, frame, glyph, titled, yAxis, type Drawing, type Mark } from './frame'
 
 // The x of each step: a column for each, side by side.
@@ -26,6 +26,18 @@ export function stepAxis(steps: Step[], x: (i: number) => number, y: number): SV
 }
 
 export const nameOf = (s: Step, unit: string) => `Step ${s.id}, ${number(s.levelReached)} ${unit}${s.arm ? `, ${s.arm}` : ''}`
+
+// Where the true p99 lies, as far as so many objects tell.
+function interval(l: Latency): [string, string][] {
+  const [lo, hi] = l.intervals?.['p99'] ?? []
+  return lo == null ? [] : [['95 % interval', `${seconds(lo)} to ${hi == null ? '?' : seconds(hi)}`]]
+}
+
+// The first step tells what is normal.
+function ratio(l: Latency, normal: Latency | undefined): [string, string][] {
+  if (l === normal || l.p99 == null || !normal?.p99) return []
+  return [['p99 against step 1', `× ${number(Number((l.p99 / normal.p99).toPrecision(3)))}`]]
+}
 
 export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void {
   const { steps, goals } = run.result
@@ -160,7 +172,8 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
       marks[1]!.push({
         x: x(i), y: b, title: `${nameOf(s, run.unit)}: ${milestone}`,
         rows: [
-          ['p50', quantile(l.p50)], ['p90', quantile(l.p90)], ['p99', quantile(l.p99)], ['max', quantile(l.max)],
+          ['p50', quantile(l.p50)], ['p90', quantile(l.p90)], ['p99', quantile(l.p99)], ...interval(l), ['max', quantile(l.max)],
+          ...ratio(l, shown[0]),
           ['objects', count(l.n)], ...(l.censored ? [['never', count(l.censored)] as [string, string]] : []),
         ],
       })
