@@ -124,7 +124,7 @@ func TestAnOpenLoopThatIsCutInItsWarmUp(t *testing.T) {
 		plan: line(0), goals: inTime, options: openLoop(), design: design.Sweep{Levels: []float64{20}},
 		cancel: func(cancel context.CancelFunc, w *watcher) {
 			w.onStatus = func(s engine.Status) {
-				if s.Sent == 100 {
+				if s.Stage == engine.StageWarming && s.Sent >= 90 {
 					cancel()
 				}
 			}
