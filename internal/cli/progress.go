@@ -86,10 +86,17 @@ func statusLine(s engine.Status, live analyze.Live, elapsed time.Duration) strin
 		return b.String()
 	case engine.StageRaising:
 		fmt.Fprintf(&b, "created %d of %d", s.Replied, s.Requests)
+	case engine.StageWarming, engine.StageArriving:
+		fmt.Fprintf(&b, "%s, sent %d of %d, %d were ready, %d in flight", s.Stage, s.Sent, s.Requests, s.Progress.Arrived, s.InFlight)
+		if s.Late > 0 {
+			fmt.Fprintf(&b, ", %d late, %d dropped", s.Late, s.Dropped)
+		}
 	default:
 		b.WriteString(string(s.Stage))
 	}
-	fmt.Fprintf(&b, ", ready %d of %d", s.Progress.There, s.Units)
+	if s.Stage != engine.StageWarming && s.Stage != engine.StageArriving {
+		fmt.Fprintf(&b, ", ready %d of %d", s.Progress.There, s.Units)
+	}
 	if rate := float64(s.Replied) / elapsed.Seconds(); s.Stage == engine.StageRaising && elapsed > time.Second {
 		fmt.Fprintf(&b, ", %.0f/s", rate)
 	}

@@ -1,0 +1,392 @@
+package truth
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/engine"
+	"plimsoll.dev/plimsoll/internal/experiment"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/sim"
+	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/stats"
+)
+
+// row is one line of the table.
+type row struct{ what, planted, found, bound string }
+
+var table []row
+
+// TestMain prints the table after the tests, and writes it where
+// PLIMSOLL_TRUTH_OUT says.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if len(table) == 0 {
+		os.Exit(code)
+	}
+	text := markdown()
+	if testing.Verbose() {
+		fmt.Print(text)
+	}
+	if file := os.Getenv("PLIMSOLL_TRUTH_OUT"); file != "" && code == 0 {
+		if err := os.WriteFile(file, []byte(preface+text), 0o644); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			code = 1
+		}
+	}
+	os.Exit(code)
+}
+
+const preface = `# What is found of what was planted
+
+Written by ` + "`make truth`" + `, which makes this table anew and fails where a bound is
+missed. Rows on "sim" are of a simulated target on a virtual clock; rows on "lab"
+are of a real control plane with simulated nodes on the machine that made the
+table.
+
+`
+
+func markdown() string {
+	var b strings.Builder
+	b.WriteString("| what | planted | found | bound |\n|---|---|---|---|\n")
+	for _, r := range table {
+		fmt.Fprintf(&b, "| %s | %s | %s | %s |\n", r.what, r.planted, r.found, r.bound)
+	}
+	return b.String()
+}
+
+func add(what, planted, bound, found string, args ...any) {
+	table = append(table, row{what, planted, fmt.Sprintf(found, args...), bound})
+}
+
+// quiet is an observer that looks away.
+type quiet struct{}
+
+func (quiet) Status(engine.Status, func() analyze.Live) {}
+func (quiet) Stepped(analyze.Step)                      {}
+func (quiet) Event(record.Event)                        {}
+func (quiet) Chose(design.Next)                         {}
+
+type target struct{ *sim.Target }
+
+func (target) Close(context.Context) error { return nil }
+
+// search runs the whole loop on a planted target on a virtual clock.
+func search(t *testing.T, plan sim.Plan, d design.Search, goal string, o engine.Options, seed uint64) analyze.Result {
+	t.Helper()
+	g, err := slo.ParseGoal(goal)
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := experiment.Experiment{
+		Spec:   analyze.Spec{Experiment: "truth", Workload: "sim", Kind: "limit", Goals: []slo.Goal{g}, Milestones: []string{"Created", "Scheduled", "Ready", "Deleted"}},
+		Design: d, Options: o,
+	}
+	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		err = experiment.Run(context.Background(), context.Background(), dir, "truth", x, time.Now, quiet{}, func(_ context.Context, r experiment.Recorder) (experiment.Target, error) {
+			return target{sim.New(plan, rand.New(rand.NewPCG(seed, 7)), r.Sink, r.Clock, r.Step)}, nil
+		})
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result, err := experiment.Replay(dir, x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+func closed() engine.Options {
+	return engine.Options{MaxInFlight: 32, Timeout: time.Minute, Hold: 10 * time.Second, ShortHold: 2 * time.Second}
+}
+
+func objects() sim.Plan {
+	return sim.Plan{Places: 20, Servers: 4, Service: 5 * time.Millisecond,
+		Latency: dist.Dist{Kind: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond}}
+}
+
+var ladder = design.Search{From: 10, Step: 20, Max: 150, Resolution: 1, Need: 3, Of: 3}
+
+func TestHardLimits(t *testing.T) {
+	exact, planted := 0, []int{37, 60, 61, 110}
+	for i, limit := range planted {
+		plan := objects()
+		plan.Limit = limit
+		r := search(t, plan, ladder, "ready=all Ready", closed(), uint64(i))
+		if r.Verdict == slo.Pass && *r.LoadLine.Level == float64(limit) && *r.LoadLine.LowestFailing == float64(limit+1) {
+			exact++
+		} else {
+			t.Errorf("planted %d, found %+v: %s", limit, r.LoadLine, r.Why)
+		}
+	}
+	add("hard limit (sim)", "37, 60, 61, 110 objects a place", "all exact, 3 of 3 confirmed", "%d of %d exact", exact, len(planted))
+}
+
+// A soft limit has no one level: a fill at 60 fails in half of all cases, by a
+// logistic curve. What is confirmed three times out of three must hold with a
+// probability of at least 37 % in 95 % of cases.
+func TestSoftLimits(t *testing.T) {
+	const at, width, runs = 60.0, 2.0, 20
+	passes := func(level float64) float64 { return 1 - 1/(1+math.Exp(-(level-at)/width)) }
+	confirmed, wrong, open := 0, 0, 0
+	var lines []float64
+	for seed := range uint64(runs) {
+		plan := objects()
+		plan.SoftAt, plan.SoftWidth = at, width
+		r := search(t, plan, ladder, "ready=all Ready", closed(), seed)
+		if r.Verdict != slo.Pass {
+			open++
+			continue
+		}
+		confirmed++
+		lines = append(lines, *r.LoadLine.Level)
+		if passes(*r.LoadLine.Level) < r.LoadLine.PassProbability {
+			wrong++
+		}
+	}
+	if wrong > 2 { // of 20, 2 or fewer have 92 % of the probability at 5 % each
+		t.Errorf("%d of %d confirmed lines hold with less than is stated", wrong, confirmed)
+	}
+	if confirmed < runs/2 {
+		t.Errorf("%d of %d searches of a soft limit decided nothing", open, runs)
+	}
+	slices.Sort(lines)
+	add("soft limit with noise (sim)", fmt.Sprintf("half fail at %g, logistic of width %g", at, width), "at most 2 of 20 confirmed lines hold less often than stated",
+		"%d of %d confirmed, between %g and %g; %d hold less often than stated; %d inconclusive", confirmed, runs, lines[0], lines[len(lines)-1], wrong, open)
+}
+
+// Where any fill fails in two of three cases, whatever the level, there is no
+// line to be confirmed.
+func TestFlakyTargets(t *testing.T) {
+	const runs = 20
+	confirmed := 0
+	for seed := range uint64(runs) {
+		plan := objects()
+		plan.Limit, plan.Flaky = 60, 0.67
+		if r := search(t, plan, ladder, "ready=all Ready", closed(), seed); r.Verdict == slo.Pass {
+			confirmed++
+		}
+	}
+	if confirmed > 3 {
+		t.Errorf("%d of %d searches confirmed a line on a target that fails in two of three cases", confirmed, runs)
+	}
+	add("flaky target (sim)", "each fill fails with probability 0.67", "at most 3 of 20 confirm a line", "%d of %d confirm a line, the others say breach or inconclusive", confirmed, runs)
+}
+
+func TestRates(t *testing.T) {
+	d := design.Search{From: 20, Step: 20, Max: 500, Resolution: 5, Need: 3, Of: 3}
+	o := engine.Options{Open: true, Warmup: 10 * time.Second, MaxInFlight: 64, Timeout: 10 * time.Second, Hold: time.Minute, ShortHold: 12 * time.Second}
+	var found []string
+	for i, rate := range []float64{53, 101} {
+		plan := objects()
+		plan.Rate, plan.Servers, plan.Life = rate, 16, 10*time.Second
+		r := search(t, plan, d, "startup=Ready p99 <= 2s; achieved >= 95%", o, uint64(i))
+		want := math.Floor(rate/5) * 5
+		if r.Verdict != slo.Pass || *r.LoadLine.Level != want || *r.LoadLine.LowestFailing != want+5 {
+			t.Errorf("planted %g a second, found %+v: %s", rate, r.LoadLine, r.Why)
+			continue
+		}
+		found = append(found, fmt.Sprintf("%g", *r.LoadLine.Level))
+	}
+	add("rate limit (sim)", "places at 53 and 101 a second", "the multiple of 5 below", "%s a second", strings.Join(found, " and "))
+}
+
+func TestIntervalsCover(t *testing.T) {
+	const runs, n = 2000, 150
+	rng := rand.New(rand.NewPCG(1, 2))
+	covered := map[float64]int{}
+	for range runs {
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = math.Exp(rng.NormFloat64())
+		}
+		s := stats.NewSample(values, 0)
+		for _, q := range []float64{0.5, 0.9} {
+			truth := math.Exp(map[float64]float64{0.5: 0, 0.9: 1.2815515655446004}[q])
+			if lo, hi := s.Interval(q, 0.95); lo <= truth && truth <= hi {
+				covered[q]++
+			}
+		}
+	}
+	for q, k := range covered {
+		if float64(k) < 0.94*runs {
+			t.Errorf("intervals of p%g cover the truth in %d of %d cases", 100*q, k, runs)
+		}
+	}
+	add("coverage of 95 % intervals", "p50 and p90 of log-normal samples of 150", "at least 94 %", "p50 %.1f %%, p90 %.1f %%", 100*float64(covered[0.5])/runs, 100*float64(covered[0.9])/runs)
+}
+
+// program runs the built program in a directory of its own.
+type program struct{ binary, dir string }
+
+func needProgram(t *testing.T) *program {
+	t.Helper()
+	binary := os.Getenv("PLIMSOLL_BINARY")
+	if binary == "" {
+		t.Skip("needs the program: make truth sets PLIMSOLL_BINARY")
+	}
+	dir, err := os.MkdirTemp("", "pl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return &program{binary, dir}
+}
+
+func (p *program) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(p.binary, args...)
+	cmd.Dir = p.dir
+	cmd.Env = append(os.Environ(), "XDG_STATE_HOME="+p.dir)
+	return cmd
+}
+
+func (p *program) result(t *testing.T, out string) analyze.Result {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(p.dir, out, record.ResultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r analyze.Result
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Delays planted on pods are found again, each for itself. A machine that is
+// busy with something else gets three tries.
+func TestPlantedDelays(t *testing.T) {
+	p := needProgram(t)
+	const tries = 3
+	for try := 1; ; try++ {
+		out := fmt.Sprintf("delays-%d", try)
+		var stderr bytes.Buffer
+		cmd := p.command("sweep", "node-density", "--lab-nodes", "100", "--levels", "20", "--pace", "100", "--hold", "1s",
+			"--lab-start-latency", "uniform:500ms,1.5s", "--slo", "all Ready", "--out", out, "-o", "json")
+		cmd.Stderr = &stderr
+		if err := cmd.Run(); err != nil {
+			t.Fatalf("%v\n%s", err, stderr.String())
+		}
+		dir, err := record.OpenDir(filepath.Join(p.dir, out))
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := objectsOf(t, dir)
+		var off []float64
+		distinct := make(map[int64]bool)
+		for _, r := range rows {
+			ready, okReady := r.Milestones["Ready"]
+			scheduled, okScheduled := r.Milestones["Scheduled"]
+			if !okReady || !okScheduled || r.PlantedDelay == 0 {
+				t.Fatalf("%s: %+v", r.Slot, r)
+			}
+			off = append(off, float64(ready-scheduled-r.PlantedDelay)/1e6)
+			distinct[(ready-scheduled)/1000] = true
+		}
+		s, result := stats.NewSample(off, 0), p.result(t, out)
+		step := result.Steps[0]
+		p50, p99, least := s.Quantile(0.5), s.Quantile(0.99), slices.Min(off)
+		busy := slices.ContainsFunc(result.Warnings, func(w string) bool { return strings.Contains(w, "other programs used") })
+		good := len(rows) == 2000 && p50 <= 0.010 && p99 <= 0.025 && len(distinct) >= 800
+		text := fmt.Sprintf("%d measured, median %.1f ms, p99 %.1f ms, least %.1f ms, %d distinct values at 1 ms, at %.0f pods/s", len(rows), 1e3*p50, 1e3*p99, 1e3*least, len(distinct), *step.OfferedRate)
+		if busy && try == tries {
+			t.Skipf("this machine was busy with something else in all of %d tries: %s; %q", tries, text, result.Warnings)
+		}
+		if (busy || !good) && try < tries {
+			t.Logf("try %d: %s; %q", try, text, result.Warnings)
+			continue
+		}
+		if !good {
+			t.Errorf("%s; %q", text, result.Warnings)
+		}
+		add("start latency (lab)", "uniform over 0.5-1.5 s on each of 2000 pods, at 100 pods/s", "every pod; (Ready - Scheduled) - planted: median <= 10 ms, p99 <= 25 ms; >= 800 distinct values", "%s", text)
+		lag := step.WatchLag
+		add("watch lag (lab)", "canaries on the same watch", "p99 <= 250 ms", "p50 %.1f ms, p99 %.1f ms over %d canaries, the change's own request included", 1e3**lag.P50, 1e3**lag.P99, lag.N)
+		if *lag.P99 > 0.25 {
+			t.Errorf("watch lag p99 %v s", *lag.P99)
+		}
+		cost := 1e3 * result.Cost.LoadCPUSeconds / float64(result.Cost.Objects)
+		add("own cost (lab)", "", "0.65 ms and 100 MB", "%.2f ms CPU per pod, %.0f MB at most; kube-burner%s", cost, float64(result.Cost.LoadPeakMemoryBytes)/1e6, peer(t))
+		return
+	}
+}
+
+// objectsOf are the objects of a recorded run.
+func objectsOf(t *testing.T, dir record.Dir) []record.ObjectRow {
+	t.Helper()
+	var rows []record.ObjectRow
+	b := analyze.NewBuilder(analyze.Spec{})
+	b.Rows = func(r record.ObjectRow) { rows = append(rows, r) }
+	if _, err := record.ReadHistory(dir, func(e record.Event) error { b.Add(e); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	b.Finish(design.Sweep{}, record.Fidelity{}, "")
+	return rows
+}
+
+// peer says what a kube-burner on the PATH costs, if there is one.
+func peer(t *testing.T) string {
+	path, err := exec.LookPath("kube-burner")
+	if err != nil {
+		return ": none on the PATH"
+	}
+	out, err := exec.Command(path, "version").CombinedOutput()
+	t.Logf("%s: %s, %v", path, out, err)
+	return " on the PATH: see make bench"
+}
+
+// A program that is stopped for a twentieth of a second now and then is late
+// by its own doing: its run must say that it is worth nothing.
+func TestARunLimitedByTheToolIsInvalid(t *testing.T) {
+	p := needProgram(t)
+	var stderr bytes.Buffer
+	cmd := p.command("sweep", "node-density", "--axis", "rate", "--levels", "20", "--lab-nodes", "10", "--pod-life", "3s", "--hold", "10s", "--out", "stopped", "-o", "json")
+	cmd.Stderr = &stderr
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	var err error
+	for running := true; running; {
+		select {
+		case err = <-done:
+			running = false
+		case <-tick.C:
+			if _, statErr := os.Stat(filepath.Join(p.dir, "stopped", record.HistoryFile)); statErr != nil {
+				continue // it has not begun
+			}
+			_ = cmd.Process.Signal(syscall.SIGSTOP)
+			time.Sleep(60 * time.Millisecond)
+			_ = cmd.Process.Signal(syscall.SIGCONT)
+		}
+	}
+	r := p.result(t, "stopped")
+	if cmd.ProcessState.ExitCode() != 4 || r.Verdict != slo.Invalid {
+		t.Errorf("exit %v, verdict %s (%s)\n%s", err, r.Verdict, r.Steps[0].VerdictWhy, stderr.String())
+	}
+	add("a run limited by the tool (lab)", "stopped for 60 ms three times a second", "invalid, exit code 4", "%s, exit code %d: %s", r.Verdict, cmd.ProcessState.ExitCode(), r.Steps[0].VerdictWhy)
+}
