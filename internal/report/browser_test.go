@@ -252,6 +252,12 @@ func chartsAreOperatedByKeyboard(p *tab, dir record.Dir) {
 			t.Errorf("%s changes nothing", click)
 		}
 	}
+	failing := `document.querySelectorAll('#ladder-chart use[href="#v-breach"]').length`
+	before := eval[int](p, failing)
+	must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`(s => { s.selectedIndex = 1; s.dispatchEvent(new Event('change')) })(document.querySelector('#ladder-controls select'))`)))
+	if after := eval[int](p, failing); after <= before {
+		t.Errorf("by the second goal %d steps failed, by the first %d", after, before)
+	}
 	for i, name := range []string{"whole", "step"} {
 		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](fmt.Sprintf(`(s => { s.selectedIndex = %d; s.dispatchEvent(new Event('change')) })(document.querySelector('#progress-controls select'))`, 2*i))))
 		if p.drawn()["progress-chart"] <= 0 {

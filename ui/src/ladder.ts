@@ -45,6 +45,8 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
   const milestones = run.milestones.filter((m) => steps.some((s) => s.latency[m]))
   let milestone = milestones.includes(run.arrived) ? run.arrived : (milestones[0] ?? run.arrived)
   let logarithmic = false
+  let goal = 0 // whose verdicts are shown
+  const verdictOf = (s: Step) => s.goals[goals[goal]?.name ?? ''] ?? s.verdict
 
   const render = (width: number): Drawing => {
     const narrow = width < 620
@@ -79,23 +81,26 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
     // The load lines; texts beside them, moved apart where they would meet.
     const texts: { at: number; value: number; names: string[]; cls: string }[] = []
     const tell = (value: number, name: string, cls: string) => {
-      const same = texts.find((t) => t.value === value && t.cls === cls)
-      if (same) same.names.push(name)
+      const same = texts.find((t) => t.value === value && t.cls.split(' ')[0] === cls.split(' ')[0])
+      if (same) {
+        same.names.push(name)
+        if (!cls.includes('further')) same.cls = cls
+      }
       else texts.push({ at: y(value), value, names: [name], cls })
     }
     lines.forEach((g, i) => {
       const line = g.loadLine!
       if (line.level != null) {
-        svgs.push(svg('line', { class: i === 0 ? 'load-line' : 'load-line further', x1: left, x2: end, y1: y(line.level), y2: y(line.level) }))
-        svgs.push(svg('circle', { class: 'load-mark', cx: end, cy: y(line.level), r: i === 0 ? 6 : 4 }))
-        tell(line.level, g.name, 'line-text')
+        svgs.push(svg('line', { class: i === goal ? 'load-line' : 'load-line further', x1: left, x2: end, y1: y(line.level), y2: y(line.level) }))
+        svgs.push(svg('circle', { class: 'load-mark', cx: end, cy: y(line.level), r: i === goal ? 6 : 3.5 }))
+        tell(line.level, g.name, i === goal ? 'line-text' : 'line-text further')
       }
       if (line.lowestFailing != null) {
-        svgs.push(svg('line', { class: 'fail-line', x1: left, x2: end, y1: y(line.lowestFailing), y2: y(line.lowestFailing) }))
-        tell(line.lowestFailing, g.name, 'fail-text')
+        svgs.push(svg('line', { class: i === goal ? 'fail-line' : 'fail-line further', x1: left, x2: end, y1: y(line.lowestFailing), y2: y(line.lowestFailing) }))
+        tell(line.lowestFailing, g.name, i === goal ? 'fail-text' : 'fail-text further')
       }
     })
-    const text = (t: (typeof texts)[number]) => (t.cls === 'line-text' ? 'load line ' : 'fails ') + number(t.value) + (goals.length > 1 ? ` (${t.names.length === goals.length ? 'all' : t.names.join(', ')})` : '')
+    const text = (t: (typeof texts)[number]) => (t.cls.startsWith('line') ? 'load line ' : 'fails ') + number(t.value) + (goals.length > 1 ? ` (${t.names.length === goals.length ? 'all' : t.names.join(', ')})` : '')
     texts.sort((a, b) => a.at - b.at)
     if (narrow) svgs.push(titled(texts.filter((t) => t.cls === 'line-text').map(text).join(', '), right, 14, 'end', 'line-text'))
     else {
@@ -116,10 +121,10 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
         const low = y(s.effectiveLevel)
         svgs.push(svg('line', { class: 'short', x1: x(i), x2: x(i), y1: at, y2: low }), svg('line', { class: 'short cap', x1: x(i) - 6, x2: x(i) + 6, y1: low, y2: low }))
       }
-      svgs.push(glyph(s.verdict, x(i), at, Math.min(18, Math.max(9, room - 2))))
+      svgs.push(glyph(verdictOf(s), x(i), at, Math.min(18, Math.max(9, room - 2))))
       if (room >= widthOf(number(s.levelReached), 11)) svgs.push(titled(number(s.levelReached), x(i), at - 14, 'middle', 'value'))
       marks[0]!.push({
-        x: x(i), y: at, title: `${nameOf(s, run.unit)}: ${said[s.verdict] ?? s.verdict}`,
+        x: x(i), y: at, title: `${nameOf(s, run.unit)}: ${said[verdictOf(s)] ?? verdictOf(s)}`,
         rows: [
           ['purpose', s.purpose + (s.fromEmpty ? ', from empty' : '')],
           ['there', `${count(s.objects.ready)} of ${count(s.objects.intended)}`],
@@ -166,7 +171,7 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
       const up = top2 + 3
       const [a, b] = [l.p50 == null ? up : t(Math.max(l.p50, least)), l.p99 == null ? up : t(Math.max(l.p99, least))]
       const half = Math.min(9, room / 3)
-      const g = svg('g', { class: `range v-${s.verdict}` }, svg('line', { x1: x(i), x2: x(i), y1: a, y2: b }))
+      const g = svg('g', { class: `range v-${verdictOf(s)}` }, svg('line', { x1: x(i), x2: x(i), y1: a, y2: b }))
       g.append(svg('line', { class: 'p99', x1: x(i) - half, x2: x(i) + half, y1: b, y2: b }), svg('circle', { cx: x(i), cy: a, r: Math.min(4.5, room / 3) }))
       svgs.push(g)
       marks[1]!.push({
@@ -182,10 +187,11 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
     return { svg: canvas(width, height, ...svgs), points: marks[0]!.length + marks[1]!.length, rows: marks, top, bottom: bottom2 }
   }
   const redraw = frame(host, 'Levels and latencies of the steps', render)
+  if (goals.length > 1) controls.append(choose('Verdicts by goal', goals.map((g, i) => [String(i), g.name]), '0', (v) => ((goal = Number(v)), redraw())))
   if (milestones.length > 0) {
-    const goal = new Set(run.bounds.map((b) => b.milestone))
+    const bound = new Set(run.bounds.map((b) => b.milestone))
     controls.append(
-      choose('Latency to', milestones.map((m) => [m, goal.has(m) ? `${m} (has a goal)` : m]), milestone, (m) => ((milestone = m), redraw())),
+      choose('Latency to', milestones.map((m) => [m, bound.has(m) ? `${m} (has a goal)` : m]), milestone, (m) => ((milestone = m), redraw())),
       segments('Scale', 'ladder-scale', [['linear', 'linear'], ['log', 'logarithmic']], 'linear', (v) => ((logarithmic = v === 'log'), redraw())),
     )
   }
