@@ -139,6 +139,11 @@ type Builder struct {
 	nodes    map[string]int32
 	nodeName []string
 
+	// disturbed is in how many steps other programs used more of the CPUs than
+	// is tolerated, and others the most that they used, in percent.
+	disturbed int
+	others    float64
+
 	warnings []string
 	breaches []Breach
 	cost     Cost

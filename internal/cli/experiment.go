@@ -16,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/slo"
 	"plimsoll.dev/plimsoll/internal/strictyaml"
@@ -413,6 +414,12 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	}
 	if shown := showResult(p, *result, dir, x.flags.output, x.flags.explain); shown != nil {
 		return shown
+	}
+	if pageErr := report.WriteFile(record.Dir(dir)); pageErr != nil {
+		// The run is what it is without a page of it.
+		p.logf("warning: %v; 'plimsoll report %s' tries again\n", pageErr, dir)
+	} else if x.flags.output != "json" {
+		p.printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))
 	}
 	if err != nil && !r.mild(err) {
 		return exitError(exitCode(err))
