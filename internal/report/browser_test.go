@@ -192,8 +192,8 @@ func everyChartIsDrawn(p *tab, dirs map[string]record.Dir) {
 					t.Errorf("%s: %s drew %d points", what, chart, points)
 				}
 			}
-			if slices.Contains([]string{"goals", "limit", "rate", "all fail", "killed"}, name) && len(charts) != 6 {
-				t.Errorf("%s: charts %v, want 6", what, charts)
+			if slices.Contains([]string{"goals", "limit", "open loop", "killed"}, name) && len(charts) != 7 {
+				t.Errorf("%s: charts %v, want 7", what, charts)
 			}
 			for _, over := range eval[[]string](p, wide) {
 				t.Errorf("%s: wider than its window: %s", what, over)
@@ -219,7 +219,7 @@ func chartsAreOperatedByKeyboard(p *tab, dir record.Dir) {
 	t := p.t
 	p.look(1280, "light")
 	p.open(dir)
-	for _, chart := range []string{"ladder-chart", "cdf-chart", "progress-chart", "lag-chart", "cpu-chart", "memory-chart"} {
+	for _, chart := range []string{"ladder-chart", "cdf-chart", "progress-chart", "lag-chart", "waits-chart", "cpu-chart", "memory-chart"} {
 		stage := fmt.Sprintf(`document.querySelector('#%s .stage')`, chart)
 		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](stage+`.focus({focusVisible: true})`)))
 		before := eval[string](p, stage+`.getAttribute('aria-valuetext')`)

@@ -183,8 +183,7 @@ func boundsOf(r analyze.Result) []latencyBound {
 
 // distributions fills in the distribution of each milestone in each step.
 func (d *pageData) distributions(in Input) {
-	zero := in.Objects.zeroes()
-	byStep := in.Objects.rowsByStep()
+	zero, byStep := in.Objects.zeroes(in.Result.Steps), in.Objects.judged(in.Result.Steps)
 	type key struct {
 		step      int
 		milestone string
@@ -238,15 +237,24 @@ func (d *pageData) distributions(in Input) {
 	}
 }
 
-// zeroes is the time zero of each object: when its request was sent; its own
-// creation for one that a controller made.
-func (o *Objects) zeroes() []int64 {
-	sent, created := o.numbers("sent"+microsSuffix), o.milestone("Created")
+// zeroes is the time zero of each object: when its request was sent, or was
+// wanted where requests came by a schedule; its own creation for one that a
+// controller made.
+func (o *Objects) zeroes(steps []analyze.Step) []int64 {
+	open := make(map[int64]bool)
+	for _, s := range steps {
+		open[int64(s.ID)] = s.Open
+	}
+	step, created := o.numbers("step"), o.milestone("Created")
+	sent, intended := o.numbers("sent"+microsSuffix), o.numbers("intended"+microsSuffix)
 	list := make([]int64, o.rows)
 	for row := range list {
 		list[row] = null
 		if sent != nil {
 			list[row] = sent[row]
+		}
+		if intended != nil && step != nil && open[step[row]] {
+			list[row] = intended[row]
 		}
 		made := strings.Contains(o.text("slot", row), "#")
 		if (made || list[row] < 0) && created != nil {
@@ -256,11 +264,22 @@ func (o *Objects) zeroes() []int64 {
 	return list
 }
 
-// rowsByStep are the rows of the objects that each step asked for.
-func (o *Objects) rowsByStep() map[int64][]int32 {
+// judged are the rows of the objects that each step is judged by: those that
+// it asked for, but for the warm-up where requests came by a schedule.
+func (o *Objects) judged(steps []analyze.Step) map[int64][]int32 {
 	rows := make(map[int64][]int32)
 	for row, step := range o.numbers("step") {
 		rows[step] = append(rows[step], int32(row))
+	}
+	intended := o.numbers("intended" + microsSuffix)
+	for _, s := range steps {
+		if !s.Open || s.Arrivals == nil || intended == nil {
+			continue
+		}
+		list := rows[int64(s.ID)]
+		slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(intended[a], intended[b]) })
+		list = list[min(s.Arrivals.WarmUp, len(list)):]
+		rows[int64(s.ID)] = list[:min(s.Arrivals.Judged, len(list))]
 	}
 	return rows
 }

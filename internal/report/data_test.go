@@ -65,7 +65,13 @@ func (c curve) whole() (x, y []float64) {
 
 // What a chart shows of a step is what its result says.
 func TestDistributionsAgreeWithTheResult(t *testing.T) {
-	in := read(t, scene{design: search(), limit: 25, places: 20}.make(t))
+	for _, s := range []scene{{design: search(), limit: 25, places: 20}, {design: design.Sweep{Levels: []float64{10, 20, 30, 40, 50}}, kind: "sweep", places: 20, open: true}} {
+		distributionsAgree(t, s)
+	}
+}
+
+func distributionsAgree(t *testing.T, s scene) {
+	in := read(t, s.make(t))
 	data, err := dataOf(in)
 	if err != nil {
 		t.Fatal(err)

@@ -122,7 +122,7 @@ func HTML(w io.Writer, in Input) error {
 	}
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
-		"count": grouped, "verdict": verdictWord, "level": levelOf, "lag": lagOf, "sentence": asSentence,
+		"count": grouped, "verdict": verdictWord, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
 	}).Parse(pageTemplate)
 	if err != nil {
@@ -160,6 +160,8 @@ type page struct {
 	Latency                []latencyTable
 	Reasons                []reasonTable
 	Usage                  []usageRow
+	Waits                  []analyze.Step // that say what their objects waited for
+	Open                   bool           // requests came by a schedule
 	Machine                []fact
 	Nodes                  []nodeGroup
 	Split                  string
@@ -258,6 +260,12 @@ func pageOf(in Input, data pageData) page {
 			p.Fidelity = append(p.Fidelity, part)
 		}
 	}
+	for _, s := range r.Steps {
+		p.Open = p.Open || s.Arrivals != nil
+		if s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0 {
+			p.Waits = append(p.Waits, s)
+		}
+	}
 	p.Facts = factsOf(r, data)
 	for _, g := range r.Goals {
 		p.Goals = append(p.Goals, goalRow{g, goalSentence(g, r)})
@@ -279,7 +287,7 @@ func pageOf(in Input, data pageData) page {
 			}
 			use.Sources = append(use.Sources, sourceUse{source, cores, u})
 		}
-		if use.Lag != nil || len(use.Sources) > 0 {
+		if use.Lag != nil || len(use.Sources) > 0 || s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0 {
 			p.Usage = append(p.Usage, use)
 		}
 	}
@@ -576,6 +584,18 @@ func lagOf(v *float64) string {
 		return "-"
 	}
 	return Seconds(*v)
+}
+
+// percent is a share in percent as it is shown.
+func percent(x any) string {
+	v, ok := x.(float64)
+	if p, is := x.(*float64); is && p != nil {
+		v, ok = *p, true
+	}
+	if !ok {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g %%", v)
 }
 
 // byteCount is a number of bytes with its unit.

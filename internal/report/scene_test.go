@@ -50,6 +50,7 @@ type scene struct {
 	name       string   // of the workload, and the start of every object's name
 	message    string   // of the scheduler, besides its own words
 	never      bool     // nothing ever gets there
+	open       bool     // requests come by a schedule
 	plain      bool     // no canaries, no samples, no environment: a target of tests
 }
 
@@ -185,6 +186,10 @@ func (p *player) play(next design.Next) {
 	}
 	p.step++
 	want := int(next.Level) * p.places
+	if p.open {
+		p.arrive(next, want)
+		return
+	}
 	p.emit(&record.Step{
 		Phase: record.PhaseStart, Level: next.Level, Reached: next.Level, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full,
 		Timeout: 30_000_000, Hold: 2_000_000, Pace: "max", Why: next.Why, Units: max(want-len(p.place), 0), Places: p.places,
@@ -233,6 +238,48 @@ func (p *player) play(next design.Next) {
 	}
 	p.sample()
 	p.emit(&record.Step{Phase: record.PhaseEnd, Ending: ending, Places: p.places, Least: next.Level, Most: next.Level})
+	p.now += 100_000
+}
+
+// arrive makes a step whose requests come by a schedule, a third of them before
+// the hold. Every tenth is sent late, and the last is dropped.
+func (p *player) arrive(next design.Next, want int) {
+	const apart = 10_000
+	warm := want / 3
+	p.emit(&record.Step{
+		Phase: record.PhaseStart, Level: next.Level, Reached: next.Level, Purpose: next.Purpose, FromEmpty: true, Full: true, Open: true,
+		Timeout: 30_000_000, Hold: record.Micros(want-warm) * apart, Pace: "max", Why: next.Why, Units: want, Places: p.places,
+	})
+	p.sample()
+	for i := range want {
+		if i == warm {
+			p.emit(&record.Step{Phase: record.PhaseReached})
+		}
+		name := fmt.Sprintf("%s-%d/%d", p.name, p.step, i)
+		intended, late := p.now, record.Micros(0)
+		p.now += apart
+		if i%10 == 9 {
+			late = 2 * apart
+		}
+		slot := &record.Slot{Slot: name, Units: 1, Intended: intended, Waited: late, Sent: intended + late, Replied: intended + late + 4000, Code: 201, Outcome: record.SlotCreated, Iteration: i}
+		if i == want-1 {
+			slot.Sent, slot.Replied, slot.Outcome = -1, -1, record.SlotDropped
+			p.emit(slot)
+			continue
+		}
+		p.emit(slot)
+		took := record.Micros(3e5 * math.Exp(0.4*p.rng.NormFloat64()))
+		for m, after := range map[string]record.Micros{"Created": 5000, "Scheduled": 9000} {
+			p.at(slot.Sent+after, &record.Object{Object: name, Milestone: m})
+		}
+		p.at(slot.Sent+took, &record.Object{Object: name, Milestone: "ContainersStarted"})
+		p.at(slot.Sent+took, &record.Object{Object: name, Milestone: "Ready"})
+		p.at(slot.Sent+took+1e6, &record.Object{Object: name, Milestone: "Deleted"})
+	}
+	p.emit(&record.Step{Phase: record.PhaseLoaded})
+	p.now += 5_000_000
+	p.sample()
+	p.emit(&record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: p.places})
 	p.now += 100_000
 }
 

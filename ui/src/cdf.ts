@@ -107,6 +107,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     for (const s of all) if (!bright.includes(s)) draw(s, 'curve faint')
     const rows: Mark[][] = []
     const badges: Node[] = [] // above all lines
+    const told: number[] = [] // heights that have a text
     bright.forEach((s, i) => {
       const reached = draw(s, `curve s${styleOf(s.key)}`)
       const c = s.curve
@@ -123,7 +124,12 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
       const at = placeOf(c, Math.max(h * c.n, 1)) ?? 0
       const [bx, by] = reached > 0 ? [x(Math.max(at, low)), y(h)] : [left + 30 + 26 * i, bottom]
       badges.push(svg('g', { class: `badge s${styleOf(s.key)}` }, svg('circle', { cx: bx, cy: by, r: 10 }), svg('text', { x: bx, y: by + 4, 'text-anchor': 'middle' }, s.badge)))
-      if (never > 0 && reached < 0.985) badges.push(titled(`${count(never)} never`, right - 4, y(reached) + (reached > 0.9 ? 17 : -7), 'end', `never-text s${styleOf(s.key)}`))
+      if (never > 0 && reached < 0.985) {
+        let line = y(reached) + (reached > 0.9 ? 17 : -7)
+        while (told.some((t) => Math.abs(t - line) < 14)) line += reached > 0.9 ? 15 : -15
+        told.push(line)
+        badges.push(titled(`${s.badge}: ${count(never)} never`, right - 4, line, 'end', `never-text s${styleOf(s.key)}`))
+      }
     })
     body.push(...badges)
     const at = (px: number, py: number): Mark | undefined => {

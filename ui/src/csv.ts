@@ -24,11 +24,11 @@ function* steps(run: Run): Iterable<Cell[]> {
   const milestones = run.milestones
   const goals = run.result.goals.map((g) => g.name)
   yield ['step', 'level', 'level_reached', 'unit', 'arm', 'replicate', 'purpose', 'from_empty', 'full_hold', 'verdict', ...goals.map((g) => `goal_${g}`), 'start', 'end', 'ending', 'seconds', 'reach_seconds', 'offered_per_s', 'achieved_per_s', 'pace', 'in_flight_max', 'answers_429',
-    'intended', 'created', 'create_failed', 'dropped', 'there', 'never', 'lost', 'effective_level', 'watch_lag_p50_s', 'watch_lag_p99_s', ...milestones.flatMap((m) => ['n', 'never', 'p50_s', 'p90_s', 'p95_s', 'p99_s', 'max_s', 'mean_s'].map((q) => `${m}_${q}`)), 'why']
+    'intended', 'created', 'create_failed', 'dropped', 'there', 'never', 'lost', 'effective_level', 'watch_lag_p50_s', 'watch_lag_p99_s', 'arrivals_judged', 'arrivals_late', 'own_delay_p99_s', 'deleted_per_s', ...milestones.flatMap((m) => ['n', 'never', 'p50_s', 'p90_s', 'p95_s', 'p99_s', 'max_s', 'mean_s'].map((q) => `${m}_${q}`)), 'why']
   for (const s of run.result.steps) {
     const o = s.objects
     yield [s.id, s.level, s.levelReached, run.unit, s.arm, s.replicate, s.purpose, String(s.fromEmpty), String(s.fullHold), s.verdict, ...goals.map((g) => s.goals[g]), s.start, s.end, s.ending, s.seconds, s.reachSeconds, s.offeredRate, s.achievedRate, s.pace, s.inFlightMax, s.retries429,
-      o.intended, o.created, o.createFailed, o.dropped, o.ready, o.neverReady, o.lost, s.effectiveLevel, s.watchLag?.p50, s.watchLag?.p99,
+      o.intended, o.created, o.createFailed, o.dropped, o.ready, o.neverReady, o.lost, s.effectiveLevel, s.watchLag?.p50, s.watchLag?.p99, s.arrivals?.judged, s.arrivals?.late, s.arrivals?.ownDelayP99, s.arrivals?.deletionsPerSecond,
       ...milestones.flatMap((m): Cell[] => {
         const l = s.latency[m]
         return l ? [l.n, l.censored, l.p50, l.p90, l.p95, l.p99, l.max, l.mean] : Array<Cell>(8).fill(null)

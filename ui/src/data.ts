@@ -42,6 +42,9 @@ export interface Step {
   effectiveLevel: number | null
   latency: Record<string, Latency>
   reasons: { reason: string; message: string; count: number; nodes: number; nodesOf: number }[]
+  open?: boolean
+  arrivals?: { warmUp: number; judged: number; late: number; dropped: number; ownDelayP99: number | null; deletionsPerSecond: number } | null
+  bottleneck?: { waits: { from: string; to: string; for: string; mean: number; p99: number; share: number }[] | null; cpus?: number; cpuBusy: number | null } | null
   resources: Record<string, { cpuSeconds: number; peakRSSBytes: number; startRSSBytes: number }>
 }
 

@@ -131,6 +131,7 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
           ...(s.effectiveLevel != null && s.effectiveLevel < s.levelReached ? [['level of those', `${number(s.effectiveLevel)} ${run.unit}`] as [string, string]] : []),
           ...Object.entries(s.goals).filter(() => goals.length > 1).map(([name, v]): [string, string] => [`goal ${name}`, said[v] ?? v]),
           ...(s.achievedRate != null ? [['there per second', number(Math.round(s.achievedRate * 10) / 10)] as [string, string]] : []),
+          ...(s.arrivals ? [['arrivals', `${count(s.arrivals.judged)}, ${count(s.arrivals.late)} late, ${count(s.arrivals.dropped)} dropped`] as [string, string]] : []),
           ['why', s.verdictWhy],
         ],
       })

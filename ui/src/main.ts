@@ -66,6 +66,6 @@ const part = <T extends HTMLElement>(id: string, then: (e: T) => void) => {
 part('ladder-chart', (e) => ladder(run, e, byId('ladder-controls')!))
 part('cdf-chart', (e) => cdf(run, e, byId('cdf-controls')!, byId('cdf-series') as HTMLFieldSetElement))
 part('progress-chart', (e) => progress(run, e, byId('progress-controls')!))
-part('lag-chart', (e) => usage(run, e, byId('cpu-chart')!, byId('memory-chart')!))
+part('lag-chart', (e) => usage(run, e, byId('waits-chart')!, byId('cpu-chart')!, byId('memory-chart')!))
 part('downloads', (e) => downloads(run, e, byId('said')!))
 document.documentElement.dataset.drawn = String(document.querySelectorAll('[data-drawn]').length)

@@ -4,20 +4,26 @@
 import { scaleLinear } from 'd3-scale'
 import type { Run, Step } from './data'
 import { html, svg } from './dom'
-import { bytes, count, number, quantile, seconds, tick } from './format'
+import { bytes, count, number, percent, quantile, seconds, tick } from './format'
 import { canvas, frame, titled, yAxis, type Drawing, type Mark } from './frame'
 import { columns, nameOf, stepAxis } from './ladder'
 
-export function usage(run: Run, lag: HTMLElement, cpu: HTMLElement, memory: HTMLElement): void {
+export function usage(run: Run, lag: HTMLElement, waits: HTMLElement, cpu: HTMLElement, memory: HTMLElement): void {
   const { steps } = run.result
   const sources = [...new Set(steps.flatMap((s) => Object.keys(s.resources)))].sort()
   watchLag(run, lag)
+  const wait = (s: Step, way: string) => s.bottleneck?.waits?.find((w) => wayOf(w) === way)
+  const ways = [...new Set(steps.flatMap((s) => s.bottleneck?.waits ?? []).sort((a, b) => run.milestones.indexOf(a.to) - run.milestones.indexOf(b.to)).map(wayOf))]
+  const long = ways.filter((way) => steps.some((s) => (wait(s, way)?.share ?? 0) >= 0.5)) // the table has all
+  rows(run, waits, 'What objects waited for, on average', long, (s, way) => wait(s, way)?.mean, seconds, (s, way) => [['p99', seconds(wait(s, way)!.p99)], ['of all waiting', percent(wait(s, way)!.share / 100)]], '')
   rows(run, cpu, 'CPUs used, on average', sources, (s, source) => {
     const u = s.resources[source]
     return u && s.seconds > 0 ? u.cpuSeconds / s.seconds : undefined
   }, (v) => `${number(Number(v.toPrecision(2)))}`, (s, source) => [['CPU time', seconds(s.resources[source]!.cpuSeconds)], ['of', seconds(s.seconds)]], together(run))
   rows(run, memory, 'Memory, at most', sources, (s, source) => s.resources[source]?.peakRSSBytes, bytes, (s, source) => [['at the start', bytes(s.resources[source]!.startRSSBytes)]], '')
 }
+
+const wayOf = (w: { from: string; to: string; for: string }) => `${w.from} → ${w.to} (${w.for})`
 
 // What all processes used together, at the most.
 function together(run: Run): string {
@@ -28,6 +34,7 @@ function together(run: Run): string {
 
 // One row of bars for each process.
 function rows(run: Run, host: HTMLElement, title: string, sources: string[], value: (s: Step, source: string) => number | undefined, text: (v: number) => string, more: (s: Step, source: string) => [string, string][], note: string): void {
+  const [, what = ''] = title.split(', ') // on average, or at most
   const { steps } = run.result
   if (sources.length === 0) {
     host.replaceWith()
@@ -51,7 +58,7 @@ function rows(run: Run, host: HTMLElement, title: string, sources: string[], val
         const v = value(s, source)
         if (v === undefined) return
         body.push(svg('rect', { class: 'bar', x: x(i) - half, y: base - Math.max(h(v), 0.75), width: 2 * half, height: Math.max(h(v), 0.75) }))
-        row.push({ x: x(i), y: base - h(v), title: `${source}, ${nameOf(s, run.unit)}`, rows: [[title.split(',')[0]!.toLowerCase().replace('cpus', 'CPUs'), text(v)], ...more(s, source)] })
+        row.push({ x: x(i), y: base - h(v), title: `${source}, ${nameOf(s, run.unit)}`, rows: [[what, text(v)], ...more(s, source)] })
       })
       marks.push(row)
     })
