@@ -84,13 +84,14 @@ type Sink interface{ Append(Event) }
 // Phase is a moment in the life of a run or of a step.
 type Phase string
 
-// Moments of a run (start, end) and of a step (all of them).
+// Moments of a run (start, resume, end) and of a step (all but resume).
 const (
 	PhaseStart   Phase = "start"   // the target is about to be changed
 	PhaseLoaded  Phase = "loaded"  // the last request was answered
 	PhaseReached Phase = "reached" // every object got there, or the warm-up is over: the hold begins
 	PhaseEnd     Phase = "end"     // nothing more is followed
 	PhaseReset   Phase = "reset"   // the target was emptied
+	PhaseResume  Phase = "resume"  // a run that was cut goes on, with a target that holds nothing of it
 )
 
 // Ending says why a step ended, which bears on how it is judged.
@@ -105,12 +106,16 @@ const (
 	EndInterrupted Ending = "interrupted" // the user, the budget or an error of ours cut it short
 )
 
-// Run marks the start and the end of a run.
+// Run marks the start and the end of a run, and where one that was cut goes on.
 type Run struct {
-	Phase   Phase  `json:"phase"`
-	Version int    `json:"version,omitempty"` // of the history's format, at the start
-	ID      string `json:"id,omitempty"`
-	Message string `json:"message,omitempty"` // why it ended
+	Phase   Phase `json:"phase"`
+	Version int   `json:"version,omitempty"` // of the history's format, at the start and where it goes on
+	// ID names what is made in the target from here on.
+	ID string `json:"id,omitempty"`
+	// Plan is the fingerprint of the plan's conditions, "" is not known.
+	Plan    string `json:"plan,omitempty"`
+	Command string `json:"command,omitempty"` // that resumed the run
+	Message string `json:"message,omitempty"` // why it ended, or what is wrong with the times from here on
 }
 
 // Purpose says what a step is made for.

@@ -42,12 +42,34 @@ func ReadHistory(d Dir, each func(Event) error) (History, error) {
 }
 
 func readEvents(compressed io.Reader, each func(Event) error) (History, error) {
+	var h History
+	cut, err := readLines(compressed, func(line []byte) error {
+		e, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
+		if err != nil {
+			return fmt.Errorf("line %d: %w", h.Events+1, err)
+		}
+		h.Events++
+		if e.Body == nil {
+			h.Unknown++
+			return nil
+		}
+		if run, ok := e.Body.(*Run); ok && run.Version > HistoryVersion {
+			return fmt.Errorf("its format is version %d, this program reads up to %d", run.Version, HistoryVersion)
+		}
+		return each(e)
+	})
+	h.Cut = cut
+	return h, err
+}
+
+// readLines hands every whole line of a compressed history to each, with its
+// end, and reports whether the history was cut. Each must not keep the line.
+func readLines(compressed io.Reader, each func(line []byte) error) (cut bool, err error) {
 	zip, err := zstd.NewReader(compressed, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxWindow(64<<20))
 	if err != nil {
-		return History{}, err
+		return false, err
 	}
 	defer zip.Close()
-	var h History
 	lines := bufio.NewReaderSize(zip, 64<<10)
 	var long []byte
 	for n := 1; ; n++ {
@@ -55,7 +77,7 @@ func readEvents(compressed io.Reader, each func(Event) error) (History, error) {
 		for errors.Is(err, bufio.ErrBufferFull) {
 			long = append(long, line...)
 			if len(long) > maxLine {
-				return h, fmt.Errorf("line %d is longer than %d bytes", n, maxLine)
+				return false, fmt.Errorf("line %d is longer than %d bytes", n, maxLine)
 			}
 			line, err = lines.ReadSlice('\n')
 		}
@@ -67,26 +89,13 @@ func readEvents(compressed io.Reader, each func(Event) error) (History, error) {
 		case err == nil:
 		case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 			// A line without its end is the last write of a killed run.
-			h.Cut = errors.Is(err, io.ErrUnexpectedEOF) || len(line) > 0
-			return h, nil
+			return errors.Is(err, io.ErrUnexpectedEOF) || len(line) > 0, nil
 		default:
-			return h, fmt.Errorf("line %d: %w", n, err)
+			return false, fmt.Errorf("line %d: %w", n, err)
 		}
-		e, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
-		if err != nil {
-			return h, fmt.Errorf("line %d: %w", n, err)
+		if err := each(line); err != nil {
+			return false, err
 		}
 		long = long[:0]
-		h.Events++
-		if e.Body == nil {
-			h.Unknown++
-			continue
-		}
-		if run, ok := e.Body.(*Run); ok && run.Version > HistoryVersion {
-			return h, fmt.Errorf("its format is version %d, this program reads up to %d", run.Version, HistoryVersion)
-		}
-		if err := each(e); err != nil {
-			return h, err
-		}
 	}
 }

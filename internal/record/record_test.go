@@ -137,7 +137,7 @@ func TestHistoryCutAnywhere(t *testing.T) {
 	all := events(t)
 	for _, e := range all {
 		w.Append(e)
-		w.flush()
+		w.Flush()
 		info, err := os.Stat(d.Path(HistoryFile))
 		if err != nil {
 			t.Fatal(err)
@@ -212,7 +212,7 @@ func TestWriterSaysThatItFailed(t *testing.T) {
 	for range 100_000 {
 		w.Append(Event{Body: &Note{Text: strings.Repeat("abc", 20)}})
 	}
-	w.flush()
+	w.Flush()
 	select {
 	case <-w.Failed():
 	default:

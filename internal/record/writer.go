@@ -38,18 +38,27 @@ func NewWriter(d Dir, follow func(Event)) (*Writer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("start history: %w", err)
 	}
-	// One thread and a small window: the history is written beside the load
-	// that is being measured, and must not compete with it.
-	zip, err := zstd.NewWriter(file, zstd.WithEncoderLevel(zstd.SpeedFastest),
-		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
+	zip, err := newEncoder(file)
 	if err != nil {
 		file.Close()
 		return nil, fmt.Errorf("start history: %w", err)
 	}
+	return newWriter(file, zip, follow), nil
+}
+
+// newEncoder makes what compresses a history.
+func newEncoder(file *os.File) (*zstd.Encoder, error) {
+	// One thread and a small window: the history is written beside the load
+	// that is being measured, and must not compete with it.
+	return zstd.NewWriter(file, zstd.WithEncoderLevel(zstd.SpeedFastest),
+		zstd.WithEncoderConcurrency(1), zstd.WithWindowSize(256<<10), zstd.WithLowerEncoderMem(true))
+}
+
+func newWriter(file *os.File, zip *zstd.Encoder, follow func(Event)) *Writer {
 	w := &Writer{follow: follow, file: file, zip: zip,
 		failed: make(chan struct{}), stop: make(chan struct{}), done: make(chan struct{})}
 	go w.flushLoop()
-	return w, nil
+	return w
 }
 
 // Append writes an event. After the first failure events are dropped; Failed
@@ -98,17 +107,19 @@ func (w *Writer) flushLoop() {
 	for {
 		select {
 		case <-tick.C:
-			w.flush()
+			w.Flush()
 		case <-w.stop:
 			return
 		}
 	}
 }
 
-func (w *Writer) flush() {
+// Flush hands what was appended to the operating system at once: the process
+// may then be killed and it is on record all the same.
+func (w *Writer) Flush() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if !w.dirty || w.err != nil {
+	if !w.dirty || w.err != nil || w.closed {
 		return
 	}
 	w.dirty = false

@@ -1,0 +1,107 @@
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+)
+
+// ResumeClock goes on with the clock of a run that was cut: start is the wall
+// clock at 0, and last the time of the last event on record. The time in which
+// the run stood still counts, by the wall clock; but whatever that says, time
+// goes on after last. Start then tells the wall clock at 0 as it is seen now,
+// which is before start if the wall clock was set back.
+func ResumeClock(start time.Time, last Micros, now func() time.Time) *Clock {
+	at := now()
+	t := last + 1
+	if !start.IsZero() {
+		t = max(t, MicrosOf(at.Sub(start)))
+	}
+	return &Clock{start: at.Add(-t.Duration()), now: now}
+}
+
+const historyPart = "." + HistoryFile + ".part"
+
+// ResumeWriter goes on with the history of a run that was cut. What is whole of
+// it is written anew, without a last line that lacks its end, and takes the
+// place of the old file at once: whenever this process dies, there is one whole
+// history or the other. The directory must be locked.
+func ResumeWriter(d Dir, follow func(Event)) (*Writer, error) {
+	file, err := os.Create(d.Path(historyPart))
+	if err != nil {
+		return nil, fmt.Errorf("go on with the history: %w", err)
+	}
+	w, err := resumeIn(d, file, follow)
+	if err != nil {
+		file.Close()
+		os.Remove(file.Name())
+		return nil, fmt.Errorf("go on with the history: %w", err)
+	}
+	return w, nil
+}
+
+func resumeIn(d Dir, file *os.File, follow func(Event)) (*Writer, error) {
+	old, err := os.Open(d.Path(HistoryFile))
+	if err != nil {
+		return nil, err
+	}
+	defer old.Close()
+	if info, err := old.Stat(); err == nil {
+		err = file.Chmod(info.Mode().Perm())
+		if err != nil {
+			return nil, err
+		}
+	}
+	zip, err := newEncoder(file)
+	if err != nil {
+		return nil, err
+	}
+	_, err = readLines(old, func(line []byte) error {
+		_, err := zip.Write(line)
+		return err
+	})
+	if closeErr := zip.Close(); err == nil {
+		err = closeErr
+	}
+	if err == nil {
+		err = file.Sync()
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), d.Path(HistoryFile))
+	}
+	if err != nil {
+		return nil, err
+	}
+	// The rest is a frame of its own: a reader takes them for one text.
+	zip.Reset(file)
+	return newWriter(file, zip, follow), nil
+}
+
+// BusyError says that a run directory is being written by a process that is
+// still going on.
+type BusyError struct{ Path string }
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("%s is being written by a run that is still going on", e.Path)
+}
+
+// Lock takes the right to write a run's record until the lock is closed or the
+// process ends, however it ends: it is the operating system's lock on the
+// directory, and leaves no file behind. It is a *BusyError where another holds
+// it. Readers need none. Where the file system has no locks there is nothing to
+// hold, which is no error.
+func (d Dir) Lock() (io.Closer, error) {
+	dir, err := os.Open(string(d))
+	if err != nil {
+		return nil, fmt.Errorf("lock the run directory: %w", err)
+	}
+	err = syscall.Flock(int(dir.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		dir.Close()
+		return nil, &BusyError{string(d)}
+	}
+	return dir, nil
+}
