@@ -147,8 +147,10 @@ type Builder struct {
 	warnings []string
 	breaches []Breach
 	cost     Cost
-	ended    bool // the run's end was recorded
-	endWhy   string
+	// cpuBefore is what the program had used when the run was last resumed.
+	cpuBefore float64
+	ended     bool // the run's end was recorded
+	endWhy    string
 	// open are the faults that last: while there is any, what becomes of the
 	// objects is not known.
 	open  []record.Fault
@@ -183,6 +185,9 @@ type building struct {
 	guards                      []record.Guard
 	binding                     map[string]string // by goal: what it broke on
 	done                        bool
+	// again says that the step was cut and is made again by a run that was
+	// resumed: it decides nothing.
+	again bool
 }
 
 // judges reports whether a slot of the step itself is one that the step is
@@ -255,6 +260,9 @@ func (b *Builder) node(name string) int32 {
 
 // Add takes in the next event.
 func (b *Builder) Add(e record.Event) {
+	if run, ok := e.Body.(*record.Run); ok && run.Phase == record.PhaseResume {
+		b.addResume(e.T, run) // what was under way ended before, and not now
+	}
 	b.lastT = max(b.lastT, e.T)
 	switch body := e.Body.(type) {
 	case *record.Run:
@@ -506,7 +514,7 @@ func (b *Builder) addSample(e record.Event, r *record.Sample) {
 	peak, _ := reading(r, "peakBytes")
 	peak = max(peak, rss)
 	if r.Source == SourceSelf {
-		b.cost.CPUSeconds = max(b.cost.CPUSeconds, cpu)
+		b.cost.CPUSeconds = max(b.cost.CPUSeconds, b.cpuBefore+cpu)
 		b.cost.PeakMemoryBytes = max(b.cost.PeakMemoryBytes, int64(peak))
 	}
 	c := b.current

@@ -16,7 +16,7 @@ import (
 func (b *Builder) Made(goal string) []design.Made {
 	made := make([]design.Made, 0, len(b.steps))
 	for _, s := range b.steps {
-		if !s.done {
+		if !s.done || s.again {
 			continue
 		}
 		m := design.Made{Level: s.Level, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}

@@ -11,25 +11,41 @@ import (
 // Replay judges a recorded run from its record alone and writes objects.parquet
 // and result.json anew.
 func Replay(dir record.Dir, x Experiment) (analyze.Result, error) {
+	rows, err := record.NewObjectWriter(dir, x.Spec.Milestones)
+	if err != nil {
+		return analyze.Result{}, err
+	}
+	result, err := judged(dir, x, rows.Add)
+	if err != nil {
+		return analyze.Result{}, errors.Join(err, rows.Close())
+	}
+	if err := rows.Close(); err != nil {
+		return analyze.Result{}, err
+	}
+	return result, dir.WriteJSON(record.ResultFile, result)
+}
+
+// Judge judges a recorded run from its record alone and writes nothing.
+func Judge(dir record.Dir, x Experiment) (analyze.Result, error) { return judged(dir, x, nil) }
+
+func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow)) (analyze.Result, error) {
 	var environment record.Environment
 	err := dir.ReadJSON(record.EnvironmentFile, &environment)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
 		return analyze.Result{}, err
 	}
-	x.Spec.Start = environment.Start
-	builder := analyze.NewBuilder(x.Spec)
-	rows, err := record.NewObjectWriter(dir, x.Spec.Milestones)
-	if err != nil {
-		return analyze.Result{}, err
+	if !missing {
+		x.Spec.Start = environment.Start
 	}
-	builder.Rows = rows.Add
+	builder := analyze.NewBuilder(x.Spec)
+	builder.Rows = rows
 	history, err := record.ReadHistory(dir, func(e record.Event) error {
 		builder.Add(e)
 		return nil
 	})
 	if err != nil {
-		return analyze.Result{}, errors.Join(err, rows.Close())
+		return analyze.Result{}, err
 	}
 	if missing {
 		builder.Warn("the run ended before it had described its target: there is no environment.json")
@@ -37,9 +53,5 @@ func Replay(dir record.Dir, x Experiment) (analyze.Result, error) {
 	if history.Unknown > 0 {
 		builder.Warn("the history holds events of kinds that this version does not know: they were passed over")
 	}
-	result := builder.Finish(x.Design, environment.Fidelity, "")
-	if err := rows.Close(); err != nil {
-		return analyze.Result{}, err
-	}
-	return result, dir.WriteJSON(record.ResultFile, result)
+	return builder.Finish(x.Design, environment.Fidelity, ""), nil
 }

@@ -25,6 +25,9 @@ type Experiment struct {
 	// Budget bounds the run; once it is spent no further step begins, and the
 	// one under way is cut. 0 is no bound.
 	Budget time.Duration
+	// Plan is the fingerprint of the plan, which a part of a run is compared by
+	// with the parts before; "" is not known.
+	Plan string
 	// Readings reads what the processes use that take part in the run. It may
 	// be nil.
 	Readings func() []record.Sample
@@ -83,18 +86,40 @@ func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, no
 	open func(context.Context, Recorder) (Target, error)) error {
 	clock := record.StartClock(now)
 	x.Spec.Start = clock.Start()
-	live := &judge{builder: analyze.NewBuilder(x.Spec), design: x.Design}
-	writer, err := record.NewWriter(dir, func(e record.Event) {
-		live.add(e)
-		observer.Event(e)
+	p := &part{
+		x: x, dir: dir, clock: clock, observer: observer,
+		live: &judge{builder: analyze.NewBuilder(x.Spec), design: x.Design},
+	}
+	return p.run(soft, hard, record.NewWriter, open,
+		record.Event{T: clock.Now(), Body: &record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: id, Plan: x.Plan}})
+}
+
+// part is one part of a run: all of it, unless it is cut and resumed.
+type part struct {
+	x        Experiment
+	dir      record.Dir
+	clock    *record.Clock
+	live     *judge
+	observer Observer
+	step     atomic.Int64 // the last one begun
+	// environment is what the part before found where it ran, nil if there is
+	// none.
+	environment *record.Environment
+}
+
+// run writes the part's record, with first at its head, and makes its steps.
+func (p *part) run(soft, hard context.Context, history func(record.Dir, func(record.Event)) (*record.Writer, error),
+	open func(context.Context, Recorder) (Target, error), first ...record.Event) error {
+	writer, err := history(p.dir, func(e record.Event) {
+		p.live.add(e)
+		p.observer.Event(e)
 	})
 	if err != nil {
 		return err
 	}
 	ctx, fail := context.WithCancelCause(soft)
 	defer fail(nil)
-	var step atomic.Int64
-	recorder := Recorder{Sink: writer, Clock: clock, Step: func() int { return int(step.Load()) }, Fail: fail}
+	recorder := Recorder{Sink: writer, Clock: p.clock, Step: func() int { return int(p.step.Load()) }, Fail: fail}
 	go func() {
 		select {
 		case <-writer.Failed():
@@ -102,9 +127,14 @@ func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, no
 		case <-ctx.Done():
 		}
 	}()
-	recorder.Emit(&record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: id})
+	for _, e := range first {
+		writer.Append(e)
+	}
+	// The names under which the target is changed are on file before it is: a
+	// run that goes on finds by them what this one has left.
+	writer.Flush()
 
-	err = makeSteps(ctx, hard, dir, x, live, observer, recorder, &step, open)
+	err = p.makeSteps(ctx, hard, recorder, open)
 	end := &record.Run{Phase: record.PhaseEnd}
 	if err != nil {
 		end.Message = err.Error()
@@ -154,8 +184,8 @@ func (j *judge) step(id int) (analyze.Step, bool) {
 
 // makeSteps opens the target, makes steps until the design is done and closes
 // the target again.
-func makeSteps(ctx, hard context.Context, dir record.Dir, x Experiment, live *judge, observer Observer,
-	recorder Recorder, step *atomic.Int64, open func(context.Context, Recorder) (Target, error)) (err error) {
+func (p *part) makeSteps(ctx, hard context.Context, recorder Recorder, open func(context.Context, Recorder) (Target, error)) (err error) {
+	x, live, observer := p.x, p.live, p.observer
 	target, err := open(ctx, recorder)
 	if err != nil {
 		return err
@@ -171,8 +201,7 @@ func makeSteps(ctx, hard context.Context, dir record.Dir, x Experiment, live *ju
 	if err != nil {
 		return fmt.Errorf("describe the target: %w", err)
 	}
-	environment.Start = recorder.Clock.Start()
-	if err := dir.WriteJSON(record.EnvironmentFile, environment); err != nil {
+	if err := p.describe(environment, recorder); err != nil {
 		return err
 	}
 	if x.Budget > 0 {
@@ -210,7 +239,7 @@ func makeSteps(ctx, hard context.Context, dir record.Dir, x Experiment, live *ju
 	readings.Go(func() { wakes.count(reading, recorder.Clock) })
 	defer readings.Wait()
 	defer stop()
-	e := engine.New(target, recorder.Sink, recorder.Clock, x.Options, step)
+	e := engine.New(target, recorder.Sink, recorder.Clock, x.Options, &p.step)
 	for {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
@@ -235,6 +264,22 @@ func makeSteps(ctx, hard context.Context, dir record.Dir, x Experiment, live *ju
 			}
 		}
 	}
+}
+
+// describe puts on record what the target is: in the first part as
+// environment.json, in a later one where it is no longer what it was.
+func (p *part) describe(environment record.Environment, recorder Recorder) error {
+	if p.environment == nil {
+		environment.Start = p.x.Spec.Start
+		return p.dir.WriteJSON(record.EnvironmentFile, environment)
+	}
+	if err := sameTarget(*p.environment, environment); err != nil {
+		return err
+	}
+	for _, change := range changes(*p.environment, environment) {
+		recorder.Emit(&record.Note{Text: "since the run was cut, " + change})
+	}
+	return nil
 }
 
 // recuperate empties a target that a guard protected, and waits for it to be

@@ -1,0 +1,171 @@
+package experiment
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Past is what the record of a run tells that may go on.
+type Past struct {
+	analyze.Resumable
+	// IDs name what the run has made in its target so far.
+	IDs []string
+	// Done says that no step is left to be made.
+	Done bool
+
+	dir         record.Dir
+	builder     *analyze.Builder
+	start       time.Time // the wall clock at T = 0
+	environment *record.Environment
+}
+
+// ContradictionError says that a record is not that of the plan beside it, or
+// not one of the target that is there now.
+type ContradictionError struct{ Why string }
+
+func (e *ContradictionError) Error() string { return e.Why }
+
+// Recall reads the record of a run, as far as it goes, to find where it goes
+// on. ID is that of the run by its plan. Every step on record must be the one
+// that the design would have made then, else a *ContradictionError says which
+// is not. Nothing is written.
+func Recall(dir record.Dir, id string, x Experiment) (*Past, error) {
+	p := &Past{dir: dir, IDs: []string{id}, start: x.Spec.Start}
+	var environment record.Environment
+	switch err := dir.ReadJSON(record.EnvironmentFile, &environment); {
+	case err == nil:
+		p.environment, p.start = &environment, environment.Start
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	x.Spec.Start = p.start
+	p.builder = analyze.NewBuilder(x.Spec)
+	_, err := record.ReadHistory(dir, func(e record.Event) error {
+		switch b := e.Body.(type) {
+		case *record.Run:
+			if err := p.begun(b, id, x.Plan); err != nil {
+				return err
+			}
+		case *record.Step:
+			if b.Phase != record.PhaseStart {
+				break
+			}
+			if err := sameStep(e.Step, b, p.builder.NextStep(x.Design, "")); err != nil {
+				return err
+			}
+		}
+		p.builder.Add(e)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.Resumable = p.builder.Resume()
+	p.Done = p.builder.NextStep(x.Design, "").Done
+	return p, nil
+}
+
+// begun takes in the start of a part of the run.
+func (p *Past) begun(r *record.Run, id, plan string) error {
+	switch {
+	case r.Phase == record.PhaseStart && r.ID != id:
+		return &ContradictionError{fmt.Sprintf("the plan is that of run %s, and the record that of run %s", id, r.ID)}
+	case r.Phase == record.PhaseStart && r.Plan != "" && plan != "" && r.Plan != plan:
+		return &ContradictionError{"the plan is not the one that the record was made by: its workload, parameters, target, pace, hold, timeout, guards or seed was changed"}
+	case r.Phase == record.PhaseResume:
+		p.IDs = append(p.IDs, r.ID)
+	}
+	return nil
+}
+
+// sameStep compares a step on record with the one that the design would have
+// made in its place.
+func sameStep(id int, s *record.Step, n design.Next) error {
+	switch {
+	case n.Done:
+		return &ContradictionError{fmt.Sprintf("step %d is on record, at %g as %s, where by the plan the run was done: %s", id, s.Level, s.Purpose, n.Outcome.Why)}
+	case n.Level != s.Level || n.Purpose != s.Purpose:
+		return &ContradictionError{fmt.Sprintf("step %d was made at %g as %s, and by the plan it would have been %g as %s", id, s.Level, s.Purpose, n.Level, n.Purpose)}
+	}
+	return nil
+}
+
+// Resume goes on with a run where its record breaks off: the next step is the
+// one that would have come, or the one that was cut, from an empty target. Open
+// makes the target anew; nothing of the run may be left in it. Begin has the
+// part's ID and command. All else is as with Run; the budget is a fresh one.
+// The directory must have been locked since before Recall.
+func Resume(soft, hard context.Context, past *Past, begin record.Run, x Experiment, now func() time.Time, observer Observer,
+	open func(context.Context, Recorder) (Target, error)) error {
+	clock := record.ResumeClock(past.start, past.Last, now)
+	begin.Phase, begin.Version, begin.Plan = record.PhaseResume, record.HistoryVersion, x.Plan
+	if back := past.start.Sub(clock.Start()); back > backTolerance && !past.start.IsZero() {
+		begin.Message = fmt.Sprintf("the machine's clock was set back before the run was resumed: from then on the times in the result are %s ahead of it", back.Round(time.Millisecond))
+	}
+	if x.Spec.Start = past.start; past.start.IsZero() {
+		x.Spec.Start = clock.Start()
+	}
+	p := &part{
+		x: x, dir: past.dir, clock: clock, observer: observer, environment: past.environment,
+		live: &judge{builder: past.builder, design: x.Design},
+	}
+	p.step.Store(int64(past.Step))
+	t := clock.Now()
+	return p.run(soft, hard, record.ResumeWriter, open,
+		record.Event{T: t, Step: past.Step, Body: &begin},
+		record.Event{T: t, Step: past.Step, Body: &record.Step{Phase: record.PhaseReset}})
+}
+
+// backTolerance is how far the wall clock may have been set back without a
+// word: what keeping it right takes.
+const backTolerance = time.Second
+
+// sameTarget refuses a target that is not the one that a run has loaded.
+func sameTarget(was, is record.Environment) error {
+	switch {
+	case was.Target != is.Target && !(was.Target.Private && is.Target.Private):
+		return &ContradictionError{fmt.Sprintf("the run has loaded %s, and this is %s", naming(was.Target), naming(is.Target))}
+	case was.Fidelity.Nodes != is.Fidelity.Nodes:
+		return &ContradictionError{fmt.Sprintf("the run has loaded nodes that are %s, and these are %s", was.Fidelity.Nodes, is.Fidelity.Nodes)}
+	}
+	return nil
+}
+
+func naming(t record.TargetNaming) string {
+	if t.Private {
+		return "a private laboratory"
+	}
+	return fmt.Sprintf("%s %q", t.Kind, t.Name)
+}
+
+// changes lists what bears on the measurements and is no longer as it was.
+func changes(was, is record.Environment) []string {
+	var list []string
+	changed := func(what string, was, is any) {
+		if was != is {
+			list = append(list, fmt.Sprintf("%s was %v and is %v", what, was, is))
+		}
+	}
+	changed("this machine's number of CPUs", was.Host.CPUs, is.Host.CPUs)
+	changed("this machine's kernel", was.Host.Kernel, is.Host.Kernel)
+	if was.Cluster == nil || is.Cluster == nil {
+		return list
+	}
+	pods := func(c *record.Cluster) (n int64) {
+		for _, node := range c.Nodes {
+			n += node.Pods
+		}
+		return n
+	}
+	changed("the server's version", was.Cluster.Server, is.Cluster.Server)
+	changed("the number of nodes that the workload can land on", len(was.Cluster.Nodes), len(is.Cluster.Nodes))
+	changed("the number of pods that these can hold", pods(was.Cluster), pods(is.Cluster))
+	return list
+}

@@ -1,0 +1,25 @@
+package plan
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+)
+
+// Fingerprint tells plans apart that make their steps under other conditions.
+// What chooses the steps is left out, as are the budget and the name: whether
+// a record fits those, the design can tell. Plans that say the same have the
+// same fingerprint.
+func (p *Plan) Fingerprint() (string, error) {
+	said := p.said()
+	text, err := json.Marshal([]any{
+		said.Workload, said.Params, said.Target, said.Axis.Name, said.Axis.PodLife, said.Arms, said.Repeat, said.Seed,
+		said.Pace, said.Hold, said.StepTimeout, said.Primary, said.Guards,
+	})
+	if err != nil {
+		return "", fmt.Errorf("take the fingerprint of the experiment: %w", err)
+	}
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:8]), nil
+}
