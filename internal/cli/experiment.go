@@ -165,15 +165,35 @@ exit code is 1 when a level did not hold.`,
 
 func newRunCommand(p *Process, stop *interrupts) *cobra.Command {
 	var f experimentFlags
+	var resume string
 	cmd := &cobra.Command{
-		Use:   "run FILE",
+		Use:   "run FILE | run --resume DIR",
 		Short: "Run an experiment from a file",
 		Long: `Run the experiment that a file describes (schema: ` + plan.Schema + `). The
 copy that every run leaves in its directory, experiment.yaml, is such a file.
-Flags that name a target come before the file's own.`,
-		Example: `  plimsoll run examples/002-pods-per-node.yaml`,
-		Args:    exactlyOne("file"),
+Flags that name a target come before the file's own.
+
+With --resume a run that was killed, interrupted or out of budget goes on in the
+directory that it has left, with the step that would have come next; one that
+was cut is made again from empty. A private laboratory is made again in the same
+shape; any other target is the one of the run, and is emptied of what the run
+has left there. Paths in the run's plan are as they were given: go on where the
+run was begun. The budget, if there is one, counts anew.`,
+		Example: `  plimsoll run examples/002-pods-per-node.yaml
+  plimsoll run --resume plimsoll-runs/20261121-101500-node-density`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case !cmd.Flags().Changed("resume"):
+				return exactlyOne("file")(cmd, args)
+			case len(args) > 0:
+				return usagef("leave out one of them", "run %s begins a run, and --resume %s goes on with another", args[0], resume)
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if cmd.Flags().Changed("resume") {
+				return resumeRun(cmd, p, stop, &f, resume)
+			}
 			file := args[0]
 			loaded, err := loadPlan(file)
 			if err != nil {
@@ -187,6 +207,7 @@ Flags that name a target come before the file's own.`,
 		},
 	}
 	f.addTarget(cmd)
+	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run that has left this `directory`")
 	f.addOutput(cmd)
 	return cmd
 }
@@ -405,6 +426,12 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 		return x.planError(err)
 	}
 	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, params: params, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json"}
+	return r.show(x.flags)
+}
+
+// show makes the run and shows its result.
+func (r *runner) show(f *experimentFlags) error {
+	p := r.p
 	dir, result, err := r.run()
 	if result == nil {
 		return err
@@ -412,14 +439,17 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err != nil && !r.mild(err) {
 		p.logf("plimsoll: %v\n", err)
 	}
-	if shown := showResult(p, *result, dir, x.flags.output, x.flags.explain); shown != nil {
+	if shown := showResult(p, *result, dir, f.output, f.explain); shown != nil {
 		return shown
 	}
 	if pageErr := report.WriteFile(record.Dir(dir)); pageErr != nil {
 		// The run is what it is without a page of it.
 		p.logf("warning: %v; 'plimsoll report %s' tries again\n", pageErr, dir)
-	} else if x.flags.output != "json" {
+	} else if f.output != "json" {
 		p.printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))
+	}
+	if err != nil {
+		p.logf("hint: 'plimsoll run --resume %s' goes on with it\n", dir)
 	}
 	if err != nil && !r.mild(err) {
 		return exitError(exitCode(err))

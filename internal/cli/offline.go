@@ -47,27 +47,32 @@ killed is judged as far as it goes.`,
 
 // openRecord opens a run directory and reads the plan that was run.
 func openRecord(path string) (record.Dir, experiment.Experiment, error) {
-	dir, err := record.OpenDir(path)
-	var none *record.NotRunDirError
-	if errors.As(err, &none) {
-		return "", experiment.Experiment{}, usagef(nearbyFile(path), "%w", err)
-	}
+	dir, loaded, err := openRun(path)
 	if err != nil {
 		return "", experiment.Experiment{}, err
 	}
-	loaded, err := plan.Load(dir.Path(record.ExperimentFile))
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return "", experiment.Experiment{}, usagef("", "%s is not a run directory: it has no %s", path, record.ExperimentFile)
-	case err != nil:
-		return "", experiment.Experiment{}, usagef("", "%w", err)
-	case loaded.AsRun == nil:
-		return "", experiment.Experiment{}, usagef("", "%s is not the plan of a run: it has no asRun", dir.Path(record.ExperimentFile))
-	}
-	loaded.Kind = loaded.AsRun.Kind
 	x, err := experimentOf(loaded)
 	if err != nil {
 		return "", experiment.Experiment{}, usagef("", "%s: %w", dir.Path(record.ExperimentFile), err)
 	}
 	return dir, x, nil
+}
+
+// openRun opens a run directory and reads the plan as it was run.
+func openRun(path string) (record.Dir, *plan.Plan, error) {
+	dir, err := openRunDir(path)
+	if err != nil {
+		return "", nil, err
+	}
+	loaded, err := plan.Load(dir.Path(record.ExperimentFile))
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", nil, usagef("", "%s is not a run directory: it has no %s", path, record.ExperimentFile)
+	case err != nil:
+		return "", nil, usagef("", "%w", err)
+	case loaded.AsRun == nil:
+		return "", nil, usagef("", "%s is not the plan of a run: it has no asRun", dir.Path(record.ExperimentFile))
+	}
+	loaded.Kind = loaded.AsRun.Kind
+	return dir, loaded, nil
 }

@@ -74,6 +74,8 @@ type runner struct {
 	yes      bool
 	out      string
 	quiet    bool // print nothing on the way
+	// resumed is the run that goes on, nil for one that begins.
+	resumed *resumed
 
 	uuid, id string
 	lab      *lab.Lab // nil for a cluster that is none
@@ -115,10 +117,11 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 	if err != nil {
 		return "", nil, err
 	}
-	runDir, err := r.makeDir()
+	runDir, unlock, err := r.makeDir()
 	if err != nil {
 		return "", nil, err
 	}
+	defer unlock()
 	if r.lab != nil {
 		var undo func()
 		r.preferred, undo = cpu.Prefer()
@@ -126,13 +129,19 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 	}
 	telemetry.ShedStartup()
 	show := newProgress(r.p, r.quiet)
-	err = experiment.Run(ctx, r.stop.hard, runDir, r.id, x, r.p.Now, show, func(ctx context.Context, rec experiment.Recorder) (experiment.Target, error) {
+	open := func(ctx context.Context, rec experiment.Recorder) (experiment.Target, error) {
 		t, err := r.cluster.Open(ctx, r.load(config, templates), rec.Sink, rec.Clock, rec.Step, rec.Fail)
 		if err != nil {
 			return nil, err
 		}
 		return &labelledTarget{t, r}, nil
-	})
+	}
+	if r.resumed != nil {
+		begin := record.Run{ID: r.id, Command: commandLine(r.p.Args)}
+		err = experiment.Resume(ctx, r.stop.hard, r.resumed.past, begin, x, r.p.Now, show, open)
+	} else {
+		err = experiment.Run(ctx, r.stop.hard, runDir, r.id, x, r.p.Now, show, open)
+	}
 	show.end()
 	replayed, replayErr := experiment.Replay(runDir, x)
 	if replayErr != nil {
@@ -171,7 +180,10 @@ func (r *runner) usage(err error) error {
 	var mixed *cluster.MixedError
 	var foreign *cluster.ForeignNamespaceError
 	var problems *strictyaml.Error
+	var contradiction *experiment.ContradictionError
 	switch {
+	case errors.As(err, &contradiction):
+		return usagef("go on where the run was begun, or begin it anew: plimsoll run FILE", "%w", err)
 	case errors.Is(err, cluster.ErrPlantedOnReal):
 		return usagef("leave out startLatency", "%w", err)
 	case errors.As(err, &none):
@@ -412,21 +424,24 @@ func (r *runner) closeTarget() error {
 	return nil
 }
 
-// sweepDeadRuns removes what killed runs have left in the cluster.
+// sweepDeadRuns removes what killed runs have left in the cluster. Of a run
+// that goes on everything goes, wherever it is and however lately it gave a
+// sign of life: that it is dead is sure, since its record is not being written.
 func (r *runner) sweepDeadRuns(ctx context.Context) error {
 	if r.private {
 		return nil
 	}
-	leftovers, err := r.cluster.Leftovers(ctx, true)
+	leftovers, err := r.cluster.Leftovers(ctx, r.resumed == nil)
 	if err != nil {
 		return err
 	}
 	for _, l := range leftovers {
-		if l.Alive {
+		own := r.resumed != nil && slices.Contains(r.resumed.past.IDs, l.Run)
+		if l.Alive && !own {
 			r.p.logf("note: run %s is loading this cluster too\n", l.Run)
 			continue
 		}
-		r.p.logf("removing what run %s has left: %s\n", l.Run, strings.Join(l.Namespaces, ", "))
+		r.p.logf("removing what run %s has left: %s\n", l.Run, strings.Join(append(l.Namespaces, l.Others...), ", "))
 		if err := r.cluster.Clean(ctx, l); err != nil {
 			return fmt.Errorf("remove what run %s has left: %w", l.Run, err)
 		}
@@ -455,10 +470,11 @@ func (r *runner) experiment() (experiment.Experiment, error) {
 	if err != nil {
 		return experiment.Experiment{}, err
 	}
-	started := r.p.Now()
-	p.AsRun = &plan.AsRun{
-		ID: r.id, Kind: p.Kind, Command: commandLine(r.p.Args), Version: version, Started: started.UTC().Format(time.RFC3339),
-		Unit: axis.Unit, Milestones: r.workload.Milestones, Arrived: r.workload.Arrived,
+	if r.resumed == nil {
+		p.AsRun = &plan.AsRun{
+			ID: r.id, Kind: p.Kind, Command: commandLine(r.p.Args), Version: version, Started: r.p.Now().UTC().Format(time.RFC3339),
+			Unit: axis.Unit, Milestones: r.workload.Milestones, Arrived: r.workload.Arrived,
+		}
 	}
 	x, err := experimentOf(p)
 	if err != nil {
@@ -591,8 +607,16 @@ func (r *runner) load(config *kubeburner.Config, templates [][]*kubeburner.Templ
 	return l
 }
 
-// makeDir makes the run directory with the plan as it is run.
-func (r *runner) makeDir() (record.Dir, error) {
+// makeDir makes the run directory with the plan as it is run, and locks it. A
+// run that goes on has its own, locked already.
+func (r *runner) makeDir() (dir record.Dir, unlock func(), err error) {
+	if r.resumed != nil {
+		// A report of the run so far would pass for one of the whole.
+		if err := os.Remove(r.resumed.dir.Path(record.ReportFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", nil, fmt.Errorf("remove the report of the run so far: %w", err)
+		}
+		return r.resumed.dir, func() {}, nil
+	}
 	path := r.out
 	if path == "" {
 		name := strings.Map(func(c rune) rune {
@@ -603,18 +627,26 @@ func (r *runner) makeDir() (record.Dir, error) {
 		}, r.plan.Name)
 		path = filepath.Join("plimsoll-runs", r.p.Now().UTC().Format("20060102-150405")+"-"+name)
 	}
-	dir, err := record.CreateDir(path)
+	dir, err = record.CreateDir(path)
 	if errors.Is(err, os.ErrExist) {
-		return "", usagef("give another --out", "%w", err)
+		return "", nil, usagef("give another --out", "%w", err)
 	}
 	if err != nil {
-		return "", err
+		return "", nil, err
+	}
+	lock, err := dir.Lock()
+	if err != nil {
+		return "", nil, err
 	}
 	text, err := r.plan.Marshal()
-	if err != nil {
-		return "", err
+	if err == nil {
+		err = dir.WriteFile(record.ExperimentFile, text)
 	}
-	return dir, dir.WriteFile(record.ExperimentFile, text)
+	if err != nil {
+		lock.Close()
+		return "", nil, err
+	}
+	return dir, func() { lock.Close() }, nil
 }
 
 // commandLine is the command as a shell reads it.
@@ -635,8 +667,16 @@ func experimentOf(p *plan.Plan) (experiment.Experiment, error) {
 	if err != nil {
 		return experiment.Experiment{}, err
 	}
+	fingerprint, err := p.Fingerprint()
+	if err != nil {
+		return experiment.Experiment{}, err
+	}
+	// Where nothing better is on record; else it is zero, and not known.
+	started, _ := time.Parse(time.RFC3339, p.AsRun.Started)
 	return experiment.Experiment{
+		Plan: fingerprint,
 		Spec: analyze.Spec{
+			Start:      started,
 			Experiment: p.Name, Workload: p.Workload, Kind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
 			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Milestones: p.AsRun.Milestones, Arrived: p.AsRun.Arrived,
 		},

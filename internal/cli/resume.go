@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/experiment"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/workload"
+)
+
+// resumed is a run that goes on. Its directory is locked.
+type resumed struct {
+	dir  record.Dir
+	past *experiment.Past
+}
+
+// resumeRun goes on with the run that has left a directory.
+func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFlags, path string) error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	for _, name := range []string{"kubeconfig", "context", "lab"} {
+		if cmd.Flags().Changed(name) {
+			return usagef("leave it out", "--%s: a run goes on with the target that it has", name)
+		}
+	}
+	if cmd.Flags().Changed("out") {
+		return usagef("leave it out", "--out: a run goes on in the directory that it has")
+	}
+	dir, err := openRunDir(path)
+	if err != nil {
+		return err
+	}
+	lock, err := dir.Lock()
+	var busy *record.BusyError
+	if errors.As(err, &busy) {
+		return usagef("wait for it, or stop it", "%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	r, x, err := runnerOf(path)
+	if err != nil {
+		return err
+	}
+	past, err := experiment.Recall(dir, r.plan.AsRun.ID, x)
+	var contradiction *experiment.ContradictionError
+	if errors.As(err, &contradiction) {
+		hint := "undo what was changed in " + dir.Path(record.ExperimentFile) + ", or begin anew: plimsoll run " + dir.Path(record.ExperimentFile)
+		if made := r.plan.AsRun.Version; made != version {
+			hint += fmt.Sprintf("; it was made by version %s, and this is %s", made, version)
+		}
+		return usagef(hint, "the run cannot go on: %w", err)
+	}
+	if err != nil {
+		return err
+	}
+	if past.Done {
+		return showFinished(p, f, dir, x)
+	}
+	p.logf("%s\n", whereItGoesOn(path, past))
+	r.p, r.stop, r.yes, r.quiet = p, stop, f.yes, f.output == "json"
+	r.resumed = &resumed{dir, past}
+	return r.show(f)
+}
+
+// runnerOf is what runs the plan that a run has left.
+func runnerOf(path string) (*runner, experiment.Experiment, error) {
+	var none experiment.Experiment
+	dir, loaded, err := openRun(path)
+	if err != nil {
+		return nil, none, err
+	}
+	file := dir.Path(record.ExperimentFile)
+	w, err := loadWorkload(loaded.Workload)
+	if err != nil {
+		return nil, none, err
+	}
+	loaded.Default(w)
+	if err := loaded.Validate(w); err != nil {
+		return nil, none, usagef("", "%w", err)
+	}
+	params, err := w.Resolve(loaded.Params)
+	if err != nil {
+		return nil, none, usagef("", "%s: %w", file, err)
+	}
+	if err := sameWorkload(loaded, w); err != nil {
+		return nil, none, err
+	}
+	x, err := experimentOf(loaded)
+	if err != nil {
+		return nil, none, usagef("", "%s: %w", file, err)
+	}
+	return &runner{plan: loaded, workload: w, params: params}, x, nil
+}
+
+// sameWorkload refuses a workload that is judged otherwise than the one that
+// was run.
+func sameWorkload(p *plan.Plan, w *workload.Workload) error {
+	axis, err := w.Axis(p.Axis.Name)
+	if err != nil {
+		return usagef("", "%w", err)
+	}
+	if run := p.AsRun; !slices.Equal(run.Milestones, w.Milestones) || run.Arrived != w.Arrived || run.Unit != axis.Unit {
+		return usagef("begin anew", "the run cannot go on: the workload %s is no longer what was run", p.Workload)
+	}
+	return nil
+}
+
+// whereItGoesOn says where a run goes on.
+func whereItGoesOn(path string, past *experiment.Past) string {
+	text := "going on with " + path
+	if past.Whole > 0 {
+		text += fmt.Sprintf(" after step %d", past.Whole)
+	}
+	if past.Cut > 0 {
+		text += fmt.Sprintf("; step %d was cut, and is made again", past.Cut)
+	}
+	return text
+}
+
+// showFinished shows the result of a run that has nothing left to be made.
+// What was judged already stays as it is.
+func showFinished(p *Process, f *experimentFlags, dir record.Dir, x experiment.Experiment) error {
+	judge := experiment.Judge
+	if !judged(dir) {
+		judge = experiment.Replay
+	}
+	result, err := judge(dir, x)
+	if err != nil {
+		return err
+	}
+	p.logf("%s is finished: nothing is left to be made\n", dir)
+	if err := showResult(p, result, string(dir), f.output, f.explain); err != nil {
+		return err
+	}
+	if _, err := os.Stat(dir.Path(record.ReportFile)); err == nil && f.output != "json" {
+		p.printf("Report: %s\n", dir.Path(record.ReportFile))
+	}
+	return exitError(result.ExitCode)
+}

@@ -1,0 +1,171 @@
+package cli
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// files are the contents of a directory's files and when they were written.
+func files(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := make(map[string]string)
+	for _, e := range entries {
+		data, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := e.Info()
+		if err != nil {
+			t.Fatal(err)
+		}
+		held[e.Name()] = info.ModTime().Format(time.RFC3339Nano) + string(data)
+	}
+	return held
+}
+
+// steps counts the starts of steps on record.
+func (p *program) steps(dir string) (n int) {
+	record.ReadHistory(record.Dir(filepath.Join(p.dir, dir)), func(e record.Event) error {
+		if s, ok := e.Body.(*record.Step); ok && s.Phase == record.PhaseStart {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
+// A run on a private laboratory is killed, goes on, is interrupted, goes on
+// again, and comes to the planted limit.
+func TestAKilledRunIsResumed(t *testing.T) {
+	p := newProgram(t)
+	w := p.start(t, "limit", "node-density", "--lab-nodes", "3", "--lab-max-pods", "12", "--from", "6", "--step", "6", "--max", "13", "--hold", "1s", "--out", "r")
+	await(t, "the second step", func() bool { return p.steps("r") == 2 })
+	if got := p.run(t, "run", "--resume", "r"); got.code != exitUsage || !strings.Contains(got.stderr, "still going on") {
+		t.Errorf("a run that is going on: exit code %d, %s", got.code, got.stderr)
+	}
+	w.cmd.Process.Kill()
+	w.cmd.Wait()
+	made := p.steps("r")
+
+	plan := filepath.Join(p.dir, "r", record.ExperimentFile)
+	text, err := os.ReadFile(plan)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := files(t, filepath.Join(p.dir, "r"))
+	for change, want := range map[string]string{
+		"from: 6\x00from: 5":        "step 1 was made at 6",
+		"maxPods: 12\x00maxPods: 9": "target",
+		"hold: 1s\x00hold: 2s":      "hold",
+		"  id: \x00  id: 0":         "of run 0",
+	} {
+		old, changed, _ := strings.Cut(change, "\x00")
+		if !bytes.Contains(text, []byte(old)) {
+			t.Fatalf("the plan lacks %q:\n%s", old, text)
+		}
+		if err := os.WriteFile(plan, bytes.Replace(text, []byte(old), []byte(changed), 1), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.run(t, "run", "--resume", "r"); got.code != exitUsage || !strings.Contains(got.stderr, want) || !strings.Contains(got.stderr, "hint: undo") {
+			t.Errorf("with %s: exit code %d, %s", changed, got.code, got.stderr)
+		}
+	}
+	if err := os.WriteFile(plan, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	delete(before, record.ExperimentFile)
+	after := files(t, filepath.Join(p.dir, "r"))
+	delete(after, record.ExperimentFile)
+	if len(after) != len(before) || after[record.HistoryFile] != before[record.HistoryFile] {
+		t.Error("what was refused has changed the record")
+	}
+
+	w = p.start(t, "run", "--resume", "r")
+	await(t, "a step of the second part", func() bool { return p.steps("r") > made })
+	w.cmd.Process.Signal(os.Interrupt)
+	w.cmd.Wait()
+	if code := w.cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(w.stderr(), "hint: 'plimsoll run --resume r' goes on with it") {
+		t.Errorf("interrupted: exit code %d, want 130\n%s", code, w.stderr())
+	}
+
+	got := p.run(t, "run", "--resume", "r")
+	if got.code != exitHeld || !strings.Contains(got.stdout, "12 pods/node, confirmed 3 of 3") {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	r := p.result(t, "r")
+	if line := r.LoadLine; *line.Level != 12 || *line.LowestFailing != 13 || line.Confirmations != 3 {
+		t.Errorf("line %+v", line)
+	}
+	var asked []float64
+	for i, s := range r.Steps {
+		if s.ID != i+1 {
+			t.Errorf("step %d has the number %d", i+1, s.ID)
+		}
+		if s.Verdict.Decided() { // on a machine that is too busy one may be invalid, and made again
+			asked = append(asked, s.Level)
+		}
+	}
+	if want := []float64{6, 12, 13, 12, 12, 12, 13}; !slices.Equal(asked, want) {
+		t.Errorf("the steps that decided were made at %v, want %v", asked, want)
+	}
+	warnings := strings.Join(r.Warnings, "\n")
+	if strings.Count(warnings, "the run was resumed") != 2 || !strings.Contains(warnings, "was cut, and is made again") || !strings.Contains(warnings, "up to 100 ms may be missing") {
+		t.Errorf("warnings %q", r.Warnings)
+	}
+	if !strings.HasPrefix(r.Command, "plimsoll limit node-density --lab-nodes 3") {
+		t.Errorf("command %q", r.Command)
+	}
+	p.leavesNoLab(t)
+
+	before = files(t, filepath.Join(p.dir, "r"))
+	finished := p.run(t, "run", "--resume", "r")
+	if finished.code != exitHeld || !strings.Contains(finished.stderr, "is finished") || finished.stdout != got.stdout {
+		t.Errorf("a finished run: exit code %d, %s\n%s", finished.code, finished.stderr, finished.stdout)
+	}
+	after = files(t, filepath.Join(p.dir, "r"))
+	for name := range before {
+		if before[name] != after[name] {
+			t.Errorf("%s of a finished run was changed", name)
+		}
+	}
+	if len(after) != len(before) {
+		t.Errorf("a finished run has %d files, and had %d", len(after), len(before))
+	}
+}
+
+// In a laboratory of its own name the killed run has left its pods: they are
+// removed before it goes on, although it gave a sign of life just now.
+func TestAKilledRunIsResumedInANamedLab(t *testing.T) {
+	p := newProgram(t)
+	kubeconfig := p.labWith(t, "--nodes", "3", "--max-pods", "12")
+	w := p.start(t, "sweep", "node-density", "--lab", "l", "--levels", "4,8,11", "--hold", "1s", "--out", "r")
+	await(t, "the second step", func() bool { return p.steps("r") == 2 })
+	w.cmd.Process.Kill()
+	w.cmd.Wait()
+	left := p.leftIn(t, kubeconfig)
+	if len(left) != 1 || !left[0].Alive {
+		t.Fatalf("left %+v", left)
+	}
+	got := p.run(t, "run", "--resume", "r")
+	if got.code != exitHeld || !strings.Contains(got.stderr, "removing what run "+left[0].Run+" has left") {
+		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	r := p.result(t, "r")
+	if len(r.Steps) != 4 || r.Steps[1].Ending != record.EndInterrupted || !r.Steps[2].FromEmpty || r.Steps[2].Objects.Ready != 24 || r.Steps[3].Objects.Ready != 33 {
+		t.Errorf("%d steps: %+v", len(r.Steps), r.Steps)
+	}
+	if left := p.leftIn(t, kubeconfig); len(left) != 0 {
+		t.Errorf("left %+v", left)
+	}
+}
