@@ -27,6 +27,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
+	clientwatch "k8s.io/client-go/tools/watch"
 
 	"plimsoll.dev/plimsoll/internal/dist"
 )
@@ -336,7 +337,13 @@ var kubeletConditions = []corev1.PodConditionType{
 func follow(t *testing.T, client kubernetes.Interface, namespace string, n int) (wait func() map[types.UID]*course) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
-	w, err := client.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{})
+	// An API server that is short of time ends watches that fall behind: this
+	// one goes on where it was.
+	list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := clientwatch.NewRetryWatcherWithContext(ctx, list.ResourceVersion, podsOf{client, namespace})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,6 +383,16 @@ func follow(t *testing.T, client kubernetes.Interface, namespace string, n int) 
 		w.Stop()
 		return courses
 	}
+}
+
+// podsOf watches the pods of a namespace.
+type podsOf struct {
+	client    kubernetes.Interface
+	namespace string
+}
+
+func (p podsOf) WatchWithContext(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	return p.client.CoreV1().Pods(p.namespace).Watch(ctx, options)
 }
 
 // quantile is the smallest value that at least q of all do not exceed.
