@@ -4,6 +4,7 @@
 # make truth   finds what was planted, and prints the table of it
 # make race    runs the race detector over everything
 # make bench   measures the program against its yardsticks
+# make ui      builds the report's page from ui/ (needs node)
 # make check   formatting, vet, staticcheck, house rules
 # make clean   removes what the above made
 
@@ -25,7 +26,7 @@ CHECKED = $$(go list ./... | grep -v -e '/internal/component$$' -e '^plimsoll.de
 # Packages that share data between goroutines and do not link Kubernetes.
 CONCURRENT := ./internal/analyze ./internal/engine ./internal/experiment ./internal/observe ./internal/record ./internal/sim
 
-.PHONY: build demo test truth check race bench clean
+.PHONY: build ui demo test truth check race bench clean
 .DEFAULT_GOAL := build
 
 build:
@@ -57,11 +58,15 @@ truth: build
 race: build
 	CGO_ENABLED=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -race $$(go list ./... | grep -v -e '/internal/component$$' -e '^plimsoll.dev/plimsoll$$')
 
+# The page's script and style are committed, so that nothing else needs node.
+ui:
+	cd ui && npm ci --no-audit --no-fund && npm run --silent build
+
 # Whole-program figures on this machine, beside a plain client's, and then the
 # parts'. The machine should be doing nothing else.
 bench: build
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/bench
-	go test -run '^$$' -bench . -benchmem ./internal/cluster ./internal/record ./internal/kubeburner
+	go test -run '^$$' -bench . -benchmem ./internal/cluster ./internal/record ./internal/kubeburner ./internal/report
 
 clean:
 	rm -rf bin

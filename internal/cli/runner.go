@@ -122,11 +122,9 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 		return "", nil, err
 	}
 	defer unlock()
-	if r.lab != nil {
-		var undo func()
-		r.preferred, undo = cpu.Prefer()
-		defer undo()
-	}
+	var undo func()
+	r.preferred, undo = cpu.Prefer()
+	defer undo()
 	telemetry.ShedStartup()
 	show := newProgress(r.p, r.quiet)
 	open := func(ctx context.Context, rec experiment.Recorder) (experiment.Target, error) {
@@ -164,12 +162,9 @@ type labelledTarget struct {
 func (t *labelledTarget) Describe(ctx context.Context) (record.Environment, error) {
 	env, err := t.Target.Describe(ctx)
 	env.Host = hostOf()
-	env.Isolation = record.Isolation{Split: "none", Notes: []string{}}
+	env.Isolation = record.Isolation{Split: "priority", Notes: []string{t.r.preferred}}
 	if t.r.lab != nil {
-		env.Isolation = record.Isolation{Split: "priority", Notes: []string{
-			"the control plane, the load generator and the observer share this machine's CPUs",
-			t.r.preferred,
-		}}
+		env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
 	}
 	return env, err
 }
