@@ -364,7 +364,7 @@ func (b *Builder) judgeGoal(c *building, g slo.Goal, f *facts) (slo.Verdict, str
 		return slo.Invalid, fmt.Sprintf("this program was late itself: its own delay, p99 over %d arrivals, was %s, and more than %v is not the target's doing",
 			a.Judged, duration(*a.OwnDelayP99, OwnDelayBound), OwnDelayBound)
 	}
-	if d := c.OwnDelay; d.short() {
+	if d := c.OwnDelay; d.short(c.Open) {
 		return slo.Invalid, fmt.Sprintf("this program itself was short of CPU: of %d times it was woken, it was late %d times by more than %v", d.Wakes, d.Late, OwnDelayBound)
 	}
 	var open, broken []string

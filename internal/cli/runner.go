@@ -123,7 +123,7 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 	}
 	defer unlock()
 	var undo func()
-	r.preferred, undo = cpu.Prefer()
+	r.preferred, undo = cpu.Prefer(x.Options.Open)
 	defer undo()
 	telemetry.ShedStartup()
 	show := newProgress(r.p, r.quiet)

@@ -24,14 +24,16 @@ const (
 )
 
 // Prefer makes the calling process go first, as far as it may, and says in a
-// phrase what it was allowed. Root's threads become real-time ones of the
-// lowest priority: where the kernel shares the processors among sessions
-// first, nice values count within one session only. The kernel itself keeps
-// real-time threads from taking everything. Undo makes the process as others.
-func Prefer() (how string, undo func()) {
+// phrase what it was allowed. With exact, root's threads become real-time ones
+// of the lowest priority, for a load by a schedule: where the kernel shares the
+// processors among sessions first, nice values count within one session only.
+// It costs more of them, since every piece of news is then read by itself. The
+// kernel keeps real-time threads from taking everything. Undo makes the process
+// as others.
+func Prefer(exact bool) (how string, undo func()) {
 	undo = func() { _ = set(unix.SchedAttr{}) }
 	switch {
-	case set(unix.SchedAttr{Policy: roundRobin, Priority: 1}) == nil:
+	case exact && set(unix.SchedAttr{Policy: roundRobin, Priority: 1}) == nil:
 		return "the load generator and observer run at real-time priority", undo
 	case set(unix.SchedAttr{Nice: preferred, Runtime: slice}) == nil:
 		return fmt.Sprintf("the load generator and observer run at nice %d", preferred), undo
