@@ -2,6 +2,7 @@
 # make demo    finds a load line on an embedded control plane
 # make test    runs all tests and checks
 # make truth   finds what was planted, and prints the table of it
+# make race-core  the race detector over what shares data (CI)
 # make race    runs the race detector over everything
 # make bench   measures the program against its yardsticks
 # make ui      builds the report's page from ui/ (needs node)
@@ -26,7 +27,7 @@ CHECKED = $$(go list ./... | grep -v -e '/internal/component$$' -e '^plimsoll.de
 # Packages that share data between goroutines and do not link Kubernetes.
 CONCURRENT := ./internal/analyze ./internal/engine ./internal/experiment ./internal/observe ./internal/record ./internal/sim
 
-.PHONY: build ui demo test truth check race bench clean
+.PHONY: build ui demo deps test truth check race race-core bench clean
 .DEFAULT_GOAL := build
 
 build:
@@ -35,18 +36,21 @@ build:
 
 # The load line of 20 simulated nodes that take 110 pods each.
 demo: build
-	bin/plimsoll limit node-density --lab-nodes 20 --lab-max-pods 110 --from 40 --step 40 --slo 'all Ready' --explain
+	bin/plimsoll limit node-density --lab-nodes 20 --lab-max-pods 110 --from 40 --step 40 --hold 5s --slo 'all Ready' --explain
 
 check:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; echo "run: gofmt -w $$files"; exit 1; fi
 	go vet ./...
 	$(STATICCHECK) $(CHECKED)
 
+# What tests of the page need. Without it they are skipped, and say so.
+deps:
+	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+		echo "installing chromium for the tests of the report"; \
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi
+
 # Tests that need the program find it by PLIMSOLL_BINARY.
-test: build check
-	@if command -v gcc >/dev/null; then echo "the race detector over what shares data:"; \
-		CGO_ENABLED=1 go test -race $(CONCURRENT); \
-		else echo "no C compiler: the race detector is left out (apt-get install gcc)"; fi
+test: deps build check
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test $$(go list ./... | grep -v /internal/truth$$)
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test ./internal/truth
 
@@ -54,6 +58,11 @@ test: build check
 # there: it runs alone, and the machine should be doing nothing else.
 truth: build
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/truth.md go test -count=1 -v ./internal/truth
+
+# The packages that share data between goroutines, under the race detector.
+race-core:
+	@if command -v gcc >/dev/null; then CGO_ENABLED=1 go test -short -race $(CONCURRENT); \
+		else echo "no C compiler: the race detector is left out (apt-get install gcc)"; fi
 
 race: build
 	CGO_ENABLED=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -race $$(go list ./... | grep -v -e '/internal/component$$' -e '^plimsoll.dev/plimsoll$$')
