@@ -49,6 +49,10 @@ const (
 	labCanary     = 250 * time.Millisecond
 	clusterCanary = time.Second
 
+	// leastOpenHold is the least hold of a step whose requests come by a
+	// schedule, unless the whole one is shorter.
+	leastOpenHold = 20 * time.Second
+
 	// shortHold is the hold of steps that only propose, as a part of the
 	// whole one.
 	shortHold = 5
@@ -486,6 +490,8 @@ func (r *runner) experiment() (experiment.Experiment, error) {
 		if r.lab == nil {
 			o.MaxInFlight = openClusterInFlight
 		}
+		// Over a few seconds the rate that gets there is mostly chance.
+		o.ShortHold = max(o.ShortHold, min(o.Hold, leastOpenHold))
 		o.Timeout = followFor(x.Spec.Goals, o.Timeout)
 	}
 	if !pace.Max {

@@ -180,7 +180,7 @@ func (r *search) confirm() Next {
 			return r.propose(r.hi, record.PurposeUpper, true, fmt.Sprintf("upper: %s is confirmed, does %s fail from empty as well?", r.name(r.lo), r.name(r.hi)))
 		}
 		// From empty the upper bound holds: it is the new candidate.
-		r.lo = r.hi
+		r.lo, r.confirmed = r.hi, passedUpper
 		if r.hi = r.lo + 1; r.hi > r.index(r.Max) {
 			r.hi = -1
 		}

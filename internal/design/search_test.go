@@ -32,6 +32,15 @@ func drive(t *testing.T, d Design, sys target) ([]Made, Outcome) {
 	for range 500 {
 		n := d.Next(made, "")
 		if n.Done {
+			confirmed := 0
+			for _, m := range made {
+				if n.Outcome.Line != nil && m.Level == *n.Outcome.Line && m.FromEmpty && m.Full && m.Verdict == slo.Pass {
+					confirmed++
+				}
+			}
+			if n.Outcome.Confirmations > confirmed {
+				t.Errorf("line %s is said to be confirmed %d times, and was %d times: %s", show(n.Outcome.Line), n.Outcome.Confirmations, confirmed, path(made))
+			}
 			return made, n.Outcome
 		}
 		if n.Why == "" {
@@ -160,6 +169,17 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 		})
 		if o.Verdict != slo.Pass || show(o.Line) != "56" || show(o.LowestFailing) != "57" {
 			t.Errorf("%s line %s failing %s: %s", o.Verdict, show(o.Line), show(o.LowestFailing), o.Why)
+		}
+	})
+	t.Run("levels that fail at first and pass from empty, one after the other, decide nothing", func(t *testing.T) {
+		made, o := drive(t, s, func(level float64, made int) (slo.Verdict, float64) {
+			if level <= 55 || made > 8 {
+				return slo.Pass, level
+			}
+			return slo.Breach, 55
+		})
+		if o.Verdict != slo.Inconclusive || show(o.Line) != "59" || o.Confirmations != 1 {
+			t.Errorf("%s line %s confirmed %d: %s (%s)", o.Verdict, show(o.Line), o.Confirmations, o.Why, path(made))
 		}
 	})
 	t.Run("4 of 5 tolerates one failure", func(t *testing.T) {

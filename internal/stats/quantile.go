@@ -170,6 +170,7 @@ func PassProbability(k, n int, confidence float64) float64 {
 	if k <= 0 || n <= 0 {
 		return 0
 	}
+	k = min(k, n)
 	return mathext.InvRegIncBeta(float64(k), float64(n-k+1), 1-confidence)
 }
 

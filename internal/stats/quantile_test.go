@@ -150,6 +150,7 @@ func TestPassProbability(t *testing.T) {
 		{5, 5, math.Pow(0.05, 1.0/5), "n of n: alpha^(1/n)"},
 		{0, 3, 0, "nothing passed"},
 		{4, 5, 0.3426, "Clopper and Pearson's table"},
+		{3, 2, math.Pow(0.05, 1.0/2), "no more than all can pass"},
 	} {
 		if got := PassProbability(tt.k, tt.n, 0.95); math.Abs(got-tt.want) > 1e-4 {
 			t.Errorf("PassProbability(%d, %d) = %.4f, want %.4f: %s", tt.k, tt.n, got, tt.want, tt.why)
