@@ -22,6 +22,8 @@ type Spec struct {
 	Milestones []string
 	// Arrived is the milestone at which an object counts as there.
 	Arrived string
+	// Arms are those of a comparison; nil for any other experiment.
+	Arms *ArmsSpec
 	// Start is the wall clock at T = 0.
 	Start time.Time
 }
@@ -184,6 +186,7 @@ type building struct {
 	usage                       map[string]*stepUsage
 	guards                      []record.Guard
 	binding                     map[string]string // by goal: what it broke on
+	samples                     map[string]sample // of a comparison, by milestone
 	done                        bool
 	// again says that the step was cut and is made again by a run that was
 	// resumed: it decides nothing.

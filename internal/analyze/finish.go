@@ -19,7 +19,7 @@ func (b *Builder) Made(goal string) []design.Made {
 		if !s.done || s.again {
 			continue
 		}
-		m := design.Made{Level: s.Level, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
+		m := design.Made{Level: s.Level, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
 		if s.EffectiveLevel != nil {
 			m.Effective = *s.EffectiveLevel
 		}
@@ -96,6 +96,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		r.Warnings = []string{}
 	}
 	r.ExitCode = exitCodeOf(r.Verdict)
+	if b.spec.Arms != nil {
+		b.finishComparison(&r, stop)
+	}
 	return r
 }
 

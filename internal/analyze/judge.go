@@ -114,6 +114,10 @@ func (b *Builder) judge(c *building) {
 		}
 	}
 	b.cost.Objects += asked
+	if b.spec.Arms != nil {
+		c.samples = f.samples
+		c.Params = b.spec.Arms.Params[c.Arm]
+	}
 }
 
 // count adds one object to the account.

@@ -27,7 +27,7 @@ type Result struct {
 	LoadLine   *LoadLine       `json:"loadLine"`
 	Goals      []GoalResult    `json:"goals"`
 	Steps      []Step          `json:"steps"`
-	Comparison any             `json:"comparison"`
+	Comparison *Comparison     `json:"comparison"`
 	Arrived    string          `json:"arrived"` // the milestone at which an object counts as there
 	Breaches   []Breach        `json:"breaches"`
 	Diagnosis  []Diagnosis     `json:"diagnosis"`

@@ -126,7 +126,8 @@ func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
-		newLimitCommand(p, stop), newSweepCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newReportCommand(p),
+		newLimitCommand(p, stop), newSweepCommand(p, stop),
+		newABCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newReportCommand(p),
 		newLabCommand(p, stop), newWorkloadsCommand(p), newCleanCommand(p), newVersionCommand(p),
 	)
 	var verbs []string

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"sync"
@@ -79,7 +80,7 @@ func truncate(line string, width int) string {
 // statusLine is a step's status in one line.
 func statusLine(s engine.Status, live analyze.Live, elapsed time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "step %d %s %s: ", s.Step, s.Purpose, report.Number(s.Level))
+	fmt.Fprintf(&b, "step %d %s %s: ", s.Step, cmp.Or(s.Arm, string(s.Purpose)), report.Number(s.Level))
 	switch s.Stage {
 	case engine.StageEmptying:
 		fmt.Fprintf(&b, "emptying, %s so far", elapsed.Round(time.Second))
@@ -132,7 +133,7 @@ func (g *progress) Chose(n design.Next) {
 	defer g.mu.Unlock()
 	g.clear()
 	if !g.p.StderrTerminal {
-		g.p.logf("%s %s\n", n.Purpose, report.Number(n.Level))
+		g.p.logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), report.Number(n.Level))
 	}
 }
 
@@ -144,7 +145,7 @@ func (g *progress) Stepped(s analyze.Step) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.clear()
-	text := fmt.Sprintf("step %d %s %s: %s", s.ID, s.Purpose, report.Number(s.LevelReached), s.Verdict)
+	text := fmt.Sprintf("step %d %s %s: %s", s.ID, cmp.Or(s.Arm, string(s.Purpose)), report.Number(s.LevelReached), s.Verdict)
 	if s.Verdict != slo.Pass {
 		text += ": " + s.VerdictWhy
 	} else if l, ok := s.Latency["Ready"]; ok && l.P50 != nil && l.P99 != nil {

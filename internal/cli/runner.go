@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -106,7 +107,7 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 	if err := r.identify(); err != nil {
 		return "", nil, err
 	}
-	config, templates, err := r.configuration()
+	variant, arms, err := r.variants()
 	if err != nil {
 		return "", nil, err
 	}
@@ -132,7 +133,7 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 	telemetry.ShedStartup()
 	show := newProgress(r.p, r.quiet)
 	open := func(ctx context.Context, rec experiment.Recorder) (experiment.Target, error) {
-		t, err := r.cluster.Open(ctx, r.load(config, templates), rec.Sink, rec.Clock, rec.Step, rec.Fail)
+		t, err := r.cluster.Open(ctx, r.load(variant, arms), rec.Sink, rec.Clock, rec.Step, rec.Fail)
 		if err != nil {
 			return nil, err
 		}
@@ -209,20 +210,40 @@ func (r *runner) identify() error {
 	return nil
 }
 
-// configuration renders the workload.
-func (r *runner) configuration() (*kubeburner.Config, [][]*kubeburner.Template, error) {
-	config, err := r.workload.Config(r.params, r.uuid)
-	if err != nil {
-		return nil, nil, usagef("", "%w", err)
+// variants renders the workload, and each arm of it.
+func (r *runner) variants() (plain cluster.Variant, arms map[string]cluster.Variant, err error) {
+	if plain, err = r.variant(r.params); err != nil {
+		return plain, nil, err
 	}
-	if problems := kubeburner.Unsupported(config); len(problems) > 0 {
-		return nil, nil, usagef("take it out of the workload's configuration", "%w", strictyaml.Join(problems))
+	arms = make(map[string]cluster.Variant, len(r.plan.Arms))
+	for _, arm := range r.plan.Arms {
+		given := maps.Clone(map[string]string(r.plan.Params))
+		if given == nil {
+			given = make(map[string]string)
+		}
+		maps.Copy(given, arm.Params)
+		params, err := r.workload.Resolve(given)
+		if err != nil {
+			return plain, nil, usagef("", "arm %s: %w", arm.Name, err)
+		}
+		if arms[arm.Name], err = r.variant(params); err != nil {
+			return plain, nil, fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
 	}
-	templates, err := config.Templates(r.workload.Files())
-	if err != nil {
-		return nil, nil, usagef("", "%w", err)
+	return plain, arms, nil
+}
+
+func (r *runner) variant(params workload.Params) (v cluster.Variant, err error) {
+	if v.Config, err = r.workload.Config(params, r.uuid); err != nil {
+		return v, usagef("", "%w", err)
 	}
-	return config, templates, nil
+	if problems := kubeburner.Unsupported(v.Config); len(problems) > 0 {
+		return v, usagef("take it out of the workload's configuration", "%w", strictyaml.Join(problems))
+	}
+	if v.Templates, err = v.Config.Templates(r.workload.Files()); err != nil {
+		return v, usagef("", "%w", err)
+	}
+	return v, nil
 }
 
 // openTarget brings up the private lab, or finds the lab or cluster that was
@@ -583,9 +604,9 @@ func (r *runner) findComponents() {
 }
 
 // load is the workload as the cluster takes it.
-func (r *runner) load(config *kubeburner.Config, templates [][]*kubeburner.Template) cluster.Load {
+func (r *runner) load(variant cluster.Variant, arms map[string]cluster.Variant) cluster.Load {
 	l := cluster.Load{
-		Config: config, Templates: templates, RunID: r.id, UUID: r.uuid,
+		Variant: variant, Arms: arms, RunID: r.id, UUID: r.uuid,
 		Component: func(job, object int) string { return r.workload.ComponentOf(job, object, nil) },
 		Abandon:   r.private, CanaryInterval: labCanary,
 		PodLife: time.Duration(r.plan.Axis.PodLife), Follow: time.Duration(r.plan.StepTimeout),
@@ -680,9 +701,27 @@ func experimentOf(p *plan.Plan) (experiment.Experiment, error) {
 			Start:      started,
 			Experiment: p.Name, Workload: p.Workload, Kind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
 			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Milestones: p.AsRun.Milestones, Arrived: p.AsRun.Arrived,
+			Arms: armsOf(p),
 		},
 		Design: p.Design(),
 	}, nil
+}
+
+// armsOf is what analysis needs of a comparison, nil for any other plan.
+func armsOf(p *plan.Plan) *analyze.ArmsSpec {
+	if p.Kind != plan.AB || p.Primary == nil {
+		return nil
+	}
+	margin, _ := p.Primary.Share() // the plan is valid
+	a := &analyze.ArmsSpec{Params: make(map[string]map[string]string), Metric: p.Primary.Metric, Margin: margin, Alpha: p.Primary.Alpha}
+	for _, arm := range p.Arms {
+		a.Names = append(a.Names, arm.Name)
+		a.Params[arm.Name] = maps.Clone(map[string]string(arm.Params))
+		if arm.Params == nil {
+			a.Params[arm.Name] = map[string]string{}
+		}
+	}
+	return a
 }
 
 // hostOf describes this machine.

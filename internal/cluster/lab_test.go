@@ -300,7 +300,7 @@ func (r run) do(t *testing.T) (analyze.Result, error) {
 		t.Fatal(err)
 	}
 	err = experiment.Run(context.Background(), context.Background(), dir, r.id, x, time.Now, statusObserver{r.onStatus}, func(ctx context.Context, rec experiment.Recorder) (experiment.Target, error) {
-		load := Load{Config: config, Templates: templates, RunID: r.id, UUID: uuid, CanaryInterval: r.interval}
+		load := Load{Variant: Variant{Config: config, Templates: templates}, RunID: r.id, UUID: uuid, CanaryInterval: r.interval}
 		if r.open != nil {
 			r.open(c, &load)
 		}

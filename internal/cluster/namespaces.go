@@ -110,7 +110,7 @@ func (t *Target) makeNamespaces(ctx context.Context, slots []plannedSlot) error 
 	jobOf := make(map[string]*kubeburner.Job)
 	for _, s := range slots {
 		if s.Namespace != "" && !t.spaces[s.Namespace] {
-			jobOf[s.Namespace] = &t.load.Config.Jobs[s.job]
+			jobOf[s.Namespace] = &t.config.Jobs[s.job]
 		}
 	}
 	names := slices.Sorted(maps.Keys(jobOf))

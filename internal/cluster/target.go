@@ -26,8 +26,10 @@ import (
 
 // Load is a workload made ready for a cluster.
 type Load struct {
-	Config    *kubeburner.Config
-	Templates [][]*kubeburner.Template // by job and object
+	Variant
+	// Arms are the loads of a comparison by name, of which each level names
+	// one; they differ in parameters. Without any, every level is Variant's.
+	Arms map[string]Variant
 	// Component names the component of an object of a job, "" for none.
 	Component func(job, object int) string
 	// RunID and UUID name the run; RunID is part of names and labels.
@@ -53,6 +55,18 @@ type Load struct {
 	Abandon bool
 }
 
+// Variant is one rendering of a workload.
+type Variant struct {
+	Config    *kubeburner.Config
+	Templates [][]*kubeburner.Template // by job and object
+}
+
+// rendered is a Variant made ready.
+type rendered struct {
+	config *kubeburner.Config
+	makers [][]*objectMaker
+}
+
 // Target is a workload on a cluster, loaded along the pods-per-node axis.
 type Target struct {
 	client  *client
@@ -63,10 +77,11 @@ type Target struct {
 	step    func() int
 	fail    func(error)
 
-	makers [][]*objectMaker
-	nodes  *nodeSet
-	others map[string]int // pods that are not ours, per eligible node, at the last Raise
-	canary *canary
+	rendered // of the present arm
+	arms     map[string]rendered
+	nodes    *nodeSet
+	others   map[string]int // pods that are not ours, per eligible node, at the last Raise
+	canary   *canary
 
 	// watching ends with the watches: when the target is closed, or with the
 	// reason for which one of them cannot go on.
@@ -107,17 +122,30 @@ func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *
 	if err != nil {
 		return nil, err
 	}
-	for j := range load.Config.Jobs {
-		job := &load.Config.Jobs[j]
-		var makers []*objectMaker
-		for o := range job.Objects {
-			m, err := newObjectMaker(job, j, o, load.Templates[j][o], ids, mapper)
-			if err != nil {
-				return nil, err
+	render := func(v Variant) (rendered, error) {
+		r := rendered{config: v.Config}
+		for j := range v.Config.Jobs {
+			job := &v.Config.Jobs[j]
+			var makers []*objectMaker
+			for o := range job.Objects {
+				m, err := newObjectMaker(job, j, o, v.Templates[j][o], ids, mapper)
+				if err != nil {
+					return r, err
+				}
+				makers = append(makers, m)
 			}
-			makers = append(makers, m)
+			r.makers = append(r.makers, makers)
 		}
-		t.makers = append(t.makers, makers)
+		return r, nil
+	}
+	if t.rendered, err = render(load.Variant); err != nil {
+		return nil, err
+	}
+	t.arms = make(map[string]rendered, len(load.Arms))
+	for name, v := range load.Arms {
+		if t.arms[name], err = render(v); err != nil {
+			return nil, fmt.Errorf("arm %s: %w", name, err)
+		}
 	}
 	t.watching, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	if err := t.observe(ctx); err != nil {
@@ -324,6 +352,12 @@ var ErrPlantedOnReal = errors.New("a start latency can be planted on simulated n
 
 // Raise implements engine.Target.
 func (t *Target) Raise(ctx context.Context, level engine.Level) (engine.Load, error) {
+	if arm, ok := t.arms[level.Arm]; ok {
+		if t.units > 0 {
+			return engine.Load{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
+		}
+		t.rendered = arm
+	}
 	nodes, _, realness, err := t.places()
 	if err != nil {
 		return engine.Load{}, err
@@ -377,23 +411,23 @@ type plannedSlot struct {
 // iterations of the last job. The jobs before it are made once, whole, when
 // the target is empty.
 func (t *Target) plan(want int) (slots []plannedSlot, units int, err error) {
-	last := len(t.load.Config.Jobs) - 1
+	last := len(t.config.Jobs) - 1
 	take := func(j, from, to int) {
-		for s := range t.load.Config.Jobs[j].Slots(from, to) {
+		for s := range t.config.Jobs[j].Slots(from, to) {
 			slots = append(slots, plannedSlot{s, j})
 			units += t.makers[j][s.Object].units
 		}
 	}
 	if !t.prepared {
 		for j := range last {
-			take(j, 0, t.load.Config.Jobs[j].JobIterations)
+			take(j, 0, t.config.Jobs[j].JobIterations)
 		}
 		t.prepared = true
 	}
 	empty := 0
 	for {
 		n := 0
-		for s := range t.load.Config.Jobs[last].Slots(t.iterations, t.iterations+1) {
+		for s := range t.config.Jobs[last].Slots(t.iterations, t.iterations+1) {
 			n += t.makers[last][s.Object].units
 		}
 		if n == 0 {

@@ -13,6 +13,8 @@ import (
 // Made is what a design may know of a step that was made.
 type Made struct {
 	Level     float64
+	Arm       string // of a comparison, and which of its runs
+	Replicate int
 	Purpose   record.Purpose
 	FromEmpty bool
 	Full      bool        // held for the full hold
@@ -26,6 +28,8 @@ type Next struct {
 	Done bool
 	// Of a further step:
 	Level     float64
+	Arm       string // of a comparison, and which of its runs
+	Replicate int
 	Purpose   record.Purpose
 	FromEmpty bool // empty the target first
 	Full      bool // hold for the full hold; a short one will do otherwise

@@ -62,7 +62,7 @@ var errGuard = errors.New("a guard tripped")
 // on record as interrupted, if it had begun.
 func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 	if (s.FromEmpty || e.options.Open) && e.loaded {
-		e.tell(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose})
+		e.tell(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose, Arm: s.Arm})
 		if err := e.Empty(ctx); err != nil {
 			return record.EndInterrupted, err
 		}
@@ -134,7 +134,7 @@ func (r *run) hold() time.Duration {
 
 // level is what the target is asked for.
 func (r *run) level() Level {
-	l := Level{Value: r.Level}
+	l := Level{Value: r.Level, Arm: r.Arm}
 	if r.options.Open {
 		l.Span = r.options.Warmup + r.hold()
 	}
@@ -238,7 +238,7 @@ const settleBound = 15 * time.Second
 // faster than the pace. It returns early, with an error, once ctx ends; every
 // request that was sent is then still waited for and on record.
 func (r *run) raise(ctx context.Context) error {
-	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Requests: r.load.Requests}
+	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests}
 	bound := newInFlightBound(r.options.MaxInFlight)
 	replies := make(chan record.Slot, r.options.MaxInFlight)
 	inFlight := 0

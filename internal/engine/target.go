@@ -44,6 +44,9 @@ type Level struct {
 	// Span is for how long requests arrive at Value per second; 0 on an axis
 	// whose value is what is in place.
 	Span time.Duration
+	// Arm is which of the target's loads is meant, where it has several; it
+	// changes only when the target is empty.
+	Arm string
 }
 
 // Load is what must be requested to reach a level.
@@ -137,6 +140,7 @@ type Status struct {
 	Stage    Stage
 	Level    float64
 	Purpose  record.Purpose
+	Arm      string
 	Requests int // of this step
 	Sent     int
 	Replied  int

@@ -250,7 +250,7 @@ func (p *part) makeSteps(ctx, hard context.Context, recorder Recorder, open func
 		}
 		observer.Chose(next)
 		ending, err := e.Run(ctx, engine.Step{
-			Level: next.Level, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full, Why: next.Why,
+			Level: next.Level, Arm: next.Arm, Replicate: next.Replicate, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full, Why: next.Why,
 		})
 		if s, ok := live.step(recorder.Step()); ok {
 			observer.Stepped(s)

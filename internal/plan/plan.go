@@ -113,6 +113,16 @@ type Primary struct {
 	Alpha  float64 `yaml:"alpha,omitempty"`
 }
 
+// Share is the margin as a share: 0.05 of "5%".
+func (p Primary) Share() (float64, error) {
+	number, isPercent := strings.CutSuffix(p.Margin, "%")
+	margin, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if !isPercent || err != nil || !(margin > 0) || math.IsInf(margin, 0) {
+		return 0, fmt.Errorf("%q is no margin: want a percentage above 0, such as 5%%", p.Margin)
+	}
+	return margin / 100, nil
+}
+
 // AsRun is what a run adds to its plan.
 type AsRun struct {
 	ID      string `yaml:"id"`

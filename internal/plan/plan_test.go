@@ -247,9 +247,11 @@ func TestDefault(t *testing.T) {
 		})},
 		{"levels are no search", "axis: {levels: [1]}\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Axis.Levels = Sweep, nil, []float64{1} })},
 		{"one level is no search", "axis: {level: 60}\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Axis.Level = Run, nil, &level })},
-		{"arms need no search", "arms: [{name: a}]\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Arms = AB, nil, []Arm{{Name: "a"}} })},
+		{"arms need no search", "arms: [{name: a}]\n", want(func(p *Plan) {
+			p.Kind, p.Axis.Search, p.Arms, p.Repeat, p.Primary = AB, nil, []Arm{{Name: "a"}}, 5, &Primary{"ContainersStarted p50", "5%", 0.05}
+		})},
 		{"arms may be searched, and the search is filled in", "arms: [{name: a}]\naxis: {search: {from: 20}}\n", want(func(p *Plan) {
-			p.Kind, p.Arms, p.Axis.Search.From = AB, []Arm{{Name: "a"}}, 20
+			p.Kind, p.Arms, p.Axis.Search.From, p.Repeat, p.Primary = AB, []Arm{{Name: "a"}}, 20, 5, &Primary{"ContainersStarted p50", "5%", 0.05}
 		})},
 		{"the axis that is named has its own range", "axis: {name: rate}\n", want(func(p *Plan) {
 			p.Axis.Name, p.Axis.PodLife, p.Hold = "rate", Duration(30*time.Second), Duration(time.Minute)
@@ -350,10 +352,12 @@ func TestValidate(t *testing.T) {
 		{"a parameter misspelled", "params: {imag: x}\n", `f.yaml:3:16: params.imag: there is no parameter of node-density "imag", did you mean "image"?`},
 		{"parameters that do not fit", "params:\n  image: a b\n  namespacesPer: 0\n", "f.yaml:4:10: params.image: \"a b\" does not have the form \\S+\nf.yaml:5:18: params.namespacesPer: must be at least 1, is 0"},
 
-		{"arms", "arms: [{name: a}, {name: b}]\n", "f.yaml:3:1: arms: comparing arms is not supported yet (leave them out)"},
-		{"arms with mistakes of their own", "arms:\n- {params: {imag: x}}\n- {name: a}\n- {name: a}\n",
-			"f.yaml:3:1: arms: comparing arms is not supported yet (leave them out)\n" +
-				"f.yaml:4:3: arms[0].name: the arm has no name\n" +
+		{"arms", "arms: [{name: a}, {name: b}]\naxis: {level: 10}\n", ok},
+		{"arms without a level", "arms: [{name: a}, {name: b}]\n", "f.yaml:1:1: axis.level: a comparison needs a level, or levels, to be made at (for example level: 60)"},
+		{"one arm", "arms: [{name: a}]\naxis: {level: 10}\n", "f.yaml:3:1: arms: a comparison needs two arms at least (for example --arm a:image=x --arm b:image=y)"},
+		{"arms whose limits are to be compared", "arms: [{name: a}, {name: b}]\naxis: {search: {from: 10}}\n", "f.yaml:4:8: axis.search: the arms of a comparison are run at given levels (give level or levels)"},
+		{"arms with mistakes of their own", "arms:\n- {params: {imag: x}}\n- {name: a}\n- {name: a}\naxis: {level: 10}\n",
+			"f.yaml:4:3: arms[0].name: the arm has no name\n" +
 				"f.yaml:4:19: arms[0].params.imag: there is no parameter of node-density \"imag\", did you mean \"image\"?\n" +
 				"f.yaml:6:10: arms[2].name: there are two arms \"a\" (give one of them another name)"},
 		{"repetitions of nothing compared", "repeat: 5\n", "f.yaml:3:9: repeat: only a comparison of arms is repeated (leave it out)"},
@@ -386,11 +390,11 @@ func text(err error) string {
 
 func TestValidatePrimary(t *testing.T) {
 	w := nodeDensity(t)
-	unsupported := "f.yaml:3:1: arms: comparing arms is not supported yet (leave them out)"
 	for _, c := range []struct{ why, primary, want string }{
 		{"a metric", "{metric: Ready p50}", ""},
 		{"all of it", "{metric: ContainersStarted p99.9, margin: 0.5 %, alpha: 0.05}", ""},
-		{"no metric", "{margin: 5%}", "f.yaml:4:1: primary.metric: the primary metric has no name (for example ContainersStarted p50)"},
+		{"no metric: the workload's", "{margin: 5%}", ""},
+		{"no metric, said", "{metric: \"\"}", "f.yaml:4:19: primary.metric: the primary metric has no name (for example ContainersStarted p50)"},
 		{"no quantile", "{metric: Ready}", `f.yaml:4:19: primary.metric: "Ready" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
 		{"an objective", "{metric: all Ready within}", `f.yaml:4:19: primary.metric: "all Ready within" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
 		{"errors are no latency", "{metric: errors p50 <}", `f.yaml:4:19: primary.metric: "errors p50 <" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
@@ -400,11 +404,11 @@ func TestValidatePrimary(t *testing.T) {
 		{"no error is allowed", "{metric: Ready p50, alpha: 0}", "f.yaml:4:37: primary.alpha: 0 is no error rate: want a number between 0 and 1, such as 0.05"},
 		{"every error is allowed", "{metric: Ready p50, alpha: 1}", "f.yaml:4:37: primary.alpha: 1 is no error rate: want a number between 0 and 1, such as 0.05"},
 	} {
-		p := parsed(t, head+"arms: [{name: a}, {name: b}]\nprimary: "+c.primary+"\n")
+		p := parsed(t, head+"arms: [{name: a}, {name: b}]\nprimary: "+c.primary+"\naxis: {level: 10}\n")
 		p.Default(w)
-		want := unsupported
-		if c.want != "" {
-			want += "\n" + c.want
+		want := c.want
+		if want == "" {
+			want = ok
 		}
 		if got := text(p.Validate(w)); got != want {
 			t.Errorf("%s:\n got %s\nwant %s", c.why, got, want)
@@ -521,7 +525,7 @@ func TestFullExample(t *testing.T) {
 		t.Errorf("it says everything, and defaults make it\n%+v\nwant\n%+v", got, want)
 	}
 	unsupported := "f.yaml:5:36: target.lab.realNode: a private lab with a real node is not supported yet (leave it out: simulated nodes)\n" +
-		"f.yaml:7:1: arms: comparing arms is not supported yet (leave them out)"
+		"f.yaml:6:29: axis.search: the arms of a comparison are run at given levels (give level or levels)"
 	if got := text(p.Validate(w)); got != unsupported {
 		t.Errorf("got %s\nwant %s", got, unsupported)
 	}

@@ -98,7 +98,7 @@ func TestAsRunProblems(t *testing.T) {
 		{"a sweep without levels", "kind: limit", "kind: sweep", "f.yaml:3:1: axis.levels: a sweep needs levels (for example levels: [50, 100])"},
 		{"a run without a level", "kind: limit", "kind: run", "f.yaml:3:1: axis.level: a run of one level needs it"},
 		{"a comparison of nothing", "  search: {from: 1, step: 1, max: 9, resolution: 1, confirm: 1}\ngoals: {ready: [all Ready]}\nasRun:\n  kind: limit", "  name: a\ngoals: {ready: [all Ready]}\nasRun:\n  kind: ab",
-			"f.yaml:3:1: axis: the axis does not say which levels were made (it has search, levels or level)"},
+			"f.yaml:3:1: axis.level: a comparison needs a level, or levels, to be made at (for example level: 60)"},
 		{"no resolution", "resolution: 1, ", "", "f.yaml:4:3: axis.search.resolution: 0 is no level: want a number above 0"},
 		{"no confirmations", ", confirm: 1", "", "f.yaml:4:3: axis.search.confirm: the search does not say how often its line is confirmed (for example confirm: 3)"},
 		{"no goals", "goals: {ready: [all Ready]}\n", "", "f.yaml:1:1: goals: the run has no goal to be judged by (for example ready: [all Ready])"},

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"math"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -25,6 +24,9 @@ const (
 	DefaultLabNodes    = 10
 	DefaultLabMaxPods  = 110
 	defaultConfirm     = 3
+	defaultRepeat      = 5
+	defaultMargin      = "5%"
+	defaultAlpha       = 0.05
 )
 
 // GuardNames are the guards that a plan can set, and the measures that they
@@ -95,6 +97,23 @@ func (p *Plan) Default(w *workload.Workload) {
 	}
 	if isOpen(p, "repeat", p.Repeat) {
 		p.Repeat = 1
+		if p.Kind == AB {
+			p.Repeat = defaultRepeat
+		}
+	}
+	if p.Kind == AB {
+		if p.Primary == nil {
+			p.Primary = &Primary{}
+		}
+		if isOpen(p, "primary.metric", p.Primary.Metric) {
+			p.Primary.Metric = w.Primary
+		}
+		if isOpen(p, "primary.margin", p.Primary.Margin) {
+			p.Primary.Margin = defaultMargin
+		}
+		if isOpen(p, "primary.alpha", p.Primary.Alpha) {
+			p.Primary.Alpha = defaultAlpha
+		}
 	}
 	if len(p.Goals) == 0 {
 		p.Goals = slices.Clone(w.Goals)
@@ -243,6 +262,8 @@ func (v *validator) levels(kind Kind) {
 		v.add("axis.search", "", "a limit needs a range to be searched in")
 	case kind == Sweep && len(a.Levels) == 0:
 		v.add("axis.levels", "for example levels: [50, 100]", "a sweep needs levels")
+	case kind == AB && len(a.Levels) == 0 && a.Level == nil && a.Search == nil:
+		v.add("axis.level", "for example level: 60", "a comparison needs a level, or levels, to be made at")
 	case kind == Run && a.Level == nil:
 		v.add("axis.level", "", "a run of one level needs it")
 	}
@@ -325,7 +346,12 @@ func (v *validator) goals(workloadName string, milestones []string) {
 func (v *validator) comparison(w *workload.Workload) {
 	p := v.plan
 	if p.Kind == AB {
-		v.add("arms", "leave them out", "comparing arms is not supported yet")
+		switch {
+		case len(p.Arms) < 2:
+			v.add("arms", "for example --arm a:image=x --arm b:image=y", "a comparison needs two arms at least")
+		case p.Axis.Search != nil:
+			v.add("axis.search", "give level or levels", "the arms of a comparison are run at given levels")
+		}
 	} else {
 		if p.Repeat > 1 {
 			v.add("repeat", "leave it out", "only a comparison of arms is repeated")
@@ -364,10 +390,9 @@ func (v *validator) primary(w *workload.Workload, primary Primary) {
 	case !slices.Contains(w.Milestones, s.Milestone):
 		v.add("primary.metric", hint(s.Milestone, w.Milestones), "the objects of %s have no milestone %q", w.Name, s.Milestone)
 	}
-	if text := primary.Margin; text != "" {
-		number, isPercent := strings.CutSuffix(text, "%")
-		if margin, err := strconv.ParseFloat(strings.TrimSpace(number), 64); !isPercent || err != nil || !(margin > 0) || math.IsInf(margin, 0) {
-			v.add("primary.margin", "", "%q is no margin: want a percentage above 0, such as 5%%", text)
+	if primary.Margin != "" {
+		if _, err := primary.Share(); err != nil {
+			v.add("primary.margin", "", "%v", err)
 		}
 	}
 	if !isOpen(v.plan, "primary.alpha", primary.Alpha) && !(primary.Alpha > 0 && primary.Alpha < 1) {
@@ -440,6 +465,15 @@ func (p *Plan) GoalsOf() ([]slo.Goal, error) {
 // Design is what chooses the plan's steps. The plan must be valid.
 func (p *Plan) Design() design.Design {
 	switch {
+	case p.Kind == AB:
+		ab := design.AB{Levels: p.Axis.Levels, Repeat: p.Repeat, Seed: p.Seed}
+		if p.Axis.Level != nil {
+			ab.Levels = []float64{*p.Axis.Level}
+		}
+		for _, arm := range p.Arms {
+			ab.Arms = append(ab.Arms, arm.Name)
+		}
+		return ab
 	case len(p.Axis.Levels) > 0:
 		return design.Sweep{Levels: p.Axis.Levels}
 	case p.Axis.Level != nil:

@@ -484,6 +484,9 @@ func fidelityParts(f record.Fidelity) []fidelityPart {
 
 // Headline is the verdict in few words, for the head of a page.
 func Headline(r analyze.Result, unit string) string {
+	if r.Comparison != nil {
+		return r.Workload + ": " + verdictOfArms(r)
+	}
 	name := r.Workload
 	if l := r.LoadLine; l != nil {
 		switch {

@@ -25,7 +25,11 @@ func Text(w io.Writer, r analyze.Result, dir string, explain bool) error {
 	if explain {
 		p.why(r)
 	}
-	p.goals(r)
+	if r.Comparison == nil {
+		p.goals(r)
+	} else {
+		p.comparison(r.Comparison)
+	}
 	for _, warning := range r.Warnings {
 		p.line("warning: %s", warning)
 	}
@@ -69,7 +73,7 @@ func (p *printer) steps(r analyze.Result) {
 	for _, s := range r.Steps {
 		l := s.Latency[arrived]
 		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n",
-			s.ID, s.Purpose, Number(s.LevelReached), s.Objects.Intended, s.Objects.Ready,
+			s.ID, printable(cmp.Or(s.Arm, string(s.Purpose))), Number(s.LevelReached), s.Objects.Intended, s.Objects.Ready,
 			s.Objects.NeverReady+s.Objects.CreateFailed+s.Objects.Dropped, s.Objects.Lost,
 			rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), s.Verdict)
 	}
@@ -163,6 +167,9 @@ func goalSentence(g analyze.GoalResult, r analyze.Result) string {
 
 // Sentence is the verdict in a sentence.
 func Sentence(r analyze.Result) string {
+	if r.Comparison != nil {
+		return fmt.Sprintf("%s: %s: %s.", r.Workload, verdictOfArms(r), r.Why)
+	}
 	if r.LoadLine != nil {
 		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why)
 	}

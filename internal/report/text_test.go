@@ -8,6 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/stats"
 )
 
 func figure(x float64) *float64 { return &x }
@@ -79,6 +80,21 @@ func cases() map[string]analyze.Result {
 	list["goals"] = goals
 	tolerated := line(figure(100), figure(101), 4, "Too many pods on 20 of 20 nodes")
 	tolerated.ConfirmationsAsked, tolerated.ConfirmationsMade, tolerated.PassProbability = 4, 5, 0.34
+	worse := result(slo.Verdict(stats.Worse), "Ready p50 changed by +9.7%, 95% interval +8.6% to +10.9%, margin +5.0%, 2 runs each", nil, held, confirmed)
+	worse.Comparison = &analyze.Comparison{
+		Baseline: "base", Metric: "Ready p50", Margin: 0.05, Alpha: 0.05,
+		Arms: map[string]map[string]string{"base": {}, "slow": {"startLatency": "constant:1s"}},
+		Levels: []analyze.LevelComparison{{
+			Level: 10, Arm: "slow", Verdict: stats.Worse, Why: worse.Why, Excluded: []string{"step 3 (base, block 2) is invalid: late"},
+			Primary: analyze.Compared{Metric: "Ready p50", Unit: "s", Baseline: []*float64{figure(1), figure(1.02)}, Arm: []*float64{figure(1.1), nil}, Change: figure(0.097), Lo: figure(0.086), Hi: figure(0.109)},
+			Others: []analyze.Compared{
+				{Metric: "Ready p99", Unit: "s", Change: figure(0.2), Lo: figure(0.1), Hi: figure(0.3), FalseDiscovery: figure(0.01)},
+				{Metric: "request p50", Unit: "s", Change: figure(0.01), Lo: figure(-0.1), Hi: figure(0.1), FalseDiscovery: figure(0.9)},
+			},
+			Distance: figure(0.31), Superiority: figure(0.62), PermutationP: figure(0.5),
+		}},
+	}
+	list["worse"] = worse
 	failed.Reasons = []analyze.Reason{{Reason: "Failed", Message: "line one\nline two\x1b[31m red", Count: 1}}
 	list["tolerated"] = result(slo.Pass, "100 held in 4 of 5 confirmations", tolerated, held, failed, confirmed)
 	return list
@@ -108,6 +124,7 @@ func TestHeadline(t *testing.T) {
 		"sweep-failed":   "node-density fails at 200 pods/node",
 		"sweep-open":     "Not decided: whether node-density holds is not known",
 		"sweep-invalid":  "Not valid: plimsoll itself was the bottleneck of node-density",
+		"worse":          "node-density: slow is worse than base",
 		"tolerated":      "node-density holds 100 pods/node and fails at 101",
 		"goals":          "node-density holds 100 pods/node and fails at 101",
 	}

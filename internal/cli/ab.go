@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+)
+
+func newABCommand(p *Process, stop *interrupts) *cobra.Command {
+	var f experimentFlags
+	var arms []string
+	var level string
+	var repeat int
+	var margin, metric string
+	var alpha float64
+	cmd := &cobra.Command{
+		Use:   "ab WORKLOAD --arm NAME:k=v,... --arm NAME:k=v,... --level L",
+		Short: "Better, worse or the same? Compare arms of a workload",
+		Long: `Run the arms of a workload side by side and say whether the later ones are
+better or worse than the first, the baseline, or equivalent within a margin. An
+arm is a name and the parameters in which it differs.
+
+The runs are interleaved: each block holds one run of every arm, in an order
+that is drawn, each from empty. The run is the replicate: one figure decides,
+declared before (--metric), by the interval of its relative change from block to
+block. "No difference found" is not "equal": a verdict that the runs cannot give
+is inconclusive, with the number of further runs that would decide.
+
+The exit code is 0 for better, equivalent and notWorse, 1 for worse, 3 for
+inconclusive, 4 when the tool itself was the bottleneck.`,
+		Example: `  plimsoll ab node-density --arm base: --arm links:serviceLinks=true --level 60
+  plimsoll ab node-density --arm fast:startLatency=uniform:500ms,1500ms --arm slow:startLatency=uniform:600ms,1600ms --level 10`,
+		Args: exactlyOne("workload"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			x := f.plan(cmd, args[0])
+			x.plan.Kind = plan.AB
+			for _, text := range arms {
+				arm, err := parseArm(text)
+				if err != nil {
+					x.fail(err)
+				}
+				x.plan.Arms = append(x.plan.Arms, arm)
+			}
+			if level != "" && f.levels != "" {
+				x.fail(usagef("", "--level and --levels are both given"))
+			}
+			for word := range strings.SplitSeq(level+f.levels, ",") {
+				n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+				if err != nil {
+					x.fail(usagef("for example --level 60", "--level: %q is no number", word))
+					break
+				}
+				x.plan.Axis.Levels = append(x.plan.Axis.Levels, n)
+			}
+			x.plan.Repeat = repeat
+			x.plan.Primary = &plan.Primary{Metric: metric, Margin: margin, Alpha: alpha}
+			return x.run(p, stop)
+		},
+	}
+	f.addTarget(cmd)
+	f.addPrivateLab(cmd)
+	f.addExperiment(cmd)
+	flags := cmd.Flags()
+	flags.StringArrayVar(&arms, "arm", nil, "an arm as `NAME:k=v,k=v`, the baseline first; NAME: alone changes nothing")
+	flags.StringVar(&level, "level", "", "the level at which the arms are run")
+	flags.StringVar(&f.levels, "levels", "", "several levels, with commas between")
+	flags.IntVar(&repeat, "repeat", 5, "runs of each arm at each level")
+	flags.StringVar(&metric, "metric", "", "the one figure that decides, as `MILESTONE pNN` (default the workload's)")
+	flags.StringVar(&margin, "margin", "5%", "how much worse still counts as the same")
+	flags.Float64Var(&alpha, "alpha", 0.05, "error rate of the interval")
+	f.addOutput(cmd)
+	return cmd
+}
+
+// parseArm reads NAME:k=v,k=v. The name ends at the first colon; a part
+// without an equals sign belongs to the value before it.
+func parseArm(text string) (plan.Arm, error) {
+	const example = "for example --arm slow:startLatency=uniform:600ms,1600ms"
+	name, rest, ok := strings.Cut(text, ":")
+	if !ok || name == "" {
+		return plan.Arm{}, usagef(example, "--arm %q: want NAME:k=v,k=v", text)
+	}
+	arm := plan.Arm{Name: name}
+	key := ""
+	for part := range strings.SplitSeq(rest, ",") {
+		k, v, isPair := strings.Cut(part, "=")
+		switch {
+		case rest == "":
+		case isPair && k != "":
+			if _, twice := arm.Params[k]; twice {
+				return arm, usagef("", "--arm %s: %s is given twice", name, k)
+			}
+			if arm.Params == nil {
+				arm.Params = make(plan.Params)
+			}
+			key = k
+			arm.Params[key] = v
+		case key == "":
+			return arm, usagef(example, "--arm %q: %q has no parameter before it", text, part)
+		default:
+			arm.Params[key] += "," + part
+		}
+	}
+	return arm, nil
+}
