@@ -44,7 +44,7 @@ func TestMain(m *testing.M) {
 	if testing.Verbose() {
 		fmt.Print(text)
 	}
-	if file := os.Getenv("PLIMSOLL_TRUTH_OUT"); file != "" && code == 0 {
+	if file := os.Getenv("PLIMSOLL_TRUTH_OUT"); file != "" {
 		if err := os.WriteFile(file, []byte(preface+text), 0o644); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			code = 1
@@ -55,8 +55,8 @@ func TestMain(m *testing.M) {
 
 const preface = `# What is found of what was planted
 
-Written by ` + "`make truth`" + `, which makes this table anew and fails where a bound is
-missed. Rows on "sim" are of a simulated target on a virtual clock; rows on "lab"
+Written by ` + "`make truth`" + `, which makes this table anew, says where a bound is
+missed, and then fails. Rows on "sim" are of a simulated target on a virtual clock; rows on "lab"
 are of a real control plane with simulated nodes on the machine that made the
 table.
 
@@ -326,7 +326,8 @@ func TestPlantedDelays(t *testing.T) {
 		}
 		if !good && (strict || len(rows) != 2000 || len(distinct) < 800 || p50 > 0.050 || p99 > 1) {
 			t.Errorf("%s; %q", text, result.Warnings)
-		} else if !good {
+		}
+		if !good {
 			text += "; MISSED on this machine"
 		}
 		add("start latency (lab)", "uniform over 0.5-1.5 s on each of 2000 pods, at 100 pods/s", "every pod; (Ready - Scheduled) - planted: median <= 10 ms, p99 <= 25 ms; >= 800 distinct values", "%s", text)
