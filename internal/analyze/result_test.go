@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/golden"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
 )
@@ -77,7 +78,7 @@ func TestGoldenResult(t *testing.T) {
 	s.search(small, 3)
 	s.put(&record.Run{Phase: record.PhaseEnd})
 	r := s.Finish(small, record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None}, "")
-	golden(t, "result.json", encode(t, r))
+	golden.Check(t, *update, "result.json", encode(t, r))
 
 	// What is on record says it all: another Builder comes to the same, and
 	// does so each time, whatever the order in which maps are gone through.

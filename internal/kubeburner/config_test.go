@@ -13,27 +13,11 @@ import (
 	"testing/fstest"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/golden"
 	"plimsoll.dev/plimsoll/internal/strictyaml"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
-
-func golden(t *testing.T, file string, got []byte) {
-	t.Helper()
-	path := filepath.Join("testdata", file)
-	if *update {
-		if err := os.WriteFile(path, got, 0o644); err != nil {
-			t.Fatal(err)
-		}
-	}
-	want, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs; run with -update and look at the difference.\ngot:\n%s", path, got)
-	}
-}
 
 // load parses and defaults a file of testdata.
 func load(t *testing.T, file string) *Config {
@@ -52,7 +36,7 @@ func TestLoadGolden(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		golden(t, file+".golden", append(text, '\n'))
+		golden.Check(t, *update, file+".golden", append(text, '\n'))
 	}
 	if err := Validate(load(t, "small.yml")); err != nil {
 		t.Error(err)
@@ -338,7 +322,7 @@ func TestUnsupportedGolden(t *testing.T) {
 	for _, p := range Unsupported(load(t, "full.yml")) {
 		lines = append(lines, p.String())
 	}
-	golden(t, "full.unsupported.golden", []byte(strings.Join(lines, "\n")+"\n"))
+	golden.Check(t, *update, "full.unsupported.golden", []byte(strings.Join(lines, "\n")+"\n"))
 	if got := Unsupported(load(t, "supported.yml")); len(got) != 0 {
 		t.Errorf("what the engine does is reported as without effect: %v", got)
 	}

@@ -17,6 +17,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/golden"
 	"plimsoll.dev/plimsoll/internal/slo"
 )
 
@@ -42,7 +43,7 @@ func TestDataOfARun(t *testing.T) {
 	// Numbers of a list belong on one line.
 	lists := regexp.MustCompile(`\[[-\d\s,.e]+\]`)
 	text = lists.ReplaceAllFunc(text, func(list []byte) []byte { return regexp.MustCompile(`\s+`).ReplaceAll(list, nil) })
-	golden(t, "data.json", append(text, '\n'))
+	golden.Check(t, *update, "data.json", append(text, '\n'))
 
 	page := pageIn(t, in)
 	for _, part := range []string{pageScript, pageStyle, pageIn(t, in)[strings.Index(page, `id="run">`)+9 : strings.Index(page, `</script>`)]} {
@@ -50,7 +51,7 @@ func TestDataOfARun(t *testing.T) {
 	}
 	page = regexp.MustCompile(`(id="packed">)[^<]*`).ReplaceAllString(page, "$1...")
 	page = regexp.MustCompile(`sha256-[A-Za-z0-9+/=&#;]*&#39;`).ReplaceAllString(page, "sha256-...")
-	golden(t, "page.html", []byte(page))
+	golden.Check(t, *update, "page.html", []byte(page))
 }
 
 // whole is a curve as it is in a page, undone.

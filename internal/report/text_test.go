@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/golden"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
 	"plimsoll.dev/plimsoll/internal/stats"
@@ -106,7 +107,7 @@ func TestText(t *testing.T) {
 		if err := Text(&out, r, "runs/1", name == "confirmed"); err != nil {
 			t.Fatal(err)
 		}
-		golden(t, "text-"+name+".txt", out.Bytes())
+		golden.Check(t, *update, "text-"+name+".txt", out.Bytes())
 	}
 }
 
