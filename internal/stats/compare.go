@@ -62,46 +62,6 @@ func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	return Change{Blocks: n, D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd}, nil
 }
 
-// CompareApart compares two arms whose runs were not made side by side: the
-// interval is Welch's, of the difference of the logarithms' means. It is wider
-// than that of blocks, since whatever changed with time is in it.
-func CompareApart(a, b []float64, confidence float64) (Change, error) {
-	if len(a) < 2 || len(b) < 2 {
-		return Change{}, ErrFewBlocks
-	}
-	logs := func(x []float64) ([]float64, error) {
-		l := make([]float64, len(x))
-		for i, v := range x {
-			if !positive(v) {
-				return nil, ErrNotPositive
-			}
-			l[i] = math.Log(v)
-		}
-		return l, nil
-	}
-	la, err := logs(a)
-	if err != nil {
-		return Change{}, err
-	}
-	lb, err := logs(b)
-	if err != nil {
-		return Change{}, err
-	}
-	ma, sa := meanSD(la)
-	mb, sb := meanSD(lb)
-	va, vb := sa*sa/float64(len(a)), sb*sb/float64(len(b))
-	c := Change{Blocks: min(len(a), len(b)), D: math.Expm1(mb - ma), SD: math.Sqrt(va+vb) * math.Sqrt(float64(min(len(a), len(b))))}
-	if va+vb == 0 {
-		c.Lo, c.Hi = c.D, c.D
-		return c, nil
-	}
-	// Welch and Satterthwaite's degrees of freedom.
-	df := (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
-	half := studentQuantile(1-(1-confidence)/2, df) * math.Sqrt(va+vb)
-	c.Lo, c.Hi = math.Expm1(mb-ma-half), math.Expm1(mb-ma+half)
-	return c, nil
-}
-
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
 
 // Judge is the verdict by a margin. Less says that more of the metric is
