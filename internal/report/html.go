@@ -25,6 +25,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/stats"
 )
 
 //go:embed page.html
@@ -143,10 +144,13 @@ func hashSource(text string) string {
 
 // page is what the template writes.
 type page struct {
-	Title                  string
-	Headline               string
-	Lead                   []string
-	Verdict                slo.Verdict
+	Title    string
+	Headline string
+	Lead     []string
+	Verdict  slo.Verdict
+	// Tone is the verdict of a step that looks like this one: a comparison has
+	// verdicts of its own.
+	Tone                   slo.Verdict
 	Mark                   string // what stands in the mark: the load line
 	MarkUnit               string
 	Facts                  []fact
@@ -245,7 +249,7 @@ func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
-		Verdict: r.Verdict, Result: r, Arrived: data.Arrived, Unit: data.Unit,
+		Verdict: r.Verdict, Tone: toneOf(r), Result: r, Arrived: data.Arrived, Unit: data.Unit,
 		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
 	}
@@ -633,4 +637,17 @@ func grouped(n int) string {
 		s = s[:i] + "\u202f" + s[i:]
 	}
 	return s
+}
+
+func toneOf(r analyze.Result) slo.Verdict {
+	if r.Comparison == nil {
+		return r.Verdict
+	}
+	switch stats.Verdict(r.Verdict) {
+	case stats.Better, stats.Equivalent, stats.NotWorse:
+		return slo.Pass
+	case stats.Worse:
+		return slo.Breach
+	}
+	return r.Verdict
 }
