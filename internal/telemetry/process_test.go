@@ -68,3 +68,19 @@ func TestShedStartupKeepsTheProgramRunning(t *testing.T) {
 		t.Errorf("after shedding: %+v, %v", u, err)
 	}
 }
+
+func TestMachineCountsWork(t *testing.T) {
+	cpus, before, err := Machine()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cpus < 1 || before <= 0 {
+		t.Errorf("%d CPUs, busy for %g s", cpus, before)
+	}
+	for end := time.Now().Add(200 * time.Millisecond); time.Now().Before(end); {
+	}
+	_, after, err := Machine()
+	if err != nil || after-before < 0.1 || after-before > 100*float64(cpus) {
+		t.Errorf("200 ms of work count as %g s, %v", after-before, err)
+	}
+}
