@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"k8s.io/klog/v2"
 
 	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/lab"
@@ -45,8 +44,6 @@ Without a name the commands mean the laboratory "` + defaultLab + `".`,
 			}
 			return usagef(didYouMean(args[0], verbs, "see 'plimsoll lab --help'"), "there is no command 'lab %s'", args[0])
 		},
-		// The Kubernetes client logs what it also returns.
-		PersistentPreRun: func(*cobra.Command, []string) { klog.SetLogger(klog.Logger{}) },
 		RunE:             func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(

@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+	"k8s.io/klog/v2"
 
 	"plimsoll.dev/plimsoll/internal/nearest"
 )
@@ -41,6 +42,7 @@ func run(p *Process) int {
 	// cobra gives each command the flags of pflag.CommandLine, and packages of
 	// Kubernetes put theirs there.
 	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError)
+	klog.SetLogger(klog.Logger{}) // the Kubernetes client logs what it also returns
 	stop := newInterrupts(p.Signals)
 	defer stop.close()
 	root := newRootCommand(p, stop)
@@ -76,7 +78,7 @@ type interrupts struct {
 }
 
 func newInterrupts(signals <-chan os.Signal) *interrupts {
-	soft, endSoft := context.WithCancel(context.Background())
+	soft, endSoft := context.WithCancelCause(context.Background())
 	hard, endHard := context.WithCancel(context.Background())
 	i := &interrupts{soft: soft, hard: hard, cause: make(chan os.Signal, 1), done: make(chan struct{})}
 	go func() {
@@ -86,14 +88,14 @@ func newInterrupts(signals <-chan os.Signal) *interrupts {
 				switch n {
 				case 1:
 					i.cause <- s
-					endSoft()
+					endSoft(interruptedError{})
 				case 2:
 					endHard()
 				default:
 					os.Exit(exitInterrupted)
 				}
 			case <-i.done:
-				endSoft()
+				endSoft(nil)
 				endHard()
 				return
 			}
@@ -101,6 +103,13 @@ func newInterrupts(signals <-chan os.Signal) *interrupts {
 	}()
 	return i
 }
+
+// interruptedError is why a run ended that its user interrupted. It is as good
+// as context.Canceled.
+type interruptedError struct{}
+
+func (interruptedError) Error() string        { return "it was interrupted" }
+func (interruptedError) Is(target error) bool { return target == context.Canceled }
 
 // first is the signal that came first, or nil. It answers once.
 func (i *interrupts) first() os.Signal {

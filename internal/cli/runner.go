@@ -608,7 +608,7 @@ func (r *runner) load(variant cluster.Variant, arms map[string]cluster.Variant) 
 	l := cluster.Load{
 		Variant: variant, Arms: arms, RunID: r.id, UUID: r.uuid,
 		Component: func(job, object int) string { return r.workload.ComponentOf(job, object, nil) },
-		Abandon:   r.private, CanaryInterval: labCanary,
+		Abandon:   r.private, CanaryInterval: labCanary, NormalEvents: r.plan.NormalEvents,
 		PodLife: time.Duration(r.plan.Axis.PodLife), Follow: time.Duration(r.plan.StepTimeout),
 	}
 	if r.lab == nil {

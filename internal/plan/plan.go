@@ -53,6 +53,9 @@ type Plan struct {
 	Goals       strictyaml.Ordered[[]string] `yaml:"goals,omitempty"`
 	Primary     *Primary                     `yaml:"primary,omitempty"`
 	Guards      Guards                       `yaml:"guards,omitempty"`
+	// NormalEvents records the cluster's events of type Normal too, and not
+	// just those of type Warning.
+	NormalEvents bool `yaml:"normalEvents,omitempty"`
 
 	// AsRun is written by the program into the copy that a run keeps.
 	AsRun *AsRun `yaml:"asRun,omitempty"`
