@@ -44,7 +44,7 @@ Without a name the commands mean the laboratory "` + defaultLab + `".`,
 			}
 			return usagef(didYouMean(args[0], verbs, "see 'plimsoll lab --help'"), "there is no command 'lab %s'", args[0])
 		},
-		RunE:             func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(
 		newLabUpCommand(p, stop),
