@@ -186,7 +186,7 @@ type building struct {
 	usage                       map[string]*stepUsage
 	guards                      []record.Guard
 	binding                     map[string]string // by goal: what it broke on
-	samples                     map[string]sample // of a comparison, by milestone
+	samples                     map[string][]part // of a comparison, by milestone
 	done                        bool
 	// again says that the step was cut and is made again by a run that was
 	// resumed: it decides nothing.

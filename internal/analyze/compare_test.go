@@ -8,6 +8,7 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/compare"
 	"plimsoll.dev/plimsoll/internal/design"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -27,7 +28,7 @@ type armRun struct {
 const armObjects = 200
 
 // compareRuns judges runs of the arms "a" and "b", with a margin of 5 %.
-func compareRuns(t *testing.T, runs []armRun) (Result, LevelComparison) {
+func compareRuns(t *testing.T, runs []armRun) (Result, compare.LevelComparison) {
 	t.Helper()
 	goal, err := slo.ParseGoal("startup=Ready p99 <= 1h")
 	if err != nil {

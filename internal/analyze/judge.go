@@ -3,6 +3,7 @@ package analyze
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strconv"
@@ -55,6 +56,42 @@ type facts struct {
 type sample struct {
 	stats.Sample
 	lost int // of the censored, those whose state is not known
+}
+
+// part is the sample of one component's objects, or of all.
+type part struct {
+	component string // "" is all
+	stats.Sample
+}
+
+// parts are a step's samples, with those of each component where its objects
+// are of several.
+func (b *Builder) parts(c *building, f *facts) map[string][]part {
+	parts := make(map[string][]part)
+	var components []string
+	own := make(map[string][]unit)
+	for _, u := range f.units {
+		if u.own {
+			own[u.slot.component] = append(own[u.slot.component], u)
+		}
+	}
+	if len(own) > 1 {
+		components = slices.Sorted(maps.Keys(own))
+	}
+	for name, s := range f.samples {
+		parts[name] = append(parts[name], part{"", s.Sample})
+		m := b.milestone(name)
+		for _, component := range components {
+			var values []float64
+			for _, u := range own[component] {
+				if l := b.latency(u.slot, u.object, m); l <= c.timeout {
+					values = append(values, l.Seconds())
+				}
+			}
+			parts[name] = append(parts[name], part{component, stats.NewSample(values, len(own[component])-len(values))})
+		}
+	}
+	return parts
 }
 
 // judge completes a step at its end.
@@ -115,7 +152,7 @@ func (b *Builder) judge(c *building) {
 	}
 	b.cost.Objects += asked
 	if b.spec.Arms != nil {
-		c.samples = f.samples
+		c.samples = b.parts(c, f)
 		c.Params = b.spec.Arms.Params[c.Arm]
 	}
 }

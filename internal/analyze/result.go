@@ -4,6 +4,7 @@
 package analyze
 
 import (
+	"plimsoll.dev/plimsoll/internal/compare"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
 )
@@ -14,26 +15,26 @@ const ResultSchema = "plimsoll/result/v1"
 // Result is result.json: durations in seconds, times RFC 3339 with
 // microseconds. A null figure is one that is not known or not finite.
 type Result struct {
-	Schema     string          `json:"schema"`
-	Experiment string          `json:"experiment"`
-	Workload   string          `json:"workload"`
-	Kind       string          `json:"kind"` // limit, sweep, ab or run
-	Verdict    slo.Verdict     `json:"verdict"`
-	ExitCode   int             `json:"exitCode"`
-	Why        string          `json:"why"` // the verdict's reason in a sentence
-	Command    string          `json:"command"`
-	Version    string          `json:"version"`
-	Fidelity   record.Fidelity `json:"fidelity"`
-	LoadLine   *LoadLine       `json:"loadLine"`
-	Goals      []GoalResult    `json:"goals"`
-	Steps      []Step          `json:"steps"`
-	Comparison *Comparison     `json:"comparison"`
-	Arrived    string          `json:"arrived"` // the milestone at which an object counts as there
-	Breaches   []Breach        `json:"breaches"`
-	Diagnosis  []Diagnosis     `json:"diagnosis"`
-	Ceilings   []Ceiling       `json:"ceilings"`
-	Cost       Cost            `json:"cost"`
-	Warnings   []string        `json:"warnings"`
+	Schema     string              `json:"schema"`
+	Experiment string              `json:"experiment"`
+	Workload   string              `json:"workload"`
+	Kind       string              `json:"kind"` // limit, sweep, ab or run
+	Verdict    slo.Verdict         `json:"verdict"`
+	ExitCode   int                 `json:"exitCode"`
+	Why        string              `json:"why"` // the verdict's reason in a sentence
+	Command    string              `json:"command"`
+	Version    string              `json:"version"`
+	Fidelity   record.Fidelity     `json:"fidelity"`
+	LoadLine   *LoadLine           `json:"loadLine"`
+	Goals      []GoalResult        `json:"goals"`
+	Steps      []Step              `json:"steps"`
+	Comparison *compare.Comparison `json:"comparison"`
+	Arrived    string              `json:"arrived"` // the milestone at which an object counts as there
+	Breaches   []Breach            `json:"breaches"`
+	Diagnosis  []Diagnosis         `json:"diagnosis"`
+	Ceilings   []Ceiling           `json:"ceilings"`
+	Cost       Cost                `json:"cost"`
+	Warnings   []string            `json:"warnings"`
 }
 
 // LoadLine is the highest level that held.

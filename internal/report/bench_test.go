@@ -92,7 +92,7 @@ func TestPagesStaySmall(t *testing.T) {
 			t.Errorf("%d objects in %d steps make a page of %d bytes", tt.n, tt.steps, info.Size())
 		}
 		in := read(t, dir)
-		p, err := in.Objects.pack()
+		p, err := pack(in.Objects)
 		if err != nil || (p != nil) != tt.packed {
 			t.Errorf("%d objects are in the page: %v, want %v (%v)", tt.n, p != nil, tt.packed, err)
 		}

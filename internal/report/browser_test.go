@@ -22,6 +22,7 @@ import (
 	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/chromedp"
 
+	"plimsoll.dev/plimsoll/internal/objects"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -278,7 +279,7 @@ func downloads(p *tab) {
 	_, err := chromedp.CallBrowser(p.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: to})
 	must(t, err)
 	in := read(t, dir)
-	for name, rows := range map[string]int{"objects": in.Objects.rows, "steps": len(in.Result.Steps), "reasons": -1, "resources": -1, "distributions": -1, "progress": -1} {
+	for name, rows := range map[string]int{"objects": in.Objects.Rows, "steps": len(in.Result.Steps), "reasons": -1, "resources": -1, "distributions": -1, "progress": -1} {
 		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('[data-csv=`+name+`]').click()`)))
 		table := downloaded(p, filepath.Join(to, "scene-"+name+".csv"))
 		if rows >= 0 && len(table) != rows+1 || len(table) < 3 {
@@ -298,19 +299,19 @@ func downloads(p *tab) {
 		for i, title := range table[0] {
 			columns[title] = i
 		}
-		for row := range in.Objects.rows {
-			for _, c := range in.Objects.columns {
-				got, want := table[row+1][columns[c.name]], ""
+		for row := range in.Objects.Rows {
+			for _, c := range in.Objects.Columns {
+				got, want := table[row+1][columns[c.Name]], ""
 				switch {
-				case c.texts != nil:
-					want = c.words[c.texts[row]]
+				case c.Texts != nil:
+					want = c.Words[c.Texts[row]]
 					got = strings.TrimPrefix(got, "'")
 					// A CSV reader takes \r\n for \n.
-				case c.numbers[row] != null && (c.numbers[row] >= 0 || !strings.HasSuffix(c.name, "_us")):
-					want = fmt.Sprint(c.numbers[row])
+				case c.Numbers[row] != objects.Null && (c.Numbers[row] >= 0 || !strings.HasSuffix(c.Name, "_us")):
+					want = fmt.Sprint(c.Numbers[row])
 				}
 				if got != want {
-					t.Fatalf("objects.csv: %s of row %d is %q, want %q", c.name, row, got, want)
+					t.Fatalf("objects.csv: %s of row %d is %q, want %q", c.Name, row, got, want)
 				}
 			}
 		}

@@ -6,6 +6,7 @@ import (
 	"text/tabwriter"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/compare"
 )
 
 // verdictOfArms is the verdict of a comparison in words.
@@ -37,7 +38,7 @@ const clear = 0.10
 
 // comparison writes how arms compare: the metric that decides, block by block,
 // and of the others those that differ clearly.
-func (p *printer) comparison(c *analyze.Comparison) {
+func (p *printer) comparison(c *compare.Comparison) {
 	for _, l := range c.Levels {
 		p.line("")
 		p.line("%s against %s at %s: %s", l.Arm, c.Baseline, Number(l.Level), l.Verdict)

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/objects"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -24,7 +25,7 @@ type Input struct {
 	Environment *record.Environment
 	// Objects is nil when there is no table of the objects: then nothing is
 	// shown that only they tell.
-	Objects *Objects
+	Objects *objects.Table
 	// Missing says what of the directory could not be shown, and why.
 	Missing []string
 }
@@ -110,7 +111,7 @@ func dataOf(in Input) (pageData, error) {
 		d.progress(in)
 	}
 	var err error
-	d.Objects, err = in.Objects.pack()
+	d.Objects, err = pack(in.Objects)
 	return d, err
 }
 
@@ -183,7 +184,7 @@ func boundsOf(r analyze.Result) []latencyBound {
 
 // distributions fills in the distribution of each milestone in each step.
 func (d *pageData) distributions(in Input) {
-	zero, byStep := in.Objects.zeroes(in.Result.Steps), in.Objects.judged(in.Result.Steps)
+	zero, byStep := in.Objects.Zeroes(in.Result.Steps), in.Objects.Judged(in.Result.Steps)
 	type key struct {
 		step      int
 		milestone string
@@ -196,12 +197,12 @@ func (d *pageData) distributions(in Input) {
 		var before []key
 		for _, m := range d.Milestones {
 			l, ok := s.Latency[m]
-			at := in.Objects.milestone(m)
+			at := in.Objects.Micros(m)
 			if !ok || at == nil || l.N == 0 {
 				continue
 			}
 			k := key{s.ID, m}
-			values[k] = latencies(byStep[int64(s.ID)], at, zero, l.N-l.Censored)
+			values[k] = objects.Latencies(byStep[int64(s.ID)], at, zero, l.N-l.Censored)
 			same[k] = k
 			for _, b := range before {
 				if slices.Equal(values[b], values[k]) && s.Latency[b.milestone].N == l.N {
@@ -237,66 +238,6 @@ func (d *pageData) distributions(in Input) {
 	}
 }
 
-// zeroes is the time zero of each object: when its request was sent, or was
-// wanted where requests came by a schedule; its own creation for one that a
-// controller made.
-func (o *Objects) zeroes(steps []analyze.Step) []int64 {
-	open := make(map[int64]bool)
-	for _, s := range steps {
-		open[int64(s.ID)] = s.Open
-	}
-	step, created := o.numbers("step"), o.milestone("Created")
-	sent, intended := o.numbers("sent"+microsSuffix), o.numbers("intended"+microsSuffix)
-	list := make([]int64, o.rows)
-	for row := range list {
-		list[row] = null
-		if sent != nil {
-			list[row] = sent[row]
-		}
-		if intended != nil && step != nil && open[step[row]] {
-			list[row] = intended[row]
-		}
-		made := strings.Contains(o.text("slot", row), "#")
-		if (made || list[row] < 0) && created != nil {
-			list[row] = created[row]
-		}
-	}
-	return list
-}
-
-// judged are the rows of the objects that each step is judged by: those that
-// it asked for, but for the warm-up where requests came by a schedule.
-func (o *Objects) judged(steps []analyze.Step) map[int64][]int32 {
-	rows := make(map[int64][]int32)
-	for row, step := range o.numbers("step") {
-		rows[step] = append(rows[step], int32(row))
-	}
-	intended := o.numbers("intended" + microsSuffix)
-	for _, s := range steps {
-		if !s.Open || s.Arrivals == nil || intended == nil {
-			continue
-		}
-		list := rows[int64(s.ID)]
-		slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(intended[a], intended[b]) })
-		list = list[min(s.Arrivals.WarmUp, len(list)):]
-		rows[int64(s.ID)] = list[:min(s.Arrivals.Judged, len(list))]
-	}
-	return rows
-}
-
-// latencies are the shortest latencies, sorted: as many as the analysis counts
-// as reached. What came after the step had been judged is not among them.
-func latencies(rows []int32, at, zero []int64, reached int) []int64 {
-	list := make([]int64, 0, len(rows))
-	for _, row := range rows {
-		if at[row] >= 0 && zero[row] >= 0 {
-			list = append(list, max(at[row]-zero[row], 0))
-		}
-	}
-	slices.Sort(list)
-	return list[:min(len(list), max(reached, 0))]
-}
-
 // change is a change of a count at a time.
 type change struct{ t, by int64 }
 
@@ -322,13 +263,13 @@ func (d *pageData) progress(in Input) {
 		}
 	}
 	o := in.Objects
-	sent, intended, step := o.numbers("sent"+microsSuffix), o.numbers("intended"+microsSuffix), o.numbers("step")
-	arrived, deleted := o.milestone(d.Arrived), o.milestone("Deleted")
+	sent, intended, step := o.Micros("sent"), o.Micros("intended"), o.Numbers("step")
+	arrived, deleted := o.Micros(d.Arrived), o.Micros("Deleted")
 	if sent == nil || intended == nil || step == nil || arrived == nil {
 		return
 	}
 	var asked, there []change
-	for row := range o.rows {
+	for row := range o.Rows {
 		from := sent[row]
 		if from < 0 {
 			from = intended[row]

@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/design"
 	"plimsoll.dev/plimsoll/internal/golden"
+	"plimsoll.dev/plimsoll/internal/objects"
 	"plimsoll.dev/plimsoll/internal/slo"
 )
 
@@ -274,44 +275,44 @@ func unpacked(t *testing.T, p *packed) map[string][]any {
 func TestPackedObjectsComeBack(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	const n = 3000
-	o := &Objects{rows: n}
-	name := objectColumn{name: "slot"}
-	node := objectColumn{name: "node", words: []string{"", "näh-1", "</script>"}}
-	step, planted := objectColumn{name: "step"}, objectColumn{name: "planted_delay_us"}
-	sent, ready, created := objectColumn{name: "sent_us"}, objectColumn{name: "Ready_us"}, objectColumn{name: "Created_us"}
+	o := &objects.Table{Rows: n}
+	name := objects.Column{Name: "slot"}
+	node := objects.Column{Name: "node", Words: []string{"", "näh-1", "</script>"}}
+	step, planted := objects.Column{Name: "step"}, objects.Column{Name: "planted_delay_us"}
+	sent, ready, created := objects.Column{Name: "sent_us"}, objects.Column{Name: "Ready_us"}, objects.Column{Name: "Created_us"}
 	for i := range n {
-		name.words = append(name.words, fmt.Sprintf("ns-%d/pod-%x-ü", i/100, rng.IntN(1e6)))
-		name.texts = append(name.texts, int32(i))
-		node.texts = append(node.texts, int32(rng.IntN(3)))
-		step.numbers = append(step.numbers, int64(i/1000)-1)
-		planted.numbers = append(planted.numbers, int64(rng.IntN(1e6)))
+		name.Words = append(name.Words, fmt.Sprintf("ns-%d/pod-%x-ü", i/100, rng.IntN(1e6)))
+		name.Texts = append(name.Texts, int32(i))
+		node.Texts = append(node.Texts, int32(rng.IntN(3)))
+		step.Numbers = append(step.Numbers, int64(i/1000)-1)
+		planted.Numbers = append(planted.Numbers, int64(rng.IntN(1e6)))
 		at := int64(i*1000 + rng.IntN(5000))
-		sent.numbers = append(sent.numbers, []int64{at, -1}[rng.IntN(2)])
-		created.numbers = append(created.numbers, []int64{at + 10, null, at - 10}[rng.IntN(3)])
-		ready.numbers = append(ready.numbers, []int64{at + int64(rng.IntN(1e9)), null}[rng.IntN(2)])
+		sent.Numbers = append(sent.Numbers, []int64{at, -1}[rng.IntN(2)])
+		created.Numbers = append(created.Numbers, []int64{at + 10, objects.Null, at - 10}[rng.IntN(3)])
+		ready.Numbers = append(ready.Numbers, []int64{at + int64(rng.IntN(1e9)), objects.Null}[rng.IntN(2)])
 	}
-	o.columns = []objectColumn{ready, name, node, step, planted, created, sent}
+	o.Columns = []objects.Column{ready, name, node, step, planted, created, sent}
 	for _, unit := range []int64{1, 100, 1000} {
-		p, err := o.packIn(unit)
+		p, err := packIn(o, unit)
 		if err != nil {
 			t.Fatal(err)
 		}
 		table := unpacked(t, p)
-		for _, c := range o.columns {
+		for _, c := range o.Columns {
 			for row := range n {
 				var want any
 				switch {
-				case c.texts != nil:
-					want = c.words[c.texts[row]]
-				case !strings.HasSuffix(c.name, "_us"):
-					want = c.numbers[row]
-				case c.name == "planted_delay_us":
-					want = c.numbers[row] / unit
-				case c.numbers[row] >= 0:
-					want = c.numbers[row] / unit * unit
+				case c.Texts != nil:
+					want = c.Words[c.Texts[row]]
+				case !strings.HasSuffix(c.Name, "_us"):
+					want = c.Numbers[row]
+				case c.Name == "planted_delay_us":
+					want = c.Numbers[row] / unit
+				case c.Numbers[row] >= 0:
+					want = c.Numbers[row] / unit * unit
 				}
-				if table[c.name][row] != want {
-					t.Fatalf("unit %d: %s of row %d is %v, want %v", unit, c.name, row, table[c.name][row], want)
+				if table[c.Name][row] != want {
+					t.Fatalf("unit %d: %s of row %d is %v, want %v", unit, c.Name, row, table[c.Name][row], want)
 				}
 			}
 		}

@@ -22,6 +22,7 @@ import (
 	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/objects"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -99,7 +100,7 @@ func Read(dir record.Dir) (Input, error) {
 	} else {
 		missing(record.EnvironmentFile, "the environment is not told", err)
 	}
-	if in.Objects, err = readObjects(dir); err != nil {
+	if in.Objects, err = objects.Read(dir, nil); err != nil {
 		missing(record.ObjectsFile, "distributions and the course of the run are not drawn", err)
 	}
 	return in, nil

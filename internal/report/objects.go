@@ -6,155 +6,11 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"errors"
-	"fmt"
-	"io"
-	"math"
-	"os"
 	"slices"
 	"strings"
 
-	"github.com/parquet-go/parquet-go"
-
-	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/objects"
 )
-
-// Objects is objects.parquet in memory, column by column: one row for each
-// object that was asked for. A report needs whole columns of few bytes rather
-// than rows.
-type Objects struct {
-	rows    int
-	columns []objectColumn
-}
-
-// objectColumn is one column: whole numbers, or texts as indices into the
-// distinct ones.
-type objectColumn struct {
-	name    string
-	numbers []int64
-	texts   []int32
-	words   []string
-}
-
-// null is a number that is not there.
-const null int64 = math.MinInt64
-
-// Columns that a report tells by the step, which has them too.
-func ofStep(name string) bool {
-	return name == "level" || name == "arm" || name == "replicate"
-}
-
-// readObjects reads objects.parquet.
-func readObjects(dir record.Dir) (*Objects, error) {
-	file, err := os.Open(dir.Path(record.ObjectsFile))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
-	}
-	table, err := parquet.OpenFile(file, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
-	}
-	o := &Objects{rows: int(table.NumRows())}
-	buffer := make([]parquet.Value, 1024)
-	for i, path := range table.Schema().Columns() {
-		c := objectColumn{name: strings.Join(path, ".")}
-		if ofStep(c.name) {
-			continue
-		}
-		index := make(map[string]int32)
-		for _, group := range table.RowGroups() {
-			if err := c.read(group.ColumnChunks()[i], buffer, index); err != nil {
-				return nil, fmt.Errorf("read %s: column %s: %w", record.ObjectsFile, c.name, err)
-			}
-		}
-		if len(c.numbers)+len(c.texts) != o.rows {
-			return nil, fmt.Errorf("read %s: column %s has %d of %d rows", record.ObjectsFile, c.name, len(c.numbers)+len(c.texts), o.rows)
-		}
-		o.columns = append(o.columns, c)
-	}
-	return o, nil
-}
-
-func (c *objectColumn) read(chunk parquet.ColumnChunk, buffer []parquet.Value, index map[string]int32) error {
-	pages := chunk.Pages()
-	defer pages.Close()
-	for {
-		page, err := pages.ReadPage()
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		values := page.Values()
-		for {
-			n, err := values.ReadValues(buffer)
-			for _, v := range buffer[:n] {
-				c.add(v, index)
-			}
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return err
-			}
-		}
-		parquet.Release(page)
-	}
-}
-
-func (c *objectColumn) add(v parquet.Value, index map[string]int32) {
-	switch {
-	case v.IsNull():
-		c.numbers = append(c.numbers, null)
-	case v.Kind() == parquet.ByteArray:
-		i, ok := index[string(v.ByteArray())]
-		if !ok {
-			i = int32(len(c.words))
-			c.words = append(c.words, string(v.ByteArray()))
-			index[c.words[i]] = i
-		}
-		c.texts = append(c.texts, i)
-	case v.Kind() == parquet.Boolean:
-		n := int64(0)
-		if v.Boolean() {
-			n = 1
-		}
-		c.numbers = append(c.numbers, n)
-	default:
-		c.numbers = append(c.numbers, v.Int64())
-	}
-}
-
-// numbers is a column of numbers, nil where there is none of that name.
-func (o *Objects) numbers(name string) []int64 {
-	for _, c := range o.columns {
-		if c.name == name {
-			return c.numbers
-		}
-	}
-	return nil
-}
-
-// text is a row's text in a column, "" where there is none of that name.
-func (o *Objects) text(name string, row int) string {
-	for _, c := range o.columns {
-		if c.name == name && c.texts != nil {
-			return c.words[c.texts[row]]
-		}
-	}
-	return ""
-}
-
-// milestone is when each object reached one, in microseconds since the start
-// of the run, null where it did not.
-func (o *Objects) milestone(name string) []int64 { return o.numbers(name + microsSuffix) }
-
-const microsSuffix = "_us"
 
 // packed is a table of all objects as the page carries it, to be turned into
 // CSV when the reader asks for it. Unpacked it would be most of the page.
@@ -188,21 +44,21 @@ const (
 // bound; where none does, without the columns that tell more of the requests
 // than of the objects. It is nil when that is too much as well: objects.parquet
 // beside the page has them all.
-func (o *Objects) pack() (*packed, error) {
-	if o == nil || o.rows == 0 {
+func pack(o *objects.Table) (*packed, error) {
+	if o == nil || o.Rows == 0 {
 		return nil, nil
 	}
-	few := &Objects{rows: o.rows}
-	for _, c := range o.columns {
-		if !ofRequest(c.name) {
-			few.columns = append(few.columns, c)
+	few := &objects.Table{Rows: o.Rows}
+	for _, c := range o.Columns {
+		if !ofRequest(c.Name) {
+			few.Columns = append(few.Columns, c)
 		}
 	}
 	for _, try := range []struct {
-		of   *Objects
+		of   *objects.Table
 		unit int64
 	}{{o, 1}, {o, 100}, {o, 1000}, {few, 1000}} {
-		p, err := try.of.packIn(try.unit)
+		p, err := packIn(try.of, try.unit)
 		if err != nil {
 			return nil, err
 		}
@@ -224,8 +80,8 @@ func ofRequest(name string) bool {
 	return false
 }
 
-func (o *Objects) packIn(unit int64) (*packed, error) {
-	p := &packed{Rows: o.rows, Unit: unit, Columns: []packedColumn{}}
+func packIn(o *objects.Table, unit int64) (*packed, error) {
+	p := &packed{Rows: o.Rows, Unit: unit, Columns: []packedColumn{}}
 	var out bytes.Buffer
 	encoded := base64.NewEncoder(base64.StdEncoding, &out)
 	deflated, err := flate.NewWriter(encoded, flate.DefaultCompression)
@@ -240,48 +96,48 @@ func (o *Objects) packIn(unit int64) (*packed, error) {
 		data = data[:0]
 		return err
 	}
-	var times []objectColumn
-	for _, c := range o.columns {
+	var times []objects.Column
+	for _, c := range o.Columns {
 		switch {
-		case c.texts != nil && len(c.words) > maxWords:
+		case c.Texts != nil && len(c.Words) > maxWords:
 			data = packNames(data, c)
-			err = flush(packedColumn{Name: c.name, Kind: "name"})
-		case c.texts != nil:
-			for _, t := range c.texts {
+			err = flush(packedColumn{Name: c.Name, Kind: "name"})
+		case c.Texts != nil:
+			for _, t := range c.Texts {
 				data = binary.AppendUvarint(data, uint64(t))
 			}
-			err = flush(packedColumn{Name: c.name, Kind: "word", Words: c.words})
-		case strings.HasSuffix(c.name, microsSuffix) && c.name != "planted_delay"+microsSuffix:
+			err = flush(packedColumn{Name: c.Name, Kind: "word", Words: c.Words})
+		case strings.HasSuffix(c.Name, objects.MicrosSuffix) && c.Name != "planted_delay"+objects.MicrosSuffix:
 			times = append(times, c)
 		default:
 			scale := int64(1)
-			if strings.HasSuffix(c.name, microsSuffix) {
+			if strings.HasSuffix(c.Name, objects.MicrosSuffix) {
 				scale = unit
 			}
-			for _, n := range c.numbers {
+			for _, n := range c.Numbers {
 				data = binary.AppendVarint(data, n/scale)
 			}
-			err = flush(packedColumn{Name: c.name, Kind: "number"})
+			err = flush(packedColumn{Name: c.Name, Kind: "number"})
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(times, func(a, b objectColumn) int { return timeRank(a) - timeRank(b) })
-	before = make([]int64, o.rows)
+	slices.SortStableFunc(times, func(a, b objects.Column) int { return timeRank(a) - timeRank(b) })
+	before = make([]int64, o.Rows)
 	for i, c := range times {
 		if i == 0 {
 			// The first is told from the row before.
 			last := int64(0)
-			for row, t := range c.numbers {
+			for row, t := range c.Numbers {
 				before[row] = last
 				if t >= 0 {
 					last = t / unit
 				}
 			}
 		}
-		data = packTimes(data, c.numbers, before, unit)
-		if err := flush(packedColumn{Name: c.name, Kind: "time"}); err != nil {
+		data = packTimes(data, c.Numbers, before, unit)
+		if err := flush(packedColumn{Name: c.Name, Kind: "time"}); err != nil {
 			return nil, err
 		}
 	}
@@ -293,9 +149,9 @@ func (o *Objects) packIn(unit int64) (*packed, error) {
 }
 
 // timeRank orders the columns of times so that each is near the one before.
-func timeRank(c objectColumn) int {
+func timeRank(c objects.Column) int {
 	order := []string{"intended", "sent", "replied", "Created", "Scheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready", "Deleted"}
-	if i := slices.Index(order, strings.TrimSuffix(c.name, microsSuffix)); i >= 0 {
+	if i := slices.Index(order, strings.TrimSuffix(c.Name, objects.MicrosSuffix)); i >= 0 {
 		return i
 	}
 	return len(order)
@@ -319,10 +175,10 @@ func packTimes(data []byte, times, before []int64, unit int64) []byte {
 
 // packNames writes each text as the number of bytes it shares with the one
 // before it, the number of further bytes, and these.
-func packNames(data []byte, c objectColumn) []byte {
+func packNames(data []byte, c objects.Column) []byte {
 	last := ""
-	for _, t := range c.texts {
-		word := c.words[t]
+	for _, t := range c.Texts {
+		word := c.Words[t]
 		same := 0
 		for same < min(len(word), len(last)) && word[same] == last[same] {
 			same++

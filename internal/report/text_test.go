@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/compare"
 	"plimsoll.dev/plimsoll/internal/golden"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -82,13 +83,13 @@ func cases() map[string]analyze.Result {
 	tolerated := line(figure(100), figure(101), 4, "Too many pods on 20 of 20 nodes")
 	tolerated.ConfirmationsAsked, tolerated.ConfirmationsMade, tolerated.PassProbability = 4, 5, 0.34
 	worse := result(slo.Verdict(stats.Worse), "Ready p50 changed by +9.7%, 95% interval +8.6% to +10.9%, margin +5.0%, 2 runs each", nil, held, confirmed)
-	worse.Comparison = &analyze.Comparison{
+	worse.Comparison = &compare.Comparison{
 		Baseline: "base", Metric: "Ready p50", Margin: 0.05, Alpha: 0.05,
 		Arms: map[string]map[string]string{"base": {}, "slow": {"startLatency": "constant:1s"}},
-		Levels: []analyze.LevelComparison{{
+		Levels: []compare.LevelComparison{{
 			Level: 10, Arm: "slow", Verdict: stats.Worse, Why: worse.Why, Excluded: []string{"step 3 (base, block 2) is invalid: late"},
-			Primary: analyze.Compared{Metric: "Ready p50", Unit: "s", Baseline: []*float64{figure(1), figure(1.02)}, Arm: []*float64{figure(1.1), nil}, Change: figure(0.097), Lo: figure(0.086), Hi: figure(0.109)},
-			Others: []analyze.Compared{
+			Primary: compare.Compared{Metric: "Ready p50", Unit: "s", Baseline: []*float64{figure(1), figure(1.02)}, Arm: []*float64{figure(1.1), nil}, Change: figure(0.097), Lo: figure(0.086), Hi: figure(0.109)},
+			Others: []compare.Compared{
 				{Metric: "Ready p99", Unit: "s", Change: figure(0.2), Lo: figure(0.1), Hi: figure(0.3), FalseDiscovery: figure(0.01)},
 				{Metric: "request p50", Unit: "s", Change: figure(0.01), Lo: figure(-0.1), Hi: figure(0.1), FalseDiscovery: figure(0.9)},
 			},

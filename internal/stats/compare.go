@@ -26,8 +26,10 @@ const (
 type Change struct {
 	Blocks    int // pairs of runs that it comes from
 	D, Lo, Hi float64
-	// SD is the standard deviation of the logarithms' block differences.
+	// SD is the standard deviation of the logarithms' block differences; of
+	// runs made apart, what it would be of as many blocks.
 	SD float64
+	df float64 // degrees of freedom
 }
 
 // ErrFewBlocks says that an interval needs at least two blocks of runs.
@@ -59,7 +61,48 @@ func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	}
 	mean, sd := meanSD(diffs)
 	half := studentQuantile(1-(1-confidence)/2, float64(n-1)) * sd / math.Sqrt(float64(n))
-	return Change{Blocks: n, D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd}, nil
+	return Change{Blocks: n, D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd, df: float64(n - 1)}, nil
+}
+
+// CompareApart compares two arms whose runs were not made side by side: the
+// interval is Welch's, of the difference of the logarithms' means. It is wider
+// than that of blocks, since whatever changed with time is in it.
+func CompareApart(a, b []float64, confidence float64) (Change, error) {
+	if len(a) < 2 || len(b) < 2 {
+		return Change{}, ErrFewBlocks
+	}
+	la, err := logs(a)
+	if err != nil {
+		return Change{}, err
+	}
+	lb, err := logs(b)
+	if err != nil {
+		return Change{}, err
+	}
+	ma, sa := meanSD(la)
+	mb, sb := meanSD(lb)
+	va, vb := sa*sa/float64(len(a)), sb*sb/float64(len(b))
+	n := min(len(a), len(b))
+	c := Change{Blocks: n, D: math.Expm1(mb - ma), SD: math.Sqrt((va + vb) * float64(n)), df: 1}
+	if va+vb > 0 {
+		// Welch and Satterthwaite's degrees of freedom.
+		c.df = (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
+	}
+	half := studentQuantile(1-(1-confidence)/2, c.df) * math.Sqrt(va+vb)
+	c.Lo, c.Hi = math.Expm1(mb-ma-half), math.Expm1(mb-ma+half)
+	return c, nil
+}
+
+// logs are the logarithms of figures that have one.
+func logs(x []float64) ([]float64, error) {
+	l := make([]float64, len(x))
+	for i, v := range x {
+		if !positive(v) {
+			return nil, ErrNotPositive
+		}
+		l[i] = math.Log(v)
+	}
+	return l, nil
 }
 
 func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
@@ -171,51 +214,27 @@ func Superiority(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
 	}
-	wins, i := 0.0, 0 // i: of a, below the present value of b
-	for _, v := range b.sorted {
-		for i < len(a.sorted) && a.sorted[i] < v {
+	wins := 0.0
+	x, y := a.sorted, b.sorted
+	for i, j := 0, 0; j < len(y); {
+		v := y[j]
+		same := j // how many of b have this value
+		for j < len(y) && y[j] == v {
+			j++
+		}
+		same = j - same
+		for i < len(x) && x[i] < v {
 			i++
 		}
-		ties := 0
-		for k := i; k < len(a.sorted) && a.sorted[k] == v; k++ {
+		ties := i
+		for ties < len(x) && x[ties] == v {
 			ties++
 		}
-		wins += float64(i) + float64(ties)/2
+		wins += float64(same) * (float64(i) + float64(ties-i)/2)
+		i = ties
 	}
 	wins += float64(b.censored) * (float64(len(a.sorted)) + float64(a.censored)/2)
 	return wins / float64(a.N()) / float64(b.N())
-}
-
-// PermuteRuns is the share of all ways to swap the arms within blocks whose
-// statistic is at least as far out as the one seen: the p-value of an effect
-// size, with the run as the replicate. Statistic is called with, for each
-// block, whether its runs are swapped. With n blocks there are 2^n ways, and
-// no p-value below 1/2^n; beyond 12 blocks every way of a fixed sequence of
-// 4096 is tried.
-func PermuteRuns(blocks int, statistic func(swapped []bool) float64) float64 {
-	const most = 12
-	swapped := make([]bool, blocks)
-	seen := statistic(swapped)
-	ways, asFar := 1<<min(blocks, most), 0
-	state := uint64(1)
-	for w := range ways {
-		for i := range swapped {
-			if blocks <= most {
-				swapped[i] = w>>i&1 == 1
-				continue
-			}
-			// SplitMix64 (Steele, Lea and Flood, 2014).
-			state += 0x9e3779b97f4a7c15
-			z := state
-			z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
-			z = (z ^ z>>27) * 0x94d049bb133111eb
-			swapped[i] = w > 0 && (z^z>>31)&1 == 1
-		}
-		if statistic(swapped) >= seen-1e-12 {
-			asFar++
-		}
-	}
-	return float64(asFar) / float64(ways)
 }
 
 // FalseDiscovery turns the p-values of many metrics into the rate of false
@@ -263,5 +282,5 @@ func (c Change) P() float64 {
 		return 0
 	}
 	t := math.Abs(math.Log1p(c.D)) / (c.SD / math.Sqrt(float64(c.Blocks)))
-	return 2 * (1 - studentCDF(t, float64(c.Blocks-1)))
+	return 2 * (1 - studentCDF(t, c.df))
 }

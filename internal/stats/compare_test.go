@@ -41,6 +41,18 @@ func TestPairedAgainstStudentsSleepData(t *testing.T) {
 	if p := c.P(); math.Abs(p-0.002833) > 1e-6 {
 		t.Errorf("p = %g", p)
 	}
+	// Welch's test of the same data, published as well: p = 0.07939, 17.776
+	// degrees of freedom, interval [-3.3654832, 0.2054832].
+	w, err := CompareApart(a, b, 0.95)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if lo, hi := math.Log1p(w.Lo), math.Log1p(w.Hi); math.Abs(lo+3.3654832) > 1e-6 || math.Abs(hi-0.2054832) > 1e-6 {
+		t.Errorf("Welch's interval [%g, %g]", lo, hi)
+	}
+	if p := w.P(); math.Abs(p-0.07939) > 1e-5 {
+		t.Errorf("Welch's p = %g", p)
+	}
 }
 
 func TestJudge(t *testing.T) {
@@ -81,6 +93,9 @@ func TestComparisonsThatCannotBe(t *testing.T) {
 	} {
 		if _, err := CompareBlocks(c.a, c.b, 0.95); err != c.want {
 			t.Errorf("%s: %v", c.why, err)
+		}
+		if _, err := CompareApart(c.a, c.b, 0.95); err != c.want {
+			t.Errorf("%s, apart: %v", c.why, err)
 		}
 	}
 }
@@ -204,33 +219,6 @@ func TestEffectSizesAgreeWithTheirDefinitions(t *testing.T) {
 		if got, want := Superiority(a, b), slowSuperiority(a, b); math.Abs(got-want) > 1e-12 {
 			t.Fatalf("superiority of %v over %v is %g, want %g", b, a, got, want)
 		}
-	}
-}
-
-func TestPermuteRuns(t *testing.T) {
-	diffs := []float64{1, 2, 3, 4, 5}
-	sum := func(swapped []bool) float64 {
-		total := 0.0
-		for i, d := range diffs {
-			if swapped[i] {
-				d = -d
-			}
-			total += d
-		}
-		return math.Abs(total)
-	}
-	// All of one sign is as far out as it gets: 2 of 32 ways, this and its
-	// mirror image.
-	if p := PermuteRuns(5, sum); p != 2.0/32 {
-		t.Errorf("p = %g", p)
-	}
-	many := make([]float64, 40)
-	for i := range many {
-		many[i] = 1
-	}
-	diffs = many
-	if p := PermuteRuns(40, sum); p > 0.001 {
-		t.Errorf("p of 40 blocks of one sign is %g", p)
 	}
 }
 

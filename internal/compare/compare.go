@@ -1,0 +1,404 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/stats"
+)
+
+// Spec is what is compared, and by what.
+type Spec struct {
+	Baseline string
+	Arms     []string // the others
+	Params   map[string]map[string]string
+	// Metric is the one that decides, such as "ContainersStarted p50"; it was
+	// declared before the runs.
+	Metric string
+	Margin float64 // 0.05 is 5 %
+	Alpha  float64
+	// Paired says that runs with the same Block were made side by side.
+	Paired bool
+}
+
+// Run is one run of an arm at one level.
+type Run struct {
+	Arm   string
+	Level float64
+	// Block tells which runs were made side by side; it names the run where
+	// they were not.
+	Block int
+	// Name is what a message calls the run.
+	Name string
+	// LeftOut says why the run does not count; "" where it does.
+	LeftOut string
+	// Asked are the objects that were asked for, and Missing those of them
+	// that never got there.
+	Asked, Missing int
+	Figures        []Figure
+	Samples        []Sample
+}
+
+// Figure is one figure of a run.
+type Figure struct {
+	Metric, Unit, Kind string
+	LessIsWorse        bool
+	// Value is nil where it was never reached or is not known.
+	Value *float64
+	// Start is the resident memory at the start of the run, of figures of
+	// memory.
+	Start *float64
+}
+
+// Sample is the distribution of one milestone's latency in a run.
+type Sample struct {
+	Milestone, Component string
+	stats.Sample
+}
+
+// maxMoreRuns is the most further runs that are worth proposing.
+const maxMoreRuns = 200
+
+// Of compares arms with the baseline at each level that both have runs of.
+func Of(spec Spec, runs []Run) Comparison {
+	c := Comparison{
+		Baseline: spec.Baseline, Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha,
+		Arms: spec.Params, Paired: spec.Paired, Levels: []LevelComparison{},
+	}
+	var levels []float64
+	for _, r := range runs {
+		if !slices.Contains(levels, r.Level) {
+			levels = append(levels, r.Level)
+		}
+	}
+	slices.Sort(levels)
+	for _, level := range levels {
+		for _, arm := range spec.Arms {
+			c.Levels = append(c.Levels, at(spec, runs, level, arm))
+		}
+	}
+	return c
+}
+
+// sides are the runs of two arms that count. Where they are paired, a[i] and
+// b[i] are of one block.
+type sides struct {
+	spec Spec
+	a, b []*Run
+}
+
+// split finds the runs of a level that count, and says which do not.
+func split(spec Spec, runs []Run, level float64, arm string) (s sides, excluded []string) {
+	s.spec = spec
+	excluded = []string{}
+	for i := range runs {
+		r := &runs[i]
+		switch {
+		case r.Level != level || r.Arm != arm && r.Arm != spec.Baseline:
+		case r.LeftOut != "":
+			excluded = append(excluded, r.Name+": "+r.LeftOut)
+		case r.Arm == arm:
+			s.b = append(s.b, r)
+		default:
+			s.a = append(s.a, r)
+		}
+	}
+	if !spec.Paired {
+		return s, excluded
+	}
+	byBlock := func(x, y *Run) int { return cmp.Compare(x.Block, y.Block) }
+	slices.SortStableFunc(s.a, byBlock)
+	slices.SortStableFunc(s.b, byBlock)
+	var a, b []*Run
+	for i, j := 0, 0; i < len(s.a) || j < len(s.b); {
+		switch {
+		case j == len(s.b) || i < len(s.a) && s.a[i].Block < s.b[j].Block:
+			excluded = append(excluded, fmt.Sprintf("block %d has no run of both arms that counts", s.a[i].Block))
+			i++
+		case i == len(s.a) || s.b[j].Block < s.a[i].Block:
+			excluded = append(excluded, fmt.Sprintf("block %d has no run of both arms that counts", s.b[j].Block))
+			j++
+		default:
+			a, b = append(a, s.a[i]), append(b, s.b[j])
+			i, j = i+1, j+1
+		}
+	}
+	s.a, s.b = a, b
+	return s, excluded
+}
+
+// change is the relative change of a figure from one side to the other.
+func (s sides) change(a, b []float64) (stats.Change, error) {
+	if s.spec.Paired {
+		return stats.CompareBlocks(a, b, 1-s.spec.Alpha)
+	}
+	return stats.CompareApart(a, b, 1-s.spec.Alpha)
+}
+
+func at(spec Spec, runs []Run, level float64, arm string) LevelComparison {
+	s, excluded := split(spec, runs, level, arm)
+	c := LevelComparison{
+		Level: level, Arm: arm, Excluded: excluded, Runs: [2]int{len(s.a), len(s.b)},
+		Others: []Compared{}, Series: []SeriesComparison{}, Warnings: []string{},
+	}
+	c.figures(s)
+	c.series(s)
+	milestone, _, _ := strings.Cut(spec.Metric, " ")
+	for _, x := range c.Series {
+		if x.Milestone == milestone && x.Component == "" {
+			c.Distance, c.Superiority, c.PermutationP = x.Distance, x.Superiority, x.PermutationP
+		}
+	}
+	c.warn(spec)
+	return c
+}
+
+// figures compares every figure that the first run of the baseline has.
+func (c *LevelComparison) figures(s sides) {
+	if len(s.a) == 0 || len(s.b) == 0 {
+		c.Primary = Compared{Metric: s.spec.Metric, Unit: "s", Kind: KindLatency, Baseline: []*float64{}, Arm: []*float64{}}
+		c.Verdict, c.Why = stats.Undecided, "no two runs of both arms count"
+		return
+	}
+	var ps []float64
+	found := false
+	for _, f := range s.metrics() {
+		compared, change, err := s.compared(f)
+		if f.Metric == s.spec.Metric {
+			found = true
+			c.Primary = compared
+			c.decide(s, f.LessIsWorse, change, err)
+			continue
+		}
+		p := math.NaN()
+		if err == nil && compared.Change != nil {
+			p = change.P()
+		}
+		ps = append(ps, p)
+		c.Others = append(c.Others, compared)
+	}
+	for i, q := range stats.FalseDiscovery(ps) {
+		c.Others[i].FalseDiscovery = finite(q)
+	}
+	if !found {
+		c.Primary = Compared{Metric: s.spec.Metric, Unit: "s", Kind: KindLatency, Baseline: []*float64{}, Arm: []*float64{}}
+		c.Verdict, c.Why = stats.Undecided, "no run has the figure "+s.spec.Metric
+	}
+}
+
+// metrics are the figures that any run has, in the order of the first run that
+// has them.
+func (s sides) metrics() []Figure {
+	var list []Figure
+	known := make(map[string]bool)
+	for _, r := range slices.Concat(s.a, s.b) {
+		for _, f := range r.Figures {
+			if !known[f.Metric] {
+				known[f.Metric] = true
+				list = append(list, f)
+			}
+		}
+	}
+	return list
+}
+
+func (r *Run) figure(metric string) Figure {
+	for _, f := range r.Figures {
+		if f.Metric == metric {
+			return f
+		}
+	}
+	return Figure{}
+}
+
+// compared is one metric in the runs of both sides.
+func (s sides) compared(f Figure) (Compared, stats.Change, error) {
+	c := Compared{Metric: f.Metric, Unit: f.Unit, Kind: f.Kind, LessIsWorse: f.LessIsWorse, Baseline: []*float64{}, Arm: []*float64{}}
+	of := func(runs []*Run, shown *[]*float64) (values, starts []float64) {
+		for _, r := range runs {
+			g := r.figure(f.Metric)
+			*shown = append(*shown, g.Value)
+			values, starts = append(values, orNaN(g.Value)), append(starts, orNaN(g.Start))
+		}
+		return values, starts
+	}
+	a, startA := of(s.a, &c.Baseline)
+	b, startB := of(s.b, &c.Arm)
+	change, err := s.change(a, b)
+	if err != nil {
+		c.Note = err.Error()
+		return c, change, err
+	}
+	if f.Kind == KindMemory || f.Kind == KindGrowth {
+		if c.Note = s.apart(startA, startB); c.Note != "" {
+			return c, change, nil
+		}
+	}
+	c.Change, c.Lo, c.Hi = finite(change.D), finite(change.Lo), finite(change.Hi)
+	return c, change, err
+}
+
+// sameStart is how far apart the starting points of runs may be for their
+// memory to be compared: a twentieth.
+const sameStart = 0.05
+
+// apart says why memory cannot be compared: the runs did not start from the
+// same point. What a process had from before is in its maximum and keeps it
+// from growing.
+func (s sides) apart(a, b []float64) string {
+	all := slices.Concat(a, b)
+	lo, hi := slices.Min(all), slices.Max(all)
+	switch {
+	case math.IsNaN(lo):
+		return "where the runs started is not known"
+	case lo <= 0:
+		return ""
+	case hi/lo-1 > sameStart:
+		return fmt.Sprintf("the runs did not start from the same point: from %s to %s", mebibytes(lo), mebibytes(hi))
+	}
+	return ""
+}
+
+func mebibytes(x float64) string { return fmt.Sprintf("%.4g MiB", x/(1<<20)) }
+
+// decide is the verdict of the metric that decides.
+func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change, err error) {
+	spec := s.spec
+	missing := func(runs []*Run) (missing, asked int) {
+		for _, r := range runs {
+			missing, asked = missing+r.Missing, asked+r.Asked
+		}
+		return missing, asked
+	}
+	missingA, askedA := missing(s.a)
+	missingB, askedB := missing(s.b)
+	who := fmt.Sprintf("%d of %d objects never got there (%s: %d of %d)", missingB, askedB, spec.Baseline, missingA, askedA)
+	if err != nil {
+		c.Verdict, c.Why = stats.Undecided, err.Error()
+		never := func(list []*float64) int {
+			n := 0
+			for _, v := range list {
+				if v == nil {
+					n++
+				}
+			}
+			return n
+		}
+		if a, b := never(c.Primary.Baseline), never(c.Primary.Arm); a == 0 && b == len(s.b) && missingB > 0 {
+			c.Verdict, c.Why = stats.Worse, fmt.Sprintf("%s was never reached: %s", spec.Metric, who)
+		}
+		return
+	}
+	runs := fmt.Sprintf("%d runs each", len(s.a))
+	if len(s.a) != len(s.b) {
+		runs = fmt.Sprintf("%d and %d runs", len(s.a), len(s.b))
+	}
+	c.Verdict = change.Judge(spec.Margin, lessIsWorse)
+	c.Why = fmt.Sprintf("%s changed by %s, %g%% interval %s to %s, margin %s, %s",
+		spec.Metric, percent(change.D), 100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), percent(spec.Margin), runs)
+	share := func(n, all int) float64 { return float64(n) / float64(max(all, 1)) }
+	if share(missingB, askedB) > share(missingA, askedA) && c.Verdict != stats.Worse && c.Verdict != stats.Undecided {
+		c.Why = fmt.Sprintf("%s of those that got there, but %s", c.Why, who)
+		c.Verdict = stats.Undecided
+		return
+	}
+	if c.Verdict != stats.Undecided {
+		return
+	}
+	c.MoreRuns = change.MoreBlocks(spec.Margin, 1-spec.Alpha, lessIsWorse, maxMoreRuns)
+	if c.MoreRuns < 0 {
+		c.Why += fmt.Sprintf("; not even %d further runs are likely to decide: the change is about as large as the margin", maxMoreRuns)
+	} else {
+		c.Why += fmt.Sprintf("; some %d further runs of each arm are likely to decide", c.MoreRuns)
+	}
+	c.Why += fmt.Sprintf("; with this spread %d runs tell changes from about %s on", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, 1-spec.Alpha)))
+}
+
+// warn adds what the reader of the figures must know.
+func (c *LevelComparison) warn(spec Spec) {
+	for _, x := range c.Series {
+		name := x.Milestone
+		if x.Component != "" {
+			name += " of " + x.Component
+		}
+		var with []string
+		if x.Baseline.Forms > 1 {
+			with = append(with, spec.Baseline)
+		}
+		if x.Arm.Forms > 1 {
+			with = append(with, c.Arm)
+		}
+		if len(with) > 0 {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s has two forms in %s: one percentile misleads, see the whole distribution", name, strings.Join(with, " and ")))
+		}
+		var more, less []string
+		for _, s := range x.Shifts {
+			switch {
+			case s.Lo == nil || s.Hi == nil:
+			case *s.Lo > 0:
+				more = append(more, stats.QuantileName(s.Q))
+			case *s.Hi < 0:
+				less = append(less, stats.QuantileName(s.Q))
+			}
+		}
+		if len(more) > 0 && len(less) > 0 {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is later at %s and earlier at %s: one percentile misleads", name, strings.Join(more, ", "), strings.Join(less, ", ")))
+		}
+	}
+}
+
+// Verdict is what the levels and lines come to: the most serious of them.
+func (c Comparison) Verdict() (stats.Verdict, string) {
+	if c.Refused != "" {
+		return stats.Undecided, c.Refused
+	}
+	order := []stats.Verdict{stats.Worse, stats.Undecided, stats.NotWorse, stats.Equivalent, stats.Better}
+	type opinion struct {
+		verdict stats.Verdict
+		why     string
+	}
+	var list []opinion
+	for _, l := range c.Lines {
+		list = append(list, opinion{l.Verdict, l.Why})
+	}
+	if len(c.Lines) == 0 {
+		for _, l := range c.Levels {
+			o := opinion{l.Verdict, l.Why}
+			if len(c.Levels) > 1 {
+				o.why = fmt.Sprintf("arm %s at %g: %s", l.Arm, l.Level, l.Why)
+			}
+			list = append(list, o)
+		}
+	}
+	if len(list) == 0 {
+		return stats.Undecided, "no run was made"
+	}
+	worst := slices.MinFunc(list, func(x, y opinion) int {
+		return cmp.Compare(slices.Index(order, x.verdict), slices.Index(order, y.verdict))
+	})
+	return worst.verdict, worst.why
+}
+
+func percent(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
+
+func orNaN(p *float64) float64 {
+	if p == nil {
+		return math.NaN()
+	}
+	return *p
+}
+
+// finite is x to nine digits after the point, nil where it is not finite.
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	const scale = 1e9
+	if r := math.Round(x*scale) / scale; !math.IsInf(r, 0) {
+		x = r
+	}
+	return &x
+}
