@@ -227,15 +227,15 @@ func (s sides) compared(f Figure) (Compared, stats.Change, error) {
 	}
 	a, startA := of(s.a, &c.Baseline)
 	b, startB := of(s.b, &c.Arm)
+	if f.Kind == KindMemory || f.Kind == KindGrowth {
+		if c.Note = apart(startA, startB); c.Note != "" {
+			return c, stats.Change{}, nil
+		}
+	}
 	change, err := s.change(a, b)
 	if err != nil {
 		c.Note = err.Error()
 		return c, change, err
-	}
-	if f.Kind == KindMemory || f.Kind == KindGrowth {
-		if c.Note = s.apart(startA, startB); c.Note != "" {
-			return c, change, nil
-		}
 	}
 	c.Change, c.Lo, c.Hi = finite(change.D), finite(change.Lo), finite(change.Hi)
 	return c, change, err
@@ -248,7 +248,7 @@ const sameStart = 0.05
 // apart says why memory cannot be compared: the runs did not start from the
 // same point. What a process had from before is in its maximum and keeps it
 // from growing.
-func (s sides) apart(a, b []float64) string {
+func apart(a, b []float64) string {
 	all := slices.Concat(a, b)
 	lo, hi := slices.Min(all), slices.Max(all)
 	switch {
