@@ -43,6 +43,7 @@ type experimentFlags struct {
 	guards                      []string
 	podLife                     time.Duration
 	normalEvents                bool
+	fresh                       string
 	// record and result
 	out, output string
 	explain     bool
@@ -81,6 +82,7 @@ func (f *experimentFlags) addExperiment(cmd *cobra.Command) {
 	flags.DurationVar(&f.budget, "budget", 0, "time after which no further step begins and the best bracket is given (default none)")
 	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound, as `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
 	flags.DurationVar(&f.podLife, "pod-life", 0, "how long after it was Ready a pod is deleted on an axis of arrivals per second; its warm-up lasts as long (default the workload's)")
+	flags.StringVar(&f.fresh, "fresh", "", "what a step that begins from empty begins with: `objects|lab` (default objects: those of the load are removed; lab: the private laboratory is made anew)")
 	flags.BoolVar(&f.normalEvents, "normal-events", false, "record the cluster's events of type Normal too")
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of everything that is drawn (default a random one, which is recorded)")
 }
@@ -270,7 +272,7 @@ func (f *experimentFlags) plan(cmd *cobra.Command, workloadName string) *experim
 	p := x.plan
 	p.Axis.Name, p.Axis.PodLife = f.axis, plan.Duration(f.podLife)
 	p.Hold, p.StepTimeout, p.Budget = plan.Duration(f.hold), plan.Duration(f.stepTimeout), plan.Duration(f.budget)
-	p.Seed, p.NormalEvents = f.seed, f.normalEvents
+	p.Seed, p.NormalEvents, p.Fresh = f.seed, f.normalEvents, f.fresh
 	x.text("pace", f.pace, &p.Pace)
 	for _, pair := range f.set {
 		key, value, ok := strings.Cut(pair, "=")

@@ -89,9 +89,10 @@ type runner struct {
 	preferred string
 	cluster   *cluster.Cluster
 
-	reading sync.Mutex
-	pids    map[string]int // of the lab's components
-	pidsAt  time.Time
+	renewing bool           // the run is under way: its own progress is shown
+	reading  sync.Mutex     // lab, while it is made anew, and
+	pids     map[string]int // of the lab's components
+	pidsAt   time.Time
 }
 
 // mild reports whether an error only says that the run was cut by its user or
@@ -138,6 +139,9 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 			return nil, err
 		}
 		return &labelledTarget{t, r}, nil
+	}
+	if r.plan.Fresh == plan.FreshLab {
+		open = r.renewed(open)
 	}
 	if r.resumed != nil {
 		begin := record.Run{ID: r.id, Command: commandLine(r.p.Args)}
@@ -265,7 +269,9 @@ func (r *runner) openTarget(ctx context.Context) error {
 		return usagef("", "%w", err)
 	}
 	line := progressLine{p: r.p}
-	store.Progress = func(what string) { line.show(what) }
+	if !r.renewing {
+		store.Progress = func(what string) { line.show(what) }
+	}
 	r.lab, err = store.Up(ctx, lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency})
 	line.end()
 	if err != nil {
@@ -432,10 +438,12 @@ func readLine(ctx context.Context, from io.Reader) (string, error) {
 func (r *runner) closeTarget() error {
 	if r.cluster != nil {
 		r.cluster.Close()
+		r.cluster = nil
 	}
 	if !r.private {
 		return nil
 	}
+	r.private = false
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := r.lab.Down(ctx); err != nil {

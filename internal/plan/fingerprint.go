@@ -15,7 +15,7 @@ func (p *Plan) Fingerprint() (string, error) {
 	said := p.said()
 	text, err := json.Marshal([]any{
 		said.Workload, said.Params, said.Target, said.Axis.Name, said.Axis.PodLife, said.Arms, said.Repeat, said.Seed,
-		said.Pace, said.Hold, said.StepTimeout, said.Primary, said.Guards, said.NormalEvents,
+		said.Pace, said.Hold, said.StepTimeout, said.Primary, said.Guards, said.NormalEvents, said.Fresh,
 	})
 	if err != nil {
 		return "", fmt.Errorf("take the fingerprint of the experiment: %w", err)

@@ -53,6 +53,9 @@ type Plan struct {
 	Goals       strictyaml.Ordered[[]string] `yaml:"goals,omitempty"`
 	Primary     *Primary                     `yaml:"primary,omitempty"`
 	Guards      Guards                       `yaml:"guards,omitempty"`
+	// Fresh is what a step that begins from empty begins with: FreshObjects or
+	// FreshLab.
+	Fresh string `yaml:"fresh,omitempty"`
 	// NormalEvents records the cluster's events of type Normal too, and not
 	// just those of type Warning.
 	NormalEvents bool `yaml:"normalEvents,omitempty"`
@@ -65,6 +68,12 @@ type Plan struct {
 
 	positions *strictyaml.Positions
 }
+
+// What a step that begins from empty begins with.
+const (
+	FreshObjects = "objects" // the objects of the load are removed
+	FreshLab     = "lab"     // the private lab is made anew too
+)
 
 // Target names what is loaded: a private lab unless it says otherwise.
 type Target struct {

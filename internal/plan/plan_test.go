@@ -120,7 +120,7 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
-		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, normalEvents, asRun)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, fresh, normalEvents, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
 		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, realNode)`},
 		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
@@ -229,7 +229,7 @@ func TestDefault(t *testing.T) {
 			Schema: Schema, Name: "node-density", Workload: "node-density", Kind: Limit,
 			Target:      Target{Lab: &Lab{Nodes: DefaultLabNodes, MaxPods: DefaultLabMaxPods}},
 			Axis:        Axis{Name: "pods-per-node", Search: &Search{From: 50, Step: 50, Max: 500, Resolution: 1, Confirm: Confirm{3, 3}}},
-			StepTimeout: Duration(DefaultStepTimeout), Hold: Duration(10 * time.Second), Repeat: 1, Goals: w.Goals,
+			StepTimeout: Duration(DefaultStepTimeout), Hold: Duration(10 * time.Second), Repeat: 1, Fresh: FreshObjects, Goals: w.Goals,
 		}
 		change(&p)
 		return p
@@ -342,6 +342,9 @@ func TestValidate(t *testing.T) {
 		{"a context of no file", "target: {context: c}\n", "f.yaml:3:19: target.context: a context is named without the kubeconfig that has it (name the file as well: kubeconfig)"},
 		{"a cluster", "target: {kubeconfig: k, context: c}\n", ok},
 		{"a named lab", "target: {labName: l}\n", ok},
+		{"a lab made anew for each step", "fresh: lab\n", ok},
+		{"somebody's lab is not made anew", "target: {labName: l}\nfresh: lab\n", "f.yaml:4:8: fresh: only a private laboratory can be made anew for each step (leave out the target, or say objects)"},
+		{"a start that is none", "fresh: labs\n", "f.yaml:3:8: fresh: there is no fresh start \"labs\" (did you mean \"lab\"?)"},
 		{"a lab without nodes", "target: {lab: {nodes: 0}}\n", "f.yaml:3:23: target.lab.nodes: a laboratory without nodes holds no pods (for example nodes: 10)"},
 		{"fewer nodes than none", "target: {lab: {nodes: -1}}\n", "f.yaml:3:23: target.lab.nodes: -1 is no number of simulated nodes: want 1 to 10000"},
 		{"more nodes than a lab bears", "target: {lab: {nodes: 10001}}\n", "f.yaml:3:23: target.lab.nodes: 10001 is no number of simulated nodes: want 1 to 10000"},
@@ -521,6 +524,7 @@ func TestFullExample(t *testing.T) {
 	}
 	w := nodeDensity(t)
 	p.Default(w)
+	want.Fresh = FreshObjects // the contract's example is silent on it
 	if got := p.said(); !reflect.DeepEqual(got, want) {
 		t.Errorf("it says everything, and defaults make it\n%+v\nwant\n%+v", got, want)
 	}

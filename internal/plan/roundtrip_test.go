@@ -184,7 +184,7 @@ func (d drawer) goals() strictyaml.Ordered[[]string] {
 func (d drawer) plan() *Plan {
 	p := &Plan{
 		Schema: Schema, Name: d.text(), Workload: d.text() + "w", Params: d.params(),
-		Repeat: d.IntN(5) - 1, Seed: d.Uint64() >> d.IntN(65), Hold: d.duration(), StepTimeout: d.duration(), Budget: d.duration(), Goals: d.goals(),
+		Repeat: d.IntN(5) - 1, Fresh: []string{"", FreshObjects, FreshLab}[d.IntN(3)], NormalEvents: d.IntN(2) == 1, Seed: d.Uint64() >> d.IntN(65), Hold: d.duration(), StepTimeout: d.duration(), Budget: d.duration(), Goals: d.goals(),
 	}
 	if d.IntN(2) == 0 {
 		p.Target = Target{LabName: d.text(), Kubeconfig: d.text(), Context: d.text()}
@@ -311,6 +311,7 @@ goals:
   - all Ready
 guards:
   apiErrors: 5.0
+fresh: objects
 asRun:
   id: 0b1c2d3e
   kind: sweep

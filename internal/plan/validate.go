@@ -95,6 +95,9 @@ func (p *Plan) Default(w *workload.Workload) {
 	if p.Axis.PodLife == 0 {
 		p.Axis.PodLife = Duration(axis.ObjectLife)
 	}
+	if isOpen(p, "fresh", p.Fresh) {
+		p.Fresh = FreshObjects
+	}
 	if isOpen(p, "repeat", p.Repeat) {
 		p.Repeat = 1
 		if p.Kind == AB {
@@ -410,6 +413,11 @@ func (v *validator) rest() {
 	}
 	if p.Budget < 0 {
 		v.add("budget", "", "the budget %s is negative", time.Duration(p.Budget))
+	}
+	if starts := []string{FreshObjects, FreshLab}; !slices.Contains(starts, p.Fresh) {
+		v.add("fresh", hint(p.Fresh, starts), "there is no fresh start %q", p.Fresh)
+	} else if p.Fresh == FreshLab && p.Target.Lab == nil {
+		v.add("fresh", "leave out the target, or say objects", "only a private laboratory can be made anew for each step")
 	}
 	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
 		if !slices.Contains(GuardNames(), name) {
