@@ -24,6 +24,8 @@ type Spec struct {
 	Arrived string
 	// Arms are those of a comparison; nil for any other experiment.
 	Arms *ArmsSpec
+	// Published are figures to be shown beside those of the run.
+	Published []PublishedSpec
 	// Start is the wall clock at T = 0.
 	Start time.Time
 }

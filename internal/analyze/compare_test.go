@@ -28,7 +28,7 @@ type armRun struct {
 const armObjects = 200
 
 // compareRuns judges runs of the arms "a" and "b", with a margin of 5 %.
-func compareRuns(t *testing.T, runs []armRun) (Result, compare.LevelComparison) {
+func compareRuns(t *testing.T, runs []armRun, published ...PublishedSpec) (Result, compare.LevelComparison) {
 	t.Helper()
 	goal, err := slo.ParseGoal("startup=Ready p99 <= 1h")
 	if err != nil {
@@ -36,7 +36,8 @@ func compareRuns(t *testing.T, runs []armRun) (Result, compare.LevelComparison) 
 	}
 	b := NewBuilder(Spec{
 		Kind: "ab", Goals: []slo.Goal{goal}, Milestones: []string{"Created", "Ready"},
-		Arms: &ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {"x": "y"}}, Metric: "Ready p50", Margin: 0.05, Alpha: 0.05},
+		Arms:      &ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {"x": "y"}}, Metric: "Ready p50", Margin: 0.05, Alpha: 0.05},
+		Published: published,
 	})
 	now := record.Micros(0)
 	for i, r := range runs {
@@ -137,5 +138,36 @@ func TestComparisonShowsWhatItIsMadeOf(t *testing.T) {
 	}
 	if r.Verdict != "worse" || r.Comparison.Arms["b"]["x"] != "y" || r.Steps[0].Params["x"] != "y" {
 		t.Errorf("%s, %v", r.Verdict, r.Comparison.Arms)
+	}
+}
+
+func TestPublishedFigures(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 3))
+	var runs []armRun
+	for i := range 3 {
+		runs = append(runs, armRun{arm: "a", replicate: i + 1, latency: around(rng, 1000, 0.01)}, armRun{arm: "b", replicate: i + 1, latency: around(rng, 800, 0.01)})
+	}
+	published := []PublishedSpec{
+		{What: "largest", Metric: "Ready max", Arm: "a", Value: 183, Source: "x"},
+		{What: "shift", Metric: "Ready p50", Arm: "b", Value: -0.126, IsChange: true, Source: "x"},
+		{What: "line", Metric: "load line", Value: 2500, IsLine: true, Source: "x"},
+		{What: "of what was not measured", Metric: "kubelet CPU", Arm: "a", Value: 1, Source: "x"},
+		{What: "of an arm that is not there", Metric: "Ready max", Arm: "c", Value: 1, Source: "x"},
+	}
+	r, _ := compareRuns(t, runs, published...)
+	if len(r.Published) != len(published) {
+		t.Fatalf("%d figures", len(r.Published))
+	}
+	largest, shift := r.Published[0], r.Published[1]
+	if largest.Unit != "s" || largest.Published != 183 || *largest.Found < 1.4 || *largest.Found > 1.6 || *largest.At != 10 {
+		t.Errorf("largest %+v", largest)
+	}
+	if shift.Unit != "%" || *shift.Found > -0.15 || *shift.Found < -0.25 || *shift.Lo > *shift.Found || *shift.Hi < *shift.Found {
+		t.Errorf("shift %+v", shift)
+	}
+	for _, p := range r.Published[2:] {
+		if p.Found != nil || p.At != nil {
+			t.Errorf("%s was found: %v", p.What, *p.Found)
+		}
 	}
 }

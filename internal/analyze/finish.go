@@ -99,6 +99,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if b.spec.Arms != nil {
 		b.finishComparison(&r, stop)
 	}
+	r.Published = b.publishedFigures(r)
 	return r
 }
 

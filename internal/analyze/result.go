@@ -33,6 +33,7 @@ type Result struct {
 	Breaches   []Breach            `json:"breaches"`
 	Diagnosis  []Diagnosis         `json:"diagnosis"`
 	Ceilings   []Ceiling           `json:"ceilings"`
+	Published  []Published         `json:"published,omitempty"`
 	Cost       Cost                `json:"cost"`
 	Warnings   []string            `json:"warnings"`
 }

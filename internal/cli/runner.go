@@ -701,6 +701,10 @@ func experimentOf(p *plan.Plan) (experiment.Experiment, error) {
 	if err != nil {
 		return experiment.Experiment{}, err
 	}
+	published, err := publishedOf(p)
+	if err != nil {
+		return experiment.Experiment{}, err
+	}
 	// Where nothing better is on record; else it is zero, and not known.
 	started, _ := time.Parse(time.RFC3339, p.AsRun.Started)
 	return experiment.Experiment{
@@ -709,10 +713,23 @@ func experimentOf(p *plan.Plan) (experiment.Experiment, error) {
 			Start:      started,
 			Experiment: p.Name, Workload: p.Workload, Kind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
 			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Milestones: p.AsRun.Milestones, Arrived: p.AsRun.Arrived,
-			Arms: armsOf(p),
+			Arms: armsOf(p), Published: published,
 		},
 		Design: p.Design(),
 	}, nil
+}
+
+// publishedOf are the published figures as analysis takes them.
+func publishedOf(p *plan.Plan) ([]analyze.PublishedSpec, error) {
+	var list []analyze.PublishedSpec
+	for _, f := range p.Published {
+		value, err := f.Number()
+		if err != nil {
+			return nil, fmt.Errorf("published figure %q: %w", f.What, err)
+		}
+		list = append(list, analyze.PublishedSpec{What: f.What, Metric: f.Metric, Arm: f.Arm, Source: f.Source, Value: value, IsChange: f.Change != "", IsLine: f.Metric == plan.LineMetric})
+	}
+	return list, nil
 }
 
 // armsOf is what analysis needs of a comparison, nil for any other plan.

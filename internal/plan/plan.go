@@ -59,6 +59,9 @@ type Plan struct {
 	// NormalEvents records the cluster's events of type Normal too, and not
 	// just those of type Warning.
 	NormalEvents bool `yaml:"normalEvents,omitempty"`
+	// Published are figures that others have published, to be shown beside
+	// what is found.
+	Published []Published `yaml:"published,omitempty"`
 
 	// AsRun is written by the program into the copy that a run keeps.
 	AsRun *AsRun `yaml:"asRun,omitempty"`

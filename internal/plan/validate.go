@@ -161,6 +161,7 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	v.axis(w)
 	v.goals(w.Name, w.Milestones)
 	v.comparison(w)
+	v.published()
 	v.rest()
 	if len(v.problems) == 0 {
 		if _, err := p.Marshal(); err != nil {

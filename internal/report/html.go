@@ -169,6 +169,8 @@ type page struct {
 	Open                   bool           // requests came by a schedule
 	Machine                []fact
 	Nodes                  []nodeGroup
+	Published              []publishedRow
+	PublishedNote          string
 	Split                  string
 	SplitNotes             []string
 	PlanText               string
@@ -238,6 +240,12 @@ type sourceUse struct {
 	Source string
 	Cores  string
 	analyze.Usage
+}
+
+// publishedRow is a published figure, and what was found, as they are shown.
+type publishedRow struct {
+	analyze.Published
+	Was, Is string
 }
 
 type nodeGroup struct {
@@ -315,6 +323,10 @@ func pageOf(in Input, data pageData) page {
 		p.Latency = append(p.Latency, table)
 	}
 	p.Reasons = reasonsOf(r)
+	for _, f := range r.Published {
+		p.Published = append(p.Published, publishedRow{f, publishedFigure(f), foundFigure(f)})
+	}
+	p.PublishedNote = publishedNote
 	p.environment(in.Environment)
 	return p
 }

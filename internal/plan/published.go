@@ -1,0 +1,80 @@
+package plan
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/strictyaml"
+)
+
+// Published is a figure that somebody has published, to be shown beside what
+// the run finds. It decides nothing.
+type Published struct {
+	What string `yaml:"what"` // in words
+	// Metric is the run's own figure that it stands beside, such as "Ready
+	// max" or "kubelet CPU", or LineMetric; "" where the run has none.
+	Metric string `yaml:"metric,omitempty"`
+	// Arm is the arm that it is of, "" outside of comparisons.
+	Arm string `yaml:"arm,omitempty"`
+	// Value is a number, or a time as "183s"; Change is a percentage by which
+	// the arm differs from the baseline. One of them is given.
+	Value  string `yaml:"value,omitempty"`
+	Change string `yaml:"change,omitempty"`
+	Source string `yaml:"source"` // where it is published
+}
+
+// LineMetric is the load line among the metrics of published figures.
+const LineMetric = "load line"
+
+// Number is the published figure: times in seconds, changes as a share.
+func (p Published) Number() (float64, error) {
+	text := strings.TrimSpace(p.Value)
+	if p.Change != "" {
+		percent, ok := strings.CutSuffix(strings.TrimSpace(p.Change), "%")
+		x, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
+		if !ok || err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return 0, fmt.Errorf("%q is no change: want a percentage, such as -12.6%%", p.Change)
+		}
+		return x / 100, nil
+	}
+	if d, err := time.ParseDuration(text); err == nil {
+		return d.Seconds(), nil
+	}
+	x, err := strconv.ParseFloat(text, 64)
+	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+		return 0, fmt.Errorf("%q is no figure: want a number, or a time such as 183s", p.Value)
+	}
+	return x, nil
+}
+
+func (v *validator) published() {
+	var arms []string
+	for _, a := range v.plan.Arms {
+		arms = append(arms, a.Name)
+	}
+	for i, p := range v.plan.Published {
+		at := strictyaml.Index("published", i)
+		switch {
+		case p.What == "":
+			v.add(at, "", "the published figure does not say what it is of")
+		case p.Source == "":
+			v.add(at, "", "the published figure %q has no source", p.What)
+		case (p.Value == "") == (p.Change == ""):
+			v.add(at, "give one of value and change", "the published figure %q has not one figure", p.What)
+		case p.Arm != "" && !slices.Contains(arms, p.Arm):
+			v.add(at+".arm", hint(p.Arm, arms), "there is no arm %q", p.Arm)
+		case p.Arm == "" && p.Metric != "" && len(arms) > 0:
+			v.add(at, "add arm: NAME", "the published figure %q does not say which arm it is of", p.What)
+		case p.Change != "" && (p.Arm == "" || p.Arm == arms[0]):
+			v.add(at+".arm", "name an arm that is not the first", "a change is one of an arm against the baseline")
+		default:
+			if _, err := p.Number(); err != nil {
+				v.add(at, "", "%v", err)
+			}
+		}
+	}
+}
