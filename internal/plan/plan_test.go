@@ -347,7 +347,7 @@ func TestValidate(t *testing.T) {
 		{"a figure of what?", "published: [{value: 1, source: s}]\n", "f.yaml:3:13: published[0]: the published figure does not say what it is of"},
 		{"a figure twice", "published: [{what: a, value: 1, change: 5%, source: s}]\n", `f.yaml:3:13: published[0]: the published figure "a" has not one figure (give one of value and change)`},
 		{"a figure that is none", "published: [{what: a, value: many, source: s}]\n", `f.yaml:3:13: published[0]: "many" is no figure: want a number, or a time such as 183s`},
-		{"a figure of an arm that is not there", "published: [{what: a, arm: x, value: 1, source: s}]\n", `f.yaml:3:28: published[0].arm: there is no arm "x"`},
+		{"a figure of an arm that is not there", "published: [{what: a, arm: x, value: 1, source: s}]\n", `f.yaml:3:28: published[0].arm: there is no arm "x" (there is none)`},
 		{"a change of what?", "published: [{what: a, change: 5%, source: s}]\n", "f.yaml:3:13: published[0].arm: a change is one of an arm against the baseline (name an arm that is not the first)"},
 		{"a lab made anew for each step", "fresh: lab\n", ok},
 		{"somebody's lab is not made anew", "target: {labName: l}\nfresh: lab\n", "f.yaml:4:8: fresh: only a private laboratory can be made anew for each step (leave out the target, or say objects)"},
