@@ -17,7 +17,7 @@ func newABCommand(p *Process, stop *interrupts) *cobra.Command {
 	var margin, metric string
 	var alpha float64
 	cmd := &cobra.Command{
-		Use:   "ab WORKLOAD --arm NAME:k=v,... --arm NAME:k=v,... --level L",
+		Use:   "ab WORKLOAD --arm NAME:k=v,... --arm NAME:k=v,... [--level L]",
 		Short: "Better, worse or the same? Compare arms of a workload",
 		Long: `Run the arms of a workload side by side and say whether the later ones are
 better or worse than the first, the baseline, or equivalent within a margin. An
@@ -48,6 +48,9 @@ inconclusive, 4 when the tool itself was the bottleneck.`,
 				x.fail(usagef("", "--level and --levels are both given"))
 			}
 			for word := range strings.SplitSeq(level+f.levels, ",") {
+				if level+f.levels == "" {
+					break
+				}
 				n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
 				if err != nil {
 					x.fail(usagef("for example --level 60", "--level: %q is no number", word))
@@ -65,7 +68,7 @@ inconclusive, 4 when the tool itself was the bottleneck.`,
 	f.addExperiment(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&arms, "arm", nil, "an arm as `NAME:k=v,k=v`, the baseline first; NAME: alone changes nothing")
-	flags.StringVar(&level, "level", "", "the level at which the arms are run")
+	flags.StringVar(&level, "level", "", "the level at which the arms are run (default that at which a search begins)")
 	flags.StringVar(&f.levels, "levels", "", "several levels, with commas between")
 	flags.IntVar(&repeat, "repeat", 5, "runs of each arm at each level")
 	flags.StringVar(&metric, "metric", "", "the one figure that decides, as `MILESTONE pNN` (default the workload's)")

@@ -247,8 +247,9 @@ func TestDefault(t *testing.T) {
 		})},
 		{"levels are no search", "axis: {levels: [1]}\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Axis.Levels = Sweep, nil, []float64{1} })},
 		{"one level is no search", "axis: {level: 60}\n", want(func(p *Plan) { p.Kind, p.Axis.Search, p.Axis.Level = Run, nil, &level })},
-		{"arms need no search", "arms: [{name: a}]\n", want(func(p *Plan) {
-			p.Kind, p.Axis.Search, p.Arms, p.Repeat, p.Primary = AB, nil, []Arm{{Name: "a"}}, 5, &Primary{"ContainersStarted p50", "5%", 0.05}
+		{"arms without a level are run where a search begins", "arms: [{name: a}]\n", want(func(p *Plan) {
+			start := 50.0
+			p.Kind, p.Axis.Search, p.Axis.Level, p.Arms, p.Repeat, p.Primary = AB, nil, &start, []Arm{{Name: "a"}}, 5, &Primary{"ContainersStarted p50", "5%", 0.05}
 		})},
 		{"arms may be searched, and the search is filled in", "arms: [{name: a}]\naxis: {search: {from: 20}}\n", want(func(p *Plan) {
 			p.Kind, p.Arms, p.Axis.Search.From, p.Repeat, p.Primary = AB, []Arm{{Name: "a"}}, 20, 5, &Primary{"ContainersStarted p50", "5%", 0.05}
@@ -363,7 +364,7 @@ func TestValidate(t *testing.T) {
 		{"parameters that do not fit", "params:\n  image: a b\n  namespacesPer: 0\n", "f.yaml:4:10: params.image: \"a b\" does not have the form \\S+\nf.yaml:5:18: params.namespacesPer: must be at least 1, is 0"},
 
 		{"arms", "arms: [{name: a}, {name: b}]\naxis: {level: 10}\n", ok},
-		{"arms without a level", "arms: [{name: a}, {name: b}]\n", "f.yaml:1:1: axis.level: a comparison needs a level, or levels, to be made at (for example level: 60)"},
+		{"arms without a level", "arms: [{name: a}, {name: b}]\n", ok},
 		{"one arm", "arms: [{name: a}]\naxis: {level: 10}\n", "f.yaml:3:1: arms: a comparison needs two arms at least (for example --arm a:image=x --arm b:image=y)"},
 		{"arms whose limits are to be compared", "arms: [{name: a}, {name: b}]\naxis: {search: {from: 10}}\n", "f.yaml:4:8: axis.search: the arms of a comparison are run at given levels (give level or levels)"},
 		{"arms with mistakes of their own", "arms:\n- {params: {imag: x}}\n- {name: a}\n- {name: a}\naxis: {level: 10}\n",

@@ -60,6 +60,10 @@ func (p *Plan) Default(w *workload.Workload) {
 	if p.Axis.Name == "" && len(w.Axes) > 0 {
 		p.Axis.Name = w.Axes[0].Name
 	}
+	if axis, err := w.Axis(p.Axis.Name); err == nil && p.Kind == AB && p.Axis.Search == nil && len(p.Axis.Levels) == 0 && p.Axis.Level == nil {
+		level := axis.Default.From // where a search would begin
+		p.Axis.Level = &level
+	}
 	if axis, err := w.Axis(p.Axis.Name); err == nil && (p.Kind == Limit || p.Axis.Search != nil) {
 		if p.Axis.Search == nil {
 			p.Axis.Search = &Search{}
