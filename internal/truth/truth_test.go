@@ -88,16 +88,20 @@ type target struct{ *sim.Target }
 func (target) Close(context.Context) error { return nil }
 
 // search runs the whole loop on a planted target on a virtual clock.
-func search(t *testing.T, plan sim.Plan, d design.Search, goal string, o engine.Options, seed uint64) analyze.Result {
+func search(t *testing.T, plan sim.Plan, d design.Design, goal string, o engine.Options, seed uint64) analyze.Result {
+	t.Helper()
+	return planted(t, plan, d, analyze.Spec{Kind: "limit"}, goal, o, seed)
+}
+
+// planted runs any experiment on a planted target on a virtual clock.
+func planted(t *testing.T, plan sim.Plan, d design.Design, spec analyze.Spec, goal string, o engine.Options, seed uint64) analyze.Result {
 	t.Helper()
 	g, err := slo.ParseGoal(goal)
 	if err != nil {
 		t.Fatal(err)
 	}
-	x := experiment.Experiment{
-		Spec:   analyze.Spec{Experiment: "truth", Workload: "sim", Kind: "limit", Goals: []slo.Goal{g}, Milestones: []string{"Created", "Scheduled", "Ready", "Deleted"}},
-		Design: d, Options: o,
-	}
+	spec.Experiment, spec.Workload, spec.Goals, spec.Milestones = "truth", "sim", []slo.Goal{g}, []string{"Created", "Scheduled", "Ready", "Deleted"}
+	x := experiment.Experiment{Spec: spec, Design: d, Options: o}
 	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
 	if err != nil {
 		t.Fatal(err)
@@ -210,6 +214,31 @@ func TestRates(t *testing.T) {
 		found = append(found, fmt.Sprintf("%g", *r.LoadLine.Level))
 	}
 	add("rate limit (sim)", "places at 53 and 101 a second", "the multiple of 5 below", "%s a second", strings.Join(found, " and "))
+}
+
+// Arms that are the same, through the whole loop: what is called better or
+// worse is a false alarm. The margin is so small that only the interval keeps
+// the verdict honest.
+func TestArmsThatAreTheSame(t *testing.T) {
+	const pairs, margin = 200, 0.0001
+	plan := objects()
+	plan.Latency = dist.Dist{Kind: dist.Lognormal, A: 300 * time.Millisecond, B: 2 * time.Second}
+	arms := &analyze.ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {}}, Metric: "Ready p50", Margin: margin, Alpha: 0.05}
+	wrong, found := 0, make(map[string]int)
+	for seed := range uint64(pairs) {
+		d := design.AB{Arms: arms.Names, Levels: []float64{3}, Repeat: 5, Seed: seed}
+		o := closed()
+		o.Hold = time.Second
+		r := planted(t, plan, d, analyze.Spec{Kind: "ab", Arms: arms}, "ready=all Ready", o, seed)
+		found[string(r.Verdict)]++
+		if r.Verdict == "better" || r.Verdict == "worse" {
+			wrong++
+		}
+	}
+	if wrong > 18 {
+		t.Errorf("of %d pairs of arms that are the same %d are called better or worse", pairs, wrong)
+	}
+	add("arms that are the same (sim)", "5 runs of 60 objects each, log-normal, margin 0.01 %", "at most 18 of 200 better or worse", "%d of %d: %d better, %d worse", wrong, pairs, found["better"], found["worse"])
 }
 
 func TestIntervalsCover(t *testing.T) {
