@@ -1,92 +1,500 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"io"
+	"maps"
+	"math"
+	"slices"
 	"strings"
-	"text/tabwriter"
+	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/compare"
+	"plimsoll.dev/plimsoll/internal/stats"
 )
 
 // verdictOfArms is the verdict of a comparison in words.
 func verdictOfArms(r analyze.Result) string {
 	c := r.Comparison
-	arms := make([]string, 0, len(c.Levels))
+	who := strings.Join(armsOf(c), ", ")
+	if c.Refused != "" {
+		return fmt.Sprintf("%s and %s are not comparable", c.Baseline, who)
+	}
+	says := map[stats.Verdict]string{stats.Better: "better than", stats.Worse: "worse than", stats.Equivalent: "equivalent to", stats.NotWorse: "not worse than"}[stats.Verdict(r.Verdict)]
+	if says == "" {
+		return fmt.Sprintf("%s against %s is %s", who, c.Baseline, r.Verdict)
+	}
+	arms, levels := saidOf(c, stats.Verdict(r.Verdict))
+	is := "is"
+	if len(arms) > 1 {
+		is = "are"
+	}
+	text := fmt.Sprintf("%s %s %s %s", strings.Join(arms, ", "), is, says, c.Baseline)
+	if len(levels) > 0 {
+		text += " at " + strings.Join(levels, ", ")
+	}
+	return text
+}
+
+// armsOf are the arms that are compared with the baseline, in the order of the
+// levels' comparisons, which is that of the plan.
+func armsOf(c *compare.Comparison) []string {
+	var list []string
 	for _, l := range c.Levels {
-		if len(arms) == 0 || arms[len(arms)-1] != l.Arm {
+		if !slices.Contains(list, l.Arm) {
+			list = append(list, l.Arm)
+		}
+	}
+	for _, arm := range slices.Sorted(maps.Keys(c.Arms)) {
+		if arm != c.Baseline && !slices.Contains(list, arm) {
+			list = append(list, arm)
+		}
+	}
+	return list
+}
+
+// saidOf are the arms that a verdict was said of, and the levels where it was
+// not said of them at each.
+func saidOf(c *compare.Comparison, verdict stats.Verdict) (arms, levels []string) {
+	if len(c.Lines) > 0 {
+		return armsOf(c), nil
+	}
+	whole := true
+	for _, l := range c.Levels {
+		if l.Verdict == verdict && !slices.Contains(arms, l.Arm) {
 			arms = append(arms, l.Arm)
 		}
 	}
-	who := strings.Join(arms, ", ")
-	switch r.Verdict {
-	case "better":
-		return who + " is better than " + c.Baseline
-	case "worse":
-		return who + " is worse than " + c.Baseline
-	case "equivalent":
-		return who + " is equivalent to " + c.Baseline
-	case "notWorse":
-		return who + " is not worse than " + c.Baseline
+	for _, l := range c.Levels {
+		level := Number(l.Level)
+		switch {
+		case l.Verdict == verdict && !slices.Contains(levels, level):
+			levels = append(levels, level)
+		case l.Verdict != verdict && slices.Contains(arms, l.Arm):
+			whole = false
+		}
 	}
-	return fmt.Sprintf("%s against %s is %s", who, c.Baseline, r.Verdict)
+	if whole {
+		levels = nil
+	}
+	return arms, levels
+}
+
+// decidingLevel is the comparison at a level that the verdict stands on, nil
+// where there is none.
+func decidingLevel(r analyze.Result) *compare.LevelComparison {
+	if r.Comparison == nil {
+		return nil
+	}
+	levels := r.Comparison.Levels
+	for i := range levels {
+		if string(levels[i].Verdict) == string(r.Verdict) {
+			return &levels[i]
+		}
+	}
+	if len(levels) > 0 {
+		return &levels[0]
+	}
+	return nil
 }
 
 // clear is the largest rate of false discoveries at which a metric that does
 // not decide is worth a line.
 const clear = 0.10
 
-// comparison writes how arms compare: the metric that decides, block by block,
-// and of the others those that differ clearly.
+// clearly reports whether a metric that does not decide differs clearly.
+func clearly(m compare.Compared) bool {
+	return m.FalseDiscovery != nil && *m.FalseDiscovery <= clear && m.Change != nil && m.Lo != nil && m.Hi != nil
+}
+
+// oneMetric is a metric, and those of other milestones that are the same in
+// every run, since objects reached them at the same moments.
+type oneMetric struct {
+	compare.Compared
+	Same []string // the other metrics
+}
+
+// together puts metrics that are the same in every run together.
+func together(list []compare.Compared) []oneMetric {
+	var all []oneMetric
+	index := make(map[string]int)
+	for _, m := range list {
+		key := ""
+		if _, what, ok := strings.Cut(m.Metric, " "); ok && m.Kind == compare.KindLatency {
+			key = what
+			for _, v := range slices.Concat(m.Baseline, m.Arm) {
+				key += " " + figureOf(v, "")
+				if v != nil {
+					key += fmt.Sprintf("%b", math.Float64bits(*v))
+				}
+			}
+		}
+		if at, ok := index[key]; ok && key != "" && len(m.Baseline) > 0 {
+			all[at].Same = append(all[at].Same, m.Metric)
+			continue
+		}
+		index[key] = len(all)
+		all = append(all, oneMetric{Compared: m})
+	}
+	return all
+}
+
+// name is the metric and how many others are the same.
+func (m oneMetric) name() string {
+	if len(m.Same) == 0 {
+		return m.Metric
+	}
+	var milestones []string
+	for _, name := range m.Same {
+		milestone, _, _ := strings.Cut(name, " ")
+		milestones = append(milestones, milestone)
+	}
+	return fmt.Sprintf("%s (and of %s)", m.Metric, strings.Join(milestones, ", "))
+}
+
+// ComparisonText writes a comparison of recorded experiments for a terminal:
+// what else differs, how they compare, and the verdict in a sentence.
+func ComparisonText(w io.Writer, in ComparisonInput) error {
+	p := &printer{w: w}
+	r := in.result()
+	p.differences(r.Comparison)
+	p.comparison(r.Comparison)
+	for _, warning := range r.Warnings {
+		p.line("warning: %s", warning)
+	}
+	p.line("")
+	p.line("%s", Sentence(r))
+	return p.err
+}
+
+// columns writes rows below each other. Align has l or r for each column.
+func (p *printer) columns(indent, align string, rows [][]string) {
+	wide := make([]int, len(align))
+	for _, row := range rows {
+		for i, cell := range row {
+			row[i] = printable(cell)
+			wide[i] = max(wide[i], utf8.RuneCountInString(row[i]))
+		}
+	}
+	for _, row := range rows {
+		var b strings.Builder
+		b.WriteString(indent)
+		for i, cell := range row {
+			fill := strings.Repeat(" ", wide[i]-utf8.RuneCountInString(cell))
+			if align[i] == 'r' {
+				b.WriteString(fill + cell + "  ")
+			} else {
+				b.WriteString(cell + fill + "  ")
+			}
+		}
+		p.line("%s", strings.TrimRight(b.String(), " "))
+	}
+}
+
+// differences writes what two experiments do not have in common.
+func (p *printer) differences(c *compare.Comparison) {
+	if len(c.Differences) == 0 {
+		return
+	}
+	rows := [][]string{{"what differs", c.Baseline, strings.Join(armsOf(c), ", "), ""}}
+	for _, d := range c.Differences {
+		what := d.What
+		if d.Detail != "" {
+			what += " (" + d.Detail + ")"
+		}
+		rows = append(rows, []string{what, cmp.Or(d.Baseline, "-"), cmp.Or(d.Arm, "-"), bearingWord(d.Bearing)})
+	}
+	p.columns("", "llll", rows)
+}
+
+// bearingWord says what a difference means for the verdict.
+func bearingWord(bearing string) string {
+	switch bearing {
+	case compare.BearingArm:
+		return "is what is compared"
+	case compare.BearingRefuses:
+		return "keeps them from being compared"
+	case compare.BearingNoted:
+		return "to be known"
+	}
+	return bearing
+}
+
+// comparison writes how arms compare: load lines, and at each level the metric
+// that decides, run by run; the shift of its quantiles, and of the other
+// metrics those that differ clearly.
 func (p *printer) comparison(c *compare.Comparison) {
+	for _, l := range c.Lines {
+		p.line("")
+		p.line("load line of goal %s: %s", l.Goal, l.Verdict)
+		p.line("  %s", l.Why)
+		arm := strings.Join(armsOf(c), ", ")
+		p.columns("  ", "rll", [][]string{{c.Baseline, bracketText(l.Baseline, l.Unit), bracketNote(l.Baseline)}, {arm, bracketText(l.Arm, l.Unit), bracketNote(l.Arm)}})
+	}
 	for _, l := range c.Levels {
 		p.line("")
-		p.line("%s against %s at %s: %s", l.Arm, c.Baseline, Number(l.Level), l.Verdict)
+		verdict := string(l.Verdict)
+		if c.Refused != "" {
+			verdict = "no verdict, but what was measured"
+		}
+		p.line("%s against %s at %s: %s", l.Arm, c.Baseline, Number(l.Level), verdict)
 		p.line("  %s", l.Why)
 		for _, text := range l.Excluded {
 			p.line("  left out: %s", text)
 		}
-		if p.err != nil {
-			return
-		}
-		t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
-		fmt.Fprintf(t, "  %s\t%s\t%s\t\n", printable(l.Primary.Metric), printable(c.Baseline), printable(l.Arm))
-		for i := range l.Primary.Baseline {
-			fmt.Fprintf(t, "  block %d\t%s\t%s\t\n", i+1, figureOf(l.Primary.Baseline[i], l.Primary.Unit), figureOf(l.Primary.Arm[i], l.Primary.Unit))
-		}
-		if err := t.Flush(); err != nil {
-			p.err = err
-			return
-		}
-		if l.Distance != nil && l.Superiority != nil {
-			text := fmt.Sprintf("  over all objects: largest distance of the distributions %.3f; an object of %s is later with a probability of %.2f", *l.Distance, l.Arm, *l.Superiority)
-			if l.PermutationP != nil {
-				text += fmt.Sprintf(" (swapping runs: p = %.3f)", *l.PermutationP)
-			}
-			p.line("%s", text)
-		}
-		var others []string
-		for _, m := range l.Others {
-			if m.FalseDiscovery == nil || *m.FalseDiscovery > clear || m.Change == nil || m.Lo == nil || m.Hi == nil {
-				continue
-			}
-			others = append(others, fmt.Sprintf("    %s %+.1f%% (%+.1f%% to %+.1f%%)", m.Metric, 100**m.Change, 100**m.Lo, 100**m.Hi))
-		}
-		if len(others) > 0 {
-			p.line("  others that differ, with a rate of false discoveries of at most %.0f%%; they do not decide:", 100*clear)
-			for _, text := range others {
-				p.line("%s", text)
-			}
+		p.runs(c, l)
+		p.shifts(c, l)
+		p.parts(c, l)
+		p.others(l)
+		for _, text := range l.Warnings {
+			p.line("  note: %s", text)
 		}
 	}
 }
 
+// runs writes the metric that decides, run by run.
+func (p *printer) runs(c *compare.Comparison, l compare.LevelComparison) {
+	if len(l.Primary.Baseline)+len(l.Primary.Arm) == 0 {
+		return
+	}
+	rows := [][]string{{l.Primary.Metric, c.Baseline, l.Arm, ""}}
+	for _, r := range runRows(c.Paired, l.Primary) {
+		rows = append(rows, []string{r.Name, r.Baseline, r.Arm, r.Change})
+	}
+	p.columns("  ", "rrrr", rows)
+}
+
+// shifts writes how the quantiles of the deciding metric's milestone differ,
+// and the sizes of the effect.
+func (p *printer) shifts(c *compare.Comparison, l compare.LevelComparison) {
+	s := decidingSeries(c, l)
+	if s == nil {
+		return
+	}
+	rows := [][]string{{"all objects", c.Baseline, l.Arm, "change", "interval"}}
+	for _, x := range s.Shifts {
+		row := shiftRowOf(x, l.Runs)
+		rows = append(rows, []string{s.Milestone + " " + row.Quantile, row.Baseline, row.Arm, row.Change, row.Interval})
+	}
+	if len(rows) > 1 {
+		p.columns("  ", "rrrrl", rows)
+	}
+	var never []string
+	for _, x := range []struct {
+		arm string
+		f   compare.Form
+	}{{c.Baseline, s.Baseline}, {l.Arm, s.Arm}} {
+		if x.f.Censored > 0 {
+			never = append(never, fmt.Sprintf("%d of %d objects of %s", x.f.Censored, x.f.N, x.arm))
+		}
+	}
+	if len(never) > 0 {
+		p.line("  never %s: %s", s.Milestone, strings.Join(never, ", "))
+	}
+	if l.Distance != nil && l.Superiority != nil {
+		text := fmt.Sprintf("  over all objects: largest distance of the distributions %.3f; an object of %s is later with a probability of %.2f", *l.Distance, l.Arm, *l.Superiority)
+		if l.PermutationP != nil {
+			text += fmt.Sprintf(" (swapping runs: p = %.3g)", *l.PermutationP)
+		}
+		p.line("%s", text)
+	}
+}
+
+// decidingSeries is the distribution of the deciding metric's milestone over
+// all components, nil where there is none.
+func decidingSeries(c *compare.Comparison, l compare.LevelComparison) *compare.SeriesComparison {
+	milestone, _, _ := strings.Cut(c.Metric, " ")
+	for i := range l.Series {
+		if s := &l.Series[i]; s.Milestone == milestone && s.Component == "" {
+			return s
+		}
+	}
+	return nil
+}
+
+// parts writes how the components differ, where there are several.
+func (p *printer) parts(c *compare.Comparison, l compare.LevelComparison) {
+	milestone, _, _ := strings.Cut(c.Metric, " ")
+	rows := [][]string{{milestone + " by component", "distance", "later", "p50", "furthest quantile"}}
+	for _, s := range l.Series {
+		if s.Milestone != milestone || s.Component == "" {
+			continue
+		}
+		row := []string{s.Component, "-", "-", "-", "-"}
+		if s.Distance != nil {
+			row[1] = fmt.Sprintf("%.3f", *s.Distance)
+		}
+		if s.Superiority != nil {
+			row[2] = fmt.Sprintf("%.2f", *s.Superiority)
+		}
+		for i, x := range s.Shifts {
+			shift := shiftRowOf(x, l.Runs)
+			if x.Q == 0.5 {
+				row[3] = shift.Change
+			}
+			if i == len(s.Shifts)-1 {
+				row[4] = shift.Quantile + " " + shift.Change
+			}
+		}
+		rows = append(rows, row)
+	}
+	if len(rows) > 1 {
+		p.columns("  ", "rrrrr", rows)
+	}
+}
+
+// others writes the metrics that do not decide and differ clearly, and why
+// memory is not compared where it is not.
+func (p *printer) others(l compare.LevelComparison) {
+	rows := [][]string{}
+	for _, m := range together(l.Others) {
+		if clearly(m.Compared) {
+			rows = append(rows, []string{m.name(), changeText(*m.Change), intervalText(m.Lo, m.Hi)})
+		}
+	}
+	if len(rows) > 0 {
+		p.line("  others that differ, with a rate of false discoveries of at most %.0f%%; they do not decide:", 100*clear)
+		p.columns("    ", "lrl", rows)
+	}
+	// Why memory is not compared, in the order in which the reasons come up.
+	var reasons []string
+	processes := make(map[string][]string)
+	for _, m := range l.Others {
+		if m.Kind != compare.KindMemory || m.Change != nil || m.Note == "" {
+			continue
+		}
+		reason, _, _ := strings.Cut(m.Note, ": ")
+		if processes[reason] == nil {
+			reasons = append(reasons, reason)
+		}
+		process, _, _ := strings.Cut(m.Metric, " memory")
+		processes[reason] = append(processes[reason], process)
+	}
+	for _, reason := range reasons {
+		p.line("  memory of %s is not compared: %s", strings.Join(processes[reason], ", "), reason)
+	}
+}
+
+// runRow is one block's two runs, or one run of each arm where they were made
+// apart.
+type runRow struct{ Name, Baseline, Arm, Change string }
+
+// runRows are a metric's figures run by run.
+func runRows(paired bool, m compare.Compared) []runRow {
+	list := make([]runRow, max(len(m.Baseline), len(m.Arm)))
+	for i := range list {
+		r := &list[i]
+		if i < len(m.Baseline) {
+			r.Baseline = figureIn(m, m.Baseline[i])
+		}
+		if i < len(m.Arm) {
+			r.Arm = figureIn(m, m.Arm[i])
+		}
+		r.Name = fmt.Sprintf("run %d", i+1)
+		if !paired {
+			continue
+		}
+		r.Name = fmt.Sprintf("block %d", i+1)
+		if i < len(m.Baseline) && i < len(m.Arm) {
+			r.Change = ratioText(m.Baseline[i], m.Arm[i])
+		}
+	}
+	return list
+}
+
+// shiftRow is the change of a quantile as it is shown.
+type shiftRow struct{ Quantile, Baseline, Arm, Change, Interval string }
+
+// shiftRowOf shows the change of a quantile. Where the runs give no interval it
+// is the change over all objects: with one run of an arm, or where the quantile
+// was never reached in some run.
+func shiftRowOf(x compare.Shift, runs [2]int) shiftRow {
+	row := shiftRow{Quantile: stats.QuantileName(x.Q), Baseline: figureOf(x.Baseline, "s"), Arm: figureOf(x.Arm, "s")}
+	switch {
+	case x.Change != nil:
+		row.Change = changeText(*x.Change)
+		row.Interval = intervalText(x.Lo, x.Hi)
+	case x.Baseline != nil && x.Arm != nil:
+		row.Change = ratioText(x.Baseline, x.Arm)
+		if min(runs[0], runs[1]) > 1 {
+			row.Interval = "never in some run"
+		}
+	default:
+		row.Change = "-"
+	}
+	return row
+}
+
+// ratioText is the change from one figure to another, - where one was never
+// reached.
+func ratioText(from, to *float64) string {
+	if from == nil || to == nil || *from <= 0 {
+		return "-"
+	}
+	return changeText(*to / *from - 1)
+}
+
+// changeText is a relative change in percent.
+func changeText(x float64) string {
+	if x > 10 {
+		return fmt.Sprintf("%+.0f%%", 100*x)
+	}
+	return fmt.Sprintf("%+.1f%%", 100*x)
+}
+
+// intervalText is the interval of a change, "" where there is none.
+func intervalText(lo, hi *float64) string {
+	if lo == nil || hi == nil {
+		return ""
+	}
+	return fmt.Sprintf("(%s to %s)", changeText(*lo), changeText(*hi))
+}
+
+// bracketText is a load line as its search left it.
+func bracketText(b compare.Bracket, unit string) string {
+	switch {
+	case b.Level == nil && b.LowestFailing == nil:
+		return "not found out"
+	case b.Level == nil:
+		return fmt.Sprintf("below %s %s", Number(*b.LowestFailing), unit)
+	case b.LowestFailing == nil:
+		return fmt.Sprintf("at least %s %s", Number(*b.Level), unit)
+	}
+	return fmt.Sprintf("%s %s, fails at %s", Number(*b.Level), unit, Number(*b.LowestFailing))
+}
+
+// bracketNote is what else is known of a load line.
+func bracketNote(b compare.Bracket) string {
+	var list []string
+	if b.Confirmations != "" {
+		list = append(list, "confirmed "+b.Confirmations)
+	}
+	if b.Binding != "" {
+		list = append(list, "bound by: "+b.Binding)
+	}
+	return strings.Join(list, "; ")
+}
+
+// figureIn is a metric's figure in a run as it is shown. What is not a latency
+// and is not there is not known.
+func figureIn(m compare.Compared, x *float64) string {
+	if x == nil && m.Kind != compare.KindLatency {
+		return "-"
+	}
+	return figureOf(x, m.Unit)
+}
+
+// figureOf is a figure of a run as it is shown; never where it was not reached.
 func figureOf(x *float64, unit string) string {
 	switch {
 	case x == nil:
 		return "never"
 	case unit == "s":
 		return Seconds(*x)
+	case unit == "B":
+		return byteCount(int64(*x))
 	}
-	return Number(*x) + " " + unit
+	return strings.TrimSpace(fmt.Sprintf("%.4g %s", *x, unit))
 }

@@ -32,6 +32,9 @@ import (
 //go:embed page.html
 var pageTemplate string
 
+//go:embed arms.html
+var armsTemplate string
+
 // The bundle is built from ui/ by `make ui`.
 //
 //go:embed assets/report.js
@@ -113,6 +116,11 @@ func HTML(w io.Writer, in Input) error {
 	if err != nil {
 		return err
 	}
+	return write(w, pageOf(in, data), data)
+}
+
+// write writes a page with the data that its charts are drawn from.
+func write(w io.Writer, p page, data pageData) error {
 	// json.Marshal writes <, > and & as escapes: no text can end the element.
 	encoded, err := json.Marshal(data)
 	if err != nil {
@@ -124,13 +132,16 @@ func HTML(w io.Writer, in Input) error {
 	}
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
-		"count": grouped, "verdict": verdictWord, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent,
-		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
+		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent,
+		"bearing": bearingWord,
+		"cpus":    func(millis int64) string { return Number(float64(millis) / 1000) },
 	}).Parse(pageTemplate)
+	if err == nil {
+		t, err = t.Parse(armsTemplate)
+	}
 	if err != nil {
 		return err
 	}
-	p := pageOf(in, data)
 	p.Style, p.Script = template.CSS(pageStyle), template.JS(pageScript)
 	p.Data, p.Packed = template.JS(encoded), template.HTML(objects)
 	p.Policy = "default-src 'none'; script-src " + hashSource(pageScript) + "; style-src " + hashSource(pageStyle) + "; img-src data:; base-uri 'none'; form-action 'none'"
@@ -145,15 +156,14 @@ func hashSource(text string) string {
 
 // page is what the template writes.
 type page struct {
-	Title    string
-	Headline string
-	Lead     []string
-	Verdict  slo.Verdict
-	// Tone is the verdict of a step that looks like this one: a comparison has
-	// verdicts of its own.
-	Tone                   slo.Verdict
+	Title                  string
+	Headline               string
+	Lead                   []string
+	Verdict                slo.Verdict
 	Mark                   string // what stands in the mark: the load line
 	MarkUnit               string
+	Arms                   *armsPart     // nil where nothing is compared
+	Operands               []operandPart // of recorded experiments that are compared
 	Facts                  []fact
 	Result                 analyze.Result
 	Arrived                string
@@ -258,7 +268,7 @@ func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
-		Verdict: r.Verdict, Tone: toneOf(r), Result: r, Arrived: data.Arrived, Unit: data.Unit,
+		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Arrived: data.Arrived, Unit: data.Unit,
 		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
 	}
@@ -268,11 +278,10 @@ func pageOf(in Input, data pageData) page {
 	} else if s := telling(r); l == nil && s != nil {
 		p.Mark = Number(s.LevelReached)
 	}
-	for _, part := range fidelityParts(r.Fidelity) {
-		if part.Is != "" {
-			p.Fidelity = append(p.Fidelity, part)
-		}
+	if r.Comparison != nil {
+		p.Mark, p.MarkUnit = markOfArms(r)
 	}
+	p.Fidelity = fidelityOf(r.Fidelity)
 	for _, s := range r.Steps {
 		p.Open = p.Open || s.Arrivals != nil
 		if s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0 {
@@ -335,6 +344,9 @@ func pageOf(in Input, data pageData) page {
 func factsOf(r analyze.Result, data pageData) []fact {
 	var list []fact
 	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
+	if r.Comparison != nil {
+		list = factsOfArms(r)
+	}
 	if l := r.LoadLine; l != nil {
 		if l.LowestFailing != nil {
 			add("Lowest that fails", Number(*l.LowestFailing), l.Unit)
@@ -356,10 +368,10 @@ func factsOf(r analyze.Result, data pageData) []fact {
 		}
 		seconds = max(seconds, data.Times[len(data.Times)-1][1]-data.Times[0][0])
 	}
-	if len(r.Steps) > 0 {
+	if len(r.Steps) > 0 && r.Comparison == nil {
 		add("Steps", strconv.Itoa(len(r.Steps)), fmt.Sprintf("%d held; %s in all", held, span(seconds)))
 	}
-	if s := lineStep(r); s != nil {
+	if s := lineStep(r); s != nil && r.Comparison == nil {
 		if l, ok := s.Latency[data.Arrived]; ok && l.N > 0 {
 			add(data.Arrived+" p99", quantile(l, l.P99), fmt.Sprintf("at %s %s, p50 %s", Number(s.LevelReached), data.Unit, quantile(l, l.P50)))
 		}
@@ -495,8 +507,10 @@ func groupNodes(nodes []record.Node) []nodeGroup {
 	return list
 }
 
-func fidelityParts(f record.Fidelity) []fidelityPart {
-	return []fidelityPart{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}}
+// fidelityOf are the parts of which it is known whether they were real.
+func fidelityOf(f record.Fidelity) []fidelityPart {
+	list := []fidelityPart{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}}
+	return slices.DeleteFunc(list, func(p fidelityPart) bool { return p.Is == "" })
 }
 
 // Headline is the verdict in few words, for the head of a page.
@@ -588,6 +602,8 @@ func verdictWord(verdict any) string {
 		return "not decided"
 	case slo.Invalid:
 		return "not valid"
+	case slo.Verdict(stats.NotWorse):
+		return "not worse"
 	}
 	return string(v)
 }
@@ -650,17 +666,4 @@ func grouped(n int) string {
 		s = s[:i] + "\u202f" + s[i:]
 	}
 	return s
-}
-
-func toneOf(r analyze.Result) slo.Verdict {
-	if r.Comparison == nil {
-		return r.Verdict
-	}
-	switch stats.Verdict(r.Verdict) {
-	case stats.Better, stats.Equivalent, stats.NotWorse:
-		return slo.Pass
-	case stats.Worse:
-		return slo.Breach
-	}
-	return r.Verdict
 }

@@ -1,6 +1,6 @@
 /*!
 Built from ui/ by `make ui`: do not edit.
-sources sha256 74ad4fe0b38ef22a7fc905b045679312b603334440ee17a24024d43df662b6dd
+sources sha256 11ad992c9d167de7034fe56ac6b3a1d82eb16eabf788184776dc4a5f25ba8098
 
 This bundle contains:
 

@@ -1,0 +1,472 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/compare"
+	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/stats"
+)
+
+// armsPart is what the page says of a comparison of arms. It comes from the
+// comparison alone, be it one run's or that of recorded experiments.
+type armsPart struct {
+	*compare.Comparison
+	Names      string // of the arms other than the baseline
+	Confidence string
+	MarginText string
+	Sides      []armSide
+	Lines      []linePart
+	Levels     []levelPart
+	HasRuns    bool // any metric has figures
+	HasSeries  bool // any distribution is there
+	HasMetrics bool
+}
+
+// armSide is an arm with its parameters.
+type armSide struct {
+	Name     string
+	Baseline bool
+	Params   []string
+}
+
+// linePart compares two load lines.
+type linePart struct {
+	compare.LineComparison
+	Change, Interval string
+	Sides            []lineSide
+}
+
+type lineSide struct {
+	Name string
+	compare.Bracket
+	Line string
+}
+
+// levelPart compares one arm with the baseline at one level.
+type levelPart struct {
+	compare.LevelComparison
+	Index    int
+	Name     string
+	Change   string // of the deciding metric
+	Interval string
+	Further  string // how many further runs would decide
+	Blocks   []runRow
+	Groups   []metricGroup
+	Series   []seriesPart
+	Warnings []string
+}
+
+// metricGroup are the metrics of one kind.
+type metricGroup struct {
+	Title, Note string
+	Rows        []metricRow
+}
+
+type metricRow struct {
+	Metric, Also     string // Also are the milestones for which it is the same
+	Decides, Clear   bool
+	Baseline, Arm    string // the median of the runs
+	BaselineRuns     string // each run's figure, of what is compared by run only
+	ArmRuns          string
+	Change, Interval string
+	FalseDiscovery   string
+	Note             string
+	Bar              *bar
+}
+
+// bar is a change with its interval as a small picture.
+type bar struct {
+	Zero, From, To, At float64 // across the picture
+	BandFrom, BandWide float64 // the margin's band
+	Left, Right        bool    // the interval goes on beyond the picture
+	Wide               float64 // how wide the picture is
+}
+
+// seriesPart compares the distributions of a milestone, and of those that were
+// reached at the same moments.
+type seriesPart struct {
+	Milestones string
+	Component  string
+	Baseline   compare.Form
+	Arm        compare.Form
+	Effects    []fact
+	Shifts     []shiftRow
+	Never      string
+}
+
+// armsOfPage is the part of a comparison, nil where a result has none.
+func armsOfPage(r analyze.Result, unit string) *armsPart {
+	c := r.Comparison
+	if c == nil {
+		return nil
+	}
+	p := &armsPart{Comparison: c, Names: strings.Join(armsOf(c), ", "), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
+	for _, name := range append([]string{c.Baseline}, armsOf(c)...) {
+		side := armSide{Name: name, Baseline: name == c.Baseline}
+		for _, k := range slices.Sorted(maps.Keys(c.Arms[name])) {
+			side.Params = append(side.Params, k+"="+c.Arms[name][k])
+		}
+		p.Sides = append(p.Sides, side)
+	}
+	for _, l := range c.Lines {
+		part := linePart{LineComparison: l, Sides: []lineSide{{c.Baseline, l.Baseline, bracketText(l.Baseline, l.Unit)}, {p.Names, l.Arm, bracketText(l.Arm, l.Unit)}}}
+		if l.Change != nil {
+			part.Change = changeOnPage(*l.Change)
+		}
+		part.Interval = lineInterval(l)
+		p.Lines = append(p.Lines, part)
+	}
+	for i, l := range c.Levels {
+		part := levelOfPage(c, l, unit)
+		part.Index = i
+		p.HasRuns = p.HasRuns || len(part.Blocks) > 0
+		p.HasSeries = p.HasSeries || len(part.Series) > 0
+		p.HasMetrics = p.HasMetrics || len(part.Groups) > 0
+		p.Levels = append(p.Levels, part)
+	}
+	return p
+}
+
+// lineInterval is what the brackets leave open of the change of a load line.
+func lineInterval(l compare.LineComparison) string {
+	switch {
+	case l.Lo != nil && l.Hi != nil:
+		return fmt.Sprintf("%s to %s", changeOnPage(*l.Lo), changeOnPage(*l.Hi))
+	case l.Lo != nil:
+		return fmt.Sprintf("at least %s", changeOnPage(*l.Lo))
+	case l.Hi != nil:
+		return fmt.Sprintf("at most %s", changeOnPage(*l.Hi))
+	}
+	return ""
+}
+
+func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) levelPart {
+	p := levelPart{LevelComparison: l, Name: strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, c.Baseline, Number(l.Level), unit)), Warnings: l.Warnings}
+	p.Change, p.Interval = "-", "-"
+	if l.Primary.Change != nil {
+		p.Change = changeOnPage(*l.Primary.Change)
+	}
+	if l.Primary.Lo != nil && l.Primary.Hi != nil {
+		p.Interval = intervalOnPage(l.Primary.Lo, l.Primary.Hi)
+	}
+	switch {
+	case l.MoreRuns > 0:
+		p.Further = fmt.Sprintf("some %d of each arm", l.MoreRuns)
+	case l.MoreRuns < 0:
+		p.Further = "no sensible number"
+	}
+	p.Blocks = runRows(c.Paired, l.Primary)
+	for i := range p.Blocks {
+		p.Blocks[i].Change = strings.Replace(p.Blocks[i].Change, "%", " %", 1)
+	}
+	p.Groups = groupsOf(c, l)
+	p.Series = seriesOf(c, l)
+	return p
+}
+
+// kindsInOrder are the kinds of metrics with their titles, in the order in
+// which they are shown.
+func kindsInOrder() [][3]string {
+	return [][3]string{
+		{compare.KindLatency, "Latency", "from time zero to a milestone; an object that never got there is infinitely late"},
+		{compare.KindRequest, "Requests", "from a request to its reply"},
+		{compare.KindRate, "Rates", "more is better"},
+		{compare.KindCPU, "CPU time", "of each process over the whole run"},
+		{compare.KindMemory, "Memory", "the most that was resident at any moment of the run"},
+		{compare.KindGrowth, "Growth of memory", "the most less what was resident at the start of the run"},
+	}
+}
+
+// groupsOf are all metrics by kind, the one that decides first in its own.
+func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
+	if len(l.Primary.Baseline)+len(l.Primary.Arm)+len(l.Others) == 0 {
+		return nil
+	}
+	wide := pictureOf(c, l)
+	known := kindsInOrder()
+	groups := make([]metricGroup, len(known), len(known)+1)
+	for i, k := range known {
+		groups[i] = metricGroup{Title: k[1], Note: k[2]}
+	}
+	groups = append(groups, metricGroup{Title: "Other"})
+	add := func(m oneMetric, decides bool) {
+		at := slices.IndexFunc(known, func(k [3]string) bool { return k[0] == m.Kind })
+		if at < 0 {
+			at = len(known)
+		}
+		groups[at].Rows = append(groups[at].Rows, metricRowOf(c, m, decides, wide))
+	}
+	if len(l.Primary.Baseline)+len(l.Primary.Arm) > 0 {
+		add(oneMetric{Compared: l.Primary}, true)
+	}
+	for _, m := range together(l.Others) {
+		add(m, false)
+	}
+	return slices.DeleteFunc(groups, func(g metricGroup) bool { return len(g.Rows) == 0 })
+}
+
+func metricRowOf(c *compare.Comparison, m oneMetric, decides bool, wide float64) metricRow {
+	row := metricRow{
+		Metric: m.Metric, Decides: decides, Clear: clearly(m.Compared), Note: m.Note,
+		Baseline: medianOf(m.Compared, m.Baseline), Arm: medianOf(m.Compared, m.Arm),
+		Change: "-", FalseDiscovery: "-",
+	}
+	var same []string
+	for _, name := range m.Same {
+		milestone, _, _ := strings.Cut(name, " ")
+		same = append(same, milestone)
+	}
+	row.Also = strings.Join(same, ", ")
+	if strings.HasSuffix(m.Metric, " max") || m.Kind == compare.KindMemory {
+		row.BaselineRuns, row.ArmRuns = eachOf(m.Compared, m.Baseline), eachOf(m.Compared, m.Arm)
+	}
+	if m.Change != nil {
+		row.Change = changeOnPage(*m.Change)
+		row.Interval = intervalOnPage(m.Lo, m.Hi)
+		row.Bar = barOf(c, m.Compared, wide)
+	}
+	switch {
+	case decides:
+		row.FalseDiscovery = "decides"
+	case m.FalseDiscovery != nil:
+		row.FalseDiscovery = percent(100 * *m.FalseDiscovery)
+	}
+	return row
+}
+
+// medianOf is the median of a metric's runs as it is shown.
+func medianOf(m compare.Compared, runs []*float64) string {
+	if len(runs) == 0 {
+		return "-"
+	}
+	sorted := slices.Clone(runs)
+	slices.SortFunc(sorted, func(a, b *float64) int {
+		switch {
+		case a == nil || b == nil:
+			return cmp.Compare(btoi(a == nil), btoi(b == nil)) // never is latest
+		}
+		return cmp.Compare(*a, *b)
+	})
+	lo, hi := sorted[(len(sorted)-1)/2], sorted[len(sorted)/2]
+	if lo == nil || hi == nil {
+		return figureIn(m, nil)
+	}
+	mean := (*lo + *hi) / 2
+	return figureIn(m, &mean)
+}
+
+func btoi(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// eachOf is a metric's figure in each run.
+func eachOf(m compare.Compared, runs []*float64) string {
+	list := make([]string, len(runs))
+	for i, v := range runs {
+		list[i] = figureIn(m, v)
+	}
+	return strings.Join(list, ", ")
+}
+
+// Bounds of the small pictures of changes.
+const (
+	barWide   = 150.0
+	barMost   = 1.0 // the change at the edge of a picture is not more than this
+	barMargin = 4.0 // and not less than so many margins
+)
+
+// pictureOf is the change that lies at the edge of a level's pictures.
+func pictureOf(c *compare.Comparison, l compare.LevelComparison) float64 {
+	most := barMargin * c.Margin
+	for _, m := range append([]compare.Compared{l.Primary}, l.Others...) {
+		for _, v := range []*float64{m.Change, m.Lo, m.Hi} {
+			if v != nil {
+				most = max(most, math.Abs(*v))
+			}
+		}
+	}
+	return max(min(most, barMost), 2*c.Margin)
+}
+
+func barOf(c *compare.Comparison, m compare.Compared, wide float64) *bar {
+	at := func(v float64) float64 {
+		return round(barWide/2 + max(-1, min(1, v/wide))*(barWide/2-7))
+	}
+	b := &bar{Zero: at(0), At: at(*m.Change), Wide: barWide, BandFrom: at(-c.Margin), BandWide: round(at(c.Margin) - at(-c.Margin))}
+	b.From, b.To = b.At, b.At
+	if m.Lo != nil && m.Hi != nil {
+		b.From, b.To, b.Left, b.Right = at(*m.Lo), at(*m.Hi), *m.Lo < -wide, *m.Hi > wide
+	}
+	return b
+}
+
+// round is x to two digits after the point.
+func round(x float64) float64 { return math.Round(100*x) / 100 }
+
+// seriesOf are the distributions of a level, those that are the same together.
+func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
+	var list []seriesPart
+	var first []compare.SeriesComparison
+	for _, s := range l.Series {
+		if at := slices.IndexFunc(first, func(o compare.SeriesComparison) bool { return sameSeries(o, s) }); at >= 0 {
+			list[at].Milestones += ", " + s.Milestone
+			continue
+		}
+		first = append(first, s)
+		p := seriesPart{Milestones: s.Milestone, Component: s.Component, Baseline: s.Baseline, Arm: s.Arm, Effects: effectsOf(c, l, s)}
+		for _, x := range s.Shifts {
+			row := shiftRowOf(x, l.Runs)
+			row.Change = strings.Replace(row.Change, "%", " %", 1)
+			if x.Change != nil {
+				row.Change, row.Interval = changeOnPage(*x.Change), intervalOnPage(x.Lo, x.Hi)
+			}
+			p.Shifts = append(p.Shifts, row)
+		}
+		p.Never = neverOf(c, l, s)
+		list = append(list, p)
+	}
+	return list
+}
+
+// sameSeries reports whether two milestones of one component were reached at
+// the same moments, as far as the curves tell.
+func sameSeries(a, b compare.SeriesComparison) bool {
+	same := func(x, y compare.Form) bool {
+		return x.N == y.N && x.Censored == y.Censored && slices.Equal(x.Curve, y.Curve)
+	}
+	return a.Component == b.Component && same(a.Baseline, b.Baseline) && same(a.Arm, b.Arm)
+}
+
+// neverOf says of which arms objects never reached a milestone, "" where all
+// did.
+func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) string {
+	var list []string
+	for _, x := range []struct {
+		arm string
+		f   compare.Form
+	}{{c.Baseline, s.Baseline}, {l.Arm, s.Arm}} {
+		if x.f.Censored > 0 {
+			list = append(list, fmt.Sprintf("%s of %s objects of %s", grouped(x.f.Censored), grouped(x.f.N), x.arm))
+		}
+	}
+	return strings.Join(list, " and ")
+}
+
+// effectsOf are the sizes of the effect with what each means.
+func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) []fact {
+	var list []fact
+	if s.Superiority != nil {
+		list = append(list, fact{"Probability of being later", percent(100 * *s.Superiority), fmt.Sprintf("An object of %s is later than one of %s in so many of all pairs; 50 %% is no difference.", l.Arm, c.Baseline)})
+	}
+	if s.Distance != nil {
+		list = append(list, fact{"Largest distance", percent(100 * *s.Distance), "At one moment the two curves are so far apart (Kolmogorov and Smirnov); 0 % is no difference, at 100 % they do not overlap."})
+	}
+	if s.PermutationP != nil {
+		note := "Of all ways to give the runs to the arms, so many lie as far apart: the run is what was repeated, not the object."
+		if runs := min(l.Runs[0], l.Runs[1]); c.Paired && runs > 0 && runs < 12 {
+			note += fmt.Sprintf(" With %d blocks it cannot be below %s.", runs, percent(100*2/math.Exp2(float64(runs))))
+		}
+		list = append(list, fact{"By chance", percent(100 * *s.PermutationP), note})
+	}
+	return list
+}
+
+// changeOnPage is a relative change as the page writes it.
+func changeOnPage(x float64) string {
+	return strings.Replace(changeText(x), "%", " %", 1)
+}
+
+func intervalOnPage(lo, hi *float64) string {
+	if lo == nil || hi == nil {
+		return ""
+	}
+	return changeOnPage(*lo) + " to " + changeOnPage(*hi)
+}
+
+// toneOf is the verdict of a step that looks like this one: a comparison has
+// verdicts of its own.
+func toneOf(verdict any) slo.Verdict {
+	switch v := fmt.Sprint(verdict); stats.Verdict(v) {
+	case stats.Better, stats.Equivalent, stats.NotWorse:
+		return slo.Pass
+	case stats.Worse:
+		return slo.Breach
+	default:
+		return slo.Verdict(v)
+	}
+}
+
+// factsOfArms are the figures beside the headline of a comparison.
+func factsOfArms(r analyze.Result) []fact {
+	c, l := r.Comparison, decidingLevel(r)
+	var list []fact
+	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
+	if len(c.Lines) > 0 {
+		line := c.Lines[0]
+		for _, x := range c.Lines {
+			if string(x.Verdict) == string(r.Verdict) {
+				line = x
+				break
+			}
+		}
+		add("Load line of "+c.Baseline, levelOf(line.Baseline.Level), line.Unit)
+		add("Load line of "+strings.Join(armsOf(c), ", "), levelOf(line.Arm.Level), line.Unit)
+	}
+	if l == nil {
+		return list
+	}
+	if p := l.Primary; p.Change != nil {
+		add("Change of "+p.Metric, changeOnPage(*p.Change), fmt.Sprintf("%s against %s", l.Arm, c.Baseline))
+		if p.Lo != nil && p.Hi != nil {
+			add(fmt.Sprintf("%g %% interval", round(100*(1-c.Alpha))), intervalOnPage(p.Lo, p.Hi), "of the runs' own figures")
+		}
+	}
+	add("Margin", fmt.Sprintf("± %g %%", round(100*c.Margin)), "a change within it makes no difference")
+	if l.Runs[0]+l.Runs[1] > 0 {
+		note := "made apart"
+		if c.Paired {
+			note = "side by side, in blocks"
+		}
+		add("Runs that count", fmt.Sprintf("%d + %d", l.Runs[0], l.Runs[1]), note)
+	}
+	if l.Superiority != nil {
+		add("Later", percent(100**l.Superiority), fmt.Sprintf("of all pairs of an object of %s and one of %s", l.Arm, c.Baseline))
+	}
+	return list
+}
+
+// markOfArms is what stands in the mark of a comparison: the change that its
+// verdict stands on.
+func markOfArms(r analyze.Result) (mark, unit string) {
+	c := r.Comparison
+	for _, line := range c.Lines {
+		if string(line.Verdict) == string(r.Verdict) && line.Change != nil {
+			return wholeChange(*line.Change), "load line"
+		}
+	}
+	l := decidingLevel(r)
+	if c.Refused != "" || len(c.Lines) > 0 || l == nil || l.Primary.Change == nil {
+		return "?", ""
+	}
+	_, quantile, _ := strings.Cut(l.Primary.Metric, " ")
+	return wholeChange(*l.Primary.Change), cmp.Or(quantile, l.Primary.Metric)
+}
+
+// wholeChange is a change to the percent, or to a tenth where that would be
+// little of it.
+func wholeChange(x float64) string {
+	if math.Abs(x) < 0.0995 {
+		return fmt.Sprintf("%+.1f %%", 100*x)
+	}
+	return fmt.Sprintf("%+.0f %%", 100*x)
+}

@@ -1,0 +1,124 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/compare"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+// ComparisonInput is what is shown of a comparison of recorded experiments.
+type ComparisonInput struct {
+	Comparison compare.Comparison
+	// Operands are the experiments that were compared, the baseline first.
+	Operands []Operand
+	// Axis and Unit are those of the levels, "" where they have none in common.
+	Axis, Unit string
+	// Command and Version are those of the comparison, not of the runs.
+	Command, Version string
+	Warnings         []string
+}
+
+// Operand is one of the experiments that were compared.
+type Operand struct {
+	Arm string // what the comparison calls it
+	Dir string // where its record lies
+	// Result tells its name, command, version, fidelity and verdict; what its
+	// steps were is not shown.
+	Result analyze.Result
+	// Environment is nil where there is none that could be read.
+	Environment *record.Environment
+}
+
+// ComparisonHTML writes a comparison of recorded experiments as one page that
+// needs nothing else, as HTML does of a run.
+func ComparisonHTML(w io.Writer, in ComparisonInput) error {
+	r := in.result()
+	data, err := dataOf(Input{Result: r})
+	if err != nil {
+		return err
+	}
+	data.Axis, data.Unit = in.Axis, in.Unit
+	p := pageOf(Input{Result: r}, data)
+	p.Operands = operandsOf(in.Operands)
+	return write(w, p, data)
+}
+
+// result is the comparison as the result of an experiment.
+func (in ComparisonInput) result() analyze.Result {
+	c := in.Comparison
+	verdict, why := c.Verdict()
+	r := analyze.Result{
+		Schema: analyze.ResultSchema, Kind: "compare", Verdict: slo.Verdict(verdict), Why: why,
+		Command: in.Command, Version: in.Version, Comparison: &c, Warnings: in.Warnings,
+	}
+	r.Experiment = fmt.Sprintf("%s against %s", strings.Join(armsOf(&c), ", "), c.Baseline)
+	var workloads []string
+	for _, o := range in.Operands {
+		if !slices.Contains(workloads, o.Result.Workload) {
+			workloads = append(workloads, o.Result.Workload)
+		}
+	}
+	r.Workload = strings.Join(workloads, ", ")
+	return r
+}
+
+// operandPart is what the page says of one operand.
+type operandPart struct {
+	Operand
+	Baseline bool
+	Facts    []fact
+	Fidelity []fidelityPart
+}
+
+func operandsOf(operands []Operand) []operandPart {
+	var list []operandPart
+	for i, o := range operands {
+		part := operandPart{Operand: o, Baseline: i == 0}
+		add := func(name, value, note string) {
+			if value != "" {
+				part.Facts = append(part.Facts, fact{name, value, note})
+			}
+		}
+		add("Experiment", o.Result.Experiment, "")
+		add("Workload", o.Result.Workload, o.Result.Kind)
+		if o.Result.Comparison == nil {
+			add("Its own verdict", verdictWord(o.Result.Verdict), o.Result.Why)
+		}
+		add("Version", o.Result.Version, "of plimsoll")
+		add("Record", o.Dir, "")
+		var machine page
+		if machine.environment(o.Environment); o.Environment == nil {
+			add("Start", startOf(o.Result), "")
+		}
+		part.Facts = append(part.Facts, machine.Machine...)
+		nodes := make([]string, 0, len(machine.Nodes))
+		for _, g := range machine.Nodes {
+			nodes = append(nodes, fmt.Sprintf("%s of %d pods, %s CPUs, %s, %s", grouped(g.Count), g.Pods, Number(float64(g.CPUMillis)/1000), byteCount(g.MemoryBytes),
+				strings.Join(strings.Fields(strings.Join([]string{g.Kubelet, g.Runtime, g.OSImage, g.Kernel}, " ")), " ")))
+		}
+		add("Kinds of nodes", strings.Join(nodes, "; "), "")
+		add("Split of the CPUs", machine.Split, strings.Join(machine.SplitNotes, "; "))
+		part.Fidelity = fidelityOf(o.Result.Fidelity)
+		list = append(list, part)
+	}
+	return list
+}
+
+// startOf is when the first step of a result began.
+func startOf(r analyze.Result) string {
+	if len(r.Steps) == 0 {
+		return ""
+	}
+	t, err := time.Parse(time.RFC3339, r.Steps[0].Start)
+	if err != nil {
+		return ""
+	}
+	return t.UTC().Format("2006-01-02 15:04:05 MST")
+}
