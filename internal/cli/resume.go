@@ -98,6 +98,9 @@ func runnerOf(path string) (*runner, experiment.Experiment, error) {
 	if err != nil {
 		return nil, none, usagef("", "%s: %w", file, err)
 	}
+	if err := addWorkload(&x, w, params); err != nil {
+		return nil, none, usagef("", "%w", err)
+	}
 	return &runner{plan: loaded, workload: w, params: params}, x, nil
 }
 

@@ -508,6 +508,9 @@ func (r *runner) experiment() (experiment.Experiment, error) {
 	if err != nil {
 		return x, err
 	}
+	if err := addWorkload(&x, r.workload, r.params); err != nil {
+		return x, err
+	}
 	hold := time.Duration(p.Hold)
 	x.Options = engine.Options{
 		MaxInFlight: maxInFlight, Timeout: time.Duration(p.StepTimeout),
@@ -717,6 +720,17 @@ func experimentOf(p *plan.Plan) (experiment.Experiment, error) {
 		},
 		Design: p.Design(),
 	}, nil
+}
+
+// addWorkload makes the files of the workload part of the plan's fingerprint:
+// a run that goes on must make the same objects.
+func addWorkload(x *experiment.Experiment, w *workload.Workload, params workload.Params) error {
+	files, err := w.Fingerprint(params)
+	if err != nil {
+		return fmt.Errorf("take the fingerprint of the workload %s: %w", w.Name, err)
+	}
+	x.Plan += "-" + files
+	return nil
 }
 
 // publishedOf are the published figures as analysis takes them.

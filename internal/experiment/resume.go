@@ -78,7 +78,7 @@ func (p *Past) begun(r *record.Run, id, plan string) error {
 	case r.Phase == record.PhaseStart && r.ID != id:
 		return &ContradictionError{fmt.Sprintf("the plan is that of run %s, and the record that of run %s", id, r.ID)}
 	case r.Phase == record.PhaseStart && r.Plan != "" && plan != "" && r.Plan != plan:
-		return &ContradictionError{"the plan is not the one that the record was made by: its workload, parameters, target, pace, hold, timeout, guards or seed was changed"}
+		return &ContradictionError{"the plan is not the one that the record was made by: its workload or a file of it, its parameters, target, pace, hold, timeout, guards or seed was changed"}
 	case r.Phase == record.PhaseResume:
 		p.IDs = append(p.IDs, r.ID)
 	}
