@@ -136,7 +136,7 @@ func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(
 		newLimitCommand(p, stop), newSweepCommand(p, stop),
-		newABCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newReportCommand(p),
+		newABCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p),
 		newLabCommand(p, stop), newWorkloadsCommand(p), newCleanCommand(p), newVersionCommand(p),
 	)
 	var verbs []string

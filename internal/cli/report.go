@@ -79,19 +79,26 @@ func writeReport(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if !judged(dir) {
-		_, x, err := openRecord(path)
-		if err != nil {
-			return "", err
-		}
-		if _, err := experiment.Replay(dir, x); err != nil {
-			return "", err
-		}
+	if err := judge(dir); err != nil {
+		return "", err
 	}
 	if err := report.WriteFile(dir); err != nil {
 		return "", err
 	}
 	return dir.Path(record.ReportFile), nil
+}
+
+// judge judges a run unless that was done since its record was written.
+func judge(dir record.Dir) error {
+	if judged(dir) {
+		return nil
+	}
+	_, x, err := openRecord(string(dir))
+	if err != nil {
+		return err
+	}
+	_, err = experiment.Replay(dir, x)
+	return err
 }
 
 // judged reports whether a run's record was judged since it was written.

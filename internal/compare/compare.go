@@ -2,6 +2,7 @@ package compare
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -235,10 +236,25 @@ func (s sides) compared(f Figure) (Compared, stats.Change, error) {
 	change, err := s.change(a, b)
 	if err != nil {
 		c.Note = err.Error()
+		if errors.Is(err, stats.ErrFewBlocks) {
+			c.Change = finite(ratio(a, b) - 1)
+		}
 		return c, change, err
 	}
 	c.Change, c.Lo, c.Hi = finite(change.D), finite(change.Lo), finite(change.Hi)
 	return c, change, err
+}
+
+// ratio is that of the geometric means, NaN where there is none.
+func ratio(a, b []float64) float64 {
+	mean := func(list []float64) float64 {
+		sum := 0.0
+		for _, v := range list {
+			sum += math.Log(v)
+		}
+		return sum / float64(len(list))
+	}
+	return math.Exp(mean(b) - mean(a))
 }
 
 // sameStart is how far apart the starting points of runs may be for their
@@ -350,6 +366,9 @@ func (c *LevelComparison) warn(spec Spec) {
 	}
 }
 
+// LinesDecide reports whether the verdict is of load lines, and not of levels.
+func (c Comparison) LinesDecide() bool { return len(c.Lines) > 0 && c.Decides != ByLevels }
+
 // Verdict is what the levels and lines come to: the most serious of them.
 func (c Comparison) Verdict() (stats.Verdict, string) {
 	if c.Refused != "" {
@@ -361,10 +380,16 @@ func (c Comparison) Verdict() (stats.Verdict, string) {
 		why     string
 	}
 	var list []opinion
-	for _, l := range c.Lines {
-		list = append(list, opinion{l.Verdict, l.Why})
+	if c.LinesDecide() {
+		for _, l := range c.Lines {
+			o := opinion{l.Verdict, l.Why}
+			if len(c.Lines) > 1 {
+				o.why = fmt.Sprintf("goal %s: %s", l.Goal, l.Why)
+			}
+			list = append(list, o)
+		}
 	}
-	if len(c.Lines) == 0 {
+	if !c.LinesDecide() {
 		for _, l := range c.Levels {
 			o := opinion{l.Verdict, l.Why}
 			if len(c.Levels) > 1 {

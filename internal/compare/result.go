@@ -29,7 +29,19 @@ type Comparison struct {
 	// Lines compares load lines, where both experiments sought one.
 	Lines  []LineComparison  `json:"lines,omitempty"`
 	Levels []LevelComparison `json:"levels"`
+	// Decides says what the verdict is of, one of ByLines and ByLevels; the
+	// other is descriptive. "" is the lines where there are any.
+	Decides string `json:"decides,omitempty"`
+	// OnlyBaseline and OnlyArm are levels that the other was not held at.
+	OnlyBaseline []float64 `json:"onlyBaseline,omitempty"`
+	OnlyArm      []float64 `json:"onlyArm,omitempty"`
 }
+
+// What a comparison is decided by.
+const (
+	ByLines  = "lines"
+	ByLevels = "levels"
+)
 
 // Difference is something that two experiments do not have in common.
 type Difference struct {
@@ -47,9 +59,10 @@ const (
 	BearingNoted   = "noted"   // the reader should know it
 )
 
-// LineComparison compares two load lines of one goal. Each true limit lies
-// from Level to below LowestFailing, so the change lies in an interval too: no
-// confidence goes with it, it is what the brackets leave open.
+// LineComparison compares two load lines of one goal, where more is better.
+// Each true limit lies from Level to below LowestFailing, so the change lies in
+// an interval too: no confidence goes with it, it is what the brackets leave
+// open.
 type LineComparison struct {
 	Goal     string        `json:"goal"`
 	Axis     string        `json:"axis"`

@@ -450,12 +450,12 @@ func factsOfArms(r analyze.Result) []fact {
 func markOfArms(r analyze.Result) (mark, unit string) {
 	c := r.Comparison
 	for _, line := range c.Lines {
-		if string(line.Verdict) == string(r.Verdict) && line.Change != nil {
+		if c.LinesDecide() && string(line.Verdict) == string(r.Verdict) && line.Change != nil {
 			return wholeChange(*line.Change), "load line"
 		}
 	}
 	l := decidingLevel(r)
-	if c.Refused != "" || len(c.Lines) > 0 || l == nil || l.Primary.Change == nil {
+	if c.Refused != "" || c.LinesDecide() || l == nil || l.Primary.Change == nil {
 		return "?", ""
 	}
 	_, quantile, _ := strings.Cut(l.Primary.Metric, " ")

@@ -23,6 +23,10 @@ type ComparisonInput struct {
 	// Command and Version are those of the comparison, not of the runs.
 	Command, Version string
 	Warnings         []string
+	// Verdict and Why are those of the whole where they are not the
+	// comparison's own: runs that were invalid. "" is the comparison's own.
+	Verdict slo.Verdict
+	Why     string
 }
 
 // Operand is one of the experiments that were compared.
@@ -57,6 +61,9 @@ func (in ComparisonInput) result() analyze.Result {
 	r := analyze.Result{
 		Schema: analyze.ResultSchema, Kind: "compare", Verdict: slo.Verdict(verdict), Why: why,
 		Command: in.Command, Version: in.Version, Comparison: &c, Warnings: in.Warnings,
+	}
+	if in.Verdict != "" {
+		r.Verdict, r.Why = in.Verdict, in.Why
 	}
 	r.Experiment = fmt.Sprintf("%s against %s", strings.Join(armsOf(&c), ", "), c.Baseline)
 	var workloads []string

@@ -58,7 +58,7 @@ func armsOf(c *compare.Comparison) []string {
 // saidOf are the arms that a verdict was said of, and the levels where it was
 // not said of them at each.
 func saidOf(c *compare.Comparison, verdict stats.Verdict) (arms, levels []string) {
-	if len(c.Lines) > 0 {
+	if c.LinesDecide() {
 		return armsOf(c), nil
 	}
 	whole := true
@@ -166,7 +166,28 @@ func ComparisonText(w io.Writer, in ComparisonInput) error {
 	}
 	p.line("")
 	p.line("%s", Sentence(r))
+	p.fidelities(in.Operands)
 	return p.err
+}
+
+// fidelities writes what was simulated in each experiment, once where it is
+// the same in all.
+func (p *printer) fidelities(operands []Operand) {
+	notes := make([]string, len(operands))
+	same := true
+	for i, o := range operands {
+		notes[i] = fidelityNote(o.Result.Fidelity)
+		same = same && notes[i] == notes[0]
+	}
+	for i, o := range operands {
+		switch {
+		case notes[i] == "":
+		case !same:
+			p.line("%s: %s", o.Arm, notes[i])
+		case i == 0:
+			p.line("%s", notes[i])
+		}
+	}
 }
 
 // columns writes rows below each other. Align has l or r for each column.
@@ -238,6 +259,8 @@ func (p *printer) comparison(c *compare.Comparison) {
 		verdict := string(l.Verdict)
 		if c.Refused != "" {
 			verdict = "no verdict, but what was measured"
+		} else if c.LinesDecide() {
+			verdict += ", which does not decide"
 		}
 		p.line("%s against %s at %s: %s", l.Arm, c.Baseline, Number(l.Level), verdict)
 		p.line("  %s", l.Why)

@@ -1,0 +1,237 @@
+package cli
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/versus"
+)
+
+// comparisonFile is the file that compare leaves in the directory of --out,
+// beside its report.
+const comparisonFile = "comparison.json"
+
+func newCompareCommand(p *Process) *cobra.Command {
+	var o compareOptions
+	cmd := &cobra.Command{
+		Use:   "compare A B",
+		Short: "Better, worse or the same? Compare recorded experiments",
+		Long: `Compare two recorded experiments, of which A is the baseline. Each is a run
+directory, or DIR:ARM for an arm of a run that compared arms. It talks to no
+cluster. A run that has not been judged since its record was written is judged
+first, as by 'plimsoll analyze'.
+
+Runs are steps that were held whole and made from empty; those of a sweep that
+stand on the same levels in both count too. They are compared at every level
+that both have, by the one figure that both plans declared, else the workload's.
+Two experiments that sought a load line are compared by their lines, whose
+change lies where the brackets leave room for it.
+
+Everything that the two do not have in common is named. Their parameters are
+what is compared: the arm. Whatever else may be the cause of a change keeps
+anything from being decided, unless --arm-is says that it is the arm too; of
+what is merely noted this cannot be. --arm-is takes, with commas between:
+
+` + armNames() + `
+The exit code is 0 for better, equivalent and notWorse, 1 for worse, 3 for
+inconclusive and for what is not comparable, 4 where the tool itself was the
+bottleneck.`,
+		Example: `  plimsoll compare plimsoll-runs/20261121-101500-node-density plimsoll-runs/20261123-091200-node-density
+  plimsoll compare v1-runc v2-crun --arm-is cgroup,runtime
+  plimsoll compare 'plimsoll-runs/20261121-101500-node-density:runc' 'plimsoll-runs/20261121-101500-node-density:crun' --metric 'Ready p99'`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+			switch len(args) {
+			case 0:
+				return usagef(hint, "which experiments? Name two run directories")
+			case 1:
+				return usagef(hint, "compare %s with what? Name two run directories", args[0])
+			case 2:
+				return nil
+			}
+			return usagef(hint, "unexpected argument %q", args[2])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := checkOutput(o.output); err != nil {
+				return err
+			}
+			if err := o.read(cmd); err != nil {
+				return err
+			}
+			operands, err := loadOperands(args)
+			if err != nil {
+				return err
+			}
+			outcome, err := versus.Of(operands[0], operands[1], o.Options)
+			if err != nil {
+				return compareUsage(err)
+			}
+			outcome.Command, outcome.Version = commandLine(p.Args), version
+			return o.show(p, outcome, operands)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringSliceVar(&o.ArmIs, "arm-is", nil, "what the arm is, besides the parameters: `NAMES` as above")
+	flags.StringVar(&o.Metric, "metric", "", "the one figure that decides, as `MILESTONE pNN` or as the table has it (default the plans', else the workload's)")
+	flags.StringVar(&o.margin, "margin", "", "how much worse still counts as the same (default the plans', else 5%)")
+	flags.Float64Var(&o.Alpha, "alpha", 0, "error rate of the interval (default the plans', else 0.05)")
+	flags.StringVar(&o.out, "out", "", "write "+comparisonFile+" and report.html into this `directory`")
+	flags.StringVarP(&o.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+// compareOptions are the flags of compare.
+type compareOptions struct {
+	versus.Options
+	margin, out, output string
+}
+
+// read takes in the flags that need it.
+func (o *compareOptions) read(cmd *cobra.Command) error {
+	o.Workload = loadWorkload
+	for i, name := range o.ArmIs {
+		o.ArmIs[i] = strings.TrimSpace(name)
+	}
+	if o.margin != "" {
+		share, err := plan.Primary{Margin: o.margin}.Share()
+		if err != nil {
+			return usagef("", "--margin: %w", err)
+		}
+		o.Margin = share
+	}
+	if cmd.Flags().Changed("alpha") && !(o.Alpha > 0 && o.Alpha < 1) {
+		return usagef("", "--alpha %g is no error rate: want a number between 0 and 1, such as 0.05", o.Alpha)
+	}
+	return nil
+}
+
+// armNames is the list of what --arm-is takes.
+func armNames() string {
+	var b strings.Builder
+	for _, n := range versus.Names() {
+		fmt.Fprintf(&b, "  %-18s %s\n", n.Name, n.Help)
+	}
+	return b.String()
+}
+
+// loadOperands reads what is to be compared, with what a user can get wrong as
+// usage errors.
+func loadOperands(args []string) ([]*versus.Operand, error) {
+	var operands []*versus.Operand
+	for _, text := range args {
+		path, arm := splitOperand(text)
+		dir, x, err := openRun(path)
+		if err != nil {
+			return nil, err
+		}
+		if err := judge(dir); err != nil {
+			return nil, err
+		}
+		operand, err := versus.Load(dir, x, arm)
+		var wrong *versus.ArmError
+		if errors.As(err, &wrong) {
+			return nil, armUsage(wrong)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("compare %s: %w", text, err)
+		}
+		operands = append(operands, operand)
+	}
+	if err := versus.Name(operands); err != nil {
+		return nil, usagef("name another", "%w", err)
+	}
+	return operands, nil
+}
+
+// splitOperand divides DIR:ARM. A path that exists is a path, whatever is in
+// its name.
+func splitOperand(text string) (path, arm string) {
+	if _, err := os.Stat(text); err == nil {
+		return text, ""
+	}
+	at := strings.LastIndexByte(text, ':')
+	if at <= 0 {
+		return text, ""
+	}
+	return text[:at], text[at+1:]
+}
+
+func armUsage(err *versus.ArmError) error {
+	switch {
+	case len(err.Arms) == 0:
+		return usagef("name the directory alone: "+err.Path, "%w", err)
+	case err.Arm == "":
+		return usagef(fmt.Sprintf("for example %s:%s", err.Path, err.Arms[0]), "%w", err)
+	}
+	return usagef(didYouMean(err.Arm, err.Arms, "there is: "+strings.Join(err.Arms, ", ")), "%w", err)
+}
+
+// compareUsage makes usage errors of options that fit nothing.
+func compareUsage(err error) error {
+	var name *versus.UnknownNameError
+	var metric *versus.UnknownMetricError
+	switch {
+	case errors.As(err, &name):
+		return usagef(didYouMean(name.Name, name.Known, "'plimsoll compare --help' lists the names"), "--arm-is %s: %w", name.Name, err)
+	case errors.As(err, &metric):
+		return usagef(didYouMean(metric.Metric, metric.Known, "there is: "+strings.Join(metric.Known, ", ")), "--metric: %w", err)
+	}
+	return err
+}
+
+// show prints an outcome, and writes it down where it is wanted.
+func (o *compareOptions) show(p *Process, outcome versus.Outcome, operands []*versus.Operand) error {
+	in := report.ComparisonInput{
+		Comparison: *outcome.Comparison, Command: outcome.Command, Version: outcome.Version,
+		Verdict: outcome.Verdict, Why: outcome.Why, Warnings: outcome.Warnings,
+	}
+	in.Axis, in.Unit = operands[0].Axis()
+	for _, x := range operands {
+		if axis, unit := x.Axis(); axis != in.Axis || unit != in.Unit {
+			in.Axis, in.Unit = "", ""
+		}
+		in.Operands = append(in.Operands, report.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result(), Environment: x.Environment()})
+	}
+	if o.out != "" {
+		if err := o.write(outcome, in); err != nil {
+			return fmt.Errorf("write the comparison: %w", err)
+		}
+	}
+	if o.output == "json" {
+		if err := printJSON(p, outcome); err != nil {
+			return err
+		}
+		return exitError(outcome.ExitCode)
+	}
+	if err := report.ComparisonText(p.Stdout, in); err != nil {
+		return fmt.Errorf("print the comparison: %w", err)
+	}
+	if o.out != "" {
+		p.printf("Record: %s\nReport: %s\n", record.Dir(o.out).Path(comparisonFile), record.Dir(o.out).Path(record.ReportFile))
+	}
+	return exitError(outcome.ExitCode)
+}
+
+// write leaves the comparison and its report in a directory.
+func (o *compareOptions) write(outcome versus.Outcome, in report.ComparisonInput) error {
+	if err := os.MkdirAll(o.out, 0o755); err != nil {
+		return err
+	}
+	dir := record.Dir(o.out)
+	if err := dir.WriteJSON(comparisonFile, outcome); err != nil {
+		return err
+	}
+	var page bytes.Buffer
+	if err := report.ComparisonHTML(&page, in); err != nil {
+		return err
+	}
+	return dir.WriteFile(record.ReportFile, page.Bytes())
+}

@@ -1,0 +1,203 @@
+package cli
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/versus"
+)
+
+// recordedSteps is a run whose steps were all made at level 10 from empty, and
+// its environment; it has not been judged. In step i objects took times[i] and
+// up to as long again.
+func recordedSteps(t *testing.T, name, kernel string, times ...time.Duration) string {
+	t.Helper()
+	return recordedArms(t, name, kernel, nil, times...)
+}
+
+// recordedArms is as recordedSteps, of a comparison: the steps are the arms'
+// in turn.
+func recordedArms(t *testing.T, name, kernel string, arms []string, times ...time.Duration) string {
+	t.Helper()
+	dir, err := record.CreateDir(filepath.Join(t.TempDir(), name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kind, more := "sweep", ""
+	if len(arms) > 0 {
+		kind, more = "ab", "primary: {metric: Ready p50, margin: 5%, alpha: 0.05}\narms: ["+strings.Join(arms, ", ")+"]\n"
+	}
+	plan := "schema: plimsoll/experiment/v1\nname: " + name + "\nworkload: node-density\npace: max\nhold: 1s\nstepTimeout: 1m\naxis: {name: pods-per-node, levels: [10]}\ngoals: {ready: ['all Ready']}\n" + more +
+		"asRun: {id: " + name + ", kind: " + kind + ", command: plimsoll, version: 0.1.0, started: '2030-01-02T03:04:05Z', unit: pods/node, milestones: [Created, ContainersStarted, Ready], arrived: Ready}\n"
+	if err := dir.WriteFile(record.ExperimentFile, []byte(plan)); err != nil {
+		t.Fatal(err)
+	}
+	environment := record.Environment{
+		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Target: record.TargetNaming{Kind: "cluster", Name: "prod"},
+		Cluster: &record.Cluster{Server: "v1.36.3", Nodes: []record.Node{{Name: "a", Pods: 110, Kernel: kernel}}}, Fidelity: record.Fidelity{Nodes: record.Real},
+	}
+	if err := dir.WriteJSON(record.EnvironmentFile, environment); err != nil {
+		t.Fatal(err)
+	}
+	w, err := record.NewWriter(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	now := record.Micros(0)
+	w.Append(record.Event{Body: &record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: name}})
+	for i, took := range times {
+		const objects = 50
+		add := func(after record.Micros, body record.Body) {
+			w.Append(record.Event{T: now + after, Step: i + 1, Body: body})
+		}
+		s := &record.Step{Phase: record.PhaseStart, Level: 10, Reached: 10, Purpose: record.PurposeSweep, FromEmpty: true, Full: true, Units: objects, Timeout: 6e7, Hold: 1e6, Pace: "max"}
+		if len(arms) > 0 {
+			s.Purpose, s.Arm, s.Replicate = record.PurposeAB, strings.Fields(strings.Trim(arms[i%len(arms)], "{}"))[1], i/len(arms)+1
+			s.Arm = strings.TrimSuffix(s.Arm, ",")
+		}
+		add(0, s)
+		for k := range objects {
+			object := fmt.Sprintf("ns-%d/p-%d", i, k)
+			late := record.MicrosOf(took) * record.Micros(objects+k) / objects
+			add(0, &record.Slot{Slot: object, Units: 1, Outcome: record.SlotCreated, Intended: now, Sent: now, Replied: now})
+			for _, m := range []string{"Created", "ContainersStarted", "Ready"} {
+				add(late, &record.Object{Object: object, Milestone: m})
+			}
+		}
+		now += 2 * record.MicrosOf(took)
+		for _, phase := range []record.Phase{record.PhaseLoaded, record.PhaseReached} {
+			add(0, &record.Step{Phase: phase})
+		}
+		add(1e6, &record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld})
+		now += 2e6
+		add(0, &record.Step{Phase: record.PhaseReset})
+	}
+	w.Append(record.Event{T: now, Body: &record.Run{Phase: record.PhaseEnd}})
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return string(dir)
+}
+
+const ms = time.Millisecond
+
+func TestCompare(t *testing.T) {
+	base := recordedSteps(t, "base", "6.1", 500*ms, 505*ms, 495*ms, 502*ms, 498*ms)
+	same := recordedSteps(t, "same", "6.1", 503*ms, 499*ms, 497*ms, 501*ms)
+	slow := recordedSteps(t, "slow", "6.1", 600*ms, 605*ms, 595*ms, 602*ms)
+	once := recordedSteps(t, "once", "6.1", 600*ms)
+	other := recordedSteps(t, "other", "6.2", 600*ms, 605*ms, 595*ms, 602*ms)
+	arms := recordedArms(t, "arms", "6.1", []string{"{name: a, params: {image: x}}", "{name: b, params: {image: y}}"},
+		500*ms, 600*ms, 800*ms, 960*ms, 300*ms, 361*ms)
+	for _, tt := range []struct {
+		why  string
+		args []string
+		code int
+		want []string
+	}{
+		{"the same", []string{base, same}, exitHeld, []string{"same is equivalent to base", "5 and 4 runs"}},
+		{"slower", []string{base, slow}, exitBreached, []string{"slow is worse than base", "+20."}},
+		{"faster", []string{slow, base}, exitHeld, []string{"base is better than slow"}},
+		{"within a margin that is wide", []string{base, slow, "--margin", "30%"}, exitHeld, []string{"equivalent"}},
+		{"one run", []string{base, once}, exitInconclusive, []string{"one run of once counts", "sweep --levels 10,10,10,10,10", "+20."}},
+		{"another kernel", []string{base, other}, exitInconclusive, []string{"kernel", "6.2", "--arm-is kernel"}},
+		{"the kernel is the arm", []string{base, other, "--arm-is", "kernel"}, exitBreached, []string{"other is worse than base"}},
+		{"two arms, of blocks that differ more than they do", []string{arms + ":a", arms + ":b"}, exitBreached, []string{"param:image", "b is worse than a", "3 runs each"}},
+		{"another figure", []string{base, slow, "--metric", "Ready p99"}, exitBreached, []string{"Ready p99 was chosen after the runs"}},
+	} {
+		got := command(t, nil, append([]string{"compare"}, tt.args...)...)
+		if got.code != tt.code || got.stderr != "" {
+			t.Errorf("%s: exit code %d, want %d\n%s%s", tt.why, got.code, tt.code, got.stdout, got.stderr)
+		}
+		for _, part := range tt.want {
+			if !strings.Contains(got.stdout, part) {
+				t.Errorf("%s: the output lacks %q:\n%s", tt.why, part, got.stdout)
+			}
+		}
+	}
+
+	out := filepath.Join(t.TempDir(), "new", "c")
+	got := command(t, nil, "compare", base, slow, "-o", "json", "--out", out)
+	var printed, written versus.Outcome
+	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != exitBreached {
+		t.Fatalf("exit code %d, %v:\n%s", got.code, err, got.stdout)
+	}
+	if err := record.Dir(out).ReadJSON(comparisonFile, &written); err != nil {
+		t.Fatal(err)
+	}
+	if printed.Verdict != "worse" || written.Verdict != "worse" || written.ExitCode != 1 || written.Schema != versus.Schema || !strings.HasPrefix(written.Command, "plimsoll compare ") || len(written.Comparison.Levels) != 1 {
+		t.Errorf("written: %+v", written)
+	}
+}
+
+// A directory is a directory, whatever is in its name.
+func TestPathsBeforeArms(t *testing.T) {
+	dir := t.TempDir()
+	odd := filepath.Join(dir, "run:x")
+	if err := os.Mkdir(odd, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, tt := range []struct{ text, path, arm string }{
+		{odd, odd, ""}, {odd + ":a", odd, "a"}, {dir + ":a", dir, "a"}, {"none", "none", ""}, {":a", ":a", ""},
+	} {
+		if path, arm := splitOperand(tt.text); path != tt.path || arm != tt.arm {
+			t.Errorf("%s is %q and %q", tt.text, path, arm)
+		}
+	}
+}
+
+func TestCompareOfWhatCannotBe(t *testing.T) {
+	run := recordedSteps(t, "run", "6.1", 500*ms, 500*ms)
+	again := recordedSteps(t, "again", "6.1", 500*ms, 500*ms)
+	arms := recordedArms(t, "arms", "6.1", []string{"{name: fast}", "{name: slow}"}, 500*ms, 500*ms)
+	for _, tt := range []struct {
+		why  string
+		args []string
+		want []string
+	}{
+		{"nothing", nil, []string{"which experiments?"}},
+		{"one", []string{run}, []string{"with what?"}},
+		{"no directory", []string{run, "/nonexistent"}, []string{"does not exist"}},
+		{"no directory before a colon", []string{run, "/nonexistent:a"}, []string{"/nonexistent is not a run directory"}},
+		{"itself", []string{run, run}, []string{"are the same run"}},
+		{"an arm of a run without", []string{run + ":x", again}, []string{`no arm "x"`, "hint: name the directory alone"}},
+		{"no arm", []string{run, arms}, []string{"which of them?", "hint: for example " + arms + ":fast"}},
+		{"an arm that is misspelt", []string{run, arms + ":slw"}, []string{`no arm "slw"`, `did you mean "slow"?`}},
+		{"a name that is misspelt", []string{run, again, "--arm-is", "kernl"}, []string{"--arm-is kernl", `did you mean "kernel"?`}},
+		{"a parameter that is misspelt", []string{run, again, "--arm-is", "param:runtimeclass"}, []string{`did you mean "param:runtimeClass"?`}},
+		{"axes", []string{run, again, "--arm-is", "axis"}, []string{"levels on two axes"}},
+		{"a figure that is misspelt", []string{run, again, "--metric", "Redy p50"}, []string{"--metric", `did you mean "Ready p50"?`}},
+		{"a margin", []string{run, again, "--margin", "5"}, []string{"--margin", "percentage"}},
+		{"an error rate", []string{run, again, "--alpha", "0"}, []string{"--alpha 0"}},
+		{"an output", []string{run, again, "-o", "jsn"}, []string{`did you mean "json"?`}},
+		{"a flag", []string{run, again, "--arm-si", "x"}, []string{"did you mean --arm-is?"}},
+	} {
+		got := command(t, nil, append([]string{"compare"}, tt.args...)...)
+		if got.code != exitUsage || got.stdout != "" {
+			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.code, got.stdout, got.stderr)
+		}
+		for _, part := range tt.want {
+			if !strings.Contains(got.stderr, part) {
+				t.Errorf("%s: standard error lacks %q:\n%s", tt.why, part, got.stderr)
+			}
+		}
+	}
+}
+
+// A directory that cannot be written is no mistake of the comparison's.
+func TestACompareThatCannotBeWritten(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := command(t, nil, "compare", recordedSteps(t, "a", "6.1", 500*ms, 500*ms), recordedSteps(t, "b", "6.1", 500*ms, 500*ms), "--out", file)
+	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "write the comparison") {
+		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}

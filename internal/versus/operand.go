@@ -1,0 +1,242 @@
+package versus
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/compare"
+	"plimsoll.dev/plimsoll/internal/objects"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+// Operand is one side of a comparison: a recorded experiment, or one arm of an
+// experiment that compared arms.
+type Operand struct {
+	// Name is what messages call it; Names gives it.
+	Name string
+	// Path is the run directory as it was given, Arm the arm; "" is all of it.
+	Path, Arm string
+
+	dir         record.Dir
+	plan        *plan.Plan
+	environment *record.Environment // nil is not on record
+	result      analyze.Result
+}
+
+// ArmError says that an experiment has no such arm, or that one of several
+// must be named. Arm is "" where none was.
+type ArmError struct {
+	Path, Arm string
+	Arms      []string // that it has, none where it compared no arms
+}
+
+func (e *ArmError) Error() string {
+	switch {
+	case len(e.Arms) == 0:
+		return fmt.Sprintf("%s compared no arms, so it has no arm %q", e.Path, e.Arm)
+	case e.Arm == "":
+		return fmt.Sprintf("%s compared the arms %s: which of them?", e.Path, strings.Join(e.Arms, ", "))
+	}
+	return fmt.Sprintf("%s has no arm %q", e.Path, e.Arm)
+}
+
+// Load reads a run that was judged, and the plan as it was run. The error is an
+// *ArmError where the arm is not one of its own, or missing.
+func Load(dir record.Dir, p *plan.Plan, arm string) (*Operand, error) {
+	o := &Operand{Path: string(dir), Arm: arm, dir: dir, plan: p}
+	var arms []string
+	for _, a := range p.Arms {
+		arms = append(arms, a.Name)
+	}
+	if (arm != "" || len(arms) > 0) && !slices.Contains(arms, arm) {
+		return nil, &ArmError{o.Path, arm, arms}
+	}
+	if err := dir.ReadJSON(record.ResultFile, &o.result); err != nil {
+		return nil, err
+	}
+	if o.result.Schema != analyze.ResultSchema {
+		return nil, fmt.Errorf("read %s: its schema is %q, this program reads %q", dir.Path(record.ResultFile), o.result.Schema, analyze.ResultSchema)
+	}
+	var environment record.Environment
+	switch err := dir.ReadJSON(record.EnvironmentFile, &environment); {
+	case err == nil:
+		o.environment = &environment
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	return o, nil
+}
+
+// Result is the experiment's own.
+func (o *Operand) Result() analyze.Result { return o.result }
+
+// Environment is where it ran, nil where that is not on record.
+func (o *Operand) Environment() *record.Environment { return o.environment }
+
+// Axis is what was raised, and its unit.
+func (o *Operand) Axis() (name, unit string) { return o.plan.Axis.Name, o.plan.AsRun.Unit }
+
+// SameOperandError says that two operands are one and the same.
+type SameOperandError struct{ A, B string }
+
+func (e *SameOperandError) Error() string {
+	return fmt.Sprintf("%s and %s are the same run", e.A, e.B)
+}
+
+// Name gives operands names that tell them apart, as short as they can be: the
+// arms of one run by the arms, experiments by their directories. The error is a
+// *SameOperandError.
+func Name(operands []*Operand) error {
+	for i, b := range operands {
+		for _, a := range operands[:i] {
+			if a.Arm == b.Arm && sameRun(a, b) {
+				return &SameOperandError{a.Path, b.Path}
+			}
+		}
+	}
+	oneRun := !slices.ContainsFunc(operands, func(o *Operand) bool { return !sameRun(o, operands[0]) })
+	withArm := func(name, arm string) string {
+		if arm != "" {
+			name += ":" + arm
+		}
+		return name
+	}
+	for _, name := range []func(i int, o *Operand) string{
+		func(_ int, o *Operand) string {
+			if oneRun && o.Arm != "" {
+				return o.Arm
+			}
+			return withArm(filepath.Base(filepath.Clean(o.Path)), o.Arm)
+		},
+		func(_ int, o *Operand) string { return withArm(filepath.Clean(o.Path), o.Arm) },
+		func(i int, o *Operand) string {
+			return withArm(filepath.Clean(o.Path), o.Arm) + " (" + strconv.Itoa(i+1) + ")"
+		},
+	} {
+		seen := make(map[string]bool)
+		for i, o := range operands {
+			o.Name = name(i, o)
+			seen[o.Name] = true
+		}
+		if len(seen) == len(operands) {
+			break
+		}
+	}
+	return nil
+}
+
+// sameRun reports whether two operands are of one run, or of a copy of it.
+func sameRun(a, b *Operand) bool {
+	if a.plan.AsRun.ID != "" || b.plan.AsRun.ID != "" {
+		return a.plan.AsRun.ID == b.plan.AsRun.ID && a.plan.AsRun.Started == b.plan.AsRun.Started
+	}
+	return filepath.Clean(a.Path) == filepath.Clean(b.Path)
+}
+
+// params are the parameters as given, the arm's before the plan's.
+func (o *Operand) params() map[string]string {
+	all := make(map[string]string)
+	maps.Copy(all, o.plan.Params)
+	for _, a := range o.plan.Arms {
+		if a.Name == o.Arm {
+			maps.Copy(all, a.Params)
+		}
+	}
+	return all
+}
+
+// start is the wall clock at the start of the run, zero where it is not known.
+func (o *Operand) start() time.Time {
+	if o.environment != nil && !o.environment.Start.IsZero() {
+		return o.environment.Start
+	}
+	t, _ := time.Parse(time.RFC3339, o.plan.AsRun.Started)
+	return t
+}
+
+// replicate is one step that may count as a run.
+type replicate struct {
+	compare.Run
+	step analyze.Step
+	// on are the levels that it stands on, "" where it was made from empty.
+	on string
+}
+
+// replicates are the steps that were held whole and either made from empty or
+// raised by a sweep, whose levels are always made in the same way. Those of a
+// search that propose stand on whatever came before, and are none.
+func (o *Operand) replicates() ([]replicate, error) {
+	var steps []analyze.Step
+	on := make(map[int]string)
+	stands := ""
+	for _, s := range o.result.Steps {
+		if s.FromEmpty {
+			stands = ""
+		}
+		if (o.Arm == "" || s.Arm == o.Arm) && s.FullHold && (s.FromEmpty || s.Purpose == record.PurposeSweep) {
+			steps = append(steps, s)
+			on[s.ID] = stands
+		}
+		if stands != "" {
+			stands += ", "
+		}
+		stands += number(s.Level)
+	}
+	samples, err := objects.Samples(o.dir, steps, o.plan.AsRun.Milestones)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	}
+	list := make([]replicate, 0, len(steps))
+	for _, s := range steps {
+		r := replicate{Run: analyze.RunOf(s, o.plan.AsRun.Milestones, samples[s.ID]), step: s, on: on[s.ID]}
+		r.Arm = o.Name
+		if o.Arm == "" {
+			r.Block = s.ID
+		}
+		r.Name = fmt.Sprintf("step %d of %s", s.ID, o.Name)
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// bracketOf is the load line of a goal, as a comparison takes it.
+func bracketOf(g analyze.GoalResult) compare.Bracket {
+	l := g.LoadLine
+	b := compare.Bracket{Level: l.Level, LowestFailing: l.LowestFailing, Verdict: string(g.Verdict), Binding: l.Binding}
+	b.Confirmations = fmt.Sprintf("%d of %d", l.Confirmations, cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked))
+	return b
+}
+
+// invalid is how many of the replicates were invalid.
+func invalid(list []replicate) int {
+	n := 0
+	for _, r := range list {
+		if r.step.Verdict == slo.Invalid {
+			n++
+		}
+	}
+	return n
+}
+
+// numbers are levels as people write them.
+func numbers(list []float64) string {
+	words := make([]string, len(list))
+	for i, x := range list {
+		words[i] = number(x)
+	}
+	return strings.Join(words, ", ")
+}
+
+// number is a level as people write it.
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 10, 64) }
