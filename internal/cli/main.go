@@ -138,6 +138,7 @@ func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
 		newLimitCommand(p, stop), newSweepCommand(p, stop),
 		newABCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p),
 		newLabCommand(p, stop), newWorkloadsCommand(p), newCleanCommand(p), newVersionCommand(p),
+		newTuneCommand(p),
 	)
 	var verbs []string
 	for _, c := range root.Commands() {

@@ -135,6 +135,13 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"clean", []string{"which cluster?"}, "no cluster named"},
 		{"workloads export node-density", []string{"a workload and a directory"}, "half of an export"},
 		{"workloads export node-density " + dir, []string{"exist"}, "an export over something"},
+		{"tune cepf", []string{"no command 'tune cepf'", `did you mean "ceph"?`}, "a calculator"},
+		{"tune ceph", []string{"--osds: is needed", "hint: for example --osds 141"}, "a parameter that is needed"},
+		{"tune ceph --osds many", []string{"--osds", "no whole number"}, "a parameter's number"},
+		{"tune ceph --osds 0", []string{"--osds: 0: want 1 to"}, "a parameter's range"},
+		{"tune ceph --osds 3 --pool vms=80", []string{"--pool", "80%"}, "a share without a sign"},
+		{"tune ceph --osds 3 -o jsn", []string{`-o "jsn"`, `did you mean "json"?`}, "a form of answers"},
+		{"tune ceph --osds 3 --force", []string{"--force without --write"}, "force without files"},
 		{"version --outpt json", []string{"did you mean --output?"}, "a flag of a small command"},
 	} {
 		args := strings.Fields(tt.args)

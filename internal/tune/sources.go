@@ -1,0 +1,122 @@
+package tune
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Source is where a rule stands.
+type Source struct {
+	// ID is the row of a source document, such as V12, or the short name of an
+	// official page, such as ceph-pgcalc.
+	ID      string `json:"id"`
+	Title   string `json:"title"`             // the document or page
+	Address string `json:"address,omitempty"` // of an official page
+	Says    string `json:"says,omitempty"`    // the rule in short
+}
+
+// The source documents.
+const (
+	documentRouter  = "Scaling OpenShift Origin HAProxy Router, and network subnets"
+	documentDensity = "Running 2500 pods per node on OpenShift 4.13"
+	documentVirt    = "OpenShift Virtualization with Red Hat Ceph Storage 5: large-scale tuning and performance"
+)
+
+// sourceOf finds a source by its id. A source that is not in the table is a
+// mistake of this package, which a test finds.
+func sourceOf(id string) Source {
+	if says, ok := rows()[id]; ok {
+		return Source{ID: id, Title: documentOf(id), Says: says}
+	}
+	for _, p := range pages() {
+		if p.ID == id {
+			return p
+		}
+	}
+	return Source{ID: id, Title: fmt.Sprintf("unknown source %s", id)}
+}
+
+func documentOf(id string) string {
+	switch {
+	case strings.HasPrefix(id, "R"):
+		return documentRouter
+	case strings.HasPrefix(id, "D"):
+		return documentDensity
+	}
+	return documentVirt
+}
+
+// rows are the rules of the source documents that the calculators hold, in
+// short. The letter is the document's: R router and network, D pod density, V
+// virtual machines.
+func rows() map[string]string {
+	return map[string]string{
+		"R1":  "7,000 to 32,000 requests/s for one HAProxy on 4 vCPU and 16 GB",
+		"R2":  "requests/s by encryption at pages of 1 kB and 4 kB, 100 routes, keep-alive",
+		"R3":  "one HAProxy saturates 1 Gbit/s at pages as small as 8 kB",
+		"R4":  "bare metal is about twice as fast",
+		"R5":  "5 to 10 static or caching applications behind one router, 100 to 1000 dynamic ones",
+		"R6":  "shard routers to serve more routes",
+		"R7":  "maxconn is the key tunable: ROUTER_MAX_CONNECTIONS",
+		"R8":  "fewer, faster cores beat many slow ones",
+		"R9":  "HAProxy on one core and the NIC's interrupts on another of the same NUMA node",
+		"R10": "pin by taskset or by cpu-map 1 0 in the global section",
+		"R11": "tune.bufsize caps the header size; memory grows with it at very many connections",
+		"R12": "overlay networks: jumbo frames, offloads, multi-queue, ethtool",
+		"R13": "VXLAN raises 4096 networks to 2^24 and costs CPU, throughput and latency",
+		"R14": "above 1 Gbit/s: native routing, BGP, or NICs that offload VXLAN",
+		"R15": "1024 nodes with a /23 each, 65,536 services",
+		"R16": "osm_cluster_network_cidr=10.128.0.0/10 gives 8192 nodes with 510 addresses each",
+		"R17": "IPsec costs CPU and the NIC's offloads",
+		"D3":  "above 500 pods per node: hostPrefix at installation, maxPods afterwards",
+		"D4":  "iterations = (nodes x podsPerNode - pods already there) / pods of an iteration",
+		"D5":  "raise until failure, subtract what failed, confirm",
+		"D8":  "many Pending pods make every kubelet busy",
+		"D14": "2500 pods per node needed no API QPS tuning; measure node components and reserve for them",
+		"D15": "node-density, node-density-cni, node-density-heavy: in this order",
+		"D16": "one namespace fails above 5000 services",
+		"D18": "start at 150 pods per node",
+		"V2":  "30 virtual machines and 214 pods per node",
+		"V3":  "ARP flux: arp_filter, arp_ignore, arp_announce",
+		"V4":  "ARP cache: gc_thresh1, 2, 3",
+		"V5":  "tcp_window_scaling = 1",
+		"V6":  "socket buffers hold at least 2, by default 4, at most 10 packets",
+		"V7":  "socket buffers by latency: 10905190 bytes at 0.208 ms and 50 Gbit/s",
+		"V8":  "wmem_default is 4 of 10 packets",
+		"V9":  "socket buffers by packet size: 512 KB packets",
+		"V10": "netdev_budget 1000 where time_squeeze grows",
+		"V11": "netdev_max_backlog 5000 where dropped grows",
+		"V12": "placement groups = 2^round(log2(target x OSDs x fill / replicas))",
+		"V13": "pg_num with the autoscaler off",
+		"V14": "mgr/prometheus: rbd_stats_pools, refresh 600, scrape 60",
+		"V15": "maxPods 500, kubeAPIBurst 200, kubeAPIQPS 100",
+		"V16": "nodeStatusMaxImages -1 for an even spread; a KubeletConfig reboots nodes",
+		"V17": "the pool carries the label that the KubeletConfig selects",
+		"V23": "clone in bulks of 100; above 10 in parallel there is a penalty",
+		"V24": "past 250 clones images are flattened",
+		"V25": "over 100 CSI clones may not be purged: cloneStrategy copy",
+		"V26": "boot storm: 100 VMs in 01:42, 1000 in 17:45",
+		"V27": "one IO thread for each VM, or one for each disk with dedicatedIOThread",
+		"V30": "data set: 300 directories x 8 files x 20 MiB",
+		"V31": "three zones, a pool for each, maxUnavailable 10",
+		"V32": "each pool selects its own zone",
+		"V33": "an empty MachineConfig drains and reboots a zone",
+		"V34": "live migration: 20 per cluster, 4 per node, 800 s per GiB, 150 s without progress",
+		"V35": "one virt-api pod for every 750 VMs",
+		"V37": "average migration times: RHEL 14 s, Fedora 23 s, Windows 12 s",
+		"V38": "1000 VMs and 7000 pods in 118 min, and 35 min of waiting for Ready",
+		"V41": "past certain sizes or churn, several clusters",
+	}
+}
+
+// pages are the official pages that the calculators follow.
+func pages() []Source {
+	return []Source{
+		{"ceph-pgcalc", "Ceph: PG Calc", "https://docs.ceph.com/en/squid/rados/operations/pgcalc/", "target x OSDs x share / size, at least OSDs / size, nearest power of two, the next one where that is more than 25 % below"},
+		{"ceph-pg", "Ceph: Placement Groups", "https://docs.ceph.com/en/nautilus/rados/operations/placement-groups/", "ceph osd pool set POOL pg_autoscale_mode off|on|warn"},
+		{"ceph-target", "Red Hat Ceph Storage 8: Setting placement group auto-scaling", "https://docs.redhat.com/en/documentation/red_hat_ceph_storage/8/html/storage_strategies_guide/setting-placement-group-auto-scaling", "mon_target_pg_per_osd is 100 by default"},
+		{"ceph-max", "Ceph: mon_max_pg_per_osd", "https://github.com/ceph/ceph/pull/23251", "250 by default since Nautilus: beyond it pools are refused"},
+		{"ceph-csi", "Ceph CSI: command line of the RBD driver", "https://github.com/ceph/ceph-csi/blob/devel/cmd/cephcsi.go", "--minsnapshotsonimage 250, --maxsnapshotsonimage 450"},
+		{"ceph-prometheus", "Ceph: Prometheus Module", "https://docs.ceph.com/en/squid/mgr/prometheus/", "scrape_interval 15, rbd_stats_pools_refresh_interval 300; it must match Prometheus' own interval, and the module must be restarted"},
+	}
+}

@@ -1,0 +1,273 @@
+// Package tune answers: which settings does this host, cluster or workload
+// need, why, and which file or command applies them? Each calculator takes
+// parameters and returns an Answer that carries its inputs, its formula with
+// the numbers put in, its sources, what those sources print wrongly, and the
+// files to apply. It measures nothing and changes nothing.
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Schema names the form of an Answer as JSON and YAML.
+const Schema = "plimsoll/tune/v1"
+
+// Answer is what a calculator found out. All lists are in the order in which
+// they are to be read; none is nil.
+type Answer struct {
+	Schema string `json:"schema"`
+	Tool   string `json:"tool"`  // the calculator's name, such as "ceph"
+	Title  string `json:"title"` // one line
+	// Inputs are what the answer follows from, defaults included.
+	Inputs  []Input  `json:"inputs"`
+	Results []Result `json:"results"`
+	Steps   []Step   `json:"steps"`
+	// Findings compare what is with what is wanted.
+	Findings []Finding `json:"findings"`
+	// Corrections say where a source is wrong.
+	Corrections []Correction `json:"corrections"`
+	Warnings    []string     `json:"warnings"`
+	// Stages order what is to be done in a plan; empty elsewhere.
+	Stages   []Stage   `json:"stages,omitempty"`
+	Files    []File    `json:"files"`
+	Commands []Command `json:"commands"`
+	Sources  []Source  `json:"sources"`
+}
+
+// Input is one parameter as it was used.
+type Input struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"` // a number or a text
+	Unit  string `json:"unit,omitempty"`
+	// From says where the value came from: "flag --osds", "default: ...",
+	// "read from ...".
+	From string `json:"from"`
+}
+
+// Result is one figure of an answer. Name stays the same for ever.
+type Result struct {
+	Name  string `json:"name"`
+	Value any    `json:"value"` // a number or a text
+	Unit  string `json:"unit,omitempty"`
+	Note  string `json:"note,omitempty"`
+}
+
+// Step is one line of the reckoning.
+type Step struct {
+	// Formula is in words, Numbers the same with the values put in and the
+	// result behind the equals sign.
+	Formula string   `json:"formula"`
+	Numbers string   `json:"numbers"`
+	Sources []string `json:"sources,omitempty"` // ids of Answer.Sources
+}
+
+// Grade says what a finding is worth.
+type Grade string
+
+// The grades of findings.
+const (
+	OK     Grade = "ok"     // as it should be
+	Change Grade = "change" // differs from what is wanted
+	Advice Grade = "advice" // not a fault, and worth knowing
+	Cannot Grade = "cannot" // what was asked for cannot be had
+	NoSuch Grade = "noSuch" // the setting does not exist here
+	Unseen Grade = "unseen" // could not be read
+)
+
+// Finding is one comparison of what is with what is wanted.
+type Finding struct {
+	Grade  Grade  `json:"grade"`
+	What   string `json:"what"`
+	Now    string `json:"now,omitempty"`
+	Wanted string `json:"wanted,omitempty"`
+	// Cost is what the difference costs, Remedy what to do about it.
+	Cost   string `json:"cost,omitempty"`
+	Remedy string `json:"remedy,omitempty"`
+}
+
+// Correction is one place where a source is wrong.
+type Correction struct {
+	Row    string `json:"row"`
+	Says   string `json:"says"`
+	Right  string `json:"right"`
+	Effect string `json:"effect,omitempty"` // what following the source gives
+}
+
+// Stage is one step of a plan.
+type Stage struct {
+	When string   `json:"when"`
+	Do   []string `json:"do"`
+	// Fixed says that what is chosen here cannot be changed later.
+	Fixed bool `json:"fixed,omitempty"`
+}
+
+// File is one file to apply.
+type File struct {
+	Path    string `json:"path"` // relative, with slashes
+	Content string `json:"content"`
+	// For says what reads the file and how it is applied.
+	For string `json:"for"`
+}
+
+// Command is one command to run, as a shell reads it.
+type Command struct {
+	Line string `json:"line"`
+	Why  string `json:"why,omitempty"`
+}
+
+// Result returns the figure of this name, or nil.
+func (a *Answer) Result(name string) any {
+	for _, r := range a.Results {
+		if r.Name == name {
+			return r.Value
+		}
+	}
+	return nil
+}
+
+// Impossible reports whether something that was asked for cannot be had.
+func (a *Answer) Impossible() bool {
+	return slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Grade == Cannot })
+}
+
+// In is a parameter with where it came from. The zero In was not given.
+type In[T any] struct {
+	Value T
+	From  string
+}
+
+// Given makes an In of a value that came from somewhere.
+func Given[T any](value T, from string) In[T] { return In[T]{value, from} }
+
+// Ok reports whether the parameter was given.
+func (in In[T]) Ok() bool { return in.From != "" }
+
+// or is the parameter, or a default with its reason.
+func (in In[T]) or(value T, why string) In[T] {
+	if in.Ok() {
+		return in
+	}
+	return In[T]{value, "default: " + why}
+}
+
+// ParamError is a parameter that makes no sense. Name is the parameter's, such
+// as "osds".
+type ParamError struct {
+	Name    string
+	Message string
+	Hint    string
+}
+
+func (e *ParamError) Error() string { return e.Name + ": " + e.Message }
+
+func badParam(name, hint, format string, args ...any) error {
+	return &ParamError{Name: name, Hint: hint, Message: fmt.Sprintf(format, args...)}
+}
+
+// needs is the error of a parameter that is missing.
+func needs(name, what, example string) error {
+	return badParam(name, "for example "+example, "is needed: %s", what)
+}
+
+// within returns an error unless lo <= value <= hi.
+func within[T int | int64 | float64](name string, in In[T], lo, hi T) error {
+	if in.Ok() && (in.Value < lo || in.Value > hi) {
+		return badParam(name, "", "%v: want %v to %v", in.Value, lo, hi)
+	}
+	return nil
+}
+
+// newAnswer begins an answer with no list nil.
+func newAnswer(tool, title string) *Answer {
+	return &Answer{
+		Schema: Schema, Tool: tool, Title: title,
+		Inputs: []Input{}, Results: []Result{}, Steps: []Step{}, Findings: []Finding{}, Corrections: []Correction{},
+		Warnings: []string{}, Files: []File{}, Commands: []Command{}, Sources: []Source{},
+	}
+}
+
+// input puts a parameter on record, unless it was neither given nor has a
+// default.
+func input[T any](a *Answer, name string, in In[T], unit string) {
+	if in.Ok() {
+		a.Inputs = append(a.Inputs, Input{name, plain(in.Value), unit, in.From})
+	}
+}
+
+// plain makes numbers and texts of what the parameters hold.
+func plain(v any) any {
+	switch v := v.(type) {
+	case int, int64, uint64, float64, string, bool:
+		return v
+	case Rate:
+		return float64(v)
+	case Bytes:
+		return int64(v)
+	case fmt.Stringer:
+		return v.String()
+	}
+	return fmt.Sprint(v)
+}
+
+func (a *Answer) result(name string, value any, unit, note string) {
+	a.Results = append(a.Results, Result{name, plain(value), unit, note})
+}
+
+func (a *Answer) step(formula, numbers string, sources ...string) {
+	a.cite(sources...)
+	a.Steps = append(a.Steps, Step{formula, numbers, sources})
+}
+
+func (a *Answer) find(f Finding) { a.Findings = append(a.Findings, f) }
+
+func (a *Answer) warn(format string, args ...any) {
+	if w := fmt.Sprintf(format, args...); !slices.Contains(a.Warnings, w) {
+		a.Warnings = append(a.Warnings, w)
+	}
+}
+
+func (a *Answer) correct(row, says, right, effect string) {
+	a.cite(row)
+	for _, c := range a.Corrections {
+		if c.Row == row && c.Says == says {
+			return
+		}
+	}
+	a.Corrections = append(a.Corrections, Correction{row, says, right, effect})
+}
+
+func (a *Answer) file(path, content, reader string) {
+	a.Files = append(a.Files, File{path, content, reader})
+}
+
+func (a *Answer) command(line, why string) {
+	a.Commands = append(a.Commands, Command{line, why})
+}
+
+// cite puts sources on record once each, in the order of their first use.
+func (a *Answer) cite(ids ...string) {
+	for _, id := range ids {
+		if !slices.ContainsFunc(a.Sources, func(s Source) bool { return s.ID == id }) {
+			a.Sources = append(a.Sources, sourceOf(id))
+		}
+	}
+}
+
+// grouped writes a whole number with a comma before every third digit.
+func grouped[T int | int64](n T) string {
+	s := fmt.Sprint(n)
+	sign := ""
+	if strings.HasPrefix(s, "-") {
+		sign, s = "-", s[1:]
+	}
+	for i := len(s) - 3; i > 0; i -= 3 {
+		s = s[:i] + "," + s[i:]
+	}
+	return sign + s
+}
+
+// fit joins what is wrong with several parameters.
+func fit(errs ...error) error { return errors.Join(errs...) }
