@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -22,8 +23,8 @@ const comparisonFile = "comparison.json"
 func newCompareCommand(p *Process) *cobra.Command {
 	var o compareOptions
 	cmd := &cobra.Command{
-		Use:   "compare A B",
-		Short: "Better, worse or the same? Compare recorded experiments",
+		Use:   "compare A B | compare DIR DIR DIR...",
+		Short: "Better, worse or the same? Compare recorded experiments, or follow many",
 		Long: `Compare two recorded experiments, of which A is the baseline. Each is a run
 directory, or DIR:ARM for an arm of a run that compared arms. It talks to no
 cluster. A run that has not been judged since its record was written is judged
@@ -41,12 +42,18 @@ anything from being decided, unless --arm-is says that it is the arm too; of
 what is merely noted this cannot be. --arm-is takes, with commas between:
 
 ` + armNames() + `
-The exit code is 0 for better, equivalent and notWorse, 1 for worse, 3 for
-inconclusive and for what is not comparable, 4 where the tool itself was the
-bottleneck.`,
+Three experiments or more make a trend: the figure of each, in the order in
+which they were run, on a logarithmic axis, with versions and with what is not
+as in the one before. With ten or more the places are found where it changes its
+level.
+
+The exit code is 0 for better, equivalent, notWorse and for a trend, 1 for
+worse, 3 for inconclusive and for what is not comparable, 4 where the tool itself
+was the bottleneck.`,
 		Example: `  plimsoll compare plimsoll-runs/20261121-101500-node-density plimsoll-runs/20261123-091200-node-density
   plimsoll compare v1-runc v2-crun --arm-is cgroup,runtime
-  plimsoll compare 'plimsoll-runs/20261121-101500-node-density:runc' 'plimsoll-runs/20261121-101500-node-density:crun' --metric 'Ready p99'`,
+  plimsoll compare 'plimsoll-runs/20261121-101500-node-density:runc' 'plimsoll-runs/20261121-101500-node-density:crun' --metric 'Ready p99'
+  plimsoll compare plimsoll-runs/*-nightly --metric 'Ready max' --out trend`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
 			switch len(args) {
@@ -54,23 +61,26 @@ bottleneck.`,
 				return usagef(hint, "which experiments? Name two run directories")
 			case 1:
 				return usagef(hint, "compare %s with what? Name two run directories", args[0])
-			case 2:
-				return nil
 			}
-			return usagef(hint, "unexpected argument %q", args[2])
+			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := checkOutput(o.output); err != nil {
 				return err
 			}
-			if err := o.read(cmd); err != nil {
+			if err := o.read(cmd, len(args) > 2); err != nil {
 				return err
 			}
 			operands, err := loadOperands(args)
 			if err != nil {
 				return err
 			}
-			outcome, err := versus.Of(operands[0], operands[1], o.Options)
+			var outcome versus.Outcome
+			if len(operands) == 2 {
+				outcome, err = versus.Of(operands[0], operands[1], o.Options)
+			} else {
+				outcome, err = versus.TrendOf(operands, o.TrendOptions)
+			}
 			if err != nil {
 				return compareUsage(err)
 			}
@@ -83,6 +93,8 @@ bottleneck.`,
 	flags.StringVar(&o.Metric, "metric", "", "the one figure that decides, as `MILESTONE pNN` or as the table has it (default the plans', else the workload's)")
 	flags.StringVar(&o.margin, "margin", "", "how much worse still counts as the same (default the plans', else 5%)")
 	flags.Float64Var(&o.Alpha, "alpha", 0, "error rate of the interval (default the plans', else 0.05)")
+	flags.BoolVar(&o.AsGiven, "as-given", false, "keep the order in which a trend's experiments are named")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of what a trend's search for change points draws")
 	flags.StringVar(&o.out, "out", "", "write "+comparisonFile+" and report.html into this `directory`")
 	flags.StringVarP(&o.output, "output", "o", "text", "text or json")
 	return cmd
@@ -90,13 +102,23 @@ bottleneck.`,
 
 // compareOptions are the flags of compare.
 type compareOptions struct {
-	versus.Options
+	versus.TrendOptions
 	margin, out, output string
 }
 
 // read takes in the flags that need it.
-func (o *compareOptions) read(cmd *cobra.Command) error {
+func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 	o.Workload = loadWorkload
+	for _, name := range []string{"arm-is", "margin"} {
+		if trend && cmd.Flags().Changed(name) {
+			return usagef("name two experiments", "--%s: a trend has no verdict", name)
+		}
+	}
+	for _, name := range []string{"as-given", "seed"} {
+		if !trend && cmd.Flags().Changed(name) {
+			return usagef("", "--%s: two experiments make no trend", name)
+		}
+	}
 	for i, name := range o.ArmIs {
 		o.ArmIs[i] = strings.TrimSpace(name)
 	}
@@ -189,19 +211,9 @@ func compareUsage(err error) error {
 
 // show prints an outcome, and writes it down where it is wanted.
 func (o *compareOptions) show(p *Process, outcome versus.Outcome, operands []*versus.Operand) error {
-	in := report.ComparisonInput{
-		Comparison: *outcome.Comparison, Command: outcome.Command, Version: outcome.Version,
-		Verdict: outcome.Verdict, Why: outcome.Why, Warnings: outcome.Warnings,
-	}
-	in.Axis, in.Unit = operands[0].Axis()
-	for _, x := range operands {
-		if axis, unit := x.Axis(); axis != in.Axis || unit != in.Unit {
-			in.Axis, in.Unit = "", ""
-		}
-		in.Operands = append(in.Operands, report.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result(), Environment: x.Environment()})
-	}
+	text, page := views(outcome, operands)
 	if o.out != "" {
-		if err := o.write(outcome, in); err != nil {
+		if err := o.write(outcome, page); err != nil {
 			return fmt.Errorf("write the comparison: %w", err)
 		}
 	}
@@ -211,7 +223,7 @@ func (o *compareOptions) show(p *Process, outcome versus.Outcome, operands []*ve
 		}
 		return exitError(outcome.ExitCode)
 	}
-	if err := report.ComparisonText(p.Stdout, in); err != nil {
+	if err := text(p.Stdout); err != nil {
 		return fmt.Errorf("print the comparison: %w", err)
 	}
 	if o.out != "" {
@@ -220,8 +232,32 @@ func (o *compareOptions) show(p *Process, outcome versus.Outcome, operands []*ve
 	return exitError(outcome.ExitCode)
 }
 
-// write leaves the comparison and its report in a directory.
-func (o *compareOptions) write(outcome versus.Outcome, in report.ComparisonInput) error {
+// views are what writes an outcome as text and as a page.
+func views(outcome versus.Outcome, operands []*versus.Operand) (text, page func(io.Writer) error) {
+	shown := make([]report.Operand, 0, len(operands))
+	for _, e := range outcome.Experiments { // in their order
+		for _, x := range operands {
+			if x.Name == e.Name {
+				shown = append(shown, report.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result(), Environment: x.Environment()})
+			}
+		}
+	}
+	if outcome.Comparison == nil {
+		in := report.TrendInput{Trends: outcome.Trends, Operands: shown, Command: outcome.Command, Version: outcome.Version, Warnings: outcome.Warnings, Why: outcome.Why}
+		return func(w io.Writer) error { return report.TrendText(w, in) }, func(w io.Writer) error { return report.TrendHTML(w, in) }
+	}
+	in := report.ComparisonInput{
+		Comparison: *outcome.Comparison, Operands: shown, Command: outcome.Command, Version: outcome.Version,
+		Verdict: outcome.Verdict, Why: outcome.Why, Warnings: outcome.Warnings,
+	}
+	if axis, unit := operands[0].Axis(); operands[1].SameAxis(operands[0]) {
+		in.Axis, in.Unit = axis, unit
+	}
+	return func(w io.Writer) error { return report.ComparisonText(w, in) }, func(w io.Writer) error { return report.ComparisonHTML(w, in) }
+}
+
+// write leaves an outcome and its page in a directory.
+func (o *compareOptions) write(outcome versus.Outcome, page func(io.Writer) error) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
@@ -229,9 +265,9 @@ func (o *compareOptions) write(outcome versus.Outcome, in report.ComparisonInput
 	if err := dir.WriteJSON(comparisonFile, outcome); err != nil {
 		return err
 	}
-	var page bytes.Buffer
-	if err := report.ComparisonHTML(&page, in); err != nil {
+	var text bytes.Buffer
+	if err := page(&text); err != nil {
 		return err
 	}
-	return dir.WriteFile(record.ReportFile, page.Bytes())
+	return dir.WriteFile(record.ReportFile, text.Bytes())
 }

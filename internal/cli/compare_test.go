@@ -136,6 +136,38 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+func TestTrendOfRuns(t *testing.T) {
+	args := []string{"compare", "--as-given"}
+	for i := range 12 {
+		took := time.Duration(500+7*(i*5%11)) * ms
+		if i >= 7 {
+			took *= 2
+		}
+		args = append(args, recordedSteps(t, fmt.Sprintf("night%02d", i), "6.1", took, took+3*ms))
+	}
+	got := command(t, nil, args...)
+	for _, part := range []string{"ContainersStarted p50 of node-density at pods-per-node 10 (logarithmic)", "night00", "night11", "from here on (p = ", "from night07 on"} {
+		if !strings.Contains(got.stdout, part) {
+			t.Errorf("the trend lacks %q", part)
+		}
+	}
+	if got.code != exitHeld || got.stderr != "" || strings.Count(got.stdout, "from here on") != 1 {
+		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	out := filepath.Join(t.TempDir(), "trend")
+	got = command(t, nil, append(args[:5:5], "-o", "json", "--out", out)...)
+	var printed, written versus.Outcome
+	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != exitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "fewer than 10") {
+		t.Errorf("exit code %d, %v:\n%s%s", got.code, err, got.stdout, got.stderr)
+	}
+	if err := record.Dir(out).ReadJSON(comparisonFile, &written); err != nil || len(written.Trends) != 1 {
+		t.Errorf("written: %+v, %v", written, err)
+	}
+	if page, err := os.ReadFile(filepath.Join(out, record.ReportFile)); err != nil || !strings.Contains(string(page), "over 3 experiments") {
+		t.Errorf("the page: %v", err)
+	}
+}
+
 // A directory is a directory, whatever is in its name.
 func TestPathsBeforeArms(t *testing.T) {
 	dir := t.TempDir()
@@ -175,6 +207,9 @@ func TestCompareOfWhatCannotBe(t *testing.T) {
 		{"a figure that is misspelt", []string{run, again, "--metric", "Redy p50"}, []string{"--metric", `did you mean "Ready p50"?`}},
 		{"a margin", []string{run, again, "--margin", "5"}, []string{"--margin", "percentage"}},
 		{"an error rate", []string{run, again, "--alpha", "0"}, []string{"--alpha 0"}},
+		{"an arm of a trend", []string{run, again, arms + ":fast", "--arm-is", "kernel"}, []string{"--arm-is: a trend has no verdict"}},
+		{"an order of two", []string{run, again, "--as-given"}, []string{"--as-given: two experiments make no trend"}},
+		{"a figure of a trend", []string{run, again, arms + ":fast", "--metric", "Redy p50"}, []string{`did you mean "Ready p50"?`}},
 		{"an output", []string{run, again, "-o", "jsn"}, []string{`did you mean "json"?`}},
 		{"a flag", []string{run, again, "--arm-si", "x"}, []string{"did you mean --arm-is?"}},
 	} {

@@ -87,6 +87,11 @@ func (o *Operand) Environment() *record.Environment { return o.environment }
 // Axis is what was raised, and its unit.
 func (o *Operand) Axis() (name, unit string) { return o.plan.Axis.Name, o.plan.AsRun.Unit }
 
+// SameAxis reports whether the levels of two mean the same.
+func (o *Operand) SameAxis(p *Operand) bool {
+	return o.plan.Axis.Name == p.plan.Axis.Name && o.plan.AsRun.Unit == p.plan.AsRun.Unit
+}
+
 // SameOperandError says that two operands are one and the same.
 type SameOperandError struct{ A, B string }
 
@@ -173,10 +178,12 @@ type replicate struct {
 	on string
 }
 
-// replicates are the steps that were held whole and either made from empty or
+// runs are the steps that were held whole and either made from empty or
 // raised by a sweep, whose levels are always made in the same way. Those of a
 // search that propose stand on whatever came before, and are none.
-func (o *Operand) replicates() ([]replicate, error) {
+// Distributions says whether their samples are read too, which takes longer
+// than all else.
+func (o *Operand) runs(distributions bool) ([]replicate, error) {
 	var steps []analyze.Step
 	on := make(map[int]string)
 	stands := ""
@@ -193,9 +200,12 @@ func (o *Operand) replicates() ([]replicate, error) {
 		}
 		stands += number(s.Level)
 	}
-	samples, err := objects.Samples(o.dir, steps, o.plan.AsRun.Milestones)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", o.Path, err)
+	var samples map[int][]compare.Sample
+	if distributions {
+		var err error
+		if samples, err = objects.Samples(o.dir, steps, o.plan.AsRun.Milestones); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Path, err)
+		}
 	}
 	list := make([]replicate, 0, len(steps))
 	for _, s := range steps {

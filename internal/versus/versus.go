@@ -38,13 +38,14 @@ type Options struct {
 // Outcome is comparison.json: what came of comparing recorded experiments.
 type Outcome struct {
 	Schema      string              `json:"schema"`
-	Verdict     slo.Verdict         `json:"verdict"`
+	Verdict     slo.Verdict         `json:"verdict"` // "" of a trend, which has none
 	ExitCode    int                 `json:"exitCode"`
 	Why         string              `json:"why"` // the verdict's reason in a sentence
 	Command     string              `json:"command"`
 	Version     string              `json:"version"`
-	Experiments []Experiment        `json:"experiments"` // the baseline first
-	Comparison  *compare.Comparison `json:"comparison"`
+	Experiments []Experiment        `json:"experiments"`      // the baseline first
+	Comparison  *compare.Comparison `json:"comparison"`       // of two experiments
+	Trends      []compare.Trend     `json:"trends,omitempty"` // of more
 	Warnings    []string            `json:"warnings"`
 }
 
@@ -87,19 +88,16 @@ func Of(a, b *Operand, o Options) (Outcome, error) {
 	p := pair{a: a, b: b}
 	w, _ := o.workload(a) // where it is not there any more its defaults are not known
 	if w != nil && a.plan.Workload == b.plan.Workload {
-		p.defaults = make(map[string]string)
-		for _, x := range w.Params {
-			p.defaults[x.Name] = x.Default
-		}
+		p.defaults = defaultsOf(w)
 	}
 	if err := CheckArm(o.ArmIs, p.paramNames()); err != nil {
 		return out, err
 	}
-	runsA, err := a.replicates()
+	runsA, err := a.runs(true)
 	if err != nil {
 		return out, err
 	}
-	runsB, err := b.replicates()
+	runsB, err := b.runs(true)
 	if err != nil {
 		return out, err
 	}
@@ -112,7 +110,7 @@ func Of(a, b *Operand, o Options) (Outcome, error) {
 	}
 	spec.Margin, spec.Alpha = out.bounds(o, a, b)
 
-	sameAxis := a.plan.Axis.Name == b.plan.Axis.Name && a.plan.AsRun.Unit == b.plan.AsRun.Unit
+	sameAxis := a.SameAxis(b)
 	var lines []compare.LineComparison
 	if sameAxis {
 		lines = linesOf(a, b, spec.Margin)
@@ -197,26 +195,10 @@ func (out *Outcome) warn(format string, args ...any) {
 
 // metric is the one that decides.
 func (out *Outcome) metric(o Options, w *workload.Workload, a, b *Operand, runs ...[]replicate) (string, error) {
-	declared := func(x *Operand) string {
-		if x.plan.Primary == nil {
-			return ""
-		}
-		return x.plan.Primary.Metric
-	}
-	usual := declared(a)
-	if usual == "" || usual != declared(b) {
-		if usual = a.plan.AsRun.Arrived + " p50"; w != nil && w.Primary != "" {
-			usual = w.Primary
-		} else if o.Metric == "" {
-			out.warn("neither plan declares a metric, and the workload %s is not to be found: %s decides, when the objects are there", a.plan.Workload, usual)
-		}
-		if x, y := declared(a), declared(b); o.Metric == "" && (x != "" || y != "") && (x != usual || y != usual) {
-			out.warn("the plans do not declare the same metric (%s: %s; %s: %s): the workload's decides, %s", a.Name, orNone(x), b.Name, orNone(y), usual)
-		}
-	}
 	if o.Metric == "" {
-		return usual, nil
+		return out.usual(w, a, b), nil
 	}
+	usual, _ := declared(w, a, b)
 	var known []string
 	for _, list := range runs {
 		for _, r := range list {
@@ -234,6 +216,50 @@ func (out *Outcome) metric(o Options, w *workload.Workload, a, b *Operand, runs 
 		out.warn("%s was chosen after the runs (declared before them: %s): of several figures some differ by chance", o.Metric, usual)
 	}
 	return o.Metric, nil
+}
+
+// usual is the metric that was declared before the runs, with a warning where
+// that cannot quite be said.
+func (out *Outcome) usual(w *workload.Workload, operands ...*Operand) string {
+	metric, how := declared(w, operands...)
+	if how == "" {
+		return metric
+	}
+	var parts []string
+	for _, x := range operands {
+		said := ""
+		if x.plan.Primary != nil {
+			said = x.plan.Primary.Metric
+		}
+		parts = append(parts, x.Name+": "+orNone(said))
+	}
+	out.warn("%s: it is %s (%s)", how, metric, strings.Join(parts, "; "))
+	return metric
+}
+
+// declared is the metric that all plans declared, else the workload's, else
+// when half of the objects are there; how says what the reader must know of
+// that, "" where nothing.
+func declared(w *workload.Workload, operands ...*Operand) (metric, how string) {
+	said := make(map[string]bool)
+	for _, x := range operands {
+		if x.plan.Primary != nil {
+			said[x.plan.Primary.Metric] = true
+		} else {
+			said[""] = true
+		}
+	}
+	if len(said) == 1 && !said[""] {
+		return operands[0].plan.Primary.Metric, ""
+	}
+	if w == nil || w.Primary == "" {
+		return operands[0].plan.AsRun.Arrived + " p50", "the workload " + operands[0].plan.Workload + " is not to be found, so its metric is not known"
+	}
+	delete(said, "")
+	if delete(said, w.Primary); len(said) > 0 {
+		how = "the plans do not declare the same metric, so the workload's is taken"
+	}
+	return w.Primary, how
 }
 
 func orNone(text string) string {
@@ -342,16 +368,18 @@ func meet(a, b []replicate) meeting {
 }
 
 // standing is what the runs of a level stand on that are compared: nothing,
-// where both have such runs, else the same levels.
-func standing(level float64, a, b []replicate) string {
-	has := func(list []replicate, on string) bool {
-		return slices.ContainsFunc(list, func(r replicate) bool { return r.Level == level && r.on == on && r.LeftOut == "" })
+// where all sides have such runs, else the same levels.
+func standing(level float64, sides ...[]replicate) string {
+	all := func(on string) bool {
+		return !slices.ContainsFunc(sides, func(list []replicate) bool {
+			return !slices.ContainsFunc(list, func(r replicate) bool { return r.Level == level && r.on == on && r.LeftOut == "" })
+		})
 	}
-	if has(a, "") && has(b, "") {
+	if all("") {
 		return ""
 	}
-	for _, r := range a {
-		if r.Level == level && has(a, r.on) && has(b, r.on) {
+	for _, r := range sides[0] {
+		if r.Level == level && all(r.on) {
 			return r.on
 		}
 	}

@@ -501,7 +501,7 @@ func TestTheMetricThatDecides(t *testing.T) {
 	}{
 		{"the workload's", sweep("a", 1).write(t, ""), sweep("b", 1).write(t, ""), Options{}, "Ready p50", nil},
 		{"what both declared", declare(sweep("a", 1), "Ready p90"), declare(sweep("b", 1), "Ready p90"), Options{}, "Ready p90", nil},
-		{"what one declared is the other's no more", declare(sweep("a", 1), "Ready p90"), declare(sweep("b", 1), "Ready p99"), Options{}, "Ready p50", []string{"do not declare the same metric (a:p: Ready p90; b:p: Ready p99)"}},
+		{"what one declared is the other's no more", declare(sweep("a", 1), "Ready p90"), declare(sweep("b", 1), "Ready p99"), Options{}, "Ready p50", []string{"do not declare the same metric, so the workload's is taken: it is Ready p50 (a:p: Ready p90; b:p: Ready p99)"}},
 		{"no workload", sweep("a", 1).write(t, ""), sweep("b", 1).write(t, ""), Options{Workload: none}, "Ready p50", []string{"is not to be found"}},
 		{"chosen after the runs", sweep("a", 1).write(t, ""), sweep("b", 1).write(t, ""), Options{Metric: "Ready p99"}, "Ready p99", []string{"Ready p99 was chosen after the runs"}},
 		{"chosen as declared", declare(sweep("a", 1), "Ready p90"), declare(sweep("b", 1), "Ready p90"), Options{Metric: "Ready p90"}, "Ready p90", nil},
@@ -571,7 +571,7 @@ func TestStepsThatStandOnOthers(t *testing.T) {
 	// What a search raises to is a proposal.
 	f := raised("a", 10, 20)
 	f.result.Steps[1].Purpose = record.PurposeRamp
-	if list, err := f.write(t, "").replicates(); err != nil || len(list) != 1 {
+	if list, err := f.write(t, "").runs(true); err != nil || len(list) != 1 {
 		t.Errorf("%d runs, %v", len(list), err)
 	}
 }

@@ -1,0 +1,145 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"html"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/compare"
+	"plimsoll.dev/plimsoll/internal/golden"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// trendInput are n nights of two workloads; from the ninth on they take longer
+// by half.
+func trendInput(n int) TrendInput {
+	in := TrendInput{Command: "plimsoll compare runs/* --metric 'Ready max'", Version: "v0.1.0"}
+	rng := rand.New(rand.NewPCG(2, 2))
+	level := 60.0
+	for w, workload := range []string{"node-density", "node-density-heavy"} {
+		t := compare.Trend{Workload: workload, Metric: "Ready max", Unit: "s", Axis: "pods-per-node", Level: &level}
+		for i := range n {
+			p := compare.TrendPoint{
+				Name: fmt.Sprintf("night-%02d", i), Start: time.Date(2030, 1, 2+i, 3, 4, 5, 0, time.UTC).Format(time.RFC3339), Program: "0.1.0", Kubernetes: "v1.36.3", Runs: 5, Differs: []string{},
+			}
+			if i >= 8 {
+				p.Kubernetes = "v1.37.0"
+			}
+			if i == 8 {
+				p.Differs = []string{"kubernetes", "kubelet"}
+			}
+			v := math.Exp(0.08*rng.NormFloat64()) * []float64{2, 160}[w]
+			if i >= 8 {
+				v *= 1.5
+			}
+			lo, hi := v/1.1, v*1.1
+			p.Value, p.Low, p.High = &v, &lo, &hi
+			if i == 3 {
+				p.Value, p.Low, p.High, p.Note = nil, nil, nil, "never reached in some run"
+			}
+			t.Points = append(t.Points, p)
+			if w == 0 {
+				in.Operands = append(in.Operands, Operand{Arm: p.Name, Dir: "runs/" + p.Name, Result: analyze.Result{
+					Experiment: "nightly", Workload: workload, Kind: "sweep", Verdict: "pass", Version: "0.1.0", Command: "plimsoll sweep " + workload,
+					Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated},
+				}})
+			}
+		}
+		t.FindChanges(0.05, 1)
+		in.Trends = append(in.Trends, t)
+	}
+	return in
+}
+
+func TestTrendText(t *testing.T) {
+	few := trendInput(3)
+	few.Trends = few.Trends[:1]
+	lines := trendInput(0)
+	lines.Trends = lines.Trends[:1]
+	lines.Trends[0].Metric, lines.Trends[0].Unit, lines.Trends[0].Level = compare.LoadLine+"ready", "pods/node", nil
+	for i, bracket := range [][2]float64{{100, 101}, {250, 260}, {500, 0}} {
+		p := compare.TrendPoint{Name: fmt.Sprintf("r%d", i), Low: &bracket[0], Value: &bracket[0]}
+		if bracket[1] > 0 {
+			p.High = &bracket[1]
+		}
+		lines.Trends[0].Points = append(lines.Trends[0].Points, p)
+	}
+	lines.Trends[0].Points = append(lines.Trends[0].Points, compare.TrendPoint{Name: "r3", Note: "its line is inconclusive"})
+	lines.Trends[0].FindChanges(0.05, 1)
+	warned := TrendInput{Why: "no experiment has a figure that can be followed", Warnings: []string{"no run of node-density counts"}}
+	for name, in := range map[string]TrendInput{"nights": trendInput(14), "few": few, "lines": lines, "nothing": warned} {
+		var out bytes.Buffer
+		if err := TrendText(&out, in); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, *update, "text-trend-"+name+".txt", out.Bytes())
+	}
+}
+
+func TestLogAxis(t *testing.T) {
+	for _, tt := range []struct {
+		lo, hi float64
+		unit   string
+		ticks  string
+		why    string
+	}{
+		{0.002, 300, "s", "10 ms, 100 ms, 1 s, 10 s, 100 s", "over many decades"},
+		{0.8, 30, "s", "1 s, 2 s, 5 s, 10 s, 20 s", "over one"},
+		{1, 1, "s", "700 ms, 1 s, 1.5 s", "one figure"},
+		{100, 120, "pods/node", "80, 90, 100, 120, 150", "figures that are near each other"},
+	} {
+		trend := compare.Trend{Unit: tt.unit, Points: []compare.TrendPoint{{Value: &tt.lo}, {Value: &tt.hi}}}
+		a := axisFor(trend, []compare.Trend{trend})
+		var got []string
+		for _, v := range a.ticks {
+			got = append(got, tickText(v, tt.unit))
+		}
+		if text := strings.Join(got, ", "); text != tt.ticks {
+			t.Errorf("%s: %s, want %s", tt.why, text, tt.ticks)
+		}
+		for _, v := range append([]float64{tt.lo, tt.hi}, a.ticks...) {
+			if at := a.at(v); at <= 0 || at >= 1 {
+				t.Errorf("%s: %g lies at %g", tt.why, v, at)
+			}
+		}
+		if a.hi/a.lo < 2 {
+			t.Errorf("%s: from %g to %g only", tt.why, a.lo, a.hi)
+		}
+	}
+}
+
+func TestTrendPage(t *testing.T) {
+	in := trendInput(14)
+	in.Trends[0].Points[2].Name = "<script>alert(1)</script>"
+	in.Warnings = []string{"night-05 was cut"}
+	var out bytes.Buffer
+	if err := TrendHTML(&out, in); err != nil {
+		t.Fatal(err)
+	}
+	page := html.UnescapeString(out.String())
+	for _, part := range []string{
+		"Ready max of node-density at pods-per-node 60", "Ready max of node-density-heavy", "Night-05 was cut.", "kubernetes, kubelet", "from here on (p = ", "style-src 'sha256-", "night-13", "v1.37.0",
+	} {
+		if !strings.Contains(page, part) {
+			t.Errorf("the page lacks %q", part)
+		}
+	}
+	for _, part := range []string{"http://", "https://", "NaN", "ZgotmplZ"} {
+		if i := strings.Index(strings.ReplaceAll(page, "http://www.w3.org/2000/svg", ""), part); i >= 0 {
+			t.Errorf("the page holds %q", part)
+		}
+	}
+	if strings.Contains(out.String(), "<script") {
+		t.Error("what a name says runs as a script")
+	}
+	// Both workloads are on one axis, so that they can be compared by eye.
+	if got := strings.Count(page, ">100 s</text>"); got != 2 {
+		t.Errorf("the tick of 100 s is drawn %d times, want one in each chart", got)
+	}
+}

@@ -1,0 +1,165 @@
+package stats
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+)
+
+// ChangePoint is where a series of figures changes its level.
+type ChangePoint struct {
+	At int // the first figure of the new level, counted from 0
+	// Change is relative: from the stretch before, which begins at the change
+	// point before it, to the one after.
+	Change float64
+	// P is the share of all orders of the figures around it whose best division
+	// is at least as good.
+	P float64
+}
+
+// Bounds of the search for change points.
+const (
+	// ChangeNeeds is how many figures a series needs: fewer do not tell a
+	// change from chance.
+	ChangeNeeds = 10
+	// leastStretch is how many figures a level has at least: one is an outlier.
+	leastStretch = 2
+	// orders is how many orders are drawn, besides the one that was seen.
+	orders = 1999
+)
+
+// ErrFewForChange says that a series is too short for change points.
+var ErrFewForChange = errors.New("fewer than 10 figures do not tell a change from chance")
+
+// ChangePoints finds where a series of figures, one of each run in the order of
+// the runs, changes its level: by circular binary segmentation (Olshen,
+// Venkatraman and others, 2004), which looks for the stretch of the logarithms
+// of the figures whose mean differs most from that of the rest. It stands if no
+// more than a share alpha of the orders in which the same figures could have
+// come have one as good. The series is then divided at the clearer end of the
+// stretch, and the two parts, which share alpha, are looked at again; so a
+// series without a change has one found with a probability of alpha. That takes
+// runs to be independent: what drifts, or depends on the run before, is taken
+// for a change. Figures that are not above 0 and finite are an error, and so is
+// a series shorter than ChangeNeeds.
+func ChangePoints(figures []float64, alpha float64, seed uint64) ([]ChangePoint, error) {
+	if len(figures) < ChangeNeeds {
+		return nil, ErrFewForChange
+	}
+	x, err := logs(figures)
+	if err != nil {
+		return nil, err
+	}
+	draw := sequence(seed)
+	var found []ChangePoint
+	var divide func(from, to int, alpha float64)
+	divide = func(from, to int, alpha float64) {
+		part := x[from:to]
+		i, j, seen := bestStretch(part)
+		if !(seen > 0) {
+			return
+		}
+		p := shareOfOrders(part, alpha, draw, func(y []float64) bool {
+			_, _, squares := bestStretch(y)
+			return squares >= seen*(1-1e-9)
+		})
+		if p > alpha {
+			return
+		}
+		at := clearerEnd(part, i, j)
+		found = append(found, ChangePoint{At: from + at, P: p})
+		divide(from, from+at, alpha/2)
+		divide(from+at, to, alpha/2)
+	}
+	divide(0, len(x), alpha)
+	slices.SortFunc(found, func(a, b ChangePoint) int { return cmp.Compare(a.At, b.At) })
+	begin := 0
+	for i := range found {
+		end := len(x)
+		if i+1 < len(found) {
+			end = found[i+1].At
+		}
+		found[i].Change = math.Expm1(mean(x[found[i].At:end]) - mean(x[begin:found[i].At]))
+		begin = found[i].At
+	}
+	return found, nil
+}
+
+// clearerEnd is the end of the stretch x[i:j], within x, at which the means on
+// both sides differ more, by the sum of squares that telling them apart takes
+// out of the figures beside it.
+func clearerEnd(x []float64, i, j int) int {
+	squares := func(a, b, c int) float64 {
+		d := mean(x[a:b]) - mean(x[b:c])
+		return d * d * float64(b-a) * float64(c-b) / float64(c-a)
+	}
+	switch {
+	case i == 0:
+		return j
+	case j == len(x), squares(0, i, j) >= squares(i, j, len(x)):
+		return i
+	}
+	return j
+}
+
+// shareOfOrders is the share of the orders of x of which something is so, of
+// which it is of the one that was seen. It is only known to exceed enough once
+// it does.
+func shareOfOrders(x []float64, enough float64, draw func() uint64, is func([]float64) bool) float64 {
+	y := slices.Clone(x)
+	so := 1
+	for range orders {
+		for i := len(y) - 1; i > 0; i-- {
+			j := int(draw() % uint64(i+1))
+			y[i], y[j] = y[j], y[i]
+		}
+		if is(y) {
+			so++
+		}
+		if float64(so) > enough*(orders+1) {
+			break
+		}
+	}
+	return float64(so) / (orders + 1)
+}
+
+// bestStretch is where the mean of x[i:j] differs most from that of the rest,
+// by the sum of squares that telling them apart takes out of x; squares is 0
+// where x is too short. One that begins or ends with x divides it in two.
+func bestStretch(x []float64) (i, j int, squares float64) {
+	n := len(x)
+	sums := make([]float64, n+1)
+	for k, v := range x {
+		// Figures are taken about one of them, so that a large common part of
+		// their logarithms does not round small differences away.
+		sums[k+1] = sums[k] + v - x[0]
+	}
+	all := sums[n]
+	for a := 0; a <= n-leastStretch; a++ {
+		if a > 0 && a < leastStretch {
+			continue
+		}
+		for b := a + leastStretch; b <= n; b++ {
+			in, out := float64(b-a), float64(n-b+a)
+			if b < n && n-b < leastStretch || a == 0 && b == n {
+				continue
+			}
+			inside := sums[b] - sums[a]
+			d := inside/in - (all-inside)/out
+			if s := d * d * in * out / float64(n); s > squares*(1+1e-12) {
+				i, j, squares = a, b, s
+			}
+		}
+	}
+	// A stretch at the beginning is as good as the rest, at the end.
+	return i, j, squares
+}
+
+func mean(x []float64) float64 {
+	m := 0.0
+	for _, v := range x {
+		m += v / float64(len(x))
+	}
+	return m
+}
