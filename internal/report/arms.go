@@ -107,7 +107,7 @@ func armsOfPage(r analyze.Result, unit string) *armsPart {
 	if c == nil {
 		return nil
 	}
-	p := &armsPart{Comparison: c, Names: strings.Join(armsOf(c), ", "), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
+	p := &armsPart{Comparison: c, Names: andList(armsOf(c)), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
 	for _, name := range append([]string{c.Baseline}, armsOf(c)...) {
 		side := armSide{Name: name, Baseline: name == c.Baseline}
 		for _, k := range slices.Sorted(maps.Keys(c.Arms[name])) {
@@ -203,11 +203,10 @@ func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
 		}
 		groups[at].Rows = append(groups[at].Rows, metricRowOf(c, m, decides, wide))
 	}
-	if len(l.Primary.Baseline)+len(l.Primary.Arm) > 0 {
-		add(oneMetric{Compared: l.Primary}, true)
-	}
-	for _, m := range together(l.Others) {
-		add(m, false)
+	for i, m := range together(l) {
+		if i > 0 || len(m.Baseline)+len(m.Arm) > 0 {
+			add(m, i == 0)
+		}
 	}
 	return slices.DeleteFunc(groups, func(g metricGroup) bool { return len(g.Rows) == 0 })
 }
@@ -273,7 +272,7 @@ func btoi(b bool) int {
 func eachOf(m compare.Compared, runs []*float64) string {
 	list := make([]string, len(runs))
 	for i, v := range runs {
-		list[i] = figureIn(m, v)
+		list[i] = strings.ReplaceAll(figureIn(m, v), " ", "\u00a0")
 	}
 	return strings.Join(list, ", ")
 }
@@ -376,7 +375,7 @@ func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.Serie
 		if runs := min(l.Runs[0], l.Runs[1]); c.Paired && runs > 0 && runs < 12 {
 			note += fmt.Sprintf(" With %d blocks it cannot be below %s.", runs, percent(100*2/math.Exp2(float64(runs))))
 		}
-		list = append(list, fact{"By chance", percent(100 * *s.PermutationP), note})
+		list = append(list, fact{"By swapping runs", percent(100 * *s.PermutationP), note})
 	}
 	return list
 }
@@ -419,17 +418,17 @@ func factsOfArms(r analyze.Result) []fact {
 				break
 			}
 		}
-		add("Load line of "+c.Baseline, levelOf(line.Baseline.Level), line.Unit)
-		add("Load line of "+strings.Join(armsOf(c), ", "), levelOf(line.Arm.Level), line.Unit)
+		add("Load line of "+c.Baseline, bracketText(line.Baseline, ""), line.Unit+", goal "+line.Goal)
+		add("Load line of "+andList(armsOf(c)), bracketText(line.Arm, ""), line.Unit+", goal "+line.Goal)
+		if open := lineInterval(line); open != "" {
+			add("Change", open, "what the brackets leave open")
+		}
 	}
 	if l == nil {
 		return list
 	}
-	if p := l.Primary; p.Change != nil {
-		add("Change of "+p.Metric, changeOnPage(*p.Change), fmt.Sprintf("%s against %s", l.Arm, c.Baseline))
-		if p.Lo != nil && p.Hi != nil {
-			add(fmt.Sprintf("%g %% interval", round(100*(1-c.Alpha))), intervalOnPage(p.Lo, p.Hi), "of the runs' own figures")
-		}
+	if p := l.Primary; p.Lo != nil && p.Hi != nil {
+		add(fmt.Sprintf("%g %% interval", round(100*(1-c.Alpha))), intervalOnPage(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Metric, l.Arm, c.Baseline))
 	}
 	add("Margin", fmt.Sprintf("± %g %%", round(100*c.Margin)), "a change within it makes no difference")
 	if l.Runs[0]+l.Runs[1] > 0 {

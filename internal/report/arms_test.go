@@ -144,7 +144,7 @@ func comparisons() map[string]compare.Comparison {
 	}
 	list["worse"] = blocks(spec("runc", "crun"), []float64{60}, 5, arm{name: "runc", slower: 1, memory: 400}, arm{name: "crun", slower: 1.4, memory: 400})
 	list["better"] = blocks(spec("runc", "crun"), []float64{60}, 5, arm{name: "runc", slower: 1}, arm{name: "crun", slower: 0.7})
-	list["equivalent"] = blocks(spec("runc", "crun"), []float64{60}, 30, arm{name: "runc", slower: 1}, arm{name: "crun", slower: 1})
+	list["equivalent"] = blocks(spec("runc", "crun"), []float64{60}, 10, arm{name: "runc", slower: 1}, arm{name: "crun", slower: 1})
 	list["two ways"] = blocks(spec("runc", "crun"), []float64{60}, 5, arm{name: "runc", slower: 1, tail: 1, parts: true}, arm{name: "crun", slower: 0.8, tail: 6, parts: true})
 	list["grid"] = blocks(spec("runc", "crun", "youki"), []float64{20, 60, 100}, 5, arm{name: "runc", slower: 1, parts: true, memory: 400}, arm{name: "crun", slower: 0.8, parts: true, memory: 410}, arm{name: "youki", slower: 1.02, never: 0.08, memory: 405})
 	list["never"] = blocks(spec("runc", "crun"), []float64{60}, 3, arm{name: "runc", slower: 1}, arm{name: "crun", slower: 1, never: 1})

@@ -76,7 +76,12 @@ func newTab(t *testing.T, ctx context.Context) *tab {
 // open opens the report of a run.
 func (p *tab) open(dir record.Dir) {
 	p.t.Helper()
-	must(p.t, chromedp.Do(p.ctx, chromedp.Navigate("file://"+dir.Path(record.ReportFile))))
+	p.openFile(dir.Path(record.ReportFile))
+}
+
+func (p *tab) openFile(path string) {
+	p.t.Helper()
+	must(p.t, chromedp.Do(p.ctx, chromedp.Navigate("file://"+path)))
 }
 
 // look shows the page on a width, in light or dark colours, and waits until it
@@ -164,6 +169,14 @@ func TestInABrowser(t *testing.T) {
 	t.Run("charts are operated by keyboard", func(t *testing.T) { chartsAreOperatedByKeyboard(newTab(t, ctx), dirs["goals"]) })
 	t.Run("downloads", func(t *testing.T) { downloads(newTab(t, ctx)) })
 	t.Run("accessibility", func(t *testing.T) { accessibility(newTab(t, ctx), dirs) })
+	compared := comparedPages(t)
+	t.Run("every comparison is drawn", func(t *testing.T) { everyComparisonIsDrawn(newTab(t, ctx), compared) })
+	t.Run("a comparison is operated by keyboard", func(t *testing.T) { comparisonByKeyboard(newTab(t, ctx), compared) })
+	t.Run("comparisons are downloaded", func(t *testing.T) { comparisonDownloads(newTab(t, ctx), compared) })
+	t.Run("accessibility of comparisons", func(t *testing.T) {
+		accessible(newTab(t, ctx), compared["grid"], "grid", "light", "dark")
+		accessible(newTab(t, ctx), compared["refused"], "refused", "dark")
+	})
 }
 
 // Every chart of every kind of page is drawn, on a desk and on a phone, in
@@ -196,21 +209,29 @@ func everyChartIsDrawn(p *tab, dirs map[string]record.Dir) {
 			if slices.Contains([]string{"goals", "limit", "open loop", "killed"}, name) && len(charts) != 7 {
 				t.Errorf("%s: charts %v, want 7", what, charts)
 			}
-			for _, over := range eval[[]string](p, wide) {
-				t.Errorf("%s: wider than its window: %s", what, over)
-			}
-			if bad := eval[string](p, `[...document.querySelectorAll('figure.chart svg *')].flatMap(e => [...e.attributes].map(a => a.value)).find(v => /NaN|Infinity|undefined/.test(v)) ?? ''`); bad != "" {
-				t.Errorf("%s: a chart holds %q", what, bad)
-			}
-			if bad := eval[string](p, `document.querySelector('main').innerText.match(/NaN|Infinity|undefined|null/)?.[0] ?? ''`); bad != "" {
-				t.Errorf("%s: the page says %q", what, bad)
-			}
-			background := eval[string](p, `getComputedStyle(document.documentElement).backgroundColor`)
-			if light := background == "rgb(243, 245, 247)"; light != (look.colours == "light") {
-				t.Errorf("%s: the background is %s", what, background)
-			}
+			p.sound(what, look.colours)
 			p.quiet(what)
 		}
+	}
+}
+
+// sound finds nothing wrong with a page as it is shown: nothing sticks out,
+// nothing was drawn of what is no number, and the colours are those wanted.
+func (p *tab) sound(what, colours string) {
+	t := p.t
+	t.Helper()
+	for _, over := range eval[[]string](p, wide) {
+		t.Errorf("%s: wider than its window: %s", what, over)
+	}
+	if bad := eval[string](p, `[...document.querySelectorAll('figure.chart svg *')].flatMap(e => [...e.attributes].map(a => a.value)).find(v => /NaN|Infinity|undefined/.test(v)) ?? ''`); bad != "" {
+		t.Errorf("%s: a chart holds %q", what, bad)
+	}
+	if bad := eval[string](p, `document.querySelector('main').innerText.match(/NaN|Infinity|undefined|null/)?.[0] ?? ''`); bad != "" {
+		t.Errorf("%s: the page says %q", what, bad)
+	}
+	background := eval[string](p, `getComputedStyle(document.documentElement).backgroundColor`)
+	if light := background == "rgb(243, 245, 247)"; light != (colours == "light") {
+		t.Errorf("%s: the background is %s", what, background)
 	}
 }
 
@@ -344,21 +365,26 @@ func downloaded(p *tab, path string) [][]string {
 
 // The rules of axe-core, where the front end's tools are installed.
 func accessibility(p *tab, dirs map[string]record.Dir) {
+	accessible(p, dirs["goals"].Path(record.ReportFile), "goals", "light", "dark")
+	accessible(p, dirs["result only"].Path(record.ReportFile), "result only", "dark")
+}
+
+// accessible finds nothing against the rules of axe-core in a page with
+// everything open, wide in light colours and narrow in dark ones.
+func accessible(p *tab, path, name string, looks ...string) {
 	t := p.t
 	axe, err := os.ReadFile("../../ui/node_modules/axe-core/axe.min.js")
 	if err != nil {
 		t.Skip("needs axe-core: cd ui && npm ci")
 	}
-	for name, looks := range map[string][]string{"goals": {"light", "dark"}, "result only": {"dark"}} {
-		p.open(dirs[name])
-		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details')) d.open = true`)))
-		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](string(axe))))
-		for _, colours := range looks {
-			p.look(map[string]int64{"light": 1280, "dark": 390}[colours], colours)
-			found := eval[[]string](p, `axe.run({resultTypes: ['violations']}).then(r => r.passes.length < 20 ? ['hardly anything was looked at'] : r.violations.flatMap(v => v.nodes.slice(0, 3).map(n => v.id + ': ' + n.target.join(' ') + ': ' + (n.any[0]?.message ?? v.help))))`)
-			for _, v := range found {
-				t.Errorf("%s, %s: %s", name, colours, v)
-			}
+	p.openFile(path)
+	must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`for (const d of document.querySelectorAll('details')) d.open = true`)))
+	must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](string(axe))))
+	for _, colours := range looks {
+		p.look(map[string]int64{"light": 1280, "dark": 390}[colours], colours)
+		found := eval[[]string](p, `axe.run({resultTypes: ['violations']}).then(r => r.passes.length < 20 ? ['hardly anything was looked at'] : r.violations.flatMap(v => v.nodes.slice(0, 3).map(n => v.id + ': ' + n.target.join(' ') + ': ' + (n.any[0]?.message ?? v.help))))`)
+		for _, v := range found {
+			t.Errorf("%s, %s: %s", name, colours, v)
 		}
 	}
 }

@@ -18,24 +18,34 @@ import (
 // verdictOfArms is the verdict of a comparison in words.
 func verdictOfArms(r analyze.Result) string {
 	c := r.Comparison
-	who := strings.Join(armsOf(c), ", ")
+	who := andList(armsOf(c))
 	if c.Refused != "" {
 		return fmt.Sprintf("%s and %s are not comparable", c.Baseline, who)
 	}
 	says := map[stats.Verdict]string{stats.Better: "better than", stats.Worse: "worse than", stats.Equivalent: "equivalent to", stats.NotWorse: "not worse than"}[stats.Verdict(r.Verdict)]
+	is := func(arms []string) string {
+		if len(arms) > 1 {
+			return "are"
+		}
+		return "is"
+	}
 	if says == "" {
-		return fmt.Sprintf("%s against %s is %s", who, c.Baseline, r.Verdict)
+		return fmt.Sprintf("%s against %s %s %s", who, c.Baseline, is(armsOf(c)), r.Verdict)
 	}
 	arms, levels := saidOf(c, stats.Verdict(r.Verdict))
-	is := "is"
-	if len(arms) > 1 {
-		is = "are"
-	}
-	text := fmt.Sprintf("%s %s %s %s", strings.Join(arms, ", "), is, says, c.Baseline)
+	text := fmt.Sprintf("%s %s %s %s", andList(arms), is(arms), says, c.Baseline)
 	if len(levels) > 0 {
-		text += " at " + strings.Join(levels, ", ")
+		text += " at " + andList(levels)
 	}
 	return text
+}
+
+// andList is a list as people say it.
+func andList(list []string) string {
+	if len(list) < 2 {
+		return strings.Join(list, "")
+	}
+	return strings.Join(list[:len(list)-1], ", ") + " and " + list[len(list)-1]
 }
 
 // armsOf are the arms that are compared with the baseline, in the order of the
@@ -116,11 +126,12 @@ type oneMetric struct {
 	Same []string // the other metrics
 }
 
-// together puts metrics that are the same in every run together.
-func together(list []compare.Compared) []oneMetric {
+// together puts metrics that are the same in every run together. The first is
+// the one that decides.
+func together(l compare.LevelComparison) []oneMetric {
 	var all []oneMetric
 	index := make(map[string]int)
-	for _, m := range list {
+	for _, m := range append([]compare.Compared{l.Primary}, l.Others...) {
 		key := ""
 		if _, what, ok := strings.Cut(m.Metric, " "); ok && m.Kind == compare.KindLatency {
 			key = what
@@ -372,7 +383,7 @@ func (p *printer) parts(c *compare.Comparison, l compare.LevelComparison) {
 // memory is not compared where it is not.
 func (p *printer) others(l compare.LevelComparison) {
 	rows := [][]string{}
-	for _, m := range together(l.Others) {
+	for _, m := range together(l)[1:] {
 		if clearly(m.Compared) {
 			rows = append(rows, []string{m.name(), changeText(*m.Change), intervalText(m.Lo, m.Hi)})
 		}
@@ -481,11 +492,11 @@ func bracketText(b compare.Bracket, unit string) string {
 	case b.Level == nil && b.LowestFailing == nil:
 		return "not found out"
 	case b.Level == nil:
-		return fmt.Sprintf("below %s %s", Number(*b.LowestFailing), unit)
+		return strings.TrimSpace(fmt.Sprintf("below %s %s", Number(*b.LowestFailing), unit))
 	case b.LowestFailing == nil:
-		return fmt.Sprintf("at least %s %s", Number(*b.Level), unit)
+		return strings.TrimSpace(fmt.Sprintf("at least %s %s", Number(*b.Level), unit))
 	}
-	return fmt.Sprintf("%s %s, fails at %s", Number(*b.Level), unit, Number(*b.LowestFailing))
+	return fmt.Sprintf("%s, fails at %s", strings.TrimSpace(Number(*b.Level)+" "+unit), Number(*b.LowestFailing))
 }
 
 // bracketNote is what else is known of a load line.

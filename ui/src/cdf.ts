@@ -75,11 +75,8 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     let far = Math.max(...ends, 1e-5)
     const near = bounds.filter((b) => b.seconds < far * 4)
     far = Math.max(far, ...near.map((b) => b.seconds)) * 1.04
-    const first = Math.min(...shown.map((s) => s.curve.x.find((v) => v > 0) ?? far / 10))
-    const low = Math.max(Math.min(first, far / 10), 1e-6) * 0.9
-    const x = logarithmic ? scaleLog([low, far], [left, right]).clamp(true) : scaleLinear([0, far], [left, right]).clamp(true)
+    const { x, low, ticks } = timeScale(shown.map((s) => s.curve), far, logarithmic, left, right, narrow ? 5 : 9)
     const y = scaleLinear([0, 1], [bottom, top])
-    const ticks = logarithmic ? (x.ticks() as number[]).filter((v) => /^[125]/.test(v.toExponential())) : x.ticks(narrow ? 5 : 9)
     const body: Node[] = [
       yAxis([0, 0.25, 0.5, 0.75, 1], y, left, right, (v) => `${100 * v} %`),
       xAxis(ticks, x, top, bottom, tick, 44),
@@ -95,12 +92,8 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     }
     const draw = (s: Series, cls: string) => {
       const c = s.curve
-      let d = ''
-      for (let i = 0; i < c.x.length; i++) d += `${i ? 'L' : 'M'}${x(Math.max(c.x[i]!, low)).toFixed(1)} ${y(c.y[i]! / c.n).toFixed(1)}`
       const reached = (c.y.at(-1) ?? 0) / c.n
-      if (d === '') d = `M${left} ${bottom}`
-      // Those that never got there keep the curve down for good.
-      d += `H${right}`
+      const d = pathOf(c, (v) => x(Math.max(v, low)), y, left, right)
       body.push(svg('path', { class: cls, d }))
       return reached
     }
@@ -188,6 +181,22 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
   )
   repick()
   relist()
+}
+
+// The axis of time of distributions, up to far.
+export function timeScale(curves: Curve[], far: number, logarithmic: boolean, left: number, right: number, most: number) {
+  const first = Math.min(...curves.map((c) => c.x.find((v) => v > 0) ?? far / 10))
+  const low = Math.max(Math.min(first, far / 10), 1e-6) * 0.9
+  const x = logarithmic ? scaleLog([low, far], [left, right]).clamp(true) : scaleLinear([0, far], [left, right]).clamp(true)
+  const ticks = logarithmic ? (x.ticks() as number[]).filter((v) => /^[125]/.test(v.toExponential())) : x.ticks(most)
+  return { x, low, ticks }
+}
+
+// A distribution's line. Those that never got there keep it down for good.
+export function pathOf(c: Curve, x: (v: number) => number, y: (share: number) => number, left: number, right: number): string {
+  let d = ''
+  for (let i = 0; i < c.x.length; i++) d += `${i ? 'L' : 'M'}${x(c.x[i]!).toFixed(1)} ${y(c.y[i]! / c.n).toFixed(1)}`
+  return `${d || `M${left} ${y(0)}`}H${right}`
 }
 
 // The steps that tell most: what is normal, what just holds, what just fails.

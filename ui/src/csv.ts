@@ -1,6 +1,6 @@
 // The raw data as CSV (RFC 4180), made when they are asked for.
 
-import { curveOf, type Run } from './data'
+import { curveOf, type Comparison, type Run } from './data'
 import { html } from './dom'
 import { count } from './format'
 
@@ -64,6 +64,44 @@ function* reasons(run: Run): Iterable<Cell[]> {
 function* resources(run: Run): Iterable<Cell[]> {
   yield ['step', 'level', 'process', 'cpu_s', 'of_s', 'memory_most_bytes', 'memory_start_bytes']
   for (const s of run.result.steps) for (const [name, u] of Object.entries(s.resources)) yield [s.id, s.levelReached, name, u.cpuSeconds, s.seconds, u.peakRSSBytes, u.startRSSBytes]
+}
+
+function* metrics(c: Comparison): Iterable<Cell[]> {
+  yield ['level', 'baseline', 'arm', 'metric', 'unit', 'kind', 'decides', 'verdict', 'change', 'lo', 'hi', 'confidence', 'margin', 'false_discovery', 'runs_baseline', 'runs_arm', 'note']
+  for (const l of c.levels)
+    for (const m of [l.primary, ...l.others]) {
+      const decides = m === l.primary
+      yield [l.level, c.baseline, l.arm, m.metric, m.unit, m.kind, String(decides), decides && !c.refused ? l.verdict : null, m.change, m.lo, m.hi, 1 - c.alpha, c.margin, m.falseDiscovery, l.runs[0], l.runs[1], m.note]
+    }
+}
+
+function* runs(c: Comparison): Iterable<Cell[]> {
+  yield ['level', 'compared_with_baseline', 'metric', 'unit', c.paired ? 'block' : 'run', 'arm', 'value']
+  for (const l of c.levels)
+    for (const m of [l.primary, ...l.others])
+      for (const [name, list] of [[c.baseline, m.baseline], [l.arm, m.arm]] as const) for (const [i, v] of list.entries()) yield [l.level, l.arm, m.metric, m.unit, i + 1, name, v]
+}
+
+function* shifts(c: Comparison): Iterable<Cell[]> {
+  yield ['level', 'baseline', 'arm', 'milestone', 'component', 'quantile', 'baseline_s', 'arm_s', 'change', 'lo', 'hi', 'distance', 'superiority', 'permutation_p']
+  for (const l of c.levels) for (const s of l.series) for (const x of s.shifts) yield [l.level, c.baseline, l.arm, s.milestone, s.component, x.q, x.baseline, x.arm, x.change, x.lo, x.hi, s.distance, s.superiority, s.permutationP]
+}
+
+function* shapes(c: Comparison): Iterable<Cell[]> {
+  yield ['level', 'compared_with_baseline', 'milestone', 'component', 'arm', 'seconds', 'share', 'of', 'never']
+  for (const l of c.levels)
+    for (const s of l.series)
+      for (const [name, f] of [[c.baseline, s.baseline], [l.arm, s.arm]] as const) for (const [x, share] of f.curve) yield [l.level, l.arm, s.milestone, s.component, name, x, share, f.n, f.censored]
+}
+
+function* loadLines(c: Comparison): Iterable<Cell[]> {
+  yield ['goal', 'axis', 'unit', 'side', 'level', 'lowest_failing', 'confirmations', 'binding', 'change', 'lo', 'hi', 'verdict', 'why']
+  for (const l of c.lines) for (const [side, b] of [['baseline', l.baseline], ['arm', l.arm]] as const) yield [l.goal, l.axis, l.unit, side, b.level, b.lowestFailing, b.confirmations, b.binding, l.change, l.lo, l.hi, l.verdict, l.why]
+}
+
+function* differences(c: Comparison): Iterable<Cell[]> {
+  yield ['what', 'detail', 'baseline', 'arm', 'bearing']
+  for (const d of c.differences) yield [d.what, d.detail, d.baseline, d.arm, d.bearing]
 }
 
 // The table of objects is packed: see pack in internal/report/objects.go.
@@ -142,6 +180,17 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
     })
     list.append(html('li', {}, button, html('span', {}, what)))
   }
+  const c = run.result.comparison
+  if (c?.levels.length) {
+    offer('comparison', 'every metric of every arm and level: its change with interval', () => metrics(c))
+    offer('comparison-runs', 'every metric of every run that counts', () => runs(c))
+    if (c.levels.some((l) => l.series.length)) {
+      offer('comparison-shifts', 'the shift of every quantile, by milestone and component', () => shifts(c))
+      offer('comparison-distributions', 'the distributions of both arms as they are drawn', () => shapes(c))
+    }
+  }
+  if (c?.lines.length) offer('load-lines', 'both load lines with their brackets, goal by goal', () => loadLines(c))
+  if (c?.differences.length) offer('differences', 'what the experiments do not have in common', () => differences(c))
   if (run.objects) {
     const { rows, unit, short } = run.objects
     const how = unit === 1 ? 'to the microsecond' : `to ${unit === 100 ? '0.1 ms' : '1 ms'}${short ? ' and without what tells of the requests' : ''}, so that this page stays small: objects.parquet has all`

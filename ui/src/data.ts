@@ -54,10 +54,97 @@ export interface LoadLine {
   lowestFailing: number | null
 }
 
+// How arms compare with the baseline: internal/compare writes it. A null is a
+// figure that was never reached, or that the runs do not give.
+export interface Comparison {
+  baseline: string
+  metric: string // that decides
+  margin: number
+  alpha: number
+  paired: boolean
+  refused?: string
+  arms: Record<string, Record<string, string> | null> | null
+  differences: { what: string; detail?: string; baseline: string; arm: string; bearing: string }[]
+  lines: LineComparison[]
+  levels: LevelComparison[]
+}
+
+export interface Bracket {
+  level: number | null
+  lowestFailing: number | null
+  confirmations: string
+  binding: string
+}
+
+export interface LineComparison {
+  goal: string
+  axis: string
+  unit: string
+  baseline: Bracket
+  arm: Bracket
+  change: number | null
+  lo: number | null
+  hi: number | null
+  verdict: string
+  why: string
+}
+
+export interface LevelComparison {
+  level: number
+  arm: string
+  verdict: string
+  runs: [number, number]
+  primary: Compared
+  others: Compared[]
+  series: SeriesComparison[]
+}
+
+export interface Compared {
+  metric: string
+  unit: string
+  kind: string
+  lessIsWorse?: boolean
+  baseline: (number | null)[]
+  arm: (number | null)[]
+  change: number | null
+  lo: number | null
+  hi: number | null
+  note?: string
+  falseDiscovery?: number | null
+}
+
+export interface Form {
+  n: number
+  censored: number
+  forms: number
+  curve: [seconds: number, share: number][]
+}
+
+export interface SeriesComparison {
+  milestone: string
+  component: string // '' is all of them
+  baseline: Form
+  arm: Form
+  distance: number | null
+  superiority: number | null
+  permutationP: number | null
+  shifts: Shift[]
+}
+
+export interface Shift {
+  q: number
+  baseline: number | null
+  arm: number | null
+  change: number | null
+  lo: number | null
+  hi: number | null
+}
+
 export interface Result {
   experiment: string
   workload: string
   verdict: Verdict
+  comparison: Comparison | null
   loadLine: LoadLine | null
   goals: { name: string; slo: string[]; loadLine: LoadLine | null; verdict: Verdict }[]
   steps: Step[]
@@ -106,6 +193,24 @@ export function curveOf(raw: RawCurve): Curve {
   return { n: raw.n, took: raw.took, x: raw.x.map((d) => (x += d) / 1e6), y: raw.y.map((d) => (y += d)) }
 }
 
+// The curve of a form: stairs where each of its objects is there, straight
+// lines where some were left out.
+export function curveOfForm(f: Form): Curve {
+  const c: Curve = { n: f.n, x: [], y: [], took: 0 }
+  const whole = f.curve.length === f.n - f.censored
+  let last = 0
+  for (const [x, share] of f.curve) {
+    if (whole || c.x.length === 0) {
+      c.x.push(x)
+      c.y.push(last)
+    }
+    last = share * f.n
+    c.x.push(x)
+    c.y.push(last)
+  }
+  return c
+}
+
 // The height of a curve at a place: after a jump there, not before it.
 export function heightAt(c: Curve, x: number): number {
   let lo = 0
@@ -139,6 +244,16 @@ export function readRun(): Run {
   const r = run.result as Partial<Result>
   r.goals ??= []
   r.steps ??= []
+  r.comparison ??= null
+  if (r.comparison) {
+    r.comparison.differences ??= []
+    r.comparison.lines ??= []
+    r.comparison.levels ??= []
+    for (const l of r.comparison.levels as Partial<LevelComparison>[]) {
+      l.others ??= []
+      l.series ??= []
+    }
+  }
   for (const s of r.steps as Partial<Step>[]) {
     s.goals ??= {}
     s.latency ??= {}

@@ -41,4 +41,28 @@ export function percent(x: number): string {
   return `${p > 99 || p < 1 ? Number(p.toFixed(2)) : p.toFixed(1)} %`
 }
 
-export const said: Record<string, string> = { pass: 'held', breach: 'failed', inconclusive: 'not decided', invalid: 'not valid' }
+// A relative change in percent, with its sign.
+export function change(x: number): string {
+  const p = (100 * x).toFixed(x > 10 ? 0 : 1)
+  return `${x >= 0 && !p.startsWith('-') ? '+' : ''}${p} %`
+}
+
+// A figure with its unit; what was never reached is never, what is not a
+// latency and not there is not known.
+export function figure(x: number | null, unit: string, kind: string): string {
+  if (x == null) return kind === 'latency' ? 'never' : '-'
+  if (unit === 's') return seconds(x)
+  if (unit === 'B') return bytes(x)
+  return `${Number(x.toPrecision(4))} ${unit}`.trim()
+}
+
+// A name that has little room.
+export const short = (name: string, most = 18) => (name.length > most ? `${name.slice(0, most - 1)}…` : name)
+
+export const said: Record<string, string> = {
+  pass: 'held', breach: 'failed', inconclusive: 'not decided', invalid: 'not valid',
+  better: 'better', equivalent: 'equivalent', notWorse: 'not worse', worse: 'worse',
+}
+
+// The verdict of a step that looks like that of a comparison.
+export const tone = (verdict: string) => ({ better: 'pass', equivalent: 'pass', notWorse: 'pass', worse: 'breach' })[verdict] ?? verdict

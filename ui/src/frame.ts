@@ -2,6 +2,7 @@
 // under the pointer, and lets the keyboard go from point to point.
 
 import { html, svg } from './dom'
+import { tone } from './format'
 
 // Mark is one thing that can be asked for its values.
 export interface Mark {
@@ -176,5 +177,5 @@ export function xAxis(ticks: number[], x: (v: number) => number, top: number, bo
 export const titled = (text: string, x: number, y: number, anchor = 'start', cls = 'title') => svg('text', { class: cls, x, y, 'text-anchor': anchor }, text)
 
 export function glyph(verdict: string, x: number, y: number, size = 18): SVGGElement {
-  return svg('g', { class: `v-${verdict}`, transform: `translate(${x - size / 2} ${y - size / 2})` }, svg('use', { href: `#v-${verdict}`, width: size, height: size }))
+  return svg('g', { class: `v-${tone(verdict)}`, transform: `translate(${x - size / 2} ${y - size / 2})` }, svg('use', { href: `#v-${verdict}`, width: size, height: size }))
 }

@@ -1,6 +1,7 @@
 // The page that a run leaves. What is text stands in it already; this draws
 // the charts and makes the controls work.
 
+import { arms } from './arms'
 import { cdf } from './cdf'
 import { downloads } from './csv'
 import { readRun } from './data'
@@ -63,6 +64,7 @@ const part = <T extends HTMLElement>(id: string, then: (e: T) => void) => {
   const e = byId(id) as T | null
   if (e) then(e)
 }
+arms(run)
 part('ladder-chart', (e) => ladder(run, e, byId('ladder-controls')!))
 part('cdf-chart', (e) => cdf(run, e, byId('cdf-controls')!, byId('cdf-series') as HTMLFieldSetElement))
 part('progress-chart', (e) => progress(run, e, byId('progress-controls')!))

@@ -1,0 +1,217 @@
+package report
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/cdproto/browser"
+	"github.com/chromedp/chromedp"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/compare"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+// comparedPages are pages of comparisons, as files: each as that of recorded
+// experiments, and one as that of a run.
+func comparedPages(t *testing.T) map[string]string {
+	t.Helper()
+	dir := t.TempDir()
+	list := make(map[string]string)
+	write := func(name, page string) {
+		list[name] = filepath.Join(dir, strings.ReplaceAll(name, " ", "-")+"-"+record.ReportFile)
+		must(t, os.WriteFile(list[name], []byte(page), 0o644))
+	}
+	for name, c := range comparisons() {
+		write(name, comparisonPage(t, comparisonInput(c)))
+	}
+	c := comparisons()["two ways"]
+	c.Baseline, c.Levels[0].Arm = hostile, "=arm"+hostile
+	c.Levels[0].Series[0].Component = hostile
+	write("hostile", comparisonPage(t, comparisonInput(c)))
+	run := comparisons()["grid"]
+	verdict, why := run.Verdict()
+	write("run", pageIn(t, Input{Result: analyze.Result{Schema: analyze.ResultSchema, Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}))
+	return list
+}
+
+// chartsOf are the charts that a comparison's page must have.
+func chartsOf(c compare.Comparison) []string {
+	var list []string
+	if len(c.Lines) > 0 {
+		list = append(list, "lines-chart")
+	}
+	if len(c.Levels) > 0 {
+		list = append(list, "blocks-chart", "forest-chart", "shapes-chart", "shift-chart")
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Every chart of every comparison is drawn, on a desk and on a phone, in light
+// and in dark, with nothing on the console and no request.
+func everyComparisonIsDrawn(p *tab, pages map[string]string) {
+	t := p.t
+	all := comparisons()
+	all["hostile"], all["run"] = all["two ways"], all["grid"]
+	for name, path := range pages {
+		for i, look := range []struct {
+			width   int64
+			colours string
+		}{{1280, "light"}, {390, "dark"}, {1280, "dark"}, {390, "light"}} {
+			if i >= 2 && name != "grid" {
+				break // one page in every look will do
+			}
+			what := fmt.Sprintf("%s, %d wide, %s", name, look.width, look.colours)
+			p.look(look.width, look.colours)
+			if i%2 == 0 {
+				p.openFile(path) // and to the other width without opening it anew
+			} else {
+				p.look(look.width, look.colours)
+			}
+			var charts []string
+			for chart, points := range p.drawn() {
+				charts = append(charts, chart)
+				if points <= 0 {
+					t.Errorf("%s: %s drew %d points", what, chart, points)
+				}
+			}
+			slices.Sort(charts)
+			if want := chartsOf(all[name]); !slices.Equal(charts, want) {
+				t.Errorf("%s: charts %v, want %v", what, charts, want)
+			}
+			// A chart's texts are within it, but for what its overflow may show.
+			for _, text := range eval[[]string](p, `[...document.querySelectorAll('figure.chart svg text')].filter(e => { const r = e.getBoundingClientRect(); return r.width > 0 && (r.left < -1 || r.right > innerWidth + 1) }).map(e => e.textContent)`) {
+				t.Errorf("%s: a text sticks out: %q", what, text)
+			}
+			p.sound(what, look.colours)
+			p.quiet(what)
+		}
+	}
+}
+
+func comparisonByKeyboard(p *tab, pages map[string]string) {
+	t := p.t
+	p.look(1280, "light")
+	p.openFile(pages["grid"])
+	for _, chart := range []string{"forest-chart", "blocks-chart", "shapes-chart", "shift-chart"} {
+		stage := fmt.Sprintf(`document.querySelector('#%s .stage')`, chart)
+		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](stage+`.focus({focusVisible: true})`)))
+		before := eval[string](p, stage+`.getAttribute('aria-valuetext')`)
+		key := "ArrowRight"
+		if chart == "forest-chart" {
+			key = "ArrowDown"
+		}
+		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](stage+`.dispatchEvent(new KeyboardEvent('keydown', {key: '`+key+`', bubbles: true}))`)))
+		after := eval[string](p, stage+`.getAttribute('aria-valuetext')`)
+		tip := eval[string](p, `(t => t.hidden ? '' : t.innerText)(document.querySelector('#`+chart+` .tip'))`)
+		if before == after || tip == "" || !strings.Contains(after, " %") && !strings.Contains(after, " s") && !strings.Contains(after, " ms") {
+			t.Errorf("%s: an arrow goes from %q to %q, shows %q", chart, before, after, tip)
+		}
+	}
+	// What the pointer shows has values with units.
+	box := eval[[]float64](p, `(() => { const f = document.querySelector('#shapes-chart .stage'); f.scrollIntoView({block: 'center'}); const r = f.getBoundingClientRect(); return [r.x + r.width / 4, r.y + r.height / 2] })()`)
+	must(t, chromedp.Do(p.ctx, chromedp.MouseEvent("mouseMoved", box[0], box[1])))
+	if tip := eval[string](p, `document.querySelector('#shapes-chart .tip').innerText`); !strings.Contains(tip, "within") || !strings.Contains(tip, " s") || !strings.Contains(tip, "%") {
+		t.Errorf("the pointer shows %q", tip)
+	}
+	// A choice is made in every part, and the tables follow.
+	charts := `['blocks', 'shapes', 'shift'].map(c => document.querySelector('#' + c + '-chart svg').outerHTML).join()`
+	choose := func(select_, value string) {
+		t.Helper()
+		before := eval[string](p, charts)
+		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`(s => { s.value = `+strconv.Quote(value)+`; s.dispatchEvent(new Event('change')) })(`+select_+`)`)))
+		if eval[string](p, charts) == before {
+			t.Errorf("choosing %s changes nothing", value)
+		}
+	}
+	choose(`document.querySelector('#runs [data-pick] select')`, "4")
+	if got := eval[[]string](p, `[...document.querySelectorAll('[data-pick] select')].map(s => s.value).filter((v, i, a) => i === 0 || v !== a[i - 1])`); got[0] != "4" {
+		t.Errorf("the choosers say %v", got)
+	}
+	if open := eval[[]string](p, `[...document.querySelectorAll('#metrics [data-level]')].filter(e => !e.hidden).map(e => e.dataset.level)`); !slices.Equal(open, []string{"4"}) {
+		t.Errorf("the tables of %v are shown", open)
+	}
+	components := `[...document.querySelectorAll('#shapes-picked select')].at(-1)`
+	choose(components, "database")
+	choose(components, "")
+	choose(`document.querySelector('#shapes-picked select')`, "ContainersStarted, ContainersReady")
+	if shown := eval[[]string](p, `[...document.querySelectorAll('#shapes [data-series]')].filter(e => e.offsetParent).map(e => e.dataset.series + '/' + e.dataset.component)`); !slices.Equal(shown, []string{"ContainersStarted, ContainersReady/"}) {
+		t.Errorf("the quantiles of %v are shown", shown)
+	}
+	before := eval[string](p, charts)
+	must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('#shapes-controls input[value=log]').click()`)))
+	if eval[string](p, charts) == before {
+		t.Error("a logarithmic axis changes nothing")
+	}
+	p.quiet("keyboard")
+}
+
+// What is downloaded of a comparison is what it holds, also where it is hostile.
+func comparisonDownloads(p *tab, pages map[string]string) {
+	t := p.t
+	to := t.TempDir()
+	_, err := chromedp.CallBrowser(p.ctx, browser.SetDownloadBehavior, browser.SetDownloadBehaviorParams{Behavior: browser.SetDownloadBehaviorBehaviorAllow, DownloadPath: to})
+	must(t, err)
+	get := func(name string) [][]string {
+		t.Helper()
+		must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('[data-csv=`+name+`]').click()`)))
+		var table [][]string
+		files, err := filepath.Glob(filepath.Join(to, "*-"+name+".csv"))
+		must(t, err)
+		for n := 0; len(files) == 0 && n < 250; n++ {
+			eval[bool](p, `new Promise(done => setTimeout(() => done(true), 20))`)
+			files, err = filepath.Glob(filepath.Join(to, "*-"+name+".csv"))
+			must(t, err)
+		}
+		if len(files) != 1 {
+			t.Fatalf("%s.csv: files %v", name, files)
+		}
+		table = downloaded(p, files[0])
+		for _, row := range table {
+			for _, cell := range row {
+				if _, err := strconv.ParseFloat(cell, 64); err != nil && cell != "" && strings.ContainsRune("=+-@", rune(cell[0])) {
+					t.Fatalf("%s.csv holds what a spreadsheet takes for a formula: %q", name, cell)
+				}
+			}
+		}
+		must(t, os.Remove(files[0]))
+		return table
+	}
+	p.openFile(pages["hostile"])
+	c := comparisons()["two ways"]
+	l := c.Levels[0]
+	table := get("comparison")
+	if len(table) != 2+len(l.Others) || table[1][3] != "Ready p50" || table[1][6] != "true" || table[1][7] != "better" || table[1][8] != strconv.FormatFloat(*l.Primary.Change, 'f', -1, 64) {
+		t.Errorf("comparison.csv: %d rows, first %q", len(table), table[1])
+	}
+	if table = get("comparison-runs"); len(table) != 1+(1+len(l.Others))*2*len(l.Primary.Arm) || table[1][6] != strconv.FormatFloat(*l.Primary.Baseline[0], 'f', -1, 64) {
+		t.Errorf("comparison-runs.csv: %d rows, first %q", len(table), table[1])
+	}
+	rows, points := 1, 1
+	for _, s := range l.Series {
+		rows += len(s.Shifts)
+		points += len(s.Baseline.Curve) + len(s.Arm.Curve)
+	}
+	if table = get("comparison-shifts"); len(table) != rows {
+		t.Errorf("comparison-shifts.csv has %d rows, want %d", len(table), rows)
+	}
+	if table = get("comparison-distributions"); len(table) != points {
+		t.Errorf("comparison-distributions.csv has %d rows, want %d", len(table), points)
+	}
+	p.openFile(pages["refused"])
+	if table = get("differences"); len(table) != 5 || table[3][4] != "refuses" {
+		t.Errorf("differences.csv: %q", table)
+	}
+	p.openFile(pages["lines"])
+	if table = get("load-lines"); len(table) != 5 || table[1][4] != "200" || table[3][4] != "" {
+		t.Errorf("load-lines.csv: %q", table)
+	}
+	p.quiet("downloads")
+}
