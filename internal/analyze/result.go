@@ -4,6 +4,7 @@
 package analyze
 
 import (
+	"plimsoll.dev/plimsoll/internal/ceiling"
 	"plimsoll.dev/plimsoll/internal/compare"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -32,7 +33,10 @@ type Result struct {
 	Arrived    string              `json:"arrived"` // the milestone at which an object counts as there
 	Breaches   []Breach            `json:"breaches"`
 	Diagnosis  []Diagnosis         `json:"diagnosis"`
-	Ceilings   []Ceiling           `json:"ceilings"`
+	Ceilings   []ceiling.Ceiling   `json:"ceilings"` // what was known before any load, the lowest first
+	// Prediction is what they predicted beside what was found, nil where
+	// nothing was looked at before or nothing was found.
+	Prediction *ceiling.Prediction `json:"prediction"`
 	Published  []Published         `json:"published,omitempty"`
 	Cost       Cost                `json:"cost"`
 	Warnings   []string            `json:"warnings"`
@@ -254,13 +258,6 @@ type Diagnosis struct {
 	Signature string `json:"signature"`
 	Evidence  string `json:"evidence"`
 	Remedy    string `json:"remedy"`
-}
-
-// Ceiling is a limit that was known before any load.
-type Ceiling struct {
-	Name  string  `json:"name"`
-	Level float64 `json:"level"`
-	Note  string  `json:"note"`
 }
 
 // Cost is what this program itself used for the whole run.

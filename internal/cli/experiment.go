@@ -31,6 +31,7 @@ type experimentFlags struct {
 	kubeconfig, context, labName string
 	lab                          labFlags
 	yes                          bool
+	ignoreHealth                 bool
 	// experiment
 	axis                        string
 	from, step, max, resolution float64
@@ -56,11 +57,19 @@ type labFlags struct {
 }
 
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
+	f.addNamedTarget(cmd, "load")
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", "load the cluster of this kubeconfig `file`; it must be named, $KUBECONFIG is not looked at")
-	flags.StringVar(&f.context, "context", "", "the kubeconfig's context, by default its current one")
-	flags.StringVar(&f.labName, "lab", "", "load the laboratory of this `name`; see 'plimsoll lab'")
+	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server is not ready, or no node is")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is no laboratory without being asked")
+}
+
+// addNamedTarget adds the flags that name a cluster, to do with it what verb
+// says.
+func (f *experimentFlags) addNamedTarget(cmd *cobra.Command, verb string) {
+	flags := cmd.Flags()
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", verb+" the cluster of this kubeconfig `file`; it must be named, $KUBECONFIG is not looked at")
+	flags.StringVar(&f.context, "context", "", "the kubeconfig's context, by default its current one")
+	flags.StringVar(&f.labName, "lab", "", verb+" the laboratory of this `name`; see 'plimsoll lab'")
 }
 
 func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
@@ -416,6 +425,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 		// Further goals stand beside the workload's own.
 		x.plan.Goals = append(slices.Clone(w.Goals), x.plan.Goals...)
 	}
+	levels := x.askedIn()
 	x.plan.Default(w)
 	if x.plan.Seed == 0 {
 		if x.plan.Seed, err = p.randomSeed(); err != nil {
@@ -429,7 +439,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, params: params, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json"}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, params: params, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth}
 	return r.show(x.flags)
 }
 

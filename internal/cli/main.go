@@ -138,7 +138,7 @@ func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
 		newLimitCommand(p, stop), newSweepCommand(p, stop),
 		newABCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p),
 		newLabCommand(p, stop), newWorkloadsCommand(p), newCleanCommand(p), newVersionCommand(p),
-		newTuneCommand(p),
+		newTuneCommand(p), newCheckCommand(p, stop),
 	)
 	var verbs []string
 	for _, c := range root.Commands() {

@@ -66,7 +66,7 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 		return showFinished(p, f, dir, x)
 	}
 	p.logf("%s\n", whereItGoesOn(path, past))
-	r.p, r.stop, r.yes, r.quiet = p, stop, f.yes, f.output == "json"
+	r.p, r.stop, r.yes, r.quiet, r.ignoreHealth = p, stop, f.yes, f.output == "json", f.ignoreHealth
 	r.resumed = &resumed{dir, past}
 	return r.show(f)
 }

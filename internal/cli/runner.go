@@ -77,8 +77,12 @@ type runner struct {
 	workload *workload.Workload
 	params   workload.Params
 	yes      bool
-	out      string
-	quiet    bool // print nothing on the way
+	// ignoreHealth loads a cluster that is not fit for it.
+	ignoreHealth bool
+	asked        []asked // levels that the user has named
+	foresight    foresight
+	out          string
+	quiet        bool // print nothing on the way
 	// resumed is the run that goes on, nil for one that begins.
 	resumed *resumed
 
@@ -117,6 +121,9 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 	}
 	defer func() { err = errors.Join(err, r.closeTarget()) }()
 	if err := r.sweepDeadRuns(ctx); err != nil {
+		return "", nil, err
+	}
+	if err := r.foresee(ctx, variant, arms); err != nil {
 		return "", nil, err
 	}
 	x, err := r.experiment()
@@ -171,6 +178,7 @@ type labelledTarget struct {
 func (t *labelledTarget) Describe(ctx context.Context) (record.Environment, error) {
 	env, err := t.Target.Describe(ctx)
 	env.Host = hostOf()
+	env.Findings, env.Ceilings = t.r.foresight.findings, t.r.foresight.table
 	env.Isolation = record.Isolation{Split: "priority", Notes: []string{t.r.preferred}}
 	if t.r.lab != nil {
 		env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
@@ -312,21 +320,26 @@ func (r *runner) openCluster(ctx context.Context, kubeconfig, contextName string
 	if err := r.connect(kubeconfig, contextName); err != nil {
 		return err
 	}
-	marker, ok := lab.MarkerOf(r.cluster.Config, r.cluster.Context)
-	if ok {
-		id, err := r.cluster.Marker(ctx, lab.MarkerNamespace, lab.MarkerConfigMap, lab.MarkerKey)
-		if err != nil {
-			return err
-		}
-		if ok = id == marker.ID; ok {
-			r.cluster.Named(record.TargetNaming{Kind: "lab", Name: marker.Name})
-			r.lab = r.findLab(marker)
-			if r.lab != nil {
-				return nil
-			}
-		}
+	if ours, err := r.isLab(ctx); err != nil || ours {
+		return err
 	}
 	return r.confirm(ctx)
+}
+
+// isLab reports whether the cluster is a lab of this machine. One that is a lab
+// elsewhere is named so, and is a cluster like any other beside that.
+func (r *runner) isLab(ctx context.Context) (bool, error) {
+	marker, ok := lab.MarkerOf(r.cluster.Config, r.cluster.Context)
+	if !ok {
+		return false, nil
+	}
+	id, err := r.cluster.Marker(ctx, lab.MarkerNamespace, lab.MarkerConfigMap, lab.MarkerKey)
+	if err != nil || id != marker.ID {
+		return false, err
+	}
+	r.cluster.Named(record.TargetNaming{Kind: "lab", Name: marker.Name})
+	r.lab = r.findLab(marker)
+	return r.lab != nil, nil
 }
 
 // findLab is the lab of this machine that a marker names, nil if it is not one

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"net/http"
+	"sync"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,6 +31,9 @@ type Cluster struct {
 	Config *clientcmdapi.Config
 	target record.TargetNaming
 	now    func() time.Time
+
+	discovering sync.Mutex
+	discovered  meta.RESTMapper // nil until the API was first asked what it knows
 }
 
 // ConfigError says that a kubeconfig cannot be used.
@@ -89,6 +93,9 @@ func Connect(kubeconfig, context, agent string, now func() time.Time) (*Cluster,
 // Named sets how the target is named in records.
 func (c *Cluster) Named(n record.TargetNaming) { c.target = n }
 
+// Target is how the target is named in records.
+func (c *Cluster) Target() record.TargetNaming { return c.target }
+
 // Marker is the value of one key of a ConfigMap, "" if there is none: by it a
 // laboratory is told from other clusters.
 func (c *Cluster) Marker(ctx context.Context, namespace, name, key string) (string, error) {
@@ -127,31 +134,40 @@ func (c *Cluster) Summary(ctx context.Context) (Summary, error) {
 }
 
 // Exempt reports whether priority and fairness does not apply to the user: a
-// load of such a user is not held back as others are, and can starve them.
+// load of such a user is not held back as others are, and can starve them. What
+// is not known counts as no.
 func (c *Cluster) Exempt(ctx context.Context) (bool, error) {
+	exempt, err := c.exemption(ctx)
+	return exempt != nil && *exempt, err
+}
+
+// exemption tells what level of priority the server gave a request of this
+// user's; nil is not known.
+func (c *Cluster) exemption(ctx context.Context) (*bool, error) {
 	request, err := c.client.request(ctx, http.MethodGet, "/api/v1/namespaces/default", nil, "", nil)
 	if err != nil {
-		return false, err
+		return nil, err
 	}
 	response, err := c.client.load.Do(request)
 	if err != nil {
-		return false, c.client.unreachable(err)
+		return nil, c.client.unreachable(err)
 	}
 	defer response.Body.Close()
 	uid := response.Header.Get("X-Kubernetes-PF-PriorityLevel-UID")
 	if uid == "" {
-		return false, nil
+		return nil, nil
 	}
 	levels, err := c.client.typed.FlowcontrolV1().PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return false, nil // not ours to see: unknown, and no reason to stop
+		return nil, nil // not ours to see, and no reason to stop
 	}
 	for _, level := range levels.Items {
 		if string(level.UID) == uid {
-			return level.Name == "exempt", nil
+			exempt := level.Name == "exempt"
+			return &exempt, nil
 		}
 	}
-	return false, nil
+	return nil, nil
 }
 
 // describe fills in what environment.json says of the cluster as a whole.
@@ -171,12 +187,7 @@ func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
 		return env, c.client.unreachable(err)
 	}
 	response.Body.Close()
-	if date, err := http.ParseTime(response.Header.Get("Date")); err == nil {
-		// The header has whole seconds; half of one is its mean.
-		middle := before.Add(c.now().Sub(before) / 2)
-		offset := date.Add(500 * time.Millisecond).Sub(middle).Seconds()
-		env.ClockOffset = &offset
-	}
+	env.ClockOffset = clockOffset(response.Header, before, c.now())
 	version, err := c.client.typed.Discovery().ServerVersion()
 	if err != nil {
 		return env, fmt.Errorf("get the server's version: %w", c.client.unreachable(err))
@@ -185,13 +196,32 @@ func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
 	return env, nil
 }
 
-// mapper finds the resource of a kind.
+// clockOffset is the server's clock less ours by the date of an answer, in
+// seconds; nil where it has none.
+func clockOffset(header http.Header, before, after time.Time) *float64 {
+	date, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return nil
+	}
+	// The header has whole seconds; half of one is its mean.
+	middle := before.Add(after.Sub(before) / 2)
+	offset := date.Add(500 * time.Millisecond).Sub(middle).Seconds()
+	return &offset
+}
+
+// mapper finds the resource of a kind. The API is asked once what it knows.
 func (c *Cluster) mapper() (meta.RESTMapper, error) {
+	c.discovering.Lock()
+	defer c.discovering.Unlock()
+	if c.discovered != nil {
+		return c.discovered, nil
+	}
 	groups, err := restmapper.GetAPIGroupResources(c.client.typed.Discovery())
 	if err != nil {
 		return nil, fmt.Errorf("discover the API: %w", c.client.unreachable(err))
 	}
-	return restmapper.NewDiscoveryRESTMapper(groups), nil
+	c.discovered = restmapper.NewDiscoveryRESTMapper(groups)
+	return c.discovered, nil
 }
 
 // Typed is a client of the API's own types, for what happens once in a run.

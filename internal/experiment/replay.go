@@ -53,5 +53,7 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow)) (analyze.
 	if history.Unknown > 0 {
 		builder.Warn("the history holds events of kinds that this version does not know: they were passed over")
 	}
-	return builder.Finish(x.Design, environment.Fidelity, ""), nil
+	result := builder.Finish(x.Design, environment.Fidelity, "")
+	analyze.Foreseen(&result, environment)
+	return result, nil
 }

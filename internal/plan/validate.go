@@ -46,17 +46,7 @@ func (p *Plan) Default(w *workload.Workload) {
 	if p.Name == "" {
 		p.Name = w.Name
 	}
-	if p.Target.isNone() {
-		p.Target.Lab = &Lab{}
-	}
-	if lab := p.Target.Lab; lab != nil {
-		if isOpen(p, "target.lab.nodes", lab.Nodes) && !lab.RealNode {
-			lab.Nodes = DefaultLabNodes
-		}
-		if isOpen(p, "target.lab.maxPods", lab.MaxPods) {
-			lab.MaxPods = DefaultLabMaxPods
-		}
-	}
+	p.DefaultTarget()
 	if p.Axis.Name == "" && len(w.Axes) > 0 {
 		p.Axis.Name = w.Axes[0].Name
 	}
@@ -154,6 +144,29 @@ func (p *Plan) kind() Kind {
 
 func (t Target) isNone() bool {
 	return t.Lab == nil && t.LabName == "" && t.Kubeconfig == "" && t.Context == ""
+}
+
+// DefaultTarget fills in what the plan leaves open of its target.
+func (p *Plan) DefaultTarget() {
+	if p.Target.isNone() {
+		p.Target.Lab = &Lab{}
+	}
+	if lab := p.Target.Lab; lab != nil {
+		if isOpen(p, "target.lab.nodes", lab.Nodes) && !lab.RealNode {
+			lab.Nodes = DefaultLabNodes
+		}
+		if isOpen(p, "target.lab.maxPods", lab.MaxPods) {
+			lab.MaxPods = DefaultLabMaxPods
+		}
+	}
+}
+
+// ValidateTarget judges the plan's target alone, after DefaultTarget. The error
+// is as that of Validate.
+func (p *Plan) ValidateTarget() error {
+	v := validator{plan: p}
+	v.target()
+	return strictyaml.Join(v.problems)
 }
 
 // Validate judges a plan after Default. All that is wrong is in the error, a

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/ceiling"
 )
 
 // Names of the files in a run directory.
@@ -133,6 +135,11 @@ type Environment struct {
 	// Isolation says how the CPUs were split between the target, the control
 	// plane, the load generator and the observer.
 	Isolation Isolation `json:"isolation"`
+	// Findings are what was wrong with the target before any load, and Ceilings
+	// how far the workload could be raised by what was known then; nil is not
+	// looked at.
+	Findings []ceiling.Finding `json:"findings,omitempty"`
+	Ceilings *ceiling.Table    `json:"ceilings,omitempty"`
 }
 
 // Host is the machine that this program ran on.

@@ -139,6 +139,9 @@ func write(w io.Writer, p page, data pageData) error {
 	if err == nil {
 		t, err = t.Parse(armsTemplate)
 	}
+	if err == nil {
+		t, err = t.Parse(ceilingsTemplate)
+	}
 	if err != nil {
 		return err
 	}
@@ -181,6 +184,7 @@ type page struct {
 	Nodes                  []nodeGroup
 	Published              []publishedRow
 	PublishedNote          string
+	Ceilings               []ceilingRow
 	Split                  string
 	SplitNotes             []string
 	PlanText               string
@@ -336,6 +340,7 @@ func pageOf(in Input, data pageData) page {
 		p.Published = append(p.Published, publishedRow{f, publishedFigure(f), foundFigure(f)})
 	}
 	p.PublishedNote = publishedNote
+	p.Ceilings = ceilingsOf(r)
 	p.environment(in.Environment)
 	return p
 }

@@ -36,6 +36,9 @@ func Text(w io.Writer, r analyze.Result, dir string, explain bool) error {
 	}
 	p.line("")
 	p.line("%s", Sentence(r))
+	if r.Prediction != nil {
+		p.line("%s", r.Prediction.Text)
+	}
 	if note := fidelityNote(r.Fidelity); note != "" {
 		p.line("%s", note)
 	}

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/ceiling"
 	"plimsoll.dev/plimsoll/internal/compare"
 	"plimsoll.dev/plimsoll/internal/golden"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -77,7 +78,10 @@ func cases() map[string]analyze.Result {
 		analyze.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breach})
 	goals.Warnings = []string{"a watch was cut"}
 	goals.Diagnosis = []analyze.Diagnosis{{Signature: "allocatable pods", Evidence: "every node is full", Remedy: "raise maxPods"}}
-	goals.Ceilings = []analyze.Ceiling{{Name: "maxPods", Level: 110, Note: "of each node"}}
+	goals.Ceilings = []ceiling.Ceiling{{Name: "allocatablePods", What: "allocatable pods of the nodes", Class: ceiling.Hard, Level: new(110.0), Total: new(2200.0), Limit: new(2200.0), Used: new(0.0), Unit: "pods", Binds: true,
+		Reason: "Too many pods on 20 of 20 nodes", Sign: "Too many pods", From: "status.allocatable of the nodes"}, {Name: "bridgePorts", What: "ports of the nodes' Linux bridges", Class: ceiling.Unknown, Note: "the API does not tell"}}
+	goals.Prediction = &ceiling.Prediction{Level: new(110.0), What: "allocatable pods of the nodes", Reason: "Too many pods on 20 of 20 nodes", Found: new(110.0), FoundFailing: new(111.0),
+		FoundBinding: "Too many pods on 20 of 20 nodes", Agreement: ceiling.AsPredicted, Text: "Predicted 110 pods/node by allocatable pods of the nodes (Too many pods on 20 of 20 nodes); found 110, bound by the same."}
 	goals.Fidelity = record.Fidelity{ControlPlane: record.Real, Nodes: record.Real, Containers: record.Real, Guests: record.None}
 	list["goals"] = goals
 	tolerated := line(figure(100), figure(101), 4, "Too many pods on 20 of 20 nodes")

@@ -1,0 +1,47 @@
+package analyze
+
+import (
+	"plimsoll.dev/plimsoll/internal/ceiling"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+// Foreseen puts into a result what was known before any load, beside what the
+// run has found of it.
+func Foreseen(r *Result, e record.Environment) {
+	if e.Ceilings == nil {
+		return
+	}
+	r.Ceilings = e.Ceilings.Ceilings
+	if r.Ceilings == nil {
+		r.Ceilings = []ceiling.Ceiling{}
+	}
+	if r.Comparison != nil {
+		return // it asks for no level
+	}
+	r.Prediction = e.Ceilings.Compare(outcomeOf(r))
+}
+
+// outcomeOf is what the headline goal has found: of a search its line, else the
+// highest level that held below the lowest that did not.
+func outcomeOf(r *Result) ceiling.Outcome {
+	if l := r.LoadLine; l != nil {
+		return ceiling.Outcome{Level: l.Level, LowestFailing: l.LowestFailing, Binding: l.Binding}
+	}
+	var o ceiling.Outcome
+	for i := range r.Steps {
+		if s := &r.Steps[i]; s.Verdict == slo.Breach && (o.LowestFailing == nil || s.Level < *o.LowestFailing) {
+			o.LowestFailing, o.Binding = &s.Level, binding(s.Reasons)
+			if o.Binding == "" {
+				o.Binding = s.VerdictWhy
+			}
+		}
+	}
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Verdict == slo.Pass && (o.LowestFailing == nil || s.Level < *o.LowestFailing) && (o.Level == nil || s.Level > *o.Level) {
+			o.Level = &s.Level
+		}
+	}
+	return o
+}

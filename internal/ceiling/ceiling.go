@@ -1,0 +1,333 @@
+// Package ceiling answers, before any load: how far can a workload be raised on
+// a cluster at most, what will stop it there, and is the cluster fit to be
+// loaded at all? Facts go in, a table comes out. After a run it says what came
+// of the prediction.
+package ceiling
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Class says what a ceiling is worth.
+type Class string
+
+// The classes of ceilings.
+const (
+	Hard     Class = "hard"     // what is asked for beyond it fails
+	Advisory Class = "advisory" // beyond it is untested ground, or it is an estimate
+	Unknown  Class = "unknown"  // there is one, and it could not be read
+	// NotEnforced is a ceiling that simulated nodes have and do not keep.
+	NotEnforced Class = "notEnforced"
+	// Unbound is one that this workload does not come up against, however far
+	// it is raised.
+	Unbound Class = "unbound"
+)
+
+// Ceiling is a limit that is known, or known of, before any load.
+type Ceiling struct {
+	Name  string `json:"name"` // the same for ever, such as allocatablePods
+	What  string `json:"what"` // in words
+	Class Class  `json:"class"`
+	// Level is the highest value on the axis that it allows, null where that is
+	// not known or the workload does not come up against it.
+	Level *float64 `json:"level"`
+	// Total is how many pods, those that were there before included, the
+	// workload's nodes then hold.
+	Total *float64 `json:"total"`
+	// Limit, Used and Left are in Unit, over all nodes that the workload can
+	// land on; null is not known.
+	Limit *float64 `json:"limit"`
+	Used  *float64 `json:"used"`
+	Left  *float64 `json:"left"`
+	Unit  string   `json:"unit"`
+	// Binds marks the one that binds first: of the hard ones that are known the
+	// one with the lowest level.
+	Binds bool `json:"binds,omitempty"`
+	// Reason is the failure beyond it in the words in which a result would tell
+	// it, and Sign the part of them by which it is recognised. Empty where
+	// nothing fails at once.
+	Reason string `json:"reason,omitempty"`
+	Sign   string `json:"sign,omitempty"`
+	// From is where it was read, or who publishes it.
+	From string `json:"from,omitempty"`
+	Note string `json:"note,omitempty"`
+}
+
+// Table is all ceilings of a workload on a cluster, the lowest first and those
+// without a level last.
+type Table struct {
+	Workload string `json:"workload"` // "" for pods that ask for nothing
+	Axis     string `json:"axis"`
+	Unit     string `json:"unit"`
+	// Nodes is how many the workload can land on, of AllNodes; Others how many
+	// pods stand there, or wait for a place that could be there.
+	Nodes     int `json:"nodes"`
+	AllNodes  int `json:"allNodes"`
+	Others    int `json:"others"`
+	Simulated int `json:"simulated"` // of Nodes
+	// Arm is the arm of a comparison that the table is of, "" for none.
+	Arm      string    `json:"arm,omitempty"`
+	Ceilings []Ceiling `json:"ceilings"`
+	Notes    []string  `json:"notes"`
+}
+
+// Binding is the ceiling that binds first, nil where no hard one is known.
+func (t *Table) Binding() *Ceiling {
+	for i := range t.Ceilings {
+		if t.Ceilings[i].Binds {
+			return &t.Ceilings[i]
+		}
+	}
+	return nil
+}
+
+// Advised is the lowest of those that advise, nil where there is none.
+func (t *Table) Advised() *Ceiling {
+	for i := range t.Ceilings {
+		if c := &t.Ceilings[i]; c.Class == Advisory && c.Level != nil {
+			return c
+		}
+	}
+	return nil
+}
+
+// Source is where facts were read, or why they are not known. The zero Source
+// is of facts that are not known.
+type Source struct {
+	From string
+	Why  string
+}
+
+// Known reports whether the facts are known.
+func (s Source) Known() bool { return s.From != "" }
+
+// Fact is a figure with its source. The zero Fact is not known.
+type Fact struct {
+	Value float64
+	Source
+}
+
+// Amounts are quantities by the name of the resource, as Kubernetes names them:
+// CPU in thousandths of a core, memory in bytes, everything else in pieces.
+type Amounts map[string]int64
+
+// Names of resources that are told apart here.
+const (
+	Pods   = "pods"
+	CPU    = "cpu"
+	Memory = "memory"
+)
+
+// Axis is what is raised.
+type Axis struct {
+	Name string
+	Unit string
+	// Life is how long a pod stays, and Span how long pods are made for, where
+	// the axis is of arrivals per second. Life is 0 on an axis of pods in
+	// place.
+	Life time.Duration
+	Span time.Duration
+}
+
+// Facts are what was read of a cluster.
+type Facts struct {
+	Axis Axis
+	// Load is the workload; nil stands for pods that ask for nothing, one for
+	// each iteration.
+	Load *Load
+	// Nodes are those that the workload can land on, of AllNodes.
+	Nodes     []Node
+	AllNodes  int
+	NodesRead Source
+	// PodsRead is of everything that was counted from the cluster's pods: what
+	// stands on nodes, Pending ones that could land there, and all of them.
+	PodsRead   Source
+	Pending    int
+	Pods       int // in the whole cluster, not ended
+	Addresses  int // of those, with an address of the pod network
+	Containers int
+	Namespaces Fact // how many there are
+	Services   Fact // how many there are
+	// ServiceAddresses are the ranges that services get addresses of, all of
+	// the family that is the default, and how many are taken.
+	ServiceAddresses Ranges
+	ServicesTaken    int
+	// PodAddresses are the ranges of the pod network.
+	PodAddresses Ranges
+	Quotas       []Quota
+	// QuotasWhy says of which namespace quotas are not known, and why.
+	QuotasWhy string
+	OpenShift bool
+}
+
+// Node is one node that a workload can land on.
+type Node struct {
+	Name      string
+	Simulated bool
+	// Allocatable is what the node has for pods, and Requested what the pods
+	// that stand there have asked for.
+	Allocatable Amounts
+	Requested   Amounts
+	Standing    int // pods
+	HostNetwork int // of those, without an address of their own
+	Static      int // of those, made by the kubelet itself
+	Daemons     int // of those, of DaemonSets
+	// Ranges are the node's parts of the pod network, one for each family.
+	Ranges []Range
+	// MaxPods is what the node's kubelet is configured to.
+	MaxPods Fact
+	// Bridge says that its pods are known to hang on one Linux bridge.
+	Bridge bool
+}
+
+// round keeps two digits of a level, so that none is promised that is not
+// there.
+func round(x float64) float64 { return math.Floor(x*100+1e-6) / 100 }
+
+// unbounded is more iterations than anybody will ask for.
+const unbounded = int64(1) << 40
+
+// most is the largest number of iterations of which count does not exceed
+// limit: count must not fall.
+func most(limit int64, count func(iterations int64) int64) int64 {
+	if count(unbounded) <= limit {
+		return unbounded
+	}
+	lo, hi := int64(0), unbounded // count(hi) exceeds; lo may, then nothing fits
+	for hi-lo > 1 {
+		mid := lo + (hi-lo)/2
+		if count(mid) <= limit {
+			lo = mid
+		} else {
+			hi = mid
+		}
+	}
+	return lo
+}
+
+// computation is one table in the making.
+type computation struct {
+	f      Facts
+	load   Load
+	others int64
+	rows   []Ceiling
+}
+
+// Compute works out the ceilings that follow from the facts.
+func Compute(f Facts) Table {
+	c := &computation{f: f, load: barePods()}
+	if f.Load != nil {
+		c.load = *f.Load
+	}
+	t := Table{
+		Workload: c.load.Workload, Axis: f.Axis.Name, Unit: f.Axis.Unit,
+		Nodes: len(f.Nodes), AllNodes: f.AllNodes, Notes: []string{},
+	}
+	for _, n := range f.Nodes {
+		c.others += int64(n.Standing)
+		if n.Simulated {
+			t.Simulated++
+		}
+	}
+	c.others += int64(f.Pending)
+	t.Others = int(c.others)
+
+	c.nodes()
+	c.network()
+	c.namespaces()
+	c.tested()
+	t.Ceilings = c.sorted()
+	t.Notes = append(t.Notes, c.notes(t)...)
+	return t
+}
+
+// sorted is the rows by level, with the one that binds first marked.
+func (c *computation) sorted() []Ceiling {
+	level := func(r Ceiling) float64 {
+		if r.Level == nil {
+			return math.Inf(1)
+		}
+		return *r.Level
+	}
+	class := func(r Ceiling) int {
+		return slices.Index([]Class{Hard, Advisory, NotEnforced, Unknown, Unbound}, r.Class)
+	}
+	// Of two that bind at one level the scheduler names the one first that
+	// comes first by the alphabet.
+	slices.SortStableFunc(c.rows, func(a, b Ceiling) int {
+		return cmp.Or(cmp.Compare(level(a), level(b)), cmp.Compare(class(a), class(b)), strings.Compare(a.Reason, b.Reason))
+	})
+	for i := range c.rows {
+		if c.rows[i].Class == Hard && c.rows[i].Level != nil {
+			c.rows[i].Binds = true
+			break
+		}
+	}
+	return c.rows
+}
+
+// add takes in a row. Allowed is the number of iterations that it allows; made
+// says that it counts what is made over a whole step, and not what stands at
+// one time, where the axis removes pods as they age.
+func (c *computation) add(row Ceiling, allowed int64, made bool) {
+	if row.Limit != nil && row.Used != nil && row.Left == nil {
+		left := max(0, *row.Limit-*row.Used)
+		row.Left = &left
+	}
+	switch {
+	case row.Class == Unknown || row.Class == Unbound:
+	case allowed >= unbounded:
+		row.Class, row.Reason, row.Sign = Unbound, "", ""
+	default:
+		ours := float64(c.load.pods(allowed))
+		total := float64(c.others) + ours
+		axis := c.f.Axis
+		switch {
+		case axis.Life > 0 && made:
+			level := ours / axis.Span.Seconds()
+			total = float64(c.others) + level*axis.Life.Seconds()
+			row.Level = figure(round(level))
+		case axis.Life > 0:
+			row.Level = figure(round(ours / axis.Life.Seconds()))
+		case len(c.f.Nodes) > 0:
+			row.Level = figure(round(total / float64(len(c.f.Nodes))))
+		default:
+			row.Note = sentences(row.Note, "without the nodes it is not known which level that is")
+		}
+		row.Total = figure(math.Floor(total + 1e-6))
+	}
+	c.rows = append(c.rows, row)
+}
+
+// unknown takes in a row of something that could not be read.
+func (c *computation) unknown(row Ceiling, why string) {
+	row.Class, row.Note = Unknown, sentences(row.Note, why)
+	c.rows = append(c.rows, row)
+}
+
+func figure(x float64) *float64 { return &x }
+
+// sentences puts remarks side by side, leaving out empty ones.
+func sentences(parts ...string) string {
+	return strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "; ")
+}
+
+// notes are what the reader of the table must know.
+func (c *computation) notes(t Table) []string {
+	var list []string
+	if t.Simulated > 0 {
+		list = append(list, "the nodes are simulated: they take pods up to their allocatable resources, and that is kept by the real scheduler; they hand out addresses without looking at the end of a range, and have neither a kubelet's own bounds, nor bridges, nor containers that an environment could be too large for")
+	}
+	if c.f.Axis.Life > 0 {
+		list = append(list, fmt.Sprintf("at a rate, as many pods stand as arrive in %v, and those that are still on the way beside them; how fast the cluster makes pods is not known before it is tried", c.f.Axis.Life))
+	}
+	if len(c.load.shapes()) > 1 {
+		list = append(list, "the workload's pods are of several sizes: how they are packed onto nodes is left out, so what nodes hold is an upper bound")
+	}
+	return list
+}
