@@ -32,6 +32,8 @@ CONCURRENT := ./internal/analyze ./internal/engine ./internal/experiment ./inter
 
 build:
 	@mkdir -p bin
+	@# The agent goes into the program, which puts it into images.
+	go build -ldflags '-s -w' -o internal/image/built/agent ./agent
 	go build -ldflags '$(LDFLAGS)' -o bin/plimsoll .
 
 # The load line of 20 simulated nodes that take 110 pods each.
@@ -43,8 +45,15 @@ check:
 	go vet ./...
 	$(STATICCHECK) $(CHECKED)
 
-# What tests of the page need. Without it they are skipped, and say so.
+# What a real node runs.
+NODE_PACKAGES := containerd runc crun containernetworking-plugins nftables
+
+# What tests of the page and of real nodes need, and what a real node needs.
+# Without it they are skipped, and say so.
 deps:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(NODE_PACKAGES) >/dev/null 2>&1; then \
+		echo "installing $(NODE_PACKAGES) for real nodes"; \
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(NODE_PACKAGES); } >/dev/null 2>&1 || echo "that failed: what needs them will be skipped"; fi
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "installing chromium for the tests of the report"; \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi
@@ -78,4 +87,4 @@ bench: build
 	go test -run '^$$' -bench . -benchmem ./internal/cluster ./internal/record ./internal/kubeburner ./internal/report
 
 clean:
-	rm -rf bin
+	rm -rf bin internal/image/built/agent

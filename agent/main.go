@@ -1,0 +1,21 @@
+// The agent alone, as it is put into images: the program's roles for
+// containers without the control plane that the program holds.
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"plimsoll.dev/plimsoll/internal/agent"
+)
+
+func main() {
+	// The first process of a container is sent no signal that it does not ask
+	// for.
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	code := agent.Run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	stop()
+	os.Exit(code)
+}

@@ -1,0 +1,86 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestCommandLines(t *testing.T) {
+	sick := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "no database", http.StatusServiceUnavailable)
+	}))
+	defer sick.Close()
+	slow := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }))
+	defer slow.Close()
+	for _, c := range []struct {
+		args []string
+		code int
+		says string
+		why  string
+	}{
+		{nil, 2, "pause", "without a role the roles are told"},
+		{[]string{"paws"}, 2, "pause", "a role that there is not"},
+		{[]string{"pause", "now"}, 2, "arguments", "an argument that is not taken"},
+		{[]string{"serve", "-size", "-1"}, 2, "negative", "a size that cannot be"},
+		{[]string{"serve", "-port", "1"}, 2, "port", "an option that there is not"},
+		{[]string{"serve", "-address", "256.0.0.1:1"}, 1, "256.0.0.1", "an address that nobody has"},
+		{[]string{"get"}, 2, "arguments", "no address to ask"},
+		{[]string{"get", sick.URL}, 1, "503", "an answer without success is a failure"},
+		{[]string{"get", "-timeout", "20ms", slow.URL}, 1, "deadline", "no answer in time is a failure"},
+	} {
+		var log bytes.Buffer
+		if code := Run(t.Context(), c.args, io.Discard, &log); code != c.code || !strings.Contains(log.String(), c.says) {
+			t.Errorf("%s: %q ends with %d and says %q; want %d and %q", c.why, c.args, code, log.String(), c.code, c.says)
+		}
+	}
+}
+
+func TestServeAnswersGetUntilItIsStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	reader, writer := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- Run(ctx, []string{"serve", "-address", "127.0.0.1:0", "-size", "3"}, writer, io.Discard)
+	}()
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + strings.TrimSpace(strings.TrimPrefix(line, "listening on "))
+	var log bytes.Buffer
+	if code := Run(t.Context(), []string{"get", "-timeout", "5s", url}, io.Discard, &log); code != 0 {
+		t.Errorf("get: %d, %s", code, log.String())
+	}
+	reply, err := http.Get(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer reply.Body.Close()
+	if body, err := io.ReadAll(reply.Body); err != nil || string(body) != "xxx" {
+		t.Errorf("served %q, %v; want three bytes", body, err)
+	}
+	stop()
+	select {
+	case code := <-ended:
+		if code != 0 {
+			t.Errorf("stopped: %d", code)
+		}
+	case <-time.After(5 * time.Second):
+		t.Error("serve does not end")
+	}
+}
+
+func TestPauseEndsWhenStopped(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	stop()
+	if code := Run(ctx, []string{"pause"}, io.Discard, io.Discard); code != 0 {
+		t.Errorf("pause ended with %d", code)
+	}
+}
