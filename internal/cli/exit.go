@@ -32,6 +32,15 @@ func usagef(hint, format string, args ...any) error {
 	return &usageError{fmt.Errorf(format, args...), hint}
 }
 
+// couldNotRun is an error with advice that is no mistake of the user's.
+type couldNotRun struct {
+	err  error
+	hint string
+}
+
+func (e *couldNotRun) Error() string { return e.err.Error() }
+func (e *couldNotRun) Unwrap() error { return e.err }
+
 // exitError carries an exit code for a command that has already said what
 // there was to say.
 type exitError int
@@ -59,6 +68,10 @@ func hintOf(err error) string {
 	var usage *usageError
 	if errors.As(err, &usage) {
 		return usage.hint
+	}
+	var could *couldNotRun
+	if errors.As(err, &could) {
+		return could.hint
 	}
 	return ""
 }

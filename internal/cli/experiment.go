@@ -54,6 +54,10 @@ type experimentFlags struct {
 type labFlags struct {
 	nodes, maxPods int
 	startLatency   string
+	realNode       bool
+	nodeCPUs       float64
+	nodeMemory     plan.Bytes
+	podCIDRPrefix  int
 }
 
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
@@ -77,6 +81,10 @@ func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags.IntVar(&f.lab.nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private laboratory that is made when no target is named")
 	flags.IntVar(&f.lab.maxPods, "lab-max-pods", plan.DefaultLabMaxPods, "allocatable pods of each of its nodes")
 	flags.StringVar(&f.lab.startLatency, "lab-start-latency", "", "time that pods take to start there: "+dist.Grammar)
+	flags.BoolVar(&f.lab.realNode, "lab-real-node", false, "give it a real node, and no simulated ones unless --lab-nodes says so (root; see 'plimsoll lab doctor')")
+	flags.Float64Var(&f.lab.nodeCPUs, "lab-node-cpus", 0, "processors that the real node gets, such as 0.5 (default all)")
+	flags.Var(&f.lab.nodeMemory, "lab-node-memory", "memory that the real node gets, such as 2Gi (default all)")
+	flags.IntVar(&f.lab.podCIDRPrefix, "lab-pod-cidr-prefix", 0, "bits of the prefix of the real node's range of pod addresses (default large enough)")
 }
 
 func (f *experimentFlags) addExperiment(cmd *cobra.Command) {
@@ -311,9 +319,13 @@ func (f *experimentFlags) plan(cmd *cobra.Command, workloadName string) *experim
 		}
 	}
 	x.goals()
-	if cmd.Flags().Changed("lab-nodes") || cmd.Flags().Changed("lab-max-pods") || cmd.Flags().Changed("lab-start-latency") {
-		p.Target.Lab = &plan.Lab{Nodes: f.lab.nodes, MaxPods: f.lab.maxPods, StartLatency: f.lab.startLatency}
-		if f.lab.nodes < 1 {
+	if slices.ContainsFunc(labFlagNames(), cmd.Flags().Changed) {
+		if f.lab.realNode && !cmd.Flags().Changed("lab-nodes") {
+			f.lab.nodes = 0
+		}
+		p.Target.Lab = &plan.Lab{Nodes: f.lab.nodes, MaxPods: f.lab.maxPods, StartLatency: f.lab.startLatency, RealNode: f.lab.realNode,
+			NodeCPUs: f.lab.nodeCPUs, NodeMemory: f.lab.nodeMemory, PodCIDRPrefix: f.lab.podCIDRPrefix}
+		if f.lab.nodes < 1 && !f.lab.realNode {
 			x.fail(usagef(fmt.Sprintf("for example --lab-nodes %d", plan.DefaultLabNodes), "--lab-nodes %d: a laboratory without nodes holds no pods", f.lab.nodes))
 		}
 		if f.lab.maxPods < 1 {
@@ -322,6 +334,11 @@ func (f *experimentFlags) plan(cmd *cobra.Command, workloadName string) *experim
 	}
 	x.targetFromFlags()
 	return x
+}
+
+// labFlagNames are the flags that shape a private laboratory.
+func labFlagNames() []string {
+	return []string{"lab-nodes", "lab-max-pods", "lab-start-latency", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"}
 }
 
 func (x *experimentCommand) fail(err error) {
@@ -499,6 +516,7 @@ func flagOf(path string) string {
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.podLife", "--pod-life"},
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
+		{"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
 		{"target.context", "--context"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {

@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -15,7 +17,9 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/nearest"
+	"plimsoll.dev/plimsoll/internal/plan"
 )
 
 // defaultLab is the laboratory that the lab commands mean when none is named.
@@ -84,6 +88,7 @@ func labUsage(err error) error {
 	var exists *lab.ExistsError
 	var component *lab.ComponentError
 	var spec *lab.SpecError
+	var lacking *realnode.MissingError
 	switch {
 	case errors.As(err, &missing):
 		other := "'plimsoll lab up " + missing.Name + "' makes it"
@@ -94,9 +99,11 @@ func labUsage(err error) error {
 	case errors.As(err, &exists):
 		return usagef(fmt.Sprintf("'plimsoll lab status %s' shows it, 'plimsoll lab down %[1]s' removes it", exists.Name), "%w", err)
 	case errors.As(err, &component):
-		return usagef(didYouMean(component.Name, lab.ComponentNames(), ""), "%w", err)
+		return usagef(didYouMean(component.Name, component.Have, ""), "%w", err)
 	case errors.As(err, &spec):
 		return usagef("", "%w", err)
+	case errors.As(err, &lacking):
+		return &couldNotRun{err, cmp.Or(lacking.Remedy(), "'plimsoll lab doctor' shows what this machine has")}
 	}
 	return err
 }
@@ -179,6 +186,9 @@ func printJSON(p *Process, v any) error {
 func newLabUpCommand(p *Process, stop *interrupts) *cobra.Command {
 	var spec lab.Spec
 	var latency string
+	var real bool
+	var node lab.RealNodeSpec
+	var memory plan.Bytes
 	cmd := &cobra.Command{
 		Use:   "up [NAME]",
 		Short: "Bring up a laboratory",
@@ -187,10 +197,17 @@ the controllers run and every node is Ready. It stays until 'plimsoll lab down'.
 
 A pod on a simulated node becomes Ready after the start latency, counted from
 its being bound to the node. DIST is ` + dist.Grammar + `.
-A pod's annotation ` + lab.StartLatencyAnnotation + ` overrides it.`,
+A pod's annotation ` + lab.StartLatencyAnnotation + ` overrides it.
+
+--real-node adds a node of this machine that runs containers: a kubelet, the
+system's containerd with runc and crun (RuntimeClasses of these names), bridge
+networking, and kube-proxy. It needs root and what 'plimsoll lab doctor' lists;
+it has namespaces of its own, and leaves the system's containerd alone. There
+are no simulated nodes beside it unless --nodes says so.`,
 		Example: `  plimsoll lab up
   plimsoll lab up big --nodes 1000
-  plimsoll lab up slow --nodes 20 --start-latency lognormal:1s,4s`,
+  plimsoll lab up slow --nodes 20 --start-latency lognormal:1s,4s
+  plimsoll lab up real --real-node --max-pods 250 --node-cpus 1`,
 		Args: atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			spec.Name = nameIn(args)
@@ -198,7 +215,16 @@ A pod's annotation ` + lab.StartLatencyAnnotation + ` overrides it.`,
 			if spec.StartLatency, err = dist.Parse(latency); err != nil {
 				return usagef("for example --start-latency uniform:500ms,1.5s", "--start-latency: %w", err)
 			}
-			if spec.Nodes < 1 {
+			if real {
+				spec.RealNode = &node
+				if !cmd.Flags().Changed("nodes") {
+					spec.Nodes = 0
+				}
+				node.MemoryBytes = int64(memory)
+			} else if name, given := firstChanged(cmd, "node-cpus", "node-memory", "pod-cidr-prefix"); given {
+				return usagef("add --real-node", "--%s belongs to a real node", name)
+			}
+			if spec.Nodes < 1 && !real {
 				return usagef(fmt.Sprintf("for example --nodes %d", lab.DefaultNodes), "--nodes %d: a laboratory without nodes holds no pods", spec.Nodes)
 			}
 			if spec.MaxPods < 1 {
@@ -213,6 +239,10 @@ A pod's annotation ` + lab.StartLatencyAnnotation + ` overrides it.`,
 	}
 	cmd.Flags().IntVar(&spec.Nodes, "nodes", lab.DefaultNodes, "number of simulated nodes")
 	cmd.Flags().IntVar(&spec.MaxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of each node")
+	cmd.Flags().BoolVar(&real, "real-node", false, "add a node of this machine that runs containers")
+	cmd.Flags().Float64Var(&node.CPUs, "node-cpus", 0, "processors that the real node gets, its own processes included, such as 0.5 (default all)")
+	cmd.Flags().Var(&memory, "node-memory", "memory that the real node gets, such as 2Gi (default all)")
+	cmd.Flags().IntVar(&node.PodCIDRPrefix, "pod-cidr-prefix", 0, "bits of the prefix of the real node's range of pod addresses (default large enough)")
 	cmd.Flags().StringVar(&latency, "start-latency", "", "time that pods take to start, a DIST (default none)")
 	return cmd
 }
@@ -230,10 +260,34 @@ func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec) erro
 		}
 		return labUsage(err)
 	}
-	p.logf("laboratory %q is up after %.1f s: Kubernetes with %d simulated nodes of %d pods\n",
-		spec.Name, time.Since(began).Seconds(), l.Spec().Nodes, l.Spec().MaxPods)
+	p.logf("laboratory %q is up after %.1f s: Kubernetes with %s of %d pods\n",
+		spec.Name, time.Since(began).Seconds(), nodesOf(l.Spec()), l.Spec().MaxPods)
+	if spec.RealNode != nil && spec.MaxPods > realnode.BridgePorts {
+		p.logf("note: the bridge that joins the real node's pods has %d ports: more pods than that will not start\n", realnode.BridgePorts)
+	}
 	p.printf("export KUBECONFIG=%s\n", l.Kubeconfig())
 	return nil
+}
+
+// nodesOf names the nodes of a laboratory.
+func nodesOf(spec lab.Spec) string {
+	simulated := fmt.Sprintf("%d simulated nodes", spec.Nodes)
+	switch {
+	case spec.RealNode == nil:
+		return simulated
+	case spec.Nodes == 0:
+		return "a real node"
+	}
+	return "a real node and " + simulated
+}
+
+// firstChanged is the first of the flags that was given.
+func firstChanged(cmd *cobra.Command, names ...string) (name string, given bool) {
+	i := slices.IndexFunc(names, cmd.Flags().Changed)
+	if i < 0 {
+		return "", false
+	}
+	return names[i], true
 }
 
 // progressLine is one line on a terminal that is written over, and nothing
@@ -374,11 +428,12 @@ func newLabLogsCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "logs COMPONENT",
 		Short: "Print the log of a laboratory's component",
-		Long:  "Print the log of one of a laboratory's components: " + strings.Join(lab.ComponentNames(), ", ") + ".",
+		Long: "Print the log of one of a laboratory's components: " + strings.Join(lab.ComponentNames(), ", ") + `;
+of one with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ".",
 		Example: `  plimsoll lab logs kube-apiserver
   plimsoll lab logs etcd --lab big`,
 		Args:      exactlyOne("component"),
-		ValidArgs: lab.ComponentNames(),
+		ValidArgs: append(lab.ComponentNames(), lab.RealNodeComponentNames()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := openLab(cmd.Context(), p, name)
 			if err != nil {
@@ -408,10 +463,11 @@ func newLabRestartCommand(p *Process) *cobra.Command {
 		Short: "Kill one of a laboratory's components and start it again",
 		Long: `Kill a component with SIGKILL and start it again with the same arguments, to see
 what becomes of the load that runs meanwhile. The components are
-` + strings.Join(lab.ComponentNames(), ", ") + ".",
+` + strings.Join(lab.ComponentNames(), ", ") + `;
+with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ".",
 		Example:   `  plimsoll lab restart kube-apiserver`,
 		Args:      exactlyOne("component"),
-		ValidArgs: lab.ComponentNames(),
+		ValidArgs: append(lab.ComponentNames(), lab.RealNodeComponentNames()...),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := openLab(cmd.Context(), p, name)
 			if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"plimsoll.dev/plimsoll/internal/agent"
 	"plimsoll.dev/plimsoll/internal/nearest"
 )
 
@@ -24,7 +25,17 @@ func Main(p Process) int {
 	if len(p.Args) >= 2 && p.Args[0] == "component" {
 		return runComponent(&p, p.Args[1], p.Args[2:])
 	}
+	if len(p.Args) >= 1 && p.Args[0] == "agent" {
+		return runAgent(&p, p.Args[1:])
+	}
 	return run(&p)
+}
+
+// runAgent becomes the agent of an image that was made of the whole program.
+func runAgent(p *Process, args []string) int {
+	stop := newInterrupts(p.Signals)
+	defer stop.close()
+	return agent.Run(stop.soft, args, p.Stdout, p.Stderr)
 }
 
 // runComponent becomes one part of the control plane. It goes round the
@@ -137,7 +148,7 @@ func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
 	root.AddCommand(
 		newLimitCommand(p, stop), newSweepCommand(p, stop),
 		newABCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p),
-		newLabCommand(p, stop), newWorkloadsCommand(p), newCleanCommand(p), newVersionCommand(p),
+		newLabCommand(p, stop), newWorkloadsCommand(p), newImageCommand(p), newCleanCommand(p), newVersionCommand(p),
 		newTuneCommand(p), newCheckCommand(p, stop),
 	)
 	var verbs []string

@@ -89,6 +89,7 @@ type runner struct {
 	uuid, id string
 	lab      *lab.Lab // nil for a cluster that is none
 	private  bool
+	apart    bool // kept off the real node's processors
 	// preferred says what this program was allowed of the CPUs beside a lab.
 	preferred string
 	cluster   *cluster.Cluster
@@ -120,6 +121,14 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, r.closeTarget()) }()
+	if r.suitRealNode() {
+		if r.params, err = r.workload.Resolve(r.plan.Params); err != nil {
+			return "", nil, err
+		}
+		if variant, arms, err = r.variants(); err != nil {
+			return "", nil, err
+		}
+	}
 	if err := r.sweepDeadRuns(ctx); err != nil {
 		return "", nil, err
 	}
@@ -138,6 +147,7 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 	var undo func()
 	r.preferred, undo = cpu.Prefer(x.Options.Open)
 	defer undo()
+	defer r.keepApart()()
 	telemetry.ShedStartup()
 	show := newProgress(r.p, r.quiet)
 	open := func(ctx context.Context, rec experiment.Recorder) (experiment.Target, error) {
@@ -180,6 +190,7 @@ func (t *labelledTarget) Describe(ctx context.Context) (record.Environment, erro
 	env.Host = hostOf()
 	env.Findings, env.Ceilings = t.r.foresight.findings, t.r.foresight.table
 	env.Isolation = record.Isolation{Split: "priority", Notes: []string{t.r.preferred}}
+	t.r.describeRealNode(&env)
 	if t.r.lab != nil {
 		env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
 	}
@@ -280,7 +291,11 @@ func (r *runner) openTarget(ctx context.Context) error {
 	if !r.renewing {
 		store.Progress = func(what string) { line.show(what) }
 	}
-	r.lab, err = store.Up(ctx, lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency})
+	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency}
+	if t.Lab.RealNode {
+		spec.RealNode = &lab.RealNodeSpec{CPUs: t.Lab.NodeCPUs, MemoryBytes: int64(t.Lab.NodeMemory), PodCIDRPrefix: t.Lab.PodCIDRPrefix}
+	}
+	r.lab, err = store.Up(ctx, spec)
 	line.end()
 	if err != nil {
 		return fmt.Errorf("bring up a private laboratory: %w", labUsage(err))
@@ -602,6 +617,9 @@ func (r *runner) readings() []record.Sample {
 			samples = append(samples, record.Sample{Source: analyze.SourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
 		}
 	}
+	if r.lab != nil {
+		samples = append(samples, r.realNodeReadings()...)
+	}
 	for source, pid := range r.pids {
 		if read(source, pid) != nil {
 			delete(r.pids, source) // gone, or started anew: found again soon
@@ -621,7 +639,7 @@ func (r *runner) findComponents() {
 		return
 	}
 	for _, c := range components {
-		if c.PID != 0 {
+		if c.PID != 0 && !slices.Contains(lab.RealNodeComponentNames(), c.Name) {
 			r.pids[c.Name] = c.PID
 		}
 	}

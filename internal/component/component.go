@@ -6,6 +6,11 @@
 package component
 
 import (
+	"context"
+	"fmt"
+	"log/slog"
+	"os"
+
 	"github.com/spf13/cobra"
 	"go.etcd.io/etcd/server/v3/etcdmain"
 	kubecli "k8s.io/component-base/cli"
@@ -13,9 +18,12 @@ import (
 	_ "k8s.io/component-base/metrics/prometheus/version"  // kubernetes_build_info
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	controllermanager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
 // All maps each component's name to the function that runs it in this process
@@ -27,6 +35,9 @@ func All() map[string]func(args []string) int {
 		lab.ControllerManager: kube(controllermanager.NewControllerManagerCommand),
 		lab.Scheduler:         kube(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 		lab.SimulatedNodes:    simulatedNodes,
+		lab.RealNode:          realNode,
+		lab.Kubelet:           kube(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
+		lab.KubeProxy:         kube(proxy.NewProxyCommand),
 	}
 }
 
@@ -43,4 +54,18 @@ func kube(newCommand func() *cobra.Command) func(args []string) int {
 		command.SetArgs(args)
 		return kubecli.Run(command)
 	}
+}
+
+// realNode runs a real node's first process.
+func realNode(args []string) int {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	if len(args) != 1 {
+		log.Error("bad command line", "want", "the file that describes the node")
+		return 2
+	}
+	if err := realnode.Run(args[0], log); err != nil {
+		// What it says has lines: the end of another program's log.
+		fmt.Fprintln(os.Stderr, "the real node failed:", err)
+	}
+	return 1
 }

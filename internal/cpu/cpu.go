@@ -43,6 +43,25 @@ func Prefer(exact bool) (how string, undo func()) {
 	return "the load generator and observer run at normal priority", undo
 }
 
+// Keep keeps the calling process to some processors, so that what it measures
+// has the others to itself. Undo lets it have those of before again.
+func Keep(processors []int) (undo func(), err error) {
+	var before, wanted unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return nil, fmt.Errorf("read own processors: %w", err)
+	}
+	for _, p := range processors {
+		wanted.Set(p)
+	}
+	keep := func(to unix.CPUSet) error {
+		return eachThread(func(tid int) error { return unix.SchedSetaffinity(tid, &to) })
+	}
+	if err := keep(wanted); err != nil {
+		return nil, fmt.Errorf("keep to processors %v: %w", processors, err)
+	}
+	return func() { _ = keep(before) }, nil
+}
+
 func set(a unix.SchedAttr) error {
 	a.Size = unix.SizeofSchedAttr
 	return eachThread(func(tid int) error { return unix.SchedSetAttr(tid, &a, 0) })

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strconv"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
 // serviceRange has room for a million services. The API server's default, a
@@ -51,6 +53,8 @@ func arguments(component string, dir directory, r record) []string {
 		return schedulerArguments(dir, r)
 	case SimulatedNodes:
 		return simulatedNodesArguments(dir, r)
+	case RealNode:
+		return []string{realnode.SpecFile(string(dir))}
 	}
 	panic("lab: no component " + component)
 }
@@ -86,9 +90,18 @@ func etcdArguments(dir directory, r record) []string {
 }
 
 func apiServerArguments(dir directory, r record) []string {
+	// An endpoint must not be a loopback address, so the kubernetes Service gets
+	// none; simulated pods do not call it.
+	reconciler := "none"
+	if r.RealNode != nil {
+		reconciler = "lease"
+	}
 	return []string{
-		"--bind-address=127.0.0.1",
+		"--bind-address=" + r.apiServerAddress(),
 		"--secure-port=" + strconv.Itoa(r.Ports.APIServer),
+		"--kubelet-certificate-authority=" + dir.cert(clusterCA),
+		"--kubelet-client-certificate=" + dir.cert(kubeletClient),
+		"--kubelet-client-key=" + dir.key(kubeletClient),
 		"--tls-cert-file=" + dir.cert(APIServer),
 		"--tls-private-key-file=" + dir.key(APIServer),
 		"--client-ca-file=" + dir.cert(clusterCA),
@@ -113,10 +126,8 @@ func apiServerArguments(dir directory, r record) []string {
 		// With the one worker of the default, removing a namespace with a few
 		// thousand pods takes minutes.
 		"--delete-collection-workers=16",
-		// An endpoint must not be a loopback address, so the kubernetes
-		// Service gets none; simulated pods do not call it.
-		"--advertise-address=127.0.0.1",
-		"--endpoint-reconciler-type=none",
+		"--advertise-address=" + r.apiServerAddress(),
+		"--endpoint-reconciler-type=" + reconciler,
 		// A simulated node's internal name is localhost: a request for its
 		// logs is then refused at once instead of leaving this machine.
 		"--kubelet-preferred-address-types=InternalDNS,InternalIP,Hostname",

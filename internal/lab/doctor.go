@@ -5,12 +5,14 @@ import (
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/telemetry"
 )
 
 // Grade says how well one thing that a laboratory needs is met.
@@ -60,12 +62,11 @@ func (s Store) Doctor() []Finding {
 		inotify("max_user_instances", 128, 512), inotify("max_user_watches", 8192, 65536),
 		root(),
 	}
-	for _, p := range []struct{ program, pkg string }{
-		{"containerd", "containerd"}, {"runc", "runc"}, {"crun", "crun"}, {"nft", "nftables"},
-	} {
-		findings = append(findings, program(p.program, p.pkg))
+	_, needs := realnode.Find()
+	for _, n := range needs {
+		findings = append(findings, program(n))
 	}
-	return append(findings, cniPlugins())
+	return findings
 }
 
 const gib = 1 << 30
@@ -203,7 +204,7 @@ func loopback() Finding {
 }
 
 func cgroups() Finding {
-	f := Finding{For: forRealNode, What: "cgroups", Need: "v2", Grade: Good}
+	f := Finding{For: forRealNode, What: "cgroups", Need: "v1, hybrid or v2", Grade: Good}
 	const v2 = 0x63677270 // the file system's magic number
 	var stat syscall.Statfs_t
 	err := syscall.Statfs("/sys/fs/cgroup", &stat)
@@ -213,7 +214,13 @@ func cgroups() Finding {
 	case stat.Type == v2:
 		f.Value = "v2"
 	default:
-		f.Grade, f.Value, f.Remedy = Scarce, "v1 or hybrid", "boot with systemd.unified_cgroup_hierarchy=1; a kubelet works with v1 too"
+		f.Value = telemetry.CgroupVersion()
+		if f.Value == "1" {
+			f.Value = "v1"
+		}
+		if err := realnode.CheckControlGroups(); err != nil {
+			f.Grade, f.Value, f.Remedy = Missing, err.Error(), "mount these controllers under /sys/fs/cgroup"
+		}
 	}
 	return f
 }
@@ -254,41 +261,22 @@ func root() Finding {
 	return f
 }
 
-func program(name, pkg string) Finding {
-	f := Finding{For: forRealNode, What: name, Need: "installed", Grade: Good}
-	path, err := findProgram(name)
-	if err != nil {
-		f.Grade, f.Value, f.Remedy = Missing, "not found", "apt-get install "+pkg
-		return f
+func program(n realnode.Need) Finding {
+	f := Finding{For: forRealNode, What: n.What, Need: "installed", Grade: Good, Value: n.Found}
+	if n.Optional {
+		f.Need = "installed, to compare runtimes"
 	}
-	f.Value = path
-	return f
-}
-
-// findProgram also looks where a user's PATH often does not lead.
-func findProgram(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path, nil
-	}
-	for _, dir := range []string{"/usr/local/sbin", "/usr/sbin", "/sbin"} {
-		if p, sbinErr := exec.LookPath(filepath.Join(dir, name)); sbinErr == nil {
-			return p, nil
+	switch {
+	case n.Found == "" && n.Optional:
+		f.Grade, f.Value, f.Remedy = Scarce, "not found", "apt-get install --no-install-recommends "+n.Package
+	case n.Found == "":
+		f.Grade, f.Value, f.Remedy = Missing, "not found", "apt-get install --no-install-recommends "+n.Package
+	case n.What == "containerd":
+		version := realnode.Version(n.Found)
+		f.Value += " " + version
+		if err := realnode.CheckContainerd(version); err != nil {
+			f.Grade, f.Remedy = Missing, err.Error()
 		}
 	}
-	return "", err
-}
-
-func cniPlugins() Finding {
-	f := Finding{For: forRealNode, What: "CNI plugins", Need: "bridge and host-local", Grade: Good}
-	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin"} {
-		_, bridge := os.Stat(filepath.Join(dir, "bridge"))
-		_, hostLocal := os.Stat(filepath.Join(dir, "host-local"))
-		if bridge == nil && hostLocal == nil {
-			f.Value = dir
-			return f
-		}
-	}
-	f.Grade, f.Value, f.Remedy = Missing, "not found", "apt-get install containernetworking-plugins"
 	return f
 }

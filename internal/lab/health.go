@@ -48,7 +48,11 @@ func (l *Lab) waitHealthy(ctx context.Context, component string, except ...strin
 			return err
 		}
 	}
-	return poll(ctx, func() error { return probe(ctx) })
+	err = poll(ctx, func() error { return probe(ctx) })
+	if err == nil && component == RealNode {
+		return l.waitRealNode(ctx)
+	}
+	return err
 }
 
 // waitAPIServer waits until the API server's start is complete except for
@@ -85,25 +89,30 @@ func poll(ctx context.Context, f func() error) error {
 
 // probe makes a function that asks a component once whether it works.
 func (l *Lab) probe(component string) (func(context.Context) error, error) {
-	var ca, cert, path string
+	var ca, cert, base, path string
 	var port int
 	switch component {
 	case Etcd:
 		ca, cert, path, port = etcdCA, etcdClientCert, "/readyz", l.record.Ports.Etcd
 	case APIServer:
 		// Asked without a certificate: it says so to anyone, like any cluster.
-		ca, path, port = clusterCA, "/readyz", l.record.Ports.APIServer
+		ca, path, base = clusterCA, "/readyz", l.record.apiServer()
 	case ControllerManager:
 		ca, path, port = clusterCA, "/healthz", l.record.Ports.ControllerManager
 	case Scheduler:
 		ca, path, port = clusterCA, "/readyz", l.record.Ports.Scheduler
-	case SimulatedNodes:
+	case SimulatedNodes, RealNode:
 		return func(context.Context) error {
 			_, err := os.Stat(l.dir.sign(component))
 			return err
 		}, nil
+	case Containerd, Kubelet, KubeProxy:
+		return l.probeRealNode(component)
 	default:
-		return nil, &ComponentError{component}
+		return nil, &ComponentError{component, l.componentNames()}
+	}
+	if base == "" {
+		base = l.record.Ports.url(port)
 	}
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
 	pem, err := os.ReadFile(l.dir.cert(ca))
@@ -122,7 +131,7 @@ func (l *Lab) probe(component string) (func(context.Context) error, error) {
 		Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
 		Timeout:   probeTimeout,
 	}
-	url := l.record.Ports.url(port) + path
+	url := base + path
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -179,6 +188,10 @@ func (l *Lab) setUp(ctx context.Context) error {
 			return err
 		},
 		func() error {
+			_, err := client.RbacV1().ClusterRoleBindings().Create(ctx, bindUser(userKubeletClient, "system:kubelet-api-admin"), metav1.CreateOptions{})
+			return err
+		},
+		func() error {
 			marker := &corev1.ConfigMap{
 				ObjectMeta: metav1.ObjectMeta{Namespace: MarkerNamespace, Name: MarkerConfigMap},
 				Data:       map[string]string{MarkerKey: l.record.ID, "name": l.record.Name},
@@ -190,6 +203,9 @@ func (l *Lab) setUp(ctx context.Context) error {
 			_, err := client.CoreV1().Namespaces().Get(ctx, corev1.NamespaceNodeLease, metav1.GetOptions{})
 			return err
 		},
+	}
+	if l.record.RealNode != nil {
+		creates = append(creates, runtimeClasses(ctx, client, l.record.RealNode.Programs)...)
 	}
 	for _, create := range creates {
 		// The namespaces appear a moment after the API server says it is ready.

@@ -58,7 +58,7 @@ func writeKubeconfig(path string, r record, user string, ca, cert, key []byte) e
 	config := clientcmdapi.NewConfig()
 	name := "plimsoll-" + r.Name
 	config.Clusters[name] = &clientcmdapi.Cluster{
-		Server:                   r.Ports.url(r.Ports.APIServer),
+		Server:                   r.apiServer(),
 		CertificateAuthorityData: ca,
 	}
 	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
@@ -75,6 +75,19 @@ func writeKubeconfig(path string, r record, user string, ca, cert, key []byte) e
 		return fmt.Errorf("write kubeconfig of %s: %w", user, err)
 	}
 	return writeFile(path, data)
+}
+
+// apiServer is where the API server is: on the loopback, or where a real node
+// reaches it too.
+func (r record) apiServer() string {
+	return fmt.Sprintf("https://%s:%d", r.apiServerAddress(), r.Ports.APIServer)
+}
+
+func (r record) apiServerAddress() string {
+	if r.RealNode != nil {
+		return r.RealNode.Link.Host.String()
+	}
+	return "127.0.0.1"
 }
 
 func (ports) url(port int) string { return fmt.Sprintf("https://127.0.0.1:%d", port) }

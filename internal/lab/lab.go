@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
 // The components of a laboratory, under the names by which the program starts
@@ -30,11 +31,30 @@ const (
 	ControllerManager = "kube-controller-manager"
 	Scheduler         = "kube-scheduler"
 	SimulatedNodes    = "simulated-nodes"
+	RealNode          = "real-node"  // the first process of a real node, which keeps the others
+	Containerd        = "containerd" // the system's program, not one compiled in
+	Kubelet           = "kubelet"
+	KubeProxy         = "kube-proxy"
 )
 
 // ComponentNames lists the components in the order in which they are started.
 func ComponentNames() []string {
 	return []string{Etcd, APIServer, ControllerManager, Scheduler, SimulatedNodes}
+}
+
+// RealNodeComponentNames lists what is added by a real node.
+func RealNodeComponentNames() []string { return []string{RealNode, Containerd, Kubelet, KubeProxy} }
+
+// componentNames lists the components of this laboratory.
+func (l *Lab) componentNames() []string {
+	names := ComponentNames()
+	if l.record.RealNode == nil {
+		return names
+	}
+	if l.record.Nodes == 0 {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == SimulatedNodes })
+	}
+	return append(names, RealNodeComponentNames()...)
 }
 
 // What a Spec's zero fields stand for.
@@ -62,8 +82,24 @@ type Spec struct {
 	// StartLatency is how long a pod takes from being bound to a node until it
 	// is Ready. Zero means at once. A pod's own annotation overrides it.
 	StartLatency dist.Dist
+	// RealNode adds a node of this machine that runs containers; see its
+	// fields for what it gets. Nil means none.
+	RealNode *RealNodeSpec
 	// Private ties the laboratory to the life of this process.
 	Private bool
+}
+
+// RealNodeSpec says which real node is wanted. A zero field means all that
+// there is. It takes MaxPods of the Spec.
+type RealNodeSpec struct {
+	// CPUs is how many processors its pods and its own processes get together;
+	// 0.5 is half of one's time.
+	CPUs float64
+	// MemoryBytes is how much memory they get.
+	MemoryBytes int64
+	// PodCIDRPrefix is the number of bits of the prefix of the pods' range of
+	// addresses; 0 makes it large enough.
+	PodCIDRPrefix int
 }
 
 func (s Spec) withDefaults() Spec {
@@ -98,7 +134,7 @@ func (s Spec) validate() error {
 	case s.NodeMemoryGiB < 0:
 		return &SpecError{"memory of a node", fmt.Sprintf("%d is negative", s.NodeMemoryGiB)}
 	}
-	return nil
+	return s.RealNode.validate(s.MaxPods)
 }
 
 // SpecError is a laboratory that was asked for and cannot be: What was given
@@ -214,17 +250,21 @@ func (l *Lab) Kubeconfig() string { return l.dir.kubeconfig() }
 
 // Logs is the path of a component's log.
 func (l *Lab) Logs(component string) (string, error) {
-	if !slices.Contains(ComponentNames(), component) {
-		return "", &ComponentError{component}
+	if !slices.Contains(l.componentNames(), component) {
+		return "", &ComponentError{component, l.componentNames()}
 	}
 	return l.dir.log(component), nil
 }
 
-// ComponentError is a component that laboratories do not have.
-type ComponentError struct{ Name string }
+// ComponentError is a component that a laboratory does not have; Have are
+// those that it has.
+type ComponentError struct {
+	Name string
+	Have []string
+}
 
 func (e *ComponentError) Error() string {
-	return fmt.Sprintf("there is no component %q, there are %s", e.Name, strings.Join(ComponentNames(), ", "))
+	return fmt.Sprintf("there is no component %q, there are %s", e.Name, strings.Join(e.Have, ", "))
 }
 
 // Open finds a laboratory by name, whatever its condition. The error is a
@@ -404,6 +444,9 @@ func remove(ctx context.Context, dir directory) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)
 	defer cancel()
 	if err := killAll(ctx, string(dir)); err != nil {
+		return err
+	}
+	if err := realnode.Remove(string(dir)); err != nil {
 		return err
 	}
 	if err := os.RemoveAll(string(dir)); err != nil {

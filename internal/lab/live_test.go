@@ -45,12 +45,16 @@ var shared struct {
 	err  error
 }
 
-// ownerOf is set in the process that TestPrivateLabs starts and kills.
-const ownerOf = "PLIMSOLL_TEST_PRIVATE_LAB_IN"
+// ownerOf is set in the process that TestPrivateLabs starts and kills, and
+// ownerOfReal besides if its laboratory has a real node.
+const (
+	ownerOf     = "PLIMSOLL_TEST_PRIVATE_LAB_IN"
+	ownerOfReal = "PLIMSOLL_TEST_PRIVATE_LAB_IS_REAL"
+)
 
 func TestMain(m *testing.M) {
 	if root := os.Getenv(ownerOf); root != "" {
-		l, err := Store{Root: root, Executable: os.Getenv("PLIMSOLL_BINARY")}.Up(context.Background(), Spec{Nodes: 1, Private: true})
+		l, err := Store{Root: root, Executable: os.Getenv("PLIMSOLL_BINARY")}.Up(context.Background(), privateSpec())
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -71,6 +75,14 @@ func TestMain(m *testing.M) {
 		os.Remove(shared.root)
 	}
 	os.Exit(code)
+}
+
+// privateSpec is the laboratory of the process that is killed.
+func privateSpec() Spec {
+	if os.Getenv(ownerOfReal) == "" {
+		return Spec{Nodes: 1, Private: true}
+	}
+	return Spec{Private: true, RealNode: &RealNodeSpec{CPUs: 0.5, MemoryBytes: 1 << 30, PodCIDRPrefix: 26}}
 }
 
 func needProgram(t *testing.T) string {

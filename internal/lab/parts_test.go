@@ -189,6 +189,9 @@ func TestParseCmdline(t *testing.T) {
 		why            string
 	}{
 		{"plimsoll component etcd --data-dir=/state/labs/a/etcd ", Etcd, "a", "a flag with a value"},
+		{"/usr/bin/containerd --config=/state/labs/a/node/containerd.toml ", Containerd, "a", "the system's program for a laboratory"},
+		{"/usr/bin/containerd --config=/etc/containerd/config.toml ", "", "", "the system's program for others"},
+		{"/usr/bin/containerd ", "", "", "the system's program alone"},
 		{"plimsoll component etcd --data-dir /state/labs/a/etcd ", Etcd, "a", "a value of its own"},
 		{"plimsoll component etcd --v=1 --data-dir=/state/labs/b-2 ", Etcd, "b-2", "the directory itself, not at first"},
 		{"plimsoll component etcd --data-dir=/state/labs2/a/etcd ", "", "", "another directory that begins the same"},
@@ -432,7 +435,7 @@ func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 		{&ExistsError{"a"}, []string{`"a"`, "exists"}},
 		{&BusyError{"a", 7}, []string{`"a"`, "process 7"}},
 		{&BusyError{"a", 0}, []string{`"a"`, "another command"}},
-		{&ComponentError{"apiserver"}, append(ComponentNames(), `"apiserver"`)},
+		{&ComponentError{"apiserver", ComponentNames()}, append(ComponentNames(), `"apiserver"`)},
 		{errors.Join(&endedError{Etcd, "exit status 1", "the log"}), []string{"exit status 1", "the log"}},
 	} {
 		for _, part := range tt.want {

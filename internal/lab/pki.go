@@ -14,6 +14,8 @@ import (
 	"net"
 	"os"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
 // certLifetime is how long a laboratory's certificates are good for.
@@ -34,6 +36,8 @@ type identity struct {
 	groups []string
 	server bool // it serves on 127.0.0.1
 	client bool // it presents itself to servers
+	// address is a further one that it serves on.
+	address net.IP
 }
 
 // newAuthority makes an authority. Its key is RSA although that takes longer to
@@ -90,6 +94,9 @@ func (a *authority) issue(id identity) (cert, key []byte, err error) {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 		template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
 		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(firstServiceAddress)}
+		if id.address != nil {
+			template.IPAddresses = append(template.IPAddresses, id.address)
+		}
 	}
 	if id.client {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
@@ -126,6 +133,7 @@ const (
 	etcdClientCert   = "etcd-client"
 	frontProxyClient = "front-proxy-client"
 	serviceAccounts  = "service-accounts" // key that signs their tokens
+	kubeletClient    = "kubelet-client"   // the API server's, when it calls kubelets
 
 	userAdmin             = "plimsoll:admin" // the laboratory itself, for setting up
 	userExperiments       = "plimsoll"
@@ -133,6 +141,9 @@ const (
 	userScheduler         = "system:kube-scheduler"
 	userSimulatedNodes    = "plimsoll:simulated-nodes"
 	userFrontProxy        = "front-proxy-client"
+	userKubeletClient     = "plimsoll:kubelet-client"
+	userKubelet           = "system:node:" + realnode.NodeName
+	userKubeProxy         = "system:kube-proxy"
 )
 
 // writePKI makes all keys, certificates and kubeconfigs of a laboratory. There
@@ -186,18 +197,25 @@ func writePKI(dir directory, r record, now time.Time) error {
 	if err := writeFile(dir.publicKey(serviceAccounts), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: tokensPublic})); err != nil {
 		return err
 	}
-	for _, c := range []struct {
+	type certificate struct {
 		file string
 		by   *authority
 		id   identity
-	}{
+	}
+	certificates := []certificate{
 		{etcdServerCert, etcd, identity{user: "etcd", server: true, client: true}},
 		{etcdClientCert, etcd, identity{user: APIServer, client: true}},
 		{frontProxyClient, frontProxy, identity{user: userFrontProxy, client: true}},
-		{APIServer, cluster, identity{user: APIServer, server: true}},
+		{APIServer, cluster, identity{user: APIServer, server: true, address: net.ParseIP(r.apiServerAddress())}},
+		{kubeletClient, cluster, identity{user: userKubeletClient, client: true}},
 		{ControllerManager, cluster, identity{user: ControllerManager, server: true}},
 		{Scheduler, cluster, identity{user: Scheduler, server: true}},
-	} {
+	}
+	if r.RealNode != nil {
+		certificates = append(certificates, certificate{Kubelet, cluster,
+			identity{user: userKubelet, groups: []string{"system:nodes"}, server: true, address: r.RealNode.Link.Node.AsSlice()}})
+	}
+	for _, c := range certificates {
 		cert, key, err := c.by.issue(c.id)
 		if err != nil {
 			return err
@@ -209,11 +227,12 @@ func writePKI(dir directory, r record, now time.Time) error {
 			return err
 		}
 	}
-	for _, c := range []struct {
+	type kubeconfig struct {
 		path   string
 		user   string
 		groups []string
-	}{
+	}
+	kubeconfigs := []kubeconfig{
 		{dir.kubeconfig(), userExperiments, nil},
 		{dir.componentConfig("admin"), userAdmin, []string{"system:masters"}},
 		{dir.componentConfig(ControllerManager), userControllerManager, nil},
@@ -222,7 +241,13 @@ func writePKI(dir directory, r record, now time.Time) error {
 		// it treats kubelets, but not named as one: the node authorizer would
 		// tie it to a single node. Its rights come from a role of its own.
 		{dir.componentConfig(SimulatedNodes), userSimulatedNodes, []string{"system:nodes"}},
-	} {
+	}
+	if r.RealNode != nil {
+		kubeconfigs = append(kubeconfigs,
+			kubeconfig{dir.componentConfig(Kubelet), userKubelet, []string{"system:nodes"}},
+			kubeconfig{dir.componentConfig(KubeProxy), userKubeProxy, nil})
+	}
+	for _, c := range kubeconfigs {
 		cert, key, err := cluster.issue(identity{user: c.user, groups: c.groups, client: true})
 		if err != nil {
 			return err

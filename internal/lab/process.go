@@ -15,6 +15,10 @@ import (
 	"strings"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
 // process is one running component, found in the process table.
@@ -90,10 +94,15 @@ func inspect(pid int, labs string) (process, bool) {
 // that of a component whose arguments name a file in a laboratory below labs.
 func parseCmdline(cmdline []byte, labs string) (component, lab string, ok bool) {
 	args := strings.Split(string(bytes.TrimSuffix(cmdline, []byte{0})), "\x00")
-	if len(args) < 4 || args[1] != "component" {
+	switch {
+	case len(args) >= 4 && args[1] == "component":
+		component, args = args[2], args[3:]
+	case len(args) >= 2 && filepath.Base(args[0]) == Containerd: // the one program that is the system's
+		component, args = Containerd, args[1:]
+	default:
 		return "", "", false
 	}
-	for _, arg := range args[3:] {
+	for _, arg := range args {
 		_, value, isFlag := strings.Cut(arg, "=")
 		if !isFlag {
 			value = arg
@@ -104,7 +113,7 @@ func parseCmdline(cmdline []byte, labs string) (component, lab string, ok bool) 
 		}
 		name, _, _ := strings.Cut(below, "/")
 		if ValidateName(name) == nil {
-			return args[2], name, true
+			return component, name, true
 		}
 	}
 	return "", "", false
@@ -232,13 +241,15 @@ func (s *starter) close() { close(s.calls) }
 // child is a component that this process started.
 type child struct {
 	component string
+	pid       int
 	ended     chan struct{} // closed when it has ended and been reaped
 	state     *os.ProcessState
 }
 
 // start runs one component. Its standard input is empty, its output goes to
 // its log. With a starter it dies with that starter's thread.
-func start(executable string, dir directory, component string, args []string, s *starter) (*child, error) {
+// Apart are the processors that it is kept to, none for all.
+func start(executable string, dir directory, component string, args []string, s *starter, apart []int) (*child, error) {
 	log, err := os.OpenFile(dir.log(component), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", component, err)
@@ -251,21 +262,46 @@ func start(executable string, dir directory, component string, args []string, s 
 	// A session of its own keeps the terminal's Ctrl-C from it: the command
 	// that owns the laboratory decides when it goes.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	run := cmd.Start
+	if component == RealNode {
+		cmd.SysProcAttr.Cloneflags = realnode.Namespaces
+	}
+	run := func() error { return onProcessors(apart, cmd.Start) }
 	if s != nil {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-		run = func() error { return s.do(cmd.Start) }
+		run = func() error { return s.do(func() error { return onProcessors(apart, cmd.Start) }) }
 	}
 	if err := run(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", component, err)
 	}
-	c := &child{component: component, ended: make(chan struct{})}
+	c := &child{component: component, pid: cmd.Process.Pid, ended: make(chan struct{})}
 	go func() {
 		cmd.Wait() // its outcome is in ProcessState
 		c.state = cmd.ProcessState
 		close(c.ended)
 	}()
 	return c, nil
+}
+
+// onProcessors calls f on a thread that is kept to some processors, and so are
+// processes that f starts. None means no change.
+func onProcessors(processors []int, f func() error) error {
+	if len(processors) == 0 {
+		return f()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, wanted unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return fmt.Errorf("read the processors of a thread: %w", err)
+	}
+	for _, p := range processors {
+		wanted.Set(p)
+	}
+	if err := unix.SchedSetaffinity(0, &wanted); err != nil {
+		return fmt.Errorf("keep a thread to processors %v: %w", processors, err)
+	}
+	defer unix.SchedSetaffinity(0, &before)
+	return f()
 }
 
 // environment is all that a component gets to see of one. etcd reads its whole

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
 // recordSchema is the version of lab.json.
@@ -29,13 +30,20 @@ type record struct {
 	NodeMemoryGiB int       `json:"nodeMemoryGiB"`
 	StartLatency  string    `json:"startLatency"`
 	Ports         ports     `json:"ports"`
+	// RealNode is the real node, nil if there is none.
+	RealNode *realnode.Spec `json:"realNode,omitempty"`
 }
 
 func (r record) spec() Spec {
 	// What was written from a Dist parses; anything else was edited by hand,
 	// and the simulated nodes refuse it when they start.
 	latency, _ := dist.Parse(r.StartLatency)
+	var real *RealNodeSpec
+	if n := r.RealNode; n != nil {
+		real = &RealNodeSpec{CPUs: n.CPUs, MemoryBytes: n.MemoryBytes, PodCIDRPrefix: n.PodCIDR.Bits()}
+	}
 	return Spec{
+		RealNode:      real,
 		Name:          r.Name,
 		Nodes:         r.Nodes,
 		MaxPods:       r.MaxPods,

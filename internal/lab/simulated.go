@@ -18,6 +18,8 @@ const (
 	FidelityLabel = "plimsoll.dev/fidelity"
 	// FidelitySimulated is its value on a node without a kubelet.
 	FidelitySimulated = "simulated"
+	// FidelityReal is its value on the node with a kubelet.
+	FidelityReal = "real"
 	// SimulatedSelector selects all simulated nodes.
 	SimulatedSelector = FidelityLabel + "=" + FidelitySimulated
 )

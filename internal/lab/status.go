@@ -46,8 +46,9 @@ func (l *Lab) Components() ([]Component, error) {
 	if err != nil {
 		return nil, fmt.Errorf("find the components of laboratory %q: %w", l.Name(), err)
 	}
-	components := make([]Component, 0, len(ComponentNames()))
-	for _, name := range ComponentNames() {
+	names := l.componentNames()
+	components := make([]Component, 0, len(names))
+	for _, name := range names {
 		c := Component{Name: name, State: Stopped}
 		for _, p := range processes {
 			if p.component == name {
@@ -145,8 +146,8 @@ func total(here int, more *int64) int64 {
 // *ComponentError for a component that there is not, a *BusyError if another
 // command is at work on the laboratory.
 func (l *Lab) Restart(ctx context.Context, component string) error {
-	if !slices.Contains(ComponentNames(), component) {
-		return &ComponentError{component}
+	if !slices.Contains(l.componentNames(), component) {
+		return &ComponentError{component, l.componentNames()}
 	}
 	if l.lock == nil {
 		held, err := l.acquire(ctx)
@@ -165,9 +166,18 @@ func (l *Lab) restart(ctx context.Context, component string) error {
 	if l.damage != nil {
 		return l.damage
 	}
+	if slices.Contains([]string{Containerd, Kubelet, KubeProxy}, component) {
+		return l.restartOnRealNode(ctx, component)
+	}
 	err := killMatching(ctx, string(l.dir), func(p process) bool { return p.component == component })
 	if err != nil {
 		return err
+	}
+	if component == RealNode {
+		// The link went with the node.
+		if err := l.record.RealNode.MakeLink(); err != nil {
+			return err
+		}
 	}
 	if err := l.startOne(ctx, component); err != nil {
 		return err

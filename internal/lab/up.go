@@ -9,10 +9,13 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
 // portAttempts is how often Up draws ports: another program may take one
@@ -33,6 +36,11 @@ func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 	spec = spec.withDefaults()
 	if err := spec.validate(); err != nil {
 		return nil, err
+	}
+	if spec.RealNode != nil {
+		if _, err := realnode.Check(); err != nil {
+			return nil, err
+		}
 	}
 	if _, err := s.Open(spec.Name); err == nil {
 		return nil, &ExistsError{spec.Name}
@@ -75,6 +83,12 @@ func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 	}
 	if err := l.prepare(spec, time.Now()); err != nil {
 		return nil, err
+	}
+	if spec.RealNode != nil {
+		// The API server listens on this link, so it comes first.
+		if err := l.record.RealNode.MakeLink(); err != nil {
+			return nil, err
+		}
 	}
 	if err := l.startAll(ctx); err != nil {
 		return nil, err
@@ -133,6 +147,11 @@ func (l *Lab) prepare(spec Spec, now time.Time) error {
 		StartLatency:  spec.StartLatency.String(),
 		Ports:         chosen,
 	}
+	if spec.RealNode != nil {
+		if l.record.RealNode, err = l.planRealNode(spec); err != nil {
+			return err
+		}
+	}
 	if err := l.dir.writeRecord(l.record); err != nil {
 		return err
 	}
@@ -143,6 +162,11 @@ func (l *Lab) prepare(spec Spec, now time.Time) error {
 	}
 	if err := writePKI(l.dir, l.record, now); err != nil {
 		return err
+	}
+	if l.record.RealNode != nil {
+		if err := l.writeRealNode(); err != nil {
+			return err
+		}
 	}
 	return writeSchedulerConfig(l.dir)
 }
@@ -161,7 +185,12 @@ func (l *Lab) startAll(ctx context.Context) error {
 		if err := l.setUp(ctx); err != nil {
 			return err
 		}
-		return l.startOne(ctx, SimulatedNodes)
+		for _, component := range []string{SimulatedNodes, RealNode} {
+			if slices.Contains(l.componentNames(), component) {
+				group.Go(func() error { return l.startOne(ctx, component) })
+			}
+		}
+		return nil
 	})
 	group.Go(func() error {
 		if err := l.waitAPIServer(ctx, hookPriorities); err != nil {
@@ -185,7 +214,7 @@ func (l *Lab) startOne(ctx context.Context, component string, except ...string) 
 	if err := ignoreNotExist(os.Remove(l.dir.sign(component))); err != nil {
 		return err
 	}
-	c, err := start(l.store.Executable, l.dir, component, arguments(component, l.dir, l.record), l.starter)
+	c, err := l.start(component)
 	if err != nil {
 		return err
 	}

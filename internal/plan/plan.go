@@ -91,8 +91,71 @@ type Lab struct {
 	Nodes        int    `yaml:"nodes,omitempty"` // simulated
 	MaxPods      int    `yaml:"maxPods,omitempty"`
 	StartLatency string `yaml:"startLatency,omitempty"`
-	RealNode     bool   `yaml:"realNode,omitempty"`
+	// RealNode adds a node of this machine that runs containers; the rest
+	// belongs to it alone. NodeCPUs and NodeMemory are what it gets, 0 for all
+	// that there is; PodCIDRPrefix is the prefix of its pods' range of
+	// addresses in bits, 0 for one that is large enough.
+	RealNode      bool    `yaml:"realNode,omitempty"`
+	NodeCPUs      float64 `yaml:"nodeCPUs,omitempty"`
+	NodeMemory    Bytes   `yaml:"nodeMemory,omitempty"`
+	PodCIDRPrefix int     `yaml:"podCIDRPrefix,omitempty"`
 }
+
+// Bytes is an amount of memory, written as Kubernetes does: 512Mi, 2Gi.
+type Bytes int64
+
+// byteUnits are the units of Bytes, the largest first.
+func byteUnits() []struct {
+	suffix string
+	bytes  int64
+} {
+	return []struct {
+		suffix string
+		bytes  int64
+	}{{"Ti", 1 << 40}, {"Gi", 1 << 30}, {"Mi", 1 << 20}, {"Ki", 1 << 10}, {"", 1}}
+}
+
+// UnmarshalText reads "512Mi", "1.5Gi" or a number of bytes.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	for _, u := range byteUnits() {
+		number, ok := strings.CutSuffix(string(text), u.suffix)
+		if !ok {
+			continue
+		}
+		v, err := strconv.ParseFloat(number, 64)
+		if err != nil || !(v >= 0) || v*float64(u.bytes) >= 1<<62 {
+			break
+		}
+		*b = Bytes(v * float64(u.bytes))
+		return nil
+	}
+	return fmt.Errorf("%q is no amount of memory: want one such as 512Mi or 2Gi", text)
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (b Bytes) MarshalText() ([]byte, error) {
+	for _, u := range byteUnits() {
+		if int64(b)%u.bytes == 0 {
+			return fmt.Appendf(nil, "%d%s", int64(b)/u.bytes, u.suffix), nil
+		}
+	}
+	return nil, nil
+}
+
+// String and Set make it a flag.
+func (b *Bytes) String() string {
+	if *b == 0 {
+		return ""
+	}
+	text, _ := b.MarshalText() // it always can
+	return string(text)
+}
+
+// Set reads a flag's value.
+func (b *Bytes) Set(text string) error { return b.UnmarshalText([]byte(text)) }
+
+// Type is what a flag's value is called in the help.
+func (b *Bytes) Type() string { return "memory" }
 
 // Axis is what is raised, and how.
 type Axis struct {

@@ -122,7 +122,7 @@ func TestParseProblems(t *testing.T) {
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
 		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, fresh, normalEvents, published, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
-		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, realNode)`},
+		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
 		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
 		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
 		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},
@@ -358,7 +358,10 @@ func TestValidate(t *testing.T) {
 		{"more nodes than a lab bears", "target: {lab: {nodes: 10001}}\n", "f.yaml:3:23: target.lab.nodes: 10001 is no number of simulated nodes: want 1 to 10000"},
 		{"nodes that hold nothing", "target: {lab: {maxPods: 0}}\n", "f.yaml:3:25: target.lab.maxPods: 0 is no number of pods that a node can hold: want 1 to 100000"},
 		{"a delay without a shape", "target: {lab: {startLatency: 5s}}\n", `f.yaml:3:30: target.lab.startLatency: delay "5s" has no shape: want constant:D | uniform:LO,HI | lognormal:P50,P99`},
-		{"a real node", "target: {lab: {realNode: true}}\n", "f.yaml:3:26: target.lab.realNode: a private lab with a real node is not supported yet (leave it out: simulated nodes)"},
+		{"a real node", "target: {lab: {realNode: true, nodeCPUs: 0.5, nodeMemory: 1.5Gi, podCIDRPrefix: 22}}\n", "<nil>"},
+		{"what belongs to a real node without one", "target: {lab: {nodeCPUs: 1}}\n", "f.yaml:3:26: target.lab.nodeCPUs: it belongs to a real node, and the lab has none (add realNode: true)"},
+		{"less than no processor", "target: {lab: {realNode: true, nodeCPUs: -1}}\n", "f.yaml:3:42: target.lab.nodeCPUs: -1 is no number of processors"},
+		{"a range of one address", "target: {lab: {realNode: true, podCIDRPrefix: 32}}\n", "f.yaml:3:47: target.lab.podCIDRPrefix: 32 is no prefix of a range of pod addresses: want 16 to 29"},
 
 		{"a parameter misspelled", "params: {imag: x}\n", `f.yaml:3:16: params.imag: there is no parameter of node-density "imag", did you mean "image"?`},
 		{"parameters that do not fit", "params:\n  image: a b\n  namespacesPer: 0\n", "f.yaml:4:10: params.image: \"a b\" does not have the form \\S+\nf.yaml:5:18: params.namespacesPer: must be at least 1, is 0"},
@@ -536,13 +539,12 @@ func TestFullExample(t *testing.T) {
 	if got := p.said(); !reflect.DeepEqual(got, want) {
 		t.Errorf("it says everything, and defaults make it\n%+v\nwant\n%+v", got, want)
 	}
-	unsupported := "f.yaml:5:36: target.lab.realNode: a private lab with a real node is not supported yet (leave it out: simulated nodes)\n" +
-		"f.yaml:6:29: axis.search: the arms of a comparison are run at given levels (give level or levels)"
+	unsupported := "f.yaml:6:29: axis.search: the arms of a comparison are run at given levels (give level or levels)"
 	if got := text(p.Validate(w)); got != unsupported {
 		t.Errorf("got %s\nwant %s", got, unsupported)
 	}
 	// Following that advice leads to what belongs to the arms, then to a plan.
-	advised := strings.NewReplacer("nodes: 0, realNode: true, ", "", "arms:", "# arms:").Replace(fullExample)
+	advised := strings.NewReplacer("arms:", "# arms:").Replace(fullExample)
 	p = parsed(t, advised)
 	p.Default(w)
 	unsupported = "f.yaml:8:9: repeat: only a comparison of arms is repeated (leave it out)\n" +
@@ -581,6 +583,32 @@ func TestExamples(t *testing.T) {
 		}
 		if _, err := p.GoalsOf(); err != nil {
 			t.Errorf("%s: %v", file, err)
+		}
+	}
+}
+
+func TestBytes(t *testing.T) {
+	for _, c := range []struct {
+		text string
+		want Bytes
+		ok   bool
+		why  string
+	}{
+		{"512Mi", 512 << 20, true, "whole units"},
+		{"1.5Gi", 3 << 29, true, "a part of a unit"},
+		{"100", 100, true, "bytes"},
+		{"2G", 0, false, "a unit that is not of 1024"},
+		{"-1Gi", 0, false, "less than nothing"},
+		{"9999999999Ti", 0, false, "more than can be counted"},
+		{"much", 0, false, "no number"},
+	} {
+		var b Bytes
+		if err := b.Set(c.text); (err == nil) != c.ok || b != c.want {
+			t.Errorf("%s: %q is %d, %v; want %d", c.why, c.text, b, err, c.want)
+		}
+		var again Bytes
+		if c.ok && c.want != 0 && (again.Set(b.String()) != nil || again != b) {
+			t.Errorf("%s: %q is written as %q, which is %d", c.why, c.text, b.String(), again)
 		}
 	}
 }

@@ -190,7 +190,8 @@ func (d drawer) plan() *Plan {
 		p.Target = Target{LabName: d.text(), Kubeconfig: d.text(), Context: d.text()}
 	}
 	if d.IntN(2) == 0 {
-		p.Target.Lab = &Lab{Nodes: d.IntN(3), MaxPods: d.IntN(3), StartLatency: d.text(), RealNode: d.IntN(2) == 0}
+		p.Target.Lab = &Lab{Nodes: d.IntN(3), MaxPods: d.IntN(3), StartLatency: d.text(), RealNode: d.IntN(2) == 0,
+			NodeCPUs: float64(d.IntN(4)) / 2, NodeMemory: Bytes(d.IntN(3)) << (10 * d.IntN(4)), PodCIDRPrefix: d.IntN(3)}
 	}
 	p.Axis.Name = d.text()
 	if d.IntN(2) == 0 {

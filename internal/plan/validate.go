@@ -228,8 +228,22 @@ func (v *validator) target() {
 	if _, err := dist.Parse(lab.StartLatency); err != nil {
 		v.add("target.lab.startLatency", "", "%v", err)
 	}
-	if lab.RealNode {
-		v.add("target.lab.realNode", "leave it out: simulated nodes", "a private lab with a real node is not supported yet")
+	if !lab.RealNode {
+		for _, only := range []struct {
+			key   string
+			given bool
+		}{{"nodeCPUs", lab.NodeCPUs != 0}, {"nodeMemory", lab.NodeMemory != 0}, {"podCIDRPrefix", lab.PodCIDRPrefix != 0}} {
+			if only.given {
+				v.add("target.lab."+only.key, "add realNode: true", "it belongs to a real node, and the lab has none")
+			}
+		}
+		return
+	}
+	if !(lab.NodeCPUs >= 0) || math.IsInf(lab.NodeCPUs, 0) {
+		v.add("target.lab.nodeCPUs", "", "%g is no number of processors", lab.NodeCPUs)
+	}
+	if lab.PodCIDRPrefix != 0 && (lab.PodCIDRPrefix < 16 || lab.PodCIDRPrefix > 29) {
+		v.add("target.lab.podCIDRPrefix", "", "%d is no prefix of a range of pod addresses: want 16 to 29", lab.PodCIDRPrefix)
 	}
 }
 

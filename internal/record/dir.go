@@ -149,6 +149,9 @@ type Host struct {
 	CPUs          int    `json:"cpus"`
 	MemoryBytes   int64  `json:"memoryBytes"`
 	CgroupVersion string `json:"cgroupVersion"` // 1, 2 or hybrid
+	// Runtimes are the versions of containerd and of the container runtimes
+	// by name, where a real node of this machine was part of the target.
+	Runtimes map[string]string `json:"runtimes,omitempty"`
 }
 
 // Cluster is the Kubernetes cluster that was loaded.

@@ -1,0 +1,187 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/image"
+)
+
+// imageAgent is the image of the workloads' own containers.
+const imageAgent = "agent"
+
+func imageNames() []string { return []string{imageAgent} }
+
+func newImageCommand(p *Process) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "image",
+		Short: "Make the images that the workloads run, without a registry or a daemon",
+		Long: `Make the images that the workloads run. A laboratory's real node has them
+already; for another cluster push them to a registry that it can reach, or save
+them to a file and load that on its nodes.
+
+The images are: ` + strings.Join(imageNames(), ", ") + `.`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			var verbs []string
+			for _, c := range cmd.Commands() {
+				verbs = append(verbs, c.Name())
+			}
+			return usagef(didYouMean(args[0], verbs, "see 'plimsoll image --help'"), "there is no command 'image %s'", args[0])
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newImageBuildCommand(p), newImageSaveCommand(p), newImagePushCommand(p))
+	return cmd
+}
+
+// makeImage makes an image by its name.
+func makeImage(p *Process, name string) (made v1.Image, reference string, err error) {
+	if name != imageAgent {
+		return nil, "", usagef(didYouMean(name, imageNames(), "there is: "+strings.Join(imageNames(), ", ")), "there is no image %q", name)
+	}
+	if !image.HasAgent() {
+		p.logf("note: this program was built without the small agent (make build adds it): the image holds the whole program\n")
+	}
+	made, err = image.Agent(p.Executable)
+	return made, image.AgentReference, err
+}
+
+// imageUsage makes usage errors of names that no image can have.
+func imageUsage(err error) error {
+	var bad *image.ReferenceError
+	if errors.As(err, &bad) {
+		return usagef("for example registry.example:5000/team", "%w", err)
+	}
+	return err
+}
+
+// describeImage says in a line what was made.
+func describeImage(made v1.Image, reference string) (string, error) {
+	digest, err := made.Digest()
+	if err != nil {
+		return "", fmt.Errorf("describe image %s: %w", reference, err)
+	}
+	layers, err := made.Layers()
+	if err != nil {
+		return "", fmt.Errorf("describe image %s: %w", reference, err)
+	}
+	var size int64
+	for _, l := range layers {
+		n, err := l.Size()
+		if err != nil {
+			return "", fmt.Errorf("describe image %s: %w", reference, err)
+		}
+		size += n
+	}
+	return fmt.Sprintf("%s  %s  %.1f MiB", reference, digest, float64(size)/(1<<20)), nil
+}
+
+func newImageBuildCommand(p *Process) *cobra.Command {
+	return &cobra.Command{
+		Use:       "build NAME",
+		Short:     "Make an image and keep it with the laboratories",
+		Example:   `  plimsoll image build agent`,
+		Args:      exactlyOne("image"),
+		ValidArgs: imageNames(),
+		RunE: func(_ *cobra.Command, args []string) error {
+			made, reference, err := makeImage(p, args[0])
+			if err != nil {
+				return err
+			}
+			dir, err := p.stateDir()
+			if err != nil {
+				return err
+			}
+			file := filepath.Join(dir, "images", args[0]+".tar")
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				return fmt.Errorf("build image %s: %w", args[0], err)
+			}
+			return saveImage(p, made, reference, file)
+		},
+	}
+}
+
+func saveImage(p *Process, made v1.Image, reference, file string) error {
+	if err := image.Save(made, reference, file); err != nil {
+		return imageUsage(err)
+	}
+	line, err := describeImage(made, reference)
+	if err != nil {
+		return err
+	}
+	p.printf("%s  %s\n", line, file)
+	return nil
+}
+
+func newImageSaveCommand(p *Process) *cobra.Command {
+	var reference string
+	cmd := &cobra.Command{
+		Use:   "save NAME FILE",
+		Short: "Write an image to a file that docker, podman and ctr load",
+		Example: `  plimsoll image save agent agent.tar
+  ctr -n k8s.io images import agent.tar`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) != 2 {
+				return usagef("for example 'plimsoll image save agent agent.tar'", "want an image and a file")
+			}
+			return nil
+		},
+		RunE: func(_ *cobra.Command, args []string) error {
+			made, standard, err := makeImage(p, args[0])
+			if err != nil {
+				return err
+			}
+			if reference == "" {
+				reference = standard
+			}
+			return saveImage(p, made, reference, args[1])
+		},
+	}
+	cmd.Flags().StringVar(&reference, "as", "", "`reference` that the image has in the file")
+	return cmd
+}
+
+func newImagePushCommand(p *Process) *cobra.Command {
+	var insecure bool
+	var names []string
+	cmd := &cobra.Command{
+		Use:   "push REGISTRY",
+		Short: "Send the images to a registry",
+		Long: `Send the images to a registry, under its name or a path in it, with the
+credentials that docker or podman have for it. What it prints is what --set
+image= takes.`,
+		Example: `  plimsoll image push registry.example:5000/team
+  plimsoll limit node-density --kubeconfig k --set image=registry.example:5000/team/plimsoll-agent:latest`,
+		Args: exactlyOne("registry"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			for _, n := range names {
+				made, standard, err := makeImage(p, n)
+				if err != nil {
+					return err
+				}
+				reference := strings.TrimSuffix(args[0], "/") + "/" + strings.TrimPrefix(standard, "localhost/")
+				if err := image.Push(cmd.Context(), made, reference, insecure); err != nil {
+					return imageUsage(err)
+				}
+				line, err := describeImage(made, reference)
+				if err != nil {
+					return err
+				}
+				p.printf("%s\n", line)
+			}
+			return nil
+		},
+	}
+	cmd.Flags().BoolVar(&insecure, "insecure", false, "the registry speaks plain HTTP")
+	cmd.Flags().StringSliceVar(&names, "image", imageNames(), "which images")
+	return cmd
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"fmt"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/cpu"
+	"plimsoll.dev/plimsoll/internal/image"
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/workload"
+)
+
+// What a workload's parameters are called that a real node needs other values
+// of.
+const (
+	paramImage        = "image"
+	paramGracePeriod  = "gracePeriod"
+	paramNodeSelector = "nodeSelector"
+)
+
+// suitRealNode sets those parameters that were left open to what suits the
+// laboratory's real node, and reports whether there were any: an image that it
+// has, since it can get none, and time for pods to stop in, since a level that
+// begins from empty begins when the node has stopped them, not only the API
+// has forgotten them.
+func (r *runner) suitRealNode() bool {
+	if r.lab == nil || r.lab.Spec().RealNode == nil {
+		return false
+	}
+	onReal := r.lab.Spec().Nodes == 0 || strings.Contains(r.plan.Params[paramNodeSelector], lab.RealSelector)
+	if !onReal {
+		return false
+	}
+	changed := false
+	for name, value := range map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1"} {
+		if _, given := r.plan.Params[name]; given || !hasParam(r.workload, name) {
+			continue
+		}
+		if r.plan.Params == nil {
+			r.plan.Params = make(map[string]string)
+		}
+		r.plan.Params[name] = value
+		changed = true
+	}
+	return changed
+}
+
+func hasParam(w *workload.Workload, name string) bool {
+	_, err := w.Param(name)
+	return err == nil
+}
+
+// describeRealNode adds to the environment what a real node of this machine
+// ran with.
+func (r *runner) describeRealNode(env *record.Environment) {
+	if r.lab == nil || r.lab.Spec().RealNode == nil {
+		return
+	}
+	env.Host.Runtimes = r.lab.RealNodeVersions()
+	node, beside := r.lab.RealNodeProcessors()
+	note := "the real node may use all processors of this machine"
+	switch {
+	case len(node) > 0 && len(beside) > 0:
+		note = fmt.Sprintf("the real node is kept to processors %v, the control plane, the load generator and the observer to %v", node, beside)
+		if !r.apart {
+			note = fmt.Sprintf("the real node is kept to processors %v, the control plane to %v; the load generator and observer may use all", node, beside)
+		}
+	case len(node) > 0:
+		note = fmt.Sprintf("the real node is kept to processors %v, which are all that there are: the control plane shares them", node)
+	}
+	if cpus := r.lab.Spec().RealNode.CPUs; cpus > 0 && cpus < float64(len(node)) {
+		note += fmt.Sprintf("; it gets the time of %g", cpus)
+	}
+	env.Isolation.Notes = append(env.Isolation.Notes, note)
+}
+
+// keepApart keeps this program off the processors of a real node that has some
+// of its own, as far as others are left.
+func (r *runner) keepApart() (undo func()) {
+	if r.lab == nil {
+		return func() {}
+	}
+	_, beside := r.lab.RealNodeProcessors()
+	if len(beside) == 0 {
+		return func() {}
+	}
+	undo, err := cpu.Keep(beside)
+	if err != nil {
+		return func() {} // the record says that it is not kept apart
+	}
+	r.apart = true
+	return undo
+}
+
+// realNodeReadings reads what the parts of the real node use.
+func (r *runner) realNodeReadings() []record.Sample {
+	uses, err := r.lab.RealNodeUsage()
+	if err != nil {
+		return nil // not known, and the result says null
+	}
+	samples := make([]record.Sample, 0, len(uses))
+	for _, u := range uses {
+		samples = append(samples, record.Sample{Source: u.Part, Values: map[string]float64{
+			"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes),
+		}})
+	}
+	return samples
+}

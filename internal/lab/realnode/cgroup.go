@@ -1,0 +1,386 @@
+package realnode
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/telemetry"
+)
+
+// The parts of a node by the control groups that they are in, which are also
+// the names under which their use of the machine is told.
+const (
+	partNode       = "real-node" // the node's first process
+	partContainerd = "containerd"
+	partShims      = "containerd-shims"
+	partKubelet    = "kubelet"
+	partProxy      = "kube-proxy"
+	partPods       = "pods"
+)
+
+func systemParts() []string {
+	return []string{partNode, partContainerd, partShims, partKubelet, partProxy}
+}
+
+// group is the control group, from each hierarchy's root, that the whole node
+// is in.
+func group(dir string) string { return "plimsoll-" + tag(dir) }
+
+func systemGroup(dir, part string) string { return group(dir) + "/system/" + part }
+
+// hierarchy says where this system's control groups are.
+type hierarchy struct {
+	// unified is where version 2 is, "" on a system of version 1.
+	unified string
+	// mounts says where each controller of version 1 is.
+	mounts map[string]string
+}
+
+// findHierarchy looks for control groups that a kubelet can use.
+func findHierarchy() (hierarchy, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return hierarchy{}, fmt.Errorf("control groups: %w", err)
+	}
+	return parseHierarchy(string(data))
+}
+
+// CheckControlGroups reports which control groups a kubelet misses here.
+func CheckControlGroups() error {
+	_, err := findHierarchy()
+	return err
+}
+
+const cgroupRoot = "/sys/fs/cgroup"
+
+func parseHierarchy(mountinfo string) (hierarchy, error) {
+	h := hierarchy{mounts: make(map[string]string)}
+	for line := range strings.Lines(mountinfo) {
+		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
+		left, right := strings.Fields(before), strings.Fields(after)
+		if !ok || len(left) < 5 || len(right) < 3 {
+			continue
+		}
+		where := left[4]
+		switch {
+		case right[0] == "cgroup2" && where == cgroupRoot:
+			h.unified = where
+		case right[0] == "cgroup" && strings.HasPrefix(where, cgroupRoot+"/"):
+			for option := range strings.SplitSeq(right[2], ",") {
+				// A hierarchy without a controller has a name; a kubelet looks
+				// for its groups there too.
+				named := strings.HasPrefix(option, "name=")
+				if option != "rw" && option != "ro" && (named || !strings.Contains(option, "=")) {
+					h.mounts[option] = where
+				}
+			}
+		}
+	}
+	if h.unified != "" {
+		return h, nil
+	}
+	var missing []string
+	for _, controller := range []string{"cpu", "cpuacct", "cpuset", "memory", "pids", "devices", "freezer"} {
+		if h.mounts[controller] == "" {
+			missing = append(missing, controller)
+		}
+	}
+	if len(missing) > 0 {
+		return h, fmt.Errorf("control groups (without: %s)", strings.Join(missing, ", "))
+	}
+	return h, nil
+}
+
+// roots are the directories that hold groups.
+func (h hierarchy) roots() []string {
+	if h.unified != "" {
+		return []string{h.unified}
+	}
+	var roots []string
+	for _, root := range h.mounts {
+		roots = append(roots, root)
+	}
+	slices.Sort(roots)
+	return slices.Compact(roots)
+}
+
+// makeGroups makes the groups of a node and confines it to what it is to get.
+func makeGroups(s Spec) error {
+	h, err := findHierarchy()
+	if err != nil {
+		return err
+	}
+	groups := []string{group(s.Dir), group(s.Dir) + "/system"}
+	for _, part := range systemParts() {
+		groups = append(groups, systemGroup(s.Dir, part))
+	}
+	for _, root := range h.roots() {
+		for _, g := range groups {
+			if err := h.makeGroup(root, g); err != nil {
+				return err
+			}
+			if g == group(s.Dir) {
+				// Before those below it are made, which begin with what it has.
+				if err := h.confine(root, s); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (h hierarchy) makeGroup(root, g string) error {
+	dir := filepath.Join(root, g)
+	if h.unified != "" {
+		if err := delegate(filepath.Dir(dir)); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir(dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
+		return fmt.Errorf("make control group: %w", err)
+	}
+	if root != h.mounts["cpuset"] {
+		return nil
+	}
+	// A group of this controller begins with nothing, and takes no process.
+	for _, file := range []string{"cpuset.cpus", "cpuset.mems"} {
+		value, err := os.ReadFile(filepath.Join(filepath.Dir(dir), file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), value, 0)
+		}
+		if err != nil {
+			return fmt.Errorf("make control group: %w", err)
+		}
+	}
+	return nil
+}
+
+// delegate gives all controllers of a group of version 2 to those below it.
+func delegate(dir string) error {
+	controllers, err := os.ReadFile(filepath.Join(dir, "cgroup.controllers"))
+	if err != nil {
+		return fmt.Errorf("make control group: %w", err)
+	}
+	for _, c := range strings.Fields(string(controllers)) {
+		if !slices.Contains([]string{"cpu", "cpuset", "io", "memory", "pids", "hugetlb"}, c) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, "cgroup.subtree_control"), []byte("+"+c), 0); err != nil {
+			if c == "hugetlb" || c == "io" {
+				continue // not needed
+			}
+			return fmt.Errorf("give controller %s to the node: %w (a container needs a control group namespace whose root holds no process)", c, err)
+		}
+	}
+	return nil
+}
+
+// quotaPeriod is how often a share of time is given out, in microseconds: the
+// kernel's own default.
+const quotaPeriod = 100_000
+
+// confine bounds what the whole node uses, as far as it is bound under root.
+func (h hierarchy) confine(root string, s Spec) error {
+	set := func(controller, file1, value1, file2, value2 string) error {
+		file, value := file2, value2
+		if h.unified == "" {
+			if root != h.mounts[controller] {
+				return nil
+			}
+			file, value = file1, value1
+		}
+		if err := os.WriteFile(filepath.Join(root, group(s.Dir), file), []byte(value), 0); err != nil {
+			return fmt.Errorf("confine the node: %w", err)
+		}
+		return nil
+	}
+	var errs []error
+	if len(s.Processors) > 0 {
+		list := formatList(s.Processors)
+		errs = append(errs, set("cpuset", "cpuset.cpus", list, "cpuset.cpus", list))
+	}
+	if s.CPUs > 0 && s.CPUs < float64(len(s.Processors)) {
+		period, quota := strconv.Itoa(quotaPeriod), strconv.Itoa(int(math.Round(s.CPUs*quotaPeriod)))
+		errs = append(errs, set("cpu", "cpu.cfs_quota_us", quota, "cpu.max", quota+" "+period))
+	}
+	if s.MemoryBytes > 0 {
+		limit := strconv.FormatInt(s.MemoryBytes, 10)
+		errs = append(errs, set("memory", "memory.limit_in_bytes", limit, "memory.max", limit))
+	}
+	return errors.Join(errs...)
+}
+
+// ProcessorsOf are the processors that a node of so many gets: the last ones
+// of those that this process may use. Others are left to the rest of the
+// laboratory as far as there are any.
+func ProcessorsOf(cpus float64) ([]int, error) {
+	all, err := usableProcessors()
+	if err != nil {
+		return nil, err
+	}
+	n := int(math.Ceil(cpus))
+	if n > len(all) {
+		return nil, fmt.Errorf("%g processors for the node: there are %d", cpus, len(all))
+	}
+	return all[len(all)-n:], nil
+}
+
+// ProcessorsBeside are the processors that a node of so many leaves alone;
+// none if it gets all.
+func ProcessorsBeside(cpus float64) []int {
+	all, err := usableProcessors()
+	if err != nil || cpus <= 0 {
+		return nil
+	}
+	return all[:max(0, len(all)-int(math.Ceil(cpus)))]
+}
+
+func usableProcessors() ([]int, error) {
+	// Those of the first process, since a laboratory keeps its own apart from
+	// a node's.
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(1, &set); err != nil {
+		return nil, fmt.Errorf("read the processors: %w", err)
+	}
+	var all []int
+	for cpu := 0; len(all) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			all = append(all, cpu)
+		}
+	}
+	return all, nil
+}
+
+// enter puts a process into the group of a part of the node.
+func enter(s Spec, part string, pid int) error {
+	h, err := findHierarchy()
+	if err != nil {
+		return err
+	}
+	for _, root := range h.roots() {
+		procs := filepath.Join(root, systemGroup(s.Dir, part), "cgroup.procs")
+		if err := os.WriteFile(procs, []byte(strconv.Itoa(pid)), 0); err != nil {
+			return fmt.Errorf("put %s into its control group: %w", part, err)
+		}
+	}
+	return nil
+}
+
+// removeGroups removes the groups of a node whose processes have ended.
+func removeGroups(dir string) error {
+	h, err := findHierarchy()
+	if err != nil {
+		return nil // then it made none
+	}
+	for _, root := range h.roots() {
+		top := filepath.Join(root, group(dir))
+		if _, err := os.Stat(top); err != nil {
+			continue
+		}
+		// The last process of a group leaves it a moment after it has ended.
+		for tries := 0; ; tries++ {
+			err := removeTree(top)
+			if err == nil {
+				break
+			}
+			if !errors.Is(err, syscall.EBUSY) || tries == 100 {
+				return fmt.Errorf("remove control group: %w", err)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	return nil
+}
+
+// removeTree removes a group and those below it: files in it go by themselves.
+func removeTree(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return ignoreNotExist(err)
+	}
+	for _, e := range entries {
+		if e.IsDir() {
+			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return ignoreNotExist(os.Remove(dir))
+}
+
+// Use is what a part of the node has used.
+type Use struct {
+	Part string
+	telemetry.Usage
+}
+
+// Usage reads what each part of a laboratory's node has used: the kubelet,
+// containerd, its shims, kube-proxy, the pods (their sandboxes included), each
+// with all of its processes. Memory is what cannot be dropped: files that were
+// read are left out.
+func Usage(dir string) ([]Use, error) {
+	h, err := findHierarchy()
+	if err != nil {
+		return nil, err
+	}
+	var uses []Use
+	for _, part := range append(systemParts(), partPods) {
+		g := systemGroup(dir, part)
+		if part == partPods {
+			g = group(dir) + "/kubepods"
+		}
+		u, err := h.usage(g)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read usage of %s: %w", part, err)
+		}
+		uses = append(uses, Use{part, u})
+	}
+	return uses, nil
+}
+
+func (h hierarchy) usage(g string) (telemetry.Usage, error) {
+	if h.unified != "" {
+		dir := filepath.Join(h.unified, g)
+		cpu, err1 := statValue(filepath.Join(dir, "cpu.stat"), "usage_usec")
+		memory, err2 := statValue(filepath.Join(dir, "memory.stat"), "anon")
+		return telemetry.Usage{CPUSeconds: float64(cpu) / 1e6, RSSBytes: memory}, errors.Join(err1, err2)
+	}
+	text, err := os.ReadFile(filepath.Join(h.mounts["cpuacct"], g, "cpuacct.usage"))
+	if err != nil {
+		return telemetry.Usage{}, err
+	}
+	nanos, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	if err != nil {
+		return telemetry.Usage{}, err
+	}
+	memory, err := statValue(filepath.Join(h.mounts["memory"], g, "memory.stat"), "total_rss")
+	return telemetry.Usage{CPUSeconds: float64(nanos) / 1e9, RSSBytes: memory}, err
+}
+
+// statValue reads one value of a file of lines "name value".
+func statValue(file, name string) (int64, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(data)) {
+		if key, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && key == name {
+			return strconv.ParseInt(value, 10, 64)
+		}
+	}
+	return 0, fmt.Errorf("%s has no %s", file, name)
+}

@@ -1,0 +1,187 @@
+package realnode
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"os"
+	"time"
+
+	"github.com/vishvananda/netlink"
+)
+
+// Link is the cable between this machine and the node.
+type Link struct {
+	// Host is this machine's address on it, where the API server listens; Node
+	// is the node's.
+	Host netip.Addr `json:"host"`
+	Node netip.Addr `json:"node"`
+}
+
+// linkBits is the prefix of a link's range: two addresses and no more.
+const linkBits = 30
+
+// hostEnd and nodeEnd are the names of a link's ends, hostEnd on this machine.
+func hostEnd(dir string) string { return "plm" + tag(dir) + "h" }
+func nodeEnd(dir string) string { return "plm" + tag(dir) + "n" }
+
+// ChooseLink finds a range of addresses that this machine does not use. They
+// are from those set aside for examples (RFC 5737), which no network has.
+func ChooseLink() (Link, error) {
+	addresses, err := net.InterfaceAddrs()
+	if err != nil {
+		return Link{}, fmt.Errorf("read the machine's addresses: %w", err)
+	}
+	var used []netip.Prefix
+	for _, a := range addresses {
+		if p, err := netip.ParsePrefix(a.String()); err == nil {
+			used = append(used, p)
+		}
+	}
+	return chooseLink(used)
+}
+
+func chooseLink(used []netip.Prefix) (Link, error) {
+	for _, first := range [][3]byte{{192, 0, 2}, {198, 51, 100}, {203, 0, 113}} {
+		for last := 0; last < 256; last += 4 {
+			address := func(n int) netip.Addr {
+				return netip.AddrFrom4([4]byte{first[0], first[1], first[2], byte(last + n)})
+			}
+			candidate := netip.PrefixFrom(address(0), linkBits)
+			free := true
+			for _, u := range used {
+				free = free && !u.Overlaps(candidate)
+			}
+			if free {
+				return Link{Host: address(1), Node: address(2)}, nil
+			}
+		}
+	}
+	return Link{}, errors.New("every address for a link to the node is in use")
+}
+
+func prefixOf(a netip.Addr) *net.IPNet {
+	return &net.IPNet{IP: a.AsSlice(), Mask: net.CIDRMask(linkBits, 32)}
+}
+
+// MakeLink lays the link, with both of its ends on this machine.
+func (s Spec) MakeLink() error {
+	if err := removeLink(s.Dir); err != nil {
+		return err
+	}
+	name := hostEnd(s.Dir)
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = name
+	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: nodeEnd(s.Dir)}); err != nil {
+		return fmt.Errorf("lay the link to the node: %w", err)
+	}
+	link, err := netlink.LinkByName(name)
+	if err == nil {
+		err = netlink.AddrAdd(link, &netlink.Addr{IPNet: prefixOf(s.Link.Host)})
+	}
+	if err == nil {
+		err = netlink.LinkSetUp(link)
+	}
+	if err != nil {
+		return fmt.Errorf("lay the link to the node: %w", err)
+	}
+	return nil
+}
+
+// Attach gives the node's end of the link to the node, whose first process is
+// pid.
+func (s Spec) Attach(pid int) error {
+	end, err := netlink.LinkByName(nodeEnd(s.Dir))
+	if err == nil {
+		err = netlink.LinkSetNsPid(end, pid)
+	}
+	if err != nil {
+		return fmt.Errorf("attach the node's network: %w", err)
+	}
+	return nil
+}
+
+// removeLink removes a link that its node has left behind. The link of a node
+// that has ended is being removed by the kernel.
+func removeLink(dir string) error {
+	for _, name := range []string{hostEnd(dir), nodeEnd(dir)} {
+		link, err := netlink.LinkByName(name)
+		if err != nil {
+			if errors.As(err, new(netlink.LinkNotFoundError)) {
+				continue
+			}
+			return fmt.Errorf("remove the link to the node: %w", err)
+		}
+		if err := netlink.LinkDel(link); err != nil {
+			if _, now := netlink.LinkByName(name); now != nil {
+				continue
+			}
+			return fmt.Errorf("remove the link to the node: %w", err)
+		}
+	}
+	return nil
+}
+
+// Remove removes what a node leaves outside of its directory when its
+// processes have ended: control groups, and a link that was laid for it.
+func Remove(dir string) error { return errors.Join(removeGroups(dir), removeLink(dir)) }
+
+// Leftovers names what there is of a node outside of its directory.
+func Leftovers(dir string) []string {
+	var found []string
+	if h, err := findHierarchy(); err == nil {
+		for _, root := range h.roots() {
+			if _, err := os.Stat(root + "/" + group(dir)); err == nil {
+				found = append(found, root+"/"+group(dir))
+			}
+		}
+	}
+	for _, name := range []string{hostEnd(dir), nodeEnd(dir)} {
+		if _, err := netlink.LinkByName(name); err == nil {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// linkPatience is how long the node's first process waits for its link.
+const linkPatience = 20 * time.Second
+
+// configureNetwork sets up the network from inside of the node.
+func (s Spec) configureNetwork() error {
+	loopback, err := netlink.LinkByName("lo")
+	if err == nil {
+		err = netlink.LinkSetUp(loopback)
+	}
+	if err != nil {
+		return fmt.Errorf("set up the loopback: %w", err)
+	}
+	var end netlink.Link
+	for deadline := time.Now().Add(linkPatience); ; time.Sleep(5 * time.Millisecond) {
+		if end, err = netlink.LinkByName(nodeEnd(s.Dir)); err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("wait for the link: %w", err)
+		}
+	}
+	if err := netlink.LinkSetName(end, "eth0"); err != nil {
+		return fmt.Errorf("name the link: %w", err)
+	}
+	if err := netlink.AddrAdd(end, &netlink.Addr{IPNet: prefixOf(s.Link.Node)}); err != nil {
+		return fmt.Errorf("give the link its address: %w", err)
+	}
+	if err := netlink.LinkSetUp(end); err != nil {
+		return fmt.Errorf("set up the link: %w", err)
+	}
+	// Without a route an address of a service would be refused before the
+	// proxy could translate it.
+	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: end.Attrs().Index, Gw: s.Link.Host.AsSlice()}); err != nil {
+		return fmt.Errorf("route by the link: %w", err)
+	}
+	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
+		return fmt.Errorf("let the node forward: %w", err)
+	}
+	return nil
+}

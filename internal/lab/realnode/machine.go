@@ -1,0 +1,254 @@
+package realnode
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// Names of the runtimes, which are also those of their RuntimeClasses.
+const (
+	RuntimeRunc = "runc"
+	RuntimeCrun = "crun"
+)
+
+// Programs are the system's programs that a node runs, by path. Crun may be
+// empty: the node then has no such runtime.
+type Programs struct {
+	Containerd string `json:"containerd"`
+	Ctr        string `json:"ctr"`
+	Shim       string `json:"shim"`
+	Runc       string `json:"runc"`
+	Crun       string `json:"crun"`
+	Nft        string `json:"nft"`
+	CNI        string `json:"cni"` // the directory of the network plug-ins
+}
+
+// Runtime is a program that runs containers.
+type Runtime struct{ Name, Path string }
+
+// Runtimes are those that there are, the nodes' default first.
+func (p Programs) Runtimes() []Runtime {
+	runtimes := []Runtime{{RuntimeRunc, p.Runc}}
+	if p.Crun != "" {
+		runtimes = append(runtimes, Runtime{RuntimeCrun, p.Crun})
+	}
+	return runtimes
+}
+
+// Need is one thing of the system's that a node needs.
+type Need struct {
+	What string
+	// Package is Debian's package that has it.
+	Package string
+	// Found is where it is, "" if it is not.
+	Found string
+	// Optional is what the node can do without.
+	Optional bool
+}
+
+// Find looks for the programs that a node runs.
+func Find() (Programs, []Need) {
+	var p Programs
+	needs := []struct {
+		Need
+		into *string
+	}{
+		{Need{What: "containerd", Package: "containerd"}, &p.Containerd},
+		{Need{What: "ctr", Package: "containerd"}, &p.Ctr},
+		{Need{What: "containerd-shim-runc-v2", Package: "containerd"}, &p.Shim},
+		{Need{What: "runc", Package: "runc"}, &p.Runc},
+		{Need{What: "crun", Package: "crun", Optional: true}, &p.Crun},
+		{Need{What: "nft", Package: "nftables"}, &p.Nft},
+	}
+	found := make([]Need, 0, len(needs)+1)
+	for _, n := range needs {
+		n.Found, _ = FindProgram(n.What) // that there is none is what is told
+		*n.into = n.Found
+		found = append(found, n.Need)
+	}
+	p.CNI = findPlugins()
+	return p, append(found, Need{What: "CNI plugins", Package: "containernetworking-plugins", Found: p.CNI})
+}
+
+// FindProgram also looks where a user's PATH often does not lead.
+func FindProgram(name string) (string, error) {
+	path, err := exec.LookPath(name)
+	if err == nil {
+		return path, nil
+	}
+	for _, dir := range []string{"/usr/local/sbin", "/usr/sbin", "/sbin"} {
+		if p, sbinErr := exec.LookPath(filepath.Join(dir, name)); sbinErr == nil {
+			return p, nil
+		}
+	}
+	return "", err
+}
+
+// findPlugins is the directory with all network plug-ins that are used, "" if
+// there is none.
+func findPlugins() string {
+	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin"} {
+		complete := true
+		for _, plugin := range []string{"bridge", "host-local", "loopback"} {
+			if _, err := os.Stat(filepath.Join(dir, plugin)); err != nil {
+				complete = false
+			}
+		}
+		if complete {
+			return dir
+		}
+	}
+	return ""
+}
+
+// MissingError says what a real node needs and this machine lacks.
+type MissingError struct {
+	What []string
+	// Packages are those of Debian that have it; empty if it is not a matter
+	// of packages.
+	Packages []string
+}
+
+func (e *MissingError) Error() string {
+	return "a real node needs " + strings.Join(e.What, ", ")
+}
+
+// Remedy is the command that helps, "" if there is none.
+func (e *MissingError) Remedy() string {
+	if len(e.Packages) == 0 {
+		return ""
+	}
+	return "apt-get install --no-install-recommends " + strings.Join(e.Packages, " ")
+}
+
+// Check reports whether this machine can have a real node; the error is a
+// *MissingError.
+func Check() (Programs, error) {
+	programs, needs := Find()
+	var missing MissingError
+	seen := make(map[string]bool)
+	for _, n := range needs {
+		if n.Found != "" || n.Optional {
+			continue
+		}
+		missing.What = append(missing.What, n.What)
+		if !seen[n.Package] {
+			seen[n.Package] = true
+			missing.Packages = append(missing.Packages, n.Package)
+		}
+	}
+	if os.Geteuid() != 0 {
+		missing.What = append(missing.What, "root")
+	}
+	if _, err := findHierarchy(); err != nil {
+		missing.What = append(missing.What, err.Error())
+	}
+	if len(missing.What) > 0 {
+		return programs, &missing
+	}
+	return programs, nil
+}
+
+// Version is what a program says its version is, "" if it does not say.
+func Version(path string) string {
+	out, err := exec.Command(path, "--version").Output()
+	if err != nil {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return regexp.MustCompile(`\d+\.\d+[.\d]*`).FindString(line)
+}
+
+// Versions are the versions of containerd and of the runtimes that there are,
+// by their names.
+func (p Programs) Versions() map[string]string {
+	versions := map[string]string{"containerd": Version(p.Containerd)}
+	for _, r := range p.Runtimes() {
+		versions[r.Name] = Version(r.Path)
+	}
+	return versions
+}
+
+// oldestContainerd is the first minor version of containerd 1 that this was
+// made for: older ones speak a runtime interface that the kubelet does not.
+const oldestContainerd = 6
+
+// CheckContainerd reports whether the system's containerd is one that the
+// kubelet can talk to.
+func CheckContainerd(version string) error {
+	parts := strings.Split(version, ".")
+	if len(parts) < 2 {
+		return fmt.Errorf("containerd does not say which version it is")
+	}
+	major, err1 := strconv.Atoi(parts[0])
+	minor, err2 := strconv.Atoi(parts[1])
+	if err := errors.Join(err1, err2); err != nil {
+		return fmt.Errorf("containerd's version is %q: %w", version, err)
+	}
+	if major < 1 || major == 1 && minor < oldestContainerd {
+		return fmt.Errorf("containerd is %s: 1.%d or newer is needed", version, oldestContainerd)
+	}
+	return nil
+}
+
+// Machine is what the whole machine has.
+type Machine struct {
+	MemoryBytes int64
+	// MayLowerOOMScore is whether processes may be made less likely to be
+	// killed when memory is short.
+	MayLowerOOMScore bool
+}
+
+// ThisMachine looks at the machine.
+func ThisMachine() (Machine, error) {
+	var m Machine
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return m, fmt.Errorf("read the machine's memory: %w", err)
+	}
+	m.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
+	status, err := os.ReadFile("/proc/self/status")
+	if err != nil {
+		return m, fmt.Errorf("read own rights: %w", err)
+	}
+	m.MayLowerOOMScore = hasCapability(string(status), unix.CAP_SYS_RESOURCE)
+	return m, nil
+}
+
+func hasCapability(status string, capability uint) bool {
+	_, rest, ok := strings.Cut(status, "\nCapEff:")
+	if !ok {
+		return false
+	}
+	fields := strings.Fields(rest)
+	if len(fields) == 0 {
+		return false
+	}
+	set, err := strconv.ParseUint(fields[0], 16, 64)
+	return err == nil && set&(1<<capability) != 0
+}
+
+// formatList writes numbers as the kernel reads them.
+func formatList(numbers []int) string {
+	words := make([]string, len(numbers))
+	for i, n := range numbers {
+		words[i] = strconv.Itoa(n)
+	}
+	return strings.Join(words, ",")
+}
+
+func ignoreNotExist(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,304 @@
+// Package realnode makes a node of this machine: a kubelet, containerd and
+// kube-proxy that run real containers for a laboratory.
+//
+// The node is a machine within the machine. One process of ours is its first
+// (Run), in namespaces of its own for processes, mounts and the network, and
+// starts all others. So the system's containerd, its directories, interfaces
+// and packet filter are never touched, and when that process ends, however it
+// ends, the kernel takes with it every process, mount, interface and rule of
+// the node. Only empty control groups and files are left to be removed.
+package realnode
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// What a node is called and where it serves.
+const (
+	// NodeName is the node's name in the cluster.
+	NodeName = "real-0"
+	// KubeletPort serves logs and exec to the API server.
+	KubeletPort = 10250
+	// KubeletHealthPort and ProxyHealthPort answer whether they work.
+	KubeletHealthPort = 10248
+	ProxyHealthPort   = 10256
+	proxyMetricsPort  = 10249
+	// BridgePorts is how many pods the Linux bridge that joins them holds.
+	BridgePorts = 1023
+)
+
+// Socket is containerd's, as the node's own processes see it.
+const Socket = "/run/containerd/containerd.sock"
+
+// Spec is one node. It is written to a file for the node's first process.
+type Spec struct {
+	// Dir is the laboratory's directory; the node's own is NodeDir(Dir).
+	Dir     string `json:"dir"`
+	MaxPods int    `json:"maxPods"`
+	// PodCIDR is the range of the pods' addresses.
+	PodCIDR netip.Prefix `json:"podCIDR"`
+	// ServiceCIDR is the range of the services' addresses.
+	ServiceCIDR string `json:"serviceCIDR"`
+	// CPUs is how many processors the node gets, its own processes included;
+	// 0 is all of them, and a part of one is given as a share of time.
+	CPUs float64 `json:"cpus"`
+	// Processors are those that it is kept to, none without CPUs.
+	Processors []int `json:"processors,omitempty"`
+	// MemoryBytes is how much memory it gets; 0 is all.
+	MemoryBytes int64 `json:"memoryBytes"`
+	// Link joins the node with this machine.
+	Link Link `json:"link"`
+	// Programs are the system's that the node runs.
+	Programs Programs `json:"programs"`
+	// KubeletConfig and ProxyConfig are kubeconfigs; ClientCA, Cert and Key are
+	// files with which the kubelet serves.
+	KubeletConfig string `json:"kubeletConfig"`
+	ProxyConfig   string `json:"proxyConfig"`
+	ClientCA      string `json:"clientCA"`
+	Cert          string `json:"cert"`
+	Key           string `json:"key"`
+	// SandboxImage is the image of the pods' sandboxes, one of those imported.
+	SandboxImage string `json:"sandboxImage"`
+	// Labels are the node's, as k=v,k=v.
+	Labels string `json:"labels"`
+	// Sign is the file that is made when the node's processes run.
+	Sign string `json:"sign"`
+}
+
+// Subdirectories of NodeDir, and where the node's processes see them.
+const (
+	imagesDir = "images"
+	specFile  = "node.json"
+)
+
+// NodeDir is where the files of a laboratory's node are.
+func NodeDir(dir string) string { return filepath.Join(dir, "node") }
+
+// SpecFile is the file that Run is told of.
+func SpecFile(dir string) string { return filepath.Join(NodeDir(dir), specFile) }
+
+// ContainerdConfig is the file by which containerd's process is known.
+func ContainerdConfig(dir string) string { return filepath.Join(NodeDir(dir), "containerd.toml") }
+
+// KubeletConfiguration and ProxyConfiguration are the files that say how they
+// run.
+func KubeletConfiguration(dir string) string { return filepath.Join(NodeDir(dir), "kubelet.yaml") }
+
+// ProxyConfiguration is kube-proxy's.
+func ProxyConfiguration(dir string) string { return filepath.Join(NodeDir(dir), "kube-proxy.yaml") }
+
+// ImageFile is where an image lies that the node imports before its kubelet
+// starts.
+func ImageFile(dir, name string) string {
+	return filepath.Join(NodeDir(dir), imagesDir, name+".tar")
+}
+
+// tag is part of every name that the node has outside of its namespaces. It
+// follows from the directory alone, so that what a dead laboratory left can be
+// found without any record of it.
+func tag(dir string) string {
+	sum := sha256.Sum256([]byte(filepath.Clean(dir)))
+	return hex.EncodeToString(sum[:4])
+}
+
+// Write makes the node's directory with all that its processes read. Machine
+// is what the whole machine has.
+func (s Spec) Write(m Machine) error {
+	node := NodeDir(s.Dir)
+	for _, sub := range []string{"", imagesDir, "kubelet", "containerd", "cni", "log", "cni.d", "settings"} {
+		if err := os.MkdirAll(filepath.Join(node, sub), 0o700); err != nil {
+			return err
+		}
+	}
+	spec, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	for _, f := range []struct{ path, text string }{
+		{SpecFile(s.Dir), string(spec)},
+		{ContainerdConfig(s.Dir), s.containerdConfig(m)},
+		{filepath.Join(node, "cni.d", "10-plimsoll.conflist"), s.cniConfig()},
+		{KubeletConfiguration(s.Dir), s.kubeletConfiguration(m)},
+		{ProxyConfiguration(s.Dir), s.proxyConfiguration()},
+	} {
+		if err := os.WriteFile(f.path, []byte(f.text), 0o600); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read reads the Spec of a laboratory's node.
+func Read(file string) (Spec, error) {
+	var s Spec
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return s, err
+	}
+	if err := json.Unmarshal(data, &s); err != nil {
+		return s, fmt.Errorf("read %s: %w", file, err)
+	}
+	return s, nil
+}
+
+// PodRange is the range of pod addresses with a prefix of so many bits; 0 is
+// the smallest that holds twice the pods, since an address is given back only
+// when its pod is gone altogether.
+func PodRange(bits, maxPods int) (netip.Prefix, error) {
+	if bits == 0 {
+		const reserved = 3 // network, broadcast, the bridge's own
+		bits = 32 - int(math.Ceil(math.Log2(float64(2*maxPods+reserved))))
+		bits = max(16, min(24, bits))
+	}
+	if bits < 16 || bits > 29 {
+		return netip.Prefix{}, fmt.Errorf("a prefix of %d bits: want 16 to 29", bits)
+	}
+	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, 0, 0}), bits), nil
+}
+
+// PodAddresses is how many pods a range has addresses for.
+func PodAddresses(r netip.Prefix) int { return 1<<(32-r.Bits()) - 3 }
+
+func (s Spec) containerdConfig(m Machine) string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("version = 2")
+	p("root = %q", "/var/lib/containerd")
+	p("state = %q", filepath.Dir(Socket))
+	p("[grpc]")
+	p("  address = %q", Socket)
+	p("[plugins.%q]", "io.containerd.internal.v1.opt")
+	p("  path = %q", "/var/lib/containerd/opt")
+	cri := `plugins."io.containerd.grpc.v1.cri"`
+	p("[%s]", cri)
+	p("  sandbox_image = %q", s.SandboxImage)
+	// Without the right to lower it, asking for a lower score than ours makes
+	// the runtime fail before it has said why.
+	p("  restrict_oom_score_adj = %t", !m.MayLowerOOMScore)
+	p("  [%s.cni]", cri)
+	p("    bin_dir = %q", s.Programs.CNI)
+	p("    conf_dir = %q", filepath.Join(NodeDir(s.Dir), "cni.d"))
+	p("  [%s.containerd]", cri)
+	p("    snapshotter = %q", "overlayfs")
+	p("    default_runtime_name = %q", RuntimeRunc)
+	for _, r := range s.Programs.Runtimes() {
+		p("    [%s.containerd.runtimes.%s]", cri, r.Name)
+		p("      runtime_type = %q", "io.containerd.runc.v2")
+		p("      [%s.containerd.runtimes.%s.options]", cri, r.Name)
+		p("        BinaryName = %q", r.Path)
+		p("        ShimCgroup = %q", "/"+systemGroup(s.Dir, partShims))
+	}
+	return b.String()
+}
+
+// cniConfig joins the pods by one bridge. The node's own service proxy
+// translates addresses; nothing leaves the node unless it is translated.
+func (s Spec) cniConfig() string {
+	return fmt.Sprintf(`{
+  "cniVersion": "0.4.0",
+  "name": "plimsoll",
+  "plugins": [
+    {
+      "type": "bridge",
+      "bridge": %q,
+      "isGateway": true,
+      "hairpinMode": true,
+      "ipam": {
+        "type": "host-local",
+        "dataDir": "/var/lib/cni/networks",
+        "ranges": [[{"subnet": %q}]],
+        "routes": [{"dst": "0.0.0.0/0"}]
+      }
+    },
+    {"type": "loopback"}
+  ]
+}
+`, "plm-"+tag(s.Dir), s.PodCIDR)
+}
+
+func (s Spec) kubeletConfiguration(m Machine) string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("apiVersion: kubelet.config.k8s.io/v1beta1")
+	p("kind: KubeletConfiguration")
+	p("address: %s", s.Link.Node)
+	p("port: %d", KubeletPort)
+	p("healthzBindAddress: %s", s.Link.Node)
+	p("healthzPort: %d", KubeletHealthPort)
+	p("tlsCertFile: %q", s.Cert)
+	p("tlsPrivateKeyFile: %q", s.Key)
+	p("authentication:")
+	p("  anonymous: {enabled: false}")
+	p("  webhook: {enabled: true}")
+	p("  x509: {clientCAFile: %q}", s.ClientCA)
+	p("authorization: {mode: Webhook}")
+	p("containerRuntimeEndpoint: unix://%s", Socket)
+	p("cgroupDriver: cgroupfs")
+	p("cgroupRoot: /%s", group(s.Dir))
+	p("failCgroupV1: false")
+	p("failSwapOn: false")
+	p("maxPods: %d", s.MaxPods)
+	p("volumePluginDir: /var/lib/kubelet/volume-plugins")
+	p("resolvConf: %q", "") // pods ask no names: there is nobody to answer
+	p("enforceNodeAllocatable: [pods]")
+	reserved := make(map[string]string)
+	if cpus := float64(len(s.Processors)) - s.CPUs; cpus > 0 {
+		reserved["cpu"] = fmt.Sprintf("%dm", int(math.Round(cpus*1000)))
+	}
+	if memory := m.MemoryBytes - s.MemoryBytes; s.MemoryBytes > 0 && memory > 0 {
+		reserved["memory"] = fmt.Sprint(memory)
+	}
+	if len(reserved) > 0 {
+		text, _ := json.Marshal(reserved) // strings always can be
+		p("systemReserved: %s", text)
+	}
+	// The disk is the user's, and may be fuller than a node's would be; the
+	// images cannot be fetched again.
+	p("evictionHard: {memory.available: 100Mi, nodefs.available: 256Mi, imagefs.available: 256Mi, nodefs.inodesFree: \"1%%\"}")
+	p("imageGCHighThresholdPercent: 100")
+	p("imageGCLowThresholdPercent: 99")
+	return b.String()
+}
+
+func (s Spec) proxyConfiguration() string {
+	var b strings.Builder
+	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	p("apiVersion: kubeproxy.config.k8s.io/v1alpha1")
+	p("kind: KubeProxyConfiguration")
+	p("mode: nftables")
+	p("hostnameOverride: %s", NodeName)
+	p("clientConnection: {kubeconfig: %q}", s.ProxyConfig)
+	p("bindAddress: %s", s.Link.Node)
+	p("healthzBindAddress: %s:%d", s.Link.Node, ProxyHealthPort)
+	p("metricsBindAddress: %s:%d", s.Link.Node, proxyMetricsPort)
+	p("clusterCIDR: %s", s.PodCIDR)
+	// An answer between two pods of one bridge would not come back through the
+	// node to have its address translated back, unless the node asked.
+	p("nftables: {masqueradeAll: true}")
+	// The limits of connection tracking are the machine's.
+	p("conntrack: {maxPerCore: 0, min: 0, tcpEstablishedTimeout: 0s, tcpCloseWaitTimeout: 0s}")
+	return b.String()
+}
+
+// KubeletArguments is the kubelet's command line, without its name.
+func (s Spec) KubeletArguments() []string {
+	return []string{
+		"--config=" + KubeletConfiguration(s.Dir),
+		"--kubeconfig=" + s.KubeletConfig,
+		"--hostname-override=" + NodeName,
+		"--node-ip=" + s.Link.Node.String(),
+		"--node-labels=" + s.Labels,
+		"--root-dir=/var/lib/kubelet",
+	}
+}
+
+// ProxyArguments is kube-proxy's command line, without its name.
+func (s Spec) ProxyArguments() []string { return []string{"--config=" + ProxyConfiguration(s.Dir)} }

@@ -1,0 +1,340 @@
+package realnode
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Namespaces are those that the node's first process must be started in.
+const Namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET
+
+// Run is the node's first process. It sets up the namespaces that it was
+// started in, starts the node's programs and keeps them running; it returns
+// only when it cannot. Executable is this program, whose "component" command
+// runs the kubelet and kube-proxy.
+func Run(file string, log *slog.Logger) error {
+	if os.Getpid() != 1 {
+		return errors.New("the node's first process must be the first of its process namespace: start it by 'plimsoll lab up --real-node'")
+	}
+	s, err := Read(file)
+	if err != nil {
+		return err
+	}
+	if err := makeGroups(s); err != nil {
+		return err
+	}
+	if err := enter(s, partNode, os.Getpid()); err != nil {
+		return err
+	}
+	if err := s.mounts(); err != nil {
+		return err
+	}
+	if err := s.configureNetwork(); err != nil {
+		return err
+	}
+	k := &keeper{spec: s, log: log, children: make(map[int]*child), ended: make(chan *child)}
+	go k.reap()
+	if err := k.startContainerd(); err != nil {
+		return err
+	}
+	if err := k.importImages(); err != nil {
+		return err
+	}
+	self := "/proc/self/exe"
+	for _, c := range []*child{
+		{part: partKubelet, command: append([]string{self, "component", partKubelet}, s.KubeletArguments()...)},
+		{part: partProxy, command: append([]string{self, "component", partProxy}, s.ProxyArguments()...)},
+	} {
+		if err := k.start(c); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(s.Sign, nil, 0o600); err != nil {
+		return fmt.Errorf("say that the node runs: %w", err)
+	}
+	return k.keep()
+}
+
+// mounts gives the node its own view of the directories that its programs
+// write to by fixed names, so that nothing of it shows up in the system's.
+func (s Spec) mounts() error {
+	// What the system mounts and unmounts is seen here, not the reverse.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("detach the node's mounts: %w", err)
+	}
+	// Containers' mounts propagate within the node.
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("share mounts within the node: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount the node's /proc: %w", err)
+	}
+	dir, err := unix.Open(s.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open the laboratory's directory: %w", err)
+	}
+	defer unix.Close(dir)
+	for _, hidden := range []string{"/run", "/var/lib", "/var/log"} {
+		if err := unix.Mount("tmpfs", hidden, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+			return fmt.Errorf("give the node its own %s: %w", hidden, err)
+		}
+		// The laboratory itself may lie under it.
+		if strings.HasPrefix(s.Dir, hidden+"/") {
+			if err := bind(fmt.Sprintf("/proc/self/fd/%d", dir), s.Dir, true); err != nil {
+				return err
+			}
+		}
+	}
+	node := NodeDir(s.Dir)
+	for _, b := range []struct{ from, to string }{
+		{"kubelet", "/var/lib/kubelet"}, {"containerd", "/var/lib/containerd"}, {"cni", "/var/lib/cni"}, {"log", "/var/log"},
+	} {
+		if err := bind(filepath.Join(node, b.from), b.to, true); err != nil {
+			return err
+		}
+	}
+	if err := s.coverSettings(filepath.Join(node, "settings")); err != nil {
+		return err
+	}
+	// On a hybrid system crun wants every controller of version 2 to be one of
+	// version 1 also, though it uses none: it is not shown any.
+	var fs unix.Statfs_t
+	unified := cgroupRoot + "/unified"
+	if unix.Statfs(unified, &fs) == nil && fs.Type == unix.CGROUP2_SUPER_MAGIC {
+		if err := unix.Unmount(unified, unix.MNT_DETACH); err != nil {
+			return fmt.Errorf("hide %s from the node: %w", unified, err)
+		}
+	}
+	return nil
+}
+
+func bind(from, to string, isDir bool) error {
+	if isDir {
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return fmt.Errorf("mount %s: %w", to, err)
+		}
+	}
+	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", to, err)
+	}
+	return nil
+}
+
+// coverSettings lays files over those settings of the kernel that the kubelet
+// would change, with the values that it wants: they are the whole machine's.
+// It also lays one over the list of processors, of which the kubelet would
+// count, and give out to pods, those that the node does not get.
+func (s Spec) coverSettings(dir string) error {
+	settings := map[string]string{
+		"/proc/sys/vm/overcommit_memory": "1", "/proc/sys/vm/panic_on_oom": "0",
+		"/proc/sys/kernel/panic": "10", "/proc/sys/kernel/panic_on_oops": "1",
+		"/proc/sys/kernel/keys/root_maxkeys": "1000000", "/proc/sys/kernel/keys/root_maxbytes": "25000000",
+	}
+	if len(s.Processors) > 0 {
+		settings["/sys/devices/system/cpu/online"] = formatList(s.Processors)
+	}
+	for setting, value := range settings {
+		if _, err := os.Stat(setting); err != nil {
+			continue
+		}
+		file := filepath.Join(dir, strings.ReplaceAll(strings.Trim(setting, "/"), "/", "."))
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o644); err != nil {
+			return fmt.Errorf("cover the machine's settings: %w", err)
+		}
+		if err := bind(file, setting, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// child is one of the node's programs.
+type child struct {
+	part    string
+	command []string
+	pid     int
+	started time.Time
+	quick   int // ends in a row that came right after the start
+	status  syscall.WaitStatus
+}
+
+// keeper keeps the node's programs running.
+type keeper struct {
+	spec     Spec
+	log      *slog.Logger
+	mu       sync.Mutex
+	children map[int]*child
+	ended    chan *child
+}
+
+// reap takes note of every process of the node that has ended: its own
+// children, and those that lost their parents.
+func (k *keeper) reap() {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // there is none now
+			continue
+		}
+		// A program that ends at once may be here before it is entered.
+		k.mu.Lock()
+		c := k.children[pid]
+		delete(k.children, pid)
+		k.mu.Unlock()
+		if c != nil {
+			c.status = status
+			k.ended <- c
+		}
+	}
+}
+
+func (k *keeper) start(c *child) error {
+	logFile := filepath.Join(k.spec.Dir, "logs", c.part+".log")
+	out, err := os.OpenFile(logFile, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("start %s: %w", c.part, err)
+	}
+	defer out.Close()
+	cmd := exec.Command(c.command[0], c.command[1:]...)
+	cmd.Dir = "/"
+	cmd.Env = []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root"}
+	cmd.Stdout, cmd.Stderr = out, out
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if err := cmd.Start(); err != nil {
+		return fmt.Errorf("start %s: %w", c.part, err)
+	}
+	c.pid, c.started = cmd.Process.Pid, time.Now()
+	k.children[c.pid] = c
+	return enter(k.spec, c.part, c.pid)
+}
+
+// quickEnd is how soon after its start a program must end for it to count as
+// one that cannot run, and quickEnds how often in a row.
+const (
+	quickEnd  = 2 * time.Second
+	quickEnds = 3
+)
+
+// again starts a program that has ended once more, unless that leads nowhere.
+func (k *keeper) again(c *child) error {
+	if time.Since(c.started) < quickEnd {
+		c.quick++
+	} else {
+		c.quick = 0
+	}
+	state := fmt.Sprintf("exit code %d", c.status.ExitStatus())
+	if c.status.Signaled() {
+		state = c.status.Signal().String()
+	}
+	if c.quick >= quickEnds {
+		return fmt.Errorf("%s ends as soon as it is started (%s); its log ends with\n%s", c.part, state,
+			tail(filepath.Join(k.spec.Dir, "logs", c.part+".log"), 15))
+	}
+	k.log.Warn("starting again", "program", c.part, "ended", state)
+	return k.start(c)
+}
+
+func (k *keeper) keep() error {
+	for c := range k.ended {
+		if err := k.again(c); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// containerdPatience is how long containerd may take to answer.
+const containerdPatience = 30 * time.Second
+
+func (k *keeper) startContainerd() error {
+	err := k.start(&child{part: partContainerd, command: []string{k.spec.Programs.Containerd, "--config=" + ContainerdConfig(k.spec.Dir)}})
+	if err != nil {
+		return err
+	}
+	deadline := time.After(containerdPatience)
+	for {
+		connection, err := net.Dial("unix", Socket)
+		if err == nil {
+			return connection.Close()
+		}
+		select {
+		case c := <-k.ended:
+			if err := k.again(c); err != nil {
+				return err
+			}
+		case <-deadline:
+			return fmt.Errorf("containerd does not answer: %w", err)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// importImages gives containerd the images that lie ready: there is no
+// registry to get them from.
+func (k *keeper) importImages() error {
+	dir := filepath.Join(NodeDir(k.spec.Dir), imagesDir)
+	files, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, f := range files {
+		if err := k.importImage(filepath.Join(dir, f.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (k *keeper) importImage(file string) error {
+	logFile, err := os.OpenFile(filepath.Join(k.spec.Dir, "logs", "images.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("import %s: %w", file, err)
+	}
+	defer logFile.Close()
+	c := &child{part: partContainerd}
+	cmd := exec.Command(k.spec.Programs.Ctr, "--address="+Socket, "--namespace=k8s.io", "images", "import", file)
+	cmd.Stdout, cmd.Stderr = logFile, logFile
+	k.mu.Lock()
+	if err := cmd.Start(); err != nil {
+		k.mu.Unlock()
+		return fmt.Errorf("import %s: %w", file, err)
+	}
+	k.children[cmd.Process.Pid] = c
+	k.mu.Unlock()
+	for ended := range k.ended {
+		if ended != c {
+			if err := k.again(ended); err != nil {
+				return err
+			}
+			continue
+		}
+		if c.status.ExitStatus() != 0 {
+			return fmt.Errorf("import %s: %s", file, tail(logFile.Name(), 5))
+		}
+		break
+	}
+	return nil
+}
+
+// tail is the end of a log.
+func tail(file string, lines int) string {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return err.Error()
+	}
+	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
+	return strings.Join(all[max(0, len(all)-lines):], "\n")
+}

@@ -1,0 +1,311 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	"k8s.io/client-go/kubernetes"
+
+	"plimsoll.dev/plimsoll/internal/image"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+)
+
+// needRealNode skips the test on a machine that cannot have a real node.
+func needRealNode(t *testing.T) realnode.Programs {
+	t.Helper()
+	needProgram(t)
+	programs, err := realnode.Check()
+	if err != nil {
+		t.Skip(err)
+	}
+	return programs
+}
+
+// traces is all of the machine that a real node could change.
+func traces(t *testing.T) map[string]string {
+	t.Helper()
+	found := make(map[string]string)
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found["mounts"] = string(mounts)
+	interfaces, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, i := range interfaces {
+		found["interfaces"] += i.Name + " "
+	}
+	if nft, err := realnode.FindProgram("nft"); err == nil {
+		rules, err := exec.Command(nft, "list", "ruleset").Output()
+		found["rules"] = fmt.Sprint(string(rules), err)
+	}
+	for _, setting := range []string{"net/ipv4/ip_forward", "vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops"} {
+		value, _ := os.ReadFile(filepath.Join("/proc/sys", setting))
+		found[setting] = string(value)
+	}
+	for _, dir := range []string{"/var/lib/kubelet", "/var/lib/cni", "/run/containerd", "/var/log/pods", "/var/log/containers", "/opt/containerd", "/run/netns"} {
+		_, err := os.Stat(dir)
+		found[dir] = fmt.Sprint(err == nil)
+	}
+	return found
+}
+
+// leavesNoTrace fails the test unless the machine is as it was.
+func leavesNoTrace(t *testing.T, s Store, dir string, before map[string]string) {
+	t.Helper()
+	leavesNothing(t, s, "after the real node")
+	if left := realnode.Leftovers(dir); len(left) > 0 {
+		t.Errorf("left: %v", left)
+	}
+	for what, now := range traces(t) {
+		if now != before[what] {
+			t.Errorf("%s were\n%s\nand are\n%s", what, before[what], now)
+		}
+	}
+}
+
+// realPod is a pod that plays one of the agent's roles.
+func realPod(name, class string, args ...string) *corev1.Pod {
+	return testPod(name, func(p *corev1.Pod) {
+		p.Spec.Containers[0].Image = image.AgentReference
+		p.Spec.Containers[0].ImagePullPolicy = corev1.PullIfNotPresent
+		p.Spec.Containers[0].Args = args
+		p.Spec.AutomountServiceAccountToken = new(bool)
+		p.Spec.TerminationGracePeriodSeconds = new(int64(1))
+		if class != "" {
+			p.Spec.RuntimeClassName = &class
+		}
+	})
+}
+
+func TestRealNode(t *testing.T) {
+	programs := needRealNode(t)
+	before := traces(t)
+	s := liveStore(t)
+	l, err := s.Up(t.Context(), Spec{Name: "real", RealNode: &RealNodeSpec{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Down(context.Background()) })
+	if status := stateOf(t, l); status.State != Running || *status.Nodes != 1 || len(status.Components) != 8 {
+		t.Errorf("it is %+v", status)
+	}
+	client := user(t, l)
+	node, err := client.CoreV1().Nodes().Get(t.Context(), realnode.NodeName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if node.Labels[FidelityLabel] != FidelityReal || node.Status.Allocatable.Pods().Value() != DefaultMaxPods || !strings.HasPrefix(node.Status.NodeInfo.ContainerRuntimeVersion, "containerd://") {
+		t.Errorf("the node: %v, %v, %v", node.Labels, node.Status.Allocatable, node.Status.NodeInfo)
+	}
+	const pods = 30
+	for _, runtime := range programs.Runtimes() {
+		t.Run(runtime.Name, func(t *testing.T) { runPods(t, client, runtime.Name, pods) })
+	}
+	t.Run("service", func(t *testing.T) { reachService(t, client) })
+	t.Run("restarts", func(t *testing.T) {
+		for _, component := range []string{Containerd, Kubelet, KubeProxy} {
+			if err := l.Restart(t.Context(), component); err != nil {
+				t.Errorf("%v", err)
+			}
+		}
+		runPods(t, client, "", 3)
+	})
+	uses, err := l.RealNodeUsage()
+	if err != nil {
+		t.Error(err)
+	}
+	for _, part := range []string{"kubelet", "containerd", "containerd-shims", "kube-proxy", "pods"} {
+		i := slices.IndexFunc(uses, func(u realnode.Use) bool { return u.Part == part })
+		if i < 0 || uses[i].CPUSeconds <= 0 || uses[i].RSSBytes < 0 {
+			t.Errorf("use of %s is not told: %+v", part, uses)
+		}
+	}
+	// Something runs when it is taken down.
+	if _, err := client.CoreV1().Pods("default").Create(t.Context(), realPod("last", "", "pause"), metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+	if err := l.Down(t.Context()); err != nil {
+		t.Error(err)
+	}
+	leavesNoTrace(t, s, string(l.dir), before)
+}
+
+// runPods runs pods of one runtime until they are Ready, and removes them.
+func runPods(t *testing.T, client kubernetes.Interface, class string, n int) {
+	t.Helper()
+	namespace := "pods" + class
+	if _, err := client.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	wait := follow(t, client, namespace, n)
+	for i := range n {
+		create := func() error {
+			_, err := client.CoreV1().Pods(namespace).Create(t.Context(), realPod(fmt.Sprintf("p%d", i), class, "pause"), metav1.CreateOptions{})
+			return err
+		}
+		if err := poll(t.Context(), create); err != nil { // the namespace's account comes a moment later
+			t.Fatal(err)
+		}
+	}
+	for _, course := range wait() {
+		if course.last.Status.PodIP == "" || course.last.Spec.NodeName != realnode.NodeName {
+			t.Errorf("pod %s on %q has address %q", course.last.Name, course.last.Spec.NodeName, course.last.Status.PodIP)
+		}
+	}
+	t.Logf("%d pods of runtime %q are Ready after %v", n, class, time.Since(began).Round(time.Millisecond))
+	if err := client.CoreV1().Pods(namespace).DeleteCollection(t.Context(), metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Error(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err := poll(ctx, func() error {
+		list, err := client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+		if err == nil && len(list.Items) > 0 {
+			err = fmt.Errorf("%d pods are left", len(list.Items))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}
+
+// reachService lets one pod call others by the address of their service.
+func reachService(t *testing.T, client kubernetes.Interface) {
+	const namespace = "default"
+	server := realPod("server", "", "serve", "-address", ":8080")
+	server.Labels = map[string]string{"app": "server"}
+	if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), server, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	service, err := client.CoreV1().Services(namespace).Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "server"},
+		Spec: corev1.ServiceSpec{Selector: server.Labels,
+			Ports: []corev1.ServicePort{{Port: 80, TargetPort: intstr.FromInt32(8080)}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	caller := realPod("caller", "", "get", "-timeout", "2s", "http://"+service.Spec.ClusterIP+"/")
+	caller.Spec.RestartPolicy = corev1.RestartPolicyOnFailure
+	if _, err := client.CoreV1().Pods(namespace).Create(t.Context(), caller, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	err = poll(ctx, func() error {
+		pod, err := client.CoreV1().Pods(namespace).Get(ctx, "caller", metav1.GetOptions{})
+		if err == nil && pod.Status.Phase != corev1.PodSucceeded {
+			err = fmt.Errorf("the caller is %s: %+v", pod.Status.Phase, pod.Status.ContainerStatuses)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Logs go from the API server to the kubelet.
+	log, err := client.CoreV1().Pods(namespace).GetLogs("server", &corev1.PodLogOptions{}).DoRaw(t.Context())
+	if err != nil || !strings.Contains(string(log), "listening on") {
+		t.Errorf("the server's log is %q, %v", log, err)
+	}
+	for _, name := range []string{"server", "caller"} {
+		if err := client.CoreV1().Pods(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil && !apierrors.IsNotFound(err) {
+			t.Error(err)
+		}
+	}
+}
+
+// A private laboratory with a confined real node, whose owner is killed.
+func TestPrivateRealNode(t *testing.T) {
+	needRealNode(t)
+	before := traces(t)
+	s := liveStore(t)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner := exec.Command(self)
+	owner.Env = append(os.Environ(), ownerOf+"="+s.Root, ownerOfReal+"=1")
+	out, err := owner.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := owner.Start(); err != nil {
+		t.Fatal(err)
+	}
+	var name string
+	if _, err := fmt.Fscanf(out, "up: %s\n", &name); err != nil {
+		owner.Process.Kill()
+		owner.Wait()
+		t.Fatal(err)
+	}
+	l, err := s.Open(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := user(t, l)
+	node, err := client.CoreV1().Nodes().Get(t.Context(), realnode.NodeName, metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if cpu, memory := node.Status.Allocatable.Cpu().MilliValue(), node.Status.Allocatable.Memory().Value(); cpu != 500 || memory > 1<<30 {
+		t.Errorf("half a processor and 1 GiB are %d m and %d bytes", cpu, memory)
+	}
+	runPods(t, client, "", 3)
+	if _, err := client.CoreV1().Pods("default").Create(t.Context(), realPod("last", "", "pause"), metav1.CreateOptions{}); err != nil {
+		t.Error(err)
+	}
+	owner.Process.Kill()
+	owner.Wait()
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	err = poll(ctx, func() error {
+		processes, err := processesUnder(s.labs())
+		if err == nil && len(processes) > 0 {
+			err = fmt.Errorf("%d processes outlive their owner", len(processes))
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	if swept, err := s.Sweep(t.Context()); !slices.Equal(swept, []string{name}) || err != nil {
+		t.Errorf("swept %v, %v, want %s", swept, err, name)
+	}
+	leavesNoTrace(t, s, string(l.dir), before)
+}
+
+func TestRealNodesThatCannotBe(t *testing.T) {
+	for _, c := range []struct {
+		spec RealNodeSpec
+		says string
+		why  string
+	}{
+		{RealNodeSpec{CPUs: -1}, "negative", "less than no processor"},
+		{RealNodeSpec{CPUs: 0.01}, "its own processes", "too little for a kubelet"},
+		{RealNodeSpec{CPUs: 100_000}, "there are", "more than there are"},
+		{RealNodeSpec{MemoryBytes: 1 << 20}, "its own processes", "too little memory for a kubelet"},
+		{RealNodeSpec{PodCIDRPrefix: 31}, "16 to 29", "no address for a pod"},
+	} {
+		err := Spec{Name: "a", RealNode: &c.spec}.withDefaults().validate()
+		if err == nil || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: %v, want %q", c.why, err, c.says)
+		}
+	}
+}
