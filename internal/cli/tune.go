@@ -2,11 +2,13 @@ package cli
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"plimsoll.dev/plimsoll/internal/nearest"
 	"plimsoll.dev/plimsoll/internal/tune"
 )
 
@@ -36,7 +38,7 @@ for cannot be had.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTuneCephCommand(p))
+	cmd.AddCommand(newTuneSubnetCommand(p), newTuneCephCommand(p))
 	return cmd
 }
 
@@ -170,4 +172,20 @@ func (l *listed[T]) Set(text string) error {
 
 func giveList[T any](flags *pflag.FlagSet, list *[]T, name, kind, help string, parse func(string) (T, error)) {
 	flags.Var(&listed[T]{list: list, kind: kind, parse: parse}, name, help)
+}
+
+// giveOneOf adds a flag that takes one of several words.
+func giveOneOf(flags *pflag.FlagSet, in *tune.In[string], name, help string, words ...string) {
+	giveFlag(flags, in, name, "word", help+": "+strings.Join(words, ", "), func(s string) (string, error) {
+		for _, w := range words {
+			if s == w {
+				return s, nil
+			}
+		}
+		hint := ""
+		if near, ok := nearest.Word(s, words); ok {
+			hint = fmt.Sprintf(" (did you mean %q?)", near)
+		}
+		return "", fmt.Errorf("want %s%s", strings.Join(words, ", "), hint)
+	})
 }

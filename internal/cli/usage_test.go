@@ -142,6 +142,13 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune ceph --osds 3 --pool vms=80", []string{"--pool", "80%"}, "a share without a sign"},
 		{"tune ceph --osds 3 -o jsn", []string{`-o "jsn"`, `did you mean "json"?`}, "a form of answers"},
 		{"tune ceph --osds 3 --force", []string{"--force without --write"}, "force without files"},
+		{"tune subnet --cluster-cidr 10.130.0.0/14", []string{"--cluster-cidr", "the range is 10.128.0.0/14"}, "an address inside its range"},
+		{"tune subnet --cluster-cidr 10.128.0.0", []string{"no prefix length"}, "a range without a length"},
+		{"tune subnet --platform kubernets", []string{"--platform", `did you mean "kubernetes"?`}, "a platform"},
+		{"tune subnet --platform kubernetes", []string{"--cluster-cidr: is needed"}, "no size at all"},
+		{"tune subnet --nodes 100000 --pods-per-node 2500", []string{"no private range", "hint: "}, "more than there are addresses"},
+		{"tune subnet --context prod", []string{"without the kubeconfig"}, "a context alone"},
+		{"tune subnet --lab nowhere", []string{`no laboratory "nowhere"`}, "a laboratory"},
 		{"version --outpt json", []string{"did you mean --output?"}, "a flag of a small command"},
 	} {
 		args := strings.Fields(tt.args)

@@ -112,6 +112,9 @@ func rows() map[string]string {
 // pages are the official pages that the calculators follow.
 func pages() []Source {
 	return []Source{
+		{"openshift-cidr", "OpenShift: CIDR range definitions", "https://docs.openshift.com/container-platform/4.14/networking/cidr-range-definitions.html", "10.128.0.0/14, hostPrefix 23 (512 nodes), 172.30.0.0/16, and the ranges that OVN-Kubernetes uses itself"},
+		{"k8s-nodeipam", "Kubernetes 1.36: kube-controller-manager's node subnets", "https://github.com/kubernetes/kubernetes/blob/v1.36.0/pkg/controller/nodeipam/ipam/cidrset/cidr_set.go", "--node-cidr-mask-size 24 for IPv4 and 64 for IPv6; an IPv6 range is at most 16 bits wider than the nodes'"},
+		{"k8s-services", "Kubernetes 1.36: ranges of services", "https://kubernetes.io/docs/reference/networking/virtual-ips/#ip-address-objects", "at most 2^20 addresses by the API server's flag; the first, and in IPv4 the last, are not given out; ServiceCIDR objects add ranges since 1.33"},
 		{"ceph-pgcalc", "Ceph: PG Calc", "https://docs.ceph.com/en/squid/rados/operations/pgcalc/", "target x OSDs x share / size, at least OSDs / size, nearest power of two, the next one where that is more than 25 % below"},
 		{"ceph-pg", "Ceph: Placement Groups", "https://docs.ceph.com/en/nautilus/rados/operations/placement-groups/", "ceph osd pool set POOL pg_autoscale_mode off|on|warn"},
 		{"ceph-target", "Red Hat Ceph Storage 8: Setting placement group auto-scaling", "https://docs.redhat.com/en/documentation/red_hat_ceph_storage/8/html/storage_strategies_guide/setting-placement-group-auto-scaling", "mon_target_pg_per_osd is 100 by default"},

@@ -1,0 +1,138 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/netip"
+
+	"github.com/spf13/cobra"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"plimsoll.dev/plimsoll/internal/tune"
+)
+
+// tuneCluster is the cluster that a calculator reads from, if any.
+type tuneCluster struct {
+	kubeconfig, context, lab string
+}
+
+func (c *tuneCluster) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "read the cluster of this kubeconfig `file`")
+	flags.StringVar(&c.context, "context", "", "the kubeconfig's context, by default its current one")
+	flags.StringVar(&c.lab, "lab", "", "read the laboratory of this `name`")
+}
+
+// read gets what the calculators use of a cluster, with two requests that
+// change nothing. Without a cluster the facts are empty.
+func (c *tuneCluster) read(ctx context.Context, p *Process) (tune.ClusterFacts, error) {
+	var facts tune.ClusterFacts
+	switch {
+	case c.lab != "" && c.kubeconfig != "":
+		return facts, usagef("keep one of them", "--lab and --kubeconfig both name a cluster")
+	case c.lab != "":
+		l, err := openLab(ctx, p, c.lab)
+		if err != nil {
+			return facts, err
+		}
+		c.kubeconfig = l.Kubeconfig()
+	case c.kubeconfig == "":
+		if c.context != "" {
+			return facts, usagef("add --kubeconfig FILE", "--context %s without the kubeconfig that it is in", c.context)
+		}
+		return facts, nil
+	}
+	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
+		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
+	if err != nil {
+		return facts, usagef("", "%s: %w", c.kubeconfig, err)
+	}
+	config.UserAgent = "plimsoll/" + version
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return facts, usagef("", "%s: %w", c.kubeconfig, err)
+	}
+	facts.From = "cluster " + config.Host
+	if c.lab != "" {
+		facts.From = "laboratory " + c.lab
+	}
+	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+	if err != nil {
+		return tune.ClusterFacts{}, fmt.Errorf("read the nodes of %s: %w", config.Host, err)
+	}
+	for i := range nodes.Items {
+		facts.Nodes = append(facts.Nodes, nodeFacts(&nodes.Items[i]))
+	}
+	facts.Network, err = openShiftNetwork(ctx, client.CoreV1().RESTClient())
+	if err != nil {
+		return tune.ClusterFacts{}, fmt.Errorf("read the network configuration of %s: %w", config.Host, err)
+	}
+	return facts, nil
+}
+
+func nodeFacts(n *corev1.Node) tune.NodeFacts {
+	facts := tune.NodeFacts{
+		Name: n.Name, Worker: true,
+		MaxPods: n.Status.Allocatable.Pods().Value(),
+		Cores:   float64(n.Status.Capacity.Cpu().MilliValue()) / 1000,
+		Memory:  tune.Bytes(n.Status.Capacity.Memory().Value()),
+	}
+	for _, t := range n.Spec.Taints {
+		if t.Key == "node-role.kubernetes.io/control-plane" || t.Key == "node-role.kubernetes.io/master" {
+			facts.Worker = false
+		}
+	}
+	for _, text := range n.Spec.PodCIDRs {
+		if rng, err := netip.ParsePrefix(text); err == nil {
+			facts.PodCIDRs = append(facts.PodCIDRs, rng.Masked())
+		}
+	}
+	return facts
+}
+
+// openShiftNetwork reads the ranges that an OpenShift cluster was made with;
+// nil on any other.
+func openShiftNetwork(ctx context.Context, client rest.Interface) (*tune.NetworkFacts, error) {
+	data, err := client.Get().AbsPath("/apis/config.openshift.io/v1/networks/cluster").DoRaw(ctx)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var object struct {
+		Spec struct {
+			NetworkType    string   `json:"networkType"`
+			ServiceNetwork []string `json:"serviceNetwork"`
+			ClusterNetwork []struct {
+				CIDR       string `json:"cidr"`
+				HostPrefix int64  `json:"hostPrefix"`
+			} `json:"clusterNetwork"`
+		} `json:"spec"`
+	}
+	if err := json.Unmarshal(data, &object); err != nil {
+		return nil, err
+	}
+	facts := &tune.NetworkFacts{Type: object.Spec.NetworkType}
+	for _, c := range object.Spec.ClusterNetwork {
+		rng, err := tune.ParsePrefix(c.CIDR)
+		if err != nil {
+			return nil, err
+		}
+		facts.Cluster, facts.Prefixes = append(facts.Cluster, rng), append(facts.Prefixes, c.HostPrefix)
+	}
+	for _, text := range object.Spec.ServiceNetwork {
+		rng, err := tune.ParsePrefix(text)
+		if err != nil {
+			return nil, err
+		}
+		facts.Service = append(facts.Service, rng)
+	}
+	return facts, nil
+}
