@@ -149,6 +149,16 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune subnet --nodes 100000 --pods-per-node 2500", []string{"no private range", "hint: "}, "more than there are addresses"},
 		{"tune subnet --context prod", []string{"without the kubeconfig"}, "a context alone"},
 		{"tune subnet --lab nowhere", []string{`no laboratory "nowhere"`}, "a laboratory"},
+		{"tune host", []string{"nothing was said of the host", "hint: for example --live"}, "no host"},
+		{"tune host --rtt 0.208 --link 50Gbit", []string{"--rtt", "write 0.208ms"}, "a time without a unit"},
+		{"tune host --rtt 0.208ms --link 50Gbt", []string{"--link", `did you mean "Gbit"?`}, "a speed's unit"},
+		{"tune host --rtt 0.208ms", []string{"--link: is needed"}, "half of two"},
+		{"tune host --bundle " + dir, []string{"neither proc/sys nor", "collect-script"}, "a directory that is no bundle"},
+		{"tune host --bundle " + dir + "/none", []string{"there is no directory"}, "no directory"},
+		{"tune host --bundle " + misspelt, []string{"want a directory"}, "a file for a directory"},
+		{"tune host --neighbours 5 --format puppet", []string{"--format", "machineconfig"}, "a form of files"},
+		{"tune host --live --bundle " + dir, []string{"both name a host"}, "two hosts"},
+		{"tune host --neighbours 5 --interval 5s", []string{"--interval without a host"}, "an interval of nothing"},
 		{"version --outpt json", []string{"did you mean --output?"}, "a flag of a small command"},
 	} {
 		args := strings.Fields(tt.args)

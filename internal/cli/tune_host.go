@@ -1,0 +1,180 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/tune"
+)
+
+// tuneHostFacts is the host that a calculator reads from, if any.
+type tuneHostFacts struct {
+	live     bool
+	bundle   string
+	interval time.Duration
+}
+
+func (h *tuneHostFacts) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.BoolVar(&h.live, "live", false, "read this host")
+	flags.StringVar(&h.bundle, "bundle", "", "read a host that was saved in this `directory`")
+	flags.Var(&delay{&h.interval}, "interval", "time between two readings of softnet_stat (default with --live 10s)")
+}
+
+// delay is a flag that holds a time above zero.
+type delay struct{ d *time.Duration }
+
+func (v *delay) Type() string { return "time" }
+func (v *delay) String() string {
+	if v.d == nil || *v.d == 0 {
+		return ""
+	}
+	return v.d.String()
+}
+func (v *delay) Set(text string) (err error) {
+	*v.d, err = tune.ParseDelay(text)
+	return err
+}
+
+// read reads the host, or nothing.
+func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, error) {
+	switch {
+	case h.live && h.bundle != "":
+		return nil, usagef("keep one of them", "--live and --bundle both name a host")
+	case h.live:
+		return h.readLive(ctx, p)
+	case h.bundle != "":
+		return h.readBundle()
+	case h.interval != 0:
+		return nil, usagef("add --live or --bundle DIR", "--interval without a host to read")
+	}
+	return nil, nil
+}
+
+func (h *tuneHostFacts) readBundle() (*tune.HostFacts, error) {
+	info, err := os.Stat(h.bundle)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, usagef(nearbyFile(h.bundle), "there is no directory %s", h.bundle)
+	}
+	if err != nil {
+		return nil, usagef("", "--bundle: %w", err)
+	}
+	if !info.IsDir() {
+		hint := ""
+		if strings.HasSuffix(h.bundle, ".tar") {
+			hint = "unpack it: mkdir host && tar -C host -xf " + h.bundle
+		}
+		return nil, usagef(hint, "--bundle %s: want a directory", h.bundle)
+	}
+	facts, err := tune.ReadHost(os.DirFS(h.bundle), "bundle "+h.bundle)
+	if err != nil {
+		return nil, usagef("'plimsoll tune host --collect-script' prints a script that makes one", "--bundle %s: %w", h.bundle, err)
+	}
+	if h.interval != 0 {
+		facts.Interval = h.interval
+	}
+	return &facts, nil
+}
+
+// readLive reads this host, and its softnet_stat once more after a while.
+func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*tune.HostFacts, error) {
+	if h.interval == 0 {
+		h.interval = 10 * time.Second
+	}
+	root := os.DirFS("/")
+	facts, err := tune.ReadHost(root, "this host")
+	if err != nil {
+		return nil, err
+	}
+	if len(facts.Softnet) == 0 {
+		return &facts, nil
+	}
+	facts.Softnet = facts.Softnet[:1]
+	began := time.Now()
+	line := progressLine{p: p}
+	line.show("counting packets for " + h.interval.String())
+	defer line.end()
+	select {
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	case <-time.After(h.interval):
+	}
+	again, err := tune.ReadHost(root, "this host")
+	if err != nil {
+		return nil, err
+	}
+	facts.Interval = time.Since(began).Round(time.Millisecond)
+	facts.Softnet = append(facts.Softnet, again.Softnet[:min(1, len(again.Softnet))]...)
+	return &facts, nil
+}
+
+func newTuneHostCommand(p *Process) *cobra.Command {
+	var params tune.Host
+	var out tuneOutput
+	var host tuneHostFacts
+	var flux, collect bool
+	cmd := &cobra.Command{
+		Use:   "host",
+		Short: "Kernel settings of a host: ARP, socket buffers, receive budget, limits",
+		Long: `Reckon a host's kernel settings. --rtt and --link give socket buffers by the
+bandwidth-delay product, beside the document's formula, which is 8.39 times as
+much; --packet gives them by packet size. --pods, --connections and --outgoing
+add limits of hosts that run pods.
+
+With --live this host is read, with --bundle a saved one: a directory with the
+same relative paths, and two readings proc/net/softnet_stat.0 and .1 with the
+time between them in the file interval. What differs from what is wanted is
+found, with what it costs; two readings tell which CPU ran out of its budget. A
+node that is reached by a debug pod only is saved by a script:
+
+  plimsoll tune host --collect-script > collect.sh
+  oc debug -q node/NAME -- chroot /host sh -s < collect.sh > node.tar
+
+Values are never written lower than they are on the host that was read.`,
+		Example: `  plimsoll tune host --rtt 0.208ms --link 50Gbit
+  plimsoll tune host --live --rtt 0.208ms --write sysctl/
+  plimsoll tune host --bundle node7/ --pods 500 --format tuned --format machineconfig --write node7-files/
+  plimsoll tune host --packet 512Ki -o json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if collect {
+				p.printf("%s", tune.CollectScript())
+				return nil
+			}
+			if err := out.check(); err != nil {
+				return err
+			}
+			if cmd.Flags().Changed("arp-flux") {
+				params.ARPFlux = tune.Given(flux, "flag --arp-flux")
+			}
+			var err error
+			if params.Facts, err = host.read(cmd.Context(), p); err != nil {
+				return err
+			}
+			a, err := tune.TuneHost(params)
+			return out.show(p, a, err)
+		},
+	}
+	flags := cmd.Flags()
+	giveFlag(flags, &params.RTT, "rtt", "time", "round trip between the hosts, as ping measures it", tune.ParseDelay)
+	giveFlag(flags, &params.Link, "link", "speed", "speed of the link, such as 50Gbit or 2x25GbE", tune.ParseRate)
+	giveFlag(flags, &params.Packet, "packet", "bytes", "packet size that buffers are to hold 10 of, such as 512Ki", tune.ParseBytes)
+	giveCount(flags, &params.Neighbours, "neighbours", "addresses on its links that the host talks to")
+	flags.BoolVar(&flux, "arp-flux", false, "several interfaces are on one subnet (default: by the routes of the host that is read)")
+	giveCount(flags, &params.Pods, "pods", "pods on the host")
+	giveCount(flags, &params.PIDsPerPod, "pids-per-pod", "PIDs that a pod may have (default 4096)")
+	giveCount(flags, &params.Connections, "connections", "connections that are tracked at a time")
+	giveCount(flags, &params.Outgoing, "outgoing", "outgoing connections to one address and port")
+	giveList(flags, &params.Formats, "format", "word", "kind of files: "+strings.Join(tune.HostFormats(), ", ")+" (default sysctl)", func(s string) (string, error) { return s, nil })
+	giveText(flags, &params.Pool, "pool", "name", "pool of a MachineConfig or Tuned object (default worker)")
+	flags.BoolVar(&collect, "collect-script", false, "print a shell script that saves a host as a bundle")
+	host.add(cmd)
+	out.add(cmd)
+	return cmd
+}
