@@ -164,7 +164,7 @@ func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) 
 	}
 	p.Blocks = runRows(c.Paired, l.Primary)
 	for i := range p.Blocks {
-		p.Blocks[i].Change = strings.Replace(p.Blocks[i].Change, "%", " %", 1)
+		p.Blocks[i].Change = apart(p.Blocks[i].Change)
 	}
 	p.Groups = groupsOf(c, l)
 	p.Series = seriesOf(c, l)
@@ -325,7 +325,7 @@ func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
 		p := seriesPart{Milestones: s.Milestone, Component: s.Component, Baseline: s.Baseline, Arm: s.Arm, Effects: effectsOf(c, l, s)}
 		for _, x := range s.Shifts {
 			row := shiftRowOf(x, l.Runs)
-			row.Change = strings.Replace(row.Change, "%", " %", 1)
+			row.Change = apart(row.Change)
 			if x.Change != nil {
 				row.Change, row.Interval = changeOnPage(*x.Change), intervalOnPage(x.Lo, x.Hi)
 			}
@@ -380,10 +380,11 @@ func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.Serie
 	return list
 }
 
-// changeOnPage is a relative change as the page writes it.
-func changeOnPage(x float64) string {
-	return strings.Replace(changeText(x), "%", " %", 1)
-}
+// changeOnPage is a relative change as the page writes it, in one piece.
+func changeOnPage(x float64) string { return apart(changeText(x)) }
+
+// apart sets a figure's sign of percent apart from it.
+func apart(text string) string { return strings.Replace(text, "%", "\u00a0%", 1) }
 
 func intervalOnPage(lo, hi *float64) string {
 	if lo == nil || hi == nil {
@@ -410,7 +411,7 @@ func factsOfArms(r analyze.Result) []fact {
 	c, l := r.Comparison, decidingLevel(r)
 	var list []fact
 	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
-	if len(c.Lines) > 0 {
+	if c.LinesDecide() {
 		line := c.Lines[0]
 		for _, x := range c.Lines {
 			if string(x.Verdict) == string(r.Verdict) {
@@ -423,6 +424,7 @@ func factsOfArms(r analyze.Result) []fact {
 		if open := lineInterval(line); open != "" {
 			add("Change", open, "what the brackets leave open")
 		}
+		return list
 	}
 	if l == nil {
 		return list
@@ -465,7 +467,7 @@ func markOfArms(r analyze.Result) (mark, unit string) {
 // little of it.
 func wholeChange(x float64) string {
 	if math.Abs(x) < 0.0995 {
-		return fmt.Sprintf("%+.1f %%", 100*x)
+		return fmt.Sprintf("%+.1f\u00a0%%", 100*x)
 	}
-	return fmt.Sprintf("%+.0f %%", 100*x)
+	return fmt.Sprintf("%+.0f\u00a0%%", 100*x)
 }

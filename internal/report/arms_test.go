@@ -255,7 +255,7 @@ func TestPagesOfComparisons(t *testing.T) {
 	for name, c := range comparisons() {
 		page := comparisonPage(t, comparisonInput(c))
 		read := page[:strings.Index(page, `<script type="application/json"`)]
-		read = html.UnescapeString(strings.Replace(read, pageStyle, "", 1))
+		read = strings.ReplaceAll(html.UnescapeString(strings.Replace(read, pageStyle, "", 1)), "\u00a0", " ")
 		for _, want := range append(says[name], "plimsoll sweep node-density --levels 60", "12 of 110 pods", "plimsoll compare runs/a runs/b", "Runs/b was cut") {
 			if !strings.Contains(strings.ToLower(read), strings.ToLower(want)) {
 				t.Errorf("%s: the page does not say %q", name, want)

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -35,6 +36,11 @@ func comparedPages(t *testing.T) map[string]string {
 	c.Baseline, c.Levels[0].Arm = hostile, "=arm"+hostile
 	c.Levels[0].Series[0].Component = hostile
 	write("hostile", comparisonPage(t, comparisonInput(c)))
+	for name, in := range trendInputs() {
+		var out bytes.Buffer
+		must(t, TrendHTML(&out, in))
+		write("trend "+name, out.String())
+	}
 	run := comparisons()["grid"]
 	verdict, why := run.Verdict()
 	write("run", pageIn(t, Input{Result: analyze.Result{Schema: analyze.ResultSchema, Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}))
@@ -83,7 +89,11 @@ func everyComparisonIsDrawn(p *tab, pages map[string]string) {
 				}
 			}
 			slices.Sort(charts)
-			if want := chartsOf(all[name]); !slices.Equal(charts, want) {
+			want := chartsOf(all[name])
+			if trend, ok := strings.CutPrefix(name, "trend "); ok {
+				want = map[string][]string{"nights": {"trend-chart-0", "trend-chart-1"}, "few": {"trend-chart-0"}, "lines": {"trend-chart-0"}}[trend]
+			}
+			if !slices.Equal(charts, want) {
 				t.Errorf("%s: charts %v, want %v", what, charts, want)
 			}
 			// A chart's texts are within it, but for what its overflow may show.
@@ -151,6 +161,24 @@ func comparisonByKeyboard(p *tab, pages map[string]string) {
 		t.Error("a logarithmic axis changes nothing")
 	}
 	p.quiet("keyboard")
+
+	// Both workloads of a trend are on one axis, so that they can be compared
+	// by eye.
+	p.openFile(pages["trend nights"])
+	if got := eval[[]string](p, `[...document.querySelectorAll('#trend-chart-0 .axis text, #trend-chart-1 .axis text')].map(e => e.textContent)`); len(got) < 6 || !slices.Equal(got[:len(got)/2], got[len(got)/2:]) {
+		t.Errorf("the axes of two workloads: %v", got)
+	}
+	axis := `document.querySelector('#trend-chart-0 .axis').textContent`
+	before = eval[string](p, axis)
+	must(t, chromedp.Do(p.ctx, chromedp.Evaluate[chromedp.Void](`document.querySelector('#trend-controls-0 input[value=own]').click()`)))
+	if after := eval[string](p, axis); after == before || !strings.HasPrefix(after, "1.8 s2 s") {
+		t.Errorf("an axis of its own goes from %q to %q", before, after)
+	}
+	value := eval[string](p, `(s => { s.focus(); s.dispatchEvent(new KeyboardEvent('keydown', {key: 'End', bubbles: true})); return s.getAttribute('aria-valuetext') })(document.querySelector('#trend-chart-0 .stage'))`)
+	if !strings.HasPrefix(value, "night-13: mean of the runs 3.18 s, runs 5") || !strings.Contains(value, "Kubernetes v1.37.0") {
+		t.Errorf("the last point of the trend says %q", value)
+	}
+	p.quiet("trend")
 }
 
 // What is downloaded of a comparison is what it holds, also where it is hostile.
@@ -204,6 +232,10 @@ func comparisonDownloads(p *tab, pages map[string]string) {
 	}
 	if table = get("comparison-distributions"); len(table) != points {
 		t.Errorf("comparison-distributions.csv has %d rows, want %d", len(table), points)
+	}
+	p.openFile(pages["trend nights"])
+	if table = get("trend"); len(table) != 1+28 || table[9][14] == "" || table[4][9] != "" {
+		t.Errorf("trend.csv: %q", table)
 	}
 	p.openFile(pages["refused"])
 	if table = get("differences"); len(table) != 5 || table[3][4] != "refuses" {

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"bytes"
 	"context"
 	"encoding/csv"
 	"errors"
@@ -176,6 +177,7 @@ func TestInABrowser(t *testing.T) {
 	t.Run("accessibility of comparisons", func(t *testing.T) {
 		accessible(newTab(t, ctx), compared["grid"], "grid", "light", "dark")
 		accessible(newTab(t, ctx), compared["refused"], "refused", "dark")
+		accessible(newTab(t, ctx), compared["trend nights"], "trend", "light")
 	})
 }
 
@@ -344,22 +346,19 @@ func downloads(p *tab) {
 func downloaded(p *tab, path string) [][]string {
 	t := p.t
 	t.Helper()
-	for deadline := time.Now().Add(5 * time.Second); ; {
-		file, err := os.Open(path)
-		if err == nil {
-			defer file.Close()
-			r := csv.NewReader(file)
-			table, err := r.ReadAll()
+	for deadline := time.Now().Add(5 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		text, err := os.ReadFile(path)
+		if err == nil && len(text) > 0 { // the name is there before the content
+			table, err := csv.NewReader(bytes.NewReader(text)).ReadAll()
 			if err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
 			return table
 		}
-		if !errors.Is(err, os.ErrNotExist) || time.Now().After(deadline) {
+		if err != nil && !errors.Is(err, os.ErrNotExist) || time.Now().After(deadline) {
 			p.quiet("download")
-			t.Fatal(err)
+			t.Fatalf("%s: %d bytes, %v", path, len(text), err)
 		}
-		time.Sleep(20 * time.Millisecond)
 	}
 }
 

@@ -50,7 +50,8 @@ func ComparisonHTML(w io.Writer, in ComparisonInput) error {
 	}
 	data.Axis, data.Unit = in.Axis, in.Unit
 	p := pageOf(Input{Result: r}, data)
-	p.Operands = operandsOf(in.Operands)
+	p.Recorded, p.Operands = true, operandsOf(in.Operands)
+	p.Fidelity = p.commonFidelity()
 	return write(w, p, data)
 }
 
@@ -79,6 +80,7 @@ func (in ComparisonInput) result() analyze.Result {
 // operandPart is what the page says of one operand.
 type operandPart struct {
 	Operand
+	Index    int
 	Baseline bool
 	Facts    []fact
 	Fidelity []fidelityPart
@@ -87,7 +89,7 @@ type operandPart struct {
 func operandsOf(operands []Operand) []operandPart {
 	var list []operandPart
 	for i, o := range operands {
-		part := operandPart{Operand: o, Baseline: i == 0}
+		part := operandPart{Operand: o, Index: i, Baseline: i == 0}
 		add := func(name, value, note string) {
 			if value != "" {
 				part.Facts = append(part.Facts, fact{name, value, note})
@@ -116,6 +118,19 @@ func operandsOf(operands []Operand) []operandPart {
 		list = append(list, part)
 	}
 	return list
+}
+
+// commonFidelity is what was real in all operands alike, nil where they differ.
+func (p page) commonFidelity() []fidelityPart {
+	for _, o := range p.Operands {
+		if !slices.Equal(o.Fidelity, p.Operands[0].Fidelity) {
+			return nil
+		}
+	}
+	if len(p.Operands) == 0 {
+		return nil
+	}
+	return p.Operands[0].Fidelity
 }
 
 // startOf is when the first step of a result began.

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/compare"
 	"plimsoll.dev/plimsoll/internal/objects"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -49,6 +50,7 @@ type pageData struct {
 	Distribution map[string][]int `json:"distribution"`
 	Progress     []stretch        `json:"progress"`
 	Objects      *packed          `json:"objects"`
+	Trends       []compare.Trend  `json:"trends,omitempty"`
 }
 
 // latencyBound is an objective on a latency, as a line in a chart.

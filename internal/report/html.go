@@ -136,8 +136,10 @@ func write(w io.Writer, p page, data pageData) error {
 		"bearing": bearingWord,
 		"cpus":    func(millis int64) string { return Number(float64(millis) / 1000) },
 	}).Parse(pageTemplate)
-	if err == nil {
-		t, err = t.Parse(armsTemplate)
+	for _, part := range []string{armsTemplate, trendTemplate} {
+		if err == nil {
+			t, err = t.Parse(part)
+		}
 	}
 	if err == nil {
 		t, err = t.Parse(ceilingsTemplate)
@@ -166,7 +168,9 @@ type page struct {
 	Mark                   string // what stands in the mark: the load line
 	MarkUnit               string
 	Arms                   *armsPart     // nil where nothing is compared
-	Operands               []operandPart // of recorded experiments that are compared
+	Recorded               bool          // it is of recorded experiments, and not of one run
+	Operands               []operandPart // those experiments
+	Trends                 []trendPart
 	Facts                  []fact
 	Result                 analyze.Result
 	Arrived                string

@@ -1,23 +1,18 @@
 package report
 
 import (
-	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"math"
-	"slices"
 	"strings"
 
+	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/compare"
 )
 
 //go:embed trend.html
 var trendTemplate string
-
-//go:embed trend.css
-var trendStyle string
 
 // TrendInput is what is shown of a figure over several experiments.
 type TrendInput struct {
@@ -63,11 +58,16 @@ func (p *printer) trend(t compare.Trend, axis logAxis) {
 				rows = append(rows, []string{"", "", "", "", "--- " + changeOfTrend(c) + " ---", "", ""})
 			}
 		}
-		start, _, _ := strings.Cut(strings.Replace(x.Start, "T", " ", 1), "Z")
-		rows = append(rows, []string{x.Name, start, x.Program, x.Kubernetes, axis.row(x), pointText(t, x), strings.Join(x.Differs, ", ")})
+		rows = append(rows, []string{x.Name, startText(x.Start), x.Program, x.Kubernetes, axis.row(x), pointText(t, x), strings.Join(x.Differs, ", ")})
 	}
 	p.columns("  ", "lllllll", rows)
 	p.line("%s", asSentence(t.Why))
+}
+
+// startText is when an experiment was started, as people read it.
+func startText(start string) string {
+	text, _, _ := strings.Cut(strings.Replace(start, "T", " ", 1), "Z")
+	return text
 }
 
 // trendTitle names a trend.
@@ -223,159 +223,63 @@ func tickText(v float64, unit string) string {
 	return fmt.Sprintf("%.4g", v)
 }
 
-// TrendHTML writes trends as one page that needs nothing else.
+// TrendHTML writes trends as one page that needs nothing else, as HTML does of
+// a run.
 func TrendHTML(w io.Writer, in TrendInput) error {
-	t, err := template.New("trend").Funcs(template.FuncMap{"sentence": asSentence}).Parse(trendTemplate)
+	r := analyze.Result{Schema: analyze.ResultSchema, Kind: "trend", Command: in.Command, Version: in.Version, Warnings: in.Warnings, Experiment: "trend"}
+	data, err := dataOf(Input{Result: r})
 	if err != nil {
 		return err
 	}
-	style := pageStyle + trendStyle
-	p := trendPage{TrendInput: in, Style: template.CSS(style)}
-	p.Policy = "default-src 'none'; style-src " + hashSource(style) + "; img-src data:; base-uri 'none'; form-action 'none'"
-	for _, x := range in.Trends {
-		p.Parts = append(p.Parts, trendPartOf(x, axisFor(x, in.Trends)))
-	}
-	if p.Headline = in.Why; len(in.Trends) > 0 {
+	data.Trends = in.Trends
+	p := pageOf(Input{Result: r}, data)
+	p.Headline, p.Mark = strings.TrimSuffix(asSentence(in.Why), "."), ""
+	if len(in.Trends) > 0 {
 		what := in.Trends[0].Metric
 		if goal, ok := strings.CutPrefix(what, compare.LoadLine); ok {
 			what = "Load line by goal " + goal
 		}
 		p.Headline = fmt.Sprintf("%s over %d experiments", what, len(in.Operands))
+		p.Lead = []string{"Each point is one experiment, at the geometric mean of its runs; the bar is from the least to the largest of them, and of a load line from what held to what failed. Runs that were made apart differ by whatever changed meanwhile: the tables say what is known of that."}
 	}
-	for _, o := range in.Operands {
-		part := operandsOf([]Operand{o})[0]
-		part.Baseline = false
-		p.Experiments = append(p.Experiments, part)
+	p.Title = p.Headline
+	p.Recorded, p.Operands = true, operandsOf(in.Operands)
+	for i := range p.Operands {
+		p.Operands[i].Baseline = false
 	}
-	var page bytes.Buffer // nothing is written of a page that fails
-	if err := t.Execute(&page, p); err != nil {
-		return err
+	p.Fidelity = p.commonFidelity()
+	for i, t := range in.Trends {
+		p.Trends = append(p.Trends, trendPartOf(i, t))
 	}
-	_, err = w.Write(page.Bytes())
-	return err
+	return write(w, p, data)
 }
 
-type trendPage struct {
-	TrendInput
-	Headline    string
-	Parts       []trendPart
-	Experiments []operandPart
-	Style       template.CSS
-	Policy      string
-}
-
-// trendPart is a trend with its chart drawn.
+// trendPart is what the page says of a trend.
 type trendPart struct {
 	compare.Trend
-	Title        string
-	Wide, High   float64
-	Left, Bottom float64
-	Ticks        []tick
-	Marks        []mark
-	Levels       []levelLine
-	Steps        []stepLine
-	Rows         []trendRow
-}
-
-type tick struct {
-	At    float64
-	Label string
-}
-
-// mark is one experiment in a chart.
-type mark struct {
-	X, Y, Low, High float64
-	Range, Value    bool
-	Label, Version  string
-	Tip             string
-}
-
-// levelLine is the level between two changes, at the mean of its figures.
-type levelLine struct{ From, To, Y float64 }
-
-// stepLine is a change.
-type stepLine struct {
-	X     float64
-	Label string
-	Left  bool // the label stands on the left
+	Index int
+	Title string
+	Rows  []trendRow
 }
 
 type trendRow struct {
 	compare.TrendPoint
 	Figure  string
-	Changed string
-	Change  string
+	Changed string // since the experiment before
+	Change  string // of the level, from this experiment on
 }
 
-// trendPartOf draws a trend.
-func trendPartOf(t compare.Trend, a logAxis) trendPart {
-	const left, top, bottom, high = 70, 24, 56, 330
-	n := len(t.Points)
-	p := trendPart{Trend: t, Title: trendTitle(t), Wide: 1060, High: high, Left: left, Bottom: high - bottom}
-	x := func(i int) float64 { return left + (p.Wide-left-30)*(float64(i)+0.5)/float64(max(n, 1)) }
-	y := func(v float64) float64 { return top + (high-bottom-top)*(1-a.at(v)) }
-	for _, v := range a.ticks {
-		p.Ticks = append(p.Ticks, tick{y(v), tickText(v, t.Unit)})
-	}
-	every := (n + 11) / 12 // labels of more than a dozen would run into each other
+func trendPartOf(index int, t compare.Trend) trendPart {
+	p := trendPart{Trend: t, Index: index, Title: trendTitle(t)}
 	for i, pt := range t.Points {
-		m := mark{X: x(i), Tip: pt.Name + ": " + pointText(t, pt)}
-		if i%every == 0 {
-			m.Label, m.Version = shortName(pt.Name, 160/max(min(n, 12), 4)+4), pt.Kubernetes
-			if m.Version == "" {
-				m.Version = pt.Program
-			}
-		}
-		if m.Range = pt.Low != nil && pt.High != nil; m.Range {
-			m.Low, m.High = y(*pt.Low), y(*pt.High)
-		}
-		if m.Value = pt.Value != nil; m.Value {
-			m.Y = y(*pt.Value)
-		} else {
-			m.Y = top - 8
-		}
-		p.Marks = append(p.Marks, m)
 		row := trendRow{TrendPoint: pt, Figure: pointText(t, pt), Changed: strings.Join(pt.Differs, ", ")}
+		row.Start = startText(pt.Start)
 		for _, c := range t.Changes {
 			if c.At == i {
 				row.Change = changeOfTrend(c)
-				p.Steps = append(p.Steps, stepLine{X: (x(i-1) + x(i)) / 2, Label: changeText(c.Change), Left: i > n*3/4})
 			}
 		}
 		p.Rows = append(p.Rows, row)
 	}
-	p.levels(x, y)
 	return p
-}
-
-// levels draws the level of each stretch, where a change was found.
-func (p *trendPart) levels(x func(int) float64, y func(float64) float64) {
-	if len(p.Changes) == 0 {
-		return
-	}
-	var ends []int
-	for _, c := range p.Changes {
-		ends = append(ends, c.At)
-	}
-	from := 0
-	for _, to := range slices.Concat(ends, []int{len(p.Points)}) {
-		sum, n := 0.0, 0
-		for _, pt := range p.Points[from:to] {
-			if pt.Value != nil {
-				sum, n = sum+math.Log(*pt.Value), n+1
-			}
-		}
-		if n > 0 {
-			p.Levels = append(p.Levels, levelLine{x(from), x(to - 1), y(math.Exp(sum / float64(n)))})
-		}
-		from = to
-	}
-}
-
-// shortName is a name of at most so many characters.
-func shortName(name string, most int) string {
-	if r := []rune(name); len(r) > most {
-		return string(r[:most-1]) + "…"
-	}
-	return name
 }

@@ -104,6 +104,15 @@ function* differences(c: Comparison): Iterable<Cell[]> {
   for (const d of c.differences) yield [d.what, d.detail, d.baseline, d.arm, d.bearing]
 }
 
+function* trends(run: Run): Iterable<Cell[]> {
+  yield ['workload', 'metric', 'unit', 'axis', 'level', 'experiment', 'started', 'plimsoll', 'kubernetes', 'value', 'low', 'high', 'runs', 'differs', 'change_from_here', 'p', 'note']
+  for (const t of run.trends)
+    for (const [i, p] of t.points.entries()) {
+      const c = t.changes.find((o) => o.at === i)
+      yield [t.workload, t.metric, t.unit, t.axis, t.level, p.name, p.start, p.program, p.kubernetes, p.value, p.low, p.high, p.runs, p.differs.join(' '), c?.change, c?.p, p.note]
+    }
+}
+
 // The table of objects is packed: see pack in internal/report/objects.go.
 async function objects(run: Run): Promise<Iterable<Cell[]>> {
   const packed = run.objects!
@@ -180,6 +189,7 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
     })
     list.append(html('li', {}, button, html('span', {}, what)))
   }
+  if (run.trends.length) offer('trend', 'the figure of every experiment, with versions and changes of its level', () => trends(run))
   const c = run.result.comparison
   if (c?.levels.length) {
     offer('comparison', 'every metric of every arm and level: its change with interval', () => metrics(c))

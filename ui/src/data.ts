@@ -177,6 +177,31 @@ export interface Run {
   distribution: Record<string, number[]>
   progress: { step: number; asked: RawCurve; there: RawCurve }[]
   objects: Packed | null
+  trends: Trend[]
+}
+
+export interface Trend {
+  workload: string
+  metric: string
+  unit: string
+  lessIsWorse?: boolean
+  axis: string
+  level: number | null
+  points: TrendPoint[]
+  changes: { at: number; change: number; p: number }[]
+}
+
+export interface TrendPoint {
+  name: string
+  start: string
+  program: string
+  kubernetes: string
+  value: number | null
+  low: number | null
+  high: number | null
+  runs: number
+  note?: string
+  differs: string[]
 }
 
 // A curve of straight lines: x in seconds, y in objects.
@@ -242,6 +267,12 @@ export function placeOf(c: Curve, y: number): number | undefined {
 export function readRun(): Run {
   const run = JSON.parse(document.getElementById('run')!.textContent!) as Run
   const r = run.result as Partial<Result>
+  run.trends ??= []
+  for (const t of run.trends as Partial<Trend>[]) {
+    t.points ??= []
+    t.changes ??= []
+    for (const p of t.points as Partial<TrendPoint>[]) p.differs ??= []
+  }
   r.goals ??= []
   r.steps ??= []
   r.comparison ??= null

@@ -23,7 +23,7 @@ export function lines(run: Run, host: HTMLElement): void {
     const rows: Mark[][] = []
     c.lines.forEach((line, i) => {
       const start = top + i * (head + 2 * tall)
-      body.push(glyph(line.verdict, 10, start + 16, 17), titled(`${short(line.goal, 24)}: ${said[line.verdict] ?? line.verdict}`, 26, start + 20))
+      body.push(glyph(c.refused ? 'invalid' : line.verdict, 10, start + 16, 17), titled(`${short(line.goal, 24)}: ${c.refused ? 'no verdict' : (said[line.verdict] ?? line.verdict)}`, 26, start + 20))
       const sides: [string, Bracket, string][] = [[c.baseline, line.baseline, 'of-base'], [arm, line.arm, 'of-arm']]
       sides.forEach(([name, b, cls], k) => {
         const y = start + head + k * tall + (narrow ? 22 : 2)

@@ -8,6 +8,7 @@ import { readRun } from './data'
 import { byId } from './dom'
 import { ladder } from './ladder'
 import { progress } from './progress'
+import { trend } from './trend'
 import { usage } from './usage'
 
 function theme(): void {
@@ -65,6 +66,7 @@ const part = <T extends HTMLElement>(id: string, then: (e: T) => void) => {
   if (e) then(e)
 }
 arms(run)
+run.trends.forEach((t, i) => part(`trend-chart-${i}`, (e) => trend(run, t, e, byId(`trend-controls-${i}`)!)))
 part('ladder-chart', (e) => ladder(run, e, byId('ladder-controls')!))
 part('cdf-chart', (e) => cdf(run, e, byId('cdf-controls')!, byId('cdf-series') as HTMLFieldSetElement))
 part('progress-chart', (e) => progress(run, e, byId('progress-controls')!))
