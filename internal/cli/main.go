@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"regexp"
 	"runtime/debug"
 	"syscall"
@@ -25,13 +26,14 @@ func Main(p Process) int {
 	if len(p.Args) >= 2 && p.Args[0] == "component" {
 		return runComponent(&p, p.Args[1], p.Args[2:])
 	}
-	if len(p.Args) >= 1 && p.Args[0] == "agent" {
-		return runAgent(&p, p.Args[1:])
+	// By this name it is called in an image that was made of the whole program.
+	if filepath.Base(p.Executable) == "agent" {
+		return runAgent(&p, p.Args)
 	}
 	return run(&p)
 }
 
-// runAgent becomes the agent of an image that was made of the whole program.
+// runAgent becomes the agent of an image.
 func runAgent(p *Process, args []string) int {
 	stop := newInterrupts(p.Signals)
 	defer stop.close()

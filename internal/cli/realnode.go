@@ -17,11 +17,13 @@ const (
 	paramImage        = "image"
 	paramGracePeriod  = "gracePeriod"
 	paramNodeSelector = "nodeSelector"
+	paramServices     = "serviceAddresses"
 )
 
 // suitRealNode sets those parameters that were left open to what suits the
 // laboratory's real node, and reports whether there were any: an image that it
-// has, since it can get none, and time for pods to stop in, since a level that
+// has, since it can get none; addresses of services, since nobody there knows
+// their names; and time for pods to stop in, since a level that
 // begins from empty begins when the node has stopped them, not only the API
 // has forgotten them.
 func (r *runner) suitRealNode() bool {
@@ -33,7 +35,7 @@ func (r *runner) suitRealNode() bool {
 		return false
 	}
 	changed := false
-	for name, value := range map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1"} {
+	for name, value := range map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses} {
 		if _, given := r.plan.Params[name]; given || !hasParam(r.workload, name) {
 			continue
 		}

@@ -557,6 +557,10 @@ func ovnRanges(annotation string) []string {
 	return nil
 }
 
+// bridgeAnnotation is one of a laboratory's real node: its pods hang on a Linux
+// bridge.
+const bridgeAnnotation = "plimsoll.dev/pod-bridge"
+
 // flannelBackend is an annotation of nodes on which flannel runs: their pods
 // hang on a Linux bridge.
 const flannelBackend = "flannel.alpha.coreos.com/backend-type"
@@ -567,6 +571,6 @@ func (n *surveyedNode) facts() ceiling.Node {
 		Name: n.Name, Simulated: fidelityOf(n.Node) == record.Simulated,
 		Allocatable: amounts(n.Status.Allocatable), Requested: n.requested,
 		Standing: n.standing, HostNetwork: n.hostNetwork, Static: n.static, Daemons: n.daemons,
-		Ranges: rangesOf(n.Node), Bridge: n.Annotations[flannelBackend] != "",
+		Ranges: rangesOf(n.Node), Bridge: n.Annotations[flannelBackend] != "" || n.Annotations[bridgeAnnotation] != "",
 	}
 }

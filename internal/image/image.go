@@ -39,13 +39,11 @@ const builtAgent = "built/agent"
 // Agent makes the image of the agent: one static program with a role for each
 // kind of container, told by its arguments; without any it waits. A program
 // that was built without the agent takes itself, by the path of its executable,
-// which does the same with a hundred times the size.
+// which does the same by the name "agent" with twenty times the size.
 func Agent(executable string) (v1.Image, error) {
 	program, err := built.ReadFile(builtAgent)
-	entrypoint := []string{"/agent"}
 	if errors.Is(err, fs.ErrNotExist) {
 		program, err = os.ReadFile(executable)
-		entrypoint = []string{"/agent", "agent"}
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make the agent's image: %w", err)
@@ -68,7 +66,7 @@ func Agent(executable string) (v1.Image, error) {
 	if err := w.Close(); err != nil {
 		return nil, fmt.Errorf("make the agent's image: %w", err)
 	}
-	image, err := assemble(v1.Config{Entrypoint: entrypoint, Cmd: []string{"pause"}, WorkingDir: "/"}, b.Bytes())
+	image, err := assemble(v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/"}, b.Bytes())
 	if err != nil {
 		return nil, fmt.Errorf("make the agent's image: %w", err)
 	}

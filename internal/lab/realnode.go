@@ -11,6 +11,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/image"
@@ -131,10 +132,17 @@ func (l *Lab) waitRealNode(ctx context.Context) error {
 			return fmt.Errorf("wait for %s: %w", component, err)
 		}
 	}
+	described := false
 	return poll(ctx, func() error {
 		node, err := client.CoreV1().Nodes().Get(ctx, realnode.NodeName, metav1.GetOptions{})
 		if err != nil {
 			return err
+		}
+		if !described {
+			if err := l.describeNetwork(ctx, client); err != nil {
+				return err
+			}
+			described = true
 		}
 		if usable(node) {
 			return nil
@@ -147,6 +155,26 @@ func (l *Lab) waitRealNode(ctx context.Context) error {
 		return fmt.Errorf("node %s says nothing of itself", node.Name)
 	})
 }
+
+// BridgeAnnotation on a node says that one Linux bridge joins its pods, which
+// is a ceiling.
+const BridgeAnnotation = "plimsoll.dev/pod-bridge"
+
+// describeNetwork writes into the cluster what pods' addresses on the real node
+// are and that a bridge joins them: nobody else would.
+func (l *Lab) describeNetwork(ctx context.Context, client kubernetes.Interface) error {
+	pods := l.record.RealNode.PodCIDR.String()
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:"true"}},"spec":{"podCIDR":%q,"podCIDRs":[%[2]q]}}`, BridgeAnnotation, pods)
+	_, err := client.CoreV1().Nodes().Patch(ctx, realnode.NodeName, types.MergePatchType, patch, metav1.PatchOptions{})
+	if err != nil {
+		return fmt.Errorf("describe the real node's network: %w", err)
+	}
+	return nil
+}
+
+// ServiceAddresses are the first two numbers of a range of service addresses
+// that nothing else in a laboratory takes.
+const ServiceAddresses = "10.100"
 
 // runtimeClasses are calls that make a RuntimeClass for each runtime.
 func runtimeClasses(ctx context.Context, client kubernetes.Interface, programs realnode.Programs) []func() error {

@@ -112,6 +112,9 @@ func TestRealNode(t *testing.T) {
 	if node.Labels[FidelityLabel] != FidelityReal || node.Status.Allocatable.Pods().Value() != DefaultMaxPods || !strings.HasPrefix(node.Status.NodeInfo.ContainerRuntimeVersion, "containerd://") {
 		t.Errorf("the node: %v, %v, %v", node.Labels, node.Status.Allocatable, node.Status.NodeInfo)
 	}
+	if node.Spec.PodCIDR != "10.244.0.0/24" || node.Annotations[BridgeAnnotation] == "" {
+		t.Errorf("the node's network is told as %q, %v", node.Spec.PodCIDR, node.Annotations)
+	}
 	const pods = 30
 	for _, runtime := range programs.Runtimes() {
 		t.Run(runtime.Name, func(t *testing.T) { runPods(t, client, runtime.Name, pods) })
