@@ -2,7 +2,10 @@ package compare
 
 import (
 	"math"
+	"runtime"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"plimsoll.dev/plimsoll/internal/stats"
 )
@@ -29,27 +32,46 @@ func (c *LevelComparison) series(s sides) {
 	}
 	a, order := collect(s.a)
 	b, _ := collect(s.b)
-	for _, k := range order {
+	list := make([]*SeriesComparison, len(order))
+	var each errgroup.Group
+	each.SetLimit(runtime.GOMAXPROCS(0))
+	for i, k := range order {
 		if len(a[k]) != len(s.a) || len(b[k]) != len(s.b) {
 			continue // some run has none
 		}
-		x, y := stats.Merge(a[k]...), stats.Merge(b[k]...)
-		if x.N() == 0 || y.N() == 0 {
-			continue
-		}
-		one := SeriesComparison{
-			Milestone: k.milestone, Component: k.component, Baseline: formOf(x), Arm: formOf(y),
-			Distance: finite(stats.Distance(x, y)), Superiority: finite(stats.Superiority(x, y)),
-			Shifts: []Shift{},
-		}
-		if s.spec.Paired && len(s.a) > 1 {
-			one.PermutationP = finite(stats.PermuteBlocks(a[k], b[k]))
-		} else if len(s.a) > 1 && len(s.b) > 1 {
-			one.PermutationP = finite(stats.PermuteRuns(a[k], b[k]))
-		}
-		one.shifts(s, a[k], b[k], x, y)
-		c.Series = append(c.Series, one)
+		each.Go(func() error {
+			list[i] = seriesOf(s, k, a[k], b[k])
+			return nil
+		})
 	}
+	_ = each.Wait() // none of them fails
+	for _, one := range list {
+		if one != nil {
+			c.Series = append(c.Series, *one)
+		}
+	}
+}
+
+// seriesOf compares the distributions of one series; nil where a side has no
+// observations.
+func seriesOf(s sides, k key, a, b []stats.Sample) *SeriesComparison {
+	arms := stats.NewArms(a, b)
+	x, y := arms.All()
+	if x.N() == 0 || y.N() == 0 {
+		return nil
+	}
+	one := &SeriesComparison{
+		Milestone: k.milestone, Component: k.component, Baseline: formOf(x), Arm: formOf(y),
+		Distance: finite(stats.Distance(x, y)), Superiority: finite(stats.Superiority(x, y)),
+		Shifts: []Shift{},
+	}
+	if s.spec.Paired && len(s.a) > 1 {
+		one.PermutationP = finite(arms.PermuteBlocks())
+	} else if len(s.a) > 1 && len(s.b) > 1 {
+		one.PermutationP = finite(arms.PermuteRuns())
+	}
+	one.shifts(s, a, b, x, y)
+	return one
 }
 
 // collect gathers the samples of runs by what they are of, in the order of the

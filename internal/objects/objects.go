@@ -1,6 +1,6 @@
 // Package objects reads objects.parquet: what became of every object of a run,
 // column by column, and the distributions that follow from it without the
-// history. A million objects take a second and some 100 MB.
+// history.
 package objects
 
 import (
@@ -10,10 +10,12 @@ import (
 	"io"
 	"math"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 
 	"github.com/parquet-go/parquet-go"
+	"golang.org/x/sync/errgroup"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/compare"
@@ -51,6 +53,11 @@ func ofStep(name string) bool {
 // Read reads objects.parquet, without what the steps tell. Wanted, if not nil,
 // chooses the columns.
 func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
+	return read(dir, wanted, nil)
+}
+
+// read is as Read; abridge, if not nil, gives what is kept of a column's texts.
+func read(dir record.Dir, wanted func(name string) bool, abridge func(name, text string) string) (*Table, error) {
 	file, err := os.Open(dir.Path(record.ObjectsFile))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
@@ -65,29 +72,54 @@ func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
 		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
 	}
 	o := &Table{Rows: int(table.NumRows())}
-	buffer := make([]parquet.Value, 1024)
+	var at []int // in the file
 	for i, path := range table.Schema().Columns() {
-		c := Column{Name: strings.Join(path, ".")}
-		if ofStep(c.Name) || wanted != nil && !wanted(c.Name) {
+		name := strings.Join(path, ".")
+		if ofStep(name) || wanted != nil && !wanted(name) {
 			continue
 		}
-		index := make(map[string]int32)
-		for _, group := range table.RowGroups() {
-			if err := c.read(group.ColumnChunks()[i], buffer, index); err != nil {
-				return nil, fmt.Errorf("read %s: column %s: %w", record.ObjectsFile, c.Name, err)
+		o.Columns = append(o.Columns, Column{Name: name})
+		at = append(at, i)
+	}
+	var columns errgroup.Group
+	columns.SetLimit(runtime.GOMAXPROCS(0))
+	for k := range o.Columns {
+		columns.Go(func() error {
+			c := &o.Columns[k]
+			r := columnReader{Column: c, rows: o.Rows, index: make(map[string]int32), abridge: abridge}
+			for _, group := range table.RowGroups() {
+				if err := r.read(group.ColumnChunks()[at[k]]); err != nil {
+					return fmt.Errorf("read %s: column %s: %w", record.ObjectsFile, c.Name, err)
+				}
 			}
-		}
-		if len(c.Numbers)+len(c.Texts) != o.Rows {
-			return nil, fmt.Errorf("read %s: column %s has %d of %d rows", record.ObjectsFile, c.Name, len(c.Numbers)+len(c.Texts), o.Rows)
-		}
-		o.Columns = append(o.Columns, c)
+			if n := len(c.Numbers) + len(c.Texts); n != o.Rows {
+				return fmt.Errorf("read %s: column %s has %d of %d rows", record.ObjectsFile, c.Name, n, o.Rows)
+			}
+			return nil
+		})
+	}
+	if err := columns.Wait(); err != nil {
+		return nil, err
 	}
 	return o, nil
 }
 
-func (c *Column) read(chunk parquet.ColumnChunk, buffer []parquet.Value, index map[string]int32) error {
+// columnReader reads a column chunk by chunk.
+type columnReader struct {
+	*Column
+	rows    int
+	index   map[string]int32 // of Words
+	abridge func(name, text string) string
+	buffer  []parquet.Value
+	// ofDictionary are the words of a chunk's dictionary, -1 before they are
+	// looked up.
+	ofDictionary []int32
+}
+
+func (c *columnReader) read(chunk parquet.ColumnChunk) error {
 	pages := chunk.Pages()
 	defer pages.Close()
+	c.ofDictionary = nil
 	for {
 		page, err := pages.ReadPage()
 		if errors.Is(err, io.EOF) {
@@ -96,35 +128,79 @@ func (c *Column) read(chunk parquet.ColumnChunk, buffer []parquet.Value, index m
 		if err != nil {
 			return err
 		}
-		values := page.Values()
-		for {
-			n, err := values.ReadValues(buffer)
-			for _, v := range buffer[:n] {
-				c.add(v, index)
-			}
-			if errors.Is(err, io.EOF) {
-				break
-			}
-			if err != nil {
-				return err
-			}
+		if err := c.page(page); err != nil {
+			return err
 		}
 		parquet.Release(page)
 	}
 }
 
-func (c *Column) add(v parquet.Value, index map[string]int32) {
+// page takes in a page: whole numbers and the indices of a dictionary at once,
+// anything else value by value.
+func (c *columnReader) page(page parquet.Page) error {
+	levels := page.DefinitionLevels()
+	switch dictionary := page.Dictionary(); {
+	case dictionary != nil && dictionary.Type().Kind() == parquet.ByteArray && len(levels) == 0:
+		if c.ofDictionary == nil {
+			c.ofDictionary = slices.Repeat([]int32{-1}, dictionary.Len())
+		}
+		c.Texts = slices.Grow(c.Texts, c.rows-len(c.Texts))
+		data := page.Data()
+		for _, i := range data.Int32() {
+			if i < 0 || int(i) >= len(c.ofDictionary) {
+				return fmt.Errorf("it has the text %d of %d", i, len(c.ofDictionary))
+			}
+			if c.ofDictionary[i] < 0 {
+				c.ofDictionary[i] = c.word(dictionary.Index(i).ByteArray())
+			}
+			c.Texts = append(c.Texts, c.ofDictionary[i])
+		}
+		return nil
+	case dictionary == nil && page.Type().Kind() == parquet.Int64:
+		c.Numbers = slices.Grow(c.Numbers, c.rows-len(c.Numbers))
+		data := page.Data()
+		numbers := data.Int64()
+		if len(levels) == 0 {
+			c.Numbers = append(c.Numbers, numbers...)
+			return nil
+		}
+		for _, level := range levels {
+			switch {
+			case level == 0:
+				c.Numbers = append(c.Numbers, Null)
+			case len(numbers) == 0:
+				return errors.New("a page has fewer values than it says")
+			default:
+				c.Numbers = append(c.Numbers, numbers[0])
+				numbers = numbers[1:]
+			}
+		}
+		return nil
+	}
+	if c.buffer == nil {
+		c.buffer = make([]parquet.Value, 1024)
+	}
+	values := page.Values()
+	for {
+		n, err := values.ReadValues(c.buffer)
+		for _, v := range c.buffer[:n] {
+			c.add(v)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (c *columnReader) add(v parquet.Value) {
 	switch {
 	case v.IsNull():
 		c.Numbers = append(c.Numbers, Null)
 	case v.Kind() == parquet.ByteArray:
-		i, ok := index[string(v.ByteArray())]
-		if !ok {
-			i = int32(len(c.Words))
-			c.Words = append(c.Words, string(v.ByteArray()))
-			index[c.Words[i]] = i
-		}
-		c.Texts = append(c.Texts, i)
+		c.Texts = append(c.Texts, c.word(v.ByteArray()))
 	case v.Kind() == parquet.Boolean:
 		n := int64(0)
 		if v.Boolean() {
@@ -134,6 +210,20 @@ func (c *Column) add(v parquet.Value, index map[string]int32) {
 	default:
 		c.Numbers = append(c.Numbers, v.Int64())
 	}
+}
+
+// word is a text's place among the words.
+func (c *columnReader) word(text []byte) int32 {
+	if c.abridge != nil {
+		text = []byte(c.abridge(c.Name, string(text)))
+	}
+	i, ok := c.index[string(text)]
+	if !ok {
+		i = int32(len(c.Words))
+		c.Words = append(c.Words, string(text))
+		c.index[c.Words[i]] = i
+	}
+	return i
 }
 
 func (o *Table) column(name string) *Column {
@@ -158,13 +248,20 @@ func (o *Table) Numbers(name string) []int64 {
 // names are intended, sent, replied and those of the milestones.
 func (o *Table) Micros(name string) []int64 { return o.Numbers(name + MicrosSuffix) }
 
+// madeMark is in the slot of an object that a controller made.
+const madeMark = "#"
+
+func isMade(slot string) bool { return strings.Contains(slot, madeMark) }
+
 // Zeroes is the time zero of each object: when its request was sent, or was
 // wanted where requests came by a schedule; its own creation for one that a
 // controller made.
 func (o *Table) Zeroes(steps []analyze.Step) []int64 {
 	open := make(map[int64]bool)
 	for _, s := range steps {
-		open[int64(s.ID)] = s.Open
+		if s.Open {
+			open[int64(s.ID)] = true
+		}
 	}
 	step, created := o.Numbers("step"), o.Micros("Created")
 	sent, intended, slot := o.Micros("sent"), o.Micros("intended"), o.column("slot")
@@ -172,7 +269,7 @@ func (o *Table) Zeroes(steps []analyze.Step) []int64 {
 	if slot != nil {
 		made = make([]bool, len(slot.Words))
 		for i, word := range slot.Words {
-			made[i] = strings.Contains(word, "#")
+			made[i] = isMade(word)
 		}
 	}
 	list := make([]int64, o.Rows)
@@ -181,11 +278,11 @@ func (o *Table) Zeroes(steps []analyze.Step) []int64 {
 		if sent != nil {
 			list[row] = sent[row]
 		}
-		if intended != nil && step != nil && open[step[row]] {
+		if intended != nil && step != nil && len(open) > 0 && open[step[row]] {
 			list[row] = intended[row]
 		}
-		isMade := slot != nil && slot.Texts != nil && made[slot.Texts[row]]
-		if (isMade || list[row] < 0) && created != nil {
+		byController := slot != nil && slot.Texts != nil && made[slot.Texts[row]]
+		if (byController || list[row] < 0) && created != nil {
 			list[row] = created[row]
 		}
 	}
@@ -196,8 +293,19 @@ func (o *Table) Zeroes(steps []analyze.Step) []int64 {
 // it asked for, but for the warm-up where requests came by a schedule.
 func (o *Table) Judged(steps []analyze.Step) map[int64][]int32 {
 	rows := make(map[int64][]int32)
-	for row, step := range o.Numbers("step") {
-		rows[step] = append(rows[step], int32(row))
+	numbers := o.Numbers("step")
+	for from := 0; from < len(numbers); {
+		// A step's objects are mostly beside each other.
+		to := from
+		for to < len(numbers) && numbers[to] == numbers[from] {
+			to++
+		}
+		list := slices.Grow(rows[numbers[from]], to-from)
+		for row := from; row < to; row++ {
+			list = append(list, int32(row))
+		}
+		rows[numbers[from]] = list
+		from = to
 	}
 	intended := o.Micros("intended")
 	for _, s := range steps {
@@ -215,6 +323,12 @@ func (o *Table) Judged(steps []analyze.Step) map[int64][]int32 {
 // Latencies are the shortest latencies, sorted: as many as the analysis counts
 // as reached. What came after the step had been judged is not among them.
 func Latencies(rows []int32, at, zero []int64, reached int) []int64 {
+	list := latencies(rows, at, zero)
+	return list[:min(len(list), max(reached, 0))]
+}
+
+// latencies are all latencies, sorted.
+func latencies(rows []int32, at, zero []int64) []int64 {
 	list := make([]int64, 0, len(rows))
 	for _, row := range rows {
 		if at[row] >= 0 && zero[row] >= 0 {
@@ -222,7 +336,7 @@ func Latencies(rows []int32, at, zero []int64, reached int) []int64 {
 		}
 	}
 	slices.Sort(list)
-	return list[:min(len(list), max(reached, 0))]
+	return list
 }
 
 // Samples are the distributions of a run's steps, by the step's ID, for a
@@ -230,50 +344,89 @@ func Latencies(rows []int32, at, zero []int64, reached int) []int64 {
 // are several.
 func Samples(dir record.Dir, steps []analyze.Step, milestones []string) (map[int][]compare.Sample, error) {
 	needed := []string{"slot", "step", "component", "sent", "intended", "Created"}
-	o, err := Read(dir, func(name string) bool {
+	o, err := read(dir, func(name string) bool {
 		name = strings.TrimSuffix(name, MicrosSuffix)
 		return slices.Contains(needed, name) || slices.Contains(milestones, name)
+	}, func(name, text string) string {
+		if name != "slot" {
+			return text
+		}
+		// Each object has a slot of its own; all that is asked of it is whether
+		// a controller made the object.
+		if isMade(text) {
+			return madeMark
+		}
+		return ""
 	})
 	if err != nil {
 		return nil, err
 	}
 	zero, judged, component := o.Zeroes(steps), o.Judged(steps), o.column("component")
-	samples := make(map[int][]compare.Sample)
-	for _, s := range steps {
-		rows := judged[int64(s.ID)]
-		var parts [][]int32 // by the component's word
-		if component != nil && component.Texts != nil && len(component.Words) > 1 {
-			parts = make([][]int32, len(component.Words))
-			for _, row := range rows {
-				w := component.Texts[row]
-				parts[w] = append(parts[w], row)
-			}
-		}
-		for _, m := range milestones {
-			l, ok := s.Latency[m]
-			at := o.Micros(m)
-			if !ok || at == nil || l.N == 0 {
-				continue
-			}
-			all := seconds(Latencies(rows, at, zero, l.N-l.Censored))
-			samples[s.ID] = append(samples[s.ID], compare.Sample{Milestone: m, Sample: stats.NewSample(all, l.N-len(all))})
-			last := math.Inf(1)
-			if l.Censored > 0 && len(all) > 0 {
-				last = all[len(all)-1]
-			}
-			for w, part := range parts {
-				if len(part) == 0 || len(part) == len(rows) {
-					continue
-				}
-				values := seconds(Latencies(part, at, zero, len(part)))
-				for len(values) > 0 && values[len(values)-1] > last {
-					values = values[:len(values)-1] // it came after the step had been judged
-				}
-				samples[s.ID] = append(samples[s.ID], compare.Sample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(values, len(part)-len(values))})
-			}
-		}
+	if component != nil && (component.Texts == nil || len(component.Words) < 2) {
+		component = nil
+	}
+	list := make([][]compare.Sample, len(steps))
+	var each errgroup.Group
+	each.SetLimit(runtime.GOMAXPROCS(0))
+	for i, s := range steps {
+		each.Go(func() error {
+			list[i] = o.samplesOf(s, judged[int64(s.ID)], zero, component, milestones)
+			return nil
+		})
+	}
+	_ = each.Wait() // none of them fails
+	samples := make(map[int][]compare.Sample, len(steps))
+	for i, s := range steps {
+		samples[s.ID] = list[i]
 	}
 	return samples, nil
+}
+
+// samplesOf are the distributions of one step, whose rows are given. Component
+// is nil where there are not several.
+func (o *Table) samplesOf(s analyze.Step, rows []int32, zero []int64, component *Column, milestones []string) []compare.Sample {
+	var samples []compare.Sample
+	parts := [][]int32{rows} // by the component's word
+	if component != nil {
+		parts = make([][]int32, len(component.Words))
+		for _, row := range rows {
+			w := component.Texts[row]
+			parts[w] = append(parts[w], row)
+		}
+	}
+	for _, m := range milestones {
+		l, ok := s.Latency[m]
+		at := o.Micros(m)
+		if !ok || at == nil || l.N == 0 {
+			continue
+		}
+		ofParts := make([]stats.Sample, len(parts))
+		for w, part := range parts {
+			ofParts[w] = stats.NewSample(seconds(latencies(part, at, zero)), 0)
+		}
+		values := stats.Merge(ofParts...).Values()
+		values = values[:min(len(values), max(l.N-l.Censored, 0))]
+		samples = append(samples, compare.Sample{Milestone: m, Sample: stats.NewSample(values, l.N-len(values))})
+		last := math.Inf(1)
+		if l.Censored > 0 && len(values) > 0 {
+			last = values[len(values)-1]
+		}
+		for w, part := range parts {
+			if len(part) == 0 || len(part) == len(rows) {
+				continue
+			}
+			// What came later came after the step had been judged.
+			values := ofParts[w].Values()
+			n, _ := slices.BinarySearchFunc(values, last, func(v, last float64) int {
+				if v <= last {
+					return -1
+				}
+				return 1
+			})
+			samples = append(samples, compare.Sample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(values[:n], len(part)-n)})
+		}
+	}
+	return samples
 }
 
 func seconds(micros []int64) []float64 {

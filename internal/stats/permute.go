@@ -9,46 +9,73 @@ import (
 // Merge is the sample of all observations of several.
 func Merge(samples ...Sample) Sample {
 	var m Sample
-	parts := make([][]float64, 0, len(samples))
+	var parts [][]float64
+	n := 0
 	for _, s := range samples {
 		m.censored += s.censored
 		if len(s.sorted) > 0 {
-			parts = append(parts, s.sorted)
+			parts, n = append(parts, s.sorted), n+len(s.sorted)
 		}
 	}
-	for len(parts) > 1 {
-		next := make([][]float64, 0, (len(parts)+1)/2)
+	if len(parts) < 2 {
+		if len(parts) == 1 {
+			m.sorted = parts[0]
+		}
+		return m
+	}
+	// Two at a time, from the runs' own lists into one, and from that into
+	// another and back.
+	var lists [2][]float64
+	for pass := 0; len(parts) > 1; pass++ {
+		into := &lists[pass%2]
+		if *into == nil {
+			*into = make([]float64, n)
+		}
+		at := 0
+		var next [][]float64
 		for i := 0; i < len(parts); i += 2 {
-			if i+1 == len(parts) {
-				next = append(next, parts[i])
-				break
+			var second []float64
+			if i+1 < len(parts) {
+				second = parts[i+1]
 			}
-			next = append(next, merge(parts[i], parts[i+1]))
+			list := (*into)[at : at+len(parts[i])+len(second)]
+			merge(list, parts[i], second)
+			next, at = append(next, list), at+len(list)
 		}
 		parts = next
 	}
-	if len(parts) == 1 {
-		m.sorted = parts[0]
-	}
+	m.sorted = parts[0]
 	return m
 }
 
-// merge makes one sorted list of two.
-func merge(x, y []float64) []float64 {
-	list := make([]float64, 0, len(x)+len(y))
+// merge makes one sorted list, of the length of both, of two.
+func merge(list, x, y []float64) {
 	i, j := 0, 0
 	for i < len(x) && j < len(y) {
-		if x[i] <= y[j] {
-			list = append(list, x[i])
-			i++
-		} else {
-			list = append(list, y[j])
-			j++
+		// Which one comes next cannot be predicted, so nothing branches on it.
+		a, b := x[i], y[j]
+		fromY := 0
+		if b < a {
+			fromY = 1
 		}
+		list[i+j] = min(a, b)
+		i, j = i+1-fromY, j+fromY
 	}
-	list = append(list, x[i:]...)
-	return append(list, y[j:]...)
+	copy(list[i+j:], x[i:])
+	copy(list[i+j:], y[j:])
 }
+
+// Arms are the runs of two arms, and all observations of each together.
+type Arms struct {
+	a, b []Sample // a[i] and b[i] are of one block where there are blocks
+	x, y Sample
+}
+
+// NewArms puts the observations of each arm's runs together.
+func NewArms(a, b []Sample) Arms { return Arms{a, b, Merge(a...), Merge(b...)} }
+
+// All are all observations of each arm.
+func (s Arms) All() (a, b Sample) { return s.x, s.y }
 
 // Bounds of a permutation test.
 const (
@@ -64,9 +91,9 @@ const (
 // swap the runs of a block whose distance is at least as large. The run is the
 // replicate, not the object: with n blocks there are 2^n ways, and no p-value
 // below 2/2^n. Beyond 12 blocks 4096 ways of a fixed sequence are tried.
-func PermuteBlocks(a, b []Sample) float64 {
-	runs := countsOf(slices.Concat(a, b))
-	n := len(a)
+func (s Arms) PermuteBlocks() float64 {
+	runs := s.counts()
+	n := len(s.a)
 	inA := make([]bool, 2*n)
 	share := func(swapped func(i int) bool) float64 {
 		for i := range n {
@@ -97,9 +124,9 @@ func PermuteBlocks(a, b []Sample) float64 {
 
 // PermuteRuns is as PermuteBlocks for runs that were made apart: the runs are
 // given to the arms in every way, or in 4096 ways where there are more.
-func PermuteRuns(a, b []Sample) float64 {
-	runs := countsOf(slices.Concat(a, b))
-	n, all := len(a), len(a)+len(b)
+func (s Arms) PermuteRuns() float64 {
+	runs := s.counts()
+	n, all := len(s.a), len(s.a)+len(s.b)
 	inA := make([]bool, all)
 	for i := range n {
 		inA[i] = true
@@ -167,57 +194,85 @@ func sequence(state uint64) func() uint64 {
 // counts says how many observations of each run lie at or below each point of
 // a grid.
 type counts struct {
-	n     []float64
+	n     []float64   // observations of each run
 	below [][]float64 // by run and point
+	all   []float64   // of all runs, by point
+	total float64
+	sum   []float64 // room for distance
 }
 
-// countsOf counts samples at points that share all their observations evenly.
-func countsOf(samples []Sample) counts {
-	all := Merge(samples...).sorted
-	var grid []float64
-	step := max(1, len(all)/gridPoints)
-	for i := step - 1; i < len(all); i += step {
-		if len(grid) == 0 || grid[len(grid)-1] != all[i] {
-			grid = append(grid, all[i])
-		}
-	}
-	c := counts{n: make([]float64, len(samples)), below: make([][]float64, len(samples))}
-	for r, s := range samples {
-		c.n[r] = float64(s.N())
+// counts counts the runs' observations at points that share all of them
+// evenly.
+func (s Arms) counts() *counts {
+	grid := gridOf(s.x.sorted, s.y.sorted)
+	runs := slices.Concat(s.a, s.b)
+	c := &counts{n: make([]float64, len(runs)), below: make([][]float64, len(runs)), all: make([]float64, len(grid)), sum: make([]float64, len(grid))}
+	for r, run := range runs {
+		c.n[r] = float64(run.N())
+		c.total += c.n[r]
 		c.below[r] = make([]float64, len(grid))
-		i := 0
+		rest := run.sorted
 		for g, v := range grid {
-			for i < len(s.sorted) && s.sorted[i] <= v {
-				i++
-			}
-			c.below[r][g] = float64(i)
+			// Beyond all that are not above v.
+			i, _ := slices.BinarySearchFunc(rest, v, func(x, v float64) int {
+				if x <= v {
+					return -1
+				}
+				return 1
+			})
+			rest = rest[i:]
+			c.below[r][g] = float64(len(run.sorted) - len(rest))
+			c.all[g] += c.below[r][g]
 		}
 	}
 	return c
 }
 
-// distance is the Kolmogorov-Smirnov distance on the grid between the runs
-// that are in and the others.
-func (c counts) distance(in []bool) float64 {
-	nIn, nOut := 0.0, 0.0
-	for r, n := range c.n {
-		if in[r] {
-			nIn += n
+// gridOf are values that share the observations of two sorted lists evenly.
+func gridOf(x, y []float64) []float64 {
+	step := max(1, (len(x)+len(y))/gridPoints)
+	var grid []float64
+	next := step
+	for i, j := 0, 0; next <= len(x)+len(y); {
+		var v float64
+		if j == len(y) || i < len(x) && x[i] <= y[j] {
+			v = x[i]
+			i++
 		} else {
-			nOut += n
+			v = y[j]
+			j++
 		}
-	}
-	most := 0.0
-	for g := range c.below[0] {
-		x, y := 0.0, 0.0
-		for r, below := range c.below {
-			if in[r] {
-				x += below[g]
-			} else {
-				y += below[g]
+		if i+j == next {
+			if next += step; len(grid) == 0 || grid[len(grid)-1] != v {
+				grid = append(grid, v)
 			}
 		}
-		most = max(most, math.Abs(x/nIn-y/nOut))
+	}
+	return grid
+}
+
+// distance is the Kolmogorov-Smirnov distance on the grid between the runs
+// that are in and the others.
+func (c *counts) distance(in []bool) float64 {
+	nIn := 0.0
+	clear(c.sum)
+	for r, below := range c.below {
+		if !in[r] {
+			continue
+		}
+		nIn += c.n[r]
+		sum := c.sum[:len(below)]
+		for g, n := range below {
+			sum[g] += n
+		}
+	}
+	// x/nIn - (all-x)/nOut, for as many points as there are.
+	nOut := c.total - nIn
+	perIn, perOut := 1/nIn+1/nOut, 1/nOut
+	most := 0.0
+	all := c.all[:len(c.sum)]
+	for g, x := range c.sum {
+		most = max(most, math.Abs(x*perIn-all[g]*perOut))
 	}
 	return most
 }

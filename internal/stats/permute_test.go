@@ -89,11 +89,11 @@ func TestPermutationsAgainstSlowTwins(t *testing.T) {
 	for range 60 {
 		n := 2 + rng.IntN(4)
 		a, b := runsAround(rng, n, 1+rng.IntN(20), 1, 0.3), runsAround(rng, n, 1+rng.IntN(20), 1+0.5*rng.Float64(), 0.3)
-		if got, want := PermuteBlocks(a, b), slowBlocks(a, b); math.Abs(got-want) > 1e-9 {
+		if got, want := NewArms(a, b).PermuteBlocks(), slowBlocks(a, b); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%d blocks: %g, want %g", n, got, want)
 		}
 		b = b[:1+rng.IntN(n)]
-		if got, want := PermuteRuns(a, b), slowRuns(a, b); math.Abs(got-want) > 1e-9 {
+		if got, want := NewArms(a, b).PermuteRuns(), slowRuns(a, b); math.Abs(got-want) > 1e-9 {
 			t.Errorf("%d and %d runs: %g, want %g", n, len(b), got, want)
 		}
 	}
@@ -102,17 +102,17 @@ func TestPermutationsAgainstSlowTwins(t *testing.T) {
 func TestPermutationsOfManyRuns(t *testing.T) {
 	rng := rand.New(rand.NewPCG(9, 10))
 	far, near := runsAround(rng, 20, 50, 3, 0.1), runsAround(rng, 20, 50, 1, 0.1)
-	if p := PermuteBlocks(far, near); p > 0.001 {
+	if p := NewArms(far, near).PermuteBlocks(); p > 0.001 {
 		t.Errorf("20 blocks that all lie apart: p = %g", p)
 	}
-	if p := PermuteRuns(far, near); p > 0.001 {
+	if p := NewArms(far, near).PermuteRuns(); p > 0.001 {
 		t.Errorf("20 runs each that lie apart: p = %g", p)
 	}
 	// Of arms that are the same the p-value is uniform, with the run as the
 	// replicate: however many objects there are, few are small.
 	small := 0
 	for range 200 {
-		if PermuteRuns(runsAround(rng, 5, 200, 1, 0.3), runsAround(rng, 5, 200, 1, 0.3)) <= 0.05 {
+		if NewArms(runsAround(rng, 5, 200, 1, 0.3), runsAround(rng, 5, 200, 1, 0.3)).PermuteRuns() <= 0.05 {
 			small++
 		}
 	}
