@@ -159,6 +159,10 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune host --neighbours 5 --format puppet", []string{"--format", "machineconfig"}, "a form of files"},
 		{"tune host --live --bundle " + dir, []string{"both name a host"}, "two hosts"},
 		{"tune host --neighbours 5 --interval 5s", []string{"--interval without a host"}, "an interval of nothing"},
+		{"tune kubelet", []string{"--max-pods: is needed", "hint: for example --max-pods 500"}, "no number of pods"},
+		{"tune kubelet --max-pods 500 --measured kubelet=5", []string{"NAME@PODS=CORES,MEMORY"}, "a cost's form"},
+		{"tune kubelet --max-pods 500 --label enabled", []string{"--label", "KEY=VALUE"}, "a label's form"},
+		{"tune kubelet --max-pods 500 --run " + dir, []string{"--run: there is no", "result.json"}, "a directory that is no run"},
 		{"version --outpt json", []string{"did you mean --output?"}, "a flag of a small command"},
 	} {
 		args := strings.Fields(tt.args)

@@ -22,7 +22,7 @@ func manifest(object any, comment ...string) string {
 	if err != nil {
 		panic(err) // a mistake in this package's types, which its tests marshal
 	}
-	return comments(comment) + string(data)
+	return comments(comment) + strings.TrimRight(string(data), "\n") + "\n"
 }
 
 func comments(lines []string) string {

@@ -113,3 +113,49 @@ func (in In[T]) orRead(value T, from string) In[T] {
 	}
 	return Given(value, "read from "+from)
 }
+
+// Kubelet fills in what was not given otherwise.
+func (f ClusterFacts) Kubelet(p *Kubelet) {
+	if !f.Known() {
+		return
+	}
+	workers := f.Workers()
+	if f.Network == nil && !p.Platform.Ok() {
+		p.Platform = Given(Kubernetes, "read from "+f.From+", which is no OpenShift")
+	}
+	if len(workers) > 0 {
+		p.Nodes = p.Nodes.orRead(int64(len(workers)), f.From)
+	}
+	// What holds for the smallest node holds for all.
+	var smallest, least *NodeFacts
+	for i := range workers {
+		n := &workers[i]
+		if n.Memory > 0 && (smallest == nil || n.Memory < smallest.Memory) {
+			smallest = n
+		}
+		if n.MaxPods > 0 && (least == nil || n.MaxPods < least.MaxPods) {
+			least = n
+		}
+		for _, c := range n.PodCIDRs {
+			if c.Addr().Is4() {
+				p.HostPrefix = p.HostPrefix.orRead(int64(c.Bits()), "node "+n.Name)
+			}
+		}
+	}
+	if smallest != nil {
+		p.Memory = p.Memory.orRead(smallest.Memory, "node "+smallest.Name)
+		if smallest.Cores > 0 {
+			p.Cores = p.Cores.orRead(smallest.Cores, "node "+smallest.Name)
+		}
+	}
+	if least != nil {
+		p.NowMaxPods = p.NowMaxPods.orRead(least.MaxPods, "node "+least.Name)
+	}
+	if f.Network != nil {
+		for i, c := range f.Network.Cluster {
+			if c.Addr().Is4() {
+				p.HostPrefix = p.HostPrefix.orRead(f.Network.Prefixes[i], f.From)
+			}
+		}
+	}
+}
