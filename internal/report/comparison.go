@@ -307,10 +307,10 @@ func (p *printer) shifts(c *compare.Comparison, l compare.LevelComparison) {
 	if s == nil {
 		return
 	}
-	rows := [][]string{{"all objects", c.Baseline, l.Arm, "change", "interval"}}
+	rows := [][]string{{s.Milestone + ", all objects", c.Baseline, l.Arm, "change", "interval"}}
 	for _, x := range s.Shifts {
 		row := shiftRowOf(x, l.Runs)
-		rows = append(rows, []string{s.Milestone + " " + row.Quantile, row.Baseline, row.Arm, row.Change, row.Interval})
+		rows = append(rows, []string{row.Quantile, row.Baseline, row.Arm, row.Change, row.Interval})
 	}
 	if len(rows) > 1 {
 		p.columns("  ", "rrrrl", rows)

@@ -81,11 +81,11 @@ export function arms(run: Run): void {
     for (const redraw of redraws) redraw()
     hide()
   }
-  // The tables of what is not chosen are on paper only.
+  // The tables of levels that are not chosen are on paper only.
   const hide = () => {
     for (const e of document.querySelectorAll<HTMLElement>('[data-level]')) e.hidden = e.dataset.level !== String(level)
     const now = shown()
-    for (const e of document.querySelectorAll<HTMLElement>('[data-series]')) e.hidden = !now || e.dataset.series !== now.name || e.dataset.component !== now.first.component
+    for (const e of document.querySelectorAll<HTMLElement>('[data-series]')) e.hidden = !now || !e.dataset.series!.split(', ').includes(now.first.milestone) || e.dataset.component !== now.first.component
     const said = byId('shapes-said')
     if (!said || !now) return
     const l = c.levels[level]!
