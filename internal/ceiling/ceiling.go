@@ -297,7 +297,7 @@ func (c *computation) add(row Ceiling, allowed int64, made bool) {
 		case len(c.f.Nodes) > 0:
 			row.Level = figure(round(total / float64(len(c.f.Nodes))))
 		default:
-			row.Note = sentences(row.Note, "without the nodes it is not known which level that is")
+			row.Class, row.Note = Unknown, sentences(row.Note, "without a node for it there is no level")
 		}
 		row.Total = figure(math.Floor(total + 1e-6))
 	}

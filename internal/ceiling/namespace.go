@@ -80,10 +80,12 @@ func (c *computation) quota(q Quota) {
 	for _, name := range slices.Sorted(maps.Keys(q.Hard)) {
 		row := Ceiling{
 			Name: "quota:" + q.Name + ":" + name, What: fmt.Sprintf("quota %s on %s", q.Name, name), Class: Hard, Unit: name, From: q.From,
-			Reason: "HTTP 403: exceeded quota: " + q.Name, Sign: "exceeded quota: " + q.Name,
+			Reason: "HTTP 403: exceeded quota: " + q.Name, Sign: "exceeded quota",
 		}
 		if q.Namespace != "" {
 			row.What += " of namespace " + q.Namespace
+		} else {
+			row.Note = "the workload makes it: what is made at the same time may slip past it"
 		}
 		unit := 1.0
 		if strings.HasSuffix(name, CPU) {

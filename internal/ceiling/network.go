@@ -146,7 +146,9 @@ func (c *computation) addresses(row Ceiling, limit, used, room float64) {
 func (c *computation) podNetwork() {
 	row := Ceiling{Name: "podAddresses", What: "pod addresses in all", Class: Hard, Unit: "addresses", From: c.f.PodAddresses.From}
 	if !c.f.PodAddresses.Known() || len(c.f.PodAddresses.List) == 0 {
-		c.unknown(row, c.f.PodAddresses.Why)
+		if !c.simulated() { // what they hand out comes from no network
+			c.unknown(row, c.f.PodAddresses.Why)
+		}
 		return
 	}
 	family := c.f.PodAddresses.List[0].Prefix.Addr().Is4()

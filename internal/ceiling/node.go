@@ -13,8 +13,8 @@ func (c *computation) nodes() {
 	if !f.NodesRead.Known() {
 		for _, row := range []Ceiling{
 			{Name: "allocatablePods", What: "allocatable pods of the nodes", Unit: Pods},
-			{Name: "allocatableCPU", What: "CPU of the nodes", Unit: "cores"},
-			{Name: "allocatableMemory", What: "memory of the nodes", Unit: "bytes"},
+			{Name: "allocatableCPU", What: "CPU for requests on the nodes", Unit: "cores"},
+			{Name: "allocatableMemory", What: "memory for requests on the nodes", Unit: "bytes"},
 		} {
 			c.unknown(row, f.NodesRead.Why)
 		}
@@ -45,12 +45,12 @@ func (c *computation) resource(name string) (allowed int64, ok bool) {
 	case Pods:
 		row.Name, row.What, row.Unit = "allocatablePods", "allocatable pods of the nodes", "pods"
 	case CPU:
-		row.Name, row.What, row.Unit = "allocatableCPU", "CPU of the nodes, by requests", "cores"
+		row.Name, row.What, row.Unit = "allocatableCPU", "CPU for requests on the nodes", "cores"
 		unit = 1000
 	case Memory:
-		row.Name, row.What, row.Unit = "allocatableMemory", "memory of the nodes, by requests", "bytes"
+		row.Name, row.What, row.Unit = "allocatableMemory", "memory for requests on the nodes", "bytes"
 	default:
-		row.Name, row.What, row.Unit = "allocatable:"+name, name+" of the nodes, by requests", name
+		row.Name, row.What, row.Unit = "allocatable:"+name, name+" for requests on the nodes", name
 	}
 	row.Sign = refusal(name)
 	row.Reason = onNodes(row.Sign, len(f.Nodes), f.AllNodes)
@@ -234,8 +234,8 @@ func (c *computation) standing() string {
 // allocatable pods follow from it, and from the pods of a core if that is less.
 func (c *computation) maxPods() {
 	row := Ceiling{Name: "kubeletMaxPods", What: "maxPods of the kubelets", Unit: Pods}
-	if len(c.f.Nodes) == 0 {
-		return
+	if len(c.f.Nodes) == 0 || c.simulated() {
+		return // there are no kubelets
 	}
 	var known int
 	var sum, beside float64

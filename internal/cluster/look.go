@@ -521,7 +521,6 @@ func (s *Survey) Kubelets(ctx context.Context, l *Look) {
 	for i := range l.Facts.Nodes {
 		n := &l.Facts.Nodes[i]
 		if n.Simulated {
-			n.MaxPods.Why = "the nodes are simulated: there is no kubelet"
 			continue
 		}
 		kind := fmt.Sprint(n.Allocatable)

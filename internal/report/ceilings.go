@@ -102,28 +102,7 @@ func (p *printer) table(t ceiling.Table) {
 		standing = "nothing stands there"
 	}
 	p.line("How far %s can get on the axis %s, on %d of %d nodes (%s):", what, t.Axis, t.Nodes, t.AllNodes, standing)
-	if p.err != nil {
-		return
-	}
-	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\t%s\tpods in all\tlimit\tused\tkind\t \tceiling\n", t.Unit)
-	for _, c := range t.Ceilings {
-		if c.Level == nil {
-			continue
-		}
-		mark := ""
-		if c.Binds {
-			mark = ">"
-		}
-		total := "-"
-		if c.Total != nil {
-			total = Number(*c.Total)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t \t%s\n", mark, Number(*c.Level), total, inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), kindOf(c.Class), printable(described(c)))
-	}
-	if p.err == nil {
-		p.err = w.Flush()
-	}
+	p.levels(t)
 	p.unleveled("Not reached by this workload, however far it is raised:", t, func(c ceiling.Ceiling) string {
 		text := c.What
 		if c.Limit != nil {
@@ -144,6 +123,45 @@ func (p *printer) table(t ceiling.Table) {
 		p.line("note: %s", note)
 	}
 }
+
+// levels are the ceilings that have a level, the lowest first.
+func (p *printer) levels(t ceiling.Table) {
+	if p.err != nil {
+		return
+	}
+	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
+	fmt.Fprintf(w, "\t%s\tpods in all\tlimit\tused\tkind\t \tceiling\n", t.Unit)
+	shown, far := 0, 0
+	for _, c := range t.Ceilings {
+		if c.Level == nil {
+			continue
+		}
+		if b := t.Binding(); b != nil && c.Class != ceiling.Hard && *c.Level > farAbove*max(*b.Level, 1) {
+			far++
+			continue
+		}
+		shown++
+		mark := ""
+		if c.Binds {
+			mark = ">"
+		}
+		total := "-"
+		if c.Total != nil {
+			total = Number(*c.Total)
+		}
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t \t%s\n", mark, Number(*c.Level), total, inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), kindOf(c.Class), printable(described(c)))
+	}
+	if shown > 0 {
+		p.err = w.Flush()
+	}
+	if far > 0 {
+		p.line("     and %d far above, which -o json tells", far)
+	}
+}
+
+// farAbove is how many times the binding level a level must be for its ceiling
+// to be left out where it only advises.
+const farAbove = 25
 
 // described is a ceiling in words, with its source.
 func described(c ceiling.Ceiling) string {

@@ -1,0 +1,367 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/ceiling"
+)
+
+// checked runs a check with JSON for its output.
+func (p *program) checked(t *testing.T, want int, args ...string) ceiling.Check {
+	t.Helper()
+	got := p.run(t, append([]string{"check", "-o", "json"}, args...)...)
+	var c ceiling.Check
+	if err := json.Unmarshal([]byte(got.stdout), &c); err != nil || got.code != want || c.ExitCode != want {
+		t.Fatalf("check %v: exit code %d, want %d: %v\n%s%s", args, got.code, want, err, got.stdout, got.stderr)
+	}
+	return c
+}
+
+func ceilingNamed(t *testing.T, list []ceiling.Ceiling, name string) ceiling.Ceiling {
+	t.Helper()
+	i := slices.IndexFunc(list, func(c ceiling.Ceiling) bool { return c.Name == name })
+	if i < 0 {
+		t.Fatalf("there is no ceiling %s in %+v", name, list)
+	}
+	return list[i]
+}
+
+// finding finds what was found about something, with part of its text.
+func finding(list []ceiling.Finding, what, text string) *ceiling.Finding {
+	for i, f := range list {
+		if f.What == what && strings.Contains(f.Text, text) {
+			return &list[i]
+		}
+	}
+	return nil
+}
+
+// The demo's shape, without a load.
+func TestCheckPredictsTheDemo(t *testing.T) {
+	p := newProgram(t)
+	c := p.checked(t, exitHeld, "node-density", "--lab-nodes", "20", "--lab-max-pods", "110")
+	b := c.Table.Binding()
+	if c.Schema != "plimsoll/check/v1" || b == nil || *c.Binding != "allocatablePods" || *b.Level != 110 || *b.Total != 2200 || b.Reason != "Too many pods on 20 of 20 nodes" {
+		t.Errorf("binding %+v", b)
+	}
+	if c.Severity != ceiling.OK || !c.Target.Private || c.Target.Version != "v1.36.3" {
+		t.Errorf("severity %s, target %+v, findings %+v", c.Severity, c.Target, c.Findings)
+	}
+	p.leavesNoLab(t)
+}
+
+// What is predicted is what a run then finds, in the same words.
+func TestPredictionAndRunAgree(t *testing.T) {
+	p := newProgram(t)
+	kubeconfig := p.labWith(t, "--nodes", "3", "--max-pods", "15")
+	p.withQuota(t, kubeconfig, "twenty", 20)
+	for _, tt := range []struct {
+		args   []string
+		run    string
+		level  float64 // that holds
+		reason string
+		why    string
+	}{
+		{[]string{"node-density"}, "limit --from 15 --step 1 --max 16 --confirm 1", 15, "Too many pods on 3 of 3 nodes", "nodes are full"},
+		{[]string{"node-density", "--set", "cpu=4"}, "sweep --levels 8,9", 8, "Insufficient cpu on 3 of 3 nodes", "32 cores hold 8 pods of 4"},
+		{[]string{"./twenty"}, "sweep --levels 6,7", 6, "exceeded quota: twenty", "20 pods on 3 nodes are 6 and two thirds of a pod"},
+	} {
+		c := p.checked(t, exitHeld, append(tt.args, "--lab", "l")...)
+		b := c.Table.Binding()
+		if b == nil || int(*b.Level) != int(tt.level) || !strings.Contains(b.Reason, tt.reason) {
+			t.Errorf("%s: check predicts %+v, want %g by %q", tt.why, b, tt.level, tt.reason)
+			continue
+		}
+		dir := "r" + tt.reason[:3]
+		args := append(append(strings.Fields(tt.run), tt.args...), "--lab", "l", "--out", dir, "--hold", "500ms", "--slo", "all Ready")
+		got := p.run(t, args...)
+		r := p.result(t, dir)
+		if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != tt.level || !strings.Contains(r.Prediction.FoundBinding, tt.reason) || !strings.Contains(got.stdout, "bound by the same.") {
+			t.Errorf("%s: predicted and found: %+v\n%s%s", tt.why, r.Prediction, got.stdout, got.stderr)
+			continue
+		}
+		if l := r.LoadLine; l != nil && (got.code != exitHeld || *l.Level != tt.level || l.Binding != b.Reason) {
+			t.Errorf("%s: exit code %d, line %+v", tt.why, got.code, l)
+		}
+		if one := ceilingNamed(t, r.Ceilings, b.Name); one.Reason != b.Reason || *one.Level != *b.Level {
+			t.Errorf("%s: the run's own ceiling is %+v, check's %+v", tt.why, one, b)
+		}
+		if want := fmt.Sprintf("%g lies above", tt.level+1); !strings.Contains(got.stderr, want) {
+			t.Errorf("%s: no warning %q of a level above the ceiling:\n%s", tt.why, want, got.stderr)
+		}
+		// It is in the record: analysis tells it again.
+		if again := p.run(t, "analyze", dir); !strings.Contains(again.stdout, "Predicted ") {
+			t.Errorf("%s: analyze does not tell of the prediction:\n%s", tt.why, again.stdout)
+		}
+		page, err := os.ReadFile(filepath.Join(p.dir, dir, "report.html"))
+		if err != nil || !strings.Contains(string(page), "Predicted and found") {
+			t.Errorf("%s: the page has no prediction: %v", tt.why, err)
+		}
+	}
+}
+
+// withQuota makes a namespace with a quota on pods, and a workload of its name
+// whose pods go there.
+func (p *program) withQuota(t *testing.T, kubeconfig, name string, pods int64) {
+	t.Helper()
+	ctx := context.Background()
+	typed, _ := labClient(t, kubeconfig)
+	if _, err := typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{
+		Hard: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)},
+	}}
+	if _, err := typed.CoreV1().ResourceQuotas(name).Create(ctx, quota, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	// It counts once its controller has seen it.
+	await(t, "the quota to count", func() bool {
+		q, err := typed.CoreV1().ResourceQuotas(name).Get(ctx, name, metav1.GetOptions{})
+		return err == nil && len(q.Status.Hard) > 0
+	})
+	if got := p.run(t, "workloads", "export", "node-density", name); got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	for file, change := range map[string][2]string{
+		"pod.yml":       {"metadata:\n", "metadata:\n  namespace: " + name + "\n"},
+		"workload.yaml": {"name: node-density\n", "name: " + name + "\n"},
+	} {
+		path := filepath.Join(p.dir, name, file)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(strings.Replace(string(text), change[0], change[1], 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// labClient is a client with all rights on a laboratory.
+func labClient(t *testing.T, kubeconfig string) (*kubernetes.Clientset, *dynamic.DynamicClient) {
+	t.Helper()
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.QPS = -1
+	typed, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	untyped, err := dynamic.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return typed, untyped
+}
+
+// inventory is every object of a cluster with its version, but for what changes
+// by itself.
+func inventory(t *testing.T, kubeconfig string) map[string]string {
+	t.Helper()
+	typed, untyped := labClient(t, kubeconfig)
+	_, lists, err := typed.Discovery().ServerGroupsAndResources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := make(map[string]string)
+	for _, list := range lists {
+		gv, err := schema.ParseGroupVersion(list.GroupVersion)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") || !slices.Contains(r.Verbs, "list") {
+				continue
+			}
+			objects, err := untyped.Resource(gv.WithResource(r.Name)).List(context.Background(), metav1.ListOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, o := range objects.Items {
+				version := o.GetResourceVersion()
+				if r.Name == "leases" || r.Name == "nodes" || r.Name == "ipaddresses" {
+					version = "" // they are kept alive
+				}
+				all[r.Name+" "+o.GetNamespace()+"/"+o.GetName()] = version
+			}
+		}
+	}
+	return all
+}
+
+// asUser writes a kubeconfig of a new user with some rights.
+func (p *program) asUser(t *testing.T, kubeconfig, name string, rules ...rbacv1.PolicyRule) string {
+	t.Helper()
+	ctx := context.Background()
+	typed, _ := labClient(t, kubeconfig)
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if _, err := typed.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if len(rules) > 0 {
+		if _, err := typed.RbacV1().ClusterRoles().Create(ctx, &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: rules}, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		_, err := typed.RbacV1().ClusterRoleBindings().Create(ctx, &rbacv1.ClusterRoleBinding{
+			ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+			Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: "default", Name: name}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	token, err := typed.CoreV1().ServiceAccounts("default").CreateToken(ctx, name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	current := config.Contexts[config.CurrentContext]
+	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{name: {Token: token.Status.Token}}
+	current.AuthInfo, current.Extensions = name, nil
+	file := filepath.Join(p.dir, name+".kubeconfig")
+	if err := clientcmd.WriteToFile(*config, file); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// A check makes nothing, needs no right to make anything, and no confirmation;
+// what it may not read is unknown.
+func TestCheckOnlyReads(t *testing.T) {
+	p := newProgram(t)
+	kubeconfig := p.labWith(t, "--nodes", "3", "--max-pods", "15")
+	reader := p.asUser(t, kubeconfig, "reader", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
+	nobody := p.asUser(t, kubeconfig, "nobody")
+	before := inventory(t, kubeconfig)
+
+	if c := p.checked(t, exitHeld, "node-density", "--lab", "l"); *c.Table.Binding().Level != 15 {
+		t.Errorf("binding %+v", c.Table.Binding())
+	}
+	// A user that can only read: everything is known, and that it could not run.
+	c := p.checked(t, exitBreached, "node-density", "--kubeconfig", reader)
+	if f := finding(c.Findings, "rights", "may not create namespaces, patch namespaces, delete namespaces, create pods"); f == nil || f.Severity != ceiling.Error {
+		t.Errorf("findings %+v", c.Findings)
+	}
+	if b := c.Table.Binding(); b == nil || *b.Level != 15 || b.Reason != "Too many pods on 3 of 3 nodes" {
+		t.Errorf("what a reader is told: %+v", b)
+	}
+	// Without a workload there is nothing that the user would have to do.
+	p.checked(t, exitHeld, "--kubeconfig", reader)
+	// A user that may read nothing is told so, part by part.
+	c = p.checked(t, exitBreached, "node-density", "--kubeconfig", nobody)
+	if c.Binding != nil {
+		t.Errorf("without a right %s is said to bind", *c.Binding)
+	}
+	for _, name := range []string{"allocatablePods", "allocatableCPU", "podAddressesPerNode", "serviceAddresses", "testedPods", "testedNamespaces"} {
+		if one := ceilingNamed(t, c.Table.Ceilings, name); one.Class != ceiling.Unknown || !strings.Contains(one.Note, "may not read it") || one.Level != nil {
+			t.Errorf("%s for a user without rights: %+v", name, one)
+		}
+	}
+	for what, text := range map[string]string{"nodes": "may not read it", "pods": "may not read it", "leftovers": "not known", "rights": "may not list pods"} {
+		if f := finding(c.Findings, what, text); f == nil || f.Severity == ceiling.OK {
+			t.Errorf("what a user without rights is told of %s: %+v", what, c.Findings)
+		}
+	}
+
+	after := inventory(t, kubeconfig)
+	for name, version := range after {
+		if was, there := before[name]; !there || was != version {
+			t.Errorf("%s: there before: %v, version %q, now %q", name, there, was, version)
+		}
+	}
+	if gone := len(before) - len(after); gone != 0 {
+		t.Errorf("%d objects are gone:\n%v", gone, slices.Sorted(maps.Keys(before)))
+	}
+}
+
+// What an earlier run has left is told, with the command that removes it.
+func TestCheckTellsOfLeftovers(t *testing.T) {
+	p := newProgram(t)
+	kubeconfig := p.labWith(t, "--nodes", "2")
+	typed, _ := labClient(t, kubeconfig)
+	left := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "node-density-x-0", Labels: map[string]string{"app.kubernetes.io/managed-by": "plimsoll", "plimsoll.dev/run": "0badcafe"}}}
+	if _, err := typed.CoreV1().Namespaces().Create(context.Background(), left, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := p.checked(t, exitHeld, "--lab", "l")
+	f := finding(c.Findings, "leftovers", "run 0badcafe (1 namespace)")
+	if f == nil || f.Severity != ceiling.Warning || f.Hint != "plimsoll clean --lab l" {
+		t.Fatalf("findings %+v", c.Findings)
+	}
+	if got := p.run(t, strings.Fields(strings.TrimPrefix(f.Hint, "plimsoll "))...); got.code != 0 || !strings.Contains(got.stdout, "removed run 0badcafe") {
+		t.Errorf("%s: %d %s%s", f.Hint, got.code, got.stdout, got.stderr)
+	}
+	if c := p.checked(t, exitHeld, "--lab", "l"); finding(c.Findings, "leftovers", "no earlier run") == nil {
+		t.Errorf("after cleaning: %+v", c.Findings)
+	}
+}
+
+// A cluster without a node that is ready is not loaded, unless somebody insists.
+func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
+	p := newProgram(t)
+	kubeconfig := p.labWith(t, "--nodes", "2")
+	typed, _ := labClient(t, kubeconfig)
+	ctx := context.Background()
+	// A node without a kubelet, real or simulated, is never ready.
+	if err := typed.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := typed.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "dead"}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	args := []string{"sweep", "node-density", "--lab", "l", "--levels", "2", "--hold", "500ms", "--step-timeout", "2s", "--out", "r"}
+	got := p.run(t, args...)
+	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "not fit to be loaded: nodes: none of 1 is Ready: dead") || !strings.Contains(got.stderr, "--ignore-health") {
+		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	}
+	if _, err := os.Stat(filepath.Join(p.dir, "r")); err == nil {
+		t.Error("a run that never began has left a directory")
+	}
+	c := p.checked(t, exitBreached, "node-density", "--lab", "l")
+	if f := finding(c.Findings, "nodes", "none of 1 is Ready"); f == nil || !f.Stops {
+		t.Errorf("check found %+v", c.Findings)
+	}
+	// Who insists gets a run: it finds out that nothing can land there.
+	if got := p.run(t, append(args, "--ignore-health")...); got.code == exitCouldNotRun || !strings.Contains(got.stderr, "warning: nodes: none of 1 is Ready: dead") {
+		t.Errorf("with --ignore-health: exit code %d\n%s", got.code, got.stderr)
+	}
+}
+
+// A sweep says what was predicted too, and warns of levels above it.
+func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
+	p := newProgram(t)
+	got := p.run(t, "sweep", "node-density", "--lab-nodes", "2", "--lab-max-pods", "5", "--levels", "4,8,9", "--hold", "500ms", "--out", "r")
+	if got.code != exitBreached || !strings.Contains(got.stderr, "warning: --levels 8, --levels 9 lie above 5 pods/node, the ceiling by the allocatable pods of the nodes: Too many pods on 2 of 2 nodes") {
+		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	}
+	var r analyze.Result
+	if r = p.result(t, "r"); r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 4 || *r.Prediction.FoundFailing != 8 {
+		t.Errorf("predicted and found: %+v", r.Prediction)
+	}
+}
