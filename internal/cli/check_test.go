@@ -84,7 +84,7 @@ func TestPredictionAndRunAgree(t *testing.T) {
 	}{
 		{[]string{"node-density"}, "limit --from 15 --step 1 --max 16 --confirm 1", 15, "Too many pods on 3 of 3 nodes", "nodes are full"},
 		{[]string{"node-density", "--set", "cpu=4"}, "sweep --levels 8,9", 8, "Insufficient cpu on 3 of 3 nodes", "32 cores hold 8 pods of 4"},
-		{[]string{"./twenty"}, "sweep --levels 6,7", 6, "exceeded quota: twenty", "20 pods on 3 nodes are 6 and two thirds of a pod"},
+		{[]string{"./twenty"}, "sweep --levels 6,7", 6, "exceeded quota: few", "20 pods on 3 nodes are 6 and two thirds of a pod"},
 	} {
 		c := p.checked(t, exitHeld, append(tt.args, "--lab", "l")...)
 		b := c.Table.Binding()
@@ -129,7 +129,7 @@ func (p *program) withQuota(t *testing.T, kubeconfig, name string, pods int64) {
 	if _, err := typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: name}, Spec: corev1.ResourceQuotaSpec{
+	quota := &corev1.ResourceQuota{ObjectMeta: metav1.ObjectMeta{Name: "few"}, Spec: corev1.ResourceQuotaSpec{
 		Hard: corev1.ResourceList{corev1.ResourcePods: *resource.NewQuantity(pods, resource.DecimalSI)},
 	}}
 	if _, err := typed.CoreV1().ResourceQuotas(name).Create(ctx, quota, metav1.CreateOptions{}); err != nil {
@@ -137,7 +137,7 @@ func (p *program) withQuota(t *testing.T, kubeconfig, name string, pods int64) {
 	}
 	// It counts once its controller has seen it.
 	await(t, "the quota to count", func() bool {
-		q, err := typed.CoreV1().ResourceQuotas(name).Get(ctx, name, metav1.GetOptions{})
+		q, err := typed.CoreV1().ResourceQuotas(name).Get(ctx, "few", metav1.GetOptions{})
 		return err == nil && len(q.Status.Hard) > 0
 	})
 	if got := p.run(t, "workloads", "export", "node-density", name); got.code != 0 {
