@@ -46,7 +46,10 @@ type object struct {
 	there bool // at the arrival milestone, and not fallen from it since
 	gone  bool
 	// failed says that it will never get there.
-	failed  bool
+	failed bool
+	// fell is since when it is no more where it was, or never will be; never
+	// while neither is so.
+	fell    record.Micros
 	reason  string
 	message string
 }
@@ -149,7 +152,7 @@ type Builder struct {
 	others    float64
 
 	warnings []string
-	breaches []Breach
+	stray    []Breach // guards outside of any step
 	cost     Cost
 	// cpuBefore is what the program had used when the run was last resumed.
 	cpuBefore float64
@@ -189,7 +192,14 @@ type building struct {
 	guards                      []record.Guard
 	binding                     map[string]string // by goal: what it broke on
 	samples                     map[string][]part // of a comparison, by milestone
-	done                        bool
+	seen                        map[Kind]*sighting
+	series                      *series
+	// Once it has ended: how many objects it was judged by, how often each
+	// trouble was seen, and its figures as the normal ones.
+	asked     int
+	sightings map[Kind]int
+	normal    map[string]float64
+	done      bool
 	// again says that the step was cut and is made again by a run that was
 	// resumed: it decides nothing.
 	again bool
@@ -281,10 +291,11 @@ func (b *Builder) Add(e record.Event) {
 	case *record.Object:
 		b.addObject(e, body)
 	case *record.State:
-		b.addState(body)
+		b.addState(e, body)
 	case *record.KubeEvent:
 		if b.current != nil {
 			b.current.addEvent(body)
+			b.current.seeEvent(e.T, body)
 		}
 	case *record.Sample:
 		b.addSample(e, body)
@@ -293,7 +304,7 @@ func (b *Builder) Add(e record.Event) {
 	case *record.Guard:
 		b.addGuard(e, body)
 	case *record.Fault:
-		b.addFault(body)
+		b.addFault(e, body)
 	case *record.Note:
 		b.Warn(body.Text)
 	}
@@ -322,6 +333,7 @@ func (b *Builder) addStep(e record.Event, s *record.Step) {
 			start: e.T, loaded: never, reached: never, end: never,
 			timeout: s.Timeout, hold: s.Hold, places: s.Places, others: s.Others, units: s.Units,
 			events: make(map[eventKey]*eventGroup), usage: make(map[string]*stepUsage),
+			seen: make(map[Kind]*sighting), series: newSeries(),
 		}
 		if s.Timeout <= 0 {
 			b.current.timeout = unreached - 1
@@ -364,7 +376,7 @@ func (b *Builder) closeStep(t record.Micros) {
 	}
 	b.judge(c)
 	c.done = true
-	c.events, c.slots, c.usage = nil, nil, nil
+	c.events, c.slots, c.usage, c.series, c.seen = nil, nil, nil, nil, nil
 	b.current = nil
 }
 
@@ -401,6 +413,9 @@ func (b *Builder) addSlot(e record.Event, r *record.Slot) {
 	}
 	s.code, s.retries, s.throttled = r.Code, r.Retries, r.Throttled
 	s.outcome, s.err, s.delay = r.Outcome, b.intern(r.Error), r.Delay
+	if b.current != nil && b.current.ID == e.Step {
+		b.current.seeRequest(r)
+	}
 }
 
 // known finds the object that news is of, nil where it is not known: then the
@@ -425,7 +440,7 @@ func (b *Builder) known(name, slotName string) (*slot, *object) {
 
 // newObject makes an object of a slot at the first news of it.
 func (b *Builder) newObject(s *slot, name string, t record.Micros) *object {
-	o := &object{name: name, first: t, node: -1, at: make([]record.Micros, len(b.names))}
+	o := &object{name: name, first: t, node: -1, fell: never, at: make([]record.Micros, len(b.names))}
 	for i := range o.at {
 		o.at[i] = never
 	}
@@ -486,10 +501,13 @@ const (
 	milestoneDeleted = "Deleted"
 )
 
-func (b *Builder) addState(r *record.State) {
+func (b *Builder) addState(e record.Event, r *record.State) {
 	_, o := b.known(r.Object, r.Slot)
 	if o == nil || o.gone {
 		return // of something that was never in place, or is no more
+	}
+	if b.current != nil {
+		b.current.seeState(e.T, r, o.reason, b.spec.Arrived)
 	}
 	o.reason, o.message = b.intern(r.Reason), b.intern(r.Message)
 	if r.Node != "" {
@@ -502,6 +520,12 @@ func (b *Builder) addState(r *record.State) {
 		o.there = false
 	} else if r.Regained == b.spec.Arrived {
 		o.there = true
+	}
+	switch out := o.failed || r.Lost == b.spec.Arrived; {
+	case out && o.fell == never:
+		o.fell = e.T
+	case o.there && !o.failed:
+		o.fell = never
 	}
 }
 
@@ -530,6 +554,9 @@ func (b *Builder) addSample(e record.Event, r *record.Sample) {
 	if !ok {
 		cpus, _ := reading(r, "cpus")
 		c.usage[r.Source] = &stepUsage{cpu: cpu, rss: rss, peak: peak, cpus: int(cpus), from: e.T}
+		if okCPU {
+			c.series.used(r.Source, e.T, 0)
+		}
 		return
 	}
 	u.span = (e.T - u.from).Seconds()
@@ -542,6 +569,7 @@ func (b *Builder) addSample(e record.Event, r *record.Sample) {
 	}
 	u.used += cpu - u.cpu
 	u.cpu = cpu
+	c.series.used(r.Source, e.T, u.used)
 }
 
 // reading is one value of a sample, if it is one that a process can have.
@@ -564,6 +592,7 @@ func (b *Builder) addCanary(r *record.Canary) {
 	if b.current == nil {
 		return
 	}
+	b.current.series.canary(r)
 	if r.Seen == 0 {
 		b.current.unseen++
 		return
@@ -572,13 +601,20 @@ func (b *Builder) addCanary(r *record.Canary) {
 }
 
 func (b *Builder) addGuard(e record.Event, r *record.Guard) {
-	b.breach(e.T, e.Step, "guard:"+r.Name, finite(r.Value), finite(r.Bound))
-	if b.current != nil {
-		b.current.guards = append(b.current.guards, *r)
+	breach := Breach{What: "guard:" + r.Name, Value: finite(r.Value), Bound: finite(r.Bound), Kind: KindGuard, Count: 1, Message: r.Message, at: e.T}
+	if c := b.current; c != nil {
+		c.broke(b.goalNames(), breach)
+		c.guards = append(c.guards, *r)
+		return
 	}
+	breach.Time, breach.Step, breach.Decided = b.wall(e.T), e.Step, true
+	b.stray = append(b.stray, breach)
 }
 
-func (b *Builder) addFault(r *record.Fault) {
+func (b *Builder) addFault(e record.Event, r *record.Fault) {
+	if b.current != nil && r.From >= b.current.start {
+		b.current.see(KindWatch, r.From, r.What, "", r.Message).told = 1
+	}
 	if r.To == 0 {
 		b.open = append(b.open, *r)
 		return
@@ -596,18 +632,6 @@ func (b *Builder) addFault(r *record.Fault) {
 		text += ": what came and went meanwhile is not known"
 	}
 	b.Warn(text)
-}
-
-// breach notes a bound that was exceeded, once for each step.
-func (b *Builder) breach(t record.Micros, step int, what string, value, bound *float64) {
-	breach := Breach{Time: b.wall(t), Step: step, What: what, Value: value, Bound: bound}
-	if c := b.current; c != nil {
-		if slices.ContainsFunc(c.Breaches, func(x Breach) bool { return x.What == what }) {
-			return
-		}
-		c.Breaches = append(c.Breaches, breach)
-	}
-	b.breaches = append(b.breaches, breach)
 }
 
 // wall is the wall clock at t, to the microsecond.

@@ -2,8 +2,6 @@ package analyze
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/ceiling"
@@ -73,7 +71,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	r := Result{
 		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.Kind,
 		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, Arrived: b.spec.Arrived,
-		Goals: []GoalResult{}, Steps: b.Steps(), Breaches: b.breachesInOrder(),
+		Goals: []GoalResult{}, Steps: b.Steps(),
 		Diagnosis: []Diagnosis{}, Ceilings: []ceiling.Ceiling{}, Cost: b.cost, Warnings: b.warnings,
 	}
 	for i, g := range b.spec.Goals {
@@ -90,6 +88,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if len(b.spec.Goals) == 0 {
 		r.Verdict, r.Why = slo.Inconclusive, "no goal was given"
 	}
+	r.BrokeFirst = b.brokeFirst(&r)
+	r.Breaches = b.breachesInOrder()
 	if r.Fidelity.Notes == nil {
 		r.Fidelity.Notes = []string{}
 	}
@@ -155,15 +155,6 @@ func (b *Builder) weigh(line *LoadLine, goal string) {
 		}
 	}
 	line.PassProbability = round(stats.PassProbability(line.Confirmations, line.ConfirmationsMade, confidence), 2)
-}
-
-func (b *Builder) breachesInOrder() []Breach {
-	list := slices.Clone(b.breaches)
-	slices.SortStableFunc(list, func(x, y Breach) int { return strings.Compare(x.Time, y.Time) })
-	if list == nil {
-		list = []Breach{}
-	}
-	return list
 }
 
 // rowsOf hands a slot's objects to Rows.

@@ -49,7 +49,8 @@ type facts struct {
 	blind      bool // the watch was cut at the end
 	cut        bool // the follow-up was cut short
 	replaced   int
-	unrecorded int // objects that the step asked for by a request that is not on record
+	replacedAt record.Micros // the first of them
+	unrecorded int           // objects that the step asked for by a request that is not on record
 }
 
 // sample holds the latencies to one milestone.
@@ -104,6 +105,9 @@ func (b *Builder) judge(c *building) {
 	asked := 0
 	for _, s := range b.place.slots {
 		if surplus := len(s.objects) - s.units; s.told && surplus > s.surplus {
+			if at := s.objects[s.units+s.surplus].first; f.replaced == 0 || at < f.replacedAt {
+				f.replacedAt = at
+			}
 			f.replaced += surplus - s.surplus
 			s.surplus = surplus
 		}
@@ -150,6 +154,8 @@ func (b *Builder) judge(c *building) {
 			c.Verdict, c.VerdictWhy = verdict, why
 		}
 	}
+	b.order(c, f)
+	b.describe(c, f)
 	b.cost.Objects += asked
 	if b.spec.Arms != nil {
 		c.samples = b.parts(c, f)
@@ -340,17 +346,24 @@ func rate(n int, t record.Micros) *float64 {
 
 // inFlight is the largest number of requests that were under way at once.
 func inFlight(slots []*slot) int {
-	type edge struct {
-		t     record.Micros
-		delta int
-	}
 	edges := make([]edge, 0, 2*len(slots))
 	for _, s := range slots {
 		if s.told && s.outcome != record.SlotDropped {
 			edges = append(edges, edge{s.sent, 1}, edge{s.replied, -1})
 		}
 	}
-	// A request that ends as another begins is not under way with it.
+	return mostAtOnce(edges)
+}
+
+// edge is where something begins (1) or ends (-1).
+type edge struct {
+	t     record.Micros
+	delta int
+}
+
+// mostAtOnce is the largest number of things that go on at once. One that ends
+// as another begins does not go on with it.
+func mostAtOnce(edges []edge) int {
 	slices.SortFunc(edges, func(a, b edge) int {
 		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.delta, b.delta))
 	})
@@ -418,13 +431,13 @@ func (b *Builder) judgeGoal(c *building, g slo.Goal, f *facts) (slo.Verdict, str
 		n := float64(f.replaced)
 		what := "replaced: " + manyObjects(f.replaced) + " took the place of others during the step"
 		broken = append(broken, what)
-		b.breach(c.end, c.ID, what, &n, new(float64))
+		c.broke([]string{g.Name}, Breach{What: what, Value: &n, Bound: new(float64), Kind: KindReplaced, Count: f.replaced, at: max(f.replacedAt, c.start)})
 	}
 	if a := c.Arrivals; a != nil && a.held() {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-lateTolerated
 		what := fmt.Sprintf("achievedRate: %d of %d arrivals found no place among the requests under way, because answers were slow; %d were dropped", a.Late, a.Judged, a.Dropped)
 		broken = append(broken, what)
-		b.breach(c.end, c.ID, what, &value, &bound)
+		c.broke([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: KindAchieved, Count: a.Late, at: b.heldBackAt(c, a)})
 	}
 	for _, s := range g.SLOs {
 		o := b.judgeSLO(c, s, f)
@@ -432,7 +445,7 @@ func (b *Builder) judgeGoal(c *building, g slo.Goal, f *facts) (slo.Verdict, str
 		case slo.Breach:
 			broken = append(broken, o.what)
 			missing = missing || o.missing
-			b.breach(c.end, c.ID, o.what, o.value, o.bound)
+			c.broke([]string{g.Name}, Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, at: o.at})
 		case slo.Inconclusive:
 			open = append(open, o.what)
 		}
@@ -482,6 +495,11 @@ type opinion struct {
 	what         string // was breached, or is not known
 	value, bound *float64
 	missing      bool // it broke on objects that did not get there
+	// Of a breach: its sort, how many objects or requests it is of, and when
+	// the objective could no longer hold.
+	kind  Kind
+	count int
+	at    record.Micros
 }
 
 func held() opinion { return opinion{verdict: slo.Pass} }
@@ -502,12 +520,16 @@ func (b *Builder) judgeSLO(c *building, s slo.SLO, f *facts) opinion {
 		if asked == 0 {
 			return unknown("%s: no request was made", s)
 		}
-		return judgePercent(s, 100*float64(c.Requests.Failed+f.dropped)/float64(asked))
+		o := judgePercent(s, 100*float64(c.Requests.Failed+f.dropped)/float64(asked))
+		o.kind, o.count, o.at = KindErrors, c.Requests.Failed+f.dropped, b.errorsAt(c, s, asked)
+		return o
 	case slo.Achieved:
 		if f.achieved == nil {
 			return unknown("%s: the rate is not known", s)
 		}
-		return judgePercent(s, *f.achieved)
+		o := judgePercent(s, *f.achieved)
+		o.kind, o.at = KindAchieved, achievedAt(c, s)
+		return o
 	default:
 		return unknown("%s: no metrics were recorded", s)
 	}
@@ -543,7 +565,8 @@ func (b *Builder) judgeQuantile(c *building, s slo.SLO, f *facts) opinion {
 	if holds {
 		return held()
 	}
-	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1)}
+	at, count := b.quantileAt(c, s, f, sample)
+	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: KindLatency, count: count, at: at}
 }
 
 // judgeAll judges all objects in place: whether they are there, and, of the
@@ -555,24 +578,30 @@ func (b *Builder) judgeAll(c *building, s slo.SLO, f *facts) opinion {
 	}
 	m := b.milestone(s.Milestone)
 	short, lost := 0, 0
+	first := c.end // when the first was short
 	for _, u := range f.units {
 		took := b.latency(u.slot, u.object, m)
 		late := u.own && took > bound
 		switch {
 		case took == unreached && u.fate == fateLost:
 			lost++
+			continue
 		case took == unreached || late || u.object.gone && !c.Open:
-			short++
 		case m != b.arrived || u.fate == fateReady:
+			continue
 		case u.fate == fateLost:
 			lost++
-		default:
-			short++
+			continue
 		}
+		short++
+		first = min(first, b.shortAt(c, u, m, bound))
 	}
 	switch n := float64(short); {
 	case short > 0:
-		return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true}
+		return opinion{
+			verdict: slo.Breach, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
+			kind: KindMissing, count: short, at: first,
+		}
 	case lost > 0:
 		return unknown("%s: the state of %d of %d is not known", s, lost, len(f.units))
 	}

@@ -30,8 +30,9 @@ type Result struct {
 	Goals      []GoalResult        `json:"goals"`
 	Steps      []Step              `json:"steps"`
 	Comparison *compare.Comparison `json:"comparison"`
-	Arrived    string              `json:"arrived"` // the milestone at which an object counts as there
-	Breaches   []Breach            `json:"breaches"`
+	Arrived    string              `json:"arrived"`  // the milestone at which an object counts as there
+	Breaches   []Breach            `json:"breaches"` // in order of time
+	BrokeFirst *BrokeFirst         `json:"brokeFirst"`
 	Diagnosis  []Diagnosis         `json:"diagnosis"`
 	Ceilings   []ceiling.Ceiling   `json:"ceilings"` // what was known before any load, the lowest first
 	// Prediction is what they predicted beside what was found, nil where
@@ -118,7 +119,9 @@ type Step struct {
 	Latency        Latencies        `json:"latency"`
 	Reasons        []Reason         `json:"reasons"`
 	Resources      map[string]Usage `json:"resources"`
-	Breaches       []Breach         `json:"breaches"`
+	Breaches       []Breach         `json:"breaches"` // in order of time
+	// Conditions are those at what broke first; null where nothing broke.
+	Conditions *Conditions `json:"conditions,omitempty"`
 }
 
 // Objects accounts for every slot in place at the end of a step:
@@ -242,15 +245,6 @@ type Usage struct {
 	// difference.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
-}
-
-// Breach is one bound that was exceeded.
-type Breach struct {
-	Time  string   `json:"time"`
-	Step  int      `json:"step"`
-	What  string   `json:"what"`
-	Value *float64 `json:"value"`
-	Bound *float64 `json:"bound"`
 }
 
 // Diagnosis is a known signature of a failure that was found.

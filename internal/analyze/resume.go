@@ -2,8 +2,6 @@ package analyze
 
 import (
 	"fmt"
-	"slices"
-	"strings"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -60,8 +58,7 @@ func (b *Builder) annul(s *building) {
 	for goal := range s.Goals {
 		s.Goals[goal] = slo.Inconclusive
 	}
-	s.Breaches = []Breach{}
-	b.breaches = slices.DeleteFunc(b.breaches, func(x Breach) bool { return x.Step == s.ID && !strings.HasPrefix(x.What, "guard:") })
+	s.Breaches, s.Conditions = []Breach{}, nil
 }
 
 // addResume takes in that the run goes on at t.

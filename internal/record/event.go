@@ -192,14 +192,18 @@ type Slot struct {
 	Intended  Micros `json:"intended"` // when the schedule wanted it sent
 	// Waited is for how long after Intended the request found no place among
 	// those under way. What Sent is later than both is the program's own delay.
-	Waited    Micros      `json:"waited,omitempty"`
-	Sent      Micros      `json:"sent"`    // when the first attempt was sent
-	Replied   Micros      `json:"replied"` // when the last answer came
-	Code      int         `json:"code,omitempty"`
-	Retries   int         `json:"retries,omitempty"`   // attempts after the first
-	Throttled int         `json:"throttled,omitempty"` // answers that were 429
-	Outcome   SlotOutcome `json:"outcome"`
-	Error     string      `json:"error,omitempty"`
+	Waited    Micros `json:"waited,omitempty"`
+	Sent      Micros `json:"sent"`    // when the first attempt was sent
+	Replied   Micros `json:"replied"` // when the last answer came
+	Code      int    `json:"code,omitempty"`
+	Retries   int    `json:"retries,omitempty"`   // attempts after the first
+	Throttled int    `json:"throttled,omitempty"` // answers that were 429
+	// ThrottledAt is when the first of these came, ThrottledBy what it said,
+	// and who said it.
+	ThrottledAt Micros      `json:"throttledAt,omitempty"`
+	ThrottledBy string      `json:"throttledBy,omitempty"`
+	Outcome     SlotOutcome `json:"outcome"`
+	Error       string      `json:"error,omitempty"`
 	// Delay is a start latency that was planted on the object, in
 	// microseconds; 0 when none was.
 	Delay Micros `json:"delay,omitempty"`

@@ -57,6 +57,15 @@ func (s Sample) Quantile(q float64) float64 {
 	return s.order(rank(q, s.N()))
 }
 
+// Rank is the rank of the observation that is the quantile q, from 1; 0 for an
+// empty sample. The quantile exceeds a bound once N - Rank + 1 observations do.
+func (s Sample) Rank(q float64) int {
+	if s.N() == 0 {
+		return 0
+	}
+	return rank(q, s.N())
+}
+
 // rank is ceil(q n) within 1..n. The subtraction takes back what q as a binary
 // fraction adds: 0.07 of 100 is the 7th, though 0.07*100 > 7.
 func rank(q float64, n int) int {
