@@ -51,7 +51,8 @@ type Breach struct {
 	// Decided says that Goals did not hold for it.
 	Decided bool     `json:"decided"`
 	Goals   []string `json:"goals,omitempty"`
-	// First marks what broke first in the step that decided the run.
+	// First marks, in the list of the run, what broke first in the step that
+	// decided it.
 	First bool `json:"first"`
 	// Usual says that the first step, which held, saw it about as often for
 	// each object that it asked for: it belongs to what is normal.
@@ -392,10 +393,10 @@ type BrokeFirst struct {
 // whose cause is not known.
 const functionalMaximum = "a limit of one or more components was reached; the functional maximum is lower than these conditions"
 
-// brokeFirst finds what broke first in the step that decided, and marks it in
-// the lists. It is nil where every goal held.
-func (b *Builder) brokeFirst(r *Result) *BrokeFirst {
-	for _, g := range r.Goals {
+// brokeFirst finds what broke first in the step that decided. It is nil where
+// every goal held.
+func (b *Builder) brokeFirst(goals []GoalResult) *BrokeFirst {
+	for _, g := range goals {
 		c := b.decidingStep(g)
 		if c == nil {
 			continue
@@ -404,15 +405,9 @@ func (b *Builder) brokeFirst(r *Result) *BrokeFirst {
 		if i < 0 {
 			continue
 		}
-		c.Breaches[i].First = true
-		for j := range r.Steps {
-			if r.Steps[j].ID == c.ID {
-				r.Steps[j].Breaches = c.Breaches
-			}
-		}
-		return &BrokeFirst{
-			Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: c.Breaches[i], Says: functionalMaximum, Conditions: c.Conditions,
-		}
+		first := c.Breaches[i]
+		first.First = true
+		return &BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: functionalMaximum, Conditions: c.Conditions}
 	}
 	return nil
 }
@@ -440,13 +435,17 @@ func (b *Builder) decidingStep(g GoalResult) *building {
 }
 
 // breachesInOrder are the breaches of all steps, and what guards have stopped
-// outside of any, in order of time.
-func (b *Builder) breachesInOrder() []Breach {
+// outside of any, in order of time; the first of all is marked.
+func (b *Builder) breachesInOrder(first *BrokeFirst) []Breach {
 	list := slices.Clone(b.stray)
 	for _, s := range b.steps {
 		list = append(list, s.Breaches...)
 	}
 	slices.SortStableFunc(list, func(x, y Breach) int { return cmp.Compare(x.at, y.at) })
+	for i := range list {
+		x := &list[i]
+		x.First = first != nil && x.Step == first.Step && x.Kind == first.Breach.Kind && x.What == first.Breach.What
+	}
 	if list == nil {
 		list = []Breach{}
 	}

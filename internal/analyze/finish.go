@@ -88,8 +88,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if len(b.spec.Goals) == 0 {
 		r.Verdict, r.Why = slo.Inconclusive, "no goal was given"
 	}
-	r.BrokeFirst = b.brokeFirst(&r)
-	r.Breaches = b.breachesInOrder()
+	r.BrokeFirst = b.brokeFirst(r.Goals)
+	r.Breaches = b.breachesInOrder(r.BrokeFirst)
 	if r.Fidelity.Notes == nil {
 		r.Fidelity.Notes = []string{}
 	}

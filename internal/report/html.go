@@ -144,6 +144,9 @@ func write(w io.Writer, p page, data pageData) error {
 	if err == nil {
 		t, err = t.Parse(ceilingsTemplate)
 	}
+	if err == nil {
+		t, err = t.Parse(brokeTemplate)
+	}
 	if err != nil {
 		return err
 	}
@@ -189,6 +192,7 @@ type page struct {
 	Published              []publishedRow
 	PublishedNote          string
 	Ceilings               []ceilingRow
+	Broke                  *brokePart // nil where nothing broke
 	Split                  string
 	SplitNotes             []string
 	PlanText               string
@@ -345,6 +349,7 @@ func pageOf(in Input, data pageData) page {
 	}
 	p.PublishedNote = publishedNote
 	p.Ceilings = ceilingsOf(r)
+	p.Broke = brokeOf(r, data.Unit)
 	p.environment(in.Environment)
 	return p
 }

@@ -22,7 +22,9 @@ func Text(w io.Writer, r analyze.Result, dir string, explain bool) error {
 	p := &printer{w: w}
 	p.steps(r)
 	p.reasons(r)
+	p.broke(r)
 	if explain {
+		p.allBreaches(r)
 		p.why(r)
 	}
 	if r.Comparison == nil {

@@ -1,6 +1,6 @@
 /*!
 Built from ui/ by `make ui`: do not edit.
-sources sha256 a3b439d4c765e50583ed835bc1e6b1526f2cc49f4dc024632f6907c726b0f0db
+sources sha256 f828795f692bce11af1e3c82efdc168004bcc039334d3f05fb7fdb833195f651
 
 This bundle contains:
 

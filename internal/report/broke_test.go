@@ -1,0 +1,143 @@
+package report
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/golden"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
+)
+
+// brokenResult is a sweep whose second step failed, with troubles of its own
+// and some that the first one had too.
+func brokenResult() analyze.Result {
+	held := stepAt(1, 100, record.PurposeSweep, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
+	failed := stepAt(2, 200, record.PurposeSweep, slo.Breach, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
+	failed.ReachSeconds = figure(1.5)
+	probe := analyze.Breach{
+		Time: "2030-01-02T03:04:05.500000Z", Step: 1, Kind: analyze.KindProbes, What: "readiness probes failed", Count: 3,
+		Object: "ns/pod-1", Message: "Unhealthy: Readiness probe failed: not yet", Load: analyze.Load{Asked: 10, There: 2, Level: 0.5},
+	}
+	held.Breaches = []analyze.Breach{probe}
+	usual := probe
+	usual.Step, usual.Usual, usual.Time = 2, true, "2030-01-02T03:04:05.400000Z"
+	first := analyze.Breach{
+		Time: "2030-01-02T03:04:06.250000Z", Step: 2, Kind: analyze.KindScheduling, What: "no node was found for objects", Count: 1800, First: true,
+		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: analyze.Load{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
+	}
+	missing := analyze.Breach{
+		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: analyze.KindMissing, What: "all Ready: 1800 of 4000 did not get there", Value: figure(1800), Bound: figure(0),
+		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: analyze.Load{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
+	}
+	failed.Breaches = []analyze.Breach{usual, first, missing}
+	return analyze.Result{
+		Schema: analyze.ResultSchema, Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breach, Why: "1 of 2 levels failed",
+		Steps: []analyze.Step{held, failed}, Arrived: "Ready", Breaches: []analyze.Breach{probe, usual, first, missing},
+		Goals: []analyze.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breach}},
+		BrokeFirst: &analyze.BrokeFirst{
+			Goal: "ready", Step: 2, Level: 200, Breach: first, Says: "a limit of one or more components was reached; the functional maximum is lower than these conditions",
+			Conditions: &analyze.Conditions{Time: first.Time, NormalStep: 1, Figures: []analyze.Figure{
+				{Name: analyze.FigurePending, Value: figure(300), Normal: figure(20), Ratio: figure(15)},
+				{Name: analyze.FigureAPI, Unit: "s", Value: figure(0.012), Normal: figure(0.004), Ratio: figure(3)},
+				{Name: analyze.FigureCPU + "kube-apiserver", Unit: "%", Normal: figure(41.25)},
+			}},
+		},
+	}
+}
+
+func TestTextOfWhatBroke(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		explain bool
+	}{{"broke", false}, {"broke-explained", true}} {
+		var out bytes.Buffer
+		if err := Text(&out, brokenResult(), "runs/1", tt.explain); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, *update, "text-"+tt.name+".txt", out.Bytes())
+	}
+	// Of very many kinds of trouble the first are shown.
+	r := brokenResult()
+	last := r.Steps[1].Breaches[2]
+	for i := range 20 {
+		last.What = fmt.Sprintf("objective %d", i)
+		r.Steps[1].Breaches = append(r.Steps[1].Breaches, last)
+	}
+	var out bytes.Buffer
+	if err := Text(&out, r, "runs/1", false); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(out.String(), "and 15 more, in result.json") || strings.Contains(out.String(), "objective 5") {
+		t.Errorf("23 breaches:\n%s", out.String())
+	}
+}
+
+// The page tells of the step that decided first, and marks its first breach.
+func TestPageOfWhatBroke(t *testing.T) {
+	p := brokeOf(brokenResult(), "pods/node")
+	if p.Lead != "In step 2, at 200 pods/node, the first thing to break was, after 1.25 s: no node was found for objects." {
+		t.Errorf("lead %q", p.Lead)
+	}
+	var got []string
+	for _, s := range p.Steps {
+		for _, row := range s.Rows {
+			got = append(got, fmt.Sprintf("%d.%d %s after %s, %s", s.ID, row.N, row.Mark, row.After, row.Then))
+		}
+	}
+	want := []string{
+		"2.1 usual after 400 ms, 2 of 10 there, 0.5 pods/node", "2.2 first after 1.25 s, 2200 of 2500 there, 125 pods/node",
+		"2.3 decided after 2.00 s, 2200 of 4000 there, 200 pods/node", "1.1 seen after 500 ms, 2 of 10 there, 0.5 pods/node",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q\nwant %q", got, want)
+	}
+	r := brokenResult()
+	r.Steps, r.BrokeFirst = r.Steps[:1], nil
+	r.Steps[0].Breaches = nil
+	if p := brokeOf(r, ""); p != nil {
+		t.Errorf("nothing broke, and there is a section of it: %+v", p)
+	}
+	// A result of before breaches had a kind and a load is shown as far as it
+	// goes.
+	r = brokenResult()
+	r.BrokeFirst = nil
+	for i := range r.Steps {
+		for j := range r.Steps[i].Breaches {
+			b := &r.Steps[i].Breaches[j]
+			*b = analyze.Breach{Time: b.Time, Step: b.Step, What: b.What, Value: b.Value, Bound: b.Bound}
+		}
+	}
+	if p := brokeOf(r, ""); p.Lead != "" || len(p.Steps) != 2 || p.Steps[0].Rows[0].Then != "nothing was asked for yet" {
+		t.Errorf("an older result: %+v", p)
+	}
+}
+
+// No two numbers of a strip lie on each other, as long as there are lanes.
+func TestStripsKeepNumbersApart(t *testing.T) {
+	s := analyze.Step{Start: "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:15.000000Z", ReachSeconds: figure(5)}
+	for i := range 15 {
+		s.Breaches = append(s.Breaches, analyze.Breach{Time: fmt.Sprintf("2030-01-02T03:04:%09.6fZ", 5+float64(i/3*3)/2), Decided: i%2 == 0})
+	}
+	p := stripOf(s)
+	for i, a := range p.Marks {
+		if a.X < stripLeft || a.X > stripLeft+stripWidth || a.Y < 0 || a.Y > p.Base() {
+			t.Errorf("mark %d lies outside: %+v", i, a)
+		}
+		for _, b := range p.Marks[:i] {
+			if dx, dy := a.X-b.X, a.Y-b.Y; dx*dx+dy*dy < 20*20 {
+				t.Errorf("marks %d and %d lie on each other: %+v %+v", b.N, a.N, b, a)
+			}
+		}
+	}
+	if p.Hold != 500 || p.HoldWidth != 486 {
+		t.Errorf("the hold lies from %v, %v wide", p.Hold, p.HoldWidth)
+	}
+	if broken := stripOf(analyze.Step{Start: "x", Breaches: []analyze.Breach{{Time: "y"}}}); len(broken.Marks) != 1 || broken.Marks[0].X != stripLeft {
+		t.Errorf("times that cannot be read: %+v", broken)
+	}
+}
