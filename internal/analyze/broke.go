@@ -114,7 +114,7 @@ func (c *building) seeRequest(r *record.Slot) {
 		if at == 0 {
 			at = r.Replied // a record of before that was told
 		}
-		c.see(KindThrottling, at, "the server asked for patience (429)", r.Slot, r.ThrottledBy).told += r.Throttled
+		c.see(KindThrottling, at, "the server asked for patience (429)", r.Slot, r.Trouble).told += r.Throttled
 	}
 	if r.Outcome == record.SlotFailed || r.Outcome == record.SlotUnknown {
 		c.see(KindErrors, r.Replied, "requests failed", r.Slot, r.Error).told++

@@ -34,7 +34,7 @@ func inOrder(list []Breach) string {
 // decides is told apart from what was only seen.
 func TestWhatBrokeFirst(t *testing.T) {
 	throttled := func(s *record.Slot) {
-		s.Throttled, s.ThrottledAt, s.ThrottledBy = 2, s.Sent+3e5, "priority level workload-low"
+		s.Throttled, s.ThrottledAt, s.Trouble = 2, s.Sent+3e5, "priority level workload-low"
 	}
 	replied := func(after float64, o record.SlotOutcome) func(*record.Slot) {
 		return func(s *record.Slot) { s.Outcome, s.Replied, s.Code = o, s.Sent+record.Micros(after*1e6), 403 }

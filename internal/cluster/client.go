@@ -107,7 +107,13 @@ type reply struct {
 	code       int
 	body       []byte
 	retryAfter time.Duration // 0 when the server did not ask for a pause
+	// level is the UID of the priority level that the server has put the
+	// request in, "" where it does not say.
+	level string
 }
+
+// headerLevel is where the API server says which priority level a request got.
+const headerLevel = "X-Kubernetes-PF-PriorityLevel-UID"
 
 // do makes one request and reads its answer into buf. An error means that no
 // whole answer came: whether the request took effect is then not known.
@@ -128,7 +134,7 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 		return reply{}, fmt.Errorf("read answer: %w", err)
 	}
 	c.answers.Add(1)
-	return reply{code: response.StatusCode, body: buf.Bytes(), retryAfter: retryAfter(response.Header)}, nil
+	return reply{code: response.StatusCode, body: buf.Bytes(), retryAfter: retryAfter(response.Header), level: response.Header.Get(headerLevel)}, nil
 }
 
 func (c *client) request(ctx context.Context, method, path string, query url.Values, contentType string, body []byte) (*http.Request, error) {

@@ -153,21 +153,26 @@ func (c *Cluster) exemption(ctx context.Context) (*bool, error) {
 		return nil, c.client.unreachable(err)
 	}
 	defer response.Body.Close()
-	uid := response.Header.Get("X-Kubernetes-PF-PriorityLevel-UID")
-	if uid == "" {
+	name := c.client.priorityLevels(ctx)[response.Header.Get(headerLevel)]
+	if name == "" {
 		return nil, nil
 	}
-	levels, err := c.client.typed.FlowcontrolV1().PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
+	exempt := name == "exempt"
+	return &exempt, nil
+}
+
+// priorityLevels are the names of the cluster's priority levels by their UIDs,
+// nil where they are not ours to see: that is no reason to stop.
+func (c *client) priorityLevels(ctx context.Context) map[string]string {
+	levels, err := c.typed.FlowcontrolV1().PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return nil, nil // not ours to see, and no reason to stop
+		return nil
 	}
+	names := make(map[string]string, len(levels.Items))
 	for _, level := range levels.Items {
-		if string(level.UID) == uid {
-			exempt := level.Name == "exempt"
-			return &exempt, nil
-		}
+		names[string(level.UID)] = level.Name
 	}
-	return nil, nil
+	return names
 }
 
 // describe fills in what environment.json says of the cluster as a whole.

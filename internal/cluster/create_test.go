@@ -95,12 +95,29 @@ func TestCreateThroughTrouble(t *testing.T) {
 			posts: func(t *testing.T, n int, w http.ResponseWriter) {
 				if n <= 2 {
 					w.Header().Set("Retry-After", "0")
+					w.Header().Set("X-Kubernetes-PF-PriorityLevel-UID", "uid-1")
 					w.WriteHeader(429)
+					io.WriteString(w, "Too many requests, please try again later.\n")
 					return
 				}
 				answer(t, w, 201, podNamed("a", "run1"))
 			},
-			want: record.Slot{Outcome: record.SlotCreated, Code: 201, Retries: 2, Throttled: 2},
+			want: record.Slot{Outcome: record.SlotCreated, Code: 201, Retries: 2, Throttled: 2, TroubleCode: 429, Trouble: "HTTP 429: Too many requests, please try again later. (priority level workload-low)"},
+		},
+		{
+			why: "a 429 is told of before other troubles, by the UID of a level that was made since",
+			posts: func(t *testing.T, n int, w http.ResponseWriter) {
+				switch n {
+				case 1:
+					w.WriteHeader(500)
+				case 2:
+					w.Header().Set("X-Kubernetes-PF-PriorityLevel-UID", "uid-2")
+					w.WriteHeader(429)
+				default:
+					answer(t, w, 201, podNamed("a", "run1"))
+				}
+			},
+			want: record.Slot{Outcome: record.SlotCreated, Code: 201, Retries: 2, Throttled: 1, TroubleCode: 429, Trouble: "HTTP 429:  (priority level uid-2)"},
 		},
 		{
 			why: "the server's own trouble passes",
@@ -111,7 +128,7 @@ func TestCreateThroughTrouble(t *testing.T) {
 				}
 				answer(t, w, 201, podNamed("a", "run1"))
 			},
-			want: record.Slot{Outcome: record.SlotCreated, Code: 201, Retries: 1},
+			want: record.Slot{Outcome: record.SlotCreated, Code: 201, Retries: 1, TroubleCode: 503, Trouble: "HTTP 503: "},
 		},
 		{
 			why: "a refusal is final",
@@ -162,9 +179,19 @@ func TestCreateThroughTrouble(t *testing.T) {
 				io.Copy(io.Discard, r.Body)
 				tt.posts(t, int(posts.Add(1)), w)
 			})
+			target.levels = map[string]string{"uid-1": "workload-low"}
 			got := target.create(context.Background(), m)
 			if got.Outcome != tt.want.Outcome || got.Code != tt.want.Code || got.Retries != tt.want.Retries || got.Throttled != tt.want.Throttled {
 				t.Errorf("got %+v, want %+v", got, tt.want)
+			}
+			if tt.want.Trouble != "" && (got.Trouble != tt.want.Trouble || got.TroubleCode != tt.want.TroubleCode) {
+				t.Errorf("trouble %d %q, want %d %q", got.TroubleCode, got.Trouble, tt.want.TroubleCode, tt.want.Trouble)
+			}
+			if (got.Throttled > 0) != (got.ThrottledAt > 0) {
+				t.Errorf("%d answers of 429, the first at %d", got.Throttled, got.ThrottledAt)
+			}
+			if (got.Retries > 0) != (got.Trouble != "") {
+				t.Errorf("%d further attempts for %q", got.Retries, got.Trouble)
 			}
 			if (got.Outcome == record.SlotCreated) != (got.Error == "") {
 				t.Errorf("outcome %s with the error %q", got.Outcome, got.Error)

@@ -19,8 +19,37 @@ const simulatedAnnotation = "kwok.x-k8s.io/node"
 
 // nodeView is a node as the level and the guards see it.
 type nodeView struct {
-	node  *corev1.Node // metadata, spec and the parts of status that are used
-	ready bool
+	node     *corev1.Node // metadata, spec and the parts of status that are used
+	ready    bool
+	troubles []nodeTrouble
+}
+
+// nodeTrouble is a condition that a node should not have.
+type nodeTrouble struct{ reason, message string }
+
+// troublesOf are a node's troubles, by the names that a kubelet and the node
+// controller give them in events.
+func troublesOf(conditions []corev1.NodeCondition) (list []nodeTrouble) {
+	for _, c := range conditions {
+		bad := c.Status == corev1.ConditionTrue
+		reason := ""
+		switch c.Type {
+		case corev1.NodeReady:
+			bad, reason = !bad, "NodeNotReady"
+		case corev1.NodeMemoryPressure:
+			reason = "NodeHasInsufficientMemory"
+		case corev1.NodeDiskPressure:
+			reason = "NodeHasDiskPressure"
+		case corev1.NodePIDPressure:
+			reason = "NodeHasInsufficientPID"
+		case corev1.NodeNetworkUnavailable:
+			reason = "NodeNetworkUnavailable"
+		}
+		if bad && reason != "" {
+			list = append(list, nodeTrouble{reason, c.Message})
+		}
+	}
+	return list
 }
 
 // nodeSet follows the cluster's nodes. It handles the watch of nodes.
@@ -28,34 +57,68 @@ type nodeSet struct {
 	mu       sync.Mutex
 	nodes    map[string]nodeView
 	notReady int
+	// tell takes what a node's own conditions tell; it may be nil. Whoever
+	// publishes events of nodes does so as it likes, and often as Normal ones.
+	tell func(now record.Micros, e *record.KubeEvent)
 }
 
 func newNodeSet() *nodeSet { return &nodeSet{nodes: make(map[string]nodeView)} }
 
-func (s *nodeSet) changed(_ record.Micros, kind string, object []byte) error {
+func (s *nodeSet) changed(now record.Micros, kind string, object []byte) error {
 	var node corev1.Node
 	if err := node.Unmarshal(object); err != nil {
 		return fmt.Errorf("decode node: %w", err)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	old, known := s.nodes[node.Name]
 	s.put(&node, kind == eventDeleted)
+	if known && kind != eventDeleted {
+		s.compare(now, old, s.nodes[node.Name])
+	}
 	return nil
 }
 
-func (s *nodeSet) listed(_ record.Micros, items func(func([]byte) error) error) error {
+func (s *nodeSet) listed(now record.Micros, items func(func([]byte) error) error) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	clear(s.nodes)
-	s.notReady = 0
+	before := s.nodes
+	s.nodes, s.notReady = make(map[string]nodeView), 0
 	return items(func(object []byte) error {
 		var node corev1.Node
 		if err := node.Unmarshal(object); err != nil {
 			return fmt.Errorf("decode node: %w", err)
 		}
 		s.put(&node, false)
+		if old, known := before[node.Name]; known {
+			s.compare(now, old, s.nodes[node.Name])
+		}
 		return nil
 	})
+}
+
+// compare tells of the troubles that a node has and had not, and the other way
+// round.
+func (s *nodeSet) compare(now record.Micros, was, is nodeView) {
+	if s.tell == nil {
+		return
+	}
+	has := func(list []nodeTrouble, reason string) bool {
+		return slices.ContainsFunc(list, func(t nodeTrouble) bool { return t.reason == reason })
+	}
+	event := func(kind, reason, message string) {
+		s.tell(now, &record.KubeEvent{Object: is.node.Name, About: "Node", Type: kind, Reason: reason, Message: message, Source: "plimsoll", Count: 1})
+	}
+	for _, t := range is.troubles {
+		if !has(was.troubles, t.reason) {
+			event(corev1.EventTypeWarning, t.reason, t.message)
+		}
+	}
+	for _, t := range was.troubles {
+		if !has(is.troubles, t.reason) {
+			event(corev1.EventTypeNormal, "NodeTroubleOver", t.reason+" is over")
+		}
+	}
 }
 
 func (s *nodeSet) put(node *corev1.Node, gone bool) {
@@ -66,7 +129,7 @@ func (s *nodeSet) put(node *corev1.Node, gone bool) {
 		delete(s.nodes, node.Name)
 		return
 	}
-	view := nodeView{node: node}
+	view := nodeView{node: node, troubles: troublesOf(node.Status.Conditions)}
 	for _, c := range node.Status.Conditions {
 		if c.Type == corev1.NodeReady {
 			view.ready = c.Status == corev1.ConditionTrue

@@ -63,6 +63,7 @@ func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 		case err != nil:
 			unsure = true
 			slot.Code, slot.Error = 0, err.Error()
+			t.troubled(&slot, r)
 		case r.code < 300:
 			slot.Code, slot.Error, slot.Outcome = r.code, "", record.SlotCreated
 			t.allowed.Store(true)
@@ -73,7 +74,9 @@ func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 		default:
 			slot.Code, slot.Error = r.code, r.error().Error()
 			if r.code == http.StatusTooManyRequests {
-				slot.Throttled++
+				if slot.Throttled++; slot.Throttled == 1 {
+					slot.ThrottledAt = t.clock.Now()
+				}
 			} else if r.code >= 500 {
 				unsure = true
 			}
@@ -84,6 +87,7 @@ func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 				slot.Outcome = record.SlotFailed
 				return slot
 			}
+			t.troubled(&slot, r)
 			pause = max(pause, r.retryAfter)
 		}
 		if t.clock.Now()+record.MicrosOf(pause) > deadline {
@@ -97,6 +101,24 @@ func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 		slot.Retries++
 		pause = min(2*pause, lastPause)
 	}
+}
+
+// troubled notes why a request is tried again: of several reasons the first
+// that was an answer of 429, or else the first of all.
+func (t *Target) troubled(slot *record.Slot, r reply) {
+	throttled := r.code == http.StatusTooManyRequests
+	if slot.Trouble != "" && (!throttled || slot.TroubleCode == http.StatusTooManyRequests) {
+		return
+	}
+	slot.Trouble, slot.TroubleCode = slot.Error, slot.Code
+	if r.level == "" || !throttled {
+		return
+	}
+	name := t.levels[r.level]
+	if name == "" {
+		name = r.level
+	}
+	slot.Trouble += " (priority level " + name + ")"
 }
 
 // answers are buffers for the answers of the load's requests.

@@ -106,6 +106,7 @@ type Target struct {
 	// strays are the paths of objects that no namespace of ours takes along.
 	straysMu sync.Mutex
 	strays   map[string]bool
+	levels   map[string]string // names of priority levels by UID
 }
 
 // Open begins to observe the cluster and makes what a run needs besides its
@@ -117,6 +118,7 @@ func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *
 		namespaces: newNamespaceSet(),
 	}
 	t.tracker = observe.NewTracker(t.follow)
+	t.nodes.tell = func(now record.Micros, e *record.KubeEvent) { t.emitAt(now, e) }
 	ids := identity{uuid: load.UUID, run: load.RunID}
 	mapper, err := c.mapper()
 	if err != nil {
@@ -147,6 +149,7 @@ func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *
 			return nil, fmt.Errorf("arm %s: %w", name, err)
 		}
 	}
+	t.levels = c.client.priorityLevels(ctx)
 	t.watching, t.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 	if err := t.observe(ctx); err != nil {
 		t.stop(nil)

@@ -198,10 +198,13 @@ type Slot struct {
 	Code      int    `json:"code,omitempty"`
 	Retries   int    `json:"retries,omitempty"`   // attempts after the first
 	Throttled int    `json:"throttled,omitempty"` // answers that were 429
-	// ThrottledAt is when the first of these came, ThrottledBy what it said,
-	// and who said it.
-	ThrottledAt Micros      `json:"throttledAt,omitempty"`
-	ThrottledBy string      `json:"throttledBy,omitempty"`
+	// ThrottledAt is when the first of these came, 0 for none.
+	ThrottledAt Micros `json:"throttledAt,omitempty"`
+	// Trouble is why there was more than one attempt: what the first answer of
+	// 429 said, or else the first that made another attempt worth while, and
+	// TroubleCode its code, 0 for an answer that never came.
+	Trouble     string      `json:"trouble,omitempty"`
+	TroubleCode int         `json:"troubleCode,omitempty"`
 	Outcome     SlotOutcome `json:"outcome"`
 	Error       string      `json:"error,omitempty"`
 	// Delay is a start latency that was planted on the object, in
