@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -38,9 +39,9 @@ Two experiments that sought a load line are compared by their lines, whose
 change lies where the brackets leave room for it.
 
 Everything that the two do not have in common is named. Their parameters are
-what is compared: the arm. Whatever else may be the cause of a change keeps
-anything from being decided, unless --arm-is says that it is the arm too; of
-what is merely noted this cannot be. --arm-is takes, with commas between:
+what is compared: the arm. Anything else that may be the cause of a change keeps
+a verdict from being given, until --arm-is states that it is the arm as well;
+what hardly can be is merely noted. --arm-is takes, with commas between:
 
 ` + armNames() + `
 Three experiments or more make a trend: the figure of each, in the order in
@@ -75,7 +76,7 @@ was the bottleneck.`,
 			// The objects of large experiments are most of the memory: what is
 			// no longer needed of them goes twice as early, for little work.
 			defer debug.SetGCPercent(debug.SetGCPercent(50))
-			operands, err := loadOperands(args)
+			operands, err := loadOperands(cmd.Context(), args)
 			if err != nil {
 				return err
 			}
@@ -150,9 +151,12 @@ func armNames() string {
 
 // loadOperands reads what is to be compared, with what a user can get wrong as
 // usage errors.
-func loadOperands(args []string) ([]*versus.Operand, error) {
+func loadOperands(ctx context.Context, args []string) ([]*versus.Operand, error) {
 	var operands []*versus.Operand
 	for _, text := range args {
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		path, arm := splitOperand(text)
 		dir, x, err := openRun(path)
 		if err != nil {

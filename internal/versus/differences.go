@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll.dev/plimsoll/internal/ceiling"
 	"plimsoll.dev/plimsoll/internal/compare"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -61,21 +62,24 @@ const (
 // aspects are what is compared, besides the parameters and what is found in
 // the runs. What may be the cause of a change refuses a verdict:
 //
-//   - what was asked for and how (workload, axis, milestones, pace, hold,
+//   - what was asked for and how (workload and its files, axis, milestones, pace, hold,
 //     timeout, pod-life, fresh, normal-events, lab-start-latency), since other work
 //     takes other time;
-//   - what it was asked of (target, kubernetes, kubelet, nodes, node-shape,
-//     kernel, os, runtime, cgroup, fidelity), which is what people change, and
-//     state with --arm-is;
-//   - what was in the way (host and isolation beside a laboratory, others).
+//   - what it was asked of (target, pod-range, kubernetes, kubelet, nodes,
+//     node-shape, kernel, os, runtime, cgroup, fidelity), which is what people
+//     change, and state with --arm-is;
+//   - what was in the way (health, load, others, and host and isolation beside a
+//     laboratory).
 //
 // What only bears on what is told is noted: where a search looked, which kind
 // of experiment it was, when it was made, the clock's offset (latencies are of
-// one clock), which of several alike targets it was. Not compared is what is
+// one clock), which of several alike targets it was, and the ceiling that binds
+// first, which follows from what is compared already. Not compared is what is
 // drawn for each run (its ID and its seed), its name and its budget.
 func aspects() []aspect {
 	list := []aspect{
 		{"workload", "the workload's name", refuses, func(o *Operand) string { return o.plan.Workload }, nil},
+		{"workload-files", "the files that its objects are made from, by their fingerprint", refuses, func(o *Operand) string { return o.files }, nil},
 		{axisName, "what was raised; levels of two axes are never compared", refuses, func(o *Operand) string {
 			return fmt.Sprintf("%s (%s)", o.plan.Axis.Name, o.plan.AsRun.Unit)
 		}, nil},
@@ -114,6 +118,11 @@ func aspects() []aspect {
 		{"lab-start-latency", "start latency planted on all pods of a private laboratory", refuses, (*Operand).labLatency, func(a, b *Operand) bool {
 			return a.plan.Target.Lab == nil || b.plan.Target.Lab == nil || a.labLatency() == b.labLatency()
 		}},
+		{"pod-range", "addresses for the pods of a real node of a private laboratory, as a prefix in bits", refuses, (*Operand).podRange, func(a, b *Operand) bool {
+			return a.plan.Target.Lab == nil || b.plan.Target.Lab == nil || a.podRange() == b.podRange()
+		}},
+		{"health", "what was wrong with the target before any load", refuses, ofEnvironment(health), nil},
+		{"ceilings", "the ceiling that binds first, by what was known before any load", noted, ofEnvironment(binding), nil},
 		{"kubernetes", "the API server's version", refuses, ofCluster(func(c *record.Cluster) string { return c.Server }), nil},
 		{"kubelet", "the nodes' kubelet", refuses, ofNodes(func(n record.Node) string { return n.Kubelet }), nil},
 		{"nodes", "how many nodes the workload could land on", refuses, ofCluster(func(c *record.Cluster) string { return fmt.Sprint(len(c.Nodes)) }), nil},
@@ -126,7 +135,7 @@ func aspects() []aspect {
 			return ofNodes(func(n record.Node) string { return n.Kernel })(o)
 		}, nil},
 		{"os", "the nodes' operating system", refuses, ofNodes(func(n record.Node) string { return n.OSImage }), nil},
-		{"runtime", "the nodes' container runtime", refuses, ofNodes(func(n record.Node) string { return n.Runtime }), nil},
+		{"runtime", "the nodes' container runtime", refuses, (*Operand).runtimes, nil},
 		{"cgroup", "the cgroup version in a laboratory; a cluster's is not on record", refuses, func(o *Operand) string {
 			if o.inLab() {
 				return o.environment.Host.CgroupVersion
@@ -529,6 +538,58 @@ func (o *Operand) labLatency() string {
 		return ""
 	}
 	return cmp.Or(o.plan.Target.Lab.StartLatency, "none")
+}
+
+func (o *Operand) podRange() string {
+	if lab := o.plan.Target.Lab; lab != nil && lab.PodCIDRPrefix != 0 {
+		return fmt.Sprintf("/%d", lab.PodCIDRPrefix)
+	}
+	return "default"
+}
+
+// runtimes are what the nodes tell of their runtimes, and with a real node of
+// a laboratory the versions of what it runs.
+func (o *Operand) runtimes() string {
+	value := ofNodes(func(n record.Node) string { return n.Runtime })(o)
+	if o.environment == nil || len(o.environment.Host.Runtimes) == 0 {
+		return value
+	}
+	var parts []string
+	for _, name := range sortedKeys(o.environment.Host.Runtimes) {
+		parts = append(parts, name+" "+o.environment.Host.Runtimes[name])
+	}
+	return strings.TrimSpace(value + " (" + strings.Join(parts, ", ") + ")")
+}
+
+// health is what was found wrong before any load, without how much of it. What
+// only bears on what can be told or done is left out.
+func health(e *record.Environment) string {
+	if e.Findings == nil {
+		return ""
+	}
+	var list []string
+	for _, f := range e.Findings {
+		if f.Severity == ceiling.OK || f.What == "clock" || f.What == "rights" {
+			continue
+		}
+		if text := fmt.Sprintf("%s: %s", f.What, f.Severity); !slices.Contains(list, text) {
+			list = append(list, text)
+		}
+	}
+	slices.Sort(list)
+	return cmp.Or(strings.Join(list, ", "), "nothing wrong")
+}
+
+// binding is the ceiling that binds first.
+func binding(e *record.Environment) string {
+	if e.Ceilings == nil {
+		return ""
+	}
+	b := e.Ceilings.Binding()
+	if b == nil || b.Level == nil {
+		return "none known"
+	}
+	return fmt.Sprintf("%s at %s", b.Name, number(*b.Level))
 }
 
 // release is a version without its last number: 0.1 of 0.1.3.

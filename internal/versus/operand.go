@@ -32,6 +32,7 @@ type Operand struct {
 	plan        *plan.Plan
 	environment *record.Environment // nil is not on record
 	result      analyze.Result
+	files       string // fingerprint of the workload's files, "" is not on record
 }
 
 // ArmError says that an experiment has no such arm, or that one of several
@@ -75,7 +76,28 @@ func Load(dir record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
+	var err error
+	if o.files, err = filesOf(dir); err != nil {
+		return nil, err
+	}
 	return o, nil
+}
+
+// filesOf is the fingerprint of the workload's files by the first event of a
+// history: what follows the plan's own. It is "" where none is on record.
+func filesOf(dir record.Dir) (string, error) {
+	enough := errors.New("the first event is enough")
+	files := ""
+	_, err := record.ReadHistory(dir, func(e record.Event) error {
+		if run, ok := e.Body.(*record.Run); ok && run.Phase == record.PhaseStart {
+			_, files, _ = strings.Cut(run.Plan, "-")
+		}
+		return enough
+	})
+	if err != nil && !errors.Is(err, enough) {
+		return "", err
+	}
+	return files, nil
 }
 
 // Result is the experiment's own.

@@ -58,6 +58,7 @@ func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 		slices.Sort(names)
 		return out, &UnknownMetricError{o.Metric, slices.Compact(names)}
 	}
+	out.own(operands...)
 	followed := slices.ContainsFunc(out.Trends, func(t compare.Trend) bool {
 		return slices.ContainsFunc(t.Points, func(p compare.TrendPoint) bool { return p.Value != nil })
 	})

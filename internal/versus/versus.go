@@ -151,6 +151,7 @@ func Of(a, b *Operand, o Options) (Outcome, error) {
 			out.warn("only %s was held at %s", x.name, numbers(x.levels))
 		}
 	}
+	out.own(a, b)
 	out.Comparison = &c
 	out.decide(m, p.lines)
 	return out, nil
@@ -191,6 +192,22 @@ func (o *Operand) experiment() Experiment {
 
 func (out *Outcome) warn(format string, args ...any) {
 	out.Warnings = append(out.Warnings, fmt.Sprintf(format, args...))
+}
+
+// own says which experiments have warnings of their own, which bear on what
+// comes of comparing them.
+func (out *Outcome) own(operands ...*Operand) {
+	for i, x := range operands {
+		n := len(x.result.Warnings)
+		if n == 0 || i > 0 && sameRun(x, operands[0]) {
+			continue
+		}
+		warnings := "warnings"
+		if n == 1 {
+			warnings = "warning"
+		}
+		out.warn("%s has %d %s of its own, which 'plimsoll analyze %s' shows", x.Name, n, warnings, x.Path)
+	}
 }
 
 // metric is the one that decides.

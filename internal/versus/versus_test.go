@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/ceiling"
 	"plimsoll.dev/plimsoll/internal/compare"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -29,6 +30,7 @@ type fixture struct {
 	environment *record.Environment
 	result      analyze.Result
 	rows        []record.ObjectRow
+	files       string // fingerprint of the workload's
 }
 
 const objectsOfRun = 40
@@ -40,7 +42,7 @@ func start() time.Time { return time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC) }
 // seconds, give or take from run to run.
 func sweep(name string, seconds float64) *fixture {
 	f := &fixture{
-		name: name,
+		name: name, files: "12",
 		plan: plan.Plan{
 			Schema: plan.Schema, Name: "x", Workload: "node-density", Kind: plan.Sweep, Pace: plan.Pace{Max: true},
 			Target: plan.Target{Lab: &plan.Lab{Nodes: 4, MaxPods: 110}},
@@ -67,6 +69,9 @@ func sweep(name string, seconds float64) *fixture {
 			Name: fmt.Sprintf("node-%d", i), Pods: 110, CPUMillis: 4000, MemoryBytes: 16 << 30, Kernel: "6.1-node", OSImage: "os", Kubelet: "v1.36.3", Runtime: "containerd://1",
 		})
 	}
+	most := 110.0
+	f.environment.Findings = []ceiling.Finding{{Severity: ceiling.OK, What: "nodes"}}
+	f.environment.Ceilings = &ceiling.Table{Ceilings: []ceiling.Ceiling{{Name: "allocatablePods", Level: &most, Binds: true}}}
 	f.result.Fidelity = f.environment.Fidelity
 	rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(1000*seconds)))
 	for range 5 {
@@ -150,6 +155,14 @@ func (f *fixture) dir(t *testing.T) record.Dir {
 		err = dir.WriteJSON(record.ResultFile, f.result)
 	}
 	if err != nil {
+		t.Fatal(err)
+	}
+	history, err := record.NewWriter(dir, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	history.Append(record.Event{Body: &record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: f.name, Plan: "aa-" + f.files}})
+	if err := history.Close(); err != nil {
 		t.Fatal(err)
 	}
 	rows, err := record.NewObjectWriter(dir, f.plan.AsRun.Milestones)
@@ -295,6 +308,18 @@ func TestDifferences(t *testing.T) {
 		{"the default, said", nil, func(f *fixture) { f.plan.Params = plan.Params{"image": "pause"} }, ""},
 		{"a parameter that is empty by default", nil, func(f *fixture) { f.plan.Params = plan.Params{"runtimeClass": "crun"} }, "param:runtimeClass " + arm + " not set|crun"},
 		{"a parameter that the workload has no more", nil, func(f *fixture) { f.plan.Params = plan.Params{"old": "1"} }, "param:old " + arm + " not given|1"},
+		{"the workload's files", nil, func(f *fixture) { f.files = "77" }, "workload-files " + refuses + " 12|77"},
+		{"addresses for pods", nil, func(f *fixture) { f.plan.Target.Lab.PodCIDRPrefix = 24 }, "pod-range " + refuses + " default|/24"},
+		{"a cluster that was ill", nil, func(f *fixture) {
+			f.environment.Findings = []ceiling.Finding{{Severity: ceiling.Warning, What: "pods"}, {Severity: ceiling.Warning, What: "pods"}, {Severity: ceiling.Warning, What: "clock"}, {Severity: ceiling.OK, What: "etcd"}}
+		}, "health " + refuses + " nothing wrong|pods: warning"},
+		{"a lower ceiling", nil, func(f *fixture) {
+			level := 50.0
+			f.environment.Ceilings = &ceiling.Table{Ceilings: []ceiling.Ceiling{{Name: "podAddresses", Level: &level, Binds: true}}}
+		}, "ceilings " + noted + " allocatablePods at 110|podAddresses at 50"},
+		{"the versions of what a real node runs", nil, func(f *fixture) {
+			f.environment.Host.Runtimes = map[string]string{"runc": "1.1.5", "containerd": "1.6.20"}
+		}, "runtime " + refuses + " containerd://1|containerd://1 (containerd 1.6.20, runc 1.1.5)"},
 		{"the axis", nil, func(f *fixture) { f.plan.Axis.Name = "rate" }, "axis " + refuses + " pods-per-node (pods/node)|rate (pods/node)"},
 		{"the milestones", nil, func(f *fixture) { f.plan.AsRun.Milestones = []string{"Created", "Bound", "Ready"} }, "milestones " + refuses + " Created Ready; there at Ready|Created Bound Ready; there at Ready"},
 		{"the goals", nil, func(f *fixture) { f.plan.Goals[0].Value = []string{"all Ready within 5s"} }, "goals " + noted + " ready: all Ready|ready: all Ready within 5s"},
