@@ -206,7 +206,7 @@ func (out *Outcome) own(operands ...*Operand) {
 		if n == 1 {
 			warnings = "warning"
 		}
-		out.warn("%s has %d %s of its own, which 'plimsoll analyze %s' shows", x.Name, n, warnings, x.Path)
+		out.warn("experiment %s has %d %s of its own, which 'plimsoll analyze %s' shows", x.Name, n, warnings, x.Path)
 	}
 }
 
