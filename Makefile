@@ -1,5 +1,6 @@
 # make         builds bin/plimsoll
 # make demo    finds a load line on an embedded control plane
+# make demo-real  finds a load line with real containers (root; see make deps)
 # make test    runs all tests and checks
 # make truth   finds what was planted, and prints the table of it
 # make race-core  the race detector over what shares data (CI)
@@ -27,7 +28,7 @@ CHECKED = $$(go list ./... | grep -v -e '/internal/component$$' -e '^plimsoll.de
 # Packages that share data between goroutines and do not link Kubernetes.
 CONCURRENT := ./internal/analyze ./internal/engine ./internal/experiment ./internal/observe ./internal/record ./internal/sim
 
-.PHONY: build ui demo deps test truth check race race-core bench clean
+.PHONY: build ui demo demo-real deps test truth check race race-core bench clean
 .DEFAULT_GOAL := build
 
 build:
@@ -39,6 +40,12 @@ build:
 # The load line of 20 simulated nodes that take 110 pods each.
 demo: build
 	bin/plimsoll limit node-density --lab-nodes 20 --lab-max-pods 110 --from 40 --step 40 --hold 5s --slo 'all Ready' --explain
+
+# The load line of a real node with half a processor, on which applications are
+# ready while they can query their database: probes fail before places run out.
+demo-real: build
+	bin/plimsoll limit node-density-heavy --lab-real-node --lab-node-cpus 0.5 --lab-max-pods 60 --from 2 --step 4 --max 40 --confirm 1 --hold 6s --step-timeout 30s \
+		--set probeDelay=1 --set probePeriod=2 --set probeTimeout=1 --set queryWork=1000000 --slo 'all Ready' --explain
 
 check:
 	@files=$$(gofmt -l $$(git ls-files '*.go')); if [ -n "$$files" ]; then echo "gofmt would change:"; echo "$$files"; echo "run: gofmt -w $$files"; exit 1; fi

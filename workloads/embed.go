@@ -8,7 +8,7 @@ import (
 	"io/fs"
 )
 
-//go:embed node-density node-density-cni
+//go:embed node-density node-density-cni node-density-heavy
 var files embed.FS
 
 // FS is the tree of built-in workloads, a directory for each. It cannot be

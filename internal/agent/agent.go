@@ -26,6 +26,8 @@ func roles() []role {
 		{"pause", "wait to be stopped", pause},
 		{"serve", "answer HTTP requests: serve [-address :8080] [-size BYTES]", serve},
 		{"get", "make one HTTP request, and fail unless it is answered with success: get [-timeout 1s] URL", get},
+		{"app", "be ready while a database can be queried: app -database HOST:PORT [-address :8080] [-timeout 5s] [-work ROWS]", app},
+		{"postgres", "be a PostgreSQL server: postgres [-port 5432] [-data DIR]", postgres},
 	}
 }
 

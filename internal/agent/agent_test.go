@@ -31,6 +31,10 @@ func TestCommandLines(t *testing.T) {
 		{[]string{"serve", "-size", "-1"}, 2, "negative", "a size that cannot be"},
 		{[]string{"serve", "-port", "1"}, 2, "port", "an option that there is not"},
 		{[]string{"serve", "-address", "256.0.0.1:1"}, 1, "256.0.0.1", "an address that nobody has"},
+		{[]string{"app"}, 2, "-database is missing", "an application without a database"},
+		{[]string{"app", "-database", "127.0.0.1:1", "-work", "0"}, 2, "one row", "a query of nothing"},
+		{[]string{"postgres", "now"}, 2, "arguments", "a server with an argument"},
+		{[]string{"postgres", "-data", "/nowhere"}, 1, "make a database", "a system without PostgreSQL"},
 		{[]string{"get"}, 2, "arguments", "no address to ask"},
 		{[]string{"get", sick.URL}, 1, "503", "an answer without success is a failure"},
 		{[]string{"get", "-timeout", "20ms", slow.URL}, 1, "deadline", "no answer in time is a failure"},
@@ -82,5 +86,36 @@ func TestPauseEndsWhenStopped(t *testing.T) {
 	stop()
 	if code := Run(ctx, []string{"pause"}, io.Discard, io.Discard); code != 0 {
 		t.Errorf("pause ended with %d", code)
+	}
+}
+
+// Without its database an application is alive and not ready.
+func TestApplicationWithoutItsDatabase(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	reader, writer := io.Pipe()
+	ended := make(chan int, 1)
+	go func() {
+		ended <- Run(ctx, []string{"app", "-address", "127.0.0.1:0", "-database", "127.0.0.1:1", "-timeout", "2s"}, writer, io.Discard)
+	}()
+	line, err := bufio.NewReader(reader).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := "http://" + strings.TrimSpace(strings.TrimPrefix(line, "listening on "))
+	for path, want := range map[string]int{"/live": http.StatusOK, "/ready": http.StatusServiceUnavailable} {
+		reply, err := http.Get(url + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(reply.Body)
+		reply.Body.Close()
+		if reply.StatusCode != want || err != nil || want != http.StatusOK && !strings.Contains(string(body), "database: ") {
+			t.Errorf("%s: %s %q, %v; want %d", path, reply.Status, body, err, want)
+		}
+	}
+	stop()
+	if code := <-ended; code != 0 {
+		t.Errorf("stopped: %d", code)
 	}
 }

@@ -74,7 +74,9 @@ func (r *reasons) add(u unit, c *building) {
 	case o == nil:
 	default:
 		name, node = o.name, o.node
-		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not")
+		// That containers are not ready says no more than that the pod is not:
+		// why, say the warnings about its probes.
+		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not") || o.reason == "ContainersNotReady"
 		switch {
 		case o.gone && (silent || o.reason == "Deleting"):
 			key = eventKey{"Deleted", "the object was deleted, and not by this run"}

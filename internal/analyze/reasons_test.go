@@ -248,6 +248,14 @@ func TestReasons(t *testing.T) {
 			"2 FailedCreatePodSandBox on 1 of 20", "no address for NAME", "FailedCreatePodSandBox on 1 of 20 nodes",
 		},
 		{
+			"containers that are not ready, and a warning that tells why",
+			func(s *script) {
+				troubled(s, "a", "n1", "ContainersNotReady", "containers with unready status: [app]")
+				s.put(warning("a", "Unhealthy", "Readiness probe failed: HTTP probe failed with statuscode: 503"))
+			},
+			"1 Unhealthy on 1 of 20", "Readiness probe failed: HTTP probe failed with statuscode: 503", "Unhealthy on 1 of 20 nodes",
+		},
+		{
 			"a pod's own word comes before a warning",
 			func(s *script) {
 				troubled(s, "a", "n1", "ImagePullBackOff", "no such image")

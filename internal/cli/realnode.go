@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"os"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/cpu"
@@ -18,6 +20,7 @@ const (
 	paramGracePeriod  = "gracePeriod"
 	paramNodeSelector = "nodeSelector"
 	paramServices     = "serviceAddresses"
+	paramDatabase     = "databaseImage"
 )
 
 // suitRealNode sets those parameters that were left open to what suits the
@@ -46,6 +49,24 @@ func (r *runner) suitRealNode() bool {
 		changed = true
 	}
 	return changed
+}
+
+// needImages makes the images that a private laboratory's real node needs for
+// the workload and that have not been made before.
+func (r *runner) needImages(ctx context.Context) error {
+	if _, given := r.plan.Params[paramDatabase]; given || !hasParam(r.workload, paramDatabase) {
+		return nil
+	}
+	dir, err := r.p.stateDir()
+	if err != nil {
+		return err
+	}
+	if _, err := os.Stat(imageFile(dir, imagePostgres)); err == nil {
+		return nil
+	}
+	r.p.logf("making the image of PostgreSQL of the distribution's packages\n")
+	_, _, _, err = buildImage(ctx, r.p, imagePostgres)
+	return err
 }
 
 func hasParam(w *workload.Workload, name string) bool {

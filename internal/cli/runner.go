@@ -293,6 +293,9 @@ func (r *runner) openTarget(ctx context.Context) error {
 	}
 	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency}
 	if t.Lab.RealNode {
+		if err := r.needImages(ctx); err != nil {
+			return err
+		}
 		spec.RealNode = &lab.RealNodeSpec{CPUs: t.Lab.NodeCPUs, MemoryBytes: int64(t.Lab.NodeMemory), PodCIDRPrefix: t.Lab.PodCIDRPrefix}
 	}
 	r.lab, err = store.Up(ctx, spec)

@@ -41,12 +41,25 @@ const builtAgent = "built/agent"
 // that was built without the agent takes itself, by the path of its executable,
 // which does the same by the name "agent" with twenty times the size.
 func Agent(executable string) (v1.Image, error) {
+	layer, err := agentLayer(executable)
+	if err != nil {
+		return nil, fmt.Errorf("make the agent's image: %w", err)
+	}
+	image, err := assemble(v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/"}, layer)
+	if err != nil {
+		return nil, fmt.Errorf("make the agent's image: %w", err)
+	}
+	return image, nil
+}
+
+// agentLayer is the agent and a directory for temporary files.
+func agentLayer(executable string) ([]byte, error) {
 	program, err := built.ReadFile(builtAgent)
 	if errors.Is(err, fs.ErrNotExist) {
 		program, err = os.ReadFile(executable)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make the agent's image: %w", err)
+		return nil, err
 	}
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -57,20 +70,16 @@ func Agent(executable string) (v1.Image, error) {
 		// The same program makes the same image.
 		h.ModTime = time.Unix(0, 0)
 		if err := w.WriteHeader(&h); err != nil {
-			return nil, fmt.Errorf("make the agent's image: %w", err)
+			return nil, err
 		}
 	}
 	if _, err := w.Write(program); err != nil {
-		return nil, fmt.Errorf("make the agent's image: %w", err)
+		return nil, err
 	}
 	if err := w.Close(); err != nil {
-		return nil, fmt.Errorf("make the agent's image: %w", err)
+		return nil, err
 	}
-	image, err := assemble(v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/"}, b.Bytes())
-	if err != nil {
-		return nil, fmt.Errorf("make the agent's image: %w", err)
-	}
-	return image, nil
+	return b.Bytes(), nil
 }
 
 // HasAgent reports whether the program was built with the small agent.

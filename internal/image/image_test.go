@@ -2,6 +2,7 @@ package image
 
 import (
 	"archive/tar"
+	"bytes"
 	"errors"
 	"io"
 	"net/http/httptest"
@@ -135,5 +136,55 @@ func TestBadReferences(t *testing.T) {
 	}
 	if _, err := Agent(filepath.Join(t.TempDir(), "nothing")); err == nil && !HasAgent() {
 		t.Error("an image was made of a program that is not there")
+	}
+}
+
+// The root holds what the server needs, wherever the distribution has put it.
+func TestRootOfPostgreSQL(t *testing.T) {
+	var b bytes.Buffer
+	w := newRootWriter(&b)
+	for _, c := range []struct {
+		name string
+		want string // in the root, "" for what is left out
+		why  string
+	}{
+		{"./usr/lib/postgresql/15/bin/postgres", "usr/lib/postgresql/15/bin/postgres", "the server"},
+		{"./usr/lib/postgresql/15/bin/pg_upgrade", "", "a tool"},
+		{"./usr/lib/postgresql/15/lib/plpgsql.so", "usr/lib/postgresql/15/lib/plpgsql.so", "a language that every database gets"},
+		{"./usr/lib/postgresql/15/lib/llvmjit.so", "", "the compiler of queries"},
+		{"./usr/share/postgresql/15/postgres.bki", "usr/share/postgresql/15/postgres.bki", "what databases are made from"},
+		{"./usr/share/postgresql/15/man/man1/initdb.1.gz", "", "a manual"},
+		{"./lib/x86_64-linux-gnu/libc.so.6", "usr/lib/x86_64-linux-gnu/libc.so.6", "a library before the merge of /usr"},
+		{"./usr/lib/aarch64-linux-gnu/libssl.so.3", "usr/lib/aarch64-linux-gnu/libssl.so.3", "a library of another machine"},
+		{"./usr/lib/x86_64-linux-gnu/libLLVM-14.so.1", "", "a large library that nothing loads"},
+		{"./lib64/ld-linux-x86-64.so.2", "usr/lib64/ld-linux-x86-64.so.2", "the loader"},
+		{"./bin/dash", "usr/bin/dash", "a shell"},
+		{"./usr/bin/perl", "", "another language"},
+		{"./etc/passwd", "", "accounts of the system"},
+	} {
+		if err := w.add(&tar.Header{Name: c.name, Typeflag: tar.TypeReg, Mode: 0o644}, strings.NewReader("")); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.seen[c.want]; c.want != "" && !got || c.want == "" && w.seen[rootName(c.name)] {
+			t.Errorf("%s (%s): in the root are %v", c.name, c.why, w.seen)
+		}
+	}
+	if err := w.finish(); err != nil {
+		t.Fatal(err)
+	}
+	links := make(map[string]string)
+	for r := tar.NewReader(&b); ; {
+		h, err := r.Next()
+		if err != nil {
+			break
+		}
+		links[h.Name] = h.Linkname
+	}
+	if links["postgresql"] != "usr/lib/postgresql/15" || links["lib"] != "usr/lib" || links["bin"] != "usr/bin" {
+		t.Errorf("links %v", links)
+	}
+	var none *NoPackagesError
+	if err := newRootWriter(io.Discard).finish(); !errors.As(err, &none) {
+		t.Errorf("without a server: %v", err)
 	}
 }

@@ -2,11 +2,16 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"math"
 	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	nodev1 "k8s.io/api/node/v1"
@@ -105,7 +110,52 @@ func (l *Lab) writeRealNode() error {
 	if err != nil {
 		return err
 	}
-	return image.Save(agent, image.AgentReference, realnode.ImageFile(string(l.dir), "agent"))
+	if err := image.Save(agent, image.AgentReference, realnode.ImageFile(string(l.dir), agentImage)); err != nil {
+		return err
+	}
+	return l.store.giveImages(l.dir)
+}
+
+// ImagesDir is the directory, in a Store's, of images that real nodes are
+// given when they are made: archives as 'plimsoll image build' keeps them.
+const ImagesDir = "images"
+
+const agentImage = "agent"
+
+// giveImages lays the images that are kept where a real node imports them.
+func (s Store) giveImages(dir directory) error {
+	kept := filepath.Join(s.Root, ImagesDir)
+	files, err := os.ReadDir(kept)
+	if err != nil {
+		return ignoreNotExist(err)
+	}
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), ".tar")
+		if !ok || name == agentImage { // the agent is this program's own
+			continue
+		}
+		if err := copyFile(realnode.ImageFile(string(dir), name), filepath.Join(kept, f.Name())); err != nil {
+			return fmt.Errorf("give the real node image %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func copyFile(to, from string) error {
+	if os.Link(from, to) == nil {
+		return nil
+	}
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close())
 }
 
 // start starts the process of one component.

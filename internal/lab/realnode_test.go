@@ -2,6 +2,7 @@ package lab
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -311,4 +312,112 @@ func TestRealNodesThatCannotBe(t *testing.T) {
 			t.Errorf("%s: %v, want %q", c.why, err, c.says)
 		}
 	}
+}
+
+// An application is ready while its database answers, and only then.
+func TestProbesFollowTheDatabase(t *testing.T) {
+	needRealNode(t)
+	before := traces(t)
+	s := liveStore(t)
+	kept := filepath.Join(s.Root, ImagesDir)
+	if err := os.MkdirAll(kept, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	database, err := image.PostgreSQL(t.Context(), s.Executable, t.TempDir())
+	var none *image.NoPackagesError
+	if errors.As(err, &none) {
+		os.RemoveAll(s.Root)
+		t.Skip(err)
+	}
+	if err == nil {
+		err = image.Save(database, image.PostgresReference, filepath.Join(kept, "postgresql.tar"))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := s.Up(t.Context(), Spec{Name: "database", RealNode: &RealNodeSpec{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { l.Down(context.Background()) })
+	client := user(t, l)
+	pods := client.CoreV1().Pods("default")
+	newDatabase := func() {
+		pod := realPod("database", "")
+		pod.Labels = map[string]string{"app": "database"}
+		pod.Spec.Containers[0].Image = image.PostgresReference
+		if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newDatabase()
+	const address = ServiceAddresses + ".0.1"
+	_, err = client.CoreV1().Services("default").Create(t.Context(), &corev1.Service{
+		ObjectMeta: metav1.ObjectMeta{Name: "database"},
+		Spec: corev1.ServiceSpec{Selector: map[string]string{"app": "database"}, ClusterIP: address,
+			Ports: []corev1.ServicePort{{Port: 5432}}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	application := realPod("application", "", "app", "-database", address+":5432", "-timeout", "1s")
+	application.Spec.Containers[0].ReadinessProbe = &corev1.Probe{
+		ProbeHandler:  corev1.ProbeHandler{HTTPGet: &corev1.HTTPGetAction{Path: "/ready", Port: intstr.FromInt32(8080)}},
+		PeriodSeconds: 1, TimeoutSeconds: 2,
+	}
+	if _, err := pods.Create(t.Context(), application, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await := func(ready corev1.ConditionStatus, when string) {
+		t.Helper()
+		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		defer cancel()
+		err := poll(ctx, func() error {
+			pod, err := pods.Get(ctx, "application", metav1.GetOptions{})
+			if err != nil {
+				return err
+			}
+			for _, c := range pod.Status.Conditions {
+				if c.Type == corev1.PodReady && c.Status == ready {
+					return nil
+				}
+			}
+			return fmt.Errorf("the application is %+v", pod.Status.ContainerStatuses)
+		})
+		if err != nil {
+			t.Fatalf("%s: %v", when, err)
+		}
+	}
+	await(corev1.ConditionTrue, "with its database")
+	if err := pods.Delete(t.Context(), "database", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(corev1.ConditionFalse, "without its database")
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	if err := poll(ctx, func() error {
+		_, err := pods.Get(ctx, "database", metav1.GetOptions{})
+		if err == nil {
+			return errors.New("the database is still there")
+		}
+		return ignoreNotFound(err)
+	}); err != nil {
+		t.Fatal(err)
+	}
+	newDatabase()
+	await(corev1.ConditionTrue, "with a new database")
+	if err := l.Down(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := os.RemoveAll(s.Root); err != nil {
+		t.Error(err)
+	}
+	leavesNoTrace(t, s, string(l.dir), before)
+}
+
+func ignoreNotFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return nil
+	}
+	return err
 }

@@ -75,7 +75,8 @@ func usesRunNamespaces(t *testing.T, c *kubeburner.Config) {
 // on nodes that start a few pods a second.
 func hasFastPath(t *testing.T, name string, c *kubeburner.Config, templates [][]*kubeburner.Template) {
 	reckoning := map[string][]string{
-		"node-density-cni": {"service.yml", "client.yml"},
+		"node-density-cni":   {"service.yml", "client.yml"},
+		"node-density-heavy": {"service.yml", "application.yml"},
 	}
 	for i, job := range c.Jobs {
 		for k, object := range job.Objects {

@@ -1,0 +1,227 @@
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+)
+
+// PostgresReference is what a laboratory's real node knows the image of
+// PostgreSQL by.
+const PostgresReference = "localhost/plimsoll-postgresql:latest"
+
+// postgresUser owns the database: the server refuses to be root.
+const postgresUser = 999
+
+// NoPackagesError says that the system cannot give packages to make an image of.
+type NoPackagesError struct{ Err error }
+
+func (e *NoPackagesError) Error() string {
+	return fmt.Sprintf("the image is made of the packages of Debian or Ubuntu: %v", e.Err)
+}
+
+// Unwrap is why.
+func (e *NoPackagesError) Unwrap() error { return e.Err }
+
+// PostgreSQL makes the image of a PostgreSQL server out of the distribution's
+// packages, which it downloads into dir and unpacks there; nothing is
+// installed. The agent, of which executable is as for Agent, makes the database
+// when the container starts. Dir may be removed when the image is not needed
+// any more. The error is a *NoPackagesError where there are no packages.
+func PostgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
+	image, err := postgreSQL(ctx, executable, dir)
+	if err != nil {
+		return nil, fmt.Errorf("make the image of PostgreSQL: %w", err)
+	}
+	return image, nil
+}
+
+func postgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
+	agent, err := agentLayer(executable)
+	if err != nil {
+		return nil, err
+	}
+	packages, err := download(ctx, dir, "postgresql", "dash")
+	if err != nil {
+		return nil, err
+	}
+	var layer bytes.Buffer
+	w := newRootWriter(&layer)
+	for _, p := range packages {
+		if err := unpack(ctx, p, w); err != nil {
+			return nil, err
+		}
+	}
+	if err := w.finish(); err != nil {
+		return nil, err
+	}
+	return assemble(v1.Config{
+		Entrypoint: []string{"/agent"}, Cmd: []string{"postgres"}, WorkingDir: "/",
+		User: fmt.Sprintf("%d:%[1]d", postgresUser), Env: []string{"PATH=/usr/bin", "HOME=/tmp"},
+		ExposedPorts: map[string]struct{}{"5432/tcp": {}},
+	}, agent, layer.Bytes())
+}
+
+// download gets packages and all that they depend on, as if nothing were
+// installed.
+func download(ctx context.Context, dir string, names ...string) ([]string, error) {
+	if err := os.MkdirAll(filepath.Join(dir, "partial"), 0o700); err != nil {
+		return nil, err
+	}
+	status := filepath.Join(dir, "status")
+	if err := os.WriteFile(status, nil, 0o600); err != nil {
+		return nil, err
+	}
+	args := append([]string{
+		"-o", "Dir::State::status=" + status, "-o", "Dir::Cache::archives=" + dir,
+		"-o", "Debug::NoLocking=1", "-o", "APT::Sandbox::User=root",
+		"--yes", "--no-install-recommends", "--download-only", "install",
+	}, names...)
+	out, err := exec.CommandContext(ctx, "apt-get", args...).CombinedOutput()
+	if err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		return nil, &NoPackagesError{fmt.Errorf("apt-get: %w: %s ('apt-get update' reads what there is)", err, lines[len(lines)-1])}
+	}
+	packages, err := filepath.Glob(filepath.Join(dir, "*.deb"))
+	if err == nil && len(packages) == 0 {
+		err = &NoPackagesError{errors.New("apt-get has downloaded none")}
+	}
+	return packages, err
+}
+
+// unpack takes what the server needs out of a package.
+func unpack(ctx context.Context, file string, w *rootWriter) (err error) {
+	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", file)
+	out, err := cmd.StdoutPipe()
+	if err == nil {
+		err = cmd.Start()
+	}
+	if err != nil {
+		return &NoPackagesError{err}
+	}
+	defer func() {
+		_, _ = io.Copy(io.Discard, out) // it waits for its reader
+		if waitErr := cmd.Wait(); err == nil && waitErr != nil {
+			err = fmt.Errorf("unpack %s: %w", filepath.Base(file), waitErr)
+		}
+	}()
+	for r := tar.NewReader(out); ; {
+		header, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err == nil {
+			err = w.add(header, r)
+		}
+		if err != nil {
+			return fmt.Errorf("unpack %s: %w", filepath.Base(file), err)
+		}
+	}
+}
+
+// rootWriter writes the root of a file system that runs PostgreSQL and nothing
+// else, as a tar archive.
+type rootWriter struct {
+	tar     *tar.Writer
+	seen    map[string]bool
+	version string // of PostgreSQL, as its directory has it
+	server  *regexp.Regexp
+	wanted  []*regexp.Regexp
+	left    []*regexp.Regexp
+}
+
+func newRootWriter(to io.Writer) *rootWriter {
+	return &rootWriter{
+		tar: tar.NewWriter(to), seen: make(map[string]bool),
+		server: regexp.MustCompile(`^usr/lib/postgresql/([0-9]+)/bin/postgres$`),
+		wanted: []*regexp.Regexp{
+			regexp.MustCompile(`^usr/lib/postgresql/[0-9]+/(bin/(postgres|initdb)$|lib/[^/]+\.so$)`),
+			regexp.MustCompile(`^usr/share/postgresql/[0-9]+/`),
+			regexp.MustCompile(`^usr/share/zoneinfo/`),
+			regexp.MustCompile(`^usr/lib/[^/]+-linux-gnu/[^/]+\.so(\.[^/]*)?$`),
+			regexp.MustCompile(`^usr/lib(64)?/ld-[^/]+$`),
+			regexp.MustCompile(`^usr/bin/(sh|dash)$`), // initdb calls the server by a shell
+		},
+		// Large, and used by nothing that is started: the compiler of queries,
+		// other languages, manuals.
+		left: []*regexp.Regexp{
+			regexp.MustCompile(`/(llvmjit[^/]*|libLLVM[^/]*|libperl[^/]*|libz3[^/]*)$`),
+			regexp.MustCompile(`^usr/share/postgresql/[0-9]+/man/`),
+			regexp.MustCompile(`^usr/share/zoneinfo/(right|posix)/`),
+		},
+	}
+}
+
+// rootName is a file's name in a root in which /bin and /lib are links into
+// /usr, however the package has it.
+func rootName(name string) string {
+	name = strings.TrimPrefix(path.Clean("/"+name), "/")
+	for _, dir := range []string{"bin/", "lib/", "lib64/"} {
+		if strings.HasPrefix(name, dir) {
+			return "usr/" + name
+		}
+	}
+	return name
+}
+
+// add takes a file of a package if it is needed.
+func (w *rootWriter) add(header *tar.Header, content io.Reader) error {
+	name := rootName(header.Name)
+	if m := w.server.FindStringSubmatch(name); m != nil {
+		w.version = m[1]
+	}
+	matches := func(r *regexp.Regexp) bool { return r.MatchString(name) }
+	if header.Typeflag == tar.TypeDir || w.seen[name] || !slices.ContainsFunc(w.wanted, matches) || slices.ContainsFunc(w.left, matches) {
+		return nil
+	}
+	w.seen[name] = true
+	out := tar.Header{Name: name, Typeflag: header.Typeflag, Mode: header.Mode, Size: header.Size, ModTime: header.ModTime, Linkname: header.Linkname}
+	if out.Typeflag == tar.TypeLink {
+		out.Linkname = rootName(header.Linkname)
+	}
+	if err := w.tar.WriteHeader(&out); err != nil {
+		return err
+	}
+	_, err := io.Copy(w.tar, content)
+	return err
+}
+
+// finish adds what no package has.
+func (w *rootWriter) finish() error {
+	if w.version == "" {
+		return &NoPackagesError{errors.New("they hold no PostgreSQL server")}
+	}
+	accounts := fmt.Sprintf("root:x:0:0::/:/bin/sh\npostgres:x:%d:%[1]d::/tmp:/bin/sh\n", postgresUser)
+	for _, h := range []tar.Header{
+		{Name: "bin", Typeflag: tar.TypeSymlink, Linkname: "usr/bin"},
+		{Name: "lib", Typeflag: tar.TypeSymlink, Linkname: "usr/lib"},
+		{Name: "lib64", Typeflag: tar.TypeSymlink, Linkname: "usr/lib64"},
+		{Name: "postgresql", Typeflag: tar.TypeSymlink, Linkname: "usr/lib/postgresql/" + w.version},
+		{Name: "data/", Typeflag: tar.TypeDir, Mode: 0o700, Uid: postgresUser, Gid: postgresUser},
+		{Name: "etc/passwd", Typeflag: tar.TypeReg, Mode: 0o644, Size: int64(len(accounts))},
+	} {
+		h.ModTime = time.Unix(0, 0)
+		if err := w.tar.WriteHeader(&h); err != nil {
+			return err
+		}
+		if h.Typeflag == tar.TypeReg {
+			if _, err := io.WriteString(w.tar, accounts); err != nil {
+				return err
+			}
+		}
+	}
+	return w.tar.Close()
+}
