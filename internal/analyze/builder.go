@@ -24,6 +24,8 @@ type Spec struct {
 	Arrived string
 	// Arms are those of a comparison; nil for any other experiment.
 	Arms *ArmsSpec
+	// FreshLab says that each step from empty has a laboratory made for it.
+	FreshLab bool
 	// Published are figures to be shown beside those of the run.
 	Published []PublishedSpec
 	// Start is the wall clock at T = 0.

@@ -101,6 +101,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		b.finishComparison(&r, stop)
 	}
 	r.Published = b.publishedFigures(r)
+	r.Laws = LawsOf(b.spec, r.Steps)
 	return r
 }
 

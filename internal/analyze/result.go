@@ -39,6 +39,7 @@ type Result struct {
 	// nothing was looked at before or nothing was found.
 	Prediction *ceiling.Prediction `json:"prediction"`
 	Published  []Published         `json:"published,omitempty"`
+	Laws       *Laws               `json:"laws,omitempty"` // null where there are fewer than two levels
 	Cost       Cost                `json:"cost"`
 	Warnings   []string            `json:"warnings"`
 }

@@ -108,7 +108,7 @@ func (f *experimentFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", "", "run `directory` for the record (default plimsoll-runs/TIME-NAME)")
 	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
-	flags.BoolVar(&f.explain, "explain", false, "say why each level was chosen")
+	flags.BoolVar(&f.explain, "explain", false, "say why each level was chosen, and what the laws along the axis stand on")
 }
 
 func newLimitCommand(p *Process, stop *interrupts) *cobra.Command {

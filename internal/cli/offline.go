@@ -41,7 +41,7 @@ killed is judged as far as it goes.`,
 		},
 	}
 	output = outputFlag(cmd)
-	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen")
+	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the laws along the axis stand on")
 	return cmd
 }
 

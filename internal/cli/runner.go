@@ -750,7 +750,7 @@ func experimentOf(p *plan.Plan) (experiment.Experiment, error) {
 			Start:      started,
 			Experiment: p.Name, Workload: p.Workload, Kind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
 			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Milestones: p.AsRun.Milestones, Arrived: p.AsRun.Arrived,
-			Arms: armsOf(p), Published: published,
+			Arms: armsOf(p), Published: published, FreshLab: p.Fresh == plan.FreshLab,
 		},
 		Design: p.Design(),
 	}, nil

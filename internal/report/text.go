@@ -32,6 +32,7 @@ func Text(w io.Writer, r analyze.Result, dir string, explain bool) error {
 	} else {
 		p.comparison(r.Comparison)
 	}
+	p.laws(r.Laws, explain)
 	p.published(r)
 	for _, warning := range r.Warnings {
 		p.line("warning: %s", warning)

@@ -50,9 +50,11 @@ func (k Knee) Value(level float64) float64 {
 
 // How finely knees are looked for.
 const (
-	kneeWays  = 999 // permutations
-	kneeSteps = 16  // places between two levels
-	decade    = 10.0
+	kneeWays   = 999 // lots that are drawn
+	kneeSteps  = 16  // places between two levels, at most
+	kneePlaces = 512 // of all levels, about
+	kneeTested = 48  // of these, about, that are tested
+	decade     = 10.0
 )
 
 // FindKnee looks for a knee in measurements y at levels x. Levels may repeat.
@@ -171,18 +173,21 @@ func (s kneeSearch) weigh(scale []float64) kneeSearch {
 	w.left = without(times(s.y, w.weight), w.base)
 	levels := slices.Compact(slices.Sorted(slices.Values(s.x)))
 	last := len(levels) - 1
-	for i := 1; i < last; i++ {
-		for j := range kneeSteps {
-			bend := w.place(levels[i] + (levels[i+1]-levels[i])*float64(j)/kneeSteps)
-			// A few places between two levels are enough to find out whether
-			// there is any.
-			if j%(kneeSteps/4) == 0 && (i >= 2 && i < last-2 || i == last-2 && j == 0) {
-				w.tested = append(w.tested, bend)
-			}
-			if i == last-1 {
-				break
+	steps := max(1, min(kneeSteps, kneePlaces/last))
+	var inner [][]float64
+	for i := 1; i < last-1; i++ {
+		for j := range steps {
+			bend := w.place(levels[i] + (levels[i+1]-levels[i])*float64(j)/float64(steps))
+			if i >= 2 && (i < last-2 || i == last-2 && j == 0) {
+				inner = append(inner, bend)
 			}
 		}
+	}
+	w.place(levels[last-1])
+	// A few places are enough to find out whether there is any.
+	every := max(1, len(inner)/kneeTested, steps/4)
+	for i := 0; i < len(inner); i += every {
+		w.tested = append(w.tested, inner[i])
 	}
 	return w
 }

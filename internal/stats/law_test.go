@@ -392,6 +392,14 @@ func TestNearLinear(t *testing.T) {
 	near(t, "V26 at 1000", p.HighCost, 1.065, 1e-12)
 	near(t, "V26 ratio", p.Ratio, 1.0441, 5e-5)
 
+	// What lies between does not count.
+	if p, err = FitPower([]float64{0, 0, 0}, []float64{100, 300, 1000}, []float64{102, 900, 1065}, 0.95); err != nil || p.Verdict != NearLinear {
+		t.Errorf("three levels: %s, %v", p.Verdict, err)
+	}
+	if p, err = FitPower([]float64{0, 0}, []float64{100, 1000}, []float64{102, 2000}, 0.95); err != nil || p.Verdict != SlowerLinear {
+		t.Errorf("twice as much for each: %s, %v", p.Verdict, err)
+	}
+
 	for _, c := range []struct {
 		why         string
 		from, to, y []float64

@@ -2,7 +2,6 @@ package stats
 
 import (
 	"errors"
-	"fmt"
 	"math"
 	"slices"
 )
@@ -59,7 +58,8 @@ const lowestPower, highestPower = 0.01, 8.0
 //
 // Errors are in proportion. All from 0 it is the regression of the logarithms,
 // and so is the interval. With two levels or more, but fewer than LawLevels,
-// there is no exponent, and the verdict is by the ratio alone.
+// there is no exponent, and the verdict is by the ratio of the lowest and the
+// highest level alone: by the exponent that would make it.
 func FitPower(from, to, y []float64, confidence float64) (Power, error) {
 	if len(from) != len(to) {
 		return Power{}, errors.New("every way needs its two ends")
@@ -80,24 +80,24 @@ func FitPower(from, to, y []float64, confidence float64) (Power, error) {
 	p.LowCost, p.HighCost = costAt(from, to, y, a.Lowest), costAt(from, to, y, a.Highest)
 	p.Ratio = p.HighCost / p.LowCost
 
+	if tooFew != nil {
+		from, to, y = endsOf(from, to, y, a)
+	}
 	sum := func(k float64) float64 { return sumSquares(powerResiduals(from, to, y, k)) }
 	p.k = lowestOf(sum, lowestPower, highestPower)
-	p.sd = math.NaN()
-	if a.N > 2 {
-		p.sd = math.Sqrt(sum(p.k) / float64(a.N-2))
-	}
+	p.sd = math.Sqrt(sum(p.k) / float64(max(len(y)-2, 1)))
 	for i := range y {
-		p.c += (math.Log(y[i]) - logWay(from[i], to[i], p.k)) / float64(a.N)
+		p.c += (math.Log(y[i]) - logWay(from[i], to[i], p.k)) / float64(len(y))
 	}
 	for _, r := range powerResiduals(from, to, y, p.k) {
-		p.RMS += math.Expm1(r) * math.Expm1(r) / float64(a.N)
+		p.RMS += math.Expm1(r) * math.Expm1(r) / float64(len(y))
 	}
 	p.RMS = math.Sqrt(p.RMS)
 	p.slopes(from, to)
 	if tooFew != nil {
 		p.NoExponent = tooFew.Error()
 		p.Verdict = linearity(p.k, p.k)
-		p.Warnings = append(p.Warnings, fmt.Sprintf("by the ratio of what one costs alone, at the lowest and the highest level: %s, so that no interval says what chance made of it", tooFew))
+		p.Warnings = append(p.Warnings, "told only from what one costs at the lowest and at the highest level: no interval says what chance made of it")
 		return p, nil
 	}
 	p.t = studentQuantile(1-(1-confidence)/2, float64(a.N-2))
@@ -179,6 +179,16 @@ func powerResiduals(from, to, y []float64, k float64) []float64 {
 		r[i] -= mean
 	}
 	return r
+}
+
+// endsOf are the ways to the lowest and to the highest level.
+func endsOf(from, to, y []float64, b Basis) (f, t, c []float64) {
+	for i := range to {
+		if to[i] == b.Lowest || to[i] == b.Highest {
+			f, t, c = append(f, from[i]), append(t, to[i]), append(c, y[i])
+		}
+	}
+	return f, t, c
 }
 
 // costAt is what one costs at a level, the geometric mean where it was

@@ -1,0 +1,365 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"text/tabwriter"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/stats"
+)
+
+// laws writes what the steps along the axis tell together, a line for each
+// law. Unless explain says so, a law that tells of nothing is left out.
+func (p *printer) laws(l *analyze.Laws, explain bool) {
+	if l == nil || p.err != nil {
+		return
+	}
+	shown, hidden := shownLaws(l, explain)
+	if len(shown) == 0 {
+		return
+	}
+	p.line("")
+	p.line("%s", lawsHead(l))
+	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	for _, x := range shown {
+		fmt.Fprintf(t, "  %s\t%s\n", printable(x.Name), printable(lawSentence(x)))
+		if !explain {
+			continue
+		}
+		for _, more := range lawDetails(x) {
+			fmt.Fprintf(t, "\t  %s\n", printable(more))
+		}
+	}
+	if p.err == nil {
+		p.err = t.Flush()
+	}
+	if explain {
+		for _, o := range leftOut(l.LeftOut) {
+			p.line("  no law stands on %s", o)
+		}
+	} else if hidden > 0 {
+		p.line("  and %d more with --explain", hidden)
+	}
+}
+
+// lawsHead says what the laws stand on.
+func lawsHead(l *analyze.Laws) string {
+	unit := ""
+	if len(l.List) > 0 {
+		unit = l.List[0].XUnit
+	}
+	return strings.TrimRight(fmt.Sprintf("Along the axis, %d levels from %s to %s %s", l.Levels, Number(l.Lowest), Number(l.Highest), unit), " ") + ":"
+}
+
+// shownLaws are the laws that say something without being asked: all but those
+// that were refused for a reason that another has, those of this program, and
+// those of processes of which nothing is known for sure. Hidden is how many
+// others there are.
+func shownLaws(l *analyze.Laws, all bool) (shown []analyze.Law, hidden int) {
+	said := make(map[string]bool)
+	for _, x := range l.List {
+		process := x.Of == analyze.LawMemory || x.Of == analyze.LawCPU
+		own := process && strings.HasPrefix(x.Name, analyze.SourceSelf+" ")
+		again := x.Refused != "" && (said[x.Refused] || process)
+		unsure := x.Of == analyze.LawMemory && x.Line != nil && !above(x.Line.Slope.Lo, 0) ||
+			x.Of == analyze.LawCPU && x.Power != nil && (x.Power.Exponent == nil || x.Power.Verdict == stats.CannotTell)
+		if !all && (own || again || unsure) {
+			hidden++
+			continue
+		}
+		if x.Refused != "" {
+			said[x.Refused] = true
+		}
+		shown = append(shown, x)
+	}
+	return shown, hidden
+}
+
+func above(x *float64, bound float64) bool { return x != nil && *x > bound }
+func below(x *float64, bound float64) bool { return x != nil && *x < bound }
+
+// lawSentence is a law in a line.
+func lawSentence(x analyze.Law) string {
+	switch {
+	case x.Refused != "":
+		return "no law: " + x.Refused
+	case x.USL != nil:
+		return throughputSentence(x)
+	case x.Power != nil:
+		return powerSentence(x)
+	case x.Line != nil && x.Of == analyze.LawMemory:
+		return memorySentence(x)
+	case x.Line != nil:
+		return latencySentence(x)
+	}
+	return "no law"
+}
+
+// quantity is a figure of a law with its unit.
+func quantity(x float64, unit string) string {
+	switch unit {
+	case "s":
+		if x < -0.5e-6 {
+			return "-" + Seconds(-x)
+		}
+		return Seconds(math.Abs(x))
+	case "B":
+		if x < 0 {
+			return "-" + byteCount(int64(math.Round(-x)))
+		}
+		return byteCount(int64(math.Round(x)))
+	case "/s":
+		return short(x) + "/s"
+	}
+	return strings.TrimSpace(short(x) + " " + unit)
+}
+
+// short is a number to three digits.
+func short(x float64) string {
+	if a := math.Abs(x); a >= 100 && a < 1e9 {
+		return fmt.Sprintf("%.0f", x)
+	}
+	return fmt.Sprintf("%.3g", x)
+}
+
+// span95 is an interval in brackets.
+func span95(i analyze.Interval, unit string) string {
+	end := func(v *float64, open string) string {
+		if v == nil {
+			return open
+		}
+		return quantity(*v, unit)
+	}
+	return "[" + end(i.Lo, "?") + ", " + end(i.Hi, "?") + "]"
+}
+
+func withSpan(i analyze.Interval, unit string) string {
+	if i.Value == nil {
+		return "?"
+	}
+	return quantity(*i.Value, unit) + " " + span95(i, unit)
+}
+
+// throughputSentence says how throughput goes along the axis.
+func throughputSentence(x analyze.Law) string {
+	u := x.USL
+	if u.Peak != nil {
+		text := fmt.Sprintf("highest at %s %s %s: %s", quantity(*u.Peak.Level.Value, ""), x.XUnit, span95(u.Peak.Level, ""), withSpan(u.Peak.Throughput, x.YUnit))
+		return text + kneeClause(x)
+	}
+	first, last, ok := ends(x)
+	if !ok {
+		return "no curve"
+	}
+	// The two differ if their intervals do.
+	way := "about the same"
+	if above(last.Lo, last95(first.Hi)) {
+		way = "rises"
+	} else if below(last.Hi, first95(first.Lo)) {
+		way = "falls"
+	}
+	return fmt.Sprintf("%s: %s at %s, %s at %s %s; no peak is shown%s", way,
+		quantity(first.Y, x.YUnit), short(first.X), quantity(last.Y, x.YUnit), short(last.X), x.XUnit, kneeClause(x))
+}
+
+func first95(x *float64) float64 {
+	if x == nil {
+		return math.Inf(-1)
+	}
+	return *x
+}
+
+func last95(x *float64) float64 {
+	if x == nil {
+		return math.Inf(1)
+	}
+	return *x
+}
+
+// ends are the law's heights at the lowest level and at the highest that was
+// measured.
+func ends(x analyze.Law) (first, last analyze.CurvePoint, ok bool) {
+	for _, c := range x.Curve {
+		if c.X < x.Lowest*(1-1e-6) {
+			continue
+		}
+		if !ok {
+			first, ok = c, true
+		}
+		if c.X <= x.Highest*(1+1e-6) {
+			last = c
+		}
+	}
+	return first, last, ok
+}
+
+// kneeClause tells of a knee, "" where there is none.
+func kneeClause(x analyze.Law) string {
+	k := x.Knee
+	if k == nil || k.At.Value == nil {
+		return ""
+	}
+	text := fmt.Sprintf("; bends at %s", withSpan(k.At, ""))
+	if k.Gradual {
+		text += ", perhaps gradually"
+	}
+	return text
+}
+
+// latencySentence says how a latency goes along the axis.
+func latencySentence(x analyze.Law) string {
+	slope := func(v float64) string {
+		sign := ""
+		if v >= 0 {
+			sign = "+"
+		}
+		return sign + quantity(v, x.YUnit)
+	}
+	if k := x.Knee; k != nil && k.At.Value != nil {
+		text := fmt.Sprintf("bends at %s %s", withSpan(k.At, ""), x.XUnit)
+		if k.LogLog {
+			text += fmt.Sprintf(": grows with the power %s of the level before, %s after", short(k.Before), short(k.After))
+		} else {
+			text += fmt.Sprintf(": %s a level before, %s after", slope(k.Before), slope(k.After))
+		}
+		if k.Gradual {
+			text += "; perhaps gradually"
+		}
+		return text
+	}
+	l := x.Line
+	if l.Slope.Value == nil {
+		return "no slope"
+	}
+	first, last, _ := ends(x)
+	from, to := quantity(first.Y, x.YUnit)+" at "+short(first.X), quantity(last.Y, x.YUnit)+" at "+short(last.X)+" "+x.XUnit
+	var text string
+	switch {
+	case above(l.Slope.Lo, 0):
+		text = fmt.Sprintf("rises %s a level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
+	case below(l.Slope.Hi, 0):
+		text = fmt.Sprintf("falls %s a level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
+	default:
+		text = fmt.Sprintf("no rise or fall is shown: %s, %s; %s a level", from, to, span95(l.Slope, x.YUnit))
+	}
+	if l.Wrong != "" {
+		return text + "; " + l.Wrong
+	}
+	return text + "; no knee is shown"
+}
+
+// memorySentence says what an object costs a process.
+func memorySentence(x analyze.Law) string {
+	l := x.Line
+	if l.Slope.Value == nil {
+		return "no slope"
+	}
+	var text string
+	if above(l.Slope.Lo, 0) {
+		text = fmt.Sprintf("%s an object %s, on %s", quantity(*l.Slope.Value, x.YUnit), span95(l.Slope, x.YUnit), withSpan(l.Intercept, x.YUnit))
+	} else {
+		text = fmt.Sprintf("does not grow for sure: %s an object", span95(l.Slope, x.YUnit))
+	}
+	if l.Wrong != "" {
+		text += "; " + l.Wrong
+	}
+	return text
+}
+
+// linearity is how a cost grows, as people say it.
+func linearity(v stats.Linearity) string {
+	switch v {
+	case stats.NearLinear:
+		return "near linear"
+	case stats.SlowerLinear:
+		return "slower than linear"
+	case stats.FasterLinear:
+		return "faster than linear"
+	}
+	return "near linear or not cannot be told"
+}
+
+// powerSentence says what one costs at the lowest level and at the highest.
+func powerSentence(x analyze.Law) string {
+	p := x.Power
+	text := fmt.Sprintf("%s: %s an object at %s, %s at %s (%.3g times)", linearity(p.Verdict),
+		quantity(p.LowCost, x.YUnit), short(x.Lowest), quantity(p.HighCost, x.YUnit), short(x.Highest), p.Ratio)
+	if p.Exponent != nil {
+		return text + ", exponent " + withSpan(*p.Exponent, "")
+	}
+	return text + ", by this ratio alone"
+}
+
+// lawDetails is what more there is to a law.
+func lawDetails(x analyze.Law) []string {
+	var list []string
+	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
+	if x.Levels > 0 {
+		measured := "1 measurement"
+		if len(x.Points) != 1 {
+			measured = fmt.Sprintf("%d measurements", len(x.Points))
+		}
+		levels := "1 level"
+		if x.Levels != 1 {
+			levels = fmt.Sprintf("%d levels", x.Levels)
+		}
+		add("stands on %s of %s, from %s to %s %s", measured, levels, short(x.Lowest), short(x.Highest), x.XUnit)
+	}
+	if u := x.USL; u != nil {
+		add("X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1)): lambda %s, sigma %s, kappa %s",
+			withSpan(u.Lambda, x.YUnit), withSpan(u.Sigma, ""), withSpan(u.Kappa, ""))
+		if u.NoPeak != "" {
+			add("%s", u.NoPeak)
+		}
+	}
+	if p := x.Power; p != nil && p.NoExponent != "" {
+		add("no exponent: %s", p.NoExponent)
+	}
+	switch {
+	case x.Misfit == nil || x.Line != nil && x.Knee != nil:
+	case x.Line != nil:
+		add("the measurements lie %s beside the line on average", quantity(*x.Misfit, x.YUnit))
+	default:
+		add("the measurements lie %.1f %% beside the law on average", 100**x.Misfit)
+	}
+	if k := x.Knee; k != nil {
+		add("a knee is shown: p = %.2g, %.2g beside the other curves", k.P, k.Q)
+	} else if x.NoKnee != "" {
+		add("knee: %s", x.NoKnee)
+	}
+	if n := len(x.Curve); n > 0 && x.Curve[n-1].X > x.Highest {
+		c := x.Curve[n-1]
+		add("foretold at %s %s, twice the highest: %s; past that nothing is", short(c.X), x.XUnit, withSpan(analyze.Interval{Value: &c.Y, Lo: c.Lo, Hi: c.Hi}, x.YUnit))
+	}
+	for _, w := range x.Warnings {
+		add("%s", w)
+	}
+	for _, o := range leftOut(x.LeftOut) {
+		add("without %s", o)
+	}
+	return list
+}
+
+// leftOut says which steps were left out for which reasons.
+func leftOut(list []analyze.LeftOut) []string {
+	var order []string
+	steps := make(map[string][]string)
+	for _, o := range list {
+		if steps[o.Why] == nil {
+			order = append(order, o.Why)
+		}
+		steps[o.Why] = append(steps[o.Why], fmt.Sprint(o.Step))
+	}
+	var said []string
+	for _, why := range order {
+		s := steps[why]
+		if len(s) == 1 {
+			said = append(said, "step "+s[0]+": "+why)
+			continue
+		}
+		said = append(said, "steps "+strings.Join(s[:len(s)-1], ", ")+" and "+s[len(s)-1]+": "+why)
+	}
+	return said
+}
