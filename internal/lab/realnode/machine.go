@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -124,11 +125,18 @@ func (e *MissingError) Error() string {
 
 // Remedy is the command that helps, "" if there is none.
 func (e *MissingError) Remedy() string {
-	if len(e.Packages) == 0 {
-		return ""
+	var words []string
+	if len(e.Packages) > 0 {
+		words = append(words, "apt-get install --no-install-recommends "+strings.Join(e.Packages, " "))
 	}
-	return "apt-get install --no-install-recommends " + strings.Join(e.Packages, " ")
+	if slices.Contains(e.What, needRoot) {
+		words = append(words, "run it as root; simulated nodes need none")
+	}
+	return strings.Join(words, ", and ")
 }
+
+// needRoot is what is missing to any other user.
+const needRoot = "root"
 
 // Check reports whether this machine can have a real node; the error is a
 // *MissingError.
@@ -147,7 +155,7 @@ func Check() (Programs, error) {
 		}
 	}
 	if os.Geteuid() != 0 {
-		missing.What = append(missing.What, "root")
+		missing.What = append(missing.What, needRoot)
 	}
 	if _, err := findHierarchy(); err != nil {
 		missing.What = append(missing.What, err.Error())

@@ -195,3 +195,24 @@ func TestRunRefusesToBeAnOrdinaryProcess(t *testing.T) {
 		t.Errorf("outside of a process namespace: %v", err)
 	}
 }
+
+func TestWhatIsMissingIsNamedWithItsRemedy(t *testing.T) {
+	for _, c := range []struct {
+		err  MissingError
+		want string
+		why  string
+	}{
+		{MissingError{What: []string{"runc"}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc", "a package"},
+		{MissingError{What: []string{"runc", needRoot}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc, and run it as root; simulated nodes need none", "a package and root"},
+		{MissingError{What: []string{"control groups"}}, "", "what no command brings"},
+	} {
+		if got := c.err.Remedy(); got != c.want {
+			t.Errorf("%s: %q, want %q", c.why, got, c.want)
+		}
+		for _, what := range c.err.What {
+			if !strings.Contains(c.err.Error(), what) {
+				t.Errorf("%s: %v does not name %s", c.why, &c.err, what)
+			}
+		}
+	}
+}
