@@ -163,6 +163,11 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune kubelet --max-pods 500 --measured kubelet=5", []string{"NAME@PODS=CORES,MEMORY"}, "a cost's form"},
 		{"tune kubelet --max-pods 500 --label enabled", []string{"--label", "KEY=VALUE"}, "a label's form"},
 		{"tune kubelet --max-pods 500 --run " + dir, []string{"--run: there is no", "result.json"}, "a directory that is no run"},
+		{"tune virt", []string{"--vms: is needed"}, "no machines"},
+		{"tune virt --class rhel=5", []string{"NAME=COUNT,CORES,MEMORY"}, "a class's form"},
+		{"tune virt --vms 5 --kubevirt new", []string{"--kubevirt", "no version"}, "a version"},
+		{"tune virt --dataset 300x8", []string{"DIRECTORIESxFILESxSIZE"}, "a data set's form"},
+		{"tune virt --clones 5 --clone-measured 10", []string{"BULK=TIME"}, "a bulk's form"},
 		{"version --outpt json", []string{"did you mean --output?"}, "a flag of a small command"},
 	} {
 		args := strings.Fields(tt.args)

@@ -159,3 +159,26 @@ func (f ClusterFacts) Kubelet(p *Kubelet) {
 		}
 	}
 }
+
+// Virt fills in what was not given otherwise.
+func (f ClusterFacts) Virt(p *Virt) {
+	if !f.Known() {
+		return
+	}
+	if f.Network == nil && !p.Platform.Ok() {
+		p.Platform = Given(Kubernetes, "read from "+f.From+", which is no OpenShift")
+	}
+	var k Kubelet
+	f.Kubelet(&k)
+	for _, in := range []struct{ into, from *In[int64] }{{&p.Nodes, &k.Nodes}, {&p.MaxPods, &k.NowMaxPods}} {
+		if !in.into.Ok() {
+			*in.into = *in.from
+		}
+	}
+	if !p.Cores.Ok() {
+		p.Cores = k.Cores
+	}
+	if !p.Memory.Ok() {
+		p.Memory = k.Memory
+	}
+}

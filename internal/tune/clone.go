@@ -1,0 +1,251 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// CloneModel says how clones of one golden image go through the provisioner
+// and the lock on the image (V23, V24). Times are in seconds.
+type CloneModel struct {
+	Workers int     // calls at a time (10 in the document)
+	Lock    float64 // a clone holds the image for so long: clones are serial there
+	Work    float64 // and then needs so long, beside others
+	// Penalty is by how much, as a share, each clone that waits beyond the
+	// workers makes the one that holds the image slower: the document's penalty
+	// above 10 in parallel.
+	Penalty float64
+	// Of the clones beyond FlattenAfter each holds the image for Flatten longer.
+	// FlattenAfter 0 is never.
+	FlattenAfter int
+	Flatten      float64
+	// Bulk is what each bulk costs besides: making the machines, and noticing
+	// that the last one is done.
+	Bulk float64
+}
+
+// CloneReading is how long a bulk took.
+type CloneReading struct {
+	Bulk    int
+	Seconds float64
+	From    string
+}
+
+// BulkTime is how long a bulk of clones takes, from the first request until the
+// last clone is done, after so many clones that the image has already.
+func (m CloneModel) BulkTime(bulk, before int) float64 {
+	workers := make([]float64, max(1, m.Workers)) // when each is free
+	lockFree, done := 0.0, 0.0
+	for i := range bulk {
+		// Calls begin in turn, so the worker that is free first is the next.
+		w := &workers[i%len(workers)]
+		hold := m.Lock * (1 + m.Penalty*float64(max(0, bulk-i-len(workers))))
+		if m.FlattenAfter > 0 && before+i >= m.FlattenAfter {
+			hold += m.Flatten
+		}
+		lockFree = max(*w, lockFree) + hold
+		*w = lockFree + m.Work
+		done = max(done, *w)
+	}
+	return done + m.Bulk
+}
+
+// Total is how long clones take in bulks, each begun when the one before is
+// done.
+func (m CloneModel) Total(clones, bulk int) float64 {
+	total := 0.0
+	for before := 0; before < clones; before += bulk {
+		total += m.BulkTime(min(bulk, clones-before), before)
+	}
+	return total
+}
+
+// Calibrate finds the parameters with which the model comes closest to
+// readings, by the squares of their relative errors: the time that a clone
+// holds the image; with readings of two sizes of bulk or more what each bulk
+// costs besides, too; with three or more the penalty as well. worst is the
+// largest error that is left, as a share.
+func (m CloneModel) Calibrate(readings []CloneReading) (fitted CloneModel, worst float64) {
+	sizes := map[int]bool{}
+	longest := 0.0
+	for _, r := range readings {
+		sizes[r.Bulk] = true
+		longest = max(longest, r.Seconds)
+	}
+	bases := make([]float64, len(readings))
+	// The bulk's cost is a constant on top: for a lock and a penalty it is found
+	// without running any bulk again.
+	at := func(lock, penalty float64) (c CloneModel, miss float64) {
+		c = m
+		c.Lock, c.Penalty, c.Bulk = lock, penalty, 0
+		for i, r := range readings {
+			bases[i] = c.BulkTime(r.Bulk, 0)
+		}
+		sum := func(bulk float64) (sum float64) {
+			for i, r := range readings {
+				e := math.Log(max(bases[i]+bulk, 1e-9) / r.Seconds)
+				sum += e * e
+			}
+			return sum
+		}
+		c.Bulk = m.Bulk
+		if len(sizes) >= 2 {
+			c.Bulk = lowest(0, longest, sum)
+		}
+		return c, sum(c.Bulk)
+	}
+	forPenalty := func(penalty float64) (CloneModel, float64) {
+		log := lowest(math.Log(1e-6), math.Log(longest+1), func(log float64) float64 {
+			_, miss := at(math.Exp(log), penalty)
+			return miss
+		})
+		return at(math.Exp(log), penalty)
+	}
+	if len(sizes) < 3 {
+		fitted, _ = forPenalty(m.Penalty)
+	} else {
+		var least float64
+		fitted, least = forPenalty(0)
+		const from, to, parts = -6.0, 0.0, 24
+		best := from
+		for i := range parts + 1 {
+			log := from + (to-from)*float64(i)/parts
+			if c, miss := forPenalty(math.Pow(10, log)); miss < least {
+				fitted, least, best = c, miss, log
+			}
+		}
+		log := lowest(best-(to-from)/parts, best+(to-from)/parts, func(log float64) float64 {
+			_, miss := forPenalty(math.Pow(10, log))
+			return miss
+		})
+		if c, miss := forPenalty(math.Pow(10, log)); miss < least {
+			fitted = c
+		}
+	}
+	for _, r := range readings {
+		worst = max(worst, math.Abs(fitted.BulkTime(r.Bulk, 0)/r.Seconds-1))
+	}
+	return fitted, worst
+}
+
+// lowest is where a function with one valley is lowest.
+func lowest(lo, hi float64, f func(float64) float64) float64 {
+	for range 40 {
+		a, b := lo+(hi-lo)*0.382, hi-(hi-lo)*0.382
+		if f(a) <= f(b) {
+			hi = b
+		} else {
+			lo = a
+		}
+	}
+	return (lo + hi) / 2
+}
+
+// bulkSizes are those that are compared.
+func bulkSizes(clones int) []int {
+	var list []int
+	for _, b := range []int{1, 5, 10, 20, 50, 100, 150, 200, 250, 300, 400, 500, 800, 1000, 2000, 5000} {
+		if b < clones {
+			list = append(list, b)
+		}
+	}
+	return append(list, clones)
+}
+
+// cloneBulks answers for the best size of a bulk (V23, V24).
+func (a *Answer) cloneBulks(p Virt) {
+	if !p.Clones.Ok() {
+		return
+	}
+	a.cite("V23", "V24", "V25", "ceph-csi")
+	input(a, "clones", p.Clones, "")
+	a.result("bulkDocument", int64(100), "clones", "the document found bulks of 100 the fastest")
+	parents := (p.Clones.Value + cloneSoftLimit - 1) / cloneSoftLimit
+	a.result("goldenImages", parents, "", fmt.Sprintf("so that none has more than %d clones, where flattening begins", cloneSoftLimit))
+	if !p.CloneLock.Ok() && len(p.CloneReadings) == 0 {
+		a.warn("how long clones take is not known: --clone-lock, or bulks that were measured (--clone-measured 10=40s, --clone-measured 100=5m, --clone-measured 400=30m); the document's own times are in charts that are lost")
+		return
+	}
+	workers := p.CloneWorkers.or(10, "V23: 10 calls of the provisioner at a time")
+	work := p.CloneWork.or(time.Second, "this program's own guess")
+	m := CloneModel{
+		Workers: int(workers.Value), Lock: p.CloneLock.Value.Seconds(), Work: work.Value.Seconds(), Penalty: p.ClonePenalty.Value,
+		FlattenAfter: cloneSoftLimit, Flatten: p.Flatten.Value.Seconds(), Bulk: p.CloneBulk.or(2*time.Second, "V22: machines are asked every 2 s").Value.Seconds(),
+	}
+	a.cite("csi-provisioner")
+	input(a, "cloneWorkers", workers, "")
+	input(a, "cloneWork", work, "")
+	input(a, "clonePenalty", p.ClonePenalty, "")
+	input(a, "flatten", p.Flatten, "")
+	if len(p.CloneReadings) > 0 {
+		fitted, worst := m.Calibrate(p.CloneReadings)
+		m = fitted
+		for _, r := range p.CloneReadings {
+			a.Inputs = append(a.Inputs, Input{fmt.Sprintf("bulk of %d", r.Bulk), math.Round(r.Seconds*10) / 10, "s", r.From})
+			a.step(fmt.Sprintf("a bulk of %d: measured, and by the model", r.Bulk), fmt.Sprintf("%.1f s, %.1f s", r.Seconds, m.BulkTime(r.Bulk, 0)), "V23")
+		}
+		a.result("cloneLock", math.Round(m.Lock*1000)/1000, "s", "that a clone holds the image, as the readings have it")
+		a.result("bulkOverhead", math.Round(m.Bulk*10)/10, "s", "that a bulk costs besides")
+		a.result("clonePenalty", math.Round(m.Penalty*1e6)/1e6, "", "by which each clone that waits beyond the workers slows the others, as a share; three sizes of bulk or more tell it")
+		if worst > 0.25 {
+			a.warn("the model misses a reading by %.0f %%: take what it says of other bulks with care", 100*worst)
+		}
+	} else {
+		input(a, "cloneLock", p.CloneLock, "")
+	}
+	type choice struct {
+		bulk  int
+		total float64
+	}
+	var best choice
+	var texts []string
+	for _, b := range bulkSizes(int(p.Clones.Value)) {
+		c := choice{b, m.Total(int(p.Clones.Value), b)}
+		texts = append(texts, fmt.Sprintf("%d: %s", b, seconds(c.total)))
+		if best.bulk == 0 || c.total < best.total*0.995 { // no larger bulk for half a percent
+			best = c
+		}
+	}
+	a.step(fmt.Sprintf("time of %s clones by size of bulk, from a model of %d workers and a lock on the image", grouped(p.Clones.Value), m.Workers), fmt.Sprint(texts), "V23", "V24")
+	// What cannot be had away by any bulk: the image is held for one clone after
+	// the other.
+	held := float64(p.Clones.Value) * m.Lock
+	flattened := float64(max(0, p.Clones.Value-cloneSoftLimit)) * m.Flatten
+	a.step("of that the image is held: clones x lock, and for flattening", fmt.Sprintf("%s and %s", seconds(held), seconds(flattened)), "V23", "V24")
+	if flattened > held {
+		a.find(Finding{Change, "flattening", seconds(flattened), "none", "it takes longer than the clones themselves, whatever the size of the bulks", fmt.Sprintf("%d golden images", parents)})
+	}
+	a.result("bulk", int64(best.bulk), "clones", "the fastest of those compared")
+	a.result("cloneTime", math.Round(best.total), "s", "of all clones, in bulks of that size")
+	a.result("cloneTimeAtOnce", math.Round(m.Total(int(p.Clones.Value), int(p.Clones.Value))), "s", "all at once")
+	a.result("cloneTimeDocument", math.Round(m.Total(int(p.Clones.Value), min(100, int(p.Clones.Value)))), "s", "in the document's bulks of 100")
+	if p.Clones.Value > cloneSoftLimit {
+		if !p.Flatten.Ok() {
+			a.warn("past %d clones of one image each further one waits for a flattening: give --flatten, the time of one, or use %d golden images", cloneSoftLimit, parents)
+		}
+		split := m
+		split.FlattenAfter = 0
+		per := int((p.Clones.Value + parents - 1) / parents)
+		a.result("cloneTimeImages", math.Round(split.Total(per, min(best.bulk, per))), "s", fmt.Sprintf("with %d golden images cloned side by side, if workers and storage allow", parents))
+	}
+	a.find(Finding{Grade: Advice, What: "cloneStrategy", Wanted: "copy, above 100 clones", Cost: "CSI clones may not be purged, even by hand (V25)", Remedy: "plimsoll tune ceph --clones " + fmt.Sprint(p.Clones.Value)})
+}
+
+// seconds writes a duration for people.
+func seconds(s float64) string {
+	return (time.Duration(math.Round(s)) * time.Second).String()
+}
+
+func checkReadings(list []CloneReading) error {
+	for _, r := range list {
+		if r.Bulk < 1 || r.Bulk > 100_000 || r.Seconds <= 0 {
+			return badParam("clone-measured", "for example 100=5m", "a bulk of %d in %v s makes no sense", r.Bulk, r.Seconds)
+		}
+	}
+	if slices.ContainsFunc(list, func(r CloneReading) bool { return r.Seconds > 1e6 }) {
+		return badParam("clone-measured", "", "a bulk takes less than 1000000 s")
+	}
+	return nil
+}
