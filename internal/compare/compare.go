@@ -314,9 +314,9 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 	}
 	c.Verdict = change.Judge(spec.Margin, lessIsWorse)
 	c.Why = fmt.Sprintf("%s changed by %s, %g%% interval %s to %s, margin %s, %s",
-		spec.Metric, percent(change.D), 100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), percent(spec.Margin), runs)
-	share := func(n, all int) float64 { return float64(n) / float64(max(all, 1)) }
-	if share(missingB, askedB) > share(missingA, askedA) && c.Verdict != stats.Worse && c.Verdict != stats.Undecided {
+		spec.Metric, percent(change.D), 100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), share(spec.Margin), runs)
+	part := func(n, all int) float64 { return float64(n) / float64(max(all, 1)) }
+	if part(missingB, askedB) > part(missingA, askedA) && c.Verdict != stats.Worse && c.Verdict != stats.Undecided {
 		c.Why = fmt.Sprintf("%s of those that got there, but %s", c.Why, who)
 		c.Verdict = stats.Undecided
 		return
@@ -408,6 +408,9 @@ func (c Comparison) Verdict() (stats.Verdict, string) {
 }
 
 func percent(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
+
+// share is a percentage without a sign, such as a margin.
+func share(x float64) string { return fmt.Sprintf("%.4g%%", 100*x) }
 
 func orNaN(p *float64) float64 {
 	if p == nil {

@@ -43,7 +43,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	if c.Hi != nil {
 		upTo = "to " + percent(hi)
 	}
-	c.Why = fmt.Sprintf("%s; what the brackets leave open is %s %s, margin %s; no chance enters it, the true limits lie somewhere in their brackets", moved, percent(lo), upTo, percent(margin))
+	c.Why = fmt.Sprintf("%s; what the brackets leave open is %s %s, margin %s; no chance enters it, the true limits lie somewhere in their brackets", moved, percent(lo), upTo, share(margin))
 	if c.Verdict == stats.Undecided {
 		c.Why += "; " + narrower(baseline, arm, a, b, unit, margin)
 	}

@@ -35,7 +35,7 @@ func TestLine(t *testing.T) {
 	}{
 		{"the same", bracket(100, 101), bracket(100, 101), 0.05, stats.Equivalent, "is 100 pods (fails at 101) where it was 100 pods (fails at 101), +0.0%"},
 		{"a little lower", bracket(100, 101), bracket(97, 98), 0.05, stats.Equivalent, ", -3.0%;"},
-		{"lower", bracket(100, 101), bracket(90, 91), 0.05, stats.Worse, "margin +5.0%"},
+		{"lower", bracket(100, 101), bracket(90, 91), 0.05, stats.Worse, "margin 5%"},
 		{"higher", bracket(100, 101), bracket(110, 111), 0.05, stats.Better, ""},
 		{"so wide that it may be either", bracket(100, 150), bracket(100, 150), 0.05, stats.Undecided, "searches with --resolution 5.2 decide"},
 		{"wide, and lower", bracket(100, 150), bracket(80, 130), 0.05, stats.Undecided, "searches with --resolution 14 decide"},

@@ -406,11 +406,12 @@ func TestValidatePrimary(t *testing.T) {
 	w := nodeDensity(t)
 	for _, c := range []struct{ why, primary, want string }{
 		{"a metric", "{metric: Ready p50}", ""},
-		{"all of it", "{metric: ContainersStarted p99.9, margin: 0.5 %, alpha: 0.05}", ""},
+		{"all of it", "{metric: ContainersStarted p99, margin: 0.5 %, alpha: 0.05}", ""},
 		{"no metric: the workload's", "{margin: 5%}", ""},
 		{"no metric, said", "{metric: \"\"}", "f.yaml:4:19: primary.metric: the primary metric has no name (for example ContainersStarted p50)"},
 		{"no quantile", "{metric: Ready}", `f.yaml:4:19: primary.metric: "Ready" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
 		{"an objective", "{metric: all Ready within}", `f.yaml:4:19: primary.metric: "all Ready within" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
+		{"a quantile that runs have no figure of", "{metric: Ready p75}", `f.yaml:4:19: primary.metric: "Ready p75" is no figure that a run has (p50, p90, p95 or p99)`},
 		{"errors are no latency", "{metric: errors p50 <}", `f.yaml:4:19: primary.metric: "errors p50 <" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
 		{"a milestone misspelled", "{metric: Redy p50}", `f.yaml:4:19: primary.metric: the objects of node-density have no milestone "Redy" (did you mean "Ready"?)`},
 		{"a margin without a sign", "{metric: Ready p50, margin: 5}", `f.yaml:4:38: primary.margin: "5" is no margin: want a percentage above 0, such as 5%`},

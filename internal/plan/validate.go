@@ -422,6 +422,8 @@ func (v *validator) primary(w *workload.Workload, primary Primary) {
 		v.add("primary.metric", "for example "+w.Primary, "the primary metric has no name")
 	case err != nil || s.Form != slo.Quantile:
 		v.add("primary.metric", "for example "+w.Primary, "%q is no metric: want MILESTONE pNN", primary.Metric)
+	case !slices.Contains([]float64{0.5, 0.9, 0.95, 0.99}, s.Q):
+		v.add("primary.metric", "p50, p90, p95 or p99", "%q is no figure that a run has", primary.Metric)
 	case !slices.Contains(w.Milestones, s.Milestone):
 		v.add("primary.metric", hint(s.Milestone, w.Milestones), "the objects of %s have no milestone %q", w.Name, s.Milestone)
 	}

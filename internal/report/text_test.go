@@ -86,7 +86,7 @@ func cases() map[string]analyze.Result {
 	list["goals"] = goals
 	tolerated := line(figure(100), figure(101), 4, "Too many pods on 20 of 20 nodes")
 	tolerated.ConfirmationsAsked, tolerated.ConfirmationsMade, tolerated.PassProbability = 4, 5, 0.34
-	worse := result(slo.Verdict(stats.Worse), "Ready p50 changed by +9.7%, 95% interval +8.6% to +10.9%, margin +5.0%, 2 runs each", nil, held, confirmed)
+	worse := result(slo.Verdict(stats.Worse), "Ready p50 changed by +9.7%, 95% interval +8.6% to +10.9%, margin 5%, 2 runs each", nil, held, confirmed)
 	worse.Published = []analyze.Published{
 		{What: "largest Ready latency", Metric: "Ready max", Arm: "base", Unit: "s", Published: 183, Found: figure(1.7), At: figure(10), Source: "a study"},
 		{What: "its change", Metric: "Ready max", Arm: "slow", Unit: "%", Published: -0.126, Found: figure(0.1), Lo: figure(0.05), Hi: figure(0.15), At: figure(10), Source: "a study"},
