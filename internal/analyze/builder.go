@@ -154,6 +154,7 @@ type Builder struct {
 	others    float64
 
 	warnings []string
+	largest  []largest
 	stray    []Breach // guards outside of any step
 	cost     Cost
 	// cpuBefore is what the program had used when the run was last resumed.

@@ -57,6 +57,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if b.disturbed > 0 {
 		b.Warn(fmt.Sprintf("in %d of %d steps other programs used up to %.0f%% of this machine's CPUs: what was measured is a machine that is busy with something else", b.disturbed, len(b.steps), b.others))
 	}
+	for _, l := range b.largest {
+		b.Warn(l.String())
+	}
 	for _, f := range b.open {
 		b.Warn(fmt.Sprintf("%s from %s on, to the end: what became of the objects after that is not known", f.What, f.From.Duration().Round(time.Millisecond)))
 	}

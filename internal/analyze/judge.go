@@ -549,8 +549,8 @@ func (b *Builder) judgeQuantile(c *building, s slo.SLO, f *facts) opinion {
 		return unknown("%s: no object of the step could be judged", s)
 	}
 	if !stats.Resolves(s.Q, sample.N()) {
-		b.Warn(fmt.Sprintf("step %d: %s is judged by the largest of %s: %s needs %.0f",
-			c.ID, s, manyObjects(sample.N()), stats.QuantileName(s.Q), math.Ceil((1-1e-9)/(1-s.Q))))
+		b.byLargest(c.ID, fmt.Sprintf("%s is judged by the largest of %s: %s needs %.0f",
+			s, manyObjects(sample.N()), stats.QuantileName(s.Q), math.Ceil((1-1e-9)/(1-s.Q))))
 	}
 	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
 	holds := s.Op.Holds(value, bound)
@@ -567,6 +567,38 @@ func (b *Builder) judgeQuantile(c *building, s slo.SLO, f *facts) opinion {
 	}
 	at, count := b.quantileAt(c, s, f, sample)
 	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: KindLatency, count: count, at: at}
+}
+
+// byLargest warns of an objective that is judged by a maximum: once for all
+// steps of which the same is to be said.
+func (b *Builder) byLargest(step int, what string) {
+	i := slices.IndexFunc(b.largest, func(l largest) bool { return l.what == what })
+	if i < 0 {
+		i = len(b.largest)
+		b.largest = append(b.largest, largest{what: what})
+	}
+	if steps := &b.largest[i].steps; !slices.Contains(*steps, step) {
+		*steps = append(*steps, step)
+	}
+}
+
+// largest is an objective that was judged by a maximum, and where.
+type largest struct {
+	what  string
+	steps []int
+}
+
+func (l largest) String() string {
+	const shown = 5
+	var steps []string
+	for _, s := range l.steps[:min(len(l.steps), shown)] {
+		steps = append(steps, strconv.Itoa(s))
+	}
+	text := "step " + strings.Join(steps, ", ")
+	if more := len(l.steps) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text + ": " + l.what
 }
 
 // judgeAll judges all objects in place: whether they are there, and, of the
