@@ -1,6 +1,8 @@
 package analyze
 
 import (
+	"fmt"
+
 	"plimsoll.dev/plimsoll/internal/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -9,6 +11,9 @@ import (
 // Foreseen puts into a result what was known before any load, beside what the
 // run has found of it.
 func Foreseen(r *Result, e record.Environment) {
+	for _, f := range e.Findings {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("before any load, %s: %s", f.What, f.Text))
+	}
 	if e.Ceilings == nil {
 		return
 	}

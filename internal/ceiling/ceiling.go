@@ -65,11 +65,12 @@ type Table struct {
 	Axis     string `json:"axis"`
 	Unit     string `json:"unit"`
 	// Nodes is how many the workload can land on, of AllNodes; Others how many
-	// pods stand there, or wait for a place that could be there.
-	Nodes     int `json:"nodes"`
-	AllNodes  int `json:"allNodes"`
-	Others    int `json:"others"`
-	Simulated int `json:"simulated"` // of Nodes
+	// pods stand there, or wait for a place that could be there; null is not
+	// known.
+	Nodes     *int `json:"nodes"`
+	AllNodes  *int `json:"allNodes"`
+	Others    *int `json:"others"`
+	Simulated int  `json:"simulated"` // of Nodes
 	// Arm is the arm of a comparison that the table is of, "" for none.
 	Arm      string    `json:"arm,omitempty"`
 	Ceilings []Ceiling `json:"ceilings"`
@@ -151,8 +152,11 @@ type Facts struct {
 	Pods       int // in the whole cluster, not ended
 	Addresses  int // of those, with an address of the pod network
 	Containers int
-	Namespaces Fact // how many there are
-	Services   Fact // how many there are
+	// OwnAddresses names a network plug-in that gives out addresses in its own
+	// way, whatever ranges the nodes have; "" where none is known.
+	OwnAddresses string
+	Namespaces   Fact // how many there are
+	Services     Fact // how many there are
 	// ServiceAddresses are the ranges that services get addresses of, all of
 	// the family that is the default, and how many are taken.
 	ServiceAddresses Ranges
@@ -177,8 +181,10 @@ type Node struct {
 	HostNetwork int // of those, without an address of their own
 	Static      int // of those, made by the kubelet itself
 	Daemons     int // of those, of DaemonSets
-	// Ranges are the node's parts of the pod network, one for each family.
-	Ranges []Range
+	// Ranges are the node's parts of the pod network, one for each family, and
+	// RangesFrom is where they were read.
+	Ranges     []Range
+	RangesFrom string
 	// MaxPods is what the node's kubelet is configured to.
 	MaxPods Fact
 	// Bridge says that its pods are known to hang on one Linux bridge.
@@ -225,8 +231,7 @@ func Compute(f Facts) Table {
 		c.load = *f.Load
 	}
 	t := Table{
-		Workload: c.load.Workload, Axis: f.Axis.Name, Unit: f.Axis.Unit,
-		Nodes: len(f.Nodes), AllNodes: f.AllNodes, Notes: []string{},
+		Workload: c.load.Workload, Axis: f.Axis.Name, Unit: f.Axis.Unit, Notes: []string{},
 	}
 	for _, n := range f.Nodes {
 		c.others += int64(n.Standing)
@@ -235,7 +240,14 @@ func Compute(f Facts) Table {
 		}
 	}
 	c.others += int64(f.Pending)
-	t.Others = int(c.others)
+	if f.NodesRead.Known() {
+		nodes := len(f.Nodes)
+		t.Nodes, t.AllNodes = &nodes, &f.AllNodes
+		if f.PodsRead.Known() {
+			others := int(c.others)
+			t.Others = &others
+		}
+	}
 
 	c.nodes()
 	c.network()

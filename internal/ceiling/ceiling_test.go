@@ -143,7 +143,7 @@ func TestCeilings(t *testing.T) {
 	ranges := func(prefix string) func(*Facts) {
 		return func(f *Facts) {
 			for i := range f.Nodes {
-				f.Nodes[i].Ranges = []Range{{Prefix: netip.MustParsePrefix(prefix)}}
+				f.Nodes[i].Ranges, f.Nodes[i].RangesFrom = []Range{{Prefix: netip.MustParsePrefix(prefix)}}, PodCIDRs
 			}
 		}
 	}
@@ -201,6 +201,7 @@ func TestCeilings(t *testing.T) {
 		{of(2, 2500, both(ranges("10.128.0.0/23"), func(f *Facts) { f.Load.Entries[0].Pod.HostNetwork = true })), "podAddressesPerNode", "unbound", "", "", "pods of the host's network need no address"},
 		{of(2, 2500, both(ranges("10.128.0.0/24"), simulated)), "podAddressesPerNode", "notEnforced 253", "", "past the end", "simulated nodes do not keep it"},
 		{of(2, 2500, simulated), "podAddressesPerNode", "unknown", "", "without looking at the end", "and mostly have none"},
+		{of(2, 2500, both(ranges("10.128.0.0/23"), func(f *Facts) { f.OwnAddresses = "calico-node" })), "podAddressesPerNode", "unknown", "", "calico-node", "a plug-in that takes no notice of the nodes' ranges"},
 		{of(2, 2500, nil), "podAddressesPerNode", "unknown", "", "network plug-in", "no range of its own: unknown, not unlimited"},
 		{of(2, 2500, func(f *Facts) {
 			f.PodAddresses = Ranges{List: []Range{{Prefix: netip.MustParsePrefix("10.128.0.0/14"), PerNode: 23}}, Source: read("network")}

@@ -71,6 +71,9 @@ func addressed(e Entry) int64 {
 	return e.Pods
 }
 
+// PodCIDRs is where most clusters keep the nodes' ranges.
+const PodCIDRs = "spec.podCIDRs of the nodes"
+
 // podRanges works out what the nodes' own ranges hold.
 func (c *computation) podRanges() {
 	row := Ceiling{
@@ -84,11 +87,15 @@ func (c *computation) podRanges() {
 	if len(c.f.Nodes) == 0 {
 		return
 	}
+	if name := c.f.OwnAddresses; name != "" {
+		c.unknown(row, name+" gives out addresses in its own way, whatever ranges the nodes have")
+		return
+	}
 	var limit, used, room float64
 	var note string
 	for _, n := range c.f.Nodes {
 		ranges := n.Ranges
-		row.From = "spec.podCIDRs of the nodes"
+		row.From = n.RangesFrom
 		if len(ranges) == 0 {
 			for _, r := range c.f.PodAddresses.List {
 				if r.PerNode > 0 && r.PerNode <= r.Prefix.Addr().BitLen() {
@@ -96,6 +103,10 @@ func (c *computation) podRanges() {
 				}
 			}
 			row.From = c.f.PodAddresses.From
+		}
+		if row.From != PodCIDRs {
+			// Other plug-ins say it in other words.
+			row.Reason, row.Sign = "FailedCreatePodSandBox: no address left in the node's range", "FailedCreatePodSandBox"
 		}
 		if len(ranges) == 0 {
 			row.From = ""

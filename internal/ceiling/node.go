@@ -250,6 +250,9 @@ func (c *computation) maxPods() {
 			why = cmp.Or(why, n.MaxPods.Why)
 		}
 	}
+	if known == 0 && why == "" {
+		return // nobody asked them
+	}
 	if known == 0 {
 		c.unknown(row, sentences(why, "allocatable pods follow from it"))
 		return

@@ -133,6 +133,19 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"analyze " + dir, []string{"not a run directory"}, "a directory without a record"},
 		{"analyze " + dir + "/none", []string{"does not exist"}, "no directory"},
 		{"clean", []string{"which cluster?"}, "no cluster named"},
+		{"check node-densty", []string{`no workload "node-densty"`, `did you mean "node-density"?`}, "a workload to look at"},
+		{"check node-density extra", []string{`unexpected argument "extra"`}, "one name too many"},
+		{"check node-density --axis pods-per-nod", []string{"--axis", `did you mean "pods-per-node"?`}, "an axis to look at"},
+		{"check node-density --set imge=x", []string{"--set imge", `"image"`}, "a parameter to look at"},
+		{"check --set image=x", []string{"--set belongs to a workload", "hint: for example"}, "a parameter of no workload"},
+		{"check --axis rate", []string{"--axis belongs to a workload"}, "an axis of no workload"},
+		{"check --lab nowhere", []string{`no laboratory "nowhere"`, "lab up nowhere"}, "a laboratory to look at"},
+		{"check --lab a --kubeconfig " + noContext, []string{"more than one target"}, "two targets to look at"},
+		{"check --context prod", []string{"--context", "without the kubeconfig"}, "a context alone to look at"},
+		{"check --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig to look at"},
+		{"check --lab-nodes 0", []string{"--lab-nodes 0"}, "a laboratory without nodes to look at"},
+		{"check --yes", []string{"unknown flag: --yes"}, "there is nothing to confirm"},
+		{"check -o jsn", []string{`did you mean "json"?`}, "an output format of a check"},
 		{"workloads export node-density", []string{"a workload and a directory"}, "half of an export"},
 		{"workloads export node-density " + dir, []string{"exist"}, "an export over something"},
 		{"tune cepf", []string{"no command 'tune cepf'", `did you mean "ceph"?`}, "a calculator"},
@@ -239,12 +252,14 @@ func TestAnUnreachableClusterIsNoUsageError(t *testing.T) {
 	if err := os.WriteFile(kubeconfig, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := command(t, nil, "limit", "node-density", "--kubeconfig", kubeconfig, "--yes")
-	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "cannot be reached") {
-		t.Errorf("exit code %d, want 5: %s", got.code, got.stderr)
-	}
-	if strings.Contains(got.stdout+got.stderr, "hunter2") {
-		t.Error("the token is in the output")
+	for _, args := range [][]string{{"limit", "node-density", "--yes"}, {"check", "node-density"}, {"check"}} {
+		got := command(t, nil, append(args, "--kubeconfig", kubeconfig)...)
+		if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "cannot be reached") {
+			t.Errorf("%v: exit code %d, want 5: %s", args, got.code, got.stderr)
+		}
+		if strings.Contains(got.stdout+got.stderr, "hunter2") {
+			t.Errorf("%v: the token is in the output", args)
+		}
 	}
 }
 

@@ -72,7 +72,7 @@ func (s *Survey) Look(ctx context.Context, d Demand) (*Look, error) {
 		PodsRead: s.podsRead, Pods: s.pods, Addresses: s.addressed, Containers: s.containers,
 		Namespaces:       ceiling.Fact{Value: float64(len(s.namespaces)), Source: s.namespacesRead},
 		Services:         ceiling.Fact{Value: float64(s.services), Source: s.servicesRead},
-		ServiceAddresses: s.serviceRanges, ServicesTaken: s.servicesTaken, PodAddresses: s.podRanges, OpenShift: s.openShift,
+		ServiceAddresses: s.serviceRanges, ServicesTaken: s.servicesTaken, PodAddresses: s.podRanges, OwnAddresses: s.ownAddresses, OpenShift: s.openShift,
 	}}
 	if d.Variant.Config != nil {
 		if err := s.render(d, l); err != nil {

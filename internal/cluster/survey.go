@@ -55,6 +55,7 @@ type Survey struct {
 
 	serviceRanges, podRanges ceiling.Ranges
 	openShift                bool
+	ownAddresses             string // the plug-in that has ranges of its own
 }
 
 // surveyedNode is a node and what stands on it.
@@ -280,6 +281,9 @@ func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 			break
 		}
 	}
+	if app := pod.Labels["k8s-app"]; slices.Contains(ownRanges(), app) {
+		s.ownAddresses = app
+	}
 	if pod.Namespace == metav1.NamespaceSystem && len(pod.Spec.Containers) == 1 {
 		// Where the control plane runs in pods, its command lines are there to
 		// be read.
@@ -316,6 +320,10 @@ func (s *Survey) addPod(pod *corev1.Pod, now time.Time) {
 		n.requested[resource] += amount
 	}
 }
+
+// ownRanges are the labels (k8s-app) of network plug-ins that take no notice of
+// the ranges of nodes: Calico, Cilium, Amazon's.
+func ownRanges() []string { return []string{"calico-node", "cilium", "aws-node"} }
 
 // maxWaiting bounds the kinds of waiting pods that are told apart.
 const maxWaiting = 1000
@@ -521,22 +529,22 @@ func numberOf(text string) int {
 // ovnSubnets is the annotation in which OVN-Kubernetes keeps a node's ranges.
 const ovnSubnets = "k8s.ovn.org/node-subnets"
 
-// rangesOf are a node's parts of the pod network.
-func rangesOf(n *corev1.Node) []ceiling.Range {
+// rangesOf are a node's parts of the pod network, and where that was read.
+func rangesOf(n *corev1.Node) (list []ceiling.Range, from string) {
+	from = ceiling.PodCIDRs
 	texts := n.Spec.PodCIDRs
 	if len(texts) == 0 && n.Spec.PodCIDR != "" {
 		texts = []string{n.Spec.PodCIDR}
 	}
 	if len(texts) == 0 {
-		texts = ovnRanges(n.Annotations[ovnSubnets])
+		texts, from = ovnRanges(n.Annotations[ovnSubnets]), "annotation "+ovnSubnets+" of the nodes"
 	}
-	var list []ceiling.Range
 	for _, text := range texts {
 		if prefix, err := netip.ParsePrefix(text); err == nil {
 			list = append(list, ceiling.Range{Prefix: prefix})
 		}
 	}
-	return list
+	return list, from
 }
 
 // ovnRanges reads OVN-Kubernetes' annotation: the default network's range, or
@@ -565,12 +573,13 @@ const bridgeAnnotation = "plimsoll.dev/pod-bridge"
 // hang on a Linux bridge.
 const flannelBackend = "flannel.alpha.coreos.com/backend-type"
 
-// node is what ceilings follow from.
+// facts are what ceilings follow from.
 func (n *surveyedNode) facts() ceiling.Node {
+	ranges, from := rangesOf(n.Node)
 	return ceiling.Node{
 		Name: n.Name, Simulated: fidelityOf(n.Node) == record.Simulated,
 		Allocatable: amounts(n.Status.Allocatable), Requested: n.requested,
 		Standing: n.standing, HostNetwork: n.hostNetwork, Static: n.static, Daemons: n.daemons,
-		Ranges: rangesOf(n.Node), Bridge: n.Annotations[flannelBackend] != "" || n.Annotations[bridgeAnnotation] != "",
+		Ranges: ranges, RangesFrom: from, Bridge: n.Annotations[flannelBackend] != "" || n.Annotations[bridgeAnnotation] != "",
 	}
 }

@@ -253,11 +253,11 @@ func TestSurveyFindsRanges(t *testing.T) {
 				n.Annotations = map[string]string{ovnSubnets: `{"default":["10.128.2.0/22"]}`}
 			}
 			f.lists["/api/v1/nodes"] = &corev1.NodeList{Items: []corev1.Node{nodeOf("a", ovn), nodeOf("b", ovn)}}
-		}, "podAddressesPerNode", ceiling.Hard, 1021, 2042, "spec.podCIDRs", "OVN-Kubernetes' annotation"},
+		}, "podAddressesPerNode", ceiling.Hard, 1021, 2042, "k8s.ovn.org/node-subnets", "OVN-Kubernetes' annotation"},
 		{func(f *fakeAPI) {
 			ovn := func(n *corev1.Node) { n.Annotations = map[string]string{ovnSubnets: `{"default":"10.128.2.0/23"}`} }
 			f.lists["/api/v1/nodes"] = &corev1.NodeList{Items: []corev1.Node{nodeOf("a", ovn), nodeOf("b", ovn)}}
-		}, "podAddressesPerNode", ceiling.Hard, 509, 1018, "spec.podCIDRs", "and its older form"},
+		}, "podAddressesPerNode", ceiling.Hard, 509, 1018, "k8s.ovn.org/node-subnets", "and its older form"},
 		{func(f *fakeAPI) {
 			f.lists["/api/v1/pods"] = manager("--allocate-node-cidrs=true", "--cluster-cidr=10.244.0.0/16", "--node-cidr-mask-size=25")
 		}, "podAddressesPerNode", ceiling.Hard, 126, 250, "--cluster-cidr", "the controller manager's command line; two pods of the host's network stand there"},
@@ -279,6 +279,10 @@ func TestSurveyFindsRanges(t *testing.T) {
 			f.json["/apis/networking.k8s.io/v1/servicecidrs"] = `{"items": [{"spec": {"cidrs": ["10.96.0.0/24", "fd00::/112"]}}]}`
 			f.lists["/api/v1/services"] = &corev1.ServiceList{Items: []corev1.Service{serviceOf("default", "kubernetes", "fd00::1"), serviceOf("x", "headless", "None"), serviceOf("x", "both", "fd00::2", "10.96.0.2")}}
 		}, "serviceAddresses", ceiling.Unbound, 0, 65535, "servicecidrs", "a cluster whose default family is the sixth"},
+		{func(f *fakeAPI) {
+			f.lists["/api/v1/nodes"] = &corev1.NodeList{Items: []corev1.Node{nodeOf("a", withRange("10.1.0.0/24"))}}
+			f.lists["/api/v1/pods"] = &corev1.PodList{Items: []corev1.Pod{podOn("a", "kube-system", "n", func(p *corev1.Pod) { p.Labels = map[string]string{"k8s-app": "cilium"} })}}
+		}, "podAddressesPerNode", ceiling.Unknown, 0, 0, "", "a plug-in with ranges of its own"},
 		{func(f *fakeAPI) {
 			flannel := func(n *corev1.Node) { n.Annotations = map[string]string{flannelBackend: "vxlan"} }
 			f.lists["/api/v1/nodes"] = &corev1.NodeList{Items: []corev1.Node{nodeOf("a", flannel), nodeOf("b", flannel)}}
@@ -549,5 +553,42 @@ func TestKubeletsAreAsked(t *testing.T) {
 	}
 	if slices.Contains(f.asked, "GET /api/v1/nodes/b/proxy/configz") {
 		t.Error("a second node of the same kind was asked")
+	}
+}
+
+// A real API server is read in full, and in a time that nobody notices before a
+// run.
+func TestSurveyOfALaboratory(t *testing.T) {
+	kubeconfig := needLab(t).Kubeconfig()
+	c, err := Connect(kubeconfig, "", "plimsoll/test", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	begin := time.Now()
+	s, err := c.Survey(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	table := tableOf(t, s)
+	t.Logf("a survey of 10 nodes took %v", time.Since(begin).Round(time.Millisecond))
+	if c := rowOf(t, table, "allocatablePods"); !c.Binds || *c.Level != 40 || c.Reason != "Too many pods on 10 of 10 nodes" {
+		t.Errorf("allocatable pods: %+v", c)
+	}
+	if c := rowOf(t, table, "serviceAddresses"); *c.Limit != 1<<20-2 || c.From != "servicecidrs.networking.k8s.io" {
+		t.Errorf("addresses for services: %+v", c)
+	}
+	if c := rowOf(t, table, "podAddressesPerNode"); c.Class != ceiling.Unknown || !strings.Contains(c.Note, "without looking at the end") {
+		t.Errorf("pod addresses of simulated nodes: %+v", c)
+	}
+	h := s.Health()
+	if err := s.Examine(context.Background(), &h, []ceiling.Right{{Verb: "create", Resource: "pods"}, {Verb: "create", Resource: "deployments.apps", Where: "default"}}); err != nil {
+		t.Fatal(err)
+	}
+	if list := ceiling.Judge(h); ceiling.Worst(list) != ceiling.OK && h.Leftovers == nil {
+		t.Errorf("findings %+v", list)
+	}
+	if h.User != "plimsoll" || h.Exempt == nil || *h.Exempt || len(h.Checks) < 10 || !h.Checks["etcd"] {
+		t.Errorf("user %q, exempt %v, checks %v", h.User, h.Exempt, h.Checks)
 	}
 }

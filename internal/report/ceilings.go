@@ -97,11 +97,17 @@ func (p *printer) table(t ceiling.Table) {
 	if what == "" {
 		what = "pods that ask for nothing"
 	}
-	standing := fmt.Sprintf("%d pods stand there", t.Others)
-	if t.Others == 0 {
-		standing = "nothing stands there"
+	where := "on nodes that are not known"
+	if t.Nodes != nil && t.AllNodes != nil {
+		standing := "what stands there is not known"
+		if t.Others != nil && *t.Others == 0 {
+			standing = "nothing stands there"
+		} else if t.Others != nil {
+			standing = fmt.Sprintf("%d pods stand there", *t.Others)
+		}
+		where = fmt.Sprintf("on %d of %d nodes (%s)", *t.Nodes, *t.AllNodes, standing)
 	}
-	p.line("How far %s can get on the axis %s, on %d of %d nodes (%s):", what, t.Axis, t.Nodes, t.AllNodes, standing)
+	p.line("How far %s can get on the axis %s, %s:", what, t.Axis, where)
 	p.levels(t)
 	p.unleveled("Not reached by this workload, however far it is raised:", t, func(c ceiling.Ceiling) string {
 		text := c.What
