@@ -13,6 +13,7 @@ import (
 const (
 	serviceRange        = "10.96.0.0/12"
 	firstServiceAddress = "10.96.0.1"
+	clusterDNSAddress   = "10.96.0.10" // a name server's, if a user brings one
 )
 
 // Requests per second that the controller manager and the scheduler may send,

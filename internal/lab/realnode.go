@@ -76,6 +76,7 @@ func (l *Lab) planRealNode(spec Spec) (*realnode.Spec, error) {
 		MaxPods:       spec.MaxPods,
 		PodCIDR:       pods,
 		ServiceCIDR:   serviceRange,
+		ClusterDNS:    clusterDNSAddress,
 		CPUs:          spec.RealNode.CPUs,
 		MemoryBytes:   spec.RealNode.MemoryBytes,
 		Link:          link,

@@ -129,6 +129,17 @@ func TestRealNode(t *testing.T) {
 		}
 		runPods(t, client, "", 3)
 	})
+	// A warning about every pod would pass for what kept pods from being ready.
+	events, err := client.CoreV1().Events("podsrunc").List(t.Context(), metav1.ListOptions{FieldSelector: "type=Warning"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range events.Items {
+		if e.Reason == "MissingClusterDNS" {
+			t.Errorf("%s: %s", e.Reason, e.Message)
+			break
+		}
+	}
 	uses, err := l.RealNodeUsage()
 	if err != nil {
 		t.Error(err)

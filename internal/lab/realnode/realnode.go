@@ -47,6 +47,8 @@ type Spec struct {
 	PodCIDR netip.Prefix `json:"podCIDR"`
 	// ServiceCIDR is the range of the services' addresses.
 	ServiceCIDR string `json:"serviceCIDR"`
+	// ClusterDNS is the address that pods ask for names.
+	ClusterDNS string `json:"clusterDNS"`
 	// CPUs is how many processors the node gets, its own processes included;
 	// 0 is all of them, and a part of one is given as a share of time.
 	CPUs float64 `json:"cpus"`
@@ -247,7 +249,11 @@ func (s Spec) kubeletConfiguration(m Machine) string {
 	p("failSwapOn: false")
 	p("maxPods: %d", s.MaxPods)
 	p("volumePluginDir: /var/lib/kubelet/volume-plugins")
-	p("resolvConf: %q", "") // pods ask no names: there is nobody to answer
+	// Nobody answers there unless a user puts a service of that address into
+	// the cluster. Without any address the kubelet warns of each pod.
+	p("clusterDNS: [%s]", s.ClusterDNS)
+	p("clusterDomain: cluster.local")
+	p("resolvConf: %q", "")
 	p("enforceNodeAllocatable: [pods]")
 	reserved := make(map[string]string)
 	if cpus := float64(len(s.Processors)) - s.CPUs; cpus > 0 {

@@ -11,7 +11,7 @@ import (
 
 func spec(change ...func(*Spec)) Spec {
 	s := Spec{
-		Dir: "/state/labs/a", MaxPods: 250, PodCIDR: netip.MustParsePrefix("10.244.0.0/23"), ServiceCIDR: "10.96.0.0/12",
+		Dir: "/state/labs/a", MaxPods: 250, PodCIDR: netip.MustParsePrefix("10.244.0.0/23"), ServiceCIDR: "10.96.0.0/12", ClusterDNS: "10.96.0.10",
 		Link:     Link{Host: netip.MustParseAddr("192.0.2.1"), Node: netip.MustParseAddr("192.0.2.2")},
 		Programs: Programs{Runc: "/usr/sbin/runc", Crun: "/usr/bin/crun", CNI: "/usr/lib/cni"},
 		Labels:   "k=v", SandboxImage: "localhost/agent:latest",
@@ -148,7 +148,7 @@ func TestConfigurations(t *testing.T) {
 		hasNot []string
 		why    string
 	}{
-		{spec().kubeletConfiguration(m), []string{"maxPods: 250", "cgroupRoot: /plimsoll-", "address: 192.0.2.2"}, []string{"systemReserved"}, "a node of all that there is"},
+		{spec().kubeletConfiguration(m), []string{"maxPods: 250", "clusterDNS: [10.96.0.10]", "cgroupRoot: /plimsoll-", "address: 192.0.2.2"}, []string{"systemReserved"}, "a node of all that there is"},
 		{spec(func(s *Spec) { s.CPUs, s.Processors, s.MemoryBytes = 0.5, []int{3}, 2<<30 }).kubeletConfiguration(m), []string{`systemReserved: {"cpu":"500m","memory":"15032385536"}`}, nil, "half a processor of one, and an eighth of the memory"},
 		{spec(func(s *Spec) { s.CPUs, s.Processors = 2, []int{2, 3} }).kubeletConfiguration(m), nil, []string{"systemReserved"}, "whole processors: it is shown no others"},
 		{spec().proxyConfiguration(), []string{"mode: nftables", "clusterCIDR: 10.244.0.0/23", "maxPerCore: 0"}, nil, "the proxy"},
