@@ -70,13 +70,13 @@ type Law struct {
 	Knee   *KneeLaw `json:"knee,omitempty"`
 	NoKnee string   `json:"noKnee,omitempty"`
 	// Misfit is how far the measurements lie from the law on average (root
-	// mean square), as a share of it; of a line in its own unit.
+	// mean square), as a share of it; of memory in bytes.
 	Misfit *float64 `json:"misfit"`
 	// Refused says why there is no law.
 	Refused  string   `json:"refused,omitempty"`
 	Warnings []string `json:"warnings"`
-	// Curve is the law from the lowest level to the limit. Where there is a
-	// knee, which a line does not have, it ends at the highest level.
+	// Curve is the law from the lowest level to the limit, or to where nothing
+	// is foretold but that it is above 0. It is empty where a line bends.
 	Curve []CurvePoint `json:"curve"`
 }
 
@@ -308,8 +308,8 @@ func (d *lawDraft) draw(from, highest float64, at func(float64) (stats.Estimate,
 			x = highest + (stats.Reach-1)*highest*float64(i-curvePoints)/curvePoints
 		}
 		e, err := at(x)
-		if err != nil {
-			return
+		if err != nil || i > curvePoints && e.Lo <= 0 {
+			return // it is foretold no further than it is worth
 		}
 		d.Curve = append(d.Curve, CurvePoint{digits(x), digits(e.Value), significant(e.Lo), significant(e.Hi)})
 	}
@@ -393,7 +393,7 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 		d.point(s.ID, s.LevelReached, *value)
 	}
 	d.stands()
-	law, err := stats.FitLine(d.x, d.y, confidence)
+	law, err := stats.FitLine(d.x, d.y, stats.Relative, confidence)
 	if err != nil {
 		d.refuse(err)
 		return &d
@@ -578,7 +578,7 @@ func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 	if stained {
 		d.warn("some steps were made from empty after others: what those took may still be in it")
 	}
-	law, err := stats.FitLine(d.x, d.y, confidence)
+	law, err := stats.FitLine(d.x, d.y, stats.Absolute, confidence)
 	if err != nil {
 		d.refuse(err)
 		return d

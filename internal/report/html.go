@@ -147,6 +147,9 @@ func write(w io.Writer, p page, data pageData) error {
 	if err == nil {
 		t, err = t.Parse(brokeTemplate)
 	}
+	if err == nil {
+		t, err = t.Parse(lawsTemplate)
+	}
 	if err != nil {
 		return err
 	}
@@ -193,6 +196,7 @@ type page struct {
 	PublishedNote          string
 	Ceilings               []ceilingRow
 	Broke                  *brokePart // nil where nothing broke
+	Laws                   *lawsPart  // nil where there are none
 	Split                  string
 	SplitNotes             []string
 	PlanText               string
@@ -280,7 +284,7 @@ func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
-		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Arrived: data.Arrived, Unit: data.Unit,
+		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Arrived: data.Arrived, Unit: data.Unit, Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
 	}

@@ -1,6 +1,7 @@
 package report
 
 import (
+	_ "embed"
 	"fmt"
 	"math"
 	"strings"
@@ -9,6 +10,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/stats"
 )
+
+//go:embed laws.html
+var lawsTemplate string
 
 // laws writes what the steps along the axis tell together, a line for each
 // law. Unless explain says so, a law that tells of nothing is left out.
@@ -83,6 +87,8 @@ func below(x *float64, bound float64) bool { return x != nil && *x < bound }
 // lawSentence is a law in a line.
 func lawSentence(x analyze.Law) string {
 	switch {
+	case x.Refused != "" && len(x.Points) == 0 && len(x.LeftOut) > 0:
+		return "no law: without " + strings.Join(leftOut(x.LeftOut), "; ")
 	case x.Refused != "":
 		return "no law: " + x.Refused
 	case x.USL != nil:
@@ -278,7 +284,7 @@ func linearity(v stats.Linearity) string {
 	case stats.FasterLinear:
 		return "faster than linear"
 	}
-	return "near linear or not cannot be told"
+	return "not decided whether near linear"
 }
 
 // powerSentence says what one costs at the lowest level and at the highest.
@@ -319,7 +325,7 @@ func lawDetails(x analyze.Law) []string {
 	}
 	switch {
 	case x.Misfit == nil || x.Line != nil && x.Knee != nil:
-	case x.Line != nil:
+	case x.Of == analyze.LawMemory:
 		add("the measurements lie %s beside the line on average", quantity(*x.Misfit, x.YUnit))
 	default:
 		add("the measurements lie %.1f %% beside the law on average", 100**x.Misfit)
@@ -362,4 +368,103 @@ func leftOut(list []analyze.LeftOut) []string {
 		said = append(said, "steps "+strings.Join(s[:len(s)-1], ", ")+" and "+s[len(s)-1]+": "+why)
 	}
 	return said
+}
+
+// lawsPart is what the page says of the laws.
+type lawsPart struct {
+	Basis string
+	// What the key must explain: curves, costs of the way from nothing, knees,
+	// peaks.
+	HasCharts, HasCurve, HasWays, HasKnee, HasPeak bool
+
+	Groups  []lawGroup
+	Rows    []lawView
+	LeftOut []string
+}
+
+// lawGroup are laws that are shown beside one another.
+type lawGroup struct {
+	Title, Hint string
+	Folds, Open bool // it can be folded away, and is not yet
+	Laws        []lawView
+	Refused     []lawView
+}
+
+type lawView struct {
+	Index   int // among the laws of the result
+	Name    string
+	Says    string
+	Notes   []string
+	Details []string
+}
+
+// lawTitle is a law's name as a title. Those of processes stay as they are.
+func lawTitle(x analyze.Law) string {
+	if x.Of == analyze.LawThroughput || x.Of == analyze.LawTime {
+		return strings.TrimSuffix(asSentence(x.Name), ".")
+	}
+	return x.Name
+}
+
+// lawsOfPage is nil where there are no laws.
+func lawsOfPage(r analyze.Result) *lawsPart {
+	l := r.Laws
+	if l == nil || len(l.List) == 0 {
+		return nil
+	}
+	p := &lawsPart{Basis: strings.TrimSpace(fmt.Sprintf("%d levels from %s to %s %s", l.Levels, Number(l.Lowest), Number(l.Highest), l.List[0].XUnit)), LeftOut: leftOut(l.LeftOut)}
+	groups := map[string]*lawGroup{
+		analyze.LawThroughput: {Title: "Rates and times"},
+		analyze.LawMemory:     {Folds: true, Open: true, Title: "Memory of each process", Hint: "The most that was resident in a step, against all objects in place."},
+		analyze.LawCPU:        {Folds: true, Title: "CPU time of each process", Hint: "Of whole steps, their holds included, one upon the other from empty."},
+	}
+	said := make(map[string]bool)
+	for i, x := range l.List {
+		v := lawView{Index: i, Name: lawTitle(x), Says: unbroken(asSentence(lawSentence(x)))}
+		for _, more := range lawDetails(x) {
+			v.Details = append(v.Details, asSentence(more))
+		}
+		p.HasCharts = p.HasCharts || x.Refused == ""
+		p.HasCurve = p.HasCurve || len(x.Curve) > 0
+		p.HasWays = p.HasWays || x.Power != nil
+		p.HasKnee = p.HasKnee || x.Knee != nil
+		p.HasPeak = p.HasPeak || x.USL != nil && x.USL.Peak != nil
+		p.Rows = append(p.Rows, v)
+		g, ok := groups[x.Of]
+		if !ok {
+			g = groups[analyze.LawThroughput]
+		}
+		if x.Refused != "" {
+			if n := len(g.Refused); n > 0 && g.Refused[n-1].Says == v.Says {
+				g.Refused[n-1].Name += ", " + v.Name
+			} else {
+				g.Refused = append(g.Refused, v)
+			}
+			continue
+		}
+		// What was said once need not be said under each chart.
+		for _, w := range x.Warnings {
+			if !said[w] {
+				v.Notes = append(v.Notes, w)
+			}
+			said[w] = true
+		}
+		g.Laws = append(g.Laws, v)
+	}
+	for _, of := range []string{analyze.LawThroughput, analyze.LawMemory, analyze.LawCPU} {
+		if g := groups[of]; len(g.Laws)+len(g.Refused) > 0 {
+			p.Groups = append(p.Groups, *g)
+		}
+	}
+	return p
+}
+
+// unbroken keeps figures and their units on one line.
+func unbroken(text string) string {
+	for _, unit := range []string{"s", "ms", "µs", "B", "KiB", "MiB", "GiB", "%"} {
+		for _, after := range []string{" ", ",", ".", ";", ":", "]", ")"} {
+			text = strings.ReplaceAll(text, " "+unit+after, "\u00a0"+unit+after)
+		}
+	}
+	return text
 }

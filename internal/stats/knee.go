@@ -140,25 +140,13 @@ type kneeSearch struct {
 
 func newKneeSearch(x, y []float64, noise Noise) kneeSearch {
 	s := kneeSearch{x: x, y: y}
+	if noise == Relative {
+		// The line's own height says how much a figure scatters.
+		return s.weigh(positiveLine(x, y))
+	}
 	scale := make([]float64, len(y))
 	for i := range scale {
 		scale[i] = 1
-	}
-	if noise == Absolute {
-		return s.weigh(scale)
-	}
-	// The line's own height says how much a figure scatters. The line is the
-	// one whose logarithms come closest; it is made of its heights at both
-	// ends, so that it stays above 0.
-	low, high := make([]float64, len(x)), make([]float64, len(x))
-	first, last := slices.Min(x), slices.Max(x)
-	for i, v := range x {
-		high[i] = (v - first) / (last - first)
-		low[i] = 1 - high[i]
-	}
-	copy(scale, y)
-	if ends, sum := positiveFit(y).best([][]float64{low, high}, nil, 0); !math.IsInf(sum, 1) {
-		scale = mix(low, ends[0], high, ends[1])
 	}
 	return s.weigh(scale)
 }

@@ -290,7 +290,7 @@ func norris() (x, y []float64) {
 
 func TestLineAgainstNIST(t *testing.T) {
 	x, y := norris()
-	l, err := FitLine(x, y, 0.95)
+	l, err := FitLine(x, y, Absolute, 0.95)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -315,7 +315,7 @@ func TestLineAgainstNIST(t *testing.T) {
 	for i := range x {
 		x[i] = float64(i%20+1) * 150000
 	}
-	if l, err = FitLine(x, y, 0.95); err != nil {
+	if l, err = FitLine(x, y, Absolute, 0.95); err != nil {
 		t.Fatal(err)
 	}
 	near(t, "Pontius bend", l.bendT, 0.316081871345029e-14/0.486652849992036e-16, 1e-5)
@@ -339,7 +339,7 @@ func TestLineIsWrong(t *testing.T) {
 			more[i] = 200 + 0.05*v*v/1200 + 2*rng.NormFloat64()
 			less[i] = 200 + 60*math.Sqrt(v/1200) + 0.5*rng.NormFloat64()
 		}
-		l, err := FitLine(x, line, 0.95)
+		l, err := FitLine(x, line, Absolute, 0.95)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -353,7 +353,7 @@ func TestLineIsWrong(t *testing.T) {
 			y    []float64
 			want string
 		}{{more, "ever faster"}, {less, "ever slower"}} {
-			if l, err = FitLine(x, c.y, 0.95); err != nil {
+			if l, err = FitLine(x, c.y, Absolute, 0.95); err != nil {
 				t.Fatal(err)
 			}
 			if strings.Contains(l.Wrong, "rises "+c.want) {
@@ -365,16 +365,53 @@ func TestLineIsWrong(t *testing.T) {
 	if wrong > 12 || covered < 364 || found["ever faster"] < 300 || found["ever slower"] < 300 {
 		t.Errorf("of %d: wrong %d, covered %d, found %v", rounds, wrong, covered, found)
 	}
-	if _, err := FitLine(x[:5], x[:5], 0.95); err == nil {
+	if _, err := FitLine(x[:5], x[:5], Absolute, 0.95); err == nil {
 		t.Error("five levels make a law")
 	}
-	flat, err := FitLine(x, []float64{5, 5, 5, 5, 5, 5, 5}, 0.95)
+	flat, err := FitLine(x, []float64{5, 5, 5, 5, 5, 5, 5}, Relative, 0.95)
 	if err != nil || math.Abs(flat.Slope.Value) > 1e-12 || flat.Wrong != "" || flat.BendP != 1 {
 		t.Errorf("a flat line without noise: %+v, %v", flat, err)
 	}
 	var far *TooFarError
 	if _, err := flat.At(2401); !errors.As(err, &far) {
 		t.Errorf("past twice the highest level: %v", err)
+	}
+}
+
+// TestRelativeLine: where errors are relative the intervals hold the truth as
+// often as they say, at the low end too, where they are small.
+func TestRelativeLine(t *testing.T) {
+	rng := rand.New(rand.NewPCG(23, 24))
+	x := []float64{5, 10, 20, 30, 40, 50, 60}
+	const rounds = 400
+	covered := map[string]int{}
+	width := 0.0
+	for range rounds {
+		y := make([]float64, len(x))
+		for i, v := range x {
+			y[i] = (0.2 + 0.1*v) * math.Exp(0.1*rng.NormFloat64())
+		}
+		l, err := FitLine(x, y, Relative, 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		low, err := l.At(5)
+		if err != nil {
+			t.Fatal(err)
+		}
+		width += (low.Hi - low.Lo) / low.Value / rounds
+		for what, e := range map[string]Estimate{"slope": {l.Slope.Value - 0.1, l.Slope.Lo - 0.1, l.Slope.Hi - 0.1}, "low end": {low.Value - 0.7, low.Lo - 0.7, low.Hi - 0.7}} {
+			if e.Lo <= 0 && 0 <= e.Hi {
+				covered[what]++
+			}
+		}
+		if l.Wrong != "" {
+			covered["wrong"]++
+		}
+	}
+	t.Logf("of %d: %v, the interval at the low end is %.0f %% wide", rounds, covered, 100*width)
+	if covered["slope"] < 364 || covered["low end"] < 364 || covered["wrong"] > 12 || width > 0.6 {
+		t.Errorf("of %d: %v, the interval at the low end is %.0f %% wide", rounds, covered, 100*width)
 	}
 }
 
@@ -435,7 +472,7 @@ func TestPowerAgainstTheRegressionOfLogarithms(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l, err := FitLine(lx, ly, 0.95)
+		l, err := FitLine(lx, ly, Absolute, 0.95)
 		if err != nil {
 			t.Fatal(err)
 		}

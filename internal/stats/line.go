@@ -3,14 +3,15 @@ package stats
 import (
 	"fmt"
 	"math"
+	"slices"
 )
 
-// Line is the linear law y = a + b x, with Student's intervals (ordinary least
-// squares): of a quantity that each object adds its part to, such as memory.
+// Line is the linear law y = a + b x, with Student's intervals (least squares): of a quantity that each object adds its part to, such as memory.
 type Line struct {
 	Basis
 	Intercept, Slope Estimate
-	// SD is the standard deviation of what the measurements lie beside the line.
+	// SD is the standard deviation of what the measurements lie beside the line:
+	// where errors are relative as a share of it.
 	SD float64
 	// Bend is how far the line misses a curve of second degree, as a share of
 	// what the line rises or falls over the measured levels, and BendP the
@@ -23,8 +24,9 @@ type Line struct {
 
 	t     float64 // Student's quantile of the intervals
 	bendT float64 // the bend in its own standard errors
-	meanX float64
-	sxx   float64
+	// What the intervals need: the weighted mean of the levels, the sum of the
+	// weights, and the weighted sum of squares about that mean.
+	meanX, mean, sxx float64
 }
 
 // What a bend must be before a line is called the wrong law: shown beyond
@@ -37,35 +39,62 @@ const (
 )
 
 // FitLine fits a line to measurements y at x. Values of x may repeat. It
-// refuses fewer than LawLevels different ones.
-func FitLine(x, y []float64, confidence float64) (Line, error) {
+// refuses fewer than LawLevels different ones. Where errors are relative a
+// measurement counts the less the higher the line is there; figures that are
+// not positive have no relative errors.
+func FitLine(x, y []float64, noise Noise, confidence float64) (Line, error) {
 	a, err := basisOf(x, y, math.Inf(-1))
 	if err != nil {
 		return Line{}, err
 	}
 	l := Line{Basis: a}
-	n := float64(a.N)
-	meanY := 0.0
-	for i := range x {
-		l.meanX += x[i] / n
-		meanY += y[i] / n
+	weight := make([]float64, a.N)
+	for i := range weight {
+		weight[i] = 1
+	}
+	if noise == Relative && slices.Min(y) > 0 {
+		for i, v := range positiveLine(x, y) {
+			weight[i] = 1 / v
+		}
+	}
+	all, meanY := sumSquares(weight), 0.0
+	for i, w := range weight {
+		l.meanX += w * w * x[i] / all
+		meanY += w * w * y[i] / all
 	}
 	centred := make([]float64, a.N)
-	ones := make([]float64, a.N)
 	for i := range x {
-		centred[i], ones[i] = x[i]-l.meanX, 1
+		centred[i] = weight[i] * (x[i] - l.meanX)
 	}
-	coefs, left, ok := leastSquares([][]float64{ones, centred}, y)
+	weighted := times(y, weight)
+	coefs, left, ok := leastSquares([][]float64{weight, centred}, weighted)
 	if !ok {
 		return Line{}, fmt.Errorf("no line can be told from levels from %.10g to %.10g", a.Lowest, a.Highest)
 	}
-	l.sxx = sumSquares(centred)
-	l.SD = math.Sqrt(sumSquares(left) / (n - 2))
-	l.t = studentQuantile(1-(1-confidence)/2, n-2)
+	l.mean, l.sxx = all, sumSquares(centred)
+	l.SD = math.Sqrt(sumSquares(left) / float64(a.N-2))
+	l.t = studentQuantile(1-(1-confidence)/2, float64(a.N-2))
 	l.Slope = l.around(coefs[1], 1/l.sxx)
-	l.Intercept = l.around(coefs[0]-coefs[1]*l.meanX, 1/n+l.meanX*l.meanX/l.sxx)
-	l.bend(centred, ones, y, left, meanY)
+	l.Intercept = l.around(coefs[0]-coefs[1]*l.meanX, 1/l.mean+l.meanX*l.meanX/l.sxx)
+	l.bend(x, weight, weighted, left, meanY)
 	return l, nil
+}
+
+// positiveLine is the height, at each measurement, of the line whose
+// logarithms come closest to those of positive figures. It is made of its
+// heights at both ends, so that it stays above 0; where it cannot, it is the
+// figures themselves.
+func positiveLine(x, y []float64) []float64 {
+	low, high := make([]float64, len(x)), make([]float64, len(x))
+	first, last := slices.Min(x), slices.Max(x)
+	for i, v := range x {
+		high[i] = (v - first) / (last - first)
+		low[i] = 1 - high[i]
+	}
+	if ends, sum := positiveFit(y).best([][]float64{low, high}, nil, 0); !math.IsInf(sum, 1) {
+		return mix(low, ends[0], high, ends[1])
+	}
+	return slices.Clone(y)
 }
 
 // around is an estimate whose variance is a multiple of that of a measurement.
@@ -81,30 +110,34 @@ func (l Line) At(level float64) (Estimate, error) {
 		return Estimate{}, err
 	}
 	d := level - l.meanX
-	return l.around(l.Intercept.Value+l.Slope.Value*level, 1/float64(l.N)+d*d/l.sxx), nil
+	return l.around(l.Intercept.Value+l.Slope.Value*level, 1/l.mean+d*d/l.sxx), nil
 }
 
 // bend asks whether a curve of second degree fits better: the t-test of its
 // last coefficient, which is exact where the errors are normal.
-func (l *Line) bend(centred, ones, y, left []float64, meanY float64) {
+func (l *Line) bend(x, weight, weighted, left []float64, meanY float64) {
 	l.BendP = 1
 	// What rounding leaves of a perfect line is no bend.
-	if sumSquares(left) <= 1e-24*sumSquares(y) {
+	if sumSquares(left) <= 1e-24*sumSquares(weighted) {
 		return
 	}
-	square := make([]float64, len(centred))
-	for i, v := range centred {
-		square[i] = v * v
+	centred, square := make([]float64, len(x)), make([]float64, len(x))
+	for i, v := range x {
+		centred[i] = weight[i] * (v - l.meanX)
+		square[i] = centred[i] * (v - l.meanX)
 	}
-	coefs, rest, ok := leastSquares([][]float64{ones, centred, square}, y)
+	coefs, rest, ok := leastSquares([][]float64{weight, centred, square}, weighted)
 	df := float64(l.N - 3)
 	if !ok || df < 1 {
 		return
 	}
 	// The square less what a line tells of it, which is what the line misses.
-	_, alone, ok := leastSquares([][]float64{ones, centred}, square)
+	_, alone, ok := leastSquares([][]float64{weight, centred}, square)
 	if !ok {
 		return
+	}
+	for i := range alone {
+		alone[i] /= weight[i]
 	}
 	far := 0.0
 	for _, v := range alone {

@@ -1,5 +1,7 @@
 // What a page carries, as internal/report writes it.
 
+import type { Law } from './laws'
+
 export type Verdict = 'pass' | 'breach' | 'inconclusive' | 'invalid'
 
 export interface Latency {
@@ -146,6 +148,7 @@ export interface Result {
   verdict: Verdict
   comparison: Comparison | null
   loadLine: LoadLine | null
+  laws?: { list: Law[] | null } | null
   goals: { name: string; slo: string[]; loadLine: LoadLine | null; verdict: Verdict }[]
   steps: Step[]
 }

@@ -7,6 +7,7 @@ import { downloads } from './csv'
 import { readRun } from './data'
 import { byId } from './dom'
 import { ladder } from './ladder'
+import { laws } from './laws'
 import { progress } from './progress'
 import { trend } from './trend'
 import { usage } from './usage'
@@ -66,6 +67,7 @@ const part = <T extends HTMLElement>(id: string, then: (e: T) => void) => {
   if (e) then(e)
 }
 arms(run)
+laws(run)
 run.trends.forEach((t, i) => part(`trend-chart-${i}`, (e) => trend(run, t, e, byId(`trend-controls-${i}`)!)))
 part('ladder-chart', (e) => ladder(run, e, byId('ladder-controls')!))
 part('cdf-chart', (e) => cdf(run, e, byId('cdf-controls')!, byId('cdf-series') as HTMLFieldSetElement))
