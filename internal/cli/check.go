@@ -238,8 +238,12 @@ func (x *experimentCommand) askedIn() (list []asked) {
 			list = append(list, asked{name("max"), s.Max})
 		}
 	}
+	levels := "levels"
+	if x.cmd.Flags().Changed("level") {
+		levels = "level"
+	}
 	for _, level := range a.Levels {
-		list = append(list, asked{name("levels"), level})
+		list = append(list, asked{name(levels), level})
 	}
 	if a.Level != nil {
 		list = append(list, asked{name("level"), *a.Level})

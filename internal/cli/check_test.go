@@ -95,6 +95,13 @@ func TestPredictionAndRunAgree(t *testing.T) {
 		dir := "r" + tt.reason[:3]
 		args := append(append(strings.Fields(tt.run), tt.args...), "--lab", "l", "--out", dir, "--hold", "500ms", "--slo", "all Ready")
 		got := p.run(t, args...)
+		for range 2 {
+			if got.code != exitInvalid {
+				break // else the machine was busy with something else
+			}
+			os.RemoveAll(filepath.Join(p.dir, dir))
+			got = p.run(t, args...)
+		}
 		r := p.result(t, dir)
 		if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != tt.level || !strings.Contains(r.Prediction.FoundBinding, tt.reason) || !strings.Contains(got.stdout, "bound by the same.") {
 			t.Errorf("%s: predicted and found: %+v\n%s%s", tt.why, r.Prediction, got.stdout, got.stderr)
