@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 
 	"plimsoll.dev/plimsoll/internal/ceiling"
@@ -30,20 +31,29 @@ func Foreseen(r *Result, e record.Environment) {
 // outcomeOf is what the headline goal has found: of a search its line, else the
 // highest level that held below the lowest that did not.
 func outcomeOf(r *Result) ceiling.Outcome {
-	if l := r.LoadLine; l != nil {
-		return ceiling.Outcome{Level: l.Level, LowestFailing: l.LowestFailing, Binding: l.Binding}
-	}
 	var o ceiling.Outcome
-	for i := range r.Steps {
-		if s := &r.Steps[i]; s.Verdict == slo.Breach && (o.LowestFailing == nil || s.Level < *o.LowestFailing) {
-			o.LowestFailing, o.Binding = &s.Level, binding(s.Reasons)
-			if o.Binding == "" {
-				o.Binding = s.VerdictWhy
-			}
+	if l := r.LoadLine; l != nil {
+		o = ceiling.Outcome{Level: l.Level, LowestFailing: l.LowestFailing, Binding: l.Binding}
+	} else {
+		o = outcomeOfSteps(r.Steps)
+	}
+	for _, s := range r.Steps {
+		// The last one at the level decided: it was made from empty.
+		if o.LowestFailing != nil && s.Level == *o.LowestFailing && s.Verdict == slo.Breach && len(s.Reasons) > 0 {
+			o.Message = s.Reasons[0].Message
 		}
 	}
-	for i := range r.Steps {
-		s := &r.Steps[i]
+	return o
+}
+
+func outcomeOfSteps(steps []Step) (o ceiling.Outcome) {
+	for i := range steps {
+		if s := &steps[i]; s.Verdict == slo.Breach && (o.LowestFailing == nil || s.Level < *o.LowestFailing) {
+			o.LowestFailing, o.Binding = &s.Level, cmp.Or(binding(s.Reasons), s.VerdictWhy)
+		}
+	}
+	for i := range steps {
+		s := &steps[i]
 		if s.Verdict == slo.Pass && (o.LowestFailing == nil || s.Level < *o.LowestFailing) && (o.Level == nil || s.Level > *o.Level) {
 			o.Level = &s.Level
 		}

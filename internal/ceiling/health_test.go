@@ -1,6 +1,7 @@
 package ceiling
 
 import (
+	"net/netip"
 	"strings"
 	"testing"
 )
@@ -82,6 +83,11 @@ func TestPredictedAndFound(t *testing.T) {
 	f := cluster(20, 110)
 	table := Compute(f)
 	none := Table{Unit: "pods/node"}
+	f = cluster(20, 500)
+	for i := range f.Nodes {
+		f.Nodes[i].Ranges, f.Nodes[i].RangesFrom = []Range{{Prefix: netip.MustParsePrefix("10.1.0.0/24")}}, PodCIDRs
+	}
+	narrow := Compute(f)
 	x := number64
 	for _, tt := range []struct {
 		table   Table
@@ -90,16 +96,19 @@ func TestPredictedAndFound(t *testing.T) {
 		text    string // part of it
 		why     string
 	}{
-		{table, Outcome{x(110), x(111), "Too many pods on 20 of 20 nodes"}, AsPredicted, "found 110, bound by the same", "the demo"},
-		{table, Outcome{x(110), x(120), "Too many pods on 20 of 20 nodes"}, AsPredicted, "found 110", "a coarse resolution"},
-		{table, Outcome{x(110), x(111), "NotReady: the probe failed"}, OtherReason, "bound by NotReady", "the same level for another reason"},
-		{table, Outcome{x(90), x(91), "OOMKilled on 3 of 20 nodes"}, Earlier, "something else came first", "something that nobody could read beforehand"},
-		{table, Outcome{nil, x(50), "HTTP 403: no"}, Earlier, "found that 50 pods/node already fails", "the first level fails"},
-		{table, Outcome{nil, x(120), "Too many pods on 20 of 20 nodes"}, AsPredicted, "bound by the same", "the first level lies above the ceiling"},
-		{table, Outcome{x(130), x(131), "Too many pods on 20 of 20 nodes"}, Beyond, "more than was predicted", "the prediction was wrong"},
-		{table, Outcome{x(130), nil, ""}, Beyond, "more than was predicted", "and nothing failed"},
-		{table, Outcome{x(50), nil, ""}, NotReached, "nothing above that was tried", "a search that ended below"},
-		{none, Outcome{x(50), nil, ""}, NotPredicted, "no hard ceiling is known", "nothing could be read"},
+		{table, Outcome{Level: x(110), LowestFailing: x(111), Binding: "Too many pods on 20 of 20 nodes"}, AsPredicted, "found 110, bound by the same", "the demo"},
+		{table, Outcome{Level: x(110), LowestFailing: x(120), Binding: "Too many pods on 20 of 20 nodes"}, AsPredicted, "found 110", "a coarse resolution"},
+		{table, Outcome{Level: x(110), LowestFailing: x(111), Binding: "NotReady: the probe failed"}, OtherReason, "bound by NotReady", "the same level for another reason"},
+		{table, Outcome{Level: x(110), LowestFailing: x(111), Binding: "Insufficient cpu on 12 of 20 nodes", Message: "0/20 nodes are available: 12 Insufficient cpu, 8 Too many pods."}, OtherReason, "bound by Insufficient cpu", "the scheduler names others too, and the first is what binds"},
+		{narrow, Outcome{Level: x(253), LowestFailing: x(254), Binding: "FailedCreatePodSandBox on 20 of 20 nodes", Message: "plugin failed: no IP addresses available in range set: *-*"}, AsPredicted, "bound by the same", "the cluster's own words tell what the event's reason does not"},
+		{narrow, Outcome{Level: x(253), LowestFailing: x(254), Binding: "FailedCreatePodSandBox on 20 of 20 nodes", Message: "plugin failed: exchange full"}, OtherReason, "bound by FailedCreatePodSandBox", "another trouble with the same event"},
+		{table, Outcome{Level: x(90), LowestFailing: x(91), Binding: "OOMKilled on 3 of 20 nodes"}, Earlier, "something else came first", "something that nobody could read beforehand"},
+		{table, Outcome{Level: nil, LowestFailing: x(50), Binding: "HTTP 403: no"}, Earlier, "found that 50 pods/node already fails", "the first level fails"},
+		{table, Outcome{Level: nil, LowestFailing: x(120), Binding: "Too many pods on 20 of 20 nodes"}, AsPredicted, "bound by the same", "the first level lies above the ceiling"},
+		{table, Outcome{Level: x(130), LowestFailing: x(131), Binding: "Too many pods on 20 of 20 nodes"}, Beyond, "more than was predicted", "the prediction was wrong"},
+		{table, Outcome{Level: x(130), LowestFailing: nil, Binding: ""}, Beyond, "more than was predicted", "and nothing failed"},
+		{table, Outcome{Level: x(50), LowestFailing: nil, Binding: ""}, NotReached, "nothing above that was tried", "a search that ended below"},
+		{none, Outcome{Level: x(50), LowestFailing: nil, Binding: ""}, NotPredicted, "no hard ceiling is known", "nothing could be read"},
 	} {
 		p := tt.table.Compare(tt.outcome)
 		if p == nil || p.Agreement != tt.want || !strings.Contains(p.Text, tt.text) {

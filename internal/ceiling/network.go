@@ -71,6 +71,15 @@ func addressed(e Entry) int64 {
 	return e.Pods
 }
 
+// noSandbox is the reason of events about pods that could not be joined to the
+// network.
+const noSandbox = "FailedCreatePodSandBox"
+
+// noSandbox is how a result tells of it, with the plug-in's own words.
+func (c *computation) noSandbox(why string) string {
+	return fmt.Sprintf("%s (%s)", onNodes(noSandbox, len(c.f.Nodes), len(c.f.Nodes)), why)
+}
+
 // PodCIDRs is where most clusters keep the nodes' ranges.
 const PodCIDRs = "spec.podCIDRs of the nodes"
 
@@ -78,7 +87,7 @@ const PodCIDRs = "spec.podCIDRs of the nodes"
 func (c *computation) podRanges() {
 	row := Ceiling{
 		Name: "podAddressesPerNode", What: "pod addresses of the nodes", Class: Hard, Unit: "addresses",
-		Reason: "FailedCreatePodSandBox: no IP addresses available in range set", Sign: "no IP addresses available",
+		Reason: c.noSandbox("no IP addresses available in range set"), Sign: "no IP addresses available",
 	}
 	if !c.f.NodesRead.Known() {
 		c.unknown(row, c.f.NodesRead.Why)
@@ -106,7 +115,7 @@ func (c *computation) podRanges() {
 		}
 		if row.From != PodCIDRs {
 			// Other plug-ins say it in other words.
-			row.Reason, row.Sign = "FailedCreatePodSandBox: no address left in the node's range", "FailedCreatePodSandBox"
+			row.Reason, row.Sign = c.noSandbox("no address left in the node's range"), noSandbox
 		}
 		if len(ranges) == 0 {
 			row.From = ""
@@ -184,7 +193,7 @@ func (c *computation) podNetwork() {
 		}, unbounded, false)
 		return
 	}
-	row.Reason, row.Sign = "FailedCreatePodSandBox: no addresses left in the pod network", "FailedCreatePodSandBox"
+	row.Reason, row.Sign = c.noSandbox("no address left in the pod network"), noSandbox
 	c.addresses(row, all, float64(c.f.Addresses), all-float64(c.f.Addresses))
 }
 
@@ -206,7 +215,7 @@ func (c *computation) bridges() {
 	}
 	row := Ceiling{
 		Name: "bridgePorts", What: "ports of the nodes' Linux bridges", Class: Hard, Unit: "ports",
-		Reason: "FailedCreatePodSandBox: failed to connect veth to bridge: exchange full", Sign: "exchange full",
+		Reason: c.noSandbox("failed to connect veth to bridge: exchange full"), Sign: "exchange full",
 		From: "the Linux kernel: 1023 for each bridge",
 	}
 	switch {

@@ -11,8 +11,9 @@ type Outcome struct {
 	// nil is none.
 	Level, LowestFailing *float64
 	// Binding is what the lowest failing level broke on, "" where nothing
-	// failed.
+	// failed, and Message what the cluster said of it in its own words.
 	Binding string
+	Message string
 }
 
 // Agreement says how a prediction and an outcome fit together.
@@ -65,7 +66,7 @@ func (t *Table) Compare(o Outcome) *Prediction {
 	}
 	// A level within a step of the axis' arithmetic is the same one.
 	const slack = 1e-6
-	same := b.Sign != "" && strings.Contains(o.Binding, b.Sign)
+	same := b.Sign != "" && (strings.Contains(o.Binding, b.Sign) || !ofScheduler(b.Sign) && strings.Contains(o.Message, b.Sign))
 	bound := func(text string) string {
 		if o.Binding == "" {
 			return text
@@ -90,6 +91,12 @@ func (t *Table) Compare(o Outcome) *Prediction {
 		p.Text = fmt.Sprintf("%s; %s.", said, bound(found))
 	}
 	return p
+}
+
+// ofScheduler reports whether a sign is a reason of the scheduler's: its words
+// name all reasons that any node has, and only the first is what binds.
+func ofScheduler(sign string) bool {
+	return sign == refusal(Pods) || strings.HasPrefix(sign, refusal(""))
 }
 
 func foundText(o Outcome, unit string) string {

@@ -24,6 +24,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/ceiling"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
 // checked runs a check with JSON for its output.
@@ -370,5 +371,35 @@ func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
 	var r analyze.Result
 	if r = p.result(t, "r"); r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 4 || *r.Prediction.FoundFailing != 8 {
 		t.Errorf("predicted and found: %+v", r.Prediction)
+	}
+}
+
+// On a real node, whose network plug-in keeps to the node's range of addresses,
+// the run ends where the range does, in the plug-in's own words.
+func TestPodAddressesOfARealNode(t *testing.T) {
+	p := newProgram(t)
+	if _, err := realnode.Check(); err != nil {
+		t.Skip(err)
+	}
+	if got := p.run(t, "lab", "up", "l", "--real-node", "--max-pods", "30", "--pod-cidr-prefix", "29"); got.code != 0 {
+		t.Skipf("no real node comes up now: %s", got.stderr)
+	}
+	c := p.checked(t, exitHeld, "node-density", "--lab", "l")
+	b := c.Table.Binding()
+	if b == nil || b.Name != "podAddressesPerNode" || *b.Level != 5 || !strings.Contains(b.Reason, "no IP addresses available in range set") {
+		t.Fatalf("a /29 has 6 addresses, of which the gateway takes one: %+v", b)
+	}
+	if m := ceilingNamed(t, c.Table.Ceilings, "kubeletMaxPods"); m.Level == nil || *m.Level != 30 {
+		t.Errorf("what the kubelet is configured to: %+v", m)
+	}
+	if m := ceilingNamed(t, c.Table.Ceilings, "bridgePorts"); m.Class != ceiling.Hard || *m.Level != 1023 {
+		t.Errorf("the bridge of a laboratory's real node: %+v", m)
+	}
+	got := p.run(t, "sweep", "node-density", "--lab", "l", "--levels", "5,7", "--hold", "500ms", "--step-timeout", "20s", "--slo", "all Ready", "--out", "r")
+	if got.code == exitInvalid {
+		t.Skip("the machine is busy with something else: no step counts")
+	}
+	if r := p.result(t, "r"); r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 5 {
+		t.Errorf("exit code %d, predicted and found: %+v\n%s%s", got.code, r.Prediction, got.stdout, got.stderr)
 	}
 }

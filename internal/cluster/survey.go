@@ -569,9 +569,12 @@ func ovnRanges(annotation string) []string {
 // bridge.
 const bridgeAnnotation = "plimsoll.dev/pod-bridge"
 
-// flannelBackend is an annotation of nodes on which flannel runs: their pods
-// hang on a Linux bridge.
-const flannelBackend = "flannel.alpha.coreos.com/backend-type"
+// Annotations of nodes whose pods hang on a Linux bridge: those on which flannel
+// runs, and a laboratory's real one.
+const (
+	flannelBackend = "flannel.alpha.coreos.com/backend-type"
+	labBridge      = "plimsoll.dev/pod-bridge"
+)
 
 // facts are what ceilings follow from.
 func (n *surveyedNode) facts() ceiling.Node {

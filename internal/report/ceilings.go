@@ -17,14 +17,14 @@ var ceilingsTemplate string
 // ceilingRow is a ceiling as the page shows it.
 type ceilingRow struct {
 	ceiling.Ceiling
-	Allows, Took, Kind string
+	Allows, Took, Rest, Kind string
 }
 
 // ceilingsOf are the ceilings of a result as they are shown.
 func ceilingsOf(r analyze.Result) []ceilingRow {
 	var rows []ceilingRow
 	for _, c := range r.Ceilings {
-		rows = append(rows, ceilingRow{c, inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), kindOf(c.Class)})
+		rows = append(rows, ceilingRow{c, inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), inUnit(c.Left, c.Unit), kindOf(c.Class)})
 	}
 	return rows
 }
@@ -136,7 +136,7 @@ func (p *printer) levels(t ceiling.Table) {
 		return
 	}
 	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\t%s\tpods in all\tlimit\tused\tkind\t \tceiling\n", t.Unit)
+	fmt.Fprintf(w, "\t%s\tpods in all\tlimit\tused\tleft\tkind\t \tceiling\n", t.Unit)
 	shown, far := 0, 0
 	for _, c := range t.Ceilings {
 		if c.Level == nil {
@@ -155,7 +155,7 @@ func (p *printer) levels(t ceiling.Table) {
 		if c.Total != nil {
 			total = Number(*c.Total)
 		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t \t%s\n", mark, Number(*c.Level), total, inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), kindOf(c.Class), printable(described(c)))
+		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t \t%s\n", mark, Number(*c.Level), total, inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), inUnit(c.Left, c.Unit), kindOf(c.Class), printable(described(c)))
 	}
 	if shown > 0 {
 		p.err = w.Flush()
