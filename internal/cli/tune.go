@@ -38,7 +38,8 @@ for cannot be had.`,
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(newTuneSubnetCommand(p), newTuneKubeletCommand(p), newTuneHostCommand(p), newTuneCephCommand(p), newTuneVirtCommand(p))
+	cmd.AddCommand(newTuneSubnetCommand(p), newTuneKubeletCommand(p), newTuneHostCommand(p), newTuneCephCommand(p), newTuneVirtCommand(p),
+		newTuneRouterCommand(p), newTuneNetworkCommand(p), newTunePlanCommand(p))
 	return cmd
 }
 

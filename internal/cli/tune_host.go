@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"strings"
 	"time"
 
@@ -18,13 +19,20 @@ type tuneHostFacts struct {
 	live     bool
 	bundle   string
 	interval time.Duration
+	// twice says that counters are to be read twice.
+	twice bool
 }
 
 func (h *tuneHostFacts) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&h.live, "live", false, "read this host")
 	flags.StringVar(&h.bundle, "bundle", "", "read a host that was saved in this `directory`")
-	flags.Var(&delay{&h.interval}, "interval", "time between two readings of softnet_stat (default with --live 10s)")
+}
+
+// addTwice adds what belongs to counters.
+func (h *tuneHostFacts) addTwice(cmd *cobra.Command) {
+	h.twice = true
+	cmd.Flags().Var(&delay{&h.interval}, "interval", "time between two readings of softnet_stat (default with --live 10s)")
 }
 
 // delay is a flag that holds a time above zero.
@@ -92,7 +100,8 @@ func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*tune.HostFac
 	if err != nil {
 		return nil, err
 	}
-	if len(facts.Softnet) == 0 {
+	askNICs(ctx, &facts)
+	if len(facts.Softnet) == 0 || !h.twice {
 		return &facts, nil
 	}
 	facts.Softnet = facts.Softnet[:1]
@@ -112,6 +121,27 @@ func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*tune.HostFac
 	facts.Interval = time.Since(began).Round(time.Millisecond)
 	facts.Softnet = append(facts.Softnet, again.Softnet[:min(1, len(again.Softnet))]...)
 	return &facts, nil
+}
+
+// askNICs asks ethtool, where there is one, what this host's physical
+// interfaces can do.
+func askNICs(ctx context.Context, facts *tune.HostFacts) {
+	tool, err := exec.LookPath("ethtool")
+	if err != nil {
+		return
+	}
+	for i := range facts.Interfaces {
+		n := &facts.Interfaces[i]
+		if !n.Physical {
+			continue
+		}
+		if out, err := exec.CommandContext(ctx, tool, "-k", n.Name).Output(); err == nil {
+			n.Features, _ = tune.ParseFeatures(out)
+		}
+		if out, err := exec.CommandContext(ctx, tool, "-l", n.Name).Output(); err == nil {
+			n.MaxQueues = tune.ParseChannels(out)
+		}
+	}
 }
 
 func newTuneHostCommand(p *Process) *cobra.Command {
@@ -162,6 +192,7 @@ Values are never written lower than they are on the host that was read.`,
 		},
 	}
 	flags := cmd.Flags()
+	giveOneOf(flags, &params.Platform, "platform", "what the host is a node of, if anything", tune.OpenShift, tune.Kubernetes)
 	giveFlag(flags, &params.RTT, "rtt", "time", "round trip between the hosts, as ping measures it", tune.ParseDelay)
 	giveFlag(flags, &params.Link, "link", "speed", "speed of the link, such as 50Gbit or 2x25GbE", tune.ParseRate)
 	giveFlag(flags, &params.Packet, "packet", "bytes", "packet size that buffers are to hold 10 of, such as 512Ki", tune.ParseBytes)
@@ -175,6 +206,7 @@ Values are never written lower than they are on the host that was read.`,
 	giveText(flags, &params.Pool, "pool", "name", "pool of a MachineConfig or Tuned object (default worker)")
 	flags.BoolVar(&collect, "collect-script", false, "print a shell script that saves a host as a bundle")
 	host.add(cmd)
+	host.addTwice(cmd)
 	out.add(cmd)
 	return cmd
 }

@@ -181,6 +181,12 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune virt --vms 5 --kubevirt new", []string{"--kubevirt", "no version"}, "a version"},
 		{"tune virt --dataset 300x8", []string{"DIRECTORIESxFILESxSIZE"}, "a data set's form"},
 		{"tune virt --clones 5 --clone-measured 10", []string{"BULK=TIME"}, "a bulk's form"},
+		{"tune router --encryption edgy", []string{"--encryption", `did you mean "edge"?`}, "an encryption"},
+		{"tune router --cpus 3-1", []string{"--cpus", "no list of CPUs"}, "a list of CPUs"},
+		{"tune network --mtu 600", []string{"--mtu: 600 leaves"}, "an MTU"},
+		{"tune network --overlay vlan", []string{"--overlay", "vxlan"}, "an overlay"},
+		{"tune plan --nodes 26", []string{"--pods-per-node: is needed"}, "a target"},
+		{"tune plan --pods 5 --pods-per-node 5 --nodes 2", []string{"both say how many"}, "two targets"},
 		{"version --outpt json", []string{"did you mean --output?"}, "a flag of a small command"},
 	} {
 		args := strings.Fields(tt.args)

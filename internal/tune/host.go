@@ -13,6 +13,9 @@ import (
 
 // Host are the parameters of a host's settings.
 type Host struct {
+	// Platform is what the host is a node of, if anything: OpenShift's nodes
+	// have settings of their own, which are not lowered.
+	Platform In[string]
 	// RTT and Link give socket buffers by latency (V7), Packet by packet size
 	// (V9). Without either no buffers are reckoned.
 	RTT    In[time.Duration]
@@ -111,6 +114,12 @@ func TuneHost(p Host) (*Answer, error) {
 	return a, nil
 }
 
+// openShiftNode says whether the settings are for a node of OpenShift: they are
+// not written below what its own profile has.
+func (p *Host) openShiftNode() bool {
+	return p.Platform.Value == OpenShift || slices.Contains(p.Formats, "tuned") || slices.Contains(p.Formats, "machineconfig")
+}
+
 func checkFormats(formats []string) error {
 	for _, f := range formats {
 		if !slices.Contains(HostFormats(), f) {
@@ -159,11 +168,15 @@ func (a *Answer) arp(p Host) []setting {
 	one := func(name, why string, atLeast bool) setting {
 		return setting{"net.ipv4.conf.all." + name, []int64{1}, atLeast, arpFile, why, cost, []string{"V3", "kernel-ip"}}
 	}
+	announce := one("arp_announce", "do not ask with an address of another subnet (0 by default; 2 is stricter and stays)", true)
+	if p.openShiftNode() {
+		announce.want = []int64{2}
+	}
 	return []setting{
 		one("arp_filter", "answer on the interface that the reply would be routed through (0 by default)", false),
 		one("arp_ignore", "answer for addresses of the incoming interface only (0 by default)", true),
 		// 2 is stricter still, and OpenShift's nodes have it.
-		one("arp_announce", "do not ask with an address of another subnet (0 by default; 2 is stricter and stays)", true),
+		announce,
 	}
 }
 
@@ -171,11 +184,16 @@ func (a *Answer) arp(p Host) []setting {
 func (a *Answer) neighbours(p Host) []setting {
 	first := int64(4096)
 	note := "the document's values"
+	if p.openShiftNode() {
+		a.cite("openshift-tuned")
+		first, note = 8192, "as OpenShift's own profile has them, twice the document's"
+	}
 	if p.Neighbours.Ok() {
+		least := first
 		// The cache holds all neighbours without collection, in the document's
 		// proportions of 1 : 4 : 8.
 		first = max(first, power(bits.Len64(uint64(p.Neighbours.Value-1))))
-		a.step("gc_thresh1 = neighbours, rounded up to a power of two, at least 4096", fmt.Sprintf("%s -> %d", grouped(p.Neighbours.Value), first), "V4")
+		a.step(fmt.Sprintf("gc_thresh1 = neighbours, rounded up to a power of two, at least %d", least), fmt.Sprintf("%s -> %d", grouped(p.Neighbours.Value), first), "V4")
 		note = "for " + grouped(p.Neighbours.Value) + " neighbours"
 	}
 	a.step("gc_thresh1 : gc_thresh2 : gc_thresh3 = 1 : 4 : 8", fmt.Sprintf("%d : %d : %d", first, 4*first, 8*first), "V4", "kernel-ip")
@@ -190,7 +208,7 @@ func (a *Answer) neighbours(p Host) []setting {
 		list = append(list, setting{fmt.Sprintf("net.ipv4.neigh.default.gc_thresh%d", i+1), []int64{share * first}, true, arpCacheFile, why,
 			"neighbour table overflow: packets to hosts that are not in the table are lost", []string{"V4", "kernel-ip"}})
 	}
-	if p.Facts == nil {
+	if p.Facts == nil && !p.openShiftNode() {
 		a.cite("openshift-tuned")
 		a.warn("OpenShift's own profile already sets gc_thresh 8192, 32768, 65536 and arp_announce 2 on its nodes: these settings are for other hosts, such as those of Ceph")
 	}
@@ -422,6 +440,9 @@ func (a *Answer) node(p Host) []setting {
 	if p.Connections.Ok() {
 		// At most three quarters full, so that a burst finds room.
 		want := (p.Connections.Value*4 + 2) / 3
+		if p.openShiftNode() {
+			want = max(want, 1048576)
+		}
 		a.step("nf_conntrack_max = connections / 0.75", fmt.Sprintf("%s / 0.75 = %s", grouped(p.Connections.Value), grouped(want)), "kernel-conntrack")
 		a.result("nfConntrackMax", want, "connections", "OpenShift's profile has 1048576")
 		a.cite("openshift-tuned")

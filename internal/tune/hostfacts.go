@@ -43,6 +43,10 @@ type HostInterface struct {
 	RX, TX   int   // queues
 	NUMANode int   // -1 is not known
 	Physical bool  // it has a device behind it
+	// Features and MaxQueues are what ethtool -k and -l say, where that was
+	// saved; nil and 0 are not known.
+	Features  NICFeatures
+	MaxQueues int
 }
 
 // SharedSubnet is a range with the interfaces that are in it.
@@ -62,6 +66,7 @@ const (
 	intervalFile = "interval"
 	netDir       = "sys/class/net"
 	numaDir      = "sys/devices/system/node"
+	ethtoolDir   = "ethtool" // of a bundle: NAME.features and NAME.channels
 )
 
 // plainFiles are read besides sysctls, interfaces and NUMA nodes.
@@ -193,6 +198,12 @@ func (f *HostFacts) readInterfaces(fsys fs.FS) {
 				i.TX++
 			}
 		}
+		if data, err := fs.ReadFile(fsys, path.Join(ethtoolDir, name+".features")); err == nil {
+			i.Features, _ = ParseFeatures(data)
+		}
+		if data, err := fs.ReadFile(fsys, path.Join(ethtoolDir, name+".channels")); err == nil {
+			i.MaxQueues = ParseChannels(data)
+		}
 		f.Interfaces = append(f.Interfaces, i)
 	}
 }
@@ -323,6 +334,11 @@ keep() {
   mkdir -p "$d/$n"
   for f in type operstate speed mtu device/numa_node; do keep "$n/$f"; done
   if [ -e "/$n/device" ]; then mkdir -p "$d/$n/device"; fi
+  if command -v ethtool > /dev/null; then
+    mkdir -p "$d/` + ethtoolDir + `"
+    ethtool -k "${i##*/}" > "$d/` + ethtoolDir + `/${i##*/}.features" 2> /dev/null || true
+    ethtool -l "${i##*/}" > "$d/` + ethtoolDir + `/${i##*/}.channels" 2> /dev/null || true
+  fi
   for q in /$n/queues/*; do if [ -e "$q" ]; then mkdir -p "$d/$n/queues/${q##*/}"; fi; done
 done
 for i in /` + numaDir + `/node*; do keep "` + numaDir + `/${i##*/}/cpulist"; done

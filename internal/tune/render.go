@@ -91,6 +91,31 @@ func table(a *Answer, width int) string {
 			}
 		}
 	}
+	rows = nil
+	for _, c := range a.Ceilings {
+		state := "holds"
+		if !c.Holds {
+			state = "too low"
+		}
+		usual := ""
+		if c.Usual > 0 {
+			usual = ", " + grouped(c.Usual) + " without the plan"
+		}
+		rows = append(rows, []string{c.Name, fmt.Sprintf("%s of %s", grouped(c.Asked), grouped(c.Limit)), fmt.Sprintf("%s (%s)%s: %s", state, c.Set, usual, c.What)})
+	}
+	p.columns("Ceilings", rows)
+	rows = nil
+	for _, s := range a.Settings {
+		when := fmt.Sprintf("step %d", s.Stage)
+		if s.Fixed {
+			when += ", at installation only"
+		}
+		if s.File != "" {
+			when += ": " + s.File
+		}
+		rows = append(rows, []string{s.Name, s.From + " -> " + s.To, when})
+	}
+	p.columns("Settings to change", rows)
 	if len(a.Stages) > 0 {
 		p.head("In this order")
 		for i, s := range a.Stages {

@@ -371,7 +371,7 @@ func (a *Answer) sizes(p Subnet, f family, nodes, own int64, cluster netip.Prefi
 func (a *Answer) serviceRange(p Subnet, f family, given In[netip.Prefix], taken []named) (In[netip.Prefix], error) {
 	if !given.Ok() {
 		custom := netip.MustParsePrefix(f.service)
-		need := custom.Bits()
+		need := f.bits - 1
 		if p.Services.Ok() {
 			need = f.bits - bits.Len64(uint64(grown(p.Services.Value, p.Growth.Value)+3))
 		}
@@ -383,7 +383,9 @@ func (a *Answer) serviceRange(p Subnet, f family, given In[netip.Prefix], taken 
 			if f.bits == 128 {
 				pools = f.pools
 			}
-			rng, ok := freeRange(pools, min(need, custom.Bits()), taken)
+			// As large as is customary, but for the /12 of kubeadm, which few
+			// private ranges have room for.
+			rng, ok := freeRange(pools, min(need, max(custom.Bits(), f.bits-16)), taken)
 			if !ok {
 				return given, badParam("services", "", "%s services need a /%d, and no private range has one free", grouped(p.Services.Value), need)
 			}

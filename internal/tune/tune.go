@@ -30,7 +30,10 @@ type Answer struct {
 	// Corrections say where a source is wrong.
 	Corrections []Correction `json:"corrections"`
 	Warnings    []string     `json:"warnings"`
-	// Stages order what is to be done in a plan; empty elsewhere.
+	// Ceilings, Settings and Stages are a plan's: what bounds it, what must be
+	// changed, and in which order. Empty elsewhere.
+	Ceilings []Ceiling `json:"ceilings,omitempty"`
+	Settings []Setting `json:"settings,omitempty"`
 	Stages   []Stage   `json:"stages,omitempty"`
 	Files    []File    `json:"files"`
 	Commands []Command `json:"commands"`
@@ -94,6 +97,31 @@ type Correction struct {
 	Says   string `json:"says"`
 	Right  string `json:"right"`
 	Effect string `json:"effect,omitempty"` // what following the source gives
+}
+
+// Ceiling is one bound of a plan.
+type Ceiling struct {
+	Name  string `json:"name"` // stays the same for ever, such as addressesPerNode
+	What  string `json:"what"`
+	Limit int64  `json:"limit"` // with the settings of the plan
+	Asked int64  `json:"asked"`
+	// Usual is what it is without the plan; 0 is not known.
+	Usual int64 `json:"usual,omitempty"`
+	// Set says what moves it: "installation", which cannot be done again,
+	// "setting", or "tested", beyond which is untested ground.
+	Set   string `json:"set"`
+	Holds bool   `json:"holds"`
+}
+
+// Setting is one change that a plan asks for.
+type Setting struct {
+	Name  string `json:"name"`
+	From  string `json:"from"`
+	To    string `json:"to"`
+	Stage int    `json:"stage"` // from 1
+	// Fixed says that it can only be chosen at installation.
+	Fixed bool   `json:"fixed,omitempty"`
+	File  string `json:"file,omitempty"`
 }
 
 // Stage is one step of a plan.
@@ -200,7 +228,9 @@ func input[T any](a *Answer, name string, in In[T], unit string) {
 // plain makes numbers and texts of what the parameters hold.
 func plain(v any) any {
 	switch v := v.(type) {
-	case int, int64, uint64, float64, string, bool:
+	case int:
+		return int64(v)
+	case int64, float64, string, bool:
 		return v
 	case Rate:
 		return float64(v)
@@ -253,6 +283,27 @@ func (a *Answer) cite(ids ...string) {
 		if !slices.ContainsFunc(a.Sources, func(s Source) bool { return s.ID == id }) {
 			a.Sources = append(a.Sources, sourceOf(id))
 		}
+	}
+}
+
+// adopt takes over what another answer found, for a plan: its files below a
+// directory of their own.
+func (a *Answer) adopt(b *Answer, dir string) {
+	for _, f := range b.Findings {
+		f.What = b.Tool + ": " + f.What
+		a.find(f)
+	}
+	for _, c := range b.Corrections {
+		a.correct(c.Row, c.Says, c.Right, c.Effect)
+	}
+	for _, w := range b.Warnings {
+		a.warn("%s: %s", b.Tool, w)
+	}
+	for _, f := range b.Files {
+		a.file(dir+"/"+f.Path, f.Content, f.For)
+	}
+	for _, s := range b.Sources {
+		a.cite(s.ID)
 	}
 }
 

@@ -1,0 +1,201 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/tune"
+)
+
+// tuned runs a calculator with -o json and returns its answer.
+func tuned(t *testing.T, code int, args ...string) tune.Answer {
+	t.Helper()
+	got := command(t, nil, append(append([]string{"tune"}, args...), "-o", "json")...)
+	if got.code != code {
+		t.Fatalf("tune %s: exit code %d, want %d\n%s", strings.Join(args, " "), got.code, code, got.stderr)
+	}
+	var a tune.Answer
+	if err := json.Unmarshal([]byte(got.stdout), &a); err != nil {
+		t.Fatalf("tune %s: %v\n%s", strings.Join(args, " "), err, got.stdout)
+	}
+	if a.Schema != tune.Schema {
+		t.Errorf("schema %q", a.Schema)
+	}
+	return a
+}
+
+// The figures of the documents, by whole commands.
+func TestTuneFigures(t *testing.T) {
+	for _, tt := range []struct {
+		args string
+		want map[string]any
+	}{
+		{"ceph --osds 141 --replicas 3", map[string]any{"pgNum": 4096.0}},
+		{"host --rtt 0.208ms --link 50Gbit", map[string]any{"bufferBytes": 1300000.0, "bufferBytesDocument": 10905190.0}},
+		{"host --rtt 0.208ms --link 2x25GbE", map[string]any{"bufferBytes": 1300000.0}},
+		{"host --packet 512Ki", map[string]any{"packetMaximumBytes": 5242880.0, "packetDefaultBytes": 2097152.0}},
+		{"subnet --cluster-cidr 10.128.0.0/10 --host-prefix 23", map[string]any{"nodes": 8192.0, "addressesPerNode": 510.0}},
+		{"subnet --nodes 26 --pods-per-node 2,500", map[string]any{"hostPrefix": 20.0, "clusterCIDR": "10.128.0.0/15"}},
+		{"virt --vms 3000", map[string]any{"virtAPIReplicas": 4.0}},
+		{"virt --class rhel=1500,1,4G --class windows=500,1,4G --class fedora=1000,100m,256Mi --nodes 100 --pods 21,400", map[string]any{"vmsPerNode": 30.0, "podsPerNode": 214.0}},
+		{"virt --dataset 300x8x20Mi", map[string]any{"datasetBytes": 48000.0 * 1024 * 1024}},
+		{"kubelet --max-pods 500", map[string]any{"maxPods": 500.0, "kubeAPIQPS": 100.0, "kubeAPIBurst": 200.0, "nodeStatusMaxImages": -1.0}},
+		{"router --page 8192", map[string]any{"requestsFillingLink": 15259.0}},
+		{"network --overlay vxlan", map[string]any{"podMTU": 1450.0}},
+		{"plan --vms 3000 --pods 21400 --nodes 100", map[string]any{"maxPods": 500.0, "hostPrefix": 22.0, "virtAPIReplicas": 4.0}},
+		{"plan --pods-per-node 2500 --nodes 26", map[string]any{"maxPods": 2500.0, "hostPrefix": 20.0, "allPods": 65000.0}},
+	} {
+		a := tuned(t, exitHeld, strings.Fields(tt.args)...)
+		for name, want := range tt.want {
+			if got := a.Result(name); got != want {
+				t.Errorf("tune %s: %s = %v, want %v", tt.args, name, got, want)
+			}
+		}
+		for _, in := range a.Inputs {
+			if strings.HasPrefix(in.From, "flag --") && !strings.Contains(tt.args, strings.TrimPrefix(in.From, "flag ")) {
+				t.Errorf("tune %s: %s comes from %q, which was not given", tt.args, in.Name, in.From)
+			}
+		}
+		if got := command(t, nil, append([]string{"tune"}, strings.Fields(tt.args)...)...); got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, "Sources") {
+			t.Errorf("tune %s: exit code %d\n%s", tt.args, got.code, got.stderr)
+		}
+	}
+}
+
+// What cannot be had ends with 1, and says so.
+func TestTuneOfWhatCannotBeHad(t *testing.T) {
+	for _, args := range []string{
+		"subnet --cluster-cidr 10.128.0.0/20 --nodes 100", "kubelet --max-pods 500 --host-prefix 23",
+		"virt --dataset 300x8x20Mi --disk 40Gi", "router --platform haproxy --connections 50000 --nofile 20000",
+	} {
+		a := tuned(t, exitBreached, strings.Fields(args)...)
+		if !a.Impossible() {
+			t.Errorf("tune %s: %+v", args, a.Findings)
+		}
+	}
+}
+
+func TestTuneWritesFiles(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "plan")
+	args := []string{"tune", "plan", "--pods-per-node", "2500", "--nodes", "26", "--write", dir}
+	got := command(t, nil, args...)
+	if got.code != 0 || !strings.Contains(got.stderr, "wrote "+filepath.Join(dir, "PLAN.md")) {
+		t.Fatalf("exit code %d\n%s", got.code, got.stderr)
+	}
+	for _, name := range []string{"PLAN.md", "1-installation/install-config-networking.yaml", "2-nodes/kubeletconfig-worker.yaml"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err != nil {
+			t.Error(err)
+		}
+	}
+	// Nothing is written over, and nothing half.
+	if err := os.Remove(filepath.Join(dir, "PLAN.md")); err != nil {
+		t.Fatal(err)
+	}
+	got = command(t, nil, args...)
+	if got.code != exitUsage || !strings.Contains(got.stderr, "exists") || !strings.Contains(got.stderr, "hint: --force") {
+		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "PLAN.md")); err == nil {
+		t.Error("half of it was written")
+	}
+	if got = command(t, nil, append(args, "--force")...); got.code != 0 {
+		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	}
+	got = command(t, nil, "tune", "ceph", "--osds", "3", "--write", filepath.Join(dir, "PLAN.md"))
+	if got.code != exitCouldNotRun {
+		t.Errorf("a directory that is a file: exit code %d\n%s", got.code, got.stderr)
+	}
+}
+
+// Two readings that were saved name the CPU, by a whole command.
+func TestTuneHostFromABundle(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	zeros := strings.Repeat(" 00000000", 9)
+	write("proc/net/softnet_stat.0", "00001000 00000000 00000001"+zeros+" 00000000\n00001000 00000000 00000001"+zeros+" 00000001\n")
+	write("proc/net/softnet_stat.1", "00002000 00000000 00000001"+zeros+" 00000000\n00002000 00000000 00000201"+zeros+" 00000001\n")
+	write("proc/sys/net/core/netdev_budget", "300\n")
+	a := tuned(t, exitHeld, "host", "--bundle", dir, "--interval", "10s")
+	found := false
+	for _, f := range a.Findings {
+		if strings.HasPrefix(f.What, "CPU 1: time_squeeze") {
+			found = true
+			if f.Now != "+512 in 10s (51.2/s)" || !strings.Contains(f.Remedy, "net.core.netdev_budget to 450") {
+				t.Errorf("%+v", f)
+			}
+		}
+		if strings.HasPrefix(f.What, "CPU 0") {
+			t.Errorf("%+v", f)
+		}
+	}
+	if !found {
+		t.Errorf("CPU 1 is not named: %+v", a.Findings)
+	}
+	got := command(t, nil, "tune", "host", "--collect-script")
+	if got.code != 0 || !strings.HasPrefix(got.stdout, "#!/bin/sh") {
+		t.Errorf("exit code %d\n%s", got.code, got.stdout)
+	}
+}
+
+// What components of a real node used is read from a recorded run.
+func TestTuneKubeletFromARun(t *testing.T) {
+	dir := t.TempDir()
+	result := `{"schema": "plimsoll/result/v1", "steps": [
+		{"id": 1, "seconds": 10, "perNode": {"nodes": 1, "min": 100, "max": 100}, "resources": {"kubelet": {"cpuSeconds": 4, "peakRSSBytes": 100000000}, "etcd": {"cpuSeconds": 4, "peakRSSBytes": 1}}},
+		{"id": 2, "seconds": 10, "perNode": {"nodes": 1, "min": 200, "max": 200}, "resources": {"kubelet": {"cpuSeconds": 6, "peakRSSBytes": 150000000}, "containerd": {"cpuSeconds": 2, "peakRSSBytes": 50000000}}}]}`
+	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(result), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a := tuned(t, exitHeld, "kubelet", "--max-pods", "400", "--platform", "kubernetes", "--run", dir, "--headroom", "0%")
+	// kubelet: 0.2 + 0.2 a hundred pods, 50 + 50 MB; containerd in proportion.
+	if cpu, memory := a.Result("kubeReserved.cpu"), a.Result("kubeReserved.memory"); cpu != "1400m" || memory != "334Mi" {
+		t.Errorf("%v, %v", cpu, memory)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(`{"steps": [{"id": 1, "seconds": 10, "perNode": {"nodes": 10, "max": 5}, "resources": {"etcd": {"cpuSeconds": 4}}}]}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	got := command(t, nil, "tune", "kubelet", "--max-pods", "400", "--run", dir)
+	if got.code != exitUsage || !strings.Contains(got.stderr, "simulated") {
+		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	}
+}
+
+// A laboratory's nodes are read, and nothing of it is changed.
+func TestTuneReadsALaboratory(t *testing.T) {
+	p := newProgram(t)
+	if got := p.run(t, "lab", "up", "small", "--nodes", "3", "--max-pods", "70"); got.code != 0 {
+		t.Fatalf("lab up: %d %s", got.code, got.stderr)
+	}
+	got := p.run(t, "tune", "kubelet", "--max-pods", "200", "--lab", "small", "-o", "json")
+	var a tune.Answer
+	if err := json.Unmarshal([]byte(got.stdout), &a); err != nil || got.code != 0 {
+		t.Fatalf("%v: %d %s", err, got.code, got.stderr)
+	}
+	var nodes, now bool
+	for _, in := range a.Inputs {
+		nodes = nodes || in.Name == "platform" && strings.Contains(in.From, "laboratory small")
+	}
+	for _, f := range a.Findings {
+		now = now || f.What == "maxPods" && strings.HasPrefix(f.Now, "70 (read from node")
+	}
+	if !nodes || !now {
+		t.Errorf("inputs %+v, findings %+v", a.Inputs, a.Findings)
+	}
+	if got := p.run(t, "tune", "subnet", "--lab", "small"); got.code != 0 || !strings.Contains(got.stdout, "laboratory small") {
+		t.Errorf("%d %s", got.code, got.stderr)
+	}
+	if got := p.run(t, "lab", "down", "small"); got.code != 0 {
+		t.Errorf("lab down: %d %s", got.code, got.stderr)
+	}
+}

@@ -1,0 +1,287 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/goccy/go-yaml"
+)
+
+func ceilingOf(t *testing.T, a *Answer, name string) Ceiling {
+	t.Helper()
+	for _, c := range a.Ceilings {
+		if c.Name == name {
+			return c
+		}
+	}
+	t.Fatalf("no ceiling %s: %+v", name, a.Ceilings)
+	return Ceiling{}
+}
+
+func settingOf(t *testing.T, a *Answer, name string) Setting {
+	t.Helper()
+	for _, s := range a.Settings {
+		if strings.HasPrefix(s.Name, name) {
+			return s
+		}
+	}
+	t.Fatalf("no setting %s: %+v", name, a.Settings)
+	return Setting{}
+}
+
+func TestPlanForMachines(t *testing.T) {
+	// V2: 3000 machines and 21,400 pods on 100 nodes, with V12's 141 OSDs.
+	a, err := TunePlan(Plan{VMs: count(3000), Pods: count(21400), Nodes: count(100), OSDs: count(141), RTT: Given(208*time.Microsecond, "flag"), Link: Given(Rate(50e9), "flag")})
+	answer(t, a, err)
+	for name, want := range map[string]any{
+		"allPodsPerNode": int64(260), "maxPods": int64(500), "hostPrefix": int64(22), "clusterCIDR": "10.128.0.0/15",
+		"pgNum": int64(4096), "virtAPIReplicas": int64(4), "services": int64(0), "migrationTimeExpected": 7080.0,
+	} {
+		wantResult(t, a, name, want)
+	}
+	if a.Impossible() {
+		t.Errorf("%+v", a.Findings)
+	}
+	for name, set := range map[string]string{"addressesPerNode": "installation", "nodeSubnets": "installation", "maxPods": "setting", "testedMachines": "tested", "serviceAddresses": "installation"} {
+		if c := ceilingOf(t, a, name); c.Set != set || !c.Holds {
+			t.Errorf("%+v", c)
+		}
+	}
+	// What can only be chosen at installation is said to be, and comes first.
+	if s := settingOf(t, a, "hostPrefix"); !s.Fixed || s.Stage != 1 || s.From != "23" || s.To != "22" || s.File != "1-installation/install-config-networking.yaml" {
+		t.Errorf("%+v", s)
+	}
+	if s := settingOf(t, a, "maxPods"); s.Fixed || s.Stage != 3 || s.To != "500" {
+		t.Errorf("%+v", s)
+	}
+	if !a.Stages[0].Fixed || len(a.Stages) != 6 || slices.ContainsFunc(a.Stages[1:], func(s Stage) bool { return s.Fixed }) {
+		t.Errorf("%+v", a.Stages)
+	}
+	if last := a.Settings[0].Stage; last != 1 || !slices.IsSortedFunc(a.Settings, func(x, y Setting) int { return x.Stage - y.Stage }) {
+		t.Errorf("the settings are not in their order: %+v", a.Settings)
+	}
+	for _, path := range []string{"PLAN.md", "1-installation/install-config-networking.yaml", "2-storage/ceph-tuning.sh", "2-storage/etc/sysctl.d/" + arpFile, "3-nodes/kubeletconfig-worker.yaml", "3-nodes/tuned-worker.yaml", "4-virtualization/hyperconverged.yaml"} {
+		fileOf(t, a, path)
+	}
+	// Ceph's hosts get the document's ARP cache; OpenShift's nodes keep the
+	// larger one of their own profile.
+	if text := fileOf(t, a, "2-storage/etc/sysctl.d/"+arpCacheFile); !strings.Contains(text, "gc_thresh3 = 32768\n") {
+		t.Errorf("%s", text)
+	}
+	if text := fileOf(t, a, "3-nodes/tuned-worker.yaml"); !strings.Contains(text, "gc_thresh3=65536\n") {
+		t.Errorf("%s", text)
+	}
+	// Commands name the files where the plan writes them.
+	if !slices.ContainsFunc(a.Commands, func(c Command) bool { return c.Line == "oc apply -f 3-nodes/kubeletconfig-worker.yaml" }) {
+		t.Errorf("%+v", a.Commands)
+	}
+}
+
+func TestPlanForDensity(t *testing.T) {
+	// D3, D16: 2500 pods per node on 26 nodes.
+	a, err := TunePlan(Plan{PodsPerNode: count(2500), Nodes: count(26)})
+	answer(t, a, err)
+	for name, want := range map[string]any{
+		"allPods": int64(65000), "maxPods": int64(2500), "hostPrefix": int64(20), "podsPerNodeOfOneNamespace": int64(384), "iterations": int64(32292), "namespaces": int64(7),
+	} {
+		wantResult(t, a, name, want)
+	}
+	if c := ceilingOf(t, a, "addressesPerNode"); c.Limit != 4078 || c.Usual != 494 || !c.Holds {
+		t.Errorf("%+v", c)
+	}
+	if c := ceilingOf(t, a, "testedServices"); c.Holds {
+		t.Errorf("%+v", c)
+	}
+	if s := settingOf(t, a, "podPidsLimit"); s.To != "1664" || s.Stage != 2 {
+		t.Errorf("%+v", s)
+	}
+	settingOf(t, a, "namespacedIterations")
+	// Without storage and machines there are four stages, numbered in turn.
+	if len(a.Stages) != 4 {
+		t.Errorf("%+v", a.Stages)
+	}
+	fileOf(t, a, "2-nodes/kubeletconfig-worker.yaml")
+	text := fileOf(t, a, "PLAN.md")
+	for _, part := range []string{"## 1. before installation", "This cannot be changed later.", "## 4. raise", "enableServiceLinks: false", "| testedServices"} {
+		if !strings.Contains(text, part) {
+			t.Errorf("PLAN.md lacks %q:\n%s", part, text)
+		}
+	}
+	if !slices.ContainsFunc(a.Commands, func(c Command) bool {
+		return strings.HasPrefix(c.Line, "plimsoll limit node-density") && strings.HasSuffix(c.Line, "--max 2500")
+	}) {
+		t.Errorf("%+v", a.Commands)
+	}
+	// D16's remedy is not asked for below 385 pods per node.
+	a, err = TunePlan(Plan{PodsPerNode: count(384), Nodes: count(26)})
+	answer(t, a, err)
+	wantResult(t, a, "namespaces", int64(1))
+	a, err = TunePlan(Plan{PodsPerNode: count(450), Nodes: count(26)})
+	answer(t, a, err)
+	wantResult(t, a, "namespaces", int64(2))
+}
+
+func TestPlanElsewhere(t *testing.T) {
+	a, err := TunePlan(Plan{Platform: Given(Kubernetes, "flag"), Pods: count(5000), Nodes: count(50), Growth: Given(1.0, "flag"), MachineCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	answer(t, a, err)
+	if cidr := a.Result("clusterCIDR").(string); strings.HasPrefix(cidr, "10.") {
+		t.Errorf("%s is in the machines' range", cidr)
+	}
+	fileOf(t, a, "1-installation/kubeadm-cluster.yaml")
+	fileOf(t, a, "2-nodes/kubelet-config.yaml")
+	for _, f := range a.Files {
+		if strings.Contains(f.Content, "machineconfiguration") || strings.Contains(f.Path, "hyperconverged") {
+			t.Errorf("%s is OpenShift's", f.Path)
+		}
+	}
+	for why, p := range map[string]Plan{
+		"no nodes":              {Pods: count(5)},
+		"no pods":               {Nodes: count(5)},
+		"pods twice":            {Nodes: count(5), Pods: count(5), PodsPerNode: count(5)},
+		"more than there is":    {Nodes: count(100_000), PodsPerNode: count(2500)},
+		"a class without count": {Nodes: count(5), Classes: []VMClass{{"x", 0, 1, 1, 0}}},
+	} {
+		if a, err := TunePlan(p); err == nil {
+			t.Errorf("%s was taken: %s", why, a.Title)
+		}
+	}
+}
+
+// every answers once for nearly everything that can be asked.
+func every(t *testing.T) []*Answer {
+	t.Helper()
+	shape, _ := ParseDataset("300x8x20Mi")
+	facts, err := ReadHost(bundle(map[string]string{"proc/net/softnet_stat.0": softnetRow(0, 1, 0, 0), "proc/net/softnet_stat.1": softnetRow(0, 9, 1, 1)}), "bundle")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var list []*Answer
+	add := func(a *Answer, err error) {
+		t.Helper()
+		list = append(list, answer(t, a, err))
+	}
+	add(TuneSubnet(Subnet{PodsPerNode: count(500), Nodes: count(100), Services: count(10)}))
+	add(TuneSubnet(Subnet{Platform: Given(Kubernetes, "x"), Nodes: count(10), DualStack: Given(true, "x")}))
+	add(TuneKubelet(Kubelet{MaxPods: count(2750), Cores: Given(8.0, "x"), Memory: Given(Bytes(32<<30), "x")}))
+	add(TuneKubelet(Kubelet{MaxPods: count(500), Nodes: count(5)}))
+	add(TuneHost(Host{Facts: &facts, RTT: Given(time.Millisecond, "x"), Link: Given(Rate(1e9), "x"), Packet: Given(Bytes(512<<10), "x"), ARPFlux: Given(true, "x"), Pods: count(5), Connections: count(5), Outgoing: count(5), Formats: HostFormats()}))
+	add(TuneHost(Host{Packet: Given(Bytes(512<<10), "x"), Pods: count(5), Connections: count(5), Outgoing: count(40_000), Formats: HostFormats()}))
+	add(TuneCeph(Ceph{OSDs: count(141), Clones: count(1000)}))
+	add(TuneVirt(Virt{VMs: count(3000), Nodes: count(100), Pods: count(21400), Migrate: count(1000), Zones: count(3), Clones: count(100), CloneLock: Given(time.Second, "x"), Dataset: Given(shape, "x"), KubeVirt: Given("0.44", "x")}))
+	add(TuneRouter(Router{Rate: count(5), Metal: Given(true, "x"), Static: count(5), Routes: count(5), Header: Given(Bytes(5), "x"), Connections: count(5)}))
+	add(TuneNetwork(Network{Networks: count(5), IPsec: Given(true, "x"), Facts: &HostFacts{
+		NUMA: map[int]string{0: "0"}, Interfaces: []HostInterface{{Name: "e", Up: true, Physical: true, Features: NICFeatures{"rx-checksumming": {On: true}}}},
+	}}))
+	add(TunePlan(Plan{VMs: count(3000), Pods: count(21400), Nodes: count(100), OSDs: count(141)}))
+	return list
+}
+
+// Every row of the table of rules, and every page, is used by a calculator.
+func TestEveryRuleHasACalculator(t *testing.T) {
+	cited := map[string]bool{}
+	for _, a := range every(t) {
+		for _, s := range a.Sources {
+			cited[s.ID] = true
+		}
+	}
+	for row := range rows() {
+		if !cited[row] {
+			t.Errorf("no calculator is about %s: %s", row, rows()[row])
+		}
+	}
+	for _, p := range pages() {
+		if !cited[p.ID] {
+			t.Errorf("no calculator follows %s (%s)", p.ID, p.Title)
+		}
+		if !strings.HasPrefix(p.Address, "https://") || p.Says == "" {
+			t.Errorf("%+v", p)
+		}
+	}
+	// What the sources print wrongly is corrected.
+	corrected := map[string]bool{}
+	for _, a := range every(t) {
+		for _, c := range a.Corrections {
+			corrected[c.Row] = true
+		}
+	}
+	for _, row := range []string{"R10", "R15", "R17", "V4", "V7", "V8", "V9", "V13", "V17", "V30", "V32", "V33"} {
+		if !corrected[row] {
+			t.Errorf("the error in %s is not told", row)
+		}
+	}
+}
+
+// What every answer has in common.
+func TestEveryAnswerIsWhole(t *testing.T) {
+	for _, a := range every(t) {
+		if a.Schema != Schema || a.Title == "" || len(a.Inputs) == 0 || len(a.Results) == 0 || len(a.Sources) == 0 || len(a.Steps) == 0 {
+			t.Errorf("%s lacks something: %d inputs, %d results, %d sources, %d steps", a.Tool, len(a.Inputs), len(a.Results), len(a.Sources), len(a.Steps))
+		}
+		for _, format := range Formats() {
+			if text, err := Render(a, format, 100); err != nil || len(text) == 0 {
+				t.Errorf("%s as %s: %v", a.Tool, format, err)
+			}
+		}
+		names := map[string]bool{}
+		for _, r := range a.Results {
+			if names[r.Name] {
+				t.Errorf("%s: two results %s", a.Tool, r.Name)
+			}
+			names[r.Name] = true
+			switch r.Value.(type) {
+			case int64, float64, string, bool:
+			default:
+				t.Errorf("%s: %s is a %T", a.Tool, r.Name, r.Value)
+			}
+		}
+		for _, in := range a.Inputs {
+			if in.From == "" && in.Name != "" {
+				t.Errorf("%s: where does %s come from?", a.Tool, in.Name)
+			}
+		}
+		paths := map[string]bool{}
+		for _, f := range a.Files {
+			if paths[f.Path] || f.For == "" || !strings.HasSuffix(f.Content, "\n") {
+				t.Errorf("%s: the file %s is there twice, for nobody, or does not end", a.Tool, f.Path)
+			}
+			paths[f.Path] = true
+			switch {
+			case strings.HasSuffix(f.Path, ".yaml"), strings.HasSuffix(f.Path, ".yml"):
+				var v any
+				if err := yaml.Unmarshal([]byte(f.Content), &v); err != nil {
+					t.Errorf("%s: %s: %v", a.Tool, f.Path, err)
+				}
+			case strings.HasSuffix(f.Path, ".sh"):
+				shellReads(t, f.Content)
+			}
+		}
+		if _, err := Write(t.TempDir(), a.Files, false); err != nil {
+			t.Errorf("%s: %v", a.Tool, err)
+		}
+	}
+}
+
+// A mistake in a parameter is told as one, with the parameter's name.
+func TestMistakesAreParamErrors(t *testing.T) {
+	for i, f := range []func() (*Answer, error){
+		func() (*Answer, error) { return TuneSubnet(Subnet{Nodes: count(-1)}) },
+		func() (*Answer, error) { return TuneKubelet(Kubelet{}) },
+		func() (*Answer, error) { return TuneHost(Host{}) },
+		func() (*Answer, error) { return TuneCeph(Ceph{}) },
+		func() (*Answer, error) { return TuneVirt(Virt{}) },
+		func() (*Answer, error) { return TuneRouter(Router{Threads: count(1000)}) },
+		func() (*Answer, error) { return TuneNetwork(Network{MTU: count(1)}) },
+		func() (*Answer, error) { return TunePlan(Plan{}) },
+	} {
+		a, err := f()
+		var param *ParamError
+		if a != nil || !errors.As(err, &param) || param.Name == "" || strings.Contains(fmt.Sprint(err), "%!") {
+			t.Errorf("%d: %v %v", i, a, err)
+		}
+	}
+}
