@@ -442,10 +442,10 @@ func TestWhatIsUsualDidNotBreakFirst(t *testing.T) {
 	want := []string{
 		"pending objects 1 (2, 0.5)",
 		"objects without a node 1 (0, null)",
-		"requests in flight, at most 0 (0, null)",
-		"time of a request, median 0s (0, null)",
-		"API latency, median 0.008s (0.002, 4)",
-		"watch lag, median 0.05s (0.005, 10)",
+		"requests in flight 0 (0, null)",
+		"time of a request 0s (0, null)",
+		"API latency 0.008s (0.002, 4)",
+		"watch lag 0.05s (0.005, 10)",
 		// From 20 to 25 it used 5 s, in the first step 1 s in 4.
 		"CPU of kubelet 100% (25, 4)",
 	}

@@ -2,11 +2,14 @@ package analyze
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/diagnose"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
 	"plimsoll.dev/plimsoll/internal/stats"
@@ -28,6 +31,8 @@ type Spec struct {
 	FreshLab bool
 	// Published are figures to be shown beside those of the run.
 	Published []PublishedSpec
+	// Signatures are the failures that are looked for; nil for none.
+	Signatures []diagnose.Signature
 	// Start is the wall clock at T = 0.
 	Start time.Time
 }
@@ -144,6 +149,7 @@ type Builder struct {
 
 	steps   []*building
 	current *building
+	matcher *diagnose.Matcher
 
 	nodes    map[string]int32
 	nodeName []string
@@ -175,9 +181,11 @@ type fill struct {
 	slots  []*slot
 	byName map[string]*slot
 	units  int // that the steps set out to ask for
+	// services is how many were made, by namespace.
+	services map[string]int
 }
 
-func newFill() *fill { return &fill{byName: make(map[string]*slot)} }
+func newFill() *fill { return &fill{byName: make(map[string]*slot), services: make(map[string]int)} }
 
 // building is a step that is being recorded.
 type building struct {
@@ -199,6 +207,7 @@ type building struct {
 	series                      *series
 	// Once it has ended: how many objects it was judged by, how often each
 	// trouble was seen, and its figures as the normal ones.
+	hits      []diagnose.Hit
 	asked     int
 	sightings map[Kind]int
 	normal    map[string]float64
@@ -241,6 +250,11 @@ func NewBuilder(spec Spec) *Builder {
 		b.milestone(m)
 	}
 	b.created, b.arrived = b.milestone(milestoneCreated), b.milestone(spec.Arrived)
+	var err error
+	if b.matcher, err = diagnose.NewMatcher(spec.Signatures); err != nil {
+		b.matcher, _ = diagnose.NewMatcher(nil)
+		b.Warn(fmt.Sprintf("nothing is recognised, for want of signatures that can be used: %v", err))
+	}
 	return b
 }
 
@@ -299,7 +313,10 @@ func (b *Builder) Add(e record.Event) {
 		if b.current != nil {
 			b.current.addEvent(body)
 			b.current.seeEvent(e.T, body)
+			b.matcher.Event(e.T, body)
 		}
+	case *record.Log:
+		b.addLog(e, body)
 	case *record.Sample:
 		b.addSample(e, body)
 	case *record.Canary:
@@ -341,6 +358,7 @@ func (b *Builder) addStep(e record.Event, s *record.Step) {
 		if s.Timeout <= 0 {
 			b.current.timeout = unreached - 1
 		}
+		b.matcher.Begin(e.Step)
 		b.place.units += s.Units
 		b.steps = append(b.steps, b.current)
 	case record.PhaseLoaded:
@@ -378,6 +396,7 @@ func (b *Builder) closeStep(t record.Micros) {
 		c.Ending, c.message = record.EndInterrupted, "its end was never recorded"
 	}
 	b.judge(c)
+	c.hits = b.matcher.End(c.end, b.peaks(c))
 	c.done = true
 	c.events, c.slots, c.usage, c.series, c.seen = nil, nil, nil, nil, nil
 	b.current = nil
@@ -418,6 +437,11 @@ func (b *Builder) addSlot(e record.Event, r *record.Slot) {
 	s.outcome, s.err, s.delay = r.Outcome, b.intern(r.Error), r.Delay
 	if b.current != nil && b.current.ID == e.Step {
 		b.current.seeRequest(r)
+		b.matcher.Request(r)
+	}
+	if r.Resource == "Service" && r.Outcome == record.SlotCreated {
+		namespace, _, _ := strings.Cut(r.Slot, "/")
+		b.place.services[namespace]++
 	}
 }
 
@@ -511,6 +535,7 @@ func (b *Builder) addState(e record.Event, r *record.State) {
 	}
 	if b.current != nil {
 		b.current.seeState(e.T, r, o.reason, b.spec.Arrived)
+		b.matcher.State(e.T, r, o.reason)
 	}
 	o.reason, o.message = b.intern(r.Reason), b.intern(r.Message)
 	if r.Node != "" {

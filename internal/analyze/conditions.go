@@ -5,6 +5,7 @@ import (
 	"maps"
 	"slices"
 
+	"plimsoll.dev/plimsoll/internal/diagnose"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/stats"
 )
@@ -31,18 +32,16 @@ type Figure struct {
 	Ratio  *float64 `json:"ratio"`
 }
 
-// Names of conditions.
+// Names of conditions, which signatures can be about too.
 const (
-	FigureInFlight = "requests in flight, at most"
-	FigureRequest  = "time of a request, median"
-	FigureAPI      = "API latency, median"
-	FigureWatchLag = "watch lag, median"
-	FigurePending  = "pending objects"
-	FigureUnplaced = "objects without a node"
-	FigureMachine  = "CPU of the machine"
-	// FigureCPU begins the name of a process's use of CPU, in percent of one
-	// processor.
-	FigureCPU = "CPU of "
+	FigureInFlight = diagnose.FigureInFlight
+	FigureRequest  = diagnose.FigureRequest
+	FigureAPI      = diagnose.FigureAPI
+	FigureWatchLag = diagnose.FigureWatchLag
+	FigurePending  = diagnose.FigurePending
+	FigureUnplaced = diagnose.FigureUnplaced
+	FigureMachine  = diagnose.FigureMachine
+	FigureCPU      = diagnose.FigureCPU // begins the name of a process's
 )
 
 // window is how long before a moment its conditions are of.

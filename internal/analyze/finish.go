@@ -75,7 +75,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.Kind,
 		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, Arrived: b.spec.Arrived,
 		Goals: []GoalResult{}, Steps: b.Steps(),
-		Diagnosis: []Diagnosis{}, Ceilings: []ceiling.Ceiling{}, Cost: b.cost, Warnings: b.warnings,
+		Diagnosis: b.diagnosis(), Ceilings: []ceiling.Ceiling{}, Cost: b.cost, Warnings: b.warnings,
 	}
 	for i, g := range b.spec.Goals {
 		n := d.Next(b.Made(g.Name), stop)

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll.dev/plimsoll/internal/diagnose"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -94,12 +95,12 @@ func (r *reasons) add(u unit, c *building) {
 		}
 	}
 	if key.reason == reasonUnschedulable {
-		if counts, of := parseUnschedulable(key.message); len(counts) > 0 {
+		if counts, of := diagnose.Unschedulable(key.message); len(counts) > 0 {
 			// The reason that holds for the most nodes is the one that binds.
 			// How many nodes have another one changes from object to object.
-			g := r.group(eventKey{counts[0].reason, ""})
+			g := r.group(eventKey{counts[0].Reason, ""})
 			g.count++
-			g.told, g.of = max(g.told, counts[0].nodes), max(g.of, of)
+			g.told, g.of = max(g.told, counts[0].Nodes), max(g.of, of)
 			g.messages[key.message]++
 			return
 		}
@@ -184,54 +185,6 @@ func binding(list []Reason) string {
 	return top.Reason
 }
 
-// nodeCount is one reason of the scheduler's and for how many nodes it holds.
-type nodeCount struct {
-	reason string
-	nodes  int
-}
-
-var (
-	available = regexp.MustCompile(`^0/(\d+) nodes are available: (.*)$`)
-	counted   = regexp.MustCompile(`^(\d+) (.+)$`)
-)
-
-// parseUnschedulable reads the scheduler's message, "0/20 nodes are available:
-// 17 Too many pods, 3 Insufficient cpu. preemption: ...", into its reasons,
-// that for the most nodes first, and the number of nodes in all. What follows
-// the reasons' full stop is about making room, and left out. It returns nothing
-// for a message of another form.
-func parseUnschedulable(message string) (counts []nodeCount, of int) {
-	m := available.FindStringSubmatch(message)
-	if m == nil {
-		return nil, 0
-	}
-	of, err := strconv.Atoi(m[1])
-	if err != nil {
-		return nil, 0
-	}
-	list, _, _ := strings.Cut(m[2], ". ")
-	for part := range strings.SplitSeq(strings.TrimSuffix(list, "."), ", ") {
-		m := counted.FindStringSubmatch(part)
-		if m == nil {
-			// A comma within the reason before, or no reason of nodes at all.
-			if len(counts) > 0 {
-				counts[len(counts)-1].reason += ", " + part
-			}
-			continue
-		}
-		n, err := strconv.Atoi(m[1])
-		if err != nil {
-			return nil, 0
-		}
-		counts = append(counts, nodeCount{m[2], n})
-	}
-	if len(counts) == 0 {
-		return nil, 0
-	}
-	slices.SortStableFunc(counts, func(a, b nodeCount) int { return cmp.Compare(b.nodes, a.nodes) })
-	return counts, of
-}
-
 var (
 	variable = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\b[0-9a-f]{32,}\b`)
 	backOff  = regexp.MustCompile(`\b([Bb]ack-off) [0-9hms.]+\b`)
@@ -240,42 +193,7 @@ var (
 // normalise takes out of a message what differs from object to object, so that
 // equal causes fall into one group.
 func normalise(message, object string) string {
-	if namespace, name, ok := strings.Cut(object, "/"); ok {
-		message = replaceWord(message, name, "NAME")
-		message = replaceWord(message, namespace, "NAMESPACE")
-	}
-	message = variable.ReplaceAllString(message, "*")
+	message = variable.ReplaceAllString(diagnose.Unnamed(message, object), "*")
 	message = backOff.ReplaceAllString(message, "$1 *")
 	return strings.TrimSpace(message)
-}
-
-// replaceWord replaces a name where it stands by itself, and is no part of a
-// longer one.
-func replaceWord(text, word, with string) string {
-	if word == "" {
-		return text
-	}
-	var b strings.Builder
-	written := 0
-	for from := 0; ; {
-		i := strings.Index(text[from:], word)
-		if i < 0 {
-			break
-		}
-		i += from
-		end := i + len(word)
-		if i > 0 && inName(text[i-1]) || end < len(text) && inName(text[end]) {
-			from = i + 1
-			continue
-		}
-		b.WriteString(text[written:i] + with)
-		written, from = end, end
-	}
-	return b.String() + text[written:]
-}
-
-// inName reports whether a letter can be part of a name. Names may hold points
-// as well, but seldom do, and in the name of a host a point ends them.
-func inName(c byte) bool {
-	return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 }

@@ -123,6 +123,8 @@ type Step struct {
 	Breaches       []Breach         `json:"breaches"` // in order of time
 	// Conditions are those at what broke first; null where nothing broke.
 	Conditions *Conditions `json:"conditions,omitempty"`
+	// Logs are samples of what containers of failing objects have written.
+	Logs []LogSample `json:"logs,omitempty"`
 }
 
 // Objects accounts for every slot in place at the end of a step:
@@ -246,13 +248,6 @@ type Usage struct {
 	// difference.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
-}
-
-// Diagnosis is a known signature of a failure that was found.
-type Diagnosis struct {
-	Signature string `json:"signature"`
-	Evidence  string `json:"evidence"`
-	Remedy    string `json:"remedy"`
 }
 
 // Cost is what this program itself used for the whole run.

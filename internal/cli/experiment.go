@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/diagnose"
 	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -44,6 +45,7 @@ type experimentFlags struct {
 	guards                      []string
 	podLife                     time.Duration
 	normalEvents                bool
+	signatures                  string
 	fresh                       string
 	// record and result
 	out, output string
@@ -101,7 +103,12 @@ func (f *experimentFlags) addExperiment(cmd *cobra.Command) {
 	flags.DurationVar(&f.podLife, "pod-life", 0, "how long after it was Ready a pod is deleted on an axis of arrivals per second; its warm-up lasts as long (default the workload's)")
 	flags.StringVar(&f.fresh, "fresh", "", "what a step that begins from empty begins with: `objects|lab` (default objects: those of the load are removed; lab: the private laboratory is made anew)")
 	flags.BoolVar(&f.normalEvents, "normal-events", false, "record the cluster's events of type Normal too")
+	f.addSignatures(cmd)
 	flags.Uint64Var(&f.seed, "seed", 0, "seed of everything that is drawn (default a random one, which is recorded)")
+}
+
+func (f *experimentFlags) addSignatures(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.signatures, "signatures", "", "look for the failures of this `directory`'s files too; see 'plimsoll signatures'")
 }
 
 func (f *experimentFlags) addOutput(cmd *cobra.Command) {
@@ -228,6 +235,7 @@ run was begun. The budget, if there is one, counts anew.`,
 		},
 	}
 	f.addTarget(cmd)
+	f.addSignatures(cmd)
 	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run that has left this `directory`")
 	f.addOutput(cmd)
 	return cmd
@@ -443,6 +451,11 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 		x.plan.Goals = append(slices.Clone(w.Goals), x.plan.Goals...)
 	}
 	levels := x.askedIn()
+	more, err := loadSignatures(x.flags.signatures)
+	if err != nil {
+		return err
+	}
+	x.plan.Signatures = diagnose.Merge(x.plan.Signatures, more)
 	x.plan.Default(w)
 	if x.plan.Seed == 0 {
 		if x.plan.Seed, err = p.randomSeed(); err != nil {

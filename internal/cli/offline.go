@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll.dev/plimsoll/internal/diagnose"
 	"plimsoll.dev/plimsoll/internal/experiment"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -14,12 +15,14 @@ import (
 func newAnalyzeCommand(p *Process) *cobra.Command {
 	var output *string
 	var explain bool
+	var signatures string
 	cmd := &cobra.Command{
 		Use:   "analyze DIR",
 		Short: "Judge a recorded run anew, from its record alone",
 		Long: `Read a run directory, judge the run from its history, and write result.json and
 objects.parquet anew. It talks to no cluster. The record of a run that was
-killed is judged as far as it goes.`,
+killed is judged as far as it goes. The failures that are looked for are those
+that the run was made with, and those of --signatures.`,
 		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain`,
 		Args:    exactlyOne("run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,6 +33,11 @@ killed is judged as far as it goes.`,
 			if err != nil {
 				return err
 			}
+			more, err := loadSignatures(signatures)
+			if err != nil {
+				return err
+			}
+			x.Spec.Signatures = diagnose.Merge(x.Spec.Signatures, more)
 			result, err := experiment.Replay(dir, x)
 			if err != nil {
 				return err

@@ -25,6 +25,9 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
+	if cmd.Flags().Changed("signatures") {
+		return usagef("leave it out; 'plimsoll analyze --signatures' takes others", "--signatures: a run goes on with the signatures that it has")
+	}
 	for _, name := range []string{"kubeconfig", "context", "lab"} {
 		if cmd.Flags().Changed(name) {
 			return usagef("leave it out", "--%s: a run goes on with the target that it has", name)

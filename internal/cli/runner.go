@@ -22,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/cluster"
 	"plimsoll.dev/plimsoll/internal/cpu"
+	"plimsoll.dev/plimsoll/internal/diagnose"
 	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/engine"
 	"plimsoll.dev/plimsoll/internal/experiment"
@@ -742,6 +743,10 @@ func experimentOf(p *plan.Plan) (experiment.Experiment, error) {
 	if err != nil {
 		return experiment.Experiment{}, err
 	}
+	signatures, err := diagnose.Builtin()
+	if err != nil {
+		return experiment.Experiment{}, err
+	}
 	// Where nothing better is on record; else it is zero, and not known.
 	started, _ := time.Parse(time.RFC3339, p.AsRun.Started)
 	return experiment.Experiment{
@@ -750,7 +755,7 @@ func experimentOf(p *plan.Plan) (experiment.Experiment, error) {
 			Start:      started,
 			Experiment: p.Name, Workload: p.Workload, Kind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
 			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Milestones: p.AsRun.Milestones, Arrived: p.AsRun.Arrived,
-			Arms: armsOf(p), Published: published, FreshLab: p.Fresh == plan.FreshLab,
+			Arms: armsOf(p), Published: published, Signatures: diagnose.Merge(signatures, p.Signatures), FreshLab: p.Fresh == plan.FreshLab,
 		},
 		Design: p.Design(),
 	}, nil

@@ -111,7 +111,7 @@ func isKubernetes(p string) bool {
 
 // What judges and shows works from records alone.
 func TestPureCodeKnowsNoCluster(t *testing.T) {
-	pure := []string{"ceiling", "record", "stats", "design", "analyze", "report", "observe", "slo", "dist", "plan", "workload", "kubeburner", "strictyaml", "nearest", "engine", "experiment", "sim", "compare", "objects", "versus", "tune"}
+	pure := []string{"ceiling", "record", "stats", "design", "analyze", "report", "observe", "slo", "dist", "plan", "workload", "kubeburner", "strictyaml", "nearest", "engine", "experiment", "sim", "compare", "objects", "versus", "diagnose", "tune"}
 	reached := reach(sources(t))
 	for _, name := range pure {
 		pkg := "internal/" + name

@@ -17,6 +17,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"plimsoll.dev/plimsoll/internal/diagnose"
 	"plimsoll.dev/plimsoll/internal/strictyaml"
 )
 
@@ -62,6 +63,10 @@ type Plan struct {
 	// Published are figures that others have published, to be shown beside
 	// what is found.
 	Published []Published `yaml:"published,omitempty"`
+
+	// Signatures are failures that are looked for besides those that the
+	// program knows by itself; one of the same name comes in its place.
+	Signatures []diagnose.Signature `yaml:"signatures,omitempty"`
 
 	// AsRun is written by the program into the copy that a run keeps.
 	AsRun *AsRun `yaml:"asRun,omitempty"`
@@ -462,6 +467,10 @@ func (p *Plan) said() Plan {
 		said.Goals[i].Value = cloneOrNil(said.Goals[i].Value)
 	}
 	said.Axis.Levels = cloneOrNil(p.Axis.Levels)
+	said.Signatures = cloneOrNil(p.Signatures)
+	for i := range said.Signatures {
+		said.Signatures[i] = said.Signatures[i].Said()
+	}
 	if p.AsRun != nil {
 		run := *p.AsRun
 		run.Milestones = cloneOrNil(run.Milestones)

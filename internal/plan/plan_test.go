@@ -120,7 +120,7 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
-		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, fresh, normalEvents, published, asRun)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
 		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
 		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
@@ -611,5 +611,52 @@ func TestBytes(t *testing.T) {
 		if c.ok && c.want != 0 && (again.Set(b.String()) != nil || again != b) {
 			t.Errorf("%s: %q is written as %q, which is %d", c.why, c.text, b.String(), again)
 		}
+	}
+}
+
+// Signatures in a plan are judged like everything else, survive the copy that a
+// run keeps, and have no part in the conditions that a run is resumed by.
+func TestSignatures(t *testing.T) {
+	const text = `schema: plimsoll/experiment/v1
+workload: pods
+signatures:
+- name: mine
+  title: Mine
+  detect:
+    any:
+    - event: {reason: Broken, message: 'a "b" \d+	c'}
+    - condition: {figure: CPU of kubelet, above: 90.5}
+  explain: >-
+    So
+    it is.
+  remedy: Ask me.
+`
+	p, err := Parse("p.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, err := (&Plan{Schema: Schema, Workload: "pods"}).Fingerprint()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after, err := p.Fingerprint(); err != nil || after != before {
+		t.Errorf("signatures are part of the fingerprint: %v", err)
+	}
+	written, err := p.Marshal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	back, err := Parse("p.yaml", written)
+	if err != nil || len(back.Signatures) != 1 || back.Signatures[0].Detect.Any[0].Event.Message != "a \"b\" \\d+\tc" || back.Signatures[0].Explain != "So it is." {
+		t.Errorf("%+v, %v", back, err)
+	}
+	p, err = Parse("p.yaml", []byte(strings.Replace(text, `\d+`, `\d+(`, 1)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := validator{plan: p}
+	v.signatures()
+	if len(v.problems) != 1 || v.problems[0].Line != 8 || !strings.Contains(v.problems[0].Message, "missing closing )") {
+		t.Errorf("a broken expression: %v", v.problems)
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/diagnose"
 	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/nearest"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -179,6 +180,7 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	v.goals(w.Name, w.Milestones)
 	v.comparison(w)
 	v.published()
+	v.signatures()
 	v.rest()
 	if len(v.problems) == 0 {
 		if _, err := p.Marshal(); err != nil {
@@ -437,6 +439,10 @@ func (v *validator) primary(w *workload.Workload, primary Primary) {
 	}
 }
 
+func (v *validator) signatures() {
+	v.problems = append(v.problems, diagnose.Validate(v.plan.Signatures, v.plan.positions, "signatures")...)
+}
+
 func (v *validator) rest() {
 	p := v.plan
 	if p.StepTimeout <= 0 {
@@ -481,6 +487,7 @@ func (p *Plan) checkRecorded() error {
 		v.add("goals", "for example ready: [all Ready]", "the run has no goal to be judged by")
 	}
 	v.goals(p.Workload, run.Milestones)
+	v.signatures()
 	if !slices.Contains(run.Milestones, run.Arrived) {
 		v.add("asRun.arrived", hint(run.Arrived, run.Milestones), "the objects of %s have no milestone %q", p.Workload, run.Arrived)
 	}

@@ -63,6 +63,7 @@ const (
 	KindGuard  Kind = "guard"
 	KindFault  Kind = "fault"
 	KindNote   Kind = "note"
+	KindLog    Kind = "log"
 )
 
 // Event is one line of the history: what happened (Body), when (T) and in
@@ -181,6 +182,8 @@ const (
 type Slot struct {
 	Slot      string `json:"slot"`
 	Component string `json:"component,omitempty"`
+	// Resource is the kind of what is asked for, of a slot whose Units are 0.
+	Resource string `json:"resource,omitempty"`
 	// Units is how many objects with milestones the request asks for: 1 for a
 	// pod, the replicas of a deployment, 0 for an object that is not followed
 	// (a service).
@@ -291,6 +294,22 @@ type Note struct {
 	Text string `json:"text"`
 }
 
+// Log is the end of what a container has written, of an object that did not
+// get there. What looks like a secret is masked before it is put on record.
+type Log struct {
+	Object    string `json:"object"`
+	Container string `json:"container,omitempty"`
+	Node      string `json:"node,omitempty"`
+	Reason    string `json:"reason,omitempty"` // what kept the object
+	// Previous says that it is of the container before the last restart.
+	Previous bool     `json:"previous,omitempty"`
+	Lines    []string `json:"lines,omitempty"`
+	// Masked is in how many of the lines something was masked.
+	Masked int `json:"masked,omitempty"`
+	// Error is why there are no lines.
+	Error string `json:"error,omitempty"`
+}
+
 func (*Run) Kind() Kind       { return KindRun }
 func (*Step) Kind() Kind      { return KindStep }
 func (*Slot) Kind() Kind      { return KindSlot }
@@ -302,6 +321,7 @@ func (*Canary) Kind() Kind    { return KindCanary }
 func (*Guard) Kind() Kind     { return KindGuard }
 func (*Fault) Kind() Kind     { return KindFault }
 func (*Note) Kind() Kind      { return KindNote }
+func (*Log) Kind() Kind       { return KindLog }
 
 // newBody is an empty body of a kind, or nil for a kind that this version
 // does not know.
@@ -329,6 +349,8 @@ func newBody(k Kind) Body {
 		return new(Fault)
 	case KindNote:
 		return new(Note)
+	case KindLog:
+		return new(Log)
 	}
 	return nil
 }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -21,6 +22,7 @@ type brokePart struct {
 	Says      string
 	Steps     []brokeStep // the one that decided first, then the others in order
 	Diagnosis []analyze.Diagnosis
+	Logs      []logRow
 	Normal    string // what the conditions are compared with
 	Figures   []figureRow
 }
@@ -42,6 +44,12 @@ type brokeRow struct {
 	Then  string // the load at that moment
 }
 
+// logRow is a sample of a log with its step.
+type logRow struct {
+	analyze.LogSample
+	Step int
+}
+
 // figureRow is one of the conditions as it is shown.
 type figureRow struct{ Name, Value, Normal, Ratio string }
 
@@ -58,6 +66,9 @@ func brokeOf(r analyze.Result, unit string) *brokePart {
 		p.Normal, p.Figures = conditionsOf(first.Conditions)
 	}
 	for _, s := range r.Steps {
+		for _, l := range s.Logs {
+			p.Logs = append(p.Logs, logRow{l, s.ID})
+		}
 		if len(s.Breaches) == 0 {
 			continue
 		}
@@ -71,7 +82,7 @@ func brokeOf(r analyze.Result, unit string) *brokePart {
 			p.Steps = append(p.Steps, step)
 		}
 	}
-	if len(p.Steps) == 0 && len(p.Diagnosis) == 0 {
+	if len(p.Steps) == 0 && len(p.Diagnosis) == 0 && len(p.Logs) == 0 {
 		return nil
 	}
 	return p
@@ -254,6 +265,55 @@ func (p *printer) broke(r analyze.Result) {
 			p.conditions(first)
 		}
 	}
+	p.diagnosis(r)
+}
+
+// diagnosisShown is how many signatures are shown with what to do.
+const diagnosisShown = 5
+
+// diagnosis shows the failures that were recognised.
+func (p *printer) diagnosis(r analyze.Result) {
+	var held []string
+	shown := 0
+	for _, d := range r.Diagnosis {
+		if !d.Failing {
+			held = append(held, fmt.Sprintf("%s (%s, step %d)", d.Title, d.Signature, d.Step))
+			continue
+		}
+		if shown++; shown > diagnosisShown {
+			continue
+		}
+		if shown == 1 {
+			p.line("")
+			p.line("What it looks like:")
+		}
+		p.line("  %s (%s, step %d%s)", d.Title, d.Signature, d.Step, andMore(d.Steps))
+		p.line("    %s", d.Evidence)
+		p.line("    %s", d.Explanation)
+		p.line("    To do: %s", d.Remedy)
+	}
+	if shown > diagnosisShown {
+		p.line("  and %d more, in result.json", shown-diagnosisShown)
+	}
+	if len(held) > 0 {
+		p.line("")
+		p.line("Seen in steps that held: %s", strings.Join(held, "; "))
+	}
+}
+
+func andMore(steps []int) string {
+	if len(steps) < 2 {
+		return ""
+	}
+	return " and " + moreSteps(steps)
+}
+
+// moreSteps is how many steps there are besides one.
+func moreSteps(steps []int) string {
+	if len(steps) == 2 {
+		return "1 more"
+	}
+	return fmt.Sprintf("%d more", len(steps)-1)
 }
 
 // brokeShown is how many breaches of a step are shown.

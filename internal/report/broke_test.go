@@ -35,6 +35,10 @@ func brokenResult() analyze.Result {
 		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: analyze.Load{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
 	}
 	failed.Breaches = []analyze.Breach{usual, first, missing}
+	failed.Logs = []analyze.LogSample{
+		{Object: "ns/pod-3", Container: "app", Reason: "CrashLoopBackOff", Previous: true, Lines: []string{"starting", "<b>dial tcp 172.30.225.6:5432: i/o timeout</b>"}, Masked: 1},
+		{Object: "ns/pod-4", Error: "the node is out of reach"},
+	}
 	return analyze.Result{
 		Schema: analyze.ResultSchema, Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breach, Why: "1 of 2 levels failed",
 		Steps: []analyze.Step{held, failed}, Arrived: "Ready", Breaches: []analyze.Breach{probe, usual, first, missing},
@@ -97,6 +101,9 @@ func TestPageOfWhatBroke(t *testing.T) {
 		t.Errorf("%q\nwant %q", got, want)
 	}
 	r := brokenResult()
+	if len(p.Logs) != 2 || p.Logs[0].Step != 2 {
+		t.Errorf("logs %+v", p.Logs)
+	}
 	r.Steps, r.BrokeFirst = r.Steps[:1], nil
 	r.Steps[0].Breaches = nil
 	if p := brokeOf(r, ""); p != nil {

@@ -133,8 +133,8 @@ func write(w io.Writer, p page, data pageData) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
 		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent,
-		"bearing": bearingWord,
-		"cpus":    func(millis int64) string { return Number(float64(millis) / 1000) },
+		"bearing": bearingWord, "more": moreSteps,
+		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
 	}).Parse(pageTemplate)
 	for _, part := range []string{armsTemplate, trendTemplate} {
 		if err == nil {

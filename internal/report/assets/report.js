@@ -1,6 +1,6 @@
 /*!
 Built from ui/ by `make ui`: do not edit.
-sources sha256 27cb4e0982e61595548dc2149461aa624483180d8400ccb676fde2e51f59f1ee
+sources sha256 f667479896fa9042ebeea7149286d318a4861427516b3c544f0fb3c4d75369af
 
 This bundle contains:
 

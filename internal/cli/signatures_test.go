@@ -1,0 +1,69 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+const ownSignature = `schema: plimsoll/signatures/v1
+signatures:
+- name: my-failure
+  title: A failure of ours
+  detect:
+    any:
+    - state: {reason: Unschedulable}
+  explain: It is known here.
+  evidence: pods waited for a node
+  remedy: Ask the people next door.
+`
+
+func TestSignatures(t *testing.T) {
+	dir := t.TempDir()
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	own := filepath.Dir(write("own/mine.yaml", ownSignature))
+	broken := filepath.Dir(write("broken/mine.yaml", strings.Replace(ownSignature, "remedy", "remdy", 1)))
+	empty := filepath.Dir(write("empty/readme.txt", "nothing"))
+	for _, tt := range []struct {
+		why  string
+		args []string
+		code int
+		want string // on standard output, or on standard error where it fails
+	}{
+		{"all of them", []string{"signatures", "list"}, exitHeld, "too-many-pods  "},
+		{"and those of a directory", []string{"signatures", "list", "--signatures", own}, exitHeld, "my-failure  "},
+		{"one", []string{"signatures", "show", "quota-exceeded"}, exitHeld, "exceeded quota"},
+		{"one of a directory, as a file", []string{"signatures", "show", "my-failure", "--signatures", own}, exitHeld, "schema: plimsoll/signatures/v1"},
+		{"a typo", []string{"signatures", "show", "quota-exceded"}, exitUsage, `did you mean "quota-exceeded"?`},
+		{"a command that is none", []string{"signatures", "lst"}, exitUsage, `did you mean "list"?`},
+		{"a broken file", []string{"signatures", "list", "--signatures", broken}, exitUsage, filepath.Join(broken, "mine.yaml") + ":10:3: signatures[0]: unknown key \"remdy\" (did you mean \"remedy\"?)"},
+		{"a broken file, before anything is run", []string{"limit", "node-density", "--signatures", broken}, exitUsage, `unknown key "remdy"`},
+		{"no such directory", []string{"sweep", "node-density", "--levels", "1", "--signatures", filepath.Join(dir, "owm")}, exitUsage, `did you mean "own"?`},
+		{"a file for a directory", []string{"signatures", "list", "--signatures", filepath.Join(own, "mine.yaml")}, exitUsage, "is no directory"},
+		{"a directory without files", []string{"signatures", "list", "--signatures", empty}, exitUsage, "there is no file of signatures in " + empty},
+	} {
+		got := command(t, nil, tt.args...)
+		shown := got.stdout
+		if got.code != exitHeld {
+			shown = got.stderr
+		}
+		if got.code != tt.code || !strings.Contains(shown, tt.want) {
+			t.Errorf("%s: exit code %d, want %d with %q\n%s%s", tt.why, got.code, tt.code, tt.want, got.stdout, got.stderr)
+		}
+	}
+	// What show writes is a file that list reads.
+	copied := filepath.Dir(write("copied/one.yaml", command(t, nil, "signatures", "show", "node-addresses-exhausted").stdout))
+	if got := command(t, nil, "signatures", "list", "--signatures", copied); got.code != exitHeld {
+		t.Errorf("a signature as it is shown cannot be read: %s", got.stderr)
+	}
+}
