@@ -322,10 +322,12 @@ func told(reason, message string) string {
 type Hit struct {
 	Signature *Signature
 	Step      int
-	Count     int           // how much has matched, of all clauses
-	First     record.Micros // when the first of it came
-	Samples   []Sample      // at most three, in order of time
-	Figures   []FigureHit   // the conditions that held
+	// Count is how many events, states, answers or lines have matched, whichever
+	// are the most: several may tell of the same.
+	Count   int
+	First   record.Micros // when the first of it came
+	Samples []Sample      // at most three, in order of time
+	Figures []FigureHit   // the conditions that held
 }
 
 // FigureHit is a condition that held.
@@ -372,16 +374,20 @@ func (m *Matcher) End(at record.Micros, figures map[string]float64) []Hit {
 			continue
 		}
 		hit := Hit{Signature: &m.signatures[i], Step: m.step, First: -1, Figures: s.conditions}
+		counts := make(map[string]int, 4)
 		for n, r := range m.rules {
 			seen := &m.seen[n]
 			if r.signature != i || r.part == partNone || seen.count < max(r.clause.AtLeast, 1) || r.clause.Condition != nil {
 				continue
 			}
-			hit.Count += seen.count
+			counts[r.clause.kind()] += seen.count
 			if hit.First < 0 || seen.first < hit.First {
 				hit.First = seen.first
 			}
 			hit.Samples = append(hit.Samples, seen.samples...)
+		}
+		for _, n := range counts {
+			hit.Count = max(hit.Count, n)
 		}
 		if hit.First < 0 {
 			hit.First = at
@@ -395,6 +401,21 @@ func (m *Matcher) End(at record.Micros, figures map[string]float64) []Hit {
 	slices.SortStableFunc(hits, func(a, b Hit) int { return cmp.Compare(a.First, b.First) })
 	m.Begin(0)
 	return hits
+}
+
+// kind is what a clause looks for.
+func (c *Clause) kind() string {
+	switch {
+	case c.Event != nil:
+		return "event"
+	case c.State != nil:
+		return "state"
+	case c.Request != nil:
+		return "request"
+	case c.Log != nil:
+		return "log"
+	}
+	return "condition"
 }
 
 // holding are the figures for which a condition holds, in order of their names.

@@ -135,7 +135,7 @@ func TestWhatAHitTells(t *testing.T) {
 		t.Fatalf("%d hits", len(hits))
 	}
 	h := hits[0]
-	if h.Step != 1 || h.Count != 101 || h.First != 1 || len(h.Samples) != maxSamples || len(h.Figures) != 1 {
+	if h.Step != 1 || h.Count != 100 || h.First != 1 || len(h.Samples) != maxSamples || len(h.Figures) != 1 {
 		t.Errorf("%+v", h)
 	}
 	for _, sample := range h.Samples {
@@ -143,7 +143,7 @@ func TestWhatAHitTells(t *testing.T) {
 			t.Errorf("a sample of %d bytes: %q", len(sample.Text), sample.Text)
 		}
 	}
-	if text := h.Text(); !strings.HasPrefix(text, "pods were not ready: pending objects was 12; 101 times, first ns/pod-2: Unhealthy: no é") {
+	if text := h.Text(); !strings.HasPrefix(text, "pods were not ready: pending objects was 12; 100 times, first ns/pod-2: Unhealthy: no é") {
 		t.Errorf("it tells %q", text)
 	}
 	// One that follows from conditions alone came when the step ended.
