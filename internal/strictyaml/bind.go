@@ -31,7 +31,7 @@ type binder struct {
 	fields    map[reflect.Type][]field
 }
 
-func (b *binder) problem(n *node, path, found, format string, args ...any) {
+func (b *binder) problem(n *Node, path, found, format string, args ...any) {
 	b.problems = append(b.problems, Problem{
 		File: b.file, Line: n.line, Column: n.column, Path: path, Found: found,
 		Message: fmt.Sprintf(format, args...),
@@ -39,10 +39,10 @@ func (b *binder) problem(n *node, path, found, format string, args ...any) {
 }
 
 // wants reports a value of the wrong kind.
-func (b *binder) wants(n *node, path, wanted string) {
+func (b *binder) wants(n *Node, path, wanted string) {
 	found := n.kindName()
 	b.problem(n, path, found, "wants %s, found %s", wanted, found)
-	if n.kind == scalarKind && !n.plain && wanted != "text" {
+	if n.kind == Scalar && !n.plain && wanted != "text" {
 		if v := resolveText(n.text, true); v != nil {
 			if _, isText := v.(string); !isText {
 				b.problems[len(b.problems)-1].Hint = "remove the quotes"
@@ -52,8 +52,8 @@ func (b *binder) wants(n *node, path, wanted string) {
 }
 
 // bind fills v, which can be set.
-func (b *binder) bind(n *node, v reflect.Value, path string) {
-	if n.kind == scalarKind && n.resolve(false) == nil {
+func (b *binder) bind(n *Node, v reflect.Value, path string) {
+	if n.kind == Scalar && n.resolve(false) == nil {
 		return // a key without a value says nothing
 	}
 	if !b.positions.Has(path) {
@@ -89,9 +89,9 @@ func (b *binder) bind(n *node, v reflect.Value, path string) {
 }
 
 // bindCustom serves the types that have rules of their own.
-func (b *binder) bindCustom(n *node, v reflect.Value, path string) bool {
+func (b *binder) bindCustom(n *Node, v reflect.Value, path string) bool {
 	if v.Type() == reflect.TypeFor[time.Duration]() {
-		if n.kind != scalarKind {
+		if n.kind != Scalar {
 			b.wants(n, path, "a duration such as 10s")
 			return true
 		}
@@ -114,7 +114,7 @@ func (b *binder) bindCustom(n *node, v reflect.Value, path string) bool {
 		b.bindUnmarshaler(n, custom, path)
 		return true
 	case encoding.TextUnmarshaler:
-		if n.kind != scalarKind {
+		if n.kind != Scalar {
 			b.wants(n, path, "a single value")
 			return true
 		}
@@ -126,7 +126,7 @@ func (b *binder) bindCustom(n *node, v reflect.Value, path string) bool {
 	return false
 }
 
-func (b *binder) bindUnmarshaler(n *node, custom Unmarshaler, path string) {
+func (b *binder) bindUnmarshaler(n *Node, custom Unmarshaler, path string) {
 	err := custom.UnmarshalYAML(func(into any) error {
 		target := reflect.ValueOf(into)
 		if target.Kind() != reflect.Pointer || target.IsNil() {
@@ -191,28 +191,28 @@ func (b *binder) structFields(t reflect.Type) []field {
 	return fields
 }
 
-func (b *binder) bindStruct(n *node, v reflect.Value, path string) {
-	if n.kind != mappingKind {
+func (b *binder) bindStruct(n *Node, v reflect.Value, path string) {
+	if n.kind != Mapping {
 		b.wants(n, path, "a mapping")
 		return
 	}
 	fields := b.structFields(v.Type())
 	for _, e := range n.entries {
-		inner := Key(path, e.key)
-		f := findField(fields, e.key)
+		inner := Key(path, e.Key)
+		f := findField(fields, e.Key)
 		if f == nil {
 			b.unknownKey(e, path, fields)
 			continue
 		}
 		b.markKey(inner, e)
-		b.bind(e.value, fieldByIndex(v, f.index), inner)
+		b.bind(e.Value, fieldByIndex(v, f.index), inner)
 	}
 }
 
 // markKey places a list or a mapping at its key; a scalar is placed by bind.
-func (b *binder) markKey(path string, e entry) {
-	if e.value.kind != scalarKind && !b.positions.Has(path) {
-		b.positions.set(path, b.place(e.line, e.column))
+func (b *binder) markKey(path string, e Entry) {
+	if e.Value.kind != Scalar && !b.positions.Has(path) {
+		b.positions.set(path, b.place(e.Line, e.Column))
 	}
 }
 
@@ -240,30 +240,30 @@ func fieldByIndex(v reflect.Value, index []int) reflect.Value {
 	return v
 }
 
-func (b *binder) unknownKey(e entry, path string, fields []field) {
+func (b *binder) unknownKey(e Entry, path string, fields []field) {
 	const few = 24 // keys that still read well in a hint
 	names := make([]string, len(fields))
 	for i, f := range fields {
 		names[i] = f.name
 	}
 	hint := ""
-	if near, ok := nearest.Word(e.key, names); ok {
+	if near, ok := nearest.Word(e.Key, names); ok {
 		hint = fmt.Sprintf("did you mean %q?", near)
 	} else if len(names) > 0 && len(names) <= few {
 		hint = "allowed: " + strings.Join(names, ", ")
 	}
 	b.problems = append(b.problems, Problem{
-		File: b.file, Line: e.line, Column: e.column, Path: path, Found: e.key,
-		Message: fmt.Sprintf("unknown key %q", e.key), Hint: hint,
+		File: b.file, Line: e.Line, Column: e.Column, Path: path, Found: e.Key,
+		Message: fmt.Sprintf("unknown key %q", e.Key), Hint: hint,
 	})
 }
 
-func (b *binder) bindMap(n *node, v reflect.Value, path string) {
+func (b *binder) bindMap(n *Node, v reflect.Value, path string) {
 	t := v.Type()
 	if t.Key().Kind() != reflect.String {
 		panic(fmt.Sprintf("strictyaml: %s at %q cannot be filled: keys are text", t, path))
 	}
-	if n.kind != mappingKind {
+	if n.kind != Mapping {
 		b.wants(n, path, "a mapping")
 		return
 	}
@@ -272,13 +272,13 @@ func (b *binder) bindMap(n *node, v reflect.Value, path string) {
 	}
 	seen := make(map[string]bool, len(n.entries))
 	for _, e := range n.entries {
-		key := e.key
+		key := e.Key
 		if b.kubernetes && e.plainKey && t.Elem().Kind() == reflect.Interface {
 			// Two keys that differ as written may be the same in JSON.
 			if key = jsonKey(key); seen[key] {
 				b.problems = append(b.problems, Problem{
-					File: b.file, Line: e.line, Column: e.column, Path: path, Found: e.key,
-					Message: fmt.Sprintf("the key %s stands here a second time: it is read as %q", e.key, key),
+					File: b.file, Line: e.Line, Column: e.Column, Path: path, Found: e.Key,
+					Message: fmt.Sprintf("the key %s stands here a second time: it is read as %q", e.Key, key),
 				})
 				continue
 			}
@@ -287,17 +287,17 @@ func (b *binder) bindMap(n *node, v reflect.Value, path string) {
 		inner := Key(path, key)
 		b.markKey(inner, e)
 		value := reflect.New(t.Elem()).Elem()
-		b.bind(e.value, value, inner)
+		b.bind(e.Value, value, inner)
 		v.SetMapIndex(reflect.ValueOf(key).Convert(t.Key()), value)
 	}
 }
 
-func (b *binder) bindSlice(n *node, v reflect.Value, path string) {
+func (b *binder) bindSlice(n *Node, v reflect.Value, path string) {
 	if o, ok := v.Interface().(interface{ orderedItem() reflect.Type }); ok {
 		b.bindOrdered(n, v, o.orderedItem(), path)
 		return
 	}
-	if n.kind != listKind {
+	if n.kind != List {
 		b.wants(n, path, "a list")
 		return
 	}
@@ -308,18 +308,18 @@ func (b *binder) bindSlice(n *node, v reflect.Value, path string) {
 	v.Set(items)
 }
 
-func (b *binder) bindOrdered(n *node, v reflect.Value, item reflect.Type, path string) {
-	if n.kind != mappingKind {
+func (b *binder) bindOrdered(n *Node, v reflect.Value, item reflect.Type, path string) {
+	if n.kind != Mapping {
 		b.wants(n, path, "a mapping")
 		return
 	}
 	items := reflect.MakeSlice(v.Type(), len(n.entries), len(n.entries))
 	for i, e := range n.entries {
-		inner := Key(path, e.key)
+		inner := Key(path, e.Key)
 		b.markKey(inner, e)
 		filled := reflect.New(item).Elem()
-		filled.FieldByName("Key").SetString(e.key)
-		b.bind(e.value, filled.FieldByName("Value"), inner)
+		filled.FieldByName("Key").SetString(e.Key)
+		b.bind(e.Value, filled.FieldByName("Value"), inner)
 		items.Index(i).Set(filled)
 	}
 	v.Set(items)
@@ -327,13 +327,13 @@ func (b *binder) bindOrdered(n *node, v reflect.Value, item reflect.Type, path s
 
 // untyped is the value of a place that takes anything: nil, bool, int64,
 // float64, string, []any or map[string]any.
-func (b *binder) untyped(n *node, path string) any {
+func (b *binder) untyped(n *Node, path string) any {
 	switch n.kind {
-	case listKind:
+	case List:
 		var items []any
 		b.bindSlice(n, reflect.ValueOf(&items).Elem(), path)
 		return items
-	case mappingKind:
+	case Mapping:
 		var m map[string]any
 		b.bindMap(n, reflect.ValueOf(&m).Elem(), path)
 		return m
@@ -376,9 +376,9 @@ func tagHolds(tag string, v any) bool {
 	return tag == "" || tag == "!!str"
 }
 
-func (b *binder) bindScalar(n *node, v reflect.Value, path string) {
+func (b *binder) bindScalar(n *Node, v reflect.Value, path string) {
 	wanted := scalarName(v)
-	if n.kind != scalarKind {
+	if n.kind != Scalar {
 		b.wants(n, path, wanted)
 		return
 	}

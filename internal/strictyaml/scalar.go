@@ -12,7 +12,7 @@ import (
 // string. Without quotes and tag, text is what it looks like, by the rules of
 // the Go YAML readers that Kubernetes and its tools use: 0644 is octal, 1_000
 // is a thousand. kubernetes adds YAML 1.1's words for true and false.
-func (n *node) resolve(kubernetes bool) any {
+func (n *Node) resolve(kubernetes bool) any {
 	if n.tag == "!!str" || !n.plain && n.tag == "" {
 		return n.text
 	}

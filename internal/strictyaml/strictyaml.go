@@ -210,7 +210,7 @@ func (o options) place(line, column int) Position {
 	return Position{Line: from.Line, Column: column, Text: from.Text}
 }
 
-func bindDocument(file string, doc *node, into any, positions *Positions, o options) []Problem {
+func bindDocument(file string, doc *Node, into any, positions *Positions, o options) []Problem {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() {
 		panic(fmt.Sprintf("strictyaml: cannot decode into %T: want a pointer", into))

@@ -21,50 +21,44 @@ const (
 	maxExpansion = 100_000 // nodes that aliases and merge keys may add to those written
 )
 
-type kind int
-
-const (
-	scalarKind kind = iota
-	listKind
-	mappingKind
-)
-
-// node is a value of a document: what the parser's syntax tree says, with
+// Node is a value of a document: what the parser's syntax tree says, with
 // aliases and merge keys resolved (aliased parts are shared, so the tree is as
 // small as the file).
-type node struct {
-	kind         kind
+type Node struct {
+	kind         Kind
 	line, column int
 	text         string // of a scalar, without quotes
 	plain        bool   // a scalar without quotes: a null, boolean or number if it reads as one
+	literal      bool   // a scalar of the style |
+	flow         bool   // a list in brackets, a mapping in braces
+	aliased      bool   // stands elsewhere, and here is an alias
 	tag          string // of a scalar: "" or !!str, !!int, !!float, !!bool, !!null
-	items        []*node
-	entries      []entry
-	size         int // nodes of this part when aliases are written out
+	items        []*Node
+	entries      []Entry
+	duplicates   []Entry // keys that stand here a second time
+	size         int     // nodes of this part when aliases are written out
 }
 
-type entry struct {
-	key          string
+// Entry is a key of a mapping, and its value.
+type Entry struct {
+	Key string
+	// Line and Column are the place of the key, from 1, in characters; 0 is
+	// unknown.
+	Line, Column int
+	Value        *Node
 	plainKey     bool
-	line, column int
-	value        *node
 	merged       bool // from a merge key: a key of the mapping itself wins
 }
 
 // parse reads the documents of a file, those without content left out.
-func parse(file string, data []byte) ([]*node, []Problem) {
-	if len(data) > maxBytes {
-		return nil, []Problem{{File: file, Message: fmt.Sprintf("the file has %d bytes, at most %d are read", len(data), maxBytes)}}
+func parse(file string, data []byte) ([]*Node, []Problem) {
+	data, problems := normalise(file, data)
+	if len(problems) > 0 {
+		return nil, problems
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if p, bad := invalidText(file, data); bad {
-		return nil, []Problem{p}
-	}
-	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
-	data = bytes.ReplaceAll(data, []byte("\r"), []byte("\n"))
-	var docs []*node
+	var docs []*Node
 	for _, part := range splitDocuments(data) {
-		doc, problems := parsePart(file, part)
+		doc, problems := parsePart(file, part, false)
 		if len(problems) > 0 {
 			return nil, problems
 		}
@@ -73,6 +67,19 @@ func parse(file string, data []byte) ([]*node, []Problem) {
 		}
 	}
 	return docs, nil
+}
+
+// normalise refuses what is no text, and gives every line the same end.
+func normalise(file string, data []byte) ([]byte, []Problem) {
+	if len(data) > maxBytes {
+		return nil, []Problem{{File: file, Message: fmt.Sprintf("the file has %d bytes, at most %d are read", len(data), maxBytes)}}
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if p, bad := invalidText(file, data); bad {
+		return nil, []Problem{p}
+	}
+	data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	return bytes.ReplaceAll(data, []byte("\r"), []byte("\n")), nil
 }
 
 // invalidText finds bytes that no YAML file may hold.
@@ -150,8 +157,9 @@ func isMarker(line []byte, marker string) bool {
 	return len(rest) == 0 || bytes.IndexByte([]byte(" \t\r\n"), rest[0]) >= 0
 }
 
-// parsePart reads one document; nil when it has no content.
-func parsePart(file string, p part) (doc *node, problems []Problem) {
+// parsePart reads one document; nil when it has no content. A key that stands
+// in a mapping twice is a problem, or kept if that is asked for.
+func parsePart(file string, p part, keepDuplicates bool) (doc *Node, problems []Problem) {
 	defer func() {
 		// The parser is known to panic on some malformed text.
 		if r := recover(); r != nil {
@@ -173,7 +181,7 @@ func parsePart(file string, p part) (doc *node, problems []Problem) {
 		if doc != nil {
 			return nil, []Problem{{File: file, Line: p.before + 1, Message: "the YAML parser found two documents where one was written"}}
 		}
-		b := &builder{file: file, before: p.before, anchors: map[string]*node{}}
+		b := &builder{file: file, before: p.before, anchors: map[string]*Node{}, keepDuplicates: keepDuplicates}
 		doc = b.build(d.Body, 0)
 		if len(b.problems) > 0 {
 			return nil, b.problems
@@ -240,18 +248,20 @@ func hostile(tokens token.Tokens) (at *token.Token, why string) {
 type builder struct {
 	file     string
 	before   int
-	anchors  map[string]*node // nil while the anchored value is being read
+	anchors  map[string]*Node // nil while the anchored value is being read
 	written  int
 	added    int // by merge keys
 	problems []Problem
+
+	keepDuplicates bool
 }
 
-func (b *builder) fail(at ast.Node, found, format string, args ...any) *node {
+func (b *builder) fail(at ast.Node, found, format string, args ...any) *Node {
 	line, column := b.place(at)
 	b.problems = append(b.problems, Problem{
 		File: b.file, Line: line, Column: column, Found: found, Message: fmt.Sprintf(format, args...),
 	})
-	return &node{kind: scalarKind, line: line, column: column, plain: true, size: 1}
+	return &Node{kind: Scalar, line: line, column: column, plain: true, size: 1}
 }
 
 func (b *builder) place(at ast.Node) (line, column int) {
@@ -262,25 +272,25 @@ func (b *builder) place(at ast.Node) (line, column int) {
 	return b.before + tk.Position.Line, max(1, tk.Position.Column)
 }
 
-func (b *builder) build(n ast.Node, depth int) *node {
+func (b *builder) build(n ast.Node, depth int) *Node {
 	if depth > maxDepth {
 		return b.fail(n, "", "values nest more than %d deep", maxDepth)
 	}
 	b.written++
 	line, column := b.place(n)
-	built := &node{line: line, column: column, size: 1}
+	built := &Node{line: line, column: column, size: 1}
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		built.kind = mappingKind
+		built.kind = Mapping
 		b.mapping(built, n.Values, depth)
 		if n.IsFlowStyle {
-			built.line, built.column = line, column
+			built.line, built.column, built.flow = line, column, true
 		}
 	case *ast.MappingValueNode:
-		built.kind = mappingKind
+		built.kind = Mapping
 		b.mapping(built, []*ast.MappingValueNode{n}, depth)
 	case *ast.SequenceNode:
-		built.kind = listKind
+		built.kind, built.flow = List, n.IsFlowStyle
 		for _, v := range n.Values {
 			item := b.build(v, depth+1)
 			built.items = append(built.items, item)
@@ -294,6 +304,7 @@ func (b *builder) build(n ast.Node, depth int) *node {
 		return b.tagged(n, depth)
 	case *ast.LiteralNode:
 		built.text = n.Value.Value
+		built.literal = n.Start.Type == token.LiteralType
 	case *ast.StringNode:
 		built.text = n.Value
 		built.plain = n.Token.Type != token.SingleQuoteType && n.Token.Type != token.DoubleQuoteType
@@ -314,7 +325,7 @@ func (b *builder) build(n ast.Node, depth int) *node {
 	return built
 }
 
-func (b *builder) anchor(n *ast.AnchorNode, depth int) *node {
+func (b *builder) anchor(n *ast.AnchorNode, depth int) *Node {
 	name := n.Name.GetToken().Value
 	b.anchors[name] = nil
 	built := b.build(n.Value, depth+1)
@@ -322,7 +333,7 @@ func (b *builder) anchor(n *ast.AnchorNode, depth int) *node {
 	return built
 }
 
-func (b *builder) alias(n *ast.AliasNode) *node {
+func (b *builder) alias(n *ast.AliasNode) *Node {
 	name := n.Value.GetToken().Value
 	target, known := b.anchors[name]
 	if !known {
@@ -335,27 +346,28 @@ func (b *builder) alias(n *ast.AliasNode) *node {
 	// mapping where it is written.
 	used := *target
 	used.line, used.column = b.place(n)
+	used.aliased = true
 	return &used
 }
 
-func (b *builder) tagged(n *ast.TagNode, depth int) *node {
+func (b *builder) tagged(n *ast.TagNode, depth int) *Node {
 	tag := n.Start.Value
 	built := b.build(n.Value, depth+1)
 	fits := false
 	switch tag {
 	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!":
-		fits = built.kind == scalarKind
+		fits = built.kind == Scalar
 	case "!!map":
-		fits = built.kind == mappingKind
+		fits = built.kind == Mapping
 	case "!!seq":
-		fits = built.kind == listKind
+		fits = built.kind == List
 	default:
 		return b.fail(n, tag, "the tag %s means nothing here", tag)
 	}
 	if !fits {
 		return b.fail(n, tag, "the tag %s does not fit %s", tag, built.kindName())
 	}
-	if built.kind == scalarKind {
+	if built.kind == Scalar {
 		tagged := *built
 		tagged.tag = tag
 		tagged.line, tagged.column = b.place(n)
@@ -367,7 +379,7 @@ func (b *builder) tagged(n *ast.TagNode, depth int) *node {
 	return built
 }
 
-func (b *builder) mapping(built *node, values []*ast.MappingValueNode, depth int) {
+func (b *builder) mapping(built *Node, values []*ast.MappingValueNode, depth int) {
 	at := map[string]int{} // index of a key in built.entries
 	for _, v := range values {
 		if v.Key.IsMergeKey() {
@@ -381,15 +393,19 @@ func (b *builder) mapping(built *node, values []*ast.MappingValueNode, depth int
 		line, column := b.place(keyNode(v.Key))
 		value := b.build(v.Value, depth+1)
 		built.size += value.size
-		e := entry{key: key, plainKey: plain, line: line, column: column, value: value}
+		e := Entry{Key: key, plainKey: plain, Line: line, Column: column, Value: value}
 		if i, seen := at[key]; seen {
 			if built.entries[i].merged {
 				built.entries[i] = e
 				continue
 			}
+			if b.keepDuplicates {
+				built.duplicates = append(built.duplicates, e)
+				continue
+			}
 			b.problems = append(b.problems, Problem{
 				File: b.file, Line: line, Column: column, Found: key,
-				Message: fmt.Sprintf("the key %q stands here a second time, first on line %d", key, built.entries[i].line),
+				Message: fmt.Sprintf("the key %q stands here a second time, first on line %d", key, built.entries[i].Line),
 			})
 			continue
 		}
@@ -398,7 +414,7 @@ func (b *builder) mapping(built *node, values []*ast.MappingValueNode, depth int
 	}
 	if len(built.entries) > 0 {
 		// The parser's own position of a mapping is that of its first colon.
-		built.line, built.column = built.entries[0].line, built.entries[0].column
+		built.line, built.column = built.entries[0].Line, built.entries[0].Column
 		if len(values) > 0 && values[0].Key.IsMergeKey() {
 			built.line, built.column = b.place(keyNode(values[0].Key))
 		}
@@ -406,18 +422,18 @@ func (b *builder) mapping(built *node, values []*ast.MappingValueNode, depth int
 }
 
 // merge adds the keys of other mappings that the mapping does not have itself.
-func (b *builder) merge(built *node, value ast.Node, at map[string]int, depth int) {
+func (b *builder) merge(built *Node, value ast.Node, at map[string]int, depth int) {
 	failed := len(b.problems)
 	from := b.build(value, depth+1)
 	if len(b.problems) > failed {
 		return
 	}
-	sources := []*node{from}
-	if from.kind == listKind {
+	sources := []*Node{from}
+	if from.kind == List {
 		sources = from.items
 	}
 	for _, source := range sources {
-		if source.kind != mappingKind {
+		if source.kind != Mapping {
 			b.fail(value, "", "a merge key wants a mapping or a list of mappings, found %s", source.kindName())
 			return
 		}
@@ -427,13 +443,13 @@ func (b *builder) merge(built *node, value ast.Node, at map[string]int, depth in
 			return
 		}
 		for _, e := range source.entries {
-			if _, seen := at[e.key]; seen {
+			if _, seen := at[e.Key]; seen {
 				continue
 			}
 			e.merged = true
-			at[e.key] = len(built.entries)
+			at[e.Key] = len(built.entries)
 			built.entries = append(built.entries, e)
-			built.size += e.value.size
+			built.size += e.Value.size
 		}
 	}
 }
@@ -449,7 +465,7 @@ func keyNode(n ast.Node) ast.Node {
 // key is the text of a mapping's key.
 func (b *builder) key(n ast.MapKeyNode) (text string, plain, ok bool) {
 	built := b.build(keyNode(n), 0)
-	if built.kind != scalarKind {
+	if built.kind != Scalar {
 		b.fail(n, "", "a key must be a scalar, found %s", built.kindName())
 		return "", false, false
 	}
@@ -457,11 +473,11 @@ func (b *builder) key(n ast.MapKeyNode) (text string, plain, ok bool) {
 }
 
 // kindName names what stands there, for messages.
-func (n *node) kindName() string {
+func (n *Node) kindName() string {
 	switch n.kind {
-	case listKind:
+	case List:
 		return "a list"
-	case mappingKind:
+	case Mapping:
 		return "a mapping"
 	}
 	const longest = 40
