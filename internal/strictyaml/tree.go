@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -181,7 +182,7 @@ func parsePart(file string, p part, keepDuplicates bool) (doc *Node, problems []
 		if doc != nil {
 			return nil, []Problem{{File: file, Line: p.before + 1, Message: "the YAML parser found two documents where one was written"}}
 		}
-		b := &builder{file: file, before: p.before, anchors: map[string]*Node{}, keepDuplicates: keepDuplicates}
+		b := &builder{file: file, before: p.before, lines: strings.Split(string(p.text), "\n"), anchors: map[string]*Node{}, keepDuplicates: keepDuplicates}
 		doc = b.build(d.Body, 0)
 		if len(b.problems) > 0 {
 			return nil, b.problems
@@ -248,6 +249,7 @@ func hostile(tokens token.Tokens) (at *token.Token, why string) {
 type builder struct {
 	file     string
 	before   int
+	lines    []string
 	anchors  map[string]*Node // nil while the anchored value is being read
 	written  int
 	added    int // by merge keys
@@ -270,6 +272,28 @@ func (b *builder) place(at ast.Node) (line, column int) {
 		return b.before + 1, 0
 	}
 	return b.before + tk.Position.Line, max(1, tk.Position.Column)
+}
+
+// beginning is the column at which a scalar without quotes begins. The parser's
+// own is too far to the right by the spaces that follow the scalar on its line.
+func (b *builder) beginning(n *Node) int {
+	const longest = 4096 // lines of many scalars are in braces, where that does not happen
+	i := n.line - b.before - 1
+	if n.text == "" || i < 0 || i >= len(b.lines) || len(b.lines[i]) > longest {
+		return n.column
+	}
+	trailing := len(b.lines[i]) - len(strings.TrimRight(b.lines[i], " "))
+	if trailing == 0 {
+		return n.column
+	}
+	line := []rune(b.lines[i])
+	begins := func(column int) bool {
+		return column > 0 && column <= len(line) && strings.HasPrefix(string(line[column-1:]), n.text)
+	}
+	if !begins(n.column) && begins(n.column-trailing) {
+		return n.column - trailing
+	}
+	return n.column
 }
 
 func (b *builder) build(n ast.Node, depth int) *Node {
@@ -308,6 +332,9 @@ func (b *builder) build(n ast.Node, depth int) *Node {
 	case *ast.StringNode:
 		built.text = n.Value
 		built.plain = n.Token.Type != token.SingleQuoteType && n.Token.Type != token.DoubleQuoteType
+		if built.plain {
+			built.column = b.beginning(built)
+		}
 	case *ast.NullNode:
 		built.plain = true
 		if n.Token.Type != token.ImplicitNullType {
