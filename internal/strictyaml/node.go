@@ -15,6 +15,10 @@ type Document struct {
 	Root *Node
 	// Problems are why there is no Root.
 	Problems []Problem
+	// Text is what was read, with \n as the end of every line; Line is its
+	// first line in the file.
+	Text []byte
+	Line int
 }
 
 // Documents answers: what stands in this file, and where? It is for those who
@@ -32,7 +36,7 @@ func Documents(file string, data []byte) ([]Document, []Problem) {
 	for _, part := range splitDocuments(data) {
 		root, problems := parsePart(file, part, true)
 		if root != nil || len(problems) > 0 {
-			docs = append(docs, Document{root, problems})
+			docs = append(docs, Document{root, problems, part.text, part.before + 1})
 		}
 	}
 	return docs, nil

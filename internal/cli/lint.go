@@ -1,0 +1,303 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"plimsoll.dev/plimsoll/internal/lint"
+	"plimsoll.dev/plimsoll/internal/workload"
+)
+
+// lintFlags are what lint is asked to do.
+type lintFlags struct {
+	recursive, fix, dryRun, diff, list bool
+	ignore                             []string
+	kubernetes, disk, output           string
+}
+
+func newLintCommand(p *Process) *cobra.Command {
+	var f lintFlags
+	cmd := &cobra.Command{
+		Use:   "lint FILE...",
+		Short: "Find what in configuration files does not do what it says, and mend it",
+		Long: `Look at configuration files: manifests of Kubernetes, OpenShift and KubeVirt,
+MachineConfigs with the files that they carry, sysctl files, tuned profiles,
+inventories, HAProxy and router settings, fio and vdbench jobs, plans and
+workloads of this program, kube-burner configurations, shell scripts, and the
+blocks in Markdown and AsciiDoc texts. What one file says is held against the
+others: give together what belongs together.
+
+Each finding says what was found and where, what it costs, and how it is mended;
+--fix makes those mends that are safe. A comment "plimsoll-ignore: RULE" on the
+line, or on the one before, turns a rule off for it. "-" is standard input.
+
+Exit code 0: nothing found; 1: findings; 2: a file cannot be read.`,
+		Example: `  plimsoll lint -R manifests/
+  plimsoll lint kubeletconfig.yaml runbook.md
+  plimsoll lint --fix --dry-run vm.yaml`,
+		RunE: func(cmd *cobra.Command, args []string) error { return runLint(p, &f, args) },
+	}
+	flags := cmd.Flags()
+	flags.BoolVarP(&f.recursive, "recursive", "R", false, "look at the files of directories, too")
+	flags.BoolVar(&f.fix, "fix", false, "make the mends that are safe, in all files or in none")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "with --fix: show the mends as a diff, and write nothing")
+	flags.BoolVar(&f.diff, "diff", false, "show the mends that are safe as a diff")
+	flags.BoolVar(&f.list, "list", false, "list all rules, with what each costs and where that is known from")
+	flags.StringSliceVar(&f.ignore, "ignore", nil, "leave this `rule` out; several are separated by commas")
+	flags.StringVar(&f.kubernetes, "kubernetes", "", "judge API versions for this `version` of Kubernetes, such as 1.27 (default the newest)")
+	flags.StringVar(&f.disk, "disk", "", "the `size` of the disk that data sets are written to, such as 40Gi (default those in the files)")
+	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
+	return cmd
+}
+
+func runLint(p *Process, f *lintFlags, args []string) error {
+	if err := checkOutput(f.output); err != nil {
+		return err
+	}
+	if f.list {
+		return listRules(p, f.output)
+	}
+	options, err := f.options()
+	if err != nil {
+		return err
+	}
+	if len(args) == 0 {
+		return usagef("for example 'plimsoll lint -R manifests/'; 'plimsoll lint --list' lists the rules", "lint takes files, and none was given")
+	}
+	if f.dryRun && !f.fix {
+		return usagef("write --fix --dry-run, or --diff", "--dry-run belongs to --fix")
+	}
+	inputs, err := f.read(p, args)
+	if err != nil {
+		return err
+	}
+	if f.fix || f.diff {
+		return f.mend(p, inputs, options)
+	}
+	result := lint.Lint(inputs, options)
+	if err := f.show(p, result, nil); err != nil {
+		return err
+	}
+	return lintExit(result)
+}
+
+// lintExit is the exit code that belongs to a result.
+func lintExit(r *lint.Result) error {
+	switch {
+	case len(r.Problems) > 0:
+		return exitError(exitUsage)
+	case len(r.Findings) > 0:
+		return exitError(exitBreached)
+	case r.Recognised == 0:
+		return usagef("'plimsoll lint --help' says what is known", "nothing that lint knows was given")
+	}
+	return nil
+}
+
+// options reads the flags that say what is looked for.
+func (f *lintFlags) options() (lint.Options, error) {
+	o := lint.Options{Ignore: f.ignore, Workload: func(name string) (*workload.Workload, error) { return loadWorkload(name) }}
+	var known []string
+	for _, r := range lint.Rules() {
+		known = append(known, r.ID)
+	}
+	for _, id := range f.ignore {
+		if !slices.Contains(known, id) {
+			return o, usagef(didYouMean(id, known, "'plimsoll lint --list' lists them"), "there is no rule %q", id)
+		}
+	}
+	if f.kubernetes != "" {
+		major, minor, ok := strings.Cut(strings.TrimPrefix(f.kubernetes, "v"), ".")
+		minor, _, _ = strings.Cut(minor, ".")
+		n, err := strconv.Atoi(minor)
+		if !ok || major != "1" || err != nil || n < 1 {
+			return o, usagef("write it as 1.27", "--kubernetes %q is no version of Kubernetes", f.kubernetes)
+		}
+		o.Kubernetes = n
+	}
+	if f.disk != "" {
+		q, err := resource.ParseQuantity(f.disk)
+		if err != nil || q.Value() <= 0 {
+			return o, usagef("write it as 40Gi", "--disk %q is no size", f.disk)
+		}
+		o.Disk = q.Value()
+	}
+	return o, nil
+}
+
+// maxLintBytes is the largest file that a directory is searched for.
+const maxLintBytes = 4 << 20
+
+// read reads the files that were named.
+func (f *lintFlags) read(p *Process, args []string) ([]lint.Input, error) {
+	var inputs []lint.Input
+	seen := make(map[string]bool)
+	add := func(name string, asked bool) error {
+		if seen[filepath.Clean(name)] {
+			return nil
+		}
+		seen[filepath.Clean(name)] = true
+		data, err := os.ReadFile(name)
+		if err != nil {
+			return lintReadError(name, err)
+		}
+		inputs = append(inputs, lint.Input{Name: name, Data: data, Dir: os.DirFS(filepath.Dir(name)), Asked: asked})
+		return nil
+	}
+	for _, arg := range args {
+		if arg == "-" {
+			if f.fix && !f.dryRun {
+				return nil, usagef("--fix --dry-run shows the diff", "--fix cannot write to standard input")
+			}
+			data, err := io.ReadAll(io.LimitReader(p.Stdin, maxLintBytes+1))
+			if err != nil {
+				return nil, fmt.Errorf("read standard input: %w", err)
+			}
+			inputs = append(inputs, lint.Input{Name: "<stdin>", Data: data, Asked: true})
+			continue
+		}
+		info, err := os.Stat(arg)
+		switch {
+		case err != nil:
+			return nil, lintReadError(arg, err)
+		case !info.IsDir():
+			if err := add(arg, true); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		_, err = os.Stat(filepath.Join(arg, workload.File))
+		if !f.recursive && err != nil {
+			return nil, usagef("-R looks at the files in it", "%s is a directory", arg)
+		}
+		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
+			if err != nil {
+				return lintReadError(path, err)
+			}
+			hidden := strings.HasPrefix(d.Name(), ".") && path != arg
+			if d.IsDir() {
+				if hidden || d.Name() == "node_modules" || path != arg && !f.recursive {
+					return filepath.SkipDir
+				}
+				return nil
+			}
+			info, err := d.Info()
+			if err != nil || hidden || !info.Mode().IsRegular() || info.Size() > maxLintBytes {
+				return nil
+			}
+			return add(path, false)
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	return inputs, nil
+}
+
+// lintReadError makes a mistake of the user's of a file that cannot be read.
+func lintReadError(name string, err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return usagef(nearbyFile(name), "there is no file %s", name)
+	}
+	return usagef("", "%w", err)
+}
+
+// mend makes the mends, or shows them.
+func (f *lintFlags) mend(p *Process, inputs []lint.Input, options lint.Options) error {
+	fixed := lint.Fix(inputs, options)
+	if f.fix && !f.dryRun {
+		if err := lint.Write(fixed.Changes); err != nil {
+			return err
+		}
+	}
+	if f.output == "text" && (f.dryRun || f.diff) {
+		for _, c := range fixed.Changes {
+			p.printf("%s", c.Diff())
+		}
+		if !f.fix || f.dryRun {
+			p.logf("%s in %s would be mended, %s left\n", count(len(fixed.Mended), "finding"), count(len(fixed.Changes), "file"), count(len(fixed.Left.Findings), "finding"))
+			if len(fixed.Changes) > 0 {
+				return exitError(max(exitBreached, problemCode(fixed.Left)))
+			}
+			return lintExit(fixed.Left)
+		}
+	}
+	if err := f.show(p, fixed.Left, fixed); err != nil {
+		return err
+	}
+	if (!f.fix || f.dryRun) && len(fixed.Changes) > 0 {
+		return exitError(max(exitBreached, problemCode(fixed.Left)))
+	}
+	return lintExit(fixed.Left)
+}
+
+func problemCode(r *lint.Result) int {
+	if len(r.Problems) > 0 {
+		return exitUsage
+	}
+	return exitHeld
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// show prints a result; fixed is nil when nothing was to be mended.
+func (f *lintFlags) show(p *Process, r *lint.Result, fixed *lint.Fixed) error {
+	if f.output == "json" {
+		out := struct {
+			*lint.Result
+			Mended  []lint.Finding `json:"mended,omitempty"`
+			Changed []string       `json:"changed,omitempty"`
+		}{Result: r}
+		if fixed != nil {
+			out.Mended = fixed.Mended
+			for _, c := range fixed.Changes {
+				out.Changed = append(out.Changed, c.Name)
+			}
+		}
+		return printJSON(p, out)
+	}
+	if fixed != nil {
+		for _, m := range fixed.Mended {
+			p.printf("%s:%d:%d: mended: %s [%s]\n", m.File, m.Line, m.Column, m.Found, m.Rule)
+		}
+	}
+	if err := r.Text(p.Stdout); err != nil {
+		return err
+	}
+	if fixed != nil && len(fixed.Mended) > 0 {
+		p.logf("%s mended in %s\n", count(len(fixed.Mended), "finding"), count(len(fixed.Changes), "file"))
+	}
+	if len(r.Problems) == 0 && r.Recognised > 0 {
+		p.logf("%s\n", r.Summary())
+	}
+	return nil
+}
+
+// listRules prints what is looked for.
+func listRules(p *Process, output string) error {
+	rules := lint.Rules()
+	if output == "json" {
+		return printJSON(p, rules)
+	}
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	for _, r := range rules {
+		fmt.Fprintf(t, "%s\t%s\t%s\n\t\twhy: %s\n\t\tsource: %s\n", r.ID, r.Severity, r.Title, r.Why, r.Source)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,178 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/lint"
+)
+
+// configurations are files to look at, by their names.
+func configurations(t *testing.T, texts map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range texts {
+		path := filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+const (
+	kubeletConfigText = "apiVersion: machineconfiguration.openshift.io/v1\nkind: KubeletConfig\nmetadata:\n  name: set-max-pods\nspec:\n  machineConfigPoolSelector:\n    matchLabels:\n      custom-kubelet: enabled\n  kubeletConfig:\n    maxPods: 500\n"
+	labelText         = "oc label machineconfigpool worker custom-kubelet=enable\n"
+)
+
+func TestLint(t *testing.T) {
+	dir := configurations(t, map[string]string{
+		"kubelet.yaml": kubeletConfigText, "label.sh": labelText, "good.sh": "oc label mcp worker a=b\n", "broken.yaml": "a: [\n",
+		"unknown.bin": "nothing\n", "empty.yaml": "\n", "binary.yaml": "a\x00b", "many/one.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n",
+		"many/.hidden.yaml": "a: [\n", "many/deep/two.sh": "ceph osd pool set rbd pg_autoscaler_mode off\n", "w/workload.yaml": "schema: plimsoll/workload/v1\nname: w\n",
+		"old.yaml": "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\nspec: {maxUnavailable: 1, selector: {matchLabels: {a: b}}}\n",
+		"a.fio": "[a]\nrw=read\nbs=4k\nsize=50g\n",
+	})
+	at := func(names ...string) (paths []string) {
+		for _, n := range names {
+			if strings.HasPrefix(n, "-") {
+				paths = append(paths, n)
+				continue
+			}
+			paths = append(paths, filepath.Join(dir, n))
+		}
+		return paths
+	}
+	for _, c := range []struct {
+		why    string
+		args   []string
+		code   int
+		stdout []string // what it holds
+		stderr []string
+	}{
+		{"two files that do not fit together", at("kubelet.yaml", "label.sh"), exitBreached, []string{"kubelet.yaml:8:23: error: ", "[kubeletconfig-selector]", "why: ", "source: V17", "(--fix does)"}, []string{"1 error, 0 warnings in 2 files; --fix mends 1"}},
+		{"one of them alone cannot be judged", at("kubelet.yaml"), exitHeld, []string{": note: no MachineConfigPool"}, []string{"nothing found in 1 file"}},
+		{"nothing to find", at("good.sh"), exitHeld, nil, []string{"nothing found in 1 file"}},
+		{"YAML that is none", at("broken.yaml", "label.sh"), exitUsage, []string{"broken.yaml:1:4: unreadable: not valid YAML"}, nil},
+		{"no text", at("binary.yaml"), exitUsage, []string{"unreadable: the file is not text"}, nil},
+		{"nothing that is known", at("unknown.bin"), exitUsage, []string{"note: not of a kind that lint knows"}, []string{"nothing that lint knows was given"}},
+		{"one that is not known beside one that is", at("unknown.bin", "good.sh"), exitHeld, []string{"note: not of a kind that lint knows"}, nil},
+		{"an empty file", at("empty.yaml"), exitHeld, []string{"note: the file is empty"}, nil},
+		{"a directory", at("many"), exitUsage, nil, []string{"many is a directory", "-R"}},
+		{"a directory with its files, hidden ones left out", at("-R", "many"), exitBreached, []string{filepath.Join("deep", "two.sh") + ":1:23"}, nil},
+		{"a workload's directory", at("w"), exitBreached, []string{"[plimsoll-file]"}, nil},
+		{"a file that is not there", at("kubelt.yaml"), exitUsage, nil, []string{"there is no file", "did you mean \"kubelet.yaml\"?"}},
+		{"no file", nil, exitUsage, nil, []string{"none was given"}},
+		{"a rule that is left out", at("--ignore=ceph-pool-key", "-R", "many"), exitHeld, nil, nil},
+		{"a rule that there is not", at("--ignore=ceph-pool-keys", "good.sh"), exitUsage, nil, []string{"did you mean \"ceph-pool-key\"?"}},
+		{"an older cluster", at("--kubernetes=1.24", "old.yaml"), exitBreached, []string{"warning: policy/v1beta1 PodDisruptionBudget will not be served as of Kubernetes 1.25 [api-deprecated]"}, nil},
+		{"no version", at("--kubernetes=new", "old.yaml"), exitUsage, nil, []string{"no version of Kubernetes"}},
+		{"a disk on the command line", at("--disk=40Gi", "a.fio"), exitBreached, []string{"[data-set-size]"}, nil},
+		{"a disk that is large enough", at("--disk=60Gi", "a.fio"), exitHeld, nil, nil},
+		{"no size", at("--disk=big", "a.fio"), exitUsage, nil, []string{"no size"}},
+		{"a dry run of nothing", at("--dry-run", "good.sh"), exitUsage, nil, []string{"--dry-run belongs to --fix"}},
+		{"all rules", []string{"--list"}, exitHeld, []string{"kubeletconfig-selector", "V17", "why: "}, nil},
+		{"a format that there is not", at("-o", "xml", "good.sh"), exitUsage, nil, nil},
+	} {
+		args := c.args
+		for i, a := range args { // "-o xml" stands apart
+			if filepath.Base(a) == "xml" {
+				args[i] = "xml"
+			}
+		}
+		out := command(t, nil, append([]string{"lint"}, args...)...)
+		if out.code != c.code {
+			t.Errorf("%s: exit code %d, want %d: %s%s", c.why, out.code, c.code, out.stdout, out.stderr)
+		}
+		for _, want := range c.stdout {
+			if !strings.Contains(out.stdout, want) {
+				t.Errorf("%s: printed %q, which lacks %q", c.why, out.stdout, want)
+			}
+		}
+		for _, want := range c.stderr {
+			if !strings.Contains(out.stderr, want) {
+				t.Errorf("%s: said %q, which lacks %q", c.why, out.stderr, want)
+			}
+		}
+	}
+}
+
+func TestLintAsJSON(t *testing.T) {
+	dir := configurations(t, map[string]string{"kubelet.yaml": kubeletConfigText, "label.sh": labelText})
+	out := command(t, nil, "lint", "-o", "json", filepath.Join(dir, "kubelet.yaml"), filepath.Join(dir, "label.sh"))
+	var r lint.Result
+	if err := json.Unmarshal([]byte(out.stdout), &r); err != nil || out.code != exitBreached {
+		t.Fatalf("exit code %d, %v: %s", out.code, err, out.stdout)
+	}
+	if r.Schema != "plimsoll/lint/v1" || len(r.Findings) != 1 || !r.Findings[0].Fixable || r.Findings[0].Line != 8 || r.Findings[0].Path == "" || r.Notes == nil || r.Problems == nil || r.Recognised != 2 {
+		t.Errorf("%+v", r)
+	}
+	var rules []lint.Rule
+	if out := command(t, nil, "lint", "--list", "-o", "json"); json.Unmarshal([]byte(out.stdout), &rules) != nil || len(rules) != len(lint.Rules()) {
+		t.Errorf("the list of rules: %s", out.stdout)
+	}
+}
+
+func TestLintFix(t *testing.T) {
+	dir := configurations(t, map[string]string{"kubelet.yaml": kubeletConfigText, "label.sh": labelText, "left.sh": "ceph osd pool create rbd 3995\n"})
+	label, kubelet, left := filepath.Join(dir, "label.sh"), filepath.Join(dir, "kubelet.yaml"), filepath.Join(dir, "left.sh")
+	read := func(path string) string {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(data)
+	}
+	for _, args := range [][]string{{"--fix", "--dry-run"}, {"--diff"}} {
+		out := command(t, nil, slices.Concat([]string{"lint"}, args, []string{kubelet, label})...)
+		if out.code != exitBreached || !strings.Contains(out.stdout, "-oc label machineconfigpool worker custom-kubelet=enable\n+oc label machineconfigpool worker custom-kubelet=enabled\n") || !strings.Contains(out.stderr, "would be mended") {
+			t.Errorf("%v: exit code %d: %s%s", args, out.code, out.stdout, out.stderr)
+		}
+		if read(label) != labelText {
+			t.Fatalf("%v wrote", args)
+		}
+	}
+	out := command(t, nil, "lint", "--fix", kubelet, label, left)
+	if out.code != exitBreached || !strings.Contains(out.stdout, "mended: ") || !strings.Contains(out.stdout, "[ceph-pg-num]") || read(label) != strings.Replace(labelText, "enable", "enabled", 1) || read(kubelet) != kubeletConfigText {
+		t.Errorf("exit code %d: %s%s", out.code, out.stdout, out.stderr)
+	}
+	if out := command(t, nil, "lint", "--fix", kubelet, label); out.code != exitHeld || strings.Contains(out.stdout, "mended") {
+		t.Errorf("a second time: exit code %d: %s", out.code, out.stdout)
+	}
+	// A file that cannot be written keeps all as they are.
+	if os.Getuid() != 0 {
+		if err := os.WriteFile(label, []byte(labelText), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(dir, 0o555); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { os.Chmod(dir, 0o755) })
+		if out := command(t, nil, "lint", "--fix", kubelet, label); out.code != exitCouldNotRun || read(label) != labelText {
+			t.Errorf("a directory that cannot be written: exit code %d: %s", out.code, out.stderr)
+		}
+	}
+}
+
+// The built program does the same, from a pipe too.
+func TestLintOfAPipe(t *testing.T) {
+	p := newProgram(t)
+	cmd := p.command("lint", "-")
+	cmd.Stdin = strings.NewReader("$ ceph osd pool set rbd pg_autoscaler_mode off\n")
+	out, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitBreached || !strings.Contains(string(out), "<stdin>:1:25: error: a pool has no setting pg_autoscaler_mode [ceph-pool-key]") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+	cmd = p.command("lint", "--fix", "-")
+	cmd.Stdin = strings.NewReader("a\n")
+	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(out), "standard input") {
+		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
+	}
+}
