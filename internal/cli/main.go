@@ -151,8 +151,6 @@ func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
 		newLimitCommand(p, stop), newSweepCommand(p, stop),
 		newABCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p),
 		newLabCommand(p, stop), newWorkloadsCommand(p), newSignaturesCommand(p), newImageCommand(p), newCleanCommand(p), newVersionCommand(p),
-		newTuneCommand(p), newCheckCommand(p, stop),
-		newLabCommand(p, stop), newWorkloadsCommand(p), newImageCommand(p), newCleanCommand(p), newVersionCommand(p),
 		newTuneCommand(p), newLintCommand(p), newCheckCommand(p, stop),
 	)
 	var verbs []string

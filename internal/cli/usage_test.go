@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -283,5 +284,20 @@ func TestCommandLineIsWhatAShellReads(t *testing.T) {
 	got := commandLine([]string{"limit", "node-density", "--slo", "Ready p99 <= 5s", "--set", "image=it's"})
 	if want := `plimsoll limit node-density --slo 'Ready p99 <= 5s' --set 'image=it'\''s'`; got != want {
 		t.Errorf("commandLine = %s, want %s", got, want)
+	}
+}
+
+// Every command stands in the help once.
+func TestCommandsStandOnce(t *testing.T) {
+	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, newInterrupts(nil))
+	seen := make(map[string]bool)
+	for _, c := range root.Commands() {
+		if seen[c.Name()] {
+			t.Errorf("there are two commands %q", c.Name())
+		}
+		seen[c.Name()] = true
+	}
+	if len(seen) < 10 {
+		t.Errorf("%d commands", len(seen))
 	}
 }
