@@ -38,7 +38,7 @@ func TestLint(t *testing.T) {
 		"unknown.bin": "nothing\n", "empty.yaml": "\n", "binary.yaml": "a\x00b", "many/one.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n",
 		"many/.hidden.yaml": "a: [\n", "many/deep/two.sh": "ceph osd pool set rbd pg_autoscaler_mode off\n", "w/workload.yaml": "schema: plimsoll/workload/v1\nname: w\n",
 		"old.yaml": "apiVersion: policy/v1beta1\nkind: PodDisruptionBudget\nmetadata: {name: a}\nspec: {maxUnavailable: 1, selector: {matchLabels: {a: b}}}\n",
-		"a.fio": "[a]\nrw=read\nbs=4k\nsize=50g\n",
+		"a.fio":    "[a]\nrw=read\nbs=4k\nsize=50g\n",
 	})
 	at := func(names ...string) (paths []string) {
 		for _, n := range names {
