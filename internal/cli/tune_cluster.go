@@ -10,10 +10,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
+	"plimsoll.dev/plimsoll/internal/cluster"
 	"plimsoll.dev/plimsoll/internal/tune"
 )
 
@@ -48,30 +47,26 @@ func (c *tuneCluster) read(ctx context.Context, p *Process) (tune.ClusterFacts, 
 		}
 		return facts, nil
 	}
-	config, err := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(
-		&clientcmd.ClientConfigLoadingRules{ExplicitPath: c.kubeconfig}, &clientcmd.ConfigOverrides{CurrentContext: c.context}).ClientConfig()
+	connected, err := cluster.Connect(c.kubeconfig, c.context, "plimsoll/"+version, p.Now)
 	if err != nil {
-		return facts, usagef("", "%s: %w", c.kubeconfig, err)
+		return facts, clusterUsage(err)
 	}
-	config.UserAgent = "plimsoll/" + version
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return facts, usagef("", "%s: %w", c.kubeconfig, err)
-	}
-	facts.From = "cluster " + config.Host
+	defer connected.Close()
+	client := connected.Typed()
+	facts.From = "cluster " + connected.Server
 	if c.lab != "" {
 		facts.From = "laboratory " + c.lab
 	}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		return tune.ClusterFacts{}, fmt.Errorf("read the nodes of %s: %w", config.Host, err)
+		return tune.ClusterFacts{}, fmt.Errorf("read the nodes of %s: %w", facts.From, err)
 	}
 	for i := range nodes.Items {
 		facts.Nodes = append(facts.Nodes, nodeFacts(&nodes.Items[i]))
 	}
 	facts.Network, err = openShiftNetwork(ctx, client.CoreV1().RESTClient())
 	if err != nil {
-		return tune.ClusterFacts{}, fmt.Errorf("read the network configuration of %s: %w", config.Host, err)
+		return tune.ClusterFacts{}, fmt.Errorf("read the network configuration of %s: %w", facts.From, err)
 	}
 	return facts, nil
 }

@@ -162,6 +162,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune subnet --platform kubernetes", []string{"--cluster-cidr: is needed"}, "no size at all"},
 		{"tune subnet --nodes 100000 --pods-per-node 2500", []string{"no private range", "hint: "}, "more than there are addresses"},
 		{"tune subnet --context prod", []string{"without the kubeconfig"}, "a context alone"},
+		{"tune subnet --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig"},
+		{"tune kubelet --max-pods 5 --kubeconfig " + noContext + " --context prd", []string{"no such context", "prod"}, "a context"},
 		{"tune subnet --lab nowhere", []string{`no laboratory "nowhere"`}, "a laboratory"},
 		{"tune host", []string{"nothing was said of the host", "hint: for example --live"}, "no host"},
 		{"tune host --rtt 0.208 --link 50Gbit", []string{"--rtt", "write 0.208ms"}, "a time without a unit"},
