@@ -370,6 +370,7 @@ func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 	name, unit := levelName(spec)
 	d := newLawDraft(spec.Arrived+" "+quantile, LawLatency, name, unit, "s")
+	slowest := 0 // steps with too few objects for the quantile
 	for _, s := range steps {
 		if s.out != "" {
 			continue
@@ -388,7 +389,7 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 			continue
 		}
 		if !stats.Resolves(q, l.N) {
-			d.warn(fmt.Sprintf("in step %d it is that of the slowest of %s", s.ID, manyObjects(l.N)))
+			slowest++
 		}
 		d.point(s.ID, s.LevelReached, *value)
 	}
@@ -399,6 +400,9 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 		return &d
 	}
 	d.warn(mixed(spec, steps)...)
+	if slowest > 0 {
+		d.warn(fmt.Sprintf("in %d of %d steps it is the latency of the slowest object: p99 needs 100", slowest, len(d.Points)))
+	}
 	d.line(law, law.Lowest)
 	d.seekKnee()
 	return &d
@@ -582,6 +586,9 @@ func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 	if err != nil {
 		d.refuse(err)
 		return d
+	}
+	if slices.IsSorted(d.x) {
+		d.warn("there was ever more in place as time went on: what grows with time alone counts as the objects' too")
 	}
 	d.line(law, 0)
 	return d

@@ -144,6 +144,9 @@ func TestLawsOfARampedSweep(t *testing.T) {
 	if x.Points[6].X != 1200 || x.Limit != 2400 || x.Curve[0].X != 0 {
 		t.Errorf("memory is told against all in place: %g, limit %g, from %g", x.Points[6].X, x.Limit, x.Curve[0].X)
 	}
+	if !slices.ContainsFunc(x.Warnings, func(w string) bool { return strings.Contains(w, "grows with time alone") }) {
+		t.Errorf("time and objects went together: %q", x.Warnings)
+	}
 	if x = by["idle memory"]; *x.Line.Slope.Lo > 0 {
 		t.Errorf("a process that uses no more grows by at least %s an object", str(x.Line.Slope.Lo))
 	}

@@ -160,7 +160,7 @@ func throughputSentence(x analyze.Law) string {
 		return "no curve"
 	}
 	// The two differ if their intervals do.
-	way := "about the same"
+	way := "no rise or fall is shown"
 	if above(last.Lo, last95(first.Hi)) {
 		way = "rises"
 	} else if below(last.Hi, first95(first.Lo)) {

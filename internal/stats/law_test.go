@@ -437,6 +437,14 @@ func TestNearLinear(t *testing.T) {
 		t.Errorf("twice as much for each: %s, %v", p.Verdict, err)
 	}
 
+	// A way from nothing beside one from what was there: what one costs counts.
+	if p, err = FitPower([]float64{150, 0}, []float64{200, 750}, []float64{0.1, 0.8}, 0.95); err != nil || p.Verdict != FasterLinear {
+		t.Errorf("half as much for each: %s, %v", p.Verdict, err)
+	}
+	if p, err = FitPower([]float64{0, 0}, []float64{350, 400}, []float64{0.4, 1.4}, 0.95); err != nil || p.Verdict != CannotTell {
+		t.Errorf("levels that lie close: %s, %v", p.Verdict, err)
+	}
+
 	for _, c := range []struct {
 		why         string
 		from, to, y []float64

@@ -45,8 +45,12 @@ type Power struct {
 	mean, sxx, sd float64
 }
 
-// Bounds of the exponents that are looked for.
-const lowestPower, highestPower = 0.01, 8.0
+// Bounds of the exponents that are looked for, and how many times as high as
+// the lowest level the highest must be for their ratio to say anything.
+const (
+	lowestPower, highestPower = 0.01, 8.0
+	leastSpan                 = 2.0
+)
 
 // FitPower fits the law to costs y of going from so many to so many: from 0
 // for what was made whole, from what was there for what was added to it. The
@@ -59,7 +63,7 @@ const lowestPower, highestPower = 0.01, 8.0
 // Errors are in proportion. All from 0 it is the regression of the logarithms,
 // and so is the interval. With two levels or more, but fewer than LawLevels,
 // there is no exponent, and the verdict is by the ratio of the lowest and the
-// highest level alone: by the exponent that would make it.
+// highest level alone, if these lie a factor of two apart.
 func FitPower(from, to, y []float64, confidence float64) (Power, error) {
 	if len(from) != len(to) {
 		return Power{}, errors.New("every way needs its two ends")
@@ -81,33 +85,36 @@ func FitPower(from, to, y []float64, confidence float64) (Power, error) {
 	p.Ratio = p.HighCost / p.LowCost
 
 	if tooFew != nil {
-		from, to, y = endsOf(from, to, y, a)
+		p.NoExponent = tooFew.Error()
+		p.byRatio()
+		return p, nil
 	}
 	sum := func(k float64) float64 { return sumSquares(powerResiduals(from, to, y, k)) }
 	p.k = lowestOf(sum, lowestPower, highestPower)
-	p.sd = math.Sqrt(sum(p.k) / float64(max(len(y)-2, 1)))
+	p.sd = math.Sqrt(sum(p.k) / float64(a.N-2))
 	for i := range y {
-		p.c += (math.Log(y[i]) - logWay(from[i], to[i], p.k)) / float64(len(y))
+		p.c += (math.Log(y[i]) - logWay(from[i], to[i], p.k)) / float64(a.N)
 	}
 	for _, r := range powerResiduals(from, to, y, p.k) {
-		p.RMS += math.Expm1(r) * math.Expm1(r) / float64(len(y))
+		p.RMS += math.Expm1(r) * math.Expm1(r) / float64(a.N)
 	}
 	p.RMS = math.Sqrt(p.RMS)
 	p.slopes(from, to)
-	if tooFew != nil {
-		p.NoExponent = tooFew.Error()
-		p.Verdict = linearity(p.k, p.k)
-		p.Warnings = append(p.Warnings, "told only from what one costs at the lowest and at the highest level: no interval says what chance made of it")
-		return p, nil
-	}
 	p.t = studentQuantile(1-(1-confidence)/2, float64(a.N-2))
 	bound := profileBound(sum(p.k), a.N, 2, confidence)
-	p.Exponent = &Estimate{p.k, toEnd(sum, bound, p.k, lowestPower), toEnd(sum, bound, p.k, highestPower)}
-	if p.Exponent.Lo == lowestPower {
-		p.Exponent.Lo = math.Inf(-1)
+	p.Exponent = &Estimate{p.k, math.Inf(-1), math.Inf(1)}
+	// Where some ways begin at 0 and others do not, two exponents may fit and
+	// none between them: the interval goes from the lowest to the highest.
+	grid := powerGrid(lowestPower, highestPower)
+	inside := func(k float64) bool { return sum(k) <= bound || k == p.k }
+	grid = append(grid, p.k)
+	slices.Sort(grid)
+	if i := slices.IndexFunc(grid, inside); i > 0 {
+		p.Exponent.Lo = crossing(sum, bound, grid[i], grid[i-1])
 	}
-	if p.Exponent.Hi == highestPower {
-		p.Exponent.Hi = math.Inf(1)
+	slices.Reverse(grid)
+	if i := slices.IndexFunc(grid, inside); i > 0 {
+		p.Exponent.Hi = crossing(sum, bound, grid[i], grid[i-1])
 	}
 	p.Verdict = linearity(p.Exponent.Lo, p.Exponent.Hi)
 	return p, nil
@@ -181,14 +188,18 @@ func powerResiduals(from, to, y []float64, k float64) []float64 {
 	return r
 }
 
-// endsOf are the ways to the lowest and to the highest level.
-func endsOf(from, to, y []float64, b Basis) (f, t, c []float64) {
-	for i := range to {
-		if to[i] == b.Lowest || to[i] == b.Highest {
-			f, t, c = append(f, from[i]), append(t, to[i]), append(c, y[i])
-		}
+// byRatio judges by what one costs at the lowest and at the highest level: by
+// the exponent that this alone would make.
+func (p *Power) byRatio() {
+	p.k = 1 + math.Log(p.Ratio)/math.Log(p.Highest/p.Lowest)
+	p.c = math.Log(p.LowCost) - (p.k-1)*math.Log(p.Lowest)
+	if p.Highest < leastSpan*p.Lowest {
+		p.Verdict = CannotTell
+		p.Warnings = append(p.Warnings, "the levels lie too close for the ratio of what one costs at the lowest and at the highest to say how it grows")
+		return
 	}
-	return f, t, c
+	p.Verdict = linearity(p.k, p.k)
+	p.Warnings = append(p.Warnings, "told only from what one costs at the lowest and at the highest level: no interval says what chance made of it")
 }
 
 // costAt is what one costs at a level, the geometric mean where it was
@@ -207,21 +218,28 @@ func costAt(from, to, y []float64, level float64) float64 {
 	return math.Exp(mean)
 }
 
+// powerGrid are places from one number to another, ever farther apart.
+func powerGrid(lo, hi float64) []float64 {
+	grid := make([]float64, 65)
+	for i := range grid {
+		grid[i] = lo * math.Pow(hi/lo, float64(i)/float64(len(grid)-1))
+	}
+	return grid
+}
+
 // lowestOf is where a function of one number is least: the best of a grid, and
 // from there by golden section.
 func lowestOf(f func(float64) float64, lo, hi float64) float64 {
-	const points = 64
-	grid := make([]float64, points+1)
-	values := make([]float64, points+1)
-	for i := range grid {
-		grid[i] = lo * math.Pow(hi/lo, float64(i)/points)
-		values[i] = f(grid[i])
+	grid := powerGrid(lo, hi)
+	values := make([]float64, len(grid))
+	for i, x := range grid {
+		values[i] = f(x)
 	}
 	best := slices.Index(values, slices.Min(values))
 	if best < 0 {
 		return math.NaN()
 	}
-	lo, hi = grid[max(best-1, 0)], grid[min(best+1, points)]
+	lo, hi = grid[max(best-1, 0)], grid[min(best+1, len(grid)-1)]
 	const golden = 0.6180339887498949
 	x, y := hi-golden*(hi-lo), lo+golden*(hi-lo)
 	fx, fy := f(x), f(y)
