@@ -22,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/kubeburner"
 	"plimsoll.dev/plimsoll/internal/observe"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/redact"
 )
 
 // Load is a workload made ready for a cluster.
@@ -211,7 +212,10 @@ func (t *Target) emitAt(at record.Micros, body record.Body) {
 
 // follow puts news of pods on record. It is called with mu held.
 func (t *Target) follow(at record.Micros, body record.Body) {
-	if o, ok := body.(*record.Object); ok {
+	switch o := body.(type) {
+	case *record.State:
+		o.Message = redact.Message(o.Message)
+	case *record.Object:
 		switch o.Milestone {
 		case "Created":
 			t.ageing.born(at, o.Object)
@@ -298,7 +302,7 @@ func (h *eventHandler) changed(now record.Micros, kind string, object []byte) er
 	if about.Namespace != "" {
 		name = about.Namespace + "/" + about.Name
 	}
-	t.emitAt(now, &record.KubeEvent{Object: name, About: about.Kind, Type: e.Type, Reason: e.Reason, Message: e.Message, Source: source, Count: count})
+	t.emitAt(now, &record.KubeEvent{Object: name, About: about.Kind, Type: e.Type, Reason: e.Reason, Message: redact.Message(e.Message), Source: source, Count: count})
 	return nil
 }
 
@@ -461,13 +465,23 @@ func (t *Target) Progress() engine.Progress {
 func (t *Target) Settle(ctx context.Context) error { return t.canary.barrier(ctx) }
 
 // Account implements engine.Target.
-func (t *Target) Account(context.Context) (engine.Spread, error) {
+func (t *Target) Account(ctx context.Context) (engine.Spread, error) {
+	spread, failing := t.account()
+	t.sampleLogs(ctx, failing)
+	return spread, nil
+}
+
+func (t *Target) account() (engine.Spread, []observe.Failing) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.tracker.Unfinished(t.clock.Now())
 	clear(t.onNode)
 	t.tracker.PerNode(t.onNode)
-	return t.spread(), nil
+	var failing []observe.Failing
+	if t.realness == record.Real { // what is simulated writes nothing
+		failing = t.tracker.Failing(logsPerReason, logsPerStep)
+	}
+	return t.spread(), failing
 }
 
 // spread is how the pods in place lie on the nodes, by what was last counted.

@@ -3,7 +3,14 @@
 // news stamps it and hands it over; out come the events of the history.
 package observe
 
-import "plimsoll.dev/plimsoll/internal/record"
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
 
 // Milestones of a pod, in the order in which a kubelet reaches them.
 const (
@@ -399,4 +406,56 @@ func (t *Tracker) PerNode(counts map[string]int) {
 			counts[p.node]++
 		}
 	}
+}
+
+// Failing is a pod that is not there and whose containers have written
+// something, or may have.
+type Failing struct {
+	Name, Node, Reason string
+}
+
+// Failing lists pods that are on a node, have started a container and are not
+// ready: at most perReason for each reason, the most frequent reasons first, at
+// most n in all, by name. It takes time in proportion to the pods.
+func (t *Tracker) Failing(perReason, n int) []Failing {
+	type group struct {
+		reason string
+		count  int
+		first  []Failing // the first by name, in order
+	}
+	groups := make(map[string]*group)
+	for name, p := range t.pods {
+		if p.ready || p.unschedulable || p.node == "" || !p.has(bitStarted) && p.restarts == 0 && !hasRun(p.reason) {
+			continue
+		}
+		g := groups[p.reason]
+		if g == nil {
+			g = &group{reason: p.reason}
+			groups[p.reason] = g
+		}
+		g.count++
+		i, _ := slices.BinarySearchFunc(g.first, name, func(f Failing, name string) int { return strings.Compare(f.Name, name) })
+		if i < perReason {
+			g.first = slices.Insert(g.first, i, Failing{name, p.node, p.reason})
+			g.first = g.first[:min(len(g.first), perReason)]
+		}
+	}
+	order := slices.SortedFunc(maps.Values(groups), func(a, b *group) int {
+		return cmp.Or(cmp.Compare(b.count, a.count), strings.Compare(a.reason, b.reason))
+	})
+	var list []Failing
+	for _, g := range order {
+		list = append(list, g.first...)
+	}
+	return list[:min(len(list), n)]
+}
+
+// hasRun reports whether a container that gives a reason for not running has
+// run before.
+func hasRun(reason string) bool {
+	switch reason {
+	case "CrashLoopBackOff", "Error", "OOMKilled", "ContainerCannotRun", "DeadlineExceeded", "Restarted":
+		return true
+	}
+	return false
 }

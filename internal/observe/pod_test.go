@@ -727,3 +727,44 @@ func checkStory(t *testing.T, tr *trial) {
 		t.Fatalf("the events tell of %d seen, %d gone and %+v, the counts are %+v, after\n%s", seen, gone, c, got, tr.text())
 	}
 }
+
+// Of failing pods the first by name of each reason are chosen, the most
+// frequent reasons first, whatever the order in which maps are gone through.
+func TestFailing(t *testing.T) {
+	tracker := NewTracker(func(record.Micros, record.Body) {})
+	apply := func(name string, change func(*Pod)) {
+		p := &Pod{Name: "ns/" + name, Slot: "ns/" + name, UID: name, Node: "n", Phase: PhaseRunning, Started: true}
+		change(p)
+		tracker.Apply(1, Changed, p)
+	}
+	trouble := func(reason string) func(*Pod) { return func(p *Pod) { p.Trouble.Reason = reason } }
+	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(50) {
+		apply(fmt.Sprintf("loop-%02d", i), trouble("CrashLoopBackOff"))
+	}
+	apply("oom-b", trouble("OOMKilled"))
+	apply("oom-a", trouble("OOMKilled"))
+	apply("quiet", func(*Pod) {})
+	apply("ready", func(p *Pod) { p.Conditions[CondReady] = Condition{Known: true, True: true} })
+	apply("nowhere", func(p *Pod) {
+		p.Node, p.Started = "", false
+		p.Conditions[CondScheduled] = Condition{Known: true, Reason: "Unschedulable"}
+	})
+	apply("pulling", func(p *Pod) { p.Started, p.Trouble.Reason = false, "ImagePullBackOff" })
+	apply("ended", func(p *Pod) { p.Started, p.Trouble.Reason = false, "Error" })
+	names := func(list []Failing) string {
+		var words []string
+		for _, f := range list {
+			words = append(words, strings.TrimPrefix(f.Name, "ns/")+" "+f.Reason)
+		}
+		return strings.Join(words, ", ")
+	}
+	want := "loop-00 CrashLoopBackOff, loop-01 CrashLoopBackOff, loop-02 CrashLoopBackOff, oom-a OOMKilled, oom-b OOMKilled, quiet , ended Error"
+	for range 10 {
+		if got := names(tracker.Failing(3, 12)); got != want {
+			t.Fatalf("%s\nwant %s", got, want)
+		}
+	}
+	if got := names(tracker.Failing(3, 2)); got != "loop-00 CrashLoopBackOff, loop-01 CrashLoopBackOff" {
+		t.Errorf("at most two: %s", got)
+	}
+}

@@ -1,0 +1,138 @@
+// Package redact answers one question: what of a text from a cluster may be
+// kept? What looks like a secret is masked before it reaches a record. It is
+// better that too much goes than too little: a masked word costs a reader some
+// thought, a password that was kept costs more.
+package redact
+
+import (
+	"regexp"
+	"strings"
+)
+
+// Masked stands in the place of what was masked.
+const Masked = "(masked)"
+
+var (
+	// A private key, or what of it is on one line.
+	pemOne = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----.*?(-----END [A-Z0-9 ]*PRIVATE KEY-----|$)`)
+	// The lines about one that goes over several.
+	pemBegin = regexp.MustCompile(`-----BEGIN [A-Z0-9 ]*PRIVATE KEY`)
+	pemEnd   = regexp.MustCompile(`-----END [A-Z0-9 ]*PRIVATE KEY`)
+	// A line of nothing but Base64 may be one of a key whose first line is
+	// not there.
+	base64Line = regexp.MustCompile(`^\s*[A-Za-z0-9+/_-]{40,}={0,2}\s*$`)
+
+	// https://user:password@host
+	userInfo = regexp.MustCompile(`\b([A-Za-z][A-Za-z0-9+.-]*://)[^\s/@"'<>]+@`)
+	// A JSON Web Token, such as that of a service account.
+	jwt = regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{6,}\.[A-Za-z0-9_-]{6,}(\.[A-Za-z0-9_-]*)?`)
+	// Headers whose whole value is a secret.
+	header = regexp.MustCompile(`(?i)\b((?:proxy-)?authorization|(?:set-)?cookie|x-[a-z-]*(?:auth|token|key|secret)[a-z-]*)(\\*["']?\s*[:=]\s*)(\\*["'\[]*)([^"'\r\n\]]+)`)
+	bearer = regexp.MustCompile(`(?i)\b(bearer|basic|digest|negotiate)(\s+)[A-Za-z0-9._~+/=-]{8,}`)
+	// Keys and tokens that are known by how they begin.
+	known = regexp.MustCompile(`\b(AKIA|ASIA)[0-9A-Z]{16}\b|\bgh[pousr]_[A-Za-z0-9]{20,}|\bgithub_pat_[A-Za-z0-9_]{20,}|\bglpat-[A-Za-z0-9_-]{16,}|\bxox[abprs]-[A-Za-z0-9-]{10,}|\bAIza[0-9A-Za-z_-]{30,}|\bsk-[A-Za-z0-9_-]{16,}|\bsha256~[A-Za-z0-9_-]{20,}`)
+	// A token that a node joins with. Names of events look like it too.
+	bootstrap = regexp.MustCompile(`\b[a-z0-9]{6}\.[a-z0-9]{16}\b`)
+	// A name that says what its value is, and the value: quoted, escaped within
+	// a quoted text, or up to the next space.
+	named = regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|passwd|pwd|secret|token|credential|api[_-]?key|access[_-]?key|private[_-]?key|signing[_-]?key|encryption[_-]?key|account[_-]?key|signature|\bsig\b|"auth")[a-z0-9_.-]*)` +
+		`(\\*["']?(?:\s+is\s+|\s*(?::=|=>|[:=])\s*))` + `(\\+"(?:[^"\\]|\\[^"])*\\*"?|"(?:[^"\\]|\\.)*"?|'(?:[^'\\]|\\.)*'?|\S+)`)
+	// The same as an option of a command: --password secret.
+	option = regexp.MustCompile(`(?i)(--?[a-z0-9-]*(?:passw(?:or)?d|passphrase|secret|token|credential|api-?key|access-?key)[a-z0-9-]*\s+)("(?:[^"\\]|\\.)*"?|'[^']*'?|[^-\s]\S*)`)
+	// In a published message: only what hardly is anything else.
+	password = regexp.MustCompile(`(?i)([a-z0-9_.-]*(?:passw(?:or)?d|passphrase|client[_-]?secret|api[_-]?key|access[_-]?key)[a-z0-9_.-]*)(\\*["']?\s*[:=]\s*)(\\+"[^"\\]*\\*"?|"(?:[^"\\]|\\.)*"?|'[^']*'?|\S+)`)
+)
+
+// maxLine bounds a line of a log, in bytes.
+const maxLine = 4096
+
+// cut shortens a line that is too long, by whole words: half a secret may not
+// look like one.
+func cut(line string) string {
+	if len(line) <= maxLine {
+		return line
+	}
+	line = line[:maxLine]
+	return strings.ToValidUTF8(line[:max(strings.LastIndexAny(line, " \t,;&\"'"), 0)], "") + " ..."
+}
+
+// Lines masks what looks like a secret in the lines of a log: passwords,
+// tokens, keys, headers that authorise, the user part of URLs, and private keys
+// over several lines, also where a line of them is all that is there. A line
+// that is very long loses its end. N is in how many lines something was masked.
+func Lines(lines []string) (masked []string, n int) {
+	masked = make([]string, len(lines))
+	inKey := false
+	for i, line := range lines {
+		line = cut(line)
+		// A key that ends here although it did not begin began before the first
+		// line.
+		if !inKey && pemEnd.MatchString(line) && !pemBegin.MatchString(line) {
+			for j := range i {
+				if masked[j] != Masked {
+					masked[j] = Masked
+					n++
+				}
+			}
+			inKey = true
+		}
+		switch {
+		case inKey:
+			masked[i] = Masked
+			inKey = !pemEnd.MatchString(line)
+		case pemBegin.MatchString(line) && !pemEnd.MatchString(line):
+			masked[i] = Masked
+			inKey = true
+		case base64Line.MatchString(line):
+			masked[i] = Masked
+		default:
+			masked[i] = mask(line, true)
+		}
+		if masked[i] != line {
+			n++
+		}
+	}
+	return masked, n
+}
+
+// Message masks what looks like a secret in a message that a component of the
+// cluster has published. Such messages speak of tokens and secrets without
+// telling them, and signatures are matched against them: only what hardly can
+// be anything else goes.
+func Message(text string) string {
+	if !suspicious(text) {
+		return text
+	}
+	return mask(cut(text), false)
+}
+
+// suspicious reports whether a text can hold anything that Message masks. It
+// is much cheaper than to look.
+func suspicious(text string) bool {
+	if strings.Contains(text, "@") && strings.Contains(text, "://") || strings.Contains(text, "eyJ") || strings.Contains(text, "PRIVATE KEY") {
+		return true
+	}
+	lower := strings.ToLower(text)
+	for _, hint := range [...]string{"passw", "passphrase", "authorization", "cookie", "bearer ", "basic ", "secret", "key", "akia", "asia", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "sk-", "sha256~", "token"} {
+		if strings.Contains(lower, hint) {
+			return true
+		}
+	}
+	return false
+}
+
+// mask masks one line; a log's more eagerly than a message.
+func mask(line string, eager bool) string {
+	line = pemOne.ReplaceAllString(line, Masked)
+	line = userInfo.ReplaceAllString(line, "${1}"+Masked+"@")
+	line = header.ReplaceAllString(line, "${1}${2}${3}"+Masked)
+	line = bearer.ReplaceAllString(line, "${1}${2}"+Masked)
+	line = jwt.ReplaceAllString(line, Masked)
+	line = known.ReplaceAllString(line, Masked)
+	if !eager {
+		return password.ReplaceAllString(line, "${1}${2}"+Masked)
+	}
+	line = bootstrap.ReplaceAllString(line, Masked)
+	line = option.ReplaceAllString(line, "${1}"+Masked)
+	return named.ReplaceAllString(line, "${1}${2}"+Masked)
+}
