@@ -133,6 +133,9 @@ type Axis struct {
 	// place.
 	Life time.Duration
 	Span time.Duration
+	// Foreign says that it is of neither: then no level follows from a number
+	// of pods.
+	Foreign bool
 }
 
 // Facts are what was read of a cluster.
@@ -300,6 +303,8 @@ func (c *computation) add(row Ceiling, allowed int64, made bool) {
 		total := float64(c.others) + ours
 		axis := c.f.Axis
 		switch {
+		case axis.Foreign:
+			row.Class, row.Note = Unknown, sentences(row.Note, "which level of "+axis.Name+" that is, is not known")
 		case axis.Life > 0 && made:
 			level := ours / axis.Span.Seconds()
 			total = float64(c.others) + level*axis.Life.Seconds()

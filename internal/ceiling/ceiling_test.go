@@ -299,6 +299,19 @@ func TestCeilingsOfARate(t *testing.T) {
 	}
 }
 
+// Of an axis that is not one of pods no level is told.
+func TestCeilingsOfAnotherAxis(t *testing.T) {
+	f := cluster(3, 15)
+	f.Axis = Axis{Name: "volumes", Unit: "volumes", Foreign: true}
+	table := Compute(f)
+	if b := table.Binding(); b != nil {
+		t.Errorf("%+v binds", b)
+	}
+	if c := row(t, table, "allocatablePods"); c.Class != Unknown || c.Level != nil || *c.Total != 45 || !strings.Contains(c.Note, "which level of volumes") {
+		t.Errorf("allocatable pods %+v", c)
+	}
+}
+
 // Whatever the facts, the ceiling that binds is the lowest of the known hard
 // ones, and for pods of one size on nodes as different as may be it is where
 // filling the nodes pod by pod ends.

@@ -197,14 +197,15 @@ func (r *runner) cleanCommand() string {
 
 // look is what a survey tells of a rendering of the workload.
 func (r *runner) look(ctx context.Context, s *cluster.Survey, v cluster.Variant) (*cluster.Look, error) {
-	d := cluster.Demand{Variant: v, RunID: r.id, UUID: r.uuid, Axis: ceiling.Axis{Name: "pods-per-node", Unit: "pods/node"}}
+	const podsPerNode = "pods-per-node"
+	d := cluster.Demand{Variant: v, RunID: r.id, UUID: r.uuid, Axis: ceiling.Axis{Name: podsPerNode, Unit: "pods/node"}}
 	if r.workload != nil {
 		d.Workload = r.workload.Name
 		axis, err := r.workload.Axis(r.plan.Axis.Name)
 		if err != nil {
 			return nil, err
 		}
-		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit}
+		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: axis.Name != podsPerNode && axis.Loop != workload.Open}
 		if axis.Loop == workload.Open {
 			d.Axis.Life = time.Duration(r.plan.Axis.PodLife)
 			d.Axis.Span = d.Axis.Life + time.Duration(r.plan.Hold)
