@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -59,6 +60,9 @@ func (o *tuneOutput) add(cmd *cobra.Command) {
 
 // check finds mistakes before anything is read or reckoned.
 func (o *tuneOutput) check() error {
+	if o.format == "text" { // as other commands call it
+		o.format = "table"
+	}
 	for _, f := range tune.Formats() {
 		if o.format == f {
 			if o.force && o.dir == "" {
@@ -103,18 +107,23 @@ func (o *tuneOutput) show(p *Process, a *tune.Answer, err error) error {
 	return nil
 }
 
-// tuneUsage makes usage errors of parameters that make no sense.
+// tuneUsage makes usage errors of parameters that make no sense, all of them.
 func tuneUsage(err error) error {
-	var all interface{ Unwrap() []error }
-	first := err
-	if errors.As(err, &all) {
-		first = all.Unwrap()[0]
+	list := []error{err}
+	if all, ok := err.(interface{ Unwrap() []error }); ok {
+		list = all.Unwrap()
 	}
-	var param *tune.ParamError
-	if errors.As(first, &param) {
-		return usagef(param.Hint, "--%s: %s", param.Name, param.Message)
+	var lines []string
+	hint := ""
+	for _, e := range list {
+		var param *tune.ParamError
+		if !errors.As(e, &param) {
+			return err
+		}
+		lines = append(lines, fmt.Sprintf("--%s: %s", param.Name, param.Message))
+		hint = cmp.Or(hint, param.Hint)
 	}
-	return err
+	return usagef(hint, "%s", strings.Join(lines, "\n"))
 }
 
 // given is a flag that holds a parsed value, with where it came from.

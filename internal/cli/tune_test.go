@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -197,5 +198,32 @@ func TestTuneReadsALaboratory(t *testing.T) {
 	}
 	if got := p.run(t, "lab", "down", "small"); got.code != 0 {
 		t.Errorf("lab down: %d %s", got.code, got.stderr)
+	}
+}
+
+// What is written passes our own lint, all of it together.
+func TestLintTakesWhatTuneWrites(t *testing.T) {
+	for i, args := range []string{
+		"plan --vms 3000 --pods 21400 --nodes 100 --osds 141 --rtt 0.208ms --link 2x25GbE",
+		"plan --pods-per-node 2500 --nodes 26 --cores 112 --memory 512Gi",
+		"subnet --cluster-cidr 10.128.0.0/10 --host-prefix 23",
+		"subnet --platform kubernetes --nodes 400 --dual-stack",
+		"kubelet --max-pods 400 --platform kubernetes",
+		"host --pods 400 --connections 5000 --outgoing 40000 --arp-flux --format sysctl --format tuned --format machineconfig",
+		"router --platform haproxy --header 64Ki --threads 2 --cpus 0-1 --connections 5000",
+		"router --routes 5000 --domain apps.example.com --rate 50000 --header 64Ki",
+		"virt --vms 3000 --kubevirt 0.44 --zones 3",
+		"virt --vms 3000 --kubevirt 0.44 --platform kubernetes",
+		"ceph --osds 141 --clones 500",
+		"network --mtu 9000",
+	} {
+		dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
+		if got := command(t, nil, append(append([]string{"tune"}, strings.Fields(args)...), "--write", dir)...); got.code != exitHeld {
+			t.Errorf("tune %s: exit code %d\n%s", args, got.code, got.stderr)
+			continue
+		}
+		if got := command(t, nil, "lint", "-R", dir); got.code != exitHeld {
+			t.Errorf("tune %s: lint ends with %d\n%s%s", args, got.code, got.stdout, got.stderr)
+		}
 	}
 }

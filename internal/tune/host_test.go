@@ -452,6 +452,35 @@ func TestSysctlsExistHere(t *testing.T) {
 	}
 }
 
+// The kernel takes the values: those that belong to a network namespace are
+// written in one of their own, so that nothing of this host is changed.
+func TestTheKernelTakesTheValues(t *testing.T) {
+	if err := exec.Command("unshare", "-n", "true").Run(); err != nil {
+		t.Skipf("no network namespace can be made here: %v", err)
+	}
+	p := rttAndLink(20*time.Millisecond, 50e9)
+	p.ARPFlux, p.Outgoing = Given(true, "flag"), count(40_000)
+	a, err := TuneHost(p)
+	answer(t, a, err)
+	written := 0
+	for _, f := range a.Files {
+		for _, line := range strings.Split(f.Content, "\n") {
+			name, value, ok := strings.Cut(line, " = ")
+			if !ok || strings.HasPrefix(line, "#") || !strings.HasPrefix(name, "net.ipv4.conf.") && !strings.HasPrefix(name, "net.ipv4.tcp_") && name != "net.ipv4.ip_local_port_range" {
+				continue
+			}
+			out, err := exec.Command("unshare", "-n", "sh", "-c", `echo "$1" > "/$0" && cat "/$0"`, sysctlPath(name), value).CombinedOutput()
+			if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != value {
+				t.Errorf("%s = %s: %v, the kernel has %q", name, value, err, got)
+			}
+			written++
+		}
+	}
+	if written < 7 {
+		t.Errorf("only %d values were tried", written)
+	}
+}
+
 // A shell on a node writes the bundle that is read.
 func TestCollectScript(t *testing.T) {
 	shellReads(t, CollectScript())

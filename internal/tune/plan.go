@@ -149,8 +149,8 @@ func TunePlan(p Plan) (*Answer, error) {
 	a.result("allPods", all*n, "", "over the nodes that take pods")
 
 	b := planner{Answer: a, p: p, maxPods: maxPods, perNode: all, iterationPods: max(pods, 0) * n}
-	for _, make := range []func() error{b.install, b.storage, b.nodes, b.virt, b.load} {
-		if err := make(); err != nil {
+	for _, stage := range []func() error{b.install, b.storage, b.nodes, b.virt, b.load} {
+		if err := stage(); err != nil {
 			return nil, err
 		}
 	}
