@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/slo"
 	"plimsoll.dev/plimsoll/internal/tune"
 )
 
@@ -122,8 +123,12 @@ func measuredCosts(path string) ([]tune.ComponentCost, error) {
 	}
 	var costs []tune.ComponentCost
 	for _, s := range result.Steps {
-		if s.PerNode == nil || s.Seconds <= 0 || s.PerNode.Max < 1 {
+		if s.PerNode == nil || s.Seconds <= 0 || s.PerNode.Max < 1 || s.Verdict == slo.Invalid {
 			continue
+		}
+		verdict := ""
+		if s.Verdict != slo.Pass {
+			verdict = fmt.Sprintf(" (%s)", s.Verdict)
 		}
 		for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
 			if !nodeComponent(source) {
@@ -132,7 +137,7 @@ func measuredCosts(path string) ([]tune.ComponentCost, error) {
 			u := s.Resources[source]
 			costs = append(costs, tune.ComponentCost{
 				Name: source, Pods: s.PerNode.Max, Cores: u.CPUSeconds / s.Seconds, Memory: tune.Bytes(u.PeakRSSBytes),
-				From: fmt.Sprintf("step %d of %s", s.ID, path),
+				From: fmt.Sprintf("step %d of %s%s", s.ID, path, verdict),
 			})
 		}
 	}

@@ -263,6 +263,7 @@ func TestHostReadings(t *testing.T) {
 	}{
 		{"no growth", map[string]string{"proc/net/softnet_stat.0": quiet, "proc/net/softnet_stat.1": quiet}, "ran out of its budget", OK, "", ""},
 		{"the plain name is the first of two", map[string]string{"proc/net/softnet_stat": quiet, "proc/net/softnet_stat.1": quiet}, "ran out of its budget", OK, "", ""},
+		{"saved by hand at the top", map[string]string{"softnet_stat.0": quiet, "softnet_stat.1": quiet, "time": "60"}, "ran out of its budget", OK, "", ""},
 		{"one reading tells of the past only", map[string]string{"proc/net/softnet_stat": softnetRow(7, 5, 1, 0)}, "dropped since the host was started, on CPU 7", Unseen, "", ""},
 		{"one quiet reading", map[string]string{"proc/net/softnet_stat": quiet}, "no CPU squeezed", OK, "", ""},
 		{"the wrong way round", map[string]string{"proc/net/softnet_stat.0": softnetRow(0, 50, 0, 9), "proc/net/softnet_stat.1": softnetRow(0, 5, 0, 0)}, "", "", "", "went back"},

@@ -92,9 +92,9 @@ func sysctlPath(name string) string { return "proc/sys/" + strings.ReplaceAll(na
 
 // ReadHost reads what answers use of a host: from its root, or from a bundle
 // with the same relative paths, where two readings of softnet_stat are
-// softnet_stat.0 and softnet_stat.1, with the time between them in the file
-// interval at the top, such as "10s". What is missing is left out; nothing at
-// all is an error.
+// softnet_stat.0 and softnet_stat.1 (which may stand at the top as well), with
+// the time between them in the file interval or time at the top, such as "10s"
+// or seconds. What is missing is left out; nothing at all is an error.
 func ReadHost(fsys fs.FS, from string) (HostFacts, error) {
 	f := HostFacts{From: from, Sysctls: map[string]string{}, NUMA: map[int]string{}}
 	for _, name := range sysctlNames() {
@@ -136,6 +136,11 @@ func (f *HostFacts) readSoftnet(fsys fs.FS) error {
 		name := softnetFile + suffix
 		data, err := fs.ReadFile(fsys, name)
 		if errors.Is(err, fs.ErrNotExist) {
+			// Saved by hand, they may stand at the top.
+			name = path.Base(name)
+			data, err = fs.ReadFile(fsys, name)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
@@ -151,13 +156,17 @@ func (f *HostFacts) readSoftnet(fsys fs.FS) error {
 		}
 		f.Softnet, found = append(f.Softnet, reading), append(found, name)
 	}
-	if data, err := fs.ReadFile(fsys, intervalFile); err == nil {
+	for _, name := range []string{"time", intervalFile} {
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			continue
+		}
 		text := strings.TrimSpace(string(data))
 		if _, rest, ok := number(text); ok && rest == "" {
 			text += "s"
 		}
 		if f.Interval, err = ParseDelay(text); err != nil {
-			return fmt.Errorf("%s: %w", intervalFile, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 	}
 	return nil
