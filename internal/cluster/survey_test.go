@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"os/exec"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -590,5 +592,53 @@ func TestSurveyOfALaboratory(t *testing.T) {
 	}
 	if h.User != "plimsoll" || h.Exempt == nil || *h.Exempt || len(h.Checks) < 10 || !h.Checks["etcd"] {
 		t.Errorf("user %q, exempt %v, checks %v", h.User, h.Exempt, h.Checks)
+	}
+}
+
+// serviceVariables are the variables that a kubelet sets for a service, as
+// Kubernetes documents them.
+func serviceVariables(name, ip string, port int) []string {
+	upper := strings.ToUpper(strings.ReplaceAll(name, "-", "_"))
+	url := fmt.Sprintf("tcp://%s:%d", ip, port)
+	base := fmt.Sprintf("%s_PORT_%d_TCP", upper, port)
+	return []string{
+		upper + "_SERVICE_HOST=" + ip, fmt.Sprintf("%s_SERVICE_PORT=%d", upper, port), upper + "_PORT=" + url,
+		base + "=" + url, base + "_PROTO=tcp", fmt.Sprintf("%s_PORT=%d", base, port), base + "_ADDR=" + ip,
+	}
+}
+
+// The estimate of how many services an environment holds is the kernel's own
+// figure: a process is started with one as large, and not with a larger one.
+func TestServiceLinksFillAnEnvironment(t *testing.T) {
+	var stack syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_STACK, &stack); err != nil || stack.Cur != 8<<20 {
+		t.Skipf("the stack of this process is not 8 MiB: %d, %v", stack.Cur, err)
+	}
+	service := &corev1.Service{ObjectMeta: metav1.ObjectMeta{Name: "postgresql-0"}, Spec: corev1.ServiceSpec{Ports: []corev1.ServicePort{{Port: 5432}}}}
+	load := ceiling.Load{Entries: []ceiling.Entry{
+		{Resource: "services", Copies: 1, Every: 1, ClusterIP: true, LinkBytes: linkBytes(service)},
+		{Resource: "pods", Copies: 2, Every: 1, Pods: 1, Pod: ceiling.Pod{Containers: 1, ServiceLinks: true}},
+	}}
+	f := ceiling.Facts{Axis: ceiling.Axis{Unit: "pods/node"}, Load: &load, NodesRead: ceiling.Source{From: "x"}, AllNodes: 1, Nodes: []ceiling.Node{{Name: "n"}}}
+	services := int(*rowOf(t, ceiling.Compute(f), "serviceLinks").Total) / 2
+	starts := func(n int) error {
+		var env []string
+		for i := range n {
+			env = append(env, serviceVariables(fmt.Sprintf("postgresql-%04d", i), "172.30.225.60", 5432)...)
+		}
+		cmd := exec.Command("/bin/true")
+		cmd.Env = env
+		return cmd.Run()
+	}
+	t.Logf("estimated: %d services; 26 nodes with 450 pods have 5850 (D16)", services)
+	if services >= 5850 || services <= 5000 {
+		t.Errorf("%d services: want more than the 5000 that are published, and less than the 5850 that failed", services)
+	}
+	if err := starts(services); err != nil {
+		t.Errorf("with %d services: %v", services, err)
+	}
+	// What was set aside for the container's own variables is not used here.
+	if err := starts(services + services/100); !errors.Is(err, syscall.E2BIG) {
+		t.Errorf("with a hundredth more: %v, want %v", err, syscall.E2BIG)
 	}
 }
