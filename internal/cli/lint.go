@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -46,7 +47,7 @@ Exit code 0: nothing found; 1: findings; 2: a file cannot be read.`,
 		Example: `  plimsoll lint -R manifests/
   plimsoll lint kubeletconfig.yaml runbook.md
   plimsoll lint --fix --dry-run vm.yaml`,
-		RunE: func(cmd *cobra.Command, args []string) error { return runLint(p, &f, args) },
+		RunE: func(cmd *cobra.Command, args []string) error { return runLint(cmd.Context(), p, &f, args) },
 	}
 	flags := cmd.Flags()
 	flags.BoolVarP(&f.recursive, "recursive", "R", false, "look at the files of directories, too")
@@ -61,7 +62,7 @@ Exit code 0: nothing found; 1: findings; 2: a file cannot be read.`,
 	return cmd
 }
 
-func runLint(p *Process, f *lintFlags, args []string) error {
+func runLint(ctx context.Context, p *Process, f *lintFlags, args []string) error {
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
@@ -78,7 +79,7 @@ func runLint(p *Process, f *lintFlags, args []string) error {
 	if f.dryRun && !f.fix {
 		return usagef("write --fix --dry-run, or --diff", "--dry-run belongs to --fix")
 	}
-	inputs, err := f.read(p, args)
+	inputs, err := f.read(ctx, p, args)
 	if err != nil {
 		return err
 	}
@@ -137,10 +138,10 @@ func (f *lintFlags) options() (lint.Options, error) {
 }
 
 // maxLintBytes is the largest file that a directory is searched for.
-const maxLintBytes = 4 << 20
+const maxLintBytes = 64 << 20
 
 // read reads the files that were named.
-func (f *lintFlags) read(p *Process, args []string) ([]lint.Input, error) {
+func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint.Input, error) {
 	var inputs []lint.Input
 	seen := make(map[string]bool)
 	add := func(name string, asked bool) error {
@@ -160,7 +161,7 @@ func (f *lintFlags) read(p *Process, args []string) ([]lint.Input, error) {
 			if f.fix && !f.dryRun {
 				return nil, usagef("--fix --dry-run shows the diff", "--fix cannot write to standard input")
 			}
-			data, err := io.ReadAll(io.LimitReader(p.Stdin, maxLintBytes+1))
+			data, err := readAll(ctx, p.Stdin)
 			if err != nil {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
@@ -203,6 +204,25 @@ func (f *lintFlags) read(p *Process, args []string) ([]lint.Input, error) {
 		}
 	}
 	return inputs, nil
+}
+
+// readAll reads to the end, or until the context does.
+func readAll(ctx context.Context, from io.Reader) ([]byte, error) {
+	type result struct {
+		data []byte
+		err  error
+	}
+	done := make(chan result, 1)
+	go func() {
+		data, err := io.ReadAll(io.LimitReader(from, maxLintBytes+1))
+		done <- result{data, err}
+	}()
+	select {
+	case r := <-done:
+		return r.data, r.err
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
+	}
 }
 
 // lintReadError makes a mistake of the user's of a file that cannot be read.

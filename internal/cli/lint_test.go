@@ -161,6 +161,25 @@ func TestLintFix(t *testing.T) {
 	}
 }
 
+// What tune writes, lint has nothing to say of.
+func TestLintOfWhatTuneWrites(t *testing.T) {
+	for _, args := range [][]string{
+		{"plan", "--pods-per-node", "2500", "--nodes", "26"},
+		{"plan", "--vms", "3000", "--pods", "21400", "--nodes", "100", "--osds", "141"},
+		{"host", "--rtt", "0.208ms", "--link", "50Gbit"},
+		{"kubelet", "--max-pods", "500"},
+	} {
+		dir := filepath.Join(t.TempDir(), "files")
+		if out := command(t, nil, slices.Concat([]string{"tune"}, args, []string{"--write", dir})...); out.code != exitHeld {
+			t.Errorf("tune %v: exit code %d: %s", args, out.code, out.stderr)
+			continue
+		}
+		if out := command(t, nil, "lint", "-R", dir); out.code != exitHeld {
+			t.Errorf("lint of what tune %v wrote: exit code %d: %s%s", args, out.code, out.stdout, out.stderr)
+		}
+	}
+}
+
 // The built program does the same, from a pipe too.
 func TestLintOfAPipe(t *testing.T) {
 	p := newProgram(t)

@@ -292,7 +292,9 @@ func TestCommandLineIsWhatAShellReads(t *testing.T) {
 
 // Every command stands in the help once.
 func TestCommandsStandOnce(t *testing.T) {
-	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, newInterrupts(nil))
+	stop := newInterrupts(nil)
+	defer stop.close()
+	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
 	seen := make(map[string]bool)
 	for _, c := range root.Commands() {
 		if seen[c.Name()] {

@@ -44,7 +44,7 @@ func lifecycleOf(apiVersion, kind string) (lifecycle, bool) {
 	gvk := gv.WithKind(kind)
 	switch {
 	case scheme.Scheme.Recognizes(gvk):
-		typed = reflect.New(scheme.Scheme.AllKnownTypes()[gvk]).Interface()
+		typed = reflect.New(scheme.Scheme.KnownTypes(gv)[kind]).Interface()
 	case apiVersion == "apiextensions.k8s.io/v1beta1" && kind == "CustomResourceDefinition":
 		typed = &crdv1beta1.CustomResourceDefinition{}
 	default:

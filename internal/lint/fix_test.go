@@ -228,7 +228,7 @@ func TestAStubbornFileIsLeftAlone(t *testing.T) {
 func TestManyFaults(t *testing.T) {
 	var b strings.Builder
 	b.WriteString("apiVersion: v1\nkind: List\nitems:\n")
-	const many = 3000
+	const many = 500
 	for i := range many {
 		fmt.Fprintf(&b, "- apiVersion: policy/v1beta1\n  kind: PodDisruptionBudget\n  metadata: {name: p%d}\n  spec:\n    maxunavailable: 1\n    selector: {matchLabels: {app: a%d}}\n", i, i)
 	}

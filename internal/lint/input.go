@@ -3,6 +3,7 @@ package lint
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"path"
 	"regexp"
 	"strconv"
@@ -63,8 +64,7 @@ func configuration(ext string) bool {
 		".bu", ".properties", ".inventory", ".hosts", ".vdbench", ".parm", ".sed", ".base":
 		return true
 	}
-	// Names such as 99.8-arp and haproxy.cfg-old.
-	return strings.ContainsAny(ext, "0123456789-")
+	return len(ext) > 1 && ext[1] >= '0' && ext[1] <= '9' // 99.8-arp
 }
 
 // formatOf tells what a text is, by its name and by what stands in it.
@@ -286,9 +286,16 @@ func (l *linter) environmentFile(t *text) {
 
 // yaml reads a text of YAML or JSON documents.
 func (l *linter) yaml(t *text) {
+	if parts := jsonStream(t); len(parts) > 1 {
+		for _, part := range parts {
+			l.yaml(part)
+		}
+		return
+	}
 	data := t.data
+	actions := strings.Contains(data, "{{")
 	templated := false
-	if strings.Contains(data, "{{") && !yamlReads(t.name, data) {
+	if actions && !yamlReads(t.name, data) {
 		data, templated = withHoles(data), true
 	}
 	docs, problems := strictyaml.Documents(t.name, []byte(data))
@@ -298,7 +305,7 @@ func (l *linter) yaml(t *text) {
 			l.yamlProblems(t, parsed.Problems, templated)
 			continue
 		}
-		d := &doc{text: t, root: parsed.Root, templated: templated || strings.Contains(data, "{{")}
+		d := &doc{text: t, root: parsed.Root, templated: actions}
 		if !templated {
 			l.yamlProblems(t, asKubernetesReads(parsed), false)
 		}
@@ -377,8 +384,41 @@ func (l *linter) yamlProblems(t *text, problems []strictyaml.Problem, templated 
 		for _, p := range problems {
 			l.report("yaml-syntax", place{text: t, line: max(1, p.Line), column: p.Column}, "correct it", strings.TrimPrefix(p.Message, "not valid YAML: "))
 		}
+	case !l.input.Asked && (!yamlObject.MatchString(t.data) || !yamlName(t.name)):
+		// Found in a directory, and of nothing that is known.
+		l.note("", place{text: t, line: max(1, problems[0].Line), column: problems[0].Column}, "not looked at: %s", problems[0].Message)
 	default:
 		l.unreadable(t, problems)
+	}
+}
+
+// yamlName reports whether a file is called one of YAML or JSON.
+func yamlName(name string) bool {
+	switch strings.ToLower(path.Ext(name)) {
+	case ".yaml", ".yml", ".json":
+		return true
+	}
+	return false
+}
+
+// jsonStream are the documents of a JSON text that has several, one behind the
+// other, which kubectl reads too; nothing if it is no such text.
+func jsonStream(t *text) (parts []*text) {
+	if data := strings.TrimSpace(t.data); !strings.HasPrefix(data, "{") || json.Valid([]byte(data)) {
+		return nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(t.data))
+	for {
+		var raw json.RawMessage
+		err := decoder.Decode(&raw)
+		end := int(decoder.InputOffset())
+		switch {
+		case err == io.EOF:
+			return parts
+		case err != nil:
+			return nil
+		}
+		parts = append(parts, t.part(end-len(raw), end, t.name))
 	}
 }
 

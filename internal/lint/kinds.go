@@ -94,7 +94,7 @@ func kindOf(apiVersion, kind string) reflect.Type {
 		return nil
 	}
 	if gvk := gv.WithKind(kind); scheme.Scheme.Recognizes(gvk) {
-		return scheme.Scheme.AllKnownTypes()[gvk]
+		return scheme.Scheme.KnownTypes(gv)[kind]
 	}
 	return nil
 }

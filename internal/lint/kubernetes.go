@@ -3,11 +3,13 @@ package lint
 import (
 	"fmt"
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/api/validation"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	metavalidation "k8s.io/apimachinery/pkg/util/validation"
 
 	"plimsoll.dev/plimsoll/internal/nearest"
@@ -170,9 +172,10 @@ func (l *linter) metadata(o *object) {
 	if strings.HasSuffix(o.kind, "Review") {
 		return // a question, which has no name
 	}
+	named := l.hasName(o)
 	metadata, ok := entryOf(o.root, "metadata")
 	if !ok || isNull(metadata.Value) {
-		if kindOf(o.apiVersion, o.kind) != nil {
+		if named {
 			l.report("missing-name", o.at(), "write metadata.name", article(o.kind)+" without metadata")
 		}
 		return
@@ -182,7 +185,7 @@ func (l *linter) metadata(o *object) {
 	switch {
 	case hasName && textOf(name.Value) == "" && generate == "":
 		l.report("missing-name", o.doc.atKey(name, o.key("metadata", "name")), "write a name", article(o.kind)+" without a name")
-	case !hasName && generate == "" && kindOf(o.apiVersion, o.kind) != nil:
+	case !hasName && generate == "" && named:
 		l.report("missing-name", o.doc.atKey(metadata, o.key("metadata")), "write metadata.name", article(o.kind)+" without a name")
 	case hasName && !hasHole(o.name) && o.name != "":
 		l.nameRules(o, name.Value)
@@ -194,6 +197,18 @@ func (l *linter) metadata(o *object) {
 			}
 		}
 	}
+}
+
+// hasName reports whether objects of a kind have names: those that are stored
+// do.
+func (l *linter) hasName(o *object) bool {
+	t := kindOf(o.apiVersion, o.kind)
+	if t == nil {
+		return false
+	}
+	set := l.shapes.of(t)
+	i, ok := set.byName["metadata"]
+	return ok && set.fields[i].typ == reflect.TypeFor[metav1.ObjectMeta]()
 }
 
 // nameRules holds a name against what the API allows: names of cluster objects

@@ -296,6 +296,33 @@ func (l *linter) acrossPools() {
 		}
 	}
 	l.rolesWithoutPool(names)
+	l.nodesWithoutPool()
+}
+
+// nodesWithoutPool holds the nodes that pools select against the roles that
+// commands give to nodes: one that is almost right is a slip.
+func (l *linter) nodesWithoutPool() {
+	var roles []string
+	for _, label := range l.labels {
+		if role, ok := strings.CutPrefix(label.key, nodeRoleName); ok && label.kind == "Node" && !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	for _, o := range l.objects {
+		if o.kind != "MachineConfigPool" {
+			continue
+		}
+		for _, e := range entriesOf(o.get("spec", "nodeSelector", "matchLabels")) {
+			role, ok := strings.CutPrefix(e.Key, nodeRoleName)
+			if !ok || role != o.name || slices.Contains(roles, role) || hasHole(role) {
+				continue
+			}
+			if hint := near(role, roles, ""); hint != "" {
+				l.report("pool-selects-other", o.doc.atKey(e, o.key("spec", "nodeSelector", "matchLabels", e.Key)), hint,
+					fmt.Sprintf("the pool %s selects nodes of the role %s, and the commands here give nodes the roles %s", o.name, role, strings.Join(few(roles), ", ")))
+			}
+		}
+	}
 }
 
 // shadow says of a KubeletConfig that another is for the same pool.

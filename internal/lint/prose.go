@@ -4,6 +4,7 @@ import (
 	"path"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -113,16 +114,11 @@ func paragraphs(t *text) (blocks []*text) {
 // what is to be added somewhere.
 func (l *linter) fragment(d *doc) {
 	root := d.root
-	known := func(t reflect.Type, least int) bool {
-		set := l.shapes.of(t)
-		n := 0
-		for _, e := range root.Entries() {
-			if _, ok := set.byName[e.Key]; ok {
-				n++
-			}
-		}
-		return n >= least && n*2 > len(root.Entries())
-	}
+	// What only a kubelet's configuration has.
+	kubelets := slices.ContainsFunc(root.Entries(), func(e strictyaml.Entry) bool {
+		return slices.Contains([]string{"maxPods", "kubeAPIQPS", "kubeAPIBurst", "nodeStatusMaxImages", "podPidsLimit", "systemReserved", "kubeReserved",
+			"evictionHard", "evictionSoft", "cpuManagerPolicy", "topologyManagerPolicy", "serializeImagePulls", "imageGCHighThresholdPercent"}, e.Key)
+	})
 	if d.text.snippet {
 		l.cloudInits(d, root, "")
 	}
@@ -145,7 +141,7 @@ func (l *linter) fragment(d *doc) {
 			return
 		}
 		l.ignition(d, root, "")
-	case known(reflect.TypeFor[kubelet.KubeletConfiguration](), 1):
+	case kubelets:
 		l.taken(d, "a kubelet's configuration")
 		(&fit{linter: l, doc: d, what: "a KubeletConfiguration"}).value(root, reflect.TypeFor[kubelet.KubeletConfiguration](), "")
 		l.kubeletRanges(d, root, "")

@@ -116,7 +116,7 @@ func Rules() []Rule {
 
 		// The kernel.
 		{"sysctl-comment", Warning, "a comment behind a sysctl value",
-			"a sysctl file has comments on lines of their own only: this one is written to the kernel as part of the value, which takes a number and drops the rest, and refuses a word or a list", "V3, V4, V7-V11; man 5 sysctl.conf"},
+			"a sysctl file has comments on lines of their own only: this one is written to the kernel as part of the value; of numbers the kernel takes those before it, a word or a range it refuses (tried with sysctl and systemd-sysctl on Linux 6.18)", "V3, V4, V7-V11; man 5 sysctl.conf"},
 		{"sysctl-key", Error, "a sysctl key that there is not",
 			"it fails when the file is loaded, and the value stays as it was", "V3-V11; https://docs.kernel.org/admin-guide/sysctl/"},
 		{"sysctl-value", Error, "a sysctl value that the kernel refuses",

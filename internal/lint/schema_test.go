@@ -269,15 +269,26 @@ func TestEnumsAreThoseOfTheTypes(t *testing.T) {
 	except := map[string][]string{
 		"VirtualMachineRunStrategy": {""},
 	}
+	var packages []string
+	for key := range enums() {
+		if typ, ok := key.(reflect.Type); ok && !slices.Contains(packages, typ.PkgPath()) {
+			packages = append(packages, typ.PkgPath())
+		}
+	}
+	out, err := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, packages...)...).Output()
+	if err != nil {
+		t.Skipf("needs the sources of the types: %v", err)
+	}
 	sources := make(map[string]map[string][]string) // package to type to values
+	for line := range strings.Lines(string(out)) {
+		name, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
+		sources[name] = declared(t, dir)
+	}
 	checked := 0
 	for key, values := range enums() {
 		typ, ok := key.(reflect.Type)
 		if !ok {
 			continue
-		}
-		if sources[typ.PkgPath()] == nil {
-			sources[typ.PkgPath()] = declared(t, typ.PkgPath())
 		}
 		want := slices.DeleteFunc(slices.Clone(sources[typ.PkgPath()][typ.Name()]), func(v string) bool { return slices.Contains(except[typ.Name()], v) })
 		got := slices.Clone(values)
@@ -294,14 +305,10 @@ func TestEnumsAreThoseOfTheTypes(t *testing.T) {
 	}
 }
 
-// declared reads the text constants of a package, by their type.
-func declared(t *testing.T, pkg string) map[string][]string {
+// declared reads the text constants of a package's directory, by their type.
+func declared(t *testing.T, dir string) map[string][]string {
 	t.Helper()
-	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", pkg).Output()
-	if err != nil {
-		t.Skipf("needs the sources of the types: %v", err)
-	}
-	files, _ := filepath.Glob(filepath.Join(strings.TrimSpace(string(out)), "*.go"))
+	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
 	values := make(map[string][]string)
 	plain := make(map[string]string) // constants of no type of their own
 	var aliases []*ast.ValueSpec

@@ -170,10 +170,19 @@ func (l *linter) overlaps(ranges []addressRange) {
 	}
 }
 
+// reservedPods are the addresses that the node's own pods need (D3).
+const reservedPods = 16
+
 // podsAgainstSubnets holds the pods that nodes are to take against the
 // addresses that they have.
 func (l *linter) podsAgainstSubnets() {
 	if len(l.clusters) == 0 {
+		// The default of a /23 is enough for what most ask for.
+		for _, p := range l.maxPods {
+			if standard := (clusterNetwork{prefix: netip.MustParsePrefix(defaultClusterCIDR), hostPrefix: 23}); p.maxPods > standard.addresses()-reservedPods {
+				l.note("pods-above-subnet", p.at, "no cluster network is among the files: whether a node's subnet has %d addresses was not checked (a /23, the default, has %d)", p.maxPods, standard.addresses())
+			}
+		}
 		return
 	}
 	// Nodes get subnets of one size; with two families the smaller one binds.
@@ -183,15 +192,13 @@ func (l *linter) podsAgainstSubnets() {
 			least = c
 		}
 	}
-	// The node's own pods need some too.
-	const reserved = 16
 	for _, p := range l.maxPods {
 		where := seen(p.at, least.at)
 		if p.maxPods > least.addresses() {
-			l.report("pods-above-subnet", p.at, fmt.Sprintf("lower maxPods to %d, or install with hostPrefix %d", max(1, least.addresses()-reserved), largestHostPrefix(least, p.maxPods+reserved)),
+			l.report("pods-above-subnet", p.at, fmt.Sprintf("lower maxPods to %d, or install with hostPrefix %d", max(1, least.addresses()-reservedPods), largestHostPrefix(least, p.maxPods+reservedPods)),
 				fmt.Sprintf("maxPods is %d, and a node's subnet of /%d has %d addresses (%s)", p.maxPods, least.hostPrefix, least.addresses(), where))
-		} else if p.maxPods+reserved > least.addresses() {
-			l.reportAs(Warning, "pods-above-subnet", p.at, fmt.Sprintf("lower maxPods to %d, or install with hostPrefix %d", max(1, least.addresses()-reserved), largestHostPrefix(least, p.maxPods+reserved)),
+		} else if p.maxPods+reservedPods > least.addresses() {
+			l.reportAs(Warning, "pods-above-subnet", p.at, fmt.Sprintf("lower maxPods to %d, or install with hostPrefix %d", max(1, least.addresses()-reservedPods), largestHostPrefix(least, p.maxPods+reservedPods)),
 				fmt.Sprintf("maxPods is %d, and of the %d addresses of a node's subnet of /%d the node itself uses some (%s)", p.maxPods, least.addresses(), least.hostPrefix, where))
 		}
 	}

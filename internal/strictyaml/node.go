@@ -1,5 +1,7 @@
 package strictyaml
 
+import "fmt"
+
 // Kind tells what a Node is.
 type Kind int
 
@@ -21,6 +23,13 @@ type Document struct {
 	Line int
 }
 
+// Bounds of what Documents reads: what a cluster answers when it is asked for
+// thousands of objects. A document costs some 150 times its size.
+const (
+	maxStream   = 64 << 20
+	maxDocument = 8 << 20
+)
+
 // Documents answers: what stands in this file, and where? It is for those who
 // look at a file without a type that it must fit. A document that cannot be
 // read does not keep the others from being read; documents without content are
@@ -28,12 +37,19 @@ type Document struct {
 // others are the mapping's Duplicates. The problems are those of the file as a
 // whole. file is used in messages only.
 func Documents(file string, data []byte) ([]Document, []Problem) {
-	data, problems := normalise(file, data)
+	data, problems := normalise(file, data, maxStream)
 	if len(problems) > 0 {
 		return nil, problems
 	}
 	var docs []Document
 	for _, part := range splitDocuments(data) {
+		if len(part.text) > maxDocument {
+			docs = append(docs, Document{Problems: []Problem{{
+				File: file, Line: part.before + 1, Hint: "write its objects as documents of their own, with --- between them",
+				Message: fmt.Sprintf("the document has %d bytes, at most %d are read", len(part.text), maxDocument),
+			}}, Line: part.before + 1})
+			continue
+		}
 		root, problems := parsePart(file, part, true)
 		if root != nil || len(problems) > 0 {
 			docs = append(docs, Document{root, problems, part.text, part.before + 1})

@@ -53,7 +53,7 @@ type Entry struct {
 
 // parse reads the documents of a file, those without content left out.
 func parse(file string, data []byte) ([]*Node, []Problem) {
-	data, problems := normalise(file, data)
+	data, problems := normalise(file, data, maxBytes)
 	if len(problems) > 0 {
 		return nil, problems
 	}
@@ -71,9 +71,9 @@ func parse(file string, data []byte) ([]*Node, []Problem) {
 }
 
 // normalise refuses what is no text, and gives every line the same end.
-func normalise(file string, data []byte) ([]byte, []Problem) {
-	if len(data) > maxBytes {
-		return nil, []Problem{{File: file, Message: fmt.Sprintf("the file has %d bytes, at most %d are read", len(data), maxBytes)}}
+func normalise(file string, data []byte, most int) ([]byte, []Problem) {
+	if len(data) > most {
+		return nil, []Problem{{File: file, Message: fmt.Sprintf("the file has %d bytes, at most %d are read", len(data), most)}}
 	}
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if p, bad := invalidText(file, data); bad {
