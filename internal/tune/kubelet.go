@@ -222,7 +222,7 @@ func (a *Answer) pids(p Kubelet, k *kubeletFields) {
 		return
 	}
 	input(a, "pidMax", p.PIDMax, "")
-	a.step("podPidsLimit <= (kernel.pid_max - 32768 for the node) / maxPods", fmt.Sprintf("(%d - %d) / %d = %d", p.PIDMax.Value, pidsForTheNode, p.MaxPods.Value, room), "openshift-kubeletconfig")
+	a.step("podPidsLimit <= (kernel.pid_max - 32768 for the node) / maxPods", fmt.Sprintf("(%d - %d) / %d = %d", p.PIDMax.Value, pidsForTheNode, p.MaxPods.Value, room), "openshift-pids")
 	note := "OpenShift's default, which leaves PIDs over"
 	switch {
 	case limit < usual:
