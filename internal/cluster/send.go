@@ -50,6 +50,9 @@ func (t *Target) send(ctx context.Context, s plannedSlot) record.Slot {
 // settles by its name what an answer that never came leaves open.
 func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
 	slot := record.Slot{Slot: m.slot, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
+	if m.units == 0 {
+		slot.Resource = m.kind
+	}
 	buf := answers.Get().(*bytes.Buffer)
 	defer answers.Put(buf)
 	deadline := t.clock.Now() + record.MicrosOf(t.patience())

@@ -1,0 +1,244 @@
+package cli
+
+import (
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	flowcontrolv1 "k8s.io/api/flowcontrol/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/diagnose"
+)
+
+// pause is a pod that does nothing, with room for more in its spec.
+const pause = `apiVersion: v1
+kind: Pod
+metadata:
+  name: pause-{{.Iteration}}-{{.Replica}}
+spec:
+  terminationGracePeriodSeconds: 0
+  automountServiceAccountToken: false
+  containers:
+  - name: pause
+    image: registry.k8s.io/pause:3.10.1
+`
+
+// writeWorkload writes a workload that makes the manifests of each iteration in
+// the namespace of its name, after those of a first job.
+func writeWorkload(t *testing.T, dir, name, labels string, first map[string]string, each ...string) string {
+	t.Helper()
+	path := filepath.Join(dir, name)
+	if err := os.Mkdir(path, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	write := func(file, text string) {
+		if err := os.WriteFile(filepath.Join(path, file), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := "jobs:\n"
+	job := func(name string, files []string) {
+		config += fmt.Sprintf("- name: %s\n  jobType: create\n  jobIterations: 1\n  namespace: %s\n  namespacedIterations: false\n  namespaceLabels: {%s}\n  cleanup: false\n  podWait: false\n  waitWhenFinished: true\n  preLoadImages: false\n  objects:\n", name, filepath.Base(path), labels)
+		for _, f := range files {
+			config += fmt.Sprintf("  - objectTemplate: %s\n    replicas: 1\n", f)
+		}
+	}
+	var files []string
+	for file, text := range first {
+		write(file, text)
+		files = append(files, file)
+	}
+	if len(files) > 0 {
+		job("first", files)
+	}
+	files = nil
+	for i, text := range each {
+		file := fmt.Sprintf("object-%d.yml", i)
+		write(file, text)
+		files = append(files, file)
+	}
+	job("load", files)
+	write("config.yml", config)
+	write("workload.yaml", fmt.Sprintf(`schema: plimsoll/workload/v1
+name: %s
+help: pods that fail in a way that is known
+config: config.yml
+axes:
+- {name: pods-per-node, unit: pods/node, help: pods on each node, loop: closed, keepsObjects: true, default: {from: 1, step: 1, max: 10, resolution: 1}}
+milestones: [Created, Scheduled, PodReadyToStartContainers, Initialized, ContainersStarted, ContainersReady, Ready, Deleted]
+arrived: Ready
+goals:
+  ready: [all Ready]
+primary: Ready p50
+`, name))
+	return "./" + name
+}
+
+// Failures that are made on a real control plane are recognised. What a
+// signature claims to be tested by is what is tested here.
+func TestRealFailuresAreRecognised(t *testing.T) {
+	p := newProgram(t)
+	kubeconfig := p.labWith(t, "--nodes", "1", "--max-pods", "10")
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The laboratory's user may read logs, which are sampled where nodes are
+	// real.
+	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "log", Namespace: "any"}},
+	}, metav1.CreateOptions{})
+	if err != nil || !review.Status.Allowed {
+		t.Errorf("the laboratory's user may not read logs: %+v, %v", review, err)
+	}
+
+	node := []string{"sweep", "node-density"}
+	for _, tt := range []struct {
+		signature string
+		prepare   func(t *testing.T)
+		args      []string
+		evidence  string // in part
+		exit      int
+	}{
+		{
+			"too-many-pods", nil, append(node, "--levels", "12"),
+			"0/1 nodes are available: 1 Too many pods", exitBreached,
+		},
+		{
+			"insufficient-cpu", nil, append(node, "--levels", "3", "--set", "cpu=1000"),
+			"0/1 nodes are available: 1 Insufficient cpu", exitBreached,
+		},
+		{
+			"quota-exceeded", nil,
+			[]string{"sweep", writeWorkload(t, p.dir, "quota", "", map[string]string{"quota.yml": "apiVersion: v1\nkind: ResourceQuota\nmetadata:\n  name: few-pods\nspec:\n  hard: {pods: 3}\n"}, pause), "--levels", "8", "--pace", "20"},
+			"quota: few-pods", exitBreached,
+		},
+		{
+			"claims-unbound", nil,
+			[]string{"sweep", writeWorkload(t, p.dir, "claims", "", nil,
+				"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: claim-{{.Iteration}}-{{.Replica}}\nspec:\n  storageClassName: none\n  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n",
+				pause+"    volumeMounts: [{name: data, mountPath: /data}]\n  volumes:\n  - name: data\n    persistentVolumeClaim: {claimName: \"claim-{{.Iteration}}-{{.Replica}}\"}\n"), "--levels", "3"},
+			"unbound immediate PersistentVolumeClaims", exitBreached,
+		},
+		{
+			"priority-and-fairness", func(t *testing.T) { narrow(t, client) },
+			[]string{"sweep", writeWorkload(t, p.dir, "narrow", "", nil, pause), "--levels", "2", "--budget", "2s"},
+			"Too many requests, please try again later. (priority level narrow)", exitBreached,
+		},
+		{
+			"webhook-timeout", func(t *testing.T) { blackHole(t, client) },
+			[]string{"sweep", writeWorkload(t, p.dir, "webhook", "plimsoll.test/hole: \"yes\"", nil, pause), "--levels", "1", "--budget", "2s"},
+			`failed calling webhook "hole.plimsoll.test"`, exitBreached,
+		},
+	} {
+		t.Run(tt.signature, func(t *testing.T) {
+			if tt.prepare != nil {
+				tt.prepare(t)
+			}
+			got := p.run(t, append(tt.args, "--lab", "l", "--hold", "100ms", "--step-timeout", "3s", "--slo", "all Ready", "--out", tt.signature)...)
+			if got.code != tt.exit {
+				t.Errorf("exit code %d, want %d\n%s%s", got.code, tt.exit, got.stdout, got.stderr)
+			}
+			r := p.result(t, tt.signature)
+			i := slices.IndexFunc(r.Diagnosis, func(d analyze.Diagnosis) bool { return d.Signature == tt.signature })
+			if i < 0 {
+				t.Fatalf("it is not recognised, but %+v\n%s", r.Diagnosis, got.stdout)
+			}
+			d := r.Diagnosis[i]
+			if !strings.Contains(d.Evidence, tt.evidence) || d.Count == 0 || d.Remedy == "" || d.Failing != (tt.exit == exitBreached) || d.Step != 1 {
+				t.Errorf("%+v\nwant the evidence %q", d, tt.evidence)
+			}
+			if len(r.Diagnosis) > 1 {
+				t.Errorf("it looks like something else, too: %+v", r.Diagnosis)
+			}
+			t.Log(d.Evidence)
+			if len(r.Breaches) == 0 || tt.exit == exitBreached && r.BrokeFirst == nil {
+				t.Errorf("nothing broke first: %+v", r.Breaches)
+			}
+		})
+	}
+	// The labels are kept honest: what is said to be tested for real is.
+	list, err := diagnose.Builtin()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range list {
+		_, err := os.Stat(filepath.Join(p.dir, s.Name))
+		if tested := err == nil; tested != (s.Tested == diagnose.Real) {
+			t.Errorf("signature %s says that its test is %s, and this test has made one: %v", s.Name, s.Tested, tested)
+		}
+	}
+}
+
+// narrow gives pods that are created in the namespace of that name a priority
+// level without seats and without a queue.
+func narrow(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	none := int32(0)
+	level := &flowcontrolv1.PriorityLevelConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "narrow"}, Spec: flowcontrolv1.PriorityLevelConfigurationSpec{
+		Type: flowcontrolv1.PriorityLevelEnablementLimited,
+		Limited: &flowcontrolv1.LimitedPriorityLevelConfiguration{
+			NominalConcurrencyShares: &none, LendablePercent: &none, BorrowingLimitPercent: &none,
+			LimitResponse: flowcontrolv1.LimitResponse{Type: flowcontrolv1.LimitResponseTypeReject},
+		},
+	}}
+	if _, err := client.FlowcontrolV1().PriorityLevelConfigurations().Create(t.Context(), level, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	schema := &flowcontrolv1.FlowSchema{ObjectMeta: metav1.ObjectMeta{Name: "narrow"}, Spec: flowcontrolv1.FlowSchemaSpec{
+		PriorityLevelConfiguration: flowcontrolv1.PriorityLevelConfigurationReference{Name: "narrow"}, MatchingPrecedence: 10,
+		Rules: []flowcontrolv1.PolicyRulesWithSubjects{{
+			Subjects:      []flowcontrolv1.Subject{{Kind: flowcontrolv1.SubjectKindGroup, Group: &flowcontrolv1.GroupSubject{Name: "system:authenticated"}}},
+			ResourceRules: []flowcontrolv1.ResourcePolicyRule{{Verbs: []string{"create"}, APIGroups: []string{""}, Resources: []string{"pods"}, Namespaces: []string{"narrow"}}},
+		}},
+	}}
+	if _, err := client.FlowcontrolV1().FlowSchemas().Create(t.Context(), schema, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.FlowcontrolV1().FlowSchemas().Delete(t.Context(), "narrow", metav1.DeleteOptions{})
+		client.FlowcontrolV1().PriorityLevelConfigurations().Delete(t.Context(), "narrow", metav1.DeleteOptions{})
+	})
+	await(t, "the server to know the level", func() bool {
+		got, err := client.FlowcontrolV1().FlowSchemas().Get(t.Context(), "narrow", metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(got.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) bool {
+			return c.Type == flowcontrolv1.FlowSchemaConditionDangling && c.Status == flowcontrolv1.ConditionFalse
+		})
+	})
+}
+
+// blackHole is a webhook for pods that takes connections and never answers.
+func blackHole(t *testing.T, client kubernetes.Interface) {
+	t.Helper()
+	hole, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { hole.Close() })
+	url, seconds, fail, none := "https://"+hole.Addr().String()+"/", int32(1), admissionv1.Fail, admissionv1.SideEffectClassNone
+	webhook := &admissionv1.ValidatingWebhookConfiguration{ObjectMeta: metav1.ObjectMeta{Name: "hole"}, Webhooks: []admissionv1.ValidatingWebhook{{
+		Name: "hole.plimsoll.test", ClientConfig: admissionv1.WebhookClientConfig{URL: &url}, TimeoutSeconds: &seconds, FailurePolicy: &fail, SideEffects: &none,
+		AdmissionReviewVersions: []string{"v1"}, NamespaceSelector: &metav1.LabelSelector{MatchLabels: map[string]string{"plimsoll.test/hole": "yes"}},
+		Rules: []admissionv1.RuleWithOperations{{Operations: []admissionv1.OperationType{admissionv1.Create}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods"}}}},
+	}}}
+	if _, err := client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(t.Context(), webhook, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		client.AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(t.Context(), "hole", metav1.DeleteOptions{})
+	})
+}
