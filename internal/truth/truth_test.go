@@ -11,11 +11,14 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"gonum.org/v1/gonum/stat"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
 	"plimsoll.dev/plimsoll/internal/design"
@@ -303,72 +306,102 @@ func (p *program) result(t *testing.T, out string) analyze.Result {
 	return r
 }
 
-// Delays planted on pods are found again, each for itself. The bounds are of a
-// machine that has nothing else to do, and whose own host has not either: the
-// control plane of 100 pods a second takes most of two processors. So there are
-// some tries, and only 'make truth' fails on the bounds; any run fails when a
-// pod is not measured, or when what is found is far from what was planted.
+// Delays planted on pods are found again, each for itself. How soon is a matter
+// of the machine: the control plane of 100 pods a second takes most of two
+// processors, and the bounds are for a machine that has nothing else to do, and
+// whose own host has not either. They are held by 'make truth' alone, in some
+// tries. What any machine must show is tested always, with a load that any
+// carries: that every pod is measured, at its own time, and that what is found
+// goes with what was planted.
 func TestPlantedDelays(t *testing.T) {
 	p := needProgram(t)
-	tries := 1
 	strict := os.Getenv("PLIMSOLL_TRUTH_OUT") != ""
-	if strict {
-		tries = 4
-	}
-	for try := 1; ; try++ {
-		out := fmt.Sprintf("delays-%d", try)
-		var stderr bytes.Buffer
-		cmd := p.command("sweep", "node-density", "--lab-nodes", "100", "--levels", "20", "--pace", "100", "--hold", "1s",
-			"--lab-start-latency", "uniform:500ms,1.5s", "--slo", "all Ready", "--out", out, "-o", "json")
-		cmd.Stderr = &stderr
-		if err := cmd.Run(); err != nil {
-			t.Fatalf("%v\n%s", err, stderr.String())
-		}
-		dir, err := record.OpenDir(filepath.Join(p.dir, out))
-		if err != nil {
-			t.Fatal(err)
-		}
-		rows := objectsOf(t, dir)
-		var off []float64
-		distinct := make(map[int64]bool)
-		for _, r := range rows {
-			ready, okReady := r.Milestones["Ready"]
-			scheduled, okScheduled := r.Milestones["Scheduled"]
-			if !okReady || !okScheduled || r.PlantedDelay == 0 {
-				t.Fatalf("%s: %+v", r.Slot, r)
+	for _, load := range []struct {
+		pods, pace, distinct int
+		always               bool
+	}{
+		{400, 25, 300, true},
+		{2000, 100, 800, false},
+	} {
+		t.Run(fmt.Sprintf("%d pods per second", load.pace), func(t *testing.T) {
+			if !strict && !load.always {
+				t.Skip("takes most of two processors: make truth runs it")
 			}
-			off = append(off, float64(ready-scheduled-r.PlantedDelay)/1e6)
-			distinct[(ready-scheduled)/1000] = true
-		}
-		s, result := stats.NewSample(off, 0), p.result(t, out)
-		step := result.Steps[0]
-		p50, p99, least := s.Quantile(0.5), s.Quantile(0.99), slices.Min(off)
-		busy := slices.ContainsFunc(result.Warnings, func(w string) bool { return strings.Contains(w, "other programs used") })
-		good := len(rows) == 2000 && p50 <= 0.010 && p99 <= 0.025 && len(distinct) >= 800
-		text := fmt.Sprintf("%d measured, median %.1f ms, p99 %.1f ms, least %.1f ms, %d distinct values at 1 ms, at %.0f pods/s", len(rows), 1e3*p50, 1e3*p99, 1e3*least, len(distinct), *step.OfferedRate)
-		if busy && try == tries {
-			t.Skipf("this machine was busy with something else in all of %d tries: %s; %q", tries, text, result.Warnings)
-		}
-		if (busy || !good) && try < tries {
-			t.Logf("try %d: %s; %q", try, text, result.Warnings)
-			continue
-		}
-		if !good && (strict || len(rows) != 2000 || len(distinct) < 800 || p50 > 0.050 || p99 > 1) {
-			t.Errorf("%s; %q", text, result.Warnings)
-		}
-		if !good {
-			text += "; MISSED on this machine"
-		}
-		add("start latency (lab)", "uniform over 0.5-1.5 s on each of 2000 pods, at 100 pods/s", "every pod; (Ready - Scheduled) - planted: median <= 10 ms, p99 <= 25 ms; >= 800 distinct values", "%s", text)
-		lag := step.WatchLag
-		add("watch lag (lab)", "canaries on the same watch", "p99 <= 250 ms", "p50 %.1f ms, p99 %.1f ms over %d canaries, the change's own request included", 1e3**lag.P50, 1e3**lag.P99, lag.N)
-		if *lag.P99 > 0.25 && strict {
-			t.Errorf("watch lag p99 %v s", *lag.P99)
-		}
-		cost := 1e3 * result.Cost.LoadCPUSeconds / float64(result.Cost.Objects)
-		add("own cost at 100 pods/s (lab)", "", "100 MB; at full speed 0.65 ms, see make bench", "%.2f ms CPU per pod, %.0f MB at most; kube-burner%s", cost, float64(result.Cost.LoadPeakMemoryBytes)/1e6, peer(t))
-		return
+			tries := 1
+			if strict {
+				tries = 4
+			}
+			for try := 1; ; try++ {
+				out := fmt.Sprintf("delays-%d-%d", load.pace, try)
+				result, rows := p.plantedDelays(t, load.pods, load.pace, out)
+				step := result.Steps[0]
+				var found, planted, off []float64
+				distinct := make(map[int64]bool)
+				for _, r := range rows {
+					ready, okReady := r.Milestones["Ready"]
+					scheduled, okScheduled := r.Milestones["Scheduled"]
+					if !okReady || !okScheduled || r.PlantedDelay == 0 {
+						t.Fatalf("%s: %+v", r.Slot, r)
+					}
+					took := ready - scheduled
+					found, planted, off = append(found, float64(took)), append(planted, float64(r.PlantedDelay)), append(off, float64(took-r.PlantedDelay)/1e6)
+					distinct[took/1000] = true
+				}
+				s := stats.NewSample(off, 0)
+				p50, p99, least, follows := s.Quantile(0.5), s.Quantile(0.99), slices.Min(off), stat.Correlation(found, planted, nil)
+				busy := slices.ContainsFunc(result.Warnings, func(w string) bool { return strings.Contains(w, "other programs used") })
+				whole := len(rows) == load.pods && len(distinct) >= load.distinct
+				good := whole && p50 <= 0.010 && p99 <= 0.025
+				text := fmt.Sprintf("%d measured, median %.1f ms, p99 %.1f ms, least %.1f ms, %d distinct values at 1 ms, at %.0f pods/s", len(rows), 1e3*p50, 1e3*p99, 1e3*least, len(distinct), *step.OfferedRate)
+				t.Logf("try %d: %s, correlation %.3f; %q", try, text, follows, result.Warnings)
+				if (busy || !good) && try < tries {
+					continue
+				}
+				// Times of whole seconds would have three values, and a
+				// correlation of 0.58.
+				if !whole || follows < 0.8 {
+					t.Errorf("%s, correlation %.3f", text, follows)
+				}
+				if !strict {
+					return
+				}
+				if busy {
+					t.Skipf("this machine was busy with something else in all of %d tries: %s; %q", tries, text, result.Warnings)
+				}
+				if !good {
+					t.Errorf("%s; %q", text, result.Warnings)
+					text += "; MISSED on this machine"
+				}
+				add("start latency (lab)", fmt.Sprintf("uniform over 0.5-1.5 s on each of %d pods, at %d pods/s", load.pods, load.pace), fmt.Sprintf("every pod; (Ready - Scheduled) - planted: median <= 10 ms, p99 <= 25 ms; >= %d distinct values", load.distinct), "%s", text)
+				lag := step.WatchLag
+				add("watch lag (lab)", "canaries on the same watch", "p99 <= 250 ms", "p50 %.1f ms, p99 %.1f ms over %d canaries, the change's own request included", 1e3**lag.P50, 1e3**lag.P99, lag.N)
+				if *lag.P99 > 0.25 {
+					t.Errorf("watch lag p99 %v s", *lag.P99)
+				}
+				cost := 1e3 * result.Cost.LoadCPUSeconds / float64(result.Cost.Objects)
+				add(fmt.Sprintf("own cost at %d pods/s (lab)", load.pace), "", "100 MB; at full speed 0.65 ms, see make bench", "%.2f ms CPU per pod, %.0f MB at most; kube-burner%s", cost, float64(result.Cost.LoadPeakMemoryBytes)/1e6, peer(t))
+				return
+			}
+		})
 	}
+}
+
+// plantedDelays starts pods on 100 simulated nodes that delay each by a time of
+// its own, and says what is on record of them.
+func (p *program) plantedDelays(t *testing.T, pods, pace int, out string) (analyze.Result, []record.ObjectRow) {
+	t.Helper()
+	var stderr bytes.Buffer
+	cmd := p.command("sweep", "node-density", "--lab-nodes", "100", "--levels", strconv.Itoa(pods/100), "--pace", strconv.Itoa(pace), "--hold", "1s",
+		"--lab-start-latency", "uniform:500ms,1.5s", "--slo", "all Ready", "--out", out, "-o", "json")
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("%v\n%s", err, stderr.String())
+	}
+	dir, err := record.OpenDir(filepath.Join(p.dir, out))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p.result(t, out), objectsOf(t, dir)
 }
 
 // objectsOf are the objects of a recorded run.
