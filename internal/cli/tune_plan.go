@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"strings"
+
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/tune"
@@ -11,21 +13,28 @@ func newTunePlanCommand(p *Process) *cobra.Command {
 	var out tuneOutput
 	var runs []string
 	cmd := &cobra.Command{
-		Use:   "plan --nodes N (--pods-per-node N | --pods N | --vms N)",
+		Use:   "plan TARGET | --nodes N (--pods-per-node N | --pods N | --vms N)",
 		Short: "One plan for a whole cluster: ceilings, settings, their order and files",
 		Long: `Put the calculators together for a target: every ceiling, every setting that must
 change, in the order to apply them, and which can only be chosen at installation.
 --write DIR writes PLAN.md and the files of each stage in a directory of its own.
 
+TARGET says in words what the flags --vms, --pods, --pods-per-node, --nodes and
+--osds say as well: "3000 VMs and 21,400 pods on 100 nodes".
 --pods counts users' pods over all nodes; --pods-per-node counts all pods of a
 node, its own included. What an overlay costs is not planned but to be measured.`,
-		Example: `  plimsoll tune plan --vms 3000 --pods 21400 --nodes 100
+		Example: `  plimsoll tune plan "3000 VMs and 21,400 pods on 100 nodes"
   plimsoll tune plan --pods-per-node 2500 --nodes 26 --cores 112 --memory 512Gi --write plan/
   plimsoll tune plan --vms 3000 --pods 21400 --nodes 100 --osds 141 --rtt 0.208ms --link 2x25GbE --mtu 9000 -o yaml`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		Args: cobra.ArbitraryArgs,
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := out.check(); err != nil {
 				return err
+			}
+			if len(args) > 0 {
+				if err := takeTarget(&params, strings.Join(args, " ")); err != nil {
+					return err
+				}
 			}
 			for _, dir := range runs {
 				costs, err := measuredCosts(dir)
@@ -65,4 +74,30 @@ node, its own included. What an overlay costs is not planned but to be measured.
 	giveText(flags, &params.KubeVirt, "kubevirt", "version", "KubeVirt's version (default 1.4)")
 	out.add(cmd)
 	return cmd
+}
+
+// takeTarget adds what a target says to what the flags say. They may not both
+// say the same.
+func takeTarget(params *tune.Plan, text string) error {
+	target, err := tune.ParseTarget(text)
+	if err != nil {
+		return usagef("", "%w", err)
+	}
+	for _, t := range []struct {
+		flag string
+		said tune.In[int64]
+		to   *tune.In[int64]
+	}{
+		{"vms", target.VMs, &params.VMs}, {"pods", target.Pods, &params.Pods}, {"pods-per-node", target.PodsPerNode, &params.PodsPerNode},
+		{"nodes", target.Nodes, &params.Nodes}, {"osds", target.OSDs, &params.OSDs},
+	} {
+		if !t.said.Ok() {
+			continue
+		}
+		if t.to.Ok() {
+			return usagef("keep one of them", "--%s and the target %q both say how many", t.flag, text)
+		}
+		*t.to = t.said
+	}
+	return nil
 }

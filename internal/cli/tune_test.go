@@ -47,6 +47,8 @@ func TestTuneFigures(t *testing.T) {
 		{"router --page 8192", map[string]any{"requestsFillingLink": 15259.0}},
 		{"network --overlay vxlan", map[string]any{"podMTU": 1450.0}},
 		{"plan --vms 3000 --pods 21400 --nodes 100", map[string]any{"maxPods": 500.0, "hostPrefix": 22.0, "virtAPIReplicas": 4.0}},
+		{"plan 3000 VMs and 21,400 pods on 100 nodes", map[string]any{"maxPods": 500.0, "hostPrefix": 22.0, "virtAPIReplicas": 4.0}},
+		{"plan 2500 pods per node on 26 nodes", map[string]any{"maxPods": 2500.0, "hostPrefix": 20.0, "allPods": 65000.0}},
 		{"plan --pods-per-node 2500 --nodes 26", map[string]any{"maxPods": 2500.0, "hostPrefix": 20.0, "allPods": 65000.0}},
 	} {
 		a := tuned(t, exitHeld, strings.Fields(tt.args)...)

@@ -28,7 +28,7 @@ what the document saw, or what --observed says of an earlier one.`,
 		Example: `  plimsoll tune virt --vms 3000
   plimsoll tune virt --class rhel=1500,1,4G,14s --class windows=500,1,4G,12s --class fedora=1000,100m,256Mi,23s --nodes 100 --pods 21400 --cores 40 --memory 384Gi
   plimsoll tune virt --vms 3000 --nodes 100 --migrate 1000 --zones 3 --write zones/
-  plimsoll tune virt --clones 800 --clone-measured 10=45s --clone-measured 100=5m --clone-measured 400=40m --flatten 30s
+  plimsoll tune virt --clones 800 --clone-measured 10=45s --clone-measured 100=5m --clone-measured 400=40m
   plimsoll tune virt --dataset 300x8x20Mi --disk 40Gi`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -75,7 +75,7 @@ what the document saw, or what --observed says of an earlier one.`,
 	giveFlag(flags, &params.CloneWork, "clone-work", "time", "that a clone takes beside others (default 1s)", tune.ParseDelay)
 	giveFlag(flags, &params.CloneBulk, "clone-bulk", "time", "that a bulk costs besides its clones (default 2s)", tune.ParseDelay)
 	giveFlag(flags, &params.ClonePenalty, "clone-penalty", "share", "by which each clone that waits beyond the workers slows the others, such as 0.2%", tune.ParsePercent)
-	giveFlag(flags, &params.Flatten, "flatten", "time", "that flattening one image takes", tune.ParseDelay)
+	giveFlag(flags, &params.Flatten, "flatten", "time", "that flattening one image takes (default: from measured bulks above 250)", tune.ParseDelay)
 	giveList(flags, &params.CloneReadings, "clone-measured", "bulk=time", "how long a bulk of clones took", parseCloneReading)
 	giveFlag(flags, &params.Dataset, "dataset", "DxFxsize", "directories x files x size of each machine's data set", tune.ParseDataset)
 	giveFlag(flags, &params.Disk, "disk", "bytes", "size of the data set's disk", tune.ParseBytes)

@@ -1,9 +1,11 @@
 package tune
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -130,6 +132,43 @@ func (m CloneModel) Calibrate(readings []CloneReading) (fitted CloneModel, worst
 	return fitted, worst
 }
 
+// calibrateFlatten is Calibrate where the time of a flattening is not known, and
+// bulks were measured that reach beyond where it begins: the smaller bulks tell
+// the rest, and those the flattening. With no smaller bulk all is taken for the
+// lock's.
+func (m CloneModel) calibrateFlatten(readings []CloneReading) (fitted CloneModel, worst float64) {
+	small, large := []CloneReading{}, []CloneReading{}
+	longest := 0.0
+	for _, r := range readings {
+		if m.FlattenAfter > 0 && r.Bulk > m.FlattenAfter {
+			large = append(large, r)
+			longest = max(longest, r.Seconds)
+		} else {
+			small = append(small, r)
+		}
+	}
+	if len(small) == 0 || len(large) == 0 {
+		return m.Calibrate(readings)
+	}
+	fitted, worst = m.Calibrate(small)
+	at := func(flatten float64) CloneModel {
+		c := fitted
+		c.Flatten = flatten
+		return c
+	}
+	fitted = at(lowest(0, longest, func(flatten float64) (sum float64) {
+		for _, r := range large {
+			e := math.Log(at(flatten).BulkTime(r.Bulk, 0) / r.Seconds)
+			sum += e * e
+		}
+		return sum
+	}))
+	for _, r := range large {
+		worst = max(worst, math.Abs(fitted.BulkTime(r.Bulk, 0)/r.Seconds-1))
+	}
+	return fitted, worst
+}
+
 // lowest is where a function with one valley is lowest.
 func lowest(lo, hi float64, f func(float64) float64) float64 {
 	for range 40 {
@@ -181,6 +220,13 @@ func (a *Answer) cloneBulks(p Virt) {
 	input(a, "flatten", p.Flatten, "")
 	if len(p.CloneReadings) > 0 {
 		fitted, worst := m.Calibrate(p.CloneReadings)
+		if !p.Flatten.Ok() {
+			fitted, worst = m.calibrateFlatten(p.CloneReadings)
+			if fitted.Flatten > 0 {
+				a.result("cloneFlatten", math.Round(fitted.Flatten*10)/10, "s", fmt.Sprintf("that flattening one image takes, as the bulks above %d clones have it", cloneSoftLimit))
+				p.Flatten = Given(time.Duration(fitted.Flatten*float64(time.Second)), "from the readings")
+			}
+		}
 		m = fitted
 		for _, r := range p.CloneReadings {
 			a.Inputs = append(a.Inputs, Input{fmt.Sprintf("bulk of %d", r.Bulk), math.Round(r.Seconds*10) / 10, "s", r.From})
@@ -190,7 +236,7 @@ func (a *Answer) cloneBulks(p Virt) {
 		a.result("bulkOverhead", math.Round(m.Bulk*10)/10, "s", "that a bulk costs besides")
 		a.result("clonePenalty", math.Round(m.Penalty*1e6)/1e6, "", "by which each clone that waits beyond the workers slows the others, as a share; three sizes of bulk or more tell it")
 		if worst > 0.25 {
-			a.warn("the model misses a reading by %.0f %%: take what it says of other bulks with care", 100*worst)
+			a.warn("the model misses a reading by %.0f %%: take what it says of other bulks with care; parameters that were given (--flatten, --clone-work, --clone-workers) may not be those of the storage that was measured", 100*worst)
 		}
 	} else {
 		input(a, "cloneLock", p.CloneLock, "")
@@ -199,16 +245,21 @@ func (a *Answer) cloneBulks(p Virt) {
 		bulk  int
 		total float64
 	}
-	var best choice
+	var choices []choice
 	var texts []string
 	for _, b := range bulkSizes(int(p.Clones.Value)) {
 		c := choice{b, m.Total(int(p.Clones.Value), b)}
+		choices = append(choices, c)
 		texts = append(texts, fmt.Sprintf("%d: %s", b, seconds(c.total)))
-		if best.bulk == 0 || c.total < best.total*0.995 { // no larger bulk for half a percent
-			best = c
-		}
 	}
-	a.step(fmt.Sprintf("time of %s clones by size of bulk, from a model of %d workers and a lock on the image", grouped(p.Clones.Value), m.Workers), fmt.Sprint(texts), "V23", "V24")
+	byTime := func(x, y choice) int { return cmp.Compare(x.total, y.total) }
+	fastest := slices.MinFunc(choices, byTime)
+	// Smaller bulks disturb others less: no larger one for one percent.
+	best := choices[slices.IndexFunc(choices, func(c choice) bool { return c.total <= fastest.total*1.01 })]
+	a.step(fmt.Sprintf("time of %s clones by size of bulk, from a model of %d workers and a lock on the image", grouped(p.Clones.Value), m.Workers), strings.Join(texts, ", "), "V23", "V24")
+	if near := choices[slices.IndexFunc(choices, func(c choice) bool { return c.total <= fastest.total*1.1 })]; near.bulk < best.bulk {
+		a.find(Finding{Grade: Advice, What: fmt.Sprintf("a bulk of %d is slower than one of %d by less than a tenth", near.bulk, best.bulk), Remedy: "take the smaller where others use the storage too"})
+	}
 	// What cannot be had away by any bulk: the image is held for one clone after
 	// the other.
 	held := float64(p.Clones.Value) * m.Lock
@@ -217,7 +268,7 @@ func (a *Answer) cloneBulks(p Virt) {
 	if flattened > held {
 		a.find(Finding{Change, "flattening", seconds(flattened), "none", "it takes longer than the clones themselves, whatever the size of the bulks", fmt.Sprintf("%d golden images", parents)})
 	}
-	a.result("bulk", int64(best.bulk), "clones", "the fastest of those compared")
+	a.result("bulk", int64(best.bulk), "clones", "the smallest within 1 % of the fastest of those compared")
 	a.result("cloneTime", math.Round(best.total), "s", "of all clones, in bulks of that size")
 	a.result("cloneTimeAtOnce", math.Round(m.Total(int(p.Clones.Value), int(p.Clones.Value))), "s", "all at once")
 	a.result("cloneTimeDocument", math.Round(m.Total(int(p.Clones.Value), min(100, int(p.Clones.Value)))), "s", "in the document's bulks of 100")

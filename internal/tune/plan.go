@@ -206,12 +206,19 @@ func (b *planner) ceiling(name, what string, limit, asked, usual int64, set stri
 // install is what can only be chosen at installation: address ranges and MTU.
 func (b *planner) install() error {
 	p := b.p
-	subnet, err := TuneSubnet(Subnet{
+	asked := Subnet{
 		Platform: p.Platform, Nodes: Given(p.Nodes.Value+p.OtherNodes.Value, "nodes and other nodes"), PodsPerNode: Given(b.maxPods.Value, "maxPods"),
 		Growth: p.Growth, MachineCIDRs: p.MachineCIDRs, Avoid: p.Avoid,
-	})
+	}
+	subnet, err := TuneSubnet(asked)
 	if err != nil {
 		return err
+	}
+	if usual, ok := asked.usualRange(subnet); ok {
+		asked.ClusterCIDRs = []In[netip.Prefix]{usual}
+		if subnet, err = TuneSubnet(asked); err != nil {
+			return err
+		}
 	}
 	b.hostPrefix = subnet.Result("hostPrefix").(int64)
 	b.services = subnet.Result("services").(int64)
@@ -403,7 +410,11 @@ func (b *planner) load() error {
 	iterations := max(0, b.iterationPods/p.PodsPerIteration.Value)
 	services := iterations * p.ServicesPerIteration.Value
 	b.step("iterations = (nodes x pods of a node - those that are there) / pods of an iteration", fmt.Sprintf("%s / %d = %s", grouped(b.iterationPods), p.PodsPerIteration.Value, grouped(iterations)), "D4")
-	b.result("iterations", iterations, "", fmt.Sprintf("of %d pods", p.PodsPerIteration.Value))
+	of := "of 1 pod"
+	if p.PodsPerIteration.Value > 1 {
+		of = fmt.Sprintf("of %d pods", p.PodsPerIteration.Value)
+	}
+	b.result("iterations", iterations, "", of)
 	b.result("services", services, "", "of the load")
 	namespaces := max(1, ceilDiv(services, servicesPerNamespace))
 	b.result("namespaces", namespaces, "", fmt.Sprintf("at least, with at most %d services in each", servicesPerNamespace))

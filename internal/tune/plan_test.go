@@ -39,7 +39,7 @@ func TestPlanForMachines(t *testing.T) {
 	a, err := TunePlan(Plan{VMs: count(3000), Pods: count(21400), Nodes: count(100), OSDs: count(141), RTT: Given(208*time.Microsecond, "flag"), Link: Given(Rate(50e9), "flag")})
 	answer(t, a, err)
 	for name, want := range map[string]any{
-		"allPodsPerNode": int64(260), "maxPods": int64(500), "hostPrefix": int64(22), "clusterCIDR": "10.128.0.0/15",
+		"allPodsPerNode": int64(260), "maxPods": int64(500), "hostPrefix": int64(22), "clusterCIDR": "10.128.0.0/14",
 		"pgNum": int64(4096), "virtAPIReplicas": int64(4), "services": int64(0), "migrationTimeExpected": 7080.0,
 	} {
 		wantResult(t, a, name, want)
@@ -51,6 +51,10 @@ func TestPlanForMachines(t *testing.T) {
 		if c := ceilingOf(t, a, name); c.Set != set || !c.Holds {
 			t.Errorf("%+v", c)
 		}
+	}
+	// The customary range is enough, and stays: only the subnets are larger.
+	if slices.ContainsFunc(a.Settings, func(s Setting) bool { return s.Name == "range of the pods" }) {
+		t.Errorf("%+v", a.Settings)
 	}
 	// What can only be chosen at installation is said to be, and comes first.
 	if s := settingOf(t, a, "hostPrefix"); !s.Fixed || s.Stage != 1 || s.From != "23" || s.To != "22" || s.File != "1-installation/install-config-networking.yaml" {
@@ -116,6 +120,21 @@ func TestPlanForDensity(t *testing.T) {
 		return strings.HasPrefix(c.Line, "plimsoll limit node-density") && strings.HasSuffix(c.Line, "--max 2500")
 	}) {
 		t.Errorf("%+v", a.Commands)
+	}
+	// The customary range holds 64 such nodes. It is left where it is in use
+	// elsewhere, and where it is too small.
+	wantResult(t, a, "clusterCIDR", "10.128.0.0/14")
+	for want, p := range map[string]Plan{
+		"10.0.0.0/15":   {Nodes: count(26), Avoid: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/9")}},
+		"10.128.0.0/13": {Nodes: count(62)},
+	} {
+		p.PodsPerNode = count(2500)
+		moved, err := TunePlan(p)
+		answer(t, moved, err)
+		wantResult(t, moved, "clusterCIDR", want)
+		if s := settingOf(t, moved, "range of the pods"); s.From != "10.128.0.0/14" || s.To != want {
+			t.Errorf("%+v", s)
+		}
 	}
 	// D16's remedy is not asked for below 385 pods per node.
 	a, err = TunePlan(Plan{PodsPerNode: count(384), Nodes: count(26)})

@@ -3,6 +3,7 @@ package tune
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strconv"
 	"strings"
@@ -286,6 +287,9 @@ func shown(v any, unit string) string {
 		}
 	default:
 		s = fmt.Sprint(v)
+	}
+	if speed, ok := v.(float64); ok && unit == "bit/s" && speed >= 1000 { // nobody copies it
+		return Rate(math.Round(speed)).String()
 	}
 	if unit != "" {
 		s += " " + unit

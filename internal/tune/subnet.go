@@ -292,6 +292,25 @@ func (a *Answer) clusterRange(p Subnet, f family, given In[netip.Prefix], hostPr
 	return Given(rng, "from nodes and hostPrefix"), nil
 }
 
+// usualRange is the platform's customary range, where it holds all that the
+// range of an answer does and is free: a plan changes what it must, and a
+// narrower range only takes room for later away.
+func (p *Subnet) usualRange(answer *Answer) (in In[netip.Prefix], ok bool) {
+	four, _ := families(p.Platform.Value)
+	text, _ := answer.Result("clusterCIDR").(string)
+	rng, err := netip.ParsePrefix(text)
+	if err != nil || four.cluster == "" {
+		return in, false
+	}
+	usual := netip.MustParsePrefix(four.cluster)
+	for _, other := range p.taken(false) {
+		if other.rng.Overlaps(usual) {
+			return in, false
+		}
+	}
+	return Given(usual, "default: as is customary on "+platformName(p.Platform.Value)+", and enough"), rng.Bits() > usual.Bits()
+}
+
 // freeRange is the first range of a length in the pools that overlaps nothing
 // that is taken.
 func freeRange(pools []string, length int, taken []named) (netip.Prefix, bool) {
@@ -429,7 +448,20 @@ func (a *Answer) conflicts(list []named) {
 		}
 	}
 	if !found {
-		a.find(Finding{Grade: OK, What: fmt.Sprintf("none of %d ranges overlap", len(list))})
+		var ours, others []string
+		for _, n := range list {
+			text := n.what + " " + n.rng.String()
+			if n.ours {
+				ours = append(ours, text)
+			} else {
+				others = append(others, text)
+			}
+		}
+		what := strings.Join(ours, " and ") + " do not overlap"
+		if len(others) > 0 {
+			what += ", nor do they with " + strings.Join(others, ", ")
+		}
+		a.find(Finding{Grade: OK, What: what})
 	}
 	a.cite("openshift-cidr")
 }

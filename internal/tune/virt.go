@@ -262,7 +262,7 @@ func (a *Answer) vmDensity(p Virt) {
 	maxPods := p.MaxPods.or(openShiftMaxPods, "OpenShift's")
 	input(a, "maxPods", maxPods, "")
 	if all > maxPods.Value {
-		a.find(Finding{Change, "pods of a node", grouped(all), fmt.Sprintf("at most maxPods, %d", maxPods.Value), "machines and pods stay Pending: Too many pods", fmt.Sprintf("plimsoll tune kubelet --max-pods %d", roundUp(all+all/10, 50))})
+		a.find(Finding{Change, "pods of a node", grouped(all), fmt.Sprintf("at most maxPods, %d", maxPods.Value), "machines and pods stay Pending: Too many pods", fmt.Sprintf("plimsoll tune kubelet --max-pods %d", max(500, roundUp(all+all/10, 50)))})
 	} else {
 		a.find(Finding{Grade: OK, What: "pods of a node", Now: grouped(all), Wanted: fmt.Sprintf("at most maxPods, %d", maxPods.Value)})
 	}

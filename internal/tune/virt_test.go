@@ -48,7 +48,7 @@ func TestVirtOfTheDocument(t *testing.T) {
 	wantResult(t, a, "allPodsPerNode", int64(260))
 	wantResult(t, a, "coresPerNode", 21.0)
 	wantResult(t, a, "ioThreadsPerNode", int64(30))
-	if f := finding(t, a, "pods of a node"); f.Grade != Change || !strings.Contains(f.Remedy, "--max-pods 300") {
+	if f := finding(t, a, "pods of a node"); f.Grade != Change || !strings.Contains(f.Remedy, "--max-pods 500") {
 		t.Errorf("%+v", f)
 	}
 	// V26, at both ends.
@@ -334,8 +334,32 @@ func TestCloneBulks(t *testing.T) {
 	}
 	a, err = TuneVirt(Virt{Clones: count(300), CloneReadings: []CloneReading{{10, 45, "x"}, {100, 360, "x"}}})
 	answer(t, a, err)
-	if a.Result("cloneLock") == nil || a.Result("bulkOverhead") == nil {
+	if a.Result("cloneLock") == nil || a.Result("bulkOverhead") == nil || a.Result("cloneFlatten") != nil {
 		t.Errorf("%v", a.Results)
+	}
+	// Bulks beyond where flattening begins tell how long it takes, and the
+	// smaller ones the rest.
+	planted := CloneModel{Workers: 10, Lock: 2.5, Work: 1, Bulk: 20, FlattenAfter: cloneSoftLimit, Flatten: 9}
+	var readings []CloneReading
+	for _, bulk := range []int{10, 100, 300, 400} {
+		readings = append(readings, CloneReading{bulk, planted.BulkTime(bulk, 0), "x"})
+	}
+	a, err = TuneVirt(Virt{Clones: count(800), CloneReadings: readings})
+	answer(t, a, err)
+	if flatten, _ := a.Result("cloneFlatten").(float64); math.Abs(flatten-9) > 0.1 {
+		t.Errorf("a flattening takes %v s, planted were 9", flatten)
+	}
+	if lock, _ := a.Result("cloneLock").(float64); math.Abs(lock-2.5) > 0.05 {
+		t.Errorf("a clone holds the image for %v s, planted were 2.5", lock)
+	}
+	if strings.Contains(strings.Join(a.Warnings, " "), "misses a reading") {
+		t.Errorf("%q", a.Warnings)
+	}
+	// A time of flattening that the readings belie is said to.
+	a, err = TuneVirt(Virt{Clones: count(800), CloneReadings: readings, Flatten: Given(90*time.Second, "flag")})
+	answer(t, a, err)
+	if a.Result("cloneFlatten") != nil || !strings.Contains(strings.Join(a.Warnings, " "), "misses a reading") {
+		t.Errorf("%q", a.Warnings)
 	}
 }
 
