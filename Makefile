@@ -55,12 +55,18 @@ check:
 # What a real node runs.
 NODE_PACKAGES := containerd runc crun containernetworking-plugins nftables
 
-# What tests of the page and of real nodes need, and what a real node needs.
-# Without it they are skipped, and say so.
+# What a test holds files that are written for others against: haproxy -c.
+READER_PACKAGES := haproxy
+
+# What tests of the page, of real nodes and of written files need, and what a
+# real node needs. Without it they are skipped, and say so.
 deps:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(NODE_PACKAGES) >/dev/null 2>&1; then \
 		echo "installing $(NODE_PACKAGES) for real nodes"; \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(NODE_PACKAGES); } >/dev/null 2>&1 || echo "that failed: what needs them will be skipped"; fi
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(READER_PACKAGES) >/dev/null 2>&1; then \
+		echo "installing $(READER_PACKAGES) for the tests of what is written for it"; \
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(READER_PACKAGES); } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "installing chromium for the tests of the report"; \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi

@@ -21,12 +21,14 @@ type tuneHostFacts struct {
 	interval time.Duration
 	// twice says that counters are to be read twice.
 	twice bool
+	node  tuneNode
 }
 
 func (h *tuneHostFacts) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.BoolVar(&h.live, "live", false, "read this host")
-	flags.StringVar(&h.bundle, "bundle", "", "read a host that was saved in this `directory`")
+	flags.StringVar(&h.bundle, "bundle", "", "read a host that was saved in this `directory` or tar archive")
+	h.node.add(cmd)
 }
 
 // addTwice adds what belongs to counters.
@@ -55,12 +57,20 @@ func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, 
 	switch {
 	case h.live && h.bundle != "":
 		return nil, usagef("keep one of them", "--live and --bundle both name a host")
+	case (h.live || h.bundle != "") && h.node.given():
+		return nil, usagef("keep one of them", "--live or --bundle, and a node of a cluster, both name a host")
+	case h.node.given():
+		interval := h.interval
+		if !h.twice {
+			interval = 100 * time.Millisecond // no counters are asked for
+		}
+		return h.node.read(ctx, p, interval)
 	case h.live:
 		return h.readLive(ctx, p)
 	case h.bundle != "":
 		return h.readBundle()
 	case h.interval != 0:
-		return nil, usagef("add --live or --bundle DIR", "--interval without a host to read")
+		return nil, usagef("add --live, --bundle DIR or --node NAME", "--interval without a host to read")
 	}
 	return nil, nil
 }
@@ -68,26 +78,35 @@ func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, 
 func (h *tuneHostFacts) readBundle() (*tune.HostFacts, error) {
 	info, err := os.Stat(h.bundle)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef(nearbyFile(h.bundle), "there is no directory %s", h.bundle)
+		return nil, usagef(nearbyFile(h.bundle), "there is no directory or archive %s", h.bundle)
 	}
 	if err != nil {
 		return nil, usagef("", "--bundle: %w", err)
 	}
+	const hint = "'plimsoll tune host --collect-script' prints a script that makes one"
+	root := os.DirFS(h.bundle)
 	if !info.IsDir() {
-		hint := ""
-		if strings.HasSuffix(h.bundle, ".tar") {
-			hint = "unpack it: mkdir host && tar -C host -xf " + h.bundle
+		if root, err = openBundle(h.bundle); err != nil {
+			return nil, usagef(hint, "--bundle %s: want a directory or a tar archive: %w", h.bundle, err)
 		}
-		return nil, usagef(hint, "--bundle %s: want a directory", h.bundle)
 	}
-	facts, err := tune.ReadHost(os.DirFS(h.bundle), "bundle "+h.bundle)
+	facts, err := tune.ReadHost(root, "bundle "+h.bundle)
 	if err != nil {
-		return nil, usagef("'plimsoll tune host --collect-script' prints a script that makes one", "--bundle %s: %w", h.bundle, err)
+		return nil, usagef(hint, "--bundle %s: %w", h.bundle, err)
 	}
 	if h.interval != 0 {
 		facts.Interval = h.interval
 	}
 	return &facts, nil
+}
+
+func openBundle(file string) (fs.FS, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return tune.OpenBundle(f)
 }
 
 // readLive reads this host, and its softnet_stat once more after a while.
@@ -160,8 +179,11 @@ add limits of hosts that run pods.
 With --live this host is read, with --bundle a saved one: a directory with the
 same relative paths, and two readings proc/net/softnet_stat.0 and .1 with the
 time between them in the file interval. What differs from what is wanted is
-found, with what it costs; two readings tell which CPU ran out of its budget. A
-node that is reached by a debug pod only is saved by a script:
+found, with what it costs; two readings tell which CPU ran out of its budget.
+
+With --node a cluster's node is read by a privileged pod on it, which runs the
+node's own shell and is removed again. Without the right to make one, a script
+saves the node, and the archive is a bundle:
 
   plimsoll tune host --collect-script > collect.sh
   oc debug -q node/NAME -- chroot /host sh -s < collect.sh > node.tar
@@ -169,6 +191,7 @@ node that is reached by a debug pod only is saved by a script:
 Values are never written lower than they are on the host that was read.`,
 		Example: `  plimsoll tune host --rtt 0.208ms --link 50Gbit
   plimsoll tune host --live --rtt 0.208ms --write sysctl/
+  plimsoll tune host --node worker-7 --kubeconfig prod.kubeconfig --platform openshift
   plimsoll tune host --bundle node7/ --pods 500 --format tuned --format machineconfig --write node7-files/
   plimsoll tune host --packet 512Ki -o json`,
 		Args: noArguments,

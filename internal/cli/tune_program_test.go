@@ -1,12 +1,16 @@
 package cli
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/tune"
 )
 
 // The kubelet itself reads what is written for it: the one in the program, up
@@ -85,5 +89,72 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A node of a cluster is read by a pod on it, which is gone afterwards.
+func TestTuneReadsANode(t *testing.T) {
+	p := newProgram(t)
+	if _, err := realnode.Check(); err != nil {
+		t.Skip(err)
+	}
+	if got := p.run(t, "lab", "up", "l", "--real-node", "--max-pods", "10"); got.code != 0 {
+		t.Skipf("no real node comes up now: %s", got.stderr)
+	}
+	got := p.run(t, "tune", "host", "--node", "real-0", "--lab", "l", "--interval", "200ms", "-o", "json")
+	var a tune.Answer
+	if err := json.Unmarshal([]byte(got.stdout), &a); err != nil || got.code != exitHeld {
+		t.Fatalf("%d %v\n%s", got.code, err, got.stderr)
+	}
+	if !strings.HasSuffix(a.Title, "against node real-0") || a.Result("packets") == nil || a.Result("squeezed") == nil {
+		t.Errorf("%s: %+v", a.Title, a.Results)
+	}
+	// Settings that no namespace has of its own are the machine's.
+	live := tuned(t, exitHeld, "host", "--live", "--interval", "10ms", "--pods", "100")
+	node := p.run(t, "tune", "host", "--node", "real-0", "--lab", "l", "--interval", "10ms", "--pods", "100", "-o", "json")
+	var b tune.Answer
+	if err := json.Unmarshal([]byte(node.stdout), &b); err != nil {
+		t.Fatalf("%v\n%s", err, node.stderr)
+	}
+	found := map[string]string{}
+	for _, f := range b.Findings {
+		found[f.What] = f.Now
+	}
+	for _, f := range live.Findings {
+		if (f.What == "kernel.threads-max" || f.What == "fs.nr_open") && found[f.What] != f.Now {
+			t.Errorf("%s: %q on the node, %q on its machine", f.What, found[f.What], f.Now)
+		}
+	}
+	if got := p.run(t, "tune", "network", "--node", "real-0", "--lab", "l"); got.code != exitHeld || !strings.Contains(got.stdout, "read from interface eth0") {
+		t.Errorf("%d %s\n%s", got.code, got.stdout, got.stderr)
+	}
+	for _, tt := range []struct {
+		why  string
+		args []string
+		code int
+		want string
+	}{
+		{"a node that is not there", []string{"--node", "nope", "--lab", "l"}, exitUsage, "there is no such node"},
+		{"a namespace that is not there", []string{"--node", "real-0", "--lab", "l", "--namespace", "nope"}, exitUsage, `namespaces "nope" not found`},
+		{"an image that cannot be pulled", []string{"--node", "real-0", "--lab", "l", "--node-image", "127.0.0.1:1/none:1"}, exitCouldNotRun, "its pod does not start"},
+	} {
+		if got := p.run(t, append([]string{"tune", "host"}, tt.args...)...); got.code != tt.code || !strings.Contains(got.stderr, tt.want) {
+			t.Errorf("%s: %d %s", tt.why, got.code, got.stderr)
+		}
+	}
+	if got := p.run(t, "lab", "status", "l", "-o", "json"); !strings.Contains(got.stdout, `"pods": 0`) {
+		t.Errorf("pods are left: %s", got.stdout)
+	}
+}
+
+// A simulated node has no host to read.
+func TestTuneReadsNoSimulatedNode(t *testing.T) {
+	p := newProgram(t)
+	if got := p.run(t, "lab", "up", "l", "--nodes", "1"); got.code != 0 {
+		t.Fatalf("lab up: %d %s", got.code, got.stderr)
+	}
+	got := p.run(t, "tune", "host", "--node", "node-0000", "--lab", "l")
+	if got.code != exitUsage || !strings.Contains(got.stderr, "simulated") {
+		t.Errorf("%d %s", got.code, got.stderr)
 	}
 }

@@ -145,6 +145,19 @@ func TestTuneHostFromABundle(t *testing.T) {
 	if !found {
 		t.Errorf("CPU 1 is not named: %+v", a.Findings)
 	}
+	for args, want := range map[string]string{
+		"--bundle " + dir + " --node n":   "both name a host",
+		"--node n":                        "of which cluster?",
+		"--lab l":                         "without the node",
+		"--bundle " + dir + "/interval.x": "there is no",
+		"--bundle " + dir + "/proc/sys/net/core/netdev_budget": "it is no tar archive",
+		"--interval 3s": "without a host to read",
+	} {
+		got := command(t, nil, append([]string{"tune", "host"}, strings.Fields(args)...)...)
+		if got.code != exitUsage || !strings.Contains(got.stderr, want) {
+			t.Errorf("tune host %s: %d %s", args, got.code, got.stderr)
+		}
+	}
 	got := command(t, nil, "tune", "host", "--collect-script")
 	if got.code != 0 || !strings.HasPrefix(got.stdout, "#!/bin/sh") {
 		t.Errorf("exit code %d\n%s", got.code, got.stdout)

@@ -171,7 +171,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune host --rtt 0.208ms --link 50Gbt", []string{"--link", `did you mean "Gbit"?`}, "a speed's unit"},
 		{"tune host --rtt 0.208ms", []string{"--link: is needed"}, "half of two"},
 		{"tune host --bundle " + dir, []string{"neither proc/sys nor", "collect-script"}, "a directory that is no bundle"},
-		{"tune host --bundle " + dir + "/none", []string{"there is no directory"}, "no directory"},
+		{"tune host --bundle " + dir + "/none", []string{"there is no directory or archive"}, "no directory"},
 		{"tune host --bundle " + misspelt, []string{"want a directory"}, "a file for a directory"},
 		{"tune host --neighbours 5 --format puppet", []string{"--format", "machineconfig"}, "a form of files"},
 		{"tune host --live --bundle " + dir, []string{"both name a host"}, "two hosts"},

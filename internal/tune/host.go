@@ -568,7 +568,7 @@ func whyNoSuch(name string) string {
 	switch {
 	case strings.HasPrefix(name, "net.netfilter."):
 		return "this host has no such setting: the module nf_conntrack is not loaded"
-	case strings.HasPrefix(name, "net.core."):
+	case strings.HasPrefix(name, "net.core."), strings.HasPrefix(name, "net.ipv4.neigh.default.gc_thresh"):
 		return "this host has no such setting: read in a network namespace other than the host's"
 	}
 	return "this host has no such setting"

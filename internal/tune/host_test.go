@@ -1,9 +1,12 @@
 package tune
 
 import (
+	"archive/tar"
 	"bytes"
+	"compress/gzip"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"math/rand/v2"
 	"net/netip"
 	"os"
@@ -499,6 +502,28 @@ func TestCollectScript(t *testing.T) {
 	if err := collect.Run(); err != nil || stderr.Len() > 0 {
 		t.Fatalf("%v %s", err, stderr.String())
 	}
+	// As one file, compressed or not, and unpacked it is the same host.
+	whole := archive.Bytes()
+	var zipped bytes.Buffer
+	z := gzip.NewWriter(&zipped)
+	if _, err := z.Write(whole); err != nil || z.Close() != nil {
+		t.Fatal(err)
+	}
+	var packed []HostFacts
+	for _, data := range [][]byte{whole, zipped.Bytes()} {
+		root, err := OpenBundle(bytes.NewReader(data))
+		if err != nil {
+			t.Fatal(err)
+		}
+		facts, err := ReadHost(root, "bundle")
+		if err != nil {
+			t.Fatal(err)
+		}
+		packed = append(packed, facts)
+		if _, err := OpenBundle(bytes.NewReader(data[:len(data)/2])); err == nil {
+			t.Error("half an archive was read")
+		}
+	}
 	dir := t.TempDir()
 	unpack := exec.Command(tar, "-C", dir, "-xf", "-")
 	unpack.Stdin = &archive
@@ -508,6 +533,11 @@ func TestCollectScript(t *testing.T) {
 	saved, err := ReadHost(os.DirFS(dir), "bundle")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, p := range packed {
+		if !reflect.DeepEqual(p, saved) {
+			t.Errorf("packed %+v\nunpacked %+v", p, saved)
+		}
 	}
 	live, err := ReadHost(os.DirFS("/"), "this host")
 	if err != nil {
@@ -592,5 +622,29 @@ func FuzzReadHost(f *testing.F) {
 		if _, err := Render(a, "table", 80); err != nil {
 			t.Error(err)
 		}
+	})
+}
+
+func FuzzOpenBundle(f *testing.F) {
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for name, text := range map[string]string{"./proc/net/softnet_stat.0": strings.Repeat("00000001 ", 13) + "\n", "../../etc/passwd": "x", "interval": "10s\n"} {
+		if err := w.WriteHeader(&tar.Header{Name: name, Size: int64(len(text)), Typeflag: tar.TypeReg}); err != nil {
+			f.Fatal(err)
+		}
+		if _, err := io.WriteString(w, text); err != nil {
+			f.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(b.Bytes())
+	f.Fuzz(func(t *testing.T, data []byte) {
+		root, err := OpenBundle(bytes.NewReader(data))
+		if err != nil {
+			return
+		}
+		_, _ = ReadHost(root, "bundle")
 	})
 }

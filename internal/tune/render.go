@@ -289,7 +289,8 @@ func shown(v any, unit string) string {
 		s = fmt.Sprint(v)
 	}
 	if speed, ok := v.(float64); ok && unit == "bit/s" && speed >= 1000 { // nobody copies it
-		return Rate(math.Round(speed)).String()
+		unit := math.Pow(10, math.Floor(math.Log10(speed))-3) // four figures
+		return Rate(math.Round(speed/unit) * unit).String()
 	}
 	if unit != "" {
 		s += " " + unit

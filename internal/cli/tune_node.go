@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"plimsoll.dev/plimsoll/internal/cluster"
+	"plimsoll.dev/plimsoll/internal/image"
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/tune"
+)
+
+// tuneNode is a cluster's node that is read by a pod on it.
+type tuneNode struct {
+	name, kubeconfig, context, lab, namespace, image string
+
+	yes bool
+}
+
+func (n *tuneNode) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&n.name, "node", "", "read this `node` of a cluster, by a pod that is removed again")
+	flags.StringVar(&n.kubeconfig, "kubeconfig", "", "with --node: the cluster's kubeconfig `file`")
+	flags.StringVar(&n.context, "context", "", "with --node: the kubeconfig's context, by default its current one")
+	flags.StringVar(&n.lab, "lab", "", "with --node: the laboratory's `name`")
+	flags.StringVar(&n.namespace, "namespace", "default", "with --node: the pod's `namespace`, which must admit privileged pods")
+	flags.StringVar(&n.image, "node-image", "", "with --node: the pod's `image`: any will do, the node's own programs run (default "+nodeImage+")")
+	flags.BoolVar(&n.yes, "yes", false, "with --node: make the pod in a cluster that is no laboratory")
+}
+
+// nodeImage is on nearly every node already, or some version of it is.
+const nodeImage = "registry.k8s.io/pause:3.10"
+
+// given reports whether anything was said of a node.
+func (n *tuneNode) given() bool {
+	return n.name != "" || n.kubeconfig != "" || n.context != "" || n.lab != "" || n.yes || n.image != ""
+}
+
+// read reads a node.
+func (n *tuneNode) read(ctx context.Context, p *Process, interval time.Duration) (*tune.HostFacts, error) {
+	switch {
+	case n.name == "":
+		return nil, usagef("add --node NAME", "a cluster without the node in it that is to be read")
+	case n.lab != "" && n.kubeconfig != "":
+		return nil, usagef("keep one of them", "--lab and --kubeconfig both name a cluster")
+	case n.lab == "" && n.kubeconfig == "":
+		return nil, usagef("add --kubeconfig FILE or --lab NAME", "--node %s of which cluster?", n.name)
+	}
+	kubeconfig, picture := n.kubeconfig, n.image
+	var where *lab.Lab
+	if n.lab != "" {
+		l, err := openLab(ctx, p, n.lab)
+		if err != nil {
+			return nil, err
+		}
+		where, kubeconfig = l, l.Kubeconfig()
+	}
+	connected, err := cluster.Connect(kubeconfig, n.context, "plimsoll/"+version, p.Now)
+	if err != nil {
+		return nil, clusterUsage(err)
+	}
+	defer connected.Close()
+	if where == nil {
+		r := &runner{p: p, cluster: connected}
+		ours, err := r.isLab(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if where = r.lab; !ours {
+			if err := n.confirm(ctx, p, connected); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if picture == "" {
+		picture = nodeImage
+		if where != nil {
+			picture = image.AgentReference
+		}
+	}
+	if interval == 0 {
+		interval = 10 * time.Second
+	}
+	line := progressLine{p: p}
+	line.show("reading node " + n.name + " for " + interval.String())
+	defer line.end()
+	printed, err := connected.RunOnNode(ctx, cluster.NodeScript{
+		Node: n.name, Namespace: n.namespace, Image: picture, Timeout: 2 * time.Minute, Runs: interval + time.Minute,
+		// Logs hold lines of text: the archive goes through them as such.
+		Script: `sh -c "$1" collect "$2" | gzip -c | base64`, Args: []string{tune.CollectScript(), fmt.Sprintf("%g", interval.Seconds())},
+	})
+	if err != nil {
+		return nil, nodeUsage(n, err)
+	}
+	archive, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(string(printed)), ""))
+	if err != nil {
+		return nil, fmt.Errorf("node %s: its pod did not print an archive: %w: %.400q", n.name, err, printed)
+	}
+	root, err := tune.OpenBundle(bytes.NewReader(archive))
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", n.name, err)
+	}
+	facts, err := tune.ReadHost(root, "node "+n.name)
+	if err != nil {
+		return nil, fmt.Errorf("node %s: %w", n.name, err)
+	}
+	return &facts, nil
+}
+
+// nodeUsage makes usage errors of what the user can mend.
+func nodeUsage(n *tuneNode, err error) error {
+	var script *cluster.NodeScriptError
+	const otherwise = "or save the node by hand: 'plimsoll tune host --help' says how"
+	switch {
+	case apierrors.IsForbidden(err):
+		return usagef("--namespace NAME, one that admits privileged pods, "+otherwise, "--node: %w", err)
+	case apierrors.IsNotFound(err):
+		return usagef("", "--node: %w", err)
+	case errors.As(err, &script) && (strings.Contains(script.Reason, "no such node") || strings.Contains(script.Reason, "simulated")):
+		return usagef("", "--node: %w", err)
+	case errors.As(err, &script):
+		return fmt.Errorf("--node: %w (--node-image IMAGE takes one that the node can pull, %s)", err, otherwise)
+	}
+	return err
+}
+
+// confirm asks whether a pod may be made in a cluster that is no lab of ours.
+func (n *tuneNode) confirm(ctx context.Context, p *Process, c *cluster.Cluster) error {
+	what := fmt.Sprintf("%s at %s", c.Context, c.Server)
+	if n.yes {
+		return nil
+	}
+	if !p.StdinTerminal {
+		return usagef("look at it, and give --yes if it is the one", "%s is no laboratory of this program, and was not confirmed", what)
+	}
+	p.logf("%s\nThis is no laboratory. Make a privileged pod on node %s, and remove it again? [y/N] ", what, n.name)
+	answer, err := readLine(ctx, p.Stdin)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return usagef("", "not confirmed: nothing was done")
+	}
+	return nil
+}
