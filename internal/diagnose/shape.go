@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Shape is a message without what differs from object to object, which is what
@@ -23,7 +24,10 @@ func Shape(message, object string) string {
 }
 
 // Unnamed replaces the names of an object, "namespace/name", in a message by
-// NAME and NAMESPACE where they stand by themselves.
+// NAME and NAMESPACE where they stand by themselves. A name of letters alone may
+// be a word of the message, such as quota or webhook: it is replaced only
+// between quotes, beside a slash or underscore, and behind a point or an equals
+// sign.
 func Unnamed(message, object string) string {
 	namespace, name, ok := strings.Cut(object, "/")
 	if !ok {
@@ -38,6 +42,7 @@ func replaceWord(text, word, with string) string {
 	if word == "" || !strings.Contains(text, word) {
 		return text
 	}
+	mayBeWord := !strings.ContainsFunc(word, func(c rune) bool { return !unicode.IsLetter(c) })
 	var b strings.Builder
 	written := 0
 	for from := 0; ; {
@@ -47,7 +52,7 @@ func replaceWord(text, word, with string) string {
 		}
 		i += from
 		end := i + len(word)
-		if i > 0 && inName(text[i-1]) || end < len(text) && inName(text[end]) {
+		if i > 0 && inName(text[i-1]) || end < len(text) && inName(text[end]) || mayBeWord && !marked(text, i, end) {
 			from = i + 1
 			continue
 		}
@@ -56,6 +61,21 @@ func replaceWord(text, word, with string) string {
 		written, from = end, end
 	}
 	return b.String() + text[written:]
+}
+
+// marked reports whether what stands from i to end is written like a name:
+// between quotes, beside a slash or underscore, or behind a point or an equals
+// sign.
+func marked(text string, i, end int) bool {
+	before, after := byte(' '), byte(' ')
+	if i > 0 {
+		before = text[i-1]
+	}
+	if end < len(text) {
+		after = text[end]
+	}
+	return strings.IndexByte("/_.=", before) >= 0 || strings.IndexByte("/_", after) >= 0 ||
+		before == after && (before == '"' || before == '\'' || before == '`')
 }
 
 // inName reports whether a letter can be part of a name. Names may hold points

@@ -297,7 +297,7 @@ func (p *printer) diagnosis(r analyze.Result) {
 	}
 	if len(held) > 0 {
 		p.line("")
-		p.line("Seen in steps that held: %s", strings.Join(held, "; "))
+		p.line("Seen in steps that did not fail: %s", strings.Join(held, "; "))
 	}
 }
 
