@@ -25,7 +25,7 @@ const imagePostgres = "postgresql"
 func imageNames() []string { return []string{imageAgent, imagePostgres} }
 
 func newImageCommand(p *Process) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "image",
 		Short: "Make the images that the workloads run, without a registry or a daemon",
 		Long: `Make the images that the workloads run. A laboratory's real node has them
@@ -33,20 +33,7 @@ the agent, and PostgreSQL if that was built before it was made; for another clus
 them to a file and load that on its nodes.
 
 The images are: ` + strings.Join(imageNames(), ", ") + `.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			var verbs []string
-			for _, c := range cmd.Commands() {
-				verbs = append(verbs, c.Name())
-			}
-			return usagef(didYouMean(args[0], verbs, "see 'plimsoll image --help'"), "there is no command 'image %s'", args[0])
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newImageBuildCommand(p), newImageSaveCommand(p), newImagePushCommand(p))
-	return cmd
+	}, newImageBuildCommand(p), newImageSaveCommand(p), newImagePushCommand(p))
 }
 
 // makeImage makes an image by its name. When it is not needed any more, done

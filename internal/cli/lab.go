@@ -26,7 +26,7 @@ import (
 const defaultLab = "default"
 
 func newLabCommand(p *Process, stop *interrupts) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "lab",
 		Short: "A Kubernetes cluster of your own on this machine",
 		Long: `A laboratory is a real etcd, API server, controller manager and scheduler with
@@ -38,29 +38,14 @@ Without a name the commands mean the laboratory "` + defaultLab + `".`,
   export KUBECONFIG=$(plimsoll lab kubeconfig)
   plimsoll limit node-density --lab default
   plimsoll lab down`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			var verbs []string
-			for _, c := range cmd.Commands() {
-				verbs = append(verbs, c.Name())
-			}
-			return usagef(didYouMean(args[0], verbs, "see 'plimsoll lab --help'"), "there is no command 'lab %s'", args[0])
-		},
-		RunE: func(cmd *cobra.Command, args []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(
-		newLabUpCommand(p, stop),
+	}, newLabUpCommand(p, stop),
 		newLabStatusCommand(p),
 		newLabListCommand(p),
 		newLabKubeconfigCommand(p),
 		newLabLogsCommand(p),
 		newLabRestartCommand(p),
 		newLabDownCommand(p),
-		newLabDoctorCommand(p),
-	)
-	return cmd
+		newLabDoctorCommand(p))
 }
 
 // labStore is where this user's laboratories are. What dead commands left
@@ -136,6 +121,24 @@ func exactlyOne(what string) cobra.PositionalArgs {
 			return usagef(hint, "unexpected argument %q", args[1])
 		}
 	}
+}
+
+// group makes a command that only holds others: it shows its help, and knows
+// their names where one is mistyped.
+func group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return nil
+		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			names = append(names, c.Name())
+		}
+		return usagef(didYouMean(args[0], names, fmt.Sprintf("see '%s --help'", cmd.CommandPath())), "there is no command '%s %s'", cmd.Name(), args[0])
+	}
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
+	cmd.AddCommand(verbs...)
+	return cmd
 }
 
 func noArguments(cmd *cobra.Command, args []string) error {

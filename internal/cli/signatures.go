@@ -15,7 +15,7 @@ import (
 )
 
 func newSignaturesCommand(p *Process) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "signatures",
 		Short: "Which failures are recognised: list, show",
 		Long: `Failures that are known by what they leave behind: in the cluster's events, in
@@ -25,16 +25,7 @@ step shows stands in its result, with an explanation and a remedy.
 A directory of files in the same form adds others, or puts its own in the place
 of those of the same name: --signatures DIR with limit, sweep, ab, run and
 analyze. 'plimsoll signatures show' writes one as such a file would have it.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return usagef(didYouMean(args[0], []string{"list", "show"}, "see 'plimsoll signatures --help'"), "there is no command 'signatures %s'", args[0])
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newSignaturesListCommand(p), newSignaturesShowCommand(p))
-	return cmd
+	}, newSignaturesListCommand(p), newSignaturesShowCommand(p))
 }
 
 func newSignaturesListCommand(p *Process) *cobra.Command {

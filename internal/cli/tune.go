@@ -14,7 +14,7 @@ import (
 )
 
 func newTuneCommand(p *Process) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "tune",
 		Short: "Reckon settings: subnets, kubelets, hosts, Ceph, virtual machines, routers, networks",
 		Long: `Reckon the settings that a size or a load needs, from published rules. Each
@@ -27,21 +27,8 @@ for cannot be had.`,
 		Example: `  plimsoll tune subnet --nodes 26 --pods-per-node 2500
   plimsoll tune ceph --osds 141 --replicas 3
   plimsoll tune host --bundle node7/ -o json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			var verbs []string
-			for _, c := range cmd.Commands() {
-				verbs = append(verbs, c.Name())
-			}
-			return usagef(didYouMean(args[0], verbs, "see 'plimsoll tune --help'"), "there is no command 'tune %s'", args[0])
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newTuneSubnetCommand(p), newTuneKubeletCommand(p), newTuneHostCommand(p), newTuneCephCommand(p), newTuneVirtCommand(p),
+	}, newTuneSubnetCommand(p), newTuneKubeletCommand(p), newTuneHostCommand(p), newTuneCephCommand(p), newTuneVirtCommand(p),
 		newTuneRouterCommand(p), newTuneNetworkCommand(p), newTunePlanCommand(p))
-	return cmd
 }
 
 // tuneOutput is what all calculators have in common: how the answer is shown

@@ -14,19 +14,10 @@ import (
 )
 
 func newWorkloadsCommand(p *Process) *cobra.Command {
-	cmd := &cobra.Command{
+	return group(&cobra.Command{
 		Use:   "workloads",
 		Short: "What can be loaded: list, show, export",
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return usagef(didYouMean(args[0], []string{"list", "show", "export"}, "see 'plimsoll workloads --help'"), "there is no command 'workloads %s'", args[0])
-		},
-		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
-	}
-	cmd.AddCommand(newWorkloadsListCommand(p), newWorkloadsShowCommand(p), newWorkloadsExportCommand(p))
-	return cmd
+	}, newWorkloadsListCommand(p), newWorkloadsShowCommand(p), newWorkloadsExportCommand(p))
 }
 
 func newWorkloadsListCommand(p *Process) *cobra.Command {

@@ -131,7 +131,11 @@ func (l *Lab) probe(component string) (func(context.Context) error, error) {
 		Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
 		Timeout:   probeTimeout,
 	}
-	url := base + path
+	return healthy(client, base+path), nil
+}
+
+// healthy asks a component whether it is well.
+func healthy(client *http.Client, url string) func(context.Context) error {
 	return func(ctx context.Context) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 		if err != nil {
@@ -147,7 +151,7 @@ func (l *Lab) probe(component string) (func(context.Context) error, error) {
 		}
 		body, _ := io.ReadAll(io.LimitReader(reply.Body, 2048))
 		return fmt.Errorf("%s answers %s: %s", url, reply.Status, body)
-	}, nil
+	}
 }
 
 // admin is a client with all rights, for setting up and looking after the

@@ -269,21 +269,7 @@ func (l *Lab) probeRealNode(component string) (func(context.Context) error, erro
 	}
 	url := fmt.Sprintf("http://%s:%d/healthz", l.record.RealNode.Link.Node, port)
 	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: probeTimeout}
-	return func(ctx context.Context) error {
-		request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		reply, err := client.Do(request)
-		if err != nil {
-			return err
-		}
-		defer reply.Body.Close()
-		if reply.StatusCode != http.StatusOK {
-			return fmt.Errorf("%s answers %s", url, reply.Status)
-		}
-		return nil
-	}, nil
+	return healthy(client, url), nil
 }
 
 // restartOnRealNode kills one of the real node's programs, which the node's
