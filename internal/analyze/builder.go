@@ -616,6 +616,14 @@ const SourceSelf = "plimsoll"
 // on, where this program runs there too; its sample says how many cpus it has.
 const SourceMachine = "machine"
 
+// SourceNode is a real node in all: its programs, which are sources of their
+// own, and its pods.
+const SourceNode = "node"
+
+// partOfAnother reports whether a source is counted in another one's figures:
+// the pods of a component in those of all pods.
+func partOfAnother(source string) bool { return strings.Contains(source, "/") }
+
 func (b *Builder) addCanary(r *record.Canary) {
 	if b.current == nil {
 		return

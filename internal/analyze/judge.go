@@ -289,7 +289,11 @@ func (b *Builder) measure(c *building, f *facts) {
 		if source == SourceMachine {
 			continue // it is no process
 		}
-		c.Resources[source] = Usage{CPUSeconds: round(u.used, 6), PeakRSSBytes: int64(u.peak), StartRSSBytes: int64(u.rss)}
+		use := Usage{CPUSeconds: round(u.used, 6), PeakRSSBytes: int64(u.peak), StartRSSBytes: int64(u.rss)}
+		if percent, ok := peakCPU(c.series.cpu[source]); ok {
+			use.PeakCPUs = significant(percent / 100)
+		}
+		c.Resources[source] = use
 	}
 	if self, ok := c.Resources[SourceSelf]; ok {
 		b.cost.LoadCPUSeconds = round(b.cost.LoadCPUSeconds+self.CPUSeconds, 6)

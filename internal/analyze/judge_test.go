@@ -800,7 +800,7 @@ func TestCanariesAndResources(t *testing.T) {
 	if w := c.WatchLag; w.N != 2 || w.Unseen != 1 || show(w.P50) != "0.2" || w.P99 != nil {
 		t.Errorf("watch lag %+v: one of two was never seen, and is infinitely late", w)
 	}
-	want := map[string]Usage{SourceSelf: {0.5, 90, 60}, "etcd": {3, 300, 100}}
+	want := map[string]Usage{SourceSelf: {CPUSeconds: 0.5, PeakRSSBytes: 90, StartRSSBytes: 60}, "etcd": {CPUSeconds: 3, PeakRSSBytes: 300, StartRSSBytes: 100}}
 	if len(c.Resources) != 2 || c.Resources[SourceSelf] != want[SourceSelf] || c.Resources["etcd"] != want["etcd"] {
 		t.Errorf("resources %+v, want %+v", c.Resources, want)
 	}

@@ -199,10 +199,21 @@ func (b *Builder) findBottleneck(c *building, f *facts) {
 		busy := round(min(100*m.used/all, 100), 1)
 		n.CPUBusy = &busy
 		others := busy
+		split := make(map[string]bool) // sources whose parts are told too, which say more
+		for source := range c.usage {
+			if whole, _, ok := strings.Cut(source, "/"); ok {
+				split[whole] = true
+			}
+		}
 		for source, u := range c.usage {
-			if source != SourceMachine {
-				percent := round(100*u.used/all, 1)
+			if source == SourceMachine || source == SourceNode {
+				continue
+			}
+			percent := round(100*u.used/all, 1)
+			if !partOfAnother(source) {
 				others -= percent
+			}
+			if !split[source] {
 				n.CPUBy = append(n.CPUBy, CPUShare{source, percent})
 			}
 		}

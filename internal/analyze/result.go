@@ -244,8 +244,12 @@ type Reason struct {
 // Usage is what a process used during a step.
 type Usage struct {
 	CPUSeconds float64 `json:"cpuSeconds"`
+	// PeakCPUs is the most processors that it kept busy over about five
+	// seconds; null where the step was shorter than half of that.
+	PeakCPUs *float64 `json:"peakCPUs"`
 	// PeakRSSBytes and StartRSSBytes are of resident memory; growth is the
-	// difference.
+	// difference. That of a real node's parts is what cannot be dropped: without
+	// files that were read.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
 }

@@ -59,7 +59,7 @@ func (r *runner) renewLab(ctx context.Context) error {
 	// Nobody reads what components use that are no more.
 	r.reading.Lock()
 	defer r.reading.Unlock()
-	r.pids = nil
+	r.pids, r.meter = nil, nil
 	if err := r.closeTarget(); err != nil {
 		return err
 	}

@@ -116,17 +116,33 @@ func (r *runner) keepApart() (undo func()) {
 	return undo
 }
 
-// realNodeReadings reads what the parts of the real node use.
+// realNodeReadings reads what the parts of the real node use. It is called
+// with reading held.
 func (r *runner) realNodeReadings() []record.Sample {
-	uses, err := r.lab.RealNodeUsage()
+	if r.meter == nil {
+		meter, err := r.lab.RealNodeMeter()
+		if err != nil || meter == nil {
+			return nil // not known, and the result says null
+		}
+		r.meter = meter
+	}
+	var component func(string) string
+	if t := r.target.Load(); t != nil && len(r.workload.Components) > 0 {
+		component = t.ComponentOfPod
+	}
+	uses, err := r.meter.Read(component)
 	if err != nil {
-		return nil // not known, and the result says null
+		return nil
 	}
 	samples := make([]record.Sample, 0, len(uses))
 	for _, u := range uses {
-		samples = append(samples, record.Sample{Source: u.Part, Values: map[string]float64{
+		s := record.Sample{Source: u.Part, Values: map[string]float64{
 			"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes),
-		}})
+		}}
+		if u.Processes > 0 {
+			s.Values["processes"] = float64(u.Processes)
+		}
+		samples = append(samples, s)
 	}
 	return samples
 }

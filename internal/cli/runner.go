@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/google/uuid"
@@ -28,6 +29,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/experiment"
 	"plimsoll.dev/plimsoll/internal/kubeburner"
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -99,6 +101,9 @@ type runner struct {
 	reading  sync.Mutex     // lab, while it is made anew, and
 	pids     map[string]int // of the lab's components
 	pidsAt   time.Time
+	meter    *realnode.Meter // of the lab's real node, nil before it is first read
+	// target is what is loaded, nil before it is open.
+	target atomic.Pointer[cluster.Target]
 }
 
 // mild reports whether an error only says that the run was cut by its user or
@@ -156,6 +161,7 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 		if err != nil {
 			return nil, err
 		}
+		r.target.Store(t)
 		return &labelledTarget{t, r}, nil
 	}
 	if r.plan.Fresh == plan.FreshLab {
@@ -655,6 +661,7 @@ func (r *runner) load(variant cluster.Variant, arms map[string]cluster.Variant) 
 		Variant: variant, Arms: arms, RunID: r.id, UUID: r.uuid,
 		Component: func(job, object int) string { return r.workload.ComponentOf(job, object, nil) },
 		Abandon:   r.private, CanaryInterval: labCanary, NormalEvents: r.plan.NormalEvents,
+		Places:  r.lab != nil && r.lab.Spec().RealNode != nil,
 		PodLife: time.Duration(r.plan.Axis.PodLife), Follow: time.Duration(r.plan.StepTimeout),
 	}
 	if r.lab == nil {

@@ -180,7 +180,7 @@ func TestCreateThroughTrouble(t *testing.T) {
 				tt.posts(t, int(posts.Add(1)), w)
 			})
 			target.levels = map[string]string{"uid-1": "workload-low"}
-			got := target.create(context.Background(), m)
+			got := target.create(context.Background(), m, "")
 			if got.Outcome != tt.want.Outcome || got.Code != tt.want.Code || got.Retries != tt.want.Retries || got.Throttled != tt.want.Throttled {
 				t.Errorf("got %+v, want %+v", got, tt.want)
 			}
@@ -212,7 +212,7 @@ func TestCreateOfAStoppedLoad(t *testing.T) {
 		cancel()
 		w.WriteHeader(503)
 	})
-	got := target.create(ctx, &manifest{path: "/api/v1/namespaces/ns/pods", namespace: "ns", name: "a", kind: "Pod", slot: "ns/a", units: 1})
+	got := target.create(ctx, &manifest{path: "/api/v1/namespaces/ns/pods", namespace: "ns", name: "a", kind: "Pod", slot: "ns/a", units: 1}, "")
 	if got.Outcome != record.SlotCreated || got.Retries != 0 {
 		t.Errorf("got %+v, want it settled as created without a further attempt", got)
 	}

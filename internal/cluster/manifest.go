@@ -136,6 +136,12 @@ func (m *objectMaker) slotLabel(doc int, iteration, replica string) string {
 	return fmt.Sprintf("j%d.o%d.d%d.i%s.r%s", m.jobIndex, m.index, doc, iteration, replica)
 }
 
+// objectOfSlot is which object of which job a slot with slotLabel is of.
+func objectOfSlot(slot string) (job, object int, ok bool) {
+	n, err := fmt.Sscanf(slot[strings.LastIndexByte(slot, '/')+1:], "j%d.o%d.d", &job, &object)
+	return job, object, n == 2 && err == nil
+}
+
 // prepare labels a document and converts it to its built-in type, nil if it
 // has none. Iteration and replica are numbers or marks.
 func (m *objectMaker) prepare(doc map[string]any, index int, iteration, replica string) (runtime.Object, error) {

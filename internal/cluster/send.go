@@ -34,8 +34,8 @@ func (t *Target) send(ctx context.Context, s plannedSlot) record.Slot {
 	var last record.Slot
 	for i := range manifests {
 		begin := t.clock.Now()
-		slot := t.create(ctx, &manifests[i])
-		slot.Component, slot.Iteration = component, s.Iteration
+		slot := t.create(ctx, &manifests[i], component)
+		slot.Iteration = s.Iteration
 		if i == len(manifests)-1 {
 			last = slot
 			break
@@ -48,8 +48,8 @@ func (t *Target) send(ctx context.Context, s plannedSlot) record.Slot {
 
 // create creates one object, through the server's passing troubles, and
 // settles by its name what an answer that never came leaves open.
-func (t *Target) create(ctx context.Context, m *manifest) record.Slot {
-	slot := record.Slot{Slot: m.slot, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
+func (t *Target) create(ctx context.Context, m *manifest, component string) record.Slot {
+	slot := record.Slot{Slot: m.slot, Component: component, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
 	if m.units == 0 {
 		slot.Resource = m.kind
 	}
@@ -134,7 +134,7 @@ func (t *Target) created(m *manifest, slot *record.Slot, body []byte) {
 		t.strays[m.path+"/"+m.name] = true
 		t.straysMu.Unlock()
 	}
-	if t.load.Planted == nil || m.kind != "Pod" {
+	if m.kind != "Pod" || t.load.Planted == nil && !t.load.Places {
 		return
 	}
 	raw, err := openEnvelope(body)
@@ -142,6 +142,14 @@ func (t *Target) created(m *manifest, slot *record.Slot, body []byte) {
 		return
 	}
 	uid, _ := decodeMeta(raw)
+	if t.load.Places && slot.Component != "" {
+		t.mu.Lock()
+		t.parts[uid] = slot.Component
+		t.mu.Unlock()
+	}
+	if t.load.Planted == nil {
+		return
+	}
 	slot.Delay = record.MicrosOf(t.load.Planted(uid, m.latency))
 }
 

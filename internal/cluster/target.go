@@ -45,6 +45,9 @@ type Load struct {
 	// PodLife is how long after it was Ready a pod of an open axis is deleted,
 	// and Follow how long after its creation one that never was.
 	PodLife, Follow time.Duration
+	// Places keeps the component of each pod in place for ComponentOfPod, for
+	// whoever reads what pods use where they run.
+	Places bool
 	// Planted is the start latency planted on a pod by its UID and the value
 	// of its annotation; nil where pods are real.
 	Planted func(uid, annotation string) time.Duration
@@ -94,8 +97,9 @@ type Target struct {
 
 	mu      sync.Mutex // of the tracker
 	tracker *observe.Tracker
-	onNode  map[string]int // ours, by node
-	arrived int            // that ever were Ready since the target was last empty
+	onNode  map[string]int    // ours, by node
+	arrived int               // that ever were Ready since the target was last empty
+	parts   map[string]string // components of pods in place by UID
 	ageing  ageing
 
 	realness   record.Realness // of the nodes
@@ -116,7 +120,7 @@ func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *
 	t := &Target{
 		client: c.client, cluster: c, load: load, sink: sink, clock: clock, step: step, fail: fail,
 		nodes: newNodeSet(), onNode: make(map[string]int), spaces: make(map[string]bool), strays: make(map[string]bool),
-		namespaces: newNamespaceSet(),
+		namespaces: newNamespaceSet(), parts: make(map[string]string),
 	}
 	t.tracker = observe.NewTracker(t.follow)
 	t.nodes.tell = func(now record.Micros, e *record.KubeEvent) { t.emitAt(now, e) }
@@ -267,8 +271,34 @@ func (t *Target) news(now record.Micros, change observe.Change, object []byte) e
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if change == observe.Gone {
+		delete(t.parts, p.UID)
+	} else if t.load.Places {
+		t.place(p.UID, p.Slot)
+	}
 	t.tracker.Apply(now, change, &p.Pod)
 	return nil
+}
+
+// place notes the component of a pod that a controller has made: its slot
+// tells which object asked for it. It is called with mu held.
+func (t *Target) place(uid, slot string) {
+	if _, known := t.parts[uid]; known || t.load.Component == nil {
+		return
+	}
+	if job, object, ok := objectOfSlot(slot); ok {
+		if component := t.load.Component(job, object); component != "" {
+			t.parts[uid] = component
+		}
+	}
+}
+
+// ComponentOfPod names the component of a pod in place, "" where it has none
+// or is not known. It needs Load.Places, and is safe for concurrent use.
+func (t *Target) ComponentOfPod(uid string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.parts[uid]
 }
 
 // eventHandler takes in the watch of the cluster's events.

@@ -6,6 +6,7 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"debug/elf"
 	"embed"
 	"errors"
 	"fmt"
@@ -52,6 +53,21 @@ func Agent(executable string) (v1.Image, error) {
 	return image, nil
 }
 
+// alone fails for a program that needs others' files to start, of which the
+// image has none: it would end at once, and all its containers again and again.
+func alone(program []byte) error {
+	file, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		return fmt.Errorf("it is no program of Linux: %w", err)
+	}
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("this program was linked dynamically, and cannot start in an image that holds nothing else: build it with CGO_ENABLED=0, as make build does")
+		}
+	}
+	return nil
+}
+
 // agentLayer is the agent and a directory for temporary files.
 func agentLayer(executable string) ([]byte, error) {
 	program, err := built.ReadFile(builtAgent)
@@ -59,6 +75,9 @@ func agentLayer(executable string) ([]byte, error) {
 		program, err = os.ReadFile(executable)
 	}
 	if err != nil {
+		return nil, err
+	}
+	if err := alone(program); err != nil {
 		return nil, err
 	}
 	var b bytes.Buffer

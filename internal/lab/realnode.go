@@ -311,13 +311,13 @@ func (l *Lab) processOf(component string) (*process, error) {
 	return nil, nil
 }
 
-// RealNodeUsage reads what the parts of the real node have used; nothing
+// RealNodeMeter makes a meter of what the parts of the real node use; nil
 // without one.
-func (l *Lab) RealNodeUsage() ([]realnode.Use, error) {
+func (l *Lab) RealNodeMeter() (*realnode.Meter, error) {
 	if l.record.RealNode == nil {
 		return nil, nil
 	}
-	return realnode.Usage(string(l.dir))
+	return realnode.NewMeter(string(l.dir))
 }
 
 // RealNodeVersions are the versions of the system's programs that the real

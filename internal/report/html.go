@@ -196,7 +196,9 @@ type page struct {
 	PublishedNote          string
 	Ceilings               []ceilingRow
 	Broke                  *brokePart // nil where nothing broke
-	Laws                   *lawsPart  // nil where there are none
+	RealNode               bool       // parts of a real node are told
+	NodeSource             string
+	Laws                   *lawsPart // nil where there are none
 	Split                  string
 	SplitNotes             []string
 	PlanText               string
@@ -265,6 +267,8 @@ type usageRow struct {
 type sourceUse struct {
 	Source string
 	Cores  string
+	Most   string // processors at once
+	Growth int64
 	analyze.Usage
 }
 
@@ -284,7 +288,7 @@ func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
-		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Arrived: data.Arrived, Unit: data.Unit, Laws: lawsOfPage(r),
+		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Arrived: data.Arrived, Unit: data.Unit, NodeSource: analyze.SourceNode, Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
 	}
@@ -323,7 +327,12 @@ func pageOf(in Input, data pageData) page {
 			if s.Seconds > 0 {
 				cores = strconv.FormatFloat(u.CPUSeconds/s.Seconds, 'f', 2, 64)
 			}
-			use.Sources = append(use.Sources, sourceUse{source, cores, u})
+			p.RealNode = p.RealNode || source == analyze.SourceNode
+			most := "-"
+			if u.PeakCPUs != nil {
+				most = strconv.FormatFloat(*u.PeakCPUs, 'f', 2, 64)
+			}
+			use.Sources = append(use.Sources, sourceUse{source, cores, most, u.PeakRSSBytes - u.StartRSSBytes, u})
 		}
 		if use.Lag != nil || len(use.Sources) > 0 || s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0 {
 			p.Usage = append(p.Usage, use)

@@ -13,8 +13,6 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-
-	"plimsoll.dev/plimsoll/internal/telemetry"
 )
 
 // The parts of a node by the control groups that they are in, which are also
@@ -317,70 +315,4 @@ func removeTree(dir string) error {
 		}
 	}
 	return ignoreNotExist(os.Remove(dir))
-}
-
-// Use is what a part of the node has used.
-type Use struct {
-	Part string
-	telemetry.Usage
-}
-
-// Usage reads what each part of a laboratory's node has used: the kubelet,
-// containerd, its shims, kube-proxy, the pods (their sandboxes included), each
-// with all of its processes. Memory is what cannot be dropped: files that were
-// read are left out.
-func Usage(dir string) ([]Use, error) {
-	h, err := findHierarchy()
-	if err != nil {
-		return nil, err
-	}
-	var uses []Use
-	for _, part := range append(systemParts(), partPods) {
-		g := systemGroup(dir, part)
-		if part == partPods {
-			g = group(dir) + "/kubepods"
-		}
-		u, err := h.usage(g)
-		if errors.Is(err, os.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, fmt.Errorf("read usage of %s: %w", part, err)
-		}
-		uses = append(uses, Use{part, u})
-	}
-	return uses, nil
-}
-
-func (h hierarchy) usage(g string) (telemetry.Usage, error) {
-	if h.unified != "" {
-		dir := filepath.Join(h.unified, g)
-		cpu, err1 := statValue(filepath.Join(dir, "cpu.stat"), "usage_usec")
-		memory, err2 := statValue(filepath.Join(dir, "memory.stat"), "anon")
-		return telemetry.Usage{CPUSeconds: float64(cpu) / 1e6, RSSBytes: memory}, errors.Join(err1, err2)
-	}
-	text, err := os.ReadFile(filepath.Join(h.mounts["cpuacct"], g, "cpuacct.usage"))
-	if err != nil {
-		return telemetry.Usage{}, err
-	}
-	nanos, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-	if err != nil {
-		return telemetry.Usage{}, err
-	}
-	memory, err := statValue(filepath.Join(h.mounts["memory"], g, "memory.stat"), "total_rss")
-	return telemetry.Usage{CPUSeconds: float64(nanos) / 1e9, RSSBytes: memory}, err
-}
-
-// statValue reads one value of a file of lines "name value".
-func statValue(file, name string) (int64, error) {
-	data, err := os.ReadFile(file)
-	if err != nil {
-		return 0, err
-	}
-	for line := range strings.Lines(string(data)) {
-		if key, value, ok := strings.Cut(strings.TrimSpace(line), " "); ok && key == name {
-			return strconv.ParseInt(value, 10, 64)
-		}
-	}
-	return 0, fmt.Errorf("%s has no %s", file, name)
 }

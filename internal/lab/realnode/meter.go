@@ -1,0 +1,401 @@
+package realnode
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/telemetry"
+)
+
+// Names of what is told beside the node's parts. A name with a slash is of a
+// part of what stands before the slash.
+const (
+	// PartRuntime is what the container runtime's own processes use. They are
+	// short-lived: see Meter.
+	PartRuntime = "runtime"
+	// PartWhole is the node in all: its programs and its pods.
+	PartWhole = "node"
+	// partOther is of pods whose component nobody knows.
+	partOther = partPods + "/other"
+)
+
+// Use is what a part of the node has used.
+type Use struct {
+	Part string
+	telemetry.Usage
+	// Processes is how many are counted in: pods of a component, shims, and
+	// runtime processes alive at the reading; 0 where it is not counted.
+	Processes int
+}
+
+// Meter reads again and again what the parts of a laboratory's node have used:
+// its programs, each with all of its processes, the pods in all and by
+// component, their sandboxes included, and the node in all. Memory is what
+// cannot be dropped: what containers and programs hold themselves and share,
+// without files that were read and without the kernel's own.
+//
+// A runtime's processes (runc, crun) live for some hundredths of a second, so
+// that looking at processes would miss most of them. They are in one control
+// group with the shims that start them, which counts whatever ran in it, and
+// what a shim used itself is known to the nanosecond: the runtime's CPU time is
+// the group's less the shims'. That includes the start of a shim until it is
+// first seen, and what it does after it was last seen. Of the runtime's memory
+// only that of processes is counted which a reading finds alive: most is never
+// seen. What a runtime's process uses after it has entered a container's own
+// control group counts as the pod's.
+//
+// It is not safe for concurrent use.
+type Meter struct {
+	dir  string
+	h    hierarchy
+	proc string // where /proc is
+
+	shims   map[int]*shim
+	ended   float64 // CPU seconds of shims that are gone
+	runtime float64 // told last
+	queue   []int   // shims, the one whose turn was longest ago first
+
+	pods     map[string]*pod
+	parts    map[string]*part
+	memories int // left to read
+	turn     int
+}
+
+type shim struct {
+	cpu      float64
+	readings int
+	seen     bool
+}
+
+// pod is a pod's control group.
+type pod struct {
+	part     string // "" until its component is known, or asked for in vain
+	readings int
+	cpu      float64
+	memory   int64
+	stale    bool // memory is from before it last ran
+	seen     bool
+}
+
+// part is the pods of a component.
+type part struct {
+	cpu    float64
+	memory int64
+	pods   int
+}
+
+const (
+	// A shim is read in its first readings, and then, since it hardly uses
+	// anything once it has started its pod, with so many others in turn.
+	firstReadings   = 5
+	shimsPerReading = 16
+	// knownWithin is after how many readings a pod of no known component is
+	// taken for another's.
+	knownWithin = 5
+	// memoriesPerReading bounds of how many pods the memory is read in one
+	// reading, besides those that are new: it costs ten times as much to read as
+	// CPU time. What has not run since holds what it held.
+	memoriesPerReading = 100
+)
+
+// NewMeter makes a meter of the node of the laboratory in dir.
+func NewMeter(dir string) (*Meter, error) {
+	h, err := findHierarchy()
+	if err != nil {
+		return nil, err
+	}
+	return newMeter(dir, h, "/proc"), nil
+}
+
+func newMeter(dir string, h hierarchy, proc string) *Meter {
+	return &Meter{dir: dir, h: h, proc: proc, shims: make(map[int]*shim), pods: make(map[string]*pod), parts: make(map[string]*part)}
+}
+
+// Read reads what has been used so far. Component names the component of a pod
+// by its UID, "" where it is not known (yet); nil tells pods in all only.
+func (m *Meter) Read(component func(uid string) string) ([]Use, error) {
+	var uses []Use
+	for _, part := range append(systemParts(), partPods, PartWhole) {
+		g := systemGroup(m.dir, part)
+		switch part {
+		case partPods:
+			g = group(m.dir) + "/kubepods"
+		case PartWhole:
+			g = group(m.dir)
+		}
+		u, err := m.h.usage(g)
+		if errors.Is(err, os.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read usage of %s: %w", part, err)
+		}
+		if part != partShims {
+			uses = append(uses, Use{Part: part, Usage: u})
+			continue
+		}
+		uses = append(uses, m.apart(g, u)...)
+	}
+	if component != nil {
+		uses = append(uses, m.byComponent(component)...)
+	}
+	return uses, nil
+}
+
+// apart tells the shims from the runtime that they start.
+func (m *Meter) apart(g string, both telemetry.Usage) []Use {
+	list, err := os.ReadFile(filepath.Join(m.h.counting(), g, "cgroup.procs"))
+	if err != nil {
+		return []Use{{Part: partShims, Usage: both}}
+	}
+	var runtime Use
+	runtime.Part = PartRuntime
+	for _, s := range m.shims {
+		s.seen = false
+	}
+	for line := range strings.FieldsSeq(string(list)) {
+		pid, err := strconv.Atoi(line)
+		if err != nil {
+			continue
+		}
+		if s := m.shims[pid]; s != nil {
+			s.seen = true
+			continue
+		}
+		command, err := os.ReadFile(filepath.Join(m.proc, line, "comm"))
+		switch {
+		case err != nil:
+			// It has ended meanwhile.
+		case bytes.HasPrefix(command, []byte("containerd-shim")):
+			m.shims[pid] = &shim{seen: true}
+			m.queue = append(m.queue, pid)
+		default:
+			runtime.Processes++
+			runtime.RSSBytes += m.resident(line)
+		}
+	}
+	m.queue = slices.DeleteFunc(m.queue, func(pid int) bool {
+		s := m.shims[pid]
+		if s.seen {
+			return false
+		}
+		m.ended += s.cpu
+		delete(m.shims, pid)
+		return true
+	})
+	due := min(len(m.queue), shimsPerReading)
+	for i, pid := range m.queue {
+		s := m.shims[pid]
+		if i >= due && s.readings >= firstReadings {
+			continue
+		}
+		s.readings++
+		if cpu, ok := m.ownCPU(pid); ok {
+			s.cpu = max(s.cpu, cpu)
+		}
+	}
+	m.queue = append(m.queue[due:], m.queue[:due]...)
+	own := m.ended
+	for _, s := range m.shims {
+		own += s.cpu
+	}
+	// What is counted once is not taken back when a shim is read later.
+	m.runtime = min(max(m.runtime, both.CPUSeconds-own), both.CPUSeconds)
+	runtime.CPUSeconds = m.runtime
+	shims := Use{Part: partShims, Processes: len(m.shims)}
+	shims.CPUSeconds = both.CPUSeconds - m.runtime
+	shims.RSSBytes = max(both.RSSBytes-runtime.RSSBytes, 0)
+	return []Use{shims, runtime}
+}
+
+// ownCPU is what a process's threads have used, without its children, in
+// seconds. A process's own account would do, but has a resolution of 10 ms
+// twice, which is as much as a runtime uses for a container.
+func (m *Meter) ownCPU(pid int) (float64, bool) {
+	tasks := filepath.Join(m.proc, strconv.Itoa(pid), "task")
+	threads, err := os.ReadDir(tasks)
+	if err != nil {
+		return 0, false
+	}
+	total := 0.0
+	for _, t := range threads {
+		text, err := os.ReadFile(filepath.Join(tasks, t.Name(), "schedstat"))
+		if err != nil {
+			continue // the thread has ended
+		}
+		first, _, _ := strings.Cut(string(text), " ")
+		nanos, err := strconv.ParseInt(first, 10, 64)
+		if err != nil {
+			return 0, false
+		}
+		total += float64(nanos) / 1e9
+	}
+	return total, true
+}
+
+// resident is the memory of a process, 0 if it has ended.
+func (m *Meter) resident(pid string) int64 {
+	text, err := os.ReadFile(filepath.Join(m.proc, pid, "statm"))
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(text))
+	if len(fields) < 2 {
+		return 0
+	}
+	pages, _ := strconv.ParseInt(fields[1], 10, 64)
+	return pages * int64(os.Getpagesize())
+}
+
+// byComponent reads the pods' control groups.
+func (m *Meter) byComponent(component func(uid string) string) []Use {
+	top := filepath.Join(group(m.dir), "kubepods")
+	for _, p := range m.pods {
+		p.seen = false
+	}
+	m.memories = memoriesPerReading
+	first := m.turn // so that each has its turn where there are too many
+	m.turn++
+	var groups []string
+	for _, class := range []string{"", "burstable", "besteffort"} {
+		entries, err := os.ReadDir(filepath.Join(m.h.counting(), top, class))
+		if err != nil {
+			continue // there is no pod of that class
+		}
+		for _, e := range entries {
+			if strings.HasPrefix(e.Name(), "pod") && e.IsDir() {
+				groups = append(groups, filepath.Join(top, class, e.Name()))
+			}
+		}
+	}
+	for i := range groups {
+		g := groups[(i+first*memoriesPerReading)%len(groups)]
+		m.readPod(g, strings.TrimPrefix(filepath.Base(g), "pod"), component)
+	}
+	for _, p := range m.parts {
+		p.memory, p.pods = 0, 0
+	}
+	for uid, p := range m.pods {
+		if !p.seen {
+			delete(m.pods, uid) // what it used stays in the sum
+			continue
+		}
+		if p.part != "" {
+			m.parts[p.part].memory += p.memory
+			m.parts[p.part].pods++
+		}
+	}
+	var uses []Use
+	for name, p := range m.parts {
+		uses = append(uses, Use{Part: name, Usage: telemetry.Usage{CPUSeconds: p.cpu, RSSBytes: p.memory}, Processes: p.pods})
+	}
+	slices.SortFunc(uses, func(a, b Use) int { return strings.Compare(a.Part, b.Part) })
+	return uses
+}
+
+func (m *Meter) readPod(g, uid string, component func(string) string) {
+	cpu, err := m.h.cpu(g)
+	if err != nil {
+		return // it is being made, or removed
+	}
+	p := m.pods[uid]
+	isNew := p == nil
+	if isNew {
+		p = &pod{}
+		m.pods[uid] = p
+	}
+	if p.stale = p.stale || cpu != p.cpu || isNew; p.stale && (isNew || m.memories > 0) {
+		if memory, err := m.h.memory(g); err == nil {
+			p.memory, p.stale = memory, false
+		}
+		m.memories--
+	}
+	p.seen = true
+	p.readings++
+	if p.part == "" {
+		if name := component(uid); name != "" {
+			p.part = partPods + "/" + name
+		} else if p.readings >= knownWithin {
+			p.part = partOther
+		}
+		if p.part != "" {
+			if m.parts[p.part] == nil {
+				m.parts[p.part] = &part{}
+			}
+			m.parts[p.part].cpu += p.cpu // from before
+		}
+	}
+	if more := cpu - p.cpu; more > 0 {
+		p.cpu = cpu
+		if p.part != "" {
+			m.parts[p.part].cpu += more
+		}
+	}
+}
+
+// counting is where the groups are that count CPU time.
+func (h hierarchy) counting() string {
+	if h.unified != "" {
+		return h.unified
+	}
+	return h.mounts["cpuacct"]
+}
+
+func (h hierarchy) usage(g string) (telemetry.Usage, error) {
+	cpu, err1 := h.cpu(g)
+	memory, err2 := h.memory(g)
+	return telemetry.Usage{CPUSeconds: cpu, RSSBytes: memory}, errors.Join(err1, err2)
+}
+
+// cpu is what a group and those below it have used, in seconds.
+func (h hierarchy) cpu(g string) (float64, error) {
+	if h.unified != "" {
+		micros, err := statValues(filepath.Join(h.unified, g, "cpu.stat"), "usage_usec")
+		return float64(micros) / 1e6, err
+	}
+	text, err := os.ReadFile(filepath.Join(h.mounts["cpuacct"], g, "cpuacct.usage"))
+	if err != nil {
+		return 0, err
+	}
+	nanos, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+	return float64(nanos) / 1e9, err
+}
+
+// memory is what a group and those below it hold, in bytes: their own and what
+// they share, without files.
+func (h hierarchy) memory(g string) (int64, error) {
+	if h.unified != "" {
+		return statValues(filepath.Join(h.unified, g, "memory.stat"), "anon", "shmem")
+	}
+	return statValues(filepath.Join(h.mounts["memory"], g, "memory.stat"), "total_rss", "total_shmem")
+}
+
+// statValues adds up values of a file of lines "name value".
+func statValues(file string, names ...string) (int64, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return 0, err
+	}
+	sum, found := int64(0), 0
+	for line := range bytes.Lines(data) {
+		key, value, ok := bytes.Cut(bytes.TrimSpace(line), []byte(" "))
+		if !ok || !slices.Contains(names, string(key)) {
+			continue
+		}
+		n, err := strconv.ParseInt(string(value), 10, 64)
+		if err != nil {
+			return 0, fmt.Errorf("%s: %s is %q: %w", file, key, value, err)
+		}
+		sum += n
+		if found++; found == len(names) {
+			return sum, nil
+		}
+	}
+	return 0, fmt.Errorf("%s lacks one of %s", file, strings.Join(names, ", "))
+}
