@@ -79,7 +79,7 @@ func formatOf(t *text) format {
 	switch {
 	case strings.HasPrefix(data, "#cloud-config") || base == "user-data":
 		return cloudConfigFormat
-	case strings.HasPrefix(data, "#!") && strings.Contains(strings.SplitN(data, "\n", 2)[0], "sh"), ext == ".sh", ext == ".bash":
+	case shebang.MatchString(data), ext == ".sh", ext == ".bash":
 		return shellFormat
 	case base == "sysctl.conf", directory == "sysctl.d", ext == ".sysctl":
 		return sysctlFormat
@@ -135,6 +135,9 @@ func formatOf(t *text) format {
 	}
 	return unknownFormat
 }
+
+// shebang matches the first line of a script that a shell of POSIX's kind runs.
+var shebang = regexp.MustCompile(`^#![^\n]*[/ ](sh|bash|dash|ash|ksh|zsh)\b`)
 
 // beginsWithCommand reports whether the first line that says something is a
 // command.
@@ -377,12 +380,17 @@ func (l *linter) yamlProblems(t *text, problems []strictyaml.Problem, templated 
 		l.recognised = true
 		l.note("", place{text: t, line: max(1, problems[0].Line), column: problems[0].Column}, "a template that cannot be read before it is rendered: not checked from here on")
 	case t.snippet || t.parent != nil:
-		if t.snippet && !yamlObject.MatchString(t.data) && !looksLikeYAML(t.data) {
+		// Of JSON, texts for people show pieces with dots in them.
+		inBraces := strings.HasPrefix(strings.TrimSpace(t.data), "{") || strings.HasPrefix(strings.TrimSpace(t.data), "[")
+		if t.snippet && !yamlObject.MatchString(t.data) && (inBraces || !looksLikeYAML(t.data)) {
 			return
 		}
 		l.recognised = true
 		for _, p := range problems {
 			l.report("yaml-syntax", place{text: t, line: max(1, p.Line), column: p.Column}, "correct it", strings.TrimPrefix(p.Message, "not valid YAML: "))
+		}
+		if t.snippet {
+			l.pieces(t)
 		}
 	case !l.input.Asked && (!yamlObject.MatchString(t.data) || !yamlName(t.name)):
 		// Found in a directory, and of nothing that is known.
@@ -431,8 +439,10 @@ func looksLikeYAML(data string) bool {
 			continue
 		}
 		lines++
-		first, _, found := strings.Cut(strings.TrimPrefix(line, "- "), ":")
-		if found && !strings.ContainsAny(strings.Trim(first, `"'`), " (){}/\\") || strings.HasPrefix(line, "- ") {
+		// A colon ends a key before a space or the end of its line only: messages
+		// of programs have others (file:line: what).
+		first, rest, found := strings.Cut(strings.TrimPrefix(line, "- "), ":")
+		if found && (rest == "" || rest[0] == ' ') && !strings.ContainsAny(strings.Trim(first, `"'`), " (){}/\\") || strings.HasPrefix(line, "- ") {
 			keys++
 		}
 	}

@@ -247,7 +247,7 @@ func (l *linter) clones() {
 		at              place
 		kind            string // PersistentVolumeClaim or DataSource
 		namespace, name string
-		by              *object
+		by              fmt.Stringer
 	}
 	var sources []source
 	cloned := make(map[string]bool)
@@ -261,6 +261,10 @@ func (l *linter) clones() {
 			sources = append(sources, source{o.doc.at(name, strictyaml.Key(path, "source.pvc.name")), "PersistentVolumeClaim", ns, textOf(name), o})
 			cloned[textOf(name)] = true
 		}
+	}
+	for _, p := range l.clonedPieces {
+		sources = append(sources, source{p.at, "PersistentVolumeClaim", p.namespace, p.name, p})
+		cloned[p.name] = true
 	}
 	made := make(map[string][]*object) // by name
 	var names []string

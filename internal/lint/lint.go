@@ -177,6 +177,8 @@ type linter struct {
 	dataSets  []dataSet
 	clusters  []clusterNetwork
 	cephPools []cephPool
+	// clonedPieces are of pieces of objects in texts for people.
+	clonedPieces []clonedPiece
 
 	sysctl      *sysctlFacts
 	routerFacts map[string]string

@@ -16,6 +16,7 @@ import (
 // prose looks at the blocks of a text for people: what stands between fences,
 // or, where there are none, paragraphs that are beyond doubt.
 func (l *linter) prose(t *text) {
+	l.statements(t)
 	blocks := fenced(t)
 	if len(blocks) == 0 {
 		blocks = paragraphs(t)
@@ -51,13 +52,24 @@ func fenced(t *text) (blocks []*text) {
 		case open == "":
 			open, indent, language, start = m[2], m[1], strings.ToLower(m[3]), n+1
 		case m[2][0] == open[0] && len(m[2]) >= len(open) && m[3] == "":
-			if start < n {
+			if start < n && !program(language) {
 				blocks = append(blocks, t.indented(t.lines[start-1], t.lines[n-1], indent, nameOf(language)))
 			}
 			open = ""
 		}
 	}
 	return blocks
+}
+
+// program reports whether a block is in a language of programs: what looks like
+// a setting in there is none.
+func program(language string) bool {
+	switch language {
+	case "js", "mjs", "cjs", "javascript", "jsx", "ts", "tsx", "typescript", "python", "py", "go", "golang", "c", "h", "cpp", "c++", "cc", "rust", "rs",
+		"java", "kotlin", "scala", "swift", "ruby", "rb", "perl", "php", "lua", "html", "css", "scss", "xml", "svg", "sql", "diff", "patch", "mermaid", "dot", "proto", "promql", "rego", "jq", "tex", "latex", "math":
+		return true
+	}
+	return false
 }
 
 // nameOf is a name that tells a language.
@@ -121,6 +133,7 @@ func (l *linter) fragment(d *doc) {
 	})
 	if d.text.snippet {
 		l.cloudInits(d, root, "")
+		l.sourcesOf(d, root, "")
 	}
 	switch {
 	case root.Get("liveMigrationConfig") != nil:

@@ -117,6 +117,8 @@ func Rules() []Rule {
 		// The kernel.
 		{"sysctl-comment", Warning, "a comment behind a sysctl value",
 			"a sysctl file has comments on lines of their own only: this one is written to the kernel as part of the value; of numbers the kernel takes those before it, a word or a range it refuses (tried with sysctl and systemd-sysctl on Linux 6.18)", "V3, V4, V7-V11; man 5 sysctl.conf"},
+		{"neighbour-thresholds", Warning, "a text that has neighbour entries refused at twice a threshold",
+			"who sizes the table by it expects twice the entries that gc_thresh3 allows", "V4; https://docs.kernel.org/networking/ip-sysctl.html"},
 		{"sysctl-key", Error, "a sysctl key that there is not",
 			"it fails when the file is loaded, and the value stays as it was", "V3-V11; https://docs.kernel.org/admin-guide/sysctl/"},
 		{"sysctl-value", Error, "a sysctl value that the kernel refuses",
@@ -173,7 +175,7 @@ func Rules() []Rule {
 		// Data sets.
 		{"data-set-size", Error, "a data set that is larger than its disk",
 			"the run ends with \"no space left on device\", or measures a part of the data only", "V30"},
-		{"data-set-claim", Warning, "a comment that gives another size than the files have",
+		{"data-set-claim", Warning, "a comment or a sentence that gives another size than the files have",
 			"whoever sizes the disk by it makes it too small", "V30"},
 
 		// Our own and kube-burner's files.

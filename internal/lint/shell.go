@@ -56,7 +56,12 @@ func (l *linter) shell(t *text) {
 	script := strings.HasPrefix(t.data, "#!") || strings.HasSuffix(t.name, ".sh") || strings.HasSuffix(t.name, ".bash")
 	if !t.snippet && (script || !commandLine.MatchString(t.data)) {
 		l.recognised = true
-		if problem := l.shellSource(t, t.data); problem != nil {
+		switch problem := l.shellSource(t, t.data); {
+		case problem == nil:
+		case !l.input.Asked && t.parent == nil:
+			// Found in a directory: shells have dialects.
+			l.note("", place{text: t, line: problem.Line, column: problem.Column}, "not looked at: %s", problem.Message)
+		default:
 			l.unreadable(t, []strictyaml.Problem{*problem})
 		}
 		return
