@@ -190,7 +190,7 @@ saves the node, and the archive is a bundle:
 
 Values are never written lower than they are on the host that was read.`,
 		Example: `  plimsoll tune host --rtt 0.208ms --link 50Gbit
-  plimsoll tune host --live --rtt 0.208ms --write sysctl/
+  plimsoll tune host --live --rtt 0.208ms --link 50Gbit --write sysctl/
   plimsoll tune host --node worker-7 --kubeconfig prod.kubeconfig --platform openshift
   plimsoll tune host --bundle node7/ --pods 500 --format tuned --format machineconfig --write node7-files/
   plimsoll tune host --packet 512Ki -o json`,

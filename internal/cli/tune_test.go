@@ -5,8 +5,13 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/spf13/pflag"
+	"mvdan.cc/sh/v3/shell"
+	k8syaml "sigs.k8s.io/yaml"
 
 	"plimsoll.dev/plimsoll/internal/tune"
 )
@@ -61,6 +66,15 @@ func TestTuneFigures(t *testing.T) {
 			if strings.HasPrefix(in.From, "flag --") && !strings.Contains(tt.args, strings.TrimPrefix(in.From, "flag ")) {
 				t.Errorf("tune %s: %s comes from %q, which was not given", tt.args, in.Name, in.From)
 			}
+		}
+		// As YAML it is the same.
+		var fromYAML, fromJSON any
+		asYAML := command(t, nil, append(append([]string{"tune"}, strings.Fields(tt.args)...), "-o", "yaml")...)
+		if err := k8syaml.Unmarshal([]byte(asYAML.stdout), &fromYAML); err != nil {
+			t.Errorf("tune %s -o yaml: %v", tt.args, err)
+		}
+		if data, err := json.Marshal(a); err != nil || json.Unmarshal(data, &fromJSON) != nil || !reflect.DeepEqual(fromYAML, fromJSON) {
+			t.Errorf("tune %s: YAML and JSON differ", tt.args)
 		}
 		if got := command(t, nil, append([]string{"tune"}, strings.Fields(tt.args)...)...); got.code != 0 || got.stderr != "" || !strings.Contains(got.stdout, "Sources") {
 			t.Errorf("tune %s: exit code %d\n%s", tt.args, got.code, got.stderr)
@@ -240,5 +254,97 @@ func TestLintTakesWhatTuneWrites(t *testing.T) {
 		if got := command(t, nil, "lint", "-R", dir); got.code != exitHeld {
 			t.Errorf("tune %s: lint ends with %d\n%s%s", args, got.code, got.stdout, got.stderr)
 		}
+	}
+}
+
+// What the help shows works when it is pasted.
+func TestExamplesOfTuneWork(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	write := func(name, text string) {
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// What the examples read.
+	write("node7/proc/sys/net/core/netdev_budget", "300\n")
+	write("node7/proc/sys/net/ipv4/tcp_window_scaling", "1\n")
+	write("plimsoll-runs/20261121-101500-node-density/result.json", `{"schema": "plimsoll/result/v1", "steps": [
+		{"id": 1, "seconds": 10, "perNode": {"nodes": 1, "min": 100, "max": 100}, "resources": {"kubelet": {"cpuSeconds": 4, "peakRSSBytes": 100000000}}}]}`)
+	commands := newTuneCommand(&Process{}).Commands()
+	ran := 0
+	for _, c := range append(commands, newTuneCommand(&Process{})) {
+		if c.Example == "" {
+			t.Errorf("%s has no example", c.Name())
+		}
+		for line := range strings.Lines(c.Example) {
+			args, err := shell.Fields(strings.TrimSpace(line), nil)
+			if err != nil || len(args) < 3 || args[0] != "plimsoll" || args[1] != "tune" {
+				t.Errorf("%q: %v", line, err)
+				continue
+			}
+			if strings.Contains(line, "--node worker-7") || strings.Contains(line, "--lab ") {
+				continue // a cluster's
+			}
+			if strings.Contains(line, "--live") && strings.Contains(line, "tune host") {
+				args = append(args, "--interval", "10ms")
+			}
+			got := command(t, nil, args[1:]...)
+			ran++
+			// One of them is about what cannot be had.
+			cannot := strings.Contains(line, "--dataset 300x8x20Mi --disk 40Gi")
+			if got.code != exitHeld && !(cannot && got.code == exitBreached) {
+				t.Errorf("%s: %d\n%s", strings.TrimSpace(line), got.code, got.stderr)
+			}
+		}
+	}
+	if ran < 20 {
+		t.Errorf("only %d examples were found", ran)
+	}
+}
+
+// Numbers that make no sense are told so, for every flag that takes one, and
+// none ends in a panic.
+func TestNonsenseIsRefusedByEveryFlagOfTune(t *testing.T) {
+	// What the flag's command needs besides, so that the flag is what is wrong.
+	needs := map[string]string{
+		"subnet": "--nodes 10", "kubelet": "--max-pods 250", "host": "--neighbours 5", "ceph": "--osds 12", "virt": "--vms 10 --nodes 2",
+		"router": "", "network": "", "plan": "--pods-per-node 100 --nodes 3",
+	}
+	tried := 0
+	for _, c := range newTuneCommand(&Process{}).Commands() {
+		c.Flags().VisitAll(func(f *pflag.Flag) {
+			switch f.Value.Type() {
+			case "number", "time", "speed", "bytes", "share", "CPU":
+			default:
+				return
+			}
+			for _, value := range []string{"", "-1", "NaN", "Inf", "-Inf", "1e400", "abc", "0x", "99999999999999999999999999", "1e-400", "\x00", "9223372036854775807"} {
+				tried++
+				args := append([]string{"tune", c.Name()}, strings.Fields(needs[c.Name()])...)
+				got := command(t, nil, append(args, "--"+f.Name+"="+value)...)
+				if got.code != exitUsage || !strings.Contains(got.stderr, "--"+f.Name) || strings.Contains(got.stderr, "panic") || strings.Contains(got.stderr, "%!") {
+					t.Errorf("tune %s --%s=%q: %d %s", c.Name(), f.Name, value, got.code, got.stderr)
+				}
+			}
+			// The largest and the smallest that can be read do not end in a panic.
+			for _, value := range []string{"0", "1", "1000000000", "100%", "0%", "1ns", "2540400h", "1bit", "999Pbit", "1023Pi"} {
+				tried++
+				args := append([]string{"tune", c.Name()}, strings.Fields(needs[c.Name()])...)
+				got := command(t, nil, append(args, "--"+f.Name+"="+value, "-o", "json")...)
+				if got.code != exitUsage && got.code != exitHeld && got.code != exitBreached {
+					t.Errorf("tune %s --%s=%q: %d %s", c.Name(), f.Name, value, got.code, got.stderr)
+				}
+				if got.code != exitUsage && !json.Valid([]byte(got.stdout)) {
+					t.Errorf("tune %s --%s=%q: no JSON:\n%.300s", c.Name(), f.Name, value, got.stdout)
+				}
+			}
+		})
+	}
+	if tried < 500 {
+		t.Errorf("only %d were tried", tried)
 	}
 }

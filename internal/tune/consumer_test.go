@@ -7,7 +7,61 @@ import (
 
 	ignition32 "github.com/coreos/ignition/v2/config/v3_2"
 	"github.com/goccy/go-yaml"
+	kubeletapi "k8s.io/kubelet/config/v1beta1"
+	kubevirt "kubevirt.io/api/core/v1"
+	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+	k8syaml "sigs.k8s.io/yaml"
 )
+
+// Every object that is written has a reader that a test gives it to, or is
+// known to have none that is to be had here. None of them is of a kind that an
+// API server has by itself: they belong to operators, or to programs.
+func TestEveryObjectHasAReader(t *testing.T) {
+	readers := map[string]func(data []byte) error{
+		"kubevirt.io/v1 KubeVirt":                                func(data []byte) error { return k8syaml.UnmarshalStrict(data, &kubevirt.KubeVirt{}) },
+		"cdi.kubevirt.io/v1beta1 StorageProfile":                 func(data []byte) error { return k8syaml.UnmarshalStrict(data, &cdi.StorageProfile{}) },
+		"kubelet.config.k8s.io/v1beta1 KubeletConfiguration":     func(data []byte) error { return k8syaml.UnmarshalStrict(data, &kubeletapi.KubeletConfiguration{}) },
+		"machineconfiguration.openshift.io/v1 MachineConfig":     nil, // Ignition's parser, below
+		"machineconfiguration.openshift.io/v1 KubeletConfig":     nil, // the kubelet reads what is in it, in a test of the program
+		"machineconfiguration.openshift.io/v1 MachineConfigPool": nil, // lint's tables
+		"operator.openshift.io/v1 IngressController":             nil, // lint's tables
+		"operator.openshift.io/v1 Network":                       nil, // lint's tables
+		"tuned.openshift.io/v1 Tuned":                            nil, // lint's tables
+		"hco.kubevirt.io/v1beta1 HyperConverged":                 nil, // lint's tables
+		"kubeadm.k8s.io/v1beta4 ClusterConfiguration":            nil,
+	}
+	seen := map[string]bool{}
+	for _, a := range every(t) {
+		for _, f := range a.Files {
+			var object struct {
+				APIVersion string `yaml:"apiVersion"`
+				Kind       string `yaml:"kind"`
+			}
+			if !strings.HasSuffix(f.Path, ".yaml") && !strings.HasSuffix(f.Path, ".yml") || yaml.Unmarshal([]byte(f.Content), &object) != nil || object.Kind == "" {
+				continue
+			}
+			kind := object.APIVersion + " " + object.Kind
+			read, known := readers[kind]
+			if !known {
+				t.Errorf("%s: %s: who reads a %s?", a.Tool, f.Path, kind)
+			}
+			if seen[kind] = true; read == nil {
+				continue
+			}
+			if err := read([]byte(f.Content)); err != nil {
+				t.Errorf("%s: %s: %v", a.Tool, f.Path, err)
+			}
+			if read([]byte(f.Content+"unknownField: 1\n")) == nil {
+				t.Errorf("%s: the reader minds nothing", kind)
+			}
+		}
+	}
+	for kind := range readers {
+		if !seen[kind] {
+			t.Errorf("no %s is written any more", kind)
+		}
+	}
+}
 
 // Ignition's own parser takes what MachineConfigs hold, without a complaint. It
 // warns of keys that it does not know, which the operator refuses: the

@@ -197,6 +197,7 @@ func every(t *testing.T) []*Answer {
 		NUMA: map[int]string{0: "0"}, Interfaces: []HostInterface{{Name: "e", Up: true, Physical: true, Features: NICFeatures{"rx-checksumming": {On: true}}}},
 	}}))
 	add(TunePlan(Plan{VMs: count(3000), Pods: count(21400), Nodes: count(100), OSDs: count(141)}))
+	add(TunePlan(Plan{Platform: Given(Kubernetes, "x"), VMs: count(300), Pods: count(2000), Nodes: count(100), OSDs: count(141)}))
 	return list
 }
 
