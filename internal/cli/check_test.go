@@ -384,6 +384,10 @@ func TestPodAddressesOfARealNode(t *testing.T) {
 	if got := p.run(t, "lab", "up", "l", "--real-node", "--max-pods", "30", "--pod-cidr-prefix", "29"); got.code != 0 {
 		t.Skipf("no real node comes up now: %s", got.stderr)
 	}
+	// What its node cannot run is said before anything is made.
+	if got := p.run(t, "limit", "node-density-heavy", "--lab", "l"); got.code != exitUsage || !strings.Contains(got.stderr, `laboratory "l" has no image of PostgreSQL`) || !strings.Contains(got.stderr, "plimsoll image build postgresql") {
+		t.Errorf("a laboratory made without PostgreSQL: %d\n%s", got.code, got.stderr)
+	}
 	c := p.checked(t, exitHeld, "node-density", "--lab", "l")
 	b := c.Table.Binding()
 	if b == nil || b.Name != "podAddressesPerNode" || *b.Level != 5 || !strings.Contains(b.Reason, "no IP addresses available in range set") {

@@ -30,11 +30,7 @@ const (
 // begins from empty begins when the node has stopped them, not only the API
 // has forgotten them.
 func (r *runner) suitRealNode() bool {
-	if r.lab == nil || r.lab.Spec().RealNode == nil {
-		return false
-	}
-	onReal := r.lab.Spec().Nodes == 0 || strings.Contains(r.plan.Params[paramNodeSelector], lab.RealSelector)
-	if !onReal {
+	if !r.onRealNode() {
 		return false
 	}
 	changed := false
@@ -49,6 +45,25 @@ func (r *runner) suitRealNode() bool {
 		changed = true
 	}
 	return changed
+}
+
+// onRealNode reports whether the load goes to a laboratory's real node.
+func (r *runner) onRealNode() bool {
+	if r.lab == nil || r.lab.Spec().RealNode == nil {
+		return false
+	}
+	return r.lab.Spec().Nodes == 0 || strings.Contains(r.plan.Params[paramNodeSelector], lab.RealSelector)
+}
+
+// haveImages refuses a real node that was made without an image that the
+// workload runs: it has no registry to get it from.
+func (r *runner) haveImages() error {
+	if _, given := r.plan.Params[paramDatabase]; given || !hasParam(r.workload, paramDatabase) || !r.onRealNode() || r.lab.HasImage(imagePostgres) {
+		return nil
+	}
+	name := r.lab.Name()
+	return usagef(fmt.Sprintf("make it and the laboratory anew: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %s --real-node. Or name an image that nodes can pull, with --set %s=", imagePostgres, name, name, paramDatabase),
+		"the real node of laboratory %q has no image of PostgreSQL, which %s runs", name, r.workload.Name)
 }
 
 // needImages makes the images that a private laboratory's real node needs for

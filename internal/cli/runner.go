@@ -127,6 +127,9 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 		return "", nil, err
 	}
 	defer func() { err = errors.Join(err, r.closeTarget()) }()
+	if err := r.haveImages(); err != nil {
+		return "", nil, err
+	}
 	if r.suitRealNode() {
 		if r.params, err = r.workload.Resolve(r.plan.Params); err != nil {
 			return "", nil, err

@@ -142,6 +142,13 @@ func (s Store) giveImages(dir directory) error {
 	return nil
 }
 
+// HasImage reports whether the real node was given an image when it was made,
+// by the name that 'plimsoll image build' has for it.
+func (l *Lab) HasImage(name string) bool {
+	_, err := os.Stat(realnode.ImageFile(string(l.dir), name))
+	return err == nil
+}
+
 func copyFile(to, from string) error {
 	if os.Link(from, to) == nil {
 		return nil
