@@ -143,7 +143,10 @@ func fastest(f *HostFacts) (in In[Rate]) {
 // answer.
 func (a *Answer) arp(p Host) []setting {
 	flux := p.ARPFlux
-	if !flux.Ok() && p.Facts != nil {
+	if !flux.Ok() && p.Facts != nil && !p.Facts.Routes {
+		a.find(Finding{Grade: Unseen, What: "interfaces on one subnet (ARP flux)", Remedy: "proc/net/route was not saved"})
+	}
+	if !flux.Ok() && p.Facts != nil && p.Facts.Routes {
 		flux = Given(len(p.Facts.SharedSubnets) > 0, "read from the routes of "+p.Facts.From)
 	}
 	if !flux.Ok() {
@@ -156,7 +159,7 @@ func (a *Answer) arp(p Host) []setting {
 			a.find(Finding{Change, "interfaces " + strings.Join(s.Interfaces, " and ") + " on " + s.Range.String(), "several on one subnet", "one answer to each ARP question",
 				"hosts learn the hardware address of whichever interface answers last", "the settings of " + arpFile})
 		}
-		if len(p.Facts.SharedSubnets) == 0 && !p.ARPFlux.Ok() {
+		if p.Facts.Routes && len(p.Facts.SharedSubnets) == 0 && !p.ARPFlux.Ok() {
 			a.find(Finding{Grade: OK, What: "no two interfaces are on one subnet: no ARP flux"})
 		}
 	}
@@ -533,6 +536,13 @@ func (a *Answer) settle(list []setting, f *HostFacts) []setting {
 	var out []setting
 	for _, s := range list {
 		text, exists := f.Sysctls[s.name]
+		if !exists && f.Kernel == "" {
+			// Every kernel tells its release: a bundle without it was put together
+			// by hand, and what it lacks may well be there.
+			a.find(Finding{Grade: Unseen, What: s.name, Wanted: numbers(s.want), Remedy: "it was not saved: do not lower it, sysctl " + s.name + " tells what it is"})
+			out = append(out, s)
+			continue
+		}
 		if !exists {
 			a.find(Finding{Grade: NoSuch, What: s.name, Wanted: numbers(s.want), Remedy: whyNoSuch(s.name)})
 			continue

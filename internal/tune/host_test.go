@@ -274,7 +274,9 @@ func TestHostReadings(t *testing.T) {
 		{"no such interval", map[string]string{"proc/net/softnet_stat": quiet, "interval": "soon"}, "", "", "interval", ""},
 		{"seconds without a unit", map[string]string{"proc/net/softnet_stat": quiet, "interval": "10\n"}, "no CPU squeezed", OK, "", ""},
 		{"an empty directory", map[string]string{"hello": ""}, "", "", "neither", ""},
-		{"a setting that does not exist there", map[string]string{"proc/sys/net/core/rmem_max": "1"}, "tcp_window_scaling", NoSuch, "", ""},
+		{"a setting that does not exist there", map[string]string{"proc/sys/net/core/rmem_max": "1", "proc/sys/kernel/osrelease": "6.1"}, "tcp_window_scaling", NoSuch, "", ""},
+		{"a setting that was not saved", map[string]string{"proc/sys/net/core/rmem_max": "1"}, "tcp_window_scaling", Unseen, "", ""},
+		{"routes that were not saved", map[string]string{"softnet_stat.0": quiet, "softnet_stat.1": quiet}, "interfaces on one subnet", Unseen, "", ""},
 		{"a value that is no number", map[string]string{"proc/sys/net/ipv4/tcp_window_scaling": "yes"}, "tcp_window_scaling", Unseen, "", ""},
 		{"one CPU takes nearly everything", map[string]string{
 			"proc/net/softnet_stat.0": softnetRow(0, 0, 0, 0) + softnetRow(1, 0, 0, 0) + softnetRow(2, 0, 0, 0) + softnetRow(3, 0, 0, 0),
@@ -298,6 +300,36 @@ func TestHostReadings(t *testing.T) {
 		if f := finding(t, answer(t, a, nil), tt.what); f.Grade != tt.grade {
 			t.Errorf("%s: %+v", tt.why, f)
 		}
+	}
+}
+
+// Two readings alone name the CPU and the setting, and the setting is written:
+// that nothing else was saved is not that there is nothing else. The readings
+// are the document's sample (V10), and what it was a while later.
+func TestHostFromTwoReadingsAlone(t *testing.T) {
+	row := func(head, cpu string) string { return head + strings.Repeat(" 00000000", 9) + " " + cpu + "\n" }
+	facts, err := ReadHost(bundle(map[string]string{
+		"softnet_stat.0": row("01877e29 00000000 00000022", "0000005d") + row("0c4a6107 00000000 00000000", "0000005e") + row("01d05820 00000000 00000012", "0000005f") + row("092b933a 00000000 00000000", "00000060"),
+		"softnet_stat.1": row("01877f29 00000000 00000022", "0000005d") + row("0c4a6207 00000000 00000000", "0000005e") + row("01d05920 00000003 00000412", "0000005f") + row("092b943a 00000000 00000000", "00000060"),
+		"interval":       "60",
+	}), "bundle x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := TuneHost(Host{Facts: &facts})
+	answer(t, a, err)
+	for what, want := range map[string]string{"CPU 95: time_squeeze": "raise net.core.netdev_budget to 450", "CPU 95: dropped": "raise net.core.netdev_max_backlog to 1500"} {
+		if f := finding(t, a, what); f.Grade != Change || f.Remedy != want {
+			t.Errorf("%+v", f)
+		}
+	}
+	for _, f := range a.Findings {
+		if f.Grade == NoSuch || strings.Contains(f.What, "no ARP flux") {
+			t.Errorf("nothing was read of it: %+v", f)
+		}
+	}
+	if text := fileOf(t, a, "etc/sysctl.d/"+receiveFile); !strings.Contains(text, "net.core.netdev_budget = 450\n") || !strings.Contains(text, "net.core.netdev_max_backlog = 1500\n") {
+		t.Errorf("%s", text)
 	}
 }
 

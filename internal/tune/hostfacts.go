@@ -24,8 +24,10 @@ type HostFacts struct {
 	Interval time.Duration
 	// Interfaces are those of the host, without loopback.
 	Interfaces []HostInterface
-	// SharedSubnets are ranges that more than one interface is in.
+	// SharedSubnets are ranges that more than one interface is in. Routes says
+	// that they were looked for: a bundle may lack the table.
 	SharedSubnets []SharedSubnet
+	Routes        bool
 	Kernel        string
 	Memory        Bytes
 	// NUMA holds the CPUs of each NUMA node, as the kernel lists them.
@@ -120,7 +122,7 @@ func ReadHost(fsys fs.FS, from string) (HostFacts, error) {
 	f.readInterfaces(fsys)
 	f.readNUMA(fsys)
 	if data, err := fs.ReadFile(fsys, "proc/net/route"); err == nil {
-		f.SharedSubnets = sharedSubnets(string(data))
+		f.SharedSubnets, f.Routes = sharedSubnets(string(data)), true
 	}
 	if data, err := fs.ReadFile(fsys, "proc/interrupts"); err == nil {
 		f.Interrupts = interruptsOf(string(data), f.Interfaces)
