@@ -498,7 +498,7 @@ func TestTheStepThatDecided(t *testing.T) {
 func TestReadingsAreBounded(t *testing.T) {
 	s := newSeries()
 	for i := range 5 * maxPoints {
-		s.used("p", record.Micros(i)*1e6, float64(i)/4)
+		s.used("p", record.Micros(i)*1e6, float64(i)/4, -1)
 	}
 	points := s.cpu["p"]
 	if len(points) > maxPoints {
@@ -514,7 +514,7 @@ func TestReadingsAreBounded(t *testing.T) {
 
 // Seldom as readings are, those about a moment tell of it.
 func TestCPUAboutAMoment(t *testing.T) {
-	points := []cpuPoint{{0, 0}, {2e6, 1}, {4e6, 3}, {6e6, 3.5}}
+	points := []cpuPoint{{t: 0}, {t: 2e6, used: 1}, {t: 4e6, used: 3}, {t: 6e6, used: 3.5}}
 	for _, tt := range []struct {
 		why      string
 		from, to record.Micros

@@ -174,6 +174,8 @@ type Builder struct {
 
 	// Rows, if set, takes every slot's objects once nothing more is followed.
 	Rows func(record.ObjectRow)
+	// stretches is what tells the cost of a pod.
+	stretches stretches
 }
 
 // fill is all that was asked of the target since it was last empty.
@@ -397,6 +399,7 @@ func (b *Builder) closeStep(t record.Micros) {
 	}
 	b.judge(c)
 	c.hits = b.matcher.End(c.end, b.peaks(c))
+	b.addOverhead(c)
 	c.done = true
 	c.events, c.slots, c.usage, c.series, c.seen = nil, nil, nil, nil, nil
 	b.current = nil
@@ -567,6 +570,10 @@ func (b *Builder) addSample(e record.Event, r *record.Sample) {
 	if !okCPU && !okRSS {
 		return
 	}
+	held := rss
+	if !okRSS {
+		held = -1
+	}
 	// Where the system tells the peak between two readings, that counts.
 	peak, _ := reading(r, "peakBytes")
 	peak = max(peak, rss)
@@ -583,7 +590,7 @@ func (b *Builder) addSample(e record.Event, r *record.Sample) {
 		cpus, _ := reading(r, "cpus")
 		c.usage[r.Source] = &stepUsage{cpu: cpu, rss: rss, peak: peak, cpus: int(cpus), from: e.T}
 		if okCPU {
-			c.series.used(r.Source, e.T, 0)
+			c.series.used(r.Source, e.T, 0, held)
 		}
 		return
 	}
@@ -597,7 +604,7 @@ func (b *Builder) addSample(e record.Event, r *record.Sample) {
 	}
 	u.used += cpu - u.cpu
 	u.cpu = cpu
-	c.series.used(r.Source, e.T, u.used)
+	c.series.used(r.Source, e.T, u.used, held)
 }
 
 // reading is one value of a sample, if it is one that a process can have.
@@ -619,6 +626,10 @@ const SourceMachine = "machine"
 // SourceNode is a real node in all: its programs, which are sources of their
 // own, and its pods.
 const SourceNode = "node"
+
+// SourceRuntime is what the container runtime's own processes use on a real
+// node, which live for hundredths of a second each.
+const SourceRuntime = "runtime"
 
 // partOfAnother reports whether a source is counted in another one's figures:
 // the pods of a component in those of all pods.

@@ -57,6 +57,7 @@ type series struct {
 type cpuPoint struct {
 	t    record.Micros
 	used float64 // seconds
+	rss  float64 // bytes at that time, below 0 where it is not known
 }
 
 func newSeries() *series { return &series{cpu: make(map[string][]cpuPoint)} }
@@ -65,8 +66,8 @@ func newSeries() *series { return &series{cpu: make(map[string][]cpuPoint)} }
 // of a step that lasts longer every other one is let go.
 const maxPoints = 8192
 
-func (s *series) used(source string, t record.Micros, used float64) {
-	s.cpu[source] = append(thinned(s.cpu[source]), cpuPoint{t, used})
+func (s *series) used(source string, t record.Micros, used, rss float64) {
+	s.cpu[source] = append(thinned(s.cpu[source]), cpuPoint{t, used, rss})
 }
 
 func (s *series) canary(c *record.Canary) { s.canaries = append(thinned(s.canaries), *c) }

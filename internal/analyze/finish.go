@@ -105,6 +105,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	}
 	r.Published = b.publishedFigures(r)
 	r.Laws = LawsOf(b.spec, r.Steps)
+	r.Overhead = b.overhead(r.Laws)
 	return r
 }
 

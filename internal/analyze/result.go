@@ -39,7 +39,8 @@ type Result struct {
 	// nothing was looked at before or nothing was found.
 	Prediction *ceiling.Prediction `json:"prediction"`
 	Published  []Published         `json:"published,omitempty"`
-	Laws       *Laws               `json:"laws,omitempty"` // null where there are fewer than two levels
+	Laws       *Laws               `json:"laws,omitempty"`     // null where there are fewer than two levels
+	Overhead   *Overhead           `json:"overhead,omitempty"` // of one pod; null without a real node
 	Cost       Cost                `json:"cost"`
 	Warnings   []string            `json:"warnings"`
 }

@@ -198,6 +198,7 @@ type page struct {
 	Broke                  *brokePart // nil where nothing broke
 	RealNode               bool       // parts of a real node are told
 	NodeSource             string
+	Overhead               *overheadTable
 	Laws                   *lawsPart // nil where there are none
 	Split                  string
 	SplitNotes             []string
@@ -288,7 +289,7 @@ func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
-		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Arrived: data.Arrived, Unit: data.Unit, NodeSource: analyze.SourceNode, Laws: lawsOfPage(r),
+		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Arrived: data.Arrived, Unit: data.Unit, NodeSource: analyze.SourceNode, Overhead: overheadOf(r.Overhead), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
 	}

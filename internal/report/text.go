@@ -33,6 +33,7 @@ func Text(w io.Writer, r analyze.Result, dir string, explain bool) error {
 		p.comparison(r.Comparison)
 	}
 	p.laws(r.Laws, explain)
+	p.overhead(r.Overhead)
 	p.published(r)
 	for _, warning := range r.Warnings {
 		p.line("warning: %s", warning)

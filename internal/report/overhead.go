@@ -1,0 +1,92 @@
+package report
+
+import (
+	"fmt"
+	"slices"
+	"text/tabwriter"
+
+	"plimsoll.dev/plimsoll/internal/analyze"
+)
+
+// overheadRow is what one pod more costs one process, in words.
+type overheadRow struct{ Source, Memory, Start, Stand string }
+
+// overheadTable is what one pod more costs.
+type overheadTable struct {
+	Head  string
+	Rows  []overheadRow
+	Notes []string
+}
+
+// overheadOf is nil where nothing was measured of a real node.
+func overheadOf(o *analyze.Overhead) *overheadTable {
+	if o == nil {
+		return nil
+	}
+	t := &overheadTable{Head: fmt.Sprintf("One pod more costs, by %s in %d stretches of %g s", counted(o.Pods, "start"), o.Stretches, o.Seconds)}
+	var levels bool
+	say := func(s analyze.Slope, unit, what string) string {
+		if s.Unknown != "" {
+			if note := what + " is not known: " + s.Unknown; !slices.Contains(t.Notes, note) {
+				t.Notes = append(t.Notes, note)
+			}
+			return "unknown"
+		}
+		if s.Value == nil {
+			return "unknown"
+		}
+		levels = levels || s.From == analyze.FromLevels && unit == "B"
+		if unit == "" { // thousandths
+			i := analyze.Interval{Value: thousand(s.Value), Lo: thousand(s.Lo), Hi: thousand(s.Hi)}
+			return quantity(*i.Value, unit) + " " + span95(i, unit)
+		}
+		return quantity(*s.Value, unit) + " " + span95(s.Interval, unit)
+	}
+	for _, c := range o.Costs {
+		t.Rows = append(t.Rows, overheadRow{c.Source, say(c.Memory, "B", "memory"), say(c.Start, "s", "CPU time to start"), say(c.Stand, "", "CPU while it stands")})
+	}
+	t.Notes = append(t.Notes, "a pod is an average one of those that the workload makes")
+	t.Notes = append(t.Notes, "in brackets 95 % intervals; one that holds 0 shows no cost")
+	if levels {
+		t.Notes = append(t.Notes, "memory is told by the levels of the axis where there is a law of it, else by the stretches")
+	}
+	return t
+}
+
+// thousand is a thousand times x.
+func thousand(x *float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	y := 1000 * *x
+	return &y
+}
+
+// counted is a number of things.
+func counted(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%s %ss", grouped(n), thing)
+}
+
+// overhead writes what one pod more costs.
+func (p *printer) overhead(o *analyze.Overhead) {
+	t := overheadOf(o)
+	if t == nil || p.err != nil {
+		return
+	}
+	p.line("")
+	p.line("%s:", t.Head)
+	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(w, "  \tmemory\tCPU time to start\tthousandths of a CPU while it stands\n")
+	for _, r := range t.Rows {
+		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", printable(r.Source), r.Memory, r.Start, r.Stand)
+	}
+	if p.err == nil {
+		p.err = w.Flush()
+	}
+	for _, n := range t.Notes {
+		p.line("  %s", printable(n))
+	}
+}
