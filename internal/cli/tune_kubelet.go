@@ -147,6 +147,9 @@ func measuredCosts(path string) ([]tune.ComponentCost, error) {
 	return costs, nil
 }
 
+// nodeComponent reports whether a source of samples is what a node reserves for.
+// The shims, one for each pod, are in the runtime's control group, and not in
+// the pods'.
 func nodeComponent(source string) bool {
-	return slices.Contains([]string{"kubelet", "containerd", "crio", "kube-proxy"}, source)
+	return slices.Contains([]string{"kubelet", "containerd", "containerd-shims", "crio", "kube-proxy"}, source)
 }

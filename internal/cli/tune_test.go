@@ -183,13 +183,14 @@ func TestTuneKubeletFromARun(t *testing.T) {
 	dir := t.TempDir()
 	result := `{"schema": "plimsoll/result/v1", "steps": [
 		{"id": 1, "seconds": 10, "perNode": {"nodes": 1, "min": 100, "max": 100}, "resources": {"kubelet": {"cpuSeconds": 4, "peakRSSBytes": 100000000}, "etcd": {"cpuSeconds": 4, "peakRSSBytes": 1}}},
-		{"id": 2, "seconds": 10, "perNode": {"nodes": 1, "min": 200, "max": 200}, "resources": {"kubelet": {"cpuSeconds": 6, "peakRSSBytes": 150000000}, "containerd": {"cpuSeconds": 2, "peakRSSBytes": 50000000}}}]}`
+		{"id": 2, "seconds": 10, "perNode": {"nodes": 1, "min": 200, "max": 200}, "resources": {"kubelet": {"cpuSeconds": 6, "peakRSSBytes": 150000000}, "containerd": {"cpuSeconds": 2, "peakRSSBytes": 50000000}, "containerd-shims": {"cpuSeconds": 2, "peakRSSBytes": 50000000}}}]}`
 	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(result), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	a := tuned(t, exitHeld, "kubelet", "--max-pods", "400", "--platform", "kubernetes", "--run", dir, "--headroom", "0%")
-	// kubelet: 0.2 + 0.2 a hundred pods, 50 + 50 MB; containerd in proportion.
-	if cpu, memory := a.Result("kubeReserved.cpu"), a.Result("kubeReserved.memory"); cpu != "1400m" || memory != "334Mi" {
+	// kubelet: 0.2 + 0.2 a hundred pods, 50 + 50 MB; containerd and its shims in
+	// proportion.
+	if cpu, memory := a.Result("kubeReserved.cpu"), a.Result("kubeReserved.memory"); cpu != "1800m" || memory != "430Mi" {
 		t.Errorf("%v, %v", cpu, memory)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "result.json"), []byte(`{"steps": [{"id": 1, "seconds": 10, "perNode": {"nodes": 10, "max": 5}, "resources": {"etcd": {"cpuSeconds": 4}}}]}`), 0o600); err != nil {

@@ -340,7 +340,7 @@ func (a *Answer) measured(p Kubelet) (kube, system reservation) {
 		}
 		need := reservation{needCores * (1 + p.Headroom.Value), Bytes(needMemory * (1 + p.Headroom.Value))}
 		into := &system
-		if slices.Contains([]string{"kubelet", "crio", "cri-o", "containerd", "dockerd", "kube-proxy"}, name) {
+		if slices.Contains([]string{"kubelet", "crio", "cri-o", "containerd", "containerd-shims", "dockerd", "kube-proxy"}, name) {
 			into = &kube
 		}
 		into.cores += need.cores
