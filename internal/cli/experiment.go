@@ -516,10 +516,31 @@ func (x *experimentCommand) planError(err error) error {
 	for _, problem := range problems {
 		lines = append(lines, flagOf(problem.Path)+problem.Message)
 		if hint == "" {
-			hint = problem.Hint
+			hint = hintInFlags(problem.Hint)
 		}
 	}
 	return usagef(hint, "%s", strings.Join(lines, "\nplimsoll: "))
+}
+
+// hintInFlags is a hint about a plan's keys in the words of flags.
+func hintInFlags(hint string) string {
+	for _, h := range [...]struct{ plan, flags string }{
+		{"keep one of lab, labName and kubeconfig", "keep one of --lab, --kubeconfig, and the flags that shape a private laboratory (--lab-nodes, --lab-real-node ...)"},
+		{"name the file as well: kubeconfig", "name the file as well: --kubeconfig FILE"},
+		{"add realNode: true", "add --lab-real-node"},
+		{"for example levels: [50, 100]", "for example --levels 50,100"},
+		{"for example level: 60", "for example --level 60"},
+		{"give level or levels", "give --level or --levels"},
+		{"keep one of search, levels and level", "keep one of --levels and --level"},
+		{"leave out the target, or say objects", "leave out the target, or say --fresh objects"},
+		{"for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}]", "for example --arm a:image=x --arm b:image=y"},
+	} {
+		if hint == h.plan {
+			return h.flags
+		}
+	}
+	hint = strings.Replace(hint, "for example nodes: ", "for example --lab-nodes ", 1)
+	return strings.Replace(hint, "for example confirm: ", "for example --confirm ", 1)
 }
 
 // flagOf is the flag that fills in a part of a plan, with a colon; "" if none
@@ -530,6 +551,7 @@ func flagOf(path string) string {
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.podLife", "--pod-life"},
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
 		{"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
+		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
 		{"target.context", "--context"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {

@@ -87,7 +87,11 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"ab node-density --arm a --arm b: --level 10", []string{`--arm "a": want NAME:k=v,k=v`, "hint: for example"}, "an arm without a colon"},
 		{"ab node-density --arm a:5 --arm b: --level 10", []string{`"5" has no parameter before it`}, "an arm's value without a name"},
 		{"ab node-density --arm a: --arm a: --level 10", []string{`two arms "a"`}, "two arms of one name"},
-		{"ab node-density --arm a: --level 10", []string{"needs two arms"}, "one arm"},
+		{"ab node-density --arm a: --level 10", []string{"needs two arms", "hint: for example --arm a:image=x --arm b:image=y"}, "one arm"},
+		{"limit node-density --lab-node-cpus 1", []string{"--lab-node-cpus: it belongs to a real node", "hint: add --lab-real-node"}, "a real node's processors without one"},
+		{"limit node-density --lab-nodes 0", []string{"hint: for example --lab-nodes 10"}, "a hint about a flag to who used flags"},
+		{"limit node-density --lab-nodes 3 --lab x", []string{"more than one target", "hint: keep one of --lab, --kubeconfig"}, "a private laboratory and another"},
+		{"limit node-density --context c", []string{"--context: ", "hint: name the file as well: --kubeconfig FILE"}, "a context of no file"},
 		{"ab node-density --arm a: --arm b:imge=x --level 10", []string{`"imge"`, `"image"`}, "an arm's parameter"},
 		{"ab node-density --arm a: --arm b: --level 10 --margin 5", []string{"no margin", "percentage"}, "a margin without a sign"},
 		{"ab node-density --arm a: --arm b: --level 10 --alpha 2", []string{"no error rate"}, "an error rate"},
@@ -228,7 +232,7 @@ func TestNoForeignFlags(t *testing.T) {
 func TestMessagesNameTheFlag(t *testing.T) {
 	for path, want := range map[string]string{
 		"axis.search.confirm": "--confirm: ", "hold": "--hold: ", "budget": "--budget: ", "axis.levels[1]": "--levels: ",
-		"guards.pending": "--guard pending: ", "axis": "", "repeat": "",
+		"guards.pending": "--guard pending: ", "axis": "", "repeat": "--repeat: ",
 	} {
 		if got := flagOf(path); got != want {
 			t.Errorf("flagOf(%q) = %q, want %q", path, got, want)

@@ -368,7 +368,7 @@ func TestValidate(t *testing.T) {
 
 		{"arms", "arms: [{name: a}, {name: b}]\naxis: {level: 10}\n", ok},
 		{"arms without a level", "arms: [{name: a}, {name: b}]\n", ok},
-		{"one arm", "arms: [{name: a}]\naxis: {level: 10}\n", "f.yaml:3:1: arms: a comparison needs two arms at least (for example --arm a:image=x --arm b:image=y)"},
+		{"one arm", "arms: [{name: a}]\naxis: {level: 10}\n", "f.yaml:3:1: arms: a comparison needs two arms at least (for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}])"},
 		{"arms whose limits are to be compared", "arms: [{name: a}, {name: b}]\naxis: {search: {from: 10}}\n", "f.yaml:4:8: axis.search: the arms of a comparison are run at given levels (give level or levels)"},
 		{"arms with mistakes of their own", "arms:\n- {params: {imag: x}}\n- {name: a}\n- {name: a}\naxis: {level: 10}\n",
 			"f.yaml:4:3: arms[0].name: the arm has no name\n" +

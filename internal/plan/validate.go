@@ -385,7 +385,7 @@ func (v *validator) comparison(w *workload.Workload) {
 	if p.Kind == AB {
 		switch {
 		case len(p.Arms) < 2:
-			v.add("arms", "for example --arm a:image=x --arm b:image=y", "a comparison needs two arms at least")
+			v.add("arms", "for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}]", "a comparison needs two arms at least")
 		case p.Axis.Search != nil:
 			v.add("axis.search", "give level or levels", "the arms of a comparison are run at given levels")
 		}
