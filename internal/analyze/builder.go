@@ -174,8 +174,10 @@ type Builder struct {
 
 	// Rows, if set, takes every slot's objects once nothing more is followed.
 	Rows func(record.ObjectRow)
-	// stretches is what tells the cost of a pod.
-	stretches stretches
+	// published are the histograms that came since the last step began or ended.
+	published map[durationsKey]*record.Durations
+	// phases is what tells the cost of a pod.
+	phases phases
 }
 
 // fill is all that was asked of the target since it was last empty.
@@ -207,6 +209,7 @@ type building struct {
 	samples                     map[string][]part // of a comparison, by milestone
 	seen                        map[Kind]*sighting
 	series                      *series
+	before                      map[durationsKey]*record.Durations // as published before its load
 	// Once it has ended: how many objects it was judged by, how often each
 	// trouble was seen, and its figures as the normal ones.
 	hits      []diagnose.Hit
@@ -241,12 +244,13 @@ func NewBuilder(spec Spec) *Builder {
 		spec.Arrived = "Ready"
 	}
 	b := &Builder{
-		spec:    spec,
-		index:   make(map[string]int),
-		text:    make(map[string]string),
-		place:   newFill(),
-		leaving: newFill(),
-		nodes:   make(map[string]int32),
+		spec:      spec,
+		index:     make(map[string]int),
+		text:      make(map[string]string),
+		place:     newFill(),
+		leaving:   newFill(),
+		published: make(map[durationsKey]*record.Durations),
+		nodes:     make(map[string]int32),
 	}
 	for _, m := range spec.Milestones {
 		b.milestone(m)
@@ -319,6 +323,8 @@ func (b *Builder) Add(e record.Event) {
 		}
 	case *record.Log:
 		b.addLog(e, body)
+	case *record.Durations:
+		b.published[durationsKey{body.Source, body.Name}] = body
 	case *record.Sample:
 		b.addSample(e, body)
 	case *record.Canary:
@@ -355,8 +361,9 @@ func (b *Builder) addStep(e record.Event, s *record.Step) {
 			start: e.T, loaded: never, reached: never, end: never,
 			timeout: s.Timeout, hold: s.Hold, places: s.Places, others: s.Others, units: s.Units,
 			events: make(map[eventKey]*eventGroup), usage: make(map[string]*stepUsage),
-			seen: make(map[Kind]*sighting), series: newSeries(),
+			seen: make(map[Kind]*sighting), series: newSeries(), before: b.published,
 		}
+		b.published = make(map[durationsKey]*record.Durations)
 		if s.Timeout <= 0 {
 			b.current.timeout = unreached - 1
 		}
@@ -400,8 +407,9 @@ func (b *Builder) closeStep(t record.Micros) {
 	b.judge(c)
 	c.hits = b.matcher.End(c.end, b.peaks(c))
 	b.addOverhead(c)
+	b.addDurations(c)
 	c.done = true
-	c.events, c.slots, c.usage, c.series, c.seen = nil, nil, nil, nil, nil
+	c.events, c.slots, c.usage, c.series, c.seen, c.before = nil, nil, nil, nil, nil, nil
 	b.current = nil
 }
 

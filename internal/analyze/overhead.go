@@ -1,6 +1,7 @@
 package analyze
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,21 +14,16 @@ import (
 // control plane beside it. It is told where a real node's use is on record.
 //
 // Memory is told by the laws along the axis where there are levels enough, and
-// else, as CPU time for a start always is, from stretches of some seconds of
-// all steps: what a process took more in each is held against how many pods
-// started in it, and of CPU time how many stood, each start spread evenly over its way from the first news of it to a
-// moment after its containers ran. The slope is one pod's; what a process takes as time goes by
-// falls to the intercept. Such a stretch does not depend on the one before it,
-// as two readings of one counter would. When within its way a start takes what
-// it takes is not known, which can put a slope some per cent off beside what its
-// interval says.
+// else by what each step has added over all of it. CPU time is told by phases:
+// each step whose level was reached has one until then, in which pods start,
+// and its hold, in which they stand. Shorter stretches would tell more, and
+// wrongly: a program in a pod goes on starting for seconds after its container
+// runs, so that what it takes would fall to another stretch than its start.
 type Overhead struct {
-	// Stretches is how many there are, of Seconds each or a little more, and
-	// Pods how many pods started in them.
-	Stretches int       `json:"stretches"`
-	Seconds   float64   `json:"seconds"`
-	Pods      int       `json:"pods"`
-	Costs     []PodCost `json:"costs"` // by source
+	// Steps is how many it stands on, and Pods how many pods started in them.
+	Steps int       `json:"steps"`
+	Pods  int       `json:"pods"`
+	Costs []PodCost `json:"costs"` // by source
 }
 
 // PodCost is what one pod more costs one process.
@@ -37,8 +33,7 @@ type PodCost struct {
 	Memory Slope `json:"memory"`
 	// Start is the CPU time in seconds that its start takes.
 	Start Slope `json:"start"`
-	// Stand is how many CPUs it keeps busy while it stands. The two are told
-	// apart by stretches in which few start beside many that stand.
+	// Stand is how many CPUs it keeps busy while it stands.
 	Stand Slope `json:"stand"`
 }
 
@@ -46,7 +41,7 @@ type PodCost struct {
 // Unknown says why it is not known.
 type Slope struct {
 	Interval
-	// From is what it stands on: FromLevels or FromStretches.
+	// From is what it stands on: FromLevels, FromSteps or FromPhases.
 	From    string `json:"from,omitempty"`
 	Points  int    `json:"points,omitempty"`
 	Unknown string `json:"unknown,omitempty"`
@@ -54,48 +49,41 @@ type Slope struct {
 
 // What a slope stands on.
 const (
-	FromLevels    = "levels"
-	FromStretches = "stretches"
+	FromLevels = "levels" // a law along the axis
+	FromSteps  = "steps"
+	FromPhases = "phases"
 )
 
-const (
-	// stretch is how long one is at least: what a pod's start takes is spread
-	// over some seconds, and so is its memory.
-	stretch = record.Micros(5e6)
-	// leastStarts is from how many pods on a cost of one is told.
-	leastStarts = 10
-)
+// leastPhase is how long a phase is at least that counts: a shorter one is
+// mostly the time between two readings.
+const leastPhase = record.Micros(2e6)
 
-// stretches collects what a run's steps tell of the cost of a pod.
-type stretches struct {
-	pods int
-	n    int
-	most int // pods in place at the end of any step so far
-	by   map[string]*growth
+// phases collects what a run's steps tell of the cost of a pod.
+type phases struct {
+	steps, pods int
+	most        int // pods in place at the end of any step so far
+	by          map[string]*growth
 }
 
-// growth is what a source used more in each stretch, and how many pods started
-// in it, both by the second, and how many stood.
+// growth is what a source took more: of memory in each step, of CPU time by the
+// second in each phase; and how many pods started meanwhile, and stood.
 type growth struct{ memX, memY, cpuX, cpuStood, cpuY []float64 }
 
 // addOverhead takes in a step that has ended, while its readings are there.
 func (b *Builder) addOverhead(c *building) {
-	if len(c.series.cpu[SourceNode]) < 2 || c.Open || b.spec.Arms != nil {
+	if len(c.series.cpu[SourceNode]) < 2 || c.Open || c.reached == never || b.spec.Arms != nil {
 		return
 	}
-	s := &b.stretches
+	s := &b.phases
 	if s.by == nil {
 		s.by = make(map[string]*growth)
 	}
 	starts := b.startsInPlace()
 	before := func(t record.Micros) float64 {
-		n := 0.0
-		for _, w := range starts {
-			n += w.done(t)
-		}
-		return n
+		n, _ := slices.BinarySearch(starts, t+1)
+		return float64(n)
 	}
-	counted := false
+	own := before(c.end) - before(c.start)
 	for source, points := range c.series.cpu {
 		if source == SourceMachine {
 			continue
@@ -105,128 +93,88 @@ func (b *Builder) addOverhead(c *building) {
 			g = &growth{}
 			s.by[source] = g
 		}
-		n, pods := 0, 0.0
-		for i, j := 0, 1; j < len(points); j++ {
-			p, q := points[i], points[j]
-			if q.t-p.t < stretch {
+		first, last := 0, len(points)-1
+		middle, _ := slices.BinarySearchFunc(points, c.reached, func(p cpuPoint, t record.Micros) int { return cmp.Compare(p.t, t) })
+		for _, phase := range [][2]int{{first, middle}, {middle, last}} {
+			if phase[1] > last || points[phase[1]].t-points[phase[0]].t < leastPhase {
 				continue
 			}
-			i = j
+			p, q := points[phase[0]], points[phase[1]]
 			span := (q.t - p.t).Seconds()
-			began := before(q.t) - before(p.t)
-			n, pods = n+1, pods+began
-			g.cpuX, g.cpuY = append(g.cpuX, began/span), append(g.cpuY, (q.used-p.used)/span)
+			g.cpuX, g.cpuY = append(g.cpuX, (before(q.t)-before(p.t))/span), append(g.cpuY, (q.used-p.used)/span)
 			g.cpuStood = append(g.cpuStood, (before(p.t)+before(q.t))/2)
-			// What an earlier, larger load has left behind a process has not to
-			// be taken again.
-			if p.rss >= 0 && q.rss >= 0 && before(q.t) > float64(s.most)-0.5 {
-				g.memX, g.memY = append(g.memX, began/span), append(g.memY, (q.rss-p.rss)/span)
-			}
 		}
-		if !counted && source == SourceNode {
-			s.n, s.pods, counted = s.n+n, s.pods+int(pods+0.5), true
+		// What an earlier, larger load has left behind a process has not to be
+		// taken again.
+		if p, q := points[first], points[last]; p.rss >= 0 && q.rss >= 0 && own > 0 && len(starts) > s.most {
+			g.memX, g.memY = append(g.memX, own), append(g.memY, q.rss-p.rss)
 		}
 	}
+	s.steps, s.pods = s.steps+1, s.pods+int(own)
 	s.most = max(s.most, len(starts))
 }
 
-// way is a pod's way to its start.
-type way struct{ from, to record.Micros }
-
-// done is how much of it lay behind at a time.
-func (w way) done(t record.Micros) float64 {
-	switch {
-	case t >= w.to:
-		return 1
-	case t <= w.from:
-		return 0
-	}
-	return float64(t-w.from) / float64(w.to-w.from)
-}
-
-// startsInPlace are the ways of the objects in place that have started. Much of
-// the work is done before the news of it, and some after.
-func (b *Builder) startsInPlace() []way {
+// startsInPlace is when the objects that are in place had started, in order.
+func (b *Builder) startsInPlace() []record.Micros {
 	started, ok := b.index[milestoneStarted]
 	if !ok {
 		started = b.arrived
 	}
-	var starts []way
+	var starts []record.Micros
 	for _, s := range b.place.slots {
 		for _, o := range s.objects {
 			if t := o.reached(started); t != never && !o.gone {
-				starts = append(starts, way{min(o.first, t), t + aftermath})
+				starts = append(starts, t)
 			}
 		}
 	}
+	slices.Sort(starts)
 	return starts
 }
-
-// aftermath is for how long after a pod has started its start still takes
-// something: a program does its own first.
-const aftermath = record.Micros(2e6)
 
 // milestoneStarted is when all containers of a pod run.
 const milestoneStarted = "ContainersStarted"
 
 // overhead is what one pod costs by all that was seen, nil without a real node.
 func (b *Builder) overhead(laws *Laws) *Overhead {
-	s := &b.stretches
+	s := &b.phases
 	if s.by == nil {
 		return nil
 	}
-	o := &Overhead{Stretches: s.n, Seconds: stretch.Seconds(), Pods: s.pods, Costs: []PodCost{}}
+	o := &Overhead{Steps: s.steps, Pods: s.pods, Costs: []PodCost{}}
 	for _, source := range slices.Sorted(maps.Keys(s.by)) {
 		g := s.by[source]
 		if source == SourceSelf {
 			continue // it is no part of what is loaded
 		}
 		cost := PodCost{Source: source}
-		cost.Start, cost.Stand = g.costOfCPU(s.pods)
+		cost.Start, cost.Stand = g.costOfCPU()
 		if source == SourceRuntime {
 			cost.Memory.Unknown = "a runtime's processes are gone before their memory is seen"
 		} else if cost.Memory = lawOfMemory(laws, source); cost.Memory.Unknown != "" {
-			cost.Memory = g.costOfMemory(s.pods)
+			cost.Memory = g.costOfMemory()
 		}
 		o.Costs = append(o.Costs, cost)
 	}
 	return o
 }
 
-func (g *growth) costOfCPU(pods int) (start, stand Slope) {
+func (g *growth) costOfCPU() (start, stand Slope) {
 	starts, stands, err := stats.FitPlane(g.cpuX, g.cpuStood, g.cpuY, confidence)
-	if why := tooFew(g.cpuX, pods, err); why != "" {
+	if err != nil {
+		why := fmt.Sprintf("of %d loadings and holds: %v", len(g.cpuX), err)
 		return Slope{Unknown: why}, Slope{Unknown: why}
 	}
-	return Slope{Interval: intervalOf(starts), From: FromStretches, Points: len(g.cpuX)},
-		Slope{Interval: intervalOf(stands), From: FromStretches, Points: len(g.cpuX)}
+	return Slope{Interval: intervalOf(starts), From: FromPhases, Points: len(g.cpuX)},
+		Slope{Interval: intervalOf(stands), From: FromPhases, Points: len(g.cpuX)}
 }
 
-func (g *growth) costOfMemory(pods int) Slope {
-	line, err := stats.FitLine(g.memX, g.memY, stats.Absolute, confidence)
-	if why := tooFew(g.memX, pods, err); why != "" {
-		return Slope{Unknown: why}
+func (g *growth) costOfMemory() Slope {
+	each, err := stats.FitRay(g.memX, g.memY, confidence)
+	if err != nil {
+		return Slope{Unknown: fmt.Sprintf("of %d steps that raised it: %v", len(g.memX), err)}
 	}
-	return Slope{Interval: intervalOf(line.Slope), From: FromStretches, Points: line.N}
-}
-
-// tooFew says why stretches tell no cost, "" if they do.
-func tooFew(x []float64, pods int, err error) string {
-	busy := 0
-	for _, v := range x {
-		if v > 0 {
-			busy++
-		}
-	}
-	switch {
-	case pods < leastStarts:
-		return fmt.Sprintf("%d pods started in whole stretches of %g s, and it takes %d", pods, stretch.Seconds(), leastStarts)
-	case busy < stats.LawLevels-1:
-		return fmt.Sprintf("pods started in %d of %d stretches of %g s, and it takes %d", busy, len(x), stretch.Seconds(), stats.LawLevels-1)
-	case err != nil:
-		return fmt.Sprintf("of %d stretches of %g s: %v", len(x), stretch.Seconds(), err)
-	}
-	return ""
+	return Slope{Interval: intervalOf(each), From: FromSteps, Points: len(g.memX)}
 }
 
 // lawOfMemory is what the steps along the axis tell of a source's memory.

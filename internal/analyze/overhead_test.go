@@ -94,10 +94,10 @@ func TestOverheadThatWasPlantedIsFound(t *testing.T) {
 	p.ladder(few, 0.05, []int{20, 40, 60})
 	r := few.finish(design.Sweep{})
 	c := costOf(t, r, "kubelet")
-	within("memory of three levels", c.Memory, p.memory, 0.3, FromStretches)
-	within("start", c.Start, p.start, 0.5, FromStretches)
-	within("while it stands", c.Stand, p.stand, 0.7, FromStretches)
-	if r.Overhead.Pods < 50 || r.Overhead.Stretches < 10 {
+	within("memory of three levels", c.Memory, p.memory, 0.3, FromSteps)
+	within("start", c.Start, p.start, 0.5, FromPhases)
+	within("while it stands", c.Stand, p.stand, 0.7, FromPhases)
+	if r.Overhead.Pods != 60 || r.Overhead.Steps != 3 {
 		t.Errorf("it stands on %+v", r.Overhead)
 	}
 	if c := costOf(t, r, SourceRuntime); c.Memory.Unknown == "" || c.Start.Unknown != "" {
@@ -116,20 +116,16 @@ func TestOverheadThatWasPlantedIsFound(t *testing.T) {
 	if c.Memory.From != FromLevels || *c.Memory.Value < p.memory {
 		t.Errorf("memory of seven levels: %+v", c.Memory)
 	}
-	within("while it stands, seven levels", c.Stand, p.stand, 0.5, FromStretches)
+	within("while it stands, seven levels", c.Stand, p.stand, 0.5, FromPhases)
 }
 
 func TestOverheadIsUnknownOfTooLittle(t *testing.T) {
 	p := planted{memory: 2e6, start: 0.2, idle: 0.1}
 	s := newScript(t)
-	p.ladder(s, 0, []int{4})
-	if c := costOf(t, s.finish(design.Sweep{}), "kubelet"); !strings.Contains(c.Memory.Unknown, "it takes 10") || c.Start.Value != nil {
-		t.Errorf("four pods: %+v", c)
-	}
-	s = newScript(t)
-	p.ladder(s, 0, []int{12})
-	if c := costOf(t, s.finish(design.Sweep{}), "kubelet"); !strings.Contains(c.Start.Unknown, "stretches of 5 s") {
-		t.Errorf("pods that all start in one stretch: %+v", c)
+	p.ladder(s, 0, []int{10, 20})
+	c := costOf(t, s.finish(design.Sweep{}), "kubelet")
+	if !strings.Contains(c.Memory.Unknown, "2 steps that raised it") || !strings.Contains(c.Start.Unknown, "of 4 loadings and holds") || c.Start.Value != nil {
+		t.Errorf("two steps: %+v", c)
 	}
 	s = newScript(t)
 	s.begin(1)

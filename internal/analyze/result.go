@@ -124,6 +124,9 @@ type Step struct {
 	Breaches       []Breach         `json:"breaches"` // in order of time
 	// Conditions are those at what broke first; null where nothing broke.
 	Conditions *Conditions `json:"conditions,omitempty"`
+	// Durations are how long the work of a node took by what its programs
+	// publish of it, over the step.
+	Durations []Durations `json:"durations,omitempty"`
 	// Logs are samples of what containers of failing objects have written.
 	Logs []LogSample `json:"logs,omitempty"`
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/cpu"
 	"plimsoll.dev/plimsoll/internal/image"
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/workload"
 )
@@ -148,6 +150,13 @@ func (r *runner) realNodeReadings() []record.Sample {
 	uses, err := r.meter.Read(component)
 	if err != nil {
 		return nil
+	}
+	// What begins from nothing is told from there on.
+	for _, c := range r.workload.Components {
+		part := realnode.ComponentPart(c.Name)
+		if component != nil && !slices.ContainsFunc(uses, func(u realnode.Use) bool { return u.Part == part }) {
+			uses = append(uses, realnode.Use{Part: part})
+		}
 	}
 	samples := make([]record.Sample, 0, len(uses))
 	for _, u := range uses {

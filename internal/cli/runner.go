@@ -165,7 +165,7 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 			return nil, err
 		}
 		r.target.Store(t)
-		return &labelledTarget{t, r}, nil
+		return &labelledTarget{t, r, rec}, nil
 	}
 	if r.plan.Fresh == plan.FreshLab {
 		open = r.renewed(open)
@@ -192,8 +192,41 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 // command line knows.
 type labelledTarget struct {
 	*cluster.Target
-	r *runner
+	r   *runner
+	rec experiment.Recorder
 }
+
+// Raise implements engine.Target.
+func (t *labelledTarget) Raise(ctx context.Context, level engine.Level) (engine.Load, error) {
+	t.putDurations(ctx)
+	return t.Target.Raise(ctx, level)
+}
+
+// Account implements engine.Target.
+func (t *labelledTarget) Account(ctx context.Context) (engine.Spread, error) {
+	t.putDurations(ctx)
+	return t.Target.Account(ctx)
+}
+
+// putDurations puts on record what a real node's kubelet publishes of its work.
+func (t *labelledTarget) putDurations(ctx context.Context) {
+	if t.r.lab == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
+	defer cancel()
+	list, err := t.r.lab.RealNodeDurations(ctx)
+	if err != nil {
+		t.rec.Emit(&record.Note{Text: fmt.Sprintf("how long the kubelet's work took is not known: %v", err)})
+		return
+	}
+	for _, d := range list {
+		t.rec.Emit(&record.Durations{Source: lab.Kubelet, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
+	}
+}
+
+// durationsPatience is how long a kubelet may take to tell.
+const durationsPatience = 5 * time.Second
 
 func (t *labelledTarget) Describe(ctx context.Context) (record.Environment, error) {
 	env, err := t.Target.Describe(ctx)

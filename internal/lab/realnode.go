@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -325,6 +326,23 @@ func (l *Lab) RealNodeMeter() (*realnode.Meter, error) {
 		return nil, nil
 	}
 	return realnode.NewMeter(string(l.dir))
+}
+
+// RealNodeDurations reads how long the kubelet's work and the runtime's took by
+// the kubelet's own metrics; nothing without a real node.
+func (l *Lab) RealNodeDurations(ctx context.Context) ([]realnode.Durations, error) {
+	if l.record.RealNode == nil {
+		return nil, nil
+	}
+	client, err := l.admin()
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := client.CoreV1().RESTClient().Get().AbsPath("/api/v1/nodes", realnode.NodeName, "proxy/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the kubelet's metrics: %w", err)
+	}
+	return realnode.KubeletDurations(bytes.NewReader(metrics))
 }
 
 // RealNodeVersions are the versions of the system's programs that the real

@@ -64,6 +64,8 @@ const (
 	KindFault  Kind = "fault"
 	KindNote   Kind = "note"
 	KindLog    Kind = "log"
+	// KindDurations is of a histogram that a program of the target published.
+	KindDurations Kind = "durations"
 )
 
 // Event is one line of the history: what happened (Body), when (T) and in
@@ -263,6 +265,18 @@ type Sample struct {
 	Values map[string]float64 `json:"values"` // cpuSeconds (since its start), rssBytes, ...
 }
 
+// Durations is a histogram of durations that a program publishes, counted since
+// its start: what fell into a step is the difference of two. Counts are how many
+// took at most so many seconds, by Bounds; Count is all of them.
+type Durations struct {
+	Source string    `json:"source"` // the program
+	Name   string    `json:"name"`   // what took so long
+	Count  uint64    `json:"count"`
+	Sum    float64   `json:"sum"` // seconds
+	Bounds []float64 `json:"bounds"`
+	Counts []uint64  `json:"counts"`
+}
+
 // Canary is one measurement of watch lag: a change made at a known time and
 // the receipt of its news. Seen is 0 when it never came.
 type Canary struct {
@@ -323,6 +337,9 @@ func (*Fault) Kind() Kind     { return KindFault }
 func (*Note) Kind() Kind      { return KindNote }
 func (*Log) Kind() Kind       { return KindLog }
 
+// Kind implements Body.
+func (*Durations) Kind() Kind { return KindDurations }
+
 // newBody is an empty body of a kind, or nil for a kind that this version
 // does not know.
 func newBody(k Kind) Body {
@@ -351,6 +368,8 @@ func newBody(k Kind) Body {
 		return new(Note)
 	case KindLog:
 		return new(Log)
+	case KindDurations:
+		return new(Durations)
 	}
 	return nil
 }

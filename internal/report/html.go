@@ -133,7 +133,7 @@ func write(w io.Writer, p page, data pageData) error {
 	t, err := template.New("page").Funcs(template.FuncMap{
 		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
 		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent,
-		"bearing": bearingWord, "more": moreSteps,
+		"bearing": bearingWord, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
 	}).Parse(pageTemplate)
 	for _, part := range []string{armsTemplate, trendTemplate} {
@@ -198,6 +198,7 @@ type page struct {
 	Broke                  *brokePart // nil where nothing broke
 	RealNode               bool       // parts of a real node are told
 	NodeSource             string
+	Durations              bool // a node has published some
 	Overhead               *overheadTable
 	Laws                   *lawsPart // nil where there are none
 	Split                  string
@@ -321,6 +322,7 @@ func pageOf(in Input, data pageData) page {
 			}
 		}
 		p.Steps = append(p.Steps, row)
+		p.Durations = p.Durations || len(s.Durations) > 0
 		use := usageRow{Step: s, Lag: s.WatchLag}
 		for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
 			u := s.Resources[source]

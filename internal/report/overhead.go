@@ -23,8 +23,8 @@ func overheadOf(o *analyze.Overhead) *overheadTable {
 	if o == nil {
 		return nil
 	}
-	t := &overheadTable{Head: fmt.Sprintf("One pod more costs, by %s in %d stretches of %g s", counted(o.Pods, "start"), o.Stretches, o.Seconds)}
-	var levels bool
+	t := &overheadTable{Head: fmt.Sprintf("One pod more costs, by %s in %s", counted(o.Pods, "start"), counted(o.Steps, "step"))}
+	var levels, known bool
 	say := func(s analyze.Slope, unit, what string) string {
 		if s.Unknown != "" {
 			if note := what + " is not known: " + s.Unknown; !slices.Contains(t.Notes, note) {
@@ -35,6 +35,7 @@ func overheadOf(o *analyze.Overhead) *overheadTable {
 		if s.Value == nil {
 			return "unknown"
 		}
+		known = true
 		levels = levels || s.From == analyze.FromLevels && unit == "B"
 		if unit == "" { // thousandths
 			i := analyze.Interval{Value: thousand(s.Value), Lo: thousand(s.Lo), Hi: thousand(s.Hi)}
@@ -45,10 +46,14 @@ func overheadOf(o *analyze.Overhead) *overheadTable {
 	for _, c := range o.Costs {
 		t.Rows = append(t.Rows, overheadRow{c.Source, say(c.Memory, "B", "memory"), say(c.Start, "s", "CPU time to start"), say(c.Stand, "", "CPU while it stands")})
 	}
+	if !known {
+		t.Head, t.Rows = "What one pod more costs a real node is not known", nil
+		return t
+	}
 	t.Notes = append(t.Notes, "a pod is an average one of those that the workload makes")
 	t.Notes = append(t.Notes, "in brackets 95 % intervals; one that holds 0 shows no cost")
 	if levels {
-		t.Notes = append(t.Notes, "memory is told by the levels of the axis where there is a law of it, else by the stretches")
+		t.Notes = append(t.Notes, "memory is told by the levels of the axis where there is a law of it, else by what each step has added, and what grows with time alone counts as the pods' too")
 	}
 	return t
 }
@@ -58,7 +63,7 @@ func thousand(x *float64) *float64 {
 	if x == nil {
 		return nil
 	}
-	y := 1000 * *x
+	y := 1000**x + 0 // which has no sign where it is nothing
 	return &y
 }
 
@@ -78,6 +83,15 @@ func (p *printer) overhead(o *analyze.Overhead) {
 	}
 	p.line("")
 	p.line("%s:", t.Head)
+	if len(t.Rows) > 0 {
+		p.overheadRows(t)
+	}
+	for _, n := range t.Notes {
+		p.line("  %s", printable(n))
+	}
+}
+
+func (p *printer) overheadRows(t *overheadTable) {
 	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
 	fmt.Fprintf(w, "  \tmemory\tCPU time to start\tthousandths of a CPU while it stands\n")
 	for _, r := range t.Rows {
@@ -85,8 +99,5 @@ func (p *printer) overhead(o *analyze.Overhead) {
 	}
 	if p.err == nil {
 		p.err = w.Flush()
-	}
-	for _, n := range t.Notes {
-		p.line("  %s", printable(n))
 	}
 }

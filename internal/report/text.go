@@ -34,6 +34,7 @@ func Text(w io.Writer, r analyze.Result, dir string, explain bool) error {
 	}
 	p.laws(r.Laws, explain)
 	p.overhead(r.Overhead)
+	p.durations(r)
 	p.published(r)
 	for _, warning := range r.Warnings {
 		p.line("warning: %s", warning)

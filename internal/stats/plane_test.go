@@ -67,3 +67,38 @@ func TestPlanesThatCannotBe(t *testing.T) {
 		}
 	}
 }
+
+func TestRays(t *testing.T) {
+	const runs = 2000
+	missed := 0
+	for seed := range uint64(runs) {
+		r := rand.New(rand.NewPCG(seed, 8))
+		var x, y []float64
+		for i := range 4 {
+			x = append(x, float64(5+i))
+			y = append(y, 3*x[i]+r.NormFloat64())
+		}
+		b, err := FitRay(x, y, 0.95)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if b.Lo > 3 || b.Hi < 3 {
+			missed++
+		}
+	}
+	if share := float64(missed) / runs; math.Abs(share-0.05) > 3*math.Sqrt(0.05*0.95/runs) {
+		t.Errorf("the interval misses in %.3f of cases", share)
+	}
+	for _, c := range []struct {
+		x, y []float64
+		why  string
+	}{
+		{[]float64{1, 2}, []float64{1, 2}, "too few"},
+		{[]float64{0, 0, 0}, []float64{1, 2, 3}, "nothing was added"},
+		{[]float64{1, 2, 3}, []float64{1, 2}, "a figure is missing"},
+	} {
+		if b, err := FitRay(c.x, c.y, 0.95); err == nil {
+			t.Errorf("%s: %v", c.why, b)
+		}
+	}
+}

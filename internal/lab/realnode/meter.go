@@ -34,6 +34,9 @@ type Use struct {
 	Processes int
 }
 
+// ComponentPart is what the pods of a component are told as.
+func ComponentPart(component string) string { return partPods + "/" + component }
+
 // Meter reads again and again what the parts of a laboratory's node have used:
 // its programs, each with all of its processes, the pods in all and by
 // component, their sandboxes included, and the node in all. Memory is what
@@ -320,7 +323,7 @@ func (m *Meter) readPod(g, uid string, component func(string) string) {
 	p.readings++
 	if p.part == "" {
 		if name := component(uid); name != "" {
-			p.part = partPods + "/" + name
+			p.part = ComponentPart(name)
 		} else if p.readings >= knownWithin {
 			p.part = partOther
 		}
