@@ -147,6 +147,25 @@ func TestRealNode(t *testing.T) {
 			break
 		}
 	}
+	meter, err := l.RealNodeMeter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	uses, err := meter.Read(func(string) string { return "test" })
+	if err != nil {
+		t.Error(err)
+	}
+	// The shims of all pods until now have ended before anybody read them.
+	for _, part := range []string{"kubelet", "containerd", "kube-proxy", "pods", realnode.PartRuntime, realnode.PartWhole} {
+		i := slices.IndexFunc(uses, func(u realnode.Use) bool { return u.Part == part })
+		if i < 0 || uses[i].CPUSeconds <= 0 || uses[i].RSSBytes < 0 {
+			t.Errorf("use of %s is not told: %+v", part, uses)
+		}
+	}
+	durations, err := l.RealNodeDurations(t.Context())
+	if i := slices.IndexFunc(durations, func(d realnode.Durations) bool { return d.Name == "start_container" }); err != nil || i < 0 || durations[i].Count == 0 {
+		t.Errorf("how long containers took to start is not told: %+v, %v", durations, err)
+	}
 	// Something runs when it is taken down.
 	if _, err := client.CoreV1().Pods("default").Create(t.Context(), realPod("last", "", "pause"), metav1.CreateOptions{}); err != nil {
 		t.Error(err)

@@ -48,7 +48,8 @@ func ComponentPart(component string) string { return partPods + "/" + component 
 // group with the shims that start them, which counts whatever ran in it, and
 // what a shim used itself is known to the nanosecond: the runtime's CPU time is
 // the group's less the shims'. That includes the start of a shim until it is
-// first seen, and what it does after it was last seen. Of the runtime's memory
+// first seen, what it does after it was last seen, and all of those that had
+// ended before the first reading: what counts is the difference of two. Of the runtime's memory
 // only that of processes is counted which a reading finds alive: most is never
 // seen. What a runtime's process uses after it has entered a container's own
 // control group counts as the pod's.
