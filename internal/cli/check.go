@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -256,6 +257,8 @@ func (x *experimentCommand) askedIn() (list []asked) {
 type foresight struct {
 	findings []ceiling.Finding
 	table    *ceiling.Table
+	// real says that some node that takes the load has a kubelet.
+	real bool
 }
 
 // foresee looks at the target before any load. It warns of what is wrong and of
@@ -290,6 +293,7 @@ func (r *runner) foresee(ctx context.Context, plain cluster.Variant, arms map[st
 		if err != nil {
 			return err
 		}
+		r.foresight.real = r.foresight.real || slices.ContainsFunc(look.Facts.Nodes, func(n ceiling.Node) bool { return !n.Simulated })
 		table := ceiling.Compute(look.Facts)
 		table.Arm = arm
 		r.warnAbove(&table)

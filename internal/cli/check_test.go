@@ -334,6 +334,9 @@ func TestCheckTellsOfLeftovers(t *testing.T) {
 func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
 	p := newProgram(t)
 	kubeconfig := p.labWith(t, "--nodes", "2")
+	if got := p.run(t, "sweep", "node-density", "--lab", "l", "--levels", "1", "--slo", "ImagesReady p99 <= 5s", "--out", "images"); got.code != exitUsage || !strings.Contains(got.stderr, "these nodes are simulated, and fetch no images") {
+		t.Errorf("a goal that simulated nodes cannot reach: %d\n%s", got.code, got.stderr)
+	}
 	typed, _ := labClient(t, kubeconfig)
 	ctx := context.Background()
 	// A node without a kubelet, real or simulated, is never ready.
@@ -403,7 +406,13 @@ func TestPodAddressesOfARealNode(t *testing.T) {
 	if got.code == exitInvalid {
 		t.Skip("the machine is busy with something else: no step counts")
 	}
-	if r := p.result(t, "r"); r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 5 {
+	r := p.result(t, "r")
+	if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 5 {
 		t.Errorf("exit code %d, predicted and found: %+v\n%s%s", got.code, r.Prediction, got.stdout, got.stderr)
+	}
+	// Only a kubelet tells when an image is on its node.
+	images, started := r.Steps[0].Latency["ImagesReady"], r.Steps[0].Latency["ContainersStarted"]
+	if images.P50 == nil || started.P50 == nil || *images.P50 <= 0 || *images.P50 > *started.P50+1 {
+		t.Errorf("images: %+v, containers: %+v", images, started)
 	}
 }

@@ -30,6 +30,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/kubeburner"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/observe"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/slo"
@@ -142,6 +143,9 @@ func (r *runner) run() (dir string, result *analyze.Result, err error) {
 		return "", nil, err
 	}
 	if err := r.foresee(ctx, variant, arms); err != nil {
+		return "", nil, err
+	}
+	if err := r.haveKubelets(); err != nil {
 		return "", nil, err
 	}
 	x, err := r.experiment()
@@ -575,7 +579,7 @@ func (r *runner) experiment() (experiment.Experiment, error) {
 	if r.resumed == nil {
 		p.AsRun = &plan.AsRun{
 			ID: r.id, Kind: p.Kind, Command: commandLine(r.p.Args), Version: version, Started: r.p.Now().UTC().Format(time.RFC3339),
-			Unit: axis.Unit, Milestones: r.workload.Milestones, Arrived: r.workload.Arrived,
+			Unit: axis.Unit, Milestones: r.milestones(), Arrived: r.workload.Arrived,
 		}
 	}
 	x, err := experimentOf(p)
@@ -691,12 +695,40 @@ func (r *runner) findComponents() {
 	}
 }
 
+// milestones are those of the workload's that its objects reach on these
+// nodes: simulated ones need no images.
+func (r *runner) milestones() []string {
+	if r.foresight.real {
+		return r.workload.Milestones
+	}
+	return slices.DeleteFunc(slices.Clone(r.workload.Milestones), func(m string) bool { return m == observe.ImagesReady })
+}
+
+// haveKubelets refuses to judge simulated nodes by what only a kubelet tells.
+func (r *runner) haveKubelets() error {
+	if r.foresight.real {
+		return nil
+	}
+	const hint = "leave it out, or load nodes that have a kubelet, such as a laboratory's with --lab-real-node"
+	for _, goal := range r.plan.Goals {
+		for _, text := range goal.Value {
+			if s, err := slo.Parse(text); err == nil && s.Milestone == observe.ImagesReady {
+				return usagef(hint, "objective %q: these nodes are simulated, and fetch no images", text)
+			}
+		}
+	}
+	if p := r.plan.Primary; p != nil && strings.HasPrefix(p.Metric, observe.ImagesReady+" ") {
+		return usagef(hint, "metric %q: these nodes are simulated, and fetch no images", p.Metric)
+	}
+	return nil
+}
+
 // load is the workload as the cluster takes it.
 func (r *runner) load(variant cluster.Variant, arms map[string]cluster.Variant) cluster.Load {
 	l := cluster.Load{
 		Variant: variant, Arms: arms, RunID: r.id, UUID: r.uuid,
 		Component: func(job, object int) string { return r.workload.ComponentOf(job, object, nil) },
-		Abandon:   r.private, CanaryInterval: labCanary, NormalEvents: r.plan.NormalEvents,
+		Abandon:   r.private, CanaryInterval: labCanary, NormalEvents: r.plan.NormalEvents, Images: r.foresight.real,
 		Places:  r.lab != nil && r.lab.Spec().RealNode != nil,
 		PodLife: time.Duration(r.plan.Axis.PodLife), Follow: time.Duration(r.plan.StepTimeout),
 	}

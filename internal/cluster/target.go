@@ -37,6 +37,9 @@ type Load struct {
 	RunID, UUID string
 	// NormalEvents records the cluster's events of type Normal too.
 	NormalEvents bool
+	// Images follows the images of pods to their nodes, by the events that
+	// real kubelets write.
+	Images bool
 	// CanaryInterval is how often watch lag is measured.
 	CanaryInterval time.Duration
 	// Deletions bounds deletions per second; 0 is as fast as the bound of
@@ -182,6 +185,10 @@ func (t *Target) observe(ctx context.Context) error {
 		{name: "namespaces", path: "/api/v1/namespaces", query: ours, handler: t.namespaces},
 		{name: "events", path: "/api/v1/events", query: events, handler: (*eventHandler)(t), fromNow: true},
 	}
+	if t.load.Images && !t.load.NormalEvents {
+		pulled := url.Values{"fieldSelector": {"type=Normal,reason=" + reasonPulled}}
+		t.watchers = append(t.watchers, &watcher{name: "events of images", path: "/api/v1/events", query: pulled, handler: (*pulledHandler)(t), fromNow: true})
+	}
 	for _, w := range t.watchers {
 		w.client, w.clock = t.client, t.clock
 		w.fault = func(*record.Fault) {}
@@ -320,6 +327,9 @@ func (h *eventHandler) changed(now record.Micros, kind string, object []byte) er
 	if about.Namespace == "" && about.Kind != "Node" {
 		return nil
 	}
+	if t.load.Images {
+		t.pulled(now, &e)
+	}
 	count := int(e.Count)
 	if e.Series != nil {
 		count = int(e.Series.Count)
@@ -335,6 +345,40 @@ func (h *eventHandler) changed(now record.Micros, kind string, object []byte) er
 	t.emitAt(now, &record.KubeEvent{Object: name, About: about.Kind, Type: e.Type, Reason: e.Reason, Message: redact.Message(e.Message), Source: source, Count: count})
 	return nil
 }
+
+// reasonPulled is the reason of the event that a kubelet writes when a
+// container's image is on its node, fetched or there before.
+const reasonPulled = "Pulled"
+
+// pulled takes in an event of a pod of ours, if it is one of an image.
+func (t *Target) pulled(now record.Micros, e *corev1.Event) {
+	if about := e.InvolvedObject; about.Kind == "Pod" && e.Reason == reasonPulled {
+		stamp := int64(0)
+		if !e.LastTimestamp.IsZero() {
+			stamp = e.LastTimestamp.Unix()
+		}
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		t.tracker.Pulled(now, about.Namespace+"/"+about.Name, string(about.UID), about.FieldPath, stamp)
+	}
+}
+
+// pulledHandler takes in the watch of events of images alone.
+type pulledHandler Target
+
+func (h *pulledHandler) changed(now record.Micros, kind string, object []byte) error {
+	if kind == eventDeleted {
+		return nil
+	}
+	var e corev1.Event
+	if err := e.Unmarshal(object); err != nil {
+		return fmt.Errorf("decode event: %w", err)
+	}
+	(*Target)(h).pulled(now, &e)
+	return nil
+}
+
+func (h *pulledHandler) listed(record.Micros, func(func([]byte) error) error) error { return nil }
 
 func (h *eventHandler) listed(record.Micros, func(func([]byte) error) error) error { return nil }
 

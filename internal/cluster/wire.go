@@ -198,8 +198,11 @@ func decodePod(raw []byte, p *podNews) error {
 				switch num {
 				case 2:
 					containers++
+					p.Containers++
 				case 10:
 					p.Node = string(b)
+				case 20: // initContainers
+					p.Containers++
 				}
 				return nil
 			})

@@ -45,6 +45,7 @@ func newsOf(pod *corev1.Pod) podNews {
 		}
 	}
 	p.Trouble = observe.Trouble{Reason: pod.Status.Reason, Message: pod.Status.Message}
+	p.Containers = len(pod.Spec.Containers) + len(pod.Spec.InitContainers)
 	started := len(pod.Spec.Containers) > 0 && len(pod.Status.ContainerStatuses) >= len(pod.Spec.Containers)
 	for i, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
 		for _, c := range list {
@@ -133,6 +134,9 @@ func randomPod(rng *rand.Rand) *corev1.Pod {
 	}
 	for range rng.IntN(3) {
 		pod.Spec.Containers = append(pod.Spec.Containers, corev1.Container{Name: "c", Image: "i"})
+	}
+	for range rng.IntN(3) {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, corev1.Container{Name: "i", Image: "i"})
 	}
 	for range rng.IntN(4) {
 		pod.Status.ContainerStatuses = append(pod.Status.ContainerStatuses, container())

@@ -19,6 +19,7 @@ const (
 	Scheduled                 = "Scheduled"
 	PodReadyToStartContainers = "PodReadyToStartContainers"
 	Initialized               = "Initialized"
+	ImagesReady               = "ImagesReady" // by events, whose news is apart from the pod's own: it may come after ContainersStarted
 	ContainersStarted         = "ContainersStarted"
 	ContainersReady           = "ContainersReady"
 	Ready                     = "Ready"
@@ -74,6 +75,8 @@ type Pod struct {
 	Created   int64 // server's time of creation, in seconds since 1970
 
 	Conditions [numConditions]Condition
+	// Containers is how many the pod has, those that initialise it included.
+	Containers int
 	// Started says that every container runs or has run; StartedStamp is
 	// when the last one started by the node's clock.
 	Started      bool
@@ -113,6 +116,10 @@ type pod struct {
 	node    string
 	reached uint16 // bit i: milestone i was reached
 	listed  int    // the list that last had it
+	// pulled are those of its containers whose images are on the node, until
+	// all are.
+	containers int
+	pulled     []string
 	// restarts is how many times its containers were started anew.
 	restarts int
 	standing
@@ -184,7 +191,7 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *Pod) {
 			// its end was taken for granted.
 			return
 		}
-		p = &pod{uid: m.UID, node: m.Node}
+		p = &pod{uid: m.UID, node: m.Node, containers: m.Containers}
 		if m.Slot != m.Name {
 			p.slot = m.Slot
 		}
@@ -201,6 +208,22 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *Pod) {
 	t.stand(now, m, p, arrived)
 }
 
+// Pulled takes in an event of a pod, "namespace/name", that was received at
+// now: the image of one of its containers is on the node. Events of pods that
+// are not followed say nothing.
+func (t *Tracker) Pulled(now record.Micros, name, uid, container string, stamp int64) {
+	p := t.pods[name]
+	if p == nil || p.uid != uid || p.has(bitImagesReady) || slices.Contains(p.pulled, container) {
+		return
+	}
+	p.pulled = append(p.pulled, container)
+	if len(p.pulled) < p.containers {
+		return
+	}
+	p.pulled = nil
+	t.reach(now, &Pod{Name: name}, p, bitImagesReady, stamp, false)
+}
+
 // bits of the milestones in pod.reached, in the order in which a kubelet
 // reaches them.
 const (
@@ -211,6 +234,7 @@ const (
 	bitStarted
 	bitContainersReady
 	bitReady
+	bitImagesReady // not in the kubelet's order: no message of a pod tells of it
 )
 
 func milestoneOf(bit int) string {
@@ -227,6 +251,8 @@ func milestoneOf(bit int) string {
 		return ContainersStarted
 	case bitContainersReady:
 		return ContainersReady
+	case bitImagesReady:
+		return ImagesReady
 	default:
 		return Ready
 	}

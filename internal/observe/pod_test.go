@@ -768,3 +768,43 @@ func TestFailing(t *testing.T) {
 		t.Errorf("at most two: %s", got)
 	}
 }
+
+// Images are told of by events, which know a pod by its name and UID, a
+// container by its path, and tell some things twice.
+func TestImagesReady(t *testing.T) {
+	type event struct{ name, uid, container string }
+	web, sidecar := event{"ns/a", "1", "spec.containers{web}"}, event{"ns/a", "1", "spec.containers{sidecar}"}
+	for _, tt := range []struct {
+		why        string
+		containers int
+		events     []event
+		want       int // the event that makes it, counted from 1; 0: none
+	}{
+		{"one container", 1, []event{web}, 1},
+		{"a container that is started again is told of again", 1, []event{web, web}, 1},
+		{"the last of two", 2, []event{web, sidecar}, 2},
+		{"one of two, twice", 2, []event{web, web}, 0},
+		{"another pod of the name", 1, []event{{"ns/a", "2", web.container}}, 0},
+		{"a pod that is not followed", 1, []event{{"ns/b", "1", web.container}}, 0},
+		{"an unknown number of containers", 0, []event{web}, 1},
+	} {
+		var made []record.Micros
+		tracker := NewTracker(func(at record.Micros, body record.Body) {
+			if o, ok := body.(*record.Object); ok && o.Milestone == ImagesReady {
+				made = append(made, at)
+				if o.Object != "ns/a" || o.Stamp != 7 || o.Late {
+					t.Errorf("%s: %+v", tt.why, o)
+				}
+			}
+		})
+		tracker.Apply(0, Changed, aPod(func(m *Pod) { m.Containers = tt.containers }))
+		for i, e := range tt.events {
+			tracker.Pulled(record.Micros(i+1), e.name, e.uid, e.container, 7)
+		}
+		// It is no condition of the pod's: nothing waits for it.
+		tracker.Unfinished(100)
+		if want := []record.Micros{record.Micros(tt.want)}; tt.want == 0 && len(made) > 0 || tt.want > 0 && !slices.Equal(made, want) {
+			t.Errorf("%s: at %v, want event %d", tt.why, made, tt.want)
+		}
+	}
+}

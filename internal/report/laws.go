@@ -280,9 +280,9 @@ func linearity(v stats.Linearity) string {
 	case stats.NearLinear:
 		return "near linear"
 	case stats.SlowerLinear:
-		return "slower than linear"
+		return "more than linear"
 	case stats.FasterLinear:
-		return "faster than linear"
+		return "less than linear"
 	}
 	return "not decided whether near linear"
 }

@@ -150,7 +150,7 @@ func packIn(o *objects.Table, unit int64) (*packed, error) {
 
 // timeRank orders the columns of times so that each is near the one before.
 func timeRank(c objects.Column) int {
-	order := []string{"intended", "sent", "replied", "Created", "Scheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready", "Deleted"}
+	order := []string{"intended", "sent", "replied", "Created", "Scheduled", "PodReadyToStartContainers", "Initialized", "ImagesReady", "ContainersStarted", "ContainersReady", "Ready", "Deleted"}
 	if i := slices.Index(order, strings.TrimSuffix(c.Name, objects.MicrosSuffix)); i >= 0 {
 		return i
 	}
