@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -884,10 +885,7 @@ func hostOf() record.Host {
 	if unix.Uname(&name) == nil {
 		h.OS, h.Kernel = unix.ByteSliceToString(name.Sysname[:]), unix.ByteSliceToString(name.Release[:])
 	}
-	var cpus unix.CPUSet
-	if unix.SchedGetaffinity(0, &cpus) == nil {
-		h.CPUs = cpus.Count()
-	}
+	h.CPUs = runtime.NumCPU() // as it was at the start, before it kept off a real node's
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		h.MemoryBytes = int64(info.Totalram) * int64(info.Unit)

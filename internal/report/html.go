@@ -674,7 +674,7 @@ func byteCount(n int64) string {
 	if unit == 0 {
 		return fmt.Sprintf("%d B", n)
 	}
-	return fmt.Sprintf("%.3g %s", x, names[unit])
+	return short(x) + " " + names[unit]
 }
 
 // span is a length of time as people say it.

@@ -2,7 +2,7 @@ package report
 
 import (
 	"fmt"
-	"slices"
+	"strings"
 	"text/tabwriter"
 
 	"plimsoll.dev/plimsoll/internal/analyze"
@@ -25,11 +25,16 @@ func overheadOf(o *analyze.Overhead) *overheadTable {
 	}
 	t := &overheadTable{Head: fmt.Sprintf("One pod more costs, by %s in %s", counted(o.Pods, "start"), counted(o.Steps, "step"))}
 	var levels, known bool
-	say := func(s analyze.Slope, unit, what string) string {
+	type gap struct{ what, why string }
+	var gaps []gap
+	of := make(map[gap][]string) // the sources that have it
+	say := func(source string, s analyze.Slope, unit, what string) string {
 		if s.Unknown != "" {
-			if note := what + " is not known: " + s.Unknown; !slices.Contains(t.Notes, note) {
-				t.Notes = append(t.Notes, note)
+			g := gap{what, s.Unknown}
+			if of[g] == nil {
+				gaps = append(gaps, g)
 			}
+			of[g] = append(of[g], source)
 			return "unknown"
 		}
 		if s.Value == nil {
@@ -44,7 +49,14 @@ func overheadOf(o *analyze.Overhead) *overheadTable {
 		return quantity(*s.Value, unit) + " " + span95(s.Interval, unit)
 	}
 	for _, c := range o.Costs {
-		t.Rows = append(t.Rows, overheadRow{c.Source, say(c.Memory, "B", "memory"), say(c.Start, "s", "CPU time to start"), say(c.Stand, "", "CPU while it stands")})
+		t.Rows = append(t.Rows, overheadRow{c.Source, say(c.Source, c.Memory, "B", "memory"), say(c.Source, c.Start, "s", "CPU time to start"), say(c.Source, c.Stand, "", "CPU while it stands")})
+	}
+	for _, g := range gaps {
+		what := g.what
+		if sources := of[g]; len(sources) < len(o.Costs) {
+			what += " of " + strings.Join(sources, ", ")
+		}
+		t.Notes = append(t.Notes, what+" is not known: "+g.why)
 	}
 	if !known {
 		t.Head, t.Rows = "What one pod more costs a real node is not known", nil

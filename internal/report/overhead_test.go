@@ -23,7 +23,7 @@ func TestOverheadInWords(t *testing.T) {
 		"by 30 starts in 4 steps",
 		"kubelet  1 MiB [-1 KiB, 2 MiB]  43 ms [18 ms, 68 ms]  1.5 [-0.2, 3]",
 		"runtime  unknown                65 ms [40 ms, 90 ms]  unknown",
-		"memory is not known: nobody saw it", "CPU while it stands is not known: there is 1 level", "one that holds 0 shows no cost",
+		"memory of runtime is not known: nobody saw it", "CPU while it stands of runtime is not known: there is 1 level", "one that holds 0 shows no cost",
 	} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("it lacks %q:\n%s", part, b.String())

@@ -154,7 +154,7 @@ func TestFigures(t *testing.T) {
 	for _, tt := range []struct{ got, want string }{
 		{Seconds(0.000123), "123 µs"}, {Seconds(0.00123), "1.23 ms"}, {Seconds(0.123), "123 ms"}, {Seconds(1.234), "1.23 s"}, {Seconds(123.4), "123.4 s"},
 		{Number(110), "110"}, {Number(12.5), "12.5"}, {Number(1e6), "1000000"},
-		{byteCount(0), "0 B"}, {byteCount(1536), "1.5 KiB"}, {byteCount(256 << 30), "256 GiB"},
+		{byteCount(0), "0 B"}, {byteCount(1536), "1.5 KiB"}, {byteCount(1010 << 10), "1010 KiB"}, {byteCount(256 << 30), "256 GiB"},
 		{span(12), "12.0 s"}, {span(124), "2 min 4 s"}, {span(3 * 3600), "3 h 0 min"},
 		{grouped(999), "999"}, {grouped(1234567), "1\u202f234\u202f567"},
 		{asSentence("übel."), "Übel."},

@@ -25,9 +25,11 @@ export function usage(run: Run, lag: HTMLElement, waits: HTMLElement, cpu: HTMLE
 
 const wayOf = (w: { from: string; to: string; for: string }) => `${w.from} → ${w.to} (${w.for})`
 
-// What all processes used together, at the most.
+// What all processes used together, at the most. A real node in all, and the
+// parts of a source, are counted in others.
 function together(run: Run): string {
-  const sums = run.result.steps.map((s) => (s.seconds > 0 ? Object.values(s.resources).reduce((sum, u) => sum + u.cpuSeconds, 0) / s.seconds : 0))
+  const own = (s: Step) => Object.entries(s.resources).filter(([source]) => source !== 'node' && !source.includes('/'))
+  const sums = run.result.steps.map((s) => (s.seconds > 0 ? own(s).reduce((sum, [, u]) => sum + u.cpuSeconds, 0) / s.seconds : 0))
   const most = Math.max(...sums)
   return `All together at most ${most.toPrecision(2)}${run.cpus > 0 ? ` of ${run.cpus}` : ''} CPUs, in step ${run.result.steps[sums.indexOf(most)]!.id}`
 }
