@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/experiment"
-	"plimsoll.dev/plimsoll/internal/observe"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/workload"
@@ -115,8 +114,7 @@ func sameWorkload(p *plan.Plan, w *workload.Workload) error {
 	if err != nil {
 		return usagef("", "%w", err)
 	}
-	without := slices.DeleteFunc(slices.Clone(w.Milestones), func(m string) bool { return m == observe.ImagesReady })
-	if run := p.AsRun; !slices.Equal(run.Milestones, w.Milestones) && !slices.Equal(run.Milestones, without) || run.Arrived != w.Arrived || run.Unit != axis.Unit {
+	if run := p.AsRun; !slices.Equal(run.Milestones, w.Milestones) && !slices.Equal(run.Milestones, withoutImages(w.Milestones)) || run.Arrived != w.Arrived || run.Unit != axis.Unit {
 		return usagef("begin anew", "the run cannot go on: the workload %s is no longer what was run", p.Workload)
 	}
 	return nil

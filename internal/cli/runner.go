@@ -702,7 +702,11 @@ func (r *runner) milestones() []string {
 	if r.foresight.real {
 		return r.workload.Milestones
 	}
-	return slices.DeleteFunc(slices.Clone(r.workload.Milestones), func(m string) bool { return m == observe.ImagesReady })
+	return withoutImages(r.workload.Milestones)
+}
+
+func withoutImages(milestones []string) []string {
+	return slices.DeleteFunc(slices.Clone(milestones), func(m string) bool { return m == observe.ImagesReady })
 }
 
 // haveKubelets refuses to judge simulated nodes by what only a kubelet tells.
