@@ -6,7 +6,7 @@ import (
 	"os"
 
 	"plimsoll.dev/plimsoll/internal/cli"
-	"plimsoll.dev/plimsoll/internal/component"
+	"plimsoll.dev/plimsoll/internal/lab/component"
 )
 
 func main() {

@@ -8,7 +8,7 @@ import (
 	"os/signal"
 	"syscall"
 
-	"plimsoll.dev/plimsoll/internal/agent"
+	"plimsoll.dev/plimsoll/internal/lab/agent"
 )
 
 func main() {

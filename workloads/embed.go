@@ -1,6 +1,6 @@
 // Package workloads holds the built-in workloads as files: a directory for
-// each, with workload.yaml (what it offers) and a configuration in
-// kube-burner's format (what it creates).
+// each, with workload.yaml (what it offers) and, where its target takes one, a
+// configuration in kube-burner's format (what it creates).
 package workloads
 
 import (
@@ -8,7 +8,7 @@ import (
 	"io/fs"
 )
 
-//go:embed node-density node-density-cni node-density-heavy
+//go:embed */*
 var files embed.FS
 
 // FS is the tree of built-in workloads, a directory for each. It cannot be

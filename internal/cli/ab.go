@@ -13,9 +13,7 @@ func newABCommand(p *Process, stop *interrupts) *cobra.Command {
 	var f experimentFlags
 	var arms []string
 	var level string
-	var repeat int
-	var margin, metric string
-	var alpha float64
+	var primary plan.Primary
 	cmd := &cobra.Command{
 		Use:   "ab WORKLOAD --arm NAME:k=v,... --arm NAME:k=v,... [--level L]",
 		Short: "Better, worse or the same? Compare arms of a workload",
@@ -35,7 +33,7 @@ inconclusive, 4 when the tool itself was the bottleneck.`,
   plimsoll ab node-density --arm fast:startLatency=uniform:500ms,1500ms --arm slow:startLatency=uniform:600ms,1600ms --level 10`,
 		Args: exactlyOne("workload"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x := f.plan(cmd, args[0])
+			x := f.experiment(cmd, args[0])
 			x.plan.Kind = plan.AB
 			for _, text := range arms {
 				arm, err := parseArm(text)
@@ -58,23 +56,19 @@ inconclusive, 4 when the tool itself was the bottleneck.`,
 				}
 				x.plan.Axis.Levels = append(x.plan.Axis.Levels, n)
 			}
-			x.plan.Repeat = repeat
-			x.plan.Primary = &plan.Primary{Metric: metric, Margin: margin, Alpha: alpha}
+			x.plan.Primary = &primary
 			return x.run(p, stop)
 		},
 	}
-	f.addTarget(cmd)
-	f.addPrivateLab(cmd)
-	f.addExperiment(cmd)
+	f.add(cmd)
 	flags := cmd.Flags()
 	flags.StringArrayVar(&arms, "arm", nil, "an arm as `NAME:k=v,k=v`, the baseline first; NAME: alone changes nothing")
 	flags.StringVar(&level, "level", "", "the level at which the arms are run (default that at which a search begins)")
 	flags.StringVar(&f.levels, "levels", "", "several levels, with commas between")
-	flags.IntVar(&repeat, "repeat", 5, "runs of each arm at each level")
-	flags.StringVar(&metric, "metric", "", "the one figure that decides, as `MILESTONE pNN` (default the workload's)")
-	flags.StringVar(&margin, "margin", "5%", "how much worse still counts as the same")
-	flags.Float64Var(&alpha, "alpha", 0.05, "error rate of the interval")
-	f.addOutput(cmd)
+	flags.IntVar(&f.plan.Repeat, "repeat", 5, "runs of each arm at each level")
+	flags.StringVar(&primary.Metric, "metric", "", "the one figure that decides, as `MILESTONE pNN` (default the workload's)")
+	flags.StringVar(&primary.Margin, "margin", "5%", "how much worse still counts as the same")
+	flags.Float64Var(&primary.Alpha, "alpha", 0.05, "error rate of the interval")
 	return cmd
 }
 

@@ -22,25 +22,27 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/ceiling"
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // checked runs a check with JSON for its output.
-func (p *program) checked(t *testing.T, want int, args ...string) ceiling.Check {
+func checked(t *testing.T, p *harness.Program, want int, args ...string) ceiling.Check {
 	t.Helper()
-	got := p.run(t, append([]string{"check", "-o", "json"}, args...)...)
+	got := p.Run(t, append([]string{"check", "-o", "json"}, args...)...)
 	var c ceiling.Check
-	if err := json.Unmarshal([]byte(got.stdout), &c); err != nil || got.code != want || c.ExitCode != want {
-		t.Fatalf("check %v: exit code %d, want %d: %v\n%s%s", args, got.code, want, err, got.stdout, got.stderr)
+	if err := json.Unmarshal([]byte(got.Stdout), &c); err != nil || got.Code != want || c.ExitCode != want {
+		t.Fatalf("check %v: exit code %d, want %d: %v\n%s%s", args, got.Code, want, err, got.Stdout, got.Stderr)
 	}
 	return c
 }
 
-func ceilingNamed(t *testing.T, list []ceiling.Ceiling, name string) ceiling.Ceiling {
+func ceilingNamed(t *testing.T, list []record.Ceiling, name string) record.Ceiling {
 	t.Helper()
-	i := slices.IndexFunc(list, func(c ceiling.Ceiling) bool { return c.Name == name })
+	i := slices.IndexFunc(list, func(c record.Ceiling) bool { return c.Name == name })
 	if i < 0 {
 		t.Fatalf("there is no ceiling %s in %+v", name, list)
 	}
@@ -48,7 +50,7 @@ func ceilingNamed(t *testing.T, list []ceiling.Ceiling, name string) ceiling.Cei
 }
 
 // finding finds what was found about something, with part of its text.
-func finding(list []ceiling.Finding, what, text string) *ceiling.Finding {
+func finding(list []record.Finding, what, text string) *record.Finding {
 	for i, f := range list {
 		if f.What == what && strings.Contains(f.Text, text) {
 			return &list[i]
@@ -59,23 +61,24 @@ func finding(list []ceiling.Finding, what, text string) *ceiling.Finding {
 
 // The demo's shape, without a load.
 func TestCheckPredictsTheDemo(t *testing.T) {
-	p := newProgram(t)
-	c := p.checked(t, exitHeld, "node-density", "--lab-nodes", "20", "--lab-max-pods", "110")
+	t.Parallel()
+	p := suite.Program(t)
+	c := checked(t, p, exitHeld, "node-density", "--lab-nodes", "20", "--lab-max-pods", "110")
 	b := c.Table.Binding()
 	if c.Schema != "plimsoll/check/v1" || b == nil || *c.Binding != "allocatablePods" || *b.Level != 110 || *b.Total != 2200 || b.Reason != "Too many pods on 20 of 20 nodes" {
 		t.Errorf("binding %+v", b)
 	}
-	if c.Severity != ceiling.OK || !c.Target.Private || c.Target.Version != "v1.36.3" {
+	if c.Severity != record.SeverityOK || !c.Target.Private || c.Target.Version != "v1.36.3" {
 		t.Errorf("severity %s, target %+v, findings %+v", c.Severity, c.Target, c.Findings)
 	}
-	p.leavesNoLab(t)
+	p.LeavesNoLab(t)
 }
 
 // What is predicted is what a run then finds, in the same words.
 func TestPredictionAndRunAgree(t *testing.T) {
-	p := newProgram(t)
-	kubeconfig := p.labWith(t, "--nodes", "3", "--max-pods", "15")
-	p.withQuota(t, kubeconfig, "twenty", 20)
+	t.Parallel()
+	p := suite.Lab(t, smallLab...)
+	withQuota(t, p, "twenty", 20)
 	for _, tt := range []struct {
 		args   []string
 		run    string
@@ -87,41 +90,33 @@ func TestPredictionAndRunAgree(t *testing.T) {
 		{[]string{"node-density", "--set", "cpu=4"}, "sweep --levels 8,9", 8, "Insufficient cpu on 3 of 3 nodes", "32 cores hold 8 pods of 4"},
 		{[]string{"./twenty"}, "sweep --levels 6,7", 6, "exceeded quota: few", "20 pods on 3 nodes are 6 and two thirds of a pod"},
 	} {
-		c := p.checked(t, exitHeld, append(tt.args, "--lab", "l")...)
+		c := checked(t, p, exitHeld, append(tt.args, "--lab", p.Lab)...)
 		b := c.Table.Binding()
 		if b == nil || int(*b.Level) != int(tt.level) || !strings.Contains(b.Reason, tt.reason) {
 			t.Errorf("%s: check predicts %+v, want %g by %q", tt.why, b, tt.level, tt.reason)
 			continue
 		}
 		dir := "r" + tt.reason[:3]
-		args := append(append(strings.Fields(tt.run), tt.args...), "--lab", "l", "--out", dir, "--hold", "500ms", "--slo", "all Ready")
-		got := p.run(t, args...)
-		for range 2 {
-			if got.code != exitInvalid {
-				break // else the machine was busy with something else
-			}
-			os.RemoveAll(filepath.Join(p.dir, dir))
-			got = p.run(t, args...)
-		}
-		r := p.result(t, dir)
-		if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != tt.level || !strings.Contains(r.Prediction.FoundBinding, tt.reason) || !strings.Contains(got.stdout, "bound by the same.") {
-			t.Errorf("%s: predicted and found: %+v\n%s%s", tt.why, r.Prediction, got.stdout, got.stderr)
+		got := p.Measure(t, dir, append(append(strings.Fields(tt.run), tt.args...), "--lab", p.Lab, "--hold", "500ms", "--slo", "all Ready")...)
+		r := p.Result(t, dir)
+		if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != tt.level || !strings.Contains(r.Prediction.FoundBinding, tt.reason) || !strings.Contains(got.Stdout, "bound by the same.") {
+			t.Errorf("%s: predicted and found: %+v\n%s%s", tt.why, r.Prediction, got.Stdout, got.Stderr)
 			continue
 		}
-		if l := r.LoadLine; l != nil && (got.code != exitHeld || *l.Level != tt.level || l.Binding != b.Reason) {
-			t.Errorf("%s: exit code %d, line %+v", tt.why, got.code, l)
+		if l := r.LoadLine; l != nil && (got.Code != exitHeld || *l.Level != tt.level || l.Binding != b.Reason) {
+			t.Errorf("%s: exit code %d, line %+v", tt.why, got.Code, l)
 		}
 		if one := ceilingNamed(t, r.Ceilings, b.Name); one.Reason != b.Reason || *one.Level != *b.Level {
 			t.Errorf("%s: the run's own ceiling is %+v, check's %+v", tt.why, one, b)
 		}
-		if want := fmt.Sprintf("%g lies above", tt.level+1); !strings.Contains(got.stderr, want) {
-			t.Errorf("%s: no warning %q of a level above the ceiling:\n%s", tt.why, want, got.stderr)
+		if want := fmt.Sprintf("%g lies above", tt.level+1); !strings.Contains(got.Stderr, want) {
+			t.Errorf("%s: no warning %q of a level above the ceiling:\n%s", tt.why, want, got.Stderr)
 		}
 		// It is in the record: analysis tells it again.
-		if again := p.run(t, "analyze", dir); !strings.Contains(again.stdout, "Predicted ") {
-			t.Errorf("%s: analyze does not tell of the prediction:\n%s", tt.why, again.stdout)
+		if again := p.Run(t, "analyze", dir); !strings.Contains(again.Stdout, "Predicted ") {
+			t.Errorf("%s: analyze does not tell of the prediction:\n%s", tt.why, again.Stdout)
 		}
-		page, err := os.ReadFile(filepath.Join(p.dir, dir, "report.html"))
+		page, err := os.ReadFile(filepath.Join(p.Dir, dir, "report.html"))
 		if err != nil || !strings.Contains(string(page), "Predicted and found") {
 			t.Errorf("%s: the page has no prediction: %v", tt.why, err)
 		}
@@ -130,10 +125,10 @@ func TestPredictionAndRunAgree(t *testing.T) {
 
 // withQuota makes a namespace with a quota on pods, and a workload of its name
 // whose pods go there.
-func (p *program) withQuota(t *testing.T, kubeconfig, name string, pods int64) {
+func withQuota(t *testing.T, p *harness.Program, name string, pods int64) {
 	t.Helper()
 	ctx := context.Background()
-	typed, _ := labClient(t, kubeconfig)
+	typed, _ := labClient(t, p.Kubeconfig)
 	if _, err := typed.CoreV1().Namespaces().Create(ctx, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
@@ -144,18 +139,18 @@ func (p *program) withQuota(t *testing.T, kubeconfig, name string, pods int64) {
 		t.Fatal(err)
 	}
 	// It counts once its controller has seen it.
-	await(t, "the quota to count", func() bool {
+	harness.Await(t, "the quota to count", func() bool {
 		q, err := typed.CoreV1().ResourceQuotas(name).Get(ctx, "few", metav1.GetOptions{})
 		return err == nil && len(q.Status.Hard) > 0
 	})
-	if got := p.run(t, "workloads", "export", "node-density", name); got.code != 0 {
-		t.Fatal(got.stderr)
+	if got := p.Run(t, "workloads", "export", "node-density", name); got.Code != 0 {
+		t.Fatal(got.Stderr)
 	}
 	for file, change := range map[string][2]string{
 		"pod.yml":       {"metadata:\n", "metadata:\n  namespace: " + name + "\n"},
 		"workload.yaml": {"name: node-density\n", "name: " + name + "\n"},
 	} {
-		path := filepath.Join(p.dir, name, file)
+		path := filepath.Join(p.Dir, name, file)
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -221,10 +216,10 @@ func inventory(t *testing.T, kubeconfig string) map[string]string {
 }
 
 // asUser writes a kubeconfig of a new user with some rights.
-func (p *program) asUser(t *testing.T, kubeconfig, name string, rules ...rbacv1.PolicyRule) string {
+func asUser(t *testing.T, p *harness.Program, name string, rules ...rbacv1.PolicyRule) string {
 	t.Helper()
 	ctx := context.Background()
-	typed, _ := labClient(t, kubeconfig)
+	typed, _ := labClient(t, p.Kubeconfig)
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if _, err := typed.CoreV1().ServiceAccounts("default").Create(ctx, account, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -245,14 +240,14 @@ func (p *program) asUser(t *testing.T, kubeconfig, name string, rules ...rbacv1.
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := clientcmd.LoadFromFile(kubeconfig)
+	config, err := clientcmd.LoadFromFile(p.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
 	current := config.Contexts[config.CurrentContext]
 	config.AuthInfos = map[string]*clientcmdapi.AuthInfo{name: {Token: token.Status.Token}}
 	current.AuthInfo, current.Extensions = name, nil
-	file := filepath.Join(p.dir, name+".kubeconfig")
+	file := filepath.Join(p.Dir, name+".kubeconfig")
 	if err := clientcmd.WriteToFile(*config, file); err != nil {
 		t.Fatal(err)
 	}
@@ -262,42 +257,42 @@ func (p *program) asUser(t *testing.T, kubeconfig, name string, rules ...rbacv1.
 // A check makes nothing, needs no right to make anything, and no confirmation;
 // what it may not read is unknown.
 func TestCheckOnlyReads(t *testing.T) {
-	p := newProgram(t)
-	kubeconfig := p.labWith(t, "--nodes", "3", "--max-pods", "15")
-	reader := p.asUser(t, kubeconfig, "reader", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
-	nobody := p.asUser(t, kubeconfig, "nobody")
-	before := inventory(t, kubeconfig)
+	t.Parallel()
+	p := suite.Lab(t, smallLab...)
+	reader := asUser(t, p, "reader", rbacv1.PolicyRule{APIGroups: []string{"*"}, Resources: []string{"*"}, Verbs: []string{"get", "list", "watch"}})
+	nobody := asUser(t, p, "nobody")
+	before := inventory(t, p.Kubeconfig)
 
-	if c := p.checked(t, exitHeld, "node-density", "--lab", "l"); *c.Table.Binding().Level != 15 {
+	if c := checked(t, p, exitHeld, "node-density", "--lab", p.Lab); *c.Table.Binding().Level != 15 {
 		t.Errorf("binding %+v", c.Table.Binding())
 	}
 	// A user that can only read: everything is known, and that it could not run.
-	c := p.checked(t, exitBreached, "node-density", "--kubeconfig", reader)
-	if f := finding(c.Findings, "rights", "may not create namespaces, patch namespaces, delete namespaces, create pods"); f == nil || f.Severity != ceiling.Error {
+	c := checked(t, p, exitBreached, "node-density", "--kubeconfig", reader)
+	if f := finding(c.Findings, "rights", "may not create namespaces, patch namespaces, delete namespaces, create pods"); f == nil || f.Severity != record.SeverityError {
 		t.Errorf("findings %+v", c.Findings)
 	}
 	if b := c.Table.Binding(); b == nil || *b.Level != 15 || b.Reason != "Too many pods on 3 of 3 nodes" {
 		t.Errorf("what a reader is told: %+v", b)
 	}
 	// Without a workload there is nothing that the user would have to do.
-	p.checked(t, exitHeld, "--kubeconfig", reader)
+	checked(t, p, exitHeld, "--kubeconfig", reader)
 	// A user that may read nothing is told so, part by part.
-	c = p.checked(t, exitBreached, "node-density", "--kubeconfig", nobody)
+	c = checked(t, p, exitBreached, "node-density", "--kubeconfig", nobody)
 	if c.Binding != nil {
 		t.Errorf("without a right %s is said to bind", *c.Binding)
 	}
 	for _, name := range []string{"allocatablePods", "allocatableCPU", "podAddressesPerNode", "serviceAddresses", "testedPods", "testedNamespaces"} {
-		if one := ceilingNamed(t, c.Table.Ceilings, name); one.Class != ceiling.Unknown || !strings.Contains(one.Note, "may not read it") || one.Level != nil {
+		if one := ceilingNamed(t, c.Table.Ceilings, name); one.Class != record.CeilingUnknown || !strings.Contains(one.Note, "may not read it") || one.Level != nil {
 			t.Errorf("%s for a user without rights: %+v", name, one)
 		}
 	}
 	for what, text := range map[string]string{"nodes": "may not read it", "pods": "may not read it", "leftovers": "not known", "rights": "may not list pods"} {
-		if f := finding(c.Findings, what, text); f == nil || f.Severity == ceiling.OK {
+		if f := finding(c.Findings, what, text); f == nil || f.Severity == record.SeverityOK {
 			t.Errorf("what a user without rights is told of %s: %+v", what, c.Findings)
 		}
 	}
 
-	after := inventory(t, kubeconfig)
+	after := inventory(t, p.Kubeconfig)
 	for name, version := range after {
 		if was, there := before[name]; !there || was != version {
 			t.Errorf("%s: there before: %v, version %q, now %q", name, there, was, version)
@@ -310,34 +305,38 @@ func TestCheckOnlyReads(t *testing.T) {
 
 // What an earlier run has left is told, with the command that removes it.
 func TestCheckTellsOfLeftovers(t *testing.T) {
-	p := newProgram(t)
-	kubeconfig := p.labWith(t, "--nodes", "2")
-	typed, _ := labClient(t, kubeconfig)
+	t.Parallel()
+	p := suite.Lab(t, wideLab...)
+	typed, _ := labClient(t, p.Kubeconfig)
 	left := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "node-density-x-0", Labels: map[string]string{"app.kubernetes.io/managed-by": "plimsoll", "plimsoll.dev/run": "0badcafe"}}}
 	if _, err := typed.CoreV1().Namespaces().Create(context.Background(), left, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	c := p.checked(t, exitHeld, "--lab", "l")
+	c := checked(t, p, exitHeld, "--lab", p.Lab)
 	f := finding(c.Findings, "leftovers", "run 0badcafe (1 namespace)")
-	if f == nil || f.Severity != ceiling.Warning || f.Hint != "plimsoll clean --lab l" {
+	if f == nil || f.Severity != record.SeverityWarning || f.Hint != "plimsoll clean --lab "+p.Lab {
 		t.Fatalf("findings %+v", c.Findings)
 	}
-	if got := p.run(t, strings.Fields(strings.TrimPrefix(f.Hint, "plimsoll "))...); got.code != 0 || !strings.Contains(got.stdout, "removed run 0badcafe") {
-		t.Errorf("%s: %d %s%s", f.Hint, got.code, got.stdout, got.stderr)
+	if got := p.Run(t, strings.Fields(strings.TrimPrefix(f.Hint, "plimsoll "))...); got.Code != 0 || !strings.Contains(got.Stdout, "removed run 0badcafe") {
+		t.Errorf("%s: %d %s%s", f.Hint, got.Code, got.Stdout, got.Stderr)
 	}
-	if c := p.checked(t, exitHeld, "--lab", "l"); finding(c.Findings, "leftovers", "no earlier run") == nil {
+	if c := checked(t, p, exitHeld, "--lab", p.Lab); finding(c.Findings, "leftovers", "no earlier run") == nil {
 		t.Errorf("after cleaning: %+v", c.Findings)
 	}
 }
 
 // A cluster without a node that is ready is not loaded, unless somebody insists.
 func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
-	p := newProgram(t)
-	kubeconfig := p.labWith(t, "--nodes", "2")
-	if got := p.run(t, "sweep", "node-density", "--lab", "l", "--levels", "1", "--slo", "ImagesReady p99 <= 5s", "--out", "images"); got.code != exitUsage || !strings.Contains(got.stderr, "these nodes are simulated, and fetch no images") {
-		t.Errorf("a goal that simulated nodes cannot reach: %d\n%s", got.code, got.stderr)
+	t.Parallel()
+	p := suite.Program(t) // its nodes go: this lab is not shared
+	if got := p.Run(t, "lab", "up", "l", "--nodes", "2"); got.Code != 0 {
+		t.Fatalf("lab up: %d %s", got.Code, got.Stderr)
 	}
-	typed, _ := labClient(t, kubeconfig)
+	p.Lab, p.Kubeconfig = "l", strings.TrimSpace(p.Run(t, "lab", "kubeconfig", "l").Stdout)
+	if got := p.Run(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "1", "--slo", "ImagesReady p99 <= 5s", "--out", "images"); got.Code != exitUsage || !strings.Contains(got.Stderr, "these nodes are simulated, and fetch no images") {
+		t.Errorf("a goal that simulated nodes cannot reach: %d\n%s", got.Code, got.Stderr)
+	}
+	typed, _ := labClient(t, p.Kubeconfig)
 	ctx := context.Background()
 	// A node without a kubelet, real or simulated, is never ready.
 	if err := typed.CoreV1().Nodes().DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
@@ -346,52 +345,58 @@ func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
 	if _, err := typed.CoreV1().Nodes().Create(ctx, &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "dead"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	args := []string{"sweep", "node-density", "--lab", "l", "--levels", "2", "--hold", "500ms", "--step-timeout", "2s", "--out", "r"}
-	got := p.run(t, args...)
-	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "not fit to be loaded: nodes: none of 1 is Ready: dead") || !strings.Contains(got.stderr, "--ignore-health") {
-		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	args := []string{"sweep", "node-density", "--lab", p.Lab, "--levels", "2", "--hold", "500ms", "--step-timeout", "2s", "--out", "r"}
+	got := p.Run(t, args...)
+	if got.Code != exitCouldNotRun || !strings.Contains(got.Stderr, "not fit to be loaded: nodes: none of 1 is Ready: dead") || !strings.Contains(got.Stderr, "--ignore-health") {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
-	if _, err := os.Stat(filepath.Join(p.dir, "r")); err == nil {
+	if _, err := os.Stat(filepath.Join(p.Dir, "r")); err == nil {
 		t.Error("a run that never began has left a directory")
 	}
-	c := p.checked(t, exitBreached, "node-density", "--lab", "l")
+	c := checked(t, p, exitBreached, "node-density", "--lab", p.Lab)
 	if f := finding(c.Findings, "nodes", "none of 1 is Ready"); f == nil || !f.Stops {
 		t.Errorf("check found %+v", c.Findings)
 	}
 	// Who insists gets a run: it finds out that nothing can land there.
-	if got := p.run(t, append(args, "--ignore-health")...); got.code == exitCouldNotRun || !strings.Contains(got.stderr, "warning: nodes: none of 1 is Ready: dead") {
-		t.Errorf("with --ignore-health: exit code %d\n%s", got.code, got.stderr)
+	if got := p.Run(t, append(args, "--ignore-health")...); got.Code == exitCouldNotRun || !strings.Contains(got.Stderr, "warning: nodes: none of 1 is Ready: dead") {
+		t.Errorf("with --ignore-health: exit code %d\n%s", got.Code, got.Stderr)
 	}
 }
 
 // A sweep says what was predicted too, and warns of levels above it.
 func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
-	p := newProgram(t)
-	got := p.run(t, "sweep", "node-density", "--lab-nodes", "2", "--lab-max-pods", "5", "--levels", "4,8,9", "--hold", "500ms", "--out", "r")
-	if got.code != exitBreached || !strings.Contains(got.stderr, "warning: --levels 8, --levels 9 lie above 5 pods/node, the ceiling by the allocatable pods of the nodes: Too many pods on 2 of 2 nodes") {
-		t.Errorf("exit code %d\n%s", got.code, got.stderr)
+	t.Parallel()
+	p := suite.Program(t)
+	got := p.Measure(t, "r", "sweep", "node-density", "--lab-nodes", "2", "--lab-max-pods", "5", "--levels", "4,8,9", "--hold", "500ms")
+	if got.Code != exitBreached || !strings.Contains(got.Stderr, "warning: --levels 8, --levels 9 lie above 5 pods/node, the ceiling by the allocatable pods of the nodes: Too many pods on 2 of 2 nodes") {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
-	var r analyze.Result
-	if r = p.result(t, "r"); r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 4 || *r.Prediction.FoundFailing != 8 {
+	var r judge.Result
+	if r = p.Result(t, "r"); r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 4 || *r.Prediction.FoundFailing != 8 {
 		t.Errorf("predicted and found: %+v", r.Prediction)
 	}
+}
+
+// onRealNode is the program with a lab of one real node that has 5 addresses
+// for pods. It skips the test on a machine that cannot have a real node.
+func onRealNode(t *testing.T) *harness.Program {
+	t.Helper()
+	if _, err := realnode.Check(); err != nil {
+		t.Skip(err)
+	}
+	return suite.Lab(t, "--real-node", "--max-pods", "30", "--pod-cidr-prefix", "29")
 }
 
 // On a real node, whose network plug-in keeps to the node's range of addresses,
 // the run ends where the range does, in the plug-in's own words.
 func TestPodAddressesOfARealNode(t *testing.T) {
-	p := newProgram(t)
-	if _, err := realnode.Check(); err != nil {
-		t.Skip(err)
-	}
-	if got := p.run(t, "lab", "up", "l", "--real-node", "--max-pods", "30", "--pod-cidr-prefix", "29"); got.code != 0 {
-		t.Skipf("no real node comes up now: %s", got.stderr)
-	}
+	t.Parallel()
+	p := onRealNode(t)
 	// What its node cannot run is said before anything is made.
-	if got := p.run(t, "limit", "node-density-heavy", "--lab", "l"); got.code != exitUsage || !strings.Contains(got.stderr, `laboratory "l" has no image of PostgreSQL`) || !strings.Contains(got.stderr, "plimsoll image build postgresql") {
-		t.Errorf("a laboratory made without PostgreSQL: %d\n%s", got.code, got.stderr)
+	if got := p.Run(t, "limit", "node-density-heavy", "--lab", p.Lab); got.Code != exitUsage || !strings.Contains(got.Stderr, `has no image of PostgreSQL`) || !strings.Contains(got.Stderr, "plimsoll image build postgresql") {
+		t.Errorf("a laboratory made without PostgreSQL: %d\n%s", got.Code, got.Stderr)
 	}
-	c := p.checked(t, exitHeld, "node-density", "--lab", "l")
+	c := checked(t, p, exitHeld, "node-density", "--lab", p.Lab)
 	b := c.Table.Binding()
 	if b == nil || b.Name != "podAddressesPerNode" || *b.Level != 5 || !strings.Contains(b.Reason, "no IP addresses available in range set") {
 		t.Fatalf("a /29 has 6 addresses, of which the gateway takes one: %+v", b)
@@ -399,16 +404,13 @@ func TestPodAddressesOfARealNode(t *testing.T) {
 	if m := ceilingNamed(t, c.Table.Ceilings, "kubeletMaxPods"); m.Level == nil || *m.Level != 30 {
 		t.Errorf("what the kubelet is configured to: %+v", m)
 	}
-	if m := ceilingNamed(t, c.Table.Ceilings, "bridgePorts"); m.Class != ceiling.Hard || *m.Level != 1023 {
+	if m := ceilingNamed(t, c.Table.Ceilings, "bridgePorts"); m.Class != record.CeilingHard || *m.Level != 1023 {
 		t.Errorf("the bridge of a laboratory's real node: %+v", m)
 	}
-	got := p.run(t, "sweep", "node-density", "--lab", "l", "--levels", "5,7", "--hold", "500ms", "--step-timeout", "20s", "--slo", "all Ready", "--out", "r")
-	if got.code == exitInvalid {
-		t.Skip("the machine is busy with something else: no step counts")
-	}
-	r := p.result(t, "r")
+	got := p.Measure(t, "r", "sweep", "node-density", "--lab", p.Lab, "--levels", "5,7", "--hold", "500ms", "--step-timeout", "20s", "--slo", "all Ready")
+	r := p.Result(t, "r")
 	if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 5 {
-		t.Errorf("exit code %d, predicted and found: %+v\n%s%s", got.code, r.Prediction, got.stdout, got.stderr)
+		t.Errorf("exit code %d, predicted and found: %+v\n%s%s", got.Code, r.Prediction, got.Stdout, got.Stderr)
 	}
 	// Only a kubelet tells when an image is on its node.
 	images, started := r.Steps[0].Latency["ImagesReady"], r.Steps[0].Latency["ContainersStarted"]

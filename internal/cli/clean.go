@@ -7,11 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/cluster"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 func newCleanCommand(p *Process) *cobra.Command {
-	var kubeconfig, contextName, labName, run string
+	var from clusterFlags
+	var run string
 	var force, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "clean (--kubeconfig FILE | --lab NAME)",
@@ -24,42 +26,30 @@ was killed are removed by every command.`,
   plimsoll clean --lab default`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			ctx := cmd.Context()
-			switch {
-			case labName != "" && kubeconfig != "":
-				return usagef("keep one of them", "--lab and --kubeconfig both name a cluster")
-			case labName != "":
-				l, err := openLab(ctx, p, labName)
-				if err != nil {
-					return err
-				}
-				kubeconfig = l.Kubeconfig()
-			case kubeconfig == "":
-				return usagef("give --kubeconfig FILE or --lab NAME; $KUBECONFIG is not looked at", "which cluster?")
+			if err := from.check(usagef("give --kubeconfig FILE or --lab NAME; $KUBECONFIG is not looked at", "which cluster?")); err != nil {
+				return err
 			}
-			c, err := cluster.Connect(kubeconfig, contextName, "plimsoll/"+version, p.Now)
+			c, _, err := from.connect(cmd.Context(), p)
 			if err != nil {
-				return clusterUsage(err)
+				return err
 			}
 			defer c.Close()
-			leftovers, err := c.Leftovers(ctx, false)
+			leftovers, err := c.Leftovers(cmd.Context(), false)
 			if err != nil {
 				return err
 			}
 			return clean(cmd, p, c, leftovers, run, force, dryRun)
 		},
 	}
+	from.add(cmd, "clean")
 	flags := cmd.Flags()
-	flags.StringVar(&kubeconfig, "kubeconfig", "", "clean the cluster of this kubeconfig `file`")
-	flags.StringVar(&contextName, "context", "", "the kubeconfig's context, by default its current one")
-	flags.StringVar(&labName, "lab", "", "clean the laboratory of this `name`")
 	flags.StringVar(&run, "run", "", "remove only what the run of this `id` has left")
 	flags.BoolVar(&force, "force", false, "also what belongs to a run that may still be going on")
 	flags.BoolVar(&dryRun, "dry-run", false, "only say what would be removed")
 	return cmd
 }
 
-func clean(cmd *cobra.Command, p *Process, c *cluster.Cluster, leftovers []cluster.Leftover, run string, force, dryRun bool) error {
+func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []kubernetes.Leftover, run string, force, dryRun bool) error {
 	var ids []string
 	removed := 0
 	for _, l := range leftovers {
@@ -84,7 +74,7 @@ func clean(cmd *cobra.Command, p *Process, c *cluster.Cluster, leftovers []clust
 		}
 	}
 	if run != "" && !slices.Contains(ids, run) {
-		return usagef(didYouMean(run, ids, "there is: "+strings.Join(ids, ", ")), "run %s has left nothing here", run)
+		return usagef(nearest.Hint(run, ids, "there is: "+strings.Join(ids, ", ")), "run %s has left nothing here", run)
 	}
 	if removed == 0 {
 		p.printf("nothing to remove\n")

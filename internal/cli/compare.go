@@ -12,10 +12,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
-	"plimsoll.dev/plimsoll/internal/versus"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // comparisonFile is the file that compare leaves in the directory of --out,
@@ -67,9 +68,6 @@ was the bottleneck.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(o.output); err != nil {
-				return err
-			}
 			if err := o.read(cmd, len(args) > 2); err != nil {
 				return err
 			}
@@ -80,11 +78,11 @@ was the bottleneck.`,
 			if err != nil {
 				return err
 			}
-			var outcome versus.Outcome
+			var outcome recorded.Outcome
 			if len(operands) == 2 {
-				outcome, err = versus.Of(operands[0], operands[1], o.Options)
+				outcome, err = recorded.Of(operands[0], operands[1], o.Options)
 			} else {
-				outcome, err = versus.TrendOf(operands, o.TrendOptions)
+				outcome, err = recorded.TrendOf(operands, o.TrendOptions)
 			}
 			if err != nil {
 				return compareUsage(err)
@@ -101,28 +99,24 @@ was the bottleneck.`,
 	flags.BoolVar(&o.AsGiven, "as-given", false, "keep the order in which a trend's experiments are named")
 	flags.Uint64Var(&o.Seed, "seed", 1, "seed of what a trend's search for change points draws")
 	flags.StringVar(&o.out, "out", "", "write "+comparisonFile+" and report.html into this `directory`")
-	flags.StringVarP(&o.output, "output", "o", "text", "text or json")
+	outputFlag(cmd, &o.output)
 	return cmd
 }
 
 // compareOptions are the flags of compare.
 type compareOptions struct {
-	versus.TrendOptions
+	recorded.TrendOptions
 	margin, out, output string
 }
 
 // read takes in the flags that need it.
 func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 	o.Workload = loadWorkload
-	for _, name := range []string{"arm-is", "margin"} {
-		if trend && cmd.Flags().Changed(name) {
-			return usagef("name two experiments", "--%s: a trend has no verdict", name)
-		}
+	if name, given := firstChanged(cmd, "arm-is", "margin"); given && trend {
+		return usagef("name two experiments", "--%s: a trend has no verdict", name)
 	}
-	for _, name := range []string{"as-given", "seed"} {
-		if !trend && cmd.Flags().Changed(name) {
-			return usagef("", "--%s: two experiments make no trend", name)
-		}
+	if name, given := firstChanged(cmd, "as-given", "seed"); given && !trend {
+		return usagef("", "--%s: two experiments make no trend", name)
 	}
 	for i, name := range o.ArmIs {
 		o.ArmIs[i] = strings.TrimSpace(name)
@@ -143,7 +137,7 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 // armNames is the list of what --arm-is takes.
 func armNames() string {
 	var b strings.Builder
-	for _, n := range versus.Names() {
+	for _, n := range recorded.Names() {
 		fmt.Fprintf(&b, "  %-18s %s\n", n.Name, n.Help)
 	}
 	return b.String()
@@ -151,8 +145,8 @@ func armNames() string {
 
 // loadOperands reads what is to be compared, with what a user can get wrong as
 // usage errors.
-func loadOperands(ctx context.Context, args []string) ([]*versus.Operand, error) {
-	var operands []*versus.Operand
+func loadOperands(ctx context.Context, args []string) ([]*recorded.Operand, error) {
+	var operands []*recorded.Operand
 	for _, text := range args {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
@@ -162,11 +156,11 @@ func loadOperands(ctx context.Context, args []string) ([]*versus.Operand, error)
 		if err != nil {
 			return nil, err
 		}
-		if err := judge(dir); err != nil {
+		if err := judgeAnew(dir); err != nil {
 			return nil, err
 		}
-		operand, err := versus.Load(dir, x, arm)
-		var wrong *versus.ArmError
+		operand, err := recorded.Load(dir, x, arm)
+		var wrong *recorded.ArmError
 		if errors.As(err, &wrong) {
 			return nil, armUsage(wrong)
 		}
@@ -175,7 +169,7 @@ func loadOperands(ctx context.Context, args []string) ([]*versus.Operand, error)
 		}
 		operands = append(operands, operand)
 	}
-	if err := versus.Name(operands); err != nil {
+	if err := recorded.Name(operands); err != nil {
 		return nil, usagef("name another", "%w", err)
 	}
 	return operands, nil
@@ -194,31 +188,31 @@ func splitOperand(text string) (path, arm string) {
 	return text[:at], text[at+1:]
 }
 
-func armUsage(err *versus.ArmError) error {
+func armUsage(err *recorded.ArmError) error {
 	switch {
 	case len(err.Arms) == 0:
 		return usagef("name the directory alone: "+err.Path, "%w", err)
 	case err.Arm == "":
 		return usagef(fmt.Sprintf("for example %s:%s", err.Path, err.Arms[0]), "%w", err)
 	}
-	return usagef(didYouMean(err.Arm, err.Arms, "there is: "+strings.Join(err.Arms, ", ")), "%w", err)
+	return usagef(nearest.Hint(err.Arm, err.Arms, "there is: "+strings.Join(err.Arms, ", ")), "%w", err)
 }
 
 // compareUsage makes usage errors of options that fit nothing.
 func compareUsage(err error) error {
-	var name *versus.UnknownNameError
-	var metric *versus.UnknownMetricError
+	var name *recorded.UnknownNameError
+	var metric *recorded.UnknownMetricError
 	switch {
 	case errors.As(err, &name):
-		return usagef(didYouMean(name.Name, name.Known, "'plimsoll compare --help' lists the names"), "--arm-is %s: %w", name.Name, err)
+		return usagef(nearest.Hint(name.Name, name.Known, "'plimsoll compare --help' lists the names"), "--arm-is %s: %w", name.Name, err)
 	case errors.As(err, &metric):
-		return usagef(didYouMean(metric.Metric, metric.Known, "there is: "+strings.Join(metric.Known, ", ")), "--metric: %w", err)
+		return usagef(nearest.Hint(metric.Metric, metric.Known, "there is: "+strings.Join(metric.Known, ", ")), "--metric: %w", err)
 	}
 	return err
 }
 
 // show prints an outcome, and writes it down where it is wanted.
-func (o *compareOptions) show(p *Process, outcome versus.Outcome, operands []*versus.Operand) error {
+func (o *compareOptions) show(p *Process, outcome recorded.Outcome, operands []*recorded.Operand) error {
 	text, page := views(outcome, operands)
 	if o.out != "" {
 		if err := o.write(outcome, page); err != nil {
@@ -241,12 +235,12 @@ func (o *compareOptions) show(p *Process, outcome versus.Outcome, operands []*ve
 }
 
 // views are what writes an outcome as text and as a page.
-func views(outcome versus.Outcome, operands []*versus.Operand) (text, page func(io.Writer) error) {
+func views(outcome recorded.Outcome, operands []*recorded.Operand) (text, page func(io.Writer) error) {
 	shown := make([]report.Operand, 0, len(operands))
 	for _, e := range outcome.Experiments { // in their order
 		for _, x := range operands {
 			if x.Name == e.Name {
-				shown = append(shown, report.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result(), Environment: x.Environment()})
+				shown = append(shown, report.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result, Environment: x.Environment})
 			}
 		}
 	}
@@ -265,7 +259,7 @@ func views(outcome versus.Outcome, operands []*versus.Operand) (text, page func(
 }
 
 // write leaves an outcome and its page in a directory.
-func (o *compareOptions) write(outcome versus.Outcome, page func(io.Writer) error) error {
+func (o *compareOptions) write(outcome recorded.Outcome, page func(io.Writer) error) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}

@@ -9,8 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/versus"
 )
 
 // recordedSteps is a run whose steps were all made at level 10 from empty, and
@@ -124,14 +124,14 @@ func TestCompare(t *testing.T) {
 
 	out := filepath.Join(t.TempDir(), "new", "c")
 	got := command(t, nil, "compare", base, slow, "-o", "json", "--out", out)
-	var printed, written versus.Outcome
+	var printed, written recorded.Outcome
 	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != exitBreached {
 		t.Fatalf("exit code %d, %v:\n%s", got.code, err, got.stdout)
 	}
 	if err := record.Dir(out).ReadJSON(comparisonFile, &written); err != nil {
 		t.Fatal(err)
 	}
-	if printed.Verdict != "worse" || written.Verdict != "worse" || written.ExitCode != 1 || written.Schema != versus.Schema || !strings.HasPrefix(written.Command, "plimsoll compare ") || len(written.Comparison.Levels) != 1 {
+	if printed.Verdict != "worse" || written.Verdict != "worse" || written.ExitCode != 1 || written.Schema != recorded.Schema || !strings.HasPrefix(written.Command, "plimsoll compare ") || len(written.Comparison.Levels) != 1 {
 		t.Errorf("written: %+v", written)
 	}
 }
@@ -156,7 +156,7 @@ func TestTrendOfRuns(t *testing.T) {
 	}
 	out := filepath.Join(t.TempDir(), "trend")
 	got = command(t, nil, append(args[:5:5], "-o", "json", "--out", out)...)
-	var printed, written versus.Outcome
+	var printed, written recorded.Outcome
 	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != exitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "fewer than 10") {
 		t.Errorf("exit code %d, %v:\n%s%s", got.code, err, got.stdout, got.stderr)
 	}

@@ -21,8 +21,9 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/diagnose"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // pause is a pod that does nothing, with room for more in its spec.
@@ -79,9 +80,8 @@ name: %s
 help: pods that fail in a way that is known
 config: config.yml
 axes:
-- {name: pods-per-node, unit: pods/node, help: pods on each node, loop: closed, keepsObjects: true, default: {from: 1, step: 1, max: 10, resolution: 1}}
-milestones: [Created, Scheduled, PodReadyToStartContainers, Initialized, ContainersStarted, ContainersReady, Ready, Deleted]
-arrived: Ready
+- {name: pods-per-node, unit: pods/node, help: pods on each node, loop: closed, default: {from: 1, step: 1, max: 10, resolution: 1}}
+target: kubernetes
 goals:
   ready: [all Ready]
 primary: Ready p50
@@ -92,9 +92,9 @@ primary: Ready p50
 // Failures that are made on a real control plane are recognised. What a
 // signature claims to be tested by is what is tested here.
 func TestRealFailuresAreRecognised(t *testing.T) {
-	p := newProgram(t)
-	kubeconfig := p.labWith(t, "--nodes", "1", "--max-pods", "10")
-	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	t.Parallel()
+	p := suite.Lab(t, "--nodes", "1", "--max-pods", "10")
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -130,24 +130,24 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 		},
 		{
 			"quota-exceeded", nil,
-			[]string{"sweep", writeWorkload(t, p.dir, "quota", "", map[string]string{"quota.yml": "apiVersion: v1\nkind: ResourceQuota\nmetadata:\n  name: few-pods\nspec:\n  hard: {pods: 3}\n"}, pause), "--levels", "8", "--pace", "20"},
+			[]string{"sweep", writeWorkload(t, p.Dir, "quota", "", map[string]string{"quota.yml": "apiVersion: v1\nkind: ResourceQuota\nmetadata:\n  name: few-pods\nspec:\n  hard: {pods: 3}\n"}, pause), "--levels", "8", "--pace", "20"},
 			"quota: few-pods", exitBreached,
 		},
 		{
 			"claims-unbound", nil,
-			[]string{"sweep", writeWorkload(t, p.dir, "claims", "", nil,
+			[]string{"sweep", writeWorkload(t, p.Dir, "claims", "", nil,
 				"apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata:\n  name: claim-{{.Iteration}}-{{.Replica}}\nspec:\n  storageClassName: none\n  accessModes: [ReadWriteOnce]\n  resources: {requests: {storage: 1Gi}}\n",
 				pause+"    volumeMounts: [{name: data, mountPath: /data}]\n  volumes:\n  - name: data\n    persistentVolumeClaim: {claimName: \"claim-{{.Iteration}}-{{.Replica}}\"}\n"), "--levels", "3"},
 			"waited for volumes that were not provisioned", exitBreached,
 		},
 		{
 			"priority-and-fairness", func(t *testing.T) { blackHole(t, client, admissionv1.Ignore); narrow(t, client) },
-			[]string{"sweep", writeWorkload(t, p.dir, "narrow", "", nil, pause), "--levels", "1"},
+			[]string{"sweep", writeWorkload(t, p.Dir, "narrow", "", nil, pause), "--levels", "1"},
 			"Too many requests, please try again later. (priority level narrow)", exitBreached,
 		},
 		{
 			"webhook-timeout", func(t *testing.T) { blackHole(t, client, admissionv1.Fail) },
-			[]string{"sweep", writeWorkload(t, p.dir, "webhook", "plimsoll.test/hole: \"yes\"", nil, pause), "--levels", "1", "--budget", "2s"},
+			[]string{"sweep", writeWorkload(t, p.Dir, "webhook", "plimsoll.test/hole: \"yes\"", nil, pause), "--levels", "1", "--budget", "2s"},
 			`failed calling webhook "hole.plimsoll.test"`, exitBreached,
 		},
 	} {
@@ -156,24 +156,14 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 			if tt.prepare != nil {
 				tt.prepare(t)
 			}
-			var got outcome
-			for range 3 { // a machine that is busy with something else makes a step invalid
-				os.RemoveAll(filepath.Join(p.dir, tt.signature))
-				got = p.run(t, append(tt.args, "--lab", "l", "--hold", "100ms", "--step-timeout", "3s", "--slo", "all Ready", "--out", tt.signature)...)
-				if got.code != exitInvalid {
-					break
-				}
+			got := p.Measure(t, tt.signature, append(tt.args, "--lab", p.Lab, "--hold", "100ms", "--step-timeout", "3s", "--slo", "all Ready")...)
+			if got.Code != tt.exit {
+				t.Errorf("exit code %d, want %d\n%s%s", got.Code, tt.exit, got.Stdout, got.Stderr)
 			}
-			if got.code == exitInvalid {
-				t.Skipf("this machine is too busy:\n%s", got.stderr)
-			}
-			if got.code != tt.exit {
-				t.Errorf("exit code %d, want %d\n%s%s", got.code, tt.exit, got.stdout, got.stderr)
-			}
-			r := p.result(t, tt.signature)
-			i := slices.IndexFunc(r.Diagnosis, func(d analyze.Diagnosis) bool { return d.Signature == tt.signature })
+			r := p.Result(t, tt.signature)
+			i := slices.IndexFunc(r.Diagnosis, func(d judge.Diagnosis) bool { return d.Signature == tt.signature })
 			if i < 0 {
-				t.Fatalf("it is not recognised, but %+v\n%s", r.Diagnosis, got.stdout)
+				t.Fatalf("it is not recognised, but %+v\n%s", r.Diagnosis, got.Stdout)
 			}
 			d := r.Diagnosis[i]
 			if !strings.Contains(d.Evidence, tt.evidence) || d.Count == 0 || d.Remedy == "" || d.Failing != (tt.exit == exitBreached) || d.Step != 1 {
@@ -189,12 +179,12 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 		})
 	}
 	// The labels are kept honest: what is said to be tested for real is.
-	list, err := diagnose.Builtin()
+	list, err := signature.Builtin()
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range list {
-		if made := slices.Contains(tested, s.Name); made != (s.Tested == diagnose.Real) {
+		if made := slices.Contains(tested, s.Name); made != (s.Tested == signature.Real) {
 			t.Errorf("signature %s says that its test is %s, and this test makes one: %v", s.Name, s.Tested, made)
 		}
 	}
@@ -231,7 +221,7 @@ func narrow(t *testing.T, client kubernetes.Interface) {
 		client.FlowcontrolV1().FlowSchemas().Delete(context.Background(), "narrow", metav1.DeleteOptions{})
 		client.FlowcontrolV1().PriorityLevelConfigurations().Delete(context.Background(), "narrow", metav1.DeleteOptions{})
 	})
-	await(t, "the server to know the level", func() bool {
+	harness.Await(t, "the server to know the level", func() bool {
 		got, err := client.FlowcontrolV1().FlowSchemas().Get(t.Context(), "narrow", metav1.GetOptions{})
 		return err == nil && slices.ContainsFunc(got.Status.Conditions, func(c flowcontrolv1.FlowSchemaCondition) bool {
 			return c.Type == flowcontrolv1.FlowSchemaConditionDangling && c.Status == flowcontrolv1.ConditionFalse
@@ -257,7 +247,7 @@ func narrow(t *testing.T, client kubernetes.Interface) {
 			}
 		}()
 	}
-	await(t, "the level to have no seat left", refused.Load)
+	harness.Await(t, "the level to have no seat left", refused.Load)
 }
 
 // blackHole is a webhook for pods that takes connections and never answers; the

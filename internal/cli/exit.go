@@ -3,6 +3,8 @@ package cli
 import (
 	"errors"
 	"fmt"
+
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // Exit codes, as the contracts fix them.
@@ -17,29 +19,9 @@ const (
 	exitTerminated   = 143 // SIGTERM
 )
 
-// usageError is a mistake in what the user wrote or named. Hint is one line
-// that says what to do about it, or "".
-type usageError struct {
-	err  error
-	hint string
-}
-
-func (e *usageError) Error() string { return e.err.Error() }
-func (e *usageError) Unwrap() error { return e.err }
-
-// usagef makes a usageError.
-func usagef(hint, format string, args ...any) error {
-	return &usageError{fmt.Errorf(format, args...), hint}
-}
-
-// couldNotRun is an error with advice that is no mistake of the user's.
-type couldNotRun struct {
-	err  error
-	hint string
-}
-
-func (e *couldNotRun) Error() string { return e.err.Error() }
-func (e *couldNotRun) Unwrap() error { return e.err }
+// usagef makes the error of a mistake in what the user wrote or named. Hint is
+// one line that says what to do about it, or "".
+func usagef(hint, format string, args ...any) error { return target.Mistakef(hint, format, args...) }
 
 // exitError carries an exit code for a command that has already said what
 // there was to say.
@@ -50,13 +32,13 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 // exitCode maps what a command returned to the code the program ends with.
 func exitCode(err error) int {
 	var exit exitError
-	var usage *usageError
+	var mistake *target.MistakeError
 	switch {
 	case err == nil:
 		return exitHeld
 	case errors.As(err, &exit):
 		return int(exit)
-	case errors.As(err, &usage):
+	case errors.As(err, &mistake):
 		return exitUsage
 	default:
 		return exitCouldNotRun
@@ -65,13 +47,13 @@ func exitCode(err error) int {
 
 // hintOf is the advice that belongs to an error, or "".
 func hintOf(err error) string {
-	var usage *usageError
-	if errors.As(err, &usage) {
-		return usage.hint
+	var mistake *target.MistakeError
+	if errors.As(err, &mistake) {
+		return mistake.Hint
 	}
-	var could *couldNotRun
-	if errors.As(err, &could) {
-		return could.hint
+	var unable *target.UnableError
+	if errors.As(err, &unable) {
+		return unable.Hint
 	}
 	return ""
 }

@@ -13,15 +13,17 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/diagnose"
-	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
-	"plimsoll.dev/plimsoll/internal/slo"
-	"plimsoll.dev/plimsoll/internal/strictyaml"
-	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
@@ -30,42 +32,37 @@ import (
 type experimentFlags struct {
 	// target
 	kubeconfig, context, labName string
-	lab                          labFlags
+	lab                          plan.Lab // shape of a private lab
 	yes                          bool
+	dryRun                       bool
 	ignoreHealth                 bool
 	// experiment
-	axis                        string
-	from, step, max, resolution float64
-	confirm                     string
-	levels                      string
-	slos, goals, set            []string
-	pace                        string
-	hold, stepTimeout, budget   time.Duration
-	seed                        uint64
-	guards                      []string
-	podLife                     time.Duration
-	normalEvents                bool
-	signatures                  string
-	fresh                       string
+	plan             plan.Plan // what needs no more reading
+	search           plan.Search
+	confirm          string
+	levels           string
+	slos, goals, set []string
+	pace             string
+	guards           []string
+	signatures       string
 	// record and result
 	out, output string
 	explain     bool
 }
 
-// labFlags shape a private lab.
-type labFlags struct {
-	nodes, maxPods int
-	startLatency   string
-	realNode       bool
-	nodeCPUs       float64
-	nodeMemory     plan.Bytes
-	podCIDRPrefix  int
+// add adds the flags that limit, sweep and ab have in common.
+func (f *experimentFlags) add(cmd *cobra.Command) {
+	f.addTarget(cmd)
+	f.addPrivateLab(cmd)
+	f.addExperiment(cmd)
+	f.addOutput(cmd)
 }
 
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	f.addNamedTarget(cmd, "load")
 	flags := cmd.Flags()
 	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server is not ready, or no node is")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be made, changed, rebooted and removed, and do nothing")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is no laboratory without being asked")
 }
 
@@ -80,31 +77,31 @@ func (f *experimentFlags) addNamedTarget(cmd *cobra.Command, verb string) {
 
 func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.lab.nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private laboratory that is made when no target is named")
-	flags.IntVar(&f.lab.maxPods, "lab-max-pods", plan.DefaultLabMaxPods, "allocatable pods of each of its nodes")
-	flags.StringVar(&f.lab.startLatency, "lab-start-latency", "", "time that pods take to start there: "+dist.Grammar)
-	flags.BoolVar(&f.lab.realNode, "lab-real-node", false, "give it a real node, and no simulated ones unless --lab-nodes says so (root; see 'plimsoll lab doctor')")
-	flags.Float64Var(&f.lab.nodeCPUs, "lab-node-cpus", 0, "processors that the real node gets, such as 0.5 (default all)")
-	flags.Var(&f.lab.nodeMemory, "lab-node-memory", "memory that the real node gets, such as 2Gi (default all)")
-	flags.IntVar(&f.lab.podCIDRPrefix, "lab-pod-cidr-prefix", 0, "bits of the prefix of the real node's range of pod addresses (default large enough)")
+	flags.IntVar(&f.lab.Nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private laboratory that is made when no target is named")
+	flags.IntVar(&f.lab.MaxPods, "lab-max-pods", plan.DefaultLabMaxPods, "allocatable pods of each of its nodes")
+	flags.StringVar(&f.lab.StartLatency, "lab-start-latency", "", "time that pods take to start there: "+dist.Grammar)
+	flags.BoolVar(&f.lab.RealNode, "lab-real-node", false, "give it a real node, and no simulated ones unless --lab-nodes says so (root; see 'plimsoll lab doctor')")
+	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors that the real node gets, such as 0.5 (default all)")
+	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory that the real node gets, such as 2Gi (default all)")
+	flags.IntVar(&f.lab.PodCIDRPrefix, "lab-pod-cidr-prefix", 0, "bits of the prefix of the real node's range of pod addresses (default large enough)")
 }
 
 func (f *experimentFlags) addExperiment(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.axis, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
 	flags.StringArrayVar(&f.goals, "goal", nil, "further goal with a load line of its own: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
 	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a laboratory, 20 elsewhere)")
-	flags.DurationVar(&f.hold, "hold", 0, "how long a level is held (default the workload's)")
-	flags.DurationVar(&f.stepTimeout, "step-timeout", 0, "how long objects are followed after the last was asked for (default 5m)")
-	flags.DurationVar(&f.budget, "budget", 0, "time after which no further step begins and the best bracket is given (default none)")
+	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
+	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last was asked for (default 5m)")
+	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no further step begins and the best bracket is given (default none)")
 	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound, as `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
-	flags.DurationVar(&f.podLife, "pod-life", 0, "how long after it was Ready a pod is deleted on an axis of arrivals per second; its warm-up lasts as long (default the workload's)")
-	flags.StringVar(&f.fresh, "fresh", "", "what a step that begins from empty begins with: `objects|lab` (default objects: those of the load are removed; lab: the private laboratory is made anew)")
-	flags.BoolVar(&f.normalEvents, "normal-events", false, "record the cluster's events of type Normal too")
+	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "how long after it was Ready a pod is deleted on an axis of arrivals per second; its warm-up lasts as long (default the workload's)")
+	flags.StringVar(&f.plan.Fresh, "fresh", "", "what a step that begins from empty begins with: `objects|lab` (default objects: those of the load are removed; lab: the private laboratory is made anew)")
+	flags.BoolVar(&f.plan.NormalEvents, "normal-events", false, "record the cluster's events of type Normal too")
 	f.addSignatures(cmd)
-	flags.Uint64Var(&f.seed, "seed", 0, "seed of everything that is drawn (default a random one, which is recorded)")
+	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of everything that is drawn (default a random one, which is recorded)")
 }
 
 func (f *experimentFlags) addSignatures(cmd *cobra.Command) {
@@ -138,22 +135,19 @@ bottleneck.`,
   plimsoll limit node-density --slo 'ContainersStarted p99 <= 5s'`,
 		Args: exactlyOne("workload"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x := f.plan(cmd, args[0])
+			x := f.experiment(cmd, args[0])
 			x.plan.Kind = plan.Limit
 			x.flag(&x.plan.Axis.Search, "from", "step", "max", "resolution", "confirm")
 			return x.run(p, stop)
 		},
 	}
-	f.addTarget(cmd)
-	f.addPrivateLab(cmd)
-	f.addExperiment(cmd)
+	f.add(cmd)
 	flags := cmd.Flags()
-	flags.Float64Var(&f.from, "from", 0, "first level (default the workload's)")
-	flags.Float64Var(&f.step, "step", 0, "distance of the ramp's levels (default the workload's)")
-	flags.Float64Var(&f.max, "max", 0, "highest level that is tried (default the workload's)")
-	flags.Float64Var(&f.resolution, "resolution", 0, "how narrow the answer is (default the workload's)")
+	flags.Float64Var(&f.search.From, "from", 0, "first level (default the workload's)")
+	flags.Float64Var(&f.search.Step, "step", 0, "distance of the ramp's levels (default the workload's)")
+	flags.Float64Var(&f.search.Max, "max", 0, "highest level that is tried (default the workload's)")
+	flags.Float64Var(&f.search.Resolution, "resolution", 0, "how narrow the answer is (default the workload's)")
 	flags.StringVar(&f.confirm, "confirm", "", "confirmations that must pass: `N` or N/M (default 3)")
-	f.addOutput(cmd)
 	return cmd
 }
 
@@ -168,7 +162,7 @@ exit code is 1 when a level did not hold.`,
 		Example: `  plimsoll sweep node-density --lab-nodes 100 --levels 10,20,40`,
 		Args:    exactlyOne("workload"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			x := f.plan(cmd, args[0])
+			x := f.experiment(cmd, args[0])
 			x.plan.Kind = plan.Sweep
 			if f.levels == "" {
 				return usagef("for example --levels 100,200,300", "sweep needs --levels")
@@ -183,11 +177,8 @@ exit code is 1 when a level did not hold.`,
 			return x.run(p, stop)
 		},
 	}
-	f.addTarget(cmd)
-	f.addPrivateLab(cmd)
-	f.addExperiment(cmd)
+	f.add(cmd)
 	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, with commas between")
-	f.addOutput(cmd)
 	return cmd
 }
 
@@ -248,7 +239,7 @@ func loadPlan(file string) (*plan.Plan, error) {
 	var problems *strictyaml.Error
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef(nearbyFile(file), "there is no file %s", file)
+		return nil, usagef(nearest.File(file), "there is no file %s", file)
 	case errors.As(err, &problems):
 		if text, readErr := os.ReadFile(file); readErr == nil && looksLikeKubeBurner(text) {
 			return nil, usagef("kube-burner configurations cannot be run yet; a workload directory can hold one", "%s is no experiment file: it has jobs, and no schema", file)
@@ -265,22 +256,6 @@ func looksLikeKubeBurner(text []byte) bool {
 	return strings.Contains(s, "\njobs:") && !strings.Contains(s, "\nschema:")
 }
 
-// nearbyFile is the hint for a file that does not exist.
-func nearbyFile(file string) string {
-	entries, err := os.ReadDir(filepath.Dir(file))
-	if err != nil {
-		return ""
-	}
-	var names []string
-	for _, e := range entries {
-		if e.Name() == filepath.Base(file) {
-			return "" // it is there: its name is not what is wrong
-		}
-		names = append(names, e.Name())
-	}
-	return didYouMean(filepath.Base(file), names, "")
-}
-
 // experimentCommand is one experiment on its way from flags or a file to a
 // result.
 type experimentCommand struct {
@@ -291,13 +266,11 @@ type experimentCommand struct {
 	err   error  // the first flag that could not be read
 }
 
-// plan fills in a plan from the flags that were given.
-func (f *experimentFlags) plan(cmd *cobra.Command, workloadName string) *experimentCommand {
-	x := &experimentCommand{cmd: cmd, flags: f, plan: &plan.Plan{Schema: plan.Schema, Workload: workloadName}}
-	p := x.plan
-	p.Axis.Name, p.Axis.PodLife = f.axis, plan.Duration(f.podLife)
-	p.Hold, p.StepTimeout, p.Budget = plan.Duration(f.hold), plan.Duration(f.stepTimeout), plan.Duration(f.budget)
-	p.Seed, p.NormalEvents, p.Fresh = f.seed, f.normalEvents, f.fresh
+// experiment fills in a plan from the flags that were given.
+func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *experimentCommand {
+	p := &f.plan
+	x := &experimentCommand{cmd: cmd, flags: f, plan: p}
+	p.Schema, p.Workload = plan.Schema, workloadName
 	x.text("pace", f.pace, &p.Pace)
 	for _, pair := range f.set {
 		key, value, ok := strings.Cut(pair, "=")
@@ -327,26 +300,20 @@ func (f *experimentFlags) plan(cmd *cobra.Command, workloadName string) *experim
 		}
 	}
 	x.goals()
-	if slices.ContainsFunc(labFlagNames(), cmd.Flags().Changed) {
-		if f.lab.realNode && !cmd.Flags().Changed("lab-nodes") {
-			f.lab.nodes = 0
+	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
+		if f.lab.RealNode && !cmd.Flags().Changed("lab-nodes") {
+			f.lab.Nodes = 0
 		}
-		p.Target.Lab = &plan.Lab{Nodes: f.lab.nodes, MaxPods: f.lab.maxPods, StartLatency: f.lab.startLatency, RealNode: f.lab.realNode,
-			NodeCPUs: f.lab.nodeCPUs, NodeMemory: f.lab.nodeMemory, PodCIDRPrefix: f.lab.podCIDRPrefix}
-		if f.lab.nodes < 1 && !f.lab.realNode {
-			x.fail(usagef(fmt.Sprintf("for example --lab-nodes %d", plan.DefaultLabNodes), "--lab-nodes %d: a laboratory without nodes holds no pods", f.lab.nodes))
+		p.Target.Lab = &f.lab
+		if f.lab.Nodes < 1 && !f.lab.RealNode {
+			x.fail(usagef(fmt.Sprintf("for example --lab-nodes %d", plan.DefaultLabNodes), "--lab-nodes %d: a laboratory without nodes holds no pods", f.lab.Nodes))
 		}
-		if f.lab.maxPods < 1 {
-			x.fail(usagef(fmt.Sprintf("for example --lab-max-pods %d", plan.DefaultLabMaxPods), "--lab-max-pods %d: a node takes at least one pod", f.lab.maxPods))
+		if f.lab.MaxPods < 1 {
+			x.fail(usagef(fmt.Sprintf("for example --lab-max-pods %d", plan.DefaultLabMaxPods), "--lab-max-pods %d: a node takes at least one pod", f.lab.MaxPods))
 		}
 	}
 	x.targetFromFlags()
 	return x
-}
-
-// labFlagNames are the flags that shape a private laboratory.
-func labFlagNames() []string {
-	return []string{"lab-nodes", "lab-max-pods", "lab-start-latency", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"}
 }
 
 func (x *experimentCommand) fail(err error) {
@@ -370,10 +337,10 @@ func (x *experimentCommand) flag(search **plan.Search, names ...string) {
 	if !slices.ContainsFunc(names, x.cmd.Flags().Changed) {
 		return
 	}
-	f := x.flags
-	*search = &plan.Search{From: f.from, Step: f.step, Max: f.max, Resolution: f.resolution}
-	x.text("confirm", f.confirm, &(*search).Confirm)
-	for name, value := range map[string]float64{"from": f.from, "step": f.step, "max": f.max, "resolution": f.resolution} {
+	s := &x.flags.search
+	*search = s
+	x.text("confirm", x.flags.confirm, &s.Confirm)
+	for name, value := range map[string]float64{"from": s.From, "step": s.Step, "max": s.Max, "resolution": s.Resolution} {
 		if x.cmd.Flags().Changed(name) && !(value > 0) {
 			x.fail(usagef("", "--%s %g: want a number above 0", name, value))
 		}
@@ -417,16 +384,16 @@ func loadWorkload(name string) (*workload.Workload, error) {
 	var w *workload.Workload
 	var err error
 	if strings.ContainsRune(name, filepath.Separator) || name == "." {
-		w, err = workload.Read(os.DirFS(name))
+		w, err = workload.Read(os.DirFS(name), targets())
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, usagef("'plimsoll workloads export NAME DIR' makes one to begin with", "there is no workload in %s: it has no %s", name, workload.File)
 		}
 	} else {
-		w, err = workload.Load(workloads.FS(), name)
+		w, err = workload.Load(workloads.FS(), name, targets())
 	}
 	switch {
 	case errors.As(err, &unknown):
-		return nil, usagef(didYouMean(unknown.Name, unknown.Known, "there is: "+strings.Join(unknown.Known, ", ")+"; a directory is written with a slash: ./"+name),
+		return nil, usagef(nearest.Hint(unknown.Name, unknown.Known, "there is: "+strings.Join(unknown.Known, ", ")+"; a directory is written with a slash: ./"+name),
 			"there is no workload %q", unknown.Name)
 	case err != nil:
 		return nil, usagef("", "%w", err)
@@ -455,7 +422,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err != nil {
 		return err
 	}
-	x.plan.Signatures = diagnose.Merge(x.plan.Signatures, more)
+	x.plan.Signatures = signature.Merge(x.plan.Signatures, more)
 	x.plan.Default(w)
 	if x.plan.Seed == 0 {
 		if x.plan.Seed, err = p.randomSeed(); err != nil {
@@ -465,11 +432,10 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	params, err := w.Resolve(x.plan.Params)
-	if err != nil {
-		return x.planError(err)
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth}
+	if x.flags.dryRun {
+		return r.outline(x.flags.output)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, params: params, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth}
 	return r.show(x.flags)
 }
 
@@ -483,14 +449,14 @@ func (r *runner) show(f *experimentFlags) error {
 	if err != nil && !r.mild(err) {
 		p.logf("plimsoll: %v\n", err)
 	}
-	if shown := showResult(p, *result, dir, f.output, f.explain); shown != nil {
+	if shown := showResult(p, *result, string(dir), f.output, f.explain); shown != nil {
 		return shown
 	}
-	if pageErr := report.WriteFile(record.Dir(dir)); pageErr != nil {
+	if pageErr := report.WriteFile(dir, run.KindBefore()); pageErr != nil {
 		// The run is what it is without a page of it.
 		p.logf("warning: %v; 'plimsoll report %s' tries again\n", pageErr, dir)
 	} else if f.output != "json" {
-		p.printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))
+		p.printf("Report: %s\n", dir.Path(record.ReportFile))
 	}
 	if err != nil {
 		p.logf("hint: 'plimsoll run --resume %s' goes on with it\n", dir)
@@ -552,7 +518,7 @@ func flagOf(path string) string {
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
 		{"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
-		{"target.context", "--context"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
+		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "
@@ -568,7 +534,7 @@ func flagOf(path string) string {
 }
 
 // showResult prints a result.
-func showResult(p *Process, r analyze.Result, dir, format string, explain bool) error {
+func showResult(p *Process, r judge.Result, dir, format string, explain bool) error {
 	if format == "json" {
 		return printJSON(p, r)
 	}

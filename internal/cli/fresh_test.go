@@ -2,26 +2,28 @@ package cli
 
 import (
 	"slices"
+	"strconv"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/stats"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
 
-// Arms that differ by what was planted, each run on a laboratory of its own:
-// what the API server holds at the start of a run is not what the runs before
-// have left.
-func TestArmsOnFreshLaboratories(t *testing.T) {
-	p := newProgram(t)
-	got := p.run(t, "ab", "node-density", "--fresh", "lab", "--lab-nodes", "3", "--level", "8", "--repeat", "3", "--hold", "1s",
-		"--arm", "soon:startLatency=constant:200ms", "--arm", "late:startLatency=constant:2s", "--out", "r")
-	// On a busy machine the few runs may not decide.
-	if got.code != exitBreached && got.code != exitInconclusive {
-		t.Fatalf("exit code %d\n%s", got.code, got.stderr)
+// onFreshLabs compares arms that differ by what was planted, each run on a lab
+// of its own: what the API server holds at the start of a run is not what the
+// runs before have left.
+func onFreshLabs(t *testing.T, repeat, exit int) compare.LevelComparison {
+	t.Helper()
+	p := suite.Program(t)
+	got := p.Measure(t, "r", "ab", "node-density", "--fresh", "lab", "--lab-nodes", "3", "--level", "8", "--repeat", strconv.Itoa(repeat), "--hold", "1s",
+		"--arm", "soon:startLatency=constant:200ms", "--arm", "late:startLatency=constant:4s")
+	if got.Code != exit {
+		t.Fatalf("exit code %d, want %d\n%s%s", got.Code, exit, got.Stdout, got.Stderr)
 	}
-	r := p.result(t, "r")
+	r := p.Result(t, "r")
 	l := r.Comparison.Levels[0]
-	if l.Verdict != stats.Worse && l.Verdict != stats.Undecided || l.Runs != [2]int{3, 3} || l.Primary.Change == nil || *l.Primary.Change < 1 {
-		t.Errorf("%s: %s, %v runs", r.Verdict, l.Why, l.Runs)
+	if l.Runs != [2]int{repeat, repeat} || l.Primary.Change == nil || *l.Primary.Change <= 0 {
+		t.Errorf("%s: %s, %v runs, change %v", r.Verdict, l.Why, l.Runs, l.Primary.Change)
 	}
 	var starts []int64
 	for _, s := range r.Steps {
@@ -30,5 +32,21 @@ func TestArmsOnFreshLaboratories(t *testing.T) {
 	if slices.Min(starts) <= 0 || float64(slices.Max(starts)) > 1.25*float64(slices.Min(starts)) {
 		t.Errorf("the API server starts with %v bytes", starts)
 	}
-	p.leavesNoLab(t)
+	p.LeavesNoLab(t)
+	return l
+}
+
+// One run of each arm has no spread, so that nothing can be decided.
+func TestArmsOnFreshLabs(t *testing.T) {
+	t.Parallel()
+	if l := onFreshLabs(t, 1, exitInconclusive); l.Verdict != stats.Undecided {
+		t.Errorf("%s: %s", l.Verdict, l.Why)
+	}
+}
+
+func TestArmsOnFreshLabsAreToldApart(t *testing.T) {
+	suite.Long(t, "brings up six labs")
+	if l := onFreshLabs(t, 3, exitBreached); l.Verdict != stats.Worse {
+		t.Errorf("%s: %s", l.Verdict, l.Why)
+	}
 }

@@ -4,25 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/image"
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
-
-// imageAgent is the image of the workloads' own containers.
-const imageAgent = "agent"
-
-// imagePostgres is the image of the workloads' database.
-const imagePostgres = "postgresql"
-
-func imageNames() []string { return []string{imageAgent, imagePostgres} }
 
 func newImageCommand(p *Process) *cobra.Command {
 	return group(&cobra.Command{
@@ -32,61 +23,21 @@ func newImageCommand(p *Process) *cobra.Command {
 the agent, and PostgreSQL if that was built before it was made; for another cluster push them to a registry that it can reach, or save
 them to a file and load that on its nodes.
 
-The images are: ` + strings.Join(imageNames(), ", ") + `.`,
+The images are: ` + strings.Join(lab.ImageNames(), ", ") + `.`,
 	}, newImageBuildCommand(p), newImageSaveCommand(p), newImagePushCommand(p))
 }
 
-// makeImage makes an image by its name. When it is not needed any more, done
-// removes what it was made of.
-func makeImage(ctx context.Context, p *Process, name string) (made v1.Image, reference string, done func(), err error) {
-	if !slices.Contains(imageNames(), name) {
-		return nil, "", nil, usagef(didYouMean(name, imageNames(), "there is: "+strings.Join(imageNames(), ", ")), "there is no image %q", name)
+// images is what makes images, one of that name.
+func images(p *Process, name string) (lab.Store, error) {
+	names := lab.ImageNames()
+	if !slices.Contains(names, name) {
+		return lab.Store{}, usagef(nearest.Hint(name, names, "there is: "+strings.Join(names, ", ")), "there is no image %q", name)
 	}
 	if !image.HasAgent() {
 		p.logf("note: this program was built without the small agent (make build adds it): the image holds the whole program\n")
 	}
-	done = func() {}
-	if name == imageAgent {
-		made, err = image.Agent(p.Executable)
-		return made, image.AgentReference, done, err
-	}
-	dir, err := os.MkdirTemp("", "plimsoll-image")
-	if err != nil {
-		return nil, "", nil, fmt.Errorf("make image %s: %w", name, err)
-	}
-	done = func() { os.RemoveAll(dir) }
-	made, err = image.PostgreSQL(ctx, p.Executable, dir)
-	if err != nil {
-		done()
-	}
-	return made, image.PostgresReference, done, err
-}
-
-// imageFile is where a built image is kept, for laboratories to come.
-func imageFile(stateDir, name string) string {
-	return filepath.Join(stateDir, lab.ImagesDir, name+".tar")
-}
-
-// buildImage makes an image and keeps it.
-func buildImage(ctx context.Context, p *Process, name string) (made v1.Image, reference, file string, err error) {
-	made, reference, done, err := makeImage(ctx, p, name)
-	if err != nil {
-		return nil, "", "", err
-	}
-	defer done()
 	dir, err := p.stateDir()
-	if err != nil {
-		return nil, "", "", err
-	}
-	file = imageFile(dir, name)
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return nil, "", "", fmt.Errorf("build image %s: %w", name, err)
-	}
-	// In one move, so that a laboratory never imports half of it.
-	if err := image.Save(made, reference, file+".new"); err != nil {
-		return nil, "", "", imageUsage(err)
-	}
-	return made, reference, file, os.Rename(file+".new", file)
+	return lab.Store{Root: dir, Executable: p.Executable}, err
 }
 
 // imageUsage makes usage errors of names that no image can have.
@@ -98,25 +49,20 @@ func imageUsage(err error) error {
 	return err
 }
 
-// describeImage says in a line what was made.
-func describeImage(made v1.Image, reference string) (string, error) {
-	digest, err := made.Digest()
-	if err != nil {
-		return "", fmt.Errorf("describe image %s: %w", reference, err)
+// digestAndSize is what identifies an image and the bytes of its layers.
+func digestAndSize(made v1.Image) (digest v1.Hash, size int64, err error) {
+	if digest, err = made.Digest(); err != nil {
+		return digest, 0, err
 	}
 	layers, err := made.Layers()
-	if err != nil {
-		return "", fmt.Errorf("describe image %s: %w", reference, err)
-	}
-	var size int64
 	for _, l := range layers {
 		n, err := l.Size()
 		if err != nil {
-			return "", fmt.Errorf("describe image %s: %w", reference, err)
+			return digest, 0, err
 		}
 		size += n
 	}
-	return fmt.Sprintf("%s  %s  %.1f MiB", reference, digest, float64(size)/(1<<20)), nil
+	return digest, size, err
 }
 
 func newImageBuildCommand(p *Process) *cobra.Command {
@@ -125,24 +71,32 @@ func newImageBuildCommand(p *Process) *cobra.Command {
 		Short:     "Make an image and keep it for the real nodes of laboratories to come",
 		Example:   `  plimsoll image build postgresql`,
 		Args:      exactlyOne("image"),
-		ValidArgs: imageNames(),
+		ValidArgs: lab.ImageNames(),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			made, reference, file, err := buildImage(cmd.Context(), p, args[0])
+			store, err := images(p, args[0])
 			if err != nil {
 				return err
+			}
+			made, reference, file, err := store.BuildImage(cmd.Context(), args[0])
+			if err != nil {
+				return imageUsage(err)
 			}
 			return tellImage(p, made, reference, file)
 		},
 	}
 }
 
-// tellImage says what was made and where it is.
+// tellImage says what was made, and in which file it is, "" for none.
 func tellImage(p *Process, made v1.Image, reference, file string) error {
-	line, err := describeImage(made, reference)
+	digest, size, err := digestAndSize(made)
 	if err != nil {
-		return err
+		return fmt.Errorf("describe image %s: %w", reference, err)
 	}
-	p.printf("%s  %s\n", line, file)
+	line := fmt.Sprintf("%s  %s  %.1f MiB", reference, digest, float64(size)/(1<<20))
+	if file != "" {
+		line += "  " + file
+	}
+	p.printf("%s\n", line)
 	return nil
 }
 
@@ -160,7 +114,11 @@ func newImageSaveCommand(p *Process) *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			made, standard, done, err := makeImage(cmd.Context(), p, args[0])
+			store, err := images(p, args[0])
+			if err != nil {
+				return err
+			}
+			made, standard, done, err := store.MakeImage(cmd.Context(), args[0])
 			if err != nil {
 				return err
 			}
@@ -200,12 +158,16 @@ image= takes.`,
 		},
 	}
 	cmd.Flags().BoolVar(&insecure, "insecure", false, "the registry speaks plain HTTP")
-	cmd.Flags().StringSliceVar(&names, "image", imageNames(), "which images")
+	cmd.Flags().StringSliceVar(&names, "image", lab.ImageNames(), "which images")
 	return cmd
 }
 
 func pushImage(ctx context.Context, p *Process, name, registry string, insecure bool) error {
-	made, standard, done, err := makeImage(ctx, p, name)
+	store, err := images(p, name)
+	if err != nil {
+		return err
+	}
+	made, standard, done, err := store.MakeImage(ctx, name)
 	if err != nil {
 		return err
 	}
@@ -214,10 +176,5 @@ func pushImage(ctx context.Context, p *Process, name, registry string, insecure 
 	if err := image.Push(ctx, made, reference, insecure); err != nil {
 		return imageUsage(err)
 	}
-	line, err := describeImage(made, reference)
-	if err != nil {
-		return err
-	}
-	p.printf("%s\n", line)
-	return nil
+	return tellImage(p, made, reference, "")
 }

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,17 +8,20 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/nearest"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
 // defaultLab is the laboratory that the lab commands mean when none is named.
@@ -46,59 +48,6 @@ Without a name the commands mean the laboratory "` + defaultLab + `".`,
 		newLabRestartCommand(p),
 		newLabDownCommand(p),
 		newLabDoctorCommand(p))
-}
-
-// labStore is where this user's laboratories are. What dead commands left
-// there is removed first.
-func labStore(ctx context.Context, p *Process) (lab.Store, error) {
-	dir, err := p.stateDir()
-	if err != nil {
-		return lab.Store{}, err
-	}
-	store := lab.Store{Root: dir, Executable: p.Executable}
-	swept, err := store.Sweep(ctx)
-	if err != nil {
-		return store, err
-	}
-	for _, name := range swept {
-		p.logf("removed laboratory %q, whose command is gone\n", name)
-	}
-	return store, nil
-}
-
-// labUsage turns the mistakes that a user can make about laboratories into
-// usage errors with a hint; other errors pass through.
-func labUsage(err error) error {
-	var missing *lab.NotFoundError
-	var exists *lab.ExistsError
-	var component *lab.ComponentError
-	var spec *lab.SpecError
-	var lacking *realnode.MissingError
-	switch {
-	case errors.As(err, &missing):
-		other := "'plimsoll lab up " + missing.Name + "' makes it"
-		if len(missing.Have) > 0 {
-			other = "there are: " + strings.Join(missing.Have, ", ")
-		}
-		return usagef(didYouMean(missing.Name, missing.Have, other), "%w", err)
-	case errors.As(err, &exists):
-		return usagef(fmt.Sprintf("'plimsoll lab status %s' shows it, 'plimsoll lab down %[1]s' removes it", exists.Name), "%w", err)
-	case errors.As(err, &component):
-		return usagef(didYouMean(component.Name, component.Have, ""), "%w", err)
-	case errors.As(err, &spec):
-		return usagef("", "%w", err)
-	case errors.As(err, &lacking):
-		return &couldNotRun{err, cmp.Or(lacking.Remedy(), "'plimsoll lab doctor' shows what this machine has")}
-	}
-	return err
-}
-
-// didYouMean is the hint for a word that is not known.
-func didYouMean(word string, known []string, otherwise string) string {
-	if near, ok := nearest.Word(word, known); ok {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	return otherwise
 }
 
 // atMostOneName takes the optional name of a laboratory.
@@ -131,10 +80,15 @@ func group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 			return nil
 		}
 		var names []string
-		for _, c := range cmd.Commands() {
+		for _, c := range verbs { // cobra's own are not among them
 			names = append(names, c.Name())
 		}
-		return usagef(didYouMean(args[0], names, fmt.Sprintf("see '%s --help'", cmd.CommandPath())), "there is no command '%s %s'", cmd.Name(), args[0])
+		slices.Sort(names) // as help lists them
+		word := fmt.Sprintf("'%s %s'", cmd.Name(), args[0])
+		if !cmd.HasParent() {
+			word = strconv.Quote(args[0])
+		}
+		return usagef(nearest.Hint(args[0], names, fmt.Sprintf("see '%s --help'", cmd.CommandPath())), "there is no command %s", word)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(verbs...)
@@ -155,24 +109,16 @@ func nameIn(args []string) string {
 	return args[0]
 }
 
-// openLab finds a laboratory by name.
-func openLab(ctx context.Context, p *Process, name string) (*lab.Lab, error) {
-	store, err := labStore(ctx, p)
-	if err != nil {
-		return nil, err
-	}
-	l, err := store.Open(name)
-	return l, labUsage(err)
-}
-
-// outputFlag adds -o to a command.
-func outputFlag(cmd *cobra.Command) *string {
-	return cmd.Flags().StringP("output", "o", "text", "text or json")
+// outputFlag adds -o to a command, which does not run with a format that does
+// not exist.
+func outputFlag(cmd *cobra.Command, format *string) {
+	cmd.Flags().StringVarP(format, "output", "o", "text", "text or json")
+	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(*format) }
 }
 
 func checkOutput(format string) error {
 	if format != "text" && format != "json" {
-		return usagef(didYouMean(format, []string{"text", "json"}, ""), "-o %q: want text or json", format)
+		return usagef(nearest.Hint(format, []string{"text", "json"}, ""), "-o %q: want text or json", format)
 	}
 	return nil
 }
@@ -233,7 +179,7 @@ are no simulated nodes beside it unless --nodes says so.`,
 			if spec.MaxPods < 1 {
 				return usagef(fmt.Sprintf("for example --max-pods %d", lab.DefaultMaxPods), "--max-pods %d: a node takes at least one pod", spec.MaxPods)
 			}
-			store, err := labStore(cmd.Context(), p)
+			store, err := kubernetes.LabStore(cmd.Context(), p.host())
 			if err != nil {
 				return err
 			}
@@ -261,7 +207,7 @@ func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec) erro
 		if _, left := store.Open(spec.Name); ctx.Err() != nil && errors.As(left, &gone) {
 			return fmt.Errorf("interrupted: nothing is left of laboratory %q", spec.Name)
 		}
-		return labUsage(err)
+		return kubernetes.LabError(err)
 	}
 	p.logf("laboratory %q is up after %.1f s: Kubernetes with %s of %d pods\n",
 		spec.Name, time.Since(began).Seconds(), nodesOf(l.Spec()), l.Spec().MaxPods)
@@ -314,7 +260,7 @@ func (l *progressLine) end() {
 }
 
 func newLabStatusCommand(p *Process) *cobra.Command {
-	var format *string
+	var format string
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
 		Short: "Show how a laboratory is",
@@ -323,10 +269,7 @@ running, starting (a command is bringing it up), or broken (a process is gone
 or does not answer; 'plimsoll lab down' cleans up).`,
 		Args: atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(*format); err != nil {
-				return err
-			}
-			l, err := openLab(cmd.Context(), p, nameIn(args))
+			l, err := kubernetes.OpenLab(cmd.Context(), p.host(), nameIn(args))
 			if err != nil {
 				return err
 			}
@@ -337,7 +280,7 @@ or does not answer; 'plimsoll lab down' cleans up).`,
 			if damage := l.Damage(); damage != nil && status.State == lab.Broken {
 				p.logf("its record is lost: %v\nhint: 'plimsoll lab down %s' removes it\n", damage, status.Name)
 			}
-			if *format == "json" {
+			if format == "json" {
 				return printJSON(p, status)
 			}
 			p.printf("laboratory %s: %s, %s nodes, %s pods\n", status.Name, status.State, orUnknown(status.Nodes), orUnknown(status.Pods))
@@ -353,7 +296,7 @@ or does not answer; 'plimsoll lab down' cleans up).`,
 			return w.Flush()
 		},
 	}
-	format = outputFlag(cmd)
+	outputFlag(cmd, &format)
 	return cmd
 }
 
@@ -365,16 +308,13 @@ func orUnknown(n *int64) string {
 }
 
 func newLabListCommand(p *Process) *cobra.Command {
-	var format *string
+	var format string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the laboratories there are",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(*format); err != nil {
-				return err
-			}
-			store, err := labStore(cmd.Context(), p)
+			store, err := kubernetes.LabStore(cmd.Context(), p.host())
 			if err != nil {
 				return err
 			}
@@ -390,7 +330,7 @@ func newLabListCommand(p *Process) *cobra.Command {
 				}
 				statuses = append(statuses, status)
 			}
-			if *format == "json" {
+			if format == "json" {
 				return printJSON(p, statuses)
 			}
 			if len(statuses) == 0 {
@@ -405,7 +345,7 @@ func newLabListCommand(p *Process) *cobra.Command {
 			return w.Flush()
 		},
 	}
-	format = outputFlag(cmd)
+	outputFlag(cmd, &format)
 	return cmd
 }
 
@@ -416,7 +356,7 @@ func newLabKubeconfigCommand(p *Process) *cobra.Command {
 		Example: `  export KUBECONFIG=$(plimsoll lab kubeconfig)`,
 		Args:    atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := openLab(cmd.Context(), p, nameIn(args))
+			l, err := kubernetes.OpenLab(cmd.Context(), p.host(), nameIn(args))
 			if err != nil {
 				return err
 			}
@@ -427,65 +367,61 @@ func newLabKubeconfigCommand(p *Process) *cobra.Command {
 }
 
 func newLabLogsCommand(p *Process) *cobra.Command {
-	var name string
-	cmd := &cobra.Command{
+	return onComponent(p, &cobra.Command{
 		Use:   "logs COMPONENT",
 		Short: "Print the log of a laboratory's component",
 		Long: "Print the log of one of a laboratory's components: " + strings.Join(lab.ComponentNames(), ", ") + `;
 of one with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ".",
 		Example: `  plimsoll lab logs kube-apiserver
   plimsoll lab logs etcd --lab big`,
-		Args:      exactlyOne("component"),
-		ValidArgs: append(lab.ComponentNames(), lab.RealNodeComponentNames()...),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := openLab(cmd.Context(), p, name)
-			if err != nil {
-				return err
-			}
-			path, err := l.Logs(args[0])
-			if err != nil {
-				return labUsage(err)
-			}
-			f, err := os.Open(path)
-			if err != nil {
-				return fmt.Errorf("read the log of %s: %w", args[0], err)
-			}
-			defer f.Close()
-			_, err = io.Copy(p.Stdout, f)
+	}, func(_ context.Context, l *lab.Lab, component string) error {
+		path, err := l.Logs(component)
+		if err != nil {
+			return kubernetes.LabError(err)
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return fmt.Errorf("read the log of %s: %w", component, err)
+		}
+		defer f.Close()
+		_, err = io.Copy(p.Stdout, f)
+		return err
+	})
+}
+
+// onComponent completes a command that does something with a component of a
+// laboratory.
+func onComponent(p *Process, cmd *cobra.Command, do func(ctx context.Context, l *lab.Lab, component string) error) *cobra.Command {
+	name := cmd.Flags().String("lab", defaultLab, "name of the laboratory")
+	cmd.Args = exactlyOne("component")
+	cmd.ValidArgs = append(lab.ComponentNames(), lab.RealNodeComponentNames()...)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		l, err := kubernetes.OpenLab(cmd.Context(), p.host(), *name)
+		if err != nil {
 			return err
-		},
+		}
+		return do(cmd.Context(), l, args[0])
 	}
-	cmd.Flags().StringVar(&name, "lab", defaultLab, "name of the laboratory")
 	return cmd
 }
 
 func newLabRestartCommand(p *Process) *cobra.Command {
-	var name string
-	cmd := &cobra.Command{
+	return onComponent(p, &cobra.Command{
 		Use:   "restart COMPONENT",
 		Short: "Kill one of a laboratory's components and start it again",
 		Long: `Kill a component with SIGKILL and start it again with the same arguments, to see
 what becomes of the load that runs meanwhile. The components are
 ` + strings.Join(lab.ComponentNames(), ", ") + `;
 with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ".",
-		Example:   `  plimsoll lab restart kube-apiserver`,
-		Args:      exactlyOne("component"),
-		ValidArgs: append(lab.ComponentNames(), lab.RealNodeComponentNames()...),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			l, err := openLab(cmd.Context(), p, name)
-			if err != nil {
-				return err
-			}
-			began := time.Now()
-			if err := l.Restart(cmd.Context(), args[0]); err != nil {
-				return labUsage(err)
-			}
-			p.logf("%s works again after %.1f s\n", args[0], time.Since(began).Seconds())
-			return nil
-		},
-	}
-	cmd.Flags().StringVar(&name, "lab", defaultLab, "name of the laboratory")
-	return cmd
+		Example: `  plimsoll lab restart kube-apiserver`,
+	}, func(ctx context.Context, l *lab.Lab, component string) error {
+		began := time.Now()
+		if err := l.Restart(ctx, component); err != nil {
+			return kubernetes.LabError(err)
+		}
+		p.logf("%s works again after %.1f s\n", component, time.Since(began).Seconds())
+		return nil
+	})
 }
 
 func newLabDownCommand(p *Process) *cobra.Command {
@@ -496,11 +432,11 @@ func newLabDownCommand(p *Process) *cobra.Command {
 		Args:  atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !all {
-				l, err := openLab(cmd.Context(), p, nameIn(args))
+				l, err := kubernetes.OpenLab(cmd.Context(), p.host(), nameIn(args))
 				if err != nil {
 					return err
 				}
-				return labUsage(l.Down(cmd.Context()))
+				return kubernetes.LabError(l.Down(cmd.Context()))
 			}
 			if len(args) > 0 {
 				return usagef("", "--all and the name %q contradict each other", args[0])
@@ -513,7 +449,7 @@ func newLabDownCommand(p *Process) *cobra.Command {
 }
 
 func labDownAll(ctx context.Context, p *Process) error {
-	store, err := labStore(ctx, p)
+	store, err := kubernetes.LabStore(ctx, p.host())
 	if err != nil {
 		return err
 	}
@@ -535,7 +471,7 @@ func labDownAll(ctx context.Context, p *Process) error {
 }
 
 func newLabDoctorCommand(p *Process) *cobra.Command {
-	var format *string
+	var format string
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Show what this machine has of what laboratories need",
@@ -544,15 +480,12 @@ missing. It ends with 1 if something is missing that every laboratory needs;
 what only a real node needs is shown for information.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := checkOutput(*format); err != nil {
-				return err
-			}
 			dir, err := p.stateDir()
 			if err != nil {
 				return err
 			}
 			findings := lab.Store{Root: dir, Executable: p.Executable}.Doctor()
-			if *format == "json" {
+			if format == "json" {
 				err = printJSON(p, findings)
 			} else {
 				w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
@@ -568,6 +501,6 @@ what only a real node needs is shown for information.`,
 			return err
 		},
 	}
-	format = outputFlag(cmd)
+	outputFlag(cmd, &format)
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // someLabs is a state directory with laboratories that have no processes.
@@ -179,22 +180,23 @@ func TestDoctorHelps(t *testing.T) {
 
 // The whole life of a laboratory at the command line.
 func TestLabVerbs(t *testing.T) {
-	p := newProgram(t)
-	must := func(args ...string) outcome {
+	t.Parallel()
+	p := suite.Program(t)
+	must := func(args ...string) harness.Outcome {
 		t.Helper()
-		got := p.run(t, args...)
-		if got.code != 0 {
-			t.Fatalf("%v: exit code %d\n%s", args, got.code, got.stderr)
+		got := p.Run(t, args...)
+		if got.Code != 0 {
+			t.Fatalf("%v: exit code %d\n%s", args, got.Code, got.Stderr)
 		}
 		return got
 	}
 	up := must("lab", "up", "a", "--nodes", "3", "--max-pods", "7")
-	kubeconfig := strings.TrimSpace(must("lab", "kubeconfig", "a").stdout)
-	if up.stdout != "export KUBECONFIG="+kubeconfig+"\n" || !strings.HasPrefix(kubeconfig, p.state) {
-		t.Errorf("up prints %q, the kubeconfig is %q", up.stdout, kubeconfig)
+	kubeconfig := strings.TrimSpace(must("lab", "kubeconfig", "a").Stdout)
+	if up.Stdout != "export KUBECONFIG="+kubeconfig+"\n" || !strings.HasPrefix(kubeconfig, p.State) {
+		t.Errorf("up prints %q, the kubeconfig is %q", up.Stdout, kubeconfig)
 	}
-	if !strings.Contains(up.stderr, `laboratory "a" is up after`) || !strings.Contains(up.stderr, "3 simulated nodes of 7 pods") {
-		t.Errorf("up says %q", up.stderr)
+	if !strings.Contains(up.Stderr, `laboratory "a" is up after`) || !strings.Contains(up.Stderr, "3 simulated nodes of 7 pods") {
+		t.Errorf("up says %q", up.Stderr)
 	}
 
 	// Exactly the shape that the contracts fix.
@@ -217,7 +219,7 @@ func TestLabVerbs(t *testing.T) {
 			t.Fatalf("%v in %s", err, text)
 		}
 	}
-	decode(must("lab", "status", "a", "-o", "json").stdout, &status)
+	decode(must("lab", "status", "a", "-o", "json").Stdout, &status)
 	if status.Name != "a" || status.State != "running" || status.Nodes == nil || *status.Nodes != 3 || status.Pods == nil || *status.Pods != 0 || len(status.Components) != 5 {
 		t.Errorf("status %+v", status)
 	}
@@ -226,21 +228,21 @@ func TestLabVerbs(t *testing.T) {
 			t.Errorf("component %+v", c)
 		}
 	}
-	text := must("lab", "status", "a").stdout
+	text := must("lab", "status", "a").Stdout
 	if !strings.HasPrefix(text, "laboratory a: running, 3 nodes, 0 pods\n") || strings.Count(text, "running") != 6 {
 		t.Errorf("status as text:\n%s", text)
 	}
-	if text := must("lab", "list").stdout; !strings.Contains(text, "running") || strings.Count(text, "\n") != 2 {
+	if text := must("lab", "list").Stdout; !strings.Contains(text, "running") || strings.Count(text, "\n") != 2 {
 		t.Errorf("list:\n%s", text)
 	}
-	if log := must("lab", "logs", "kube-apiserver", "--lab", "a").stdout; !strings.Contains(log, "v1.36.3") {
+	if log := must("lab", "logs", "kube-apiserver", "--lab", "a").Stdout; !strings.Contains(log, "v1.36.3") {
 		t.Errorf("the API server's log of %d bytes does not name its version", len(log))
 	}
 	before := slices.Clone(status.Components)
-	if got := must("lab", "restart", "kube-scheduler", "--lab", "a"); !strings.Contains(got.stderr, "kube-scheduler works again after") || got.stdout != "" {
+	if got := must("lab", "restart", "kube-scheduler", "--lab", "a"); !strings.Contains(got.Stderr, "kube-scheduler works again after") || got.Stdout != "" {
 		t.Errorf("restart: %+v", got)
 	}
-	decode(must("lab", "status", "a", "-o", "json").stdout, &status)
+	decode(must("lab", "status", "a", "-o", "json").Stdout, &status)
 	if status.State != "running" || status.Components[3].PID == before[3].PID || status.Components[2].PID != before[2].PID {
 		t.Errorf("after a restart: %+v", status)
 	}
@@ -250,19 +252,19 @@ func TestLabVerbs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p.leavesNoProcess(t)
-	text = must("lab", "status", "a").stdout
+	p.LeavesNoProcess(t)
+	text = must("lab", "status", "a").Stdout
 	if !strings.HasPrefix(text, "laboratory a: broken, unknown nodes, unknown pods\n") || strings.Count(text, "stopped") != 5 {
 		t.Errorf("the status of what was killed:\n%s", text)
 	}
 	// A null, which is no 0.
-	if text := must("lab", "status", "a", "-o", "json").stdout; !strings.Contains(text, `"nodes": null`) || !strings.Contains(text, `"pid": 0`) {
+	if text := must("lab", "status", "a", "-o", "json").Stdout; !strings.Contains(text, `"nodes": null`) || !strings.Contains(text, `"pid": 0`) {
 		t.Errorf("the status of what was killed, for programs:\n%s", text)
 	}
-	if got := must("lab", "down", "a"); got.stdout+got.stderr != "" {
+	if got := must("lab", "down", "a"); got.Stdout+got.Stderr != "" {
 		t.Errorf("down: %+v", got)
 	}
-	p.leavesNoLab(t)
+	p.LeavesNoLab(t)
 }
 
 // However it is interrupted, a laboratory that is coming up leaves nothing.
@@ -277,26 +279,29 @@ func TestLabUpIsInterrupted(t *testing.T) {
 		{syscall.SIGTERM, exitTerminated, false, "a service manager"},
 		{syscall.SIGKILL, -1, true, "it could do nothing about it"},
 	} {
-		p := newProgram(t)
-		w := p.start(t, "lab", "up", "a", "--nodes", "5")
-		await(t, "a component to be started", func() bool {
-			files, _ := filepath.Glob(p.state + "/plimsoll/labs/a/logs/kube-apiserver.log")
-			return len(files) > 0
+		t.Run(tt.why, func(t *testing.T) {
+			t.Parallel()
+			p := suite.Program(t)
+			w := p.Start(t, "lab", "up", "a", "--nodes", "5")
+			harness.Await(t, "a component to be started", func() bool {
+				files, _ := filepath.Glob(p.State + "/plimsoll/labs/a/logs/kube-apiserver.log")
+				return len(files) > 0
+			})
+			if got := p.Run(t, "lab", "status", "a"); !strings.HasPrefix(got.Stdout, "laboratory a: starting") {
+				t.Errorf("the status meanwhile:\n%s%s", got.Stdout, got.Stderr)
+			}
+			w.Signal(tt.signal)
+			ended := w.Wait()
+			if ended.Code != tt.code || ended.Stdout != "" {
+				t.Errorf("exit code %d, want %d\n%s%s", ended.Code, tt.code, ended.Stdout, ended.Stderr)
+			}
+			if got := p.Run(t, "lab", "list"); strings.Contains(got.Stderr, `removed laboratory "a"`) != tt.leavesA || got.Stdout != "" {
+				t.Errorf("the next command says\n%s%s", got.Stdout, got.Stderr)
+			}
+			p.LeavesNoLab(t)
+			if !tt.leavesA && ended.Stderr != "plimsoll: interrupted: nothing is left of laboratory \"a\"\n" {
+				t.Errorf("it said %q", ended.Stderr)
+			}
 		})
-		if got := p.run(t, "lab", "status", "a"); !strings.HasPrefix(got.stdout, "laboratory a: starting") {
-			t.Errorf("%s: the status meanwhile:\n%s%s", tt.why, got.stdout, got.stderr)
-		}
-		w.cmd.Process.Signal(tt.signal)
-		w.cmd.Wait()
-		if code := w.cmd.ProcessState.ExitCode(); code != tt.code || w.out.Len() > 0 {
-			t.Errorf("%s: exit code %d, want %d\n%s%s", tt.why, code, tt.code, w.out.String(), w.stderr())
-		}
-		if got := p.run(t, "lab", "list"); strings.Contains(got.stderr, `removed laboratory "a"`) != tt.leavesA || got.stdout != "" {
-			t.Errorf("%s: the next command says\n%s%s", tt.why, got.stdout, got.stderr)
-		}
-		p.leavesNoLab(t)
-		if said := w.stderr(); !tt.leavesA && said != "plimsoll: interrupted: nothing is left of laboratory \"a\"\n" {
-			t.Errorf("%s: it said %q", tt.why, said)
-		}
 	}
 }

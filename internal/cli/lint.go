@@ -16,8 +16,9 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"plimsoll.dev/plimsoll/internal/lint"
-	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/internal/advise/lint"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // lintFlags are what lint is asked to do.
@@ -58,14 +59,11 @@ Exit code 0: nothing found; 1: findings; 2: a file cannot be read.`,
 	flags.StringSliceVar(&f.ignore, "ignore", nil, "leave this `rule` out; several are separated by commas")
 	flags.StringVar(&f.kubernetes, "kubernetes", "", "judge API versions for this `version` of Kubernetes, such as 1.27 (default the newest)")
 	flags.StringVar(&f.disk, "disk", "", "the `size` of the disk that data sets are written to, such as 40Gi (default those in the files)")
-	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
+	outputFlag(cmd, &f.output)
 	return cmd
 }
 
 func runLint(ctx context.Context, p *Process, f *lintFlags, args []string) error {
-	if err := checkOutput(f.output); err != nil {
-		return err
-	}
 	if f.list {
 		return listRules(p, f.output)
 	}
@@ -108,14 +106,14 @@ func lintExit(r *lint.Result) error {
 
 // options reads the flags that say what is looked for.
 func (f *lintFlags) options() (lint.Options, error) {
-	o := lint.Options{Ignore: f.ignore, Workload: func(name string) (*workload.Workload, error) { return loadWorkload(name) }}
+	o := lint.Options{Targets: targets(), Ignore: f.ignore, Workload: loadWorkload}
 	var known []string
 	for _, r := range lint.Rules() {
 		known = append(known, r.ID)
 	}
 	for _, id := range f.ignore {
 		if !slices.Contains(known, id) {
-			return o, usagef(didYouMean(id, known, "'plimsoll lint --list' lists them"), "there is no rule %q", id)
+			return o, usagef(nearest.Hint(id, known, "'plimsoll lint --list' lists them"), "there is no rule %q", id)
 		}
 	}
 	if f.kubernetes != "" {
@@ -169,10 +167,10 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 			continue
 		}
 		info, err := os.Stat(arg)
-		switch {
-		case err != nil:
+		if err != nil {
 			return nil, lintReadError(arg, err)
-		case !info.IsDir():
+		}
+		if !info.IsDir() {
 			if err := add(arg, true); err != nil {
 				return nil, err
 			}
@@ -208,27 +206,17 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 
 // readAll reads to the end, or until the context does.
 func readAll(ctx context.Context, from io.Reader) ([]byte, error) {
-	type result struct {
-		data []byte
-		err  error
-	}
-	done := make(chan result, 1)
-	go func() {
-		data, err := io.ReadAll(io.LimitReader(from, maxLintBytes+1))
-		done <- result{data, err}
-	}()
-	select {
-	case r := <-done:
-		return r.data, r.err
-	case <-ctx.Done():
+	data, err := await(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(from, maxLintBytes+1)) })
+	if ctx.Err() != nil {
 		return nil, context.Cause(ctx)
 	}
+	return data, err
 }
 
 // lintReadError makes a mistake of the user's of a file that cannot be read.
 func lintReadError(name string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
-		return usagef(nearbyFile(name), "there is no file %s", name)
+		return usagef(nearest.File(name), "there is no file %s", name)
 	}
 	return usagef("", "%w", err)
 }
@@ -236,37 +224,27 @@ func lintReadError(name string, err error) error {
 // mend makes the mends, or shows them.
 func (f *lintFlags) mend(p *Process, inputs []lint.Input, options lint.Options) error {
 	fixed := lint.Fix(inputs, options)
-	if f.fix && !f.dryRun {
+	write := f.fix && !f.dryRun
+	if write {
 		if err := lint.Write(fixed.Changes); err != nil {
 			return err
 		}
 	}
-	if f.output == "text" && (f.dryRun || f.diff) {
+	inText := f.output == "text" && (f.dryRun || f.diff)
+	if inText {
 		for _, c := range fixed.Changes {
 			p.printf("%s", c.Diff())
 		}
-		if !f.fix || f.dryRun {
-			p.logf("%s in %s would be mended, %s left\n", count(len(fixed.Mended), "finding"), count(len(fixed.Changes), "file"), count(len(fixed.Left.Findings), "finding"))
-			if len(fixed.Changes) > 0 {
-				return exitError(max(exitBreached, problemCode(fixed.Left)))
-			}
-			return lintExit(fixed.Left)
-		}
 	}
-	if err := f.show(p, fixed.Left, fixed); err != nil {
+	if inText && !write {
+		p.logf("%s in %s would be mended, %s left\n", count(len(fixed.Mended), "finding"), count(len(fixed.Changes), "file"), count(len(fixed.Left.Findings), "finding"))
+	} else if err := f.show(p, fixed.Left, fixed); err != nil {
 		return err
 	}
-	if (!f.fix || f.dryRun) && len(fixed.Changes) > 0 {
-		return exitError(max(exitBreached, problemCode(fixed.Left)))
+	if !write && len(fixed.Changes) > 0 && len(fixed.Left.Problems) == 0 {
+		return exitError(exitBreached)
 	}
 	return lintExit(fixed.Left)
-}
-
-func problemCode(r *lint.Result) int {
-	if len(r.Problems) > 0 {
-		return exitUsage
-	}
-	return exitHeld
 }
 
 func count(n int, what string) string {

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/lint"
+	"plimsoll.dev/plimsoll/internal/advise/lint"
 )
 
 // configurations are files to look at, by their names.
@@ -182,14 +182,15 @@ func TestLintOfWhatTuneWrites(t *testing.T) {
 
 // The built program does the same, from a pipe too.
 func TestLintOfAPipe(t *testing.T) {
-	p := newProgram(t)
-	cmd := p.command("lint", "-")
+	t.Parallel()
+	p := suite.Program(t)
+	cmd := p.Command("lint", "-")
 	cmd.Stdin = strings.NewReader("$ ceph osd pool set rbd pg_autoscaler_mode off\n")
 	out, _ := cmd.CombinedOutput()
 	if cmd.ProcessState.ExitCode() != exitBreached || !strings.Contains(string(out), "<stdin>:1:25: error: a pool has no setting pg_autoscaler_mode [ceph-pool-key]") {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)
 	}
-	cmd = p.command("lint", "--fix", "-")
+	cmd = p.Command("lint", "--fix", "-")
 	cmd.Stdin = strings.NewReader("a\n")
 	if out, _ := cmd.CombinedOutput(); cmd.ProcessState.ExitCode() != exitUsage || !strings.Contains(string(out), "standard input") {
 		t.Errorf("exit code %d: %s", cmd.ProcessState.ExitCode(), out)

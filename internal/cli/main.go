@@ -14,8 +14,8 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
-	"plimsoll.dev/plimsoll/internal/agent"
-	"plimsoll.dev/plimsoll/internal/nearest"
+	"plimsoll.dev/plimsoll/internal/lab/agent"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // Main runs the program and returns its exit code.
@@ -30,7 +30,7 @@ func Main(p Process) int {
 	if filepath.Base(p.Executable) == "agent" {
 		return runAgent(&p, p.Args)
 	}
-	return run(&p)
+	return execute(&p)
 }
 
 // runAgent becomes the agent of an image.
@@ -51,7 +51,7 @@ func runComponent(p *Process, name string, args []string) int {
 	return component(args)
 }
 
-func run(p *Process) int {
+func execute(p *Process) int {
 	// cobra gives each command the flags of pflag.CommandLine, and packages of
 	// Kubernetes put theirs there.
 	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError)
@@ -137,32 +137,18 @@ func (i *interrupts) first() os.Signal {
 func (i *interrupts) close() { close(i.done) }
 
 func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
-	root := &cobra.Command{
+	root := group(&cobra.Command{
 		Use:           "plimsoll",
 		Short:         "How far can this cluster be loaded, what breaks first, did this change make it better or worse?",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return cmd.Help()
-		},
-	}
-	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(
+	},
 		newLimitCommand(p, stop), newSweepCommand(p, stop),
 		newABCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p),
 		newLabCommand(p, stop), newWorkloadsCommand(p), newSignaturesCommand(p), newImageCommand(p), newCleanCommand(p), newVersionCommand(p),
 		newTuneCommand(p), newLintCommand(p), newCheckCommand(p, stop),
 	)
-	var verbs []string
-	for _, c := range root.Commands() {
-		verbs = append(verbs, c.Name())
-	}
-	root.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		return usagef(didYouMean(args[0], verbs, "see 'plimsoll --help'"), "there is no command %q", args[0])
-	}
+	root.SetFlagErrorFunc(flagError)
 	return root
 }
 

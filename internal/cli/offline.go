@@ -6,14 +6,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/diagnose"
-	"plimsoll.dev/plimsoll/internal/experiment"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/run"
 )
 
 func newAnalyzeCommand(p *Process) *cobra.Command {
-	var output *string
+	var output string
 	var explain bool
 	var signatures string
 	cmd := &cobra.Command{
@@ -26,9 +26,6 @@ that the run was made with, and those of --signatures.`,
 		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain`,
 		Args:    exactlyOne("run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := checkOutput(*output); err != nil {
-				return err
-			}
 			dir, x, err := openRecord(args[0])
 			if err != nil {
 				return err
@@ -37,31 +34,31 @@ that the run was made with, and those of --signatures.`,
 			if err != nil {
 				return err
 			}
-			x.Spec.Signatures = diagnose.Merge(x.Spec.Signatures, more)
-			result, err := experiment.Replay(dir, x)
+			x.Spec.Signatures = signature.Merge(x.Spec.Signatures, more)
+			result, err := run.Replay(dir, x)
 			if err != nil {
 				return err
 			}
-			if err := showResult(p, result, args[0], *output, explain); err != nil {
+			if err := showResult(p, result, args[0], output, explain); err != nil {
 				return err
 			}
 			return exitError(result.ExitCode)
 		},
 	}
-	output = outputFlag(cmd)
+	outputFlag(cmd, &output)
 	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the laws along the axis stand on")
 	return cmd
 }
 
 // openRecord opens a run directory and reads the plan that was run.
-func openRecord(path string) (record.Dir, experiment.Experiment, error) {
+func openRecord(path string) (record.Dir, run.Experiment, error) {
 	dir, loaded, err := openRun(path)
 	if err != nil {
-		return "", experiment.Experiment{}, err
+		return "", run.Experiment{}, err
 	}
-	x, err := experimentOf(loaded)
+	x, err := run.Of(loaded)
 	if err != nil {
-		return "", experiment.Experiment{}, usagef("", "%s: %w", dir.Path(record.ExperimentFile), err)
+		return "", run.Experiment{}, usagef("", "%s: %w", dir.Path(record.ExperimentFile), err)
 	}
 	return dir, x, nil
 }

@@ -7,12 +7,12 @@ import (
 	"sync"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/design"
-	"plimsoll.dev/plimsoll/internal/engine"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
-	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/run/engine"
 )
 
 // How often progress is shown: on a terminal one line is written over, else
@@ -26,6 +26,7 @@ const (
 type progress struct {
 	p     *Process
 	quiet bool
+	kind  record.ObjectKind
 
 	mu    sync.Mutex
 	shown time.Time
@@ -35,10 +36,8 @@ type progress struct {
 	since time.Time // start of the stage
 }
 
-func newProgress(p *Process, quiet bool) *progress { return &progress{p: p, quiet: quiet} }
-
 // Status implements experiment.Observer.
-func (g *progress) Status(s engine.Status, live func() analyze.Live) {
+func (g *progress) Status(s engine.Status, live func() judge.Live) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.p.Now()
@@ -56,7 +55,7 @@ func (g *progress) Status(s engine.Status, live func() analyze.Live) {
 		return
 	}
 	g.shown = now
-	line := statusLine(s, live(), now.Sub(g.since))
+	line := statusLine(s, g.there(), live(), now.Sub(g.since))
 	if !g.p.StderrTerminal {
 		g.p.logf("%s\n", line)
 		return
@@ -77,8 +76,11 @@ func truncate(line string, width int) string {
 	return string(runes[:width-1]) + "…"
 }
 
+// there is what objects are that count as there.
+func (g *progress) there() string { return strings.ToLower(g.kind.There) }
+
 // statusLine is a step's status in one line.
-func statusLine(s engine.Status, live analyze.Live, elapsed time.Duration) string {
+func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Duration) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "step %d %s %s: ", s.Step, cmp.Or(s.Arm, string(s.Purpose)), report.Number(s.Level))
 	switch s.Stage {
@@ -88,7 +90,7 @@ func statusLine(s engine.Status, live analyze.Live, elapsed time.Duration) strin
 	case engine.StageRaising:
 		fmt.Fprintf(&b, "created %d of %d", s.Replied, s.Requests)
 	case engine.StageWarming, engine.StageArriving:
-		fmt.Fprintf(&b, "%s, sent %d of %d, %d were ready, %d in flight", s.Stage, s.Sent, s.Requests, s.Progress.Arrived, s.InFlight)
+		fmt.Fprintf(&b, "%s, sent %d of %d, %d were %s, %d in flight", s.Stage, s.Sent, s.Requests, s.Progress.Arrived, there, s.InFlight)
 		if s.Late > 0 {
 			fmt.Fprintf(&b, ", %d late, %d dropped", s.Late, s.Dropped)
 		}
@@ -96,7 +98,7 @@ func statusLine(s engine.Status, live analyze.Live, elapsed time.Duration) strin
 		b.WriteString(string(s.Stage))
 	}
 	if s.Stage != engine.StageWarming && s.Stage != engine.StageArriving {
-		fmt.Fprintf(&b, ", ready %d of %d", s.Progress.There, s.Units)
+		fmt.Fprintf(&b, ", %s %d of %d", there, s.Progress.There, s.Units)
 	}
 	if rate := float64(s.Replied) / elapsed.Seconds(); s.Stage == engine.StageRaising && elapsed > time.Second {
 		fmt.Fprintf(&b, ", %.0f/s", rate)
@@ -138,20 +140,17 @@ func (g *progress) Chose(n design.Next) {
 }
 
 // Stepped implements experiment.Observer.
-func (g *progress) Stepped(s analyze.Step) {
+func (g *progress) Stepped(s judge.Step) {
 	if g.quiet {
 		return
 	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.clear()
 	text := fmt.Sprintf("step %d %s %s: %s", s.ID, cmp.Or(s.Arm, string(s.Purpose)), report.Number(s.LevelReached), s.Verdict)
 	if s.Verdict != slo.Pass {
 		text += ": " + s.VerdictWhy
-	} else if l, ok := s.Latency["Ready"]; ok && l.P50 != nil && l.P99 != nil {
-		text += fmt.Sprintf(", %d ready, p50 %s, p99 %s", s.Objects.Ready, report.Seconds(*l.P50), report.Seconds(*l.P99))
+	} else if l, ok := s.Latency[g.kind.There]; ok && l.P50 != nil && l.P99 != nil {
+		text += fmt.Sprintf(", %d %s, p50 %s, p99 %s", s.Objects.Ready, g.there(), report.Seconds(*l.P50), report.Seconds(*l.P99))
 	}
-	g.p.logf("%s\n", text)
+	g.say("%s", text)
 }
 
 // Event implements experiment.Observer. What a user must know at once is

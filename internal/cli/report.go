@@ -9,9 +9,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/experiment"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 func newReportCommand(p *Process) *cobra.Command {
@@ -68,7 +69,7 @@ func openRunDir(path string) (record.Dir, error) {
 	dir, err := record.OpenDir(path)
 	var none *record.NotRunDirError
 	if errors.As(err, &none) {
-		return "", usagef(nearbyFile(path), "%w", err)
+		return "", usagef(nearest.File(path), "%w", err)
 	}
 	return dir, err
 }
@@ -79,17 +80,17 @@ func writeReport(path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if err := judge(dir); err != nil {
+	if err := judgeAnew(dir); err != nil {
 		return "", err
 	}
-	if err := report.WriteFile(dir); err != nil {
+	if err := report.WriteFile(dir, run.KindBefore()); err != nil {
 		return "", err
 	}
 	return dir.Path(record.ReportFile), nil
 }
 
-// judge judges a run unless that was done since its record was written.
-func judge(dir record.Dir) error {
+// judgeAnew judges a run unless that was done since its record was written.
+func judgeAnew(dir record.Dir) error {
 	if judged(dir) {
 		return nil
 	}
@@ -97,7 +98,7 @@ func judge(dir record.Dir) error {
 	if err != nil {
 		return err
 	}
-	_, err = experiment.Replay(dir, x)
+	_, err = run.Replay(dir, x)
 	return err
 }
 

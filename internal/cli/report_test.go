@@ -12,7 +12,7 @@ import (
 
 // recorded is a run directory with a plan and the history of a run that ended
 // before its first step, and nothing that was made from them.
-func recorded(t *testing.T) record.Dir {
+func recordedRun(t *testing.T) record.Dir {
 	t.Helper()
 	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
 	if err != nil {
@@ -36,7 +36,7 @@ func recorded(t *testing.T) record.Dir {
 }
 
 func TestReport(t *testing.T) {
-	a, b := recorded(t), recorded(t)
+	a, b := recordedRun(t), recordedRun(t)
 	out := command(t, nil, "report", string(a), string(b))
 	if want := a.Path(record.ReportFile) + "\n" + b.Path(record.ReportFile) + "\n"; out.code != exitHeld || out.stdout != want || out.stderr != "" {
 		t.Fatalf("exit code %d, printed %q and %q, want %q", out.code, out.stdout, out.stderr, want)
@@ -67,7 +67,7 @@ func TestReport(t *testing.T) {
 }
 
 func TestReportOfWhatIsNoRun(t *testing.T) {
-	whole, bare := recorded(t), recorded(t)
+	whole, bare := recordedRun(t), recordedRun(t)
 	if err := os.Remove(bare.Path(record.ExperimentFile)); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +99,7 @@ func TestReportOfWhatIsNoRun(t *testing.T) {
 }
 
 func TestReportIsOpened(t *testing.T) {
-	dir, bin := recorded(t), t.TempDir()
+	dir, bin := recordedRun(t), t.TempDir()
 	opened := filepath.Join(bin, "opened")
 	if err := os.WriteFile(filepath.Join(bin, "xdg-open"), []byte("#!/bin/sh\necho \"$1\" >"+opened+"\n"), 0o700); err != nil {
 		t.Fatal(err)

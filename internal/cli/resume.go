@@ -8,17 +8,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/experiment"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/internal/run"
 )
-
-// resumed is a run that goes on. Its directory is locked.
-type resumed struct {
-	dir  record.Dir
-	past *experiment.Past
-}
 
 // resumeRun goes on with the run that has left a directory.
 func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFlags, path string) error {
@@ -28,10 +22,11 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	if cmd.Flags().Changed("signatures") {
 		return usagef("leave it out; 'plimsoll analyze --signatures' takes others", "--signatures: a run goes on with the signatures that it has")
 	}
-	for _, name := range []string{"kubeconfig", "context", "lab"} {
-		if cmd.Flags().Changed(name) {
-			return usagef("leave it out", "--%s: a run goes on with the target that it has", name)
-		}
+	if name, given := firstChanged(cmd, "kubeconfig", "context", "lab"); given {
+		return usagef("leave it out", "--%s: a run goes on with the target that it has", name)
+	}
+	if f.dryRun {
+		return usagef("leave it out", "--dry-run: a run that goes on makes what it made before")
 	}
 	if cmd.Flags().Changed("out") {
 		return usagef("leave it out", "--out: a run goes on in the directory that it has")
@@ -53,8 +48,8 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	if err != nil {
 		return err
 	}
-	past, err := experiment.Recall(dir, r.plan.AsRun.ID, x)
-	var contradiction *experiment.ContradictionError
+	past, err := run.Recall(dir, r.plan.AsRun.ID, x)
+	var contradiction *run.ContradictionError
 	if errors.As(err, &contradiction) {
 		hint := "undo what was changed in " + dir.Path(record.ExperimentFile) + ", or begin anew: plimsoll run " + dir.Path(record.ExperimentFile)
 		if made := r.plan.AsRun.Version; made != version {
@@ -70,13 +65,13 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	}
 	p.logf("%s\n", whereItGoesOn(path, past))
 	r.p, r.stop, r.yes, r.quiet, r.ignoreHealth = p, stop, f.yes, f.output == "json", f.ignoreHealth
-	r.resumed = &resumed{dir, past}
+	r.past = past
 	return r.show(f)
 }
 
 // runnerOf is what runs the plan that a run has left.
-func runnerOf(path string) (*runner, experiment.Experiment, error) {
-	var none experiment.Experiment
+func runnerOf(path string) (*runner, run.Experiment, error) {
+	var none run.Experiment
 	dir, loaded, err := openRun(path)
 	if err != nil {
 		return nil, none, err
@@ -90,21 +85,17 @@ func runnerOf(path string) (*runner, experiment.Experiment, error) {
 	if err := loaded.Validate(w); err != nil {
 		return nil, none, usagef("", "%w", err)
 	}
-	params, err := w.Resolve(loaded.Params)
-	if err != nil {
-		return nil, none, usagef("", "%s: %w", file, err)
-	}
 	if err := sameWorkload(loaded, w); err != nil {
 		return nil, none, err
 	}
-	x, err := experimentOf(loaded)
+	x, err := run.Of(loaded)
 	if err != nil {
 		return nil, none, usagef("", "%s: %w", file, err)
 	}
-	if err := addWorkload(&x, w, params); err != nil {
+	if err := x.AddWorkload(w, loaded.Params); err != nil {
 		return nil, none, usagef("", "%w", err)
 	}
-	return &runner{plan: loaded, workload: w, params: params}, x, nil
+	return &runner{plan: loaded, workload: w}, x, nil
 }
 
 // sameWorkload refuses a workload that is judged otherwise than the one that
@@ -114,14 +105,16 @@ func sameWorkload(p *plan.Plan, w *workload.Workload) error {
 	if err != nil {
 		return usagef("", "%w", err)
 	}
-	if run := p.AsRun; !slices.Equal(run.Milestones, w.Milestones) && !slices.Equal(run.Milestones, withoutImages(w.Milestones)) || run.Arrived != w.Arrived || run.Unit != axis.Unit {
+	kind := w.Target.Kind
+	other := slices.ContainsFunc(p.AsRun.Milestones, func(m string) bool { return !slices.Contains(kind.Names(), m) })
+	if other || p.AsRun.Arrived != kind.There || p.AsRun.Unit != axis.Unit {
 		return usagef("begin anew", "the run cannot go on: the workload %s is no longer what was run", p.Workload)
 	}
 	return nil
 }
 
 // whereItGoesOn says where a run goes on.
-func whereItGoesOn(path string, past *experiment.Past) string {
+func whereItGoesOn(path string, past *run.Past) string {
 	text := "going on with " + path
 	if past.Whole > 0 {
 		text += fmt.Sprintf(" after step %d", past.Whole)
@@ -134,10 +127,10 @@ func whereItGoesOn(path string, past *experiment.Past) string {
 
 // showFinished shows the result of a run that has nothing left to be made.
 // What was judged already stays as it is.
-func showFinished(p *Process, f *experimentFlags, dir record.Dir, x experiment.Experiment) error {
-	judge := experiment.Judge
+func showFinished(p *Process, f *experimentFlags, dir record.Dir, x run.Experiment) error {
+	judge := run.Judge
 	if !judged(dir) {
-		judge = experiment.Replay
+		judge = run.Replay
 	}
 	result, err := judge(dir, x)
 	if err != nil {

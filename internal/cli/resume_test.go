@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // files are the contents of a directory's files and when they were written.
@@ -35,35 +36,32 @@ func files(t *testing.T, dir string) map[string]string {
 }
 
 // steps counts the starts of steps on record.
-func (p *program) steps(dir string) (n int) {
-	record.ReadHistory(record.Dir(filepath.Join(p.dir, dir)), func(e record.Event) error {
-		if s, ok := e.Body.(*record.Step); ok && s.Phase == record.PhaseStart {
-			n++
-		}
-		return nil
+func steps(p *harness.Program, dir string) int {
+	return p.Count(dir, func(e record.Event) bool {
+		s, ok := e.Body.(*record.Step)
+		return ok && s.Phase == record.PhaseStart
 	})
-	return n
 }
 
 // A run on a private laboratory is killed, goes on, is interrupted, goes on
 // again, and comes to the planted limit.
 func TestAKilledRunIsResumed(t *testing.T) {
-	p := newProgram(t)
-	w := p.start(t, "limit", "node-density", "--lab-nodes", "3", "--lab-max-pods", "12", "--from", "6", "--step", "6", "--max", "13", "--hold", "1s", "--out", "r")
-	await(t, "the second step", func() bool { return p.steps("r") == 2 })
-	if got := p.run(t, "run", "--resume", "r"); got.code != exitUsage || !strings.Contains(got.stderr, "still going on") {
-		t.Errorf("a run that is going on: exit code %d, %s", got.code, got.stderr)
+	t.Parallel()
+	p := suite.Program(t)
+	w := p.Start(t, "limit", "node-density", "--lab-nodes", "3", "--lab-max-pods", "12", "--from", "6", "--step", "6", "--max", "13", "--hold", "1s", "--out", "r")
+	harness.Await(t, "the second step", func() bool { return steps(p, "r") == 2 })
+	if got := p.Run(t, "run", "--resume", "r"); got.Code != exitUsage || !strings.Contains(got.Stderr, "still going on") {
+		t.Errorf("a run that is going on: exit code %d, %s", got.Code, got.Stderr)
 	}
-	w.cmd.Process.Kill()
-	w.cmd.Wait()
-	made := p.steps("r")
+	w.Kill()
+	made := steps(p, "r")
 
-	plan := filepath.Join(p.dir, "r", record.ExperimentFile)
+	plan := filepath.Join(p.Dir, "r", record.ExperimentFile)
 	text, err := os.ReadFile(plan)
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := files(t, filepath.Join(p.dir, "r"))
+	before := files(t, filepath.Join(p.Dir, "r"))
 	for change, want := range map[string]string{
 		"from: 6\x00from: 5":        "step 1 was made at 6",
 		"maxPods: 12\x00maxPods: 9": "target",
@@ -77,33 +75,33 @@ func TestAKilledRunIsResumed(t *testing.T) {
 		if err := os.WriteFile(plan, bytes.Replace(text, []byte(old), []byte(changed), 1), 0o644); err != nil {
 			t.Fatal(err)
 		}
-		if got := p.run(t, "run", "--resume", "r"); got.code != exitUsage || !strings.Contains(got.stderr, want) || !strings.Contains(got.stderr, "hint: undo") {
-			t.Errorf("with %s: exit code %d, %s", changed, got.code, got.stderr)
+		if got := p.Run(t, "run", "--resume", "r"); got.Code != exitUsage || !strings.Contains(got.Stderr, want) || !strings.Contains(got.Stderr, "hint: undo") {
+			t.Errorf("with %s: exit code %d, %s", changed, got.Code, got.Stderr)
 		}
 	}
 	if err := os.WriteFile(plan, text, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	delete(before, record.ExperimentFile)
-	after := files(t, filepath.Join(p.dir, "r"))
+	after := files(t, filepath.Join(p.Dir, "r"))
 	delete(after, record.ExperimentFile)
 	if len(after) != len(before) || after[record.HistoryFile] != before[record.HistoryFile] {
 		t.Error("what was refused has changed the record")
 	}
 
-	w = p.start(t, "run", "--resume", "r")
-	await(t, "a step of the second part", func() bool { return p.steps("r") > made })
-	w.cmd.Process.Signal(os.Interrupt)
-	w.cmd.Wait()
-	if code := w.cmd.ProcessState.ExitCode(); code != exitInterrupted || !strings.Contains(w.stderr(), "hint: 'plimsoll run --resume r' goes on with it") {
-		t.Errorf("interrupted: exit code %d, want 130\n%s", code, w.stderr())
+	w = p.Start(t, "run", "--resume", "r")
+	harness.Await(t, "a step of the second part", func() bool { return steps(p, "r") > made })
+	w.Signal(os.Interrupt)
+	got := w.Wait()
+	if got.Code != exitInterrupted || !strings.Contains(got.Stderr, "hint: 'plimsoll run --resume r' goes on with it") {
+		t.Errorf("interrupted: exit code %d, want 130\n%s", got.Code, got.Stderr)
 	}
 
-	got := p.run(t, "run", "--resume", "r")
-	if got.code != exitHeld || !strings.Contains(got.stdout, "12 pods/node, confirmed 3 of 3") {
-		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	got = p.Run(t, "run", "--resume", "r")
+	if got.Code != exitHeld || !strings.Contains(got.Stdout, "12 pods/node, confirmed 3 of 3") {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	r := p.result(t, "r")
+	r := p.Result(t, "r")
 	if line := r.LoadLine; *line.Level != 12 || *line.LowestFailing != 13 || line.Confirmations != 3 {
 		t.Errorf("line %+v", line)
 	}
@@ -126,14 +124,14 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	if !strings.HasPrefix(r.Command, "plimsoll limit node-density --lab-nodes 3") {
 		t.Errorf("command %q", r.Command)
 	}
-	p.leavesNoLab(t)
+	p.LeavesNoLab(t)
 
-	before = files(t, filepath.Join(p.dir, "r"))
-	finished := p.run(t, "run", "--resume", "r")
-	if finished.code != exitHeld || !strings.Contains(finished.stderr, "is finished") || finished.stdout != got.stdout {
-		t.Errorf("a finished run: exit code %d, %s\n%s", finished.code, finished.stderr, finished.stdout)
+	before = files(t, filepath.Join(p.Dir, "r"))
+	finished := p.Run(t, "run", "--resume", "r")
+	if finished.Code != exitHeld || !strings.Contains(finished.Stderr, "is finished") || finished.Stdout != got.Stdout {
+		t.Errorf("a finished run: exit code %d, %s\n%s", finished.Code, finished.Stderr, finished.Stdout)
 	}
-	after = files(t, filepath.Join(p.dir, "r"))
+	after = files(t, filepath.Join(p.Dir, "r"))
 	for name := range before {
 		if before[name] != after[name] {
 			t.Errorf("%s of a finished run was changed", name)
@@ -147,25 +145,24 @@ func TestAKilledRunIsResumed(t *testing.T) {
 // In a laboratory of its own name the killed run has left its pods: they are
 // removed before it goes on, although it gave a sign of life just now.
 func TestAKilledRunIsResumedInANamedLab(t *testing.T) {
-	p := newProgram(t)
-	kubeconfig := p.labWith(t, "--nodes", "3", "--max-pods", "12")
-	w := p.start(t, "sweep", "node-density", "--lab", "l", "--levels", "4,8,11", "--hold", "1s", "--out", "r")
-	await(t, "the second step", func() bool { return p.steps("r") == 2 })
-	w.cmd.Process.Kill()
-	w.cmd.Wait()
-	left := p.leftIn(t, kubeconfig)
+	t.Parallel()
+	p := suite.Lab(t, smallLab...)
+	w := p.Start(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "4,8,11", "--hold", "1s", "--out", "r")
+	harness.Await(t, "the second step", func() bool { return steps(p, "r") == 2 })
+	w.Kill()
+	left := p.Leftovers(t)
 	if len(left) != 1 || !left[0].Alive {
 		t.Fatalf("left %+v", left)
 	}
-	got := p.run(t, "run", "--resume", "r")
-	if got.code != exitHeld || !strings.Contains(got.stderr, "removing what run "+left[0].Run+" has left") {
-		t.Fatalf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	got := p.Run(t, "run", "--resume", "r")
+	if got.Code != exitHeld || !strings.Contains(got.Stderr, "removing what run "+left[0].Run+" has left") {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	r := p.result(t, "r")
+	r := p.Result(t, "r")
 	if len(r.Steps) != 4 || r.Steps[1].Ending != record.EndInterrupted || !r.Steps[2].FromEmpty || r.Steps[2].Objects.Ready != 24 || r.Steps[3].Objects.Ready != 33 {
 		t.Errorf("%d steps: %+v", len(r.Steps), r.Steps)
 	}
-	if left := p.leftIn(t, kubeconfig); len(left) != 0 {
+	if left := p.Leftovers(t); len(left) != 0 {
 		t.Errorf("left %+v", left)
 	}
 }

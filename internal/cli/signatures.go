@@ -10,8 +10,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/diagnose"
-	"plimsoll.dev/plimsoll/internal/strictyaml"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 func newSignaturesCommand(p *Process) *cobra.Command {
@@ -65,7 +66,7 @@ func newSignaturesShowCommand(p *Process) *cobra.Command {
 			names := make([]string, len(list))
 			for i, s := range list {
 				if s.Name == args[0] {
-					text, err := diagnose.Marshal([]diagnose.Signature{s})
+					text, err := signature.Marshal([]signature.Signature{s})
 					if err != nil {
 						return err
 					}
@@ -74,7 +75,7 @@ func newSignaturesShowCommand(p *Process) *cobra.Command {
 				}
 				names[i] = s.Name
 			}
-			return usagef(didYouMean(args[0], names, "see 'plimsoll signatures list'"), "there is no signature %q", args[0])
+			return usagef(nearest.Hint(args[0], names, "see 'plimsoll signatures list'"), "there is no signature %q", args[0])
 		},
 	}
 	cmd.Flags().StringVar(&dir, "signatures", "", "with those of this `directory`'s files")
@@ -82,32 +83,32 @@ func newSignaturesShowCommand(p *Process) *cobra.Command {
 }
 
 // allSignatures are the built-in ones and those of a directory, "" for none.
-func allSignatures(dir string) ([]diagnose.Signature, error) {
-	list, err := diagnose.Builtin()
+func allSignatures(dir string) ([]signature.Signature, error) {
+	list, err := signature.Builtin()
 	if err != nil {
 		return nil, err
 	}
 	more, err := loadSignatures(dir)
-	return diagnose.Merge(list, more), err
+	return signature.Merge(list, more), err
 }
 
 // loadSignatures reads the signatures of a directory, none for "", with what a
 // user can get wrong as a usage error.
-func loadSignatures(dir string) ([]diagnose.Signature, error) {
+func loadSignatures(dir string) ([]signature.Signature, error) {
 	if dir == "" {
 		return nil, nil
 	}
 	info, err := os.Stat(dir)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, usagef(nearbyFile(dir), "--signatures: there is no directory %s", dir)
+		return nil, usagef(nearest.File(dir), "--signatures: there is no directory %s", dir)
 	case err != nil:
 		return nil, usagef("", "--signatures: %w", err)
 	case !info.IsDir():
 		return nil, usagef("name the directory that it is in", "--signatures: %s is no directory", dir)
 	}
-	list, err := diagnose.Load(os.DirFS(dir), dir)
-	var none *diagnose.NoFilesError
+	list, err := signature.Load(os.DirFS(dir), dir)
+	var none *signature.NoFilesError
 	switch {
 	case errors.As(err, &none):
 		return nil, usagef("'plimsoll signatures show NAME' writes one to begin with", "--signatures: %w", err)

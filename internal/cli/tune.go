@@ -4,13 +4,15 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"plimsoll.dev/plimsoll/internal/nearest"
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 func newTuneCommand(p *Process) *cobra.Command {
@@ -50,22 +52,31 @@ func (o *tuneOutput) check() error {
 	if o.format == "text" { // as other commands call it
 		o.format = "table"
 	}
-	for _, f := range tune.Formats() {
-		if o.format == f {
-			if o.force && o.dir == "" {
-				return usagef("add --write DIR", "--force without --write")
-			}
-			return nil
-		}
+	if !slices.Contains(tune.Formats(), o.format) {
+		return usagef(nearest.Hint(o.format, tune.Formats(), ""), "-o %q: want %s", o.format, strings.Join(tune.Formats(), ", "))
 	}
-	return usagef(didYouMean(o.format, tune.Formats(), ""), "-o %q: want %s", o.format, strings.Join(tune.Formats(), ", "))
+	if o.force && o.dir == "" {
+		return usagef("add --write DIR", "--force without --write")
+	}
+	return nil
+}
+
+// run makes what a command runs of what calculates its answer.
+func (o *tuneOutput) run(p *Process, calculate func(cmd *cobra.Command, args []string) (*tune.Answer, error)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := o.check(); err != nil {
+			return err
+		}
+		a, err := calculate(cmd, args)
+		if err != nil {
+			return tuneUsage(err)
+		}
+		return o.show(p, a)
+	}
 }
 
 // show prints an answer and writes its files.
-func (o *tuneOutput) show(p *Process, a *tune.Answer, err error) error {
-	if err != nil {
-		return tuneUsage(err)
-	}
+func (o *tuneOutput) show(p *Process, a *tune.Answer) error {
 	width := 0
 	if p.StderrTerminal {
 		width = p.Width()
@@ -143,6 +154,11 @@ func giveCount(flags *pflag.FlagSet, in *tune.In[int64], name, help string) {
 	giveFlag(flags, in, name, "number", help, tune.ParseCount)
 }
 
+// giveBool adds a flag that is off or on, with what it is when it is not given.
+func giveBool(flags *pflag.FlagSet, in *tune.In[bool], name, help string, standard bool) {
+	flags.VarPF(&given[bool]{in: in, name: name, kind: "bool", parse: strconv.ParseBool, text: strconv.FormatBool(standard)}, name, "", help).NoOptDefVal = "true"
+}
+
 func giveText(flags *pflag.FlagSet, in *tune.In[string], name, kind, help string) {
 	giveFlag(flags, in, name, kind, help, func(s string) (string, error) { return s, nil })
 }
@@ -174,10 +190,8 @@ func giveList[T any](flags *pflag.FlagSet, list *[]T, name, kind, help string, p
 // giveOneOf adds a flag that takes one of several words.
 func giveOneOf(flags *pflag.FlagSet, in *tune.In[string], name, help string, words ...string) {
 	giveFlag(flags, in, name, "word", help+": "+strings.Join(words, ", "), func(s string) (string, error) {
-		for _, w := range words {
-			if s == w {
-				return s, nil
-			}
+		if slices.Contains(words, s) {
+			return s, nil
 		}
 		hint := ""
 		if near, ok := nearest.Word(s, words); ok {

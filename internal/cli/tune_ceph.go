@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
 )
 
 func newTuneCephCommand(p *Process) *cobra.Command {
@@ -24,13 +24,9 @@ down. With --clones the limits of clones of one image are looked at too.`,
   plimsoll tune ceph --osds 12 --pool archive=50%,6 --write ceph/
   plimsoll tune ceph --osds 141 --clones 1500 -o json`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			a, err := tune.TuneCeph(params)
-			return out.show(p, a, err)
-		},
+		RunE: out.run(p, func(*cobra.Command, []string) (*tune.Answer, error) {
+			return tune.TuneCeph(params)
+		}),
 	}
 	flags := cmd.Flags()
 	giveCount(flags, &params.OSDs, "osds", "number of OSDs")

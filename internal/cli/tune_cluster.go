@@ -12,44 +12,65 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"plimsoll.dev/plimsoll/internal/cluster"
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 )
 
-// tuneCluster is the cluster that a calculator reads from, if any.
-type tuneCluster struct {
+// clusterFlags name a cluster, or none.
+type clusterFlags struct {
 	kubeconfig, context, lab string
 }
 
-func (c *tuneCluster) add(cmd *cobra.Command) {
+// add adds the flags, to do with the cluster what verb says.
+func (c *clusterFlags) add(cmd *cobra.Command, verb string) {
 	flags := cmd.Flags()
-	flags.StringVar(&c.kubeconfig, "kubeconfig", "", "read the cluster of this kubeconfig `file`")
+	flags.StringVar(&c.kubeconfig, "kubeconfig", "", verb+" the cluster of this kubeconfig `file`")
 	flags.StringVar(&c.context, "context", "", "the kubeconfig's context, by default its current one")
-	flags.StringVar(&c.lab, "lab", "", "read the laboratory of this `name`")
+	flags.StringVar(&c.lab, "lab", "", verb+" the laboratory of this `name`")
 }
+
+// check refuses two clusters, and with missing none.
+func (c *clusterFlags) check(missing error) error {
+	switch {
+	case c.lab != "" && c.kubeconfig != "":
+		return usagef("keep one of them", "--lab and --kubeconfig both name a cluster")
+	case c.lab == "" && c.kubeconfig == "":
+		return missing
+	}
+	return nil
+}
+
+// connect opens a connection to the cluster; l is its laboratory if that was
+// named, else nil.
+func (c *clusterFlags) connect(ctx context.Context, p *Process) (connected *kubernetes.Cluster, l *lab.Lab, err error) {
+	kubeconfig := c.kubeconfig
+	if c.lab != "" {
+		if l, err = kubernetes.OpenLab(ctx, p.host(), c.lab); err != nil {
+			return nil, nil, err
+		}
+		kubeconfig = l.Kubeconfig()
+	}
+	connected, err = kubernetes.Connect(kubeconfig, c.context, "plimsoll/"+version, p.Now)
+	return connected, l, kubernetes.ConnectError(err)
+}
+
+// tuneCluster is the cluster that a calculator reads from, if any.
+type tuneCluster struct{ clusterFlags }
 
 // read gets what the calculators use of a cluster, with two requests that
 // change nothing. Without a cluster the facts are empty.
 func (c *tuneCluster) read(ctx context.Context, p *Process) (tune.ClusterFacts, error) {
 	var facts tune.ClusterFacts
-	switch {
-	case c.lab != "" && c.kubeconfig != "":
-		return facts, usagef("keep one of them", "--lab and --kubeconfig both name a cluster")
-	case c.lab != "":
-		l, err := openLab(ctx, p, c.lab)
-		if err != nil {
-			return facts, err
-		}
-		c.kubeconfig = l.Kubeconfig()
-	case c.kubeconfig == "":
-		if c.context != "" {
-			return facts, usagef("add --kubeconfig FILE", "--context %s without the kubeconfig that it is in", c.context)
-		}
+	if c.clusterFlags == (clusterFlags{}) {
 		return facts, nil
 	}
-	connected, err := cluster.Connect(c.kubeconfig, c.context, "plimsoll/"+version, p.Now)
+	if err := c.check(usagef("add --kubeconfig FILE", "--context %s without the kubeconfig that it is in", c.context)); err != nil {
+		return facts, err
+	}
+	connected, _, err := c.connect(ctx, p)
 	if err != nil {
-		return facts, clusterUsage(err)
+		return facts, err
 	}
 	defer connected.Close()
 	client := connected.Typed()

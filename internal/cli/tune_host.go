@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -11,14 +12,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // tuneHostFacts is the host that a calculator reads from, if any.
 type tuneHostFacts struct {
 	live     bool
 	bundle   string
-	interval time.Duration
+	interval tune.In[time.Duration]
 	// twice says that counters are to be read twice.
 	twice bool
 	node  tuneNode
@@ -34,22 +36,7 @@ func (h *tuneHostFacts) add(cmd *cobra.Command) {
 // addTwice adds what belongs to counters.
 func (h *tuneHostFacts) addTwice(cmd *cobra.Command) {
 	h.twice = true
-	cmd.Flags().Var(&delay{&h.interval}, "interval", "time between two readings of softnet_stat (default with --live 10s)")
-}
-
-// delay is a flag that holds a time above zero.
-type delay struct{ d *time.Duration }
-
-func (v *delay) Type() string { return "time" }
-func (v *delay) String() string {
-	if v.d == nil || *v.d == 0 {
-		return ""
-	}
-	return v.d.String()
-}
-func (v *delay) Set(text string) (err error) {
-	*v.d, err = tune.ParseDelay(text)
-	return err
+	giveFlag(cmd.Flags(), &h.interval, "interval", "time", "time between two readings of softnet_stat (default with --live 10s)", tune.ParseDelay)
 }
 
 // read reads the host, or nothing.
@@ -60,7 +47,7 @@ func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, 
 	case (h.live || h.bundle != "") && h.node.given():
 		return nil, usagef("keep one of them", "--live or --bundle, and a node of a cluster, both name a host")
 	case h.node.given():
-		interval := h.interval
+		interval := h.interval.Value
 		if !h.twice {
 			interval = 100 * time.Millisecond // no counters are asked for
 		}
@@ -69,7 +56,7 @@ func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, 
 		return h.readLive(ctx, p)
 	case h.bundle != "":
 		return h.readBundle()
-	case h.interval != 0:
+	case h.interval.Ok():
 		return nil, usagef("add --live, --bundle DIR or --node NAME", "--interval without a host to read")
 	}
 	return nil, nil
@@ -78,7 +65,7 @@ func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, 
 func (h *tuneHostFacts) readBundle() (*tune.HostFacts, error) {
 	info, err := os.Stat(h.bundle)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, usagef(nearbyFile(h.bundle), "there is no directory or archive %s", h.bundle)
+		return nil, usagef(nearest.File(h.bundle), "there is no directory or archive %s", h.bundle)
 	}
 	if err != nil {
 		return nil, usagef("", "--bundle: %w", err)
@@ -94,9 +81,7 @@ func (h *tuneHostFacts) readBundle() (*tune.HostFacts, error) {
 	if err != nil {
 		return nil, usagef(hint, "--bundle %s: %w", h.bundle, err)
 	}
-	if h.interval != 0 {
-		facts.Interval = h.interval
-	}
+	facts.Interval = cmp.Or(h.interval.Value, facts.Interval)
 	return &facts, nil
 }
 
@@ -111,9 +96,7 @@ func openBundle(file string) (fs.FS, error) {
 
 // readLive reads this host, and its softnet_stat once more after a while.
 func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*tune.HostFacts, error) {
-	if h.interval == 0 {
-		h.interval = 10 * time.Second
-	}
+	interval := cmp.Or(h.interval.Value, 10*time.Second)
 	root := os.DirFS("/")
 	facts, err := tune.ReadHost(root, "this host")
 	if err != nil {
@@ -126,12 +109,12 @@ func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*tune.HostFac
 	facts.Softnet = facts.Softnet[:1]
 	began := time.Now()
 	line := progressLine{p: p}
-	line.show("counting packets for " + h.interval.String())
+	line.show("counting packets for " + interval.String())
 	defer line.end()
 	select {
 	case <-ctx.Done():
 		return nil, context.Cause(ctx)
-	case <-time.After(h.interval):
+	case <-time.After(interval):
 	}
 	again, err := tune.ReadHost(root, "this host")
 	if err != nil {
@@ -167,7 +150,13 @@ func newTuneHostCommand(p *Process) *cobra.Command {
 	var params tune.Host
 	var out tuneOutput
 	var host tuneHostFacts
-	var flux, collect bool
+	var collect bool
+	calculate := out.run(p, func(cmd *cobra.Command, _ []string) (_ *tune.Answer, err error) {
+		if params.Facts, err = host.read(cmd.Context(), p); err != nil {
+			return nil, err
+		}
+		return tune.TuneHost(params)
+	})
 	cmd := &cobra.Command{
 		Use:   "host",
 		Short: "Kernel settings of a host: ARP, socket buffers, receive budget, limits",
@@ -195,23 +184,12 @@ Values are never written lower than they are on the host that was read.`,
   plimsoll tune host --bundle node7/ --pods 500 --format tuned --format machineconfig --write node7-files/
   plimsoll tune host --packet 512Ki -o json`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
+		RunE: func(cmd *cobra.Command, args []string) error {
 			if collect {
 				p.printf("%s", tune.CollectScript())
 				return nil
 			}
-			if err := out.check(); err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("arp-flux") {
-				params.ARPFlux = tune.Given(flux, "flag --arp-flux")
-			}
-			var err error
-			if params.Facts, err = host.read(cmd.Context(), p); err != nil {
-				return err
-			}
-			a, err := tune.TuneHost(params)
-			return out.show(p, a, err)
+			return calculate(cmd, args)
 		},
 	}
 	flags := cmd.Flags()
@@ -220,7 +198,7 @@ Values are never written lower than they are on the host that was read.`,
 	giveFlag(flags, &params.Link, "link", "speed", "speed of the link, such as 50Gbit or 2x25GbE", tune.ParseRate)
 	giveFlag(flags, &params.Packet, "packet", "bytes", "packet size that buffers are to hold 10 of, such as 512Ki", tune.ParseBytes)
 	giveCount(flags, &params.Neighbours, "neighbours", "addresses on its links that the host talks to")
-	flags.BoolVar(&flux, "arp-flux", false, "several interfaces are on one subnet (default: by the routes of the host that is read)")
+	giveBool(flags, &params.ARPFlux, "arp-flux", "several interfaces are on one subnet (default: by the routes of the host that is read)", false)
 	giveCount(flags, &params.Pods, "pods", "pods on the host")
 	giveCount(flags, &params.PIDsPerPod, "pids-per-pod", "PIDs that a pod may have (default 4096)")
 	giveCount(flags, &params.Connections, "connections", "connections that are tracked at a time")

@@ -12,10 +12,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
-	"plimsoll.dev/plimsoll/internal/tune"
 )
 
 func newTuneKubeletCommand(p *Process) *cobra.Command {
@@ -23,7 +23,6 @@ func newTuneKubeletCommand(p *Process) *cobra.Command {
 	var out tuneOutput
 	var from tuneCluster
 	var runs []string
-	var evenSpread bool
 	cmd := &cobra.Command{
 		Use:   "kubelet --max-pods N",
 		Short: "Kubelets of a pool: pods, request rates, reserved resources, PIDs",
@@ -40,35 +39,24 @@ it follows from the size of the node (--cores, --memory) by OpenShift's rule.`,
   plimsoll tune kubelet --max-pods 500 --measured kubelet@100=0.4,300Mi --measured kubelet@250=0.9,450Mi --measured crio@250=0.7,600Mi
   plimsoll tune kubelet --max-pods 250 --platform kubernetes --run plimsoll-runs/20261121-101500-node-density`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("even-spread") {
-				params.EvenSpread = tune.Given(evenSpread, "flag --even-spread")
-			}
-			for _, dir := range runs {
-				costs, err := measuredCosts(dir)
-				if err != nil {
-					return err
-				}
-				params.Costs = append(params.Costs, costs...)
+		RunE: out.run(p, func(cmd *cobra.Command, _ []string) (*tune.Answer, error) {
+			if err := addMeasured(&params.Costs, runs); err != nil {
+				return nil, err
 			}
 			facts, err := from.read(cmd.Context(), p)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			facts.Kubelet(&params)
-			a, err := tune.TuneKubelet(params)
-			return out.show(p, a, err)
-		},
+			return tune.TuneKubelet(params)
+		}),
 	}
 	flags := cmd.Flags()
 	giveCount(flags, &params.MaxPods, "max-pods", "pods that a node takes")
 	giveOneOf(flags, &params.Platform, "platform", "what the cluster is", tune.OpenShift, tune.Kubernetes)
 	giveCount(flags, &params.QPS, "qps", "requests per second to the API server (default 50; above 250 pods 100)")
 	giveCount(flags, &params.Burst, "burst", "requests in a burst (default twice --qps)")
-	flags.BoolVar(&evenSpread, "even-spread", true, "report all images of a node, so that pods spread evenly")
+	giveBool(flags, &params.EvenSpread, "even-spread", "report all images of a node, so that pods spread evenly", true)
 	giveCount(flags, &params.HostPrefix, "host-prefix", "prefix length of each node's subnet")
 	giveFlag(flags, &params.Cores, "cores", "CPU", "CPU of a node", tune.ParseCores)
 	giveFlag(flags, &params.Memory, "memory", "bytes", "memory of a node", tune.ParseBytes)
@@ -81,7 +69,7 @@ it follows from the size of the node (--cores, --memory) by OpenShift's rule.`,
 	giveCount(flags, &params.Nodes, "nodes", "nodes of the pool")
 	giveCount(flags, &params.MaxUnavailable, "max-unavailable", "nodes that reboot at a time (default 1)")
 	giveFlag(flags, &params.Reboot, "reboot", "time", "drain and reboot of one node (default 10m)", tune.ParseDelay)
-	from.add(cmd)
+	from.add(cmd, "read")
 	out.add(cmd)
 	return cmd
 }
@@ -106,6 +94,18 @@ func parseCost(text string) (c tune.ComponentCost, err error) {
 	return c, err
 }
 
+// addMeasured adds what components used in recorded runs.
+func addMeasured(costs *[]tune.ComponentCost, runs []string) error {
+	for _, dir := range runs {
+		measured, err := measuredCosts(dir)
+		if err != nil {
+			return err
+		}
+		*costs = append(*costs, measured...)
+	}
+	return nil
+}
+
 // measuredCosts reads what the components of a real node used in the steps of a
 // recorded run.
 func measuredCosts(path string) ([]tune.ComponentCost, error) {
@@ -117,7 +117,7 @@ func measuredCosts(path string) ([]tune.ComponentCost, error) {
 	if err != nil {
 		return nil, fmt.Errorf("--run: %w", err)
 	}
-	var result analyze.Result
+	var result judge.Result
 	if err := json.Unmarshal(data, &result); err != nil {
 		return nil, usagef("'plimsoll analyze DIR' writes it anew", "--run: %s is damaged: %w", file, err)
 	}

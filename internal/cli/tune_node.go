@@ -2,28 +2,27 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"plimsoll.dev/plimsoll/internal/cluster"
-	"plimsoll.dev/plimsoll/internal/image"
-	"plimsoll.dev/plimsoll/internal/lab"
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 )
 
 // tuneNode is a cluster's node that is read by a pod on it.
 type tuneNode struct {
-	name, kubeconfig, context, lab, namespace, image string
-
-	yes bool
+	clusterFlags
+	name, namespace, image string
+	yes                    bool
 }
 
 func (n *tuneNode) add(cmd *cobra.Command) {
@@ -42,59 +41,42 @@ const nodeImage = "registry.k8s.io/pause:3.10"
 
 // given reports whether anything was said of a node.
 func (n *tuneNode) given() bool {
-	return n.name != "" || n.kubeconfig != "" || n.context != "" || n.lab != "" || n.yes || n.image != ""
+	return n.clusterFlags != clusterFlags{} || n.name != "" || n.yes || n.image != ""
 }
 
 // read reads a node.
 func (n *tuneNode) read(ctx context.Context, p *Process, interval time.Duration) (*tune.HostFacts, error) {
-	switch {
-	case n.name == "":
+	if n.name == "" {
 		return nil, usagef("add --node NAME", "a cluster without the node in it that is to be read")
-	case n.lab != "" && n.kubeconfig != "":
-		return nil, usagef("keep one of them", "--lab and --kubeconfig both name a cluster")
-	case n.lab == "" && n.kubeconfig == "":
-		return nil, usagef("add --kubeconfig FILE or --lab NAME", "--node %s of which cluster?", n.name)
 	}
-	kubeconfig, picture := n.kubeconfig, n.image
-	var where *lab.Lab
-	if n.lab != "" {
-		l, err := openLab(ctx, p, n.lab)
-		if err != nil {
-			return nil, err
-		}
-		where, kubeconfig = l, l.Kubeconfig()
+	if err := n.check(usagef("add --kubeconfig FILE or --lab NAME", "--node %s of which cluster?", n.name)); err != nil {
+		return nil, err
 	}
-	connected, err := cluster.Connect(kubeconfig, n.context, "plimsoll/"+version, p.Now)
+	connected, where, err := n.connect(ctx, p)
 	if err != nil {
-		return nil, clusterUsage(err)
+		return nil, err
 	}
 	defer connected.Close()
 	if where == nil {
-		r := &runner{p: p, cluster: connected}
-		ours, err := r.isLab(ctx)
-		if err != nil {
+		if where, err = connected.LabOf(ctx, p.host()); err != nil {
 			return nil, err
 		}
-		if where = r.lab; !ours {
+		if where == nil {
 			if err := n.confirm(ctx, p, connected); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if picture == "" {
-		picture = nodeImage
-		if where != nil {
-			picture = image.AgentReference
-		}
+	standard := nodeImage
+	if where != nil {
+		standard = image.AgentReference
 	}
-	if interval == 0 {
-		interval = 10 * time.Second
-	}
+	interval = cmp.Or(interval, 10*time.Second)
 	line := progressLine{p: p}
 	line.show("reading node " + n.name + " for " + interval.String())
 	defer line.end()
-	printed, err := connected.RunOnNode(ctx, cluster.NodeScript{
-		Node: n.name, Namespace: n.namespace, Image: picture, Timeout: 2 * time.Minute, Runs: interval + time.Minute,
+	printed, err := connected.RunOnNode(ctx, kubernetes.NodeScript{
+		Node: n.name, Namespace: n.namespace, Image: cmp.Or(n.image, standard), Timeout: 2 * time.Minute, Runs: interval + time.Minute,
 		// Logs hold lines of text: the archive goes through them as such.
 		Script: `sh -c "$1" collect "$2" | gzip -c | base64`, Args: []string{tune.CollectScript(), fmt.Sprintf("%g", interval.Seconds())},
 	})
@@ -118,14 +100,12 @@ func (n *tuneNode) read(ctx context.Context, p *Process, interval time.Duration)
 
 // nodeUsage makes usage errors of what the user can mend.
 func nodeUsage(n *tuneNode, err error) error {
-	var script *cluster.NodeScriptError
+	var script *kubernetes.NodeScriptError
 	const otherwise = "or save the node by hand: 'plimsoll tune host --help' says how"
 	switch {
 	case apierrors.IsForbidden(err):
 		return usagef("--namespace NAME, one that admits privileged pods, "+otherwise, "--node: %w", err)
-	case apierrors.IsNotFound(err):
-		return usagef("", "--node: %w", err)
-	case errors.As(err, &script) && (strings.Contains(script.Reason, "no such node") || strings.Contains(script.Reason, "simulated")):
+	case apierrors.IsNotFound(err), errors.As(err, &script) && (strings.Contains(script.Reason, "no such node") || strings.Contains(script.Reason, "simulated")):
 		return usagef("", "--node: %w", err)
 	case errors.As(err, &script):
 		return fmt.Errorf("--node: %w (--node-image IMAGE takes one that the node can pull, %s)", err, otherwise)
@@ -134,21 +114,10 @@ func nodeUsage(n *tuneNode, err error) error {
 }
 
 // confirm asks whether a pod may be made in a cluster that is no lab of ours.
-func (n *tuneNode) confirm(ctx context.Context, p *Process, c *cluster.Cluster) error {
-	what := fmt.Sprintf("%s at %s", c.Context, c.Server)
+func (n *tuneNode) confirm(ctx context.Context, p *Process, c *kubernetes.Cluster) error {
 	if n.yes {
 		return nil
 	}
-	if !p.StdinTerminal {
-		return usagef("look at it, and give --yes if it is the one", "%s is no laboratory of this program, and was not confirmed", what)
-	}
-	p.logf("%s\nThis is no laboratory. Make a privileged pod on node %s, and remove it again? [y/N] ", what, n.name)
-	answer, err := readLine(ctx, p.Stdin)
-	if err != nil && !errors.Is(err, io.EOF) {
-		return err
-	}
-	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return usagef("", "not confirmed: nothing was done")
-	}
-	return nil
+	return p.confirm(ctx, fmt.Sprintf("%s at %s", c.Context, c.Server), "is no laboratory of this program",
+		fmt.Sprintf("This is no laboratory. Make a privileged pod on node %s, and remove it again?", n.name))
 }

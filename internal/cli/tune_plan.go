@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
 )
 
 func newTunePlanCommand(p *Process) *cobra.Command {
@@ -27,25 +27,17 @@ node, its own included. What an overlay costs is not planned but to be measured.
   plimsoll tune plan --pods-per-node 2500 --nodes 26 --cores 112 --memory 512Gi --write plan/
   plimsoll tune plan --vms 3000 --pods 21400 --nodes 100 --osds 141 --rtt 0.208ms --link 2x25GbE --mtu 9000 -o yaml`,
 		Args: cobra.ArbitraryArgs,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
+		RunE: out.run(p, func(cmd *cobra.Command, args []string) (*tune.Answer, error) {
 			if len(args) > 0 {
 				if err := takeTarget(&params, strings.Join(args, " ")); err != nil {
-					return err
+					return nil, err
 				}
 			}
-			for _, dir := range runs {
-				costs, err := measuredCosts(dir)
-				if err != nil {
-					return err
-				}
-				params.Costs = append(params.Costs, costs...)
+			if err := addMeasured(&params.Costs, runs); err != nil {
+				return nil, err
 			}
-			a, err := tune.TunePlan(params)
-			return out.show(p, a, err)
-		},
+			return tune.TunePlan(params)
+		}),
 	}
 	flags := cmd.Flags()
 	giveOneOf(flags, &params.Platform, "platform", "what the cluster is", tune.OpenShift, tune.Kubernetes)

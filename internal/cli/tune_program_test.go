@@ -9,15 +9,15 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
 )
 
 // The kubelet itself reads what is written for it: the one in the program, up
 // to where it would begin to run. It decodes leniently what it cannot decode
 // strictly, and says so.
 func TestTheKubeletTakesItsConfiguration(t *testing.T) {
-	p := newProgram(t)
+	t.Parallel()
+	p := suite.Program(t)
 	dir := t.TempDir()
 	// Whatever of its own the test's machine has, kubelets refuse to run on
 	// version 1 of control groups unless they are told to.
@@ -36,11 +36,11 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 		}
 		// A lock that is asked for and not named is what it stops at, behind all
 		// looks at its configuration and before it does anything.
-		got := p.run(t, "component", "kubelet", "--config", path, "--config-dir", dropIns, "--exit-on-lock-contention")
-		if got.code == 0 {
-			t.Fatalf("the kubelet ran\n%s", got.stderr)
+		got := p.Run(t, "component", "kubelet", "--config", path, "--config-dir", dropIns, "--exit-on-lock-contention")
+		if got.Code == 0 {
+			t.Fatalf("the kubelet ran\n%s", got.Stderr)
 		}
-		return got.stderr
+		return got.Stderr
 	}
 	const atTheLock = "no lock file specified"
 	complaint := func(says string) bool {
@@ -53,8 +53,8 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 	} {
 		for _, platform := range []string{"kubernetes", "openshift"} {
 			written := t.TempDir()
-			if got := command(t, nil, append([]string{"tune", "kubelet", "--platform", platform, "--write", written}, strings.Fields(args)...)...); got.code != exitHeld {
-				t.Fatalf("tune kubelet %s: %d\n%s", args, got.code, got.stderr)
+			if got := p.Run(t, append([]string{"tune", "kubelet", "--platform", platform, "--write", written}, strings.Fields(args)...)...); got.Code != exitHeld {
+				t.Fatalf("tune kubelet %s: %d\n%s", args, got.Code, got.Stderr)
 			}
 			name := map[string]string{"kubernetes": "kubelet-config.yaml", "openshift": "kubeletconfig-worker.yaml"}[platform]
 			data, err := os.ReadFile(filepath.Join(written, name))
@@ -94,27 +94,26 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 
 // A node of a cluster is read by a pod on it, which is gone afterwards.
 func TestTuneReadsANode(t *testing.T) {
-	p := newProgram(t)
-	if _, err := realnode.Check(); err != nil {
-		t.Skip(err)
-	}
-	if got := p.run(t, "lab", "up", "l", "--real-node", "--max-pods", "10"); got.code != 0 {
-		t.Skipf("no real node comes up now: %s", got.stderr)
-	}
-	got := p.run(t, "tune", "host", "--node", "real-0", "--lab", "l", "--interval", "200ms", "-o", "json")
+	t.Parallel()
+	p := onRealNode(t)
+	got := p.Run(t, "tune", "host", "--node", "real-0", "--lab", p.Lab, "--interval", "200ms", "-o", "json")
 	var a tune.Answer
-	if err := json.Unmarshal([]byte(got.stdout), &a); err != nil || got.code != exitHeld {
-		t.Fatalf("%d %v\n%s", got.code, err, got.stderr)
+	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil || got.Code != exitHeld {
+		t.Fatalf("%d %v\n%s", got.Code, err, got.Stderr)
 	}
 	if !strings.HasSuffix(a.Title, "against node real-0") || a.Result("packets") == nil || a.Result("squeezed") == nil {
 		t.Errorf("%s: %+v", a.Title, a.Results)
 	}
 	// Settings that no namespace has of its own are the machine's.
-	live := tuned(t, exitHeld, "host", "--live", "--interval", "10ms", "--pods", "100")
-	node := p.run(t, "tune", "host", "--node", "real-0", "--lab", "l", "--interval", "10ms", "--pods", "100", "-o", "json")
+	machine := p.Run(t, "tune", "host", "--live", "--interval", "10ms", "--pods", "100", "-o", "json")
+	var live tune.Answer
+	if err := json.Unmarshal([]byte(machine.Stdout), &live); err != nil {
+		t.Fatalf("%v\n%s", err, machine.Stderr)
+	}
+	node := p.Run(t, "tune", "host", "--node", "real-0", "--lab", p.Lab, "--interval", "10ms", "--pods", "100", "-o", "json")
 	var b tune.Answer
-	if err := json.Unmarshal([]byte(node.stdout), &b); err != nil {
-		t.Fatalf("%v\n%s", err, node.stderr)
+	if err := json.Unmarshal([]byte(node.Stdout), &b); err != nil {
+		t.Fatalf("%v\n%s", err, node.Stderr)
 	}
 	found := map[string]string{}
 	for _, f := range b.Findings {
@@ -125,8 +124,8 @@ func TestTuneReadsANode(t *testing.T) {
 			t.Errorf("%s: %q on the node, %q on its machine", f.What, found[f.What], f.Now)
 		}
 	}
-	if got := p.run(t, "tune", "network", "--node", "real-0", "--lab", "l"); got.code != exitHeld || !strings.Contains(got.stdout, "read from interface eth0") {
-		t.Errorf("%d %s\n%s", got.code, got.stdout, got.stderr)
+	if got := p.Run(t, "tune", "network", "--node", "real-0", "--lab", p.Lab); got.Code != exitHeld || !strings.Contains(got.Stdout, "read from interface eth0") {
+		t.Errorf("%d %s\n%s", got.Code, got.Stdout, got.Stderr)
 	}
 	for _, tt := range []struct {
 		why  string
@@ -134,27 +133,25 @@ func TestTuneReadsANode(t *testing.T) {
 		code int
 		want string
 	}{
-		{"a node that is not there", []string{"--node", "nope", "--lab", "l"}, exitUsage, "there is no such node"},
-		{"a namespace that is not there", []string{"--node", "real-0", "--lab", "l", "--namespace", "nope"}, exitUsage, `namespaces "nope" not found`},
-		{"an image that cannot be pulled", []string{"--node", "real-0", "--lab", "l", "--node-image", "127.0.0.1:1/none:1"}, exitCouldNotRun, "its pod does not start"},
+		{"a node that is not there", []string{"--node", "nope", "--lab", p.Lab}, exitUsage, "there is no such node"},
+		{"a namespace that is not there", []string{"--node", "real-0", "--lab", p.Lab, "--namespace", "nope"}, exitUsage, `namespaces "nope" not found`},
+		{"an image that cannot be pulled", []string{"--node", "real-0", "--lab", p.Lab, "--node-image", "127.0.0.1:1/none:1"}, exitCouldNotRun, "its pod does not start"},
 	} {
-		if got := p.run(t, append([]string{"tune", "host"}, tt.args...)...); got.code != tt.code || !strings.Contains(got.stderr, tt.want) {
-			t.Errorf("%s: %d %s", tt.why, got.code, got.stderr)
+		if got := p.Run(t, append([]string{"tune", "host"}, tt.args...)...); got.Code != tt.code || !strings.Contains(got.Stderr, tt.want) {
+			t.Errorf("%s: %d %s", tt.why, got.Code, got.Stderr)
 		}
 	}
-	if got := p.run(t, "lab", "status", "l", "-o", "json"); !strings.Contains(got.stdout, `"pods": 0`) {
-		t.Errorf("pods are left: %s", got.stdout)
+	if got := p.Run(t, "lab", "status", p.Lab, "-o", "json"); !strings.Contains(got.Stdout, `"pods": 0`) {
+		t.Errorf("pods are left: %s", got.Stdout)
 	}
 }
 
 // A simulated node has no host to read.
 func TestTuneReadsNoSimulatedNode(t *testing.T) {
-	p := newProgram(t)
-	if got := p.run(t, "lab", "up", "l", "--nodes", "1"); got.code != 0 {
-		t.Fatalf("lab up: %d %s", got.code, got.stderr)
-	}
-	got := p.run(t, "tune", "host", "--node", "node-0000", "--lab", "l")
-	if got.code != exitUsage || !strings.Contains(got.stderr, "simulated") {
-		t.Errorf("%d %s", got.code, got.stderr)
+	t.Parallel()
+	p := suite.Lab(t, wideLab...)
+	got := p.Run(t, "tune", "host", "--node", "node-0000", "--lab", p.Lab)
+	if got.Code != exitUsage || !strings.Contains(got.Stderr, "simulated") {
+		t.Errorf("%d %s", got.Code, got.Stderr)
 	}
 }

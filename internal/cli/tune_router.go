@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
 )
 
 func newTuneRouterCommand(p *Process) *cobra.Command {
@@ -24,20 +24,15 @@ host (--live) or a saved one (--bundle).`,
   plimsoll tune router --header 64Ki --platform haproxy --threads 4 --cpus 0-3 --write router/
   plimsoll tune router --routes 9000 --domain apps.example.com -o json`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
+		RunE: out.run(p, func(cmd *cobra.Command, _ []string) (_ *tune.Answer, err error) {
 			if metal {
 				params.Metal = tune.Given(true, "flag --metal")
 			}
-			var err error
 			if params.Facts, err = host.read(cmd.Context(), p); err != nil {
-				return err
+				return nil, err
 			}
-			a, err := tune.TuneRouter(params)
-			return out.show(p, a, err)
-		},
+			return tune.TuneRouter(params)
+		}),
 	}
 	flags := cmd.Flags()
 	giveOneOf(flags, &params.Platform, "platform", "what the router is part of", tune.OpenShift, tune.OpenShift3, tune.HAProxyAlone)
@@ -67,7 +62,6 @@ func newTuneNetworkCommand(p *Process) *cobra.Command {
 	var params tune.Network
 	var out tuneOutput
 	var host tuneHostFacts
-	var ipsec, six bool
 	cmd := &cobra.Command{
 		Use:   "network",
 		Short: "Network of nodes: MTU of overlays, offloads, queues, interrupts",
@@ -82,29 +76,18 @@ saves them.`,
   plimsoll tune network --mtu 9000 --link 2x25GbE --ipsec --write network/
   plimsoll tune network --live`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
-			if cmd.Flags().Changed("ipsec") {
-				params.IPsec = tune.Given(ipsec, "flag --ipsec")
-			}
-			if cmd.Flags().Changed("ipv6") {
-				params.IPv6 = tune.Given(six, "flag --ipv6")
-			}
-			var err error
+		RunE: out.run(p, func(cmd *cobra.Command, _ []string) (_ *tune.Answer, err error) {
 			if params.Facts, err = host.read(cmd.Context(), p); err != nil {
-				return err
+				return nil, err
 			}
-			a, err := tune.TuneNetwork(params)
-			return out.show(p, a, err)
-		},
+			return tune.TuneNetwork(params)
+		}),
 	}
 	flags := cmd.Flags()
 	giveOneOf(flags, &params.Platform, "platform", "what the cluster is", tune.OpenShift, tune.Kubernetes)
 	giveOneOf(flags, &params.Overlay, "overlay", "how pods' packets go between nodes (default geneve)", tune.Overlays()...)
-	flags.BoolVar(&ipsec, "ipsec", false, "encrypted between nodes by IPsec")
-	flags.BoolVar(&six, "ipv6", false, "the nodes' own addresses are of IPv6")
+	giveBool(flags, &params.IPsec, "ipsec", "encrypted between nodes by IPsec", false)
+	giveBool(flags, &params.IPv6, "ipv6", "the nodes' own addresses are of IPv6", false)
 	giveCount(flags, &params.MTU, "mtu", "MTU of the nodes' link (default 1500)")
 	giveFlag(flags, &params.Link, "link", "speed", "of the nodes' link (default 10Gbit)", tune.ParseRate)
 	giveCount(flags, &params.Networks, "networks", "networks that are to be kept apart")

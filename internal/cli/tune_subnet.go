@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
 )
 
 func newTuneSubnetCommand(p *Process) *cobra.Command {
@@ -31,10 +31,7 @@ read, and nothing is changed.`,
   plimsoll tune subnet --platform kubernetes --cluster-cidr 10.244.0.0/16 --cluster-cidr fd00:10:244::/56
   plimsoll tune subnet --lab default`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
+		RunE: out.run(p, func(cmd *cobra.Command, _ []string) (*tune.Answer, error) {
 			for _, c := range clusterCIDRs {
 				params.ClusterCIDRs = append(params.ClusterCIDRs, tune.Given(c, "flag --cluster-cidr"))
 			}
@@ -46,12 +43,11 @@ read, and nothing is changed.`,
 			}
 			facts, err := from.read(cmd.Context(), p)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			facts.Subnet(&params)
-			a, err := tune.TuneSubnet(params)
-			return out.show(p, a, err)
-		},
+			return tune.TuneSubnet(params)
+		}),
 	}
 	flags := cmd.Flags()
 	giveOneOf(flags, &params.Platform, "platform", "what the cluster is", tune.OpenShift, tune.Kubernetes)
@@ -68,7 +64,7 @@ read, and nothing is changed.`,
 	giveList(flags, &params.MachineCIDRs, "machine-cidr", "CIDR", "range of the machines", tune.ParsePrefix)
 	giveList(flags, &params.Avoid, "avoid", "CIDR", "range that is in use elsewhere", tune.ParsePrefix)
 	flags.BoolVar(&dual, "dual-stack", false, "ranges of IPv4 and IPv6")
-	from.add(cmd)
+	from.add(cmd, "read")
 	out.add(cmd)
 	return cmd
 }

@@ -13,7 +13,7 @@ import (
 	"mvdan.cc/sh/v3/shell"
 	k8syaml "sigs.k8s.io/yaml"
 
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
 )
 
 // tuned runs a calculator with -o json and returns its answer.
@@ -204,30 +204,25 @@ func TestTuneKubeletFromARun(t *testing.T) {
 
 // A laboratory's nodes are read, and nothing of it is changed.
 func TestTuneReadsALaboratory(t *testing.T) {
-	p := newProgram(t)
-	if got := p.run(t, "lab", "up", "small", "--nodes", "3", "--max-pods", "70"); got.code != 0 {
-		t.Fatalf("lab up: %d %s", got.code, got.stderr)
-	}
-	got := p.run(t, "tune", "kubelet", "--max-pods", "200", "--lab", "small", "-o", "json")
+	t.Parallel()
+	p := suite.Lab(t, wideLab...)
+	got := p.Run(t, "tune", "kubelet", "--max-pods", "200", "--lab", p.Lab, "-o", "json")
 	var a tune.Answer
-	if err := json.Unmarshal([]byte(got.stdout), &a); err != nil || got.code != 0 {
-		t.Fatalf("%v: %d %s", err, got.code, got.stderr)
+	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil || got.Code != 0 {
+		t.Fatalf("%v: %d %s", err, got.Code, got.Stderr)
 	}
 	var nodes, now bool
 	for _, in := range a.Inputs {
-		nodes = nodes || in.Name == "platform" && strings.Contains(in.From, "laboratory small")
+		nodes = nodes || in.Name == "platform" && strings.Contains(in.From, "laboratory "+p.Lab)
 	}
 	for _, f := range a.Findings {
-		now = now || f.What == "maxPods" && strings.HasPrefix(f.Now, "70 (read from node")
+		now = now || f.What == "maxPods" && strings.HasPrefix(f.Now, "110 (read from node")
 	}
 	if !nodes || !now {
 		t.Errorf("inputs %+v, findings %+v", a.Inputs, a.Findings)
 	}
-	if got := p.run(t, "tune", "subnet", "--lab", "small"); got.code != 0 || !strings.Contains(got.stdout, "laboratory small") {
-		t.Errorf("%d %s", got.code, got.stderr)
-	}
-	if got := p.run(t, "lab", "down", "small"); got.code != 0 {
-		t.Errorf("lab down: %d %s", got.code, got.stderr)
+	if got := p.Run(t, "tune", "subnet", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "laboratory "+p.Lab) {
+		t.Errorf("%d %s", got.Code, got.Stderr)
 	}
 }
 

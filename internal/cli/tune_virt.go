@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune"
 )
 
 func newTuneVirtCommand(p *Process) *cobra.Command {
@@ -31,18 +31,14 @@ what the document saw, or what --observed says of an earlier one.`,
   plimsoll tune virt --clones 800 --clone-measured 10=45s --clone-measured 100=5m --clone-measured 400=40m
   plimsoll tune virt --dataset 300x8x20Mi --disk 40Gi`,
 		Args: noArguments,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := out.check(); err != nil {
-				return err
-			}
+		RunE: out.run(p, func(cmd *cobra.Command, _ []string) (*tune.Answer, error) {
 			facts, err := from.read(cmd.Context(), p)
 			if err != nil {
-				return err
+				return nil, err
 			}
 			facts.Virt(&params)
-			a, err := tune.TuneVirt(params)
-			return out.show(p, a, err)
-		},
+			return tune.TuneVirt(params)
+		}),
 	}
 	flags := cmd.Flags()
 	giveOneOf(flags, &params.Platform, "platform", "what the cluster is", tune.OpenShift, tune.Kubernetes)
@@ -79,7 +75,7 @@ what the document saw, or what --observed says of an earlier one.`,
 	giveList(flags, &params.CloneReadings, "clone-measured", "bulk=time", "how long a bulk of clones took", parseCloneReading)
 	giveFlag(flags, &params.Dataset, "dataset", "DxFxsize", "directories x files x size of each machine's data set", tune.ParseDataset)
 	giveFlag(flags, &params.Disk, "disk", "bytes", "size of the data set's disk", tune.ParseBytes)
-	from.add(cmd)
+	from.add(cmd, "read")
 	out.add(cmd)
 	return cmd
 }

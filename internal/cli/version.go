@@ -9,22 +9,19 @@ const version = "0.1.0"
 const kubernetesVersion = "1.36.3"
 
 func newVersionCommand(p *Process) *cobra.Command {
-	var output *string
+	var output string
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the program's version",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkOutput(*output); err != nil {
-				return err
-			}
-			if *output == "json" {
+			if output == "json" {
 				return printJSON(p, map[string]string{"version": version, "kubernetes": kubernetesVersion})
 			}
 			p.printf("plimsoll %s, with Kubernetes %s\n", version, kubernetesVersion)
 			return nil
 		},
 	}
-	output = outputFlag(cmd)
+	outputFlag(cmd, &output)
 	return cmd
 }

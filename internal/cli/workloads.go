@@ -9,7 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
@@ -26,7 +26,7 @@ func newWorkloadsListCommand(p *Process) *cobra.Command {
 		Short: "List the built-in workloads",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			list, err := workload.List(workloads.FS())
+			list, err := workload.List(workloads.FS(), targets())
 			if err != nil {
 				return err
 			}
@@ -69,7 +69,23 @@ func newWorkloadsShowCommand(p *Process) *cobra.Command {
 				fmt.Fprintf(t, "  %s\t%s\n", g.Key, strings.Join(g.Value, "; "))
 			}
 			t.Flush()
-			p.printf("\nmilestones: %s\n", strings.Join(w.Milestones, ", "))
+			p.printf("\nmilestones: %s\n", strings.Join(w.Target.Kind.Names(), ", "))
+			if metrics := w.Target.Kind.Metrics; len(metrics) > 0 {
+				p.printf("\nmetrics, besides quantiles of milestones (ab --metric NAME):\n")
+				for _, m := range metrics {
+					fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, m.Unit, m.Help)
+				}
+				t.Flush()
+			}
+			p.printf("\nguards (--guard NAME=BOUND):\n")
+			for _, m := range w.Target.Kind.Measures {
+				unit := "a number"
+				if m.Percent {
+					unit = "a percentage"
+				}
+				fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, unit, m.Help)
+			}
+			t.Flush()
 			return nil
 		},
 	}

@@ -1,18 +1,18 @@
 package lab
 
 import (
-	"bufio"
 	"fmt"
 	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/telemetry"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 )
 
 // Grade says how well one thing that a laboratory needs is met.
@@ -47,12 +47,13 @@ const (
 
 // Healthy reports whether nothing is missing that every laboratory needs.
 func Healthy(findings []Finding) bool {
-	for _, f := range findings {
-		if f.For == forLab && f.Grade == Missing {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.For == forLab && f.Grade == Missing })
+}
+
+// judged is the finding with its grade, what was found and what to do about it.
+func (f Finding) judged(grade Grade, value, remedy string) Finding {
+	f.Grade, f.Value, f.Remedy = grade, value, remedy
+	return f
 }
 
 // Doctor says what this machine has of the things that laboratories need.
@@ -77,42 +78,33 @@ func memory() Finding {
 	f := Finding{For: forLab, What: "memory", Need: "1 GiB available, 4 GiB for 10,000 pods"}
 	available, err := availableMemory()
 	if err != nil {
-		f.Grade, f.Value = Missing, err.Error()
-		f.Remedy = "mount /proc"
-		return f
+		return f.judged(Missing, err.Error(), "mount /proc")
 	}
-	f.Value = fmt.Sprintf("%.1f GiB available", float64(available)/gib)
-	f.Grade = Good
+	value := fmt.Sprintf("%.1f GiB available", float64(available)/gib)
 	switch {
 	case available < gib:
-		f.Grade, f.Remedy = Missing, "end other programs, or give the machine more memory"
+		return f.judged(Missing, value, "end other programs, or give the machine more memory")
 	case available < 4*gib:
-		f.Grade, f.Remedy = Scarce, "keep laboratories small: fewer nodes and pods"
+		return f.judged(Scarce, value, "keep laboratories small: fewer nodes and pods")
 	}
-	return f
+	return f.judged(Good, value, "")
 }
 
 // availableMemory is the lesser of what the machine and our cgroup leave.
 func availableMemory() (int64, error) {
-	f, err := os.Open("/proc/meminfo")
+	info, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	available := int64(-1)
-	for lines := bufio.NewScanner(f); lines.Scan(); {
-		fields := strings.Fields(lines.Text())
-		if len(fields) >= 2 && fields[0] == "MemAvailable:" {
-			kib, err := strconv.ParseInt(fields[1], 10, 64)
-			if err != nil {
-				return 0, fmt.Errorf("read /proc/meminfo: %w", err)
-			}
-			available = kib << 10
-		}
-	}
-	if available < 0 {
+	fields := telemetry.Fields(info, "MemAvailable:")
+	if len(fields) == 0 {
 		return 0, fmt.Errorf("/proc/meminfo has no MemAvailable")
 	}
+	kib, err := strconv.ParseInt(fields[0], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("read /proc/meminfo: %w", err)
+	}
+	available := kib << 10
 	for _, version := range []struct{ limit, used string }{
 		{"memory.max", "memory.current"},
 		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"},
@@ -131,24 +123,21 @@ func disk(root string) Finding {
 	dir := existingParent(root)
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
-		f.Grade, f.Value, f.Remedy = Missing, err.Error(), "set XDG_STATE_HOME to a directory of yours"
-		return f
+		return f.judged(Missing, err.Error(), "set XDG_STATE_HOME to a directory of yours")
 	}
 	const writable = 2 // W_OK
 	if err := syscall.Access(dir, writable); err != nil {
-		f.Grade, f.Value, f.Remedy = Missing, fmt.Sprintf("%s cannot be written: %v", dir, err), "set XDG_STATE_HOME to a directory of yours"
-		return f
+		return f.judged(Missing, fmt.Sprintf("%s cannot be written: %v", dir, err), "set XDG_STATE_HOME to a directory of yours")
 	}
 	free := int64(stat.Bavail) * stat.Bsize
-	f.Value = fmt.Sprintf("%.0f GiB free in %s", float64(free)/gib, dir)
-	f.Grade = Good
+	value := fmt.Sprintf("%.0f GiB free in %s", float64(free)/gib, dir)
 	switch {
 	case free < gib:
-		f.Grade, f.Remedy = Missing, "free some, or set XDG_STATE_HOME to another disk"
+		return f.judged(Missing, value, "free some, or set XDG_STATE_HOME to another disk")
 	case free < 8*gib:
-		f.Grade, f.Remedy = Scarce, "set XDG_STATE_HOME to another disk for long experiments"
+		return f.judged(Scarce, value, "set XDG_STATE_HOME to another disk for long experiments")
 	}
-	return f
+	return f.judged(Good, value, "")
 }
 
 func existingParent(dir string) string {
@@ -181,8 +170,7 @@ func fileHandles() Finding {
 	f := Finding{For: forLab, What: "file handles", Need: "4096 for a process"}
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		f.Grade, f.Value, f.Remedy = Missing, err.Error(), "see ulimit -n"
-		return f
+		return f.judged(Missing, err.Error(), "see ulimit -n")
 	}
 	// The components raise the soft limit themselves.
 	f.Value, f.Grade = fmt.Sprintf("hard limit %d", limit.Max), Good
@@ -196,8 +184,7 @@ func loopback() Finding {
 	f := Finding{For: forLab, What: "loopback", Need: "127.0.0.1 can be listened on", Value: "127.0.0.1", Grade: Good}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		f.Grade, f.Value, f.Remedy = Missing, err.Error(), "ip link set lo up"
-		return f
+		return f.judged(Missing, err.Error(), "ip link set lo up")
 	}
 	l.Close()
 	return f
@@ -230,8 +217,7 @@ func inotify(name string, least, enough int64) Finding {
 	path := "/proc/sys/fs/inotify/" + name
 	value, ok := readInt(path)
 	if !ok {
-		f.Grade, f.Value, f.Remedy = Scarce, "unknown", "cat "+path
-		return f
+		return f.judged(Scarce, "unknown", "cat "+path)
 	}
 	f.Value = strconv.FormatInt(value, 10)
 	if value < enough {

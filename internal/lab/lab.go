@@ -9,6 +9,7 @@
 package lab
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,8 +20,8 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
 // The components of a laboratory, under the names by which the program starts
@@ -44,18 +45,6 @@ func ComponentNames() []string {
 
 // RealNodeComponentNames lists what is added by a real node.
 func RealNodeComponentNames() []string { return []string{RealNode, Containerd, Kubelet, KubeProxy} }
-
-// componentNames lists the components of this laboratory.
-func (l *Lab) componentNames() []string {
-	names := ComponentNames()
-	if l.record.RealNode == nil {
-		return names
-	}
-	if l.record.Nodes == 0 {
-		names = slices.DeleteFunc(names, func(name string) bool { return name == SimulatedNodes })
-	}
-	return append(names, RealNodeComponentNames()...)
-}
 
 // What a Spec's zero fields stand for.
 const (
@@ -103,15 +92,9 @@ type RealNodeSpec struct {
 }
 
 func (s Spec) withDefaults() Spec {
-	if s.MaxPods == 0 {
-		s.MaxPods = DefaultMaxPods
-	}
-	if s.NodeCPU == 0 {
-		s.NodeCPU = DefaultNodeCPU
-	}
-	if s.NodeMemoryGiB == 0 {
-		s.NodeMemoryGiB = DefaultNodeMemoryGiB
-	}
+	s.MaxPods = cmp.Or(s.MaxPods, DefaultMaxPods)
+	s.NodeCPU = cmp.Or(s.NodeCPU, DefaultNodeCPU)
+	s.NodeMemoryGiB = cmp.Or(s.NodeMemoryGiB, DefaultNodeMemoryGiB)
 	return s
 }
 
@@ -226,12 +209,9 @@ func (s Store) dir(name string) string { return filepath.Join(s.labs(), name) }
 
 // Lab is one laboratory. Its methods may be called from several goroutines.
 type Lab struct {
-	store   Store
-	dir     directory
-	record  record
-	damage  error    // why the record cannot be read; the laboratory can then only be removed
-	lock    *lock    // held as long as a private laboratory lives
-	starter *starter // the thread that a private laboratory's processes are tied to
+	runner
+	damage error // why the record cannot be read; the laboratory can then only be removed
+	lock   *lock // held as long as a private laboratory lives
 }
 
 // Name is the laboratory's name.
@@ -285,7 +265,7 @@ func (s Store) Open(name string) (*Lab, error) {
 }
 
 func (s Store) open(name string) *Lab {
-	l := &Lab{store: s, dir: directory(s.dir(name))}
+	l := &Lab{runner: runner{store: s, dir: directory(s.dir(name))}}
 	l.record, l.damage = l.dir.readRecord()
 	if l.damage != nil {
 		l.record = record{Name: name}

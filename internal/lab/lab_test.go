@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
 func TestNames(t *testing.T) {
@@ -89,13 +89,13 @@ func TestSpecs(t *testing.T) {
 // written makes a laboratory's files as Up does, without its processes.
 func written(t *testing.T, s Store, spec Spec) *Lab {
 	t.Helper()
-	l := &Lab{store: s, dir: directory(s.dir(spec.Name))}
+	l := s.open(spec.Name)
 	held, err := s.claim(l.dir)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer held.release()
-	if err := l.prepare(spec.withDefaults(), time.Now()); err != nil {
+	if l.record, err = s.prepare(l.dir, spec.withDefaults(), time.Now()); err != nil {
 		t.Fatal(err)
 	}
 	return l

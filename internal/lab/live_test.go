@@ -19,6 +19,7 @@ import (
 	"testing"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -29,7 +30,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientwatch "k8s.io/client-go/tools/watch"
 
-	"plimsoll.dev/plimsoll/internal/dist"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
 // The tests of this file bring up laboratories. Most share one of 20 nodes.
@@ -52,9 +54,12 @@ const (
 	ownerOfReal = "PLIMSOLL_TEST_PRIVATE_LAB_IS_REAL"
 )
 
+// suite is the tests of this package that need the program.
+var suite = harness.New(os.Getenv)
+
 func TestMain(m *testing.M) {
 	if root := os.Getenv(ownerOf); root != "" {
-		l, err := Store{Root: root, Executable: os.Getenv("PLIMSOLL_BINARY")}.Up(context.Background(), privateSpec())
+		l, err := Store{Root: root, Executable: os.Getenv(harness.BinaryVariable)}.Up(context.Background(), privateSpec())
 		if err != nil {
 			fmt.Println(err)
 			os.Exit(1)
@@ -62,7 +67,7 @@ func TestMain(m *testing.M) {
 		fmt.Println("up:", l.Name())
 		select {}
 	}
-	code := m.Run()
+	code := suite.Run(m, os.Stderr)
 	if shared.lab != nil {
 		if err := shared.lab.Down(context.Background()); err != nil {
 			fmt.Println(err)
@@ -85,18 +90,9 @@ func privateSpec() Spec {
 	return Spec{Private: true, RealNode: &RealNodeSpec{CPUs: 0.5, MemoryBytes: 1 << 30, PodCIDRPrefix: 26}}
 }
 
-func needProgram(t *testing.T) string {
-	t.Helper()
-	binary := os.Getenv("PLIMSOLL_BINARY")
-	if binary == "" {
-		t.Skip("needs the program: make build, and PLIMSOLL_BINARY=$PWD/bin/plimsoll")
-	}
-	return binary
-}
-
 func sharedLab(t *testing.T) *Lab {
 	t.Helper()
-	binary := needProgram(t)
+	binary := suite.Binary(t)
 	shared.once.Do(func() {
 		if shared.root, shared.err = os.MkdirTemp("", "plimsoll-lab-test"); shared.err != nil {
 			return
@@ -114,7 +110,7 @@ func sharedLab(t *testing.T) *Lab {
 // store is a store of the test's own; whatever it leaves is a failure.
 func liveStore(t *testing.T) Store {
 	t.Helper()
-	s := Store{Root: filepath.Join(t.TempDir(), "state"), Executable: needProgram(t)}
+	s := Store{Root: filepath.Join(t.TempDir(), "state"), Executable: suite.Binary(t)}
 	t.Cleanup(func() {
 		if labs, err := s.List(); err != nil || len(labs) > 0 {
 			t.Errorf("left: %d laboratories, %v", len(labs), err)
@@ -414,8 +410,8 @@ func quantile(values []time.Duration, q float64) time.Duration {
 }
 
 // Pods pass through what a kubelet reports, and become Ready when it was
-// planted. The bounds here are those of a machine that has several times as much to
-// do as it can; what was measured is logged.
+// planted. How much later is a matter of the machine, which 'make truth' looks
+// at: here none may be early, and those planted late come late.
 func TestPlantedLatencies(t *testing.T) {
 	l := sharedLab(t)
 	client := user(t, l)
@@ -470,16 +466,19 @@ func TestPlantedLatencies(t *testing.T) {
 	}
 	t.Logf("(Ready - Scheduled) - planted: median %v, p99 %v; on a quiet machine at most 10 ms and 25 ms are wanted",
 		quantile(off, 0.5).Round(time.Millisecond/10), quantile(off, 0.99).Round(time.Millisecond/10))
-	if m := quantile(off, 0.5); m > 200*time.Millisecond {
-		t.Errorf("half of the pods are Ready more than %v too early or too late", m)
-	}
-	if p := quantile(off, 0.99); p > 2*time.Second {
-		t.Errorf("pods are Ready up to %v too early or too late", p)
-	}
 	for _, q := range []float64{0.1, 0.5, 0.9} {
-		if got, want := quantile(measured, q), quantile(planted, q); (got - want).Abs() > 300*time.Millisecond {
+		if got, want := quantile(measured, q), quantile(planted, q); got < want-300*time.Millisecond {
 			t.Errorf("quantile %v of start latencies is %v, planted was %v", q, got, want)
 		}
+	}
+	seconds := func(list []time.Duration) (out []float64) {
+		for _, d := range list {
+			out = append(out, d.Seconds())
+		}
+		return out
+	}
+	if follows := stat.Correlation(seconds(measured), seconds(planted), nil); follows < 0.8 {
+		t.Errorf("what was measured goes with what was planted by a correlation of %.3f", follows)
 	}
 
 	var events *corev1.EventList
@@ -561,6 +560,7 @@ func TestAnnotatedPods(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	ready := make(map[string]time.Time)
 	for _, c := range wait() {
 		planted, err := StartLatencyOf(string(c.last.UID), c.last.Annotations[StartLatencyAnnotation], sharedSpec.StartLatency)
 		if c.last.Name == "wrong" {
@@ -569,10 +569,14 @@ func TestAnnotatedPods(t *testing.T) {
 			}
 			continue
 		}
+		ready[c.last.Name] = c.first[corev1.PodReady]
 		got := c.first[corev1.PodReady].Sub(c.first[corev1.PodScheduled])
-		if (got - planted).Abs() > 600*time.Millisecond {
+		if got < planted-600*time.Millisecond {
 			t.Errorf("pod %s with %v was Ready after %v, planted was %v", c.last.Name, c.last.Annotations, got, planted)
 		}
+	}
+	if !ready["soon"].Before(ready["drawn"]) || !ready["soon"].Before(ready["late"]) {
+		t.Errorf("without a latency a pod is not Ready before those that have one: %v", ready)
 	}
 	if err := poll(t.Context(), func() error {
 		events, err := client.CoreV1().Events("default").List(t.Context(), metav1.ListOptions{
@@ -701,6 +705,16 @@ func TestBrokenComponents(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	// On a busy machine it may answer once more before it stops.
+	if err := poll(t.Context(), func() error {
+		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+		if err == nil && !strings.Contains(string(stat), ") T ") {
+			err = errors.New("the controller manager has not stopped")
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
 	status = stateOf(t, l)
 	if status.State != Broken || status.Components[i].State != Broken {
 		t.Errorf("with a controller manager that hangs: %+v", status)
@@ -725,6 +739,7 @@ func kill(t *testing.T, l *Lab, components ...string) error {
 // Whenever it is interrupted, a laboratory that does not come up leaves
 // nothing.
 func TestInterruptedUp(t *testing.T) {
+	t.Parallel()
 	s := liveStore(t)
 	for _, at := range []string{"starting etcd", "starting kube-apiserver", "starting simulated-nodes"} {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -747,6 +762,7 @@ func TestInterruptedUp(t *testing.T) {
 // A program that cannot be the component is said to be none, with its last
 // words, and leaves nothing.
 func TestFailedUp(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	script := func(name, text string) string {
 		path := filepath.Join(dir, name)
@@ -784,6 +800,7 @@ func TestFailedUp(t *testing.T) {
 // A private laboratory dies with its owner, even by SIGKILL, and the next
 // command removes what is left of it.
 func TestPrivateLabs(t *testing.T) {
+	t.Parallel()
 	s := liveStore(t)
 	self, err := os.Executable()
 	if err != nil {

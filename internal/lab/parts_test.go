@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/tools/clientcmd"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
 func TestLeases(t *testing.T) {
@@ -248,7 +250,7 @@ func TestProcessStatus(t *testing.T) {
 
 func TestLogTail(t *testing.T) {
 	dir := directory(t.TempDir())
-	if got := logTail(dir, Etcd, 3); got != "" {
+	if got := realnode.LogTail(dir.log(Etcd), 3); got != "" {
 		t.Errorf("without a log: %q", got)
 	}
 	os.Mkdir(dir.path("logs"), 0o700)
@@ -266,7 +268,7 @@ func TestLogTail(t *testing.T) {
 		if err := os.WriteFile(dir.log(Etcd), []byte(tt.text), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if got := logTail(dir, Etcd, 3); got != tt.want {
+		if got := realnode.LogTail(dir.log(Etcd), 3); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
 		}
 	}

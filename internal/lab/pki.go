@@ -10,7 +10,6 @@ import (
 	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
-	"math/big"
 	"net"
 	"os"
 	"time"
@@ -48,35 +47,28 @@ func newAuthority(name string, now time.Time) (*authority, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
 	}
-	template, err := newTemplate(pkix.Name{CommonName: name}, now)
-	if err != nil {
-		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
-	}
+	template := newTemplate(pkix.Name{CommonName: name}, now)
 	template.IsCA = true
 	template.BasicConstraintsValid = true
 	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
 	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	if err != nil {
-		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
+	var cert *x509.Certificate
+	if err == nil {
+		cert, err = x509.ParseCertificate(der)
 	}
-	cert, err := x509.ParseCertificate(der)
 	if err != nil {
 		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
 	}
 	return &authority{name, cert, key, certPEM(der), now}, nil
 }
 
-func newTemplate(subject pkix.Name, now time.Time) (*x509.Certificate, error) {
-	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
-	if err != nil {
-		return nil, err
-	}
+// newTemplate leaves the serial number to be drawn when a certificate is made.
+func newTemplate(subject pkix.Name, now time.Time) *x509.Certificate {
 	return &x509.Certificate{
-		SerialNumber: serial,
-		Subject:      subject,
-		NotBefore:    now.Add(-time.Hour), // a clock set back must not invalidate it
-		NotAfter:     now.Add(certLifetime),
-	}, nil
+		Subject:   subject,
+		NotBefore: now.Add(-time.Hour), // a clock set back must not invalidate it
+		NotAfter:  now.Add(certLifetime),
+	}
 }
 
 // issue makes a key and a certificate for it, both PEM.
@@ -85,10 +77,7 @@ func (a *authority) issue(id identity) (cert, key []byte, err error) {
 	if err != nil {
 		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
 	}
-	template, err := newTemplate(pkix.Name{CommonName: id.user, Organization: id.groups}, a.now)
-	if err != nil {
-		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
-	}
+	template := newTemplate(pkix.Name{CommonName: id.user, Organization: id.groups}, a.now)
 	template.KeyUsage = x509.KeyUsageDigitalSignature
 	if id.server {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
@@ -102,10 +91,9 @@ func (a *authority) issue(id identity) (cert, key []byte, err error) {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
-	if err != nil {
-		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
+	if err == nil {
+		key, err = keyPEM(private)
 	}
-	key, err = keyPEM(private)
 	if err != nil {
 		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
 	}
@@ -151,43 +139,29 @@ const (
 // could also talk to etcd, which knows no users; and could speak for any user
 // as the front proxy of an aggregated API does.
 func writePKI(dir directory, r record, now time.Time) error {
-	cluster, err := newAuthority("plimsoll-lab", now)
-	if err != nil {
-		return err
-	}
-	etcd, err := newAuthority("plimsoll-lab-etcd", now)
-	if err != nil {
-		return err
-	}
-	frontProxy, err := newAuthority("plimsoll-lab-front-proxy", now)
-	if err != nil {
-		return err
-	}
+	var cluster, etcd, frontProxy *authority
 	for _, a := range []struct {
-		authority *authority
-		file      string
-	}{{cluster, clusterCA}, {etcd, etcdCA}, {frontProxy, frontProxyCA}} {
-		if err := writeFile(dir.cert(a.file), a.authority.pem); err != nil {
+		into       **authority
+		name, file string
+	}{{&cluster, "plimsoll-lab", clusterCA}, {&etcd, "plimsoll-lab-etcd", etcdCA}, {&frontProxy, "plimsoll-lab-front-proxy", frontProxyCA}} {
+		made, err := newAuthority(a.name, now)
+		if err != nil {
 			return err
 		}
+		if err := writeFile(dir.cert(a.file), made.pem); err != nil {
+			return err
+		}
+		*a.into = made
 	}
 	// The controller manager signs certificate requests with it.
-	caKey, err := keyPEM(cluster.key)
-	if err != nil {
-		return err
-	}
-	if err := writeFile(dir.key(clusterCA), caKey); err != nil {
+	if err := writeKey(dir.key(clusterCA), cluster.key); err != nil {
 		return err
 	}
 	tokens, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return err
 	}
-	tokensPEM, err := keyPEM(tokens)
-	if err != nil {
-		return err
-	}
-	if err := writeFile(dir.key(serviceAccounts), tokensPEM); err != nil {
+	if err := writeKey(dir.key(serviceAccounts), tokens); err != nil {
 		return err
 	}
 	tokensPublic, err := x509.MarshalPKIXPublicKey(tokens.Public())
@@ -257,6 +231,14 @@ func writePKI(dir directory, r record, now time.Time) error {
 		}
 	}
 	return nil
+}
+
+func writeKey(path string, key crypto.Signer) error {
+	data, err := keyPEM(key)
+	if err != nil {
+		return err
+	}
+	return writeFile(path, data)
 }
 
 func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,16 +54,7 @@ func processesUnder(labs string) ([]process, error) {
 // processesOf finds the components that work in one laboratory's directory.
 func processesOf(dir string) ([]process, error) {
 	all, err := processesUnder(filepath.Dir(dir))
-	if err != nil {
-		return nil, err
-	}
-	var own []process
-	for _, p := range all {
-		if p.lab == filepath.Base(dir) {
-			own = append(own, p)
-		}
-	}
-	return own, nil
+	return slices.DeleteFunc(all, func(p process) bool { return p.lab != filepath.Base(dir) }), err
 }
 
 // inspect looks at one process. Those that end meanwhile, and those that have
@@ -321,28 +311,4 @@ func environment(dir directory, component string, cpus int) []string {
 		env = append(env, "GOMAXPROCS="+strconv.Itoa(max(1, cpus/2)))
 	}
 	return env
-}
-
-// logTail is the end of a component's log, for an error message.
-func logTail(dir directory, component string, lines int) string {
-	const most = 64 << 10
-	f, err := os.Open(dir.log(component))
-	if err != nil {
-		if errors.Is(err, fs.ErrNotExist) {
-			return ""
-		}
-		return err.Error()
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err.Error()
-	}
-	data := make([]byte, min(info.Size(), most))
-	n, err := f.ReadAt(data, info.Size()-int64(len(data)))
-	if n < len(data) && err != nil {
-		return err.Error()
-	}
-	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -19,18 +20,25 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"k8s.io/client-go/kubernetes"
 
-	"plimsoll.dev/plimsoll/internal/image"
+	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// needRealNode skips the test on a machine that cannot have a real node.
+// realNodes is held by the test that has a real node: each takes many of the
+// inotify instances of its user, of which kernels give 128 in all.
+var realNodes sync.Mutex
+
+// needRealNode skips the test on a machine that cannot have a real node. The
+// test is the only one of this package that has one, until its end.
 func needRealNode(t *testing.T) realnode.Programs {
 	t.Helper()
-	needProgram(t)
+	suite.Binary(t)
 	programs, err := realnode.Check()
 	if err != nil {
 		t.Skip(err)
 	}
+	realNodes.Lock()
+	t.Cleanup(realNodes.Unlock)
 	return programs
 }
 
@@ -101,6 +109,7 @@ func realPod(name, class string, args ...string) *corev1.Pod {
 }
 
 func TestRealNode(t *testing.T) {
+	t.Parallel()
 	programs := needRealNode(t)
 	before := traces(t)
 	s := liveStore(t)
@@ -123,7 +132,7 @@ func TestRealNode(t *testing.T) {
 	if node.Spec.PodCIDR != "10.244.0.0/24" || node.Annotations[BridgeAnnotation] == "" {
 		t.Errorf("the node's network is told as %q, %v", node.Spec.PodCIDR, node.Annotations)
 	}
-	const pods = 30
+	pods := suite.Size(8, 30)
 	for _, runtime := range programs.Runtimes() {
 		t.Run(runtime.Name, func(t *testing.T) { runPods(t, client, runtime.Name, pods) })
 	}
@@ -264,6 +273,7 @@ func reachService(t *testing.T, client kubernetes.Interface) {
 
 // A private laboratory with a confined real node, whose owner is killed.
 func TestPrivateRealNode(t *testing.T) {
+	t.Parallel()
 	needRealNode(t)
 	before := traces(t)
 	s := liveStore(t)
@@ -343,6 +353,7 @@ func TestRealNodesThatCannotBe(t *testing.T) {
 
 // An application is ready while its database answers, and only then.
 func TestProbesFollowTheDatabase(t *testing.T) {
+	t.Parallel()
 	needRealNode(t)
 	before := traces(t)
 	s := liveStore(t)

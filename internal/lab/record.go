@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/dist"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
 // recordSchema is the version of lab.json.

@@ -6,8 +6,6 @@ import (
 	"slices"
 	"sync"
 	"time"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // State is the condition of a laboratory or of one component.
@@ -88,8 +86,10 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 		})
 		if c.Name == APIServer {
 			asked.Go(func() {
-				if nodes, pods, err := l.count(ctx); err == nil {
-					status.Nodes, status.Pods = &nodes, &pods
+				if cluster, err := l.cluster(); err == nil {
+					if nodes, pods, err := cluster.count(ctx); err == nil {
+						status.Nodes, status.Pods = &nodes, &pods
+					}
 				}
 			})
 		}
@@ -114,32 +114,6 @@ func (l *Lab) beingMade() bool {
 	return held == nil && err == nil
 }
 
-// count asks the cluster for one object of each kind: the reply says how many
-// more there are, which costs the same for ten pods and for ten thousand.
-func (l *Lab) count(ctx context.Context) (nodes, pods int64, err error) {
-	client, err := l.admin()
-	if err != nil {
-		return 0, 0, err
-	}
-	one := metav1.ListOptions{Limit: 1}
-	nodeList, err := client.CoreV1().Nodes().List(ctx, one)
-	if err != nil {
-		return 0, 0, err
-	}
-	podList, err := client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, one)
-	if err != nil {
-		return 0, 0, err
-	}
-	return total(len(nodeList.Items), nodeList.RemainingItemCount), total(len(podList.Items), podList.RemainingItemCount), nil
-}
-
-func total(here int, more *int64) int64 {
-	if more == nil {
-		return int64(here)
-	}
-	return int64(here) + *more
-}
-
 // Restart ends a component with SIGKILL and starts it again with the same
 // arguments. It returns when the component works again, and with etcd the API
 // server that needs it. The error is a
@@ -156,41 +130,12 @@ func (l *Lab) Restart(ctx context.Context, component string) error {
 		}
 		defer held.release()
 	}
-	if err := l.restart(ctx, component); err != nil {
+	err := l.damage
+	if err == nil {
+		err = l.restart(ctx, component)
+	}
+	if err != nil {
 		return fmt.Errorf("restart %s of laboratory %q: %w", component, l.Name(), err)
 	}
 	return nil
-}
-
-func (l *Lab) restart(ctx context.Context, component string) error {
-	if l.damage != nil {
-		return l.damage
-	}
-	if slices.Contains([]string{Containerd, Kubelet, KubeProxy}, component) {
-		return l.restartOnRealNode(ctx, component)
-	}
-	err := killMatching(ctx, string(l.dir), func(p process) bool { return p.component == component })
-	if err != nil {
-		return err
-	}
-	if component == RealNode {
-		// The link went with the node.
-		if err := l.record.RealNode.MakeLink(); err != nil {
-			return err
-		}
-	}
-	if err := l.startOne(ctx, component); err != nil {
-		return err
-	}
-	if component != Etcd {
-		return nil
-	}
-	components, err := l.Components()
-	if err != nil {
-		return err
-	}
-	if i := slices.IndexFunc(components, func(c Component) bool { return c.Name == APIServer }); components[i].State != Running {
-		return nil
-	}
-	return l.waitAPIServer(ctx)
 }

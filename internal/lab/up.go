@@ -9,11 +9,8 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
-	"slices"
 	"strings"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
@@ -60,7 +57,7 @@ func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 }
 
 func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
-	l := &Lab{store: s, dir: directory(s.dir(spec.Name))}
+	l := &Lab{runner: runner{store: s, dir: directory(s.dir(spec.Name))}}
 	l.lock, err = s.claim(l.dir)
 	if err != nil {
 		return nil, err
@@ -81,7 +78,7 @@ func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 	if spec.Private {
 		l.starter = newStarter()
 	}
-	if err := l.prepare(spec, time.Now()); err != nil {
+	if l.record, err = s.prepare(l.dir, spec, time.Now()); err != nil {
 		return nil, err
 	}
 	if spec.RealNode != nil {
@@ -125,15 +122,15 @@ func (s Store) claim(dir directory) (*lock, error) {
 	}
 }
 
-// prepare writes all that the components read.
-func (l *Lab) prepare(spec Spec, now time.Time) error {
+// prepare writes all that the components read, and what it chose.
+func (s Store) prepare(dir directory, spec Spec, now time.Time) (record, error) {
 	var id [16]byte
 	crand.Read(id[:])
 	chosen, err := choosePorts(rand.IntN)
 	if err != nil {
-		return err
+		return record{}, err
 	}
-	l.record = record{
+	r := record{
 		Schema:        recordSchema,
 		Name:          spec.Name,
 		ID:            hex.EncodeToString(id[:]),
@@ -148,102 +145,25 @@ func (l *Lab) prepare(spec Spec, now time.Time) error {
 		Ports:         chosen,
 	}
 	if spec.RealNode != nil {
-		if l.record.RealNode, err = l.planRealNode(spec); err != nil {
-			return err
+		if r.RealNode, err = dir.planRealNode(spec); err != nil {
+			return r, err
 		}
 	}
-	if err := l.dir.writeRecord(l.record); err != nil {
-		return err
+	if err := dir.writeRecord(r); err != nil {
+		return r, err
 	}
 	for _, sub := range []string{"pki", "logs", "etcd"} {
-		if err := os.Mkdir(l.dir.path(sub), 0o700); err != nil {
-			return err
+		if err := os.Mkdir(dir.path(sub), 0o700); err != nil {
+			return r, err
 		}
 	}
-	if err := writePKI(l.dir, l.record, now); err != nil {
-		return err
+	if err := writePKI(dir, r, now); err != nil {
+		return r, err
 	}
-	if l.record.RealNode != nil {
-		if err := l.writeRealNode(); err != nil {
-			return err
+	if r.RealNode != nil {
+		if err := s.writeRealNode(dir, r.RealNode); err != nil {
+			return r, err
 		}
 	}
-	return writeSchedulerConfig(l.dir)
-}
-
-// startAll starts the components, each as soon as what it needs is there: the
-// clients of the API server retry with pauses that would cost seconds.
-func (l *Lab) startAll(ctx context.Context) error {
-	if err := l.startOne(ctx, Etcd); err != nil {
-		return err
-	}
-	if err := l.startOne(ctx, APIServer, hookRoles, hookPriorities); err != nil {
-		return err
-	}
-	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error {
-		if err := l.setUp(ctx); err != nil {
-			return err
-		}
-		for _, component := range []string{SimulatedNodes, RealNode} {
-			if slices.Contains(l.componentNames(), component) {
-				group.Go(func() error { return l.startOne(ctx, component) })
-			}
-		}
-		return nil
-	})
-	group.Go(func() error {
-		if err := l.waitAPIServer(ctx, hookPriorities); err != nil {
-			return fmt.Errorf("wait for the API server's roles: %w", err)
-		}
-		for _, component := range []string{ControllerManager, Scheduler} {
-			group.Go(func() error { return l.startOne(ctx, component) })
-		}
-		if err := l.waitServiceAccount(ctx); err != nil {
-			return err
-		}
-		return l.waitAPIServer(ctx)
-	})
-	return group.Wait()
-}
-
-// startOne starts a component and waits until it works, but for the given
-// hooks of the API server's.
-func (l *Lab) startOne(ctx context.Context, component string, except ...string) error {
-	l.store.progress("starting %s", component)
-	if err := ignoreNotExist(os.Remove(l.dir.sign(component))); err != nil {
-		return err
-	}
-	c, err := l.start(component)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	watcher := make(chan struct{})
-	go func() {
-		defer close(watcher)
-		select {
-		case <-c.ended:
-			cancel(&endedError{component, c.state.String(), logTail(l.dir, component, 15)})
-		case <-ctx.Done():
-		}
-	}()
-	err = l.waitHealthy(ctx, component, except...)
-	if err != nil && ctx.Err() != nil {
-		err = context.Cause(ctx)
-	}
-	cancel(nil)
-	<-watcher
-	if err != nil {
-		return fmt.Errorf("start %s: %w", component, err)
-	}
-	return nil
-}
-
-// endedError is a component that ended by itself.
-type endedError struct{ component, state, log string }
-
-func (e *endedError) Error() string {
-	return fmt.Sprintf("it ended by itself (%s); its log ends with\n%s", e.state, e.log)
+	return r, writeSchedulerConfig(dir)
 }

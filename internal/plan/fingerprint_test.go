@@ -49,7 +49,7 @@ func TestFingerprint(t *testing.T) {
 		{"the pace", func(p *Plan) { p.Pace = Pace{Max: true} }, false},
 		{"the hold", func(p *Plan) { p.Hold = Duration(time.Second) }, false},
 		{"the step timeout", func(p *Plan) { p.StepTimeout = Duration(time.Second) }, false},
-		{"a guard", func(p *Plan) { p.Guards["pending"] = 31 }, false},
+		{"a guard", func(p *Plan) { p.Guards["pending"] = Bound{Value: 31} }, false},
 		{"the seed", func(p *Plan) { p.Seed = 6 }, false},
 	} {
 		p := base()

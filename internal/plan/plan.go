@@ -6,7 +6,6 @@ package plan
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"math"
 	"os"
 	"reflect"
@@ -17,8 +16,8 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"plimsoll.dev/plimsoll/internal/diagnose"
-	"plimsoll.dev/plimsoll/internal/strictyaml"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // Schema names the format of the file.
@@ -66,7 +65,7 @@ type Plan struct {
 
 	// Signatures are failures that are looked for besides those that the
 	// program knows by itself; one of the same name comes in its place.
-	Signatures []diagnose.Signature `yaml:"signatures,omitempty"`
+	Signatures []signature.Signature `yaml:"signatures,omitempty"`
 
 	// AsRun is written by the program into the copy that a run keeps.
 	AsRun *AsRun `yaml:"asRun,omitempty"`
@@ -109,15 +108,14 @@ type Lab struct {
 // Bytes is an amount of memory, written as Kubernetes does: 512Mi, 2Gi.
 type Bytes int64
 
-// byteUnits are the units of Bytes, the largest first.
-func byteUnits() []struct {
+type byteUnit struct {
 	suffix string
 	bytes  int64
-} {
-	return []struct {
-		suffix string
-		bytes  int64
-	}{{"Ti", 1 << 40}, {"Gi", 1 << 30}, {"Mi", 1 << 20}, {"Ki", 1 << 10}, {"", 1}}
+}
+
+// byteUnits are the units of Bytes, the largest first.
+func byteUnits() []byteUnit {
+	return []byteUnit{{"Ti", 1 << 40}, {"Gi", 1 << 30}, {"Mi", 1 << 20}, {"Ki", 1 << 10}, {"", 1}}
 }
 
 // UnmarshalText reads "512Mi", "1.5Gi" or a number of bytes.
@@ -226,17 +224,26 @@ type Params map[string]string
 // UnmarshalYAML reads the parameters. A key without a value says nothing, and
 // the parameter keeps its default; the empty text is a value.
 func (p *Params) UnmarshalYAML(unmarshal func(any) error) error {
-	var texts map[string]*string
-	if err := unmarshal(&texts); err != nil {
-		return err
+	texts, err := withValues[string](unmarshal)
+	if err == nil {
+		*p = texts
 	}
-	*p = make(Params, len(texts))
-	for name, text := range texts {
-		if text != nil {
-			(*p)[name] = *text
+	return err
+}
+
+// withValues reads the keys of a mapping that have a value.
+func withValues[V any](unmarshal func(any) error) (map[string]V, error) {
+	var read map[string]*V
+	if err := unmarshal(&read); err != nil {
+		return nil, err
+	}
+	values := make(map[string]V, len(read))
+	for key, value := range read {
+		if value != nil {
+			values[key] = *value
 		}
 	}
-	return nil
+	return values, nil
 }
 
 // Confirm says how many of how many confirmations must pass. The zero value is
@@ -302,62 +309,62 @@ func (p Pace) MarshalText() ([]byte, error) {
 }
 
 // Bound is a guard's bound: a count, or a percentage written with its sign.
-type Bound float64
+type Bound struct {
+	Value   float64
+	Percent bool
+}
 
 // UnmarshalText reads "1" or "5%".
 func (b *Bound) UnmarshalText(text []byte) error {
-	v, err := strconv.ParseFloat(strings.TrimSpace(strings.TrimSuffix(string(text), "%")), 64)
+	number, percent := strings.CutSuffix(string(text), "%")
+	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) {
 		return fmt.Errorf("%q is no bound: want a number above 0, or a percentage", text)
 	}
-	*b = Bound(v)
+	*b = Bound{v, percent}
 	return nil
 }
 
-// count is a Bound that is no percentage: as a number that would mean another
-// thing.
-type count Bound
-
-// UnmarshalText reads "1".
-func (c *count) UnmarshalText(text []byte) error {
-	if strings.HasSuffix(string(text), "%") {
-		return fmt.Errorf("%q is no bound: this guard counts, want a number above 0", text)
+// MarshalText writes what UnmarshalText reads.
+func (b Bound) MarshalText() ([]byte, error) {
+	text := strconv.AppendFloat(nil, b.Value, 'g', -1, 64)
+	if b.Percent {
+		text = append(text, '%')
 	}
-	return (*Bound)(c).UnmarshalText(text)
+	return text, nil
 }
 
-// Guards are bounds by the name of the guard; see GuardNames.
+// MarshalYAML writes a count as the number that it is.
+func (b Bound) MarshalYAML() (any, error) {
+	switch {
+	case b.Percent:
+		text, err := b.MarshalText()
+		return string(text), err
+	case b.Value == math.Trunc(b.Value) && b.Value < 1<<53:
+		return int64(b.Value), nil
+	}
+	return b.Value, nil
+}
+
+// Guards are bounds by the name of the measure that a guard watches; the
+// target of the workload declares them.
 type Guards map[string]Bound
 
-// UnmarshalYAML reads the guards, each as what it watches is measured. A key
-// without a value says nothing, and neither do guards without a key: what is
-// loaded then has its own.
+// UnmarshalYAML reads the guards. A key without a value says nothing, and
+// neither do guards without a key: what is loaded then has its own.
 func (g *Guards) UnmarshalYAML(unmarshal func(any) error) error {
-	var known struct {
-		APIErrors     Bound `yaml:"apiErrors"`
-		NodesNotReady count `yaml:"nodesNotReady"`
-		Pending       count `yaml:"pending"`
+	bounds, err := withValues[Bound](unmarshal)
+	if err == nil {
+		*g = nilIfEmpty(bounds)
 	}
-	if err := unmarshal(&known); err != nil {
-		return err
-	}
-	bounds := Guards{percentGuard: known.APIErrors, "nodesNotReady": Bound(known.NodesNotReady), "pending": Bound(known.Pending)}
-	maps.DeleteFunc(bounds, func(_ string, bound Bound) bool { return bound == 0 })
-	*g = nilIfEmpty(bounds)
-	return nil
+	return err
 }
 
-// Set reads the bound of one guard, as what it watches is measured. Whether
-// there is such a guard, Validate tells.
+// Set reads the bound of one guard. Whether there is such a guard, and whether
+// its bound is a percentage, Validate tells.
 func (g *Guards) Set(name, text string) error {
 	var bound Bound
-	var err error
-	if name != percentGuard && slices.Contains(GuardNames(), name) {
-		err = (*count)(&bound).UnmarshalText([]byte(text))
-	} else {
-		err = bound.UnmarshalText([]byte(text))
-	}
-	if err != nil {
+	if err := bound.UnmarshalText([]byte(text)); err != nil {
 		return err
 	}
 	if *g == nil {
@@ -405,17 +412,12 @@ func Parse(file string, data []byte) (*Plan, error) {
 	}
 	p.positions = positions
 	if p.Schema != Schema {
-		problem := positions.Problem("schema", "the schema is %q, not %q", p.Schema, Schema)
-		if !positions.Has("schema") {
-			problem = positions.Problem("", "the file has no schema")
-			problem.Hint = "begin it with: schema: " + Schema
-		}
-		return nil, strictyaml.Join([]strictyaml.Problem{problem})
+		return nil, strictyaml.Join([]strictyaml.Problem{positions.OtherSchema(p.Schema, Schema)})
 	}
 	if p.Workload == "" {
-		problem := positions.Problem("workload", "the experiment names no workload")
-		problem.Hint = "for example workload: node-density"
-		return nil, strictyaml.Join([]strictyaml.Problem{problem})
+		v := p.validator()
+		v.Add("workload", "for example workload: node-density", "the experiment names no workload")
+		return nil, strictyaml.Join(v.Problems)
 	}
 	if err := p.checkRecorded(); err != nil {
 		return nil, err

@@ -13,19 +13,23 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/design"
-	"plimsoll.dev/plimsoll/internal/slo"
-	"plimsoll.dev/plimsoll/internal/strictyaml"
-	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
 // head begins the files of the tables below: what they add starts on line 3.
+// targets is what the workloads of the tests load.
+var targets = workload.TargetsOf(observe.Declare())
+
 const head = "schema: plimsoll/experiment/v1\nworkload: node-density\n"
 
 func nodeDensity(t testing.TB) *workload.Workload {
 	t.Helper()
-	w, err := workload.Load(workloads.FS(), "node-density")
+	w, err := workload.Load(workloads.FS(), "node-density", targets)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,9 +92,11 @@ func TestParse(t *testing.T) {
 			})},
 		{"a duration of nothing needs no unit", "hold: 0\n", base(func(*Plan) {})},
 		{"guards", "guards: {nodesNotReady: 1, apiErrors: 5%, pending: 30}\n",
-			base(func(p *Plan) { p.Guards = Guards{"nodesNotReady": 1, "apiErrors": 5, "pending": 30} })},
-		{"a percentage without its sign", "guards: {apiErrors: 0.5}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": 0.5} })},
-		{"a percentage with a space", "guards: {apiErrors: 2 %}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": 2} })},
+			base(func(p *Plan) {
+				p.Guards = Guards{"nodesNotReady": {Value: 1}, "apiErrors": {Value: 5, Percent: true}, "pending": {Value: 30}}
+			})},
+		{"a percentage without its sign", "guards: {apiErrors: 0.5}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": {Value: 0.5}} })},
+		{"a percentage with a space", "guards: {apiErrors: 2 %}\n", base(func(p *Plan) { p.Guards = Guards{"apiErrors": {Value: 2, Percent: true}} })},
 		{"no guards at all are the target's own", "guards: {}\n", base(func(*Plan) {})},
 		{"a metric that decides", "primary: {metric: Ready p50, margin: 5%, alpha: 0.01}\n",
 			base(func(p *Plan) { p.Primary = &Primary{"Ready p50", "5%", 0.01} })},
@@ -126,8 +132,6 @@ func TestParseProblems(t *testing.T) {
 		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
 		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
 		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},
-		{"a guard misspelled", head + "guards:\n  apiErrors: 5%\n  nodsNotReady: 2\n", `f.yaml:5:3: guards: unknown key "nodsNotReady" (did you mean "nodesNotReady"?)`},
-		{"a guard that is like none", head + "guards: {memory: 2}\n", `f.yaml:3:10: guards: unknown key "memory" (allowed: apiErrors, nodesNotReady, pending)`},
 
 		{"a number for a mapping", head + "axis: 5\n", "f.yaml:3:7: axis: wants a mapping, found the number 5"},
 		{"a number for a list", head + "axis: {levels: 5}\n", "f.yaml:3:16: axis.levels: wants a list, found the number 5"},
@@ -156,7 +160,6 @@ func TestParseProblems(t *testing.T) {
 		{"half a fraction", head + "axis: {search: {confirm: 3/}}\n", `f.yaml:3:26: axis.search.confirm: "3/" is no number of confirmations: want N, or N/M with 1 <= N <= M`},
 		{"a guard without a bound", head + "guards: {pending: 0}\n", `f.yaml:3:19: guards.pending: "0" is no bound: want a number above 0, or a percentage`},
 		{"a word for a bound", head + "guards: {apiErrors: few}\n", `f.yaml:3:21: guards.apiErrors: "few" is no bound: want a number above 0, or a percentage`},
-		{"a percentage of what is counted, at its own line", head + "guards:\n  apiErrors: 5%\n  nodesNotReady: 5%\n", `f.yaml:5:18: guards.nodesNotReady: "5%" is no bound: this guard counts, want a number above 0`},
 		{"two mistakes, by their lines", head + "guards:\n  pending: y\n  apiErrors: x\nhold: z\n",
 			"f.yaml:4:12: guards.pending: \"y\" is no bound: want a number above 0, or a percentage\n" +
 				"f.yaml:5:14: guards.apiErrors: \"x\" is no bound: want a number above 0, or a percentage\n" +
@@ -182,11 +185,9 @@ func TestLoad(t *testing.T) {
 	}
 }
 
-func TestGuardsKnowTheirNames(t *testing.T) {
-	for _, name := range GuardNames() {
-		if p := parsed(t, head+"guards: {"+name+": 3}\n"); !maps.Equal(p.Guards, Guards{name: 3}) {
-			t.Errorf("%s is read as %v", name, p.Guards)
-		}
+func TestGuardsKeepTheirUnits(t *testing.T) {
+	if p := parsed(t, head+"guards: {pending: 3, apiErrors: 5%}\n"); !maps.Equal(p.Guards, Guards{"pending": {Value: 3}, "apiErrors": {Value: 5, Percent: true}}) {
+		t.Errorf("read as %v", p.Guards)
 	}
 	// Nil is what a target's own guards stand in for.
 	for _, none := range []string{"guards: {}\n", "guards:\n", "guards: {pending: }\n"} {
@@ -198,6 +199,7 @@ func TestGuardsKnowTheirNames(t *testing.T) {
 
 // A flag's guard is read by the same rule as a file's.
 func TestGuardsAreSetAsTheyAreRead(t *testing.T) {
+	w := nodeDensity(t)
 	for _, c := range []struct{ name, text, want string }{
 		{"nodesNotReady", "5%", "this guard counts"},
 		{"pending", "10 %", "this guard counts"},
@@ -205,19 +207,21 @@ func TestGuardsAreSetAsTheyAreRead(t *testing.T) {
 		{"apiErrors", "none", "or a percentage"},
 		{"nodesNotReady", "2", ""},
 		{"apiErrors", "5%", ""},
-		{"nodsNotReady", "5%", ""}, // for Validate, which says what was meant
+		{"apiErrors", "101%", "never will"},
+		{"nodsNotReady", "5%", `did you mean "nodesNotReady"?`},
 	} {
 		var set Guards
 		err := set.Set(c.name, c.text)
-		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want) || set != nil) {
-			t.Errorf("%s=%s: %v, guards %v", c.name, c.text, err, set)
-		}
-		if !slices.Contains(GuardNames(), c.name) {
-			continue
-		}
 		read, parseErr := Parse("f.yaml", []byte(head+"guards: {"+c.name+": "+c.text+"}\n"))
 		if (parseErr == nil) != (err == nil) || err == nil && !maps.Equal(read.Guards, set) {
 			t.Errorf("%s=%s is set to %v (%v), and read from a file: %v", c.name, c.text, set, err, parseErr)
+		}
+		if err == nil {
+			read.Default(w)
+			err = read.Validate(w)
+		}
+		if c.want == "" && err != nil || c.want != "" && (err == nil || !strings.Contains(err.Error(), c.want)) {
+			t.Errorf("%s=%s: %v, guards %v", c.name, c.text, err, set)
 		}
 	}
 }
@@ -229,7 +233,7 @@ func TestDefault(t *testing.T) {
 			Schema: Schema, Name: "node-density", Workload: "node-density", Kind: Limit,
 			Target:      Target{Lab: &Lab{Nodes: DefaultLabNodes, MaxPods: DefaultLabMaxPods}},
 			Axis:        Axis{Name: "pods-per-node", Search: &Search{From: 50, Step: 50, Max: 500, Resolution: 1, Confirm: Confirm{3, 3}}},
-			StepTimeout: Duration(DefaultStepTimeout), Hold: Duration(10 * time.Second), Repeat: 1, Fresh: FreshObjects, Goals: w.Goals,
+			StepTimeout: Duration(5 * time.Minute), Hold: Duration(10 * time.Second), Repeat: 1, Fresh: FreshObjects, Goals: w.Goals,
 		}
 		change(&p)
 		return p
@@ -334,6 +338,9 @@ func TestValidate(t *testing.T) {
 		{"a milestone in the wrong case", "goals: {a: [all ready]}\n", `f.yaml:3:13: goals.a[0]: objective "all ready": the objects of node-density have no milestone "ready" (did you mean "Ready"?)`},
 		{"a query", "goals: {a: [\"query 'x' > 1\"]}\n", `f.yaml:3:13: goals.a[0]: objective "query 'x' > 1": queries are not supported yet`},
 
+		{"a guard misspelled", "guards:\n  apiErrors: 5%\n  nodsNotReady: 2\n", `f.yaml:5:17: guards.nodsNotReady: there is no guard "nodsNotReady" (did you mean "nodesNotReady"?)`},
+		{"a guard that is like none", "guards: {memory: 2}\n", `f.yaml:3:18: guards.memory: there is no guard "memory" (there is: apiErrors, nodesNotReady, pending)`},
+		{"a percentage of what is counted, at its own line", "guards:\n  apiErrors: 5%\n  nodesNotReady: 5%\n", "f.yaml:5:18: guards.nodesNotReady: 5% is no bound: this guard counts, want a number above 0 (leave out the percent sign)"},
 		{"more errors than requests", "guards: {apiErrors: 150%}\n", "f.yaml:3:21: guards.apiErrors: no more than 100% of the requests can fail, and 150% never will"},
 		{"many nodes are no percentage", "guards: {nodesNotReady: 150}\n", ok},
 
@@ -409,10 +416,10 @@ func TestValidatePrimary(t *testing.T) {
 		{"all of it", "{metric: ContainersStarted p99, margin: 0.5 %, alpha: 0.05}", ""},
 		{"no metric: the workload's", "{margin: 5%}", ""},
 		{"no metric, said", "{metric: \"\"}", "f.yaml:4:19: primary.metric: the primary metric has no name (for example ContainersStarted p50)"},
-		{"no quantile", "{metric: Ready}", `f.yaml:4:19: primary.metric: "Ready" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
-		{"an objective", "{metric: all Ready within}", `f.yaml:4:19: primary.metric: "all Ready within" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
+		{"no quantile", "{metric: Ready}", `f.yaml:4:19: primary.metric: "Ready" is no metric: want MILESTONE pNN, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
+		{"an objective", "{metric: all Ready within}", `f.yaml:4:19: primary.metric: "all Ready within" is no metric: want MILESTONE pNN, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
 		{"a quantile that runs have no figure of", "{metric: Ready p75}", `f.yaml:4:19: primary.metric: "Ready p75" is no figure that a run has (p50, p90, p95 or p99)`},
-		{"errors are no latency", "{metric: errors p50 <}", `f.yaml:4:19: primary.metric: "errors p50 <" is no metric: want MILESTONE pNN (for example ContainersStarted p50)`},
+		{"errors are no latency", "{metric: errors p50 <}", `f.yaml:4:19: primary.metric: "errors p50 <" is no metric: want MILESTONE pNN, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
 		{"a milestone misspelled", "{metric: Redy p50}", `f.yaml:4:19: primary.metric: the objects of node-density have no milestone "Redy" (did you mean "Ready"?)`},
 		{"a margin without a sign", "{metric: Ready p50, margin: 5}", `f.yaml:4:38: primary.margin: "5" is no margin: want a percentage above 0, such as 5%`},
 		{"no margin", "{metric: Ready p50, margin: 0%}", `f.yaml:4:38: primary.margin: "0%" is no margin: want a percentage above 0, such as 5%`},
@@ -449,7 +456,7 @@ func TestValidatePlanOfFlags(t *testing.T) {
 		{"a negative hold", func(p *Plan) { p.Hold = Duration(-time.Second) }, "hold: the hold -1s is negative"},
 		{"a negative budget", func(p *Plan) { p.Budget = Duration(-time.Second) }, "budget: the budget -1s is negative"},
 		{"a negative timeout", func(p *Plan) { p.StepTimeout = Duration(-time.Second) }, "stepTimeout: the step timeout is not above 0"},
-		{"a guard misspelled", func(p *Plan) { p.Guards = Guards{"nodsNotReady": 1} }, `guards.nodsNotReady: there is no guard "nodsNotReady" (did you mean "nodesNotReady"?)`},
+		{"a guard misspelled", func(p *Plan) { p.Guards = Guards{"nodsNotReady": {Value: 1}} }, `guards.nodsNotReady: there is no guard "nodsNotReady" (did you mean "nodesNotReady"?)`},
 		{"a goal twice", func(p *Plan) {
 			p.Goals = strictyaml.Ordered[[]string]{{Key: "a", Value: []string{"all Ready"}}, {Key: "a", Value: []string{"all Ready"}}}
 		}, `goals.a: there are two goals "a" (give one of them another name)`},
@@ -529,7 +536,7 @@ func TestFullExample(t *testing.T) {
 		Arms:   []Arm{{"runc", Params{"runtimeClass": "runc"}}, {"crun", Params{"runtimeClass": "crun"}}},
 		Repeat: 5, Seed: 1, Pace: Pace{Max: true}, Hold: Duration(10 * time.Second), StepTimeout: Duration(5 * time.Minute), Budget: Duration(time.Hour),
 		Goals:   strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all Ready"}}, {Key: "startup", Value: []string{"ContainersStarted p99 <= 5s"}}},
-		Primary: &Primary{"ContainersStarted p50", "5%", 0.05}, Guards: Guards{"nodesNotReady": 1, "apiErrors": 5},
+		Primary: &Primary{"ContainersStarted p50", "5%", 0.05}, Guards: Guards{"nodesNotReady": {Value: 1}, "apiErrors": {Value: 5, Percent: true}},
 	}
 	if got := p.said(); !reflect.DeepEqual(got, want) {
 		t.Errorf("it is read as\n%+v\nwant\n%+v", got, want)
@@ -571,7 +578,7 @@ func TestExamples(t *testing.T) {
 			t.Errorf("%v", err)
 			continue
 		}
-		w, err := workload.Load(workloads.FS(), p.Workload)
+		w, err := workload.Load(workloads.FS(), p.Workload, targets)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -654,9 +661,9 @@ signatures:
 	if err != nil {
 		t.Fatal(err)
 	}
-	v := validator{plan: p}
+	v := p.validator()
 	v.signatures()
-	if len(v.problems) != 1 || v.problems[0].Line != 8 || !strings.Contains(v.problems[0].Message, "missing closing )") {
-		t.Errorf("a broken expression: %v", v.problems)
+	if len(v.Problems) != 1 || v.Problems[0].Line != 8 || !strings.Contains(v.Problems[0].Message, "missing closing )") {
+		t.Errorf("a broken expression: %v", v.Problems)
 	}
 }

@@ -8,7 +8,8 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/strictyaml"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // Published is a figure that somebody has published, to be shown beside what
@@ -60,20 +61,20 @@ func (v *validator) published() {
 		at := strictyaml.Index("published", i)
 		switch {
 		case p.What == "":
-			v.add(at, "", "the published figure does not say what it is of")
+			v.Add(at, "", "the published figure does not say what it is of")
 		case p.Source == "":
-			v.add(at, "", "the published figure %q has no source", p.What)
+			v.Add(at, "", "the published figure %q has no source", p.What)
 		case (p.Value == "") == (p.Change == ""):
-			v.add(at, "give one of value and change", "the published figure %q has not one figure", p.What)
+			v.Add(at, "give one of value and change", "the published figure %q has not one figure", p.What)
 		case p.Arm != "" && !slices.Contains(arms, p.Arm):
-			v.add(at+".arm", hint(p.Arm, arms), "there is no arm %q", p.Arm)
+			v.Add(at+".arm", nearest.OneOf(p.Arm, arms), "there is no arm %q", p.Arm)
 		case p.Arm == "" && p.Metric != "" && len(arms) > 0:
-			v.add(at, "add arm: NAME", "the published figure %q does not say which arm it is of", p.What)
+			v.Add(at, "add arm: NAME", "the published figure %q does not say which arm it is of", p.What)
 		case p.Change != "" && (p.Arm == "" || p.Arm == arms[0]):
-			v.add(at+".arm", "name an arm that is not the first", "a change is one of an arm against the baseline")
+			v.Add(at+".arm", "name an arm that is not the first", "a change is one of an arm against the baseline")
 		default:
 			if _, err := p.Number(); err != nil {
-				v.add(at, "", "%v", err)
+				v.Add(at, "", "%v", err)
 			}
 		}
 	}

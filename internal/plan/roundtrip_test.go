@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/strictyaml"
-	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // recorded is the plan of a run, as the run's directory keeps it.
@@ -29,7 +29,7 @@ func recorded(t testing.TB, w *workload.Workload, text string) *Plan {
 	p.Seed, p.Pace = 18446744073709551615, Pace{Max: true}
 	p.AsRun = &AsRun{
 		ID: "0b1c2d3e", Kind: p.Kind, Command: "plimsoll limit node-density --slo 'all Ready' --set 'image=a: b' # c", Version: "0.1.0",
-		Started: "2026-01-02T03:04:05Z", Unit: axis.Unit, Milestones: w.Milestones, Arrived: w.Arrived,
+		Started: "2026-01-02T03:04:05Z", Unit: axis.Unit, Milestones: w.Target.Kind.Names(), Arrived: w.Target.Kind.There,
 	}
 	return p
 }
@@ -226,9 +226,9 @@ func (d drawer) plan() *Plan {
 	}
 	if d.IntN(2) == 0 {
 		p.Guards = Guards{}
-		for _, name := range GuardNames() {
+		for _, name := range []string{"apiErrors", "nodesNotReady", "pending"} {
 			if d.IntN(2) == 0 {
-				p.Guards[name] = Bound(d.number())
+				p.Guards[name] = Bound{d.number(), d.IntN(2) == 0}
 			}
 		}
 	}
@@ -311,7 +311,7 @@ goals:
   ready:
   - all Ready
 guards:
-  apiErrors: 5.0
+  apiErrors: 5%
 fresh: objects
 asRun:
   id: 0b1c2d3e

@@ -10,32 +10,25 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/design"
-	"plimsoll.dev/plimsoll/internal/diagnose"
-	"plimsoll.dev/plimsoll/internal/dist"
-	"plimsoll.dev/plimsoll/internal/nearest"
-	"plimsoll.dev/plimsoll/internal/slo"
-	"plimsoll.dev/plimsoll/internal/strictyaml"
-	"plimsoll.dev/plimsoll/internal/workload"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // What holds where a plan says nothing.
 const (
-	DefaultStepTimeout = 5 * time.Minute
-	DefaultLabNodes    = 10
-	DefaultLabMaxPods  = 110
-	defaultConfirm     = 3
-	defaultRepeat      = 5
-	defaultMargin      = "5%"
-	defaultAlpha       = 0.05
+	DefaultLabNodes   = 10
+	DefaultLabMaxPods = 110
+	defaultConfirm    = 3
+	defaultRepeat     = 5
+	defaultMargin     = "5%"
+	defaultAlpha      = 0.05
 )
-
-// GuardNames are the guards that a plan can set, and the measures that they
-// watch.
-func GuardNames() []string { return []string{percentGuard, "nodesNotReady", "pending"} }
-
-// percentGuard is the guard whose bound is a percentage; the others count.
-const percentGuard = "apiErrors"
 
 // Default fills in what the plan leaves open, by what the workload offers. It
 // does not judge what is there: a zero that the file says stays, for Validate
@@ -47,15 +40,18 @@ func (p *Plan) Default(w *workload.Workload) {
 	if p.Name == "" {
 		p.Name = w.Name
 	}
-	p.DefaultTarget()
+	if slices.Contains(w.Target.Takes, "lab") {
+		p.DefaultTarget()
+	}
 	if p.Axis.Name == "" && len(w.Axes) > 0 {
 		p.Axis.Name = w.Axes[0].Name
 	}
-	if axis, err := w.Axis(p.Axis.Name); err == nil && p.Kind == AB && p.Axis.Search == nil && len(p.Axis.Levels) == 0 && p.Axis.Level == nil {
+	axis, err := w.Axis(p.Axis.Name) // that there is none is for Validate to say
+	if err == nil && p.Kind == AB && p.Axis.Search == nil && len(p.Axis.Levels) == 0 && p.Axis.Level == nil {
 		level := axis.Default.From // where a search would begin
 		p.Axis.Level = &level
 	}
-	if axis, err := w.Axis(p.Axis.Name); err == nil && (p.Kind == Limit || p.Axis.Search != nil) {
+	if err == nil && (p.Kind == Limit || p.Axis.Search != nil) {
 		if p.Axis.Search == nil {
 			p.Axis.Search = &Search{}
 		}
@@ -81,9 +77,8 @@ func (p *Plan) Default(w *workload.Workload) {
 		}
 	}
 	if isOpen(p, "stepTimeout", p.StepTimeout) {
-		p.StepTimeout = Duration(DefaultStepTimeout)
+		p.StepTimeout = Duration(w.StepTimeout)
 	}
-	axis, _ := w.Axis(p.Axis.Name) // that there is none is for Validate to say
 	if p.Hold == 0 {
 		p.Hold = Duration(cmp.Or(axis.Hold, w.Hold))
 	}
@@ -165,40 +160,40 @@ func (p *Plan) DefaultTarget() {
 // ValidateTarget judges the plan's target alone, after DefaultTarget. The error
 // is as that of Validate.
 func (p *Plan) ValidateTarget() error {
-	v := validator{plan: p}
+	v := p.validator()
 	v.target()
-	return strictyaml.Join(v.problems)
+	return strictyaml.Join(v.Problems)
 }
 
 // Validate judges a plan after Default. All that is wrong is in the error, a
 // *strictyaml.Error with places in the file where the plan came from one.
 func (p *Plan) Validate(w *workload.Workload) error {
-	v := validator{plan: p}
+	v := p.validator()
 	v.target()
+	v.takes(w.Target)
 	v.params(w, "params", p.Params)
 	v.axis(w)
-	v.goals(w.Name, w.Milestones)
+	v.goals(w.Name, w.Target.Kind.Names())
 	v.comparison(w)
 	v.published()
 	v.signatures()
+	v.guards(w.Target.Kind)
 	v.rest()
-	if len(v.problems) == 0 {
+	if len(v.Problems) == 0 {
 		if _, err := p.Marshal(); err != nil {
-			v.add("", "", "%v", err)
+			v.Add("", "", "%v", err)
 		}
 	}
-	return strictyaml.Join(v.problems)
+	return strictyaml.Join(v.Problems)
 }
 
 type validator struct {
-	plan     *Plan
-	problems []strictyaml.Problem
+	strictyaml.Validation
+	plan *Plan
 }
 
-func (v *validator) add(path, hint, format string, args ...any) {
-	problem := v.plan.positions.Problem(path, format, args...)
-	problem.Hint = hint
-	v.problems = append(v.problems, problem)
+func (p *Plan) validator() *validator {
+	return &validator{strictyaml.Validation{At: p.positions}, p}
 }
 
 func (v *validator) target() {
@@ -210,25 +205,25 @@ func (v *validator) target() {
 		}
 	}
 	if named > 1 {
-		v.add("target", "keep one of lab, labName and kubeconfig", "more than one target is named")
+		v.Add("target", "keep one of lab, labName and kubeconfig", "more than one target is named")
 	}
 	if t.Context != "" && t.Kubeconfig == "" {
-		v.add("target.context", "name the file as well: kubeconfig", "a context is named without the kubeconfig that has it")
+		v.Add("target.context", "name the file as well: kubeconfig", "a context is named without the kubeconfig that has it")
 	}
 	lab := t.Lab
 	if lab == nil {
 		return
 	}
 	if lab.Nodes < 0 || lab.Nodes > 10_000 {
-		v.add("target.lab.nodes", "", "%d is no number of simulated nodes: want 1 to 10000", lab.Nodes)
+		v.Add("target.lab.nodes", "", "%d is no number of simulated nodes: want 1 to 10000", lab.Nodes)
 	} else if lab.Nodes == 0 && !lab.RealNode {
-		v.add("target.lab.nodes", fmt.Sprintf("for example nodes: %d", DefaultLabNodes), "a laboratory without nodes holds no pods")
+		v.Add("target.lab.nodes", fmt.Sprintf("for example nodes: %d", DefaultLabNodes), "a laboratory without nodes holds no pods")
 	}
 	if lab.MaxPods < 1 || lab.MaxPods > 100_000 {
-		v.add("target.lab.maxPods", "", "%d is no number of pods that a node can hold: want 1 to 100000", lab.MaxPods)
+		v.Add("target.lab.maxPods", "", "%d is no number of pods that a node can hold: want 1 to 100000", lab.MaxPods)
 	}
 	if _, err := dist.Parse(lab.StartLatency); err != nil {
-		v.add("target.lab.startLatency", "", "%v", err)
+		v.Add("target.lab.startLatency", "", "%v", err)
 	}
 	if !lab.RealNode {
 		for _, only := range []struct {
@@ -236,23 +231,40 @@ func (v *validator) target() {
 			given bool
 		}{{"nodeCPUs", lab.NodeCPUs != 0}, {"nodeMemory", lab.NodeMemory != 0}, {"podCIDRPrefix", lab.PodCIDRPrefix != 0}} {
 			if only.given {
-				v.add("target.lab."+only.key, "add realNode: true", "it belongs to a real node, and the lab has none")
+				v.Add("target.lab."+only.key, "add realNode: true", "it belongs to a real node, and the lab has none")
 			}
 		}
 		return
 	}
 	if !(lab.NodeCPUs >= 0) || math.IsInf(lab.NodeCPUs, 0) {
-		v.add("target.lab.nodeCPUs", "", "%g is no number of processors", lab.NodeCPUs)
+		v.Add("target.lab.nodeCPUs", "", "%g is no number of processors", lab.NodeCPUs)
 	}
 	if lab.PodCIDRPrefix != 0 && (lab.PodCIDRPrefix < 16 || lab.PodCIDRPrefix > 29) {
-		v.add("target.lab.podCIDRPrefix", "", "%d is no prefix of a range of pod addresses: want 16 to 29", lab.PodCIDRPrefix)
+		v.Add("target.lab.podCIDRPrefix", "", "%d is no prefix of a range of pod addresses: want 16 to 29", lab.PodCIDRPrefix)
+	}
+}
+
+// takes refuses the keys that the workload's target does not know.
+func (v *validator) takes(target workload.Target) {
+	p := v.plan
+	for _, only := range []struct {
+		path, key string
+		given     bool
+	}{
+		{"target.lab", "lab", p.Target.Lab != nil}, {"target.labName", "labName", p.Target.LabName != ""},
+		{"target.kubeconfig", "kubeconfig", p.Target.Kubeconfig != ""}, {"target.context", "context", p.Target.Context != ""},
+		{"fresh", "fresh", p.Fresh == FreshLab}, {"normalEvents", "normalEvents", p.NormalEvents},
+	} {
+		if only.given && !slices.Contains(target.Takes, only.key) {
+			v.Add(only.path, "leave it out", "the target %s does not know it", target.Name)
+		}
 	}
 }
 
 func (v *validator) params(w *workload.Workload, path string, params map[string]string) {
 	_, err := w.Resolve(params)
 	for _, problem := range strictyaml.Problems(err) {
-		v.add(strictyaml.Key(path, problem.Path), problem.Hint, "%s", problem.Message)
+		v.Add(strictyaml.Key(path, problem.Path), problem.Hint, "%s", problem.Message)
 	}
 }
 
@@ -260,20 +272,10 @@ func (v *validator) params(w *workload.Workload, path string, params map[string]
 func (v *validator) unknown(path string, err error) {
 	var unknown *workload.UnknownError
 	if !errors.As(err, &unknown) {
-		v.add(path, "", "%v", err)
+		v.Add(path, "", "%v", err)
 		return
 	}
-	v.add(path, hint(unknown.Name, unknown.Known), "there is no %s %q", unknown.What, unknown.Name)
-}
-
-func hint(name string, known []string) string {
-	if near, ok := nearest.Word(name, known); ok {
-		return fmt.Sprintf("did you mean %q?", near)
-	}
-	if len(known) == 0 {
-		return "there is none"
-	}
-	return "there is: " + strings.Join(known, ", ")
+	v.Add(path, nearest.OneOf(unknown.Name, unknown.Known), "there is no %s %q", unknown.What, unknown.Name)
 }
 
 func (v *validator) axis(w *workload.Workload) {
@@ -284,9 +286,9 @@ func (v *validator) axis(w *workload.Workload) {
 		return
 	}
 	if a.PodLife != 0 && axis.Loop != workload.Open {
-		v.add("axis.podLife", "leave it out", "the axis %s keeps its pods", a.Name)
+		v.Add("axis.podLife", "leave it out", "the axis %s keeps its pods", a.Name)
 	} else if a.PodLife < 0 { // from a flag
-		v.add("axis.podLife", "", "%v is no time to live", time.Duration(a.PodLife))
+		v.Add("axis.podLife", "", "%v is no time to live", time.Duration(a.PodLife))
 	}
 	v.levels(v.plan.Kind)
 }
@@ -296,13 +298,13 @@ func (v *validator) levels(kind Kind) {
 	a := v.plan.Axis
 	switch {
 	case kind == Limit && a.Search == nil:
-		v.add("axis.search", "", "a limit needs a range to be searched in")
+		v.Add("axis.search", "", "a limit needs a range to be searched in")
 	case kind == Sweep && len(a.Levels) == 0:
-		v.add("axis.levels", "for example levels: [50, 100]", "a sweep needs levels")
+		v.Add("axis.levels", "for example levels: [50, 100]", "a sweep needs levels")
 	case kind == AB && len(a.Levels) == 0 && a.Level == nil && a.Search == nil:
-		v.add("axis.level", "for example level: 60", "a comparison needs a level, or levels, to be made at")
+		v.Add("axis.level", "for example level: 60", "a comparison needs a level, or levels, to be made at")
 	case kind == Run && a.Level == nil:
-		v.add("axis.level", "", "a run of one level needs it")
+		v.Add("axis.level", "", "a run of one level needs it")
 	}
 	given := 0
 	for _, g := range []bool{a.Search != nil, len(a.Levels) > 0, a.Level != nil} {
@@ -311,11 +313,11 @@ func (v *validator) levels(kind Kind) {
 		}
 	}
 	if given > 1 {
-		v.add("axis", "keep one of search, levels and level", "the axis is to be searched and to be held at given levels")
+		v.Add("axis", "keep one of search, levels and level", "the axis is to be searched and to be held at given levels")
 	}
 	level := func(path string, x float64) {
 		if !(x > 0) || math.IsInf(x, 0) {
-			v.add(path, "", "%g is no level: want a number above 0", x)
+			v.Add(path, "", "%g is no level: want a number above 0", x)
 		}
 	}
 	for i, x := range a.Levels {
@@ -330,17 +332,17 @@ func (v *validator) levels(kind Kind) {
 		level("axis.search.max", s.Max)
 		level("axis.search.resolution", s.Resolution)
 		if s.Confirm.Need < 1 || s.Confirm.Of < s.Confirm.Need {
-			v.add("axis.search.confirm", fmt.Sprintf("for example confirm: %d", defaultConfirm), "the search does not say how often its line is confirmed")
+			v.Add("axis.search.confirm", fmt.Sprintf("for example confirm: %d", defaultConfirm), "the search does not say how often its line is confirmed")
 		}
 		// What is no level at all has its problem already.
 		if s.Max > 0 && s.Max < s.From {
-			v.add("axis.search.max", "", "max %g is below from %g", s.Max, s.From)
+			v.Add("axis.search.max", "", "max %g is below from %g", s.Max, s.From)
 		}
 		if s.Step > 0 && s.Step < s.Resolution {
-			v.add("axis.search.step", "", "step %g is below the resolution %g", s.Step, s.Resolution)
+			v.Add("axis.search.step", "", "step %g is below the resolution %g", s.Step, s.Resolution)
 		}
 		if s.Resolution > 0 && (s.Max-s.From)/s.Resolution > maxLevels {
-			v.add("axis.search.resolution", "", "the resolution %g leaves more levels between %g and %g than can be told apart", s.Resolution, s.From, s.Max)
+			v.Add("axis.search.resolution", "", "the resolution %g leaves more levels between %g and %g than can be told apart", s.Resolution, s.From, s.Max)
 		}
 	}
 }
@@ -353,27 +355,27 @@ func (v *validator) goals(workloadName string, milestones []string) {
 	for _, item := range v.plan.Goals {
 		path := strictyaml.Key("goals", item.Key)
 		if seen[item.Key] {
-			v.add(path, "give one of them another name", "there are two goals %q", item.Key)
+			v.Add(path, "give one of them another name", "there are two goals %q", item.Key)
 		}
 		seen[item.Key] = true
 		if strings.TrimSpace(item.Key) == "" {
-			v.add(path, "for example ready", "the goal has no name")
+			v.Add(path, "for example ready", "the goal has no name")
 		}
 		if len(item.Value) == 0 {
-			v.add(path, slo.Grammar, "the goal has no objective")
+			v.Add(path, slo.Grammar, "the goal has no objective")
 		}
 		for i, text := range item.Value {
 			at := strictyaml.Index(path, i)
 			s, err := slo.Parse(text)
 			if err != nil {
-				v.add(at, "", "%v", err)
+				v.Add(at, "", "%v", err)
 				continue
 			}
 			if s.Milestone != "" && !slices.Contains(milestones, s.Milestone) {
-				v.add(at, hint(s.Milestone, milestones), "objective %q: the objects of %s have no milestone %q", text, workloadName, s.Milestone)
+				v.Add(at, nearest.OneOf(s.Milestone, milestones), "objective %q: the objects of %s have no milestone %q", text, workloadName, s.Milestone)
 			}
 			if s.Form == slo.Query {
-				v.add(at, "", "objective %q: queries are not supported yet", text)
+				v.Add(at, "", "objective %q: queries are not supported yet", text)
 			}
 		}
 	}
@@ -385,29 +387,29 @@ func (v *validator) comparison(w *workload.Workload) {
 	if p.Kind == AB {
 		switch {
 		case len(p.Arms) < 2:
-			v.add("arms", "for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}]", "a comparison needs two arms at least")
+			v.Add("arms", "for example arms: [{name: a, params: {image: x}}, {name: b, params: {image: y}}]", "a comparison needs two arms at least")
 		case p.Axis.Search != nil:
-			v.add("axis.search", "give level or levels", "the arms of a comparison are run at given levels")
+			v.Add("axis.search", "give level or levels", "the arms of a comparison are run at given levels")
 		}
 	} else {
 		if p.Repeat > 1 {
-			v.add("repeat", "leave it out", "only a comparison of arms is repeated")
+			v.Add("repeat", "leave it out", "only a comparison of arms is repeated")
 		}
 		if p.Primary != nil {
-			v.add("primary", "leave it out", "only a comparison of arms has a primary metric")
+			v.Add("primary", "leave it out", "only a comparison of arms has a primary metric")
 		}
 	}
 	if p.Repeat < 1 {
-		v.add("repeat", "", "%d is no number of repetitions: want at least 1", p.Repeat)
+		v.Add("repeat", "", "%d is no number of repetitions: want at least 1", p.Repeat)
 	}
 	seen := make(map[string]bool)
 	for i, arm := range p.Arms {
 		path := strictyaml.Index("arms", i)
 		switch {
 		case arm.Name == "":
-			v.add(path+".name", "", "the arm has no name")
+			v.Add(path+".name", "", "the arm has no name")
 		case seen[arm.Name]:
-			v.add(path+".name", "give one of them another name", "there are two arms %q", arm.Name)
+			v.Add(path+".name", "give one of them another name", "there are two arms %q", arm.Name)
 		}
 		seen[arm.Name] = true
 		v.params(w, path+".params", arm.Params)
@@ -418,52 +420,78 @@ func (v *validator) comparison(w *workload.Workload) {
 }
 
 func (v *validator) primary(w *workload.Workload, primary Primary) {
-	// A metric is an objective's left half.
+	v.margin(primary)
+	if w.Target.Kind.Metric(primary.Metric) != nil {
+		return
+	}
+	// Any other is an objective's left half.
 	switch s, err := slo.Parse(primary.Metric + " <= 1s"); {
 	case primary.Metric == "":
-		v.add("primary.metric", "for example "+w.Primary, "the primary metric has no name")
+		v.Add("primary.metric", "for example "+w.Primary, "the primary metric has no name")
 	case err != nil || s.Form != slo.Quantile:
-		v.add("primary.metric", "for example "+w.Primary, "%q is no metric: want MILESTONE pNN", primary.Metric)
+		want := "MILESTONE pNN"
+		var declared []string
+		for _, m := range w.Target.Kind.Metrics {
+			declared = append(declared, m.Name)
+		}
+		if len(declared) > 0 {
+			want += fmt.Sprintf(", or one that 'plimsoll workloads show %s' lists", w.Name)
+		}
+		v.Add("primary.metric", nearest.Hint(primary.Metric, declared, "for example "+w.Primary), "%q is no metric: want %s", primary.Metric, want)
 	case !slices.Contains([]float64{0.5, 0.9, 0.95, 0.99}, s.Q):
-		v.add("primary.metric", "p50, p90, p95 or p99", "%q is no figure that a run has", primary.Metric)
-	case !slices.Contains(w.Milestones, s.Milestone):
-		v.add("primary.metric", hint(s.Milestone, w.Milestones), "the objects of %s have no milestone %q", w.Name, s.Milestone)
+		v.Add("primary.metric", "p50, p90, p95 or p99", "%q is no figure that a run has", primary.Metric)
+	case !slices.Contains(w.Target.Kind.Names(), s.Milestone):
+		v.Add("primary.metric", nearest.OneOf(s.Milestone, w.Target.Kind.Names()), "the objects of %s have no milestone %q", w.Name, s.Milestone)
 	}
+}
+
+func (v *validator) margin(primary Primary) {
 	if primary.Margin != "" {
 		if _, err := primary.Share(); err != nil {
-			v.add("primary.margin", "", "%v", err)
+			v.Add("primary.margin", "", "%v", err)
 		}
 	}
 	if !isOpen(v.plan, "primary.alpha", primary.Alpha) && !(primary.Alpha > 0 && primary.Alpha < 1) {
-		v.add("primary.alpha", "", "%g is no error rate: want a number between 0 and 1, such as 0.05", primary.Alpha)
+		v.Add("primary.alpha", "", "%g is no error rate: want a number between 0 and 1, such as 0.05", primary.Alpha)
 	}
 }
 
 func (v *validator) signatures() {
-	v.problems = append(v.problems, diagnose.Validate(v.plan.Signatures, v.plan.positions, "signatures")...)
+	v.Problems = append(v.Problems, signature.Validate(v.plan.Signatures, v.plan.positions, "signatures")...)
 }
 
 func (v *validator) rest() {
 	p := v.plan
 	if p.StepTimeout <= 0 {
-		v.add("stepTimeout", "", "the step timeout is not above 0")
+		v.Add("stepTimeout", "", "the step timeout is not above 0")
 	}
 	if p.Hold < 0 {
-		v.add("hold", "", "the hold %s is negative", time.Duration(p.Hold))
+		v.Add("hold", "", "the hold %s is negative", time.Duration(p.Hold))
 	}
 	if p.Budget < 0 {
-		v.add("budget", "", "the budget %s is negative", time.Duration(p.Budget))
+		v.Add("budget", "", "the budget %s is negative", time.Duration(p.Budget))
 	}
 	if starts := []string{FreshObjects, FreshLab}; !slices.Contains(starts, p.Fresh) {
-		v.add("fresh", hint(p.Fresh, starts), "there is no fresh start %q", p.Fresh)
+		v.Add("fresh", nearest.OneOf(p.Fresh, starts), "there is no fresh start %q", p.Fresh)
 	} else if p.Fresh == FreshLab && p.Target.Lab == nil {
-		v.add("fresh", "leave out the target, or say objects", "only a private laboratory can be made anew for each step")
+		v.Add("fresh", "leave out the target, or say objects", "only a private laboratory can be made anew for each step")
 	}
-	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
-		if !slices.Contains(GuardNames(), name) {
-			v.add(strictyaml.Key("guards", name), hint(name, GuardNames()), "there is no guard %q", name)
-		} else if bound := p.Guards[name]; name == percentGuard && bound > 100 {
-			v.add(strictyaml.Key("guards", name), "", "no more than 100%% of the requests can fail, and %g%% never will", bound)
+}
+
+func (v *validator) guards(kind record.ObjectKind) {
+	known := make([]string, len(kind.Measures))
+	for i, m := range kind.Measures {
+		known[i] = m.Name
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.plan.Guards)) {
+		path, bound := strictyaml.Key("guards", name), v.plan.Guards[name]
+		switch i := slices.Index(known, name); {
+		case i < 0:
+			v.Add(path, nearest.OneOf(name, known), "there is no guard %q", name)
+		case bound.Percent && !kind.Measures[i].Percent:
+			v.Add(path, "leave out the percent sign", "%g%% is no bound: this guard counts, want a number above 0", bound.Value)
+		case kind.Measures[i].Percent && bound.Value > 100:
+			v.Add(path, "", "no more than 100%% of the requests can fail, and %g%% never will", bound.Value)
 		}
 	}
 }
@@ -475,23 +503,23 @@ func (p *Plan) checkRecorded() error {
 	if run == nil {
 		return nil
 	}
-	v := validator{plan: p}
+	v := p.validator()
 	if kinds := []string{string(Limit), string(Sweep), string(AB), string(Run)}; !slices.Contains(kinds, string(run.Kind)) {
-		v.add("asRun.kind", hint(string(run.Kind), kinds), "there is no kind of experiment %q", run.Kind)
+		v.Add("asRun.kind", nearest.OneOf(string(run.Kind), kinds), "there is no kind of experiment %q", run.Kind)
 	}
 	v.levels(run.Kind)
-	if p.Axis.Search == nil && len(p.Axis.Levels) == 0 && p.Axis.Level == nil && len(v.problems) == 0 {
-		v.add("axis", "it has search, levels or level", "the axis does not say which levels were made")
+	if p.Axis.Search == nil && len(p.Axis.Levels) == 0 && p.Axis.Level == nil && len(v.Problems) == 0 {
+		v.Add("axis", "it has search, levels or level", "the axis does not say which levels were made")
 	}
 	if len(p.Goals) == 0 {
-		v.add("goals", "for example ready: [all Ready]", "the run has no goal to be judged by")
+		v.Add("goals", "for example ready: [all Ready]", "the run has no goal to be judged by")
 	}
 	v.goals(p.Workload, run.Milestones)
 	v.signatures()
 	if !slices.Contains(run.Milestones, run.Arrived) {
-		v.add("asRun.arrived", hint(run.Arrived, run.Milestones), "the objects of %s have no milestone %q", p.Workload, run.Arrived)
+		v.Add("asRun.arrived", nearest.OneOf(run.Arrived, run.Milestones), "the objects of %s have no milestone %q", p.Workload, run.Arrived)
 	}
-	return strictyaml.Join(v.problems)
+	return strictyaml.Join(v.Problems)
 }
 
 // GoalsOf are the plan's goals, the headline first. The plan must be valid.
@@ -513,20 +541,19 @@ func (p *Plan) GoalsOf() ([]slo.Goal, error) {
 
 // Design is what chooses the plan's steps. The plan must be valid.
 func (p *Plan) Design() design.Design {
+	levels := p.Axis.Levels
+	if p.Axis.Level != nil {
+		levels = []float64{*p.Axis.Level}
+	}
 	switch {
 	case p.Kind == AB:
-		ab := design.AB{Levels: p.Axis.Levels, Repeat: p.Repeat, Seed: p.Seed}
-		if p.Axis.Level != nil {
-			ab.Levels = []float64{*p.Axis.Level}
-		}
+		ab := design.AB{Levels: levels, Repeat: p.Repeat, Seed: p.Seed}
 		for _, arm := range p.Arms {
 			ab.Arms = append(ab.Arms, arm.Name)
 		}
 		return ab
-	case len(p.Axis.Levels) > 0:
-		return design.Sweep{Levels: p.Axis.Levels}
-	case p.Axis.Level != nil:
-		return design.Sweep{Levels: []float64{*p.Axis.Level}}
+	case len(levels) > 0:
+		return design.Sweep{Levels: levels}
 	}
 	s := p.Axis.Search
 	return design.Search{From: s.From, Step: s.Step, Max: s.Max, Resolution: s.Resolution, Need: s.Confirm.Need, Of: s.Confirm.Of}

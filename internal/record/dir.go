@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"time"
-
-	"plimsoll.dev/plimsoll/internal/ceiling"
 )
 
 // Names of the files in a run directory.
@@ -41,19 +40,16 @@ func CreateDir(path string) (Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return "", fmt.Errorf("create run directory: %w", err)
 	}
+	var entries []os.DirEntry
 	err := os.Mkdir(path, 0o755)
 	if errors.Is(err, fs.ErrExist) {
-		entries, readErr := os.ReadDir(path)
-		if readErr != nil {
-			return "", fmt.Errorf("create run directory: %w", readErr)
-		}
-		if len(entries) > 0 {
-			return "", fmt.Errorf("create run directory %s: it exists and is not empty: %w", path, fs.ErrExist)
-		}
-		err = nil
+		entries, err = os.ReadDir(path)
 	}
 	if err != nil {
 		return "", fmt.Errorf("create run directory: %w", err)
+	}
+	if len(entries) > 0 {
+		return "", fmt.Errorf("create run directory %s: it exists and is not empty: %w", path, fs.ErrExist)
 	}
 	return Dir(path), nil
 }
@@ -88,9 +84,7 @@ func (d Dir) WriteFile(name string, data []byte) error {
 	if err == nil {
 		err = tmp.Chmod(0o644)
 	}
-	if closeErr := tmp.Close(); err == nil {
-		err = closeErr
-	}
+	err = cmp.Or(err, tmp.Close())
 	if err == nil {
 		err = os.Rename(tmp.Name(), d.Path(name))
 	}
@@ -138,8 +132,11 @@ type Environment struct {
 	// Findings are what was wrong with the target before any load, and Ceilings
 	// how far the workload could be raised by what was known then; nil is not
 	// looked at.
-	Findings []ceiling.Finding `json:"findings,omitempty"`
-	Ceilings *ceiling.Table    `json:"ceilings,omitempty"`
+	Findings []Finding     `json:"findings,omitempty"`
+	Ceilings *CeilingTable `json:"ceilings,omitempty"`
+	// Kind is that of the objects that the target was asked for; nil in a record
+	// that was made before records said.
+	Kind *ObjectKind `json:"kind,omitempty"`
 }
 
 // Host is the machine that this program ran on.

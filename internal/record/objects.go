@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"reflect"
@@ -24,6 +25,7 @@ type ObjectRow struct {
 	Intended     int64   `parquet:"intended_us"`
 	Sent         int64   `parquet:"sent_us"`
 	Replied      int64   `parquet:"replied_us"`
+	Zero         int64   `parquet:"zero_us"` // from which its latencies count
 	Code         int64   `parquet:"code"`
 	Retries      int64   `parquet:"retries"`
 	Throttled    int64   `parquet:"throttled"`
@@ -124,13 +126,7 @@ func (w *ObjectWriter) Add(row ObjectRow) {
 
 // Close completes the file.
 func (w *ObjectWriter) Close() error {
-	err := w.err
-	if closeErr := w.rows.Close(); err == nil {
-		err = closeErr
-	}
-	if closeErr := w.file.Close(); err == nil {
-		err = closeErr
-	}
+	err := cmp.Or(w.err, w.rows.Close(), w.file.Close())
 	if err == nil {
 		err = os.Rename(w.file.Name(), w.dir.Path(ObjectsFile))
 	} else {

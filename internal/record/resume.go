@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -50,8 +51,7 @@ func resumeIn(d Dir, file *os.File, follow func(Event)) (*Writer, error) {
 	}
 	defer old.Close()
 	if info, err := old.Stat(); err == nil {
-		err = file.Chmod(info.Mode().Perm())
-		if err != nil {
+		if err := file.Chmod(info.Mode().Perm()); err != nil {
 			return nil, err
 		}
 	}
@@ -63,9 +63,7 @@ func resumeIn(d Dir, file *os.File, follow func(Event)) (*Writer, error) {
 		_, err := zip.Write(line)
 		return err
 	})
-	if closeErr := zip.Close(); err == nil {
-		err = closeErr
-	}
+	err = cmp.Or(err, zip.Close())
 	if err == nil {
 		err = file.Sync()
 	}

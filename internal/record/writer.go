@@ -1,6 +1,7 @@
 package record
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"sync"
@@ -139,13 +140,7 @@ func (w *Writer) Close() error {
 	w.mu.Unlock()
 	close(w.stop)
 	<-w.done
-	err := w.zip.Close()
-	if syncErr := w.file.Sync(); err == nil {
-		err = syncErr
-	}
-	if closeErr := w.file.Close(); err == nil {
-		err = closeErr
-	}
+	err := cmp.Or(w.zip.Close(), w.file.Sync(), w.file.Close())
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if err != nil && w.err == nil {

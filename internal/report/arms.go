@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/compare"
-	"plimsoll.dev/plimsoll/internal/slo"
-	"plimsoll.dev/plimsoll/internal/stats"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
 // armsPart is what the page says of a comparison of arms. It comes from the
@@ -60,7 +60,6 @@ type levelPart struct {
 	Blocks   []runRow
 	Groups   []metricGroup
 	Series   []seriesPart
-	Warnings []string
 }
 
 // metricGroup are the metrics of one kind.
@@ -92,17 +91,15 @@ type bar struct {
 // seriesPart compares the distributions of a milestone, and of those that were
 // reached at the same moments.
 type seriesPart struct {
+	compare.SeriesComparison
 	Milestones string
-	Component  string
-	Baseline   compare.Form
-	Arm        compare.Form
 	Effects    []fact
 	Shifts     []shiftRow
 	Never      string
 }
 
 // armsOfPage is the part of a comparison, nil where a result has none.
-func armsOfPage(r analyze.Result, unit string) *armsPart {
+func armsOfPage(r judge.Result, unit string) *armsPart {
 	c := r.Comparison
 	if c == nil {
 		return nil
@@ -116,11 +113,10 @@ func armsOfPage(r analyze.Result, unit string) *armsPart {
 		p.Sides = append(p.Sides, side)
 	}
 	for _, l := range c.Lines {
-		part := linePart{LineComparison: l, Sides: []lineSide{{c.Baseline, l.Baseline, bracketText(l.Baseline, l.Unit)}, {p.Names, l.Arm, bracketText(l.Arm, l.Unit)}}}
+		part := linePart{LineComparison: l, Interval: lineInterval(l), Sides: []lineSide{{c.Baseline, l.Baseline, bracketText(l.Baseline, l.Unit)}, {p.Names, l.Arm, bracketText(l.Arm, l.Unit)}}}
 		if l.Change != nil {
 			part.Change = changeOnPage(*l.Change)
 		}
-		part.Interval = lineInterval(l)
 		p.Lines = append(p.Lines, part)
 	}
 	for i, l := range c.Levels {
@@ -148,14 +144,8 @@ func lineInterval(l compare.LineComparison) string {
 }
 
 func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) levelPart {
-	p := levelPart{LevelComparison: l, Name: strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, c.Baseline, Number(l.Level), unit)), Warnings: l.Warnings}
-	p.Change, p.Interval = "-", "-"
-	if l.Primary.Change != nil {
-		p.Change = changeOnPage(*l.Primary.Change)
-	}
-	if l.Primary.Lo != nil && l.Primary.Hi != nil {
-		p.Interval = intervalOnPage(l.Primary.Lo, l.Primary.Hi)
-	}
+	p := levelPart{LevelComparison: l, Name: strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, c.Baseline, Number(l.Level), unit))}
+	p.Change, p.Interval = known(l.Primary.Change, changeOnPage), cmp.Or(intervalOnPage(l.Primary.Lo, l.Primary.Hi), "-")
 	switch {
 	case l.MoreRuns > 0:
 		p.Further = fmt.Sprintf("some %d of each arm", l.MoreRuns)
@@ -217,12 +207,7 @@ func metricRowOf(c *compare.Comparison, m oneMetric, decides bool, wide float64)
 		Baseline: medianOf(m.Compared, m.Baseline), Arm: medianOf(m.Compared, m.Arm),
 		Change: "-", FalseDiscovery: "-",
 	}
-	var same []string
-	for _, name := range m.Same {
-		milestone, _, _ := strings.Cut(name, " ")
-		same = append(same, milestone)
-	}
-	row.Also = strings.Join(same, ", ")
+	row.Also = m.also()
 	if strings.HasSuffix(m.Metric, " max") || m.Kind == compare.KindMemory {
 		row.BaselineRuns, row.ArmRuns = eachOf(m.Compared, m.Baseline), eachOf(m.Compared, m.Arm)
 	}
@@ -245,27 +230,18 @@ func medianOf(m compare.Compared, runs []*float64) string {
 	if len(runs) == 0 {
 		return "-"
 	}
-	sorted := slices.Clone(runs)
-	slices.SortFunc(sorted, func(a, b *float64) int {
-		switch {
-		case a == nil || b == nil:
-			return cmp.Compare(btoi(a == nil), btoi(b == nil)) // never is latest
+	sorted := make([]float64, len(runs))
+	for i, v := range runs {
+		if sorted[i] = math.Inf(1); v != nil { // never is latest
+			sorted[i] = *v
 		}
-		return cmp.Compare(*a, *b)
-	})
-	lo, hi := sorted[(len(sorted)-1)/2], sorted[len(sorted)/2]
-	if lo == nil || hi == nil {
+	}
+	slices.Sort(sorted)
+	mean := (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+	if math.IsInf(mean, 1) {
 		return figureIn(m, nil)
 	}
-	mean := (*lo + *hi) / 2
 	return figureIn(m, &mean)
-}
-
-func btoi(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
 }
 
 // eachOf is a metric's figure in each run.
@@ -315,14 +291,12 @@ func round(x float64) float64 { return math.Round(100*x) / 100 }
 // seriesOf are the distributions of a level, those that are the same together.
 func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
 	var list []seriesPart
-	var first []compare.SeriesComparison
 	for _, s := range l.Series {
-		if at := slices.IndexFunc(first, func(o compare.SeriesComparison) bool { return sameSeries(o, s) }); at >= 0 {
+		if at := slices.IndexFunc(list, func(o seriesPart) bool { return sameSeries(o.SeriesComparison, s) }); at >= 0 {
 			list[at].Milestones += ", " + s.Milestone
 			continue
 		}
-		first = append(first, s)
-		p := seriesPart{Milestones: s.Milestone, Component: s.Component, Baseline: s.Baseline, Arm: s.Arm, Effects: effectsOf(c, l, s)}
+		p := seriesPart{SeriesComparison: s, Milestones: s.Milestone, Effects: effectsOf(c, l, s)}
 		for _, x := range s.Shifts {
 			row := shiftRowOf(x, l.Runs)
 			row.Change = apart(row.Change)
@@ -331,7 +305,7 @@ func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
 			}
 			p.Shifts = append(p.Shifts, row)
 		}
-		p.Never = neverOf(c, l, s)
+		p.Never = strings.Join(neverOf(c, l, s, grouped), " and ")
 		list = append(list, p)
 	}
 	return list
@@ -346,19 +320,19 @@ func sameSeries(a, b compare.SeriesComparison) bool {
 	return a.Component == b.Component && same(a.Baseline, b.Baseline) && same(a.Arm, b.Arm)
 }
 
-// neverOf says of which arms objects never reached a milestone, "" where all
+// neverOf says of which arms objects never reached a milestone, none where all
 // did.
-func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) string {
+func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison, count func(int) string) []string {
 	var list []string
 	for _, x := range []struct {
 		arm string
 		f   compare.Form
 	}{{c.Baseline, s.Baseline}, {l.Arm, s.Arm}} {
 		if x.f.Censored > 0 {
-			list = append(list, fmt.Sprintf("%s of %s objects of %s", grouped(x.f.Censored), grouped(x.f.N), x.arm))
+			list = append(list, fmt.Sprintf("%s of %s objects of %s", count(x.f.Censored), count(x.f.N), x.arm))
 		}
 	}
-	return strings.Join(list, " and ")
+	return list
 }
 
 // effectsOf are the sizes of the effect with what each means.
@@ -407,18 +381,12 @@ func toneOf(verdict any) slo.Verdict {
 }
 
 // factsOfArms are the figures beside the headline of a comparison.
-func factsOfArms(r analyze.Result) []fact {
+func factsOfArms(r judge.Result) []fact {
 	c, l := r.Comparison, decidingLevel(r)
 	var list []fact
 	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
 	if c.LinesDecide() {
-		line := c.Lines[0]
-		for _, x := range c.Lines {
-			if string(x.Verdict) == string(r.Verdict) {
-				line = x
-				break
-			}
-		}
+		line := c.Lines[max(0, slices.IndexFunc(c.Lines, func(x compare.LineComparison) bool { return string(x.Verdict) == string(r.Verdict) }))]
 		add("Load line of "+c.Baseline, bracketText(line.Baseline, ""), line.Unit+", goal "+line.Goal)
 		add("Load line of "+andList(armsOf(c)), bracketText(line.Arm, ""), line.Unit+", goal "+line.Goal)
 		if open := lineInterval(line); open != "" {
@@ -448,7 +416,7 @@ func factsOfArms(r analyze.Result) []fact {
 
 // markOfArms is what stands in the mark of a comparison: the change that its
 // verdict stands on.
-func markOfArms(r analyze.Result) (mark, unit string) {
+func markOfArms(r judge.Result) (mark, unit string) {
 	c := r.Comparison
 	for _, line := range c.Lines {
 		if c.LinesDecide() && string(line.Verdict) == string(r.Verdict) && line.Change != nil {

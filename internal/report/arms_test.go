@@ -12,12 +12,12 @@ import (
 
 	"golang.org/x/net/html"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/compare"
-	"plimsoll.dev/plimsoll/internal/golden"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
-	"plimsoll.dev/plimsoll/internal/stats"
+	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
 // lot makes runs of arms that were never made, and compares them as those of a
@@ -194,10 +194,10 @@ func comparisons() map[string]compare.Comparison {
 
 // operands are two experiments that a comparison could be of.
 func operands() []Operand {
-	r := analyze.Result{
+	r := judge.Result{
 		Experiment: "density", Workload: "node-density", Kind: "sweep", Command: "plimsoll sweep node-density --levels 60", Version: "v0.1.0", Verdict: slo.Pass, Why: "every level held",
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None},
-		Steps:    []analyze.Step{{Start: "2030-01-02T03:04:05.000000Z"}},
+		Steps:    []judge.Step{{Start: "2030-01-02T03:04:05.000000Z"}},
 	}
 	e := &record.Environment{
 		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Host: record.Host{OS: "Linux", Kernel: "6.1", CPUs: 2, MemoryBytes: 8 << 30, CgroupVersion: "2"},

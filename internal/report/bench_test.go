@@ -12,9 +12,10 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
 // big leaves a run of n objects in a directory, in steps, each milestone with
@@ -32,17 +33,17 @@ func big(t testing.TB, n, steps int) record.Dir {
 	}
 	rng := rand.New(rand.NewPCG(1, 1))
 	start := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
-	r := analyze.Result{Schema: analyze.ResultSchema, Experiment: "big", Workload: "node-density", Kind: "sweep", Verdict: slo.Pass, Arrived: "Ready"}
+	r := judge.Result{Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "big", Workload: "node-density", Kind: "sweep", Verdict: slo.Pass, Arrived: "Ready"}
 	now := int64(0)
 	each := n / steps
 	for step := 1; step <= steps; step++ {
 		begin := now
-		latency := analyze.Latencies{}
+		latency := judge.Latencies{}
 		for i := range each {
 			now += int64(5000 * rng.ExpFloat64())
 			row := record.ObjectRow{
 				Slot: fmt.Sprintf("node-density-1f0c9a42-%d/node-density-%d-1", i/1000, i), Step: int64(step), Level: float64(step), Component: "node-density",
-				Node: fmt.Sprintf("node-%04d", rng.IntN(1000)), Iteration: int64(i), Intended: now, Sent: now, Replied: now + 5000 + rng.Int64N(3000), Code: 201, Outcome: "created", There: true, PlantedDelay: rng.Int64N(1e6),
+				Node: fmt.Sprintf("node-%04d", rng.IntN(1000)), Iteration: int64(i), Intended: now, Sent: now, Zero: now, Replied: now + 5000 + rng.Int64N(3000), Code: 201, Outcome: "created", There: true, PlantedDelay: rng.Int64N(1e6),
 			}
 			row.Milestones = map[string]int64{}
 			at := row.Replied
@@ -53,14 +54,14 @@ func big(t testing.TB, n, steps int) record.Dir {
 			rows.Add(row)
 		}
 		for _, m := range order[:7] {
-			latency[m] = analyze.Latency{N: each}
+			latency[m] = judge.Latency{N: each}
 		}
 		now += 10e6
 		wall := func(t int64) string {
 			return start.Add(time.Duration(t) * time.Microsecond).Format("2006-01-02T15:04:05.000000Z")
 		}
-		r.Steps = append(r.Steps, analyze.Step{ID: step, Level: float64(step), LevelReached: float64(step), Purpose: record.PurposeSweep, Verdict: slo.Pass, FromEmpty: true,
-			Start: wall(begin), End: wall(now), Seconds: float64(now-begin) / 1e6, Objects: analyze.Objects{Intended: each, Created: each, Ready: each}, Latency: latency})
+		r.Steps = append(r.Steps, judge.Step{ID: step, Level: float64(step), LevelReached: float64(step), Purpose: record.PurposeSweep, Verdict: slo.Pass, FromEmpty: true,
+			Start: wall(begin), End: wall(now), Seconds: float64(now-begin) / 1e6, Objects: judge.Objects{Intended: each, Created: each, Ready: each}, Latency: latency})
 	}
 	if err := rows.Close(); err != nil {
 		t.Fatal(err)
@@ -81,7 +82,7 @@ func TestPagesStaySmall(t *testing.T) {
 		packed   bool
 	}{{100_000, 40, true}, {200_000, 4, false}} {
 		dir := big(t, tt.n, tt.steps)
-		if err := WriteFile(dir); err != nil {
+		if err := WriteFile(dir, observe.Pods()); err != nil {
 			t.Fatal(err)
 		}
 		info, err := os.Stat(dir.Path(record.ReportFile))
@@ -92,7 +93,7 @@ func TestPagesStaySmall(t *testing.T) {
 			t.Errorf("%d objects in %d steps make a page of %d bytes", tt.n, tt.steps, info.Size())
 		}
 		in := read(t, dir)
-		p, err := pack(in.Objects)
+		p, err := pack(in.Objects, observe.Pods())
 		if err != nil || (p != nil) != tt.packed {
 			t.Errorf("%d objects are in the page: %v, want %v (%v)", tt.n, p != nil, tt.packed, err)
 		}
@@ -110,7 +111,7 @@ func BenchmarkWriteFile(b *testing.B) {
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for b.Loop() {
-		if err := WriteFile(dir); err != nil {
+		if err := WriteFile(dir, observe.Pods()); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -126,7 +127,7 @@ func BenchmarkWriteFile(b *testing.B) {
 func BenchmarkOpen(b *testing.B) {
 	ctx := newBrowser(b)
 	dir := big(b, 100_000, 5)
-	if err := WriteFile(dir); err != nil {
+	if err := WriteFile(dir, observe.Pods()); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -1,27 +1,22 @@
 package report
 
 import (
-	_ "embed"
 	"fmt"
 	"math"
 	"slices"
 	"strconv"
 	"strings"
-	"text/tabwriter"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/judge"
 )
-
-//go:embed broke.html
-var brokeTemplate string
 
 // brokePart is what broke first, as the page shows it.
 type brokePart struct {
 	Lead      string // in a sentence; "" where nothing decided
 	Says      string
 	Steps     []brokeStep // the one that decided first, then the others in order
-	Diagnosis []analyze.Diagnosis
+	Diagnosis []judge.Diagnosis
 	Logs      []logRow
 	Normal    string // what the conditions are compared with
 	Figures   []figureRow
@@ -29,7 +24,7 @@ type brokePart struct {
 
 // brokeStep is one step's breaches.
 type brokeStep struct {
-	analyze.Step
+	judge.Step
 	Open  bool
 	Strip strip
 	Rows  []brokeRow
@@ -37,7 +32,7 @@ type brokeStep struct {
 
 // brokeRow is a breach with its number in the strip.
 type brokeRow struct {
-	analyze.Breach
+	judge.Breach
 	N     int
 	After string // the moment, from the start of the step
 	Mark  string // what it is: first, decided, usual, seen
@@ -46,7 +41,7 @@ type brokeRow struct {
 
 // logRow is a sample of a log with its step.
 type logRow struct {
-	analyze.LogSample
+	judge.LogSample
 	Step int
 }
 
@@ -54,7 +49,7 @@ type logRow struct {
 type figureRow struct{ Name, Value, Normal, Ratio string }
 
 // brokeOf is nil where nothing broke and nothing was recognised.
-func brokeOf(r analyze.Result, unit string) *brokePart {
+func brokeOf(r judge.Result, unit string) *brokePart {
 	p := &brokePart{Diagnosis: r.Diagnosis}
 	first := r.BrokeFirst
 	if first != nil {
@@ -88,19 +83,17 @@ func brokeOf(r analyze.Result, unit string) *brokePart {
 	return p
 }
 
-func stepOf(r analyze.Result, id int) *analyze.Step {
-	for i := range r.Steps {
-		if r.Steps[i].ID == id {
-			return &r.Steps[i]
-		}
+func stepOf(r judge.Result, id int) *judge.Step {
+	if i := slices.IndexFunc(r.Steps, func(s judge.Step) bool { return s.ID == id }); i >= 0 {
+		return &r.Steps[i]
 	}
 	return nil
 }
 
 // markOf is what a breach is among those of its step.
-func markOf(first *analyze.BrokeFirst, b analyze.Breach) string {
+func markOf(first *judge.BrokeFirst, b judge.Breach) string {
 	switch {
-	case isFirst(first, b):
+	case first != nil && b.Step == first.Step && b.Kind == first.Breach.Kind && b.What == first.Breach.What:
 		return "first"
 	case b.Decided:
 		return "decided"
@@ -110,25 +103,18 @@ func markOf(first *analyze.BrokeFirst, b analyze.Breach) string {
 	return "seen"
 }
 
-func isFirst(first *analyze.BrokeFirst, b analyze.Breach) bool {
-	return first != nil && b.Step == first.Step && b.Kind == first.Breach.Kind && b.What == first.Breach.What
-}
-
 // secondsInto is how far a moment lies behind another, both as result.json
 // writes times; NaN where one cannot be read.
 func secondsInto(start, moment string) float64 {
 	from, err := time.Parse(time.RFC3339Nano, start)
-	if err != nil {
-		return math.NaN()
-	}
-	to, err := time.Parse(time.RFC3339Nano, moment)
-	if err != nil {
+	to, toErr := time.Parse(time.RFC3339Nano, moment)
+	if err != nil || toErr != nil {
 		return math.NaN()
 	}
 	return to.Sub(from).Seconds()
 }
 
-func afterStart(s analyze.Step, b analyze.Breach) string {
+func afterStart(s judge.Step, b judge.Breach) string {
 	x := secondsInto(s.Start, b.Time)
 	if math.IsNaN(x) {
 		return "-"
@@ -136,7 +122,7 @@ func afterStart(s analyze.Step, b analyze.Breach) string {
 	return Seconds(max(x, 0))
 }
 
-func loadText(l analyze.Load, unit string) string {
+func loadText(l judge.Load, unit string) string {
 	if l.Asked == 0 {
 		return "nothing was asked for yet"
 	}
@@ -145,7 +131,7 @@ func loadText(l analyze.Load, unit string) string {
 
 // conditionsOf are the conditions as they are shown, and what they are compared
 // with.
-func conditionsOf(c *analyze.Conditions) (normal string, rows []figureRow) {
+func conditionsOf(c *judge.Conditions) (normal string, rows []figureRow) {
 	if c == nil {
 		return "", nil
 	}
@@ -154,11 +140,8 @@ func conditionsOf(c *analyze.Conditions) (normal string, rows []figureRow) {
 		normal = fmt.Sprintf("normal is step %d, which held, from its first request until its objects were there", c.NormalStep)
 	}
 	for _, f := range c.Figures {
-		row := figureRow{Name: f.Name, Value: figureText(f.Value, f.Unit), Normal: figureText(f.Normal, f.Unit), Ratio: "-"}
-		if f.Ratio != nil {
-			row.Ratio = fmt.Sprintf("%.3g", *f.Ratio)
-		}
-		rows = append(rows, row)
+		ratio := known(f.Ratio, func(x float64) string { return fmt.Sprintf("%.3g", x) })
+		rows = append(rows, figureRow{f.Name, figureText(f.Value, f.Unit), figureText(f.Normal, f.Unit), ratio})
 	}
 	return normal, rows
 }
@@ -206,7 +189,7 @@ const (
 	stripLanes = 5
 )
 
-func stripOf(s analyze.Step) strip {
+func stripOf(s judge.Step) strip {
 	took := secondsInto(s.Start, s.End)
 	if !(took > 0) {
 		took = 1
@@ -256,7 +239,7 @@ func (s strip) HoldText() float64 { return min(max(s.Hold, 110), 890) }
 func (s strip) Foot() float64 { return s.Height - 6 }
 
 // broke shows what broke first, and what that looks like.
-func (p *printer) broke(r analyze.Result) {
+func (p *printer) broke(r judge.Result) {
 	if first := r.BrokeFirst; first != nil {
 		if s := stepOf(r, first.Step); s != nil {
 			p.line("")
@@ -272,7 +255,7 @@ func (p *printer) broke(r analyze.Result) {
 const diagnosisShown = 5
 
 // diagnosis shows the failures that were recognised.
-func (p *printer) diagnosis(r analyze.Result) {
+func (p *printer) diagnosis(r judge.Result) {
 	var held []string
 	shown := 0
 	for _, d := range r.Diagnosis {
@@ -310,16 +293,13 @@ func andMore(steps []int) string {
 
 // moreSteps is how many steps there are besides one.
 func moreSteps(steps []int) string {
-	if len(steps) == 2 {
-		return "1 more"
-	}
 	return fmt.Sprintf("%d more", len(steps)-1)
 }
 
 // brokeShown is how many breaches of a step are shown.
 const brokeShown = 8
 
-func (p *printer) breaches(first *analyze.BrokeFirst, s analyze.Step, most int) {
+func (p *printer) breaches(first *judge.BrokeFirst, s judge.Step, most int) {
 	for i, b := range s.Breaches {
 		if i == most {
 			p.line("  and %d more, in result.json", len(s.Breaches)-most)
@@ -337,30 +317,29 @@ func (p *printer) breaches(first *analyze.BrokeFirst, s analyze.Step, most int) 
 }
 
 // about is what was told of a breach, and of what.
-func about(b analyze.Breach) string {
+func about(b judge.Breach) string {
 	if b.Object == "" {
 		return b.Message
 	}
 	return b.Object + ": " + b.Message
 }
 
-func (p *printer) conditions(first *analyze.BrokeFirst) {
+func (p *printer) conditions(first *judge.BrokeFirst) {
 	normal, rows := conditionsOf(first.Conditions)
-	if len(rows) == 0 || p.err != nil {
+	if len(rows) == 0 {
 		return
 	}
 	p.line("  Conditions then (%s):", normal)
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintln(t, "\tthen\tnormal\tratio\t")
+	table := [][]string{{"", "then", "normal", "ratio"}}
 	for _, row := range rows {
-		fmt.Fprintf(t, "    %s\t%s\t%s\t%s\t\n", printable(row.Name), row.Value, row.Normal, row.Ratio)
+		table = append(table, []string{row.Name, row.Value, row.Normal, row.Ratio})
 	}
-	p.err = t.Flush()
+	p.columns("      ", "rrrr", table)
 	p.line("  %s", asSentence(first.Says))
 }
 
 // allBreaches shows what broke in every step, in order of time.
-func (p *printer) allBreaches(r analyze.Result) {
+func (p *printer) allBreaches(r judge.Result) {
 	told := false
 	for _, s := range r.Steps {
 		if len(s.Breaches) == 0 || r.BrokeFirst != nil && s.ID == r.BrokeFirst.Step {

@@ -7,48 +7,48 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/golden"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
 // brokenResult is a sweep whose second step failed, with troubles of its own
 // and some that the first one had too.
-func brokenResult() analyze.Result {
+func brokenResult() judge.Result {
 	held := stepAt(1, 100, record.PurposeSweep, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
 	failed := stepAt(2, 200, record.PurposeSweep, slo.Breach, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.ReachSeconds = figure(1.5)
-	probe := analyze.Breach{
-		Time: "2030-01-02T03:04:05.500000Z", Step: 1, Kind: analyze.KindProbes, What: "readiness probes failed", Count: 3,
-		Object: "ns/pod-1", Message: "Unhealthy: Readiness probe failed: not yet", Load: analyze.Load{Asked: 10, There: 2, Level: 0.5},
+	probe := judge.Breach{
+		Time: "2030-01-02T03:04:05.500000Z", Step: 1, Kind: "probes", What: "readiness probes failed", Count: 3,
+		Object: "ns/pod-1", Message: "Unhealthy: Readiness probe failed: not yet", Load: judge.Load{Asked: 10, There: 2, Level: 0.5},
 	}
-	held.Breaches = []analyze.Breach{probe}
+	held.Breaches = []judge.Breach{probe}
 	usual := probe
 	usual.Step, usual.Usual, usual.Time = 2, true, "2030-01-02T03:04:05.400000Z"
-	first := analyze.Breach{
-		Time: "2030-01-02T03:04:06.250000Z", Step: 2, Kind: analyze.KindScheduling, What: "no node was found for objects", Count: 1800, First: true,
-		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: analyze.Load{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
+	first := judge.Breach{
+		Time: "2030-01-02T03:04:06.250000Z", Step: 2, Kind: "scheduling", What: "no node was found for objects", Count: 1800, First: true,
+		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: judge.Load{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
 	}
-	missing := analyze.Breach{
-		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: analyze.KindMissing, What: "all Ready: 1800 of 4000 did not get there", Value: figure(1800), Bound: figure(0),
-		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: analyze.Load{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
+	missing := judge.Breach{
+		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: judge.KindMissing, What: "all Ready: 1800 of 4000 did not get there", Value: figure(1800), Bound: figure(0),
+		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: judge.Load{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
 	}
-	failed.Breaches = []analyze.Breach{usual, first, missing}
-	failed.Logs = []analyze.LogSample{
+	failed.Breaches = []judge.Breach{usual, first, missing}
+	failed.Logs = []judge.LogSample{
 		{Object: "ns/pod-3", Container: "app", Reason: "CrashLoopBackOff", Previous: true, Lines: []string{"starting", "<b>dial tcp 172.30.225.6:5432: i/o timeout</b>"}, Masked: 1},
 		{Object: "ns/pod-4", Error: "the node is out of reach"},
 	}
-	return analyze.Result{
-		Schema: analyze.ResultSchema, Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breach, Why: "1 of 2 levels failed",
-		Steps: []analyze.Step{held, failed}, Arrived: "Ready", Breaches: []analyze.Breach{probe, usual, first, missing},
-		Goals: []analyze.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breach}},
-		BrokeFirst: &analyze.BrokeFirst{
+	return judge.Result{
+		Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breach, Why: "1 of 2 levels failed",
+		Steps: []judge.Step{held, failed}, Arrived: "Ready", Breaches: []judge.Breach{probe, usual, first, missing},
+		Goals: []judge.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breach}},
+		BrokeFirst: &judge.BrokeFirst{
 			Goal: "ready", Step: 2, Level: 200, Breach: first, Says: "a limit of one or more components was reached; the functional maximum is lower than these conditions",
-			Conditions: &analyze.Conditions{Time: first.Time, NormalStep: 1, Figures: []analyze.Figure{
-				{Name: analyze.FigurePending, Value: figure(300), Normal: figure(20), Ratio: figure(15)},
-				{Name: analyze.FigureAPI, Unit: "s", Value: figure(0.012), Normal: figure(0.004), Ratio: figure(3)},
-				{Name: analyze.FigureCPU + "kube-apiserver", Unit: "%", Normal: figure(41.25)},
+			Conditions: &judge.Conditions{Time: first.Time, NormalStep: 1, Figures: []judge.Figure{
+				{Name: judge.FigurePending, Value: figure(300), Normal: figure(20), Ratio: figure(15)},
+				{Name: judge.FigureAPI, Unit: "s", Value: figure(0.012), Normal: figure(0.004), Ratio: figure(3)},
+				{Name: judge.FigureCPU + "kube-apiserver", Unit: "%", Normal: figure(41.25)},
 			}},
 		},
 	}
@@ -116,7 +116,7 @@ func TestPageOfWhatBroke(t *testing.T) {
 	for i := range r.Steps {
 		for j := range r.Steps[i].Breaches {
 			b := &r.Steps[i].Breaches[j]
-			*b = analyze.Breach{Time: b.Time, Step: b.Step, What: b.What, Value: b.Value, Bound: b.Bound}
+			*b = judge.Breach{Time: b.Time, Step: b.Step, What: b.What, Value: b.Value, Bound: b.Bound}
 		}
 	}
 	if p := brokeOf(r, ""); p.Lead != "" || len(p.Steps) != 2 || p.Steps[0].Rows[0].Then != "nothing was asked for yet" {
@@ -126,9 +126,9 @@ func TestPageOfWhatBroke(t *testing.T) {
 
 // No two numbers of a strip lie on each other, as long as there are lanes.
 func TestStripsKeepNumbersApart(t *testing.T) {
-	s := analyze.Step{Start: "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:15.000000Z", ReachSeconds: figure(5)}
+	s := judge.Step{Start: "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:15.000000Z", ReachSeconds: figure(5)}
 	for i := range 15 {
-		s.Breaches = append(s.Breaches, analyze.Breach{Time: fmt.Sprintf("2030-01-02T03:04:%09.6fZ", 5+float64(i/3*3)/2), Decided: i%2 == 0})
+		s.Breaches = append(s.Breaches, judge.Breach{Time: fmt.Sprintf("2030-01-02T03:04:%09.6fZ", 5+float64(i/3*3)/2), Decided: i%2 == 0})
 	}
 	p := stripOf(s)
 	for i, a := range p.Marks {
@@ -144,7 +144,7 @@ func TestStripsKeepNumbersApart(t *testing.T) {
 	if p.Hold != 500 || p.HoldWidth != 486 {
 		t.Errorf("the hold lies from %v, %v wide", p.Hold, p.HoldWidth)
 	}
-	if broken := stripOf(analyze.Step{Start: "x", Breaches: []analyze.Breach{{Time: "y"}}}); len(broken.Marks) != 1 || broken.Marks[0].X != stripLeft {
+	if broken := stripOf(judge.Step{Start: "x", Breaches: []judge.Breach{{Time: "y"}}}); len(broken.Marks) != 1 || broken.Marks[0].X != stripLeft {
 		t.Errorf("times that cannot be read: %+v", broken)
 	}
 }

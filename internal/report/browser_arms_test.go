@@ -13,10 +13,10 @@ import (
 	"github.com/chromedp/cdproto/browser"
 	"github.com/chromedp/chromedp"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/compare"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
 )
 
 // comparedPages are pages of comparisons, as files: each as that of recorded
@@ -43,7 +43,7 @@ func comparedPages(t *testing.T) map[string]string {
 	}
 	run := comparisons()["grid"]
 	verdict, why := run.Verdict()
-	write("run", pageIn(t, Input{Result: analyze.Result{Schema: analyze.ResultSchema, Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}))
+	write("run", pageIn(t, Input{Result: judge.Result{Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}))
 	return list
 }
 

@@ -12,13 +12,14 @@ import (
 
 	"github.com/chromedp/chromedp"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
 // decades is a sweep over three decades, whose 99th percentile bends where both
 // axes are logarithmic.
-func decades() analyze.Result {
+func decades() judge.Result {
 	r := lawful(1, 3, 10, 30, 100, 300, 1000)
 	rng := rand.New(rand.NewPCG(7, 8))
 	for i := range r.Steps {
@@ -26,7 +27,7 @@ func decades() analyze.Result {
 		l.P99 = figure(math.Pow(max(r.Steps[i].Level, 30)/30, 1.7) * math.Exp(0.03*rng.NormFloat64()))
 		r.Steps[i].Latency["Ready"] = l
 	}
-	r.Laws = analyze.LawsOf(analyze.Spec{Axis: "pods-per-node", Unit: "pods/node", Arrived: "Ready"}, r.Steps)
+	r.Laws = judge.LawsOf(judge.Spec{Axis: "pods-per-node", Unit: "pods/node", Kind: observe.Pods()}, r.Steps)
 	return r
 }
 
@@ -38,10 +39,10 @@ func lawfulPages(t *testing.T) map[string]string {
 		u := hostileRun.Steps[i].Resources
 		u[hostile] = u["kube-apiserver"]
 	}
-	hostileRun.Laws = analyze.LawsOf(analyze.Spec{Axis: hostile, Unit: hostile, Arrived: "Ready"}, hostileRun.Steps)
+	hostileRun.Laws = judge.LawsOf(judge.Spec{Axis: hostile, Unit: hostile, Kind: observe.Pods()}, hostileRun.Steps)
 	list := make(map[string]string)
 	dir := t.TempDir()
-	for name, r := range map[string]analyze.Result{
+	for name, r := range map[string]judge.Result{
 		"sweep": lawful(5, 10, 20, 30, 40, 50, 60), "rate": rated(), "few": lawful(10, 20, 40), "decades": decades(), "hostile": hostileRun,
 	} {
 		list[name] = filepath.Join(dir, name+"-"+record.ReportFile)

@@ -1,40 +1,20 @@
 package report
 
 import (
-	_ "embed"
 	"fmt"
 	"io"
 	"strings"
-	"text/tabwriter"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/ceiling"
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
-//go:embed ceilings.html
-var ceilingsTemplate string
-
-// ceilingRow is a ceiling as the page shows it.
-type ceilingRow struct {
-	ceiling.Ceiling
-	Allows, Took, Rest, Kind string
-}
-
-// ceilingsOf are the ceilings of a result as they are shown.
-func ceilingsOf(r analyze.Result) []ceilingRow {
-	var rows []ceilingRow
-	for _, c := range r.Ceilings {
-		rows = append(rows, ceilingRow{c, inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), inUnit(c.Left, c.Unit), kindOf(c.Class)})
-	}
-	return rows
-}
-
 // kindOf says what a ceiling is worth in words.
-func kindOf(c ceiling.Class) string {
+func kindOf(c record.CeilingClass) string {
 	switch c {
-	case ceiling.NotEnforced:
+	case record.CeilingNotEnforced:
 		return "not enforced"
-	case ceiling.Unbound:
+	case record.CeilingUnbound:
 		return "does not bind"
 	}
 	return string(c)
@@ -61,38 +41,46 @@ func Check(w io.Writer, c ceiling.Check) error {
 	p.line("")
 	p.findings(c.Findings)
 	p.line("")
-	p.table(c.Table)
+	ceilingText{p, c.Table}.table()
 	return p.err
 }
 
 // checked names what was looked at.
 func checked(c ceiling.Check) string {
-	name := c.Target.Kind + " " + c.Target.Name
+	name := c.Target.Kind
+	if c.Target.Name != c.Target.Kind {
+		name += " " + c.Target.Name
+	}
 	if c.Target.Private {
 		name = "a private laboratory"
 	}
-	server := ""
-	if c.Target.Version != "" {
-		server = ": Kubernetes " + c.Target.Version
+	if c.Target.Server != "" {
+		name += " at " + c.Target.Server
 	}
-	return fmt.Sprintf("%s at %s%s", name, c.Target.Server, server)
+	if c.Target.Version != "" {
+		name += ": Kubernetes " + c.Target.Version
+	}
+	return name
 }
 
-func (p *printer) findings(list []ceiling.Finding) {
-	if p.err != nil {
-		return
-	}
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+func (p *printer) findings(list []record.Finding) {
+	var rows [][]string
 	for _, f := range list {
-		fmt.Fprintf(t, "%s\t%s\t%s\n", f.Severity, printable(f.What), printable(f.Text))
+		rows = append(rows, []string{string(f.Severity), f.What, f.Text})
 		if f.Hint != "" {
-			fmt.Fprintf(t, "\t\thint: %s\n", printable(f.Hint))
+			rows = append(rows, []string{"", "", "hint: " + f.Hint})
 		}
 	}
-	p.err = t.Flush()
+	p.columns("", "lll", rows)
 }
 
-func (p *printer) table(t ceiling.Table) {
+// ceilingText writes a table of ceilings.
+type ceilingText struct {
+	*printer
+	record.CeilingTable
+}
+
+func (t ceilingText) table() {
 	what := t.Workload
 	if what == "" {
 		what = "pods that ask for nothing"
@@ -107,9 +95,9 @@ func (p *printer) table(t ceiling.Table) {
 		}
 		where = fmt.Sprintf("on %d of %d nodes (%s)", *t.Nodes, *t.AllNodes, standing)
 	}
-	p.line("How far %s can get on the axis %s, %s:", what, t.Axis, where)
-	p.levels(t)
-	p.unleveled("Not reached by this workload, however far it is raised:", t, func(c ceiling.Ceiling) string {
+	t.line("How far %s can get on the axis %s, %s:", what, t.Axis, where)
+	t.levels()
+	t.unleveled("Not reached by this workload, however far it is raised:", func(c record.Ceiling) string {
 		text := c.What
 		if c.Limit != nil {
 			text += ": " + inUnit(c.Limit, c.Unit)
@@ -121,47 +109,38 @@ func (p *printer) table(t ceiling.Table) {
 			}
 		}
 		return noted(text, c.Note)
-	}, ceiling.Unbound)
-	p.unleveled("Not known:", t, func(c ceiling.Ceiling) string { return noted(c.What, c.Note) }, ceiling.Unknown)
-	p.line("")
-	p.verdictOf(t)
+	}, record.CeilingUnbound)
+	t.unleveled("Not known:", func(c record.Ceiling) string { return noted(c.What, c.Note) }, record.CeilingUnknown)
+	t.line("")
+	t.verdict()
 	for _, note := range t.Notes {
-		p.line("note: %s", note)
+		t.line("note: %s", note)
 	}
 }
 
 // levels are the ceilings that have a level, the lowest first.
-func (p *printer) levels(t ceiling.Table) {
-	if p.err != nil {
-		return
-	}
-	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(w, "\t%s\tpods in all\tlimit\tused\tleft\tkind\t \tceiling\n", t.Unit)
-	shown, far := 0, 0
+func (t ceilingText) levels() {
+	rows := [][]string{{"", t.Unit, "pods in all", "limit", "used", "left", "kind", " ceiling"}}
+	far := 0
 	for _, c := range t.Ceilings {
 		if c.Level == nil {
 			continue
 		}
-		if b := t.Binding(); b != nil && c.Class != ceiling.Hard && *c.Level > farAbove*max(*b.Level, 1) {
+		if b := t.Binding(); b != nil && c.Class != record.CeilingHard && *c.Level > farAbove*max(*b.Level, 1) {
 			far++
 			continue
 		}
-		shown++
 		mark := ""
 		if c.Binds {
 			mark = ">"
 		}
-		total := "-"
-		if c.Total != nil {
-			total = Number(*c.Total)
-		}
-		fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t \t%s\n", mark, Number(*c.Level), total, inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), inUnit(c.Left, c.Unit), kindOf(c.Class), printable(described(c)))
+		rows = append(rows, []string{mark, Number(*c.Level), levelOf(c.Total), inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), inUnit(c.Left, c.Unit), kindOf(c.Class), " " + described(c)})
 	}
-	if shown > 0 {
-		p.err = w.Flush()
+	if len(rows) > 1 {
+		t.columns("  ", "rrrrrrrl", rows)
 	}
 	if far > 0 {
-		p.line("     and %d far above, which -o json tells", far)
+		t.line("     and %d far above, which -o json tells", far)
 	}
 }
 
@@ -170,7 +149,7 @@ func (p *printer) levels(t ceiling.Table) {
 const farAbove = 25
 
 // described is a ceiling in words, with its source.
-func described(c ceiling.Ceiling) string {
+func described(c record.Ceiling) string {
 	text := c.What
 	if c.From != "" {
 		text += " [" + c.From + "]"
@@ -186,36 +165,36 @@ func noted(text, note string) string {
 }
 
 // unleveled lists the ceilings of a class that have no level.
-func (p *printer) unleveled(title string, t ceiling.Table, text func(ceiling.Ceiling) string, class ceiling.Class) {
+func (t ceilingText) unleveled(title string, text func(record.Ceiling) string, class record.CeilingClass) {
 	shown := false
 	for _, c := range t.Ceilings {
 		if c.Class != class || c.Level != nil {
 			continue
 		}
 		if !shown {
-			p.line("")
-			p.line("%s", title)
+			t.line("")
+			t.line("%s", title)
 			shown = true
 		}
-		p.line("  %s", text(c))
+		t.line("  %s", text(c))
 	}
 }
 
-// verdictOf says what binds first, and what is untested before it.
-func (p *printer) verdictOf(t ceiling.Table) {
+// verdict says what binds first, and what is untested before it.
+func (t ceilingText) verdict() {
 	b := t.Binding()
 	if b == nil {
-		p.line("What binds first is not known: no hard ceiling could be read.")
+		t.line("What binds first is not known: no hard ceiling could be read.")
 	} else {
-		p.line("Binds first: %s", bindingText(t, *b))
+		t.line("Binds first: %s", bindingText(t.CeilingTable, *b))
 	}
 	if a := t.Advised(); a != nil && (b == nil || *a.Level < *b.Level) {
-		p.line("Untested before that: above %s %s (%s; %s).", Number(*a.Level), t.Unit, a.What, a.From)
+		t.line("Untested before that: above %s %s (%s; %s).", Number(*a.Level), t.Unit, a.What, a.From)
 	}
 }
 
 // bindingText is the ceiling that binds first in a sentence.
-func bindingText(t ceiling.Table, b ceiling.Ceiling) string {
+func bindingText(t record.CeilingTable, b record.Ceiling) string {
 	text := fmt.Sprintf("%s %s", Number(*b.Level), t.Unit)
 	if b.Total != nil && !strings.HasPrefix(t.Unit, "pods/s") {
 		text += fmt.Sprintf(" (%s pods in all)", Number(*b.Total))

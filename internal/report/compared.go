@@ -7,10 +7,10 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/compare"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
 )
 
 // ComparisonInput is what is shown of a comparison of recorded experiments.
@@ -35,7 +35,7 @@ type Operand struct {
 	Dir string // where its record lies
 	// Result tells its name, command, version, fidelity and verdict; what its
 	// steps were is not shown.
-	Result analyze.Result
+	Result judge.Result
 	// Environment is nil where there is none that could be read.
 	Environment *record.Environment
 }
@@ -56,11 +56,11 @@ func ComparisonHTML(w io.Writer, in ComparisonInput) error {
 }
 
 // result is the comparison as the result of an experiment.
-func (in ComparisonInput) result() analyze.Result {
+func (in ComparisonInput) result() judge.Result {
 	c := in.Comparison
 	verdict, why := c.Verdict()
-	r := analyze.Result{
-		Schema: analyze.ResultSchema, Kind: "compare", Verdict: slo.Verdict(verdict), Why: why,
+	r := judge.Result{
+		Schema: judge.ResultSchema, Kind: "compare", Verdict: slo.Verdict(verdict), Why: why,
 		Command: in.Command, Version: in.Version, Comparison: &c, Warnings: in.Warnings,
 	}
 	if in.Verdict != "" {
@@ -109,10 +109,9 @@ func operandsOf(operands []Operand) []operandPart {
 		part.Facts = append(part.Facts, machine.Machine...)
 		nodes := make([]string, 0, len(machine.Nodes))
 		for _, g := range machine.Nodes {
-			nodes = append(nodes, fmt.Sprintf("%s of %d pods, %s CPUs, %s, %s", grouped(g.Count), g.Pods, Number(float64(g.CPUMillis)/1000), byteCount(g.MemoryBytes),
-				strings.Join(strings.Fields(strings.Join([]string{g.Kubelet, g.Runtime, g.OSImage, g.Kernel}, " ")), " ")))
+			nodes = append(nodes, g.fact())
 		}
-		add("Kinds of nodes", strings.Join(nodes, "; "), "")
+		add(kindsOfNodes, strings.Join(nodes, "; "), "")
 		add("Split of the CPUs", machine.Split, strings.Join(machine.SplitNotes, "; "))
 		part.Fidelity = fidelityOf(o.Result.Fidelity)
 		list = append(list, part)
@@ -134,7 +133,7 @@ func (p page) commonFidelity() []fidelityPart {
 }
 
 // startOf is when the first step of a result began.
-func startOf(r analyze.Result) string {
+func startOf(r judge.Result) string {
 	if len(r.Steps) == 0 {
 		return ""
 	}

@@ -7,16 +7,17 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/compare"
-	"plimsoll.dev/plimsoll/internal/stats"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
 
 // verdictOfArms is the verdict of a comparison in words.
-func verdictOfArms(r analyze.Result) string {
+func verdictOfArms(r judge.Result) string {
 	c := r.Comparison
 	who := andList(armsOf(c))
 	if c.Refused != "" {
@@ -94,20 +95,16 @@ func saidOf(c *compare.Comparison, verdict stats.Verdict) (arms, levels []string
 
 // decidingLevel is the comparison at a level that the verdict stands on, nil
 // where there is none.
-func decidingLevel(r analyze.Result) *compare.LevelComparison {
+func decidingLevel(r judge.Result) *compare.LevelComparison {
 	if r.Comparison == nil {
 		return nil
 	}
 	levels := r.Comparison.Levels
-	for i := range levels {
-		if string(levels[i].Verdict) == string(r.Verdict) {
-			return &levels[i]
-		}
+	if len(levels) == 0 {
+		return nil
 	}
-	if len(levels) > 0 {
-		return &levels[0]
-	}
-	return nil
+	said := slices.IndexFunc(levels, func(l compare.LevelComparison) bool { return string(l.Verdict) == string(r.Verdict) })
+	return &levels[max(said, 0)]
 }
 
 // clear is the largest rate of false discoveries at which a metric that does
@@ -152,17 +149,22 @@ func together(l compare.LevelComparison) []oneMetric {
 	return all
 }
 
-// name is the metric and how many others are the same.
-func (m oneMetric) name() string {
-	if len(m.Same) == 0 {
-		return m.Metric
-	}
+// also are the other milestones for which it is the same.
+func (m oneMetric) also() string {
 	var milestones []string
 	for _, name := range m.Same {
 		milestone, _, _ := strings.Cut(name, " ")
 		milestones = append(milestones, milestone)
 	}
-	return fmt.Sprintf("%s (and of %s)", m.Metric, strings.Join(milestones, ", "))
+	return strings.Join(milestones, ", ")
+}
+
+// name is the metric and how many others are the same.
+func (m oneMetric) name() string {
+	if len(m.Same) == 0 {
+		return m.Metric
+	}
+	return fmt.Sprintf("%s (and of %s)", m.Metric, m.also())
 }
 
 // ComparisonText writes a comparison of recorded experiments for a terminal:
@@ -278,91 +280,75 @@ func (p *printer) comparison(c *compare.Comparison) {
 		for _, text := range l.Excluded {
 			p.line("  left out: %s", text)
 		}
-		p.runs(c, l)
-		p.shifts(c, l)
-		p.parts(c, l)
-		p.others(l)
+		level := levelText{p, c, l}
+		level.runs()
+		level.shifts()
+		level.parts()
+		level.others()
 		for _, text := range l.Warnings {
 			p.line("  note: %s", text)
 		}
 	}
 }
 
+// levelText writes the comparison of an arm with the baseline at one level.
+type levelText struct {
+	*printer
+	of *compare.Comparison
+	compare.LevelComparison
+}
+
 // runs writes the metric that decides, run by run.
-func (p *printer) runs(c *compare.Comparison, l compare.LevelComparison) {
+func (l levelText) runs() {
 	if len(l.Primary.Baseline)+len(l.Primary.Arm) == 0 {
 		return
 	}
-	rows := [][]string{{l.Primary.Metric, c.Baseline, l.Arm, ""}}
-	for _, r := range runRows(c.Paired, l.Primary) {
+	rows := [][]string{{l.Primary.Metric, l.of.Baseline, l.Arm, ""}}
+	for _, r := range runRows(l.of.Paired, l.Primary) {
 		rows = append(rows, []string{r.Name, r.Baseline, r.Arm, r.Change})
 	}
-	p.columns("  ", "rrrr", rows)
+	l.columns("  ", "rrrr", rows)
 }
 
 // shifts writes how the quantiles of the deciding metric's milestone differ,
 // and the sizes of the effect.
-func (p *printer) shifts(c *compare.Comparison, l compare.LevelComparison) {
-	s := decidingSeries(c, l)
+func (l levelText) shifts() {
+	s := l.SeriesOf(l.of.Metric)
 	if s == nil {
 		return
 	}
-	rows := [][]string{{s.Milestone + ", all objects", c.Baseline, l.Arm, "change", "interval"}}
+	rows := [][]string{{s.Milestone + ", all objects", l.of.Baseline, l.Arm, "change", "interval"}}
 	for _, x := range s.Shifts {
 		row := shiftRowOf(x, l.Runs)
 		rows = append(rows, []string{row.Quantile, row.Baseline, row.Arm, row.Change, row.Interval})
 	}
 	if len(rows) > 1 {
-		p.columns("  ", "rrrrl", rows)
+		l.columns("  ", "rrrrl", rows)
 	}
-	var never []string
-	for _, x := range []struct {
-		arm string
-		f   compare.Form
-	}{{c.Baseline, s.Baseline}, {l.Arm, s.Arm}} {
-		if x.f.Censored > 0 {
-			never = append(never, fmt.Sprintf("%d of %d objects of %s", x.f.Censored, x.f.N, x.arm))
-		}
-	}
-	if len(never) > 0 {
-		p.line("  never %s: %s", s.Milestone, strings.Join(never, ", "))
+	if never := neverOf(l.of, l.LevelComparison, *s, strconv.Itoa); len(never) > 0 {
+		l.line("  never %s: %s", s.Milestone, strings.Join(never, ", "))
 	}
 	if l.Distance != nil && l.Superiority != nil {
 		text := fmt.Sprintf("  over all objects: largest distance of the distributions %.3f; an object of %s is later with a probability of %.2f", *l.Distance, l.Arm, *l.Superiority)
 		if l.PermutationP != nil {
 			text += fmt.Sprintf(" (swapping runs: p = %.3g)", *l.PermutationP)
 		}
-		p.line("%s", text)
+		l.line("%s", text)
 	}
-}
-
-// decidingSeries is the distribution of the deciding metric's milestone over
-// all components, nil where there is none.
-func decidingSeries(c *compare.Comparison, l compare.LevelComparison) *compare.SeriesComparison {
-	milestone, _, _ := strings.Cut(c.Metric, " ")
-	for i := range l.Series {
-		if s := &l.Series[i]; s.Milestone == milestone && s.Component == "" {
-			return s
-		}
-	}
-	return nil
 }
 
 // parts writes how the components differ, where there are several.
-func (p *printer) parts(c *compare.Comparison, l compare.LevelComparison) {
-	milestone, _, _ := strings.Cut(c.Metric, " ")
+func (l levelText) parts() {
+	milestone, _, _ := strings.Cut(l.of.Metric, " ")
 	rows := [][]string{{milestone + " by component", "distance", "later", "p50", "furthest quantile"}}
 	for _, s := range l.Series {
 		if s.Milestone != milestone || s.Component == "" {
 			continue
 		}
-		row := []string{s.Component, "-", "-", "-", "-"}
-		if s.Distance != nil {
-			row[1] = fmt.Sprintf("%.3f", *s.Distance)
+		digits := func(n int) func(float64) string {
+			return func(x float64) string { return strconv.FormatFloat(x, 'f', n, 64) }
 		}
-		if s.Superiority != nil {
-			row[2] = fmt.Sprintf("%.2f", *s.Superiority)
-		}
+		row := []string{s.Component, known(s.Distance, digits(3)), known(s.Superiority, digits(2)), "-", "-"}
 		for i, x := range s.Shifts {
 			shift := shiftRowOf(x, l.Runs)
 			if x.Q == 0.5 {
@@ -375,22 +361,22 @@ func (p *printer) parts(c *compare.Comparison, l compare.LevelComparison) {
 		rows = append(rows, row)
 	}
 	if len(rows) > 1 {
-		p.columns("  ", "rrrrr", rows)
+		l.columns("  ", "rrrrr", rows)
 	}
 }
 
 // others writes the metrics that do not decide and differ clearly, and why
 // memory is not compared where it is not.
-func (p *printer) others(l compare.LevelComparison) {
+func (l levelText) others() {
 	rows := [][]string{}
-	for _, m := range together(l)[1:] {
+	for _, m := range together(l.LevelComparison)[1:] {
 		if clearly(m.Compared) {
 			rows = append(rows, []string{m.name(), changeText(*m.Change), intervalText(m.Lo, m.Hi)})
 		}
 	}
 	if len(rows) > 0 {
-		p.line("  others that differ, with a rate of false discoveries of at most %.0f%%; they do not decide:", 100*clear)
-		p.columns("    ", "lrl", rows)
+		l.line("  others that differ, with a rate of false discoveries of at most %.0f%%; they do not decide:", 100*clear)
+		l.columns("    ", "lrl", rows)
 	}
 	// Why memory is not compared, in the order in which the reasons come up.
 	var reasons []string
@@ -407,7 +393,7 @@ func (p *printer) others(l compare.LevelComparison) {
 		processes[reason] = append(processes[reason], process)
 	}
 	for _, reason := range reasons {
-		p.line("  memory of %s is not compared: %s", strings.Join(processes[reason], ", "), reason)
+		l.line("  memory of %s is not compared: %s", strings.Join(processes[reason], ", "), reason)
 	}
 }
 

@@ -7,17 +7,17 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/compare"
-	"plimsoll.dev/plimsoll/internal/objects"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
 )
 
 // Input is what a report shows: what one run directory holds.
 type Input struct {
-	Result analyze.Result
+	Result judge.Result
 	// Plan is the plan as it was run, and PlanText the file it was read from;
 	// nil and "" where there is none that can be read.
 	Plan     *plan.Plan
@@ -34,7 +34,7 @@ type Input struct {
 // pageData is what the page's charts are drawn from. Times are in seconds
 // since the start of the run unless a name says otherwise.
 type pageData struct {
-	Result     analyze.Result `json:"result"`
+	Result     judge.Result   `json:"result"`
 	Axis       string         `json:"axis"`
 	Unit       string         `json:"unit"`
 	Arrived    string         `json:"arrived"`
@@ -96,7 +96,7 @@ const (
 // dataOf sums up a run for the charts.
 func dataOf(in Input) (pageData, error) {
 	d := pageData{
-		Result: in.Result, Arrived: cmp.Or(in.Result.Arrived, "Ready"),
+		Result: in.Result, Arrived: cmp.Or(in.Result.Arrived, objectKind(in.Result).There),
 		Milestones: milestonesOf(in), Bounds: boundsOf(in.Result),
 		Times: make([][2]float64, len(in.Result.Steps)), Curves: []curve{}, Distribution: map[string][]int{}, Progress: []stretch{},
 	}
@@ -113,7 +113,7 @@ func dataOf(in Input) (pageData, error) {
 		d.progress(in)
 	}
 	var err error
-	d.Objects, err = pack(in.Objects)
+	d.Objects, err = pack(in.Objects, objectKind(in.Result))
 	return d, err
 }
 
@@ -166,7 +166,7 @@ func milestonesOf(in Input) []string {
 }
 
 // boundsOf are the objectives on latencies.
-func boundsOf(r analyze.Result) []latencyBound {
+func boundsOf(r judge.Result) []latencyBound {
 	list := []latencyBound{}
 	for _, g := range r.Goals {
 		for _, text := range g.SLO {
@@ -231,8 +231,7 @@ func (d *pageData) distributions(in Input) {
 			if !ok {
 				at = len(d.Curves)
 				index[k] = at
-				thinned := distributionOf(values[k], s.Latency[m].N, most)
-				d.Curves = append(d.Curves, curve{N: thinned.n, X: differences(thinned.x), Y: differences(thinned.y), Took: share(thinned.took)})
+				d.Curves = append(d.Curves, distributionOf(values[k], s.Latency[m].N, most))
 			}
 			list[i] = at
 		}
@@ -255,18 +254,16 @@ func (d *pageData) progress(in Input) {
 	}
 	// emptied is when the target was next empty, by the step that asked.
 	emptied := make(map[int64]int64)
-	for i, s := range steps {
-		emptied[int64(s.ID)] = math.MaxInt64
-		for j := i + 1; j < len(steps); j++ {
-			if steps[j].FromEmpty {
-				emptied[int64(s.ID)] = start[j]
-				break
-			}
+	next := int64(math.MaxInt64)
+	for i, s := range slices.Backward(steps) {
+		emptied[int64(s.ID)] = next
+		if s.FromEmpty {
+			next = start[i]
 		}
 	}
 	o := in.Objects
 	sent, intended, step := o.Micros("sent"), o.Micros("intended"), o.Numbers("step")
-	arrived, deleted := o.Micros(d.Arrived), o.Micros("Deleted")
+	arrived, deleted := o.Micros(d.Arrived), o.Micros(objectKind(in.Result).Gone)
 	if sent == nil || intended == nil || step == nil || arrived == nil {
 		return
 	}
@@ -294,8 +291,9 @@ func (d *pageData) progress(in Input) {
 			}
 		}
 	}
-	slices.SortFunc(asked, func(a, b change) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(b.by, a.by)) })
-	slices.SortFunc(there, func(a, b change) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(b.by, a.by)) })
+	for _, changes := range [][]change{asked, there} {
+		slices.SortFunc(changes, func(a, b change) int { return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(b.by, a.by)) })
+	}
 	most := max(min(progressVertices, allProgress/(2*len(steps))), fewVertices)
 	highest := max(height(asked), 1)
 	end := int64(math.Round(d.Times[len(steps)-1][1] * 1e6))
@@ -305,8 +303,7 @@ func (d *pageData) progress(in Input) {
 		if i+1 < len(steps) {
 			until = start[i+1]
 		}
-		var part stretch
-		part.Step = s.ID
+		part := stretch{Step: s.ID}
 		part.Asked, asked, countAsked = count(asked, countAsked, start[i], until, highest, most)
 		part.There, there, countThere = count(there, countThere, start[i], until, highest, most)
 		d.Progress = append(d.Progress, part)
@@ -348,17 +345,7 @@ func count(changes []change, now, from, until, highest int64, most int) (curve, 
 			keep[i-1], keep[i] = true, true
 		}
 	}
-	chosen, took := thin(line, keep, tolerance*float64(highest), most, false)
-	if len(chosen) == len(line) {
-		took = 0
-	}
-	c := curve{N: int(highest), Took: share(took / float64(highest))}
-	var x, y []int64
-	for _, i := range chosen {
-		x, y = append(x, int64(line[i].x)), append(y, int64(line[i].y))
-	}
-	c.X, c.Y = differences(x), differences(y)
-	return c, changes, now
+	return thinned(line, keep, int(highest), most, false), changes, now
 }
 
 // differences are those of each number from the one before it, which are

@@ -2,13 +2,12 @@ package report
 
 import (
 	"fmt"
-	"text/tabwriter"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/judge"
 )
 
 // bucketText is a bucket as an interval.
-func bucketText(b analyze.Bucket) string {
+func bucketText(b judge.Bucket) string {
 	if b.AtMost == nil {
 		return "over " + Seconds(b.Above)
 	}
@@ -17,28 +16,21 @@ func bucketText(b analyze.Bucket) string {
 
 // durations writes how long the work of a node took by what it publishes, in
 // the last step that tells of it.
-func (p *printer) durations(r analyze.Result) {
-	last := -1
-	for i := range r.Steps {
-		if len(r.Steps[i].Durations) > 0 {
-			last = i
+func (p *printer) durations(r judge.Result) {
+	var last judge.Step
+	for _, s := range r.Steps {
+		if len(s.Durations) > 0 {
+			last = s
 		}
 	}
-	if last < 0 || p.err != nil {
+	if len(last.Durations) == 0 {
 		return
 	}
 	p.line("")
-	p.line("How long work took in step %d by what the node publishes (quantiles as the bucket they lie in):", r.Steps[last].ID)
-	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "  \t\tn\tmean\tp50\tp99\n")
-	for _, d := range r.Steps[last].Durations {
-		mean := "-"
-		if d.Mean != nil {
-			mean = Seconds(*d.Mean)
-		}
-		fmt.Fprintf(w, "  %s\t%s\t%d\t%s\t%s\t%s\n", printable(d.Source), printable(d.Name), d.N, mean, bucketText(d.P50), bucketText(d.P99))
+	p.line("How long work took in step %d by what the %s publishes (quantiles as the bucket they lie in):", last.ID, objectKind(r).Place.One)
+	rows := [][]string{{"", "", "n", "mean", "p50", "p99"}}
+	for _, d := range last.Durations {
+		rows = append(rows, []string{d.Source, d.Name, fmt.Sprint(d.N), lagOf(d.Mean), bucketText(d.P50), bucketText(d.P99)})
 	}
-	if p.err == nil {
-		p.err = w.Flush()
-	}
+	p.columns("  ", "llllll", rows)
 }

@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"crypto/sha256"
-	_ "embed"
+	"embed"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -21,19 +21,18 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/objects"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/objects"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
-	"plimsoll.dev/plimsoll/internal/stats"
 )
 
-//go:embed page.html
-var pageTemplate string
-
-//go:embed arms.html
-var armsTemplate string
+// templates are the page and its parts.
+//
+//go:embed *.html
+var templates embed.FS
 
 // The bundle is built from ui/ by `make ui`.
 //
@@ -57,9 +56,10 @@ func (e *NoResultError) Error() string {
 func (e *NoResultError) Unwrap() error { return e.Err }
 
 // WriteFile writes report.html into a run directory, from what the directory
-// holds: a result.json, and everything else as far as it is there.
-func WriteFile(dir record.Dir) error {
-	in, err := Read(dir)
+// holds: a result.json, and everything else as far as it is there. Before is the
+// kind of the objects of a result that does not say it.
+func WriteFile(dir record.Dir, before record.ObjectKind) error {
+	in, err := Read(dir, before)
 	if err != nil {
 		return err
 	}
@@ -72,14 +72,17 @@ func WriteFile(dir record.Dir) error {
 
 // Read reads what a report shows from a run directory. The error is a
 // *NoResultError where no result.json can be read; anything else that is
-// missing is said on the page.
-func Read(dir record.Dir) (Input, error) {
+// missing is said on the page. Before is as for WriteFile.
+func Read(dir record.Dir, before record.ObjectKind) (Input, error) {
 	var in Input
 	if err := dir.ReadJSON(record.ResultFile, &in.Result); err != nil {
 		return in, &NoResultError{string(dir), err}
 	}
-	if in.Result.Schema != analyze.ResultSchema {
-		return in, &NoResultError{string(dir), fmt.Errorf("its schema is %q, this program reads %q", in.Result.Schema, analyze.ResultSchema)}
+	if in.Result.Schema != judge.ResultSchema {
+		return in, &NoResultError{string(dir), fmt.Errorf("its schema is %q, this program reads %q", in.Result.Schema, judge.ResultSchema)}
+	}
+	if in.Result.ObjectKind == nil {
+		in.Result.ObjectKind = &before
 	}
 	missing := func(file string, what string, err error) {
 		if errors.Is(err, fs.ErrNotExist) {
@@ -130,26 +133,12 @@ func write(w io.Writer, p page, data pageData) error {
 	if data.Objects != nil {
 		objects = data.Objects.data
 	}
-	t, err := template.New("page").Funcs(template.FuncMap{
+	t, err := template.New("page.html").Funcs(template.FuncMap{
 		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
-		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent,
-		"bearing": bearingWord, "bucket": bucketText, "more": moreSteps,
+		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": missed,
+		"bearing": bearingWord, "goal": goalSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
-	}).Parse(pageTemplate)
-	for _, part := range []string{armsTemplate, trendTemplate} {
-		if err == nil {
-			t, err = t.Parse(part)
-		}
-	}
-	if err == nil {
-		t, err = t.Parse(ceilingsTemplate)
-	}
-	if err == nil {
-		t, err = t.Parse(brokeTemplate)
-	}
-	if err == nil {
-		t, err = t.Parse(lawsTemplate)
-	}
+	}).ParseFS(templates, "*.html")
 	if err != nil {
 		return err
 	}
@@ -178,23 +167,21 @@ type page struct {
 	Operands               []operandPart // those experiments
 	Trends                 []trendPart
 	Facts                  []fact
-	Result                 analyze.Result
+	Result                 judge.Result
+	Kind                   record.ObjectKind
 	Arrived                string
 	Unit                   string
 	Fidelity               []fidelityPart
 	Missing                []string
-	Goals                  []goalRow
 	Steps                  []stepRow
 	Latency                []latencyTable
 	Reasons                []reasonTable
 	Usage                  []usageRow
-	Waits                  []analyze.Step // that say what their objects waited for
-	Open                   bool           // requests came by a schedule
+	Waits                  []judge.Step // that say what their objects waited for
+	Open                   bool         // requests came by a schedule
 	Machine                []fact
 	Nodes                  []nodeGroup
-	Published              []publishedRow
 	PublishedNote          string
-	Ceilings               []ceilingRow
 	Broke                  *brokePart // nil where nothing broke
 	RealNode               bool       // parts of a real node are told
 	NodeSource             string
@@ -220,15 +207,9 @@ type fidelityPart struct {
 	Is   record.Realness
 }
 
-type goalRow struct {
-	analyze.GoalResult
-	Sentence string
-}
-
 type stepRow struct {
-	analyze.Step
-	Arrived analyze.Latency
-	Missed  int // never there, whatever the cause
+	judge.Step
+	Arrived judge.Latency
 	Goals   []goalVerdict
 }
 
@@ -244,25 +225,25 @@ type latencyTable struct {
 }
 
 type latencyRow struct {
-	Step analyze.Step
-	analyze.Latency
+	Step judge.Step
+	judge.Latency
 	Ratio string // of the p99 to that of the first step, which is what is normal
 }
 
 type reasonTable struct {
-	Step analyze.Step
+	Step judge.Step
 	Open bool
 	Rows []reasonRow
 }
 
 type reasonRow struct {
-	analyze.Reason
+	judge.Reason
 	Share int // in percent of all that have a reason
 }
 
 type usageRow struct {
-	Step    analyze.Step
-	Lag     *analyze.WatchLag
+	Step    judge.Step
+	Lag     *judge.WatchLag
 	Sources []sourceUse
 }
 
@@ -271,26 +252,14 @@ type sourceUse struct {
 	Cores  string
 	Most   string // processors at once
 	Growth int64
-	analyze.Usage
-}
-
-// publishedRow is a published figure, and what was found, as they are shown.
-type publishedRow struct {
-	analyze.Published
-	Was, Is string
-}
-
-type nodeGroup struct {
-	Count       int
-	First, Last string
-	record.Node
+	judge.Usage
 }
 
 func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
-		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Arrived: data.Arrived, Unit: data.Unit, NodeSource: analyze.SourceNode, Overhead: overheadOf(r.Overhead), Laws: lawsOfPage(r),
+		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
 	}
@@ -304,40 +273,33 @@ func pageOf(in Input, data pageData) page {
 		p.Mark, p.MarkUnit = markOfArms(r)
 	}
 	p.Fidelity = fidelityOf(r.Fidelity)
-	for _, s := range r.Steps {
-		p.Open = p.Open || s.Arrivals != nil
-		if s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0 {
-			p.Waits = append(p.Waits, s)
-		}
-	}
 	p.Facts = factsOf(r, data)
-	for _, g := range r.Goals {
-		p.Goals = append(p.Goals, goalRow{g, goalSentence(g, r)})
-	}
 	for _, s := range r.Steps {
-		row := stepRow{Step: s, Arrived: s.Latency[data.Arrived], Missed: missed(s.Objects)}
+		row := stepRow{Step: s, Arrived: s.Latency[data.Arrived]}
 		for _, g := range r.Goals {
 			if v, ok := s.Goals[g.Name]; ok {
 				row.Goals = append(row.Goals, goalVerdict{g.Name, v})
 			}
 		}
 		p.Steps = append(p.Steps, row)
+		p.Open = p.Open || s.Arrivals != nil
+		waits := s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0
+		if waits {
+			p.Waits = append(p.Waits, s)
+		}
 		p.Durations = p.Durations || len(s.Durations) > 0
 		use := usageRow{Step: s, Lag: s.WatchLag}
 		for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
 			u := s.Resources[source]
+			cpus := func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 			cores := "-"
 			if s.Seconds > 0 {
-				cores = strconv.FormatFloat(u.CPUSeconds/s.Seconds, 'f', 2, 64)
+				cores = cpus(u.CPUSeconds / s.Seconds)
 			}
-			p.RealNode = p.RealNode || source == analyze.SourceNode
-			most := "-"
-			if u.PeakCPUs != nil {
-				most = strconv.FormatFloat(*u.PeakCPUs, 'f', 2, 64)
-			}
-			use.Sources = append(use.Sources, sourceUse{source, cores, most, u.PeakRSSBytes - u.StartRSSBytes, u})
+			p.RealNode = p.RealNode || source == judge.SourceNode
+			use.Sources = append(use.Sources, sourceUse{source, cores, known(u.PeakCPUs, cpus), u.PeakRSSBytes - u.StartRSSBytes, u})
 		}
-		if use.Lag != nil || len(use.Sources) > 0 || s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0 {
+		if use.Lag != nil || len(use.Sources) > 0 || waits {
 			p.Usage = append(p.Usage, use)
 		}
 	}
@@ -360,18 +322,14 @@ func pageOf(in Input, data pageData) page {
 		p.Latency = append(p.Latency, table)
 	}
 	p.Reasons = reasonsOf(r)
-	for _, f := range r.Published {
-		p.Published = append(p.Published, publishedRow{f, publishedFigure(f), foundFigure(f)})
-	}
 	p.PublishedNote = publishedNote
-	p.Ceilings = ceilingsOf(r)
 	p.Broke = brokeOf(r, data.Unit)
 	p.environment(in.Environment)
 	return p
 }
 
 // factsOf are the figures beside the headline.
-func factsOf(r analyze.Result, data pageData) []fact {
+func factsOf(r judge.Result, data pageData) []fact {
 	var list []fact
 	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
 	if r.Comparison != nil {
@@ -391,14 +349,14 @@ func factsOf(r analyze.Result, data pageData) []fact {
 			add("Confirmed", fmt.Sprintf("%d of %d", l.Confirmations, confirmationsOf(l)), note)
 		}
 	}
-	held, seconds := 0, 0.0
-	for _, s := range r.Steps {
-		if s.Verdict == slo.Pass {
-			held++
-		}
-		seconds = max(seconds, data.Times[len(data.Times)-1][1]-data.Times[0][0])
-	}
 	if len(r.Steps) > 0 && r.Comparison == nil {
+		held := 0
+		for _, s := range r.Steps {
+			if s.Verdict == slo.Pass {
+				held++
+			}
+		}
+		seconds := max(data.Times[len(data.Times)-1][1]-data.Times[0][0], 0)
 		add("Steps", strconv.Itoa(len(r.Steps)), fmt.Sprintf("%d held; %s in all", held, span(seconds)))
 	}
 	if s := lineStep(r); s != nil && r.Comparison == nil {
@@ -414,8 +372,8 @@ func factsOf(r analyze.Result, data pageData) []fact {
 
 // lineStep is the step that tells how it is at the load line: the last that
 // held at the highest level that did.
-func lineStep(r analyze.Result) *analyze.Step {
-	var best *analyze.Step
+func lineStep(r judge.Result) *judge.Step {
+	var best *judge.Step
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Verdict != slo.Pass || r.LoadLine != nil && r.LoadLine.Level != nil && s.Level != *r.LoadLine.Level {
@@ -431,8 +389,8 @@ func lineStep(r analyze.Result) *analyze.Step {
 // telling is the step of a sweep that its verdict stands on: the lowest that
 // failed, or the highest that held where none did. It is nil where the verdict
 // says neither.
-func telling(r analyze.Result) *analyze.Step {
-	var best *analyze.Step
+func telling(r judge.Result) *judge.Step {
+	var best *judge.Step
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Verdict != r.Verdict || !r.Verdict.Decided() {
@@ -446,11 +404,11 @@ func telling(r analyze.Result) *analyze.Step {
 }
 
 // missed are those that did not get there, whatever the cause.
-func missed(o analyze.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
+func missed(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
 // reasonsOf are the reasons of every step that has any, the one that decided
 // open.
-func reasonsOf(r analyze.Result) []reasonTable {
+func reasonsOf(r judge.Result) []reasonTable {
 	var list []reasonTable
 	for _, s := range r.Steps {
 		if len(s.Reasons) == 0 {
@@ -473,78 +431,8 @@ func reasonsOf(r analyze.Result) []reasonTable {
 	return list
 }
 
-func (p *page) environment(e *record.Environment) {
-	if e == nil {
-		return
-	}
-	add := func(name, value, note string) {
-		if value != "" {
-			p.Machine = append(p.Machine, fact{name, value, note})
-		}
-	}
-	if !e.Start.IsZero() {
-		add("Start", e.Start.UTC().Format("2006-01-02 15:04:05 MST"), "")
-	}
-	target := e.Target.Kind
-	if e.Target.Name != "" {
-		target += " " + e.Target.Name
-	}
-	note := ""
-	if e.Target.Private {
-		note = "a private laboratory, which lived as long as the run"
-	}
-	add("Target", target, note)
-	if c := e.Cluster; c != nil {
-		add("API server", c.Server, "")
-		nodes := fmt.Sprintf("%d", len(c.Nodes))
-		note := ""
-		if c.Skipped > 0 {
-			note = fmt.Sprintf("%d more cannot take the workload", c.Skipped)
-		}
-		add("Nodes", nodes, note)
-		p.Nodes = groupNodes(c.Nodes)
-	}
-	if e.ClockOffset != nil {
-		add("Clock offset", fmt.Sprintf("%+.1f s", *e.ClockOffset), "the server's less ours, known to within a second; latencies do not depend on it")
-	}
-	if e.Host.OS != "" || e.Host.CPUs > 0 {
-		add("Plimsoll ran on", strings.TrimSpace(fmt.Sprintf("%s %s", e.Host.OS, e.Host.Kernel)), "")
-		add("CPUs", strconv.Itoa(e.Host.CPUs), "")
-		add("Memory", byteCount(e.Host.MemoryBytes), "")
-		add("Control groups", e.Host.CgroupVersion, "")
-	}
-	p.Split, p.SplitNotes = e.Isolation.Split, e.Isolation.Notes
-}
-
-// groupNodes puts nodes of one shape together, in the order of their names.
-func groupNodes(nodes []record.Node) []nodeGroup {
-	nodes = slices.Clone(nodes)
-	slices.SortStableFunc(nodes, func(a, b record.Node) int { return strings.Compare(a.Name, b.Name) })
-	var list []nodeGroup
-	index := make(map[record.Node]int)
-	for _, n := range nodes {
-		shape := n
-		shape.Name = ""
-		i, ok := index[shape]
-		if !ok {
-			i = len(list)
-			index[shape] = i
-			list = append(list, nodeGroup{First: n.Name, Node: n})
-		}
-		list[i].Count++
-		list[i].Last = n.Name
-	}
-	return list
-}
-
-// fidelityOf are the parts of which it is known whether they were real.
-func fidelityOf(f record.Fidelity) []fidelityPart {
-	list := []fidelityPart{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}}
-	return slices.DeleteFunc(list, func(p fidelityPart) bool { return p.Is == "" })
-}
-
 // Headline is the verdict in few words, for the head of a page.
-func Headline(r analyze.Result, unit string) string {
+func Headline(r judge.Result, unit string) string {
 	if r.Comparison != nil {
 		return r.Workload + ": " + verdictOfArms(r)
 	}
@@ -597,7 +485,7 @@ func Headline(r analyze.Result, unit string) string {
 }
 
 // lead says more about the verdict than the headline, a sentence each.
-func lead(r analyze.Result) []string {
+func lead(r judge.Result) []string {
 	var list []string
 	add := func(text string) {
 		if text != "" {
@@ -638,19 +526,9 @@ func verdictWord(verdict any) string {
 	return string(v)
 }
 
-func levelOf(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return Number(*v)
-}
+func levelOf(v *float64) string { return known(v, Number) }
 
-func lagOf(v *float64) string {
-	if v == nil {
-		return "-"
-	}
-	return Seconds(*v)
-}
+func lagOf(v *float64) string { return known(v, Seconds) }
 
 // percent is a share in percent as it is shown.
 func percent(x any) string {

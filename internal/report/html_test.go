@@ -15,10 +15,11 @@ import (
 
 	"golang.org/x/net/html"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
 // The bundle is committed, so that the program builds without node. This tells
@@ -100,7 +101,7 @@ func TestHostileNamesStayText(t *testing.T) {
 	in.Environment.Isolation.Notes = []string{hostile}
 	in.Result.Experiment, in.Result.Command, in.Result.Version, in.PlanText = hostile, hostile, hostile, hostile
 	in.Result.Warnings, in.Missing = []string{hostile}, []string{hostile}
-	in.Result.Steps[0].Arm, in.Result.Steps[0].Resources["x"+hostile] = hostile, analyze.Usage{CPUSeconds: 1}
+	in.Result.Steps[0].Arm, in.Result.Steps[0].Resources["x"+hostile] = hostile, judge.Usage{CPUSeconds: 1}
 	in.Result.Goals[0].Name = hostile
 	in.Result.LoadLine.Unit = hostile
 	page := pageIn(t, in)
@@ -215,7 +216,7 @@ func pages(t testing.TB) map[string]record.Dir {
 // Whatever is missing, there is a page, and it says what is missing.
 func TestEveryDirectoryMakesAPage(t *testing.T) {
 	for name, dir := range pages(t) {
-		if err := WriteFile(dir); err != nil {
+		if err := WriteFile(dir, observe.Pods()); err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
 		}
@@ -260,13 +261,13 @@ func TestNoResultIsNoReport(t *testing.T) {
 		t.Fatal(err)
 	}
 	var none *NoResultError
-	if err := WriteFile(dir); !errors.As(err, &none) || !errors.Is(err, fs.ErrNotExist) {
+	if err := WriteFile(dir, observe.Pods()); !errors.As(err, &none) || !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("without a result: %v", err)
 	}
-	if err := dir.WriteJSON(record.ResultFile, analyze.Result{Schema: "plimsoll/result/v99"}); err != nil {
+	if err := dir.WriteJSON(record.ResultFile, judge.Result{Schema: "plimsoll/result/v99"}); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteFile(dir); !errors.As(err, &none) || !strings.Contains(err.Error(), "v99") {
+	if err := WriteFile(dir, observe.Pods()); !errors.As(err, &none) || !strings.Contains(err.Error(), "v99") {
 		t.Errorf("a result of another version: %v", err)
 	}
 	if _, err := os.Stat(dir.Path(record.ReportFile)); !errors.Is(err, fs.ErrNotExist) {

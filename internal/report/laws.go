@@ -1,23 +1,18 @@
 package report
 
 import (
-	_ "embed"
 	"fmt"
 	"math"
 	"strings"
-	"text/tabwriter"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/stats"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
-
-//go:embed laws.html
-var lawsTemplate string
 
 // laws writes what the steps along the axis tell together, a line for each
 // law. Unless explain says so, a law that tells of nothing is left out.
-func (p *printer) laws(l *analyze.Laws, explain bool) {
-	if l == nil || p.err != nil {
+func (p *printer) laws(l *judge.Laws, explain bool) {
+	if l == nil {
 		return
 	}
 	shown, hidden := shownLaws(l, explain)
@@ -25,20 +20,18 @@ func (p *printer) laws(l *analyze.Laws, explain bool) {
 		return
 	}
 	p.line("")
-	p.line("%s", lawsHead(l))
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
+	p.line("Along the axis, %s:", lawsBasis(l))
+	var rows [][]string
 	for _, x := range shown {
-		fmt.Fprintf(t, "  %s\t%s\n", printable(x.Name), printable(lawSentence(x)))
+		rows = append(rows, []string{x.Name, lawSentence(x)})
 		if !explain {
 			continue
 		}
 		for _, more := range lawDetails(x) {
-			fmt.Fprintf(t, "\t  %s\n", printable(more))
+			rows = append(rows, []string{"", "  " + more})
 		}
 	}
-	if p.err == nil {
-		p.err = t.Flush()
-	}
+	p.columns("  ", "ll", rows)
 	if explain {
 		for _, o := range leftOut(l.LeftOut) {
 			p.line("  no law stands on %s", o)
@@ -48,27 +41,23 @@ func (p *printer) laws(l *analyze.Laws, explain bool) {
 	}
 }
 
-// lawsHead says what the laws stand on.
-func lawsHead(l *analyze.Laws) string {
-	unit := ""
-	if len(l.List) > 0 {
-		unit = l.List[0].XUnit
-	}
-	return strings.TrimRight(fmt.Sprintf("Along the axis, %d levels from %s to %s %s", l.Levels, Number(l.Lowest), Number(l.Highest), unit), " ") + ":"
+// lawsBasis says what the laws stand on, of which there must be one.
+func lawsBasis(l *judge.Laws) string {
+	return strings.TrimSpace(fmt.Sprintf("%d levels from %s to %s %s", l.Levels, Number(l.Lowest), Number(l.Highest), l.List[0].XUnit))
 }
 
 // shownLaws are the laws that say something without being asked: all but those
 // that were refused for a reason that another has, those of this program, and
 // those of processes of which nothing is known for sure. Hidden is how many
 // others there are.
-func shownLaws(l *analyze.Laws, all bool) (shown []analyze.Law, hidden int) {
+func shownLaws(l *judge.Laws, all bool) (shown []judge.Law, hidden int) {
 	said := make(map[string]bool)
 	for _, x := range l.List {
-		process := x.Of == analyze.LawMemory || x.Of == analyze.LawCPU
-		own := process && strings.HasPrefix(x.Name, analyze.SourceSelf+" ")
+		process := x.Of == judge.LawMemory || x.Of == judge.LawCPU
+		own := process && strings.HasPrefix(x.Name, judge.SourceSelf+" ")
 		again := x.Refused != "" && (said[x.Refused] || process)
-		unsure := x.Of == analyze.LawMemory && x.Line != nil && !above(x.Line.Slope.Lo, 0) ||
-			x.Of == analyze.LawCPU && x.Power != nil && (x.Power.Exponent == nil || x.Power.Verdict == stats.CannotTell)
+		unsure := x.Of == judge.LawMemory && x.Line != nil && !above(x.Line.Slope.Lo, 0) ||
+			x.Of == judge.LawCPU && x.Power != nil && (x.Power.Exponent == nil || x.Power.Verdict == stats.CannotTell)
 		if !all && (own || again || unsure) {
 			hidden++
 			continue
@@ -82,10 +71,9 @@ func shownLaws(l *analyze.Laws, all bool) (shown []analyze.Law, hidden int) {
 }
 
 func above(x *float64, bound float64) bool { return x != nil && *x > bound }
-func below(x *float64, bound float64) bool { return x != nil && *x < bound }
 
 // lawSentence is a law in a line.
-func lawSentence(x analyze.Law) string {
+func lawSentence(x judge.Law) string {
 	switch {
 	case x.Refused != "" && len(x.Points) == 0 && len(x.LeftOut) > 0:
 		return "no law: without " + strings.Join(leftOut(x.LeftOut), "; ")
@@ -95,7 +83,7 @@ func lawSentence(x analyze.Law) string {
 		return throughputSentence(x)
 	case x.Power != nil:
 		return powerSentence(x)
-	case x.Line != nil && x.Of == analyze.LawMemory:
+	case x.Line != nil && x.Of == judge.LawMemory:
 		return memorySentence(x)
 	case x.Line != nil:
 		return latencySentence(x)
@@ -131,17 +119,17 @@ func short(x float64) string {
 }
 
 // span95 is an interval in brackets.
-func span95(i analyze.Interval, unit string) string {
-	end := func(v *float64, open string) string {
+func span95(i judge.Interval, unit string) string {
+	end := func(v *float64) string {
 		if v == nil {
-			return open
+			return "?"
 		}
 		return quantity(*v, unit)
 	}
-	return "[" + end(i.Lo, "?") + ", " + end(i.Hi, "?") + "]"
+	return "[" + end(i.Lo) + ", " + end(i.Hi) + "]"
 }
 
-func withSpan(i analyze.Interval, unit string) string {
+func withSpan(i judge.Interval, unit string) string {
 	if i.Value == nil {
 		return "?"
 	}
@@ -149,7 +137,7 @@ func withSpan(i analyze.Interval, unit string) string {
 }
 
 // throughputSentence says how throughput goes along the axis.
-func throughputSentence(x analyze.Law) string {
+func throughputSentence(x judge.Law) string {
 	u := x.USL
 	if u.Peak != nil {
 		text := fmt.Sprintf("highest at %s %s %s: %s", quantity(*u.Peak.Level.Value, ""), x.XUnit, span95(u.Peak.Level, ""), withSpan(u.Peak.Throughput, x.YUnit))
@@ -161,32 +149,18 @@ func throughputSentence(x analyze.Law) string {
 	}
 	// The two differ if their intervals do.
 	way := "no rise or fall is shown"
-	if above(last.Lo, last95(first.Hi)) {
+	if first.Hi != nil && above(last.Lo, *first.Hi) {
 		way = "rises"
-	} else if below(last.Hi, first95(first.Lo)) {
+	} else if last.Hi != nil && above(first.Lo, *last.Hi) {
 		way = "falls"
 	}
 	return fmt.Sprintf("%s: %s at %s, %s at %s %s; no peak is shown%s", way,
 		quantity(first.Y, x.YUnit), short(first.X), quantity(last.Y, x.YUnit), short(last.X), x.XUnit, kneeClause(x))
 }
 
-func first95(x *float64) float64 {
-	if x == nil {
-		return math.Inf(-1)
-	}
-	return *x
-}
-
-func last95(x *float64) float64 {
-	if x == nil {
-		return math.Inf(1)
-	}
-	return *x
-}
-
 // ends are the law's heights at the lowest level and at the highest that was
 // measured.
-func ends(x analyze.Law) (first, last analyze.CurvePoint, ok bool) {
+func ends(x judge.Law) (first, last judge.CurvePoint, ok bool) {
 	for _, c := range x.Curve {
 		if c.X < x.Lowest*(1-1e-6) {
 			continue
@@ -202,7 +176,7 @@ func ends(x analyze.Law) (first, last analyze.CurvePoint, ok bool) {
 }
 
 // kneeClause tells of a knee, "" where there is none.
-func kneeClause(x analyze.Law) string {
+func kneeClause(x judge.Law) string {
 	k := x.Knee
 	if k == nil || k.At.Value == nil {
 		return ""
@@ -215,7 +189,7 @@ func kneeClause(x analyze.Law) string {
 }
 
 // latencySentence says how a latency goes along the axis.
-func latencySentence(x analyze.Law) string {
+func latencySentence(x judge.Law) string {
 	slope := func(v float64) string {
 		sign := ""
 		if v >= 0 {
@@ -245,7 +219,7 @@ func latencySentence(x analyze.Law) string {
 	switch {
 	case above(l.Slope.Lo, 0):
 		text = fmt.Sprintf("rises %s a level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
-	case below(l.Slope.Hi, 0):
+	case l.Slope.Hi != nil && *l.Slope.Hi < 0:
 		text = fmt.Sprintf("falls %s a level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
 	default:
 		text = fmt.Sprintf("no rise or fall is shown: %s, %s; %s a level", from, to, span95(l.Slope, x.YUnit))
@@ -257,7 +231,7 @@ func latencySentence(x analyze.Law) string {
 }
 
 // memorySentence says what an object costs a process.
-func memorySentence(x analyze.Law) string {
+func memorySentence(x judge.Law) string {
 	l := x.Line
 	if l.Slope.Value == nil {
 		return "no slope"
@@ -288,7 +262,7 @@ func linearity(v stats.Linearity) string {
 }
 
 // powerSentence says what one costs at the lowest level and at the highest.
-func powerSentence(x analyze.Law) string {
+func powerSentence(x judge.Law) string {
 	p := x.Power
 	text := fmt.Sprintf("%s: %s an object at %s, %s at %s (%.3g times)", linearity(p.Verdict),
 		quantity(p.LowCost, x.YUnit), short(x.Lowest), quantity(p.HighCost, x.YUnit), short(x.Highest), p.Ratio)
@@ -299,19 +273,12 @@ func powerSentence(x analyze.Law) string {
 }
 
 // lawDetails is what more there is to a law.
-func lawDetails(x analyze.Law) []string {
+func lawDetails(x judge.Law) []string {
 	var list []string
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if x.Levels > 0 {
-		measured := "1 measurement"
-		if len(x.Points) != 1 {
-			measured = fmt.Sprintf("%d measurements", len(x.Points))
-		}
-		levels := "1 level"
-		if x.Levels != 1 {
-			levels = fmt.Sprintf("%d levels", x.Levels)
-		}
-		add("stands on %s of %s, from %s to %s %s", measured, levels, short(x.Lowest), short(x.Highest), x.XUnit)
+		n := len(x.Points)
+		add("stands on %d %s of %d %s, from %s to %s %s", n, noun(n, "measurement"), x.Levels, noun(x.Levels, "level"), short(x.Lowest), short(x.Highest), x.XUnit)
 	}
 	if u := x.USL; u != nil {
 		add("X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1)): lambda %s, sigma %s, kappa %s",
@@ -325,7 +292,7 @@ func lawDetails(x analyze.Law) []string {
 	}
 	switch {
 	case x.Misfit == nil || x.Line != nil && x.Knee != nil:
-	case x.Of == analyze.LawMemory:
+	case x.Of == judge.LawMemory:
 		add("the measurements lie %s beside the line on average", quantity(*x.Misfit, x.YUnit))
 	default:
 		add("the measurements lie %.1f %% beside the law on average", 100**x.Misfit)
@@ -337,7 +304,7 @@ func lawDetails(x analyze.Law) []string {
 	}
 	if n := len(x.Curve); n > 0 && x.Curve[n-1].X > x.Highest {
 		c := x.Curve[n-1]
-		add("foretold at %s %s, twice the highest: %s; past that nothing is", short(c.X), x.XUnit, withSpan(analyze.Interval{Value: &c.Y, Lo: c.Lo, Hi: c.Hi}, x.YUnit))
+		add("foretold at %s %s, twice the highest: %s; past that nothing is", short(c.X), x.XUnit, withSpan(judge.Interval{Value: &c.Y, Lo: c.Lo, Hi: c.Hi}, x.YUnit))
 	}
 	for _, w := range x.Warnings {
 		add("%s", w)
@@ -349,7 +316,7 @@ func lawDetails(x analyze.Law) []string {
 }
 
 // leftOut says which steps were left out for which reasons.
-func leftOut(list []analyze.LeftOut) []string {
+func leftOut(list []judge.LeftOut) []string {
 	var order []string
 	steps := make(map[string][]string)
 	for _, o := range list {
@@ -360,12 +327,7 @@ func leftOut(list []analyze.LeftOut) []string {
 	}
 	var said []string
 	for _, why := range order {
-		s := steps[why]
-		if len(s) == 1 {
-			said = append(said, "step "+s[0]+": "+why)
-			continue
-		}
-		said = append(said, "steps "+strings.Join(s[:len(s)-1], ", ")+" and "+s[len(s)-1]+": "+why)
+		said = append(said, noun(len(steps[why]), "step")+" "+andList(steps[why])+": "+why)
 	}
 	return said
 }
@@ -399,24 +361,24 @@ type lawView struct {
 }
 
 // lawTitle is a law's name as a title. Those of processes stay as they are.
-func lawTitle(x analyze.Law) string {
-	if x.Of == analyze.LawThroughput || x.Of == analyze.LawTime {
+func lawTitle(x judge.Law) string {
+	if x.Of == judge.LawThroughput || x.Of == judge.LawTime {
 		return strings.TrimSuffix(asSentence(x.Name), ".")
 	}
 	return x.Name
 }
 
 // lawsOfPage is nil where there are no laws.
-func lawsOfPage(r analyze.Result) *lawsPart {
+func lawsOfPage(r judge.Result) *lawsPart {
 	l := r.Laws
 	if l == nil || len(l.List) == 0 {
 		return nil
 	}
-	p := &lawsPart{Basis: strings.TrimSpace(fmt.Sprintf("%d levels from %s to %s %s", l.Levels, Number(l.Lowest), Number(l.Highest), l.List[0].XUnit)), LeftOut: leftOut(l.LeftOut)}
+	p := &lawsPart{Basis: lawsBasis(l), LeftOut: leftOut(l.LeftOut)}
 	groups := map[string]*lawGroup{
-		analyze.LawThroughput: {Title: "Rates and times"},
-		analyze.LawMemory:     {Folds: true, Open: true, Title: "Memory of each process", Hint: "The most that was resident in a step, against all objects in place."},
-		analyze.LawCPU:        {Folds: true, Title: "CPU time of each process", Hint: "Of whole steps, their holds included, one upon the other from empty."},
+		judge.LawThroughput: {Title: "Rates and times"},
+		judge.LawMemory:     {Folds: true, Open: true, Title: "Memory of each process", Hint: "The most that was resident in a step, against all objects in place."},
+		judge.LawCPU:        {Folds: true, Title: "CPU time of each process", Hint: "Of whole steps, their holds included, one upon the other from empty."},
 	}
 	said := make(map[string]bool)
 	for i, x := range l.List {
@@ -432,7 +394,7 @@ func lawsOfPage(r analyze.Result) *lawsPart {
 		p.Rows = append(p.Rows, v)
 		g, ok := groups[x.Of]
 		if !ok {
-			g = groups[analyze.LawThroughput]
+			g = groups[judge.LawThroughput]
 		}
 		if x.Refused != "" {
 			if n := len(g.Refused); n > 0 && g.Refused[n-1].Says == v.Says {
@@ -451,7 +413,7 @@ func lawsOfPage(r analyze.Result) *lawsPart {
 		}
 		g.Laws = append(g.Laws, v)
 	}
-	for _, of := range []string{analyze.LawThroughput, analyze.LawMemory, analyze.LawCPU} {
+	for _, of := range []string{judge.LawThroughput, judge.LawMemory, judge.LawCPU} {
 		if g := groups[of]; len(g.Laws)+len(g.Refused) > 0 {
 			p.Groups = append(p.Groups, *g)
 		}

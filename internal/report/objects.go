@@ -9,7 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/objects"
+	"plimsoll.dev/plimsoll/internal/judge/objects"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // packed is a table of all objects as the page carries it, to be turned into
@@ -42,23 +43,27 @@ const (
 
 // pack packs the objects in the smallest unit of time that stays within the
 // bound; where none does, without the columns that tell more of the requests
-// than of the objects. It is nil when that is too much as well: objects.parquet
+// than of the objects, or of the way between two milestones. It is nil when that is too much as well: objects.parquet
 // beside the page has them all.
-func pack(o *objects.Table) (*packed, error) {
+func pack(o *objects.Table, kind record.ObjectKind) (*packed, error) {
 	if o == nil || o.Rows == 0 {
 		return nil, nil
 	}
-	few := &objects.Table{Rows: o.Rows}
+	all, few := &objects.Table{Rows: o.Rows}, &objects.Table{Rows: o.Rows}
 	for _, c := range o.Columns {
-		if !ofRequest(c.Name) {
+		if c.Name == objects.ZeroColumn {
+			continue // it is one of the other times
+		}
+		all.Columns = append(all.Columns, c)
+		if !mayLeaveOut(c.Name, kind) {
 			few.Columns = append(few.Columns, c)
 		}
 	}
 	for _, try := range []struct {
 		of   *objects.Table
 		unit int64
-	}{{o, 1}, {o, 100}, {o, 1000}, {few, 1000}} {
-		p, err := packIn(try.of, try.unit)
+	}{{all, 1}, {all, 100}, {all, 1000}, {few, 1000}} {
+		p, err := packIn(try.of, try.unit, kind.Names())
 		if err != nil {
 			return nil, err
 		}
@@ -70,17 +75,18 @@ func pack(o *objects.Table) (*packed, error) {
 	return nil, nil
 }
 
-// ofRequest are the columns that a page leaves out when it must.
-func ofRequest(name string) bool {
+// mayLeaveOut reports whether a page leaves a column out when it must: one of
+// requests, or of a milestone that plays no part while objects are on their way.
+func mayLeaveOut(name string, kind record.ObjectKind) bool {
 	switch name {
-	case "intended_us", "replied_us", "planted_delay_us", "iteration", "code", "retries", "throttled",
-		"PodReadyToStartContainers_us", "Initialized_us", "ContainersReady_us", "Deleted_us":
+	case "intended_us", "replied_us", "planted_delay_us", "iteration", "code", "retries", "throttled":
 		return true
 	}
-	return false
+	milestone, ok := strings.CutSuffix(name, objects.MicrosSuffix)
+	return ok && slices.Contains(kind.Names(), milestone) && !slices.Contains([]string{kind.Created, kind.Placed, kind.Started, kind.There}, milestone)
 }
 
-func packIn(o *objects.Table, unit int64) (*packed, error) {
+func packIn(o *objects.Table, unit int64, milestones []string) (*packed, error) {
 	p := &packed{Rows: o.Rows, Unit: unit, Columns: []packedColumn{}}
 	var out bytes.Buffer
 	encoded := base64.NewEncoder(base64.StdEncoding, &out)
@@ -123,7 +129,7 @@ func packIn(o *objects.Table, unit int64) (*packed, error) {
 			return nil, err
 		}
 	}
-	slices.SortStableFunc(times, func(a, b objects.Column) int { return timeRank(a) - timeRank(b) })
+	slices.SortStableFunc(times, func(a, b objects.Column) int { return timeRank(a, milestones) - timeRank(b, milestones) })
 	before = make([]int64, o.Rows)
 	for i, c := range times {
 		if i == 0 {
@@ -149,8 +155,8 @@ func packIn(o *objects.Table, unit int64) (*packed, error) {
 }
 
 // timeRank orders the columns of times so that each is near the one before.
-func timeRank(c objects.Column) int {
-	order := []string{"intended", "sent", "replied", "Created", "Scheduled", "PodReadyToStartContainers", "Initialized", "ImagesReady", "ContainersStarted", "ContainersReady", "Ready", "Deleted"}
+func timeRank(c objects.Column, milestones []string) int {
+	order := append([]string{"intended", "sent", "replied"}, milestones...)
 	if i := slices.Index(order, strings.TrimSuffix(c.Name, objects.MicrosSuffix)); i >= 0 {
 		return i
 	}

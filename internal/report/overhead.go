@@ -3,15 +3,15 @@ package report
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// overheadRow is what one pod more costs one process, in words.
+// overheadRow is what one object more costs one process, in words.
 type overheadRow struct{ Source, Memory, Start, Stand string }
 
-// overheadTable is what one pod more costs.
+// overheadTable is what one object more costs.
 type overheadTable struct {
 	Head  string
 	Rows  []overheadRow
@@ -19,16 +19,17 @@ type overheadTable struct {
 }
 
 // overheadOf is nil where nothing was measured of a real node.
-func overheadOf(o *analyze.Overhead) *overheadTable {
+func overheadOf(o *judge.Overhead, kind record.ObjectKind) *overheadTable {
 	if o == nil {
 		return nil
 	}
-	t := &overheadTable{Head: fmt.Sprintf("One pod more costs, by %s in %s", counted(o.Pods, "start"), counted(o.Steps, "step"))}
+	object := kind.Object
+	t := &overheadTable{Head: fmt.Sprintf("One %s more costs, by %s in %s", object.One, counted(o.Objects, "start"), counted(o.Steps, "step"))}
 	var levels, known bool
 	type gap struct{ what, why string }
 	var gaps []gap
 	of := make(map[gap][]string) // the sources that have it
-	say := func(source string, s analyze.Slope, unit, what string) string {
+	say := func(source string, s judge.Slope, unit, what string) string {
 		if s.Unknown != "" {
 			g := gap{what, s.Unknown}
 			if of[g] == nil {
@@ -41,12 +42,11 @@ func overheadOf(o *analyze.Overhead) *overheadTable {
 			return "unknown"
 		}
 		known = true
-		levels = levels || s.From == analyze.FromLevels && unit == "B"
+		levels = levels || s.From == judge.FromLevels && unit == "B"
 		if unit == "" { // thousandths
-			i := analyze.Interval{Value: thousand(s.Value), Lo: thousand(s.Lo), Hi: thousand(s.Hi)}
-			return quantity(*i.Value, unit) + " " + span95(i, unit)
+			return withSpan(judge.Interval{Value: thousand(s.Value), Lo: thousand(s.Lo), Hi: thousand(s.Hi)}, unit)
 		}
-		return quantity(*s.Value, unit) + " " + span95(s.Interval, unit)
+		return withSpan(s.Interval, unit)
 	}
 	for _, c := range o.Costs {
 		t.Rows = append(t.Rows, overheadRow{c.Source, say(c.Source, c.Memory, "B", "memory"), say(c.Source, c.Start, "s", "CPU time to start"), say(c.Source, c.Stand, "", "CPU while it stands")})
@@ -59,13 +59,13 @@ func overheadOf(o *analyze.Overhead) *overheadTable {
 		t.Notes = append(t.Notes, what+" is not known: "+g.why)
 	}
 	if !known {
-		t.Head, t.Rows = "What one pod more costs a real node is not known", nil
+		t.Head, t.Rows = fmt.Sprintf("What one %s more costs a real %s is not known", object.One, kind.Place.One), nil
 		return t
 	}
-	t.Notes = append(t.Notes, "a pod is an average one of those that the workload makes")
-	t.Notes = append(t.Notes, "in brackets 95 % intervals; one that holds 0 shows no cost")
+	t.Notes = append(t.Notes, fmt.Sprintf("a %s is an average one of those that the workload makes", object.One),
+		"in brackets 95 % intervals; one that holds 0 shows no cost")
 	if levels {
-		t.Notes = append(t.Notes, "memory is told by the levels of the axis where there is a law of it, else by what each step has added, and what grows with time alone counts as the pods' too")
+		t.Notes = append(t.Notes, "memory is told by the levels of the axis where there is a law of it, else by what each step has added, and what grows with time alone counts as the "+object.Many+"' too")
 	}
 	return t
 }
@@ -80,36 +80,32 @@ func thousand(x *float64) *float64 {
 }
 
 // counted is a number of things.
-func counted(n int, thing string) string {
+func counted(n int, thing string) string { return grouped(n) + " " + noun(n, thing) }
+
+// noun is a word as it follows a number.
+func noun(n int, word string) string {
 	if n == 1 {
-		return "1 " + thing
+		return word
 	}
-	return fmt.Sprintf("%s %ss", grouped(n), thing)
+	return word + "s"
 }
 
-// overhead writes what one pod more costs.
-func (p *printer) overhead(o *analyze.Overhead) {
-	t := overheadOf(o)
-	if t == nil || p.err != nil {
+// overhead writes what one object more costs.
+func (p *printer) overhead(o *judge.Overhead, kind record.ObjectKind) {
+	t := overheadOf(o, kind)
+	if t == nil {
 		return
 	}
 	p.line("")
 	p.line("%s:", t.Head)
 	if len(t.Rows) > 0 {
-		p.overheadRows(t)
+		rows := [][]string{{"", "memory", "CPU time to start", "thousandths of a CPU while it stands"}}
+		for _, r := range t.Rows {
+			rows = append(rows, []string{r.Source, r.Memory, r.Start, r.Stand})
+		}
+		p.columns("  ", "llll", rows)
 	}
 	for _, n := range t.Notes {
-		p.line("  %s", printable(n))
-	}
-}
-
-func (p *printer) overheadRows(t *overheadTable) {
-	w := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(w, "  \tmemory\tCPU time to start\tthousandths of a CPU while it stands\n")
-	for _, r := range t.Rows {
-		fmt.Fprintf(w, "  %s\t%s\t%s\t%s\n", printable(r.Source), r.Memory, r.Start, r.Stand)
-	}
-	if p.err == nil {
-		p.err = w.Flush()
+		p.line("  %s", n)
 	}
 }

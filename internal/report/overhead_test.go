@@ -5,22 +5,23 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
 func TestOverheadInWords(t *testing.T) {
-	slope := func(v, lo, hi float64, from string) analyze.Slope {
-		return analyze.Slope{Interval: analyze.Interval{Value: &v, Lo: &lo, Hi: &hi}, From: from, Points: 9}
+	slope := func(v, lo, hi float64, from string) judge.Slope {
+		return judge.Slope{Interval: judge.Interval{Value: &v, Lo: &lo, Hi: &hi}, From: from, Points: 9}
 	}
-	o := &analyze.Overhead{Steps: 4, Pods: 30, Costs: []analyze.PodCost{
-		{Source: "kubelet", Memory: slope(1<<20, -1024, 1<<21, analyze.FromSteps), Start: slope(0.043, 0.018, 0.068, analyze.FromSteps), Stand: slope(0.0015, -0.0002, 0.003, analyze.FromSteps)},
-		{Source: "runtime", Memory: analyze.Slope{Unknown: "nobody saw it"}, Start: slope(0.065, 0.04, 0.09, analyze.FromSteps), Stand: analyze.Slope{Unknown: "there is 1 level"}},
+	o := &judge.Overhead{Steps: 4, Objects: 30, Costs: []judge.ObjectCost{
+		{Source: "kubelet", Memory: slope(1<<20, -1024, 1<<21, judge.FromSteps), Start: slope(0.043, 0.018, 0.068, judge.FromSteps), Stand: slope(0.0015, -0.0002, 0.003, judge.FromSteps)},
+		{Source: "runtime", Memory: judge.Slope{Unknown: "nobody saw it"}, Start: slope(0.065, 0.04, 0.09, judge.FromSteps), Stand: judge.Slope{Unknown: "there is 1 level"}},
 	}}
 	var b bytes.Buffer
 	p := &printer{w: &b}
-	p.overhead(o)
+	p.overhead(o, observe.Pods())
 	for _, part := range []string{
-		"by 30 starts in 4 steps",
+		"One pod more costs, by 30 starts in 4 steps", "a pod is an average one",
 		"kubelet  1 MiB [-1 KiB, 2 MiB]  43 ms [18 ms, 68 ms]  1.5 [-0.2, 3]",
 		"runtime  unknown                65 ms [40 ms, 90 ms]  unknown",
 		"memory of runtime is not known: nobody saw it", "CPU while it stands of runtime is not known: there is 1 level", "one that holds 0 shows no cost",
@@ -33,13 +34,13 @@ func TestOverheadInWords(t *testing.T) {
 		t.Errorf("nothing here is told by levels:\n%s", b.String())
 	}
 	b.Reset()
-	none := analyze.Slope{Unknown: "3 pods started"}
-	p.overhead(&analyze.Overhead{Costs: []analyze.PodCost{{Source: "kubelet", Memory: none, Start: none, Stand: none}}})
+	none := judge.Slope{Unknown: "3 pods started"}
+	p.overhead(&judge.Overhead{Costs: []judge.ObjectCost{{Source: "kubelet", Memory: none, Start: none, Stand: none}}}, observe.Pods())
 	if got := b.String(); !strings.Contains(got, "is not known:\n") || !strings.Contains(got, "memory is not known: 3 pods started") || strings.Contains(got, "kubelet") {
 		t.Errorf("where nothing is known it says\n%s", got)
 	}
 	b.Reset()
-	if p.overhead(nil); b.Len() > 0 || p.err != nil {
+	if p.overhead(nil, observe.Pods()); b.Len() > 0 || p.err != nil {
 		t.Errorf("without a real node it says %q, %v", b.String(), p.err)
 	}
 }

@@ -3,39 +3,35 @@ package report
 import (
 	"fmt"
 	"strings"
-	"text/tabwriter"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/judge"
 )
 
 // publishedNote says what a published figure beside a found one is worth.
 const publishedNote = "Published figures were found on other machines and decide nothing here."
 
 // published writes published figures beside those of the run.
-func (p *printer) published(r analyze.Result) {
-	if len(r.Published) == 0 || p.err != nil {
+func (p *printer) published(r judge.Result) {
+	if len(r.Published) == 0 {
 		return
 	}
 	p.line("")
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "published figure\tpublished\tfound here\tsource\n")
+	rows := [][]string{{"published figure", "published", "found here", "source"}}
 	for _, f := range r.Published {
 		what := f.What
 		if f.Arm != "" {
 			what += " (" + f.Arm + ")"
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(what), publishedFigure(f), foundFigure(f), printable(f.Source))
+		rows = append(rows, []string{what, publishedFigure(f), foundFigure(f), f.Source})
 	}
-	if p.err == nil {
-		p.err = t.Flush()
-	}
+	p.columns("", "llll", rows)
 	p.line("%s", publishedNote)
 }
 
-func publishedFigure(f analyze.Published) string { return publishedNumber(f.Published, f.Unit) }
+func publishedFigure(f judge.Published) string { return publishedNumber(f.Published, f.Unit) }
 
 // foundFigure is what the run found, with its interval and its level.
-func foundFigure(f analyze.Published) string {
+func foundFigure(f judge.Published) string {
 	if f.Found == nil {
 		return "not measured"
 	}

@@ -11,10 +11,11 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/design"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
 var update = flag.Bool("update", false, "rewrite the golden files")
@@ -86,9 +87,9 @@ func (s scene) make(t testing.TB) record.Dir {
 	if s.plain {
 		environment = record.Environment{}
 	}
-	b := analyze.NewBuilder(analyze.Spec{
-		Experiment: "scene", Workload: s.name, Kind: s.kind, Command: "plimsoll " + s.kind + " " + s.name, Version: "v0",
-		Axis: s.axis, Unit: s.unit, Goals: goals, Milestones: milestones, Arrived: "Ready", Start: environment.Start,
+	b := judge.NewBuilder(judge.Spec{
+		Experiment: "scene", Workload: s.name, Kind: observe.Pods(), ExperimentKind: s.kind, Command: "plimsoll " + s.kind + " " + s.name, Version: "v0",
+		Axis: s.axis, Unit: s.unit, Goals: goals, Milestones: milestones, Start: environment.Start,
 	})
 	rows, err := record.NewObjectWriter(dir, milestones)
 	if err != nil {
@@ -128,7 +129,7 @@ func (s scene) make(t testing.TB) record.Dir {
 // player writes down what would have happened.
 type player struct {
 	scene
-	b     *analyze.Builder
+	b     *judge.Builder
 	rng   *rand.Rand
 	now   record.Micros
 	step  int
@@ -272,7 +273,7 @@ func search() design.Search {
 
 func read(t testing.TB, dir record.Dir) Input {
 	t.Helper()
-	in, err := Read(dir)
+	in, err := Read(dir, observe.Pods())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -286,4 +287,10 @@ func pageIn(t testing.TB, in Input) string {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+// pods is the kind of the objects of the tests' results.
+func pods() *record.ObjectKind {
+	kind := observe.Pods()
+	return &kind
 }

@@ -6,19 +6,19 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
-	"text/tabwriter"
 	"unicode"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
 )
 
 // Text writes a result for a terminal: a table of the steps, what kept objects
 // from getting there, and the verdict in a sentence. Dir is where the record
 // lies. Explain adds why each level was chosen.
-func Text(w io.Writer, r analyze.Result, dir string, explain bool) error {
+func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 	p := &printer{w: w}
 	p.steps(r)
 	p.reasons(r)
@@ -33,7 +33,7 @@ func Text(w io.Writer, r analyze.Result, dir string, explain bool) error {
 		p.comparison(r.Comparison)
 	}
 	p.laws(r.Laws, explain)
-	p.overhead(r.Overhead)
+	p.overhead(r.Overhead, objectKind(r))
 	p.durations(r)
 	p.published(r)
 	for _, warning := range r.Warnings {
@@ -62,6 +62,14 @@ func (p *printer) line(format string, args ...any) {
 	}
 }
 
+// objectKind is the kind of the objects of a result: zero where it does not say it.
+func objectKind(r judge.Result) record.ObjectKind {
+	if r.ObjectKind == nil {
+		return record.ObjectKind{}
+	}
+	return *r.ObjectKind
+}
+
 // printable keeps what the cluster says from steering the terminal.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
@@ -72,26 +80,25 @@ func printable(text string) string {
 	}, text)
 }
 
-func (p *printer) steps(r analyze.Result) {
-	if len(r.Steps) == 0 || p.err != nil {
+func (p *printer) steps(r judge.Result) {
+	if len(r.Steps) == 0 {
 		return
 	}
-	arrived := cmp.Or(r.Arrived, "Ready")
-	t := tabwriter.NewWriter(p.w, 0, 0, 2, ' ', tabwriter.AlignRight)
-	fmt.Fprintf(t, "step\tpurpose\tlevel\tasked\tready\tnever\tlost\tper second\t%s p50\tp99\tverdict\t\n", arrived)
+	arrived := cmp.Or(r.Arrived, objectKind(r).There)
+	rows := [][]string{{"step", "purpose", "level", "asked", "ready", "never", "lost", "per second", arrived + " p50", "p99", "verdict"}}
 	for _, s := range r.Steps {
-		l := s.Latency[arrived]
-		fmt.Fprintf(t, "%d\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\t%s\t%s\t\n",
-			s.ID, printable(cmp.Or(s.Arm, string(s.Purpose))), Number(s.LevelReached), s.Objects.Intended, s.Objects.Ready,
-			s.Objects.NeverReady+s.Objects.CreateFailed+s.Objects.Dropped, s.Objects.Lost,
-			rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), s.Verdict)
+		l, o := s.Latency[arrived], s.Objects
+		rows = append(rows, []string{
+			strconv.Itoa(s.ID), cmp.Or(s.Arm, string(s.Purpose)), Number(s.LevelReached), strconv.Itoa(o.Intended), strconv.Itoa(o.Ready),
+			strconv.Itoa(missed(o)), strconv.Itoa(o.Lost), rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), string(s.Verdict),
+		})
 	}
-	p.err = t.Flush()
+	p.columns("  ", "rrrrrrrrrrr", rows)
 }
 
 // quantile is a quantile as it is shown. One that falls on objects that never
 // got there is never.
-func quantile(l analyze.Latency, v *float64) string {
+func quantile(l judge.Latency, v *float64) string {
 	switch {
 	case v != nil:
 		return Seconds(*v)
@@ -102,15 +109,20 @@ func quantile(l analyze.Latency, v *float64) string {
 }
 
 func rate(v *float64) string {
+	return known(v, func(x float64) string { return fmt.Sprintf("%.1f", x) })
+}
+
+// known is a figure as show writes it, "-" where it is not known.
+func known(v *float64, show func(float64) string) string {
 	if v == nil {
 		return "-"
 	}
-	return fmt.Sprintf("%.1f", *v)
+	return show(*v)
 }
 
 // reasons shows what kept objects from getting there, of the last step that
 // had any and was judged a breach.
-func (p *printer) reasons(r analyze.Result) {
+func (p *printer) reasons(r judge.Result) {
 	for i := len(r.Steps) - 1; i >= 0; i-- {
 		s := r.Steps[i]
 		if len(s.Reasons) == 0 {
@@ -121,13 +133,9 @@ func (p *printer) reasons(r analyze.Result) {
 		for _, reason := range s.Reasons[:min(len(s.Reasons), 5)] {
 			on := ""
 			if reason.Nodes > 0 {
-				on = fmt.Sprintf(" on %d of %d nodes", reason.Nodes, reason.NodesOf)
+				on = fmt.Sprintf(" on %d of %d %s", reason.Nodes, reason.NodesOf, objectKind(r).Place.Many)
 			}
-			objects := "objects"
-			if reason.Count == 1 {
-				objects = "object"
-			}
-			p.line("  %d %s: %s%s", reason.Count, objects, reason.Reason, on)
+			p.line("  %d %s: %s%s", reason.Count, noun(reason.Count, "object"), reason.Reason, on)
 			if reason.Message != "" && reason.Message != reason.Reason {
 				p.line("      %s", reason.Message)
 			}
@@ -139,7 +147,7 @@ func (p *printer) reasons(r analyze.Result) {
 	}
 }
 
-func (p *printer) why(r analyze.Result) {
+func (p *printer) why(r judge.Result) {
 	p.line("")
 	p.line("Why each level was chosen:")
 	for _, s := range r.Steps {
@@ -157,17 +165,17 @@ func (p *printer) why(r analyze.Result) {
 }
 
 // goals shows the further goals' lines; the headline's is the sentence.
-func (p *printer) goals(r analyze.Result) {
+func (p *printer) goals(r judge.Result) {
 	if len(r.Goals) < 2 {
 		return
 	}
 	p.line("")
 	for _, g := range r.Goals[1:] {
-		p.line("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), goalSentence(g, r))
+		p.line("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), goalSentence(g))
 	}
 }
 
-func goalSentence(g analyze.GoalResult, r analyze.Result) string {
+func goalSentence(g judge.GoalResult) string {
 	if g.LoadLine == nil {
 		return string(g.Verdict) + ": " + g.Why
 	}
@@ -175,7 +183,7 @@ func goalSentence(g analyze.GoalResult, r analyze.Result) string {
 }
 
 // Sentence is the verdict in a sentence.
-func Sentence(r analyze.Result) string {
+func Sentence(r judge.Result) string {
 	if r.Comparison != nil {
 		return fmt.Sprintf("%s: %s: %s.", r.Workload, verdictOfArms(r), r.Why)
 	}
@@ -195,7 +203,7 @@ func Sentence(r analyze.Result) string {
 	return fmt.Sprintf("%s: %s: %s.", r.Workload, r.Verdict, r.Why)
 }
 
-func lineSentence(l *analyze.LoadLine, verdict slo.Verdict, why string) string {
+func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 	var b strings.Builder
 	switch {
 	case verdict == slo.Breach && l.LowestFailing != nil:
@@ -227,19 +235,16 @@ func lineSentence(l *analyze.LoadLine, verdict slo.Verdict, why string) string {
 
 // confirmationsOf is how many confirmations decided, of which some may fail
 // where that is tolerated; as many as were asked for before any was made.
-func confirmationsOf(l *analyze.LoadLine) int {
+func confirmationsOf(l *judge.LoadLine) int {
 	return cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked)
 }
 
 // fidelityNote says what was simulated, "" when nothing was.
 func fidelityNote(f record.Fidelity) string {
 	var simulated []string
-	for _, part := range []struct {
-		name string
-		is   record.Realness
-	}{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}} {
-		if part.is == record.Simulated {
-			simulated = append(simulated, part.name)
+	for _, part := range fidelityOf(f) {
+		if part.Is == record.Simulated {
+			simulated = append(simulated, part.Part)
 		}
 	}
 	if len(simulated) == 0 {

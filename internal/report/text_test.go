@@ -5,37 +5,37 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/ceiling"
-	"plimsoll.dev/plimsoll/internal/compare"
-	"plimsoll.dev/plimsoll/internal/golden"
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/slo"
-	"plimsoll.dev/plimsoll/internal/stats"
+	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
 func figure(x float64) *float64 { return &x }
 
 // stepAt is a step of a result, with the latency to Ready.
-func stepAt(id int, level float64, purpose record.Purpose, verdict slo.Verdict, why string, o analyze.Objects, p50, p99 *float64) analyze.Step {
-	return analyze.Step{
+func stepAt(id int, level float64, purpose record.Purpose, verdict slo.Verdict, why string, o judge.Objects, p50, p99 *float64) judge.Step {
+	return judge.Step{
 		ID: id, Level: level, LevelReached: level, Purpose: purpose, Verdict: verdict, VerdictWhy: why, Why: string(purpose) + " at " + Number(level),
 		FromEmpty: purpose == record.PurposeConfirm || purpose == record.PurposeUpper, FullHold: purpose == record.PurposeConfirm,
 		Objects: o, AchievedRate: figure(123.456), Seconds: 2,
-		Latency: analyze.Latencies{"Ready": {N: o.Intended, Censored: o.NeverReady, P50: p50, P99: p99}, "Created": {N: o.Intended, P50: figure(0.001)}},
+		Latency: judge.Latencies{"Ready": {N: o.Intended, Censored: o.NeverReady, P50: p50, P99: p99}, "Created": {N: o.Intended, P50: figure(0.001)}},
 		Start:   "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:07.000000Z",
 	}
 }
 
-func account(asked, there, never, lost int) analyze.Objects {
-	return analyze.Objects{Intended: asked, Created: asked, Ready: there, NeverReady: never, Lost: lost}
+func account(asked, there, never, lost int) judge.Objects {
+	return judge.Objects{Intended: asked, Created: asked, Ready: there, NeverReady: never, Lost: lost}
 }
 
 // cases are results of every kind of outcome.
-func cases() map[string]analyze.Result {
+func cases() map[string]judge.Result {
 	held := stepAt(1, 100, record.PurposeRamp, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
 	failed := stepAt(2, 200, record.PurposeRamp, slo.Breach, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
-	failed.Reasons = []analyze.Reason{
+	failed.Reasons = []judge.Reason{
 		{Reason: "Too many pods", Message: "0/20 nodes are available: 20 Too many pods.", Count: 1795, Nodes: 20, NodesOf: 20},
 		{Reason: "ImagePullBackOff", Message: "ImagePullBackOff", Count: 5},
 	}
@@ -45,21 +45,21 @@ func cases() map[string]analyze.Result {
 	none := stepAt(1, 10, record.PurposeRamp, slo.Breach, "all Ready: 200 of 200 did not get there", account(200, 0, 200, 0), nil, nil)
 	none.AchievedRate = nil
 
-	line := func(level, failing *float64, confirmed int, binding string) *analyze.LoadLine {
-		l := &analyze.LoadLine{Axis: "pods-per-node", Unit: "pods/node", Level: level, LowestFailing: failing, Resolution: 1, Confirmations: confirmed, ConfirmationsAsked: 3, ConfirmationsMade: confirmed, Binding: binding}
+	line := func(level, failing *float64, confirmed int, binding string) *judge.LoadLine {
+		l := &judge.LoadLine{Axis: "pods-per-node", Unit: "pods/node", Level: level, LowestFailing: failing, Resolution: 1, Confirmations: confirmed, ConfirmationsAsked: 3, ConfirmationsMade: confirmed, Binding: binding}
 		if confirmed > 0 {
 			l.PassProbability = 0.37
 		}
 		return l
 	}
-	result := func(verdict slo.Verdict, why string, l *analyze.LoadLine, steps ...analyze.Step) analyze.Result {
-		return analyze.Result{
-			Schema: analyze.ResultSchema, Experiment: "density", Workload: "node-density", Kind: "limit", Verdict: verdict, Why: why, LoadLine: l, Steps: steps, Arrived: "Ready",
-			Goals:    []analyze.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, LoadLine: l, Verdict: verdict, Why: why}},
+	result := func(verdict slo.Verdict, why string, l *judge.LoadLine, steps ...judge.Step) judge.Result {
+		return judge.Result{
+			Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "limit", Verdict: verdict, Why: why, LoadLine: l, Steps: steps, Arrived: "Ready",
+			Goals:    []judge.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, LoadLine: l, Verdict: verdict, Why: why}},
 			Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None},
 		}
 	}
-	list := map[string]analyze.Result{
+	list := map[string]judge.Result{
 		"confirmed":      result(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed),
 		"nothing-failed": result(slo.Pass, "100 held in 3 of 3 confirmations, the highest level allowed", line(figure(100), nil, 3, ""), held, confirmed),
 		"first-fails":    result(slo.Breach, "the first level failed", line(nil, figure(10), 0, "Too many pods on 20 of 20 nodes"), none),
@@ -74,13 +74,13 @@ func cases() map[string]analyze.Result {
 	}
 	goals := result(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed)
 	goals.Goals = append(goals.Goals,
-		analyze.GoalResult{Name: "startup", SLO: []string{"ContainersStarted p99 <= 5s", "errors < 1%"}, LoadLine: line(figure(60), figure(61), 3, "ContainersStarted p99 <= 5s: it was 6.1s"), Verdict: slo.Pass},
-		analyze.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breach})
+		judge.GoalResult{Name: "startup", SLO: []string{"ContainersStarted p99 <= 5s", "errors < 1%"}, LoadLine: line(figure(60), figure(61), 3, "ContainersStarted p99 <= 5s: it was 6.1s"), Verdict: slo.Pass},
+		judge.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breach})
 	goals.Warnings = []string{"a watch was cut"}
-	goals.Diagnosis = []analyze.Diagnosis{{Signature: "too-many-pods", Title: "The nodes have no place for further pods", Evidence: "every node is full: 5 times", Explanation: "So it is.", Remedy: "raise maxPods", Step: 2, Steps: []int{2, 3, 5}, Failing: true, Source: "a study"},
+	goals.Diagnosis = []judge.Diagnosis{{Signature: "too-many-pods", Title: "The nodes have no place for further pods", Evidence: "every node is full: 5 times", Explanation: "So it is.", Remedy: "raise maxPods", Step: 2, Steps: []int{2, 3, 5}, Failing: true, Source: "a study"},
 		{Signature: "etcd-slow", Title: "etcd is too slow", Evidence: "once", Explanation: "So it is.", Remedy: "a better disk", Step: 1, Steps: []int{1}}}
-	goals.Ceilings = []ceiling.Ceiling{{Name: "allocatablePods", What: "allocatable pods of the nodes", Class: ceiling.Hard, Level: new(110.0), Total: new(2200.0), Limit: new(2200.0), Used: new(0.0), Unit: "pods", Binds: true,
-		Reason: "Too many pods on 20 of 20 nodes", Sign: "Too many pods", From: "status.allocatable of the nodes"}, {Name: "bridgePorts", What: "ports of the nodes' Linux bridges", Class: ceiling.Unknown, Note: "the API does not tell"}}
+	goals.Ceilings = []record.Ceiling{{Name: "allocatablePods", What: "allocatable pods of the nodes", Class: record.CeilingHard, Level: new(110.0), Total: new(2200.0), Limit: new(2200.0), Used: new(0.0), Unit: "pods", Binds: true,
+		Reason: "Too many pods on 20 of 20 nodes", Sign: "Too many pods", From: "status.allocatable of the nodes"}, {Name: "bridgePorts", What: "ports of the nodes' Linux bridges", Class: record.CeilingUnknown, Note: "the API does not tell"}}
 	goals.Prediction = &ceiling.Prediction{Level: new(110.0), What: "allocatable pods of the nodes", Reason: "Too many pods on 20 of 20 nodes", Found: new(110.0), FoundFailing: new(111.0),
 		FoundBinding: "Too many pods on 20 of 20 nodes", Agreement: ceiling.AsPredicted, Text: "Predicted 110 pods/node by allocatable pods of the nodes (Too many pods on 20 of 20 nodes); found 110, bound by the same."}
 	goals.Fidelity = record.Fidelity{ControlPlane: record.Real, Nodes: record.Real, Containers: record.Real, Guests: record.None}
@@ -88,7 +88,7 @@ func cases() map[string]analyze.Result {
 	tolerated := line(figure(100), figure(101), 4, "Too many pods on 20 of 20 nodes")
 	tolerated.ConfirmationsAsked, tolerated.ConfirmationsMade, tolerated.PassProbability = 4, 5, 0.34
 	worse := result(slo.Verdict(stats.Worse), "Ready p50 changed by +9.7%, 95% interval +8.6% to +10.9%, margin 5%, 2 runs each", nil, held, confirmed)
-	worse.Published = []analyze.Published{
+	worse.Published = []judge.Published{
 		{What: "largest Ready latency", Metric: "Ready max", Arm: "base", Unit: "s", Published: 183, Found: figure(1.7), At: figure(10), Source: "a study"},
 		{What: "its change", Metric: "Ready max", Arm: "slow", Unit: "%", Published: -0.126, Found: figure(0.1), Lo: figure(0.05), Hi: figure(0.15), At: figure(10), Source: "a study"},
 		{What: "what was not measured", Unit: "pods/node", Published: 2500, Source: "a \x1b[31mstudy"},
@@ -107,7 +107,7 @@ func cases() map[string]analyze.Result {
 		}},
 	}
 	list["worse"] = worse
-	failed.Reasons = []analyze.Reason{{Reason: "Failed", Message: "line one\nline two\x1b[31m red", Count: 1}}
+	failed.Reasons = []judge.Reason{{Reason: "Failed", Message: "line one\nline two\x1b[31m red", Count: 1}}
 	list["tolerated"] = result(slo.Pass, "100 held in 4 of 5 confirmations", tolerated, held, failed, confirmed)
 	return list
 }
@@ -145,7 +145,7 @@ func TestHeadline(t *testing.T) {
 			t.Errorf("%s: %q, want %q", name, got, want[name])
 		}
 	}
-	if got := Headline(analyze.Result{Workload: "w", Verdict: slo.Inconclusive}, ""); got != "w: nothing was measured" {
+	if got := Headline(judge.Result{Workload: "w", Verdict: slo.Inconclusive}, ""); got != "w: nothing was measured" {
 		t.Errorf("without a step: %q", got)
 	}
 }

@@ -118,24 +118,13 @@ func logarithm(x float64) float64 { return math.Log(max(x, 1)) }
 // quantilesKept are the quantiles at which a distribution is drawn exactly.
 func quantilesKept() []float64 { return []float64{0.5, 0.9, 0.95, 0.99} }
 
-// distribution is a cumulative distribution as it is drawn: after X[i]
-// microseconds Y[i] of N objects were there.
-type distribution struct {
-	n    int
-	x, y []int64
-	// took is the largest vertical distance from the whole distribution, as a
-	// share of n.
-	took float64
-}
-
-// distributionOf thins the distribution of sorted times out of n, of which
-// n - len(sorted) never came, to about most vertices.
-func distributionOf(sorted []int64, n, most int) distribution {
-	d := distribution{n: n}
+// distributionOf thins the cumulative distribution of sorted times out of n, of
+// which n - len(sorted) never came, to about most vertices.
+func distributionOf(sorted []int64, n, most int) curve {
 	if len(sorted) == 0 || n == 0 {
-		return d
+		return curve{N: n, X: []int64{}, Y: []int64{}}
 	}
-	curve := make([]vertex, 0, 2*len(sorted))
+	line := make([]vertex, 0, 2*len(sorted))
 	var rank []int // of the curve's upper vertices: how many are there
 	for i := 0; i < len(sorted); {
 		j := i
@@ -143,24 +132,30 @@ func distributionOf(sorted []int64, n, most int) distribution {
 			j++
 		}
 		x := float64(sorted[i])
-		curve = append(curve, vertex{x, float64(i)}, vertex{x, float64(j)})
+		line = append(line, vertex{x, float64(i)}, vertex{x, float64(j)})
 		rank = append(rank, j)
 		i = j
 	}
-	keep := make([]bool, len(curve))
+	keep := make([]bool, len(line))
 	for _, q := range quantilesKept() {
 		k := int(math.Ceil(q*float64(n) - 1e-9*float64(n)))
 		if i, _ := slices.BinarySearch(rank, k); i < len(rank) {
 			keep[2*i], keep[2*i+1] = true, true
 		}
 	}
-	chosen, took := thin(curve, keep, tolerance*float64(n), most, true)
-	if len(chosen) == len(curve) {
+	return thinned(line, keep, n, most, true)
+}
+
+// thinned is a curve of n objects through about most of a line's vertices, and
+// those marked in keep; see thin.
+func thinned(line []vertex, keep []bool, n, most int, logX bool) curve {
+	chosen, took := thin(line, keep, tolerance*float64(n), most, logX)
+	if len(chosen) == len(line) {
 		took = 0
 	}
-	d.took = took / float64(n)
+	var x, y []int64
 	for _, i := range chosen {
-		d.x, d.y = append(d.x, int64(curve[i].x)), append(d.y, int64(curve[i].y))
+		x, y = append(x, int64(line[i].x)), append(y, int64(line[i].y))
 	}
-	return d
+	return curve{N: n, X: differences(x), Y: differences(y), Took: share(took / float64(n))}
 }

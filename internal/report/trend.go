@@ -1,18 +1,14 @@
 package report
 
 import (
-	_ "embed"
 	"fmt"
 	"io"
 	"math"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/compare"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
 )
-
-//go:embed trend.html
-var trendTemplate string
 
 // TrendInput is what is shown of a figure over several experiments.
 type TrendInput struct {
@@ -95,18 +91,15 @@ func changeOfTrend(c compare.TrendChange) string {
 
 // pointText is the figure of one experiment, with its runs.
 func pointText(t compare.Trend, x compare.TrendPoint) string {
+	if x.Value == nil {
+		return x.Note
+	}
 	if strings.HasPrefix(t.Metric, compare.LoadLine) {
-		if x.Value == nil {
-			return x.Note
-		}
 		text := Number(*x.Value)
 		if x.High != nil {
 			return text + ", fails at " + Number(*x.High)
 		}
 		return text + ", nothing failed"
-	}
-	if x.Value == nil {
-		return x.Note
 	}
 	text := figureOf(x.Value, t.Unit)
 	if x.Runs > 1 && x.Low != nil && x.High != nil {
@@ -214,11 +207,10 @@ func tickText(v float64, unit string) string {
 		return fmt.Sprintf("%.4g µs", v*1e6)
 	case unit == "s" && v < 1:
 		return fmt.Sprintf("%.4g ms", v*1e3)
+	case unit == "s":
+		return fmt.Sprintf("%.4g s", v)
 	case unit == "B":
 		return byteCount(int64(v))
-	}
-	if unit == "s" {
-		return fmt.Sprintf("%.4g s", v)
 	}
 	return fmt.Sprintf("%.4g", v)
 }
@@ -226,7 +218,7 @@ func tickText(v float64, unit string) string {
 // TrendHTML writes trends as one page that needs nothing else, as HTML does of
 // a run.
 func TrendHTML(w io.Writer, in TrendInput) error {
-	r := analyze.Result{Schema: analyze.ResultSchema, Kind: "trend", Command: in.Command, Version: in.Version, Warnings: in.Warnings, Experiment: "trend"}
+	r := judge.Result{Schema: judge.ResultSchema, Kind: "trend", Command: in.Command, Version: in.Version, Warnings: in.Warnings, Experiment: "trend"}
 	data, err := dataOf(Input{Result: r})
 	if err != nil {
 		return err

@@ -10,10 +10,10 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/analyze"
-	"plimsoll.dev/plimsoll/internal/compare"
-	"plimsoll.dev/plimsoll/internal/golden"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
 // trendInput are n nights of two workloads; from the ninth on they take longer
@@ -45,7 +45,7 @@ func trendInput(n int) TrendInput {
 			}
 			t.Points = append(t.Points, p)
 			if w == 0 {
-				in.Operands = append(in.Operands, Operand{Arm: p.Name, Dir: "runs/" + p.Name, Result: analyze.Result{
+				in.Operands = append(in.Operands, Operand{Arm: p.Name, Dir: "runs/" + p.Name, Result: judge.Result{
 					Experiment: "nightly", Workload: workload, Kind: "sweep", Verdict: "pass", Version: "0.1.0", Command: "plimsoll sweep " + workload,
 					Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated},
 				}})

@@ -56,7 +56,7 @@ export interface LoadLine {
   lowestFailing: number | null
 }
 
-// How arms compare with the baseline: internal/compare writes it. A null is a
+// How arms compare with the baseline: internal/judge/compare writes it. A null is a
 // figure that was never reached, or that the runs do not give.
 export interface Comparison {
   baseline: string

@@ -20,7 +20,7 @@ interface Point {
   hi?: number | null
 }
 
-// As internal/analyze writes it.
+// As internal/judge writes it.
 export interface Law {
   name: string
   of: 'throughput' | 'latency' | 'time' | 'memory' | 'cpu'

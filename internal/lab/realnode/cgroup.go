@@ -113,7 +113,7 @@ func (h hierarchy) roots() []string {
 }
 
 // makeGroups makes the groups of a node and confines it to what it is to get.
-func makeGroups(s Spec) error {
+func (s Spec) makeGroups() error {
 	h, err := findHierarchy()
 	if err != nil {
 		return err

@@ -6,6 +6,7 @@ import (
 	"net"
 	"net/netip"
 	"os"
+	"slices"
 	"time"
 
 	"github.com/vishvananda/netlink"
@@ -49,11 +50,7 @@ func chooseLink(used []netip.Prefix) (Link, error) {
 				return netip.AddrFrom4([4]byte{first[0], first[1], first[2], byte(last + n)})
 			}
 			candidate := netip.PrefixFrom(address(0), linkBits)
-			free := true
-			for _, u := range used {
-				free = free && !u.Overlaps(candidate)
-			}
-			if free {
+			if !slices.ContainsFunc(used, candidate.Overlaps) {
 				return Link{Host: address(1), Node: address(2)}, nil
 			}
 		}
@@ -166,22 +163,23 @@ func (s Spec) configureNetwork() error {
 			return fmt.Errorf("wait for the link: %w", err)
 		}
 	}
-	if err := netlink.LinkSetName(end, "eth0"); err != nil {
-		return fmt.Errorf("name the link: %w", err)
-	}
-	if err := netlink.AddrAdd(end, &netlink.Addr{IPNet: prefixOf(s.Link.Node)}); err != nil {
-		return fmt.Errorf("give the link its address: %w", err)
-	}
-	if err := netlink.LinkSetUp(end); err != nil {
-		return fmt.Errorf("set up the link: %w", err)
-	}
-	// Without a route an address of a service would be refused before the
-	// proxy could translate it.
-	if err := netlink.RouteAdd(&netlink.Route{LinkIndex: end.Attrs().Index, Gw: s.Link.Host.AsSlice()}); err != nil {
-		return fmt.Errorf("route by the link: %w", err)
-	}
-	if err := os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0); err != nil {
-		return fmt.Errorf("let the node forward: %w", err)
+	for _, step := range []struct {
+		what string
+		do   func() error
+	}{
+		{"name the link", func() error { return netlink.LinkSetName(end, "eth0") }},
+		{"give the link its address", func() error { return netlink.AddrAdd(end, &netlink.Addr{IPNet: prefixOf(s.Link.Node)}) }},
+		{"set up the link", func() error { return netlink.LinkSetUp(end) }},
+		// Without a route an address of a service would be refused before the
+		// proxy could translate it.
+		{"route by the link", func() error {
+			return netlink.RouteAdd(&netlink.Route{LinkIndex: end.Attrs().Index, Gw: s.Link.Host.AsSlice()})
+		}},
+		{"let the node forward", func() error { return os.WriteFile("/proc/sys/net/ipv4/ip_forward", []byte("1"), 0) }},
+	} {
+		if err := step.do(); err != nil {
+			return fmt.Errorf("%s: %w", step.what, err)
+		}
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 )
 
 // Names of the runtimes, which are also those of their RuntimeClasses.
@@ -98,13 +100,11 @@ func FindProgram(name string) (string, error) {
 // there is none.
 func findPlugins() string {
 	for _, dir := range []string{"/usr/lib/cni", "/opt/cni/bin"} {
-		complete := true
-		for _, plugin := range []string{"bridge", "host-local", "loopback"} {
-			if _, err := os.Stat(filepath.Join(dir, plugin)); err != nil {
-				complete = false
-			}
+		lacks := func(plugin string) bool {
+			_, err := os.Stat(filepath.Join(dir, plugin))
+			return err != nil
 		}
-		if complete {
+		if !slices.ContainsFunc([]string{"bridge", "host-local", "loopback"}, lacks) {
 			return dir
 		}
 	}
@@ -143,14 +143,12 @@ const needRoot = "root"
 func Check() (Programs, error) {
 	programs, needs := Find()
 	var missing MissingError
-	seen := make(map[string]bool)
 	for _, n := range needs {
 		if n.Found != "" || n.Optional {
 			continue
 		}
 		missing.What = append(missing.What, n.What)
-		if !seen[n.Package] {
-			seen[n.Package] = true
+		if !slices.Contains(missing.Packages, n.Package) {
 			missing.Packages = append(missing.Packages, n.Package)
 		}
 	}
@@ -228,16 +226,12 @@ func ThisMachine() (Machine, error) {
 	if err != nil {
 		return m, fmt.Errorf("read own rights: %w", err)
 	}
-	m.MayLowerOOMScore = hasCapability(string(status), unix.CAP_SYS_RESOURCE)
+	m.MayLowerOOMScore = hasCapability(status, unix.CAP_SYS_RESOURCE)
 	return m, nil
 }
 
-func hasCapability(status string, capability uint) bool {
-	_, rest, ok := strings.Cut(status, "\nCapEff:")
-	if !ok {
-		return false
-	}
-	fields := strings.Fields(rest)
+func hasCapability(status []byte, capability uint) bool {
+	fields := telemetry.Fields(status, "CapEff:")
 	if len(fields) == 0 {
 		return false
 	}

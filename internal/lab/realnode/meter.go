@@ -10,7 +10,7 @@ import (
 	"strconv"
 	"strings"
 
-	"plimsoll.dev/plimsoll/internal/telemetry"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 )
 
 // Names of what is told beside the node's parts. A name with a slash is of a

@@ -166,9 +166,6 @@ func PodRange(bits, maxPods int) (netip.Prefix, error) {
 	return netip.PrefixFrom(netip.AddrFrom4([4]byte{10, 244, 0, 0}), bits), nil
 }
 
-// PodAddresses is how many pods a range has addresses for.
-func PodAddresses(r netip.Prefix) int { return 1<<(32-r.Bits()) - 3 }
-
 func (s Spec) containerdConfig(m Machine) string {
 	var b strings.Builder
 	p := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/strictyaml"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 func spec(change ...func(*Spec)) Spec {
@@ -77,8 +77,8 @@ func TestPodRanges(t *testing.T) {
 		if (err == nil) != (c.want != "") || err == nil && got.String() != c.want {
 			t.Errorf("%s: %v, %v; want %q", c.why, got, err, c.want)
 		}
-		if err == nil && c.bits == 0 && c.maxPods < 30_000 && PodAddresses(got) < 2*c.maxPods {
-			t.Errorf("%s: %v has %d addresses for %d pods", c.why, got, PodAddresses(got), c.maxPods)
+		if err == nil && c.bits == 0 && c.maxPods < 30_000 && podAddresses(got) < 2*c.maxPods {
+			t.Errorf("%s: %v has %d addresses for %d pods", c.why, got, podAddresses(got), c.maxPods)
 		}
 	}
 }
@@ -119,7 +119,7 @@ func TestContainerdVersions(t *testing.T) {
 
 func TestCapabilities(t *testing.T) {
 	status := "Name:\tx\nCapInh:\t0000000000000000\nCapEff:\t000001fffeffffff\nCapBnd:\t0\n"
-	if hasCapability(status, 24) || !hasCapability(status, 21) || hasCapability("nothing", 21) {
+	if hasCapability([]byte(status), 24) || !hasCapability([]byte(status), 21) || hasCapability([]byte("nothing"), 21) {
 		t.Error("capability 24 is missing there and 21 is not")
 	}
 }
@@ -216,3 +216,6 @@ func TestWhatIsMissingIsNamedWithItsRemedy(t *testing.T) {
 		}
 	}
 }
+
+// podAddresses is how many pods a range has addresses for.
+func podAddresses(r netip.Prefix) int { return 1<<(32-r.Bits()) - 3 }

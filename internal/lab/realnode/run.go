@@ -31,25 +31,15 @@ func Run(file string, log *slog.Logger) error {
 	if err != nil {
 		return err
 	}
-	if err := makeGroups(s); err != nil {
-		return err
-	}
-	if err := enter(s, partNode, os.Getpid()); err != nil {
-		return err
-	}
-	if err := s.mounts(); err != nil {
-		return err
-	}
-	if err := s.configureNetwork(); err != nil {
-		return err
-	}
 	k := &keeper{spec: s, log: log, children: make(map[int]*child), ended: make(chan *child)}
 	go k.reap()
-	if err := k.startContainerd(); err != nil {
-		return err
-	}
-	if err := k.importImages(); err != nil {
-		return err
+	for _, step := range []func() error{
+		s.makeGroups, func() error { return enter(s, partNode, os.Getpid()) }, s.mounts, s.configureNetwork,
+		k.startContainerd, k.importImages,
+	} {
+		if err := step(); err != nil {
+			return err
+		}
 	}
 	self := "/proc/self/exe"
 	for _, c := range []*child{
@@ -120,12 +110,14 @@ func (s Spec) mounts() error {
 }
 
 func bind(from, to string, isDir bool) error {
+	var err error
 	if isDir {
-		if err := os.MkdirAll(to, 0o755); err != nil {
-			return fmt.Errorf("mount %s: %w", to, err)
-		}
+		err = os.MkdirAll(to, 0o755)
 	}
-	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+	if err == nil {
+		err = unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")
+	}
+	if err != nil {
 		return fmt.Errorf("mount %s: %w", to, err)
 	}
 	return nil
@@ -241,7 +233,7 @@ func (k *keeper) again(c *child) error {
 	}
 	if c.quick >= quickEnds {
 		return fmt.Errorf("%s ends as soon as it is started (%s); its log ends with\n%s", c.part, state,
-			tail(filepath.Join(k.spec.Dir, "logs", c.part+".log"), 15))
+			LogTail(filepath.Join(k.spec.Dir, "logs", c.part+".log"), 15))
 	}
 	k.log.Warn("starting again", "program", c.part, "ended", state)
 	return k.start(c)
@@ -322,17 +314,32 @@ func (k *keeper) importImage(file string) error {
 			continue
 		}
 		if c.status.ExitStatus() != 0 {
-			return fmt.Errorf("import %s: %s", file, tail(logFile.Name(), 5))
+			return fmt.Errorf("import %s: %s", file, LogTail(logFile.Name(), 5))
 		}
 		break
 	}
 	return nil
 }
 
-// tail is the end of a log.
-func tail(file string, lines int) string {
-	data, err := os.ReadFile(file)
+// LogTail is the end of a program's log, for an error message: why it cannot be
+// read, or "" if there is none.
+func LogTail(file string, lines int) string {
+	const most = 64 << 10
+	f, err := os.Open(file)
 	if err != nil {
+		if errors.Is(err, os.ErrNotExist) {
+			return ""
+		}
+		return err.Error()
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err.Error()
+	}
+	data := make([]byte, min(info.Size(), most))
+	n, err := f.ReadAt(data, info.Size()-int64(len(data)))
+	if n < len(data) && err != nil {
 		return err.Error()
 	}
 	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")

@@ -10,8 +10,8 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"sync"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -118,38 +118,20 @@ const createsInFlight = 16
 
 // CreateNodes makes nodes 0 to n-1. Those that exist are left as they are.
 func CreateNodes(ctx context.Context, client kubernetes.Interface, n int, spec NodeSpec, now metav1.Time) error {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	next := make(chan int)
-	go func() {
-		defer close(next)
-		for i := range n {
-			select {
-			case next <- i:
-			case <-ctx.Done():
-				return
+	group, going := errgroup.WithContext(ctx) // which ends with the first failure
+	group.SetLimit(createsInFlight)
+	for i := 0; i < n && going.Err() == nil; i++ {
+		group.Go(func() error {
+			_, err := client.CoreV1().Nodes().Create(going, newNode(i, spec, now), metav1.CreateOptions{})
+			if err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("create node %s: %w", NodeName(i), err)
 			}
-		}
-	}()
-	var failed error
-	var once sync.Once
-	var workers sync.WaitGroup
-	for range createsInFlight {
-		workers.Go(func() {
-			for i := range next {
-				_, err := client.CoreV1().Nodes().Create(ctx, newNode(i, spec, now), metav1.CreateOptions{})
-				if err != nil && !apierrors.IsAlreadyExists(err) {
-					once.Do(func() {
-						failed = fmt.Errorf("create node %s: %w", NodeName(i), err)
-						cancel()
-					})
-				}
-			}
+			return nil
 		})
 	}
-	workers.Wait()
-	if failed == nil && ctx.Err() != nil {
-		return errors.Join(errors.New("create nodes"), ctx.Err())
+	err := group.Wait()
+	if err == nil && ctx.Err() != nil {
+		err = errors.Join(errors.New("create nodes"), ctx.Err())
 	}
-	return failed
+	return err
 }

@@ -1,6 +1,7 @@
 package simnode
 
 import (
+	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -95,12 +96,7 @@ func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
 }
 
 func gatesOpen(pod *corev1.Pod) bool {
-	for _, gate := range pod.Spec.ReadinessGates {
-		if !isTrue(pod, gate.ConditionType) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool { return !isTrue(pod, gate.ConditionType) })
 }
 
 // place is where a pod runs: the addresses that its status reports.
@@ -118,11 +114,7 @@ func reach(pod *corev1.Pod, s stage, where place, now metav1.Time) {
 			status.StartTime = &now
 		}
 		setCondition(pod, corev1.PodReadyToStartContainers, true, "", now)
-		if hasPlainInit(pod) {
-			setCondition(pod, corev1.PodInitialized, false, "ContainersNotInitialized", now)
-		} else {
-			setCondition(pod, corev1.PodInitialized, true, "", now)
-		}
+		setCondition(pod, corev1.PodInitialized, !hasPlainInit(pod), "ContainersNotInitialized", now)
 		setCondition(pod, corev1.ContainersReady, false, "ContainersNotReady", now)
 		setCondition(pod, corev1.PodReady, false, "ContainersNotReady", now)
 		status.InitContainerStatuses = statuses(pod.Spec.InitContainers, pod, waiting("PodInitializing"))
@@ -146,11 +138,7 @@ func reach(pod *corev1.Pod, s stage, where place, now metav1.Time) {
 			setCondition(pod, corev1.PodInitialized, true, "", now)
 		}
 		setCondition(pod, corev1.ContainersReady, true, "", now)
-		if gatesOpen(pod) {
-			setCondition(pod, corev1.PodReady, true, "", now)
-		} else {
-			setCondition(pod, corev1.PodReady, false, "ReadinessGatesNotReady", now)
-		}
+		setCondition(pod, corev1.PodReady, gatesOpen(pod), "ReadinessGatesNotReady", now)
 		status.InitContainerStatuses = statuses(pod.Spec.InitContainers, pod, initDone(now))
 		status.ContainerStatuses = statuses(pod.Spec.Containers, pod, running(now))
 	case gated:
@@ -175,10 +163,11 @@ func setAddresses(status *corev1.PodStatus, where place) {
 	}
 }
 
+// setCondition sets a condition. The reason is for one that is not true.
 func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, isTrue bool, reason string, now metav1.Time) {
 	want := corev1.ConditionFalse
 	if isTrue {
-		want = corev1.ConditionTrue
+		want, reason = corev1.ConditionTrue, ""
 	}
 	for i := range pod.Status.Conditions {
 		c := &pod.Status.Conditions[i]

@@ -1,6 +1,6 @@
 /*!
 Built from ui/ by `make ui`: do not edit.
-sources sha256 8d51cc88c131f1f55703f85ce47a864f0b32bc6ad7b9d797acce7d82554cbdc4
+sources sha256 0b5a23cfcdc9dd2ca539ff6affc1bdb8ad00e6eba982ad99d06e68008cb215bd
 
 This bundle contains:
 

@@ -1,0 +1,307 @@
+package ceiling
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"plimsoll.dev/plimsoll/internal/record"
+	"slices"
+	"strings"
+)
+
+// Health are facts about how a cluster is.
+type Health struct {
+	// Checks are the API server's own, by whether they passed; Code is what it
+	// answered in all, 200 when it is ready.
+	Checks     map[string]bool
+	Code       int
+	ChecksRead Source
+
+	Nodes     int
+	NotReady  []string
+	Cordoned  int
+	Pressure  map[string][]string // nodes by what they are short of
+	NodesRead Source
+
+	Pods       int
+	Unplaced   []string // Pending for longer than a minute
+	Restarting []string // their containers end again and again
+	NoImage    []string // their images cannot be had
+	PodsRead   Source
+
+	// ClockOffset is the server's clock less ours, in seconds; nil is not
+	// known.
+	ClockOffset *float64
+	// Exempt says that priority and fairness does not apply to the user; nil is
+	// not known.
+	Exempt *bool
+	User   string
+	// Reads are how long some reads of one object took, in seconds.
+	Reads []float64
+	// Leftovers are runs that have left something here, and Clean the command
+	// that removes it.
+	Leftovers []Leftover
+	Clean     string
+	// Rights are what the workload's run needs.
+	Rights []Right
+	// Found is what was found about the workload beside that.
+	Found []record.Finding
+}
+
+// Leftover is what a run has left in the cluster.
+type Leftover struct {
+	Run        string
+	Namespaces int
+	Alive      bool // it gave a sign of life in the last minute
+}
+
+// Right is one thing that a run must be allowed to do.
+type Right struct {
+	Verb     string
+	Resource string // such as pods, or deployments.apps
+	Where    string // a namespace, "" for anywhere
+	Allowed  bool
+	// Why is why it is not known whether it is allowed, "" when it is known.
+	Why string
+}
+
+func (r Right) String() string {
+	text := r.Verb + " " + r.Resource
+	if r.Where != "" {
+		text += " in " + r.Where
+	}
+	return text
+}
+
+const (
+	// slowRead is the Kubernetes objective for reading one object.
+	slowRead = 1.0
+	// clockApart is by how much clocks may differ: an HTTP date has whole
+	// seconds, so less than one cannot be told.
+	clockApart = 1.5
+	// named is how many names a finding gives.
+	named = 3
+)
+
+// Vital says how the API server, the nodes and the pods are: without them no
+// load makes sense. The worst comes first.
+func Vital(h Health) []record.Finding {
+	return worstFirst(slices.Concat(h.server(), h.nodes(), h.pods()))
+}
+
+// Judge says what all of the facts mean for a load. Everything that was looked
+// at has its finding, the worst first.
+func Judge(h Health) []record.Finding {
+	list := Vital(h)
+	add := func(s record.Severity, what, hint, format string, args ...any) {
+		list = append(list, record.Finding{Severity: s, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
+	}
+	switch {
+	case h.ClockOffset == nil:
+		add(record.SeverityWarning, "clock", "", "the server does not tell its time")
+	case *h.ClockOffset > clockApart || *h.ClockOffset < -clockApart:
+		add(record.SeverityWarning, "clock", "set both by NTP", "the server's clock is %+.1f s from this machine's: its stamps are not comparable with the times of a run", *h.ClockOffset)
+	default:
+		add(record.SeverityOK, "clock", "", "the server's clock is within %.1f s of this machine's", clockApart)
+	}
+	switch {
+	case h.Exempt == nil:
+		add(record.SeverityWarning, "priority and fairness", "", "whether it applies to this user is not known")
+	case *h.Exempt:
+		add(record.SeverityWarning, "priority and fairness", "load with an ordinary user", "it does not apply to %s (system:masters, or a flow schema of the level exempt): this load is not held back as others' is, and can starve them", cmp.Or(h.User, "this user"))
+	default:
+		add(record.SeverityOK, "priority and fairness", "", "it applies to %s as to others", cmp.Or(h.User, "this user"))
+	}
+	if len(h.Reads) > 0 {
+		slowest, middle := slices.Max(h.Reads), median(h.Reads)
+		if slowest > slowRead {
+			add(record.SeverityWarning, "API latency", "find out what loads it already", "reading one object takes %s, at most %s: the Kubernetes objective is 1 s", millis(middle), millis(slowest))
+		} else {
+			add(record.SeverityOK, "API latency", "", "reading one object takes %s, at most %s", millis(middle), millis(slowest))
+		}
+	}
+	switch n := len(h.Leftovers); {
+	case n > 0:
+		var runs []string
+		for _, l := range h.Leftovers {
+			text := fmt.Sprintf("run %s (%s)", l.Run, plural(l.Namespaces, "namespace"))
+			if l.Alive {
+				text += ", which is going on"
+			}
+			runs = append(runs, text)
+		}
+		add(record.SeverityWarning, "leftovers", h.Clean, "there is something of %s", some(runs))
+	case h.Clean != "":
+		add(record.SeverityOK, "leftovers", "", "no earlier run has left anything")
+	}
+	list = append(list, h.rights()...)
+	list = append(list, h.Found...)
+	return worstFirst(list)
+}
+
+func worstFirst(list []record.Finding) []record.Finding {
+	rank := func(s record.Severity) int {
+		return slices.Index([]record.Severity{record.SeverityError, record.SeverityWarning, record.SeverityOK}, s)
+	}
+	slices.SortStableFunc(list, func(a, b record.Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
+	return list
+}
+
+// server judges the API server's own checks.
+func (h Health) server() []record.Finding {
+	if !h.ChecksRead.Known() {
+		return []record.Finding{{Severity: record.SeverityWarning, What: "API server", Text: "whether it is ready is not known: " + h.ChecksRead.Why}}
+	}
+	var failing []string
+	etcd, etcdSeen := true, false
+	for _, name := range slices.Sorted(maps.Keys(h.Checks)) {
+		if !h.Checks[name] {
+			failing = append(failing, name)
+		}
+		if strings.HasPrefix(name, "etcd") {
+			etcdSeen = true
+			etcd = etcd && h.Checks[name]
+		}
+	}
+	list := []record.Finding{}
+	switch {
+	case h.Code != 200 && len(failing) == 0:
+		list = append(list, record.Finding{Severity: record.SeverityError, What: "API server", Text: fmt.Sprintf("it is not ready: /readyz answers %d", h.Code), Stops: true})
+	case h.Code != 200:
+		list = append(list, record.Finding{Severity: record.SeverityError, What: "API server", Text: "it is not ready: " + some(failing) + " failing", Stops: true})
+	default:
+		list = append(list, record.Finding{Severity: record.SeverityOK, What: "API server", Text: fmt.Sprintf("ready, %s passed", plural(len(h.Checks), "check"))})
+	}
+	switch {
+	case etcdSeen && !etcd:
+		list = append(list, record.Finding{Severity: record.SeverityError, What: "etcd", Text: "the API server cannot use it", Stops: true})
+	case etcdSeen:
+		list = append(list, record.Finding{Severity: record.SeverityOK, What: "etcd", Text: "the API server reaches it"})
+	default:
+		list = append(list, record.Finding{Severity: record.SeverityWarning, What: "etcd", Text: "the API server does not tell of it"})
+	}
+	return list
+}
+
+// nodes judges the nodes' conditions.
+func (h Health) nodes() []record.Finding {
+	if !h.NodesRead.Known() {
+		return []record.Finding{{Severity: record.SeverityWarning, What: "nodes", Text: "how they are is not known: " + h.NodesRead.Why}}
+	}
+	ready := h.Nodes - len(h.NotReady)
+	var list []record.Finding
+	switch {
+	case h.Nodes == 0:
+		list = append(list, record.Finding{Severity: record.SeverityError, What: "nodes", Text: "there are none", Stops: true})
+	case ready == 0:
+		list = append(list, record.Finding{Severity: record.SeverityError, What: "nodes", Text: fmt.Sprintf("none of %d is Ready: %s", h.Nodes, some(h.NotReady)), Stops: true})
+	case len(h.NotReady) > 0:
+		list = append(list, record.Finding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%d of %d are not Ready: %s", len(h.NotReady), h.Nodes, some(h.NotReady))})
+	default:
+		text := fmt.Sprintf("all %d are Ready", h.Nodes)
+		if h.Cordoned > 0 {
+			text += fmt.Sprintf(", %d of them take no pods (cordoned)", h.Cordoned)
+		}
+		list = append(list, record.Finding{Severity: record.SeverityOK, What: "nodes", Text: text})
+	}
+	for _, kind := range slices.Sorted(maps.Keys(h.Pressure)) {
+		list = append(list, record.Finding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%s on %s", kind, some(h.Pressure[kind])), Hint: "a node under pressure evicts pods and takes no new ones"})
+	}
+	return list
+}
+
+// pods judges the pods that are there.
+func (h Health) pods() []record.Finding {
+	if !h.PodsRead.Known() {
+		return []record.Finding{{Severity: record.SeverityWarning, What: "pods", Text: "how they are is not known: " + h.PodsRead.Why}}
+	}
+	var list []record.Finding
+	for _, trouble := range []struct {
+		pods       []string
+		what, hint string
+	}{
+		{h.Unplaced, "Pending for more than a minute", "many Pending pods take CPU on every node: delete those that cannot be placed"},
+		{h.Restarting, "end again and again (CrashLoopBackOff)", ""},
+		{h.NoImage, "without their image (ErrImagePull, ImagePullBackOff)", ""},
+	} {
+		if n := len(trouble.pods); n > 0 {
+			list = append(list, record.Finding{Severity: record.SeverityWarning, What: "pods", Text: fmt.Sprintf("%s %s: %s", plural(n, "pod"), trouble.what, some(trouble.pods)), Hint: trouble.hint})
+		}
+	}
+	if len(list) == 0 {
+		list = append(list, record.Finding{Severity: record.SeverityOK, What: "pods", Text: fmt.Sprintf("%s, none in trouble", plural(h.Pods, "pod"))})
+	}
+	return list
+}
+
+// rights judges what the user may do.
+func (h Health) rights() []record.Finding {
+	if len(h.Rights) == 0 {
+		return nil
+	}
+	var denied, unknown []string
+	why := ""
+	for _, r := range h.Rights {
+		switch {
+		case r.Why != "":
+			unknown, why = append(unknown, r.String()), r.Why
+		case !r.Allowed:
+			denied = append(denied, r.String())
+		}
+	}
+	var list []record.Finding
+	if len(denied) > 0 {
+		list = append(list, record.Finding{Severity: record.SeverityError, What: "rights", Text: fmt.Sprintf("%s may not %s", cmp.Or(h.User, "this user"), strings.Join(denied, ", ")),
+			Hint: "a run needs all of it: give the user a ClusterRole, or name another user"})
+	}
+	if len(unknown) > 0 {
+		list = append(list, record.Finding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("whether %s may %s is not known: %s", cmp.Or(h.User, "this user"), some(unknown), why)})
+	}
+	if len(list) == 0 {
+		list = append(list, record.Finding{Severity: record.SeverityOK, What: "rights", Text: fmt.Sprintf("%s may do all %d things that a run needs", cmp.Or(h.User, "this user"), len(h.Rights))})
+	}
+	return list
+}
+
+// Worst is the worst severity of findings, OK of none.
+func Worst(list []record.Finding) record.Severity {
+	worst := record.SeverityOK
+	for _, f := range list {
+		if f.Severity == record.SeverityError || f.Severity == record.SeverityWarning && worst == record.SeverityOK {
+			worst = f.Severity
+		}
+	}
+	return worst
+}
+
+// Stopping are the findings that no load should begin with.
+func Stopping(list []record.Finding) []record.Finding {
+	return slices.DeleteFunc(slices.Clone(list), func(f record.Finding) bool { return !f.Stops })
+}
+
+// some names the first of a list and counts the rest.
+func some(names []string) string {
+	if len(names) <= named+1 {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:named], ", "), len(names)-named)
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+func median(list []float64) float64 {
+	sorted := slices.Sorted(slices.Values(list))
+	return sorted[(len(sorted)-1)/2]
+}
+
+func millis(seconds float64) string {
+	if seconds >= 1 {
+		return fmt.Sprintf("%.2f s", seconds)
+	}
+	return fmt.Sprintf("%.3g ms", seconds*1000)
+}

@@ -1,0 +1,354 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// command holds a command against the rules for it. broken says that the
+// command before ended where its patch should stand; so does its result of this
+// one.
+func command(c call, broken bool) (out report, nowBroken bool) {
+	if first := c.args[0]; broken && (strings.HasPrefix(first.value, "{") || strings.HasPrefix(first.value, "[")) {
+		// The patch of the command before, on a line of its own.
+		out.add(checkPatch(c, first))
+	}
+	switch c.name() {
+	case "oc", "kubectl":
+		r, nowBroken := kubectlCommand(c)
+		out.add(r)
+		return out, nowBroken
+	case "ceph":
+		out.add(cephCommand(c))
+	case "gluster":
+		out.add(glusterCommand(c))
+	case "sysctl":
+		out.add(sysctlCommand(c))
+	case "echo", "printf":
+		out.add(echoCommand(c))
+	case "fio":
+		out.add(fioCommand(c))
+	}
+	return out, false
+}
+
+// positional are the arguments that are no flags and no values of flags.
+// withValue are the flags that take their value from the next argument.
+func positional(args []word, withValue ...string) (words []word, flags map[string]word) {
+	flags = make(map[string]word)
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a.value == "--":
+			return append(words, args[i+1:]...), flags
+		case !strings.HasPrefix(a.value, "-") || a.value == "-":
+			words = append(words, a)
+		default:
+			name, value, has := strings.Cut(a.value, "=")
+			switch {
+			case has:
+				v := a
+				v.value = value
+				if v.inner >= 0 {
+					v.inner += len(name) + 1
+				}
+				flags[name] = v
+			case slices.Contains(withValue, a.value) && i+1 < len(args):
+				i++
+				flags[name] = args[i]
+			case len(a.value) > 2 && a.value[1] != '-' && slices.Contains(withValue, a.value[:2]):
+				v := a
+				v.value = a.value[2:]
+				v.inner = -1 // begins in the middle
+				flags[a.value[:2]] = v
+			default:
+				flags[name] = a
+			}
+		}
+	}
+	return words, flags
+}
+
+// resourceKind is the kind that a name on a command line stands for, and
+// whether it has no namespace.
+func resourceKind(name string) (kind string, cluster bool) {
+	name, _, _ = strings.Cut(strings.ToLower(name), ".")
+	short := map[string]string{
+		"MachineConfigPool": "mcp", "Node": "no", "StorageProfile": "", "MachineConfig": "mc", "KubeletConfig": "", "StorageClass": "sc",
+		"PersistentVolume": "pv", "ClusterVersion": "", "Namespace": "ns", "ClusterRole": "", "CustomResourceDefinition": "crd",
+		"PriorityClass": "pc", "DeploymentConfig": "dc", "Deployment": "deploy",
+	}
+	for kind, short := range short {
+		one := strings.ToLower(kind)
+		many := one + "s"
+		if strings.HasSuffix(one, "s") {
+			many = one + "es"
+		}
+		if name != "" && (name == one || name == many || name == short || short == "crd" && name == "crds") {
+			return kind, !strings.HasPrefix(kind, "Deployment")
+		}
+	}
+	return "", false
+}
+
+// kubectlCommand looks at commands of oc and kubectl.
+func kubectlCommand(c call) (out report, broken bool) {
+	words, flags := positional(c.args[1:], "-n", "--namespace", "--context", "--kubeconfig", "-f", "--filename", "-p", "--patch", "--patch-file", "--type",
+		"-o", "--output", "-l", "--selector", "--replicas", "--as", "--cluster", "--user", "-s", "--server", "--token", "-c", "--container", "--subresource", "--field-selector", "-e", "--env", "--to", "--to-image", "--cpu-percent", "--min", "--max", "--timeout", "--grace-period", "-k", "--kustomize")
+	if len(words) == 0 {
+		return
+	}
+	verb := words[0].value
+	rest := words[1:]
+	// The resource is KIND NAME... or KIND/NAME.
+	kind, cluster, name := "", false, ""
+	if len(rest) > 0 {
+		k, n, slash := strings.Cut(rest[0].value, "/")
+		kind, cluster = resourceKind(k)
+		switch {
+		case slash:
+			name = n
+		case len(rest) > 1:
+			name = rest[1].value
+		}
+		for _, f := range []string{"-n", "--namespace"} {
+			if ns, ok := flags[f]; ok && cluster && slices.Contains([]string{"edit", "patch", "label", "annotate", "delete", "apply"}, verb) {
+				out.find("cluster-scoped", c.at(ns), "leave the namespace out", fmt.Sprintf("a %s has no namespace", kind))
+			}
+		}
+	}
+	switch verb {
+	case "label":
+		if len(rest) == 0 {
+			return
+		}
+		labels := rest[1:]
+		if !strings.Contains(rest[0].value, "/") && len(labels) > 0 && name != "" && !strings.ContainsAny(name, "=") {
+			labels = labels[1:]
+		}
+		for _, w := range labels {
+			out.add(labelWord(c, kind, name, w))
+		}
+	case "patch":
+		for _, f := range []string{"-p", "--patch"} {
+			p, ok := flags[f]
+			switch {
+			case ok && p.value == f:
+				broken = true
+				out.find("patch-syntax", c.at(p), "end the line with a backslash, or write the patch behind it", f+" stands at the end of its line, without a patch")
+			case ok && p.literal:
+				out.add(checkPatch(c, p))
+			}
+		}
+	case "set":
+		if len(rest) > 1 && rest[0].value == "env" {
+			for _, w := range append(rest[1:], flags["-e"], flags["--env"]) {
+				if key, value, ok := strings.Cut(w.value, "="); ok {
+					rename := func(fresh string) []edit { return c.replace(w, 0, len(key), fresh) }
+					out.add(checkRouterVariable(variable{name: key, atName: c.at(w), hasValue: true, value: value, atValue: c.at(w), rename: rename}))
+				}
+			}
+		}
+	}
+	return out, broken
+}
+
+// labelWord reads KEY=VALUE of a label command.
+func labelWord(c call, kind, name string, w word) (out report) {
+	key, value, ok := strings.Cut(w.value, "=")
+	if !ok || hasHole(w.value) || hasHole(name) {
+		return
+	}
+	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
+		out.find("command-label", c.at(w), "write [domain/]name, the name of at most 63 letters, digits, dashes, dots and underscores", fmt.Sprintf("%q cannot be the key of a label", key))
+	}
+	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
+		out.find("command-label", c.at(w), "write at most 63 letters, digits, dashes, dots and underscores", fmt.Sprintf("%q cannot be the value of a label", value))
+		return
+	}
+	if kind == "" || name == "" {
+		return
+	}
+	out.labels = append(out.labels, labelled{
+		kind: kind, name: name, key: key, value: value, at: c.at(w),
+		replace: func(fresh string) []edit { return c.replace(w, len(key)+1, len(w.value), fresh) },
+	})
+	return out
+}
+
+// checkPatch reads the patch of a command.
+func checkPatch(c call, w word) (out report) {
+	t := c.text.inner(w.start, w.end, "patch", w.value)
+	if w.inner >= 0 {
+		t = c.text.part(w.inner, w.inner+len(w.value), "patch")
+	}
+	root, problems := single(t)
+	if len(problems) > 0 {
+		p := problems[0]
+		mend := "correct its quotes and brackets; an annotation that holds JSON is one text: \"[{\\\"op\\\": ...}]\""
+		out.find("patch-syntax", t.place(max(1, p.Line), p.Column), mend, "the patch cannot be read: "+strings.TrimPrefix(p.Message, "not valid YAML: "))
+		return
+	}
+	for _, which := range []string{"annotations", "labels"} {
+		for _, e := range entriesOf(dig(root.node, "metadata", which)) {
+			at := root.doc.at(e.Value, strictyaml.Key("metadata."+which, e.Key))
+			if isNull(e.Value) {
+				continue // which removes it
+			}
+			if _, isText := e.Value.Value().(string); !isText {
+				out.find("annotation-type", at, "write it as one text, in quotes", fmt.Sprintf("%s wants text, found %s", e.Key, e.Value.Describe()))
+			} else if strings.HasSuffix(e.Key, "/jsonpatch") {
+				out.add(jsonPatch(e, at))
+			}
+		}
+	}
+	return out
+}
+
+// jsonPatch reads the patch that an annotation of the HyperConverged operator
+// holds.
+func jsonPatch(e strictyaml.Entry, at place) (out report) {
+	list, _ := single(&text{data: e.Value.Text()})
+	if list.node == nil || list.node.Kind() != strictyaml.List {
+		out.find("patch-syntax", at, `write a list of operations: [{"op": "add", "path": "/spec/...", "value": ...}]`, "the annotation "+e.Key+" holds no JSON patch")
+		return
+	}
+	for _, op := range list.items() {
+		name := op.get("op").text()
+		if !slices.Contains([]string{"add", "remove", "replace", "move", "copy", "test"}, name) {
+			out.find("patch-syntax", at, "write add, remove, replace, move, copy or test", fmt.Sprintf("a JSON patch has no operation %q", name))
+		}
+		if p := op.get("path").text(); p != "" && !strings.HasPrefix(p, "/") {
+			out.find("patch-syntax", at, "begin it with /", fmt.Sprintf("a path of a JSON patch begins with /, not as %q", p))
+		}
+		for _, inner := range op.get("value").items() {
+			if p := inner.get("patch").text(); p != "" {
+				if docs, problems := strictyaml.Documents("", []byte(p)); len(problems) > 0 || len(docs) != 1 || len(docs[0].Problems) > 0 {
+					out.find("patch-syntax", at, "correct its quotes and brackets", "the patch inside of the annotation "+e.Key+" cannot be read")
+				}
+			}
+		}
+	}
+	return out
+}
+
+// glusterCommand looks at volume options.
+func glusterCommand(c call) (out report) {
+	words, _ := positional(c.args[1:])
+	if len(words) < 5 || words[0].value != "volume" || words[1].value != "set" {
+		return
+	}
+	if key, value := words[3], words[4]; key.value == "cluster.brick-multiplex" && slices.Contains([]string{"off", "no", "disable", "false", "0"}, value.value) {
+		out.find("gluster-multiplex-off", c.at(value), "leave it on: cluster.brick-multiplex on", "cluster.brick-multiplex is turned off")
+	}
+	return out
+}
+
+// sysctlCommand reads settings of a sysctl command.
+func sysctlCommand(c call) (out report) {
+	words, flags := positional(c.args[1:], "-r", "--pattern")
+	if _, loads := flags["-p"]; loads {
+		return
+	}
+	for _, w := range words {
+		key, value, ok := strings.Cut(w.value, "=")
+		if !ok {
+			continue
+		}
+		out.add(checkSetting(setting{
+			key: key, value: value, atKey: c.at(w), atValue: c.at(w), scope: scopeOf(c.text),
+			replaceValue: func(fresh string) []edit { return c.replace(w, len(key)+1, len(w.value), fresh) },
+		}))
+	}
+	return out
+}
+
+// echoCommand reads settings that are written to a sysctl file.
+func echoCommand(c call) (out report) {
+	if !strings.Contains(c.to, "sysctl") || len(c.args) < 2 {
+		return
+	}
+	w := c.args[len(c.args)-1]
+	key, value, ok := strings.Cut(w.value, "=")
+	if !ok || strings.Contains(w.value, "\n") {
+		return
+	}
+	out.add(checkSetting(setting{key: strings.TrimSpace(key), value: strings.TrimSpace(value), atKey: c.at(w), atValue: c.at(w), scope: scopeOf(c.text)}))
+	return out
+}
+
+// Expressions that compute something.
+var (
+	// The product of V7: milliseconds / 1000 x Mb/s x 1024^2.
+	mebibits = regexp.MustCompile(`/\s*1000\s*\)?\s*\*\s*[0-9]+\s*\*\s*(1024\s*\^\s*2|1024\s*\*\*\s*2|1024\s*\*\s*1024|1048576)`)
+	// The digit 1 in place of the letter l before a bracket.
+	digitForLetter = regexp.MustCompile(`(^|[^0-9A-Za-z_.])1\(`)
+)
+
+// piped holds commands whose output another reads against the rules for it.
+// head is the first of the pipeline.
+func piped(head, from, into call) (out report) {
+	switch into.name() {
+	case "wc":
+		if len(into.args) > 1 && into.args[1].value == "-l" {
+			out.add(countedLines(from))
+		}
+	case "awk", "gawk", "mawk":
+		if head.name() != "ping" {
+			return
+		}
+		for _, w := range into.args[1:] {
+			if mebibits.MatchString(w.value) {
+				out.find("bdp-formula", into.at(w), "for bytes write ($5/1000) * LINK * 1000000 / 8, LINK in Mb/s", "the round trip in seconds is multiplied by Mb/s and by 1024^2")
+			}
+		}
+	case "bc":
+		if from.name() == "echo" {
+			for _, w := range from.args[1:] {
+				if places := digitForLetter.FindAllStringIndex(w.value, -1); len(places) > 0 {
+					var edits []edit
+					for _, p := range places {
+						edits = append(edits, from.replace(w, p[1]-2, p[1]-1, "l")...)
+					}
+					if len(edits) != len(places) {
+						edits = nil
+					}
+					out.find("bc-syntax", from.at(w), "write l( with the letter, the natural logarithm of bc -l", "a number stands right before a bracket: 1(", edits...)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// countedLines finds lists whose first line is a header.
+func countedLines(c call) (out report) {
+	switch c.name() {
+	case "lvs", "pvs", "vgs":
+		_, flags := positional(c.args[1:], "-o", "--options", "-S", "--select")
+		for _, f := range []string{"--noheadings", "--noheading", "--reportformat"} {
+			if _, ok := flags[f]; ok {
+				return
+			}
+		}
+		out.find("counts-header", c.at(c.args[0]), fmt.Sprintf("write %s --noheadings, with a selection of what is meant (-S)", c.name()),
+			fmt.Sprintf("%s prints a header, and every volume of the host, such as its root", c.name()))
+	case "oc", "kubectl":
+		words, flags := positional(c.args[1:], "-o", "-n", "--namespace", "-l", "--selector", "--output", "--context", "--kubeconfig", "--field-selector")
+		if len(words) == 0 || words[0].value != "get" {
+			return
+		}
+		format := flags["-o"].value + flags["--output"].value
+		if _, ok := flags["--no-headers"]; ok || format != "" && format != "wide" {
+			return
+		}
+		out.find("counts-header", c.at(c.args[0]), "write --no-headers, or -o name", fmt.Sprintf("%s get prints a header", c.name()))
+	}
+	return out
+}

@@ -1,0 +1,175 @@
+package lint
+
+import (
+	"bytes"
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// Fixed is what Fix made of the files.
+type Fixed struct {
+	// Changes are the files that differ now, in the order in which they were
+	// given.
+	Changes []Change
+	// Mended are the findings whose mends were made.
+	Mended []Finding
+	// Left is what is found in the files as they are now.
+	Left *Result
+}
+
+// Change is a file before and after.
+type Change struct {
+	Name          string
+	Before, After []byte
+}
+
+// maxRounds bounds how often what a mend uncovers is mended in turn.
+const maxRounds = 20
+
+// Fix makes all mends that are safe, and looks again until none is left, so
+// that a second Fix changes nothing. It writes nothing: see Write. Whatever is
+// not part of a mend, comments and form included, stays as it is. A file that
+// would be harder to read afterwards than before is left alone.
+func Fix(inputs []Input, o Options) *Fixed {
+	files := slices.Clone(inputs)
+	fixed := &Fixed{Left: Lint(files, o)}
+	stubborn := make(map[string]bool) // files that mends would break
+	for range maxRounds {
+		edited, mended := mends(fixed.Left.Findings, stubborn)
+		if len(mended) == 0 {
+			break
+		}
+		next := slices.Clone(files)
+		for i := range next {
+			if data, ok := edited[next[i].Name]; ok {
+				next[i].Data = data
+			}
+		}
+		result := Lint(next, o)
+		broken := false
+		for i := range next {
+			name := next[i].Name
+			if _, ok := edited[name]; ok && problemsOf(result, name) > problemsOf(fixed.Left, name) {
+				stubborn[name], broken = true, true
+			}
+		}
+		if broken {
+			continue // once more, without those
+		}
+		files = next
+		fixed.Left = result
+		fixed.Mended = append(fixed.Mended, mended...)
+	}
+	for i := range fixed.Left.Findings {
+		f := &fixed.Left.Findings[i]
+		f.Fixable = f.Fixable && !stubborn[f.File]
+	}
+	for i, in := range inputs {
+		if !bytes.Equal(in.Data, files[i].Data) {
+			fixed.Changes = append(fixed.Changes, Change{in.Name, in.Data, files[i].Data})
+		}
+	}
+	return fixed
+}
+
+func problemsOf(r *Result, file string) int {
+	return count(r.Problems, func(p Problem) bool { return p.File == file })
+}
+
+// mends makes the edits of as many findings as do not touch each other.
+func mends(findings []Finding, stubborn map[string]bool) (edited map[string][]byte, mended []Finding) {
+	accepted := make(map[*text][]edit)
+	taken := make(spans)
+	for _, f := range findings {
+		if len(f.edits) == 0 || stubborn[f.File] || slices.ContainsFunc(f.edits, func(e edit) bool { return !taken.free(e) }) {
+			continue
+		}
+		for _, e := range f.edits {
+			taken.take(e)
+			accepted[e.text] = append(accepted[e.text], e)
+		}
+		mended = append(mended, f)
+	}
+	// From the innermost texts outwards.
+	deepest := 0
+	for t := range accepted {
+		deepest = max(deepest, t.depth())
+	}
+	for ; deepest > 0; deepest-- {
+		for t, edits := range maps.Clone(accepted) {
+			if t.depth() == deepest {
+				accepted[t.parent] = append(accepted[t.parent], edit{t.parent, t.start, t.end, t.encode(apply(t.data, edits))})
+				delete(accepted, t)
+			}
+		}
+	}
+	edited = make(map[string][]byte)
+	for t, edits := range accepted {
+		edited[t.file.Name] = []byte(apply(t.data, edits))
+	}
+	return edited, mended
+}
+
+// spans are the ranges of texts that edits change, sorted. They do not overlap.
+type spans map[*text][]span
+
+// span is changed itself (inner is nil), or by what is changed inside of it.
+type span struct {
+	start, end int
+	inner      *text
+}
+
+// free reports whether an edit touches nothing that is taken, in its own text
+// and in those around it.
+func (s spans) free(e edit) bool {
+	want := span{e.start, e.end, nil}
+	for t := e.text; t != nil; t = t.parent {
+		all := s[t]
+		i, _ := slices.BinarySearchFunc(all, want.start, func(a span, start int) int { return a.end - start })
+		for ; i < len(all) && all[i].start <= want.end; i++ {
+			if overlap(all[i].start, all[i].end, want.start, want.end) && (want.inner == nil || all[i].inner != want.inner) {
+				return false
+			}
+		}
+		want = span{t.start, t.end, t}
+	}
+	return true
+}
+
+func (s spans) take(e edit) {
+	want := span{e.start, e.end, nil}
+	for t := e.text; t != nil; t = t.parent {
+		all := s[t]
+		i, _ := slices.BinarySearchFunc(all, want, func(a, b span) int { return cmp.Or(a.start-b.start, a.end-b.end) })
+		if want.inner == nil || i == len(all) || all[i] != want {
+			s[t] = slices.Insert(all, i, want)
+		}
+		want = span{t.start, t.end, t}
+	}
+}
+
+// overlap reports whether two ranges share a byte, or one is inserted into the
+// other's middle. Two insertions at one place do not.
+func overlap(aStart, aEnd, bStart, bEnd int) bool {
+	if aStart == aEnd || bStart == bEnd {
+		return aStart < bEnd && bStart < aEnd && aStart != bStart
+	}
+	return aStart < bEnd && bStart < aEnd
+}
+
+// apply makes edits that do not overlap.
+func apply(data string, edits []edit) string {
+	sorted := slices.Clone(edits)
+	slices.SortStableFunc(sorted, func(a, b edit) int { return cmp.Or(a.start-b.start, a.end-b.end) })
+	var b strings.Builder
+	at := 0
+	for _, e := range sorted {
+		b.WriteString(data[at:e.start])
+		b.WriteString(e.with)
+		at = e.end
+	}
+	b.WriteString(data[at:])
+	return b.String()
+}

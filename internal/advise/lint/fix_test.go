@@ -1,0 +1,239 @@
+package lint
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Mends change what they are about, and not a byte besides: what is left of the
+// text before and after the edits is the same text.
+func TestEditsStayInTheirRanges(t *testing.T) {
+	for _, a := range archives(t) {
+		r := Lint(withDirs(a.parts["faulty"]), testOptions())
+		for _, f := range r.Findings {
+			for _, e := range f.edits {
+				if e.start < 0 || e.end < e.start || e.end > len(e.text.data) {
+					t.Fatalf("%s %s: edit %d to %d of %d", a.name, f.Rule, e.start, e.end, len(e.text.data))
+				}
+				line, _ := e.text.at(e.start)
+				if line < 1 || line > len(e.text.lines) {
+					t.Errorf("%s %s: edit on line %d", a.name, f.Rule, line)
+				}
+			}
+		}
+	}
+}
+
+// A mend keeps what the documents mean: comments stay, and every value that no
+// finding is about is there as often as before.
+func TestMendsKeepTheRest(t *testing.T) {
+	for _, a := range archives(t) {
+		fixed := Fix(withDirs(a.parts["faulty"]), testOptions())
+		for _, c := range fixed.Changes {
+			if !strings.HasSuffix(c.Name, ".yaml") {
+				continue
+			}
+			count := func(data []byte) (comments, leaves int) {
+				for line := range bytes.Lines(data) {
+					if bytes.Contains(line, []byte("#")) {
+						comments++
+					}
+				}
+				docs, _ := strictyaml.Documents("", data)
+				var walk func(n *node)
+				walk = func(n *node) {
+					if n.Kind() == strictyaml.Scalar {
+						leaves++
+					}
+					for _, i := range n.Items() {
+						walk(i)
+					}
+					for _, e := range n.Entries() {
+						walk(e.Value)
+					}
+				}
+				for _, d := range docs {
+					if d.Root != nil {
+						walk(d.Root)
+					}
+				}
+				return comments, leaves
+			}
+			wereComments, wereLeaves := count(c.Before)
+			comments, leaves := count(c.After)
+			removed := 0
+			for _, f := range fixed.Mended {
+				if f.File == c.Name && strings.Contains(f.Mend, "remove it") || strings.HasPrefix(f.Mend, "remove running") {
+					removed++
+				}
+			}
+			if comments < wereComments || leaves < wereLeaves-removed {
+				t.Errorf("%s %s: %d comments of %d, %d values of %d are left, %d were to be removed", a.name, c.Name, comments, wereComments, leaves, wereLeaves, removed)
+			}
+		}
+	}
+}
+
+// Files with other ends of lines, a byte order mark or letters of two bytes are
+// mended in their own form.
+func TestMendsInOtherForms(t *testing.T) {
+	const before = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec:\n  # Größe\n  containers:\n  - name: a\n    image: registry.example.com/a:1\n    nodeName: b # wörtlich\n    env:\n    - {name: ä, value: 1}\n"
+	const after = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec:\n  # Größe\n  containers:\n  - name: a\n    image: registry.example.com/a:1\n    env:\n    - {name: ä, value: \"1\"}\n  nodeName: b # wörtlich\n"
+	for _, form := range []struct {
+		name string
+		of   func(string) string
+	}{
+		{"as it is", func(s string) string { return s }},
+		{"carriage returns", func(s string) string { return strings.ReplaceAll(s, "\n", "\r\n") }},
+		{"a byte order mark", func(s string) string { return "\ufeff" + s }},
+		{"no end of the last line", func(s string) string { return strings.TrimSuffix(s, "\n") }},
+	} {
+		fixed := Fix([]Input{{Name: "a.yaml", Data: []byte(form.of(before))}}, Options{})
+		if len(fixed.Changes) != 1 {
+			t.Errorf("%s: %d changes: %+v", form.name, len(fixed.Changes), fixed.Left)
+			continue
+		}
+		if got := strings.TrimSuffix(string(fixed.Changes[0].After), "\n"); got != strings.TrimSuffix(form.of(after), "\n") && strings.TrimSuffix(got, "\r") != strings.TrimSuffix(form.of(after), "\r\n") {
+			t.Errorf("%s: %q\nwant %q", form.name, got, form.of(after))
+		}
+	}
+}
+
+// Edits that touch each other are not made in one round, and none is lost.
+func TestCollisions(t *testing.T) {
+	x := newText(&source{file: Input{Name: "x", Data: []byte("0123456789")}})
+	inner := x.part(2, 6, "inner")
+	finding := func(edits ...edit) Finding { return Finding{edits: edits} }
+	for _, c := range []struct {
+		why  string
+		in   []Finding
+		want string
+		n    int
+	}{
+		{"apart", []Finding{finding(edit{x, 0, 1, "a"}), finding(edit{x, 9, 10, "b"})}, "a12345678b", 2},
+		{"the same range", []Finding{finding(edit{x, 0, 2, "a"}), finding(edit{x, 0, 2, "b"})}, "a23456789", 1},
+		{"all or none of a finding", []Finding{finding(edit{x, 4, 5, "a"}), finding(edit{x, 0, 1, "b"}, edit{x, 3, 6, "c"})}, "0123a56789", 1},
+		{"side by side", []Finding{finding(edit{x, 0, 2, ""}), finding(edit{x, 2, 4, ""})}, "456789", 2},
+		{"an insertion at the edge", []Finding{finding(edit{x, 0, 2, ""}), finding(edit{x, 2, 2, "a"})}, "a23456789", 2},
+		{"an insertion in the middle", []Finding{finding(edit{x, 0, 4, ""}), finding(edit{x, 2, 2, "a"})}, "456789", 1},
+		{"two in one inner text", []Finding{finding(edit{inner, 0, 1, "a"}), finding(edit{inner, 3, 4, "b"})}, "01a34b6789", 2},
+		{"around an inner text", []Finding{finding(edit{inner, 0, 1, "a"}), finding(edit{x, 0, 3, "b"})}, "01a3456789", 1},
+		{"inside of what is replaced", []Finding{finding(edit{x, 0, 9, "b"}), finding(edit{inner, 0, 1, "a"})}, "b9", 1},
+		{"beside an inner text", []Finding{finding(edit{inner, 0, 4, "a"}), finding(edit{x, 6, 7, "b"})}, "01ab789", 2},
+	} {
+		edited, mended := mends(c.in, nil)
+		if string(edited["x"]) != c.want || len(mended) != c.n {
+			t.Errorf("%s: %q with %d mends, want %q with %d", c.why, edited["x"], len(mended), c.want, c.n)
+		}
+	}
+}
+
+// The ranges that are taken are those of a plain list.
+func TestSpansAgainstAList(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 2000 {
+		x := newText(&source{file: Input{Name: "x", Data: bytes.Repeat([]byte("x"), 20)}})
+		s := make(spans)
+		var list []edit
+		for range 8 {
+			start := random.IntN(20)
+			e := edit{x, start, start + random.IntN(20-start)*random.IntN(2), ""}
+			free := !slices.ContainsFunc(list, func(o edit) bool { return overlap(o.start, o.end, e.start, e.end) })
+			if got := s.free(e); got != free {
+				t.Fatalf("%v free: %v beside %v", e, got, list)
+			}
+			if free {
+				s.take(e)
+				list = append(list, e)
+			}
+		}
+	}
+}
+
+// Files are written all or none, with their modes, and through links.
+func TestWrite(t *testing.T) {
+	dir := t.TempDir()
+	path := func(name string) string { return filepath.Join(dir, name) }
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(path(name), []byte(text), 0o640); err != nil {
+			t.Fatal(err)
+		}
+	}
+	holds := func(name, want string) {
+		t.Helper()
+		got, err := os.ReadFile(path(name))
+		if err != nil || string(got) != want {
+			t.Errorf("%s holds %q, %v, want %q", name, got, err, want)
+		}
+	}
+	change := func(name, before, after string) Change { return Change{path(name), []byte(before), []byte(after)} }
+	put("a", "1")
+	put("b", "1")
+	if err := os.Symlink("b", path("link")); err != nil {
+		t.Fatal(err)
+	}
+	if err := Write([]Change{change("a", "1", "2"), change("link", "1", "2")}); err != nil {
+		t.Fatal(err)
+	}
+	holds("a", "2")
+	holds("b", "2")
+	if info, err := os.Lstat(path("link")); err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		t.Errorf("the link became %v, %v", info.Mode(), err)
+	}
+	if info, _ := os.Stat(path("a")); info.Mode().Perm() != 0o640 {
+		t.Errorf("the mode became %v", info.Mode())
+	}
+	// One that changed meanwhile, or is gone, keeps all as they are.
+	put("b", "somebody else's")
+	if err := Write([]Change{change("a", "2", "3"), change("b", "2", "3")}); err == nil || !strings.Contains(err.Error(), "changed meanwhile") {
+		t.Errorf("a file that changed: %v", err)
+	}
+	holds("a", "2")
+	if err := Write([]Change{change("a", "2", "3"), change("gone", "2", "3")}); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a file that is gone: %v", err)
+	}
+	holds("a", "2")
+	holds("b", "somebody else's")
+	left, _ := filepath.Glob(path(".*"))
+	if len(left) > 0 {
+		t.Errorf("files that were left: %v", left)
+	}
+}
+
+// A file whose mend would make it harder to read is left alone.
+func TestAStubbornFileIsLeftAlone(t *testing.T) {
+	// The key's line is part of a mapping in braces that goes on: to take it
+	// away with its lines would leave them open.
+	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  containers:\n  - {name: a,\n     image: registry.example.com/a:1,\n     nodeName: b}\n"
+	fixed := Fix([]Input{{Name: "a.yaml", Data: []byte(text)}}, Options{})
+	for _, c := range fixed.Changes {
+		if docs, problems := strictyaml.Documents("", c.After); len(problems) > 0 || docs[0].Root == nil {
+			t.Errorf("it cannot be read any more: %s", c.After)
+		}
+	}
+}
+
+// Many faults take time in proportion to their number.
+func TestManyFaults(t *testing.T) {
+	var b strings.Builder
+	b.WriteString("apiVersion: v1\nkind: List\nitems:\n")
+	const many = 500
+	for i := range many {
+		fmt.Fprintf(&b, "- apiVersion: policy/v1beta1\n  kind: PodDisruptionBudget\n  metadata: {name: p%d}\n  spec:\n    maxunavailable: 1\n    selector: {matchLabels: {app: a%d}}\n", i, i)
+	}
+	fixed := Fix([]Input{{Name: "a.yaml", Data: []byte(b.String())}}, Options{})
+	if len(fixed.Mended) != 2*many || len(fixed.Left.Findings) != 0 {
+		t.Errorf("%d were mended, %d are left", len(fixed.Mended), len(fixed.Left.Findings))
+	}
+}

@@ -1,0 +1,136 @@
+package lint
+
+import (
+	"encoding/base64"
+	"fmt"
+	"net/url"
+	"reflect"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// ignitionConfig looks at an Ignition configuration, and at the files that it
+// carries. role is that of its MachineConfig, or "".
+func ignitionConfig(root value, role string) (out report) {
+	if root.node.Kind() != strictyaml.Mapping {
+		return
+	}
+	version := root.deep("ignition.version")
+	v := version.text()
+	if v == "" {
+		// A fragment that the page broke may have it at its top.
+		v = root.get("version").text()
+	}
+	switch {
+	case v == "":
+		out.find("ignition-version", root.get("ignition").entryOrSelf("version"), "write ignition.version, such as 3.2.0", "an Ignition configuration without a version")
+	case strings.HasPrefix(v, "2."):
+		// The operator still translates version 2.
+		out.note("ignition-version", version.at(), "Ignition %s is translated by the operator; its fields are not checked here", v)
+	case strings.HasPrefix(v, "3."):
+		out.add(ignitionFields(root, v))
+	case !hasHole(v):
+		out.find("ignition-version", version.at(), "write a version from 3.0.0 to 3.5.0", "there is no Ignition "+v)
+	}
+	for i, f := range itemsOf(dig(root.node, "storage", "files")) {
+		out.add(embeddedFile(value{root.doc, f, strictyaml.Index(strictyaml.Key(root.path, "storage.files"), i)}, role))
+	}
+	return out
+}
+
+func ignitionFields(root value, version string) report {
+	c := &fit{doc: root.doc, what: "the Ignition configuration", version: version}
+	c.unknown = func(f frame, e entry) bool {
+		if f.node == root.node && (e.key() == "version" || e.key() == "osImageURL") {
+			return true // of a fragment that stands a level too high
+		}
+		mend, known := oldIgnition()[e.key()]
+		if !known {
+			return false
+		}
+		var edits []edit
+		switch {
+		case e.key() == "networkd" && (isNull(e.node) || e.node.Kind() == strictyaml.Mapping && len(e.node.Entries()) == 0):
+			mend = "remove it: it is empty"
+			edits = f.remove(e.key())
+		case e.key() == "filesystem" && e.text() == "root":
+			edits = f.remove(e.key())
+		case e.key() == "enable" && f.node.Get("enabled") == nil:
+			edits = e.rename("enabled")
+		case e.key() == "append" && !strings.HasSuffix(f.path, "config"):
+			return false
+		}
+		c.out.find("ignition-field", e.keyAt(), mend,
+			fmt.Sprintf("%s is a field of Ignition 2, and this is %s", e.key(), version), edits...)
+		return true
+	}
+	c.check(root, reflect.TypeFor[ignition3]())
+	return c.out
+}
+
+// embeddedFile looks into a file that Ignition writes.
+func embeddedFile(f value, role string) (out report) {
+	source := f.deep("contents.source")
+	name := f.get("path").text()
+	if name == "" || !strings.HasPrefix(source.text(), "data:") {
+		return
+	}
+	if f.get("contents", "compression").text() != "" {
+		out.note("", source.at(), "%s is compressed: it was not looked into", name)
+		return
+	}
+	data, encode, err := decodeDataURL(source.text())
+	if err != nil {
+		out.find("ignition-source", source.at(), "encode it anew: data:text/plain;charset=utf-8;base64,$(base64 -w0 FILE)",
+			fmt.Sprintf("the content of %s cannot be decoded: %v", name, err))
+		return
+	}
+	start, end, writable := f.doc.scalarRange(source.node)
+	switch {
+	case !writable:
+		start, _ = f.doc.text.offset(source.node.Line(), max(1, source.node.Column()))
+		end = start
+	case !source.node.Plain():
+		start, end = start+1, end-1
+	}
+	t := f.doc.text.inner(start, end, name, data)
+	t.snippet, t.inside = false, name
+	if writable {
+		t.encode = encode
+	}
+	if role != "" {
+		t.role = role
+	}
+	return lookAt(t)
+}
+
+// decodeDataURL reads a URL of the scheme data (RFC 2397), and says how
+// another content is written in the same form.
+func decodeDataURL(source string) (data string, encode func(string) string, err error) {
+	rest := strings.TrimPrefix(source, "data:")
+	header, body, ok := strings.Cut(rest, ",")
+	if !ok {
+		return "", nil, fmt.Errorf("the URL has no comma")
+	}
+	if strings.HasSuffix(header, ";base64") {
+		unescaped, err := url.PathUnescape(body)
+		if err != nil {
+			return "", nil, err
+		}
+		raw, err := base64.StdEncoding.DecodeString(unescaped)
+		if err != nil {
+			if raw, err = base64.RawStdEncoding.DecodeString(unescaped); err != nil {
+				return "", nil, fmt.Errorf("it is no base64")
+			}
+		}
+		return string(raw), func(s string) string {
+			return "data:" + header + "," + base64.StdEncoding.EncodeToString([]byte(s))
+		}, nil
+	}
+	unescaped, err := url.PathUnescape(body)
+	if err != nil {
+		return "", nil, err
+	}
+	return unescaped, func(s string) string { return "data:" + header + "," + url.PathEscape(s) }, nil
+}

@@ -1,0 +1,465 @@
+package lint
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	kubernetes "sigs.k8s.io/yaml"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// format is what a text is read as.
+type format int
+
+const (
+	unknownFormat format = iota
+	yamlFormat
+	sysctlFormat
+	inventoryFormat
+	tunedFormat
+	fioFormat
+	vdbenchFormat
+	haproxyFormat
+	shellFormat
+	environmentFormat
+	cloudConfigFormat
+	proseFormat
+	kubeBurnerFormat
+	planFormat
+	workloadFormat
+)
+
+// Patterns that tell what a text is.
+var (
+	yamlObject      = regexp.MustCompile(`(?m)^\s*(- )?("?apiVersion"?|"?kind"?)\s*:`)
+	yamlKey         = regexp.MustCompile(`(?m)^[A-Za-z][\w./-]*:( |$)`)
+	sysctlKeyLine   = regexp.MustCompile(`(?m)^-?(net|vm|kernel|fs|user|dev|sunrpc|abi|debug)[./][\w.*/-]+[ \t]*=`)
+	inventoryLine   = regexp.MustCompile(`(?m)^\[[\w.-]+:(vars|children)\]\s*$|^\s*(osm_|openshift_|ansible_)\w+=`)
+	tunedSection    = regexp.MustCompile(`(?m)^\[(main|sysctl|bootloader|cpu|scheduler|variables)\]\s*$`)
+	fioOption       = regexp.MustCompile(`(?m)^(ioengine|rw|readwrite|bs|blocksize|iodepth|numjobs|filesize|nrfiles|time_based|runtime|direct)[ \t]*=`)
+	sectionLine     = regexp.MustCompile(`(?m)^\[[^\]\n]+\]\s*$`)
+	haproxySection  = regexp.MustCompile(`(?m)^(global|defaults|frontend|backend|listen)\b`)
+	haproxyWord     = regexp.MustCompile(`(?m)^\s*(cpu-map|nbthread|nbproc|tune\.bufsize|tune\.maxrewrite)\s+\S`)
+	environmentLine = regexp.MustCompile(`(?m)^(export )?ROUTER_[A-Z_]+=`)
+	fence           = regexp.MustCompile("(?m)^ {0,3}(```|~~~)")
+	commandLine     = regexp.MustCompile(`(?m)^\s*(\[[^\]\n]*\])?[$#] (sudo )?(oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|echo|ping|cat|tee|virtctl|export)\b`)
+	bareCommand     = regexp.MustCompile(`(?m)^(sudo )?((oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|ping|virtctl)( +-|\s+\S)|(cat|tee) +[<>])`)
+	templateAction  = regexp.MustCompile(`\{\{.*?\}\}`)
+	kubeBurnerJobs  = regexp.MustCompile(`(?m)^jobs:`)
+	schemaLine      = regexp.MustCompile(`(?m)^schema:\s*"?plimsoll/(experiment|workload)/`)
+)
+
+// configuration reports whether files of this ending may be configurations. The
+// sources of programs have pieces of them in quotes.
+func configuration(ext string) bool {
+	switch ext {
+	case "", ".yaml", ".yml", ".json", ".ign", ".txt", ".conf", ".cfg", ".ini", ".env", ".in", ".tmpl", ".tpl", ".template", ".j2", ".manifest",
+		".bu", ".properties", ".inventory", ".hosts", ".vdbench", ".parm", ".sed", ".base":
+		return true
+	}
+	return len(ext) > 1 && ext[1] >= '0' && ext[1] <= '9' // 99.8-arp
+}
+
+// formatOf tells what a text is, by its name and by what stands in it.
+func formatOf(t *text) format {
+	base := strings.ToLower(path.Base(t.name))
+	ext := path.Ext(base)
+	data := t.data
+	if len(data) > 64<<10 {
+		data = data[:64<<10] // enough to tell
+	}
+	directory := path.Base(path.Dir(t.name))
+	switch {
+	case strings.HasPrefix(data, "#cloud-config") || base == "user-data":
+		return cloudConfigFormat
+	case shebang.MatchString(data), ext == ".sh", ext == ".bash":
+		return shellFormat
+	case base == "sysctl.conf", directory == "sysctl.d", ext == ".sysctl":
+		return sysctlFormat
+	case base == "haproxy.cfg", base == "haproxy.config":
+		return haproxyFormat
+	case base == "tuned.conf":
+		return tunedFormat
+	case ext == ".fio", ext == ".job":
+		return fioFormat
+	case isPage(ext), ext == ".txt" && !t.snippet && isProse(data):
+		return proseFormat
+	case t.parent == nil && !configuration(ext):
+		return unknownFormat
+	case t.snippet && beginsWithCommand(data):
+		return shellFormat
+	case schemaLine.MatchString(data):
+		if strings.Contains(schemaLine.FindString(data), "workload") {
+			return workloadFormat
+		}
+		return planFormat
+	case kubeBurnerJobs.MatchString(data) && !yamlObject.MatchString(data) && (strings.Contains(data, "objectTemplate") || strings.Contains(data, "jobIterations") || strings.Contains(data, "jobType")):
+		return kubeBurnerFormat
+	case fence.MatchString(data) && !t.snippet && !strings.HasPrefix(ext, ".y") && ext != ".json":
+		return proseFormat
+	case fsdLine.MatchString(data):
+		return vdbenchFormat
+	case yamlObject.MatchString(data), ext == ".yaml", ext == ".yml", ext == ".json", ext == ".ign":
+		return yamlFormat
+	case inventoryLine.MatchString(data) && sectionLine.MatchString(data):
+		return inventoryFormat
+	case tunedSection.MatchString(data) && (sysctlKeyLine.MatchString(data) || strings.Contains(data, "include") || strings.Contains(data, "summary")):
+		return tunedFormat
+	case fioOption.MatchString(data) && sectionLine.MatchString(data):
+		return fioFormat
+	case haproxySection.MatchString(data) && (strings.Contains(data, "maxconn") || strings.Contains(data, "bind ") || strings.Contains(data, "timeout ") || haproxyWord.MatchString(data)):
+		return haproxyFormat
+	case environmentLine.MatchString(data):
+		return environmentFormat
+	case commandLine.MatchString(data):
+		return shellFormat
+	case sysctlKeyLine.MatchString(data) && !bareCommand.MatchString(data):
+		return sysctlFormat
+	case t.snippet && haproxyWord.MatchString(data):
+		return haproxyFormat
+	case bareCommand.MatchString(data) && (t.snippet || ext == "" || ext == ".txt"):
+		return shellFormat
+	case strings.TrimSpace(data) != "" && (data[0] == '{' || data[0] == '['):
+		return yamlFormat
+	case t.snippet && (yamlKey.MatchString(data) || looksLikeYAML(data)):
+		return yamlFormat
+	case ext == ".txt":
+		return proseFormat
+	}
+	return unknownFormat
+}
+
+// shebang matches the first line of a script that a shell of POSIX's kind runs.
+var shebang = regexp.MustCompile(`^#![^\n]*[/ ](sh|bash|dash|ash|ksh|zsh)\b`)
+
+// beginsWithCommand reports whether the first line that says something is a
+// command.
+func beginsWithCommand(data string) bool {
+	for line := range strings.Lines(data) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		return commandLine.MatchString(line) || bareCommand.MatchString(line)
+	}
+	return false
+}
+
+// isProse reports whether a text is mostly for people: lines of many words that
+// set nothing.
+func isProse(data string) bool {
+	lines, sentences := 0, 0
+	for line := range strings.Lines(data) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		lines++
+		if len(strings.Fields(line)) > 8 && !strings.Contains(line, "=") {
+			sentences++
+		}
+	}
+	return sentences*5 > lines
+}
+
+// wouldRecognise reports whether a text inside of another is of a known kind.
+func wouldRecognise(t *text) bool {
+	switch f := formatOf(t); f {
+	case unknownFormat, proseFormat, planFormat, workloadFormat, kubeBurnerFormat:
+		return false
+	case yamlFormat:
+		return yamlObject.MatchString(t.data) || strings.HasSuffix(t.name, "kubelet.conf")
+	case shellFormat:
+		return strings.HasPrefix(t.data, "#!")
+	}
+	return true
+}
+
+// lookAtFile looks at a file.
+func lookAtFile(t *text) (out report) {
+	if i := strings.IndexByte(t.data, 0); i >= 0 || !utf8.ValidString(t.data) {
+		if t.file.Asked {
+			out.problems = append(out.problems, Problem{File: t.file.Name, Text: "the file is not text"})
+		}
+		return
+	}
+	if strings.TrimSpace(t.data) == "" {
+		if t.file.Asked {
+			out.note("", place{text: t}, "the file is empty")
+		}
+		out.recognised = true
+		return
+	}
+	out = lookAt(t)
+	if !out.recognised && t.file.Asked && len(out.problems) == 0 {
+		out.note("", place{text: t}, "not of a kind that lint knows: nothing was checked")
+	}
+	return out
+}
+
+// maxDepth bounds texts inside of texts.
+const maxDepth = 6
+
+// readers are what looks at a text of each format.
+func readers() map[format]func(*text) report {
+	return map[format]func(*text) report{
+		yamlFormat: yamlText, sysctlFormat: sysctlFile, inventoryFormat: inventoryFile, tunedFormat: tunedProfile, fioFormat: fioJob, vdbenchFormat: vdbench,
+		haproxyFormat: haproxyFile, shellFormat: shellText, environmentFormat: environmentFile, cloudConfigFormat: checkUserData, proseFormat: proseText,
+		kubeBurnerFormat: kubeBurnerFile, planFormat: planFile, workloadFormat: workloadFile,
+	}
+}
+
+// lookAt looks at a text, by what it is.
+func lookAt(t *text) (out report) {
+	if read := readers()[formatOf(t)]; read != nil && t.depth() <= maxDepth {
+		return read(t)
+	}
+	return out
+}
+
+// scopeOf names the machine that settings of a text meet on: files of one
+// directory do, blocks of a text for people need not.
+func scopeOf(t *text) string {
+	if t.parent == nil {
+		return "directory " + path.Dir(t.file.Name)
+	}
+	if t.role != "" {
+		return "role " + t.role
+	}
+	if t.snippet {
+		line, _ := t.parent.at(t.start)
+		for p := t; p.parent != nil; p = p.parent {
+			line, _ = p.parent.at(p.start)
+		}
+		return "block " + t.file.Name + ":" + strconv.Itoa(line)
+	}
+	return "inside " + t.file.Name + " " + t.name
+}
+
+// environmentFile reads NAME=VALUE lines.
+func environmentFile(t *text) (out report) {
+	out.recognised = true
+	for n := 1; n <= len(t.lines); n++ {
+		line := strings.TrimPrefix(t.line(n), "export ")
+		shift := len(t.line(n)) - len(line)
+		name, value, ok := strings.Cut(line, "=")
+		if !ok || strings.HasPrefix(strings.TrimSpace(line), "#") {
+			continue
+		}
+		start := t.lines[n-1] + shift
+		v := variable{name: name, value: strings.Trim(strings.TrimSpace(value), `"'`), hasValue: true,
+			atName: t.place(n, shift+1), atValue: t.place(n, shift+len(name)+2)}
+		v.rename = func(fresh string) []edit { return []edit{{t, start, start + len(name), fresh}} }
+		out.add(checkRouterVariable(v))
+	}
+	return out
+}
+
+// yamlText reads a text of YAML or JSON documents.
+func yamlText(t *text) (out report) {
+	if parts := jsonStream(t); len(parts) > 1 {
+		for _, part := range parts {
+			out.add(yamlText(part))
+		}
+		return
+	}
+	data := t.data
+	actions := strings.Contains(data, "{{")
+	templated := false
+	if actions {
+		// As it stands it is YAML when the actions stand in quotes.
+		if _, problems := documents(t.name, data); len(problems) > 0 {
+			data, templated = withHoles(data), true
+		}
+	}
+	docs, problems := strictyaml.Documents(t.name, []byte(data))
+	out.add(yamlProblems(t, problems, templated))
+	for _, parsed := range docs {
+		if parsed.Root == nil {
+			out.add(yamlProblems(t, parsed.Problems, templated))
+			continue
+		}
+		d := &doc{text: t, templated: actions}
+		if !templated {
+			out.add(yamlProblems(t, asKubernetesReads(parsed), false))
+		}
+		root := value{doc: d, node: parsed.Root}
+		looked := lookAtDocument(root)
+		out.add(looked)
+		if !d.templated && (looked.recognised || !t.snippet) {
+			out.add(checkDuplicates(root, make(map[*node]bool)))
+		}
+	}
+	return out
+}
+
+// libraryLine matches how the library says where it stopped.
+var libraryLine = regexp.MustCompile(`^yaml: line (\d+): `)
+
+// asKubernetesReads holds a document against the reader that Kubernetes uses,
+// which is stricter in places than the one that keeps places.
+func asKubernetesReads(d strictyaml.Document) []strictyaml.Problem {
+	if json.Valid(d.Text) {
+		return nil
+	}
+	_, err := kubernetes.YAMLToJSON(d.Text)
+	if err == nil {
+		return nil
+	}
+	text, line := err.Error(), 1
+	if m := libraryLine.FindStringSubmatch(text); m != nil {
+		text = text[len(m[0]):]
+		line, _ = strconv.Atoi(m[1])
+	}
+	return []strictyaml.Problem{{Line: d.Line + line - 1, Message: "not valid YAML to Kubernetes: " + strings.TrimPrefix(text, "yaml: ")}}
+}
+
+// withHoles writes a template's actions as holes, and lines that are nothing
+// else as empty ones.
+func withHoles(data string) string {
+	var b strings.Builder
+	for line := range strings.Lines(data) {
+		body := strings.TrimRight(line, "\r\n")
+		if rest := strings.TrimSpace(templateAction.ReplaceAllString(body, "")); rest == "" && strings.Contains(body, "{{") {
+			b.WriteString(line[len(body):])
+			continue
+		}
+		b.WriteString(templateAction.ReplaceAllStringFunc(body, holes))
+		b.WriteString(line[len(body):])
+	}
+	return b.String()
+}
+
+// yamlProblems says why a text cannot be read: of a file it is a problem, of a
+// block in a text for people a finding, if it looks like YAML at all.
+func yamlProblems(t *text, problems []strictyaml.Problem, templated bool) (out report) {
+	if len(problems) == 0 {
+		return
+	}
+	switch {
+	case templated:
+		out.recognised = true
+		out.note("", t.place(max(1, problems[0].Line), problems[0].Column), "a template that cannot be read before it is rendered: not checked from here on")
+	case t.snippet || t.parent != nil:
+		// Of JSON, texts for people show pieces with dots in them.
+		inBraces := strings.HasPrefix(strings.TrimSpace(t.data), "{") || strings.HasPrefix(strings.TrimSpace(t.data), "[")
+		if t.snippet && !yamlObject.MatchString(t.data) && (inBraces || !looksLikeYAML(t.data)) {
+			return
+		}
+		out.recognised = true
+		for _, p := range problems {
+			out.find("yaml-syntax", t.place(max(1, p.Line), p.Column), "correct it", strings.TrimPrefix(p.Message, "not valid YAML: "))
+		}
+		if t.snippet {
+			out.add(proseFragments(t))
+		}
+	case !t.file.Asked && (!yamlObject.MatchString(t.data) || !yamlName(t.name)):
+		// Found in a directory, and of nothing that is known.
+		out.note("", t.place(max(1, problems[0].Line), problems[0].Column), "not looked at: %s", problems[0].Message)
+	default:
+		out.unreadable(t, problems)
+	}
+	return out
+}
+
+// yamlName reports whether a file is called one of YAML or JSON.
+func yamlName(name string) bool {
+	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(name)))
+}
+
+// jsonStream are the documents of a JSON text that has several, one behind the
+// other, which kubectl reads too; nothing if it is no such text.
+func jsonStream(t *text) (parts []*text) {
+	if data := strings.TrimSpace(t.data); !strings.HasPrefix(data, "{") || json.Valid([]byte(data)) {
+		return nil
+	}
+	decoder := json.NewDecoder(strings.NewReader(t.data))
+	for {
+		var raw json.RawMessage
+		err := decoder.Decode(&raw)
+		end := int(decoder.InputOffset())
+		switch {
+		case err == io.EOF:
+			return parts
+		case err != nil:
+			return nil
+		}
+		parts = append(parts, t.part(end-len(raw), end, t.name))
+	}
+}
+
+// looksLikeYAML reports whether most lines of a block are keys or items.
+func looksLikeYAML(data string) bool {
+	lines, keys := 0, 0
+	for line := range strings.Lines(data) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		lines++
+		// A colon ends a key before a space or the end of its line only: messages
+		// of programs have others (file:line: what).
+		first, rest, found := strings.Cut(strings.TrimPrefix(line, "- "), ":")
+		if found && (rest == "" || rest[0] == ' ') && !strings.ContainsAny(strings.Trim(first, `"'`), " (){}/\\") || strings.HasPrefix(line, "- ") {
+			keys++
+		}
+	}
+	return lines >= 4 && keys*5 >= lines*4
+}
+
+// checkDuplicates finds keys that stand twice.
+func checkDuplicates(v value, seen map[*node]bool) (out report) {
+	if seen[v.node] {
+		return // an anchor's, seen where it is written
+	}
+	seen[v.node] = true
+	for _, item := range v.items() {
+		out.add(checkDuplicates(item, seen))
+	}
+	t := v.doc.text
+	for _, e := range v.node.Duplicates() {
+		first, _ := entryOf(v.node, e.Key)
+		var edits []edit
+		if sameScalar(first.Value, e.Value) {
+			if b, ok := v.doc.blockOf(e); ok {
+				edits = []edit{{t, t.lines[b.first-1], t.lineEnd(b.last), ""}}
+			}
+		}
+		out.find("duplicate-key", v.doc.atKey(e, strictyaml.Key(v.path, e.Key)), "keep one of the two",
+			fmt.Sprintf("the key \"%s\" stands here a second time, first on line %d", e.Key, fileLine(t.place(first.Line, 1))), edits...)
+	}
+	for _, e := range v.entries() {
+		if !e.raw.Merged() {
+			out.add(checkDuplicates(e.value, seen))
+		}
+	}
+	return out
+}
+
+// lookAtDocument looks at a document: an object, or a piece that has another
+// form.
+func lookAtDocument(root value) (out report) {
+	if root.node.Kind() != strictyaml.Mapping {
+		return
+	}
+	has := func(key string) bool { _, ok := entryOf(root.node, key); return ok }
+	switch {
+	case has("apiVersion") && has("kind"), root.get("kind").text() == "KubeletConfiguration":
+		return lookAtObject(root)
+	case root.get("ignition", "version").node != nil:
+		out.recognised = true
+		out.add(ignitionConfig(root, ""))
+	case has("networking") && (has("baseDomain") || has("controlPlane") || has("platform") || has("pullSecret") || root.get("networking", "clusterNetwork").node != nil):
+		out.recognised = true
+		out.add(checkInstallConfig(root))
+	default:
+		return lookAtFragment(root)
+	}
+	return out
+}

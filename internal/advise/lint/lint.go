@@ -1,0 +1,172 @@
+// Package lint answers one question: what in these configuration files will
+// not do what its author meant? It reads what people keep for a cluster and
+// for the machines below it (manifests, machine configurations, virtual
+// machines, sysctl files, inventories, commands in scripts and runbooks), and
+// says of each fault where it stands, what it costs and how it is mended. It
+// talks to no cluster.
+//
+// Rules are small pure checks over parsed files; see Rules. A text is looked at
+// by the reader of its format (see readers), which may find texts inside of it;
+// each look returns a report of what is wrong and of facts. The facts of all
+// files are then held against each other: a selector against the pools, a clone
+// against its source, a data set against its disk.
+package lint
+
+import (
+	"cmp"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+)
+
+// Schema names the format of a Result as JSON.
+const Schema = "plimsoll/lint/v1"
+
+// Severity says how bad a finding is.
+type Severity string
+
+// The severities.
+const (
+	// Error: it is refused, or it does not do what it says.
+	Error Severity = "error"
+	// Warning: it works, but costs something or will stop to work.
+	Warning Severity = "warning"
+)
+
+// Finding is one thing that is wrong.
+type Finding struct {
+	Rule     string   `json:"rule"`
+	Severity Severity `json:"severity"`
+	File     string   `json:"file"`
+	Line     int      `json:"line"`   // from 1
+	Column   int      `json:"column"` // from 1, in characters; 0 is unknown
+	// Path is where in its document it stands, such as spec.template.spec; "".
+	Path string `json:"path,omitempty"`
+	// Inside names a file that is written inside of this one, with the line in
+	// there: "/etc/sysctl.d/99.conf:3". "" for what stands in the file itself.
+	Inside string `json:"inside,omitempty"`
+	Found  string `json:"found"` // what was found
+	Why    string `json:"why"`   // what it costs
+	Mend   string `json:"mend"`  // what to do about it
+	Source string `json:"source"`
+	// Fixable says that Fix makes the mend.
+	Fixable bool `json:"fixable"`
+
+	edits []edit
+}
+
+// Note is something that the reader must know and that is no fault: what could
+// not be checked, or was not looked at.
+type Note struct {
+	Rule   string `json:"rule,omitempty"`
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Text   string `json:"text"`
+}
+
+// Problem is why a file, or a part of it, could not be read.
+type Problem struct {
+	File   string `json:"file"`
+	Line   int    `json:"line,omitempty"`
+	Column int    `json:"column,omitempty"`
+	Text   string `json:"text"`
+}
+
+// Result is what was found in all files together.
+type Result struct {
+	Schema   string    `json:"schema"`
+	Findings []Finding `json:"findings"` // in the order of files and lines
+	Notes    []Note    `json:"notes"`
+	Problems []Problem `json:"problems"`
+	// Files is how many were given, Recognised how many of them are of a kind
+	// that is known.
+	Files      int `json:"files"`
+	Recognised int `json:"recognised"`
+}
+
+// Count is the number of findings of a severity.
+func (r *Result) Count(s Severity) int {
+	return count(r.Findings, func(f Finding) bool { return f.Severity == s })
+}
+
+// count is how many of a list are meant.
+func count[T any](list []T, meant func(T) bool) (n int) {
+	for _, one := range list {
+		if meant(one) {
+			n++
+		}
+	}
+	return n
+}
+
+// Input is a file to look at.
+type Input struct {
+	Name string
+	Data []byte
+	// Dir are the files beside it, for what refers to them; nil for none.
+	Dir fs.FS
+	// Asked says that the user named this very file: that it is of no known
+	// kind is then worth a note.
+	Asked bool
+}
+
+// Options say what is looked for.
+type Options struct {
+	// Ignore are rules that are left out.
+	Ignore []string
+	// Kubernetes is the minor version of 1.x that API versions are judged for;
+	// 0 is the newest that is known.
+	Kubernetes int
+	// Workload finds the workload that a plan names; nil checks plans in part.
+	Workload func(name string) (*workload.Workload, error)
+	// Targets finds the target that a workload names.
+	Targets workload.Targets
+	// Disk is how many bytes the disk has that data sets are written to; 0 is
+	// not said, and disks of the files are looked at.
+	Disk int64
+}
+
+// Lint looks at all files together.
+func Lint(inputs []Input, o Options) *Result {
+	r := &Result{Schema: Schema, Findings: []Finding{}, Notes: []Note{}, Problems: []Problem{}, Files: len(inputs)}
+	known := newTables()
+	all := report{facts: facts{disk: o.Disk}}
+	for _, in := range inputs {
+		one := lookAtFile(newText(&source{file: in, options: o, tables: known}))
+		if one.recognised {
+			r.Recognised++
+		}
+		all.add(one)
+	}
+	for _, check := range []func(*facts) report{acrossPools, acrossClones, acrossDisks, acrossSubnets, acrossSettings, acrossCephPools, acrossBudgets} {
+		all.add(check(&all.facts))
+	}
+	rules := make(map[string]Rule)
+	for _, rule := range Rules() {
+		rules[rule.ID] = rule
+	}
+	for _, f := range all.findings {
+		rule, ok := rules[f.Rule]
+		if !ok {
+			panic("lint: there is no rule " + f.Rule)
+		}
+		if slices.Contains(o.Ignore, f.Rule) {
+			continue
+		}
+		f.Severity, f.Why, f.Source = cmp.Or(f.Severity, rule.Severity), rule.Why, rule.Source
+		r.Findings = append(r.Findings, f)
+	}
+	r.Notes, r.Problems = append(r.Notes, all.notes...), append(r.Problems, all.problems...)
+	order := make(map[string]int, len(inputs))
+	for i, in := range inputs {
+		order[in.Name] = i
+	}
+	slices.SortStableFunc(r.Findings, func(a, b Finding) int {
+		return cmp.Or(order[a.File]-order[b.File], a.Line-b.Line, a.Column-b.Column, strings.Compare(a.Rule, b.Rule))
+	})
+	slices.SortStableFunc(r.Notes, func(a, b Note) int { return cmp.Or(order[a.File]-order[b.File], a.Line-b.Line) })
+	return r
+}

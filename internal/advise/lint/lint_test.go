@@ -1,0 +1,282 @@
+package lint
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"testing/fstest"
+
+	"golang.org/x/tools/txtar"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+func update(t *testing.T) bool {
+	t.Helper()
+	return flag.Lookup("update").Value.String() == "true"
+}
+
+// TestMain makes the flag that writes golden texts anew.
+func TestMain(m *testing.M) {
+	flag.Bool("update", false, "write what is found into testdata")
+	os.Exit(m.Run())
+}
+
+// archive is one file of testdata: what a rule finds, what it does not, and
+// why. Its comment begins with the rules that it is about.
+//
+//	faulty/NAME   together give the findings of want, and all of the rules
+//	fixed/NAME    what --fix makes of faulty/NAME; without it, nothing
+//	mended/NAME   nothing is found in these: a person has mended what is faulty
+//	near/NAME     nothing is found in these either: they look like a fault, and
+//	              their name says why they are none
+type archive struct {
+	name  string
+	rules []string
+	parts map[string][]Input
+	want  []byte
+	whole *txtar.Archive
+}
+
+func archives(t *testing.T) (all []archive) {
+	t.Helper()
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no testdata: %v", err)
+	}
+	for _, file := range files {
+		whole, err := txtar.ParseFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		a := archive{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), parts: make(map[string][]Input), whole: whole}
+		first, why, _ := strings.Cut(string(whole.Comment), "\n")
+		a.rules = strings.Fields(strings.TrimPrefix(first, "rules:"))
+		if !strings.HasPrefix(first, "rules:") || len(a.rules) == 0 || strings.TrimSpace(why) == "" {
+			t.Fatalf("%s: the comment must begin with the rules, and say why", file)
+		}
+		for _, f := range whole.Files {
+			if f.Name == "want" {
+				a.want = f.Data
+				continue
+			}
+			kind, name, _ := strings.Cut(f.Name, "/")
+			if !slices.Contains([]string{"faulty", "fixed", "mended", "near"}, kind) || name == "" {
+				t.Fatalf("%s: %s: want faulty/, fixed/, mended/, near/ or want", file, f.Name)
+			}
+			a.parts[kind] = append(a.parts[kind], Input{Name: name, Data: f.Data, Asked: true})
+		}
+		all = append(all, a)
+	}
+	return all
+}
+
+// readArchives are the faulty files of all archives.
+func readArchives() (inputs []Input, err error) {
+	files, err := filepath.Glob("testdata/*.txtar")
+	if err != nil {
+		return nil, err
+	}
+	for _, file := range files {
+		whole, err := txtar.ParseFile(file)
+		if err != nil {
+			return nil, err
+		}
+		for _, f := range whole.Files {
+			if name, ok := strings.CutPrefix(f.Name, "faulty/"); ok {
+				inputs = append(inputs, Input{Name: name, Data: f.Data})
+			}
+		}
+	}
+	return inputs, nil
+}
+
+func testOptions() Options {
+	return Options{Workload: func(name string) (*workload.Workload, error) {
+		return workload.Load(workloads.FS(), name, workload.TargetsOf(observe.Declare()))
+	}}
+}
+
+// withDirs gives each file the others of its directory.
+func withDirs(inputs []Input) []Input {
+	byDir := make(map[string]fstest.MapFS)
+	for _, in := range inputs {
+		dir := filepath.Dir(in.Name)
+		if byDir[dir] == nil {
+			byDir[dir] = make(fstest.MapFS)
+		}
+		byDir[dir][filepath.Base(in.Name)] = &fstest.MapFile{Data: in.Data}
+	}
+	out := slices.Clone(inputs)
+	for i := range out {
+		out[i].Dir = fs.FS(byDir[filepath.Dir(out[i].Name)])
+	}
+	return out
+}
+
+func shown(t *testing.T, r *Result) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := r.Text(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// Every rule finds what it is for, in the form that it has in the documents or
+// in people's files, and nothing in what looks like it.
+func TestRules(t *testing.T) {
+	found := make(map[string]bool)
+	for _, a := range archives(t) {
+		t.Run(a.name, func(t *testing.T) {
+			faulty := withDirs(a.parts["faulty"])
+			r := Lint(faulty, testOptions())
+			got := shown(t, r)
+			var ids []string
+			for _, f := range r.Findings {
+				ids = append(ids, f.Rule)
+				found[f.Rule] = true
+			}
+			for _, rule := range a.rules {
+				if !slices.Contains(ids, rule) {
+					t.Errorf("%s was not found", rule)
+				}
+			}
+			if update(t) {
+				a.write(t, got)
+			} else if got != string(a.want) {
+				t.Errorf("found:\n%s\nwant:\n%s", got, a.want)
+			}
+			for _, kind := range []string{"mended", "near"} {
+				for _, group := range groups(a.parts[kind]) {
+					r := Lint(withDirs(group), testOptions())
+					if len(r.Findings)+len(r.Problems) > 0 {
+						t.Errorf("%s: %s:\n%s", kind, group[0].Name, shown(t, r))
+					}
+					if r.Recognised == 0 {
+						t.Errorf("%s: %s was not looked at", kind, group[0].Name)
+					}
+				}
+			}
+			a.checkFix(t, faulty)
+		})
+	}
+	for _, r := range Rules() {
+		if !found[r.ID] {
+			t.Errorf("no file of testdata has what the rule %s finds", r.ID)
+		}
+	}
+}
+
+// groups are files that are looked at together: those of one directory, and
+// each that is in none.
+func groups(inputs []Input) (out [][]Input) {
+	byDir := make(map[string]int)
+	for _, in := range inputs {
+		dir, _, inDir := strings.Cut(in.Name, "/")
+		if !inDir {
+			out = append(out, []Input{in})
+			continue
+		}
+		i, ok := byDir[dir]
+		if !ok {
+			i = len(out)
+			byDir[dir] = i
+			out = append(out, nil)
+		}
+		out[i] = append(out[i], in)
+	}
+	return out
+}
+
+func (a archive) write(t *testing.T, got string) {
+	t.Helper()
+	i := slices.IndexFunc(a.whole.Files, func(f txtar.File) bool { return f.Name == "want" })
+	if i < 0 {
+		i = len(a.whole.Files)
+		a.whole.Files = append(a.whole.Files, txtar.File{Name: "want"})
+	}
+	a.whole.Files[i].Data = []byte(got)
+	if err := os.WriteFile(filepath.Join("testdata", a.name+".txtar"), txtar.Format(a.whole), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// checkFix makes the mends: they are what the archive says, they leave nothing
+// that could be mended, and a second time changes nothing.
+func (a archive) checkFix(t *testing.T, faulty []Input) {
+	t.Helper()
+	fixed := Fix(faulty, testOptions())
+	got := make(map[string]string)
+	for _, c := range fixed.Changes {
+		got[c.Name] = string(c.After)
+	}
+	want := make(map[string]string)
+	for _, f := range a.parts["fixed"] {
+		want[f.Name] = string(f.Data)
+	}
+	if update(t) && len(want) == 0 {
+		for _, c := range fixed.Changes {
+			a.whole.Files = slices.Insert(a.whole.Files, len(a.whole.Files)-1, txtar.File{Name: "fixed/" + c.Name, Data: c.After})
+		}
+		if err := os.WriteFile(filepath.Join("testdata", a.name+".txtar"), txtar.Format(a.whole), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	for name, text := range want {
+		if got[name] != text {
+			t.Errorf("--fix makes of %s:\n%s\nwant:\n%s", name, got[name], text)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("--fix changes %s:\n%s", name, got[name])
+		}
+	}
+	for _, f := range fixed.Left.Findings {
+		if f.Fixable {
+			t.Errorf("--fix left %s:%d %s", f.File, f.Line, f.Rule)
+		}
+	}
+	again := slices.Clone(faulty)
+	for i := range again {
+		if text, ok := got[again[i].Name]; ok {
+			again[i].Data = []byte(text)
+		}
+	}
+	if second := Fix(again, testOptions()); len(second.Changes) > 0 || len(second.Mended) > 0 {
+		t.Errorf("a second --fix changes %d files", len(second.Changes))
+	}
+}
+
+// Every rule says what it costs and where that is known from, once.
+func TestRulesAreDescribed(t *testing.T) {
+	seen := make(map[string]bool)
+	for _, r := range Rules() {
+		if seen[r.ID] {
+			t.Errorf("%s stands twice", r.ID)
+		}
+		seen[r.ID] = true
+		if r.Title == "" || r.Why == "" || r.Source == "" || r.Severity != Error && r.Severity != Warning {
+			t.Errorf("%s: %+v", r.ID, r)
+		}
+		if strings.HasSuffix(r.Why, ".") || strings.HasSuffix(r.Title, ".") {
+			t.Errorf("%s ends with a full stop", r.ID)
+		}
+	}
+}
+
+func ExampleResult_Summary() {
+	r := Lint([]Input{{Name: "pool.sh", Data: []byte("ceph osd pool set rbd pg_autoscaler_mode off\n")}}, Options{})
+	fmt.Println(r.Summary())
+	// Output: 1 error, 0 warnings in 1 file; --fix mends 1
+}

@@ -1,0 +1,394 @@
+package lint
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Labels and keys of OpenShift's machine configuration.
+const (
+	roleLabel    = "machineconfiguration.openshift.io/role"
+	nodeRoleName = "node-role.kubernetes.io/"
+	poolLabel    = "pools.operator.machineconfiguration.openshift.io/"
+)
+
+// labelled is a label that a command gives to something.
+type labelled struct {
+	kind       string // MachineConfigPool or Node
+	name       string
+	key, value string
+	at         place
+	replace    func(value string) []edit
+}
+
+// checkPool looks whether a pool selects what is its own.
+func checkPool(o *object) (out report) {
+	if o.name == "" || hasHole(o.name) {
+		return
+	}
+	roles, wrong := rolesOf(o)
+	if len(roles) > 0 && !slices.ContainsFunc(roles, hasHole) {
+		all := strings.Join(roles, " and ")
+		if !slices.Contains(roles, o.name) {
+			others := slices.DeleteFunc(slices.Clone(roles), func(r string) bool { return r == "worker" })
+			mend := fmt.Sprintf("add %s to the values", o.name)
+			var edits []edit
+			if len(others) == 1 {
+				mend = fmt.Sprintf("write %s in place of %s", o.name, others[0])
+				edits = wrong.replace(o.name)
+			}
+			out.find("pool-selects-other", wrong.at(), mend, fmt.Sprintf("the pool %s selects the configuration of %s, and none for %s", o.name, all, o.name), edits...)
+		}
+		if !slices.Contains([]string{"worker", "master", "control-plane", "arbiter"}, o.name) && !slices.Contains(roles, "worker") {
+			out.find("pool-without-worker", wrong.at(), "add worker to the values: the pool then gets both", fmt.Sprintf("the pool %s selects the configuration of %s only", o.name, all))
+		}
+	}
+	// Nodes by their role.
+	for _, e := range o.get("spec", "nodeSelector", "matchLabels").entries() {
+		role, ok := strings.CutPrefix(e.key(), nodeRoleName)
+		if !ok || role == o.name || role == "worker" || role == "" || hasHole(role) {
+			continue
+		}
+		out.find("pool-selects-other", e.keyAt(), fmt.Sprintf("write %s%s", nodeRoleName, o.name), fmt.Sprintf("the pool %s selects the nodes of %s", o.name, role), e.rename(nodeRoleName+o.name)...)
+	}
+	return out
+}
+
+// rolesOf are the roles whose configuration a pool selects, and which of them
+// is wrong, if any is.
+func rolesOf(o *object) (roles []string, wrong value) {
+	selector := o.get("spec", "machineConfigSelector")
+	labels := selector.get("matchLabels")
+	if role := labels.node.Get(roleLabel); role != nil {
+		return []string{textOf(role)}, value{o.doc, role, labels.path}
+	}
+	for _, e := range selector.get("matchExpressions").items() {
+		if e.get("key").text() != roleLabel || e.get("operator").text() != "In" {
+			continue
+		}
+		wrong = e.get("values")
+		for _, v := range itemsOf(wrong.node) {
+			roles = append(roles, textOf(v))
+			if textOf(v) != "worker" && textOf(v) != o.name {
+				wrong.node = v
+			}
+		}
+		return roles, wrong
+	}
+	return nil, value{doc: o.doc}
+}
+
+// checkKubeletConfig looks at what a KubeletConfig sets.
+func checkKubeletConfig(o *object) (out report) {
+	spec := o.get("spec")
+	config := spec.get("kubeletConfig")
+	if config.node == nil {
+		return
+	}
+	for _, key := range []string{"cgroupDriver", "clusterDNS", "clusterDomain", "featureGates", "staticPodPath", "failSwapOn"} {
+		if e, ok := config.entry(key); ok {
+			mend := "remove it"
+			if key == "featureGates" {
+				mend = "set it in the FeatureGate named cluster"
+			}
+			out.find("kubeletconfig-field", e.keyAt(), mend, key+" belongs to the operator")
+		}
+	}
+	if sizing := spec.get("autoSizingReserved").node; sizing != nil && sizing.Value() == true {
+		if e, ok := config.entry("systemReserved"); ok && len(e.entries()) > 0 {
+			out.find("kubeletconfig-field", e.keyAt(), "keep one of autoSizingReserved and systemReserved", "systemReserved beside autoSizingReserved: true")
+		}
+	}
+	out.add(checkKubelet(config))
+	if spec.get("machineConfigPoolSelector").node == nil {
+		out.find("kubeletconfig-selector", o.closest("spec"), `write machineConfigPoolSelector, such as matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ""}`, "the KubeletConfig selects no pool")
+	}
+	return out
+}
+
+// checkKubelet holds settings of a kubelet against their ranges.
+func checkKubelet(config value) (out report) {
+	for _, r := range []struct {
+		key       string
+		low, high int64
+	}{
+		{"maxPods", 1, math.MaxInt32}, {"podPidsLimit", -1, math.MaxInt64}, {"nodeStatusMaxImages", -1, math.MaxInt32},
+		{"imageGCHighThresholdPercent", 0, 100}, {"imageGCLowThresholdPercent", 0, 100}, {"registryBurst", 0, math.MaxInt32},
+		{"kubeAPIBurst", 0, math.MaxInt32}, {"kubeAPIQPS", 0, math.MaxInt32}, {"eventBurst", 0, math.MaxInt32}, {"oomScoreAdj", -1000, 1000},
+		{"podsPerCore", 0, math.MaxInt32}, {"maxOpenFiles", 0, math.MaxInt64},
+	} {
+		v, ok := config.get(r.key).integer()
+		if !ok || v >= r.low && v <= r.high {
+			continue
+		}
+		bounds := fmt.Sprintf("write at least %d", r.low)
+		if r.high < math.MaxInt32 {
+			bounds = fmt.Sprintf("write %d to %d", r.low, r.high)
+		}
+		out.find("kubelet-range", config.get(r.key).at(), bounds, fmt.Sprintf("%s is %d", r.key, v))
+	}
+	low, high, at := int64(80), int64(85), (*node)(nil)
+	if v, ok := config.get("imageGCHighThresholdPercent").integer(); ok {
+		high, at = v, config.node.Get("imageGCHighThresholdPercent")
+	}
+	if v, ok := config.get("imageGCLowThresholdPercent").integer(); ok {
+		low, at = v, config.node.Get("imageGCLowThresholdPercent")
+	}
+	if at != nil && low >= high {
+		out.find("kubelet-range", config.doc.at(at, config.path), "put the low threshold below the high one", fmt.Sprintf("imageGCLowThresholdPercent is %d, imageGCHighThresholdPercent %d", low, high))
+	}
+	if v, ok := config.get("maxPods").integer(); ok && v > 0 {
+		out.maxPods = append(out.maxPods, podLimit{maxPods: v, at: config.get("maxPods").at()})
+	}
+	return out
+}
+
+// podLimit is how many pods a node takes.
+type podLimit struct {
+	maxPods int64
+	at      place
+}
+
+// poolLabels are those of a MachineConfigPool.
+type poolLabels struct {
+	o      *object // nil for one that is known by a command alone
+	labels map[string]string
+}
+
+// acrossPools holds selectors against pools, over all files.
+func acrossPools(f *facts) (out report) {
+	pools := make(map[string]*poolLabels)
+	var names []string
+	ensure := func(name string) *poolLabels {
+		p := pools[name]
+		if p == nil {
+			p = &poolLabels{labels: map[string]string{poolLabel + name: ""}}
+			pools[name] = p
+			names = append(names, name)
+		}
+		return p
+	}
+	var configs []*object
+	wanted := make(map[string][]string) // values that selectors want, by key
+	for _, o := range f.objects {
+		switch o.kind {
+		case "MachineConfigPool":
+			if o.name != "" {
+				p := ensure(o.name)
+				p.o = o
+				maps.Copy(p.labels, stringMap(o.get("metadata", "labels").node))
+			}
+		case "KubeletConfig":
+			configs = append(configs, o)
+			for k, v := range wantedLabels(o) {
+				if !slices.Contains(wanted[k], v) {
+					wanted[k] = append(wanted[k], v)
+				}
+			}
+		}
+	}
+	given := len(names) > 0
+	for _, label := range f.labels {
+		if label.kind == "MachineConfigPool" {
+			given = true
+			ensure(label.name).labels[label.key] = label.value
+		}
+	}
+	// Every cluster has these two.
+	ensure("master")
+	if worker := ensure("worker"); worker.o == nil {
+		worker.labels["machineconfiguration.openshift.io/mco-built-in"] = ""
+	}
+	taken := make(map[string]*object)  // the first KubeletConfig of a pool
+	shadowed := make(map[*object]bool) // said once for each
+	shadow := func(o, first *object, which string) {
+		if !shadowed[o] {
+			shadowed[o] = true
+			out.add(shadow(o, first, which))
+		}
+	}
+	for _, o := range configs {
+		selector := o.get("spec", "machineConfigPoolSelector")
+		want := wantedLabels(o)
+		if len(want) == 0 || selector.get("matchExpressions").node != nil || slices.ContainsFunc(slices.Collect(maps.Values(want)), hasHole) {
+			continue
+		}
+		matched := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !matchesAll(want, pools[name].labels) })
+		if len(matched) == 0 {
+			out.add(unmatched(f, o, want, selector.get("matchLabels").entries()[0].at(), given, wanted))
+		}
+		for _, name := range matched {
+			if first := taken[name]; first != nil {
+				shadow(o, first, "the pool "+name)
+			} else {
+				taken[name] = o
+			}
+		}
+	}
+	// Two with the same selector meet on any pool, whether it is given or not.
+	bySelector := make(map[string]*object)
+	for _, o := range configs {
+		want := wantedLabels(o)
+		if len(want) == 0 || o.get("spec", "machineConfigPoolSelector", "matchExpressions").node != nil {
+			continue
+		}
+		key := fmt.Sprintf("%q", want) // maps are printed in the order of their keys
+		if first := bySelector[key]; first != nil {
+			shadow(o, first, "every pool that its selector matches")
+		} else {
+			bySelector[key] = o
+		}
+	}
+	out.add(rolesWithoutPool(f, names))
+	out.add(nodesWithoutPool(f))
+	return out
+}
+
+// wantedLabels are those that a KubeletConfig's selector wants of its pool.
+func wantedLabels(o *object) map[string]string {
+	return stringMap(o.get("spec", "machineConfigPoolSelector", "matchLabels").node)
+}
+
+// nodesWithoutPool holds the nodes that pools select against the roles that
+// commands give to nodes: one that is almost right is a slip.
+func nodesWithoutPool(f *facts) (out report) {
+	var roles []string
+	for _, label := range f.labels {
+		if role, ok := strings.CutPrefix(label.key, nodeRoleName); ok && label.kind == "Node" && !slices.Contains(roles, role) {
+			roles = append(roles, role)
+		}
+	}
+	for _, o := range f.objects {
+		if o.kind != "MachineConfigPool" {
+			continue
+		}
+		for _, e := range o.get("spec", "nodeSelector", "matchLabels").entries() {
+			role, ok := strings.CutPrefix(e.key(), nodeRoleName)
+			if !ok || role != o.name || slices.Contains(roles, role) || hasHole(role) {
+				continue
+			}
+			if hint := near(role, roles, ""); hint != "" {
+				out.find("pool-selects-other", e.keyAt(), hint,
+					fmt.Sprintf("the pool %s selects nodes of the role %s, and the commands here give nodes the roles %s", o.name, role, strings.Join(few(roles), ", ")))
+			}
+		}
+	}
+	return out
+}
+
+// shadow says of a KubeletConfig that another is for the same pool.
+func shadow(o, first *object, which string) (out report) {
+	var lost []string
+	for _, e := range first.get("spec", "kubeletConfig").entries() {
+		if o.get("spec", "kubeletConfig", e.key()).node == nil {
+			lost = append(lost, e.key())
+		}
+	}
+	if first.name == o.name && first.name != "" {
+		return // the same one, in two states
+	}
+	at := o.closest("metadata", "name")
+	found := fmt.Sprintf("%s is for %s, and so is %s %s", o, which, first, seen(at, first.closest("metadata", "name")))
+	mend := "write the settings of both into one KubeletConfig"
+	if len(lost) > 0 {
+		found += fmt.Sprintf(": made later, this one takes away %s", strings.Join(few(lost), ", "))
+	}
+	out.find("kubeletconfig-shadowed", at, mend, found)
+	return out
+}
+
+func matchesAll(want, have map[string]string) bool {
+	for k, v := range want {
+		if value, ok := have[k]; !ok || value != v {
+			return false
+		}
+	}
+	return true
+}
+
+// unmatched says of a KubeletConfig that no pool has its labels.
+func unmatched(f *facts, o *object, want map[string]string, at place, given bool, wanted map[string][]string) (out report) {
+	if !given {
+		out.note("kubeletconfig-selector", at, "no MachineConfigPool and no command that labels one is among the files: whether the selector of %s matches was not checked", o)
+		return
+	}
+	keys := slices.Sorted(maps.Keys(want))
+	for _, k := range keys {
+		v := want[k]
+		mend := "write the same value into both"
+		var edits []edit
+		found := fmt.Sprintf("the selector of %s wants %s=%s, and ", o, k, v)
+		for _, label := range f.labels {
+			if label.kind != "MachineConfigPool" || label.key != k || label.value == v {
+				continue
+			}
+			if len(wanted[k]) == 1 {
+				mend = fmt.Sprintf("label the pool with %s=%s: all KubeletConfigs here want that", k, v)
+				edits = label.replace(v)
+			}
+			out.find("kubeletconfig-selector", at, mend, fmt.Sprintf("%sa command %s labels the pool %s with %s=%s", found, seen(at, label.at), label.name, k, label.value), edits...)
+			return
+		}
+		for _, p := range f.objects {
+			have := p.get("metadata", "labels", k)
+			if p.kind != "MachineConfigPool" || have.node == nil || have.text() == v {
+				continue
+			}
+			if len(wanted[k]) == 1 && near(have.text(), []string{v}, "") != "" {
+				mend = fmt.Sprintf("label the pool with %s: %s", k, v)
+				edits = have.replace(v)
+			}
+			out.find("kubeletconfig-selector", at, mend, fmt.Sprintf("%sthe pool %s has %s=%s", found, p.name, k, have.text()), edits...)
+			return
+		}
+	}
+	label := keys[0] + "=" + want[keys[0]]
+	out.find("kubeletconfig-selector", at, "label a pool: oc label machineconfigpool worker "+label, fmt.Sprintf("the selector of %s wants %s, and no pool here has that label", o, label))
+	return out
+}
+
+// fileLine is the line of a place in its file.
+func fileLine(at place) int {
+	_, line, _, _ := at.text.position(at.line, at.column)
+	return line
+}
+
+// rolesWithoutPool finds MachineConfigs for roles that no pool selects.
+func rolesWithoutPool(f *facts, pools []string) (out report) {
+	selected := make(map[string]bool)
+	for _, name := range pools {
+		selected[name] = true
+	}
+	given := false
+	for _, o := range f.objects {
+		if o.kind == "MachineConfigPool" {
+			given = true
+			roles, _ := rolesOf(o)
+			for _, r := range roles {
+				selected[r] = true
+			}
+		}
+	}
+	known := slices.Sorted(maps.Keys(selected))
+	for _, o := range f.objects {
+		if o.kind != "MachineConfig" {
+			continue
+		}
+		role := o.get("metadata", "labels", roleLabel)
+		switch text := role.text(); {
+		case text == "":
+			if o.get("metadata").node != nil {
+				out.find("machineconfig-role", o.closest("metadata", "labels"), "label it with "+roleLabel+": worker, or the name of your pool", o.String()+" has no role")
+			}
+		case hasHole(text) || selected[text]:
+		case !given:
+			out.note("machineconfig-role", role.at(), "no MachineConfigPool is among the files: whether a pool has the role %s was not checked", text)
+		default:
+			out.find("machineconfig-role", role.at(), near(text, known, "write one of "+strings.Join(few(known), ", ")), "no pool has the role "+text)
+		}
+	}
+	return out
+}

@@ -1,0 +1,179 @@
+package lint
+
+import (
+	"cmp"
+	"path"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	kubevirt "kubevirt.io/api/core/v1"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// proseText looks at the blocks of a text for people: what stands between fences,
+// or, where there are none, paragraphs that are beyond doubt.
+func proseText(t *text) (out report) {
+	out.add(proseStatements(t))
+	blocks := fenced(t)
+	if len(blocks) == 0 {
+		blocks = paragraphs(t)
+	}
+	for _, b := range blocks {
+		b.snippet = true
+		if f := formatOf(b); f == unknownFormat || f == proseFormat {
+			continue
+		}
+		out.add(lookAt(b))
+	}
+	// A text without a block that is known has nothing to check, and is none
+	// the worse for it.
+	out.recognised = out.recognised || isPage(path.Ext(t.name))
+	return out
+}
+
+// isPage reports whether files of an ending are for people.
+func isPage(ext string) bool {
+	return slices.Contains([]string{".md", ".markdown", ".adoc", ".asciidoc", ".rst"}, strings.ToLower(ext))
+}
+
+// fenceLine matches the beginning or end of a block.
+var fenceLine = regexp.MustCompile("^( {0,12})(`{3,}|~{3,}|-{4,}|\\.{4,})[ \t]*([A-Za-z0-9_+-]*)[ \t]*$")
+
+// fenced finds the blocks between fences, of Markdown and of AsciiDoc.
+func fenced(t *text) (blocks []*text) {
+	asciidoc := strings.HasPrefix(strings.ToLower(path.Ext(t.name)), ".a")
+	open, indent, language, start := "", "", "", 0
+	for n := 1; n <= len(t.lines); n++ {
+		m := fenceLine.FindStringSubmatch(t.line(n))
+		if m != nil && (m[2][0] == '-' || m[2][0] == '.') != asciidoc && m[2][0] != '`' {
+			m = nil
+		}
+		switch {
+		case m == nil:
+		case open == "":
+			open, indent, language, start = m[2], m[1], strings.ToLower(m[3]), n+1
+		case m[2][0] == open[0] && len(m[2]) >= len(open) && m[3] == "":
+			if start < n && !program(language) {
+				blocks = append(blocks, t.indented(t.lines[start-1], t.lines[n-1], indent, nameOf(language)))
+			}
+			open = ""
+		}
+	}
+	return blocks
+}
+
+// program reports whether a block is in a language of programs: what looks like
+// a setting in there is none.
+func program(language string) bool {
+	switch language {
+	case "js", "mjs", "cjs", "javascript", "jsx", "ts", "tsx", "typescript", "python", "py", "go", "golang", "c", "h", "cpp", "c++", "cc", "rust", "rs",
+		"java", "kotlin", "scala", "swift", "ruby", "rb", "perl", "php", "lua", "html", "css", "scss", "xml", "svg", "sql", "diff", "patch", "mermaid", "dot", "proto", "promql", "rego", "jq", "tex", "latex", "math":
+		return true
+	}
+	return false
+}
+
+// nameOf is a name that tells a language.
+func nameOf(language string) string {
+	return cmp.Or(map[string]string{
+		"yaml": "block.yaml", "yml": "block.yaml", "json": "block.json", "ini": "block.ini", "inventory": "block.ini", "haproxy": "haproxy.cfg",
+	}[language], "block")
+}
+
+// paragraphs finds lines between empty ones that are a configuration beyond
+// doubt.
+func paragraphs(t *text) (blocks []*text) {
+	start := 0
+	for n := 1; n <= len(t.lines)+1; n++ {
+		last := n > len(t.lines) // a text that ends in the middle of a line
+		if !last && strings.TrimSpace(t.line(n)) != "" {
+			if start == 0 {
+				start = n
+			}
+			continue
+		}
+		if start == 0 {
+			continue
+		}
+		b := t.part(t.lines[start-1], t.lineEnd(n-1), "block")
+		start = 0
+		if inventoryLine.MatchString(b.data) && sectionLine.MatchString(b.data) || commandLine.MatchString(b.data) ||
+			!last && (haproxyWord.MatchString(b.data) && strings.Count(b.data, "\n") <= 2 || sysctlKeyLine.MatchString(b.data) || environmentLine.MatchString(b.data)) {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
+}
+
+// lookAtFragment looks at a piece of an object that stands alone, as documents
+// show what is to be added somewhere.
+func lookAtFragment(root value) (out report) {
+	// What only a kubelet's configuration has.
+	kubelets := strings.Fields(`maxPods kubeAPIQPS kubeAPIBurst nodeStatusMaxImages podPidsLimit systemReserved kubeReserved
+		evictionHard evictionSoft cpuManagerPolicy topologyManagerPolicy serializeImagePulls imageGCHighThresholdPercent`)
+	if root.doc.text.snippet {
+		out.add(cloudInits(root))
+		out.add(sourcesOf(root))
+	}
+	// taken says what a piece was taken for.
+	taken := func(what string) {
+		out.recognised = true
+		if !root.doc.text.snippet {
+			out.note("", root.at(), "no apiVersion and no kind: it was taken for a piece of %s", what)
+		}
+	}
+	spec := root.get("spec")
+	switch {
+	case root.get("liveMigrationConfig").node != nil:
+		taken("the HyperConverged object's spec")
+		out.add(fits(root, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]()))
+	case spec.get("liveMigrationConfig").node != nil:
+		taken("a HyperConverged object")
+		out.add(fits(spec, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]()))
+	case root.get("cloneStrategy").node != nil:
+		taken("a StorageProfile's spec")
+		out.add(strategyOf(root))
+	case spec.get("cloneStrategy").node != nil:
+		taken("a StorageProfile")
+		out.add(strategyOf(spec))
+	case root.get("networkd").node != nil || root.get("storage", "files").node != nil:
+		taken("an Ignition configuration")
+		if root.get("version").text() != "" || root.get("ignition", "version").node != nil {
+			out.add(ignitionConfig(root, ""))
+		}
+	case slices.ContainsFunc(root.node.Entries(), func(e strictyaml.Entry) bool { return slices.Contains(kubelets, e.Key) }):
+		taken("a kubelet's configuration")
+		out.add(fits(root, "a KubeletConfiguration", reflect.TypeFor[kubelet.KubeletConfiguration]()))
+		out.add(checkKubelet(root))
+	}
+	return out
+}
+
+// cloudInits finds user data in a piece of a machine.
+func cloudInits(v value) (out report) {
+	v.walk(func(e entry) bool {
+		if e.key() != "cloudInitNoCloud" && e.key() != "cloudInitConfigDrive" {
+			return true
+		}
+		out.recognised = true
+		out.add(fits(e.value, "cloud-init's source", reflect.TypeFor[kubevirt.CloudInitNoCloudSource]()))
+		out.add(checkCloudInit(&object{value: v}, e.value))
+		return false
+	})
+	return out
+}
+
+// strategyOf looks at the cloning strategy in a piece of a StorageProfile.
+func strategyOf(spec value) (out report) {
+	if s := spec.get("cloneStrategy"); s.text() != "" {
+		c := &fit{doc: s.doc}
+		c.oneOf(s, []string{"copy", "snapshot", "csi-clone"})
+		out.add(c.out)
+	}
+	out.add(checkCloneStrategy(spec))
+	return out
+}

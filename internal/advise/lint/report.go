@@ -1,0 +1,100 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// report is what a look at something comes to: what is wrong with it, and what
+// it says that other things are held against.
+type report struct {
+	recognised bool // it is of a kind that is known
+	findings   []Finding
+	notes      []Note
+	problems   []Problem
+	facts
+}
+
+// facts are what files say, to be held against each other.
+type facts struct {
+	objects   []*object
+	labels    []labelled
+	settings  []setting
+	maxPods   []podLimit
+	dataSets  []dataSet
+	clusters  []clusterNetwork
+	cephPools []cephPool
+	// clonedPieces are of pieces of objects in texts for people.
+	clonedPieces []clonedPiece
+	disk         int64 // how large the disk is by Options
+}
+
+// place is where a finding stands.
+type place struct {
+	text         *text
+	line, column int
+	path         string
+}
+
+// find makes a finding. The edits, if any, are its mend; they are made all or
+// none.
+func (r *report) find(rule string, at place, mend, found string, edits ...edit) {
+	r.findAs("", rule, at, mend, found, edits...)
+}
+
+// findAs is find with a severity other than the rule's own.
+func (r *report) findAs(s Severity, rule string, at place, mend, found string, edits ...edit) {
+	if at.text.ignores(at.line, rule) {
+		return
+	}
+	if slices.ContainsFunc(edits, func(e edit) bool { return !e.text.editable() }) {
+		edits = nil
+	}
+	file, line, column, inside := at.text.position(at.line, at.column)
+	r.findings = append(r.findings, Finding{
+		Rule: rule, Severity: s, File: file, Line: line, Column: column, Path: at.path, Inside: inside,
+		Found: found, Mend: mend, Fixable: len(edits) > 0, edits: edits,
+	})
+}
+
+// note says what the reader must know besides.
+func (r *report) note(rule string, at place, format string, args ...any) {
+	file, line, column, _ := at.text.position(at.line, at.column)
+	r.notes = append(r.notes, Note{Rule: rule, File: file, Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
+}
+
+// unreadable records why a text cannot be read.
+func (r *report) unreadable(t *text, problems []strictyaml.Problem) {
+	for _, p := range problems {
+		file, line, column, inside := t.position(max(1, p.Line), p.Column)
+		if p.Line == 0 {
+			line, column = 0, 0
+		}
+		text := p.Message
+		if inside != "" {
+			text = inside + ": " + text
+		}
+		if p.Hint != "" {
+			text += " (" + p.Hint + ")"
+		}
+		r.problems = append(r.problems, Problem{File: file, Line: line, Column: column, Text: text})
+	}
+}
+
+// add takes over what a look at a part came to.
+func (r *report) add(o report) {
+	r.recognised = r.recognised || o.recognised
+	r.findings = append(r.findings, o.findings...)
+	r.notes = append(r.notes, o.notes...)
+	r.problems = append(r.problems, o.problems...)
+	r.objects = append(r.objects, o.objects...)
+	r.labels = append(r.labels, o.labels...)
+	r.settings = append(r.settings, o.settings...)
+	r.maxPods = append(r.maxPods, o.maxPods...)
+	r.dataSets = append(r.dataSets, o.dataSets...)
+	r.clusters = append(r.clusters, o.clusters...)
+	r.cephPools = append(r.cephPools, o.cephPools...)
+	r.clonedPieces = append(r.clonedPieces, o.clonedPieces...)
+}

@@ -1,0 +1,639 @@
+package lint
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// A shape is a Go type that says with its JSON tags what a document can hold:
+// the published types of an API, or tables of our own in openshift.go.
+
+// open marks a struct that lists only some of the keys that there are: others
+// are not judged.
+type open struct{}
+
+// field is a key that a struct can hold.
+type field struct {
+	name  string
+	typ   reflect.Type
+	since string // the version that brought the key; "" is always
+}
+
+// fieldSet are the keys of a struct.
+type fieldSet struct {
+	fields []field
+	byName map[string]int
+	open   bool
+}
+
+func (f *fieldSet) names() []string {
+	names := make([]string, len(f.fields))
+	for i, field := range f.fields {
+		names[i] = field.name
+	}
+	return names
+}
+
+// shapes remembers what types hold.
+type shapes struct {
+	sets  map[reflect.Type]*fieldSet
+	enums map[any][]string
+}
+
+func newShapes() *shapes { return &shapes{make(map[reflect.Type]*fieldSet), enums()} }
+
+// of lists the keys of a struct in the order of its fields.
+func (s *shapes) of(t reflect.Type) *fieldSet {
+	if known, ok := s.sets[t]; ok {
+		return known
+	}
+	set := &fieldSet{byName: make(map[string]int)}
+	s.sets[t] = set
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		switch {
+		case f.Type == reflect.TypeFor[open]():
+			set.open = true
+			continue
+		case name == "-" || !f.IsExported() && !f.Anonymous:
+			continue
+		case inner.Kind() == reflect.Struct && name == "" && (f.Anonymous || strings.Contains(rest, "inline")):
+			in := s.of(inner)
+			set.open = set.open || in.open
+			for _, field := range in.fields {
+				set.add(field)
+			}
+			continue
+		case name == "":
+			name = f.Name
+		}
+		set.add(field{name, f.Type, f.Tag.Get("since")})
+	}
+	return set
+}
+
+func (f *fieldSet) add(one field) {
+	if i, ok := f.byName[one.name]; ok {
+		f.fields[i] = one
+		return
+	}
+	f.byName[one.name] = len(f.fields)
+	f.fields = append(f.fields, one)
+}
+
+// leaf is how a type that is no plain struct, list or map is read: what it
+// wants, in words.
+type leaf string
+
+const (
+	noLeaf      leaf = ""
+	anything    leaf = "anything"
+	quantity    leaf = "a quantity such as 500m or 4Gi"
+	intOrString leaf = "a whole number or a text"
+	timeStamp   leaf = "a time"
+	duration    leaf = "a duration such as 10s"
+	bytes64     leaf = "text in base64"
+)
+
+func leafOf(t reflect.Type) leaf {
+	switch t {
+	case reflect.TypeFor[resource.Quantity]():
+		return quantity
+	case reflect.TypeFor[intstr.IntOrString]():
+		return intOrString
+	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
+		return timeStamp
+	case reflect.TypeFor[metav1.Duration]():
+		return duration
+	case reflect.TypeFor[[]byte]():
+		return bytes64
+	case reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1](), reflect.TypeFor[json.RawMessage](),
+		reflect.TypeFor[apiextensions.JSON](), reflect.TypeFor[apiextensions.JSONSchemaProps](), reflect.TypeFor[runtime.Unknown]():
+		return anything
+	}
+	if t.Kind() == reflect.Interface {
+		return anything
+	}
+	if t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		// It reads itself, and its fields do not say how. Those of KubeVirt do:
+		// they only set what is missing.
+		if f, ok := t.FieldByName("Quantity"); ok && f.Anonymous {
+			return quantity
+		}
+		if !strings.HasPrefix(t.PkgPath(), "kubevirt.io/api/") {
+			return anything
+		}
+	}
+	return noLeaf
+}
+
+// frame is a mapping on the way to a value.
+type frame struct {
+	value
+	typ reflect.Type
+	key string // under which the way goes on
+}
+
+// fit is one look whether a document fits its shape.
+type fit struct {
+	out  report
+	doc  *doc
+	what string // the kind, for messages: "a VirtualMachine"
+	// version hides keys that came later; "" is all.
+	version string
+	// unknown is asked about a key that the type does not have, before anything
+	// is said of it; it reports whether it has said so itself.
+	unknown func(f frame, e entry) bool
+	frames  []frame
+}
+
+// fits holds a value against a type; what names the kind in messages.
+func fits(v value, what string, t reflect.Type) report {
+	c := &fit{doc: v.doc, what: what}
+	c.check(v, t)
+	return c.out
+}
+
+// check holds a value against a type.
+func (c *fit) check(v value, t reflect.Type) {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	l := leafOf(t)
+	switch k := t.Kind(); {
+	case isNull(v.node), v.node.Kind() == strictyaml.Scalar && hasHole(v.node.Text()):
+		// A key without a value says nothing.
+	case l != noLeaf:
+		c.leaf(v, l)
+	case k == reflect.Struct && v.node.Kind() == strictyaml.Mapping:
+		c.structure(v, t)
+	case k == reflect.Map && v.node.Kind() == strictyaml.Mapping:
+		for _, e := range v.entries() {
+			c.check(e.value, t.Elem())
+		}
+	case k == reflect.Struct || k == reflect.Map:
+		c.wants(v, "a mapping")
+	case (k == reflect.Slice || k == reflect.Array) && v.node.Kind() == strictyaml.List:
+		for _, item := range v.items() {
+			c.check(item, t.Elem())
+		}
+	case k == reflect.Slice || k == reflect.Array:
+		c.wants(v, "a list")
+	case v.node.Kind() != strictyaml.Scalar || !holds(t, v.node.Value()):
+		c.wants(v, scalarWord(t))
+	default:
+		if allowed, ok := c.doc.text.enums[t]; ok {
+			c.oneOf(v, allowed)
+		}
+	}
+}
+
+func (c *fit) wants(v value, wanted string) {
+	mend := "write " + wanted
+	var edits []edit
+	n := v.node
+	start, end, ok := c.doc.scalarRange(n)
+	switch text, isText := n.Value().(string); {
+	case isText && !n.Plain() && ok && readsAs(text, wanted):
+		// In quotes a number is text.
+		mend = "remove the quotes"
+		edits = []edit{{c.doc.text, start, end, text}}
+	case wanted == "text" && n.Kind() == strictyaml.Scalar && n.Plain():
+		mend = fmt.Sprintf("put it in quotes: %q", n.Text())
+		if ok {
+			edits = []edit{{c.doc.text, start, end, fmt.Sprintf("%q", n.Text())}}
+		}
+	}
+	c.out.find("wrong-type", v.at(), mend, fmt.Sprintf("%s wants %s, found %s", lastOf(v.path), wanted, n.Describe()), edits...)
+}
+
+// readsAs reports whether a text without its quotes is what is wanted.
+func readsAs(unquoted, wanted string) bool {
+	root, _ := single(&text{data: unquoted})
+	if root.node == nil {
+		return false
+	}
+	switch root.node.Value().(type) {
+	case bool:
+		return wanted == "true or false"
+	case int64, uint64:
+		return strings.Contains(wanted, "number")
+	case float64:
+		return wanted == "a number"
+	}
+	return false
+}
+
+func (c *fit) leaf(v value, l leaf) {
+	n := v.node
+	if l == anything {
+		return
+	}
+	if n.Kind() != strictyaml.Scalar {
+		c.wants(v, string(l))
+		return
+	}
+	text := n.Text()
+	switch l {
+	case quantity:
+		if _, err := resource.ParseQuantity(text); err != nil {
+			c.out.find("bad-quantity", v.at(), quantityHint(text), fmt.Sprintf("%s is no quantity: %q", lastOf(v.path), text))
+		}
+	case intOrString:
+		switch n.Value().(type) {
+		case int64, string:
+		default:
+			c.wants(v, string(l))
+		}
+	case timeStamp:
+		if _, err := time.Parse(time.RFC3339, text); err != nil {
+			c.wants(v, "a time such as 2026-01-31T10:00:00Z")
+		}
+	case duration:
+		if _, err := time.ParseDuration(text); err != nil {
+			c.wants(v, string(l))
+		}
+	case bytes64:
+		if _, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), "")); err != nil {
+			c.out.find("wrong-type", v.at(), "encode it: base64 -w0", fmt.Sprintf("%s wants text in base64", lastOf(v.path)))
+		}
+	}
+}
+
+// quantityHint guesses what was meant by a quantity that is none.
+func quantityHint(text string) string {
+	number := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ ")
+	unit := strings.TrimSpace(text[len(number):])
+	for _, known := range []string{"Ki", "Mi", "Gi", "Ti", "Pi", "Ei", "m", "k", "M", "G", "T", "P", "E"} {
+		if strings.EqualFold(unit, known) || strings.EqualFold(unit, known+"B") {
+			return fmt.Sprintf("write %s%s", strings.TrimSpace(number), known)
+		}
+	}
+	return "write a number with a unit of Kubernetes: m, k, M, G, T, Ki, Mi, Gi, Ti"
+}
+
+// holds reports whether a type of scalars can hold a value.
+func holds(t reflect.Type, v any) (ok bool) {
+	zero := reflect.Zero(t)
+	switch t.Kind() {
+	case reflect.String:
+		_, ok = v.(string)
+		return ok
+	case reflect.Bool:
+		_, ok = v.(bool)
+		return ok
+	case reflect.Float32, reflect.Float64:
+		switch v.(type) {
+		case int64, uint64, float64:
+			return true
+		}
+		return false
+	}
+	if f, ok := v.(float64); ok {
+		if f != math.Trunc(f) || math.Abs(f) >= 1<<53 {
+			return false
+		}
+		v = int64(f)
+	}
+	switch v := v.(type) {
+	case int64:
+		if zero.CanUint() {
+			return v >= 0 && !zero.OverflowUint(uint64(v))
+		}
+		return !zero.OverflowInt(v)
+	case uint64: // above the range of int64
+		return zero.CanUint() && !zero.OverflowUint(v)
+	}
+	return false
+}
+
+// oneOf holds a text against the values that there are.
+func (c *fit) oneOf(v value, allowed []string) {
+	text := v.node.Text()
+	if slices.Contains(allowed, text) || text == "" || c.doc.templated && hasHole(text) {
+		return
+	}
+	mend := "write one of " + strings.Join(allowed, ", ")
+	var edits []edit
+	for _, a := range allowed {
+		if strings.EqualFold(a, text) {
+			mend = "write " + a
+			edits = v.replace(a)
+		}
+	}
+	if len(edits) == 0 {
+		if near, ok := nearest.Word(text, allowed); ok {
+			mend = fmt.Sprintf("did you mean %s? There is: %s", near, strings.Join(allowed, ", "))
+		}
+	}
+	if extra := valueHints()[lastOf(v.path)+"="+text]; extra != "" {
+		mend += ". " + extra
+	}
+	c.out.find("bad-value", v.at(), mend, fmt.Sprintf("%s cannot be %q", lastOf(v.path), text), edits...)
+}
+
+// scalarWord names what a scalar of this type can be.
+func scalarWord(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.String:
+		return "text"
+	case reflect.Bool:
+		return "true or false"
+	case reflect.Float32, reflect.Float64:
+		return "a number"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "a whole number that is not negative"
+	}
+	return "a whole number"
+}
+
+// lastOf is the last key of a path, for messages.
+func lastOf(path string) string {
+	if i := strings.LastIndexByte(path, '.'); i >= 0 && !strings.HasSuffix(path, `"]`) {
+		return path[i+1:]
+	}
+	return path
+}
+
+// structure holds a mapping against a struct.
+func (c *fit) structure(v value, t reflect.Type) {
+	set := c.doc.text.of(t)
+	c.frames = append(c.frames, frame{value: v, typ: t})
+	top := len(c.frames) - 1
+	for _, e := range v.entries() {
+		c.frames[top].key = e.key()
+		i, known := set.byName[e.key()]
+		if !known || c.hidden(set.fields[i]) {
+			if !hasHole(e.key()) {
+				c.unknownKey(c.frames[top], e, set)
+			}
+			continue
+		}
+		c.check(e.value, set.fields[i].typ)
+		if allowed, ok := c.doc.text.enums[enumKey{t, e.key()}]; ok && e.text() != "" && !hasHole(e.text()) {
+			c.oneOf(e.value, allowed)
+		}
+	}
+	c.frames = c.frames[:top]
+}
+
+// hidden reports whether a key came with a later version than the document's.
+func (c *fit) hidden(f field) bool {
+	return c.version != "" && f.since != "" && versionLess(c.version, f.since)
+}
+
+// enumKey is a field of a struct whose type alone does not tell its values.
+type enumKey struct {
+	typ reflect.Type
+	key string
+}
+
+// unknownKey says of a key that its type does not have what was meant by it.
+func (c *fit) unknownKey(f frame, e entry, set *fieldSet) {
+	if c.unknown != nil && c.unknown(f, e) || c.cloudInitLevel(f, e) {
+		return
+	}
+	names := set.names()
+	where := f.path
+	if where == "" {
+		where = "the top of " + c.what
+	}
+	// Written in other letters.
+	for _, name := range names {
+		if name != e.key() && strings.EqualFold(name, e.key()) {
+			var edits []edit
+			if f.node.Get(name) == nil {
+				edits = e.rename(name)
+			}
+			c.out.find("unknown-field", e.keyAt(), "write "+name, fmt.Sprintf("%s has no field %q: it is written %s", where, e.key(), name), edits...)
+			return
+		}
+	}
+	if set.open {
+		return
+	}
+	// At the wrong level: a mapping on the way here, or one of theirs, has it.
+	if c.misplaced(f, e, where) {
+		return
+	}
+	mend := "remove it"
+	if near, ok := nearest.Word(e.key(), names); ok {
+		mend = fmt.Sprintf("did you mean %s?", near)
+		if isNull(e.node) {
+			mend += " It has no value either."
+		}
+	} else if len(names) > 0 && len(names) <= 12 {
+		mend = "there is: " + strings.Join(names, ", ")
+	}
+	if i, known := set.byName[e.key()]; known {
+		mend = fmt.Sprintf("raise the version: it came with %s", set.fields[i].since)
+	}
+	c.out.find("unknown-field", e.keyAt(), mend, fmt.Sprintf("%s has no field %q", where, e.key()))
+}
+
+// spot is a mapping that a misplaced key belongs into.
+type spot struct {
+	up   frame    // the mapping on the way to the key from which the spot is reached
+	keys []string // the way down from there; none when it is that mapping itself
+	path string
+	typ  reflect.Type // of the key there
+}
+
+// misplaced finds where a key belongs that stands at the wrong level: in one of
+// the mappings around it or in one of theirs, whichever is nearest.
+func (c *fit) misplaced(f frame, e entry, where string) bool {
+	spots := c.spots(e)
+	const most = 3
+	if len(spots) == 0 || len(spots) > most {
+		return false // it could be anywhere
+	}
+	paths := make([]string, len(spots))
+	for i, s := range spots {
+		paths[i] = s.path
+		if s.path == "" {
+			paths[i] = "the top"
+		}
+	}
+	mend := "it belongs into " + strings.Join(paths, " or ")
+	if len(spots[0].keys) == 0 {
+		mend = "move it up to " + paths[0]
+	}
+	var edits []edit
+	if len(spots) == 1 {
+		s := spots[0]
+		if to := dig(s.up.node, s.keys...); to != nil && to.Kind() == strictyaml.Mapping {
+			child := s.up.key
+			if len(s.keys) > 0 {
+				child = ""
+			}
+			if existing := to.Get(e.key()); existing != nil {
+				mend = fmt.Sprintf("remove it: %s stands in %s already, on line %d", e.key(), paths[0], fileLine(c.doc.at(existing, "")))
+				if sameScalar(existing, e.node) {
+					edits = f.remove(e.key())
+				}
+			} else {
+				edits = c.doc.moveEntry(f.node, e.key(), to, child)
+			}
+		}
+	}
+	// What stands in it is looked at as if it stood there; a value that is
+	// wrong is not moved along.
+	before := len(c.out.findings)
+	if len(spots) == 1 {
+		c.check(e.value, spots[0].typ)
+	}
+	if len(c.out.findings) > before && e.node.Kind() == strictyaml.Scalar {
+		edits = nil
+	}
+	c.out.find("wrong-level", e.keyAt(), mend, fmt.Sprintf("%s has no field %q: it is a field of %s", where, e.key(), strings.Join(paths, " and of ")), edits...)
+	return true
+}
+
+// spots finds the nearest mappings that have a key: each level up or down
+// counts the same.
+func (c *fit) spots(e entry) (nearest []spot) {
+	least := 0
+	seen := make(map[string]bool)
+	for i := len(c.frames) - 1; i >= 0; i-- {
+		up := c.frames[i]
+		distance := len(c.frames) - 1 - i
+		if least > 0 && distance > least {
+			break
+		}
+		var found []spot
+		set := c.doc.text.of(up.typ)
+		if j, ok := set.byName[e.key()]; ok && distance > 0 && !c.hidden(set.fields[j]) && plausible(c.doc.text.shapes, e.node, set.fields[j].typ) {
+			found = []spot{{up: up, path: up.path, typ: set.fields[j].typ}}
+		} else {
+			found = c.below(up, e)
+			if len(found) > 0 {
+				distance += len(found[0].keys)
+			}
+		}
+		if len(found) == 0 || least > 0 && distance > least {
+			continue
+		}
+		if least == 0 || distance < least {
+			nearest, least = nil, distance
+		}
+		for _, s := range found {
+			if !seen[s.path] {
+				seen[s.path] = true
+				nearest = append(nearest, s)
+			}
+		}
+	}
+	return nearest
+}
+
+// below finds the mappings nearest below another that have the key, without
+// going through lists and maps: into which item it should go is not known.
+func (c *fit) below(up frame, e entry) []spot {
+	const deepest = 4
+	type step struct {
+		typ  reflect.Type
+		keys []string
+		path string
+	}
+	seen := map[reflect.Type]bool{up.typ: true}
+	level := []step{{up.typ, nil, up.path}}
+	for range deepest {
+		var found []spot
+		var next []step
+		for _, s := range level {
+			for _, f := range c.doc.text.of(s.typ).fields {
+				inner := f.typ
+				for inner.Kind() == reflect.Pointer {
+					inner = inner.Elem()
+				}
+				if inner.Kind() != reflect.Struct || leafOf(inner) != noLeaf || seen[inner] || f.name == "status" || c.hidden(f) {
+					continue
+				}
+				seen[inner] = true
+				at := step{inner, append(slices.Clone(s.keys), f.name), strictyaml.Key(s.path, f.name)}
+				set := c.doc.text.of(inner)
+				if i, ok := set.byName[e.key()]; ok && !c.hidden(set.fields[i]) && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
+					found = append(found, spot{up: up, keys: at.keys, path: at.path, typ: set.fields[i].typ})
+				}
+				next = append(next, at)
+			}
+		}
+		if len(found) > 0 {
+			return found
+		}
+		level = next
+	}
+	return nil
+}
+
+// plausible reports whether a value is of the kind that a type wants.
+func plausible(s *shapes, n *node, t reflect.Type) bool {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if isNull(n) || leafOf(t) == anything {
+		return true
+	}
+	if leafOf(t) != noLeaf {
+		return n.Kind() == strictyaml.Scalar
+	}
+	switch t.Kind() {
+	case reflect.Struct:
+		if n.Kind() != strictyaml.Mapping {
+			return false
+		}
+		// At least one of its keys must be known there.
+		set := s.of(t)
+		for _, e := range n.Entries() {
+			if _, ok := set.byName[e.Key]; ok {
+				return true
+			}
+		}
+		return len(n.Entries()) == 0 || set.open
+	case reflect.Map:
+		return n.Kind() == strictyaml.Mapping
+	case reflect.Slice, reflect.Array:
+		return n.Kind() == strictyaml.List
+	case reflect.String, reflect.Bool:
+		return holds(t, n.Value())
+	}
+	return holds(reflect.TypeFor[float64](), n.Value())
+}
+
+func sameScalar(a, b *node) bool {
+	return a.Kind() == strictyaml.Scalar && b.Kind() == strictyaml.Scalar && a.Value() == b.Value()
+}
+
+// versionLess compares versions of the form 3.1.0.
+func versionLess(a, b string) bool {
+	as, bs := strings.Split(a, "."), strings.Split(b, ".")
+	for i := range min(len(as), len(bs)) {
+		if as[i] != bs[i] {
+			if len(as[i]) != len(bs[i]) {
+				return len(as[i]) < len(bs[i])
+			}
+			return as[i] < bs[i]
+		}
+	}
+	return len(as) < len(bs)
+}

@@ -1,0 +1,73 @@
+package lint
+
+import (
+	"fmt"
+	"io"
+	"strings"
+)
+
+// Text writes a result as compilers do: one line for each finding, and below
+// the first one of each rule why it matters and where that is known from.
+func (r *Result) Text(w io.Writer) error {
+	var b strings.Builder
+	for _, p := range r.Problems {
+		fmt.Fprintf(&b, "%s: unreadable: %s\n", where(p.File, p.Line, p.Column), p.Text)
+	}
+	explained := make(map[string]bool)
+	for _, f := range r.Findings {
+		inside := ""
+		if f.Inside != "" {
+			inside = " (in " + f.Inside + ")"
+		}
+		fmt.Fprintf(&b, "%s: %s: %s%s [%s]\n", where(f.File, f.Line, f.Column), f.Severity, f.Found, inside, f.Rule)
+		if !explained[f.Rule] {
+			explained[f.Rule] = true
+			fmt.Fprintf(&b, "    why: %s\n    source: %s\n", f.Why, f.Source)
+		}
+		mend := f.Mend
+		if f.Fixable {
+			mend += " (--fix does)"
+		}
+		fmt.Fprintf(&b, "    mend: %s\n", mend)
+	}
+	for _, n := range r.Notes {
+		rule := ""
+		if n.Rule != "" {
+			rule = " [" + n.Rule + "]"
+		}
+		fmt.Fprintf(&b, "%s: note: %s%s\n", where(n.File, n.Line, n.Column), n.Text, rule)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// Summary is a result in one line.
+func (r *Result) Summary() string {
+	if len(r.Findings) == 0 {
+		return fmt.Sprintf("nothing found in %s", plural(r.Recognised, "file"))
+	}
+	fixable := count(r.Findings, func(f Finding) bool { return f.Fixable })
+	text := fmt.Sprintf("%s, %s in %s", plural(r.Count(Error), "error"), plural(r.Count(Warning), "warning"), plural(r.Recognised, "file"))
+	if fixable > 0 {
+		text += fmt.Sprintf("; --fix mends %d", fixable)
+	}
+	return text
+}
+
+func plural(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// where writes a place as compilers do.
+func where(file string, line, column int) string {
+	switch {
+	case line == 0:
+		return file
+	case column == 0:
+		return fmt.Sprintf("%s:%d", file, line)
+	}
+	return fmt.Sprintf("%s:%d:%d", file, line, column)
+}

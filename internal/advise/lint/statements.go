@@ -1,0 +1,119 @@
+package lint
+
+import (
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// A text for people also says things, and is believed as its blocks are. What
+// is looked for here are statements that have numbers in them, or that name a
+// setting: they can be wrong beyond doubt.
+
+// dataSetWords matches a sentence that makes up a data set and says its size:
+// directories, files, the size of a file, the whole. No other sentence of so
+// many numbers is meant, so little may stand between them.
+var dataSetWords = regexp.MustCompile(`(?i)\b([0-9][0-9,]*) director(?:y|ies)\b[^.\n]{0,60}?\b([0-9][0-9,]*) files?\b[^.\n]{0,60}?\b([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B\b[^\n]{0,120}?\b([0-9]+(?:\.[0-9]+)?) ?([KMGT])(i?)B\b`)
+
+// twiceWords matches what is true of the routing cache of old kernels and is
+// copied to the settings of neighbour tables: that entries are refused at twice
+// a threshold.
+var twiceWords = regexp.MustCompile(`(?i)\bat (?:twice|double|two times) (?:this|that|the) (?:value|threshold|number|size)\b[^.\n]{0,40}\brefuse`)
+
+// neighbourWords matches what names the settings of neighbour tables.
+var neighbourWords = regexp.MustCompile(`\bgc_thresh[123]\b`)
+
+// proseStatements looks at the sentences of a text for people.
+func proseStatements(t *text) (out report) {
+	// Lines of one paragraph are one to a reader: an end of a line that is not
+	// an empty one is a space, which keeps all offsets.
+	flat := flatten(t.data)
+	for _, m := range dataSetWords.FindAllStringSubmatchIndex(flat, -1) {
+		word := func(i int) string { return flat[m[2*i]:m[2*i+1]] }
+		directories, err1 := strconv.ParseFloat(strings.ReplaceAll(word(1), ",", ""), 64)
+		files, err2 := strconv.ParseFloat(strings.ReplaceAll(word(2), ",", ""), 64)
+		each, ok1 := bytesOf(word(3) + word(4))
+		said, ok2 := bytesOf(word(6) + word(7))
+		if err1 != nil || err2 != nil || !ok1 || !ok2 || directories*files*each <= 0 {
+			continue
+		}
+		out.recognised = true
+		total := directories * files * each
+		at := t.placeAt(m[12])
+		// Sizes of 1000 and of 1024 are told apart by few: the two are within a
+		// tenth of each other up to TiB.
+		if said < total*0.9 || said > total*1.1 {
+			out.find("data-set-claim", at, "write "+humanBytes(total),
+				fmt.Sprintf("the text says %s, and %g directories x %g files x %s are %s", flat[m[12]:m[17]]+"B", directories, files, humanBytes(each), humanBytes(total)))
+		}
+		out.dataSets = append(out.dataSets, dataSet{bytes: total, how: fmt.Sprintf("%g directories x %g files x %s", directories, files, humanBytes(each)), at: at})
+	}
+	if !neighbourWords.MatchString(flat) {
+		return
+	}
+	for _, m := range twiceWords.FindAllStringIndex(flat, -1) {
+		out.recognised = true
+		out.find("neighbour-thresholds", t.placeAt(m[0]),
+			"write: no entry is collected below gc_thresh1, entries older than 5 s are above gc_thresh2, and gc_thresh3 is the most there are",
+			"the text says that entries are refused at twice a threshold: they are at gc_thresh3")
+	}
+	return out
+}
+
+// flatten writes the ends of lines as spaces, but where a paragraph ends. It
+// moves nothing.
+func flatten(data string) string {
+	b := []byte(data)
+	for i := range b {
+		if b[i] != '\n' && b[i] != '\r' || i+1 == len(b) {
+			continue
+		}
+		rest := strings.TrimLeft(data[i+1:min(len(data), i+200)], " \t\r")
+		if rest != "" && rest[0] != '\n' && (i == 0 || b[i-1] != '\n') {
+			b[i] = ' '
+		}
+	}
+	return string(b)
+}
+
+// proseFragments looks into what stands of a block in a text for people that is no
+// valid YAML as a whole, as page breaks leave it: each key at the margin begins
+// a piece, and those that can be read are held against the rest.
+func proseFragments(t *text) (out report) {
+	start := -1
+	look := func(end int) {
+		if start < 0 {
+			return
+		}
+		part := t.part(start, end, "block.yaml")
+		if root, _ := single(part); root.node != nil {
+			out.add(sourcesOf(root))
+		}
+	}
+	for n := 1; n <= len(t.lines); n++ {
+		if marginKey.MatchString(t.line(n)) {
+			look(t.lines[n-1])
+			start = t.lines[n-1]
+		}
+	}
+	look(len(t.data))
+	return out
+}
+
+// marginKey matches a line that begins a piece.
+var marginKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*:(\s|$)`)
+
+// sourcesOf finds what a piece of an object clones.
+func sourcesOf(v value) (out report) {
+	v.walk(func(e entry) bool {
+		name := e.deep("pvc.name")
+		if e.key() != "source" || name.text() == "" {
+			return true
+		}
+		out.recognised = true
+		out.clonedPieces = append(out.clonedPieces, clonedPiece{name.at(), e.get("pvc", "namespace").text(), name.text(), "a piece of an object"})
+		return false
+	})
+	return out
+}

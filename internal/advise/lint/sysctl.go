@@ -1,0 +1,403 @@
+package lint
+
+import (
+	_ "embed"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+)
+
+//go:embed sysctl-keys.txt
+var sysctlKeys string
+
+// setting is a sysctl key and what it is set to.
+type setting struct {
+	key, value     string
+	atKey, atValue place
+	replaceValue   func(string) []edit // nil if it cannot be
+	scope          string              // settings of one scope meet on one machine
+}
+
+// sysctlFile reads a file of the form of sysctl.conf.
+func sysctlFile(t *text) (out report) {
+	out.recognised = true
+	for n := 1; n <= len(t.lines); n++ {
+		line := t.line(n)
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';' || hasHole(trimmed) {
+			continue
+		}
+		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		key, value, ok := strings.Cut(line, "=")
+		if !ok {
+			if trimmed[0] != '-' { // "-key" excludes it from a pattern
+				out.find("sysctl-value", t.place(n, 1+len(indent)), "write KEY = VALUE", fmt.Sprintf("the line is no setting: %q", trimmed))
+			}
+			continue
+		}
+		keyAt := len(key) - len(strings.TrimLeft(key, " \t-"))
+		valueAt := len(key) + 1 + len(value) - len(strings.TrimLeft(value, " \t"))
+		s := setting{
+			key: strings.TrimSpace(key[keyAt:]), value: strings.TrimSpace(value), scope: scopeOf(t),
+			atKey: t.place(n, keyAt+1), atValue: t.place(n, valueAt+1),
+		}
+		lead := t.lines[n-1]
+		if start, _ := t.offset(n, 1); start == lead {
+			// The line is written as it was read: no byte order mark is before it.
+			end := lead + valueAt + len(s.value)
+			if i := commentIn(s.value); i >= 0 {
+				bare := strings.TrimRight(s.value[:i], " \t")
+				out.find("sysctl-comment", t.place(n, valueAt+i+1), "put the comment on a line of its own before this one",
+					fmt.Sprintf("the value is %q, comment and all", s.value),
+					edit{t, lead, lead, indent + strings.TrimSpace(s.value[i:]) + "\n"}, edit{t, lead + valueAt + len(bare), end, ""})
+				s.value = bare // its own edits come after the comment is gone
+			} else {
+				s.replaceValue = func(fresh string) []edit { return []edit{{t, lead + valueAt, end, fresh}} }
+			}
+		}
+		out.add(checkSetting(s))
+	}
+	return out
+}
+
+// commentIn is where a comment begins that stands behind a value, or -1.
+func commentIn(value string) int {
+	for i := 1; i < len(value); i++ {
+		if (value[i] == '#' || value[i] == ';') && (value[i-1] == ' ' || value[i-1] == '\t') {
+			return i
+		}
+	}
+	return -1
+}
+
+// dotted writes a key with dots.
+func dotted(key string) string {
+	if i := strings.IndexAny(key, "./"); i >= 0 && key[i] == '/' {
+		// With slashes the names of interfaces may have dots.
+		return strings.NewReplacer("/", ".", ".", "/").Replace(key)
+	}
+	return key
+}
+
+// normalKey writes a key with dots, and the name of an interface as *.
+func normalKey(key string) string {
+	key = dotted(key)
+	parts := strings.Split(key, ".")
+	if len(parts) >= 5 && parts[0] == "net" && (parts[2] == "conf" || parts[2] == "neigh") {
+		parts = []string{parts[0], parts[1], parts[2], "*", parts[len(parts)-1]}
+	}
+	return strings.Join(parts, ".")
+}
+
+// sysctlRange is what the kernel takes for a key.
+type sysctlRange struct {
+	numbers   int // how many
+	low, high int64
+}
+
+// sysctlRanges are the ranges of keys that people set, from the kernel's own
+// documentation (admin-guide/sysctl and networking/ip-sysctl).
+func sysctlRanges() map[string]sysctlRange {
+	const most = math.MaxInt32
+	m := map[string]sysctlRange{
+		"net.core.rmem_max": {1, 1, most}, "net.core.wmem_max": {1, 1, most}, "net.core.rmem_default": {1, 1, most}, "net.core.wmem_default": {1, 1, most},
+		"net.core.netdev_max_backlog": {1, 0, most}, "net.core.netdev_budget": {1, 1, most}, "net.core.netdev_budget_usecs": {1, 0, most},
+		"net.core.somaxconn": {1, 0, most}, "net.core.optmem_max": {1, 0, most}, "net.core.dev_weight": {1, 1, most}, "net.core.busy_poll": {1, 0, most}, "net.core.busy_read": {1, 0, most},
+		"net.ipv4.tcp_rmem": {3, 1, most}, "net.ipv4.tcp_wmem": {3, 1, most}, "net.ipv4.tcp_mem": {3, 0, math.MaxInt64}, "net.ipv4.udp_mem": {3, 0, math.MaxInt64},
+		"net.ipv4.ip_local_port_range": {2, 1, 65535}, "net.ipv4.tcp_window_scaling": {1, 0, 1}, "net.ipv4.tcp_timestamps": {1, 0, 2}, "net.ipv4.tcp_sack": {1, 0, 1},
+		"net.ipv4.tcp_tw_reuse": {1, 0, 2}, "net.ipv4.tcp_fin_timeout": {1, 0, most}, "net.ipv4.tcp_max_syn_backlog": {1, 0, most}, "net.ipv4.tcp_syncookies": {1, 0, 2},
+		"net.ipv4.tcp_slow_start_after_idle": {1, 0, 1}, "net.ipv4.tcp_mtu_probing": {1, 0, 2}, "net.ipv4.tcp_moderate_rcvbuf": {1, 0, 1}, "net.ipv4.tcp_no_metrics_save": {1, 0, 1},
+		"net.ipv4.tcp_keepalive_time": {1, 0, most}, "net.ipv4.tcp_keepalive_intvl": {1, 0, most}, "net.ipv4.tcp_keepalive_probes": {1, 0, 255}, "net.ipv4.tcp_retries2": {1, 0, 255},
+		"net.ipv4.tcp_max_tw_buckets": {1, 0, most}, "net.ipv4.ip_forward": {1, 0, 1}, "net.ipv4.tcp_ecn": {1, 0, 5},
+		"net.netfilter.nf_conntrack_max": {1, 0, most}, "net.nf_conntrack_max": {1, 0, most}, "net.netfilter.nf_conntrack_buckets": {1, 0, most},
+		"net.bridge.bridge-nf-call-iptables": {1, 0, 1}, "net.bridge.bridge-nf-call-ip6tables": {1, 0, 1}, "net.bridge.bridge-nf-call-arptables": {1, 0, 1},
+		"vm.swappiness": {1, 0, 200}, "vm.dirty_ratio": {1, 0, 100}, "vm.dirty_background_ratio": {1, 0, 100}, "vm.overcommit_memory": {1, 0, 2}, "vm.overcommit_ratio": {1, 0, most},
+		"vm.max_map_count": {1, 0, most}, "vm.min_free_kbytes": {1, 0, most}, "vm.nr_hugepages": {1, 0, math.MaxInt64}, "vm.panic_on_oom": {1, 0, 2}, "vm.vfs_cache_pressure": {1, 0, most},
+		"vm.zone_reclaim_mode": {1, 0, 7}, "kernel.pid_max": {1, 301, 4194304}, "kernel.threads-max": {1, 1, most}, "kernel.panic": {1, math.MinInt32, most}, "kernel.panic_on_oops": {1, 0, 1},
+		"kernel.sem": {4, 0, most}, "kernel.msgmax": {1, 0, most}, "kernel.msgmnb": {1, 0, most}, "kernel.numa_balancing": {1, 0, 3}, "kernel.randomize_va_space": {1, 0, 2},
+		"kernel.keys.maxkeys": {1, 1, most}, "kernel.keys.maxbytes": {1, 1, most}, "kernel.keys.root_maxkeys": {1, 1, most}, "kernel.keys.root_maxbytes": {1, 1, most},
+		"fs.file-max": {1, 0, math.MaxInt64}, "fs.nr_open": {1, 0, most}, "fs.inotify.max_user_watches": {1, 0, most}, "fs.inotify.max_user_instances": {1, 0, most},
+		"fs.inotify.max_queued_events": {1, 0, most}, "fs.aio-max-nr": {1, 0, math.MaxInt64}, "fs.mount-max": {1, 0, most}, "fs.pipe-max-size": {1, 4096, most},
+	}
+	for _, family := range []string{"net.ipv4", "net.ipv6"} {
+		for i := 1; i <= 3; i++ {
+			m[fmt.Sprintf("%s.neigh.*.gc_thresh%d", family, i)] = sysctlRange{1, 0, most}
+		}
+		m[family+".conf.*.forwarding"] = sysctlRange{1, 0, 1}
+	}
+	for key, high := range map[string]int64{"arp_filter": 1, "arp_ignore": 8, "arp_announce": 2, "arp_notify": 1, "rp_filter": 2, "send_redirects": 1, "accept_redirects": 1, "proxy_arp": 1, "accept_local": 1} {
+		m["net.ipv4.conf.*."+key] = sysctlRange{1, 0, high}
+	}
+	m["net.ipv6.conf.*.disable_ipv6"] = sysctlRange{1, 0, 1}
+	m["net.ipv6.conf.*.accept_ra"] = sysctlRange{1, 0, 2}
+	return m
+}
+
+// removedSysctl are keys that the kernel no longer has, and what to do instead.
+func removedSysctl() map[string]string {
+	scheduler := "it moved to /sys/kernel/debug/sched with Linux 5.13: set it with tuned's scheduler plugin, or leave it"
+	return map[string]string{
+		"net.ipv4.tcp_tw_recycle":             "remove it: it broke connections from behind NAT, and went with Linux 4.12",
+		"net.ipv4.tcp_fack":                   "remove it: it does nothing since Linux 4.15",
+		"net.ipv4.tcp_low_latency":            "remove it: it does nothing since Linux 4.14",
+		"kernel.sched_migration_cost_ns":      scheduler,
+		"kernel.sched_min_granularity_ns":     scheduler,
+		"kernel.sched_wakeup_granularity_ns":  scheduler,
+		"kernel.sched_latency_ns":             scheduler,
+		"kernel.sched_nr_migrate":             scheduler,
+		"kernel.sched_tunable_scaling":        scheduler,
+		"net.ipv4.netfilter.ip_conntrack_max": "write net.netfilter.nf_conntrack_max",
+		"net.netfilter.nf_conntrack_helper":   "remove it: it went with Linux 6.0; assign helpers with rules",
+	}
+}
+
+// checkSetting holds one setting against what the kernel takes, and keeps it to be
+// held against others.
+func checkSetting(s setting) (out report) {
+	if hasHole(s.key) || strings.ContainsAny(s.key, "*?$") {
+		return // a pattern, or a variable
+	}
+	key := normalKey(s.key)
+	kernel := s.atKey.text.kernel
+	if instead, ok := kernel.removed[key]; ok {
+		out.findAs(Warning, "sysctl-key", s.atKey, instead, fmt.Sprintf("the kernel no longer has %s", s.key))
+		return
+	}
+	if !kernel.known[key] {
+		out.add(unknownSysctl(s, key))
+		return
+	}
+	out.settings = append(out.settings, s)
+	r, ok := kernel.ranges[key]
+	if !ok || hasHole(s.value) || strings.ContainsAny(s.value, "$") {
+		return
+	}
+	fields := strings.Fields(s.value)
+	if len(fields) != r.numbers {
+		out.find("sysctl-value", s.atValue, fmt.Sprintf("write %s", counted(r.numbers, "number")), fmt.Sprintf("%s is %q, and wants %s", s.key, s.value, counted(r.numbers, "number")))
+		return
+	}
+	for _, f := range fields {
+		v, err := strconv.ParseInt(f, 0, 64)
+		switch {
+		case err != nil:
+			out.find("sysctl-value", s.atValue, "write a whole number", fmt.Sprintf("%s is %q, which is no whole number", s.key, f))
+		case v < r.low || v > r.high:
+			bounds := fmt.Sprintf("%d to %d", r.low, r.high)
+			if r.high >= math.MaxInt32 {
+				bounds = fmt.Sprintf("at least %d, at most %d", r.low, r.high)
+			}
+			out.find("sysctl-value", s.atValue, "write "+bounds, fmt.Sprintf("%s is %s", s.key, f))
+		}
+	}
+	if key == "net.ipv4.tcp_window_scaling" && s.value == "0" {
+		var edits []edit
+		if s.replaceValue != nil {
+			edits = s.replaceValue("1")
+		}
+		out.find("window-scaling", s.atValue, "write 1, which is the default", "net.ipv4.tcp_window_scaling is 0", edits...)
+	}
+	return out
+}
+
+// counted is a number of things in words.
+func counted(n int, what string) string {
+	if n == 1 {
+		return "one " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// unknownSysctl says of a key that the kernel does not have what was meant.
+func unknownSysctl(s setting, key string) (out report) {
+	family, _, ok := strings.Cut(key, ".")
+	kernel := s.atKey.text.kernel
+	candidates := kernel.families[family]
+	if !ok || len(candidates) == 0 {
+		if near, found := nearest.Word(family, kernel.roots); found && near != family {
+			out.find("sysctl-key", s.atKey, "did you mean "+near+key[len(family):]+"?", fmt.Sprintf("there is no key %s", s.key))
+		}
+		return
+	}
+	// A key of a module that was not thought of is no mistake: only what is
+	// almost a known one is.
+	name := key[strings.LastIndexByte(key, '.')+1:]
+	prefix := key[:len(key)-len(name)]
+	var best string
+	for _, c := range candidates {
+		other := c[strings.LastIndexByte(c, '.')+1:]
+		if other == name || c[:len(c)-len(other)] == prefix && isNear(name, other) {
+			if best != "" && best != c {
+				if other == name {
+					continue
+				}
+				best = closer(key, best, c)
+				continue
+			}
+			best = c
+		}
+	}
+	if best == "" {
+		return
+	}
+	fresh := best
+	if strings.Contains(fresh, ".*.") {
+		parts := strings.Split(s.key, ".")
+		if len(parts) < 5 {
+			fresh = strings.Replace(fresh, ".*.", ".all.", 1)
+		} else {
+			fresh = strings.Join(append(slices.Clone(parts[:len(parts)-1]), best[strings.LastIndexByte(best, '.')+1:]), ".")
+		}
+	}
+	out.find("sysctl-key", s.atKey, "did you mean "+fresh+"?", fmt.Sprintf("the kernel has no key %s", s.key))
+	return out
+}
+
+func isNear(a, b string) bool {
+	_, ok := nearest.Word(a, []string{b})
+	return ok && !(strings.HasPrefix(b, a) && len(b)-len(a) > 2)
+}
+
+func closer(key, a, b string) string {
+	if near, ok := nearest.Word(key, []string{a, b}); ok {
+		return near
+	}
+	return a
+}
+
+// kernelKeys are what is known of the kernel's keys.
+type kernelKeys struct {
+	known    map[string]bool
+	families map[string][]string
+	roots    []string
+	ranges   map[string]sysctlRange
+	removed  map[string]string
+}
+
+func newKernelKeys() *kernelKeys {
+	f := &kernelKeys{known: make(map[string]bool), families: make(map[string][]string), ranges: sysctlRanges(), removed: removedSysctl()}
+	for line := range strings.Lines(sysctlKeys) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		f.known[line] = true
+		family, _, _ := strings.Cut(line, ".")
+		if f.families[family] == nil {
+			f.roots = append(f.roots, family)
+		}
+		f.families[family] = append(f.families[family], line)
+	}
+	return f
+}
+
+// scope is what settings of one machine come to: the last one of each key.
+type scope map[string]latest
+
+// latest is a setting and its numbers; none when it is not of numbers alone.
+type latest struct {
+	setting
+	numbers []int64
+}
+
+// get is a setting of numbers.
+func (s scope) get(key string) (latest, bool) {
+	v, ok := s[key]
+	return v, ok && len(v.numbers) > 0
+}
+
+// acrossSettings holds settings against each other that meet on one machine.
+func acrossSettings(f *facts) (out report) {
+	scopes := make(map[string]scope)
+	var order []string
+	for _, s := range f.settings {
+		// As written, for settings of one interface are not those of another.
+		key := dotted(s.key)
+		if scopes[s.scope] == nil {
+			scopes[s.scope] = make(scope)
+			order = append(order, s.scope)
+		}
+		fields := strings.Fields(s.value)
+		if before, ok := scopes[s.scope][key]; ok && !slices.Equal(strings.Fields(before.value), fields) {
+			out.find("sysctl-twice", s.atKey, "keep one of the two", fmt.Sprintf("%s is %s here, and %s %s", s.key, s.value, before.value, seen(s.atKey, before.atKey)))
+		}
+		n := latest{setting: s}
+		for _, field := range fields {
+			v, err := strconv.ParseInt(field, 0, 64)
+			if err != nil {
+				n.numbers = nil
+				break
+			}
+			n.numbers = append(n.numbers, v)
+		}
+		scopes[s.scope][key] = n
+	}
+	for _, name := range order {
+		all := scopes[name]
+		// What stands beside each other and must rise.
+		for _, key := range []string{"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.ipv4.tcp_mem", "net.ipv4.udp_mem", "net.ipv4.ip_local_port_range"} {
+			if v, ok := all.get(key); ok && !slices.IsSorted(v.numbers) {
+				out.find("sysctl-order", v.atValue, "write the smallest first", fmt.Sprintf("%s is %s", key, v.value))
+			}
+		}
+		for _, family := range []string{"net.ipv4", "net.ipv6"} {
+			out.add(checkThresholds(all, family))
+		}
+		for _, pair := range [][2]string{{"net.core.rmem_default", "net.core.rmem_max"}, {"net.core.wmem_default", "net.core.wmem_max"}, {"vm.dirty_background_ratio", "vm.dirty_ratio"}} {
+			low, ok := all.get(pair[0])
+			high, ok2 := all.get(pair[1])
+			if ok && ok2 && low.numbers[0] > high.numbers[0] {
+				out.find("sysctl-order", low.atValue, fmt.Sprintf("write at most %d, or raise %s", high.numbers[0], pair[1]), fmt.Sprintf("%s is %d, above %s, which is %d", pair[0], low.numbers[0], pair[1], high.numbers[0]))
+			}
+		}
+		// Buffers of sockets that TCP does not use.
+		for _, b := range [][2]string{{"net.core.rmem_max", "net.ipv4.tcp_rmem"}, {"net.core.wmem_max", "net.ipv4.tcp_wmem"}} {
+			outer, ok := all.get(b[0])
+			if !ok {
+				continue
+			}
+			most := outer.numbers[0]
+			inner, given := all[b[1]]
+			switch {
+			case !given:
+				out.find("sysctl-tcp-buffers", outer.atKey, fmt.Sprintf("set %s as well, its third number to %d", b[1], most), fmt.Sprintf("%s is %d, and %s is not set", b[0], most, b[1]))
+			case len(inner.numbers) == 3 && inner.numbers[2] < most/2:
+				out.find("sysctl-tcp-buffers", inner.atValue, fmt.Sprintf("raise the third number to %d", most),
+					fmt.Sprintf("%s is %d, and TCP's own bound %s ends at %d", b[0], most, b[1], inner.numbers[2]))
+			}
+		}
+	}
+	return out
+}
+
+// checkThresholds holds those of the neighbour table against each other, with
+// the kernel's defaults for what is not set.
+func checkThresholds(all scope, family string) (out report) {
+	values := [3]int64{128, 512, 1024}
+	var given [3]bool
+	var at [3]place
+	for i := range values {
+		if v, ok := all.get(fmt.Sprintf("%s.neigh.default.gc_thresh%d", family, i+1)); ok {
+			values[i], given[i], at[i] = v.numbers[0], true, v.atValue
+		}
+	}
+	for i, why := range []string{"entries are collected at the lower bound already", "no entry is made above that"} {
+		if values[i] <= values[i+1] {
+			continue
+		}
+		where, which := at[i], "is"
+		if !given[i] {
+			where = at[i+1]
+		}
+		if !given[i+1] {
+			which = "stays at its default of"
+		}
+		out.find("sysctl-order", where, "let gc_thresh1, 2 and 3 rise, such as 4096, 16384, 32768",
+			fmt.Sprintf("gc_thresh%d is %d, and gc_thresh%d %s %d: %s", i+1, values[i], i+2, which, values[i+1], why))
+	}
+	return out
+}

@@ -1,0 +1,526 @@
+package lint
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+type node = strictyaml.Node
+
+// doc is a document of a YAML or JSON text.
+type doc struct {
+	text *text
+	// templated says that the text has actions of a template in it, or
+	// parameters: what has them is not judged.
+	templated bool
+}
+
+// at is the place of a value.
+func (d *doc) at(n *node, path string) place {
+	if n == nil {
+		return place{text: d.text, line: 1, column: 1, path: path}
+	}
+	return place{text: d.text, line: n.Line(), column: max(1, n.Column()), path: path}
+}
+
+// atKey is the place of a key; path is that of the key itself.
+func (d *doc) atKey(e strictyaml.Entry, path string) place {
+	return place{text: d.text, line: e.Line, column: max(1, e.Column), path: path}
+}
+
+// entryOf is a key of a mapping.
+func entryOf(mapping *node, key string) (strictyaml.Entry, bool) {
+	for _, e := range entriesOf(mapping) {
+		if e.Key == key {
+			return e, true
+		}
+	}
+	return strictyaml.Entry{}, false
+}
+
+// documents reads a text, and tells all problems of its documents.
+func documents(name, data string) ([]strictyaml.Document, []strictyaml.Problem) {
+	docs, problems := strictyaml.Documents(name, []byte(data))
+	for _, d := range docs {
+		problems = append(problems, d.Problems...)
+	}
+	return docs, problems
+}
+
+// single reads a text of one document; its node is nil when it is no such text.
+func single(t *text) (root value, problems []strictyaml.Problem) {
+	docs, problems := documents(t.name, t.data)
+	root.doc = &doc{text: t}
+	if len(problems) == 0 && len(docs) == 1 {
+		root.node = docs[0].Root
+	}
+	return root, problems
+}
+
+// value is a value of a document, and the path on which it was reached. Its
+// node is nil where nothing stands.
+type value struct {
+	doc  *doc
+	node *node
+	path string
+}
+
+// get follows keys down.
+func (v value) get(keys ...string) value {
+	for _, key := range keys {
+		v.node, v.path = v.node.Get(key), strictyaml.Key(v.path, key)
+	}
+	return v
+}
+
+// deep follows keys down that are named as one, such as spec.template.
+func (v value) deep(keys string) value {
+	return value{v.doc, dig(v.node, strings.Split(keys, ".")...), strictyaml.Key(v.path, keys)}
+}
+
+// items are those of a list; nothing when it is none.
+func (v value) items() (all []value) {
+	for i, item := range itemsOf(v.node) {
+		all = append(all, value{v.doc, item, strictyaml.Index(v.path, i)})
+	}
+	return all
+}
+
+// entries are the keys of a mapping; nothing when it is none.
+func (v value) entries() (all []entry) {
+	for _, e := range entriesOf(v.node) {
+		all = append(all, entry{value{v.doc, e.Value, strictyaml.Key(v.path, e.Key)}, e})
+	}
+	return all
+}
+
+// entry is a key of a mapping; ok is false when there is none, or it has no
+// value.
+func (v value) entry(key string) (e entry, ok bool) {
+	raw, ok := entryOf(v.node, key)
+	return entry{value{v.doc, raw.Value, strictyaml.Key(v.path, key)}, raw}, ok && !isNull(raw.Value)
+}
+
+// walk goes through all keys of a value, at any depth. visit reports whether to
+// go on below one.
+func (v value) walk(visit func(entry) bool) {
+	for _, item := range v.items() {
+		item.walk(visit)
+	}
+	for _, e := range v.entries() {
+		if visit(e) {
+			e.walk(visit)
+		}
+	}
+}
+
+func (v value) text() string { return textOf(v.node) }
+
+// integer is a whole number; ok is false when it is none.
+func (v value) integer() (n int64, ok bool) {
+	if v.node != nil {
+		n, ok = v.node.Value().(int64)
+	}
+	return n, ok
+}
+
+func (v value) at() place { return v.doc.at(v.node, v.path) }
+
+// entryOrSelf is the place of a mapping's key, or that of the mapping when it
+// has no such key.
+func (v value) entryOrSelf(key string) place {
+	if e, ok := entryOf(v.node, key); ok {
+		return v.doc.atKey(e, strictyaml.Key(v.path, key))
+	}
+	return v.at()
+}
+
+func (v value) replace(with string) []edit { return v.doc.replaceScalar(v.node, with) }
+
+func (v value) remove(key string) []edit { return v.doc.removeEntry(v.node, key) }
+
+// entry is a key of a mapping with its value.
+type entry struct {
+	value
+	raw strictyaml.Entry
+}
+
+func (e entry) key() string { return e.raw.Key }
+
+func (e entry) keyAt() place { return e.doc.atKey(e.raw, e.path) }
+
+func (e entry) rename(with string) []edit { return e.doc.replaceKey(e.raw, with) }
+
+// dig follows keys down; nil when there is nothing.
+func dig(n *node, keys ...string) *node {
+	for _, key := range keys {
+		n = n.Get(key)
+	}
+	return n
+}
+
+// itemsOf are the items of a list; nothing when it is none.
+func itemsOf(n *node) []*node {
+	if n == nil {
+		return nil
+	}
+	return n.Items()
+}
+
+// entriesOf are the keys of a mapping; nothing when it is none.
+func entriesOf(n *node) []strictyaml.Entry {
+	if n == nil {
+		return nil
+	}
+	return n.Entries()
+}
+
+// textOf is a scalar's text; "" when it is none, or null.
+func textOf(n *node) string {
+	if n == nil || n.Kind() != strictyaml.Scalar || n.Value() == nil {
+		return ""
+	}
+	return n.Text()
+}
+
+// isNull reports whether a key has no value.
+func isNull(n *node) bool {
+	return n == nil || n.Kind() == strictyaml.Scalar && n.Value() == nil
+}
+
+// hole stands for each character of a template's action, so that what is around
+// it keeps its place. No file has this character of the private use area.
+const hole = "\ue0ff"
+
+// placeholder matches what people write for what is filled in later by hand or
+// by a script of their own: $NAME and __NAME__.
+var placeholder = regexp.MustCompile(`\$[A-Za-z_(]|__[A-Z][A-Z_]*__`)
+
+// hasHole reports whether a scalar holds something that is filled in later: a
+// template's action or a parameter.
+func hasHole(text string) bool {
+	return strings.Contains(text, "${") || strings.Contains(text, "{{") || strings.Contains(text, hole) || placeholder.MatchString(text)
+}
+
+// stringMap reads a mapping of texts, such as labels.
+func stringMap(n *node) map[string]string {
+	m := make(map[string]string)
+	for _, e := range entriesOf(n) {
+		if e.Value.Kind() == strictyaml.Scalar {
+			m[e.Key] = e.Value.Text()
+		}
+	}
+	return m
+}
+
+// Edits of YAML. They are made of the text itself, so that form and comments
+// stay; ok is false wherever the text is not of the plain form that is needed
+// to be sure.
+
+// scalarRange is where a scalar stands, with its quotes.
+func (d *doc) scalarRange(n *node) (start, end int, ok bool) {
+	if n == nil || n.Kind() != strictyaml.Scalar || n.Aliased() || n.Tagged() || n.Literal() {
+		return 0, 0, false
+	}
+	start, ok = d.text.offset(n.Line(), n.Column())
+	if !ok {
+		return 0, 0, false
+	}
+	rest := d.text.data[start:]
+	if n.Plain() {
+		return start, start + len(n.Text()), n.Text() != "" && strings.HasPrefix(rest, n.Text())
+	}
+	for _, quote := range []string{`"`, `'`} {
+		// What needs escapes is left to a person.
+		if strings.HasPrefix(rest, quote+n.Text()+quote) && !strings.ContainsAny(n.Text(), `\"'`) {
+			return start, start + len(n.Text()) + 2, true
+		}
+	}
+	return 0, 0, false
+}
+
+// replaceScalar writes another value in place of a scalar, in its quotes.
+func (d *doc) replaceScalar(n *node, with string) []edit {
+	start, end, ok := d.scalarRange(n)
+	if !ok {
+		return nil
+	}
+	if !n.Plain() {
+		start, end = start+1, end-1
+	}
+	return []edit{{d.text, start, end, with}}
+}
+
+// replaceKey renames a key.
+func (d *doc) replaceKey(e strictyaml.Entry, with string) []edit {
+	start, ok := d.text.offset(e.Line, e.Column)
+	if !ok || e.Merged() {
+		return nil
+	}
+	rest := d.text.data[start:]
+	if strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, `'`) {
+		start, rest = start+1, rest[1:]
+	}
+	if !strings.HasPrefix(rest, e.Key) || e.Key == "" {
+		return nil
+	}
+	return []edit{{d.text, start, start + len(e.Key), with}}
+}
+
+// block is whole lines that hold one key of a mapping and its value.
+type block struct {
+	first, last int // lines
+	indent      int // of the key
+}
+
+// blockOf finds the lines of a key in block style that stands alone at the
+// beginning of its line.
+func (d *doc) blockOf(e strictyaml.Entry) (b block, ok bool) {
+	b, ok = d.extentOf(e)
+	line := d.text.line(e.Line)
+	// Otherwise it stands behind a dash.
+	return b, ok && strings.TrimLeft(line[:min(b.indent, len(line))], " ") == ""
+}
+
+// extentOf finds the lines of a key in block style, with what stands before
+// the key on its first line: space, and the dashes of items.
+func (d *doc) extentOf(e strictyaml.Entry) (b block, ok bool) {
+	t := d.text
+	indent := e.Column - 1
+	first := t.line(e.Line)
+	if e.Merged() || e.Value.Aliased() || indent < 0 || indent >= len(first) || strings.TrimLeft(first[:indent], " -") != "" {
+		return block{}, false
+	}
+	b = block{first: e.Line, last: e.Line, indent: indent}
+	isList := e.Value.Kind() == strictyaml.List && !e.Value.Flow()
+	for n := e.Line + 1; n <= len(t.lines); n++ {
+		line := t.line(n)
+		trimmed := strings.TrimLeft(line, " ")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		depth := len(line) - len(trimmed)
+		item := isList && depth == indent && (trimmed == "-" || strings.HasPrefix(trimmed, "- "))
+		if depth <= indent && !item {
+			if strings.HasPrefix(trimmed, "#") && depth == indent && isList && itemFollows(t, n, indent) {
+				continue // a comment between items
+			}
+			break
+		}
+		b.last = n
+	}
+	return b, lastLine(e.Value) <= b.last
+}
+
+// itemFollows reports whether the next line that is no comment is an item of a
+// list at this indentation.
+func itemFollows(t *text, n, indent int) bool {
+	for n++; n <= len(t.lines); n++ {
+		trimmed := strings.TrimLeft(t.line(n), " ")
+		if trimmed == "" || strings.HasPrefix(trimmed, "#") {
+			continue
+		}
+		return len(t.line(n))-len(trimmed) == indent && (trimmed == "-" || strings.HasPrefix(trimmed, "- "))
+	}
+	return false
+}
+
+// lastLine is the last line on which some part of a value begins.
+func lastLine(n *node) int {
+	last := n.Line()
+	for _, item := range n.Items() {
+		last = max(last, lastLine(item))
+	}
+	for _, e := range n.Entries() {
+		if !e.Merged() {
+			last = max(last, lastLine(e.Value))
+		}
+	}
+	return last
+}
+
+// removeEntry takes a key out of a mapping.
+func (d *doc) removeEntry(mapping *node, key string) []edit {
+	entries := mapping.Entries()
+	i := slices.IndexFunc(entries, func(e strictyaml.Entry) bool { return e.Key == key })
+	if i < 0 || mapping.Aliased() || entries[i].Merged() {
+		return nil
+	}
+	e := entries[i]
+	if mapping.Flow() {
+		return d.removeFromFlow(entries, i)
+	}
+	if b, ok := d.blockOf(e); ok {
+		if len(entries) == 1 {
+			return nil // an empty mapping would be left, which means something else
+		}
+		return []edit{{d.text, d.text.lines[b.first-1], d.text.lineEnd(b.last), ""}}
+	}
+	// The first key behind the dash of an item: the next one takes its place.
+	if i+1 < len(entries) && !entries[i+1].Merged() && entries[i+1].Column == e.Column && i == 0 {
+		start, ok := d.text.offset(e.Line, e.Column)
+		end, ok2 := d.text.offset(entries[i+1].Line, entries[i+1].Column)
+		if ok && ok2 && e.Value.Kind() == strictyaml.Scalar && entries[i+1].Line == e.Line+1 && !e.Value.Aliased() &&
+			!strings.Contains(d.text.data[start:end], "#") {
+			return []edit{{d.text, start, end, ""}}
+		}
+	}
+	return nil
+}
+
+// removeFromFlow takes a key out of braces.
+func (d *doc) removeFromFlow(entries []strictyaml.Entry, i int) []edit {
+	offset := func(e strictyaml.Entry) (int, bool) {
+		if e.Merged() {
+			return 0, false
+		}
+		return d.text.offset(e.Line, e.Column)
+	}
+	start, ok := offset(entries[i])
+	if !ok {
+		return nil
+	}
+	if i+1 < len(entries) {
+		end, ok := offset(entries[i+1])
+		if !ok || end < start || strings.Contains(d.text.data[start:end], "#") {
+			return nil
+		}
+		return []edit{{d.text, start, end, ""}}
+	}
+	if i == 0 {
+		return nil
+	}
+	// The last one goes with the comma before it.
+	end, closed := flowEnd(d.text.data, start)
+	comma := strings.LastIndexByte(d.text.data[:start], ',')
+	if !closed || comma < 0 || strings.TrimSpace(d.text.data[comma+1:start]) != "" {
+		return nil
+	}
+	return []edit{{d.text, comma, end, ""}}
+}
+
+// flowEnd is where a key and its value end inside of braces: before the comma
+// or the brace that follows, and the space before that.
+func flowEnd(data string, at int) (end int, ok bool) {
+	depth := 0
+	var quote byte
+	for i := at; i < len(data); i++ {
+		c := data[i]
+		switch {
+		case quote != 0:
+			if c == '\\' && quote == '"' {
+				i++
+			} else if c == quote {
+				quote = 0
+			}
+		case c == '"', c == '\'':
+			quote = c
+		case c == '#':
+			return 0, false
+		case c == '{', c == '[':
+			depth++
+		case c == '}', c == ']', c == ',':
+			if depth == 0 {
+				return at + len(strings.TrimRight(data[at:i], " \t\r\n")), true
+			}
+			if c != ',' {
+				depth--
+			}
+		}
+	}
+	return 0, false
+}
+
+// moveEntry takes a key out of one mapping and puts it at the end of another.
+// child is the key of the target on whose way the key stands, or "" when the
+// target is elsewhere: it then goes behind the target's last key.
+func (d *doc) moveEntry(from *node, key string, to *node, child string) []edit {
+	e, ok := entryOf(from, key)
+	if !ok || from.Flow() || to.Flow() || to.Aliased() || len(to.Entries()) == 0 || to.Get(key) != nil {
+		return nil
+	}
+	moved, ok := d.blockOf(e)
+	if !ok {
+		return nil
+	}
+	removed := d.removeEntry(from, key)
+	if removed == nil {
+		return nil
+	}
+	entries := to.Entries()
+	behind := entries[len(entries)-1]
+	if child != "" {
+		if behind, ok = entryOf(to, child); !ok {
+			return nil
+		}
+	}
+	target, ok := d.extentOf(behind)
+	if !ok {
+		return nil
+	}
+	end := target.last
+	var b strings.Builder
+	if last := d.text.lineEnd(end); last == len(d.text.data) && !strings.HasSuffix(d.text.data, "\n") {
+		b.WriteByte('\n')
+	}
+	shift := behind.Column - 1 - moved.indent
+	for n := moved.first; n <= moved.last; n++ {
+		line := d.text.data[d.text.lines[n-1]:d.text.lineEnd(n)]
+		if strings.TrimSpace(line) == "" {
+			b.WriteString(line)
+			continue
+		}
+		if shift >= 0 {
+			b.WriteString(strings.Repeat(" ", shift))
+		} else {
+			if strings.TrimLeft(line[:min(-shift, len(line))], " ") != "" {
+				return nil
+			}
+			line = line[-shift:]
+		}
+		b.WriteString(line)
+		if !strings.HasSuffix(line, "\n") {
+			b.WriteByte('\n')
+		}
+	}
+	at := d.text.lineEnd(end)
+	if removed[0].start < at && at < removed[0].end {
+		return nil
+	}
+	return append(removed, edit{d.text, at, at, b.String()})
+}
+
+// literal is the text of a scalar that is written as a block of lines; ok is
+// false for all others.
+func (d *doc) literal(n *node, name string) (t *text, ok bool) {
+	if n == nil || !n.Literal() || n.Aliased() {
+		return nil, false
+	}
+	first := n.Line() + 1
+	indent := ""
+	last := n.Line()
+	for i := first; i <= len(d.text.lines); i++ {
+		line := d.text.line(i)
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		if indent == "" {
+			if indent = line[:len(line)-len(strings.TrimLeft(line, " "))]; indent == "" {
+				return nil, false
+			}
+		}
+		if !strings.HasPrefix(line, indent) {
+			break
+		}
+		last = i
+	}
+	if indent == "" {
+		return nil, false
+	}
+	t = d.text.indented(d.text.lines[first-1], d.text.lineEnd(last), indent, name)
+	// An indicator such as |2 keeps spaces of the first line.
+	return t, strings.TrimRight(strings.ReplaceAll(t.data, "\r\n", "\n"), "\n") == strings.TrimRight(n.Text(), "\n")
+}

@@ -1,0 +1,240 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+)
+
+// Ceph are the parameters of a Ceph cluster.
+type Ceph struct {
+	OSDs     In[int64]
+	Replicas In[int64]   // copies; k+m of an erasure-coded pool. Default 3
+	Target   In[int64]   // placement groups wanted on each OSD. Default 100
+	Fill     In[float64] // share of the cluster that may be used, 0 to 1. Default 0.85
+	// Pool names the only pool of the document's formula, where Pools is empty.
+	Pool  In[string]
+	Pools []CephPool
+	// Clones of one parent image, 0 where there are none.
+	Clones In[int64]
+	// StorageClass of the clones, for the StorageProfile.
+	StorageClass In[string]
+}
+
+// CephPool is one of several pools.
+type CephPool struct {
+	Name  string
+	Share float64 // of the data, 0 to 1
+	Size  int64   // copies; 0 is the cluster's
+}
+
+// Limits of ceph-csi, from the source of its command line.
+const (
+	cloneSoftLimit = 250 // --minsnapshotsonimage: flattening begins
+	cloneHardLimit = 450 // --maxsnapshotsonimage: further clones are refused
+	clonePurge     = 100 // above it, CSI clones may not be purged (V25)
+)
+
+// TuneCeph reckons placement groups: by the document's formula (V12) and by
+// the official calculator, which also knows several pools, a floor and a rule
+// about rounding down.
+func TuneCeph(p Ceph) (*Answer, error) {
+	if !p.OSDs.Ok() {
+		return nil, needs("osds", "how many OSDs the cluster has", "--osds 141")
+	}
+	p.Replicas = p.Replicas.or(3, "Ceph's own pool size")
+	p.Target = p.Target.or(100, "V12, and Ceph's mon_target_pg_per_osd")
+	p.Fill = p.Fill.or(0.85, "V12: the share at which Ceph warns that an OSD is nearly full")
+	p.Pool = p.Pool.or("POOL", "a placeholder")
+	if err := fit(
+		within("osds", p.OSDs, 1, 1_000_000), within("replicas", p.Replicas, 1, 100),
+		within("target", p.Target, 1, 10_000), within("fill", p.Fill, 0.01, 1),
+		within("clones", p.Clones, 0, 10_000_000), checkPools(p.Pools), checkWord("pool", p.Pool.Value), checkWord("storage-class", p.StorageClass.Value),
+	); err != nil {
+		return nil, err
+	}
+	t := cephTuner{newBuilder("ceph", fmt.Sprintf("Ceph: placement groups for %s OSDs with %d copies", grouped(p.OSDs.Value), p.Replicas.Value)), p, p.Pools}
+	t.input("osds", p.OSDs, "")
+	t.input("replicas", p.Replicas, "")
+	t.input("target", p.Target, "placement groups/OSD")
+	t.input("fill", p.Fill, "")
+	t.input("clones", p.Clones, "")
+
+	if len(p.Pools) == 0 {
+		t.pools = []CephPool{{Name: p.Pool.Value, Share: p.Fill.Value}}
+	}
+	placed := 0.0
+	for _, pool := range t.pools {
+		placed += t.placementGroups(pool)
+	}
+	if total := shares(t.pools); len(p.Pools) > 0 && total < 0.999 {
+		t.warn("the pools' shares come to %s %%: the rest of the target is left to pools that are not named", trim(math.Round(total*1000)/10))
+	}
+	perOSD := placed / float64(p.OSDs.Value)
+	t.result("pgPerOSD", math.Round(perOSD*10)/10, "", "copies of all placement groups named here, for each OSD")
+	t.step("placement groups on each OSD = sum of pg_num x copies / OSDs", fmt.Sprintf("%s / %d = %.1f", trim(placed), p.OSDs.Value, perOSD), "ceph-target")
+	const refused = 250
+	t.cite("ceph-max")
+	switch {
+	case perOSD > refused:
+		t.find(Finding{Cannot, "placement groups on each OSD", fmt.Sprintf("%.0f", perOSD), fmt.Sprintf("at most %d (mon_max_pg_per_osd)", refused), "the monitors refuse the pool", "fewer placement groups, or raise mon_max_pg_per_osd"})
+	case perOSD > 2*float64(p.Target.Value):
+		t.find(Finding{Change, "placement groups on each OSD", fmt.Sprintf("%.0f", perOSD), fmt.Sprintf("about %d", p.Target.Value), "CPU and memory of the OSDs, and longer peering", "a smaller target, or fewer pools"})
+	default:
+		t.find(Finding{Grade: OK, What: "placement groups on each OSD", Now: fmt.Sprintf("%.0f", perOSD), Wanted: fmt.Sprintf("about %d, at most %d", p.Target.Value, refused)})
+	}
+	t.warn("more placement groups even out the load of the OSDs and cost each of them CPU and memory: raise pg_num in steps and watch (V12)")
+
+	for _, pool := range t.pools {
+		name := word(pool.Name)
+		t.command("ceph osd pool set "+name+" pg_autoscale_mode off", "before pg_num, else the autoscaler takes it back")
+		t.command(fmt.Sprintf("ceph osd pool set %s pg_num %d", name, t.Result(t.resultName(pool.Name))), "pgp_num follows by itself since Nautilus")
+	}
+	t.correct("V13", "ceph osd pool set POOL pg_autoscaler_mode off", "the key is pg_autoscale_mode", "ceph refuses the unknown key, the autoscaler stays on and changes pg_num again")
+	t.cite("ceph-pg")
+	t.prometheus()
+	t.cite("V14", "ceph-prometheus")
+	t.warn("mgr/prometheus/scrape_interval must be Prometheus' own scrape interval: set both to 60 s")
+	t.clones()
+	t.file("ceph-tuning.sh", script("Ceph: placement groups and monitoring of the pools.", t.Commands), "sh, on a host with the ceph command and an administrator's key")
+	return &t.Answer, nil
+}
+
+// cephTuner makes the answer about a Ceph cluster.
+type cephTuner struct {
+	*builder
+	Ceph
+	pools []CephPool // with the only one of the document's formula
+}
+
+// resultName names the result of a pool's placement groups.
+func (t *cephTuner) resultName(pool string) string {
+	if len(t.pools) == 1 {
+		return "pgNum"
+	}
+	return "pgNum." + pool
+}
+
+// placementGroups answers for one pool and returns how many copies of groups
+// it puts on the OSDs.
+func (t *cephTuner) placementGroups(pool CephPool) float64 {
+	size := cmp.Or(pool.Size, t.Replicas.Value)
+	ideal := float64(t.Target.Value) * float64(t.OSDs.Value) * pool.Share / float64(size)
+	document := powerOfTwo(math.Round(math.Log2(max(ideal, 1))))
+	official, floored := calculatorPGs(ideal, float64(t.OSDs.Value)/float64(size))
+	numbers := fmt.Sprintf("%d x %d x %s / %d = %s", t.Target.Value, t.OSDs.Value, trim(pool.Share), size, trim(math.Round(ideal*100)/100))
+	of := ""
+	if len(t.Pools) > 0 {
+		of = " of " + pool.Name
+	}
+	t.step("placement groups"+of+" = target x OSDs x share / copies", numbers, "V12", "ceph-pgcalc")
+	t.step("the document: 2^round(log2(x))", fmt.Sprintf("2^round(%.3f) = %d", math.Log2(max(ideal, 1)), document), "V12")
+	how := "the calculator: nearest power of two, the next one where that is more than 25 % below, at least OSDs / copies"
+	if floored {
+		how += fmt.Sprintf(" (here the floor, %s)", trim(math.Round(float64(t.OSDs.Value)/float64(size)*100)/100))
+	}
+	t.step(how, fmt.Sprint(official), "ceph-pgcalc")
+	// The document's formula answers for one pool; with several the
+	// calculator's floor and rounding count.
+	use, other, by, otherBy := document, official, "the document's formula", "the official calculator"
+	if len(t.Pools) > 0 {
+		use, other, by, otherBy = official, document, otherBy, by
+	}
+	gives := "the same"
+	if use != other {
+		gives = fmt.Sprint(other)
+	}
+	name := t.resultName(pool.Name)
+	t.result(name, use, "", by+"; "+otherBy+" gives "+gives)
+	if use != other {
+		t.result(strings.Replace(name, "pgNum", "pgNumOther", 1), other, "", "by the other of the two")
+	}
+	return float64(use) * float64(size)
+}
+
+// calculatorPGs is the official calculator: the ideal number is raised to a
+// floor, and rounded to the nearest power of two, or to the next where that is
+// more than 25 % below.
+func calculatorPGs(ideal, floor float64) (groups int64, floored bool) {
+	if ideal < floor {
+		ideal, floored = floor, true
+	}
+	ideal = max(ideal, 1)
+	groups = powerOfTwo(math.Round(math.Log2(ideal)))
+	if float64(groups) < ideal*0.75 {
+		groups *= 2
+	}
+	return groups, floored
+}
+
+func powerOfTwo(exponent float64) int64 { return int64(1) << int64(max(exponent, 0)) }
+
+func checkPools(pools []CephPool) error {
+	seen := map[string]bool{}
+	for _, p := range pools {
+		switch {
+		case p.Name == "" || !plainWord(p.Name):
+			return badParam("pool", "", "%q is no name of a pool", p.Name)
+		case seen[p.Name]:
+			return badParam("pool", "", "%s is given twice", p.Name)
+		case p.Share <= 0 || p.Share > 1:
+			return badParam("pool", "for example vms=80%", "%s: a share of the data is above 0 and at most 100%%", p.Name)
+		case p.Size < 0 || p.Size > 100:
+			return badParam("pool", "", "%s: %d copies", p.Name, p.Size)
+		}
+		seen[p.Name] = true
+	}
+	if total := shares(pools); total > 1.0001 {
+		return badParam("pool", "shares are of all data", "the shares come to %s %%", trim(math.Round(total*1000)/10))
+	}
+	return nil
+}
+
+func shares(pools []CephPool) (total float64) {
+	for _, p := range pools {
+		total += p.Share
+	}
+	return total
+}
+
+// prometheus is V14, and what the module's own page adds.
+func (t *cephTuner) prometheus() {
+	var names []string
+	for _, p := range t.pools {
+		names = append(names, p.Name)
+	}
+	slices.Sort(names)
+	t.command("ceph config set mgr mgr/prometheus/rbd_stats_pools "+word(strings.Join(names, ",")), "statistics of the images in these pools")
+	t.command("ceph config set mgr mgr/prometheus/rbd_stats_pools_refresh_interval 600", "300 by default")
+	t.command("ceph config set mgr mgr/prometheus/scrape_interval 60", "15 by default; set Prometheus' own interval for this target to 60 s too")
+	t.command("ceph mgr module disable prometheus", "the module reads its settings when it starts")
+	t.command("ceph mgr module enable prometheus", "")
+}
+
+// clones answers for V23 to V25: how many clones of one image Ceph carries.
+func (t *cephTuner) clones() {
+	n := t.Clones.Value
+	if n == 0 {
+		return
+	}
+	t.cite("V24", "V25", "ceph-csi")
+	t.result("clonesBeforeFlatten", cloneSoftLimit, "", "ceph-csi begins to flatten (--minsnapshotsonimage)")
+	t.result("clonesRefused", cloneHardLimit, "", "ceph-csi answers ResourceExhausted until some are flattened (--maxsnapshotsonimage)")
+	parents := ceilDiv(n, cloneSoftLimit)
+	t.result("parentImages", parents, "", fmt.Sprintf("golden images needed so that none has more than %d clones", cloneSoftLimit))
+	t.step("golden images = clones / clones before flattening, rounded up", fmt.Sprintf("%d / %d = %d", n, cloneSoftLimit, parents), "V24", "ceph-csi")
+	switch {
+	case n > cloneSoftLimit:
+		t.find(Finding{Change, "clones of one image", grouped(n), fmt.Sprintf("at most %d, or cloneStrategy copy", cloneSoftLimit), "flattening makes every further clone wait, the longer the larger the snapshot", fmt.Sprintf("%d golden images, or the StorageProfile below", parents)})
+	case n > clonePurge:
+		t.find(Finding{Change, "clones of one image", grouped(n), fmt.Sprintf("at most %d, or cloneStrategy copy", clonePurge), "CSI clones above that may not be purged, even by hand", "the StorageProfile below"})
+	default:
+		t.find(Finding{Grade: OK, What: "clones of one image", Now: grouped(n), Wanted: fmt.Sprintf("at most %d", clonePurge)})
+	}
+	class := t.StorageClass.or("ocs-external-storagecluster-ceph-rbd", "the document's")
+	t.input("storageClass", class, "")
+	t.correct("V25", "oc edit -n openshift-cnv storageprofile NAME", "a StorageProfile belongs to no namespace and has the storage class's name", "")
+	t.file("storageprofile.yaml", manifest(object("cdi.kubevirt.io/v1beta1", "StorageProfile", mapping{{"name", class.Value}}, mapping{{"cloneStrategy", "copy"}}), "Copies instead of CSI clones (V25)."), "the cluster: oc apply --server-side -f, it merges with what the operator keeps there")
+}

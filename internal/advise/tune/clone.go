@@ -1,0 +1,301 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// CloneModel says how clones of one golden image go through the provisioner
+// and the lock on the image (V23, V24). Times are in seconds.
+type CloneModel struct {
+	Workers int     // calls at a time (10 in the document)
+	Lock    float64 // a clone holds the image for so long: clones are serial there
+	Work    float64 // and then needs so long, beside others
+	// Penalty is by how much, as a share, each clone that waits beyond the
+	// workers makes the one that holds the image slower: the document's penalty
+	// above 10 in parallel.
+	Penalty float64
+	// Of the clones beyond FlattenAfter each holds the image for Flatten longer.
+	// FlattenAfter 0 is never.
+	FlattenAfter int
+	Flatten      float64
+	// Bulk is what each bulk costs besides: making the machines, and noticing
+	// that the last one is done.
+	Bulk float64
+}
+
+// CloneReading is how long a bulk took.
+type CloneReading struct {
+	Bulk    int
+	Seconds float64
+	From    string
+}
+
+// BulkTime is how long a bulk of clones takes, from the first request until the
+// last clone is done, after so many clones that the image has already.
+func (m CloneModel) BulkTime(bulk, before int) float64 {
+	workers := make([]float64, max(1, m.Workers)) // when each is free
+	lockFree, done := 0.0, 0.0
+	for i := range bulk {
+		// Calls begin in turn, so the worker that is free first is the next.
+		w := &workers[i%len(workers)]
+		hold := m.Lock * (1 + m.Penalty*float64(max(0, bulk-i-len(workers))))
+		if m.FlattenAfter > 0 && before+i >= m.FlattenAfter {
+			hold += m.Flatten
+		}
+		lockFree = max(*w, lockFree) + hold
+		*w = lockFree + m.Work
+		done = max(done, *w)
+	}
+	return done + m.Bulk
+}
+
+// Total is how long clones take in bulks, each begun when the one before is
+// done.
+func (m CloneModel) Total(clones, bulk int) float64 {
+	total := 0.0
+	for before := 0; before < clones; before += bulk {
+		total += m.BulkTime(min(bulk, clones-before), before)
+	}
+	return total
+}
+
+// Calibrate finds the parameters with which the model comes closest to
+// readings, by the squares of their relative errors: the time that a clone
+// holds the image; with readings of two sizes of bulk or more what each bulk
+// costs besides, too; with three or more the penalty as well. worst is the
+// largest error that is left, as a share.
+func (m CloneModel) Calibrate(readings []CloneReading) (fitted CloneModel, worst float64) {
+	sizes := map[int]bool{}
+	longest := 0.0
+	for _, r := range readings {
+		sizes[r.Bulk] = true
+		longest = max(longest, r.Seconds)
+	}
+	bases := make([]float64, len(readings))
+	// The bulk's cost is a constant on top: for a lock and a penalty it is found
+	// without running any bulk again.
+	at := func(lock, penalty float64) (c CloneModel, miss float64) {
+		c = m
+		c.Lock, c.Penalty, c.Bulk = lock, penalty, 0
+		for i, r := range readings {
+			bases[i] = c.BulkTime(r.Bulk, 0)
+		}
+		sum := func(bulk float64) float64 {
+			return misses(readings, func(i int) float64 { return max(bases[i]+bulk, 1e-9) })
+		}
+		c.Bulk = m.Bulk
+		if len(sizes) >= 2 {
+			c.Bulk = lowest(0, longest, sum)
+		}
+		return c, sum(c.Bulk)
+	}
+	// The model that misses least, of those by the logarithm of a parameter.
+	leastBy := func(lo, hi float64, of func(log float64) (CloneModel, float64)) (CloneModel, float64) {
+		return of(lowest(lo, hi, func(log float64) float64 {
+			_, miss := of(log)
+			return miss
+		}))
+	}
+	forPenalty := func(penalty float64) (CloneModel, float64) {
+		return leastBy(math.Log(1e-6), math.Log(longest+1), func(log float64) (CloneModel, float64) { return at(math.Exp(log), penalty) })
+	}
+	if len(sizes) < 3 {
+		fitted, _ = forPenalty(m.Penalty)
+	} else {
+		var least float64
+		fitted, least = forPenalty(0)
+		const from, to, parts = -6.0, 0.0, 24
+		best := from
+		for i := range parts + 1 {
+			log := from + (to-from)*float64(i)/parts
+			if c, miss := forPenalty(math.Pow(10, log)); miss < least {
+				fitted, least, best = c, miss, log
+			}
+		}
+		powerOfTen := func(log float64) (CloneModel, float64) { return forPenalty(math.Pow(10, log)) }
+		if c, miss := leastBy(best-(to-from)/parts, best+(to-from)/parts, powerOfTen); miss < least {
+			fitted = c
+		}
+	}
+	return fitted, fitted.worst(readings)
+}
+
+// misses is the sum of the squares of the relative errors, by their logarithms,
+// of what a model has for each of the readings.
+func misses(readings []CloneReading, modelled func(i int) float64) (sum float64) {
+	for i, r := range readings {
+		e := math.Log(modelled(i) / r.Seconds)
+		sum += e * e
+	}
+	return sum
+}
+
+// worst is the model's largest error of the readings, as a share.
+func (m CloneModel) worst(readings []CloneReading) (worst float64) {
+	for _, r := range readings {
+		worst = max(worst, math.Abs(m.BulkTime(r.Bulk, 0)/r.Seconds-1))
+	}
+	return worst
+}
+
+// calibrateFlatten is Calibrate where the time of a flattening is not known, and
+// bulks were measured that reach beyond where it begins: the smaller bulks tell
+// the rest, and those the flattening. With no smaller bulk all is taken for the
+// lock's.
+func (m CloneModel) calibrateFlatten(readings []CloneReading) (fitted CloneModel, worst float64) {
+	small, large := []CloneReading{}, []CloneReading{}
+	longest := 0.0
+	for _, r := range readings {
+		if m.FlattenAfter > 0 && r.Bulk > m.FlattenAfter {
+			large = append(large, r)
+			longest = max(longest, r.Seconds)
+		} else {
+			small = append(small, r)
+		}
+	}
+	if len(small) == 0 || len(large) == 0 {
+		return m.Calibrate(readings)
+	}
+	fitted, worst = m.Calibrate(small)
+	at := func(flatten float64) CloneModel {
+		c := fitted
+		c.Flatten = flatten
+		return c
+	}
+	fitted = at(lowest(0, longest, func(flatten float64) float64 {
+		return misses(large, func(i int) float64 { return at(flatten).BulkTime(large[i].Bulk, 0) })
+	}))
+	return fitted, max(worst, fitted.worst(large))
+}
+
+// lowest is where a function with one valley is lowest.
+func lowest(lo, hi float64, f func(float64) float64) float64 {
+	for range 40 {
+		a, b := lo+(hi-lo)*0.382, hi-(hi-lo)*0.382
+		if f(a) <= f(b) {
+			hi = b
+		} else {
+			lo = a
+		}
+	}
+	return (lo + hi) / 2
+}
+
+// bulkSizes are those that are compared.
+func bulkSizes(clones int) []int {
+	list := []int{1, 5, 10, 20, 50, 100, 150, 200, 250, 300, 400, 500, 800, 1000, 2000, 5000}
+	return append(slices.DeleteFunc(list, func(b int) bool { return b >= clones }), clones)
+}
+
+// cloneBulks answers for the best size of a bulk (V23, V24).
+func (t *virtTuner) cloneBulks() {
+	if !t.Clones.Ok() {
+		return
+	}
+	t.cite("V23", "V24", "V25", "ceph-csi")
+	t.input("clones", t.Clones, "")
+	t.result("bulkDocument", int64(100), "clones", "the document found bulks of 100 the fastest")
+	parents := ceilDiv(t.Clones.Value, cloneSoftLimit)
+	t.result("goldenImages", parents, "", fmt.Sprintf("so that none has more than %d clones, where flattening begins", cloneSoftLimit))
+	if !t.CloneLock.Ok() && len(t.CloneReadings) == 0 {
+		t.warn("how long clones take is not known: --clone-lock, or bulks that were measured (--clone-measured 10=40s, --clone-measured 100=5m, --clone-measured 400=30m); the document's own times are in charts that are lost")
+		return
+	}
+	workers := t.CloneWorkers.or(10, "V23: 10 calls of the provisioner at a time")
+	work := t.CloneWork.or(time.Second, "this program's own guess")
+	m := CloneModel{
+		Workers: int(workers.Value), Lock: t.CloneLock.Value.Seconds(), Work: work.Value.Seconds(), Penalty: t.ClonePenalty.Value,
+		FlattenAfter: cloneSoftLimit, Flatten: t.Flatten.Value.Seconds(), Bulk: t.CloneBulk.or(2*time.Second, "V22: machines are asked every 2 s").Value.Seconds(),
+	}
+	t.cite("csi-provisioner")
+	t.input("cloneWorkers", workers, "")
+	t.input("cloneWork", work, "")
+	t.input("clonePenalty", t.ClonePenalty, "")
+	t.input("flatten", t.Flatten, "")
+	if len(t.CloneReadings) > 0 {
+		fitted, worst := m.Calibrate(t.CloneReadings)
+		if !t.Flatten.Ok() {
+			fitted, worst = m.calibrateFlatten(t.CloneReadings)
+			if fitted.Flatten > 0 {
+				t.result("cloneFlatten", math.Round(fitted.Flatten*10)/10, "s", fmt.Sprintf("that flattening one image takes, as the bulks above %d clones have it", cloneSoftLimit))
+				t.Flatten = Given(time.Duration(fitted.Flatten*float64(time.Second)), "from the readings")
+			}
+		}
+		m = fitted
+		for _, r := range t.CloneReadings {
+			t.Inputs = append(t.Inputs, Input{fmt.Sprintf("bulk of %d", r.Bulk), math.Round(r.Seconds*10) / 10, "s", r.From})
+			t.step(fmt.Sprintf("a bulk of %d: measured, and by the model", r.Bulk), fmt.Sprintf("%.1f s, %.1f s", r.Seconds, m.BulkTime(r.Bulk, 0)), "V23")
+		}
+		t.result("cloneLock", math.Round(m.Lock*1000)/1000, "s", "that a clone holds the image, as the readings have it")
+		t.result("bulkOverhead", math.Round(m.Bulk*10)/10, "s", "that a bulk costs besides")
+		t.result("clonePenalty", math.Round(m.Penalty*1e6)/1e6, "", "by which each clone that waits beyond the workers slows the others, as a share; three sizes of bulk or more tell it")
+		if worst > 0.25 {
+			t.warn("the model misses a reading by %.0f %%: take what it says of other bulks with care; parameters that were given (--flatten, --clone-work, --clone-workers) may not be those of the storage that was measured", 100*worst)
+		}
+	} else {
+		t.input("cloneLock", t.CloneLock, "")
+	}
+	type choice struct {
+		bulk  int
+		total float64
+	}
+	var choices []choice
+	var texts []string
+	for _, b := range bulkSizes(int(t.Clones.Value)) {
+		c := choice{b, m.Total(int(t.Clones.Value), b)}
+		choices = append(choices, c)
+		texts = append(texts, fmt.Sprintf("%d: %s", b, seconds(c.total)))
+	}
+	byTime := func(x, y choice) int { return cmp.Compare(x.total, y.total) }
+	fastest := slices.MinFunc(choices, byTime)
+	// Smaller bulks disturb others less: no larger one for one percent.
+	best := choices[slices.IndexFunc(choices, func(c choice) bool { return c.total <= fastest.total*1.01 })]
+	t.step(fmt.Sprintf("time of %s clones by size of bulk, from a model of %d workers and a lock on the image", grouped(t.Clones.Value), m.Workers), strings.Join(texts, ", "), "V23", "V24")
+	if near := choices[slices.IndexFunc(choices, func(c choice) bool { return c.total <= fastest.total*1.1 })]; near.bulk < best.bulk {
+		t.find(Finding{Grade: Advice, What: fmt.Sprintf("a bulk of %d is slower than one of %d by less than a tenth", near.bulk, best.bulk), Remedy: "take the smaller where others use the storage too"})
+	}
+	// What cannot be had away by any bulk: the image is held for one clone after
+	// the other.
+	held := float64(t.Clones.Value) * m.Lock
+	flattened := float64(max(0, t.Clones.Value-cloneSoftLimit)) * m.Flatten
+	t.step("of that the image is held: clones x lock, and for flattening", fmt.Sprintf("%s and %s", seconds(held), seconds(flattened)), "V23", "V24")
+	if flattened > held {
+		t.find(Finding{Change, "flattening", seconds(flattened), "none", "it takes longer than the clones themselves, whatever the size of the bulks", fmt.Sprintf("%d golden images", parents)})
+	}
+	t.result("bulk", int64(best.bulk), "clones", "the smallest within 1 % of the fastest of those compared")
+	t.result("cloneTime", math.Round(best.total), "s", "of all clones, in bulks of that size")
+	t.result("cloneTimeAtOnce", math.Round(m.Total(int(t.Clones.Value), int(t.Clones.Value))), "s", "all at once")
+	t.result("cloneTimeDocument", math.Round(m.Total(int(t.Clones.Value), min(100, int(t.Clones.Value)))), "s", "in the document's bulks of 100")
+	if t.Clones.Value > cloneSoftLimit {
+		if !t.Flatten.Ok() {
+			t.warn("past %d clones of one image each further one waits for a flattening: give --flatten, the time of one, or use %d golden images", cloneSoftLimit, parents)
+		}
+		split := m
+		split.FlattenAfter = 0
+		per := int(ceilDiv(t.Clones.Value, parents))
+		t.result("cloneTimeImages", math.Round(split.Total(per, min(best.bulk, per))), "s", fmt.Sprintf("with %d golden images cloned side by side, if workers and storage allow", parents))
+	}
+	t.find(Finding{Grade: Advice, What: "cloneStrategy", Wanted: "copy, above 100 clones", Cost: "CSI clones may not be purged, even by hand (V25)", Remedy: "plimsoll tune ceph --clones " + fmt.Sprint(t.Clones.Value)})
+}
+
+// seconds writes a duration for people.
+func seconds(s float64) string {
+	return (time.Duration(math.Round(s)) * time.Second).String()
+}
+
+func checkReadings(list []CloneReading) error {
+	for _, r := range list {
+		if r.Bulk < 1 || r.Bulk > 100_000 || r.Seconds <= 0 {
+			return badParam("clone-measured", "for example 100=5m", "a bulk of %d in %v s makes no sense", r.Bulk, r.Seconds)
+		}
+		if r.Seconds > 1e6 {
+			return badParam("clone-measured", "", "a bulk takes less than 1000000 s")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,584 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Host are the parameters of a host's settings.
+type Host struct {
+	// Platform is what the host is a node of, if anything: OpenShift's nodes
+	// have settings of their own, which are not lowered.
+	Platform In[string]
+	// RTT and Link give socket buffers by latency (V7), Packet by packet size
+	// (V9). Without either no buffers are reckoned.
+	RTT    In[time.Duration]
+	Link   In[Rate]
+	Packet In[Bytes]
+	// Neighbours is how many addresses on its links the host talks to.
+	Neighbours In[int64]
+	// ARPFlux says that several interfaces are on one subnet. By default it is
+	// read from the host's routes.
+	ARPFlux In[bool]
+	// Pods of the host, Connections that it tracks at a time, and Outgoing
+	// connections to one address and port. Without them those settings are not
+	// reckoned.
+	Pods, PIDsPerPod, Connections, Outgoing In[int64]
+	// Facts are what was read of the host; nil where nothing was.
+	Facts *HostFacts
+	// Formats of files, of HostFormats; sysctl by default.
+	Formats []string
+	// Pool of a MachineConfig and a Tuned object, "worker" by default.
+	Pool In[string]
+}
+
+// HostFormats are the kinds of files that settings can be written as.
+func HostFormats() []string { return []string{"sysctl", "tuned", "machineconfig", "ansible"} }
+
+// setting is one wanted value of a sysctl.
+type setting struct {
+	name string
+	// want has as many numbers as the sysctl.
+	want []int64
+	// atLeast says that more is as good: the larger of what is and what is
+	// wanted is written.
+	atLeast bool
+	file    string // of /etc/sysctl.d
+	why     string // one line above it in the file
+	cost    string // of a value that is too small
+	rows    []string
+}
+
+// The files of /etc/sysctl.d, the first two as the document names them.
+const (
+	arpCacheFile = "99.7-arpcachesize.conf"
+	arpFile      = "99.8-arp.conf"
+	bufferFile   = "99.9-buffers.conf"
+	receiveFile  = "99.9-receive.conf"
+	nodeFile     = "99.9-node.conf"
+)
+
+// TuneHost reckons a host's kernel settings (V3 to V11), and says what is to be
+// changed where a host was read.
+func TuneHost(p Host) (*Answer, error) {
+	p.Pool = p.Pool.or("worker", "the pool of ordinary nodes")
+	if err := fit(
+		within("neighbours", p.Neighbours, 1, 10_000_000), within("pods", p.Pods, 1, 100_000), within("pids-per-pod", p.PIDsPerPod, 1, 4_194_304),
+		within("connections", p.Connections, 1, 1_000_000_000), within("outgoing", p.Outgoing, 1, 1_000_000), checkWord("pool", p.Pool.Value), checkFormats(p.Formats),
+	); err != nil {
+		return nil, err
+	}
+	if p.Facts != nil && !p.Link.Ok() && p.RTT.Ok() {
+		p.Link = fastest(p.Facts)
+	}
+	if p.RTT.Ok() != p.Link.Ok() && p.RTT.Ok() {
+		return nil, needs("link", "the buffers for a round trip of "+p.RTT.Value.String()+" follow from the link's speed", "--link 50Gbit")
+	}
+	if p.Facts == nil && !p.RTT.Ok() && !p.Packet.Ok() && !p.Neighbours.Ok() && !p.ARPFlux.Ok() && !p.Pods.Ok() && !p.Connections.Ok() && !p.Outgoing.Ok() {
+		if p.Link.Ok() {
+			return nil, needs("rtt", "the buffers for a link follow from the time of a round trip", "--rtt 0.208ms, as ping measures it")
+		}
+		return nil, badParam("live", "for example --live, --bundle DIR, or --rtt 0.208ms --link 50Gbit", "nothing was said of the host")
+	}
+	title := "Kernel settings of a host"
+	if p.Facts != nil {
+		title += ", against " + p.Facts.From
+	}
+	t := hostTuner{newBuilder("host", title), p}
+	t.input("rtt", p.RTT, "")
+	t.input("link", p.Link, "bit/s")
+	t.input("packet", p.Packet, "B")
+	t.input("neighbours", p.Neighbours, "")
+	t.input("pods", p.Pods, "")
+	t.input("connections", p.Connections, "")
+	t.input("outgoing", p.Outgoing, "")
+	list := slices.Concat(t.arp(), t.neighbours(), t.windows())
+	received, err := t.receive()
+	if err != nil {
+		return nil, err
+	}
+	list = slices.Concat(list, received, t.node(), t.ports())
+	t.usage()
+	t.files(t.settle(list))
+	return &t.Answer, nil
+}
+
+// hostTuner makes the answer about a host.
+type hostTuner struct {
+	*builder
+	Host
+}
+
+// openShiftNode says whether the settings are for a node of OpenShift: they are
+// not written below what its own profile has.
+func (p *Host) openShiftNode() bool {
+	return p.Platform.Value == OpenShift || slices.Contains(p.Formats, "tuned") || slices.Contains(p.Formats, "machineconfig")
+}
+
+func checkFormats(formats []string) error {
+	for _, f := range formats {
+		if !slices.Contains(HostFormats(), f) {
+			return badParam("format", "", "%q: want %s", f, strings.Join(HostFormats(), ", "))
+		}
+	}
+	return nil
+}
+
+// fastest is the speed of the host's fastest interface, as the driver says.
+func fastest(f *HostFacts) (in In[Rate]) {
+	for _, i := range f.Interfaces {
+		if i.Up && i.Speed > in.Value {
+			in = Given(i.Speed, "read from interface "+i.Name)
+		}
+	}
+	return in
+}
+
+// arp is V3: one answer for each question, where several interfaces could
+// answer.
+func (t *hostTuner) arp() []setting {
+	flux := t.ARPFlux
+	if !flux.Ok() && t.Facts != nil && !t.Facts.Routes {
+		t.find(Finding{Grade: Unseen, What: "interfaces on one subnet (ARP flux)", Remedy: "proc/net/route was not saved"})
+	}
+	if !flux.Ok() && t.Facts != nil && t.Facts.Routes {
+		flux = Given(len(t.Facts.SharedSubnets) > 0, "read from the routes of "+t.Facts.From)
+	}
+	if !flux.Ok() {
+		return nil
+	}
+	t.input("arpFlux", flux, "")
+	t.cite("V3", "kernel-ip")
+	if t.Facts != nil {
+		for _, s := range t.Facts.SharedSubnets {
+			t.find(Finding{Change, "interfaces " + strings.Join(s.Interfaces, " and ") + " on " + s.Range.String(), "several on one subnet", "one answer to each ARP question",
+				"hosts learn the hardware address of whichever interface answers last", "the settings of " + arpFile})
+		}
+		if t.Facts.Routes && len(t.Facts.SharedSubnets) == 0 && !t.ARPFlux.Ok() {
+			t.find(Finding{Grade: OK, What: "no two interfaces are on one subnet: no ARP flux"})
+		}
+	}
+	if !flux.Value {
+		return nil
+	}
+	t.warn("arp_filter answers by the interface that the kernel would route the reply through: it needs source-based routing, a routing table for each interface (V3)")
+	const cost = "wrong pairs of IP and hardware address"
+	one := func(name, why string, atLeast bool) setting {
+		return setting{"net.ipv4.conf.all." + name, []int64{1}, atLeast, arpFile, why, cost, []string{"V3", "kernel-ip"}}
+	}
+	announce := one("arp_announce", "do not ask with an address of another subnet (0 by default; 2 is stricter and stays)", true)
+	if t.openShiftNode() {
+		announce.want = []int64{2}
+	}
+	return []setting{
+		one("arp_filter", "answer on the interface that the reply would be routed through (0 by default)", false),
+		one("arp_ignore", "answer for addresses of the incoming interface only (0 by default)", true),
+		// 2 is stricter still, and OpenShift's nodes have it.
+		announce,
+	}
+}
+
+// neighbours is V4.
+func (t *hostTuner) neighbours() []setting {
+	first := int64(4096)
+	note := "the document's values"
+	if t.openShiftNode() {
+		t.cite("openshift-tuned")
+		first, note = 8192, "as OpenShift's own profile has them, twice the document's"
+	}
+	if t.Neighbours.Ok() {
+		least := first
+		// The cache holds all neighbours without collection, in the document's
+		// proportions of 1 : 4 : 8.
+		first = max(first, power(bits.Len64(uint64(t.Neighbours.Value-1))))
+		t.step(fmt.Sprintf("gc_thresh1 = neighbours, rounded up to a power of two, at least %d", least), fmt.Sprintf("%s -> %d", grouped(t.Neighbours.Value), first), "V4")
+		note = "for " + grouped(t.Neighbours.Value) + " neighbours"
+	}
+	t.step("gc_thresh1 : gc_thresh2 : gc_thresh3 = 1 : 4 : 8", fmt.Sprintf("%d : %d : %d", first, 4*first, 8*first), "V4", "kernel-ip")
+	t.result("gcThresh1", first, "entries", "no entry is collected below; "+note)
+	t.result("gcThresh2", 4*first, "entries", "above it entries older than 5 s are collected")
+	t.result("gcThresh3", 8*first, "entries", "no more than these")
+	t.correct("V4", "garbage is collected from the threshold on, and at twice this value new entries are refused",
+		"there are three thresholds: none is collected below gc_thresh1, entries older than 5 s above gc_thresh2, none is added above gc_thresh3", "the text is that of another sysctl: the limit is gc_thresh3, not twice gc_thresh1")
+	var list []setting
+	for i, share := range []int64{1, 4, 8} {
+		why := []string{"no entry is collected below (128 by default)", "entries older than 5 s are collected above (512 by default)", "no entry is added above (1024 by default)"}[i]
+		list = append(list, setting{fmt.Sprintf("net.ipv4.neigh.default.gc_thresh%d", i+1), []int64{share * first}, true, arpCacheFile, why,
+			"neighbour table overflow: packets to hosts that are not in the table are lost", []string{"V4", "kernel-ip"}})
+	}
+	if t.Facts == nil && !t.openShiftNode() {
+		t.cite("openshift-tuned")
+		t.warn("OpenShift's own profile already sets gc_thresh 8192, 32768, 65536 and arp_announce 2 on its nodes: these settings are for other hosts, such as those of Ceph")
+	}
+	return list
+}
+
+// windows is V5 to V9: window scaling and socket buffers.
+func (t *hostTuner) windows() []setting {
+	list := []setting{{"net.ipv4.tcp_window_scaling", []int64{1}, true, bufferFile, "windows above 64 KiB (1 by default)", "64 KiB in flight at most: " + windowLimit(t.RTT), []string{"V5"}}}
+	t.cite("V5")
+	var largest, standard float64
+	if t.RTT.Ok() && t.Link.Ok() {
+		seconds, link := t.RTT.Value.Seconds(), float64(t.Link.Value)
+		product := link * seconds / 8
+		document := seconds * (link / 1e6) * 1024 * 1024
+		t.step("bandwidth-delay product = speed x round trip / 8", fmt.Sprintf("%s x %s s / 8 = %s bytes", trim(link), trim(seconds), grouped(int64(math.Round(product)))), "V7")
+		t.step("the document: ping average in ms / 1000 x speed in Mbit/s x 1024^2", fmt.Sprintf("%s / 1000 x %s x 1048576 = %d", trim(seconds*1000), trim(link/1e6), int64(document)), "V7")
+		t.result("bufferBytes", int64(math.Round(product)), "B", "bandwidth-delay product: what one connection has in flight at full speed")
+		t.result("bufferBytesDocument", int64(document), "B", fmt.Sprintf("by the document's formula, %.2f times as much", document/product))
+		t.result("defaultBytes", int64(math.Round(0.4*product)), "B", "4 of 10 packets")
+		t.result("defaultBytesDocument", int64(0.4*document), "B", "by the document's formula")
+		t.correct("V7", "optimal size = round trip in microseconds x speed in Mbit/s x 1024^2",
+			"ping reports milliseconds, /1000 makes seconds of them, and the product is in mebibits: bytes are speed in bit/s x seconds / 8",
+			fmt.Sprintf("%d instead of %d bytes, 8.39 times as much", int64(document), int64(math.Round(product))))
+		t.step("default buffer = 4 of 10 packets", fmt.Sprintf("0.4 x %d = %d", int64(math.Round(product)), int64(math.Round(0.4*product))), "V8", "V6")
+		t.correct("V8", "wmem_default is a quarter of the maximum", "4 of 10 packets are 0.4 of it, as the document's own figure 4362076 is", fmt.Sprintf("a quarter would be %d", int64(document/4)))
+		largest, standard = product, 0.4*product
+	}
+	if t.Packet.Ok() {
+		packet := float64(t.Packet.Value)
+		t.step("buffer by packet size: at least 2, by default 4, at most 10 packets", fmt.Sprintf("%d x 2 = %d, x 4 = %d, x 10 = %d", t.Packet.Value, 2*t.Packet.Value, 4*t.Packet.Value, 10*t.Packet.Value), "V6", "V9")
+		t.result("packetMinimumBytes", 2*t.Packet.Value, "B", "2 packets")
+		t.result("packetDefaultBytes", 4*t.Packet.Value, "B", "4 packets")
+		t.result("packetMaximumBytes", 10*t.Packet.Value, "B", "10 packets")
+		t.correct("V9", "max size = size of the packet x 1024^2", "it is 10 packets: 10 x 512 KiB = 5242880, and 4 of them are 2097152", fmt.Sprintf("without the 10: %d", t.Packet.Value))
+		if t.Packet.Value%1000 == 0 {
+			t.warn("%d bytes are decimal kilobytes: the document's 512 KB are 512Ki", t.Packet.Value)
+		}
+		largest, standard = max(largest, 10*packet), max(standard, 4*packet)
+	}
+	if largest == 0 {
+		return list
+	}
+	const usual = 212992 // the kernel's own, for long
+	want, def := max(int64(math.Round(largest)), usual), max(int64(math.Round(standard)), usual)
+	t.cite("kernel-ip", "kernel-net")
+	rows := []string{"V7", "V8"}
+	if t.Packet.Ok() {
+		rows = append(rows, "V9")
+	}
+	const cost = "a connection fills its buffer and waits for the other side"
+	// TCP sizes its buffers itself, up to the third number of tcp_rmem and
+	// tcp_wmem, and half of a buffer is its own use.
+	tcp := 2 * want
+	t.step("TCP's own limit = 2 x bytes in flight, since half of a buffer is taken for packets' own memory", fmt.Sprintf("2 x %d = %d", want, tcp), "kernel-ip")
+	t.result("tcpBufferBytes", tcp, "B", "third number of tcp_rmem and tcp_wmem, at least")
+	t.warn("TCP ignores rmem_max, wmem_max and wmem_default unless a program asks for a buffer of a size: it follows tcp_rmem and tcp_wmem (kernel-ip)")
+	return append(list,
+		setting{"net.core.rmem_max", []int64{want}, true, bufferFile, "largest receive buffer that a program may ask for (212992 by default, newer kernels more)", cost, rows},
+		setting{"net.core.wmem_max", []int64{want}, true, bufferFile, "largest send buffer that a program may ask for (212992 by default, newer kernels more)", cost, rows},
+		setting{"net.core.wmem_default", []int64{def}, true, bufferFile, "send buffer of sockets that ask for none, other than TCP's (212992 by default)", cost, rows},
+		setting{"net.ipv4.tcp_rmem", []int64{4096, 131072, max(tcp, 6291456)}, true, bufferFile, "least, first and largest receive buffer of TCP (the third is 6291456 by default, newer kernels more)", cost, rows},
+		setting{"net.ipv4.tcp_wmem", []int64{4096, 16384, max(tcp, 4194304)}, true, bufferFile, "least, first and largest send buffer of TCP (the third is 4194304 by default)", cost, rows},
+	)
+}
+
+func windowLimit(rtt In[time.Duration]) string {
+	if !rtt.Ok() {
+		return "on a round trip of 1 ms 524 Mbit/s a connection"
+	}
+	return fmt.Sprintf("%s a connection", Rate(65536*8/rtt.Value.Seconds()))
+}
+
+// receive is V10 and V11: what each CPU did with received packets between two
+// readings, and the setting that is to be raised.
+func (t *hostTuner) receive() ([]setting, error) {
+	f := t.Facts
+	if f == nil || len(f.Softnet) == 0 {
+		return nil, nil
+	}
+	t.cite("V10", "V11", "kernel-net")
+	t.correct("V11", "the sample for a full backlog queue shows column 3 growing", "dropped packets are column 2, column 3 is time_squeeze", "reading the sample, one would raise netdev_max_backlog for what netdev_budget mends")
+	if len(f.Softnet) == 1 {
+		t.softnetOnce(f.Softnet[0])
+		return nil, nil
+	}
+	grown, err := GrowSoftnet(f.Softnet[0], f.Softnet[1])
+	if err != nil {
+		return nil, badParam("bundle", "the older reading is softnet_stat.0", "%v", err)
+	}
+	var packets, dropped, squeezed uint64
+	for _, g := range grown {
+		packets += uint64(g.Processed)
+		dropped += uint64(g.Dropped)
+		squeezed += uint64(g.Squeezed)
+	}
+	if f.Interval > 0 {
+		t.Inputs = append(t.Inputs, Input{"interval", f.Interval.String(), "", "between the two readings"})
+	} else {
+		t.warn("the time between the two readings is not known: no rates (--interval, or a file named interval in the bundle)")
+	}
+	t.result("packets", int64(packets), "", "received by "+fmt.Sprint(len(grown))+" CPUs between the readings")
+	t.result("dropped", int64(dropped), "", "column 2: the backlog queue was full")
+	t.result("squeezed", int64(squeezed), "", "column 3: polls that ended with work left")
+	var list []setting
+	for _, what := range []struct {
+		of                    func(SoftnetCPU) uint32
+		total                 uint64
+		head, cost, none, row string
+		settings              []softnetSetting
+	}{
+		{func(g SoftnetCPU) uint32 { return g.Squeezed }, squeezed, "time_squeeze", "packets wait in the NIC's ring, and are lost when it is full", "no CPU ran out of its budget (time_squeeze)", "V10",
+			[]softnetSetting{{"net.core.netdev_budget", 300, "; the document went from 300 to 1000"}, {"net.core.netdev_budget_usecs", 2000, ""}}},
+		{func(g SoftnetCPU) uint32 { return g.Dropped }, dropped, "dropped", "packets are lost", "no packet found the backlog queue full (dropped)", "V11",
+			[]softnetSetting{{"net.core.netdev_max_backlog", 1000, "; the document went from 1000 to 5000"}}},
+	} {
+		if what.total == 0 {
+			t.find(Finding{Grade: OK, What: what.none})
+			continue
+		}
+		raise := ""
+		for _, s := range what.settings {
+			now, ok := f.whole(s.name)
+			from := "as read"
+			if !ok {
+				now, from = s.usual, "the default, since it was not read"
+			}
+			next := roundUp(now+now/2, 50)
+			t.result(shortName(s.name), next, "", fmt.Sprintf("from %d (%s): half as much again, and look anew", now, from))
+			list = append(list, setting{s.name, []int64{next}, true, receiveFile, "raise in small steps while " + what.head + " grows" + s.reached, what.cost, []string{what.row}})
+			raise = cmp.Or(raise, fmt.Sprintf("raise %s to %d", s.name, next))
+		}
+		sorted := slices.DeleteFunc(slices.Clone(grown), func(g SoftnetCPU) bool { return what.of(g) == 0 })
+		slices.SortStableFunc(sorted, func(x, y SoftnetCPU) int { return cmp.Compare(what.of(y), what.of(x)) })
+		const shownCPUs = 8
+		for _, g := range sorted[:min(shownCPUs, len(sorted))] {
+			t.find(Finding{Change, fmt.Sprintf("CPU %d: %s", g.CPU, what.head), perSecond(uint64(what.of(g)), f.Interval), "no growth", what.cost, raise})
+		}
+		t.step(what.head+" between the readings", fmt.Sprintf("%s on %d of %d CPUs, most on CPU %d", grouped(int64(what.total)), len(sorted), len(grown), sorted[0].CPU), what.row)
+	}
+	t.skew(grown, packets)
+	return list, nil
+}
+
+// softnetSetting is one that is raised, with its default and how far the document
+// went.
+type softnetSetting struct {
+	name    string
+	usual   int64
+	reached string
+}
+
+// softnetOnce is what one reading tells: that something happened since the
+// host was started, not that it goes on.
+func (t *hostTuner) softnetOnce(reading []SoftnetCPU) {
+	var dropped, squeezed []string
+	for _, c := range reading {
+		if c.Dropped > 0 {
+			dropped = append(dropped, fmt.Sprint(c.CPU))
+		}
+		if c.Squeezed > 0 {
+			squeezed = append(squeezed, fmt.Sprint(c.CPU))
+		}
+	}
+	since := func(what string, cpus []string) {
+		if len(cpus) > 0 {
+			t.find(Finding{Unseen, what + " since the host was started, on CPU " + abridged(cpus), "above zero", "no growth", "", "a second reading later: what counts is growth"})
+		}
+	}
+	since("time_squeeze", squeezed)
+	since("dropped", dropped)
+	if len(dropped)+len(squeezed) == 0 {
+		t.find(Finding{Grade: OK, What: "no CPU squeezed or dropped since the host was started"})
+	}
+}
+
+// abridged joins words, and only counts those beyond the first eight.
+func abridged(list []string) string {
+	if len(list) > 8 {
+		return strings.Join(list[:8], ", ") + fmt.Sprintf(" and %d more", len(list)-8)
+	}
+	return strings.Join(list, ", ")
+}
+
+// skew finds one CPU that takes most of the packets: a larger budget helps it
+// less than company.
+func (t *hostTuner) skew(grown []SoftnetCPU, packets uint64) {
+	if len(grown) < 4 || packets < 1000 {
+		return
+	}
+	most := slices.MaxFunc(grown, func(x, y SoftnetCPU) int { return cmp.Compare(x.Processed, y.Processed) })
+	if share := float64(most.Processed) / float64(packets); share > 0.5 {
+		t.find(Finding{Advice, fmt.Sprintf("CPU %d: share of all packets", most.CPU), fmt.Sprintf("%.0f %% of %d CPUs", 100*share, len(grown)), "spread",
+			"one CPU receives for the host while others idle", "more queues, and interrupts spread over CPUs of the NIC's NUMA node: plimsoll tune network"})
+	}
+}
+
+// node are settings of hosts that run pods.
+func (t *hostTuner) node() []setting {
+	var list []setting
+	if t.Connections.Ok() {
+		// At most three quarters full, so that a burst finds room.
+		want := (t.Connections.Value*4 + 2) / 3
+		if t.openShiftNode() {
+			want = max(want, 1048576)
+		}
+		t.step("nf_conntrack_max = connections / 0.75", fmt.Sprintf("%s / 0.75 = %s", grouped(t.Connections.Value), grouped(want)), "kernel-conntrack")
+		t.result("nfConntrackMax", want, "connections", "OpenShift's profile has 1048576")
+		t.cite("openshift-tuned")
+		list = append(list, setting{"net.netfilter.nf_conntrack_max", []int64{want}, true, nodeFile, "tracked connections (by the number of the table's buckets)", "new connections are dropped: nf_conntrack: table full, dropping packet", []string{"kernel-conntrack"}})
+		t.warn("nf_conntrack's table has /sys/module/nf_conntrack/parameters/hashsize buckets: raise them along, so that no bucket holds long lists")
+	}
+	if t.Pods.Ok() {
+		pids := t.PIDsPerPod.or(4096, "OpenShift's podPidsLimit")
+		t.input("pidsPerPod", pids, "")
+		const most = 4194304 // PID_MAX_LIMIT of 64-bit kernels
+		need := t.Pods.Value * pids.Value
+		t.step("kernel.pid_max >= pods x PIDs of each, at most 4194304", fmt.Sprintf("%s x %s = %s", grouped(t.Pods.Value), grouped(pids.Value), grouped(need)), "openshift-tuned")
+		if need > most {
+			t.find(Finding{Advice, "PIDs of all pods at their limit", grouped(need), fmt.Sprintf("at most %s", grouped(int64(most))), "pods that all use up their limit leave the node without PIDs", fmt.Sprintf("podPidsLimit %d: plimsoll tune kubelet", (most-32768)/t.Pods.Value)})
+		}
+		t.cite("openshift-inotify")
+		list = append(list,
+			setting{"kernel.pid_max", []int64{most}, true, nodeFile, "PIDs of the host (32768 by default)", "fork: Resource temporarily unavailable", []string{"openshift-tuned"}},
+			setting{"kernel.threads-max", []int64{min(need, most)}, true, nodeFile, "threads of the host (by its memory)", "fork: Resource temporarily unavailable", []string{"openshift-tuned"}},
+			setting{"fs.inotify.max_user_instances", []int64{max(8192, 16*t.Pods.Value)}, true, nodeFile, "inotify instances of a user, who is root for most pods (128 by default)", "inotify_init: Too many open files", []string{"openshift-inotify"}},
+			setting{"fs.inotify.max_user_watches", []int64{max(65536, 128*t.Pods.Value)}, true, nodeFile, "inotify watches of a user (by the memory)", "inotify_add_watch: No space left on device", []string{"openshift-inotify"}},
+			setting{"fs.nr_open", []int64{1048576}, true, nodeFile, "open files of one process (1048576 by default)", "Too many open files", []string{"kernel-fs"}},
+			setting{"fs.file-max", []int64{t.Pods.Value * 4096}, true, nodeFile, "open files of the host (by its memory)", "Too many open files in system", []string{"kernel-fs"}},
+		)
+		t.step("inotify instances = 16, watches = 128, open files = 4096 for each pod, at least OpenShift's 8192 and 65536", fmt.Sprintf("%d, %d, %d", max(8192, 16*t.Pods.Value), max(65536, 128*t.Pods.Value), t.Pods.Value*4096), "openshift-inotify")
+		t.warn("inotify and file handles for each pod are this program's own allowance: watch fs.file-nr, and errors of inotify")
+	}
+	return list
+}
+
+// ports answers for outgoing connections to one address and port.
+func (t *hostTuner) ports() []setting {
+	if !t.Outgoing.Ok() {
+		return nil
+	}
+	t.cite("kernel-ip")
+	const first, last, usual = 1024, 65535, 60999 - 32768 + 1
+	room := int64(last - first + 1)
+	t.step("connections to one address and port <= ports of ip_local_port_range", fmt.Sprintf("60999 - 32768 + 1 = %d by default, %d - %d + 1 = %d at most", usual, last, first, room), "kernel-ip")
+	t.result("localPorts", room, "", "for each local address, at most")
+	if t.Outgoing.Value <= usual {
+		t.find(Finding{Grade: OK, What: "outgoing connections to one address and port", Now: grouped(t.Outgoing.Value), Wanted: fmt.Sprintf("at most %d", usual)})
+		return nil
+	}
+	if t.Outgoing.Value > room {
+		t.find(Finding{Cannot, "outgoing connections to one address and port", grouped(t.Outgoing.Value), fmt.Sprintf("at most %d from one local address", room), "connect: Cannot assign requested address", "more local addresses, or more addresses of the service"})
+	}
+	t.warn("a range from 1024 on meets ports that services listen on and NodePorts (30000-32767): name those in net.ipv4.ip_local_reserved_ports")
+	return []setting{{"net.ipv4.ip_local_port_range", []int64{first, last}, false, nodeFile, "local ports of outgoing connections (32768 60999 by default)", "connect: Cannot assign requested address", []string{"kernel-ip"}}}
+}
+
+// usage finds what is nearly used up on a host that was read.
+func (t *hostTuner) usage() {
+	f := t.Facts
+	if f == nil {
+		return
+	}
+	const full = 0.75
+	say := func(what string, used, limit int64, cost, remedy string) {
+		share := float64(used) / float64(limit)
+		finding := Finding{Grade: OK, What: what, Now: fmt.Sprintf("%s of %s, %.0f %%", grouped(used), grouped(limit), 100*share)}
+		if share > full {
+			finding.Grade, finding.Wanted, finding.Cost, finding.Remedy = Change, "at most 75 %", cost, remedy
+		}
+		t.find(finding)
+	}
+	if used, ok := f.whole("net.netfilter.nf_conntrack_count"); ok {
+		if limit, ok := f.whole("net.netfilter.nf_conntrack_max"); ok && limit > 0 {
+			t.cite("kernel-conntrack")
+			say("tracked connections", used, limit, "new connections are dropped: nf_conntrack: table full, dropping packet", "--connections "+fmt.Sprint(2*used))
+		}
+	}
+	if n, ok := wholeNumbers(f.Sysctls["fs.file-nr"], 3); ok && n[2] > 0 {
+		say("open files of the host", n[0], n[2], "Too many open files in system", "raise fs.file-max")
+	}
+}
+
+// settle holds wanted settings against what is there, and returns them as they
+// are to be written: never lower than what is.
+func (t *hostTuner) settle(list []setting) []setting {
+	if t.Facts == nil {
+		return list
+	}
+	var out []setting
+	for _, s := range list {
+		text, exists := t.Facts.Sysctls[s.name]
+		if !exists && t.Facts.Sysctls["kernel.osrelease"] == "" {
+			// Every kernel tells its release: a bundle without it was put together
+			// by hand, and what it lacks may well be there.
+			t.find(Finding{Grade: Unseen, What: s.name, Wanted: numbers(s.want), Remedy: "it was not saved: do not lower it, sysctl " + s.name + " tells what it is"})
+			out = append(out, s)
+			continue
+		}
+		if !exists {
+			t.find(Finding{Grade: NoSuch, What: s.name, Wanted: numbers(s.want), Remedy: whyNoSuch(s.name)})
+			continue
+		}
+		now, ok := wholeNumbers(text, len(s.want))
+		if !ok {
+			t.find(Finding{Grade: Unseen, What: s.name, Now: text, Wanted: numbers(s.want)})
+			out = append(out, s)
+			continue
+		}
+		enough := slices.Equal(now, s.want)
+		if s.atLeast {
+			enough = true
+			merged := slices.Clone(s.want)
+			for i := range now {
+				enough = enough && now[i] >= s.want[i]
+				merged[i] = max(now[i], s.want[i])
+			}
+			s.want = merged
+		}
+		if enough {
+			t.find(Finding{Grade: OK, What: s.name, Now: text})
+		} else {
+			t.find(Finding{Change, s.name, text, numbers(s.want), s.cost, s.file})
+		}
+		out = append(out, s)
+	}
+	return out
+}
+
+// whyNoSuch says why a kernel may lack a setting that others have.
+func whyNoSuch(name string) string {
+	switch {
+	case strings.HasPrefix(name, "net.netfilter."):
+		return "this host has no such setting: the module nf_conntrack is not loaded"
+	case strings.HasPrefix(name, "net.core."), strings.HasPrefix(name, "net.ipv4.neigh.default.gc_thresh"):
+		return "this host has no such setting: read in a network namespace other than the host's"
+	}
+	return "this host has no such setting"
+}
+
+func wholeNumbers(text string, n int) ([]int64, bool) {
+	fields := strings.Fields(text)
+	if len(fields) != n {
+		return nil, false
+	}
+	out := make([]int64, n)
+	for i, s := range fields {
+		v, err := strconv.ParseInt(s, 10, 64)
+		if err != nil {
+			return nil, false
+		}
+		out[i] = v
+	}
+	return out, true
+}
+
+func numbers(list []int64) string {
+	return strings.Trim(fmt.Sprint(list), "[]")
+}
+
+// shortName is a sysctl's name as a result's: netdevBudgetUsecs of
+// net.core.netdev_budget_usecs.
+func shortName(name string) string {
+	parts := strings.Split(name[strings.LastIndexByte(name, '.')+1:], "_")
+	for i := 1; i < len(parts); i++ {
+		parts[i] = strings.ToUpper(parts[i][:1]) + parts[i][1:]
+	}
+	return strings.Join(parts, "")
+}

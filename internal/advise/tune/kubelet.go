@@ -1,0 +1,423 @@
+package tune
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Kubelet are the parameters of the kubelets of a pool of nodes.
+type Kubelet struct {
+	Platform   In[string]
+	MaxPods    In[int64]
+	QPS, Burst In[int64]
+	EvenSpread In[bool]  // report all images of a node, so that pods spread evenly
+	HostPrefix In[int64] // of the nodes' subnets, if known
+	// Cores and Memory of a node give what is to be reserved by the platform's
+	// own rule, Costs by what components were measured to use.
+	Cores  In[float64]
+	Memory In[Bytes]
+	Costs  []ComponentCost
+	// Headroom on top of measured costs, as a share.
+	Headroom       In[float64]
+	PIDMax         In[int64] // kernel.pid_max
+	Pool           In[string]
+	Label          In[string] // of the pool, as KEY=VALUE
+	Nodes          In[int64]
+	MaxUnavailable In[int64]
+	Reboot         In[time.Duration] // of one node
+	// NowMaxPods is what the nodes have, as read from a cluster.
+	NowMaxPods In[int64]
+}
+
+// ComponentCost is what one component of a node used with so many pods on it.
+type ComponentCost struct {
+	Name   string
+	Pods   float64
+	Cores  float64
+	Memory Bytes
+	From   string
+}
+
+// Defaults of the kubelet, from its configuration API, and of OpenShift.
+const (
+	upstreamMaxPods  = 110
+	openShiftMaxPods = 250
+	defaultQPS       = 50
+	defaultBurst     = 100
+	documentQPS      = 100 // V15
+	documentBurst    = 200
+	openShiftPIDs    = 4096
+	// pidsForTheNode are left to what is no pod.
+	pidsForTheNode = 32768
+	largestPIDMax  = 4194304
+)
+
+// TuneKubelet reckons the kubelets' settings for a number of pods (V15 to V17,
+// D3, D14).
+func TuneKubelet(p Kubelet) (*Answer, error) {
+	if !p.MaxPods.Ok() {
+		return nil, needs("max-pods", "how many pods a node is to take", "--max-pods 500")
+	}
+	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
+	p.Pool = p.Pool.or("worker", "the pool of ordinary nodes")
+	p.Label = p.Label.or("custom-kubelet=enabled", "V17")
+	p.Headroom = p.Headroom.or(0.2, "this program's own allowance")
+	p.PIDMax = p.PIDMax.or(largestPIDMax, "OpenShift's profile, and systemd's on 64-bit hosts")
+	key, value, ok := strings.Cut(p.Label.Value, "=")
+	if !ok || key == "" {
+		return nil, badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE", p.Label.Value)
+	}
+	if err := fit(
+		within("max-pods", p.MaxPods, 1, 100_000), within("qps", p.QPS, 1, 100_000), within("burst", p.Burst, 1, 100_000),
+		within("host-prefix", p.HostPrefix, 4, 30), within("cores", p.Cores, 0.1, 100_000), within("headroom", p.Headroom, 0, 10),
+		within("pid-max", p.PIDMax, 301, largestPIDMax), within("nodes", p.Nodes, 1, 1_000_000), within("max-unavailable", p.MaxUnavailable, 1, 1_000_000),
+		checkWord("pool", p.Pool.Value), checkWord("label", p.Label.Value), checkCosts(p.Costs),
+	); err != nil {
+		return nil, err
+	}
+	if p.Memory.Ok() && p.Memory.Value < 256<<20 {
+		return nil, badParam("memory", "for example 384Gi", "%s is less than any node has", p.Memory.Value)
+	}
+	t := kubeletTuner{newBuilder("kubelet", fmt.Sprintf("Kubelets of %s pods each", grouped(p.MaxPods.Value))), p, mapping{{"maxPods", p.MaxPods.Value}}}
+	t.input("platform", p.Platform, "")
+	t.input("maxPods", p.MaxPods, "")
+	t.input("hostPrefix", p.HostPrefix, "")
+	t.input("cores", p.Cores, "")
+	t.input("memory", p.Memory, "B")
+	t.result("maxPods", p.MaxPods.Value, "", "")
+	t.density()
+	t.rates()
+	t.images()
+	t.pids()
+	t.reserve()
+	t.reboots()
+	t.files(key, value)
+	return &t.Answer, nil
+}
+
+// kubeletTuner makes the answer for a pool's kubelets.
+type kubeletTuner struct {
+	*builder
+	Kubelet
+	// fields are the settings that are written, as the kubelet's configuration
+	// names and orders them.
+	fields mapping
+}
+
+func checkCosts(costs []ComponentCost) error {
+	for _, c := range costs {
+		if !plainWord(c.Name) || c.Pods < 1 || c.Cores < 0 || c.Memory < 0 || math.IsNaN(c.Cores) {
+			return badParam("measured", "for example kubelet@250=0.8,450Mi", "%s at %s pods makes no sense", c.Name, trim(c.Pods))
+		}
+	}
+	return nil
+}
+
+// density says how far the number of pods is from what is usual and tested.
+func (t *kubeletTuner) density() {
+	n := t.MaxPods.Value
+	usual := int64(openShiftMaxPods)
+	if t.Platform.Value == Kubernetes {
+		usual = upstreamMaxPods
+	}
+	now := fmt.Sprintf("%d by default", usual)
+	if t.NowMaxPods.Ok() {
+		now = fmt.Sprintf("%d (%s)", t.NowMaxPods.Value, t.NowMaxPods.From)
+		usual = t.NowMaxPods.Value
+	}
+	t.cite("V15", "kubelet-config")
+	t.check(n <= usual, Finding{Change, "maxPods", now, fmt.Sprint(n), "pods beyond it are not scheduled: Too many pods", ""})
+	switch {
+	case n > 2500:
+		t.cite("openshift-2500")
+		t.find(Finding{Advice, "pods per node that were tested", "", "2500 at most", "untested ground: 2750 failed where 2500 held (D5)", "raise step by step from 150 (D18)"})
+		t.cite("D5", "D18")
+	case n > 500:
+		t.cite("openshift-2500", "D18", "D14")
+		t.find(Finding{Advice, "pods per node that were tested", "", "2500 at most, on one cluster of 26 nodes", "more than the 500 that most releases were tested with", "raise step by step from 150 (D18)"})
+	case n > openShiftMaxPods:
+		t.cite("openshift-500")
+		t.find(Finding{Advice, "pods per node that were tested", "", "500 at most", "more than 250 was not recommended for want of long runs (V15)", "raise step by step"})
+	}
+	if t.HostPrefix.Ok() {
+		own := power(int(32-t.HostPrefix.Value)) - 2 - reservedAddresses
+		t.step("addresses for pods of a node = 2^(32 - hostPrefix) - 2 - 16 of its own", fmt.Sprintf("2^(32 - %d) - 18 = %s", t.HostPrefix.Value, grouped(own)), "D3")
+		need := int64(32)
+		for power(int(32-need))-2-reservedAddresses < n {
+			need--
+		}
+		t.check(own >= n, Finding{Cannot, fmt.Sprintf("addresses in a /%d", t.HostPrefix.Value), grouped(max(own, 0)), grouped(n), "pods stay in ContainerCreating for want of an address", fmt.Sprintf("hostPrefix %d, which is chosen at installation: plimsoll tune subnet", need)})
+	} else if n > 494 {
+		t.cite("D3")
+		t.warn("a /23 for each node, the default, has 510 addresses, 494 of them for more than the node's own pods: choose hostPrefix at installation (plimsoll tune subnet --pods-per-node %d)", n)
+	}
+}
+
+// rates are the kubelet's own bounds on its requests.
+func (t *kubeletTuner) rates() {
+	qps, burst, from := int64(defaultQPS), int64(defaultBurst), "the kubelet's default"
+	if t.MaxPods.Value > openShiftMaxPods {
+		qps, burst, from = documentQPS, documentBurst, "the document's, for more than 250 pods"
+	}
+	if t.QPS.Ok() {
+		qps, burst, from = t.QPS.Value, 2*t.QPS.Value, t.QPS.From
+	}
+	if t.Burst.Ok() {
+		burst = t.Burst.Value
+	}
+	if burst < qps {
+		t.warn("kubeAPIBurst %d is below kubeAPIQPS %d: bursts then never reach the rate", burst, qps)
+	}
+	t.result("kubeAPIQPS", qps, "requests/s", fmt.Sprintf("%s; %d by default", from, defaultQPS))
+	t.result("kubeAPIBurst", burst, "requests", fmt.Sprintf("%d by default", defaultBurst))
+	t.cite("V15", "kubelet-config")
+	if qps != defaultQPS || burst != defaultBurst {
+		t.fields = append(t.fields, entry{"kubeAPIQPS", qps}, entry{"kubeAPIBurst", burst})
+		t.cite("D14")
+		t.find(Finding{Grade: Advice, What: "kubeAPIQPS and kubeAPIBurst", Wanted: fmt.Sprintf("%d and %d", qps, burst), Remedy: "not required: 2500 pods per node were reached without (D14); it shortens bursts and loads the API server more"})
+		if t.Nodes.Ok() {
+			t.step("requests of all kubelets at their bound = nodes x kubeAPIQPS", fmt.Sprintf("%s x %d = %s/s", grouped(t.Nodes.Value), qps, grouped(t.Nodes.Value*qps)), "V15")
+		}
+	}
+}
+
+// images is V16.
+func (t *kubeletTuner) images() {
+	if t.EvenSpread.Ok() && !t.EvenSpread.Value {
+		return
+	}
+	t.cite("V16", "kubelet-config", "openshift-kubeletconfig")
+	t.result("nodeStatusMaxImages", int64(-1), "", "no bound, 50 by default: the scheduler's preference for nodes that have the image then sees all of them")
+	t.warn("nodeStatusMaxImages -1 makes a node's status longer by each image on it, and the status is sent every few minutes and on every change")
+	t.fields = append(t.fields, entry{"nodeStatusMaxImages", -1})
+	if t.Platform.Value == OpenShift {
+		t.correct("V16", "two KubeletConfigs, set-max-pods and custom-scheduling, for the same pool", "one KubeletConfig with all settings of the pool: several for one pool are not merged, the one made last counts", "with the later one alone maxPods stays at 250")
+	}
+}
+
+// pids bounds each pod's PIDs so that all pods together leave some.
+func (t *kubeletTuner) pids() {
+	room := (t.PIDMax.Value - pidsForTheNode) / t.MaxPods.Value
+	usual := int64(openShiftPIDs)
+	limit := min(usual, room)
+	if room < 1 {
+		t.find(Finding{Cannot, "PIDs for each pod", "0", "at least 1", "pods cannot start processes", "a larger kernel.pid_max: plimsoll tune host"})
+		return
+	}
+	t.input("pidMax", t.PIDMax, "")
+	t.step("podPidsLimit <= (kernel.pid_max - 32768 for the node) / maxPods", fmt.Sprintf("(%d - %d) / %d = %d", t.PIDMax.Value, pidsForTheNode, t.MaxPods.Value, room), "openshift-pids")
+	note, write := "OpenShift's default, which leaves PIDs over", true
+	switch {
+	case limit < usual:
+		note = fmt.Sprintf("%d x %d, OpenShift's default, would be more than kernel.pid_max", t.MaxPods.Value, usual)
+	case t.Platform.Value == Kubernetes:
+		note = "without a limit, the kubelet's default, one pod can use up the node's PIDs"
+	default:
+		write = false
+	}
+	if write {
+		t.fields = append(t.fields, entry{"podPidsLimit", limit})
+	}
+	t.result("podPidsLimit", limit, "PIDs/pod", note)
+}
+
+// reserve is what is kept from pods for the node's own components.
+func (t *kubeletTuner) reserve() {
+	var kube, system reservation
+	switch {
+	case len(t.Costs) > 0:
+		kube, system = t.measured()
+	case t.Cores.Ok() && t.Memory.Ok():
+		system = t.formula()
+	default:
+		t.cite("D14")
+		t.warn("nothing is reserved for the node's own components: measure them (--measured, --run) or give --cores and --memory of a node (D14)")
+		return
+	}
+	if t.Platform.Value == OpenShift {
+		// OpenShift does not use kubeReserved.
+		t.cite("openshift-reserved")
+		system, kube = system.plus(kube), reservation{}
+	}
+	total := system.plus(kube)
+	at := len(t.fields) // the file has the kubelet's first
+	for _, r := range []struct {
+		name string
+		reservation
+	}{{"systemReserved", system}, {"kubeReserved", kube}} {
+		if r.reservation == (reservation{}) {
+			continue
+		}
+		cpu, memory := r.text()
+		t.fields = slices.Insert(t.fields, at, entry{r.name, mapping{{"cpu", cpu}, {"memory", memory}}})
+		t.result(r.name+".cpu", cpu, "", "")
+		t.result(r.name+".memory", memory, "", "")
+	}
+	if t.Memory.Ok() {
+		left := t.Memory.Value - total.memory - 100<<20
+		t.result("allocatableMemory", int64(left), "B", "capacity less what is reserved and 100 MiB of the kubelet's hard eviction")
+		if left <= 0 {
+			t.find(Finding{Cannot, "memory that is left for pods", left.String(), "more than none", "no pod is scheduled", "fewer pods, or a larger node"})
+		} else {
+			t.result("memoryPerPod", int64(left)/t.MaxPods.Value, "B", "for each of maxPods")
+		}
+	}
+	if t.Cores.Ok() && total.cores >= t.Cores.Value {
+		t.find(Finding{Cannot, "CPU that is left for pods", trim(t.Cores.Value - total.cores), "more than none", "no pod is scheduled", "fewer pods, or a larger node"})
+	}
+}
+
+// reservation is CPU in cores and memory.
+type reservation struct {
+	cores  float64
+	memory Bytes
+}
+
+func (r reservation) plus(o reservation) reservation {
+	return reservation{r.cores + o.cores, r.memory + o.memory}
+}
+
+// text rounds up: CPU to 10 thousandths of a core, memory to MiB.
+func (r reservation) text() (cpu, memory string) {
+	return fmt.Sprintf("%dm", int64(math.Ceil(r.cores*100-1e-9))*10), fmt.Sprintf("%dMi", (int64(r.memory)+1<<20-1)>>20)
+}
+
+// formula is OpenShift's own rule (autoSizingReserved), by the node's size
+// alone.
+func (t *kubeletTuner) formula() reservation {
+	gib := float64(t.Memory.Value) / (1 << 30)
+	memory, rest := 0.0, gib
+	for _, tier := range []struct{ size, share float64 }{{4, 0.25}, {4, 0.20}, {8, 0.10}, {112, 0.06}, {math.Inf(1), 0.02}} {
+		part := min(rest, tier.size)
+		memory += part * tier.share
+		rest -= part
+	}
+	cores := max(0.5, 0.06+0.012*(t.Cores.Value-1))
+	t.step("memory = 25 % of the first 4 GiB, 20 % of the next 4, 10 % of the next 8, 6 % of the next 112, 2 % of the rest", fmt.Sprintf("of %.1f GiB: %.2f GiB", gib, memory), "openshift-sizing")
+	t.step("CPU = 0.06 + 0.012 x (cores - 1), at least 0.5", fmt.Sprintf("0.06 + 0.012 x %s = %.2f", trim(t.Cores.Value-1), cores), "openshift-sizing")
+	t.warn("this rule knows the node's size, not its number of pods: measure the components at the density that is meant (D14)")
+	return reservation{cores, Bytes(memory * (1 << 30))}
+}
+
+// measured fits a line through what each component used by number of pods, and
+// takes it at maxPods, with headroom.
+func (t *kubeletTuner) measured() (kube, system reservation) {
+	t.input("headroom", t.Headroom, "")
+	var names []string
+	for _, c := range t.Costs {
+		t.Inputs = append(t.Inputs, Input{"cost of " + c.Name, fmt.Sprintf("%s cores, %s at %s pods", trim(math.Round(c.Cores*1000)/1000), c.Memory, trim(c.Pods)), "", c.From})
+		if !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	t.cite("D14")
+	at := float64(t.MaxPods.Value)
+	for _, name := range names {
+		var pods, cores, memory []float64
+		for _, c := range t.Costs {
+			if c.Name == name {
+				pods, cores, memory = append(pods, c.Pods), append(cores, c.Cores), append(memory, float64(c.Memory))
+			}
+		}
+		needCores, how := extrapolate(pods, cores, at)
+		needMemory, _ := extrapolate(pods, memory, at)
+		t.step(fmt.Sprintf("%s at %s pods: %s", name, grouped(t.MaxPods.Value), how), fmt.Sprintf("%.2f cores, %s", needCores, Bytes(needMemory)), "D14")
+		if slices.Max(pods) < at/2 {
+			t.warn("%s was measured with %s pods at most: %d is more than twice as far", name, trim(slices.Max(pods)), t.MaxPods.Value)
+		}
+		into := &system
+		if slices.Contains([]string{"kubelet", "crio", "cri-o", "containerd", "containerd-shims", "dockerd", "kube-proxy"}, name) {
+			into = &kube
+		}
+		*into = into.plus(reservation{needCores * (1 + t.Headroom.Value), Bytes(needMemory * (1 + t.Headroom.Value))})
+	}
+	t.step("reserved = sum over the components x (1 + headroom)", fmt.Sprintf("x %s: %.2f cores, %s", trim(1+t.Headroom.Value), kube.cores+system.cores, kube.memory+system.memory), "D14")
+	return kube, system
+}
+
+// extrapolate is what a component needs at a number of pods: on the line
+// through readings at two numbers or more, by least squares, and not below what
+// was seen; in proportion to the pods from one, which is an upper bound.
+func extrapolate(pods, values []float64, at float64) (need float64, how string) {
+	n := float64(len(pods))
+	var sx, sy, sxx, sxy float64
+	for i, x := range pods {
+		sx, sy, sxx, sxy = sx+x, sy+values[i], sxx+x*x, sxy+x*values[i]
+	}
+	most := slices.Max(values)
+	if slices.Max(pods) == slices.Min(pods) {
+		return most * max(1, at/pods[0]), "in proportion to its pods, from one number of pods: an upper bound"
+	}
+	slope := max(0, (n*sxy-sx*sy)/(n*sxx-sx*sx))
+	base := (sy - slope*sx) / n
+	need = base + slope*at
+	// At fewer pods than were seen less is needed than was seen.
+	if at >= slices.Max(pods) {
+		need = max(need, most)
+	}
+	return max(need, 0), fmt.Sprintf("on the line through %d readings", len(pods))
+}
+
+// reboots is the other half of V16: what applying it costs.
+func (t *kubeletTuner) reboots() {
+	if t.Platform.Value != OpenShift {
+		t.warn("kubelets read their configuration when they start: restart them one after the other")
+		return
+	}
+	t.cite("V16")
+	unavailable := t.MaxUnavailable.or(1, "a MachineConfigPool's")
+	if !t.Nodes.Ok() {
+		t.warn("applying a KubeletConfig reboots every node of the pool, maxUnavailable (1 by default) at a time")
+		return
+	}
+	reboot := t.Reboot.or(10*time.Minute, "this program's own guess of a drain and reboot")
+	t.input("nodes", t.Nodes, "")
+	t.input("maxUnavailable", unavailable, "")
+	t.input("reboot", reboot, "")
+	rounds := ceilDiv(t.Nodes.Value, unavailable.Value)
+	total := time.Duration(rounds) * reboot.Value
+	t.step("time of the reboots = nodes / maxUnavailable, rounded up, x time of one", fmt.Sprintf("%s / %d = %d rounds x %v = %v", grouped(t.Nodes.Value), unavailable.Value, rounds, reboot.Value, total), "V16")
+	t.result("rebootRounds", rounds, "", "")
+	t.result("rebootTime", total.String(), "", "")
+	t.warn("applying it reboots all %s nodes of the pool, %d at a time: about %v", grouped(t.Nodes.Value), unavailable.Value, total)
+}
+
+// poolOf is a MachineConfigPool as the operator makes it, with a further
+// label. MachineConfigs of other pools than worker build on worker's.
+func poolOf(name string, labels map[string]string, maxUnavailable int64) mapping {
+	const role = "machineconfiguration.openshift.io/role"
+	selector := mapping{{"matchExpressions", []mapping{{{"key", role}, {"operator", "In"}, {"values", []string{"worker", name}}}}}}
+	if name == "worker" || name == "master" {
+		selector = matchLabels(role, name)
+	}
+	return object("machineconfiguration.openshift.io/v1", "MachineConfigPool", mapping{{"name", name}, {"labels", labels}}, mapping{
+		{"machineConfigSelector", selector}, {"nodeSelector", matchLabels("node-role.kubernetes.io/"+name, "")}, {"maxUnavailable", maxUnavailable}, {"paused", false},
+	})
+}
+
+func matchLabels(key, value string) mapping {
+	return mapping{{"matchLabels", map[string]string{key: value}}}
+}
+
+func (t *kubeletTuner) files(key, value string) {
+	if t.Platform.Value == Kubernetes {
+		t.cite("kubelet-config")
+		t.file("kubelet-config.yaml", manifest(append(mapping{{"apiVersion", "kubelet.config.k8s.io/v1beta1"}, {"kind", "KubeletConfiguration"}}, t.fields...),
+			"Part of the kubelet's configuration; a drop-in of --config-dir as it is."), "the kubelet: --config, or --config-dir as 90-plimsoll.conf")
+		return
+	}
+	t.cite("V17", "openshift-kubeletconfig")
+	t.correct("V17", "machineConfigPoolSelector custom-kubelet: enabled, and oc label machineconfigpool worker custom-kubelet=enable", "the label's value is the selector's: "+key+"="+value, "the selector matches no pool, and nothing changes")
+	t.file("kubeletconfig-"+t.Pool.Value+".yaml", manifest(object("machineconfiguration.openshift.io/v1", "KubeletConfig", mapping{{"name", "plimsoll-" + t.Pool.Value}},
+		mapping{{"machineConfigPoolSelector", matchLabels(key, value)}, {"kubeletConfig", t.fields}},
+	), "All settings of the pool's kubelets in one object. It reboots the pool's nodes."), "the machine config operator of OpenShift: oc apply -f, after the pool has its label")
+	labels := map[string]string{"pools.operator.machineconfiguration.openshift.io/" + t.Pool.Value: "", key: value}
+	t.file("machineconfigpool-"+t.Pool.Value+".yaml", manifest(poolOf(t.Pool.Value, labels, t.MaxUnavailable.Value), "The pool with the label that the KubeletConfig selects."),
+		"the machine config operator of OpenShift: oc apply --server-side -f, or the command below, which adds the label alone")
+	t.command("oc label machineconfigpool "+t.Pool.Value+" "+word(key+"="+value)+" --overwrite", "the label that the KubeletConfig selects, first")
+	t.command("oc apply -f kubeletconfig-"+t.Pool.Value+".yaml", "this reboots the pool's nodes")
+	t.command("oc wait machineconfigpool "+t.Pool.Value+" --for=condition=Updated --timeout=4h", "until every node has it")
+}

@@ -1,0 +1,501 @@
+package tune
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Plan are the parameters of a whole cluster that is to be.
+type Plan struct {
+	Platform    In[string]
+	Nodes       In[int64] // that take pods
+	OtherNodes  In[int64] // control plane and infrastructure
+	Pods        In[int64] // of users, over all nodes
+	PodsPerNode In[int64] // all pods of a node; in place of Pods
+	VMs         In[int64]
+	Classes     []VMClass
+	MaxPods     In[int64]
+	Growth      In[float64]
+	// PodsPerIteration and ServicesPerIteration are of the load: two pods and
+	// one service in node-density-heavy (D4).
+	PodsPerIteration, ServicesPerIteration In[int64]
+	OSDs, Replicas                         In[int64]
+	RTT                                    In[time.Duration]
+	Link                                   In[Rate]
+	MTU                                    In[int64]
+	Cores                                  In[float64]
+	Memory                                 In[Bytes]
+	MaxUnavailable                         In[int64]
+	MachineCIDRs, Avoid                    []netip.Prefix
+	Costs                                  []ComponentCost
+	KubeVirt                               In[string]
+}
+
+// The stages of a plan, in order.
+const (
+	stageInstall = iota + 1
+	stageStorage
+	stageNodes
+	stageVirt
+	stageLoad
+	stageRaise
+)
+
+// number is a stage's place in the order of this plan, from 1: without storage
+// or machines those stages are left out.
+func (b *planner) number(stage int) int {
+	n := stage
+	if stage > stageStorage && !b.OSDs.Ok() {
+		n--
+	}
+	if stage > stageVirt && !b.VMs.Ok() {
+		n--
+	}
+	return n
+}
+
+// dir is where the files of a stage are written.
+func (b *planner) dir(stage int) string {
+	name := []string{"installation", "storage", "nodes", "virtualization", "load", "raise"}[stage-1]
+	return fmt.Sprintf("%d-%s", b.number(stage), name)
+}
+
+// servicesPerNamespace is where one namespace fails (D16), servicesTested what
+// a cluster was tested with.
+const (
+	servicesPerNamespace = 5000
+	servicesTested       = 10_000
+)
+
+// TunePlan makes one plan for a target: ceilings, settings, their order and
+// their files.
+func TunePlan(p Plan) (*Answer, error) {
+	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
+	p.OtherNodes = p.OtherNodes.or(3, "a control plane of three")
+	p.Growth = p.Growth.or(0, "no headroom asked for")
+	if len(p.Classes) > 0 {
+		total := int64(0)
+		for _, c := range p.Classes {
+			total += c.Count
+		}
+		p.VMs = Given(total, "from the classes")
+	}
+	if p.VMs.Ok() {
+		p.PodsPerIteration = p.PodsPerIteration.or(1, "idle pods beside the machines, as in the document (V2)")
+		p.ServicesPerIteration = p.ServicesPerIteration.or(0, "idle pods")
+	} else {
+		p.PodsPerIteration = p.PodsPerIteration.or(2, "an application and its database (D4)")
+		p.ServicesPerIteration = p.ServicesPerIteration.or(1, "of the database (D16)")
+	}
+	switch {
+	case !p.Nodes.Ok():
+		return nil, needs("nodes", "on how many nodes", "--nodes 26")
+	case p.Pods.Ok() && p.PodsPerNode.Ok():
+		return nil, badParam("pods", "keep one of them", "--pods and --pods-per-node both say how many")
+	case !p.Pods.Ok() && !p.PodsPerNode.Ok() && !p.VMs.Ok():
+		return nil, needs("pods-per-node", "how many pods, or --pods, or --vms", "--pods-per-node 2500")
+	}
+	if err := fit(
+		within("nodes", p.Nodes, 1, 100_000), within("other-nodes", p.OtherNodes, 0, 10_000), within("pods", p.Pods, 0, 100_000_000), within("pods-per-node", p.PodsPerNode, 1, 100_000),
+		within("vms", p.VMs, 0, 10_000_000), within("max-pods", p.MaxPods, 1, 100_000), within("pods-per-iteration", p.PodsPerIteration, 1, 10_000), within("services-per-iteration", p.ServicesPerIteration, 0, 10_000),
+	); err != nil {
+		return nil, err
+	}
+	n := p.Nodes.Value
+	vms, pods := ceilDiv(p.VMs.Value, n), ceilDiv(p.Pods.Value, n)
+	all := vms + pods + reservedAddresses
+	how := fmt.Sprintf("%d machines + %d pods + %d of its own = %d", vms, pods, reservedAddresses, all)
+	if p.PodsPerNode.Ok() {
+		all = max(p.PodsPerNode.Value, vms+reservedAddresses)
+		how = fmt.Sprintf("%d, its own included", all)
+		pods = max(0, all-vms-reservedAddresses)
+	}
+	maxPods := p.MaxPods
+	switch {
+	case maxPods.Ok():
+	case p.PodsPerNode.Ok() || all > 500:
+		maxPods = Given(max(all, openShiftMaxPods), "all pods of a node")
+	case all > openShiftMaxPods:
+		maxPods = Given(int64(500), "V15: the next that was tested")
+	default:
+		maxPods = Given(int64(openShiftMaxPods), "OpenShift's default")
+	}
+	var target []string
+	if p.VMs.Ok() {
+		target = append(target, grouped(p.VMs.Value)+" virtual machines")
+	}
+	if p.Pods.Ok() {
+		target = append(target, grouped(p.Pods.Value)+" pods")
+	}
+	if p.PodsPerNode.Ok() {
+		target = append(target, grouped(p.PodsPerNode.Value)+" pods on each node")
+	}
+	b := planner{
+		builder: newBuilder("plan", fmt.Sprintf("A plan for %s, on %s nodes", strings.Join(target, " and "), grouped(n))),
+		Plan:    p, maxPods: maxPods, perNode: all, iterationPods: max(pods, 0) * n,
+	}
+	b.input("platform", p.Platform, "")
+	b.input("nodes", p.Nodes, "")
+	b.input("otherNodes", p.OtherNodes, "")
+	b.input("vms", p.VMs, "")
+	b.input("pods", p.Pods, "")
+	b.input("podsPerNode", p.PodsPerNode, "")
+	b.input("maxPods", maxPods, "")
+	b.input("podsPerIteration", p.PodsPerIteration, "")
+	b.input("servicesPerIteration", p.ServicesPerIteration, "")
+	b.step("pods of a node", how, "V2", "D4")
+	b.result("allPodsPerNode", all, "", "")
+	b.result("maxPods", maxPods.Value, "", maxPods.From)
+	b.result("allPods", all*n, "", "over the nodes that take pods")
+	for _, stage := range []func() error{b.install, b.storage, b.nodes, b.virt, b.load} {
+		if err := stage(); err != nil {
+			return nil, err
+		}
+	}
+	b.raise()
+	b.write()
+	return &b.Answer, nil
+}
+
+// planner gathers what the calculators say.
+type planner struct {
+	*builder
+	Plan
+	maxPods       In[int64]
+	perNode       int64
+	iterationPods int64 // that the load brings, over all nodes
+	hostPrefix    int64
+	services      int64 // addresses for services
+}
+
+// take takes over another calculator's answer into a stage: its files below the
+// stage's directory, its commands unless a script among its files holds them.
+func (b *planner) take(stage int, c *Answer) {
+	dir := b.dir(stage) + "/"
+	for _, f := range c.Findings {
+		f.What = c.Tool + ": " + f.What
+		b.find(f)
+	}
+	for _, c := range c.Corrections {
+		b.correct(c.Row, c.Says, c.Right, c.Effect)
+	}
+	for _, w := range c.Warnings {
+		b.warn("%s: %s", c.Tool, w)
+	}
+	for _, f := range c.Files {
+		b.file(dir+f.Path, f.Content, f.For)
+	}
+	for _, s := range c.Sources {
+		b.cite(s.ID)
+	}
+	if c.Tool != "kubelet" && c.Tool != "virt" {
+		return
+	}
+	for _, command := range c.Commands {
+		for _, f := range c.Files {
+			command.Line = strings.ReplaceAll(command.Line, " "+f.Path, " "+dir+f.Path)
+		}
+		b.Commands = append(b.Commands, command)
+	}
+}
+
+func (b *planner) set(stage int, name, from, to, file string) {
+	if file != "" {
+		file = b.dir(stage) + "/" + file
+	}
+	b.Settings = append(b.Settings, Setting{name, from, to, b.number(stage), stage == stageInstall, file})
+}
+
+func (b *planner) stage(when string, fixed bool, do ...string) {
+	b.Stages = append(b.Stages, Stage{when, do, fixed})
+}
+
+func (b *planner) ceiling(name, what string, limit, asked, usual int64, set string) {
+	b.Ceilings = append(b.Ceilings, Ceiling{name, what, limit, asked, usual, set, asked <= limit})
+	if asked > limit && set == "tested" {
+		b.find(Finding{Grade: Advice, What: name, Now: grouped(asked), Wanted: "at most " + grouped(limit) + " were tested", Cost: "untested ground", Remedy: what})
+	}
+}
+
+// install is what can only be chosen at installation: address ranges and MTU.
+func (b *planner) install() error {
+	asked := Subnet{
+		Platform: b.Platform, Nodes: Given(b.Nodes.Value+b.OtherNodes.Value, "nodes and other nodes"), PodsPerNode: Given(b.maxPods.Value, "maxPods"),
+		Growth: b.Growth, MachineCIDRs: b.MachineCIDRs, Avoid: b.Avoid,
+	}
+	subnet, err := TuneSubnet(asked)
+	if err != nil {
+		return err
+	}
+	if usual, ok := asked.usualRange(subnet); ok {
+		asked.ClusterCIDRs = []In[netip.Prefix]{usual}
+		if subnet, err = TuneSubnet(asked); err != nil {
+			return err
+		}
+	}
+	b.hostPrefix = subnet.Result("hostPrefix").(int64)
+	b.services = subnet.Result("services").(int64)
+	network, err := TuneNetwork(Network{Platform: b.Platform, MTU: b.MTU, Link: b.Link})
+	if err != nil {
+		return err
+	}
+	b.result("clusterCIDR", subnet.Result("clusterCIDR"), "", "")
+	b.result("hostPrefix", b.hostPrefix, "", "")
+	b.result("serviceCIDR", subnet.Result("serviceCIDR"), "", "")
+	b.result("podMTU", network.Result("podMTU"), "B", "")
+	b.take(stageInstall, subnet)
+	b.take(stageInstall, network)
+	usualPrefix, usualCIDR, file := "23", "10.128.0.0/14", "install-config-networking.yaml"
+	usualNodes, usualAddresses := int64(512), int64(510-reservedAddresses)
+	if b.Platform.Value == Kubernetes {
+		usualPrefix, usualCIDR, file = "24", "none", "kubeadm-cluster.yaml"
+		usualNodes, usualAddresses = 0, 254-reservedAddresses
+	}
+	cidr := subnet.Result("clusterCIDR").(string)
+	if cidr != usualCIDR {
+		b.set(stageInstall, "range of the pods", usualCIDR, cidr, file)
+	}
+	if fmt.Sprint(b.hostPrefix) != usualPrefix {
+		b.set(stageInstall, "hostPrefix", usualPrefix, fmt.Sprint(b.hostPrefix), file)
+	}
+	if b.MTU.Ok() && b.MTU.Value != 1500 {
+		b.set(stageInstall, "MTU of pods", "1400", fmt.Sprint(network.Result("podMTU")), "cluster-network-03-config.yml")
+	}
+	b.ceiling("nodeSubnets", "nodes that get a subnet", subnet.Result("nodes").(int64), b.Nodes.Value+b.OtherNodes.Value, usualNodes, "installation")
+	b.ceiling("addressesPerNode", "addresses of a node, less 16 of its own", subnet.Result("podsPerNode").(int64), b.maxPods.Value, usualAddresses, "installation")
+	b.stage("before installation", true,
+		fmt.Sprintf("address ranges: %s with a /%d for each node, services %s (%s/%s)", cidr, b.hostPrefix, subnet.Result("serviceCIDR"), b.dir(stageInstall), file),
+		fmt.Sprintf("MTU %v for pods; jumbo frames on every switch and node first, if there are to be any", network.Result("podMTU")),
+		"headroom for more nodes: neither hostPrefix nor the services' range can be changed later")
+	return nil
+}
+
+// storage is Ceph and its hosts.
+func (b *planner) storage() error {
+	if !b.OSDs.Ok() {
+		if b.VMs.Ok() {
+			b.warn("nothing is planned for the storage of the machines: --osds of a Ceph cluster")
+		}
+		return nil
+	}
+	clones := In[int64]{}
+	if b.VMs.Ok() {
+		clones = Given(b.VMs.Value, "all machines, of one image")
+	}
+	ceph, err := TuneCeph(Ceph{OSDs: b.OSDs, Replicas: b.Replicas, Clones: clones})
+	if err != nil {
+		return err
+	}
+	host, err := TuneHost(Host{RTT: b.RTT, Link: b.bufferLink(), Neighbours: Given(b.Nodes.Value+b.OtherNodes.Value+b.OSDs.Value, "nodes, and a host for each OSD at most"), ARPFlux: Given(true, "bonded or several interfaces, as in the document"), Formats: []string{"sysctl", "ansible"}})
+	if err != nil {
+		return err
+	}
+	b.result("pgNum", ceph.Result("pgNum"), "", "")
+	b.take(stageStorage, ceph)
+	b.take(stageStorage, host)
+	b.set(stageStorage, "pg_num", "by the autoscaler", fmt.Sprint(ceph.Result("pgNum")), "ceph-tuning.sh")
+	b.set(stageStorage, "mgr/prometheus/scrape_interval", "15", "60", "ceph-tuning.sh")
+	b.set(stageStorage, "gc_thresh3 of Ceph hosts", "1024", fmt.Sprint(host.Result("gcThresh3")), "etc/sysctl.d/"+arpCacheFile)
+	b.set(stageStorage, "arp_filter, arp_ignore, arp_announce of Ceph hosts", "0", "1", "etc/sysctl.d/"+arpFile)
+	do := []string{"kernel settings of the Ceph hosts (" + b.dir(stageStorage) + "/etc/sysctl.d, or ansible-sysctl.yaml)", "placement groups, in steps, and monitoring (" + b.dir(stageStorage) + "/ceph-tuning.sh)"}
+	if b.VMs.Ok() {
+		do = append(do, fmt.Sprintf("cloneStrategy copy, or %v golden images ("+b.dir(stageStorage)+"/storageprofile.yaml)", ceph.Result("parentImages")))
+		b.set(stageStorage, "cloneStrategy", "snapshot or csi-clone", "copy", "storageprofile.yaml")
+	}
+	b.stage("storage", false, do...)
+	return nil
+}
+
+// bufferLink is the link where a round trip is known, since buffers need both.
+func (b *planner) bufferLink() (in In[Rate]) {
+	if b.RTT.Ok() {
+		in = b.Link
+	}
+	return in
+}
+
+// nodes are the kubelets and their hosts.
+func (b *planner) nodes() error {
+	unavailable := b.MaxUnavailable
+	if !unavailable.Ok() && b.Nodes.Value >= 100 {
+		unavailable = Given(int64(10), "V31")
+	}
+	kubelet, err := TuneKubelet(Kubelet{
+		Platform: b.Platform, MaxPods: b.maxPods, HostPrefix: Given(b.hostPrefix, "the plan's"), Nodes: b.Nodes, MaxUnavailable: unavailable,
+		Cores: b.Cores, Memory: b.Memory, Costs: b.Costs,
+	})
+	if err != nil {
+		return err
+	}
+	formats := []string{"tuned"}
+	if b.Platform.Value == Kubernetes {
+		formats = []string{"sysctl", "ansible"}
+	}
+	pids := kubelet.Result("podPidsLimit")
+	perPod := In[int64]{}
+	if n, ok := pids.(int64); ok {
+		perPod = Given(n, "podPidsLimit")
+	}
+	host, err := TuneHost(Host{Platform: b.Platform, Pods: b.maxPods, PIDsPerPod: perPod, Neighbours: Given(b.Nodes.Value+b.OtherNodes.Value+b.maxPods.Value, "nodes and own pods"), RTT: b.RTT, Link: b.bufferLink(), Formats: formats})
+	if err != nil {
+		return err
+	}
+	b.take(stageNodes, kubelet)
+	b.take(stageNodes, host)
+	usual, file := int64(openShiftMaxPods), "kubeletconfig-worker.yaml"
+	if b.Platform.Value == Kubernetes {
+		usual, file = upstreamMaxPods, "kubelet-config.yaml"
+	}
+	if b.maxPods.Value != usual {
+		b.set(stageNodes, "maxPods", fmt.Sprint(usual), fmt.Sprint(b.maxPods.Value), file)
+	}
+	if qps := kubelet.Result("kubeAPIQPS").(int64); qps != defaultQPS {
+		b.set(stageNodes, "kubeAPIQPS, kubeAPIBurst", "50, 100", fmt.Sprintf("%d, %v", qps, kubelet.Result("kubeAPIBurst")), file)
+	}
+	b.set(stageNodes, "nodeStatusMaxImages", "50", "-1", file)
+	if pids != nil && pids != int64(openShiftPIDs) {
+		b.set(stageNodes, "podPidsLimit", fmt.Sprint(openShiftPIDs), fmt.Sprint(pids), file)
+	}
+	for _, r := range []string{"systemReserved", "kubeReserved"} {
+		if cpu := kubelet.Result(r + ".cpu"); cpu != nil {
+			b.set(stageNodes, r, "the platform's", fmt.Sprintf("%v, %v", cpu, kubelet.Result(r+".memory")), file)
+		}
+	}
+	b.ceiling("maxPods", "pods that a node takes", b.maxPods.Value, b.perNode, usual, "setting")
+	b.ceiling("testedPodsPerNode", "raise step by step, and confirm", 2500, b.perNode, 0, "tested")
+	b.ceiling("testedPods", "several clusters (V41)", testedPods, b.perNode*b.Nodes.Value, 0, "tested")
+	b.ceiling("testedNodes", "several clusters (V41)", testedNodes, b.Nodes.Value+b.OtherNodes.Value, 0, "tested")
+	b.cite("openshift-2500", "openshift-500")
+	do := []string{}
+	if b.Platform.Value == OpenShift {
+		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/tuned-worker.yaml): no reboot",
+			"the pool's label, then one KubeletConfig ("+b.dir(stageNodes)+"/kubeletconfig-worker.yaml)")
+		if t := kubelet.Result("rebootTime"); t != nil {
+			do = append(do, fmt.Sprintf("it reboots all %d nodes, %d at a time: about %v", b.Nodes.Value, max(unavailable.Value, 1), t))
+		}
+	} else {
+		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/etc/sysctl.d)", "the kubelets' configuration ("+b.dir(stageNodes)+"/kubelet-config.yaml), and their restart")
+	}
+	b.stage("nodes, while they are empty", false, do...)
+	return nil
+}
+
+// virt is what machines need of KubeVirt.
+func (b *planner) virt() error {
+	if !b.VMs.Ok() {
+		return nil
+	}
+	virt, err := TuneVirt(Virt{
+		Platform: b.Platform, VMs: Given(b.VMs.Value, b.VMs.From), Classes: b.Classes, Nodes: b.Nodes, Pods: Given(b.iterationPods, "of the plan"), MaxPods: b.maxPods, Cores: b.Cores, Memory: b.Memory,
+		KubeVirt: b.KubeVirt, Zones: Given(int64(3), "V31"), Migrate: Given(ceilDiv(b.VMs.Value, 3), "a zone of three"), MaxUnavailable: b.MaxUnavailable,
+	})
+	if err != nil {
+		return err
+	}
+	b.result("virtAPIReplicas", virt.Result("virtAPIReplicas"), "", "")
+	b.result("bootStorm", virt.Result("bootStorm"), "s", "of all machines at once")
+	b.result("migrationTimeExpected", virt.Result("migrationTimeExpected"), "s", "of a third of the machines, by the document's experience")
+	b.take(stageVirt, virt)
+	file := "hyperconverged.yaml"
+	if b.Platform.Value == Kubernetes {
+		file = "kubevirt.yaml"
+	}
+	b.set(stageVirt, "parallelMigrationsPerCluster", "5", "20", file)
+	b.set(stageVirt, "parallelOutboundMigrationsPerNode", "2", "4", file)
+	if auto := virt.Result("virtAPIReplicasAutomatic"); auto == nil || auto.(int64) < virt.Result("virtAPIReplicas").(int64) {
+		b.set(stageVirt, "virt-api replicas", "by the number of nodes", fmt.Sprint(virt.Result("virtAPIReplicas")), file)
+	}
+	b.ceiling("testedMachines", "several clusters, the more the higher the churn (V41)", documentVMs, b.VMs.Value, 0, "tested")
+	b.stage("virtualization", false,
+		"limits of live migration, and virt-api's replicas where they are named ("+b.dir(stageVirt)+"/"+file+")",
+		"a pool for each zone, so that drains come one zone at a time ("+b.dir(stageVirt)+"/machineconfigpool-zone-*.yaml)",
+		"clone machines in bulks of 100, and measure: plimsoll tune virt --clones N --clone-measured ...")
+	return nil
+}
+
+// load is what the load itself must mind: namespaces and services.
+func (b *planner) load() error {
+	b.cite("D4", "D16")
+	iterations := max(0, b.iterationPods/b.PodsPerIteration.Value)
+	services := iterations * b.ServicesPerIteration.Value
+	b.step("iterations = (nodes x pods of a node - those that are there) / pods of an iteration", fmt.Sprintf("%s / %d = %s", grouped(b.iterationPods), b.PodsPerIteration.Value, grouped(iterations)), "D4")
+	of := "of 1 pod"
+	if b.PodsPerIteration.Value > 1 {
+		of = fmt.Sprintf("of %d pods", b.PodsPerIteration.Value)
+	}
+	b.result("iterations", iterations, "", of)
+	b.result("services", services, "", "of the load")
+	namespaces := max(1, ceilDiv(services, servicesPerNamespace))
+	b.result("namespaces", namespaces, "", fmt.Sprintf("at least, with at most %d services in each", servicesPerNamespace))
+	if b.ServicesPerIteration.Value > 0 {
+		at := servicesPerNamespace * b.PodsPerIteration.Value / (b.Nodes.Value * b.ServicesPerIteration.Value)
+		b.step("pods per node at which one namespace has 5000 services", fmt.Sprintf("%d x %d / %s = %d", servicesPerNamespace, b.PodsPerIteration.Value, grouped(b.Nodes.Value*b.ServicesPerIteration.Value), at), "D16")
+		b.result("podsPerNodeOfOneNamespace", at, "", "above it one namespace is not enough")
+	}
+	do := []string{"enableServiceLinks: false in every pod: else each container gets about 7 environment variables for every service of its namespace, until exec fails with 'argument list too long'"}
+	b.ceiling("servicesPerNamespace", "services in one namespace, with "+grouped(namespaces)+" of them", servicesPerNamespace, ceilDiv(services, namespaces), 0, "tested")
+	if namespaces > 1 {
+		do = append(do, fmt.Sprintf("a namespace for each iteration, or at least %d (namespacedIterations): one fails above 5000 services", namespaces))
+		b.set(stageLoad, "namespacedIterations", "false", "true", "")
+	}
+	b.set(stageLoad, "enableServiceLinks", "true", "false", "")
+	b.ceiling("serviceAddresses", "addresses for services", b.services, services, 65534, "installation")
+	b.ceiling("testedServices", "fewer services, or several clusters", servicesTested, services, 0, "tested")
+	b.stage("the load", false, do...)
+	return nil
+}
+
+// raise is how the target is approached: D5, D15, D18.
+func (b *planner) raise() {
+	b.cite("D5", "D15", "D18", "D8", "D14")
+	top := b.perNode
+	start := min(int64(150), top)
+	step := max(50, roundUp((top-start)/6, 50))
+	const pace = 20
+	total := b.perNode * b.Nodes.Value
+	took := (time.Duration(total/pace) * time.Second).Round(time.Minute)
+	b.step("time to make all pods at 20 a second", fmt.Sprintf("%s / %d = %v", grouped(total), pace, took), "D18")
+	b.result("creationTime", took.String(), "", "at 20 pods a second")
+	b.command("plimsoll check node-density --kubeconfig FILE", "what is in the way, before any load")
+	b.command(fmt.Sprintf("plimsoll sweep node-density --kubeconfig FILE --levels %d --out normal", start), "what normal looks like (D18)")
+	if top > start {
+		b.command(fmt.Sprintf("plimsoll limit node-density --kubeconfig FILE --from %d --step %d --max %d", start, step, top), "raise, and confirm the highest level that holds (D5)")
+	}
+	b.stage("raise, from low to high", false,
+		fmt.Sprintf("begin with %d pods per node and learn what normal looks like (D18)", start),
+		"node-density first, then node-density-cni, then node-density-heavy: a density that held in one says little of the next (D15)",
+		"watch the kubelets: many Pending pods make all of them busy, and deleting those that cannot be scheduled relieves them (D8)",
+		"record what kubelet and container runtime use, and reserve it: plimsoll tune kubelet --run DIR (D14)")
+}
+
+// write adds the plan itself as a file.
+func (b *planner) write() {
+	var t strings.Builder
+	t.WriteString("# " + b.Title + "\n")
+	for i, s := range b.Stages {
+		fmt.Fprintf(&t, "\n## %d. %s\n\n", i+1, s.When)
+		if s.Fixed {
+			t.WriteString("This cannot be changed later.\n\n")
+		}
+		for _, d := range s.Do {
+			t.WriteString("- " + d + "\n")
+		}
+	}
+	t.WriteString("\n## Ceilings\n\n| what | asked | limit | moved by |\n|---|---|---|---|\n")
+	for _, c := range b.Ceilings {
+		limit := grouped(c.Limit)
+		if !c.Holds {
+			limit += " (too low)"
+		}
+		fmt.Fprintf(&t, "| %s: %s | %s | %s | %s |\n", c.Name, c.What, grouped(c.Asked), limit, c.Set)
+	}
+	if len(b.Warnings) > 0 {
+		t.WriteString("\n## Mind\n\n")
+		for _, w := range b.Warnings {
+			t.WriteString("- " + w + "\n")
+		}
+	}
+	b.Files = append([]File{{"PLAN.md", t.String(), "people: the order, the ceilings and what to mind"}}, b.Files...)
+}

@@ -1,0 +1,472 @@
+package tune
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// OpenShift3 and HAProxyAlone are further platforms of a router.
+const (
+	OpenShift3   = "openshift3"
+	HAProxyAlone = "haproxy"
+)
+
+// Router are the parameters of an HAProxy router.
+type Router struct {
+	Platform   In[string] // openshift, openshift3 or haproxy
+	Rate       In[int64]  // requests per second, keep-alive
+	Encryption In[string] // of Encryptions
+	Page       In[Bytes]
+	Metal      In[bool] // physical machines instead of cloud ones
+	// Measured is what one router was seen to do, in place of the document's
+	// table.
+	Measured    In[int64]
+	Use         In[float64] // share of a router's requests that it is planned for
+	Routes      In[int64]
+	Static      In[int64] // applications
+	Dynamic     In[int64]
+	Connections In[int64] // clients at a time, over all routers
+	Header      In[Bytes] // largest request or response header
+	Memory      In[Bytes] // that a router may use
+	NoFile      In[int64] // open files that it may have
+	Threads     In[int64]
+	Link        In[Rate]
+	CPUs        In[string] // to pin HAProxy to, such as 0 or 0-3
+	Domain      In[string] // of shards
+	Facts       *HostFacts
+}
+
+// Encryptions are how a route is encrypted.
+func Encryptions() []string { return []string{"none", "edge", "passthrough", "reencrypt"} }
+
+// routerTable is R2: requests per second at pages of 1 kB and 4 kB on 4 vCPU
+// and 16 GB in a public cloud, 100 routes, keep-alive.
+func routerTable(encryption string) (at1k, at4k float64) {
+	row := map[string][2]float64{"none": {15435, 11947}, "edge": {7467, 7678}, "passthrough": {25789, 17876}, "reencrypt": {7611, 7395}}[encryption]
+	return row[0], row[1]
+}
+
+// Figures of HAProxy and of OpenShift's router.
+const (
+	haproxyBuffer      = 16384 // tune.bufsize
+	haproxyRewrite     = 1024  // tune.maxrewrite
+	openShiftBuffer    = 32768 // headerBufferBytes
+	openShiftRewrite   = 8192  // headerBufferMaxRewriteBytes
+	openShiftConns     = 50000 // maxConnections
+	openShift3Conns    = 20000 // ROUTER_MAX_CONNECTIONS
+	leastConns         = 2000
+	mostConns          = 2_000_000
+	routesPerRouter    = 2000
+	openShiftThreads   = 4
+	mostThreads        = 64
+	filesBesides       = 10 // beside connections, listeners and threads
+	filesPerThread     = 3
+	filesPerConnection = 2
+)
+
+// HAProxyFiles is how many open files HAProxy wants for maxconn connections
+// with so many threads and listeners: two for each connection, one for each
+// listener, three for each thread and ten more, as HAProxy 2.6 asks for.
+func HAProxyFiles(maxconn, threads, listeners int64) int64 {
+	return filesPerConnection*maxconn + listeners + filesPerThread*threads + filesBesides
+}
+
+// TuneRouter reckons HAProxy routers (R1 to R11).
+func TuneRouter(p Router) (*Answer, error) {
+	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
+	p.Encryption = p.Encryption.or("none", "no encryption")
+	p.Page = p.Page.or(1000, "R2's smallest page")
+	p.Use = p.Use.or(0.7, "this program's own allowance for bursts and for a router that is down")
+	p.Link = p.Link.or(1e9, "R3: 1 Gbit/s")
+	if err := fit(
+		within("rate", p.Rate, 1, 100_000_000), within("routes", p.Routes, 1, 1_000_000), within("connections", p.Connections, 1, 1_000_000_000),
+		within("measured", p.Measured, 1, 100_000_000), within("use", p.Use, 0.01, 1), within("nofile", p.NoFile, 64, 1_000_000_000), within("threads", p.Threads, 1, mostThreads),
+		within("static", p.Static, 1, 1_000_000), within("dynamic", p.Dynamic, 1, 1_000_000), checkWord("domain", p.Domain.Value), checkCPUs(p.CPUs.Value),
+	); err != nil {
+		return nil, err
+	}
+	if p.Page.Value < 1 || p.Page.Value > 1<<30 {
+		return nil, badParam("page", "for example 1k", "%s is no page", p.Page.Value)
+	}
+	if p.Header.Value > 128<<20 {
+		return nil, badParam("header", "for example 64Ki", "%s: HAProxy's buffer must be below 256 MB", p.Header.Value)
+	}
+	t := routerTuner{builder: newBuilder("router", "HAProxy routers"), Router: p, routerFields: routerFields{replicas: 1, threads: 1, rewrite: openShiftRewrite}, usualBuffer: openShiftBuffer}
+	switch p.Platform.Value {
+	case OpenShift:
+		t.usualConns, t.threads = openShiftConns, openShiftThreads
+	case OpenShift3:
+		t.usualConns = openShift3Conns
+	case HAProxyAlone:
+		t.usualBuffer, t.rewrite = haproxyBuffer, haproxyRewrite
+	}
+	t.threads = cmp.Or(p.Threads.Value, t.threads)
+	t.input("platform", p.Platform, "")
+	t.capacity()
+	t.applications()
+	t.buffers()
+	t.connections()
+	t.pinning()
+	t.files()
+	t.cite("R8")
+	t.find(Finding{Grade: Advice, What: "processors of a router", Wanted: "few and fast", Cost: "many slow cores are slower than few fast ones (R8)"})
+	return &t.Answer, nil
+}
+
+// routerTuner makes the answer about routers.
+type routerTuner struct {
+	*builder
+	Router
+	routerFields
+	// What the platform has by default; no connections is not set.
+	usualConns, usualBuffer int64
+}
+
+// routerFields are the settings that are written.
+type routerFields struct {
+	threads, replicas, shards int64
+	maxconn                   int64 // 0 leaves it alone
+	buffer                    int64 // 0 leaves it and rewrite alone
+	rewrite                   int64
+	cpus                      string
+}
+
+// capacity is R1 to R4 and R6: how many routers a rate needs.
+func (t *routerTuner) capacity() {
+	t.input("encryption", t.Encryption, "")
+	t.input("page", t.Page, "B")
+	t.input("link", t.Link, "bit/s")
+	fills := float64(t.Link.Value) / 8 / float64(t.Page.Value)
+	t.step("requests/s that fill the link = speed / 8 / page", fmt.Sprintf("%s / 8 / %d = %s", trim(float64(t.Link.Value)), t.Page.Value, grouped(int64(math.Round(fills)))), "R3")
+	t.result("requestsFillingLink", int64(math.Round(fills)), "requests/s", "without headers, answers only")
+	one := float64(t.Measured.Value)
+	t.input("measured", t.Measured, "requests/s")
+	if !t.Measured.Ok() {
+		at1k, at4k := routerTable(t.Encryption.Value)
+		page := float64(t.Page.Value)
+		share := min(max((page-1000)/3000, 0), 1)
+		one = at1k + (at4k-at1k)*share
+		t.step("one router by the document's table, between 1 kB and 4 kB in proportion", fmt.Sprintf("%s, %s: %.0f requests/s", t.Encryption.Value, t.Page.Value, one), "R2")
+		if t.Metal.Value {
+			t.input("metal", t.Metal, "")
+			t.step("bare metal is about twice as fast", fmt.Sprintf("2 x %.0f = %.0f", one, 2*one), "R4")
+			one *= 2
+		}
+		if page > 4096 {
+			t.warn("the table ends at pages of 4 kB: larger ones are slower")
+		}
+		t.cite("R1", "R3")
+		t.find(Finding{Grade: Advice, What: "a router at pages of 8 kB", Now: "R3 says that it fills 1 Gbit/s, 15,259 requests/s", Wanted: "R2 has 11,947 at 4 kB already", Cost: "the two disagree", Remedy: "measure your router (--measured)"})
+	}
+	bound := "HAProxy"
+	if fills < one {
+		one, bound = fills, "the link"
+	}
+	t.result("requestsPerRouter", int64(math.Round(one)), "requests/s", "bound by "+bound)
+	if !t.Rate.Ok() {
+		return
+	}
+	t.input("rate", t.Rate, "requests/s")
+	t.input("use", t.Use, "")
+	need := int64(math.Ceil(float64(t.Rate.Value)/(one*t.Use.Value) - 1e-9))
+	t.replicas = max(need, 1)
+	t.step("routers = requests/s / (one router's x share in use), rounded up", fmt.Sprintf("%s / (%.0f x %s) = %d", grouped(t.Rate.Value), one, trim(t.Use.Value), need), "R2", "R6")
+	t.result("routers", need, "", "")
+}
+
+// applications is R5, and the tested number of routes.
+func (t *routerTuner) applications() {
+	for _, x := range []struct {
+		in   In[int64]
+		name string
+		of   string
+		few  int64
+		many int64
+	}{{t.Static, "static", "static files or caching", 5, 10}, {t.Dynamic, "dynamic", "dynamic content", 100, 1000}} {
+		if !x.in.Ok() {
+			continue
+		}
+		t.input(x.name, x.in, "applications")
+		least, most := ceilDiv(x.in.Value, x.many), ceilDiv(x.in.Value, x.few)
+		t.step("routers = applications / those of one router", fmt.Sprintf("%s of %s: %s / %d to %s / %d = %d to %d", grouped(x.in.Value), x.of, grouped(x.in.Value), x.many, grouped(x.in.Value), x.few, least, most), "R5")
+		t.result("routersFor"+strings.ToUpper(x.name[:1])+x.name[1:], fmt.Sprintf("%d to %d", least, most), "", "a guide: "+x.of)
+	}
+	if !t.Routes.Ok() {
+		return
+	}
+	t.input("routes", t.Routes, "")
+	t.cite("R6", "openshift-500")
+	t.shards = ceilDiv(t.Routes.Value, routesPerRouter)
+	t.step("shards = routes / 2000 of one router, rounded up", fmt.Sprintf("%s / %d = %d", grouped(t.Routes.Value), routesPerRouter, t.shards), "openshift-500", "R6")
+	t.result("shards", t.shards, "", "each router of a shard serves all routes of the shard")
+	if t.shards > 1 && !t.Domain.Ok() {
+		t.warn("shards need a domain of their own: --domain apps.example.com writes them")
+	}
+}
+
+// buffers is R11: the header that fits into tune.bufsize.
+func (t *routerTuner) buffers() {
+	usual, rewrite := t.usualBuffer, t.rewrite
+	t.cite("haproxy")
+	if !t.Header.Ok() {
+		t.result("largestHeader", usual-rewrite, "B", fmt.Sprintf("with the default buffer of %d less %d for rewriting", usual, rewrite))
+		return
+	}
+	t.input("header", t.Header, "B")
+	need := roundUp(int64(t.Header.Value)+rewrite, 1024)
+	t.step("tune.bufsize >= header + tune.maxrewrite, in whole KiB", fmt.Sprintf("%d + %d -> %d", t.Header.Value, rewrite, need), "R11", "haproxy")
+	use := max(need, usual)
+	t.result("bufsize", use, "B", fmt.Sprintf("%d by default", usual))
+	if need > usual {
+		t.buffer = use
+	}
+	t.check(need <= usual, Finding{Change, "largest header", fmt.Sprintf("%d B by default", usual-rewrite), fmt.Sprintf("%d B", t.Header.Value), "requests with a larger one are refused (400), answers too (502)", fmt.Sprintf("a buffer of %d bytes: memory of busy connections grows in proportion, %.1f times", use, float64(use)/float64(usual))})
+	if t.Platform.Value == OpenShift {
+		t.cite("openshift-ingress")
+	}
+}
+
+// connections is R7, with what each connection costs of files and memory.
+func (t *routerTuner) connections() {
+	t.cite("R7")
+	if t.Platform.Value == OpenShift {
+		t.cite("openshift-ingress")
+		t.correct("R7", "edit the environment variable ROUTER_MAX_CONNECTIONS of the router's deployment", "on OpenShift 4 it is spec.tuningOptions.maxConnections of the IngressController", "the ingress operator takes the edit of the deployment back")
+	}
+	conns := t.usualConns
+	if t.Connections.Ok() {
+		t.input("connections", t.Connections, "")
+		each := ceilDiv(t.Connections.Value, t.replicas)
+		conns = roundUp(int64(math.Ceil(float64(each)/t.Use.Value)), 1000)
+		t.step("maxconn = clients / routers / share in use, in whole thousands", fmt.Sprintf("%s / %d / %s -> %d", grouped(t.Connections.Value), t.replicas, trim(t.Use.Value), conns), "R7")
+		if t.Platform.Value == OpenShift {
+			conns = max(conns, leastConns)
+			if conns > mostConns {
+				t.find(Finding{Cannot, "maxConnections", grouped(conns), fmt.Sprintf("%d to %d", leastConns, mostConns), "the IngressController is refused", "more routers"})
+			}
+		}
+		t.check(conns <= t.usualConns, Finding{Change, "maxconn", orNone(t.usualConns), grouped(conns), "clients beyond it wait in the kernel's queue", ""})
+		if conns > t.usualConns {
+			t.maxconn = conns
+		}
+		conns = max(conns, t.usualConns)
+	}
+	if conns == 0 {
+		return
+	}
+	t.result("maxconn", conns, "", "")
+	const listeners = 2 // HTTP and HTTPS
+	files := HAProxyFiles(conns, t.threads, listeners)
+	t.step("open files = 2 x maxconn + 3 x threads + listeners + 10", fmt.Sprintf("2 x %d + 3 x %d + %d + 10 = %d", conns, t.threads, listeners, files), "haproxy")
+	t.result("openFiles", files, "", "that HAProxy asks for when it starts; health checks of servers come on top")
+	if t.NoFile.Ok() {
+		t.input("nofile", t.NoFile, "")
+		most := (t.NoFile.Value - HAProxyFiles(0, t.threads, listeners)) / filesPerConnection
+		t.result("maxconnForNofile", max(most, 0), "", "the most that this many open files allow")
+		t.check(files <= t.NoFile.Value, Finding{Cannot, "open files", grouped(t.NoFile.Value), grouped(files), "HAProxy refuses to start, or lowers maxconn by itself", fmt.Sprintf("maxconn %d at most, or a higher limit (ulimit -Hn)", max(most, 0))})
+	}
+	buffer := cmp.Or(t.buffer, t.usualBuffer)
+	memory := conns * 2 * buffer
+	t.step("memory for buffers <= maxconn x 2 x tune.bufsize", fmt.Sprintf("%d x 2 x %d = %s", conns, buffer, Bytes(memory)), "R11", "haproxy")
+	t.result("bufferMemory", memory, "B", "when every connection has both buffers in use; idle ones have none")
+	if t.Memory.Ok() {
+		t.input("memory", t.Memory, "B")
+		t.check(memory <= int64(t.Memory.Value), Finding{Change, "memory for buffers", Bytes(memory).String(), "at most " + t.Memory.Value.String(), "a router that is killed for its memory drops all of its connections", "fewer connections, a smaller buffer, or more memory"})
+	}
+}
+
+func orNone(n int64) string {
+	if n == 0 {
+		return "not set"
+	}
+	return grouped(n) + " by default"
+}
+
+// pinning is R9 and R10.
+func (t *routerTuner) pinning() {
+	t.cite("R9", "R10", "haproxy")
+	t.correct("R10", "cpu-map takes a process ID and a CPU: cpu-map 1 0", "the first number is HAProxy's own, counted from 1, not a PID; with threads it is cpu-map auto:1/1-N and as many CPUs", "with threads, all of them share the one CPU")
+	cpus := t.CPUs
+	if !cpus.Ok() && t.Facts != nil {
+		cpus = t.placeByNUMA()
+	}
+	if !cpus.Ok() {
+		t.warn("pinning pays where nothing else runs on those CPUs: on bare metal irqbalance minds NUMA nodes, in a public cloud they are not shown (R9)")
+		return
+	}
+	t.input("cpus", cpus, "")
+	list, err := cpuList(cpus.Value)
+	if err != nil || len(list) == 0 {
+		return
+	}
+	t.cpus = cpus.Value
+	if int64(len(list)) != t.threads {
+		t.warn("%d CPUs for %d threads: one of each is what cpu-map auto makes", len(list), t.threads)
+	}
+}
+
+// placeByNUMA takes CPUs of the NIC's NUMA node: the first for its interrupts,
+// the next for HAProxy.
+func (t *routerTuner) placeByNUMA() (in In[string]) {
+	nic, cpus := nicCPUs(t.Facts)
+	if nic == nil || int64(len(cpus)) < t.threads+1 {
+		t.warn("no NUMA node of %s has CPUs for the interrupts and for %d threads: nothing is pinned", t.Facts.From, t.threads)
+		return in
+	}
+	t.result("interruptCPU", int64(cpus[0]), "", "for the interrupts of "+nic.Name)
+	for _, irq := range t.Facts.Interrupts {
+		if irq.Interface == nic.Name {
+			t.command(fmt.Sprintf("echo %d > /proc/irq/%s/smp_affinity_list", cpus[0], irq.Number), "an interrupt of "+nic.Name)
+		}
+	}
+	t.warn("irqbalance moves interrupts back: stop it, or name them in its --banirq")
+	return Given(compactCPUs(cpus[1:1+t.threads]), fmt.Sprintf("NUMA node %d, which %s is at", nic.NUMANode, nic.Name))
+}
+
+// nicCPUs is the fastest physical interface whose NUMA node is known, with the
+// CPUs of that node. A host of one node needs no interface to name it.
+func nicCPUs(f *HostFacts) (*HostInterface, []int) {
+	var best *HostInterface
+	for i := range f.Interfaces {
+		n := &f.Interfaces[i]
+		if n.Physical && n.Up && (best == nil || n.Speed > best.Speed) {
+			best = n
+		}
+	}
+	if best == nil {
+		return nil, nil
+	}
+	node := best.NUMANode
+	if node < 0 && len(f.NUMA) == 1 {
+		for only := range f.NUMA {
+			node = only
+		}
+	}
+	found := *best
+	found.NUMANode = node
+	cpus, err := cpuList(f.NUMA[node])
+	if err != nil {
+		return nil, nil
+	}
+	return &found, cpus
+}
+
+// cpuList reads CPUs as the kernel lists them, such as 0-3,8.
+func cpuList(text string) ([]int, error) {
+	var list []int
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		a, err := strconv.Atoi(first)
+		b := a
+		if err == nil && isRange {
+			b, err = strconv.Atoi(last)
+		}
+		if err != nil || a < 0 || b < a || b > 65535 {
+			return nil, fmt.Errorf("%q is no list of CPUs: want one such as 0-3,8", text)
+		}
+		for c := a; c <= b; c++ {
+			list = append(list, c)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+func checkCPUs(text string) error {
+	if _, err := cpuList(text); err != nil {
+		return badParam("cpus", "", "%v", err)
+	}
+	return nil
+}
+
+// compactCPUs writes CPUs as the kernel does.
+func compactCPUs(list []int) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(list[i])
+		if j > i {
+			part += "-" + strconv.Itoa(list[j])
+		}
+		parts, i = append(parts, part), j+1
+	}
+	return strings.Join(parts, ",")
+}
+
+func (t *routerTuner) files() {
+	switch t.Platform.Value {
+	case OpenShift:
+		tuning := mapping{{"maxConnections", t.maxconn}}
+		if t.Threads.Ok() {
+			tuning = append(tuning, entry{"threadCount", t.threads})
+		}
+		if t.buffer > 0 {
+			tuning = append(tuning, entry{"headerBufferBytes", t.buffer}, entry{"headerBufferMaxRewriteBytes", t.rewrite})
+		}
+		tuning = tuning.compact()
+		var replicas int64
+		if t.Rate.Ok() {
+			replicas = max(t.replicas, 2)
+		}
+		ingressController := func(name, comment string, spec mapping) string {
+			return manifest(object("operator.openshift.io/v1", "IngressController", mapping{{"name", name}, {"namespace", "openshift-ingress-operator"}}, spec), comment)
+		}
+		t.cite("openshift-ingress")
+		if spec := (mapping{{"replicas", replicas}, {"tuningOptions", tuning}}).compact(); spec != nil {
+			t.file("ingresscontroller-default.yaml", ingressController("default", "The default router: what differs from its defaults.", spec), "the ingress operator of OpenShift: oc apply --server-side -f")
+		}
+		if t.shards > 1 && t.Domain.Ok() {
+			for i := range t.shards - 1 {
+				name := fmt.Sprintf("shard-%d", i+1)
+				shard := mapping{{"domain", name + "." + t.Domain.Value}, {"replicas", replicas}, {"routeSelector", matchLabels("router", name)}, {"tuningOptions", tuning}}
+				t.file("ingresscontroller-"+name+".yaml", ingressController(name, "Serves the routes with the label router="+name+".", shard), "the ingress operator of OpenShift: oc apply -f")
+			}
+			t.warn("the default router serves the routes of the shards as well, unless its routeSelector leaves them out: matchExpressions with key router, operator DoesNotExist")
+		}
+	case OpenShift3:
+		env := ""
+		if t.maxconn > 0 {
+			env += fmt.Sprintf(" ROUTER_MAX_CONNECTIONS=%d", t.maxconn)
+		}
+		if t.buffer > 0 {
+			env += fmt.Sprintf(" ROUTER_BUF_SIZE=%d", t.buffer)
+		}
+		if env != "" {
+			t.command("oc set env dc/router -n default"+env, "the router starts anew")
+		}
+		fallthrough
+	default:
+		t.file("haproxy-global.cfg", haproxyGlobal(t.routerFields), "haproxy: in front of its own configuration, haproxy -c -f haproxy-global.cfg -f REST")
+	}
+}
+
+// haproxyGlobal is the global section with what was reckoned.
+func haproxyGlobal(r routerFields) string {
+	var b strings.Builder
+	b.WriteString("# HAProxy 2.5 or later, where one process runs all threads.\nglobal\n")
+	if r.maxconn > 0 {
+		fmt.Fprintf(&b, "    maxconn %d\n", r.maxconn)
+	}
+	fmt.Fprintf(&b, "    nbthread %d\n", r.threads)
+	if r.buffer > 0 {
+		fmt.Fprintf(&b, "    tune.bufsize %d\n    tune.maxrewrite %d\n", r.buffer, r.rewrite)
+	}
+	if r.cpus != "" {
+		threads := "1/1"
+		if r.threads != 1 {
+			threads = fmt.Sprintf("auto:1/1-%d", r.threads)
+		}
+		fmt.Fprintf(&b, "    cpu-map %s %s\n", threads, strings.ReplaceAll(r.cpus, ",", " "))
+	}
+	return b.String()
+}

@@ -1,0 +1,567 @@
+package tune
+
+import (
+	"fmt"
+	"math/bits"
+	"net/netip"
+	"slices"
+	"strings"
+)
+
+// The platforms that settings are reckoned for.
+const (
+	OpenShift  = "openshift"
+	Kubernetes = "kubernetes"
+)
+
+// The network plug-ins of OpenShift.
+const (
+	OVNKubernetes = "OVNKubernetes"
+	OpenShiftSDN  = "OpenShiftSDN"
+)
+
+// reservedAddresses of a node's subnet are for the node's own pods: those of
+// DaemonSets, and the network plug-in's gateway and management port (D3).
+const reservedAddresses = 16
+
+// Subnet are the parameters of a cluster's address ranges. What is given
+// decides the direction: ranges give sizes, sizes give ranges, both are held
+// against each other.
+type Subnet struct {
+	Platform In[string] // OpenShift by default
+	Network  In[string] // OVNKubernetes by default; of OpenShift only
+	// ClusterCIDRs holds one range of each family at most.
+	ClusterCIDRs []In[netip.Prefix]
+	HostPrefix   In[int64] // of IPv4
+	HostPrefix6  In[int64]
+	ServiceCIDRs []In[netip.Prefix]
+	MachineCIDRs []netip.Prefix
+	Avoid        []netip.Prefix // other ranges in use
+	Nodes        In[int64]
+	PodsPerNode  In[int64]
+	Services     In[int64]
+	Growth       In[float64] // headroom for more nodes and services, as a share
+	Reserved     In[int64]   // addresses of each node for its own pods
+	DualStack    In[bool]    // add IPv6 ranges
+	// MaxPods is what the nodes' kubelets allow now, as read from a cluster.
+	MaxPods In[int64]
+}
+
+// family is IPv4 or IPv6, with what is customary there.
+type family struct {
+	name           string
+	suffix         string // of names of results
+	bits           int
+	hostPrefix     int64 // by default
+	cluster        string
+	service        string
+	serviceFrom    string
+	largestService int // prefix length
+	pools          []string
+}
+
+func families(platform string) (four, six family) {
+	four = family{
+		name: "IPv4", bits: 32, hostPrefix: 23, cluster: "10.128.0.0/14",
+		service: "172.30.0.0/16", serviceFrom: "OpenShift's", largestService: 12,
+		pools: []string{"10.128.0.0/9", "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16"},
+	}
+	six = family{
+		name: "IPv6", suffix: "6", bits: 128, hostPrefix: 64, cluster: "fd01::/48",
+		service: "fd02::/112", serviceFrom: "OpenShift's example", largestService: 108,
+		pools: []string{"fd01::/16", "fd10::/12"},
+	}
+	if platform == Kubernetes {
+		four.hostPrefix, four.cluster = 24, ""
+		four.service, four.serviceFrom = "10.96.0.0/12", "kubeadm's"
+		six.service, six.serviceFrom = "fd00:10:96::/112", "as is customary"
+		six.cluster = "fd00:10:244::/48"
+	}
+	return four, six
+}
+
+// named is a range with what it is for.
+type named struct {
+	what string
+	rng  netip.Prefix
+	ours bool // chosen or asked for here
+}
+
+// TuneSubnet reckons a cluster's address ranges (R15, R16, D3).
+func TuneSubnet(p Subnet) (*Answer, error) {
+	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
+	p.Network = p.Network.or(OVNKubernetes, "OpenShift's since 4.12")
+	p.Reserved = p.Reserved.or(reservedAddresses, "for the node's own pods (D3)")
+	p.Growth = p.Growth.or(0, "no headroom asked for")
+	if err := fit(
+		within("nodes", p.Nodes, 1, 10_000_000), within("pods-per-node", p.PodsPerNode, 1, 1_000_000),
+		within("services", p.Services, 1, 1_000_000_000), within("growth", p.Growth, 0, 100),
+		within("reserved", p.Reserved, 0, 10_000), within("host-prefix", p.HostPrefix, 4, 30), within("host-prefix6", p.HostPrefix6, 16, 126),
+		oneOfEach("cluster-cidr", p.ClusterCIDRs), oneOfEach("service-cidr", p.ServiceCIDRs),
+	); err != nil {
+		return nil, err
+	}
+	four, six := families(p.Platform.Value)
+	cluster4, cluster6 := byFamily(p.ClusterCIDRs)
+	service4, service6 := byFamily(p.ServiceCIDRs)
+	useSix := cluster6.Ok() || service6.Ok() || p.HostPrefix6.Ok() || p.DualStack.Value
+	useFour := cluster4.Ok() || !useSix || p.DualStack.Value || p.HostPrefix.Ok()
+	if useFour && !cluster4.Ok() && !p.Nodes.Ok() && four.cluster == "" {
+		return nil, needs("cluster-cidr", "Kubernetes has no default range, so it or --nodes must be given", "--cluster-cidr 10.128.0.0/14")
+	}
+
+	t := subnetTuner{builder: newBuilder("subnet", ""), Subnet: p, inUse: p.taken(useSix)}
+	t.input("platform", p.Platform, "")
+	if p.Platform.Value == OpenShift {
+		t.input("networkType", p.Network, "")
+	}
+	t.input("nodes", p.Nodes, "")
+	t.input("podsPerNode", p.PodsPerNode, "")
+	t.input("services", p.Services, "")
+	t.input("growth", p.Growth, "")
+	t.input("reserved", p.Reserved, "addresses/node")
+	titles := []string{}
+	for _, f := range []struct {
+		use              bool
+		family           family
+		cluster, service In[netip.Prefix]
+		hostPrefix       In[int64]
+	}{{useFour, four, cluster4, service4, p.HostPrefix}, {useSix, six, cluster6, service6, p.HostPrefix6}} {
+		if !f.use {
+			continue
+		}
+		title, err := t.ranges(f.family, f.cluster, f.service, f.hostPrefix)
+		if err != nil {
+			return nil, err
+		}
+		titles = append(titles, title)
+	}
+	t.Title = "Address ranges of a cluster: " + strings.Join(titles, "; ")
+	t.conflicts()
+	t.fixedForEver()
+	t.readMaxPods()
+	if useFour {
+		t.cite("R16")
+	}
+	t.files()
+	return &t.Answer, nil
+}
+
+// subnetTuner makes the answer about address ranges.
+type subnetTuner struct {
+	*builder
+	Subnet
+	// inUse are the ranges that are taken, those that were chosen included.
+	inUse []named
+	// clusterNetwork and serviceNetwork are those of all families.
+	clusterNetwork []podRange
+	serviceNetwork []string
+}
+
+type podRange struct {
+	cidr       string
+	hostPrefix int64
+}
+
+// oneOfEach refuses two ranges of one family.
+func oneOfEach(name string, list []In[netip.Prefix]) error {
+	for i, a := range list {
+		for _, b := range list[:i] {
+			if a.Value.Addr().Is4() == b.Value.Addr().Is4() {
+				return badParam(name, "for dual-stack give one range of IPv4 and one of IPv6", "%s and %s are of one family", b.Value, a.Value)
+			}
+		}
+	}
+	return nil
+}
+
+func byFamily(list []In[netip.Prefix]) (four, six In[netip.Prefix]) {
+	for _, in := range list {
+		if in.Value.Addr().Is4() {
+			four = in
+		} else {
+			six = in
+		}
+	}
+	return four, six
+}
+
+// taken are the ranges that the cluster's own must stay clear of.
+func (p *Subnet) taken(useSix bool) []named {
+	var list []named
+	for _, rng := range p.MachineCIDRs {
+		list = append(list, named{what: "machine network", rng: rng})
+	}
+	for _, rng := range p.Avoid {
+		list = append(list, named{what: "range to avoid", rng: rng})
+	}
+	if p.Platform.Value == OpenShift && p.Network.Value == OVNKubernetes {
+		for _, in := range []struct{ what, text string }{
+			{"OVN-Kubernetes join subnet", "100.64.0.0/16"}, {"OVN-Kubernetes transit subnet", "100.88.0.0/16"}, {"OVN-Kubernetes masquerade subnet (4.17)", "169.254.0.0/17"},
+			{"OVN-Kubernetes join subnet", "fd98::/64"}, {"OVN-Kubernetes transit subnet", "fd97::/64"}, {"OVN-Kubernetes masquerade subnet (4.17)", "fd69::/112"},
+		} {
+			rng := netip.MustParsePrefix(in.text)
+			if rng.Addr().Is4() || useSix {
+				list = append(list, named{what: in.what, rng: rng})
+			}
+		}
+	}
+	return list
+}
+
+// ranges answers for one family: the cluster's range and the services'.
+func (t *subnetTuner) ranges(f family, cluster, service In[netip.Prefix], hostPrefix In[int64]) (title string, err error) {
+	hostPrefix = t.hostPrefix(f, cluster, hostPrefix)
+	taken := slices.Clip(t.inUse)
+	// A range that was given for the services is to be kept clear as well.
+	if service.Ok() {
+		taken = append(taken, named{what: "service network", rng: service.Value})
+	}
+	cluster, err = t.clusterRange(f, cluster, hostPrefix, taken)
+	if err != nil {
+		return "", err
+	}
+	if int64(cluster.Value.Bits()) > hostPrefix.Value {
+		return "", badParam("host-prefix"+f.suffix, "", "/%d is larger than the whole range %s", hostPrefix.Value, cluster.Value)
+	}
+	t.input("clusterCIDR"+f.suffix, cluster, "")
+	t.input("hostPrefix"+f.suffix, hostPrefix, "")
+
+	wide, narrow := int(hostPrefix.Value)-cluster.Value.Bits(), f.bits-int(hostPrefix.Value)
+	nodes, addresses := power(wide), power(narrow)
+	usable := minus(addresses, 2)
+	if f.bits == 128 {
+		usable = addresses // no broadcast address, and nobody counts the first
+	}
+	own := minus(usable, t.Reserved.Value)
+	t.result("clusterCIDR"+f.suffix, cluster.Value.String(), "", "")
+	t.result("hostPrefix"+f.suffix, hostPrefix.Value, "", "")
+	t.result("nodes"+f.suffix, shownPower(nodes, wide), "", "each with a subnet of its own")
+	t.result("addressesPerNode"+f.suffix, shownPower(usable, narrow), "", "for pods")
+	t.result("podsPerNode"+f.suffix, shownPower(own, narrow), "", fmt.Sprintf("largest maxPods with %d addresses left for the node's own pods", t.Reserved.Value))
+	t.step("nodes = 2^(hostPrefix - prefix of the cluster's range)", fmt.Sprintf("2^(%d - %d) = %s", hostPrefix.Value, cluster.Value.Bits(), textPower(nodes, wide)), "R15", "openshift-cidr")
+	if f.bits == 32 {
+		t.step("addresses for pods = 2^(32 - hostPrefix) - 2", fmt.Sprintf("2^(32 - %d) - 2 = %s", hostPrefix.Value, textPower(usable, narrow)), "R15")
+	}
+	t.sizes(f, nodes, own, cluster.Value, hostPrefix.Value)
+
+	service, err = t.serviceRange(f, service, append(taken, named{what: "cluster network", rng: cluster.Value}))
+	if err != nil {
+		return "", err
+	}
+	if f.bits == 32 {
+		t.correct("R15", "the defaults allow 1024 nodes with a /23 each", "10.128.0.0/14 with a /23 gives 2^(23-14) = 512 nodes; 1024 need a /13", "the 513th node gets no subnet")
+	}
+	t.inUse = append(t.inUse, named{"cluster network", cluster.Value, true}, named{"service network", service.Value, true})
+	t.clusterNetwork = append(t.clusterNetwork, podRange{cluster.Value.String(), hostPrefix.Value})
+	t.serviceNetwork = append(t.serviceNetwork, service.Value.String())
+	return fmt.Sprintf("%s with a /%d for each node: %s nodes x %s pod addresses", cluster.Value, hostPrefix.Value, textPower(nodes, wide), textPower(usable, narrow)), nil
+}
+
+// hostPrefix is the size of each node's subnet: as given, or the smallest that
+// holds the pods.
+func (t *subnetTuner) hostPrefix(f family, cluster In[netip.Prefix], given In[int64]) In[int64] {
+	if given.Ok() || !t.PodsPerNode.Ok() || f.bits == 128 {
+		return given.or(f.hostPrefix, "as "+platformName(t.Platform.Value)+" has it")
+	}
+	want := t.PodsPerNode.Value + t.Reserved.Value + 2
+	prefix := int64(f.bits - bits.Len64(uint64(want-1)))
+	t.step("hostPrefix = the largest with 2^(32 - hostPrefix) - 2 - reserved >= pods per node",
+		fmt.Sprintf("2^(32 - %d) - 2 - %d = %s >= %s", prefix, t.Reserved.Value, grouped(power(int(32-prefix))-2-t.Reserved.Value), grouped(t.PodsPerNode.Value)), "D3")
+	if cluster.Ok() && int64(cluster.Value.Bits()) > prefix {
+		t.find(Finding{Cannot, "pods per node in " + cluster.Value.String(), grouped(power(f.bits - cluster.Value.Bits())), grouped(want), "not even one node's pods fit into the range", "a larger range"})
+		prefix = int64(cluster.Value.Bits())
+	}
+	return Given(prefix, "from podsPerNode")
+}
+
+// clusterRange is the cluster's range: as given, or one that holds the nodes.
+func (t *subnetTuner) clusterRange(f family, given In[netip.Prefix], hostPrefix In[int64], taken []named) (In[netip.Prefix], error) {
+	if given.Ok() {
+		return given, nil
+	}
+	// Without a number of nodes the customary range serves, as far as it can.
+	if !t.Nodes.Ok() {
+		return Given(netip.MustParsePrefix(f.cluster), "default: as is customary on "+platformName(t.Platform.Value)), nil
+	}
+	want := grown(t.Nodes.Value, t.Growth.Value)
+	length := int(hostPrefix.Value) - bits.Len64(uint64(want-1))
+	t.step("prefix of the cluster's range = hostPrefix - log2(nodes with headroom, rounded up to a power of two)",
+		fmt.Sprintf("%d - log2(%s) = %d", hostPrefix.Value, grouped(power(bits.Len64(uint64(want-1)))), length), "D3")
+	if f.bits == 128 {
+		// Short of what is customary there is nothing to save.
+		if custom := netip.MustParsePrefix(f.cluster); length >= custom.Bits() {
+			return Given(custom, "default: as is customary"), nil
+		}
+	}
+	rng, ok := freeRange(f.pools, length, taken)
+	if !ok {
+		return given, badParam("nodes", "fewer nodes or pods per node, fewer ranges to avoid, or several clusters",
+			"%s nodes with a /%d each need a /%d, and no private range has one free", grouped(want), hostPrefix.Value, length)
+	}
+	return Given(rng, "from nodes and hostPrefix"), nil
+}
+
+// usualRange is the platform's customary range, where it holds all that the
+// range of an answer does and is free: a plan changes what it must, and a
+// narrower range only takes room for later away.
+func (p *Subnet) usualRange(answer *Answer) (in In[netip.Prefix], ok bool) {
+	four, _ := families(p.Platform.Value)
+	text, _ := answer.Result("clusterCIDR").(string)
+	rng, err := netip.ParsePrefix(text)
+	if err != nil || four.cluster == "" {
+		return in, false
+	}
+	usual := netip.MustParsePrefix(four.cluster)
+	if slices.ContainsFunc(p.taken(false), func(other named) bool { return other.rng.Overlaps(usual) }) {
+		return in, false
+	}
+	return Given(usual, "default: as is customary on "+platformName(p.Platform.Value)+", and enough"), rng.Bits() > usual.Bits()
+}
+
+// freeRange is the first range of a length in the pools that overlaps nothing
+// that is taken.
+func freeRange(pools []string, length int, taken []named) (netip.Prefix, bool) {
+	for _, text := range pools {
+		pool := netip.MustParsePrefix(text)
+		if length < pool.Bits() {
+			continue
+		}
+		at := pool.Addr()
+		for pool.Contains(at) {
+			rng := netip.PrefixFrom(at, length).Masked()
+			i := slices.IndexFunc(taken, func(t named) bool { return t.rng.Overlaps(rng) })
+			if i < 0 {
+				return rng, true
+			}
+			// The next of its kind behind the larger of the two: no loop visits
+			// what is taken twice.
+			larger := rng
+			if taken[i].rng.Bits() < rng.Bits() {
+				larger = taken[i].rng
+			}
+			at = last(larger).Next()
+			if !at.IsValid() {
+				break
+			}
+		}
+	}
+	return netip.Prefix{}, false
+}
+
+// last is a range's last address.
+func last(p netip.Prefix) netip.Addr {
+	raw := p.Masked().Addr().AsSlice()
+	for i := range raw {
+		for bit := range 8 {
+			if i*8+bit >= p.Bits() {
+				raw[i] |= 1 << (7 - bit)
+			}
+		}
+	}
+	addr, _ := netip.AddrFromSlice(raw)
+	return addr
+}
+
+// sizes holds what was asked for against what the ranges give.
+func (t *subnetTuner) sizes(f family, nodes, own int64, cluster netip.Prefix, hostPrefix int64) {
+	if t.Nodes.Ok() {
+		want := grown(t.Nodes.Value, t.Growth.Value)
+		if f.bits == 32 && nodes >= t.Nodes.Value {
+			t.result("nodesLeft", nodes-t.Nodes.Value, "", "room for growth")
+		}
+		t.check(want <= nodes, Finding{Cannot, "nodes in " + cluster.String(), textPower(nodes, 62), grouped(want),
+			"a node without a subnet starts no pods", fmt.Sprintf("a /%d for the cluster, or a larger hostPrefix number", hostPrefix-int64(bits.Len64(uint64(want-1))))})
+	}
+	if t.PodsPerNode.Ok() && f.bits == 32 {
+		need := 32 - bits.Len64(uint64(t.PodsPerNode.Value+t.Reserved.Value+1))
+		t.check(own >= t.PodsPerNode.Value, Finding{Cannot, fmt.Sprintf("pods per node in a /%d", hostPrefix), grouped(own), grouped(t.PodsPerNode.Value), "pods wait for an address that does not come", fmt.Sprintf("hostPrefix %d", need)})
+	}
+	const most = 16 // clusterSubnetMaxDiff
+	if f.bits == 128 && t.Platform.Value == Kubernetes && int(hostPrefix)-cluster.Bits() > most {
+		t.cite("k8s-nodeipam")
+		t.find(Finding{Cannot, "IPv6 node subnets in " + cluster.String(), fmt.Sprintf("hostPrefix - prefix = %d", int(hostPrefix)-cluster.Bits()), fmt.Sprintf("at most %d", most),
+			"kube-controller-manager refuses to start its allocator", fmt.Sprintf("a /%d for the cluster", int(hostPrefix)-most)})
+	}
+}
+
+// serviceRange is the services' range.
+func (t *subnetTuner) serviceRange(f family, given In[netip.Prefix], taken []named) (In[netip.Prefix], error) {
+	if !given.Ok() {
+		custom := netip.MustParsePrefix(f.service)
+		need := f.bits - 1
+		if t.Services.Ok() {
+			need = f.bits - bits.Len64(uint64(grown(t.Services.Value, t.Growth.Value)+3))
+		}
+		clear := !slices.ContainsFunc(taken, func(t named) bool { return t.rng.Overlaps(custom) })
+		if need >= custom.Bits() && clear {
+			given = Given(custom, "default: "+f.serviceFrom)
+		} else {
+			pools := append([]string{"172.16.0.0/12"}, f.pools...)
+			if f.bits == 128 {
+				pools = f.pools
+			}
+			// As large as is customary, but for the /12 of kubeadm, which few
+			// private ranges have room for.
+			rng, ok := freeRange(pools, min(need, max(custom.Bits(), f.bits-16)), taken)
+			if !ok {
+				return given, badParam("services", "", "%s services need a /%d, and no private range has one free", grouped(t.Services.Value), need)
+			}
+			given = Given(rng, "from services, clear of the other ranges")
+		}
+	}
+	t.input("serviceCIDR"+f.suffix, given, "")
+	wide := f.bits - given.Value.Bits()
+	all := power(wide)
+	usable := minus(all, 2)
+	if f.bits == 128 {
+		usable = minus(all, 1)
+	}
+	t.result("serviceCIDR"+f.suffix, given.Value.String(), "", "")
+	t.result("services"+f.suffix, shownPower(usable, wide), "", fmt.Sprintf("of %s addresses; the API server's own and the DNS service take one each of them", textPower(all, wide)))
+	t.step("addresses for services = 2^(bits - prefix), less the first and in IPv4 the last", fmt.Sprintf("2^(%d - %d) = %s, %s usable", f.bits, given.Value.Bits(), textPower(all, wide), textPower(usable, wide)), "R15", "k8s-services")
+	if t.Services.Ok() && usable-2 < grown(t.Services.Value, t.Growth.Value) {
+		t.find(Finding{Cannot, "services in " + given.Value.String(), textPower(usable, wide), grouped(grown(t.Services.Value, t.Growth.Value) + 2), "services without an address are refused", "a larger range"})
+	}
+	if given.Value.Bits() < f.largestService {
+		t.find(Finding{Change, "service network " + given.Value.String(), fmt.Sprintf("/%d", given.Value.Bits()), fmt.Sprintf("/%d or smaller", f.largestService), "API servers before 1.34 refuse to start with it", "a smaller range"})
+	}
+	return given, nil
+}
+
+// conflicts finds ranges that overlap, where at least one is the cluster's.
+func (t *subnetTuner) conflicts() {
+	found := false
+	for i, x := range t.inUse {
+		for _, y := range t.inUse[:i] {
+			if (x.ours || y.ours) && x.rng.Overlaps(y.rng) {
+				found = true
+				t.find(Finding{Cannot, fmt.Sprintf("%s %s and %s %s", y.what, y.rng, x.what, x.rng), "overlap", "apart",
+					"addresses in both are reached by one of the two only", "move the one that is chosen freely"})
+			}
+		}
+	}
+	if !found {
+		var ours, others []string
+		for _, n := range t.inUse {
+			text := n.what + " " + n.rng.String()
+			if n.ours {
+				ours = append(ours, text)
+			} else {
+				others = append(others, text)
+			}
+		}
+		what := strings.Join(ours, " and ") + " do not overlap"
+		if len(others) > 0 {
+			what += ", nor do they with " + strings.Join(others, ", ")
+		}
+		t.find(Finding{Grade: OK, What: what})
+	}
+	t.cite("openshift-cidr")
+}
+
+func (t *subnetTuner) fixedForEver() {
+	if t.Platform.Value == OpenShift {
+		t.warn("choose before installing: hostPrefix and the services' range cannot be changed afterwards; with OVN-Kubernetes the cluster's range can be widened, with the same hostPrefix (R16, openshift-cidr)")
+		return
+	}
+	t.cite("k8s-services")
+	t.warn("choose before installing: the size of the nodes' subnets cannot be changed while nodes have theirs; since Kubernetes 1.33 more ranges for services can be added (ServiceCIDR)")
+}
+
+// readMaxPods holds the kubelets' limit, as read from a cluster, against the
+// subnets.
+func (t *subnetTuner) readMaxPods() {
+	own, known := t.Result("podsPerNode").(int64)
+	if !t.MaxPods.Ok() || !known {
+		return
+	}
+	t.input("maxPods", t.MaxPods, "")
+	t.check(t.MaxPods.Value <= own, Finding{Change, "maxPods of the nodes against their addresses", grouped(t.MaxPods.Value), "at most " + grouped(own), "pods beyond the addresses stay in ContainerCreating", "a lower maxPods, or new nodes with larger subnets"})
+}
+
+// grown is a number with headroom.
+func grown(n int64, share float64) int64 {
+	g := int64(float64(n)*(1+share) + 0.999999)
+	return max(g, n)
+}
+
+// power is 2^n, or the largest number where it is larger.
+func power(n int) int64 {
+	if n >= 62 {
+		return 1 << 62
+	}
+	return 1 << max(n, 0)
+}
+
+func minus(n, less int64) int64 {
+	if n >= 1<<62 {
+		return n
+	}
+	return max(n-less, 0)
+}
+
+// shownPower is a number, or a power of two in words where it is too large for
+// one.
+func shownPower(n int64, exponent int) any {
+	if n >= 1<<53 {
+		return fmt.Sprintf("2^%d", exponent)
+	}
+	return n
+}
+
+func textPower(n int64, exponent int) string {
+	if text, ok := shownPower(n, exponent).(string); ok {
+		return text
+	}
+	return grouped(n)
+}
+
+func platformName(platform string) string {
+	if platform == OpenShift {
+		return "OpenShift"
+	}
+	return "Kubernetes"
+}
+
+// files emits the files of a platform.
+func (t *subnetTuner) files() {
+	if t.Platform.Value == Kubernetes {
+		var pods []string
+		args := []mapping{{{"name", "allocate-node-cidrs"}, {"value", "true"}}}
+		for _, c := range t.clusterNetwork {
+			pods = append(pods, c.cidr)
+			name := "node-cidr-mask-size"
+			if len(t.clusterNetwork) > 1 {
+				name += "-ipv4"
+				if strings.Contains(c.cidr, ":") {
+					name = "node-cidr-mask-size-ipv6"
+				}
+			}
+			args = append(args, mapping{{"name", name}, {"value", fmt.Sprint(c.hostPrefix)}})
+		}
+		t.cite("k8s-nodeipam")
+		t.file("kubeadm-cluster.yaml", manifest(mapping{
+			{"apiVersion", "kubeadm.k8s.io/v1beta4"}, {"kind", "ClusterConfiguration"},
+			{"networking", mapping{{"podSubnet", strings.Join(pods, ",")}, {"serviceSubnet", strings.Join(t.serviceNetwork, ",")}}},
+			{"controllerManager", mapping{{"extraArgs", args}}},
+		}, "Address ranges: before the cluster is made."), "kubeadm init --config")
+		return
+	}
+	var pods, machines []mapping
+	for _, c := range t.clusterNetwork {
+		pods = append(pods, mapping{{"cidr", c.cidr}, {"hostPrefix", c.hostPrefix}})
+	}
+	for _, m := range t.MachineCIDRs {
+		machines = append(machines, mapping{{"cidr", m.String()}})
+	}
+	t.file("install-config-networking.yaml", manifest(mapping{{"networking", mapping{
+		{"networkType", t.Network.Value}, {"clusterNetwork", pods}, {"serviceNetwork", t.serviceNetwork}, {"machineNetwork", machines},
+	}}}, "Part of install-config.yaml: before the cluster is made."), "openshift-install: merge it into install-config.yaml")
+	// The old installer knew IPv4 only.
+	if first := t.clusterNetwork[0]; len(t.clusterNetwork) == 1 && !strings.Contains(first.cidr, ":") {
+		t.correct("R16", "the section [OSE3:vars] of the inventory", "the group of the installer's playbooks is OSEv3: [OSEv3:vars]", "the variable belongs to a group that no host is in, and the default stays")
+		t.file("inventory-openshift3.ini", fmt.Sprintf("# OpenShift 3: before the cluster is made.\n[OSEv3:vars]\nosm_cluster_network_cidr=%s\nosm_host_subnet_length=%d\nopenshift_portal_net=%s\n",
+			first.cidr, 32-first.hostPrefix, t.serviceNetwork[0]), "openshift-ansible of OpenShift 3: merge it into the inventory")
+	}
+}

@@ -1,0 +1,253 @@
+package tune
+
+import (
+	"encoding/json"
+	"errors"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/goccy/go-yaml"
+
+	"plimsoll.dev/plimsoll/internal/test/golden"
+)
+
+var update = flag.Bool("update", false, "write golden files anew")
+
+// answer fails the test unless the calculator answered.
+func answer(t *testing.T, a *Answer, err error) *Answer {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, s := range a.Sources {
+		if strings.HasPrefix(s.Title, "unknown source") {
+			t.Errorf("%s cites %s, which is not in the table of sources", a.Tool, s.ID)
+		}
+	}
+	cited := map[string]bool{}
+	for _, s := range a.Sources {
+		cited[s.ID] = true
+	}
+	for _, step := range a.Steps {
+		for _, id := range step.Sources {
+			if !cited[id] {
+				t.Errorf("%s: a step names %s, which is not among the sources", a.Tool, id)
+			}
+		}
+	}
+	return a
+}
+
+func wantResult(t *testing.T, a *Answer, name string, want any) {
+	t.Helper()
+	if got := a.Result(name); got != want {
+		t.Errorf("%s: %s = %v (%T), want %v (%T)", a.Tool, name, got, got, want, want)
+	}
+}
+
+// correction finds what is said of a row, or fails the test.
+func correction(t *testing.T, a *Answer, row string) Correction {
+	t.Helper()
+	for _, c := range a.Corrections {
+		if c.Row == row {
+			return c
+		}
+	}
+	t.Fatalf("%s says nothing about the error in %s", a.Tool, row)
+	return Correction{}
+}
+
+// finding finds what was found about something, or fails the test.
+func finding(t *testing.T, a *Answer, what string) Finding {
+	t.Helper()
+	var have []string
+	for _, f := range a.Findings {
+		if strings.Contains(f.What, what) {
+			return f
+		}
+		have = append(have, f.What)
+	}
+	t.Fatalf("%s finds nothing about %q, only %q", a.Tool, what, have)
+	return Finding{}
+}
+
+func fileOf(t *testing.T, a *Answer, path string) string {
+	t.Helper()
+	var have []string
+	for _, f := range a.Files {
+		if f.Path == path {
+			return f.Content
+		}
+		have = append(have, f.Path)
+	}
+	t.Fatalf("%s has no file %s, only %v", a.Tool, path, have)
+	return ""
+}
+
+// readObject is a Kubernetes object with the specification S, of which no field may
+// be unknown.
+type readObject[S any] struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string
+	Metadata   struct {
+		Name, Namespace     string
+		Labels, Annotations map[string]string
+	}
+	Spec S
+}
+
+func objectOf[S any](t *testing.T, a *Answer, path string) (o readObject[S]) {
+	t.Helper()
+	if err := yaml.UnmarshalWithOptions([]byte(fileOf(t, a, path)), &o, yaml.Strict()); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+// The specifications that several tests read.
+type (
+	readSelector struct {
+		MatchLabels      map[string]string `yaml:"matchLabels"`
+		MatchExpressions []struct {
+			Key, Operator string
+			Values        []string
+		} `yaml:"matchExpressions"`
+	}
+	readPool struct {
+		MachineConfigSelector readSelector `yaml:"machineConfigSelector"`
+		NodeSelector          readSelector `yaml:"nodeSelector"`
+		MaxUnavailable        int          `yaml:"maxUnavailable"`
+		Paused                bool
+	}
+	readTuning struct {
+		MaxConnections int `yaml:"maxConnections"`
+		Threads        int `yaml:"threadCount"`
+		Buffer         int `yaml:"headerBufferBytes"`
+		Rewrite        int `yaml:"headerBufferMaxRewriteBytes"`
+	}
+	readIngress struct {
+		Domain   string
+		Replicas int
+		Routes   readSelector `yaml:"routeSelector"`
+		Tuning   readTuning   `yaml:"tuningOptions"`
+	}
+)
+
+func count(n int64) In[int64] { return Given(n, "flag") }
+
+func TestRender(t *testing.T) {
+	a, err := TuneCeph(Ceph{OSDs: count(141), Replicas: count(3)})
+	answer(t, a, err)
+	text, err := Render(a, "table", 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, *update, "ceph.txt", text)
+	for _, line := range strings.Split(string(text), "\n") {
+		// Addresses and commands are to be copied: they are not parted.
+		if len([]rune(line)) > 100 && !strings.Contains(line, "://") {
+			t.Errorf("a line is wider than 100 columns: %q", line)
+		}
+	}
+	data, err := Render(a, "json", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, *update, "ceph.json", data)
+	var fromJSON, fromYAML Answer
+	if err := json.Unmarshal(data, &fromJSON); err != nil {
+		t.Fatal(err)
+	}
+	inYAML, err := Render(a, "yaml", 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if inYAML, err = yaml.YAMLToJSON(inYAML); err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(inYAML, &fromYAML); err != nil {
+		t.Fatal(err)
+	}
+	one, _ := json.Marshal(fromJSON)
+	other, _ := json.Marshal(fromYAML)
+	if string(one) != string(other) {
+		t.Errorf("yaml says something else than json:\n%s\n%s", one, other)
+	}
+	if _, err := Render(a, "xml", 0); err == nil {
+		t.Error("a form that does not exist was rendered")
+	}
+}
+
+// What was read from a cluster must not move the cursor.
+func TestTheTablePrintsNoControlCharacters(t *testing.T) {
+	a := newBuilder("x", "title\x1b[2J")
+	a.find(Finding{Grade: OK, What: "node \x1b[31mred\r\n"})
+	a.command("echo \x07", "")
+	text, err := Render(&a.Answer, "table", 40)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if strings.ContainsAny(string(text), "\x1b\r\x07") {
+		t.Errorf("%q", text)
+	}
+}
+
+func TestWriteWritesAllOrNothing(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "new")
+	files := []File{{Path: "a/one", Content: "1"}, {Path: "two", Content: "2"}}
+	paths, err := Write(dir, files, false)
+	if err != nil || len(paths) != 2 {
+		t.Fatalf("%v, %v", paths, err)
+	}
+	read := func(name string) string {
+		data, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return err.Error()
+		}
+		return string(data)
+	}
+	if read("a/one") != "1" || read("two") != "2" {
+		t.Errorf("one %q, two %q", read("a/one"), read("two"))
+	}
+
+	// One of the two exists: the other must not come about.
+	if err := os.Remove(filepath.Join(dir, "a/one")); err != nil {
+		t.Fatal(err)
+	}
+	var exists *ExistsError
+	if _, err := Write(dir, files, false); !errors.As(err, &exists) || exists.Path != filepath.Join(dir, "two") {
+		t.Errorf("over a file that exists: %v", err)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "a/one")); err == nil {
+		t.Error("half of it was written")
+	}
+
+	// With force what is there is replaced, and kept where a later file fails.
+	files[1].Content = "3"
+	if _, err := Write(dir, files, true); err != nil || read("two") != "3" {
+		t.Errorf("with force: %v, two %q", err, read("two"))
+	}
+	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	bad := []File{{Path: "two", Content: "4"}, {Path: "fresh", Content: "5"}, {Path: "directory", Content: "6"}}
+	if _, err := Write(dir, bad, true); err == nil {
+		t.Error("a directory was written over")
+	}
+	if read("two") != "3" {
+		t.Errorf("the former file is lost: %q", read("two"))
+	}
+	if _, err := os.Stat(filepath.Join(dir, "fresh")); err == nil {
+		t.Error("a new file was left by a write that failed")
+	}
+	left, err := filepath.Glob(filepath.Join(dir, ".*"))
+	if err != nil || len(left) > 0 {
+		t.Errorf("temporary files were left: %v %v", left, err)
+	}
+	if _, err := Write(dir, []File{{Path: "../out", Content: "x"}}, true); err == nil {
+		t.Error("a path led out of the directory")
+	}
+}

@@ -1,0 +1,163 @@
+package cli
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// documented are the commands of this program in the fenced blocks of README.md
+// and of docs/, in their order.
+func documented(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, file := range append([]string{"../../README.md"}, files...) {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := false
+		for line := range strings.Lines(string(text)) {
+			line = strings.TrimSpace(line)
+			switch {
+			case strings.HasPrefix(line, "```"):
+				inside = !inside
+			case inside && (strings.HasPrefix(line, "plimsoll ") || strings.HasPrefix(line, "bin/plimsoll ")):
+				lines = append(lines, "bin/plimsoll "+line[strings.Index(line, " ")+1:])
+			}
+		}
+	}
+	return lines
+}
+
+// The commands that README.md and docs/ show are valid, and those that need
+// nothing but a lab, a record or a file are run as they stand.
+func TestDocumentedCommands(t *testing.T) {
+	t.Parallel()
+	const (
+		minutes = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
+		real    = "it takes minutes, on a real node"
+	)
+	type row struct {
+		line   string // up to a comment
+		codes  []int  // that it may exit with
+		notRun string // why it is only parsed
+	}
+	table := []row{
+		{"bin/plimsoll limit simulated --set limit=37", []int{exitHeld}, ""},
+		{"bin/plimsoll workloads show simulated", []int{exitHeld}, ""},
+		{"bin/plimsoll check node-density --kubeconfig ~/.kube/config", []int{exitHeld}, ""},
+		{"bin/plimsoll sweep node-density --kubeconfig ~/.kube/config --levels 50 --out first", []int{exitHeld, exitInvalid}, ""}, // by what else the machine does
+		{"bin/plimsoll limit node-density --kubeconfig ~/.kube/config --from 50 --step 25 --max 250", nil, minutes},
+		{"bin/plimsoll limit node-density --slo 'Ready p99 <= 2s' --slo 'errors < 1%'", nil, minutes},
+		{`bin/plimsoll limit node-density --goal "fast=Ready p99 <= 2s"`, nil, minutes},
+		{"bin/plimsoll limit node-density --axis rate --lab-nodes 100", nil, minutes},
+		{"bin/plimsoll ab node-density --lab-nodes 20 --level 20 --arm plain: --arm links:serviceLinks=true", nil, minutes},
+		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
+		{"bin/plimsoll sweep node-density --lab default --levels 10,20,40", nil, "it makes 4000 pods, and what the machine makes of them is no matter of the command"},
+		{"bin/plimsoll lab down", []int{exitHeld}, ""},
+		{"bin/plimsoll lab doctor", []int{exitHeld, exitBreached}, ""}, // by what the machine has
+		{"bin/plimsoll limit node-density --lab-real-node --lab-max-pods 250 --from 20 --step 20", nil, real},
+		{"bin/plimsoll limit node-density-heavy --lab-real-node --lab-max-pods 500", nil, real},
+		{"bin/plimsoll ab node-density --lab-real-node --level 60 --arm runc:runtimeClass=runc --arm crun:runtimeClass=crun --repeat 5", nil, real},
+		{`bin/plimsoll tune plan "2500 pods per node on 26 nodes" --write plan`, []int{exitHeld}, ""},
+		{"bin/plimsoll tune host --rtt 0.208ms --link 50Gbit", []int{exitHeld}, ""},
+		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},
+		{"bin/plimsoll lint -R manifests/ runbook.md", []int{exitBreached}, ""}, // the runbook has a mistake
+		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{exitHeld}, ""},
+		{"bin/plimsoll workloads list", []int{exitHeld}, ""},
+		{"bin/plimsoll workloads show node-density", []int{exitHeld}, ""},
+		{"bin/plimsoll workloads export node-density my-density", []int{exitHeld}, ""},
+	}
+	lines := documented(t)
+	for i, line := range lines {
+		line, _, _ = strings.Cut(line, " #")
+		lines[i] = strings.TrimSpace(line)
+		if !slices.ContainsFunc(table, func(r row) bool { return r.line == lines[i] }) {
+			t.Errorf("%s is shown and not in this test's table: add it, with the exit code that it has or why it is not run", lines[i])
+		}
+	}
+
+	p := suite.Lab(t, wideLab...)
+	t.Cleanup(func() { p.Run(t, "lab", "down") })
+	// What the commands name: the program, a cluster, a host that was saved,
+	// files.
+	program, err := filepath.Abs(p.Command().Path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := os.ReadFile(p.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{
+		".kube/config": string(kubeconfig), "away": "apiVersion: v1\nkind: Config\ncurrent-context: a\ncontexts: [{name: a, context: {cluster: a}}]\nclusters: [{name: a, cluster: {server: https://127.0.0.1:1}}]\n",
+		"collect.sh":         p.Run(t, "tune", "host", "--collect-script").Stdout,
+		"manifests/pod.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: [{name: a, image: a}]}\n",
+		"vm.yaml":            "apiVersion: kubevirt.io/v1\nkind: VirtualMachine\nmetadata: {name: a}\nspec: {runStrategy: Always, template: {spec: {domain: {devices: {}}}}}\n",
+		"runbook.md":         "```\nceph osd pool set rbd pg_autoscaler_mode off\n```\n",
+		"arguments":          "#!/bin/sh\nprintf '%s\\0' \"$@\"\n",
+	} {
+		path := filepath.Join(p.Dir, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(p.Dir, "bin"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(program, filepath.Join(p.Dir, "bin", "plimsoll")); err != nil {
+		t.Fatal(err)
+	}
+	shell := func(line string) (out []byte, code int, stderr string) {
+		t.Helper()
+		cmd := exec.Command("sh", "-c", line)
+		cmd.Dir, cmd.Env = p.Dir, append(p.Command().Env, "HOME="+p.Dir)
+		var said bytes.Buffer
+		cmd.Stderr = &said
+		out, _ = cmd.Output()
+		return out, cmd.ProcessState.ExitCode(), said.String()
+	}
+	if _, code, said := shell("sh collect.sh 1 > node7.tar"); code != 0 {
+		t.Fatalf("the script that saves a host: exit code %d\n%s", code, said)
+	}
+
+	// Commands that are only parsed find a cluster and a lab that do not answer,
+	// and no place for a lab of their own.
+	withDefault := someLabs(t, map[string]string{"default": fmt.Sprintf(readyLab, "default")})
+	for _, row := range table {
+		if !slices.Contains(lines, row.line) {
+			t.Errorf("%s is in this test's table and shown nowhere: take it out", row.line)
+			continue
+		}
+		if row.notRun == "" {
+			out, code, said := shell(row.line)
+			if !slices.Contains(row.codes, code) {
+				t.Errorf("%s: exit code %d, want one of %v\n%s%s", row.line, code, row.codes, out, said)
+			}
+			continue
+		}
+		args, _, _ := shell(strings.Replace(row.line, "bin/plimsoll", "./arguments", 1))
+		args = bytes.ReplaceAll(args, []byte(".kube/config\x00"), []byte("away\x00"))
+		env := map[string]string{"XDG_STATE_HOME": "/dev/null"}
+		if strings.Contains(row.line, "--lab default") {
+			env["XDG_STATE_HOME"] = withDefault
+		}
+		got := command(t, env, strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")...)
+		if got.code != exitCouldNotRun {
+			t.Errorf("%s (not run: %s): exit code %d, want 5 where there is no lab\n%s", row.line, row.notRun, got.code, got.stderr)
+		}
+	}
+}

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// resultIn is the result that a run has left.
+func resultIn(t *testing.T, dir string) judge.Result {
+	t.Helper()
+	var r judge.Result
+	if err := record.Dir(dir).ReadJSON(record.ResultFile, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// The simulated target is whole: what is planted in it is found by the commands
+// that a user has, without a lab.
+func TestPlantedLimitsAreFound(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		args []string
+		code int
+		line float64
+	}{
+		{"a limit between the ramp's levels", []string{"--set", "limit=37"}, 0, 37},
+		{"a limit that is one of the ramp's levels", []string{"--set", "limit=40"}, 0, 40},
+		{"a single place", []string{"--set", "limit=13", "--set", "places=1", "--from", "3", "--step", "5"}, 0, 13},
+		{"no limit below the highest level", []string{"--set", "limit=0", "--max", "50"}, 0, 50},
+		{"requests that are answered 429", []string{"--set", "limit=23", "--set", "throttleEvery=9"}, 0, 23},
+		{"not even the first level holds", []string{"--set", "limit=5"}, 1, 0},
+		{"a capacity of objects per second", []string{"--axis", "rate", "--set", "capacity=130", "--hold", "1s", "--confirm", "1"}, 0, 130},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			got := command(t, nil, append([]string{"limit", "simulated", "--seed", "1", "--hold", "200ms", "--out", dir}, c.args...)...)
+			r := resultIn(t, dir)
+			level := 0.0
+			if r.LoadLine != nil && r.LoadLine.Level != nil {
+				level = *r.LoadLine.Level
+			}
+			if got.code != c.code || level != c.line {
+				t.Errorf("exit code %d, line %g, want %d, %g:\n%s%s", got.code, level, c.code, c.line, got.stdout, got.stderr)
+			}
+		})
+	}
+}
+
+// A limit that holds by chance is found near where it is, or the search says
+// that it cannot tell.
+func TestAPlantedNoiseIsMet(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	got := command(t, nil, "limit", "simulated", "--set", "limit=110", "--set", "noise=0.1", "--seed", "3", "--out", dir)
+	r := resultIn(t, dir)
+	if r.LoadLine == nil || r.LoadLine.Level == nil || *r.LoadLine.Level < 50 || *r.LoadLine.Level > 140 {
+		t.Errorf("exit code %d, line %+v:\n%s", got.code, r.LoadLine, got.stdout)
+	}
+	if !strings.Contains(got.stdout, "PlantedFailure") {
+		t.Errorf("no fill failed by chance:\n%s", got.stdout)
+	}
+}
+
+func TestPlantedChangesAreFound(t *testing.T) {
+	for _, c := range []struct {
+		why, verdict string
+		code         int
+		args         []string
+	}{
+		{"twice the delay", "worse", 1, []string{"--arm", "a:latency=constant:100ms", "--arm", "b:latency=constant:250ms"}},
+		{"half the delay", "better", 0, []string{"--arm", "a:latency=constant:250ms", "--arm", "b:latency=constant:100ms"}},
+		{"the same delay", "equivalent", 0, []string{"--arm", "a:latency=constant:200ms", "--arm", "b:latency=constant:200ms", "--margin", "20%"}},
+		{"twice the CPU time, by a metric that the target declares", "worse", 1, []string{"--arm", "a:cpuPerObject=1ms", "--arm", "b:cpuPerObject=2ms", "--metric", "simulated CPU"}},
+		{"the same memory", "equivalent", 0, []string{"--arm", "a:", "--arm", "b:latency=constant:3ms", "--metric", "simulated memory, most"}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "run")
+			got := command(t, nil, append([]string{"ab", "simulated", "--level", "20", "--hold", "200ms", "--seed", "1", "--out", dir}, c.args...)...)
+			if r := resultIn(t, dir); got.code != c.code || string(r.Verdict) != c.verdict {
+				t.Errorf("exit code %d, verdict %s, want %d, %s:\n%s%s", got.code, r.Verdict, c.code, c.verdict, got.stdout, got.stderr)
+			}
+		})
+	}
+}
+
+func TestASimulatedRunIsResumed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	cut := command(t, nil, "limit", "simulated", "--set", "limit=57", "--budget", "400ms", "--seed", "1", "--out", dir)
+	if cut.code != exitInconclusive {
+		t.Fatalf("exit code %d:\n%s%s", cut.code, cut.stdout, cut.stderr)
+	}
+	for range 20 {
+		got := command(t, nil, "run", "--resume", dir)
+		if got.code == 0 {
+			break
+		}
+		if got.code != exitInconclusive {
+			t.Fatalf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+		}
+	}
+	if r := resultIn(t, dir); r.LoadLine == nil || r.LoadLine.Level == nil || *r.LoadLine.Level != 57 {
+		t.Errorf("the line is %+v", r.LoadLine)
+	}
+	if got := command(t, nil, "report", dir); got.code != 0 {
+		t.Errorf("report: exit code %d: %s", got.code, got.stderr)
+	}
+}
+
+// A sweep tells of every milestone and of the system's resources, and its
+// record says what it was of.
+func TestASimulatedRecordStandsAlone(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	if got := command(t, nil, "sweep", "simulated", "--levels", "10,20", "--hold", "200ms", "--out", dir); got.code != 0 {
+		t.Fatalf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	var e record.Environment
+	if err := record.Dir(dir).ReadJSON(record.EnvironmentFile, &e); err != nil || e.Kind == nil || e.Kind.Object.Many != "objects" || e.Target.Kind != "simulated" {
+		t.Errorf("environment %+v, %v", e, err)
+	}
+	r := resultIn(t, dir)
+	for _, s := range r.Steps {
+		if s.Latency["Ready"].P50 == nil || s.Latency["Placed"].P50 == nil {
+			t.Errorf("latencies %+v", s.Latency)
+		}
+	}
+	if cpu := r.Steps[1].Resources["simulated"].CPUSeconds; cpu < 0.039 || cpu > 0.041 {
+		t.Errorf("40 objects cost %g s of CPU, 0.04 s were planted", cpu)
+	}
+	before, err := os.ReadFile(filepath.Join(dir, record.ResultFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := command(t, nil, "analyze", dir, "-o", "json"); got.code != 0 || !json.Valid([]byte(got.stdout)) {
+		t.Errorf("analyze: exit code %d: %s", got.code, got.stderr)
+	}
+	if after, err := os.ReadFile(filepath.Join(dir, record.ResultFile)); err != nil || string(after) != string(before) {
+		t.Errorf("judged anew it says something else: %v", err)
+	}
+}
+
+func TestTargetsRefuseWhatTheyDoNotKnow(t *testing.T) {
+	for _, args := range [][]string{
+		{"limit", "simulated", "--lab", "x"}, {"limit", "simulated", "--lab-nodes", "3"}, {"limit", "simulated", "--kubeconfig", "k"},
+		{"limit", "simulated", "--fresh", "lab"}, {"limit", "simulated", "--normal-events"}, {"limit", "simulated", "--axis", "pods-per-node"},
+		{"limit", "simulated", "--guard", "nodesNotReady=1"}, {"limit", "node-density", "--axis", "objects"},
+		{"ab", "simulated", "--arm", "a:", "--arm", "b:limit=3", "--metric", "kubeletCPU"},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		got := command(t, nil, append(args, "--out", dir)...)
+		if _, err := os.Stat(dir); got.code != exitUsage || !os.IsNotExist(err) || !strings.Contains(got.stderr, "hint: ") {
+			t.Errorf("%v: exit code %d: %s", args, got.code, got.stderr)
+		}
+	}
+}
+
+func TestADryRunDoesNothing(t *testing.T) {
+	for _, c := range []struct {
+		args []string
+		want []string
+	}{
+		{[]string{"limit", "simulated"}, []string{"simulated on the target simulated, along objects: 10, 20, ... up to 1000 objects/place", "would make: nothing", "nothing was done"}},
+		{[]string{"sweep", "node-density-cni", "--levels", "10,20", "--lab-nodes", "3"},
+			[]string{"along pods-per-node: 10 20 pods/node", "a private lab: etcd, API server, controller manager and scheduler, 3 simulated nodes of 110 pods", "1 Service for each iteration", "for each 1000 iterations", "would change: nothing", "would reboot: nothing"}},
+		{[]string{"ab", "node-density", "--arm", "a:", "--arm", "b:serviceLinks=true", "--kubeconfig", "/nonexistent"}, []string{"the cluster of /nonexistent", "2 arms, 5 runs of each", "1 Pod for each iteration", "would remove: what dead runs"}},
+	} {
+		dir := filepath.Join(t.TempDir(), "run")
+		got := command(t, nil, append(c.args, "--dry-run", "--out", dir)...)
+		if got.code != 0 {
+			t.Errorf("%v: exit code %d: %s", c.args, got.code, got.stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got.stdout, want) {
+				t.Errorf("%v: %q is not in\n%s", c.args, want, got.stdout)
+			}
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%v: a run directory was made", c.args)
+		}
+		if got := command(t, nil, append(c.args, "--dry-run", "-o", "json")...); got.code != 0 || !json.Valid([]byte(got.stdout)) {
+			t.Errorf("%v: -o json: exit code %d: %s", c.args, got.code, got.stdout)
+		}
+	}
+}
+
+func TestASimulatedSystemIsChecked(t *testing.T) {
+	got := command(t, nil, "check", "simulated", "--set", "limit=37")
+	if got.code != 0 || !strings.Contains(got.stdout, "Binds first: 37 objects/place, by the planted limit of the places.") {
+		t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// Ctrl-C in the middle of a run leaves its result, says how to go on, and the
+// run then goes on.
+func TestAnInterruptedSimulatedRunGoesOn(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	signals := make(chan os.Signal, 1)
+	var stdout bytes.Buffer
+	stderr := &trigger{on: "step 3", then: func() { signals <- os.Interrupt }}
+	code := Main(Process{
+		Args: []string{"limit", "simulated", "--set", "limit=57", "--hold", "500ms", "--seed", "1", "--out", dir}, Executable: "/nonexistent",
+		Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
+		Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 10)),
+	})
+	if code != exitInterrupted || !strings.Contains(stdout.String(), "inconclusive, at least 30 objects/place was seen to hold") || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
+		t.Fatalf("exit code %d:\n%s%s", code, stdout.String(), stderr.text.String())
+	}
+	if got := command(t, nil, "run", "--resume", dir); got.code != 0 || *resultIn(t, dir).LoadLine.Level != 57 {
+		t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// trigger calls a function when a text was first written.
+type trigger struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+	on   string
+	then func()
+}
+
+func (w *trigger) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	n, err := w.text.Write(p)
+	if w.then != nil && strings.Contains(w.text.String(), w.on) {
+		w.then()
+		w.then = nil
+	}
+	return n, err
+}

@@ -1,0 +1,47 @@
+package cli
+
+import (
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/target/simulated"
+)
+
+// providers are the targets that this program can load.
+func providers() []target.Provider {
+	return []target.Provider{
+		kubernetes.Provider{},
+		simulated.Provider{},
+	}
+}
+
+// targets finds what a target declares of itself by its name.
+func targets() workload.Targets {
+	var list []workload.Target
+	for _, p := range providers() {
+		list = append(list, p.Declare())
+	}
+	return workload.TargetsOf(list...)
+}
+
+// providerOf is the provider of the target of that name.
+func providerOf(name string) (target.Provider, error) {
+	for _, p := range providers() {
+		if p.Declare().Name == name {
+			return p, nil
+		}
+	}
+	return nil, &workload.UnknownError{What: "target", Name: name}
+}
+
+// host is what sessions may use of this process.
+func (p *Process) host() target.Host {
+	return target.Host{
+		StateDir: p.stateDir, Executable: p.Executable, Version: version, Now: p.Now, Random: p.Random,
+		Log: func(format string, args ...any) { p.logf(format+"\n", args...) },
+		Progress: func() (func(string), func()) {
+			line := progressLine{p: p}
+			return line.show, line.end
+		},
+	}
+}

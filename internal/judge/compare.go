@@ -1,0 +1,122 @@
+package judge
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// ArmsSpec is what must be known of a comparison, besides its history.
+type ArmsSpec struct {
+	Names  []string // the baseline first
+	Params map[string]map[string]string
+	// Metric is the one that decides, such as "ContainersStarted p50"; it was
+	// declared before the runs.
+	Metric string
+	Margin float64 // 0.05 is 5 %
+	Alpha  float64
+}
+
+// RunOf is a step as a comparison takes it. The milestones give the order of
+// its figures, the kind the names of those that its target declares; samples
+// are its distributions.
+func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compare.Sample) compare.Run {
+	r := compare.Run{
+		Arm: s.Arm, Level: s.Level, Block: s.Replicate, Name: fmt.Sprintf("step %d (%s, block %d)", s.ID, s.Arm, s.Replicate),
+		Asked: s.Objects.Intended, Missing: s.Objects.Intended - s.Objects.Ready, Samples: samples,
+	}
+	if !s.Verdict.Decided() {
+		r.LeftOut = fmt.Sprintf("is %s: %s", s.Verdict, s.VerdictWhy)
+	}
+	add := func(kind, metric, unit string, value *float64) {
+		r.Figures = append(r.Figures, compare.Figure{Metric: metric, Unit: unit, Kind: kind, Value: value})
+	}
+	for _, name := range milestones {
+		l, ok := s.Latency[name]
+		if !ok {
+			continue
+		}
+		add(compare.KindLatency, name+" p50", "s", l.P50)
+		add(compare.KindLatency, name+" p90", "s", l.P90)
+		add(compare.KindLatency, name+" p95", "s", l.P95)
+		add(compare.KindLatency, name+" p99", "s", l.P99)
+		add(compare.KindLatency, name+" max", "s", l.Max)
+		add(compare.KindLatency, name+" mean", "s", l.Mean)
+	}
+	add(compare.KindRequest, "request p50", "s", s.Requests.P50)
+	add(compare.KindRequest, "request p99", "s", s.Requests.P99)
+	add(compare.KindRate, "achieved rate", "/s", s.AchievedRate)
+	r.Figures[len(r.Figures)-1].LessIsWorse = true
+	for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
+		u := s.Resources[source]
+		cpu, peak, start := u.CPUSeconds, float64(u.PeakRSSBytes), float64(u.StartRSSBytes)
+		growth := peak - start
+		figures := map[record.SampleFigure]compare.Figure{
+			record.FigureCPU:    {Metric: source + " CPU", Unit: "s", Kind: compare.KindCPU, Value: &cpu},
+			record.FigureMemory: {Metric: source + " memory, most", Unit: "B", Kind: compare.KindMemory, Value: &peak, Start: &start},
+			record.FigureGrowth: {Metric: source + " memory, growth", Unit: "B", Kind: compare.KindGrowth, Value: &growth, Start: &start},
+		}
+		for _, m := range kind.Metrics {
+			if f, ok := figures[m.Figure]; ok && m.Source == source {
+				f.Metric, f.Unit, f.LessIsWorse = m.Name, m.Unit, m.LessIsWorse
+				figures[m.Figure] = f
+			}
+		}
+		r.Figures = append(r.Figures, figures[record.FigureCPU], figures[record.FigureMemory], figures[record.FigureGrowth])
+	}
+	return r
+}
+
+// compare compares the arms of a comparison whose steps were made.
+func comparisonOf(spec ArmsSpec, kind record.ObjectKind, milestones []string, steps []*judged) *compare.Comparison {
+	var runs []compare.Run
+	for _, s := range steps {
+		var samples []compare.Sample
+		for _, name := range milestones {
+			for _, x := range s.samples[name] {
+				samples = append(samples, compare.Sample{Milestone: name, Component: x.component, Sample: x.Sample})
+			}
+		}
+		runs = append(runs, RunOf(s.Step, kind, milestones, samples))
+	}
+	c := compare.Of(compare.Spec{
+		Baseline: spec.Names[0], Arms: spec.Names[1:], Params: spec.Params,
+		Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha, Paired: true,
+	}, runs)
+	return &c
+}
+
+// ExitCodeOfArms is the exit code of a comparison.
+func ExitCodeOfArms(v stats.Verdict) int {
+	switch v {
+	case stats.Better, stats.Equivalent, stats.NotWorse:
+		return 0
+	case stats.Worse:
+		return 1
+	}
+	return 3
+}
+
+// putComparison puts a comparison in the place of the goals' verdict.
+func (r *Result) putComparison(c *compare.Comparison, stop string) {
+	r.Comparison = c
+	verdict, why := c.Verdict()
+	if stop != "" && verdict != stats.Worse {
+		verdict, why = stats.Undecided, why+"; "+stop
+	}
+	r.Verdict, r.Why, r.ExitCode = slo.Verdict(verdict), why, ExitCodeOfArms(verdict)
+	invalid := 0
+	for _, s := range r.Steps {
+		if s.Verdict == slo.Invalid {
+			invalid++
+		}
+	}
+	if verdict == stats.Undecided && invalid > 0 && 2*invalid >= len(r.Steps) {
+		r.Verdict, r.Why, r.ExitCode = slo.Invalid, fmt.Sprintf("%d of %d runs are invalid; %s", invalid, len(r.Steps), why), exitCodeOf(slo.Invalid)
+	}
+}

@@ -1,0 +1,424 @@
+package compare
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+)
+
+// Spec is what is compared, and by what.
+type Spec struct {
+	Baseline string
+	Arms     []string // the others
+	Params   map[string]map[string]string
+	// Metric is the one that decides, such as "ContainersStarted p50"; it was
+	// declared before the runs.
+	Metric string
+	Margin float64 // 0.05 is 5 %
+	Alpha  float64
+	// Paired says that runs with the same Block were made side by side.
+	Paired bool
+}
+
+// Run is one run of an arm at one level.
+type Run struct {
+	Arm   string
+	Level float64
+	// Block tells which runs were made side by side; it names the run where
+	// they were not.
+	Block int
+	// Name is what a message calls the run.
+	Name string
+	// LeftOut says why the run does not count; "" where it does.
+	LeftOut string
+	// Asked are the objects that were asked for, and Missing those of them
+	// that never got there.
+	Asked, Missing int
+	Figures        []Figure
+	Samples        []Sample
+}
+
+// Figure is one figure of a run.
+type Figure struct {
+	Metric, Unit, Kind string
+	LessIsWorse        bool
+	// Value is nil where it was never reached or is not known.
+	Value *float64
+	// Start is the resident memory at the start of the run, of figures of
+	// memory.
+	Start *float64
+}
+
+// Sample is the distribution of one milestone's latency in a run.
+type Sample struct {
+	Milestone, Component string
+	stats.Sample
+}
+
+// maxMoreRuns is the most further runs that are worth proposing.
+const maxMoreRuns = 200
+
+// Of compares arms with the baseline at each level that both have runs of.
+func Of(spec Spec, runs []Run) Comparison {
+	c := Comparison{
+		Baseline: spec.Baseline, Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha,
+		Arms: spec.Params, Paired: spec.Paired, Levels: []LevelComparison{},
+	}
+	levels := make([]float64, len(runs))
+	for i, r := range runs {
+		levels[i] = r.Level
+	}
+	slices.Sort(levels)
+	for _, level := range slices.Compact(levels) {
+		for _, arm := range spec.Arms {
+			c.Levels = append(c.Levels, at(spec, runs, level, arm))
+		}
+	}
+	return c
+}
+
+// sides are the runs of two arms that count. Where they are paired, a[i] and
+// b[i] are of one block.
+type sides struct {
+	spec Spec
+	a, b []*Run
+}
+
+// split finds the runs of a level that count, and says which do not.
+func split(spec Spec, runs []Run, level float64, arm string) (s sides, excluded []string) {
+	s.spec = spec
+	excluded = []string{}
+	for i := range runs {
+		r := &runs[i]
+		switch {
+		case r.Level != level || r.Arm != arm && r.Arm != spec.Baseline:
+		case r.LeftOut != "":
+			excluded = append(excluded, r.Name+": "+r.LeftOut)
+		case r.Arm == arm:
+			s.b = append(s.b, r)
+		default:
+			s.a = append(s.a, r)
+		}
+	}
+	if !spec.Paired {
+		return s, excluded
+	}
+	byBlock := func(x, y *Run) int { return cmp.Compare(x.Block, y.Block) }
+	slices.SortStableFunc(s.a, byBlock)
+	slices.SortStableFunc(s.b, byBlock)
+	var a, b []*Run
+	for i, j := 0, 0; i < len(s.a) || j < len(s.b); {
+		switch {
+		case j == len(s.b) || i < len(s.a) && s.a[i].Block < s.b[j].Block:
+			excluded = append(excluded, fmt.Sprintf("block %d has no run of both arms that counts", s.a[i].Block))
+			i++
+		case i == len(s.a) || s.b[j].Block < s.a[i].Block:
+			excluded = append(excluded, fmt.Sprintf("block %d has no run of both arms that counts", s.b[j].Block))
+			j++
+		default:
+			a, b = append(a, s.a[i]), append(b, s.b[j])
+			i, j = i+1, j+1
+		}
+	}
+	s.a, s.b = a, b
+	return s, excluded
+}
+
+// change is the relative change of a figure from one side to the other.
+func (s sides) change(a, b []float64) (stats.Change, error) {
+	if s.spec.Paired {
+		return stats.CompareBlocks(a, b, 1-s.spec.Alpha)
+	}
+	return stats.CompareApart(a, b, 1-s.spec.Alpha)
+}
+
+func at(spec Spec, runs []Run, level float64, arm string) LevelComparison {
+	s, excluded := split(spec, runs, level, arm)
+	c := LevelComparison{
+		Level: level, Arm: arm, Excluded: excluded, Runs: [2]int{len(s.a), len(s.b)},
+		Others: []Compared{}, Series: []SeriesComparison{}, Warnings: []string{},
+	}
+	c.figures(s)
+	c.series(s)
+	if x := c.SeriesOf(spec.Metric); x != nil {
+		c.Distance, c.Superiority, c.PermutationP = x.Distance, x.Superiority, x.PermutationP
+	}
+	c.warn(spec)
+	return c
+}
+
+// SeriesOf is the distribution of a metric's milestone over all components, nil
+// where there is none.
+func (c *LevelComparison) SeriesOf(metric string) *SeriesComparison {
+	milestone, _, _ := strings.Cut(metric, " ")
+	for i := range c.Series {
+		if s := &c.Series[i]; s.Milestone == milestone && s.Component == "" {
+			return s
+		}
+	}
+	return nil
+}
+
+// figures compares every figure that the first run of the baseline has.
+func (c *LevelComparison) figures(s sides) {
+	c.Primary = Compared{Metric: s.spec.Metric, Unit: "s", Kind: KindLatency, Baseline: []*float64{}, Arm: []*float64{}}
+	if len(s.a) == 0 || len(s.b) == 0 {
+		c.Verdict, c.Why = stats.Undecided, "no two runs of both arms count"
+		return
+	}
+	c.Verdict, c.Why = stats.Undecided, "no run has the figure "+s.spec.Metric
+	var ps []float64
+	for _, f := range s.metrics() {
+		compared, change, err := s.compared(f)
+		if f.Metric == s.spec.Metric {
+			c.Primary = compared
+			c.decide(s, f.LessIsWorse, change, err)
+			continue
+		}
+		p := math.NaN()
+		if err == nil && compared.Change != nil {
+			p = change.P()
+		}
+		ps = append(ps, p)
+		c.Others = append(c.Others, compared)
+	}
+	for i, q := range stats.FalseDiscovery(ps) {
+		c.Others[i].FalseDiscovery = finite(q)
+	}
+}
+
+// metrics are the figures that any run has, in the order of the first run that
+// has them.
+func (s sides) metrics() []Figure {
+	var list []Figure
+	known := make(map[string]bool)
+	for _, r := range slices.Concat(s.a, s.b) {
+		for _, f := range r.Figures {
+			if !known[f.Metric] {
+				known[f.Metric] = true
+				list = append(list, f)
+			}
+		}
+	}
+	return list
+}
+
+func (r *Run) figure(metric string) Figure {
+	if i := slices.IndexFunc(r.Figures, func(f Figure) bool { return f.Metric == metric }); i >= 0 {
+		return r.Figures[i]
+	}
+	return Figure{}
+}
+
+// compared is one metric in the runs of both sides.
+func (s sides) compared(f Figure) (Compared, stats.Change, error) {
+	c := Compared{Metric: f.Metric, Unit: f.Unit, Kind: f.Kind, LessIsWorse: f.LessIsWorse, Baseline: []*float64{}, Arm: []*float64{}}
+	of := func(runs []*Run, shown *[]*float64) (values, starts []float64) {
+		for _, r := range runs {
+			g := r.figure(f.Metric)
+			*shown = append(*shown, g.Value)
+			values, starts = append(values, orNaN(g.Value)), append(starts, orNaN(g.Start))
+		}
+		return values, starts
+	}
+	a, startA := of(s.a, &c.Baseline)
+	b, startB := of(s.b, &c.Arm)
+	if f.Kind == KindMemory || f.Kind == KindGrowth {
+		if c.Note = apart(startA, startB); c.Note != "" {
+			return c, stats.Change{}, nil
+		}
+	}
+	change, err := s.change(a, b)
+	if err != nil {
+		c.Note = err.Error()
+		if errors.Is(err, stats.ErrFewBlocks) {
+			c.Change = finite(ratio(a, b) - 1)
+		}
+		return c, change, err
+	}
+	c.Change, c.Lo, c.Hi = finite(change.D), finite(change.Lo), finite(change.Hi)
+	return c, change, err
+}
+
+// ratio is that of the geometric means, NaN where there is none.
+func ratio(a, b []float64) float64 {
+	mean := func(list []float64) float64 {
+		sum := 0.0
+		for _, v := range list {
+			sum += math.Log(v)
+		}
+		return sum / float64(len(list))
+	}
+	return math.Exp(mean(b) - mean(a))
+}
+
+// sameStart is how far apart the starting points of runs may be for their
+// memory to be compared: a twentieth.
+const sameStart = 0.05
+
+// apart says why memory cannot be compared: the runs did not start from the
+// same point. What a process had from before is in its maximum and keeps it
+// from growing.
+func apart(a, b []float64) string {
+	all := slices.Concat(a, b)
+	lo, hi := slices.Min(all), slices.Max(all)
+	switch {
+	case math.IsNaN(lo):
+		return "where the runs started is not known"
+	case lo <= 0:
+		return ""
+	case hi/lo-1 > sameStart:
+		return fmt.Sprintf("the runs did not start from the same point: from %s to %s", mebibytes(lo), mebibytes(hi))
+	}
+	return ""
+}
+
+func mebibytes(x float64) string { return fmt.Sprintf("%.4g MiB", x/(1<<20)) }
+
+// decide is the verdict of the metric that decides.
+func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change, err error) {
+	spec := s.spec
+	missing := func(runs []*Run) (missing, asked int) {
+		for _, r := range runs {
+			missing, asked = missing+r.Missing, asked+r.Asked
+		}
+		return missing, asked
+	}
+	missingA, askedA := missing(s.a)
+	missingB, askedB := missing(s.b)
+	who := fmt.Sprintf("%d of %d objects never got there (%s: %d of %d)", missingB, askedB, spec.Baseline, missingA, askedA)
+	if err != nil {
+		c.Verdict, c.Why = stats.Undecided, err.Error()
+		always := !slices.Contains(c.Primary.Baseline, nil)
+		never := !slices.ContainsFunc(c.Primary.Arm, func(v *float64) bool { return v != nil })
+		if always && never && missingB > 0 {
+			c.Verdict, c.Why = stats.Worse, fmt.Sprintf("%s was never reached: %s", spec.Metric, who)
+		}
+		return
+	}
+	runs := fmt.Sprintf("%d runs each", len(s.a))
+	if len(s.a) != len(s.b) {
+		runs = fmt.Sprintf("%d and %d runs", len(s.a), len(s.b))
+	}
+	c.Verdict = change.Judge(spec.Margin, lessIsWorse)
+	c.Why = fmt.Sprintf("%s changed by %s, %g%% interval %s to %s, margin %s, %s",
+		spec.Metric, percent(change.D), 100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), share(spec.Margin), runs)
+	part := func(n, all int) float64 { return float64(n) / float64(max(all, 1)) }
+	if part(missingB, askedB) > part(missingA, askedA) && c.Verdict != stats.Worse && c.Verdict != stats.Undecided {
+		c.Why = fmt.Sprintf("%s of those that got there, but %s", c.Why, who)
+		c.Verdict = stats.Undecided
+		return
+	}
+	if c.Verdict != stats.Undecided {
+		return
+	}
+	c.MoreRuns = change.MoreBlocks(spec.Margin, 1-spec.Alpha, lessIsWorse, maxMoreRuns)
+	if c.MoreRuns < 0 {
+		c.Why += fmt.Sprintf("; not even %d further runs are likely to decide: the change is about as large as the margin", maxMoreRuns)
+	} else {
+		c.Why += fmt.Sprintf("; some %d further runs of each arm are likely to decide", c.MoreRuns)
+	}
+	c.Why += fmt.Sprintf("; with this spread %d runs tell changes from about %s on", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, 1-spec.Alpha)))
+}
+
+// warn adds what the reader of the figures must know.
+func (c *LevelComparison) warn(spec Spec) {
+	for _, x := range c.Series {
+		name := x.Milestone
+		if x.Component != "" {
+			name += " of " + x.Component
+		}
+		var with []string
+		if x.Baseline.Forms > 1 {
+			with = append(with, spec.Baseline)
+		}
+		if x.Arm.Forms > 1 {
+			with = append(with, c.Arm)
+		}
+		if len(with) > 0 {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s has two forms in %s: one percentile misleads, see the whole distribution", name, strings.Join(with, " and ")))
+		}
+		var more, less []string
+		for _, s := range x.Shifts {
+			switch {
+			case s.Lo == nil || s.Hi == nil:
+			case *s.Lo > 0:
+				more = append(more, stats.QuantileName(s.Q))
+			case *s.Hi < 0:
+				less = append(less, stats.QuantileName(s.Q))
+			}
+		}
+		if len(more) > 0 && len(less) > 0 {
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is later at %s and earlier at %s: one percentile misleads", name, strings.Join(more, ", "), strings.Join(less, ", ")))
+		}
+	}
+}
+
+// LinesDecide reports whether the verdict is of load lines, and not of levels.
+func (c Comparison) LinesDecide() bool { return len(c.Lines) > 0 && c.Decides != ByLevels }
+
+// Verdict is what the levels and lines come to: the most serious of them.
+func (c Comparison) Verdict() (stats.Verdict, string) {
+	if c.Refused != "" {
+		return stats.Undecided, c.Refused
+	}
+	order := []stats.Verdict{stats.Worse, stats.Undecided, stats.NotWorse, stats.Equivalent, stats.Better}
+	type opinion struct {
+		verdict stats.Verdict
+		why     string
+	}
+	var list []opinion
+	if c.LinesDecide() {
+		for _, l := range c.Lines {
+			o := opinion{l.Verdict, l.Why}
+			if len(c.Lines) > 1 {
+				o.why = fmt.Sprintf("goal %s: %s", l.Goal, l.Why)
+			}
+			list = append(list, o)
+		}
+	} else {
+		for _, l := range c.Levels {
+			o := opinion{l.Verdict, l.Why}
+			if len(c.Levels) > 1 {
+				o.why = fmt.Sprintf("arm %s at %g: %s", l.Arm, l.Level, l.Why)
+			}
+			list = append(list, o)
+		}
+	}
+	if len(list) == 0 {
+		return stats.Undecided, "no run was made"
+	}
+	worst := slices.MinFunc(list, func(x, y opinion) int {
+		return cmp.Compare(slices.Index(order, x.verdict), slices.Index(order, y.verdict))
+	})
+	return worst.verdict, worst.why
+}
+
+func percent(x float64) string { return fmt.Sprintf("%+.1f%%", 100*x) }
+
+// share is a percentage without a sign, such as a margin.
+func share(x float64) string { return fmt.Sprintf("%.4g%%", 100*x) }
+
+func orNaN(p *float64) float64 {
+	if p == nil {
+		return math.NaN()
+	}
+	return *p
+}
+
+// finite is x to nine digits after the point, nil where it is not finite.
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	const scale = 1e9
+	if r := math.Round(x*scale) / scale; !math.IsInf(r, 0) {
+		x = r
+	}
+	return &x
+}

@@ -1,0 +1,124 @@
+package compare
+
+import (
+	"fmt"
+	"math"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+)
+
+// Line compares the load line of an arm with that of the baseline by their
+// brackets. The true limit of each lies from its level, which was confirmed, to
+// below the lowest level that failed; more is better.
+func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineComparison {
+	c := LineComparison{Unit: unit, Baseline: a, Arm: b, Verdict: stats.Undecided}
+	for _, side := range []struct {
+		name string
+		Bracket
+	}{{baseline, a}, {arm, b}} {
+		if side.Verdict != string(slo.Pass) && side.Verdict != string(slo.Breach) {
+			c.Why = fmt.Sprintf("the line of %s is %s: it was not confirmed", side.name, side.Verdict)
+			return c
+		}
+	}
+	loA, hiA, okA := a.bounds()
+	loB, hiB, okB := b.bounds()
+	if !okA || !okB {
+		c.Why = "one of the lines has no bounds"
+		return c
+	}
+	if loA > 0 && b.Level != nil {
+		c.Change = finite(loB/loA - 1)
+	}
+	lo, hi := loB/hiA-1, hiB/loA-1
+	c.Lo, c.Hi = finite(lo), finite(hi)
+	c.Verdict = stats.Change{Lo: lo, Hi: hi}.Judge(margin, true)
+
+	moved := fmt.Sprintf("the line is %s where it was %s", b.String(unit), a.String(unit))
+	if c.Change != nil {
+		moved += ", " + percent(*c.Change)
+	}
+	upTo := "without an upper bound"
+	if c.Hi != nil {
+		upTo = "to " + percent(hi)
+	}
+	c.Why = fmt.Sprintf("%s; what the brackets leave open is %s %s, margin %s; no chance enters it, the true limits lie somewhere in their brackets", moved, percent(lo), upTo, share(margin))
+	if c.Verdict == stats.Undecided {
+		c.Why += "; " + narrower(baseline, arm, a, b, unit, margin)
+	}
+	return c
+}
+
+// Unequal takes back the verdict of lines that are not those of one goal.
+func (c *LineComparison) Unequal(why string) {
+	c.Verdict, c.Why = stats.Undecided, why+"; "+c.Why
+}
+
+// bounds are where the true limit lies: from lo to below hi, which is +Inf
+// where nothing failed. Where not even the first level held it is above 0.
+func (b Bracket) bounds() (lo, hi float64, ok bool) {
+	hi = math.Inf(1)
+	if b.LowestFailing != nil {
+		hi = *b.LowestFailing
+	}
+	if b.Level != nil {
+		lo = *b.Level
+	}
+	return lo, hi, b.Level != nil || b.LowestFailing != nil
+}
+
+// String is the bracket in a phrase.
+func (b Bracket) String(unit string) string {
+	switch {
+	case b.Level == nil && b.LowestFailing != nil:
+		return fmt.Sprintf("below %g %s", *b.LowestFailing, unit)
+	case b.Level == nil:
+		return "not known"
+	case b.LowestFailing == nil:
+		return fmt.Sprintf("%g %s or more", *b.Level, unit)
+	}
+	return fmt.Sprintf("%g %s (fails at %g)", *b.Level, unit, *b.LowestFailing)
+}
+
+// narrower says which searches would decide: of brackets that are too wide the
+// resolution, if the lines stay where they are.
+func narrower(baseline, arm string, a, b Bracket, unit string, margin float64) string {
+	// An upper bound of the arm keeps it from being better at most, which is no
+	// reason for a verdict to be missing; one of the baseline does.
+	if a.LowestFailing == nil {
+		return fmt.Sprintf("nothing failed in %s: a search of it with a higher --max decides more", baseline)
+	}
+	if a.Level == nil || b.Level == nil {
+		name := arm
+		if a.Level == nil {
+			name = baseline
+		}
+		return fmt.Sprintf("not even the first level held in %s: a search of it with a lower --from decides more", name)
+	}
+	la, lb := *a.Level, *b.Level
+	change := lb/la - 1
+	// With a resolution r the brackets are [la, la+r) and [lb, lb+r). At least
+	// not worse is lb/(la+r)-1 >= -margin, and worse (lb+r)/la-1 < -margin.
+	r := lb/(1-margin) - la
+	if change < -margin || margin >= 1 {
+		r = 0.999 * (la*(1-margin) - lb) // strictly below
+	}
+	if !(r > resolvable*la) {
+		return "the lines lie as far apart as the margin: no resolution decides it, a wider margin does"
+	}
+	if b.LowestFailing == nil && change < -margin {
+		return fmt.Sprintf("nothing failed in %s: a search of it with a higher --max decides", arm)
+	}
+	return fmt.Sprintf("if the lines stay where they are, searches with --resolution %s decide", roundDown(r))
+}
+
+// resolvable is the least resolution, as a share of the line, that is worth
+// proposing.
+const resolvable = 0.001
+
+// roundDown is x to two digits, rounded down.
+func roundDown(x float64) string {
+	scale := math.Pow(10, math.Floor(math.Log10(x))-1)
+	return fmt.Sprintf("%.4g", math.Floor(x/scale+1e-9)*scale)
+}

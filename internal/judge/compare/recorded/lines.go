@@ -1,0 +1,25 @@
+package recorded
+
+import (
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+)
+
+// linesOf compares the load lines of every goal that both have.
+func linesOf(a, b *Operand, margin float64) []compare.LineComparison {
+	var list []compare.LineComparison
+	for _, g := range a.Result.Goals {
+		h := b.lineOf(g.Name)
+		if g.LoadLine == nil || h == nil {
+			continue
+		}
+		line := compare.Line(a.Name, b.Name, bracketOf(g), bracketOf(*h), g.LoadLine.Unit, margin)
+		line.Goal, line.Axis = g.Name, g.LoadLine.Axis
+		if !slices.Equal(g.SLO, h.SLO) {
+			line.Unequal("its objectives differ")
+		}
+		list = append(list, line)
+	}
+	return list
+}

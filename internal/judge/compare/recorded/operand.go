@@ -1,0 +1,280 @@
+package recorded
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/objects"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Operand is one side of a comparison: a recorded experiment, or one arm of an
+// experiment that compared arms.
+type Operand struct {
+	// Name is what messages call it; Names gives it.
+	Name string
+	// Path is the run directory as it was given, Arm the arm; "" is all of it.
+	Path, Arm string
+
+	// Result is the experiment's own.
+	Result judge.Result
+	// Environment is where it ran, nil where that is not on record.
+	Environment *record.Environment
+
+	dir   record.Dir
+	plan  *plan.Plan
+	files string // fingerprint of the workload's files, "" is not on record
+}
+
+// ArmError says that an experiment has no such arm, or that one of several
+// must be named. Arm is "" where none was.
+type ArmError struct {
+	Path, Arm string
+	Arms      []string // that it has, none where it compared no arms
+}
+
+func (e *ArmError) Error() string {
+	switch {
+	case len(e.Arms) == 0:
+		return fmt.Sprintf("%s compared no arms, so it has no arm %q", e.Path, e.Arm)
+	case e.Arm == "":
+		return fmt.Sprintf("%s compared the arms %s: which of them?", e.Path, strings.Join(e.Arms, ", "))
+	}
+	return fmt.Sprintf("%s has no arm %q", e.Path, e.Arm)
+}
+
+// Load reads a run that was judged, and the plan as it was run. The error is an
+// *ArmError where the arm is not one of its own, or missing.
+func Load(dir record.Dir, p *plan.Plan, arm string) (*Operand, error) {
+	o := &Operand{Path: string(dir), Arm: arm, dir: dir, plan: p}
+	var arms []string
+	for _, a := range p.Arms {
+		arms = append(arms, a.Name)
+	}
+	if (arm != "" || len(arms) > 0) && !slices.Contains(arms, arm) {
+		return nil, &ArmError{o.Path, arm, arms}
+	}
+	if err := dir.ReadJSON(record.ResultFile, &o.Result); err != nil {
+		return nil, err
+	}
+	if o.Result.Schema != judge.ResultSchema {
+		return nil, fmt.Errorf("read %s: its schema is %q, this program reads %q", dir.Path(record.ResultFile), o.Result.Schema, judge.ResultSchema)
+	}
+	var environment record.Environment
+	switch err := dir.ReadJSON(record.EnvironmentFile, &environment); {
+	case err == nil:
+		o.Environment = &environment
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	var err error
+	if o.files, err = filesOf(dir); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// filesOf is the fingerprint of the workload's files by the first event of a
+// history: what follows the plan's own. It is "" where none is on record.
+func filesOf(dir record.Dir) (string, error) {
+	enough := errors.New("the first event is enough")
+	files := ""
+	_, err := record.ReadHistory(dir, func(e record.Event) error {
+		if run, ok := e.Body.(*record.Run); ok && run.Phase == record.PhaseStart {
+			_, files, _ = strings.Cut(run.Plan, "-")
+		}
+		return enough
+	})
+	if err != nil && !errors.Is(err, enough) {
+		return "", err
+	}
+	return files, nil
+}
+
+// kind is that of the objects that were asked for, zero where it is not on
+// record.
+func (o *Operand) kind() record.ObjectKind {
+	if o.Environment == nil || o.Environment.Kind == nil {
+		return record.ObjectKind{}
+	}
+	return *o.Environment.Kind
+}
+
+// Axis is what was raised, and its unit.
+func (o *Operand) Axis() (name, unit string) { return o.plan.Axis.Name, o.plan.AsRun.Unit }
+
+// SameAxis reports whether the levels of two mean the same.
+func (o *Operand) SameAxis(p *Operand) bool {
+	return o.plan.Axis.Name == p.plan.Axis.Name && o.plan.AsRun.Unit == p.plan.AsRun.Unit
+}
+
+// SameOperandError says that two operands are one and the same.
+type SameOperandError struct{ A, B string }
+
+func (e *SameOperandError) Error() string {
+	return fmt.Sprintf("%s and %s are the same run", e.A, e.B)
+}
+
+// Name gives operands names that tell them apart, as short as they can be: the
+// arms of one run by the arms, experiments by their directories. The error is a
+// *SameOperandError.
+func Name(operands []*Operand) error {
+	for i, b := range operands {
+		for _, a := range operands[:i] {
+			if a.Arm == b.Arm && sameRun(a, b) {
+				return &SameOperandError{a.Path, b.Path}
+			}
+		}
+	}
+	oneRun := !slices.ContainsFunc(operands, func(o *Operand) bool { return !sameRun(o, operands[0]) })
+	withArm := func(name, arm string) string {
+		if arm != "" {
+			name += ":" + arm
+		}
+		return name
+	}
+	for _, name := range []func(i int, o *Operand) string{
+		func(_ int, o *Operand) string {
+			if oneRun && o.Arm != "" {
+				return o.Arm
+			}
+			return withArm(filepath.Base(filepath.Clean(o.Path)), o.Arm)
+		},
+		func(_ int, o *Operand) string { return withArm(filepath.Clean(o.Path), o.Arm) },
+		func(i int, o *Operand) string {
+			return withArm(filepath.Clean(o.Path), o.Arm) + " (" + strconv.Itoa(i+1) + ")"
+		},
+	} {
+		seen := make(map[string]bool)
+		for i, o := range operands {
+			o.Name = name(i, o)
+			seen[o.Name] = true
+		}
+		if len(seen) == len(operands) {
+			break
+		}
+	}
+	return nil
+}
+
+// sameRun reports whether two operands are of one run, or of a copy of it.
+func sameRun(a, b *Operand) bool {
+	if a.plan.AsRun.ID != "" || b.plan.AsRun.ID != "" {
+		return a.plan.AsRun.ID == b.plan.AsRun.ID && a.plan.AsRun.Started == b.plan.AsRun.Started
+	}
+	return filepath.Clean(a.Path) == filepath.Clean(b.Path)
+}
+
+// params are the parameters as given, the arm's before the plan's.
+func (o *Operand) params() map[string]string {
+	all := make(map[string]string)
+	maps.Copy(all, o.plan.Params)
+	for _, a := range o.plan.Arms {
+		if a.Name == o.Arm {
+			maps.Copy(all, a.Params)
+		}
+	}
+	return all
+}
+
+// start is the wall clock at the start of the run, zero where it is not known.
+func (o *Operand) start() time.Time {
+	if o.Environment != nil && !o.Environment.Start.IsZero() {
+		return o.Environment.Start
+	}
+	t, _ := time.Parse(time.RFC3339, o.plan.AsRun.Started)
+	return t
+}
+
+// replicate is one step that may count as a run.
+type replicate struct {
+	compare.Run
+	step judge.Step
+	// on are the levels that it stands on, "" where it was made from empty.
+	on string
+}
+
+// runs are the steps that were held whole and either made from empty or
+// raised by a sweep, whose levels are always made in the same way. Those of a
+// search that propose stand on whatever came before, and are none.
+// Distributions says whether their samples are read too, which takes longer
+// than all else.
+func (o *Operand) runs(distributions bool) ([]replicate, error) {
+	var steps []judge.Step
+	on := make(map[int]string)
+	stands := ""
+	for _, s := range o.Result.Steps {
+		if s.FromEmpty {
+			stands = ""
+		}
+		if (o.Arm == "" || s.Arm == o.Arm) && s.FullHold && (s.FromEmpty || s.Purpose == record.PurposeSweep) {
+			steps = append(steps, s)
+			on[s.ID] = stands
+		}
+		if stands != "" {
+			stands += ", "
+		}
+		stands += number(s.Level)
+	}
+	var samples map[int][]compare.Sample
+	if distributions {
+		var err error
+		if samples, err = objects.Samples(o.dir, steps, o.plan.AsRun.Milestones); err != nil {
+			return nil, fmt.Errorf("%s: %w", o.Path, err)
+		}
+	}
+	list := make([]replicate, 0, len(steps))
+	for _, s := range steps {
+		r := replicate{Run: judge.RunOf(s, o.kind(), o.plan.AsRun.Milestones, samples[s.ID]), step: s, on: on[s.ID]}
+		r.Arm = o.Name
+		if o.Arm == "" {
+			r.Block = s.ID
+		}
+		r.Name = fmt.Sprintf("step %d of %s", s.ID, o.Name)
+		list = append(list, r)
+	}
+	return list, nil
+}
+
+// bracketOf is the load line of a goal, as a comparison takes it.
+func bracketOf(g judge.GoalResult) compare.Bracket {
+	l := g.LoadLine
+	b := compare.Bracket{Level: l.Level, LowestFailing: l.LowestFailing, Verdict: string(g.Verdict), Binding: l.Binding}
+	b.Confirmations = fmt.Sprintf("%d of %d", l.Confirmations, cmp.Or(l.ConfirmationsMade, l.ConfirmationsAsked))
+	return b
+}
+
+// invalid is how many of the replicates were invalid.
+func invalid(list []replicate) int {
+	n := 0
+	for _, r := range list {
+		if r.step.Verdict == slo.Invalid {
+			n++
+		}
+	}
+	return n
+}
+
+// numbers are levels as people write them.
+func numbers(list []float64) string {
+	words := make([]string, len(list))
+	for i, x := range list {
+		words[i] = number(x)
+	}
+	return strings.Join(words, ", ")
+}
+
+// number is a level as people write it.
+func number(x float64) string { return strconv.FormatFloat(x, 'g', 10, 64) }

@@ -1,0 +1,280 @@
+package recorded
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+)
+
+// TrendOptions say how a trend is made, besides what compares two.
+type TrendOptions struct {
+	Options
+	// AsGiven keeps the order of the operands; else they are ordered by their
+	// start.
+	AsGiven bool
+	Seed    uint64 // of the orders that a search for change points draws
+}
+
+// TrendOf follows one figure through experiments: each workload's, at each
+// level that all of them were held at. It has no verdict; the exit code is 3
+// where there is nothing to follow. Operands were named by Name. The error is
+// an *UnknownMetricError where an option is wrong.
+func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
+	out := Outcome{Schema: Schema, Experiments: []Experiment{}, Warnings: []string{}, Trends: []compare.Trend{}}
+	operands = slices.Clone(operands)
+	if !o.AsGiven {
+		slices.SortStableFunc(operands, func(a, b *Operand) int { return a.start().Compare(b.start()) })
+	}
+	// Workloads have each their own, in the order in which they come up.
+	type kind struct{ workload, axis, unit string }
+	var order []kind
+	groups := make(map[kind][]*Operand)
+	for _, x := range operands {
+		out.Experiments = append(out.Experiments, x.experiment())
+		k := kind{x.plan.Workload, x.plan.Axis.Name, x.plan.AsRun.Unit}
+		if groups[k] == nil {
+			order = append(order, k)
+		}
+		groups[k] = append(groups[k], x)
+	}
+	known := false
+	var names []string
+	for _, k := range order {
+		trends, figures, err := out.follow(groups[k], o)
+		if err != nil {
+			return out, err
+		}
+		known = known || o.Metric == "" || slices.Contains(figures, o.Metric)
+		names = append(names, figures...)
+		out.Trends = append(out.Trends, trends...)
+	}
+	if !known && len(names) > 0 {
+		slices.Sort(names)
+		return out, &UnknownMetricError{o.Metric, slices.Compact(names)}
+	}
+	out.own(operands...)
+	followed := slices.ContainsFunc(out.Trends, func(t compare.Trend) bool {
+		return slices.ContainsFunc(t.Points, func(p compare.TrendPoint) bool { return p.Value != nil })
+	})
+	if !followed {
+		out.Verdict, out.ExitCode, out.Why = slo.Inconclusive, judge.ExitCodeOfArms("inconclusive"), "no experiment has a figure that can be followed"
+		return out, nil
+	}
+	out.Why = fmt.Sprintf("%d experiments", len(operands))
+	return out, nil
+}
+
+// follow makes the trends of one workload's experiments, and names the figures
+// that their runs have.
+func (out *Outcome) follow(list []*Operand, o TrendOptions) (trends []compare.Trend, figures []string, err error) {
+	w, _ := o.workload(list[0])
+	// Nothing is the arm of a trend: whatever is not as before is told.
+	differs := slices.Repeat([][]string{{}}, len(list))
+	for i := 1; i < len(list); i++ {
+		p := pair{a: list[i-1], b: list[i], defaults: defaultsOf(w)}
+		for _, d := range p.differences() {
+			if d.Bearing != compare.BearingNoted || d.What == "program" {
+				differs[i] = append(differs[i], d.What)
+			}
+		}
+	}
+	if goal := lineOfAll(list); goal != "" && o.Metric == "" {
+		t := newTrend(list, differs, compare.LoadLine+goal)
+		t.Unit, t.LessIsWorse = list[0].plan.AsRun.Unit, true
+		for i, x := range list {
+			x.linePoint(goal, &t.Points[i])
+		}
+		t.FindChanges(o.alpha(), o.Seed)
+		return []compare.Trend{t}, nil, nil
+	}
+	runs := make([][]replicate, len(list))
+	for i, x := range list {
+		if runs[i], err = x.runs(false); err != nil {
+			return nil, nil, err
+		}
+	}
+	figures = figuresOf(runs...)
+	metric := o.Metric
+	if metric == "" {
+		metric = out.usual(w, list...)
+	}
+	for _, at := range out.levelsOfAll(list, runs) {
+		t := newTrend(list, differs, metric)
+		t.Level = &at.level
+		for i := range list {
+			figure := levelPoint(runs[i], at, metric, &t.Points[i])
+			if figure != nil {
+				t.Unit, t.LessIsWorse = figure.Unit, figure.LessIsWorse
+			}
+		}
+		t.FindChanges(o.alpha(), o.Seed)
+		trends = append(trends, t)
+	}
+	return trends, figures, nil
+}
+
+func (o Options) alpha() float64 {
+	if o.Alpha > 0 {
+		return o.Alpha
+	}
+	return defaultAlpha
+}
+
+func newTrend(list []*Operand, differs [][]string, metric string) compare.Trend {
+	t := compare.Trend{Workload: list[0].plan.Workload, Metric: metric, Axis: list[0].plan.Axis.Name}
+	for i, x := range list {
+		p := compare.TrendPoint{Name: x.Name, Program: x.Result.Version, Differs: differs[i]}
+		if s := x.start(); !s.IsZero() {
+			p.Start = s.UTC().Format("2006-01-02T15:04:05Z07:00")
+		}
+		if x.Environment != nil && x.Environment.Cluster != nil {
+			p.Kubernetes = x.Environment.Cluster.Server
+		}
+		t.Points = append(t.Points, p)
+	}
+	return t
+}
+
+// lineOfAll is the first goal that all have a load line of, "" where there is
+// none.
+func lineOfAll(list []*Operand) string {
+	for _, g := range list[0].Result.Goals {
+		if !slices.ContainsFunc(list, func(x *Operand) bool { return x.lineOf(g.Name) == nil }) {
+			return g.Name
+		}
+	}
+	return ""
+}
+
+// lineOf is what became of a goal that has a load line, nil where there is
+// none.
+func (o *Operand) lineOf(goal string) *judge.GoalResult {
+	i := slices.IndexFunc(o.Result.Goals, func(g judge.GoalResult) bool { return g.Name == goal && g.LoadLine != nil })
+	if i < 0 {
+		return nil
+	}
+	return &o.Result.Goals[i]
+}
+
+func (o *Operand) linePoint(goal string, p *compare.TrendPoint) {
+	g := o.lineOf(goal)
+	l := g.LoadLine
+	p.Low, p.High, p.Runs = l.Level, l.LowestFailing, l.ConfirmationsMade
+	switch {
+	case g.Verdict == slo.Pass && l.Level != nil:
+		p.Value = l.Level
+	case g.Verdict == slo.Breach:
+		p.Note = "not even the first level held"
+	default:
+		p.Note = "its line is " + string(g.Verdict)
+	}
+}
+
+// held is a level, and what the runs that were held at it stand on.
+type held struct {
+	level float64
+	on    string
+}
+
+// levelsOfAll are the levels that all were held at in the same way; else the
+// one that most were, which is said.
+func (out *Outcome) levelsOfAll(list []*Operand, runs [][]replicate) []held {
+	count := make(map[held]int)
+	var known []held
+	for _, of := range runs {
+		seen := make(map[held]bool)
+		for _, r := range of {
+			if h := (held{r.Level, r.on}); r.LeftOut == "" && !seen[h] {
+				seen[h] = true
+				if count[h]++; count[h] == 1 {
+					known = append(known, h)
+				}
+			}
+		}
+	}
+	if len(known) == 0 {
+		out.warn("no run of %s counts", list[0].plan.Workload)
+		return nil
+	}
+	// From empty before what stands on other levels.
+	slices.SortFunc(known, func(x, y held) int { return cmp.Or(cmp.Compare(x.level, y.level), cmp.Compare(x.on, y.on)) })
+	var all []held
+	most := known[0]
+	for _, h := range known {
+		if count[h] == len(list) && (len(all) == 0 || all[len(all)-1].level != h.level) {
+			all = append(all, h)
+		}
+		if count[h] > count[most] {
+			most = h
+		}
+	}
+	if len(all) > 0 {
+		return all
+	}
+	out.warn("there is no level that all experiments with %s were held at; most, %d of %d, were at %s", list[0].plan.Workload, count[most], len(list), number(most.level))
+	return []held{most}
+}
+
+// levelPoint fills in the figure of the runs at a level, and returns what it
+// is; nil where no run has it.
+func levelPoint(runs []replicate, at held, metric string, p *compare.TrendPoint) *compare.Figure {
+	var known *compare.Figure
+	sum := 0.0
+	never := false
+	for _, r := range runs {
+		if r.Level != at.level || r.on != at.on || r.LeftOut != "" {
+			continue
+		}
+		for _, f := range r.Figures {
+			if f.Metric != metric {
+				continue
+			}
+			known = &f
+			p.Runs++
+			if f.Value == nil {
+				never = true
+				continue
+			}
+			v := *f.Value
+			if p.Low == nil || v < *p.Low {
+				p.Low = &v
+			}
+			if p.High == nil || v > *p.High {
+				p.High = &v
+			}
+			sum += math.Log(v)
+		}
+	}
+	switch {
+	case known == nil:
+		p.Note = "no run of it counts at " + number(at.level)
+	case never:
+		p.Note = "never reached in some run"
+		p.Low, p.High = nil, nil
+	default:
+		if v := math.Exp(sum / float64(p.Runs)); v > 0 && !math.IsInf(v, 0) {
+			p.Value = &v
+		} else {
+			p.Note = "is 0 in some run"
+		}
+	}
+	return known
+}
+
+// defaultsOf are a workload's defaults by parameter, nil where it is not known.
+func defaultsOf(w *workload.Workload) map[string]string {
+	if w == nil {
+		return nil
+	}
+	all := make(map[string]string)
+	for _, x := range w.Params {
+		all[x.Name] = x.Default
+	}
+	return all
+}

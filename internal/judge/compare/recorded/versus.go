@@ -1,0 +1,507 @@
+// Package recorded answers two questions: are two recorded experiments
+// comparable, and what comes of comparing them? It reads run directories that
+// were judged, names everything that the two do not have in common, and lets
+// package compare decide where nothing but the arm can be the cause.
+package recorded
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Schema names the format of comparison.json.
+const Schema = "plimsoll/comparison/v1"
+
+// Options say how experiments are compared.
+type Options struct {
+	// Metric decides; "" is the one that both plans declared, else the
+	// workload's.
+	Metric string
+	Margin float64 // 0.05 is 5 %; 0 is what both plans declared, else 5 %
+	Alpha  float64 // likewise
+	// ArmIs names what the arm is besides the parameters; see Names.
+	ArmIs []string
+	// Workload finds a workload by the name in a plan, for its defaults. It
+	// may fail: a workload need not be there any more.
+	Workload func(name string) (*workload.Workload, error)
+}
+
+// Outcome is comparison.json: what came of comparing recorded experiments.
+type Outcome struct {
+	Schema      string              `json:"schema"`
+	Verdict     slo.Verdict         `json:"verdict"` // "" of a trend, which has none
+	ExitCode    int                 `json:"exitCode"`
+	Why         string              `json:"why"` // the verdict's reason in a sentence
+	Command     string              `json:"command"`
+	Version     string              `json:"version"`
+	Experiments []Experiment        `json:"experiments"`      // the baseline first
+	Comparison  *compare.Comparison `json:"comparison"`       // of two experiments
+	Trends      []compare.Trend     `json:"trends,omitempty"` // of more
+	Warnings    []string            `json:"warnings"`
+}
+
+// Experiment is one of those that were compared.
+type Experiment struct {
+	Name       string          `json:"name"` // as messages call it
+	Path       string          `json:"path"`
+	Arm        string          `json:"arm,omitempty"`
+	Experiment string          `json:"experiment"`
+	Workload   string          `json:"workload"`
+	Kind       string          `json:"kind"`
+	Start      string          `json:"start"`
+	Command    string          `json:"command"`
+	Version    string          `json:"version"`
+	Verdict    slo.Verdict     `json:"verdict"`
+	Why        string          `json:"why"`
+	Fidelity   record.Fidelity `json:"fidelity"`
+	Warnings   []string        `json:"warnings"`
+}
+
+// UnknownMetricError says that no run has a figure of that name.
+type UnknownMetricError struct {
+	Metric string
+	Known  []string
+}
+
+func (e *UnknownMetricError) Error() string { return fmt.Sprintf("no run has the figure %q", e.Metric) }
+
+// What holds where neither the user nor the plans say anything.
+const (
+	defaultMargin = 0.05
+	defaultAlpha  = 0.05
+)
+
+// Of compares b with a, the baseline. Operands were named by Name. The error is
+// an *UnknownNameError or an *UnknownMetricError where an option is wrong.
+func Of(a, b *Operand, o Options) (Outcome, error) {
+	out := Outcome{Schema: Schema, Experiments: []Experiment{a.experiment(), b.experiment()}, Warnings: []string{}}
+	paired := sameRun(a, b)
+	p := pair{a: a, b: b}
+	w, _ := o.workload(a) // where it is not there any more its defaults are not known
+	if w != nil && a.plan.Workload == b.plan.Workload {
+		p.defaults = defaultsOf(w)
+	}
+	if err := CheckArm(o.ArmIs, p.paramNames()); err != nil {
+		return out, err
+	}
+	runsA, err := a.runs(true)
+	if err != nil {
+		return out, err
+	}
+	runsB, err := b.runs(true)
+	if err != nil {
+		return out, err
+	}
+	spec := compare.Spec{
+		Baseline: a.Name, Arms: []string{b.Name}, Paired: paired,
+		Params: map[string]map[string]string{a.Name: a.params(), b.Name: b.params()},
+	}
+	if spec.Metric, err = out.metric(o, w, a, b, runsA, runsB); err != nil {
+		return out, err
+	}
+	spec.Margin, spec.Alpha = out.bounds(o, a, b)
+
+	sameAxis := a.SameAxis(b)
+	var lines []compare.LineComparison
+	if sameAxis {
+		lines = linesOf(a, b, spec.Margin)
+	}
+	p.lines = len(lines) > 0 && o.Metric == ""
+	differences := p.differences()
+	m := meeting{}
+	if sameAxis {
+		m = meet(runsA, runsB)
+	}
+	if !paired {
+		for _, level := range m.levels {
+			counted := func(list []replicate) []replicate {
+				return slices.DeleteFunc(slices.Clone(list), func(r replicate) bool { return r.Level != level || r.LeftOut != "" })
+			}
+			differences = append(differences, p.atLevel(level, counted(m.a), counted(m.b))...)
+		}
+	}
+	refused := out.bearings(p, differences, o.ArmIs)
+
+	c := compare.Of(spec, m.runs())
+	c.Lines, c.Differences, c.ArmIs, c.Refused = lines, differences, o.ArmIs, refused
+	c.OnlyBaseline, c.OnlyArm = m.onlyA, m.onlyB
+	if c.Decides = compare.ByLevels; p.lines {
+		c.Decides = compare.ByLines
+	}
+	for i := range c.Levels {
+		advise(&c.Levels[i], spec, a, b)
+	}
+	if c.Refused != "" {
+		withhold(&c)
+	}
+	for _, x := range []struct {
+		name   string
+		levels []float64
+	}{{a.Name, m.onlyA}, {b.Name, m.onlyB}} {
+		if len(x.levels) > 0 {
+			out.warn("only %s was held at %s", x.name, numbers(x.levels))
+		}
+	}
+	out.own(a, b)
+	out.Comparison = &c
+	out.decide(m, p.lines)
+	return out, nil
+}
+
+func (o Options) workload(a *Operand) (*workload.Workload, error) {
+	if o.Workload == nil {
+		return nil, errors.New("no workload is known")
+	}
+	return o.Workload(a.plan.Workload)
+}
+
+// paramNames are the parameters that an operand has or that the workload knows.
+func (p pair) paramNames() []string {
+	all := p.a.params()
+	maps.Copy(all, p.b.params())
+	maps.Copy(all, p.defaults)
+	return slices.Sorted(maps.Keys(all))
+}
+
+func (o *Operand) experiment() Experiment {
+	x := Experiment{
+		Name: o.Name, Path: o.Path, Arm: o.Arm, Experiment: o.Result.Experiment, Workload: o.Result.Workload, Kind: o.Result.Kind,
+		Command: o.Result.Command, Version: o.Result.Version, Verdict: o.Result.Verdict, Why: o.Result.Why,
+		Fidelity: o.Result.Fidelity, Warnings: o.Result.Warnings,
+	}
+	if t := o.start(); !t.IsZero() {
+		x.Start = t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
+	}
+	if x.Warnings == nil {
+		x.Warnings = []string{}
+	}
+	return x
+}
+
+func (out *Outcome) warn(format string, args ...any) {
+	out.Warnings = append(out.Warnings, fmt.Sprintf(format, args...))
+}
+
+// own says which experiments have warnings of their own, which bear on what
+// comes of comparing them.
+func (out *Outcome) own(operands ...*Operand) {
+	for i, x := range operands {
+		n := len(x.Result.Warnings)
+		if n == 0 || i > 0 && sameRun(x, operands[0]) {
+			continue
+		}
+		warnings := "warnings"
+		if n == 1 {
+			warnings = "warning"
+		}
+		out.warn("experiment %s has %d %s of its own, which 'plimsoll analyze %s' shows", x.Name, n, warnings, x.Path)
+	}
+}
+
+// metric is the one that decides.
+func (out *Outcome) metric(o Options, w *workload.Workload, a, b *Operand, runs ...[]replicate) (string, error) {
+	if o.Metric == "" {
+		return out.usual(w, a, b), nil
+	}
+	usual, _ := declared(w, a, b)
+	known := figuresOf(runs...)
+	if len(known) > 0 && !slices.Contains(known, o.Metric) {
+		return "", &UnknownMetricError{o.Metric, known}
+	}
+	if o.Metric != usual {
+		out.warn("%s was chosen after the runs (declared before them: %s): of several figures some differ by chance", o.Metric, usual)
+	}
+	return o.Metric, nil
+}
+
+// figuresOf names the figures that any run has.
+func figuresOf(runs ...[]replicate) []string {
+	var names []string
+	for _, r := range slices.Concat(runs...) {
+		for _, f := range r.Figures {
+			if !slices.Contains(names, f.Metric) {
+				names = append(names, f.Metric)
+			}
+		}
+	}
+	return names
+}
+
+// usual is the metric that was declared before the runs, with a warning where
+// that cannot quite be said.
+func (out *Outcome) usual(w *workload.Workload, operands ...*Operand) string {
+	metric, how := declared(w, operands...)
+	if how == "" {
+		return metric
+	}
+	var parts []string
+	for _, x := range operands {
+		parts = append(parts, x.Name+": "+cmp.Or(primaryOf(x).Metric, "none"))
+	}
+	out.warn("%s: it is %s (%s)", how, metric, strings.Join(parts, "; "))
+	return metric
+}
+
+// declared is the metric that all plans declared, else the workload's, else
+// when half of the objects are there; how says what the reader must know of
+// that, "" where nothing.
+func declared(w *workload.Workload, operands ...*Operand) (metric, how string) {
+	said := make(map[string]bool)
+	for _, x := range operands {
+		said[primaryOf(x).Metric] = true
+	}
+	if len(said) == 1 && !said[""] {
+		return operands[0].plan.Primary.Metric, ""
+	}
+	if w == nil || w.Primary == "" {
+		return operands[0].plan.AsRun.Arrived + " p50", "the workload " + operands[0].plan.Workload + " is not to be found, so its metric is not known"
+	}
+	delete(said, "")
+	if delete(said, w.Primary); len(said) > 0 {
+		how = "the plans do not declare the same metric, so the workload's is taken"
+	}
+	return w.Primary, how
+}
+
+// primaryOf is the metric that an operand's plan declared, with its margin and
+// error rate; zero where it declared none.
+func primaryOf(x *Operand) plan.Primary {
+	if x.plan.Primary == nil {
+		return plan.Primary{}
+	}
+	return *x.plan.Primary
+}
+
+// bounds are the margin and the error rate.
+func (out *Outcome) bounds(o Options, a, b *Operand) (margin, alpha float64) {
+	one := func(what string, given, usual float64, declared func(*Operand) float64) float64 {
+		x, y := declared(a), declared(b)
+		switch {
+		case x == y && x > 0:
+			usual = x
+		case x != y && given == 0:
+			out.warn("the plans do not declare the same %s: it is %g", what, usual)
+		}
+		if given == 0 {
+			return usual
+		}
+		if x == y && x > 0 && given != x {
+			out.warn("the %s of %g was chosen after the runs (declared before them: %g)", what, given, x)
+		}
+		return given
+	}
+	margin = one("margin", o.Margin, defaultMargin, func(x *Operand) float64 {
+		share, err := primaryOf(x).Share()
+		if err != nil {
+			return 0
+		}
+		return share
+	})
+	alpha = one("error rate", o.Alpha, defaultAlpha, func(x *Operand) float64 { return primaryOf(x).Alpha })
+	return margin, alpha
+}
+
+// meeting is what two operands have in common: the levels, and the runs of
+// both. Runs that stand on other levels than those of the other side are left
+// out.
+type meeting struct {
+	a, b         []replicate
+	levels       []float64
+	onlyA, onlyB []float64
+}
+
+func (m meeting) runs() []compare.Run {
+	var list []compare.Run
+	for _, r := range slices.Concat(m.a, m.b) {
+		list = append(list, r.Run)
+	}
+	return list
+}
+
+func meet(a, b []replicate) meeting {
+	var m meeting
+	levelsOf := func(list []replicate) []float64 {
+		levels := make([]float64, len(list))
+		for i, r := range list {
+			levels[i] = r.Level
+		}
+		slices.Sort(levels)
+		return slices.Compact(levels)
+	}
+	la, lb := levelsOf(a), levelsOf(b)
+	for _, level := range la {
+		if !slices.Contains(lb, level) {
+			m.onlyA = append(m.onlyA, level)
+			continue
+		}
+		m.levels = append(m.levels, level)
+		on := standing(level, a, b)
+		take := func(from []replicate, into *[]replicate) {
+			for _, r := range from {
+				if r.Level != level {
+					continue
+				}
+				if r.on != on && r.LeftOut == "" {
+					if r.LeftOut = "was made from empty, unlike those that it could be compared with"; r.on != "" {
+						r.LeftOut = "stands on level " + r.on + ", unlike those that it could be compared with"
+					}
+				}
+				*into = append(*into, r)
+			}
+		}
+		take(a, &m.a)
+		take(b, &m.b)
+	}
+	for _, level := range lb {
+		if !slices.Contains(la, level) {
+			m.onlyB = append(m.onlyB, level)
+		}
+	}
+	return m
+}
+
+// standing is what the runs of a level stand on that are compared: nothing,
+// where all sides have such runs, else the same levels.
+func standing(level float64, sides ...[]replicate) string {
+	all := func(on string) bool {
+		return !slices.ContainsFunc(sides, func(list []replicate) bool {
+			return !slices.ContainsFunc(list, func(r replicate) bool { return r.Level == level && r.on == on && r.LeftOut == "" })
+		})
+	}
+	if all("") {
+		return ""
+	}
+	for _, r := range sides[0] {
+		if r.Level == level && all(r.on) {
+			return r.on
+		}
+	}
+	return ""
+}
+
+// bearings lets what --arm-is names be the arm, and says what is left that
+// refuses a verdict; "" where nothing is.
+func (out *Outcome) bearings(p pair, differences []compare.Difference, armIs []string) string {
+	var blocking []string // names, in the order of the differences
+	var told []string
+	for i := range differences {
+		d := &differences[i]
+		if d.What != axisName && slices.ContainsFunc(armIs, func(n string) bool { return names(n, d.What) }) {
+			d.Bearing = compare.BearingArm
+		}
+		if d.Bearing == compare.BearingRefuses && !slices.Contains(blocking, d.What) {
+			blocking = append(blocking, d.What)
+			told = append(told, fmt.Sprintf("%s (%s against %s)", d.What, short(d.Baseline), short(d.Arm)))
+		}
+	}
+	for _, n := range armIs {
+		if slices.ContainsFunc(differences, func(d compare.Difference) bool { return names(n, d.What) }) {
+			continue
+		}
+		if p.notOnRecord(n) {
+			out.warn("--arm-is %s: it is not on record of either; that it differs is taken from you", n)
+			continue
+		}
+		out.warn("--arm-is %s: the two do not differ in it", n)
+	}
+	if len(blocking) == 0 {
+		return ""
+	}
+	if slices.Contains(blocking, axisName) {
+		return "the axes differ (" + strings.Join(told, ", ") + "): their levels are different things"
+	}
+	verb, it := "differs", "it is"
+	if len(blocking) > 1 {
+		verb, it = "differ", "they are"
+	}
+	return fmt.Sprintf("%s %s and may be the cause of whatever else does: if %s what is compared, say --arm-is %s",
+		strings.Join(told, ", "), verb, it, strings.Join(slices.Concat(armIs, blocking), ","))
+}
+
+// notOnRecord reports whether neither says what a name stands for.
+func (p pair) notOnRecord(name string) bool {
+	return slices.ContainsFunc(aspects(), func(x aspect) bool {
+		return x.name == name && x.value(p.a) == "" && x.value(p.b) == ""
+	})
+}
+
+// short is a value as a sentence takes it.
+func short(text string) string {
+	const most = 60
+	if r := []rune(text); len(r) > most {
+		return string(r[:most]) + " ..."
+	}
+	return text
+}
+
+// advise says what to do where too few runs count.
+func advise(c *compare.LevelComparison, spec compare.Spec, a, b *Operand) {
+	if c.Verdict != stats.Undecided || min(c.Runs[0], c.Runs[1]) > 1 || max(c.Runs[0], c.Runs[1]) == 0 {
+		return
+	}
+	var few []string
+	for i, o := range []*Operand{a, b} {
+		switch c.Runs[i] {
+		case 0:
+			few = append(few, "no run of "+o.Name+" counts")
+		case 1:
+			few = append(few, "one run of "+o.Name+" counts")
+		}
+	}
+	level := number(c.Level)
+	c.Why = fmt.Sprintf("%s at level %s, and an interval needs at least two of each side: 'plimsoll ab --repeat 5' where both can be run side by side, else for each 'plimsoll sweep --levels %s'",
+		strings.Join(few, ", "), level, strings.Join(slices.Repeat([]string{level}, 5), ","))
+	if c.Primary.Change != nil {
+		c.Why = fmt.Sprintf("%s changed by %+.1f%%, but %s", spec.Metric, 100**c.Primary.Change, c.Why)
+	}
+}
+
+// withhold takes back what is decided of experiments that are not comparable;
+// the figures stay.
+func withhold(c *compare.Comparison) {
+	for i := range c.Levels {
+		c.Levels[i].Verdict, c.Levels[i].MoreRuns = stats.Undecided, 0
+	}
+	for i := range c.Lines {
+		c.Lines[i].Verdict = stats.Undecided
+	}
+}
+
+// decide is the verdict of the whole.
+func (out *Outcome) decide(m meeting, lines bool) {
+	c := out.Comparison
+	verdict, why := c.Verdict()
+	out.Verdict, out.Why, out.ExitCode = slo.Verdict(verdict), why, judge.ExitCodeOfArms(verdict)
+	if verdict != stats.Undecided || c.Refused != "" {
+		return
+	}
+	switch {
+	case lines:
+		for _, l := range c.Lines {
+			if l.Baseline.Verdict == string(slo.Invalid) || l.Arm.Verdict == string(slo.Invalid) {
+				out.Verdict, out.ExitCode = slo.Invalid, 4
+			}
+		}
+	case len(m.levels) == 0:
+		out.Why = "there is no level that both were held at"
+	default:
+		for _, list := range [][]replicate{m.a, m.b} {
+			if n := invalid(list); n > 0 && 2*n >= len(list) {
+				out.Verdict, out.ExitCode = slo.Invalid, 4
+				out.Why = fmt.Sprintf("%d of %d runs of %s are invalid; %s", n, len(list), list[0].Arm, why)
+			}
+		}
+	}
+}

@@ -1,0 +1,186 @@
+// Package compare answers whether runs of one arm are better or worse than
+// those of another, by how much, and what else differs. It is pure: runs come
+// in as figures and samples, and a comparison comes out.
+//
+// The run is the replicate. One metric decides, which was declared before the
+// runs; everything else is descriptive, with its rate of false discoveries.
+package compare
+
+import "plimsoll.dev/plimsoll/internal/judge/stats"
+
+// Comparison is how arms compare with the baseline.
+type Comparison struct {
+	Baseline string  `json:"baseline"`
+	Metric   string  `json:"metric"` // that decides
+	Margin   float64 `json:"margin"` // 0.05 is 5 %
+	Alpha    float64 `json:"alpha"`
+	// Arms are each arm's parameters.
+	Arms map[string]map[string]string `json:"arms"`
+	// Paired says that runs were made side by side in blocks; else they were
+	// made apart, and what changed with time is in the difference.
+	Paired bool `json:"paired"`
+	// Refused says why nothing is decided: the two are not comparable. Empty
+	// where they are.
+	Refused string `json:"refused,omitempty"`
+	// ArmIs names what the arm is where it could only be changed apart from
+	// the runs, such as "cgroup" or "runtime".
+	ArmIs       []string     `json:"armIs,omitempty"`
+	Differences []Difference `json:"differences,omitempty"`
+	// Lines compares load lines, where both experiments sought one.
+	Lines  []LineComparison  `json:"lines,omitempty"`
+	Levels []LevelComparison `json:"levels"`
+	// Decides says what the verdict is of, one of ByLines and ByLevels; the
+	// other is descriptive. "" is the lines where there are any.
+	Decides string `json:"decides,omitempty"`
+	// OnlyBaseline and OnlyArm are levels that the other was not held at.
+	OnlyBaseline []float64 `json:"onlyBaseline,omitempty"`
+	OnlyArm      []float64 `json:"onlyArm,omitempty"`
+}
+
+// What a comparison is decided by.
+const (
+	ByLines  = "lines"
+	ByLevels = "levels"
+)
+
+// Difference is something that two experiments do not have in common.
+type Difference struct {
+	What     string `json:"what"` // a name as --arm-is takes it
+	Detail   string `json:"detail,omitempty"`
+	Baseline string `json:"baseline"`
+	Arm      string `json:"arm"`
+	Bearing  string `json:"bearing"` // one of the Bearing constants
+}
+
+// What a difference means for the verdict.
+const (
+	BearingArm     = "arm"     // it is what is compared
+	BearingRefuses = "refuses" // it could be the cause of whatever else differs
+	BearingNoted   = "noted"   // the reader should know it
+)
+
+// LineComparison compares two load lines of one goal, where more is better.
+// Each true limit lies from Level to below LowestFailing, so the change lies in
+// an interval too: no confidence goes with it, it is what the brackets leave
+// open.
+type LineComparison struct {
+	Goal     string        `json:"goal"`
+	Axis     string        `json:"axis"`
+	Unit     string        `json:"unit"`
+	Baseline Bracket       `json:"baseline"`
+	Arm      Bracket       `json:"arm"`
+	Change   *float64      `json:"change"` // of the confirmed levels
+	Lo       *float64      `json:"lo"`
+	Hi       *float64      `json:"hi"` // null: without bound
+	Verdict  stats.Verdict `json:"verdict"`
+	Why      string        `json:"why"`
+}
+
+// Bracket is a load line as its search left it.
+type Bracket struct {
+	Level         *float64 `json:"level"`
+	LowestFailing *float64 `json:"lowestFailing"`
+	Verdict       string   `json:"verdict"`
+	Confirmations string   `json:"confirmations"` // "3 of 3"
+	Binding       string   `json:"binding"`
+}
+
+// LevelComparison compares one arm with the baseline at one level.
+type LevelComparison struct {
+	Level   float64       `json:"level"`
+	Arm     string        `json:"arm"`
+	Verdict stats.Verdict `json:"verdict"`
+	Why     string        `json:"why"`
+	// MoreRuns is how many further runs of each arm are likely to decide what
+	// is inconclusive; -1 says that no sensible number would, 0 that it is
+	// decided or that nothing can be said.
+	MoreRuns int `json:"moreRuns"`
+	// Runs is how many runs of the baseline and of the arm count, and Excluded
+	// says which do not, and why.
+	Runs     [2]int     `json:"runs"`
+	Excluded []string   `json:"excluded"`
+	Primary  Compared   `json:"primary"`
+	Others   []Compared `json:"others"` // descriptive
+	// Distance, Superiority and PermutationP are those of the deciding
+	// metric's milestone over all components; see SeriesComparison.
+	Distance     *float64 `json:"distance"`
+	Superiority  *float64 `json:"superiority"`
+	PermutationP *float64 `json:"permutationP"`
+	// Series compares whole distributions, by milestone and component.
+	Series   []SeriesComparison `json:"series"`
+	Warnings []string           `json:"warnings"`
+}
+
+// Compared is one metric in the runs of two arms: block by block where they
+// were made side by side. A null is a figure that was never reached.
+type Compared struct {
+	Metric string `json:"metric"`
+	Unit   string `json:"unit"`
+	Kind   string `json:"kind"` // one of the Kind constants
+	// LessIsWorse says that more of it is better.
+	LessIsWorse bool       `json:"lessIsWorse,omitempty"`
+	Baseline    []*float64 `json:"baseline"`
+	Arm         []*float64 `json:"arm"`
+	// Change is relative to the baseline, with its interval; + is more. It is
+	// null where nothing can be said, and Note says why.
+	Change *float64 `json:"change"`
+	Lo     *float64 `json:"lo"`
+	Hi     *float64 `json:"hi"`
+	Note   string   `json:"note,omitempty"`
+	// FalseDiscovery is the rate of false discoveries among the metrics that
+	// differ at least as clearly as this one.
+	FalseDiscovery *float64 `json:"falseDiscovery,omitempty"`
+}
+
+// Kinds of metrics.
+const (
+	KindLatency = "latency"
+	KindRequest = "request"
+	KindRate    = "rate"
+	KindCPU     = "cpu"
+	KindMemory  = "memory" // the most that was resident
+	KindGrowth  = "growth" // the most less what was there at the start
+)
+
+// SeriesComparison compares the distributions of one milestone's latency in
+// two arms, over the objects of all runs that count.
+type SeriesComparison struct {
+	Milestone string `json:"milestone"`
+	Component string `json:"component"` // "" is all of them
+	Baseline  Form   `json:"baseline"`
+	Arm       Form   `json:"arm"`
+	// Distance is the Kolmogorov-Smirnov distance, and Superiority the
+	// probability that an object of the arm is later than one of the baseline:
+	// effect sizes over objects. PermutationP is the share of all ways to give
+	// the runs to the arms whose distance is as large; null with one run each.
+	Distance     *float64 `json:"distance"`
+	Superiority  *float64 `json:"superiority"`
+	PermutationP *float64 `json:"permutationP"`
+	// Shifts are the changes of the quantiles, as far out as the smallest run
+	// carries.
+	Shifts []Shift `json:"shifts"`
+}
+
+// Form is a distribution, as one arm has it.
+type Form struct {
+	N        int `json:"n"`
+	Censored int `json:"censored"` // never got there: infinitely late
+	// Forms is how many forms the distribution has: 2 where its objects fall
+	// into two groups that no one percentile tells of. 0 where there are too
+	// few to say.
+	Forms int `json:"forms"`
+	// Curve is the distribution: [seconds, share of all that were there by
+	// then], thinned by the share so that no more than 1/256 is lost.
+	Curve [][2]float64 `json:"curve"`
+}
+
+// Shift is how a quantile differs: the change of the runs' own quantiles, with
+// its interval. A null quantile lies at objects that never got there.
+type Shift struct {
+	Q        float64  `json:"q"`
+	Baseline *float64 `json:"baseline"` // over all runs' objects
+	Arm      *float64 `json:"arm"`
+	Change   *float64 `json:"change"`
+	Lo       *float64 `json:"lo"`
+	Hi       *float64 `json:"hi"`
+}

@@ -1,0 +1,133 @@
+package compare
+
+import (
+	"math"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+)
+
+// shiftQuantiles are the quantiles whose shift is shown.
+func shiftQuantiles() []float64 {
+	return []float64{0.01, 0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 0.999, 0.9999}
+}
+
+// beyond is how many objects of a run must lie beyond a quantile for its shift
+// to be shown.
+const beyond = 5
+
+// curvePoints is how many shares of a distribution its curve has at most.
+const curvePoints = 256
+
+// key is what a series is of.
+type key struct{ milestone, component string }
+
+// series compares the distributions that both sides have.
+func (c *LevelComparison) series(s sides) {
+	if len(s.a) == 0 || len(s.b) == 0 {
+		return
+	}
+	a, order := collect(s.a)
+	b, _ := collect(s.b)
+	list := make([]*SeriesComparison, len(order))
+	var each errgroup.Group
+	each.SetLimit(runtime.GOMAXPROCS(0))
+	for i, k := range order {
+		if len(a[k]) != len(s.a) || len(b[k]) != len(s.b) {
+			continue // some run has none
+		}
+		each.Go(func() error {
+			list[i] = seriesOf(s, k, a[k], b[k])
+			return nil
+		})
+	}
+	_ = each.Wait() // none of them fails
+	for _, one := range list {
+		if one != nil {
+			c.Series = append(c.Series, *one)
+		}
+	}
+}
+
+// seriesOf compares the distributions of one series; nil where a side has no
+// observations.
+func seriesOf(s sides, k key, a, b []stats.Sample) *SeriesComparison {
+	arms := stats.NewArms(a, b)
+	x, y := arms.All()
+	if x.N() == 0 || y.N() == 0 {
+		return nil
+	}
+	one := &SeriesComparison{
+		Milestone: k.milestone, Component: k.component, Baseline: formOf(x), Arm: formOf(y),
+		Distance: finite(stats.Distance(x, y)), Superiority: finite(stats.Superiority(x, y)),
+		Shifts: []Shift{},
+	}
+	if s.spec.Paired && len(s.a) > 1 {
+		one.PermutationP = finite(arms.PermuteBlocks())
+	} else if len(s.a) > 1 && len(s.b) > 1 {
+		one.PermutationP = finite(arms.PermuteRuns())
+	}
+	one.shifts(s, a, b, x, y)
+	return one
+}
+
+// collect gathers the samples of runs by what they are of, in the order of the
+// first run that has them.
+func collect(runs []*Run) (samples map[key][]stats.Sample, order []key) {
+	samples = make(map[key][]stats.Sample)
+	for _, r := range runs {
+		for _, x := range r.Samples {
+			k := key{x.Milestone, x.Component}
+			if _, ok := samples[k]; !ok {
+				order = append(order, k)
+			}
+			samples[k] = append(samples[k], x.Sample)
+		}
+	}
+	return samples, order
+}
+
+// shifts fills in the changes of the quantiles of the runs' samples a and b,
+// which together are x and y.
+func (c *SeriesComparison) shifts(s sides, a, b []stats.Sample, x, y stats.Sample) {
+	smallest := math.MaxInt
+	for _, r := range slices.Concat(a, b) {
+		smallest = min(smallest, r.N())
+	}
+	for _, q := range shiftQuantiles() {
+		if n := float64(smallest); n*(1-q) < beyond || n*q < beyond {
+			continue
+		}
+		shift := Shift{Q: q, Baseline: finite(x.Quantile(q)), Arm: finite(y.Quantile(q))}
+		of := func(runs []stats.Sample) []float64 {
+			values := make([]float64, len(runs))
+			for i, r := range runs {
+				values[i] = r.Quantile(q)
+			}
+			return values
+		}
+		if change, err := s.change(of(a), of(b)); err == nil {
+			shift.Change, shift.Lo, shift.Hi = finite(change.D), finite(change.Lo), finite(change.Hi)
+		}
+		c.Shifts = append(c.Shifts, shift)
+	}
+}
+
+// formOf is a distribution as it is shown.
+func formOf(s stats.Sample) Form {
+	f := Form{N: s.N(), Censored: s.Censored(), Forms: stats.Forms(s), Curve: [][2]float64{}}
+	values := s.Values()
+	n := float64(s.N())
+	step := max(1, int(math.Ceil(n/curvePoints)))
+	for i := 0; i < len(values); i += step {
+		k := min(i+step, len(values)) - 1 // the last of this share
+		if i == 0 && k > 0 {
+			f.Curve = append(f.Curve, [2]float64{values[0], 1 / n})
+		}
+		f.Curve = append(f.Curve, [2]float64{values[k], float64(k+1) / n})
+	}
+	return f
+}

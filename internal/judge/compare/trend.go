@@ -1,0 +1,97 @@
+package compare
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+)
+
+// Trend is one figure over several experiments, and where it changes.
+type Trend struct {
+	Workload string `json:"workload"`
+	// Metric is the figure, or LoadLine of a goal.
+	Metric      string `json:"metric"`
+	Unit        string `json:"unit"`
+	LessIsWorse bool   `json:"lessIsWorse,omitempty"`
+	// Level is that at which the figure was taken, and Axis what it is a level
+	// of; null for load lines.
+	Axis   string       `json:"axis"`
+	Level  *float64     `json:"level"`
+	Points []TrendPoint `json:"points"`
+	// Changes are where the figure changes its level, by an error rate for the
+	// whole series and the seed of the orders that were drawn. None were looked
+	// for in a series that is too short; Why says so, or what was found.
+	Changes []TrendChange `json:"changes"`
+	Alpha   float64       `json:"alpha"`
+	Seed    uint64        `json:"seed"`
+	Why     string        `json:"why"`
+}
+
+// LoadLine is the metric of a trend of load lines, before the goal's name.
+const LoadLine = "load line: "
+
+// TrendPoint is one experiment in a trend.
+type TrendPoint struct {
+	Name       string `json:"name"`
+	Start      string `json:"start"` // "" is not known
+	Program    string `json:"program"`
+	Kubernetes string `json:"kubernetes"` // "" is not known
+	// Value is the geometric mean of the runs' figures, and Low and High the
+	// least and the largest of them; of a load line they are its bracket. Null
+	// where there is none, and Note says why.
+	Value *float64 `json:"value"`
+	Low   *float64 `json:"low"`
+	High  *float64 `json:"high"`
+	Runs  int      `json:"runs"`
+	Note  string   `json:"note,omitempty"`
+	// Differs is what is not as in the point before, by the names of
+	// differences, without what is merely noted.
+	Differs []string `json:"differs"`
+}
+
+// TrendChange is where a trend changes its level.
+type TrendChange struct {
+	At     int     `json:"at"`     // the first point of the new level, from 0
+	Change float64 `json:"change"` // relative, + is more
+	// P is the share of all orders of the points around it that can be divided
+	// as well.
+	P float64 `json:"p"`
+}
+
+// FindChanges looks for where the figure changes its level. Points without a
+// value are passed over.
+func (t *Trend) FindChanges(alpha float64, seed uint64) {
+	t.Alpha, t.Seed, t.Changes = alpha, seed, []TrendChange{}
+	var values []float64
+	var at []int
+	for i, p := range t.Points {
+		if p.Value != nil {
+			values, at = append(values, *p.Value), append(at, i)
+		}
+	}
+	found, err := stats.ChangePoints(values, alpha, seed)
+	switch {
+	case errors.Is(err, stats.ErrFewForChange):
+		t.Why = fmt.Sprintf("no change point was looked for: %d of the experiments have the figure, and fewer than %d do not tell a change from chance", len(values), stats.ChangeNeeds)
+		return
+	case err != nil:
+		t.Why = "no change point was looked for: " + err.Error()
+		return
+	case len(found) == 0:
+		t.Why = fmt.Sprintf("no change point was found: the order of the %d figures could be chance at an error rate of %g%%, which does not say that nothing changed", len(values), 100*alpha)
+		return
+	}
+	var told []string
+	for _, c := range found {
+		t.Changes = append(t.Changes, TrendChange{At: at[c.At], Change: c.Change, P: c.P})
+		p := t.Points[at[c.At]]
+		text := fmt.Sprintf("%s from %s on", percent(c.Change), p.Name)
+		if len(p.Differs) > 0 {
+			text += ", where " + strings.Join(p.Differs, ", ") + " changed too"
+		}
+		told = append(told, text)
+	}
+	t.Why = fmt.Sprintf("%s (error rate of %g%% for the series; it takes the runs to be independent)", strings.Join(told, "; "), 100*alpha)
+}

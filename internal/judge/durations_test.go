@@ -1,0 +1,109 @@
+package judge
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// published makes a histogram of durations as a program publishes it.
+func published(name string, bounds, took []float64) *record.Durations {
+	d := &record.Durations{Source: "kubelet", Name: name, Bounds: bounds, Counts: make([]uint64, len(bounds))}
+	for _, x := range took {
+		d.Count++
+		d.Sum += x
+		for i, b := range bounds {
+			if x <= b {
+				d.Counts[i]++
+			}
+		}
+	}
+	return d
+}
+
+// The buckets hold the quantiles of what was measured in the step alone.
+func TestPublishedDurationsOfAStep(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	bounds := []float64{0.005, 0.0125, 0.03125, 0.078125, 0.1953125, 0.48828125, 1.220703125}
+	for range 200 {
+		var before, in []float64
+		for range r.IntN(50) {
+			before = append(before, 2*r.Float64())
+		}
+		for range 1 + r.IntN(200) {
+			in = append(in, math.Exp(-3+1.5*r.NormFloat64()))
+		}
+		d, ok := durationsIn(published("x", bounds, before), published("x", bounds, append(slices.Clone(before), in...)))
+		if !ok || d.N != uint64(len(in)) {
+			t.Fatalf("%d durations: %+v, %t", len(in), d, ok)
+		}
+		sample := stats.NewSample(in, 0)
+		if math.Abs(*d.Mean-sample.Mean()) > 1e-5 {
+			t.Errorf("mean %g, want %g", *d.Mean, sample.Mean())
+		}
+		for _, q := range []struct {
+			b Bucket
+			v float64
+		}{{d.P50, sample.Quantile(0.5)}, {d.P99, sample.Quantile(0.99)}} {
+			if q.v <= q.b.Above || q.b.AtMost != nil && q.v > *q.b.AtMost {
+				t.Errorf("%g is not in the bucket from %g to %s", q.v, q.b.Above, show(q.b.AtMost))
+			}
+		}
+	}
+}
+
+func TestDurationsBelongToTheirStep(t *testing.T) {
+	bounds := []float64{1, 2}
+	s := newScript(t)
+	s.put(published("start", bounds, []float64{0.5})) // before any load
+	s.begin(1)
+	s.made("a", 1)
+	s.put(published("start", bounds, []float64{0.5, 1.5, 3}))
+	s.put(published("stop", bounds, []float64{0.1})) // never done before
+	first := s.end(record.EndHeld)
+	if len(first.Durations) != 2 || first.Durations[0].N != 2 || first.Durations[0].P99.AtMost != nil || first.Durations[0].P50 != (Bucket{1, &bounds[1]}) && *first.Durations[0].P50.AtMost != 2 || first.Durations[1].N != 1 {
+		t.Errorf("two starts, of which one took too long, and one stop: %+v", first.Durations)
+	}
+	// The next step's begins with what is read before its own load, and the
+	// kubelet is started anew in it.
+	s.put(published("start", bounds, []float64{0.5, 1.5, 3, 1, 1}))
+	s.begin(2)
+	s.made("b", 1)
+	s.put(published("start", bounds, []float64{1}))
+	if second := s.end(record.EndHeld); len(second.Durations) != 0 {
+		t.Errorf("counted from anew: %+v", second.Durations)
+	}
+	// Nothing could be read before: nobody knows what fell into the step.
+	s.begin(3)
+	s.made("c", 1)
+	s.put(published("start", bounds, []float64{1, 1}))
+	if third := s.end(record.EndHeld); len(third.Durations) != 0 {
+		t.Errorf("without a reading before the load: %+v", third.Durations)
+	}
+	s.finish(design.Sweep{})
+}
+
+func TestDurationsThatAreNone(t *testing.T) {
+	good := published("x", []float64{1, 2}, []float64{0.5, 1.5})
+	none := &record.Durations{Counts: make([]uint64, 2)}
+	for _, c := range []struct {
+		before, after *record.Durations
+		why           string
+	}{
+		{good, good, "nothing came"},
+		{good, none, "it began anew"},
+		{none, &record.Durations{Count: 2, Bounds: []float64{1, 2}, Counts: []uint64{2}}, "counts are missing"},
+		{none, &record.Durations{Count: 2, Bounds: []float64{1, 2}, Counts: []uint64{2, 1}}, "counts that fall"},
+		{none, &record.Durations{Count: 2, Bounds: []float64{1, 2}, Counts: []uint64{1, 9}}, "more than all"},
+		{&record.Durations{}, good, "other buckets before"},
+	} {
+		if d, ok := durationsIn(c.before, c.after); ok {
+			t.Errorf("%s: %+v", c.why, d)
+		}
+	}
+}

@@ -1,0 +1,139 @@
+package judge
+
+import (
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// facts are what the record tells of a step by its end. All that is judged is
+// judged by them; they are not changed by it.
+type facts struct {
+	// head is what is known of the step before it is judged.
+	head                        Step
+	start, loaded, reached, end record.Micros
+	timeout, hold               record.Micros
+	places, others              int
+	toAsk                       int // objects that it set out to ask for, 0 is not known
+	message                     string
+	blind                       bool // the watch was cut at the end
+
+	*milestones
+	own        []*slot // that it asked for
+	place      []*slot // all in place
+	units      []unit  // the objects that it is judged by
+	setOut     int     // objects that the steps set out to ask for since the target was empty
+	asked      int     // objects that its own requests on record ask for
+	services   map[string]int
+	replaced   int
+	replacedAt record.Micros // the first of them
+
+	readings readings
+	troubles troubles
+	canaries canaries
+	guards   []stop
+	logs     []LogSample
+}
+
+// unit is one object that is asked for.
+type unit struct {
+	slot   *slot
+	object *object // nil: no news of it came
+	zero   record.Micros
+	own    bool // asked for in this step
+}
+
+// stop is a guard that stopped the load.
+type stop struct {
+	record.Guard
+	at record.Micros
+}
+
+// newFacts begins a step.
+func newFacts(t record.Micros, id int, s *record.Step, known *knownTroubles) *facts {
+	f := &facts{
+		head: Step{
+			ID: id, Level: s.Level, LevelReached: s.Reached, Arm: s.Arm, Replicate: s.Replicate,
+			Purpose: s.Purpose, Why: s.Why, FromEmpty: s.FromEmpty, FullHold: s.Full, Open: s.Open, Pace: s.Pace,
+			Breaches: []Breach{},
+		},
+		start: t, loaded: never, reached: never, end: never,
+		timeout: s.Timeout, hold: s.Hold, places: s.Places, others: s.Others, toAsk: s.Units,
+		readings: newReadings(), troubles: newTroubles(known, s.Open),
+	}
+	if s.Timeout <= 0 {
+		f.timeout = unreached - 1
+	}
+	return f
+}
+
+// ended takes in how a step ended.
+func (f *facts) ended(s *record.Step) {
+	if s.Places > 0 {
+		f.places, f.others = s.Places, s.Others
+		f.head.PerNode = &PerNode{Nodes: s.Places, Min: s.Least, Max: s.Most, Others: s.Others}
+	}
+	f.head.Ending, f.message = s.Ending, s.Message
+}
+
+// addLog takes in a sample of what a container has written.
+func (f *facts) addLog(r *record.Log) {
+	if len(f.logs) < maxLogs {
+		lines := r.Lines[max(len(r.Lines)-maxLogLines, 0):]
+		f.logs = append(f.logs, LogSample{Object: r.Object, Container: r.Container, Reason: r.Reason, Previous: r.Previous, Lines: append([]string{}, lines...), Masked: r.Masked, Error: r.Error})
+	}
+}
+
+// cut reports whether the follow-up was cut short.
+func (f *facts) cut() bool {
+	return f.head.Ending == record.EndInterrupted || f.head.Ending == record.EndGuard
+}
+
+// judges reports whether a slot of the step itself is one that the step is
+// judged by: all of them, but for the warm-up of an open loop.
+func (f *facts) judges(s *slot) bool {
+	return !f.head.Open || f.reached != never && s.intended >= f.reached && s.intended < f.reached+f.hold
+}
+
+// latency is the time from an object's time zero to a milestone, or unreached.
+// An object that no news came of reached nothing.
+func (u *unit) latency(milestone int) record.Micros {
+	if u.object == nil || u.object.reached(milestone) == never {
+		return unreached
+	}
+	return max(u.object.reached(milestone)-u.zero, 0)
+}
+
+// live sums up the step under way, whose own slots are these.
+func (f *facts) live(own []*slot, there int) Live {
+	var values []float64
+	for _, s := range own {
+		if !f.judges(s) {
+			continue
+		}
+		for _, o := range s.filling() {
+			u := unit{object: o, zero: s.zeroOf(o)}
+			if l := u.latency(there); l <= f.timeout {
+				values = append(values, l.Seconds())
+			}
+		}
+	}
+	sample := stats.NewSample(values, 0)
+	return Live{There: len(values), P50: finite(sample.Quantile(0.5)), P99: finite(sample.Quantile(0.99))}
+}
+
+// startsInPlace is when the objects that are in place had reached a milestone,
+// in order.
+func (f *facts) startsInPlace(started int) []record.Micros {
+	var starts []record.Micros
+	for _, s := range f.place {
+		for _, o := range s.objects {
+			if t := o.reached(started); t != never && !o.gone {
+				starts = append(starts, t)
+			}
+		}
+	}
+	slices.Sort(starts)
+	return starts
+}

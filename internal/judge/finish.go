@@ -1,0 +1,198 @@
+package judge
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Made is what a design may know of the steps that have ended, by one goal.
+func (b *Builder) Made(goal string) []design.Made {
+	made := make([]design.Made, 0, len(b.steps))
+	for _, s := range b.steps {
+		if s.again {
+			continue
+		}
+		m := design.Made{Level: s.Level, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
+		if s.EffectiveLevel != nil {
+			m.Effective = *s.EffectiveLevel
+		}
+		made = append(made, m)
+	}
+	return made
+}
+
+// NextStep is the first further step that any goal's line needs, the headline
+// first, or done once no goal needs one. Stop, if not empty, says why no
+// further step can be made.
+func (b *Builder) NextStep(d design.Design, stop string) design.Next {
+	var last design.Next
+	for i, g := range b.spec.Goals {
+		n := d.Next(b.Made(g.Name), stop)
+		if !n.Done {
+			return n
+		}
+		if i == 0 {
+			last = n
+		}
+	}
+	last.Done = true // without any goal nothing can be found out
+	return last
+}
+
+// Finish judges the run. It may be called once, after the last event. A stop
+// says why a run that was not finished ended, "" when it was.
+func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string) Result {
+	b.close()
+	for _, text := range slices.Concat(warningsOf(b.steps), b.faults.lasting("to the end")) {
+		b.Warn(text)
+	}
+	if !b.ended && stop == "" {
+		stop = "the record ends before the run did"
+		b.Warn("the run was cut: its record ends before its end was written, and up to 100 ms before that may be missing")
+	}
+	if stop == "" {
+		// A design that is not done although the run says so was cut.
+		stop = b.endWhy
+	}
+	kind := b.spec.Kind
+	kind.Measures, kind.Metrics, kind.Troubles = nil, nil, nil
+	r := Result{
+		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.ExperimentKind,
+		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, ObjectKind: &kind, Arrived: b.spec.Kind.There,
+		Goals: []GoalResult{}, Steps: b.Steps(),
+		Diagnosis: diagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.cost.Cost, Warnings: b.warnings,
+	}
+	for i, g := range b.spec.Goals {
+		n := d.Next(b.Made(g.Name), stop)
+		if !n.Done {
+			n = d.Next(b.Made(g.Name), "the run ended before its search did")
+		}
+		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
+		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
+		if i == 0 {
+			r.Verdict, r.Why, r.LoadLine = n.Outcome.Verdict, n.Outcome.Why, line
+		}
+	}
+	if len(b.spec.Goals) == 0 {
+		r.Verdict, r.Why = slo.Inconclusive, "no goal was given"
+	}
+	r.BrokeFirst = brokeFirst(b.steps, r.Goals)
+	r.Breaches = breachesInOrder(b.steps, b.stray, r.BrokeFirst)
+	if r.Fidelity.Notes == nil {
+		r.Fidelity.Notes = []string{}
+	}
+	if r.Warnings == nil {
+		r.Warnings = []string{}
+	}
+	r.ExitCode = exitCodeOf(r.Verdict)
+	if b.spec.Arms != nil {
+		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.objects.names, b.steps), stop)
+	}
+	r.Published = publishedFigures(&b.spec, b.objects.names, r)
+	r.Laws = LawsOf(b.spec, r.Steps)
+	r.Overhead = b.phases.overhead(r.Laws)
+	return r
+}
+
+// exitCodeOf is the exit code that a verdict ends the program with.
+func exitCodeOf(v slo.Verdict) int {
+	switch v {
+	case slo.Pass:
+		return 0
+	case slo.Breach:
+		return 1
+	case slo.Invalid:
+		return 4
+	default:
+		return 3
+	}
+}
+
+// lineOf is the line of one goal, nil when the experiment seeks none.
+func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.Outcome) *LoadLine {
+	s, ok := d.(design.Search)
+	if !ok {
+		return nil
+	}
+	line := &LoadLine{
+		Axis: spec.Axis, Unit: spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
+		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need,
+	}
+	line.weigh(steps, goal)
+	if o.LowestFailing == nil {
+		return line
+	}
+	// The last step at the failing level decided: it was made from empty.
+	for i := len(steps) - 1; i >= 0; i-- {
+		step := steps[i]
+		if step.Level == *o.LowestFailing && step.Goals[goal] == slo.Breach {
+			line.EffectiveLevel, line.Binding = step.EffectiveLevel, step.binding[goal]
+			break
+		}
+	}
+	return line
+}
+
+// weigh states what the confirmations of a line mean.
+func (line *LoadLine) weigh(steps []*judged, goal string) {
+	if line.Level == nil {
+		return
+	}
+	for _, s := range steps {
+		whole := s.Purpose == record.PurposeConfirm || s.Purpose == record.PurposeUpper
+		if s.Level == *line.Level && whole && s.Goals[goal].Decided() {
+			line.ConfirmationsMade++
+		}
+	}
+	line.PassProbability = round(stats.PassProbability(line.Confirmations, line.ConfirmationsMade, confidence), 2)
+}
+
+// warningsOf are what the reader must know of how the steps were judged.
+func warningsOf(steps []*judged) []string {
+	var warnings []string
+	disturbed, most := 0, 0.0
+	var largest []string         // objectives that were judged by a maximum
+	in := make(map[string][]int) // the steps in which they were
+	for _, s := range steps {
+		if s.others > 0 {
+			disturbed++
+			most = max(most, s.others)
+		}
+		for _, what := range s.largest {
+			if in[what] == nil {
+				largest = append(largest, what)
+			}
+			if !slices.Contains(in[what], s.ID) {
+				in[what] = append(in[what], s.ID)
+			}
+		}
+	}
+	if disturbed > 0 {
+		warnings = append(warnings, fmt.Sprintf("in %d of %d steps other programs used up to %.0f%% of this machine's CPUs: what was measured is a machine that is busy with something else", disturbed, len(steps), most))
+	}
+	for _, what := range largest {
+		warnings = append(warnings, "step "+enumerated(in[what])+": "+what)
+	}
+	return warnings
+}
+
+// enumerated names steps, the first few of many.
+func enumerated(steps []int) string {
+	const shown = 5
+	var names []string
+	for _, s := range steps[:min(len(steps), shown)] {
+		names = append(names, strconv.Itoa(s))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(steps) - shown; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
+	}
+	return text
+}

@@ -1,0 +1,230 @@
+package judge
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// verdicts judges a step by the goals. It reads the facts, and notes in the step
+// what it broke on.
+type verdicts struct {
+	spec     *Spec
+	f        *facts
+	step     *judged
+	fates    []fate            // of the facts' units
+	samples  map[string]sample // by milestone, of the step's own objects
+	dropped  int               // requests of the step that were never sent
+	achieved *float64          // in percent of the rate that was offered, nil is not known
+}
+
+// goal judges a step by one goal: the worst of its objectives.
+func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
+	c, f := v.step, v.f
+	if a := c.Arrivals; a != nil && a.OwnDelayP99 != nil && *a.OwnDelayP99 > OwnDelayBound.Seconds() {
+		return slo.Invalid, fmt.Sprintf("this program was late itself: its own delay, p99 over %d arrivals, was %s, and more than %v is not the target's doing",
+			a.Judged, duration(*a.OwnDelayP99, OwnDelayBound), OwnDelayBound)
+	}
+	if d := c.OwnDelay; d.short(c.Open) {
+		return slo.Invalid, fmt.Sprintf("this program itself was short of CPU: of %d times it was woken, it was late %d times by more than %v", d.Wakes, d.Late, OwnDelayBound)
+	}
+	var open, broken []string
+	missing := false // the goal broke on objects that did not get there
+	for _, guard := range f.guards {
+		broken = append(broken, "guard:"+guard.Name)
+	}
+	if f.replaced > 0 {
+		n := float64(f.replaced)
+		what := "replaced: " + manyObjects(f.replaced) + " took the place of others during the step"
+		broken = append(broken, what)
+		c.broke([]string{g.Name}, Breach{What: what, Value: &n, Bound: new(float64), Kind: KindReplaced, Count: f.replaced, at: max(f.replacedAt, f.start)})
+	}
+	if a := c.Arrivals; a != nil && a.held() {
+		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-lateTolerated
+		what := fmt.Sprintf("achievedRate: %d of %d arrivals found no place among the requests under way, because answers were slow; %d were dropped", a.Late, a.Judged, a.Dropped)
+		broken = append(broken, what)
+		c.broke([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: KindAchieved, Count: a.Late, at: f.heldBackAt(a)})
+	}
+	for _, s := range g.SLOs {
+		o := v.objective(s)
+		switch o.verdict {
+		case slo.Breach:
+			broken = append(broken, o.what)
+			missing = missing || o.missing
+			c.broke([]string{g.Name}, Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, at: o.at})
+		case slo.Inconclusive:
+			open = append(open, o.what)
+		}
+	}
+	switch {
+	case len(broken) > 0:
+		what := strings.Join(broken, "; ")
+		switch {
+		case len(f.guards) > 0:
+			// What a guard interrupted is not what bound.
+			c.binding[g.Name] = strings.Join(broken[:len(f.guards)], "; ")
+		case missing && len(c.Reasons) > 0:
+			c.binding[g.Name] = binding(&v.spec.Kind, c.Reasons)
+		default:
+			c.binding[g.Name] = what
+			if text := c.Bottleneck.String(); text != "" && c.Open {
+				c.binding[g.Name] += "; " + text
+			}
+		}
+		return slo.Breach, what
+	case len(open) > 0:
+		return slo.Inconclusive, strings.Join(open, "; ")
+	case c.Objects.Lost > 0:
+		return slo.Inconclusive, "the state of " + manyObjects(c.Objects.Lost) + " is not known"
+	case f.blind:
+		return slo.Inconclusive, "the watch was cut at the end of the step"
+	case f.cut():
+		return slo.Inconclusive, "the step was cut short: " + f.message
+	case f.toAsk > f.asked:
+		return slo.Inconclusive, "the requests for " + manyObjects(f.toAsk-f.asked) + " are not on record"
+	case c.Objects.Intended == 0:
+		return slo.Inconclusive, "nothing was asked for"
+	}
+	return slo.Pass, "every objective held"
+}
+
+func manyObjects(n int) string {
+	if n == 1 {
+		return "1 object"
+	}
+	return strconv.Itoa(n) + " objects"
+}
+
+// addGuards notes the guards that stopped the load, each at the time it came.
+func (v *verdicts) addGuards() {
+	for _, guard := range v.f.guards {
+		v.step.broke(goalNames(v.spec), breachOf(guard))
+	}
+}
+
+// opinion is what one objective makes of a step.
+type opinion struct {
+	verdict      slo.Verdict
+	what         string // was breached, or is not known
+	value, bound *float64
+	missing      bool // it broke on objects that did not get there
+	// Of a breach: its sort, how many objects or requests it is of, and when
+	// the objective could no longer hold.
+	kind  Kind
+	count int
+	at    record.Micros
+}
+
+func held() opinion { return opinion{verdict: slo.Pass} }
+
+func unknown(format string, args ...any) opinion {
+	return opinion{verdict: slo.Inconclusive, what: fmt.Sprintf(format, args...)}
+}
+
+// objective judges a step by one objective.
+func (v *verdicts) objective(s slo.SLO) opinion {
+	c, f := v.step, v.f
+	switch s.Form {
+	case slo.All:
+		return v.all(s)
+	case slo.Quantile:
+		return v.quantile(s)
+	case slo.Errors:
+		asked := c.Requests.N + v.dropped
+		if asked == 0 {
+			return unknown("%s: no request was made", s)
+		}
+		o := judgePercent(s, 100*float64(c.Requests.Failed+v.dropped)/float64(asked))
+		o.kind, o.count, o.at = KindErrors, c.Requests.Failed+v.dropped, f.errorsAt(s, asked)
+		return o
+	case slo.Achieved:
+		if v.achieved == nil {
+			return unknown("%s: the rate is not known", s)
+		}
+		o := judgePercent(s, *v.achieved)
+		o.kind, o.at = KindAchieved, f.achievedAt(s)
+		return o
+	default:
+		return unknown("%s: no metrics were recorded", s)
+	}
+}
+
+func judgePercent(s slo.SLO, value float64) opinion {
+	if s.Op.Holds(value, s.Percent) {
+		return held()
+	}
+	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %.4g%%", s, value), value: finite(value), bound: &s.Percent}
+}
+
+// quantile judges the latencies of the step's own objects.
+func (v *verdicts) quantile(s slo.SLO) opinion {
+	sample, ok := v.samples[s.Milestone]
+	if !ok || sample.N() == 0 {
+		return unknown("%s: no object of the step could be judged", s)
+	}
+	if !stats.Resolves(s.Q, sample.N()) {
+		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the largest of %s: %s needs %.0f",
+			s, manyObjects(sample.N()), stats.QuantileName(s.Q), math.Ceil((1-1e-9)/(1-s.Q))))
+	}
+	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
+	holds := s.Op.Holds(value, bound)
+	if sample.lost > 0 {
+		// What is lost may have got there at once, or never.
+		atOnce := append(make([]float64, sample.lost), sample.Values()...)
+		best := stats.NewSample(atOnce, sample.Censored()-sample.lost).Quantile(s.Q)
+		if s.Op.Holds(best, bound) != holds {
+			return unknown("%s: it depends on %s whose state is not known", s, manyObjects(sample.lost))
+		}
+	}
+	if holds {
+		return held()
+	}
+	at, count := v.quantileAt(s, sample)
+	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: KindLatency, count: count, at: at}
+}
+
+// all judges all objects in place: whether they are there, and, of the
+// step's own, whether they were in time.
+func (v *verdicts) all(s slo.SLO) opinion {
+	f := v.f
+	bound := f.timeout
+	if s.Within > 0 {
+		bound = min(bound, record.MicrosOf(s.Within))
+	}
+	m := f.of(s.Milestone)
+	short, lost := 0, 0
+	first := f.end // when the first was short
+	for i := range f.units {
+		u := &f.units[i]
+		took := u.latency(m)
+		late := u.own && took > bound
+		switch {
+		case took == unreached && v.fates[i] == fateLost:
+			lost++
+			continue
+		case took == unreached || late || u.object.gone && !f.head.Open:
+		case m != f.there || v.fates[i] == fateReady:
+			continue
+		case v.fates[i] == fateLost:
+			lost++
+			continue
+		}
+		short++
+		first = min(first, v.shortAt(i, m, bound))
+	}
+	switch n := float64(short); {
+	case short > 0:
+		return opinion{
+			verdict: slo.Breach, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
+			kind: KindMissing, count: short, at: first,
+		}
+	case lost > 0:
+		return unknown("%s: the state of %d of %d is not known", s, lost, len(f.units))
+	}
+	return held()
+}

@@ -1,0 +1,669 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Laws is what the steps along an axis tell together. It stands on the steps
+// that were decided; a level that was made several times counts as several
+// measurements of it.
+//
+// Raising a level adds only the difference. So rates, latencies, times and CPU
+// are those of the objects that a step itself asked for, and memory is that of
+// all that is in place, whoever asked for it.
+type Laws struct {
+	// Levels is how many different ones there are, from Lowest to Highest.
+	Levels  int     `json:"levels"`
+	Lowest  float64 `json:"lowest"`
+	Highest float64 `json:"highest"`
+	// LeftOut are the steps that no law stands on.
+	LeftOut []LeftOut `json:"leftOut"`
+	List    []Law     `json:"list"`
+}
+
+// LeftOut is a step that a law does not stand on, and why.
+type LeftOut struct {
+	Step int    `json:"step"`
+	Why  string `json:"why"`
+}
+
+// What a law is of.
+const (
+	LawThroughput = "throughput" // objects per second that got there
+	LawLatency    = "latency"    // of the milestone at which objects count as there
+	LawTime       = "time"       // until every object was there
+	LawMemory     = "memory"     // of a process, the most in a step
+	LawCPU        = "cpu"        // of a process, over a step
+)
+
+// Law is how one figure hangs together with the level, or with the number of
+// objects. Of USL, Line and Power at most one is there; none where Refused
+// says why.
+type Law struct {
+	Name  string `json:"name"` // such as "Ready p99" or "etcd memory"
+	Of    string `json:"of"`   // throughput, latency, time, memory or cpu
+	X     string `json:"x"`    // level, offered rate or objects
+	XUnit string `json:"xUnit"`
+	YUnit string `json:"yUnit"` // s, /s or B
+	// Levels is how many different ones the law stands on, from Lowest to
+	// Highest on its own axis. Limit is how far it says anything: twice as far.
+	Levels  int        `json:"levels"`
+	Lowest  float64    `json:"lowest"`
+	Highest float64    `json:"highest"`
+	Limit   float64    `json:"limit"`
+	Points  []LawPoint `json:"points"`
+	LeftOut []LeftOut  `json:"leftOut"` // besides those that no law stands on
+	USL     *USLLaw    `json:"usl,omitempty"`
+	Line    *LineLaw   `json:"line,omitempty"`
+	Power   *PowerLaw  `json:"power,omitempty"`
+	// Knee is where the figure bends, NoKnee why none is named. Both are empty
+	// where none was sought.
+	Knee   *KneeLaw `json:"knee,omitempty"`
+	NoKnee string   `json:"noKnee,omitempty"`
+	// Misfit is how far the measurements lie from the law on average (root
+	// mean square), as a share of it; of memory in bytes.
+	Misfit *float64 `json:"misfit"`
+	// Refused says why there is no law.
+	Refused  string   `json:"refused,omitempty"`
+	Warnings []string `json:"warnings"`
+	// Curve is the law from the lowest level to the limit, or to where nothing
+	// is foretold but that it is above 0. It is empty where a line bends.
+	Curve []CurvePoint `json:"curve"`
+}
+
+// LawPoint is one measurement.
+type LawPoint struct {
+	Step int `json:"step"`
+	// X is the level or the number of objects in place at the step's end, and
+	// From the number before it, where the figure is of the way from one to the
+	// other.
+	X    float64  `json:"x"`
+	From *float64 `json:"from,omitempty"`
+	Y    float64  `json:"y"`
+	// Total is that of the whole way from nothing, which several steps may have
+	// gone; null where one of them does not count.
+	Total *float64 `json:"total,omitempty"`
+}
+
+// CurvePoint is a law's height with its interval.
+type CurvePoint struct {
+	X  float64  `json:"x"`
+	Y  float64  `json:"y"`
+	Lo *float64 `json:"lo"`
+	Hi *float64 `json:"hi"`
+}
+
+// Interval is a figure with its interval, of 95 %. An end is null where
+// nothing bounds it.
+type Interval struct {
+	Value *float64 `json:"value"`
+	Lo    *float64 `json:"lo"`
+	Hi    *float64 `json:"hi"`
+}
+
+// USLLaw is the Universal Scalability Law; see stats.USL.
+type USLLaw struct {
+	Lambda Interval `json:"lambda"`
+	Sigma  Interval `json:"sigma"`
+	Kappa  Interval `json:"kappa"`
+	// Peak is null where none is shown: NoPeak says why.
+	Peak   *PeakLaw `json:"peak"`
+	NoPeak string   `json:"noPeak,omitempty"`
+}
+
+// PeakLaw is the level of the highest throughput.
+type PeakLaw struct {
+	Level      Interval `json:"level"`
+	Throughput Interval `json:"throughput"`
+}
+
+// LineLaw is a straight line; see stats.Line.
+type LineLaw struct {
+	Intercept Interval `json:"intercept"`
+	Slope     Interval `json:"slope"`
+	// Wrong says why a line is the wrong law, if it is.
+	Wrong string `json:"wrong,omitempty"`
+}
+
+// PowerLaw says how a cost grows; see stats.Power.
+type PowerLaw struct {
+	// Exponent is null where there are too few levels: NoExponent says so.
+	Exponent   *Interval       `json:"exponent"`
+	NoExponent string          `json:"noExponent,omitempty"`
+	LowCost    float64         `json:"lowCost"`  // of one at the lowest level
+	HighCost   float64         `json:"highCost"` // of one at the highest
+	Ratio      float64         `json:"ratio"`    // of the two
+	Verdict    stats.Linearity `json:"verdict"`
+}
+
+// KneeLaw is where a figure bends; see stats.Knee.
+type KneeLaw struct {
+	At Interval `json:"at"`
+	// Before and After are the slopes on either side, of logarithms where
+	// LogLog says that it is straight on logarithmic axes.
+	Before float64 `json:"before"`
+	After  float64 `json:"after"`
+	LogLog bool    `json:"logLog,omitempty"`
+	// Gradual says that the bend may extend over many levels.
+	Gradual bool `json:"gradual,omitempty"`
+	// P is that of there being no knee, and Q the rate of false discoveries
+	// among all knees of the run that are as clear.
+	P float64 `json:"p"`
+	Q float64 `json:"q"`
+	// Line is the broken line.
+	Line []CurvePoint `json:"line"`
+}
+
+const (
+	// kneeRate is the rate of false discoveries at which a knee is named.
+	kneeRate = 1 - confidence
+	// kneeSeed draws the lots of the tests for knees: the same record must tell
+	// the same each time it is read.
+	kneeSeed = 1
+	// paceShare is how much of the pace a step must have offered to be bound by
+	// it.
+	paceShare = 0.9
+	// leastCPU is how many seconds of CPU a process must have used in a step to
+	// count: the system tells those of others in hundredths.
+	leastCPU = 0.1
+	// curvePoints is how many points a curve has to the highest level, and
+	// from there to the limit.
+	curvePoints = 24
+)
+
+// LawsOf finds the laws of the steps of a search or a sweep, in the order in
+// which they were made; nil where there are fewer than two levels, or arms.
+func LawsOf(spec Spec, made []Step) *Laws {
+	if spec.Arms != nil {
+		return nil // the arms are what is compared
+	}
+	l := &Laws{LeftOut: []LeftOut{}, List: []Law{}}
+	var steps []lawStep
+	var levels []float64
+	for i := range made {
+		s := lawStep{Step: &made[i]}
+		switch {
+		case s.Ending == record.EndGuard:
+			s.out = "a guard ended it"
+		case !s.Verdict.Decided():
+			s.out = fmt.Sprintf("it is %s: %s", s.Verdict, s.VerdictWhy)
+		default:
+			levels = append(levels, s.LevelReached)
+		}
+		if s.out != "" {
+			l.LeftOut = append(l.LeftOut, LeftOut{s.ID, s.out})
+		}
+		steps = append(steps, s)
+	}
+	slices.Sort(levels)
+	levels = slices.Compact(levels)
+	if len(levels) < 2 {
+		return nil
+	}
+	l.Levels, l.Lowest, l.Highest = len(levels), levels[0], levels[len(levels)-1]
+
+	add := func(x lawDraft) { l.List = append(l.List, x.Law) }
+	knees := []*lawDraft{throughputLaw(spec, steps), latencyLaw(spec, steps, "p50"), latencyLaw(spec, steps, "p99")}
+	nameKnees(knees)
+	for _, x := range knees {
+		add(*x)
+	}
+	open := slices.ContainsFunc(steps, func(s lawStep) bool { return s.Open })
+	if !open {
+		add(timeLaw(spec, steps))
+	}
+	var sources []string
+	for _, s := range steps {
+		sources = slices.AppendSeq(sources, maps.Keys(s.Resources))
+	}
+	slices.Sort(sources)
+	sources = slices.Compact(sources)
+	if !open { // else objects come and go
+		for _, source := range sources {
+			add(memoryLaw(spec, steps, source))
+		}
+	}
+	for _, source := range sources {
+		add(cpuLaw(spec, steps, source))
+	}
+	return l
+}
+
+// lawStep is a step as the laws see it.
+type lawStep struct {
+	*Step
+	out string // why no law stands on it
+}
+
+// own is how many objects the step itself asked for.
+func (s lawStep) own(arrived string) int {
+	if a := s.Arrivals; s.Open && a != nil {
+		return a.WarmUp + a.Judged - a.Dropped
+	}
+	return s.Latency[arrived].N
+}
+
+// lawDraft is a law that is being made.
+type lawDraft struct {
+	Law
+	knee  *stats.Knee
+	x, y  []float64
+	from  []float64
+	total []float64 // NaN is not known
+}
+
+func newLawDraft(name, of, x, xUnit, yUnit string) lawDraft {
+	return lawDraft{Law: Law{
+		Name: name, Of: of, X: x, XUnit: xUnit, YUnit: yUnit,
+		Points: []LawPoint{}, LeftOut: []LeftOut{}, Warnings: []string{}, Curve: []CurvePoint{},
+	}}
+}
+
+func (d *lawDraft) leaveOut(step int, why string) {
+	d.LeftOut = append(d.LeftOut, LeftOut{step, why})
+}
+
+func (d *lawDraft) warn(texts ...string) { d.Warnings = append(d.Warnings, texts...) }
+
+// point adds a measurement.
+func (d *lawDraft) point(step int, x, y float64) {
+	d.x, d.y = append(d.x, x), append(d.y, y)
+	d.Points = append(d.Points, LawPoint{Step: step, X: round(x, 6), Y: digits(y)})
+}
+
+// way adds the measurement of a way from so many objects to so many.
+func (d *lawDraft) way(step int, from, to, y, total float64) {
+	d.point(step, to, y)
+	d.from, d.total = append(d.from, from), append(d.total, total)
+	p := &d.Points[len(d.Points)-1]
+	p.From, p.Total = &from, significant(total)
+}
+
+// stands notes what the law stands on.
+func (d *lawDraft) stands() {
+	levels := slices.Compact(slices.Sorted(slices.Values(d.x)))
+	if d.Levels = len(levels); d.Levels > 0 {
+		d.Lowest, d.Highest = round(levels[0], 6), round(levels[len(levels)-1], 6)
+		d.Limit = round(stats.Reach*d.Highest, 6)
+	}
+}
+
+func (d *lawDraft) refuse(err error) { d.Refused = err.Error() }
+
+// draw notes the law's curve: to the highest level that was measured, and as
+// finely to the limit.
+func (d *lawDraft) draw(from, highest float64, at func(float64) (stats.Estimate, error)) {
+	for i := range 2*curvePoints + 1 {
+		x := from + (highest-from)*float64(i)/curvePoints
+		if i > curvePoints {
+			x = highest + (stats.Reach-1)*highest*float64(i-curvePoints)/curvePoints
+		}
+		e, err := at(x)
+		if err != nil || i > curvePoints && e.Lo <= 0 {
+			return // it is foretold no further than it is worth
+		}
+		d.Curve = append(d.Curve, CurvePoint{digits(x), digits(e.Value), significant(e.Lo), significant(e.Hi)})
+	}
+}
+
+// levelName is what the axis of levels is called.
+func levelName(spec Spec) (name, unit string) { return cmp.Or(spec.Axis, "level"), spec.Unit }
+
+// throughputLaw is that of the objects that got there each second.
+func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
+	name, unit := levelName(spec)
+	if slices.ContainsFunc(steps, func(s lawStep) bool { return s.Open }) {
+		name = "offered rate"
+	}
+	d := newLawDraft("throughput", LawThroughput, name, unit, "/s")
+	for _, s := range steps {
+		x := s.LevelReached
+		switch {
+		case s.out != "":
+			continue
+		case s.AchievedRate == nil:
+			d.leaveOut(s.ID, "its rate is not known")
+			continue
+		case s.Open && s.OfferedRate == nil:
+			d.leaveOut(s.ID, "the rate that was offered is not known")
+			continue
+		case *s.AchievedRate <= 0:
+			d.leaveOut(s.ID, "nothing got there")
+			continue
+		case s.Open:
+			x = *s.OfferedRate
+		}
+		d.point(s.ID, x, *s.AchievedRate)
+	}
+	d.stands()
+	if why := paced(steps); why != "" {
+		d.Refused = why
+		return &d
+	}
+	law, err := stats.FitUSL(d.x, d.y, stats.Relative, confidence)
+	if err != nil {
+		d.refuse(err)
+		return &d
+	}
+	d.warn(mixed(spec, steps)...)
+	d.warn(law.Warnings...)
+	d.USL = &USLLaw{Lambda: intervalOf(law.Lambda), Sigma: intervalOf(law.Sigma), Kappa: intervalOf(law.Kappa), NoPeak: law.NoPeak}
+	if law.Peak != nil {
+		d.USL.Peak = &PeakLaw{intervalOf(law.Peak.Level), intervalOf(law.Peak.Throughput)}
+	}
+	d.Misfit = significant(law.RMS)
+	d.draw(law.Lowest, law.Highest, law.At)
+	d.seekKnee()
+	return &d
+}
+
+// latencyLaw is that of a quantile of the latency of the arrival milestone.
+func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
+	name, unit := levelName(spec)
+	d := newLawDraft(spec.Kind.There+" "+quantile, LawLatency, name, unit, "s")
+	slowest := 0 // steps with too few objects for the quantile
+	for _, s := range steps {
+		if s.out != "" {
+			continue
+		}
+		l := s.Latency[spec.Kind.There]
+		value, q := l.P50, 0.5
+		if quantile == "p99" {
+			value, q = l.P99, 0.99
+		}
+		switch {
+		case value == nil:
+			d.leaveOut(s.ID, "it fell on objects that never got there")
+			continue
+		case *value <= 0:
+			d.leaveOut(s.ID, "it is too short to be told")
+			continue
+		}
+		if !stats.Resolves(q, l.N) {
+			slowest++
+		}
+		d.point(s.ID, s.LevelReached, *value)
+	}
+	d.stands()
+	law, err := stats.FitLine(d.x, d.y, stats.Relative, confidence)
+	if err != nil {
+		d.refuse(err)
+		return &d
+	}
+	d.warn(mixed(spec, steps)...)
+	if slowest > 0 {
+		d.warn(fmt.Sprintf("in %d of %d steps it is the latency of the slowest object: p99 needs 100", slowest, len(d.Points)))
+	}
+	d.line(law, law.Lowest)
+	d.seekKnee()
+	return &d
+}
+
+// line notes a line that is drawn from some level on.
+func (d *lawDraft) line(law stats.Line, from float64) {
+	d.Line = &LineLaw{Intercept: intervalOf(law.Intercept), Slope: intervalOf(law.Slope), Wrong: law.Wrong}
+	d.Misfit = significant(law.SD)
+	d.warn(law.Warnings...)
+	d.draw(from, law.Highest, law.At)
+}
+
+// seekKnee looks for a knee. Whether it is named depends on the other laws.
+func (d *lawDraft) seekKnee() {
+	k, err := stats.FindKnee(d.x, d.y, stats.Relative, confidence, kneeSeed)
+	if err != nil {
+		d.NoKnee = err.Error()
+		return
+	}
+	d.knee = &k
+}
+
+// nameKnees names the knees that hold beside the others that were sought: each
+// further curve is a further chance to be fooled.
+func nameKnees(drafts []*lawDraft) {
+	p := make([]float64, len(drafts))
+	for i, d := range drafts {
+		if p[i] = math.NaN(); d.knee != nil {
+			p[i] = d.knee.P
+		}
+	}
+	for i, q := range stats.FalseDiscovery(p) {
+		d := drafts[i]
+		if d.knee == nil {
+			continue
+		}
+		if q > kneeRate {
+			d.NoKnee = fmt.Sprintf("none is shown (p = %.2g, %.2g beside the other curves)", d.knee.P, q)
+			continue
+		}
+		k := &KneeLaw{
+			At: intervalOf(d.knee.At), Before: digits(d.knee.Before), After: digits(d.knee.After), LogLog: d.knee.LogLog,
+			Gradual: d.knee.Gradual, P: digits(d.knee.P), Q: digits(q), Line: []CurvePoint{},
+		}
+		for i := range curvePoints + 1 {
+			x := d.knee.Lowest + (d.knee.Highest-d.knee.Lowest)*float64(i)/curvePoints
+			if k.LogLog {
+				x = d.knee.Lowest * math.Pow(d.knee.Highest/d.knee.Lowest, float64(i)/curvePoints)
+			}
+			k.Line = append(k.Line, CurvePoint{X: digits(x), Y: digits(d.knee.Value(x))})
+		}
+		d.Knee = k
+		if d.Line != nil {
+			d.Curve = []CurvePoint{} // what bends goes on nobody knows how
+		}
+	}
+}
+
+// timeLaw is that of the time until every object was there. A raised step's
+// time is that of the way from the objects that were there before.
+func timeLaw(spec Spec, steps []lawStep) lawDraft {
+	d := newLawDraft("time to reach the level", LawTime, "objects", "objects", "s")
+	d.addWays(spec.Kind.There, steps, 0, func(s lawStep) (seconds float64, unknown string) {
+		if s.ReachSeconds == nil || *s.ReachSeconds <= 0 {
+			return 0, "not every object got there"
+		}
+		return *s.ReachSeconds, ""
+	})
+	if why := paced(steps); why != "" {
+		d.Refused = why
+		return d
+	}
+	d.power()
+	return d
+}
+
+// cpuLaw is that of the CPU time of a process.
+func cpuLaw(spec Spec, steps []lawStep, source string) lawDraft {
+	d := newLawDraft(source+" CPU", LawCPU, "objects", "objects", "s")
+	least := leastCPU
+	if source == SourceSelf {
+		least = 0
+	}
+	d.addWays(spec.Kind.There, steps, least, func(s lawStep) (seconds float64, unknown string) {
+		u, ok := s.Resources[source]
+		if !ok {
+			return 0, "it is not known"
+		}
+		return u.CPUSeconds, ""
+	})
+	d.power()
+	return d
+}
+
+// addWays adds the ways of the steps from the objects that were there before to
+// those in place, and notes what the law then stands on. Cost is what a step's
+// way took, in seconds, or why that is not known; what took less than least is
+// left out.
+func (d *lawDraft) addWays(arrived string, steps []lawStep, least float64, cost func(lawStep) (seconds float64, unknown string)) {
+	total := 0.0
+	for _, s := range steps {
+		own, in := s.own(arrived), s.Objects.Intended
+		if s.Open {
+			in = own
+		}
+		if s.FromEmpty || in == own {
+			total = 0
+		}
+		seconds, unknown := cost(s)
+		switch {
+		case s.out != "":
+			total = math.NaN()
+			continue
+		case own == 0:
+			d.leaveOut(s.ID, "it asked for nothing")
+			continue
+		case unknown != "":
+			d.leaveOut(s.ID, unknown)
+			total = math.NaN()
+			continue
+		}
+		total += seconds
+		if seconds < least {
+			d.leaveOut(s.ID, fmt.Sprintf("it used less than %g s, and the system tells hundredths", least))
+			continue
+		}
+		d.way(s.ID, float64(in-own), float64(in), seconds, total)
+	}
+	d.stands()
+}
+
+// power notes the power law of ways.
+func (d *lawDraft) power() {
+	law, err := stats.FitPower(d.from, d.x, d.y, confidence)
+	if err != nil {
+		d.refuse(err)
+		return
+	}
+	d.warn(law.Warnings...)
+	d.Power = &PowerLaw{
+		NoExponent: law.NoExponent, LowCost: digits(law.LowCost), HighCost: digits(law.HighCost), Ratio: digits(law.Ratio), Verdict: law.Verdict,
+	}
+	if law.Exponent != nil {
+		d.Misfit = significant(law.RMS)
+		d.Power.Exponent = new(intervalOf(*law.Exponent))
+		d.draw(0, law.Highest, law.At)
+	}
+}
+
+// memoryLaw is that of the most memory of a process. What an earlier, larger
+// load has left behind a process keeps for long, so a step with less in place
+// than one before it tells nothing of its own load, unless the laboratory was
+// made anew for it.
+func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
+	d := newLawDraft(source+" memory", LawMemory, "objects", "objects", "B")
+	most, removed, stained := 0, false, false
+	for _, s := range steps {
+		in := s.Objects.Created
+		if s.FromEmpty && spec.FreshLab {
+			most, removed = 0, false
+		}
+		removed = removed || s.FromEmpty && most > 0
+		u, ok := s.Resources[source]
+		switch {
+		case s.out != "":
+		case !ok || u.PeakRSSBytes <= 0:
+			d.leaveOut(s.ID, "it is not known")
+		case in < most:
+			d.leaveOut(s.ID, fmt.Sprintf("an earlier step had %s in place, and a process keeps what they took", manyObjects(most)))
+		default:
+			stained = stained || removed
+			d.point(s.ID, float64(in), float64(u.PeakRSSBytes))
+		}
+		most = max(most, in)
+	}
+	d.stands()
+	if stained {
+		d.warn("some steps were made from empty after others: what those took may still be in it")
+	}
+	law, err := stats.FitLine(d.x, d.y, stats.Absolute, confidence)
+	if err != nil {
+		d.refuse(err)
+		return d
+	}
+	if slices.IsSorted(d.x) {
+		d.warn("there was ever more in place as time went on: what grows with time alone counts as the objects' too")
+	}
+	d.line(law, 0)
+	return d
+}
+
+// paced says that our own pace is what the rates and times of most steps show,
+// "" if it is not.
+func paced(steps []lawStep) string {
+	bound, of, pace := 0, 0, 0.0
+	for _, s := range steps {
+		text, ok := strings.CutSuffix(s.Pace, "/s")
+		if s.out != "" || s.Open {
+			continue
+		}
+		of++
+		p, err := strconv.ParseFloat(text, 64)
+		if !ok || err != nil || s.OfferedRate == nil || *s.OfferedRate < paceShare*p {
+			continue
+		}
+		bound, pace = bound+1, p
+	}
+	if 2*bound < of || bound == 0 {
+		return ""
+	}
+	return fmt.Sprintf("in %d of %d steps the pace of %g requests a second that was asked for is what bound, and not the target", bound, of, pace)
+}
+
+// mixed says where steps asked for such different numbers of objects that
+// their rates and latencies do not compare without a thought.
+func mixed(spec Spec, steps []lawStep) []string {
+	least, most, empty, raised := math.MaxInt, 0, 0, 0
+	for _, s := range steps {
+		if s.out != "" || s.Open {
+			continue
+		}
+		own := s.own(spec.Kind.There)
+		if own == 0 {
+			continue
+		}
+		least, most = min(least, own), max(most, own)
+		if s.FromEmpty {
+			empty++
+		} else {
+			raised++
+		}
+	}
+	if most == 0 || most < 2*least {
+		return nil
+	}
+	text := fmt.Sprintf("it is of the objects that a step asked for at once, from %d to %d: fewer are sooner done, and their own start weighs more", least, most)
+	if empty > 1 && raised > 0 {
+		text += fmt.Sprintf("; %d steps asked for their whole level from empty, %d for what was missing", empty, raised)
+	}
+	return []string{text}
+}
+
+func intervalOf(e stats.Estimate) Interval {
+	return Interval{significant(e.Value), significant(e.Lo), significant(e.Hi)}
+}
+
+// significant is x to seven significant digits, nil where it is not finite.
+func significant(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return new(digits(x))
+}
+
+// digits is x to seven significant digits, which is more than anything here is
+// worth.
+func digits(x float64) float64 {
+	v, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 7, 64), 64)
+	if err != nil || math.IsInf(v, 0) || math.IsNaN(v) {
+		return 0 // JSON has no such number
+	}
+	return v
+}

@@ -1,0 +1,205 @@
+package judge
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// latenciesOf are the latencies of the step's own objects.
+func latenciesOf(spec *Spec, f *facts, fates []fate) (Latencies, map[string]sample) {
+	values, lost, asked := make([][]float64, len(f.names)), make([]int, len(f.names)), 0
+	for i := range f.units {
+		u := &f.units[i]
+		if !u.own {
+			continue
+		}
+		asked++
+		for m := range f.names {
+			switch l := u.latency(m); {
+			case l <= f.timeout:
+				values[m] = append(values[m], l.Seconds())
+			case l == unreached && fates[i] == fateLost:
+				lost[m]++
+			}
+		}
+	}
+	list, samples := make(Latencies), make(map[string]sample)
+	for m, v := range values {
+		name := f.names[m]
+		if m == f.gone || len(v) == 0 && !slices.Contains(spec.Milestones, name) && m != f.there {
+			continue
+		}
+		s := sample{stats.NewSample(v, asked-len(v)), lost[m]}
+		samples[name] = s
+		list[name] = summarise(s.Sample)
+	}
+	return list, samples
+}
+
+// requestsOf sums up the requests of a step, and counts those that it is judged
+// by and that were never sent.
+func requestsOf(f *facts) (r Requests, dropped int) {
+	var service []float64
+	for _, s := range f.own {
+		switch {
+		case s.outcome == record.SlotDropped:
+			if f.judges(s) {
+				dropped++
+			}
+			continue
+		case !s.told || !f.judges(s):
+			continue
+		}
+		r.N++
+		service = append(service, (s.replied - s.sent).Seconds())
+		if s.retries > 0 {
+			r.Retried++
+		}
+		if s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown {
+			r.Failed++
+		}
+	}
+	s := stats.NewSample(service, 0)
+	r.P50, r.P99, r.Max = finite(s.Quantile(0.5)), finite(s.Quantile(0.99)), finite(s.Max())
+	return r, dropped
+}
+
+// lag is how late the news of a step came, nil where that was not measured.
+func (c *canaries) lag() *WatchLag {
+	n := len(c.lags) + c.unseen
+	if n == 0 {
+		return nil
+	}
+	lag := stats.NewSample(c.lags, c.unseen)
+	return &WatchLag{N: n, Unseen: c.unseen, P50: finite(lag.Quantile(0.5)), P99: finite(lag.Quantile(0.99))}
+}
+
+// resources is what each process used in a step.
+func (c *readings) resources() map[string]Usage {
+	list := make(map[string]Usage, len(c.usage))
+	for source, u := range c.usage {
+		if source == SourceMachine {
+			continue // it is no process
+		}
+		use := Usage{CPUSeconds: round(u.used, 6), PeakRSSBytes: int64(u.peak), StartRSSBytes: int64(u.rss)}
+		if percent, ok := peakCPU(c.cpu[source]); ok {
+			use.PeakCPUs = significant(percent / 100)
+		}
+		list[source] = use
+	}
+	return list
+}
+
+// ratesOf are the rates of a step on an axis of levels in place: that at which
+// its objects were asked for, that at which they got there, up to the last of
+// them, and the second in percent of the first; nil for one that is not known.
+func ratesOf(f *facts) (offered, rateOf, achieved *float64) {
+	asked, there, last := 0, 0, never
+	for i := range f.units {
+		u := &f.units[i]
+		if !u.own {
+			continue
+		}
+		asked++
+		if u.object != nil && u.object.reached(f.there) != never {
+			there++
+			last = max(last, u.object.reached(f.there))
+		}
+	}
+	loading := f.loaded > f.start && asked > 0
+	if loading {
+		offered = rate(len(f.own), f.loaded-f.start)
+	}
+	switch {
+	case there > 0 && last > f.start:
+		rateOf = rate(there, last-f.start)
+		if loading {
+			achieved = new(100 * float64(there) / float64(asked) * float64(f.loaded-f.start) / float64(last-f.start))
+		}
+	case there == 0 && asked > 0 && !f.cut() && !f.blind:
+		rateOf, achieved = new(float64), new(float64)
+	}
+	return offered, rateOf, achieved
+}
+
+// rate is n a time, by the second.
+func rate(n int, t record.Micros) *float64 { return new(round(float64(n)/t.Seconds(), 3)) }
+
+// inFlight is the largest number of requests that were under way at once.
+func inFlight(slots []*slot) int {
+	edges := make([]edge, 0, 2*len(slots))
+	for _, s := range slots {
+		if s.told && s.outcome != record.SlotDropped {
+			edges = append(edges, edge{s.sent, 1}, edge{s.replied, -1})
+		}
+	}
+	return mostAtOnce(edges)
+}
+
+// edge is where something begins (1) or ends (-1).
+type edge struct {
+	t     record.Micros
+	delta int
+}
+
+// mostAtOnce is the largest number of things that go on at once. One that ends
+// as another begins does not go on with it.
+func mostAtOnce(edges []edge) int {
+	slices.SortFunc(edges, func(a, b edge) int {
+		return cmp.Or(cmp.Compare(a.t, b.t), cmp.Compare(a.delta, b.delta))
+	})
+	most, now := 0, 0
+	for _, e := range edges {
+		now += e.delta
+		most = max(most, now)
+	}
+	return most
+}
+
+func summarise(s stats.Sample) Latency {
+	l := Latency{
+		N: s.N(), Censored: s.Censored(), Resolution: round(s.Resolution(), 6),
+		P50: finite(s.Quantile(0.5)), P90: finite(s.Quantile(0.9)), P95: finite(s.Quantile(0.95)), P99: finite(s.Quantile(0.99)),
+		Max: finite(s.Max()), Mean: finite(s.Mean()),
+		Intervals: make(map[string][2]*float64, 2),
+	}
+	for _, q := range []float64{0.5, 0.99} {
+		lo, hi := s.Interval(q, confidence)
+		l.Intervals[stats.QuantileName(q)] = [2]*float64{finite(lo), finite(hi)}
+	}
+	return l
+}
+
+// finite is x to the microsecond, nil where it is not finite.
+func finite(x float64) *float64 {
+	if math.IsNaN(x) || math.IsInf(x, 0) {
+		return nil
+	}
+	return new(round(x, 6))
+}
+
+func round(x float64, digits int) float64 {
+	scale := math.Pow10(digits)
+	if r := math.Round(x*scale) / scale; !math.IsInf(r, 0) {
+		return r
+	}
+	return x // too large to have digits after the point
+}
+
+// duration writes a time in seconds to the millisecond, or as exactly as it
+// takes to tell it from its bound.
+func duration(x float64, bound time.Duration) string {
+	if math.IsInf(x, 1) {
+		return "never reached"
+	}
+	exact := time.Duration(math.Round(x*1e6)) * time.Microsecond
+	if short := exact.Round(time.Millisecond); short != bound {
+		return short.String()
+	}
+	return exact.String()
+}

@@ -1,0 +1,405 @@
+// Package objects reads objects.parquet: what became of every object of a run,
+// column by column, and the distributions that follow from it without the
+// history.
+package objects
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/parquet-go/parquet-go"
+	"golang.org/x/sync/errgroup"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Table is objects.parquet in memory: one row for each object that was asked
+// for.
+type Table struct {
+	Rows    int
+	Columns []Column
+}
+
+// Column is one column: whole numbers, or texts as indices into the distinct
+// ones.
+type Column struct {
+	Name    string
+	Numbers []int64
+	Texts   []int32
+	Words   []string
+}
+
+// Null is a number that is not there.
+const Null int64 = math.MinInt64
+
+// MicrosSuffix ends the names of columns that are times in microseconds.
+const MicrosSuffix = "_us"
+
+// ofStep are columns that tell what the step has too.
+func ofStep(name string) bool {
+	return name == "level" || name == "arm" || name == "replicate"
+}
+
+// Read reads objects.parquet, without what the steps tell. Wanted, if not nil,
+// chooses the columns.
+func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
+	return read(dir, wanted, nil)
+}
+
+// read is as Read; abridge, if not nil, gives what is kept of a column's texts.
+func read(dir record.Dir, wanted func(name string) bool, abridge func(name, text string) string) (*Table, error) {
+	file, err := os.Open(dir.Path(record.ObjectsFile))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
+	}
+	table, err := parquet.OpenFile(file, info.Size(), parquet.SkipPageIndex(true), parquet.SkipBloomFilters(true))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
+	}
+	o := &Table{Rows: int(table.NumRows())}
+	var at []int // in the file
+	for i, path := range table.Schema().Columns() {
+		name := strings.Join(path, ".")
+		if ofStep(name) || wanted != nil && !wanted(name) {
+			continue
+		}
+		o.Columns = append(o.Columns, Column{Name: name})
+		at = append(at, i)
+	}
+	var columns errgroup.Group
+	columns.SetLimit(runtime.GOMAXPROCS(0))
+	for k := range o.Columns {
+		columns.Go(func() error {
+			c := &o.Columns[k]
+			r := columnReader{Column: c, rows: o.Rows, index: make(map[string]int32), abridge: abridge}
+			for _, group := range table.RowGroups() {
+				if err := r.read(group.ColumnChunks()[at[k]]); err != nil {
+					return fmt.Errorf("read %s: column %s: %w", record.ObjectsFile, c.Name, err)
+				}
+			}
+			if n := len(c.Numbers) + len(c.Texts); n != o.Rows {
+				return fmt.Errorf("read %s: column %s has %d of %d rows", record.ObjectsFile, c.Name, n, o.Rows)
+			}
+			return nil
+		})
+	}
+	if err := columns.Wait(); err != nil {
+		return nil, err
+	}
+	return o, nil
+}
+
+// columnReader reads a column chunk by chunk.
+type columnReader struct {
+	*Column
+	rows    int
+	index   map[string]int32 // of Words
+	abridge func(name, text string) string
+	buffer  []parquet.Value
+	// ofDictionary are the words of a chunk's dictionary, -1 before they are
+	// looked up.
+	ofDictionary []int32
+}
+
+func (c *columnReader) read(chunk parquet.ColumnChunk) error {
+	pages := chunk.Pages()
+	defer pages.Close()
+	c.ofDictionary = nil
+	for {
+		page, err := pages.ReadPage()
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := c.page(page); err != nil {
+			return err
+		}
+		parquet.Release(page)
+	}
+}
+
+// page takes in a page: whole numbers and the indices of a dictionary at once,
+// anything else value by value.
+func (c *columnReader) page(page parquet.Page) error {
+	levels := page.DefinitionLevels()
+	switch dictionary := page.Dictionary(); {
+	case dictionary != nil && dictionary.Type().Kind() == parquet.ByteArray && len(levels) == 0:
+		if c.ofDictionary == nil {
+			c.ofDictionary = slices.Repeat([]int32{-1}, dictionary.Len())
+		}
+		c.Texts = slices.Grow(c.Texts, c.rows-len(c.Texts))
+		data := page.Data()
+		for _, i := range data.Int32() {
+			if i < 0 || int(i) >= len(c.ofDictionary) {
+				return fmt.Errorf("it has the text %d of %d", i, len(c.ofDictionary))
+			}
+			if c.ofDictionary[i] < 0 {
+				c.ofDictionary[i] = c.word(dictionary.Index(i).ByteArray())
+			}
+			c.Texts = append(c.Texts, c.ofDictionary[i])
+		}
+		return nil
+	case dictionary == nil && page.Type().Kind() == parquet.Int64:
+		c.Numbers = slices.Grow(c.Numbers, c.rows-len(c.Numbers))
+		data := page.Data()
+		numbers := data.Int64()
+		if len(levels) == 0 {
+			c.Numbers = append(c.Numbers, numbers...)
+			return nil
+		}
+		for _, level := range levels {
+			switch {
+			case level == 0:
+				c.Numbers = append(c.Numbers, Null)
+			case len(numbers) == 0:
+				return errors.New("a page has fewer values than it says")
+			default:
+				c.Numbers = append(c.Numbers, numbers[0])
+				numbers = numbers[1:]
+			}
+		}
+		return nil
+	}
+	if c.buffer == nil {
+		c.buffer = make([]parquet.Value, 1024)
+	}
+	values := page.Values()
+	for {
+		n, err := values.ReadValues(c.buffer)
+		for _, v := range c.buffer[:n] {
+			c.add(v)
+		}
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func (c *columnReader) add(v parquet.Value) {
+	switch {
+	case v.IsNull():
+		c.Numbers = append(c.Numbers, Null)
+	case v.Kind() == parquet.ByteArray:
+		c.Texts = append(c.Texts, c.word(v.ByteArray()))
+	case v.Kind() == parquet.Boolean:
+		n := int64(0)
+		if v.Boolean() {
+			n = 1
+		}
+		c.Numbers = append(c.Numbers, n)
+	default:
+		c.Numbers = append(c.Numbers, v.Int64())
+	}
+}
+
+// word is a text's place among the words.
+func (c *columnReader) word(text []byte) int32 {
+	if c.abridge != nil {
+		text = []byte(c.abridge(c.Name, string(text)))
+	}
+	i, ok := c.index[string(text)]
+	if !ok {
+		i = int32(len(c.Words))
+		c.Words = append(c.Words, string(text))
+		c.index[c.Words[i]] = i
+	}
+	return i
+}
+
+func (o *Table) column(name string) *Column {
+	for i := range o.Columns {
+		if o.Columns[i].Name == name {
+			return &o.Columns[i]
+		}
+	}
+	return nil
+}
+
+// Numbers is a column of numbers, nil where there is none of that name.
+func (o *Table) Numbers(name string) []int64 {
+	if c := o.column(name); c != nil {
+		return c.Numbers
+	}
+	return nil
+}
+
+// Micros is a column of times in microseconds since the start of the run,
+// negative where one is not known; nil where there is none of that name. The
+// names are intended, sent, replied and those of the milestones.
+func (o *Table) Micros(name string) []int64 { return o.Numbers(name + MicrosSuffix) }
+
+// Zeroes is the time zero of each object, from which its latencies count;
+// negative where it is not known.
+func (o *Table) Zeroes(steps []judge.Step) []int64 {
+	if zeroes := o.Numbers(ZeroColumn); zeroes != nil {
+		return zeroes
+	}
+	return o.zeroesBefore(steps)
+}
+
+// ZeroColumn is the column of the time zero of objects.
+const ZeroColumn = "zero" + MicrosSuffix
+
+// Judged are the rows of the objects that each step is judged by: those that
+// it asked for, but for the warm-up where requests came by a schedule.
+func (o *Table) Judged(steps []judge.Step) map[int64][]int32 {
+	rows := make(map[int64][]int32)
+	numbers := o.Numbers("step")
+	for from := 0; from < len(numbers); {
+		// A step's objects are mostly beside each other.
+		to := from
+		for to < len(numbers) && numbers[to] == numbers[from] {
+			to++
+		}
+		list := slices.Grow(rows[numbers[from]], to-from)
+		for row := from; row < to; row++ {
+			list = append(list, int32(row))
+		}
+		rows[numbers[from]] = list
+		from = to
+	}
+	intended := o.Micros("intended")
+	for _, s := range steps {
+		if !s.Open || s.Arrivals == nil || intended == nil {
+			continue
+		}
+		list := rows[int64(s.ID)]
+		slices.SortStableFunc(list, func(a, b int32) int { return cmp.Compare(intended[a], intended[b]) })
+		list = list[min(s.Arrivals.WarmUp, len(list)):]
+		rows[int64(s.ID)] = list[:min(s.Arrivals.Judged, len(list))]
+	}
+	return rows
+}
+
+// Latencies are the shortest latencies, sorted: as many as the analysis counts
+// as reached. What came after the step had been judged is not among them.
+func Latencies(rows []int32, at, zero []int64, reached int) []int64 {
+	list := latencies(rows, at, zero)
+	return list[:min(len(list), max(reached, 0))]
+}
+
+// latencies are all latencies, sorted.
+func latencies(rows []int32, at, zero []int64) []int64 {
+	list := make([]int64, 0, len(rows))
+	for _, row := range rows {
+		if at[row] >= 0 && zero[row] >= 0 {
+			list = append(list, max(at[row]-zero[row], 0))
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// Samples are the distributions of a run's steps, by the step's ID, for a
+// comparison: of each milestone over all objects, and by component where there
+// are several.
+func Samples(dir record.Dir, steps []judge.Step, milestones []string) (map[int][]compare.Sample, error) {
+	needed := []string{"step", "component", "intended" + MicrosSuffix, ZeroColumn}
+	for _, m := range milestones {
+		needed = append(needed, m+MicrosSuffix)
+	}
+	o, err := Read(dir, func(name string) bool { return slices.Contains(needed, name) })
+	if err != nil {
+		return nil, err
+	}
+	zero := o.Numbers(ZeroColumn)
+	if zero == nil {
+		if zero, err = readZeroesBefore(dir, steps); err != nil {
+			return nil, err
+		}
+	}
+	judged, component := o.Judged(steps), o.column("component")
+	if component != nil && (component.Texts == nil || len(component.Words) < 2) {
+		component = nil
+	}
+	list := make([][]compare.Sample, len(steps))
+	var each errgroup.Group
+	each.SetLimit(runtime.GOMAXPROCS(0))
+	for i, s := range steps {
+		each.Go(func() error {
+			list[i] = o.samplesOf(s, judged[int64(s.ID)], zero, component, milestones)
+			return nil
+		})
+	}
+	_ = each.Wait() // none of them fails
+	samples := make(map[int][]compare.Sample, len(steps))
+	for i, s := range steps {
+		samples[s.ID] = list[i]
+	}
+	return samples, nil
+}
+
+// samplesOf are the distributions of one step, whose rows are given. Component
+// is nil where there are not several.
+func (o *Table) samplesOf(s judge.Step, rows []int32, zero []int64, component *Column, milestones []string) []compare.Sample {
+	var samples []compare.Sample
+	parts := [][]int32{rows} // by the component's word
+	if component != nil {
+		parts = make([][]int32, len(component.Words))
+		for _, row := range rows {
+			w := component.Texts[row]
+			parts[w] = append(parts[w], row)
+		}
+	}
+	for _, m := range milestones {
+		l, ok := s.Latency[m]
+		at := o.Micros(m)
+		if !ok || at == nil || l.N == 0 {
+			continue
+		}
+		ofParts := make([]stats.Sample, len(parts))
+		for w, part := range parts {
+			ofParts[w] = stats.NewSample(seconds(latencies(part, at, zero)), 0)
+		}
+		values := stats.Merge(ofParts...).Values()
+		values = values[:min(len(values), max(l.N-l.Censored, 0))]
+		samples = append(samples, compare.Sample{Milestone: m, Sample: stats.NewSample(values, l.N-len(values))})
+		last := math.Inf(1)
+		if l.Censored > 0 && len(values) > 0 {
+			last = values[len(values)-1]
+		}
+		for w, part := range parts {
+			if len(part) == 0 || len(part) == len(rows) {
+				continue
+			}
+			// What came later came after the step had been judged.
+			values := ofParts[w].Values()
+			n, _ := slices.BinarySearchFunc(values, last, func(v, last float64) int {
+				if v <= last {
+					return -1
+				}
+				return 1
+			})
+			samples = append(samples, compare.Sample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(values[:n], len(part)-n)})
+		}
+	}
+	return samples
+}
+
+func seconds(micros []int64) []float64 {
+	list := make([]float64, len(micros))
+	for i, n := range micros {
+		list[i] = float64(n) / 1e6
+	}
+	return list
+}

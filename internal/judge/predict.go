@@ -1,0 +1,67 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Foreseen puts into a result what was known before any load, beside what the
+// run has found of it.
+func Foreseen(r *Result, e record.Environment) {
+	for _, f := range e.Findings {
+		r.Warnings = append(r.Warnings, fmt.Sprintf("before any load, %s: %s", f.What, f.Text))
+	}
+	if e.Ceilings == nil {
+		return
+	}
+	r.Ceilings = e.Ceilings.Ceilings
+	if r.Ceilings == nil {
+		r.Ceilings = []record.Ceiling{}
+	}
+	if r.Comparison != nil {
+		return // it asks for no level
+	}
+	r.Prediction = ceiling.Predicted(e.Ceilings, outcomeOf(r))
+}
+
+// outcomeOf is what the headline goal has found: of a search its line, else the
+// highest level that held below the lowest that did not.
+func outcomeOf(r *Result) ceiling.Outcome {
+	var o ceiling.Outcome
+	if l := r.LoadLine; l != nil {
+		o = ceiling.Outcome{Level: l.Level, LowestFailing: l.LowestFailing, Binding: l.Binding}
+	} else {
+		o = outcomeOfSteps(r)
+	}
+	for _, s := range r.Steps {
+		// The last one at the level decided: it was made from empty.
+		if o.LowestFailing != nil && s.Level == *o.LowestFailing && s.Verdict == slo.Breach && len(s.Reasons) > 0 {
+			o.Message = s.Reasons[0].Message
+		}
+	}
+	return o
+}
+
+func outcomeOfSteps(r *Result) (o ceiling.Outcome) {
+	var kind record.ObjectKind
+	if r.ObjectKind != nil {
+		kind = *r.ObjectKind
+	}
+	steps := r.Steps
+	for i := range steps {
+		if s := &steps[i]; s.Verdict == slo.Breach && (o.LowestFailing == nil || s.Level < *o.LowestFailing) {
+			o.LowestFailing, o.Binding = &s.Level, cmp.Or(binding(&kind, s.Reasons), s.VerdictWhy)
+		}
+	}
+	for i := range steps {
+		s := &steps[i]
+		if s.Verdict == slo.Pass && (o.LowestFailing == nil || s.Level < *o.LowestFailing) && (o.Level == nil || s.Level > *o.Level) {
+			o.Level = &s.Level
+		}
+	}
+	return o
+}

@@ -1,0 +1,189 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// used is what a sample tells that a process has used.
+type used struct {
+	cpu          float64 // seconds since it was started
+	rss, peak    float64 // bytes; rss is below 0 where it is not known
+	okCPU, okRSS bool
+}
+
+func usedBy(r *record.Sample) used {
+	var u used
+	u.cpu, u.okCPU = reading(r, "cpuSeconds")
+	u.rss, u.okRSS = reading(r, "rssBytes")
+	// Where the system tells the peak between two readings, that counts.
+	u.peak, _ = reading(r, "peakBytes")
+	u.peak = max(u.peak, u.rss)
+	return u
+}
+
+// reading is one value of a sample, if it is one that a process can have.
+func reading(r *record.Sample, name string) (float64, bool) {
+	v, ok := r.Values[name]
+	if !ok || !(v >= 0 && v < 1e18) {
+		return 0, false
+	}
+	return v, true
+}
+
+// readings collects what the processes used in a step.
+type readings struct {
+	usage    map[string]*stepUsage // by source
+	cpu      map[string][]cpuPoint
+	ownDelay *OwnDelay
+}
+
+// stepUsage is what one process has used in a step so far.
+type stepUsage struct {
+	cpu       float64 // the counter, as last read
+	used      float64
+	rss, peak float64 // as first read, and the most
+	cpus      int     // of the machine
+	from      record.Micros
+	span      float64 // seconds between the first reading and the last
+}
+
+// cpuPoint is what a process had used since the step's first reading.
+type cpuPoint struct {
+	t    record.Micros
+	used float64 // seconds
+	rss  float64 // bytes at that time, below 0 where it is not known
+}
+
+func newReadings() readings {
+	return readings{usage: make(map[string]*stepUsage), cpu: make(map[string][]cpuPoint)}
+}
+
+// add takes in a sample.
+func (c *readings) add(t record.Micros, r *record.Sample) {
+	if r.Source == SourceWakes {
+		c.addWakes(r)
+		return
+	}
+	now := usedBy(r)
+	if !now.okCPU && !now.okRSS {
+		return
+	}
+	held := now.rss
+	if !now.okRSS {
+		held = -1
+	}
+	u, ok := c.usage[r.Source]
+	if !ok {
+		cpus, _ := reading(r, "cpus")
+		c.usage[r.Source] = &stepUsage{cpu: now.cpu, rss: now.rss, peak: now.peak, cpus: int(cpus), from: t}
+		if now.okCPU {
+			c.cpu[r.Source] = append(c.cpu[r.Source], cpuPoint{t, 0, held})
+		}
+		return
+	}
+	u.span = (t - u.from).Seconds()
+	u.peak = max(u.peak, now.peak)
+	if !now.okCPU {
+		return
+	}
+	if now.cpu < u.cpu {
+		u.cpu = 0 // the process was started anew
+	}
+	u.used += now.cpu - u.cpu
+	u.cpu = now.cpu
+	c.cpu[r.Source] = append(thinned(c.cpu[r.Source]), cpuPoint{t, u.used, held})
+}
+
+func (c *readings) addWakes(r *record.Sample) {
+	made, _ := reading(r, "wakes")
+	late, _ := reading(r, "late")
+	most, _ := reading(r, "mostSeconds")
+	if c.ownDelay == nil {
+		c.ownDelay = &OwnDelay{}
+	}
+	d := c.ownDelay
+	d.Wakes, d.Late, d.Max = d.Wakes+int(made), d.Late+int(late), max(d.Max, round(most, 6))
+}
+
+// maxPoints bounds the readings that are kept of one process, and the canaries:
+// of a step that lasts longer every other one is let go.
+const maxPoints = 8192
+
+// thinned lets every other of too many points go.
+func thinned[P any](list []P) []P {
+	if len(list) < maxPoints {
+		return list
+	}
+	kept := list[:0]
+	for i := 0; i < len(list); i += 2 {
+		kept = append(kept, list[i])
+	}
+	return kept
+}
+
+// cpuIn is how much of one processor a process used between two moments, in
+// percent, by the readings that lie closest about them.
+func cpuIn(points []cpuPoint, from, to record.Micros) (float64, bool) {
+	if len(points) < 2 {
+		return 0, false
+	}
+	last := len(points) - 1
+	after := func(t record.Micros) int {
+		i, _ := slices.BinarySearchFunc(points, t, func(p cpuPoint, t record.Micros) int { return cmp.Compare(p.t, t) })
+		return i
+	}
+	i := after(from + 1) // the first that is later: the one before it is the last that is not
+	i = max(i-1, 0)
+	j := min(after(to), last)
+	if j <= i {
+		i, j = max(j-1, 0), max(j, 1)
+	}
+	span := (points[j].t - points[i].t).Seconds()
+	if span <= 0 {
+		return 0, false
+	}
+	return round(100*(points[j].used-points[i].used)/span, 1), true
+}
+
+// peakCPU is the most that a process used of one processor, in percent, over
+// any stretch of readings that is as long as those around a moment.
+func peakCPU(points []cpuPoint) (float64, bool) {
+	peak, known := 0.0, false
+	i := 0
+	for j := range points {
+		for i+1 < j && points[j].t-points[i+1].t >= window {
+			i++
+		}
+		if points[j].t-points[i].t < window/2 {
+			continue // too short a stretch says little
+		}
+		used := 100 * (points[j].used - points[i].used) / (points[j].t - points[i].t).Seconds()
+		peak, known = max(peak, used), true
+	}
+	return round(peak, 1), known
+}
+
+// ownCost collects what this program itself uses over a whole run.
+type ownCost struct {
+	Cost
+	before float64 // CPU seconds of the parts of the run before this one
+}
+
+func (c *ownCost) add(r *record.Sample) {
+	if u := usedBy(r); r.Source == SourceSelf && (u.okCPU || u.okRSS) {
+		c.CPUSeconds = max(c.CPUSeconds, c.before+u.cpu)
+		c.PeakMemoryBytes = max(c.PeakMemoryBytes, int64(u.peak))
+	}
+}
+
+// addStep takes in a step that was judged.
+func (c *ownCost) addStep(s *judged) {
+	c.Objects += s.requested
+	if self, ok := s.Resources[SourceSelf]; ok {
+		c.LoadCPUSeconds = round(c.LoadCPUSeconds+self.CPUSeconds, 6)
+		c.LoadPeakMemoryBytes = max(c.LoadPeakMemoryBytes, self.PeakRSSBytes)
+	}
+}

@@ -1,0 +1,185 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// reasons groups the objects that did not get there by what kept them.
+type reasons struct {
+	spec   *Spec
+	f      *facts
+	groups map[eventKey]*reasonGroup
+	// byObject finds the warning that names an object, built when first needed.
+	byObject map[string]eventKey
+}
+
+type reasonGroup struct {
+	count int
+	nodes map[int32]bool
+	// Of the scheduler's own words: how many nodes they count, of how many,
+	// and how often each of them came.
+	told, of int
+	messages map[string]int
+}
+
+// reasonsOf are the reasons for which objects did not get there, the most
+// frequent first.
+func reasonsOf(spec *Spec, f *facts, fates []fate) []Reason {
+	r := &reasons{spec: spec, f: f, groups: make(map[eventKey]*reasonGroup)}
+	for i := range f.units {
+		switch u := &f.units[i]; fates[i] {
+		case fateNeverReady, fateLost:
+			r.add(u)
+		case fateCreateFailed:
+			r.addRequest(u.slot)
+		}
+	}
+	for _, s := range f.place {
+		if s.units == 0 && s.step == f.head.ID && s.outcome == record.SlotFailed && f.judges(s) {
+			r.addRequest(s)
+		}
+	}
+	return r.grouped()
+}
+
+// add takes in one object that did not get there.
+func (r *reasons) add(u *unit) {
+	name, node := u.slot.name, int32(-1)
+	key := eventKey{"NoNews", "no news of the object ever came"}
+	silent := true // it told of no trouble: there may be a warning about it
+	switch o := u.object; {
+	case o == nil && u.slot.outcome == record.SlotUnknown:
+		key = eventKey{"NoAnswer", u.slot.err}
+	case o == nil:
+	default:
+		name, node = o.name, o.node
+		// That containers are not ready says no more than that the pod is not:
+		// why, say the warnings about its probes.
+		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not") || o.reason == "ContainersNotReady"
+		switch {
+		case o.gone && (silent || o.reason == r.spec.Kind.Removing):
+			key = eventKey{r.spec.Kind.Gone, "the object was deleted, and not by this run"}
+		case o.reason != "":
+			key = eventKey{o.reason, o.message}
+		case o.there:
+			key = eventKey{"TooLate", "the object got there, but after the step timeout"}
+		default:
+			key = eventKey{"NotReady", "no reason was told"}
+		}
+	}
+	if silent {
+		if event, ok := r.eventOf(name); ok {
+			key = event
+		}
+	}
+	if key.reason == r.spec.Kind.Unplaced {
+		if counts, of := signature.Unschedulable(key.message); len(counts) > 0 {
+			// The reason that holds for the most nodes is the one that binds.
+			// How many nodes have another one changes from object to object.
+			g := r.group(eventKey{counts[0].Reason, ""})
+			g.count++
+			g.told, g.of = max(g.told, counts[0].Nodes), max(g.of, of)
+			g.messages[key.message]++
+			return
+		}
+	}
+	key.message = normalise(key.message, name)
+	g := r.group(key)
+	g.count++
+	if node >= 0 {
+		g.nodes[node] = true
+	}
+}
+
+// addRequest takes in one object whose request failed.
+func (r *reasons) addRequest(s *slot) {
+	reason := "RequestFailed"
+	if s.code != 0 {
+		reason = "HTTP " + strconv.Itoa(s.code)
+	}
+	r.group(eventKey{reason, normalise(s.err, s.name)}).count++
+}
+
+func (r *reasons) group(key eventKey) *reasonGroup {
+	g, ok := r.groups[key]
+	if !ok {
+		g = &reasonGroup{nodes: make(map[int32]bool), messages: make(map[string]int)}
+		r.groups[key] = g
+	}
+	return g
+}
+
+// eventOf is the most frequent warning that names an object.
+func (r *reasons) eventOf(name string) (eventKey, bool) {
+	if r.byObject == nil {
+		r.byObject = make(map[string]eventKey)
+		for key, g := range r.f.troubles.warnings {
+			for object := range g.objects {
+				best, ok := r.byObject[object]
+				if !ok || cmp.Or(cmp.Compare(g.count, r.f.troubles.warnings[best].count), best.compare(key)) > 0 {
+					r.byObject[object] = key
+				}
+			}
+		}
+	}
+	key, ok := r.byObject[name]
+	return key, ok
+}
+
+// grouped is the groups, the most frequent first.
+func (r *reasons) grouped() []Reason {
+	list := make([]Reason, 0, len(r.groups))
+	for key, g := range r.groups {
+		reason := Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places}
+		if g.of > 0 {
+			reason.Nodes, reason.NodesOf = g.told, g.of
+			most := 0
+			for message, n := range g.messages {
+				if n > most || n == most && message < reason.Message {
+					most, reason.Message = n, message
+				}
+			}
+		}
+		list = append(list, reason)
+	}
+	slices.SortFunc(list, func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), eventKey{a.Reason, a.Message}.compare(eventKey{b.Reason, b.Message}))
+	})
+	return list
+}
+
+// binding says in a few words what kept most objects from getting there.
+func binding(kind *record.ObjectKind, list []Reason) string {
+	if len(list) == 0 {
+		return ""
+	}
+	top := list[0]
+	if top.NodesOf > 0 && top.Nodes > 0 {
+		return fmt.Sprintf("%s on %d of %d %s", top.Reason, top.Nodes, top.NodesOf, kind.Place.Many)
+	}
+	if top.Message != "" {
+		return top.Reason + ": " + top.Message
+	}
+	return top.Reason
+}
+
+var (
+	variable = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?|\b[0-9a-f]{32,}\b`)
+	backOff  = regexp.MustCompile(`\b([Bb]ack-off) [0-9hms.]+\b`)
+)
+
+// normalise takes out of a message what differs from object to object, so that
+// equal causes fall into one group.
+func normalise(message, object string) string {
+	message = variable.ReplaceAllString(signature.Unnamed(message, object), "*")
+	message = backOff.ReplaceAllString(message, "$1 *")
+	return strings.TrimSpace(message)
+}

@@ -1,0 +1,273 @@
+// Package judge turns what was recorded into a Result: what was reached at
+// each level and by whom, whether each goal held, where the load line lies and
+// what bound it. It works from events alone, during a run and long after it.
+package judge
+
+import (
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// ResultSchema names the format of result.json.
+const ResultSchema = "plimsoll/result/v1"
+
+// Result is result.json: durations in seconds, times RFC 3339 with
+// microseconds. A null figure is one that is not known or not finite.
+type Result struct {
+	Schema     string              `json:"schema"`
+	Experiment string              `json:"experiment"`
+	Workload   string              `json:"workload"`
+	Kind       string              `json:"kind"` // limit, sweep, ab or run
+	Verdict    slo.Verdict         `json:"verdict"`
+	ExitCode   int                 `json:"exitCode"`
+	Why        string              `json:"why"` // the verdict's reason in a sentence
+	Command    string              `json:"command"`
+	Version    string              `json:"version"`
+	Fidelity   record.Fidelity     `json:"fidelity"`
+	LoadLine   *LoadLine           `json:"loadLine"`
+	Goals      []GoalResult        `json:"goals"`
+	Steps      []Step              `json:"steps"`
+	Comparison *compare.Comparison `json:"comparison"`
+	// ObjectKind is that of the objects, without what only judging needs; nil
+	// in a result that was written before results said.
+	ObjectKind *record.ObjectKind `json:"objectKind,omitempty"`
+	Arrived    string             `json:"arrived"`  // the milestone at which an object counts as there
+	Breaches   []Breach           `json:"breaches"` // in order of time
+	BrokeFirst *BrokeFirst        `json:"brokeFirst"`
+	Diagnosis  []Diagnosis        `json:"diagnosis"`
+	Ceilings   []record.Ceiling   `json:"ceilings"` // what was known before any load, the lowest first
+	// Prediction is what they predicted beside what was found, nil where
+	// nothing was looked at before or nothing was found.
+	Prediction *ceiling.Prediction `json:"prediction"`
+	Published  []Published         `json:"published,omitempty"`
+	Laws       *Laws               `json:"laws,omitempty"`     // null where there are fewer than two levels
+	Overhead   *Overhead           `json:"overhead,omitempty"` // of one pod; null without a real node
+	Cost       Cost                `json:"cost"`
+	Warnings   []string            `json:"warnings"`
+}
+
+// LoadLine is the highest level that held.
+type LoadLine struct {
+	Axis          string   `json:"axis"`
+	Unit          string   `json:"unit"`
+	Level         *float64 `json:"level"`
+	LowestFailing *float64 `json:"lowestFailing"`
+	Resolution    float64  `json:"resolution"`
+	// Confirmations passed of the ConfirmationsMade that decided; as many as
+	// ConfirmationsAsked must pass.
+	Confirmations      int `json:"confirmations"`
+	ConfirmationsAsked int `json:"confirmationsAsked"`
+	ConfirmationsMade  int `json:"confirmationsMade"`
+	// PassProbability is what the confirmations mean: a further step at this
+	// level passes with at least this probability, at 95 % confidence.
+	PassProbability float64 `json:"passProbability"`
+	// Binding is what the goal broke on at the lowest failing level: the most
+	// frequent reason that kept objects from getting there, or the objective
+	// or guard that was breached. Empty when nothing failed.
+	Binding string `json:"binding"`
+	// EffectiveLevel is the level of those that got there at the lowest
+	// failing level.
+	EffectiveLevel *float64 `json:"effectiveLevel"`
+}
+
+// GoalResult is what became of one goal.
+type GoalResult struct {
+	Name     string      `json:"name"`
+	SLO      []string    `json:"slo"`
+	LoadLine *LoadLine   `json:"loadLine"`
+	Verdict  slo.Verdict `json:"verdict"`
+	Why      string      `json:"why"`
+}
+
+// Step is one level held once.
+type Step struct {
+	ID           int                    `json:"id"`
+	Level        float64                `json:"level"`
+	LevelReached float64                `json:"levelReached"`
+	Arm          string                 `json:"arm,omitempty"`
+	Replicate    int                    `json:"replicate,omitempty"`
+	Params       map[string]string      `json:"params,omitempty"`
+	Purpose      record.Purpose         `json:"purpose"`
+	Why          string                 `json:"why"`
+	FromEmpty    bool                   `json:"fromEmpty"`
+	FullHold     bool                   `json:"fullHold"`
+	Verdict      slo.Verdict            `json:"verdict"`
+	VerdictWhy   string                 `json:"verdictWhy"`
+	Goals        map[string]slo.Verdict `json:"goals"`
+	Start        string                 `json:"start"`
+	End          string                 `json:"end"`
+	Ending       record.Ending          `json:"ending"`
+	// Seconds is from the first request until the last news of the step had
+	// come, after its hold; ReachSeconds from the first request until every
+	// object was there, null if some never were.
+	Seconds      float64  `json:"seconds"`
+	ReachSeconds *float64 `json:"reachSeconds"`
+	OfferedRate  *float64 `json:"offeredRate"`  // requests per second that were asked for
+	AchievedRate *float64 `json:"achievedRate"` // objects per second that got there
+	// Open says that requests came by a schedule: latencies then count from
+	// when it wanted them, and the figures are of those that it put into the
+	// hold, as Arrivals says.
+	Open           bool             `json:"open,omitempty"`
+	Arrivals       *Arrivals        `json:"arrivals,omitempty"`
+	Bottleneck     *Bottleneck      `json:"bottleneck,omitempty"`
+	OwnDelay       *OwnDelay        `json:"ownDelay,omitempty"`
+	Pace           string           `json:"pace"`
+	InFlightMax    int              `json:"inFlightMax"`
+	Retries429     int              `json:"retries429"`
+	WatchLag       *WatchLag        `json:"watchLag"`
+	Objects        Objects          `json:"objects"`
+	EffectiveLevel *float64         `json:"effectiveLevel"`
+	PerNode        *PerNode         `json:"perNode,omitempty"`
+	Requests       Requests         `json:"requests"`
+	Latency        Latencies        `json:"latency"`
+	Reasons        []Reason         `json:"reasons"`
+	Resources      map[string]Usage `json:"resources"`
+	Breaches       []Breach         `json:"breaches"` // in order of time
+	// Conditions are those at what broke first; null where nothing broke.
+	Conditions *Conditions `json:"conditions,omitempty"`
+	// Durations are how long the work of a node took by what its programs
+	// publish of it, over the step.
+	Durations []Durations `json:"durations,omitempty"`
+	// Logs are samples of what containers of failing objects have written.
+	Logs []LogSample `json:"logs,omitempty"`
+}
+
+// Objects accounts for every slot in place at the end of a step:
+// intended = created + createFailed + dropped, created = ready + neverReady + lost.
+type Objects struct {
+	Intended     int `json:"intended"`
+	Created      int `json:"created"`
+	CreateFailed int `json:"createFailed"`
+	Dropped      int `json:"dropped"`
+	Ready        int `json:"ready"`
+	NeverReady   int `json:"neverReady"`
+	Lost         int `json:"lost"`
+}
+
+// Arrivals are the requests of a step whose requests came by a schedule.
+type Arrivals struct {
+	WarmUp  int `json:"warmUp"` // before the hold, not judged
+	Judged  int `json:"judged"` // in the hold
+	Late    int `json:"late"`   // of the judged, those that found no place among the requests under way
+	Dropped int `json:"dropped"`
+	// OwnDelayP99 is by how much the program itself sent later than it could
+	// have, in seconds; null where nothing was sent.
+	OwnDelayP99 *float64 `json:"ownDelayP99"`
+	// DeletionsPerSecond is how many objects went in the hold, by the second.
+	DeletionsPerSecond float64 `json:"deletionsPerSecond"`
+}
+
+// Bottleneck is what a step's objects waited for, and what the CPUs did.
+type Bottleneck struct {
+	// Waits are the ways between two milestones, the longest on average first.
+	Waits []Wait `json:"waits"`
+	// CPUs is how many the machine has that the control plane ran on, and
+	// CPUBusy the share of them in use over the step, in percent; 0 and null
+	// where this program does not run there.
+	CPUs    int      `json:"cpus,omitempty"`
+	CPUBusy *float64 `json:"cpuBusy"`
+	// CPUBy is the share of all CPUs by process, in percent, the largest first.
+	CPUBy []CPUShare `json:"cpuBy,omitempty"`
+}
+
+// Wait is the way from one milestone to the next.
+type Wait struct {
+	From string  `json:"from"`
+	To   string  `json:"to"`
+	For  string  `json:"for"`  // whose work it is
+	Mean float64 `json:"mean"` // seconds; an object that is still on the way counts with what it has waited
+	P99  float64 `json:"p99"`  // likewise
+	// Share is the part of all waiting, in percent.
+	Share float64 `json:"share"`
+}
+
+// CPUShare is what one process used.
+type CPUShare struct {
+	Source  string  `json:"source"`
+	Percent float64 `json:"percent"`
+}
+
+// PerNode is the level of the least and of the most loaded node.
+type PerNode struct {
+	Nodes int     `json:"nodes"`
+	Min   float64 `json:"min"`
+	Max   float64 `json:"max"`
+	// Others is how many objects stood there that are not ours.
+	Others int `json:"others"`
+}
+
+// Requests sums up the requests that a step sent. Their quantiles are service
+// times, from request to reply, retries included.
+type Requests struct {
+	N       int      `json:"n"`
+	Failed  int      `json:"failed"` // refused, given up, or never answered
+	Retried int      `json:"retried"`
+	P50     *float64 `json:"p50"`
+	P99     *float64 `json:"p99"`
+	Max     *float64 `json:"max"`
+}
+
+// Latencies are the latencies of a step's own objects by milestone.
+type Latencies map[string]Latency
+
+// Latency is the distribution of the time from an object's time zero to a
+// milestone, over all objects that the step asked for. N includes the
+// Censored, which never got there and count as infinitely late; a quantile
+// that falls on one is null, as Max and Mean are if there is any.
+type Latency struct {
+	N          int                    `json:"n"`
+	Censored   int                    `json:"censored"`
+	P50        *float64               `json:"p50"`
+	P90        *float64               `json:"p90"`
+	P95        *float64               `json:"p95"`
+	P99        *float64               `json:"p99"`
+	Max        *float64               `json:"max"`
+	Mean       *float64               `json:"mean"`
+	Resolution float64                `json:"resolution"`
+	Intervals  map[string][2]*float64 `json:"intervals"`
+}
+
+// WatchLag is how late the news of a change came, measured by canaries from
+// the request that made the change: an upper bound.
+type WatchLag struct {
+	N      int      `json:"n"`
+	Unseen int      `json:"unseen"`
+	P50    *float64 `json:"p50"`
+	P99    *float64 `json:"p99"`
+}
+
+// Reason groups objects that did not get there by what kept them.
+type Reason struct {
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+	Count   int    `json:"count"`
+	// Nodes is how many nodes the reason was told of, of NodesOf.
+	Nodes   int `json:"nodes"`
+	NodesOf int `json:"nodesOf"`
+}
+
+// Usage is what a process used during a step.
+type Usage struct {
+	CPUSeconds float64 `json:"cpuSeconds"`
+	// PeakCPUs is the most processors that it kept busy over about five
+	// seconds; null where the step was shorter than half of that.
+	PeakCPUs *float64 `json:"peakCPUs"`
+	// PeakRSSBytes and StartRSSBytes are of resident memory; growth is the
+	// difference. That of a real node's parts is what cannot be dropped: without
+	// files that were read.
+	PeakRSSBytes  int64 `json:"peakRSSBytes"`
+	StartRSSBytes int64 `json:"startRSSBytes"`
+}
+
+// Cost is what this program itself used for the whole run.
+type Cost struct {
+	CPUSeconds      float64 `json:"cpuSeconds"`
+	PeakMemoryBytes int64   `json:"peakMemory"`
+	// LoadCPUSeconds and LoadPeakMemoryBytes are those from the first request
+	// of a step to the end of its hold, over all steps.
+	LoadCPUSeconds      float64 `json:"loadCpuSeconds"`
+	LoadPeakMemoryBytes int64   `json:"loadPeakMemory"`
+	Objects             int     `json:"objects"`
+}

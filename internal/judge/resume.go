@@ -1,0 +1,88 @@
+package judge
+
+import (
+	"fmt"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Resumable is where a run that was cut goes on.
+type Resumable struct {
+	// Step is the last step that was begun, 0 for none, and Whole the last one
+	// that was made whole.
+	Step, Whole int
+	// Cut is the step that was cut and is to be made again, 0 for none.
+	Cut int
+	// Last is the time of the last event on record.
+	Last record.Micros
+}
+
+// Resume takes the run to have been cut here, whatever it was doing, and to go
+// on from an empty target: a step under way is closed as interrupted, nothing
+// is in place any more, and the steps that were cut count no longer, so that
+// the search makes them again as if they had not been. A step that a guard
+// ended is not made again, even if its end is not on record: the target must
+// not suffer it twice.
+func (b *Builder) Resume() Resumable {
+	b.close()
+	r := Resumable{Last: b.lastT}
+	for _, s := range b.steps {
+		r.Step = max(r.Step, s.ID)
+		if s.Ending == record.EndInterrupted && !s.guarded {
+			r.Cut = s.ID
+			s.annul()
+		} else {
+			r.Whole, r.Cut = s.ID, 0
+		}
+	}
+	for _, text := range b.faults.lasting("until the run was cut") {
+		b.Warn(text)
+	}
+	b.faults = nil
+	b.cost.before = b.cost.CPUSeconds
+	return r
+}
+
+// annul takes back what a step that is made again was judged to be.
+func (s *judged) annul() {
+	if s.again {
+		return
+	}
+	s.again, s.binding = true, nil
+	s.Verdict, s.VerdictWhy = slo.Inconclusive, "the step was cut, and is made again: "+s.message
+	for goal := range s.Goals {
+		s.Goals[goal] = slo.Inconclusive
+	}
+	s.Breaches, s.Conditions = []Breach{}, nil
+}
+
+// addResume takes in that the run goes on at t.
+func (b *Builder) addResume(t record.Micros, r *record.Run) {
+	brokeOff := "after its record broke off, of which up to 100 ms may be missing"
+	if b.ended {
+		brokeOff = "after it had ended"
+		if b.endWhy != "" {
+			brokeOff += " (" + b.endWhy + ")"
+		}
+	}
+	b.ended, b.endWhy = false, ""
+	at := b.Resume()
+	gap := (t - at.Last).Duration().Round(time.Millisecond).String()
+	if r.Message != "" {
+		gap = "an unknown time"
+	}
+	after := "before its first step was made"
+	if at.Whole > 0 {
+		after = fmt.Sprintf("after step %d", at.Whole)
+	}
+	text := fmt.Sprintf("the run was resumed %s, at %s, %s %s", after, b.spec.wall(t), gap, brokeOff)
+	if at.Cut > 0 {
+		text += fmt.Sprintf(": step %d was cut, and is made again", at.Cut)
+	}
+	b.Warn(text)
+	if r.Message != "" {
+		b.Warn(r.Message)
+	}
+}

@@ -1,0 +1,279 @@
+package stats
+
+import (
+	"cmp"
+	"errors"
+	"math"
+	"slices"
+
+	moremath "github.com/aclements/go-moremath/stats"
+)
+
+// Verdict says how an arm compares with the baseline.
+type Verdict string
+
+// The verdicts of a comparison. With a relative change d where more is worse,
+// its interval [lo, hi] and the margin m:
+const (
+	Better     Verdict = "better"       // hi < -m
+	Equivalent Verdict = "equivalent"   // -m <= lo and hi <= m
+	NotWorse   Verdict = "notWorse"     // hi <= m, and no more can be said
+	Worse      Verdict = "worse"        // lo > m
+	Undecided  Verdict = "inconclusive" // none of these
+)
+
+// Change is the relative change of a metric from the baseline to an arm: 0.05
+// is 5 % more. Its interval is of the confidence that was asked for.
+type Change struct {
+	Blocks    int // pairs of runs that it comes from
+	D, Lo, Hi float64
+	// SD is the standard deviation of the logarithms' block differences; of
+	// runs made apart, what it would be of as many blocks.
+	SD float64
+	df float64 // degrees of freedom
+}
+
+// ErrFewBlocks says that an interval needs at least two blocks of runs.
+var ErrFewBlocks = errors.New("an interval needs at least two runs of each arm")
+
+// ErrNotPositive says that a metric is not a positive finite number in every
+// run, so that it has no relative change.
+var ErrNotPositive = errors.New("a relative change needs a positive finite figure from every run")
+
+// CompareBlocks compares two arms that were run side by side: a[i] and b[i]
+// are one metric's figures of the baseline's and the arm's run in block i. The
+// run is the replicate, so what lies within it (how many objects it had) does
+// not enter. The interval is Student's, of the mean difference of the
+// logarithms: relative changes, whose noise multiplies.
+func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
+	if len(a) != len(b) {
+		return Change{}, errors.New("blocks need a run of each arm")
+	}
+	n := len(a)
+	if n < 2 {
+		return Change{}, ErrFewBlocks
+	}
+	diffs := make([]float64, n)
+	for i := range a {
+		if !positive(a[i]) || !positive(b[i]) {
+			return Change{}, ErrNotPositive
+		}
+		diffs[i] = math.Log(b[i]) - math.Log(a[i])
+	}
+	mean, sd := meanSD(diffs)
+	half := studentQuantile(1-(1-confidence)/2, float64(n-1)) * sd / math.Sqrt(float64(n))
+	return Change{Blocks: n, D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd, df: float64(n - 1)}, nil
+}
+
+// CompareApart compares two arms whose runs were not made side by side: the
+// interval is Welch's, of the difference of the logarithms' means. It is wider
+// than that of blocks, since whatever changed with time is in it.
+func CompareApart(a, b []float64, confidence float64) (Change, error) {
+	if len(a) < 2 || len(b) < 2 {
+		return Change{}, ErrFewBlocks
+	}
+	la, err := logs(a)
+	if err != nil {
+		return Change{}, err
+	}
+	lb, err := logs(b)
+	if err != nil {
+		return Change{}, err
+	}
+	ma, sa := meanSD(la)
+	mb, sb := meanSD(lb)
+	va, vb := sa*sa/float64(len(a)), sb*sb/float64(len(b))
+	n := min(len(a), len(b))
+	c := Change{Blocks: n, D: math.Expm1(mb - ma), SD: math.Sqrt((va + vb) * float64(n)), df: 1}
+	if va+vb > 0 {
+		// Welch and Satterthwaite's degrees of freedom.
+		c.df = (va + vb) * (va + vb) / (va*va/float64(len(a)-1) + vb*vb/float64(len(b)-1))
+	}
+	half := studentQuantile(1-(1-confidence)/2, c.df) * math.Sqrt(va+vb)
+	c.Lo, c.Hi = math.Expm1(mb-ma-half), math.Expm1(mb-ma+half)
+	return c, nil
+}
+
+// logs are the logarithms of figures that have one.
+func logs(x []float64) ([]float64, error) {
+	l := make([]float64, len(x))
+	for i, v := range x {
+		if !positive(v) {
+			return nil, ErrNotPositive
+		}
+		l[i] = math.Log(v)
+	}
+	return l, nil
+}
+
+func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
+
+// Judge is the verdict by a margin. Less says that more of the metric is
+// better (a rate), so that less of it is worse.
+func (c Change) Judge(margin float64, less bool) Verdict {
+	lo, hi := c.Lo, c.Hi
+	if less {
+		lo, hi = -hi, -lo
+	}
+	switch {
+	case hi < -margin:
+		return Better
+	case lo > margin:
+		return Worse
+	case -margin <= lo && hi <= margin:
+		return Equivalent
+	case hi <= margin:
+		return NotWorse
+	}
+	return Undecided
+}
+
+// MoreBlocks is how many further blocks are likely to decide a comparison that
+// is inconclusive, if the change and its spread are what they seem: 0 when it
+// is decided, -1 when no number up to most would.
+func (c Change) MoreBlocks(margin, confidence float64, less bool, most int) int {
+	if c.Judge(margin, less) != Undecided {
+		return 0
+	}
+	mean := math.Log1p(c.D)
+	for n := c.Blocks + 1; n <= c.Blocks+most; n++ {
+		half := studentQuantile(1-(1-confidence)/2, float64(n-1)) * c.SD / math.Sqrt(float64(n))
+		next := Change{Blocks: n, Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half)}
+		if next.Judge(margin, less) != Undecided {
+			return n - c.Blocks
+		}
+	}
+	return -1
+}
+
+// Detectable is the smallest relative change that so many blocks with such a
+// spread would find beyond the margin with a probability of about a half.
+func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
+	if blocks < 2 {
+		return math.Inf(1)
+	}
+	half := studentQuantile(1-(1-confidence)/2, float64(blocks-1)) * sd / math.Sqrt(float64(blocks))
+	return math.Expm1(math.Log1p(margin) + half)
+}
+
+func meanSD(x []float64) (mean, sd float64) {
+	for _, v := range x {
+		mean += v
+	}
+	mean /= float64(len(x))
+	for _, v := range x {
+		sd += (v - mean) * (v - mean)
+	}
+	return mean, math.Sqrt(sd / float64(len(x)-1))
+}
+
+// studentQuantile is the quantile of Student's distribution with df degrees of
+// freedom.
+func studentQuantile(q, df float64) float64 {
+	if q < 0.5 {
+		return -studentQuantile(1-q, df)
+	}
+	return moremath.InvCDF(moremath.TDist{V: df})(q)
+}
+
+func studentCDF(t, df float64) float64 { return moremath.TDist{V: df}.CDF(t) }
+
+// Distance is the Kolmogorov-Smirnov distance of two samples: the largest
+// vertical distance of their distribution functions. It is an effect size; as
+// objects of a run are not replicates no p-value follows from it. Censored
+// objects lie beyond all values.
+func Distance(a, b Sample) float64 {
+	if a.N() == 0 || b.N() == 0 {
+		return math.NaN()
+	}
+	i, j, most := 0, 0, 0.0
+	x, y := a.sorted, b.sorted
+	for i < len(x) || j < len(y) {
+		// Both are moved past the same value, so that ties do not count.
+		var v float64
+		switch {
+		case j == len(y) || i < len(x) && x[i] <= y[j]:
+			v = x[i]
+		default:
+			v = y[j]
+		}
+		for i < len(x) && x[i] <= v {
+			i++
+		}
+		for j < len(y) && y[j] <= v {
+			j++
+		}
+		most = max(most, math.Abs(float64(i)/float64(a.N())-float64(j)/float64(b.N())))
+	}
+	return most
+}
+
+// Superiority is the probability that an object of b is later than one of a,
+// ties counting half: 0.5 where neither is. Censored objects are later than
+// all others and tie among themselves.
+func Superiority(a, b Sample) float64 {
+	if a.N() == 0 || b.N() == 0 {
+		return math.NaN()
+	}
+	wins := 0.0
+	x, y := a.sorted, b.sorted
+	for i, j := 0, 0; j < len(y); {
+		v := y[j]
+		same := j // how many of b have this value
+		for j < len(y) && y[j] == v {
+			j++
+		}
+		same = j - same
+		for i < len(x) && x[i] < v {
+			i++
+		}
+		ties := i
+		for ties < len(x) && x[ties] == v {
+			ties++
+		}
+		wins += float64(same) * (float64(i) + float64(ties-i)/2)
+		i = ties
+	}
+	wins += float64(b.censored) * (float64(len(a.sorted)) + float64(a.censored)/2)
+	return wins / float64(a.N()) / float64(b.N())
+}
+
+// FalseDiscovery turns the p-values of many metrics into the rate of false
+// discoveries among those that are at least as small (Benjamini and Hochberg,
+// 1995). NaN stays NaN and does not count.
+func FalseDiscovery(p []float64) []float64 {
+	type indexed struct {
+		p float64
+		i int
+	}
+	var known []indexed
+	q := make([]float64, len(p))
+	for i, v := range p {
+		q[i] = math.NaN()
+		if !math.IsNaN(v) {
+			known = append(known, indexed{v, i})
+		}
+	}
+	slices.SortFunc(known, func(x, y indexed) int { return cmp.Or(cmp.Compare(x.p, y.p), cmp.Compare(x.i, y.i)) })
+	lowest := 1.0
+	for k := len(known) - 1; k >= 0; k-- {
+		lowest = min(lowest, known[k].p*float64(len(known))/float64(k+1))
+		q[known[k].i] = lowest
+	}
+	return q
+}
+
+// P is the two-sided p-value of there being no change at all.
+func (c Change) P() float64 {
+	if c.Blocks < 2 {
+		return math.NaN()
+	}
+	if c.SD == 0 {
+		if c.D == 0 {
+			return 1
+		}
+		return 0
+	}
+	t := math.Abs(math.Log1p(c.D)) / (c.SD / math.Sqrt(float64(c.Blocks)))
+	return 2 * (1 - studentCDF(t, c.df))
+}

@@ -1,0 +1,195 @@
+package stats
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+func TestQuantile(t *testing.T) {
+	inf := math.Inf(1)
+	hundred := make([]float64, 100)
+	for i := range hundred {
+		hundred[i] = float64(i + 1)
+	}
+	for _, tt := range []struct {
+		values   []float64
+		censored int
+		q        float64
+		want     float64
+		why      string
+	}{
+		{[]float64{3, 1, 2}, 0, 0.5, 2, "the middle of three"},
+		{[]float64{4, 1, 3, 2}, 0, 0.5, 2, "the lower of the two middle ones: no average"},
+		{[]float64{7}, 0, 0.99, 7, "the only one"},
+		{[]float64{1, 2}, 0, 1, 2, "the maximum"},
+		{slices.Clone(hundred), 0, 0.99, 99, "the 99th of 100"},
+		{slices.Clone(hundred), 0, 0.07, 7, "0.07*100 is more than 7 in binary"},
+		{slices.Clone(hundred), 0, 0.29, 29, "0.29*100 is less than 29 in binary"},
+		{slices.Clone(hundred), 1, 0.99, 100, "one of 101 never came: the 100th"},
+		{slices.Clone(hundred), 2, 0.99, inf, "two of 102 never came: the 101st is one of them"},
+		{nil, 3, 0.5, inf, "none came"},
+	} {
+		if got := NewSample(tt.values, tt.censored).Quantile(tt.q); got != tt.want {
+			t.Errorf("Quantile(%v) of %d values and %d censored = %v, want %v: %s", tt.q, len(tt.values), tt.censored, got, tt.want, tt.why)
+		}
+	}
+	if got := NewSample(nil, 0).Quantile(0.5); !math.IsNaN(got) {
+		t.Errorf("Quantile of nothing = %v, want NaN: an empty sample passes no bound", got)
+	}
+}
+
+// quantileSlowly is the definition, word for word: the smallest observation
+// that at least q n observations do not exceed.
+func quantileSlowly(values []float64, censored int, q float64) float64 {
+	all := slices.Clone(values)
+	for range censored {
+		all = append(all, math.Inf(1))
+	}
+	best := math.Inf(1)
+	for _, v := range all {
+		count := 0
+		for _, w := range all {
+			if w <= v {
+				count++
+			}
+		}
+		if float64(count) >= q*float64(len(all))-1e-6 && v < best {
+			best = v
+		}
+	}
+	return best
+}
+
+func TestQuantileAgreesWithItsDefinition(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for range 2000 {
+		n := 1 + rng.IntN(60)
+		values := make([]float64, n)
+		for i := range values {
+			values[i] = float64(rng.IntN(20)) // many ties
+		}
+		censored := rng.IntN(4)
+		q := float64(1+rng.IntN(100)) / 100
+		want := quantileSlowly(values, censored, q)
+		if got := NewSample(slices.Clone(values), censored).Quantile(q); got != want {
+			t.Fatalf("Quantile(%v) of %v and %d censored = %v, want %v", q, values, censored, got, want)
+		}
+	}
+}
+
+// Over many samples the interval covers the true quantile at least as often as
+// it says: it is conservative, since ranks are whole.
+func TestIntervalCovers(t *testing.T) {
+	t.Parallel()
+	rng := rand.New(rand.NewPCG(5, 6))
+	for _, tt := range []struct {
+		n      int
+		q, con float64
+	}{{30, 0.5, 0.95}, {200, 0.5, 0.95}, {500, 0.99, 0.95}, {100, 0.9, 0.9}, {5, 0.5, 0.95}} {
+		const rounds = 4000
+		covered := 0
+		for range rounds {
+			values := make([]float64, tt.n)
+			for i := range values {
+				values[i] = rng.ExpFloat64()
+			}
+			lo, hi := NewSample(values, 0).Interval(tt.q, tt.con)
+			if truth := -math.Log(1 - tt.q); lo <= truth && truth <= hi {
+				covered++
+			}
+		}
+		share := float64(covered) / rounds
+		// Three standard errors below the stated confidence is chance.
+		if floor := tt.con - 3*math.Sqrt(tt.con*(1-tt.con)/rounds); share < floor {
+			t.Errorf("n=%d q=%v: the %v interval covered %.4f of the time", tt.n, tt.q, tt.con, share)
+		}
+		if tt.n >= 200 && tt.q == 0.5 && share > 0.985 {
+			t.Errorf("n=%d q=%v: covered %.4f of the time: wider than it needs to be", tt.n, tt.q, share)
+		}
+	}
+}
+
+func TestIntervalOfCensoredSample(t *testing.T) {
+	values := make([]float64, 90)
+	for i := range values {
+		values[i] = float64(i)
+	}
+	lo, hi := NewSample(values, 10).Interval(0.95, 0.95)
+	if lo >= hi || !math.IsInf(hi, 1) {
+		t.Errorf("Interval(p95) with a tenth censored = [%v, %v], want an open upper end", lo, hi)
+	}
+	if lo, hi = NewSample([]float64{1, 2, 3}, 0).Interval(0.99, 0.95); !math.IsInf(hi, 1) {
+		t.Errorf("Interval(p99) of three = [%v, %v], want an open upper end: three cannot bound it", lo, hi)
+	}
+}
+
+func TestBinomialCDF(t *testing.T) {
+	for n := 1; n <= 30; n++ {
+		for _, p := range []float64{0.01, 0.3, 0.5, 0.99} {
+			sum, term := 0.0, math.Pow(1-p, float64(n))
+			for k := 0; k <= n; k++ {
+				sum += term
+				term *= float64(n-k) / float64(k+1) * p / (1 - p)
+				if got := binomialCDF(k, n, p); math.Abs(got-sum) > 1e-9 {
+					t.Fatalf("binomialCDF(%d, %d, %v) = %v, want %v", k, n, p, got, sum)
+				}
+			}
+		}
+	}
+}
+
+func TestPassProbability(t *testing.T) {
+	for _, tt := range []struct {
+		k, n int
+		want float64
+		why  string
+	}{
+		{3, 3, math.Pow(0.05, 1.0/3), "n of n: alpha^(1/n)"},
+		{5, 5, math.Pow(0.05, 1.0/5), "n of n: alpha^(1/n)"},
+		{0, 3, 0, "nothing passed"},
+		{4, 5, 0.3426, "Clopper and Pearson's table"},
+		{3, 2, math.Pow(0.05, 1.0/2), "no more than all can pass"},
+	} {
+		if got := PassProbability(tt.k, tt.n, 0.95); math.Abs(got-tt.want) > 1e-4 {
+			t.Errorf("PassProbability(%d, %d) = %.4f, want %.4f: %s", tt.k, tt.n, got, tt.want, tt.why)
+		}
+	}
+}
+
+func TestSummaries(t *testing.T) {
+	s := NewSample([]float64{2, 4, 6}, 0)
+	if s.Mean() != 4 || s.Max() != 6 || s.Resolution() != 2 {
+		t.Errorf("mean %v, max %v, resolution %v, want 4, 6, 2", s.Mean(), s.Max(), s.Resolution())
+	}
+	s = NewSample([]float64{2, 4, 6}, 1)
+	if !math.IsInf(s.Mean(), 1) || !math.IsInf(s.Max(), 1) {
+		t.Errorf("mean %v, max %v with one censored, want +Inf: what never came is infinitely late", s.Mean(), s.Max())
+	}
+	if s = NewSample(nil, 0); !math.IsNaN(s.Mean()) || !math.IsNaN(s.Max()) {
+		t.Errorf("mean %v, max %v of nothing, want NaN", s.Mean(), s.Max())
+	}
+	for q, want := range map[float64]string{0.5: "p50", 0.99: "p99", 0.999: "p99.9", 0.07: "p7"} {
+		if got := QuantileName(q); got != want {
+			t.Errorf("QuantileName(%v) = %q, want %q", q, got, want)
+		}
+	}
+	for _, tt := range []struct {
+		q    float64
+		n    int
+		want bool
+	}{{0.99, 100, true}, {0.99, 99, false}, {0.5, 2, true}, {0.5, 1, false}, {0.9, 10, true}} {
+		if got := Resolves(tt.q, tt.n); got != tt.want {
+			t.Errorf("Resolves(%v, %d) = %v, want %v", tt.q, tt.n, got, tt.want)
+		}
+	}
+}
+
+func ExampleSample() {
+	// Four pods were asked for; one never became ready.
+	s := NewSample([]float64{0.9, 1.4, 1.1}, 1)
+	fmt.Println(s.Quantile(0.5), s.Quantile(0.75), s.Quantile(0.99))
+	// Output: 1.1 1.4 +Inf
+}

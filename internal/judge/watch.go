@@ -1,0 +1,58 @@
+package judge
+
+import (
+	"slices"
+	"strconv"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// canaries collects how late the news of a step came.
+type canaries struct {
+	lags   []float64 // seconds, of those that were seen
+	unseen int
+	list   []record.Canary // thinned where there are too many
+}
+
+func (c *canaries) add(r *record.Canary) {
+	c.list = append(thinned(c.list), *r)
+	if r.Seen == 0 {
+		c.unseen++
+		return
+	}
+	c.lags = append(c.lags, (r.Seen - r.Sent).Seconds())
+}
+
+// faults collects the faults that last: while there is any, what becomes of the
+// objects is not known.
+type faults []record.Fault
+
+// add takes in a fault, and returns what the reader must know of one that is
+// over, "" of one that begins. The step is the one under way, 0 for none.
+func (c *faults) add(r *record.Fault, step int) string {
+	if r.To == 0 {
+		*c = append(*c, *r)
+		return ""
+	}
+	if i := slices.IndexFunc(*c, func(f record.Fault) bool { return f.What == r.What }); i >= 0 {
+		*c = slices.Delete(*c, i, i+1)
+	}
+	text := r.What + " for " + (r.To - r.From).Duration().Round(time.Millisecond).String()
+	if step > 0 {
+		text += " in step " + strconv.Itoa(step)
+	}
+	if r.Healed {
+		return text + ": nothing was lost, but what happened meanwhile is timed at the end of the gap"
+	}
+	return text + ": what came and went meanwhile is not known"
+}
+
+// lasting says of each fault that lasts until when it did.
+func (c faults) lasting(until string) []string {
+	var list []string
+	for _, f := range c {
+		list = append(list, f.What+" from "+f.From.Duration().Round(time.Millisecond).String()+" on, "+until+": what became of the objects after that is not known")
+	}
+	return list
+}

@@ -1,0 +1,172 @@
+// Package image makes container images without a registry and without any
+// daemon, and hands them over: to a file, to a registry, to a laboratory.
+package image
+
+import (
+	"archive/tar"
+	"bytes"
+	"context"
+	"debug/elf"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"time"
+
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/compression"
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+// AgentReference is what a laboratory's real node knows the agent's image by.
+// No registry has this name, so that it is never asked for one.
+const AgentReference = "localhost/plimsoll-agent:latest"
+
+// built holds the agent when the program was built with it (make build).
+//
+//go:embed all:built
+var built embed.FS
+
+const builtAgent = "built/agent"
+
+// Agent makes the image of the agent: one static program with a role for each
+// kind of container, told by its arguments; without any it waits. A program
+// that was built without the agent takes itself, by the path of its executable,
+// which does the same by the name "agent" with twenty times the size.
+func Agent(executable string) (v1.Image, error) {
+	layer, err := agentLayer(executable)
+	var image v1.Image
+	if err == nil {
+		image, err = assemble(v1.Config{Entrypoint: []string{"/agent"}, Cmd: []string{"pause"}, WorkingDir: "/"}, layer)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make the agent's image: %w", err)
+	}
+	return image, nil
+}
+
+// alone fails for a program that needs others' files to start, of which the
+// image has none: it would end at once, and all its containers again and again.
+func alone(program []byte) error {
+	file, err := elf.NewFile(bytes.NewReader(program))
+	if err != nil {
+		return fmt.Errorf("it is no program of Linux: %w", err)
+	}
+	for _, p := range file.Progs {
+		if p.Type == elf.PT_INTERP {
+			return errors.New("this program was linked dynamically, and cannot start in an image that holds nothing else: build it with CGO_ENABLED=0, as make build does")
+		}
+	}
+	return nil
+}
+
+// agentLayer is the agent and a directory for temporary files.
+func agentLayer(executable string) ([]byte, error) {
+	program, err := built.ReadFile(builtAgent)
+	if errors.Is(err, fs.ErrNotExist) {
+		program, err = os.ReadFile(executable)
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := alone(program); err != nil {
+		return nil, err
+	}
+	var b bytes.Buffer
+	w := tar.NewWriter(&b)
+	for _, h := range []tar.Header{
+		{Name: "tmp/", Typeflag: tar.TypeDir, Mode: 0o1777},
+		{Name: "agent", Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(program))},
+	} {
+		// The same program makes the same image.
+		h.ModTime = time.Unix(0, 0)
+		if err := w.WriteHeader(&h); err != nil {
+			return nil, err
+		}
+	}
+	if _, err := w.Write(program); err != nil {
+		return nil, err
+	}
+	if err := w.Close(); err != nil {
+		return nil, err
+	}
+	return b.Bytes(), nil
+}
+
+// HasAgent reports whether the program was built with the small agent.
+func HasAgent() bool {
+	_, err := fs.Stat(built, builtAgent)
+	return err == nil
+}
+
+// assemble makes an image of layers, each a tar archive.
+func assemble(config v1.Config, layers ...[]byte) (v1.Image, error) {
+	image, err := mutate.ConfigFile(empty.Image, &v1.ConfigFile{
+		OS: "linux", Architecture: runtime.GOARCH, Config: config, RootFS: v1.RootFS{Type: "layers"},
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, data := range layers {
+		layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) {
+			return io.NopCloser(bytes.NewReader(data)), nil
+		}, tarball.WithCompression(compression.None))
+		if err != nil {
+			return nil, err
+		}
+		if image, err = mutate.AppendLayers(image, layer); err != nil {
+			return nil, err
+		}
+	}
+	return image, nil
+}
+
+// ReferenceError is a name that no image can have.
+type ReferenceError struct {
+	Reference string
+	Err       error
+}
+
+func (e *ReferenceError) Error() string { return fmt.Sprintf("image %q: %v", e.Reference, e.Err) }
+
+// Unwrap is why.
+func (e *ReferenceError) Unwrap() error { return e.Err }
+
+// Save writes an image to a file as `docker save` would, which docker, podman
+// and ctr read. The error is a *ReferenceError for a bad reference.
+func Save(image v1.Image, reference, file string) error {
+	tag, err := name.NewTag(reference)
+	if err != nil {
+		return &ReferenceError{reference, err}
+	}
+	if err := tarball.WriteToFile(file, tag, image); err != nil {
+		return fmt.Errorf("save image %s: %w", reference, err)
+	}
+	return nil
+}
+
+// Push sends an image to a registry, with the credentials that docker and
+// podman have for it. Insecure is for one that speaks plain HTTP. The error is
+// a *ReferenceError for a bad reference.
+func Push(ctx context.Context, image v1.Image, reference string, insecure bool) error {
+	var options []name.Option
+	if insecure {
+		options = append(options, name.Insecure)
+	}
+	tag, err := name.NewTag(reference, options...)
+	if err != nil {
+		return &ReferenceError{reference, err}
+	}
+	if err := remote.Write(tag, image, remote.WithContext(ctx), remote.WithAuthFromKeychain(authn.DefaultKeychain)); err != nil {
+		return fmt.Errorf("push image %s: %w", reference, err)
+	}
+	return nil
+}

@@ -1,0 +1,193 @@
+package lab
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+)
+
+// runner starts the components of a laboratory, asks whether they work, and
+// starts them again.
+type runner struct {
+	store   Store
+	dir     directory
+	record  record
+	starter *starter // the thread that a private laboratory's processes are tied to
+}
+
+// componentNames lists the components of this laboratory.
+func (r *runner) componentNames() []string {
+	names := ComponentNames()
+	if r.record.RealNode == nil {
+		return names
+	}
+	if r.record.Nodes == 0 {
+		names = slices.DeleteFunc(names, func(name string) bool { return name == SimulatedNodes })
+	}
+	return append(names, RealNodeComponentNames()...)
+}
+
+func (r *runner) processOf(component string) (*process, error) {
+	processes, err := processesOf(string(r.dir))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range processes {
+		if p.component == component {
+			return &p, nil
+		}
+	}
+	return nil, nil
+}
+
+// start starts the process of one component.
+func (r *runner) start(component string) (*child, error) {
+	var apart []int
+	if node := r.record.RealNode; node != nil && component != RealNode {
+		apart = realnode.ProcessorsBeside(node.CPUs)
+	}
+	c, err := start(r.store.Executable, r.dir, component, arguments(component, r.dir, r.record), r.starter, apart)
+	if err != nil || component != RealNode {
+		return c, err
+	}
+	return c, r.record.RealNode.Attach(c.pid)
+}
+
+// startAll starts the components, each as soon as what it needs is there: the
+// clients of the API server retry with pauses that would cost seconds.
+func (r *runner) startAll(ctx context.Context) error {
+	cluster, err := r.cluster()
+	if err != nil {
+		return err
+	}
+	if err := r.startOne(ctx, Etcd); err != nil {
+		return err
+	}
+	if err := r.startOne(ctx, APIServer, hookRoles, hookPriorities); err != nil {
+		return err
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error {
+		if err := cluster.setUp(ctx); err != nil {
+			return err
+		}
+		for _, component := range []string{SimulatedNodes, RealNode} {
+			if slices.Contains(r.componentNames(), component) {
+				group.Go(func() error { return r.startOne(ctx, component) })
+			}
+		}
+		return nil
+	})
+	group.Go(func() error {
+		if err := cluster.waitReady(ctx, hookPriorities); err != nil {
+			return fmt.Errorf("wait for the API server's roles: %w", err)
+		}
+		for _, component := range []string{ControllerManager, Scheduler} {
+			group.Go(func() error { return r.startOne(ctx, component) })
+		}
+		if err := cluster.waitServiceAccount(ctx); err != nil {
+			return err
+		}
+		return cluster.waitReady(ctx)
+	})
+	return group.Wait()
+}
+
+// startOne starts a component and waits until it works, but for the given
+// hooks of the API server's.
+func (r *runner) startOne(ctx context.Context, component string, except ...string) error {
+	r.store.progress("starting %s", component)
+	if err := ignoreNotExist(os.Remove(r.dir.sign(component))); err != nil {
+		return err
+	}
+	c, err := r.start(component)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	watcher := make(chan struct{})
+	go func() {
+		defer close(watcher)
+		select {
+		case <-c.ended:
+			cancel(&endedError{component, c.state.String(), realnode.LogTail(r.dir.log(component), 15)})
+		case <-ctx.Done():
+		}
+	}()
+	err = r.waitHealthy(ctx, component, except...)
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	cancel(nil)
+	<-watcher
+	if err != nil {
+		return fmt.Errorf("start %s: %w", component, err)
+	}
+	return nil
+}
+
+// endedError is a component that ended by itself.
+type endedError struct{ component, state, log string }
+
+func (e *endedError) Error() string {
+	return fmt.Sprintf("it ended by itself (%s); its log ends with\n%s", e.state, e.log)
+}
+
+func (r *runner) restart(ctx context.Context, component string) error {
+	if slices.Contains([]string{Containerd, Kubelet, KubeProxy}, component) {
+		return r.restartOnRealNode(ctx, component)
+	}
+	err := killMatching(ctx, string(r.dir), func(p process) bool { return p.component == component })
+	if err != nil {
+		return err
+	}
+	if component == RealNode {
+		// The link went with the node.
+		if err := r.record.RealNode.MakeLink(); err != nil {
+			return err
+		}
+	}
+	if err := r.startOne(ctx, component); err != nil {
+		return err
+	}
+	if component != Etcd {
+		return nil
+	}
+	api, err := r.processOf(APIServer)
+	if err != nil || api == nil {
+		return err
+	}
+	return r.waitHealthy(ctx, APIServer)
+}
+
+// restartOnRealNode kills one of the real node's programs, which the node's
+// first process then starts again.
+func (r *runner) restartOnRealNode(ctx context.Context, component string) error {
+	before, err := r.processOf(component)
+	if err != nil {
+		return err
+	}
+	if before == nil {
+		return fmt.Errorf("it has no process: %q brings the whole node up again", "plimsoll lab restart "+RealNode)
+	}
+	if err := before.kill(r.store.labs()); err != nil {
+		return err
+	}
+	err = poll(ctx, func() error {
+		now, err := r.processOf(component)
+		if err == nil && (now == nil || *now == *before) {
+			err = fmt.Errorf("it was not started again")
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return r.waitHealthy(ctx, component)
+}

@@ -1,0 +1,123 @@
+// Package design answers what to run next. Its functions are pure: from the
+// steps that were made, in order, follows the next one, so that a search can
+// be replayed, explained and resumed from what was recorded.
+package design
+
+import (
+	"fmt"
+
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Made is what a design may know of a step that was made.
+type Made struct {
+	Level     float64
+	Arm       string // of a comparison, and which of its runs
+	Replicate int
+	Purpose   record.Purpose
+	FromEmpty bool
+	Full      bool        // held for the full hold
+	Verdict   slo.Verdict // by the goal whose line is searched
+	// Effective is the level of the objects that got there, at or below Level.
+	Effective float64
+}
+
+// Next is a design's answer: a further step, or the outcome.
+type Next struct {
+	Done bool
+	// Of a further step:
+	Level     float64
+	Arm       string // of a comparison, and which of its runs
+	Replicate int
+	Purpose   record.Purpose
+	FromEmpty bool // empty the target first
+	Full      bool // hold for the full hold; a short one will do otherwise
+	Why       string
+	// Once done:
+	Outcome Outcome
+}
+
+// Outcome is what a finished design came to.
+type Outcome struct {
+	// Verdict is pass (the line is confirmed), breach (not even the first
+	// level held), inconclusive or invalid.
+	Verdict slo.Verdict
+	// Line is the highest level that held; nil when none did. With an
+	// inconclusive verdict it is the lower end of the bracket.
+	Line *float64
+	// LowestFailing is the lowest level that failed; nil when none did.
+	LowestFailing *float64
+	// Confirmations counts the confirming steps at Line that passed.
+	Confirmations int
+	Why           string
+}
+
+// Design chooses steps.
+type Design interface {
+	// Next follows from the steps made so far. A stop that is not empty says
+	// why no further step can be made: the answer is then always done.
+	Next(made []Made, stop string) Next
+}
+
+// Sweep makes given levels in the given order.
+type Sweep struct {
+	Levels []float64
+	// Fresh empties the target before every level, and not just before one
+	// that is not above its predecessor.
+	Fresh bool
+}
+
+// Next is the level after the last one made.
+func (s Sweep) Next(made []Made, stop string) Next {
+	if len(made) >= len(s.Levels) || stop != "" {
+		return Next{Done: true, Outcome: s.outcome(made, stop)}
+	}
+	level := s.Levels[len(made)]
+	return Next{
+		Level:     level,
+		Purpose:   record.PurposeSweep,
+		FromEmpty: s.Fresh || needsEmpty(made, level),
+		Full:      true,
+		Why:       fmt.Sprintf("level %d of %d that were asked for", len(made)+1, len(s.Levels)),
+	}
+}
+
+func (s Sweep) outcome(made []Made, stop string) Outcome {
+	o := Outcome{Verdict: slo.Pass, Why: fmt.Sprintf("%d of %d levels were made", len(made), len(s.Levels))}
+	for _, m := range made {
+		switch m.Verdict {
+		case slo.Pass:
+			if o.Line == nil || m.Level > *o.Line {
+				o.Line = &m.Level
+			}
+		case slo.Breach:
+			if o.LowestFailing == nil || m.Level < *o.LowestFailing {
+				o.LowestFailing = &m.Level
+			}
+		}
+		o.Verdict = worse(o.Verdict, m.Verdict)
+	}
+	if stop != "" && len(made) < len(s.Levels) {
+		o.Verdict = worse(o.Verdict, slo.Inconclusive)
+		o.Why += ": " + stop
+	}
+	return o
+}
+
+// worse is the verdict of two steps together: a breach was seen whatever else
+// was, and what is invalid or unknown is no pass.
+func worse(a, b slo.Verdict) slo.Verdict {
+	for _, v := range []slo.Verdict{slo.Breach, slo.Invalid, slo.Inconclusive} {
+		if a == v || b == v {
+			return v
+		}
+	}
+	return slo.Pass
+}
+
+// needsEmpty reports whether a level can only be reached from empty: raising
+// adds the difference, and nothing else lowers.
+func needsEmpty(made []Made, level float64) bool {
+	return len(made) == 0 || level <= made[len(made)-1].Level
+}

@@ -1,0 +1,284 @@
+package design
+
+import (
+	"fmt"
+	"math"
+
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// maxMoves is how often a candidate may be given up for its neighbour, below
+// it or above it, before the search says that it cannot decide.
+const maxMoves = 3
+
+// Search looks for the load line: the highest level that holds, confirmed.
+//
+// Ramp and bracket only propose a candidate; steps made whole from empty
+// decide. All levels are whole numbers of resolutions above From.
+type Search struct {
+	From, Step, Max, Resolution float64
+	// Need of Of confirming steps must pass; both at least 1.
+	Need, Of int
+}
+
+// Next is the next step of the search, or its outcome. It depends on the
+// steps made and on nothing else: a step that was made for another reason (for
+// another goal's line) serves here as well.
+func (s Search) Next(made []Made, stop string) Next {
+	r := &search{Search: s, made: made, seen: make(map[int][]Made)}
+	for _, m := range made {
+		k := r.index(m.Level)
+		r.seen[k] = append(r.seen[k], m)
+	}
+	n := r.next()
+	if !n.Done && stop != "" {
+		return r.done(slo.Inconclusive, stop)
+	}
+	return n
+}
+
+// search is one evaluation of Next.
+type search struct {
+	Search
+	made []Made
+	seen map[int][]Made // by level, in order
+	// lo and hi are the bracket so far: the highest level that held and the
+	// lowest that failed; -1 while there is none.
+	lo, hi int
+	// confirmed counts the confirmations of the candidate lo.
+	confirmed int
+}
+
+// index is the number of whole resolutions that level lies above From. The
+// small addend takes back what binary fractions lose.
+func (s Search) index(level float64) int {
+	return int(math.Floor((level-s.From)/s.Resolution + 1e-6))
+}
+
+func (s Search) level(k int) float64 {
+	// Multiples of 0.1 and the like are rounded to what a person would write.
+	return math.Round((s.From+float64(k)*s.Resolution)*1e9) / 1e9
+}
+
+func (r *search) next() Next {
+	r.lo, r.hi = -1, -1
+	if n := r.ramp(); n != nil {
+		return *n
+	}
+	if r.hi == 0 {
+		return r.done(slo.Breach, fmt.Sprintf("not even the first level, %s, held", r.name(0)))
+	}
+	if r.hi > 0 {
+		if n := r.bracket(); n != nil {
+			return *n
+		}
+	}
+	return r.confirm()
+}
+
+// ramp raises until a level fails, and leaves the bracket in lo and hi.
+func (r *search) ramp() *Next {
+	stride := max(r.index(r.From+r.Step), 1)
+	top := max(r.index(r.Max), 0)
+	for k := 0; ; k = min(k+stride, top) {
+		why := fmt.Sprintf("ramp: %s held, up by %s", r.name(r.lo), r.number(float64(stride)*r.Resolution))
+		if k == 0 {
+			why = "ramp: the first level, the baseline of all others"
+		}
+		verdict, n := r.verdictAt(k, record.PurposeRamp, why)
+		if n != nil {
+			return n
+		}
+		if verdict == slo.Breach {
+			r.hi = k
+			return nil
+		}
+		r.lo = k
+		if k == top {
+			return nil
+		}
+	}
+}
+
+// bracket narrows lo and hi until they are one resolution apart.
+func (r *search) bracket() *Next {
+	failing, _ := r.decided(r.hi)
+	effective := r.index(failing.Effective)
+	if r.lo < effective && effective < r.hi {
+		why := fmt.Sprintf("bracket: of %s only %s got there", r.name(r.hi), r.number(failing.Effective))
+		if n := r.narrow(effective, why); n != nil {
+			return n
+		}
+		if r.lo == effective && effective+1 < r.hi {
+			why := fmt.Sprintf("bracket: %s held, does one resolution more?", r.name(effective))
+			if n := r.narrow(effective+1, why); n != nil {
+				return n
+			}
+		}
+	}
+	for r.hi-r.lo > 1 {
+		why := fmt.Sprintf("bracket: halfway between %s, which held, and %s, which failed", r.name(r.lo), r.name(r.hi))
+		if n := r.narrow((r.lo+r.hi)/2, why); n != nil {
+			return n
+		}
+	}
+	return nil
+}
+
+// narrow moves one end of the bracket to level k.
+func (r *search) narrow(k int, why string) *Next {
+	verdict, n := r.verdictAt(k, record.PurposeBracket, why)
+	switch {
+	case n != nil:
+		return n
+	case verdict == slo.Pass:
+		r.lo = k
+	default:
+		r.hi = k
+	}
+	return nil
+}
+
+// confirm makes the candidate lo again, whole, from empty, until it is
+// confirmed, and its upper neighbour once.
+func (r *search) confirm() Next {
+	for down, up := 0, 0; ; {
+		passed, failed, undecided := r.wholeSteps(r.lo)
+		r.confirmed = passed
+		switch {
+		case failed > r.Of-r.Need:
+			// The candidate does not hold repeatably.
+			r.hi = r.lo
+			r.lo--
+			r.confirmed = 0
+			if down++; down > maxMoves || r.lo < 0 {
+				return r.done(slo.Inconclusive, fmt.Sprintf("%s and the levels above it failed to confirm", r.name(r.hi)))
+			}
+			continue
+		case passed < r.Need:
+			if undecided > r.Of {
+				return r.done(slo.Inconclusive, fmt.Sprintf("the confirmations of %s do not decide", r.name(r.lo)))
+			}
+			return r.propose(r.lo, record.PurposeConfirm, true,
+				fmt.Sprintf("confirm: %s, passed %d of the %d that are needed, failed %d of %d that are tolerated", r.name(r.lo), passed, r.Need, failed, r.Of-r.Need))
+		}
+		if above := r.passedAbove(r.lo, r.hi); above >= 0 && r.hi >= 0 {
+			return r.done(slo.Inconclusive, fmt.Sprintf("%s failed where the higher %s passed", r.name(r.hi), r.name(above)))
+		}
+		if r.hi < 0 {
+			return r.done(slo.Pass, fmt.Sprintf("%s, the highest level that was allowed, held in %d of %d confirmations: nothing failed", r.name(r.lo), passed, passed+failed))
+		}
+		passedUpper, failedUpper, undecidedUpper := r.wholeSteps(r.hi)
+		switch {
+		case failedUpper > 0 && failedUpper > r.Of-r.Need || failedUpper > 0 && passedUpper == 0:
+			return r.done(slo.Pass, fmt.Sprintf("%s held in %d of %d confirmations, %s failed from empty", r.name(r.lo), passed, passed+failed, r.name(r.hi)))
+		case passedUpper == 0:
+			if undecidedUpper > 1 {
+				return r.done(slo.Inconclusive, fmt.Sprintf("the steps at %s do not decide", r.name(r.hi)))
+			}
+			return r.propose(r.hi, record.PurposeUpper, true, fmt.Sprintf("upper: %s is confirmed, does %s fail from empty as well?", r.name(r.lo), r.name(r.hi)))
+		}
+		// From empty the upper bound holds: it is the new candidate.
+		r.lo, r.confirmed = r.hi, passedUpper
+		if r.hi = r.lo + 1; r.hi > r.index(r.Max) {
+			r.hi = -1
+		}
+		if up++; up > maxMoves {
+			return r.done(slo.Inconclusive, fmt.Sprintf("levels up to %s failed in the ramp and passed from empty", r.name(r.lo)))
+		}
+	}
+}
+
+// verdictAt is the verdict of the first step at level k that decided, or the
+// proposal to make one.
+func (r *search) verdictAt(k int, purpose record.Purpose, why string) (slo.Verdict, *Next) {
+	if m, ok := r.decided(k); ok {
+		return m.Verdict, nil
+	}
+	tried := r.seen[k]
+	switch len(tried) {
+	case 0:
+		n := r.propose(k, purpose, false, why)
+		return "", &n
+	case 1:
+		n := r.propose(k, purpose, true, fmt.Sprintf("%s again from empty: the first step there was %s", r.name(k), tried[0].Verdict))
+		return "", &n
+	default:
+		n := r.done(tried[len(tried)-1].Verdict, fmt.Sprintf("the steps at %s do not decide", r.name(k)))
+		return "", &n
+	}
+}
+
+// decided is the first step at level k whose verdict says anything.
+func (r *search) decided(k int) (Made, bool) {
+	for _, m := range r.seen[k] {
+		if m.Verdict.Decided() {
+			return m, true
+		}
+	}
+	return Made{}, false
+}
+
+// wholeSteps counts the verdicts of the steps at level k that count as
+// confirmations: whole, from empty, and not the one that proposed the level.
+func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
+	for _, m := range r.seen[k] {
+		if !m.FromEmpty || !m.Full || m.Purpose != record.PurposeConfirm && m.Purpose != record.PurposeUpper {
+			continue
+		}
+		switch m.Verdict {
+		case slo.Pass:
+			passed++
+		case slo.Breach:
+			failed++
+		default:
+			undecided++
+		}
+	}
+	return passed, failed, undecided
+}
+
+// passedAbove is a level above the failing level hi that was confirmed whole
+// from empty and never failed there, -1 when there is none: the target is then
+// not monotone.
+func (r *search) passedAbove(lo, hi int) int {
+	if _, failed, _ := r.wholeSteps(hi); failed == 0 {
+		return -1
+	}
+	for k := range r.seen {
+		if passed, failed, _ := r.wholeSteps(k); k > hi && passed > 0 && failed == 0 {
+			return k
+		}
+	}
+	return -1
+}
+
+func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) Next {
+	level := r.level(k)
+	return Next{
+		Level:     level,
+		Purpose:   purpose,
+		FromEmpty: whole || needsEmpty(r.made, level),
+		Full:      whole,
+		Why:       why,
+	}
+}
+
+// done ends the search with the bracket as it stands.
+func (r *search) done(verdict slo.Verdict, why string) Next {
+	o := Outcome{Verdict: verdict, Confirmations: r.confirmed, Why: why}
+	if r.lo >= 0 {
+		level := r.level(r.lo)
+		o.Line = &level
+	}
+	if r.hi >= 0 {
+		level := r.level(r.hi)
+		o.LowestFailing = &level
+	}
+	return Next{Done: true, Outcome: o}
+}
+
+func (r *search) name(k int) string { return r.number(r.level(k)) }
+
+func (r *search) number(x float64) string { return fmt.Sprintf("%g", x) }

@@ -1,0 +1,128 @@
+package kubeburner
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// The labels that kube-burner puts on what it creates.
+const (
+	LabelUUID      = "kube-burner.io/uuid"
+	LabelJob       = "kube-burner.io/job"
+	LabelIndex     = "kube-burner.io/index" // of the object in its job, from 0
+	LabelRunID     = "kube-burner.io/runid"
+	LabelIteration = "kube-burner.io/job-iteration"
+	LabelReplica   = "kube-burner.io/replica"
+	LabelGroup     = "kube-burner.io/group"
+)
+
+// Identity is which slot an object fills.
+type Identity struct {
+	UUID, RunID, Job string
+	Object           int // index in the job, from 0
+	Group            int
+	// Iteration and Replica are decimal numbers, or the marks of a Pattern,
+	// so that its documents can be labelled once for all slots.
+	Iteration, Replica string
+}
+
+// Labels are the labels that kube-burner puts on the object and on its pods.
+func (id Identity) Labels() map[string]string {
+	return map[string]string{
+		LabelUUID:      id.UUID,
+		LabelJob:       id.Job,
+		LabelIndex:     strconv.Itoa(id.Object),
+		LabelRunID:     id.RunID,
+		LabelIteration: id.Iteration,
+		LabelReplica:   id.Replica,
+		LabelGroup:     strconv.Itoa(id.Group),
+	}
+}
+
+// NamespaceLabels are the labels that kube-burner puts on the namespaces of a
+// job, before the job's own namespaceLabels.
+func NamespaceLabels(uuid, runID, job string) map[string]string {
+	return map[string]string{LabelUUID: uuid, LabelRunID: runID, LabelJob: job}
+}
+
+// InjectLabels puts labels on a manifest and, where its kind makes pods from a
+// template, on that template, so that the pods carry them too. Labels of the
+// same name are replaced. The manifest is changed in place; the error says
+// which part of it is not what a manifest has there.
+func InjectLabels(doc map[string]any, labels map[string]string) error {
+	if err := labelMetadata(doc, "metadata", labels); err != nil {
+		return err
+	}
+	path := podTemplate(doc)
+	at := doc
+	for i, key := range path {
+		part, ok := at[key]
+		if !ok {
+			return nil // no template, no pods; the API server has its say
+		}
+		if at, ok = part.(map[string]any); !ok {
+			return fmt.Errorf("%s is no mapping", strings.Join(path[:i+1], "."))
+		}
+	}
+	if path == nil {
+		return nil
+	}
+	return labelMetadata(at, strings.Join(path, ".")+".metadata", labels)
+}
+
+// labelMetadata puts labels into the metadata of a part of a manifest, which
+// messages call path.
+func labelMetadata(part map[string]any, path string, labels map[string]string) error {
+	metadata, err := mapping(part, "metadata", path)
+	if err != nil {
+		return err
+	}
+	present, err := mapping(metadata, "labels", path+".labels")
+	if err != nil {
+		return err
+	}
+	for k, v := range labels {
+		present[k] = v
+	}
+	return nil
+}
+
+// mapping is the mapping at key, made if there is none.
+func mapping(of map[string]any, key, path string) (map[string]any, error) {
+	switch m := of[key].(type) {
+	case nil:
+		made := map[string]any{}
+		of[key] = made
+		return made, nil
+	case map[string]any:
+		return m, nil
+	default:
+		return nil, fmt.Errorf("%s is no mapping", path)
+	}
+}
+
+// podTemplate is where a kind keeps the template that its pods (or, one step
+// further, its virtual machines) are made from; nil if it has none.
+func podTemplate(doc map[string]any) []string {
+	kind, _ := doc["kind"].(string)
+	switch group(doc) + "/" + kind {
+	case "apps/Deployment", "apps/StatefulSet", "apps/DaemonSet", "apps/ReplicaSet", "/ReplicationController", "batch/Job",
+		"kubevirt.io/VirtualMachine", "kubevirt.io/VirtualMachineInstanceReplicaSet":
+		return []string{"spec", "template"}
+	case "batch/CronJob":
+		return []string{"spec", "jobTemplate", "spec", "template"}
+	case "pool.kubevirt.io/VirtualMachinePool":
+		return []string{"spec", "virtualMachineTemplate", "spec", "template"}
+	}
+	return nil
+}
+
+// group is the API group of a manifest, "" for the core group.
+func group(doc map[string]any) string {
+	apiVersion, _ := doc["apiVersion"].(string)
+	if group, _, grouped := strings.Cut(apiVersion, "/"); grouped {
+		return group
+	}
+	return ""
+}

@@ -1,0 +1,136 @@
+package kubeburner
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Input is what a configuration is rendered with.
+type Input struct {
+	// FS holds the files that the configuration may read with ReadFile; nil
+	// holds none.
+	FS fs.FS
+	// Env is template data: the environment, passed in.
+	Env map[string]string
+	// UserData is template data laid over Env.
+	UserData map[string]any
+	// UUID is template data over both, and the run's identity.
+	UUID string
+	// AllowMissing lets a template go on when it names data that is not set.
+	AllowMissing bool
+}
+
+func (in Input) data() map[string]any {
+	data := make(map[string]any, len(in.Env)+len(in.UserData)+1)
+	for k, v := range in.Env {
+		data[k] = v
+	}
+	for k, v := range in.UserData {
+		data[k] = deepCopy(v)
+	}
+	data["UUID"] = in.UUID
+	return data
+}
+
+// Load reads a configuration file: Parse, Default and Validate. A file that
+// does not exist is fs.ErrNotExist; what is wrong with its content is a
+// *strictyaml.Error.
+func Load(fsys fs.FS, file string, in Input) (*Config, error) {
+	text, err := fs.ReadFile(fsys, file)
+	if err != nil {
+		return nil, fmt.Errorf("read the configuration: %w", err)
+	}
+	if in.FS == nil {
+		in.FS = fsys
+	}
+	c, err := Parse(file, text, in)
+	if err != nil {
+		return nil, err
+	}
+	Default(c)
+	if err := Validate(c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Parse renders a configuration file and reads the result strictly. Defaults
+// are not filled in. The error is a *strictyaml.Error whose lines are those of
+// the file, also where the template moved them; file is its name in messages.
+func Parse(file string, text []byte, in Input) (*Config, error) {
+	funcs := configFunctions(in.FS, in.Env)
+	t, err := newTemplate(file, string(text), funcs, in.AllowMissing)
+	if err != nil {
+		return nil, err
+	}
+	rendered, origin, err := executeWithLines(t, string(text), in.data(), funcs)
+	if err != nil {
+		return nil, err
+	}
+	c := &Config{UUID: in.UUID}
+	c.positions, err = strictyaml.Decode(file, rendered, c, strictyaml.LinesFrom(origin))
+	if err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Templates reads and compiles the object templates of all jobs, and the
+// function templates that they may call: the template of object k of job i is
+// [i][k], nil where the object has none. The error is a *strictyaml.Error with
+// everything that is wrong.
+func (c *Config) Templates(fsys fs.FS) ([][]*Template, error) {
+	v := strictyaml.Validation{At: c.positions}
+	fail := func(path string, err error) {
+		var e *strictyaml.Error
+		if errors.As(err, &e) {
+			v.Problems = append(v.Problems, e.Problems...)
+			return
+		}
+		v.Fail(path, "%v", err)
+	}
+	options := TemplateOptions{FS: fsys}
+	for i, name := range c.Global.FunctionTemplates {
+		text, err := readFile(fsys, name)
+		if err != nil {
+			fail(strictyaml.Index("global.functionTemplates", i), err)
+			continue
+		}
+		options.Functions = append(options.Functions, Source{Name: name, Text: text})
+	}
+	if len(v.Problems) > 0 {
+		return nil, strictyaml.Join(v.Problems) // every template may call what is missing
+	}
+	all := make([][]*Template, len(c.Jobs))
+	for i := range c.Jobs {
+		all[i] = make([]*Template, len(c.Jobs[i].Objects))
+		options.MissingKeysAsZero = c.Jobs[i].DefaultMissingKeysWithZero
+		for k, o := range c.Jobs[i].Objects {
+			if o.ObjectTemplate == "" {
+				continue
+			}
+			path := strictyaml.Index(strictyaml.Index("jobs", i)+".objects", k) + ".objectTemplate"
+			text, err := readFile(fsys, o.ObjectTemplate)
+			if err != nil {
+				fail(path, err)
+				continue
+			}
+			if all[i][k], err = CompileTemplate(o.ObjectTemplate, text, options); err != nil {
+				fail(path, err)
+			}
+		}
+	}
+	if err := strictyaml.Join(v.Problems); err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// deepCopy copies the maps and lists of a generic tree, so that a template
+// function that changes them (sprig's set) changes a copy.
+func deepCopy(v any) any {
+	return copyWith(v, func(text string) string { return text })
+}

@@ -1,0 +1,278 @@
+package kubeburner
+
+import (
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+)
+
+// Pattern is an object template that was rendered once for all slots of its
+// object: the manifests with a mark wherever the iteration or the replica
+// stands. Marks stand in text only (values and keys), possibly amid other
+// text. Replacing them by the decimal numbers gives exactly what Render gives.
+type Pattern struct {
+	Docs      []map[string]any // the caller's: labels may be put in, with marks in their values too
+	Iteration string           // mark of the iteration
+	Replica   string           // mark of the replica
+}
+
+// The marks: letters only, so that they never read as a number, and no part of
+// one overlaps with itself or the other.
+const (
+	iterationMark = "qplimsolliterationmarkz"
+	replicaMark   = "qplimsollreplicamarkz"
+)
+
+// samples are the slots (iteration, replica) on which a Pattern has to agree
+// with Render before it is trusted. A scalar without quotes that becomes a
+// number for some of its slots (0b{{.Iteration}} is one if all digits are
+// binary) does so for one of these.
+func samples() [][2]int {
+	return [][2]int{{0, 1}, {1, 1}, {2, 7}, {7, 7}, {8, 9}, {9, 8}, {10, 10}, {10, 11}, {12, 10}, {99, 100}, {123, 1}, {1_234_567, 12}}
+}
+
+// Specialise renders the template once for all iterations and replicas, if
+// that can be done: the two are written out as they are ({{.Iteration}}), and
+// nothing else depends on them, on chance or on the clock. Iteration and
+// Replica of v are ignored. ok is false where Render has to be called for each
+// slot; its documents may differ in number and kind from slot to slot.
+//
+// The template's syntax tree decides, and a number of slots are rendered both
+// ways and compared.
+func (t *Template) Specialise(v Vars) (pattern *Pattern, ok bool) {
+	if !t.slotsOnlyWrittenOut() {
+		return nil, false
+	}
+	data := v.data()
+	if strings.Contains(t.text, iterationMark) || strings.Contains(t.text, replicaMark) {
+		return nil, false
+	}
+	for name, mark := range map[string]string{"Iteration": iterationMark, "Replica": replicaMark} {
+		if _, overlaid := v.Input[name]; !overlaid {
+			data[name] = mark
+		}
+	}
+	docs, err := t.render(data)
+	if err != nil || slices.ContainsFunc(docs, func(doc map[string]any) bool { return keysMayMeet(doc) }) {
+		return nil, false
+	}
+	pattern = &Pattern{Docs: docs, Iteration: iterationMark, Replica: replicaMark}
+	for _, s := range samples() {
+		v.Iteration, v.Replica = s[0], s[1]
+		slow, err := t.Render(v)
+		if err != nil || !reflect.DeepEqual(slow, pattern.Fill(s[0], s[1])) {
+			return nil, false
+		}
+	}
+	return pattern, true
+}
+
+// Fill is the manifests of one slot: a copy of Docs with numbers for marks.
+func (p *Pattern) Fill(iteration, replica int) []map[string]any {
+	r := strings.NewReplacer(p.Iteration, strconv.Itoa(iteration), p.Replica, strconv.Itoa(replica))
+	filled := make([]map[string]any, len(p.Docs))
+	for i, doc := range p.Docs {
+		filled[i] = copyWith(doc, r.Replace).(map[string]any)
+	}
+	return filled
+}
+
+// copyWith copies a generic tree with every text value and every key passed
+// through text.
+func copyWith(v any, text func(string) string) any {
+	switch v := v.(type) {
+	case string:
+		return text(v)
+	case []any:
+		l := make([]any, len(v))
+		for i := range v {
+			l[i] = copyWith(v[i], text)
+		}
+		return l
+	case map[string]any:
+		m := make(map[string]any, len(v))
+		for k, value := range v {
+			m[text(k)] = copyWith(value, text)
+		}
+		return m
+	}
+	return v
+}
+
+// keysMayMeet reports whether two keys of one mapping could become the same
+// key for some slot, such as a{{.Iteration}} and a{{.Replica}}. Keys that meet
+// are the same once digits and marks are taken away.
+func keysMayMeet(v any) bool {
+	switch v := v.(type) {
+	case []any:
+		return slices.ContainsFunc(v, keysMayMeet)
+	case map[string]any:
+		marked := false
+		bare := map[string]bool{}
+		meet := false
+		for k, value := range v {
+			if keysMayMeet(value) {
+				return true
+			}
+			marked = marked || strings.Contains(k, iterationMark) || strings.Contains(k, replicaMark)
+			b := withoutNumbers(k)
+			meet = meet || bare[b]
+			bare[b] = true
+		}
+		return marked && meet
+	}
+	return false
+}
+
+func withoutNumbers(key string) string {
+	key = strings.NewReplacer(iterationMark, "", replicaMark, "").Replace(key)
+	return strings.Map(func(r rune) rune {
+		if r >= '0' && r <= '9' {
+			return -1
+		}
+		return r
+	}, key)
+}
+
+// slotsOnlyWrittenOut reports whether the template writes Iteration and Replica
+// out as they are, if at all, and does nothing else with them.
+func (t *Template) slotsOnlyWrittenOut() bool {
+	w := &slotWalk{all: t.compiled, repeatable: repeatable(), called: map[string]bool{}}
+	return t.compiled.Tree != nil && w.list(t.compiled.Root, true, true)
+}
+
+// slotWalk walks a template's syntax tree. Its methods report whether a part
+// is free of the slot; dot says whether "." is the template's data here, and
+// root whether "$" is.
+type slotWalk struct {
+	all        *template.Template
+	repeatable map[string]bool
+	called     map[string]bool // {{define}} blocks that were walked
+}
+
+func isSlotName(name string) bool { return name == "Iteration" || name == "Replica" }
+
+func (w *slotWalk) list(n *parse.ListNode, dot, root bool) bool {
+	if n == nil {
+		return true
+	}
+	for _, n := range n.Nodes {
+		if !w.node(n, dot, root) {
+			return false
+		}
+	}
+	return true
+}
+
+func (w *slotWalk) node(n parse.Node, dot, root bool) bool {
+	switch n := n.(type) {
+	case *parse.TextNode, *parse.CommentNode, *parse.BreakNode, *parse.ContinueNode:
+		return true
+	case *parse.ActionNode:
+		return w.writesOut(n.Pipe, dot, root) || w.pipe(n.Pipe, dot, root)
+	case *parse.IfNode:
+		return w.pipe(n.Pipe, dot, root) && w.list(n.List, dot, root) && w.list(n.ElseList, dot, root)
+	case *parse.WithNode:
+		return w.pipe(n.Pipe, dot, root) && w.list(n.List, false, root) && w.list(n.ElseList, dot, root)
+	case *parse.RangeNode:
+		return w.pipe(n.Pipe, dot, root) && w.list(n.List, false, root) && w.list(n.ElseList, dot, root)
+	case *parse.TemplateNode:
+		return w.pipe(n.Pipe, dot, root) && w.call(n.Name)
+	}
+	return false
+}
+
+// call walks a {{define}} block. What it is called with is checked at the call,
+// so inside of it neither "." nor "$" is the template's data.
+func (w *slotWalk) call(name string) bool {
+	if w.called[name] {
+		return true
+	}
+	w.called[name] = true
+	block := w.all.Lookup(name)
+	return block != nil && block.Tree != nil && w.list(block.Root, false, false)
+}
+
+// writesOut recognises {{.Iteration}} and {{$.Iteration}}, and Replica alike.
+func (w *slotWalk) writesOut(p *parse.PipeNode, dot, root bool) bool {
+	if len(p.Decl) > 0 || len(p.Cmds) != 1 || len(p.Cmds[0].Args) != 1 {
+		return false
+	}
+	switch arg := p.Cmds[0].Args[0].(type) {
+	case *parse.FieldNode:
+		return dot && len(arg.Ident) == 1 && isSlotName(arg.Ident[0])
+	case *parse.VariableNode:
+		return root && len(arg.Ident) == 2 && arg.Ident[0] == "$" && isSlotName(arg.Ident[1])
+	}
+	return false
+}
+
+func (w *slotWalk) pipe(p *parse.PipeNode, dot, root bool) bool {
+	if p == nil {
+		return true
+	}
+	for _, c := range p.Cmds {
+		for _, arg := range w.withoutLookup(c.Args, dot, root) {
+			if !w.argument(arg, dot, root) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// withoutLookup leaves out the data that {{get . "name"}}, {{hasKey . "name"}}
+// and {{index . "name"}} look a name up in, where the name is another than the
+// slot's: the whole data is named, but one part is used.
+func (w *slotWalk) withoutLookup(args []parse.Node, dot, root bool) []parse.Node {
+	if len(args) < 3 {
+		return args
+	}
+	call, ok := args[0].(*parse.IdentifierNode)
+	if !ok || call.Ident != "get" && call.Ident != "hasKey" && call.Ident != "index" {
+		return args
+	}
+	name, ok := args[2].(*parse.StringNode)
+	if !ok || isSlotName(name.Text) {
+		return args
+	}
+	if w.argument(args[1], dot, root) {
+		return args
+	}
+	switch whole := args[1].(type) {
+	case *parse.DotNode:
+		return args[2:]
+	case *parse.VariableNode:
+		if len(whole.Ident) == 1 {
+			return args[2:]
+		}
+	}
+	return args
+}
+
+func (w *slotWalk) argument(n parse.Node, dot, root bool) bool {
+	switch n := n.(type) {
+	case *parse.BoolNode, *parse.NilNode, *parse.NumberNode, *parse.StringNode:
+		return true
+	case *parse.IdentifierNode:
+		return w.repeatable[n.Ident]
+	case *parse.DotNode:
+		return !dot
+	case *parse.FieldNode:
+		return !dot || !isSlotName(n.Ident[0])
+	case *parse.VariableNode:
+		// Other variables hold what a pipe gave them, and pipes are checked.
+		if n.Ident[0] != "$" || !root {
+			return true
+		}
+		return len(n.Ident) > 1 && !isSlotName(n.Ident[1])
+	case *parse.ChainNode:
+		return w.argument(n.Node, dot, root)
+	case *parse.PipeNode:
+		return w.pipe(n, dot, root)
+	}
+	return false
+}

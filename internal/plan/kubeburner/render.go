@@ -1,0 +1,278 @@
+package kubeburner
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"path"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"text/template"
+	"text/template/parse"
+
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// maxRendered bounds what one template may write: an API server takes objects
+// of 1.5 MB, so more is a mistake.
+const maxRendered = 16 << 20
+
+// newTemplate compiles the text of a template file, and the files with {{define}}
+// blocks that it may call. Data that is not set reads as nothing with
+// missingAsZero, and fails without.
+func newTemplate(name, text string, funcs template.FuncMap, missingAsZero bool, called ...Source) (*template.Template, error) {
+	t := template.New(name).Option("missingkey=error").Funcs(funcs)
+	if missingAsZero {
+		t.Option("missingkey=zero")
+	}
+	for _, f := range called {
+		if _, err := t.New(f.Name).Parse(f.Text); err != nil {
+			return nil, templateProblem(f.Name, err, funcs, nil)
+		}
+	}
+	// Last, so that a function template cannot take the template's own name.
+	if _, err := t.Parse(text); err != nil {
+		return nil, templateProblem(name, err, funcs, nil)
+	}
+	return t, nil
+}
+
+// execute renders a template.
+func execute(t *template.Template, data map[string]any, funcs template.FuncMap) ([]byte, error) {
+	out := &boundedBuffer{}
+	if err := t.Execute(out, data); err != nil {
+		return nil, templateProblem(t.Name(), err, funcs, data)
+	}
+	return out.Bytes(), nil
+}
+
+type boundedBuffer struct{ bytes.Buffer }
+
+func (b *boundedBuffer) Write(p []byte) (int, error) {
+	if b.Len()+len(p) > maxRendered {
+		return 0, fmt.Errorf("the template writes more than %d bytes", maxRendered)
+	}
+	return b.Buffer.Write(p)
+}
+
+// The forms of text/template's messages that are restated for users.
+var (
+	templateError   = regexp.MustCompile(`(?s)^template: .*?:(\d+)(?::(\d+))?: (.*)$`)
+	executingPart   = regexp.MustCompile(`(?s)^executing ".*?" at <(.*?)>: (.*)$`)
+	missingKey      = regexp.MustCompile(`map has no entry for key "(.*)"$`)
+	missingFunction = regexp.MustCompile(`^function "(.*)" not defined$`)
+	innerFailedCall = regexp.MustCompile(`(?s)error calling (\w+): (.*)$`)
+)
+
+// templateProblem restates an error of text/template with file and line.
+func templateProblem(file string, err error, funcs template.FuncMap, data map[string]any) error {
+	p := strictyaml.Problem{File: file, Message: "the template fails: " + err.Error()}
+	m := templateError.FindStringSubmatch(err.Error())
+	if m == nil {
+		return &strictyaml.Error{Problems: []strictyaml.Problem{p}}
+	}
+	p.Line, _ = strconv.Atoi(m[1])
+	if column, err := strconv.Atoi(m[2]); err == nil {
+		p.Column = column + 1 // text/template counts from 0
+	}
+	message := m[3]
+	at := ""
+	if in := executingPart.FindStringSubmatch(message); in != nil {
+		at, message = in[1], in[2]
+	}
+	switch {
+	case missingKey.MatchString(message):
+		name := missingKey.FindStringSubmatch(message)[1]
+		p.Message = fmt.Sprintf("the template needs %q, which is not set", name)
+		p.Hint = nearest.Hint(name, slices.Sorted(maps.Keys(data)), "give it as an input variable, in the user data or in the environment")
+	case missingFunction.MatchString(message):
+		name := missingFunction.FindStringSubmatch(message)[1]
+		p.Message = fmt.Sprintf("the template calls %q, which is no function here", name)
+		p.Hint = nearest.Hint(name, slices.Sorted(maps.Keys(funcs)), "")
+		if name == "env" || name == "expandenv" {
+			p.Hint = "object templates do not read the environment: pass the value in inputVars"
+		}
+	case innerFailedCall.MatchString(message):
+		call := innerFailedCall.FindStringSubmatch(message)
+		p.Message = fmt.Sprintf("the template's call of %s fails: %s", call[1], call[2])
+	case at != "":
+		p.Message = fmt.Sprintf("the template fails at {{%s}}: %s", at, message)
+	default:
+		p.Message = "the template is not valid: " + message
+	}
+	return &strictyaml.Error{Problems: []strictyaml.Problem{p}}
+}
+
+// executeWithLines renders a template and says from which line of source each
+// line of the result came.
+//
+// The text between a template's actions reaches the output untouched by any
+// function, so a mark put in front of each of its lines marks where in the
+// output that line went. Lines that an action wrote by itself belong to the
+// line with the action.
+func executeWithLines(t *template.Template, source string, data map[string]any, funcs template.FuncMap) ([]byte, func(line int) strictyaml.Origin, error) {
+	marked, err := withMarks(t, source)
+	if err != nil {
+		return nil, nil, err
+	}
+	out, err := execute(marked, data, funcs)
+	if err != nil {
+		return nil, nil, err
+	}
+	text, lines := withoutMarks(out)
+	rendered, sources := strings.Split(string(text), "\n"), strings.Split(source, "\n")
+	origin := func(line int) strictyaml.Origin {
+		if line < 1 || line > len(lines) {
+			return strictyaml.Origin{Line: line}
+		}
+		from := strictyaml.Origin{Line: lines[line-1]}
+		if from.Line < 1 || from.Line > len(sources) {
+			return from
+		}
+		if was, is := sources[from.Line-1], rendered[line-1]; was != is {
+			from.Text = strings.TrimSpace(is)
+			if secret.MatchString(was) {
+				from.Text = strings.TrimSpace(was)
+			}
+		}
+		return from
+	}
+	return text, origin, nil
+}
+
+// secret matches lines whose rendered text must not appear in a message.
+var secret = regexp.MustCompile(`(?i)passw|token|secret|bearer|credential|esServers|private|//.*@`)
+
+const markByte = 0 // no YAML file can hold it, so no template has a use for it
+
+func withMarks(t *template.Template, source string) (*template.Template, error) {
+	marked, err := t.Clone()
+	if err != nil {
+		return nil, fmt.Errorf("copy the template %s: %w", t.Name(), err)
+	}
+	for _, part := range marked.Templates() {
+		if part.Tree == nil || part.ParseName != t.Name() {
+			continue // text of another file
+		}
+		tree := part.Tree.Copy()
+		markList(tree.Root, source)
+		if _, err := marked.AddParseTree(part.Name(), tree); err != nil {
+			return nil, fmt.Errorf("copy the template %s: %w", part.Name(), err)
+		}
+	}
+	return marked.Lookup(t.Name()), nil
+}
+
+func markList(list *parse.ListNode, source string) {
+	if list == nil {
+		return
+	}
+	for _, n := range list.Nodes {
+		switch n := n.(type) {
+		case *parse.TextNode:
+			markText(n, source)
+		case *parse.IfNode:
+			markBranch(&n.BranchNode, source)
+		case *parse.RangeNode:
+			markBranch(&n.BranchNode, source)
+		case *parse.WithNode:
+			markBranch(&n.BranchNode, source)
+		}
+	}
+}
+
+func markBranch(n *parse.BranchNode, source string) {
+	markList(n.List, source)
+	markList(n.ElseList, source)
+}
+
+func markText(n *parse.TextNode, source string) {
+	at := int(n.Pos)
+	if at < 0 || at+len(n.Text) > len(source) || source[at:at+len(n.Text)] != string(n.Text) {
+		return // not where it says; better no line than a wrong one
+	}
+	line := 1 + strings.Count(source[:at], "\n")
+	var b bytes.Buffer
+	for i, part := range bytes.SplitAfter(n.Text, []byte("\n")) {
+		fmt.Fprintf(&b, "%c%d%c", markByte, line+i, markByte)
+		b.Write(part)
+	}
+	n.Text = b.Bytes()
+}
+
+// withoutMarks takes the marks out again and lists, for each line that is
+// left, the line of the source that it came from.
+func withoutMarks(out []byte) (text []byte, lines []int) {
+	last, atStart := 1, true // what comes before all text was written by the first line
+	lines = []int{1}
+	for i := 0; i < len(out); i++ {
+		if out[i] == markByte {
+			if end := bytes.IndexByte(out[i+1:], markByte); end > 0 {
+				if n, err := strconv.Atoi(string(out[i+1 : i+1+end])); err == nil {
+					last = n
+					if atStart {
+						lines[len(lines)-1] = n
+					}
+					i += 1 + end
+					continue
+				}
+			}
+		}
+		text = append(text, out[i])
+		atStart = out[i] == '\n'
+		if atStart {
+			lines = append(lines, last)
+		}
+	}
+	return text, lines
+}
+
+// readFile reads a file that a configuration names. Names are relative to the
+// configuration and cannot lead out of it.
+func readFile(fsys fs.FS, name string) (string, error) {
+	if IsURL(name) {
+		return "", fmt.Errorf("%s is a URL, and URLs are not supported yet: save the file beside the configuration", name)
+	}
+	clean := path.Clean(name)
+	if !fs.ValidPath(clean) || clean == "." {
+		return "", fmt.Errorf("%q lies outside the configuration's directory", name)
+	}
+	if fsys == nil {
+		return "", fmt.Errorf("there are no files beside the configuration, %q cannot be read", name)
+	}
+	text, err := fs.ReadFile(fsys, clean)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("there is no file %q%s", name, nearFile(fsys, clean))
+	}
+	if err != nil {
+		return "", fmt.Errorf("read %q: %w", name, err)
+	}
+	return string(text), nil
+}
+
+// nearFile suggests a file of the same directory.
+func nearFile(fsys fs.FS, name string) string {
+	entries, err := fs.ReadDir(fsys, path.Dir(name))
+	if err != nil {
+		return ""
+	}
+	names := make([]string, 0, len(entries))
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	near, ok := nearest.Word(path.Base(name), names)
+	if !ok {
+		return ""
+	}
+	return fmt.Sprintf(", did you mean %q?", path.Join(path.Dir(name), near))
+}
+
+// IsURL reports whether an objectTemplate names something on the network.
+func IsURL(name string) bool {
+	return strings.HasPrefix(name, "http://") || strings.HasPrefix(name, "https://")
+}

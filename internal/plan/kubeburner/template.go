@@ -1,0 +1,101 @@
+package kubeburner
+
+import (
+	"io/fs"
+	"text/template"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Template is a compiled object template. It may be used by several
+// goroutines at once.
+type Template struct {
+	name, text string
+	compiled   *template.Template
+	funcs      template.FuncMap
+}
+
+// Source is the text of a file.
+type Source struct {
+	Name, Text string
+}
+
+// TemplateOptions are what an object template is compiled with.
+type TemplateOptions struct {
+	FS                fs.FS    // what ReadFile may read; nil is nothing
+	Functions         []Source // files with {{define}} blocks that the template may call
+	MissingKeysAsZero bool     // data that is not set reads as nothing instead of failing
+}
+
+// Vars is what an object template is rendered with for one object.
+type Vars struct {
+	Iteration int // of the job, from 0
+	Replica   int // of the object in its iteration, from 1
+	JobName   string
+	UUID      string // of the run
+	RunID     string
+	// Input holds the object's inputVars. They are laid over the names above,
+	// as kube-burner does it.
+	Input map[string]any
+}
+
+func (v Vars) data() map[string]any {
+	data := map[string]any{
+		"Iteration": v.Iteration,
+		"Replica":   v.Replica,
+		"JobName":   v.JobName,
+		"UUID":      v.UUID,
+		"RunID":     v.RunID,
+	}
+	for k, value := range v.Input {
+		data[k] = deepCopy(value)
+	}
+	return data
+}
+
+// CompileTemplate compiles the text of an object template; name is used in
+// messages. The error is a *strictyaml.Error.
+func CompileTemplate(name, text string, o TemplateOptions) (*Template, error) {
+	funcs := functions(o.FS)
+	compiled, err := newTemplate(name, text, funcs, o.MissingKeysAsZero, o.Functions...)
+	if err != nil {
+		return nil, err
+	}
+	return &Template{name: name, text: text, compiled: compiled, funcs: funcs}, nil
+}
+
+// Name is the name given to CompileTemplate.
+func (t *Template) Name() string { return t.name }
+
+// Render is the manifests of one object: one for each YAML document that the
+// template writes, in order, none where it writes nothing. Values are what JSON
+// can hold: nil, bool, int64, float64, string, []any and map[string]any, read
+// as Kubernetes reads YAML. The error is a *strictyaml.Error with lines of the
+// template.
+//
+// This is the slow, obvious way; Specialise is the fast one.
+func (t *Template) Render(v Vars) ([]map[string]any, error) {
+	return t.render(v.data())
+}
+
+func (t *Template) render(data map[string]any) ([]map[string]any, error) {
+	text, err := execute(t.compiled, data, t.funcs)
+	if err != nil {
+		return nil, err
+	}
+	docs, err := strictyaml.DecodeAll[map[string]any](t.name, text, strictyaml.Kubernetes())
+	if err == nil {
+		return docs, nil
+	}
+	// Once more, to say where in the template. What is random in it may come
+	// out differently, and may even be right this time.
+	marked, origin, failed := executeWithLines(t.compiled, t.text, data, t.funcs)
+	if failed != nil {
+		return nil, err
+	}
+	_, again := strictyaml.DecodeAll[map[string]any](t.name, marked, strictyaml.Kubernetes(), strictyaml.LinesFrom(origin))
+	if again == nil {
+		return nil, err
+	}
+	return nil, again
+}

@@ -1,0 +1,186 @@
+package signature
+
+import (
+	"cmp"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+)
+
+// Shape is a message without what differs from object to object, which is what
+// signatures are matched against: the names of the object that it is about
+// stand as NAME and NAMESPACE, and identifiers of 16 hexadecimal digits or
+// more, and UUIDs, as *. Of the scheduler's reasons, "0/20 nodes are available:
+// 3 A, 17 B", the one that holds for the most nodes comes first, since that
+// binds.
+func Shape(message, object string) string {
+	message = Unnamed(message, object)
+	if strings.HasPrefix(message, "0/") {
+		message = sorted(message)
+	}
+	return withoutIdentifiers(message)
+}
+
+// Unnamed replaces the names of an object, "namespace/name", in a message by
+// NAME and NAMESPACE where they stand by themselves. A name of letters alone may
+// be a word of the message, such as quota or webhook: it is replaced only
+// between quotes, beside a slash or underscore, and behind a point or an equals
+// sign.
+func Unnamed(message, object string) string {
+	namespace, name, ok := strings.Cut(object, "/")
+	if !ok {
+		return message
+	}
+	return replaceWord(replaceWord(message, name, "NAME"), namespace, "NAMESPACE")
+}
+
+// replaceWord replaces a name where it stands by itself, and is no part of a
+// longer one.
+func replaceWord(text, word, with string) string {
+	if word == "" || !strings.Contains(text, word) {
+		return text
+	}
+	mayBeWord := !strings.ContainsFunc(word, func(c rune) bool { return !unicode.IsLetter(c) })
+	var b strings.Builder
+	written := 0
+	for from := 0; ; {
+		i := strings.Index(text[from:], word)
+		if i < 0 {
+			break
+		}
+		i += from
+		end := i + len(word)
+		if i > 0 && inName(text[i-1]) || end < len(text) && inName(text[end]) || mayBeWord && !marked(text, i, end) {
+			from = i + 1
+			continue
+		}
+		b.WriteString(text[written:i])
+		b.WriteString(with)
+		written, from = end, end
+	}
+	return b.String() + text[written:]
+}
+
+// marked reports whether what stands from i to end is written like a name:
+// between quotes, beside a slash or underscore, or behind a point or an equals
+// sign.
+func marked(text string, i, end int) bool {
+	before, after := byte(' '), byte(' ')
+	if i > 0 {
+		before = text[i-1]
+	}
+	if end < len(text) {
+		after = text[end]
+	}
+	return strings.IndexByte("/_.=", before) >= 0 || strings.IndexByte("/_", after) >= 0 ||
+		before == after && (before == '"' || before == '\'' || before == '`')
+}
+
+// inName reports whether a letter can be part of a name. Names may hold points
+// as well, but seldom do, and in the name of a host a point ends them.
+func inName(c byte) bool {
+	return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+}
+
+// withoutIdentifiers replaces what is long enough for an identifier: runs of
+// hexadecimal digits, also with dashes between them, of which at least one is a
+// digit.
+func withoutIdentifiers(text string) string {
+	const least = 16
+	var b strings.Builder
+	written := 0
+	for i := 0; i < len(text); {
+		if !isHex(text[i]) || i > 0 && inName(text[i-1]) {
+			i++
+			continue
+		}
+		end, digits, figures := i, 0, false
+		for end < len(text) && (isHex(text[end]) || text[end] == '-') {
+			if text[end] != '-' {
+				digits++
+			}
+			figures = figures || '0' <= text[end] && text[end] <= '9'
+			end++
+		}
+		if digits >= least && figures && (end == len(text) || !inName(text[end])) {
+			b.WriteString(text[written:i])
+			b.WriteByte('*')
+			written = end
+		}
+		i = end
+	}
+	if written == 0 {
+		return text
+	}
+	return b.String() + text[written:]
+}
+
+func isHex(c byte) bool { return '0' <= c && c <= '9' || 'a' <= c && c <= 'f' }
+
+// NodeCount is one of the scheduler's reasons and for how many nodes it holds.
+type NodeCount struct {
+	Reason string
+	Nodes  int
+}
+
+var (
+	available = regexp.MustCompile(`^0/(\d+) nodes are available: (.*)$`)
+	counted   = regexp.MustCompile(`^(\d+) (.+)$`)
+)
+
+// Unschedulable reads the scheduler's message, "0/20 nodes are available: 17
+// Too many pods, 3 Insufficient cpu. preemption: ...", into its reasons, that
+// for the most nodes first, and the number of nodes in all. What follows the
+// reasons' full stop is about making room, and left out. It returns nothing for
+// a message of another form.
+func Unschedulable(message string) (counts []NodeCount, of int) {
+	m := available.FindStringSubmatch(message)
+	if m == nil {
+		return nil, 0
+	}
+	of, err := strconv.Atoi(m[1])
+	if err != nil {
+		return nil, 0
+	}
+	list, _, _ := strings.Cut(m[2], ". ")
+	for part := range strings.SplitSeq(strings.TrimSuffix(list, "."), ", ") {
+		m := counted.FindStringSubmatch(part)
+		if m == nil {
+			// A comma within the reason before, or no reason of nodes at all.
+			if len(counts) > 0 {
+				counts[len(counts)-1].Reason += ", " + part
+			}
+			continue
+		}
+		n, err := strconv.Atoi(m[1])
+		if err != nil {
+			return nil, 0
+		}
+		counts = append(counts, NodeCount{m[2], n})
+	}
+	if len(counts) == 0 {
+		return nil, 0
+	}
+	slices.SortStableFunc(counts, func(a, b NodeCount) int { return cmp.Compare(b.Nodes, a.Nodes) })
+	return counts, of
+}
+
+// sorted is a scheduler's message with its reasons in the order of Unschedulable
+// and without what follows them; another message is left as it is.
+func sorted(message string) string {
+	counts, of := Unschedulable(message)
+	if counts == nil {
+		return message
+	}
+	var b strings.Builder
+	b.WriteString("0/" + strconv.Itoa(of) + " nodes are available: ")
+	for i, c := range counts {
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(strconv.Itoa(c.Nodes) + " " + c.Reason)
+	}
+	return b.String() + "."
+}

@@ -1,0 +1,182 @@
+package workload
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Type is what a parameter's value can be.
+type Type string
+
+// The types of parameters.
+const (
+	String   Type = "string"
+	Int      Type = "int"
+	Number   Type = "number"   // such as 0.5
+	Bool     Type = "bool"     // true or false
+	Duration Type = "duration" // such as 10s; empty is none
+	Dist     Type = "dist"     // a distribution of delays, see package dist; empty is none
+	Quantity Type = "quantity" // as Kubernetes counts resources, such as 100m or 2Gi; empty is none
+)
+
+func types() []string {
+	return []string{string(String), string(Int), string(Number), string(Bool), string(Duration), string(Dist), string(Quantity)}
+}
+
+// Param is a parameter of a workload.
+type Param struct {
+	Name    string   `yaml:"name"`
+	Type    Type     `yaml:"type"`
+	Default string   `yaml:"default"`
+	Help    string   `yaml:"help"`    // one line
+	Values  []string `yaml:"values"`  // the only ones allowed; empty allows all of the type
+	Min     *int     `yaml:"min"`     // of an int or a number
+	Pattern string   `yaml:"pattern"` // regular expression that a whole string must match, unless it is empty
+}
+
+// quantityForm is Kubernetes' grammar of quantities without a minus sign: a
+// decimal number with a decimal or binary suffix, or an exponent.
+var quantityForm = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$`)
+
+// resolve checks a value and gives it as templates get it: an int64, a float64,
+// a bool, or a string.
+func (p Param) resolve(text string) (any, error) {
+	if len(p.Values) > 0 && !slices.Contains(p.Values, text) {
+		return nil, fmt.Errorf("%q is none of %s", text, strings.Join(p.Values, ", "))
+	}
+	switch p.Type {
+	case Int:
+		n, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no whole number", text)
+		}
+		if p.Min != nil && n < int64(*p.Min) {
+			return nil, fmt.Errorf("must be at least %d, is %d", *p.Min, n)
+		}
+		return n, nil
+	case Number:
+		x, err := strconv.ParseFloat(text, 64)
+		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
+			return nil, fmt.Errorf("%q is no number", text)
+		}
+		if p.Min != nil && x < float64(*p.Min) {
+			return nil, fmt.Errorf("must be at least %d, is %g", *p.Min, x)
+		}
+		return x, nil
+	case Bool:
+		if text != "true" && text != "false" {
+			return nil, fmt.Errorf("%q is neither true nor false", text)
+		}
+		return text == "true", nil
+	case Duration:
+		if text == "" {
+			return "", nil
+		}
+		d, err := time.ParseDuration(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no duration such as 10s", text)
+		}
+		if d < 0 {
+			return nil, fmt.Errorf("%q is negative", text)
+		}
+		return text, nil
+	case Dist:
+		d, err := dist.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		return d.String(), nil
+	case Quantity:
+		if text != "" && !quantityForm.MatchString(text) {
+			return nil, fmt.Errorf("%q is no quantity such as 100m or 2Gi", text)
+		}
+		return text, nil
+	case String:
+		if text != "" && p.Pattern != "" {
+			whole, err := regexp.Compile(`^(?:` + p.Pattern + `)$`)
+			if err != nil {
+				return nil, fmt.Errorf("the pattern %q is no regular expression: %w", p.Pattern, err)
+			}
+			if !whole.MatchString(text) {
+				return nil, fmt.Errorf("%q does not have the form %s", text, p.Pattern)
+			}
+		}
+		return text, nil
+	}
+	return nil, fmt.Errorf("there is no type %q", p.Type)
+}
+
+// Params are values for all parameters of a workload, checked.
+type Params struct {
+	data map[string]any
+}
+
+// Resolve checks parameters as given and fills in the defaults of the others.
+// The error is a *strictyaml.Error whose problems have the parameter's name as
+// their path, and the nearest known one as hint for an unknown name.
+func (w *Workload) Resolve(given map[string]string) (Params, error) {
+	var problems []strictyaml.Problem
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if _, err := w.Param(name); err != nil {
+			problems = append(problems, strictyaml.Problem{Path: name, Found: name, Message: err.Error()})
+		}
+	}
+	resolved := Params{data: make(map[string]any, len(w.Params))}
+	for _, p := range w.Params {
+		text, ok := given[p.Name]
+		if !ok {
+			text = p.Default
+		}
+		value, err := p.resolve(text)
+		if err != nil {
+			problems = append(problems, strictyaml.Problem{Path: p.Name, Found: text, Message: err.Error()})
+			continue
+		}
+		resolved.data[p.Name] = value
+	}
+	if err := strictyaml.Join(problems); err != nil {
+		return Params{}, err
+	}
+	return resolved, nil
+}
+
+// Get is a parameter's value as it is written, "" for one that is not known.
+func (p Params) Get(name string) string {
+	if value, ok := p.data[name]; ok {
+		return fmt.Sprint(value)
+	}
+	return ""
+}
+
+// Int is the value of a parameter of type int, 0 for any other.
+func (p Params) Int(name string) int64 {
+	n, _ := p.data[name].(int64)
+	return n
+}
+
+// Number is the value of a parameter of type number, 0 for any other.
+func (p Params) Number(name string) float64 {
+	x, _ := p.data[name].(float64)
+	return x
+}
+
+// All are the values of all parameters as they are written, defaults included.
+func (p Params) All() map[string]string {
+	all := make(map[string]string, len(p.data))
+	for name := range p.data {
+		all[name] = p.Get(name)
+	}
+	return all
+}
+
+// Data are the values as templates get them: int64, float64, bool or string.
+func (p Params) Data() map[string]any { return maps.Clone(p.data) }

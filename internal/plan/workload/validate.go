@@ -1,0 +1,212 @@
+package workload
+
+import (
+	"io/fs"
+	"maps"
+	"math"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+var (
+	// A name stands in commands, in file names and in Kubernetes names.
+	nameForm = regexp.MustCompile(`^[a-z][-a-z0-9]{0,39}$`)
+	// A parameter's name stands in templates: {{ .name }}.
+	paramForm = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
+	// A metric is a quantile of a milestone.
+	metricForm = regexp.MustCompile(`^(\S+) p(\d{1,2}(\.\d+)?)$`)
+)
+
+// validate says what is wrong with a description after setDefaults.
+func validate(w *Workload) error {
+	v := &validator{strictyaml.Validation{At: w.positions}, w}
+	if w.Schema != Schema {
+		v.Fail("schema", "must be %q, is %q", Schema, w.Schema)
+	}
+	v.name("name", w.Name, nil)
+	v.help("help", w.Help)
+	v.config()
+	v.axes()
+	v.params()
+	v.components()
+	v.goals()
+	if w.Hold < 0 {
+		v.Fail("hold", "must not be negative, is %v", w.Hold)
+	}
+	if w.StepTimeout < 0 {
+		v.Fail("stepTimeout", "must not be negative, is %v", w.StepTimeout)
+	}
+	return strictyaml.Join(v.Problems)
+}
+
+type validator struct {
+	strictyaml.Validation
+	w *Workload
+}
+
+// name checks a name, and that it was not taken by one before.
+func (v *validator) name(path, name string, taken map[string]bool) {
+	switch {
+	case name == "":
+		v.Fail(path, "is missing")
+	case !nameForm.MatchString(name):
+		v.Fail(path, "%q must consist of lower case letters, digits and '-', begin with a letter and have at most 40 characters", name)
+	case taken[name]:
+		v.Fail(path, "the name %q is taken", name)
+	}
+	if taken != nil {
+		taken[name] = true
+	}
+}
+
+func (v *validator) help(path, help string) {
+	switch {
+	case strings.TrimSpace(help) == "":
+		v.Fail(path, "is missing")
+	case strings.Contains(strings.TrimSpace(help), "\n"):
+		v.Fail(path, "must be one line")
+	}
+}
+
+func (v *validator) config() {
+	if !v.w.Target.Configured {
+		if v.w.ConfigFile != "" {
+			v.Fail("config", "the target %s takes none", v.w.Target.Name)
+		}
+		return
+	}
+	if v.w.ConfigFile == "" {
+		v.Fail("config", "is missing")
+	} else if _, err := fs.Stat(v.w.files, v.w.ConfigFile); err != nil {
+		v.Fail("config", "there is no file %q beside it", v.w.ConfigFile)
+	}
+}
+
+func (v *validator) axes() {
+	if len(v.w.Axes) == 0 {
+		v.Fail("axes", "is missing: at least one is needed")
+	}
+	taken := map[string]bool{}
+	for i, a := range v.w.Axes {
+		path := strictyaml.Index("axes", i)
+		v.name(path+".name", a.Name, taken)
+		v.help(path+".help", a.Help)
+		if a.Unit == "" {
+			v.Fail(path+".unit", "is missing")
+		}
+		switch loop, known := v.w.Target.Axes[a.Name]; {
+		case !known:
+			v.Add(path+".name", nearest.OneOf(a.Name, slices.Sorted(maps.Keys(v.w.Target.Axes))), "the target %s has no axis %q", v.w.Target.Name, a.Name)
+		case a.Loop != loop:
+			v.Fail(path+".loop", "must be %s, is %q", loop, a.Loop)
+		}
+		r := a.Default
+		for _, n := range []struct {
+			key   string
+			value float64
+		}{{"from", r.From}, {"step", r.Step}, {"resolution", r.Resolution}} {
+			if n.value <= 0 {
+				v.Fail(path+".default."+n.key, "must be above 0, is %v", n.value)
+			}
+		}
+		if r.Max < r.From {
+			v.Fail(path+".default.max", "must be at least from, which is %v, is %v", r.From, r.Max)
+		}
+		if r.Resolution > 0 && math.Abs(math.Remainder(r.Step, r.Resolution)) > 1e-9*r.Step {
+			v.Fail(path+".default.step", "must be a multiple of the resolution, which is %v, is %v", r.Resolution, r.Step)
+		}
+	}
+}
+
+func (v *validator) params() {
+	taken := map[string]bool{}
+	for i, p := range v.w.Params {
+		path := strictyaml.Index("params", i)
+		switch {
+		case !paramForm.MatchString(p.Name):
+			v.Fail(path+".name", "%q must begin with a lower case letter and consist of letters and digits", p.Name)
+		case taken[p.Name]:
+			v.Fail(path+".name", "the name %q is taken", p.Name)
+		}
+		taken[p.Name] = true
+		v.help(path+".help", p.Help)
+		if !slices.Contains(types(), string(p.Type)) {
+			v.Fail(path+".type", "there is no type %q, there is: %s", p.Type, strings.Join(types(), ", "))
+			continue
+		}
+		if p.Min != nil && p.Type != Int && p.Type != Number {
+			v.Fail(path+".min", "only a parameter of type int or number has one")
+		}
+		if p.Pattern != "" {
+			if p.Type != String {
+				v.Fail(path+".pattern", "only a parameter of type string has one")
+			} else if _, err := regexp.Compile(p.Pattern); err != nil {
+				v.Fail(path+".pattern", "is no regular expression: %v", err)
+				continue
+			}
+		}
+		if _, err := p.resolve(p.Default); err != nil {
+			v.Fail(path+".default", "%v", err)
+		}
+	}
+}
+
+// milestone checks that objects of the workload reach a milestone.
+func (v *validator) milestone(path, name string) {
+	if names := v.w.Target.Kind.Names(); !slices.Contains(names, name) {
+		v.Add(path, nearest.OneOf(name, names), "%q is none of the milestones", name)
+	}
+}
+
+func (v *validator) components() {
+	taken := map[string]bool{}
+	for i, c := range v.w.Components {
+		path := strictyaml.Index("components", i)
+		v.name(path+".name", c.Name, taken)
+		if c.Job < 0 {
+			v.Fail(path+".job", "must not be negative, is %d", c.Job)
+		}
+		if c.Object < 0 {
+			v.Fail(path+".object", "must not be negative, is %d", c.Object)
+		}
+	}
+}
+
+func (v *validator) goals() {
+	if len(v.w.Goals) == 0 {
+		v.Fail("goals", "is missing: at least one is needed, the headline first")
+	}
+	for _, g := range v.w.Goals {
+		path := strictyaml.Key("goals", g.Key)
+		if len(g.Value) == 0 {
+			v.Fail(path, "has no objectives")
+		}
+		for i, text := range g.Value {
+			s, err := slo.Parse(text)
+			if err != nil {
+				v.Fail(strictyaml.Index(path, i), "%v", err)
+			} else if s.Milestone != "" {
+				v.milestone(strictyaml.Index(path, i), s.Milestone)
+			}
+		}
+	}
+	m := metricForm.FindStringSubmatch(v.w.Primary)
+	switch {
+	case v.w.Primary == "":
+		v.Fail("primary", "is missing")
+	case v.w.Target.Kind.Metric(v.w.Primary) != nil:
+	case m == nil:
+		v.Fail("primary", "%q must be a milestone and a quantile, such as %q", v.w.Primary, "Ready p50")
+	default:
+		v.milestone("primary", m[1])
+		if q, err := strconv.ParseFloat(m[2], 64); err != nil || q <= 0 || q >= 100 {
+			v.Fail("primary", "there is no quantile p%s", m[2])
+		}
+	}
+}

@@ -1,0 +1,295 @@
+// Package workload answers one question: what can be loaded, along which axis,
+// with which parameters? A workload is data: a directory with a description
+// (workload.yaml) and a configuration in kube-burner's format, into which the
+// parameters go as template variables.
+package workload
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"slices"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Schema names the format of a description.
+const Schema = "plimsoll/workload/v1"
+
+// File is the name of the description in a workload's directory.
+const File = "workload.yaml"
+
+// Workload is a description, defaults filled in, and the files beside it.
+type Workload struct {
+	Schema     string      `yaml:"schema"`
+	Name       string      `yaml:"name"`
+	Help       string      `yaml:"help"`   // one line
+	TargetName string      `yaml:"target"` // what is loaded
+	ConfigFile string      `yaml:"config"` // the configuration in kube-burner's format, where the target takes one
+	Axes       []Axis      `yaml:"axes"`   // the first is the one meant when none is named
+	Params     []Param     `yaml:"params"` // in the order in which they are shown
+	Components []Component `yaml:"components"`
+	// Goals have load lines of their own; the first is the headline. Each is a
+	// list of objectives that must all hold.
+	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
+	// Primary is the metric that decides a comparison: a milestone with its
+	// quantile, such as "ContainersStarted p50", or one that the target
+	// declares.
+	Primary string `yaml:"primary"`
+	// Hold is how long a level is held once it is reached; default 10 s.
+	Hold time.Duration `yaml:"hold"`
+	// StepTimeout is how long objects are followed after the last was asked
+	// for; default 5 m.
+	StepTimeout time.Duration `yaml:"stepTimeout"`
+
+	// Target is what the target of that name declares.
+	Target Target `yaml:"-"`
+
+	positions *strictyaml.Positions
+	files     fs.FS
+}
+
+// Target is what a workload must know of what it loads: the target declares it.
+type Target struct {
+	Name string
+	Kind record.ObjectKind
+	// Axes are those that it can be raised along.
+	Axes map[string]Loop
+	// Configured says that a configuration in kube-burner's format tells what
+	// is made.
+	Configured bool
+	// Takes lists the keys of a plan that only some targets know and that this
+	// one does: lab, labName, kubeconfig, context, fresh, normalEvents.
+	Takes []string
+}
+
+// Targets finds a target by its name. One that is not there is an
+// *UnknownError.
+type Targets func(name string) (Target, error)
+
+// TargetsOf finds targets in a list.
+func TargetsOf(list ...Target) Targets {
+	return func(name string) (Target, error) {
+		return find(list, "target", name, func(t Target) string { return t.Name })
+	}
+}
+
+// find is the item of a list that has a name. One that is not there is an
+// *UnknownError.
+func find[T any](list []T, what, name string, nameOf func(T) string) (T, error) {
+	known := make([]string, len(list))
+	for i, item := range list {
+		if known[i] = nameOf(item); known[i] == name {
+			return item, nil
+		}
+	}
+	var none T
+	return none, &UnknownError{What: what, Name: name, Known: known}
+}
+
+// Loop is what the start of an arrival waits for.
+type Loop string
+
+// The loops.
+const (
+	Closed Loop = "closed" // a level is reached as fast as it goes, and kept
+	Open   Loop = "open"   // arrivals come by a schedule, whatever became of earlier ones
+)
+
+// Axis is something that a workload can be raised along.
+type Axis struct {
+	Name    string `yaml:"name"`
+	Unit    string `yaml:"unit"`
+	Help    string `yaml:"help"`
+	Loop    Loop   `yaml:"loop"` // default closed
+	Default Range  `yaml:"default"`
+	// Hold and Goals are the axis's own, instead of the workload's.
+	Hold  time.Duration                `yaml:"hold"`
+	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
+	// ObjectLife is how long after it got there an object of an open axis is
+	// removed; 0 where none are made.
+	ObjectLife time.Duration `yaml:"objectLife"`
+}
+
+// Range is where a load line is looked for, in the axis's unit.
+type Range struct {
+	From       float64 `yaml:"from"`
+	Step       float64 `yaml:"step"`
+	Max        float64 `yaml:"max"`
+	Resolution float64 `yaml:"resolution"` // how narrow the answer is; default 1
+}
+
+// Component names a part of the workload: the objects of one entry of the
+// configuration.
+type Component struct {
+	Name   string `yaml:"name"`
+	Job    int    `yaml:"job"`    // index of the job, from 0
+	Object int    `yaml:"object"` // index of the object in it, from 0
+}
+
+// UnknownError says that a name is not known, and which are.
+type UnknownError struct {
+	What  string // for example "workload"
+	Name  string
+	Known []string
+}
+
+// Error names the nearest known name, or all of them.
+func (e *UnknownError) Error() string {
+	text := fmt.Sprintf("there is no %s %q", e.What, e.Name)
+	if near, ok := nearest.Word(e.Name, e.Known); ok {
+		return text + fmt.Sprintf(", did you mean %q?", near)
+	}
+	if len(e.Known) == 0 {
+		return text + ", there is none at all"
+	}
+	return text + ", there is: " + strings.Join(e.Known, ", ")
+}
+
+// Names lists the workloads of a tree, by name: its directories that hold a
+// description.
+func Names(fsys fs.FS) ([]string, error) {
+	entries, err := fs.ReadDir(fsys, ".")
+	if err != nil {
+		return nil, fmt.Errorf("list the workloads: %w", err)
+	}
+	var names []string
+	for _, e := range entries {
+		if !e.IsDir() {
+			continue
+		}
+		if _, err := fs.Stat(fsys, e.Name()+"/"+File); err == nil {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return names, nil
+}
+
+// List loads all workloads of a tree, by name.
+func List(fsys fs.FS, targets Targets) ([]*Workload, error) {
+	names, err := Names(fsys)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]*Workload, len(names))
+	for i, name := range names {
+		if all[i], err = Load(fsys, name, targets); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// Load reads the workload of that name from a tree. One that is not there is
+// an *UnknownError.
+func Load(fsys fs.FS, name string, targets Targets) (*Workload, error) {
+	names, err := Names(fsys)
+	if err != nil {
+		return nil, err
+	}
+	if !slices.Contains(names, name) {
+		return nil, &UnknownError{What: "workload", Name: name, Known: names}
+	}
+	dir, err := fs.Sub(fsys, name)
+	if err != nil {
+		return nil, fmt.Errorf("open the workload %s: %w", name, err)
+	}
+	w, err := Read(dir, targets)
+	if err != nil {
+		return nil, err
+	}
+	if w.Name != name {
+		return nil, strictyaml.Join([]strictyaml.Problem{w.positions.Problem("name", "must be %q, as its directory, is %q", name, w.Name)})
+	}
+	return w, nil
+}
+
+// Read reads a workload from its directory. What is wrong with the description
+// is a *strictyaml.Error; a directory without one is fs.ErrNotExist.
+func Read(dir fs.FS, targets Targets) (*Workload, error) {
+	text, err := fs.ReadFile(dir, File)
+	if err != nil {
+		return nil, fmt.Errorf("read the workload: %w", err)
+	}
+	w := &Workload{files: dir}
+	if w.positions, err = strictyaml.Decode(File, text, w); err != nil {
+		return nil, err
+	}
+	if w.Target, err = targets(w.TargetName); err != nil {
+		problem := w.positions.Problem("target", "%v", err)
+		if w.TargetName == "" {
+			problem = w.positions.Problem("target", "is missing: say what the workload loads")
+			problem.Hint = "for example target: kubernetes"
+		}
+		return nil, strictyaml.Join([]strictyaml.Problem{problem})
+	}
+	setDefaults(w)
+	if err := validate(w); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+func setDefaults(w *Workload) {
+	if w.Hold == 0 {
+		w.Hold = 10 * time.Second
+	}
+	if w.StepTimeout == 0 {
+		w.StepTimeout = 5 * time.Minute
+	}
+	for i := range w.Axes {
+		a := &w.Axes[i]
+		if a.Loop == "" {
+			a.Loop = Closed
+		}
+		if a.Default.Resolution == 0 {
+			a.Default.Resolution = 1
+		}
+	}
+}
+
+// Axis is the axis of that name, the first for "". One that is not there is an
+// *UnknownError.
+func (w *Workload) Axis(name string) (Axis, error) {
+	if name == "" {
+		return w.Axes[0], nil
+	}
+	return find(w.Axes, "axis of "+w.Name, name, func(a Axis) string { return a.Name })
+}
+
+// Param is the parameter of that name. One that is not there is an
+// *UnknownError.
+func (w *Workload) Param(name string) (Param, error) {
+	return find(w.Params, "parameter of "+w.Name, name, func(p Param) string { return p.Name })
+}
+
+// ComponentOf names the component of an object: the first whose job and object
+// index fit, "" for an object of none.
+func (w *Workload) ComponentOf(job, object int) string {
+	for _, c := range w.Components {
+		if c.Job == job && c.Object == object {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+// Files are the files of the workload's directory: the file system for its
+// object templates.
+func (w *Workload) Files() fs.FS { return w.files }
+
+// Config is the configuration with parameters filled in, for a run with that
+// UUID. The target must take one.
+func (w *Workload) Config(p Params, uuid string) (*kubeburner.Config, error) {
+	c, err := kubeburner.Load(w.files, w.ConfigFile, kubeburner.Input{UserData: p.Data(), UUID: uuid})
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, strictyaml.Join([]strictyaml.Problem{w.positions.Problem("config", "there is no file %q beside it", w.ConfigFile)})
+	}
+	return c, err
+}

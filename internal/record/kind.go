@@ -1,0 +1,124 @@
+package record
+
+import "slices"
+
+// ObjectKind describes the objects that a target is asked for. It is data, put
+// on record with the environment, so that a record is judged, told and shown
+// without its target.
+type ObjectKind struct {
+	Object Noun `json:"object"` // pod, volume, machine
+	// Place is where objects are: node, brick. It is zero where a level is no
+	// average over places.
+	Place Noun `json:"place,omitzero"`
+	// Milestones are in the order in which objects reach them.
+	Milestones []Milestone `json:"milestones"`
+	// Created, Placed, Started, There and Gone name milestones by the part that
+	// they play: an object exists, has its place, has begun to cost, counts as
+	// there, is removed. Only There is never "".
+	Created string `json:"created,omitempty"`
+	Placed  string `json:"placed,omitempty"`
+	Started string `json:"started,omitempty"`
+	There   string `json:"there"`
+	Gone    string `json:"gone,omitempty"`
+	// Unplaced is the reason of an object for which there is no place now, and
+	// Removing that of one that is being removed.
+	Unplaced string    `json:"unplaced,omitempty"`
+	Removing string    `json:"removing,omitempty"`
+	Measures []Measure `json:"measures,omitempty"`
+	Metrics  []Metric  `json:"metrics,omitempty"`
+	Troubles []Trouble `json:"troubles,omitempty"`
+}
+
+// Noun is what a thing is called.
+type Noun struct {
+	One  string `json:"one"`
+	Many string `json:"many"`
+}
+
+// Of is the noun for a number of things.
+func (n Noun) Of(count int) string {
+	if count == 1 {
+		return n.One
+	}
+	return n.Many
+}
+
+// Milestone is a point that an object reaches.
+type Milestone struct {
+	Name string `json:"name"`
+	// Owner is whose work it is that an object reaches it: what is named where
+	// the wait for it binds.
+	Owner string `json:"owner"`
+}
+
+// Measure is a figure of a target's health that a guard can watch.
+type Measure struct {
+	Name string `json:"name"`
+	Help string `json:"help"`
+	// Percent says that it is a percentage; else it is a count.
+	Percent bool `json:"percent,omitempty"`
+	// Bound is the guard's on a target that is not ours, 0 for none.
+	Bound float64 `json:"bound,omitempty"`
+}
+
+// Metric is a figure of a step, besides the latencies of its milestones, that
+// arms can be compared by.
+type Metric struct {
+	Name string `json:"name"`
+	Unit string `json:"unit"` // s, B
+	Help string `json:"help"`
+	// LessIsWorse is the direction; else more is worse.
+	LessIsWorse bool `json:"lessIsWorse,omitempty"`
+	// Source is whose samples it is made of, and Figure what is made of them.
+	Source string       `json:"source"`
+	Figure SampleFigure `json:"figure"`
+}
+
+// SampleFigure is what the samples of a source come to in a step.
+type SampleFigure string
+
+// The figures of samples.
+const (
+	FigureCPU    SampleFigure = "cpu"    // seconds of CPU used
+	FigureMemory SampleFigure = "memory" // the most bytes of memory
+	FigureGrowth SampleFigure = "growth" // the most bytes less those at the start
+)
+
+// Trouble is a class of what goes wrong with objects, by the reasons that they
+// and the target's events give. The first one of a list that holds counts.
+type Trouble struct {
+	Class string `json:"class"`
+	// What says it in words.
+	What    string   `json:"what"`
+	Reasons []string `json:"reasons"`
+	// Message, if not empty, lists texts of which the message has at least one.
+	Message []string `json:"message,omitempty"`
+}
+
+// Names are the milestones' names in their order.
+func (k ObjectKind) Names() []string {
+	names := make([]string, len(k.Milestones))
+	for i, m := range k.Milestones {
+		names[i] = m.Name
+	}
+	return names
+}
+
+// Metric is the metric of that name, nil for one that the kind does not have.
+func (k ObjectKind) Metric(name string) *Metric {
+	i := slices.IndexFunc(k.Metrics, func(m Metric) bool { return m.Name == name })
+	if i < 0 {
+		return nil
+	}
+	return &k.Metrics[i]
+}
+
+// Owner is whose work it is that an object reaches a milestone, "" for one that
+// the kind does not have.
+func (k ObjectKind) Owner(milestone string) string {
+	i := slices.IndexFunc(k.Milestones, func(m Milestone) bool { return m.Name == milestone })
+	if i < 0 {
+		return ""
+	}
+	return k.Milestones[i].Owner
+}

@@ -1,0 +1,530 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// Engine makes steps on one target.
+type Engine struct {
+	target  target.Target
+	sink    record.Sink
+	clock   *record.Clock
+	options Options
+
+	step   *atomic.Int64 // the last one begun
+	loaded bool
+	units  int // asked for since the target was last empty
+	// refused counts those of them whose request failed: they will never be
+	// there.
+	refused int
+	// normal are the measures of health before any load.
+	normal map[string]float64
+	// unsettled says that the news up to now may lack its end, since when.
+	unsettled   bool
+	unsettledAt record.Micros
+}
+
+// New makes an Engine. It keeps the number of the step that is being made in
+// step, for those that put events on record themselves.
+func New(target target.Target, sink record.Sink, clock *record.Clock, options Options, step *atomic.Int64) *Engine {
+	options.MaxInFlight = max(options.MaxInFlight, 1)
+	return &Engine{target: target, sink: sink, clock: clock, options: options, step: step}
+}
+
+func (e *Engine) current() int { return int(e.step.Load()) }
+
+// Step is one step to be made.
+type Step struct {
+	Level     float64
+	Purpose   record.Purpose
+	FromEmpty bool
+	Full      bool
+	Arm       string
+	Replicate int
+	Why       string
+}
+
+// errGuard ends a step's context when a guard has tripped.
+var errGuard = errors.New("a guard tripped")
+
+// Run makes one step and returns how it ended. An error means that the target
+// or the record failed in a way that leaves no step to judge; the step is then
+// on record as interrupted, if it had begun.
+func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
+	if (s.FromEmpty || e.options.Open) && e.loaded {
+		e.tell(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose, Arm: s.Arm})
+		if err := e.Empty(ctx); err != nil {
+			return record.EndInterrupted, err
+		}
+	}
+	// A guard's abort empties the target, whatever the design thinks.
+	s.FromEmpty = !e.loaded
+	if e.normal == nil {
+		normal, err := e.target.Health(ctx)
+		if err != nil {
+			return record.EndInterrupted, fmt.Errorf("look at the target before any load: %w", err)
+		}
+		e.normal = normal
+	}
+	e.step.Add(1)
+	r := &run{Engine: e, Step: s}
+	load, err := e.target.Raise(ctx, r.level())
+	if err != nil {
+		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
+	}
+	e.loaded = true
+	e.units += load.Units
+
+	r.load = load
+	e.emit(&record.Step{
+		Phase: record.PhaseStart, Level: s.Level, Reached: load.Reached, Arm: s.Arm, Replicate: s.Replicate,
+		Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.Full, Timeout: record.MicrosOf(e.options.Timeout),
+		Hold: record.MicrosOf(r.hold()), Pace: e.pace(), Why: s.Why, Units: load.Units, Open: e.options.Open,
+		Places: load.Spread.Places, Others: load.Spread.Others,
+	})
+	ending, message := r.make(ctx)
+	return ending, r.finish(ctx, ending, message)
+}
+
+// run is one step under way.
+type run struct {
+	*Engine
+	Step
+	load   target.Load
+	errors errorShare
+	status Status
+}
+
+func (e *Engine) emit(body record.Body) {
+	e.sink.Append(record.Event{T: e.clock.Now(), Step: e.current(), Body: body})
+}
+
+func (e *Engine) tell(s Status) {
+	if e.options.Watch != nil {
+		e.options.Watch(s)
+	}
+}
+
+func (e *Engine) pace() string {
+	if e.options.Open {
+		return ""
+	}
+	if e.options.Pace <= 0 {
+		return "max"
+	}
+	return fmt.Sprintf("%g/s", e.options.Pace)
+}
+
+func (r *run) hold() time.Duration {
+	if r.Full {
+		return r.options.Hold
+	}
+	return r.options.ShortHold
+}
+
+// level is what the target is asked for.
+func (r *run) level() target.Level {
+	l := target.Level{Value: r.Level, Arm: r.Arm}
+	if r.options.Open {
+		l.Span = r.options.Warmup + r.hold()
+	}
+	return l
+}
+
+// make raises, waits and holds. It returns how the step ended and why.
+func (r *run) make(ctx context.Context) (record.Ending, string) {
+	guarded, trip := context.WithCancelCause(ctx)
+	defer trip(nil)
+	stop := r.guard(guarded, trip)
+	r.sample()
+	ending := r.stages(guarded)
+	stop()
+	// A guard that trips in the step's last moment ends it as well.
+	if cause := context.Cause(guarded); errors.Is(cause, errGuard) {
+		return record.EndGuard, cause.Error()
+	}
+	if ending == record.EndInterrupted {
+		return ending, context.Cause(guarded).Error()
+	}
+	return ending, ""
+}
+
+// stages are a step's own, each of which the end of ctx interrupts.
+func (r *run) stages(ctx context.Context) record.Ending {
+	if r.options.Open {
+		return r.stagesOpen(ctx)
+	}
+	if r.raise(ctx) != nil {
+		return record.EndInterrupted
+	}
+	r.emit(&record.Step{Phase: record.PhaseLoaded})
+	if ending := r.await(ctx); ending != record.EndHeld {
+		return ending
+	}
+	r.emit(&record.Step{Phase: record.PhaseReached})
+	if r.holdOn(ctx) != nil {
+		return record.EndInterrupted
+	}
+	return record.EndHeld
+}
+
+// finish waits for the last news and closes the step's record. It does so even
+// when the step was cut, within a bound.
+func (r *run) finish(ctx context.Context, ending record.Ending, message string) error {
+	r.sample()
+	rest := context.WithoutCancel(ctx)
+	r.settle(rest)
+	spread, err := r.account(rest)
+	if err != nil {
+		r.emit(&record.Note{Text: fmt.Sprintf("step %d: why objects did not get there is not known: %v", r.current(), err)})
+		spread = r.load.Spread
+	}
+	r.emit(&record.Step{
+		Phase: record.PhaseEnd, Ending: ending, Message: message,
+		Places: spread.Places, Others: spread.Others, Least: spread.Least, Most: spread.Most,
+	})
+	if ending == record.EndInterrupted {
+		return context.Cause(ctx)
+	}
+	return nil
+}
+
+// settle waits for all that the target has published until now. Where that
+// does not come, what became of the objects is not known, which is a fault: it
+// is healed once a later wait succeeds.
+func (r *run) settle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	err := r.target.Settle(ctx)
+	if err == nil {
+		r.settled()
+	} else if !r.unsettled {
+		r.unsettled, r.unsettledAt = true, r.clock.Now()
+		r.emit(&record.Fault{What: lastNews, From: r.unsettledAt, Message: err.Error()})
+	}
+}
+
+func (e *Engine) settled() {
+	if !e.unsettled {
+		return
+	}
+	e.unsettled = false
+	e.emit(&record.Fault{What: lastNews, From: e.unsettledAt, To: e.clock.Now(), Healed: true})
+}
+
+const lastNews = "last news missing"
+
+func (r *run) account(ctx context.Context) (target.Spread, error) {
+	ctx, cancel := context.WithTimeout(ctx, settleBound)
+	defer cancel()
+	return r.target.Account(ctx)
+}
+
+// settleBound is how long the last news of a step is waited for, and how long
+// the account of it may take.
+const settleBound = 15 * time.Second
+
+// raise makes the load's requests: as many under way as the bound allows, no
+// faster than the pace. It returns early, with an error, once ctx ends; every
+// request that was sent is then still waited for and on record.
+func (r *run) raise(ctx context.Context) error {
+	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests}
+	bound := newInFlightBound(r.options.MaxInFlight)
+	replies := make(chan record.Slot, r.options.MaxInFlight)
+	inFlight := 0
+	take := func(slot record.Slot) {
+		inFlight--
+		bound.Replied((slot.Replied - slot.Sent).Duration(), slot.Throttled > 0)
+		r.take(&slot)
+	}
+	next := r.clock.Now() // the pace's earliest time for the next request
+	var gap record.Micros
+	if r.options.Pace > 0 {
+		gap = record.Micros(1e6 / r.options.Pace)
+	}
+	tick := time.NewTicker(statusInterval)
+	defer tick.Stop()
+	pace := time.NewTimer(0)
+	defer pace.Stop()
+	<-pace.C
+	for i := 0; i < r.load.Requests; i++ {
+		for ctx.Err() == nil {
+			wait := (next - r.clock.Now()).Duration()
+			free := inFlight < bound.Limit()
+			if free && wait <= 0 {
+				break
+			}
+			var due <-chan time.Time
+			if free {
+				pace.Reset(wait)
+				due = pace.C
+			}
+			select {
+			case slot := <-replies:
+				take(slot)
+			case <-due:
+			case <-tick.C:
+				r.report(inFlight, bound.Limit(), 0)
+			case <-ctx.Done():
+			}
+		}
+		if ctx.Err() != nil {
+			break
+		}
+		inFlight++
+		r.status.Sent++
+		// A pace is a bound, not a schedule: what was missed is not made up,
+		// save for what a timer that fires late costs.
+		sent := r.clock.Now()
+		next = max(next+gap, sent-record.MicrosOf(paceSlack))
+		go func() {
+			slot := r.load.Send(ctx, i)
+			slot.Intended, slot.Sent, slot.Replied = sent, sent, r.clock.Now()
+			replies <- slot
+		}()
+	}
+	for inFlight > 0 {
+		select {
+		case slot := <-replies:
+			take(slot)
+		case <-tick.C:
+			r.report(inFlight, bound.Limit(), 0)
+		}
+	}
+	return ctx.Err()
+}
+
+// take notes the outcome of a request.
+func (r *run) take(slot *record.Slot) {
+	r.status.Replied++
+	failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
+	r.errors.add(failed, slot.Retries)
+	if failed {
+		r.refused += slot.Units
+	}
+	r.sink.Append(record.Event{T: slot.Replied, Step: r.current(), Body: slot})
+}
+
+// paceSlack is how much lateness of a paced request the following ones make up.
+const paceSlack = 10 * time.Millisecond
+
+// statusInterval is how often a step's status is told.
+const statusInterval = 100 * time.Millisecond
+
+// await returns once every object is there (EndHeld), or once it is certain
+// enough that some never will be.
+func (r *run) await(ctx context.Context) record.Ending {
+	r.status.Stage = StageWaiting
+	deadline := r.clock.Now() + record.MicrosOf(r.options.Timeout)
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		p := r.target.Progress()
+		now := r.clock.Now()
+		missing := r.units - p.There
+		if r.options.Open {
+			missing = r.units - p.Arrived
+		}
+		switch {
+		case missing <= 0:
+			return record.EndHeld
+		case now >= deadline:
+			return record.EndTimeout
+		case p.Unschedulable+p.Failed+r.refused >= missing && now-p.Moved >= record.MicrosOf(cmp.Or(r.options.Stall, stallAfter)):
+			return record.EndStalled
+		}
+		if n%4 == 0 {
+			r.report(0, 0, (deadline - now).Duration())
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return record.EndInterrupted
+		}
+	}
+}
+
+// pollInterval is how often progress is looked at; milestones have times of
+// their own and are not rounded to it.
+const pollInterval = 25 * time.Millisecond
+
+// holdOn keeps the level for the hold.
+func (r *run) holdOn(ctx context.Context) error {
+	r.status.Stage = StageHolding
+	end := r.clock.Now() + record.MicrosOf(r.hold())
+	tick := time.NewTicker(statusInterval)
+	defer tick.Stop()
+	for {
+		left := (end - r.clock.Now()).Duration()
+		if left <= 0 {
+			return nil
+		}
+		r.report(0, 0, left)
+		select {
+		case <-tick.C:
+		case <-time.After(left):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *run) sample() {
+	if r.options.Sample != nil {
+		r.options.Sample()
+	}
+}
+
+func (r *run) report(inFlight, bound int, left time.Duration) {
+	r.status.InFlight, r.status.Bound, r.status.Left = inFlight, bound, left
+	r.status.Units, r.status.Progress = r.units, r.target.Progress()
+	r.tell(r.status)
+}
+
+// guard watches the target's health until the returned function is called, and
+// ends the step when a guard trips.
+func (r *run) guard(ctx context.Context, trip context.CancelCauseFunc) (stop func()) {
+	if len(r.options.Guards) == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		tick := time.NewTicker(guardInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+			measures, err := r.target.Health(ctx)
+			if ctx.Err() != nil {
+				return
+			}
+			if err != nil {
+				measures = map[string]float64{}
+			}
+			measures[target.MeasureRequestErrors] = r.errors.percent()
+			if g, ok := tripped(r.options.Guards, measures, r.normal); ok {
+				r.emit(&g)
+				trip(fmt.Errorf("%w: %s", errGuard, g.Message))
+				return
+			}
+		}
+	}()
+	return func() { cancel(); <-done }
+}
+
+// guardInterval is how often a target's health is looked at.
+const guardInterval = time.Second
+
+// tripped is the first guard whose measure has reached its bound. A measure
+// counts from what it was before any load, so that a node that was down all
+// along trips nothing.
+func tripped(guards []Guard, measures, normal map[string]float64) (record.Guard, bool) {
+	for _, g := range guards {
+		value, ok := measures[g.Name]
+		was := normal[g.Name]
+		if !ok || !(value-was >= g.Bound) { // nor does NaN
+			continue
+		}
+		message := fmt.Sprintf("%s is %.4g, and the guard's bound is %.4g", g.Name, value, g.Bound)
+		if was != 0 {
+			message += fmt.Sprintf(" more than the %.4g before any load", was)
+		}
+		return record.Guard{Name: g.Name, Value: value, Bound: was + g.Bound, Message: message}, true
+	}
+	return record.Guard{}, false
+}
+
+// Empty removes all objects and waits until the target is as it was before any
+// load. Where that takes too long it is put on record, and is no error.
+func (e *Engine) Empty(ctx context.Context) error {
+	e.emit(&record.Step{Phase: record.PhaseReset})
+	if err := e.target.Reset(ctx); err != nil {
+		return fmt.Errorf("empty the target: %w", err)
+	}
+	e.loaded, e.units, e.refused = false, 0, 0
+	e.settled()
+	return e.calm(ctx)
+}
+
+// calmBound is how long a target may take to be as it was before any load.
+const calmBound = time.Minute
+
+// calm waits until every measure is back to normal.
+func (e *Engine) calm(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, calmBound, errNotCalm)
+	defer cancel()
+	for {
+		measures, err := e.target.Health(ctx)
+		var off []string
+		if err != nil {
+			off = []string{err.Error()}
+		} else {
+			off = unrest(measures, e.normal)
+		}
+		if len(off) == 0 {
+			return nil
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errNotCalm) {
+				e.emit(&record.Note{Text: fmt.Sprintf("step %d began although the target was not back to normal: %s", e.current()+1, strings.Join(off, ", "))})
+				return nil
+			}
+			return context.Cause(ctx)
+		}
+	}
+}
+
+var errNotCalm = errors.New("the target is not back to normal")
+
+// unrest lists the measures that are above normal. A latency may be half as
+// much again, or 5 ms more, before it counts.
+func unrest(measures, normal map[string]float64) []string {
+	var off []string
+	for _, name := range slices.Sorted(maps.Keys(measures)) {
+		value, was := measures[name], normal[name]
+		slack := 0.0
+		if name == target.MeasureLatency {
+			slack = math.Max(was/2, 0.005)
+		}
+		if value > was+slack {
+			off = append(off, fmt.Sprintf("%s is %.4g, it was %.4g", name, value, was))
+		}
+	}
+	return off
+}
+
+// Healthy reports whether the target is as it was before any load, by its
+// measures that are counts: after a guard's abort nothing goes on before. That
+// its answers are slower yet is on record and no danger.
+func (e *Engine) Healthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, calmBound)
+	defer cancel()
+	measures, err := e.target.Health(ctx)
+	if err != nil {
+		return err
+	}
+	delete(measures, target.MeasureLatency)
+	if off := unrest(measures, e.normal); len(off) > 0 {
+		return fmt.Errorf("%w: %s", errNotCalm, strings.Join(off, ", "))
+	}
+	return nil
+}

@@ -1,0 +1,84 @@
+// Package engine makes one step: it raises a target to a level at a bounded
+// rate, waits for everything to get there, holds, and guards the target
+// meanwhile. What it sees goes to a sink; it judges nothing but its guards.
+package engine
+
+import (
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// Guard ends a step when a measure of the target's health has risen by Bound
+// above what it was before any load: to protect the target, or to stop a load
+// that has lost its sense. Measures are counts and percentages; more is worse.
+type Guard struct {
+	Name  string
+	Bound float64
+}
+
+// Options are how an Engine loads and waits.
+type Options struct {
+	// Pace bounds requests per second; 0 is as fast as the in-flight bound
+	// allows.
+	Pace float64
+	// MaxInFlight bounds requests under way, at least 1; the adaptive bound
+	// does not exceed it.
+	MaxInFlight int
+	// Timeout is how long objects are followed after the last request.
+	Timeout time.Duration
+	Hold    time.Duration
+	// ShortHold is the hold of steps that only propose.
+	ShortHold time.Duration
+	// Stall is how long nothing must have moved, while all that remain have no
+	// place, for a step to end before its timeout; 0 is ten seconds.
+	Stall  time.Duration
+	Guards []Guard
+	// Open makes levels arrivals per second, by a schedule. Each step then
+	// begins from empty and arrives for Warmup and the hold; Pace is of no
+	// account.
+	Open   bool
+	Warmup time.Duration
+	// Sample is called at the start and end of a step's load, to read the
+	// resources that it uses. It may be nil.
+	Sample func()
+	// Watch is called as a step proceeds. It may be nil.
+	Watch func(Status)
+}
+
+// stallAfter is Options.Stall where nothing is said.
+const stallAfter = 10 * time.Second
+
+// Stage is what a step is doing.
+type Stage string
+
+// The stages of a step.
+const (
+	StageEmptying Stage = "emptying"
+	StageRaising  Stage = "raising"
+	StageWaiting  Stage = "waiting"
+	StageHolding  Stage = "holding"
+	StageWarming  Stage = "warming up" // open loop: arrivals that are not judged
+	StageArriving Stage = "arriving"   // open loop: the hold
+)
+
+// Status is how far a step has come.
+type Status struct {
+	Step     int
+	Stage    Stage
+	Level    float64
+	Purpose  record.Purpose
+	Arm      string
+	Requests int // of this step
+	Sent     int
+	Replied  int
+	InFlight int
+	Bound    int // of requests in flight
+	Late     int // open loop: arrivals that found no place
+	Dropped  int // open loop: arrivals that were given up
+	Units    int // objects asked for and in place, of all steps
+	Progress target.Progress
+	// Left is how long the present stage can still last; 0 is not known.
+	Left time.Duration
+}

@@ -1,0 +1,329 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// Job is an experiment on its way from a valid plan to its result.
+type Job struct {
+	target.Request
+	Provider target.Provider
+	// Command is the command line that asked for it, as a shell reads it.
+	Command string
+	// Asked are the levels that the user has named: it is warned of those
+	// beyond a ceiling.
+	Asked []Asked
+	// Out is the run directory, "" for one by the time and the plan's name.
+	Out string
+	// IgnoreHealth loads a system that is not fit for it.
+	IgnoreHealth bool
+	// Agree asks the user for consent. An error means that it was not given.
+	Agree func(ctx context.Context, c *target.Consent) error
+	// Past is the run that goes on, nil for one that begins. Its directory is
+	// locked.
+	Past     *Past
+	Observer Observer
+
+	foreseen foreseen
+	session  target.Session
+}
+
+// Asked is a level that the user has asked for, and by what.
+type Asked struct {
+	By    string // such as --from
+	Level float64
+}
+
+// foreseen is what was known of the system before any load.
+type foreseen struct {
+	findings []record.Finding
+	table    *record.CeilingTable
+	kind     record.ObjectKind
+}
+
+// Run makes the experiment. Soft ends the load, hard everything that is slow.
+// It returns where the record lies, "" for nowhere, and the result, which is nil
+// when nothing was recorded or judged. A run that was cut has both a result and
+// an error.
+func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Result, err error) {
+	if j.session, err = j.Provider.Open(soft, j.Request); err != nil {
+		return "", nil, err
+	}
+	defer func() { err = errors.Join(err, j.session.Close()) }()
+	if err := j.prepare(soft); err != nil {
+		return "", nil, err
+	}
+	x, err := j.experiment()
+	if err != nil {
+		return "", nil, err
+	}
+	dir, unlock, err := j.directory()
+	if err != nil {
+		return "", nil, err
+	}
+	defer unlock()
+	preferred, undo := cpu.Prefer(x.Options.Open)
+	defer undo()
+	telemetry.ShedStartup()
+	open := j.described(j.session.Target, preferred)
+	if j.Plan.Fresh == plan.FreshLab {
+		open = j.renewed(open)
+	}
+	if j.Past != nil {
+		err = Resume(soft, hard, j.Past, record.Run{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
+	} else {
+		err = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
+	}
+	replayed, replayErr := Replay(dir, x)
+	if replayErr != nil {
+		return dir, nil, errors.Join(err, replayErr)
+	}
+	if err != nil && len(replayed.Steps) == 0 {
+		return dir, nil, err // it failed before its first step: the error says it all
+	}
+	return dir, &replayed, err
+}
+
+// prepare makes sure that the system may be loaded, is clean and fit, and has
+// what the workload needs.
+func (j *Job) prepare(ctx context.Context) error {
+	consent, err := j.session.Consent(ctx)
+	if err != nil {
+		return err
+	}
+	if consent != nil {
+		if err := j.Agree(ctx, consent); err != nil {
+			return err
+		}
+	}
+	if err := j.session.Prepare(ctx); err != nil {
+		return err
+	}
+	if err := j.session.Sweep(ctx); err != nil {
+		return err
+	}
+	return j.foresee(ctx)
+}
+
+// foresee looks at the system before any load. It warns of what is wrong and of
+// levels above a ceiling; an error says that it is not fit to be loaded at all.
+func (j *Job) foresee(ctx context.Context) error {
+	survey, err := j.session.Survey(ctx, false)
+	if err != nil {
+		return err
+	}
+	j.foreseen.findings, j.foreseen.kind = survey.Findings, survey.Kind
+	if stopping := ceiling.Stopping(survey.Findings); len(stopping) > 0 && !j.IgnoreHealth {
+		var texts []string
+		for _, f := range stopping {
+			texts = append(texts, f.What+": "+f.Text)
+		}
+		return fmt.Errorf("the %s is not fit to be loaded: %s ('plimsoll check' says more; --ignore-health loads it all the same)", survey.Target.Kind, strings.Join(texts, "; "))
+	}
+	for _, f := range survey.Findings {
+		j.Log("warning: %s: %s", f.What, f.Text)
+	}
+	for i := range survey.Tables {
+		table := &survey.Tables[i]
+		j.warnAbove(table)
+		// Of arms the one counts that comes to its ceiling first.
+		was := j.foreseen.table
+		if was == nil || was.Binding() == nil || table.Binding() != nil && *table.Binding().Level < *was.Binding().Level {
+			j.foreseen.table = table
+		}
+	}
+	return nil
+}
+
+// warnAbove warns of levels that the user has asked for and that lie above the
+// ceiling that binds first.
+func (j *Job) warnAbove(t *record.CeilingTable) {
+	b := t.Binding()
+	if b == nil {
+		return
+	}
+	var above []string
+	for _, a := range j.Asked {
+		if a.Level > *b.Level {
+			above = append(above, fmt.Sprintf("%s %g", a.By, a.Level))
+		}
+	}
+	if len(above) == 0 {
+		return
+	}
+	arm, verb := "", "lies"
+	if t.Arm != "" {
+		arm = " of arm " + t.Arm
+	}
+	if len(above) > 1 {
+		verb = "lie"
+	}
+	j.Log("warning: %s %s above %.10g %s, the ceiling%s by the %s: %s", strings.Join(above, ", "), verb, *b.Level, t.Unit, arm, b.What, b.Reason)
+}
+
+// experiment completes the plan by what is known of the system now, and is what
+// the loop takes.
+func (j *Job) experiment() (Experiment, error) {
+	p, bounds := j.Plan, j.session.Bounds()
+	if p.Pace.IsZero() {
+		p.Pace = bounds.Pace
+	}
+	if p.Guards == nil {
+		p.Guards = bounds.Guards
+	}
+	axis, err := j.Workload.Axis(p.Axis.Name)
+	if err != nil {
+		return Experiment{}, err
+	}
+	if j.Past == nil {
+		p.AsRun = &plan.AsRun{
+			ID: j.Request.Run, Kind: p.Kind, Command: j.Command, Version: j.Version, Started: j.Now().UTC().Format(time.RFC3339),
+			Unit: axis.Unit, Milestones: j.foreseen.kind.Names(), Arrived: j.foreseen.kind.There,
+		}
+	}
+	x, err := Of(p)
+	if err != nil {
+		return x, err
+	}
+	if err := x.AddWorkload(j.Workload, p.Params); err != nil {
+		return x, err
+	}
+	x.Spec.Kind = j.foreseen.kind
+	x.load(p, axis.Loop, bounds)
+	x.Readings = func() []record.Sample {
+		var own []record.Sample
+		if u, err := telemetry.Of(os.Getpid()); err == nil { // else it is not known, and the result says null
+			own = append(own, u.Sample(judge.SourceSelf))
+		}
+		return append(own, j.session.Readings()...)
+	}
+	return x, nil
+}
+
+// directory makes the run directory with the plan as it is run, and locks it. A
+// run that goes on has its own, locked already.
+func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
+	if j.Past != nil {
+		// A report of the run so far would pass for one of the whole.
+		if err := os.Remove(j.Past.dir.Path(record.ReportFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return "", nil, fmt.Errorf("remove the report of the run so far: %w", err)
+		}
+		return j.Past.dir, func() {}, nil
+	}
+	path := j.Out
+	if path == "" {
+		name := strings.Map(func(c rune) rune {
+			if c == '/' || c == filepath.Separator || c == ' ' {
+				return '-'
+			}
+			return c
+		}, j.Plan.Name)
+		path = filepath.Join("plimsoll-runs", j.Now().UTC().Format("20060102-150405")+"-"+name)
+	}
+	dir, err = record.CreateDir(path)
+	if errors.Is(err, os.ErrExist) {
+		return "", nil, target.Mistakef("give another --out", "%w", err)
+	}
+	if err != nil {
+		return "", nil, err
+	}
+	lock, err := dir.Lock()
+	if err != nil {
+		return "", nil, err
+	}
+	text, err := j.Plan.Marshal()
+	if err == nil {
+		err = dir.WriteFile(record.ExperimentFile, text)
+	}
+	if err != nil {
+		lock.Close()
+		return "", nil, err
+	}
+	return dir, func() { lock.Close() }, nil
+}
+
+// opener makes the target of a run.
+type opener func(context.Context, target.Recorder) (target.Instance, error)
+
+// described completes what a target tells of itself by what is known of this
+// machine, and was known before any load.
+func (j *Job) described(open opener, preferred string) opener {
+	return func(ctx context.Context, rec target.Recorder) (target.Instance, error) {
+		t, err := open(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
+		return &describedTarget{t, j.foreseen, preferred}, nil
+	}
+}
+
+type describedTarget struct {
+	target.Instance
+	foreseen
+	preferred string // what this program was allowed of the CPUs
+}
+
+// Describe implements target.Target.
+func (t *describedTarget) Describe(ctx context.Context) (record.Environment, error) {
+	env, err := t.Instance.Describe(ctx)
+	host := telemetry.Host()
+	host.Runtimes = env.Host.Runtimes
+	env.Host = host
+	env.Findings, env.Ceilings = t.findings, t.table
+	env.Isolation.Split, env.Isolation.Notes = "priority", append([]string{t.preferred}, env.Isolation.Notes...)
+	return env, err
+}
+
+// renewed makes a target that is emptied by renewing its system.
+func (j *Job) renewed(open opener) opener {
+	return func(ctx context.Context, rec target.Recorder) (target.Instance, error) {
+		t, err := open(ctx, rec)
+		if err != nil {
+			return nil, err
+		}
+		return &freshTarget{t, j.session, rec, open}, nil
+	}
+}
+
+type freshTarget struct {
+	target.Instance
+	session target.Session
+	rec     target.Recorder
+	open    opener
+}
+
+// Reset implements target.Target.
+func (t *freshTarget) Reset(ctx context.Context) error {
+	err := t.Instance.Close(ctx)
+	t.Instance = nil
+	if err != nil {
+		return err
+	}
+	if err := t.session.Renew(ctx); err != nil {
+		return fmt.Errorf("make the laboratory anew: %w", err)
+	}
+	t.Instance, err = t.open(ctx, t.rec)
+	return err
+}
+
+// Close implements target.Instance.
+func (t *freshTarget) Close(done context.Context) error {
+	if t.Instance == nil {
+		return nil // it could not be made anew
+	}
+	return t.Instance.Close(done)
+}

@@ -1,0 +1,57 @@
+package run
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/text/dist"
+)
+
+// A target that makes 200 objects a second, however many there are, is found to
+// do so: the rate neither rises nor falls, the time to reach a level is near
+// linear at 5 ms an object, and what its last objects wait for grows with how
+// many were asked for at once.
+func TestPlantedLawsAreFound(t *testing.T) {
+	t.Parallel()
+	p := simulated.Plan{Places: 20, Rate: 200, Servers: 4, Service: 2 * time.Millisecond, Latency: dist.Dist{Kind: dist.Uniform, A: 10 * time.Millisecond, B: 20 * time.Millisecond}}
+	for _, fresh := range []bool{false, true} {
+		r, _, _, err := trial{plan: p, design: design.Sweep{Levels: []float64{10, 20, 40, 60, 80, 100, 120}, Fresh: fresh}}.run(t)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r.Laws == nil || r.Laws.Levels != 7 || len(r.Laws.LeftOut) != 0 {
+			t.Fatalf("fresh %v: the laws stand on %+v", fresh, r.Laws)
+		}
+		by := make(map[string]judge.Law)
+		for _, x := range r.Laws.List {
+			by[x.Name] = x
+		}
+		x := by["throughput"]
+		if x.USL == nil || x.USL.Peak != nil {
+			t.Fatalf("fresh %v: throughput %+v, refused %q", fresh, x.USL, x.Refused)
+		}
+		for _, c := range x.Curve {
+			if c.X <= x.Highest && math.Abs(c.Y-200) > 20 {
+				t.Errorf("fresh %v: %.0f objects a second at %g, planted are 200", fresh, c.Y, c.X)
+			}
+		}
+		x = by["time to reach the level"]
+		if x.Power == nil || x.Power.Verdict != stats.NearLinear || math.Abs(x.Power.HighCost-0.005) > 0.0005 {
+			t.Errorf("fresh %v: time %+v, refused %q", fresh, x.Power, x.Refused)
+		}
+		if total := x.Points[6].Total; total == nil || math.Abs(*total-12) > 0.6 {
+			t.Errorf("fresh %v: 2400 objects took %v s in all, planted are 12", fresh, total)
+		}
+		// Made whole, the last object of N waits for all before it, less the
+		// time for which 2000 a second were still being sent.
+		x = by["Ready p99"]
+		if fresh && (x.Line == nil || math.Abs(*x.Line.Slope.Value-20*(0.005-0.0005)) > 0.005) {
+			t.Errorf("p99 rises by %v s a level, planted are 0.09; refused %q", *x.Line.Slope.Value, x.Refused)
+		}
+	}
+}

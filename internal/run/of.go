@@ -1,0 +1,145 @@
+package run
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/run/engine"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// Of is a plan as it was run, as far as its record is to be judged: without
+// options of a load. The kind of its objects is that of the record.
+func Of(p *plan.Plan) (Experiment, error) {
+	goals, err := p.GoalsOf()
+	if err != nil {
+		return Experiment{}, err
+	}
+	fingerprint, err := p.Fingerprint()
+	if err != nil {
+		return Experiment{}, err
+	}
+	published, err := publishedOf(p)
+	if err != nil {
+		return Experiment{}, err
+	}
+	signatures, err := signature.Builtin()
+	if err != nil {
+		return Experiment{}, err
+	}
+	// Where nothing better is on record; else it is zero, and not known.
+	started, _ := time.Parse(time.RFC3339, p.AsRun.Started)
+	return Experiment{
+		Plan: fingerprint,
+		Spec: judge.Spec{
+			Start:      started,
+			Experiment: p.Name, Workload: p.Workload, ExperimentKind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
+			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Kind: record.ObjectKind{There: p.AsRun.Arrived}, Milestones: p.AsRun.Milestones,
+			Arms: armsOf(p), Published: published, Signatures: signature.Merge(signatures, p.Signatures), FreshLab: p.Fresh == plan.FreshLab,
+		},
+		Design: p.Design(),
+	}, nil
+}
+
+// AddWorkload makes the files of the workload part of the plan's fingerprint:
+// a run that goes on must make the same objects.
+func (x *Experiment) AddWorkload(w *workload.Workload, given map[string]string) error {
+	params, err := w.Resolve(given)
+	if err != nil {
+		return err
+	}
+	files, err := w.Fingerprint(params)
+	if err != nil {
+		return fmt.Errorf("take the fingerprint of the workload %s: %w", w.Name, err)
+	}
+	x.Plan += "-" + files
+	return nil
+}
+
+const (
+	// leastOpenHold is the least hold of a step whose requests come by a
+	// schedule, unless the whole one is shorter: over a few seconds the rate
+	// that gets there is mostly chance.
+	leastOpenHold = 20 * time.Second
+	// shortHold is the hold of steps that only propose, as a part of the whole
+	// one.
+	shortHold = 5
+)
+
+// load fills in how the plan is loaded, on an axis of that loop, within the
+// bounds of its target.
+func (x *Experiment) load(p *plan.Plan, loop workload.Loop, b target.Bounds) {
+	hold := time.Duration(p.Hold)
+	x.Options = engine.Options{
+		MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall,
+		Hold: hold, ShortHold: hold / shortHold,
+	}
+	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
+		x.Options.Guards = append(x.Options.Guards, engine.Guard{Name: name, Bound: p.Guards[name].Value})
+	}
+	if loop == workload.Open {
+		o := &x.Options
+		o.Open, o.Warmup, o.MaxInFlight = true, time.Duration(p.Axis.PodLife), b.MaxInFlightOpen
+		o.ShortHold = max(o.ShortHold, min(o.Hold, leastOpenHold))
+		o.Timeout = followFor(x.Spec.Goals, o.Timeout)
+	}
+	if !p.Pace.Max {
+		x.Options.Pace = p.Pace.PerSecond
+	}
+	x.Budget = time.Duration(p.Budget)
+}
+
+// followFor is how long the objects of an open loop are followed: as long as
+// any objective looks, and as long again, so that those that were too late have
+// a figure.
+func followFor(goals []slo.Goal, timeout time.Duration) time.Duration {
+	const least = 10 * time.Second
+	longest := least
+	for _, g := range goals {
+		for _, s := range g.SLOs {
+			switch {
+			case s.Form == slo.All && s.Within == 0:
+				return timeout
+			case s.Form == slo.All || s.Form == slo.Quantile:
+				longest = max(longest, 2*s.Within)
+			}
+		}
+	}
+	return min(longest, timeout)
+}
+
+// publishedOf are the published figures as the judge takes them.
+func publishedOf(p *plan.Plan) ([]judge.PublishedSpec, error) {
+	var list []judge.PublishedSpec
+	for _, f := range p.Published {
+		value, err := f.Number()
+		if err != nil {
+			return nil, fmt.Errorf("published figure %q: %w", f.What, err)
+		}
+		list = append(list, judge.PublishedSpec{What: f.What, Metric: f.Metric, Arm: f.Arm, Source: f.Source, Value: value, IsChange: f.Change != "", IsLine: f.Metric == plan.LineMetric})
+	}
+	return list, nil
+}
+
+// armsOf is what the judge needs of a comparison, nil for any other plan.
+func armsOf(p *plan.Plan) *judge.ArmsSpec {
+	if p.Kind != plan.AB || p.Primary == nil {
+		return nil
+	}
+	margin, _ := p.Primary.Share() // the plan is valid
+	a := &judge.ArmsSpec{Params: make(map[string]map[string]string), Metric: p.Primary.Metric, Margin: margin, Alpha: p.Primary.Alpha}
+	for _, arm := range p.Arms {
+		a.Names = append(a.Names, arm.Name)
+		a.Params[arm.Name] = make(map[string]string, len(arm.Params))
+		maps.Copy(a.Params[arm.Name], arm.Params)
+	}
+	return a
+}

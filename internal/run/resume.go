@@ -1,0 +1,128 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Past is what the record of a run tells that may go on.
+type Past struct {
+	judge.Resumable
+	// IDs name what the run has made in its target so far.
+	IDs []string
+	// Done says that no step is left to be made.
+	Done bool
+
+	dir         record.Dir
+	builder     *judge.Builder
+	start       time.Time // the wall clock at T = 0
+	environment *record.Environment
+}
+
+// ContradictionError says that a record is not that of the plan beside it, or
+// not one of the target that is there now.
+type ContradictionError struct{ Why string }
+
+func (e *ContradictionError) Error() string { return e.Why }
+
+// Recall reads the record of a run, as far as it goes, to find where it goes
+// on. ID is that of the run by its plan. Every step on record must be the one
+// that the design would have made then, else a *ContradictionError says which
+// is not. Nothing is written.
+func Recall(dir record.Dir, id string, x Experiment) (*Past, error) {
+	p := &Past{dir: dir, IDs: []string{id}, start: x.Spec.Start}
+	var environment record.Environment
+	switch err := dir.ReadJSON(record.EnvironmentFile, &environment); {
+	case err == nil:
+		p.environment, p.start = &environment, environment.Start
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil, err
+	}
+	x.Spec.Start, x.Spec.Kind = p.start, kindOf(environment, x.Spec.Kind)
+	p.builder = judge.NewBuilder(x.Spec)
+	_, err := record.ReadHistory(dir, func(e record.Event) error {
+		switch b := e.Body.(type) {
+		case *record.Run:
+			if err := p.begun(b, id, x.Plan); err != nil {
+				return err
+			}
+		case *record.Step:
+			if b.Phase != record.PhaseStart {
+				break
+			}
+			if err := sameStep(e.Step, b, p.builder.NextStep(x.Design, "")); err != nil {
+				return err
+			}
+		}
+		p.builder.Add(e)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	p.Resumable = p.builder.Resume()
+	p.Done = p.builder.NextStep(x.Design, "").Done
+	return p, nil
+}
+
+// begun takes in the start of a part of the run.
+func (p *Past) begun(r *record.Run, id, plan string) error {
+	switch {
+	case r.Phase == record.PhaseStart && r.ID != id:
+		return &ContradictionError{fmt.Sprintf("the plan is that of run %s, and the record that of run %s", id, r.ID)}
+	case r.Phase == record.PhaseStart && r.Plan != "" && plan != "" && r.Plan != plan:
+		return &ContradictionError{"the plan is not the one that the record was made by: its workload or a file of it, its parameters, target, pace, hold, timeout, guards or seed was changed"}
+	case r.Phase == record.PhaseResume:
+		p.IDs = append(p.IDs, r.ID)
+	}
+	return nil
+}
+
+// sameStep compares a step on record with the one that the design would have
+// made in its place.
+func sameStep(id int, s *record.Step, n design.Next) error {
+	switch {
+	case n.Done:
+		return &ContradictionError{fmt.Sprintf("step %d is on record, at %g as %s, where by the plan the run was done: %s", id, s.Level, s.Purpose, n.Outcome.Why)}
+	case n.Level != s.Level || n.Purpose != s.Purpose:
+		return &ContradictionError{fmt.Sprintf("step %d was made at %g as %s, and by the plan it would have been %g as %s", id, s.Level, s.Purpose, n.Level, n.Purpose)}
+	}
+	return nil
+}
+
+// Resume goes on with a run where its record breaks off: the next step is the
+// one that would have come, or the one that was cut, from an empty target. Open
+// makes the target anew; nothing of the run may be left in it. Begin has the
+// part's ID and command. All else is as with Run; the budget is a fresh one.
+// The directory must have been locked since before Recall.
+func Resume(soft, hard context.Context, past *Past, begin record.Run, x Experiment, now func() time.Time, observer Observer,
+	open opener) error {
+	clock := record.ResumeClock(past.start, past.Last, now)
+	begin.Phase, begin.Version, begin.Plan = record.PhaseResume, record.HistoryVersion, x.Plan
+	if back := past.start.Sub(clock.Start()); back > backTolerance && !past.start.IsZero() {
+		begin.Message = fmt.Sprintf("the machine's clock was set back before the run was resumed: from then on the times in the result are %s ahead of it", back.Round(time.Millisecond))
+	}
+	if x.Spec.Start = past.start; past.start.IsZero() {
+		x.Spec.Start = clock.Start()
+	}
+	p := &part{
+		x: x, dir: past.dir, clock: clock, observer: observer, environment: past.environment,
+		live: &liveJudge{builder: past.builder, design: x.Design},
+	}
+	p.step.Store(int64(past.Step))
+	t := clock.Now()
+	return p.run(soft, hard, record.ResumeWriter, open,
+		record.Event{T: t, Step: past.Step, Body: &begin},
+		record.Event{T: t, Step: past.Step, Body: &record.Step{Phase: record.PhaseReset}})
+}
+
+// backTolerance is how far the wall clock may have been set back without a
+// word: what keeping it right takes.
+const backTolerance = time.Second

@@ -1,0 +1,271 @@
+// Package run is the loop that everything plugs into: the design says
+// what to run next, the engine makes the step on the target, the record keeps
+// what was seen, the analysis judges it, and the design is asked again.
+package run
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/run/engine"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// Experiment is what is to be run, all of it decided.
+type Experiment struct {
+	Spec    judge.Spec
+	Design  design.Design
+	Options engine.Options
+	// Budget bounds the run; once it is spent no further step begins, and the
+	// one under way is cut. 0 is no bound.
+	Budget time.Duration
+	// Plan is the fingerprint of the plan, which a part of a run is compared by
+	// with the parts before; "" is not known.
+	Plan string
+	// Readings reads what the processes use that take part in the run. It may
+	// be nil.
+	Readings func() []record.Sample
+}
+
+// readingInterval is how often the use of resources is put on record, besides
+// at the start and end of each step's load.
+const readingInterval = time.Second
+
+// Observer is told how a run proceeds. Its methods must not block.
+type Observer interface {
+	// Status is called several times a second; live sums up the latencies of
+	// the step under way, and is dear enough not to be called each time.
+	Status(status engine.Status, live func() judge.Live)
+	// Stepped is called after each step with its judgement.
+	Stepped(judge.Step)
+	// Event is called with every event, in order, as it is recorded, and with
+	// the record locked: it must not put anything on record itself.
+	Event(record.Event)
+	// Chose is called before each step with what was chosen.
+	Chose(design.Next)
+}
+
+// ErrBudget is why a run ends early whose budget is spent.
+var ErrBudget = errors.New("the budget is spent")
+
+// Run makes the experiment on the target that open makes and leaves its record
+// in dir. Soft ends the load, hard everything that is slow. The result is that
+// of Analyze on what was recorded, so that nothing is judged that was not
+// written down. A run that was cut has a result too; the error then says why
+// it was cut.
+func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, now func() time.Time, observer Observer,
+	open opener) error {
+	clock := record.StartClock(now)
+	x.Spec.Start = clock.Start()
+	p := &part{
+		x: x, dir: dir, clock: clock, observer: observer,
+		live: &liveJudge{builder: judge.NewBuilder(x.Spec), design: x.Design},
+	}
+	return p.run(soft, hard, record.NewWriter, open,
+		record.Event{T: clock.Now(), Body: &record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: id, Plan: x.Plan}})
+}
+
+// part is one part of a run: all of it, unless it is cut and resumed.
+type part struct {
+	x        Experiment
+	dir      record.Dir
+	clock    *record.Clock
+	live     *liveJudge
+	observer Observer
+	step     atomic.Int64 // the last one begun
+	// environment is what the part before found where it ran, nil if there is
+	// none.
+	environment *record.Environment
+}
+
+// run writes the part's record, with first at its head, and makes its steps.
+func (p *part) run(soft, hard context.Context, history func(record.Dir, func(record.Event)) (*record.Writer, error),
+	open opener, first ...record.Event) error {
+	writer, err := history(p.dir, func(e record.Event) {
+		p.live.add(e)
+		p.observer.Event(e)
+	})
+	if err != nil {
+		return err
+	}
+	ctx, fail := context.WithCancelCause(soft)
+	defer fail(nil)
+	recorder := target.Recorder{Sink: writer, Clock: p.clock, Step: func() int { return int(p.step.Load()) }, Fail: fail}
+	go func() {
+		select {
+		case <-writer.Failed():
+			fail(writer.Err())
+		case <-ctx.Done():
+		}
+	}()
+	for _, e := range first {
+		writer.Append(e)
+	}
+	// The names under which the target is changed are on file before it is: a
+	// run that goes on finds by them what this one has left.
+	writer.Flush()
+
+	err = p.makeSteps(ctx, hard, recorder, open)
+	end := &record.Run{Phase: record.PhaseEnd}
+	if err != nil {
+		end.Message = err.Error()
+	}
+	recorder.Emit(end)
+	return cmp.Or(err, writer.Close())
+}
+
+// liveJudge is the analysis of a run under way. Events come from many goroutines.
+type liveJudge struct {
+	mu      sync.Mutex
+	builder *judge.Builder
+	design  design.Design
+}
+
+func (j *liveJudge) add(e record.Event) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.builder.Add(e)
+}
+
+func (j *liveJudge) next() design.Next {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.builder.NextStep(j.design, "")
+}
+
+func (j *liveJudge) sum() judge.Live {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.builder.Live()
+}
+
+// step is the judgement of a step that has ended.
+func (j *liveJudge) step(id int) (judge.Step, bool) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	s := j.builder.LastStep()
+	if s == nil || s.ID != id {
+		return judge.Step{}, false
+	}
+	return *s, true
+}
+
+// makeSteps opens the target, makes steps until the design is done and closes
+// the target again.
+func (p *part) makeSteps(ctx, hard context.Context, recorder target.Recorder, open opener) (err error) {
+	x, live, observer := p.x, p.live, p.observer
+	instance, err := open(ctx, recorder)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if closeErr := instance.Close(hard); closeErr != nil {
+			closeErr = fmt.Errorf("clean up: %w", closeErr)
+			recorder.Emit(&record.Note{Text: closeErr.Error()})
+			err = errors.Join(err, closeErr)
+		}
+	}()
+	environment, err := instance.Describe(ctx)
+	if err != nil {
+		return fmt.Errorf("describe the target: %w", err)
+	}
+	if err := p.describe(environment, recorder); err != nil {
+		return err
+	}
+	if x.Budget > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, x.Budget, ErrBudget)
+		defer cancel()
+	}
+	x.Options.Watch = func(s engine.Status) { observer.Status(s, live.sum) }
+	var wakes wakes
+	x.Options.Sample = func() {
+		if s := wakes.take(); s != nil {
+			recorder.Emit(s)
+		}
+		if x.Readings == nil {
+			return
+		}
+		for _, r := range x.Readings() {
+			recorder.Emit(&r)
+		}
+	}
+	reading, stop := context.WithCancel(ctx)
+	var readings sync.WaitGroup
+	readings.Go(func() {
+		tick := time.NewTicker(readingInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				x.Options.Sample()
+			case <-reading.Done():
+				return
+			}
+		}
+	})
+	readings.Go(func() { wakes.count(reading, recorder.Clock) })
+	defer readings.Wait()
+	defer stop()
+	e := engine.New(instance, recorder.Sink, recorder.Clock, x.Options, &p.step)
+	for {
+		if cause := context.Cause(ctx); cause != nil {
+			return cause
+		}
+		next := live.next()
+		if next.Done {
+			return nil
+		}
+		observer.Chose(next)
+		ending, err := e.Run(ctx, engine.Step{
+			Level: next.Level, Arm: next.Arm, Replicate: next.Replicate, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full, Why: next.Why,
+		})
+		if s, ok := live.step(recorder.Step()); ok {
+			observer.Stepped(s)
+		}
+		if err != nil {
+			return err
+		}
+		if ending == record.EndGuard {
+			if err := recuperate(ctx, e); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// describe puts on record what the target is: in the first part as
+// environment.json, in a later one where it is no longer what it was.
+func (p *part) describe(environment record.Environment, recorder target.Recorder) error {
+	if p.environment == nil {
+		environment.Start, environment.Kind = p.x.Spec.Start, &p.x.Spec.Kind
+		return p.dir.WriteJSON(record.EnvironmentFile, environment)
+	}
+	if err := sameTarget(*p.environment, environment); err != nil {
+		return err
+	}
+	for _, change := range changes(*p.environment, environment) {
+		recorder.Emit(&record.Note{Text: "since the run was cut, " + change})
+	}
+	return nil
+}
+
+// recuperate empties a target that a guard protected, and waits for it to be
+// healthy again: the search goes on only then.
+func recuperate(ctx context.Context, e *engine.Engine) error {
+	if err := e.Empty(ctx); err != nil {
+		return fmt.Errorf("after a guard's abort: %w", err)
+	}
+	if err := e.Healthy(ctx); err != nil {
+		return fmt.Errorf("after a guard's abort: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,218 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Leftover is what a run has left in a cluster.
+type Leftover struct {
+	Run        string   `json:"run"`
+	Namespaces []string `json:"namespaces"`
+	// Others are the paths of objects outside of those namespaces.
+	Others []string `json:"others"`
+	// Alive says that the run gave a sign of life lately: it may still be
+	// going on.
+	Alive bool `json:"alive"`
+	// LastSign is when it gave the last one; zero if none is known.
+	LastSign time.Time `json:"lastSign"`
+}
+
+// AliveFor is how long after its last sign of life a run counts as going on.
+const AliveFor = 3 * aliveInterval
+
+// Leftovers finds what carries this program's labels, by run: all of it, or
+// with quick just namespaces, which hold nearly everything and cost one
+// request.
+func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error) {
+	byRun := make(map[string]*Leftover)
+	of := func(run string) *Leftover {
+		l, ok := byRun[run]
+		if !ok {
+			l = &Leftover{Run: run, Namespaces: []string{}, Others: []string{}}
+			byRun[run] = l
+		}
+		return l
+	}
+	ours := metav1.ListOptions{LabelSelector: LabelManagedBy + "=" + ManagedBy + "," + LabelRun}
+	namespaces, err := c.client.typed.CoreV1().Namespaces().List(ctx, ours)
+	if err != nil {
+		return nil, fmt.Errorf("list namespaces: %w", c.client.unreachable(err))
+	}
+	taken := make(map[string]bool)
+	for _, ns := range namespaces.Items {
+		l := of(ns.Labels[LabelRun])
+		l.Namespaces = append(l.Namespaces, ns.Name)
+		taken[ns.Name] = true
+		if sign, err := time.Parse(time.RFC3339, ns.Annotations[annotationAlive]); err == nil && ns.DeletionTimestamp == nil {
+			l.LastSign = sign
+			l.Alive = c.now().Sub(sign) < AliveFor
+		}
+	}
+	if !quick {
+		if err := c.strays(ctx, ours.LabelSelector, taken, of); err != nil {
+			return nil, err
+		}
+	}
+	list := make([]Leftover, 0, len(byRun))
+	for _, run := range slices.Sorted(maps.Keys(byRun)) {
+		list = append(list, *byRun[run])
+	}
+	return list, nil
+}
+
+// strays finds labelled objects of every kind that no namespace of ours will
+// take along.
+func (c *Cluster) strays(ctx context.Context, selector string, taken map[string]bool, of func(run string) *Leftover) error {
+	_, lists, err := c.client.typed.Discovery().ServerGroupsAndResources()
+	if err != nil && lists == nil {
+		return fmt.Errorf("discover the API: %w", c.client.unreachable(err))
+	}
+	for _, list := range lists {
+		for _, r := range list.APIResources {
+			if strings.Contains(r.Name, "/") || r.Name == "namespaces" || !slices.Contains(r.Verbs, "list") || !slices.Contains(r.Verbs, "delete") {
+				continue
+			}
+			path := "/api/" + list.GroupVersion
+			if strings.Contains(list.GroupVersion, "/") {
+				path = "/apis/" + list.GroupVersion
+			}
+			if err := c.straysOf(ctx, path, r, selector, taken, of); err != nil {
+				return fmt.Errorf("list %s: %w", r.Name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// straysOf lists one resource by its metadata only.
+func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResource, selector string, taken map[string]bool, of func(string) *Leftover) error {
+	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
+	var buf bytes.Buffer
+	for {
+		request, err := c.client.request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
+		if err != nil {
+			return err
+		}
+		request.Header.Set("Accept", protobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+		response, err := c.client.load.Do(request)
+		if err != nil {
+			return c.client.unreachable(err)
+		}
+		buf.Reset()
+		_, err = buf.ReadFrom(response.Body)
+		response.Body.Close()
+		if err != nil {
+			return err
+		}
+		if response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusMethodNotAllowed {
+			return nil // not ours to see: then not ours to have made
+		}
+		if err := (reply{code: response.StatusCode, body: buf.Bytes()}).error(); err != nil {
+			return err
+		}
+		raw, err := openEnvelope(buf.Bytes())
+		if err != nil {
+			return err
+		}
+		_, next, err := decodeList(raw, func(item []byte) error {
+			var o metav1.PartialObjectMetadata
+			if err := o.Unmarshal(item); err != nil {
+				return err
+			}
+			if taken[o.Namespace] {
+				return nil
+			}
+			at := path + "/" + r.Name + "/" + o.Name
+			if r.Namespaced {
+				at = path + "/namespaces/" + o.Namespace + "/" + r.Name + "/" + o.Name
+			}
+			l := of(o.Labels[LabelRun])
+			l.Others = append(l.Others, at)
+			return nil
+		})
+		if err != nil || next == "" {
+			return err
+		}
+		query.Set("continue", next)
+	}
+}
+
+// Clean removes what a run has left and waits until it is gone.
+func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
+	for _, path := range l.Others {
+		var buf bytes.Buffer
+		r, err := c.client.do(ctx, http.MethodDelete, path, nil, "", nil, &buf)
+		if err == nil && r.code != http.StatusNotFound {
+			err = r.error()
+		}
+		if err != nil {
+			return fmt.Errorf("delete %s: %w", path, c.client.unreachable(err))
+		}
+	}
+	err := inParallel(ctx, len(l.Namespaces), removalWorkers, 0, func(ctx context.Context, i int) error {
+		err := c.client.typed.CoreV1().Namespaces().Delete(ctx, l.Namespaces[i], metav1.DeleteOptions{})
+		if err != nil && !apierrors.IsNotFound(err) {
+			return fmt.Errorf("delete namespace %s: %w", l.Namespaces[i], c.client.unreachable(err))
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	// The namespaces' controller does the same some seconds later, and then
+	// waits longer than pods take to go. Whoever may not do it has to wait.
+	err = c.client.deletePods(ctx, l.Namespaces, l.Run, nil, requestTimeout)
+	if err != nil && !apierrors.IsForbidden(err) {
+		return c.client.unreachable(err)
+	}
+	return c.awaitNamespacesGone(ctx, l.Run)
+}
+
+// awaitNamespacesGone waits, by a watch, until a run has no namespaces.
+func (c *Cluster) awaitNamespacesGone(ctx context.Context, run string) error {
+	selector := metav1.ListOptions{LabelSelector: LabelManagedBy + "=" + ManagedBy + "," + LabelRun + "=" + run}
+	for {
+		list, err := c.client.typed.CoreV1().Namespaces().List(ctx, selector)
+		if err != nil {
+			return fmt.Errorf("list namespaces: %w", c.client.unreachable(err))
+		}
+		left := make(map[string]bool, len(list.Items))
+		for _, ns := range list.Items {
+			left[ns.Name] = true
+		}
+		if len(left) == 0 {
+			return nil
+		}
+		options := selector
+		options.ResourceVersion = list.ResourceVersion
+		watch, err := c.client.typed.CoreV1().Namespaces().Watch(ctx, options)
+		if err != nil {
+			return fmt.Errorf("watch namespaces: %w", c.client.unreachable(err))
+		}
+		for len(left) > 0 {
+			event, ok := <-watch.ResultChan()
+			if !ok {
+				break // the server ended the watch: list again
+			}
+			if ns, isNamespace := event.Object.(*corev1.Namespace); isNamespace && event.Type == "DELETED" {
+				delete(left, ns.Name)
+			}
+		}
+		watch.Stop()
+		if err := context.Cause(ctx); err != nil {
+			return fmt.Errorf("%d namespaces are still there: %w", len(left), err)
+		}
+	}
+}

@@ -1,0 +1,262 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// client talks to one API server. Requests of the load go straight to the
+// transport: client-go's own request type retries 429 silently, and decodes
+// answers that nobody reads.
+type client struct {
+	config *rest.Config
+	base   *url.URL
+	load   *http.Client                // requests of the load
+	stream atomic.Pointer[http.Client] // watches, on a connection of their own
+	typed  kubernetes.Interface
+	agent  string
+
+	answers atomic.Int64 // answers to requests of the load, so far
+}
+
+const protobufType = "application/vnd.kubernetes.protobuf"
+
+// requestTimeout bounds one request of the load, as kubectl does by default
+// nowhere and the API server does at a minute.
+const requestTimeout = time.Minute
+
+func newClient(config *rest.Config, agent string) (*client, error) {
+	config = rest.CopyConfig(config)
+	config.UserAgent = agent
+	// The load is bounded by the engine, and set-up must not wait.
+	config.QPS, config.Burst = -1, 0
+	config.Timeout = 0
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("server address %q: %w", config.Host, err)
+	}
+	c := &client{config: config, base: base, agent: agent}
+	if c.load, err = httpClient(config); err != nil {
+		return nil, err
+	}
+	stream, err := httpClient(config)
+	if err != nil {
+		return nil, err
+	}
+	c.stream.Store(stream)
+	typed := rest.CopyConfig(config)
+	typed.ContentType = protobufType
+	typed.AcceptContentTypes = protobufType + ",application/json"
+	if c.typed, err = kubernetes.NewForConfig(typed); err != nil {
+		return nil, fmt.Errorf("make client: %w", err)
+	}
+	return c, nil
+}
+
+// httpClient makes a client with a transport, and so connections, of its own:
+// client-go shares transports between equal configurations, and a dialer of
+// one's own makes a configuration equal to no other.
+func httpClient(config *rest.Config) (*http.Client, error) {
+	config = rest.CopyConfig(config)
+	if config.Dial == nil {
+		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
+		config.Dial = dialer.DialContext
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, fmt.Errorf("make transport: %w", err)
+	}
+	return &http.Client{Transport: transport}, nil
+}
+
+// renewStream makes watches that begin from now on use a connection of their
+// own: the present one is believed dead.
+func (c *client) renewStream() error {
+	stream, err := httpClient(c.config)
+	if err != nil {
+		return err
+	}
+	c.stream.Swap(stream).CloseIdleConnections()
+	return nil
+}
+
+// close lets go of idle connections.
+func (c *client) close() {
+	c.load.CloseIdleConnections()
+	c.stream.Load().CloseIdleConnections()
+}
+
+// reply is the answer to one request.
+type reply struct {
+	code   int
+	body   []byte
+	header http.Header
+}
+
+// level is the UID of the priority level that the server has put the request
+// in, "" where it does not say.
+func (r reply) level() string { return r.header.Get(headerLevel) }
+
+// headerLevel is where the API server says which priority level a request got.
+const headerLevel = "X-Kubernetes-PF-PriorityLevel-UID"
+
+// do makes one request and reads its answer into buf. An error means that no
+// whole answer came: whether the request took effect is then not known.
+func (c *client) do(ctx context.Context, method, path string, query url.Values, contentType string, body []byte, buf *bytes.Buffer) (reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request, err := c.request(ctx, method, path, query, contentType, body)
+	if err != nil {
+		return reply{}, err
+	}
+	response, err := c.load.Do(request)
+	if err != nil {
+		return reply{}, err
+	}
+	defer response.Body.Close()
+	buf.Reset()
+	if _, err := buf.ReadFrom(response.Body); err != nil {
+		return reply{}, fmt.Errorf("read answer: %w", err)
+	}
+	c.answers.Add(1)
+	return reply{code: response.StatusCode, body: buf.Bytes(), header: response.Header}, nil
+}
+
+func (c *client) request(ctx context.Context, method, path string, query url.Values, contentType string, body []byte) (*http.Request, error) {
+	u := *c.base
+	u.Path = joinPath(u.Path, path)
+	u.RawQuery = query.Encode()
+	var reader io.Reader
+	if body != nil {
+		reader = bytes.NewReader(body)
+	}
+	request, err := http.NewRequestWithContext(ctx, method, u.String(), reader)
+	if err != nil {
+		return nil, err
+	}
+	// Custom resources have no protobuf encoding.
+	request.Header.Set("Accept", protobufType+",application/json")
+	request.Header.Set("User-Agent", c.agent)
+	if contentType != "" {
+		request.Header.Set("Content-Type", contentType)
+	}
+	return request, nil
+}
+
+func joinPath(base, path string) string {
+	if base == "" || base == "/" {
+		return path
+	}
+	return base + path
+}
+
+// retryAfter is the pause that an answer asks for, in whole seconds as the API
+// server sends it; 0 for none.
+func (r reply) retryAfter() time.Duration {
+	s, err := strconv.Atoi(r.header.Get("Retry-After"))
+	if err != nil || s < 0 {
+		return 0
+	}
+	return time.Duration(s) * time.Second
+}
+
+// errorOf is the error that an answer with a code of 400 or more tells.
+func (r reply) error() error {
+	if r.code < 400 {
+		return nil
+	}
+	decoder := scheme.Codecs.UniversalDeserializer()
+	if object, _, err := decoder.Decode(r.body, nil, nil); err == nil {
+		if status, ok := object.(*metav1.Status); ok {
+			return &apierrors.StatusError{ErrStatus: *status}
+		}
+	}
+	text := string(bytes.TrimSpace(r.body[:min(len(r.body), 200)]))
+	return fmt.Errorf("HTTP %d: %s", r.code, text)
+}
+
+// transient reports whether an answer says that the same request may succeed
+// later: too many requests, and the server's own troubles.
+func (r reply) transient() bool {
+	switch r.code {
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	}
+	return false
+}
+
+// persist makes a request until it succeeds, fails for good or the patience
+// is over. Codes of acceptable are as good as success.
+func persist(ctx context.Context, patience time.Duration, request func(context.Context) (reply, error), acceptable ...int) error {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	pause := firstPause
+	for {
+		r, err := request(ctx)
+		switch {
+		case err == nil && (r.code < 400 || slices.Contains(acceptable, r.code)):
+			return nil
+		case err == nil && !r.transient():
+			return r.error()
+		case err == nil:
+			err = r.error()
+			pause = max(pause, r.retryAfter())
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return err
+		}
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// denied reports whether an answer says that the user has no right to it, as
+// against a quota or a policy that the request runs into.
+func (r reply) denied() bool {
+	if r.code == http.StatusUnauthorized {
+		return true
+	}
+	return r.code == http.StatusForbidden && strings.Contains(r.error().Error(), " cannot ") && strings.Contains(r.error().Error(), " resource ")
+}
+
+// UnreachableError says that a cluster could not be talked to at all.
+type UnreachableError struct {
+	Server string
+	Err    error
+}
+
+func (e *UnreachableError) Error() string {
+	return fmt.Sprintf("the cluster at %s cannot be reached: %v", e.Server, e.Err)
+}
+
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// unreachable makes an UnreachableError of an error of the network's, and
+// leaves any other as it is.
+func (c *client) unreachable(err error) error {
+	var network net.Error
+	var status apierrors.APIStatus
+	if errors.As(err, &status) || !errors.As(err, &network) {
+		return err
+	}
+	return &UnreachableError{c.base.Redacted(), err}
+}

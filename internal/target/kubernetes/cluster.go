@@ -1,0 +1,225 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/restmapper"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Cluster is one Kubernetes cluster, by a kubeconfig's context.
+type Cluster struct {
+	client *client
+	// Context is the name of the kubeconfig's context.
+	Context string
+	// Server is the API server's address.
+	Server string
+	// Config is the kubeconfig that the cluster was named by.
+	Config *clientcmdapi.Config
+	target record.TargetNaming
+	now    func() time.Time
+
+	discovering sync.Mutex
+	discovered  meta.RESTMapper // nil until the API was first asked what it knows
+}
+
+// ConfigError says that a kubeconfig cannot be used.
+type ConfigError struct {
+	File string
+	Err  error
+	// Contexts are the contexts that the file has, sorted, when the one asked for is
+	// not among them.
+	Contexts []string
+}
+
+func (e *ConfigError) Error() string { return fmt.Sprintf("kubeconfig %s: %v", e.File, e.Err) }
+func (e *ConfigError) Unwrap() error { return e.Err }
+
+// ErrNoContext says that a kubeconfig has no such context.
+var ErrNoContext = errors.New("no such context")
+
+// Connect reads a kubeconfig and makes a client for one of its contexts, the
+// current one if context is "". It does not talk to the cluster.
+func Connect(kubeconfig, context, agent string, now func() time.Time) (*Cluster, error) {
+	config, err := clientcmd.LoadFromFile(kubeconfig)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, &ConfigError{File: kubeconfig, Err: fs.ErrNotExist}
+	}
+	if err != nil {
+		return nil, &ConfigError{File: kubeconfig, Err: err}
+	}
+	if context == "" {
+		context = config.CurrentContext
+	}
+	if _, ok := config.Contexts[context]; !ok {
+		err := fmt.Errorf("%w: %q", ErrNoContext, context)
+		if context == "" {
+			err = fmt.Errorf("%w is named, and the file has no current-context", ErrNoContext)
+		}
+		return nil, &ConfigError{File: kubeconfig, Err: err, Contexts: slices.Sorted(maps.Keys(config.Contexts))}
+	}
+	loader := clientcmd.NewNonInteractiveClientConfig(*config, context, nil, &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig})
+	rest, err := loader.ClientConfig()
+	if err != nil {
+		return nil, &ConfigError{File: kubeconfig, Err: err}
+	}
+	c, err := newClient(rest, agent)
+	if err != nil {
+		return nil, &ConfigError{File: kubeconfig, Err: err}
+	}
+	return &Cluster{
+		client: c, Context: context, Server: rest.Host, Config: config,
+		target: record.TargetNaming{Kind: "cluster", Name: context}, now: now,
+	}, nil
+}
+
+// Named sets how the target is named in records.
+func (c *Cluster) Named(n record.TargetNaming) { c.target = n }
+
+// Target is how the target is named in records.
+func (c *Cluster) Target() record.TargetNaming { return c.target }
+
+// Marker is the value of one key of a ConfigMap, "" if there is none: by it a
+// laboratory is told from other clusters.
+func (c *Cluster) Marker(ctx context.Context, namespace, name, key string) (string, error) {
+	m, err := c.client.typed.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return "", nil
+	}
+	if err != nil {
+		return "", c.client.unreachable(err)
+	}
+	return m.Data[key], nil
+}
+
+// Summary is what a user is shown before a cluster is loaded.
+type Summary struct {
+	Version string
+	Nodes   int
+	Pods    int
+}
+
+// Summary looks at the cluster.
+func (c *Cluster) Summary(ctx context.Context) (Summary, error) {
+	version, err := c.client.typed.Discovery().ServerVersion()
+	if err != nil {
+		return Summary{}, c.client.unreachable(err)
+	}
+	s := Summary{Version: version.GitVersion}
+	count := func(n *int) func([]byte) error { return func([]byte) error { *n++; return nil } }
+	if _, err := c.client.list(ctx, "/api/v1/nodes", nil, count(&s.Nodes)); err != nil {
+		return s, fmt.Errorf("list nodes: %w", c.client.unreachable(err))
+	}
+	if _, err := c.client.list(ctx, "/api/v1/pods", nil, count(&s.Pods)); err != nil {
+		return s, fmt.Errorf("list pods: %w", c.client.unreachable(err))
+	}
+	return s, nil
+}
+
+// Exempt reports whether priority and fairness does not apply to the user: a
+// load of such a user is not held back as others are, and can starve them. What
+// is not known counts as no.
+func (c *Cluster) Exempt(ctx context.Context) (bool, error) {
+	exempt, err := c.exemption(ctx)
+	return exempt != nil && *exempt, err
+}
+
+// exemption tells what level of priority the server gave a request of this
+// user's; nil is not known.
+func (c *Cluster) exemption(ctx context.Context) (*bool, error) {
+	var buf bytes.Buffer
+	r, err := c.client.do(ctx, http.MethodGet, "/api/v1/namespaces/default", nil, "", nil, &buf)
+	if err != nil {
+		return nil, c.client.unreachable(err)
+	}
+	name := c.client.priorityLevels(ctx)[r.level()]
+	if name == "" {
+		return nil, nil
+	}
+	return new(name == "exempt"), nil
+}
+
+// priorityLevels are the names of the cluster's priority levels by their UIDs,
+// nil where they are not ours to see: that is no reason to stop.
+func (c *client) priorityLevels(ctx context.Context) map[string]string {
+	levels, err := c.typed.FlowcontrolV1().PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	names := make(map[string]string, len(levels.Items))
+	for _, level := range levels.Items {
+		names[string(level.UID)] = level.Name
+	}
+	return names
+}
+
+// describe fills in what environment.json says of the cluster as a whole.
+func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
+	env := record.Environment{
+		Target: c.target,
+		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None,
+			Notes: []string{}},
+	}
+	var buf bytes.Buffer
+	before := c.now()
+	r, err := c.client.do(ctx, http.MethodGet, "/version", nil, "", nil, &buf)
+	if err != nil {
+		return env, c.client.unreachable(err)
+	}
+	env.ClockOffset = clockOffset(r.header, before, c.now())
+	version, err := c.client.typed.Discovery().ServerVersion()
+	if err != nil {
+		return env, fmt.Errorf("get the server's version: %w", c.client.unreachable(err))
+	}
+	env.Cluster = &record.Cluster{Server: version.GitVersion}
+	return env, nil
+}
+
+// clockOffset is the server's clock less ours by the date of an answer, in
+// seconds; nil where it has none.
+func clockOffset(header http.Header, before, after time.Time) *float64 {
+	date, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return nil
+	}
+	// The header has whole seconds; half of one is its mean.
+	middle := before.Add(after.Sub(before) / 2)
+	return new(date.Add(500 * time.Millisecond).Sub(middle).Seconds())
+}
+
+// mapper finds the resource of a kind. The API is asked once what it knows.
+func (c *Cluster) mapper() (meta.RESTMapper, error) {
+	c.discovering.Lock()
+	defer c.discovering.Unlock()
+	if c.discovered != nil {
+		return c.discovered, nil
+	}
+	groups, err := restmapper.GetAPIGroupResources(c.client.typed.Discovery())
+	if err != nil {
+		return nil, fmt.Errorf("discover the API: %w", c.client.unreachable(err))
+	}
+	c.discovered = restmapper.NewDiscoveryRESTMapper(groups)
+	return c.discovered, nil
+}
+
+// Typed is a client of the API's own types, for what happens once in a run.
+func (c *Cluster) Typed() kubernetes.Interface { return c.client.typed }
+
+// Close lets go of the cluster's connections.
+func (c *Cluster) Close() { c.client.close() }

@@ -1,0 +1,137 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"net/http"
+	"slices"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apiserver/pkg/authentication/user"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Health is how the cluster is by what the survey has read: the API server's
+// checks, its nodes and its pods.
+func (s *Survey) Health() ceiling.Health {
+	h := ceiling.Health{
+		Checks: s.checks, Code: s.checksCode, ChecksRead: s.checksRead,
+		Nodes: len(s.nodes), NodesRead: s.nodesRead, Pressure: make(map[string][]string),
+		Pods: s.pods, Unplaced: s.unplaced, Restarting: s.restarting, NoImage: s.noImage, PodsRead: s.podsRead,
+	}
+	for _, n := range s.nodes {
+		if !n.ready {
+			h.NotReady = append(h.NotReady, n.Name)
+		}
+		if n.Spec.Unschedulable {
+			h.Cordoned++
+		}
+		for _, kind := range n.pressure {
+			h.Pressure[kind] = append(h.Pressure[kind], n.Name)
+		}
+	}
+	return h
+}
+
+// Examine adds to the health what takes further requests: the clock, the user
+// and what it may do of the needs, the time that reads take, and what earlier
+// runs have left. The error is an *UnreachableError.
+func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling.Right) error {
+	e := &examination{reader: s.reader, cluster: s.cluster, health: h}
+	if err := e.time(ctx); err != nil {
+		return err
+	}
+	if err := e.identify(ctx); err != nil {
+		return err
+	}
+	leftovers, err := s.cluster.Leftovers(ctx, true)
+	if err != nil {
+		why, err := s.why(err)
+		if err != nil {
+			return err
+		}
+		h.Found = append(h.Found, record.Finding{Severity: record.SeverityWarning, What: "leftovers", Text: "whether an earlier run has left anything is not known: " + why})
+	}
+	for _, l := range leftovers {
+		h.Leftovers = append(h.Leftovers, ceiling.Leftover{Run: l.Run, Namespaces: len(l.Namespaces), Alive: l.Alive})
+	}
+	return e.review(ctx, needs)
+}
+
+// examination adds to what is known of a cluster's health.
+type examination struct {
+	reader
+	cluster *Cluster
+	health  *ceiling.Health
+}
+
+// reads is how many reads of one object are timed.
+const reads = 5
+
+// time times some reads, and compares the clocks.
+func (e *examination) time(ctx context.Context) error {
+	var buf bytes.Buffer
+	for range reads {
+		before := e.cluster.now()
+		r, err := e.do(ctx, http.MethodGet, "/api/v1/namespaces/default", nil, "", nil, &buf)
+		if err != nil {
+			return e.unreachable(err)
+		}
+		after := e.cluster.now()
+		e.health.Reads = append(e.health.Reads, after.Sub(before).Seconds())
+		e.health.ClockOffset = clockOffset(r.header, before, after)
+	}
+	return nil
+}
+
+// identify asks who the user is to the server, and whether priority and
+// fairness applies.
+func (e *examination) identify(ctx context.Context) error {
+	var groups []string
+	review, err := e.typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	if err == nil {
+		e.health.User, groups = review.Status.UserInfo.Username, review.Status.UserInfo.Groups
+	} else if _, err := e.why(err); err != nil {
+		return err
+	}
+	if e.health.Exempt, err = e.cluster.exemption(ctx); err != nil {
+		return err
+	}
+	// A flow schema that every cluster has exempts this group.
+	if slices.Contains(groups, user.SystemPrivilegedGroup) {
+		e.health.Exempt = new(true)
+	}
+	return nil
+}
+
+// reviewers is how many questions about rights are asked at once.
+const reviewers = 4
+
+// review asks what of the needs the user may do. The questions are not kept by
+// the server.
+func (e *examination) review(ctx context.Context, needs []ceiling.Right) error {
+	e.health.Rights = slices.Clone(needs)
+	return inParallel(ctx, len(needs), reviewers, 0, func(ctx context.Context, i int) error {
+		return e.reviewOne(ctx, &e.health.Rights[i])
+	})
+}
+
+func (e *examination) reviewOne(ctx context.Context, r *ceiling.Right) error {
+	resource, group, _ := strings.Cut(r.Resource, ".")
+	review, err := e.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: r.Where, Verb: r.Verb, Group: group, Resource: resource,
+		}},
+	}, metav1.CreateOptions{})
+	if err != nil {
+		r.Why, err = e.why(err)
+		return err
+	}
+	r.Allowed = review.Status.Allowed
+	return nil
+}

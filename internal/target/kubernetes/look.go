@@ -1,0 +1,555 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	resources "k8s.io/component-helpers/resource"
+	psa "k8s.io/pod-security-admission/api"
+	"k8s.io/pod-security-admission/policy"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Demand is a workload on its way to a cluster, before any load.
+type Demand struct {
+	Workload string
+	// Variant is the workload rendered; with no configuration, pods that ask
+	// for nothing are meant.
+	Variant Variant
+	RunID   string
+	UUID    string
+	Axis    ceiling.Axis
+}
+
+// Look is what a survey tells of one workload.
+type Look struct {
+	Facts ceiling.Facts
+	// Findings are what is wrong with the workload on this cluster.
+	Findings []record.Finding
+	// Needs is what a run of it must be allowed to do.
+	Needs []ceiling.Right
+
+	survey *Survey
+	load   ceiling.Load
+	specs  []namedSpec
+	limits []namedLimits
+	quotas []ceiling.Quota
+}
+
+// namedSpec is a pod of the workload's, and where it is to be.
+type namedSpec struct {
+	spec      *corev1.PodSpec
+	meta      metav1.ObjectMeta
+	namespace string // that the document names, "" for that of its iteration
+	labels    map[string]string
+	entry     int
+}
+
+// namedLimits are the limits of a namespace: "" for those of the iterations.
+type namedLimits struct {
+	namespace string
+	items     []corev1.LimitRangeItem
+}
+
+// Look works out what the workload asks of the cluster. It reads what belongs to
+// the namespaces that it comes into, and nothing else. The error is a mistake
+// in the workload, or an *UnreachableError.
+func (s *Survey) Look(ctx context.Context, d Demand) (*Look, error) {
+	l := &Look{survey: s, Facts: ceiling.Facts{
+		Axis: d.Axis, AllNodes: len(s.nodes), NodesRead: s.nodesRead,
+		PodsRead: s.podsRead, Pods: s.pods, Addresses: s.addressed, Containers: s.containers,
+		Namespaces:       ceiling.Fact{Value: float64(len(s.namespaces)), Source: s.namespacesRead},
+		Services:         ceiling.Fact{Value: float64(s.services), Source: s.servicesRead},
+		ServiceAddresses: s.serviceRanges, ServicesTaken: s.servicesTaken, PodAddresses: s.podRanges, OwnAddresses: s.ownAddresses, OpenShift: s.openShift,
+	}}
+	if d.Variant.Config != nil {
+		if err := l.render(d); err != nil {
+			return nil, err
+		}
+		if err := l.readLimits(ctx); err != nil {
+			return nil, err
+		}
+		if err := l.size(ctx); err != nil {
+			return nil, err
+		}
+		l.Facts.Load, l.Facts.Quotas = &l.load, l.quotas
+		l.secure()
+	}
+	l.place()
+	l.Needs = needs(l.Needs)
+	return l, nil
+}
+
+func (l *Look) found(severity record.Severity, what, hint, format string, args ...any) {
+	l.Findings = append(l.Findings, record.Finding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// render reads from the first iteration of each entry what it asks for.
+func (l *Look) render(d Demand) error {
+	mapper, err := l.survey.cluster.mapper()
+	if err != nil {
+		return err
+	}
+	jobs := d.Variant.Config.Jobs
+	last := &jobs[len(jobs)-1]
+	l.load.Workload = d.Workload
+	if last.Namespace != "" && last.NamespacedIterations {
+		l.load.PerNamespace = int64(max(1, last.IterationsPerNamespace))
+	}
+	for j := range jobs {
+		job := &jobs[j]
+		labels := maps.Clone(job.NamespaceLabels)
+		if first := job.NamespaceOf(0); first != "" {
+			if _, there := l.survey.namespaces[first]; there {
+				l.found(record.SeverityError, "workload", "", "namespace %s exists and is not a run's of this program: it would not be touched", first)
+			}
+		}
+		for o := range job.Objects {
+			if job.Objects[o].Replicas < 1 {
+				continue
+			}
+			m := &objectMaker{job: job, jobIndex: j, index: o, template: d.Variant.Templates[j][o], ids: identity{uuid: d.UUID, run: d.RunID}, mapper: mapper}
+			repeat := repetition(job, o, job == last)
+			if job != last && job.NamespaceOf(0) != last.NamespaceOf(0) {
+				repeat.Namespace = job.NamespaceOf(0)
+			}
+			if err := l.renderEntry(m, repeat, labels); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// repetition is how often an object of a job is made: of the last job, by
+// iteration, and of those before it once and whole.
+func repetition(job *kubeburner.Job, object int, isLast bool) ceiling.Entry {
+	o := job.Objects[object]
+	e := ceiling.Entry{Copies: int64(o.Replicas), Every: int64(max(1, o.RepeatEveryNIterations))}
+	if o.RunOnce {
+		e.Every = 0
+	}
+	if !isLast {
+		times := int64(1)
+		if e.Every > 0 {
+			times = (int64(job.JobIterations) + e.Every - 1) / e.Every
+		}
+		e.Copies, e.Every = e.Copies*times, 0
+	}
+	return e
+}
+
+// renderEntry takes in the documents of one template.
+func (l *Look) renderEntry(m *objectMaker, repeat ceiling.Entry, labels map[string]string) error {
+	first := kubeburner.Slot{Object: m.index, Iteration: 0, Replica: 1, Namespace: m.job.NamespaceOf(0)}
+	docs, err := m.template.Render(m.vars(first))
+	if err != nil {
+		return err
+	}
+	for i, doc := range docs {
+		typed, err := m.prepare(doc, i, "0", "1")
+		if err != nil {
+			return err
+		}
+		u := unstructured.Unstructured{Object: doc}
+		gvk := u.GroupVersionKind()
+		mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+		if err != nil {
+			l.found(record.SeverityError, "workload", "", "%s: the cluster knows no %s", m.template.Name(), gvk.GroupKind())
+			continue
+		}
+		e := repeat
+		e.Resource = mapping.Resource.Resource
+		if mapping.Resource.Group != "" {
+			e.Resource += "." + mapping.Resource.Group
+		}
+		if own := u.GetNamespace(); own != "" && own != first.Namespace && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+			e.Namespace = own
+		}
+		pods, _ := kubeburner.PodsOf(doc)
+		e.Pods = int64(pods)
+		where := e.Namespace
+		for _, verb := range []string{"create", "delete"} {
+			l.Needs = append(l.Needs, ceiling.Right{Verb: verb, Resource: e.Resource, Where: where})
+		}
+		switch o := typed.(type) {
+		case *corev1.Service:
+			if o.Spec.ClusterIP != corev1.ClusterIPNone && o.Spec.Type != corev1.ServiceTypeExternalName {
+				e.ClusterIP, e.LinkBytes = true, linkBytes(o)
+			}
+		case *corev1.ResourceQuota:
+			l.quotas = append(l.quotas, quotaOf(o, e.Namespace, m.template.Name()))
+		case *corev1.LimitRange:
+			l.limits = append(l.limits, namedLimits{e.Namespace, o.Spec.Limits})
+		}
+		if spec := podSpecOf(typed); spec != nil && e.Pods > 0 {
+			l.specs = append(l.specs, namedSpec{spec, metav1.ObjectMeta{}, e.Namespace, labels, len(l.load.Entries)})
+		}
+		l.load.Entries = append(l.load.Entries, e)
+	}
+	return nil
+}
+
+func quotaOf(q *corev1.ResourceQuota, namespace, from string) ceiling.Quota {
+	hard := q.Spec.Hard
+	if len(q.Status.Hard) > 0 {
+		hard = q.Status.Hard
+	}
+	return ceiling.Quota{
+		Name: q.Name, Namespace: namespace, Hard: quotaAmounts(hard), Used: quotaAmounts(q.Status.Used),
+		Scoped: len(q.Spec.Scopes) > 0 || q.Spec.ScopeSelector != nil, From: from,
+	}
+}
+
+// quotaAmounts are a quota's figures: those of CPU, whatever they are called,
+// in thousandths.
+func quotaAmounts(list corev1.ResourceList) ceiling.Amounts {
+	a := make(ceiling.Amounts, len(list))
+	for name, quantity := range list {
+		if strings.HasSuffix(string(name), ceiling.CPU) {
+			a[string(name)] = quantity.MilliValue()
+		} else {
+			a[string(name)] = quantity.Value()
+		}
+	}
+	return a
+}
+
+// linkBytes is what a service adds to the environment of each container that
+// has service links, with the kubelet's names for the variables, the pointer
+// that each takes, an address of usual length and an iteration of four digits.
+func linkBytes(service *corev1.Service) (n int64) {
+	const address, iteration, pointer = len("172.30.225.60"), 3, 8
+	name := len(service.Name) + iteration
+	add := func(suffix, value int) { n += int64(name + suffix + len("=") + value + 1 + pointer) }
+	port := func(p corev1.ServicePort) int { return len(strconv.Itoa(int(p.Port))) }
+	add(len("_SERVICE_HOST"), address)
+	for i, p := range service.Spec.Ports {
+		protocol := len(p.Protocol)
+		if protocol == 0 {
+			protocol = len(corev1.ProtocolTCP)
+		}
+		url := protocol + len("://") + address + len(":") + port(p)
+		if i == 0 {
+			add(len("_SERVICE_PORT"), port(p))
+			add(len("_PORT"), url)
+		}
+		if p.Name != "" {
+			add(len("_SERVICE_PORT_")+len(p.Name), port(p))
+		}
+		prefix := len("_PORT_") + port(p) + len("_") + protocol
+		add(prefix, url)
+		add(prefix+len("_PROTO"), protocol)
+		add(prefix+len("_PORT"), port(p))
+		add(prefix+len("_ADDR"), address)
+	}
+	return n
+}
+
+// readLimits reads the quotas and limits of those namespaces that the workload
+// names and that are there.
+func (l *Look) readLimits(ctx context.Context) error {
+	names := make(map[string]bool)
+	for _, e := range l.load.Entries {
+		if e.Namespace != "" {
+			names[e.Namespace] = true
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if _, there := l.survey.namespaces[name]; l.survey.namespacesRead.Known() && !there {
+			continue // its creation is the workload's own affair
+		}
+		path := "/api/v1/namespaces/" + name
+		read, err := l.survey.read(ctx, path+"/resourcequotas", "the quotas", nil, decoded("quota", func(q *corev1.ResourceQuota) {
+			l.quotas = append(l.quotas, quotaOf(q, name, "resourcequota "+name+"/"+q.Name))
+		}))
+		if err != nil {
+			return err
+		}
+		if !read.Known() {
+			l.Facts.QuotasWhy = fmt.Sprintf("those of namespace %s: %s", name, read.Why)
+		}
+		read, err = l.survey.read(ctx, path+"/limitranges", "the limits", nil, decoded("limits", func(limits *corev1.LimitRange) {
+			l.limits = append(l.limits, namedLimits{name, limits.Spec.Limits})
+		}))
+		if err != nil {
+			return err
+		}
+		if !read.Known() {
+			l.found(record.SeverityWarning, "workload", "", "the limit ranges of namespace %s are not known: %s", name, read.Why)
+		}
+	}
+	return nil
+}
+
+// size works out what the workload's pods take up, with what the namespace's
+// limits and the runtime class add.
+func (l *Look) size(ctx context.Context) error {
+	overheads := make(map[string]corev1.ResourceList)
+	for _, p := range l.specs {
+		applyDefaults(p.spec)
+		for _, limits := range l.limits {
+			if limits.namespace == p.namespace {
+				l.applyLimits(p.spec, limits.items)
+			}
+		}
+		applyDefaults(p.spec)
+		if class := p.spec.RuntimeClassName; class != nil && *class != "" {
+			if _, asked := overheads[*class]; !asked {
+				overhead, err := l.overhead(ctx, *class)
+				if err != nil {
+					return err
+				}
+				overheads[*class] = overhead
+			}
+			if p.spec.Overhead == nil {
+				p.spec.Overhead = overheads[*class]
+			}
+		}
+		pod := &corev1.Pod{Spec: *p.spec}
+		l.load.Entries[p.entry].Pod = ceiling.Pod{
+			Requests:     amounts(resources.PodRequests(pod, resources.PodResourcesOptions{})),
+			Limits:       amounts(resources.PodLimits(pod, resources.PodResourcesOptions{})),
+			Containers:   int64(len(p.spec.Containers)),
+			HostNetwork:  p.spec.HostNetwork,
+			ServiceLinks: p.spec.EnableServiceLinks == nil || *p.spec.EnableServiceLinks,
+		}
+	}
+	return nil
+}
+
+// applyDefaults lets a container that has a limit request as much, as the API
+// does.
+func applyDefaults(spec *corev1.PodSpec) {
+	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+		for i := range containers {
+			r := &containers[i].Resources
+			for name, quantity := range r.Limits {
+				if _, ok := r.Requests[name]; !ok {
+					r.Requests = with(r.Requests, name, quantity)
+				}
+			}
+		}
+	}
+}
+
+// applyLimits fills in what a limit range fills in, and finds what it refuses.
+func (l *Look) applyLimits(spec *corev1.PodSpec, items []corev1.LimitRangeItem) {
+	for _, item := range items {
+		if item.Type != corev1.LimitTypeContainer {
+			continue
+		}
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				c := &containers[i]
+				for name, quantity := range item.Default {
+					if _, ok := c.Resources.Limits[name]; !ok {
+						c.Resources.Limits = with(c.Resources.Limits, name, quantity)
+					}
+				}
+				for name, quantity := range item.DefaultRequest {
+					if _, ok := c.Resources.Requests[name]; !ok {
+						c.Resources.Requests = with(c.Resources.Requests, name, quantity)
+					}
+				}
+				l.refused(c, item)
+			}
+		}
+	}
+}
+
+// refused finds what a limit range refuses of a container.
+func (l *Look) refused(c *corev1.Container, item corev1.LimitRangeItem) {
+	for name, most := range item.Max {
+		if limit, ok := c.Resources.Limits[name]; ok && limit.Cmp(most) > 0 {
+			l.found(record.SeverityError, "workload", "", "a limit range allows at most %s of %s for a container, and %s has a limit of %s: its pods are refused", most.String(), name, c.Name, limit.String())
+		}
+	}
+	for name, least := range item.Min {
+		if request, ok := c.Resources.Requests[name]; ok && request.Cmp(least) < 0 {
+			l.found(record.SeverityError, "workload", "", "a limit range asks for at least %s of %s for a container, and %s requests %s: its pods are refused", least.String(), name, c.Name, request.String())
+		}
+	}
+}
+
+// with is a list with one more quantity. The list may be shared with a
+// template, and is not changed.
+func with[Q any](list map[corev1.ResourceName]Q, name corev1.ResourceName, quantity Q) map[corev1.ResourceName]Q {
+	copied := maps.Clone(list)
+	if copied == nil {
+		copied = make(map[corev1.ResourceName]Q)
+	}
+	copied[name] = quantity
+	return copied
+}
+
+// overhead is what a runtime class adds to each pod.
+func (l *Look) overhead(ctx context.Context, class string) (corev1.ResourceList, error) {
+	rc, err := l.survey.typed.NodeV1().RuntimeClasses().Get(ctx, class, metav1.GetOptions{})
+	if apierrors.IsNotFound(err) {
+		l.found(record.SeverityError, "workload", "see 'kubectl get runtimeclasses'", "there is no RuntimeClass %s: its pods are refused", class)
+		return nil, nil
+	}
+	if err != nil {
+		why, err := l.survey.why(err)
+		if err == nil {
+			l.found(record.SeverityWarning, "workload", "", "what RuntimeClass %s adds to each pod is not known: %s", class, why)
+		}
+		return nil, err
+	}
+	if rc.Overhead == nil {
+		return nil, nil
+	}
+	return rc.Overhead.PodFixed, nil
+}
+
+// secure looks for what Pod Security would refuse, by the labels of the
+// namespaces. What a cluster enforces where there is no label it does not tell.
+func (l *Look) secure() {
+	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
+	if err != nil {
+		return
+	}
+	told := make(map[string]bool)
+	for _, p := range l.specs {
+		labels := p.labels
+		where := "the workload's own namespaces"
+		if p.namespace != "" {
+			labels, where = l.survey.namespaces[p.namespace], "namespace "+p.namespace
+		}
+		enforced, problems := psa.PolicyToEvaluate(labels, psa.Policy{Enforce: psa.LevelVersion{Level: psa.LevelPrivileged, Version: psa.LatestVersion()}})
+		if len(problems) > 0 || enforced.Enforce.Level == psa.LevelPrivileged {
+			continue
+		}
+		result := policy.AggregateCheckResults(evaluator.EvaluatePod(enforced.Enforce, &p.meta, p.spec))
+		text := fmt.Sprintf("%s enforce Pod Security %s, and pods of the workload break it: %s", where, enforced.Enforce, result.ForbiddenDetail())
+		if p.namespace != "" {
+			text = strings.Replace(text, " enforce ", " enforces ", 1)
+		}
+		if !result.Allowed && !told[text] {
+			told[text] = true
+			l.found(record.SeverityError, "workload", "", "%s", text)
+		}
+	}
+}
+
+// place finds the nodes that the workload can land on.
+func (l *Look) place() {
+	specs := make([]corev1.PodSpec, 0, len(l.specs)+1)
+	for _, p := range l.specs {
+		specs = append(specs, *p.spec)
+	}
+	if len(specs) == 0 {
+		specs = append(specs, corev1.PodSpec{})
+	}
+	var nodes []*corev1.Node
+	for _, n := range l.survey.nodes {
+		if canLand(n.Node, specs) {
+			nodes = append(nodes, n.Node)
+			l.Facts.Nodes = append(l.Facts.Nodes, n.facts())
+		}
+	}
+	if !l.survey.nodesRead.Known() {
+		return
+	}
+	if len(nodes) == 0 {
+		if len(l.survey.nodes) > 0 {
+			l.found(record.SeverityError, "workload", "choose nodes with --set nodeSelector=k=v", "%v", &NoNodesError{len(l.survey.nodes)})
+		}
+		return
+	}
+	if _, err := oneFidelity(nodes); err != nil {
+		l.found(record.SeverityError, "workload", "choose one kind with --set nodeSelector=plimsoll.dev/fidelity=simulated, or another label", "%v", err)
+	}
+	for _, w := range l.survey.waiting {
+		if slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return podFits(n, &w.spec) }) {
+			l.Facts.Pending += w.n
+		}
+	}
+}
+
+// needs adds to what a workload needs what every run does, each once.
+func needs(own []ceiling.Right) []ceiling.Right {
+	var all []ceiling.Right
+	add := func(verb, resource string) { all = append(all, ceiling.Right{Verb: verb, Resource: resource}) }
+	for _, resource := range []string{"pods", "nodes", "namespaces", "events"} {
+		add("list", resource)
+		add("watch", resource)
+	}
+	for _, verb := range []string{"create", "get", "patch", "delete"} {
+		add(verb, "namespaces")
+	}
+	add("get", "serviceaccounts")
+	for _, verb := range []string{"create", "patch", "delete"} { // the canary
+		add(verb, "pods")
+	}
+	for _, r := range own {
+		if !slices.Contains(all, r) {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Kubelets reads what kubelets are configured to, from one node of each kind,
+// by the API server's proxy. Simulated nodes have none.
+func (s *Survey) Kubelets(ctx context.Context, l *Look) {
+	const kinds = 8
+	byKind := make(map[string]ceiling.Fact)
+	for i := range l.Facts.Nodes {
+		n := &l.Facts.Nodes[i]
+		if n.Simulated {
+			continue
+		}
+		kind := fmt.Sprint(n.Allocatable)
+		fact, asked := byKind[kind]
+		switch {
+		case asked:
+		case len(byKind) >= kinds:
+			fact.Why = "the nodes are of many kinds, and not all were asked"
+		default:
+			fact = s.kubelet(ctx, n.Name)
+			byKind[kind] = fact
+		}
+		n.MaxPods = fact
+	}
+}
+
+func (r reader) kubelet(ctx context.Context, node string) (f ceiling.Fact) {
+	ctx, cancel := context.WithTimeout(ctx, kubeletPatience)
+	defer cancel()
+	var config struct {
+		Config struct {
+			MaxPods float64 `json:"maxPods"`
+		} `json:"kubeletconfig"`
+	}
+	found, err := r.json(ctx, "/api/v1/nodes/"+node+"/proxy/configz", &config)
+	switch {
+	case err != nil && apierrors.IsForbidden(err):
+		f.Why = "this user may not read it: " + err.Error()
+	case err != nil:
+		f.Why = "the kubelet of " + node + " did not tell: " + err.Error()
+	case !found || config.Config.MaxPods <= 0 || math.IsInf(config.Config.MaxPods, 0):
+		f.Why = "the kubelet of " + node + " did not tell"
+	default:
+		f.Value, f.From = config.Config.MaxPods, "configz of a kubelet of each kind of node"
+	}
+	return f
+}
+
+// kubeletPatience is how long a kubelet's answer is waited for.
+const kubeletPatience = 2 * time.Second

@@ -1,0 +1,333 @@
+package kubernetes
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
+	"k8s.io/client-go/kubernetes/scheme"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+)
+
+var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
+
+// manifest is one object ready to be created.
+type manifest struct {
+	path        string // of its collection
+	namespace   string // "" for a cluster-scoped object
+	name        string
+	kind        string
+	body        []byte
+	contentType string
+	units       int    // pods that it asks for
+	slot        string // the slot's name
+	grouped     bool   // the pods have names of their own
+	latency     string // annotation that plants a start latency, "" for none
+}
+
+// objectMaker makes the manifests of one entry of a job's objects.
+type objectMaker struct {
+	job      *kubeburner.Job
+	jobIndex int
+	index    int // of the entry
+	template *kubeburner.Template
+	ids      identity
+	mapper   meta.RESTMapper
+
+	// Of the first iteration: what it asks for and what its pods are like.
+	units    int
+	pods     []corev1.PodSpec
+	latency  bool     // it plants start latencies
+	onlyPods bool     // it makes pods and nothing else
+	unknown  []string // fields that the API does not know, of the first iteration
+	begun    bool     // unknown is complete
+
+	fast []fastManifest // nil where each slot must be rendered
+}
+
+// fastManifest is a manifest whose template needs no rendering.
+type fastManifest struct {
+	stencil *stencil
+	sample  manifest
+}
+
+// identity is the run that objects belong to.
+type identity struct{ uuid, run string }
+
+func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids identity, mapper meta.RESTMapper) (*objectMaker, error) {
+	m := &objectMaker{job: job, jobIndex: jobIndex, index: index, template: template, ids: ids, mapper: mapper, onlyPods: true}
+	first := kubeburner.Slot{Object: index, Iteration: 0, Replica: 1, Namespace: job.NamespaceOf(0)}
+	docs, err := template.Render(m.vars(first))
+	if err != nil {
+		return nil, err
+	}
+	for i, doc := range docs {
+		typed, err := m.prepare(doc, i, "0", "1")
+		if err != nil {
+			return nil, err
+		}
+		made, err := m.manifest(doc, typed, i, first)
+		if err != nil {
+			return nil, err
+		}
+		m.units += made.units
+		m.onlyPods = m.onlyPods && made.kind == "Pod"
+		m.latency = m.latency || made.latency != ""
+		if spec := podSpecOf(typed); spec != nil {
+			m.pods = append(m.pods, *spec)
+		}
+	}
+	m.begun = true
+	m.specialise(len(docs))
+	return m, nil
+}
+
+func (m *objectMaker) vars(s kubeburner.Slot) kubeburner.Vars {
+	return kubeburner.Vars{
+		Iteration: s.Iteration, Replica: s.Replica, JobName: m.job.Name, UUID: m.ids.uuid, RunID: m.ids.run,
+		Input: m.job.Objects[m.index].InputVars,
+	}
+}
+
+// specialise looks for the fast way.
+func (m *objectMaker) specialise(docs int) {
+	pattern, ok := m.template.Specialise(m.vars(kubeburner.Slot{Replica: 1}))
+	if !ok || len(pattern.Docs) != docs {
+		return
+	}
+	var fast []fastManifest
+	for i, doc := range pattern.Docs {
+		doc = runtime.DeepCopyJSON(doc)
+		typed, err := m.prepare(doc, i, pattern.Iteration, pattern.Replica)
+		if err != nil || typed == nil {
+			return
+		}
+		s, ok := newStencil(typed, pattern.Iteration, pattern.Replica)
+		if !ok {
+			return
+		}
+		made, err := m.manifest(doc, typed, i, kubeburner.Slot{Replica: 1, Namespace: m.job.NamespaceOf(0)})
+		if err != nil {
+			return
+		}
+		fast = append(fast, fastManifest{s, made})
+	}
+	m.fast = fast
+}
+
+// slotLabel is the value of LabelSlot on pods that a controller makes.
+func (m *objectMaker) slotLabel(doc int, iteration, replica string) string {
+	return fmt.Sprintf("j%d.o%d.d%d.i%s.r%s", m.jobIndex, m.index, doc, iteration, replica)
+}
+
+// objectOfSlot is which object of which job a slot with slotLabel is of.
+func objectOfSlot(slot string) (job, object int, ok bool) {
+	n, err := fmt.Sscanf(slot[strings.LastIndexByte(slot, '/')+1:], "j%d.o%d.d", &job, &object)
+	return job, object, n == 2 && err == nil
+}
+
+// prepare labels a document and converts it to its built-in type, nil if it
+// has none. Iteration and replica are numbers or marks.
+func (m *objectMaker) prepare(doc map[string]any, index int, iteration, replica string) (runtime.Object, error) {
+	object := &m.job.Objects[m.index]
+	labels := kubeburner.Identity{
+		UUID: m.ids.uuid, RunID: m.ids.run, Job: m.job.Name, Object: m.index, Group: object.Group.ID,
+		Iteration: iteration, Replica: replica,
+	}.Labels()
+	labels[LabelManagedBy], labels[LabelRun] = ManagedBy, m.ids.run
+	pods, perNode := kubeburner.PodsOf(doc)
+	u := unstructured.Unstructured{Object: doc}
+	if (pods > 0 || perNode) && u.GetKind() != "Pod" {
+		labels[LabelSlot] = m.slotLabel(index, iteration, replica)
+	}
+	if err := kubeburner.InjectLabels(doc, labels); err != nil {
+		return nil, fmt.Errorf("%s: document %d: %w", m.template.Name(), index+1, err)
+	}
+	gvk := u.GroupVersionKind()
+	if gvk.Kind == "" || gvk.Version == "" {
+		return nil, fmt.Errorf("%s: document %d has no apiVersion or no kind", m.template.Name(), index+1)
+	}
+	typed, err := scheme.Scheme.New(gvk)
+	if err != nil {
+		return nil, nil // a custom resource
+	}
+	err = runtime.DefaultUnstructuredConverter.FromUnstructuredWithValidation(doc, typed, true)
+	if strict, ok := runtime.AsStrictDecodingError(err); ok {
+		for _, e := range strict.Errors() {
+			text := fmt.Sprintf("%s: %s: %v", m.template.Name(), gvk.Kind, e)
+			if !m.begun && !slices.Contains(m.unknown, text) {
+				m.unknown = append(m.unknown, text)
+			}
+		}
+		err = nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: document %d is no %s: %w", m.template.Name(), index+1, gvk.Kind, err)
+	}
+	return typed, nil
+}
+
+// manifest makes a document that prepare has labelled ready to be created.
+func (m *objectMaker) manifest(doc map[string]any, typed runtime.Object, index int, s kubeburner.Slot) (manifest, error) {
+	u := unstructured.Unstructured{Object: doc}
+	gvk := u.GroupVersionKind()
+	mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
+	if err != nil {
+		return manifest{}, fmt.Errorf("%s: the cluster knows no %s: %w", m.template.Name(), gvk, err)
+	}
+	made := manifest{kind: gvk.Kind, name: u.GetName()}
+	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if made.namespace = u.GetNamespace(); made.namespace == "" {
+			made.namespace = s.Namespace
+		}
+		if made.namespace == "" {
+			return manifest{}, fmt.Errorf("%s: %s %q has no namespace, and neither has its job", m.template.Name(), gvk.Kind, made.name)
+		}
+	}
+	if made.name == "" {
+		return manifest{}, fmt.Errorf("%s: %s has no metadata.name: generated names cannot be accounted for", m.template.Name(), gvk.Kind)
+	}
+	made.path = collection(mapping.Resource, made.namespace)
+	pods, perNode := kubeburner.PodsOf(doc)
+	if perNode {
+		return manifest{}, fmt.Errorf("%s: a DaemonSet asks for a number of pods that depends on the nodes, which this axis does not know", m.template.Name())
+	}
+	made.units = pods
+	made.slot = slotName(gvk.Kind, made.namespace, made.name)
+	if pods > 0 && gvk.Kind != "Pod" {
+		made.grouped = true
+		made.slot = made.namespace + "/" + m.slotLabel(index, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
+	}
+	if gvk.Kind == "Pod" {
+		made.latency = u.GetAnnotations()[AnnotationStartLatency]
+	} else if template, ok, _ := unstructured.NestedStringMap(doc, "spec", "template", "metadata", "annotations"); ok {
+		made.latency = template[AnnotationStartLatency]
+	}
+	if typed != nil {
+		made.contentType = protobufType
+		made.body, err = encode(typed)
+	} else {
+		made.contentType = "application/json"
+		made.body, err = json.Marshal(doc)
+	}
+	return made, err
+}
+
+// slotName is the name of the slot of an object that we create: for a pod its
+// own, for others one that tells the kind.
+func slotName(kind, namespace, name string) string {
+	if kind == "Pod" {
+		return namespace + "/" + name
+	}
+	if namespace == "" {
+		return kind + "/" + name
+	}
+	return kind + "/" + namespace + "/" + name
+}
+
+func collection(r schema.GroupVersionResource, namespace string) string {
+	path := "/apis/" + r.Group + "/" + r.Version
+	if r.Group == "" {
+		path = "/api/" + r.Version
+	}
+	if namespace != "" {
+		path += "/namespaces/" + namespace
+	}
+	return path + "/" + r.Resource
+}
+
+// make makes the manifests of one slot.
+func (m *objectMaker) make(s kubeburner.Slot) ([]manifest, error) {
+	if m.fast != nil {
+		return m.makeFast(s)
+	}
+	docs, err := m.template.Render(m.vars(s))
+	if err != nil {
+		return nil, err
+	}
+	made := make([]manifest, len(docs))
+	for i, doc := range docs {
+		typed, err := m.prepare(doc, i, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
+		if err != nil {
+			return nil, err
+		}
+		if made[i], err = m.manifest(doc, typed, i, s); err != nil {
+			return nil, err
+		}
+	}
+	return made, nil
+}
+
+func (m *objectMaker) makeFast(s kubeburner.Slot) ([]manifest, error) {
+	made := make([]manifest, len(m.fast))
+	for i := range m.fast {
+		f := &m.fast[i]
+		out := f.sample
+		err := f.stencil.fill(s.Iteration, s.Replica, func(object runtime.Object) error {
+			accessor, err := meta.Accessor(object)
+			if err != nil {
+				return err
+			}
+			out.name = accessor.GetName()
+			if out.namespace != "" {
+				if out.namespace = accessor.GetNamespace(); out.namespace == "" {
+					out.namespace = s.Namespace
+				}
+			}
+			out.body, err = encode(object)
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if f.sample.namespace != out.namespace {
+			out.path = replaceNamespace(f.sample.path, f.sample.namespace, out.namespace)
+		}
+		out.slot = slotName(out.kind, out.namespace, out.name)
+		if out.grouped {
+			out.slot = out.namespace + "/" + m.slotLabel(i, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
+		}
+		made[i] = out
+	}
+	return made, nil
+}
+
+// podSpecOf is the pod that an object is or makes, nil if it does not.
+func podSpecOf(object runtime.Object) *corev1.PodSpec {
+	switch o := object.(type) {
+	case nil:
+		return nil
+	case *corev1.Pod:
+		return &o.Spec
+	}
+	content, err := runtime.DefaultUnstructuredConverter.ToUnstructured(object)
+	if err != nil {
+		return nil
+	}
+	spec, ok, err := unstructured.NestedMap(content, "spec", "template", "spec")
+	if !ok || err != nil {
+		return nil
+	}
+	var pod corev1.PodSpec
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(spec, &pod); err != nil {
+		return nil
+	}
+	return &pod
+}
+
+var errNoPods = errors.New("the workload makes no pods: a level of pods per node cannot be reached with it")
+
+// replaceNamespace is a collection's path in another namespace.
+func replaceNamespace(path, from, to string) string {
+	return strings.Replace(path, "/namespaces/"+from+"/", "/namespaces/"+to+"/", 1)
+}

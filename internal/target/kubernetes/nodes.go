@@ -1,0 +1,272 @@
+package kubernetes
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	helpers "k8s.io/component-helpers/scheduling/corev1"
+	"k8s.io/component-helpers/scheduling/corev1/nodeaffinity"
+	"k8s.io/klog/v2"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// simulatedAnnotation marks nodes that KWOK keeps alive: nothing runs on them.
+const simulatedAnnotation = "kwok.x-k8s.io/node"
+
+// nodeView is a node as the level and the guards see it.
+type nodeView struct {
+	node     *corev1.Node // metadata, spec and the parts of status that are used
+	ready    bool
+	troubles []nodeTrouble
+}
+
+// nodeTrouble is a condition that a node should not have.
+type nodeTrouble struct{ reason, message string }
+
+// troublesOf are a node's troubles, by the names that a kubelet and the node
+// controller give them in events.
+func troublesOf(conditions []corev1.NodeCondition) (list []nodeTrouble) {
+	for _, c := range conditions {
+		bad := c.Status == corev1.ConditionTrue
+		reason := ""
+		switch c.Type {
+		case corev1.NodeReady:
+			bad, reason = !bad, "NodeNotReady"
+		case corev1.NodeMemoryPressure:
+			reason = "NodeHasInsufficientMemory"
+		case corev1.NodeDiskPressure:
+			reason = "NodeHasDiskPressure"
+		case corev1.NodePIDPressure:
+			reason = "NodeHasInsufficientPID"
+		case corev1.NodeNetworkUnavailable:
+			reason = "NodeNetworkUnavailable"
+		}
+		if bad && reason != "" {
+			list = append(list, nodeTrouble{reason, c.Message})
+		}
+	}
+	return list
+}
+
+// nodeSet follows the cluster's nodes. It handles the watch of nodes.
+type nodeSet struct {
+	mu       sync.Mutex
+	nodes    map[string]nodeView
+	notReady int
+	// tell takes what a node's own conditions tell; it may be nil. Whoever
+	// publishes events of nodes does so as it likes, and often as Normal ones.
+	tell func(now record.Micros, e *record.KubeEvent)
+}
+
+func newNodeSet() *nodeSet { return &nodeSet{nodes: make(map[string]nodeView)} }
+
+func (s *nodeSet) changed(now record.Micros, kind string, object []byte) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return decoded("node", func(node *corev1.Node) {
+		old, known := s.nodes[node.Name]
+		s.put(node, kind == eventDeleted)
+		if known && kind != eventDeleted {
+			s.compare(now, old, s.nodes[node.Name])
+		}
+	})(object)
+}
+
+func (s *nodeSet) listed(now record.Micros, items func(func([]byte) error) error) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	before := s.nodes
+	s.nodes, s.notReady = make(map[string]nodeView), 0
+	return items(decoded("node", func(node *corev1.Node) {
+		s.put(node, false)
+		if old, known := before[node.Name]; known {
+			s.compare(now, old, s.nodes[node.Name])
+		}
+	}))
+}
+
+// compare tells of the troubles that a node has and had not, and the other way
+// round.
+func (s *nodeSet) compare(now record.Micros, was, is nodeView) {
+	if s.tell == nil {
+		return
+	}
+	has := func(list []nodeTrouble, reason string) bool {
+		return slices.ContainsFunc(list, func(t nodeTrouble) bool { return t.reason == reason })
+	}
+	event := func(kind, reason, message string) {
+		s.tell(now, &record.KubeEvent{Object: is.node.Name, About: "Node", Type: kind, Reason: reason, Message: message, Source: "plimsoll", Count: 1})
+	}
+	for _, t := range is.troubles {
+		if !has(was.troubles, t.reason) {
+			event(corev1.EventTypeWarning, t.reason, t.message)
+		}
+	}
+	for _, t := range was.troubles {
+		if !has(is.troubles, t.reason) {
+			event(corev1.EventTypeNormal, "NodeTroubleOver", t.reason+" is over")
+		}
+	}
+}
+
+func (s *nodeSet) put(node *corev1.Node, gone bool) {
+	if old, ok := s.nodes[node.Name]; ok && !old.ready {
+		s.notReady--
+	}
+	if gone {
+		delete(s.nodes, node.Name)
+		return
+	}
+	view := nodeView{node: node, troubles: troublesOf(node.Status.Conditions)}
+	for _, c := range node.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			view.ready = c.Status == corev1.ConditionTrue
+		}
+	}
+	if !view.ready {
+		s.notReady++
+	}
+	// Thousands of nodes are kept: what nobody asks for is let go.
+	node.ManagedFields, node.Status.Images, node.Status.Conditions = nil, nil, nil
+	s.nodes[node.Name] = view
+}
+
+func (s *nodeSet) countNotReady() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.notReady
+}
+
+// eligible are the nodes on which every one of the pods could land, by name:
+// schedulable, selected and tolerated. Skipped is how many others there are.
+func (s *nodeSet) eligible(pods []corev1.PodSpec) (nodes []*corev1.Node, skipped int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, view := range s.nodes {
+		if canLand(view.node, pods) {
+			nodes = append(nodes, view.node)
+		} else {
+			skipped++
+		}
+	}
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return cmp.Compare(a.Name, b.Name) })
+	return nodes, skipped
+}
+
+func canLand(node *corev1.Node, pods []corev1.PodSpec) bool {
+	if node.Spec.Unschedulable {
+		return false
+	}
+	for i := range pods {
+		if !podFits(node, &pods[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// podFits reports whether the scheduler would consider the node for the pod at
+// all: by its name, selector, affinity and the node's taints. Resources are
+// what a search is about, and are left out.
+func podFits(node *corev1.Node, spec *corev1.PodSpec) bool {
+	if spec.NodeName != "" && spec.NodeName != node.Name {
+		return false
+	}
+	affinity := nodeaffinity.GetRequiredNodeAffinity(&corev1.Pod{Spec: *spec})
+	if fits, err := affinity.Match(node); err != nil || !fits {
+		return false
+	}
+	_, untolerated := helpers.FindMatchingUntoleratedTaint(klog.Background(), node.Spec.Taints, spec.Tolerations, func(t *corev1.Taint) bool {
+		return t.Effect == corev1.TaintEffectNoSchedule || t.Effect == corev1.TaintEffectNoExecute
+	}, false)
+	return !untolerated
+}
+
+func fidelityOf(node *corev1.Node) record.Realness {
+	if node.Annotations[simulatedAnnotation] == "fake" {
+		return record.Simulated
+	}
+	return record.Real
+}
+
+// describeNode is the node's entry in environment.json.
+func describeNode(node *corev1.Node) record.Node {
+	info, can := node.Status.NodeInfo, node.Status.Allocatable
+	return record.Node{
+		Name: node.Name, Pods: can.Pods().Value(), CPUMillis: can.Cpu().MilliValue(), MemoryBytes: can.Memory().Value(),
+		Kernel: info.KernelVersion, OSImage: info.OSImage, Kubelet: info.KubeletVersion, Runtime: info.ContainerRuntimeVersion,
+		Fidelity: fidelityOf(node),
+	}
+}
+
+// MixedError says that a workload's pods could land on real and on simulated
+// nodes alike: no level would mean anything.
+type MixedError struct{ Real, Simulated int }
+
+func (e *MixedError) Error() string {
+	return fmt.Sprintf("the workload's pods could land on %d real and on %d simulated nodes: a level over both means nothing", e.Real, e.Simulated)
+}
+
+// NoNodesError says that a workload's pods could land on no node.
+type NoNodesError struct{ Skipped int }
+
+func (e *NoNodesError) Error() string {
+	return fmt.Sprintf("the workload's pods could land on none of the %d nodes: they are unschedulable, tainted or not selected", e.Skipped)
+}
+
+// oneFidelity is the fidelity that all nodes share.
+func oneFidelity(nodes []*corev1.Node) (record.Realness, error) {
+	simulated := 0
+	for _, n := range nodes {
+		if fidelityOf(n) == record.Simulated {
+			simulated++
+		}
+	}
+	switch simulated {
+	case 0:
+		return record.Real, nil
+	case len(nodes):
+		return record.Simulated, nil
+	}
+	return "", &MixedError{Real: len(nodes) - simulated, Simulated: simulated}
+}
+
+// otherPods counts the pods that are not ours on each of the nodes, and those
+// without a node that could land on one of them: a level is of all pods.
+func otherPods(list func(each func([]byte) error) error, nodes []*corev1.Node) (perNode map[string]int, pending int, err error) {
+	perNode = make(map[string]int, len(nodes))
+	for _, n := range nodes {
+		perNode[n.Name] = 0
+	}
+	var p podNews
+	err = list(func(object []byte) error {
+		if err := decodePod(object, &p); err != nil {
+			return err
+		}
+		if p.isCanary {
+			return nil
+		}
+		if p.Node != "" {
+			if _, ok := perNode[p.Node]; ok {
+				perNode[p.Node]++
+			}
+			return nil
+		}
+		var pod corev1.Pod
+		if err := pod.Unmarshal(object); err != nil {
+			return fmt.Errorf("decode pod %s: %w", p.Name, err)
+		}
+		if slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return podFits(n, &pod.Spec) }) {
+			pending++
+		}
+		return nil
+	})
+	return perNode, pending, err
+}
+
+// notTerminal selects pods that take up a place.
+const notTerminal = "status.phase!=Succeeded,status.phase!=Failed"

@@ -1,0 +1,145 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"net/url"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/redact"
+)
+
+// observer watches the cluster for a run.
+type observer struct {
+	*shared
+	pods       *podSet
+	nodes      *nodeSet
+	namespaces *namespaceSet
+	canary     *canary
+	watchers   []*watcher
+
+	// watching ends with the watches: when the observer is closed, or with the
+	// reason for which one of them cannot go on.
+	watching context.Context
+	stop     context.CancelCauseFunc
+	working  sync.WaitGroup
+}
+
+func newObserver(common *shared, ageing *ageing, now func() time.Time) *observer {
+	o := &observer{shared: common, nodes: newNodeSet(), namespaces: newNamespaceSet()}
+	o.nodes.tell = func(now record.Micros, e *record.KubeEvent) { o.emitAt(now, e) }
+	o.canary = newCanary(common, now, o.reconnect)
+	o.pods = newPodSet(common, o.canary, ageing)
+	return o
+}
+
+// start starts the watches, each before anything is created that it must see,
+// and then the canary. Fail is told what a watch cannot go on for.
+func (o *observer) start(ctx context.Context, fail func(error)) error {
+	o.watching, o.stop = context.WithCancelCause(context.WithoutCancel(ctx))
+	err := o.open(ctx, fail)
+	if err != nil {
+		o.close()
+	}
+	return err
+}
+
+func (o *observer) open(ctx context.Context, fail func(error)) error {
+	ours := url.Values{"labelSelector": {LabelRun + "=" + o.load.RunID}}
+	events := url.Values{}
+	if !o.load.NormalEvents {
+		events.Set("fieldSelector", "type=Warning")
+	}
+	pods := &watcher{name: "pods", path: "/api/v1/pods", query: ours, handler: o.pods}
+	o.watchers = []*watcher{
+		pods,
+		{name: "nodes", path: "/api/v1/nodes", handler: o.nodes},
+		{name: "namespaces", path: "/api/v1/namespaces", query: ours, handler: o.namespaces},
+		{name: "events", path: "/api/v1/events", query: events, handler: eventHandler(o.event), fromNow: true},
+	}
+	if o.load.Images && !o.load.NormalEvents {
+		pulled := url.Values{"fieldSelector": {"type=Normal,reason=" + reasonPulled}}
+		o.watchers = append(o.watchers, &watcher{name: "events of images", path: "/api/v1/events", query: pulled, handler: eventHandler(o.pods.pulled), fromNow: true})
+	}
+	for _, w := range o.watchers {
+		w.client, w.clock = o.client, o.clock
+		w.fault = func(*record.Fault) {}
+		if w == pods {
+			// A gap in the news of pods can lose objects; the other resources
+			// only explain and guard.
+			w.fault = func(f *record.Fault) { o.emit(f) }
+		}
+		if err := w.start(ctx); err != nil {
+			return err
+		}
+		o.working.Go(func() {
+			if err := w.run(o.watching); err != nil {
+				o.stop(err)
+				fail(err)
+			}
+		})
+	}
+	if err := o.canary.start(ctx); err != nil {
+		return err
+	}
+	o.working.Go(func() { o.canary.run(o.watching) })
+	return nil
+}
+
+// close ends the watches.
+func (o *observer) close() {
+	o.stop(nil)
+	o.working.Wait()
+}
+
+// reconnect takes all watches up anew, on another connection.
+func (o *observer) reconnect() {
+	if err := o.client.renewStream(); err == nil {
+		for _, w := range o.watchers {
+			w.cut()
+		}
+	}
+}
+
+// eventHandler takes in a watch of the cluster's events, from now on.
+type eventHandler func(now record.Micros, e *corev1.Event)
+
+func (h eventHandler) changed(now record.Micros, kind string, object []byte) error {
+	if kind == eventDeleted {
+		return nil
+	}
+	return decoded("event", func(e *corev1.Event) { h(now, e) })(object)
+}
+
+func (h eventHandler) listed(record.Micros, func(func([]byte) error) error) error { return nil }
+
+// event puts an event on record, if it is about a node or an object of ours.
+func (o *observer) event(now record.Micros, e *corev1.Event) {
+	about := e.InvolvedObject
+	if about.Namespace != "" && !o.namespaces.has(about.Namespace) {
+		return
+	}
+	if about.Namespace == "" && about.Kind != "Node" {
+		return
+	}
+	if o.load.Images {
+		o.pods.pulled(now, e)
+	}
+	count := int(e.Count)
+	if e.Series != nil {
+		count = int(e.Series.Count)
+	}
+	name := about.Name
+	if about.Namespace != "" {
+		name = about.Namespace + "/" + about.Name
+	}
+	o.emitAt(now, &record.KubeEvent{Object: name, About: about.Kind, Type: e.Type, Reason: e.Reason, Message: redact.Message(e.Message), Source: cmp.Or(e.Source.Component, e.ReportingController), Count: count})
+}
+
+// reasonPulled is the reason of the event that a kubelet writes when a
+// container's image is on its node, fetched or there before.
+const reasonPulled = "Pulled"

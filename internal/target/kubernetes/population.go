@@ -1,0 +1,115 @@
+package kubernetes
+
+import (
+	"maps"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+)
+
+// rendering is a Variant made ready.
+type rendering struct {
+	config *kubeburner.Config
+	makers [][]*objectMaker // by job and object
+}
+
+// render makes a variant ready, for the objects of a run.
+func render(v Variant, ids identity, mapper meta.RESTMapper) (*rendering, error) {
+	r := &rendering{config: v.Config}
+	for j := range v.Config.Jobs {
+		job := &v.Config.Jobs[j]
+		var makers []*objectMaker
+		for o := range job.Objects {
+			m, err := newObjectMaker(job, j, o, v.Templates[j][o], ids, mapper)
+			if err != nil {
+				return nil, err
+			}
+			makers = append(makers, m)
+		}
+		r.makers = append(r.makers, makers)
+	}
+	return r, nil
+}
+
+// onlyPods reports whether the load makes pods and nothing else.
+func (r *rendering) onlyPods() bool {
+	return !slices.ContainsFunc(slices.Concat(r.makers...), func(m *objectMaker) bool { return !m.onlyPods })
+}
+
+// podSpecs are what the load's pods are like; plants says that some have start
+// latencies planted.
+func (r *rendering) podSpecs() (pods []corev1.PodSpec, plants bool) {
+	for _, m := range slices.Concat(r.makers...) {
+		pods = append(pods, m.pods...)
+		plants = plants || m.latency
+	}
+	return pods, plants
+}
+
+// unknownFields are all fields of the load that the API does not know.
+func (r *rendering) unknownFields() []string {
+	set := make(map[string]bool)
+	for _, m := range slices.Concat(r.makers...) {
+		for _, u := range m.unknown {
+			set[u] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// population is how much of a load was asked for since the target was last
+// empty.
+type population struct {
+	*rendering      // of the present arm
+	iterations int  // of the last job
+	units      int  // pods
+	prepared   bool // the jobs before the last one were made
+}
+
+// plannedSlot is one slot, and what makes its objects.
+type plannedSlot struct {
+	kubeburner.Slot
+	maker *objectMaker
+}
+
+// plan lists the slots that raise the pods in place to at most want, by whole
+// iterations of the last job. The jobs before it are made once, whole, when
+// the target is empty.
+func (p *population) plan(want int) (slots []plannedSlot, units int, err error) {
+	last := len(p.config.Jobs) - 1
+	take := func(j, from, to int) {
+		for s := range p.config.Jobs[j].Slots(from, to) {
+			m := p.makers[j][s.Object]
+			slots = append(slots, plannedSlot{s, m})
+			units += m.units
+		}
+	}
+	if !p.prepared {
+		for j := range last {
+			take(j, 0, p.config.Jobs[j].JobIterations)
+		}
+		p.prepared = true
+	}
+	empty := 0
+	for {
+		n := 0
+		for s := range p.config.Jobs[last].Slots(p.iterations, p.iterations+1) {
+			n += p.makers[last][s.Object].units
+		}
+		if n == 0 {
+			// Iterations without pods are made along with the next that has
+			// some; a workload that never has any is no use here.
+			if empty++; empty > 10_000 {
+				return nil, 0, errNoPods
+			}
+		}
+		if p.units+units+n > want {
+			return slots, units, nil
+		}
+		take(last, p.iterations, p.iterations+1)
+		p.iterations++
+	}
+}

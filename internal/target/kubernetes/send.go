@@ -1,0 +1,213 @@
+package kubernetes
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// sender creates the objects of a load.
+type sender struct {
+	*shared
+	pods     *podSet
+	holdings *holdings
+	fail     func(error)
+	levels   map[string]string // names of priority levels by UID
+	allowed  atomic.Bool       // an object was created: the user has the right to
+}
+
+// send creates the objects of one slot, one after the other, and tells what
+// became of the one that asks for pods. The others are put on record here.
+func (s *sender) send(ctx context.Context, p plannedSlot) record.Slot {
+	component := ""
+	if s.load.Component != nil {
+		component = s.load.Component(p.maker.jobIndex, p.Object)
+	}
+	manifests, err := p.maker.make(p.Slot)
+	if err != nil || len(manifests) == 0 {
+		slot := record.Slot{Slot: p.Namespace + "/" + p.maker.template.Name(), Component: component, Iteration: p.Iteration, Outcome: record.SlotFailed}
+		if err != nil {
+			slot.Error = err.Error()
+		} else {
+			slot.Outcome = record.SlotCreated // the template writes nothing for this slot
+		}
+		return slot
+	}
+	var last record.Slot
+	for i := range manifests {
+		begin := s.clock.Now()
+		slot := s.create(ctx, &manifests[i], component)
+		slot.Iteration = p.Iteration
+		if i == len(manifests)-1 {
+			last = slot
+			break
+		}
+		slot.Intended, slot.Sent, slot.Replied = begin, begin, s.clock.Now()
+		s.emit(&slot)
+	}
+	return last
+}
+
+// create creates one object, through the server's passing troubles, and
+// settles by its name what an answer that never came leaves open.
+func (s *sender) create(ctx context.Context, m *manifest, component string) record.Slot {
+	slot := record.Slot{Slot: m.slot, Component: component, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
+	if m.units == 0 {
+		slot.Resource = m.kind
+	}
+	buf := answers.Get().(*bytes.Buffer)
+	defer answers.Put(buf)
+	deadline := s.clock.Now() + record.MicrosOf(s.load.patience())
+	answersBefore := s.client.answers.Load()
+	unsure := false // an earlier attempt may have succeeded
+	pause := firstPause
+	for {
+		// The attempt under way is worth its answer even if ctx ends.
+		r, err := s.client.do(context.WithoutCancel(ctx), http.MethodPost, m.path, nil, m.contentType, m.body, buf)
+		switch {
+		case err != nil:
+			unsure = true
+			slot.Code, slot.Error = 0, err.Error()
+			s.troubled(&slot, r)
+		case r.code < 300:
+			slot.Code, slot.Error, slot.Outcome = r.code, "", record.SlotCreated
+			s.allowed.Store(true)
+			s.created(m, &slot, r.body)
+			return slot
+		case r.code == http.StatusConflict && unsure:
+			return s.settle(ctx, m, slot, answersBefore)
+		default:
+			slot.Code, slot.Error = r.code, r.error().Error()
+			if r.code == http.StatusTooManyRequests {
+				if slot.Throttled++; slot.Throttled == 1 {
+					slot.ThrottledAt = s.clock.Now()
+				}
+			} else if r.code >= 500 {
+				unsure = true
+			}
+			if r.denied() && s.allowed.Load() {
+				// It was allowed before: the server may just have started.
+				deadline = min(deadline, s.clock.Now()+record.MicrosOf(denialPatience))
+			} else if !r.transient() {
+				slot.Outcome = record.SlotFailed
+				return slot
+			}
+			s.troubled(&slot, r)
+			pause = max(pause, r.retryAfter())
+		}
+		if s.clock.Now()+record.MicrosOf(pause) > deadline {
+			return s.settle(ctx, m, slot, answersBefore)
+		}
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return s.settle(ctx, m, slot, answersBefore)
+		}
+		slot.Retries++
+		pause = min(2*pause, lastPause)
+	}
+}
+
+// troubled notes why a request is tried again: of several reasons the first
+// that was an answer of 429, or else the first of all.
+func (s *sender) troubled(slot *record.Slot, r reply) {
+	throttled := r.code == http.StatusTooManyRequests
+	if slot.Trouble != "" && (!throttled || slot.TroubleCode == http.StatusTooManyRequests) {
+		return
+	}
+	slot.Trouble, slot.TroubleCode = slot.Error, slot.Code
+	if r.level() == "" || !throttled {
+		return
+	}
+	slot.Trouble += " (priority level " + cmp.Or(s.levels[r.level()], r.level()) + ")"
+}
+
+// answers are buffers for the answers of the load's requests.
+var answers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// created notes what an object that was created tells of itself.
+func (s *sender) created(m *manifest, slot *record.Slot, body []byte) {
+	s.holdings.add(m)
+	if m.kind != "Pod" || s.load.Planted == nil && !s.load.Places {
+		return
+	}
+	raw, err := openEnvelope(body)
+	if err != nil {
+		return
+	}
+	uid, _ := decodeMeta(raw)
+	if s.load.Places && slot.Component != "" {
+		s.pods.put(uid, slot.Component)
+	}
+	if s.load.Planted != nil {
+		slot.Delay = record.MicrosOf(s.load.Planted(uid, m.latency))
+	}
+}
+
+// settle asks by name for an object whose creation was never answered. When
+// the server has answered nothing at all since then, it is out of reach, which
+// ends the run: each further request would wait as long.
+func (s *sender) settle(ctx context.Context, m *manifest, slot record.Slot, answersBefore int64) record.Slot {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(settleFor, s.load.patience()))
+	defer cancel()
+	var buf bytes.Buffer
+	for {
+		r, err := s.client.do(ctx, http.MethodGet, m.path+"/"+m.name, nil, "", nil, &buf)
+		switch {
+		case err == nil && r.code == http.StatusNotFound:
+			slot.Outcome = record.SlotFailed
+			return slot
+		case err == nil && r.code < 300:
+			if s.isOurs(r.body) {
+				slot.Code, slot.Error, slot.Outcome = http.StatusCreated, "", record.SlotCreated
+				s.created(m, &slot, r.body)
+			} else {
+				slot.Code, slot.Outcome, slot.Error = http.StatusConflict, record.SlotFailed, "an object of that name exists and is not this run's"
+			}
+			return slot
+		}
+		select {
+		case <-time.After(200 * time.Millisecond):
+		case <-ctx.Done():
+			if s.client.answers.Load() == answersBefore {
+				s.fail(&OutOfReachError{Server: s.client.base.Host, Patience: s.load.patience(), Last: slot.Error})
+			}
+			return slot
+		}
+	}
+}
+
+// OutOfReachError says that a cluster that a run had begun to load stopped to
+// answer.
+type OutOfReachError struct {
+	Server   string
+	Patience time.Duration // how long a request was tried again
+	Last     string        // the last failure
+}
+
+func (e *OutOfReachError) Error() string {
+	return fmt.Sprintf("API server %s is out of reach: for %v it has answered nothing (%s)", e.Server, e.Patience, e.Last)
+}
+
+// settleFor bounds how long an open outcome is asked for.
+const settleFor = 10 * time.Second
+
+// isOurs reports whether an object that was read carries this run's label.
+func (s *sender) isOurs(body []byte) bool {
+	raw, err := openEnvelope(body)
+	if err != nil {
+		var object metav1.PartialObjectMetadata // a custom resource, as JSON
+		return json.Unmarshal(body, &object) == nil && object.Labels[LabelRun] == s.load.RunID
+	}
+	return labelOf(raw, LabelRun) == s.load.RunID
+}

@@ -1,0 +1,337 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+)
+
+// Load is a workload made ready for a cluster.
+type Load struct {
+	Variant
+	// Axis is the name of what is raised: "pods-per-node" or "rate".
+	Axis string
+	// Arms are the loads of a comparison by name, of which each level names
+	// one; they differ in parameters. Without any, every level is Variant's.
+	Arms map[string]Variant
+	// Component names the component of an object of a job, "" for none.
+	Component func(job, object int) string
+	// RunID and UUID name the run; RunID is part of names and labels.
+	RunID, UUID string
+	// NormalEvents records the cluster's events of type Normal too.
+	NormalEvents bool
+	// Images follows the images of pods to their nodes, by the events that
+	// real kubelets write.
+	Images bool
+	// CanaryInterval is how often watch lag is measured.
+	CanaryInterval time.Duration
+	// Deletions bounds deletions per second; 0 is no bound, and pods then go by
+	// their namespaces, which takes the right to deletecollection.
+	Deletions float64
+	// PodLife is how long after it was Ready a pod of an open axis is deleted,
+	// and Follow how long after its creation one that never was.
+	PodLife, Follow time.Duration
+	// Places keeps the component of each pod in place for ComponentOfPod, for
+	// whoever reads what pods use where they run.
+	Places bool
+	// Planted is the start latency planted on a pod by its UID and the value
+	// of its annotation; nil where pods are real.
+	Planted func(uid, annotation string) time.Duration
+	// Patience is how long a request is tried again while the server is out of
+	// reach or asks for patience; 0 is a minute.
+	Patience time.Duration
+	// Abandon leaves everything where it is at the end: the cluster itself is
+	// about to go.
+	Abandon bool
+}
+
+// Variant is one rendering of a workload.
+type Variant struct {
+	Config    *kubeburner.Config
+	Templates [][]*kubeburner.Template // by job and object
+}
+
+// AxisError says that a cluster cannot be loaded along an axis.
+type AxisError struct {
+	Axis  string
+	Known []string // the axes that it can be loaded along
+}
+
+func (e *AxisError) Error() string {
+	return fmt.Sprintf("a cluster cannot be loaded along the axis %q, only along %s", e.Axis, strings.Join(e.Known, " and "))
+}
+
+// patience is Patience with its default.
+func (l *Load) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
+
+// shared is what the parts of a target have in common.
+type shared struct {
+	client *client
+	load   *Load
+	sink   record.Sink
+	clock  *record.Clock
+	step   func() int
+}
+
+func (s *shared) emit(body record.Body) { s.emitAt(s.clock.Now(), body) }
+
+func (s *shared) emitAt(at record.Micros, body record.Body) {
+	s.sink.Append(record.Event{T: at, Step: s.step(), Body: body})
+}
+
+// Target is a workload on a cluster, loaded along one axis.
+type Target struct {
+	*shared
+	cluster    *Cluster
+	arms       map[string]*rendering
+	population population
+	holdings   *holdings
+	sender     *sender
+	watch      *observer
+	ageing     *ageing
+	remover    *remover
+
+	realness record.Realness // of the nodes, at the last Raise
+	others   map[string]int  // pods that are not ours, per eligible node, at the last Raise
+	onNode   map[string]int  // ours, per node, when last accounted for
+}
+
+// Open begins to observe the cluster and makes what a run needs besides its
+// load: a namespace of its own and a canary. The error is an *AxisError before
+// anything is made, a mistake in the load, or what the cluster said.
+func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *record.Clock, step func() int, fail func(error)) (*Target, error) {
+	if known := []string{observe.AxisPodsPerNode, observe.AxisRate}; !slices.Contains(known, load.Axis) {
+		return nil, &AxisError{load.Axis, known}
+	}
+	mapper, err := c.mapper()
+	if err != nil {
+		return nil, err
+	}
+	t := &Target{
+		shared:  &shared{client: c.client, load: &load, sink: sink, clock: clock, step: step},
+		cluster: c, arms: make(map[string]*rendering, len(load.Arms)),
+	}
+	ids := identity{uuid: load.UUID, run: load.RunID}
+	if t.population.rendering, err = render(load.Variant, ids, mapper); err != nil {
+		return nil, err
+	}
+	for name, v := range load.Arms {
+		if t.arms[name], err = render(v, ids, mapper); err != nil {
+			return nil, fmt.Errorf("arm %s: %w", name, err)
+		}
+	}
+	t.ageing = &ageing{shared: t.shared}
+	t.watch = newObserver(t.shared, t.ageing, c.now)
+	t.holdings = newHoldings(t.shared)
+	t.sender = &sender{shared: t.shared, pods: t.watch.pods, holdings: t.holdings, fail: fail, levels: c.client.priorityLevels(ctx)}
+	t.remover = &remover{shared: t.shared, pods: t.watch.pods, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
+	if err := t.watch.start(ctx, fail); err != nil {
+		return nil, err
+	}
+	for _, text := range t.population.unknownFields() {
+		t.emit(&record.Note{Text: "the API knows no such field, and ignores it: " + text})
+	}
+	return t, nil
+}
+
+// ComponentOfPod names the component of a pod in place, "" where it has none
+// or is not known. It needs Load.Places, and is safe for concurrent use.
+func (t *Target) ComponentOfPod(uid string) string { return t.watch.pods.componentOf(uid) }
+
+// Describe implements target.Target.
+func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
+	env, err := t.cluster.describe(ctx)
+	if err != nil {
+		return env, err
+	}
+	nodes, skipped, realness, err := t.places()
+	if err != nil {
+		return env, err
+	}
+	for _, n := range nodes {
+		env.Cluster.Nodes = append(env.Cluster.Nodes, describeNode(n))
+	}
+	env.Cluster.Skipped = skipped
+	env.Fidelity.Nodes, env.Fidelity.Containers = realness, realness
+	if realness == record.Simulated {
+		env.Fidelity.Notes = append(env.Fidelity.Notes,
+			"nodes and containers are simulated: no kubelet ran and no container started, so start-up times are those that were planted, and the ranges of pod addresses are no ceiling")
+	}
+	return env, nil
+}
+
+// places are the nodes that a level is an average over.
+func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Realness, err error) {
+	pods, plants := t.population.podSpecs()
+	nodes, skipped = t.watch.nodes.eligible(pods)
+	if len(nodes) == 0 {
+		return nil, skipped, "", &NoNodesError{skipped}
+	}
+	if realness, err = oneFidelity(nodes); err != nil {
+		return nil, skipped, "", err
+	}
+	if plants && realness == record.Real {
+		return nil, skipped, "", ErrPlantedOnReal
+	}
+	return nodes, skipped, realness, nil
+}
+
+// ErrPlantedOnReal says that a start latency was planted where nothing heeds
+// it.
+var ErrPlantedOnReal = errors.New("a start latency can be planted on simulated nodes only, and the workload's pods would land on real ones")
+
+// Raise implements target.Target.
+func (t *Target) Raise(ctx context.Context, level target.Level) (target.Load, error) {
+	if (t.load.Axis == observe.AxisRate) != (level.Span > 0) {
+		return target.Load{}, fmt.Errorf("axis %s: a level has a span of %v, and only arrivals have one", t.load.Axis, level.Span)
+	}
+	if arm, ok := t.arms[level.Arm]; ok {
+		if t.population.units > 0 {
+			return target.Load{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
+		}
+		t.population.rendering = arm
+	}
+	nodes, _, realness, err := t.places()
+	if err != nil {
+		return target.Load{}, err
+	}
+	t.realness, t.remover.grace = realness, graceOn(realness)
+	notOurs := url.Values{"labelSelector": {LabelRun + "!=" + t.load.RunID}, "fieldSelector": {notTerminal}}
+	perNode, pending, err := otherPods(func(each func([]byte) error) error {
+		_, err := t.client.list(ctx, "/api/v1/pods", notOurs, each)
+		return err
+	}, nodes)
+	if err != nil {
+		return target.Load{}, fmt.Errorf("list the pods that are there already: %w", t.client.unreachable(err))
+	}
+	t.others = perNode
+	others := pending
+	for _, n := range perNode {
+		others += n
+	}
+	var want int
+	switch t.load.Axis {
+	case observe.AxisPodsPerNode:
+		want = int(math.Floor(level.Value*float64(len(nodes))+1e-9)) - others
+	case observe.AxisRate:
+		want = t.population.units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
+	}
+	slots, units, err := t.population.plan(want)
+	if err != nil {
+		return target.Load{}, err
+	}
+	if err := t.holdings.makeNamespaces(ctx, slots); err != nil {
+		return target.Load{}, err
+	}
+	t.population.units += units
+	var reached float64
+	switch t.load.Axis {
+	case observe.AxisPodsPerNode:
+		reached = float64(others+t.population.units) / float64(len(nodes))
+	case observe.AxisRate:
+		reached = float64(units) / level.Span.Seconds()
+		t.ageing.begin(t.watch.watching, t.remover.deletePod)
+	}
+	return target.Load{
+		Requests: len(slots), Units: units,
+		Reached: reached,
+		Spread:  t.spread(),
+		Send:    func(ctx context.Context, i int) record.Slot { return t.sender.send(ctx, slots[i]) },
+	}, nil
+}
+
+// Progress implements target.Target.
+func (t *Target) Progress() target.Progress { return t.watch.pods.progress() }
+
+// Settle implements target.Target: once a change made now has been seen, so
+// has everything before it on the same watch.
+func (t *Target) Settle(ctx context.Context) error { return t.watch.canary.barrier(ctx) }
+
+// Account implements target.Target.
+func (t *Target) Account(ctx context.Context) (target.Spread, error) {
+	var failing []observe.Failing
+	t.onNode, failing = t.watch.pods.account(t.realness == record.Real) // what is simulated writes nothing
+	sampleLogs(ctx, t.shared, failing)
+	return t.spread(), nil
+}
+
+// spread is how the pods in place lie on the nodes, by what was last counted.
+func (t *Target) spread() target.Spread {
+	s := target.Spread{Places: len(t.others)}
+	first := true
+	for node, others := range t.others {
+		s.Others += others
+		n := float64(others + t.onNode[node])
+		if first {
+			s.Least, s.Most = n, n
+			first = false
+		}
+		s.Least, s.Most = min(s.Least, n), max(s.Most, n)
+	}
+	return s
+}
+
+// Health implements target.Target.
+func (t *Target) Health(context.Context) (map[string]float64, error) {
+	latency, err := t.watch.canary.latency()
+	if err != nil {
+		return nil, err
+	}
+	return map[string]float64{
+		"nodesNotReady":       float64(t.watch.nodes.countNotReady()),
+		"pending":             float64(t.watch.pods.progress().Unschedulable),
+		target.MeasureLatency: latency,
+	}, nil
+}
+
+// Reset implements target.Target. Pods that the load made itself are removed,
+// and its namespaces, empty again, stay for the next step: removing them too
+// would take along thousands of the cluster's events, a load that has nothing
+// to do with the one that is measured. Where controllers made the pods the
+// namespaces go, and everything in them.
+func (t *Target) Reset(ctx context.Context) error {
+	t.ageing.end()
+	if err := t.remover.empty(ctx, t.population.onlyPods()); err != nil {
+		return err
+	}
+	if err := t.watch.canary.barrier(ctx); err != nil {
+		return err
+	}
+	t.watch.pods.forget()
+	t.onNode = nil
+	t.population = population{rendering: t.population.rendering}
+	return nil
+}
+
+// Close removes everything that the run made and stops observing. Done ends
+// when the user wants no more waiting: what is left is then asked to go, and
+// its end is not awaited.
+func (t *Target) Close(done context.Context) error {
+	t.ageing.end()
+	var err error
+	if !t.load.Abandon {
+		ctx, cancel := context.WithTimeout(done, removalBound)
+		defer cancel()
+		// Without the watches nobody tells of the end of anything.
+		ctx, blind := context.WithCancelCause(ctx)
+		watching := t.watch.watching
+		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
+		err = t.remover.removeAll(ctx, t.population.onlyPods())
+	}
+	t.watch.close()
+	t.client.close()
+	return err
+}

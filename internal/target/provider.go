@@ -1,0 +1,193 @@
+package target
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Provider opens sessions on one kind of system. It is what a target registers.
+type Provider interface {
+	// Declare tells what can be loaded there, without looking at any system.
+	Declare() workload.Target
+	// Open finds the system that the request's plan names, or brings one up.
+	// Nothing is loaded. A session that is returned must be closed.
+	Open(ctx context.Context, r Request) (Session, error)
+	// Outline tells what a run of the request's plan would do to the system,
+	// and does nothing.
+	Outline(r Request) ([]Change, error)
+}
+
+// Change is something that a run does to a system.
+type Change struct {
+	Action Action `json:"action"`
+	What   string `json:"what"`
+	// Each is what one of them is made for, "" where it is made once.
+	Each string `json:"each,omitempty"`
+}
+
+// Action is what a run does with a thing.
+type Action string
+
+// The actions.
+const (
+	Make       Action = "make"   // and remove at the end
+	ChangeIt   Action = "change" // a setting, which is set back at the end
+	Reboot     Action = "reboot"
+	RemoveLeft Action = "remove" // what a dead run has left
+)
+
+// Session is one opened system, for one run or for a look at it. Its methods
+// are called in the order in which they stand here, one at a time, save for
+// Readings, which may be called at any time once Target was.
+type Session interface {
+	// Consent is what the user must agree to before anything is changed, nil
+	// where nothing needs it.
+	Consent(ctx context.Context) (*Consent, error)
+	// Sweep removes what dead runs have left in the system.
+	Sweep(ctx context.Context) error
+	// Prepare renders the workload for this system, along the plan's axis and
+	// with its arms. It fills in those of the plan's parameters that were left
+	// open and must fit the system.
+	Prepare(ctx context.Context) error
+	// Survey looks at how the system is and how far the workload can be raised
+	// on it. A thorough one looks at all that it may read; another just at what
+	// a load must know.
+	Survey(ctx context.Context, thorough bool) (Survey, error)
+	// Bounds are the bounds of a load where the plan leaves them open.
+	Bounds() Bounds
+	// Target begins to observe and makes what the engine loads.
+	Target(ctx context.Context, rec Recorder) (Instance, error)
+	// Readings are what the system's parts use now, as far as that is known.
+	Readings() []record.Sample
+	// Renew puts a new system in the place of this one, between two Targets.
+	Renew(ctx context.Context) error
+	// Close lets go of the system, and removes it if the session brought it up.
+	Close() error
+}
+
+// Request is what a session is opened for.
+type Request struct {
+	Host
+	// Plan is valid. The session may fill in parameters; see Prepare.
+	Plan *plan.Plan
+	// Workload is nil for a look at a system without one.
+	Workload *workload.Workload
+	// Run and UUID name the run. Before are the names of its parts so far, all
+	// of them dead.
+	Run, UUID string
+	Before    []string
+	// ToRead says that nothing will be loaded.
+	ToRead bool
+	// Clean is the command that removes what runs have left in the system.
+	Clean string
+}
+
+// Host is what a session may use of the process that opened it.
+type Host struct {
+	// StateDir is where this user's labs and images are kept.
+	StateDir   func() (string, error)
+	Executable string
+	Version    string
+	Now        func() time.Time
+	Random     io.Reader
+	// Log shows the user a line.
+	Log func(format string, args ...any)
+	// Progress shows what is waited for, until the returned function is called.
+	Progress func() (show func(what string), end func())
+}
+
+// Consent is what a user must agree to.
+type Consent struct {
+	// System says what would be loaded, in a line.
+	System string
+	// Why says why it is asked.
+	Why string
+	// Warnings are what should be known before the answer.
+	Warnings []string
+}
+
+// Survey is what was found out about a system without loading it.
+type Survey struct {
+	Target  record.TargetNaming
+	Server  string // its address, "" for none
+	Version string // of its software, "" for none
+	// Findings are all that was looked at if the survey is thorough, else what
+	// is wrong.
+	Findings []record.Finding
+	// Tables are the ceilings of the workload, one for each arm of the plan.
+	Tables []record.CeilingTable
+	// Kind is what the workload's objects reach in this system.
+	Kind record.ObjectKind
+}
+
+// Bounds are the bounds of a load where the plan leaves them open.
+type Bounds struct {
+	Pace plan.Pace
+	// MaxInFlight bounds the requests under way on axes of levels in place,
+	// MaxInFlightOpen on those of arrivals per second.
+	MaxInFlight, MaxInFlightOpen int
+	// Guards are nil for none.
+	Guards plan.Guards
+	// Stall is how long nothing must have moved for a step to end that waits
+	// for what has no place; 0 is ten seconds.
+	Stall time.Duration
+}
+
+// Instance is a Target together with its end.
+type Instance interface {
+	Target
+	// Close removes everything that was made and stops observing. Done ends
+	// when the user wants no more waiting.
+	Close(done context.Context) error
+}
+
+// Recorder is what a target and its observers write to while a run is made.
+type Recorder struct {
+	Sink  record.Sink
+	Clock *record.Clock
+	// Step is the step that is being made, 0 before the first.
+	Step func() int
+	// Fail ends the run for a reason that leaves no sense in going on.
+	Fail func(error)
+}
+
+// Emit puts body on record as of now.
+func (r Recorder) Emit(body record.Body) {
+	r.Sink.Append(record.Event{T: r.Clock.Now(), Step: r.Step(), Body: body})
+}
+
+// MistakeError is a mistake in what the user wrote or named.
+type MistakeError struct {
+	Err error
+	// Hint is one line that says what to do about it, or "".
+	Hint string
+}
+
+// Error implements error.
+func (e *MistakeError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the error itself.
+func (e *MistakeError) Unwrap() error { return e.Err }
+
+// Mistakef makes a MistakeError.
+func Mistakef(hint, format string, args ...any) error {
+	return &MistakeError{fmt.Errorf(format, args...), hint}
+}
+
+// UnableError is an error with advice that is no mistake of the user's.
+type UnableError struct {
+	Err  error
+	Hint string
+}
+
+// Error implements error.
+func (e *UnableError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the error itself.
+func (e *UnableError) Unwrap() error { return e.Err }

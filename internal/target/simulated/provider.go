@@ -1,0 +1,192 @@
+package simulated
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/text/dist"
+)
+
+// The axes that the simulated target can be raised along.
+const (
+	axisObjects = "objects"
+	axisRate    = "rate"
+)
+
+// Objects is the kind of object that the simulated target is loaded with.
+func Objects() record.ObjectKind {
+	return record.ObjectKind{
+		Object: record.Noun{One: "object", Many: "objects"}, Place: record.Noun{One: "place", Many: "places"},
+		Milestones: []record.Milestone{
+			{Name: created, Owner: "server"}, {Name: placed, Owner: "placement"}, {Name: ready, Owner: "places"}, {Name: removed, Owner: "server"},
+		},
+		Created: created, Placed: placed, Started: ready, There: ready, Gone: removed, Unplaced: unplaced,
+		Measures: []record.Measure{
+			{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true},
+			{Name: placesNotReady, Help: "places that are not ready"},
+		},
+		Metrics: []record.Metric{
+			{Name: "simulated CPU", Unit: "s", Help: "CPU time that the objects are planted to cost", Source: source, Figure: record.FigureCPU},
+			{Name: "simulated memory, most", Unit: "B", Help: "memory that the objects are planted to cost, the most", Source: source, Figure: record.FigureMemory},
+		},
+		Troubles: []record.Trouble{
+			{Class: "scheduling", What: "no place was found for objects", Reasons: []string{unplaced}},
+			{Class: "restarts", What: "objects were planted to fail", Reasons: []string{plantedFailure}},
+		},
+	}
+}
+
+// source is the name of what objects cost, among the sources of samples.
+const source = "simulated"
+
+// Provider opens simulated targets.
+type Provider struct{}
+
+// Declare implements target.Provider.
+func (Provider) Declare() workload.Target {
+	return workload.Target{Name: "simulated", Kind: Objects(), Axes: map[string]workload.Loop{axisObjects: workload.Closed, axisRate: workload.Open}}
+}
+
+// Open implements target.Provider.
+func (Provider) Open(ctx context.Context, r target.Request) (target.Session, error) {
+	s := &session{Request: r}
+	return s, s.Prepare(ctx)
+}
+
+// Outline implements target.Provider: nothing is touched.
+func (Provider) Outline(target.Request) ([]target.Change, error) { return []target.Change{}, nil }
+
+// session is a simulated system: what is planted in it, for each arm.
+type session struct {
+	target.Request
+	plans map[string]Plan
+	stall time.Duration
+
+	mu       sync.Mutex
+	instance *Target // nil before it is open
+	made     uint64  // how many were
+}
+
+// Consent implements target.Session: nothing is changed.
+func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
+
+// Sweep implements target.Session: nothing is left.
+func (*session) Sweep(context.Context) error { return nil }
+
+// Prepare implements target.Session.
+func (s *session) Prepare(context.Context) error {
+	s.plans = make(map[string]Plan)
+	arms := append([]plan.Arm{{}}, s.Plan.Arms...)
+	for _, arm := range arms {
+		given := make(map[string]string)
+		for _, params := range []map[string]string{s.Plan.Params, arm.Params} {
+			for name, value := range params {
+				given[name] = value
+			}
+		}
+		params, err := s.Workload.Resolve(given)
+		if err != nil {
+			return target.Mistakef("", "%w", err)
+		}
+		if s.plans[arm.Name], err = planted(params, time.Duration(s.Plan.Axis.PodLife)); err != nil {
+			return err
+		}
+		if arm.Name == "" {
+			s.stall, _ = time.ParseDuration(params.Get("stall")) // the workload checks its form
+		}
+	}
+	return nil
+}
+
+// planted is what parameters say.
+func planted(p workload.Params, life time.Duration) (Plan, error) {
+	latency, err := dist.Parse(p.Get("latency"))
+	if err != nil {
+		return Plan{}, target.Mistakef("", "latency: %w", err)
+	}
+	duration := func(name string) time.Duration {
+		d, _ := time.ParseDuration(p.Get(name)) // the workload checks its form
+		return d
+	}
+	planned := Plan{
+		Places: int(p.Int("places")), Limit: int(p.Int("limit")), Flaky: p.Number("flaky"), Latency: latency, Rate: p.Number("capacity"), Life: life,
+		Servers: int(p.Int("servers")), Service: duration("service"), FailEvery: int(p.Int("failEvery")), ThrottleEvery: int(p.Int("throttleEvery")),
+		LoseAfter: int(p.Int("loseAfter")), UnhealthyAt: int(p.Int("unhealthyAt")),
+		CPU: duration("cpuPerObject").Seconds(), Memory: float64(p.Int("memoryPerObject")),
+	}
+	if noise := p.Number("noise"); noise > 0 {
+		// The limit is soft then: half of all fills fail there.
+		planned.SoftAt, planned.SoftWidth, planned.Limit = float64(planned.Limit), noise*float64(planned.Limit), 0
+	}
+	return planned, nil
+}
+
+// Survey implements target.Session.
+func (s *session) Survey(context.Context, bool) (target.Survey, error) {
+	found := target.Survey{Target: naming(), Kind: Objects()}
+	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+	if err != nil {
+		return found, err
+	}
+	arms := s.Plan.Arms
+	if len(arms) == 0 {
+		arms = []plan.Arm{{}}
+	}
+	for _, arm := range arms {
+		planned, none := s.plans[arm.Name], 0
+		table := record.CeilingTable{
+			Workload: s.Workload.Name, Axis: axis.Name, Unit: axis.Unit, Arm: arm.Name, Nodes: &planned.Places, AllNodes: &planned.Places, Others: &none,
+			Simulated: planned.Places, Ceilings: []record.Ceiling{}, Notes: []string{"the limits are planted, and known here for that: a search is to find them"},
+		}
+		if limit := float64(planned.Limit); axis.Name == axisObjects && limit > 0 {
+			table.Ceilings = append(table.Ceilings, record.Ceiling{
+				Name: "plantedLimit", What: "planted limit of the places", Class: record.CeilingHard, Level: &limit, Unit: axis.Unit, Binds: true,
+				Reason: unplaced + ": " + full, Sign: unplaced, From: "the parameter limit",
+			})
+		}
+		found.Tables = append(found.Tables, table)
+	}
+	return found, nil
+}
+
+// Bounds implements target.Session.
+func (s *session) Bounds() target.Bounds {
+	return target.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: 64, MaxInFlightOpen: 256, Stall: s.stall}
+}
+
+// Target implements target.Session.
+func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instance, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	// Each part of a run draws other numbers: a step that is made again meets
+	// another chance.
+	s.made += uint64(len(s.Before)) + 1
+	s.instance = New(s.plans[""], rand.New(rand.NewPCG(s.Plan.Seed, s.made)), rec.Sink, rec.Clock, rec.Step)
+	s.instance.arms = s.plans
+	return s.instance, nil
+}
+
+// Readings implements target.Session.
+func (s *session) Readings() []record.Sample {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.instance == nil {
+		return nil
+	}
+	return s.instance.readings()
+}
+
+// Renew implements target.Session.
+func (*session) Renew(context.Context) error {
+	return fmt.Errorf("a simulated target cannot be made anew")
+}
+
+// Close implements target.Session.
+func (*session) Close() error { return nil }

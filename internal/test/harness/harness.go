@@ -1,0 +1,213 @@
+// Package harness runs the built program in whole-program tests: commands with
+// what they print and their exit code, commands under way, labs that tests
+// share, and the check that nothing is left behind. Only tests import it.
+//
+// A test package has one Suite, made with os.Getenv, and ends with it:
+//
+//	var suite = harness.New(os.Getenv)
+//
+//	func TestMain(m *testing.M) { os.Exit(suite.Run(m, os.Stderr)) }
+//
+// A test then takes the program with a state directory of its own
+// (Suite.Program), for what labs do, or one with a lab that tests share
+// (Suite.Lab), for what is done to a lab. Tests that mostly wait are parallel;
+// tests that time something are not, and so run before those that are.
+package harness
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// BinaryVariable names the environment variable that holds the path of the
+// built program, and LongVariable the one that asks for the tests that take
+// long.
+const (
+	BinaryVariable = "PLIMSOLL_BINARY"
+	LongVariable   = "PLIMSOLL_LONG"
+)
+
+// Suite is the whole-program tests of one test binary, with the labs that they
+// share. Its methods may be called by several tests at once.
+type Suite struct {
+	getenv func(string) string
+	mu     sync.Mutex
+	shapes map[string]*shape // by the arguments that make their labs
+}
+
+// New makes a suite. It asks for its variables when a test needs them, so that
+// a cached result of the test ends with their values.
+func New(getenv func(string) string) *Suite {
+	return &Suite{getenv: getenv, shapes: make(map[string]*shape)}
+}
+
+// Binary is the path of the built program. It skips the test without one.
+func (s *Suite) Binary(t testing.TB) string {
+	t.Helper()
+	binary := s.getenv(BinaryVariable)
+	if binary == "" {
+		t.Skipf("needs the program: make build, and %s=$PWD/bin/plimsoll", BinaryVariable)
+	}
+	// A look at the file makes a cached result end with the file, too.
+	if _, err := os.Stat(binary); err != nil {
+		t.Fatal(err)
+	}
+	return binary
+}
+
+// Long skips the test unless tests that take long are asked for. What says why
+// it does.
+func (s *Suite) Long(t testing.TB, what string) {
+	t.Helper()
+	if s.getenv(LongVariable) == "" {
+		t.Skipf("%s: make test-long runs it", what)
+	}
+}
+
+// Size is how much a test does of what it could do at length: short, or long
+// where the tests that take long are asked for.
+func (s *Suite) Size(short, long int) int {
+	if s.getenv(LongVariable) == "" {
+		return short
+	}
+	return long
+}
+
+// Program is the program with a state directory of the test's own, in which at
+// the end of the test no lab's process may be alive; labs are taken down.
+func (s *Suite) Program(t testing.TB) *Program {
+	t.Helper()
+	s.Binary(t) // without one no directory is made
+	p := s.newProgram(t, newState(t))
+	t.Cleanup(func() {
+		p.Run(t, "lab", "down", "--all")
+		p.LeavesNoProcess(t)
+		os.RemoveAll(p.State)
+	})
+	return p
+}
+
+func (s *Suite) newProgram(t testing.TB, state string) *Program {
+	t.Helper()
+	return &Program{binary: s.Binary(t), State: state, Dir: t.TempDir()}
+}
+
+// newState makes a state directory, of a short path: sockets have a bound.
+func newState(t testing.TB) string {
+	t.Helper()
+	state, err := os.MkdirTemp("", "pl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return state
+}
+
+// shape is the labs of one shape. Each is had by one test at a time.
+type shape struct {
+	args  []string
+	free  chan *sharedLab // those that no test has
+	more  chan struct{}   // one for each that may still be made
+	every []*sharedLab
+}
+
+// sharedLab is a lab that tests share.
+type sharedLab struct{ state, kubeconfig string }
+
+// labsOfAShape is how many labs of one shape there are at most, so that tests
+// which run at once need not wait for each other; labName is the name of each,
+// in a state directory of its own.
+const (
+	labsOfAShape = 2
+	labName      = "l"
+)
+
+// Lab is the program with a lab that was made by 'lab up' with these arguments.
+// Tests that ask for the same share such labs for the test binary's life; a
+// test has its lab for itself until its end. It must leave no run's objects in
+// the cluster, and may leave others under names that no other test uses.
+func (s *Suite) Lab(t testing.TB, args ...string) *Program {
+	t.Helper()
+	s.Binary(t)
+	of := s.shape(args)
+	var l *sharedLab
+	select {
+	case l = <-of.free:
+	default:
+		select {
+		case l = <-of.free:
+		case <-of.more:
+			l = s.up(t, of)
+		}
+	}
+	t.Cleanup(func() { of.free <- l })
+	p := s.newProgram(t, l.state)
+	p.Lab, p.Kubeconfig = labName, l.kubeconfig
+	t.Cleanup(func() {
+		if left := p.Leftovers(t); len(left) > 0 {
+			t.Errorf("left in the shared lab: %+v", left)
+			p.Run(t, "clean", "--lab", p.Lab, "--force")
+		}
+	})
+	return p
+}
+
+// up makes a lab. Where it does not come up, the next test may try again.
+func (s *Suite) up(t testing.TB, of *shape) *sharedLab {
+	t.Helper()
+	p := s.newProgram(t, newState(t))
+	got := p.Run(t, append([]string{"lab", "up", labName}, of.args...)...)
+	if got.Code != 0 {
+		of.more <- struct{}{}
+		os.RemoveAll(p.State)
+		t.Fatalf("lab up %s: exit code %d\n%s", strings.Join(of.args, " "), got.Code, got.Stderr)
+	}
+	l := &sharedLab{p.State, strings.TrimSpace(p.Run(t, "lab", "kubeconfig", labName).Stdout)}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	of.every = append(of.every, l)
+	return l
+}
+
+// shape finds the labs that these arguments make.
+func (s *Suite) shape(args []string) *shape {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	name := strings.Join(args, " ")
+	if s.shapes[name] == nil {
+		most := labsOfAShape
+		if slices.Contains(args, "--real-node") {
+			most = 1 // each takes many of the 128 inotify instances of a user
+		}
+		of := &shape{args: args, free: make(chan *sharedLab, most), more: make(chan struct{}, most)}
+		for range most {
+			of.more <- struct{}{}
+		}
+		s.shapes[name] = of
+	}
+	return s.shapes[name]
+}
+
+// Run runs the tests of a package and then removes the labs that they shared.
+// It returns the exit code, which is not 0 if one of these leaves something:
+// that is written to stderr.
+func (s *Suite) Run(m *testing.M, stderr io.Writer) int {
+	code := m.Run()
+	for _, of := range s.shapes {
+		for _, l := range of.every {
+			p := Program{binary: s.getenv(BinaryVariable), State: l.state, Dir: l.state}
+			out, err := p.Command("lab", "down", "--all").CombinedOutput()
+			left := append(p.processes(), p.labFiles()...)
+			if err != nil || len(left) > 0 {
+				fmt.Fprintf(stderr, "the shared lab %q: %v\n%s%s\n", of.args, err, out, strings.Join(left, "\n"))
+				code = 1
+			}
+			os.RemoveAll(l.state)
+		}
+	}
+	return code
+}

@@ -1,0 +1,271 @@
+package harness
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Program is the built program as one test uses it.
+type Program struct {
+	// State is its XDG_STATE_HOME, Dir the test's own directory, which commands
+	// run in.
+	State, Dir string
+	// Lab is the name of the shared lab that the test has, and Kubeconfig the
+	// path of that lab's kubeconfig; "" without one.
+	Lab, Kubeconfig string
+	binary          string
+}
+
+// Outcome is what a user sees of a command that has ended. Code is -1 when a
+// signal ended it.
+type Outcome struct {
+	Code           int
+	Stdout, Stderr string
+}
+
+// Command is a command that has not been started. It knows no cluster from its
+// environment, and is a process group of its own.
+func (p *Program) Command(args ...string) *exec.Cmd {
+	cmd := exec.Command(p.binary, args...)
+	cmd.Dir = p.Dir
+	cmd.Env = append(cmd.Environ(), "XDG_STATE_HOME="+p.State, "KUBECONFIG=/nonexistent/kubeconfig")
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	return cmd
+}
+
+// Run runs a command to its end.
+func (p *Program) Run(t testing.TB, args ...string) Outcome {
+	t.Helper()
+	cmd := p.Command(args...)
+	var stdout, stderr bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	err := cmd.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		t.Fatal(err)
+	}
+	return Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+}
+
+// Measure runs an experiment whose record goes to the directory out. One that
+// is invalid (exit code 4: the machine was busy with something else) is made
+// again, twice at most; then the test fails.
+func (p *Program) Measure(t testing.TB, out string, args ...string) Outcome {
+	t.Helper()
+	const invalid, tries = 4, 3
+	var got Outcome
+	for range tries {
+		if err := os.RemoveAll(filepath.Join(p.Dir, out)); err != nil {
+			t.Fatal(err)
+		}
+		if got = p.Run(t, append(args, "--out", out)...); got.Code != invalid {
+			return got
+		}
+	}
+	t.Fatalf("this machine is too busy: in %d runs of 'plimsoll %s' the program was the bottleneck\n%s%s", tries, strings.Join(args, " "), got.Stdout, got.Stderr)
+	return got
+}
+
+// Result is the result of the run that was recorded in a directory.
+func (p *Program) Result(t testing.TB, dir string) judge.Result {
+	t.Helper()
+	return read[judge.Result](t, p, dir, record.ResultFile)
+}
+
+// Environment is the environment of the run that was recorded in a directory.
+func (p *Program) Environment(t testing.TB, dir string) record.Environment {
+	t.Helper()
+	return read[record.Environment](t, p, dir, record.EnvironmentFile)
+}
+
+func read[T any](t testing.TB, p *Program, dir, file string) (v T) {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(p.Dir, dir, file))
+	if err == nil {
+		err = json.Unmarshal(data, &v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// Count counts the events that a history holds, be it still being written. It
+// is 0 where there is no history yet.
+func (p *Program) Count(dir string, which func(record.Event) bool) (n int) {
+	record.ReadHistory(record.Dir(filepath.Join(p.Dir, dir)), func(e record.Event) error {
+		if which(e) {
+			n++
+		}
+		return nil
+	})
+	return n
+}
+
+// Requested reports whether at least n requests are on record.
+func (p *Program) Requested(dir string, n int) bool {
+	return p.Count(dir, func(e record.Event) bool { return e.Body.Kind() == record.KindSlot }) >= n
+}
+
+// Leftover is what a run has left in a cluster. Alive says that the run may
+// still be going on.
+type Leftover struct {
+	Run   string
+	Alive bool
+}
+
+var leftover = regexp.MustCompile(`(?m)^(would remove|left alone).*\brun ([0-9a-z]+): `)
+
+// Leftovers is what runs have left in the shared lab's cluster, as 'plimsoll
+// clean' tells it.
+func (p *Program) Leftovers(t testing.TB) []Leftover {
+	t.Helper()
+	got := p.Run(t, "clean", "--lab", p.Lab, "--dry-run")
+	if got.Code != 0 {
+		t.Fatalf("clean --dry-run: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	var list []Leftover
+	for _, m := range leftover.FindAllStringSubmatch(got.Stdout, -1) {
+		list = append(list, Leftover{Run: m[2], Alive: m[1] == "left alone"})
+	}
+	if len(list) == 0 && got.Stdout != "nothing to remove\n" {
+		t.Fatalf("clean --dry-run printed what this test does not know:\n%s", got.Stdout)
+	}
+	return list
+}
+
+// LeavesNoProcess fails the test if a process of this program's labs is alive
+// ten seconds from now.
+func (p *Program) LeavesNoProcess(t testing.TB) {
+	t.Helper()
+	left := p.processes()
+	for range 100 {
+		if len(left) == 0 {
+			return
+		}
+		time.Sleep(100 * time.Millisecond)
+		left = p.processes()
+	}
+	t.Errorf("processes that were left:\n%s", strings.Join(left, "\n"))
+}
+
+// LeavesNoLab fails the test if there is a lab, a process or a file of one.
+func (p *Program) LeavesNoLab(t testing.TB) {
+	t.Helper()
+	p.LeavesNoProcess(t)
+	got := p.Run(t, "lab", "list", "-o", "json")
+	if strings.TrimSpace(got.Stdout) != "[]" {
+		t.Errorf("labs that were left: %s%s", got.Stdout, got.Stderr)
+	}
+	for _, file := range p.labFiles() {
+		t.Errorf("a file that was left: %s", file)
+	}
+}
+
+// processes are the processes of this program's labs.
+func (p *Program) processes() (list []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		line, err := os.ReadFile(file)
+		if err == nil && bytes.Contains(line, []byte(p.State+"/")) && bytes.Contains(line, []byte("component")) {
+			list = append(list, file+" "+string(bytes.ReplaceAll(line[:min(len(line), 100)], []byte{0}, []byte(" "))))
+		}
+	}
+	return list
+}
+
+// labFiles are the files of this program's labs.
+func (p *Program) labFiles() (list []string) {
+	filepath.WalkDir(p.State, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && !d.IsDir() && strings.Contains(path, "/labs/") {
+			list = append(list, path)
+		}
+		return nil
+	})
+	return list
+}
+
+// Started is a command under way.
+type Started struct {
+	cmd            *exec.Cmd
+	stdout, stderr buffer
+}
+
+// Start starts a command. At the end of the test it is killed, with what it
+// started in its process group.
+func (p *Program) Start(t testing.TB, args ...string) *Started {
+	t.Helper()
+	s := &Started{cmd: p.Command(args...)}
+	s.cmd.Stdout, s.cmd.Stderr = &s.stdout, &s.stderr
+	if err := s.cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { syscall.Kill(-s.cmd.Process.Pid, syscall.SIGKILL); s.cmd.Wait() })
+	return s
+}
+
+// Signal sends the command a signal.
+func (s *Started) Signal(signal os.Signal) { s.cmd.Process.Signal(signal) }
+
+// Stderr is what it has written to its standard error until now.
+func (s *Started) Stderr() string { return s.stderr.String() }
+
+// Wait waits until the command has ended.
+func (s *Started) Wait() Outcome {
+	s.cmd.Wait()
+	return Outcome{s.cmd.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String()}
+}
+
+// Kill ends the command as SIGKILL does, and nothing that it started.
+func (s *Started) Kill() Outcome {
+	s.Signal(os.Kill)
+	return s.Wait()
+}
+
+// buffer is a bytes.Buffer that is read while it is written.
+type buffer struct {
+	mu   sync.Mutex
+	held bytes.Buffer
+}
+
+func (b *buffer) Write(data []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held.Write(data)
+}
+
+func (b *buffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.held.String()
+}
+
+// Await waits until a condition holds, and ends the test if it does not within
+// two minutes.
+func Await(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	const poll, most = 50 * time.Millisecond, 2 * time.Minute
+	timeout := time.NewTimer(most)
+	defer timeout.Stop()
+	for !condition() {
+		select {
+		case <-timeout.C:
+			t.Fatalf("waited %v for %s", most, what)
+		case <-time.After(poll):
+		}
+	}
+}

@@ -1,0 +1,531 @@
+package houserules
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "plimsoll.dev/plimsoll"
+
+// file is one Go file that is no test.
+type file struct {
+	name string // from the repository's root
+	pkg  string // directory, "." for the root
+	ast  *ast.File
+	fset *token.FileSet
+}
+
+func sources(t *testing.T) []file {
+	t.Helper()
+	root := "../../.."
+	var files []file
+	err := filepath.WalkDir(root, func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := filepath.ToSlash(strings.TrimPrefix(p, root+"/"))
+		if d.IsDir() {
+			if p != root && (strings.HasPrefix(d.Name(), ".") || d.Name() == "node_modules" || d.Name() == "testdata" || d.Name() == "tools") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go") {
+			return nil
+		}
+		fset := token.NewFileSet()
+		parsed, err := parser.ParseFile(fset, p, nil, parser.ParseComments)
+		if err != nil {
+			return err
+		}
+		files = append(files, file{name, path.Dir(name), parsed, fset})
+		return nil
+	})
+	if err != nil || len(files) < 20 {
+		t.Fatalf("read the sources: %d files, %v", len(files), err)
+	}
+	return files
+}
+
+// at is where a node stands.
+func (f file) at(n ast.Node) string {
+	return fmt.Sprintf("%s:%d", f.name, f.fset.Position(n.Pos()).Line)
+}
+
+func (f file) imports() map[string]*ast.ImportSpec {
+	list := make(map[string]*ast.ImportSpec)
+	for _, spec := range f.ast.Imports {
+		p, _ := strconv.Unquote(spec.Path.Value)
+		list[p] = spec
+	}
+	return list
+}
+
+// reach is, for each package of the module, every package that it imports,
+// however far.
+func reach(files []file) map[string]map[string]bool {
+	direct := make(map[string]map[string]bool)
+	for _, f := range files {
+		if direct[f.pkg] == nil {
+			direct[f.pkg] = make(map[string]bool)
+		}
+		for p := range f.imports() {
+			direct[f.pkg][p] = true
+		}
+	}
+	all := make(map[string]map[string]bool)
+	var visit func(pkg string) map[string]bool
+	visit = func(pkg string) map[string]bool {
+		if all[pkg] != nil {
+			return all[pkg]
+		}
+		all[pkg] = make(map[string]bool)
+		for p := range direct[pkg] {
+			all[pkg][p] = true
+			if inner, ok := strings.CutPrefix(p, module+"/"); ok {
+				maps.Copy(all[pkg], visit(inner))
+			}
+		}
+		return all[pkg]
+	}
+	for pkg := range direct {
+		visit(pkg)
+	}
+	return all
+}
+
+func isKubernetes(p string) bool {
+	return strings.HasPrefix(p, "k8s.io/") || strings.HasPrefix(p, "sigs.k8s.io/") || strings.HasPrefix(p, "go.etcd.io/")
+}
+
+// impure are the packages that may know Kubernetes, a lab or a target. All
+// others are pure.
+func impure() []string {
+	return []string{
+		".", "internal/cli", "internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode",
+		"internal/target/kubernetes", "internal/advise/lint",
+	}
+}
+
+func TestPackagesArePure(t *testing.T) {
+	reached := reach(sources(t))
+	for _, name := range impure() {
+		if reached[name] == nil {
+			t.Errorf("there is no package %s: take it out of the list of impure packages", name)
+		}
+	}
+	for pkg, imports := range reached {
+		if slices.Contains(impure(), pkg) {
+			continue
+		}
+		for p := range imports {
+			inner := strings.TrimPrefix(p, module+"/")
+			if isKubernetes(p) || inner != p && slices.Contains(impure(), inner) {
+				t.Errorf("%s reaches %s: hand over what it needs as data, or as an interface that it declares itself", pkg, p)
+			}
+		}
+	}
+}
+
+// rooms are the folders of internal from the top down: a package imports from
+// its own room and from those below it.
+func rooms() []string {
+	return []string{"cli", "run", "target", "report", "judge", "lab", "advise", "plan", "record", "text"}
+}
+
+func TestImportsNeverRunUp(t *testing.T) {
+	roomOf := func(pkg string) (string, bool) {
+		rest, ok := strings.CutPrefix(pkg, "internal/")
+		room, _, _ := strings.Cut(rest, "/")
+		return room, ok
+	}
+	seen := make(map[string]bool)
+	for _, f := range sources(t) {
+		room, ok := roomOf(f.pkg)
+		if !ok {
+			continue
+		}
+		seen[room] = true
+		if room == "test" {
+			continue
+		}
+		rank := slices.Index(rooms(), room)
+		if rank < 0 {
+			t.Errorf("%s: the room internal/%s is not among the rooms: find the one that it belongs to", f.name, room)
+			continue
+		}
+		for p, spec := range f.imports() {
+			other, ok := roomOf(strings.TrimPrefix(p, module+"/"))
+			if ok && slices.Index(rooms(), other) < rank {
+				t.Errorf("%s imports %s: imports run down, %s; declare what is needed in the lower room", f.at(spec), p, strings.Join(rooms(), " > "))
+			}
+		}
+	}
+	for _, room := range rooms() {
+		if !seen[room] {
+			t.Errorf("the room internal/%s is empty: take it out of the list of rooms", room)
+		}
+	}
+}
+
+// A target plugs into the engine; it knows no other target.
+func TestTargetsDoNotImportEachOther(t *testing.T) {
+	of := func(pkg string) string {
+		rest, ok := strings.CutPrefix(pkg, "internal/target/")
+		if !ok {
+			return ""
+		}
+		name, _, _ := strings.Cut(rest, "/")
+		return name
+	}
+	for pkg, imports := range reach(sources(t)) {
+		own := of(pkg)
+		for p := range imports {
+			if other := of(strings.TrimPrefix(p, module+"/")); own != "" && other != "" && other != own {
+				t.Errorf("%s reaches %s: what both need belongs below them", pkg, p)
+			}
+		}
+	}
+}
+
+// The control plane is linked by one package, so that test binaries stay small.
+func TestOnlyComponentLinksTheControlPlane(t *testing.T) {
+	for _, f := range sources(t) {
+		for p, spec := range f.imports() {
+			heavy := strings.HasPrefix(p, "k8s.io/kubernetes") || strings.HasPrefix(p, "go.etcd.io/etcd/server") || strings.HasPrefix(p, "sigs.k8s.io/kwok")
+			if heavy && f.pkg != "internal/lab/component" {
+				t.Errorf("%s imports %s: run it as a component of internal/lab/component, in a process of its own", f.at(spec), p)
+			}
+			if p == module+"/internal/lab/component" && f.pkg != "." {
+				t.Errorf("%s imports internal/lab/component: only main does; start components as processes", f.at(spec))
+			}
+		}
+	}
+}
+
+// selector is a call or use such as os.Exit, with the import's own name.
+func selectors(f file, each func(n ast.Node, importPath, name string)) {
+	names := make(map[string]string)
+	for p, spec := range f.imports() {
+		name := path.Base(p)
+		if spec.Name != nil {
+			name = spec.Name.Name
+		}
+		names[name] = p
+	}
+	ast.Inspect(f.ast, func(n ast.Node) bool {
+		if s, ok := n.(*ast.SelectorExpr); ok {
+			if x, ok := s.X.(*ast.Ident); ok && x.Obj == nil {
+				if p, ok := names[x.Name]; ok {
+					each(n, p, s.Sel.Name)
+				}
+			}
+		}
+		return true
+	})
+}
+
+func TestTheOutsideWorldIsPassedIn(t *testing.T) {
+	rules := []struct {
+		uses    map[string][]string // by import path; nil is all of it
+		allowed []string            // packages
+		remedy  string
+	}{
+		{
+			uses:    map[string][]string{"os": {"Exit"}, "log": {"Fatal", "Fatalf", "Fatalln"}},
+			allowed: []string{".", "agent", "internal/cli"},
+			remedy:  "return an error",
+		},
+		{
+			uses:    map[string][]string{"os/signal": nil, "golang.org/x/term": nil},
+			allowed: []string{"agent", "internal/cli", "internal/lab/component"},
+			remedy:  "take a context: internal/cli owns signals and the terminal",
+		},
+		{
+			uses:    map[string][]string{"os": {"Stdout", "Stderr", "Stdin", "Args"}, "fmt": {"Print", "Printf", "Println"}},
+			allowed: []string{".", "agent", "internal/cli", "internal/lab/component"},
+			remedy:  "return what is to be shown: internal/cli is the only printer",
+		},
+		{
+			uses:    map[string][]string{"os": {"Getenv", "LookupEnv", "Environ"}},
+			allowed: []string{"internal/cli", "internal/lab/component"},
+			remedy:  "take it as a parameter: internal/cli owns the environment",
+		},
+		{
+			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
+			allowed: []string{".", "internal/cli", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode"},
+			remedy:  "take a clock: func() time.Time, or *record.Clock",
+		},
+		{
+			uses: map[string][]string{"math/rand": nil, "math/rand/v2": {"Int", "IntN", "Int64", "Int64N", "Uint64", "Float64", "NormFloat64", "ExpFloat64", "Perm", "Shuffle", "N"},
+				"crypto/rand": {"Read", "Int", "Text", "Reader"}},
+			allowed: []string{"internal/cli", "internal/lab/component", "internal/lab"},
+			remedy:  "take a *rand.Rand or an io.Reader: a run must be repeatable from its seed",
+		},
+	}
+	for _, f := range sources(t) {
+		selectors(f, func(n ast.Node, importPath, name string) {
+			for _, rule := range rules {
+				names, ok := rule.uses[importPath]
+				if ok && (names == nil || slices.Contains(names, name)) && !slices.Contains(rule.allowed, f.pkg) {
+					t.Errorf("%s uses %s.%s: %s", f.at(n), importPath, name, rule.remedy)
+				}
+			}
+		})
+	}
+}
+
+func TestNamesSayWhatIsInside(t *testing.T) {
+	for _, f := range sources(t) {
+		if name := f.ast.Name.Name; slices.Contains([]string{"util", "utils", "common", "helper", "helpers", "types", "misc", "base", "shared"}, name) {
+			t.Errorf("%s: package %s: name it by what it answers", f.name, name)
+		}
+	}
+}
+
+// Importing a package does nothing, and no package has a state of its own.
+func TestNoHiddenState(t *testing.T) {
+	// What a package-level variable may be made with: it is never changed.
+	constant := []string{"errors.New", "regexp.MustCompile", "[]byte", "protobuf.NewSerializer", "fs.Sub"}
+	for _, f := range sources(t) {
+		for _, decl := range f.ast.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Recv == nil && d.Name.Name == "init" {
+					t.Errorf("%s: func init: make it when it is needed, and pass it on", f.at(d))
+				}
+			case *ast.GenDecl:
+				if d.Tok != token.VAR {
+					continue
+				}
+				for _, spec := range d.Specs {
+					v := spec.(*ast.ValueSpec)
+					if d.Doc != nil && strings.Contains(d.Doc.Text(), "go:embed") || embedded(d) {
+						continue
+					}
+					if isPool(v) || len(v.Names) == 1 && v.Names[0].Name == "_" {
+						continue
+					}
+					for i, name := range v.Names {
+						if i >= len(v.Values) || !slices.Contains(constant, made(v.Values[i])) && !isText(v.Values[i]) {
+							t.Errorf("%s: package variable %s: make it a constant, a function, or a field of what uses it", f.at(v), name.Name)
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func embedded(d *ast.GenDecl) bool {
+	if d.Doc == nil {
+		return false
+	}
+	return slices.ContainsFunc(d.Doc.List, func(c *ast.Comment) bool { return strings.HasPrefix(c.Text, "//go:embed") })
+}
+
+// isPool recognises a sync.Pool, whose content nobody relies on.
+func isPool(v *ast.ValueSpec) bool {
+	if len(v.Values) != 1 {
+		return false
+	}
+	lit, ok := v.Values[0].(*ast.CompositeLit)
+	if !ok {
+		return false
+	}
+	s, ok := lit.Type.(*ast.SelectorExpr)
+	return ok && s.Sel.Name == "Pool"
+}
+
+// made names what an expression is made with: errors.New of errors.New("x").
+func made(e ast.Expr) string {
+	call, ok := e.(*ast.CallExpr)
+	if !ok {
+		return ""
+	}
+	switch fun := call.Fun.(type) {
+	case *ast.SelectorExpr:
+		if x, ok := fun.X.(*ast.Ident); ok {
+			return x.Name + "." + fun.Sel.Name
+		}
+	case *ast.ArrayType:
+		return "[]byte"
+	case *ast.Ident:
+		return fun.Name
+	}
+	return ""
+}
+
+// isText recognises literals of text.
+func isText(e ast.Expr) bool {
+	lit, ok := e.(*ast.BasicLit)
+	return ok && lit.Kind == token.STRING
+}
+
+// Every exported name says what it is for.
+func TestExportedNamesAreDocumented(t *testing.T) {
+	documented := make(map[string]bool)
+	packages := make(map[string]string)
+	for _, f := range sources(t) {
+		packages[f.pkg] = f.name
+		if f.ast.Doc != nil {
+			documented[f.pkg] = true
+		}
+		for _, decl := range f.ast.Decls {
+			switch d := decl.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && d.Doc == nil && !conventional(d) && exportedReceiver(d) {
+					t.Errorf("%s: %s has no doc comment: say what question it answers", f.at(d), d.Name.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					switch s := spec.(type) {
+					case *ast.TypeSpec:
+						if s.Name.IsExported() && d.Doc == nil && s.Doc == nil {
+							t.Errorf("%s: type %s has no doc comment: say what it holds", f.at(s), s.Name.Name)
+						}
+					case *ast.ValueSpec:
+						if s.Names[0].IsExported() && d.Doc == nil && s.Doc == nil && s.Comment == nil {
+							t.Errorf("%s: %s has no doc comment: say what it means", f.at(s), s.Names[0].Name)
+						}
+					}
+				}
+			}
+		}
+	}
+	for pkg, name := range packages {
+		if !documented[pkg] {
+			t.Errorf("package %s (%s) has no doc comment: say what question it answers", pkg, name)
+		}
+	}
+}
+
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	t := d.Recv.List[0].Type
+	if star, ok := t.(*ast.StarExpr); ok {
+		t = star.X
+	}
+	if index, ok := t.(*ast.IndexExpr); ok {
+		t = index.X
+	}
+	id, ok := t.(*ast.Ident)
+	return !ok || id.IsExported()
+}
+
+// conventional are methods that everybody knows.
+func conventional(d *ast.FuncDecl) bool {
+	return d.Recv != nil && slices.Contains([]string{"Error", "Unwrap", "Kind", "String", "Len", "Less", "Swap", "Push", "Pop", "Close"}, d.Name.Name)
+}
+
+// The map of the packages shows all of them, and no other.
+func TestArchitectureNamesEveryPackage(t *testing.T) {
+	text, err := os.ReadFile("../../../ARCHITECTURE.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := make(map[string]bool)
+	for _, f := range sources(t) {
+		if f.pkg == "." || seen[f.pkg] {
+			continue
+		}
+		seen[f.pkg] = true
+		if !strings.Contains(string(text), "`"+f.pkg+"`") {
+			t.Errorf("ARCHITECTURE.md does not name `%s`: add it to the map of packages", f.pkg)
+		}
+	}
+	for _, word := range strings.Split(string(text), "`") {
+		if strings.HasPrefix(word, "internal/") && !strings.ContainsAny(word, " *.") && !seen[word] {
+			t.Errorf("ARCHITECTURE.md names `%s`, which does not exist", word)
+		}
+	}
+}
+
+// Nothing in the repository leads to one machine or one registry.
+func TestNothingLeadsToOneMachine(t *testing.T) {
+	forbidden := []string{"/wo" + "rk/", "proxy.go" + "lang.org", "registry.npm" + "js.org", "deb.deb" + "ian.org"}
+	err := filepath.WalkDir("../../..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.IsDir() {
+			if n := d.Name(); n == ".git" || n == "bin" || n == "node_modules" || n == "plimsoll-runs" {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if d.Name() == ".git" {
+			return nil // a file in a worktree: it says where the repository is
+		}
+		data, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		for _, f := range forbidden {
+			if i := strings.Index(string(data), f); i >= 0 {
+				t.Errorf("%s:%d holds %q: it is known on one machine only", strings.TrimPrefix(p, "../../../"), 1+strings.Count(string(data[:i]), "\n"), f)
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What objects are called, and which milestones they reach, is data: the loop,
+// the judge and the report take it from the kind of the objects.
+func TestTheKindOfTheObjectsIsData(t *testing.T) {
+	ofPods := regexp.MustCompile(`\b(Created|Scheduled|ContainersStarted|Ready|Deleted|Unschedulable|[Pp]ods?|[Nn]odes?)\b`)
+	allowed := []string{
+		"internal/run/same.go",                           // is the cluster the one that was loaded?
+		"internal/judge/sources.go",                      // names of what is measured
+		"internal/judge/objects/before.go",               // records that did not say it
+		"internal/judge/compare/recorded/differences.go", // what differs between clusters
+		"internal/report/environment.go",                 // what a cluster is, and what of it was real
+		"internal/report/ceilings.go",                    // how far a cluster can be loaded
+	}
+	where := []string{"internal/run", "internal/judge", "internal/report"}
+	seen := make(map[string]bool)
+	for _, f := range sources(t) {
+		seen[f.name] = true
+		in := func(room string) bool { return f.pkg == room || strings.HasPrefix(f.pkg, room+"/") }
+		if !slices.ContainsFunc(where, in) || slices.Contains(allowed, f.name) {
+			continue
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			switch x := n.(type) {
+			case *ast.ImportSpec:
+				return false
+			case *ast.Field:
+				if x.Tag != nil {
+					return false // a name in a file, which stays
+				}
+			case *ast.BasicLit:
+				if word := ofPods.FindString(x.Value); x.Kind == token.STRING && word != "" {
+					t.Errorf("%s says %q: take it from the kind of the objects, record.ObjectKind", f.at(x), word)
+				}
+			}
+			return true
+		})
+	}
+	for _, name := range allowed {
+		if !seen[name] {
+			t.Errorf("there is no file %s: take it out of the list", name)
+		}
+	}
+}
