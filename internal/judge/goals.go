@@ -175,8 +175,7 @@ func (v *verdicts) quantile(s slo.SLO) opinion {
 	holds := s.Op.Holds(value, bound)
 	if sample.lost > 0 {
 		// What is lost may have got there at once, or never.
-		atOnce := append(make([]float64, sample.lost), sample.Values()...)
-		best := stats.NewSample(atOnce, sample.Censored()-sample.lost).Quantile(s.Q)
+		best := sample.AtOnce(sample.lost).Quantile(s.Q)
 		if s.Op.Holds(best, bound) != holds {
 			return unknown("%s: it depends on %s whose state is not known", s, manyObjects(sample.lost))
 		}

@@ -119,15 +119,17 @@ func (c *SeriesComparison) shifts(s sides, a, b []stats.Sample, x, y stats.Sampl
 // formOf is a distribution as it is shown.
 func formOf(s stats.Sample) Form {
 	f := Form{N: s.N(), Censored: s.Censored(), Forms: stats.Forms(s), Curve: [][2]float64{}}
-	values := s.Values()
-	n := float64(s.N())
-	step := max(1, int(math.Ceil(n/curvePoints)))
-	for i := 0; i < len(values); i += step {
-		k := min(i+step, len(values)) - 1 // the last of this share
-		if i == 0 && k > 0 {
-			f.Curve = append(f.Curve, [2]float64{values[0], 1 / n})
+	n := s.N()
+	came := n - s.Censored()
+	step := max(1, (n+curvePoints-1)/curvePoints)
+	if step > 1 && came > 1 {
+		f.Curve = append(f.Curve, [2]float64{s.Quantile(1 / float64(n)), 1 / float64(n)})
+	}
+	for k := min(step, came); k > 0; k = min(k+step, came) {
+		f.Curve = append(f.Curve, [2]float64{s.Quantile(float64(k) / float64(n)), float64(k) / float64(n)})
+		if k == came {
+			break
 		}
-		f.Curve = append(f.Curve, [2]float64{values[k], float64(k+1) / n})
 	}
 	return f
 }

@@ -203,7 +203,7 @@ func Distance(a, b Sample) float64 {
 		for j < len(y) && y[j] <= v {
 			j++
 		}
-		most = max(most, math.Abs(float64(i)/float64(a.N())-float64(j)/float64(b.N())))
+		most = max(most, math.Abs(float64(a.first(i))/float64(a.N())-float64(b.first(j))/float64(b.N())))
 	}
 	return most
 }
@@ -223,7 +223,7 @@ func Superiority(a, b Sample) float64 {
 		for j < len(y) && y[j] == v {
 			j++
 		}
-		same = j - same
+		same = b.first(j) - b.first(same)
 		for i < len(x) && x[i] < v {
 			i++
 		}
@@ -231,10 +231,10 @@ func Superiority(a, b Sample) float64 {
 		for ties < len(x) && x[ties] == v {
 			ties++
 		}
-		wins += float64(same) * (float64(i) + float64(ties-i)/2)
+		wins += float64(same) * float64(a.first(i)+a.first(ties)) / 2
 		i = ties
 	}
-	wins += float64(b.censored) * (float64(len(a.sorted)) + float64(a.censored)/2)
+	wins += float64(b.censored) * (float64(a.came()) + float64(a.censored)/2)
 	return wins / float64(a.N()) / float64(b.N())
 }
 

@@ -19,17 +19,15 @@ const (
 // The density is a Gaussian kernel estimate with Silverman's bandwidth (1986,
 // equation 3.31), so two forms closer than that are seen as one.
 func Forms(s Sample) int {
-	x := s.sorted
-	for len(x) > 0 && x[0] <= 0 {
-		x = x[1:]
-	}
-	if len(x) < formsNeed {
+	before := s.AtMost(0)
+	came := s.came() - before
+	if came < formsNeed {
 		return 0
 	}
 	points := make([]float64, 0, formsPoints)
 	different := 0
-	for i := range min(len(x), formsPoints) {
-		v := math.Log(x[i*len(x)/min(len(x), formsPoints)])
+	for i := range min(came, formsPoints) {
+		v := math.Log(s.order(before + 1 + i*came/min(came, formsPoints)))
 		if len(points) == 0 || v != points[len(points)-1] {
 			different++
 		}

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"math"
 	"math/bits"
 	"slices"
@@ -11,6 +12,9 @@ func Merge(samples ...Sample) Sample {
 	var m Sample
 	var parts [][]float64
 	n := 0
+	if slices.ContainsFunc(samples, func(s Sample) bool { return s.counts != nil }) {
+		return mergeCounted(samples)
+	}
 	for _, s := range samples {
 		m.censored += s.censored
 		if len(s.sorted) > 0 {
@@ -46,6 +50,28 @@ func Merge(samples ...Sample) Sample {
 	}
 	m.sorted = parts[0]
 	return m
+}
+
+// mergeCounted is Merge of samples of which some are counted.
+func mergeCounted(samples []Sample) Sample {
+	var list []Count
+	censored, resolution := 0, 0.0
+	for _, s := range samples {
+		censored, resolution = censored+s.censored, max(resolution, s.resolution)
+		for i, v := range s.sorted {
+			list = append(list, Count{v, s.first(i+1) - s.first(i)})
+		}
+	}
+	slices.SortFunc(list, func(a, b Count) int { return cmp.Compare(a.Value, b.Value) })
+	merged := list[:0]
+	for _, c := range list {
+		if last := len(merged) - 1; last >= 0 && merged[last].Value == c.Value {
+			merged[last].N += c.N
+		} else {
+			merged = append(merged, c)
+		}
+	}
+	return Counted(merged, censored, resolution)
 }
 
 // merge makes one sorted list, of the length of both, of two.
@@ -204,46 +230,38 @@ type counts struct {
 // counts counts the runs' observations at points that share all of them
 // evenly.
 func (s Arms) counts() *counts {
-	grid := gridOf(s.x.sorted, s.y.sorted)
+	grid := gridOf(s.x, s.y)
 	runs := slices.Concat(s.a, s.b)
 	c := &counts{n: make([]float64, len(runs)), below: make([][]float64, len(runs)), all: make([]float64, len(grid)), sum: make([]float64, len(grid))}
 	for r, run := range runs {
 		c.n[r] = float64(run.N())
 		c.total += c.n[r]
 		c.below[r] = make([]float64, len(grid))
-		rest := run.sorted
 		for g, v := range grid {
-			// Beyond all that are not above v.
-			i, _ := slices.BinarySearchFunc(rest, v, func(x, v float64) int {
-				if x <= v {
-					return -1
-				}
-				return 1
-			})
-			rest = rest[i:]
-			c.below[r][g] = float64(len(run.sorted) - len(rest))
+			c.below[r][g] = float64(run.AtMost(v))
 			c.all[g] += c.below[r][g]
 		}
 	}
 	return c
 }
 
-// gridOf are values that share the observations of two sorted lists evenly.
-func gridOf(x, y []float64) []float64 {
-	step := max(1, (len(x)+len(y))/gridPoints)
+// gridOf are values that share the observations of two samples evenly.
+func gridOf(x, y Sample) []float64 {
+	all := x.came() + y.came()
+	step := max(1, all/gridPoints)
 	var grid []float64
 	next := step
-	for i, j := 0, 0; next <= len(x)+len(y); {
+	for i, j := 0, 0; next <= all; {
 		var v float64
-		if j == len(y) || i < len(x) && x[i] <= y[j] {
-			v = x[i]
+		if j == len(y.sorted) || i < len(x.sorted) && x.sorted[i] <= y.sorted[j] {
+			v = x.sorted[i]
 			i++
 		} else {
-			v = y[j]
+			v = y.sorted[j]
 			j++
 		}
-		if i+j == next {
-			if next += step; len(grid) == 0 || grid[len(grid)-1] != v {
+		if n := x.first(i) + y.first(j); n >= next {
+			if next += (n - next + step) / step * step; len(grid) == 0 || grid[len(grid)-1] != v {
 				grid = append(grid, v)
 			}
 		}

@@ -13,9 +13,17 @@ import (
 // Sample is a set of measured times of which some never came. A censored
 // observation counts as infinitely late: it takes part in every quantile, so
 // that what never got there cannot make a run look faster.
+//
+// A sample holds each observation, or counts of those that a histogram does not
+// tell apart; see Counted. Everything here takes both.
 type Sample struct {
-	sorted   []float64
-	censored int
+	sorted []float64 // the values, each once where they are counted
+	// counts[i] is how many observations are at most sorted[i]; nil where each
+	// value is one observation.
+	counts     []int
+	censored   int
+	resolution float64  // of counted values, as a share of each
+	batches    []Sample // see Batched
 }
 
 // NewSample makes a sample of values and a number of censored observations.
@@ -25,23 +33,91 @@ func NewSample(values []float64, censored int) Sample {
 	if len(values) > 0 && math.IsNaN(values[0]) {
 		panic("stats: NaN in a sample")
 	}
-	return Sample{values, censored}
+	return Sample{sorted: values, censored: censored}
+}
+
+// Count is how many observations have a value, to the resolution of a
+// histogram.
+type Count struct {
+	Value float64
+	N     int
+}
+
+// Counted makes a sample of counts in the order of their values and a number of
+// censored observations. Resolution is how far a value may be from what was
+// measured, as a share of it.
+func Counted(list []Count, censored int, resolution float64) Sample {
+	s := Sample{sorted: make([]float64, 0, len(list)), counts: make([]int, 0, len(list)), censored: censored, resolution: resolution}
+	n := 0
+	for _, c := range list {
+		if c.N > 0 {
+			n += c.N
+			s.sorted, s.counts = append(s.sorted, c.Value), append(s.counts, n)
+		}
+	}
+	return s
+}
+
+// Batched is the sample of all observations of batches, stretches of time that
+// follow one another. Observations near in time are alike, so that the
+// intervals of their quantiles come from how the batches differ.
+func Batched(batches ...Sample) Sample {
+	s := Merge(batches...)
+	s.batches = batches
+	return s
 }
 
 // N is the number of observations, censored ones included.
-func (s Sample) N() int { return len(s.sorted) + s.censored }
+func (s Sample) N() int { return s.came() + s.censored }
+
+// came is the number of observations that came.
+func (s Sample) came() int { return s.first(len(s.sorted)) }
+
+// first is the number of observations that have one of the first i values.
+func (s Sample) first(i int) int {
+	if s.counts == nil || i == 0 {
+		return i
+	}
+	return s.counts[i-1]
+}
+
+// values is how many of the values are at most v.
+func (s Sample) values(v float64) int {
+	i, _ := slices.BinarySearchFunc(s.sorted, v, func(x, v float64) int {
+		if x <= v {
+			return -1
+		}
+		return 1
+	})
+	return i
+}
+
+// AtMost is the number of observations that are at most v.
+func (s Sample) AtMost(v float64) int { return s.first(s.values(v)) }
+
+// AtOnce is the sample in which n of the censored observations came at once:
+// the best that can be said of those whose state is not known.
+func (s Sample) AtOnce(n int) Sample {
+	m := Merge(s, Sample{sorted: make([]float64, n)})
+	m.censored -= n
+	return m
+}
 
 // Censored is the number of observations that never came.
 func (s Sample) Censored() int { return s.censored }
 
-// Values are the observations that came, sorted. The caller must not change
-// them.
+// Values are the observations that came, sorted, or their different values
+// where they are counted. The caller must not change them.
 func (s Sample) Values() []float64 { return s.sorted }
 
 // order is the k-th smallest observation, k from 1: +Inf for a censored one.
 func (s Sample) order(k int) float64 {
-	if k > len(s.sorted) {
+	if k > s.came() {
 		return math.Inf(1)
+	}
+	if s.counts != nil {
+		k, _ = slices.BinarySearch(s.counts, k)
+		k++
 	}
 	return s.sorted[k-1]
 }
@@ -84,10 +160,18 @@ func Resolves(q float64, n int) bool {
 // distribution (for independent observations the number below the quantile is
 // binomial with n and q). Each tail holds at most (1-confidence)/2. An end
 // that no observation bounds is -Inf or +Inf.
+//
+// Of batches it is Woodruff's (1952): the share of all observations that the
+// quantile exceeds varies from batch to batch, and the quantiles of the ends of
+// that share's interval (Student's, of a ratio) are the ends. One batch alone
+// bounds nothing.
 func (s Sample) Interval(q, confidence float64) (lo, hi float64) {
 	n := s.N()
 	if n == 0 {
 		return math.Inf(-1), math.Inf(1)
+	}
+	if s.batches != nil {
+		return s.woodruff(q, confidence)
 	}
 	tail := (1 - confidence) / 2
 	// lo is the largest rank l with P(X < l) <= tail, that is, the l-th
@@ -101,6 +185,33 @@ func (s Sample) Interval(q, confidence float64) (lo, hi float64) {
 	}
 	if u <= n {
 		hi = s.order(u)
+	}
+	return lo, hi
+}
+
+func (s Sample) woodruff(q, confidence float64) (lo, hi float64) {
+	lo, hi = math.Inf(-1), math.Inf(1)
+	value, n, batches := s.Quantile(q), float64(s.N()), 0
+	squares := 0.0
+	share := float64(s.AtMost(value)) / n
+	for _, b := range s.batches {
+		if b.N() > 0 {
+			batches++
+			d := float64(b.AtMost(value)) - share*float64(b.N())
+			squares += d * d
+		}
+	}
+	if batches < 2 {
+		return lo, hi
+	}
+	k := float64(batches)
+	// However alike the batches are, a share is no more exact than a rank.
+	half := max(studentQuantile(1-(1-confidence)/2, k-1)*math.Sqrt(k/(k-1)*squares)/n, 1/n)
+	if q-half > 0 {
+		lo = s.Quantile(q - half)
+	}
+	if q+half <= 1 {
+		hi = s.Quantile(q + half)
 	}
 	return lo, hi
 }
@@ -144,10 +255,10 @@ func (s Sample) Mean() float64 {
 		return math.Inf(1)
 	}
 	sum := 0.0
-	for _, v := range s.sorted {
-		sum += v
+	for i, v := range s.sorted {
+		sum += v * float64(s.first(i+1)-s.first(i))
 	}
-	return sum / float64(len(s.sorted))
+	return sum / float64(s.N())
 }
 
 // Max is the largest observation, NaN if there is none and +Inf if any is
@@ -161,9 +272,13 @@ func (s Sample) Max() float64 {
 
 // Resolution is the smallest distance between two different observations: an
 // upper bound on the step of the clock that timed them. It is 0 with fewer
-// than two different ones.
+// than two different ones. Of counted values it is that of their histogram at
+// the largest one.
 func (s Sample) Resolution() float64 {
 	least := 0.0
+	if s.counts != nil && len(s.sorted) > 0 {
+		return s.resolution * s.sorted[len(s.sorted)-1]
+	}
 	for i := 1; i < len(s.sorted); i++ {
 		if d := s.sorted[i] - s.sorted[i-1]; d > 0 && (least == 0 || d < least) {
 			least = d

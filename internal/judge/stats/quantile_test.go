@@ -2,6 +2,7 @@ package stats
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -192,4 +193,94 @@ func ExampleSample() {
 	s := NewSample([]float64{0.9, 1.4, 1.1}, 1)
 	fmt.Println(s.Quantile(0.5), s.Quantile(0.75), s.Quantile(0.99))
 	// Output: 1.1 1.4 +Inf
+}
+
+// Counted observations are the same sample as each of them by itself, in
+// everything that is computed of samples.
+func TestCountedIsTheSameSample(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	draw := func() (exact, counted Sample) {
+		n, censored := rng.IntN(400), rng.IntN(20)
+		values := make([]float64, n)
+		counts := make(map[float64]int)
+		for i := range values {
+			values[i] = float64(rng.IntN(60)) / 10 // ties, and zeroes
+			counts[values[i]]++
+		}
+		var list []Count
+		for _, v := range slices.Sorted(maps.Keys(counts)) {
+			list = append(list, Count{v, counts[v]})
+		}
+		return NewSample(values, censored), Counted(list, censored, 0.001)
+	}
+	same := func(what string, a, b float64) {
+		t.Helper()
+		if a != b && !(math.IsNaN(a) && math.IsNaN(b)) && math.Abs(a-b) > 1e-9*math.Abs(a) {
+			t.Errorf("%s: %v of each observation, %v of counts", what, a, b)
+		}
+	}
+	for range 100 {
+		x, cx := draw()
+		y, cy := draw()
+		for _, pair := range [][2]Sample{{x, cx}, {Merge(x, y), Merge(cx, cy)}, {Merge(x, y), Merge(x, cy)}, {x.AtOnce(x.censored / 2), cx.AtOnce(x.censored / 2)}} {
+			a, b := pair[0], pair[1]
+			same("N", float64(a.N()), float64(b.N()))
+			for _, q := range []float64{0.001, 0.3, 0.5, 0.99, 1} {
+				same("quantile", a.Quantile(q), b.Quantile(q))
+				alo, ahi := a.Interval(q, 0.95)
+				blo, bhi := b.Interval(q, 0.95)
+				same("lower end", alo, blo)
+				same("upper end", ahi, bhi)
+			}
+			same("mean", a.Mean(), b.Mean())
+			same("forms", float64(Forms(a)), float64(Forms(b)))
+			same("at most 3", float64(a.AtMost(3)), float64(b.AtMost(3)))
+		}
+		same("distance", Distance(x, y), Distance(cx, cy))
+		same("superiority", Superiority(x, y), Superiority(cx, cy))
+		if x.N() > 0 && y.N() > 0 {
+			same("permutation", NewArms([]Sample{x, y}, []Sample{y, y}).PermuteBlocks(), NewArms([]Sample{cx, cy}, []Sample{cy, cy}).PermuteBlocks())
+		}
+	}
+}
+
+// The interval of a quantile of batches holds the true one as often as it says,
+// also where observations of a batch are alike; that of independent
+// observations does not.
+func TestBatchesTellWhatAlikeObservationsAreWorth(t *testing.T) {
+	const batches, each, runs = 20, 400, 400
+	rng := rand.New(rand.NewPCG(6, 6))
+	of := func(q float64) (batched, independent float64) {
+		truth := math.Exp(1.2 * math.Sqrt2 * math.Erfinv(2*q-1)) // of the lognormal below
+		for range runs {
+			var parts []Sample
+			var all []float64
+			for range batches {
+				shift := rng.NormFloat64() * math.Sqrt(0.44) // what a batch has in common
+				values := make([]float64, each)
+				for i := range values {
+					values[i] = math.Exp(shift + rng.NormFloat64())
+				}
+				all = append(all, values...)
+				parts = append(parts, NewSample(values, 0))
+			}
+			if lo, hi := Batched(parts...).Interval(q, 0.95); lo <= truth && truth <= hi {
+				batched += 1.0 / runs
+			}
+			if lo, hi := NewSample(all, 0).Interval(q, 0.95); lo <= truth && truth <= hi {
+				independent += 1.0 / runs
+			}
+		}
+		return batched, independent
+	}
+	for _, q := range []float64{0.5, 0.9} {
+		batched, independent := of(q)
+		if batched < 0.9 || independent > 0.6 {
+			t.Errorf("p%g: %.0f %% of the intervals by batches hold the true one, want 95 %%; %.0f %% of those that take observations as independent, which should be few", 100*q, 100*batched, 100*independent)
+		}
+	}
+	one := Batched(NewSample([]float64{1, 2, 3}, 0))
+	if lo, hi := one.Interval(0.5, 0.95); !math.IsInf(lo, -1) || !math.IsInf(hi, 1) {
+		t.Errorf("one batch bounds the median to %v to %v", lo, hi)
+	}
 }
