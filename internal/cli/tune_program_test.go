@@ -35,8 +35,9 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 			t.Fatal(err)
 		}
 		// A lock that is asked for and not named is what it stops at, behind all
-		// looks at its configuration and before it does anything.
-		got := p.Run(t, "component", "kubelet", "--config", path, "--config-dir", dropIns, "--exit-on-lock-contention")
+		// looks at its configuration. Its certificate it has written by then.
+		got := p.Run(t, "component", "kubelet", "--config", path, "--config-dir", dropIns, "--exit-on-lock-contention",
+			"--root-dir", filepath.Join(dir, "kubelet"), "--cert-dir", filepath.Join(dir, "pki"))
 		if got.Code == 0 {
 			t.Fatalf("the kubelet ran\n%s", got.Stderr)
 		}
