@@ -8,36 +8,36 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Kind is the sort of trouble that a Breach is.
-type Kind string
+// BreachKind is the sort of trouble that a Breach is.
+type BreachKind string
 
 // The kinds of breaches. The first ones are of bounds, and decide; the others
 // are seen on the way, and decide nothing by themselves. Further ones are the
 // classes of the troubles that the kind of object knows.
 const (
-	KindLatency  Kind = "latency"  // a quantile was above its objective
-	KindMissing  Kind = "missing"  // objects did not get there, or not in time
-	KindErrors   Kind = "errors"   // requests failed
-	KindAchieved Kind = "achieved" // fewer got there a second than was asked for
-	KindReplaced Kind = "replaced" // objects took the place of others
-	KindGuard    Kind = "guard"    // a guard stopped the load
+	BreachLatency  BreachKind = "latency"  // a quantile was above its objective
+	BreachMissing  BreachKind = "missing"  // objects did not get there, or not in time
+	BreachErrors   BreachKind = "errors"   // requests failed
+	BreachAchieved BreachKind = "achieved" // fewer got there a second than was asked for
+	BreachReplaced BreachKind = "replaced" // objects took the place of others
+	BreachGuard    BreachKind = "guard"    // a guard stopped the load
 
-	KindThrottling Kind = "throttling" // answers of 429
-	KindReadiness  Kind = "readiness"  // an object that was there is there no more
-	KindDeleted    Kind = "deleted"    // an object was deleted, and not by the run
-	KindWatch      Kind = "watch"      // news was cut off: what came meanwhile is known late
+	BreachThrottling BreachKind = "throttling" // answers of 429
+	BreachReadiness  BreachKind = "readiness"  // an object that was there is there no more
+	BreachDeleted    BreachKind = "deleted"    // an object was deleted, and not by the run
+	BreachWatch      BreachKind = "watch"      // news was cut off: what came meanwhile is known late
 )
 
 // Breach is something that broke, at the moment at which it did. Where Decided
 // is set it is a bound of an objective, or a guard, and is why goals did not
 // hold; else it was only seen on the way.
 type Breach struct {
-	Time  string   `json:"time"`
-	Step  int      `json:"step"`
-	What  string   `json:"what"`
-	Value *float64 `json:"value"`
-	Bound *float64 `json:"bound"`
-	Kind  Kind     `json:"kind"`
+	Time  string     `json:"time"`
+	Step  int        `json:"step"`
+	What  string     `json:"what"`
+	Value *float64   `json:"value"`
+	Bound *float64   `json:"bound"`
+	Kind  BreachKind `json:"kind"`
 	// Decided says that Goals did not hold for it.
 	Decided bool     `json:"decided"`
 	Goals   []string `json:"goals,omitempty"`
@@ -73,7 +73,7 @@ func (l Load) pending() int { return max(l.Asked-l.There, 0) }
 
 // breachOf is the breach of a guard that stopped the load.
 func breachOf(g stop) Breach {
-	return Breach{What: "guard:" + g.Name, Value: finite(g.Value), Bound: finite(g.Bound), Kind: KindGuard, Count: 1, Message: g.Message, at: g.at}
+	return Breach{What: "guard:" + g.Name, Value: finite(g.Value), Bound: finite(g.Bound), Kind: BreachGuard, Count: 1, Message: g.Message, at: g.at}
 }
 
 // broke notes a bound that was exceeded, which decided a goal: once for each
@@ -126,7 +126,7 @@ func (c *judged) order(spec *Spec, f *facts, first *judged) {
 		x := &c.Breaches[i]
 		x.Time, x.Load = spec.wall(x.at), loads[i]
 	}
-	c.sightings = make(map[Kind]int, len(f.troubles.seen))
+	c.sightings = make(map[BreachKind]int, len(f.troubles.seen))
 	for _, x := range c.Breaches {
 		if !x.Decided {
 			c.sightings[x.Kind] = x.Count
@@ -139,7 +139,7 @@ func (c *judged) order(spec *Spec, f *facts, first *judged) {
 const usualSlack = 2
 
 // often is how often a trouble was seen for each object of a step.
-func (c *judged) often(kind Kind) float64 {
+func (c *judged) often(kind BreachKind) float64 {
 	return float64(c.sightings[kind]) / float64(max(c.asked, 1))
 }
 

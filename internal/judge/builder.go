@@ -181,7 +181,7 @@ func (b *Builder) addFault(r *record.Fault) {
 	if f := b.current; f != nil {
 		step = f.head.ID
 		if r.From >= f.start {
-			f.troubles.see(KindWatch, r.From, r.What, "", r.Message).told = 1
+			f.troubles.see(BreachWatch, r.From, r.What, "", r.Message).told = 1
 		}
 	}
 	if text := b.faults.add(r, step); text != "" {

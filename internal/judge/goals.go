@@ -42,13 +42,13 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		n := float64(f.replaced)
 		what := "replaced: " + manyObjects(f.replaced) + " took the place of others during the step"
 		broken = append(broken, what)
-		c.broke([]string{g.Name}, Breach{What: what, Value: &n, Bound: new(float64), Kind: KindReplaced, Count: f.replaced, at: max(f.replacedAt, f.start)})
+		c.broke([]string{g.Name}, Breach{What: what, Value: &n, Bound: new(float64), Kind: BreachReplaced, Count: f.replaced, at: max(f.replacedAt, f.start)})
 	}
 	if a := c.Arrivals; a != nil && a.held() {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-lateTolerated
 		what := fmt.Sprintf("achievedRate: %d of %d arrivals found no place among the requests under way, because answers were slow; %d were dropped", a.Late, a.Judged, a.Dropped)
 		broken = append(broken, what)
-		c.broke([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: KindAchieved, Count: a.Late, at: f.heldBackAt(a)})
+		c.broke([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: BreachAchieved, Count: a.Late, at: f.heldBackAt(a)})
 	}
 	for _, s := range g.SLOs {
 		o := v.objective(s)
@@ -115,7 +115,7 @@ type opinion struct {
 	missing      bool // it broke on objects that did not get there
 	// Of a breach: its sort, how many objects or requests it is of, and when
 	// the objective could no longer hold.
-	kind  Kind
+	kind  BreachKind
 	count int
 	at    record.Micros
 }
@@ -140,14 +140,14 @@ func (v *verdicts) objective(s slo.SLO) opinion {
 			return unknown("%s: no request was made", s)
 		}
 		o := judgePercent(s, 100*float64(c.Requests.Failed+v.dropped)/float64(asked))
-		o.kind, o.count, o.at = KindErrors, c.Requests.Failed+v.dropped, f.errorsAt(s, asked)
+		o.kind, o.count, o.at = BreachErrors, c.Requests.Failed+v.dropped, f.errorsAt(s, asked)
 		return o
 	case slo.Achieved:
 		if v.achieved == nil {
 			return unknown("%s: the rate is not known", s)
 		}
 		o := judgePercent(s, *v.achieved)
-		o.kind, o.at = KindAchieved, f.achievedAt(s)
+		o.kind, o.at = BreachAchieved, f.achievedAt(s)
 		return o
 	default:
 		return unknown("%s: no metrics were recorded", s)
@@ -185,7 +185,7 @@ func (v *verdicts) quantile(s slo.SLO) opinion {
 		return held()
 	}
 	at, count := v.quantileAt(s, sample)
-	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: KindLatency, count: count, at: at}
+	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: BreachLatency, count: count, at: at}
 }
 
 // all judges all objects in place: whether they are there, and, of the
@@ -221,7 +221,7 @@ func (v *verdicts) all(s slo.SLO) opinion {
 	case short > 0:
 		return opinion{
 			verdict: slo.Breach, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
-			kind: KindMissing, count: short, at: first,
+			kind: BreachMissing, count: short, at: first,
 		}
 	case lost > 0:
 		return unknown("%s: the state of %d of %d is not known", s, lost, len(f.units))

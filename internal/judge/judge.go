@@ -31,7 +31,7 @@ type judged struct {
 	// Where it is the first step, it tells what is normal: how often each
 	// trouble was seen, of so many objects, and its figures.
 	asked     int
-	sightings map[Kind]int
+	sightings map[BreachKind]int
 	normal    map[string]float64
 	// again says that the step was cut and is made again by a run that was
 	// resumed: it decides nothing.

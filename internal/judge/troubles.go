@@ -14,7 +14,7 @@ import (
 type troubles struct {
 	known *knownTroubles
 	open  bool // objects are removed as they age
-	seen  map[Kind]*sighting
+	seen  map[BreachKind]*sighting
 	// warnings are the target's own, grouped.
 	warnings map[eventKey]*eventGroup
 }
@@ -47,11 +47,11 @@ type eventGroup struct {
 const maxEventObjects = 100_000
 
 func newTroubles(known *knownTroubles, open bool) troubles {
-	return troubles{known: known, open: open, seen: make(map[Kind]*sighting), warnings: make(map[eventKey]*eventGroup)}
+	return troubles{known: known, open: open, seen: make(map[BreachKind]*sighting), warnings: make(map[eventKey]*eventGroup)}
 }
 
 // see notes that a trouble was seen.
-func (c *troubles) see(kind Kind, t record.Micros, what, object, message string) *sighting {
+func (c *troubles) see(kind BreachKind, t record.Micros, what, object, message string) *sighting {
 	s, ok := c.seen[kind]
 	if !ok {
 		s = &sighting{first: t, what: what, object: object, message: message}
@@ -71,10 +71,10 @@ func (c *troubles) addRequest(r *record.Slot) {
 		if at == 0 {
 			at = r.Replied // a record of before that was told
 		}
-		c.see(KindThrottling, at, "the server asked for patience (429)", r.Slot, r.Trouble).told += r.Throttled
+		c.see(BreachThrottling, at, "the server asked for patience (429)", r.Slot, r.Trouble).told += r.Throttled
 	}
 	if r.Outcome == record.SlotFailed || r.Outcome == record.SlotUnknown {
-		c.see(KindErrors, r.Replied, "requests failed", r.Slot, r.Error).told++
+		c.see(BreachErrors, r.Replied, "requests failed", r.Slot, r.Error).told++
 	}
 }
 
@@ -84,23 +84,23 @@ func (c *troubles) addState(t record.Micros, r *record.State, was string) {
 	if r.Lost == c.known.kind.There {
 		switch {
 		case r.Reason == "" || r.Reason != c.known.kind.Removing:
-			c.see(KindReadiness, t, "objects that were there fell from it", r.Object, signature.Told(r.Reason, r.Message)).told++
+			c.see(BreachReadiness, t, "objects that were there fell from it", r.Object, signature.Told(r.Reason, r.Message)).told++
 		case !c.open: // else it is removed as it ages
-			c.see(KindDeleted, t, "objects were deleted, and not by the run", r.Object, "").told++
+			c.see(BreachDeleted, t, "objects were deleted, and not by the run", r.Object, "").told++
 		}
 	}
 	if r.Reason == was {
 		return // the same trouble in other words
 	}
 	if x := c.known.of(r.Reason, ""); x != nil {
-		c.see(Kind(x.Class), t, x.What, r.Object, signature.Told(r.Reason, r.Message)).told++
+		c.see(BreachKind(x.Class), t, x.What, r.Object, signature.Told(r.Reason, r.Message)).told++
 	}
 }
 
 // addEvent notes what the target has published.
 func (c *troubles) addEvent(t record.Micros, e *record.KubeEvent) {
 	if x := c.known.of(e.Reason, e.Message); x != nil {
-		c.see(Kind(x.Class), t, x.What, e.Object, signature.Told(e.Reason, e.Message)).events++
+		c.see(BreachKind(x.Class), t, x.What, e.Object, signature.Told(e.Reason, e.Message)).events++
 	}
 	if e.Type != "Warning" {
 		return

@@ -23,15 +23,15 @@ import (
 // Schema names the format of the file.
 const Schema = "plimsoll/experiment/v1"
 
-// Kind is the question that a plan asks.
-type Kind string
+// ExperimentKind is the question that a plan asks.
+type ExperimentKind string
 
 // The kinds of plans.
 const (
-	Limit Kind = "limit" // how far?
-	Sweep Kind = "sweep" // how does it behave along the axis?
-	AB    Kind = "ab"    // is the change better, worse, equivalent?
-	Run   Kind = "run"   // does one level hold?
+	Limit ExperimentKind = "limit" // how far?
+	Sweep ExperimentKind = "sweep" // how does it behave along the axis?
+	AB    ExperimentKind = "ab"    // is the change better, worse, equivalent?
+	Run   ExperimentKind = "run"   // does one level hold?
 )
 
 // Plan is an experiment file.
@@ -71,7 +71,7 @@ type Plan struct {
 	AsRun *AsRun `yaml:"asRun,omitempty"`
 
 	// Kind follows from what the file says; see Default.
-	Kind Kind `yaml:"-"`
+	Kind ExperimentKind `yaml:"-"`
 
 	positions *strictyaml.Positions
 }
@@ -206,11 +206,11 @@ func (p Primary) Share() (float64, error) {
 
 // AsRun is what a run adds to its plan.
 type AsRun struct {
-	ID      string `yaml:"id"`
-	Kind    Kind   `yaml:"kind"`
-	Command string `yaml:"command"`
-	Version string `yaml:"version"`
-	Started string `yaml:"started"`
+	ID      string         `yaml:"id"`
+	Kind    ExperimentKind `yaml:"kind"`
+	Command string         `yaml:"command"`
+	Version string         `yaml:"version"`
+	Started string         `yaml:"started"`
 	// Unit, Milestones and Arrived are the workload's, so that the record can
 	// be judged without it.
 	Unit       string   `yaml:"unit"`

@@ -47,25 +47,25 @@ func (c *Clock) Now() Micros { return MicrosOf(c.now().Sub(c.start)) }
 // Start is the wall clock at 0.
 func (c *Clock) Start() time.Time { return c.start }
 
-// Kind names what an event tells.
-type Kind string
+// EventKind names what an event tells.
+type EventKind string
 
 // The kinds of events. A reader skips kinds that it does not know.
 const (
-	KindRun    Kind = "run"
-	KindStep   Kind = "step"
-	KindSlot   Kind = "slot"
-	KindObject Kind = "object"
-	KindState  Kind = "state"
-	KindEvent  Kind = "event"
-	KindSample Kind = "sample"
-	KindCanary Kind = "canary"
-	KindGuard  Kind = "guard"
-	KindFault  Kind = "fault"
-	KindNote   Kind = "note"
-	KindLog    Kind = "log"
+	KindRun    EventKind = "run"
+	KindStep   EventKind = "step"
+	KindSlot   EventKind = "slot"
+	KindObject EventKind = "object"
+	KindState  EventKind = "state"
+	KindEvent  EventKind = "event"
+	KindSample EventKind = "sample"
+	KindCanary EventKind = "canary"
+	KindGuard  EventKind = "guard"
+	KindFault  EventKind = "fault"
+	KindNote   EventKind = "note"
+	KindLog    EventKind = "log"
 	// KindDurations is of a histogram that a program of the target published.
-	KindDurations Kind = "durations"
+	KindDurations EventKind = "durations"
 )
 
 // Event is one line of the history: what happened (Body), when (T) and in
@@ -78,7 +78,7 @@ type Event struct {
 
 // Body is what happened: a pointer to one of the types of this package that
 // are named after the kinds.
-type Body interface{ Kind() Kind }
+type Body interface{ Kind() EventKind }
 
 // Sink takes events as they happen. It is safe for concurrent use and does
 // not block for longer than it takes to copy the event.
@@ -324,25 +324,25 @@ type Log struct {
 	Error string `json:"error,omitempty"`
 }
 
-func (*Run) Kind() Kind       { return KindRun }
-func (*Step) Kind() Kind      { return KindStep }
-func (*Slot) Kind() Kind      { return KindSlot }
-func (*Object) Kind() Kind    { return KindObject }
-func (*State) Kind() Kind     { return KindState }
-func (*KubeEvent) Kind() Kind { return KindEvent }
-func (*Sample) Kind() Kind    { return KindSample }
-func (*Canary) Kind() Kind    { return KindCanary }
-func (*Guard) Kind() Kind     { return KindGuard }
-func (*Fault) Kind() Kind     { return KindFault }
-func (*Note) Kind() Kind      { return KindNote }
-func (*Log) Kind() Kind       { return KindLog }
+func (*Run) Kind() EventKind       { return KindRun }
+func (*Step) Kind() EventKind      { return KindStep }
+func (*Slot) Kind() EventKind      { return KindSlot }
+func (*Object) Kind() EventKind    { return KindObject }
+func (*State) Kind() EventKind     { return KindState }
+func (*KubeEvent) Kind() EventKind { return KindEvent }
+func (*Sample) Kind() EventKind    { return KindSample }
+func (*Canary) Kind() EventKind    { return KindCanary }
+func (*Guard) Kind() EventKind     { return KindGuard }
+func (*Fault) Kind() EventKind     { return KindFault }
+func (*Note) Kind() EventKind      { return KindNote }
+func (*Log) Kind() EventKind       { return KindLog }
 
 // Kind implements Body.
-func (*Durations) Kind() Kind { return KindDurations }
+func (*Durations) Kind() EventKind { return KindDurations }
 
 // newBody is an empty body of a kind, or nil for a kind that this version
 // does not know.
-func newBody(k Kind) Body {
+func newBody(k EventKind) Body {
 	switch k {
 	case KindRun:
 		return new(Run)
@@ -376,9 +376,9 @@ func newBody(k Kind) Body {
 
 // header is what every line begins with.
 type header struct {
-	T    Micros `json:"t"`
-	Kind Kind   `json:"kind"`
-	Step int    `json:"step"`
+	T    Micros    `json:"t"`
+	Kind EventKind `json:"kind"`
+	Step int       `json:"step"`
 }
 
 // appendLine appends e as one line of the history.

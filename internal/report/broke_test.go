@@ -31,7 +31,7 @@ func brokenResult() judge.Result {
 		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: judge.Load{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
 	}
 	missing := judge.Breach{
-		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: judge.KindMissing, What: "all Ready: 1800 of 4000 did not get there", Value: figure(1800), Bound: figure(0),
+		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: judge.BreachMissing, What: "all Ready: 1800 of 4000 did not get there", Value: figure(1800), Bound: figure(0),
 		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: judge.Load{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
 	}
 	failed.Breaches = []judge.Breach{usual, first, missing}

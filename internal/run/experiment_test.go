@@ -122,7 +122,7 @@ var limit = design.Search{From: 20, Step: 20, Max: 250, Resolution: 1, Need: 3, 
 
 func plain() simulated.Plan {
 	return simulated.Plan{Places: 20, Limit: 110, Servers: 4, Service: 5 * time.Millisecond,
-		Latency: dist.Dist{Kind: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond}}
+		Latency: dist.Dist{Shape: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond}}
 }
 
 func TestAPlantedLimitIsFound(t *testing.T) {
@@ -240,7 +240,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 	t.Run("a guard ends the step as a breach, and the search goes on once the target is well", func(t *testing.T) {
 		p := plain()
 		p.Limit, p.UnhealthyAt = 0, 1001
-		p.Latency = dist.Dist{Kind: dist.Constant, A: 3 * time.Second}
+		p.Latency = dist.Dist{Shape: dist.Constant, A: 3 * time.Second}
 		r, _, _, err := trial{plan: p, design: limit, options: engine.Options{
 			MaxInFlight: 32, Timeout: time.Minute, Hold: 10 * time.Second, ShortHold: 2 * time.Second,
 			Guards: []engine.Guard{{Name: "placesNotReady", Bound: 1}}}}.run(t)

@@ -28,7 +28,7 @@ func openLoop() engine.Options {
 func line(rate float64) simulated.Plan {
 	return simulated.Plan{
 		Places: 20, Rate: rate, Life: 10 * time.Second, Servers: 16, Service: 5 * time.Millisecond,
-		Latency: dist.Dist{Kind: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond},
+		Latency: dist.Dist{Shape: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond},
 	}
 }
 

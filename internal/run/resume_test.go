@@ -30,7 +30,7 @@ import (
 func small() trial {
 	return trial{
 		plan: simulated.Plan{Places: 3, Limit: 12, Servers: 2, Service: 5 * time.Millisecond,
-			Latency: dist.Dist{Kind: dist.Constant, A: 300 * time.Millisecond}},
+			Latency: dist.Dist{Shape: dist.Constant, A: 300 * time.Millisecond}},
 		design: design.Search{From: 6, Step: 6, Max: 60, Resolution: 1, Need: 3, Of: 3},
 		goals:  []string{"ready=all Ready", "fast=Ready p99 <= 5s"},
 		options: engine.Options{MaxInFlight: 8, Timeout: 20 * time.Second, Hold: 5 * time.Second, ShortHold: time.Second,
@@ -318,7 +318,7 @@ func TestASweepGoesOn(t *testing.T) {
 	density := small()
 	density.design = design.Sweep{Levels: []float64{4, 14, 8}}
 	rate := trial{plan: line(12), goals: inTime, options: openLoop(), design: design.Sweep{Levels: []float64{6, 16, 8}}}
-	rate.plan.Latency = dist.Dist{Kind: dist.Constant, A: 300 * time.Millisecond}
+	rate.plan.Latency = dist.Dist{Shape: dist.Constant, A: 300 * time.Millisecond}
 	for _, tr := range []trial{density, rate} {
 		goesOn(t, tr)
 	}
@@ -357,7 +357,7 @@ func goesOn(t *testing.T, tr trial) {
 func TestAGuardsStepIsNotMadeAgain(t *testing.T) {
 	tr := small()
 	tr.plan.Limit, tr.plan.UnhealthyAt = 0, 31
-	tr.plan.Latency = dist.Dist{Kind: dist.Constant, A: 3 * time.Second}
+	tr.plan.Latency = dist.Dist{Shape: dist.Constant, A: 3 * time.Second}
 	whole, _, dir, err := tr.run(t)
 	if err != nil || *whole.LoadLine.Level != 10 {
 		t.Fatalf("%v, %+v", err, whole.LoadLine)
