@@ -168,7 +168,7 @@ func TestWhatBrokeFirst(t *testing.T) {
 			"a rate of which a tenth was asked for in the first second cannot be had after 10",
 			"achieved >= 10%", func(s *script) {
 				s.made("a b", 20)
-				s.at(1).put(&record.Step{Phase: record.PhaseLoaded})
+				s.at(1).put(&record.StepEvent{Phase: record.PhaseLoaded})
 			},
 			record.EndHeld, "10 achieved* 0",
 		},
@@ -241,8 +241,8 @@ func TestWhatBrokeFirst(t *testing.T) {
 // to wait, and objects that are removed as they age have not fallen.
 func TestWhatBrokeFirstOfAnOpenStep(t *testing.T) {
 	s := newScript(t, "g=Ready p50 <= 1s")
-	s.begin(1, func(b *record.Step) { b.Open, b.Hold = true, 10e6 })
-	s.at(1).put(&record.Step{Phase: record.PhaseReached})
+	s.begin(1, func(b *record.StepEvent) { b.Open, b.Hold = true, 10e6 })
+	s.at(1).put(&record.StepEvent{Phase: record.PhaseReached})
 	for i := range 10 {
 		s.at(1+float64(i)/2).asked(fmt.Sprint(i), func(r *record.Slot) {
 			if i >= 4 {
@@ -311,7 +311,7 @@ func TestTheMomentOfAQuantileAgreesWithASlowTwin(t *testing.T) {
 		op := []string{"<", "<="}[rng.IntN(2)]
 		objective := fmt.Sprintf("Ready %s %s %dms", q, op, 1000*(1+rng.IntN(4)))
 		s := newScript(t, "g="+objective)
-		s.begin(1, func(b *record.Step) { b.Timeout = record.Micros(2+rng.IntN(8)) * 1e6 })
+		s.begin(1, func(b *record.StepEvent) { b.Timeout = record.Micros(2+rng.IntN(8)) * 1e6 })
 		for i := range 1 + rng.IntN(12) {
 			name := fmt.Sprint(i)
 			s.at(float64(rng.IntN(5)))
@@ -349,14 +349,14 @@ func TestTheMomentOfAQuantileAgreesWithASlowTwin(t *testing.T) {
 // The load at a breach is how far the step had come by then.
 func TestTheLoadAtABreach(t *testing.T) {
 	s := newScript(t, "g=all Ready")
-	s.begin(2, func(b *record.Step) { b.Units, b.Places, b.Others = 4, 2, 2 })
+	s.begin(2, func(b *record.StepEvent) { b.Units, b.Places, b.Others = 4, 2, 2 })
 	s.at(1).made("a b", 1)
 	s.at(3).asked("c")
 	s.news("c Created")
 	s.at(4).state("c", "Unschedulable", "no place")
 	s.at(5).made("d", 1)
 	s.at(7).state("a", "ContainersNotReady", "", lost)
-	c := s.at(20).end(record.EndStalled, func(b *record.Step) { b.Places, b.Others = 2, 2 })
+	c := s.at(20).end(record.EndStalled, func(b *record.StepEvent) { b.Places, b.Others = 2, 2 })
 	var got []string
 	for _, b := range c.Breaches {
 		got = append(got, fmt.Sprintf("%s %s: %d of %d, %d unplaced, level %g", atSecond(b), b.Kind, b.Load.There, b.Load.Asked, b.Load.Unplaced, b.Load.Level))
@@ -385,7 +385,7 @@ func TestWhatIsUsualDidNotBreakFirst(t *testing.T) {
 	probe(s, "b")
 	s.put(&record.Canary{Sent: 1e6, Replied: 1e6 + 2000, Seen: 1e6 + 5000})
 	s.at(4).put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 11}})
-	s.at(4).put(&record.Step{Phase: record.PhaseReached})
+	s.at(4).put(&record.StepEvent{Phase: record.PhaseReached})
 	first := s.at(10).end(record.EndHeld)
 	if got := inOrder(first.Breaches); got != "1 probes 2" || first.Breaches[0].Usual {
 		t.Errorf("the first step: %s, %+v", got, first.Breaches)

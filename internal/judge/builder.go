@@ -86,17 +86,17 @@ func (b *Builder) Warn(text string) {
 
 // Add takes in the next event.
 func (b *Builder) Add(e record.Event) {
-	if run, ok := e.Body.(*record.Run); ok && run.Phase == record.PhaseResume {
+	if run, ok := e.Body.(*record.RunEvent); ok && run.Phase == record.PhaseResume {
 		b.addResume(e.T, run) // what was under way ended before, and not now
 	}
 	b.lastT = max(b.lastT, e.T)
 	f := b.current
 	switch body := e.Body.(type) {
-	case *record.Run:
+	case *record.RunEvent:
 		if body.Phase == record.PhaseEnd {
 			b.ended, b.endWhy = true, body.Message
 		}
-	case *record.Step:
+	case *record.StepEvent:
 		b.addStep(e, body)
 	case *record.Slot:
 		b.objects.addSlot(e.Step, f != nil && f.head.Open, body)
@@ -147,7 +147,7 @@ func (b *Builder) Add(e record.Event) {
 	}
 }
 
-func (b *Builder) addStep(e record.Event, s *record.Step) {
+func (b *Builder) addStep(e record.Event, s *record.StepEvent) {
 	if s.Phase == record.PhaseStart || s.Phase == record.PhaseReset {
 		b.closeStep(e.T)
 	}

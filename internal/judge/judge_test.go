@@ -295,7 +295,7 @@ func TestAStepsAccount(t *testing.T) {
 		s := newScript(t)
 		s.begin(3)
 		tt.do(s)
-		c := s.at(130).end(tt.ending, func(b *record.Step) { b.Places = 3 })
+		c := s.at(130).end(tt.ending, func(b *record.StepEvent) { b.Places = 3 })
 		if !adds(c.Objects) {
 			t.Errorf("%s: the account does not add up: %+v", tt.why, c.Objects)
 		}
@@ -333,7 +333,7 @@ func TestAStepWithoutAnEnd(t *testing.T) {
 		}, "1 never", slo.Breach},
 	} {
 		s := newScript(t)
-		s.begin(3, func(b *record.Step) { b.Units = 9 })
+		s.begin(3, func(b *record.StepEvent) { b.Units = 9 })
 		tt.do(s)
 		r := s.Finish(design.Sweep{Levels: []float64{3}}, record.Fidelity{}, "")
 		c := r.Steps[0]
@@ -350,7 +350,7 @@ func TestAStepWithoutAnEnd(t *testing.T) {
 // missing from the record.
 func TestRequestsThatAreNotOnRecord(t *testing.T) {
 	s := newScript(t)
-	s.begin(3, func(b *record.Step) { b.Units = 3 })
+	s.begin(3, func(b *record.StepEvent) { b.Units = 3 })
 	s.made("a b", 1)
 	if c := s.end(record.EndHeld); c.Verdict != slo.Inconclusive || !strings.Contains(c.VerdictWhy, "the requests for 1 object are not on record") {
 		t.Errorf("%s: %s", c.Verdict, c.VerdictWhy)
@@ -438,7 +438,7 @@ func TestNamesUsedAgain(t *testing.T) {
 	s.begin(2)
 	s.made("a b", 1)
 	s.at(10).end(record.EndHeld)
-	s.put(&record.Step{Phase: record.PhaseReset})
+	s.put(&record.StepEvent{Phase: record.PhaseReset})
 	s.at(11).news("a Deleted")
 	s.state("b", "Deleting", "", lost)
 	s.at(12).news("b Deleted")
@@ -563,17 +563,17 @@ func TestObjectives(t *testing.T) {
 		{"no request was made", func(*script) {}, record.EndHeld, "errors < 1%", slo.Inconclusive, "no request was made"},
 		{"4 objects by 2 requests in 4 s, and all there after 4 s", func(s *script) {
 			s.asked("d e", grouped(2))
-			s.at(4).put(&record.Step{Phase: record.PhaseLoaded})
+			s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded})
 			s.news("d-1/d Created Ready, d-2/d Created Ready, e-1/e Created Ready, e-2/e Created Ready")
 		}, record.EndHeld, "achieved >= 100%", slo.Pass, ""},
 		{"4 objects in 4 s, all there after 5 s", func(s *script) {
 			s.asked("d", grouped(4))
-			s.at(4).put(&record.Step{Phase: record.PhaseLoaded})
+			s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded})
 			s.at(5).news("d-1/d Created Ready, d-2/d Created Ready, d-3/d Created Ready, d-4/d Created Ready")
 		}, record.EndHeld, "achieved >= 81%", slo.Breach, "it was 80%"},
-		{"nothing got there at all", func(s *script) { s.asked("a"); s.at(4).put(&record.Step{Phase: record.PhaseLoaded}) },
+		{"nothing got there at all", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
 			record.EndTimeout, "achieved > 0%", slo.Breach, "it was 0%"},
-		{"nothing got there when it was cut", func(s *script) { s.asked("a"); s.at(4).put(&record.Step{Phase: record.PhaseLoaded}) },
+		{"nothing got there when it was cut", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
 			record.EndInterrupted, "achieved > 0%", slo.Inconclusive, "the rate is not known"},
 		{"how fast it was asked for is not known", four, record.EndHeld, "achieved > 0%", slo.Inconclusive, "the rate is not known"},
 		{"a query, without metrics", four, record.EndHeld, "query 'up' > 0", slo.Inconclusive, "no metrics were recorded"},
@@ -659,7 +659,7 @@ func TestBreachesAreInOrder(t *testing.T) {
 // Without a timeout on record objects are followed for as long as it takes.
 func TestAStepWithoutATimeout(t *testing.T) {
 	s := newScript(t)
-	s.begin(1, func(b *record.Step) { b.Timeout = 0 })
+	s.begin(1, func(b *record.StepEvent) { b.Timeout = 0 })
 	s.made("a", 1000)
 	s.asked("b")
 	if c := s.at(2000).end(record.EndTimeout); account(c.Objects) != "1 ready, 1 never" || c.Latency["Ready"].Censored != 1 {
@@ -697,9 +697,9 @@ func TestEffectiveLevel(t *testing.T) {
 		{"nothing was asked for", 0, 2, func(*script) {}, record.EndHeld, "null"},
 	} {
 		s := newScript(t)
-		s.begin(10, func(b *record.Step) { b.Units, b.Places, b.Others = tt.units, tt.places, 6 })
+		s.begin(10, func(b *record.StepEvent) { b.Units, b.Places, b.Others = tt.units, tt.places, 6 })
 		tt.do(s)
-		c := s.end(tt.ending, func(b *record.Step) { b.Places, b.Others = tt.places, 6 })
+		c := s.end(tt.ending, func(b *record.StepEvent) { b.Places, b.Others = tt.places, 6 })
 		if got := show(c.EffectiveLevel); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.why, got, tt.want)
 		}
@@ -708,13 +708,13 @@ func TestEffectiveLevel(t *testing.T) {
 
 func TestRatesAndTimes(t *testing.T) {
 	s := newScript(t)
-	s.at(10).begin(1, func(b *record.Step) { b.Pace = "max" })
+	s.at(10).begin(1, func(b *record.StepEvent) { b.Pace = "max" })
 	s.asked("a b c d", func(r *record.Slot) { r.Sent, r.Replied = 10e6, 10.5e6 })
-	s.at(12).put(&record.Step{Phase: record.PhaseLoaded})
+	s.at(12).put(&record.StepEvent{Phase: record.PhaseLoaded})
 	s.news("a Created Ready, b Created Ready")
 	s.at(14).news("c Created Ready, d Created Ready")
-	s.put(&record.Step{Phase: record.PhaseReached})
-	c := s.at(24).end(record.EndHeld, func(b *record.Step) { b.Places, b.Others, b.Least, b.Most = 2, 1, 2, 3 })
+	s.put(&record.StepEvent{Phase: record.PhaseReached})
+	c := s.at(24).end(record.EndHeld, func(b *record.StepEvent) { b.Places, b.Others, b.Least, b.Most = 2, 1, 2, 3 })
 	if show(c.OfferedRate) != "2" || show(c.AchievedRate) != "1" || show(c.ReachSeconds) != "4" || c.Seconds != 14 || c.InFlightMax != 4 || c.Pace != "max" {
 		t.Errorf("offered %s, achieved %s, reached after %s of %g, %d in flight, pace %s", show(c.OfferedRate), show(c.AchievedRate), show(c.ReachSeconds), c.Seconds, c.InFlightMax, c.Pace)
 	}

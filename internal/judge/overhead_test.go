@@ -19,7 +19,7 @@ type planted struct {
 
 // ladder makes a run of steps of so many pods each, from two a second on, whose
 // readings follow p. Noise is that of a reading, as a share.
-func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(*record.Step)) {
+func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(*record.StepEvent)) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	now, pods := 0, 0
 	cpu, left := 100.0, map[int]float64{}
@@ -57,7 +57,7 @@ func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(
 			now++
 			read()
 		}
-		s.put(&record.Step{Phase: record.PhaseReached})
+		s.put(&record.StepEvent{Phase: record.PhaseReached})
 		for range 11 + i%2 {
 			now++
 			read()

@@ -29,11 +29,11 @@ func (s *script) search(d design.Design, holds int) {
 		}
 		s.now += 1e6
 		if n.FromEmpty {
-			s.put(&record.Step{Phase: record.PhaseReset})
+			s.put(&record.StepEvent{Phase: record.PhaseReset})
 			placed = 0
 		}
 		want := int(n.Level) * 2
-		s.begin(n.Level, func(b *record.Step) {
+		s.begin(n.Level, func(b *record.StepEvent) {
 			b.Purpose, b.FromEmpty, b.Full, b.Why, b.Units, b.Places, b.Pace = n.Purpose, n.FromEmpty, n.Full, n.Why, want-placed, 2, "max"
 		})
 		begin := s.now
@@ -54,17 +54,17 @@ func (s *script) search(d design.Design, holds int) {
 			s.news(name + " ContainersStarted Ready")
 			s.now = now
 		}
-		s.put(&record.Step{Phase: record.PhaseLoaded})
+		s.put(&record.StepEvent{Phase: record.PhaseLoaded})
 		s.put(&record.Canary{Sent: s.now, Replied: s.now + 1000, Seen: s.now + 2500})
 		s.now += 1e6
 		ending := record.EndStalled
 		if want <= holds*2 {
 			ending = record.EndHeld
-			s.put(&record.Step{Phase: record.PhaseReached})
+			s.put(&record.StepEvent{Phase: record.PhaseReached})
 		}
 		s.now = begin + 15e6
 		s.put(&record.Sample{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 2e6}})
-		s.end(ending, func(b *record.Step) {
+		s.end(ending, func(b *record.StepEvent) {
 			b.Places, b.Least, b.Most = 2, float64(min(want/2, holds)), float64(min(want/2, holds))
 		})
 	}
@@ -75,9 +75,9 @@ var small = design.Search{From: 2, Step: 2, Max: 6, Resolution: 1, Need: 2, Of: 
 // A whole small search, as it is written.
 func TestGoldenResult(t *testing.T) {
 	s := newScript(t, "ready=all Ready", "quick=Ready p50 < 1s")
-	s.put(&record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: "test-1"})
+	s.put(&record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: "test-1"})
 	s.search(small, 3)
-	s.put(&record.Run{Phase: record.PhaseEnd})
+	s.put(&record.RunEvent{Phase: record.PhaseEnd})
 	r := s.Finish(small, record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None}, "")
 	golden.Check(t, *update, "result.json", encode(t, r))
 
@@ -134,8 +134,8 @@ func TestConfirmationsThatWereTolerated(t *testing.T) {
 		if n.Done {
 			t.Fatalf("done after %d steps: %s", i, n.Outcome.Why)
 		}
-		s.put(&record.Step{Phase: record.PhaseReset})
-		s.begin(1, func(b *record.Step) { b.Purpose, b.FromEmpty = n.Purpose, true })
+		s.put(&record.StepEvent{Phase: record.PhaseReset})
+		s.begin(1, func(b *record.StepEvent) { b.Purpose, b.FromEmpty = n.Purpose, true })
 		ending := record.EndHeld
 		if i == 3 {
 			s.asked("a")
@@ -193,7 +193,7 @@ func TestAnInconclusiveStepDoesNotBind(t *testing.T) {
 	s.news("a Created")
 	s.state("a", "CrashLoopBackOff", "")
 	s.end(record.EndTimeout)
-	s.put(&record.Step{Phase: record.PhaseReset})
+	s.put(&record.StepEvent{Phase: record.PhaseReset})
 	s.begin(2)
 	s.asked("a")
 	s.end(record.EndInterrupted)
@@ -254,22 +254,22 @@ func TestHowARunEnds(t *testing.T) {
 	for _, tt := range []struct {
 		why     string
 		steps   int
-		end     *record.Run
+		end     *record.RunEvent
 		stop    string
 		verdict slo.Verdict
 		because string
 		warned  bool
 	}{
-		{"whole", 2, &record.Run{Phase: record.PhaseEnd}, "", slo.Pass, "2 of 2 levels were made", false},
+		{"whole", 2, &record.RunEvent{Phase: record.PhaseEnd}, "", slo.Pass, "2 of 2 levels were made", false},
 		{"killed after its last step: what was made decides", 2, nil, "", slo.Pass, "2 of 2", true},
 		{"killed halfway", 1, nil, "", slo.Inconclusive, "1 of 2 levels were made: the record ends before the run did", true},
-		{"ended early, for a reason on record", 1, &record.Run{Phase: record.PhaseEnd, Message: "the budget is spent"}, "", slo.Inconclusive, "the budget is spent", false},
-		{"ended early without a reason", 1, &record.Run{Phase: record.PhaseEnd}, "", slo.Inconclusive, "the run ended before its search did", false},
+		{"ended early, for a reason on record", 1, &record.RunEvent{Phase: record.PhaseEnd, Message: "the budget is spent"}, "", slo.Inconclusive, "the budget is spent", false},
+		{"ended early without a reason", 1, &record.RunEvent{Phase: record.PhaseEnd}, "", slo.Inconclusive, "the run ended before its search did", false},
 		{"stopped, as the caller knows", 1, nil, "interrupted", slo.Inconclusive, "interrupted", false},
 		{"nothing at all", 0, nil, "", slo.Inconclusive, "0 of 2", true},
 	} {
 		s := newScript(t)
-		s.put(&record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion})
+		s.put(&record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion})
 		for i := range tt.steps {
 			s.begin(float64(i + 1))
 			s.made(fmt.Sprint(i), 1)
@@ -393,9 +393,9 @@ func FuzzBuilder(f *testing.F) {
 			s.step = next() % 4
 			switch next() % 12 {
 			case 0:
-				s.put(&record.Run{Phase: record.Phase(pick("start", "end")), Message: text()})
+				s.put(&record.RunEvent{Phase: record.Phase(pick("start", "end")), Message: text()})
 			case 1, 2:
-				s.put(&record.Step{
+				s.put(&record.StepEvent{
 					Phase: record.Phase(pick("start", "start", "loaded", "reached", "end", "end", "reset")), Level: number(), Reached: number(), FromEmpty: next()%2 == 0, Timeout: micros(),
 					Purpose: record.Purpose(pick("ramp", "bracket", "confirm", "upper", "sweep")), Full: next()%2 == 0, Units: next() - 10, Places: next() - 10, Others: next() - 10, Least: number(), Most: number(),
 					Ending: record.Ending(pick("held", "timeout", "stalled", "guard", "interrupted", "")),

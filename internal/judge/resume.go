@@ -59,7 +59,7 @@ func (s *judged) annul() {
 }
 
 // addResume takes in that the run goes on at t.
-func (b *Builder) addResume(t record.Micros, r *record.Run) {
+func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
 	brokeOff := "after its record broke off, of which up to 100 ms may be missing"
 	if b.ended {
 		brokeOff = "after it had ended"

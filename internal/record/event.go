@@ -109,8 +109,8 @@ const (
 	EndInterrupted Ending = "interrupted" // the user, the budget or an error of ours cut it short
 )
 
-// Run marks the start and the end of a run, and where one that was cut goes on.
-type Run struct {
+// RunEvent marks the start and the end of a run, and where one that was cut goes on.
+type RunEvent struct {
 	Phase   Phase `json:"phase"`
 	Version int   `json:"version,omitempty"` // of the history's format, at the start and where it goes on
 	// ID names what is made in the target from here on.
@@ -134,9 +134,9 @@ const (
 	PurposeAB      Purpose = "ab"      // one replicate of an arm
 )
 
-// Step marks a moment of one level's step. All fields but Phase are given at
+// StepEvent marks a moment of one level's step. All fields but Phase are given at
 // the start; Reached is given again when it is known, Ending at the end.
-type Step struct {
+type StepEvent struct {
 	Phase     Phase   `json:"phase"`
 	Level     float64 `json:"level,omitempty"`
 	Reached   float64 `json:"levelReached,omitempty"` // the level rounded down to whole iterations
@@ -324,8 +324,8 @@ type Log struct {
 	Error string `json:"error,omitempty"`
 }
 
-func (*Run) Kind() EventKind       { return KindRun }
-func (*Step) Kind() EventKind      { return KindStep }
+func (*RunEvent) Kind() EventKind  { return KindRun }
+func (*StepEvent) Kind() EventKind { return KindStep }
 func (*Slot) Kind() EventKind      { return KindSlot }
 func (*Object) Kind() EventKind    { return KindObject }
 func (*State) Kind() EventKind     { return KindState }
@@ -345,9 +345,9 @@ func (*Durations) Kind() EventKind { return KindDurations }
 func newBody(k EventKind) Body {
 	switch k {
 	case KindRun:
-		return new(Run)
+		return new(RunEvent)
 	case KindStep:
-		return new(Step)
+		return new(StepEvent)
 	case KindSlot:
 		return new(Slot)
 	case KindObject:

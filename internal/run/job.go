@@ -84,7 +84,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 		open = j.renewed(open)
 	}
 	if j.Past != nil {
-		err = Resume(soft, hard, j.Past, record.Run{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
+		err = Resume(soft, hard, j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
 	} else {
 		err = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
 	}

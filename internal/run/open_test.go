@@ -143,8 +143,8 @@ func TestAnOpenLoopThatIsCutInItsWarmUp(t *testing.T) {
 // requests are sent late by own, after having waited for a place.
 func script(t *testing.T, own, waited time.Duration, more ...record.Body) judge.Step {
 	b := judge.NewBuilder(judge.Spec{Kind: simulated.Objects(), Goals: goals(t, "ready=all Ready"), Milestones: []string{"Created", "Ready"}})
-	b.Add(record.Event{T: 1, Step: 1, Body: &record.Step{Phase: record.PhaseStart, Level: 100, Open: true, Hold: 1e6, Timeout: 1e7, Units: 100}})
-	b.Add(record.Event{T: 1, Step: 1, Body: &record.Step{Phase: record.PhaseReached}})
+	b.Add(record.Event{T: 1, Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart, Level: 100, Open: true, Hold: 1e6, Timeout: 1e7, Units: 100}})
+	b.Add(record.Event{T: 1, Step: 1, Body: &record.StepEvent{Phase: record.PhaseReached}})
 	for i := range 100 {
 		intended := record.Micros(1 + i*1e4)
 		sent := intended + record.MicrosOf(waited+own)
@@ -155,7 +155,7 @@ func script(t *testing.T, own, waited time.Duration, more ...record.Body) judge.
 	for _, body := range more {
 		b.Add(record.Event{T: 2e6, Step: 1, Body: body})
 	}
-	b.Add(record.Event{T: 2e6, Step: 1, Body: &record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld}})
+	b.Add(record.Event{T: 2e6, Step: 1, Body: &record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld}})
 	return *b.LastStep()
 }
 

@@ -60,7 +60,7 @@ func (tr trial) resume(t *testing.T, dir record.Dir, id string, wait time.Durati
 		if past, err = Recall(dir, "trial-1", x); err != nil || past.Done {
 			return
 		}
-		err = Resume(ctx, context.Background(), past, record.Run{ID: id, Command: "resume"}, x, time.Now, w, func(_ context.Context, r target.Recorder) (target.Instance, error) {
+		err = Resume(ctx, context.Background(), past, record.RunEvent{ID: id, Command: "resume"}, x, time.Now, w, func(_ context.Context, r target.Recorder) (target.Instance, error) {
 			return simulated.New(tr.plan, rand.New(rand.NewPCG(tr.seed, 1)), r.Sink, r.Clock, r.Step), nil
 		})
 	})
@@ -236,7 +236,7 @@ func orderly(t *testing.T, what string, dir record.Dir) {
 	t.Helper()
 	var latest, bound record.Micros
 	_, err := record.ReadHistory(dir, func(e record.Event) error {
-		if run, ok := e.Body.(*record.Run); ok && run.Phase == record.PhaseResume {
+		if run, ok := e.Body.(*record.RunEvent); ok && run.Phase == record.PhaseResume {
 			if e.T <= latest {
 				t.Errorf("%s: resumed at %d, after an event at %d", what, e.T, latest)
 			}

@@ -45,8 +45,8 @@ func New(target target.Target, sink record.Sink, clock *record.Clock, options Op
 
 func (e *Engine) current() int { return int(e.step.Load()) }
 
-// Step is one step to be made.
-type Step struct {
+// StepSpec is one step to be made.
+type StepSpec struct {
 	Level     float64
 	Purpose   record.Purpose
 	FromEmpty bool
@@ -62,7 +62,7 @@ var errGuard = errors.New("a guard tripped")
 // Run makes one step and returns how it ended. An error means that the target
 // or the record failed in a way that leaves no step to judge; the step is then
 // on record as interrupted, if it had begun.
-func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
+func (e *Engine) Run(ctx context.Context, s StepSpec) (record.Ending, error) {
 	if (s.FromEmpty || e.options.Open) && e.loaded {
 		e.tell(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose, Arm: s.Arm})
 		if err := e.Empty(ctx); err != nil {
@@ -79,7 +79,7 @@ func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 		e.normal = normal
 	}
 	e.step.Add(1)
-	r := &run{Engine: e, Step: s}
+	r := &run{Engine: e, StepSpec: s}
 	load, err := e.target.Raise(ctx, r.level())
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
@@ -88,7 +88,7 @@ func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 	e.units += load.Units
 
 	r.load = load
-	e.emit(&record.Step{
+	e.emit(&record.StepEvent{
 		Phase: record.PhaseStart, Level: s.Level, Reached: load.Reached, Arm: s.Arm, Replicate: s.Replicate,
 		Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.Full, Timeout: record.MicrosOf(e.options.Timeout),
 		Hold: record.MicrosOf(r.hold()), Pace: e.pace(), Why: s.Why, Units: load.Units, Open: e.options.Open,
@@ -101,7 +101,7 @@ func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 // run is one step under way.
 type run struct {
 	*Engine
-	Step
+	StepSpec
 	load   target.Load
 	errors errorShare
 	status Status
@@ -169,11 +169,11 @@ func (r *run) stages(ctx context.Context) record.Ending {
 	if r.raise(ctx) != nil {
 		return record.EndInterrupted
 	}
-	r.emit(&record.Step{Phase: record.PhaseLoaded})
+	r.emit(&record.StepEvent{Phase: record.PhaseLoaded})
 	if ending := r.await(ctx); ending != record.EndHeld {
 		return ending
 	}
-	r.emit(&record.Step{Phase: record.PhaseReached})
+	r.emit(&record.StepEvent{Phase: record.PhaseReached})
 	if r.holdOn(ctx) != nil {
 		return record.EndInterrupted
 	}
@@ -191,7 +191,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 		r.emit(&record.Note{Text: fmt.Sprintf("step %d: why objects did not get there is not known: %v", r.current(), err)})
 		spread = r.load.Spread
 	}
-	r.emit(&record.Step{
+	r.emit(&record.StepEvent{
 		Phase: record.PhaseEnd, Ending: ending, Message: message,
 		Places: spread.Places, Others: spread.Others, Least: spread.Least, Most: spread.Most,
 	})
@@ -454,7 +454,7 @@ func tripped(guards []Guard, measures, normal map[string]float64) (record.Guard,
 // Empty removes all objects and waits until the target is as it was before any
 // load. Where that takes too long it is put on record, and is no error.
 func (e *Engine) Empty(ctx context.Context) error {
-	e.emit(&record.Step{Phase: record.PhaseReset})
+	e.emit(&record.StepEvent{Phase: record.PhaseReset})
 	if err := e.target.Reset(ctx); err != nil {
 		return fmt.Errorf("empty the target: %w", err)
 	}

@@ -92,7 +92,7 @@ func filesOf(dir record.Dir) (string, error) {
 	enough := errors.New("the first event is enough")
 	files := ""
 	_, err := record.ReadHistory(dir, func(e record.Event) error {
-		if run, ok := e.Body.(*record.Run); ok && run.Phase == record.PhaseStart {
+		if run, ok := e.Body.(*record.RunEvent); ok && run.Phase == record.PhaseStart {
 			_, files, _ = strings.Cut(run.Plan, "-")
 		}
 		return enough

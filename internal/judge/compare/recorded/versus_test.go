@@ -160,7 +160,7 @@ func (f *fixture) dir(t *testing.T) record.Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	history.Append(record.Event{Body: &record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: f.name, Plan: "aa-" + f.files}})
+	history.Append(record.Event{Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: f.name, Plan: "aa-" + f.files}})
 	if err := history.Close(); err != nil {
 		t.Fatal(err)
 	}
