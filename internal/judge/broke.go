@@ -49,16 +49,16 @@ type Breach struct {
 	Usual bool `json:"usual"`
 	// Count is how many objects, requests or events it is of, all through the
 	// step; Object is the first of them, and Message what was told of it.
-	Count   int    `json:"count"`
-	Object  string `json:"object,omitempty"`
-	Message string `json:"message,omitempty"`
-	Load    Load   `json:"load"`
+	Count   int          `json:"count"`
+	Object  string       `json:"object,omitempty"`
+	Message string       `json:"message,omitempty"`
+	Load    StepProgress `json:"load"`
 
 	at record.Micros
 }
 
-// Load is how far a step had come at a moment.
-type Load struct {
+// StepProgress is how far a step had come at a moment.
+type StepProgress struct {
 	Asked int `json:"asked"` // objects asked for and in place
 	There int `json:"there"` // of them, those that had got there and stay
 	// Unplaced had no place. It is 0 where objects are given none.
@@ -69,7 +69,7 @@ type Load struct {
 }
 
 // pending is how many objects were asked for and not there.
-func (l Load) pending() int { return max(l.Asked-l.There, 0) }
+func (l StepProgress) pending() int { return max(l.Asked-l.There, 0) }
 
 // breachOf is the breach of a guard that stopped the load.
 func breachOf(g stop) Breach {
@@ -181,8 +181,8 @@ func firstOf(list []Breach) int {
 
 // loadsAt is the load of a step at each of several moments, which are in
 // order.
-func (f *facts) loadsAt(moments []record.Micros) []Load {
-	loads := make([]Load, len(moments)+1)
+func (f *facts) loadsAt(moments []record.Micros) []StepProgress {
+	loads := make([]StepProgress, len(moments)+1)
 	// from is the first moment at or after t: what happened at t holds from
 	// there on.
 	from := func(t record.Micros) int {

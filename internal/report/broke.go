@@ -122,7 +122,7 @@ func afterStart(s judge.Step, b judge.Breach) string {
 	return Seconds(max(x, 0))
 }
 
-func loadText(l judge.Load, unit string) string {
+func loadText(l judge.StepProgress, unit string) string {
 	if l.Asked == 0 {
 		return "nothing was asked for yet"
 	}

@@ -21,18 +21,18 @@ func brokenResult() judge.Result {
 	failed.ReachSeconds = figure(1.5)
 	probe := judge.Breach{
 		Time: "2030-01-02T03:04:05.500000Z", Step: 1, Kind: "probes", What: "readiness probes failed", Count: 3,
-		Object: "ns/pod-1", Message: "Unhealthy: Readiness probe failed: not yet", Load: judge.Load{Asked: 10, There: 2, Level: 0.5},
+		Object: "ns/pod-1", Message: "Unhealthy: Readiness probe failed: not yet", Load: judge.StepProgress{Asked: 10, There: 2, Level: 0.5},
 	}
 	held.Breaches = []judge.Breach{probe}
 	usual := probe
 	usual.Step, usual.Usual, usual.Time = 2, true, "2030-01-02T03:04:05.400000Z"
 	first := judge.Breach{
 		Time: "2030-01-02T03:04:06.250000Z", Step: 2, Kind: "scheduling", What: "no node was found for objects", Count: 1800, First: true,
-		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: judge.Load{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
+		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: judge.StepProgress{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
 	}
 	missing := judge.Breach{
 		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: judge.BreachMissing, What: "all Ready: 1800 of 4000 did not get there", Value: figure(1800), Bound: figure(0),
-		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: judge.Load{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
+		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: judge.StepProgress{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
 	}
 	failed.Breaches = []judge.Breach{usual, first, missing}
 	failed.Logs = []judge.LogSample{

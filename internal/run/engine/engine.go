@@ -102,7 +102,7 @@ func (e *Engine) Run(ctx context.Context, s StepSpec) (record.Ending, error) {
 type run struct {
 	*Engine
 	StepSpec
-	load   target.Load
+	load   target.Batch
 	errors errorShare
 	status Status
 }

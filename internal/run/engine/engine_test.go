@@ -68,7 +68,7 @@ func (f *fake) Describe(context.Context) (record.Environment, error) {
 	return record.Environment{}, nil
 }
 
-func (f *fake) Raise(_ context.Context, asked target.Level) (target.Load, error) {
+func (f *fake) Raise(_ context.Context, asked target.Level) (target.Batch, error) {
 	level := asked.Value
 	if asked.Span > 0 {
 		level = asked.Value * asked.Span.Seconds() // all arrivals
@@ -76,13 +76,13 @@ func (f *fake) Raise(_ context.Context, asked target.Level) (target.Load, error)
 	now := f.call(fmt.Sprintf("raise %g", level))
 	if f.raise != nil {
 		if err := f.raise(now); err != nil {
-			return target.Load{}, err
+			return target.Batch{}, err
 		}
 	}
 	first := f.asked
 	n := int(level) - first
 	f.asked += n
-	return target.Load{
+	return target.Batch{
 		Requests: n, Units: n, Reached: level, Spread: target.Spread{Places: 2, Others: 3, Least: 4, Most: 5},
 		Send: func(ctx context.Context, i int) record.Slot { return f.send(first + i) },
 	}, nil

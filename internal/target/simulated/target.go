@@ -126,7 +126,7 @@ func (t *Target) emit(body record.Body) {
 }
 
 // Raise implements target.Target.
-func (t *Target) Raise(_ context.Context, asked target.Level) (target.Load, error) {
+func (t *Target) Raise(_ context.Context, asked target.Level) (target.Batch, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if arm, ok := t.arms[asked.Arm]; ok && t.objects == 0 {
@@ -140,7 +140,7 @@ func (t *Target) Raise(_ context.Context, asked target.Level) (target.Load, erro
 	}
 	first, n := t.objects, want-t.objects
 	if n < 0 {
-		return target.Load{}, fmt.Errorf("level %g is below what is in place", level)
+		return target.Batch{}, fmt.Errorf("level %g is below what is in place", level)
 	}
 	t.objects = want
 	// Whether this fill fails is drawn as the level is approached.
@@ -151,7 +151,7 @@ func (t *Target) Raise(_ context.Context, asked target.Level) (target.Load, erro
 	if t.badOne < 0 && n > 0 && t.rng.Float64() < t.plan.Flaky {
 		t.badOne = first + t.rng.IntN(n)
 	}
-	return target.Load{
+	return target.Batch{
 		Requests: n, Units: n, Reached: reached, Spread: t.spread(),
 		Send: func(ctx context.Context, i int) record.Slot { return t.create(ctx, first+i) },
 	}, nil
