@@ -379,27 +379,27 @@ func TestWhatIsUsualDidNotBreakFirst(t *testing.T) {
 	}
 	s := newScript(t, "g=all Ready")
 	s.begin(1)
-	s.put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 10}})
+	s.put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 10}})
 	s.at(1).made("a b", 1)
 	probe(s, "a")
 	probe(s, "b")
 	s.put(&record.Canary{Sent: 1e6, Replied: 1e6 + 2000, Seen: 1e6 + 5000})
-	s.at(4).put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 11}})
+	s.at(4).put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 11}})
 	s.at(4).put(&record.StepEvent{Phase: record.PhaseReached})
 	first := s.at(10).end(record.EndHeld)
 	if got := inOrder(first.Breaches); got != "1 probes 2" || first.Breaches[0].Usual {
 		t.Errorf("the first step: %s, %+v", got, first.Breaches)
 	}
 	s.at(20).begin(2)
-	s.put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 20}})
+	s.put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 20}})
 	s.at(21).made("c", 1)
 	probe(s, "c")
 	s.put(&record.Canary{Sent: 21e6, Replied: 21e6 + 8000, Seen: 21e6 + 50000})
 	s.at(22).asked("d")
 	s.news("d Created")
-	s.at(23).put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 23}})
+	s.at(23).put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 23}})
 	s.at(24).state("d", "Unschedulable", "0/1 nodes are available: 1 Too many pods.")
-	s.at(25).put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 25}})
+	s.at(25).put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 25}})
 	s.at(40).end(record.EndStalled)
 	r := s.finish(design.Sweep{Levels: []float64{1, 2}})
 
@@ -489,7 +489,7 @@ func TestTheStepThatDecided(t *testing.T) {
 func TestReadingsAreBounded(t *testing.T) {
 	s := newReadings()
 	for i := range 5 * maxPoints {
-		s.add(record.Micros(i)*1e6, &record.Sample{Source: "p", Values: map[string]float64{"cpuSeconds": float64(i) / 4}})
+		s.add(record.Micros(i)*1e6, &record.Reading{Source: "p", Values: map[string]float64{"cpuSeconds": float64(i) / 4}})
 	}
 	points := s.cpu["p"]
 	if len(points) > maxPoints {

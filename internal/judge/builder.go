@@ -123,7 +123,7 @@ func (b *Builder) Add(e record.Event) {
 		}
 	case *record.Durations:
 		b.histograms.add(body)
-	case *record.Sample:
+	case *record.Reading:
 		b.cost.add(body)
 		if f != nil {
 			f.readings.add(e.T, body)

@@ -55,7 +55,7 @@ func compareRuns(t *testing.T, runs []armRun, published ...PublishedSpec) (Resul
 		}
 		now += 1e10
 		if r.invalid {
-			add(&record.Sample{Source: SourceWakes, Values: map[string]float64{"wakes": 100, "late": 50}})
+			add(&record.Reading{Source: SourceWakes, Values: map[string]float64{"wakes": 100, "late": 50}})
 		}
 		add(&record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld})
 		add(&record.StepEvent{Phase: record.PhaseReset})

@@ -74,7 +74,7 @@ func TestDiagnosis(t *testing.T) {
 		t.Fatalf("%s\nwant %s", got, want)
 	}
 	d := r.Diagnosis[1]
-	if d.First != "2030-01-02T03:04:26.000000Z" || len(d.Samples) != 2 || d.Samples[0].Object != "ns/b" || !strings.Contains(d.Evidence, "2 times, first ns/b: Unhealthy: Readiness probe failed") ||
+	if d.First != "2030-01-02T03:04:26.000000Z" || len(d.Matches) != 2 || d.Matches[0].Object != "ns/b" || !strings.Contains(d.Evidence, "2 times, first ns/b: Unhealthy: Readiness probe failed") ||
 		d.Title == "" || d.Explanation == "" || d.Remedy == "" || d.Source == "" {
 		t.Errorf("%+v", d)
 	}
@@ -103,7 +103,7 @@ func TestDiagnosisByConditions(t *testing.T) {
 		s := newDiagnosed(t)
 		s.begin(1)
 		for i := range 20 {
-			s.at(float64(i)).put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 100 + float64(i)*tt.cpu}})
+			s.at(float64(i)).put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 100 + float64(i)*tt.cpu}})
 			if i < tt.pending {
 				name := fmt.Sprint("p", i)
 				s.asked(name)

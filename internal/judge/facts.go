@@ -33,7 +33,7 @@ type facts struct {
 	troubles troubles
 	canaries canaries
 	guards   []stop
-	logs     []LogSample
+	logs     []LogTail
 }
 
 // unit is one object that is asked for.
@@ -81,7 +81,7 @@ func (f *facts) ended(s *record.StepEvent) {
 func (f *facts) addLog(r *record.Log) {
 	if len(f.logs) < maxLogs {
 		lines := r.Lines[max(len(r.Lines)-maxLogLines, 0):]
-		f.logs = append(f.logs, LogSample{Object: r.Object, Container: r.Container, Reason: r.Reason, Previous: r.Previous, Lines: append([]string{}, lines...), Masked: r.Masked, Error: r.Error})
+		f.logs = append(f.logs, LogTail{Object: r.Object, Container: r.Container, Reason: r.Reason, Previous: r.Previous, Lines: append([]string{}, lines...), Masked: r.Masked, Error: r.Error})
 	}
 }
 

@@ -780,7 +780,7 @@ func TestLive(t *testing.T) {
 func TestCanariesAndResources(t *testing.T) {
 	s := newScript(t)
 	sample := func(source string, values map[string]float64) {
-		s.put(&record.Sample{Source: source, Values: values})
+		s.put(&record.Reading{Source: source, Values: values})
 	}
 	s.put(&record.Canary{Sent: 1, Replied: 2, Seen: 3}) // outside of any step
 	sample(SourceSelf, map[string]float64{"cpuSeconds": 1, "rssBytes": 50})

@@ -131,7 +131,7 @@ type Step struct {
 	// publish of it, over the step.
 	Durations []Durations `json:"durations,omitempty"`
 	// Logs are samples of what containers of failing objects have written.
-	Logs []LogSample `json:"logs,omitempty"`
+	Logs []LogTail `json:"logs,omitempty"`
 }
 
 // Objects accounts for every slot in place at the end of a step:

@@ -37,7 +37,7 @@ func (s *script) search(d design.Design, holds int) {
 			b.Purpose, b.FromEmpty, b.Full, b.Why, b.Units, b.Places, b.Pace = n.Purpose, n.FromEmpty, n.Full, n.Why, want-placed, 2, "max"
 		})
 		begin := s.now
-		s.put(&record.Sample{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 1e6}})
+		s.put(&record.Reading{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 1e6}})
 		for ; placed < want; placed++ {
 			name := fmt.Sprintf("pod-%d", placed)
 			s.now += 1e4
@@ -63,7 +63,7 @@ func (s *script) search(d design.Design, holds int) {
 			s.put(&record.StepEvent{Phase: record.PhaseReached})
 		}
 		s.now = begin + 15e6
-		s.put(&record.Sample{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 2e6}})
+		s.put(&record.Reading{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 2e6}})
 		s.end(ending, func(b *record.StepEvent) {
 			b.Places, b.Least, b.Most = 2, float64(min(want/2, holds)), float64(min(want/2, holds))
 		})
@@ -412,7 +412,7 @@ func FuzzBuilder(f *testing.F) {
 			case 8:
 				s.put(&record.KubeEvent{Object: name(), Type: pick("Warning", "Normal"), Reason: text(), Message: text()})
 			case 9:
-				s.put(&record.Sample{Source: pick(SourceSelf, "etcd"), Values: map[string]float64{pick("cpuSeconds", "x"): number(), pick("rssBytes", "peakBytes"): number()}})
+				s.put(&record.Reading{Source: pick(SourceSelf, "etcd"), Values: map[string]float64{pick("cpuSeconds", "x"): number(), pick("rssBytes", "peakBytes"): number()}})
 			case 10:
 				s.put(&record.Canary{Sent: micros(), Replied: micros(), Seen: micros()})
 			default:

@@ -26,7 +26,7 @@ func resumedHistory(message string) []record.Event {
 		return record.Event{T: t, Step: id, Body: &record.Slot{Slot: name, Units: 1, Sent: t - 10, Replied: t, Outcome: record.SlotCreated}}
 	}
 	cpu := func(t record.Micros, id int, seconds float64) record.Event {
-		return record.Event{T: t, Step: id, Body: &record.Sample{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": seconds, "rssBytes": 1}}}
+		return record.Event{T: t, Step: id, Body: &record.Reading{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": seconds, "rssBytes": 1}}}
 	}
 	return []record.Event{
 		{T: 0, Body: &record.RunEvent{Phase: record.PhaseStart, ID: "a"}},

@@ -259,8 +259,8 @@ type KubeEvent struct {
 	Count   int    `json:"count,omitempty"`
 }
 
-// Sample is one reading of a resource series.
-type Sample struct {
+// Reading is one reading of a resource series.
+type Reading struct {
 	Source string             `json:"source"` // a process or a node
 	Values map[string]float64 `json:"values"` // cpuSeconds (since its start), rssBytes, ...
 }
@@ -330,7 +330,7 @@ func (*Slot) Kind() EventKind      { return KindSlot }
 func (*Object) Kind() EventKind    { return KindObject }
 func (*State) Kind() EventKind     { return KindState }
 func (*KubeEvent) Kind() EventKind { return KindEvent }
-func (*Sample) Kind() EventKind    { return KindSample }
+func (*Reading) Kind() EventKind   { return KindSample }
 func (*Canary) Kind() EventKind    { return KindCanary }
 func (*Guard) Kind() EventKind     { return KindGuard }
 func (*Fault) Kind() EventKind     { return KindFault }
@@ -357,7 +357,7 @@ func newBody(k EventKind) Body {
 	case KindEvent:
 		return new(KubeEvent)
 	case KindSample:
-		return new(Sample)
+		return new(Reading)
 	case KindCanary:
 		return new(Canary)
 	case KindGuard:

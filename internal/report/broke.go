@@ -41,7 +41,7 @@ type brokeRow struct {
 
 // logRow is a sample of a log with its step.
 type logRow struct {
-	judge.LogSample
+	judge.LogTail
 	Step int
 }
 

@@ -35,7 +35,7 @@ func brokenResult() judge.Result {
 		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: judge.StepProgress{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
 	}
 	failed.Breaches = []judge.Breach{usual, first, missing}
-	failed.Logs = []judge.LogSample{
+	failed.Logs = []judge.LogTail{
 		{Object: "ns/pod-3", Container: "app", Reason: "CrashLoopBackOff", Previous: true, Lines: []string{"starting", "<b>dial tcp 172.30.225.6:5432: i/o timeout</b>"}, Masked: 1},
 		{Object: "ns/pod-4", Error: "the node is out of reach"},
 	}

@@ -151,8 +151,8 @@ func (p *player) sample() {
 		return
 	}
 	p.cpu += 0.25
-	p.emit(&record.Sample{Source: "plimsoll", Values: map[string]float64{"cpuSeconds": p.cpu, "rssBytes": 40 << 20}})
-	p.emit(&record.Sample{Source: "kube-apiserver", Values: map[string]float64{"cpuSeconds": 3 * p.cpu, "rssBytes": 400e6 + 1e6*p.cpu}})
+	p.emit(&record.Reading{Source: "plimsoll", Values: map[string]float64{"cpuSeconds": p.cpu, "rssBytes": 40 << 20}})
+	p.emit(&record.Reading{Source: "kube-apiserver", Values: map[string]float64{"cpuSeconds": 3 * p.cpu, "rssBytes": 400e6 + 1e6*p.cpu}})
 }
 
 // play makes one step.

@@ -204,8 +204,8 @@ func (j *Job) experiment() (Experiment, error) {
 	}
 	x.Spec.Kind = j.foreseen.kind
 	x.load(p, axis.Loop, bounds)
-	x.Readings = func() []record.Sample {
-		var own []record.Sample
+	x.Readings = func() []record.Reading {
+		var own []record.Reading
 		if u, err := telemetry.Of(os.Getpid()); err == nil { // else it is not known, and the result says null
 			own = append(own, u.Sample(judge.SourceSelf))
 		}

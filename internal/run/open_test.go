@@ -161,7 +161,7 @@ func script(t *testing.T, own, waited time.Duration, more ...record.Body) judge.
 
 func TestWhoseFaultLatenessIs(t *testing.T) {
 	wakes := func(late float64) record.Body {
-		return &record.Sample{Source: judge.SourceWakes, Values: map[string]float64{"wakes": 200, "late": late}}
+		return &record.Reading{Source: judge.SourceWakes, Values: map[string]float64{"wakes": 200, "late": late}}
 	}
 	for _, tt := range []struct {
 		why         string

@@ -32,7 +32,7 @@ type Experiment struct {
 	Plan string
 	// Readings reads what the processes use that take part in the run. It may
 	// be nil.
-	Readings func() []record.Sample
+	Readings func() []record.Reading
 }
 
 // readingInterval is how often the use of resources is put on record, besides

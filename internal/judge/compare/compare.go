@@ -40,7 +40,7 @@ type Run struct {
 	// that never got there.
 	Asked, Missing int
 	Figures        []Figure
-	Samples        []Sample
+	Samples        []MilestoneSample
 }
 
 // Figure is one figure of a run.
@@ -54,8 +54,8 @@ type Figure struct {
 	Start *float64
 }
 
-// Sample is the distribution of one milestone's latency in a run.
-type Sample struct {
+// MilestoneSample is the distribution of one milestone's latency in a run.
+type MilestoneSample struct {
 	Milestone, Component string
 	stats.Sample
 }

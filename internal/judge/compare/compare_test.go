@@ -26,7 +26,7 @@ func withParts(arm string, block int, parts map[string][]float64) Run {
 		components = append(components, c)
 	}
 	slices.Sort(components)
-	var later []Sample
+	var later []MilestoneSample
 	for _, c := range components {
 		var came []float64
 		for _, t := range parts[c] {
@@ -36,11 +36,11 @@ func withParts(arm string, block int, parts map[string][]float64) Run {
 		}
 		all, censored = append(all, came...), censored+len(parts[c])-len(came)
 		if len(parts) > 1 {
-			later = append(later, Sample{"Ready", c, stats.NewSample(slices.Clone(came), len(parts[c])-len(came))})
+			later = append(later, MilestoneSample{"Ready", c, stats.NewSample(slices.Clone(came), len(parts[c])-len(came))})
 		}
 	}
 	s := stats.NewSample(all, censored)
-	r.Samples = append([]Sample{{"Ready", "", s}}, later...)
+	r.Samples = append([]MilestoneSample{{"Ready", "", s}}, later...)
 	r.Asked, r.Missing = s.N(), s.Censored()
 	for _, q := range []float64{0.5, 0.9, 0.99} {
 		r.Figures = append(r.Figures, Figure{Metric: "Ready " + stats.QuantileName(q), Unit: "s", Kind: KindLatency, Value: finite(s.Quantile(q))})

@@ -173,8 +173,8 @@ func CgroupVersion() string {
 }
 
 // Sample is the usage as a reading of a source of that name.
-func (u Usage) Sample(source string) record.Sample {
-	s := record.Sample{Source: source, Values: map[string]float64{"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes)}}
+func (u Usage) Sample(source string) record.Reading {
+	s := record.Reading{Source: source, Values: map[string]float64{"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes)}}
 	if u.PeakBytes > 0 {
 		s.Values["peakBytes"] = float64(u.PeakBytes)
 	}

@@ -309,10 +309,10 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 func (t *Target) Close(ctx context.Context) error { return t.Reset(ctx) }
 
 // readings are what the objects are planted to cost.
-func (t *Target) readings() []record.Sample {
+func (t *Target) readings() []record.Reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return []record.Sample{{Source: source, Values: map[string]float64{
+	return []record.Reading{{Source: source, Values: map[string]float64{
 		"cpuSeconds": t.cpu, "rssBytes": t.plan.Memory * float64(len(t.living)),
 	}}}
 }

@@ -228,7 +228,7 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 		}
 		stands += number(s.Level)
 	}
-	var samples map[int][]compare.Sample
+	var samples map[int][]compare.MilestoneSample
 	if distributions {
 		var err error
 		if samples, err = objects.Samples(o.dir, steps, o.plan.AsRun.Milestones); err != nil {
