@@ -13,7 +13,7 @@ import (
 // What was known before a run is put beside what each kind of run finds.
 func TestForeseen(t *testing.T) {
 	environment := record.Environment{
-		Findings: []record.Finding{{Severity: record.SeverityWarning, What: "pods", Text: "2 pods end again and again"}},
+		Findings: []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods", Text: "2 pods end again and again"}},
 		Ceilings: &record.CeilingTable{Unit: "pods/node", Ceilings: []record.Ceiling{{
 			Name: "allocatablePods", What: "allocatable pods of the nodes", Class: record.CeilingHard, Level: new(15.0), Binds: true,
 			Reason: "Too many pods on 3 of 3 nodes", Sign: "Too many pods",

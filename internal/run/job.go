@@ -50,7 +50,7 @@ type Asked struct {
 
 // foreseen is what was known of the system before any load.
 type foreseen struct {
-	findings []record.Finding
+	findings []record.HealthFinding
 	table    *record.CeilingTable
 	kind     record.ObjectKind
 }

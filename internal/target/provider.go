@@ -119,7 +119,7 @@ type Survey struct {
 	Version string // of its software, "" for none
 	// Findings are all that was looked at if the survey is thorough, else what
 	// is wrong.
-	Findings []record.Finding
+	Findings []record.HealthFinding
 	// Tables are the ceilings of the workload, one for each arm of the plan.
 	Tables []record.CeilingTable
 	// Kind is what the workload's objects reach in this system.

@@ -39,7 +39,7 @@ type Demand struct {
 type Look struct {
 	Facts ceiling.Facts
 	// Findings are what is wrong with the workload on this cluster.
-	Findings []record.Finding
+	Findings []record.HealthFinding
 	// Needs is what a run of it must be allowed to do.
 	Needs []ceiling.Right
 
@@ -95,7 +95,7 @@ func (s *Survey) Look(ctx context.Context, d Demand) (*Look, error) {
 }
 
 func (l *Look) found(severity record.Severity, what, hint, format string, args ...any) {
-	l.Findings = append(l.Findings, record.Finding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
+	l.Findings = append(l.Findings, record.HealthFinding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // render reads from the first iteration of each entry what it asks for.

@@ -346,7 +346,7 @@ func TestSurveyAsksTheServer(t *testing.T) {
 			continue
 		}
 		list := ceiling.Vital(s.Health())
-		found := slices.ContainsFunc(list, func(f record.Finding) bool { return f.What == "API server" && strings.Contains(f.Text, tt.want) })
+		found := slices.ContainsFunc(list, func(f record.HealthFinding) bool { return f.What == "API server" && strings.Contains(f.Text, tt.want) })
 		if !found || len(ceiling.Stopping(list)) > 0 != tt.stops {
 			t.Errorf("%s: %+v, want %q", tt.why, list, tt.want)
 		}
@@ -521,7 +521,7 @@ func TestLookFindsWhatIsWrongWithAWorkload(t *testing.T) {
 			tt.change(f)
 		}
 		look := lookAt(t, f, tt.job, map[string]string{"p.yml": tt.doc})
-		found := slices.ContainsFunc(look.Findings, func(f record.Finding) bool {
+		found := slices.ContainsFunc(look.Findings, func(f record.HealthFinding) bool {
 			return f.Severity == record.SeverityError && strings.Contains(f.Text, tt.want)
 		})
 		if !found {

@@ -69,7 +69,7 @@ func sweep(name string, seconds float64) *fixture {
 		})
 	}
 	most := 110.0
-	f.environment.Findings = []record.Finding{{Severity: record.SeverityOK, What: "nodes"}}
+	f.environment.Findings = []record.HealthFinding{{Severity: record.SeverityOK, What: "nodes"}}
 	f.environment.Ceilings = &record.CeilingTable{Ceilings: []record.Ceiling{{Name: "allocatablePods", Level: &most, Binds: true}}}
 	f.result.Fidelity = f.environment.Fidelity
 	rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(1000*seconds)))
@@ -310,7 +310,7 @@ func TestDifferences(t *testing.T) {
 		{"the workload's files", nil, func(f *fixture) { f.files = "77" }, "workload-files " + refuses + " 12|77"},
 		{"addresses for pods", nil, func(f *fixture) { f.plan.Target.Lab.PodCIDRPrefix = 24 }, "pod-range " + refuses + " default|/24"},
 		{"a cluster that was ill", nil, func(f *fixture) {
-			f.environment.Findings = []record.Finding{{Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "clock"}, {Severity: record.SeverityOK, What: "etcd"}}
+			f.environment.Findings = []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "clock"}, {Severity: record.SeverityOK, What: "etcd"}}
 		}, "health " + refuses + " nothing wrong|pods: warning"},
 		{"a lower ceiling", nil, func(f *fixture) {
 			level := 50.0
