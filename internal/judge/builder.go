@@ -121,7 +121,7 @@ func (b *Builder) Add(e record.Event) {
 			f.addLog(body)
 			b.matcher.Log(e.T, body)
 		}
-	case *record.Durations:
+	case *record.ComponentHistogram:
 		b.histograms.add(body)
 	case *record.Reading:
 		b.cost.add(body)

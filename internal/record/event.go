@@ -265,10 +265,10 @@ type Reading struct {
 	Values map[string]float64 `json:"values"` // cpuSeconds (since its start), rssBytes, ...
 }
 
-// Durations is a histogram of durations that a program publishes, counted since
+// ComponentHistogram is a histogram of durations that a program publishes, counted since
 // its start: what fell into a step is the difference of two. Counts are how many
 // took at most so many seconds, by Bounds; Count is all of them.
-type Durations struct {
+type ComponentHistogram struct {
 	Source string    `json:"source"` // the program
 	Name   string    `json:"name"`   // what took so long
 	Count  uint64    `json:"count"`
@@ -338,7 +338,7 @@ func (*Note) Kind() EventKind      { return KindNote }
 func (*Log) Kind() EventKind       { return KindLog }
 
 // Kind implements Body.
-func (*Durations) Kind() EventKind { return KindDurations }
+func (*ComponentHistogram) Kind() EventKind { return KindDurations }
 
 // newBody is an empty body of a kind, or nil for a kind that this version
 // does not know.
@@ -369,7 +369,7 @@ func newBody(k EventKind) Body {
 	case KindLog:
 		return new(Log)
 	case KindDurations:
-		return new(Durations)
+		return new(ComponentHistogram)
 	}
 	return nil
 }

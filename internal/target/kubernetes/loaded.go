@@ -103,7 +103,7 @@ func (t *loaded) putDurations(ctx context.Context) {
 		return
 	}
 	for _, d := range list {
-		t.rec.Emit(&record.Durations{Source: lab.Kubelet, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
+		t.rec.Emit(&record.ComponentHistogram{Source: lab.Kubelet, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
 	}
 }
 
