@@ -293,7 +293,7 @@ func brokeFirst(steps []*judged, goals []GoalResult) *BrokeFirst {
 func decidingStep(steps []*judged, g GoalResult) *judged {
 	var best *judged
 	for _, s := range steps {
-		if s.again || s.Goals[g.Name] != slo.Breach {
+		if s.again || s.Goals[g.Name] != slo.Breached {
 			continue
 		}
 		if l := g.LoadLine; l != nil && l.LowestFailing != nil {

@@ -39,7 +39,7 @@ type Match struct {
 // failed reports whether a goal did not hold in the step.
 func (c *judged) failed() bool {
 	for _, v := range c.Goals {
-		if v == slo.Breach {
+		if v == slo.Breached {
 			return true
 		}
 	}

@@ -106,7 +106,7 @@ func exitCodeOf(v slo.Verdict) int {
 	switch v {
 	case slo.Pass:
 		return 0
-	case slo.Breach:
+	case slo.Breached:
 		return 1
 	case slo.Invalid:
 		return 4
@@ -132,7 +132,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 	// The last step at the failing level decided: it was made from empty.
 	for i := len(steps) - 1; i >= 0; i-- {
 		step := steps[i]
-		if step.Level == *o.LowestFailing && step.Goals[goal] == slo.Breach {
+		if step.Level == *o.LowestFailing && step.Goals[goal] == slo.Breached {
 			line.EffectiveLevel, line.Binding = step.EffectiveLevel, step.binding[goal]
 			break
 		}

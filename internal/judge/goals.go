@@ -53,7 +53,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	for _, s := range g.SLOs {
 		o := v.objective(s)
 		switch o.verdict {
-		case slo.Breach:
+		case slo.Breached:
 			broken = append(broken, o.what)
 			missing = missing || o.missing
 			c.broke([]string{g.Name}, Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, at: o.at})
@@ -76,7 +76,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 				c.binding[g.Name] += "; " + text
 			}
 		}
-		return slo.Breach, what
+		return slo.Breached, what
 	case len(open) > 0:
 		return slo.Inconclusive, strings.Join(open, "; ")
 	case c.Objects.Lost > 0:
@@ -158,7 +158,7 @@ func judgePercent(s slo.SLO, value float64) opinion {
 	if s.Op.Holds(value, s.Percent) {
 		return held()
 	}
-	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %.4g%%", s, value), value: finite(value), bound: &s.Percent}
+	return opinion{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %.4g%%", s, value), value: finite(value), bound: &s.Percent}
 }
 
 // quantile judges the latencies of the step's own objects.
@@ -185,7 +185,7 @@ func (v *verdicts) quantile(s slo.SLO) opinion {
 		return held()
 	}
 	at, count := v.quantileAt(s, sample)
-	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: BreachLatency, count: count, at: at}
+	return opinion{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: BreachLatency, count: count, at: at}
 }
 
 // all judges all objects in place: whether they are there, and, of the
@@ -220,7 +220,7 @@ func (v *verdicts) all(s slo.SLO) opinion {
 	switch n := float64(short); {
 	case short > 0:
 		return opinion{
-			verdict: slo.Breach, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
+			verdict: slo.Breached, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
 			kind: BreachMissing, count: short, at: first,
 		}
 	case lost > 0:

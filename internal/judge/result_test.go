@@ -104,7 +104,7 @@ func TestLoadLines(t *testing.T) {
 		t.Errorf("%s (%s): %+v", r.Verdict, r.Why, line)
 	}
 	quick := r.Goals[1]
-	if quick.Verdict != slo.Breach || quick.LoadLine.Level != nil || show(quick.LoadLine.LowestFailing) != "2" || !strings.HasPrefix(quick.LoadLine.Binding, "Ready p50 < 1s: it was 1") {
+	if quick.Verdict != slo.Breached || quick.LoadLine.Level != nil || show(quick.LoadLine.LowestFailing) != "2" || !strings.HasPrefix(quick.LoadLine.Binding, "Ready p50 < 1s: it was 1") {
 		t.Errorf("a goal that nothing holds: %s, %+v: its binding is its own, not another goal's", quick.Verdict, quick.LoadLine)
 	}
 	if same := r.Goals[2].LoadLine; show(same.Level) != "4" {
@@ -164,7 +164,7 @@ func TestAGuardBinds(t *testing.T) {
 	if c := s.end(record.EndGuard); account(c.Objects) != "2 ready, 1 never, 1 lost" {
 		t.Errorf("%s", account(c.Objects))
 	}
-	if r := s.finish(small); r.Verdict != slo.Breach || r.LoadLine.Binding != "guard:nodesNotReady" {
+	if r := s.finish(small); r.Verdict != slo.Breached || r.LoadLine.Binding != "guard:nodesNotReady" {
 		t.Errorf("%s: %+v", r.Verdict, r.LoadLine)
 	}
 }
@@ -197,7 +197,7 @@ func TestAnInconclusiveStepDoesNotBind(t *testing.T) {
 	s.begin(2)
 	s.asked("a")
 	s.end(record.EndInterrupted)
-	if r := s.finish(small); r.Verdict != slo.Breach || r.LoadLine.Binding != "CrashLoopBackOff" {
+	if r := s.finish(small); r.Verdict != slo.Breached || r.LoadLine.Binding != "CrashLoopBackOff" {
 		t.Errorf("%s, bound by %q", r.Verdict, r.LoadLine.Binding)
 	}
 }
@@ -241,7 +241,7 @@ func TestNextStep(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	for verdict, want := range map[slo.Verdict]int{slo.Pass: 0, slo.Breach: 1, slo.Inconclusive: 3, slo.Invalid: 4, "": 3} {
+	for verdict, want := range map[slo.Verdict]int{slo.Pass: 0, slo.Breached: 1, slo.Inconclusive: 3, slo.Invalid: 4, "": 3} {
 		if got := exitCodeOf(verdict); got != want {
 			t.Errorf("%q exits with %d, want %d", verdict, got, want)
 		}

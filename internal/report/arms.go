@@ -374,7 +374,7 @@ func toneOf(verdict any) slo.Verdict {
 	case stats.Better, stats.Equivalent, stats.NotWorse:
 		return slo.Pass
 	case stats.Worse:
-		return slo.Breach
+		return slo.Breached
 	default:
 		return slo.Verdict(v)
 	}

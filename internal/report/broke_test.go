@@ -17,7 +17,7 @@ import (
 // and some that the first one had too.
 func brokenResult() judge.Result {
 	held := stepAt(1, 100, record.PurposeSweep, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
-	failed := stepAt(2, 200, record.PurposeSweep, slo.Breach, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
+	failed := stepAt(2, 200, record.PurposeSweep, slo.Breached, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.ReachSeconds = figure(1.5)
 	probe := judge.Breach{
 		Time: "2030-01-02T03:04:05.500000Z", Step: 1, Kind: "probes", What: "readiness probes failed", Count: 3,
@@ -40,9 +40,9 @@ func brokenResult() judge.Result {
 		{Object: "ns/pod-4", Error: "the node is out of reach"},
 	}
 	return judge.Result{
-		Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breach, Why: "1 of 2 levels failed",
+		Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breached, Why: "1 of 2 levels failed",
 		Steps: []judge.Step{held, failed}, Arrived: "Ready", Breaches: []judge.Breach{probe, usual, first, missing},
-		Goals: []judge.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breach}},
+		Goals: []judge.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breached}},
 		BrokeFirst: &judge.BrokeFirst{
 			Goal: "ready", Step: 2, Level: 200, Breach: first, Says: "a limit of one or more components was reached; the functional maximum is lower than these conditions",
 			Conditions: &judge.Conditions{Time: first.Time, NormalStep: 1, Figures: []judge.Figure{

@@ -396,7 +396,7 @@ func telling(r judge.Result) *judge.Step {
 		if s.Verdict != r.Verdict || !r.Verdict.Decided() {
 			continue
 		}
-		if best == nil || (s.LevelReached < best.LevelReached) == (r.Verdict == slo.Breach) {
+		if best == nil || (s.LevelReached < best.LevelReached) == (r.Verdict == slo.Breached) {
 			best = s
 		}
 	}
@@ -439,7 +439,7 @@ func Headline(r judge.Result, unit string) string {
 	name := r.Workload
 	if l := r.LoadLine; l != nil {
 		switch {
-		case r.Verdict == slo.Breach && l.LowestFailing != nil:
+		case r.Verdict == slo.Breached && l.LowestFailing != nil:
 			return fmt.Sprintf("%s fails at its first level, %s %s", name, Number(*l.LowestFailing), unit)
 		case r.Verdict == slo.Pass && l.Level != nil && l.LowestFailing != nil:
 			return fmt.Sprintf("%s holds %s %s and fails at %s", name, Number(*l.Level), unit, Number(*l.LowestFailing))
@@ -462,7 +462,7 @@ func Headline(r judge.Result, unit string) string {
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range r.Steps {
-		if r.Verdict == slo.Breach && s.Verdict != slo.Breach {
+		if r.Verdict == slo.Breached && s.Verdict != slo.Breached {
 			continue
 		}
 		low, high = min(low, s.LevelReached), max(high, s.LevelReached)
@@ -476,7 +476,7 @@ func Headline(r judge.Result, unit string) string {
 		return fmt.Sprintf("%s: nothing was measured", name)
 	case r.Verdict == slo.Pass:
 		return fmt.Sprintf("%s holds at every level, %s %s", name, levels, unit)
-	case r.Verdict == slo.Breach && !math.IsInf(low, 0):
+	case r.Verdict == slo.Breached && !math.IsInf(low, 0):
 		return fmt.Sprintf("%s fails at %s %s", name, Number(low), unit)
 	case r.Verdict == slo.Invalid:
 		return fmt.Sprintf("Not valid: plimsoll itself was the bottleneck of %s", name)
@@ -495,7 +495,7 @@ func lead(r judge.Result) []string {
 	if l := r.LoadLine; l != nil && l.Binding != "" {
 		add("bound by: " + l.Binding)
 	}
-	if s := telling(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Breach {
+	if s := telling(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Breached {
 		add(s.VerdictWhy)
 	}
 	add(r.Why)
@@ -514,7 +514,7 @@ func verdictWord(verdict any) string {
 	switch v {
 	case slo.Pass:
 		return "held"
-	case slo.Breach:
+	case slo.Breached:
 		return "failed"
 	case slo.Inconclusive:
 		return "not decided"

@@ -201,7 +201,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 		if s.Objects.CreateFailed != 4 || s.Objects.Ready != 396 || s.Ending != record.EndStalled {
 			t.Errorf("objects %+v, ended %s", s.Objects, s.Ending)
 		}
-		want := map[string]slo.Verdict{"ready": slo.Breach, "few": slo.Pass, "fast": slo.Pass, "tail": slo.Breach}
+		want := map[string]slo.Verdict{"ready": slo.Breached, "few": slo.Pass, "fast": slo.Pass, "tail": slo.Breached}
 		for goal, verdict := range want {
 			// The step stalled, so what never came is certain and judged.
 			if s.Goals[goal] != verdict {
@@ -233,7 +233,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 		p := plain()
 		p.Flaky = 1
 		r, _, _, _ := trial{plan: p, design: limit}.run(t)
-		if r.Verdict != slo.Breach || r.LoadLine.Level != nil || !strings.Contains(r.LoadLine.Binding, "PlantedFailure") {
+		if r.Verdict != slo.Breached || r.LoadLine.Level != nil || !strings.Contains(r.LoadLine.Binding, "PlantedFailure") {
 			t.Errorf("verdict %s, line %+v", r.Verdict, r.LoadLine)
 		}
 	})
@@ -257,7 +257,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 				break
 			}
 		}
-		if guarded == nil || guarded.Verdict != slo.Breach || !strings.Contains(guarded.VerdictWhy, "guard:placesNotReady") {
+		if guarded == nil || guarded.Verdict != slo.Breached || !strings.Contains(guarded.VerdictWhy, "guard:placesNotReady") {
 			t.Errorf("guarded step: %+v", guarded)
 		}
 	})

@@ -92,7 +92,7 @@ func TestSlowAnswersBreachTheRate(t *testing.T) {
 		t.Errorf("30 of 40 a second: %s (%s), %+v", s.Verdict, s.VerdictWhy, s.Arrivals)
 	}
 	s := r.Steps[1]
-	if s.Verdict != slo.Breach || !strings.Contains(s.VerdictWhy, "achievedRate: 3600 of 3600 arrivals found no place") {
+	if s.Verdict != slo.Breached || !strings.Contains(s.VerdictWhy, "achievedRate: 3600 of 3600 arrivals found no place") {
 		t.Errorf("60 of 40 a second: %s (%s), %+v", s.Verdict, s.VerdictWhy, s.Arrivals)
 	}
 	if s.Arrivals.Dropped < 500 || s.Objects.Dropped != s.Arrivals.Dropped || s.Objects.Ready+s.Objects.Dropped != 3600 {
@@ -115,7 +115,7 @@ func TestObjectsOfAnOpenLoopThatNeverGetThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Steps[0]
-	if s.Verdict != slo.Breach || s.Objects.NeverReady != 12 || s.Objects.Ready != 1188 || s.Ending != record.EndTimeout {
+	if s.Verdict != slo.Breached || s.Objects.NeverReady != 12 || s.Objects.Ready != 1188 || s.Ending != record.EndTimeout {
 		t.Errorf("%s (%s), ended %s, %+v", s.Verdict, s.VerdictWhy, s.Ending, s.Objects)
 	}
 }
@@ -172,7 +172,7 @@ func TestWhoseFaultLatenessIs(t *testing.T) {
 		{"all in time", 0, 0, nil, slo.Pass},
 		{"as late as may be by its own doing", 10 * time.Millisecond, 0, nil, slo.Pass},
 		{"later: it says nothing of the target", 11 * time.Millisecond, 0, nil, slo.Invalid},
-		{"late because there was no place", 0, 11 * time.Millisecond, nil, slo.Breach},
+		{"late because there was no place", 0, 11 * time.Millisecond, nil, slo.Breached},
 		{"both: its own doing comes first", 11 * time.Millisecond, 11 * time.Millisecond, nil, slo.Invalid},
 		{"woken late in one case of a hundred", 0, 0, []record.Body{wakes(2)}, slo.Pass},
 		{"woken late in more", 0, 0, []record.Body{wakes(3)}, slo.Invalid},

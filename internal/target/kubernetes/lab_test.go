@@ -518,7 +518,7 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	// not known.
 	s, want := r.Steps[0], slo.Inconclusive
 	if s.Objects.CreateFailed > 0 {
-		want = slo.Breach
+		want = slo.Breached
 	}
 	if s.Verdict != want {
 		t.Errorf("verdict %s (%s), want %s of %+v", s.Verdict, s.VerdictWhy, want, s.Objects)

@@ -169,7 +169,7 @@ func (o *Operand) linePoint(goal string, p *compare.TrendPoint) {
 	switch {
 	case g.Verdict == slo.Pass && l.Level != nil:
 		p.Value = l.Level
-	case g.Verdict == slo.Breach:
+	case g.Verdict == slo.Breached:
 		p.Note = "not even the first level held"
 	default:
 		p.Note = "its line is " + string(g.Verdict)
