@@ -71,14 +71,14 @@ type StepProgress struct {
 // pending is how many objects were asked for and not there.
 func (l StepProgress) pending() int { return max(l.Asked-l.There, 0) }
 
-// breachOf is the breach of a guard that stopped the load.
-func breachOf(g stop) Breach {
+// guardBreach is the breach of a guard that stopped the load.
+func guardBreach(g stop) Breach {
 	return Breach{What: "guard:" + g.Name, Value: finite(g.Value), Bound: finite(g.Bound), Kind: BreachGuard, Count: 1, Message: g.Message, at: g.at}
 }
 
-// broke notes a bound that was exceeded, which decided a goal: once for each
+// addBreach notes a bound that was exceeded, which decided a goal: once for each
 // step, whatever the goals that share it.
-func (c *judged) broke(goals []string, b Breach) {
+func (c *judged) addBreach(goals []string, b Breach) {
 	b.Step, b.Decided = c.ID, true
 	for i := range c.Breaches {
 		if x := &c.Breaches[i]; x.Decided && x.What == b.What {
@@ -103,14 +103,14 @@ func goalNames(spec *Spec) []string {
 	return names
 }
 
-// order completes a step's breaches: what was only seen is added, all are put
+// orderBreaches completes a step's breaches: what was only seen is added, all are put
 // in order of time, and each gets the load at its moment.
-func (c *judged) order(spec *Spec, f *facts, first *judged) {
-	normal := first.asNormal()
+func (c *judged) orderBreaches(spec *Spec, f *facts, first *judged) {
+	normal := first.asBaseline()
 	for kind, s := range f.troubles.seen {
 		n := float64(s.count())
 		x := Breach{Step: c.ID, What: s.what, Value: &n, Kind: kind, Count: s.count(), Object: s.object, Message: s.message, at: s.first}
-		x.Usual = normal != nil && normal.often(kind)*usualSlack >= n/float64(max(c.asked, 1))
+		x.Usual = normal != nil && normal.troublesPerObject(kind)*usualSlack >= n/float64(max(c.asked, 1))
 		c.Breaches = append(c.Breaches, x)
 	}
 	slices.SortFunc(c.Breaches, func(x, y Breach) int {
@@ -138,8 +138,8 @@ func (c *judged) order(spec *Spec, f *facts, first *judged) {
 // seen and still belong to what is normal.
 const usualSlack = 2
 
-// often is how often a trouble was seen for each object of a step.
-func (c *judged) often(kind BreachKind) float64 {
+// troublesPerObject is how often a trouble was seen for each object of a step.
+func (c *judged) troublesPerObject(kind BreachKind) float64 {
 	return float64(c.sightings[kind]) / float64(max(c.asked, 1))
 }
 
@@ -161,9 +161,9 @@ func firstStep(steps []*judged) *judged {
 	return nil
 }
 
-// asNormal is a first step as the one that tells what is normal: nil where it
+// asBaseline is a first step as the one that tells what is normal: nil where it
 // did not hold.
-func (c *judged) asNormal() *judged {
+func (c *judged) asBaseline() *judged {
 	if c == nil || c.Verdict != slo.Pass {
 		return nil
 	}

@@ -289,7 +289,7 @@ func quantileAtSlowly(spec *Spec, c *facts, s slo.SLO) record.Micros {
 					censored++
 				}
 			case zero+min(bound, c.timeout) <= t,
-				fateOf(spec, c, &u) == fateCreateFailed && u.slot.replied <= t,
+				unitOutcomeOf(spec, c, &u) == unitCreateFailed && u.slot.replied <= t,
 				o != nil && o.failed && o.reached(m) == never && o.fell <= t:
 				censored++
 			default:

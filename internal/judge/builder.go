@@ -136,7 +136,7 @@ func (b *Builder) Add(e record.Event) {
 		if f != nil {
 			f.guards = append(f.guards, stop{*body, e.T})
 		} else {
-			breach := breachOf(stop{*body, e.T})
+			breach := guardBreach(stop{*body, e.T})
 			breach.Time, breach.Step, breach.Decided = b.spec.wall(e.T), e.Step, true
 			b.stray = append(b.stray, breach)
 		}
@@ -154,7 +154,7 @@ func (b *Builder) addStep(e record.Event, s *record.StepEvent) {
 	f := b.current
 	switch s.Phase {
 	case record.PhaseStart:
-		b.tell(b.objects.begin(s.Units))
+		b.emitRows(b.objects.begin(s.Units))
 		b.current = newFacts(e.T, e.Step, s, b.known)
 		b.histograms.begin()
 		b.matcher.Begin(e.Step)
@@ -172,7 +172,7 @@ func (b *Builder) addStep(e record.Event, s *record.StepEvent) {
 			b.closeStep(e.T)
 		}
 	case record.PhaseReset:
-		b.tell(b.objects.empty())
+		b.emitRows(b.objects.empty())
 	}
 }
 
@@ -181,7 +181,7 @@ func (b *Builder) addFault(r *record.Fault) {
 	if f := b.current; f != nil {
 		step = f.head.ID
 		if r.From >= f.start {
-			f.troubles.see(BreachWatch, r.From, r.What, "", r.Message).told = 1
+			f.troubles.observe(BreachWatch, r.From, r.What, "", r.Message).reports = 1
 		}
 	}
 	if text := b.faults.add(r, step); text != "" {
@@ -209,8 +209,8 @@ func (b *Builder) closeStep(t record.Micros) {
 	b.steps = append(b.steps, s)
 }
 
-// tell hands the objects of slots to Rows: no news of them is awaited any more.
-func (b *Builder) tell(slots []*slot) {
+// emitRows hands the objects of slots to Rows: no news of them is awaited any more.
+func (b *Builder) emitRows(slots []*slot) {
 	if b.Rows == nil {
 		return
 	}
@@ -229,8 +229,8 @@ func (b *Builder) tell(slots []*slot) {
 // news of any object is awaited any more.
 func (b *Builder) close() {
 	b.closeStep(b.lastT)
-	b.tell(b.objects.empty())
-	b.tell(b.objects.empty())
+	b.emitRows(b.objects.empty())
+	b.emitRows(b.objects.empty())
 }
 
 // LastStep is the last step that has ended, or nil.

@@ -84,7 +84,7 @@ func comparisonOf(spec ArmsSpec, kind record.ObjectKind, milestones []string, st
 		}
 		runs = append(runs, RunOf(s.Step, kind, milestones, samples))
 	}
-	c := compare.Of(compare.Spec{
+	c := compare.Runs(compare.Spec{
 		Baseline: spec.Names[0], Arms: spec.Names[1:], Params: spec.Params,
 		Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha, Paired: true,
 	}, runs)

@@ -118,7 +118,7 @@ func (c *judged) describe(f *facts, first *judged) {
 	figures := f.figuresIn(max(x.at-window, f.start), x.at, x.Load)
 	c.Conditions = &Conditions{Time: x.Time, Figures: []Figure{}}
 	all := maps.Clone(figures) // for their names
-	normal := first.asNormal()
+	normal := first.asBaseline()
 	if normal != nil {
 		c.Conditions.NormalStep = normal.ID
 		maps.Copy(all, normal.normal)

@@ -125,7 +125,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 		Axis: spec.Axis, Unit: spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
 		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need,
 	}
-	line.weigh(steps, goal)
+	line.setPassProbability(steps, goal)
 	if o.LowestFailing == nil {
 		return line
 	}
@@ -140,8 +140,8 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 	return line
 }
 
-// weigh states what the confirmations of a line mean.
-func (line *LoadLine) weigh(steps []*judged, goal string) {
+// setPassProbability states what the confirmations of a line mean.
+func (line *LoadLine) setPassProbability(steps []*judged, goal string) {
 	if line.Level == nil {
 		return
 	}

@@ -22,7 +22,7 @@ func (v *verdicts) lateAt(i, m int, bound record.Micros) record.Micros {
 	}
 	o := u.object
 	switch {
-	case fate == fateCreateFailed || fate == fateDropped:
+	case fate == unitCreateFailed || fate == unitDropped:
 		at = min(at, u.slot.replied)
 	case o == nil || o.reached(m) != never:
 	case o.gone && o.reached(f.gone) != never:

@@ -9,9 +9,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Foreseen puts into a result what was known before any load, beside what the
+// AddPredictions puts into a result what was known before any load, beside what the
 // run has found of it.
-func Foreseen(r *Result, e record.Environment) {
+func AddPredictions(r *Result, e record.Environment) {
 	for _, f := range e.Findings {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("before any load, %s: %s", f.What, f.Text))
 	}

@@ -34,7 +34,7 @@ func TestForeseen(t *testing.T) {
 		{Result{Comparison: &compare.Comparison{}, Steps: []Step{{Level: 10, Verdict: slo.Pass}}}, "", 0, "a comparison asks for no level"},
 	} {
 		r := tt.result
-		Foreseen(&r, environment)
+		AddPredictions(&r, environment)
 		if len(r.Ceilings) != 1 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "before any load, pods: 2 pods") {
 			t.Errorf("%s: ceilings %v, warnings %v", tt.why, r.Ceilings, r.Warnings)
 		}
@@ -48,7 +48,7 @@ func TestForeseen(t *testing.T) {
 		}
 	}
 	var r Result
-	Foreseen(&r, record.Environment{})
+	AddPredictions(&r, record.Environment{})
 	if r.Prediction != nil || len(r.Warnings) != 0 {
 		t.Errorf("a run of before: %+v", r)
 	}

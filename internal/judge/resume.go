@@ -32,7 +32,7 @@ func (b *Builder) Resume() Resumable {
 		r.Step = max(r.Step, s.ID)
 		if s.Ending == record.EndInterrupted && !s.guarded {
 			r.Cut = s.ID
-			s.annul()
+			s.clearVerdicts()
 		} else {
 			r.Whole, r.Cut = s.ID, 0
 		}
@@ -45,8 +45,8 @@ func (b *Builder) Resume() Resumable {
 	return r
 }
 
-// annul takes back what a step that is made again was judged to be.
-func (s *judged) annul() {
+// clearVerdicts takes back what a step that is made again was judged to be.
+func (s *judged) clearVerdicts() {
 	if s.again {
 		return
 	}

@@ -140,7 +140,7 @@ func comparisons() map[string]compare.Comparison {
 				}
 			}
 		}
-		return compare.Of(s, l.runs)
+		return compare.Runs(s, l.runs)
 	}
 	list["worse"] = blocks(spec("runc", "crun"), []float64{60}, 5, arm{name: "runc", slower: 1, memory: 400}, arm{name: "crun", slower: 1.4, memory: 400})
 	list["better"] = blocks(spec("runc", "crun"), []float64{60}, 5, arm{name: "runc", slower: 1}, arm{name: "crun", slower: 0.7})
@@ -159,7 +159,7 @@ func comparisons() map[string]compare.Comparison {
 		}
 		s := spec("A", "B")
 		s.Paired, s.Params = false, nil
-		return compare.Of(s, l.runs)
+		return compare.Runs(s, l.runs)
 	}
 	list["apart"] = apart(4, 6, 2000)
 	list["one run"] = apart(1, 1, 500)
@@ -188,7 +188,7 @@ func comparisons() map[string]compare.Comparison {
 			},
 		},
 	}
-	list["nothing"] = compare.Of(spec("A", "B"), nil)
+	list["nothing"] = compare.Runs(spec("A", "B"), nil)
 	return list
 }
 

@@ -127,10 +127,10 @@ func (e *SameOperandError) Error() string {
 	return fmt.Sprintf("%s and %s are the same run", e.A, e.B)
 }
 
-// Name gives operands names that tell them apart, as short as they can be: the
+// NameOperands gives operands names that tell them apart, as short as they can be: the
 // arms of one run by the arms, experiments by their directories. The error is a
 // *SameOperandError.
-func Name(operands []*Operand) error {
+func NameOperands(operands []*Operand) error {
 	for i, b := range operands {
 		for _, a := range operands[:i] {
 			if a.Arm == b.Arm && sameRun(a, b) {

@@ -198,13 +198,13 @@ func known(string) (*workload.Workload, error) {
 // of compares two fixtures.
 func of(t *testing.T, a, b *Operand, o Options) Outcome {
 	t.Helper()
-	if err := Name([]*Operand{a, b}); err != nil {
+	if err := NameOperands([]*Operand{a, b}); err != nil {
 		t.Fatal(err)
 	}
 	if o.Workload == nil {
 		o.Workload = known
 	}
-	out, err := Of(a, b, o)
+	out, err := Compare(a, b, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -475,7 +475,7 @@ func TestArmsOfOneRunAreCompared(t *testing.T) {
 		}
 	}
 	same := load(t, dir, "base")
-	if err := Name([]*Operand{load(t, dir, "base"), same}); err == nil {
+	if err := NameOperands([]*Operand{load(t, dir, "base"), same}); err == nil {
 		t.Error("a run is compared with itself")
 	}
 }
@@ -495,7 +495,7 @@ func TestNames(t *testing.T) {
 		{[]*Operand{at("r", "p", "1"), at("s", "p", "2")}, "r:p s:p", "arms of two runs"},
 		{[]*Operand{at("r", "p", "1"), at("s", "", "2")}, "r:p s", "an arm and a run"},
 	} {
-		if err := Name(tt.operands); err != nil {
+		if err := NameOperands(tt.operands); err != nil {
 			t.Errorf("%s: %v", tt.why, err)
 		}
 		if got := tt.operands[0].Name + " " + tt.operands[1].Name; got != tt.want {
@@ -503,7 +503,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	// A copy of a run is the run.
-	if Name([]*Operand{at("x", "", "1"), at("copy", "", "1")}) == nil {
+	if NameOperands([]*Operand{at("x", "", "1"), at("copy", "", "1")}) == nil {
 		t.Error("a run and its copy are two")
 	}
 }
@@ -546,11 +546,11 @@ func TestTheMetricThatDecides(t *testing.T) {
 		}
 	}
 	a, b := sweep("a", 1).write(t, ""), sweep("b", 1).write(t, "")
-	if err := Name([]*Operand{a, b}); err != nil {
+	if err := NameOperands([]*Operand{a, b}); err != nil {
 		t.Fatal(err)
 	}
 	var unknown *UnknownMetricError
-	if _, err := Of(a, b, Options{Metric: "Redy p50", Workload: known}); !errors.As(err, &unknown) || !slices.Contains(unknown.Known, "Ready p50") {
+	if _, err := Compare(a, b, Options{Metric: "Redy p50", Workload: known}); !errors.As(err, &unknown) || !slices.Contains(unknown.Known, "Ready p50") {
 		t.Errorf("a figure that there is not: %v", err)
 	}
 }
