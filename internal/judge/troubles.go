@@ -84,7 +84,7 @@ func (c *troubles) addState(t record.Micros, r *record.State, was string) {
 	if r.Lost == c.known.kind.There {
 		switch {
 		case r.Reason == "" || r.Reason != c.known.kind.Removing:
-			c.observe(BreachReadiness, t, "objects that were there fell from it", r.Object, signature.Told(r.Reason, r.Message)).reports++
+			c.observe(BreachReadiness, t, "objects that were there fell from it", r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
 		case !c.open: // else it is removed as it ages
 			c.observe(BreachDeleted, t, "objects were deleted, and not by the run", r.Object, "").reports++
 		}
@@ -93,14 +93,14 @@ func (c *troubles) addState(t record.Micros, r *record.State, was string) {
 		return // the same trouble in other words
 	}
 	if x := c.known.classify(r.Reason, ""); x != nil {
-		c.observe(BreachKind(x.Class), t, x.What, r.Object, signature.Told(r.Reason, r.Message)).reports++
+		c.observe(BreachKind(x.Class), t, x.What, r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
 	}
 }
 
 // addEvent notes what the target has published.
 func (c *troubles) addEvent(t record.Micros, e *record.KubeEvent) {
 	if x := c.known.classify(e.Reason, e.Message); x != nil {
-		c.observe(BreachKind(x.Class), t, x.What, e.Object, signature.Told(e.Reason, e.Message)).events++
+		c.observe(BreachKind(x.Class), t, x.What, e.Object, signature.ReasonText(e.Reason, e.Message)).events++
 	}
 	if e.Type != "Warning" {
 		return

@@ -80,7 +80,7 @@ func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 		Key:           d.key(Kubelet),
 		Labels:        RealSelector,
 		SandboxImage:  image.AgentReference,
-		Sign:          d.sign(RealNode),
+		Sign:          d.readyFile(RealNode),
 	}
 	if node.CPUs > 0 {
 		if node.Processors, err = realnode.ProcessorsOf(node.CPUs); err != nil {

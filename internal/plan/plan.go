@@ -447,14 +447,14 @@ func (p *Plan) marshal(style ...yaml.EncodeOption) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the experiment cannot be written so that it can be read: %w", err)
 	}
-	if !reflect.DeepEqual(p.said(), back.said()) {
+	if !reflect.DeepEqual(p.normalised(), back.normalised()) {
 		return nil, errors.New("the experiment cannot be written so that it comes back the same: it holds text that is not UTF-8")
 	}
 	return data, nil
 }
 
-// said is what the plan says, however it came to say it.
-func (p *Plan) said() Plan {
+// normalised is what the plan says, however it came to say it.
+func (p *Plan) normalised() Plan {
 	said := *p
 	said.positions, said.Kind = nil, ""
 	// What is empty says nothing.
@@ -471,7 +471,7 @@ func (p *Plan) said() Plan {
 	said.Axis.Levels = cloneOrNil(p.Axis.Levels)
 	said.Signatures = cloneOrNil(p.Signatures)
 	for i := range said.Signatures {
-		said.Signatures[i] = said.Signatures[i].Said()
+		said.Signatures[i] = said.Signatures[i].Normalised()
 	}
 	if p.AsRun != nil {
 		run := *p.AsRun

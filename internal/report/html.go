@@ -135,7 +135,7 @@ func write(w io.Writer, p page, data pageData) error {
 	}
 	t, err := template.New("page.html").Funcs(template.FuncMap{
 		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
-		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": missed,
+		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady,
 		"bearing": bearingWord, "goal": goalSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
 	}).ParseFS(templates, "*.html")
@@ -258,7 +258,7 @@ type sourceUse struct {
 func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
-		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
+		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
 		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
@@ -266,7 +266,7 @@ func pageOf(in Input, data pageData) page {
 	p.Mark, p.MarkUnit = "?", data.Unit
 	if l := r.LoadLine; l != nil && l.Level != nil {
 		p.Mark = Number(*l.Level)
-	} else if s := telling(r); l == nil && s != nil {
+	} else if s := decidingStep(r); l == nil && s != nil {
 		p.Mark = Number(s.LevelReached)
 	}
 	if r.Comparison != nil {
@@ -386,10 +386,10 @@ func lineStep(r judge.Result) *judge.Step {
 	return best
 }
 
-// telling is the step of a sweep that its verdict stands on: the lowest that
+// decidingStep is the step of a sweep that its verdict stands on: the lowest that
 // failed, or the highest that held where none did. It is nil where the verdict
 // says neither.
-func telling(r judge.Result) *judge.Step {
+func decidingStep(r judge.Result) *judge.Step {
 	var best *judge.Step
 	for i := range r.Steps {
 		s := &r.Steps[i]
@@ -403,8 +403,8 @@ func telling(r judge.Result) *judge.Step {
 	return best
 }
 
-// missed are those that did not get there, whatever the cause.
-func missed(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
+// notReady are those that did not get there, whatever the cause.
+func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
 // reasonsOf are the reasons of every step that has any, the one that decided
 // open.
@@ -484,8 +484,8 @@ func Headline(r judge.Result, unit string) string {
 	return fmt.Sprintf("Not decided: whether %s holds is not known", name)
 }
 
-// lead says more about the verdict than the headline, a sentence each.
-func lead(r judge.Result) []string {
+// summary says more about the verdict than the headline, a sentence each.
+func summary(r judge.Result) []string {
 	var list []string
 	add := func(text string) {
 		if text != "" {
@@ -495,7 +495,7 @@ func lead(r judge.Result) []string {
 	if l := r.LoadLine; l != nil && l.Binding != "" {
 		add("bound by: " + l.Binding)
 	}
-	if s := telling(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Breached {
+	if s := decidingStep(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Breached {
 		add(s.VerdictWhy)
 	}
 	add(r.Why)

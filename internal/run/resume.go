@@ -32,11 +32,11 @@ type ContradictionError struct{ Why string }
 
 func (e *ContradictionError) Error() string { return e.Why }
 
-// Recall reads the record of a run, as far as it goes, to find where it goes
+// OpenPast reads the record of a run, as far as it goes, to find where it goes
 // on. ID is that of the run by its plan. Every step on record must be the one
 // that the design would have made then, else a *ContradictionError says which
 // is not. Nothing is written.
-func Recall(dir record.Dir, id string, x Experiment) (*Past, error) {
+func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 	p := &Past{dir: dir, IDs: []string{id}, start: x.Spec.Start}
 	var environment record.Environment
 	switch err := dir.ReadJSON(record.EnvironmentFile, &environment); {
@@ -50,7 +50,7 @@ func Recall(dir record.Dir, id string, x Experiment) (*Past, error) {
 	_, err := record.ReadHistory(dir, func(e record.Event) error {
 		switch b := e.Body.(type) {
 		case *record.RunEvent:
-			if err := p.begun(b, id, x.Plan); err != nil {
+			if err := p.startPart(b, id, x.Plan); err != nil {
 				return err
 			}
 		case *record.StepEvent:
@@ -72,8 +72,8 @@ func Recall(dir record.Dir, id string, x Experiment) (*Past, error) {
 	return p, nil
 }
 
-// begun takes in the start of a part of the run.
-func (p *Past) begun(r *record.RunEvent, id, plan string) error {
+// startPart takes in the start of a part of the run.
+func (p *Past) startPart(r *record.RunEvent, id, plan string) error {
 	switch {
 	case r.Phase == record.PhaseStart && r.ID != id:
 		return &ContradictionError{fmt.Sprintf("the plan is that of run %s, and the record that of run %s", id, r.ID)}

@@ -57,7 +57,7 @@ func (tr trial) resume(t *testing.T, dir record.Dir, id string, wait time.Durati
 		if tr.cancel != nil {
 			tr.cancel(cancel, w)
 		}
-		if past, err = Recall(dir, "trial-1", x); err != nil || past.Done {
+		if past, err = OpenPast(dir, "trial-1", x); err != nil || past.Done {
 			return
 		}
 		err = Resume(ctx, context.Background(), past, record.RunEvent{ID: id, Command: "resume"}, x, time.Now, w, func(_ context.Context, r target.Recorder) (target.Instance, error) {
@@ -405,7 +405,7 @@ func TestContradictions(t *testing.T) {
 	} {
 		x := tr.experiment(t)
 		c.change(&x)
-		_, err := Recall(cutTo(t, dir, plain), c.id, x)
+		_, err := OpenPast(cutTo(t, dir, plain), c.id, x)
 		var contradiction *ContradictionError
 		if !errors.As(err, &contradiction) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.why, err, c.want)
@@ -414,7 +414,7 @@ func TestContradictions(t *testing.T) {
 	// A change that no step contradicts is none: here the search may go on.
 	x := tr.experiment(t)
 	x.Design = design.Search{From: 6, Step: 6, Max: 60, Resolution: 1, Need: 4, Of: 4}
-	if past, err := Recall(dir, "trial-1", x); err == nil || past != nil {
+	if past, err := OpenPast(dir, "trial-1", x); err == nil || past != nil {
 		t.Errorf("the upper bound was made after three confirmations of four: %v", err)
 	}
 
@@ -422,7 +422,7 @@ func TestContradictions(t *testing.T) {
 	x = tr.experiment(t)
 	x.Plan = "b"
 	marked := strings.Replace(string(plain[:len(plain)/2]), `"id":"trial-1"`, `"id":"trial-1","plan":"a"`, 1)
-	if _, err := Recall(cutTo(t, dir, []byte(marked)), "trial-1", x); err == nil || !strings.Contains(err.Error(), "was changed") {
+	if _, err := OpenPast(cutTo(t, dir, []byte(marked)), "trial-1", x); err == nil || !strings.Contains(err.Error(), "was changed") {
 		t.Errorf("a plan of another fingerprint: %v", err)
 	}
 

@@ -28,9 +28,9 @@ type Usage struct {
 // Linux.
 const ticksPerSecond = 100
 
-// Of reads the usage of a process. CPU time of another process has a
+// ReadProcess reads the usage of a process. CPU time of another process has a
 // resolution of 10 ms, that of this one of a microsecond.
-func Of(pid int) (Usage, error) {
+func ReadProcess(pid int) (Usage, error) {
 	if pid == os.Getpid() {
 		return self()
 	}

@@ -167,7 +167,7 @@ func (m *Matcher) Event(t record.Micros, e *record.KubeEvent) {
 	for _, n := range m.matching("e", m.events, e.Reason, e.Message, e.Object) {
 		p := m.rules[n].clause.Event
 		if (p.About == "" || p.About == e.About) && (p.Source == "" || p.Source == e.Source) {
-			m.hit(n, t, e.Object, Told(e.Reason, e.Message))
+			m.hit(n, t, e.Object, ReasonText(e.Reason, e.Message))
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (m *Matcher) State(t record.Micros, s *record.State, was string) {
 		return
 	}
 	for _, n := range m.matching("s", m.states, s.Reason, s.Message, s.Object) {
-		m.hit(n, t, s.Object, Told(s.Reason, s.Message))
+		m.hit(n, t, s.Object, ReasonText(s.Reason, s.Message))
 	}
 }
 
@@ -311,9 +311,9 @@ func bounded(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + " ..."
 }
 
-// Told is what a reason and a message tell in a line: the reason alone where the
+// ReasonText is what a reason and a message tell in a line: the reason alone where the
 // message adds nothing.
-func Told(reason, message string) string {
+func ReasonText(reason, message string) string {
 	if message == "" || message == reason {
 		return reason
 	}

@@ -793,12 +793,12 @@ func TestUnrest(t *testing.T) {
 		{"or 5 ms more", 0.006, 0.001, target.MeasureLatency, false},
 		{"and no more than that", 0.0061, 0.001, target.MeasureLatency, true},
 	} {
-		off := unrest(map[string]float64{tt.name: tt.value, "other": 1}, map[string]float64{tt.name: tt.normal, "other": 1})
+		off := aboveNormal(map[string]float64{tt.name: tt.value, "other": 1}, map[string]float64{tt.name: tt.normal, "other": 1})
 		if (len(off) > 0) != tt.off {
 			t.Errorf("%s: %v", tt.why, off)
 		}
 	}
-	if off := unrest(map[string]float64{"b": 2, "a": 1}, nil); strings.Join(off, ", ") != "a is 1, it was 0, b is 2, it was 0" {
+	if off := aboveNormal(map[string]float64{"b": 2, "a": 1}, nil); strings.Join(off, ", ") != "a is 1, it was 0, b is 2, it was 0" {
 		t.Errorf("unrest of two measures: %v", off)
 	}
 }

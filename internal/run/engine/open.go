@@ -39,7 +39,7 @@ func (r *run) arrive(ctx context.Context) error {
 			freed = slot.Replied
 		}
 		inFlight--
-		r.take(slot)
+		r.countOutcome(slot)
 	}
 	begin := r.clock.Now()
 	span := record.MicrosOf(r.level().Span)

@@ -70,7 +70,7 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	}
 	var samples []record.Reading
 	for source, pid := range r.pids {
-		u, err := telemetry.Of(pid)
+		u, err := telemetry.ReadProcess(pid)
 		if err != nil {
 			delete(r.pids, source) // gone, or started anew: found again soon
 			continue

@@ -179,12 +179,12 @@ func (t *Target) create(_ context.Context, i int) record.Slot {
 		slot.Outcome, slot.Code, slot.Error = record.SlotFailed, 500, "planted failure"
 		return slot
 	}
-	t.born(i)
+	t.created(i)
 	return slot
 }
 
-// born makes an object and plans its way. It is called with the lock held.
-func (t *Target) born(i int) {
+// created makes an object and plans its way. It is called with the lock held.
+func (t *Target) created(i int) {
 	if t.plan.LoseAfter > 0 && t.sent > t.plan.LoseAfter && !t.blind {
 		t.emit(&record.Fault{What: "watch cut", From: t.clock.Now()})
 		t.blind = true
