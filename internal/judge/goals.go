@@ -17,7 +17,7 @@ type verdicts struct {
 	spec     *Spec
 	f        *facts
 	step     *judged
-	fates    []unitOutcome     // of the facts' units
+	outcomes    []unitOutcome     // of the facts' units
 	samples  map[string]sample // by milestone, of the step's own objects
 	dropped  int               // requests of the step that were never sent
 	achieved *float64          // in percent of the rate that was offered, nil is not known
@@ -204,13 +204,13 @@ func (v *verdicts) all(s slo.SLO) judgement {
 		took := u.latency(m)
 		late := u.own && took > bound
 		switch {
-		case took == unreached && v.fates[i] == unitLost:
+		case took == unreached && v.outcomes[i] == unitLost:
 			lost++
 			continue
 		case took == unreached || late || u.object.gone && !f.head.Open:
-		case m != f.there || v.fates[i] == unitReady:
+		case m != f.there || v.outcomes[i] == unitReady:
 			continue
-		case v.fates[i] == unitLost:
+		case v.outcomes[i] == unitLost:
 			lost++
 			continue
 		}

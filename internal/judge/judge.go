@@ -46,13 +46,13 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 	if f.reached != never {
 		s.ReachSeconds = new((f.reached - f.start).Seconds())
 	}
-	fates := unitOutcomes(spec, f)
-	for _, x := range fates {
+	outcomes := unitOutcomes(spec, f)
+	for _, x := range outcomes {
 		s.Objects.count(x)
 	}
-	s.Reasons = reasonsOf(spec, f, fates)
-	v := &verdicts{spec: spec, f: f, step: s, fates: fates}
-	s.Latency, v.samples = latenciesOf(spec, f, fates)
+	s.Reasons = reasonsOf(spec, f, outcomes)
+	v := &verdicts{spec: spec, f: f, step: s, outcomes: outcomes}
+	s.Latency, v.samples = latenciesOf(spec, f, outcomes)
 	s.Requests, v.dropped = requestsOf(f)
 	for _, x := range f.own {
 		s.Retries429 += x.throttled
@@ -66,7 +66,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		s.OfferedRate, s.AchievedRate, v.achieved = ratesOf(f)
 	}
 	s.Bottleneck, s.others = bottleneckOf(spec, f)
-	s.EffectiveLevel = effective(f, s, fates)
+	s.EffectiveLevel = effective(f, s, outcomes)
 	s.Goals = make(map[string]slo.Verdict, len(spec.Goals))
 	s.Verdict, s.VerdictWhy = slo.Inconclusive, "no goal was given"
 	v.addGuards()
@@ -118,11 +118,11 @@ func (o *Objects) count(f unitOutcome) {
 // unitOutcomes is what became of each object by the end of a step. Whether it is
 // there is judged now; how long it took is judged by the step that made it.
 func unitOutcomes(spec *Spec, f *facts) []unitOutcome {
-	fates := make([]unitOutcome, len(f.units))
+	outcomes := make([]unitOutcome, len(f.units))
 	for i := range f.units {
-		fates[i] = unitOutcomeOf(spec, f, &f.units[i])
+		outcomes[i] = unitOutcomeOf(spec, f, &f.units[i])
 	}
-	return fates
+	return outcomes
 }
 
 func unitOutcomeOf(spec *Spec, f *facts, u *unit) unitOutcome {
@@ -195,7 +195,7 @@ func partsOf(f *facts, samples map[string]sample) map[string][]part {
 
 // effective is the level of those objects that got there: an iteration counts
 // only whole, since half of one does no work.
-func effective(f *facts, s *judged, fates []unitOutcome) *float64 {
+func effective(f *facts, s *judged, outcomes []unitOutcome) *float64 {
 	intended := max(s.Objects.Intended, f.setOut)
 	if s.Objects.Intended == 0 {
 		return nil
@@ -209,7 +209,7 @@ func effective(f *facts, s *judged, fates []unitOutcome) *float64 {
 	// A request that is not on record belongs to no iteration that is known.
 	short := make(map[int]bool)
 	for i, u := range f.units {
-		if fates[i] != unitReady && u.slot.told {
+		if outcomes[i] != unitReady && u.slot.told {
 			short[u.slot.iteration] = true
 		}
 	}
