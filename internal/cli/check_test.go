@@ -50,7 +50,7 @@ func ceilingNamed(t *testing.T, list []record.Ceiling, name string) record.Ceili
 }
 
 // finding finds what was found about something, with part of its text.
-func finding(list []record.Finding, what, text string) *record.Finding {
+func finding(list []record.HealthFinding, what, text string) *record.HealthFinding {
 	for i, f := range list {
 		if f.What == what && strings.Contains(f.Text, text) {
 			return &list[i]

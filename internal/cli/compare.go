@@ -80,7 +80,7 @@ was the bottleneck.`,
 			}
 			var outcome recorded.Outcome
 			if len(operands) == 2 {
-				outcome, err = recorded.Of(operands[0], operands[1], o.Options)
+				outcome, err = recorded.Compare(operands[0], operands[1], o.Options)
 			} else {
 				outcome, err = recorded.TrendOf(operands, o.TrendOptions)
 			}
@@ -169,7 +169,7 @@ func loadOperands(ctx context.Context, args []string) ([]*recorded.Operand, erro
 		}
 		operands = append(operands, operand)
 	}
-	if err := recorded.Name(operands); err != nil {
+	if err := recorded.NameOperands(operands); err != nil {
 		return nil, usagef("name another", "%w", err)
 	}
 	return operands, nil

@@ -50,13 +50,13 @@ func recordedArms(t *testing.T, name, kernel string, arms []string, times ...tim
 		t.Fatal(err)
 	}
 	now := record.Micros(0)
-	w.Append(record.Event{Body: &record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: name}})
+	w.Append(record.Event{Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: name}})
 	for i, took := range times {
 		const objects = 50
 		add := func(after record.Micros, body record.Body) {
 			w.Append(record.Event{T: now + after, Step: i + 1, Body: body})
 		}
-		s := &record.Step{Phase: record.PhaseStart, Level: 10, Reached: 10, Purpose: record.PurposeSweep, FromEmpty: true, Full: true, Units: objects, Timeout: 6e7, Hold: 1e6, Pace: "max"}
+		s := &record.StepEvent{Phase: record.PhaseStart, Level: 10, Reached: 10, Purpose: record.PurposeSweep, FromEmpty: true, Full: true, Units: objects, Timeout: 6e7, Hold: 1e6, Pace: "max"}
 		if len(arms) > 0 {
 			s.Purpose, s.Arm, s.Replicate = record.PurposeAB, strings.Fields(strings.Trim(arms[i%len(arms)], "{}"))[1], i/len(arms)+1
 			s.Arm = strings.TrimSuffix(s.Arm, ",")
@@ -72,13 +72,13 @@ func recordedArms(t *testing.T, name, kernel string, arms []string, times ...tim
 		}
 		now += 2 * record.MicrosOf(took)
 		for _, phase := range []record.Phase{record.PhaseLoaded, record.PhaseReached} {
-			add(0, &record.Step{Phase: phase})
+			add(0, &record.StepEvent{Phase: phase})
 		}
-		add(1e6, &record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld})
+		add(1e6, &record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld})
 		now += 2e6
-		add(0, &record.Step{Phase: record.PhaseReset})
+		add(0, &record.StepEvent{Phase: record.PhaseReset})
 	}
-	w.Append(record.Event{T: now, Body: &record.Run{Phase: record.PhaseEnd}})
+	w.Append(record.Event{T: now, Body: &record.RunEvent{Phase: record.PhaseEnd}})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -153,7 +153,7 @@ func TestLabFailuresAreNoMistakes(t *testing.T) {
 
 func TestDoctorHelps(t *testing.T) {
 	text, structured := command(t, nil, "lab", "doctor"), command(t, nil, "lab", "doctor", "-o", "json")
-	var findings []lab.Finding
+	var findings []lab.Requirement
 	if err := json.Unmarshal([]byte(structured.stdout), &findings); err != nil || len(findings) == 0 {
 		t.Fatalf("%v in %q", err, structured.stdout)
 	}

@@ -56,7 +56,7 @@ func openRecord(path string) (record.Dir, run.Experiment, error) {
 	if err != nil {
 		return "", run.Experiment{}, err
 	}
-	x, err := run.Of(loaded)
+	x, err := run.FromPlan(loaded)
 	if err != nil {
 		return "", run.Experiment{}, usagef("", "%s: %w", dir.Path(record.ExperimentFile), err)
 	}

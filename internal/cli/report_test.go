@@ -27,8 +27,8 @@ func recordedRun(t *testing.T) record.Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.Append(record.Event{T: 1, Body: &record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: "1a2b3c4d"}})
-	w.Append(record.Event{T: 2, Body: &record.Run{Phase: record.PhaseEnd, Message: "no cluster"}})
+	w.Append(record.Event{T: 1, Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: "1a2b3c4d"}})
+	w.Append(record.Event{T: 2, Body: &record.RunEvent{Phase: record.PhaseEnd, Message: "no cluster"}})
 	if err := w.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,7 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	if err != nil {
 		return err
 	}
-	past, err := run.Recall(dir, r.plan.AsRun.ID, x)
+	past, err := run.OpenPast(dir, r.plan.AsRun.ID, x)
 	var contradiction *run.ContradictionError
 	if errors.As(err, &contradiction) {
 		hint := "undo what was changed in " + dir.Path(record.ExperimentFile) + ", or begin anew: plimsoll run " + dir.Path(record.ExperimentFile)
@@ -88,7 +88,7 @@ func runnerOf(path string) (*runner, run.Experiment, error) {
 	if err := sameWorkload(loaded, w); err != nil {
 		return nil, none, err
 	}
-	x, err := run.Of(loaded)
+	x, err := run.FromPlan(loaded)
 	if err != nil {
 		return nil, none, usagef("", "%s: %w", file, err)
 	}

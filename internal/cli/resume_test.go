@@ -38,7 +38,7 @@ func files(t *testing.T, dir string) map[string]string {
 // steps counts the starts of steps on record.
 func steps(p *harness.Program, dir string) int {
 	return p.Count(dir, func(e record.Event) bool {
-		s, ok := e.Body.(*record.Step)
+		s, ok := e.Body.(*record.StepEvent)
 		return ok && s.Phase == record.PhaseStart
 	})
 }

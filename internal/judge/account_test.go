@@ -74,7 +74,7 @@ func accountSlowly(events []record.Event) (account Objects, replacedEver int) {
 	from := 0
 	before := map[string]bool{} // slots of the emptied target
 	for i, e := range events {
-		if s, ok := e.Body.(*record.Step); ok && s.Phase == record.PhaseReset {
+		if s, ok := e.Body.(*record.StepEvent); ok && s.Phase == record.PhaseReset {
 			for _, e := range events[from:i] {
 				before[slotOf(e)] = true
 			}
@@ -99,7 +99,7 @@ func accountSlowly(events []record.Event) (account Objects, replacedEver int) {
 		if i < from {
 			continue
 		}
-		if s, ok := e.Body.(*record.Step); ok {
+		if s, ok := e.Body.(*record.StepEvent); ok {
 			if s.Phase == record.PhaseStart {
 				emptying = false
 				start = e
@@ -157,9 +157,9 @@ func accountSlowly(events []record.Event) (account Objects, replacedEver int) {
 			}
 		}
 	}
-	ending := step.Body.(*record.Step).Ending
+	ending := step.Body.(*record.StepEvent).Ending
 	cut := ending == record.EndInterrupted || ending == record.EndGuard
-	timeout := start.Body.(*record.Step).Timeout
+	timeout := start.Body.(*record.StepEvent).Timeout
 	for _, slot := range order {
 		var living, dead []*life
 		for _, l := range lives {
@@ -247,14 +247,14 @@ func randomEvents(rng *rand.Rand, s *script, ended func()) {
 		name := pick("a", "b", "c", "d-1/d", "d-2/d", "d-3/d", "e-1/e")
 		switch n := rng.IntN(30); {
 		case n < 3 && !running:
-			s.begin(1, func(b *record.Step) { b.FromEmpty = !placed })
+			s.begin(1, func(b *record.StepEvent) { b.FromEmpty = !placed })
 			running, placed = true, true
 		case n < 3:
 			s.end([]record.Ending{record.EndHeld, record.EndTimeout, record.EndStalled, record.EndGuard, record.EndInterrupted}[rng.IntN(5)])
 			running = false
 			ended()
 		case n == 3 && !running && placed:
-			s.put(&record.Step{Phase: record.PhaseReset})
+			s.put(&record.StepEvent{Phase: record.PhaseReset})
 			placed = false
 		case n == 4:
 			fault := &record.Fault{What: "watch cut", From: s.now}
@@ -320,7 +320,7 @@ func TestAccountAgreesWithASlowTwin(t *testing.T) {
 			}
 			n := 0
 			for _, e := range s.events {
-				if b, ok := e.Body.(*record.Step); ok && b.Phase == record.PhaseReset {
+				if b, ok := e.Body.(*record.StepEvent); ok && b.Phase == record.PhaseReset {
 					n++
 				}
 			}
@@ -357,8 +357,8 @@ func tell(events []record.Event) string {
 func TestTheRowsTellTheTimeZero(t *testing.T) {
 	for _, open := range []bool{false, true} {
 		s := newScript(t)
-		s.at(1).begin(1, func(b *record.Step) { b.Open, b.Hold = open, 10e6 })
-		s.put(&record.Step{Phase: record.PhaseReached})
+		s.at(1).begin(1, func(b *record.StepEvent) { b.Open, b.Hold = open, 10e6 })
+		s.put(&record.StepEvent{Phase: record.PhaseReached})
 		s.at(2).asked("alone silent", func(r *record.Slot) { r.Intended -= 5e5 })
 		s.at(3).asked("many", grouped(2), func(r *record.Slot) { r.Intended -= 5e5 })
 		s.at(4).news("alone Created, x/many Created, untold Created")

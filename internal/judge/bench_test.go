@@ -20,7 +20,7 @@ func BenchmarkJudge(b *testing.B) {
 	for level := range 5 {
 		levels = append(levels, float64(level+1))
 		s.now += 1e6
-		s.begin(levels[level], func(b *record.Step) { b.Units, b.Places = each, 1000 })
+		s.begin(levels[level], func(b *record.StepEvent) { b.Units, b.Places = each, 1000 })
 		for i := range each {
 			s.now += 100
 			name := "ns/pod-" + strconv.Itoa(level*each+i)
@@ -36,12 +36,12 @@ func BenchmarkJudge(b *testing.B) {
 			}
 			s.now = now
 		}
-		s.put(&record.Step{Phase: record.PhaseLoaded})
+		s.put(&record.StepEvent{Phase: record.PhaseLoaded})
 		s.now += 2e6
-		s.end(record.EndHeld, func(b *record.Step) { b.Places = 1000 })
+		s.end(record.EndHeld, func(b *record.StepEvent) { b.Places = 1000 })
 	}
 	s.step = 0
-	s.put(&record.Run{Phase: record.PhaseEnd})
+	s.put(&record.RunEvent{Phase: record.PhaseEnd})
 	b.ReportAllocs()
 	for b.Loop() {
 		judge := NewBuilder(s.spec)

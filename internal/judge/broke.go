@@ -8,36 +8,36 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Kind is the sort of trouble that a Breach is.
-type Kind string
+// BreachKind is the sort of trouble that a Breach is.
+type BreachKind string
 
 // The kinds of breaches. The first ones are of bounds, and decide; the others
 // are seen on the way, and decide nothing by themselves. Further ones are the
 // classes of the troubles that the kind of object knows.
 const (
-	KindLatency  Kind = "latency"  // a quantile was above its objective
-	KindMissing  Kind = "missing"  // objects did not get there, or not in time
-	KindErrors   Kind = "errors"   // requests failed
-	KindAchieved Kind = "achieved" // fewer got there a second than was asked for
-	KindReplaced Kind = "replaced" // objects took the place of others
-	KindGuard    Kind = "guard"    // a guard stopped the load
+	BreachLatency  BreachKind = "latency"  // a quantile was above its objective
+	BreachMissing  BreachKind = "missing"  // objects did not get there, or not in time
+	BreachErrors   BreachKind = "errors"   // requests failed
+	BreachAchieved BreachKind = "achieved" // fewer got there a second than was asked for
+	BreachReplaced BreachKind = "replaced" // objects took the place of others
+	BreachGuard    BreachKind = "guard"    // a guard stopped the load
 
-	KindThrottling Kind = "throttling" // answers of 429
-	KindReadiness  Kind = "readiness"  // an object that was there is there no more
-	KindDeleted    Kind = "deleted"    // an object was deleted, and not by the run
-	KindWatch      Kind = "watch"      // news was cut off: what came meanwhile is known late
+	BreachThrottling BreachKind = "throttling" // answers of 429
+	BreachReadiness  BreachKind = "readiness"  // an object that was there is there no more
+	BreachDeleted    BreachKind = "deleted"    // an object was deleted, and not by the run
+	BreachWatch      BreachKind = "watch"      // news was cut off: what came meanwhile is known late
 )
 
 // Breach is something that broke, at the moment at which it did. Where Decided
 // is set it is a bound of an objective, or a guard, and is why goals did not
 // hold; else it was only seen on the way.
 type Breach struct {
-	Time  string   `json:"time"`
-	Step  int      `json:"step"`
-	What  string   `json:"what"`
-	Value *float64 `json:"value"`
-	Bound *float64 `json:"bound"`
-	Kind  Kind     `json:"kind"`
+	Time  string     `json:"time"`
+	Step  int        `json:"step"`
+	What  string     `json:"what"`
+	Value *float64   `json:"value"`
+	Bound *float64   `json:"bound"`
+	Kind  BreachKind `json:"kind"`
 	// Decided says that Goals did not hold for it.
 	Decided bool     `json:"decided"`
 	Goals   []string `json:"goals,omitempty"`
@@ -49,16 +49,16 @@ type Breach struct {
 	Usual bool `json:"usual"`
 	// Count is how many objects, requests or events it is of, all through the
 	// step; Object is the first of them, and Message what was told of it.
-	Count   int    `json:"count"`
-	Object  string `json:"object,omitempty"`
-	Message string `json:"message,omitempty"`
-	Load    Load   `json:"load"`
+	Count   int          `json:"count"`
+	Object  string       `json:"object,omitempty"`
+	Message string       `json:"message,omitempty"`
+	Load    StepProgress `json:"load"`
 
 	at record.Micros
 }
 
-// Load is how far a step had come at a moment.
-type Load struct {
+// StepProgress is how far a step had come at a moment.
+type StepProgress struct {
 	Asked int `json:"asked"` // objects asked for and in place
 	There int `json:"there"` // of them, those that had got there and stay
 	// Unplaced had no place. It is 0 where objects are given none.
@@ -69,16 +69,16 @@ type Load struct {
 }
 
 // pending is how many objects were asked for and not there.
-func (l Load) pending() int { return max(l.Asked-l.There, 0) }
+func (l StepProgress) pending() int { return max(l.Asked-l.There, 0) }
 
-// breachOf is the breach of a guard that stopped the load.
-func breachOf(g stop) Breach {
-	return Breach{What: "guard:" + g.Name, Value: finite(g.Value), Bound: finite(g.Bound), Kind: KindGuard, Count: 1, Message: g.Message, at: g.at}
+// guardBreach is the breach of a guard that stopped the load.
+func guardBreach(g stop) Breach {
+	return Breach{What: "guard:" + g.Name, Value: finite(g.Value), Bound: finite(g.Bound), Kind: BreachGuard, Count: 1, Message: g.Message, at: g.at}
 }
 
-// broke notes a bound that was exceeded, which decided a goal: once for each
+// addBreach notes a bound that was exceeded, which decided a goal: once for each
 // step, whatever the goals that share it.
-func (c *judged) broke(goals []string, b Breach) {
+func (c *judged) addBreach(goals []string, b Breach) {
 	b.Step, b.Decided = c.ID, true
 	for i := range c.Breaches {
 		if x := &c.Breaches[i]; x.Decided && x.What == b.What {
@@ -103,14 +103,14 @@ func goalNames(spec *Spec) []string {
 	return names
 }
 
-// order completes a step's breaches: what was only seen is added, all are put
+// orderBreaches completes a step's breaches: what was only seen is added, all are put
 // in order of time, and each gets the load at its moment.
-func (c *judged) order(spec *Spec, f *facts, first *judged) {
-	normal := first.asNormal()
+func (c *judged) orderBreaches(spec *Spec, f *facts, first *judged) {
+	normal := first.asBaseline()
 	for kind, s := range f.troubles.seen {
 		n := float64(s.count())
 		x := Breach{Step: c.ID, What: s.what, Value: &n, Kind: kind, Count: s.count(), Object: s.object, Message: s.message, at: s.first}
-		x.Usual = normal != nil && normal.often(kind)*usualSlack >= n/float64(max(c.asked, 1))
+		x.Usual = normal != nil && normal.troublesPerObject(kind)*usualSlack >= n/float64(max(c.asked, 1))
 		c.Breaches = append(c.Breaches, x)
 	}
 	slices.SortFunc(c.Breaches, func(x, y Breach) int {
@@ -126,7 +126,7 @@ func (c *judged) order(spec *Spec, f *facts, first *judged) {
 		x := &c.Breaches[i]
 		x.Time, x.Load = spec.wall(x.at), loads[i]
 	}
-	c.sightings = make(map[Kind]int, len(f.troubles.seen))
+	c.sightings = make(map[BreachKind]int, len(f.troubles.seen))
 	for _, x := range c.Breaches {
 		if !x.Decided {
 			c.sightings[x.Kind] = x.Count
@@ -138,8 +138,8 @@ func (c *judged) order(spec *Spec, f *facts, first *judged) {
 // seen and still belong to what is normal.
 const usualSlack = 2
 
-// often is how often a trouble was seen for each object of a step.
-func (c *judged) often(kind Kind) float64 {
+// troublesPerObject is how often a trouble was seen for each object of a step.
+func (c *judged) troublesPerObject(kind BreachKind) float64 {
 	return float64(c.sightings[kind]) / float64(max(c.asked, 1))
 }
 
@@ -161,9 +161,9 @@ func firstStep(steps []*judged) *judged {
 	return nil
 }
 
-// asNormal is a first step as the one that tells what is normal: nil where it
+// asBaseline is a first step as the one that tells what is normal: nil where it
 // did not hold.
-func (c *judged) asNormal() *judged {
+func (c *judged) asBaseline() *judged {
 	if c == nil || c.Verdict != slo.Pass {
 		return nil
 	}
@@ -181,8 +181,8 @@ func firstOf(list []Breach) int {
 
 // loadsAt is the load of a step at each of several moments, which are in
 // order.
-func (f *facts) loadsAt(moments []record.Micros) []Load {
-	loads := make([]Load, len(moments)+1)
+func (f *facts) loadsAt(moments []record.Micros) []StepProgress {
+	loads := make([]StepProgress, len(moments)+1)
 	// from is the first moment at or after t: what happened at t holds from
 	// there on.
 	from := func(t record.Micros) int {
@@ -293,7 +293,7 @@ func brokeFirst(steps []*judged, goals []GoalResult) *BrokeFirst {
 func decidingStep(steps []*judged, g GoalResult) *judged {
 	var best *judged
 	for _, s := range steps {
-		if s.again || s.Goals[g.Name] != slo.Breach {
+		if s.again || s.Goals[g.Name] != slo.Breached {
 			continue
 		}
 		if l := g.LoadLine; l != nil && l.LowestFailing != nil {

@@ -168,7 +168,7 @@ func TestWhatBrokeFirst(t *testing.T) {
 			"a rate of which a tenth was asked for in the first second cannot be had after 10",
 			"achieved >= 10%", func(s *script) {
 				s.made("a b", 20)
-				s.at(1).put(&record.Step{Phase: record.PhaseLoaded})
+				s.at(1).put(&record.StepEvent{Phase: record.PhaseLoaded})
 			},
 			record.EndHeld, "10 achieved* 0",
 		},
@@ -241,8 +241,8 @@ func TestWhatBrokeFirst(t *testing.T) {
 // to wait, and objects that are removed as they age have not fallen.
 func TestWhatBrokeFirstOfAnOpenStep(t *testing.T) {
 	s := newScript(t, "g=Ready p50 <= 1s")
-	s.begin(1, func(b *record.Step) { b.Open, b.Hold = true, 10e6 })
-	s.at(1).put(&record.Step{Phase: record.PhaseReached})
+	s.begin(1, func(b *record.StepEvent) { b.Open, b.Hold = true, 10e6 })
+	s.at(1).put(&record.StepEvent{Phase: record.PhaseReached})
 	for i := range 10 {
 		s.at(1+float64(i)/2).asked(fmt.Sprint(i), func(r *record.Slot) {
 			if i >= 4 {
@@ -289,7 +289,7 @@ func quantileAtSlowly(spec *Spec, c *facts, s slo.SLO) record.Micros {
 					censored++
 				}
 			case zero+min(bound, c.timeout) <= t,
-				fateOf(spec, c, &u) == fateCreateFailed && u.slot.replied <= t,
+				unitOutcomeOf(spec, c, &u) == unitCreateFailed && u.slot.replied <= t,
 				o != nil && o.failed && o.reached(m) == never && o.fell <= t:
 				censored++
 			default:
@@ -311,7 +311,7 @@ func TestTheMomentOfAQuantileAgreesWithASlowTwin(t *testing.T) {
 		op := []string{"<", "<="}[rng.IntN(2)]
 		objective := fmt.Sprintf("Ready %s %s %dms", q, op, 1000*(1+rng.IntN(4)))
 		s := newScript(t, "g="+objective)
-		s.begin(1, func(b *record.Step) { b.Timeout = record.Micros(2+rng.IntN(8)) * 1e6 })
+		s.begin(1, func(b *record.StepEvent) { b.Timeout = record.Micros(2+rng.IntN(8)) * 1e6 })
 		for i := range 1 + rng.IntN(12) {
 			name := fmt.Sprint(i)
 			s.at(float64(rng.IntN(5)))
@@ -349,14 +349,14 @@ func TestTheMomentOfAQuantileAgreesWithASlowTwin(t *testing.T) {
 // The load at a breach is how far the step had come by then.
 func TestTheLoadAtABreach(t *testing.T) {
 	s := newScript(t, "g=all Ready")
-	s.begin(2, func(b *record.Step) { b.Units, b.Places, b.Others = 4, 2, 2 })
+	s.begin(2, func(b *record.StepEvent) { b.Units, b.Places, b.Others = 4, 2, 2 })
 	s.at(1).made("a b", 1)
 	s.at(3).asked("c")
 	s.news("c Created")
 	s.at(4).state("c", "Unschedulable", "no place")
 	s.at(5).made("d", 1)
 	s.at(7).state("a", "ContainersNotReady", "", lost)
-	c := s.at(20).end(record.EndStalled, func(b *record.Step) { b.Places, b.Others = 2, 2 })
+	c := s.at(20).end(record.EndStalled, func(b *record.StepEvent) { b.Places, b.Others = 2, 2 })
 	var got []string
 	for _, b := range c.Breaches {
 		got = append(got, fmt.Sprintf("%s %s: %d of %d, %d unplaced, level %g", atSecond(b), b.Kind, b.Load.There, b.Load.Asked, b.Load.Unplaced, b.Load.Level))
@@ -379,27 +379,27 @@ func TestWhatIsUsualDidNotBreakFirst(t *testing.T) {
 	}
 	s := newScript(t, "g=all Ready")
 	s.begin(1)
-	s.put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 10}})
+	s.put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 10}})
 	s.at(1).made("a b", 1)
 	probe(s, "a")
 	probe(s, "b")
 	s.put(&record.Canary{Sent: 1e6, Replied: 1e6 + 2000, Seen: 1e6 + 5000})
-	s.at(4).put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 11}})
-	s.at(4).put(&record.Step{Phase: record.PhaseReached})
+	s.at(4).put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 11}})
+	s.at(4).put(&record.StepEvent{Phase: record.PhaseReached})
 	first := s.at(10).end(record.EndHeld)
 	if got := inOrder(first.Breaches); got != "1 probes 2" || first.Breaches[0].Usual {
 		t.Errorf("the first step: %s, %+v", got, first.Breaches)
 	}
 	s.at(20).begin(2)
-	s.put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 20}})
+	s.put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 20}})
 	s.at(21).made("c", 1)
 	probe(s, "c")
 	s.put(&record.Canary{Sent: 21e6, Replied: 21e6 + 8000, Seen: 21e6 + 50000})
 	s.at(22).asked("d")
 	s.news("d Created")
-	s.at(23).put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 23}})
+	s.at(23).put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 23}})
 	s.at(24).state("d", "Unschedulable", "0/1 nodes are available: 1 Too many pods.")
-	s.at(25).put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 25}})
+	s.at(25).put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 25}})
 	s.at(40).end(record.EndStalled)
 	r := s.finish(design.Sweep{Levels: []float64{1, 2}})
 
@@ -489,7 +489,7 @@ func TestTheStepThatDecided(t *testing.T) {
 func TestReadingsAreBounded(t *testing.T) {
 	s := newReadings()
 	for i := range 5 * maxPoints {
-		s.add(record.Micros(i)*1e6, &record.Sample{Source: "p", Values: map[string]float64{"cpuSeconds": float64(i) / 4}})
+		s.add(record.Micros(i)*1e6, &record.Reading{Source: "p", Values: map[string]float64{"cpuSeconds": float64(i) / 4}})
 	}
 	points := s.cpu["p"]
 	if len(points) > maxPoints {

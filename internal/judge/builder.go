@@ -86,17 +86,17 @@ func (b *Builder) Warn(text string) {
 
 // Add takes in the next event.
 func (b *Builder) Add(e record.Event) {
-	if run, ok := e.Body.(*record.Run); ok && run.Phase == record.PhaseResume {
+	if run, ok := e.Body.(*record.RunEvent); ok && run.Phase == record.PhaseResume {
 		b.addResume(e.T, run) // what was under way ended before, and not now
 	}
 	b.lastT = max(b.lastT, e.T)
 	f := b.current
 	switch body := e.Body.(type) {
-	case *record.Run:
+	case *record.RunEvent:
 		if body.Phase == record.PhaseEnd {
 			b.ended, b.endWhy = true, body.Message
 		}
-	case *record.Step:
+	case *record.StepEvent:
 		b.addStep(e, body)
 	case *record.Slot:
 		b.objects.addSlot(e.Step, f != nil && f.head.Open, body)
@@ -121,9 +121,9 @@ func (b *Builder) Add(e record.Event) {
 			f.addLog(body)
 			b.matcher.Log(e.T, body)
 		}
-	case *record.Durations:
+	case *record.ComponentHistogram:
 		b.histograms.add(body)
-	case *record.Sample:
+	case *record.Reading:
 		b.cost.add(body)
 		if f != nil {
 			f.readings.add(e.T, body)
@@ -136,7 +136,7 @@ func (b *Builder) Add(e record.Event) {
 		if f != nil {
 			f.guards = append(f.guards, stop{*body, e.T})
 		} else {
-			breach := breachOf(stop{*body, e.T})
+			breach := guardBreach(stop{*body, e.T})
 			breach.Time, breach.Step, breach.Decided = b.spec.wall(e.T), e.Step, true
 			b.stray = append(b.stray, breach)
 		}
@@ -147,14 +147,14 @@ func (b *Builder) Add(e record.Event) {
 	}
 }
 
-func (b *Builder) addStep(e record.Event, s *record.Step) {
+func (b *Builder) addStep(e record.Event, s *record.StepEvent) {
 	if s.Phase == record.PhaseStart || s.Phase == record.PhaseReset {
 		b.closeStep(e.T)
 	}
 	f := b.current
 	switch s.Phase {
 	case record.PhaseStart:
-		b.tell(b.objects.begin(s.Units))
+		b.emitRows(b.objects.begin(s.Units))
 		b.current = newFacts(e.T, e.Step, s, b.known)
 		b.histograms.begin()
 		b.matcher.Begin(e.Step)
@@ -172,7 +172,7 @@ func (b *Builder) addStep(e record.Event, s *record.Step) {
 			b.closeStep(e.T)
 		}
 	case record.PhaseReset:
-		b.tell(b.objects.empty())
+		b.emitRows(b.objects.empty())
 	}
 }
 
@@ -181,7 +181,7 @@ func (b *Builder) addFault(r *record.Fault) {
 	if f := b.current; f != nil {
 		step = f.head.ID
 		if r.From >= f.start {
-			f.troubles.see(KindWatch, r.From, r.What, "", r.Message).told = 1
+			f.troubles.observe(BreachWatch, r.From, r.What, "", r.Message).reports = 1
 		}
 	}
 	if text := b.faults.add(r, step); text != "" {
@@ -209,8 +209,8 @@ func (b *Builder) closeStep(t record.Micros) {
 	b.steps = append(b.steps, s)
 }
 
-// tell hands the objects of slots to Rows: no news of them is awaited any more.
-func (b *Builder) tell(slots []*slot) {
+// emitRows hands the objects of slots to Rows: no news of them is awaited any more.
+func (b *Builder) emitRows(slots []*slot) {
 	if b.Rows == nil {
 		return
 	}
@@ -229,8 +229,8 @@ func (b *Builder) tell(slots []*slot) {
 // news of any object is awaited any more.
 func (b *Builder) close() {
 	b.closeStep(b.lastT)
-	b.tell(b.objects.empty())
-	b.tell(b.objects.empty())
+	b.emitRows(b.objects.empty())
+	b.emitRows(b.objects.empty())
 }
 
 // LastStep is the last step that has ended, or nil.

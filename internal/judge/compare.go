@@ -25,7 +25,7 @@ type ArmsSpec struct {
 // RunOf is a step as a comparison takes it. The milestones give the order of
 // its figures, the kind the names of those that its target declares; samples
 // are its distributions.
-func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compare.Sample) compare.Run {
+func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compare.MilestoneSample) compare.Run {
 	r := compare.Run{
 		Arm: s.Arm, Level: s.Level, Block: s.Replicate, Name: fmt.Sprintf("step %d (%s, block %d)", s.ID, s.Arm, s.Replicate),
 		Asked: s.Objects.Intended, Missing: s.Objects.Intended - s.Objects.Ready, Samples: samples,
@@ -76,15 +76,15 @@ func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compar
 func comparisonOf(spec ArmsSpec, kind record.ObjectKind, milestones []string, steps []*judged) *compare.Comparison {
 	var runs []compare.Run
 	for _, s := range steps {
-		var samples []compare.Sample
+		var samples []compare.MilestoneSample
 		for _, name := range milestones {
 			for _, x := range s.samples[name] {
-				samples = append(samples, compare.Sample{Milestone: name, Component: x.component, Sample: x.Sample})
+				samples = append(samples, compare.MilestoneSample{Milestone: name, Component: x.component, Sample: x.Sample})
 			}
 		}
 		runs = append(runs, RunOf(s.Step, kind, milestones, samples))
 	}
-	c := compare.Of(compare.Spec{
+	c := compare.Runs(compare.Spec{
 		Baseline: spec.Names[0], Arms: spec.Names[1:], Params: spec.Params,
 		Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha, Paired: true,
 	}, runs)

@@ -44,7 +44,7 @@ func compareRuns(t *testing.T, runs []armRun, published ...PublishedSpec) (Resul
 	for i, r := range runs {
 		step := i + 1
 		add := func(body record.Body) { b.Add(record.Event{T: now, Step: step, Body: body}) }
-		add(&record.Step{Phase: record.PhaseStart, Level: 10, Arm: r.arm, Replicate: r.replicate, Purpose: record.PurposeAB, FromEmpty: true, Full: true, Units: armObjects, Timeout: 1e9})
+		add(&record.StepEvent{Phase: record.PhaseStart, Level: 10, Arm: r.arm, Replicate: r.replicate, Purpose: record.PurposeAB, FromEmpty: true, Full: true, Units: armObjects, Timeout: 1e9})
 		begin := now
 		for k := range armObjects {
 			name := fmt.Sprintf("%d-%d", step, k)
@@ -55,12 +55,12 @@ func compareRuns(t *testing.T, runs []armRun, published ...PublishedSpec) (Resul
 		}
 		now += 1e10
 		if r.invalid {
-			add(&record.Sample{Source: SourceWakes, Values: map[string]float64{"wakes": 100, "late": 50}})
+			add(&record.Reading{Source: SourceWakes, Values: map[string]float64{"wakes": 100, "late": 50}})
 		}
-		add(&record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld})
-		add(&record.Step{Phase: record.PhaseReset})
+		add(&record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld})
+		add(&record.StepEvent{Phase: record.PhaseReset})
 	}
-	b.Add(record.Event{T: now, Body: &record.Run{Phase: record.PhaseEnd}})
+	b.Add(record.Event{T: now, Body: &record.RunEvent{Phase: record.PhaseEnd}})
 	d := design.AB{Arms: []string{"a", "b"}, Levels: []float64{10}, Repeat: len(runs) / 2}
 	result := b.Finish(d, record.Fidelity{}, "")
 	return result, result.Comparison.Levels[0]

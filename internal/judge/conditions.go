@@ -49,7 +49,7 @@ const window = record.Micros(5e6)
 
 // figuresIn are the conditions of a step between two moments. Load is that at
 // the later one.
-func (f *facts) figuresIn(from, to record.Micros, load Load) map[string]float64 {
+func (f *facts) figuresIn(from, to record.Micros, load StepProgress) map[string]float64 {
 	figures := make(map[string]float64)
 	for source, points := range f.readings.cpu {
 		used, ok := cpuIn(points, from, to)
@@ -118,7 +118,7 @@ func (c *judged) describe(f *facts, first *judged) {
 	figures := f.figuresIn(max(x.at-window, f.start), x.at, x.Load)
 	c.Conditions = &Conditions{Time: x.Time, Figures: []Figure{}}
 	all := maps.Clone(figures) // for their names
-	normal := first.asNormal()
+	normal := first.asBaseline()
 	if normal != nil {
 		c.Conditions.NormalStep = normal.ID
 		maps.Copy(all, normal.normal)
@@ -143,7 +143,7 @@ func (c *judged) describe(f *facts, first *judged) {
 
 // mostPending is the load at the moment up to t at which the most objects of a
 // step were pending, by its own requests.
-func (f *facts) mostPending(t record.Micros) Load {
+func (f *facts) mostPending(t record.Micros) StepProgress {
 	// At a few hundred moments, evenly spread: exact enough to compare with.
 	const moments = 256
 	times := make([]record.Micros, 0, moments)
@@ -153,7 +153,7 @@ func (f *facts) mostPending(t record.Micros) Load {
 			times = append(times, at)
 		}
 	}
-	var most Load
+	var most StepProgress
 	for _, l := range f.loadsAt(times) {
 		if l.pending() > most.pending() {
 			most.Asked, most.There = l.Asked, l.There

@@ -25,12 +25,12 @@ type Diagnosis struct {
 	// Steps are all that have shown it.
 	Steps []int `json:"steps"`
 	// Failing says that it was shown by a step in which a goal did not hold.
-	Failing bool     `json:"failing"`
-	Samples []Sample `json:"samples"`
+	Failing bool    `json:"failing"`
+	Matches []Match `json:"samples"`
 }
 
-// Sample is one of what has matched a signature.
-type Sample struct {
+// Match is one of what has matched a signature.
+type Match struct {
 	Time   string `json:"time"`
 	Object string `json:"object,omitempty"`
 	Text   string `json:"text"`
@@ -39,7 +39,7 @@ type Sample struct {
 // failed reports whether a goal did not hold in the step.
 func (c *judged) failed() bool {
 	for _, v := range c.Goals {
-		if v == slo.Breach {
+		if v == slo.Breached {
 			return true
 		}
 	}
@@ -65,9 +65,9 @@ func diagnosisOf(spec *Spec, steps []*judged) []Diagnosis {
 			}
 			d := &list[i]
 			if !known || c.failed() && !d.Failing {
-				d.Step, d.First, d.Failing, d.Evidence, d.Samples = c.ID, spec.wall(hit.First), c.failed(), hit.Text(), []Sample{}
-				for _, sample := range hit.Samples {
-					d.Samples = append(d.Samples, Sample{spec.wall(sample.T), sample.Object, signature.OneLine(sample.Text)})
+				d.Step, d.First, d.Failing, d.Evidence, d.Matches = c.ID, spec.wall(hit.First), c.failed(), hit.Text(), []Match{}
+				for _, sample := range hit.Matches {
+					d.Matches = append(d.Matches, Match{spec.wall(sample.T), sample.Object, signature.OneLine(sample.Text)})
 				}
 			}
 			d.Count += hit.Count
@@ -111,9 +111,9 @@ func (c *judged) peaks(spec *Spec, f *facts) map[string]float64 {
 	return figures
 }
 
-// LogSample is the end of what a container of a failing object has written,
+// LogTail is the end of what a container of a failing object has written,
 // secrets masked.
-type LogSample struct {
+type LogTail struct {
 	Object    string   `json:"object"`
 	Container string   `json:"container,omitempty"`
 	Reason    string   `json:"reason,omitempty"` // what kept the object

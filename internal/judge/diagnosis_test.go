@@ -74,7 +74,7 @@ func TestDiagnosis(t *testing.T) {
 		t.Fatalf("%s\nwant %s", got, want)
 	}
 	d := r.Diagnosis[1]
-	if d.First != "2030-01-02T03:04:26.000000Z" || len(d.Samples) != 2 || d.Samples[0].Object != "ns/b" || !strings.Contains(d.Evidence, "2 times, first ns/b: Unhealthy: Readiness probe failed") ||
+	if d.First != "2030-01-02T03:04:26.000000Z" || len(d.Matches) != 2 || d.Matches[0].Object != "ns/b" || !strings.Contains(d.Evidence, "2 times, first ns/b: Unhealthy: Readiness probe failed") ||
 		d.Title == "" || d.Explanation == "" || d.Remedy == "" || d.Source == "" {
 		t.Errorf("%+v", d)
 	}
@@ -103,7 +103,7 @@ func TestDiagnosisByConditions(t *testing.T) {
 		s := newDiagnosed(t)
 		s.begin(1)
 		for i := range 20 {
-			s.at(float64(i)).put(&record.Sample{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 100 + float64(i)*tt.cpu}})
+			s.at(float64(i)).put(&record.Reading{Source: "kubelet", Values: map[string]float64{"cpuSeconds": 100 + float64(i)*tt.cpu}})
 			if i < tt.pending {
 				name := fmt.Sprint("p", i)
 				s.asked(name)
@@ -134,8 +134,8 @@ func TestDiagnosisOfServices(t *testing.T) {
 	s.asked("one-more", service)
 	s.made("b", 1)
 	s.at(30).end(record.EndHeld)
-	s.put(&record.Step{Phase: record.PhaseReset})
-	s.at(40).begin(3, func(b *record.Step) { b.FromEmpty = true })
+	s.put(&record.StepEvent{Phase: record.PhaseReset})
+	s.at(40).begin(3, func(b *record.StepEvent) { b.FromEmpty = true })
 	s.made("c", 1)
 	s.at(50).end(record.EndHeld)
 	if got := shown(s.finish(design.Sweep{Levels: []float64{1, 2, 3}}).Diagnosis); got != "too-many-services 0 in [2]" {
@@ -148,9 +148,9 @@ func TestDiagnosisOfAStepThatWasCut(t *testing.T) {
 	s := newDiagnosed(t)
 	s.begin(1)
 	s.asked("a", outcome(record.SlotFailed, 403, "exceeded quota: q"))
-	s.at(5).put(&record.Run{Phase: record.PhaseResume})
-	s.put(&record.Step{Phase: record.PhaseReset})
-	s.at(6).begin(1, func(b *record.Step) { b.FromEmpty = true })
+	s.at(5).put(&record.RunEvent{Phase: record.PhaseResume})
+	s.put(&record.StepEvent{Phase: record.PhaseReset})
+	s.at(6).begin(1, func(b *record.StepEvent) { b.FromEmpty = true })
 	s.made("a", 1)
 	s.at(10).end(record.EndHeld)
 	if got := shown(s.finish(design.Sweep{Levels: []float64{1}}).Diagnosis); got != "" {

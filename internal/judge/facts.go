@@ -33,7 +33,7 @@ type facts struct {
 	troubles troubles
 	canaries canaries
 	guards   []stop
-	logs     []LogSample
+	logs     []LogTail
 }
 
 // unit is one object that is asked for.
@@ -51,7 +51,7 @@ type stop struct {
 }
 
 // newFacts begins a step.
-func newFacts(t record.Micros, id int, s *record.Step, known *knownTroubles) *facts {
+func newFacts(t record.Micros, id int, s *record.StepEvent, known *knownTroubles) *facts {
 	f := &facts{
 		head: Step{
 			ID: id, Level: s.Level, LevelReached: s.Reached, Arm: s.Arm, Replicate: s.Replicate,
@@ -69,7 +69,7 @@ func newFacts(t record.Micros, id int, s *record.Step, known *knownTroubles) *fa
 }
 
 // ended takes in how a step ended.
-func (f *facts) ended(s *record.Step) {
+func (f *facts) ended(s *record.StepEvent) {
 	if s.Places > 0 {
 		f.places, f.others = s.Places, s.Others
 		f.head.PerNode = &PerNode{Nodes: s.Places, Min: s.Least, Max: s.Most, Others: s.Others}
@@ -81,7 +81,7 @@ func (f *facts) ended(s *record.Step) {
 func (f *facts) addLog(r *record.Log) {
 	if len(f.logs) < maxLogs {
 		lines := r.Lines[max(len(r.Lines)-maxLogLines, 0):]
-		f.logs = append(f.logs, LogSample{Object: r.Object, Container: r.Container, Reason: r.Reason, Previous: r.Previous, Lines: append([]string{}, lines...), Masked: r.Masked, Error: r.Error})
+		f.logs = append(f.logs, LogTail{Object: r.Object, Container: r.Container, Reason: r.Reason, Previous: r.Previous, Lines: append([]string{}, lines...), Masked: r.Masked, Error: r.Error})
 	}
 }
 

@@ -106,7 +106,7 @@ func exitCodeOf(v slo.Verdict) int {
 	switch v {
 	case slo.Pass:
 		return 0
-	case slo.Breach:
+	case slo.Breached:
 		return 1
 	case slo.Invalid:
 		return 4
@@ -125,14 +125,14 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 		Axis: spec.Axis, Unit: spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
 		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need,
 	}
-	line.weigh(steps, goal)
+	line.setPassProbability(steps, goal)
 	if o.LowestFailing == nil {
 		return line
 	}
 	// The last step at the failing level decided: it was made from empty.
 	for i := len(steps) - 1; i >= 0; i-- {
 		step := steps[i]
-		if step.Level == *o.LowestFailing && step.Goals[goal] == slo.Breach {
+		if step.Level == *o.LowestFailing && step.Goals[goal] == slo.Breached {
 			line.EffectiveLevel, line.Binding = step.EffectiveLevel, step.binding[goal]
 			break
 		}
@@ -140,8 +140,8 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 	return line
 }
 
-// weigh states what the confirmations of a line mean.
-func (line *LoadLine) weigh(steps []*judged, goal string) {
+// setPassProbability states what the confirmations of a line mean.
+func (line *LoadLine) setPassProbability(steps []*judged, goal string) {
 	if line.Level == nil {
 		return
 	}

@@ -17,7 +17,7 @@ type verdicts struct {
 	spec     *Spec
 	f        *facts
 	step     *judged
-	fates    []fate            // of the facts' units
+	outcomes    []unitOutcome     // of the facts' units
 	samples  map[string]sample // by milestone, of the step's own objects
 	dropped  int               // requests of the step that were never sent
 	achieved *float64          // in percent of the rate that was offered, nil is not known
@@ -42,21 +42,21 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		n := float64(f.replaced)
 		what := "replaced: " + manyObjects(f.replaced) + " took the place of others during the step"
 		broken = append(broken, what)
-		c.broke([]string{g.Name}, Breach{What: what, Value: &n, Bound: new(float64), Kind: KindReplaced, Count: f.replaced, at: max(f.replacedAt, f.start)})
+		c.addBreach([]string{g.Name}, Breach{What: what, Value: &n, Bound: new(float64), Kind: BreachReplaced, Count: f.replaced, at: max(f.replacedAt, f.start)})
 	}
 	if a := c.Arrivals; a != nil && a.held() {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-lateTolerated
 		what := fmt.Sprintf("achievedRate: %d of %d arrivals found no place among the requests under way, because answers were slow; %d were dropped", a.Late, a.Judged, a.Dropped)
 		broken = append(broken, what)
-		c.broke([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: KindAchieved, Count: a.Late, at: f.heldBackAt(a)})
+		c.addBreach([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: BreachAchieved, Count: a.Late, at: f.heldBackAt(a)})
 	}
 	for _, s := range g.SLOs {
 		o := v.objective(s)
 		switch o.verdict {
-		case slo.Breach:
+		case slo.Breached:
 			broken = append(broken, o.what)
 			missing = missing || o.missing
-			c.broke([]string{g.Name}, Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, at: o.at})
+			c.addBreach([]string{g.Name}, Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, at: o.at})
 		case slo.Inconclusive:
 			open = append(open, o.what)
 		}
@@ -76,7 +76,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 				c.binding[g.Name] += "; " + text
 			}
 		}
-		return slo.Breach, what
+		return slo.Breached, what
 	case len(open) > 0:
 		return slo.Inconclusive, strings.Join(open, "; ")
 	case c.Objects.Lost > 0:
@@ -103,31 +103,31 @@ func manyObjects(n int) string {
 // addGuards notes the guards that stopped the load, each at the time it came.
 func (v *verdicts) addGuards() {
 	for _, guard := range v.f.guards {
-		v.step.broke(goalNames(v.spec), breachOf(guard))
+		v.step.addBreach(goalNames(v.spec), guardBreach(guard))
 	}
 }
 
-// opinion is what one objective makes of a step.
-type opinion struct {
+// judgement is what one objective makes of a step.
+type judgement struct {
 	verdict      slo.Verdict
 	what         string // was breached, or is not known
 	value, bound *float64
 	missing      bool // it broke on objects that did not get there
 	// Of a breach: its sort, how many objects or requests it is of, and when
 	// the objective could no longer hold.
-	kind  Kind
+	kind  BreachKind
 	count int
 	at    record.Micros
 }
 
-func held() opinion { return opinion{verdict: slo.Pass} }
+func passed() judgement { return judgement{verdict: slo.Pass} }
 
-func unknown(format string, args ...any) opinion {
-	return opinion{verdict: slo.Inconclusive, what: fmt.Sprintf(format, args...)}
+func inconclusive(format string, args ...any) judgement {
+	return judgement{verdict: slo.Inconclusive, what: fmt.Sprintf(format, args...)}
 }
 
 // objective judges a step by one objective.
-func (v *verdicts) objective(s slo.SLO) opinion {
+func (v *verdicts) objective(s slo.SLO) judgement {
 	c, f := v.step, v.f
 	switch s.Form {
 	case slo.All:
@@ -137,35 +137,35 @@ func (v *verdicts) objective(s slo.SLO) opinion {
 	case slo.Errors:
 		asked := c.Requests.N + v.dropped
 		if asked == 0 {
-			return unknown("%s: no request was made", s)
+			return inconclusive("%s: no request was made", s)
 		}
 		o := judgePercent(s, 100*float64(c.Requests.Failed+v.dropped)/float64(asked))
-		o.kind, o.count, o.at = KindErrors, c.Requests.Failed+v.dropped, f.errorsAt(s, asked)
+		o.kind, o.count, o.at = BreachErrors, c.Requests.Failed+v.dropped, f.errorsAt(s, asked)
 		return o
 	case slo.Achieved:
 		if v.achieved == nil {
-			return unknown("%s: the rate is not known", s)
+			return inconclusive("%s: the rate is not known", s)
 		}
 		o := judgePercent(s, *v.achieved)
-		o.kind, o.at = KindAchieved, f.achievedAt(s)
+		o.kind, o.at = BreachAchieved, f.achievedAt(s)
 		return o
 	default:
-		return unknown("%s: no metrics were recorded", s)
+		return inconclusive("%s: no metrics were recorded", s)
 	}
 }
 
-func judgePercent(s slo.SLO, value float64) opinion {
+func judgePercent(s slo.SLO, value float64) judgement {
 	if s.Op.Holds(value, s.Percent) {
-		return held()
+		return passed()
 	}
-	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %.4g%%", s, value), value: finite(value), bound: &s.Percent}
+	return judgement{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %.4g%%", s, value), value: finite(value), bound: &s.Percent}
 }
 
 // quantile judges the latencies of the step's own objects.
-func (v *verdicts) quantile(s slo.SLO) opinion {
+func (v *verdicts) quantile(s slo.SLO) judgement {
 	sample, ok := v.samples[s.Milestone]
 	if !ok || sample.N() == 0 {
-		return unknown("%s: no object of the step could be judged", s)
+		return inconclusive("%s: no object of the step could be judged", s)
 	}
 	if !stats.Resolves(s.Q, sample.N()) {
 		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the largest of %s: %s needs %.0f",
@@ -177,19 +177,19 @@ func (v *verdicts) quantile(s slo.SLO) opinion {
 		// What is lost may have got there at once, or never.
 		best := sample.AtOnce(sample.lost).Quantile(s.Q)
 		if s.Op.Holds(best, bound) != holds {
-			return unknown("%s: it depends on %s whose state is not known", s, manyObjects(sample.lost))
+			return inconclusive("%s: it depends on %s whose state is not known", s, manyObjects(sample.lost))
 		}
 	}
 	if holds {
-		return held()
+		return passed()
 	}
 	at, count := v.quantileAt(s, sample)
-	return opinion{verdict: slo.Breach, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: KindLatency, count: count, at: at}
+	return judgement{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: BreachLatency, count: count, at: at}
 }
 
 // all judges all objects in place: whether they are there, and, of the
 // step's own, whether they were in time.
-func (v *verdicts) all(s slo.SLO) opinion {
+func (v *verdicts) all(s slo.SLO) judgement {
 	f := v.f
 	bound := f.timeout
 	if s.Within > 0 {
@@ -203,13 +203,13 @@ func (v *verdicts) all(s slo.SLO) opinion {
 		took := u.latency(m)
 		late := u.own && took > bound
 		switch {
-		case took == unreached && v.fates[i] == fateLost:
+		case took == unreached && v.outcomes[i] == unitLost:
 			lost++
 			continue
 		case took == unreached || late || u.object.gone && !f.head.Open:
-		case m != f.there || v.fates[i] == fateReady:
+		case m != f.there || v.outcomes[i] == unitReady:
 			continue
-		case v.fates[i] == fateLost:
+		case v.outcomes[i] == unitLost:
 			lost++
 			continue
 		}
@@ -218,12 +218,12 @@ func (v *verdicts) all(s slo.SLO) opinion {
 	}
 	switch n := float64(short); {
 	case short > 0:
-		return opinion{
-			verdict: slo.Breach, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
-			kind: KindMissing, count: short, at: first,
+		return judgement{
+			verdict: slo.Breached, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
+			kind: BreachMissing, count: short, at: first,
 		}
 	case lost > 0:
-		return unknown("%s: the state of %d of %d is not known", s, lost, len(f.units))
+		return inconclusive("%s: the state of %d of %d is not known", s, lost, len(f.units))
 	}
-	return held()
+	return passed()
 }

@@ -31,7 +31,7 @@ type judged struct {
 	// Where it is the first step, it tells what is normal: how often each
 	// trouble was seen, of so many objects, and its figures.
 	asked     int
-	sightings map[Kind]int
+	sightings map[BreachKind]int
 	normal    map[string]float64
 	// again says that the step was cut and is made again by a run that was
 	// resumed: it decides nothing.
@@ -46,13 +46,13 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 	if f.reached != never {
 		s.ReachSeconds = new((f.reached - f.start).Seconds())
 	}
-	fates := fatesOf(spec, f)
-	for _, x := range fates {
+	outcomes := unitOutcomes(spec, f)
+	for _, x := range outcomes {
 		s.Objects.count(x)
 	}
-	s.Reasons = reasonsOf(spec, f, fates)
-	v := &verdicts{spec: spec, f: f, step: s, fates: fates}
-	s.Latency, v.samples = latenciesOf(spec, f, fates)
+	s.Reasons = reasonsOf(spec, f, outcomes)
+	v := &verdicts{spec: spec, f: f, step: s, outcomes: outcomes}
+	s.Latency, v.samples = latenciesOf(spec, f, outcomes)
 	s.Requests, v.dropped = requestsOf(f)
 	for _, x := range f.own {
 		s.Retries429 += x.throttled
@@ -66,7 +66,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		s.OfferedRate, s.AchievedRate, v.achieved = ratesOf(f)
 	}
 	s.Bottleneck, s.others = bottleneckOf(spec, f)
-	s.EffectiveLevel = effective(f, s, fates)
+	s.EffectiveLevel = effective(f, s, outcomes)
 	s.Goals = make(map[string]slo.Verdict, len(spec.Goals))
 	s.Verdict, s.VerdictWhy = slo.Inconclusive, "no goal was given"
 	v.addGuards()
@@ -77,7 +77,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 			s.Verdict, s.VerdictWhy = verdict, why
 		}
 	}
-	s.order(spec, f, first)
+	s.orderBreaches(spec, f, first)
 	s.describe(f, first)
 	if spec.Arms != nil {
 		s.samples = partsOf(f, v.samples)
@@ -86,69 +86,69 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 	return s
 }
 
-// fate is what became of one object asked for.
-type fate int8
+// unitOutcome is what became of one object asked for.
+type unitOutcome int8
 
 const (
-	fateReady fate = iota
-	fateNeverReady
-	fateLost
-	fateCreateFailed
-	fateDropped
+	unitReady unitOutcome = iota
+	unitNeverReady
+	unitLost
+	unitCreateFailed
+	unitDropped
 )
 
 // count adds one object to the account.
-func (o *Objects) count(f fate) {
+func (o *Objects) count(f unitOutcome) {
 	switch f {
-	case fateReady:
+	case unitReady:
 		o.Ready++
-	case fateNeverReady:
+	case unitNeverReady:
 		o.NeverReady++
-	case fateLost:
+	case unitLost:
 		o.Lost++
-	case fateCreateFailed:
+	case unitCreateFailed:
 		o.CreateFailed++
-	case fateDropped:
+	case unitDropped:
 		o.Dropped++
 	}
 	o.Created = o.Ready + o.NeverReady + o.Lost
 	o.Intended = o.Created + o.CreateFailed + o.Dropped
 }
 
-// fatesOf is what became of each object by the end of a step. Whether it is
+// unitOutcomes is what became of each object by the end of a step. Whether it is
 // there is judged now; how long it took is judged by the step that made it.
-func fatesOf(spec *Spec, f *facts) []fate {
-	fates := make([]fate, len(f.units))
+func unitOutcomes(spec *Spec, f *facts) []unitOutcome {
+	outcomes := make([]unitOutcome, len(f.units))
 	for i := range f.units {
-		fates[i] = fateOf(spec, f, &f.units[i])
+		outcomes[i] = unitOutcomeOf(spec, f, &f.units[i])
 	}
-	return fates
+	return outcomes
 }
 
-func fateOf(spec *Spec, f *facts, u *unit) fate {
+func unitOutcomeOf(spec *Spec, f *facts, u *unit) unitOutcome {
 	o := u.object
 	switch {
 	case o == nil && u.slot.outcome == record.SlotFailed:
 		// With news of the object its request has succeeded, whatever the
 		// answer was.
-		return fateCreateFailed
+		return unitCreateFailed
 	case o == nil && u.slot.outcome == record.SlotDropped:
-		return fateDropped
+		return unitDropped
 	case o == nil:
 	case f.head.Open && u.latency(f.there) <= f.timeout:
-		return fateReady // it is removed as it ages
+		return unitReady // it is removed as it ages
 	case o.there && (!u.own || u.latency(f.there) <= f.timeout):
-		return fateReady
+		return unitReady
 	case o.there || o.failed || o.gone:
-		return fateNeverReady
+		return unitNeverReady
 	case o.reason != "" && o.reason == spec.Kind.Unplaced && !f.blind:
 		// While the watch is cut it may have found a place.
-		return fateNeverReady
+		return unitNeverReady
 	}
 	if f.blind || f.cut() {
-		return fateLost
+		return unitLost
 	}
-	return fateNeverReady
+	return unitNeverReady
 }
 
 // sample holds the latencies to one milestone.
@@ -195,7 +195,7 @@ func partsOf(f *facts, samples map[string]sample) map[string][]part {
 
 // effective is the level of those objects that got there: an iteration counts
 // only whole, since half of one does no work.
-func effective(f *facts, s *judged, fates []fate) *float64 {
+func effective(f *facts, s *judged, outcomes []unitOutcome) *float64 {
 	intended := max(s.Objects.Intended, f.setOut)
 	if s.Objects.Intended == 0 {
 		return nil
@@ -209,7 +209,7 @@ func effective(f *facts, s *judged, fates []fate) *float64 {
 	// A request that is not on record belongs to no iteration that is known.
 	short := make(map[int]bool)
 	for i, u := range f.units {
-		if fates[i] != fateReady && u.slot.told {
+		if outcomes[i] != unitReady && u.slot.told {
 			short[u.slot.iteration] = true
 		}
 	}

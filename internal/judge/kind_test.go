@@ -35,7 +35,7 @@ func TestAnotherKindOfObject(t *testing.T) {
 	for _, name := range []string{"d", "e"} {
 		s.at(8).state(name, "NoBrick", "none is free", func(x *record.State) { x.Node = "brick-" + name })
 	}
-	c := s.at(20).end(record.EndStalled, func(b *record.Step) { b.Places = 3 })
+	c := s.at(20).end(record.EndStalled, func(b *record.StepEvent) { b.Places = 3 })
 	if got := inOrder(c.Breaches); got != "4 healing 1, 5 quorum 1, 6 deleted 1, 6 missing* 3" {
 		t.Error(got)
 	}

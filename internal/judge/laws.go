@@ -244,8 +244,8 @@ type lawStep struct {
 	out string // why no law stands on it
 }
 
-// own is how many objects the step itself asked for.
-func (s lawStep) own(arrived string) int {
+// ownObjects is how many objects the step itself asked for.
+func (s lawStep) ownObjects(arrived string) int {
 	if a := s.Arrivals; s.Open && a != nil {
 		return a.WarmUp + a.Judged - a.Dropped
 	}
@@ -274,22 +274,22 @@ func (d *lawDraft) leaveOut(step int, why string) {
 
 func (d *lawDraft) warn(texts ...string) { d.Warnings = append(d.Warnings, texts...) }
 
-// point adds a measurement.
-func (d *lawDraft) point(step int, x, y float64) {
+// addPoint adds a measurement.
+func (d *lawDraft) addPoint(step int, x, y float64) {
 	d.x, d.y = append(d.x, x), append(d.y, y)
 	d.Points = append(d.Points, LawPoint{Step: step, X: round(x, 6), Y: digits(y)})
 }
 
-// way adds the measurement of a way from so many objects to so many.
-func (d *lawDraft) way(step int, from, to, y, total float64) {
-	d.point(step, to, y)
+// addWay adds the measurement of a way from so many objects to so many.
+func (d *lawDraft) addWay(step int, from, to, y, total float64) {
+	d.addPoint(step, to, y)
 	d.from, d.total = append(d.from, from), append(d.total, total)
 	p := &d.Points[len(d.Points)-1]
 	p.From, p.Total = &from, significant(total)
 }
 
-// stands notes what the law stands on.
-func (d *lawDraft) stands() {
+// setBasis notes what the law stands on.
+func (d *lawDraft) setBasis() {
 	levels := slices.Compact(slices.Sorted(slices.Values(d.x)))
 	if d.Levels = len(levels); d.Levels > 0 {
 		d.Lowest, d.Highest = round(levels[0], 6), round(levels[len(levels)-1], 6)
@@ -299,9 +299,9 @@ func (d *lawDraft) stands() {
 
 func (d *lawDraft) refuse(err error) { d.Refused = err.Error() }
 
-// draw notes the law's curve: to the highest level that was measured, and as
+// drawCurve notes the law's curve: to the highest level that was measured, and as
 // finely to the limit.
-func (d *lawDraft) draw(from, highest float64, at func(float64) (stats.Estimate, error)) {
+func (d *lawDraft) drawCurve(from, highest float64, at func(float64) (stats.Estimate, error)) {
 	for i := range 2*curvePoints + 1 {
 		x := from + (highest-from)*float64(i)/curvePoints
 		if i > curvePoints {
@@ -342,9 +342,9 @@ func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 		case s.Open:
 			x = *s.OfferedRate
 		}
-		d.point(s.ID, x, *s.AchievedRate)
+		d.addPoint(s.ID, x, *s.AchievedRate)
 	}
-	d.stands()
+	d.setBasis()
 	if why := paced(steps); why != "" {
 		d.Refused = why
 		return &d
@@ -361,7 +361,7 @@ func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 		d.USL.Peak = &PeakLaw{intervalOf(law.Peak.Level), intervalOf(law.Peak.Throughput)}
 	}
 	d.Misfit = significant(law.RMS)
-	d.draw(law.Lowest, law.Highest, law.At)
+	d.drawCurve(law.Lowest, law.Highest, law.At)
 	d.seekKnee()
 	return &d
 }
@@ -391,9 +391,9 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 		if !stats.Resolves(q, l.N) {
 			slowest++
 		}
-		d.point(s.ID, s.LevelReached, *value)
+		d.addPoint(s.ID, s.LevelReached, *value)
 	}
-	d.stands()
+	d.setBasis()
 	law, err := stats.FitLine(d.x, d.y, stats.Relative, confidence)
 	if err != nil {
 		d.refuse(err)
@@ -403,17 +403,17 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 	if slowest > 0 {
 		d.warn(fmt.Sprintf("in %d of %d steps it is the latency of the slowest object: p99 needs 100", slowest, len(d.Points)))
 	}
-	d.line(law, law.Lowest)
+	d.setLine(law, law.Lowest)
 	d.seekKnee()
 	return &d
 }
 
-// line notes a line that is drawn from some level on.
-func (d *lawDraft) line(law stats.Line, from float64) {
+// setLine notes a line that is drawn from some level on.
+func (d *lawDraft) setLine(law stats.Line, from float64) {
 	d.Line = &LineLaw{Intercept: intervalOf(law.Intercept), Slope: intervalOf(law.Slope), Wrong: law.Wrong}
 	d.Misfit = significant(law.SD)
 	d.warn(law.Warnings...)
-	d.draw(from, law.Highest, law.At)
+	d.drawCurve(from, law.Highest, law.At)
 }
 
 // seekKnee looks for a knee. Whether it is named depends on the other laws.
@@ -476,7 +476,7 @@ func timeLaw(spec Spec, steps []lawStep) lawDraft {
 		d.Refused = why
 		return d
 	}
-	d.power()
+	d.fitPower()
 	return d
 }
 
@@ -494,7 +494,7 @@ func cpuLaw(spec Spec, steps []lawStep, source string) lawDraft {
 		}
 		return u.CPUSeconds, ""
 	})
-	d.power()
+	d.fitPower()
 	return d
 }
 
@@ -505,7 +505,7 @@ func cpuLaw(spec Spec, steps []lawStep, source string) lawDraft {
 func (d *lawDraft) addWays(arrived string, steps []lawStep, least float64, cost func(lawStep) (seconds float64, unknown string)) {
 	total := 0.0
 	for _, s := range steps {
-		own, in := s.own(arrived), s.Objects.Intended
+		own, in := s.ownObjects(arrived), s.Objects.Intended
 		if s.Open {
 			in = own
 		}
@@ -530,13 +530,13 @@ func (d *lawDraft) addWays(arrived string, steps []lawStep, least float64, cost 
 			d.leaveOut(s.ID, fmt.Sprintf("it used less than %g s, and the system tells hundredths", least))
 			continue
 		}
-		d.way(s.ID, float64(in-own), float64(in), seconds, total)
+		d.addWay(s.ID, float64(in-own), float64(in), seconds, total)
 	}
-	d.stands()
+	d.setBasis()
 }
 
-// power notes the power law of ways.
-func (d *lawDraft) power() {
+// fitPower notes the power law of ways.
+func (d *lawDraft) fitPower() {
 	law, err := stats.FitPower(d.from, d.x, d.y, confidence)
 	if err != nil {
 		d.refuse(err)
@@ -549,7 +549,7 @@ func (d *lawDraft) power() {
 	if law.Exponent != nil {
 		d.Misfit = significant(law.RMS)
 		d.Power.Exponent = new(intervalOf(*law.Exponent))
-		d.draw(0, law.Highest, law.At)
+		d.drawCurve(0, law.Highest, law.At)
 	}
 }
 
@@ -575,11 +575,11 @@ func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 			d.leaveOut(s.ID, fmt.Sprintf("an earlier step had %s in place, and a process keeps what they took", manyObjects(most)))
 		default:
 			stained = stained || removed
-			d.point(s.ID, float64(in), float64(u.PeakRSSBytes))
+			d.addPoint(s.ID, float64(in), float64(u.PeakRSSBytes))
 		}
 		most = max(most, in)
 	}
-	d.stands()
+	d.setBasis()
 	if stained {
 		d.warn("some steps were made from empty after others: what those took may still be in it")
 	}
@@ -591,7 +591,7 @@ func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 	if slices.IsSorted(d.x) {
 		d.warn("there was ever more in place as time went on: what grows with time alone counts as the objects' too")
 	}
-	d.line(law, 0)
+	d.setLine(law, 0)
 	return d
 }
 
@@ -625,7 +625,7 @@ func mixed(spec Spec, steps []lawStep) []string {
 		if s.out != "" || s.Open {
 			continue
 		}
-		own := s.own(spec.Kind.There)
+		own := s.ownObjects(spec.Kind.There)
 		if own == 0 {
 			continue
 		}

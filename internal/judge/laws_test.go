@@ -172,7 +172,7 @@ func TestLawsOfASearch(t *testing.T) {
 		l.step(level, level == 10, nil)
 	}
 	l.step(60, false, func(c *Step) { // too many
-		c.Verdict = slo.Breach
+		c.Verdict = slo.Breached
 		never := c.Latency["Ready"]
 		never.P99, never.Censored = nil, 10
 		c.Latency["Ready"], c.ReachSeconds = never, nil
@@ -182,7 +182,7 @@ func TestLawsOfASearch(t *testing.T) {
 		l.step(55, true, nil)
 	}
 	l.step(56, true, func(c *Step) { c.Verdict = slo.Invalid; c.VerdictWhy = "short of CPU" })
-	l.step(56, true, func(c *Step) { c.Verdict = slo.Breach; c.Ending = record.EndGuard })
+	l.step(56, true, func(c *Step) { c.Verdict = slo.Breached; c.Ending = record.EndGuard })
 	laws, by := l.found(t, Spec{Kind: observe.Pods(), ExperimentKind: "limit"})
 	if laws.Levels != 7 || len(laws.LeftOut) != 2 || laws.LeftOut[0].Why != "it is invalid: short of CPU" || laws.LeftOut[1].Why != "a guard ended it" {
 		t.Errorf("%d levels, left out %v", laws.Levels, laws.LeftOut)

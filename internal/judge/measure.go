@@ -11,7 +11,7 @@ import (
 )
 
 // latenciesOf are the latencies of the step's own objects.
-func latenciesOf(spec *Spec, f *facts, fates []fate) (Latencies, map[string]sample) {
+func latenciesOf(spec *Spec, f *facts, outcomes []unitOutcome) (Latencies, map[string]sample) {
 	values, lost, asked := make([][]float64, len(f.names)), make([]int, len(f.names)), 0
 	for i := range f.units {
 		u := &f.units[i]
@@ -23,7 +23,7 @@ func latenciesOf(spec *Spec, f *facts, fates []fate) (Latencies, map[string]samp
 			switch l := u.latency(m); {
 			case l <= f.timeout:
 				values[m] = append(values[m], l.Seconds())
-			case l == unreached && fates[i] == fateLost:
+			case l == unreached && outcomes[i] == unitLost:
 				lost[m]++
 			}
 		}

@@ -15,14 +15,14 @@ func (f *facts) within(t record.Micros) record.Micros { return min(max(t, f.star
 // request was refused, or where it ended or went without having been there.
 // What the step did not wait for is certain at its end.
 func (v *verdicts) lateAt(i, m int, bound record.Micros) record.Micros {
-	f, u, fate := v.f, &v.f.units[i], v.fates[i]
+	f, u, outcome := v.f, &v.f.units[i], v.outcomes[i]
 	at := f.end
 	if bound < at-u.zero {
 		at = u.zero + bound
 	}
 	o := u.object
 	switch {
-	case fate == fateCreateFailed || fate == fateDropped:
+	case outcome == unitCreateFailed || outcome == unitDropped:
 		at = min(at, u.slot.replied)
 	case o == nil || o.reached(m) != never:
 	case o.gone && o.reached(f.gone) != never:

@@ -19,7 +19,7 @@ type planted struct {
 
 // ladder makes a run of steps of so many pods each, from two a second on, whose
 // readings follow p. Noise is that of a reading, as a share.
-func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(*record.Step)) {
+func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(*record.StepEvent)) {
 	draw := rand.New(rand.NewPCG(1, 2))
 	now, pods := 0, 0
 	cpu, left := 100.0, map[int]float64{}
@@ -36,7 +36,7 @@ func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(
 		}
 		held := 50e6 + p.memory*float64(pods) + p.drift*float64(now)
 		for _, source := range []string{"kubelet", SourceNode, SourceRuntime, SourceSelf} {
-			s.put(&record.Sample{Source: source, Values: map[string]float64{"cpuSeconds": cpu, "rssBytes": held + noise*p.memory*draw.Float64()}})
+			s.put(&record.Reading{Source: source, Values: map[string]float64{"cpuSeconds": cpu, "rssBytes": held + noise*p.memory*draw.Float64()}})
 		}
 	}
 	for i, level := range levels {
@@ -57,7 +57,7 @@ func (p planted) ladder(s *script, noise float64, levels []int, changes ...func(
 			now++
 			read()
 		}
-		s.put(&record.Step{Phase: record.PhaseReached})
+		s.put(&record.StepEvent{Phase: record.PhaseReached})
 		for range 11 + i%2 {
 			now++
 			read()
@@ -130,7 +130,7 @@ func TestOverheadIsUnknownOfTooLittle(t *testing.T) {
 	s = newScript(t)
 	s.begin(1)
 	s.made("a", 0.1)
-	s.put(&record.Sample{Source: "etcd", Values: map[string]float64{"cpuSeconds": 1}})
+	s.put(&record.Reading{Source: "etcd", Values: map[string]float64{"cpuSeconds": 1}})
 	s.end(record.EndHeld)
 	if r := s.finish(design.Sweep{}); r.Overhead != nil {
 		t.Errorf("without a real node: %+v", r.Overhead)

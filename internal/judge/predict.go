@@ -9,9 +9,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Foreseen puts into a result what was known before any load, beside what the
+// AddPredictions puts into a result what was known before any load, beside what the
 // run has found of it.
-func Foreseen(r *Result, e record.Environment) {
+func AddPredictions(r *Result, e record.Environment) {
 	for _, f := range e.Findings {
 		r.Warnings = append(r.Warnings, fmt.Sprintf("before any load, %s: %s", f.What, f.Text))
 	}
@@ -39,7 +39,7 @@ func outcomeOf(r *Result) ceiling.Outcome {
 	}
 	for _, s := range r.Steps {
 		// The last one at the level decided: it was made from empty.
-		if o.LowestFailing != nil && s.Level == *o.LowestFailing && s.Verdict == slo.Breach && len(s.Reasons) > 0 {
+		if o.LowestFailing != nil && s.Level == *o.LowestFailing && s.Verdict == slo.Breached && len(s.Reasons) > 0 {
 			o.Message = s.Reasons[0].Message
 		}
 	}
@@ -53,7 +53,7 @@ func outcomeOfSteps(r *Result) (o ceiling.Outcome) {
 	}
 	steps := r.Steps
 	for i := range steps {
-		if s := &steps[i]; s.Verdict == slo.Breach && (o.LowestFailing == nil || s.Level < *o.LowestFailing) {
+		if s := &steps[i]; s.Verdict == slo.Breached && (o.LowestFailing == nil || s.Level < *o.LowestFailing) {
 			o.LowestFailing, o.Binding = &s.Level, cmp.Or(binding(&kind, s.Reasons), s.VerdictWhy)
 		}
 	}

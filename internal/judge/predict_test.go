@@ -13,7 +13,7 @@ import (
 // What was known before a run is put beside what each kind of run finds.
 func TestForeseen(t *testing.T) {
 	environment := record.Environment{
-		Findings: []record.Finding{{Severity: record.SeverityWarning, What: "pods", Text: "2 pods end again and again"}},
+		Findings: []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods", Text: "2 pods end again and again"}},
 		Ceilings: &record.CeilingTable{Unit: "pods/node", Ceilings: []record.Ceiling{{
 			Name: "allocatablePods", What: "allocatable pods of the nodes", Class: record.CeilingHard, Level: new(15.0), Binds: true,
 			Reason: "Too many pods on 3 of 3 nodes", Sign: "Too many pods",
@@ -27,14 +27,14 @@ func TestForeseen(t *testing.T) {
 		why    string
 	}{
 		{Result{LoadLine: &LoadLine{Level: new(15.0), LowestFailing: new(16.0), Binding: "Too many pods on 3 of 3 nodes"}}, ceiling.AsPredicted, 15, "a search has its line"},
-		{Result{Steps: []Step{{Level: 5, Verdict: slo.Pass}, {Level: 14, Verdict: slo.Pass}, {Level: 20, Verdict: slo.Breach, Reasons: full}, {Level: 30, Verdict: slo.Breach}}}, ceiling.AsPredicted, 14, "of a sweep the highest that held counts, below the lowest that did not"},
-		{Result{Steps: []Step{{Level: 10, Verdict: slo.Breach, VerdictWhy: "a latency"}, {Level: 14, Verdict: slo.Pass}}}, ceiling.Earlier, 0, "a level above one that failed has not held"},
+		{Result{Steps: []Step{{Level: 5, Verdict: slo.Pass}, {Level: 14, Verdict: slo.Pass}, {Level: 20, Verdict: slo.Breached, Reasons: full}, {Level: 30, Verdict: slo.Breached}}}, ceiling.AsPredicted, 14, "of a sweep the highest that held counts, below the lowest that did not"},
+		{Result{Steps: []Step{{Level: 10, Verdict: slo.Breached, VerdictWhy: "a latency"}, {Level: 14, Verdict: slo.Pass}}}, ceiling.Earlier, 0, "a level above one that failed has not held"},
 		{Result{Steps: []Step{{Level: 10, Verdict: slo.Pass}, {Level: 12, Verdict: slo.Invalid}}}, ceiling.NotReached, 10, "what was not judged is not found"},
 		{Result{Steps: []Step{{Level: 10, Verdict: slo.Inconclusive}}}, "", 0, "nothing was found"},
 		{Result{Comparison: &compare.Comparison{}, Steps: []Step{{Level: 10, Verdict: slo.Pass}}}, "", 0, "a comparison asks for no level"},
 	} {
 		r := tt.result
-		Foreseen(&r, environment)
+		AddPredictions(&r, environment)
 		if len(r.Ceilings) != 1 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "before any load, pods: 2 pods") {
 			t.Errorf("%s: ceilings %v, warnings %v", tt.why, r.Ceilings, r.Warnings)
 		}
@@ -48,7 +48,7 @@ func TestForeseen(t *testing.T) {
 		}
 	}
 	var r Result
-	Foreseen(&r, record.Environment{})
+	AddPredictions(&r, record.Environment{})
 	if r.Prediction != nil || len(r.Warnings) != 0 {
 		t.Errorf("a run of before: %+v", r)
 	}

@@ -14,7 +14,7 @@ type used struct {
 	okCPU, okRSS bool
 }
 
-func usedBy(r *record.Sample) used {
+func usedBy(r *record.Reading) used {
 	var u used
 	u.cpu, u.okCPU = reading(r, "cpuSeconds")
 	u.rss, u.okRSS = reading(r, "rssBytes")
@@ -25,7 +25,7 @@ func usedBy(r *record.Sample) used {
 }
 
 // reading is one value of a sample, if it is one that a process can have.
-func reading(r *record.Sample, name string) (float64, bool) {
+func reading(r *record.Reading, name string) (float64, bool) {
 	v, ok := r.Values[name]
 	if !ok || !(v >= 0 && v < 1e18) {
 		return 0, false
@@ -62,7 +62,7 @@ func newReadings() readings {
 }
 
 // add takes in a sample.
-func (c *readings) add(t record.Micros, r *record.Sample) {
+func (c *readings) add(t record.Micros, r *record.Reading) {
 	if r.Source == SourceWakes {
 		c.addWakes(r)
 		return
@@ -97,7 +97,7 @@ func (c *readings) add(t record.Micros, r *record.Sample) {
 	c.cpu[r.Source] = append(thinned(c.cpu[r.Source]), cpuPoint{t, u.used, held})
 }
 
-func (c *readings) addWakes(r *record.Sample) {
+func (c *readings) addWakes(r *record.Reading) {
 	made, _ := reading(r, "wakes")
 	late, _ := reading(r, "late")
 	most, _ := reading(r, "mostSeconds")
@@ -172,7 +172,7 @@ type ownCost struct {
 	before float64 // CPU seconds of the parts of the run before this one
 }
 
-func (c *ownCost) add(r *record.Sample) {
+func (c *ownCost) add(r *record.Reading) {
 	if u := usedBy(r); r.Source == SourceSelf && (u.okCPU || u.okRSS) {
 		c.CPUSeconds = max(c.CPUSeconds, c.before+u.cpu)
 		c.PeakMemoryBytes = max(c.PeakMemoryBytes, int64(u.peak))

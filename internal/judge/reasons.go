@@ -32,13 +32,13 @@ type reasonGroup struct {
 
 // reasonsOf are the reasons for which objects did not get there, the most
 // frequent first.
-func reasonsOf(spec *Spec, f *facts, fates []fate) []Reason {
+func reasonsOf(spec *Spec, f *facts, outcomes []unitOutcome) []Reason {
 	r := &reasons{spec: spec, f: f, groups: make(map[eventKey]*reasonGroup)}
 	for i := range f.units {
-		switch u := &f.units[i]; fates[i] {
-		case fateNeverReady, fateLost:
+		switch u := &f.units[i]; outcomes[i] {
+		case unitNeverReady, unitLost:
 			r.add(u)
-		case fateCreateFailed:
+		case unitCreateFailed:
 			r.addRequest(u.slot)
 		}
 	}

@@ -231,7 +231,7 @@ func TestReasons(t *testing.T) {
 			s := newScript(t)
 			s.begin(1)
 			tt.do(s)
-			again := s.end(record.EndTimeout, func(b *record.Step) { b.Places = 20 })
+			again := s.end(record.EndTimeout, func(b *record.StepEvent) { b.Places = 20 })
 			if c != nil && !slices.Equal(c.Reasons, again.Reasons) {
 				t.Errorf("%s: once %+v, once %+v", tt.why, c.Reasons, again.Reasons)
 			}

@@ -129,9 +129,9 @@ type Step struct {
 	Conditions *Conditions `json:"conditions,omitempty"`
 	// Durations are how long the work of a node took by what its programs
 	// publish of it, over the step.
-	Durations []Durations `json:"durations,omitempty"`
+	Durations []HistogramSummary `json:"durations,omitempty"`
 	// Logs are samples of what containers of failing objects have written.
-	Logs []LogSample `json:"logs,omitempty"`
+	Logs []LogTail `json:"logs,omitempty"`
 }
 
 // Objects accounts for every slot in place at the end of a step:

@@ -29,15 +29,15 @@ func (s *script) search(d design.Design, holds int) {
 		}
 		s.now += 1e6
 		if n.FromEmpty {
-			s.put(&record.Step{Phase: record.PhaseReset})
+			s.put(&record.StepEvent{Phase: record.PhaseReset})
 			placed = 0
 		}
 		want := int(n.Level) * 2
-		s.begin(n.Level, func(b *record.Step) {
+		s.begin(n.Level, func(b *record.StepEvent) {
 			b.Purpose, b.FromEmpty, b.Full, b.Why, b.Units, b.Places, b.Pace = n.Purpose, n.FromEmpty, n.Full, n.Why, want-placed, 2, "max"
 		})
 		begin := s.now
-		s.put(&record.Sample{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 1e6}})
+		s.put(&record.Reading{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 1e6}})
 		for ; placed < want; placed++ {
 			name := fmt.Sprintf("pod-%d", placed)
 			s.now += 1e4
@@ -54,17 +54,17 @@ func (s *script) search(d design.Design, holds int) {
 			s.news(name + " ContainersStarted Ready")
 			s.now = now
 		}
-		s.put(&record.Step{Phase: record.PhaseLoaded})
+		s.put(&record.StepEvent{Phase: record.PhaseLoaded})
 		s.put(&record.Canary{Sent: s.now, Replied: s.now + 1000, Seen: s.now + 2500})
 		s.now += 1e6
 		ending := record.EndStalled
 		if want <= holds*2 {
 			ending = record.EndHeld
-			s.put(&record.Step{Phase: record.PhaseReached})
+			s.put(&record.StepEvent{Phase: record.PhaseReached})
 		}
 		s.now = begin + 15e6
-		s.put(&record.Sample{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 2e6}})
-		s.end(ending, func(b *record.Step) {
+		s.put(&record.Reading{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": s.now.Seconds() / 100, "rssBytes": 2e6}})
+		s.end(ending, func(b *record.StepEvent) {
 			b.Places, b.Least, b.Most = 2, float64(min(want/2, holds)), float64(min(want/2, holds))
 		})
 	}
@@ -75,9 +75,9 @@ var small = design.Search{From: 2, Step: 2, Max: 6, Resolution: 1, Need: 2, Of: 
 // A whole small search, as it is written.
 func TestGoldenResult(t *testing.T) {
 	s := newScript(t, "ready=all Ready", "quick=Ready p50 < 1s")
-	s.put(&record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: "test-1"})
+	s.put(&record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: "test-1"})
 	s.search(small, 3)
-	s.put(&record.Run{Phase: record.PhaseEnd})
+	s.put(&record.RunEvent{Phase: record.PhaseEnd})
 	r := s.Finish(small, record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None}, "")
 	golden.Check(t, *update, "result.json", encode(t, r))
 
@@ -104,7 +104,7 @@ func TestLoadLines(t *testing.T) {
 		t.Errorf("%s (%s): %+v", r.Verdict, r.Why, line)
 	}
 	quick := r.Goals[1]
-	if quick.Verdict != slo.Breach || quick.LoadLine.Level != nil || show(quick.LoadLine.LowestFailing) != "2" || !strings.HasPrefix(quick.LoadLine.Binding, "Ready p50 < 1s: it was 1") {
+	if quick.Verdict != slo.Breached || quick.LoadLine.Level != nil || show(quick.LoadLine.LowestFailing) != "2" || !strings.HasPrefix(quick.LoadLine.Binding, "Ready p50 < 1s: it was 1") {
 		t.Errorf("a goal that nothing holds: %s, %+v: its binding is its own, not another goal's", quick.Verdict, quick.LoadLine)
 	}
 	if same := r.Goals[2].LoadLine; show(same.Level) != "4" {
@@ -134,8 +134,8 @@ func TestConfirmationsThatWereTolerated(t *testing.T) {
 		if n.Done {
 			t.Fatalf("done after %d steps: %s", i, n.Outcome.Why)
 		}
-		s.put(&record.Step{Phase: record.PhaseReset})
-		s.begin(1, func(b *record.Step) { b.Purpose, b.FromEmpty = n.Purpose, true })
+		s.put(&record.StepEvent{Phase: record.PhaseReset})
+		s.begin(1, func(b *record.StepEvent) { b.Purpose, b.FromEmpty = n.Purpose, true })
 		ending := record.EndHeld
 		if i == 3 {
 			s.asked("a")
@@ -164,7 +164,7 @@ func TestAGuardBinds(t *testing.T) {
 	if c := s.end(record.EndGuard); account(c.Objects) != "2 ready, 1 never, 1 lost" {
 		t.Errorf("%s", account(c.Objects))
 	}
-	if r := s.finish(small); r.Verdict != slo.Breach || r.LoadLine.Binding != "guard:nodesNotReady" {
+	if r := s.finish(small); r.Verdict != slo.Breached || r.LoadLine.Binding != "guard:nodesNotReady" {
 		t.Errorf("%s: %+v", r.Verdict, r.LoadLine)
 	}
 }
@@ -193,11 +193,11 @@ func TestAnInconclusiveStepDoesNotBind(t *testing.T) {
 	s.news("a Created")
 	s.state("a", "CrashLoopBackOff", "")
 	s.end(record.EndTimeout)
-	s.put(&record.Step{Phase: record.PhaseReset})
+	s.put(&record.StepEvent{Phase: record.PhaseReset})
 	s.begin(2)
 	s.asked("a")
 	s.end(record.EndInterrupted)
-	if r := s.finish(small); r.Verdict != slo.Breach || r.LoadLine.Binding != "CrashLoopBackOff" {
+	if r := s.finish(small); r.Verdict != slo.Breached || r.LoadLine.Binding != "CrashLoopBackOff" {
 		t.Errorf("%s, bound by %q", r.Verdict, r.LoadLine.Binding)
 	}
 }
@@ -241,7 +241,7 @@ func TestNextStep(t *testing.T) {
 }
 
 func TestExitCodes(t *testing.T) {
-	for verdict, want := range map[slo.Verdict]int{slo.Pass: 0, slo.Breach: 1, slo.Inconclusive: 3, slo.Invalid: 4, "": 3} {
+	for verdict, want := range map[slo.Verdict]int{slo.Pass: 0, slo.Breached: 1, slo.Inconclusive: 3, slo.Invalid: 4, "": 3} {
 		if got := exitCodeOf(verdict); got != want {
 			t.Errorf("%q exits with %d, want %d", verdict, got, want)
 		}
@@ -254,22 +254,22 @@ func TestHowARunEnds(t *testing.T) {
 	for _, tt := range []struct {
 		why     string
 		steps   int
-		end     *record.Run
+		end     *record.RunEvent
 		stop    string
 		verdict slo.Verdict
 		because string
 		warned  bool
 	}{
-		{"whole", 2, &record.Run{Phase: record.PhaseEnd}, "", slo.Pass, "2 of 2 levels were made", false},
+		{"whole", 2, &record.RunEvent{Phase: record.PhaseEnd}, "", slo.Pass, "2 of 2 levels were made", false},
 		{"killed after its last step: what was made decides", 2, nil, "", slo.Pass, "2 of 2", true},
 		{"killed halfway", 1, nil, "", slo.Inconclusive, "1 of 2 levels were made: the record ends before the run did", true},
-		{"ended early, for a reason on record", 1, &record.Run{Phase: record.PhaseEnd, Message: "the budget is spent"}, "", slo.Inconclusive, "the budget is spent", false},
-		{"ended early without a reason", 1, &record.Run{Phase: record.PhaseEnd}, "", slo.Inconclusive, "the run ended before its search did", false},
+		{"ended early, for a reason on record", 1, &record.RunEvent{Phase: record.PhaseEnd, Message: "the budget is spent"}, "", slo.Inconclusive, "the budget is spent", false},
+		{"ended early without a reason", 1, &record.RunEvent{Phase: record.PhaseEnd}, "", slo.Inconclusive, "the run ended before its search did", false},
 		{"stopped, as the caller knows", 1, nil, "interrupted", slo.Inconclusive, "interrupted", false},
 		{"nothing at all", 0, nil, "", slo.Inconclusive, "0 of 2", true},
 	} {
 		s := newScript(t)
-		s.put(&record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion})
+		s.put(&record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion})
 		for i := range tt.steps {
 			s.begin(float64(i + 1))
 			s.made(fmt.Sprint(i), 1)
@@ -393,9 +393,9 @@ func FuzzBuilder(f *testing.F) {
 			s.step = next() % 4
 			switch next() % 12 {
 			case 0:
-				s.put(&record.Run{Phase: record.Phase(pick("start", "end")), Message: text()})
+				s.put(&record.RunEvent{Phase: record.Phase(pick("start", "end")), Message: text()})
 			case 1, 2:
-				s.put(&record.Step{
+				s.put(&record.StepEvent{
 					Phase: record.Phase(pick("start", "start", "loaded", "reached", "end", "end", "reset")), Level: number(), Reached: number(), FromEmpty: next()%2 == 0, Timeout: micros(),
 					Purpose: record.Purpose(pick("ramp", "bracket", "confirm", "upper", "sweep")), Full: next()%2 == 0, Units: next() - 10, Places: next() - 10, Others: next() - 10, Least: number(), Most: number(),
 					Ending: record.Ending(pick("held", "timeout", "stalled", "guard", "interrupted", "")),
@@ -412,7 +412,7 @@ func FuzzBuilder(f *testing.F) {
 			case 8:
 				s.put(&record.KubeEvent{Object: name(), Type: pick("Warning", "Normal"), Reason: text(), Message: text()})
 			case 9:
-				s.put(&record.Sample{Source: pick(SourceSelf, "etcd"), Values: map[string]float64{pick("cpuSeconds", "x"): number(), pick("rssBytes", "peakBytes"): number()}})
+				s.put(&record.Reading{Source: pick(SourceSelf, "etcd"), Values: map[string]float64{pick("cpuSeconds", "x"): number(), pick("rssBytes", "peakBytes"): number()}})
 			case 10:
 				s.put(&record.Canary{Sent: micros(), Replied: micros(), Seen: micros()})
 			default:

@@ -32,7 +32,7 @@ func (b *Builder) Resume() Resumable {
 		r.Step = max(r.Step, s.ID)
 		if s.Ending == record.EndInterrupted && !s.guarded {
 			r.Cut = s.ID
-			s.annul()
+			s.clearVerdicts()
 		} else {
 			r.Whole, r.Cut = s.ID, 0
 		}
@@ -45,8 +45,8 @@ func (b *Builder) Resume() Resumable {
 	return r
 }
 
-// annul takes back what a step that is made again was judged to be.
-func (s *judged) annul() {
+// clearVerdicts takes back what a step that is made again was judged to be.
+func (s *judged) clearVerdicts() {
 	if s.again {
 		return
 	}
@@ -59,7 +59,7 @@ func (s *judged) annul() {
 }
 
 // addResume takes in that the run goes on at t.
-func (b *Builder) addResume(t record.Micros, r *record.Run) {
+func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
 	brokeOff := "after its record broke off, of which up to 100 ms may be missing"
 	if b.ended {
 		brokeOff = "after it had ended"

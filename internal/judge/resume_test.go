@@ -16,7 +16,7 @@ import (
 // a breach in sight and the watch cut, and goes on.
 func resumedHistory(message string) []record.Event {
 	const second = 1_000_000
-	step := func(t record.Micros, id int, s record.Step) record.Event {
+	step := func(t record.Micros, id int, s record.StepEvent) record.Event {
 		return record.Event{T: t, Step: id, Body: &s}
 	}
 	object := func(t record.Micros, id int, name, milestone string) record.Event {
@@ -26,25 +26,25 @@ func resumedHistory(message string) []record.Event {
 		return record.Event{T: t, Step: id, Body: &record.Slot{Slot: name, Units: 1, Sent: t - 10, Replied: t, Outcome: record.SlotCreated}}
 	}
 	cpu := func(t record.Micros, id int, seconds float64) record.Event {
-		return record.Event{T: t, Step: id, Body: &record.Sample{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": seconds, "rssBytes": 1}}}
+		return record.Event{T: t, Step: id, Body: &record.Reading{Source: SourceSelf, Values: map[string]float64{"cpuSeconds": seconds, "rssBytes": 1}}}
 	}
 	return []record.Event{
-		{T: 0, Body: &record.Run{Phase: record.PhaseStart, ID: "a"}},
-		step(second, 1, record.Step{Phase: record.PhaseStart, Level: 1, Purpose: record.PurposeSweep, Timeout: 60 * second, Units: 1, Places: 1}),
+		{T: 0, Body: &record.RunEvent{Phase: record.PhaseStart, ID: "a"}},
+		step(second, 1, record.StepEvent{Phase: record.PhaseStart, Level: 1, Purpose: record.PurposeSweep, Timeout: 60 * second, Units: 1, Places: 1}),
 		slot(second+10, 1, "x/1"), object(second+20, 1, "x/1", "Ready"), cpu(second+30, 1, 3),
-		step(2*second, 1, record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 1}),
-		step(3*second, 2, record.Step{Phase: record.PhaseStart, Level: 2, Purpose: record.PurposeSweep, Timeout: 60 * second, Units: 1, Places: 1}),
+		step(2*second, 1, record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 1}),
+		step(3*second, 2, record.StepEvent{Phase: record.PhaseStart, Level: 2, Purpose: record.PurposeSweep, Timeout: 60 * second, Units: 1, Places: 1}),
 		slot(3*second+10, 2, "x/2"),
 		{T: 4 * second, Step: 2, Body: &record.State{Object: "x/1", Reason: "Evicted", Lost: "Ready", Failed: true}},
 		{T: 5 * second, Step: 2, Body: &record.Fault{What: "watch cut", From: 5 * second}},
-		{T: 100 * second, Step: 2, Body: &record.Run{Phase: record.PhaseResume, ID: "b", Message: message}},
-		step(100*second, 2, record.Step{Phase: record.PhaseReset}),
+		{T: 100 * second, Step: 2, Body: &record.RunEvent{Phase: record.PhaseResume, ID: "b", Message: message}},
+		step(100*second, 2, record.StepEvent{Phase: record.PhaseReset}),
 		object(100*second+10, 2, "x/1", "Deleted"), // of what is no longer in place
-		step(101*second, 3, record.Step{Phase: record.PhaseStart, Level: 2, Purpose: record.PurposeSweep, FromEmpty: true, Timeout: 60 * second, Units: 2, Places: 1}),
+		step(101*second, 3, record.StepEvent{Phase: record.PhaseStart, Level: 2, Purpose: record.PurposeSweep, FromEmpty: true, Timeout: 60 * second, Units: 2, Places: 1}),
 		slot(101*second+10, 3, "x/1"), object(101*second+20, 3, "x/1", "Ready"),
 		slot(101*second+30, 3, "x/2"), object(101*second+40, 3, "x/2", "Ready"), cpu(101*second+50, 3, 2),
-		step(102*second, 3, record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 1}),
-		{T: 103 * second, Step: 3, Body: &record.Run{Phase: record.PhaseEnd}},
+		step(102*second, 3, record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 1}),
+		{T: 103 * second, Step: 3, Body: &record.RunEvent{Phase: record.PhaseEnd}},
 	}
 }
 

@@ -70,9 +70,9 @@ func (s *script) put(body record.Body) {
 }
 
 // begin begins a step with a timeout of a minute.
-func (s *script) begin(level float64, changes ...func(*record.Step)) {
+func (s *script) begin(level float64, changes ...func(*record.StepEvent)) {
 	s.step++
-	body := &record.Step{Phase: record.PhaseStart, Level: level, Reached: level, Purpose: record.PurposeRamp, Timeout: 60e6, Full: true, FromEmpty: s.step == 1}
+	body := &record.StepEvent{Phase: record.PhaseStart, Level: level, Reached: level, Purpose: record.PurposeRamp, Timeout: 60e6, Full: true, FromEmpty: s.step == 1}
 	for _, change := range changes {
 		change(body)
 	}
@@ -147,8 +147,8 @@ func (s *script) made(names string, seconds float64) {
 }
 
 // end ends the step and is what was made of it.
-func (s *script) end(ending record.Ending, changes ...func(*record.Step)) *Step {
-	body := &record.Step{Phase: record.PhaseEnd, Ending: ending}
+func (s *script) end(ending record.Ending, changes ...func(*record.StepEvent)) *Step {
+	body := &record.StepEvent{Phase: record.PhaseEnd, Ending: ending}
 	if ending == record.EndInterrupted {
 		body.Message = "interrupted"
 	}
@@ -162,7 +162,7 @@ func (s *script) end(ending record.Ending, changes ...func(*record.Step)) *Step 
 // finish ends the run.
 func (s *script) finish(d design.Design) Result {
 	s.step = 0
-	s.put(&record.Run{Phase: record.PhaseEnd})
+	s.put(&record.RunEvent{Phase: record.PhaseEnd})
 	return s.Finish(d, record.Fidelity{}, "")
 }
 

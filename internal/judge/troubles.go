@@ -14,7 +14,7 @@ import (
 type troubles struct {
 	known *knownTroubles
 	open  bool // objects are removed as they age
-	seen  map[Kind]*sighting
+	seen  map[BreachKind]*sighting
 	// warnings are the target's own, grouped.
 	warnings map[eventKey]*eventGroup
 }
@@ -22,14 +22,14 @@ type troubles struct {
 // sighting is one kind of trouble as it is seen in a step.
 type sighting struct {
 	first record.Micros
-	// told is how many objects or requests told of it themselves, events how
+	// reports is how many objects or requests told of it themselves, events how
 	// many events did: both may be of the same.
-	told, events    int
+	reports, events int
 	what            string
 	object, message string
 }
 
-func (s *sighting) count() int { return cmp.Or(s.told, s.events) }
+func (s *sighting) count() int { return cmp.Or(s.reports, s.events) }
 
 // eventKey groups the target's own warnings.
 type eventKey struct{ reason, message string }
@@ -47,11 +47,11 @@ type eventGroup struct {
 const maxEventObjects = 100_000
 
 func newTroubles(known *knownTroubles, open bool) troubles {
-	return troubles{known: known, open: open, seen: make(map[Kind]*sighting), warnings: make(map[eventKey]*eventGroup)}
+	return troubles{known: known, open: open, seen: make(map[BreachKind]*sighting), warnings: make(map[eventKey]*eventGroup)}
 }
 
-// see notes that a trouble was seen.
-func (c *troubles) see(kind Kind, t record.Micros, what, object, message string) *sighting {
+// observe notes that a trouble was seen.
+func (c *troubles) observe(kind BreachKind, t record.Micros, what, object, message string) *sighting {
 	s, ok := c.seen[kind]
 	if !ok {
 		s = &sighting{first: t, what: what, object: object, message: message}
@@ -71,10 +71,10 @@ func (c *troubles) addRequest(r *record.Slot) {
 		if at == 0 {
 			at = r.Replied // a record of before that was told
 		}
-		c.see(KindThrottling, at, "the server asked for patience (429)", r.Slot, r.Trouble).told += r.Throttled
+		c.observe(BreachThrottling, at, "the server asked for patience (429)", r.Slot, r.Trouble).reports += r.Throttled
 	}
 	if r.Outcome == record.SlotFailed || r.Outcome == record.SlotUnknown {
-		c.see(KindErrors, r.Replied, "requests failed", r.Slot, r.Error).told++
+		c.observe(BreachErrors, r.Replied, "requests failed", r.Slot, r.Error).reports++
 	}
 }
 
@@ -84,23 +84,23 @@ func (c *troubles) addState(t record.Micros, r *record.State, was string) {
 	if r.Lost == c.known.kind.There {
 		switch {
 		case r.Reason == "" || r.Reason != c.known.kind.Removing:
-			c.see(KindReadiness, t, "objects that were there fell from it", r.Object, signature.Told(r.Reason, r.Message)).told++
+			c.observe(BreachReadiness, t, "objects that were there fell from it", r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
 		case !c.open: // else it is removed as it ages
-			c.see(KindDeleted, t, "objects were deleted, and not by the run", r.Object, "").told++
+			c.observe(BreachDeleted, t, "objects were deleted, and not by the run", r.Object, "").reports++
 		}
 	}
 	if r.Reason == was {
 		return // the same trouble in other words
 	}
-	if x := c.known.of(r.Reason, ""); x != nil {
-		c.see(Kind(x.Class), t, x.What, r.Object, signature.Told(r.Reason, r.Message)).told++
+	if x := c.known.classify(r.Reason, ""); x != nil {
+		c.observe(BreachKind(x.Class), t, x.What, r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
 	}
 }
 
 // addEvent notes what the target has published.
 func (c *troubles) addEvent(t record.Micros, e *record.KubeEvent) {
-	if x := c.known.of(e.Reason, e.Message); x != nil {
-		c.see(Kind(x.Class), t, x.What, e.Object, signature.Told(e.Reason, e.Message)).events++
+	if x := c.known.classify(e.Reason, e.Message); x != nil {
+		c.observe(BreachKind(x.Class), t, x.What, e.Object, signature.ReasonText(e.Reason, e.Message)).events++
 	}
 	if e.Type != "Warning" {
 		return
@@ -135,9 +135,9 @@ func newKnownTroubles(kind *record.ObjectKind) *knownTroubles {
 	return k
 }
 
-// of is what a reason tells of, nil for nothing that is known: the first
+// classify is what a reason tells of, nil for nothing that is known: the first
 // trouble that holds.
-func (k *knownTroubles) of(reason, message string) *record.Trouble {
+func (k *knownTroubles) classify(reason, message string) *record.Trouble {
 	for _, x := range k.byReason[reason] {
 		if len(x.Message) == 0 || slices.ContainsFunc(x.Message, func(text string) bool { return strings.Contains(message, text) }) {
 			return x

@@ -205,6 +205,6 @@ func simulatedNodesArguments(dir directory, r record) []string {
 		"--node-memory-gib=" + strconv.Itoa(r.NodeMemoryGiB),
 		"--start-latency=" + r.StartLatency,
 		"--lease-duration=" + leaseDuration(r.Nodes).String(),
-		"--sign=" + dir.sign(SimulatedNodes),
+		"--sign=" + dir.readyFile(SimulatedNodes),
 	}
 }

@@ -25,8 +25,8 @@ const (
 	Missing Grade = "missing" // what needs it does not work
 )
 
-// Finding is one thing that Doctor looked at.
-type Finding struct {
+// Requirement is one thing that Doctor looked at.
+type Requirement struct {
 	// For is what needs it: "lab", or "real node" for what simulated nodes do
 	// without.
 	For   string `json:"for"`
@@ -46,19 +46,19 @@ const (
 )
 
 // Healthy reports whether nothing is missing that every laboratory needs.
-func Healthy(findings []Finding) bool {
-	return !slices.ContainsFunc(findings, func(f Finding) bool { return f.For == forLab && f.Grade == Missing })
+func Healthy(findings []Requirement) bool {
+	return !slices.ContainsFunc(findings, func(f Requirement) bool { return f.For == forLab && f.Grade == Missing })
 }
 
 // judged is the finding with its grade, what was found and what to do about it.
-func (f Finding) judged(grade Grade, value, remedy string) Finding {
+func (f Requirement) judged(grade Grade, value, remedy string) Requirement {
 	f.Grade, f.Value, f.Remedy = grade, value, remedy
 	return f
 }
 
 // Doctor says what this machine has of the things that laboratories need.
-func (s Store) Doctor() []Finding {
-	findings := []Finding{
+func (s Store) Doctor() []Requirement {
+	findings := []Requirement{
 		memory(), disk(s.Root), processors(), fileHandles(), loopback(), cgroups(),
 		inotify("max_user_instances", 128, 512), inotify("max_user_watches", 8192, 65536),
 		root(),
@@ -74,8 +74,8 @@ const gib = 1 << 30
 
 // memory compares what is available with what was measured to be needed: 0.7
 // GiB without load, and about 2 GiB under some ten thousand pods.
-func memory() Finding {
-	f := Finding{For: forLab, What: "memory", Need: "1 GiB available, 4 GiB for 10,000 pods"}
+func memory() Requirement {
+	f := Requirement{For: forLab, What: "memory", Need: "1 GiB available, 4 GiB for 10,000 pods"}
 	available, err := availableMemory()
 	if err != nil {
 		return f.judged(Missing, err.Error(), "mount /proc")
@@ -118,8 +118,8 @@ func availableMemory() (int64, error) {
 	return available, nil
 }
 
-func disk(root string) Finding {
-	f := Finding{For: forLab, What: "disk", Need: "1 GiB free, 8 GiB for etcd's whole quota"}
+func disk(root string) Requirement {
+	f := Requirement{For: forLab, What: "disk", Need: "1 GiB free, 8 GiB for etcd's whole quota"}
 	dir := existingParent(root)
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
@@ -153,9 +153,9 @@ func existingParent(dir string) string {
 	}
 }
 
-func processors() Finding {
+func processors() Requirement {
 	n := usableProcessors()
-	f := Finding{For: forLab, What: "processors", Need: "2", Value: strconv.Itoa(n), Grade: Good}
+	f := Requirement{For: forLab, What: "processors", Need: "2", Value: strconv.Itoa(n), Grade: Good}
 	if n < 2 {
 		f.Grade, f.Remedy = Scarce, "what is measured on one processor is mostly its own waiting"
 	}
@@ -166,8 +166,8 @@ func processors() Finding {
 // container's share of them may be less than there are.
 func usableProcessors() int { return min(runtime.NumCPU(), runtime.GOMAXPROCS(0)) }
 
-func fileHandles() Finding {
-	f := Finding{For: forLab, What: "file handles", Need: "4096 for a process"}
+func fileHandles() Requirement {
+	f := Requirement{For: forLab, What: "file handles", Need: "4096 for a process"}
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
 		return f.judged(Missing, err.Error(), "see ulimit -n")
@@ -180,8 +180,8 @@ func fileHandles() Finding {
 	return f
 }
 
-func loopback() Finding {
-	f := Finding{For: forLab, What: "loopback", Need: "127.0.0.1 can be listened on", Value: "127.0.0.1", Grade: Good}
+func loopback() Requirement {
+	f := Requirement{For: forLab, What: "loopback", Need: "127.0.0.1 can be listened on", Value: "127.0.0.1", Grade: Good}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
 		return f.judged(Missing, err.Error(), "ip link set lo up")
@@ -190,8 +190,8 @@ func loopback() Finding {
 	return f
 }
 
-func cgroups() Finding {
-	f := Finding{For: forRealNode, What: "cgroups", Need: "v1, hybrid or v2", Grade: Good}
+func cgroups() Requirement {
+	f := Requirement{For: forRealNode, What: "cgroups", Need: "v1, hybrid or v2", Grade: Good}
 	const v2 = 0x63677270 // the file system's magic number
 	var stat syscall.Statfs_t
 	err := syscall.Statfs("/sys/fs/cgroup", &stat)
@@ -212,8 +212,8 @@ func cgroups() Finding {
 	return f
 }
 
-func inotify(name string, least, enough int64) Finding {
-	f := Finding{For: forLab, What: "inotify " + name, Need: fmt.Sprintf("%d, %d for a real node", least, enough), Grade: Good}
+func inotify(name string, least, enough int64) Requirement {
+	f := Requirement{For: forLab, What: "inotify " + name, Need: fmt.Sprintf("%d, %d for a real node", least, enough), Grade: Good}
 	path := "/proc/sys/fs/inotify/" + name
 	value, ok := readInt(path)
 	if !ok {
@@ -239,16 +239,16 @@ func readInt(path string) (int64, bool) {
 	return v, err == nil
 }
 
-func root() Finding {
-	f := Finding{For: forRealNode, What: "root", Need: "user 0", Value: fmt.Sprintf("user %d", os.Geteuid()), Grade: Good}
+func root() Requirement {
+	f := Requirement{For: forRealNode, What: "root", Need: "user 0", Value: fmt.Sprintf("user %d", os.Geteuid()), Grade: Good}
 	if os.Geteuid() != 0 {
 		f.Grade, f.Remedy = Missing, "run as root; simulated nodes need none"
 	}
 	return f
 }
 
-func program(n realnode.Need) Finding {
-	f := Finding{For: forRealNode, What: n.What, Need: "installed", Grade: Good, Value: n.Found}
+func program(n realnode.Need) Requirement {
+	f := Requirement{For: forRealNode, What: n.What, Need: "installed", Grade: Good, Value: n.Found}
 	if n.Optional {
 		f.Need = "installed, to compare runtimes"
 	}

@@ -89,7 +89,7 @@ func (r *runner) probe(component string) (func(context.Context) error, error) {
 		ca, path, port = clusterCA, "/readyz", r.record.Ports.Scheduler
 	case SimulatedNodes, RealNode:
 		return func(context.Context) error {
-			_, err := os.Stat(r.dir.sign(component))
+			_, err := os.Stat(r.dir.readyFile(component))
 			return err
 		}, nil
 	case Containerd, Kubelet, KubeProxy:

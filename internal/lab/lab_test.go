@@ -163,7 +163,7 @@ func TestWhatIsFound(t *testing.T) {
 	if err != nil || !slices.Equal(names, []string{"a", "b"}) {
 		t.Errorf("laboratories %v, %v, want a and b", names, err)
 	}
-	if got := labs[1].Spec().StartLatency; got != (dist.Dist{Kind: dist.Constant, A: time.Second}) {
+	if got := labs[1].Spec().StartLatency; got != (dist.Dist{Shape: dist.Constant, A: time.Second}) {
 		t.Errorf("start latency %v", got)
 	}
 	var missing *NotFoundError
@@ -394,7 +394,7 @@ func TestRootIsOneHoweverSpelt(t *testing.T) {
 }
 
 func TestStartLatencyOf(t *testing.T) {
-	second := dist.Dist{Kind: dist.Constant, A: time.Second}
+	second := dist.Dist{Shape: dist.Constant, A: time.Second}
 	for _, tt := range []struct {
 		annotation string
 		lab        dist.Dist
@@ -427,7 +427,7 @@ func TestStartLatencyOf(t *testing.T) {
 
 // Latencies are spread as planted over UIDs of any kind, and the same each time.
 func TestStartLatenciesAreSpreadEvenly(t *testing.T) {
-	planted := dist.Dist{Kind: dist.Uniform, A: time.Second, B: 2 * time.Second}
+	planted := dist.Dist{Shape: dist.Uniform, A: time.Second, B: 2 * time.Second}
 	for _, tt := range []struct {
 		uid func(i int) string
 		why string

@@ -38,7 +38,7 @@ import (
 const sharedNodes = 20
 
 var sharedSpec = Spec{Name: "shared", Nodes: sharedNodes, MaxPods: 37, NodeCPU: 9, NodeMemoryGiB: 11,
-	StartLatency: dist.Dist{Kind: dist.Uniform, A: 300 * time.Millisecond, B: 2300 * time.Millisecond}}
+	StartLatency: dist.Dist{Shape: dist.Uniform, A: 300 * time.Millisecond, B: 2300 * time.Millisecond}}
 
 var shared struct {
 	once sync.Once

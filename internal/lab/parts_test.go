@@ -413,14 +413,14 @@ func TestDoctor(t *testing.T) {
 		t.Errorf("a place that cannot be written: %+v", f)
 	}
 	for _, tt := range []struct {
-		findings []Finding
+		findings []Requirement
 		want     bool
 		why      string
 	}{
 		{nil, true, "nothing is wrong"},
-		{[]Finding{{For: forLab, Grade: Good}, {For: forLab, Grade: Scarce}}, true, "scarce is not missing"},
-		{[]Finding{{For: forRealNode, Grade: Missing}}, true, "simulated nodes do without"},
-		{[]Finding{{For: forLab, Grade: Missing}}, false, "every laboratory needs it"},
+		{[]Requirement{{For: forLab, Grade: Good}, {For: forLab, Grade: Scarce}}, true, "scarce is not missing"},
+		{[]Requirement{{For: forRealNode, Grade: Missing}}, true, "simulated nodes do without"},
+		{[]Requirement{{For: forLab, Grade: Missing}}, false, "every laboratory needs it"},
 	} {
 		if got := Healthy(tt.findings); got != tt.want {
 			t.Errorf("%s: %v", tt.why, got)

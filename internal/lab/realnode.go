@@ -80,7 +80,7 @@ func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 		Key:           d.key(Kubelet),
 		Labels:        RealSelector,
 		SandboxImage:  image.AgentReference,
-		Sign:          d.sign(RealNode),
+		Sign:          d.readyFile(RealNode),
 	}
 	if node.CPUs > 0 {
 		if node.Processors, err = realnode.ProcessorsOf(node.CPUs); err != nil {
@@ -177,7 +177,7 @@ func (l *Lab) RealNodeMeter() (*realnode.Meter, error) {
 
 // RealNodeDurations reads how long the kubelet's work and the runtime's took by
 // the kubelet's own metrics; nothing without a real node.
-func (l *Lab) RealNodeDurations(ctx context.Context) ([]realnode.Durations, error) {
+func (l *Lab) RealNodeDurations(ctx context.Context) ([]realnode.Histogram, error) {
 	if l.record.RealNode == nil {
 		return nil, nil
 	}
@@ -189,7 +189,7 @@ func (l *Lab) RealNodeDurations(ctx context.Context) ([]realnode.Durations, erro
 	if err != nil {
 		return nil, fmt.Errorf("read the kubelet's metrics: %w", err)
 	}
-	return realnode.KubeletDurations(bytes.NewReader(metrics))
+	return realnode.KubeletHistograms(bytes.NewReader(metrics))
 }
 
 // RealNodeVersions are the versions of the system's programs that the real

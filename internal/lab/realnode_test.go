@@ -172,7 +172,7 @@ func TestRealNode(t *testing.T) {
 		}
 	}
 	durations, err := l.RealNodeDurations(t.Context())
-	if i := slices.IndexFunc(durations, func(d realnode.Durations) bool { return d.Name == "start_container" }); err != nil || i < 0 || durations[i].Count == 0 {
+	if i := slices.IndexFunc(durations, func(d realnode.Histogram) bool { return d.Name == "start_container" }); err != nil || i < 0 || durations[i].Count == 0 {
 		t.Errorf("how long containers took to start is not told: %+v, %v", durations, err)
 	}
 	// Something runs when it is taken down.

@@ -67,8 +67,8 @@ func (d directory) log(component string) string        { return d.path("logs", c
 func (d directory) cert(name string) string            { return d.path("pki", name+".crt") }
 func (d directory) key(name string) string             { return d.path("pki", name+".key") }
 
-// sign is the file by which a component that serves nothing says that it works.
-func (d directory) sign(component string) string { return d.path(component + ".works") }
+// readyFile is the file by which a component that serves nothing says that it works.
+func (d directory) readyFile(component string) string { return d.path(component + ".works") }
 
 func (d directory) publicKey(name string) string { return d.path("pki", name+".pub") }
 func (d directory) name() string                 { return filepath.Base(string(d)) }

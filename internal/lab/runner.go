@@ -102,7 +102,7 @@ func (r *runner) startAll(ctx context.Context) error {
 // hooks of the API server's.
 func (r *runner) startOne(ctx context.Context, component string, except ...string) error {
 	r.store.progress("starting %s", component)
-	if err := ignoreNotExist(os.Remove(r.dir.sign(component))); err != nil {
+	if err := ignoreNotExist(os.Remove(r.dir.readyFile(component))); err != nil {
 		return err
 	}
 	c, err := r.start(component)

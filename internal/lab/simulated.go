@@ -57,7 +57,7 @@ func parseStartLatency(annotation string) (dist.Dist, error) {
 	case latency < 0:
 		return dist.Dist{}, fmt.Errorf("%q is negative", annotation)
 	}
-	return dist.Dist{Kind: dist.Constant, A: latency}, nil
+	return dist.Dist{Shape: dist.Constant, A: latency}, nil
 }
 
 // quantileOf maps a UID to [0, 1), evenly over many UIDs.

@@ -12,7 +12,7 @@ import (
 // a record fits those, the design can tell. Plans that say the same have the
 // same fingerprint.
 func (p *Plan) Fingerprint() (string, error) {
-	said := p.said()
+	said := p.normalised()
 	text, err := json.Marshal([]any{
 		said.Workload, said.Params, said.Target, said.Axis.Name, said.Axis.PodLife, said.Arms, said.Repeat, said.Seed,
 		said.Pace, said.Hold, said.StepTimeout, said.Primary, said.Guards, said.NormalEvents, said.Fresh,

@@ -23,15 +23,15 @@ import (
 // Schema names the format of the file.
 const Schema = "plimsoll/experiment/v1"
 
-// Kind is the question that a plan asks.
-type Kind string
+// ExperimentKind is the question that a plan asks.
+type ExperimentKind string
 
 // The kinds of plans.
 const (
-	Limit Kind = "limit" // how far?
-	Sweep Kind = "sweep" // how does it behave along the axis?
-	AB    Kind = "ab"    // is the change better, worse, equivalent?
-	Run   Kind = "run"   // does one level hold?
+	Limit ExperimentKind = "limit" // how far?
+	Sweep ExperimentKind = "sweep" // how does it behave along the axis?
+	AB    ExperimentKind = "ab"    // is the change better, worse, equivalent?
+	Run   ExperimentKind = "run"   // does one level hold?
 )
 
 // Plan is an experiment file.
@@ -71,7 +71,7 @@ type Plan struct {
 	AsRun *AsRun `yaml:"asRun,omitempty"`
 
 	// Kind follows from what the file says; see Default.
-	Kind Kind `yaml:"-"`
+	Kind ExperimentKind `yaml:"-"`
 
 	positions *strictyaml.Positions
 }
@@ -206,11 +206,11 @@ func (p Primary) Share() (float64, error) {
 
 // AsRun is what a run adds to its plan.
 type AsRun struct {
-	ID      string `yaml:"id"`
-	Kind    Kind   `yaml:"kind"`
-	Command string `yaml:"command"`
-	Version string `yaml:"version"`
-	Started string `yaml:"started"`
+	ID      string         `yaml:"id"`
+	Kind    ExperimentKind `yaml:"kind"`
+	Command string         `yaml:"command"`
+	Version string         `yaml:"version"`
+	Started string         `yaml:"started"`
 	// Unit, Milestones and Arrived are the workload's, so that the record can
 	// be judged without it.
 	Unit       string   `yaml:"unit"`
@@ -447,14 +447,14 @@ func (p *Plan) marshal(style ...yaml.EncodeOption) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("the experiment cannot be written so that it can be read: %w", err)
 	}
-	if !reflect.DeepEqual(p.said(), back.said()) {
+	if !reflect.DeepEqual(p.normalised(), back.normalised()) {
 		return nil, errors.New("the experiment cannot be written so that it comes back the same: it holds text that is not UTF-8")
 	}
 	return data, nil
 }
 
-// said is what the plan says, however it came to say it.
-func (p *Plan) said() Plan {
+// normalised is what the plan says, however it came to say it.
+func (p *Plan) normalised() Plan {
 	said := *p
 	said.positions, said.Kind = nil, ""
 	// What is empty says nothing.
@@ -471,7 +471,7 @@ func (p *Plan) said() Plan {
 	said.Axis.Levels = cloneOrNil(p.Axis.Levels)
 	said.Signatures = cloneOrNil(p.Signatures)
 	for i := range said.Signatures {
-		said.Signatures[i] = said.Signatures[i].Said()
+		said.Signatures[i] = said.Signatures[i].Normalised()
 	}
 	if p.AsRun != nil {
 		run := *p.AsRun

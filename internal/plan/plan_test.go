@@ -102,7 +102,7 @@ func TestParse(t *testing.T) {
 			base(func(p *Plan) { p.Primary = &Primary{"Ready p50", "5%", 0.01} })},
 	} {
 		p := parsed(t, head+c.text)
-		if got := p.said(); !reflect.DeepEqual(got, c.want) {
+		if got := p.normalised(); !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.why, got, c.want)
 		}
 	}
@@ -281,13 +281,13 @@ func TestDefault(t *testing.T) {
 	} {
 		p := parsed(t, head+c.text)
 		p.Default(w)
-		got, kind := p.said(), p.Kind
+		got, kind := p.normalised(), p.Kind
 		got.Kind = kind
 		if !reflect.DeepEqual(got, c.want) {
 			t.Errorf("%s:\n got %+v %+v\nwant %+v %+v", c.why, got, got.Axis.Search, c.want, c.want.Axis.Search)
 		}
 		p.Default(w)
-		if again := p.said(); p.Kind != kind || !reflect.DeepEqual(again, c.want.said()) {
+		if again := p.normalised(); p.Kind != kind || !reflect.DeepEqual(again, c.want.normalised()) {
 			t.Errorf("%s: filled in a second time, it is %+v", c.why, again)
 		}
 	}
@@ -538,13 +538,13 @@ func TestFullExample(t *testing.T) {
 		Goals:   strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all Ready"}}, {Key: "startup", Value: []string{"ContainersStarted p99 <= 5s"}}},
 		Primary: &Primary{"ContainersStarted p50", "5%", 0.05}, Guards: Guards{"nodesNotReady": {Value: 1}, "apiErrors": {Value: 5, Percent: true}},
 	}
-	if got := p.said(); !reflect.DeepEqual(got, want) {
+	if got := p.normalised(); !reflect.DeepEqual(got, want) {
 		t.Errorf("it is read as\n%+v\nwant\n%+v", got, want)
 	}
 	w := nodeDensity(t)
 	p.Default(w)
 	want.Fresh = FreshObjects // the contract's example is silent on it
-	if got := p.said(); !reflect.DeepEqual(got, want) {
+	if got := p.normalised(); !reflect.DeepEqual(got, want) {
 		t.Errorf("it says everything, and defaults make it\n%+v\nwant\n%+v", got, want)
 	}
 	unsupported := "f.yaml:6:29: axis.search: the arms of a comparison are run at given levels (give level or levels)"

@@ -54,8 +54,8 @@ func TestAsRun(t *testing.T) {
 			t.Errorf("%s: %v in\n%s", c.why, err, data)
 			continue
 		}
-		if !reflect.DeepEqual(copied.said(), p.said()) {
-			t.Errorf("%s: the copy says\n%+v\nwhere the run was\n%+v", c.why, copied.said(), p.said())
+		if !reflect.DeepEqual(copied.normalised(), p.normalised()) {
+			t.Errorf("%s: the copy says\n%+v\nwhere the run was\n%+v", c.why, copied.normalised(), p.normalised())
 		}
 		if got, want := copied.Design(), p.Design(); !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: the copy's levels are chosen by %+v, the run's were by %+v", c.why, got, want)
@@ -67,8 +67,8 @@ func TestAsRun(t *testing.T) {
 		}
 		// Nothing was left open.
 		copied.Default(w)
-		if copied.Kind != p.Kind || !reflect.DeepEqual(copied.said(), p.said()) {
-			t.Errorf("%s: defaults change the copy to\n%+v", c.why, copied.said())
+		if copied.Kind != p.Kind || !reflect.DeepEqual(copied.normalised(), p.normalised()) {
+			t.Errorf("%s: defaults change the copy to\n%+v", c.why, copied.normalised())
 		}
 		if err := copied.Validate(w); err != nil {
 			t.Errorf("%s: the copy is not valid: %v", c.why, err)
@@ -276,8 +276,8 @@ func comesBack(t *testing.T, which string, p *Plan) {
 		t.Errorf("%s: %v in\n%s", which, err, data)
 		return
 	}
-	if !reflect.DeepEqual(back.said(), p.said()) {
-		t.Errorf("%s: %+v comes back as %+v from\n%s", which, p.said(), back.said(), data)
+	if !reflect.DeepEqual(back.normalised(), p.normalised()) {
+		t.Errorf("%s: %+v comes back as %+v from\n%s", which, p.normalised(), back.normalised(), data)
 	}
 	again, err := back.Marshal()
 	if err != nil || !slices.Equal(again, data) {

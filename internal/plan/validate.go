@@ -124,7 +124,7 @@ func isOpen[T comparable](p *Plan, path string, value T) bool {
 }
 
 // kind follows from what the plan says.
-func (p *Plan) kind() Kind {
+func (p *Plan) kind() ExperimentKind {
 	switch {
 	case p.AsRun != nil:
 		return p.AsRun.Kind
@@ -294,7 +294,7 @@ func (v *validator) axis(w *workload.Workload) {
 }
 
 // levels judges what can be judged without the workload.
-func (v *validator) levels(kind Kind) {
+func (v *validator) levels(kind ExperimentKind) {
 	a := v.plan.Axis
 	switch {
 	case kind == Limit && a.Search == nil:

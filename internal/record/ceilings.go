@@ -94,8 +94,8 @@ const (
 	SeverityOK      Severity = "ok"
 )
 
-// Finding is one thing that was looked at before any load.
-type Finding struct {
+// HealthFinding is one thing that was looked at before any load.
+type HealthFinding struct {
 	Severity Severity `json:"severity"`
 	What     string   `json:"what"` // what was looked at, in a word or two
 	Text     string   `json:"text"`

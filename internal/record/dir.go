@@ -132,8 +132,8 @@ type Environment struct {
 	// Findings are what was wrong with the target before any load, and Ceilings
 	// how far the workload could be raised by what was known then; nil is not
 	// looked at.
-	Findings []Finding     `json:"findings,omitempty"`
-	Ceilings *CeilingTable `json:"ceilings,omitempty"`
+	Findings []HealthFinding `json:"findings,omitempty"`
+	Ceilings *CeilingTable   `json:"ceilings,omitempty"`
 	// Kind is that of the objects that the target was asked for; nil in a record
 	// that was made before records said.
 	Kind *ObjectKind `json:"kind,omitempty"`

@@ -47,25 +47,25 @@ func (c *Clock) Now() Micros { return MicrosOf(c.now().Sub(c.start)) }
 // Start is the wall clock at 0.
 func (c *Clock) Start() time.Time { return c.start }
 
-// Kind names what an event tells.
-type Kind string
+// EventKind names what an event tells.
+type EventKind string
 
 // The kinds of events. A reader skips kinds that it does not know.
 const (
-	KindRun    Kind = "run"
-	KindStep   Kind = "step"
-	KindSlot   Kind = "slot"
-	KindObject Kind = "object"
-	KindState  Kind = "state"
-	KindEvent  Kind = "event"
-	KindSample Kind = "sample"
-	KindCanary Kind = "canary"
-	KindGuard  Kind = "guard"
-	KindFault  Kind = "fault"
-	KindNote   Kind = "note"
-	KindLog    Kind = "log"
+	KindRun    EventKind = "run"
+	KindStep   EventKind = "step"
+	KindSlot   EventKind = "slot"
+	KindObject EventKind = "object"
+	KindState  EventKind = "state"
+	KindEvent  EventKind = "event"
+	KindSample EventKind = "sample"
+	KindCanary EventKind = "canary"
+	KindGuard  EventKind = "guard"
+	KindFault  EventKind = "fault"
+	KindNote   EventKind = "note"
+	KindLog    EventKind = "log"
 	// KindDurations is of a histogram that a program of the target published.
-	KindDurations Kind = "durations"
+	KindDurations EventKind = "durations"
 )
 
 // Event is one line of the history: what happened (Body), when (T) and in
@@ -78,7 +78,7 @@ type Event struct {
 
 // Body is what happened: a pointer to one of the types of this package that
 // are named after the kinds.
-type Body interface{ Kind() Kind }
+type Body interface{ Kind() EventKind }
 
 // Sink takes events as they happen. It is safe for concurrent use and does
 // not block for longer than it takes to copy the event.
@@ -109,8 +109,8 @@ const (
 	EndInterrupted Ending = "interrupted" // the user, the budget or an error of ours cut it short
 )
 
-// Run marks the start and the end of a run, and where one that was cut goes on.
-type Run struct {
+// RunEvent marks the start and the end of a run, and where one that was cut goes on.
+type RunEvent struct {
 	Phase   Phase `json:"phase"`
 	Version int   `json:"version,omitempty"` // of the history's format, at the start and where it goes on
 	// ID names what is made in the target from here on.
@@ -134,9 +134,9 @@ const (
 	PurposeAB      Purpose = "ab"      // one replicate of an arm
 )
 
-// Step marks a moment of one level's step. All fields but Phase are given at
+// StepEvent marks a moment of one level's step. All fields but Phase are given at
 // the start; Reached is given again when it is known, Ending at the end.
-type Step struct {
+type StepEvent struct {
 	Phase     Phase   `json:"phase"`
 	Level     float64 `json:"level,omitempty"`
 	Reached   float64 `json:"levelReached,omitempty"` // the level rounded down to whole iterations
@@ -259,16 +259,16 @@ type KubeEvent struct {
 	Count   int    `json:"count,omitempty"`
 }
 
-// Sample is one reading of a resource series.
-type Sample struct {
+// Reading is one reading of a resource series.
+type Reading struct {
 	Source string             `json:"source"` // a process or a node
 	Values map[string]float64 `json:"values"` // cpuSeconds (since its start), rssBytes, ...
 }
 
-// Durations is a histogram of durations that a program publishes, counted since
+// ComponentHistogram is a histogram of durations that a program publishes, counted since
 // its start: what fell into a step is the difference of two. Counts are how many
 // took at most so many seconds, by Bounds; Count is all of them.
-type Durations struct {
+type ComponentHistogram struct {
 	Source string    `json:"source"` // the program
 	Name   string    `json:"name"`   // what took so long
 	Count  uint64    `json:"count"`
@@ -324,30 +324,30 @@ type Log struct {
 	Error string `json:"error,omitempty"`
 }
 
-func (*Run) Kind() Kind       { return KindRun }
-func (*Step) Kind() Kind      { return KindStep }
-func (*Slot) Kind() Kind      { return KindSlot }
-func (*Object) Kind() Kind    { return KindObject }
-func (*State) Kind() Kind     { return KindState }
-func (*KubeEvent) Kind() Kind { return KindEvent }
-func (*Sample) Kind() Kind    { return KindSample }
-func (*Canary) Kind() Kind    { return KindCanary }
-func (*Guard) Kind() Kind     { return KindGuard }
-func (*Fault) Kind() Kind     { return KindFault }
-func (*Note) Kind() Kind      { return KindNote }
-func (*Log) Kind() Kind       { return KindLog }
+func (*RunEvent) Kind() EventKind  { return KindRun }
+func (*StepEvent) Kind() EventKind { return KindStep }
+func (*Slot) Kind() EventKind      { return KindSlot }
+func (*Object) Kind() EventKind    { return KindObject }
+func (*State) Kind() EventKind     { return KindState }
+func (*KubeEvent) Kind() EventKind { return KindEvent }
+func (*Reading) Kind() EventKind   { return KindSample }
+func (*Canary) Kind() EventKind    { return KindCanary }
+func (*Guard) Kind() EventKind     { return KindGuard }
+func (*Fault) Kind() EventKind     { return KindFault }
+func (*Note) Kind() EventKind      { return KindNote }
+func (*Log) Kind() EventKind       { return KindLog }
 
 // Kind implements Body.
-func (*Durations) Kind() Kind { return KindDurations }
+func (*ComponentHistogram) Kind() EventKind { return KindDurations }
 
 // newBody is an empty body of a kind, or nil for a kind that this version
 // does not know.
-func newBody(k Kind) Body {
+func newBody(k EventKind) Body {
 	switch k {
 	case KindRun:
-		return new(Run)
+		return new(RunEvent)
 	case KindStep:
-		return new(Step)
+		return new(StepEvent)
 	case KindSlot:
 		return new(Slot)
 	case KindObject:
@@ -357,7 +357,7 @@ func newBody(k Kind) Body {
 	case KindEvent:
 		return new(KubeEvent)
 	case KindSample:
-		return new(Sample)
+		return new(Reading)
 	case KindCanary:
 		return new(Canary)
 	case KindGuard:
@@ -369,16 +369,16 @@ func newBody(k Kind) Body {
 	case KindLog:
 		return new(Log)
 	case KindDurations:
-		return new(Durations)
+		return new(ComponentHistogram)
 	}
 	return nil
 }
 
 // header is what every line begins with.
 type header struct {
-	T    Micros `json:"t"`
-	Kind Kind   `json:"kind"`
-	Step int    `json:"step"`
+	T    Micros    `json:"t"`
+	Kind EventKind `json:"kind"`
+	Step int       `json:"step"`
 }
 
 // appendLine appends e as one line of the history.

@@ -21,7 +21,7 @@ import (
 func events(t *testing.T) []Event {
 	t.Helper()
 	var list []Event
-	for i, body := range []Body{new(Run), new(Step), new(Slot), new(Object), new(State), new(KubeEvent), new(Sample), new(Canary), new(Guard), new(Fault), new(Note)} {
+	for i, body := range []Body{new(RunEvent), new(StepEvent), new(Slot), new(Object), new(State), new(KubeEvent), new(Reading), new(Canary), new(Guard), new(Fault), new(Note)} {
 		v := reflect.ValueOf(body).Elem()
 		for j := range v.NumField() {
 			switch f := v.Field(j); f.Kind() {

@@ -154,7 +154,7 @@ func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) 
 	}
 	p.Blocks = runRows(c.Paired, l.Primary)
 	for i := range p.Blocks {
-		p.Blocks[i].Change = apart(p.Blocks[i].Change)
+		p.Blocks[i].Change = spacedPercent(p.Blocks[i].Change)
 	}
 	p.Groups = groupsOf(c, l)
 	p.Series = seriesOf(c, l)
@@ -186,14 +186,14 @@ func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
 		groups[i] = metricGroup{Title: k[1], Note: k[2]}
 	}
 	groups = append(groups, metricGroup{Title: "Other"})
-	add := func(m oneMetric, decides bool) {
+	add := func(m equalMetrics, decides bool) {
 		at := slices.IndexFunc(known, func(k [3]string) bool { return k[0] == m.Kind })
 		if at < 0 {
 			at = len(known)
 		}
 		groups[at].Rows = append(groups[at].Rows, metricRowOf(c, m, decides, wide))
 	}
-	for i, m := range together(l) {
+	for i, m := range groupMetrics(l) {
 		if i > 0 || len(m.Baseline)+len(m.Arm) > 0 {
 			add(m, i == 0)
 		}
@@ -201,13 +201,13 @@ func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
 	return slices.DeleteFunc(groups, func(g metricGroup) bool { return len(g.Rows) == 0 })
 }
 
-func metricRowOf(c *compare.Comparison, m oneMetric, decides bool, wide float64) metricRow {
+func metricRowOf(c *compare.Comparison, m equalMetrics, decides bool, wide float64) metricRow {
 	row := metricRow{
-		Metric: m.Metric, Decides: decides, Clear: clearly(m.Compared), Note: m.Note,
+		Metric: m.Metric, Decides: decides, Clear: differsClearly(m.Compared), Note: m.Note,
 		Baseline: medianOf(m.Compared, m.Baseline), Arm: medianOf(m.Compared, m.Arm),
 		Change: "-", FalseDiscovery: "-",
 	}
-	row.Also = m.also()
+	row.Also = m.otherMilestones()
 	if strings.HasSuffix(m.Metric, " max") || m.Kind == compare.KindMemory {
 		row.BaselineRuns, row.ArmRuns = eachOf(m.Compared, m.Baseline), eachOf(m.Compared, m.Arm)
 	}
@@ -299,7 +299,7 @@ func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
 		p := seriesPart{SeriesComparison: s, Milestones: s.Milestone, Effects: effectsOf(c, l, s)}
 		for _, x := range s.Shifts {
 			row := shiftRowOf(x, l.Runs)
-			row.Change = apart(row.Change)
+			row.Change = spacedPercent(row.Change)
 			if x.Change != nil {
 				row.Change, row.Interval = changeOnPage(*x.Change), intervalOnPage(x.Lo, x.Hi)
 			}
@@ -355,10 +355,10 @@ func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.Serie
 }
 
 // changeOnPage is a relative change as the page writes it, in one piece.
-func changeOnPage(x float64) string { return apart(changeText(x)) }
+func changeOnPage(x float64) string { return spacedPercent(changeText(x)) }
 
-// apart sets a figure's sign of percent apart from it.
-func apart(text string) string { return strings.Replace(text, "%", "\u00a0%", 1) }
+// spacedPercent sets a figure's sign of percent apart from it.
+func spacedPercent(text string) string { return strings.Replace(text, "%", "\u00a0%", 1) }
 
 func intervalOnPage(lo, hi *float64) string {
 	if lo == nil || hi == nil {
@@ -374,7 +374,7 @@ func toneOf(verdict any) slo.Verdict {
 	case stats.Better, stats.Equivalent, stats.NotWorse:
 		return slo.Pass
 	case stats.Worse:
-		return slo.Breach
+		return slo.Breached
 	default:
 		return slo.Verdict(v)
 	}

@@ -78,7 +78,7 @@ func (l *lot) run(a arm, level float64, block int, leftOut string) {
 	}
 	for i, milestone := range []string{"ContainersStarted", "Ready"} {
 		s := stats.NewSample(all[i], missing)
-		r.Samples = append(r.Samples, compare.Sample{Milestone: milestone, Sample: s})
+		r.Samples = append(r.Samples, compare.MilestoneSample{Milestone: milestone, Sample: s})
 		for _, q := range []float64{0.5, 0.9, 0.99, 1} {
 			name := milestone + " " + stats.QuantileName(q)
 			if q == 1 {
@@ -92,10 +92,10 @@ func (l *lot) run(a arm, level float64, block int, leftOut string) {
 		f.Metric = strings.Replace(f.Metric, "Started", "Ready", 1)
 		r.Figures = append(r.Figures, f)
 	}
-	r.Samples = append(r.Samples, compare.Sample{Milestone: "ContainersReady", Sample: r.Samples[0].Sample})
+	r.Samples = append(r.Samples, compare.MilestoneSample{Milestone: "ContainersReady", Sample: r.Samples[0].Sample})
 	if a.parts {
 		for i, component := range []string{"application", "database"} {
-			r.Samples = append(r.Samples, compare.Sample{Milestone: "Ready", Component: component, Sample: stats.NewSample(parts[i], 0)})
+			r.Samples = append(r.Samples, compare.MilestoneSample{Milestone: "Ready", Component: component, Sample: stats.NewSample(parts[i], 0)})
 		}
 	}
 	rate, cpu := 50/a.slower*noise, 12*noise
@@ -140,7 +140,7 @@ func comparisons() map[string]compare.Comparison {
 				}
 			}
 		}
-		return compare.Of(s, l.runs)
+		return compare.Runs(s, l.runs)
 	}
 	list["worse"] = blocks(spec("runc", "crun"), []float64{60}, 5, arm{name: "runc", slower: 1, memory: 400}, arm{name: "crun", slower: 1.4, memory: 400})
 	list["better"] = blocks(spec("runc", "crun"), []float64{60}, 5, arm{name: "runc", slower: 1}, arm{name: "crun", slower: 0.7})
@@ -159,7 +159,7 @@ func comparisons() map[string]compare.Comparison {
 		}
 		s := spec("A", "B")
 		s.Paired, s.Params = false, nil
-		return compare.Of(s, l.runs)
+		return compare.Runs(s, l.runs)
 	}
 	list["apart"] = apart(4, 6, 2000)
 	list["one run"] = apart(1, 1, 500)
@@ -188,7 +188,7 @@ func comparisons() map[string]compare.Comparison {
 			},
 		},
 	}
-	list["nothing"] = compare.Of(spec("A", "B"), nil)
+	list["nothing"] = compare.Runs(spec("A", "B"), nil)
 	return list
 }
 

@@ -41,7 +41,7 @@ type brokeRow struct {
 
 // logRow is a sample of a log with its step.
 type logRow struct {
-	judge.LogSample
+	judge.LogTail
 	Step int
 }
 
@@ -122,7 +122,7 @@ func afterStart(s judge.Step, b judge.Breach) string {
 	return Seconds(max(x, 0))
 }
 
-func loadText(l judge.Load, unit string) string {
+func loadText(l judge.StepProgress, unit string) string {
 	if l.Asked == 0 {
 		return "nothing was asked for yet"
 	}
@@ -311,13 +311,13 @@ func (p *printer) breaches(first *judge.BrokeFirst, s judge.Step, most int) {
 		}
 		p.line("  %-7s  after %s, with %d of %d there: %s", markOf(first, b), afterStart(s, b), b.Load.There, b.Load.Asked, what)
 		if b.Message != "" {
-			p.line("           %s", about(b))
+			p.line("           %s", breachText(b))
 		}
 	}
 }
 
-// about is what was told of a breach, and of what.
-func about(b judge.Breach) string {
+// breachText is what was told of a breach, and of what.
+func breachText(b judge.Breach) string {
 	if b.Object == "" {
 		return b.Message
 	}

@@ -17,32 +17,32 @@ import (
 // and some that the first one had too.
 func brokenResult() judge.Result {
 	held := stepAt(1, 100, record.PurposeSweep, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
-	failed := stepAt(2, 200, record.PurposeSweep, slo.Breach, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
+	failed := stepAt(2, 200, record.PurposeSweep, slo.Breached, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.ReachSeconds = figure(1.5)
 	probe := judge.Breach{
 		Time: "2030-01-02T03:04:05.500000Z", Step: 1, Kind: "probes", What: "readiness probes failed", Count: 3,
-		Object: "ns/pod-1", Message: "Unhealthy: Readiness probe failed: not yet", Load: judge.Load{Asked: 10, There: 2, Level: 0.5},
+		Object: "ns/pod-1", Message: "Unhealthy: Readiness probe failed: not yet", Load: judge.StepProgress{Asked: 10, There: 2, Level: 0.5},
 	}
 	held.Breaches = []judge.Breach{probe}
 	usual := probe
 	usual.Step, usual.Usual, usual.Time = 2, true, "2030-01-02T03:04:05.400000Z"
 	first := judge.Breach{
 		Time: "2030-01-02T03:04:06.250000Z", Step: 2, Kind: "scheduling", What: "no node was found for objects", Count: 1800, First: true,
-		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: judge.Load{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
+		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: judge.StepProgress{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
 	}
 	missing := judge.Breach{
-		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: judge.KindMissing, What: "all Ready: 1800 of 4000 did not get there", Value: figure(1800), Bound: figure(0),
-		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: judge.Load{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
+		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: judge.BreachMissing, What: "all Ready: 1800 of 4000 did not get there", Value: figure(1800), Bound: figure(0),
+		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: judge.StepProgress{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
 	}
 	failed.Breaches = []judge.Breach{usual, first, missing}
-	failed.Logs = []judge.LogSample{
+	failed.Logs = []judge.LogTail{
 		{Object: "ns/pod-3", Container: "app", Reason: "CrashLoopBackOff", Previous: true, Lines: []string{"starting", "<b>dial tcp 172.30.225.6:5432: i/o timeout</b>"}, Masked: 1},
 		{Object: "ns/pod-4", Error: "the node is out of reach"},
 	}
 	return judge.Result{
-		Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breach, Why: "1 of 2 levels failed",
+		Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "density", Workload: "node-density", Kind: "sweep", Verdict: slo.Breached, Why: "1 of 2 levels failed",
 		Steps: []judge.Step{held, failed}, Arrived: "Ready", Breaches: []judge.Breach{probe, usual, first, missing},
-		Goals: []judge.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breach}},
+		Goals: []judge.GoalResult{{Name: "ready", SLO: []string{"all Ready"}, Verdict: slo.Breached}},
 		BrokeFirst: &judge.BrokeFirst{
 			Goal: "ready", Step: 2, Level: 200, Breach: first, Says: "a limit of one or more components was reached; the functional maximum is lower than these conditions",
 			Conditions: &judge.Conditions{Time: first.Time, NormalStep: 1, Figures: []judge.Figure{

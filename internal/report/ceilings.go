@@ -63,7 +63,7 @@ func checked(c ceiling.Check) string {
 	return name
 }
 
-func (p *printer) findings(list []record.Finding) {
+func (p *printer) findings(list []record.HealthFinding) {
 	var rows [][]string
 	for _, f := range list {
 		rows = append(rows, []string{string(f.Severity), f.What, f.Text})

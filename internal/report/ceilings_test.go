@@ -49,13 +49,13 @@ func TestCheckText(t *testing.T) {
 	hostile := checkFacts()
 	hostile.Load.Workload = "a\x1b[31mb"
 	for name, c := range map[string]ceiling.Check{
-		"fit": {Target: target, Table: ceiling.Compute(checkFacts()), Findings: []record.Finding{
+		"fit": {Target: target, Table: ceiling.Compute(checkFacts()), Findings: []record.HealthFinding{
 			{Severity: record.SeverityWarning, What: "leftovers", Text: "there is something of run 0badcafe (2 namespaces)", Hint: "plimsoll clean --kubeconfig prod.yaml"},
 			{Severity: record.SeverityOK, What: "API server", Text: "ready, 45 checks passed"},
 		}},
-		"rate":    {Target: ceiling.CheckTarget{Kind: "lab", Private: true, Server: "https://127.0.0.1:1"}, Table: ceiling.Compute(rate), Findings: []record.Finding{{Severity: record.SeverityOK, What: "nodes", Text: "all 31 are Ready"}}},
-		"nothing": {Target: target, Table: ceiling.Compute(nothing), Findings: []record.Finding{{Severity: record.SeverityError, What: "rights", Text: "x may not create pods"}}},
-		"hostile": {Target: target, Table: ceiling.Compute(hostile), Findings: []record.Finding{{Severity: record.SeverityWarning, What: "pods", Text: "1 pod: \x1b[2Jx"}}},
+		"rate":    {Target: ceiling.CheckTarget{Kind: "lab", Private: true, Server: "https://127.0.0.1:1"}, Table: ceiling.Compute(rate), Findings: []record.HealthFinding{{Severity: record.SeverityOK, What: "nodes", Text: "all 31 are Ready"}}},
+		"nothing": {Target: target, Table: ceiling.Compute(nothing), Findings: []record.HealthFinding{{Severity: record.SeverityError, What: "rights", Text: "x may not create pods"}}},
+		"hostile": {Target: target, Table: ceiling.Compute(hostile), Findings: []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods", Text: "1 pod: \x1b[2Jx"}}},
 	} {
 		var out bytes.Buffer
 		if err := Check(&out, c); err != nil {

@@ -107,26 +107,26 @@ func decidingLevel(r judge.Result) *compare.LevelComparison {
 	return &levels[max(said, 0)]
 }
 
-// clear is the largest rate of false discoveries at which a metric that does
+// maxFalseDiscovery is the largest rate of false discoveries at which a metric that does
 // not decide is worth a line.
-const clear = 0.10
+const maxFalseDiscovery = 0.10
 
-// clearly reports whether a metric that does not decide differs clearly.
-func clearly(m compare.Compared) bool {
-	return m.FalseDiscovery != nil && *m.FalseDiscovery <= clear && m.Change != nil && m.Lo != nil && m.Hi != nil
+// differsClearly reports whether a metric that does not decide differs clearly.
+func differsClearly(m compare.Compared) bool {
+	return m.FalseDiscovery != nil && *m.FalseDiscovery <= maxFalseDiscovery && m.Change != nil && m.Lo != nil && m.Hi != nil
 }
 
-// oneMetric is a metric, and those of other milestones that are the same in
+// equalMetrics is a metric, and those of other milestones that are the same in
 // every run, since objects reached them at the same moments.
-type oneMetric struct {
+type equalMetrics struct {
 	compare.Compared
 	Same []string // the other metrics
 }
 
-// together puts metrics that are the same in every run together. The first is
+// groupMetrics puts metrics that are the same in every run together. The first is
 // the one that decides.
-func together(l compare.LevelComparison) []oneMetric {
-	var all []oneMetric
+func groupMetrics(l compare.LevelComparison) []equalMetrics {
+	var all []equalMetrics
 	index := make(map[string]int)
 	for _, m := range append([]compare.Compared{l.Primary}, l.Others...) {
 		key := ""
@@ -144,13 +144,13 @@ func together(l compare.LevelComparison) []oneMetric {
 			continue
 		}
 		index[key] = len(all)
-		all = append(all, oneMetric{Compared: m})
+		all = append(all, equalMetrics{Compared: m})
 	}
 	return all
 }
 
-// also are the other milestones for which it is the same.
-func (m oneMetric) also() string {
+// otherMilestones are the other milestones for which it is the same.
+func (m equalMetrics) otherMilestones() string {
 	var milestones []string
 	for _, name := range m.Same {
 		milestone, _, _ := strings.Cut(name, " ")
@@ -160,11 +160,11 @@ func (m oneMetric) also() string {
 }
 
 // name is the metric and how many others are the same.
-func (m oneMetric) name() string {
+func (m equalMetrics) name() string {
 	if len(m.Same) == 0 {
 		return m.Metric
 	}
-	return fmt.Sprintf("%s (and of %s)", m.Metric, m.also())
+	return fmt.Sprintf("%s (and of %s)", m.Metric, m.otherMilestones())
 }
 
 // ComparisonText writes a comparison of recorded experiments for a terminal:
@@ -369,13 +369,13 @@ func (l levelText) parts() {
 // memory is not compared where it is not.
 func (l levelText) others() {
 	rows := [][]string{}
-	for _, m := range together(l.LevelComparison)[1:] {
-		if clearly(m.Compared) {
+	for _, m := range groupMetrics(l.LevelComparison)[1:] {
+		if differsClearly(m.Compared) {
 			rows = append(rows, []string{m.name(), changeText(*m.Change), intervalText(m.Lo, m.Hi)})
 		}
 	}
 	if len(rows) > 0 {
-		l.line("  others that differ, with a rate of false discoveries of at most %.0f%%; they do not decide:", 100*clear)
+		l.line("  others that differ, with a rate of false discoveries of at most %.0f%%; they do not decide:", 100*maxFalseDiscovery)
 		l.columns("    ", "lrl", rows)
 	}
 	// Why memory is not compared, in the order in which the reasons come up.

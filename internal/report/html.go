@@ -135,7 +135,7 @@ func write(w io.Writer, p page, data pageData) error {
 	}
 	t, err := template.New("page.html").Funcs(template.FuncMap{
 		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
-		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": missed,
+		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady,
 		"bearing": bearingWord, "goal": goalSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
 	}).ParseFS(templates, "*.html")
@@ -258,7 +258,7 @@ type sourceUse struct {
 func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
-		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: lead(r),
+		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
 		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
@@ -266,7 +266,7 @@ func pageOf(in Input, data pageData) page {
 	p.Mark, p.MarkUnit = "?", data.Unit
 	if l := r.LoadLine; l != nil && l.Level != nil {
 		p.Mark = Number(*l.Level)
-	} else if s := telling(r); l == nil && s != nil {
+	} else if s := decidingStep(r); l == nil && s != nil {
 		p.Mark = Number(s.LevelReached)
 	}
 	if r.Comparison != nil {
@@ -386,25 +386,25 @@ func lineStep(r judge.Result) *judge.Step {
 	return best
 }
 
-// telling is the step of a sweep that its verdict stands on: the lowest that
+// decidingStep is the step of a sweep that its verdict stands on: the lowest that
 // failed, or the highest that held where none did. It is nil where the verdict
 // says neither.
-func telling(r judge.Result) *judge.Step {
+func decidingStep(r judge.Result) *judge.Step {
 	var best *judge.Step
 	for i := range r.Steps {
 		s := &r.Steps[i]
 		if s.Verdict != r.Verdict || !r.Verdict.Decided() {
 			continue
 		}
-		if best == nil || (s.LevelReached < best.LevelReached) == (r.Verdict == slo.Breach) {
+		if best == nil || (s.LevelReached < best.LevelReached) == (r.Verdict == slo.Breached) {
 			best = s
 		}
 	}
 	return best
 }
 
-// missed are those that did not get there, whatever the cause.
-func missed(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
+// notReady are those that did not get there, whatever the cause.
+func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
 // reasonsOf are the reasons of every step that has any, the one that decided
 // open.
@@ -439,7 +439,7 @@ func Headline(r judge.Result, unit string) string {
 	name := r.Workload
 	if l := r.LoadLine; l != nil {
 		switch {
-		case r.Verdict == slo.Breach && l.LowestFailing != nil:
+		case r.Verdict == slo.Breached && l.LowestFailing != nil:
 			return fmt.Sprintf("%s fails at its first level, %s %s", name, Number(*l.LowestFailing), unit)
 		case r.Verdict == slo.Pass && l.Level != nil && l.LowestFailing != nil:
 			return fmt.Sprintf("%s holds %s %s and fails at %s", name, Number(*l.Level), unit, Number(*l.LowestFailing))
@@ -462,7 +462,7 @@ func Headline(r judge.Result, unit string) string {
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range r.Steps {
-		if r.Verdict == slo.Breach && s.Verdict != slo.Breach {
+		if r.Verdict == slo.Breached && s.Verdict != slo.Breached {
 			continue
 		}
 		low, high = min(low, s.LevelReached), max(high, s.LevelReached)
@@ -476,7 +476,7 @@ func Headline(r judge.Result, unit string) string {
 		return fmt.Sprintf("%s: nothing was measured", name)
 	case r.Verdict == slo.Pass:
 		return fmt.Sprintf("%s holds at every level, %s %s", name, levels, unit)
-	case r.Verdict == slo.Breach && !math.IsInf(low, 0):
+	case r.Verdict == slo.Breached && !math.IsInf(low, 0):
 		return fmt.Sprintf("%s fails at %s %s", name, Number(low), unit)
 	case r.Verdict == slo.Invalid:
 		return fmt.Sprintf("Not valid: plimsoll itself was the bottleneck of %s", name)
@@ -484,8 +484,8 @@ func Headline(r judge.Result, unit string) string {
 	return fmt.Sprintf("Not decided: whether %s holds is not known", name)
 }
 
-// lead says more about the verdict than the headline, a sentence each.
-func lead(r judge.Result) []string {
+// summary says more about the verdict than the headline, a sentence each.
+func summary(r judge.Result) []string {
 	var list []string
 	add := func(text string) {
 		if text != "" {
@@ -495,7 +495,7 @@ func lead(r judge.Result) []string {
 	if l := r.LoadLine; l != nil && l.Binding != "" {
 		add("bound by: " + l.Binding)
 	}
-	if s := telling(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Breach {
+	if s := decidingStep(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Breached {
 		add(s.VerdictWhy)
 	}
 	add(r.Why)
@@ -514,7 +514,7 @@ func verdictWord(verdict any) string {
 	switch v {
 	case slo.Pass:
 		return "held"
-	case slo.Breach:
+	case slo.Breached:
 		return "failed"
 	case slo.Inconclusive:
 		return "not decided"

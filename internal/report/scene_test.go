@@ -97,11 +97,11 @@ func (s scene) make(t testing.TB) record.Dir {
 	}
 	b.Rows = rows.Add
 	p := &player{scene: s, b: b, rng: rand.New(rand.NewPCG(7, 7)), now: 1000}
-	p.emit(&record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion})
+	p.emit(&record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion})
 	for !p.cut {
 		next := b.NextStep(s.design, "")
 		if next.Done {
-			p.emit(&record.Run{Phase: record.PhaseEnd})
+			p.emit(&record.RunEvent{Phase: record.PhaseEnd})
 			break
 		}
 		p.play(next)
@@ -151,14 +151,14 @@ func (p *player) sample() {
 		return
 	}
 	p.cpu += 0.25
-	p.emit(&record.Sample{Source: "plimsoll", Values: map[string]float64{"cpuSeconds": p.cpu, "rssBytes": 40 << 20}})
-	p.emit(&record.Sample{Source: "kube-apiserver", Values: map[string]float64{"cpuSeconds": 3 * p.cpu, "rssBytes": 400e6 + 1e6*p.cpu}})
+	p.emit(&record.Reading{Source: "plimsoll", Values: map[string]float64{"cpuSeconds": p.cpu, "rssBytes": 40 << 20}})
+	p.emit(&record.Reading{Source: "kube-apiserver", Values: map[string]float64{"cpuSeconds": 3 * p.cpu, "rssBytes": 400e6 + 1e6*p.cpu}})
 }
 
 // play makes one step.
 func (p *player) play(next design.Next) {
 	if next.FromEmpty && len(p.place) > 0 {
-		p.emit(&record.Step{Phase: record.PhaseReset})
+		p.emit(&record.StepEvent{Phase: record.PhaseReset})
 		for _, name := range p.place {
 			p.now += 200
 			p.emit(&record.Object{Object: name, Milestone: "Deleted"})
@@ -173,7 +173,7 @@ func (p *player) play(next design.Next) {
 		p.arrive(next, want)
 		return
 	}
-	p.emit(&record.Step{
+	p.emit(&record.StepEvent{
 		Phase: record.PhaseStart, Level: next.Level, Reached: next.Level, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full,
 		Timeout: 30_000_000, Hold: 2_000_000, Pace: "max", Why: next.Why, Units: max(want-len(p.place), 0), Places: p.places,
 	})
@@ -200,7 +200,7 @@ func (p *player) play(next design.Next) {
 		p.at(sent+8000+took, &record.Object{Object: name, Milestone: "Ready"})
 		last = max(last, sent+8000+took)
 	}
-	p.emit(&record.Step{Phase: record.PhaseLoaded})
+	p.emit(&record.StepEvent{Phase: record.PhaseLoaded})
 	if p.step == p.killed {
 		p.cut = true
 		return
@@ -211,7 +211,7 @@ func (p *player) play(next design.Next) {
 		ending = record.EndStalled
 		p.now += 10_000_000
 	} else {
-		p.emit(&record.Step{Phase: record.PhaseReached})
+		p.emit(&record.StepEvent{Phase: record.PhaseReached})
 		p.now += 2_000_000
 	}
 	if !p.plain {
@@ -220,7 +220,7 @@ func (p *player) play(next design.Next) {
 		}
 	}
 	p.sample()
-	p.emit(&record.Step{Phase: record.PhaseEnd, Ending: ending, Places: p.places, Least: next.Level, Most: next.Level})
+	p.emit(&record.StepEvent{Phase: record.PhaseEnd, Ending: ending, Places: p.places, Least: next.Level, Most: next.Level})
 	p.now += 100_000
 }
 
@@ -229,14 +229,14 @@ func (p *player) play(next design.Next) {
 func (p *player) arrive(next design.Next, want int) {
 	const apart = 10_000
 	warm := want / 3
-	p.emit(&record.Step{
+	p.emit(&record.StepEvent{
 		Phase: record.PhaseStart, Level: next.Level, Reached: next.Level, Purpose: next.Purpose, FromEmpty: true, Full: true, Open: true,
 		Timeout: 30_000_000, Hold: record.Micros(want-warm) * apart, Pace: "max", Why: next.Why, Units: want, Places: p.places,
 	})
 	p.sample()
 	for i := range want {
 		if i == warm {
-			p.emit(&record.Step{Phase: record.PhaseReached})
+			p.emit(&record.StepEvent{Phase: record.PhaseReached})
 		}
 		name := fmt.Sprintf("%s-%d/%d", p.name, p.step, i)
 		intended, late := p.now, record.Micros(0)
@@ -259,10 +259,10 @@ func (p *player) arrive(next design.Next, want int) {
 		p.at(slot.Sent+took, &record.Object{Object: name, Milestone: "Ready"})
 		p.at(slot.Sent+took+1e6, &record.Object{Object: name, Milestone: "Deleted"})
 	}
-	p.emit(&record.Step{Phase: record.PhaseLoaded})
+	p.emit(&record.StepEvent{Phase: record.PhaseLoaded})
 	p.now += 5_000_000
 	p.sample()
-	p.emit(&record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: p.places})
+	p.emit(&record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: p.places})
 	p.now += 100_000
 }
 

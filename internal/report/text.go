@@ -90,7 +90,7 @@ func (p *printer) steps(r judge.Result) {
 		l, o := s.Latency[arrived], s.Objects
 		rows = append(rows, []string{
 			strconv.Itoa(s.ID), cmp.Or(s.Arm, string(s.Purpose)), Number(s.LevelReached), strconv.Itoa(o.Intended), strconv.Itoa(o.Ready),
-			strconv.Itoa(missed(o)), strconv.Itoa(o.Lost), rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), string(s.Verdict),
+			strconv.Itoa(notReady(o)), strconv.Itoa(o.Lost), rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), string(s.Verdict),
 		})
 	}
 	p.columns("  ", "rrrrrrrrrrr", rows)
@@ -193,9 +193,9 @@ func Sentence(r judge.Result) string {
 	switch r.Verdict {
 	case slo.Pass:
 		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
-	case slo.Breach:
+	case slo.Breached:
 		for _, s := range r.Steps {
-			if s.Verdict == slo.Breach {
+			if s.Verdict == slo.Breached {
 				return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, Number(s.Level), s.VerdictWhy)
 			}
 		}
@@ -206,7 +206,7 @@ func Sentence(r judge.Result) string {
 func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 	var b strings.Builder
 	switch {
-	case verdict == slo.Breach && l.LowestFailing != nil:
+	case verdict == slo.Breached && l.LowestFailing != nil:
 		fmt.Fprintf(&b, "below the first level: %s %s failed", Number(*l.LowestFailing), l.Unit)
 	case verdict == slo.Pass && l.Level != nil:
 		fmt.Fprintf(&b, "%s %s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, l.Confirmations, confirmationsOf(l))

@@ -34,7 +34,7 @@ func account(asked, there, never, lost int) judge.Objects {
 // cases are results of every kind of outcome.
 func cases() map[string]judge.Result {
 	held := stepAt(1, 100, record.PurposeRamp, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
-	failed := stepAt(2, 200, record.PurposeRamp, slo.Breach, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
+	failed := stepAt(2, 200, record.PurposeRamp, slo.Breached, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.Reasons = []judge.Reason{
 		{Reason: "Too many pods", Message: "0/20 nodes are available: 20 Too many pods.", Count: 1795, Nodes: 20, NodesOf: 20},
 		{Reason: "ImagePullBackOff", Message: "ImagePullBackOff", Count: 5},
@@ -42,7 +42,7 @@ func cases() map[string]judge.Result {
 	open := stepAt(2, 200, record.PurposeRamp, slo.Inconclusive, "the state of 7 objects is not known", account(4000, 3993, 0, 7), figure(0.51), nil)
 	invalid := stepAt(1, 100, record.PurposeRamp, slo.Invalid, "requests were sent late while there was room", account(2000, 2000, 0, 0), figure(0.35), figure(1.4))
 	confirmed := stepAt(3, 100, record.PurposeConfirm, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.0004), figure(12.34))
-	none := stepAt(1, 10, record.PurposeRamp, slo.Breach, "all Ready: 200 of 200 did not get there", account(200, 0, 200, 0), nil, nil)
+	none := stepAt(1, 10, record.PurposeRamp, slo.Breached, "all Ready: 200 of 200 did not get there", account(200, 0, 200, 0), nil, nil)
 	none.AchievedRate = nil
 
 	line := func(level, failing *float64, confirmed int, binding string) *judge.LoadLine {
@@ -62,20 +62,20 @@ func cases() map[string]judge.Result {
 	list := map[string]judge.Result{
 		"confirmed":      result(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed),
 		"nothing-failed": result(slo.Pass, "100 held in 3 of 3 confirmations, the highest level allowed", line(figure(100), nil, 3, ""), held, confirmed),
-		"first-fails":    result(slo.Breach, "the first level failed", line(nil, figure(10), 0, "Too many pods on 20 of 20 nodes"), none),
+		"first-fails":    result(slo.Breached, "the first level failed", line(nil, figure(10), 0, "Too many pods on 20 of 20 nodes"), none),
 		"bracket":        result(slo.Inconclusive, "the budget is spent", line(figure(100), figure(200), 0, "Too many pods on 20 of 20 nodes"), held, failed),
 		"at-least":       result(slo.Inconclusive, "the step at 200 decides nothing", line(figure(100), nil, 0, ""), held, open),
 		"nothing-known":  result(slo.Inconclusive, "the run was interrupted", line(nil, nil, 0, "")),
 		"invalid":        result(slo.Invalid, "plimsoll was the bottleneck at 100", line(nil, nil, 0, ""), invalid),
 		"sweep-held":     result(slo.Pass, "every level held", nil, held, confirmed),
-		"sweep-failed":   result(slo.Breach, "1 of 2 levels failed", nil, held, failed),
+		"sweep-failed":   result(slo.Breached, "1 of 2 levels failed", nil, held, failed),
 		"sweep-open":     result(slo.Inconclusive, "1 of 2 levels is not decided", nil, held, open),
 		"sweep-invalid":  result(slo.Invalid, "1 of 1 levels is not valid", nil, invalid),
 	}
 	goals := result(slo.Pass, "100 held in 3 of 3 confirmations, 101 failed from empty", line(figure(100), figure(101), 3, "Too many pods on 20 of 20 nodes"), held, failed, confirmed)
 	goals.Goals = append(goals.Goals,
 		judge.GoalResult{Name: "startup", SLO: []string{"ContainersStarted p99 <= 5s", "errors < 1%"}, LoadLine: line(figure(60), figure(61), 3, "ContainersStarted p99 <= 5s: it was 6.1s"), Verdict: slo.Pass},
-		judge.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breach})
+		judge.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breached})
 	goals.Warnings = []string{"a watch was cut"}
 	goals.Diagnosis = []judge.Diagnosis{{Signature: "too-many-pods", Title: "The nodes have no place for further pods", Evidence: "every node is full: 5 times", Explanation: "So it is.", Remedy: "raise maxPods", Step: 2, Steps: []int{2, 3, 5}, Failing: true, Source: "a study"},
 		{Signature: "etcd-slow", Title: "etcd is too slow", Evidence: "once", Explanation: "So it is.", Remedy: "a better disk", Step: 1, Steps: []int{1}}}

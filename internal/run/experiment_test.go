@@ -122,7 +122,7 @@ var limit = design.Search{From: 20, Step: 20, Max: 250, Resolution: 1, Need: 3, 
 
 func plain() simulated.Plan {
 	return simulated.Plan{Places: 20, Limit: 110, Servers: 4, Service: 5 * time.Millisecond,
-		Latency: dist.Dist{Kind: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond}}
+		Latency: dist.Dist{Shape: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond}}
 }
 
 func TestAPlantedLimitIsFound(t *testing.T) {
@@ -201,7 +201,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 		if s.Objects.CreateFailed != 4 || s.Objects.Ready != 396 || s.Ending != record.EndStalled {
 			t.Errorf("objects %+v, ended %s", s.Objects, s.Ending)
 		}
-		want := map[string]slo.Verdict{"ready": slo.Breach, "few": slo.Pass, "fast": slo.Pass, "tail": slo.Breach}
+		want := map[string]slo.Verdict{"ready": slo.Breached, "few": slo.Pass, "fast": slo.Pass, "tail": slo.Breached}
 		for goal, verdict := range want {
 			// The step stalled, so what never came is certain and judged.
 			if s.Goals[goal] != verdict {
@@ -233,14 +233,14 @@ func TestFaultsOfTheTarget(t *testing.T) {
 		p := plain()
 		p.Flaky = 1
 		r, _, _, _ := trial{plan: p, design: limit}.run(t)
-		if r.Verdict != slo.Breach || r.LoadLine.Level != nil || !strings.Contains(r.LoadLine.Binding, "PlantedFailure") {
+		if r.Verdict != slo.Breached || r.LoadLine.Level != nil || !strings.Contains(r.LoadLine.Binding, "PlantedFailure") {
 			t.Errorf("verdict %s, line %+v", r.Verdict, r.LoadLine)
 		}
 	})
 	t.Run("a guard ends the step as a breach, and the search goes on once the target is well", func(t *testing.T) {
 		p := plain()
 		p.Limit, p.UnhealthyAt = 0, 1001
-		p.Latency = dist.Dist{Kind: dist.Constant, A: 3 * time.Second}
+		p.Latency = dist.Dist{Shape: dist.Constant, A: 3 * time.Second}
 		r, _, _, err := trial{plan: p, design: limit, options: engine.Options{
 			MaxInFlight: 32, Timeout: time.Minute, Hold: 10 * time.Second, ShortHold: 2 * time.Second,
 			Guards: []engine.Guard{{Name: "placesNotReady", Bound: 1}}}}.run(t)
@@ -257,7 +257,7 @@ func TestFaultsOfTheTarget(t *testing.T) {
 				break
 			}
 		}
-		if guarded == nil || guarded.Verdict != slo.Breach || !strings.Contains(guarded.VerdictWhy, "guard:placesNotReady") {
+		if guarded == nil || guarded.Verdict != slo.Breached || !strings.Contains(guarded.VerdictWhy, "guard:placesNotReady") {
 			t.Errorf("guarded step: %+v", guarded)
 		}
 	})

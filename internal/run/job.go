@@ -38,7 +38,7 @@ type Job struct {
 	Past     *Past
 	Observer Observer
 
-	foreseen foreseen
+	foreseen surveyed
 	session  target.Session
 }
 
@@ -48,9 +48,9 @@ type Asked struct {
 	Level float64
 }
 
-// foreseen is what was known of the system before any load.
-type foreseen struct {
-	findings []record.Finding
+// surveyed is what was known of the system before any load.
+type surveyed struct {
+	findings []record.HealthFinding
 	table    *record.CeilingTable
 	kind     record.ObjectKind
 }
@@ -84,7 +84,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 		open = j.renewed(open)
 	}
 	if j.Past != nil {
-		err = Resume(soft, hard, j.Past, record.Run{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
+		err = Resume(soft, hard, j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
 	} else {
 		err = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
 	}
@@ -116,12 +116,12 @@ func (j *Job) prepare(ctx context.Context) error {
 	if err := j.session.Sweep(ctx); err != nil {
 		return err
 	}
-	return j.foresee(ctx)
+	return j.survey(ctx)
 }
 
-// foresee looks at the system before any load. It warns of what is wrong and of
+// survey looks at the system before any load. It warns of what is wrong and of
 // levels above a ceiling; an error says that it is not fit to be loaded at all.
-func (j *Job) foresee(ctx context.Context) error {
+func (j *Job) survey(ctx context.Context) error {
 	survey, err := j.session.Survey(ctx, false)
 	if err != nil {
 		return err
@@ -195,7 +195,7 @@ func (j *Job) experiment() (Experiment, error) {
 			Unit: axis.Unit, Milestones: j.foreseen.kind.Names(), Arrived: j.foreseen.kind.There,
 		}
 	}
-	x, err := Of(p)
+	x, err := FromPlan(p)
 	if err != nil {
 		return x, err
 	}
@@ -204,9 +204,9 @@ func (j *Job) experiment() (Experiment, error) {
 	}
 	x.Spec.Kind = j.foreseen.kind
 	x.load(p, axis.Loop, bounds)
-	x.Readings = func() []record.Sample {
-		var own []record.Sample
-		if u, err := telemetry.Of(os.Getpid()); err == nil { // else it is not known, and the result says null
+	x.Readings = func() []record.Reading {
+		var own []record.Reading
+		if u, err := telemetry.ReadProcess(os.Getpid()); err == nil { // else it is not known, and the result says null
 			own = append(own, u.Sample(judge.SourceSelf))
 		}
 		return append(own, j.session.Readings()...)
@@ -273,7 +273,7 @@ func (j *Job) described(open opener, preferred string) opener {
 
 type describedTarget struct {
 	target.Instance
-	foreseen
+	surveyed
 	preferred string // what this program was allowed of the CPUs
 }
 

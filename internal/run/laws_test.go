@@ -18,7 +18,7 @@ import (
 // many were asked for at once.
 func TestPlantedLawsAreFound(t *testing.T) {
 	t.Parallel()
-	p := simulated.Plan{Places: 20, Rate: 200, Servers: 4, Service: 2 * time.Millisecond, Latency: dist.Dist{Kind: dist.Uniform, A: 10 * time.Millisecond, B: 20 * time.Millisecond}}
+	p := simulated.Plan{Places: 20, Rate: 200, Servers: 4, Service: 2 * time.Millisecond, Latency: dist.Dist{Shape: dist.Uniform, A: 10 * time.Millisecond, B: 20 * time.Millisecond}}
 	for _, fresh := range []bool{false, true} {
 		r, _, _, err := trial{plan: p, design: design.Sweep{Levels: []float64{10, 20, 40, 60, 80, 100, 120}, Fresh: fresh}}.run(t)
 		if err != nil {

@@ -28,7 +28,7 @@ func openLoop() engine.Options {
 func line(rate float64) simulated.Plan {
 	return simulated.Plan{
 		Places: 20, Rate: rate, Life: 10 * time.Second, Servers: 16, Service: 5 * time.Millisecond,
-		Latency: dist.Dist{Kind: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond},
+		Latency: dist.Dist{Shape: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond},
 	}
 }
 
@@ -92,7 +92,7 @@ func TestSlowAnswersBreachTheRate(t *testing.T) {
 		t.Errorf("30 of 40 a second: %s (%s), %+v", s.Verdict, s.VerdictWhy, s.Arrivals)
 	}
 	s := r.Steps[1]
-	if s.Verdict != slo.Breach || !strings.Contains(s.VerdictWhy, "achievedRate: 3600 of 3600 arrivals found no place") {
+	if s.Verdict != slo.Breached || !strings.Contains(s.VerdictWhy, "achievedRate: 3600 of 3600 arrivals found no place") {
 		t.Errorf("60 of 40 a second: %s (%s), %+v", s.Verdict, s.VerdictWhy, s.Arrivals)
 	}
 	if s.Arrivals.Dropped < 500 || s.Objects.Dropped != s.Arrivals.Dropped || s.Objects.Ready+s.Objects.Dropped != 3600 {
@@ -115,7 +115,7 @@ func TestObjectsOfAnOpenLoopThatNeverGetThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	s := r.Steps[0]
-	if s.Verdict != slo.Breach || s.Objects.NeverReady != 12 || s.Objects.Ready != 1188 || s.Ending != record.EndTimeout {
+	if s.Verdict != slo.Breached || s.Objects.NeverReady != 12 || s.Objects.Ready != 1188 || s.Ending != record.EndTimeout {
 		t.Errorf("%s (%s), ended %s, %+v", s.Verdict, s.VerdictWhy, s.Ending, s.Objects)
 	}
 }
@@ -143,8 +143,8 @@ func TestAnOpenLoopThatIsCutInItsWarmUp(t *testing.T) {
 // requests are sent late by own, after having waited for a place.
 func script(t *testing.T, own, waited time.Duration, more ...record.Body) judge.Step {
 	b := judge.NewBuilder(judge.Spec{Kind: simulated.Objects(), Goals: goals(t, "ready=all Ready"), Milestones: []string{"Created", "Ready"}})
-	b.Add(record.Event{T: 1, Step: 1, Body: &record.Step{Phase: record.PhaseStart, Level: 100, Open: true, Hold: 1e6, Timeout: 1e7, Units: 100}})
-	b.Add(record.Event{T: 1, Step: 1, Body: &record.Step{Phase: record.PhaseReached}})
+	b.Add(record.Event{T: 1, Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart, Level: 100, Open: true, Hold: 1e6, Timeout: 1e7, Units: 100}})
+	b.Add(record.Event{T: 1, Step: 1, Body: &record.StepEvent{Phase: record.PhaseReached}})
 	for i := range 100 {
 		intended := record.Micros(1 + i*1e4)
 		sent := intended + record.MicrosOf(waited+own)
@@ -155,13 +155,13 @@ func script(t *testing.T, own, waited time.Duration, more ...record.Body) judge.
 	for _, body := range more {
 		b.Add(record.Event{T: 2e6, Step: 1, Body: body})
 	}
-	b.Add(record.Event{T: 2e6, Step: 1, Body: &record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld}})
+	b.Add(record.Event{T: 2e6, Step: 1, Body: &record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld}})
 	return *b.LastStep()
 }
 
 func TestWhoseFaultLatenessIs(t *testing.T) {
 	wakes := func(late float64) record.Body {
-		return &record.Sample{Source: judge.SourceWakes, Values: map[string]float64{"wakes": 200, "late": late}}
+		return &record.Reading{Source: judge.SourceWakes, Values: map[string]float64{"wakes": 200, "late": late}}
 	}
 	for _, tt := range []struct {
 		why         string
@@ -172,7 +172,7 @@ func TestWhoseFaultLatenessIs(t *testing.T) {
 		{"all in time", 0, 0, nil, slo.Pass},
 		{"as late as may be by its own doing", 10 * time.Millisecond, 0, nil, slo.Pass},
 		{"later: it says nothing of the target", 11 * time.Millisecond, 0, nil, slo.Invalid},
-		{"late because there was no place", 0, 11 * time.Millisecond, nil, slo.Breach},
+		{"late because there was no place", 0, 11 * time.Millisecond, nil, slo.Breached},
 		{"both: its own doing comes first", 11 * time.Millisecond, 11 * time.Millisecond, nil, slo.Invalid},
 		{"woken late in one case of a hundred", 0, 0, []record.Body{wakes(2)}, slo.Pass},
 		{"woken late in more", 0, 0, []record.Body{wakes(3)}, slo.Invalid},

@@ -52,6 +52,6 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow)) (judge.Re
 		builder.Warn("the history holds events of kinds that this version does not know: they were passed over")
 	}
 	result := builder.Finish(x.Design, environment.Fidelity, "")
-	judge.Foreseen(&result, environment)
+	judge.AddPredictions(&result, environment)
 	return result, nil
 }

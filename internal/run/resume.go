@@ -32,11 +32,11 @@ type ContradictionError struct{ Why string }
 
 func (e *ContradictionError) Error() string { return e.Why }
 
-// Recall reads the record of a run, as far as it goes, to find where it goes
+// OpenPast reads the record of a run, as far as it goes, to find where it goes
 // on. ID is that of the run by its plan. Every step on record must be the one
 // that the design would have made then, else a *ContradictionError says which
 // is not. Nothing is written.
-func Recall(dir record.Dir, id string, x Experiment) (*Past, error) {
+func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 	p := &Past{dir: dir, IDs: []string{id}, start: x.Spec.Start}
 	var environment record.Environment
 	switch err := dir.ReadJSON(record.EnvironmentFile, &environment); {
@@ -49,11 +49,11 @@ func Recall(dir record.Dir, id string, x Experiment) (*Past, error) {
 	p.builder = judge.NewBuilder(x.Spec)
 	_, err := record.ReadHistory(dir, func(e record.Event) error {
 		switch b := e.Body.(type) {
-		case *record.Run:
-			if err := p.begun(b, id, x.Plan); err != nil {
+		case *record.RunEvent:
+			if err := p.startPart(b, id, x.Plan); err != nil {
 				return err
 			}
-		case *record.Step:
+		case *record.StepEvent:
 			if b.Phase != record.PhaseStart {
 				break
 			}
@@ -72,8 +72,8 @@ func Recall(dir record.Dir, id string, x Experiment) (*Past, error) {
 	return p, nil
 }
 
-// begun takes in the start of a part of the run.
-func (p *Past) begun(r *record.Run, id, plan string) error {
+// startPart takes in the start of a part of the run.
+func (p *Past) startPart(r *record.RunEvent, id, plan string) error {
 	switch {
 	case r.Phase == record.PhaseStart && r.ID != id:
 		return &ContradictionError{fmt.Sprintf("the plan is that of run %s, and the record that of run %s", id, r.ID)}
@@ -87,7 +87,7 @@ func (p *Past) begun(r *record.Run, id, plan string) error {
 
 // sameStep compares a step on record with the one that the design would have
 // made in its place.
-func sameStep(id int, s *record.Step, n design.Next) error {
+func sameStep(id int, s *record.StepEvent, n design.Next) error {
 	switch {
 	case n.Done:
 		return &ContradictionError{fmt.Sprintf("step %d is on record, at %g as %s, where by the plan the run was done: %s", id, s.Level, s.Purpose, n.Outcome.Why)}
@@ -102,7 +102,7 @@ func sameStep(id int, s *record.Step, n design.Next) error {
 // makes the target anew; nothing of the run may be left in it. Begin has the
 // part's ID and command. All else is as with Run; the budget is a fresh one.
 // The directory must have been locked since before Recall.
-func Resume(soft, hard context.Context, past *Past, begin record.Run, x Experiment, now func() time.Time, observer Observer,
+func Resume(soft, hard context.Context, past *Past, begin record.RunEvent, x Experiment, now func() time.Time, observer Observer,
 	open opener) error {
 	clock := record.ResumeClock(past.start, past.Last, now)
 	begin.Phase, begin.Version, begin.Plan = record.PhaseResume, record.HistoryVersion, x.Plan
@@ -120,7 +120,7 @@ func Resume(soft, hard context.Context, past *Past, begin record.Run, x Experime
 	t := clock.Now()
 	return p.run(soft, hard, record.ResumeWriter, open,
 		record.Event{T: t, Step: past.Step, Body: &begin},
-		record.Event{T: t, Step: past.Step, Body: &record.Step{Phase: record.PhaseReset}})
+		record.Event{T: t, Step: past.Step, Body: &record.StepEvent{Phase: record.PhaseReset}})
 }
 
 // backTolerance is how far the wall clock may have been set back without a

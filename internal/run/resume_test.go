@@ -30,7 +30,7 @@ import (
 func small() trial {
 	return trial{
 		plan: simulated.Plan{Places: 3, Limit: 12, Servers: 2, Service: 5 * time.Millisecond,
-			Latency: dist.Dist{Kind: dist.Constant, A: 300 * time.Millisecond}},
+			Latency: dist.Dist{Shape: dist.Constant, A: 300 * time.Millisecond}},
 		design: design.Search{From: 6, Step: 6, Max: 60, Resolution: 1, Need: 3, Of: 3},
 		goals:  []string{"ready=all Ready", "fast=Ready p99 <= 5s"},
 		options: engine.Options{MaxInFlight: 8, Timeout: 20 * time.Second, Hold: 5 * time.Second, ShortHold: time.Second,
@@ -57,10 +57,10 @@ func (tr trial) resume(t *testing.T, dir record.Dir, id string, wait time.Durati
 		if tr.cancel != nil {
 			tr.cancel(cancel, w)
 		}
-		if past, err = Recall(dir, "trial-1", x); err != nil || past.Done {
+		if past, err = OpenPast(dir, "trial-1", x); err != nil || past.Done {
 			return
 		}
-		err = Resume(ctx, context.Background(), past, record.Run{ID: id, Command: "resume"}, x, time.Now, w, func(_ context.Context, r target.Recorder) (target.Instance, error) {
+		err = Resume(ctx, context.Background(), past, record.RunEvent{ID: id, Command: "resume"}, x, time.Now, w, func(_ context.Context, r target.Recorder) (target.Instance, error) {
 			return simulated.New(tr.plan, rand.New(rand.NewPCG(tr.seed, 1)), r.Sink, r.Clock, r.Step), nil
 		})
 	})
@@ -236,7 +236,7 @@ func orderly(t *testing.T, what string, dir record.Dir) {
 	t.Helper()
 	var latest, bound record.Micros
 	_, err := record.ReadHistory(dir, func(e record.Event) error {
-		if run, ok := e.Body.(*record.Run); ok && run.Phase == record.PhaseResume {
+		if run, ok := e.Body.(*record.RunEvent); ok && run.Phase == record.PhaseResume {
 			if e.T <= latest {
 				t.Errorf("%s: resumed at %d, after an event at %d", what, e.T, latest)
 			}
@@ -318,7 +318,7 @@ func TestASweepGoesOn(t *testing.T) {
 	density := small()
 	density.design = design.Sweep{Levels: []float64{4, 14, 8}}
 	rate := trial{plan: line(12), goals: inTime, options: openLoop(), design: design.Sweep{Levels: []float64{6, 16, 8}}}
-	rate.plan.Latency = dist.Dist{Kind: dist.Constant, A: 300 * time.Millisecond}
+	rate.plan.Latency = dist.Dist{Shape: dist.Constant, A: 300 * time.Millisecond}
 	for _, tr := range []trial{density, rate} {
 		goesOn(t, tr)
 	}
@@ -329,7 +329,7 @@ func TestASweepGoesOn(t *testing.T) {
 func goesOn(t *testing.T, tr trial) {
 	t.Helper()
 	whole, _, _, err := tr.run(t)
-	if err != nil || whole.Verdict != slo.Breach {
+	if err != nil || whole.Verdict != slo.Breached {
 		t.Fatal(whole.Verdict, err)
 	}
 	for step := 1; step <= 3; step++ {
@@ -357,7 +357,7 @@ func goesOn(t *testing.T, tr trial) {
 func TestAGuardsStepIsNotMadeAgain(t *testing.T) {
 	tr := small()
 	tr.plan.Limit, tr.plan.UnhealthyAt = 0, 31
-	tr.plan.Latency = dist.Dist{Kind: dist.Constant, A: 3 * time.Second}
+	tr.plan.Latency = dist.Dist{Shape: dist.Constant, A: 3 * time.Second}
 	whole, _, dir, err := tr.run(t)
 	if err != nil || *whole.LoadLine.Level != 10 {
 		t.Fatalf("%v, %+v", err, whole.LoadLine)
@@ -372,7 +372,7 @@ func TestAGuardsStepIsNotMadeAgain(t *testing.T) {
 	if got.Verdict != slo.Pass || *got.LoadLine.Level != 10 || len(got.Steps) != len(whole.Steps) {
 		t.Errorf("verdict %s (%s), %d steps, want %d", got.Verdict, got.Why, len(got.Steps), len(whole.Steps))
 	}
-	if s := got.Steps[1]; s.Verdict != slo.Breach || s.Ending != record.EndInterrupted || !strings.Contains(s.VerdictWhy, "guard:placesNotReady") {
+	if s := got.Steps[1]; s.Verdict != slo.Breached || s.Ending != record.EndInterrupted || !strings.Contains(s.VerdictWhy, "guard:placesNotReady") {
 		t.Errorf("the guarded step: %s (%s), ended %s", s.Verdict, s.VerdictWhy, s.Ending)
 	}
 }
@@ -405,7 +405,7 @@ func TestContradictions(t *testing.T) {
 	} {
 		x := tr.experiment(t)
 		c.change(&x)
-		_, err := Recall(cutTo(t, dir, plain), c.id, x)
+		_, err := OpenPast(cutTo(t, dir, plain), c.id, x)
 		var contradiction *ContradictionError
 		if !errors.As(err, &contradiction) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", c.why, err, c.want)
@@ -414,7 +414,7 @@ func TestContradictions(t *testing.T) {
 	// A change that no step contradicts is none: here the search may go on.
 	x := tr.experiment(t)
 	x.Design = design.Search{From: 6, Step: 6, Max: 60, Resolution: 1, Need: 4, Of: 4}
-	if past, err := Recall(dir, "trial-1", x); err == nil || past != nil {
+	if past, err := OpenPast(dir, "trial-1", x); err == nil || past != nil {
 		t.Errorf("the upper bound was made after three confirmations of four: %v", err)
 	}
 
@@ -422,7 +422,7 @@ func TestContradictions(t *testing.T) {
 	x = tr.experiment(t)
 	x.Plan = "b"
 	marked := strings.Replace(string(plain[:len(plain)/2]), `"id":"trial-1"`, `"id":"trial-1","plan":"a"`, 1)
-	if _, err := Recall(cutTo(t, dir, []byte(marked)), "trial-1", x); err == nil || !strings.Contains(err.Error(), "was changed") {
+	if _, err := OpenPast(cutTo(t, dir, []byte(marked)), "trial-1", x); err == nil || !strings.Contains(err.Error(), "was changed") {
 		t.Errorf("a plan of another fingerprint: %v", err)
 	}
 

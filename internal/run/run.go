@@ -32,7 +32,7 @@ type Experiment struct {
 	Plan string
 	// Readings reads what the processes use that take part in the run. It may
 	// be nil.
-	Readings func() []record.Sample
+	Readings func() []record.Reading
 }
 
 // readingInterval is how often the use of resources is put on record, besides
@@ -70,7 +70,7 @@ func Run(soft, hard context.Context, dir record.Dir, id string, x Experiment, no
 		live: &liveJudge{builder: judge.NewBuilder(x.Spec), design: x.Design},
 	}
 	return p.run(soft, hard, record.NewWriter, open,
-		record.Event{T: clock.Now(), Body: &record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: id, Plan: x.Plan}})
+		record.Event{T: clock.Now(), Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: id, Plan: x.Plan}})
 }
 
 // part is one part of a run: all of it, unless it is cut and resumed.
@@ -114,7 +114,7 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, func(rec
 	writer.Flush()
 
 	err = p.makeSteps(ctx, hard, recorder, open)
-	end := &record.Run{Phase: record.PhaseEnd}
+	end := &record.RunEvent{Phase: record.PhaseEnd}
 	if err != nil {
 		end.Message = err.Error()
 	}
@@ -225,7 +225,7 @@ func (p *part) makeSteps(ctx, hard context.Context, recorder target.Recorder, op
 			return nil
 		}
 		observer.Chose(next)
-		ending, err := e.Run(ctx, engine.Step{
+		ending, err := e.Run(ctx, engine.StepSpec{
 			Level: next.Level, Arm: next.Arm, Replicate: next.Replicate, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full, Why: next.Why,
 		})
 		if s, ok := live.step(recorder.Step()); ok {

@@ -10,14 +10,14 @@ import (
 func sameTarget(was, is record.Environment) error {
 	switch {
 	case was.Target != is.Target && !(was.Target.Private && is.Target.Private):
-		return &ContradictionError{fmt.Sprintf("the run has loaded %s, and this is %s", naming(was.Target), naming(is.Target))}
+		return &ContradictionError{fmt.Sprintf("the run has loaded %s, and this is %s", targetName(was.Target), targetName(is.Target))}
 	case was.Fidelity.Nodes != is.Fidelity.Nodes:
 		return &ContradictionError{fmt.Sprintf("the run has loaded nodes that are %s, and these are %s", was.Fidelity.Nodes, is.Fidelity.Nodes)}
 	}
 	return nil
 }
 
-func naming(t record.TargetNaming) string {
+func targetName(t record.TargetNaming) string {
 	if t.Private {
 		return "a private laboratory"
 	}

@@ -45,13 +45,13 @@ func (w *wakes) count(ctx context.Context, clock *record.Clock) {
 }
 
 // take is what was measured since it was last taken, nil if nothing was.
-func (w *wakes) take() *record.Sample {
+func (w *wakes) take() *record.Reading {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.made == 0 {
 		return nil
 	}
-	s := &record.Sample{Source: judge.SourceWakes, Values: map[string]float64{
+	s := &record.Reading{Source: judge.SourceWakes, Values: map[string]float64{
 		"wakes": float64(w.made), "late": float64(w.late), "mostSeconds": w.most.Seconds(),
 	}}
 	w.made, w.late, w.most = 0, 0, 0

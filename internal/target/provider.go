@@ -64,7 +64,7 @@ type Session interface {
 	// Target begins to observe and makes what the engine loads.
 	Target(ctx context.Context, rec Recorder) (Instance, error)
 	// Readings are what the system's parts use now, as far as that is known.
-	Readings() []record.Sample
+	Readings() []record.Reading
 	// Renew puts a new system in the place of this one, between two Targets.
 	Renew(ctx context.Context) error
 	// Close lets go of the system, and removes it if the session brought it up.
@@ -119,7 +119,7 @@ type Survey struct {
 	Version string // of its software, "" for none
 	// Findings are all that was looked at if the survey is thorough, else what
 	// is wrong.
-	Findings []record.Finding
+	Findings []record.HealthFinding
 	// Tables are the ceilings of the workload, one for each arm of the plan.
 	Tables []record.CeilingTable
 	// Kind is what the workload's objects reach in this system.

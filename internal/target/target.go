@@ -20,7 +20,7 @@ type Target interface {
 	// axis that is the difference to what is in place. On an open one it is
 	// what arrives within the span; the target then removes its objects as
 	// they age, so that what is in place stays level, until it is Reset.
-	Raise(ctx context.Context, level Level) (Load, error)
+	Raise(ctx context.Context, level Level) (Batch, error)
 	// Progress sums up the objects asked for so far.
 	Progress() Progress
 	// Settle returns once all that the target has published until now was
@@ -48,8 +48,8 @@ type Level struct {
 	Arm string
 }
 
-// Load is what must be requested to reach a level.
-type Load struct {
+// Batch is what must be requested to reach a level.
+type Batch struct {
 	Requests int     // how many requests
 	Units    int     // how many objects with milestones they ask for
 	Reached  float64 // the level that they reach, at most the one asked for

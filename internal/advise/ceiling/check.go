@@ -14,10 +14,10 @@ type Check struct {
 	// address of its API server and that server's version, "" when not known.
 	Target CheckTarget `json:"target"`
 	// Severity is the worst of the findings, and ExitCode 1 for an error.
-	Severity record.Severity     `json:"severity"`
-	ExitCode int                 `json:"exitCode"`
-	Findings []record.Finding    `json:"findings"`
-	Table    record.CeilingTable `json:"table"`
+	Severity record.Severity        `json:"severity"`
+	ExitCode int                    `json:"exitCode"`
+	Findings []record.HealthFinding `json:"findings"`
+	Table    record.CeilingTable    `json:"table"`
 	// Binding is the name of the ceiling that binds first, null where no hard
 	// one is known.
 	Binding *string `json:"binding"`

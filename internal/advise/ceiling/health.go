@@ -45,7 +45,7 @@ type Health struct {
 	// Rights are what the workload's run needs.
 	Rights []Right
 	// Found is what was found about the workload beside that.
-	Found []record.Finding
+	Found []record.HealthFinding
 }
 
 // Leftover is what a run has left in the cluster.
@@ -85,16 +85,16 @@ const (
 
 // Vital says how the API server, the nodes and the pods are: without them no
 // load makes sense. The worst comes first.
-func Vital(h Health) []record.Finding {
+func Vital(h Health) []record.HealthFinding {
 	return worstFirst(slices.Concat(h.server(), h.nodes(), h.pods()))
 }
 
 // Judge says what all of the facts mean for a load. Everything that was looked
 // at has its finding, the worst first.
-func Judge(h Health) []record.Finding {
+func Judge(h Health) []record.HealthFinding {
 	list := Vital(h)
 	add := func(s record.Severity, what, hint, format string, args ...any) {
-		list = append(list, record.Finding{Severity: s, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
+		list = append(list, record.HealthFinding{Severity: s, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
 	}
 	switch {
 	case h.ClockOffset == nil:
@@ -139,18 +139,18 @@ func Judge(h Health) []record.Finding {
 	return worstFirst(list)
 }
 
-func worstFirst(list []record.Finding) []record.Finding {
+func worstFirst(list []record.HealthFinding) []record.HealthFinding {
 	rank := func(s record.Severity) int {
 		return slices.Index([]record.Severity{record.SeverityError, record.SeverityWarning, record.SeverityOK}, s)
 	}
-	slices.SortStableFunc(list, func(a, b record.Finding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
+	slices.SortStableFunc(list, func(a, b record.HealthFinding) int { return cmp.Compare(rank(a.Severity), rank(b.Severity)) })
 	return list
 }
 
 // server judges the API server's own checks.
-func (h Health) server() []record.Finding {
+func (h Health) server() []record.HealthFinding {
 	if !h.ChecksRead.Known() {
-		return []record.Finding{{Severity: record.SeverityWarning, What: "API server", Text: "whether it is ready is not known: " + h.ChecksRead.Why}}
+		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "API server", Text: "whether it is ready is not known: " + h.ChecksRead.Why}}
 	}
 	var failing []string
 	etcd, etcdSeen := true, false
@@ -163,59 +163,59 @@ func (h Health) server() []record.Finding {
 			etcd = etcd && h.Checks[name]
 		}
 	}
-	list := []record.Finding{}
+	list := []record.HealthFinding{}
 	switch {
 	case h.Code != 200 && len(failing) == 0:
-		list = append(list, record.Finding{Severity: record.SeverityError, What: "API server", Text: fmt.Sprintf("it is not ready: /readyz answers %d", h.Code), Stops: true})
+		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "API server", Text: fmt.Sprintf("it is not ready: /readyz answers %d", h.Code), Stops: true})
 	case h.Code != 200:
-		list = append(list, record.Finding{Severity: record.SeverityError, What: "API server", Text: "it is not ready: " + some(failing) + " failing", Stops: true})
+		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "API server", Text: "it is not ready: " + some(failing) + " failing", Stops: true})
 	default:
-		list = append(list, record.Finding{Severity: record.SeverityOK, What: "API server", Text: fmt.Sprintf("ready, %s passed", plural(len(h.Checks), "check"))})
+		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "API server", Text: fmt.Sprintf("ready, %s passed", plural(len(h.Checks), "check"))})
 	}
 	switch {
 	case etcdSeen && !etcd:
-		list = append(list, record.Finding{Severity: record.SeverityError, What: "etcd", Text: "the API server cannot use it", Stops: true})
+		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "etcd", Text: "the API server cannot use it", Stops: true})
 	case etcdSeen:
-		list = append(list, record.Finding{Severity: record.SeverityOK, What: "etcd", Text: "the API server reaches it"})
+		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "etcd", Text: "the API server reaches it"})
 	default:
-		list = append(list, record.Finding{Severity: record.SeverityWarning, What: "etcd", Text: "the API server does not tell of it"})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "etcd", Text: "the API server does not tell of it"})
 	}
 	return list
 }
 
 // nodes judges the nodes' conditions.
-func (h Health) nodes() []record.Finding {
+func (h Health) nodes() []record.HealthFinding {
 	if !h.NodesRead.Known() {
-		return []record.Finding{{Severity: record.SeverityWarning, What: "nodes", Text: "how they are is not known: " + h.NodesRead.Why}}
+		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "nodes", Text: "how they are is not known: " + h.NodesRead.Why}}
 	}
 	ready := h.Nodes - len(h.NotReady)
-	var list []record.Finding
+	var list []record.HealthFinding
 	switch {
 	case h.Nodes == 0:
-		list = append(list, record.Finding{Severity: record.SeverityError, What: "nodes", Text: "there are none", Stops: true})
+		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "nodes", Text: "there are none", Stops: true})
 	case ready == 0:
-		list = append(list, record.Finding{Severity: record.SeverityError, What: "nodes", Text: fmt.Sprintf("none of %d is Ready: %s", h.Nodes, some(h.NotReady)), Stops: true})
+		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "nodes", Text: fmt.Sprintf("none of %d is Ready: %s", h.Nodes, some(h.NotReady)), Stops: true})
 	case len(h.NotReady) > 0:
-		list = append(list, record.Finding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%d of %d are not Ready: %s", len(h.NotReady), h.Nodes, some(h.NotReady))})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%d of %d are not Ready: %s", len(h.NotReady), h.Nodes, some(h.NotReady))})
 	default:
 		text := fmt.Sprintf("all %d are Ready", h.Nodes)
 		if h.Cordoned > 0 {
 			text += fmt.Sprintf(", %d of them take no pods (cordoned)", h.Cordoned)
 		}
-		list = append(list, record.Finding{Severity: record.SeverityOK, What: "nodes", Text: text})
+		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "nodes", Text: text})
 	}
 	for _, kind := range slices.Sorted(maps.Keys(h.Pressure)) {
-		list = append(list, record.Finding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%s on %s", kind, some(h.Pressure[kind])), Hint: "a node under pressure evicts pods and takes no new ones"})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "nodes", Text: fmt.Sprintf("%s on %s", kind, some(h.Pressure[kind])), Hint: "a node under pressure evicts pods and takes no new ones"})
 	}
 	return list
 }
 
 // pods judges the pods that are there.
-func (h Health) pods() []record.Finding {
+func (h Health) pods() []record.HealthFinding {
 	if !h.PodsRead.Known() {
-		return []record.Finding{{Severity: record.SeverityWarning, What: "pods", Text: "how they are is not known: " + h.PodsRead.Why}}
+		return []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods", Text: "how they are is not known: " + h.PodsRead.Why}}
 	}
-	var list []record.Finding
+	var list []record.HealthFinding
 	for _, trouble := range []struct {
 		pods       []string
 		what, hint string
@@ -225,17 +225,17 @@ func (h Health) pods() []record.Finding {
 		{h.NoImage, "without their image (ErrImagePull, ImagePullBackOff)", ""},
 	} {
 		if n := len(trouble.pods); n > 0 {
-			list = append(list, record.Finding{Severity: record.SeverityWarning, What: "pods", Text: fmt.Sprintf("%s %s: %s", plural(n, "pod"), trouble.what, some(trouble.pods)), Hint: trouble.hint})
+			list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "pods", Text: fmt.Sprintf("%s %s: %s", plural(n, "pod"), trouble.what, some(trouble.pods)), Hint: trouble.hint})
 		}
 	}
 	if len(list) == 0 {
-		list = append(list, record.Finding{Severity: record.SeverityOK, What: "pods", Text: fmt.Sprintf("%s, none in trouble", plural(h.Pods, "pod"))})
+		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "pods", Text: fmt.Sprintf("%s, none in trouble", plural(h.Pods, "pod"))})
 	}
 	return list
 }
 
 // rights judges what the user may do.
-func (h Health) rights() []record.Finding {
+func (h Health) rights() []record.HealthFinding {
 	if len(h.Rights) == 0 {
 		return nil
 	}
@@ -249,22 +249,22 @@ func (h Health) rights() []record.Finding {
 			denied = append(denied, r.String())
 		}
 	}
-	var list []record.Finding
+	var list []record.HealthFinding
 	if len(denied) > 0 {
-		list = append(list, record.Finding{Severity: record.SeverityError, What: "rights", Text: fmt.Sprintf("%s may not %s", cmp.Or(h.User, "this user"), strings.Join(denied, ", ")),
+		list = append(list, record.HealthFinding{Severity: record.SeverityError, What: "rights", Text: fmt.Sprintf("%s may not %s", cmp.Or(h.User, "this user"), strings.Join(denied, ", ")),
 			Hint: "a run needs all of it: give the user a ClusterRole, or name another user"})
 	}
 	if len(unknown) > 0 {
-		list = append(list, record.Finding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("whether %s may %s is not known: %s", cmp.Or(h.User, "this user"), some(unknown), why)})
+		list = append(list, record.HealthFinding{Severity: record.SeverityWarning, What: "rights", Text: fmt.Sprintf("whether %s may %s is not known: %s", cmp.Or(h.User, "this user"), some(unknown), why)})
 	}
 	if len(list) == 0 {
-		list = append(list, record.Finding{Severity: record.SeverityOK, What: "rights", Text: fmt.Sprintf("%s may do all %d things that a run needs", cmp.Or(h.User, "this user"), len(h.Rights))})
+		list = append(list, record.HealthFinding{Severity: record.SeverityOK, What: "rights", Text: fmt.Sprintf("%s may do all %d things that a run needs", cmp.Or(h.User, "this user"), len(h.Rights))})
 	}
 	return list
 }
 
 // Worst is the worst severity of findings, OK of none.
-func Worst(list []record.Finding) record.Severity {
+func Worst(list []record.HealthFinding) record.Severity {
 	worst := record.SeverityOK
 	for _, f := range list {
 		if f.Severity == record.SeverityError || f.Severity == record.SeverityWarning && worst == record.SeverityOK {
@@ -275,8 +275,8 @@ func Worst(list []record.Finding) record.Severity {
 }
 
 // Stopping are the findings that no load should begin with.
-func Stopping(list []record.Finding) []record.Finding {
-	return slices.DeleteFunc(slices.Clone(list), func(f record.Finding) bool { return !f.Stops })
+func Stopping(list []record.HealthFinding) []record.HealthFinding {
+	return slices.DeleteFunc(slices.Clone(list), func(f record.HealthFinding) bool { return !f.Stops })
 }
 
 // some names the first of a list and counts the rest.

@@ -58,7 +58,7 @@ func TestHealth(t *testing.T) {
 			h.Rights = append(h.Rights, Right{Verb: "list", Resource: "nodes", Why: "the server said 500"})
 		}, record.SeverityWarning, "rights", "whether someone may list nodes is not known: the server said 500", "", false, "a right that is not known"},
 		{func(h *Health) {
-			h.Found = []record.Finding{{Severity: record.SeverityError, What: "workload", Text: "there is no RuntimeClass x"}}
+			h.Found = []record.HealthFinding{{Severity: record.SeverityError, What: "workload", Text: "there is no RuntimeClass x"}}
 		}, record.SeverityError, "workload", "RuntimeClass x", "", false, "what was found about the workload"},
 	} {
 		h := fit()

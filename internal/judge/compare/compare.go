@@ -40,7 +40,7 @@ type Run struct {
 	// that never got there.
 	Asked, Missing int
 	Figures        []Figure
-	Samples        []Sample
+	Samples        []MilestoneSample
 }
 
 // Figure is one figure of a run.
@@ -54,8 +54,8 @@ type Figure struct {
 	Start *float64
 }
 
-// Sample is the distribution of one milestone's latency in a run.
-type Sample struct {
+// MilestoneSample is the distribution of one milestone's latency in a run.
+type MilestoneSample struct {
 	Milestone, Component string
 	stats.Sample
 }
@@ -63,8 +63,8 @@ type Sample struct {
 // maxMoreRuns is the most further runs that are worth proposing.
 const maxMoreRuns = 200
 
-// Of compares arms with the baseline at each level that both have runs of.
-func Of(spec Spec, runs []Run) Comparison {
+// Runs compares arms with the baseline at each level that both have runs of.
+func Runs(spec Spec, runs []Run) Comparison {
 	c := Comparison{
 		Baseline: spec.Baseline, Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha,
 		Arms: spec.Params, Paired: spec.Paired, Levels: []LevelComparison{},
@@ -76,7 +76,7 @@ func Of(spec Spec, runs []Run) Comparison {
 	slices.Sort(levels)
 	for _, level := range slices.Compact(levels) {
 		for _, arm := range spec.Arms {
-			c.Levels = append(c.Levels, at(spec, runs, level, arm))
+			c.Levels = append(c.Levels, compareLevel(spec, runs, level, arm))
 		}
 	}
 	return c
@@ -89,8 +89,8 @@ type sides struct {
 	a, b []*Run
 }
 
-// split finds the runs of a level that count, and says which do not.
-func split(spec Spec, runs []Run, level float64, arm string) (s sides, excluded []string) {
+// selectRuns finds the runs of a level that count, and says which do not.
+func selectRuns(spec Spec, runs []Run, level float64, arm string) (s sides, excluded []string) {
 	s.spec = spec
 	excluded = []string{}
 	for i := range runs {
@@ -137,8 +137,8 @@ func (s sides) change(a, b []float64) (stats.Change, error) {
 	return stats.CompareApart(a, b, 1-s.spec.Alpha)
 }
 
-func at(spec Spec, runs []Run, level float64, arm string) LevelComparison {
-	s, excluded := split(spec, runs, level, arm)
+func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelComparison {
+	s, excluded := selectRuns(spec, runs, level, arm)
 	c := LevelComparison{
 		Level: level, Arm: arm, Excluded: excluded, Runs: [2]int{len(s.a), len(s.b)},
 		Others: []Compared{}, Series: []SeriesComparison{}, Warnings: []string{},
@@ -229,7 +229,7 @@ func (s sides) compared(f Figure) (Compared, stats.Change, error) {
 	a, startA := of(s.a, &c.Baseline)
 	b, startB := of(s.b, &c.Arm)
 	if f.Kind == KindMemory || f.Kind == KindGrowth {
-		if c.Note = apart(startA, startB); c.Note != "" {
+		if c.Note = memoryMismatch(startA, startB); c.Note != "" {
 			return c, stats.Change{}, nil
 		}
 	}
@@ -261,10 +261,10 @@ func ratio(a, b []float64) float64 {
 // memory to be compared: a twentieth.
 const sameStart = 0.05
 
-// apart says why memory cannot be compared: the runs did not start from the
+// memoryMismatch says why memory cannot be compared: the runs did not start from the
 // same point. What a process had from before is in its maximum and keeps it
 // from growing.
-func apart(a, b []float64) string {
+func memoryMismatch(a, b []float64) string {
 	all := slices.Concat(a, b)
 	lo, hi := slices.Min(all), slices.Max(all)
 	switch {

@@ -26,7 +26,7 @@ func withParts(arm string, block int, parts map[string][]float64) Run {
 		components = append(components, c)
 	}
 	slices.Sort(components)
-	var later []Sample
+	var later []MilestoneSample
 	for _, c := range components {
 		var came []float64
 		for _, t := range parts[c] {
@@ -36,11 +36,11 @@ func withParts(arm string, block int, parts map[string][]float64) Run {
 		}
 		all, censored = append(all, came...), censored+len(parts[c])-len(came)
 		if len(parts) > 1 {
-			later = append(later, Sample{"Ready", c, stats.NewSample(slices.Clone(came), len(parts[c])-len(came))})
+			later = append(later, MilestoneSample{"Ready", c, stats.NewSample(slices.Clone(came), len(parts[c])-len(came))})
 		}
 	}
 	s := stats.NewSample(all, censored)
-	r.Samples = append([]Sample{{"Ready", "", s}}, later...)
+	r.Samples = append([]MilestoneSample{{"Ready", "", s}}, later...)
 	r.Asked, r.Missing = s.N(), s.Censored()
 	for _, q := range []float64{0.5, 0.9, 0.99} {
 		r.Figures = append(r.Figures, Figure{Metric: "Ready " + stats.QuantileName(q), Unit: "s", Kind: KindLatency, Value: finite(s.Quantile(q))})
@@ -103,14 +103,14 @@ func TestFalseAlarmsAndPower(t *testing.T) {
 				}
 				s := spec(paired)
 				s.Metric = "Ready p90"
-				l := Of(s, same).Levels[0]
+				l := Runs(s, same).Levels[0]
 				if l.Verdict == stats.Better || l.Verdict == stats.Worse {
 					alarms++
 				}
 				if l.Primary.Lo != nil && (*l.Primary.Lo > 0 || *l.Primary.Hi < 0) {
 					clear++
 				}
-				l = Of(s, worse).Levels[0]
+				l = Runs(s, worse).Levels[0]
 				if l.Verdict == stats.Worse {
 					found++
 				}
@@ -161,7 +161,7 @@ func TestWhatCannotLookFaster(t *testing.T) {
 	} {
 		s := spec(true)
 		s.Metric = c.metric
-		if l := Of(s, c.runs).Levels[0]; l.Verdict != c.want || !strings.Contains(l.Why, c.says) {
+		if l := Runs(s, c.runs).Levels[0]; l.Verdict != c.want || !strings.Contains(l.Why, c.says) {
 			t.Errorf("%s: %s: %s", c.why, l.Verdict, l.Why)
 		}
 	}
@@ -172,11 +172,11 @@ func TestBlocks(t *testing.T) {
 	invalid := makeRun("b", 2, x)
 	invalid.LeftOut = "is invalid: late"
 	runs := []Run{makeRun("a", 1, x), makeRun("b", 1, x), makeRun("a", 2, x), invalid, makeRun("b", 3, x), makeRun("b", 4, x), makeRun("a", 4, x)}
-	l := Of(spec(true), runs).Levels[0]
+	l := Runs(spec(true), runs).Levels[0]
 	if l.Runs != [2]int{2, 2} || len(l.Excluded) != 3 {
 		t.Errorf("paired: %v, left out %q", l.Runs, l.Excluded)
 	}
-	l = Of(spec(false), runs).Levels[0]
+	l = Runs(spec(false), runs).Levels[0]
 	if l.Runs != [2]int{3, 3} || len(l.Excluded) != 1 {
 		t.Errorf("apart: %v, left out %q", l.Runs, l.Excluded)
 	}
@@ -207,7 +207,7 @@ func TestMemoryNeedsTheSameStart(t *testing.T) {
 		for i, s := range c.starts {
 			runs = append(runs, memory(makeRun([]string{"a", "b"}[i%2], i/2+1, x), s*mib, 200*mib+float64(i)))
 		}
-		for _, m := range Of(spec(true), runs).Levels[0].Others {
+		for _, m := range Runs(spec(true), runs).Levels[0].Others {
 			if m.Kind != KindMemory && m.Kind != KindGrowth {
 				continue
 			}
@@ -238,7 +238,7 @@ func TestSeriesByComponent(t *testing.T) {
 			withParts("a", k+1, map[string][]float64{"app": around(10), "db": around(1)}),
 			withParts("b", k+1, map[string][]float64{"app": around(8), "db": around(1.4)}))
 	}
-	l := Of(spec(true), runs).Levels[0]
+	l := Runs(spec(true), runs).Levels[0]
 	if len(l.Series) != 3 {
 		t.Fatalf("%d series", len(l.Series))
 	}

@@ -17,7 +17,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 		name string
 		Bracket
 	}{{baseline, a}, {arm, b}} {
-		if side.Verdict != string(slo.Pass) && side.Verdict != string(slo.Breach) {
+		if side.Verdict != string(slo.Pass) && side.Verdict != string(slo.Breached) {
 			c.Why = fmt.Sprintf("the line of %s is %s: it was not confirmed", side.name, side.Verdict)
 			return c
 		}
@@ -50,8 +50,8 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	return c
 }
 
-// Unequal takes back the verdict of lines that are not those of one goal.
-func (c *LineComparison) Unequal(why string) {
+// Withdraw takes back the verdict of lines that are not those of one goal.
+func (c *LineComparison) Withdraw(why string) {
 	c.Verdict, c.Why = stats.Undecided, why+"; "+c.Why
 }
 

@@ -313,7 +313,7 @@ func latencies(rows []int32, at, zero []int64) []int64 {
 // Samples are the distributions of a run's steps, by the step's ID, for a
 // comparison: of each milestone over all objects, and by component where there
 // are several.
-func Samples(dir record.Dir, steps []judge.Step, milestones []string) (map[int][]compare.Sample, error) {
+func Samples(dir record.Dir, steps []judge.Step, milestones []string) (map[int][]compare.MilestoneSample, error) {
 	needed := []string{"step", "component", "intended" + MicrosSuffix, ZeroColumn}
 	for _, m := range milestones {
 		needed = append(needed, m+MicrosSuffix)
@@ -332,7 +332,7 @@ func Samples(dir record.Dir, steps []judge.Step, milestones []string) (map[int][
 	if component != nil && (component.Texts == nil || len(component.Words) < 2) {
 		component = nil
 	}
-	list := make([][]compare.Sample, len(steps))
+	list := make([][]compare.MilestoneSample, len(steps))
 	var each errgroup.Group
 	each.SetLimit(runtime.GOMAXPROCS(0))
 	for i, s := range steps {
@@ -342,7 +342,7 @@ func Samples(dir record.Dir, steps []judge.Step, milestones []string) (map[int][
 		})
 	}
 	_ = each.Wait() // none of them fails
-	samples := make(map[int][]compare.Sample, len(steps))
+	samples := make(map[int][]compare.MilestoneSample, len(steps))
 	for i, s := range steps {
 		samples[s.ID] = list[i]
 	}
@@ -351,8 +351,8 @@ func Samples(dir record.Dir, steps []judge.Step, milestones []string) (map[int][
 
 // samplesOf are the distributions of one step, whose rows are given. Component
 // is nil where there are not several.
-func (o *Table) samplesOf(s judge.Step, rows []int32, zero []int64, component *Column, milestones []string) []compare.Sample {
-	var samples []compare.Sample
+func (o *Table) samplesOf(s judge.Step, rows []int32, zero []int64, component *Column, milestones []string) []compare.MilestoneSample {
+	var samples []compare.MilestoneSample
 	parts := [][]int32{rows} // by the component's word
 	if component != nil {
 		parts = make([][]int32, len(component.Words))
@@ -373,7 +373,7 @@ func (o *Table) samplesOf(s judge.Step, rows []int32, zero []int64, component *C
 		}
 		values := stats.Merge(ofParts...).Values()
 		values = values[:min(len(values), max(l.N-l.Censored, 0))]
-		samples = append(samples, compare.Sample{Milestone: m, Sample: stats.NewSample(values, l.N-len(values))})
+		samples = append(samples, compare.MilestoneSample{Milestone: m, Sample: stats.NewSample(values, l.N-len(values))})
 		last := math.Inf(1)
 		if l.Censored > 0 && len(values) > 0 {
 			last = values[len(values)-1]
@@ -390,7 +390,7 @@ func (o *Table) samplesOf(s judge.Step, rows []int32, zero []int64, component *C
 				}
 				return 1
 			})
-			samples = append(samples, compare.Sample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(values[:n], len(part)-n)})
+			samples = append(samples, compare.MilestoneSample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(values[:n], len(part)-n)})
 		}
 	}
 	return samples

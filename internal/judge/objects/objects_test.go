@@ -182,8 +182,8 @@ func TestReadOfColumnsAndOfWhatIsNone(t *testing.T) {
 }
 
 // slowSamples are Samples from the rows, one object at a time.
-func slowSamples(rows []record.ObjectRow, s judge.Step) []compare.Sample {
-	var list []compare.Sample
+func slowSamples(rows []record.ObjectRow, s judge.Step) []compare.MilestoneSample {
+	var list []compare.MilestoneSample
 	for _, m := range milestones() {
 		l := s.Latency[m]
 		of := func(component string) (came []float64, n int) {
@@ -210,7 +210,7 @@ func slowSamples(rows []record.ObjectRow, s judge.Step) []compare.Sample {
 			continue
 		}
 		all = all[:min(len(all), l.N-l.Censored)]
-		list = append(list, compare.Sample{Milestone: m, Sample: stats.NewSample(all, l.N-len(all))})
+		list = append(list, compare.MilestoneSample{Milestone: m, Sample: stats.NewSample(all, l.N-len(all))})
 		for _, c := range []string{"app", "database"} {
 			came, part := of(c)
 			if part == 0 || part == n {
@@ -219,7 +219,7 @@ func slowSamples(rows []record.ObjectRow, s judge.Step) []compare.Sample {
 			for l.Censored > 0 && len(all) > 0 && len(came) > 0 && came[len(came)-1] > all[len(all)-1] {
 				came = came[:len(came)-1]
 			}
-			list = append(list, compare.Sample{Milestone: m, Component: c, Sample: stats.NewSample(came, part-len(came))})
+			list = append(list, compare.MilestoneSample{Milestone: m, Component: c, Sample: stats.NewSample(came, part-len(came))})
 		}
 	}
 	return list
@@ -254,7 +254,7 @@ func TestSamples(t *testing.T) {
 		}
 		for _, s := range steps {
 			want := slowSamples(rows, s)
-			byName := func(a, b compare.Sample) int {
+			byName := func(a, b compare.MilestoneSample) int {
 				return strings.Compare(a.Milestone+" "+a.Component, b.Milestone+" "+b.Component)
 			}
 			slices.SortFunc(want, byName)
@@ -267,7 +267,7 @@ func TestSamples(t *testing.T) {
 }
 
 // plain is what samples hold.
-func plain(list []compare.Sample) []string {
+func plain(list []compare.MilestoneSample) []string {
 	var texts []string
 	for _, s := range list {
 		texts = append(texts, fmt.Sprintf("%s of %q: %v and %d", s.Milestone, s.Component, s.Values(), s.Censored()))

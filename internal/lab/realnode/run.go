@@ -53,7 +53,7 @@ func Run(file string, log *slog.Logger) error {
 	if err := os.WriteFile(s.Sign, nil, 0o600); err != nil {
 		return fmt.Errorf("say that the node runs: %w", err)
 	}
-	return k.keep()
+	return k.restartEnded()
 }
 
 // mounts gives the node its own view of the directories that its programs
@@ -220,8 +220,8 @@ const (
 	quickEnds = 3
 )
 
-// again starts a program that has ended once more, unless that leads nowhere.
-func (k *keeper) again(c *child) error {
+// restart starts a program that has ended once more, unless that leads nowhere.
+func (k *keeper) restart(c *child) error {
 	if time.Since(c.started) < quickEnd {
 		c.quick++
 	} else {
@@ -239,9 +239,9 @@ func (k *keeper) again(c *child) error {
 	return k.start(c)
 }
 
-func (k *keeper) keep() error {
+func (k *keeper) restartEnded() error {
 	for c := range k.ended {
-		if err := k.again(c); err != nil {
+		if err := k.restart(c); err != nil {
 			return err
 		}
 	}
@@ -264,7 +264,7 @@ func (k *keeper) startContainerd() error {
 		}
 		select {
 		case c := <-k.ended:
-			if err := k.again(c); err != nil {
+			if err := k.restart(c); err != nil {
 				return err
 			}
 		case <-deadline:
@@ -308,7 +308,7 @@ func (k *keeper) importImage(file string) error {
 	k.mu.Unlock()
 	for ended := range k.ended {
 		if ended != c {
-			if err := k.again(ended); err != nil {
+			if err := k.restart(ended); err != nil {
 				return err
 			}
 			continue

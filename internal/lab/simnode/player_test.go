@@ -175,7 +175,7 @@ func playing(t *testing.T, a *apiServer, latency dist.Dist) *Player {
 	return p
 }
 
-func constant(d time.Duration) dist.Dist { return dist.Dist{Kind: dist.Constant, A: d} }
+func constant(d time.Duration) dist.Dist { return dist.Dist{Shape: dist.Constant, A: d} }
 
 func annotated(value string) func(*corev1.Pod) {
 	return func(p *corev1.Pod) { p.Annotations = map[string]string{lab.StartLatencyAnnotation: value} }

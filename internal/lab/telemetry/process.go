@@ -28,9 +28,9 @@ type Usage struct {
 // Linux.
 const ticksPerSecond = 100
 
-// Of reads the usage of a process. CPU time of another process has a
+// ReadProcess reads the usage of a process. CPU time of another process has a
 // resolution of 10 ms, that of this one of a microsecond.
-func Of(pid int) (Usage, error) {
+func ReadProcess(pid int) (Usage, error) {
 	if pid == os.Getpid() {
 		return self()
 	}
@@ -173,8 +173,8 @@ func CgroupVersion() string {
 }
 
 // Sample is the usage as a reading of a source of that name.
-func (u Usage) Sample(source string) record.Sample {
-	s := record.Sample{Source: source, Values: map[string]float64{"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes)}}
+func (u Usage) Sample(source string) record.Reading {
+	s := record.Reading{Source: source, Values: map[string]float64{"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes)}}
 	if u.PeakBytes > 0 {
 		s.Values["peakBytes"] = float64(u.PeakBytes)
 	}

@@ -8,7 +8,7 @@ import (
 )
 
 func TestUsageOfOurselves(t *testing.T) {
-	before, err := Of(os.Getpid())
+	before, err := ReadProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -18,7 +18,7 @@ func TestUsageOfOurselves(t *testing.T) {
 	for i := range block {
 		block[i] = byte(i)
 	}
-	after, err := Of(os.Getpid())
+	after, err := ReadProcess(os.Getpid())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,7 +41,7 @@ func TestUsageOfAnother(t *testing.T) {
 	defer func() { cmd.Process.Kill(); cmd.Wait() }()
 	deadline := time.Now().Add(20 * time.Second)
 	for {
-		u, err := Of(cmd.Process.Pid)
+		u, err := ReadProcess(cmd.Process.Pid)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -56,14 +56,14 @@ func TestUsageOfAnother(t *testing.T) {
 }
 
 func TestUsageOfNobody(t *testing.T) {
-	if _, err := Of(1 << 30); err == nil {
+	if _, err := ReadProcess(1 << 30); err == nil {
 		t.Error("a process that cannot exist has a usage")
 	}
 }
 
 func TestShedStartupKeepsTheProgramRunning(t *testing.T) {
 	ShedStartup()
-	u, err := Of(os.Getpid())
+	u, err := ReadProcess(os.Getpid())
 	if err != nil || u.RSSBytes == 0 {
 		t.Errorf("after shedding: %+v, %v", u, err)
 	}

@@ -91,7 +91,7 @@ func (s Sweep) outcome(made []Made, stop string) Outcome {
 			if o.Line == nil || m.Level > *o.Line {
 				o.Line = &m.Level
 			}
-		case slo.Breach:
+		case slo.Breached:
 			if o.LowestFailing == nil || m.Level < *o.LowestFailing {
 				o.LowestFailing = &m.Level
 			}
@@ -108,7 +108,7 @@ func (s Sweep) outcome(made []Made, stop string) Outcome {
 // worse is the verdict of two steps together: a breach was seen whatever else
 // was, and what is invalid or unknown is no pass.
 func worse(a, b slo.Verdict) slo.Verdict {
-	for _, v := range []slo.Verdict{slo.Breach, slo.Invalid, slo.Inconclusive} {
+	for _, v := range []slo.Verdict{slo.Breached, slo.Invalid, slo.Inconclusive} {
 		if a == v || b == v {
 			return v
 		}

@@ -67,7 +67,7 @@ func (r *search) next() Next {
 		return *n
 	}
 	if r.hi == 0 {
-		return r.done(slo.Breach, fmt.Sprintf("not even the first level, %s, held", r.name(0)))
+		return r.done(slo.Breached, fmt.Sprintf("not even the first level, %s, held", r.name(0)))
 	}
 	if r.hi > 0 {
 		if n := r.bracket(); n != nil {
@@ -90,7 +90,7 @@ func (r *search) ramp() *Next {
 		if n != nil {
 			return n
 		}
-		if verdict == slo.Breach {
+		if verdict == slo.Breached {
 			r.hi = k
 			return nil
 		}
@@ -230,7 +230,7 @@ func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 		switch m.Verdict {
 		case slo.Pass:
 			passed++
-		case slo.Breach:
+		case slo.Breached:
 			failed++
 		default:
 			undecided++

@@ -21,7 +21,7 @@ func hard(limit float64) target {
 		if level <= limit {
 			return slo.Pass, level
 		}
-		return slo.Breach, limit
+		return slo.Breached, limit
 	}
 }
 
@@ -119,7 +119,7 @@ func TestSearchFindsAHardLimit(t *testing.T) {
 		top := s.From + math.Floor((s.Max-s.From)/s.Resolution+1e-9)*s.Resolution
 		switch {
 		case limit < s.From:
-			if o.Verdict != slo.Breach || o.Line != nil || show(o.LowestFailing) != fmt.Sprint(s.From) {
+			if o.Verdict != slo.Breached || o.Line != nil || show(o.LowestFailing) != fmt.Sprint(s.From) {
 				t.Fatalf("%+v limit %v: %s line %s failing %s", s, limit, o.Verdict, show(o.Line), show(o.LowestFailing))
 			}
 		case limit >= top:
@@ -143,7 +143,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 			if level <= 53 || level <= 55 && made < 8 {
 				return slo.Pass, level
 			}
-			return slo.Breach, 55
+			return slo.Breached, 55
 		})
 		if o.Verdict != slo.Pass || show(o.Line) != "53" || show(o.LowestFailing) != "54" {
 			t.Errorf("%s line %s failing %s: %s", o.Verdict, show(o.Line), show(o.LowestFailing), o.Why)
@@ -154,7 +154,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 			if level <= 55 && made < 8 {
 				return slo.Pass, level
 			}
-			return slo.Breach, 55
+			return slo.Breached, 55
 		})
 		if o.Verdict != slo.Inconclusive {
 			t.Errorf("%s: %s (%s)", o.Verdict, o.Why, path(made))
@@ -165,7 +165,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 			if level <= 55 || level <= 56 && made > 8 {
 				return slo.Pass, level
 			}
-			return slo.Breach, 55
+			return slo.Breached, 55
 		})
 		if o.Verdict != slo.Pass || show(o.Line) != "56" || show(o.LowestFailing) != "57" {
 			t.Errorf("%s line %s failing %s: %s", o.Verdict, show(o.Line), show(o.LowestFailing), o.Why)
@@ -176,7 +176,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 			if level <= 55 || made > 8 {
 				return slo.Pass, level
 			}
-			return slo.Breach, 55
+			return slo.Breached, 55
 		})
 		if o.Verdict != slo.Inconclusive || show(o.Line) != "59" || o.Confirmations != 1 {
 			t.Errorf("%s line %s confirmed %d: %s (%s)", o.Verdict, show(o.Line), o.Confirmations, o.Why, path(made))
@@ -189,7 +189,7 @@ func TestSearchOnTargetsThatWaver(t *testing.T) {
 		_, o := drive(t, s, func(level float64, made int) (slo.Verdict, float64) {
 			if level == 55 && made > 9 && !failed {
 				failed = true
-				return slo.Breach, 54
+				return slo.Breached, 54
 			}
 			return hard(55)(level, made)
 		})
@@ -258,7 +258,7 @@ func TestSearchUsesStepsMadeForAnotherGoal(t *testing.T) {
 	// A stricter goal fails at 40 in the ramp, where the first held.
 	for i := range again {
 		if again[i].Level > 33 {
-			again[i].Verdict, again[i].Effective = slo.Breach, 33
+			again[i].Verdict, again[i].Effective = slo.Breached, 33
 		}
 	}
 	n := s.Next(again, "")
@@ -283,7 +283,7 @@ func TestSearchIsPure(t *testing.T) {
 
 func TestSweep(t *testing.T) {
 	made, o := drive(t, Sweep{Levels: []float64{40, 20, 60, 80}}, hard(60))
-	if path(made) != "sweep 40, sweep 20, sweep 60, sweep 80!" || o.Verdict != slo.Breach || show(o.Line) != "60" || show(o.LowestFailing) != "80" {
+	if path(made) != "sweep 40, sweep 20, sweep 60, sweep 80!" || o.Verdict != slo.Breached || show(o.Line) != "60" || show(o.LowestFailing) != "80" {
 		t.Errorf("%s: %s line %s failing %s", path(made), o.Verdict, show(o.Line), show(o.LowestFailing))
 	}
 	if !made[0].FromEmpty || !made[1].FromEmpty || made[2].FromEmpty {

@@ -55,11 +55,11 @@ const (
 type tally struct {
 	count   int
 	first   record.Micros
-	samples []Sample
+	samples []Match
 }
 
-// Sample is one thing that has matched.
-type Sample struct {
+// Match is one thing that has matched.
+type Match struct {
 	T      record.Micros
 	Object string // what it is about, "" for the step
 	Text   string
@@ -167,7 +167,7 @@ func (m *Matcher) Event(t record.Micros, e *record.KubeEvent) {
 	for _, n := range m.matching("e", m.events, e.Reason, e.Message, e.Object) {
 		p := m.rules[n].clause.Event
 		if (p.About == "" || p.About == e.About) && (p.Source == "" || p.Source == e.Source) {
-			m.hit(n, t, e.Object, Told(e.Reason, e.Message))
+			m.hit(n, t, e.Object, ReasonText(e.Reason, e.Message))
 		}
 	}
 }
@@ -179,7 +179,7 @@ func (m *Matcher) State(t record.Micros, s *record.State, was string) {
 		return
 	}
 	for _, n := range m.matching("s", m.states, s.Reason, s.Message, s.Object) {
-		m.hit(n, t, s.Object, Told(s.Reason, s.Message))
+		m.hit(n, t, s.Object, ReasonText(s.Reason, s.Message))
 	}
 }
 
@@ -300,7 +300,7 @@ func (m *Matcher) hit(n int32, t record.Micros, object, text string) {
 	}
 	s.count++
 	if len(s.samples) < maxSamples {
-		s.samples = append(s.samples, Sample{t, object, bounded(text)})
+		s.samples = append(s.samples, Match{t, object, bounded(text)})
 	}
 }
 
@@ -311,9 +311,9 @@ func bounded(text string) string {
 	return strings.ToValidUTF8(text[:maxText], "") + " ..."
 }
 
-// Told is what a reason and a message tell in a line: the reason alone where the
+// ReasonText is what a reason and a message tell in a line: the reason alone where the
 // message adds nothing.
-func Told(reason, message string) string {
+func ReasonText(reason, message string) string {
 	if message == "" || message == reason {
 		return reason
 	}
@@ -328,7 +328,7 @@ type Hit struct {
 	// are the most: several may tell of the same.
 	Count   int
 	First   record.Micros // when the first of it came
-	Samples []Sample      // at most three, in order of time
+	Matches []Match       // at most three, in order of time
 	Figures []FigureHit   // the conditions that held
 }
 
@@ -386,7 +386,7 @@ func (m *Matcher) End(at record.Micros, figures map[string]float64) []Hit {
 			if hit.First < 0 || seen.first < hit.First {
 				hit.First = seen.first
 			}
-			hit.Samples = append(hit.Samples, seen.samples...)
+			hit.Matches = append(hit.Matches, seen.samples...)
 		}
 		for _, n := range counts {
 			hit.Count = max(hit.Count, n)
@@ -394,10 +394,10 @@ func (m *Matcher) End(at record.Micros, figures map[string]float64) []Hit {
 		if hit.First < 0 {
 			hit.First = at
 		}
-		slices.SortStableFunc(hit.Samples, func(a, b Sample) int { return cmp.Compare(a.T, b.T) })
+		slices.SortStableFunc(hit.Matches, func(a, b Match) int { return cmp.Compare(a.T, b.T) })
 		// What two clauses have matched is one thing.
-		hit.Samples = slices.CompactFunc(hit.Samples, func(a, b Sample) bool { return a == b })
-		hit.Samples = slices.Clip(hit.Samples[:min(len(hit.Samples), maxSamples)])
+		hit.Matches = slices.CompactFunc(hit.Matches, func(a, b Match) bool { return a == b })
+		hit.Matches = slices.Clip(hit.Matches[:min(len(hit.Matches), maxSamples)])
 		hits = append(hits, hit)
 	}
 	slices.SortStableFunc(hits, func(a, b Hit) int { return cmp.Compare(a.First, b.First) })
@@ -445,8 +445,8 @@ func (h *Hit) Text() string {
 		if h.Count == 1 {
 			text = "once"
 		}
-		if len(h.Samples) > 0 {
-			s := h.Samples[0]
+		if len(h.Matches) > 0 {
+			s := h.Matches[0]
 			text += ", first "
 			if s.Object != "" {
 				text += s.Object + ": "

@@ -135,10 +135,10 @@ func TestWhatAHitTells(t *testing.T) {
 		t.Fatalf("%d hits", len(hits))
 	}
 	h := hits[0]
-	if h.Step != 1 || h.Count != 100 || h.First != 1 || len(h.Samples) != maxSamples || len(h.Figures) != 1 {
+	if h.Step != 1 || h.Count != 100 || h.First != 1 || len(h.Matches) != maxSamples || len(h.Figures) != 1 {
 		t.Errorf("%+v", h)
 	}
-	for _, sample := range h.Samples {
+	for _, sample := range h.Matches {
 		if len(sample.Text) > maxText+len(" ...") || !strings.Contains(sample.Text, "é") || strings.Contains(sample.Text, "\ufffd") {
 			t.Errorf("a sample of %d bytes: %q", len(sample.Text), sample.Text)
 		}

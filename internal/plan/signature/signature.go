@@ -248,9 +248,9 @@ func Merge(list, more []Signature) []Signature {
 	return merged
 }
 
-// Said is what a signature says, with nothing in the place of what is empty:
+// Normalised is what a signature says, with nothing in the place of what is empty:
 // two that are read from the same text are equal by it.
-func (s Signature) Said() Signature {
+func (s Signature) Normalised() Signature {
 	s.Detect.All, s.Detect.Any, s.Detect.None = nilIfEmpty(s.Detect.All), nilIfEmpty(s.Detect.Any), nilIfEmpty(s.Detect.None)
 	s.Examples = nilIfEmpty(s.Examples)
 	return s
@@ -270,7 +270,7 @@ func OneLine(text string) string { return strings.Join(strings.Fields(text), " "
 func Marshal(list []Signature) ([]byte, error) {
 	said := make([]Signature, len(list))
 	for i, s := range list {
-		said[i] = s.Said()
+		said[i] = s.Normalised()
 	}
 	text, err := yaml.MarshalWithOptions(file{Schema: Schema, Signatures: said}, yaml.Indent(2), yaml.IndentSequence(false))
 	if err != nil {

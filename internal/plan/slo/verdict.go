@@ -7,10 +7,10 @@ type Verdict string
 // The verdicts of a step.
 const (
 	Pass         Verdict = "pass"
-	Breach       Verdict = "breach"
+	Breached     Verdict = "breach"
 	Inconclusive Verdict = "inconclusive" // what was seen does not decide
 	Invalid      Verdict = "invalid"      // the tool itself was the bottleneck
 )
 
 // Decided reports whether the verdict says anything about the target.
-func (v Verdict) Decided() bool { return v == Pass || v == Breach }
+func (v Verdict) Decided() bool { return v == Pass || v == Breached }

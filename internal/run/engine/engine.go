@@ -45,8 +45,8 @@ func New(target target.Target, sink record.Sink, clock *record.Clock, options Op
 
 func (e *Engine) current() int { return int(e.step.Load()) }
 
-// Step is one step to be made.
-type Step struct {
+// StepSpec is one step to be made.
+type StepSpec struct {
 	Level     float64
 	Purpose   record.Purpose
 	FromEmpty bool
@@ -62,9 +62,9 @@ var errGuard = errors.New("a guard tripped")
 // Run makes one step and returns how it ended. An error means that the target
 // or the record failed in a way that leaves no step to judge; the step is then
 // on record as interrupted, if it had begun.
-func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
+func (e *Engine) Run(ctx context.Context, s StepSpec) (record.Ending, error) {
 	if (s.FromEmpty || e.options.Open) && e.loaded {
-		e.tell(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose, Arm: s.Arm})
+		e.reportStatus(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose, Arm: s.Arm})
 		if err := e.Empty(ctx); err != nil {
 			return record.EndInterrupted, err
 		}
@@ -79,7 +79,7 @@ func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 		e.normal = normal
 	}
 	e.step.Add(1)
-	r := &run{Engine: e, Step: s}
+	r := &run{Engine: e, StepSpec: s}
 	load, err := e.target.Raise(ctx, r.level())
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
@@ -88,21 +88,21 @@ func (e *Engine) Run(ctx context.Context, s Step) (record.Ending, error) {
 	e.units += load.Units
 
 	r.load = load
-	e.emit(&record.Step{
+	e.emit(&record.StepEvent{
 		Phase: record.PhaseStart, Level: s.Level, Reached: load.Reached, Arm: s.Arm, Replicate: s.Replicate,
 		Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.Full, Timeout: record.MicrosOf(e.options.Timeout),
 		Hold: record.MicrosOf(r.hold()), Pace: e.pace(), Why: s.Why, Units: load.Units, Open: e.options.Open,
 		Places: load.Spread.Places, Others: load.Spread.Others,
 	})
-	ending, message := r.make(ctx)
+	ending, message := r.execute(ctx)
 	return ending, r.finish(ctx, ending, message)
 }
 
 // run is one step under way.
 type run struct {
 	*Engine
-	Step
-	load   target.Load
+	StepSpec
+	load   target.Batch
 	errors errorShare
 	status Status
 }
@@ -111,7 +111,7 @@ func (e *Engine) emit(body record.Body) {
 	e.sink.Append(record.Event{T: e.clock.Now(), Step: e.current(), Body: body})
 }
 
-func (e *Engine) tell(s Status) {
+func (e *Engine) reportStatus(s Status) {
 	if e.options.Watch != nil {
 		e.options.Watch(s)
 	}
@@ -143,13 +143,13 @@ func (r *run) level() target.Level {
 	return l
 }
 
-// make raises, waits and holds. It returns how the step ended and why.
-func (r *run) make(ctx context.Context) (record.Ending, string) {
+// execute raises, waits and holds. It returns how the step ended and why.
+func (r *run) execute(ctx context.Context) (record.Ending, string) {
 	guarded, trip := context.WithCancelCause(ctx)
 	defer trip(nil)
 	stop := r.guard(guarded, trip)
 	r.sample()
-	ending := r.stages(guarded)
+	ending := r.runStages(guarded)
 	stop()
 	// A guard that trips in the step's last moment ends it as well.
 	if cause := context.Cause(guarded); errors.Is(cause, errGuard) {
@@ -161,19 +161,19 @@ func (r *run) make(ctx context.Context) (record.Ending, string) {
 	return ending, ""
 }
 
-// stages are a step's own, each of which the end of ctx interrupts.
-func (r *run) stages(ctx context.Context) record.Ending {
+// runStages are a step's own, each of which the end of ctx interrupts.
+func (r *run) runStages(ctx context.Context) record.Ending {
 	if r.options.Open {
 		return r.stagesOpen(ctx)
 	}
 	if r.raise(ctx) != nil {
 		return record.EndInterrupted
 	}
-	r.emit(&record.Step{Phase: record.PhaseLoaded})
+	r.emit(&record.StepEvent{Phase: record.PhaseLoaded})
 	if ending := r.await(ctx); ending != record.EndHeld {
 		return ending
 	}
-	r.emit(&record.Step{Phase: record.PhaseReached})
+	r.emit(&record.StepEvent{Phase: record.PhaseReached})
 	if r.holdOn(ctx) != nil {
 		return record.EndInterrupted
 	}
@@ -191,7 +191,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 		r.emit(&record.Note{Text: fmt.Sprintf("step %d: why objects did not get there is not known: %v", r.current(), err)})
 		spread = r.load.Spread
 	}
-	r.emit(&record.Step{
+	r.emit(&record.StepEvent{
 		Phase: record.PhaseEnd, Ending: ending, Message: message,
 		Places: spread.Places, Others: spread.Others, Least: spread.Least, Most: spread.Most,
 	})
@@ -247,7 +247,7 @@ func (r *run) raise(ctx context.Context) error {
 	take := func(slot record.Slot) {
 		inFlight--
 		bound.Replied((slot.Replied - slot.Sent).Duration(), slot.Throttled > 0)
-		r.take(&slot)
+		r.countOutcome(&slot)
 	}
 	next := r.clock.Now() // the pace's earliest time for the next request
 	var gap record.Micros
@@ -306,8 +306,8 @@ func (r *run) raise(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// take notes the outcome of a request.
-func (r *run) take(slot *record.Slot) {
+// countOutcome notes the outcome of a request.
+func (r *run) countOutcome(slot *record.Slot) {
 	r.status.Replied++
 	failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
 	r.errors.add(failed, slot.Retries)
@@ -390,7 +390,7 @@ func (r *run) sample() {
 func (r *run) report(inFlight, bound int, left time.Duration) {
 	r.status.InFlight, r.status.Bound, r.status.Left = inFlight, bound, left
 	r.status.Units, r.status.Progress = r.units, r.target.Progress()
-	r.tell(r.status)
+	r.reportStatus(r.status)
 }
 
 // guard watches the target's health until the returned function is called, and
@@ -454,21 +454,21 @@ func tripped(guards []Guard, measures, normal map[string]float64) (record.Guard,
 // Empty removes all objects and waits until the target is as it was before any
 // load. Where that takes too long it is put on record, and is no error.
 func (e *Engine) Empty(ctx context.Context) error {
-	e.emit(&record.Step{Phase: record.PhaseReset})
+	e.emit(&record.StepEvent{Phase: record.PhaseReset})
 	if err := e.target.Reset(ctx); err != nil {
 		return fmt.Errorf("empty the target: %w", err)
 	}
 	e.loaded, e.units, e.refused = false, 0, 0
 	e.settled()
-	return e.calm(ctx)
+	return e.awaitHealthy(ctx)
 }
 
-// calmBound is how long a target may take to be as it was before any load.
-const calmBound = time.Minute
+// healthyBound is how long a target may take to be as it was before any load.
+const healthyBound = time.Minute
 
-// calm waits until every measure is back to normal.
-func (e *Engine) calm(ctx context.Context) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, calmBound, errNotCalm)
+// awaitHealthy waits until every measure is back to normal.
+func (e *Engine) awaitHealthy(ctx context.Context) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, healthyBound, errNotHealthy)
 	defer cancel()
 	for {
 		measures, err := e.target.Health(ctx)
@@ -476,7 +476,7 @@ func (e *Engine) calm(ctx context.Context) error {
 		if err != nil {
 			off = []string{err.Error()}
 		} else {
-			off = unrest(measures, e.normal)
+			off = aboveNormal(measures, e.normal)
 		}
 		if len(off) == 0 {
 			return nil
@@ -484,7 +484,7 @@ func (e *Engine) calm(ctx context.Context) error {
 		select {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
-			if errors.Is(context.Cause(ctx), errNotCalm) {
+			if errors.Is(context.Cause(ctx), errNotHealthy) {
 				e.emit(&record.Note{Text: fmt.Sprintf("step %d began although the target was not back to normal: %s", e.current()+1, strings.Join(off, ", "))})
 				return nil
 			}
@@ -493,11 +493,11 @@ func (e *Engine) calm(ctx context.Context) error {
 	}
 }
 
-var errNotCalm = errors.New("the target is not back to normal")
+var errNotHealthy = errors.New("the target is not back to normal")
 
-// unrest lists the measures that are above normal. A latency may be half as
+// aboveNormal lists the measures that are above normal. A latency may be half as
 // much again, or 5 ms more, before it counts.
-func unrest(measures, normal map[string]float64) []string {
+func aboveNormal(measures, normal map[string]float64) []string {
 	var off []string
 	for _, name := range slices.Sorted(maps.Keys(measures)) {
 		value, was := measures[name], normal[name]
@@ -516,15 +516,15 @@ func unrest(measures, normal map[string]float64) []string {
 // measures that are counts: after a guard's abort nothing goes on before. That
 // its answers are slower yet is on record and no danger.
 func (e *Engine) Healthy(ctx context.Context) error {
-	ctx, cancel := context.WithTimeout(ctx, calmBound)
+	ctx, cancel := context.WithTimeout(ctx, healthyBound)
 	defer cancel()
 	measures, err := e.target.Health(ctx)
 	if err != nil {
 		return err
 	}
 	delete(measures, target.MeasureLatency)
-	if off := unrest(measures, e.normal); len(off) > 0 {
-		return fmt.Errorf("%w: %s", errNotCalm, strings.Join(off, ", "))
+	if off := aboveNormal(measures, e.normal); len(off) > 0 {
+		return fmt.Errorf("%w: %s", errNotHealthy, strings.Join(off, ", "))
 	}
 	return nil
 }

@@ -68,7 +68,7 @@ func (f *fake) Describe(context.Context) (record.Environment, error) {
 	return record.Environment{}, nil
 }
 
-func (f *fake) Raise(_ context.Context, asked target.Level) (target.Load, error) {
+func (f *fake) Raise(_ context.Context, asked target.Level) (target.Batch, error) {
 	level := asked.Value
 	if asked.Span > 0 {
 		level = asked.Value * asked.Span.Seconds() // all arrivals
@@ -76,13 +76,13 @@ func (f *fake) Raise(_ context.Context, asked target.Level) (target.Load, error)
 	now := f.call(fmt.Sprintf("raise %g", level))
 	if f.raise != nil {
 		if err := f.raise(now); err != nil {
-			return target.Load{}, err
+			return target.Batch{}, err
 		}
 	}
 	first := f.asked
 	n := int(level) - first
 	f.asked += n
-	return target.Load{
+	return target.Batch{
 		Requests: n, Units: n, Reached: level, Spread: target.Spread{Places: 2, Others: 3, Least: 4, Most: 5},
 		Send: func(ctx context.Context, i int) record.Slot { return f.send(first + i) },
 	}, nil
@@ -217,7 +217,7 @@ func (m *memory) story() string {
 	var words []string
 	for _, e := range m.events {
 		switch b := e.Body.(type) {
-		case *record.Step:
+		case *record.StepEvent:
 			text := fmt.Sprintf("%d:%s", e.Step, b.Phase)
 			if b.Ending != "" {
 				text += " " + string(b.Ending)
@@ -275,8 +275,8 @@ func bubble(t *testing.T, do func(t *testing.T, tr *trial)) {
 	})
 }
 
-func whole(level float64) Step {
-	return Step{Level: level, Purpose: record.PurposeSweep, FromEmpty: true, Full: true, Why: "asked for"}
+func whole(level float64) StepSpec {
+	return StepSpec{Level: level, Purpose: record.PurposeSweep, FromEmpty: true, Full: true, Why: "asked for"}
 }
 
 func TestHowAStepEnds(t *testing.T) {
@@ -391,13 +391,13 @@ func TestWhatAStepPutsOnRecord(t *testing.T) {
 		tr.options.Sample = func() { samples++ }
 		var statuses []Status
 		tr.options.Watch = func(s Status) { statuses = append(statuses, s) }
-		if _, err := tr.Run(context.Background(), Step{Level: 20, Purpose: record.PurposeRamp, Why: "because", Arm: "a", Replicate: 2}); err != nil {
+		if _, err := tr.Run(context.Background(), StepSpec{Level: 20, Purpose: record.PurposeRamp, Why: "because", Arm: "a", Replicate: 2}); err != nil {
 			t.Fatal(err)
 		}
-		var start, end *record.Step
+		var start, end *record.StepEvent
 		var endT record.Micros
 		for _, e := range tr.sink.events {
-			if s, ok := e.Body.(*record.Step); ok {
+			if s, ok := e.Body.(*record.StepEvent); ok {
 				switch s.Phase {
 				case record.PhaseStart:
 					start = s // from empty, as every first step is
@@ -409,10 +409,10 @@ func TestWhatAStepPutsOnRecord(t *testing.T) {
 				t.Errorf("an event of step %d: %+v", e.Step, e.Body)
 			}
 		}
-		if want := (record.Step{Phase: record.PhaseStart, Level: 20, Reached: 20, Arm: "a", Replicate: 2, Purpose: record.PurposeRamp, FromEmpty: true, Timeout: 60e6, Hold: 2e6, Pace: "100/s", Why: "because", Units: 20, Places: 2, Others: 3}); *start != want {
+		if want := (record.StepEvent{Phase: record.PhaseStart, Level: 20, Reached: 20, Arm: "a", Replicate: 2, Purpose: record.PurposeRamp, FromEmpty: true, Timeout: 60e6, Hold: 2e6, Pace: "100/s", Why: "because", Units: 20, Places: 2, Others: 3}); *start != want {
 			t.Errorf("start %+v\nwant  %+v", *start, want)
 		}
-		if want := (record.Step{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 2, Others: 3, Least: 6, Most: 7}); *end != want {
+		if want := (record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld, Places: 2, Others: 3, Least: 6, Most: 7}); *end != want {
 			t.Errorf("end %+v\nwant %+v", *end, want)
 		}
 		if last := tr.sink.events[len(tr.sink.events)-1]; last.T != endT {
@@ -509,7 +509,7 @@ func TestAStepCutAnywhere(t *testing.T) {
 			if cut != errors.Is(err, why) || !cut && ending != record.EndHeld && ending != record.EndStalled {
 				t.Fatalf("cut after %v: ended %s with %v", delay, ending, err)
 			}
-			last, ok := tr.sink.events[len(tr.sink.events)-1].Body.(*record.Step)
+			last, ok := tr.sink.events[len(tr.sink.events)-1].Body.(*record.StepEvent)
 			if !ok || last.Phase != record.PhaseEnd || last.Ending != ending || (last.Message == "enough") != cut {
 				t.Fatalf("cut after %v: the record ends with %+v", delay, last)
 			}
@@ -645,8 +645,8 @@ func TestStepsUponSteps(t *testing.T) {
 			}
 			return arrives
 		}
-		raised := func(level float64) Step { return Step{Level: level, Purpose: record.PurposeSweep} }
-		for _, s := range []Step{whole(10), raised(20), raised(30)} {
+		raised := func(level float64) StepSpec { return StepSpec{Level: level, Purpose: record.PurposeSweep} }
+		for _, s := range []StepSpec{whole(10), raised(20), raised(30)} {
 			if ending, err := tr.Run(context.Background(), s); ending != record.EndStalled || err != nil {
 				t.Errorf("level %g ended %s, %v", s.Level, ending, err)
 			}
@@ -700,14 +700,14 @@ func TestNewsThatDoNotCome(t *testing.T) {
 	for _, tt := range []struct {
 		why    string
 		settle func(time.Duration) error
-		steps  []Step
+		steps  []StepSpec
 		want   string
 	}{
-		{"they come late: the next step's wait heals", silent(0, 20*time.Second), []Step{whole(1), {Level: 2, Full: true}},
+		{"they come late: the next step's wait heals", silent(0, 20*time.Second), []StepSpec{whole(1), {Level: 2, Full: true}},
 			"1:start, 1:loaded, 1:reached, 1:blind, 1:end held, 2:start, 2:loaded, 2:reached, 2:healed, 2:end held"},
-		{"an emptied target has no news that are missing", silent(0, 20*time.Second), []Step{whole(1), whole(1)},
+		{"an emptied target has no news that are missing", silent(0, 20*time.Second), []StepSpec{whole(1), whole(1)},
 			"1:start, 1:loaded, 1:reached, 1:blind, 1:end held, 1:reset, 1:healed, 2:start, 2:loaded, 2:reached, 2:end held"},
-		{"they never come: one fault, not one for each step", silent(0, time.Hour), []Step{whole(1), {Level: 2, Full: true}},
+		{"they never come: one fault, not one for each step", silent(0, time.Hour), []StepSpec{whole(1), {Level: 2, Full: true}},
 			"1:start, 1:loaded, 1:reached, 1:blind, 1:end held, 2:start, 2:loaded, 2:reached, 2:end held"},
 	} {
 		bubble(t, func(t *testing.T, tr *trial) {
@@ -730,7 +730,7 @@ func TestAnAccountThatFails(t *testing.T) {
 		if ending, err := tr.Run(context.Background(), whole(5)); ending != record.EndHeld || err != nil {
 			t.Errorf("%s, %v", ending, err)
 		}
-		end := tr.sink.events[len(tr.sink.events)-1].Body.(*record.Step)
+		end := tr.sink.events[len(tr.sink.events)-1].Body.(*record.StepEvent)
 		if tr.sink.story() != "1:start, 1:loaded, 1:reached, 1:note, 1:end held" || end.Least != 4 || end.Most != 5 {
 			t.Errorf("%s; the end says %+v, want the spread from before the load", tr.sink.story(), end)
 		}
@@ -793,12 +793,12 @@ func TestUnrest(t *testing.T) {
 		{"or 5 ms more", 0.006, 0.001, target.MeasureLatency, false},
 		{"and no more than that", 0.0061, 0.001, target.MeasureLatency, true},
 	} {
-		off := unrest(map[string]float64{tt.name: tt.value, "other": 1}, map[string]float64{tt.name: tt.normal, "other": 1})
+		off := aboveNormal(map[string]float64{tt.name: tt.value, "other": 1}, map[string]float64{tt.name: tt.normal, "other": 1})
 		if (len(off) > 0) != tt.off {
 			t.Errorf("%s: %v", tt.why, off)
 		}
 	}
-	if off := unrest(map[string]float64{"b": 2, "a": 1}, nil); strings.Join(off, ", ") != "a is 1, it was 0, b is 2, it was 0" {
+	if off := aboveNormal(map[string]float64{"b": 2, "a": 1}, nil); strings.Join(off, ", ") != "a is 1, it was 0, b is 2, it was 0" {
 		t.Errorf("unrest of two measures: %v", off)
 	}
 }

@@ -19,7 +19,7 @@ func (r *run) stagesOpen(ctx context.Context) record.Ending {
 	if r.arrive(ctx) != nil {
 		return record.EndInterrupted
 	}
-	r.emit(&record.Step{Phase: record.PhaseLoaded})
+	r.emit(&record.StepEvent{Phase: record.PhaseLoaded})
 	return r.await(ctx)
 }
 
@@ -39,7 +39,7 @@ func (r *run) arrive(ctx context.Context) error {
 			freed = slot.Replied
 		}
 		inFlight--
-		r.take(slot)
+		r.countOutcome(slot)
 	}
 	begin := r.clock.Now()
 	span := record.MicrosOf(r.level().Span)
@@ -78,7 +78,7 @@ func (r *run) arrive(ctx context.Context) error {
 		if warming && t >= warm {
 			warming = false
 			r.status.Stage = StageArriving
-			r.sink.Append(record.Event{T: warm, Step: r.current(), Body: &record.Step{Phase: record.PhaseReached}})
+			r.sink.Append(record.Event{T: warm, Step: r.current(), Body: &record.StepEvent{Phase: record.PhaseReached}})
 			r.sample()
 		}
 	}

@@ -203,9 +203,9 @@ func (r reply) transient() bool {
 	return false
 }
 
-// persist makes a request until it succeeds, fails for good or the patience
+// retry makes a request until it succeeds, fails for good or the patience
 // is over. Codes of acceptable are as good as success.
-func persist(ctx context.Context, patience time.Duration, request func(context.Context) (reply, error), acceptable ...int) error {
+func retry(ctx context.Context, patience time.Duration, request func(context.Context) (reply, error), acceptable ...int) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	pause := firstPause

@@ -44,7 +44,7 @@ func targetOn(t *testing.T, handler http.HandlerFunc) *Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	common := &shared{client: c, load: &Load{RunID: "run1"}, sink: &sinkOf{}, clock: record.StartClock(time.Now), step: func() int { return 1 }}
+	common := &shared{client: c, load: &PreparedWorkload{RunID: "run1"}, sink: &sinkOf{}, clock: record.StartClock(time.Now), step: func() int { return 1 }}
 	watch, holdings := newObserver(common, &ageing{shared: common}, time.Now), newHoldings(common)
 	holdings.spaces["ns"] = true
 	return &Target{shared: common, watch: watch, sender: &sender{shared: common, pods: watch.pods, holdings: holdings}}
@@ -54,7 +54,7 @@ func targetOn(t *testing.T, handler http.HandlerFunc) *Target {
 func TestUnknownAxis(t *testing.T) {
 	on := targetOn(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.URL) })
 	for _, axis := range []string{"", "vms"} {
-		_, err := (&Cluster{client: on.client}).Open(t.Context(), Load{Axis: axis}, on.sink, on.clock, on.step, nil)
+		_, err := (&Cluster{client: on.client}).Open(t.Context(), PreparedWorkload{Axis: axis}, on.sink, on.clock, on.step, nil)
 		var unknown *AxisError
 		if !errors.As(err, &unknown) || unknown.Axis != axis || !slices.Equal(unknown.Known, []string{"pods-per-node", "rate"}) {
 			t.Errorf("axis %q: %v", axis, err)

@@ -210,8 +210,8 @@ type labRun struct {
 	hold       time.Duration
 	onStatus   func(engine.Status)
 	onOpen     func(*Target)
-	open       func(*Cluster, *Load) // changes the load
-	n          int64                 // its number, which names what it makes; 0 for the next
+	open       func(*Cluster, *PreparedWorkload) // changes the load
+	n          int64                             // its number, which names what it makes; 0 for the next
 }
 
 type statusObserver struct{ onStatus func(engine.Status) }
@@ -270,7 +270,7 @@ func (r labRun) do(t *testing.T) (judge.Result, error) {
 		t.Fatal(err)
 	}
 	err = run.Run(context.Background(), context.Background(), dir, id, x, time.Now, statusObserver{r.onStatus}, func(ctx context.Context, rec target.Recorder) (target.Instance, error) {
-		load := Load{Axis: observe.AxisPodsPerNode, Variant: Variant{Config: config, Templates: templates}, RunID: id, UUID: uuid, CanaryInterval: r.interval}
+		load := PreparedWorkload{Axis: observe.AxisPodsPerNode, Variant: Variant{Config: config, Templates: templates}, RunID: id, UUID: uuid, CanaryInterval: r.interval}
 		if r.open != nil {
 			r.open(c, &load)
 		}
@@ -448,7 +448,7 @@ func TestADeadConnectionIsFoundOut(t *testing.T) {
 	l := needLab(t)
 	var f freezer
 	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{20}, pace: 100, hold: 300 * time.Millisecond, interval: 20 * time.Millisecond,
-		open: func(c *Cluster, _ *Load) {
+		open: func(c *Cluster, _ *PreparedWorkload) {
 			config := rest.CopyConfig(c.client.config)
 			config.Dial = f.dial
 			stream, err := httpClient(config)
@@ -506,7 +506,7 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	p := newProxy(t, serverOf(t, l.Kubeconfig))
 	r, err := labRun{kubeconfig: p.through(t, l.Kubeconfig), levels: []float64{20}, pace: 100,
 		onStatus: whenRaising(40, func() { p.listener.Close(); p.cut() }),
-		open:     func(_ *Cluster, load *Load) { load.Abandon, load.Patience = true, 2*time.Second }}.do(t)
+		open:     func(_ *Cluster, load *PreparedWorkload) { load.Abandon, load.Patience = true, 2*time.Second }}.do(t)
 	var unreachable *OutOfReachError
 	if !errors.As(err, &unreachable) {
 		t.Errorf("a run whose API server went away ended with %v", err)
@@ -518,7 +518,7 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	// not known.
 	s, want := r.Steps[0], slo.Inconclusive
 	if s.Objects.CreateFailed > 0 {
-		want = slo.Breach
+		want = slo.Breached
 	}
 	if s.Verdict != want {
 		t.Errorf("verdict %s (%s), want %s of %+v", s.Verdict, s.VerdictWhy, want, s.Objects)

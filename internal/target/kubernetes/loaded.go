@@ -23,8 +23,8 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 }
 
 // load is the workload as the cluster takes it.
-func (s *session) load() Load {
-	l := Load{
+func (s *session) load() PreparedWorkload {
+	l := PreparedWorkload{
 		Axis: s.Plan.Axis.Name, Variant: s.variant, Arms: make(map[string]Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
 		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode != nil,
@@ -78,7 +78,7 @@ type loaded struct {
 }
 
 // Raise implements target.Target.
-func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Load, error) {
+func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
 	t.putDurations(ctx)
 	load, err := t.Target.Raise(ctx, level)
 	return load, mistakes(err)
@@ -103,7 +103,7 @@ func (t *loaded) putDurations(ctx context.Context) {
 		return
 	}
 	for _, d := range list {
-		t.rec.Emit(&record.Durations{Source: lab.Kubelet, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
+		t.rec.Emit(&record.ComponentHistogram{Source: lab.Kubelet, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
 	}
 }
 

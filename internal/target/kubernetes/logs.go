@@ -62,7 +62,7 @@ func logOf(ctx context.Context, c *client, p observe.Failing) (*record.Log, erro
 	if err != nil {
 		return l, err
 	}
-	status, ok := talking(pod)
+	status, ok := containerToLog(pod)
 	if !ok {
 		return l, errors.New("no container of it has run")
 	}
@@ -91,10 +91,10 @@ func linesOf(text []byte) []string {
 	return lines[max(len(lines)-logLines, 0):]
 }
 
-// talking is the container of a pod whose log may say what is wrong: of those
+// containerToLog is the container of a pod whose log may say what is wrong: of those
 // that have run one that is not ready, and one that waits to be started anew
 // before one that runs.
-func talking(pod *corev1.Pod) (corev1.ContainerStatus, bool) {
+func containerToLog(pod *corev1.Pod) (corev1.ContainerStatus, bool) {
 	var best corev1.ContainerStatus
 	rank := 0
 	for _, list := range [][]corev1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {

@@ -53,7 +53,7 @@ func TestWhichContainerTells(t *testing.T) {
 		{"nothing has run yet", nil, []corev1.ContainerStatus{status("a", creating)}, ""},
 		{"all are ready by now", nil, []corev1.ContainerStatus{status("a", ready)}, ""},
 	} {
-		got, ok := talking(&corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: tt.inits, ContainerStatuses: tt.all}})
+		got, ok := containerToLog(&corev1.Pod{Status: corev1.PodStatus{InitContainerStatuses: tt.inits, ContainerStatuses: tt.all}})
 		if got.Name != tt.want || ok != (tt.want != "") {
 			t.Errorf("%s: %q, want %q", tt.why, got.Name, tt.want)
 		}

@@ -36,7 +36,7 @@ func (s *namespaceSet) has(name string) bool {
 func (s *namespaceSet) changed(_ record.Micros, kind string, object []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.tell()
+	defer s.notify()
 	return decoded("namespace", func(ns *corev1.Namespace) { s.names[ns.Name] = kind != eventDeleted })(object)
 }
 
@@ -47,12 +47,12 @@ func (s *namespaceSet) listed(_ record.Micros, items func(func([]byte) error) er
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	defer s.tell()
+	defer s.notify()
 	s.names = names
 	return nil
 }
 
-func (s *namespaceSet) tell() {
+func (s *namespaceSet) notify() {
 	select {
 	case s.changes <- struct{}{}:
 	default:

@@ -57,14 +57,14 @@ func (s *podSet) changed(now record.Micros, kind string, object []byte) error {
 	if kind == eventDeleted {
 		change = observe.Gone
 	}
-	return s.news(now, change, object)
+	return s.apply(now, change, object)
 }
 
 func (s *podSet) listed(now record.Micros, items func(func([]byte) error) error) error {
 	s.mu.Lock()
 	s.tracker.BeginList()
 	s.mu.Unlock()
-	err := items(func(object []byte) error { return s.news(now, observe.Listed, object) })
+	err := items(func(object []byte) error { return s.apply(now, observe.Listed, object) })
 	if err != nil {
 		return err
 	}
@@ -74,8 +74,8 @@ func (s *podSet) listed(now record.Micros, items func(func([]byte) error) error)
 	return nil
 }
 
-// news takes in one message about a pod.
-func (s *podSet) news(now record.Micros, change observe.Change, object []byte) error {
+// apply takes in one message about a pod.
+func (s *podSet) apply(now record.Micros, change observe.Change, object []byte) error {
 	var p podNews
 	if err := decodePod(object, &p); err != nil {
 		return err
@@ -89,15 +89,15 @@ func (s *podSet) news(now record.Micros, change observe.Change, object []byte) e
 	if change == observe.Gone {
 		delete(s.parts, p.UID)
 	} else if s.load.Places {
-		s.place(p.UID, p.Slot)
+		s.setComponentOfSlot(p.UID, p.Slot)
 	}
 	s.tracker.Apply(now, change, &p.Pod)
 	return nil
 }
 
-// place notes the component of a pod that a controller has made: its slot
+// setComponentOfSlot notes the component of a pod that a controller has made: its slot
 // tells which object asked for it. It is called with mu held.
-func (s *podSet) place(uid, slot string) {
+func (s *podSet) setComponentOfSlot(uid, slot string) {
 	if _, known := s.parts[uid]; known || s.load.Component == nil {
 		return
 	}
@@ -108,8 +108,8 @@ func (s *podSet) place(uid, slot string) {
 	}
 }
 
-// put notes the component of a pod that was created.
-func (s *podSet) put(uid, component string) {
+// setComponent notes the component of a pod that was created.
+func (s *podSet) setComponent(uid, component string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.parts[uid] = component

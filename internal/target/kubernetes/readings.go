@@ -15,15 +15,15 @@ import (
 
 // Readings implements target.Session: what the processes of a lab use, and this
 // machine, which they share.
-func (s *session) Readings() []record.Sample {
+func (s *session) Readings() []record.Reading {
 	s.usage.Lock()
 	defer s.usage.Unlock()
 	if s.lab == nil {
 		return nil
 	}
-	var samples []record.Sample
+	var samples []record.Reading
 	if cpus, busy, err := telemetry.Machine(); err == nil {
-		samples = append(samples, record.Sample{Source: judge.SourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
+		samples = append(samples, record.Reading{Source: judge.SourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
 	}
 	var component func(string) string
 	if t := s.instance.Load(); t != nil && len(s.Workload.Components) > 0 {
@@ -55,7 +55,7 @@ func (r *usageReader) forget() (done func()) {
 const findInterval = 15 * time.Second
 
 // processes reads what the lab's own processes use.
-func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Sample {
+func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	if len(r.pids) == 0 || now.Sub(r.pidsAt) > findInterval {
 		r.pids, r.pidsAt = make(map[string]int), now
 		components, err := l.Components()
@@ -68,9 +68,9 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Sample {
 			}
 		}
 	}
-	var samples []record.Sample
+	var samples []record.Reading
 	for source, pid := range r.pids {
-		u, err := telemetry.Of(pid)
+		u, err := telemetry.ReadProcess(pid)
 		if err != nil {
 			delete(r.pids, source) // gone, or started anew: found again soon
 			continue
@@ -82,7 +82,7 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Sample {
 
 // realNode reads what the parts of a lab's real node use. Component names the
 // component of a pod by its UID; nil is not known.
-func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(uid string) string) []record.Sample {
+func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(uid string) string) []record.Reading {
 	if r.meter == nil {
 		meter, err := l.RealNodeMeter()
 		if err != nil || meter == nil {
@@ -101,9 +101,9 @@ func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(
 			uses = append(uses, realnode.Use{Part: part})
 		}
 	}
-	samples := make([]record.Sample, 0, len(uses))
+	samples := make([]record.Reading, 0, len(uses))
 	for _, u := range uses {
-		sample := record.Sample{Source: u.Part, Values: map[string]float64{
+		sample := record.Reading{Source: u.Part, Values: map[string]float64{
 			"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes),
 		}}
 		if u.Processes > 0 {

@@ -127,7 +127,7 @@ func (rm *remover) deleteNamespace(ctx context.Context, name string) error {
 	path := "/api/v1/namespaces/" + name
 	var buf bytes.Buffer
 	var ns corev1.Namespace
-	err := persist(ctx, rm.load.patience(), func(ctx context.Context) (reply, error) {
+	err := retry(ctx, rm.load.patience(), func(ctx context.Context) (reply, error) {
 		ns.Reset()
 		r, err := rm.client.do(ctx, http.MethodGet, path, nil, "", nil, &buf)
 		if err != nil || r.code >= 300 {
@@ -149,7 +149,7 @@ func (rm *remover) deleteNamespace(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	err = persist(ctx, rm.load.patience(), func(ctx context.Context) (reply, error) {
+	err = retry(ctx, rm.load.patience(), func(ctx context.Context) (reply, error) {
 		return rm.client.do(ctx, http.MethodDelete, path, nil, "application/json", options, &buf)
 	}, http.StatusNotFound, http.StatusConflict) // a conflict: it is another one by now
 	if err != nil {
@@ -229,7 +229,7 @@ func (rm *remover) deleteStrays(ctx context.Context) error {
 // that is not there is deleted.
 func (rm *remover) delete(ctx context.Context, path string, query url.Values) error {
 	var buf bytes.Buffer
-	return persist(ctx, rm.load.patience(), func(ctx context.Context) (reply, error) {
+	return retry(ctx, rm.load.patience(), func(ctx context.Context) (reply, error) {
 		return rm.client.do(ctx, http.MethodDelete, path, query, "", nil, &buf)
 	}, http.StatusNotFound)
 }
@@ -283,7 +283,7 @@ func (c *client) deletePods(ctx context.Context, namespaces []string, run string
 		var buf bytes.Buffer
 		for {
 			next := ""
-			err := persist(ctx, patience, func(ctx context.Context) (reply, error) {
+			err := retry(ctx, patience, func(ctx context.Context) (reply, error) {
 				r, err := c.do(ctx, http.MethodDelete, "/api/v1/namespaces/"+namespaces[i]+"/pods", query, "", nil, &buf)
 				if err != nil || r.code >= 300 {
 					return r, err

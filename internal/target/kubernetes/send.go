@@ -147,7 +147,7 @@ func (s *sender) created(m *manifest, slot *record.Slot, body []byte) {
 	}
 	uid, _ := decodeMeta(raw)
 	if s.load.Places && slot.Component != "" {
-		s.pods.put(uid, slot.Component)
+		s.pods.setComponent(uid, slot.Component)
 	}
 	if s.load.Planted != nil {
 		slot.Delay = record.MicrosOf(s.load.Planted(uid, m.latency))

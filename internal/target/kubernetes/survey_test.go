@@ -142,7 +142,7 @@ func surveyed(t *testing.T, f *fakeAPI) (*Survey, error) {
 // tableOf is what the survey tells of pods that ask for nothing.
 func tableOf(t *testing.T, s *Survey) record.CeilingTable {
 	t.Helper()
-	look, err := s.Look(context.Background(), Demand{Axis: ceiling.Axis{Name: "pods-per-node", Unit: "pods/node"}})
+	look, err := s.Assess(context.Background(), Demand{Axis: ceiling.Axis{Name: "pods-per-node", Unit: "pods/node"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -195,7 +195,7 @@ func TestSurveyCountsWhatStandsThere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look, err := s.Look(context.Background(), Demand{Axis: ceiling.Axis{Unit: "pods/node"}})
+	look, err := s.Assess(context.Background(), Demand{Axis: ceiling.Axis{Unit: "pods/node"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -346,7 +346,7 @@ func TestSurveyAsksTheServer(t *testing.T) {
 			continue
 		}
 		list := ceiling.Vital(s.Health())
-		found := slices.ContainsFunc(list, func(f record.Finding) bool { return f.What == "API server" && strings.Contains(f.Text, tt.want) })
+		found := slices.ContainsFunc(list, func(f record.HealthFinding) bool { return f.What == "API server" && strings.Contains(f.Text, tt.want) })
 		if !found || len(ceiling.Stopping(list)) > 0 != tt.stops {
 			t.Errorf("%s: %+v, want %q", tt.why, list, tt.want)
 		}
@@ -373,7 +373,7 @@ func TestSurveyOfAServerThatIsGone(t *testing.T) {
 }
 
 // lookAt renders a workload of some documents on a fake API.
-func lookAt(t *testing.T, f *fakeAPI, job string, docs map[string]string) *Look {
+func lookAt(t *testing.T, f *fakeAPI, job string, docs map[string]string) *Assessment {
 	t.Helper()
 	s, err := surveyed(t, f)
 	if err != nil {
@@ -397,7 +397,7 @@ func lookAt(t *testing.T, f *fakeAPI, job string, docs map[string]string) *Look 
 	if err != nil {
 		t.Fatal(err)
 	}
-	look, err := s.Look(context.Background(), Demand{
+	look, err := s.Assess(context.Background(), Demand{
 		Workload: "w", Variant: Variant{Config: config, Templates: templates}, RunID: "r", UUID: "u", Axis: ceiling.Axis{Name: "pods-per-node", Unit: "pods/node"},
 	})
 	if err != nil {
@@ -521,7 +521,7 @@ func TestLookFindsWhatIsWrongWithAWorkload(t *testing.T) {
 			tt.change(f)
 		}
 		look := lookAt(t, f, tt.job, map[string]string{"p.yml": tt.doc})
-		found := slices.ContainsFunc(look.Findings, func(f record.Finding) bool {
+		found := slices.ContainsFunc(look.Findings, func(f record.HealthFinding) bool {
 			return f.Severity == record.SeverityError && strings.Contains(f.Text, tt.want)
 		})
 		if !found {
@@ -545,7 +545,7 @@ func TestKubeletsAreAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	look, err := s.Look(context.Background(), Demand{})
+	look, err := s.Assess(context.Background(), Demand{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,8 +19,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
-// Load is a workload made ready for a cluster.
-type Load struct {
+// PreparedWorkload is a workload made ready for a cluster.
+type PreparedWorkload struct {
 	Variant
 	// Axis is the name of what is raised: "pods-per-node" or "rate".
 	Axis string
@@ -75,12 +75,12 @@ func (e *AxisError) Error() string {
 }
 
 // patience is Patience with its default.
-func (l *Load) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
+func (l *PreparedWorkload) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
 
 // shared is what the parts of a target have in common.
 type shared struct {
 	client *client
-	load   *Load
+	load   *PreparedWorkload
 	sink   record.Sink
 	clock  *record.Clock
 	step   func() int
@@ -112,7 +112,7 @@ type Target struct {
 // Open begins to observe the cluster and makes what a run needs besides its
 // load: a namespace of its own and a canary. The error is an *AxisError before
 // anything is made, a mistake in the load, or what the cluster said.
-func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *record.Clock, step func() int, fail func(error)) (*Target, error) {
+func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.Sink, clock *record.Clock, step func() int, fail func(error)) (*Target, error) {
 	if known := []string{observe.AxisPodsPerNode, observe.AxisRate}; !slices.Contains(known, load.Axis) {
 		return nil, &AxisError{load.Axis, known}
 	}
@@ -194,19 +194,19 @@ func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Re
 var ErrPlantedOnReal = errors.New("a start latency can be planted on simulated nodes only, and the workload's pods would land on real ones")
 
 // Raise implements target.Target.
-func (t *Target) Raise(ctx context.Context, level target.Level) (target.Load, error) {
+func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
 	if (t.load.Axis == observe.AxisRate) != (level.Span > 0) {
-		return target.Load{}, fmt.Errorf("axis %s: a level has a span of %v, and only arrivals have one", t.load.Axis, level.Span)
+		return target.Batch{}, fmt.Errorf("axis %s: a level has a span of %v, and only arrivals have one", t.load.Axis, level.Span)
 	}
 	if arm, ok := t.arms[level.Arm]; ok {
 		if t.population.units > 0 {
-			return target.Load{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
+			return target.Batch{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
 		}
 		t.population.rendering = arm
 	}
 	nodes, _, realness, err := t.places()
 	if err != nil {
-		return target.Load{}, err
+		return target.Batch{}, err
 	}
 	t.realness, t.remover.grace = realness, graceOn(realness)
 	notOurs := url.Values{"labelSelector": {LabelRun + "!=" + t.load.RunID}, "fieldSelector": {notTerminal}}
@@ -215,7 +215,7 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Load, er
 		return err
 	}, nodes)
 	if err != nil {
-		return target.Load{}, fmt.Errorf("list the pods that are there already: %w", t.client.unreachable(err))
+		return target.Batch{}, fmt.Errorf("list the pods that are there already: %w", t.client.unreachable(err))
 	}
 	t.others = perNode
 	others := pending
@@ -231,10 +231,10 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Load, er
 	}
 	slots, units, err := t.population.plan(want)
 	if err != nil {
-		return target.Load{}, err
+		return target.Batch{}, err
 	}
 	if err := t.holdings.makeNamespaces(ctx, slots); err != nil {
-		return target.Load{}, err
+		return target.Batch{}, err
 	}
 	t.population.units += units
 	var reached float64
@@ -245,7 +245,7 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Load, er
 		reached = float64(units) / level.Span.Seconds()
 		t.ageing.begin(t.watch.watching, t.remover.deletePod)
 	}
-	return target.Load{
+	return target.Batch{
 		Requests: len(slots), Units: units,
 		Reached: reached,
 		Spread:  t.spread(),

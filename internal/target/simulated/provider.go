@@ -174,7 +174,7 @@ func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instanc
 }
 
 // Readings implements target.Session.
-func (s *session) Readings() []record.Sample {
+func (s *session) Readings() []record.Reading {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.instance == nil {

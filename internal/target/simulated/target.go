@@ -126,7 +126,7 @@ func (t *Target) emit(body record.Body) {
 }
 
 // Raise implements target.Target.
-func (t *Target) Raise(_ context.Context, asked target.Level) (target.Load, error) {
+func (t *Target) Raise(_ context.Context, asked target.Level) (target.Batch, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if arm, ok := t.arms[asked.Arm]; ok && t.objects == 0 {
@@ -140,7 +140,7 @@ func (t *Target) Raise(_ context.Context, asked target.Level) (target.Load, erro
 	}
 	first, n := t.objects, want-t.objects
 	if n < 0 {
-		return target.Load{}, fmt.Errorf("level %g is below what is in place", level)
+		return target.Batch{}, fmt.Errorf("level %g is below what is in place", level)
 	}
 	t.objects = want
 	// Whether this fill fails is drawn as the level is approached.
@@ -151,7 +151,7 @@ func (t *Target) Raise(_ context.Context, asked target.Level) (target.Load, erro
 	if t.badOne < 0 && n > 0 && t.rng.Float64() < t.plan.Flaky {
 		t.badOne = first + t.rng.IntN(n)
 	}
-	return target.Load{
+	return target.Batch{
 		Requests: n, Units: n, Reached: reached, Spread: t.spread(),
 		Send: func(ctx context.Context, i int) record.Slot { return t.create(ctx, first+i) },
 	}, nil
@@ -179,12 +179,12 @@ func (t *Target) create(_ context.Context, i int) record.Slot {
 		slot.Outcome, slot.Code, slot.Error = record.SlotFailed, 500, "planted failure"
 		return slot
 	}
-	t.born(i)
+	t.created(i)
 	return slot
 }
 
-// born makes an object and plans its way. It is called with the lock held.
-func (t *Target) born(i int) {
+// created makes an object and plans its way. It is called with the lock held.
+func (t *Target) created(i int) {
 	if t.plan.LoseAfter > 0 && t.sent > t.plan.LoseAfter && !t.blind {
 		t.emit(&record.Fault{What: "watch cut", From: t.clock.Now()})
 		t.blind = true
@@ -309,10 +309,10 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 func (t *Target) Close(ctx context.Context) error { return t.Reset(ctx) }
 
 // readings are what the objects are planted to cost.
-func (t *Target) readings() []record.Sample {
+func (t *Target) readings() []record.Reading {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return []record.Sample{{Source: source, Values: map[string]float64{
+	return []record.Reading{{Source: source, Values: map[string]float64{
 		"cpuSeconds": t.cpu, "rssBytes": t.plan.Memory * float64(len(t.living)),
 	}}}
 }

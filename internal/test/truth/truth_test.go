@@ -129,7 +129,7 @@ func closed() engine.Options {
 
 func objects() simulated.Plan {
 	return simulated.Plan{Places: 20, Servers: 4, Service: 5 * time.Millisecond,
-		Latency: dist.Dist{Kind: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond}}
+		Latency: dist.Dist{Shape: dist.Uniform, A: 100 * time.Millisecond, B: 900 * time.Millisecond}}
 }
 
 var ladder = design.Search{From: 10, Step: 20, Max: 150, Resolution: 1, Need: 3, Of: 3}
@@ -224,7 +224,7 @@ func TestRates(t *testing.T) {
 func TestArmsThatAreTheSame(t *testing.T) {
 	const pairs, margin = 200, 0.0001
 	plan := objects()
-	plan.Latency = dist.Dist{Kind: dist.Lognormal, A: 300 * time.Millisecond, B: 2 * time.Second}
+	plan.Latency = dist.Dist{Shape: dist.Lognormal, A: 300 * time.Millisecond, B: 2 * time.Second}
 	arms := &judge.ArmsSpec{Names: []string{"a", "b"}, Params: map[string]map[string]string{"a": {}, "b": {}}, Metric: "Ready p50", Margin: margin, Alpha: 0.05}
 	wrong, found := 0, make(map[string]int)
 	for seed := range uint64(pairs) {

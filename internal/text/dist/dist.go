@@ -11,20 +11,20 @@ import (
 	"time"
 )
 
-// Kind names the shape of a distribution.
-type Kind string
+// Shape names the shape of a distribution.
+type Shape string
 
 // The shapes that can be planted.
 const (
-	Constant  Kind = "constant"  // every delay is A
-	Uniform   Kind = "uniform"   // evenly between A and B
-	Lognormal Kind = "lognormal" // median A, 99th percentile B
+	Constant  Shape = "constant"  // every delay is A
+	Uniform   Shape = "uniform"   // evenly between A and B
+	Lognormal Shape = "lognormal" // median A, 99th percentile B
 )
 
 // Dist is a distribution of delays. The zero value is a constant delay of 0.
 type Dist struct {
-	Kind Kind
-	A, B time.Duration
+	Shape Shape
+	A, B  time.Duration
 }
 
 // z99 is the 99th percentile of the standard normal distribution.
@@ -44,9 +44,9 @@ func Parse(s string) (Dist, error) {
 		return Dist{}, fmt.Errorf("delay %q has no shape: want %s", s, Grammar)
 	}
 	parts := strings.Split(rest, ",")
-	d := Dist{Kind: Kind(kind)}
+	d := Dist{Shape: Shape(kind)}
 	want := 2
-	switch d.Kind {
+	switch d.Shape {
 	case Constant:
 		want = 1
 	case Uniform, Lognormal:
@@ -73,7 +73,7 @@ func Parse(s string) (Dist, error) {
 	if want == 2 && d.B < d.A {
 		return Dist{}, fmt.Errorf("delay %q: the second duration is below the first", s)
 	}
-	if d.Kind == Lognormal && d.A == 0 {
+	if d.Shape == Lognormal && d.A == 0 {
 		return Dist{}, fmt.Errorf("delay %q: a lognormal median must be above 0", s)
 	}
 	return d, nil
@@ -81,11 +81,11 @@ func Parse(s string) (Dist, error) {
 
 // String writes the distribution as Parse reads it. The zero value is "".
 func (d Dist) String() string {
-	switch d.Kind {
+	switch d.Shape {
 	case Constant:
-		return fmt.Sprintf("%s:%s", d.Kind, d.A)
+		return fmt.Sprintf("%s:%s", d.Shape, d.A)
 	case Uniform, Lognormal:
-		return fmt.Sprintf("%s:%s,%s", d.Kind, d.A, d.B)
+		return fmt.Sprintf("%s:%s,%s", d.Shape, d.A, d.B)
 	}
 	return ""
 }
@@ -96,7 +96,7 @@ func (d Dist) IsZero() bool { return d.A == 0 && d.B == 0 }
 // At is the delay at quantile u, 0 <= u < 1: the inverse cumulative
 // distribution. Given u uniform on [0, 1) the result has this distribution.
 func (d Dist) At(u float64) time.Duration {
-	switch d.Kind {
+	switch d.Shape {
 	case Uniform:
 		return d.A + time.Duration(u*float64(d.B-d.A))
 	case Lognormal:

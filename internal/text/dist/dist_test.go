@@ -17,8 +17,8 @@ func TestParse(t *testing.T) {
 		why  string
 	}{
 		{"", Dist{}, "", "nothing planted"},
-		{"constant:0s", Dist{Kind: Constant}, "", "an explicit zero"},
-		{"constant:1.5s", Dist{Kind: Constant, A: 1500 * time.Millisecond}, "", "one duration"},
+		{"constant:0s", Dist{Shape: Constant}, "", "an explicit zero"},
+		{"constant:1.5s", Dist{Shape: Constant, A: 1500 * time.Millisecond}, "", "one duration"},
 		{"uniform:500ms,1.5s", Dist{Uniform, 500 * time.Millisecond, 1500 * time.Millisecond}, "", "the document's example"},
 		{"uniform:500ms, 1.5s", Dist{Uniform, 500 * time.Millisecond, 1500 * time.Millisecond}, "", "a space after the comma"},
 		{"lognormal:1s,4s", Dist{Lognormal, time.Second, 4 * time.Second}, "", "median and p99"},
@@ -71,7 +71,7 @@ func TestAtHasTheStatedQuantiles(t *testing.T) {
 	l := draw(Dist{Lognormal, time.Second, 4 * time.Second})
 	near("lognormal p50", l[n/2], 1, 0.02)
 	near("lognormal p99", l[n*99/100], 4, 0.03)
-	if c := draw(Dist{Kind: Constant, A: time.Second}); c[0] != 1 || c[n-1] != 1 {
+	if c := draw(Dist{Shape: Constant, A: time.Second}); c[0] != 1 || c[n-1] != 1 {
 		t.Errorf("constant spans %v to %v, want 1 and 1", c[0], c[n-1])
 	}
 }

@@ -2,12 +2,12 @@ package strictyaml
 
 import "fmt"
 
-// Kind tells what a Node is.
-type Kind int
+// NodeKind tells what a Node is.
+type NodeKind int
 
 // The kinds of nodes.
 const (
-	Scalar Kind = iota
+	Scalar NodeKind = iota
 	List
 	Mapping
 )
@@ -59,7 +59,7 @@ func Documents(file string, data []byte) ([]Document, []Problem) {
 }
 
 // Kind is what the value is: null and the empty text are scalars.
-func (n *Node) Kind() Kind { return n.kind }
+func (n *Node) Kind() NodeKind { return n.kind }
 
 // Line is the line of the value, from 1. A mapping begins at its first key.
 func (n *Node) Line() int { return n.line }

@@ -26,7 +26,7 @@ const (
 // aliases and merge keys resolved (aliased parts are shared, so the tree is as
 // small as the file).
 type Node struct {
-	kind         Kind
+	kind         NodeKind
 	line, column int
 	text         string // of a scalar, without quotes
 	plain        bool   // a scalar without quotes: a null, boolean or number if it reads as one

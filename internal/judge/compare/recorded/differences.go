@@ -242,9 +242,9 @@ func CheckArm(names []string, params []string) error {
 	return nil
 }
 
-// names reports whether a name that was given stands for one of a difference:
+// nameMatches reports whether a name that was given stands for one of a difference:
 // itself, or all that begin with it and a colon.
-func names(given, what string) bool {
+func nameMatches(given, what string) bool {
 	return given == what || strings.HasPrefix(what, given+":")
 }
 

@@ -17,7 +17,7 @@ func linesOf(a, b *Operand, margin float64) []compare.LineComparison {
 		line := compare.Line(a.Name, b.Name, bracketOf(g), bracketOf(*h), g.LoadLine.Unit, margin)
 		line.Goal, line.Axis = g.Name, g.LoadLine.Axis
 		if !slices.Equal(g.SLO, h.SLO) {
-			line.Unequal("its objectives differ")
+			line.Withdraw("its objectives differ")
 		}
 		list = append(list, line)
 	}

@@ -92,7 +92,7 @@ func filesOf(dir record.Dir) (string, error) {
 	enough := errors.New("the first event is enough")
 	files := ""
 	_, err := record.ReadHistory(dir, func(e record.Event) error {
-		if run, ok := e.Body.(*record.Run); ok && run.Phase == record.PhaseStart {
+		if run, ok := e.Body.(*record.RunEvent); ok && run.Phase == record.PhaseStart {
 			_, files, _ = strings.Cut(run.Plan, "-")
 		}
 		return enough
@@ -127,10 +127,10 @@ func (e *SameOperandError) Error() string {
 	return fmt.Sprintf("%s and %s are the same run", e.A, e.B)
 }
 
-// Name gives operands names that tell them apart, as short as they can be: the
+// NameOperands gives operands names that tell them apart, as short as they can be: the
 // arms of one run by the arms, experiments by their directories. The error is a
 // *SameOperandError.
-func Name(operands []*Operand) error {
+func NameOperands(operands []*Operand) error {
 	for i, b := range operands {
 		for _, a := range operands[:i] {
 			if a.Arm == b.Arm && sameRun(a, b) {
@@ -228,7 +228,7 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 		}
 		stands += number(s.Level)
 	}
-	var samples map[int][]compare.Sample
+	var samples map[int][]compare.MilestoneSample
 	if distributions {
 		var err error
 		if samples, err = objects.Samples(o.dir, steps, o.plan.AsRun.Milestones); err != nil {

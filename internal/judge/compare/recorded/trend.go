@@ -46,7 +46,7 @@ func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 	known := false
 	var names []string
 	for _, k := range order {
-		trends, figures, err := out.follow(groups[k], o)
+		trends, figures, err := out.addTrends(groups[k], o)
 		if err != nil {
 			return out, err
 		}
@@ -58,7 +58,7 @@ func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 		slices.Sort(names)
 		return out, &UnknownMetricError{o.Metric, slices.Compact(names)}
 	}
-	out.own(operands...)
+	out.warnOfWarnings(operands...)
 	followed := slices.ContainsFunc(out.Trends, func(t compare.Trend) bool {
 		return slices.ContainsFunc(t.Points, func(p compare.TrendPoint) bool { return p.Value != nil })
 	})
@@ -70,9 +70,9 @@ func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 	return out, nil
 }
 
-// follow makes the trends of one workload's experiments, and names the figures
+// addTrends makes the trends of one workload's experiments, and names the figures
 // that their runs have.
-func (out *Outcome) follow(list []*Operand, o TrendOptions) (trends []compare.Trend, figures []string, err error) {
+func (out *Outcome) addTrends(list []*Operand, o TrendOptions) (trends []compare.Trend, figures []string, err error) {
 	w, _ := o.workload(list[0])
 	// Nothing is the arm of a trend: whatever is not as before is told.
 	differs := slices.Repeat([][]string{{}}, len(list))
@@ -102,7 +102,7 @@ func (out *Outcome) follow(list []*Operand, o TrendOptions) (trends []compare.Tr
 	figures = figuresOf(runs...)
 	metric := o.Metric
 	if metric == "" {
-		metric = out.usual(w, list...)
+		metric = out.defaultMetric(w, list...)
 	}
 	for _, at := range out.levelsOfAll(list, runs) {
 		t := newTrend(list, differs, metric)
@@ -169,7 +169,7 @@ func (o *Operand) linePoint(goal string, p *compare.TrendPoint) {
 	switch {
 	case g.Verdict == slo.Pass && l.Level != nil:
 		p.Value = l.Level
-	case g.Verdict == slo.Breach:
+	case g.Verdict == slo.Breached:
 		p.Note = "not even the first level held"
 	default:
 		p.Note = "its line is " + string(g.Verdict)

@@ -39,7 +39,7 @@ func nightly(t *testing.T, n, change int, each func(i int, f *fixture)) []*Opera
 
 func trendOf(t *testing.T, list []*Operand, o TrendOptions) Outcome {
 	t.Helper()
-	if err := Name(list); err != nil {
+	if err := NameOperands(list); err != nil {
 		t.Fatal(err)
 	}
 	if o.Workload == nil {

@@ -83,9 +83,9 @@ const (
 	defaultAlpha  = 0.05
 )
 
-// Of compares b with a, the baseline. Operands were named by Name. The error is
+// Compare compares b with a, the baseline. Operands were named by Name. The error is
 // an *UnknownNameError or an *UnknownMetricError where an option is wrong.
-func Of(a, b *Operand, o Options) (Outcome, error) {
+func Compare(a, b *Operand, o Options) (Outcome, error) {
 	out := Outcome{Schema: Schema, Experiments: []Experiment{a.experiment(), b.experiment()}, Warnings: []string{}}
 	paired := sameRun(a, b)
 	p := pair{a: a, b: b}
@@ -120,9 +120,9 @@ func Of(a, b *Operand, o Options) (Outcome, error) {
 	}
 	p.lines = len(lines) > 0 && o.Metric == ""
 	differences := p.differences()
-	m := meeting{}
+	m := matched{}
 	if sameAxis {
-		m = meet(runsA, runsB)
+		m = matchRuns(runsA, runsB)
 	}
 	if !paired {
 		for _, level := range m.levels {
@@ -134,7 +134,7 @@ func Of(a, b *Operand, o Options) (Outcome, error) {
 	}
 	refused := out.bearings(p, differences, o.ArmIs)
 
-	c := compare.Of(spec, m.runs())
+	c := compare.Runs(spec, m.runs())
 	c.Lines, c.Differences, c.ArmIs, c.Refused = lines, differences, o.ArmIs, refused
 	c.OnlyBaseline, c.OnlyArm = m.onlyA, m.onlyB
 	if c.Decides = compare.ByLevels; p.lines {
@@ -154,7 +154,7 @@ func Of(a, b *Operand, o Options) (Outcome, error) {
 			out.warn("only %s was held at %s", x.name, numbers(x.levels))
 		}
 	}
-	out.own(a, b)
+	out.warnOfWarnings(a, b)
 	out.Comparison = &c
 	out.decide(m, p.lines)
 	return out, nil
@@ -194,9 +194,9 @@ func (out *Outcome) warn(format string, args ...any) {
 	out.Warnings = append(out.Warnings, fmt.Sprintf(format, args...))
 }
 
-// own says which experiments have warnings of their own, which bear on what
+// warnOfWarnings says which experiments have warnings of their own, which bear on what
 // comes of comparing them.
-func (out *Outcome) own(operands ...*Operand) {
+func (out *Outcome) warnOfWarnings(operands ...*Operand) {
 	for i, x := range operands {
 		n := len(x.Result.Warnings)
 		if n == 0 || i > 0 && sameRun(x, operands[0]) {
@@ -213,9 +213,9 @@ func (out *Outcome) own(operands ...*Operand) {
 // metric is the one that decides.
 func (out *Outcome) metric(o Options, w *workload.Workload, a, b *Operand, runs ...[]replicate) (string, error) {
 	if o.Metric == "" {
-		return out.usual(w, a, b), nil
+		return out.defaultMetric(w, a, b), nil
 	}
-	usual, _ := declared(w, a, b)
+	usual, _ := declaredMetric(w, a, b)
 	known := figuresOf(runs...)
 	if len(known) > 0 && !slices.Contains(known, o.Metric) {
 		return "", &UnknownMetricError{o.Metric, known}
@@ -239,10 +239,10 @@ func figuresOf(runs ...[]replicate) []string {
 	return names
 }
 
-// usual is the metric that was declared before the runs, with a warning where
+// defaultMetric is the metric that was declared before the runs, with a warning where
 // that cannot quite be said.
-func (out *Outcome) usual(w *workload.Workload, operands ...*Operand) string {
-	metric, how := declared(w, operands...)
+func (out *Outcome) defaultMetric(w *workload.Workload, operands ...*Operand) string {
+	metric, how := declaredMetric(w, operands...)
 	if how == "" {
 		return metric
 	}
@@ -254,10 +254,10 @@ func (out *Outcome) usual(w *workload.Workload, operands ...*Operand) string {
 	return metric
 }
 
-// declared is the metric that all plans declared, else the workload's, else
+// declaredMetric is the metric that all plans declared, else the workload's, else
 // when half of the objects are there; how says what the reader must know of
 // that, "" where nothing.
-func declared(w *workload.Workload, operands ...*Operand) (metric, how string) {
+func declaredMetric(w *workload.Workload, operands ...*Operand) (metric, how string) {
 	said := make(map[string]bool)
 	for _, x := range operands {
 		said[primaryOf(x).Metric] = true
@@ -313,16 +313,16 @@ func (out *Outcome) bounds(o Options, a, b *Operand) (margin, alpha float64) {
 	return margin, alpha
 }
 
-// meeting is what two operands have in common: the levels, and the runs of
+// matched is what two operands have in common: the levels, and the runs of
 // both. Runs that stand on other levels than those of the other side are left
 // out.
-type meeting struct {
+type matched struct {
 	a, b         []replicate
 	levels       []float64
 	onlyA, onlyB []float64
 }
 
-func (m meeting) runs() []compare.Run {
+func (m matched) runs() []compare.Run {
 	var list []compare.Run
 	for _, r := range slices.Concat(m.a, m.b) {
 		list = append(list, r.Run)
@@ -330,8 +330,8 @@ func (m meeting) runs() []compare.Run {
 	return list
 }
 
-func meet(a, b []replicate) meeting {
-	var m meeting
+func matchRuns(a, b []replicate) matched {
+	var m matched
 	levelsOf := func(list []replicate) []float64 {
 		levels := make([]float64, len(list))
 		for i, r := range list {
@@ -347,7 +347,7 @@ func meet(a, b []replicate) meeting {
 			continue
 		}
 		m.levels = append(m.levels, level)
-		on := standing(level, a, b)
+		on := commonBasis(level, a, b)
 		take := func(from []replicate, into *[]replicate) {
 			for _, r := range from {
 				if r.Level != level {
@@ -372,9 +372,9 @@ func meet(a, b []replicate) meeting {
 	return m
 }
 
-// standing is what the runs of a level stand on that are compared: nothing,
+// commonBasis is what the runs of a level stand on that are compared: nothing,
 // where all sides have such runs, else the same levels.
-func standing(level float64, sides ...[]replicate) string {
+func commonBasis(level float64, sides ...[]replicate) string {
 	all := func(on string) bool {
 		return !slices.ContainsFunc(sides, func(list []replicate) bool {
 			return !slices.ContainsFunc(list, func(r replicate) bool { return r.Level == level && r.on == on && r.LeftOut == "" })
@@ -398,7 +398,7 @@ func (out *Outcome) bearings(p pair, differences []compare.Difference, armIs []s
 	var told []string
 	for i := range differences {
 		d := &differences[i]
-		if d.What != axisName && slices.ContainsFunc(armIs, func(n string) bool { return names(n, d.What) }) {
+		if d.What != axisName && slices.ContainsFunc(armIs, func(n string) bool { return nameMatches(n, d.What) }) {
 			d.Bearing = compare.BearingArm
 		}
 		if d.Bearing == compare.BearingRefuses && !slices.Contains(blocking, d.What) {
@@ -407,7 +407,7 @@ func (out *Outcome) bearings(p pair, differences []compare.Difference, armIs []s
 		}
 	}
 	for _, n := range armIs {
-		if slices.ContainsFunc(differences, func(d compare.Difference) bool { return names(n, d.What) }) {
+		if slices.ContainsFunc(differences, func(d compare.Difference) bool { return nameMatches(n, d.What) }) {
 			continue
 		}
 		if p.notOnRecord(n) {
@@ -480,7 +480,7 @@ func withhold(c *compare.Comparison) {
 }
 
 // decide is the verdict of the whole.
-func (out *Outcome) decide(m meeting, lines bool) {
+func (out *Outcome) decide(m matched, lines bool) {
 	c := out.Comparison
 	verdict, why := c.Verdict()
 	out.Verdict, out.Why, out.ExitCode = slo.Verdict(verdict), why, judge.ExitCodeOfArms(verdict)

@@ -69,7 +69,7 @@ func sweep(name string, seconds float64) *fixture {
 		})
 	}
 	most := 110.0
-	f.environment.Findings = []record.Finding{{Severity: record.SeverityOK, What: "nodes"}}
+	f.environment.Findings = []record.HealthFinding{{Severity: record.SeverityOK, What: "nodes"}}
 	f.environment.Ceilings = &record.CeilingTable{Ceilings: []record.Ceiling{{Name: "allocatablePods", Level: &most, Binds: true}}}
 	f.result.Fidelity = f.environment.Fidelity
 	rng := rand.New(rand.NewPCG(uint64(len(name)), uint64(1000*seconds)))
@@ -160,7 +160,7 @@ func (f *fixture) dir(t *testing.T) record.Dir {
 	if err != nil {
 		t.Fatal(err)
 	}
-	history.Append(record.Event{Body: &record.Run{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: f.name, Plan: "aa-" + f.files}})
+	history.Append(record.Event{Body: &record.RunEvent{Phase: record.PhaseStart, Version: record.HistoryVersion, ID: f.name, Plan: "aa-" + f.files}})
 	if err := history.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -198,13 +198,13 @@ func known(string) (*workload.Workload, error) {
 // of compares two fixtures.
 func of(t *testing.T, a, b *Operand, o Options) Outcome {
 	t.Helper()
-	if err := Name([]*Operand{a, b}); err != nil {
+	if err := NameOperands([]*Operand{a, b}); err != nil {
 		t.Fatal(err)
 	}
 	if o.Workload == nil {
 		o.Workload = known
 	}
-	out, err := Of(a, b, o)
+	out, err := Compare(a, b, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -310,7 +310,7 @@ func TestDifferences(t *testing.T) {
 		{"the workload's files", nil, func(f *fixture) { f.files = "77" }, "workload-files " + refuses + " 12|77"},
 		{"addresses for pods", nil, func(f *fixture) { f.plan.Target.Lab.PodCIDRPrefix = 24 }, "pod-range " + refuses + " default|/24"},
 		{"a cluster that was ill", nil, func(f *fixture) {
-			f.environment.Findings = []record.Finding{{Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "clock"}, {Severity: record.SeverityOK, What: "etcd"}}
+			f.environment.Findings = []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "clock"}, {Severity: record.SeverityOK, What: "etcd"}}
 		}, "health " + refuses + " nothing wrong|pods: warning"},
 		{"a lower ceiling", nil, func(f *fixture) {
 			level := 50.0
@@ -475,7 +475,7 @@ func TestArmsOfOneRunAreCompared(t *testing.T) {
 		}
 	}
 	same := load(t, dir, "base")
-	if err := Name([]*Operand{load(t, dir, "base"), same}); err == nil {
+	if err := NameOperands([]*Operand{load(t, dir, "base"), same}); err == nil {
 		t.Error("a run is compared with itself")
 	}
 }
@@ -495,7 +495,7 @@ func TestNames(t *testing.T) {
 		{[]*Operand{at("r", "p", "1"), at("s", "p", "2")}, "r:p s:p", "arms of two runs"},
 		{[]*Operand{at("r", "p", "1"), at("s", "", "2")}, "r:p s", "an arm and a run"},
 	} {
-		if err := Name(tt.operands); err != nil {
+		if err := NameOperands(tt.operands); err != nil {
 			t.Errorf("%s: %v", tt.why, err)
 		}
 		if got := tt.operands[0].Name + " " + tt.operands[1].Name; got != tt.want {
@@ -503,7 +503,7 @@ func TestNames(t *testing.T) {
 		}
 	}
 	// A copy of a run is the run.
-	if Name([]*Operand{at("x", "", "1"), at("copy", "", "1")}) == nil {
+	if NameOperands([]*Operand{at("x", "", "1"), at("copy", "", "1")}) == nil {
 		t.Error("a run and its copy are two")
 	}
 }
@@ -546,11 +546,11 @@ func TestTheMetricThatDecides(t *testing.T) {
 		}
 	}
 	a, b := sweep("a", 1).write(t, ""), sweep("b", 1).write(t, "")
-	if err := Name([]*Operand{a, b}); err != nil {
+	if err := NameOperands([]*Operand{a, b}); err != nil {
 		t.Fatal(err)
 	}
 	var unknown *UnknownMetricError
-	if _, err := Of(a, b, Options{Metric: "Redy p50", Workload: known}); !errors.As(err, &unknown) || !slices.Contains(unknown.Known, "Ready p50") {
+	if _, err := Compare(a, b, Options{Metric: "Redy p50", Workload: known}); !errors.As(err, &unknown) || !slices.Contains(unknown.Known, "Ready p50") {
 		t.Errorf("a figure that there is not: %v", err)
 	}
 }

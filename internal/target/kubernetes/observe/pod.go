@@ -205,7 +205,7 @@ func (t *Tracker) Apply(now record.Micros, change Change, m *Pod) {
 		return
 	}
 	arrived := t.advance(now, m, p, late)
-	t.stand(now, m, p, arrived)
+	t.updateStanding(now, m, p, arrived)
 }
 
 // Pulled takes in an event of a pod, "namespace/name", that was received at
@@ -325,10 +325,10 @@ func (t *Tracker) count(s standing, n int) {
 	}
 }
 
-// stand takes in how a pod stands now and emits what has changed: whether it
+// updateStanding takes in how a pod stands now and emits what has changed: whether it
 // is ready, and what keeps it from getting there. Arrived says that the
 // message was the first to tell that it was ready.
-func (t *Tracker) stand(now record.Micros, m *Pod, p *pod, arrived bool) {
+func (t *Tracker) updateStanding(now record.Micros, m *Pod, p *pod, arrived bool) {
 	was, is := p.standing, p.standsBy(m)
 	p.standing, p.restarts = is, m.Restarts
 	t.count(was, -1)

@@ -16,9 +16,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
-// Of is a plan as it was run, as far as its record is to be judged: without
+// FromPlan is a plan as it was run, as far as its record is to be judged: without
 // options of a load. The kind of its objects is that of the record.
-func Of(p *plan.Plan) (Experiment, error) {
+func FromPlan(p *plan.Plan) (Experiment, error) {
 	goals, err := p.GoalsOf()
 	if err != nil {
 		return Experiment{}, err

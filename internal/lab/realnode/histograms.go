@@ -10,9 +10,9 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// Durations is a histogram of how long something took that a program of the
+// Histogram is a histogram of how long something took that a program of the
 // node publishes, since that program was started.
-type Durations struct {
+type Histogram struct {
 	// Name says what: as the program's own label, or in words where it has none.
 	Name  string
 	Count uint64
@@ -44,15 +44,15 @@ func kubeletHistograms() []histogram {
 	}
 }
 
-// KubeletDurations reads from a kubelet's metrics, in Prometheus' text format,
+// KubeletHistograms reads from a kubelet's metrics, in Prometheus' text format,
 // how long its work and the runtime's took.
-func KubeletDurations(metrics io.Reader) ([]Durations, error) {
+func KubeletHistograms(metrics io.Reader) ([]Histogram, error) {
 	parser := expfmt.NewTextParser(model.LegacyValidation)
 	families, err := parser.TextToMetricFamilies(metrics)
 	if err != nil {
 		return nil, fmt.Errorf("read the kubelet's metrics: %w", err)
 	}
-	var list []Durations
+	var list []Histogram
 	for _, h := range kubeletHistograms() {
 		for _, m := range families[h.metric].GetMetric() {
 			value := labelValue(m, h.label)
@@ -62,7 +62,7 @@ func KubeletDurations(metrics io.Reader) ([]Durations, error) {
 			if h.label == "runtime_handler" && value == "" {
 				value = "(default)"
 			}
-			d := Durations{Name: h.name + value, Count: m.Histogram.GetSampleCount(), Sum: m.Histogram.GetSampleSum()}
+			d := Histogram{Name: h.name + value, Count: m.Histogram.GetSampleCount(), Sum: m.Histogram.GetSampleSum()}
 			for _, b := range m.Histogram.GetBucket() {
 				if bound := b.GetUpperBound(); bound < 1e300 {
 					d.Bounds, d.Counts = append(d.Bounds, bound), append(d.Counts, b.GetCumulativeCount())

@@ -24,7 +24,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 		return found, err
 	}
 	found.Version = survey.Version
-	looks, err := s.looks(ctx, survey)
+	looks, err := s.assessArms(ctx, survey)
 	if err != nil {
 		return found, err
 	}
@@ -38,7 +38,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 		}
 	}
 	if thorough {
-		if err := s.examine(ctx, survey, looks[0].Look, &found); err != nil {
+		if err := s.examine(ctx, survey, looks[0].Assessment, &found); err != nil {
 			return found, err
 		}
 	} else {
@@ -57,7 +57,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 }
 
 // examine adds all that may be read to what was found.
-func (s *session) examine(ctx context.Context, survey *Survey, look *Look, found *target.Survey) error {
+func (s *session) examine(ctx context.Context, survey *Survey, look *Assessment, found *target.Survey) error {
 	survey.Kubelets(ctx, look)
 	health := survey.Health()
 	health.Found, health.Clean = look.Findings, s.Clean
@@ -71,31 +71,31 @@ func (s *session) examine(ctx context.Context, survey *Survey, look *Look, found
 	return nil
 }
 
-// armLook is what a survey tells of one arm, of the workload itself for "".
-type armLook struct {
-	*Look
+// armAssessment is what a survey tells of one arm, of the workload itself for "".
+type armAssessment struct {
+	*Assessment
 	arm string
 }
 
-// looks are what a survey tells of each arm, in the order of the plan.
-func (s *session) looks(ctx context.Context, survey *Survey) ([]armLook, error) {
+// assessArms are what a survey tells of each arm, in the order of the plan.
+func (s *session) assessArms(ctx context.Context, survey *Survey) ([]armAssessment, error) {
 	arms := s.toLoad()
 	if s.ToRead {
 		arms = []armVariant{{"", s.variant}}
 	}
-	var list []armLook
+	var list []armAssessment
 	for _, a := range arms {
-		l, err := s.look(ctx, survey, a.Variant)
+		l, err := s.assess(ctx, survey, a.Variant)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, armLook{l, a.arm})
+		list = append(list, armAssessment{l, a.arm})
 	}
 	return list, nil
 }
 
-// look is what a survey tells of a rendering of the workload.
-func (s *session) look(ctx context.Context, survey *Survey, v Variant) (*Look, error) {
+// assess is what a survey tells of a rendering of the workload.
+func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Assessment, error) {
 	d := Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}}
 	if s.Workload != nil {
 		d.Workload = s.Workload.Name
@@ -109,7 +109,7 @@ func (s *session) look(ctx context.Context, survey *Survey, v Variant) (*Look, e
 			d.Axis.Span = d.Axis.Life + time.Duration(s.Plan.Hold)
 		}
 	}
-	l, err := survey.Look(ctx, d)
+	l, err := survey.Assess(ctx, d)
 	return l, mistakes(err)
 }
 

@@ -24,7 +24,7 @@ kubelet_pleg_relist_duration_seconds 5
 # TYPE process_open_fds gauge
 process_open_fds 7
 `
-	list, err := KubeletDurations(strings.NewReader(metrics))
+	list, err := KubeletHistograms(strings.NewReader(metrics))
 	if err != nil || len(list) != 2 {
 		t.Fatalf("%+v, %v", list, err)
 	}
@@ -34,10 +34,10 @@ process_open_fds 7
 	if d := list[1]; d.Name != "run_podsandbox" || d.Count != 4 || d.Sum != 2.5 || len(d.Bounds) != 2 || d.Bounds[1] != 0.5 || d.Counts[0] != 1 || d.Counts[1] != 3 {
 		t.Errorf("an operation: %+v", d)
 	}
-	if _, err := KubeletDurations(strings.NewReader("no metrics {")); err == nil || !strings.Contains(err.Error(), "the kubelet's metrics") {
+	if _, err := KubeletHistograms(strings.NewReader("no metrics {")); err == nil || !strings.Contains(err.Error(), "the kubelet's metrics") {
 		t.Errorf("what is no metrics: %v", err)
 	}
-	if list, err := KubeletDurations(strings.NewReader("")); err != nil || len(list) != 0 {
+	if list, err := KubeletHistograms(strings.NewReader("")); err != nil || len(list) != 0 {
 		t.Errorf("no metrics: %v, %v", list, err)
 	}
 }

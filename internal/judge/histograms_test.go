@@ -12,8 +12,8 @@ import (
 )
 
 // published makes a histogram of durations as a program publishes it.
-func published(name string, bounds, took []float64) *record.Durations {
-	d := &record.Durations{Source: "kubelet", Name: name, Bounds: bounds, Counts: make([]uint64, len(bounds))}
+func published(name string, bounds, took []float64) *record.ComponentHistogram {
+	d := &record.ComponentHistogram{Source: "kubelet", Name: name, Bounds: bounds, Counts: make([]uint64, len(bounds))}
 	for _, x := range took {
 		d.Count++
 		d.Sum += x
@@ -90,17 +90,17 @@ func TestDurationsBelongToTheirStep(t *testing.T) {
 
 func TestDurationsThatAreNone(t *testing.T) {
 	good := published("x", []float64{1, 2}, []float64{0.5, 1.5})
-	none := &record.Durations{Counts: make([]uint64, 2)}
+	none := &record.ComponentHistogram{Counts: make([]uint64, 2)}
 	for _, c := range []struct {
-		before, after *record.Durations
+		before, after *record.ComponentHistogram
 		why           string
 	}{
 		{good, good, "nothing came"},
 		{good, none, "it began anew"},
-		{none, &record.Durations{Count: 2, Bounds: []float64{1, 2}, Counts: []uint64{2}}, "counts are missing"},
-		{none, &record.Durations{Count: 2, Bounds: []float64{1, 2}, Counts: []uint64{2, 1}}, "counts that fall"},
-		{none, &record.Durations{Count: 2, Bounds: []float64{1, 2}, Counts: []uint64{1, 9}}, "more than all"},
-		{&record.Durations{}, good, "other buckets before"},
+		{none, &record.ComponentHistogram{Count: 2, Bounds: []float64{1, 2}, Counts: []uint64{2}}, "counts are missing"},
+		{none, &record.ComponentHistogram{Count: 2, Bounds: []float64{1, 2}, Counts: []uint64{2, 1}}, "counts that fall"},
+		{none, &record.ComponentHistogram{Count: 2, Bounds: []float64{1, 2}, Counts: []uint64{1, 9}}, "more than all"},
+		{&record.ComponentHistogram{}, good, "other buckets before"},
 	} {
 		if d, ok := durationsIn(c.before, c.after); ok {
 			t.Errorf("%s: %+v", c.why, d)

@@ -35,11 +35,11 @@ type Demand struct {
 	Axis    ceiling.Axis
 }
 
-// Look is what a survey tells of one workload.
-type Look struct {
+// Assessment is what a survey tells of one workload.
+type Assessment struct {
 	Facts ceiling.Facts
 	// Findings are what is wrong with the workload on this cluster.
-	Findings []record.Finding
+	Findings []record.HealthFinding
 	// Needs is what a run of it must be allowed to do.
 	Needs []ceiling.Right
 
@@ -65,11 +65,11 @@ type namedLimits struct {
 	items     []corev1.LimitRangeItem
 }
 
-// Look works out what the workload asks of the cluster. It reads what belongs to
+// Assess works out what the workload asks of the cluster. It reads what belongs to
 // the namespaces that it comes into, and nothing else. The error is a mistake
 // in the workload, or an *UnreachableError.
-func (s *Survey) Look(ctx context.Context, d Demand) (*Look, error) {
-	l := &Look{survey: s, Facts: ceiling.Facts{
+func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
+	l := &Assessment{survey: s, Facts: ceiling.Facts{
 		Axis: d.Axis, AllNodes: len(s.nodes), NodesRead: s.nodesRead,
 		PodsRead: s.podsRead, Pods: s.pods, Addresses: s.addressed, Containers: s.containers,
 		Namespaces:       ceiling.Fact{Value: float64(len(s.namespaces)), Source: s.namespacesRead},
@@ -94,12 +94,12 @@ func (s *Survey) Look(ctx context.Context, d Demand) (*Look, error) {
 	return l, nil
 }
 
-func (l *Look) found(severity record.Severity, what, hint, format string, args ...any) {
-	l.Findings = append(l.Findings, record.Finding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
+func (l *Assessment) found(severity record.Severity, what, hint, format string, args ...any) {
+	l.Findings = append(l.Findings, record.HealthFinding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
 // render reads from the first iteration of each entry what it asks for.
-func (l *Look) render(d Demand) error {
+func (l *Assessment) render(d Demand) error {
 	mapper, err := l.survey.cluster.mapper()
 	if err != nil {
 		return err
@@ -154,7 +154,7 @@ func repetition(job *kubeburner.Job, object int, isLast bool) ceiling.Entry {
 }
 
 // renderEntry takes in the documents of one template.
-func (l *Look) renderEntry(m *objectMaker, repeat ceiling.Entry, labels map[string]string) error {
+func (l *Assessment) renderEntry(m *objectMaker, repeat ceiling.Entry, labels map[string]string) error {
 	first := kubeburner.Slot{Object: m.index, Iteration: 0, Replica: 1, Namespace: m.job.NamespaceOf(0)}
 	docs, err := m.template.Render(m.vars(first))
 	if err != nil {
@@ -262,7 +262,7 @@ func linkBytes(service *corev1.Service) (n int64) {
 
 // readLimits reads the quotas and limits of those namespaces that the workload
 // names and that are there.
-func (l *Look) readLimits(ctx context.Context) error {
+func (l *Assessment) readLimits(ctx context.Context) error {
 	names := make(map[string]bool)
 	for _, e := range l.load.Entries {
 		if e.Namespace != "" {
@@ -298,7 +298,7 @@ func (l *Look) readLimits(ctx context.Context) error {
 
 // size works out what the workload's pods take up, with what the namespace's
 // limits and the runtime class add.
-func (l *Look) size(ctx context.Context) error {
+func (l *Assessment) size(ctx context.Context) error {
 	overheads := make(map[string]corev1.ResourceList)
 	for _, p := range l.specs {
 		applyDefaults(p.spec)
@@ -348,7 +348,7 @@ func applyDefaults(spec *corev1.PodSpec) {
 }
 
 // applyLimits fills in what a limit range fills in, and finds what it refuses.
-func (l *Look) applyLimits(spec *corev1.PodSpec, items []corev1.LimitRangeItem) {
+func (l *Assessment) applyLimits(spec *corev1.PodSpec, items []corev1.LimitRangeItem) {
 	for _, item := range items {
 		if item.Type != corev1.LimitTypeContainer {
 			continue
@@ -373,7 +373,7 @@ func (l *Look) applyLimits(spec *corev1.PodSpec, items []corev1.LimitRangeItem) 
 }
 
 // refused finds what a limit range refuses of a container.
-func (l *Look) refused(c *corev1.Container, item corev1.LimitRangeItem) {
+func (l *Assessment) refused(c *corev1.Container, item corev1.LimitRangeItem) {
 	for name, most := range item.Max {
 		if limit, ok := c.Resources.Limits[name]; ok && limit.Cmp(most) > 0 {
 			l.found(record.SeverityError, "workload", "", "a limit range allows at most %s of %s for a container, and %s has a limit of %s: its pods are refused", most.String(), name, c.Name, limit.String())
@@ -398,7 +398,7 @@ func with[Q any](list map[corev1.ResourceName]Q, name corev1.ResourceName, quant
 }
 
 // overhead is what a runtime class adds to each pod.
-func (l *Look) overhead(ctx context.Context, class string) (corev1.ResourceList, error) {
+func (l *Assessment) overhead(ctx context.Context, class string) (corev1.ResourceList, error) {
 	rc, err := l.survey.typed.NodeV1().RuntimeClasses().Get(ctx, class, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		l.found(record.SeverityError, "workload", "see 'kubectl get runtimeclasses'", "there is no RuntimeClass %s: its pods are refused", class)
@@ -419,7 +419,7 @@ func (l *Look) overhead(ctx context.Context, class string) (corev1.ResourceList,
 
 // secure looks for what Pod Security would refuse, by the labels of the
 // namespaces. What a cluster enforces where there is no label it does not tell.
-func (l *Look) secure() {
+func (l *Assessment) secure() {
 	evaluator, err := policy.NewEvaluator(policy.DefaultChecks(), nil)
 	if err != nil {
 		return
@@ -448,7 +448,7 @@ func (l *Look) secure() {
 }
 
 // place finds the nodes that the workload can land on.
-func (l *Look) place() {
+func (l *Assessment) place() {
 	specs := make([]corev1.PodSpec, 0, len(l.specs)+1)
 	for _, p := range l.specs {
 		specs = append(specs, *p.spec)
@@ -507,7 +507,7 @@ func needs(own []ceiling.Right) []ceiling.Right {
 
 // Kubelets reads what kubelets are configured to, from one node of each kind,
 // by the API server's proxy. Simulated nodes have none.
-func (s *Survey) Kubelets(ctx context.Context, l *Look) {
+func (s *Survey) Kubelets(ctx context.Context, l *Assessment) {
 	const kinds = 8
 	byKind := make(map[string]ceiling.Fact)
 	for i := range l.Facts.Nodes {

@@ -8,10 +8,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Durations is how long one kind of work took in a step by the histogram that
+// HistogramSummary is how long one kind of work took in a step by the histogram that
 // the program that does it publishes. All that ended in the step counts, be it
 // of objects of the step or not.
-type Durations struct {
+type HistogramSummary struct {
 	Source string   `json:"source"`
 	Name   string   `json:"name"`
 	N      uint64   `json:"n"`
@@ -34,20 +34,24 @@ type durationsKey struct{ source, name string }
 type histograms struct {
 	// latest are those that came since the last step began or ended, and before
 	// those as published before the step's load.
-	latest, before map[durationsKey]*record.Durations
+	latest, before map[durationsKey]*record.ComponentHistogram
 }
 
-func newHistograms() histograms { return histograms{latest: make(map[durationsKey]*record.Durations)} }
+func newHistograms() histograms {
+	return histograms{latest: make(map[durationsKey]*record.ComponentHistogram)}
+}
 
-func (c *histograms) add(r *record.Durations) { c.latest[durationsKey{r.Source, r.Name}] = r }
+func (c *histograms) add(r *record.ComponentHistogram) { c.latest[durationsKey{r.Source, r.Name}] = r }
 
 // begin begins a step's load.
-func (c *histograms) begin() { *c = histograms{make(map[durationsKey]*record.Durations), c.latest} }
+func (c *histograms) begin() {
+	*c = histograms{make(map[durationsKey]*record.ComponentHistogram), c.latest}
+}
 
 // end is the differences between what was published before a step's load and at
 // its end.
-func (c *histograms) end() []Durations {
-	var list []Durations
+func (c *histograms) end() []HistogramSummary {
+	var list []HistogramSummary
 	for key, after := range c.latest {
 		before := c.before[key]
 		if before == nil {
@@ -56,13 +60,13 @@ func (c *histograms) end() []Durations {
 			if !c.published(key.source) {
 				continue
 			}
-			before = &record.Durations{Counts: make([]uint64, len(after.Counts))}
+			before = &record.ComponentHistogram{Counts: make([]uint64, len(after.Counts))}
 		}
 		if d, ok := durationsIn(before, after); ok {
 			list = append(list, d)
 		}
 	}
-	slices.SortFunc(list, func(x, y Durations) int {
+	slices.SortFunc(list, func(x, y HistogramSummary) int {
 		return cmp.Or(cmp.Compare(x.Source, y.Source), cmp.Compare(x.Name, y.Name))
 	})
 	*c = newHistograms()
@@ -81,8 +85,8 @@ func (c *histograms) published(source string) bool {
 
 // durationsIn is what fell between two readings of a histogram; false where
 // that is nothing, or the program was started anew between them.
-func durationsIn(before, after *record.Durations) (Durations, bool) {
-	d := Durations{Source: after.Source, Name: after.Name}
+func durationsIn(before, after *record.ComponentHistogram) (HistogramSummary, bool) {
+	d := HistogramSummary{Source: after.Source, Name: after.Name}
 	if len(after.Counts) != len(after.Bounds) || len(before.Counts) != len(after.Counts) || after.Count <= before.Count {
 		return d, false
 	}
