@@ -105,7 +105,7 @@ func sameWorkload(p *plan.Plan, w *workload.Workload) error {
 	if err != nil {
 		return usagef("", "%w", err)
 	}
-	kind := w.Target.Kind
+	kind := w.KindOn(axis.Name)
 	other := slices.ContainsFunc(p.AsRun.Milestones, func(m string) bool { return !slices.Contains(kind.Names(), m) })
 	if other || p.AsRun.Arrived != kind.There || p.AsRun.Unit != axis.Unit {
 		return usagef("begin anew", "the run cannot go on: the workload %s is no longer what was run", p.Workload)

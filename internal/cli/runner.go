@@ -91,7 +91,7 @@ func (r *runner) run() (record.Dir, *judge.Result, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	show := &progress{p: r.p, quiet: r.quiet, kind: r.workload.Target.Kind}
+	show := &progress{p: r.p, quiet: r.quiet, kind: r.workload.KindOn(r.plan.Axis.Name)}
 	job := run.Job{
 		Request: request, Provider: provider, Command: commandLine(r.p.Args), Asked: r.asked, Out: r.out,
 		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Observer: show,

@@ -68,8 +68,18 @@ func newWorkloadsShowCommand(p *Process) *cobra.Command {
 			for _, g := range w.Goals {
 				fmt.Fprintf(t, "  %s\t%s\n", g.Key, strings.Join(g.Value, "; "))
 			}
+			for _, a := range w.Axes {
+				for _, g := range a.Goals {
+					fmt.Fprintf(t, "  %s\t%s\talong %s\n", g.Key, strings.Join(g.Value, "; "), a.Name)
+				}
+			}
 			t.Flush()
 			p.printf("\nmilestones: %s\n", strings.Join(w.Target.Kind.Names(), ", "))
+			for _, a := range w.Axes {
+				if w.Target.Axes[a.Name].Stream != nil {
+					p.printf("milestones along %s: %s\n", a.Name, strings.Join(w.KindOn(a.Name).Names(), ", "))
+				}
+			}
 			if metrics := w.Target.Kind.Metrics; len(metrics) > 0 {
 				p.printf("\nmetrics, besides quantiles of milestones (ab --metric NAME):\n")
 				for _, m := range metrics {

@@ -183,6 +183,15 @@ func firstOf(list []Breach) int {
 // order.
 func (f *facts) loadsAt(moments []record.Micros) []StepProgress {
 	loads := make([]StepProgress, len(moments)+1)
+	if f.stream != nil {
+		for i, t := range moments {
+			loads[i].Level = f.head.Level
+			if w := f.stream.windowAt(t); w != nil {
+				loads[i].Asked = w.backlog
+			}
+		}
+		return loads[:len(moments)]
+	}
 	// from is the first moment at or after t: what happened at t holds from
 	// there on.
 	from := func(t record.Micros) int {

@@ -45,6 +45,9 @@ func (s *Spec) wall(t record.Micros) string {
 type Builder struct {
 	// Rows, if set, takes every slot's objects once nothing more is followed.
 	Rows func(record.ObjectRow)
+	// Windows, if set, takes every window of a stream with its step, of which
+	// only what is known at its start is filled in.
+	Windows func(*Step, *record.Window)
 
 	spec    Spec
 	known   *knownTroubles
@@ -120,6 +123,16 @@ func (b *Builder) Add(e record.Event) {
 		if f != nil {
 			f.addLog(body)
 			b.matcher.Log(e.T, body)
+		}
+	case *record.Window:
+		if f != nil && f.head.ID == e.Step {
+			if f.stream == nil {
+				f.stream = NewStream(f.hold, boundsOf(b.spec.Goals))
+			}
+			f.stream.Add(body)
+			if b.Windows != nil {
+				b.Windows(&f.head, body)
+			}
 		}
 	case *record.ComponentHistogram:
 		b.histograms.add(body)
@@ -252,7 +265,7 @@ func (b *Builder) Live() Live {
 	if b.current == nil {
 		return Live{}
 	}
-	return b.current.live(b.objects.own, b.objects.milestones.there)
+	return b.current.live(b.objects.own, b.spec.Kind.There, b.objects.milestones.there)
 }
 
 // Steps are the steps that have ended, in order.

@@ -26,9 +26,10 @@ type ArmsSpec struct {
 // its figures, the kind the names of those that its target declares; samples
 // are its distributions.
 func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compare.MilestoneSample) compare.Run {
+	account := s.Account()
 	r := compare.Run{
 		Arm: s.Arm, Level: s.Level, Block: s.Replicate, Name: fmt.Sprintf("step %d (%s, block %d)", s.ID, s.Arm, s.Replicate),
-		Asked: s.Objects.Intended, Missing: s.Objects.Intended - s.Objects.Ready, Samples: samples,
+		Asked: account.Intended, Missing: account.Intended - account.Ready, Samples: samples,
 	}
 	if !s.Verdict.Decided() {
 		r.LeftOut = fmt.Sprintf("is %s: %s", s.Verdict, s.VerdictWhy)
@@ -48,8 +49,10 @@ func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compar
 		add(compare.KindLatency, name+" max", "s", l.Max)
 		add(compare.KindLatency, name+" mean", "s", l.Mean)
 	}
-	add(compare.KindRequest, "request p50", "s", s.Requests.P50)
-	add(compare.KindRequest, "request p99", "s", s.Requests.P99)
+	if s.Requests == nil {
+		add(compare.KindRequest, "request p50", "s", s.APIRequests.P50)
+		add(compare.KindRequest, "request p99", "s", s.APIRequests.P99)
+	}
 	add(compare.KindRate, "achieved rate", "/s", s.AchievedRate)
 	r.Figures[len(r.Figures)-1].LessIsWorse = true
 	for _, source := range slices.Sorted(maps.Keys(s.Resources)) {

@@ -76,6 +76,11 @@ func (f *facts) figuresIn(from, to record.Micros, load StepProgress) map[string]
 		}
 	}
 	figures[FigureInFlight] = float64(mostAtOnce(edges))
+	if f.stream != nil {
+		if w := f.stream.windowAt(to); w != nil {
+			figures[FigureInFlight] = float64(w.inFlight)
+		}
+	}
 	put := func(name string, values []float64) {
 		if len(values) > 0 {
 			figures[name] = round(stats.NewSample(values, 0).Quantile(0.5), 6)

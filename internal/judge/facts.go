@@ -29,6 +29,8 @@ type facts struct {
 	replaced   int
 	replacedAt record.Micros // the first of them
 
+	stream *Stream // nil where each thing asked for is on record by itself
+
 	readings readings
 	troubles troubles
 	canaries canaries
@@ -106,7 +108,11 @@ func (u *unit) latency(milestone int) record.Micros {
 }
 
 // live sums up the step under way, whose own slots are these.
-func (f *facts) live(own []*slot, there int) Live {
+func (f *facts) live(own []*slot, milestone string, there int) Live {
+	if f.stream != nil {
+		sample := f.stream.Samples(milestone)[milestone]
+		return Live{There: f.stream.account.Done, P50: finite(sample.Quantile(0.5)), P99: finite(sample.Quantile(0.99))}
+	}
 	var values []float64
 	for _, s := range own {
 		if !f.judges(s) {

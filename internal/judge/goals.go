@@ -5,6 +5,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -17,7 +18,7 @@ type verdicts struct {
 	spec     *Spec
 	f        *facts
 	step     *judged
-	outcomes    []unitOutcome     // of the facts' units
+	outcomes []unitOutcome     // of the facts' units
 	samples  map[string]sample // by milestone, of the step's own objects
 	dropped  int               // requests of the step that were never sent
 	achieved *float64          // in percent of the rate that was offered, nil is not known
@@ -26,9 +27,10 @@ type verdicts struct {
 // goal judges a step by one goal: the worst of its objectives.
 func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	c, f := v.step, v.f
-	if a := c.Arrivals; a != nil && a.OwnDelayP99 != nil && *a.OwnDelayP99 > OwnDelayBound.Seconds() {
+	if a := c.Arrivals; a != nil && a.OwnDelayP99 != nil && *a.OwnDelayP99 > v.ownDelayBound(g) {
+		bound := time.Duration(v.ownDelayBound(g) * float64(time.Second)).Round(time.Microsecond)
 		return slo.Invalid, fmt.Sprintf("this program was late itself: its own delay, p99 over %d arrivals, was %s, and more than %v is not the target's doing",
-			a.Judged, duration(*a.OwnDelayP99, OwnDelayBound), OwnDelayBound)
+			a.Judged, duration(*a.OwnDelayP99, bound), bound)
 	}
 	if d := c.OwnDelay; d.short(c.Open) {
 		return slo.Invalid, fmt.Sprintf("this program itself was short of CPU: of %d times it was woken, it was late %d times by more than %v", d.Wakes, d.Late, OwnDelayBound)
@@ -44,7 +46,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		broken = append(broken, what)
 		c.addBreach([]string{g.Name}, Breach{What: what, Value: &n, Bound: new(float64), Kind: BreachReplaced, Count: f.replaced, at: max(f.replacedAt, f.start)})
 	}
-	if a := c.Arrivals; a != nil && a.held() {
+	if a := c.Arrivals; a != nil && c.Open && a.held() {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-lateTolerated
 		what := fmt.Sprintf("achievedRate: %d of %d arrivals found no place among the requests under way, because answers were slow; %d were dropped", a.Late, a.Judged, a.Dropped)
 		broken = append(broken, what)
@@ -54,6 +56,11 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		o := v.objective(s)
 		switch o.verdict {
 		case slo.Breached:
+			if f.cutBefore(s) {
+				// What the rest of the step would have added may change it.
+				open = append(open, "the step was cut short: "+o.what+" until then")
+				continue
+			}
 			broken = append(broken, o.what)
 			missing = missing || o.missing
 			c.addBreach([]string{g.Name}, Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, at: o.at})
@@ -79,25 +86,45 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		return slo.Breached, what
 	case len(open) > 0:
 		return slo.Inconclusive, strings.Join(open, "; ")
-	case c.Objects.Lost > 0:
-		return slo.Inconclusive, "the state of " + manyObjects(c.Objects.Lost) + " is not known"
+	case f.stream != nil && f.stream.err != nil:
+		return slo.Inconclusive, "its latencies are not known: " + f.stream.err.Error()
+	case c.Account().Lost > 0:
+		return slo.Inconclusive, "the state of " + v.many(c.Account().Lost) + " is not known"
 	case f.blind:
 		return slo.Inconclusive, "the watch was cut at the end of the step"
 	case f.cut():
 		return slo.Inconclusive, "the step was cut short: " + f.message
 	case f.toAsk > f.asked:
 		return slo.Inconclusive, "the requests for " + manyObjects(f.toAsk-f.asked) + " are not on record"
-	case c.Objects.Intended == 0:
+	case c.Account().Intended == 0:
 		return slo.Inconclusive, "nothing was asked for"
 	}
 	return slo.Pass, "every objective held"
 }
 
-func manyObjects(n int) string {
-	if n == 1 {
-		return "1 object"
+func manyObjects(n int) string { return manyOf("object", n) }
+
+// manyOf is a number of things.
+func manyOf(one string, n int) string {
+	if n != 1 {
+		one += "s"
 	}
-	return strconv.Itoa(n) + " objects"
+	return strconv.Itoa(n) + " " + one
+}
+
+// cutBefore reports whether the step was cut before an objective's breach was
+// certain: the rest of the step could have made up for it.
+func (f *facts) cutBefore(s slo.SLO) bool {
+	unasked := f.stream != nil || f.toAsk > f.asked
+	return f.head.Ending == record.EndInterrupted && (s.Form == slo.Achieved || s.Form != slo.All && unasked)
+}
+
+// many is a number of what the step asked for.
+func (v *verdicts) many(n int) string {
+	if v.f.stream != nil {
+		return manyOf("request", n)
+	}
+	return manyObjects(n)
 }
 
 // addGuards notes the guards that stopped the load, each at the time it came.
@@ -135,12 +162,15 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 	case slo.Quantile:
 		return v.quantile(s)
 	case slo.Errors:
-		asked := c.Requests.N + v.dropped
+		asked, failed := c.APIRequests.N+v.dropped, c.APIRequests.Failed+v.dropped
+		if r := c.Requests; r != nil {
+			asked, failed = r.Intended-r.Lost, r.failedAll()+r.Dropped
+		}
 		if asked == 0 {
 			return inconclusive("%s: no request was made", s)
 		}
-		o := judgePercent(s, 100*float64(c.Requests.Failed+v.dropped)/float64(asked))
-		o.kind, o.count, o.at = BreachErrors, c.Requests.Failed+v.dropped, f.errorsAt(s, asked)
+		o := judgePercent(s, 100*float64(failed)/float64(asked))
+		o.kind, o.count, o.at = BreachErrors, failed, f.errorsAt(s, asked)
 		return o
 	case slo.Achieved:
 		if v.achieved == nil {
@@ -165,11 +195,11 @@ func judgePercent(s slo.SLO, value float64) judgement {
 func (v *verdicts) quantile(s slo.SLO) judgement {
 	sample, ok := v.samples[s.Milestone]
 	if !ok || sample.N() == 0 {
-		return inconclusive("%s: no object of the step could be judged", s)
+		return inconclusive("%s: nothing of the step could be judged", s)
 	}
 	if !stats.Resolves(s.Q, sample.N()) {
 		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the largest of %s: %s needs %.0f",
-			s, manyObjects(sample.N()), stats.QuantileName(s.Q), math.Ceil((1-1e-9)/(1-s.Q))))
+			s, v.many(sample.N()), stats.QuantileName(s.Q), math.Ceil((1-1e-9)/(1-s.Q))))
 	}
 	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
 	holds := s.Op.Holds(value, bound)
@@ -177,7 +207,7 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 		// What is lost may have got there at once, or never.
 		best := sample.AtOnce(sample.lost).Quantile(s.Q)
 		if s.Op.Holds(best, bound) != holds {
-			return inconclusive("%s: it depends on %s whose state is not known", s, manyObjects(sample.lost))
+			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(sample.lost))
 		}
 	}
 	if holds {
@@ -191,6 +221,9 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 // step's own, whether they were in time.
 func (v *verdicts) all(s slo.SLO) judgement {
 	f := v.f
+	if f.stream != nil {
+		return f.stream.all(f, s)
+	}
 	bound := f.timeout
 	if s.Within > 0 {
 		bound = min(bound, record.MicrosOf(s.Within))

@@ -53,13 +53,15 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 	s.Reasons = reasonsOf(spec, f, outcomes)
 	v := &verdicts{spec: spec, f: f, step: s, outcomes: outcomes}
 	s.Latency, v.samples = latenciesOf(spec, f, outcomes)
-	s.Requests, v.dropped = requestsOf(f)
+	s.APIRequests, v.dropped = requestsOf(f)
 	for _, x := range f.own {
 		s.Retries429 += x.throttled
 	}
 	s.InFlightMax, s.WatchLag, s.Resources = inFlight(f.own), f.canaries.lag(), f.readings.resources()
 	s.OwnDelay, s.Logs = f.readings.ownDelay, f.logs
-	if f.head.Open {
+	if f.stream != nil {
+		f.stream.fill(spec, f, v)
+	} else if f.head.Open {
 		s.Arrivals = arrivalsOf(f)
 		s.OfferedRate, s.AchievedRate, v.achieved = arrivalRates(f, s.Arrivals)
 	} else {
@@ -167,6 +169,12 @@ type part struct {
 // are of several.
 func partsOf(f *facts, samples map[string]sample) map[string][]part {
 	parts := make(map[string][]part)
+	if f.stream != nil {
+		for _, x := range f.stream.ByComponent(f.kind.There, f.names) {
+			parts[x.Milestone] = append(parts[x.Milestone], part{x.Component, x.Sample})
+		}
+		return parts
+	}
 	var components []string
 	own := make(map[string][]*unit)
 	for i := range f.units {
@@ -196,15 +204,19 @@ func partsOf(f *facts, samples map[string]sample) map[string][]part {
 // effective is the level of those objects that got there: an iteration counts
 // only whole, since half of one does no work.
 func effective(f *facts, s *judged, outcomes []unitOutcome) *float64 {
-	intended := max(s.Objects.Intended, f.setOut)
-	if s.Objects.Intended == 0 {
+	account := s.Account()
+	intended := max(account.Intended, f.setOut)
+	if account.Intended == 0 {
 		return nil
 	}
 	if s.Open {
 		return s.AchievedRate
 	}
-	if s.Objects.Ready == intended {
+	if account.Ready == intended {
 		return new(s.LevelReached)
+	}
+	if f.stream != nil {
+		return nil // no part of the clients was idle
 	}
 	// A request that is not on record belongs to no iteration that is known.
 	short := make(map[int]bool)

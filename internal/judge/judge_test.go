@@ -412,7 +412,7 @@ func TestObjectsOfEarlierSteps(t *testing.T) {
 		{
 			"the second step asks for nothing new: latencies cannot be judged",
 			func(s *script) { s.made("a", 1) }, func(*script) {}, record.EndHeld,
-			[2]step{{"1 ready", slo.Pass, "", 1}, {"1 ready", slo.Inconclusive, "no object of the step could be judged", 0}},
+			[2]step{{"1 ready", slo.Pass, "", 1}, {"1 ready", slo.Inconclusive, "nothing of the step could be judged", 0}},
 		},
 	} {
 		s := newScript(t, "both=all Ready; Ready p50 <= 5s")
@@ -721,7 +721,7 @@ func TestRatesAndTimes(t *testing.T) {
 	if c.Start != "2030-01-02T03:04:15.000000Z" || c.End != "2030-01-02T03:04:29.000000Z" || *c.PerNode != (PerNode{2, 2, 3, 1}) {
 		t.Errorf("from %s to %s, per node %+v", c.Start, c.End, *c.PerNode)
 	}
-	if q := c.Requests; q.N != 4 || show(q.P50) != "0.5" || show(q.Max) != "0.5" {
+	if q := c.APIRequests; q.N != 4 || show(q.P50) != "0.5" || show(q.Max) != "0.5" {
 		t.Errorf("requests %+v", q)
 	}
 	if l := c.Latency["Ready"]; l.N != 4 || show(l.P50) != "2" || show(l.P99) != "4" || show(l.Mean) != "3" || l.Resolution != 2 || show(l.Intervals["p50"][0]) != "null" {

@@ -505,7 +505,7 @@ func cpuLaw(spec Spec, steps []lawStep, source string) lawDraft {
 func (d *lawDraft) addWays(arrived string, steps []lawStep, least float64, cost func(lawStep) (seconds float64, unknown string)) {
 	total := 0.0
 	for _, s := range steps {
-		own, in := s.ownObjects(arrived), s.Objects.Intended
+		own, in := s.ownObjects(arrived), s.Account().Intended
 		if s.Open {
 			in = own
 		}
@@ -561,7 +561,7 @@ func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 	d := newLawDraft(source+" memory", LawMemory, "objects", "objects", "B")
 	most, removed, stained := 0, false, false
 	for _, s := range steps {
-		in := s.Objects.Created
+		in := s.Account().Created
 		if s.FromEmpty && spec.FreshLab {
 			most, removed = 0, false
 		}

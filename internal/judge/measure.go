@@ -43,7 +43,7 @@ func latenciesOf(spec *Spec, f *facts, outcomes []unitOutcome) (Latencies, map[s
 
 // requestsOf sums up the requests of a step, and counts those that it is judged
 // by and that were never sent.
-func requestsOf(f *facts) (r Requests, dropped int) {
+func requestsOf(f *facts) (r APIRequests, dropped int) {
 	var service []float64
 	for _, s := range f.own {
 		switch {

@@ -66,6 +66,9 @@ func (v *verdicts) shortAt(i, m int, bound record.Micros) record.Micros {
 // once ceil(q n) of them were quick.
 func (v *verdicts) quantileAt(s slo.SLO, sample sample) (record.Micros, int) {
 	f := v.f
+	if f.stream != nil {
+		return f.stream.quantileAt(f, s, sample)
+	}
 	m, bound := f.of(s.Milestone), record.MicrosOf(s.Within)
 	need := sample.N() - sample.Rank(s.Q) + 1
 	slow := s.Op == slo.Greater || s.Op == slo.GreaterEqual
@@ -99,6 +102,14 @@ func (v *verdicts) quantileAt(s slo.SLO, sample sample) (record.Micros, int) {
 // errorsAt is when so many of the step's requests had failed that their share
 // could no longer be what the objective allows.
 func (f *facts) errorsAt(s slo.SLO, asked int) record.Micros {
+	if f.stream != nil {
+		most := 0 // that the objective allows
+		for most < asked && s.Op.Holds(100*float64(most+1)/float64(asked), s.Percent) {
+			most++
+		}
+		at, _ := f.stream.since(f, most+1, func(w windowCounts) int { return w.failed + w.dropped })
+		return at
+	}
 	var moments []record.Micros
 	for _, x := range f.own {
 		failed := x.told && (x.outcome == record.SlotFailed || x.outcome == record.SlotUnknown) || x.outcome == record.SlotDropped
@@ -135,6 +146,10 @@ func (f *facts) achievedAt(s slo.SLO) record.Micros {
 // as not achieved: when one too many was late, or the first was dropped.
 func (f *facts) heldBackAt(a *Arrivals) record.Micros {
 	at := f.end
+	if f.stream != nil {
+		at, _ := f.stream.since(f, int(lateTolerated/100*float64(a.Judged))+1, func(w windowCounts) int { return w.late })
+		return at
+	}
 	var late []record.Micros
 	for _, s := range f.own {
 		if !f.judges(s) {

@@ -109,18 +109,21 @@ type Step struct {
 	// Open says that requests came by a schedule: latencies then count from
 	// when it wanted them, and the figures are of those that it put into the
 	// hold, as Arrivals says.
-	Open           bool             `json:"open,omitempty"`
-	Arrivals       *Arrivals        `json:"arrivals,omitempty"`
-	Bottleneck     *Bottleneck      `json:"bottleneck,omitempty"`
-	OwnDelay       *OwnDelay        `json:"ownDelay,omitempty"`
-	Pace           string           `json:"pace"`
-	InFlightMax    int              `json:"inFlightMax"`
-	Retries429     int              `json:"retries429"`
-	WatchLag       *WatchLag        `json:"watchLag"`
-	Objects        Objects          `json:"objects"`
+	Open        bool        `json:"open,omitempty"`
+	Arrivals    *Arrivals   `json:"arrivals,omitempty"`
+	Bottleneck  *Bottleneck `json:"bottleneck,omitempty"`
+	OwnDelay    *OwnDelay   `json:"ownDelay,omitempty"`
+	Pace        string      `json:"pace"`
+	InFlightMax int         `json:"inFlightMax"`
+	Retries429  int         `json:"retries429"`
+	WatchLag    *WatchLag   `json:"watchLag"`
+	// Objects accounts for what was asked for, and Requests for it where that
+	// was a stream of requests; the other one is left out.
+	Objects        Objects          `json:"objects,omitzero"`
+	Requests       *StreamRequests  `json:"requests,omitempty"`
 	EffectiveLevel *float64         `json:"effectiveLevel"`
 	PerNode        *PerNode         `json:"perNode,omitempty"`
-	Requests       Requests         `json:"requests"`
+	APIRequests    APIRequests      `json:"apiRequests"`
 	Latency        Latencies        `json:"latency"`
 	Reasons        []Reason         `json:"reasons"`
 	Resources      map[string]Usage `json:"resources"`
@@ -144,7 +147,12 @@ type Objects struct {
 	Ready        int `json:"ready"`
 	NeverReady   int `json:"neverReady"`
 	Lost         int `json:"lost"`
+
+	none bool // the step's account is Requests
 }
+
+// IsZero leaves out of result.json the objects of a stream, which has none.
+func (o Objects) IsZero() bool { return o.none }
 
 // Arrivals are the requests of a step whose requests came by a schedule.
 type Arrivals struct {
@@ -198,9 +206,40 @@ type PerNode struct {
 	Others int `json:"others"`
 }
 
-// Requests sums up the requests that a step sent. Their quantiles are service
+// StreamRequests accounts for the judged requests of a stream:
+// intended = sent + dropped, sent = done + failed + lost.
+type StreamRequests struct {
+	Intended int            `json:"intended"`
+	Sent     int            `json:"sent"`
+	Done     int            `json:"done"`
+	Failed   map[string]int `json:"failed"`  // by the kind of failure
+	Late     int            `json:"late"`    // found no place among those under way; the dropped are among them
+	Dropped  int            `json:"dropped"` // never sent
+	Lost     int            `json:"lost"`    // what became of them is not known
+}
+
+// failedAll is how many failed in any way.
+func (r *StreamRequests) failedAll() int {
+	n := 0
+	for _, k := range r.Failed {
+		n += k
+	}
+	return n
+}
+
+// Account is Objects, or what a stream's requests come to in its words: ready
+// are those that were done.
+func (s *Step) Account() Objects {
+	r := s.Requests
+	if r == nil {
+		return s.Objects
+	}
+	return Objects{Intended: r.Intended, Created: r.Sent, Dropped: r.Dropped, Ready: r.Done, NeverReady: r.failedAll(), Lost: r.Lost}
+}
+
+// APIRequests sums up the requests that a step sent to ask for its objects. Their quantiles are service
 // times, from request to reply, retries included.
-type Requests struct {
+type APIRequests struct {
 	N       int      `json:"n"`
 	Failed  int      `json:"failed"` // refused, given up, or never answered
 	Retried int      `json:"retried"`

@@ -313,7 +313,7 @@ func checkWritten(t testing.TB, r Result) {
 	}
 	for _, s := range whole["steps"].([]any) {
 		lists(s, "reasons", "breaches")
-		for _, name := range []string{"goals", "latency", "resources", "objects", "requests"} {
+		for _, name := range []string{"goals", "latency", "resources", "objects", "apiRequests"} {
 			if _, ok := s.(map[string]any)[name].(map[string]any); !ok {
 				t.Fatalf("%s of a step is %v, want an object", name, s.(map[string]any)[name])
 			}

@@ -103,8 +103,8 @@ func TestAsRunProblems(t *testing.T) {
 		{"no confirmations", ", confirm: 1", "", "f.yaml:4:3: axis.search.confirm: the search does not say how often its line is confirmed (for example confirm: 3)"},
 		{"no goals", "goals: {ready: [all Ready]}\n", "", "f.yaml:1:1: goals: the run has no goal to be judged by (for example ready: [all Ready])"},
 		{"an objective that is none", "[all Ready]", "[soon]", `f.yaml:5:17: goals.ready[0]: objective "soon" is not understood`},
-		{"an objective of another workload", "[all Ready]", "[all Deleted]", `f.yaml:5:17: goals.ready[0]: objective "all Deleted": the objects of node-density have no milestone "Deleted"`},
-		{"another arrival", "arrived: Ready", "arrived: Redy", `f.yaml:9:12: asRun.arrived: the objects of node-density have no milestone "Redy" (did you mean "Ready"?)`},
+		{"an objective of another workload", "[all Ready]", "[all Deleted]", `f.yaml:5:17: goals.ready[0]: objective "all Deleted": node-density has no milestone "Deleted"`},
+		{"another arrival", "arrived: Ready", "arrived: Redy", `f.yaml:9:12: asRun.arrived: node-density has no milestone "Redy" (did you mean "Ready"?)`},
 	} {
 		text := strings.Replace(whole, c.from, c.to, 1)
 		if text == whole {

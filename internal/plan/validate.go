@@ -99,7 +99,7 @@ func (p *Plan) Default(w *workload.Workload) {
 			p.Primary = &Primary{}
 		}
 		if isOpen(p, "primary.metric", p.Primary.Metric) {
-			p.Primary.Metric = w.Primary
+			p.Primary.Metric = cmp.Or(axis.Primary, w.Primary)
 		}
 		if isOpen(p, "primary.margin", p.Primary.Margin) {
 			p.Primary.Margin = defaultMargin
@@ -173,11 +173,12 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	v.takes(w.Target)
 	v.params(w, "params", p.Params)
 	v.axis(w)
-	v.goals(w.Name, w.Target.Kind.Names())
+	kind := w.KindOn(p.Axis.Name)
+	v.goals(w.Name, kind.Names())
 	v.comparison(w)
 	v.published()
 	v.signatures()
-	v.guards(w.Target.Kind)
+	v.guards(kind)
 	v.rest()
 	if len(v.Problems) == 0 {
 		if _, err := p.Marshal(); err != nil {
@@ -372,7 +373,7 @@ func (v *validator) goals(workloadName string, milestones []string) {
 				continue
 			}
 			if s.Milestone != "" && !slices.Contains(milestones, s.Milestone) {
-				v.Add(at, nearest.OneOf(s.Milestone, milestones), "objective %q: the objects of %s have no milestone %q", text, workloadName, s.Milestone)
+				v.Add(at, nearest.OneOf(s.Milestone, milestones), "objective %q: %s has no milestone %q", text, workloadName, s.Milestone)
 			}
 			if s.Form == slo.Query {
 				v.Add(at, "", "objective %q: queries are not supported yet", text)
@@ -415,13 +416,13 @@ func (v *validator) comparison(w *workload.Workload) {
 		v.params(w, path+".params", arm.Params)
 	}
 	if p.Primary != nil {
-		v.primary(w, *p.Primary)
+		v.primary(w, w.KindOn(p.Axis.Name), *p.Primary)
 	}
 }
 
-func (v *validator) primary(w *workload.Workload, primary Primary) {
+func (v *validator) primary(w *workload.Workload, kind record.ObjectKind, primary Primary) {
 	v.margin(primary)
-	if w.Target.Kind.Metric(primary.Metric) != nil {
+	if kind.Metric(primary.Metric) != nil {
 		return
 	}
 	// Any other is an objective's left half.
@@ -431,7 +432,7 @@ func (v *validator) primary(w *workload.Workload, primary Primary) {
 	case err != nil || s.Form != slo.Quantile:
 		want := "MILESTONE pNN"
 		var declared []string
-		for _, m := range w.Target.Kind.Metrics {
+		for _, m := range kind.Metrics {
 			declared = append(declared, m.Name)
 		}
 		if len(declared) > 0 {
@@ -440,8 +441,8 @@ func (v *validator) primary(w *workload.Workload, primary Primary) {
 		v.Add("primary.metric", nearest.Hint(primary.Metric, declared, "for example "+w.Primary), "%q is no metric: want %s", primary.Metric, want)
 	case !slices.Contains([]float64{0.5, 0.9, 0.95, 0.99}, s.Q):
 		v.Add("primary.metric", "p50, p90, p95 or p99", "%q is no figure that a run has", primary.Metric)
-	case !slices.Contains(w.Target.Kind.Names(), s.Milestone):
-		v.Add("primary.metric", nearest.OneOf(s.Milestone, w.Target.Kind.Names()), "the objects of %s have no milestone %q", w.Name, s.Milestone)
+	case !slices.Contains(kind.Names(), s.Milestone):
+		v.Add("primary.metric", nearest.OneOf(s.Milestone, kind.Names()), "%s has no milestone %q", w.Name, s.Milestone)
 	}
 }
 
@@ -517,7 +518,7 @@ func (p *Plan) checkRecorded() error {
 	v.goals(p.Workload, run.Milestones)
 	v.signatures()
 	if !slices.Contains(run.Milestones, run.Arrived) {
-		v.Add("asRun.arrived", nearest.OneOf(run.Arrived, run.Milestones), "the objects of %s have no milestone %q", p.Workload, run.Arrived)
+		v.Add("asRun.arrived", nearest.OneOf(run.Arrived, run.Milestones), "%s has no milestone %q", p.Workload, run.Arrived)
 	}
 	return strictyaml.Join(v.Problems)
 }

@@ -17,6 +17,7 @@ const (
 	EnvironmentFile = "environment.json"
 	HistoryFile     = "history.jsonl.zst"
 	ObjectsFile     = "objects.parquet"
+	WindowsFile     = "windows.parquet" // of streams alone
 	ResultFile      = "result.json"
 	ReportFile      = "report.html"
 )

@@ -66,6 +66,8 @@ const (
 	KindLog    EventKind = "log"
 	// KindDurations is of a histogram that a program of the target published.
 	KindDurations EventKind = "durations"
+	// KindWindow is of a stretch of a stream of requests.
+	KindWindow EventKind = "window"
 )
 
 // Event is one line of the history: what happened (Body), when (T) and in
@@ -336,6 +338,7 @@ func (*Guard) Kind() EventKind     { return KindGuard }
 func (*Fault) Kind() EventKind     { return KindFault }
 func (*Note) Kind() EventKind      { return KindNote }
 func (*Log) Kind() EventKind       { return KindLog }
+func (*Window) Kind() EventKind    { return KindWindow }
 
 // Kind implements Body.
 func (*ComponentHistogram) Kind() EventKind { return KindDurations }
@@ -370,6 +373,8 @@ func newBody(k EventKind) Body {
 		return new(Log)
 	case KindDurations:
 		return new(ComponentHistogram)
+	case KindWindow:
+		return new(Window)
 	}
 	return nil
 }

@@ -74,9 +74,9 @@ const (
 	shortHold = 5
 )
 
-// load fills in how the plan is loaded, on an axis of that loop, within the
-// bounds of its target.
-func (x *Experiment) load(p *plan.Plan, loop workload.Loop, b target.Bounds) {
+// load fills in how the plan is loaded along an axis, within the bounds of its
+// target. Stream says that the axis is one of streams.
+func (x *Experiment) load(p *plan.Plan, axis workload.Axis, stream bool, b target.Bounds) {
 	hold := time.Duration(p.Hold)
 	x.Options = engine.Options{
 		MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall,
@@ -85,9 +85,12 @@ func (x *Experiment) load(p *plan.Plan, loop workload.Loop, b target.Bounds) {
 	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
 		x.Options.Guards = append(x.Options.Guards, engine.Guard{Name: name, Bound: p.Guards[name].Value})
 	}
-	if loop == workload.Open {
+	if open := axis.Loop == workload.Open; open || stream {
 		o := &x.Options
-		o.Open, o.Warmup, o.MaxInFlight = true, time.Duration(p.Axis.PodLife), b.MaxInFlightOpen
+		o.Open, o.Warmup, o.MaxInFlight = open, time.Duration(p.Axis.PodLife), b.MaxInFlightOpen
+		if stream {
+			o.Warmup = axis.WarmUp
+		}
 		o.ShortHold = max(o.ShortHold, min(o.Hold, leastOpenHold))
 		o.Timeout = followFor(x.Spec.Goals, o.Timeout)
 	}

@@ -170,8 +170,8 @@ func TestTheBoundFindsTheServersWidth(t *testing.T) {
 		if *s.OfferedRate < 0.85*best {
 			t.Errorf("%d servers: %.0f/s of the %.0f/s that they can serve", servers, *s.OfferedRate, best)
 		}
-		if *s.Requests.P50 > 0.005*(1+6/float64(servers)) {
-			t.Errorf("%d servers: the median request took %.1f ms, %d in flight", servers, 1000**s.Requests.P50, s.InFlightMax)
+		if *s.APIRequests.P50 > 0.005*(1+6/float64(servers)) {
+			t.Errorf("%d servers: the median request took %.1f ms, %d in flight", servers, 1000**s.APIRequests.P50, s.InFlightMax)
 		}
 	}
 }

@@ -203,7 +203,7 @@ func (j *Job) experiment() (Experiment, error) {
 		return x, err
 	}
 	x.Spec.Kind = j.foreseen.kind
-	x.load(p, axis.Loop, bounds)
+	x.load(p, axis, j.Workload.Target.Axes[axis.Name].Stream != nil, bounds)
 	x.Readings = func() []record.Reading {
 		var own []record.Reading
 		if u, err := telemetry.ReadProcess(os.Getpid()); err == nil { // else it is not known, and the result says null

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"errors"
 	"io/fs"
 
@@ -8,24 +9,31 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Replay judges a recorded run from its record alone and writes objects.parquet
-// and result.json anew.
+// Replay judges a recorded run from its record alone and writes objects.parquet,
+// windows.parquet and result.json anew.
 func Replay(dir record.Dir, x Experiment) (judge.Result, error) {
 	rows, err := record.NewObjectWriter(dir, x.Spec.Milestones)
 	if err != nil {
 		return judge.Result{}, err
 	}
-	result, err := judged(dir, x, rows.Add)
-	if err := errors.Join(err, rows.Close()); err != nil {
+	windows := record.NewWindowWriter(dir)
+	var rowErr error
+	result, err := judged(dir, x, rows.Add, func(s *judge.Step, w *record.Window) {
+		row, err := w.Row()
+		rowErr = cmp.Or(rowErr, err)
+		row.Step, row.Level, row.Arm, row.Replicate = int64(s.ID), s.Level, s.Arm, int64(s.Replicate)
+		windows.Add(row)
+	})
+	if err := errors.Join(err, rowErr, rows.Close(), windows.Close()); err != nil {
 		return judge.Result{}, err
 	}
 	return result, dir.WriteJSON(record.ResultFile, result)
 }
 
 // Judge judges a recorded run from its record alone and writes nothing.
-func Judge(dir record.Dir, x Experiment) (judge.Result, error) { return judged(dir, x, nil) }
+func Judge(dir record.Dir, x Experiment) (judge.Result, error) { return judged(dir, x, nil, nil) }
 
-func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow)) (judge.Result, error) {
+func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows func(*judge.Step, *record.Window)) (judge.Result, error) {
 	var environment record.Environment
 	err := dir.ReadJSON(record.EnvironmentFile, &environment)
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -37,7 +45,7 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow)) (judge.Re
 	}
 	x.Spec.Kind = kindOf(environment, x.Spec.Kind)
 	builder := judge.NewBuilder(x.Spec)
-	builder.Rows = rows
+	builder.Rows, builder.Windows = rows, windows
 	history, err := record.ReadHistory(dir, func(e record.Event) error {
 		builder.Add(e)
 		return nil

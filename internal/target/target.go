@@ -54,6 +54,12 @@ type Batch struct {
 	Units    int     // how many objects with milestones they ask for
 	Reached  float64 // the level that they reach, at most the one asked for
 	Spread   Spread
+	// Stream, if not nil, makes the load of an axis whose requests are too many
+	// to be records: it sends by the schedule, puts windows on record, and
+	// returns once all of them are there. Requests, Units and Send are then of
+	// no account. The end of ctx ends the sending; what is under way then is
+	// waited for no longer than its bound.
+	Stream func(ctx context.Context, s Schedule) error
 	// Send makes request i, 0 <= i < Requests, and returns when its outcome
 	// is known. It fills in everything of the slot but the times. The end of
 	// ctx ends its retries, not the attempt under way: an answer is worth
@@ -73,6 +79,9 @@ type Progress struct {
 	There         int // at the milestone that counts as there
 	Arrived       int // that ever were there, be they removed since
 	Failed        int // will never get there
+	Sent          int // of a stream: requests sent
+	InFlight      int // of a stream: requests under way
+	Late, Dropped int // of a stream: that found no place among those, and given up of them
 	Unschedulable int // there is no place for them now
 	// Moved is when any object last moved.
 	Moved record.Micros

@@ -312,8 +312,11 @@ func latencies(rows []int32, at, zero []int64) []int64 {
 
 // Samples are the distributions of a run's steps, by the step's ID, for a
 // comparison: of each milestone over all objects, and by component where there
-// are several.
-func Samples(dir record.Dir, steps []judge.Step, milestones []string) (map[int][]compare.MilestoneSample, error) {
+// are several. There is the milestone at which an object counts as there.
+func Samples(dir record.Dir, steps []judge.Step, milestones []string, there string) (map[int][]compare.MilestoneSample, error) {
+	if slices.ContainsFunc(steps, func(s judge.Step) bool { return s.Requests != nil }) {
+		return streamSamples(dir, milestones, there)
+	}
 	needed := []string{"step", "component", "intended" + MicrosSuffix, ZeroColumn}
 	for _, m := range milestones {
 		needed = append(needed, m+MicrosSuffix)

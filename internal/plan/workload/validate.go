@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -35,7 +36,11 @@ func validate(w *Workload) error {
 	v.axes()
 	v.params()
 	v.components()
-	v.goals()
+	if len(w.Goals) == 0 {
+		v.Fail("goals", "is missing: at least one is needed, the headline first")
+	}
+	v.goals("goals", w.Goals, w.Target.Kind)
+	v.primary("primary", w.Primary, w.Target.Kind)
 	if w.Hold < 0 {
 		v.Fail("hold", "must not be negative, is %v", w.Hold)
 	}
@@ -100,11 +105,22 @@ func (v *validator) axes() {
 		if a.Unit == "" {
 			v.Fail(path+".unit", "is missing")
 		}
-		switch loop, known := v.w.Target.Axes[a.Name]; {
+		declared, known := v.w.Target.Axes[a.Name]
+		switch {
 		case !known:
 			v.Add(path+".name", nearest.OneOf(a.Name, slices.Sorted(maps.Keys(v.w.Target.Axes))), "the target %s has no axis %q", v.w.Target.Name, a.Name)
-		case a.Loop != loop:
-			v.Fail(path+".loop", "must be %s, is %q", loop, a.Loop)
+		case a.Loop != declared.Loop:
+			v.Fail(path+".loop", "must be %s, is %q", declared.Loop, a.Loop)
+		}
+		kind := v.w.KindOn(a.Name)
+		if declared.Stream != nil && len(a.Goals) == 0 {
+			v.Fail(path+".goals", "is missing: those of the workload are of other things than %s", kind.Object.Many)
+		} else if declared.Stream == nil && a.WarmUp != 0 {
+			v.Fail(path+".warmUp", "only an axis of streams has one")
+		}
+		v.goals(path+".goals", a.Goals, kind)
+		if a.Primary != "" || declared.Stream != nil {
+			v.primary(path+".primary", a.Primary, kind)
 		}
 		r := a.Default
 		for _, n := range []struct {
@@ -157,9 +173,9 @@ func (v *validator) params() {
 	}
 }
 
-// milestone checks that objects of the workload reach a milestone.
-func (v *validator) milestone(path, name string) {
-	if names := v.w.Target.Kind.Names(); !slices.Contains(names, name) {
+// milestone checks that objects of a kind reach a milestone.
+func (v *validator) milestone(path, name string, kind record.ObjectKind) {
+	if names := kind.Names(); !slices.Contains(names, name) {
 		v.Add(path, nearest.OneOf(name, names), "%q is none of the milestones", name)
 	}
 }
@@ -178,12 +194,9 @@ func (v *validator) components() {
 	}
 }
 
-func (v *validator) goals() {
-	if len(v.w.Goals) == 0 {
-		v.Fail("goals", "is missing: at least one is needed, the headline first")
-	}
-	for _, g := range v.w.Goals {
-		path := strictyaml.Key("goals", g.Key)
+func (v *validator) goals(path string, goals strictyaml.Ordered[[]string], kind record.ObjectKind) {
+	for _, g := range goals {
+		path := strictyaml.Key(path, g.Key)
 		if len(g.Value) == 0 {
 			v.Fail(path, "has no objectives")
 		}
@@ -192,21 +205,25 @@ func (v *validator) goals() {
 			if err != nil {
 				v.Fail(strictyaml.Index(path, i), "%v", err)
 			} else if s.Milestone != "" {
-				v.milestone(strictyaml.Index(path, i), s.Milestone)
+				v.milestone(strictyaml.Index(path, i), s.Milestone, kind)
 			}
 		}
 	}
-	m := metricForm.FindStringSubmatch(v.w.Primary)
+}
+
+// primary checks the metric that decides comparisons.
+func (v *validator) primary(path, metric string, kind record.ObjectKind) {
+	m := metricForm.FindStringSubmatch(metric)
 	switch {
-	case v.w.Primary == "":
-		v.Fail("primary", "is missing")
-	case v.w.Target.Kind.Metric(v.w.Primary) != nil:
+	case metric == "":
+		v.Fail(path, "is missing")
+	case kind.Metric(metric) != nil:
 	case m == nil:
-		v.Fail("primary", "%q must be a milestone and a quantile, such as %q", v.w.Primary, "Ready p50")
+		v.Fail(path, "%q must be a milestone and a quantile, such as %q", metric, kind.There+" p50")
 	default:
-		v.milestone("primary", m[1])
+		v.milestone(path, m[1], kind)
 		if q, err := strconv.ParseFloat(m[2], 64); err != nil || q <= 0 || q >= 100 {
-			v.Fail("primary", "there is no quantile p%s", m[2])
+			v.Fail(path, "there is no quantile p%s", m[2])
 		}
 	}
 }

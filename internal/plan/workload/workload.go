@@ -59,13 +59,21 @@ type Target struct {
 	Name string
 	Kind record.ObjectKind
 	// Axes are those that it can be raised along.
-	Axes map[string]Loop
+	Axes map[string]TargetAxis
 	// Configured says that a configuration in kube-burner's format tells what
 	// is made.
 	Configured bool
 	// Takes lists the keys of a plan that only some targets know and that this
 	// one does: lab, labName, kubeconfig, context, fresh, normalEvents.
 	Takes []string
+}
+
+// TargetAxis is what a target declares of an axis.
+type TargetAxis struct {
+	Loop Loop
+	// Stream is the kind of the requests of a stream; nil where each thing that
+	// is asked for is a record of its own.
+	Stream *record.ObjectKind
 }
 
 // Targets finds a target by its name. One that is not there is an
@@ -114,6 +122,11 @@ type Axis struct {
 	// ObjectLife is how long after it got there an object of an open axis is
 	// removed; 0 where none are made.
 	ObjectLife time.Duration `yaml:"objectLife"`
+	// WarmUp is for how long the requests of a stream are not judged; default
+	// 5 s.
+	WarmUp time.Duration `yaml:"warmUp"`
+	// Primary is the axis's own, instead of the workload's.
+	Primary string `yaml:"primary"`
 }
 
 // Range is where a load line is looked for, in the axis's unit.
@@ -251,6 +264,9 @@ func setDefaults(w *Workload) {
 		if a.Default.Resolution == 0 {
 			a.Default.Resolution = 1
 		}
+		if a.WarmUp == 0 && w.Target.Axes[a.Name].Stream != nil {
+			a.WarmUp = 5 * time.Second
+		}
 	}
 }
 
@@ -261,6 +277,14 @@ func (w *Workload) Axis(name string) (Axis, error) {
 		return w.Axes[0], nil
 	}
 	return find(w.Axes, "axis of "+w.Name, name, func(a Axis) string { return a.Name })
+}
+
+// KindOn is the kind of what is asked for along an axis.
+func (w *Workload) KindOn(axis string) record.ObjectKind {
+	if stream := w.Target.Axes[axis].Stream; stream != nil {
+		return *stream
+	}
+	return w.Target.Kind
 }
 
 // Param is the parameter of that name. One that is not there is an

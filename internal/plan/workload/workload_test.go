@@ -31,10 +31,10 @@ primary: Ready p50
 
 // things is what the target of the tests declares.
 var things = TargetsOf(
-	Target{Name: "things", Configured: true, Axes: map[string]Loop{"level": Closed}, Kind: record.ObjectKind{
+	Target{Name: "things", Configured: true, Axes: map[string]TargetAxis{"level": {Loop: Closed}}, Kind: record.ObjectKind{
 		Milestones: []record.Milestone{{Name: "Created"}, {Name: "Ready"}}, There: "Ready", Metrics: []record.Metric{{Name: "weight"}},
 	}},
-	Target{Name: "bare", Axes: map[string]Loop{"level": Closed}, Kind: record.ObjectKind{Milestones: []record.Milestone{{Name: "Ready"}}, There: "Ready"}},
+	Target{Name: "bare", Axes: map[string]TargetAxis{"level": {Loop: Closed}}, Kind: record.ObjectKind{Milestones: []record.Milestone{{Name: "Ready"}}, There: "Ready"}},
 )
 
 func tree(description string) fstest.MapFS {

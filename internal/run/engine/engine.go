@@ -84,7 +84,7 @@ func (e *Engine) Run(ctx context.Context, s StepSpec) (record.Ending, error) {
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
 	}
-	e.loaded = true
+	e.loaded = load.Stream == nil // else nothing stays in place
 	e.units += load.Units
 
 	r.load = load
@@ -105,6 +105,7 @@ type run struct {
 	load   target.Batch
 	errors errorShare
 	status Status
+	failed error // why the load could not be made
 }
 
 func (e *Engine) emit(body record.Body) {
@@ -156,13 +157,16 @@ func (r *run) execute(ctx context.Context) (record.Ending, string) {
 		return record.EndGuard, cause.Error()
 	}
 	if ending == record.EndInterrupted {
-		return ending, context.Cause(guarded).Error()
+		return ending, cmp.Or(r.failed, context.Cause(guarded)).Error()
 	}
 	return ending, ""
 }
 
 // runStages are a step's own, each of which the end of ctx interrupts.
 func (r *run) runStages(ctx context.Context) record.Ending {
+	if r.load.Stream != nil {
+		return r.stagesStream(ctx)
+	}
 	if r.options.Open {
 		return r.stagesOpen(ctx)
 	}
@@ -196,7 +200,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 		Places: spread.Places, Others: spread.Others, Least: spread.Least, Most: spread.Most,
 	})
 	if ending == record.EndInterrupted {
-		return context.Cause(ctx)
+		return cmp.Or(r.failed, context.Cause(ctx))
 	}
 	return nil
 }

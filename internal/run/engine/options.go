@@ -37,7 +37,7 @@ type Options struct {
 	Guards []Guard
 	// Open makes levels arrivals per second, by a schedule. Each step then
 	// begins from empty and arrives for Warmup and the hold; Pace is of no
-	// account.
+	// account. The requests of a stream warm up for Warmup in either loop.
 	Open   bool
 	Warmup time.Duration
 	// Sample is called at the start and end of a step's load, to read the

@@ -492,8 +492,8 @@ func TestAnAPIServerThatIsKilledAndComesBack(t *testing.T) {
 	if s.Verdict != slo.Pass {
 		t.Errorf("verdict %s (%s), reasons %+v", s.Verdict, s.VerdictWhy, s.Reasons)
 	}
-	if s.Requests.Retried == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "watch of pods cut") {
-		t.Errorf("the outage is not told: %d retried, %q", s.Requests.Retried, r.Warnings)
+	if s.APIRequests.Retried == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "watch of pods cut") {
+		t.Errorf("the outage is not told: %d retried, %q", s.APIRequests.Retried, r.Warnings)
 	}
 	leftNothing(t, l.Kubeconfig)
 }

@@ -51,7 +51,11 @@ type Provider struct{}
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {
-	return workload.Target{Name: "simulated", Kind: Objects(), Axes: map[string]workload.Loop{axisObjects: workload.Closed, axisRate: workload.Open}}
+	requests := Requests()
+	return workload.Target{Name: "simulated", Kind: Objects(), Axes: map[string]workload.TargetAxis{
+		axisObjects: {Loop: workload.Closed}, axisRate: {Loop: workload.Open},
+		axisRequests: {Loop: workload.Open, Stream: &requests}, axisClients: {Loop: workload.Closed, Stream: &requests},
+	}}
 }
 
 // Open implements target.Provider.
@@ -107,19 +111,20 @@ func (s *session) Prepare(context.Context) error {
 
 // planted is what parameters say.
 func planted(p workload.Params, life time.Duration) (Plan, error) {
-	latency, err := dist.Parse(p.Get("latency"))
-	if err != nil {
-		return Plan{}, target.Mistakef("", "latency: %w", err)
+	delay := func(name string) dist.Dist {
+		d, _ := dist.Parse(p.Get(name)) // likewise
+		return d
 	}
 	duration := func(name string) time.Duration {
 		d, _ := time.ParseDuration(p.Get(name)) // the workload checks its form
 		return d
 	}
 	planned := Plan{
-		Places: int(p.Int("places")), Limit: int(p.Int("limit")), Flaky: p.Number("flaky"), Latency: latency, Rate: p.Number("capacity"), Life: life,
+		Places: int(p.Int("places")), Limit: int(p.Int("limit")), Flaky: p.Number("flaky"), Latency: delay("latency"), Rate: p.Number("capacity"), Life: life,
 		Servers: int(p.Int("servers")), Service: duration("service"), FailEvery: int(p.Int("failEvery")), ThrottleEvery: int(p.Int("throttleEvery")),
 		LoseAfter: int(p.Int("loseAfter")), UnhealthyAt: int(p.Int("unhealthyAt")),
 		CPU: duration("cpuPerObject").Seconds(), Memory: float64(p.Int("memoryPerObject")),
+		Connect: delay("connect"), Pause: duration("pause"), Generator: p.Number("generator"),
 	}
 	if noise := p.Number("noise"); noise > 0 {
 		// The limit is soft then: half of all fills fail there.
@@ -130,8 +135,8 @@ func planted(p workload.Params, life time.Duration) (Plan, error) {
 
 // Survey implements target.Session.
 func (s *session) Survey(context.Context, bool) (target.Survey, error) {
-	found := target.Survey{Target: naming(), Kind: Objects()}
 	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+	found := target.Survey{Target: naming(), Kind: s.Workload.KindOn(axis.Name)}
 	if err != nil {
 		return found, err
 	}
@@ -158,7 +163,11 @@ func (s *session) Survey(context.Context, bool) (target.Survey, error) {
 
 // Bounds implements target.Session.
 func (s *session) Bounds() target.Bounds {
-	return target.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: 64, MaxInFlightOpen: 256, Stall: s.stall}
+	b := target.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: 64, MaxInFlightOpen: 256, Stall: s.stall}
+	if s.streams() {
+		b.MaxInFlightOpen = 10_000
+	}
+	return b
 }
 
 // Target implements target.Session.
@@ -169,8 +178,13 @@ func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instanc
 	// another chance.
 	s.made += uint64(len(s.Before)) + 1
 	s.instance = New(s.plans[""], rand.New(rand.NewPCG(s.Plan.Seed, s.made)), rec.Sink, rec.Clock, rec.Step)
-	s.instance.arms = s.plans
+	s.instance.arms, s.instance.streams = s.plans, s.streams()
 	return s.instance, nil
+}
+
+// streams reports whether the axis is one of streams.
+func (s *session) streams() bool {
+	return s.Workload.Target.Axes[s.Plan.Axis.Name].Stream != nil
 }
 
 // Readings implements target.Session.

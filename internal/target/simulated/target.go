@@ -54,6 +54,14 @@ type Plan struct {
 	// CPU is how many seconds of CPU an object costs once, and Memory how many
 	// bytes while it is in place.
 	CPU, Memory float64
+	// Of a stream of requests: Latency is the server's time for one, of which it
+	// begins with Rate a second; FailEvery and LoseAfter are as above. Connect
+	// is the time to reach it; Pause is for how long it stands still in the
+	// middle of each hold; Generator is how many requests a second the generator
+	// itself can send, 0 for any number.
+	Connect   dist.Dist
+	Pause     time.Duration
+	Generator float64
 }
 
 // What the objects reach and are told of.
@@ -78,6 +86,8 @@ type Target struct {
 	sink  record.Sink
 	clock *record.Clock
 	step  func() int
+	// streams says that the axis is one of streams of requests.
+	streams bool
 
 	servers chan struct{}
 
@@ -133,6 +143,10 @@ func (t *Target) Raise(_ context.Context, asked target.Level) (target.Batch, err
 		t.plan, t.servers = arm, make(chan struct{}, max(arm.Servers, 1))
 	}
 	level := asked.Value
+	if t.streams {
+		t.progress = target.Progress{}
+		return target.Batch{Reached: level, Stream: t.stream}, nil
+	}
 	want := int(math.Floor(level*float64(t.plan.Places) + 1e-9))
 	reached := float64(want) / float64(t.plan.Places)
 	if t.open = asked.Span > 0; t.open {

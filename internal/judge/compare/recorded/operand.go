@@ -231,7 +231,7 @@ func (o *Operand) runs(distributions bool) ([]replicate, error) {
 	var samples map[int][]compare.MilestoneSample
 	if distributions {
 		var err error
-		if samples, err = objects.Samples(o.dir, steps, o.plan.AsRun.Milestones); err != nil {
+		if samples, err = objects.Samples(o.dir, steps, o.plan.AsRun.Milestones, o.plan.AsRun.Arrived); err != nil {
 			return nil, fmt.Errorf("%s: %w", o.Path, err)
 		}
 	}

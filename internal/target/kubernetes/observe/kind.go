@@ -72,7 +72,7 @@ const (
 func Declare() workload.Target {
 	return workload.Target{
 		Name: "kubernetes", Kind: Pods(), Configured: true,
-		Axes:  map[string]workload.Loop{AxisPodsPerNode: workload.Closed, AxisRate: workload.Open},
+		Axes:  map[string]workload.TargetAxis{AxisPodsPerNode: {Loop: workload.Closed}, AxisRate: {Loop: workload.Open}},
 		Takes: []string{"lab", "labName", "kubeconfig", "context", "fresh", "normalEvents"},
 	}
 }

@@ -1,0 +1,362 @@
+package judge
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// streamBatches is how many batches the hold of a stream is divided into: the
+// intervals of its quantiles come from how they differ. They are too few to
+// be alike by chance, and long enough to differ little by it.
+const streamBatches = 20
+
+// Stream folds the windows of one step's stream of requests. Its memory grows
+// with the number of windows by a few counts each.
+type Stream struct {
+	hold    record.Micros
+	windows []windowCounts
+	warmUp  int // requests that are not judged
+	account StreamRequests
+	places  map[string]int
+	first   record.Micros // when the first window began that is judged
+	batches map[streamSeries]*[streamBatches]*hdrhistogram.Histogram
+	delay   *hdrhistogram.Histogram
+	// bounds are those whose exceeding is counted by window.
+	bounds []slo.SLO
+	err    error // a histogram that could not be read
+}
+
+// streamSeries is what a distribution of a stream is of.
+type streamSeries struct{ milestone, component string }
+
+// windowCounts are what is kept of one window.
+type windowCounts struct {
+	from, to                              record.Micros
+	warmUp                                bool
+	intended, done, failed, late, dropped int
+	inFlight, backlog                     int
+	over                                  []int // of the bounds: how many that were done exceeded it
+}
+
+// NewStream begins a step's stream, of which a hold is judged. Bounds are
+// objectives on latencies.
+func NewStream(hold record.Micros, bounds []slo.SLO) *Stream {
+	return &Stream{
+		hold: hold, account: StreamRequests{Failed: make(map[string]int)}, places: make(map[string]int), first: never,
+		batches: make(map[streamSeries]*[streamBatches]*hdrhistogram.Histogram), delay: record.NewCounts(), bounds: bounds,
+	}
+}
+
+// boundsOf are the objectives on latencies of all goals.
+func boundsOf(goals []slo.Goal) []slo.SLO {
+	var list []slo.SLO
+	for _, g := range goals {
+		for _, s := range g.SLOs {
+			if s.Within > 0 && !slices.Contains(list, s) {
+				list = append(list, s)
+			}
+		}
+	}
+	return list
+}
+
+// Add takes in a window.
+func (s *Stream) Add(w *record.Window) {
+	counts := windowCounts{
+		from: w.From, to: w.To, warmUp: w.WarmUp, intended: w.Intended, done: w.Done, failed: w.FailedAll(), late: w.Late, dropped: w.Dropped,
+		inFlight: w.InFlight, backlog: w.Backlog, over: make([]int, len(s.bounds)),
+	}
+	defer func() { s.windows = append(s.windows, counts) }()
+	if w.WarmUp {
+		s.warmUp += w.Intended
+		return
+	}
+	a := &s.account
+	a.Intended, a.Sent, a.Done = a.Intended+w.Intended, a.Sent+w.Sent, a.Done+w.Done
+	a.Late, a.Dropped, a.Lost = a.Late+w.Late, a.Dropped+w.Dropped, a.Lost+w.Lost
+	for kind, n := range w.Failed {
+		a.Failed[kind] += n
+	}
+	for place, n := range w.ByPlace {
+		s.places[place] += n
+	}
+	if s.first == never {
+		s.first = w.From
+	}
+	if delay, err := w.OwnDelay.Counts(); err != nil {
+		s.err = cmp.Or(s.err, err)
+	} else {
+		s.delay.Merge(delay)
+	}
+	batch := s.batch(w.From)
+	for name, h := range w.Histograms {
+		series := streamSeries{name, w.Component}
+		list, ok := s.batches[series]
+		if !ok {
+			list = new([streamBatches]*hdrhistogram.Histogram)
+			s.batches[series] = list
+		}
+		if list[batch] == nil {
+			list[batch] = record.NewCounts()
+		}
+		own, err := h.Counts()
+		if err != nil {
+			s.err = cmp.Or(s.err, err)
+			continue
+		}
+		list[batch].Merge(own)
+		for i, bound := range s.bounds {
+			if bound.Milestone == name {
+				x := sampleOf(own, 0)
+				counts.over[i] += x.N() - x.AtMost(bound.Within.Seconds())
+			}
+		}
+	}
+}
+
+// sampleOf is what a histogram holds.
+func sampleOf(h *hdrhistogram.Histogram, censored int) stats.Sample {
+	if h == nil {
+		return stats.Counted(nil, censored, record.HistogramResolution)
+	}
+	var list []stats.Count
+	for _, bar := range h.Distribution() {
+		if bar.Count > 0 {
+			list = append(list, stats.Count{Value: float64(bar.To) / 1e6, N: int(bar.Count)})
+		}
+	}
+	return stats.Counted(list, censored, record.HistogramResolution)
+}
+
+// Samples are the distributions of the judged requests by milestone. What never
+// got there counts in that of the milestone that counts as there.
+func (s *Stream) Samples(there string) map[string]stats.Sample {
+	samples := make(map[string]stats.Sample)
+	for series := range s.batches {
+		if _, ok := samples[series.milestone]; !ok {
+			samples[series.milestone] = s.sample(series.milestone, func(streamSeries) bool { return true }, there)
+		}
+	}
+	if _, ok := samples[there]; !ok && s.account.Intended > 0 {
+		samples[there] = s.sample(there, func(streamSeries) bool { return true }, there)
+	}
+	return samples
+}
+
+// sample is the distribution of those of a milestone's series that are chosen.
+func (s *Stream) sample(milestone string, chosen func(streamSeries) bool, there string) stats.Sample {
+	var batches []stats.Sample
+	var missing [streamBatches]int
+	if milestone == there {
+		for _, w := range s.windows {
+			if !w.warmUp {
+				missing[s.batch(w.from)] += w.intended - w.done
+			}
+		}
+	}
+	for i := range streamBatches {
+		sum := record.NewCounts()
+		for series, list := range s.batches {
+			if series.milestone == milestone && chosen(series) && list[i] != nil {
+				sum.Merge(list[i])
+			}
+		}
+		if x := sampleOf(sum, missing[i]); x.N() > 0 {
+			batches = append(batches, x)
+		}
+	}
+	return stats.Batched(batches...)
+}
+
+// batch is the batch that requests belong to which were due at a time.
+func (s *Stream) batch(t record.Micros) int {
+	return min(int((t-s.first)*streamBatches/max(s.hold, 1)), streamBatches-1)
+}
+
+// components are the components of which there are distributions, where there
+// are several.
+func (s *Stream) components() []string {
+	set := make(map[string]bool)
+	for series := range s.batches {
+		set[series.component] = true
+	}
+	if len(set) < 2 {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(set))
+}
+
+// ByComponent are the distributions for a comparison: of each milestone over all
+// requests, and by component where there are several. What never got to the
+// milestone that counts as there is counted once, among all.
+func (s *Stream) ByComponent(there string, milestones []string) []compare.MilestoneSample {
+	var list []compare.MilestoneSample
+	all := s.Samples(there)
+	for _, name := range milestones {
+		x, ok := all[name]
+		if !ok {
+			continue
+		}
+		list = append(list, compare.MilestoneSample{Milestone: name, Sample: x})
+		for _, c := range s.components() {
+			list = append(list, compare.MilestoneSample{Milestone: name, Component: c, Sample: s.sample(name, func(x streamSeries) bool { return x.component == c }, "")})
+		}
+	}
+	return list
+}
+
+// fill fills in what is told of a step whose load was a stream.
+func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
+	step := v.step
+	step.Requests, step.Objects.none = &s.account, true
+	step.requested, step.asked = s.warmUp+s.account.Intended, s.account.Intended
+	v.samples = make(map[string]sample)
+	step.Latency = make(Latencies)
+	for name, x := range s.Samples(spec.Kind.There) {
+		one := sample{Sample: x}
+		if name == spec.Kind.There {
+			one.lost = s.account.Lost
+		}
+		v.samples[name], step.Latency[name] = one, summarise(x)
+	}
+	own := sampleOf(s.delay, 0)
+	step.Arrivals = &Arrivals{WarmUp: s.warmUp, Judged: s.account.Intended, Late: s.account.Late, Dropped: s.account.Dropped, OwnDelayP99: finite(own.Quantile(0.99))}
+	step.Reasons = s.reasons()
+	for _, w := range s.windows {
+		step.InFlightMax = max(step.InFlightMax, w.inFlight)
+	}
+	from, to := f.held()
+	if to <= from || f.cut() {
+		return
+	}
+	step.OfferedRate = rate(s.account.Intended, to-from)
+	done := s.account.Done
+	if f.head.Open {
+		// Those that were done in the hold: all that were due in it, less those
+		// that came to be behind.
+		done = max(s.account.Intended-s.account.Dropped-s.account.failedAll()-s.behind(), 0)
+	}
+	step.AchievedRate = rate(done, to-from)
+	if s.account.Intended > 0 {
+		v.achieved = new(100 * float64(done) / float64(s.account.Intended))
+	}
+}
+
+// behind is by how many requests the backlog rose over the hold.
+func (s *Stream) behind() int {
+	before, last := 0, 0
+	for _, w := range s.windows {
+		if w.warmUp {
+			before = w.backlog
+		} else {
+			last = w.backlog
+		}
+	}
+	return last - before
+}
+
+// reasons are why requests were not done, the most frequent first.
+func (s *Stream) reasons() []Reason {
+	list := []Reason{}
+	for kind, n := range s.account.Failed {
+		list = append(list, Reason{Reason: kind, Count: n})
+	}
+	if n := s.account.Dropped; n > 0 {
+		list = append(list, Reason{Reason: "Dropped", Message: "the request found no place among those under way, and was not sent", Count: n})
+	}
+	if n := s.account.Lost; n > 0 {
+		list = append(list, Reason{Reason: "Unknown", Message: "what became of the request is not known", Count: n})
+	}
+	slices.SortFunc(list, func(a, b Reason) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Reason, b.Reason))
+	})
+	return list
+}
+
+// ownDelayBound is how late the generator may be by its own doing, at p99: a
+// tenth of the quantile that is judged, and OwnDelayBound at most.
+func (v *verdicts) ownDelayBound(g slo.Goal) float64 {
+	bound := OwnDelayBound.Seconds()
+	if v.f.stream == nil {
+		return bound
+	}
+	for _, s := range g.SLOs {
+		if x, ok := v.samples[s.Milestone]; ok && s.Form == slo.Quantile && x.N() > 0 {
+			bound = min(bound, x.Quantile(s.Q)/10)
+		}
+	}
+	return bound
+}
+
+// since is when a count over the judged windows first came to n, to a window:
+// the end of that one, or of the step if it never did. It returns the whole
+// count, too.
+func (s *Stream) since(f *facts, n int, count func(w windowCounts) int) (at record.Micros, all int) {
+	at = f.end
+	for _, w := range s.windows {
+		if w.warmUp {
+			continue
+		}
+		was := all
+		if all += count(w); was < n && all >= n {
+			at = w.to
+		}
+	}
+	return f.within(at), all
+}
+
+// over counts what a window has of requests that exceeded a bound, those that
+// were never done among them.
+func (s *Stream) over(bound slo.SLO) func(w windowCounts) int {
+	i := slices.Index(s.bounds, bound)
+	return func(w windowCounts) int {
+		n := w.failed + w.dropped
+		if i >= 0 {
+			n += w.over[i]
+		}
+		return n
+	}
+}
+
+// quantileAt is verdicts.quantileAt for a stream.
+func (s *Stream) quantileAt(f *facts, o slo.SLO, sample sample) (record.Micros, int) {
+	if o.Op == slo.Greater || o.Op == slo.GreaterEqual {
+		over := s.over(o)
+		return s.since(f, sample.Rank(o.Q), func(w windowCounts) int { return w.intended - over(w) })
+	}
+	return s.since(f, sample.N()-sample.Rank(o.Q)+1, s.over(o))
+}
+
+// all is verdicts.all for a stream.
+func (s *Stream) all(f *facts, o slo.SLO) judgement {
+	at, n := s.since(f, 1, s.over(o))
+	short := float64(n)
+	switch {
+	case n > 0:
+		return judgement{
+			verdict: slo.Breached, what: o.String() + ": " + manyOf("request", n) + " did not get there", value: &short, bound: new(float64), missing: true,
+			kind: BreachMissing, count: n, at: at,
+		}
+	case s.account.Lost > 0:
+		return inconclusive("%s: what became of %s is not known", o, manyOf("request", s.account.Lost))
+	}
+	return passed()
+}
+
+// windowAt is the window that a moment lies in, nil for none.
+func (s *Stream) windowAt(t record.Micros) *windowCounts {
+	for i := range s.windows {
+		if w := &s.windows[i]; t >= w.from && t <= w.to {
+			return w
+		}
+	}
+	return nil
+}

@@ -1,0 +1,108 @@
+package record
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/HdrHistogram/hdrhistogram-go"
+)
+
+// Window is a stretch of a stream of one component: the requests whose intended
+// start lies from From to before To (closed loop: that were sent then), once
+// each of them has ended or passed its bound. They are too many to be on record
+// one by one.
+//
+// Intended = Sent + Dropped, and Sent = Done + all Failed + Lost.
+type Window struct {
+	Component string `json:"component,omitempty"`
+	From      Micros `json:"from"`
+	To        Micros `json:"to"`
+	// WarmUp says that the requests are not judged.
+	WarmUp   bool `json:"warmUp,omitempty"`
+	Intended int  `json:"intended"`
+	Sent     int  `json:"sent"`
+	Done     int  `json:"done"` // answered as they should be
+	// Failed counts the others that ended, by the kind of failure, among them
+	// FailedTimeout.
+	Failed  map[string]int `json:"failed,omitempty"`
+	Late    int            `json:"late,omitempty"`    // found no place among those under way, open loop
+	Dropped int            `json:"dropped,omitempty"` // of them, given up unsent
+	Lost    int            `json:"lost,omitempty"`    // what became of them is not known
+	// InFlight is how many of the component's requests were under way at To,
+	// and Backlog how many should have been done by then and were not.
+	InFlight int   `json:"inFlight,omitempty"`
+	Backlog  int   `json:"backlog,omitempty"`
+	BytesIn  int64 `json:"bytesIn,omitempty"`
+	BytesOut int64 `json:"bytesOut,omitempty"`
+	// ByPlace is how many were done at each place, where there are several.
+	ByPlace map[string]int `json:"byPlace,omitempty"`
+	// Histograms are of the times of those that were done, by the milestones of
+	// the kind, in microseconds. They count from the intended start (closed
+	// loop: from the start).
+	Histograms map[string]Histogram `json:"histograms,omitempty"`
+	// OwnDelay is by how much the generator itself sent later than it could
+	// have.
+	OwnDelay Histogram `json:"ownDelay,omitempty"`
+}
+
+// FailedTimeout is the kind of failure of a request that was given up at its
+// bound.
+const FailedTimeout = "timeout"
+
+// FailedAll is how many requests failed in any way.
+func (w *Window) FailedAll() int {
+	n := 0
+	for _, k := range w.Failed {
+		n += k
+	}
+	return n
+}
+
+// Histogram holds counts of times in microseconds in HdrHistogram's own
+// encoding (V2, compressed, in base 64), so that other programs read it. ""
+// holds none.
+type Histogram string
+
+const (
+	histogramMost   = time.Hour
+	histogramDigits = 3
+	// HistogramResolution is how far a time in a histogram may be from the one
+	// that was measured, as a share of it.
+	HistogramResolution = 1e-3
+)
+
+// NewCounts makes an empty histogram: microseconds to three digits, up to an
+// hour, which stands for whatever is longer.
+func NewCounts() *hdrhistogram.Histogram {
+	return hdrhistogram.New(1, histogramMost.Microseconds(), histogramDigits)
+}
+
+// Count adds a time to a histogram.
+func Count(h *hdrhistogram.Histogram, took Micros) {
+	// It is within the bounds, which is all that can be wrong.
+	_ = h.RecordValue(min(max(int64(took), 0), histogramMost.Microseconds()))
+}
+
+// HistogramOf encodes a histogram; one without counts, or nil, is "".
+func HistogramOf(h *hdrhistogram.Histogram) (Histogram, error) {
+	if h == nil || h.TotalCount() == 0 {
+		return "", nil
+	}
+	text, err := h.Encode(hdrhistogram.V2CompressedEncodingCookieBase)
+	if err != nil {
+		return "", fmt.Errorf("encode a histogram: %w", err)
+	}
+	return Histogram(text), nil
+}
+
+// Counts decodes the histogram; that of "" is empty.
+func (h Histogram) Counts() (*hdrhistogram.Histogram, error) {
+	if h == "" {
+		return NewCounts(), nil
+	}
+	counts, err := hdrhistogram.Decode([]byte(h))
+	if err != nil {
+		return nil, fmt.Errorf("decode a histogram: %w", err)
+	}
+	return counts, nil
+}
