@@ -248,7 +248,7 @@ func TestSamples(t *testing.T) {
 			}
 			steps = append(steps, s)
 		}
-		got, err := Samples(write(t, rows), steps, milestones())
+		got, err := Samples(write(t, rows), steps, milestones(), "Ready")
 		if err != nil {
 			t.Fatal(err)
 		}
