@@ -2,6 +2,7 @@ package stats
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -198,7 +199,11 @@ func (p *Power) byRatio() {
 		return
 	}
 	p.Verdict = linearity(p.k, p.k)
-	p.Warnings = append(p.Warnings, "only two levels: no interval")
+	if p.Levels == 2 {
+		p.Warnings = append(p.Warnings, "only two levels: no interval")
+	} else {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("from the lowest and the highest of %d levels only: no interval", p.Levels))
+	}
 }
 
 // costAt is what one costs at a level, the geometric mean where it was
