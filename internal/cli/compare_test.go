@@ -199,7 +199,7 @@ func TestCompareOfWhatCannotBe(t *testing.T) {
 		{"no directory before a colon", []string{run, "/nonexistent:a"}, []string{"/nonexistent is not a run directory"}},
 		{"itself", []string{run, run}, []string{"are the same run"}},
 		{"an arm of a run without", []string{run + ":x", again}, []string{`no arm "x"`, "hint: name the directory alone"}},
-		{"no arm", []string{run, arms}, []string{"which of them?", "hint: for example " + arms + ":fast"}},
+		{"no arm", []string{run, arms}, []string{"name one of them", "hint: for example " + arms + ":fast"}},
 		{"an arm that is misspelt", []string{run, arms + ":slw"}, []string{`no arm "slw"`, `did you mean "slow"?`}},
 		{"a name that is misspelt", []string{run, again, "--arm-is", "kernl"}, []string{"--arm-is kernl", `did you mean "kernel"?`}},
 		{"a parameter that is misspelt", []string{run, again, "--arm-is", "param:runtimeclass"}, []string{`did you mean "param:runtimeClass"?`}},

@@ -118,7 +118,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 		t.Errorf("the steps that decided were made at %v, want %v", asked, want)
 	}
 	warnings := strings.Join(r.Warnings, "\n")
-	if strings.Count(warnings, "the run was resumed") != 2 || !strings.Contains(warnings, "was cut, and is made again") || !strings.Contains(warnings, "up to 100 ms may be missing") {
+	if strings.Count(warnings, "the run was resumed") != 2 || !strings.Contains(warnings, "was cut off and is repeated") || !strings.Contains(warnings, "up to 100 ms may be missing") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 	if !strings.HasPrefix(r.Command, "plimsoll limit node-density --lab-nodes 3") {

@@ -122,7 +122,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density -o jsn", []string{`did you mean "json"?`}, "an output format"},
 		{"sweep node-density", []string{"--levels"}, "a sweep without levels"},
 		{"sweep node-density --levels 10,x", []string{`"x" is no number`}, "a level"},
-		{"sweep node-density --levels 10,-1", []string{"--levels", "-1 is no level"}, "a negative level"},
+		{"sweep node-density --levels 10,-1", []string{"--levels", "-1 is not a level"}, "a negative level"},
 		{"run nofile.yaml", []string{"no file nofile.yaml"}, "a file"},
 		{"run " + dir + "/mispelt.yaml", []string{`did you mean "misspelt.yaml"?`}, "a file's name"},
 		{"run " + misspelt, []string{"misspelt.yaml:3:", "stepTimout", "stepTimeout"}, "a key of a plan, with file and line"},

@@ -260,7 +260,7 @@ func TestWhatBrokeFirstOfAnOpenStep(t *testing.T) {
 }
 
 // quantileAtSlowly asks of every moment whether the objective could still be
-// met, with all that is not decided then at its best.
+// met, with all that is not known then at its best.
 func quantileAtSlowly(spec *Spec, c *facts, s slo.SLO) record.Micros {
 	m, bound := c.of(s.Milestone), record.MicrosOf(s.Within)
 	moments := []record.Micros{c.end}

@@ -23,7 +23,7 @@ type Spec struct {
 	Milestones []string
 	// Arms are those of a comparison; nil for any other experiment.
 	Arms *ArmsSpec
-	// FreshLab says that each step from empty has a laboratory made for it.
+	// FreshLab says that each step from empty has a lab made for it.
 	FreshLab bool
 	// Published are figures to be shown beside those of the run.
 	Published []PublishedSpec
@@ -75,7 +75,7 @@ func NewBuilder(spec Spec) *Builder {
 	var err error
 	if b.matcher, err = signature.NewMatcher(spec.Signatures); err != nil {
 		b.matcher, _ = signature.NewMatcher(nil)
-		b.Warn(fmt.Sprintf("nothing is recognised, for want of signatures that can be used: %v", err))
+		b.Warn(fmt.Sprintf("known failures are not recognised: the signatures cannot be used: %v", err))
 	}
 	return b
 }
@@ -211,7 +211,7 @@ func (b *Builder) closeStep(t record.Micros) {
 	b.current = nil
 	f.end, f.blind = t, len(b.faults) > 0
 	if f.head.Ending == "" {
-		f.head.Ending, f.message = record.EndInterrupted, "its end was never recorded"
+		f.head.Ending, f.message = record.EndInterrupted, "its end is not on record"
 	}
 	b.objects.end(f)
 	s := judge(&b.spec, f, firstStep(b.steps))

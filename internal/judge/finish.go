@@ -55,7 +55,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	}
 	if !b.ended && stop == "" {
 		stop = "the record ends before the run did"
-		b.Warn("the run was cut: its record ends before its end was written, and up to 100 ms before that may be missing")
+		b.Warn("the run was cut off: its record has no end, and up to 100 ms before that may be missing")
 	}
 	if stop == "" {
 		// A design that is not done although the run says so was cut.
@@ -72,7 +72,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	for i, g := range b.spec.Goals {
 		n := d.Next(b.Made(g.Name), stop)
 		if !n.Done {
-			n = d.Next(b.Made(g.Name), "the run ended before its search did")
+			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
 		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
@@ -175,7 +175,7 @@ func warningsOf(steps []*judged) []string {
 		}
 	}
 	if disturbed > 0 {
-		warnings = append(warnings, fmt.Sprintf("in %d of %d steps other programs used up to %.0f%% of this machine's CPUs: what was measured is a machine that is busy with something else", disturbed, len(steps), most))
+		warnings = append(warnings, fmt.Sprintf("in %d of %d steps other programs used up to %.0f%% of this machine's CPUs: the results include their load", disturbed, len(steps), most))
 	}
 	for _, what := range largest {
 		warnings = append(warnings, "step "+enumerated(in[what])+": "+what)

@@ -29,11 +29,11 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	c, f := v.step, v.f
 	if a := c.Arrivals; a != nil && a.OwnDelayP99 != nil && *a.OwnDelayP99 > v.ownDelayBound(g) {
 		bound := time.Duration(v.ownDelayBound(g) * float64(time.Second)).Round(time.Microsecond)
-		return slo.Invalid, fmt.Sprintf("this program was late itself: its own delay, p99 over %d arrivals, was %s, and more than %v is not the target's doing",
+		return slo.Invalid, fmt.Sprintf("plimsoll itself was late: its own delay, p99 of %d arrivals, was %s, more than %v",
 			a.Judged, duration(*a.OwnDelayP99, bound), bound)
 	}
 	if d := c.OwnDelay; d.short(c.Open) {
-		return slo.Invalid, fmt.Sprintf("this program itself was short of CPU: of %d times it was woken, it was late %d times by more than %v", d.Wakes, d.Late, OwnDelayBound)
+		return slo.Invalid, fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, OwnDelayBound)
 	}
 	var open, broken []string
 	missing := false // the goal broke on objects that did not get there
@@ -42,13 +42,13 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	}
 	if f.replaced > 0 {
 		n := float64(f.replaced)
-		what := "replaced: " + manyObjects(f.replaced) + " took the place of others during the step"
+		what := "replaced: " + manyObjects(f.replaced) + " replaced others during the step"
 		broken = append(broken, what)
 		c.addBreach([]string{g.Name}, Breach{What: what, Value: &n, Bound: new(float64), Kind: BreachReplaced, Count: f.replaced, at: max(f.replacedAt, f.start)})
 	}
 	if a := c.Arrivals; a != nil && c.Open && a.held() {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-lateTolerated
-		what := fmt.Sprintf("achievedRate: %d of %d arrivals found no place among the requests under way, because answers were slow; %d were dropped", a.Late, a.Judged, a.Dropped)
+		what := fmt.Sprintf("achievedRate: %d of %d arrivals waited because answers were slow and the limit of requests in flight was reached; %d were dropped", a.Late, a.Judged, a.Dropped)
 		broken = append(broken, what)
 		c.addBreach([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: BreachAchieved, Count: a.Late, at: f.heldBackAt(a)})
 	}
@@ -198,7 +198,7 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 		return inconclusive("%s: nothing of the step could be judged", s)
 	}
 	if !stats.Resolves(s.Q, sample.N()) {
-		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the largest of %s: %s needs %.0f",
+		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the maximum of %s: %s needs %.0f",
 			s, v.many(sample.N()), stats.QuantileName(s.Q), math.Ceil((1-1e-9)/(1-s.Q))))
 	}
 	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
@@ -252,7 +252,7 @@ func (v *verdicts) all(s slo.SLO) judgement {
 	switch n := float64(short); {
 	case short > 0:
 		return judgement{
-			verdict: slo.Breached, what: fmt.Sprintf("%s: %d of %d did not get there", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
+			verdict: slo.Breached, what: fmt.Sprintf("%s: %d of %d did not reach it", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
 			kind: BreachMissing, count: short, at: first,
 		}
 	case lost > 0:

@@ -40,7 +40,7 @@ func TestAStepsAccount(t *testing.T) {
 		{
 			"one is never there and tells nothing: what is followed to the timeout is certain",
 			func(s *script) { s.made("a b", 2); s.asked("c"); s.news("c Created Scheduled") },
-			record.EndTimeout, "2 ready, 1 never", slo.Breached, "all Ready: 1 of 3 did not get there", "1 NotReady",
+			record.EndTimeout, "2 ready, 1 never", slo.Breached, "all Ready: 1 of 3 did not reach it", "1 NotReady",
 		},
 		{
 			"no news of one at all",
@@ -67,7 +67,7 @@ func TestAStepsAccount(t *testing.T) {
 			record.EndStalled, "1 ready, 1 failed, 1 dropped", slo.Breached, "2 of 3", "1 HTTP 403",
 		},
 		{
-			"a request of three objects was refused: three did not get there, and not nine",
+			"a request of three objects was refused: three did not reach it, and not nine",
 			func(s *script) { s.asked("d", grouped(3), outcome(record.SlotFailed, 500, "no")) },
 			record.EndStalled, "3 failed", slo.Breached, "3 of 3", "3 HTTP 500",
 		},
@@ -239,7 +239,7 @@ func TestAStepsAccount(t *testing.T) {
 				s.at(20).state("d-1/d", "Deleting", "", lost)
 				s.news("d-1/d Deleted, d-3/d Created Ready")
 			},
-			record.EndHeld, "2 ready", slo.Breached, "replaced: 1 object took the place of others", "",
+			record.EndHeld, "2 ready", slo.Breached, "replaced: 1 object replaced others", "",
 		},
 		{
 			"a controller replaced one, and the new one is not there: each slot counts once",
@@ -407,7 +407,7 @@ func TestObjectsOfEarlierSteps(t *testing.T) {
 		{
 			"one was refused in the first step: it is missing in the second as well",
 			func(s *script) { s.asked("a", outcome(record.SlotFailed, 500, "")) }, func(s *script) { s.made("b", 1) }, record.EndStalled,
-			[2]step{{"1 failed", slo.Breached, "1 of 1", 1}, {"1 ready, 1 failed", slo.Breached, "all Ready: 1 of 2 did not get there", 1}},
+			[2]step{{"1 failed", slo.Breached, "1 of 1", 1}, {"1 ready, 1 failed", slo.Breached, "all Ready: 1 of 2 did not reach it", 1}},
 		},
 		{
 			"the second step asks for nothing new: latencies cannot be judged",
@@ -571,9 +571,9 @@ func TestObjectives(t *testing.T) {
 			s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded})
 			s.at(5).news("d-1/d Created Ready, d-2/d Created Ready, d-3/d Created Ready, d-4/d Created Ready")
 		}, record.EndHeld, "achieved >= 81%", slo.Breached, "it was 80%"},
-		{"nothing got there at all", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
+		{"no object was ready at all", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
 			record.EndTimeout, "achieved > 0%", slo.Breached, "it was 0%"},
-		{"nothing got there when it was cut", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
+		{"no object was ready when it was cut", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
 			record.EndInterrupted, "achieved > 0%", slo.Inconclusive, "the rate is not known"},
 		{"how fast it was asked for is not known", four, record.EndHeld, "achieved > 0%", slo.Inconclusive, "the rate is not known"},
 		{"a query, without metrics", four, record.EndHeld, "query 'up' > 0", slo.Inconclusive, "no metrics were recorded"},
@@ -603,7 +603,7 @@ func TestAQuantileOfTooFewIsWarnedOf(t *testing.T) {
 		}
 		s.end(record.EndHeld)
 		text := fmt.Sprint(warningsOf(s.steps))
-		if warned != strings.Contains(text, "step 1: Ready p99 <= 5s is judged by the largest of 99 objects: p99 needs 100") {
+		if warned != strings.Contains(text, "step 1: Ready p99 <= 5s is judged by the maximum of 99 objects: p99 needs 100") {
 			t.Errorf("p99 of %d objects: warnings %q", n, text)
 		}
 	}
@@ -822,10 +822,10 @@ func TestFaultsAreWarnedOf(t *testing.T) {
 	s.put(&record.Note{Text: "a note"})
 	r := s.finish(design.Sweep{})
 	want := []string{
-		"watch of pods cut for 2.5s in step 1: nothing was lost, but what happened meanwhile is timed at the end of the gap",
-		"news skipped for 1s in step 1: what came and went meanwhile is not known",
+		"watch of pods cut for 2.5s in step 1: nothing was lost; changes during the gap are dated to its end",
+		"news skipped for 1s in step 1: changes during the gap are not known",
 		"a note",
-		"watch of pods cut from 9s on, to the end: what became of the objects after that is not known",
+		"watch of pods cut from 9s on, to the end: the state of the objects after that is not known",
 	}
 	if !slices.Equal(r.Warnings, want) {
 		t.Errorf("warnings\n%s\nwant\n%s", strings.Join(r.Warnings, "\n"), strings.Join(want, "\n"))

@@ -193,7 +193,7 @@ func LawsOf(spec Spec, made []Step) *Laws {
 		s := lawStep{Step: &made[i]}
 		switch {
 		case s.Ending == record.EndGuard:
-			s.out = "a guard ended it"
+			s.out = "a guard stopped it"
 		case !s.Verdict.Decided():
 			s.out = fmt.Sprintf("it is %s: %s", s.Verdict, s.VerdictWhy)
 		default:
@@ -337,7 +337,7 @@ func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 			d.leaveOut(s.ID, "the rate that was offered is not known")
 			continue
 		case *s.AchievedRate <= 0:
-			d.leaveOut(s.ID, "nothing got there")
+			d.leaveOut(s.ID, "no object was ready")
 			continue
 		case s.Open:
 			x = *s.OfferedRate
@@ -382,10 +382,10 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 		}
 		switch {
 		case value == nil:
-			d.leaveOut(s.ID, "it fell on objects that never got there")
+			d.leaveOut(s.ID, "it falls on objects that were never ready")
 			continue
 		case *value <= 0:
-			d.leaveOut(s.ID, "it is too short to be told")
+			d.leaveOut(s.ID, "it is below the resolution")
 			continue
 		}
 		if !stats.Resolves(q, l.N) {
@@ -401,7 +401,7 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 	}
 	d.warn(mixed(spec, steps)...)
 	if slowest > 0 {
-		d.warn(fmt.Sprintf("in %d of %d steps it is the latency of the slowest object: p99 needs 100", slowest, len(d.Points)))
+		d.warn(fmt.Sprintf("in %d of %d steps it is the maximum: p99 needs 100 objects", slowest, len(d.Points)))
 	}
 	d.setLine(law, law.Lowest)
 	d.seekKnee()
@@ -441,7 +441,7 @@ func nameKnees(drafts []*lawDraft) {
 			continue
 		}
 		if q > kneeRate {
-			d.NoKnee = fmt.Sprintf("none is shown (p = %.2g, %.2g beside the other curves)", d.knee.P, q)
+			d.NoKnee = fmt.Sprintf("none found (p = %.2g, %.2g corrected for the other curves)", d.knee.P, q)
 			continue
 		}
 		k := &KneeLaw{
@@ -468,7 +468,7 @@ func timeLaw(spec Spec, steps []lawStep) lawDraft {
 	d := newLawDraft("time to reach the level", LawTime, "objects", "objects", "s")
 	d.addWays(spec.Kind.There, steps, 0, func(s lawStep) (seconds float64, unknown string) {
 		if s.ReachSeconds == nil || *s.ReachSeconds <= 0 {
-			return 0, "not every object got there"
+			return 0, "not every object was ready"
 		}
 		return *s.ReachSeconds, ""
 	})
@@ -527,7 +527,7 @@ func (d *lawDraft) addWays(arrived string, steps []lawStep, least float64, cost 
 		}
 		total += seconds
 		if seconds < least {
-			d.leaveOut(s.ID, fmt.Sprintf("it used less than %g s, and the system tells hundredths", least))
+			d.leaveOut(s.ID, fmt.Sprintf("it used less than %g s, too little for a resolution of 0.01 s", least))
 			continue
 		}
 		d.addWay(s.ID, float64(in-own), float64(in), seconds, total)
@@ -555,7 +555,7 @@ func (d *lawDraft) fitPower() {
 
 // memoryLaw is that of the most memory of a process. What an earlier, larger
 // load has left behind a process keeps for long, so a step with less in place
-// than one before it tells nothing of its own load, unless the laboratory was
+// than one before it tells nothing of its own load, unless the lab was
 // made anew for it.
 func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 	d := newLawDraft(source+" memory", LawMemory, "objects", "objects", "B")
@@ -572,7 +572,7 @@ func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 		case !ok || u.PeakRSSBytes <= 0:
 			d.leaveOut(s.ID, "it is not known")
 		case in < most:
-			d.leaveOut(s.ID, fmt.Sprintf("an earlier step had %s in place, and a process keeps what they took", manyObjects(most)))
+			d.leaveOut(s.ID, fmt.Sprintf("an earlier step had %s in place, and processes keep memory", manyObjects(most)))
 		default:
 			stained = stained || removed
 			d.addPoint(s.ID, float64(in), float64(u.PeakRSSBytes))
@@ -581,7 +581,7 @@ func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 	}
 	d.setBasis()
 	if stained {
-		d.warn("some steps were made from empty after others: what those took may still be in it")
+		d.warn("some steps began from empty after others: memory of the earlier ones may be left")
 	}
 	law, err := stats.FitLine(d.x, d.y, stats.Absolute, confidence)
 	if err != nil {
@@ -589,7 +589,7 @@ func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 		return d
 	}
 	if slices.IsSorted(d.x) {
-		d.warn("there was ever more in place as time went on: what grows with time alone counts as the objects' too")
+		d.warn("load and time grew together: memory that grows with time alone is counted too")
 	}
 	d.setLine(law, 0)
 	return d
@@ -614,7 +614,7 @@ func paced(steps []lawStep) string {
 	if 2*bound < of || bound == 0 {
 		return ""
 	}
-	return fmt.Sprintf("in %d of %d steps the pace of %g requests a second that was asked for is what bound, and not the target", bound, of, pace)
+	return fmt.Sprintf("in %d of %d steps the pace of %g requests/s was the bottleneck, not the target", bound, of, pace)
 }
 
 // mixed says where steps asked for such different numbers of objects that
@@ -639,9 +639,9 @@ func mixed(spec Spec, steps []lawStep) []string {
 	if most == 0 || most < 2*least {
 		return nil
 	}
-	text := fmt.Sprintf("it is of the objects that a step asked for at once, from %d to %d: fewer are sooner done, and their own start weighs more", least, most)
+	text := fmt.Sprintf("the steps asked for between %d and %d objects at once, which changes rates and latencies too", least, most)
 	if empty > 1 && raised > 0 {
-		text += fmt.Sprintf("; %d steps asked for their whole level from empty, %d for what was missing", empty, raised)
+		text += fmt.Sprintf("; %d steps began from empty, %d added objects", empty, raised)
 	}
 	return []string{text}
 }

@@ -114,7 +114,7 @@ func TestLawsOfARampedSweep(t *testing.T) {
 	if x.USL.Peak != nil || x.Limit != 120 || x.Curve[len(x.Curve)-1].X != 120 {
 		t.Errorf("throughput: peak %v, limit %g, curve to %g", x.USL.Peak, x.Limit, x.Curve[len(x.Curve)-1].X)
 	}
-	if !slices.ContainsFunc(x.Warnings, func(w string) bool { return strings.Contains(w, "at once, from 100 to 200") }) {
+	if !slices.ContainsFunc(x.Warnings, func(w string) bool { return strings.Contains(w, "between 100 and 200 objects at once") }) {
 		t.Errorf("steps of 100 and of 200 objects do not compare: %q", x.Warnings)
 	}
 	if x = by["Ready p50"]; x.Knee != nil || x.NoKnee == "" || x.Line == nil || len(x.Curve) == 0 {
@@ -184,18 +184,18 @@ func TestLawsOfASearch(t *testing.T) {
 	l.step(56, true, func(c *Step) { c.Verdict = slo.Invalid; c.VerdictWhy = "short of CPU" })
 	l.step(56, true, func(c *Step) { c.Verdict = slo.Breached; c.Ending = record.EndGuard })
 	laws, by := l.found(t, Spec{Kind: observe.Pods(), ExperimentKind: "limit"})
-	if laws.Levels != 7 || len(laws.LeftOut) != 2 || laws.LeftOut[0].Why != "it is invalid: short of CPU" || laws.LeftOut[1].Why != "a guard ended it" {
+	if laws.Levels != 7 || len(laws.LeftOut) != 2 || laws.LeftOut[0].Why != "it is invalid: short of CPU" || laws.LeftOut[1].Why != "a guard stopped it" {
 		t.Errorf("%d levels, left out %v", laws.Levels, laws.LeftOut)
 	}
 	x := by["throughput"]
 	if len(x.Points) != 10 || x.Levels != 7 {
 		t.Errorf("throughput stands on %d measurements of %d levels", len(x.Points), x.Levels)
 	}
-	if !slices.ContainsFunc(x.Warnings, func(w string) bool { return strings.Contains(w, "asked for their whole level from empty") }) {
+	if !slices.ContainsFunc(x.Warnings, func(w string) bool { return strings.Contains(w, "began from empty") }) {
 		t.Errorf("whole levels beside raised ones: %q", x.Warnings)
 	}
 	x = by["Ready p99"]
-	if len(x.LeftOut) != 1 || x.LeftOut[0].Step != 6 || !strings.Contains(x.LeftOut[0].Why, "never got there") {
+	if len(x.LeftOut) != 1 || x.LeftOut[0].Step != 6 || !strings.Contains(x.LeftOut[0].Why, "never ready") {
 		t.Errorf("p99 that fell on what never got there: %v", x.LeftOut)
 	}
 	x = by["time to reach the level"]
@@ -207,7 +207,7 @@ func TestLawsOfASearch(t *testing.T) {
 		t.Errorf("memory stands on %d measurements, without %v", len(x.Points), x.LeftOut)
 	}
 	if _, by = l.found(t, Spec{Kind: observe.Pods(), ExperimentKind: "limit", FreshLab: true}); len(by["etcd memory"].LeftOut) != 0 {
-		t.Errorf("a new laboratory keeps memory of the one before: %v", by["etcd memory"].LeftOut)
+		t.Errorf("a new lab keeps memory of the one before: %v", by["etcd memory"].LeftOut)
 	}
 }
 
@@ -221,7 +221,7 @@ func TestLawsThatAreNot(t *testing.T) {
 	l.step(20, false, nil)
 	laws, by := l.found(t, Spec{Kind: observe.Pods(), ExperimentKind: "sweep"})
 	for _, name := range []string{"throughput", "Ready p50", "etcd memory"} {
-		if !strings.Contains(by[name].Refused, "there are 3 levels, and a law needs 6") {
+		if !strings.Contains(by[name].Refused, "there are 3 levels, and a fit needs 6") {
 			t.Errorf("%s of %d levels: %q", name, laws.Levels, by[name].Refused)
 		}
 	}
@@ -238,7 +238,7 @@ func TestLawsThatAreNot(t *testing.T) {
 	}
 	_, by = l.found(t, Spec{Kind: observe.Pods(), ExperimentKind: "sweep"})
 	for _, name := range []string{"throughput", "time to reach the level"} {
-		if !strings.Contains(by[name].Refused, "the pace of 105 requests a second") {
+		if !strings.Contains(by[name].Refused, "the pace of 105 requests/s") {
 			t.Errorf("%s at a pace: %q", name, by[name].Refused)
 		}
 	}

@@ -360,7 +360,7 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 }
 
 // end puts into a step's facts what it is judged by: the objects that fill the
-// slots in place, and those that took the place of others during the step.
+// slots in place, and those that replaced others during the step.
 func (c *objects) end(f *facts) {
 	f.milestones, f.own, f.place, f.setOut, f.services = c.milestones, c.own, c.place.slots, c.place.units, c.place.services
 	f.units = make([]unit, 0, len(f.place))

@@ -247,7 +247,7 @@ func (n *Bottleneck) String() string {
 	var parts []string
 	if len(n.Waits) > 0 && n.Waits[0].Share > 0 {
 		w := n.Waits[0]
-		parts = append(parts, fmt.Sprintf("%.0f%% of all waiting was for the %s (%s to %s, p99 %s)", w.Share, w.For, w.From, w.To, duration(w.P99, 0)))
+		parts = append(parts, fmt.Sprintf("%.0f%% of the waiting was for the %s (%s to %s, p99 %s)", w.Share, w.For, w.From, w.To, duration(w.P99, 0)))
 	}
 	if n.CPUBusy != nil {
 		text := fmt.Sprintf("the %d CPUs were %.0f%% busy", n.CPUs, *n.CPUBusy)

@@ -131,7 +131,7 @@ func (s *phases) overhead(laws *Laws) *Overhead {
 		cost := ObjectCost{Source: source}
 		cost.Start, cost.Stand = g.costOfCPU()
 		if source == SourceRuntime {
-			cost.Memory.Unknown = "a runtime's processes are gone before their memory is seen"
+			cost.Memory.Unknown = "the runtime's processes end before their memory is read"
 		} else if cost.Memory = lawOfMemory(laws, source); cost.Memory.Unknown != "" {
 			cost.Memory = g.costOfMemory()
 		}
@@ -143,7 +143,7 @@ func (s *phases) overhead(laws *Laws) *Overhead {
 func (g *growth) costOfCPU() (start, stand Slope) {
 	starts, stands, err := stats.FitPlane(g.cpuX, g.cpuStood, g.cpuY, confidence)
 	if err != nil {
-		why := fmt.Sprintf("of %d loadings and holds: %v", len(g.cpuX), err)
+		why := fmt.Sprintf("%d loading and hold phases: %v", len(g.cpuX), err)
 		return Slope{Unknown: why}, Slope{Unknown: why}
 	}
 	return Slope{Interval: intervalOf(starts), From: FromPhases, Points: len(g.cpuX)},
@@ -153,7 +153,7 @@ func (g *growth) costOfCPU() (start, stand Slope) {
 func (g *growth) costOfMemory() Slope {
 	each, err := stats.FitRay(g.memX, g.memY, confidence)
 	if err != nil {
-		return Slope{Unknown: fmt.Sprintf("of %d steps that raised it: %v", len(g.memX), err)}
+		return Slope{Unknown: fmt.Sprintf("%d steps that raised the level: %v", len(g.memX), err)}
 	}
 	return Slope{Interval: intervalOf(each), From: FromSteps, Points: len(g.memX)}
 }
@@ -167,5 +167,5 @@ func lawOfMemory(laws *Laws, source string) Slope {
 			}
 		}
 	}
-	return Slope{Unknown: "there is no law along the axis"}
+	return Slope{Unknown: "no fit along the axis"}
 }

@@ -124,7 +124,7 @@ func TestOverheadIsUnknownOfTooLittle(t *testing.T) {
 	s := newScript(t)
 	p.ladder(s, 0, []int{10, 20})
 	c := costOf(t, s.finish(design.Sweep{}), "kubelet")
-	if !strings.Contains(c.Memory.Unknown, "2 steps that raised it") || !strings.Contains(c.Start.Unknown, "of 4 loadings and holds") || c.Start.Value != nil {
+	if !strings.Contains(c.Memory.Unknown, "2 steps that raised the level") || !strings.Contains(c.Start.Unknown, "4 loading and hold phases") || c.Start.Value != nil {
 		t.Errorf("two steps: %+v", c)
 	}
 	s = newScript(t)

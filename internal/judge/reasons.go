@@ -53,7 +53,7 @@ func reasonsOf(spec *Spec, f *facts, outcomes []unitOutcome) []Reason {
 // add takes in one object that did not get there.
 func (r *reasons) add(u *unit) {
 	name, node := u.slot.name, int32(-1)
-	key := eventKey{"NoNews", "no news of the object ever came"}
+	key := eventKey{"NoNews", "the object was never seen"}
 	silent := true // it told of no trouble: there may be a warning about it
 	switch o := u.object; {
 	case o == nil && u.slot.outcome == record.SlotUnknown:
@@ -66,13 +66,13 @@ func (r *reasons) add(u *unit) {
 		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not") || o.reason == "ContainersNotReady"
 		switch {
 		case o.gone && (silent || o.reason == r.spec.Kind.Removing):
-			key = eventKey{r.spec.Kind.Gone, "the object was deleted, and not by this run"}
+			key = eventKey{r.spec.Kind.Gone, "the object was deleted, but not by this run"}
 		case o.reason != "":
 			key = eventKey{o.reason, o.message}
 		case o.there:
-			key = eventKey{"TooLate", "the object got there, but after the step timeout"}
+			key = eventKey{"TooLate", "the object was ready only after the step timeout"}
 		default:
-			key = eventKey{"NotReady", "no reason was told"}
+			key = eventKey{"NotReady", "no reason given"}
 		}
 	}
 	if silent {

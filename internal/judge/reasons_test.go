@@ -88,7 +88,7 @@ func normalised(namespace, name string) string {
 	return normalise(text, namespace+"/"+name)
 }
 
-// What kept objects from getting there, grouped and counted.
+// Why objects were not ready, grouped and counted.
 func TestReasons(t *testing.T) {
 	pods := observe.Pods()
 	const (
@@ -218,7 +218,7 @@ func TestReasons(t *testing.T) {
 		{
 			"no reason at all",
 			func(s *script) { s.asked("a"); s.news("a Created") },
-			"1 NotReady", "no reason was told", "NotReady: no reason was told",
+			"1 NotReady", "no reason given", "NotReady: no reason given",
 		},
 		{
 			"a reason without a word more",

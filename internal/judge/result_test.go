@@ -264,7 +264,7 @@ func TestHowARunEnds(t *testing.T) {
 		{"killed after its last step: what was made decides", 2, nil, "", slo.Pass, "2 of 2", true},
 		{"killed halfway", 1, nil, "", slo.Inconclusive, "1 of 2 levels were made: the record ends before the run did", true},
 		{"ended early, for a reason on record", 1, &record.RunEvent{Phase: record.PhaseEnd, Message: "the budget is spent"}, "", slo.Inconclusive, "the budget is spent", false},
-		{"ended early without a reason", 1, &record.RunEvent{Phase: record.PhaseEnd}, "", slo.Inconclusive, "the run ended before its search did", false},
+		{"ended early without a reason", 1, &record.RunEvent{Phase: record.PhaseEnd}, "", slo.Inconclusive, "the run ended before the search was done", false},
 		{"stopped, as the caller knows", 1, nil, "interrupted", slo.Inconclusive, "interrupted", false},
 		{"nothing at all", 0, nil, "", slo.Inconclusive, "0 of 2", true},
 	} {

@@ -37,7 +37,7 @@ func (b *Builder) Resume() Resumable {
 			r.Whole, r.Cut = s.ID, 0
 		}
 	}
-	for _, text := range b.faults.lasting("until the run was cut") {
+	for _, text := range b.faults.lasting("until the run was cut off") {
 		b.Warn(text)
 	}
 	b.faults = nil
@@ -51,7 +51,7 @@ func (s *judged) clearVerdicts() {
 		return
 	}
 	s.again, s.binding = true, nil
-	s.Verdict, s.VerdictWhy = slo.Inconclusive, "the step was cut, and is made again: "+s.message
+	s.Verdict, s.VerdictWhy = slo.Inconclusive, "the step was cut off and is repeated: "+s.message
 	for goal := range s.Goals {
 		s.Goals[goal] = slo.Inconclusive
 	}
@@ -60,7 +60,7 @@ func (s *judged) clearVerdicts() {
 
 // addResume takes in that the run goes on at t.
 func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
-	brokeOff := "after its record broke off, of which up to 100 ms may be missing"
+	brokeOff := "after the end of its record, of which up to 100 ms may be missing"
 	if b.ended {
 		brokeOff = "after it had ended"
 		if b.endWhy != "" {
@@ -73,13 +73,13 @@ func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
 	if r.Message != "" {
 		gap = "an unknown time"
 	}
-	after := "before its first step was made"
+	after := "before its first step"
 	if at.Whole > 0 {
 		after = fmt.Sprintf("after step %d", at.Whole)
 	}
 	text := fmt.Sprintf("the run was resumed %s, at %s, %s %s", after, b.spec.wall(t), gap, brokeOff)
 	if at.Cut > 0 {
-		text += fmt.Sprintf(": step %d was cut, and is made again", at.Cut)
+		text += fmt.Sprintf(": step %d was cut off and is repeated", at.Cut)
 	}
 	b.Warn(text)
 	if r.Message != "" {

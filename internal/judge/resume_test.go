@@ -68,7 +68,7 @@ func TestAResumedRunIsJudgedAsIfUnbroken(t *testing.T) {
 	if r.Verdict != slo.Pass || len(r.Breaches) != 0 {
 		t.Errorf("verdict %s (%s), breaches %+v", r.Verdict, r.Why, r.Breaches)
 	}
-	if s := r.Steps[1]; s.Verdict != slo.Inconclusive || s.Goals["ready"] != slo.Inconclusive || s.Ending != record.EndInterrupted || s.Seconds != 2 || !strings.Contains(s.VerdictWhy, "made again") {
+	if s := r.Steps[1]; s.Verdict != slo.Inconclusive || s.Goals["ready"] != slo.Inconclusive || s.Ending != record.EndInterrupted || s.Seconds != 2 || !strings.Contains(s.VerdictWhy, "is repeated") {
 		t.Errorf("the step that was cut: %s (%s), %s after %v s", s.Verdict, s.VerdictWhy, s.Ending, s.Seconds)
 	}
 	if s := r.Steps[2]; s.Objects != (Objects{Intended: 2, Created: 2, Ready: 2}) || s.ID != 3 {
@@ -81,8 +81,8 @@ func TestAResumedRunIsJudgedAsIfUnbroken(t *testing.T) {
 		t.Errorf("%d rows of %d objects, want 4: both parts' own", len(*rows), r.Cost.Objects)
 	}
 	want := []string{
-		"watch cut from 5s on, until the run was cut: what became of the objects after that is not known",
-		"the run was resumed after step 1, at 2026-11-21T10:01:40.000000Z, 1m35s after its record broke off, of which up to 100 ms may be missing: step 2 was cut, and is made again",
+		"watch cut from 5s on, until the run was cut off: the state of the objects after that is not known",
+		"the run was resumed after step 1, at 2026-11-21T10:01:40.000000Z, 1m35s after the end of its record, of which up to 100 ms may be missing: step 2 was cut off and is repeated",
 	}
 	if !reflect.DeepEqual(r.Warnings, want) {
 		t.Errorf("warnings %q\nwant %q", r.Warnings, want)

@@ -71,7 +71,7 @@ func (c *troubles) addRequest(r *record.Slot) {
 		if at == 0 {
 			at = r.Replied // a record of before that was told
 		}
-		c.observe(BreachThrottling, at, "the server asked for patience (429)", r.Slot, r.Trouble).reports += r.Throttled
+		c.observe(BreachThrottling, at, "the server throttled requests (429)", r.Slot, r.Trouble).reports += r.Throttled
 	}
 	if r.Outcome == record.SlotFailed || r.Outcome == record.SlotUnknown {
 		c.observe(BreachErrors, r.Replied, "requests failed", r.Slot, r.Error).reports++
@@ -84,9 +84,9 @@ func (c *troubles) addState(t record.Micros, r *record.State, was string) {
 	if r.Lost == c.known.kind.There {
 		switch {
 		case r.Reason == "" || r.Reason != c.known.kind.Removing:
-			c.observe(BreachReadiness, t, "objects that were there fell from it", r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
+			c.observe(BreachReadiness, t, "ready objects became unready", r.Object, signature.ReasonText(r.Reason, r.Message)).reports++
 		case !c.open: // else it is removed as it ages
-			c.observe(BreachDeleted, t, "objects were deleted, and not by the run", r.Object, "").reports++
+			c.observe(BreachDeleted, t, "objects were deleted, but not by the run", r.Object, "").reports++
 		}
 	}
 	if r.Reason == was {

@@ -43,16 +43,16 @@ func (c *faults) add(r *record.Fault, step int) string {
 		text += " in step " + strconv.Itoa(step)
 	}
 	if r.Healed {
-		return text + ": nothing was lost, but what happened meanwhile is timed at the end of the gap"
+		return text + ": nothing was lost; changes during the gap are dated to its end"
 	}
-	return text + ": what came and went meanwhile is not known"
+	return text + ": changes during the gap are not known"
 }
 
 // lasting says of each fault that lasts until when it did.
 func (c faults) lasting(until string) []string {
 	var list []string
 	for _, f := range c {
-		list = append(list, f.What+" from "+f.From.Duration().Round(time.Millisecond).String()+" on, "+until+": what became of the objects after that is not known")
+		list = append(list, f.What+" from "+f.From.Duration().Round(time.Millisecond).String()+" on, "+until+": the state of the objects after that is not known")
 	}
 	return list
 }

@@ -20,7 +20,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// cluster is a laboratory by its API server, with all rights, for setting up
+// cluster is a lab by its API server, with all rights, for setting up
 // and looking after it only: priority and fairness does not apply.
 type cluster struct {
 	kubernetes.Interface
@@ -53,7 +53,7 @@ func (c cluster) waitReady(ctx context.Context, except ...string) error {
 	})
 }
 
-// setUp writes into the cluster what makes it a laboratory: the marker, and
+// setUp writes into the cluster what makes it a lab: the marker, and
 // the rights of its two users.
 func (c cluster) setUp(ctx context.Context) error {
 	bindings := c.RbacV1().ClusterRoleBindings()

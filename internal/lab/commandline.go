@@ -41,7 +41,7 @@ func leaseDuration(nodes int) time.Duration {
 func nodeMonitorGrace(nodes int) time.Duration { return leaseDuration(nodes) * 5 / 4 }
 
 // arguments is the command line of a component, without its name. Every one
-// names files of the laboratory's directory, by which its process is found.
+// names files of the lab's directory, by which its process is found.
 func arguments(component string, dir directory, r record) []string {
 	switch component {
 	case Etcd:
@@ -78,7 +78,7 @@ func etcdArguments(dir directory, r record) []string {
 		"--peer-trusted-ca-file=" + dir.cert(etcdCA),
 		"--peer-cert-file=" + dir.cert(etcdServerCert),
 		"--peer-key-file=" + dir.key(etcdServerCert),
-		// A laboratory need not survive a power cut, and must not measure the
+		// A lab need not survive a power cut, and must not measure the
 		// disk of a developer's machine.
 		"--unsafe-no-fsync",
 		// A member that is alone has nobody to lose an election to; with the

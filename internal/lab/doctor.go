@@ -15,13 +15,13 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 )
 
-// Grade says how well one thing that a laboratory needs is met.
+// Grade says how well one thing that a lab needs is met.
 type Grade string
 
 // The grades there are.
 const (
 	Good    Grade = "ok"
-	Scarce  Grade = "scarce"  // a laboratory works, a large one may not
+	Scarce  Grade = "scarce"  // a lab works, a large one may not
 	Missing Grade = "missing" // what needs it does not work
 )
 
@@ -45,7 +45,7 @@ const (
 	forRealNode = "real node"
 )
 
-// Healthy reports whether nothing is missing that every laboratory needs.
+// Healthy reports whether nothing is missing that every lab needs.
 func Healthy(findings []Requirement) bool {
 	return !slices.ContainsFunc(findings, func(f Requirement) bool { return f.For == forLab && f.Grade == Missing })
 }
@@ -56,7 +56,7 @@ func (f Requirement) judged(grade Grade, value, remedy string) Requirement {
 	return f
 }
 
-// Doctor says what this machine has of the things that laboratories need.
+// Doctor says what this machine has of the things that labs need.
 func (s Store) Doctor() []Requirement {
 	findings := []Requirement{
 		memory(), disk(s.Root), processors(), fileHandles(), loopback(), cgroups(),
@@ -83,9 +83,9 @@ func memory() Requirement {
 	value := fmt.Sprintf("%.1f GiB available", float64(available)/gib)
 	switch {
 	case available < gib:
-		return f.judged(Missing, value, "end other programs, or give the machine more memory")
+		return f.judged(Missing, value, "stop other programs, or give the machine more memory")
 	case available < 4*gib:
-		return f.judged(Scarce, value, "keep laboratories small: fewer nodes and pods")
+		return f.judged(Scarce, value, "keep labs small: fewer nodes and pods")
 	}
 	return f.judged(Good, value, "")
 }
@@ -157,7 +157,7 @@ func processors() Requirement {
 	n := usableProcessors()
 	f := Requirement{For: forLab, What: "processors", Need: "2", Value: strconv.Itoa(n), Grade: Good}
 	if n < 2 {
-		f.Grade, f.Remedy = Scarce, "what is measured on one processor is mostly its own waiting"
+		f.Grade, f.Remedy = Scarce, "on one processor, plimsoll mostly measures its own delays"
 	}
 	return f
 }

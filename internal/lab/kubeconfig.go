@@ -9,20 +9,20 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 )
 
-// A laboratory is marked in two places that must agree, so that neither a
+// A lab is marked in two places that must agree, so that neither a
 // copied kubeconfig nor a restored cluster passes for one: an extension of the
 // kubeconfig's context, and a ConfigMap in the cluster.
 const (
 	// MarkerExtension is the name of the extension of a kubeconfig's context.
 	MarkerExtension = "plimsoll.dev/lab"
 	// MarkerNamespace, MarkerConfigMap and MarkerKey say where in the cluster
-	// the laboratory's ID is written.
+	// the lab's ID is written.
 	MarkerNamespace = "kube-system"
 	MarkerConfigMap = "plimsoll-lab"
 	MarkerKey       = "id"
 )
 
-// Marker says which laboratory a kubeconfig claims to lead to.
+// Marker says which lab a kubeconfig claims to lead to.
 type Marker struct {
 	Name string `json:"name"`
 	ID   string `json:"id"`

@@ -1,10 +1,10 @@
 // Package lab answers one need: a Kubernetes cluster of one's own on this
-// machine. A laboratory is a real etcd, API server, controller manager and
+// machine. A lab is a real etcd, API server, controller manager and
 // scheduler, each a process of this same program, and simulated nodes in a
 // process of their own. It listens on the loopback interface only, keeps all
 // of its files in one directory, and goes away without a trace.
 //
-// A named laboratory outlives the command that made it. A private one belongs
+// A named lab outlives the command that made it. A private one belongs
 // to the process that made it and dies with it, even by SIGKILL.
 package lab
 
@@ -24,7 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// The components of a laboratory, under the names by which the program starts
+// The components of a lab, under the names by which the program starts
 // them and by which users know them.
 const (
 	Etcd              = "etcd"
@@ -54,10 +54,10 @@ const (
 	DefaultNodeMemoryGiB = 256 // allocatable memory of a node
 )
 
-// Spec says which laboratory is wanted. Apart from Nodes a zero field means
+// Spec says which lab is wanted. Apart from Nodes a zero field means
 // the default.
 type Spec struct {
-	// Name is a DNS label, unique in the Store. A private laboratory may leave
+	// Name is a DNS label, unique in the Store. A private lab may leave
 	// it empty and is given one.
 	Name string
 	// Nodes is the number of simulated nodes; 0 means none.
@@ -74,7 +74,7 @@ type Spec struct {
 	// RealNode adds a node of this machine that runs containers; see its
 	// fields for what it gets. Nil means none.
 	RealNode *RealNodeSpec
-	// Private ties the laboratory to the life of this process.
+	// Private ties the lab to the life of this process.
 	Private bool
 }
 
@@ -120,17 +120,17 @@ func (s Spec) validate() error {
 	return s.RealNode.validate(s.MaxPods)
 }
 
-// SpecError is a laboratory that was asked for and cannot be: What was given
+// SpecError is a lab that was asked for and cannot be: What was given
 // wrongly and Why.
 type SpecError struct{ What, Why string }
 
 func (e *SpecError) Error() string { return e.What + ": " + e.Why }
 
-// ValidateName reports whether a laboratory may have this name: a DNS label,
+// ValidateName reports whether a lab may have this name: a DNS label,
 // because it becomes a directory and part of a kubeconfig. The error is a
 // *SpecError.
 func ValidateName(name string) error {
-	const what = "laboratory name"
+	const what = "lab name"
 	switch {
 	case name == "":
 		return &SpecError{what, "it is empty"}
@@ -151,20 +151,20 @@ func ValidateName(name string) error {
 	return nil
 }
 
-// NotFoundError is a laboratory that does not exist; Have are those that do.
+// NotFoundError is a lab that does not exist; Have are those that do.
 type NotFoundError struct {
 	Name string
 	Have []string
 }
 
-func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no laboratory %q", e.Name) }
+func (e *NotFoundError) Error() string { return fmt.Sprintf("there is no lab %q", e.Name) }
 
-// ExistsError is a laboratory that was to be made and is there already.
+// ExistsError is a lab that was to be made and is there already.
 type ExistsError struct{ Name string }
 
-func (e *ExistsError) Error() string { return fmt.Sprintf("laboratory %q exists already", e.Name) }
+func (e *ExistsError) Error() string { return fmt.Sprintf("lab %q exists already", e.Name) }
 
-// BusyError is a laboratory that another process is holding: it is being made
+// BusyError is a lab that another process is holding: it is being made
 // or removed, or it is that process's private one. PID is 0 when unknown.
 type BusyError struct {
 	Name string
@@ -173,12 +173,12 @@ type BusyError struct {
 
 func (e *BusyError) Error() string {
 	if e.PID != 0 {
-		return fmt.Sprintf("laboratory %q is in use by process %d", e.Name, e.PID)
+		return fmt.Sprintf("lab %q is in use by process %d", e.Name, e.PID)
 	}
-	return fmt.Sprintf("laboratory %q is in use by another command", e.Name)
+	return fmt.Sprintf("lab %q is in use by another command", e.Name)
 }
 
-// Store is the set of laboratories of one user.
+// Store is the set of labs of one user.
 type Store struct {
 	// Root is the directory that holds them; it is made when first needed.
 	Root string
@@ -194,7 +194,7 @@ func (s Store) progress(format string, args ...any) {
 	}
 }
 
-// labs is the directory of all laboratories, the same however the user spells
+// labs is the directory of all labs, the same however the user spells
 // it: processes are found by this path.
 func (s Store) labs() string {
 	root := filepath.Clean(s.Root)
@@ -207,21 +207,21 @@ func (s Store) labs() string {
 
 func (s Store) dir(name string) string { return filepath.Join(s.labs(), name) }
 
-// Lab is one laboratory. Its methods may be called from several goroutines.
+// Lab is one lab. Its methods may be called from several goroutines.
 type Lab struct {
 	runner
-	damage error // why the record cannot be read; the laboratory can then only be removed
-	lock   *lock // held as long as a private laboratory lives
+	damage error // why the record cannot be read; the lab can then only be removed
+	lock   *lock // held as long as a private lab lives
 }
 
-// Name is the laboratory's name.
+// Name is the lab's name.
 func (l *Lab) Name() string { return l.record.Name }
 
-// ID tells this laboratory from an earlier one of the same name.
+// ID tells this lab from an earlier one of the same name.
 func (l *Lab) ID() string { return l.record.ID }
 
-// Spec is what the laboratory was made from, with the defaults filled in. It
-// is zero apart from the name if the laboratory's record was lost.
+// Spec is what the lab was made from, with the defaults filled in. It
+// is zero apart from the name if the lab's record was lost.
 func (l *Lab) Spec() Spec { return l.record.spec() }
 
 // Kubeconfig is the path of the kubeconfig for experiments: an ordinary user
@@ -236,7 +236,7 @@ func (l *Lab) Logs(component string) (string, error) {
 	return l.dir.log(component), nil
 }
 
-// ComponentError is a component that a laboratory does not have; Have are
+// ComponentError is a component that a lab does not have; Have are
 // those that it has.
 type ComponentError struct {
 	Name string
@@ -247,9 +247,9 @@ func (e *ComponentError) Error() string {
 	return fmt.Sprintf("there is no component %q, there are %s", e.Name, strings.Join(e.Have, ", "))
 }
 
-// Open finds a laboratory by name, whatever its condition. The error is a
+// Open finds a lab by name, whatever its condition. The error is a
 // *SpecError for a name that none can have and a *NotFoundError if there is
-// no such laboratory.
+// no such lab.
 func (s Store) Open(name string) (*Lab, error) {
 	if err := ValidateName(name); err != nil {
 		return nil, err
@@ -273,11 +273,11 @@ func (s Store) open(name string) *Lab {
 	return l
 }
 
-// Damage is why what was written down about the laboratory cannot be read, or
-// nil. Such a laboratory can be looked at and removed, no more.
+// Damage is why what was written down about the lab cannot be read, or
+// nil. Such a lab can be looked at and removed, no more.
 func (l *Lab) Damage() error { return l.damage }
 
-// List returns the laboratories there are, sorted by name.
+// List returns the labs there are, sorted by name.
 func (s Store) List() ([]*Lab, error) {
 	names, err := s.names()
 	if err != nil {
@@ -290,12 +290,12 @@ func (s Store) List() ([]*Lab, error) {
 	return labs, nil
 }
 
-// names are the laboratories that have a directory or a process: a removed
+// names are the labs that have a directory or a process: a removed
 // directory does not hide what still runs.
 func (s Store) names() ([]string, error) {
 	entries, err := os.ReadDir(s.labs())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("list laboratories: %w", err)
+		return nil, fmt.Errorf("list labs: %w", err)
 	}
 	var names []string
 	for _, e := range entries {
@@ -305,7 +305,7 @@ func (s Store) names() ([]string, error) {
 	}
 	processes, err := processesUnder(s.labs())
 	if err != nil {
-		return nil, fmt.Errorf("list laboratories: %w", err)
+		return nil, fmt.Errorf("list labs: %w", err)
 	}
 	for _, p := range processes {
 		names = append(names, p.lab)
@@ -314,7 +314,7 @@ func (s Store) names() ([]string, error) {
 	return slices.Compact(names), nil
 }
 
-// Sweep removes what dead owners left: private laboratories whose process is
+// Sweep removes what dead owners left: private labs whose process is
 // gone, and those whose making was cut short. It returns their names.
 func (s Store) Sweep(ctx context.Context) ([]string, error) {
 	entries, err := os.ReadDir(s.labs())
@@ -322,7 +322,7 @@ func (s Store) Sweep(ctx context.Context) ([]string, error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("look for abandoned laboratories: %w", err)
+		return nil, fmt.Errorf("look for abandoned labs: %w", err)
 	}
 	var swept []string
 	for _, e := range entries {
@@ -331,7 +331,7 @@ func (s Store) Sweep(ctx context.Context) ([]string, error) {
 		}
 		gone, err := s.sweepOne(ctx, e.Name())
 		if err != nil {
-			return swept, fmt.Errorf("remove abandoned laboratory %q: %w", e.Name(), err)
+			return swept, fmt.Errorf("remove abandoned lab %q: %w", e.Name(), err)
 		}
 		if gone {
 			swept = append(swept, e.Name())
@@ -371,9 +371,9 @@ func ignoreNotExist(err error) error {
 	return err
 }
 
-// Down ends the laboratory: afterwards there is no process and no file of it.
+// Down ends the lab: afterwards there is no process and no file of it.
 // It waits for another command that is at work on it until ctx ends; a private
-// laboratory of another process is refused with a *BusyError.
+// lab of another process is refused with a *BusyError.
 func (l *Lab) Down(ctx context.Context) error {
 	held := l.lock
 	if held == nil {
@@ -385,7 +385,7 @@ func (l *Lab) Down(ctx context.Context) error {
 	}
 	defer held.release()
 	if err := remove(ctx, l.dir); err != nil {
-		return fmt.Errorf("remove laboratory %q: %w", l.Name(), err)
+		return fmt.Errorf("remove lab %q: %w", l.Name(), err)
 	}
 	if l.starter != nil {
 		l.starter.close()
@@ -393,19 +393,19 @@ func (l *Lab) Down(ctx context.Context) error {
 	return nil
 }
 
-// acquire locks the laboratory, waiting its turn. A lost directory is made
+// acquire locks the lab, waiting its turn. A lost directory is made
 // again so that there is something to lock.
 func (l *Lab) acquire(ctx context.Context) (*lock, error) {
 	for {
 		if err := os.MkdirAll(string(l.dir), 0o700); err != nil {
-			return nil, fmt.Errorf("lock laboratory %q: %w", l.Name(), err)
+			return nil, fmt.Errorf("lock lab %q: %w", l.Name(), err)
 		}
 		held, err := tryLock(string(l.dir))
 		if held != nil {
 			return held, nil
 		}
 		if ignoreNotExist(err) != nil {
-			return nil, fmt.Errorf("lock laboratory %q: %w", l.Name(), err)
+			return nil, fmt.Errorf("lock lab %q: %w", l.Name(), err)
 		}
 		if l.record.Private {
 			return nil, &BusyError{l.Name(), l.record.Owner}

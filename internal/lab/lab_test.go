@@ -86,7 +86,7 @@ func TestSpecs(t *testing.T) {
 	}
 }
 
-// written makes a laboratory's files as Up does, without its processes.
+// written makes a lab's files as Up does, without its processes.
 func written(t *testing.T, s Store, spec Spec) *Lab {
 	t.Helper()
 	l := s.open(spec.Name)
@@ -101,7 +101,7 @@ func written(t *testing.T, s Store, spec Spec) *Lab {
 	return l
 }
 
-// recorded makes a laboratory's directory with nothing but a record.
+// recorded makes a lab's directory with nothing but a record.
 func recorded(t *testing.T, s Store, r record) directory {
 	t.Helper()
 	dir := directory(s.dir(r.Name))
@@ -161,7 +161,7 @@ func TestWhatIsFound(t *testing.T) {
 		names = append(names, l.Name())
 	}
 	if err != nil || !slices.Equal(names, []string{"a", "b"}) {
-		t.Errorf("laboratories %v, %v, want a and b", names, err)
+		t.Errorf("labs %v, %v, want a and b", names, err)
 	}
 	if got := labs[1].Spec().StartLatency; got != (dist.Dist{Shape: dist.Constant, A: time.Second}) {
 		t.Errorf("start latency %v", got)
@@ -187,7 +187,7 @@ func TestWhatIsFound(t *testing.T) {
 	}
 }
 
-// A laboratory whose record cannot be read must neither hide the others nor
+// A lab whose record cannot be read must neither hide the others nor
 // stay for ever.
 func TestDamagedRecords(t *testing.T) {
 	for _, tt := range []struct {
@@ -374,7 +374,7 @@ func TestLocks(t *testing.T) {
 	third.release()
 }
 
-// The way to the laboratories is the same however it is spelt: processes are
+// The way to the labs is the same however it is spelt: processes are
 // found by it.
 func TestRootIsOneHoweverSpelt(t *testing.T) {
 	real, err := filepath.EvalSymlinks(t.TempDir())
@@ -403,7 +403,7 @@ func TestStartLatencyOf(t *testing.T) {
 		why        string
 	}{
 		{"", dist.Dist{}, 0, "", "nothing planted"},
-		{"", second, time.Second, "", "the laboratory's"},
+		{"", second, time.Second, "", "the lab's"},
 		{"250ms", second, 250 * time.Millisecond, "", "the pod's own, as a duration"},
 		{"0s", second, 0, "", "none for this pod"},
 		{"0", second, 0, "", "Go's one duration without a unit"},

@@ -34,7 +34,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// The tests of this file bring up laboratories. Most share one of 20 nodes.
+// The tests of this file bring up labs. Most share one of 20 nodes.
 const sharedNodes = 20
 
 var sharedSpec = Spec{Name: "shared", Nodes: sharedNodes, MaxPods: 37, NodeCPU: 9, NodeMemoryGiB: 11,
@@ -48,7 +48,7 @@ var shared struct {
 }
 
 // ownerOf is set in the process that TestPrivateLabs starts and kills, and
-// ownerOfReal besides if its laboratory has a real node.
+// ownerOfReal besides if its lab has a real node.
 const (
 	ownerOf     = "PLIMSOLL_TEST_PRIVATE_LAB_IN"
 	ownerOfReal = "PLIMSOLL_TEST_PRIVATE_LAB_IS_REAL"
@@ -74,7 +74,7 @@ func TestMain(m *testing.M) {
 			code = 1
 		}
 		if entries, err := os.ReadDir(shared.root); err != nil || len(entries) > 0 {
-			fmt.Println("the shared laboratory left", entries, err)
+			fmt.Println("the shared lab left", entries, err)
 			code = 1
 		}
 		os.Remove(shared.root)
@@ -82,7 +82,7 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// privateSpec is the laboratory of the process that is killed.
+// privateSpec is the lab of the process that is killed.
 func privateSpec() Spec {
 	if os.Getenv(ownerOfReal) == "" {
 		return Spec{Nodes: 1, Private: true}
@@ -113,7 +113,7 @@ func liveStore(t *testing.T) Store {
 	s := Store{Root: filepath.Join(t.TempDir(), "state"), Executable: suite.Binary(t)}
 	t.Cleanup(func() {
 		if labs, err := s.List(); err != nil || len(labs) > 0 {
-			t.Errorf("left: %d laboratories, %v", len(labs), err)
+			t.Errorf("left: %d labs, %v", len(labs), err)
 			for _, l := range labs {
 				l.Down(context.Background())
 			}
@@ -546,7 +546,7 @@ func countLeases(t *testing.T, client kubernetes.Interface) (count func() (int, 
 	}
 }
 
-// A pod's annotation overrides the laboratory's latency, and one that means
+// A pod's annotation overrides the lab's latency, and one that means
 // nothing is said to mean nothing.
 func TestAnnotatedPods(t *testing.T) {
 	l := sharedLab(t)
@@ -591,7 +591,7 @@ func TestAnnotatedPods(t *testing.T) {
 	}
 }
 
-// After a restart of any component the laboratory is well at once, and pods
+// After a restart of any component the lab is well at once, and pods
 // start as before.
 func TestRestarts(t *testing.T) {
 	l := sharedLab(t)
@@ -634,7 +634,7 @@ func TestRestarts(t *testing.T) {
 	}
 }
 
-// Two laboratories side by side; one is destroyed in the ways that users find,
+// Two labs side by side; one is destroyed in the ways that users find,
 // and the other does not notice. Meanwhile it renews its leases at its leisure.
 func TestBrokenLabs(t *testing.T) {
 	one := sharedLab(t)
@@ -673,7 +673,7 @@ func TestBrokenLabs(t *testing.T) {
 		}
 		leavesNothing(t, s, tt.why)
 		if status := stateOf(t, one); status.State != Running {
-			t.Errorf("%s: the other laboratory: %+v", tt.why, status)
+			t.Errorf("%s: the other lab: %+v", tt.why, status)
 		}
 	}
 	// One per node in a quarter of a lease, and a third more often at most.
@@ -684,7 +684,7 @@ func TestBrokenLabs(t *testing.T) {
 	}
 }
 
-// One component that is gone, or that hangs, makes the laboratory a broken one
+// One component that is gone, or that hangs, makes the lab a broken one
 // and shows which it is.
 func TestBrokenComponents(t *testing.T) {
 	l := sharedLab(t)
@@ -736,7 +736,7 @@ func kill(t *testing.T, l *Lab, components ...string) error {
 	return killMatching(t.Context(), string(l.dir), func(p process) bool { return slices.Contains(components, p.component) })
 }
 
-// Whenever it is interrupted, a laboratory that does not come up leaves
+// Whenever it is interrupted, a lab that does not come up leaves
 // nothing.
 func TestInterruptedUp(t *testing.T) {
 	t.Parallel()
@@ -779,7 +779,7 @@ func TestFailedUp(t *testing.T) {
 		why        string
 	}{
 		{filepath.Join(dir, "none"), []string{"start etcd", "no such file"}, 0, "no program"},
-		{script("fails", "echo run >>"+runs+"; echo no etcd for you >&2; exit 7\n"), []string{`laboratory "a"`, "start etcd", "exit status 7", "no etcd for you"}, 1, "it ends"},
+		{script("fails", "echo run >>"+runs+"; echo no etcd for you >&2; exit 7\n"), []string{`lab "a"`, "start etcd", "exit status 7", "no etcd for you"}, 1, "it ends"},
 		{script("clash", "echo run >>"+runs+"; echo bind: address already in use >&2; exit 1\n"), []string{"address already in use"}, portAttempts, "a port is taken each time: others are tried"},
 	} {
 		os.Remove(runs)
@@ -797,7 +797,7 @@ func TestFailedUp(t *testing.T) {
 	}
 }
 
-// A private laboratory dies with its owner, even by SIGKILL, and the next
+// A private lab dies with its owner, even by SIGKILL, and the next
 // command removes what is left of it.
 func TestPrivateLabs(t *testing.T) {
 	t.Parallel()

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// lock is the right to change one laboratory. It is a lock on the directory
+// lock is the right to change one lab. It is a lock on the directory
 // itself: there is no lock file to leave behind, and the kernel gives it back
 // when its holder dies, however it dies.
 type lock struct{ dir *os.File }

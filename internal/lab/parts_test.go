@@ -191,14 +191,14 @@ func TestParseCmdline(t *testing.T) {
 		why            string
 	}{
 		{"plimsoll component etcd --data-dir=/state/labs/a/etcd ", Etcd, "a", "a flag with a value"},
-		{"/usr/bin/containerd --config=/state/labs/a/node/containerd.toml ", Containerd, "a", "the system's program for a laboratory"},
+		{"/usr/bin/containerd --config=/state/labs/a/node/containerd.toml ", Containerd, "a", "the system's program for a lab"},
 		{"/usr/bin/containerd --config=/etc/containerd/config.toml ", "", "", "the system's program for others"},
 		{"/usr/bin/containerd ", "", "", "the system's program alone"},
 		{"plimsoll component etcd --data-dir /state/labs/a/etcd ", Etcd, "a", "a value of its own"},
 		{"plimsoll component etcd --v=1 --data-dir=/state/labs/b-2 ", Etcd, "b-2", "the directory itself, not at first"},
 		{"plimsoll component etcd --data-dir=/state/labs2/a/etcd ", "", "", "another directory that begins the same"},
 		{"plimsoll component etcd --data-dir=/other/state/labs/a/etcd ", "", "", "of another store"},
-		{"plimsoll component etcd --data-dir=/state/labs/../a ", "", "", "no laboratory has this name"},
+		{"plimsoll component etcd --data-dir=/state/labs/../a ", "", "", "no lab has this name"},
 		{"plimsoll component etcd ", "", "", "names no directory"},
 		{"tail -f component /state/labs/a/logs/etcd.log ", "", "", "somebody reads a log"},
 		{"plimsoll lab logs etcd /state/labs/a ", "", "", "another command of ours"},
@@ -420,7 +420,7 @@ func TestDoctor(t *testing.T) {
 		{nil, true, "nothing is wrong"},
 		{[]Requirement{{For: forLab, Grade: Good}, {For: forLab, Grade: Scarce}}, true, "scarce is not missing"},
 		{[]Requirement{{For: forRealNode, Grade: Missing}}, true, "simulated nodes do without"},
-		{[]Requirement{{For: forLab, Grade: Missing}}, false, "every laboratory needs it"},
+		{[]Requirement{{For: forLab, Grade: Missing}}, false, "every lab needs it"},
 	} {
 		if got := Healthy(tt.findings); got != tt.want {
 			t.Errorf("%s: %v", tt.why, got)

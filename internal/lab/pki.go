@@ -17,10 +17,10 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// certLifetime is how long a laboratory's certificates are good for.
+// certLifetime is how long a lab's certificates are good for.
 const certLifetime = 365 * 24 * time.Hour
 
-// authority is a certificate authority of one laboratory.
+// authority is a certificate authority of one lab.
 type authority struct {
 	name string
 	cert *x509.Certificate
@@ -123,7 +123,7 @@ const (
 	serviceAccounts  = "service-accounts" // key that signs their tokens
 	kubeletClient    = "kubelet-client"   // the API server's, when it calls kubelets
 
-	userAdmin             = "plimsoll:admin" // the laboratory itself, for setting up
+	userAdmin             = "plimsoll:admin" // the lab itself, for setting up
 	userExperiments       = "plimsoll"
 	userControllerManager = "system:kube-controller-manager"
 	userScheduler         = "system:kube-scheduler"
@@ -134,7 +134,7 @@ const (
 	userKubeProxy         = "system:kube-proxy"
 )
 
-// writePKI makes all keys, certificates and kubeconfigs of a laboratory. There
+// writePKI makes all keys, certificates and kubeconfigs of a lab. There
 // are three authorities. With a shared one, whoever may talk to the API server
 // could also talk to etcd, which knows no users; and could speak for any user
 // as the front proxy of an aggregated API does.

@@ -6,7 +6,7 @@ import (
 	"os"
 )
 
-// ports are the loopback ports of one laboratory.
+// ports are the loopback ports of one lab.
 type ports struct {
 	Etcd              int `json:"etcd"`
 	EtcdPeer          int `json:"etcdPeer"`

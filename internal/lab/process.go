@@ -27,12 +27,12 @@ type process struct {
 	// number is used again, the pair is not.
 	start     uint64
 	component string
-	lab       string // name of the laboratory, that is of its directory
+	lab       string // name of the lab, that is of its directory
 }
 
 // processesUnder finds the components that work in any directory right below
 // labs. They are known by their command lines, which all name files of their
-// laboratory: no written list of process numbers can be lost or out of date.
+// lab: no written list of process numbers can be lost or out of date.
 func processesUnder(labs string) ([]process, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -51,7 +51,7 @@ func processesUnder(labs string) ([]process, error) {
 	return found, nil
 }
 
-// processesOf finds the components that work in one laboratory's directory.
+// processesOf finds the components that work in one lab's directory.
 func processesOf(dir string) ([]process, error) {
 	all, err := processesUnder(filepath.Dir(dir))
 	return slices.DeleteFunc(all, func(p process) bool { return p.lab != filepath.Base(dir) }), err
@@ -81,7 +81,7 @@ func inspect(pid int, labs string) (process, bool) {
 }
 
 // parseCmdline tells whether a command line, NUL-separated as in /proc, is
-// that of a component whose arguments name a file in a laboratory below labs.
+// that of a component whose arguments name a file in a lab below labs.
 func parseCmdline(cmdline []byte, labs string) (component, lab string, ok bool) {
 	args := strings.Split(string(bytes.TrimSuffix(cmdline, []byte{0})), "\x00")
 	switch {
@@ -140,7 +140,7 @@ func (p process) kill(labs string) error {
 	return nil
 }
 
-// killAll ends the components of one laboratory and waits until they are
+// killAll ends the components of one lab and waits until they are
 // gone. It looks again after each round: one may have been starting another.
 func killAll(ctx context.Context, dir string) error {
 	return killMatching(ctx, dir, func(process) bool { return true })
@@ -250,7 +250,7 @@ func start(executable string, dir directory, component string, args []string, s 
 	cmd.Env = environment(dir, component, usableProcessors())
 	cmd.Stdout, cmd.Stderr = log, log
 	// A session of its own keeps the terminal's Ctrl-C from it: the command
-	// that owns the laboratory decides when it goes.
+	// that owns the lab decides when it goes.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if component == RealNode {
 		cmd.SysProcAttr.Cloneflags = realnode.Namespaces

@@ -163,7 +163,7 @@ func copyFile(to, from string) error {
 const BridgeAnnotation = "plimsoll.dev/pod-bridge"
 
 // ServiceAddresses are the first two numbers of a range of service addresses
-// that nothing else in a laboratory takes.
+// that nothing else in a lab takes.
 const ServiceAddresses = "10.100"
 
 // RealNodeMeter makes a meter of what the parts of the real node use; nil

@@ -50,7 +50,7 @@ func traces(t *testing.T) map[string]string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// Other tests mount things of their own meanwhile, and have laboratories.
+	// Other tests mount things of their own meanwhile, and have labs.
 	for line := range strings.Lines(string(mounts)) {
 		if strings.Contains(line, "containerd") || strings.Contains(line, "kubelet") || strings.Contains(line, "/labs/") {
 			found["mounts"] += line
@@ -271,7 +271,7 @@ func reachService(t *testing.T, client kubernetes.Interface) {
 	}
 }
 
-// A private laboratory with a confined real node, whose owner is killed.
+// A private lab with a confined real node, whose owner is killed.
 func TestPrivateRealNode(t *testing.T) {
 	t.Parallel()
 	needRealNode(t)

@@ -14,7 +14,7 @@ import (
 // recordSchema is the version of lab.json.
 const recordSchema = "plimsoll/lab/v1"
 
-// record is what is written down about a laboratory, as lab.json. It holds no
+// record is what is written down about a lab, as lab.json. It holds no
 // process numbers: those are read from the system, which cannot be out of date.
 type record struct {
 	Schema        string    `json:"schema"`
@@ -54,7 +54,7 @@ func (r record) spec() Spec {
 	}
 }
 
-// directory is where all files of one laboratory are.
+// directory is where all files of one lab are.
 type directory string
 
 func (d directory) path(parts ...string) string {

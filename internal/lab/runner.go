@@ -11,16 +11,16 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
-// runner starts the components of a laboratory, asks whether they work, and
+// runner starts the components of a lab, asks whether they work, and
 // starts them again.
 type runner struct {
 	store   Store
 	dir     directory
 	record  record
-	starter *starter // the thread that a private laboratory's processes are tied to
+	starter *starter // the thread that a private lab's processes are tied to
 }
 
-// componentNames lists the components of this laboratory.
+// componentNames lists the components of this lab.
 func (r *runner) componentNames() []string {
 	names := ComponentNames()
 	if r.record.RealNode == nil {

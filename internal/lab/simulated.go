@@ -26,13 +26,13 @@ const (
 
 // StartLatencyAnnotation on a pod plants that pod's own start latency: a
 // duration such as "1.2s", or a distribution as the command line takes it. It
-// overrides the laboratory's.
+// overrides the lab's.
 const StartLatencyAnnotation = "plimsoll.dev/start-latency"
 
 // StartLatencyOf is the start latency planted for one pod: the time from its
 // being bound to a node until it is Ready. It depends on nothing but the pod's
 // UID, the value of its StartLatencyAnnotation ("" if it has none) and the
-// laboratory's distribution, so that it can be computed again from a record.
+// lab's distribution, so that it can be computed again from a record.
 // The error is an annotation that is neither a duration nor a distribution.
 func StartLatencyOf(uid, annotation string, labDefault dist.Dist) (time.Duration, error) {
 	d := labDefault

@@ -8,18 +8,18 @@ import (
 	"time"
 )
 
-// State is the condition of a laboratory or of one component.
+// State is the condition of a lab or of one component.
 type State string
 
 // The conditions there are.
 const (
 	Running  State = "running"  // it works
 	Starting State = "starting" // a command is bringing it up
-	Broken   State = "broken"   // of a laboratory: a component is missing or does not answer; of a component: it runs and does not answer
+	Broken   State = "broken"   // of a lab: a component is missing or does not answer; of a component: it runs and does not answer
 	Stopped  State = "stopped"  // of a component: it has no process
 )
 
-// Component is one of a laboratory's processes.
+// Component is one of a lab's processes.
 type Component struct {
 	Name string `json:"name"`
 	// PID is its process, 0 if there is none.
@@ -27,7 +27,7 @@ type Component struct {
 	State State `json:"state"`
 }
 
-// Status is what a laboratory is found to be.
+// Status is what a lab is found to be.
 type Status struct {
 	Name  string `json:"name"`
 	State State  `json:"state"`
@@ -37,12 +37,12 @@ type Status struct {
 	Components []Component `json:"components"`
 }
 
-// Components finds the processes of a laboratory. It asks only the system,
+// Components finds the processes of a lab. It asks only the system,
 // not the components: State is Running or Stopped.
 func (l *Lab) Components() ([]Component, error) {
 	processes, err := processesOf(string(l.dir))
 	if err != nil {
-		return nil, fmt.Errorf("find the components of laboratory %q: %w", l.Name(), err)
+		return nil, fmt.Errorf("find the components of lab %q: %w", l.Name(), err)
 	}
 	names := l.componentNames()
 	components := make([]Component, 0, len(names))
@@ -61,7 +61,7 @@ func (l *Lab) Components() ([]Component, error) {
 // statusTimeout bounds how long Status waits for an answer of the cluster.
 const statusTimeout = 2 * time.Second
 
-// Status looks at a laboratory: its processes, whether they answer, and how
+// Status looks at a lab: its processes, whether they answer, and how
 // many nodes and pods there are. That something is wrong is not an error.
 func (l *Lab) Status(ctx context.Context) (Status, error) {
 	status := Status{Name: l.Name(), State: Running}
@@ -104,7 +104,7 @@ func (l *Lab) Status(ctx context.Context) (Status, error) {
 	return status, nil
 }
 
-// beingMade reports whether another command holds a laboratory that was not
+// beingMade reports whether another command holds a lab that was not
 // yet up when it was opened.
 func (l *Lab) beingMade() bool {
 	held, err := tryLock(string(l.dir))
@@ -118,7 +118,7 @@ func (l *Lab) beingMade() bool {
 // arguments. It returns when the component works again, and with etcd the API
 // server that needs it. The error is a
 // *ComponentError for a component that there is not, a *BusyError if another
-// command is at work on the laboratory.
+// command is at work on the lab.
 func (l *Lab) Restart(ctx context.Context, component string) error {
 	if !slices.Contains(l.componentNames(), component) {
 		return &ComponentError{component, l.componentNames()}
@@ -135,7 +135,7 @@ func (l *Lab) Restart(ctx context.Context, component string) error {
 		err = l.restart(ctx, component)
 	}
 	if err != nil {
-		return fmt.Errorf("restart %s of laboratory %q: %w", component, l.Name(), err)
+		return fmt.Errorf("restart %s of lab %q: %w", component, l.Name(), err)
 	}
 	return nil
 }

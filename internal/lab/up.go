@@ -19,10 +19,10 @@ import (
 // between the draw and its use.
 const portAttempts = 5
 
-// Up makes a laboratory and returns when it can be used: the API server
+// Up makes a lab and returns when it can be used: the API server
 // answers, the controllers run, every simulated node is Ready. If it fails or
 // ctx ends, nothing is left of it; the error tells what the component that
-// failed said last. The error is a *SpecError for a laboratory that cannot be
+// failed said last. The error is a *SpecError for a lab that cannot be
 // and an *ExistsError if there is one of that name.
 func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 	if spec.Name == "" && spec.Private {
@@ -51,7 +51,7 @@ func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 		}
 		clash := strings.Contains(err.Error(), "address already in use")
 		if !clash || attempt == portAttempts {
-			return nil, fmt.Errorf("bring up laboratory %q: %w", spec.Name, err)
+			return nil, fmt.Errorf("bring up lab %q: %w", spec.Name, err)
 		}
 	}
 }
@@ -97,7 +97,7 @@ func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 	return l, nil
 }
 
-// claim makes a laboratory's directory and locks it.
+// claim makes a lab's directory and locks it.
 func (s Store) claim(dir directory) (*lock, error) {
 	for {
 		if err := os.MkdirAll(s.labs(), 0o700); err != nil {
@@ -114,7 +114,7 @@ func (s Store) claim(dir directory) (*lock, error) {
 		if held != nil {
 			return held, nil
 		}
-		// Another command removed the last laboratory, and the empty
+		// Another command removed the last lab, and the empty
 		// directories with it, or a Sweep took this one for a dead one.
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return nil, err

@@ -18,7 +18,7 @@ func (p *Plan) Fingerprint() (string, error) {
 		said.Pace, said.Hold, said.StepTimeout, said.Primary, said.Guards, said.NormalEvents, said.Fresh,
 	})
 	if err != nil {
-		return "", fmt.Errorf("take the fingerprint of the experiment: %w", err)
+		return "", fmt.Errorf("fingerprint the experiment: %w", err)
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:8]), nil

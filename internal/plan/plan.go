@@ -132,7 +132,7 @@ func (b *Bytes) UnmarshalText(text []byte) error {
 		*b = Bytes(v * float64(u.bytes))
 		return nil
 	}
-	return fmt.Errorf("%q is no amount of memory: want one such as 512Mi or 2Gi", text)
+	return fmt.Errorf("%q is not an amount of memory: want one such as 512Mi or 2Gi", text)
 }
 
 // MarshalText writes what UnmarshalText reads.
@@ -199,7 +199,7 @@ func (p Primary) Share() (float64, error) {
 	number, isPercent := strings.CutSuffix(p.Margin, "%")
 	margin, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if !isPercent || err != nil || !(margin > 0) || math.IsInf(margin, 0) {
-		return 0, fmt.Errorf("%q is no margin: want a percentage above 0, such as 5%%", p.Margin)
+		return 0, fmt.Errorf("%q is not a margin: want a percentage above 0, such as 5%%", p.Margin)
 	}
 	return margin / 100, nil
 }
@@ -259,7 +259,7 @@ func (c *Confirm) UnmarshalText(text []byte) error {
 		m, err = strconv.Atoi(strings.TrimSpace(of))
 	}
 	if err != nil || n < 1 || m < n {
-		return fmt.Errorf("%q is no number of confirmations: want N, or N/M with 1 <= N <= M", text)
+		return fmt.Errorf("%q is not a number of confirmations: want N, or N/M with 1 <= N <= M", text)
 	}
 	*c = Confirm{n, m}
 	return nil
@@ -291,7 +291,7 @@ func (p *Pace) UnmarshalText(text []byte) error {
 	}
 	v, err := strconv.ParseFloat(strings.TrimSuffix(string(text), "/s"), 64)
 	if err != nil || !(v >= slowest) || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is no pace: want requests per second, at least %g, or max", text, slowest)
+		return fmt.Errorf("%q is not a pace: want requests per second, at least %g, or max", text, slowest)
 	}
 	*p = Pace{PerSecond: v}
 	return nil
@@ -319,7 +319,7 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	number, percent := strings.CutSuffix(string(text), "%")
 	v, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
 	if err != nil || !(v > 0) || math.IsInf(v, 0) {
-		return fmt.Errorf("%q is no bound: want a number above 0, or a percentage", text)
+		return fmt.Errorf("%q is not a bound: want a number above 0, or a percentage", text)
 	}
 	*b = Bound{v, percent}
 	return nil
@@ -381,7 +381,7 @@ type Duration time.Duration
 func (d *Duration) UnmarshalText(text []byte) error {
 	v, err := time.ParseDuration(string(text))
 	if err != nil {
-		return fmt.Errorf("%q is no duration: want one such as 10s or 5m", text)
+		return fmt.Errorf("%q is not a duration: want one such as 10s or 5m", text)
 	}
 	if v < 0 {
 		return fmt.Errorf("%q is negative", text)
@@ -445,10 +445,10 @@ func (p *Plan) marshal(style ...yaml.EncodeOption) ([]byte, error) {
 	}
 	back, err := Parse("", data)
 	if err != nil {
-		return nil, fmt.Errorf("the experiment cannot be written so that it can be read: %w", err)
+		return nil, fmt.Errorf("the experiment cannot be written: %w", err)
 	}
 	if !reflect.DeepEqual(p.normalised(), back.normalised()) {
-		return nil, errors.New("the experiment cannot be written so that it comes back the same: it holds text that is not UTF-8")
+		return nil, errors.New("the experiment cannot be written: it holds text that is not UTF-8")
 	}
 	return data, nil
 }

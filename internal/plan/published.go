@@ -38,7 +38,7 @@ func (p Published) Number() (float64, error) {
 		percent, ok := strings.CutSuffix(strings.TrimSpace(p.Change), "%")
 		x, err := strconv.ParseFloat(strings.TrimSpace(percent), 64)
 		if !ok || err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-			return 0, fmt.Errorf("%q is no change: want a percentage, such as -12.6%%", p.Change)
+			return 0, fmt.Errorf("%q is not a change: want a percentage, such as -12.6%%", p.Change)
 		}
 		return x / 100, nil
 	}
@@ -47,7 +47,7 @@ func (p Published) Number() (float64, error) {
 	}
 	x, err := strconv.ParseFloat(text, 64)
 	if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-		return 0, fmt.Errorf("%q is no figure: want a number, or a time such as 183s", p.Value)
+		return 0, fmt.Errorf("%q is not a figure: want a number, or a time such as 183s", p.Value)
 	}
 	return x, nil
 }
@@ -65,7 +65,7 @@ func (v *validator) published() {
 		case p.Source == "":
 			v.Add(at, "", "the published figure %q has no source", p.What)
 		case (p.Value == "") == (p.Change == ""):
-			v.Add(at, "give one of value and change", "the published figure %q has not one figure", p.What)
+			v.Add(at, "give one of value and change", "the published figure %q needs one of value and change", p.What)
 		case p.Arm != "" && !slices.Contains(arms, p.Arm):
 			v.Add(at+".arm", nearest.OneOf(p.Arm, arms), "there is no arm %q", p.Arm)
 		case p.Arm == "" && p.Metric != "" && len(arms) > 0:

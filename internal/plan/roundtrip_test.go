@@ -99,8 +99,8 @@ func TestAsRunProblems(t *testing.T) {
 		{"a run without a level", "kind: limit", "kind: run", "f.yaml:3:1: axis.level: a run of one level needs it"},
 		{"a comparison of nothing", "  search: {from: 1, step: 1, max: 9, resolution: 1, confirm: 1}\ngoals: {ready: [all Ready]}\nasRun:\n  kind: limit", "  name: a\ngoals: {ready: [all Ready]}\nasRun:\n  kind: ab",
 			"f.yaml:3:1: axis.level: a comparison needs a level, or levels, to be made at (for example level: 60)"},
-		{"no resolution", "resolution: 1, ", "", "f.yaml:4:3: axis.search.resolution: 0 is no level: want a number above 0"},
-		{"no confirmations", ", confirm: 1", "", "f.yaml:4:3: axis.search.confirm: the search does not say how often its line is confirmed (for example confirm: 3)"},
+		{"no resolution", "resolution: 1, ", "", "f.yaml:4:3: axis.search.resolution: 0 is not a level: want a number above 0"},
+		{"no confirmations", ", confirm: 1", "", "f.yaml:4:3: axis.search.confirm: the search does not say how often its load line is confirmed (for example confirm: 3)"},
 		{"no goals", "goals: {ready: [all Ready]}\n", "", "f.yaml:1:1: goals: the run has no goal to be judged by (for example ready: [all Ready])"},
 		{"an objective that is none", "[all Ready]", "[soon]", `f.yaml:5:17: goals.ready[0]: objective "soon" is not understood`},
 		{"an objective of another workload", "[all Ready]", "[all Deleted]", `f.yaml:5:17: goals.ready[0]: objective "all Deleted": node-density has no milestone "Deleted"`},
@@ -335,9 +335,9 @@ func TestMarshalRefuses(t *testing.T) {
 		plan Plan
 		want string
 	}{
-		{"text that is not UTF-8", Plan{Schema: Schema, Workload: "w", Name: "\xff"}, "comes back the same: it holds text that is not UTF-8"},
-		{"a plan without a schema", Plan{Workload: "w"}, `can be read: 1:12: schema: the schema is "", not "plimsoll/experiment/v1"`},
-		{"a duration that no file can say", Plan{Schema: Schema, Workload: "w", Hold: -1}, `can be read: 1:`},
+		{"text that is not UTF-8", Plan{Schema: Schema, Workload: "w", Name: "\xff"}, "cannot be written: it holds text that is not UTF-8"},
+		{"a plan without a schema", Plan{Workload: "w"}, `cannot be written: 1:12: schema: the schema is "", not "plimsoll/experiment/v1"`},
+		{"a duration that no file can say", Plan{Schema: Schema, Workload: "w", Hold: -1}, `cannot be written: 1:`},
 	} {
 		if _, err := c.plan.Marshal(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want an error with %q", c.why, err, c.want)

@@ -216,12 +216,12 @@ func (v *validator) target() {
 		return
 	}
 	if lab.Nodes < 0 || lab.Nodes > 10_000 {
-		v.Add("target.lab.nodes", "", "%d is no number of simulated nodes: want 1 to 10000", lab.Nodes)
+		v.Add("target.lab.nodes", "", "%d is not a number of simulated nodes: want 1 to 10000", lab.Nodes)
 	} else if lab.Nodes == 0 && !lab.RealNode {
-		v.Add("target.lab.nodes", fmt.Sprintf("for example nodes: %d", DefaultLabNodes), "a laboratory without nodes holds no pods")
+		v.Add("target.lab.nodes", fmt.Sprintf("for example nodes: %d", DefaultLabNodes), "a lab without nodes holds no pods")
 	}
 	if lab.MaxPods < 1 || lab.MaxPods > 100_000 {
-		v.Add("target.lab.maxPods", "", "%d is no number of pods that a node can hold: want 1 to 100000", lab.MaxPods)
+		v.Add("target.lab.maxPods", "", "%d is not a number of pods that a node can hold: want 1 to 100000", lab.MaxPods)
 	}
 	if _, err := dist.Parse(lab.StartLatency); err != nil {
 		v.Add("target.lab.startLatency", "", "%v", err)
@@ -238,10 +238,10 @@ func (v *validator) target() {
 		return
 	}
 	if !(lab.NodeCPUs >= 0) || math.IsInf(lab.NodeCPUs, 0) {
-		v.Add("target.lab.nodeCPUs", "", "%g is no number of processors", lab.NodeCPUs)
+		v.Add("target.lab.nodeCPUs", "", "%g is not a number of processors", lab.NodeCPUs)
 	}
 	if lab.PodCIDRPrefix != 0 && (lab.PodCIDRPrefix < 16 || lab.PodCIDRPrefix > 29) {
-		v.Add("target.lab.podCIDRPrefix", "", "%d is no prefix of a range of pod addresses: want 16 to 29", lab.PodCIDRPrefix)
+		v.Add("target.lab.podCIDRPrefix", "", "%d is not a prefix of a range of pod addresses: want 16 to 29", lab.PodCIDRPrefix)
 	}
 }
 
@@ -289,7 +289,7 @@ func (v *validator) axis(w *workload.Workload) {
 	if a.PodLife != 0 && axis.Loop != workload.Open {
 		v.Add("axis.podLife", "leave it out", "the axis %s keeps its pods", a.Name)
 	} else if a.PodLife < 0 { // from a flag
-		v.Add("axis.podLife", "", "%v is no time to live", time.Duration(a.PodLife))
+		v.Add("axis.podLife", "", "%v is not a time to live", time.Duration(a.PodLife))
 	}
 	v.levels(v.plan.Kind)
 }
@@ -314,11 +314,11 @@ func (v *validator) levels(kind ExperimentKind) {
 		}
 	}
 	if given > 1 {
-		v.Add("axis", "keep one of search, levels and level", "the axis is to be searched and to be held at given levels")
+		v.Add("axis", "keep one of search, levels and level", "the axis has both a search and given levels")
 	}
 	level := func(path string, x float64) {
 		if !(x > 0) || math.IsInf(x, 0) {
-			v.Add(path, "", "%g is no level: want a number above 0", x)
+			v.Add(path, "", "%g is not a level: want a number above 0", x)
 		}
 	}
 	for i, x := range a.Levels {
@@ -333,7 +333,7 @@ func (v *validator) levels(kind ExperimentKind) {
 		level("axis.search.max", s.Max)
 		level("axis.search.resolution", s.Resolution)
 		if s.Confirm.Need < 1 || s.Confirm.Of < s.Confirm.Need {
-			v.Add("axis.search.confirm", fmt.Sprintf("for example confirm: %d", defaultConfirm), "the search does not say how often its line is confirmed")
+			v.Add("axis.search.confirm", fmt.Sprintf("for example confirm: %d", defaultConfirm), "the search does not say how often its load line is confirmed")
 		}
 		// What is no level at all has its problem already.
 		if s.Max > 0 && s.Max < s.From {
@@ -401,7 +401,7 @@ func (v *validator) comparison(w *workload.Workload) {
 		}
 	}
 	if p.Repeat < 1 {
-		v.Add("repeat", "", "%d is no number of repetitions: want at least 1", p.Repeat)
+		v.Add("repeat", "", "%d is not a number of repetitions: want at least 1", p.Repeat)
 	}
 	seen := make(map[string]bool)
 	for i, arm := range p.Arms {
@@ -438,9 +438,9 @@ func (v *validator) primary(w *workload.Workload, kind record.ObjectKind, primar
 		if len(declared) > 0 {
 			want += fmt.Sprintf(", or one that 'plimsoll workloads show %s' lists", w.Name)
 		}
-		v.Add("primary.metric", nearest.Hint(primary.Metric, declared, "for example "+w.Primary), "%q is no metric: want %s", primary.Metric, want)
+		v.Add("primary.metric", nearest.Hint(primary.Metric, declared, "for example "+w.Primary), "%q is not a metric: want %s", primary.Metric, want)
 	case !slices.Contains([]float64{0.5, 0.9, 0.95, 0.99}, s.Q):
-		v.Add("primary.metric", "p50, p90, p95 or p99", "%q is no figure that a run has", primary.Metric)
+		v.Add("primary.metric", "p50, p90, p95 or p99", "%q is not a figure that a run has", primary.Metric)
 	case !slices.Contains(kind.Names(), s.Milestone):
 		v.Add("primary.metric", nearest.OneOf(s.Milestone, kind.Names()), "%s has no milestone %q", w.Name, s.Milestone)
 	}
@@ -453,7 +453,7 @@ func (v *validator) margin(primary Primary) {
 		}
 	}
 	if !isOpen(v.plan, "primary.alpha", primary.Alpha) && !(primary.Alpha > 0 && primary.Alpha < 1) {
-		v.Add("primary.alpha", "", "%g is no error rate: want a number between 0 and 1, such as 0.05", primary.Alpha)
+		v.Add("primary.alpha", "", "%g is not an error rate: want a number between 0 and 1, such as 0.05", primary.Alpha)
 	}
 }
 
@@ -475,7 +475,7 @@ func (v *validator) rest() {
 	if starts := []string{FreshObjects, FreshLab}; !slices.Contains(starts, p.Fresh) {
 		v.Add("fresh", nearest.OneOf(p.Fresh, starts), "there is no fresh start %q", p.Fresh)
 	} else if p.Fresh == FreshLab && p.Target.Lab == nil {
-		v.Add("fresh", "leave out the target, or say objects", "only a private laboratory can be made anew for each step")
+		v.Add("fresh", "leave out the target, or say objects", "only a private lab can be made anew for each step")
 	}
 }
 
@@ -490,9 +490,9 @@ func (v *validator) guards(kind record.ObjectKind) {
 		case i < 0:
 			v.Add(path, nearest.OneOf(name, known), "there is no guard %q", name)
 		case bound.Percent && !kind.Measures[i].Percent:
-			v.Add(path, "leave out the percent sign", "%g%% is no bound: this guard counts, want a number above 0", bound.Value)
+			v.Add(path, "leave out the percent sign", "%g%% is not a bound: this guard counts, want a number above 0", bound.Value)
 		case kind.Measures[i].Percent && bound.Value > 100:
-			v.Add(path, "", "no more than 100%% of the requests can fail, and %g%% never will", bound.Value)
+			v.Add(path, "", "at most 100%% of the requests can fail, not %g%%", bound.Value)
 		}
 	}
 }

@@ -130,7 +130,7 @@ type Environment struct {
 	// Isolation says how the CPUs were split between the target, the control
 	// plane, the load generator and the observer.
 	Isolation Isolation `json:"isolation"`
-	// Findings are what was wrong with the target before any load, and Ceilings
+	// Findings are problems of the target before any load, and Ceilings
 	// how far the workload could be raised by what was known then; nil is not
 	// looked at.
 	Findings []HealthFinding `json:"findings,omitempty"`

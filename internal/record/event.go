@@ -105,7 +105,7 @@ type Ending string
 // The endings of a step.
 const (
 	EndHeld        Ending = "held"        // the level was reached and held for the whole hold
-	EndTimeout     Ending = "timeout"     // not every object got there within the step timeout
+	EndTimeout     Ending = "timeout"     // not every object was ready within the step timeout
 	EndStalled     Ending = "stalled"     // all that remained were unschedulable and nothing moved
 	EndGuard       Ending = "guard"       // a guard stopped the load
 	EndInterrupted Ending = "interrupted" // the user, the budget or an error of ours cut it short

@@ -54,7 +54,7 @@ func readEvents(compressed io.Reader, each func(Event) error) (History, error) {
 			return nil
 		}
 		if run, ok := e.Body.(*RunEvent); ok && run.Version > HistoryVersion {
-			return fmt.Errorf("its format is version %d, this program reads up to %d", run.Version, HistoryVersion)
+			return fmt.Errorf("format version %d, this program reads up to %d", run.Version, HistoryVersion)
 		}
 		return each(e)
 	})

@@ -83,7 +83,7 @@ func resumeIn(d Dir, file *os.File, follow func(Event)) (*Writer, error) {
 type BusyError struct{ Path string }
 
 func (e *BusyError) Error() string {
-	return fmt.Sprintf("%s is being written by a run that is still going on", e.Path)
+	return fmt.Sprintf("%s is in use by a running experiment", e.Path)
 }
 
 // Lock takes the right to write a run's record until the lock is closed or the

@@ -130,7 +130,7 @@ func armsOfPage(r judge.Result, unit string) *armsPart {
 	return p
 }
 
-// lineInterval is what the brackets leave open of the change of a load line.
+// lineInterval is the change within the brackets of the change of a load line.
 func lineInterval(l compare.LineComparison) string {
 	switch {
 	case l.Lo != nil && l.Hi != nil:
@@ -148,9 +148,9 @@ func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) 
 	p.Change, p.Interval = known(l.Primary.Change, changeOnPage), cmp.Or(intervalOnPage(l.Primary.Lo, l.Primary.Hi), "-")
 	switch {
 	case l.MoreRuns > 0:
-		p.Further = fmt.Sprintf("some %d of each arm", l.MoreRuns)
+		p.Further = fmt.Sprintf("about %d of each arm", l.MoreRuns)
 	case l.MoreRuns < 0:
-		p.Further = "no sensible number"
+		p.Further = "too many to be worth it"
 	}
 	p.Blocks = runRows(c.Paired, l.Primary)
 	for i := range p.Blocks {
@@ -165,12 +165,12 @@ func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) 
 // which they are shown.
 func kindsInOrder() [][3]string {
 	return [][3]string{
-		{compare.KindLatency, "Latency", "from time zero to a milestone; an object that never got there is infinitely late"},
+		{compare.KindLatency, "Latency", "from time zero to a milestone; an object that never reached it counts as infinitely late"},
 		{compare.KindRequest, "Requests", "from a request to its reply"},
 		{compare.KindRate, "Rates", "more is better"},
 		{compare.KindCPU, "CPU time", "of each process over the whole run"},
-		{compare.KindMemory, "Memory", "the most that was resident at any moment of the run"},
-		{compare.KindGrowth, "Growth of memory", "the most less what was resident at the start of the run"},
+		{compare.KindMemory, "Memory", "the peak resident memory of the run"},
+		{compare.KindGrowth, "Growth of memory", "the peak less the memory at the start of the run"},
 	}
 }
 
@@ -339,17 +339,17 @@ func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesC
 func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) []fact {
 	var list []fact
 	if s.Superiority != nil {
-		list = append(list, fact{"Probability of being later", percent(100 * *s.Superiority), fmt.Sprintf("An object of %s is later than one of %s in so many of all pairs; 50 %% is no difference.", l.Arm, c.Baseline)})
+		list = append(list, fact{"Probability of being later", percent(100 * *s.Superiority), fmt.Sprintf("The share of pairs in which an object of %s is later than one of %s; 50 %% is no difference.", l.Arm, c.Baseline)})
 	}
 	if s.Distance != nil {
-		list = append(list, fact{"Largest distance", percent(100 * *s.Distance), "At one moment the two curves are so far apart (Kolmogorov and Smirnov); 0 % is no difference, at 100 % they do not overlap."})
+		list = append(list, fact{"Largest distance", percent(100 * *s.Distance), "The Kolmogorov-Smirnov distance of the two distributions; 0 % is no difference, 100 % is no overlap."})
 	}
 	if s.PermutationP != nil {
-		note := "Of all ways to give the runs to the arms, so many lie as far apart: the run is what was repeated, not the object."
+		note := "The p-value of a permutation test: the share of assignments of runs to arms with at least this distance."
 		if runs := min(l.Runs[0], l.Runs[1]); c.Paired && runs > 0 && runs < 12 {
 			note += fmt.Sprintf(" With %d blocks it cannot be below %s.", runs, percent(100*2/math.Exp2(float64(runs))))
 		}
-		list = append(list, fact{"By swapping runs", percent(100 * *s.PermutationP), note})
+		list = append(list, fact{"Permutation test", percent(100 * *s.PermutationP), note})
 	}
 	return list
 }
@@ -390,7 +390,7 @@ func factsOfArms(r judge.Result) []fact {
 		add("Load line of "+c.Baseline, bracketText(line.Baseline, ""), line.Unit+", goal "+line.Goal)
 		add("Load line of "+andList(armsOf(c)), bracketText(line.Arm, ""), line.Unit+", goal "+line.Goal)
 		if open := lineInterval(line); open != "" {
-			add("Change", open, "what the brackets leave open")
+			add("Change", open, "the change within the brackets")
 		}
 		return list
 	}
@@ -400,13 +400,13 @@ func factsOfArms(r judge.Result) []fact {
 	if p := l.Primary; p.Lo != nil && p.Hi != nil {
 		add(fmt.Sprintf("%g %% interval", round(100*(1-c.Alpha))), intervalOnPage(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Metric, l.Arm, c.Baseline))
 	}
-	add("Margin", fmt.Sprintf("± %g %%", round(100*c.Margin)), "a change within it makes no difference")
+	add("Margin", fmt.Sprintf("± %g %%", round(100*c.Margin)), "a change within it counts as none")
 	if l.Runs[0]+l.Runs[1] > 0 {
-		note := "made apart"
+		note := "in separate experiments"
 		if c.Paired {
 			note = "side by side, in blocks"
 		}
-		add("Runs that count", fmt.Sprintf("%d + %d", l.Runs[0], l.Runs[1]), note)
+		add("Valid runs", fmt.Sprintf("%d + %d", l.Runs[0], l.Runs[1]), note)
 	}
 	if l.Superiority != nil {
 		add("Later", percent(100**l.Superiority), fmt.Sprintf("of all pairs of an object of %s and one of %s", l.Arm, c.Baseline))

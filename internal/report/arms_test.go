@@ -171,7 +171,7 @@ func comparisons() map[string]compare.Comparison {
 		{What: "version", Detail: "of the API server", Baseline: "v1.35.0", Arm: "v1.36.3", Bearing: compare.BearingRefuses},
 		{What: "kernel", Arm: "6.1", Bearing: compare.BearingNoted},
 	}
-	c.Refused = "the version of the API server differs: v1.35.0 and v1.36.3; --arm-is version says that it is what is compared"
+	c.Refused = "the version of the API server differs: v1.35.0 and v1.36.3; --arm-is version says that it is the arm"
 	list["refused"] = c
 	list["lines"] = compare.Comparison{
 		Baseline: "A", Metric: "Ready p50", Margin: 0.05, Alpha: 0.05, Arms: map[string]map[string]string{"A": nil, "B": nil}, Levels: []compare.LevelComparison{},
@@ -183,7 +183,7 @@ func comparisons() map[string]compare.Comparison {
 				Change:   figure(0.15), Lo: figure(0.095), Hi: figure(0.155),
 			},
 			{
-				Goal: "startup", Axis: "pods-per-node", Unit: "pods/node", Verdict: stats.Undecided, Why: "where B fails was not found out",
+				Goal: "startup", Axis: "pods-per-node", Unit: "pods/node", Verdict: stats.Undecided, Why: "where B fails was not known",
 				Baseline: compare.Bracket{LowestFailing: figure(20), Verdict: "breach"}, Arm: compare.Bracket{Level: figure(250), Verdict: "pass", Confirmations: "3 of 3"}, Lo: figure(11.5),
 			},
 		},
@@ -239,16 +239,16 @@ func TestTextOfComparisons(t *testing.T) {
 // What people read of a comparison's page.
 func TestPagesOfComparisons(t *testing.T) {
 	says := map[string][]string{
-		"worse":       {"crun is worse than runc", "the same: ContainersReady", "did not start from the same point", "decides"},
+		"worse":       {"crun is worse than runc", "the same: ContainersReady", "memory at the start of the runs differs", "decides"},
 		"better":      {"crun is better than runc"},
 		"equivalent":  {"crun is equivalent to runc"},
-		"two ways":    {"is later at", "earlier at", "two forms", "Ready of database"},
-		"grid":        {"at 20 pods/node", "youki against runc at 100 pods/node", "Left out: step", "Never there: "},
+		"two ways":    {"is slower at", "faster at", "more than one peak", "Ready of database"},
+		"grid":        {"at 20 pods/node", "youki against runc at 100 pods/node", "Left out: step", "Never reached: "},
 		"never":       {"never", "crun is worse than runc"},
 		"few objects": {"too small for any quantile"},
 		"apart":       {"Runs were not made side by side", "4 + 6"},
 		"one run":     {"at least two runs"},
-		"refused":     {"No verdict: these are not comparable", "A and B are not comparable", "keeps them from being compared", "What the arm is, is stated: runtime, cgroup"},
+		"refused":     {"No verdict: these are not comparable", "A and B are not comparable", "prevents a verdict", "The arm, as stated: runtime, cgroup"},
 		"lines":       {"200 pods/node, fails at 210", "at least 250 pods/node", "B against A is inconclusive", "bound by", "+15.0 %", "at least +1150 %"},
 		"nothing":     {"inconclusive"},
 	}

@@ -55,7 +55,7 @@ func brokeOf(r judge.Result, unit string) *brokePart {
 	if first != nil {
 		p.Says = asSentence(first.Says)
 		if s := stepOf(r, first.Step); s != nil {
-			p.Lead = fmt.Sprintf("In step %d, at %s %s, the first thing to break was, after %s: %s.",
+			p.Lead = fmt.Sprintf("In step %d, at %s %s, the first breach came after %s: %s.",
 				s.ID, Number(s.LevelReached), unit, afterStart(*s, first.Breach), first.Breach.What)
 		}
 		p.Normal, p.Figures = conditionsOf(first.Conditions)
@@ -124,9 +124,9 @@ func afterStart(s judge.Step, b judge.Breach) string {
 
 func loadText(l judge.StepProgress, unit string) string {
 	if l.Asked == 0 {
-		return "nothing was asked for yet"
+		return "no request yet"
 	}
-	return fmt.Sprintf("%d of %d there, %s %s", l.There, l.Asked, Number(l.Level), unit)
+	return fmt.Sprintf("%d of %d ready, %s %s", l.There, l.Asked, Number(l.Level), unit)
 }
 
 // conditionsOf are the conditions as they are shown, and what they are compared
@@ -135,9 +135,9 @@ func conditionsOf(c *judge.Conditions) (normal string, rows []figureRow) {
 	if c == nil {
 		return "", nil
 	}
-	normal = "no step tells what is normal: the first one did not hold"
+	normal = "there is no baseline: the first step did not hold"
 	if c.NormalStep > 0 {
-		normal = fmt.Sprintf("normal is step %d, which held, from its first request until its objects were there", c.NormalStep)
+		normal = fmt.Sprintf("normal is step %d, from its first request until its objects were ready", c.NormalStep)
 	}
 	for _, f := range c.Figures {
 		ratio := known(f.Ratio, func(x float64) string { return fmt.Sprintf("%.3g", x) })
@@ -268,7 +268,7 @@ func (p *printer) diagnosis(r judge.Result) {
 		}
 		if shown == 1 {
 			p.line("")
-			p.line("What it looks like:")
+			p.line("Known failures that match:")
 		}
 		p.line("  %s (%s, step %d%s)", d.Title, d.Signature, d.Step, andMore(d.Steps))
 		p.line("    %s", d.Evidence)
@@ -309,7 +309,7 @@ func (p *printer) breaches(first *judge.BrokeFirst, s judge.Step, most int) {
 		if !b.Decided {
 			what += fmt.Sprintf(" (%d)", b.Count)
 		}
-		p.line("  %-7s  after %s, with %d of %d there: %s", markOf(first, b), afterStart(s, b), b.Load.There, b.Load.Asked, what)
+		p.line("  %-7s  after %s, with %d of %d ready: %s", markOf(first, b), afterStart(s, b), b.Load.There, b.Load.Asked, what)
 		if b.Message != "" {
 			p.line("           %s", breachText(b))
 		}
@@ -347,7 +347,7 @@ func (p *printer) allBreaches(r judge.Result) {
 		}
 		if !told {
 			p.line("")
-			p.line("What broke, or was seen, in the other steps:")
+			p.line("Breaches and troubles in the other steps:")
 			told = true
 		}
 		p.line("  step %d at %s, %s:", s.ID, Number(s.LevelReached), s.Verdict)

@@ -17,7 +17,7 @@ import (
 // and some that the first one had too.
 func brokenResult() judge.Result {
 	held := stepAt(1, 100, record.PurposeSweep, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
-	failed := stepAt(2, 200, record.PurposeSweep, slo.Breached, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
+	failed := stepAt(2, 200, record.PurposeSweep, slo.Breached, "all Ready: 1800 of 4000 did not reach it", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.ReachSeconds = figure(1.5)
 	probe := judge.Breach{
 		Time: "2030-01-02T03:04:05.500000Z", Step: 1, Kind: "probes", What: "readiness probes failed", Count: 3,
@@ -27,11 +27,11 @@ func brokenResult() judge.Result {
 	usual := probe
 	usual.Step, usual.Usual, usual.Time = 2, true, "2030-01-02T03:04:05.400000Z"
 	first := judge.Breach{
-		Time: "2030-01-02T03:04:06.250000Z", Step: 2, Kind: "scheduling", What: "no node was found for objects", Count: 1800, First: true,
+		Time: "2030-01-02T03:04:06.250000Z", Step: 2, Kind: "scheduling", What: "no node had room for objects", Count: 1800, First: true,
 		Object: "ns/pod-7\x1b[31m", Message: "Unschedulable: 0/20 nodes are available: 20 Too many pods.", Load: judge.StepProgress{Asked: 2500, There: 2200, Unplaced: 1, Level: 125},
 	}
 	missing := judge.Breach{
-		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: judge.BreachMissing, What: "all Ready: 1800 of 4000 did not get there", Value: figure(1800), Bound: figure(0),
+		Time: "2030-01-02T03:04:07.000000Z", Step: 2, Kind: judge.BreachMissing, What: "all Ready: 1800 of 4000 did not reach it", Value: figure(1800), Bound: figure(0),
 		Decided: true, Goals: []string{"ready"}, Count: 1800, Load: judge.StepProgress{Asked: 4000, There: 2200, Unplaced: 1800, Level: 200},
 	}
 	failed.Breaches = []judge.Breach{usual, first, missing}
@@ -84,7 +84,7 @@ func TestTextOfWhatBroke(t *testing.T) {
 // The page tells of the step that decided first, and marks its first breach.
 func TestPageOfWhatBroke(t *testing.T) {
 	p := brokeOf(brokenResult(), "pods/node")
-	if p.Lead != "In step 2, at 200 pods/node, the first thing to break was, after 1.25 s: no node was found for objects." {
+	if p.Lead != "In step 2, at 200 pods/node, the first breach came after 1.25 s: no node had room for objects." {
 		t.Errorf("lead %q", p.Lead)
 	}
 	var got []string
@@ -94,8 +94,8 @@ func TestPageOfWhatBroke(t *testing.T) {
 		}
 	}
 	want := []string{
-		"2.1 usual after 400 ms, 2 of 10 there, 0.5 pods/node", "2.2 first after 1.25 s, 2200 of 2500 there, 125 pods/node",
-		"2.3 decided after 2.00 s, 2200 of 4000 there, 200 pods/node", "1.1 seen after 500 ms, 2 of 10 there, 0.5 pods/node",
+		"2.1 usual after 400 ms, 2 of 10 ready, 0.5 pods/node", "2.2 first after 1.25 s, 2200 of 2500 ready, 125 pods/node",
+		"2.3 decided after 2.00 s, 2200 of 4000 ready, 200 pods/node", "1.1 seen after 500 ms, 2 of 10 ready, 0.5 pods/node",
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q\nwant %q", got, want)
@@ -119,7 +119,7 @@ func TestPageOfWhatBroke(t *testing.T) {
 			*b = judge.Breach{Time: b.Time, Step: b.Step, What: b.What, Value: b.Value, Bound: b.Bound}
 		}
 	}
-	if p := brokeOf(r, ""); p.Lead != "" || len(p.Steps) != 2 || p.Steps[0].Rows[0].Then != "nothing was asked for yet" {
+	if p := brokeOf(r, ""); p.Lead != "" || len(p.Steps) != 2 || p.Steps[0].Rows[0].Then != "no request yet" {
 		t.Errorf("an older result: %+v", p)
 	}
 }

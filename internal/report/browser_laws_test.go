@@ -100,7 +100,7 @@ func everyLawIsDrawn(p *tab, pages map[string]string) {
 		}
 	}
 	p.openFile(pages["few"])
-	if text := eval[string](p, `document.querySelector('#laws .refusals').innerText`); !strings.Contains(text, "a law needs 6") {
+	if text := eval[string](p, `document.querySelector('#laws .refusals').innerText`); !strings.Contains(text, "a fit needs 6") {
 		t.Errorf("what is refused says %q", text)
 	}
 }
@@ -122,7 +122,7 @@ func lawsByKeyboard(p *tab, path string) {
 	}
 	press("ArrowDown")
 	press("End")
-	if last := eval[string](p, says); !strings.HasPrefix(last, "120 pods/node, foretold: the law ") || !strings.Contains(last, "95 % ") {
+	if last := eval[string](p, says); !strings.HasPrefix(last, "120 pods/node, extrapolated: fit ") || !strings.Contains(last, "95 % ") {
 		t.Errorf("the end of the law says %q", last)
 	}
 	p.quiet("keyboard")

@@ -52,7 +52,7 @@ func checked(c ceiling.Check) string {
 		name += " " + c.Target.Name
 	}
 	if c.Target.Private {
-		name = "a private laboratory"
+		name = "a private lab"
 	}
 	if c.Target.Server != "" {
 		name += " at " + c.Target.Server
@@ -85,19 +85,19 @@ func (t ceilingText) table() {
 	if what == "" {
 		what = "pods that ask for nothing"
 	}
-	where := "on nodes that are not known"
+	where := "on unknown nodes"
 	if t.Nodes != nil && t.AllNodes != nil {
-		standing := "what stands there is not known"
+		standing := "other pods not known"
 		if t.Others != nil && *t.Others == 0 {
-			standing = "nothing stands there"
+			standing = "no other pods"
 		} else if t.Others != nil {
-			standing = fmt.Sprintf("%d pods stand there", *t.Others)
+			standing = fmt.Sprintf("%d other pods", *t.Others)
 		}
 		where = fmt.Sprintf("on %d of %d nodes (%s)", *t.Nodes, *t.AllNodes, standing)
 	}
-	t.line("How far %s can get on the axis %s, %s:", what, t.Axis, where)
+	t.line("Ceilings of %s along %s, %s:", what, t.Axis, where)
 	t.levels()
-	t.unleveled("Not reached by this workload, however far it is raised:", func(c record.Ceiling) string {
+	t.unleveled("Never reached by this workload:", func(c record.Ceiling) string {
 		text := c.What
 		if c.Limit != nil {
 			text += ": " + inUnit(c.Limit, c.Unit)
@@ -140,7 +140,7 @@ func (t ceilingText) levels() {
 		t.columns("  ", "rrrrrrrl", rows)
 	}
 	if far > 0 {
-		t.line("     and %d far above, which -o json tells", far)
+		t.line("     and %d far above (-o json lists them)", far)
 	}
 }
 
@@ -184,12 +184,12 @@ func (t ceilingText) unleveled(title string, text func(record.Ceiling) string, c
 func (t ceilingText) verdict() {
 	b := t.Binding()
 	if b == nil {
-		t.line("What binds first is not known: no hard ceiling could be read.")
+		t.line("Binds first: not known, no hard ceiling could be read.")
 	} else {
 		t.line("Binds first: %s", bindingText(t.CeilingTable, *b))
 	}
 	if a := t.Advised(); a != nil && (b == nil || *a.Level < *b.Level) {
-		t.line("Untested before that: above %s %s (%s; %s).", Number(*a.Level), t.Unit, a.What, a.From)
+		t.line("Untested above %s %s (%s; %s).", Number(*a.Level), t.Unit, a.What, a.From)
 	}
 }
 

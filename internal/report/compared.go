@@ -98,7 +98,7 @@ func operandsOf(operands []Operand) []operandPart {
 		add("Experiment", o.Result.Experiment, "")
 		add("Workload", o.Result.Workload, o.Result.Kind)
 		if o.Result.Comparison == nil {
-			add("Its own verdict", verdictWord(o.Result.Verdict), o.Result.Why)
+			add("Own verdict", verdictWord(o.Result.Verdict), o.Result.Why)
 		}
 		add("Version", o.Result.Version, "of plimsoll")
 		add("Record", o.Dir, "")
@@ -112,7 +112,7 @@ func operandsOf(operands []Operand) []operandPart {
 			nodes = append(nodes, g.fact())
 		}
 		add(kindsOfNodes, strings.Join(nodes, "; "), "")
-		add("Split of the CPUs", machine.Split, strings.Join(machine.SplitNotes, "; "))
+		add("CPU split", machine.Split, strings.Join(machine.SplitNotes, "; "))
 		part.Fidelity = fidelityOf(o.Result.Fidelity)
 		list = append(list, part)
 	}

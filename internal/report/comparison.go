@@ -232,7 +232,7 @@ func (p *printer) differences(c *compare.Comparison) {
 	if len(c.Differences) == 0 {
 		return
 	}
-	rows := [][]string{{"what differs", c.Baseline, strings.Join(armsOf(c), ", "), ""}}
+	rows := [][]string{{"difference", c.Baseline, strings.Join(armsOf(c), ", "), ""}}
 	for _, d := range c.Differences {
 		what := d.What
 		if d.Detail != "" {
@@ -247,11 +247,11 @@ func (p *printer) differences(c *compare.Comparison) {
 func bearingWord(bearing string) string {
 	switch bearing {
 	case compare.BearingArm:
-		return "is what is compared"
+		return "the arm"
 	case compare.BearingRefuses:
-		return "keeps them from being compared"
+		return "prevents a verdict"
 	case compare.BearingNoted:
-		return "to be known"
+		return "note"
 	}
 	return bearing
 }
@@ -271,9 +271,9 @@ func (p *printer) comparison(c *compare.Comparison) {
 		p.line("")
 		verdict := string(l.Verdict)
 		if c.Refused != "" {
-			verdict = "no verdict, but what was measured"
+			verdict = "measured, no verdict"
 		} else if c.LinesDecide() {
-			verdict += ", which does not decide"
+			verdict += " (does not decide)"
 		}
 		p.line("%s against %s at %s: %s", l.Arm, c.Baseline, Number(l.Level), verdict)
 		p.line("  %s", l.Why)
@@ -331,7 +331,7 @@ func (l levelText) shifts() {
 	if l.Distance != nil && l.Superiority != nil {
 		text := fmt.Sprintf("  over all objects: largest distance of the distributions %.3f; an object of %s is later with a probability of %.2f", *l.Distance, l.Arm, *l.Superiority)
 		if l.PermutationP != nil {
-			text += fmt.Sprintf(" (swapping runs: p = %.3g)", *l.PermutationP)
+			text += fmt.Sprintf(" (permutation test: p = %.3g)", *l.PermutationP)
 		}
 		l.line("%s", text)
 	}
@@ -340,7 +340,7 @@ func (l levelText) shifts() {
 // parts writes how the components differ, where there are several.
 func (l levelText) parts() {
 	milestone, _, _ := strings.Cut(l.of.Metric, " ")
-	rows := [][]string{{milestone + " by component", "distance", "later", "p50", "furthest quantile"}}
+	rows := [][]string{{milestone + " by component", "distance", "later", "p50", "largest shift"}}
 	for _, s := range l.Series {
 		if s.Milestone != milestone || s.Component == "" {
 			continue
@@ -375,7 +375,7 @@ func (l levelText) others() {
 		}
 	}
 	if len(rows) > 0 {
-		l.line("  others that differ, with a rate of false discoveries of at most %.0f%%; they do not decide:", 100*maxFalseDiscovery)
+		l.line("  other metrics that differ (false discovery rate at most %.0f%%; they do not decide):", 100*maxFalseDiscovery)
 		l.columns("    ", "lrl", rows)
 	}
 	// Why memory is not compared, in the order in which the reasons come up.
@@ -476,7 +476,7 @@ func intervalText(lo, hi *float64) string {
 func bracketText(b compare.Bracket, unit string) string {
 	switch {
 	case b.Level == nil && b.LowestFailing == nil:
-		return "not found out"
+		return "not known"
 	case b.Level == nil:
 		return strings.TrimSpace(fmt.Sprintf("below %s %s", Number(*b.LowestFailing), unit))
 	case b.LowestFailing == nil:

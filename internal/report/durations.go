@@ -27,7 +27,7 @@ func (p *printer) durations(r judge.Result) {
 		return
 	}
 	p.line("")
-	p.line("How long work took in step %d by what the %s publishes (quantiles as the bucket they lie in):", last.ID, objectKind(r).Place.One)
+	p.line("Durations in step %d, from the histograms of the %s (quantiles as their buckets):", last.ID, objectKind(r).Place.One)
 	rows := [][]string{{"", "", "n", "mean", "p50", "p99"}}
 	for _, d := range last.Durations {
 		rows = append(rows, []string{d.Source, d.Name, fmt.Sprint(d.N), lagOf(d.Mean), bucketText(d.P50), bucketText(d.P99)})

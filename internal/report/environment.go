@@ -35,7 +35,7 @@ func (p *page) environment(e *record.Environment) {
 	}
 	note := ""
 	if e.Target.Private {
-		note = "a private laboratory, which lived as long as the run"
+		note = "a private lab of this run"
 	}
 	add("Target", target, note)
 	if c := e.Cluster; c != nil {
@@ -48,7 +48,7 @@ func (p *page) environment(e *record.Environment) {
 		p.Nodes = groupNodes(c.Nodes)
 	}
 	if e.ClockOffset != nil {
-		add("Clock offset", fmt.Sprintf("%+.1f s", *e.ClockOffset), "the server's less ours, known to within a second; latencies do not depend on it")
+		add("Clock offset", fmt.Sprintf("%+.1f s", *e.ClockOffset), "server minus plimsoll, to within 1 s; latencies do not depend on it")
 	}
 	if e.Host.OS != "" || e.Host.CPUs > 0 {
 		add("Plimsoll ran on", strings.TrimSpace(fmt.Sprintf("%s %s", e.Host.OS, e.Host.Kernel)), "")

@@ -49,7 +49,7 @@ type NoResultError struct {
 }
 
 func (e *NoResultError) Error() string {
-	return fmt.Sprintf("%s holds no result that can be reported: %v", e.Dir, e.Err)
+	return fmt.Sprintf("%s has no result to report: %v", e.Dir, e.Err)
 }
 
 // Unwrap is what kept the result from being read.
@@ -98,16 +98,16 @@ func Read(dir record.Dir, before record.ObjectKind) (Input, error) {
 	}
 	if err != nil {
 		in.Plan = nil
-		missing(record.ExperimentFile, "the plan is not told", err)
+		missing(record.ExperimentFile, "the plan is not shown", err)
 	}
 	var environment record.Environment
 	if err := dir.ReadJSON(record.EnvironmentFile, &environment); err == nil {
 		in.Environment = &environment
 	} else {
-		missing(record.EnvironmentFile, "the environment is not told", err)
+		missing(record.EnvironmentFile, "the environment is not shown", err)
 	}
 	if in.Objects, err = objects.Read(dir, nil); err != nil {
-		missing(record.ObjectsFile, "distributions and the course of the run are not drawn", err)
+		missing(record.ObjectsFile, "distributions and the course of the run are not shown", err)
 	}
 	return in, nil
 }
@@ -337,12 +337,12 @@ func factsOf(r judge.Result, data pageData) []fact {
 	}
 	if l := r.LoadLine; l != nil {
 		if l.LowestFailing != nil {
-			add("Lowest that fails", Number(*l.LowestFailing), l.Unit)
+			add("Lowest failing level", Number(*l.LowestFailing), l.Unit)
 		} else if l.Level != nil {
-			add("Lowest that fails", "none", "up to the highest level tried")
+			add("Lowest failing level", "none", "up to the highest level tried")
 		}
 		if l.ConfirmationsAsked > 0 {
-			note := "made whole, from empty"
+			note := "full steps from empty"
 			if l.Confirmations > 0 && l.PassProbability > 0 {
 				note = fmt.Sprintf("a further run passes with at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
 			}
@@ -365,7 +365,7 @@ func factsOf(r judge.Result, data pageData) []fact {
 		}
 	}
 	if r.Cost.Objects > 0 {
-		add("Objects measured", grouped(r.Cost.Objects), fmt.Sprintf("plimsoll itself took %.3g ms of CPU for each", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
+		add("Objects measured", grouped(r.Cost.Objects), fmt.Sprintf("plimsoll used %.3g ms of CPU for each", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
 	}
 	return list
 }
@@ -446,19 +446,19 @@ func Headline(r judge.Result, unit string) string {
 		case r.Verdict == slo.Pass && l.Level != nil:
 			return fmt.Sprintf("%s holds %s %s, the highest level tried", name, Number(*l.Level), unit)
 		}
-		open := "Not decided"
+		open := "Inconclusive"
 		if r.Verdict == slo.Invalid {
-			open = "Not valid"
+			open = "Invalid"
 		}
 		switch {
 		case l.Level != nil && l.LowestFailing != nil:
 			return fmt.Sprintf("%s: the load line of %s lies from %s to below %s %s", open, name, Number(*l.Level), Number(*l.LowestFailing), unit)
 		case l.Level != nil:
-			return fmt.Sprintf("%s: %s held %s %s, and more was not found out", open, name, Number(*l.Level), unit)
+			return fmt.Sprintf("%s: %s held %s %s; higher levels are not known", open, name, Number(*l.Level), unit)
 		case l.LowestFailing != nil:
-			return fmt.Sprintf("%s: %s failed at %s %s, and nothing is known to hold", open, name, Number(*l.LowestFailing), unit)
+			return fmt.Sprintf("%s: %s failed at %s %s; no level is known to hold", open, name, Number(*l.LowestFailing), unit)
 		}
-		return fmt.Sprintf("%s: how far %s can be loaded was not found out", open, name)
+		return fmt.Sprintf("%s: the limit of %s is not known", open, name)
 	}
 	low, high := math.Inf(1), math.Inf(-1)
 	for _, s := range r.Steps {
@@ -479,9 +479,9 @@ func Headline(r judge.Result, unit string) string {
 	case r.Verdict == slo.Breached && !math.IsInf(low, 0):
 		return fmt.Sprintf("%s fails at %s %s", name, Number(low), unit)
 	case r.Verdict == slo.Invalid:
-		return fmt.Sprintf("Not valid: plimsoll itself was the bottleneck of %s", name)
+		return fmt.Sprintf("Invalid: plimsoll itself was the bottleneck of %s", name)
 	}
-	return fmt.Sprintf("Not decided: whether %s holds is not known", name)
+	return fmt.Sprintf("Inconclusive: whether %s holds is not known", name)
 }
 
 // summary says more about the verdict than the headline, a sentence each.
@@ -517,9 +517,9 @@ func verdictWord(verdict any) string {
 	case slo.Breached:
 		return "failed"
 	case slo.Inconclusive:
-		return "not decided"
+		return "inconclusive"
 	case slo.Invalid:
-		return "not valid"
+		return "invalid"
 	case slo.Verdict(stats.NotWorse):
 		return "not worse"
 	}

@@ -235,15 +235,15 @@ func TestEveryDirectoryMakesAPage(t *testing.T) {
 			t.Errorf("%s: the page is cut", name)
 		}
 		for _, want := range map[string][]string{
-			"result only":  {"There is no objects.parquet", "There is no environment.json", "There is no experiment.yaml", "cannot be drawn"},
+			"result only":  {"There is no objects.parquet", "There is no environment.json", "There is no experiment.yaml", "objects.parquet is missing"},
 			"broken files": {"Objects.parquet could not be read", "Environment.json could not be read", "Experiment.yaml could not be read"},
-			"killed":       {"Not decided", "the run was cut"},
+			"killed":       {"Inconclusive", "the run was cut"},
 			"rate":         {"pods/s"},
-			"open loop":    {"Arrivals", "What objects waited for"},
+			"open loop":    {"Arrivals", "Waiting as a table"},
 			"all fail":     {"never", "Too many pods"},
 			"result goals": {"allocatable pods", "raise maxPods", "the API does not tell"},
 			"no steps":     {"nothing was measured"},
-			"arms":         {"Not decided"},
+			"arms":         {"Inconclusive"},
 		}[name] {
 			if !strings.Contains(page, want) && !strings.Contains(page, asSentence(want)) && !strings.Contains(page, strings.ToUpper(want[:1])+want[1:]) {
 				t.Errorf("%s: the page does not say %q", name, want)

@@ -34,7 +34,7 @@ func (p *printer) laws(l *judge.Laws, explain bool) {
 	p.columns("  ", "ll", rows)
 	if explain {
 		for _, o := range leftOut(l.LeftOut) {
-			p.line("  no law stands on %s", o)
+			p.line("  not fitted: %s", o)
 		}
 	} else if hidden > 0 {
 		p.line("  and %d more with --explain", hidden)
@@ -76,9 +76,9 @@ func above(x *float64, bound float64) bool { return x != nil && *x > bound }
 func lawSentence(x judge.Law) string {
 	switch {
 	case x.Refused != "" && len(x.Points) == 0 && len(x.LeftOut) > 0:
-		return "no law: without " + strings.Join(leftOut(x.LeftOut), "; ")
+		return "no fit: without " + strings.Join(leftOut(x.LeftOut), "; ")
 	case x.Refused != "":
-		return "no law: " + x.Refused
+		return "no fit: " + x.Refused
 	case x.USL != nil:
 		return throughputSentence(x)
 	case x.Power != nil:
@@ -88,7 +88,7 @@ func lawSentence(x judge.Law) string {
 	case x.Line != nil:
 		return latencySentence(x)
 	}
-	return "no law"
+	return "no fit"
 }
 
 // quantity is a figure of a law with its unit.
@@ -148,7 +148,7 @@ func throughputSentence(x judge.Law) string {
 		return "no curve"
 	}
 	// The two differ if their intervals do.
-	way := "no rise or fall is shown"
+	way := "no significant trend"
 	if first.Hi != nil && above(last.Lo, *first.Hi) {
 		way = "rises"
 	} else if last.Hi != nil && above(first.Lo, *last.Hi) {
@@ -202,7 +202,7 @@ func latencySentence(x judge.Law) string {
 		if k.LogLog {
 			text += fmt.Sprintf(": grows with the power %s of the level before, %s after", short(k.Before), short(k.After))
 		} else {
-			text += fmt.Sprintf(": %s a level before, %s after", slope(k.Before), slope(k.After))
+			text += fmt.Sprintf(": %s per level before, %s after", slope(k.Before), slope(k.After))
 		}
 		if k.Gradual {
 			text += "; perhaps gradually"
@@ -218,16 +218,16 @@ func latencySentence(x judge.Law) string {
 	var text string
 	switch {
 	case above(l.Slope.Lo, 0):
-		text = fmt.Sprintf("rises %s a level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
+		text = fmt.Sprintf("rises %s per level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
 	case l.Slope.Hi != nil && *l.Slope.Hi < 0:
-		text = fmt.Sprintf("falls %s a level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
+		text = fmt.Sprintf("falls %s per level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
 	default:
-		text = fmt.Sprintf("no rise or fall is shown: %s, %s; %s a level", from, to, span95(l.Slope, x.YUnit))
+		text = fmt.Sprintf("no significant trend: %s, %s; %s per level", from, to, span95(l.Slope, x.YUnit))
 	}
 	if l.Wrong != "" {
 		return text + "; " + l.Wrong
 	}
-	return text + "; no knee is shown"
+	return text + "; no knee found"
 }
 
 // memorySentence says what an object costs a process.
@@ -238,9 +238,9 @@ func memorySentence(x judge.Law) string {
 	}
 	var text string
 	if above(l.Slope.Lo, 0) {
-		text = fmt.Sprintf("%s an object %s, on %s", quantity(*l.Slope.Value, x.YUnit), span95(l.Slope, x.YUnit), withSpan(l.Intercept, x.YUnit))
+		text = fmt.Sprintf("%s per object %s, on %s", quantity(*l.Slope.Value, x.YUnit), span95(l.Slope, x.YUnit), withSpan(l.Intercept, x.YUnit))
 	} else {
-		text = fmt.Sprintf("does not grow for sure: %s an object", span95(l.Slope, x.YUnit))
+		text = fmt.Sprintf("no significant growth: %s per object", span95(l.Slope, x.YUnit))
 	}
 	if l.Wrong != "" {
 		text += "; " + l.Wrong
@@ -252,24 +252,24 @@ func memorySentence(x judge.Law) string {
 func linearity(v stats.Linearity) string {
 	switch v {
 	case stats.NearLinear:
-		return "near linear"
+		return "linear within 10 %"
 	case stats.SlowerLinear:
-		return "more than linear"
+		return "superlinear"
 	case stats.FasterLinear:
-		return "less than linear"
+		return "sublinear"
 	}
-	return "not decided whether near linear"
+	return "linear growth not decided"
 }
 
 // powerSentence says what one costs at the lowest level and at the highest.
 func powerSentence(x judge.Law) string {
 	p := x.Power
-	text := fmt.Sprintf("%s: %s an object at %s, %s at %s (%.3g times)", linearity(p.Verdict),
+	text := fmt.Sprintf("%s: %s per object at %s, %s at %s (%.3g times)", linearity(p.Verdict),
 		quantity(p.LowCost, x.YUnit), short(x.Lowest), quantity(p.HighCost, x.YUnit), short(x.Highest), p.Ratio)
 	if p.Exponent != nil {
 		return text + ", exponent " + withSpan(*p.Exponent, "")
 	}
-	return text + ", by this ratio alone"
+	return text + ", from this ratio alone"
 }
 
 // lawDetails is what more there is to a law.
@@ -278,7 +278,7 @@ func lawDetails(x judge.Law) []string {
 	add := func(format string, args ...any) { list = append(list, fmt.Sprintf(format, args...)) }
 	if x.Levels > 0 {
 		n := len(x.Points)
-		add("stands on %d %s of %d %s, from %s to %s %s", n, noun(n, "measurement"), x.Levels, noun(x.Levels, "level"), short(x.Lowest), short(x.Highest), x.XUnit)
+		add("based on %d %s of %d %s, from %s to %s %s", n, noun(n, "measurement"), x.Levels, noun(x.Levels, "level"), short(x.Lowest), short(x.Highest), x.XUnit)
 	}
 	if u := x.USL; u != nil {
 		add("X(N) = lambda N / (1 + sigma (N-1) + kappa N (N-1)): lambda %s, sigma %s, kappa %s",
@@ -293,18 +293,18 @@ func lawDetails(x judge.Law) []string {
 	switch {
 	case x.Misfit == nil || x.Line != nil && x.Knee != nil:
 	case x.Of == judge.LawMemory:
-		add("the measurements lie %s beside the line on average", quantity(*x.Misfit, x.YUnit))
+		add("mean deviation from the line: %s", quantity(*x.Misfit, x.YUnit))
 	default:
-		add("the measurements lie %.1f %% beside the law on average", 100**x.Misfit)
+		add("mean deviation from the fit: %.1f %%", 100**x.Misfit)
 	}
 	if k := x.Knee; k != nil {
-		add("a knee is shown: p = %.2g, %.2g beside the other curves", k.P, k.Q)
+		add("knee: p = %.2g, %.2g corrected for the other curves", k.P, k.Q)
 	} else if x.NoKnee != "" {
 		add("knee: %s", x.NoKnee)
 	}
 	if n := len(x.Curve); n > 0 && x.Curve[n-1].X > x.Highest {
 		c := x.Curve[n-1]
-		add("foretold at %s %s, twice the highest: %s; past that nothing is", short(c.X), x.XUnit, withSpan(judge.Interval{Value: &c.Y, Lo: c.Lo, Hi: c.Hi}, x.YUnit))
+		add("extrapolated to %s %s, twice the highest: %s", short(c.X), x.XUnit, withSpan(judge.Interval{Value: &c.Y, Lo: c.Lo, Hi: c.Hi}, x.YUnit))
 	}
 	for _, w := range x.Warnings {
 		add("%s", w)
@@ -377,8 +377,8 @@ func lawsOfPage(r judge.Result) *lawsPart {
 	p := &lawsPart{Basis: lawsBasis(l), LeftOut: leftOut(l.LeftOut)}
 	groups := map[string]*lawGroup{
 		judge.LawThroughput: {Title: "Rates and times"},
-		judge.LawMemory:     {Folds: true, Open: true, Title: "Memory of each process", Hint: "The most that was resident in a step, against all objects in place."},
-		judge.LawCPU:        {Folds: true, Title: "CPU time of each process", Hint: "Of whole steps, their holds included, one upon the other from empty."},
+		judge.LawMemory:     {Folds: true, Open: true, Title: "Memory of each process", Hint: "Peak resident memory of a step, against all objects in place."},
+		judge.LawCPU:        {Folds: true, Title: "CPU time of each process", Hint: "Whole steps with their holds, added up from empty."},
 	}
 	said := make(map[string]bool)
 	for i, x := range l.List {

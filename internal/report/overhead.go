@@ -24,7 +24,7 @@ func overheadOf(o *judge.Overhead, kind record.ObjectKind) *overheadTable {
 		return nil
 	}
 	object := kind.Object
-	t := &overheadTable{Head: fmt.Sprintf("One %s more costs, by %s in %s", object.One, counted(o.Objects, "start"), counted(o.Steps, "step"))}
+	t := &overheadTable{Head: fmt.Sprintf("Cost of one more %s, from %s in %s", object.One, counted(o.Objects, "start"), counted(o.Steps, "step"))}
 	var levels, known bool
 	type gap struct{ what, why string }
 	var gaps []gap
@@ -49,7 +49,7 @@ func overheadOf(o *judge.Overhead, kind record.ObjectKind) *overheadTable {
 		return withSpan(s.Interval, unit)
 	}
 	for _, c := range o.Costs {
-		t.Rows = append(t.Rows, overheadRow{c.Source, say(c.Source, c.Memory, "B", "memory"), say(c.Source, c.Start, "s", "CPU time to start"), say(c.Source, c.Stand, "", "CPU while it stands")})
+		t.Rows = append(t.Rows, overheadRow{c.Source, say(c.Source, c.Memory, "B", "memory"), say(c.Source, c.Start, "s", "CPU time to start"), say(c.Source, c.Stand, "", "CPU while it runs")})
 	}
 	for _, g := range gaps {
 		what := g.what
@@ -59,13 +59,13 @@ func overheadOf(o *judge.Overhead, kind record.ObjectKind) *overheadTable {
 		t.Notes = append(t.Notes, what+" is not known: "+g.why)
 	}
 	if !known {
-		t.Head, t.Rows = fmt.Sprintf("What one %s more costs a real %s is not known", object.One, kind.Place.One), nil
+		t.Head, t.Rows = fmt.Sprintf("The cost of one more %s on a real %s is not known", object.One, kind.Place.One), nil
 		return t
 	}
-	t.Notes = append(t.Notes, fmt.Sprintf("a %s is an average one of those that the workload makes", object.One),
-		"in brackets 95 % intervals; one that holds 0 shows no cost")
+	t.Notes = append(t.Notes, fmt.Sprintf("a %s is the average of those that the workload makes", object.One),
+		"in brackets 95 % intervals; one that includes 0 shows no cost")
 	if levels {
-		t.Notes = append(t.Notes, "memory is told by the levels of the axis where there is a law of it, else by what each step has added, and what grows with time alone counts as the "+object.Many+"' too")
+		t.Notes = append(t.Notes, "memory is from the fit along the axis where there is one, else from what each step added; growth with time alone counts as the "+object.Many+"' too")
 	}
 	return t
 }
@@ -99,7 +99,7 @@ func (p *printer) overhead(o *judge.Overhead, kind record.ObjectKind) {
 	p.line("")
 	p.line("%s:", t.Head)
 	if len(t.Rows) > 0 {
-		rows := [][]string{{"", "memory", "CPU time to start", "thousandths of a CPU while it stands"}}
+		rows := [][]string{{"", "memory", "CPU time to start", "thousandths of a CPU while it runs"}}
 		for _, r := range t.Rows {
 			rows = append(rows, []string{r.Source, r.Memory, r.Start, r.Stand})
 		}

@@ -21,10 +21,10 @@ func TestOverheadInWords(t *testing.T) {
 	p := &printer{w: &b}
 	p.overhead(o, observe.Pods())
 	for _, part := range []string{
-		"One pod more costs, by 30 starts in 4 steps", "a pod is an average one",
+		"Cost of one more pod, from 30 starts in 4 steps", "a pod is the average",
 		"kubelet  1 MiB [-1 KiB, 2 MiB]  43 ms [18 ms, 68 ms]  1.5 [-0.2, 3]",
 		"runtime  unknown                65 ms [40 ms, 90 ms]  unknown",
-		"memory of runtime is not known: nobody saw it", "CPU while it stands of runtime is not known: there is 1 level", "one that holds 0 shows no cost",
+		"memory of runtime is not known: nobody saw it", "CPU while it runs of runtime is not known: there is 1 level", "one that includes 0 shows no cost",
 	} {
 		if !strings.Contains(b.String(), part) {
 			t.Errorf("it lacks %q:\n%s", part, b.String())

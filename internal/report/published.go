@@ -8,7 +8,7 @@ import (
 )
 
 // publishedNote says what a published figure beside a found one is worth.
-const publishedNote = "Published figures were found on other machines and decide nothing here."
+const publishedNote = "Published figures are from other machines and do not affect the verdict."
 
 // published writes published figures beside those of the run.
 func (p *printer) published(r judge.Result) {

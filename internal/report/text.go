@@ -129,7 +129,7 @@ func (p *printer) reasons(r judge.Result) {
 			continue
 		}
 		p.line("")
-		p.line("What kept objects from getting there in step %d, at %s:", s.ID, Number(s.LevelReached))
+		p.line("Why objects were not ready in step %d, at %s:", s.ID, Number(s.LevelReached))
 		for _, reason := range s.Reasons[:min(len(s.Reasons), 5)] {
 			on := ""
 			if reason.Nodes > 0 {
@@ -213,12 +213,12 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 		if l.LowestFailing != nil {
 			fmt.Fprintf(&b, "; %s failed", Number(*l.LowestFailing))
 		} else {
-			b.WriteString("; nothing failed up to the highest level allowed")
+			b.WriteString("; nothing failed up to the highest level tried")
 		}
 	case l.Level != nil && l.LowestFailing != nil:
-		fmt.Fprintf(&b, "%s, somewhere from %s to below %s %s: %s", verdict, Number(*l.Level), Number(*l.LowestFailing), l.Unit, why)
+		fmt.Fprintf(&b, "%s, between %s and %s %s: %s", verdict, Number(*l.Level), Number(*l.LowestFailing), l.Unit, why)
 	case l.Level != nil:
-		fmt.Fprintf(&b, "%s, at least %s %s was seen to hold: %s", verdict, Number(*l.Level), l.Unit, why)
+		fmt.Fprintf(&b, "%s, at least %s %s held: %s", verdict, Number(*l.Level), l.Unit, why)
 	default:
 		fmt.Fprintf(&b, "%s: %s", verdict, why)
 	}

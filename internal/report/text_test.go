@@ -34,7 +34,7 @@ func account(asked, there, never, lost int) judge.Objects {
 // cases are results of every kind of outcome.
 func cases() map[string]judge.Result {
 	held := stepAt(1, 100, record.PurposeRamp, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.35), figure(1.4321))
-	failed := stepAt(2, 200, record.PurposeRamp, slo.Breached, "all Ready: 1800 of 4000 did not get there", account(4000, 2200, 1800, 0), figure(0.51), nil)
+	failed := stepAt(2, 200, record.PurposeRamp, slo.Breached, "all Ready: 1800 of 4000 did not reach it", account(4000, 2200, 1800, 0), figure(0.51), nil)
 	failed.Reasons = []judge.Reason{
 		{Reason: "Too many pods", Message: "0/20 nodes are available: 20 Too many pods.", Count: 1795, Nodes: 20, NodesOf: 20},
 		{Reason: "ImagePullBackOff", Message: "ImagePullBackOff", Count: 5},
@@ -42,7 +42,7 @@ func cases() map[string]judge.Result {
 	open := stepAt(2, 200, record.PurposeRamp, slo.Inconclusive, "the state of 7 objects is not known", account(4000, 3993, 0, 7), figure(0.51), nil)
 	invalid := stepAt(1, 100, record.PurposeRamp, slo.Invalid, "requests were sent late while there was room", account(2000, 2000, 0, 0), figure(0.35), figure(1.4))
 	confirmed := stepAt(3, 100, record.PurposeConfirm, slo.Pass, "every objective held", account(2000, 2000, 0, 0), figure(0.0004), figure(12.34))
-	none := stepAt(1, 10, record.PurposeRamp, slo.Breached, "all Ready: 200 of 200 did not get there", account(200, 0, 200, 0), nil, nil)
+	none := stepAt(1, 10, record.PurposeRamp, slo.Breached, "all Ready: 200 of 200 did not reach it", account(200, 0, 200, 0), nil, nil)
 	none.AchievedRate = nil
 
 	line := func(level, failing *float64, confirmed int, binding string) *judge.LoadLine {
@@ -128,14 +128,14 @@ func TestHeadline(t *testing.T) {
 		"confirmed":      "node-density holds 100 pods/node and fails at 101",
 		"nothing-failed": "node-density holds 100 pods/node, the highest level tried",
 		"first-fails":    "node-density fails at its first level, 10 pods/node",
-		"bracket":        "Not decided: the load line of node-density lies from 100 to below 200 pods/node",
-		"at-least":       "Not decided: node-density held 100 pods/node, and more was not found out",
-		"nothing-known":  "Not decided: how far node-density can be loaded was not found out",
-		"invalid":        "Not valid: how far node-density can be loaded was not found out",
+		"bracket":        "Inconclusive: the load line of node-density lies from 100 to below 200 pods/node",
+		"at-least":       "Inconclusive: node-density held 100 pods/node; higher levels are not known",
+		"nothing-known":  "Inconclusive: the limit of node-density is not known",
+		"invalid":        "Invalid: the limit of node-density is not known",
 		"sweep-held":     "node-density holds at every level, 100 pods/node",
 		"sweep-failed":   "node-density fails at 200 pods/node",
-		"sweep-open":     "Not decided: whether node-density holds is not known",
-		"sweep-invalid":  "Not valid: plimsoll itself was the bottleneck of node-density",
+		"sweep-open":     "Inconclusive: whether node-density holds is not known",
+		"sweep-invalid":  "Invalid: plimsoll itself was the bottleneck of node-density",
 		"worse":          "node-density: slow is worse than base",
 		"tolerated":      "node-density holds 100 pods/node and fails at 101",
 		"goals":          "node-density holds 100 pods/node and fails at 101",

@@ -47,7 +47,7 @@ const trendWidth = 44
 
 func (p *printer) trend(t compare.Trend, axis logAxis) {
 	p.line("%s (logarithmic)", trendTitle(t))
-	rows := [][]string{{"", "started", "plimsoll", "Kubernetes", axis.header(t.Unit), trendUnit(t), "changed since the one before"}}
+	rows := [][]string{{"", "started", "plimsoll", "Kubernetes", axis.header(t.Unit), trendUnit(t), "changed since the previous one"}}
 	for i, x := range t.Points {
 		for _, c := range t.Changes {
 			if c.At == i {
@@ -232,7 +232,7 @@ func TrendHTML(w io.Writer, in TrendInput) error {
 			what = "Load line by goal " + goal
 		}
 		p.Headline = fmt.Sprintf("%s over %d experiments", what, len(in.Operands))
-		p.Lead = []string{"Each point is one experiment, at the geometric mean of its runs; the bar is from the least to the largest of them, and of a load line from what held to what failed. Runs that were made apart differ by whatever changed meanwhile: the tables say what is known of that."}
+		p.Lead = []string{"Each point is one experiment: the geometric mean of its runs, with a bar from the smallest to the largest (of a load line, from the level that held to the level that failed). The tables list what else changed between the experiments."}
 	}
 	p.Title = p.Headline
 	p.Recorded, p.Operands = true, operandsOf(in.Operands)

@@ -71,9 +71,9 @@ func trendInputs() map[string]TrendInput {
 		}
 		lines.Trends[0].Points = append(lines.Trends[0].Points, p)
 	}
-	lines.Trends[0].Points = append(lines.Trends[0].Points, compare.TrendPoint{Name: "r3", Note: "its line is inconclusive"})
+	lines.Trends[0].Points = append(lines.Trends[0].Points, compare.TrendPoint{Name: "r3", Note: "its load line is inconclusive"})
 	lines.Trends[0].FindChanges(0.05, 1)
-	warned := TrendInput{Why: "no experiment has a figure that can be followed", Warnings: []string{"no run of node-density counts"}}
+	warned := TrendInput{Why: "no experiment has a metric that can be followed", Warnings: []string{"node-density has no valid run"}}
 	return map[string]TrendInput{"nights": trendInput(14), "few": few, "lines": lines, "nothing": warned}
 }
 

@@ -58,7 +58,7 @@ func (x *Experiment) AddWorkload(w *workload.Workload, given map[string]string) 
 	}
 	files, err := w.Fingerprint(params)
 	if err != nil {
-		return fmt.Errorf("take the fingerprint of the workload %s: %w", w.Name, err)
+		return fmt.Errorf("fingerprint the workload %s: %w", w.Name, err)
 	}
 	x.Plan += "-" + files
 	return nil

@@ -132,7 +132,7 @@ func (j *Job) survey(ctx context.Context) error {
 		for _, f := range stopping {
 			texts = append(texts, f.What+": "+f.Text)
 		}
-		return fmt.Errorf("the %s is not fit to be loaded: %s ('plimsoll check' says more; --ignore-health loads it all the same)", survey.Target.Kind, strings.Join(texts, "; "))
+		return fmt.Errorf("the %s is not fit to be loaded: %s (see 'plimsoll check'; --ignore-health loads it anyway)", survey.Target.Kind, strings.Join(texts, "; "))
 	}
 	for _, f := range survey.Findings {
 		j.Log("warning: %s: %s", f.What, f.Text)
@@ -314,7 +314,7 @@ func (t *freshTarget) Reset(ctx context.Context) error {
 		return err
 	}
 	if err := t.session.Renew(ctx); err != nil {
-		return fmt.Errorf("make the laboratory anew: %w", err)
+		return fmt.Errorf("recreate the lab: %w", err)
 	}
 	t.Instance, err = t.open(ctx, t.rec)
 	return err

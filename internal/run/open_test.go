@@ -92,7 +92,7 @@ func TestSlowAnswersBreachTheRate(t *testing.T) {
 		t.Errorf("30 of 40 a second: %s (%s), %+v", s.Verdict, s.VerdictWhy, s.Arrivals)
 	}
 	s := r.Steps[1]
-	if s.Verdict != slo.Breached || !strings.Contains(s.VerdictWhy, "achievedRate: 3600 of 3600 arrivals found no place") {
+	if s.Verdict != slo.Breached || !strings.Contains(s.VerdictWhy, "achievedRate: 3600 of 3600 arrivals waited") {
 		t.Errorf("60 of 40 a second: %s (%s), %+v", s.Verdict, s.VerdictWhy, s.Arrivals)
 	}
 	if s.Arrivals.Dropped < 500 || s.Objects.Dropped != s.Arrivals.Dropped || s.Objects.Ready+s.Objects.Dropped != 3600 {

@@ -54,10 +54,10 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		return judge.Result{}, err
 	}
 	if missing {
-		builder.Warn("the run ended before it had described its target: there is no environment.json")
+		builder.Warn("the run ended before environment.json was written: the target is not known")
 	}
 	if history.Unknown > 0 {
-		builder.Warn("the history holds events of kinds that this version does not know: they were passed over")
+		builder.Warn("the history has events of unknown kinds: they were skipped")
 	}
 	result := builder.Finish(x.Design, environment.Fidelity, "")
 	judge.AddPredictions(&result, environment)

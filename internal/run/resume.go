@@ -76,9 +76,9 @@ func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 func (p *Past) startPart(r *record.RunEvent, id, plan string) error {
 	switch {
 	case r.Phase == record.PhaseStart && r.ID != id:
-		return &ContradictionError{fmt.Sprintf("the plan is that of run %s, and the record that of run %s", id, r.ID)}
+		return &ContradictionError{fmt.Sprintf("the plan is of run %s, the record is of run %s", id, r.ID)}
 	case r.Phase == record.PhaseStart && r.Plan != "" && plan != "" && r.Plan != plan:
-		return &ContradictionError{"the plan is not the one that the record was made by: its workload or a file of it, its parameters, target, pace, hold, timeout, guards or seed was changed"}
+		return &ContradictionError{"the plan differs from the one on record: its workload or a file of it, its parameters, target, pace, hold, timeout, guards or seed changed"}
 	case r.Phase == record.PhaseResume:
 		p.IDs = append(p.IDs, r.ID)
 	}
@@ -90,9 +90,9 @@ func (p *Past) startPart(r *record.RunEvent, id, plan string) error {
 func sameStep(id int, s *record.StepEvent, n design.Next) error {
 	switch {
 	case n.Done:
-		return &ContradictionError{fmt.Sprintf("step %d is on record, at %g as %s, where by the plan the run was done: %s", id, s.Level, s.Purpose, n.Outcome.Why)}
+		return &ContradictionError{fmt.Sprintf("step %d is on record at %g (%s), but by the plan the run was done: %s", id, s.Level, s.Purpose, n.Outcome.Why)}
 	case n.Level != s.Level || n.Purpose != s.Purpose:
-		return &ContradictionError{fmt.Sprintf("step %d was made at %g as %s, and by the plan it would have been %g as %s", id, s.Level, s.Purpose, n.Level, n.Purpose)}
+		return &ContradictionError{fmt.Sprintf("step %d is on record at %g (%s), but by the plan it is at %g (%s)", id, s.Level, s.Purpose, n.Level, n.Purpose)}
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func Resume(soft, hard context.Context, past *Past, begin record.RunEvent, x Exp
 	clock := record.ResumeClock(past.start, past.Last, now)
 	begin.Phase, begin.Version, begin.Plan = record.PhaseResume, record.HistoryVersion, x.Plan
 	if back := past.start.Sub(clock.Start()); back > backTolerance && !past.start.IsZero() {
-		begin.Message = fmt.Sprintf("the machine's clock was set back before the run was resumed: from then on the times in the result are %s ahead of it", back.Round(time.Millisecond))
+		begin.Message = fmt.Sprintf("the machine's clock was set back before the run was resumed: later times in the result are %s ahead of it", back.Round(time.Millisecond))
 	}
 	if x.Spec.Start = past.start; past.start.IsZero() {
 		x.Spec.Start = clock.Start()

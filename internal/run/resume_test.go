@@ -297,7 +297,7 @@ func TestARunGoesOnPartByPart(t *testing.T) {
 		same(t, c.why, got, whole)
 		resumed := 0
 		for _, text := range got.Warnings {
-			if strings.HasPrefix(text, "the run was resumed after step ") && strings.Contains(text, "after it had ended ("+c.errs.Error()+")") && strings.Contains(text, "was cut, and is made again") {
+			if strings.HasPrefix(text, "the run was resumed after step ") && strings.Contains(text, "after it had ended ("+c.errs.Error()+")") && strings.Contains(text, "was cut off and is repeated") {
 				resumed++
 			}
 		}
@@ -395,12 +395,12 @@ func TestContradictions(t *testing.T) {
 		{"the plan of another run", "trial-9", func(*Experiment) {}, "of run trial-9"},
 		{"another first level", "trial-1", func(x *Experiment) {
 			x.Design = design.Search{From: 5, Step: 6, Max: 60, Resolution: 1, Need: 3, Of: 3}
-		}, "step 1 was made at 6 as ramp, and by the plan it would have been 5 as ramp"},
-		{"fewer levels", "trial-1", func(x *Experiment) { x.Design = design.Search{From: 6, Step: 6, Max: 6, Resolution: 1, Need: 3, Of: 3} }, "step 2 was made at 12 as ramp, and by the plan it would have been 6 as confirm"},
+		}, "step 1 is on record at 6 (ramp), but by the plan it is at 5 (ramp)"},
+		{"fewer levels", "trial-1", func(x *Experiment) { x.Design = design.Search{From: 6, Step: 6, Max: 6, Resolution: 1, Need: 3, Of: 3} }, "step 2 is on record at 12 (ramp), but by the plan it is at 6 (confirm)"},
 		{"fewer confirmations", "trial-1", func(x *Experiment) {
 			x.Design = design.Search{From: 6, Step: 6, Max: 60, Resolution: 1, Need: 1, Of: 1}
-		}, "by the plan it would have been 13 as upper"},
-		{"another kind", "trial-1", func(x *Experiment) { x.Design = design.Sweep{Levels: []float64{6}} }, "step 1 was made at 6 as ramp"},
+		}, "by the plan it is at 13 (upper)"},
+		{"another kind", "trial-1", func(x *Experiment) { x.Design = design.Sweep{Levels: []float64{6}} }, "step 1 is on record at 6 (ramp)"},
 		{"other objectives", "trial-1", func(x *Experiment) { x.Spec.Goals = goals(t, "ready=Ready p50 <= 1ms") }, "the run was done"},
 	} {
 		x := tr.experiment(t)
@@ -422,7 +422,7 @@ func TestContradictions(t *testing.T) {
 	x = tr.experiment(t)
 	x.Plan = "b"
 	marked := strings.Replace(string(plain[:len(plain)/2]), `"id":"trial-1"`, `"id":"trial-1","plan":"a"`, 1)
-	if _, err := OpenPast(cutTo(t, dir, []byte(marked)), "trial-1", x); err == nil || !strings.Contains(err.Error(), "was changed") {
+	if _, err := OpenPast(cutTo(t, dir, []byte(marked)), "trial-1", x); err == nil || !strings.Contains(err.Error(), "the plan differs") {
 		t.Errorf("a plan of another fingerprint: %v", err)
 	}
 
@@ -434,7 +434,7 @@ func TestContradictions(t *testing.T) {
 	if err := cut.WriteJSON(record.EnvironmentFile, environment); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tr.resume(t, cut, "trial-2", 0); err == nil || !strings.Contains(err.Error(), `has loaded cluster "prod", and this is simulated "simulated"`) {
+	if _, err := tr.resume(t, cut, "trial-2", 0); err == nil || !strings.Contains(err.Error(), `loaded cluster "prod", this is simulated "simulated"`) {
 		t.Errorf("another target: %v", err)
 	}
 	// That is on record, and the right target can still be given.
@@ -452,7 +452,7 @@ func TestWhatHasChangedIsSaid(t *testing.T) {
 	is := record.Environment{Host: record.Host{CPUs: 2, Kernel: "6.1"}, Cluster: &record.Cluster{Server: "v1.36.4", Nodes: []record.Node{{Name: "a", Pods: 250}}}}
 	want := []string{
 		"this machine's number of CPUs was 4 and is 2", "the server's version was v1.36.3 and is v1.36.4",
-		"the number of nodes that the workload can land on was 2 and is 1", "the number of pods that these can hold was 220 and is 250",
+		"the number of nodes that take the workload was 2 and is 1", "the number of pods that these can hold was 220 and is 250",
 	}
 	if got := changes(was, is); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)

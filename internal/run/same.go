@@ -10,16 +10,16 @@ import (
 func sameTarget(was, is record.Environment) error {
 	switch {
 	case was.Target != is.Target && !(was.Target.Private && is.Target.Private):
-		return &ContradictionError{fmt.Sprintf("the run has loaded %s, and this is %s", targetName(was.Target), targetName(is.Target))}
+		return &ContradictionError{fmt.Sprintf("the run loaded %s, this is %s", targetName(was.Target), targetName(is.Target))}
 	case was.Fidelity.Nodes != is.Fidelity.Nodes:
-		return &ContradictionError{fmt.Sprintf("the run has loaded nodes that are %s, and these are %s", was.Fidelity.Nodes, is.Fidelity.Nodes)}
+		return &ContradictionError{fmt.Sprintf("the run loaded nodes that are %s, these are %s", was.Fidelity.Nodes, is.Fidelity.Nodes)}
 	}
 	return nil
 }
 
 func targetName(t record.TargetNaming) string {
 	if t.Private {
-		return "a private laboratory"
+		return "a private lab"
 	}
 	return fmt.Sprintf("%s %q", t.Kind, t.Name)
 }
@@ -44,7 +44,7 @@ func changes(was, is record.Environment) []string {
 		return n
 	}
 	changed("the server's version", was.Cluster.Server, is.Cluster.Server)
-	changed("the number of nodes that the workload can land on", len(was.Cluster.Nodes), len(is.Cluster.Nodes))
+	changed("the number of nodes that take the workload", len(was.Cluster.Nodes), len(is.Cluster.Nodes))
 	changed("the number of pods that these can hold", pods(was.Cluster), pods(is.Cluster))
 	return list
 }

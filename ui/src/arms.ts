@@ -91,9 +91,9 @@ export function arms(run: Run): void {
     const l = c.levels[level]!
     const list: string[] = []
     const never = ([[c.baseline, now.first.baseline], [l.arm, now.first.arm]] as const).filter(([, f]) => f.censored > 0).map(([name, f]) => `${count(f.censored)} of ${count(f.n)} objects of ${name}`)
-    if (never.length) list.push(`${never.join(' and ')} never got there.`)
+    if (never.length) list.push(`${never.join(' and ')} were never ready.`)
     const forms = ([[c.baseline, now.first.baseline], [l.arm, now.first.arm]] as const).filter(([, f]) => f.forms > 1).map(([name]) => name)
-    if (forms.length) list.push(`The objects of ${forms.join(' and ')} fall into two forms: no one percentile tells of both.`)
+    if (forms.length) list.push(`The objects of ${forms.join(' and ')} have more than one peak: one percentile does not describe them.`)
     said.textContent = list.join(' ')
     said.hidden = list.length === 0
   }

@@ -209,6 +209,6 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
   if (run.result.steps.length > 0) offer('steps', 'one row for each step, with every figure', () => steps(run))
   if (run.curves.length > 0) offer('distributions', 'the curves of latencies as they are drawn', () => distributions(run))
   if (run.progress.length > 0) offer('progress', 'objects over time as they are drawn', () => progress(run))
-  if (run.result.steps.some((s) => s.reasons.length)) offer('reasons', 'what kept objects from getting there', () => reasons(run))
+  if (run.result.steps.some((s) => s.reasons.length)) offer('reasons', 'why objects were not ready', () => reasons(run))
   if (run.result.steps.some((s) => Object.keys(s.resources).length)) offer('resources', 'what each process used in each step', () => resources(run))
 }

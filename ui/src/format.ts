@@ -60,7 +60,7 @@ export function figure(x: number | null, unit: string, kind: string): string {
 export const short = (name: string, most = 18) => (name.length > most ? `${name.slice(0, most - 1)}…` : name)
 
 export const said: Record<string, string> = {
-  pass: 'held', breach: 'failed', inconclusive: 'not decided', invalid: 'not valid',
+  pass: 'held', breach: 'failed', inconclusive: 'inconclusive', invalid: 'invalid',
   better: 'better', equivalent: 'equivalent', notWorse: 'not worse', worse: 'worse',
 }
 

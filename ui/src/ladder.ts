@@ -127,10 +127,10 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
         x: x(i), y: at, title: `${nameOf(s, run.unit)}: ${said[verdictOf(s)] ?? verdictOf(s)}`,
         rows: [
           ['purpose', s.purpose + (s.fromEmpty ? ', from empty' : '')],
-          ['there', `${count(s.objects.ready)} of ${count(s.objects.intended)}`],
+          ['ready', `${count(s.objects.ready)} of ${count(s.objects.intended)}`],
           ...(s.effectiveLevel != null && s.effectiveLevel < s.levelReached ? [['level of those', `${number(s.effectiveLevel)} ${run.unit}`] as [string, string]] : []),
           ...Object.entries(s.goals).filter(() => goals.length > 1).map(([name, v]): [string, string] => [`goal ${name}`, said[v] ?? v]),
-          ...(s.achievedRate != null ? [['there per second', number(Math.round(s.achievedRate * 10) / 10)] as [string, string]] : []),
+          ...(s.achievedRate != null ? [['ready per second', number(Math.round(s.achievedRate * 10) / 10)] as [string, string]] : []),
           ...(s.arrivals ? [['arrivals', `${count(s.arrivals.judged)}, ${count(s.arrivals.late)} late, ${count(s.arrivals.dropped)} dropped`] as [string, string]] : []),
           ['why', s.verdictWhy],
         ],

@@ -64,8 +64,8 @@ function chart(law: Law, host: HTMLElement): void {
   const knee = law.knee?.at.value == null ? undefined : law.knee
   const logarithmic = Boolean(knee?.logLog)
   const points = shown(law)
-  const foretold = !logarithmic && (law.curve.at(-1)?.x ?? 0) > law.highest * 1.0001
-  const end = foretold ? law.limit : law.highest
+  const extrapolated = !logarithmic && (law.curve.at(-1)?.x ?? 0) > law.highest * 1.0001
+  const end = extrapolated ? law.limit : law.highest
   const objects = law.x === 'objects'
   const ways = law.of === 'time' || law.of === 'cpu' // of which all before is part
   frame(host, law.name, (width): Drawing => {
@@ -93,15 +93,15 @@ function chart(law: Law, host: HTMLElement): void {
     const inside = (v: number) => Math.max(top - 6, Math.min(bottom, v))
 
     const body: Node[] = []
-    if (foretold) body.push(svg('rect', { class: 'law-foretold', x: x(law.highest), y: top, width: Math.max(0, x(law.limit) - x(law.highest)), height: bottom - top }))
+    if (extrapolated) body.push(svg('rect', { class: 'law-extrapolated', x: x(law.highest), y: top, width: Math.max(0, x(law.limit) - x(law.highest)), height: bottom - top }))
     body.push(
       yAxis(yTicks, y, left, right, text),
       xAxis(xTicks, x, top, bottom, (v) => number(v), 40),
       titled(unitOf(law, ways, low > 0, logarithmic), 0, 14),
       titled(`${objects ? (law.of === 'memory' ? 'objects in place' : 'objects') : law.x === 'offered rate' ? `offered, ${law.xUnit}` : law.xUnit || law.x}${logarithmic ? ', logarithmic' : ''}`, right, bottom + 36, 'end', 'tick'),
     )
-    if (foretold) {
-      body.push(svg('path', { class: 'law-limit', d: `M${x(law.limit)} ${bottom}V${top - 4}` }), titled(narrow || small ? 'twice the data' : 'foretold, to twice the data', x(law.limit) - 5, top - 9, 'end', 'law-note'))
+    if (extrapolated) {
+      body.push(svg('path', { class: 'law-limit', d: `M${x(law.limit)} ${bottom}V${top - 4}` }), titled(narrow || small ? 'twice the data' : 'extrapolated to twice the data', x(law.limit) - 5, top - 9, 'end', 'law-note'))
     }
 
     // What would be as dear for each as at the lowest level.
@@ -134,8 +134,8 @@ function chart(law: Law, host: HTMLElement): void {
     rows.push(row.sort((a, b) => a.x - b.x))
     const curve = (knee && law.of !== 'throughput' ? knee.line : law.curve).filter((p) => p.x > 0)
     rows.push(curve.map((p) => ({
-      x: x(p.x), y: inside(y(p.y)), title: `${number(Number(p.x.toPrecision(4)))} ${objects ? 'objects' : law.xUnit}${p.x > law.highest * 1.0001 ? ', foretold' : ''}`,
-      rows: [['the law', figure(p.y, law.yUnit)], ...(p.lo !== undefined ? [['95 %', span(p, law.yUnit)] as [string, string]] : [])],
+      x: x(p.x), y: inside(y(p.y)), title: `${number(Number(p.x.toPrecision(4)))} ${objects ? 'objects' : law.xUnit}${p.x > law.highest * 1.0001 ? ', extrapolated' : ''}`,
+      rows: [['fit', figure(p.y, law.yUnit)], ...(p.lo !== undefined ? [['95 %', span(p, law.yUnit)] as [string, string]] : [])],
     })))
 
     // Where it bends, and where it is highest.
@@ -155,7 +155,7 @@ function chart(law: Law, host: HTMLElement): void {
         svg('path', { class: 'law-knee-mark', d: `M${x(at)} ${inside(y(height)) - 7}l7 7l-7 7l-7 -7z` }),
         titled(label, x(at) + (before ? -6 : 6), y(height) > bottom - 34 ? top + 14 : bottom - 8, before ? 'end' : 'start', 'law-knee-text'),
       )
-      special.push({ x: x(at), y: inside(y(height)), title: 'It bends', rows: [['at', number(Number(at.toPrecision(4)))], ['95 %', `${knee.at.lo == null ? '?' : number(Number(knee.at.lo.toPrecision(4)))} to ${knee.at.hi == null ? '?' : number(Number(knee.at.hi.toPrecision(4)))}`]] })
+      special.push({ x: x(at), y: inside(y(height)), title: 'Knee', rows: [['at', number(Number(at.toPrecision(4)))], ['95 %', `${knee.at.lo == null ? '?' : number(Number(knee.at.lo.toPrecision(4)))} to ${knee.at.hi == null ? '?' : number(Number(knee.at.hi.toPrecision(4)))}`]] })
     }
     if (peak?.level.value != null && peak.throughput.value != null) {
       const [px, py] = [x(peak.level.value), inside(y(peak.throughput.value))]
@@ -178,7 +178,7 @@ function rowsOf(law: Law, p: Law['points'][number]): [string, string][] {
   const rows: [string, string][] = [[law.of === 'memory' || law.of === 'latency' || law.of === 'throughput' ? 'measured' : 'in all', figure(p.y, law.yUnit)]]
   const own = law.points.find((o) => o.step === p.step)
   if (own && own.from != null) {
-    rows.push(['in this step', figure(own.y, law.yUnit)], ['for', `${number(own.x - own.from)} objects`], ['an object', figure(own.y / (own.x - own.from), law.yUnit)])
+    rows.push(['in this step', figure(own.y, law.yUnit)], ['for', `${number(own.x - own.from)} objects`], ['per object', figure(own.y / (own.x - own.from), law.yUnit)])
   }
   return rows
 }

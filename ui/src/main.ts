@@ -39,7 +39,7 @@ function copying(): void {
       }
       const before = 'Copy'
       button.textContent = done ? 'Copied' : 'Marked'
-      if (status) status.textContent = done ? 'Copied.' : 'Marked: copy it with the keyboard.'
+      if (status) status.textContent = done ? 'Copied.' : 'Selected: copy it with the keyboard.'
       setTimeout(() => (button.textContent = before), 2000)
     })
   }

@@ -55,7 +55,7 @@ export function progress(run: Run, host: HTMLElement, controls: HTMLElement): vo
       while (i > 0 && shown[i]!.asked.x[0]! > t) i--
       const [a, b] = [heightAt(shown[i]!.asked, t), heightAt(shown[i]!.there, t)]
       const s = steps[only < 0 ? i : only]!
-      return { x: x(t), y: y(b), title: `${seconds(t - zero)}: ${nameOf(s, run.unit)}`, rows: [['asked for', count(a)], ['there', count(b)], ['still to come', count(Math.max(a - b, 0))]] }
+      return { x: x(t), y: y(b), title: `${seconds(t - zero)}: ${nameOf(s, run.unit)}`, rows: [['asked for', count(a)], ['ready', count(b)], ['not ready', count(Math.max(a - b, 0))]] }
     }
     if (only < 0) {
       steps.forEach((s, i) => {

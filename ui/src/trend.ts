@@ -96,7 +96,7 @@ export function trend(run: Run, t: Trend, host: HTMLElement, controls: HTMLEleme
       body.push(titled(short(p.name, 16), x(i), bottom + 20, 'middle', 'tick'), titled(short(p.kubernetes || p.program, 16), x(i), bottom + 37, 'middle', 'tick'))
     })
     const differs = t.points.some((p) => p.differs.length)
-    if (differs) body.push(svg('path', { class: 'trend-differs', d: `M8 ${bottom + 54}l5 5l-5 5l-5 -5z` }), titled('something else is not as in the experiment before', 20, bottom + 63, 'start', 'tick'))
+    if (differs) body.push(svg('path', { class: 'trend-differs', d: `M8 ${bottom + 54}l5 5l-5 5l-5 -5z` }), titled('something else changed since the previous experiment', 20, bottom + 63, 'start', 'tick'))
     return { svg: canvas(width, bottom + (differs ? 70 : 44), ...body), points: n, rows: [row], top: 26, bottom }
   })
   if (alike.length > 1) controls.append(segments('Axis', `${host.id}-axis`, [['common', 'of all workloads'], ['own', 'of this one']], 'common', (v) => ((own = v === 'own'), redraw())))

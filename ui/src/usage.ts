@@ -15,7 +15,7 @@ export function usage(run: Run, lag: HTMLElement, waits: HTMLElement, cpu: HTMLE
   const wait = (s: Step, way: string) => s.bottleneck?.waits?.find((w) => wayOf(w) === way)
   const ways = [...new Set(steps.flatMap((s) => s.bottleneck?.waits ?? []).sort((a, b) => run.milestones.indexOf(a.to) - run.milestones.indexOf(b.to)).map(wayOf))]
   const long = ways.filter((way) => steps.some((s) => (wait(s, way)?.share ?? 0) >= 0.5)) // the table has all
-  rows(run, waits, 'What objects waited for, on average', long, (s, way) => wait(s, way)?.mean, seconds, (s, way) => [['p99', seconds(wait(s, way)!.p99)], ['of all waiting', percent(wait(s, way)!.share / 100)]], '')
+  rows(run, waits, 'Waiting, on average', long, (s, way) => wait(s, way)?.mean, seconds, (s, way) => [['p99', seconds(wait(s, way)!.p99)], ['of the waiting', percent(wait(s, way)!.share / 100)]], '')
   rows(run, cpu, 'CPUs used, on average', sources, (s, source) => {
     const u = s.resources[source]
     return u && s.seconds > 0 ? u.cpuSeconds / s.seconds : undefined

@@ -11,7 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
 
-// Spec is what is compared, and by what.
+// Spec the arm, and by what.
 type Spec struct {
 	Baseline string
 	Arms     []string // the others
@@ -115,10 +115,10 @@ func selectRuns(spec Spec, runs []Run, level float64, arm string) (s sides, excl
 	for i, j := 0, 0; i < len(s.a) || j < len(s.b); {
 		switch {
 		case j == len(s.b) || i < len(s.a) && s.a[i].Block < s.b[j].Block:
-			excluded = append(excluded, fmt.Sprintf("block %d has no run of both arms that counts", s.a[i].Block))
+			excluded = append(excluded, fmt.Sprintf("block %d lacks a valid run of one arm", s.a[i].Block))
 			i++
 		case i == len(s.a) || s.b[j].Block < s.a[i].Block:
-			excluded = append(excluded, fmt.Sprintf("block %d has no run of both arms that counts", s.b[j].Block))
+			excluded = append(excluded, fmt.Sprintf("block %d lacks a valid run of one arm", s.b[j].Block))
 			j++
 		default:
 			a, b = append(a, s.a[i]), append(b, s.b[j])
@@ -168,10 +168,10 @@ func (c *LevelComparison) SeriesOf(metric string) *SeriesComparison {
 func (c *LevelComparison) figures(s sides) {
 	c.Primary = Compared{Metric: s.spec.Metric, Unit: "s", Kind: KindLatency, Baseline: []*float64{}, Arm: []*float64{}}
 	if len(s.a) == 0 || len(s.b) == 0 {
-		c.Verdict, c.Why = stats.Undecided, "no two runs of both arms count"
+		c.Verdict, c.Why = stats.Undecided, "an arm has no valid run"
 		return
 	}
-	c.Verdict, c.Why = stats.Undecided, "no run has the figure "+s.spec.Metric
+	c.Verdict, c.Why = stats.Undecided, "no run has the metric "+s.spec.Metric
 	var ps []float64
 	for _, f := range s.metrics() {
 		compared, change, err := s.compared(f)
@@ -269,11 +269,11 @@ func memoryMismatch(a, b []float64) string {
 	lo, hi := slices.Min(all), slices.Max(all)
 	switch {
 	case math.IsNaN(lo):
-		return "where the runs started is not known"
+		return "the memory at the start of the runs is not known"
 	case lo <= 0:
 		return ""
 	case hi/lo-1 > sameStart:
-		return fmt.Sprintf("the runs did not start from the same point: from %s to %s", mebibytes(lo), mebibytes(hi))
+		return fmt.Sprintf("memory at the start of the runs differs: %s to %s", mebibytes(lo), mebibytes(hi))
 	}
 	return ""
 }
@@ -291,7 +291,7 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 	}
 	missingA, askedA := missing(s.a)
 	missingB, askedB := missing(s.b)
-	who := fmt.Sprintf("%d of %d objects never got there (%s: %d of %d)", missingB, askedB, spec.Baseline, missingA, askedA)
+	who := fmt.Sprintf("%d of %d objects were never ready (%s: %d of %d)", missingB, askedB, spec.Baseline, missingA, askedA)
 	if err != nil {
 		c.Verdict, c.Why = stats.Undecided, err.Error()
 		always := !slices.Contains(c.Primary.Baseline, nil)
@@ -310,7 +310,7 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 		spec.Metric, percent(change.D), 100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), share(spec.Margin), runs)
 	part := func(n, all int) float64 { return float64(n) / float64(max(all, 1)) }
 	if part(missingB, askedB) > part(missingA, askedA) && c.Verdict != stats.Worse && c.Verdict != stats.Undecided {
-		c.Why = fmt.Sprintf("%s of those that got there, but %s", c.Why, who)
+		c.Why = fmt.Sprintf("%s of those that were ready, but %s", c.Why, who)
 		c.Verdict = stats.Undecided
 		return
 	}
@@ -319,11 +319,11 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 	}
 	c.MoreRuns = change.MoreBlocks(spec.Margin, 1-spec.Alpha, lessIsWorse, maxMoreRuns)
 	if c.MoreRuns < 0 {
-		c.Why += fmt.Sprintf("; not even %d further runs are likely to decide: the change is about as large as the margin", maxMoreRuns)
+		c.Why += fmt.Sprintf("; even %d more runs of each arm would probably not decide: the change is about as large as the margin", maxMoreRuns)
 	} else {
-		c.Why += fmt.Sprintf("; some %d further runs of each arm are likely to decide", c.MoreRuns)
+		c.Why += fmt.Sprintf("; about %d more runs of each arm would probably decide", c.MoreRuns)
 	}
-	c.Why += fmt.Sprintf("; with this spread %d runs tell changes from about %s on", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, 1-spec.Alpha)))
+	c.Why += fmt.Sprintf("; with this spread, %d runs detect changes from about %s", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, 1-spec.Alpha)))
 }
 
 // warn adds what the reader of the figures must know.
@@ -341,7 +341,7 @@ func (c *LevelComparison) warn(spec Spec) {
 			with = append(with, c.Arm)
 		}
 		if len(with) > 0 {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s has two forms in %s: one percentile misleads, see the whole distribution", name, strings.Join(with, " and ")))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s has more than one peak in %s: one percentile does not describe it, see the distribution", name, strings.Join(with, " and ")))
 		}
 		var more, less []string
 		for _, s := range x.Shifts {
@@ -354,7 +354,7 @@ func (c *LevelComparison) warn(spec Spec) {
 			}
 		}
 		if len(more) > 0 && len(less) > 0 {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is later at %s and earlier at %s: one percentile misleads", name, strings.Join(more, ", "), strings.Join(less, ", ")))
+			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is slower at %s and faster at %s: one percentile does not describe the change", name, strings.Join(more, ", "), strings.Join(less, ", ")))
 		}
 	}
 }

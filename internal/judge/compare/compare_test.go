@@ -154,10 +154,10 @@ func TestWhatCannotLookFaster(t *testing.T) {
 		says   string
 	}{
 		{"faster", runs(0.7, 0), "Ready p50", stats.Better, "5 runs each"},
-		{"faster, but a twentieth never gets there", runs(0.7, 0.05), "Ready p50", stats.Undecided, "objects never got there (a: 0 of 1000)"},
+		{"faster, but a twentieth never gets there", runs(0.7, 0.05), "Ready p50", stats.Undecided, "objects were never ready (a: 0 of 1000)"},
 		{"the quantile itself is never reached", runs(0.7, 0.2), "Ready p90", stats.Worse, "Ready p90 was never reached"},
-		{"a figure that no run has", runs(0.7, 0), "SSH p50", stats.Undecided, "no run has the figure SSH p50"},
-		{"no runs of the arm", runs(1, 0)[:1], "Ready p50", stats.Undecided, "no two runs of both arms count"},
+		{"a figure that no run has", runs(0.7, 0), "SSH p50", stats.Undecided, "no run has the metric SSH p50"},
+		{"no runs of the arm", runs(1, 0)[:1], "Ready p50", stats.Undecided, "an arm has no valid run"},
 	} {
 		s := spec(true)
 		s.Metric = c.metric
@@ -199,8 +199,8 @@ func TestMemoryNeedsTheSameStart(t *testing.T) {
 		says   string     // "" a change
 	}{
 		{"clean starts", [4]float64{100, 101, 102, 100}, ""},
-		{"one run starts with what another left", [4]float64{100, 101, 102, 140}, "from 100 MiB to 140 MiB"},
-		{"an arm starts higher", [4]float64{100, 120, 100, 120}, "did not start from the same point"},
+		{"one run starts with what another left", [4]float64{100, 101, 102, 140}, "100 MiB to 140 MiB"},
+		{"an arm starts higher", [4]float64{100, 120, 100, 120}, "memory at the start of the runs differs"},
 		{"not known", [4]float64{100, math.NaN(), 100, 100}, "is not known"},
 	} {
 		var runs []Run
@@ -249,9 +249,9 @@ func TestSeriesByComponent(t *testing.T) {
 	if all.Baseline.Forms != 2 || all.Arm.Forms != 2 || app.Baseline.Forms != 1 {
 		t.Errorf("forms %d %d %d", all.Baseline.Forms, all.Arm.Forms, app.Baseline.Forms)
 	}
-	if !slices.ContainsFunc(l.Warnings, func(w string) bool { return strings.Contains(w, "Ready has two forms in a and b") }) ||
+	if !slices.ContainsFunc(l.Warnings, func(w string) bool { return strings.Contains(w, "Ready has more than one peak in a and b") }) ||
 		!slices.ContainsFunc(l.Warnings, func(w string) bool {
-			return strings.Contains(w, "Ready is later at") && strings.Contains(w, "and earlier at")
+			return strings.Contains(w, "Ready is slower at") && strings.Contains(w, "and faster at")
 		}) {
 		t.Errorf("warnings %q", l.Warnings)
 	}

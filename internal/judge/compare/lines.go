@@ -18,14 +18,14 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 		Bracket
 	}{{baseline, a}, {arm, b}} {
 		if side.Verdict != string(slo.Pass) && side.Verdict != string(slo.Breached) {
-			c.Why = fmt.Sprintf("the line of %s is %s: it was not confirmed", side.name, side.Verdict)
+			c.Why = fmt.Sprintf("the load line of %s is %s: it was not confirmed", side.name, side.Verdict)
 			return c
 		}
 	}
 	loA, hiA, okA := a.bounds()
 	loB, hiB, okB := b.bounds()
 	if !okA || !okB {
-		c.Why = "one of the lines has no bounds"
+		c.Why = "one of the load lines has no bracket"
 		return c
 	}
 	if loA > 0 && b.Level != nil {
@@ -35,7 +35,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	c.Lo, c.Hi = finite(lo), finite(hi)
 	c.Verdict = stats.Change{Lo: lo, Hi: hi}.Judge(margin, true)
 
-	moved := fmt.Sprintf("the line is %s where it was %s", b.String(unit), a.String(unit))
+	moved := fmt.Sprintf("the load line is %s, it was %s", b.String(unit), a.String(unit))
 	if c.Change != nil {
 		moved += ", " + percent(*c.Change)
 	}
@@ -43,7 +43,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	if c.Hi != nil {
 		upTo = "to " + percent(hi)
 	}
-	c.Why = fmt.Sprintf("%s; what the brackets leave open is %s %s, margin %s; no chance enters it, the true limits lie somewhere in their brackets", moved, percent(lo), upTo, share(margin))
+	c.Why = fmt.Sprintf("%s; within the brackets the change is %s %s, margin %s (bounds of the searches, not a confidence interval)", moved, percent(lo), upTo, share(margin))
 	if c.Verdict == stats.Undecided {
 		c.Why += "; " + narrower(baseline, arm, a, b, unit, margin)
 	}
@@ -56,7 +56,7 @@ func (c *LineComparison) Withdraw(why string) {
 }
 
 // bounds are where the true limit lies: from lo to below hi, which is +Inf
-// where nothing failed. Where not even the first level held it is above 0.
+// where nothing failed. Where the first level failed it is above 0.
 func (b Bracket) bounds() (lo, hi float64, ok bool) {
 	hi = math.Inf(1)
 	if b.LowestFailing != nil {
@@ -87,14 +87,14 @@ func narrower(baseline, arm string, a, b Bracket, unit string, margin float64) s
 	// An upper bound of the arm keeps it from being better at most, which is no
 	// reason for a verdict to be missing; one of the baseline does.
 	if a.LowestFailing == nil {
-		return fmt.Sprintf("nothing failed in %s: a search of it with a higher --max decides more", baseline)
+		return fmt.Sprintf("nothing failed in %s: search it with a higher --max", baseline)
 	}
 	if a.Level == nil || b.Level == nil {
 		name := arm
 		if a.Level == nil {
 			name = baseline
 		}
-		return fmt.Sprintf("not even the first level held in %s: a search of it with a lower --from decides more", name)
+		return fmt.Sprintf("the first level failed in %s: search it with a lower --from", name)
 	}
 	la, lb := *a.Level, *b.Level
 	change := lb/la - 1
@@ -105,12 +105,12 @@ func narrower(baseline, arm string, a, b Bracket, unit string, margin float64) s
 		r = 0.999 * (la*(1-margin) - lb) // strictly below
 	}
 	if !(r > resolvable*la) {
-		return "the lines lie as far apart as the margin: no resolution decides it, a wider margin does"
+		return "the load lines differ by about the margin: only a wider margin decides"
 	}
 	if b.LowestFailing == nil && change < -margin {
-		return fmt.Sprintf("nothing failed in %s: a search of it with a higher --max decides", arm)
+		return fmt.Sprintf("nothing failed in %s: search it with a higher --max", arm)
 	}
-	return fmt.Sprintf("if the lines stay where they are, searches with --resolution %s decide", roundDown(r))
+	return fmt.Sprintf("searches with --resolution %s would decide, if the load lines stay where they are", roundDown(r))
 }
 
 // resolvable is the least resolution, as a share of the line, that is worth

@@ -33,24 +33,24 @@ func TestLine(t *testing.T) {
 		want   stats.Verdict
 		says   string
 	}{
-		{"the same", bracket(100, 101), bracket(100, 101), 0.05, stats.Equivalent, "is 100 pods (fails at 101) where it was 100 pods (fails at 101), +0.0%"},
+		{"the same", bracket(100, 101), bracket(100, 101), 0.05, stats.Equivalent, "is 100 pods (fails at 101), it was 100 pods (fails at 101), +0.0%"},
 		{"a little lower", bracket(100, 101), bracket(97, 98), 0.05, stats.Equivalent, ", -3.0%;"},
 		{"lower", bracket(100, 101), bracket(90, 91), 0.05, stats.Worse, "margin 5%"},
 		{"higher", bracket(100, 101), bracket(110, 111), 0.05, stats.Better, ""},
-		{"so wide that it may be either", bracket(100, 150), bracket(100, 150), 0.05, stats.Undecided, "searches with --resolution 5.2 decide"},
-		{"wide, and lower", bracket(100, 150), bracket(80, 130), 0.05, stats.Undecided, "searches with --resolution 14 decide"},
-		{"as far apart as the margin", bracket(100, 110), bracket(95, 105), 0.05, stats.Undecided, "no resolution decides it"},
+		{"so wide that it may be either", bracket(100, 150), bracket(100, 150), 0.05, stats.Undecided, "searches with --resolution 5.2 would decide"},
+		{"wide, and lower", bracket(100, 150), bracket(80, 130), 0.05, stats.Undecided, "searches with --resolution 14 would decide"},
+		{"as far apart as the margin", bracket(100, 110), bracket(95, 105), 0.05, stats.Undecided, "only a wider margin decides"},
 		{"nothing failed in the arm: not worse is sure", bracket(100, 101), bracket(100, -1), 0.05, stats.NotWorse, "without an upper bound"},
 		{"nothing failed in the arm, far above", bracket(100, 101), bracket(200, -1), 0.05, stats.Better, "200 pods or more"},
-		{"nothing failed in the baseline", bracket(100, -1), bracket(100, 101), 0.05, stats.Undecided, "nothing failed in base: a search of it with a higher --max"},
+		{"nothing failed in the baseline", bracket(100, -1), bracket(100, 101), 0.05, stats.Undecided, "nothing failed in base: search it with a higher --max"},
 		{"nothing failed in either", bracket(100, -1), bracket(100, -1), 0.05, stats.Undecided, "a higher --max"},
-		{"nothing failed in the arm, whose levels are low", bracket(100, 101), bracket(80, -1), 0.05, stats.Undecided, "nothing failed in arm: a search of it with a higher --max"},
+		{"nothing failed in the arm, whose levels are low", bracket(100, 101), bracket(80, -1), 0.05, stats.Undecided, "nothing failed in arm: search it with a higher --max"},
 		{"the arm does not even hold the first level", bracket(100, 101), bracket(-1, 50), 0.05, stats.Worse, "is below 50 pods"},
-		{"the first level was above the baseline's line", bracket(100, 101), bracket(-1, 150), 0.05, stats.Undecided, "not even the first level held in arm"},
+		{"the first level was above the baseline's line", bracket(100, 101), bracket(-1, 150), 0.05, stats.Undecided, "the first level failed in arm"},
 		{"the baseline does not even hold the first level", bracket(-1, 50), bracket(100, 101), 0.05, stats.Better, "without an upper bound"},
-		{"unconfirmed", bracket(100, 101), Bracket{Verdict: "inconclusive"}, 0.05, stats.Undecided, "the line of arm is inconclusive"},
-		{"invalid", Bracket{Verdict: "invalid"}, bracket(100, 101), 0.05, stats.Undecided, "the line of base is invalid"},
-		{"confirmed of nothing", bracket(-1, -1), bracket(100, 101), 0.05, stats.Undecided, "no bounds"},
+		{"unconfirmed", bracket(100, 101), Bracket{Verdict: "inconclusive"}, 0.05, stats.Undecided, "the load line of arm is inconclusive"},
+		{"invalid", Bracket{Verdict: "invalid"}, bracket(100, 101), 0.05, stats.Undecided, "the load line of base is invalid"},
+		{"confirmed of nothing", bracket(-1, -1), bracket(100, 101), 0.05, stats.Undecided, "no bracket"},
 	} {
 		got := Line("base", "arm", tt.a, tt.b, "pods", tt.margin)
 		if got.Verdict != tt.want || !strings.Contains(got.Why, tt.says) {
@@ -65,7 +65,7 @@ func TestLine(t *testing.T) {
 func TestLinesHoldTheLimits(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 3))
 	proposed := 0
-	resolution := regexp.MustCompile(`--resolution ([0-9.e+-]+) decide`)
+	resolution := regexp.MustCompile(`--resolution ([0-9.e+-]+) would decide`)
 	for range 3000 {
 		step := []float64{1, 5, 25}[rng.IntN(3)]
 		limit := func() (float64, Bracket) {

@@ -54,7 +54,7 @@ type Difference struct {
 
 // What a difference means for the verdict.
 const (
-	BearingArm     = "arm"     // it is what is compared
+	BearingArm     = "arm"     // it the arm
 	BearingRefuses = "refuses" // it could be the cause of whatever else differs
 	BearingNoted   = "noted"   // the reader should know it
 )
@@ -92,7 +92,7 @@ type LevelComparison struct {
 	Verdict stats.Verdict `json:"verdict"`
 	Why     string        `json:"why"`
 	// MoreRuns is how many further runs of each arm are likely to decide what
-	// is inconclusive; -1 says that no sensible number would, 0 that it is
+	// is inconclusive; -1 says that too many to be worth it would, 0 that it is
 	// decided or that nothing can be said.
 	MoreRuns int `json:"moreRuns"`
 	// Runs is how many runs of the baseline and of the arm count, and Excluded

@@ -74,13 +74,13 @@ func (t *Trend) FindChanges(alpha float64, seed uint64) {
 	found, err := stats.ChangePoints(values, alpha, seed)
 	switch {
 	case errors.Is(err, stats.ErrFewForChange):
-		t.Why = fmt.Sprintf("no change point was looked for: %d of the experiments have the figure, and fewer than %d do not tell a change from chance", len(values), stats.ChangeNeeds)
+		t.Why = fmt.Sprintf("no search for change points: %d experiments have the metric, %d are needed", len(values), stats.ChangeNeeds)
 		return
 	case err != nil:
-		t.Why = "no change point was looked for: " + err.Error()
+		t.Why = "no search for change points: " + err.Error()
 		return
 	case len(found) == 0:
-		t.Why = fmt.Sprintf("no change point was found: the order of the %d figures could be chance at an error rate of %g%%, which does not say that nothing changed", len(values), 100*alpha)
+		t.Why = fmt.Sprintf("no change point found in %d values at an error rate of %g%%; smaller changes may remain unseen", len(values), 100*alpha)
 		return
 	}
 	var told []string
@@ -93,5 +93,5 @@ func (t *Trend) FindChanges(alpha float64, seed uint64) {
 		}
 		told = append(told, text)
 	}
-	t.Why = fmt.Sprintf("%s (error rate of %g%% for the series; it takes the runs to be independent)", strings.Join(told, "; "), 100*alpha)
+	t.Why = fmt.Sprintf("%s (error rate %g%% for the series, if the runs are independent)", strings.Join(told, "; "), 100*alpha)
 }

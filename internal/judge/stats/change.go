@@ -30,7 +30,7 @@ const (
 )
 
 // ErrFewForChange says that a series is too short for change points.
-var ErrFewForChange = errors.New("fewer than 10 figures do not tell a change from chance")
+var ErrFewForChange = errors.New("fewer than 10 values do not show a change")
 
 // ChangePoints finds where a series of figures, one of each run in the order of
 // the runs, changes its level: by circular binary segmentation (Olshen,

@@ -38,7 +38,7 @@ var ErrFewBlocks = errors.New("an interval needs at least two runs of each arm")
 
 // ErrNotPositive says that a metric is not a positive finite number in every
 // run, so that it has no relative change.
-var ErrNotPositive = errors.New("a relative change needs a positive finite figure from every run")
+var ErrNotPositive = errors.New("a relative change needs a positive finite value from every run")
 
 // CompareBlocks compares two arms that were run side by side: a[i] and b[i]
 // are one metric's figures of the baseline's and the arm's run in block i. The

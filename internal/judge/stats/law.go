@@ -36,7 +36,7 @@ const (
 type TooFarError struct{ Level, Highest float64 }
 
 func (e *TooFarError) Error() string {
-	return fmt.Sprintf("nothing is said of level %.10g: the highest that was measured is %.10g, and a law says nothing past twice that", e.Level, e.Highest)
+	return fmt.Sprintf("level %.10g is above twice the highest level measured, %.10g", e.Level, e.Highest)
 }
 
 // Basis is what a law stands on.
@@ -64,9 +64,9 @@ func basisOf(x, y []float64, least float64) (Basis, error) {
 	}
 	switch {
 	case a.Levels < LawLevels:
-		return a, fmt.Errorf("%s, and a law needs %d: any curve goes through fewer", manyLevels(a.Levels), LawLevels)
+		return a, fmt.Errorf("%s, and a fit needs %d", manyLevels(a.Levels), LawLevels)
 	case a.Lowest < least:
-		return a, fmt.Errorf("the law knows no level below %.10g, and one is %.10g", least, a.Lowest)
+		return a, fmt.Errorf("the fit needs levels of at least %.10g, and one is %.10g", least, a.Lowest)
 	}
 	return a, nil
 }

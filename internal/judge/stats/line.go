@@ -66,7 +66,7 @@ func FitLine(x, y []float64, noise Noise, confidence float64) (Line, error) {
 	weighted := times(y, weight)
 	coefs, left, ok := leastSquares([][]float64{weight, centred}, weighted)
 	if !ok {
-		return Line{}, fmt.Errorf("no line can be told from levels from %.10g to %.10g", a.Lowest, a.Highest)
+		return Line{}, fmt.Errorf("levels from %.10g to %.10g are too close for a line", a.Lowest, a.Highest)
 	}
 	l.mean, l.sxx = all, sumSquares(centred)
 	l.SD = math.Sqrt(sumSquares(left) / float64(a.N-2))
@@ -153,14 +153,14 @@ func (l *Line) bend(x, weight, weighted, left []float64, meanY float64) {
 	l.bendT = math.Sqrt(gained / (sumSquares(rest) / df))
 	l.BendP = 2 * studentCDF(-l.bendT, df)
 	if l.BendP < bendAlpha && l.Bend > bendMatters && far > bendOfMean*math.Abs(meanY) {
-		way := "ever slower"
+		way := "more and more slowly"
 		if (coefs[2] > 0) == (l.Slope.Value > 0) {
-			way = "ever faster"
+			way = "faster and faster"
 		}
 		verb := "rises"
 		if l.Slope.Value < 0 {
 			verb = "falls"
 		}
-		l.Wrong = fmt.Sprintf("a line is the wrong law: it %s %s, and a line misses it by up to %.0f %% of the whole way", verb, way, 100*min(l.Bend, 9.99))
+		l.Wrong = fmt.Sprintf("a line does not fit: it %s %s, and the line is off by up to %.0f %% of the range", verb, way, 100*min(l.Bend, 9.99))
 	}
 }

@@ -17,7 +17,7 @@ func FitPlane(x1, x2, y []float64, confidence float64) (b1, b2 Estimate, err err
 		return b1, b2, errors.New("every measurement needs both of its places")
 	}
 	if n < LawLevels {
-		return b1, b2, fmt.Errorf("%d measurements, and it takes %d", n, LawLevels)
+		return b1, b2, fmt.Errorf("%d measurements, %d are needed", n, LawLevels)
 	}
 	for _, v := range slices.Concat(x1, x2, y) {
 		if math.IsNaN(v) || math.IsInf(v, 0) {
@@ -27,7 +27,7 @@ func FitPlane(x1, x2, y []float64, confidence float64) (b1, b2 Estimate, err err
 	one := slices.Repeat([]float64{1}, n)
 	coefs, left, ok := leastSquares([][]float64{one, x1, x2}, y)
 	if !ok {
-		return b1, b2, errors.New("the two change together, and cannot be told apart")
+		return b1, b2, errors.New("the two change together and cannot be separated")
 	}
 	df := float64(n - 3)
 	variance := sumSquares(left) / df
@@ -45,7 +45,7 @@ func FitPlane(x1, x2, y []float64, confidence float64) (b1, b2 Estimate, err err
 	b1, ok1 := estimate(coefs[1], x1, x2)
 	b2, ok2 := estimate(coefs[2], x2, x1)
 	if !ok1 || !ok2 {
-		return b1, b2, errors.New("the two change together, and cannot be told apart")
+		return b1, b2, errors.New("the two change together and cannot be separated")
 	}
 	return b1, b2, nil
 }
@@ -61,11 +61,11 @@ func FitRay(x, y []float64, confidence float64) (Estimate, error) {
 		return Estimate{}, errors.New("every measurement needs its place")
 	}
 	if len(x) < rayPoints {
-		return Estimate{}, fmt.Errorf("%d measurements, and it takes %d", len(x), rayPoints)
+		return Estimate{}, fmt.Errorf("%d measurements, %d are needed", len(x), rayPoints)
 	}
 	coefs, left, ok := leastSquares([][]float64{x}, y)
 	if !ok {
-		return Estimate{}, errors.New("the measurements tell no slope")
+		return Estimate{}, errors.New("the measurements give no slope")
 	}
 	df := float64(len(x) - 1)
 	half := studentQuantile(1-(1-confidence)/2, df) * math.Sqrt(sumSquares(left)/df/sumSquares(x))

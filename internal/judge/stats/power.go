@@ -2,6 +2,7 @@ package stats
 
 import (
 	"errors"
+	"fmt"
 	"math"
 	"slices"
 )
@@ -71,13 +72,13 @@ func FitPower(from, to, y []float64, confidence float64) (Power, error) {
 	a, tooFew := basisOf(to, y, 0)
 	if a.Levels < 2 {
 		if tooFew == nil || a.N > 0 {
-			tooFew = errors.New("one level alone tells nothing of how a cost grows")
+			tooFew = errors.New("one level does not show how a cost grows")
 		}
 		return Power{}, tooFew
 	}
 	for i := range y {
 		if !(y[i] > 0) || !(from[i] >= 0 && from[i] < to[i]) {
-			return Power{}, errors.New("a cost is not positive, or was spent on nothing")
+			return Power{}, errors.New("a cost is not positive, or belongs to no object")
 		}
 	}
 	p := Power{Basis: a}
@@ -194,11 +195,15 @@ func (p *Power) byRatio() {
 	p.c = math.Log(p.LowCost) - (p.k-1)*math.Log(p.Lowest)
 	if p.Highest < leastSpan*p.Lowest {
 		p.Verdict = CannotTell
-		p.Warnings = append(p.Warnings, "the levels lie too close for the ratio of what one costs at the lowest and at the highest to say how it grows")
+		p.Warnings = append(p.Warnings, "the levels are too close to show how the cost grows")
 		return
 	}
 	p.Verdict = linearity(p.k, p.k)
-	p.Warnings = append(p.Warnings, "told only from what one costs at the lowest and at the highest level: no interval says what chance made of it")
+	if p.Levels == 2 {
+		p.Warnings = append(p.Warnings, "only two levels: no interval")
+	} else {
+		p.Warnings = append(p.Warnings, fmt.Sprintf("from the lowest and the highest of %d levels only: no interval", p.Levels))
+	}
 }
 
 // costAt is what one costs at a level, the geometric mean where it was

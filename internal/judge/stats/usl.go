@@ -63,7 +63,7 @@ func FitUSL(n, x []float64, noise Noise, confidence float64) (USL, error) {
 	l := USL{Basis: a, fit: newUSLFit(n, x, noise)}
 	best, least := l.fit.best(l.fit.columns(), nil, 0)
 	if math.IsInf(least, 1) {
-		return USL{}, errors.New("the law does not fit the measurements at all")
+		return USL{}, errors.New("the curve does not fit the measurements")
 	}
 	p, q, r := best[0], best[1], best[2]
 	l.Lambda.Value, l.Sigma.Value, l.Kappa.Value = 1/(p+q), q/(p+q), r/(p+q)
@@ -72,7 +72,7 @@ func FitUSL(n, x []float64, noise Noise, confidence float64) (USL, error) {
 	l.residuals()
 	l.findPeak(math.Sqrt(p / r))
 	if l.RMS > 0.1 {
-		l.Warnings = append(l.Warnings, fmt.Sprintf("the law misses the measurements by %.0f %% on average and by up to %.0f %%", 100*l.RMS, 100*l.Worst))
+		l.Warnings = append(l.Warnings, fmt.Sprintf("the fit is off by %.0f %% on average and by up to %.0f %%", 100*l.RMS, 100*l.Worst))
 	}
 	return l, nil
 }
@@ -162,13 +162,13 @@ func (l *USL) findPeak(level float64) {
 	far := Reach * l.Highest
 	switch {
 	case l.Kappa.Lo == 0:
-		l.NoPeak = "that throughput falls past some level is not shown: kappa may be 0"
+		l.NoPeak = "no peak is shown: kappa may be 0"
 		return
 	case level <= l.Lowest:
-		l.NoPeak = "throughput falls from the lowest level on: its peak lies at or below it"
+		l.NoPeak = "throughput falls from the lowest level on: the peak is at or below it"
 		return
 	case level > far:
-		l.NoPeak = fmt.Sprintf("the peak would lie past twice the highest level measured, %.10g", l.Highest)
+		l.NoPeak = fmt.Sprintf("the peak would be above twice the highest level measured, %.10g", l.Highest)
 		return
 	}
 	// With the peak at P given, r is p/P^2.
@@ -196,7 +196,7 @@ func (l *USL) findPeak(level float64) {
 	}
 	l.Peak = k
 	if level > l.Highest {
-		l.Warnings = append(l.Warnings, "the peak lies past the highest level measured: it is foretold, not seen")
+		l.Warnings = append(l.Warnings, "the peak is above the highest level measured: it is extrapolated")
 	}
 	l.oneLevel()
 }
@@ -219,7 +219,7 @@ func (l *USL) oneLevel() {
 		_, least := rest.best(rest.columns(), nil, 0)
 		_, without := rest.best(rest.columns()[:2], nil, 0)
 		if without <= profileBound(least, len(n), 3, 0.95) {
-			l.Warnings = append(l.Warnings, fmt.Sprintf("the peak stands on level %.10g alone: without it none would be shown", level))
+			l.Warnings = append(l.Warnings, fmt.Sprintf("the peak depends on level %.10g alone", level))
 		}
 	}
 }

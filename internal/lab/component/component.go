@@ -1,4 +1,4 @@
-// Package component holds the programs that a laboratory is made of: etcd, the
+// Package component holds the programs that a lab is made of: etcd, the
 // Kubernetes control plane and the simulated nodes. Each is meant to run alone
 // in a process of its own ("plimsoll component NAME ..."): they keep global
 // state that they cannot share, and a process each makes their use of CPU and

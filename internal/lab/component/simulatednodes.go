@@ -42,7 +42,7 @@ type simulatedNodesOptions struct {
 func parseSimulatedNodes(args []string) (simulatedNodesOptions, error) {
 	var o simulatedNodesOptions
 	flags := flag.NewFlagSet(lab.SimulatedNodes, flag.ContinueOnError)
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the laboratory")
+	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the lab")
 	flags.IntVar(&o.nodes, "nodes", 0, "number of nodes")
 	flags.IntVar(&o.spec.MaxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of a node")
 	flags.IntVar(&o.spec.CPU, "node-cpu", lab.DefaultNodeCPU, "allocatable cores of a node")

@@ -1,5 +1,5 @@
 // Package image makes container images without a registry and without any
-// daemon, and hands them over: to a file, to a registry, to a laboratory.
+// daemon, and hands them over: to a file, to a registry, to a lab.
 package image
 
 import (
@@ -26,7 +26,7 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 )
 
-// AgentReference is what a laboratory's real node knows the agent's image by.
+// AgentReference is what a lab's real node knows the agent's image by.
 // No registry has this name, so that it is never asked for one.
 const AgentReference = "localhost/plimsoll-agent:latest"
 
@@ -58,7 +58,7 @@ func Agent(executable string) (v1.Image, error) {
 func alone(program []byte) error {
 	file, err := elf.NewFile(bytes.NewReader(program))
 	if err != nil {
-		return fmt.Errorf("it is no program of Linux: %w", err)
+		return fmt.Errorf("not a Linux program: %w", err)
 	}
 	for _, p := range file.Progs {
 		if p.Type == elf.PT_INTERP {

@@ -19,7 +19,7 @@ import (
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 )
 
-// PostgresReference is what a laboratory's real node knows the image of
+// PostgresReference is what a lab's real node knows the image of
 // PostgreSQL by.
 const PostgresReference = "localhost/plimsoll-postgresql:latest"
 

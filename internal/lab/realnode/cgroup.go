@@ -221,7 +221,7 @@ func (h hierarchy) confine(root string, s Spec) error {
 
 // ProcessorsOf are the processors that a node of so many gets: the last ones
 // of those that this process may use. Others are left to the rest of the
-// laboratory as far as there are any.
+// lab as far as there are any.
 func ProcessorsOf(cpus float64) ([]int, error) {
 	all, err := usableProcessors()
 	if err != nil {
@@ -245,7 +245,7 @@ func ProcessorsBeside(cpus float64) []int {
 }
 
 func usableProcessors() ([]int, error) {
-	// Those of the first process, since a laboratory keeps its own apart from
+	// Those of the first process, since a lab keeps its own apart from
 	// a node's.
 	var set unix.CPUSet
 	if err := unix.SchedGetaffinity(1, &set); err != nil {

@@ -71,7 +71,7 @@ func (s Spec) MakeLink() error {
 	attributes := netlink.NewLinkAttrs()
 	attributes.Name = name
 	if err := netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: nodeEnd(s.Dir)}); err != nil {
-		return fmt.Errorf("lay the link to the node: %w", err)
+		return fmt.Errorf("create the link to the node: %w", err)
 	}
 	link, err := netlink.LinkByName(name)
 	if err == nil {
@@ -81,7 +81,7 @@ func (s Spec) MakeLink() error {
 		err = netlink.LinkSetUp(link)
 	}
 	if err != nil {
-		return fmt.Errorf("lay the link to the node: %w", err)
+		return fmt.Errorf("create the link to the node: %w", err)
 	}
 	return nil
 }

@@ -193,7 +193,7 @@ const oldestContainerd = 6
 func CheckContainerd(version string) error {
 	parts := strings.Split(version, ".")
 	if len(parts) < 2 {
-		return fmt.Errorf("containerd does not say which version it is")
+		return fmt.Errorf("containerd prints no version")
 	}
 	major, err1 := strconv.Atoi(parts[0])
 	minor, err2 := strconv.Atoi(parts[1])

@@ -37,7 +37,7 @@ type Use struct {
 // ComponentPart is what the pods of a component are told as.
 func ComponentPart(component string) string { return partPods + "/" + component }
 
-// Meter reads again and again what the parts of a laboratory's node have used:
+// Meter reads again and again what the parts of a lab's node have used:
 // its programs, each with all of its processes, the pods in all and by
 // component, their sandboxes included, and the node in all. Memory is what
 // cannot be dropped: what containers and programs hold themselves and share,
@@ -108,7 +108,7 @@ const (
 	memoriesPerReading = 100
 )
 
-// NewMeter makes a meter of the node of the laboratory in dir.
+// NewMeter makes a meter of the node of the lab in dir.
 func NewMeter(dir string) (*Meter, error) {
 	h, err := findHierarchy()
 	if err != nil {

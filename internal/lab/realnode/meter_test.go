@@ -222,9 +222,9 @@ func TestWhatIsNoControlGroupIsAnError(t *testing.T) {
 
 // The cost of a reading: 250 pods of two components.
 func BenchmarkMeter(b *testing.B) {
-	dir := os.Getenv("PLIMSOLL_METER_DIR") // of a laboratory that is up; else a made-up one
+	dir := os.Getenv("PLIMSOLL_METER_DIR") // of a lab that is up; else a made-up one
 	if dir == "" {
-		b.Skip("PLIMSOLL_METER_DIR names no laboratory with a real node")
+		b.Skip("PLIMSOLL_METER_DIR names no lab with a real node")
 	}
 	m, err := NewMeter(dir)
 	if err != nil {

@@ -1,5 +1,5 @@
 // Package realnode makes a node of this machine: a kubelet, containerd and
-// kube-proxy that run real containers for a laboratory.
+// kube-proxy that run real containers for a lab.
 //
 // The node is a machine within the machine. One process of ours is its first
 // (Run), in namespaces of its own for processes, mounts and the network, and
@@ -40,7 +40,7 @@ const Socket = "/run/containerd/containerd.sock"
 
 // Spec is one node. It is written to a file for the node's first process.
 type Spec struct {
-	// Dir is the laboratory's directory; the node's own is NodeDir(Dir).
+	// Dir is the lab's directory; the node's own is NodeDir(Dir).
 	Dir     string `json:"dir"`
 	MaxPods int    `json:"maxPods"`
 	// PodCIDR is the range of the pods' addresses.
@@ -81,7 +81,7 @@ const (
 	specFile  = "node.json"
 )
 
-// NodeDir is where the files of a laboratory's node are.
+// NodeDir is where the files of a lab's node are.
 func NodeDir(dir string) string { return filepath.Join(dir, "node") }
 
 // SpecFile is the file that Run is told of.
@@ -104,7 +104,7 @@ func ImageFile(dir, name string) string {
 }
 
 // tag is part of every name that the node has outside of its namespaces. It
-// follows from the directory alone, so that what a dead laboratory left can be
+// follows from the directory alone, so that what a dead lab left can be
 // found without any record of it.
 func tag(dir string) string {
 	sum := sha256.Sum256([]byte(filepath.Clean(dir)))
@@ -138,7 +138,7 @@ func (s Spec) Write(m Machine) error {
 	return nil
 }
 
-// Read reads the Spec of a laboratory's node.
+// Read reads the Spec of a lab's node.
 func Read(file string) (Spec, error) {
 	var s Spec
 	data, err := os.ReadFile(file)

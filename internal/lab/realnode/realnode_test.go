@@ -96,7 +96,7 @@ func TestLinksAvoidWhatIsInUse(t *testing.T) {
 		why  string
 	}{
 		{nil, "192.0.2.1", "an empty machine"},
-		{used("192.0.2.1/30", "192.0.2.5/30"), "192.0.2.9", "two laboratories"},
+		{used("192.0.2.1/30", "192.0.2.5/30"), "192.0.2.9", "two labs"},
 		{used("192.0.2.0/24"), "198.51.100.1", "a network that uses the range"},
 		{used("192.0.2.0/24", "198.51.100.0/24", "203.0.113.0/24"), "", "nothing is free"},
 	} {
@@ -124,7 +124,7 @@ func TestCapabilities(t *testing.T) {
 	}
 }
 
-// Two laboratories share nothing that has a name outside of their namespaces.
+// Two labs share nothing that has a name outside of their namespaces.
 func TestNamesFollowFromTheDirectory(t *testing.T) {
 	a, b := "/state/labs/a", "/state/labs/b"
 	for _, f := range []func(string) string{group, hostEnd, nodeEnd} {

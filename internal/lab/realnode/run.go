@@ -72,14 +72,14 @@ func (s Spec) mounts() error {
 	}
 	dir, err := unix.Open(s.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return fmt.Errorf("open the laboratory's directory: %w", err)
+		return fmt.Errorf("open the lab's directory: %w", err)
 	}
 	defer unix.Close(dir)
 	for _, hidden := range []string{"/run", "/var/lib", "/var/log"} {
 		if err := unix.Mount("tmpfs", hidden, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
 			return fmt.Errorf("give the node its own %s: %w", hidden, err)
 		}
-		// The laboratory itself may lie under it.
+		// The lab itself may lie under it.
 		if strings.HasPrefix(s.Dir, hidden+"/") {
 			if err := bind(fmt.Sprintf("/proc/self/fd/%d", dir), s.Dir, true); err != nil {
 				return err

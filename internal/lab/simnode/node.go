@@ -1,4 +1,4 @@
-// Package simnode plays the part of the kubelets of a laboratory's simulated
+// Package simnode plays the part of the kubelets of a lab's simulated
 // nodes: it makes the Node objects, and takes every pod that is bound to one
 // of them through the conditions, events and deletion that a kubelet would.
 // No container runs. What a simulated node does not enforce: its pods' address

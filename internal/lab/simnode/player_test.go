@@ -194,7 +194,7 @@ func TestPodsStartWhenPlanted(t *testing.T) {
 		why     string
 	}{
 		{latency: dist.Dist{}, pod: boundPod(), want: []string{"0s " + ready}, why: "nothing planted"},
-		{latency: constant(time.Second), pod: boundPod(), want: []string{"500ms " + network, "1s " + ready}, why: "the laboratory's latency"},
+		{latency: constant(time.Second), pod: boundPod(), want: []string{"500ms " + network, "1s " + ready}, why: "the lab's latency"},
 		{latency: constant(time.Second), pod: boundPod(annotated("3s")), want: []string{"1.5s " + network, "3s " + ready}, why: "the pod's own"},
 		{latency: constant(time.Second), pod: boundPod(annotated("0s")), want: []string{"0s " + ready}, why: "none for this pod"},
 		{latency: constant(time.Second), pod: boundPod(annotated("soon")), left: 1, why: "an annotation that means nothing is not taken for nothing"},

@@ -67,7 +67,7 @@ func (r *search) next() Next {
 		return *n
 	}
 	if r.hi == 0 {
-		return r.done(slo.Breached, fmt.Sprintf("not even the first level, %s, held", r.name(0)))
+		return r.done(slo.Breached, fmt.Sprintf("the first level, %s, failed", r.name(0)))
 	}
 	if r.hi > 0 {
 		if n := r.bracket(); n != nil {
@@ -106,7 +106,7 @@ func (r *search) bracket() *Next {
 	failing, _ := r.decided(r.hi)
 	effective := r.index(failing.Effective)
 	if r.lo < effective && effective < r.hi {
-		why := fmt.Sprintf("bracket: of %s only %s got there", r.name(r.hi), r.number(failing.Effective))
+		why := fmt.Sprintf("bracket: of %s only %s were ready", r.name(r.hi), r.number(failing.Effective))
 		if n := r.narrow(effective, why); n != nil {
 			return n
 		}
@@ -161,7 +161,7 @@ func (r *search) confirm() Next {
 				return r.done(slo.Inconclusive, fmt.Sprintf("the confirmations of %s do not decide", r.name(r.lo)))
 			}
 			return r.propose(r.lo, record.PurposeConfirm, true,
-				fmt.Sprintf("confirm: %s, passed %d of the %d that are needed, failed %d of %d that are tolerated", r.name(r.lo), passed, r.Need, failed, r.Of-r.Need))
+				fmt.Sprintf("confirm: %s, passed %d of %d needed, failed %d of %d tolerated", r.name(r.lo), passed, r.Need, failed, r.Of-r.Need))
 		}
 		if above := r.passedAbove(r.lo, r.hi); above >= 0 && r.hi >= 0 {
 			return r.done(slo.Inconclusive, fmt.Sprintf("%s failed where the higher %s passed", r.name(r.hi), r.name(above)))

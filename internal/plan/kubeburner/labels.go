@@ -62,7 +62,7 @@ func InjectLabels(doc map[string]any, labels map[string]string) error {
 			return nil // no template, no pods; the API server has its say
 		}
 		if at, ok = part.(map[string]any); !ok {
-			return fmt.Errorf("%s is no mapping", strings.Join(path[:i+1], "."))
+			return fmt.Errorf("%s is not a mapping", strings.Join(path[:i+1], "."))
 		}
 	}
 	if path == nil {
@@ -98,7 +98,7 @@ func mapping(of map[string]any, key, path string) (map[string]any, error) {
 	case map[string]any:
 		return m, nil
 	default:
-		return nil, fmt.Errorf("%s is no mapping", path)
+		return nil, fmt.Errorf("%s is not a mapping", path)
 	}
 }
 

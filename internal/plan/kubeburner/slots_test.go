@@ -145,11 +145,11 @@ func TestInjectLabels(t *testing.T) {
 		doc  m
 		want string
 	}{
-		{"metadata of the wrong kind", m{"metadata": "x"}, "metadata is no mapping"},
-		{"labels of the wrong kind", m{"metadata": m{"labels": []any{}}}, "metadata.labels is no mapping"},
-		{"a template of the wrong kind", m{"apiVersion": "apps/v1", "kind": "Deployment", "spec": m{"template": "x"}}, "spec.template is no mapping"},
+		{"metadata of the wrong kind", m{"metadata": "x"}, "metadata is not a mapping"},
+		{"labels of the wrong kind", m{"metadata": m{"labels": []any{}}}, "metadata.labels is not a mapping"},
+		{"a template of the wrong kind", m{"apiVersion": "apps/v1", "kind": "Deployment", "spec": m{"template": "x"}}, "spec.template is not a mapping"},
 		{"a template's labels of the wrong kind", m{"apiVersion": "apps/v1", "kind": "Deployment", "spec": m{"template": m{"metadata": m{"labels": 1}}}},
-			"spec.template.metadata.labels is no mapping"},
+			"spec.template.metadata.labels is not a mapping"},
 	} {
 		if err := InjectLabels(c.doc, add); err == nil || err.Error() != c.want {
 			t.Errorf("%s: got %v, want %s", c.why, err, c.want)

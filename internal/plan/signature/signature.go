@@ -41,7 +41,7 @@ type Signature struct {
 
 // What the examples of a signature are.
 const (
-	Real   = "real"   // produced on a laboratory, by a test that does so again
+	Real   = "real"   // produced on a lab, by a test that does so again
 	Quoted = "quoted" // the message as it was published
 )
 

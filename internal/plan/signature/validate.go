@@ -61,7 +61,7 @@ func Validate(list []Signature, positions *strictyaml.Positions, under string) [
 			}
 		}
 		if s.Tested != "" && s.Tested != Real && s.Tested != Quoted {
-			v.Add(at+".tested", nearest.OneOf(s.Tested, []string{Real, Quoted}), "%q is no sort of test: want %s or %s", s.Tested, Real, Quoted)
+			v.Add(at+".tested", nearest.OneOf(s.Tested, []string{Real, Quoted}), "%q is not a sort of test: want %s or %s", s.Tested, Real, Quoted)
 		}
 		v.detector(s.Detect, at+".detect")
 		if len(v.Problems) == before {
@@ -107,7 +107,7 @@ func (v *validator) clause(c Clause, at string) {
 		v.expression(p.Error, at+".request.error")
 		for _, code := range p.Code {
 			if code != 0 && (code < 100 || code > 599) {
-				v.Add(at+".request.code", "", "%d is no HTTP code: want 100 to 599, or 0 for an answer that never came", code)
+				v.Add(at+".request.code", "", "%d is not an HTTP code: want 100 to 599, or 0 for an answer that never came", code)
 			}
 		}
 	}
@@ -132,7 +132,7 @@ func (v *validator) clause(c Clause, at string) {
 		v.Add(at, "make a clause of each", "the clause looks for more than one thing")
 	}
 	if c.AtLeast < 0 {
-		v.Add(at+".atLeast", "", "%d is no number of matches", c.AtLeast)
+		v.Add(at+".atLeast", "", "%d is not a number of matches", c.AtLeast)
 	}
 }
 
@@ -155,7 +155,7 @@ func (v *validator) condition(p ConditionPattern, at string) {
 	}
 	for _, bound := range []*float64{p.Above, p.Below} {
 		if bound != nil && (math.IsNaN(*bound) || math.IsInf(*bound, 0)) {
-			v.Add(at, "", "%g is no bound", *bound)
+			v.Add(at, "", "%g is not a bound", *bound)
 		}
 	}
 }

@@ -93,7 +93,7 @@ func Parse(text string) (SLO, error) {
 		s.Form, s.Milestone, s.Op = Quantile, m[1], Op(m[3])
 		p, _ := strconv.ParseFloat(m[2], 64)
 		if p <= 0 || p >= 100 {
-			return s, fmt.Errorf("objective %q: p%s is no quantile: want more than p0 and less than p100", t, m[2])
+			return s, fmt.Errorf("objective %q: p%s is not a quantile: want more than p0 and less than p100", t, m[2])
 		}
 		s.Q = math.Round(p*1e6) / 1e8
 		s.Within, err = duration(t, m[4])

@@ -57,7 +57,7 @@ func (p Param) resolve(text string) (any, error) {
 	case Int:
 		n, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no whole number", text)
+			return nil, fmt.Errorf("%q is not a whole number", text)
 		}
 		if p.Min != nil && n < int64(*p.Min) {
 			return nil, fmt.Errorf("must be at least %d, is %d", *p.Min, n)
@@ -66,7 +66,7 @@ func (p Param) resolve(text string) (any, error) {
 	case Number:
 		x, err := strconv.ParseFloat(text, 64)
 		if err != nil || math.IsNaN(x) || math.IsInf(x, 0) {
-			return nil, fmt.Errorf("%q is no number", text)
+			return nil, fmt.Errorf("%q is not a number", text)
 		}
 		if p.Min != nil && x < float64(*p.Min) {
 			return nil, fmt.Errorf("must be at least %d, is %g", *p.Min, x)
@@ -83,7 +83,7 @@ func (p Param) resolve(text string) (any, error) {
 		}
 		d, err := time.ParseDuration(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no duration such as 10s", text)
+			return nil, fmt.Errorf("%q is not a duration such as 10s", text)
 		}
 		if d < 0 {
 			return nil, fmt.Errorf("%q is negative", text)
@@ -97,14 +97,14 @@ func (p Param) resolve(text string) (any, error) {
 		return d.String(), nil
 	case Quantity:
 		if text != "" && !quantityForm.MatchString(text) {
-			return nil, fmt.Errorf("%q is no quantity such as 100m or 2Gi", text)
+			return nil, fmt.Errorf("%q is not a quantity such as 100m or 2Gi", text)
 		}
 		return text, nil
 	case String:
 		if text != "" && p.Pattern != "" {
 			whole, err := regexp.Compile(`^(?:` + p.Pattern + `)$`)
 			if err != nil {
-				return nil, fmt.Errorf("the pattern %q is no regular expression: %w", p.Pattern, err)
+				return nil, fmt.Errorf("the pattern %q is not a regular expression: %w", p.Pattern, err)
 			}
 			if !whole.MatchString(text) {
 				return nil, fmt.Errorf("%q does not have the form %s", text, p.Pattern)

@@ -74,7 +74,7 @@ func (e *Engine) Run(ctx context.Context, s StepSpec) (record.Ending, error) {
 	if e.normal == nil {
 		normal, err := e.target.Health(ctx)
 		if err != nil {
-			return record.EndInterrupted, fmt.Errorf("look at the target before any load: %w", err)
+			return record.EndInterrupted, fmt.Errorf("read the target's health before any load: %w", err)
 		}
 		e.normal = normal
 	}
@@ -192,7 +192,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 	r.settle(rest)
 	spread, err := r.account(rest)
 	if err != nil {
-		r.emit(&record.Note{Text: fmt.Sprintf("step %d: why objects did not get there is not known: %v", r.current(), err)})
+		r.emit(&record.Note{Text: fmt.Sprintf("step %d: why objects were not ready is not known: %v", r.current(), err)})
 		spread = r.load.Spread
 	}
 	r.emit(&record.StepEvent{

@@ -115,7 +115,7 @@ func (l *Assessment) render(d Demand) error {
 		labels := maps.Clone(job.NamespaceLabels)
 		if first := job.NamespaceOf(0); first != "" {
 			if _, there := l.survey.namespaces[first]; there {
-				l.found(record.SeverityError, "workload", "", "namespace %s exists and is not a run's of this program: it would not be touched", first)
+				l.found(record.SeverityError, "workload", "", "namespace %s exists and was not made by plimsoll: it is left alone", first)
 			}
 		}
 		for o := range job.Objects {
@@ -520,7 +520,7 @@ func (s *Survey) Kubelets(ctx context.Context, l *Assessment) {
 		switch {
 		case asked:
 		case len(byKind) >= kinds:
-			fact.Why = "the nodes are of many kinds, and not all were asked"
+			fact.Why = "there are many kinds of nodes, and not all were read"
 		default:
 			fact = s.kubelet(ctx, n.Name)
 			byKind[kind] = fact

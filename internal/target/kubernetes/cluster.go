@@ -96,7 +96,7 @@ func (c *Cluster) Named(n record.TargetNaming) { c.target = n }
 func (c *Cluster) Target() record.TargetNaming { return c.target }
 
 // Marker is the value of one key of a ConfigMap, "" if there is none: by it a
-// laboratory is told from other clusters.
+// lab is told from other clusters.
 func (c *Cluster) Marker(ctx context.Context, namespace, name, key string) (string, error) {
 	m, err := c.client.typed.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {

@@ -28,7 +28,7 @@ func LabStore(ctx context.Context, host target.Host) (lab.Store, error) {
 		return store, err
 	}
 	for _, name := range swept {
-		host.Log("removed laboratory %q, whose command is gone", name)
+		host.Log("removed lab %q, whose command is gone", name)
 	}
 	return store, nil
 }

@@ -200,7 +200,7 @@ func (m *objectMaker) manifest(doc map[string]any, typed runtime.Object, index i
 	made.path = collection(mapping.Resource, made.namespace)
 	pods, perNode := kubeburner.PodsOf(doc)
 	if perNode {
-		return manifest{}, fmt.Errorf("%s: a DaemonSet asks for a number of pods that depends on the nodes, which this axis does not know", m.template.Name())
+		return manifest{}, fmt.Errorf("%s: a DaemonSet's number of pods depends on the nodes, which this axis does not support", m.template.Name())
 	}
 	made.units = pods
 	made.slot = slotName(gvk.Kind, made.namespace, made.name)

@@ -151,7 +151,7 @@ func (h *holdings) makeNamespaces(ctx context.Context, slots []plannedSlot) erro
 type ForeignNamespaceError struct{ Name string }
 
 func (e *ForeignNamespaceError) Error() string {
-	return fmt.Sprintf("namespace %s exists and is not this run's", e.Name)
+	return fmt.Sprintf("namespace %s exists and is not of this run", e.Name)
 }
 
 func (h *holdings) makeNamespace(ctx context.Context, name string, job *kubeburner.Job) error {

@@ -208,14 +208,14 @@ func describeNode(node *corev1.Node) record.Node {
 type MixedError struct{ Real, Simulated int }
 
 func (e *MixedError) Error() string {
-	return fmt.Sprintf("the workload's pods could land on %d real and on %d simulated nodes: a level over both means nothing", e.Real, e.Simulated)
+	return fmt.Sprintf("the workload's pods could land on %d real and %d simulated nodes: a level must not mix them", e.Real, e.Simulated)
 }
 
 // NoNodesError says that a workload's pods could land on no node.
 type NoNodesError struct{ Skipped int }
 
 func (e *NoNodesError) Error() string {
-	return fmt.Sprintf("the workload's pods could land on none of the %d nodes: they are unschedulable, tainted or not selected", e.Skipped)
+	return fmt.Sprintf("no node takes the workload's pods: all %d are unschedulable, tainted or not selected", e.Skipped)
 }
 
 // oneFidelity is the fidelity that all nodes share.

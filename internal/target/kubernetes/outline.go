@@ -25,7 +25,7 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 		}
 		list = append(list, target.Change{Action: target.Make, What: what})
 	} else {
-		list = append(list, target.Change{Action: target.RemoveLeft, What: "what dead runs of this program have left there"})
+		list = append(list, target.Change{Action: target.RemoveLeft, What: "leftovers of earlier runs"})
 	}
 	list = append(list, target.Change{Action: target.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})
 	seen := make(map[target.Change]bool)

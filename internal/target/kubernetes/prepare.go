@@ -65,8 +65,8 @@ func needsDatabase(r target.Request) bool {
 // noDatabase refuses a real node that was made without an image that the
 // workload runs: it has no registry to get it from.
 func noDatabase(name, workload string) error {
-	return target.Mistakef(fmt.Sprintf("make it and the laboratory anew: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, name, name, paramDatabase),
-		"the real node of laboratory %q has no image of PostgreSQL, which %s runs", name, workload)
+	return target.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, name, name, paramDatabase),
+		"the real node of lab %q has no image of PostgreSQL, which %s runs", name, workload)
 }
 
 // needImages makes the images that a private lab's real node needs for the
@@ -78,7 +78,7 @@ func needImages(ctx context.Context, r target.Request, store lab.Store) error {
 	if _, err := os.Stat(store.ImageFile(lab.ImagePostgreSQL)); err == nil {
 		return nil
 	}
-	r.Log("making the image of PostgreSQL of the distribution's packages")
+	r.Log("building the PostgreSQL image from the distribution's packages")
 	if !image.HasAgent() {
 		r.Log("note: this program was built without the small agent (make build adds it): the image holds the whole program")
 	}

@@ -90,7 +90,7 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 		spec.RealNode = &lab.RealNodeSpec{CPUs: t.Lab.NodeCPUs, MemoryBytes: int64(t.Lab.NodeMemory), PodCIDRPrefix: t.Lab.PodCIDRPrefix}
 	}
 	if s.lab, err = store.Up(ctx, spec); err != nil {
-		return fmt.Errorf("bring up a private laboratory: %w", LabError(err))
+		return fmt.Errorf("bring up a private lab: %w", LabError(err))
 	}
 	s.private = true
 	if err := s.connect(s.lab.Kubeconfig(), ""); err != nil {
@@ -110,7 +110,7 @@ func (s *session) openNamedLab(ctx context.Context, name string) error {
 		return err
 	}
 	if status.State != lab.Running {
-		return fmt.Errorf("laboratory %q is %s; 'plimsoll lab status %s' shows more", name, status.State, name)
+		return fmt.Errorf("lab %q is %s; 'plimsoll lab status %s' shows more", name, status.State, name)
 	}
 	s.lab = l
 	if err := s.connect(l.Kubeconfig(), ""); err != nil {
@@ -141,10 +141,10 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 	}
 	consent := &target.Consent{
 		System: fmt.Sprintf("%s at %s: Kubernetes %s, %d nodes, %d pods", s.cluster.Context, s.cluster.Server, summary.Version, summary.Nodes, summary.Pods),
-		Why:    "is no laboratory of this program",
+		Why:    "is not a plimsoll lab",
 	}
 	if exempt, err := s.cluster.Exempt(ctx); err == nil && exempt {
-		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not held back as others' is, and can starve them")
+		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
 	return consent, nil
 }
@@ -165,9 +165,9 @@ func (s *session) Sweep(ctx context.Context) error {
 			s.Log("note: run %s is loading this cluster too", l.Run)
 			continue
 		}
-		s.Log("removing what run %s has left: %s", l.Run, strings.Join(append(l.Namespaces, l.Others...), ", "))
+		s.Log("removing the leftovers of run %s: %s", l.Run, strings.Join(append(l.Namespaces, l.Others...), ", "))
 		if err := s.cluster.Clean(ctx, l); err != nil {
-			return fmt.Errorf("remove what run %s has left: %w", l.Run, err)
+			return fmt.Errorf("remove the leftovers of run %s: %w", l.Run, err)
 		}
 	}
 	return nil
@@ -229,7 +229,7 @@ func (s *session) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	if err := s.lab.Down(ctx); err != nil {
-		return fmt.Errorf("remove the private laboratory: %w", err)
+		return fmt.Errorf("remove the private lab: %w", err)
 	}
 	return nil
 }

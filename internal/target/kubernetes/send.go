@@ -172,7 +172,7 @@ func (s *sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 				slot.Code, slot.Error, slot.Outcome = http.StatusCreated, "", record.SlotCreated
 				s.created(m, &slot, r.body)
 			} else {
-				slot.Code, slot.Outcome, slot.Error = http.StatusConflict, record.SlotFailed, "an object of that name exists and is not this run's"
+				slot.Code, slot.Outcome, slot.Error = http.StatusConflict, record.SlotFailed, "an object of that name exists and is not of this run"
 			}
 			return slot
 		}
@@ -196,7 +196,7 @@ type OutOfReachError struct {
 }
 
 func (e *OutOfReachError) Error() string {
-	return fmt.Sprintf("API server %s is out of reach: for %v it has answered nothing (%s)", e.Server, e.Patience, e.Last)
+	return fmt.Sprintf("API server %s is out of reach: no answer for %v (%s)", e.Server, e.Patience, e.Last)
 }
 
 // settleFor bounds how long an open outcome is asked for.

@@ -121,7 +121,7 @@ func withoutImages(k record.ObjectKind) record.ObjectKind {
 
 // haveKubelets refuses to judge simulated nodes by what only a kubelet tells.
 func haveKubelets(p *plan.Plan) error {
-	const hint = "leave it out, or load nodes that have a kubelet, such as a laboratory's with --lab-real-node"
+	const hint = "leave it out, or load nodes that have a kubelet, such as a lab's with --lab-real-node"
 	for _, goal := range p.Goals {
 		for _, text := range goal.Value {
 			if o, err := slo.Parse(text); err == nil && o.Milestone == observe.ImagesReady {

@@ -405,7 +405,7 @@ func (s *Survey) readServiceRanges(ctx context.Context) error {
 		return err
 	}
 	if !found {
-		s.serviceRanges.Why = "the API tells of the range since Kubernetes 1.33 only"
+		s.serviceRanges.Why = "the API shows the range since Kubernetes 1.33 only"
 		return nil
 	}
 	for _, item := range list.Items {
@@ -465,7 +465,7 @@ func (s *Survey) completeRanges() {
 		if list := prefixes(flagOf(line, "--cluster-cidr"), v4, v6); len(list) > 0 {
 			s.podRanges = ceiling.Ranges{List: list, Source: ceiling.Source{From: "the controller manager's --cluster-cidr"}}
 		} else {
-			s.podRanges.Why = "neither an object of the network's nor a command line that can be read tells of it"
+			s.podRanges.Why = "no network object and no readable command line has it"
 		}
 	}
 	s.serviceRanges.List = slices.DeleteFunc(s.serviceRanges.List, func(r ceiling.Range) bool { return r.Prefix.Addr().Is6() != s.servicesV6 })
@@ -550,7 +550,7 @@ func ovnRanges(annotation string) []string {
 }
 
 // Annotations of nodes whose pods hang on a Linux bridge: those on which flannel
-// runs, and a laboratory's real one.
+// runs, and a lab's real one.
 const (
 	flannelBackend = "flannel.alpha.coreos.com/backend-type"
 	labBridge      = "plimsoll.dev/pod-bridge"

@@ -509,11 +509,11 @@ func TestLookFindsWhatIsWrongWithAWorkload(t *testing.T) {
 	}{
 		{job, "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\n", nil, "the cluster knows no Thing.example.com", "a kind that is not there"},
 		{job, strings.Replace(bareTemplate, "spec: {", "spec: {runtimeClassName: crun, ", 1), nil, "there is no RuntimeClass crun", "a runtime class that is not there"},
-		{job, strings.Replace(bareTemplate, "spec: {", "spec: {nodeSelector: {a: b}, ", 1), nil, "could land on none of the 2 nodes", "a selector that fits no node"},
+		{job, strings.Replace(bareTemplate, "spec: {", "spec: {nodeSelector: {a: b}, ", 1), nil, "no node takes the workload's pods: all 2", "a selector that fits no node"},
 		{job, bareTemplate, func(f *fakeAPI) {
 			f.lists["/api/v1/nodes"] = &corev1.NodeList{Items: []corev1.Node{nodeOf("a", nil), nodeOf("b", func(n *corev1.Node) { n.Annotations = map[string]string{simulatedAnnotation: "fake"} })}}
-		}, "1 real and on 1 simulated nodes", "nodes of two fidelities"},
-		{strings.Replace(job, "namespace: w", "namespace: default, namespacedIterations: false", 1), bareTemplate, nil, "namespace default exists and is not a run's", "a namespace that is somebody's"},
+		}, "1 real and 1 simulated nodes", "nodes of two fidelities"},
+		{strings.Replace(job, "namespace: w", "namespace: default, namespacedIterations: false", 1), bareTemplate, nil, "namespace default exists and was not made by plimsoll", "a namespace that is somebody's"},
 		{strings.Replace(job, "namespace: w", "namespace: w, namespaceLabels: {pod-security.kubernetes.io/enforce: baseline}", 1), strings.Replace(bareTemplate, "spec: {", "spec: {hostNetwork: true, ", 1), nil, "enforce Pod Security baseline", "labels that the workload gives its own namespaces"},
 	} {
 		f := well()
@@ -561,7 +561,7 @@ func TestKubeletsAreAsked(t *testing.T) {
 
 // A real API server is read in full, and in a time that nobody notices before a
 // run.
-func TestSurveyOfALaboratory(t *testing.T) {
+func TestSurveyOfALab(t *testing.T) {
 	t.Parallel()
 	kubeconfig := needLab(t).Kubeconfig
 	c, err := Connect(kubeconfig, "", "plimsoll/test", time.Now)

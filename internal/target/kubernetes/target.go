@@ -142,7 +142,7 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 		return nil, err
 	}
 	for _, text := range t.population.unknownFields() {
-		t.emit(&record.Note{Text: "the API knows no such field, and ignores it: " + text})
+		t.emit(&record.Note{Text: "the API ignores an unknown field: " + text})
 	}
 	return t, nil
 }
@@ -168,7 +168,7 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 	env.Fidelity.Nodes, env.Fidelity.Containers = realness, realness
 	if realness == record.Simulated {
 		env.Fidelity.Notes = append(env.Fidelity.Notes,
-			"nodes and containers are simulated: no kubelet ran and no container started, so start-up times are those that were planted, and the ranges of pod addresses are no ceiling")
+			"nodes and containers are simulated: no kubelet ran and no container started; start-up times are the planted ones, and pod address ranges are no ceiling")
 	}
 	return env, nil
 }
@@ -191,7 +191,7 @@ func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Re
 
 // ErrPlantedOnReal says that a start latency was planted where nothing heeds
 // it.
-var ErrPlantedOnReal = errors.New("a start latency can be planted on simulated nodes only, and the workload's pods would land on real ones")
+var ErrPlantedOnReal = errors.New("a start latency needs simulated nodes, and the workload's pods would land on real ones")
 
 // Raise implements target.Target.
 func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, error) {

@@ -33,11 +33,11 @@ func Objects() record.ObjectKind {
 			{Name: placesNotReady, Help: "places that are not ready"},
 		},
 		Metrics: []record.Metric{
-			{Name: "simulated CPU", Unit: "s", Help: "CPU time that the objects are planted to cost", Source: source, Figure: record.FigureCPU},
-			{Name: "simulated memory, most", Unit: "B", Help: "memory that the objects are planted to cost, the most", Source: source, Figure: record.FigureMemory},
+			{Name: "simulated CPU", Unit: "s", Help: "planted CPU time of the objects", Source: source, Figure: record.FigureCPU},
+			{Name: "simulated memory, most", Unit: "B", Help: "planted peak memory of the objects", Source: source, Figure: record.FigureMemory},
 		},
 		Troubles: []record.Trouble{
-			{Class: "scheduling", What: "no place was found for objects", Reasons: []string{unplaced}},
+			{Class: "scheduling", What: "no place had room for objects", Reasons: []string{unplaced}},
 			{Class: "restarts", What: "objects were planted to fail", Reasons: []string{plantedFailure}},
 		},
 	}
@@ -148,7 +148,7 @@ func (s *session) Survey(context.Context, bool) (target.Survey, error) {
 		planned, none := s.plans[arm.Name], 0
 		table := record.CeilingTable{
 			Workload: s.Workload.Name, Axis: axis.Name, Unit: axis.Unit, Arm: arm.Name, Nodes: &planned.Places, AllNodes: &planned.Places, Others: &none,
-			Simulated: planned.Places, Ceilings: []record.Ceiling{}, Notes: []string{"the limits are planted, and known here for that: a search is to find them"},
+			Simulated: planned.Places, Ceilings: []record.Ceiling{}, Notes: []string{"the limits are planted: a search should find them"},
 		}
 		if limit := float64(planned.Limit); axis.Name == axisObjects && limit > 0 {
 			table.Ceilings = append(table.Ceilings, record.Ceiling{
@@ -199,7 +199,7 @@ func (s *session) Readings() []record.Reading {
 
 // Renew implements target.Session.
 func (*session) Renew(context.Context) error {
-	return fmt.Errorf("a simulated target cannot be made anew")
+	return fmt.Errorf("a simulated target cannot be recreated")
 }
 
 // Close implements target.Session.

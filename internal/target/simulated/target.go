@@ -242,7 +242,7 @@ func (t *Target) land(i int, place string, delay time.Duration) {
 	t.emit(&record.Object{Object: object, Milestone: placed, Node: place})
 	if i == t.badOne || t.bad && i%100 == 0 {
 		t.progress.Failed++
-		t.emit(&record.State{Object: object, Reason: plantedFailure, Message: "it was planted that this object is never ready", Failed: true})
+		t.emit(&record.State{Object: object, Reason: plantedFailure, Message: "planted: this object is never ready", Failed: true})
 		return
 	}
 	t.after(delay, object, func() {

@@ -1,5 +1,5 @@
 // Package dist answers one question: how long is a planted delay? It holds
-// the three shapes of delay that a laboratory can plant, each as an inverse
+// the three shapes of delay that a lab can plant, each as an inverse
 // cumulative distribution, so that whoever draws brings the randomness and a
 // drawn delay can be recomputed from what was recorded.
 package dist

@@ -38,7 +38,7 @@ type aspect struct {
 func refuses(pair) string { return compare.BearingRefuses }
 func noted(pair) string   { return compare.BearingNoted }
 
-// inLab refuses what ran on the machine of a laboratory, where everything
+// inLab refuses what ran on the machine of a lab, where everything
 // shares it; beside any other cluster the machine only sends requests, and a
 // run in which that was too slow is invalid.
 func inLab(p pair) string {
@@ -70,7 +70,7 @@ const (
 //     node-shape, kernel, os, runtime, cgroup, fidelity), which is what people
 //     change, and state with --arm-is;
 //   - what was in the way (health, load, others, and host and isolation beside a
-//     laboratory).
+//     lab).
 //
 // What only bears on what is told is noted: where a search looked, which kind
 // of experiment it was, when it was made, the clock's offset (latencies are of
@@ -80,16 +80,16 @@ const (
 func aspects() []aspect {
 	list := []aspect{
 		{"workload", "the workload's name", refuses, func(o *Operand) string { return o.plan.Workload }, nil},
-		{"workload-files", "the files that its objects are made from, by their fingerprint", refuses, func(o *Operand) string { return o.files }, nil},
-		{axisName, "what was raised; levels of two axes are never compared", refuses, func(o *Operand) string {
+		{"workload-files", "the fingerprint of the workload's files", refuses, func(o *Operand) string { return o.files }, nil},
+		{axisName, "the axis; levels on different axes are never compared", refuses, func(o *Operand) string {
 			return fmt.Sprintf("%s (%s)", o.plan.Axis.Name, o.plan.AsRun.Unit)
 		}, nil},
-		{"milestones", "the milestones, and the one at which an object is there", refuses, func(o *Operand) string {
-			return fmt.Sprintf("%s; there at %s", strings.Join(o.plan.AsRun.Milestones, " "), o.plan.AsRun.Arrived)
+		{"milestones", "the milestones, and the one at which an object is ready", refuses, func(o *Operand) string {
+			return fmt.Sprintf("%s; ready at %s", strings.Join(o.plan.AsRun.Milestones, " "), o.plan.AsRun.Arrived)
 		}, nil},
-		{"goals", "the objectives; a goal's lines are compared where it has the same", noted, ofPlan(goals), nil},
+		{"goals", "the objectives; load lines of a goal are compared only where these are equal", noted, ofPlan(goals), nil},
 		{"kind", "limit, sweep, ab or run", noted, func(o *Operand) string { return string(o.plan.AsRun.Kind) }, nil},
-		{"search", "where a load line was looked for, and how narrowly", noted, ofPlan(search), oneWithoutSearch},
+		{"search", "the range and the resolution of the search", noted, ofPlan(search), oneWithoutSearch},
 		// A line that must hold more often lies lower.
 		{"confirm", "confirmations of a load line", func(p pair) string {
 			if p.lines {
@@ -100,7 +100,7 @@ func aspects() []aspect {
 		{"pace", "creations per second", refuses, func(o *Operand) string { return text(o.plan.Pace) }, nil},
 		{"hold", "how long a level was held", refuses, func(o *Operand) string { return text(o.plan.Hold) }, nil},
 		{"timeout", "how long objects were followed", refuses, func(o *Operand) string { return text(o.plan.StepTimeout) }, nil},
-		{"pod-life", "how long pods lived where they came by a schedule", refuses, func(o *Operand) string { return text(o.plan.Axis.PodLife) }, nil},
+		{"pod-life", "how long a pod of an axis of arrivals lives", refuses, func(o *Operand) string { return text(o.plan.Axis.PodLife) }, nil},
 		// A guard is in the way only where it struck.
 		{"guards", "bounds that stop the load", func(p pair) string {
 			if p.a.guarded() || p.b.guarded() {
@@ -108,20 +108,20 @@ func aspects() []aspect {
 			}
 			return compare.BearingNoted
 		}, ofPlan(guards), nil},
-		{"fresh", "what a run from empty begins with: no objects, or a new laboratory", refuses, func(o *Operand) string { return cmp.Or(o.plan.Fresh, plan.FreshObjects) }, nil},
+		{"fresh", "what a step from empty begins with: no objects, or a new lab", refuses, func(o *Operand) string { return cmp.Or(o.plan.Fresh, plan.FreshObjects) }, nil},
 		{"normal-events", "whether events of type Normal were watched", refuses, func(o *Operand) string { return yes(o.plan.NormalEvents) }, nil},
-		{"target", "a laboratory, a cluster, or a simulation of tests", refuses, ofEnvironment(func(e *record.Environment) string { return e.Target.Kind }), nil},
-		{"target-name", "which laboratory or cluster", noted, ofEnvironment(targetName), nil},
-		{"lab-start-latency", "start latency planted on all pods of a private laboratory", refuses, ofPlan(labLatency), oneWithoutLab},
-		{"pod-range", "addresses for the pods of a real node of a private laboratory, as a prefix in bits", refuses, ofPlan(podRange), oneWithoutLab},
-		{"health", "what was wrong with the target before any load", refuses, ofEnvironment(health), nil},
-		{"ceilings", "the ceiling that binds first, by what was known before any load", noted, ofEnvironment(binding), nil},
+		{"target", "a lab, a cluster or a simulated target", refuses, ofEnvironment(func(e *record.Environment) string { return e.Target.Kind }), nil},
+		{"target-name", "which lab or cluster", noted, ofEnvironment(targetName), nil},
+		{"lab-start-latency", "start latency of all pods of a private lab", refuses, ofPlan(labLatency), oneWithoutLab},
+		{"pod-range", "prefix length of the pod addresses of a private lab's real node", refuses, ofPlan(podRange), oneWithoutLab},
+		{"health", "problems of the target before any load", refuses, ofEnvironment(health), nil},
+		{"ceilings", "the ceiling known before any load that binds first", noted, ofEnvironment(binding), nil},
 		{"kubernetes", "the API server's version", refuses, ofCluster(func(c *record.Cluster) string { return c.Server }), nil},
 		{"kubelet", "the nodes' kubelet", refuses, ofNodes(func(n record.Node) string { return n.Kubelet }), nil},
-		{"nodes", "how many nodes the workload could land on", refuses, ofCluster(func(c *record.Cluster) string { return fmt.Sprint(len(c.Nodes)) }), nil},
+		{"nodes", "number of nodes that take the workload", refuses, ofCluster(func(c *record.Cluster) string { return fmt.Sprint(len(c.Nodes)) }), nil},
 		{"node-shape", "the nodes' allocatable pods, CPU and memory", refuses, ofCluster(shape), sameShape},
-		{"nodes-skipped", "how many nodes it could not land on", noted, ofCluster(func(c *record.Cluster) string { return fmt.Sprint(c.Skipped) }), nil},
-		{"kernel", "the nodes' kernel; in a laboratory this machine's", refuses, func(o *Operand) string {
+		{"nodes-skipped", "number of nodes that do not take the workload", noted, ofCluster(func(c *record.Cluster) string { return fmt.Sprint(c.Skipped) }), nil},
+		{"kernel", "the nodes' kernel; in a lab this machine's", refuses, func(o *Operand) string {
 			if o.inLab() {
 				return o.Environment.Host.Kernel
 			}
@@ -129,14 +129,14 @@ func aspects() []aspect {
 		}, nil},
 		{"os", "the nodes' operating system", refuses, ofNodes(func(n record.Node) string { return n.OSImage }), nil},
 		{"runtime", "the nodes' container runtime", refuses, (*Operand).runtimes, nil},
-		{"cgroup", "the cgroup version in a laboratory; a cluster's is not on record", refuses, func(o *Operand) string {
+		{"cgroup", "the cgroup version in a lab; a cluster's is not on record", refuses, func(o *Operand) string {
 			if o.inLab() {
 				return o.Environment.Host.CgroupVersion
 			}
 			return ""
 		}, nil},
 		{"host", "CPUs and memory of the machine that plimsoll ran on", inLab, ofEnvironment(host), sameHost},
-		{"isolation", "how that machine's CPUs were divided", inLab, ofEnvironment(func(e *record.Environment) string { return e.Isolation.Split }), nil},
+		{"isolation", "how that machine's CPUs were shared", inLab, ofEnvironment(func(e *record.Environment) string { return e.Isolation.Split }), nil},
 	}
 	for _, part := range []struct {
 		name string
@@ -150,7 +150,7 @@ func aspects() []aspect {
 		list = append(list, aspect{fidelityPrefix + part.name, "real or simulated", refuses, ofEnvironment(func(e *record.Environment) string { return string(part.is(e.Fidelity)) }), nil})
 	}
 	return append(list,
-		aspect{"program", "plimsoll's version; another than in its last number may measure another thing", func(p pair) string {
+		aspect{"program", "plimsoll's version; a change beyond the patch number may change what is measured", func(p pair) string {
 			if release(p.a.Result.Version) == release(p.b.Result.Version) {
 				return compare.BearingNoted
 			}
@@ -197,8 +197,8 @@ func Names() []NameHelp {
 		}
 	}
 	return append(list,
-		NameHelp{noEnvironment, "everything about the target, where it is not on record"},
-		NameHelp{loadName, "the load at a level: what was reached, and objects asked for"},
+		NameHelp{noEnvironment, "the whole target, where it is not on record"},
+		NameHelp{loadName, "the load at a level: level reached and objects asked for"},
 		NameHelp{othersName, "CPU of this machine that other programs used"},
 		NameHelp{offeredName, "requests per second that were offered"},
 	)
@@ -212,9 +212,9 @@ type UnknownNameError struct {
 
 func (e *UnknownNameError) Error() string {
 	if e.Name == axisName {
-		return "levels on two axes are different things: they cannot be compared, whatever the arm is"
+		return "levels on different axes cannot be compared, whatever --arm-is says"
 	}
-	return fmt.Sprintf("nothing that two experiments can differ in is called %q", e.Name)
+	return fmt.Sprintf("unknown difference %q", e.Name)
 }
 
 // CheckArm reports whether each name is one that --arm-is takes. A parameter
@@ -256,7 +256,7 @@ func (p pair) differences() []compare.Difference {
 	if p.a.Environment == nil && p.b.Environment == nil {
 		list = append(list, compare.Difference{
 			What: noEnvironment, Baseline: unknown, Arm: unknown, Bearing: compare.BearingRefuses,
-			Detail: "neither says where it ran",
+			Detail: "neither record names its target",
 		})
 	}
 	for _, x := range aspects() {
@@ -471,7 +471,7 @@ func sameClock(a, b *Operand) bool {
 	return x != nil && y != nil && x.ClockOffset != nil && y.ClockOffset != nil && math.Abs(*x.ClockOffset-*y.ClockOffset) <= sameOffset
 }
 
-// targetName tells private laboratories, which live as long as a run, from
+// targetName tells private labs, which live as long as a run, from
 // others, but not from each other.
 func targetName(e *record.Environment) string {
 	if e.Target.Private {
@@ -533,7 +533,7 @@ func podRange(p *plan.Plan) string {
 }
 
 // runtimes are what the nodes tell of their runtimes, and with a real node of
-// a laboratory the versions of what it runs.
+// a lab the versions of what it runs.
 func (o *Operand) runtimes() string {
 	value := ofNodes(func(n record.Node) string { return n.Runtime })(o)
 	if o.Environment == nil || len(o.Environment.Host.Runtimes) == 0 {

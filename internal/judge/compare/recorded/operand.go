@@ -48,9 +48,9 @@ type ArmError struct {
 func (e *ArmError) Error() string {
 	switch {
 	case len(e.Arms) == 0:
-		return fmt.Sprintf("%s compared no arms, so it has no arm %q", e.Path, e.Arm)
+		return fmt.Sprintf("%s is not a comparison of arms: it has no arm %q", e.Path, e.Arm)
 	case e.Arm == "":
-		return fmt.Sprintf("%s compared the arms %s: which of them?", e.Path, strings.Join(e.Arms, ", "))
+		return fmt.Sprintf("%s has the arms %s: name one of them", e.Path, strings.Join(e.Arms, ", "))
 	}
 	return fmt.Sprintf("%s has no arm %q", e.Path, e.Arm)
 }
@@ -70,7 +70,7 @@ func Load(dir record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 		return nil, err
 	}
 	if o.Result.Schema != judge.ResultSchema {
-		return nil, fmt.Errorf("read %s: its schema is %q, this program reads %q", dir.Path(record.ResultFile), o.Result.Schema, judge.ResultSchema)
+		return nil, fmt.Errorf("read %s: schema %q, want %q", dir.Path(record.ResultFile), o.Result.Schema, judge.ResultSchema)
 	}
 	var environment record.Environment
 	switch err := dir.ReadJSON(record.EnvironmentFile, &environment); {

@@ -63,7 +63,7 @@ func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
 		return slices.ContainsFunc(t.Points, func(p compare.TrendPoint) bool { return p.Value != nil })
 	})
 	if !followed {
-		out.Verdict, out.ExitCode, out.Why = slo.Inconclusive, judge.ExitCodeOfArms("inconclusive"), "no experiment has a figure that can be followed"
+		out.Verdict, out.ExitCode, out.Why = slo.Inconclusive, judge.ExitCodeOfArms("inconclusive"), "no experiment has a metric that can be followed"
 		return out, nil
 	}
 	out.Why = fmt.Sprintf("%d experiments", len(operands))
@@ -170,9 +170,9 @@ func (o *Operand) linePoint(goal string, p *compare.TrendPoint) {
 	case g.Verdict == slo.Pass && l.Level != nil:
 		p.Value = l.Level
 	case g.Verdict == slo.Breached:
-		p.Note = "not even the first level held"
+		p.Note = "the first level failed"
 	default:
-		p.Note = "its line is " + string(g.Verdict)
+		p.Note = "its load line is " + string(g.Verdict)
 	}
 }
 
@@ -199,7 +199,7 @@ func (out *Outcome) levelsOfAll(list []*Operand, runs [][]replicate) []held {
 		}
 	}
 	if len(known) == 0 {
-		out.warn("no run of %s counts", list[0].plan.Workload)
+		out.warn("%s has no valid run", list[0].plan.Workload)
 		return nil
 	}
 	// From empty before what stands on other levels.
@@ -217,7 +217,7 @@ func (out *Outcome) levelsOfAll(list []*Operand, runs [][]replicate) []held {
 	if len(all) > 0 {
 		return all
 	}
-	out.warn("there is no level that all experiments with %s were held at; most, %d of %d, were at %s", list[0].plan.Workload, count[most], len(list), number(most.level))
+	out.warn("the experiments with %s have no level in common; most of them, %d of %d, were at %s", list[0].plan.Workload, count[most], len(list), number(most.level))
 	return []held{most}
 }
 
@@ -253,7 +253,7 @@ func levelPoint(runs []replicate, at held, metric string, p *compare.TrendPoint)
 	}
 	switch {
 	case known == nil:
-		p.Note = "no run of it counts at " + number(at.level)
+		p.Note = "it has no valid run at " + number(at.level)
 	case never:
 		p.Note = "never reached in some run"
 		p.Low, p.High = nil, nil

@@ -91,11 +91,11 @@ func TestTrend(t *testing.T) {
 	}
 	// Nine say nothing of a change, however large.
 	out = trendOf(t, nightly(t, 9, 4, nil), TrendOptions{})
-	if trend := out.Trends[0]; len(trend.Changes) != 0 || !strings.Contains(trend.Why, "9 of the experiments have the figure, and fewer than 10") {
+	if trend := out.Trends[0]; len(trend.Changes) != 0 || !strings.Contains(trend.Why, "9 experiments have the metric, 10 are needed") {
 		t.Errorf("%+v", trend)
 	}
 	out = trendOf(t, nightly(t, 14, 14, nil), TrendOptions{Seed: 1})
-	if trend := out.Trends[0]; len(trend.Changes) != 0 || !strings.Contains(trend.Why, "does not say that nothing changed") {
+	if trend := out.Trends[0]; len(trend.Changes) != 0 || !strings.Contains(trend.Why, "smaller changes may remain unseen") {
 		t.Errorf("%+v", trend)
 	}
 	var unknown *UnknownMetricError
@@ -123,7 +123,7 @@ func TestTrendWithGaps(t *testing.T) {
 	})
 	out := trendOf(t, list, TrendOptions{Seed: 1})
 	trend := out.Trends[0]
-	for i, want := range map[int]string{2: "never reached in some run", 3: "no run of it counts at 10", 4: "no run of it counts at 10", 5: ""} {
+	for i, want := range map[int]string{2: "never reached in some run", 3: "it has no valid run at 10", 4: "it has no valid run at 10", 5: ""} {
 		if p := trend.Points[i]; p.Note != want || (p.Value == nil) != (want != "") {
 			t.Errorf("point %d: %+v, want %q", i, p, want)
 		}
@@ -155,7 +155,7 @@ func TestTrendOfLines(t *testing.T) {
 	if trend.Metric != compare.LoadLine+"ready" || !trend.LessIsWorse || trend.Unit != "pods/node" || trend.Level != nil {
 		t.Errorf("%+v", trend)
 	}
-	if p := trend.Points[3]; p.Value != nil || p.Note != "its line is inconclusive" {
+	if p := trend.Points[3]; p.Value != nil || p.Note != "its load line is inconclusive" {
 		t.Errorf("%+v", p)
 	}
 	if len(trend.Changes) != 1 || trend.Changes[0].At != 6 {

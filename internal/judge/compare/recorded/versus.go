@@ -75,7 +75,7 @@ type UnknownMetricError struct {
 	Known  []string
 }
 
-func (e *UnknownMetricError) Error() string { return fmt.Sprintf("no run has the figure %q", e.Metric) }
+func (e *UnknownMetricError) Error() string { return fmt.Sprintf("no run has the metric %q", e.Metric) }
 
 // What holds where neither the user nor the plans say anything.
 const (
@@ -162,7 +162,7 @@ func Compare(a, b *Operand, o Options) (Outcome, error) {
 
 func (o Options) workload(a *Operand) (*workload.Workload, error) {
 	if o.Workload == nil {
-		return nil, errors.New("no workload is known")
+		return nil, errors.New("the workload is not known")
 	}
 	return o.Workload(a.plan.Workload)
 }
@@ -206,7 +206,7 @@ func (out *Outcome) warnOfWarnings(operands ...*Operand) {
 		if n == 1 {
 			warnings = "warning"
 		}
-		out.warn("experiment %s has %d %s of its own, which 'plimsoll analyze %s' shows", x.Name, n, warnings, x.Path)
+		out.warn("experiment %s has %d %s: see 'plimsoll analyze %s'", x.Name, n, warnings, x.Path)
 	}
 }
 
@@ -221,7 +221,7 @@ func (out *Outcome) metric(o Options, w *workload.Workload, a, b *Operand, runs 
 		return "", &UnknownMetricError{o.Metric, known}
 	}
 	if o.Metric != usual {
-		out.warn("%s was chosen after the runs (declared before them: %s): of several figures some differ by chance", o.Metric, usual)
+		out.warn("%s was chosen after the runs (declared before them: %s): of several metrics, some differ by chance", o.Metric, usual)
 	}
 	return o.Metric, nil
 }
@@ -266,11 +266,11 @@ func declaredMetric(w *workload.Workload, operands ...*Operand) (metric, how str
 		return operands[0].plan.Primary.Metric, ""
 	}
 	if w == nil || w.Primary == "" {
-		return operands[0].plan.AsRun.Arrived + " p50", "the workload " + operands[0].plan.Workload + " is not to be found, so its metric is not known"
+		return operands[0].plan.AsRun.Arrived + " p50", "the workload " + operands[0].plan.Workload + " was not found, so its metric is not known"
 	}
 	delete(said, "")
 	if delete(said, w.Primary); len(said) > 0 {
-		how = "the plans do not declare the same metric, so the workload's is taken"
+		how = "the plans declare different metrics, so the workload's is used"
 	}
 	return w.Primary, how
 }
@@ -292,7 +292,7 @@ func (out *Outcome) bounds(o Options, a, b *Operand) (margin, alpha float64) {
 		case x == y && x > 0:
 			usual = x
 		case x != y && given == 0:
-			out.warn("the plans do not declare the same %s: it is %g", what, usual)
+			out.warn("the plans declare different values of %s: %g is used", what, usual)
 		}
 		if given == 0 {
 			return usual
@@ -354,8 +354,8 @@ func matchRuns(a, b []replicate) matched {
 					continue
 				}
 				if r.on != on && r.LeftOut == "" {
-					if r.LeftOut = "was made from empty, unlike those that it could be compared with"; r.on != "" {
-						r.LeftOut = "stands on level " + r.on + ", unlike those that it could be compared with"
+					if r.LeftOut = "was made from empty, the others were not"; r.on != "" {
+						r.LeftOut = "was raised from level " + r.on + ", the others were not"
 					}
 				}
 				*into = append(*into, r)
@@ -411,22 +411,22 @@ func (out *Outcome) bearings(p pair, differences []compare.Difference, armIs []s
 			continue
 		}
 		if p.notOnRecord(n) {
-			out.warn("--arm-is %s: it is not on record of either; that it differs is taken from you", n)
+			out.warn("--arm-is %s: neither record holds it, so the difference is taken as given", n)
 			continue
 		}
-		out.warn("--arm-is %s: the two do not differ in it", n)
+		out.warn("--arm-is %s: the records do not differ in it", n)
 	}
 	if len(blocking) == 0 {
 		return ""
 	}
 	if slices.Contains(blocking, axisName) {
-		return "the axes differ (" + strings.Join(told, ", ") + "): their levels are different things"
+		return "the axes differ (" + strings.Join(told, ", ") + "): their levels cannot be compared"
 	}
 	verb, it := "differs", "it is"
 	if len(blocking) > 1 {
 		verb, it = "differ", "they are"
 	}
-	return fmt.Sprintf("%s %s and may be the cause of whatever else does: if %s what is compared, say --arm-is %s",
+	return fmt.Sprintf("%s %s and may cause any other difference: if %s what is compared, say --arm-is %s",
 		strings.Join(told, ", "), verb, it, strings.Join(slices.Concat(armIs, blocking), ","))
 }
 
@@ -455,13 +455,13 @@ func advise(c *compare.LevelComparison, spec compare.Spec, a, b *Operand) {
 	for i, o := range []*Operand{a, b} {
 		switch c.Runs[i] {
 		case 0:
-			few = append(few, "no run of "+o.Name+" counts")
+			few = append(few, o.Name+" has no valid run")
 		case 1:
 			few = append(few, "one run of "+o.Name+" counts")
 		}
 	}
 	level := number(c.Level)
-	c.Why = fmt.Sprintf("%s at level %s, and an interval needs at least two of each side: 'plimsoll ab --repeat 5' where both can be run side by side, else for each 'plimsoll sweep --levels %s'",
+	c.Why = fmt.Sprintf("%s at level %s, and an interval needs two of each: run 'plimsoll ab --repeat 5', or 'plimsoll sweep --levels %s' for each",
 		strings.Join(few, ", "), level, strings.Join(slices.Repeat([]string{level}, 5), ","))
 	if c.Primary.Change != nil {
 		c.Why = fmt.Sprintf("%s changed by %+.1f%%, but %s", spec.Metric, 100**c.Primary.Change, c.Why)
@@ -495,7 +495,7 @@ func (out *Outcome) decide(m matched, lines bool) {
 			}
 		}
 	case len(m.levels) == 0:
-		out.Why = "there is no level that both were held at"
+		out.Why = "the two have no level in common"
 	default:
 		for _, list := range [][]replicate{m.a, m.b} {
 			if n := invalid(list); n > 0 && 2*n >= len(list) {

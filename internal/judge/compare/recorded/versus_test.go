@@ -224,7 +224,7 @@ func TestVerdicts(t *testing.T) {
 		{"a parameter is the arm", sweep("bb", 2), func(f *fixture) { f.plan.Params = plan.Params{"image": "other"} }, Options{}, "worse 1", nil},
 		{"faster", sweep("bb", 0.5), nil, Options{}, "better 0", nil},
 		{"a wider margin", sweep("bb", 1.2), nil, Options{Margin: 0.5}, "equivalent 0", nil},
-		{"another kernel may be the cause", sweep("bb", 2), func(f *fixture) { f.environment.Host.Kernel = "6.2" }, Options{}, "inconclusive 3", []string{"kernel (6.1 against 6.2) differs and may be the cause", "say --arm-is kernel"}},
+		{"another kernel may be the cause", sweep("bb", 2), func(f *fixture) { f.environment.Host.Kernel = "6.2" }, Options{}, "inconclusive 3", []string{"kernel (6.1 against 6.2) differs and may cause any other difference", "say --arm-is kernel"}},
 		{"unless it is the arm", sweep("bb", 2), func(f *fixture) { f.environment.Host.Kernel = "6.2" }, Options{ArmIs: []string{"kernel"}}, "worse 1", nil},
 		{"of two one is left", sweep("bb", 2), func(f *fixture) { f.environment.Host.Kernel, f.environment.Host.CgroupVersion = "6.2", "1" }, Options{ArmIs: []string{"kernel"}}, "inconclusive 3", []string{"cgroup (2 against 1) differs", "say --arm-is kernel,cgroup"}},
 		{"one run of a side has no interval", sweep("bb", 2), func(f *fixture) { f.result.Steps = f.result.Steps[:1] }, Options{}, "inconclusive 3", []string{"Ready p50 changed by +", "one run of bb counts", "sweep --levels 10,10,10,10,10"}},
@@ -232,7 +232,7 @@ func TestVerdicts(t *testing.T) {
 			for i := range f.result.Steps {
 				f.result.Steps[i].Verdict, f.result.Steps[i].VerdictWhy = slo.Inconclusive, "objects were lost"
 			}
-		}, Options{}, "inconclusive 3", []string{"no run of bb counts"}},
+		}, Options{}, "inconclusive 3", []string{"bb has no valid run"}},
 		{"invalid runs do not count", sweep("bb", 2), func(f *fixture) {
 			for i := range f.result.Steps {
 				f.result.Steps[i].Verdict = slo.Invalid
@@ -242,7 +242,7 @@ func TestVerdicts(t *testing.T) {
 			for i := range f.result.Steps {
 				f.result.Steps[i].Level = 20
 			}
-		}, Options{}, "inconclusive 3", []string{"no level that both were held at"}},
+		}, Options{}, "inconclusive 3", []string{"no level in common"}},
 		{"other axes have no level in common", sweep("bb", 1), func(f *fixture) { f.plan.Axis.Name = "rate" }, Options{}, "inconclusive 3", []string{"the axes differ"}},
 		{"what is not on record is not the same", sweep("bb", 1), func(f *fixture) { f.environment = nil }, Options{}, "inconclusive 3", []string{"kubernetes (v1.36.3 against not on record)"}},
 		{"steps that stand on others do not count", sweep("bb", 1), func(f *fixture) {
@@ -320,7 +320,7 @@ func TestDifferences(t *testing.T) {
 			f.environment.Host.Runtimes = map[string]string{"runc": "1.1.5", "containerd": "1.6.20"}
 		}, "runtime " + refuses + " containerd://1|containerd://1 (containerd 1.6.20, runc 1.1.5)"},
 		{"the axis", nil, func(f *fixture) { f.plan.Axis.Name = "rate" }, "axis " + refuses + " pods-per-node (pods/node)|rate (pods/node)"},
-		{"the milestones", nil, func(f *fixture) { f.plan.AsRun.Milestones = []string{"Created", "Bound", "Ready"} }, "milestones " + refuses + " Created Ready; there at Ready|Created Bound Ready; there at Ready"},
+		{"the milestones", nil, func(f *fixture) { f.plan.AsRun.Milestones = []string{"Created", "Bound", "Ready"} }, "milestones " + refuses + " Created Ready; ready at Ready|Created Bound Ready; ready at Ready"},
 		{"the goals", nil, func(f *fixture) { f.plan.Goals[0].Value = []string{"all Ready within 5s"} }, "goals " + noted + " ready: all Ready|ready: all Ready within 5s"},
 		{"the pace", nil, func(f *fixture) { f.plan.Pace = plan.Pace{PerSecond: 20} }, "pace " + refuses + " max|20"},
 		{"the hold", nil, func(f *fixture) { f.plan.Hold = plan.Duration(time.Second) }, "hold " + refuses + " 10s|1s"},
@@ -334,9 +334,9 @@ func TestDifferences(t *testing.T) {
 		{"Normal events", nil, func(f *fixture) { f.plan.NormalEvents = true }, "normal-events " + refuses + " no|yes"},
 		{"what a run begins with", nil, func(f *fixture) { f.plan.Fresh = plan.FreshLab }, "fresh " + refuses + " objects|lab"},
 		{"the default of it, said", nil, func(f *fixture) { f.plan.Fresh = plan.FreshObjects }, ""},
-		{"a private laboratory's delays", nil, func(f *fixture) { f.plan.Target.Lab.StartLatency = "constant:1s" }, "lab-start-latency " + refuses + " none|constant:1s"},
-		{"a laboratory of one's own", nil, func(f *fixture) { f.environment.Target = record.TargetNaming{Kind: "lab", Name: "l"} }, "target-name " + noted + " private|l"},
-		{"two private laboratories", nil, func(f *fixture) { f.environment.Target.Name = "private-2" }, ""},
+		{"a private lab's delays", nil, func(f *fixture) { f.plan.Target.Lab.StartLatency = "constant:1s" }, "lab-start-latency " + refuses + " none|constant:1s"},
+		{"a lab of one's own", nil, func(f *fixture) { f.environment.Target = record.TargetNaming{Kind: "lab", Name: "l"} }, "target-name " + noted + " private|l"},
+		{"two private labs", nil, func(f *fixture) { f.environment.Target.Name = "private-2" }, ""},
 		{"the server's version", nil, func(f *fixture) { f.environment.Cluster.Server = "v1.36.4" }, "kubernetes " + refuses + " v1.36.3|v1.36.4"},
 		{"a version that one does not know", nil, func(f *fixture) { f.environment.Cluster.Server = "" }, "kubernetes " + refuses + " v1.36.3|not on record"},
 		{"the kubelets", nil, node(func(n *record.Node) { n.Kubelet = "v1.35.0" }), "kubelet " + refuses + " v1.36.3|v1.35.0"},
@@ -346,13 +346,13 @@ func TestDifferences(t *testing.T) {
 		{"one node's memory", nil, func(f *fixture) { f.environment.Cluster.Nodes[0].MemoryBytes = 8 << 30 }, "node-shape " + refuses + " 110 pods, 4 CPUs, 16 GiB|110 pods, 4 CPUs, 16 GiB on 75%, 110 pods, 4 CPUs, 8 GiB on 25%"},
 		{"what a kernel keeps of it", nil, node(func(n *record.Node) { n.MemoryBytes -= 100 << 20 }), ""},
 		{"nodes that are not loaded", nil, func(f *fixture) { f.environment.Cluster.Skipped = 1 }, "nodes-skipped " + noted + " 0|1"},
-		{"a laboratory's kernel is this machine's", nil, func(f *fixture) { f.environment.Host.Kernel = "6.2" }, "kernel " + refuses + " 6.1|6.2"},
+		{"a lab's kernel is this machine's", nil, func(f *fixture) { f.environment.Host.Kernel = "6.2" }, "kernel " + refuses + " 6.1|6.2"},
 		{"a cluster's is its nodes'", onCluster, node(func(n *record.Node) { n.Kernel = "6.2" }), "kernel " + refuses + " 6.1-node|6.2"},
 		{"and this machine's does not matter there", onCluster, func(f *fixture) { f.environment.Host.Kernel, f.environment.Host.CgroupVersion = "6.2", "1" }, ""},
 		{"the operating system", nil, node(func(n *record.Node) { n.OSImage = "other" }), "os " + refuses + " os|other"},
 		{"the runtime", nil, node(func(n *record.Node) { n.Runtime = "cri-o://1" }), "runtime " + refuses + " containerd://1|cri-o://1"},
 		{"the cgroup version", nil, func(f *fixture) { f.environment.Host.CgroupVersion = "1" }, "cgroup " + refuses + " 2|1"},
-		{"this machine's CPUs, with a laboratory on it", nil, func(f *fixture) { f.environment.Host.CPUs = 4 }, "host " + refuses + " 2 CPUs, 8 GiB|4 CPUs, 8 GiB"},
+		{"this machine's CPUs, with a lab on it", nil, func(f *fixture) { f.environment.Host.CPUs = 4 }, "host " + refuses + " 2 CPUs, 8 GiB|4 CPUs, 8 GiB"},
 		{"and without", onCluster, func(f *fixture) { f.environment.Host.CPUs = 4 }, "host " + noted + " 2 CPUs, 8 GiB|4 CPUs, 8 GiB"},
 		{"how the CPUs were divided", nil, func(f *fixture) { f.environment.Isolation.Split = "none" }, "isolation " + refuses + " priority|none"},
 		{"what was real", nil, func(f *fixture) { f.environment.Fidelity.Containers = record.Real }, "fidelity:containers " + refuses + " simulated|real"},
@@ -426,7 +426,7 @@ func TestTheArmIsWhatIsSaid(t *testing.T) {
 		return b
 	}
 	out := of(t, sweep("a", 1).write(t, ""), change().write(t, ""), Options{ArmIs: []string{"fidelity", "os"}})
-	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "--arm-is os: the two do not differ in it") {
+	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "--arm-is os: the records do not differ in it") {
 		t.Errorf("%s, warnings %q", out.Verdict, out.Warnings)
 	}
 	for _, d := range out.Comparison.Differences {
@@ -439,7 +439,7 @@ func TestTheArmIsWhatIsSaid(t *testing.T) {
 		f.environment.Target, f.plan.Target = record.TargetNaming{Kind: "cluster", Name: "c"}, plan.Target{Kubeconfig: "k"}
 	}
 	out = of(t, a.write(t, ""), b.write(t, ""), Options{ArmIs: []string{"cgroup"}})
-	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "not on record of either") {
+	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "neither record holds it") {
 		t.Errorf("what nobody can know: %s, warnings %q", out.Verdict, out.Warnings)
 	}
 }
@@ -469,7 +469,7 @@ func TestArmsOfOneRunAreCompared(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for arm, want := range map[string]string{"": "which of them?", "bse": `has no arm "bse"`} {
+	for arm, want := range map[string]string{"": "name one of them", "bse": `has no arm "bse"`} {
 		if _, err := Load(dir, p, arm); !errors.As(err, &wrong) || !strings.Contains(err.Error(), want) || !reflect.DeepEqual(wrong.Arms, []string{"base", "other"}) {
 			t.Errorf("arm %q: %v", arm, err)
 		}
@@ -525,8 +525,8 @@ func TestTheMetricThatDecides(t *testing.T) {
 	}{
 		{"the workload's", sweep("a", 1).write(t, ""), sweep("b", 1).write(t, ""), Options{}, "Ready p50", nil},
 		{"what both declared", declare(sweep("a", 1), "Ready p90"), declare(sweep("b", 1), "Ready p90"), Options{}, "Ready p90", nil},
-		{"what one declared is the other's no more", declare(sweep("a", 1), "Ready p90"), declare(sweep("b", 1), "Ready p99"), Options{}, "Ready p50", []string{"do not declare the same metric, so the workload's is taken: it is Ready p50 (a:p: Ready p90; b:p: Ready p99)"}},
-		{"no workload", sweep("a", 1).write(t, ""), sweep("b", 1).write(t, ""), Options{Workload: none}, "Ready p50", []string{"is not to be found"}},
+		{"what one declared is the other's no more", declare(sweep("a", 1), "Ready p90"), declare(sweep("b", 1), "Ready p99"), Options{}, "Ready p50", []string{"declare different metrics, so the workload's is used: it is Ready p50 (a:p: Ready p90; b:p: Ready p99)"}},
+		{"no workload", sweep("a", 1).write(t, ""), sweep("b", 1).write(t, ""), Options{Workload: none}, "Ready p50", []string{"was not found"}},
 		{"chosen after the runs", sweep("a", 1).write(t, ""), sweep("b", 1).write(t, ""), Options{Metric: "Ready p99"}, "Ready p99", []string{"Ready p99 was chosen after the runs"}},
 		{"chosen as declared", declare(sweep("a", 1), "Ready p90"), declare(sweep("b", 1), "Ready p90"), Options{Metric: "Ready p90"}, "Ready p90", nil},
 		{"a margin after the runs", declare(sweep("a", 1), "Ready p90"), declare(sweep("b", 1), "Ready p90"), Options{Margin: 0.2}, "Ready p90", []string{"the margin of 0.2 was chosen after the runs"}},
@@ -610,9 +610,9 @@ func TestLoadLinesAreCompared(t *testing.T) {
 		says    []string
 	}{
 		{"the same line", sweep("b", 1).limit(100, 101), nil, Options{}, "equivalent 0", []string{"100 pods/node"}},
-		{"a lower one", sweep("b", 1).limit(80, 81), nil, Options{}, "worse 1", []string{"-20.0%", "what the brackets leave open"}},
+		{"a lower one", sweep("b", 1).limit(80, 81), nil, Options{}, "worse 1", []string{"-20.0%", "within the brackets the change"}},
 		{"a higher one", sweep("b", 1).limit(120, 121), nil, Options{}, "better 0", nil},
-		{"an unconfirmed one", sweep("b", 1).limit(80, 81), func(f *fixture) { f.result.Goals[0].Verdict = slo.Inconclusive }, Options{}, "inconclusive 3", []string{"the line of b is inconclusive"}},
+		{"an unconfirmed one", sweep("b", 1).limit(80, 81), func(f *fixture) { f.result.Goals[0].Verdict = slo.Inconclusive }, Options{}, "inconclusive 3", []string{"the load line of b is inconclusive"}},
 		{"one of an invalid run", sweep("b", 1).limit(80, 81), func(f *fixture) { f.result.Goals[0].Verdict = slo.Invalid }, Options{}, "invalid 4", nil},
 		{"other objectives", sweep("b", 1).limit(80, 81), func(f *fixture) { f.result.Goals[0].SLO = []string{"all Ready within 1s"} }, Options{}, "inconclusive 3", []string{"its objectives differ"}},
 		{"fewer confirmations", sweep("b", 1).limit(120, 121), func(f *fixture) { f.plan.Axis.Search.Confirm = plan.Confirm{Need: 1, Of: 1} }, Options{}, "inconclusive 3", []string{"confirm (3 against 1)"}},

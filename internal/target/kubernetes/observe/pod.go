@@ -405,7 +405,7 @@ func (t *Tracker) Unfinished(now record.Micros) {
 			}
 		}
 		p.reason = "Not" + milestoneOf(last+1)
-		p.message = "no trouble was told; the last milestone was " + milestoneOf(last)
+		p.message = "no reason given; the last milestone was " + milestoneOf(last)
 		t.emit(now, &record.State{Object: name, Slot: p.slot, Node: p.node, Reason: p.reason, Message: p.message})
 	}
 }

@@ -442,7 +442,7 @@ func TestTracker(t *testing.T) {
 				tr.changed(on("n1"), is(CondReadyToStart, CondInitialized), started)
 				tr.Unfinished(tr.now)
 			},
-			"1 a NotContainersStarted (no trouble was told; the last milestone was Initialized)\n2 a ContainersStarted\n2 a no trouble\n2 a NotContainersReady (no trouble was told; the last milestone was ContainersStarted)",
+			"1 a NotContainersStarted (no reason given; the last milestone was Initialized)\n2 a ContainersStarted\n2 a no trouble\n2 a NotContainersReady (no reason given; the last milestone was ContainersStarted)",
 			Counts{Seen: 1, Moved: 2},
 		},
 		{
