@@ -110,8 +110,7 @@ func (u *unit) latency(milestone int) record.Micros {
 // live sums up the step under way, whose own slots are these.
 func (f *facts) live(own []*slot, milestone string, there int) Live {
 	if f.stream != nil {
-		sample := f.stream.Samples(milestone)[milestone]
-		return Live{There: f.stream.account.Done, P50: finite(sample.Quantile(0.5)), P99: finite(sample.Quantile(0.99))}
+		return f.stream.live(milestone)
 	}
 	var values []float64
 	for _, s := range own {

@@ -28,6 +28,7 @@ type Stream struct {
 	places  map[string]int
 	first   record.Micros // when the first window began that is judged
 	batches map[streamSeries]*[streamBatches]*hdrhistogram.Histogram
+	sums    map[string]*hdrhistogram.Histogram // of all batches, by milestone
 	delay   *hdrhistogram.Histogram
 	// bounds are those whose exceeding is counted by window.
 	bounds []slo.SLO
@@ -52,6 +53,7 @@ func NewStream(hold record.Micros, bounds []slo.SLO) *Stream {
 	return &Stream{
 		hold: hold, account: StreamRequests{Failed: make(map[string]int)}, places: make(map[string]int), first: never,
 		batches: make(map[streamSeries]*[streamBatches]*hdrhistogram.Histogram), delay: record.NewCounts(), bounds: bounds,
+		sums: make(map[string]*hdrhistogram.Histogram),
 	}
 }
 
@@ -113,6 +115,10 @@ func (s *Stream) Add(w *record.Window) {
 			continue
 		}
 		list[batch].Merge(own)
+		if s.sums[name] == nil {
+			s.sums[name] = record.NewCounts()
+		}
+		s.sums[name].Merge(own)
 		for i, bound := range s.bounds {
 			if bound.Milestone == name {
 				x := sampleOf(own, 0)
@@ -134,6 +140,20 @@ func sampleOf(h *hdrhistogram.Histogram, censored int) stats.Sample {
 		}
 	}
 	return stats.Counted(list, censored, record.HistogramResolution)
+}
+
+// live sums up the stream so far.
+func (s *Stream) live(there string) Live {
+	l := Live{There: s.account.Done}
+	quantile := func(q float64) *float64 {
+		h := s.sums[there]
+		if h == nil || q*float64(s.account.Intended) > float64(h.TotalCount()) {
+			return nil // nothing is there, or it falls on what is not
+		}
+		return finite(float64(h.ValueAtPercentile(100*q*float64(s.account.Intended)/float64(h.TotalCount()))) / 1e6)
+	}
+	l.P50, l.P99 = quantile(0.5), quantile(0.99)
+	return l
 }
 
 // Samples are the distributions of the judged requests by milestone. What never

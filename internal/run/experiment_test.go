@@ -69,6 +69,13 @@ type trial struct {
 	cancel  func(context.CancelFunc, *watcher) // installs a cut
 }
 
+func (tr trial) kind() record.ObjectKind {
+	if tr.plan.Stream {
+		return simulated.Requests()
+	}
+	return simulated.Objects()
+}
+
 // run makes the trial on a virtual clock and judges it from its record.
 func (tr trial) run(t *testing.T) (result judge.Result, w *watcher, dir record.Dir, err error) {
 	t.Helper()
@@ -82,7 +89,7 @@ func (tr trial) run(t *testing.T) (result judge.Result, w *watcher, dir record.D
 		tr.options.Timeout, tr.options.Hold, tr.options.ShortHold = time.Minute, 10*time.Second, 2*time.Second
 	}
 	x := Experiment{
-		Spec:    judge.Spec{Experiment: "trial", Workload: "sim", Kind: simulated.Objects(), ExperimentKind: "limit", Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: simulated.Objects().Names()},
+		Spec:    judge.Spec{Experiment: "trial", Workload: "sim", Kind: tr.kind(), ExperimentKind: "limit", Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: tr.kind().Names()},
 		Design:  tr.design,
 		Options: tr.options,
 		Budget:  tr.budget,
@@ -110,7 +117,7 @@ func (tr trial) run(t *testing.T) (result judge.Result, w *watcher, dir record.D
 		t.Errorf("a second replay differs: %v", replayErr)
 	}
 	for _, s := range result.Steps {
-		o := s.Objects
+		o := s.Account()
 		if o.Intended != o.Created+o.CreateFailed+o.Dropped || o.Created != o.Ready+o.NeverReady+o.Lost {
 			t.Errorf("step %d does not add up: %+v", s.ID, o)
 		}

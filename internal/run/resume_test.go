@@ -40,7 +40,7 @@ func small() trial {
 
 func (tr trial) experiment(t *testing.T) Experiment {
 	return Experiment{
-		Spec:   judge.Spec{Experiment: "trial", Workload: "sim", Kind: simulated.Objects(), ExperimentKind: "limit", Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: simulated.Objects().Names()},
+		Spec:   judge.Spec{Experiment: "trial", Workload: "sim", Kind: tr.kind(), ExperimentKind: "limit", Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: tr.kind().Names()},
 		Design: tr.design, Options: tr.options, Budget: tr.budget,
 	}
 }
@@ -92,7 +92,7 @@ func outcomes(r judge.Result) []string {
 		if s.EffectiveLevel != nil {
 			effective = *s.EffectiveLevel
 		}
-		list = append(list, fmt.Sprintf("%s %g full=%v %s %v %+v %g %s", s.Purpose, s.Level, s.FullHold, s.Verdict, s.Goals, s.Objects, effective, s.Ending))
+		list = append(list, fmt.Sprintf("%s %g full=%v %s %v %+v %g %s", s.Purpose, s.Level, s.FullHold, s.Verdict, s.Goals, s.Account(), effective, s.Ending))
 	}
 	return list
 }
@@ -118,7 +118,7 @@ func same(t *testing.T, what string, got, want judge.Result) {
 		if s.Ending == record.EndInterrupted && s.Verdict != slo.Inconclusive {
 			t.Errorf("%s: step %d was cut, and is %s", what, s.ID, s.Verdict)
 		}
-		if o := s.Objects; o.Intended != o.Created+o.CreateFailed+o.Dropped || o.Created != o.Ready+o.NeverReady+o.Lost {
+		if o := s.Account(); o.Intended != o.Created+o.CreateFailed+o.Dropped || o.Created != o.Ready+o.NeverReady+o.Lost {
 			t.Errorf("%s: step %d does not add up: %+v", what, s.ID, o)
 		}
 	}

@@ -99,9 +99,9 @@ func (s *session) Prepare(context.Context) error {
 		if err != nil {
 			return target.Mistakef("", "%w", err)
 		}
-		if s.plans[arm.Name], err = planted(params, time.Duration(s.Plan.Axis.PodLife)); err != nil {
-			return err
-		}
+		planned := planted(params, time.Duration(s.Plan.Axis.PodLife))
+		planned.Stream = s.streams()
+		s.plans[arm.Name] = planned
 		if arm.Name == "" {
 			s.stall, _ = time.ParseDuration(params.Get("stall")) // the workload checks its form
 		}
@@ -110,7 +110,7 @@ func (s *session) Prepare(context.Context) error {
 }
 
 // planted is what parameters say.
-func planted(p workload.Params, life time.Duration) (Plan, error) {
+func planted(p workload.Params, life time.Duration) Plan {
 	delay := func(name string) dist.Dist {
 		d, _ := dist.Parse(p.Get(name)) // likewise
 		return d
@@ -130,7 +130,7 @@ func planted(p workload.Params, life time.Duration) (Plan, error) {
 		// The limit is soft then: half of all fills fail there.
 		planned.SoftAt, planned.SoftWidth, planned.Limit = float64(planned.Limit), noise*float64(planned.Limit), 0
 	}
-	return planned, nil
+	return planned
 }
 
 // Survey implements target.Session.
@@ -149,6 +149,12 @@ func (s *session) Survey(context.Context, bool) (target.Survey, error) {
 		table := record.CeilingTable{
 			Workload: s.Workload.Name, Axis: axis.Name, Unit: axis.Unit, Arm: arm.Name, Nodes: &planned.Places, AllNodes: &planned.Places, Others: &none,
 			Simulated: planned.Places, Ceilings: []record.Ceiling{}, Notes: []string{"the limits are planted: a search should find them"},
+		}
+		if rate := planned.Rate; planned.Stream && axis.Loop == workload.Open && rate > 0 {
+			table.Ceilings = append(table.Ceilings, record.Ceiling{
+				Name: "plantedCapacity", What: "planted capacity of the server", Class: record.CeilingHard, Level: &rate, Unit: axis.Unit, Binds: true,
+				Reason: "the server begins with no more requests a second", Sign: "no more requests a second", From: "the parameter capacity",
+			})
 		}
 		if limit := float64(planned.Limit); axis.Name == axisObjects && limit > 0 {
 			table.Ceilings = append(table.Ceilings, record.Ceiling{
@@ -178,7 +184,7 @@ func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instanc
 	// another chance.
 	s.made += uint64(len(s.Before)) + 1
 	s.instance = New(s.plans[""], rand.New(rand.NewPCG(s.Plan.Seed, s.made)), rec.Sink, rec.Clock, rec.Step)
-	s.instance.arms, s.instance.streams = s.plans, s.streams()
+	s.instance.arms = s.plans
 	return s.instance, nil
 }
 

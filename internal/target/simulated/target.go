@@ -54,11 +54,12 @@ type Plan struct {
 	// CPU is how many seconds of CPU an object costs once, and Memory how many
 	// bytes while it is in place.
 	CPU, Memory float64
-	// Of a stream of requests: Latency is the server's time for one, of which it
+	// Stream says that a level is a stream of requests. Then Latency is the server's time for one, of which it
 	// begins with Rate a second; FailEvery and LoseAfter are as above. Connect
 	// is the time to reach it; Pause is for how long it stands still in the
 	// middle of each hold; Generator is how many requests a second the generator
 	// itself can send, 0 for any number.
+	Stream    bool
 	Connect   dist.Dist
 	Pause     time.Duration
 	Generator float64
@@ -86,8 +87,6 @@ type Target struct {
 	sink  record.Sink
 	clock *record.Clock
 	step  func() int
-	// streams says that the axis is one of streams of requests.
-	streams bool
 
 	servers chan struct{}
 
@@ -143,7 +142,7 @@ func (t *Target) Raise(_ context.Context, asked target.Level) (target.Batch, err
 		t.plan, t.servers = arm, make(chan struct{}, max(arm.Servers, 1))
 	}
 	level := asked.Value
-	if t.streams {
+	if t.plan.Stream {
 		t.progress = target.Progress{}
 		return target.Batch{Reached: level, Stream: t.stream}, nil
 	}
@@ -172,6 +171,9 @@ func (t *Target) Raise(_ context.Context, asked target.Level) (target.Batch, err
 }
 
 func (t *Target) spread() target.Spread {
+	if t.plan.Stream {
+		return target.Spread{} // a stream is at no place
+	}
 	return target.Spread{Places: t.plan.Places, Least: math.Floor(float64(t.placed) / float64(t.plan.Places)), Most: math.Ceil(float64(t.placed) / float64(t.plan.Places))}
 }
 
