@@ -66,6 +66,8 @@ type StepProgress struct {
 	// Level is the level that the objects asked for come to; on an axis of
 	// arrivals per second it is that of the step.
 	Level float64 `json:"level"`
+	// Backlog is how many requests of a stream were due and not done.
+	Backlog int `json:"backlog,omitempty"`
 }
 
 // pending is how many objects were asked for and not there.
@@ -187,7 +189,7 @@ func (f *facts) loadsAt(moments []record.Micros) []StepProgress {
 		for i, t := range moments {
 			loads[i].Level = f.head.Level
 			if w := f.stream.windowAt(t); w != nil {
-				loads[i].Asked = w.backlog
+				loads[i].Backlog = w.backlog
 			}
 		}
 		return loads[:len(moments)]

@@ -39,6 +39,7 @@ const (
 	FigureAPI      = signature.FigureAPI
 	FigureWatchLag = signature.FigureWatchLag
 	FigurePending  = signature.FigurePending
+	FigureBacklog  = "requests behind" // of a stream: due and not done
 	FigureUnplaced = signature.FigureUnplaced
 	FigureMachine  = signature.FigureMachine
 	FigureCPU      = signature.FigureCPU // begins the name of a process's
@@ -101,6 +102,10 @@ func (f *facts) figuresIn(from, to record.Micros, load StepProgress) map[string]
 	}
 	put(FigureAPI, latency)
 	put(FigureWatchLag, lag)
+	if f.stream != nil {
+		figures[FigureBacklog] = float64(load.Backlog)
+		return figures
+	}
 	figures[FigurePending], figures[FigureUnplaced] = float64(load.pending()), float64(load.Unplaced)
 	return figures
 }
@@ -163,7 +168,7 @@ func (f *facts) mostPending(t record.Micros) StepProgress {
 		if l.pending() > most.pending() {
 			most.Asked, most.There = l.Asked, l.There
 		}
-		most.Unplaced = max(most.Unplaced, l.Unplaced)
+		most.Unplaced, most.Backlog = max(most.Unplaced, l.Unplaced), max(most.Backlog, l.Backlog)
 	}
 	return most
 }
@@ -175,7 +180,7 @@ func compareFigures(x, y string) int {
 }
 
 func orderOf(figure string) int {
-	for i, name := range [...]string{FigurePending, FigureUnplaced, FigureInFlight, FigureRequest, FigureAPI, FigureWatchLag, FigureMachine} {
+	for i, name := range [...]string{FigurePending, FigureUnplaced, FigureBacklog, FigureInFlight, FigureRequest, FigureAPI, FigureWatchLag, FigureMachine} {
 		if figure == name {
 			return i
 		}
@@ -185,7 +190,7 @@ func orderOf(figure string) int {
 
 func unitOf(figure string) string {
 	switch figure {
-	case FigurePending, FigureUnplaced, FigureInFlight:
+	case FigurePending, FigureUnplaced, FigureInFlight, FigureBacklog:
 		return ""
 	case FigureRequest, FigureAPI, FigureWatchLag:
 		return "s"

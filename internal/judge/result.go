@@ -229,7 +229,7 @@ func (r *StreamRequests) failedAll() int {
 
 // Account is Objects, or what a stream's requests come to in its words: ready
 // are those that were done.
-func (s *Step) Account() Objects {
+func (s Step) Account() Objects {
 	r := s.Requests
 	if r == nil {
 		return s.Objects

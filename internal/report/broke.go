@@ -123,6 +123,9 @@ func afterStart(s judge.Step, b judge.Breach) string {
 }
 
 func loadText(l judge.StepProgress, unit string) string {
+	if l.Backlog > 0 {
+		return fmt.Sprintf("%s behind, %s %s", counted(l.Backlog, "request"), Number(l.Level), unit)
+	}
 	if l.Asked == 0 {
 		return "no request yet"
 	}
@@ -137,7 +140,7 @@ func conditionsOf(c *judge.Conditions) (normal string, rows []figureRow) {
 	}
 	normal = "there is no baseline: the first step did not hold"
 	if c.NormalStep > 0 {
-		normal = fmt.Sprintf("normal is step %d, from its first request until its objects were ready", c.NormalStep)
+		normal = fmt.Sprintf("normal is step %d while it was loaded", c.NormalStep)
 	}
 	for _, f := range c.Figures {
 		ratio := known(f.Ratio, func(x float64) string { return fmt.Sprintf("%.3g", x) })
@@ -309,7 +312,11 @@ func (p *printer) breaches(first *judge.BrokeFirst, s judge.Step, most int) {
 		if !b.Decided {
 			what += fmt.Sprintf(" (%d)", b.Count)
 		}
-		p.line("  %-7s  after %s, with %d of %d ready: %s", markOf(first, b), afterStart(s, b), b.Load.There, b.Load.Asked, what)
+		with := fmt.Sprintf("%d of %d ready", b.Load.There, b.Load.Asked)
+		if s.Requests != nil {
+			with = counted(b.Load.Backlog, "request") + " behind"
+		}
+		p.line("  %-7s  after %s, with %s: %s", markOf(first, b), afterStart(s, b), with, what)
 		if b.Message != "" {
 			p.line("           %s", breachText(b))
 		}

@@ -27,6 +27,9 @@ type Input struct {
 	// Objects is nil when there is no table of the objects: then nothing is
 	// shown that only they tell.
 	Objects *objects.Table
+	// Windows are those of the steps whose load was a stream, by the step's ID;
+	// nil where none was.
+	Windows map[int][]*record.Window
 	// Missing says what of the directory could not be shown, and why.
 	Missing []string
 }
@@ -49,6 +52,7 @@ type pageData struct {
 	Curves       []curve          `json:"curves"`
 	Distribution map[string][]int `json:"distribution"`
 	Progress     []stretch        `json:"progress"`
+	Streams      []streamCourse   `json:"streams,omitempty"` // of steps whose load was a stream
 	Objects      *packed          `json:"objects"`
 	Trends       []compare.Trend  `json:"trends,omitempty"`
 }
@@ -108,9 +112,12 @@ func dataOf(in Input) (pageData, error) {
 	for i, s := range in.Result.Steps {
 		d.Times[i] = [2]float64{since(origin, s.Start), since(origin, s.End)}
 	}
-	if in.Objects != nil {
+	if in.Objects != nil && in.Windows == nil {
 		d.distributions(in)
 		d.progress(in)
+	}
+	if err := d.streams(in); err != nil {
+		return d, err
 	}
 	var err error
 	d.Objects, err = pack(in.Objects, objectKind(in.Result))

@@ -106,7 +106,11 @@ func Read(dir record.Dir, before record.ObjectKind) (Input, error) {
 	} else {
 		missing(record.EnvironmentFile, "the environment is not shown", err)
 	}
-	if in.Objects, err = objects.Read(dir, nil); err != nil {
+	if slices.ContainsFunc(in.Result.Steps, func(s judge.Step) bool { return s.Requests != nil }) {
+		if in.Windows, err = objects.Windows(dir); err != nil || in.Windows == nil {
+			missing(record.WindowsFile, "distributions and the course of the run are not drawn", cmp.Or(err, fs.ErrNotExist))
+		}
+	} else if in.Objects, err = objects.Read(dir, nil); err != nil {
 		missing(record.ObjectsFile, "distributions and the course of the run are not shown", err)
 	}
 	return in, nil
@@ -179,6 +183,8 @@ type page struct {
 	Usage                  []usageRow
 	Waits                  []judge.Step // that say what their objects waited for
 	Open                   bool         // requests came by a schedule
+	Stream                 bool         // the load was a stream of requests
+	Things                 string       // what was asked for
 	Machine                []fact
 	Nodes                  []nodeGroup
 	PublishedNote          string
@@ -261,7 +267,7 @@ func pageOf(in Input, data pageData) page {
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
 		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText,
-		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0,
+		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0 || len(data.Streams) > 0,
 	}
 	p.Mark, p.MarkUnit = "?", data.Unit
 	if l := r.LoadLine; l != nil && l.Level != nil {
@@ -283,6 +289,7 @@ func pageOf(in Input, data pageData) page {
 		}
 		p.Steps = append(p.Steps, row)
 		p.Open = p.Open || s.Arrivals != nil
+		p.Stream = p.Stream || s.Requests != nil
 		waits := s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0
 		if waits {
 			p.Waits = append(p.Waits, s)
@@ -320,6 +327,9 @@ func pageOf(in Input, data pageData) page {
 			}
 		}
 		p.Latency = append(p.Latency, table)
+	}
+	if p.Things = "objects"; p.Stream {
+		p.Things = "requests"
 	}
 	p.Reasons = reasonsOf(r)
 	p.PublishedNote = publishedNote

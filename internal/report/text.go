@@ -86,8 +86,11 @@ func (p *printer) steps(r judge.Result) {
 	}
 	arrived := cmp.Or(r.Arrived, objectKind(r).There)
 	rows := [][]string{{"step", "purpose", "level", "asked", "ready", "never", "lost", "per second", arrived + " p50", "p99", "verdict"}}
+	if r.Steps[0].Requests != nil {
+		copy(rows[0][3:], []string{"intended", "done", "not done"})
+	}
 	for _, s := range r.Steps {
-		l, o := s.Latency[arrived], s.Objects
+		l, o := s.Latency[arrived], s.Account()
 		rows = append(rows, []string{
 			strconv.Itoa(s.ID), cmp.Or(s.Arm, string(s.Purpose)), Number(s.LevelReached), strconv.Itoa(o.Intended), strconv.Itoa(o.Ready),
 			strconv.Itoa(notReady(o)), strconv.Itoa(o.Lost), rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), string(s.Verdict),
@@ -129,13 +132,17 @@ func (p *printer) reasons(r judge.Result) {
 			continue
 		}
 		p.line("")
-		p.line("Why objects were not ready in step %d, at %s:", s.ID, Number(s.LevelReached))
+		thing, there := "object", "ready"
+		if s.Requests != nil {
+			thing, there = "request", "done"
+		}
+		p.line("Why %s were not %s in step %d, at %s:", noun(2, thing), there, s.ID, Number(s.LevelReached))
 		for _, reason := range s.Reasons[:min(len(s.Reasons), 5)] {
 			on := ""
 			if reason.Nodes > 0 {
 				on = fmt.Sprintf(" on %d of %d %s", reason.Nodes, reason.NodesOf, objectKind(r).Place.Many)
 			}
-			p.line("  %d %s: %s%s", reason.Count, noun(reason.Count, "object"), reason.Reason, on)
+			p.line("  %d %s: %s%s", reason.Count, noun(reason.Count, thing), reason.Reason, on)
 			if reason.Message != "" && reason.Message != reason.Reason {
 				p.line("      %s", reason.Message)
 			}

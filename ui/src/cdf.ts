@@ -3,7 +3,7 @@
 // over its milestones.
 
 import { scaleLinear, scaleLog } from 'd3-scale'
-import { curveOf, heightAt, placeOf, type Curve, type Run } from './data'
+import { curveOf, heightAt, placeOf, things, type Curve, type Run } from './data'
 import { choose, html, segments, svg } from './dom'
 import { count, number, percent, quantile, said, seconds, tick } from './format'
 import { canvas, frame, glyph, titled, xAxis, yAxis, type Drawing, type Mark } from './frame'
@@ -19,6 +19,7 @@ interface Series {
 }
 
 const styles = 6 // of lines, in style.css
+const nines = 4 // that the tail is shown to
 
 export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HTMLFieldSetElement): void {
   const { steps } = run.result
@@ -34,7 +35,9 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
   const able = steps.map((_, i) => i).filter((i) => milestones.some((m) => curve(m, i)))
   let over: 'steps' | 'milestones' = 'steps'
   let milestone = milestones.includes(run.arrived) ? run.arrived : milestones[0]!
-  let logarithmic = false
+  // The tail of a stream is what is asked of it.
+  let logarithmic = run.streams.length > 0
+  let tail = run.streams.length > 0
   const telling = tellingSteps(run, able)
   let step = telling.at(-1) ?? able[0]!
   const chosen = { steps: new Set(telling.map(String)), milestones: new Set(milestones) }
@@ -76,12 +79,13 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     const near = bounds.filter((b) => b.seconds < far * 4)
     far = Math.max(far, ...near.map((b) => b.seconds)) * 1.04
     const { x, low, ticks } = timeScale(shown.map((s) => s.curve), far, logarithmic, left, right, narrow ? 5 : 9)
-    const y = scaleLinear([0, 1], [bottom, top])
+    const height = scaleLinear([0, 1], [bottom, top])
+    const y = tail ? (share: number) => height(Math.min(-Math.log10(Math.max(1 - share, 1e-9)), nines) / nines) : height
     const body: Node[] = [
-      yAxis([0, 0.25, 0.5, 0.75, 1], y, left, right, (v) => `${100 * v} %`),
+      yAxis(tail ? [0, 0.5, 0.9, 0.99, 0.999, 0.9999] : [0, 0.25, 0.5, 0.75, 1], y, left, right, (v) => `${number(100 * v)} %`),
       xAxis(ticks, x, top, bottom, tick, 44),
-      titled('Share of the objects asked for', 0, 14),
-      titled(over === 'steps' ? `time to ${milestone}` : 'time since the object was asked for', right, bottom + 36, 'end', 'tick'),
+      titled(run.streams.length > 0 ? 'Share of the requests' : 'Share of the objects asked for', 0, 14),
+      titled(over === 'steps' ? `time to ${milestone}` : run.streams.length > 0 ? 'time since the request was due' : 'time since the object was asked for', right, bottom + 36, 'end', 'tick'),
     ]
     for (const b of bounds) {
       if (!near.includes(b)) {
@@ -105,9 +109,9 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
       const reached = draw(s, `curve s${styleOf(s.key)}`)
       const c = s.curve
       const row: Mark[] = []
-      for (const q of [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, 1]) {
+      for (const q of [0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95, 0.99, ...(tail ? [0.999, 0.9999] : []), 1]) {
         const at = placeOf(c, Math.max(Math.ceil(q * c.n - 1e-9), 1))
-        if (at !== undefined) row.push({ x: x(Math.max(at, low)), y: y(q), title: s.name, rows: [[q === 1 ? 'all' : `p${number(100 * q)}`, seconds(at)], ['objects', count(c.n)]] })
+        if (at !== undefined) row.push({ x: x(Math.max(at, low)), y: y(q), title: s.name, rows: [[q === 1 ? 'all' : `p${number(100 * q)}`, seconds(at)], [things(run), count(c.n)]] })
       }
       const never = c.n - (c.y.at(-1) ?? 0)
       if (never > 0) row.push({ x: right, y: y(reached), title: s.name, rows: [['never', `${count(never)} of ${count(c.n)}`]] })
@@ -131,7 +135,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
       let best: Mark | undefined
       for (const s of shown) {
         const share = heightAt(s.curve, v) / s.curve.n
-        const m = { x: px, y: y(share), title: s.name, rows: [[`within ${seconds(v)}`, percent(share)], ['objects', `${count(share * s.curve.n)} of ${count(s.curve.n)}`]] as [string, string][] }
+        const m = { x: px, y: y(share), title: s.name, rows: [[`within ${seconds(v)}`, percent(share)], [things(run), `${count(share * s.curve.n)} of ${count(s.curve.n)}`]] as [string, string][] }
         if (!best || Math.abs(m.y - py) < Math.abs(best.y - py)) best = m
       }
       return best
@@ -177,7 +181,8 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
   controls.append(
     segments('Compare', 'cdf-over', [['steps', 'levels'], ['milestones', 'milestones']], over, (v) => ((over = v as typeof over), repick(), relist(), redraw())),
     pick,
-    segments('Scale', 'cdf-scale', [['linear', 'linear'], ['log', 'logarithmic']], 'linear', (v) => ((logarithmic = v === 'log'), redraw())),
+    segments('Scale', 'cdf-scale', [['linear', 'linear'], ['log', 'logarithmic']], logarithmic ? 'log' : 'linear', (v) => ((logarithmic = v === 'log'), redraw())),
+    segments('Shares', 'cdf-shares', [['all', 'evenly'], ['tail', 'to 99.99 %']], tail ? 'tail' : 'all', (v) => ((tail = v === 'tail'), redraw())),
   )
   repick()
   relist()

@@ -56,6 +56,13 @@ function* progress(run: Run): Iterable<Cell[]> {
     }
 }
 
+function* windows(run: Run): Iterable<Cell[]> {
+  const kinds = [...new Set(run.streams.flatMap((c) => Object.keys(c.failed)))].sort()
+  yield ['step', 'seconds_since_start', 'for_seconds', 'warm_up', 'intended', 'done', ...kinds.map((k) => `failed_${k}`), 'late', 'dropped', 'lost', 'in_flight', 'backlog', 'p50_s', 'p99_s']
+  for (const c of run.streams)
+    for (const [i, at] of c.at.entries()) yield [c.step, at, c.for[i], String(i < c.warmUp), c.intended[i], c.done[i], ...kinds.map((k) => c.failed[k]?.[i] ?? 0), c.late[i], c.dropped[i], c.lost[i], c.inFlight[i], c.backlog[i], c.p50[i], c.p99[i]]
+}
+
 function* reasons(run: Run): Iterable<Cell[]> {
   yield ['step', 'level', 'reason', 'message', 'objects', 'nodes', 'nodes_of']
   for (const s of run.result.steps) for (const r of s.reasons) yield [s.id, s.levelReached, r.reason, r.message, r.count, r.nodes, r.nodesOf]
@@ -208,6 +215,7 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
   }
   if (run.result.steps.length > 0) offer('steps', 'one row for each step, with every figure', () => steps(run))
   if (run.curves.length > 0) offer('distributions', 'the curves of latencies as they are drawn', () => distributions(run))
+  if (run.streams.length > 0) offer('windows', 'one row for each window of requests: windows.parquet has their histograms too', () => windows(run))
   if (run.progress.length > 0) offer('progress', 'objects over time as they are drawn', () => progress(run))
   if (run.result.steps.some((s) => s.reasons.length)) offer('reasons', 'why objects were not ready', () => reasons(run))
   if (run.result.steps.some((s) => Object.keys(s.resources).length)) offer('resources', 'what each process used in each step', () => resources(run))

@@ -16,6 +16,34 @@ export interface Latency {
   intervals?: Record<string, [number | null, number | null]> | null
 }
 
+export interface Account {
+  intended: number
+  created: number
+  createFailed: number
+  dropped: number
+  ready: number
+  neverReady: number
+  lost: number
+}
+
+// The course of one step's stream, window by window.
+export interface Course {
+  step: number
+  at: number[]
+  for: number[]
+  warmUp: number
+  intended: number[]
+  done: number[]
+  late: number[]
+  dropped: number[]
+  lost: number[]
+  inFlight: number[]
+  backlog: number[]
+  failed: Record<string, number[]>
+  p50: (number | null)[]
+  p99: (number | null)[]
+}
+
 export interface Step {
   id: number
   level: number
@@ -40,7 +68,9 @@ export interface Step {
   inFlightMax: number
   retries429: number
   watchLag: { n: number; unseen: number; p50: number | null; p99: number | null } | null
-  objects: { intended: number; created: number; createFailed: number; dropped: number; ready: number; neverReady: number; lost: number }
+  objects: Account
+  // Of a stream, instead of objects.
+  requests?: { intended: number; sent: number; done: number; failed: Record<string, number> | null; late: number; dropped: number; lost: number } | null
   effectiveLevel: number | null
   latency: Record<string, Latency>
   reasons: { reason: string; message: string; count: number; nodes: number; nodesOf: number }[]
@@ -179,6 +209,7 @@ export interface Run {
   curves: RawCurve[]
   distribution: Record<string, number[]>
   progress: { step: number; asked: RawCurve; there: RawCurve }[]
+  streams: Course[]
   objects: Packed | null
   trends: Trend[]
 }
@@ -266,11 +297,15 @@ export function placeOf(c: Curve, y: number): number | undefined {
   return undefined
 }
 
+// What was asked for.
+export const things = (run: Run) => (run.streams.length > 0 ? 'requests' : 'objects')
+
 // What a result leaves out is empty.
 export function readRun(): Run {
   const run = JSON.parse(document.getElementById('run')!.textContent!) as Run
   const r = run.result as Partial<Result>
   run.trends ??= []
+  run.streams ??= []
   for (const t of run.trends as Partial<Trend>[]) {
     t.points ??= []
     t.changes ??= []
@@ -293,6 +328,9 @@ export function readRun(): Run {
     s.latency ??= {}
     s.resources ??= {}
     s.reasons ??= []
+    const r = s.requests
+    // What was done of a stream is what is ready of objects.
+    if (r) s.objects = { intended: r.intended, created: r.sent, createFailed: 0, dropped: r.dropped, ready: r.done, neverReady: Object.values(r.failed ?? {}).reduce((a, b) => a + b, 0), lost: r.lost }
   }
   return run
 }

@@ -2,7 +2,7 @@
 // made, and below it how long the step's objects took.
 
 import { scaleLinear, scaleLog } from 'd3-scale'
-import type { Latency, Run, Step } from './data'
+import { things, type Latency, type Run, type Step } from './data'
 import { choose, segments, svg, widthOf } from './dom'
 import { count, number, quantile, said, seconds, tick } from './format'
 import { canvas, frame, glyph, titled, yAxis, type Drawing, type Mark } from './frame'
@@ -180,7 +180,7 @@ export function ladder(run: Run, host: HTMLElement, controls: HTMLElement): void
         rows: [
           ['p50', quantile(l.p50)], ['p90', quantile(l.p90)], ['p99', quantile(l.p99)], ...interval(l), ['max', quantile(l.max)],
           ...ratio(l, shown[0]),
-          ['objects', count(l.n)], ...(l.censored ? [['never', count(l.censored)] as [string, string]] : []),
+          [things(run), count(l.n)], ...(l.censored ? [['never', count(l.censored)] as [string, string]] : []),
         ],
       })
     })

@@ -9,6 +9,7 @@ import { byId } from './dom'
 import { ladder } from './ladder'
 import { laws } from './laws'
 import { progress } from './progress'
+import { streams } from './streams'
 import { trend } from './trend'
 import { usage } from './usage'
 
@@ -71,6 +72,7 @@ laws(run)
 run.trends.forEach((t, i) => part(`trend-chart-${i}`, (e) => trend(run, t, e, byId(`trend-controls-${i}`)!)))
 part('ladder-chart', (e) => ladder(run, e, byId('ladder-controls')!))
 part('cdf-chart', (e) => cdf(run, e, byId('cdf-controls')!, byId('cdf-series') as HTMLFieldSetElement))
+part('streams-chart', (e) => streams(run, e, byId('streams-controls')!))
 part('progress-chart', (e) => progress(run, e, byId('progress-controls')!))
 part('lag-chart', (e) => usage(run, e, byId('waits-chart')!, byId('cpu-chart')!, byId('memory-chart')!))
 part('downloads', (e) => downloads(run, e, byId('said')!))
