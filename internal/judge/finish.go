@@ -46,6 +46,16 @@ func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 	return last
 }
 
+// Ahead foresees the steps that are left, the next one included, as design.Ahead
+// does.
+func (b *Builder) Ahead(d design.Design) [][]design.Next {
+	made := make([][]design.Made, len(b.spec.Goals))
+	for i, g := range b.spec.Goals {
+		made[i] = b.Made(g.Name)
+	}
+	return design.Ahead(d, made)
+}
+
 // Finish judges the run. It may be called once, after the last event. A stop
 // says why a run that was not finished ended, "" when it was.
 func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string) Result {

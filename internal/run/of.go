@@ -77,24 +77,31 @@ const (
 // load fills in how the plan is loaded, on an axis of that loop, within the
 // bounds of its target.
 func (x *Experiment) load(p *plan.Plan, loop workload.Loop, b target.Bounds) {
-	hold := time.Duration(p.Hold)
-	x.Options = engine.Options{
-		MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall,
-		Hold: hold, ShortHold: hold / shortHold,
-	}
+	x.Options = engine.Options{MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall}
+	x.Options.Hold, x.Options.ShortHold = Holds(p, loop)
 	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
 		x.Options.Guards = append(x.Options.Guards, engine.Guard{Name: name, Bound: p.Guards[name].Value})
 	}
 	if loop == workload.Open {
 		o := &x.Options
 		o.Open, o.Warmup, o.MaxInFlight = true, time.Duration(p.Axis.PodLife), b.MaxInFlightOpen
-		o.ShortHold = max(o.ShortHold, min(o.Hold, leastOpenHold))
 		o.Timeout = followFor(x.Spec.Goals, o.Timeout)
 	}
 	if !p.Pace.Max {
 		x.Options.Pace = p.Pace.PerSecond
 	}
 	x.Budget = time.Duration(p.Budget)
+}
+
+// Holds are how long a step is held: one that decides, and one that only
+// proposes.
+func Holds(p *plan.Plan, loop workload.Loop) (whole, short time.Duration) {
+	whole = time.Duration(p.Hold)
+	short = whole / shortHold
+	if loop == workload.Open {
+		short = max(short, min(whole, leastOpenHold))
+	}
+	return whole, short
 }
 
 // followFor is how long the objects of an open loop are followed: as long as

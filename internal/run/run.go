@@ -49,8 +49,9 @@ type Observer interface {
 	// Event is called with every event, in order, as it is recorded, and with
 	// the record locked: it must not put anything on record itself.
 	Event(record.Event)
-	// Chose is called before each step with what was chosen.
-	Chose(design.Next)
+	// Chose is called before each step with what was chosen, and with the steps
+	// that may be left, the chosen one included, as design.Ahead foresees them.
+	Chose(next design.Next, ahead [][]design.Next)
 }
 
 // ErrBudget is why a run ends early whose budget is spent.
@@ -141,6 +142,12 @@ func (j *liveJudge) next() design.Next {
 	return j.builder.NextStep(j.design, "")
 }
 
+func (j *liveJudge) ahead() [][]design.Next {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.builder.Ahead(j.design)
+}
+
 func (j *liveJudge) sum() judge.Live {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -224,7 +231,7 @@ func (p *part) makeSteps(ctx, hard context.Context, recorder target.Recorder, op
 		if next.Done {
 			return nil
 		}
-		observer.Chose(next)
+		observer.Chose(next, live.ahead())
 		ending, err := e.Run(ctx, engine.Step{
 			Level: next.Level, Arm: next.Arm, Replicate: next.Replicate, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full, Why: next.Why,
 		})

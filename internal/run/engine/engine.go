@@ -240,7 +240,7 @@ const settleBound = 15 * time.Second
 // faster than the pace. It returns early, with an error, once ctx ends; every
 // request that was sent is then still waited for and on record.
 func (r *run) raise(ctx context.Context) error {
-	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests}
+	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests, Unasked: r.load.Units}
 	bound := newInFlightBound(r.options.MaxInFlight)
 	replies := make(chan record.Slot, r.options.MaxInFlight)
 	inFlight := 0
@@ -309,6 +309,7 @@ func (r *run) raise(ctx context.Context) error {
 // take notes the outcome of a request.
 func (r *run) take(slot *record.Slot) {
 	r.status.Replied++
+	r.status.Unasked -= slot.Units
 	failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
 	r.errors.add(failed, slot.Retries)
 	if failed {

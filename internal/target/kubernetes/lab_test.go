@@ -221,9 +221,9 @@ func (o statusObserver) Status(s engine.Status, _ func() judge.Live) {
 		o.onStatus(s)
 	}
 }
-func (statusObserver) Stepped(judge.Step) {}
-func (statusObserver) Event(record.Event) {}
-func (statusObserver) Chose(design.Next)  {}
+func (statusObserver) Stepped(judge.Step)                 {}
+func (statusObserver) Event(record.Event)                 {}
+func (statusObserver) Chose(design.Next, [][]design.Next) {}
 
 // runs counts the runs of this process.
 var runs atomic.Int64

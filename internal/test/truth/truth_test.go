@@ -87,7 +87,7 @@ type quiet struct{}
 func (quiet) Status(engine.Status, func() judge.Live) {}
 func (quiet) Stepped(judge.Step)                      {}
 func (quiet) Event(record.Event)                      {}
-func (quiet) Chose(design.Next)                       {}
+func (quiet) Chose(design.Next, [][]design.Next)      {}
 
 // search runs the whole loop on a planted target on a virtual clock.
 func search(t *testing.T, plan simulated.Plan, d design.Design, goal string, o engine.Options, seed uint64) judge.Result {
