@@ -168,8 +168,8 @@ func (v *verdicts) quantile(s slo.SLO) opinion {
 		return unknown("%s: no object of the step could be judged", s)
 	}
 	if !stats.Resolves(s.Q, sample.N()) {
-		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the largest of %s: %s needs %.0f",
-			s, manyObjects(sample.N()), stats.QuantileName(s.Q), math.Ceil((1-1e-9)/(1-s.Q))))
+		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the largest latency: %s needs %s, and there were fewer",
+			s, stats.QuantileName(s.Q), manyObjects(int(math.Ceil((1-1e-9)/(1-s.Q))))))
 	}
 	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
 	holds := s.Op.Holds(value, bound)

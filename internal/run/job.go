@@ -152,7 +152,7 @@ func (j *Job) foresee(ctx context.Context) error {
 		return fmt.Errorf("the %s is not fit to be loaded: %s ('plimsoll check' says more; --ignore-health loads it all the same)", survey.Target.Kind, strings.Join(texts, "; "))
 	}
 	for _, f := range survey.Findings {
-		j.Log("warning: %s: %s", f.What, f.Text)
+		j.Log("warning: %s", f.Warning())
 	}
 	for i := range survey.Tables {
 		table := &survey.Tables[i]

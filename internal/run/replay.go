@@ -46,10 +46,10 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow)) (judge.Re
 		return judge.Result{}, err
 	}
 	if missing {
-		builder.Warn("the run ended before it had described its target: there is no environment.json")
+		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the run ended before it had described its target: there is no environment.json"})
 	}
 	if history.Unknown > 0 {
-		builder.Warn("the history holds events of kinds that this version does not know: they were passed over")
+		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the history holds events of kinds that this version does not know: they were passed over"})
 	}
 	result := builder.Finish(x.Design, environment.Fidelity, "")
 	judge.Foreseen(&result, environment)

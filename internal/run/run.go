@@ -176,7 +176,7 @@ func (p *part) makeSteps(ctx, hard context.Context, recorder target.Recorder, op
 	defer func() {
 		if closeErr := instance.Close(hard); closeErr != nil {
 			closeErr = fmt.Errorf("clean up: %w", closeErr)
-			recorder.Emit(&record.Note{Text: closeErr.Error()})
+			recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: closeErr.Error()})
 			err = errors.Join(err, closeErr)
 		}
 	}()
@@ -260,7 +260,7 @@ func (p *part) describe(environment record.Environment, recorder target.Recorder
 		return err
 	}
 	for _, change := range changes(*p.environment, environment) {
-		recorder.Emit(&record.Note{Text: "since the run was cut, " + change})
+		recorder.Emit(&record.Note{Warning: record.WarningResumed, Text: "since the run was cut, " + change})
 	}
 	return nil
 }

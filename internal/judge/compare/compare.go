@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // Spec is what is compared, and by what.
@@ -141,7 +142,7 @@ func at(spec Spec, runs []Run, level float64, arm string) LevelComparison {
 	s, excluded := split(spec, runs, level, arm)
 	c := LevelComparison{
 		Level: level, Arm: arm, Excluded: excluded, Runs: [2]int{len(s.a), len(s.b)},
-		Others: []Compared{}, Series: []SeriesComparison{}, Warnings: []string{},
+		Others: []Compared{}, Series: []SeriesComparison{}, Warnings: record.Warnings{},
 	}
 	c.figures(s)
 	c.series(s)
@@ -326,6 +327,11 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 	c.Why += fmt.Sprintf("; with this spread %d runs tell changes from about %s on", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, 1-spec.Alpha)))
 }
 
+// misleads warns of a series of which one percentile does not say it all.
+func (c *LevelComparison) misleads(series, format string, args ...any) {
+	c.Warnings.Add(record.Warning{Kind: record.WarningShape, Text: fmt.Sprintf(format, args...), Places: []string{series}})
+}
+
 // warn adds what the reader of the figures must know.
 func (c *LevelComparison) warn(spec Spec) {
 	for _, x := range c.Series {
@@ -341,7 +347,7 @@ func (c *LevelComparison) warn(spec Spec) {
 			with = append(with, c.Arm)
 		}
 		if len(with) > 0 {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s has two forms in %s: one percentile misleads, see the whole distribution", name, strings.Join(with, " and ")))
+			c.misleads(name, "two forms in %s: one percentile misleads, see the whole distribution", strings.Join(with, " and "))
 		}
 		var more, less []string
 		for _, s := range x.Shifts {
@@ -354,7 +360,7 @@ func (c *LevelComparison) warn(spec Spec) {
 			}
 		}
 		if len(more) > 0 && len(less) > 0 {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is later at %s and earlier at %s: one percentile misleads", name, strings.Join(more, ", "), strings.Join(less, ", ")))
+			c.misleads(name, "later at %s and earlier at %s: one percentile misleads", strings.Join(more, ", "), strings.Join(less, ", "))
 		}
 	}
 }

@@ -188,7 +188,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 	r.settle(rest)
 	spread, err := r.account(rest)
 	if err != nil {
-		r.emit(&record.Note{Text: fmt.Sprintf("step %d: why objects did not get there is not known: %v", r.current(), err)})
+		r.emit(&record.Note{Warning: record.WarningNotKnown, About: r.current(), Text: fmt.Sprintf("why objects did not get there is not known: %v", err)})
 		spread = r.load.Spread
 	}
 	r.emit(&record.Step{
@@ -486,7 +486,7 @@ func (e *Engine) calm(ctx context.Context) error {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), errNotCalm) {
-				e.emit(&record.Note{Text: fmt.Sprintf("step %d began although the target was not back to normal: %s", e.current()+1, strings.Join(off, ", "))})
+				e.emit(&record.Note{Warning: record.WarningNotNormal, About: e.current() + 1, Text: "the step began although the target was not back to normal: " + strings.Join(off, ", ")})
 				return nil
 			}
 			return context.Cause(ctx)

@@ -99,7 +99,7 @@ func (t *loaded) putDurations(ctx context.Context) {
 	defer cancel()
 	list, err := t.s.lab.RealNodeDurations(ctx)
 	if err != nil {
-		t.rec.Emit(&record.Note{Text: fmt.Sprintf("how long the kubelet's work took is not known: %v", err)})
+		t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("how long the kubelet's work took is not known: %v", err)})
 		return
 	}
 	for _, d := range list {

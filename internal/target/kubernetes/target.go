@@ -142,7 +142,7 @@ func (c *Cluster) Open(ctx context.Context, load Load, sink record.Sink, clock *
 		return nil, err
 	}
 	for _, text := range t.population.unknownFields() {
-		t.emit(&record.Note{Text: "the API knows no such field, and ignores it: " + text})
+		t.emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API does not know fields of the templates, and ignores them"})
 	}
 	return t, nil
 }
