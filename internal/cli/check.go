@@ -120,7 +120,9 @@ func (r *runner) check(ctx context.Context) (found ceiling.Check, err error) {
 			err = closeErr
 		}
 	}()
+	looked := r.p.waitFor("looking at the cluster")
 	survey, err := session.Survey(ctx, true)
+	looked()
 	if err != nil {
 		return found, err
 	}

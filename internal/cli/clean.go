@@ -34,7 +34,9 @@ was killed are removed by every command.`,
 				return err
 			}
 			defer c.Close()
+			found := p.waitFor("looking for what runs have left")
 			leftovers, err := c.Leftovers(cmd.Context(), false)
+			found()
 			if err != nil {
 				return err
 			}

@@ -74,6 +74,8 @@ was the bottleneck.`,
 			// The objects of large experiments are most of the memory: what is
 			// no longer needed of them goes twice as early, for little work.
 			defer debug.SetGCPercent(debug.SetGCPercent(50))
+			compared := p.waitFor("comparing the records")
+			defer compared()
 			operands, err := loadOperands(cmd.Context(), args)
 			if err != nil {
 				return err
@@ -88,6 +90,7 @@ was the bottleneck.`,
 				return compareUsage(err)
 			}
 			outcome.Command, outcome.Version = commandLine(p.Args), version
+			compared()
 			return o.show(p, outcome, operands)
 		},
 	}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -159,5 +160,33 @@ func TestDocumentedCommands(t *testing.T) {
 		if got.code != exitCouldNotRun {
 			t.Errorf("%s (not run: %s): exit code %d, want 5 where there is no lab\n%s", row.line, row.notRun, got.code, got.stderr)
 		}
+	}
+}
+
+// Pages link to files that there are.
+func TestDocumentedLinks(t *testing.T) {
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	link := regexp.MustCompile(`\]\(([^)#]+)`)
+	found := 0
+	for _, file := range append(files, "../../README.md", "../../CONTRIBUTING.md", "../../ARCHITECTURE.md") {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range link.FindAllStringSubmatch(string(text), -1) {
+			if strings.Contains(m[1], "://") {
+				continue
+			}
+			found++
+			if _, err := os.Stat(filepath.Join(filepath.Dir(file), m[1])); err != nil {
+				t.Errorf("%s links to %s: %v", file, m[1], err)
+			}
+		}
+	}
+	if found < 10 {
+		t.Errorf("%d links were found", found)
 	}
 }

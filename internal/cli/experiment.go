@@ -452,7 +452,10 @@ func (r *runner) show(f *experimentFlags) error {
 	if shown := showResult(p, *result, string(dir), f.output, f.explain); shown != nil {
 		return shown
 	}
-	if pageErr := report.WriteFile(dir, run.KindBefore()); pageErr != nil {
+	written := p.waitFor("writing the page")
+	pageErr := report.WriteFile(dir, run.KindBefore())
+	written()
+	if pageErr != nil {
 		// The run is what it is without a page of it.
 		p.logf("warning: %v; 'plimsoll report %s' tries again\n", pageErr, dir)
 	} else if f.output != "json" {

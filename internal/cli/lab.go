@@ -239,26 +239,6 @@ func firstChanged(cmd *cobra.Command, names ...string) (name string, given bool)
 	return names[i], true
 }
 
-// progressLine is one line on a terminal that is written over, and nothing
-// where nobody looks.
-type progressLine struct {
-	p     *Process
-	shown bool
-}
-
-func (l *progressLine) show(what string) {
-	if l.p.StderrTerminal {
-		l.p.logf("\r\x1b[K%s ...", what)
-		l.shown = true
-	}
-}
-
-func (l *progressLine) end() {
-	if l.shown {
-		l.p.logf("\r\x1b[K")
-	}
-}
-
 func newLabStatusCommand(p *Process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{

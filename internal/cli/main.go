@@ -52,6 +52,7 @@ func runComponent(p *Process, name string, args []string) int {
 }
 
 func execute(p *Process) int {
+	p.animate()
 	// cobra gives each command the flags of pflag.CommandLine, and packages of
 	// Kubernetes put theirs there.
 	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError)

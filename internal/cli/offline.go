@@ -35,7 +35,9 @@ that the run was made with, and those of --signatures.`,
 				return err
 			}
 			x.Spec.Signatures = signature.Merge(x.Spec.Signatures, more)
+			judged := p.waitFor("judging the record")
 			result, err := run.Replay(dir, x)
+			judged()
 			if err != nil {
 				return err
 			}

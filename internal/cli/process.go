@@ -30,15 +30,19 @@ type Process struct {
 	Stdout     io.Writer
 	Stderr     io.Writer
 	Signals    <-chan os.Signal // SIGINT and SIGTERM as they arrive
-	// StdinTerminal and StderrTerminal report whether a person is at the
-	// other end: without one nothing is asked and nothing is animated.
-	StdinTerminal, StderrTerminal bool
-	// Width is the terminal's width in columns; 0 when there is none.
-	Width      func() int
-	Components map[string]Component
+	// StdinTerminal, StdoutTerminal and StderrTerminal report whether a person
+	// is at the other end: without one nothing is asked and nothing is animated.
+	StdinTerminal, StdoutTerminal, StderrTerminal bool
+	// Width and Height are the terminal's in columns and lines; 0 when there is
+	// none.
+	Width, Height func() int
+	Components    map[string]Component
 	// Now is the wall clock, Random a source of random bytes.
 	Now    func() time.Time
 	Random io.Reader
+
+	// screen is the terminal of standard error, nil where nothing is animated.
+	screen *screen
 }
 
 // OSProcess is the process that the program really runs in.
@@ -58,18 +62,36 @@ func OSProcess(components map[string]Component) Process {
 		Stderr:         os.Stderr,
 		Signals:        signals,
 		StdinTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
+		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
-		Width: func() int {
-			width, _, err := term.GetSize(int(os.Stderr.Fd()))
-			if err != nil {
-				return 0
-			}
-			return width
-		},
-		Components: components,
-		Now:        time.Now,
-		Random:     rand.Reader,
+		Width:          func() int { width, _ := terminalSize(); return width },
+		Height:         func() int { _, height := terminalSize(); return height },
+		Components:     components,
+		Now:            time.Now,
+		Random:         rand.Reader,
 	}
+}
+
+// terminalSize is the size of standard error's terminal: 80 by 24 for one that
+// does not say, 0 for none.
+func terminalSize() (width, height int) {
+	width, height, err := term.GetSize(int(os.Stderr.Fd()))
+	switch {
+	case err != nil:
+		return 0, 0
+	case width == 0 || height == 0:
+		return 80, 24
+	}
+	return width, height
+}
+
+// animate lets standard error be drawn on, if it is a terminal that can.
+func (p *Process) animate() {
+	if kind := p.Env("TERM"); !p.StderrTerminal || kind == "" || kind == "dumb" {
+		return
+	}
+	p.screen = &screen{w: p.Stderr, width: p.Width, colors: p.Env("NO_COLOR") == ""}
+	p.Stderr = p.screen
 }
 
 // stateDir is where laboratories live: $XDG_STATE_HOME/plimsoll, by default

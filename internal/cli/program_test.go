@@ -99,7 +99,7 @@ func TestARunThatIsKilled(t *testing.T) {
 	if r.Verdict != slo.Inconclusive || o.Intended < 60 || o.Lost == 0 || o.NeverReady != 0 || o.Created != o.Ready+o.Lost {
 		t.Errorf("verdict %s, %+v", r.Verdict, o)
 	}
-	if len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings, " "), "was cut") {
+	if len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings.Lines(), " "), "was cut") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 	if left := p.Leftovers(t); len(left) != 1 || !left[0].Alive {

@@ -2,7 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"fmt"
+	"math"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,7 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/run/engine"
 )
 
-// How often progress is shown: on a terminal one line is written over, else
+// How often progress is shown: on a terminal a picture is drawn over, else
 // lines follow one another.
 const (
 	liveInterval  = 500 * time.Millisecond
@@ -26,54 +29,104 @@ const (
 type progress struct {
 	p     *Process
 	quiet bool
+	title string
+	unit  string
 	kind  record.ObjectKind
+	soft  context.Context
+	stop  chan struct{}
 
-	mu    sync.Mutex
-	shown time.Time
-	live  bool // a line on the terminal is to be written over
-	step  int
-	stage engine.Stage
-	since time.Time // start of the stage
+	mu       sync.Mutex
+	begun    time.Time // the first step
+	steps    []judge.Step
+	forecast forecast
+	doing    bool // a step is under way
+	status   engine.Status
+	sum      func() judge.Live
+	live     judge.Live
+	summed   time.Time // when live was taken last
+	sumTook  time.Duration
+	since    time.Time // start of the stage
+	shown    time.Time // when the last line was shown, where there is no terminal
+	rates    rates
 }
 
-// Status implements experiment.Observer.
-func (g *progress) Status(s engine.Status, live func() judge.Live) {
+// start keeps the display going until end is called.
+func (g *progress) start() {
+	g.stop = make(chan struct{})
+	if g.quiet {
+		return
+	}
+	go func() {
+		tick := time.NewTicker(liveInterval)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				g.tick()
+			case <-g.stop:
+				return
+			}
+		}
+	}()
+}
+
+// Status implements run.Observer.
+func (g *progress) Status(s engine.Status, sum func() judge.Live) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	now := g.p.Now()
-	if s.Step != g.step || s.Stage != g.stage {
-		g.step, g.stage, g.since = s.Step, s.Stage, now
-		if !g.p.StderrTerminal {
-			return
-		}
+	if s.Step != g.status.Step {
+		g.live, g.rates = judge.Live{}, rates{}
 	}
-	interval := plainInterval
-	if g.p.StderrTerminal {
-		interval = liveInterval
+	if s.Step != g.status.Step || s.Stage != g.status.Stage {
+		g.since, g.shown = now, time.Time{}
 	}
-	if g.quiet || now.Sub(g.shown) < interval {
+	g.status, g.sum, g.doing = s, sum, true
+	g.rates.add(now, s.Progress.Arrived)
+}
+
+// tick shows how far the run is.
+func (g *progress) tick() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.begun.IsZero() {
+		return
+	}
+	now := g.p.Now()
+	if g.p.screen != nil {
+		g.refresh(now)
+		g.draw(now)
+		return
+	}
+	if !g.doing || now.Sub(g.since) < waitingSilence || now.Sub(g.shown) < plainInterval {
 		return
 	}
 	g.shown = now
-	line := statusLine(s, g.there(), live(), now.Sub(g.since))
-	if !g.p.StderrTerminal {
-		g.p.logf("%s\n", line)
-		return
-	}
-	if width := g.p.Width(); width > 0 {
-		line = truncate(line, width-1)
-	}
-	g.p.logf("\r\x1b[K%s", line)
-	g.live = true
+	g.refresh(now)
+	g.p.logf("%s\n", statusLine(g.status, g.there(), g.live, now.Sub(g.since)))
 }
 
-// truncate cuts a line to so many characters.
-func truncate(line string, width int) string {
-	runes := []rune(line)
-	if len(runes) <= width || width < 1 {
-		return line
+// refresh sums up the step under way, for at most a fiftieth of the time.
+func (g *progress) refresh(now time.Time) {
+	const part = 50
+	if g.sum == nil || now.Sub(g.summed) < part*g.sumTook {
+		return
 	}
-	return string(runes[:width-1]) + "…"
+	g.live = g.sum()
+	g.summed = g.p.Now()
+	g.sumTook = g.summed.Sub(now)
+}
+
+// draw draws the picture. It is called with the lock held.
+func (g *progress) draw(now time.Time) {
+	p := picture{
+		title: g.title, unit: g.unit, kind: g.kind, elapsed: now.Sub(g.begun), stopping: g.soft.Err() != nil, steps: g.steps,
+		left: g.forecast.left(now),
+	}
+	if g.doing {
+		p.doing = &doing{Status: g.status, elapsed: now.Sub(g.since), rate: g.rates.now(), live: g.live}
+	}
+	g.p.screen.draw(p.draw(g.p.Width(), g.p.Height()))
 }
 
 // there is what objects are that count as there.
@@ -126,34 +179,50 @@ func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Dur
 	return b.String()
 }
 
-// Chose implements experiment.Observer.
-func (g *progress) Chose(n design.Next) {
-	if g.quiet {
-		return
-	}
+// Chose implements run.Observer.
+func (g *progress) Chose(n design.Next, ahead [][]design.Next) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.clear()
-	if !g.p.StderrTerminal {
-		g.p.logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), report.Number(n.Level))
+	now := g.p.Now()
+	if g.begun.IsZero() {
+		g.begun = now
 	}
-}
-
-// Stepped implements experiment.Observer.
-func (g *progress) Stepped(s judge.Step) {
-	if g.quiet {
+	g.since = now
+	g.forecast.chose(now, n, ahead)
+	if g.quiet || g.p.screen != nil {
 		return
 	}
-	text := fmt.Sprintf("step %d %s %s: %s", s.ID, cmp.Or(s.Arm, string(s.Purpose)), report.Number(s.LevelReached), s.Verdict)
-	if s.Verdict != slo.Pass {
-		text += ": " + s.VerdictWhy
-	} else if l, ok := s.Latency[g.kind.There]; ok && l.P50 != nil && l.P99 != nil {
-		text += fmt.Sprintf(", %d %s, p50 %s, p99 %s", s.Objects.Ready, g.there(), report.Seconds(*l.P50), report.Seconds(*l.P99))
-	}
-	g.say("%s", text)
+	g.p.logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), report.Number(n.Level))
 }
 
-// Event implements experiment.Observer. What a user must know at once is
+// Stepped implements run.Observer.
+func (g *progress) Stepped(s judge.Step) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.steps, g.doing, g.sum = append(g.steps, s), false, nil
+	g.forecast.stepped(g.p.Now())
+	switch {
+	case g.quiet:
+	case g.p.screen != nil:
+		g.draw(g.p.Now())
+	default:
+		g.p.logf("%s\n", g.stepLine(s))
+	}
+}
+
+// stepLine is what became of a step, in one line.
+func (g *progress) stepLine(s judge.Step) string {
+	text := fmt.Sprintf("step %d %s %s: %s", s.ID, cmp.Or(s.Arm, string(s.Purpose)), report.Number(s.LevelReached), s.Verdict)
+	if s.Verdict != slo.Pass {
+		return text + ": " + s.VerdictWhy
+	}
+	if q := quantiles(s.Latency[g.kind.There].P50, s.Latency[g.kind.There].P99); q != "" {
+		text += fmt.Sprintf(", %d %s, %s", s.Objects.Ready, g.there(), q)
+	}
+	return text
+}
+
+// Event implements run.Observer. What a user must know at once is
 // shown; the rest is for the record.
 func (g *progress) Event(e record.Event) {
 	if g.quiet {
@@ -171,24 +240,128 @@ func (g *progress) Event(e record.Event) {
 	}
 }
 
-func (g *progress) say(format string, args ...any) {
+// say shows a line at once: on a terminal above the picture.
+func (g *progress) say(format string, args ...any) { g.p.logf(format+"\n", args...) }
+
+// end takes the picture away. Where the result does not follow on the terminal,
+// the steps that were made stay there.
+func (g *progress) end(result bool) {
+	close(g.stop)
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.clear()
-	g.p.logf(format+"\n", args...)
-}
-
-// clear takes the live line away. It is called with the lock held.
-func (g *progress) clear() {
-	if g.live {
-		g.p.logf("\r\x1b[K")
-		g.live = false
+	if g.quiet || g.p.screen == nil {
+		return
+	}
+	g.p.screen.draw(nil)
+	if result && g.p.StdoutTerminal {
+		return
+	}
+	for _, s := range g.steps {
+		g.say("%s", g.stepLine(s))
 	}
 }
 
-// end takes the last live line away.
-func (g *progress) end() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.clear()
+// rates is how fast a count has grown of late.
+type rates struct {
+	at    []time.Time
+	count []int
+}
+
+// rateSpan is the time over which a rate is taken.
+const rateSpan = 3 * time.Second
+
+func (r *rates) add(now time.Time, count int) {
+	r.at, r.count = append(r.at, now), append(r.count, count)
+	for len(r.at) > 2 && now.Sub(r.at[1]) >= rateSpan {
+		r.at, r.count = r.at[1:], r.count[1:]
+	}
+}
+
+// now is the rate per second, nil while too little is known.
+func (r *rates) now() *float64 {
+	const least = time.Second / 2
+	n := len(r.at) - 1
+	if n < 1 || r.at[n].Sub(r.at[0]) < least {
+		return nil
+	}
+	rate := float64(r.count[n]-r.count[0]) / r.at[n].Sub(r.at[0]).Seconds()
+	return &rate
+}
+
+// forecast estimates how long a run still takes: a step takes its hold, and as
+// long for what it adds to the level before it as the steps so far took.
+type forecast struct {
+	hold, short time.Duration // of a step that decides, and of one that only proposes
+	warm        time.Duration // before each hold
+	ahead       [][]design.Next
+	chosen      design.Next
+	began       time.Time     // the chosen step; zero between steps
+	level       float64       // before it
+	took        time.Duration // the steps so far, without their holds
+	raised      float64       // what they have added to their levels
+}
+
+func (f *forecast) chose(now time.Time, n design.Next, ahead [][]design.Next) {
+	f.chosen, f.ahead, f.began = n, ahead, now
+}
+
+func (f *forecast) stepped(now time.Time) {
+	f.took += max(now.Sub(f.began)-f.holdOf(f.chosen), 0)
+	f.raised += added(f.chosen, f.level)
+	f.level = f.chosen.Level
+	for i, steps := range f.ahead {
+		f.ahead[i] = steps[min(1, len(steps)):]
+	}
+	f.began = time.Time{}
+}
+
+func (f *forecast) holdOf(n design.Next) time.Duration {
+	if n.Full {
+		return f.warm + f.hold
+	}
+	return f.warm + f.short
+}
+
+// added is what a step adds to the level before it.
+func added(n design.Next, before float64) float64 {
+	if n.FromEmpty {
+		before = 0
+	}
+	return math.Abs(n.Level - before)
+}
+
+// left says how many steps and how long the run still takes, "" until a step
+// has ended.
+func (f *forecast) left(now time.Time) string {
+	if f.raised <= 0 || len(f.ahead) == 0 {
+		return ""
+	}
+	fewest, most := math.MaxInt, 0
+	least, longest := time.Duration(math.MaxInt64), time.Duration(0)
+	for _, steps := range f.ahead {
+		fewest, most = min(fewest, len(steps)), max(most, len(steps))
+		var sum time.Duration
+		level := f.level
+		for i, n := range steps {
+			takes := f.holdOf(n) + time.Duration(float64(f.took)*added(n, level)/f.raised)
+			if i == 0 && !f.began.IsZero() {
+				takes = max(takes-now.Sub(f.began), 0)
+			}
+			sum += takes
+			level = n.Level
+		}
+		least, longest = min(least, sum), max(longest, sum)
+	}
+	if most == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s steps left with this one, about %s", between(strconv.Itoa(fewest), strconv.Itoa(most)), between(clock(least), clock(longest)))
+}
+
+// between is a range in words.
+func between(from, to string) string {
+	if from == to {
+		return from
+	}
+	return from + " to " + to
 }

@@ -43,7 +43,7 @@ by 'plimsoll analyze'. It talks to no cluster.`,
 				}
 			}
 			for _, path := range args {
-				page, err := writeReport(path)
+				page, err := writeReport(p, path)
 				if err != nil {
 					return err
 				}
@@ -75,7 +75,8 @@ func openRunDir(path string) (record.Dir, error) {
 }
 
 // writeReport writes the report of one run and returns its path.
-func writeReport(path string) (string, error) {
+func writeReport(p *Process, path string) (string, error) {
+	defer p.waitFor("writing the page of " + path)()
 	dir, err := openRunDir(path)
 	if err != nil {
 		return "", err

@@ -48,7 +48,9 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	if err != nil {
 		return err
 	}
+	recalled := p.waitFor("reading the record")
 	past, err := run.OpenPast(dir, r.plan.AsRun.ID, x)
+	recalled()
 	var contradiction *run.ContradictionError
 	if errors.As(err, &contradiction) {
 		hint := "undo what was changed in " + dir.Path(record.ExperimentFile) + ", or begin anew: plimsoll run " + dir.Path(record.ExperimentFile)
@@ -132,7 +134,9 @@ func showFinished(p *Process, f *experimentFlags, dir record.Dir, x run.Experime
 	if !judged(dir) {
 		judge = run.Replay
 	}
+	ended := p.waitFor("judging the record")
 	result, err := judge(dir, x)
+	ended()
 	if err != nil {
 		return err
 	}

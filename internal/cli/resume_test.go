@@ -117,7 +117,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	if want := []float64{6, 12, 13, 12, 12, 12, 13}; !slices.Equal(asked, want) {
 		t.Errorf("the steps that decided were made at %v, want %v", asked, want)
 	}
-	warnings := strings.Join(r.Warnings, "\n")
+	warnings := strings.Join(r.Warnings.Lines(), "\n")
 	if strings.Count(warnings, "the run was resumed") != 2 || !strings.Contains(warnings, "was cut off and is repeated") || !strings.Contains(warnings, "up to 100 ms may be missing") {
 		t.Errorf("warnings %q", r.Warnings)
 	}

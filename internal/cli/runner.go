@@ -91,13 +91,22 @@ func (r *runner) run() (record.Dir, *judge.Result, error) {
 	if err != nil {
 		return "", nil, err
 	}
-	show := &progress{p: r.p, quiet: r.quiet, kind: r.workload.KindOn(r.plan.Axis.Name)}
+	axis, err := r.workload.Axis(r.plan.Axis.Name)
+	if err != nil {
+		return "", nil, err
+	}
+	show := &progress{
+		p: r.p, quiet: r.quiet, soft: r.stop.soft,
+		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name),
+	}
+	show.forecast.warm, show.forecast.hold, show.forecast.short = run.Holds(r.plan, axis, r.workload.Target.Axes[axis.Name].Stream != nil)
+	show.start()
 	job := run.Job{
 		Request: request, Provider: provider, Command: commandLine(r.p.Args), Asked: r.asked, Out: r.out,
 		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Observer: show,
 	}
 	dir, result, err := job.Run(r.stop.soft, r.stop.hard)
-	show.end()
+	show.end(result != nil)
 	var contradiction *run.ContradictionError
 	if errors.As(err, &contradiction) {
 		err = usagef("go on where the run was begun, or begin it anew: plimsoll run FILE", "%w", err)

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -62,7 +63,7 @@ type Builder struct {
 
 	steps    []*judged
 	stray    []Breach // guards outside of any step
-	warnings []string
+	warnings record.Warnings
 	ended    bool // the run's end was recorded
 	endWhy   string
 	lastT    record.Micros
@@ -75,17 +76,13 @@ func NewBuilder(spec Spec) *Builder {
 	var err error
 	if b.matcher, err = signature.NewMatcher(spec.Signatures); err != nil {
 		b.matcher, _ = signature.NewMatcher(nil)
-		b.Warn(fmt.Sprintf("known failures are not recognised: the signatures cannot be used: %v", err))
+		b.Warn(record.Warning{Kind: record.WarningSignatures, Text: fmt.Sprintf("known failures are not recognised: the signatures cannot be used: %v", err)})
 	}
 	return b
 }
 
 // Warn adds something that the reader must know.
-func (b *Builder) Warn(text string) {
-	if !slices.Contains(b.warnings, text) {
-		b.warnings = append(b.warnings, text)
-	}
-}
+func (b *Builder) Warn(w record.Warning) { b.warnings.Add(w) }
 
 // Add takes in the next event.
 func (b *Builder) Add(e record.Event) {
@@ -156,7 +153,14 @@ func (b *Builder) Add(e record.Event) {
 	case *record.Fault:
 		b.addFault(body)
 	case *record.Note:
-		b.Warn(body.Text)
+		w := record.Warning{Kind: cmp.Or(body.Warning, record.WarningNote), Text: body.Text}
+		if body.About > 0 {
+			w.Steps = []int{body.About}
+		}
+		if body.Place != "" {
+			w.Places = []string{body.Place}
+		}
+		b.Warn(w)
 	}
 }
 
@@ -197,8 +201,8 @@ func (b *Builder) addFault(r *record.Fault) {
 			f.troubles.observe(BreachWatch, r.From, r.What, "", r.Message).reports = 1
 		}
 	}
-	if text := b.faults.add(r, step); text != "" {
-		b.Warn(text)
+	if w, over := b.faults.add(r, step); over {
+		b.Warn(w)
 	}
 }
 

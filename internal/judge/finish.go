@@ -3,8 +3,6 @@ package judge
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/design"
@@ -46,16 +44,26 @@ func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 	return last
 }
 
+// Ahead foresees the steps that are left, the next one included, as design.Ahead
+// does.
+func (b *Builder) Ahead(d design.Design) [][]design.Next {
+	made := make([][]design.Made, len(b.spec.Goals))
+	for i, g := range b.spec.Goals {
+		made[i] = b.Made(g.Name)
+	}
+	return design.Ahead(d, made)
+}
+
 // Finish judges the run. It may be called once, after the last event. A stop
 // says why a run that was not finished ended, "" when it was.
 func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string) Result {
 	b.close()
-	for _, text := range slices.Concat(warningsOf(b.steps), b.faults.lasting("to the end")) {
-		b.Warn(text)
+	for _, w := range slices.Concat(warningsOf(b.steps), b.faults.lasting("to the end")) {
+		b.Warn(w)
 	}
 	if !b.ended && stop == "" {
 		stop = "the record ends before the run did"
-		b.Warn("the run was cut off: its record has no end, and up to 100 ms before that may be missing")
+		b.Warn(record.Warning{Kind: record.WarningCut, Text: "the run was cut off: its record has no end, and up to 100 ms before that may be missing"})
 	}
 	if stop == "" {
 		// A design that is not done although the run says so was cut.
@@ -89,7 +97,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		r.Fidelity.Notes = []string{}
 	}
 	if r.Warnings == nil {
-		r.Warnings = []string{}
+		r.Warnings = record.Warnings{}
 	}
 	r.ExitCode = exitCodeOf(r.Verdict)
 	if b.spec.Arms != nil {
@@ -155,44 +163,26 @@ func (line *LoadLine) setPassProbability(steps []*judged, goal string) {
 }
 
 // warningsOf are what the reader must know of how the steps were judged.
-func warningsOf(steps []*judged) []string {
-	var warnings []string
-	disturbed, most := 0, 0.0
-	var largest []string         // objectives that were judged by a maximum
-	in := make(map[string][]int) // the steps in which they were
+func warningsOf(steps []*judged) record.Warnings {
+	var warnings record.Warnings
+	most := 0.0
+	var disturbed []int
 	for _, s := range steps {
 		if s.others > 0 {
-			disturbed++
+			disturbed = append(disturbed, s.ID)
 			most = max(most, s.others)
 		}
+	}
+	if len(disturbed) > 0 {
+		warnings.Add(record.Warning{
+			Kind: record.WarningCPU, Steps: disturbed, Count: len(disturbed),
+			Text: fmt.Sprintf("other programs used up to %.0f%% of this machine's CPUs: the results include their load", most),
+		})
+	}
+	for _, s := range steps {
 		for _, what := range s.largest {
-			if in[what] == nil {
-				largest = append(largest, what)
-			}
-			if !slices.Contains(in[what], s.ID) {
-				in[what] = append(in[what], s.ID)
-			}
+			warnings.Add(record.Warning{Kind: record.WarningFewObjects, Text: what, Steps: []int{s.ID}})
 		}
 	}
-	if disturbed > 0 {
-		warnings = append(warnings, fmt.Sprintf("in %d of %d steps other programs used up to %.0f%% of this machine's CPUs: the results include their load", disturbed, len(steps), most))
-	}
-	for _, what := range largest {
-		warnings = append(warnings, "step "+enumerated(in[what])+": "+what)
-	}
 	return warnings
-}
-
-// enumerated names steps, the first few of many.
-func enumerated(steps []int) string {
-	const shown = 5
-	var names []string
-	for _, s := range steps[:min(len(steps), shown)] {
-		names = append(names, strconv.Itoa(s))
-	}
-	text := strings.Join(names, ", ")
-	if more := len(steps) - shown; more > 0 {
-		text += fmt.Sprintf(" and %d more", more)
-	}
-	return text
 }

@@ -198,8 +198,8 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 		return inconclusive("%s: nothing of the step could be judged", s)
 	}
 	if !stats.Resolves(s.Q, sample.N()) {
-		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the maximum of %s: %s needs %.0f",
-			s, v.many(sample.N()), stats.QuantileName(s.Q), math.Ceil((1-1e-9)/(1-s.Q))))
+		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the maximum: %s needs %s, and there were fewer",
+			s, stats.QuantileName(s.Q), v.many(int(math.Ceil((1-1e-9)/(1-s.Q))))))
 	}
 	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
 	holds := s.Op.Holds(value, bound)

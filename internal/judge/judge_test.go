@@ -340,7 +340,7 @@ func TestAStepWithoutAnEnd(t *testing.T) {
 		if account(c.Objects) != tt.account || c.Verdict != tt.verdict || c.Ending != record.EndInterrupted || !adds(c.Objects) {
 			t.Errorf("%s: %q, %s (%s), ended %s, want %q, %s", tt.why, account(c.Objects), c.Verdict, c.VerdictWhy, c.Ending, tt.account, tt.verdict)
 		}
-		if len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0], "the run was cut") {
+		if len(r.Warnings) == 0 || !strings.Contains(r.Warnings[0].Text, "the run was cut") {
 			t.Errorf("%s: warnings %q", tt.why, r.Warnings)
 		}
 	}
@@ -603,7 +603,7 @@ func TestAQuantileOfTooFewIsWarnedOf(t *testing.T) {
 		}
 		s.end(record.EndHeld)
 		text := fmt.Sprint(warningsOf(s.steps))
-		if warned != strings.Contains(text, "step 1: Ready p99 <= 5s is judged by the maximum of 99 objects: p99 needs 100") {
+		if warned != strings.Contains(text, "step 1: Ready p99 <= 5s is judged by the maximum: p99 needs 100 objects, and there were fewer") {
 			t.Errorf("p99 of %d objects: warnings %q", n, text)
 		}
 	}
@@ -822,13 +822,13 @@ func TestFaultsAreWarnedOf(t *testing.T) {
 	s.put(&record.Note{Text: "a note"})
 	r := s.finish(design.Sweep{})
 	want := []string{
-		"watch of pods cut for 2.5s in step 1: nothing was lost; changes during the gap are dated to its end",
-		"news skipped for 1s in step 1: changes during the gap are not known",
-		"a note",
+		"step 1: watch of pods cut: nothing was lost; changes during the gap are dated to its end (2.5s)",
+		"step 1: news skipped: changes during the gap are not known (1s)",
+		"a note (2 times)",
 		"watch of pods cut from 9s on, to the end: the state of the objects after that is not known",
 	}
-	if !slices.Equal(r.Warnings, want) {
-		t.Errorf("warnings\n%s\nwant\n%s", strings.Join(r.Warnings, "\n"), strings.Join(want, "\n"))
+	if !slices.Equal(r.Warnings.Lines(), want) {
+		t.Errorf("warnings\n%s\nwant\n%s", strings.Join(r.Warnings.Lines(), "\n"), strings.Join(want, "\n"))
 	}
 	if r.Steps[0].Verdict != slo.Pass {
 		t.Errorf("the step whose gaps were over: %s", r.Steps[0].VerdictWhy)

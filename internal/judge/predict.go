@@ -2,7 +2,6 @@ package judge
 
 import (
 	"cmp"
-	"fmt"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -13,7 +12,9 @@ import (
 // run has found of it.
 func AddPredictions(r *Result, e record.Environment) {
 	for _, f := range e.Findings {
-		r.Warnings = append(r.Warnings, fmt.Sprintf("before any load, %s: %s", f.What, f.Text))
+		w := f.Warning()
+		w.Text = "before any load, " + w.Text
+		r.Warnings.Add(w)
 	}
 	if e.Ceilings == nil {
 		return

@@ -35,7 +35,7 @@ func TestForeseen(t *testing.T) {
 	} {
 		r := tt.result
 		AddPredictions(&r, environment)
-		if len(r.Ceilings) != 1 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0], "before any load, pods: 2 pods") {
+		if len(r.Ceilings) != 1 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0].Text, "before any load, pods: 2 pods") {
 			t.Errorf("%s: ceilings %v, warnings %v", tt.why, r.Ceilings, r.Warnings)
 		}
 		switch p := r.Prediction; {

@@ -45,7 +45,7 @@ type Result struct {
 	Laws       *Laws               `json:"laws,omitempty"`     // null where there are fewer than two levels
 	Overhead   *Overhead           `json:"overhead,omitempty"` // of one pod; null without a real node
 	Cost       Cost                `json:"cost"`
-	Warnings   []string            `json:"warnings"`
+	Warnings   record.Warnings     `json:"warnings"`
 }
 
 // LoadLine is the highest level that held.

@@ -37,8 +37,8 @@ func (b *Builder) Resume() Resumable {
 			r.Whole, r.Cut = s.ID, 0
 		}
 	}
-	for _, text := range b.faults.lasting("until the run was cut off") {
-		b.Warn(text)
+	for _, w := range b.faults.lasting("until the run was cut off") {
+		b.Warn(w)
 	}
 	b.faults = nil
 	b.cost.before = b.cost.CPUSeconds
@@ -81,8 +81,8 @@ func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
 	if at.Cut > 0 {
 		text += fmt.Sprintf(": step %d was cut off and is repeated", at.Cut)
 	}
-	b.Warn(text)
+	b.Warn(record.Warning{Kind: record.WarningResumed, Text: text})
 	if r.Message != "" {
-		b.Warn(r.Message)
+		b.Warn(record.Warning{Kind: record.WarningResumed, Text: r.Message})
 	}
 }

@@ -84,12 +84,12 @@ func TestAResumedRunIsJudgedAsIfUnbroken(t *testing.T) {
 		"watch cut from 5s on, until the run was cut off: the state of the objects after that is not known",
 		"the run was resumed after step 1, at 2026-11-21T10:01:40.000000Z, 1m35s after the end of its record, of which up to 100 ms may be missing: step 2 was cut off and is repeated",
 	}
-	if !reflect.DeepEqual(r.Warnings, want) {
+	if !reflect.DeepEqual(r.Warnings.Lines(), want) {
 		t.Errorf("warnings %q\nwant %q", r.Warnings, want)
 	}
 
 	b, _ = build(resumedHistory("the clock was set back"))
-	if r := b.Finish(levels, record.Fidelity{}, ""); !strings.Contains(r.Warnings[1], "an unknown time after") || r.Warnings[2] != "the clock was set back" {
+	if r := b.Finish(levels, record.Fidelity{}, ""); !strings.Contains(r.Warnings[1].Text, "an unknown time after") || r.Warnings[2].Text != "the clock was set back" {
 		t.Errorf("warnings %q", r.Warnings)
 	}
 

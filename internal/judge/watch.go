@@ -2,7 +2,6 @@ package judge
 
 import (
 	"slices"
-	"strconv"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -29,30 +28,33 @@ func (c *canaries) add(r *record.Canary) {
 type faults []record.Fault
 
 // add takes in a fault, and returns what the reader must know of one that is
-// over, "" of one that begins. The step is the one under way, 0 for none.
-func (c *faults) add(r *record.Fault, step int) string {
+// over. The step is the one under way, 0 for none.
+func (c *faults) add(r *record.Fault, step int) (w record.Warning, over bool) {
 	if r.To == 0 {
 		*c = append(*c, *r)
-		return ""
+		return w, false
 	}
 	if i := slices.IndexFunc(*c, func(f record.Fault) bool { return f.What == r.What }); i >= 0 {
 		*c = slices.Delete(*c, i, i+1)
 	}
-	text := r.What + " for " + (r.To - r.From).Duration().Round(time.Millisecond).String()
+	w = record.Warning{Kind: record.WarningWatch, Seconds: (r.To - r.From).Seconds()}
 	if step > 0 {
-		text += " in step " + strconv.Itoa(step)
+		w.Steps = []int{step}
 	}
-	if r.Healed {
-		return text + ": nothing was lost; changes during the gap are dated to its end"
+	if w.Text = r.What + ": changes during the gap are not known"; r.Healed {
+		w.Text = r.What + ": nothing was lost; changes during the gap are dated to its end"
 	}
-	return text + ": changes during the gap are not known"
+	return w, true
 }
 
 // lasting says of each fault that lasts until when it did.
-func (c faults) lasting(until string) []string {
-	var list []string
+func (c faults) lasting(until string) []record.Warning {
+	var list []record.Warning
 	for _, f := range c {
-		list = append(list, f.What+" from "+f.From.Duration().Round(time.Millisecond).String()+" on, "+until+": the state of the objects after that is not known")
+		list = append(list, record.Warning{
+			Kind: record.WarningWatch,
+			Text: f.What + " from " + f.From.Duration().Round(time.Millisecond).String() + " on, " + until + ": the state of the objects after that is not known",
+		})
 	}
 	return list
 }

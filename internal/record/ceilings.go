@@ -99,8 +99,18 @@ type HealthFinding struct {
 	Severity Severity `json:"severity"`
 	What     string   `json:"what"` // what was looked at, in a word or two
 	Text     string   `json:"text"`
+	// Places are where it was found, such as namespaces; none where Text says it.
+	Places []string `json:"places,omitempty"`
 	// Hint is what to do about it, "" for nothing.
 	Hint string `json:"hint,omitempty"`
 	// Stops says that no load should begin.
 	Stops bool `json:"stops,omitempty"`
+}
+
+// String is the finding in words, with the places.
+func (f HealthFinding) String() string { return Warning{Text: f.Text, Places: f.Places}.String() }
+
+// Warning is the finding as a warning of a result.
+func (f HealthFinding) Warning() Warning {
+	return Warning{Kind: WarningBefore, Text: f.What + ": " + f.Text, Places: f.Places, Count: max(len(f.Places), 1)}
 }

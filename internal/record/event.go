@@ -305,9 +305,13 @@ type Fault struct {
 	Message string `json:"message,omitempty"`
 }
 
-// Note is something the reader must know.
+// Note is something the reader must know: a warning of the result.
 type Note struct {
 	Text string `json:"text"`
+	// Warning is its kind, WarningNote if it has none.
+	Warning WarningKind `json:"warning,omitempty"`
+	Place   string      `json:"place,omitempty"` // where it came up
+	About   int         `json:"about,omitempty"` // the step that it is about, 0 for none
 }
 
 // Log is the end of what a container has written, of an object that did not

@@ -211,7 +211,7 @@ func operands() []Operand {
 }
 
 func comparisonInput(c compare.Comparison) ComparisonInput {
-	return ComparisonInput{Comparison: c, Operands: operands(), Axis: "pods-per-node", Unit: "pods/node", Command: "plimsoll compare runs/a runs/b", Version: "v0.1.0", Warnings: []string{"runs/b was cut"}}
+	return ComparisonInput{Comparison: c, Operands: operands(), Axis: "pods-per-node", Unit: "pods/node", Command: "plimsoll compare runs/a runs/b", Version: "v0.1.0", Warnings: record.Warnings{{Text: "runs/b was cut"}}}
 }
 
 func comparisonPage(t testing.TB, in ComparisonInput) string {
@@ -242,7 +242,7 @@ func TestPagesOfComparisons(t *testing.T) {
 		"worse":       {"crun is worse than runc", "the same: ContainersReady", "memory at the start of the runs differs", "decides"},
 		"better":      {"crun is better than runc"},
 		"equivalent":  {"crun is equivalent to runc"},
-		"two ways":    {"is slower at", "faster at", "more than one peak", "Ready of database"},
+		"two ways":    {"slower at", "faster at", "more than one peak", "Ready of database"},
 		"grid":        {"at 20 pods/node", "youki against runc at 100 pods/node", "Left out: step", "Never reached: "},
 		"never":       {"never", "crun is worse than runc"},
 		"few objects": {"too small for any quantile"},
@@ -288,11 +288,11 @@ func TestHostileNamesOfArmsStayText(t *testing.T) {
 	c.Differences = []compare.Difference{{What: hostile, Detail: hostile, Baseline: hostile, Arm: hostile, Bearing: hostile}}
 	c.Lines = []compare.LineComparison{{Goal: hostile, Axis: hostile, Unit: hostile, Verdict: hostile, Why: hostile, Baseline: compare.Bracket{Level: figure(1), Binding: hostile}}}
 	l := &c.Levels[0]
-	l.Arm, l.Verdict, l.Why, l.Excluded, l.Warnings = hostile, hostile, hostile, []string{hostile}, []string{hostile}
+	l.Arm, l.Verdict, l.Why, l.Excluded, l.Warnings = hostile, hostile, hostile, []string{hostile}, record.Warnings{{Text: hostile, Places: []string{hostile}}}
 	l.Primary.Metric, l.Primary.Unit, l.Others[0].Metric, l.Others[0].Kind, l.Others[1].Note = hostile, hostile, hostile, hostile, hostile
 	l.Series[0].Milestone, l.Series[0].Component = hostile, hostile
 	in := comparisonInput(c)
-	in.Axis, in.Unit, in.Command, in.Version, in.Warnings = hostile, hostile, hostile, hostile, []string{hostile}
+	in.Axis, in.Unit, in.Command, in.Version, in.Warnings = hostile, hostile, hostile, hostile, record.Warnings{{Text: hostile, Places: []string{hostile}}}
 	in.Operands[0].Arm, in.Operands[0].Dir, in.Operands[0].Result.Command, in.Operands[0].Result.Workload = hostile, hostile, hostile, hostile
 	page := comparisonPage(t, in)
 	names, attributes, scripts := elements(t, page)

@@ -66,7 +66,7 @@ func checked(c ceiling.Check) string {
 func (p *printer) findings(list []record.HealthFinding) {
 	var rows [][]string
 	for _, f := range list {
-		rows = append(rows, []string{string(f.Severity), f.What, f.Text})
+		rows = append(rows, []string{string(f.Severity), f.What, f.String()})
 		if f.Hint != "" {
 			rows = append(rows, []string{"", "", "hint: " + f.Hint})
 		}

@@ -22,7 +22,7 @@ type ComparisonInput struct {
 	Axis, Unit string
 	// Command and Version are those of the comparison, not of the runs.
 	Command, Version string
-	Warnings         []string
+	Warnings         record.Warnings
 	// Verdict and Why are those of the whole where they are not the
 	// comparison's own: runs that were invalid. "" is the comparison's own.
 	Verdict slo.Verdict

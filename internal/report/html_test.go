@@ -100,7 +100,7 @@ func TestHostileNamesStayText(t *testing.T) {
 	in.Environment.Cluster.Nodes[0].Name, in.Environment.Cluster.Nodes[1].Runtime = hostile, hostile
 	in.Environment.Isolation.Notes = []string{hostile}
 	in.Result.Experiment, in.Result.Command, in.Result.Version, in.PlanText = hostile, hostile, hostile, hostile
-	in.Result.Warnings, in.Missing = []string{hostile}, []string{hostile}
+	in.Result.Warnings, in.Missing = record.Warnings{{Text: hostile, Places: []string{hostile}}}, []string{hostile}
 	in.Result.Steps[0].Arm, in.Result.Steps[0].Resources["x"+hostile] = hostile, judge.Usage{CPUSeconds: 1}
 	in.Result.Goals[0].Name = hostile
 	in.Result.LoadLine.Unit = hostile

@@ -8,6 +8,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // TrendInput is what is shown of a figure over several experiments.
@@ -17,7 +18,7 @@ type TrendInput struct {
 	Operands []Operand
 	// Command and Version are those of the comparison, not of the runs.
 	Command, Version string
-	Warnings         []string
+	Warnings         record.Warnings
 	// Why says why there is nothing to show, where there is not.
 	Why string
 }

@@ -73,7 +73,7 @@ func trendInputs() map[string]TrendInput {
 	}
 	lines.Trends[0].Points = append(lines.Trends[0].Points, compare.TrendPoint{Name: "r3", Note: "its load line is inconclusive"})
 	lines.Trends[0].FindChanges(0.05, 1)
-	warned := TrendInput{Why: "no experiment has a metric that can be followed", Warnings: []string{"node-density has no valid run"}}
+	warned := TrendInput{Why: "no experiment has a metric that can be followed", Warnings: record.Warnings{{Text: "node-density has no valid run"}}}
 	return map[string]TrendInput{"nights": trendInput(14), "few": few, "lines": lines, "nothing": warned}
 }
 
@@ -122,7 +122,7 @@ func TestLogAxis(t *testing.T) {
 func TestTrendPage(t *testing.T) {
 	in := trendInput(14)
 	in.Trends[0].Points[2].Name = "<script>alert(1)</script>"
-	in.Warnings = []string{"night-05 was cut"}
+	in.Warnings = record.Warnings{{Text: "night-05 was cut"}}
 	var out bytes.Buffer
 	if err := TrendHTML(&out, in); err != nil {
 		t.Fatal(err)

@@ -77,27 +77,39 @@ const (
 // load fills in how the plan is loaded along an axis, within the bounds of its
 // target. Stream says that the axis is one of streams.
 func (x *Experiment) load(p *plan.Plan, axis workload.Axis, stream bool, b target.Bounds) {
-	hold := time.Duration(p.Hold)
-	x.Options = engine.Options{
-		MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall,
-		Hold: hold, ShortHold: hold / shortHold,
-	}
+	x.Options = engine.Options{MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall}
+	o := &x.Options
+	o.Warmup, o.Hold, o.ShortHold = Holds(p, axis, stream)
 	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
-		x.Options.Guards = append(x.Options.Guards, engine.Guard{Name: name, Bound: p.Guards[name].Value})
+		o.Guards = append(o.Guards, engine.Guard{Name: name, Bound: p.Guards[name].Value})
 	}
-	if open := axis.Loop == workload.Open; open || stream {
-		o := &x.Options
-		o.Open, o.Warmup, o.MaxInFlight = open, time.Duration(p.Axis.PodLife), b.MaxInFlightOpen
-		if stream {
-			o.Warmup = axis.WarmUp
-		}
-		o.ShortHold = max(o.ShortHold, min(o.Hold, leastOpenHold))
+	if o.Open = axis.Loop == workload.Open; o.Open || stream {
+		o.MaxInFlight = b.MaxInFlightOpen
 		o.Timeout = followFor(x.Spec.Goals, o.Timeout)
 	}
 	if !p.Pace.Max {
-		x.Options.Pace = p.Pace.PerSecond
+		o.Pace = p.Pace.PerSecond
 	}
 	x.Budget = time.Duration(p.Budget)
+}
+
+// Holds are how long a step warms up, and how long it is then held: one that
+// decides, and one that only proposes. Stream says that the axis is one of
+// streams.
+func Holds(p *plan.Plan, axis workload.Axis, stream bool) (warmUp, whole, short time.Duration) {
+	whole = time.Duration(p.Hold)
+	short = whole / shortHold
+	open := axis.Loop == workload.Open
+	if open || stream {
+		short = max(short, min(whole, leastOpenHold))
+	}
+	switch {
+	case stream:
+		warmUp = axis.WarmUp
+	case open:
+		warmUp = time.Duration(p.Axis.PodLife)
+	}
+	return warmUp, whole, short
 }
 
 // followFor is how long the objects of an open loop are followed: as long as

@@ -41,9 +41,9 @@ func (w *watcher) Status(s engine.Status, live func() judge.Live) {
 		w.onStatus(s)
 	}
 }
-func (w *watcher) Stepped(s judge.Step) { w.steps = append(w.steps, s) }
-func (w *watcher) Event(record.Event)   {}
-func (w *watcher) Chose(n design.Next)  { w.chosen = append(w.chosen, n) }
+func (w *watcher) Stepped(s judge.Step)                   { w.steps = append(w.steps, s) }
+func (w *watcher) Event(record.Event)                     {}
+func (w *watcher) Chose(n design.Next, _ [][]design.Next) { w.chosen = append(w.chosen, n) }
 
 func goals(t *testing.T, texts ...string) []slo.Goal {
 	t.Helper()

@@ -63,7 +63,10 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 	if j.session, err = j.Provider.Open(soft, j.Request); err != nil {
 		return "", nil, err
 	}
-	defer func() { err = errors.Join(err, j.session.Close()) }()
+	defer func() {
+		defer j.waitFor("letting go of the target")()
+		err = errors.Join(err, j.session.Close())
+	}()
 	if err := j.prepare(soft); err != nil {
 		return "", nil, err
 	}
@@ -88,7 +91,9 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 	} else {
 		err = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
 	}
+	judged := j.waitFor("judging the record")
 	replayed, replayErr := Replay(dir, x)
+	judged()
 	if replayErr != nil {
 		return dir, nil, errors.Join(err, replayErr)
 	}
@@ -96,6 +101,13 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 		return dir, nil, err // it failed before its first step: the error says it all
 	}
 	return dir, &replayed, err
+}
+
+// waitFor shows what is waited for until the returned function is called.
+func (j *Job) waitFor(what string) (end func()) {
+	show, end := j.Progress()
+	show(what)
+	return end
 }
 
 // prepare makes sure that the system may be loaded, is clean and fit, and has
@@ -110,12 +122,17 @@ func (j *Job) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	show, end := j.Progress()
+	defer end()
+	show("preparing the workload")
 	if err := j.session.Prepare(ctx); err != nil {
 		return err
 	}
+	show("looking for what earlier runs have left")
 	if err := j.session.Sweep(ctx); err != nil {
 		return err
 	}
+	show("looking at the system before the load")
 	return j.survey(ctx)
 }
 
@@ -135,7 +152,7 @@ func (j *Job) survey(ctx context.Context) error {
 		return fmt.Errorf("the %s is not fit to be loaded: %s (see 'plimsoll check'; --ignore-health loads it anyway)", survey.Target.Kind, strings.Join(texts, "; "))
 	}
 	for _, f := range survey.Findings {
-		j.Log("warning: %s: %s", f.What, f.Text)
+		j.Log("warning: %s", f.Warning())
 	}
 	for i := range survey.Tables {
 		table := &survey.Tables[i]
@@ -267,7 +284,7 @@ func (j *Job) described(open opener, preferred string) opener {
 		if err != nil {
 			return nil, err
 		}
-		return &describedTarget{t, j.foreseen, preferred}, nil
+		return &describedTarget{t, j.foreseen, preferred, j.waitFor}, nil
 	}
 }
 
@@ -275,6 +292,13 @@ type describedTarget struct {
 	target.Instance
 	surveyed
 	preferred string // what this program was allowed of the CPUs
+	waitFor   func(what string) (end func())
+}
+
+// Close implements target.Instance.
+func (t *describedTarget) Close(done context.Context) error {
+	defer t.waitFor("removing what the run has made")()
+	return t.Instance.Close(done)
 }
 
 // Describe implements target.Target.

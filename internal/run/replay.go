@@ -54,10 +54,10 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		return judge.Result{}, err
 	}
 	if missing {
-		builder.Warn("the run ended before environment.json was written: the target is not known")
+		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the run ended before environment.json was written: the target is not known"})
 	}
 	if history.Unknown > 0 {
-		builder.Warn("the history has events of unknown kinds: they were skipped")
+		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the history has events of unknown kinds: they were skipped"})
 	}
 	result := builder.Finish(x.Design, environment.Fidelity, "")
 	judge.AddPredictions(&result, environment)

@@ -208,7 +208,7 @@ func TestAKilledRunGoesOnToTheSameVerdict(t *testing.T) {
 		}
 		got := tr.judged(t, cut)
 		same(t, what, got, whole)
-		warnings := strings.Join(got.Warnings, "\n")
+		warnings := strings.Join(got.Warnings.Lines(), "\n")
 		if !strings.Contains(warnings, "the run was resumed ") || wait == 0 && size > 0 && strings.Contains(warnings, "was set back") != strings.Contains(warnings, "an unknown time") {
 			t.Errorf("%s: warnings %q", what, got.Warnings)
 		}
@@ -296,7 +296,7 @@ func TestARunGoesOnPartByPart(t *testing.T) {
 		got := tr.judged(t, dir)
 		same(t, c.why, got, whole)
 		resumed := 0
-		for _, text := range got.Warnings {
+		for _, text := range got.Warnings.Lines() {
 			if strings.HasPrefix(text, "the run was resumed after step ") && strings.Contains(text, "after it had ended ("+c.errs.Error()+")") && strings.Contains(text, "was cut off and is repeated") {
 				resumed++
 			}

@@ -49,8 +49,9 @@ type Observer interface {
 	// Event is called with every event, in order, as it is recorded, and with
 	// the record locked: it must not put anything on record itself.
 	Event(record.Event)
-	// Chose is called before each step with what was chosen.
-	Chose(design.Next)
+	// Chose is called before each step with what was chosen, and with the steps
+	// that may be left, the chosen one included, as design.Ahead foresees them.
+	Chose(next design.Next, ahead [][]design.Next)
 }
 
 // ErrBudget is why a run ends early whose budget is spent.
@@ -141,6 +142,12 @@ func (j *liveJudge) next() design.Next {
 	return j.builder.NextStep(j.design, "")
 }
 
+func (j *liveJudge) ahead() [][]design.Next {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return j.builder.Ahead(j.design)
+}
+
 func (j *liveJudge) sum() judge.Live {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -169,7 +176,7 @@ func (p *part) makeSteps(ctx, hard context.Context, recorder target.Recorder, op
 	defer func() {
 		if closeErr := instance.Close(hard); closeErr != nil {
 			closeErr = fmt.Errorf("clean up: %w", closeErr)
-			recorder.Emit(&record.Note{Text: closeErr.Error()})
+			recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: closeErr.Error()})
 			err = errors.Join(err, closeErr)
 		}
 	}()
@@ -224,7 +231,7 @@ func (p *part) makeSteps(ctx, hard context.Context, recorder target.Recorder, op
 		if next.Done {
 			return nil
 		}
-		observer.Chose(next)
+		observer.Chose(next, live.ahead())
 		ending, err := e.Run(ctx, engine.StepSpec{
 			Level: next.Level, Arm: next.Arm, Replicate: next.Replicate, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full, Why: next.Why,
 		})
@@ -253,7 +260,7 @@ func (p *part) describe(environment record.Environment, recorder target.Recorder
 		return err
 	}
 	for _, change := range changes(*p.environment, environment) {
-		recorder.Emit(&record.Note{Text: "since the run was cut, " + change})
+		recorder.Emit(&record.Note{Warning: record.WarningResumed, Text: "since the run was cut, " + change})
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // Spec the arm, and by what.
@@ -141,7 +142,7 @@ func compareLevel(spec Spec, runs []Run, level float64, arm string) LevelCompari
 	s, excluded := selectRuns(spec, runs, level, arm)
 	c := LevelComparison{
 		Level: level, Arm: arm, Excluded: excluded, Runs: [2]int{len(s.a), len(s.b)},
-		Others: []Compared{}, Series: []SeriesComparison{}, Warnings: []string{},
+		Others: []Compared{}, Series: []SeriesComparison{}, Warnings: record.Warnings{},
 	}
 	c.figures(s)
 	c.series(s)
@@ -326,6 +327,11 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 	c.Why += fmt.Sprintf("; with this spread, %d runs detect changes from about %s", change.Blocks, percent(stats.Detectable(change.SD, change.Blocks, spec.Margin, 1-spec.Alpha)))
 }
 
+// misleads warns of a series of which one percentile does not say it all.
+func (c *LevelComparison) misleads(series, format string, args ...any) {
+	c.Warnings.Add(record.Warning{Kind: record.WarningShape, Text: fmt.Sprintf(format, args...), Places: []string{series}})
+}
+
 // warn adds what the reader of the figures must know.
 func (c *LevelComparison) warn(spec Spec) {
 	for _, x := range c.Series {
@@ -341,7 +347,7 @@ func (c *LevelComparison) warn(spec Spec) {
 			with = append(with, c.Arm)
 		}
 		if len(with) > 0 {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s has more than one peak in %s: one percentile does not describe it, see the distribution", name, strings.Join(with, " and ")))
+			c.misleads(name, "more than one peak in %s: one percentile does not describe it, see the distribution", strings.Join(with, " and "))
 		}
 		var more, less []string
 		for _, s := range x.Shifts {
@@ -354,7 +360,7 @@ func (c *LevelComparison) warn(spec Spec) {
 			}
 		}
 		if len(more) > 0 && len(less) > 0 {
-			c.Warnings = append(c.Warnings, fmt.Sprintf("%s is slower at %s and faster at %s: one percentile does not describe the change", name, strings.Join(more, ", "), strings.Join(less, ", ")))
+			c.misleads(name, "slower at %s and faster at %s: one percentile does not describe the change", strings.Join(more, ", "), strings.Join(less, ", "))
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // makeRun is a run whose objects reach Ready after the given times; +Inf never.
@@ -249,9 +250,11 @@ func TestSeriesByComponent(t *testing.T) {
 	if all.Baseline.Forms != 2 || all.Arm.Forms != 2 || app.Baseline.Forms != 1 {
 		t.Errorf("forms %d %d %d", all.Baseline.Forms, all.Arm.Forms, app.Baseline.Forms)
 	}
-	if !slices.ContainsFunc(l.Warnings, func(w string) bool { return strings.Contains(w, "Ready has more than one peak in a and b") }) ||
-		!slices.ContainsFunc(l.Warnings, func(w string) bool {
-			return strings.Contains(w, "Ready is slower at") && strings.Contains(w, "and faster at")
+	if !slices.ContainsFunc(l.Warnings, func(w record.Warning) bool {
+		return strings.Contains(w.Text, "more than one peak in a and b") && slices.Contains(w.Places, "Ready")
+	}) ||
+		!slices.ContainsFunc(l.Warnings, func(w record.Warning) bool {
+			return strings.Contains(w.Text, "slower at") && strings.Contains(w.Text, "and faster at") && slices.Contains(w.Places, "Ready")
 		}) {
 		t.Errorf("warnings %q", l.Warnings)
 	}

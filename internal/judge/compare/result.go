@@ -6,7 +6,10 @@
 // runs; everything else is descriptive, with its rate of false discoveries.
 package compare
 
-import "plimsoll.dev/plimsoll/internal/judge/stats"
+import (
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/record"
+)
 
 // Comparison is how arms compare with the baseline.
 type Comparison struct {
@@ -108,7 +111,7 @@ type LevelComparison struct {
 	PermutationP *float64 `json:"permutationP"`
 	// Series compares whole distributions, by milestone and component.
 	Series   []SeriesComparison `json:"series"`
-	Warnings []string           `json:"warnings"`
+	Warnings record.Warnings    `json:"warnings"`
 }
 
 // Compared is one metric in the runs of two arms: block by block where they

@@ -192,7 +192,7 @@ func (r *run) finish(ctx context.Context, ending record.Ending, message string) 
 	r.settle(rest)
 	spread, err := r.account(rest)
 	if err != nil {
-		r.emit(&record.Note{Text: fmt.Sprintf("step %d: why objects were not ready is not known: %v", r.current(), err)})
+		r.emit(&record.Note{Warning: record.WarningNotKnown, About: r.current(), Text: fmt.Sprintf("why objects were not ready is not known: %v", err)})
 		spread = r.load.Spread
 	}
 	r.emit(&record.StepEvent{
@@ -244,7 +244,7 @@ const settleBound = 15 * time.Second
 // faster than the pace. It returns early, with an error, once ctx ends; every
 // request that was sent is then still waited for and on record.
 func (r *run) raise(ctx context.Context) error {
-	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests}
+	r.status = Status{Step: r.current(), Stage: StageRaising, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests, Unasked: r.load.Units}
 	bound := newInFlightBound(r.options.MaxInFlight)
 	replies := make(chan record.Slot, r.options.MaxInFlight)
 	inFlight := 0
@@ -313,6 +313,7 @@ func (r *run) raise(ctx context.Context) error {
 // countOutcome notes the outcome of a request.
 func (r *run) countOutcome(slot *record.Slot) {
 	r.status.Replied++
+	r.status.Unasked -= slot.Units
 	failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
 	r.errors.add(failed, slot.Retries)
 	if failed {
@@ -489,7 +490,7 @@ func (e *Engine) awaitHealthy(ctx context.Context) error {
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), errNotHealthy) {
-				e.emit(&record.Note{Text: fmt.Sprintf("step %d began although the target was not back to normal: %s", e.current()+1, strings.Join(off, ", "))})
+				e.emit(&record.Note{Warning: record.WarningNotNormal, About: e.current() + 1, Text: "the step began although the target was not back to normal: " + strings.Join(off, ", ")})
 				return nil
 			}
 			return context.Cause(ctx)

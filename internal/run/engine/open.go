@@ -28,7 +28,7 @@ func (r *run) stagesOpen(ctx context.Context) record.Ending {
 // keeps its intended time, and is dropped once it has waited for DropAfter.
 // Like raise it returns early once ctx ends, with every request on record.
 func (r *run) arrive(ctx context.Context) error {
-	r.status = Status{Step: r.current(), Stage: StageWarming, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests, Bound: r.options.MaxInFlight}
+	r.status = Status{Step: r.current(), Stage: StageWarming, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests, Unasked: r.load.Units, Bound: r.options.MaxInFlight}
 	replies := make(chan *record.Slot, r.options.MaxInFlight)
 	inFlight := 0
 	// freed is when there last was a place again after there had been none:
@@ -139,6 +139,7 @@ func (r *run) drop(i int, intended record.Micros) {
 	now := r.clock.Now()
 	units := r.load.Units / max(r.load.Requests, 1)
 	r.refused += units
+	r.status.Unasked -= units
 	r.sink.Append(record.Event{T: now, Step: r.current(), Body: &record.Slot{
 		Slot: "arrival/" + strconv.Itoa(r.current()) + "-" + strconv.Itoa(i), Units: units, Iteration: i,
 		Intended: intended, Waited: now - intended, Sent: now, Replied: now, Outcome: record.SlotDropped,

@@ -77,7 +77,8 @@ type Status struct {
 	Bound    int // of requests in flight
 	Late     int // open loop: arrivals that found no place
 	Dropped  int // open loop: arrivals that were given up
-	Units    int // objects asked for and in place, of all steps
+	Units    int // objects in place at the level, of all steps, once all are asked for
+	Unasked  int // of them, those whose requests were not answered yet
 	Progress target.Progress
 	// Left is how long the present stage can still last; 0 is not known.
 	Left time.Duration

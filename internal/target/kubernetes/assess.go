@@ -98,6 +98,17 @@ func (l *Assessment) found(severity record.Severity, what, hint, format string, 
 	l.Findings = append(l.Findings, record.HealthFinding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
+// foundIn adds a warning about a place, to the same one about others if there is
+// one.
+func (l *Assessment) foundIn(place, text string) {
+	i := slices.IndexFunc(l.Findings, func(f record.HealthFinding) bool { return len(f.Places) > 0 && f.Text == text })
+	if i < 0 {
+		i = len(l.Findings)
+		l.found(record.SeverityWarning, "workload", "", "%s", text)
+	}
+	l.Findings[i].Places = append(l.Findings[i].Places, place)
+}
+
 // render reads from the first iteration of each entry what it asks for.
 func (l *Assessment) render(d Demand) error {
 	mapper, err := l.survey.cluster.mapper()
@@ -290,7 +301,7 @@ func (l *Assessment) readLimits(ctx context.Context) error {
 			return err
 		}
 		if !read.Known() {
-			l.found(record.SeverityWarning, "workload", "", "the limit ranges of namespace %s are not known: %s", name, read.Why)
+			l.foundIn(name, "the limit ranges of namespaces are not known: "+read.Why)
 		}
 	}
 	return nil

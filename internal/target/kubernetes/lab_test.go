@@ -221,9 +221,9 @@ func (o statusObserver) Status(s engine.Status, _ func() judge.Live) {
 		o.onStatus(s)
 	}
 }
-func (statusObserver) Stepped(judge.Step) {}
-func (statusObserver) Event(record.Event) {}
-func (statusObserver) Chose(design.Next)  {}
+func (statusObserver) Stepped(judge.Step)                 {}
+func (statusObserver) Event(record.Event)                 {}
+func (statusObserver) Chose(design.Next, [][]design.Next) {}
 
 // runs counts the runs of this process.
 var runs atomic.Int64
@@ -436,7 +436,7 @@ func TestACutWatchLosesNothing(t *testing.T) {
 	if s.Objects != (judge.Objects{Intended: 300, Created: 300, Ready: 300}) || s.Verdict != slo.Pass {
 		t.Errorf("%+v, %s (%s)", s.Objects, s.Verdict, s.VerdictWhy)
 	}
-	if !strings.Contains(strings.Join(r.Warnings, "\n"), "watch of pods cut") {
+	if !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "watch of pods cut") {
 		t.Errorf("the gap is not told: %q", r.Warnings)
 	}
 	leftNothing(t, l.Kubeconfig)
@@ -465,7 +465,7 @@ func TestADeadConnectionIsFoundOut(t *testing.T) {
 	if s.Objects.Intended != 200 || s.Objects.Ready != 200 || s.WatchLag.Unseen == 0 {
 		t.Errorf("%+v, %s (%s), %+v\n%q", s.Objects, s.Verdict, s.VerdictWhy, s.WatchLag, r.Warnings)
 	}
-	if !strings.Contains(strings.Join(r.Warnings, "\n"), "watch of pods cut") {
+	if !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "watch of pods cut") {
 		t.Errorf("the gap is not told: %q", r.Warnings)
 	}
 	leftNothing(t, l.Kubeconfig)
@@ -492,7 +492,7 @@ func TestAnAPIServerThatIsKilledAndComesBack(t *testing.T) {
 	if s.Verdict != slo.Pass {
 		t.Errorf("verdict %s (%s), reasons %+v", s.Verdict, s.VerdictWhy, s.Reasons)
 	}
-	if s.APIRequests.Retried == 0 || !strings.Contains(strings.Join(r.Warnings, "\n"), "watch of pods cut") {
+	if s.APIRequests.Retried == 0 || !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "watch of pods cut") {
 		t.Errorf("the outage is not told: %d retried, %q", s.APIRequests.Retried, r.Warnings)
 	}
 	leftNothing(t, l.Kubeconfig)

@@ -99,7 +99,7 @@ func (t *loaded) putDurations(ctx context.Context) {
 	defer cancel()
 	list, err := t.s.lab.RealNodeDurations(ctx)
 	if err != nil {
-		t.rec.Emit(&record.Note{Text: fmt.Sprintf("the kubelet's histograms could not be read: %v", err)})
+		t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the kubelet's histograms could not be read: %v", err)})
 		return
 	}
 	for _, d := range list {

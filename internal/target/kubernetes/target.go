@@ -142,7 +142,7 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 		return nil, err
 	}
 	for _, text := range t.population.unknownFields() {
-		t.emit(&record.Note{Text: "the API ignores an unknown field: " + text})
+		t.emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API ignores unknown fields"})
 	}
 	return t, nil
 }

@@ -87,7 +87,7 @@ type quiet struct{}
 func (quiet) Status(engine.Status, func() judge.Live) {}
 func (quiet) Stepped(judge.Step)                      {}
 func (quiet) Event(record.Event)                      {}
-func (quiet) Chose(design.Next)                       {}
+func (quiet) Chose(design.Next, [][]design.Next)      {}
 
 // search runs the whole loop on a planted target on a virtual clock.
 func search(t *testing.T, plan simulated.Plan, d design.Design, goal string, o engine.Options, seed uint64) judge.Result {
@@ -311,7 +311,7 @@ func TestPlantedDelays(t *testing.T) {
 				}
 				s := stats.NewSample(off, 0)
 				p50, p99, least, follows := s.Quantile(0.5), s.Quantile(0.99), slices.Min(off), stat.Correlation(found, planted, nil)
-				busy := slices.ContainsFunc(result.Warnings, func(w string) bool { return strings.Contains(w, "other programs used") })
+				busy := slices.ContainsFunc(result.Warnings, func(w record.Warning) bool { return w.Kind == record.WarningCPU })
 				whole := len(rows) == load.pods && len(distinct) >= load.distinct
 				good := whole && p50 <= 0.010 && p99 <= 0.025
 				text := fmt.Sprintf("%d measured, median %.1f ms, p99 %.1f ms, least %.1f ms, %d distinct values at 1 ms, at %.0f pods/s", len(rows), 1e3*p50, 1e3*p99, 1e3*least, len(distinct), *step.OfferedRate)

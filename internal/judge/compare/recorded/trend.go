@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // TrendOptions say how a trend is made, besides what compares two.
@@ -26,7 +27,7 @@ type TrendOptions struct {
 // where there is nothing to follow. Operands were named by Name. The error is
 // an *UnknownMetricError where an option is wrong.
 func TrendOf(operands []*Operand, o TrendOptions) (Outcome, error) {
-	out := Outcome{Schema: Schema, Experiments: []Experiment{}, Warnings: []string{}, Trends: []compare.Trend{}}
+	out := Outcome{Schema: Schema, Experiments: []Experiment{}, Warnings: record.Warnings{}, Trends: []compare.Trend{}}
 	operands = slices.Clone(operands)
 	if !o.AsGiven {
 		slices.SortStableFunc(operands, func(a, b *Operand) int { return a.start().Compare(b.start()) })

@@ -131,7 +131,7 @@ func TestTrendWithGaps(t *testing.T) {
 	if len(trend.Changes) != 1 || trend.Changes[0].At != 8 {
 		t.Errorf("changes %+v", trend.Changes)
 	}
-	if len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "12 of 14, were at 10") {
+	if len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].String(), "12 of 14, were at 10") {
 		t.Errorf("warnings %q", out.Warnings)
 	}
 }

@@ -49,7 +49,7 @@ type Outcome struct {
 	Experiments []Experiment        `json:"experiments"`      // the baseline first
 	Comparison  *compare.Comparison `json:"comparison"`       // of two experiments
 	Trends      []compare.Trend     `json:"trends,omitempty"` // of more
-	Warnings    []string            `json:"warnings"`
+	Warnings    record.Warnings     `json:"warnings"`
 }
 
 // Experiment is one of those that were compared.
@@ -66,7 +66,7 @@ type Experiment struct {
 	Verdict    slo.Verdict     `json:"verdict"`
 	Why        string          `json:"why"`
 	Fidelity   record.Fidelity `json:"fidelity"`
-	Warnings   []string        `json:"warnings"`
+	Warnings   record.Warnings `json:"warnings"`
 }
 
 // UnknownMetricError says that no run has a figure of that name.
@@ -86,7 +86,7 @@ const (
 // Compare compares b with a, the baseline. Operands were named by Name. The error is
 // an *UnknownNameError or an *UnknownMetricError where an option is wrong.
 func Compare(a, b *Operand, o Options) (Outcome, error) {
-	out := Outcome{Schema: Schema, Experiments: []Experiment{a.experiment(), b.experiment()}, Warnings: []string{}}
+	out := Outcome{Schema: Schema, Experiments: []Experiment{a.experiment(), b.experiment()}, Warnings: record.Warnings{}}
 	paired := sameRun(a, b)
 	p := pair{a: a, b: b}
 	w, _ := o.workload(a) // where it is not there any more its defaults are not known
@@ -185,28 +185,23 @@ func (o *Operand) experiment() Experiment {
 		x.Start = t.UTC().Format("2006-01-02T15:04:05.000000Z07:00")
 	}
 	if x.Warnings == nil {
-		x.Warnings = []string{}
+		x.Warnings = record.Warnings{}
 	}
 	return x
 }
 
 func (out *Outcome) warn(format string, args ...any) {
-	out.Warnings = append(out.Warnings, fmt.Sprintf(format, args...))
+	out.Warnings.Addf(record.WarningComparable, format, args...)
 }
 
 // warnOfWarnings says which experiments have warnings of their own, which bear on what
 // comes of comparing them.
 func (out *Outcome) warnOfWarnings(operands ...*Operand) {
 	for i, x := range operands {
-		n := len(x.Result.Warnings)
-		if n == 0 || i > 0 && sameRun(x, operands[0]) {
+		if len(x.Result.Warnings) == 0 || i > 0 && sameRun(x, operands[0]) {
 			continue
 		}
-		warnings := "warnings"
-		if n == 1 {
-			warnings = "warning"
-		}
-		out.warn("experiment %s has %d %s: see 'plimsoll analyze %s'", x.Name, n, warnings, x.Path)
+		out.Warnings.Add(record.Warning{Kind: record.WarningComparable, Text: "experiments have warnings: see 'plimsoll analyze DIR'", Places: []string{x.Path}})
 	}
 }
 
@@ -221,7 +216,7 @@ func (out *Outcome) metric(o Options, w *workload.Workload, a, b *Operand, runs 
 		return "", &UnknownMetricError{o.Metric, known}
 	}
 	if o.Metric != usual {
-		out.warn("%s was chosen after the runs (declared before them: %s): of several metrics, some differ by chance", o.Metric, usual)
+		out.Warnings.Addf(record.WarningChosenAfter, "%s was chosen after the runs (declared before them: %s): of several metrics, some differ by chance", o.Metric, usual)
 	}
 	return o.Metric, nil
 }
@@ -298,7 +293,7 @@ func (out *Outcome) bounds(o Options, a, b *Operand) (margin, alpha float64) {
 			return usual
 		}
 		if x == y && x > 0 && given != x {
-			out.warn("the %s of %g was chosen after the runs (declared before them: %g)", what, given, x)
+			out.Warnings.Addf(record.WarningChosenAfter, "the %s of %g was chosen after the runs (declared before them: %g)", what, given, x)
 		}
 		return given
 	}

@@ -426,7 +426,7 @@ func TestTheArmIsWhatIsSaid(t *testing.T) {
 		return b
 	}
 	out := of(t, sweep("a", 1).write(t, ""), change().write(t, ""), Options{ArmIs: []string{"fidelity", "os"}})
-	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "--arm-is os: the records do not differ in it") {
+	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].String(), "--arm-is os: the records do not differ in it") {
 		t.Errorf("%s, warnings %q", out.Verdict, out.Warnings)
 	}
 	for _, d := range out.Comparison.Differences {
@@ -439,7 +439,7 @@ func TestTheArmIsWhatIsSaid(t *testing.T) {
 		f.environment.Target, f.plan.Target = record.TargetNaming{Kind: "cluster", Name: "c"}, plan.Target{Kubeconfig: "k"}
 	}
 	out = of(t, a.write(t, ""), b.write(t, ""), Options{ArmIs: []string{"cgroup"}})
-	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0], "neither record holds it") {
+	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].String(), "neither record holds it") {
 		t.Errorf("what nobody can know: %s, warnings %q", out.Verdict, out.Warnings)
 	}
 }
@@ -540,8 +540,8 @@ func TestTheMetricThatDecides(t *testing.T) {
 			continue
 		}
 		for i, part := range tt.warns {
-			if !strings.Contains(out.Warnings[i], part) {
-				t.Errorf("%s: %q lacks %q", tt.why, out.Warnings[i], part)
+			if !strings.Contains(out.Warnings[i].String(), part) {
+				t.Errorf("%s: %q lacks %q", tt.why, out.Warnings[i].String(), part)
 			}
 		}
 	}

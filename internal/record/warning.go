@@ -1,0 +1,160 @@
+package record
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Warning is something that the reader of a result must know. The same warning
+// of many steps or places is one.
+type Warning struct {
+	Kind WarningKind `json:"kind"`
+	// Text says it in a sentence, without the steps and places.
+	Text string `json:"text"`
+	// Count is how often it came up, at least 1.
+	Count int   `json:"count"`
+	Steps []int `json:"steps,omitempty"` // in order; none for the whole run
+	// Places are where it came up, such as namespaces or metrics: the first
+	// maxPlaces of them.
+	Places []string `json:"places,omitempty"`
+	// Seconds is how long it lasted, the longest time; 0 where that says nothing.
+	Seconds float64 `json:"seconds,omitempty"`
+}
+
+// maxPlaces bounds what a warning keeps of places.
+const maxPlaces = 100
+
+// WarningKind is the kind of a warning, by which programs know it.
+type WarningKind string
+
+// The kinds of warnings. One of a record from before they had kinds has
+// WarningNote.
+const (
+	WarningNote        WarningKind = "note"
+	WarningCut         WarningKind = "cut"         // the record, or what is missing of it
+	WarningResumed     WarningKind = "resumed"     // the run went on after a cut
+	WarningWatch       WarningKind = "watch"       // news did not come for a while
+	WarningCPU         WarningKind = "cpu"         // others used this machine
+	WarningFewObjects  WarningKind = "fewObjects"  // a quantile of too few objects
+	WarningBefore      WarningKind = "beforeLoad"  // what was found before any load
+	WarningNotNormal   WarningKind = "notNormal"   // the target was not back to normal
+	WarningNotKnown    WarningKind = "notKnown"    // something could not be found out
+	WarningFields      WarningKind = "fields"      // of templates, which the API ignores
+	WarningCleanup     WarningKind = "cleanup"     // what was made was not removed
+	WarningSignatures  WarningKind = "signatures"  // they cannot be used
+	WarningShape       WarningKind = "shape"       // one percentile misleads
+	WarningComparable  WarningKind = "comparable"  // of what two records were compared by
+	WarningChosenAfter WarningKind = "chosenAfter" // what decides was chosen after the runs
+)
+
+// String is the warning in a line.
+func (w Warning) String() string {
+	const shown = 5
+	text := w.Text
+	if len(w.Steps) > 0 {
+		text = stepsText(w.Steps) + ": " + text
+	}
+	var more []string
+	if n := len(w.Places); n > 0 {
+		places := strings.Join(w.Places[:min(n, shown)], ", ")
+		if all := max(n, w.Count); n > shown {
+			places += fmt.Sprintf(" and %d more", all-shown)
+		}
+		more = append(more, places)
+	} else if n := max(len(w.Steps), 1); w.Count > n {
+		more = append(more, strconv.Itoa(w.Count)+" times")
+	}
+	if w.Seconds > 0 {
+		most := ""
+		if w.Count > 1 {
+			most = "at most "
+		}
+		more = append(more, most+time.Duration(w.Seconds*float64(time.Second)).Round(time.Millisecond).String())
+	}
+	if len(more) > 0 {
+		text += " (" + strings.Join(more, ", ") + ")"
+	}
+	return text
+}
+
+// stepsText names steps, those that follow one another by the first and last.
+func stepsText(steps []int) string {
+	const shown = 6
+	var parts []string
+	for i := 0; i < len(steps); {
+		last := i
+		for last+1 < len(steps) && steps[last+1] == steps[last]+1 {
+			last++
+		}
+		switch {
+		case len(parts) == shown:
+			return fmt.Sprintf("steps %s and %d more", strings.Join(parts, ", "), len(steps)-i)
+		case last-i < 2:
+			last = i
+			parts = append(parts, strconv.Itoa(steps[i]))
+		default:
+			parts = append(parts, fmt.Sprintf("%d-%d", steps[i], steps[last]))
+		}
+		i = last + 1
+	}
+	if len(steps) == 1 {
+		return "step " + parts[0]
+	}
+	return "steps " + strings.Join(parts, ", ")
+}
+
+// UnmarshalJSON also reads a text alone, which warnings once were.
+func (w *Warning) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '"' {
+		*w = Warning{Kind: WarningNote, Count: 1}
+		return json.Unmarshal(data, &w.Text)
+	}
+	type alike Warning
+	return json.Unmarshal(data, (*alike)(w))
+}
+
+// Warnings are warnings in the order in which they first came up.
+type Warnings []Warning
+
+// Add adds a warning, to one of the same kind and text if there is one. A Count
+// of 0 is 1.
+func (l *Warnings) Add(w Warning) {
+	w.Count = max(w.Count, 1)
+	i := slices.IndexFunc(*l, func(x Warning) bool { return x.Kind == w.Kind && x.Text == w.Text })
+	if i < 0 {
+		w.Steps, w.Places = slices.Clone(w.Steps), slices.Clone(w.Places)
+		*l = append(*l, w)
+		return
+	}
+	x := &(*l)[i]
+	for _, step := range w.Steps {
+		if at, found := slices.BinarySearch(x.Steps, step); !found {
+			x.Steps = slices.Insert(x.Steps, at, step)
+		}
+	}
+	for _, place := range w.Places {
+		if len(x.Places) < maxPlaces && !slices.Contains(x.Places, place) {
+			x.Places = append(x.Places, place)
+		}
+	}
+	x.Count += w.Count
+	x.Seconds = max(x.Seconds, w.Seconds)
+}
+
+// Addf adds a warning of the whole run.
+func (l *Warnings) Addf(kind WarningKind, format string, args ...any) {
+	l.Add(Warning{Kind: kind, Text: fmt.Sprintf(format, args...)})
+}
+
+// Lines are the warnings in words, one a line.
+func (l Warnings) Lines() []string {
+	lines := make([]string, len(l))
+	for i, w := range l {
+		lines[i] = w.String()
+	}
+	return lines
+}
