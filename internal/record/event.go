@@ -91,7 +91,7 @@ type Phase string
 const (
 	PhaseStart   Phase = "start"   // the target is about to be changed
 	PhaseLoaded  Phase = "loaded"  // the last request was answered
-	PhaseReached Phase = "reached" // every object got there, or the warm-up is over: the hold begins
+	PhaseReached Phase = "reached" // every object was ready, or the warm-up is over: the hold begins
 	PhaseEnd     Phase = "end"     // nothing more is followed
 	PhaseReset   Phase = "reset"   // the target was emptied
 	PhaseResume  Phase = "resume"  // a run that was cut goes on, with a target that holds nothing of it
@@ -242,7 +242,7 @@ type State struct {
 	Message string `json:"message,omitempty"`
 	Node    string `json:"node,omitempty"`
 	// Lost names the milestone that the object had and has no more, Regained
-	// one that it has again; Failed says that it will never get there.
+	// one that it has again; Failed says that it will never be ready.
 	Lost     string `json:"lost,omitempty"`
 	Regained string `json:"regained,omitempty"`
 	Failed   bool   `json:"failed,omitempty"`
@@ -309,7 +309,7 @@ type Note struct {
 }
 
 // Log is the end of what a container has written, of an object that did not
-// get there. What looks like a secret is masked before it is put on record.
+// become ready. What looks like a secret is masked before it is put on record.
 type Log struct {
 	Object    string `json:"object"`
 	Container string `json:"container,omitempty"`

@@ -403,7 +403,7 @@ func decidingStep(r judge.Result) *judge.Step {
 	return best
 }
 
-// notReady are those that did not get there, whatever the cause.
+// notReady are those that were not ready, whatever the cause.
 func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
 // reasonsOf are the reasons of every step that has any, the one that decided

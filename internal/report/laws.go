@@ -41,7 +41,7 @@ func (p *printer) laws(l *judge.Laws, explain bool) {
 	}
 }
 
-// lawsBasis says what the laws stand on, of which there must be one.
+// lawsBasis says what the fit is based on, of which there must be one.
 func lawsBasis(l *judge.Laws) string {
 	return strings.TrimSpace(fmt.Sprintf("%d levels from %s to %s %s", l.Levels, Number(l.Lowest), Number(l.Highest), l.List[0].XUnit))
 }

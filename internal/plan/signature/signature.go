@@ -75,7 +75,7 @@ type EventPattern struct {
 	Source  string `yaml:"source,omitempty"` // the component that published it
 }
 
-// StatePattern matches what keeps an object from getting there, or took it
+// StatePattern matches what keeps an object from being ready, or took it
 // away from where it was, each time that the reason changes.
 type StatePattern struct {
 	Reason  Words  `yaml:"reason,omitempty"`

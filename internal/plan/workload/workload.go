@@ -111,7 +111,7 @@ type Axis struct {
 	// Hold and Goals are the axis's own, instead of the workload's.
 	Hold  time.Duration                `yaml:"hold"`
 	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
-	// ObjectLife is how long after it got there an object of an open axis is
+	// ObjectLife is how long after it was ready an object of an open axis is
 	// removed; 0 where none are made.
 	ObjectLife time.Duration `yaml:"objectLife"`
 }
