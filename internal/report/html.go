@@ -344,7 +344,7 @@ func factsOf(r judge.Result, data pageData) []fact {
 		if l.ConfirmationsAsked > 0 {
 			note := "full steps from empty"
 			if l.Confirmations > 0 && l.PassProbability > 0 {
-				note = fmt.Sprintf("a further run passes with at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
+				note = fmt.Sprintf("a further run passes with a probability of at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
 			}
 			add("Confirmed", fmt.Sprintf("%d of %d", l.Confirmations, confirmationsOf(l)), note)
 		}
