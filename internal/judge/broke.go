@@ -94,7 +94,6 @@ func (c *judged) addBreach(goals []string, b Breach) {
 	c.Breaches = append(c.Breaches, b)
 }
 
-// goalNames are those of all goals.
 func goalNames(spec *Spec) []string {
 	names := make([]string, len(spec.Goals))
 	for i, g := range spec.Goals {

@@ -238,7 +238,6 @@ func LawsOf(spec Spec, made []Step) *Laws {
 	return l
 }
 
-// lawStep is a step as the laws see it.
 type lawStep struct {
 	*Step
 	out string // why no fit is based on it
@@ -274,7 +273,6 @@ func (d *lawDraft) leaveOut(step int, why string) {
 
 func (d *lawDraft) warn(texts ...string) { d.Warnings = append(d.Warnings, texts...) }
 
-// addPoint adds a measurement.
 func (d *lawDraft) addPoint(step int, x, y float64) {
 	d.x, d.y = append(d.x, x), append(d.y, y)
 	d.Points = append(d.Points, LawPoint{Step: step, X: round(x, 6), Y: digits(y)})
@@ -315,7 +313,6 @@ func (d *lawDraft) drawCurve(from, highest float64, at func(float64) (stats.Esti
 	}
 }
 
-// levelName is what the axis of levels is called.
 func levelName(spec Spec) (name, unit string) { return cmp.Or(spec.Axis, "level"), spec.Unit }
 
 // throughputLaw is that of the objects that became ready each second.

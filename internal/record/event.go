@@ -76,8 +76,8 @@ type Event struct {
 	Body Body
 }
 
-// Body is what happened: a pointer to one of the types of this package that
-// are named after the kinds.
+// Body is what happened: a pointer to the type of this package that is
+// written under the kind.
 type Body interface{ Kind() EventKind }
 
 // Sink takes events as they happen. It is safe for concurrent use and does
@@ -381,7 +381,6 @@ type header struct {
 	Step int       `json:"step"`
 }
 
-// appendLine appends e as one line of the history.
 func appendLine(line []byte, e Event) ([]byte, error) {
 	body, err := json.Marshal(e.Body)
 	if err != nil {

@@ -72,7 +72,6 @@ func shownLaws(l *judge.Laws, all bool) (shown []judge.Law, hidden int) {
 
 func above(x *float64, bound float64) bool { return x != nil && *x > bound }
 
-// lawSentence is a law in a line.
 func lawSentence(x judge.Law) string {
 	switch {
 	case x.Refused != "" && len(x.Points) == 0 && len(x.LeftOut) > 0:
@@ -118,7 +117,6 @@ func short(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-// span95 is an interval in brackets.
 func span95(i judge.Interval, unit string) string {
 	end := func(v *float64) string {
 		if v == nil {

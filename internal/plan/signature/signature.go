@@ -156,7 +156,6 @@ func oneOrMore[T any](unmarshal func(any) error, into *[]T) error {
 	return nil
 }
 
-// file is a file of signatures.
 type file struct {
 	Schema     string      `yaml:"schema"`
 	Signatures []Signature `yaml:"signatures"`
