@@ -157,7 +157,7 @@ func TestTrendOfRuns(t *testing.T) {
 	out := filepath.Join(t.TempDir(), "trend")
 	got = command(t, nil, append(args[:5:5], "-o", "json", "--out", out)...)
 	var printed, written recorded.Outcome
-	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != exitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "fewer than 10") {
+	if err := json.Unmarshal([]byte(got.stdout), &printed); err != nil || got.code != exitHeld || len(printed.Trends) != 1 || len(printed.Trends[0].Points) != 3 || !strings.Contains(printed.Trends[0].Why, "10 are needed") {
 		t.Errorf("exit code %d, %v:\n%s%s", got.code, err, got.stdout, got.stderr)
 	}
 	if err := record.Dir(out).ReadJSON(comparisonFile, &written); err != nil || len(written.Trends) != 1 {
@@ -203,7 +203,7 @@ func TestCompareOfWhatCannotBe(t *testing.T) {
 		{"an arm that is misspelt", []string{run, arms + ":slw"}, []string{`no arm "slw"`, `did you mean "slow"?`}},
 		{"a name that is misspelt", []string{run, again, "--arm-is", "kernl"}, []string{"--arm-is kernl", `did you mean "kernel"?`}},
 		{"a parameter that is misspelt", []string{run, again, "--arm-is", "param:runtimeclass"}, []string{`did you mean "param:runtimeClass"?`}},
-		{"axes", []string{run, again, "--arm-is", "axis"}, []string{"levels on two axes"}},
+		{"axes", []string{run, again, "--arm-is", "axis"}, []string{"levels on different axes"}},
 		{"a figure that is misspelt", []string{run, again, "--metric", "Redy p50"}, []string{"--metric", `did you mean "Ready p50"?`}},
 		{"a margin", []string{run, again, "--margin", "5"}, []string{"--margin", "percentage"}},
 		{"an error rate", []string{run, again, "--alpha", "0"}, []string{"--alpha 0"}},

@@ -42,12 +42,12 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		want []string // parts of standard error
 		why  string
 	}{
-		{"lab status defalt", nil, []string{`no laboratory "defalt"`, `did you mean "default"?`}, "a name with a letter missing"},
-		{"lab status elsewhere", nil, []string{`no laboratory "elsewhere"`, "there are: big, default"}, "a name like none"},
-		{"lab status", map[string]string{"XDG_STATE_HOME": empty}, []string{`no laboratory "default"`, "lab up default"}, "there is none at all"},
+		{"lab status defalt", nil, []string{`no lab "defalt"`, `did you mean "default"?`}, "a name with a letter missing"},
+		{"lab status elsewhere", nil, []string{`no lab "elsewhere"`, "there are: big, default"}, "a name like none"},
+		{"lab status", map[string]string{"XDG_STATE_HOME": empty}, []string{`no lab "default"`, "lab up default"}, "there is none at all"},
 		{"lab down bgi", nil, []string{`did you mean "big"?`}, "nothing is removed for a guess"},
-		{"lab kubeconfig Big", nil, []string{"laboratory name", `'B'`}, "a name that none can have"},
-		{"lab status ../default", nil, []string{"laboratory name", `'.'`}, "a path is no name"},
+		{"lab kubeconfig Big", nil, []string{"lab name", `'B'`}, "a name that none can have"},
+		{"lab status ../default", nil, []string{"lab name", `'.'`}, "a path is no name"},
 		{"lab status a b", nil, []string{`unexpected argument "b"`, "one laboratory at a time"}, "two names"},
 		{"lab up default", nil, []string{`"default" exists already`, "lab down default"}, "it is there already"},
 		{"lab up", nil, []string{`"default" exists already`}, "without a name it is the default one"},
@@ -68,7 +68,7 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		{"lab logs", nil, []string{"which component?", "lab logs --help"}, "no component"},
 		{"lab logs kube-apisever", nil, []string{`no component "kube-apisever"`, `did you mean "kube-apiserver"?`}, "a component"},
 		{"lab logs kubelet", nil, []string{`no component "kubelet"`, "simulated-nodes"}, "a component of another kind of cluster: all are named"},
-		{"lab logs etcd --lab bigg", nil, []string{`no laboratory "bigg"`, `did you mean "big"?`}, "another laboratory's log"},
+		{"lab logs etcd --lab bigg", nil, []string{`no lab "bigg"`, `did you mean "big"?`}, "another laboratory's log"},
 		{"lab logs etcd big", nil, []string{`unexpected argument "big"`}, "the laboratory is a flag here"},
 		{"lab restart shceduler", nil, []string{`no component "shceduler"`}, "a component to restart"},
 		{"lab restart", nil, []string{"which component?"}, "no component to restart"},
@@ -118,7 +118,7 @@ func TestLabMistakesAreExplained(t *testing.T) {
 // What is wrong with a laboratory is no mistake of the user's.
 func TestLabFailuresAreNoMistakes(t *testing.T) {
 	got := command(t, nil, "lab", "up")
-	if got.code != exitCouldNotRun || got.stdout != "" || !strings.Contains(got.stderr, `bring up laboratory "default"`) {
+	if got.code != exitCouldNotRun || got.stdout != "" || !strings.Contains(got.stderr, `bring up lab "default"`) {
 		t.Errorf("a laboratory that does not come up: %d\n%s", got.code, got.stderr)
 	}
 	state := someLabs(t, map[string]string{"a": fmt.Sprintf(readyLab, "a"), "torn": `{"schema":`})
@@ -295,7 +295,7 @@ func TestLabUpIsInterrupted(t *testing.T) {
 			if ended.Code != tt.code || ended.Stdout != "" {
 				t.Errorf("exit code %d, want %d\n%s%s", ended.Code, tt.code, ended.Stdout, ended.Stderr)
 			}
-			if got := p.Run(t, "lab", "list"); strings.Contains(got.Stderr, `removed laboratory "a"`) != tt.leavesA || got.Stdout != "" {
+			if got := p.Run(t, "lab", "list"); strings.Contains(got.Stderr, `removed lab "a"`) != tt.leavesA || got.Stdout != "" {
 				t.Errorf("the next command says\n%s%s", got.Stdout, got.Stderr)
 			}
 			p.LeavesNoLab(t)

@@ -50,7 +50,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	p := suite.Program(t)
 	w := p.Start(t, "limit", "node-density", "--lab-nodes", "3", "--lab-max-pods", "12", "--from", "6", "--step", "6", "--max", "13", "--hold", "1s", "--out", "r")
 	harness.Await(t, "the second step", func() bool { return steps(p, "r") == 2 })
-	if got := p.Run(t, "run", "--resume", "r"); got.Code != exitUsage || !strings.Contains(got.Stderr, "still going on") {
+	if got := p.Run(t, "run", "--resume", "r"); got.Code != exitUsage || !strings.Contains(got.Stderr, "in use by a running experiment") {
 		t.Errorf("a run that is going on: exit code %d, %s", got.Code, got.Stderr)
 	}
 	w.Kill()
@@ -63,7 +63,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	}
 	before := files(t, filepath.Join(p.Dir, "r"))
 	for change, want := range map[string]string{
-		"from: 6\x00from: 5":        "step 1 was made at 6",
+		"from: 6\x00from: 5":        "step 1 is on record at 6",
 		"maxPods: 12\x00maxPods: 9": "target",
 		"hold: 1s\x00hold: 2s":      "hold",
 		"  id: \x00  id: 0":         "of run 0",
@@ -155,7 +155,7 @@ func TestAKilledRunIsResumedInANamedLab(t *testing.T) {
 		t.Fatalf("left %+v", left)
 	}
 	got := p.Run(t, "run", "--resume", "r")
-	if got.Code != exitHeld || !strings.Contains(got.Stderr, "removing what run "+left[0].Run+" has left") {
+	if got.Code != exitHeld || !strings.Contains(got.Stderr, "removing the leftovers of run "+left[0].Run) {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	r := p.Result(t, "r")

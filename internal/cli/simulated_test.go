@@ -170,7 +170,7 @@ func TestADryRunDoesNothing(t *testing.T) {
 		{[]string{"limit", "simulated"}, []string{"simulated on the target simulated, along objects: 10, 20, ... up to 1000 objects/place", "would make: nothing", "nothing was done"}},
 		{[]string{"sweep", "node-density-cni", "--levels", "10,20", "--lab-nodes", "3"},
 			[]string{"along pods-per-node: 10 20 pods/node", "a private lab: etcd, API server, controller manager and scheduler, 3 simulated nodes of 110 pods", "1 Service for each iteration", "for each 1000 iterations", "would change: nothing", "would reboot: nothing"}},
-		{[]string{"ab", "node-density", "--arm", "a:", "--arm", "b:serviceLinks=true", "--kubeconfig", "/nonexistent"}, []string{"the cluster of /nonexistent", "2 arms, 5 runs of each", "1 Pod for each iteration", "would remove: what dead runs"}},
+		{[]string{"ab", "node-density", "--arm", "a:", "--arm", "b:serviceLinks=true", "--kubeconfig", "/nonexistent"}, []string{"the cluster of /nonexistent", "2 arms, 5 runs of each", "1 Pod for each iteration", "would remove: leftovers of earlier runs"}},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
 		got := command(t, nil, append(c.args, "--dry-run", "--out", dir)...)
@@ -210,7 +210,7 @@ func TestAnInterruptedSimulatedRunGoesOn(t *testing.T) {
 		Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
 		Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 10)),
 	})
-	if code != exitInterrupted || !strings.Contains(stdout.String(), "inconclusive, at least 30 objects/place was seen to hold") || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
+	if code != exitInterrupted || !strings.Contains(stdout.String(), "inconclusive, at least 30 objects/place held") || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
 		t.Fatalf("exit code %d:\n%s%s", code, stdout.String(), stderr.text.String())
 	}
 	if got := command(t, nil, "run", "--resume", dir); got.code != 0 || *resultIn(t, dir).LoadLine.Level != 57 {

@@ -93,8 +93,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --lab-nodes 3 --lab x", []string{"more than one target", "hint: keep one of --lab, --kubeconfig"}, "a private laboratory and another"},
 		{"limit node-density --context c", []string{"--context: ", "hint: name the file as well: --kubeconfig FILE"}, "a context of no file"},
 		{"ab node-density --arm a: --arm b:imge=x --level 10", []string{`"imge"`, `"image"`}, "an arm's parameter"},
-		{"ab node-density --arm a: --arm b: --level 10 --margin 5", []string{"no margin", "percentage"}, "a margin without a sign"},
-		{"ab node-density --arm a: --arm b: --level 10 --alpha 2", []string{"no error rate"}, "an error rate"},
+		{"ab node-density --arm a: --arm b: --level 10 --margin 5", []string{"not a margin", "percentage"}, "a margin without a sign"},
+		{"ab node-density --arm a: --arm b: --level 10 --alpha 2", []string{"not an error rate"}, "an error rate"},
 		{"ab node-density --arm a: --arm b: --level 10 --metric Redy_p50", []string{`no milestone "Redy"`, `did you mean "Ready"?`}, "a metric"},
 		{"limit node-density --hold -5s", []string{"--hold: ", "negative"}, "a negative hold"},
 		{"limit node-density --budget -1m", []string{"--budget: ", "negative"}, "a negative budget"},
@@ -111,8 +111,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --guard nodesNotRead=1", []string{"--guard", `did you mean "nodesNotReady"?`}, "a guard"},
 		{"limit node-density --guard nodesNotReady=5%", []string{"--guard nodesNotReady", "this guard counts", "hint: "}, "a percentage of what is counted"},
 		{"limit node-density --guard pending=5 --guard pending=6", []string{"--guard pending is given twice"}, "a guard given twice"},
-		{"limit node-density --guard nodesNotReady=no", []string{"--guard", "no bound"}, "a guard's bound"},
-		{"limit node-density --lab nowhere", []string{`no laboratory "nowhere"`, "lab up nowhere"}, "a laboratory"},
+		{"limit node-density --guard nodesNotReady=no", []string{"--guard", "not a bound"}, "a guard's bound"},
+		{"limit node-density --lab nowhere", []string{`no lab "nowhere"`, "lab up nowhere"}, "a laboratory"},
 		{"limit node-density --lab a --kubeconfig " + noContext, []string{"more than one target"}, "two targets"},
 		{"limit node-density --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig"},
 		{"limit node-density --context prod", []string{"--context", "without the kubeconfig"}, "a context alone"},
@@ -144,7 +144,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"check node-density --set imge=x", []string{"--set imge", `"image"`}, "a parameter to look at"},
 		{"check --set image=x", []string{"--set belongs to a workload", "hint: for example"}, "a parameter of no workload"},
 		{"check --axis rate", []string{"--axis belongs to a workload"}, "an axis of no workload"},
-		{"check --lab nowhere", []string{`no laboratory "nowhere"`, "lab up nowhere"}, "a laboratory to look at"},
+		{"check --lab nowhere", []string{`no lab "nowhere"`, "lab up nowhere"}, "a laboratory to look at"},
 		{"check --lab a --kubeconfig " + noContext, []string{"more than one target"}, "two targets to look at"},
 		{"check --context prod", []string{"--context", "without the kubeconfig"}, "a context alone to look at"},
 		{"check --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig to look at"},
@@ -169,7 +169,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune subnet --context prod", []string{"without the kubeconfig"}, "a context alone"},
 		{"tune subnet --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig"},
 		{"tune kubelet --max-pods 5 --kubeconfig " + noContext + " --context prd", []string{"no such context", "prod"}, "a context"},
-		{"tune subnet --lab nowhere", []string{`no laboratory "nowhere"`}, "a laboratory"},
+		{"tune subnet --lab nowhere", []string{`no lab "nowhere"`}, "a laboratory"},
 		{"tune host", []string{"nothing was said of the host", "hint: for example --live"}, "no host"},
 		{"tune host --rtt 0.208 --link 50Gbit", []string{"--rtt", "write 0.208ms"}, "a time without a unit"},
 		{"tune host --rtt 0.208ms --link 50Gbt", []string{"--link", `did you mean "Gbit"?`}, "a speed's unit"},
@@ -252,7 +252,7 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 // A laboratory that cannot come up is no mistake of the user's.
 func TestALabThatFailsIsNoUsageError(t *testing.T) {
 	got := command(t, nil, "limit", "node-density")
-	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private laboratory") {
+	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") {
 		t.Errorf("exit code %d, want 5: %s", got.code, got.stderr)
 	}
 	if _, err := os.Stat("plimsoll-runs"); err == nil {

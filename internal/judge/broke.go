@@ -16,9 +16,9 @@ type BreachKind string
 // classes of the troubles that the kind of object knows.
 const (
 	BreachLatency  BreachKind = "latency"  // a quantile was above its objective
-	BreachMissing  BreachKind = "missing"  // objects did not get there, or not in time
+	BreachMissing  BreachKind = "missing"  // objects were not ready, or not in time
 	BreachErrors   BreachKind = "errors"   // requests failed
-	BreachAchieved BreachKind = "achieved" // fewer got there a second than was asked for
+	BreachAchieved BreachKind = "achieved" // fewer became ready a second than was asked for
 	BreachReplaced BreachKind = "replaced" // objects took the place of others
 	BreachGuard    BreachKind = "guard"    // a guard stopped the load
 
@@ -60,7 +60,7 @@ type Breach struct {
 // StepProgress is how far a step had come at a moment.
 type StepProgress struct {
 	Asked int `json:"asked"` // objects asked for and in place
-	There int `json:"there"` // of them, those that had got there and stay
+	There int `json:"there"` // of them, those that are ready
 	// Unplaced had no place. It is 0 where objects are given none.
 	Unplaced int `json:"unplaced"`
 	// Level is the level that the objects asked for come to; on an axis of
@@ -96,7 +96,6 @@ func (c *judged) addBreach(goals []string, b Breach) {
 	c.Breaches = append(c.Breaches, b)
 }
 
-// goalNames are those of all goals.
 func goalNames(spec *Spec) []string {
 	names := make([]string, len(spec.Goals))
 	for i, g := range spec.Goals {

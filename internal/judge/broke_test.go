@@ -484,7 +484,7 @@ func TestTheStepThatDecided(t *testing.T) {
 	}
 }
 
-// Readings of a long step are thinned out, and what is reckoned from them
+// Readings of a long step are thinned out, and what is computed from them
 // stays what it was.
 func TestReadingsAreBounded(t *testing.T) {
 	s := newReadings()

@@ -17,7 +17,7 @@ import (
 )
 
 // armRun is one run of an arm: how long its objects take, and how many of them
-// never get there.
+// never be ready.
 type armRun struct {
 	arm       string
 	replicate int
@@ -101,7 +101,7 @@ func TestComparison(t *testing.T) {
 		{"the same", pairs(5, 1000, 1000, 0.005, nil), stats.Equivalent, 0, "interval"},
 		{"the same, with noise: no difference found is not equal", pairs(5, 1000, 1000, 0.15, nil), stats.Undecided, 3, "more runs of each arm would probably decide"},
 		{"faster, but one in twenty never gets there", pairs(5, 1000, 900, 0.005, func(r *armRun) { r.never = 10 }), stats.Undecided, 3, "50 of 1000 objects were never ready (a: 0 of 1000)"},
-		{"half and more never get there: there is no median", pairs(5, 1000, 1000, 0.005, func(r *armRun) { r.never = 110 }), stats.Worse, 1, "Ready p50 was never reached"},
+		{"half and more never be ready: there is no median", pairs(5, 1000, 1000, 0.005, func(r *armRun) { r.never = 110 }), stats.Worse, 1, "Ready p50 was never reached"},
 		{"one run of each says nothing of the spread", pairs(1, 1000, 1100, 0, nil), stats.Undecided, 3, "at least two runs"},
 		{"runs that are invalid do not count", pairs(3, 1000, 1100, 0.005, func(r *armRun) { r.invalid = r.replicate == 2 }), stats.Worse, 1, "2 runs each"},
 	} {

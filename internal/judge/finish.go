@@ -44,7 +44,7 @@ func (b *Builder) NextStep(d design.Design, stop string) design.Next {
 	return last
 }
 
-// Ahead foresees the steps that are left, the next one included, as design.Ahead
+// Ahead predicts the steps that are left, the next one included, as design.Ahead
 // does.
 func (b *Builder) Ahead(d design.Design) [][]design.Next {
 	made := make([][]design.Made, len(b.spec.Goals))

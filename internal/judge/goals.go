@@ -36,7 +36,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		return slo.Invalid, fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, OwnDelayBound)
 	}
 	var open, broken []string
-	missing := false // the goal broke on objects that did not get there
+	missing := false // the goal broke on objects that were not ready
 	for _, guard := range f.guards {
 		broken = append(broken, "guard:"+guard.Name)
 	}
@@ -139,7 +139,7 @@ type judgement struct {
 	verdict      slo.Verdict
 	what         string // was breached, or is not known
 	value, bound *float64
-	missing      bool // it broke on objects that did not get there
+	missing      bool // it broke on objects that were not ready
 	// Of a breach: its sort, how many objects or requests it is of, and when
 	// the objective could no longer hold.
 	kind  BreachKind
@@ -204,7 +204,7 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 	value, bound := sample.Quantile(s.Q), s.Within.Seconds()
 	holds := s.Op.Holds(value, bound)
 	if sample.lost > 0 {
-		// What is lost may have got there at once, or never.
+		// What is lost may have been ready at once, or never.
 		best := sample.AtOnce(sample.lost).Quantile(s.Q)
 		if s.Op.Holds(best, bound) != holds {
 			return inconclusive("%s: it depends on %s whose state is not known", s, v.many(sample.lost))

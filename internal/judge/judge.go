@@ -201,7 +201,7 @@ func partsOf(f *facts, samples map[string]sample) map[string][]part {
 	return parts
 }
 
-// effective is the level of those objects that got there: an iteration counts
+// effective is the level of those objects that were ready: an iteration counts
 // only whole, since half of one does no work.
 func effective(f *facts, s *judged, outcomes []unitOutcome) *float64 {
 	account := s.Account()

@@ -25,7 +25,7 @@ type Laws struct {
 	Levels  int     `json:"levels"`
 	Lowest  float64 `json:"lowest"`
 	Highest float64 `json:"highest"`
-	// LeftOut are the steps that no law stands on.
+	// LeftOut are the steps that no fit is based on.
 	LeftOut []LeftOut `json:"leftOut"`
 	List    []Law     `json:"list"`
 }
@@ -38,7 +38,7 @@ type LeftOut struct {
 
 // What a law is of.
 const (
-	LawThroughput = "throughput" // objects per second that got there
+	LawThroughput = "throughput" // objects per second that became ready
 	LawLatency    = "latency"    // of the milestone at which objects count as there
 	LawTime       = "time"       // until every object was there
 	LawMemory     = "memory"     // of a process, the most in a step
@@ -54,14 +54,14 @@ type Law struct {
 	X     string `json:"x"`    // level, offered rate or objects
 	XUnit string `json:"xUnit"`
 	YUnit string `json:"yUnit"` // s, /s or B
-	// Levels is how many different ones the law stands on, from Lowest to
+	// Levels is how many different ones the fit is based on, from Lowest to
 	// Highest on its own axis. Limit is how far it says anything: twice as far.
 	Levels  int        `json:"levels"`
 	Lowest  float64    `json:"lowest"`
 	Highest float64    `json:"highest"`
 	Limit   float64    `json:"limit"`
 	Points  []LawPoint `json:"points"`
-	LeftOut []LeftOut  `json:"leftOut"` // besides those that no law stands on
+	LeftOut []LeftOut  `json:"leftOut"` // besides those that no fit is based on
 	USL     *USLLaw    `json:"usl,omitempty"`
 	Line    *LineLaw   `json:"line,omitempty"`
 	Power   *PowerLaw  `json:"power,omitempty"`
@@ -76,7 +76,7 @@ type Law struct {
 	Refused  string   `json:"refused,omitempty"`
 	Warnings []string `json:"warnings"`
 	// Curve is the law from the lowest level to the limit, or to where nothing
-	// is foretold but that it is above 0. It is empty where a line bends.
+	// is known but that it is above 0. It is empty where a line bends.
 	Curve []CurvePoint `json:"curve"`
 }
 
@@ -238,10 +238,9 @@ func LawsOf(spec Spec, made []Step) *Laws {
 	return l
 }
 
-// lawStep is a step as the laws see it.
 type lawStep struct {
 	*Step
-	out string // why no law stands on it
+	out string // why no fit is based on it
 }
 
 // ownObjects is how many objects the step itself asked for.
@@ -274,7 +273,6 @@ func (d *lawDraft) leaveOut(step int, why string) {
 
 func (d *lawDraft) warn(texts ...string) { d.Warnings = append(d.Warnings, texts...) }
 
-// addPoint adds a measurement.
 func (d *lawDraft) addPoint(step int, x, y float64) {
 	d.x, d.y = append(d.x, x), append(d.y, y)
 	d.Points = append(d.Points, LawPoint{Step: step, X: round(x, 6), Y: digits(y)})
@@ -288,7 +286,7 @@ func (d *lawDraft) addWay(step int, from, to, y, total float64) {
 	p.From, p.Total = &from, significant(total)
 }
 
-// setBasis notes what the law stands on.
+// setBasis notes what the fit is based on.
 func (d *lawDraft) setBasis() {
 	levels := slices.Compact(slices.Sorted(slices.Values(d.x)))
 	if d.Levels = len(levels); d.Levels > 0 {
@@ -309,16 +307,15 @@ func (d *lawDraft) drawCurve(from, highest float64, at func(float64) (stats.Esti
 		}
 		e, err := at(x)
 		if err != nil || i > curvePoints && e.Lo <= 0 {
-			return // it is foretold no further than it is worth
+			return // it is extrapolated no further than it is worth
 		}
 		d.Curve = append(d.Curve, CurvePoint{digits(x), digits(e.Value), significant(e.Lo), significant(e.Hi)})
 	}
 }
 
-// levelName is what the axis of levels is called.
 func levelName(spec Spec) (name, unit string) { return cmp.Or(spec.Axis, "level"), spec.Unit }
 
-// throughputLaw is that of the objects that got there each second.
+// throughputLaw is that of the objects that became ready each second.
 func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 	name, unit := levelName(spec)
 	if slices.ContainsFunc(steps, func(s lawStep) bool { return s.Open }) {
@@ -555,7 +552,7 @@ func (d *lawDraft) fitPower() {
 
 // memoryLaw is that of the most memory of a process. What an earlier, larger
 // load has left behind a process keeps for long, so a step with less in place
-// than one before it tells nothing of its own load, unless the lab was
+// than one before it does not show its own load, unless the lab was
 // made anew for it.
 func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 	d := newLawDraft(source+" memory", LawMemory, "objects", "objects", "B")

@@ -97,7 +97,7 @@ func TestLawsOfARampedSweep(t *testing.T) {
 	}
 	laws, by := l.found(t, Spec{Kind: observe.Pods(), ExperimentKind: "sweep"})
 	if laws.Levels != 7 || laws.Lowest != 5 || laws.Highest != 60 || len(laws.LeftOut) != 0 {
-		t.Errorf("the laws stand on %d levels from %g to %g without %v", laws.Levels, laws.Lowest, laws.Highest, laws.LeftOut)
+		t.Errorf("the fit is based on %d levels from %g to %g without %v", laws.Levels, laws.Lowest, laws.Highest, laws.LeftOut)
 	}
 	var names []string
 	for _, x := range laws.List {
@@ -127,7 +127,7 @@ func TestLawsOfARampedSweep(t *testing.T) {
 	about(t, "the knee", x.Knee.At.Value, 35, 0.1)
 	about(t, "the slope after it", &x.Knee.After, 0.2, 0.1)
 	if len(x.Curve) != 0 || x.Knee.Line[len(x.Knee.Line)-1].X != 60 {
-		t.Errorf("what bends is foretold: %d points, broken line to %g", len(x.Curve), x.Knee.Line[len(x.Knee.Line)-1].X)
+		t.Errorf("what bends is extrapolated: %d points, broken line to %g", len(x.Curve), x.Knee.Line[len(x.Knee.Line)-1].X)
 	}
 	x = by["time to reach the level"]
 	if x.Power.Verdict != stats.NearLinear {
@@ -196,7 +196,7 @@ func TestLawsOfASearch(t *testing.T) {
 	}
 	x = by["Ready p99"]
 	if len(x.LeftOut) != 1 || x.LeftOut[0].Step != 6 || !strings.Contains(x.LeftOut[0].Why, "never ready") {
-		t.Errorf("p99 that fell on what never got there: %v", x.LeftOut)
+		t.Errorf("p99 that fell on what never ready: %v", x.LeftOut)
 	}
 	x = by["time to reach the level"]
 	if len(x.LeftOut) != 1 || len(x.Points) != 9 || *x.Points[5].From != 0 || *x.Points[5].Total != x.Points[5].Y {

@@ -96,7 +96,7 @@ func (c *readings) resources() map[string]Usage {
 }
 
 // ratesOf are the rates of a step on an axis of levels in place: that at which
-// its objects were asked for, that at which they got there, up to the last of
+// its objects were asked for, that at which they were ready, up to the last of
 // them, and the second in percent of the first; nil for one that is not known.
 func ratesOf(f *facts) (offered, rateOf, achieved *float64) {
 	asked, there, last := 0, 0, never

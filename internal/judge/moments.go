@@ -127,7 +127,7 @@ func (f *facts) errorsAt(s slo.SLO, asked int) record.Micros {
 }
 
 // achievedAt is when the rate could no longer be achieved, even if every
-// object had got there at that moment: with a schedule that is at the end of
+// object was ready at that moment: with a schedule that is at the end of
 // the hold.
 func (f *facts) achievedAt(s slo.SLO) record.Micros {
 	at := f.end

@@ -62,7 +62,7 @@ type object struct {
 	late  bool
 	there bool // at the arrival milestone, and not fallen from it since
 	gone  bool
-	// failed says that it will never get there.
+	// failed says that it will never be ready.
 	failed bool
 	// fell is since when it is no more where it was, or never will be; never
 	// while neither is so.

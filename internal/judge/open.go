@@ -86,7 +86,7 @@ func arrivalsOf(f *facts) *Arrivals {
 }
 
 // arrivalRates are the rates of a step whose requests came by a schedule: of
-// arrivals in the hold, of objects that got there in it, and the second in
+// arrivals in the hold, of objects that became ready in it, and the second in
 // percent of the first; nil where the hold was not reached.
 func arrivalRates(f *facts, a *Arrivals) (offered, rateOf, achieved *float64) {
 	from, to := f.held()

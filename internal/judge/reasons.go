@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// reasons groups the objects that did not get there by what kept them.
+// reasons groups the objects that were not ready by what kept them.
 type reasons struct {
 	spec   *Spec
 	f      *facts
@@ -30,7 +30,7 @@ type reasonGroup struct {
 	messages map[string]int
 }
 
-// reasonsOf are the reasons for which objects did not get there, the most
+// reasonsOf are the reasons for which objects were not ready, the most
 // frequent first.
 func reasonsOf(spec *Spec, f *facts, outcomes []unitOutcome) []Reason {
 	r := &reasons{spec: spec, f: f, groups: make(map[eventKey]*reasonGroup)}
@@ -50,7 +50,7 @@ func reasonsOf(spec *Spec, f *facts, outcomes []unitOutcome) []Reason {
 	return r.grouped()
 }
 
-// add takes in one object that did not get there.
+// add takes in one object that was not ready.
 func (r *reasons) add(u *unit) {
 	name, node := u.slot.name, int32(-1)
 	key := eventKey{"NoNews", "the object was never seen"}
@@ -156,7 +156,7 @@ func (r *reasons) grouped() []Reason {
 	return list
 }
 
-// binding says in a few words what kept most objects from getting there.
+// binding says in a few words what kept most objects from being ready.
 func binding(kind *record.ObjectKind, list []Reason) string {
 	if len(list) == 0 {
 		return ""

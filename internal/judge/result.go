@@ -64,10 +64,10 @@ type LoadLine struct {
 	// level passes with at least this probability, at 95 % confidence.
 	PassProbability float64 `json:"passProbability"`
 	// Binding is what the goal broke on at the lowest failing level: the most
-	// frequent reason that kept objects from getting there, or the objective
+	// frequent reason that kept objects from being ready, or the objective
 	// or guard that was breached. Empty when nothing failed.
 	Binding string `json:"binding"`
-	// EffectiveLevel is the level of those that got there at the lowest
+	// EffectiveLevel is the level of those that were ready at the lowest
 	// failing level.
 	EffectiveLevel *float64 `json:"effectiveLevel"`
 }
@@ -105,7 +105,7 @@ type Step struct {
 	Seconds      float64  `json:"seconds"`
 	ReachSeconds *float64 `json:"reachSeconds"`
 	OfferedRate  *float64 `json:"offeredRate"`  // requests per second that were asked for
-	AchievedRate *float64 `json:"achievedRate"` // objects per second that got there
+	AchievedRate *float64 `json:"achievedRate"` // objects per second that became ready
 	// Open says that requests came by a schedule: latencies then count from
 	// when it wanted them, and the figures are of those that it put into the
 	// hold, as Arrivals says.
@@ -253,7 +253,7 @@ type Latencies map[string]Latency
 
 // Latency is the distribution of the time from an object's time zero to a
 // milestone, over all objects that the step asked for. N includes the
-// Censored, which never got there and count as infinitely late; a quantile
+// Censored, which were never ready and count as infinitely late; a quantile
 // that falls on one is null, as Max and Mean are if there is any.
 type Latency struct {
 	N          int                    `json:"n"`
@@ -277,7 +277,7 @@ type WatchLag struct {
 	P99    *float64 `json:"p99"`
 }
 
-// Reason groups objects that did not get there by what kept them.
+// Reason groups objects that were not ready by what kept them.
 type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`

@@ -157,7 +157,7 @@ func (s *Stream) live(there string) Live {
 }
 
 // Samples are the distributions of the judged requests by milestone. What never
-// got there counts in that of the milestone that counts as there.
+// reached it counts in that of the milestone that counts as ready.
 func (s *Stream) Samples(there string) map[string]stats.Sample {
 	samples := make(map[string]stats.Sample)
 	for series := range s.batches {
@@ -362,7 +362,7 @@ func (s *Stream) all(f *facts, o slo.SLO) judgement {
 	switch {
 	case n > 0:
 		return judgement{
-			verdict: slo.Breached, what: o.String() + ": " + manyOf("request", n) + " did not get there", value: &short, bound: new(float64), missing: true,
+			verdict: slo.Breached, what: o.String() + ": " + manyOf("request", n) + " did not reach it", value: &short, bound: new(float64), missing: true,
 			kind: BreachMissing, count: n, at: at,
 		}
 	case s.account.Lost > 0:

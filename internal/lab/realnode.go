@@ -46,7 +46,6 @@ func (r *RealNodeSpec) validate(maxPods int) error {
 // leastNodeMemory is what a kubelet, containerd and a few pods get along with.
 const leastNodeMemory = 256 << 20
 
-// planRealNode says what the real node is to be.
 func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 	programs, err := realnode.Check()
 	if err != nil {

@@ -45,7 +45,6 @@ func (r *runner) processOf(component string) (*process, error) {
 	return nil, nil
 }
 
-// start starts the process of one component.
 func (r *runner) start(component string) (*child, error) {
 	var apart []int
 	if node := r.record.RealNode; node != nil && component != RealNode {
@@ -132,7 +131,6 @@ func (r *runner) startOne(ctx context.Context, component string, except ...strin
 	return nil
 }
 
-// endedError is a component that ended by itself.
 type endedError struct{ component, state, log string }
 
 func (e *endedError) Error() string {

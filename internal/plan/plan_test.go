@@ -358,7 +358,7 @@ func TestValidate(t *testing.T) {
 		{"a figure of an arm that is not there", "published: [{what: a, arm: x, value: 1, source: s}]\n", `f.yaml:3:28: published[0].arm: there is no arm "x" (there is none)`},
 		{"a change of what?", "published: [{what: a, change: 5%, source: s}]\n", "f.yaml:3:13: published[0].arm: a change is one of an arm against the baseline (name an arm that is not the first)"},
 		{"a lab made anew for each step", "fresh: lab\n", ok},
-		{"somebody's lab is not made anew", "target: {labName: l}\nfresh: lab\n", "f.yaml:4:8: fresh: only a private lab can be made anew for each step (leave out the target, or say objects)"},
+		{"somebody's lab is not made anew", "target: {labName: l}\nfresh: lab\n", "f.yaml:4:8: fresh: only a private lab can be recreated for each step (leave out the target, or say objects)"},
 		{"a start that is none", "fresh: labs\n", "f.yaml:3:8: fresh: there is no fresh start \"labs\" (did you mean \"lab\"?)"},
 		{"a lab without nodes", "target: {lab: {nodes: 0}}\n", "f.yaml:3:23: target.lab.nodes: a lab without nodes holds no pods (for example nodes: 10)"},
 		{"fewer nodes than none", "target: {lab: {nodes: -1}}\n", "f.yaml:3:23: target.lab.nodes: -1 is not a number of simulated nodes: want 1 to 10000"},

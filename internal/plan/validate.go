@@ -475,7 +475,7 @@ func (v *validator) rest() {
 	if starts := []string{FreshObjects, FreshLab}; !slices.Contains(starts, p.Fresh) {
 		v.Add("fresh", nearest.OneOf(p.Fresh, starts), "there is no fresh start %q", p.Fresh)
 	} else if p.Fresh == FreshLab && p.Target.Lab == nil {
-		v.Add("fresh", "leave out the target, or say objects", "only a private lab can be made anew for each step")
+		v.Add("fresh", "leave out the target, or say objects", "only a private lab can be recreated for each step")
 	}
 }
 

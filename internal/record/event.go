@@ -78,8 +78,8 @@ type Event struct {
 	Body Body
 }
 
-// Body is what happened: a pointer to one of the types of this package that
-// are named after the kinds.
+// Body is what happened: a pointer to the type of this package that is
+// written under the kind.
 type Body interface{ Kind() EventKind }
 
 // Sink takes events as they happen. It is safe for concurrent use and does
@@ -93,7 +93,7 @@ type Phase string
 const (
 	PhaseStart   Phase = "start"   // the target is about to be changed
 	PhaseLoaded  Phase = "loaded"  // the last request was answered
-	PhaseReached Phase = "reached" // every object got there, or the warm-up is over: the hold begins
+	PhaseReached Phase = "reached" // every object was ready, or the warm-up is over: the hold begins
 	PhaseEnd     Phase = "end"     // nothing more is followed
 	PhaseReset   Phase = "reset"   // the target was emptied
 	PhaseResume  Phase = "resume"  // a run that was cut goes on, with a target that holds nothing of it
@@ -244,7 +244,7 @@ type State struct {
 	Message string `json:"message,omitempty"`
 	Node    string `json:"node,omitempty"`
 	// Lost names the milestone that the object had and has no more, Regained
-	// one that it has again; Failed says that it will never get there.
+	// one that it has again; Failed says that it will never be ready.
 	Lost     string `json:"lost,omitempty"`
 	Regained string `json:"regained,omitempty"`
 	Failed   bool   `json:"failed,omitempty"`
@@ -315,7 +315,7 @@ type Note struct {
 }
 
 // Log is the end of what a container has written, of an object that did not
-// get there. What looks like a secret is masked before it is put on record.
+// become ready. What looks like a secret is masked before it is put on record.
 type Log struct {
 	Object    string `json:"object"`
 	Container string `json:"container,omitempty"`
@@ -390,7 +390,6 @@ type header struct {
 	Step int       `json:"step"`
 }
 
-// appendLine appends e as one line of the history.
 func appendLine(line []byte, e Event) ([]byte, error) {
 	body, err := json.Marshal(e.Body)
 	if err != nil {

@@ -29,7 +29,6 @@ type armsPart struct {
 	HasMetrics bool
 }
 
-// armSide is an arm with its parameters.
 type armSide struct {
 	Name     string
 	Baseline bool
@@ -62,7 +61,6 @@ type levelPart struct {
 	Series   []seriesPart
 }
 
-// metricGroup are the metrics of one kind.
 type metricGroup struct {
 	Title, Note string
 	Rows        []metricRow

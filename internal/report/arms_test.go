@@ -34,7 +34,7 @@ type arm struct {
 	name    string
 	slower  float64 // times the baseline's latency
 	tail    float64 // how many times slower still its slowest twentieth is
-	never   float64 // share of its objects that never get there
+	never   float64 // share of its objects that never be ready
 	objects int     // 200 where it is 0
 	parts   bool    // it has two components, of which one has two forms
 	memory  float64 // MiB at the start
@@ -322,7 +322,7 @@ func TestMedianOfRuns(t *testing.T) {
 		{latency, []*float64{figure(3), figure(1), figure(2)}, "2.00 s", "the middle of three"},
 		{latency, []*float64{figure(3), figure(1)}, "2.00 s", "between two"},
 		{latency, []*float64{nil, figure(1), figure(2)}, "2.00 s", "never is latest"},
-		{latency, []*float64{nil, figure(1)}, "never", "half never got there"},
+		{latency, []*float64{nil, figure(1)}, "never", "half never ready"},
 		{compare.Compared{Unit: "/s", Kind: compare.KindRate}, []*float64{nil}, "-", "a rate is not reached, it is known or not"},
 		{latency, nil, "-", "no run"},
 	} {

@@ -323,7 +323,6 @@ func (p *printer) breaches(first *judge.BrokeFirst, s judge.Step, most int) {
 	}
 }
 
-// breachText is what was told of a breach, and of what.
 func breachText(b judge.Breach) string {
 	if b.Object == "" {
 		return b.Message

@@ -55,7 +55,6 @@ func ComparisonHTML(w io.Writer, in ComparisonInput) error {
 	return write(w, p, data)
 }
 
-// result is the comparison as the result of an experiment.
 func (in ComparisonInput) result() judge.Result {
 	c := in.Comparison
 	verdict, why := c.Verdict()

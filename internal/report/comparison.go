@@ -149,7 +149,6 @@ func groupMetrics(l compare.LevelComparison) []equalMetrics {
 	return all
 }
 
-// otherMilestones are the other milestones for which it is the same.
 func (m equalMetrics) otherMilestones() string {
 	var milestones []string
 	for _, name := range m.Same {
@@ -424,7 +423,6 @@ func runRows(paired bool, m compare.Compared) []runRow {
 	return list
 }
 
-// shiftRow is the change of a quantile as it is shown.
 type shiftRow struct{ Quantile, Baseline, Arm, Change, Interval string }
 
 // shiftRowOf shows the change of a quantile. Where the runs give no interval it

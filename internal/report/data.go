@@ -133,7 +133,6 @@ func since(origin time.Time, moment string) float64 {
 	return float64(t.Sub(origin).Round(time.Microsecond)/time.Microsecond) / 1e6
 }
 
-// axisOf is the axis that was raised and its unit.
 func axisOf(in Input) (axis, unit string) {
 	if in.Plan != nil {
 		axis = in.Plan.Axis.Name

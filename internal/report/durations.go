@@ -6,7 +6,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 )
 
-// bucketText is a bucket as an interval.
 func bucketText(b judge.Bucket) string {
 	if b.AtMost == nil {
 		return "over " + Seconds(b.Above)

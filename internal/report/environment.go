@@ -9,7 +9,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// nodeGroup is nodes of one shape.
 type nodeGroup struct {
 	Count       int
 	First, Last string

@@ -354,7 +354,7 @@ func factsOf(r judge.Result, data pageData) []fact {
 		if l.ConfirmationsAsked > 0 {
 			note := "full steps from empty"
 			if l.Confirmations > 0 && l.PassProbability > 0 {
-				note = fmt.Sprintf("a further run passes with at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
+				note = fmt.Sprintf("a further run passes with a probability of at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
 			}
 			add("Confirmed", fmt.Sprintf("%d of %d", l.Confirmations, confirmationsOf(l)), note)
 		}
@@ -413,7 +413,7 @@ func decidingStep(r judge.Result) *judge.Step {
 	return best
 }
 
-// notReady are those that did not get there, whatever the cause.
+// notReady are those that were not ready, whatever the cause.
 func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
 // reasonsOf are the reasons of every step that has any, the one that decided

@@ -41,7 +41,7 @@ func (p *printer) laws(l *judge.Laws, explain bool) {
 	}
 }
 
-// lawsBasis says what the laws stand on, of which there must be one.
+// lawsBasis says what the fit is based on, of which there must be one.
 func lawsBasis(l *judge.Laws) string {
 	return strings.TrimSpace(fmt.Sprintf("%d levels from %s to %s %s", l.Levels, Number(l.Lowest), Number(l.Highest), l.List[0].XUnit))
 }
@@ -72,7 +72,6 @@ func shownLaws(l *judge.Laws, all bool) (shown []judge.Law, hidden int) {
 
 func above(x *float64, bound float64) bool { return x != nil && *x > bound }
 
-// lawSentence is a law in a line.
 func lawSentence(x judge.Law) string {
 	switch {
 	case x.Refused != "" && len(x.Points) == 0 && len(x.LeftOut) > 0:
@@ -118,7 +117,6 @@ func short(x float64) string {
 	return fmt.Sprintf("%.3g", x)
 }
 
-// span95 is an interval in brackets.
 func span95(i judge.Interval, unit string) string {
 	end := func(v *float64) string {
 		if v == nil {

@@ -70,7 +70,6 @@ func overheadOf(o *judge.Overhead, kind record.ObjectKind) *overheadTable {
 	return t
 }
 
-// thousand is a thousand times x.
 func thousand(x *float64) *float64 {
 	if x == nil {
 		return nil
@@ -79,7 +78,6 @@ func thousand(x *float64) *float64 {
 	return &y
 }
 
-// counted is a number of things.
 func counted(n int, thing string) string { return grouped(n) + " " + noun(n, thing) }
 
 // noun is a word as it follows a number.

@@ -16,7 +16,7 @@ import (
 )
 
 // Text writes a result for a terminal: a table of the steps, what kept objects
-// from getting there, and the verdict in a sentence. Dir is where the record
+// from being ready, and the verdict in a sentence. Dir is where the record
 // lies. Explain adds why each level was chosen.
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 	p := &printer{w: w}
@@ -99,8 +99,8 @@ func (p *printer) steps(r judge.Result) {
 	p.columns("  ", "rrrrrrrrrrr", rows)
 }
 
-// quantile is a quantile as it is shown. One that falls on objects that never
-// got there is never.
+// quantile is a quantile as it is shown. One that falls on objects that were never
+// ready is never.
 func quantile(l judge.Latency, v *float64) string {
 	switch {
 	case v != nil:
@@ -123,7 +123,7 @@ func known(v *float64, show func(float64) string) string {
 	return show(*v)
 }
 
-// reasons shows what kept objects from getting there, of the last step that
+// reasons shows what kept objects from being ready, of the last step that
 // had any and was judged a breach.
 func (p *printer) reasons(r judge.Result) {
 	for i := len(r.Steps) - 1; i >= 0; i-- {

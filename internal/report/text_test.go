@@ -77,7 +77,7 @@ func cases() map[string]judge.Result {
 		judge.GoalResult{Name: "startup", SLO: []string{"ContainersStarted p99 <= 5s", "errors < 1%"}, LoadLine: line(figure(60), figure(61), 3, "ContainersStarted p99 <= 5s: it was 6.1s"), Verdict: slo.Pass},
 		judge.GoalResult{Name: "fast", SLO: []string{"Ready p99 <= 1ms"}, LoadLine: line(nil, figure(10), 0, ""), Verdict: slo.Breached})
 	goals.Warnings = record.Warnings{{Text: "a watch was cut", Count: 3, Steps: []int{1, 2}}}
-	goals.Diagnosis = []judge.Diagnosis{{Signature: "too-many-pods", Title: "The nodes have no place for further pods", Evidence: "every node is full: 5 times", Explanation: "So it is.", Remedy: "raise maxPods", Step: 2, Steps: []int{2, 3, 5}, Failing: true, Source: "a study"},
+	goals.Diagnosis = []judge.Diagnosis{{Signature: "too-many-pods", Title: "The nodes have no room for more pods", Evidence: "every node is full: 5 times", Explanation: "So it is.", Remedy: "raise maxPods", Step: 2, Steps: []int{2, 3, 5}, Failing: true, Source: "a study"},
 		{Signature: "etcd-slow", Title: "etcd is too slow", Evidence: "once", Explanation: "So it is.", Remedy: "a better disk", Step: 1, Steps: []int{1}}}
 	goals.Ceilings = []record.Ceiling{{Name: "allocatablePods", What: "allocatable pods of the nodes", Class: record.CeilingHard, Level: new(110.0), Total: new(2200.0), Limit: new(2200.0), Used: new(0.0), Unit: "pods", Binds: true,
 		Reason: "Too many pods on 20 of 20 nodes", Sign: "Too many pods", From: "status.allocatable of the nodes"}, {Name: "bridgePorts", What: "ports of the nodes' Linux bridges", Class: record.CeilingUnknown, Note: "the API does not tell"}}

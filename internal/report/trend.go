@@ -67,7 +67,6 @@ func startText(start string) string {
 	return text
 }
 
-// trendTitle names a trend.
 func trendTitle(t compare.Trend) string {
 	text := t.Metric + " of " + t.Workload
 	if goal, ok := strings.CutPrefix(t.Metric, compare.LoadLine); ok {
@@ -167,7 +166,6 @@ func (a logAxis) at(v float64) float64 {
 
 func column(at float64) int { return int(math.Round(at * (trendWidth - 1))) }
 
-// header is the axis with its labels.
 func (a logAxis) header(unit string) string {
 	line := []rune(strings.Repeat(" ", trendWidth))
 	free := 0
@@ -183,7 +181,6 @@ func (a logAxis) header(unit string) string {
 	return string(line)
 }
 
-// row is one experiment on the axis.
 func (a logAxis) row(x compare.TrendPoint) string {
 	line := []rune(strings.Repeat(" ", trendWidth))
 	for _, v := range a.ticks {

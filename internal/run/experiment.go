@@ -67,7 +67,7 @@ func (x *Experiment) AddWorkload(w *workload.Workload, given map[string]string) 
 const (
 	// leastOpenHold is the least hold of a step whose requests come by a
 	// schedule, unless the whole one is shorter: over a few seconds the rate
-	// that gets there is mostly chance.
+	// that is ready is mostly chance.
 	leastOpenHold = 20 * time.Second
 	// shortHold is the hold of steps that only propose, as a part of the whole
 	// one.

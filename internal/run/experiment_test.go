@@ -197,7 +197,7 @@ func TestAPaceIsKept(t *testing.T) {
 func TestFaultsOfTheTarget(t *testing.T) {
 	t.Parallel()
 	sweep := design.Sweep{Levels: []float64{20}}
-	t.Run("failed requests count as objects that never got there", func(t *testing.T) {
+	t.Run("failed requests count as objects that were never ready", func(t *testing.T) {
 		p := plain()
 		p.FailEvery = 100
 		r, _, _, err := trial{plan: p, design: sweep, goals: []string{"ready=all Ready", "few=errors < 2%", "fast=Ready p50 <= 5s", "tail=Ready p99.5 <= 5s"}}.run(t)

@@ -38,7 +38,7 @@ type Job struct {
 	Past     *Past
 	Observer Observer
 
-	foreseen surveyed
+	surveyed surveyed
 	session  target.Session
 }
 
@@ -143,7 +143,7 @@ func (j *Job) survey(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	j.foreseen.findings, j.foreseen.kind = survey.Findings, survey.Kind
+	j.surveyed.findings, j.surveyed.kind = survey.Findings, survey.Kind
 	if stopping := ceiling.Stopping(survey.Findings); len(stopping) > 0 && !j.IgnoreHealth {
 		var texts []string
 		for _, f := range stopping {
@@ -158,9 +158,9 @@ func (j *Job) survey(ctx context.Context) error {
 		table := &survey.Tables[i]
 		j.warnAbove(table)
 		// Of arms the one counts that comes to its ceiling first.
-		was := j.foreseen.table
+		was := j.surveyed.table
 		if was == nil || was.Binding() == nil || table.Binding() != nil && *table.Binding().Level < *was.Binding().Level {
-			j.foreseen.table = table
+			j.surveyed.table = table
 		}
 	}
 	return nil
@@ -209,7 +209,7 @@ func (j *Job) experiment() (Experiment, error) {
 	if j.Past == nil {
 		p.AsRun = &plan.AsRun{
 			ID: j.Request.Run, Kind: p.Kind, Command: j.Command, Version: j.Version, Started: j.Now().UTC().Format(time.RFC3339),
-			Unit: axis.Unit, Milestones: j.foreseen.kind.Names(), Arrived: j.foreseen.kind.There,
+			Unit: axis.Unit, Milestones: j.surveyed.kind.Names(), Arrived: j.surveyed.kind.There,
 		}
 	}
 	x, err := FromPlan(p)
@@ -219,7 +219,7 @@ func (j *Job) experiment() (Experiment, error) {
 	if err := x.AddWorkload(j.Workload, p.Params); err != nil {
 		return x, err
 	}
-	x.Spec.Kind = j.foreseen.kind
+	x.Spec.Kind = j.surveyed.kind
 	x.load(p, axis, j.Workload.Target.Axes[axis.Name].Stream != nil, bounds)
 	x.Readings = func() []record.Reading {
 		var own []record.Reading
@@ -284,7 +284,7 @@ func (j *Job) described(open opener, preferred string) opener {
 		if err != nil {
 			return nil, err
 		}
-		return &describedTarget{t, j.foreseen, preferred, j.waitFor}, nil
+		return &describedTarget{t, j.surveyed, preferred, j.waitFor}, nil
 	}
 }
 

@@ -25,7 +25,7 @@ func TestPlantedLawsAreFound(t *testing.T) {
 			t.Fatal(err)
 		}
 		if r.Laws == nil || r.Laws.Levels != 7 || len(r.Laws.LeftOut) != 0 {
-			t.Fatalf("fresh %v: the laws stand on %+v", fresh, r.Laws)
+			t.Fatalf("fresh %v: the fit is based on %+v", fresh, r.Laws)
 		}
 		by := make(map[string]judge.Law)
 		for _, x := range r.Laws.List {

@@ -50,7 +50,7 @@ type Observer interface {
 	// the record locked: it must not put anything on record itself.
 	Event(record.Event)
 	// Chose is called before each step with what was chosen, and with the steps
-	// that may be left, the chosen one included, as design.Ahead foresees them.
+	// that may be left, the chosen one included, as design.Ahead predicts them.
 	Chose(next design.Next, ahead [][]design.Next)
 }
 

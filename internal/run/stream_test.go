@@ -129,7 +129,7 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 			func(r judge.StreamRequests) bool { return r.Lost == 1000 && r.Done == 29_000 }},
 		{"no place among those under way", simulated.Plan{Latency: took(20 * time.Millisecond)}, func(tr *trial) { tr.options.MaxInFlight = 10 }, slo.Breached, "achievedRate",
 			func(r judge.StreamRequests) bool { return r.Late == 30_000 && r.Dropped > 5000 }},
-		{"all must be done, and one is not", simulated.Plan{FailEvery: 34_000}, func(tr *trial) { tr.goals = []string{"all=all Responded"} }, slo.Breached, "1 request did not get there",
+		{"all must be done, and one is not", simulated.Plan{FailEvery: 34_000}, func(tr *trial) { tr.goals = []string{"all=all Responded"} }, slo.Breached, "1 request did not reach it",
 			func(r judge.StreamRequests) bool { return r.Done == 29_999 }},
 	} {
 		tr := streamed(tt.plan, 1000)

@@ -26,7 +26,7 @@ type Target interface {
 	// Settle returns once all that the target has published until now was
 	// seen, or says that this is not known.
 	Settle(ctx context.Context) error
-	// Account puts on record why objects that did not get there did not, and
+	// Account puts on record why objects were not ready, and
 	// returns how the level is spread now.
 	Account(ctx context.Context) (Spread, error)
 	// Reset removes all objects and returns once the news of their end was
@@ -78,7 +78,7 @@ type Spread struct {
 type Progress struct {
 	There         int // at the milestone that counts as there
 	Arrived       int // that ever were there, be they removed since
-	Failed        int // will never get there
+	Failed        int // will never be ready
 	Sent          int // of a stream: requests sent
 	InFlight      int // of a stream: requests under way
 	Late, Dropped int // of a stream: that found no place among those, and given up of them

@@ -38,7 +38,7 @@ type Run struct {
 	// LeftOut says why the run does not count; "" where it does.
 	LeftOut string
 	// Asked are the objects that were asked for, and Missing those of them
-	// that never got there.
+	// that were never ready.
 	Asked, Missing int
 	Figures        []Figure
 	Samples        []MilestoneSample

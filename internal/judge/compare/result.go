@@ -167,7 +167,7 @@ type SeriesComparison struct {
 // Form is a distribution, as one arm has it.
 type Form struct {
 	N        int `json:"n"`
-	Censored int `json:"censored"` // never got there: infinitely late
+	Censored int `json:"censored"` // never ready: infinitely late
 	// Forms is how many forms the distribution has: 2 where its objects fall
 	// into two groups that no one percentile tells of. 0 where there are too
 	// few to say.
@@ -178,7 +178,7 @@ type Form struct {
 }
 
 // Shift is how a quantile differs: the change of the runs' own quantiles, with
-// its interval. A null quantile lies at objects that never got there.
+// its interval. A null quantile lies at objects that were never ready.
 type Shift struct {
 	Q        float64  `json:"q"`
 	Baseline *float64 `json:"baseline"` // over all runs' objects

@@ -22,7 +22,6 @@ const beyond = 5
 // curvePoints is how many shares of a distribution its curve has at most.
 const curvePoints = 256
 
-// key is what a series is of.
 type key struct{ milestone, component string }
 
 // series compares the distributions that both sides have.

@@ -298,7 +298,6 @@ func Latencies(rows []int32, at, zero []int64, reached int) []int64 {
 	return list[:min(len(list), max(reached, 0))]
 }
 
-// latencies are all latencies, sorted.
 func latencies(rows []int32, at, zero []int64) []int64 {
 	list := make([]int64, 0, len(rows))
 	for _, row := range rows {

@@ -41,7 +41,7 @@ func written(t *testing.T, rows []record.ObjectRow) record.Dir {
 }
 
 // drawn are rows of steps 1 to 4 in turns of a few, of two components, of which
-// some were made by a controller and some never got there.
+// some were made by a controller and some never ready.
 func drawn(rng *rand.Rand, n int) []record.ObjectRow {
 	var rows []record.ObjectRow
 	step := int64(1)

@@ -39,7 +39,7 @@ func (e *TooFarError) Error() string {
 	return fmt.Sprintf("level %.10g is above twice the highest level measured, %.10g", e.Level, e.Highest)
 }
 
-// Basis is what a law stands on.
+// Basis is what a fit is based on.
 type Basis struct {
 	Levels          int // different ones
 	N               int // measurements

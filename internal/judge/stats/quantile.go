@@ -12,7 +12,7 @@ import (
 
 // Sample is a set of measured times of which some never came. A censored
 // observation counts as infinitely late: it takes part in every quantile, so
-// that what never got there cannot make a run look faster.
+// that what never came cannot make a run look faster.
 //
 // A sample holds each observation, or counts of those that a histogram does not
 // tell apart; see Counted. Everything here takes both.

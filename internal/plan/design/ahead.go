@@ -6,12 +6,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 )
 
-// maxAhead bounds how many steps are foreseen.
+// maxAhead bounds how many steps are predicted.
 const maxAhead = 500
 
-// Ahead foresees the steps that a design still makes, given those made so far
-// by each goal, in three cases: each goal's line is where the objects that got
-// there at the lowest level that failed say, at the highest level that held, or
+// Ahead predicts the steps that a design still makes, given those made so far
+// by each goal, in three cases: each goal's line is where the objects that were
+// ready at the lowest level that failed say, at the highest level that held, or
 // just below the lowest that failed. It is for an estimate of the time that is left, and
 // decides nothing.
 func Ahead(d Design, made [][]Made) [][]Next {
@@ -30,13 +30,13 @@ func Ahead(d Design, made [][]Made) [][]Next {
 		}
 		told[i] = max(told[i], held[i])
 	}
-	return [][]Next{foresee(d, made, told, true), foresee(d, made, held, false), foresee(d, made, below, false)}
+	return [][]Next{predict(d, made, told, true), predict(d, made, held, false), predict(d, made, below, false)}
 }
 
-// foresee plays a design on, with the line of each goal where it is guessed to
-// be. Partly says that of a level that fails as many objects get there as the
+// predict plays a design on, with the line of each goal where it is guessed to
+// be. Partly says that of a level that fails as many objects are ready as the
 // line holds; else all of them do, only too late.
-func foresee(d Design, made [][]Made, lines []float64, partly bool) []Next {
+func predict(d Design, made [][]Made, lines []float64, partly bool) []Next {
 	goals := make([][]Made, len(made))
 	for i := range made {
 		goals[i] = append([]Made{}, made[i]...) // steps are added to it

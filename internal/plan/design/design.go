@@ -19,7 +19,7 @@ type Made struct {
 	FromEmpty bool
 	Full      bool        // held for the full hold
 	Verdict   slo.Verdict // by the goal whose line is searched
-	// Effective is the level of the objects that got there, at or below Level.
+	// Effective is the level of the objects that were ready, at or below Level.
 	Effective float64
 }
 

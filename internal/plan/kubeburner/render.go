@@ -42,7 +42,6 @@ func newTemplate(name, text string, funcs template.FuncMap, missingAsZero bool, 
 	return t, nil
 }
 
-// execute renders a template.
 func execute(t *template.Template, data map[string]any, funcs template.FuncMap) ([]byte, error) {
 	out := &boundedBuffer{}
 	if err := t.Execute(out, data); err != nil {

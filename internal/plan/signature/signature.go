@@ -75,7 +75,7 @@ type EventPattern struct {
 	Source  string `yaml:"source,omitempty"` // the component that published it
 }
 
-// StatePattern matches what keeps an object from getting there, or took it
+// StatePattern matches what keeps an object from being ready, or took it
 // away from where it was, each time that the reason changes.
 type StatePattern struct {
 	Reason  Words  `yaml:"reason,omitempty"`
@@ -156,7 +156,6 @@ func oneOrMore[T any](unmarshal func(any) error, into *[]T) error {
 	return nil
 }
 
-// file is a file of signatures.
 type file struct {
 	Schema     string      `yaml:"schema"`
 	Signatures []Signature `yaml:"signatures"`

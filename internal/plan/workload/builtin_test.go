@@ -78,17 +78,17 @@ func usesRunNamespaces(t *testing.T, c *kubeburner.Config) {
 }
 
 // hasFastPath asks that objects come out of stencils. Those with an address of
-// a service reckon with the iteration and cannot; they come by twos and threes
+// a service compute with the iteration and cannot; they come by twos and threes
 // on nodes that start a few pods a second.
 func hasFastPath(t *testing.T, name string, c *kubeburner.Config, templates [][]*kubeburner.Template) {
-	reckoning := map[string][]string{
+	computing := map[string][]string{
 		"node-density-cni":   {"service.yml", "client.yml"},
 		"node-density-heavy": {"service.yml", "application.yml"},
 	}
 	for i, job := range c.Jobs {
 		for k, object := range job.Objects {
 			v := kubeburner.Vars{JobName: job.Name, UUID: uuid, RunID: "r", Input: object.InputVars}
-			if slices.Contains(reckoning[name], templates[i][k].Name()) {
+			if slices.Contains(computing[name], templates[i][k].Name()) {
 				continue
 			}
 			if _, ok := templates[i][k].Specialise(v); !ok {

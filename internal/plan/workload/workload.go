@@ -119,7 +119,7 @@ type Axis struct {
 	// Hold and Goals are the axis's own, instead of the workload's.
 	Hold  time.Duration                `yaml:"hold"`
 	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
-	// ObjectLife is how long after it got there an object of an open axis is
+	// ObjectLife is how long after it was ready an object of an open axis is
 	// removed; 0 where none are made.
 	ObjectLife time.Duration `yaml:"objectLife"`
 	// WarmUp is for how long the requests of a stream are not judged; default

@@ -1,5 +1,5 @@
 // Package engine makes one step: it raises a target to a level at a bounded
-// rate, waits for everything to get there, holds, and guards the target
+// rate, waits for everything to be ready, holds, and guards the target
 // meanwhile. What it sees goes to a sink; it judges nothing but its guards.
 package engine
 

@@ -553,9 +553,9 @@ func (r reader) kubelet(ctx context.Context, node string) (f ceiling.Fact) {
 	case err != nil && apierrors.IsForbidden(err):
 		f.Why = "this user may not read it: " + err.Error()
 	case err != nil:
-		f.Why = "the kubelet of " + node + " did not tell: " + err.Error()
+		f.Why = "the kubelet of " + node + " could not be read: " + err.Error()
 	case !found || config.Config.MaxPods <= 0 || math.IsInf(config.Config.MaxPods, 0):
-		f.Why = "the kubelet of " + node + " did not tell"
+		f.Why = "the kubelet of " + node + " could not be read"
 	default:
 		f.Value, f.From = config.Config.MaxPods, "configz of a kubelet of each kind of node"
 	}

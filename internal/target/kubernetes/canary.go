@@ -123,7 +123,6 @@ func (c *canary) tellAlive(ctx context.Context, now time.Time) {
 	_, _ = c.client.do(ctx, http.MethodPatch, "/api/v1/namespaces/"+c.namespace, nil, "application/merge-patch+json", []byte(patch), &buf)
 }
 
-// change changes the canary once.
 func (c *canary) change(ctx context.Context) (*canaryChange, error) {
 	change := &canaryChange{sent: c.clock.Now(), done: make(chan struct{})}
 	c.mu.Lock()

@@ -246,7 +246,6 @@ func collection(r schema.GroupVersionResource, namespace string) string {
 	return path + "/" + r.Resource
 }
 
-// make makes the manifests of one slot.
 func (m *objectMaker) make(s kubeburner.Slot) ([]manifest, error) {
 	if m.fast != nil {
 		return m.makeFast(s)

@@ -105,7 +105,6 @@ func (h *holdings) add(m *manifest) {
 	}
 }
 
-// list is all that is held.
 func (h *holdings) list() (spaces, strays []string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -218,7 +218,6 @@ func (e *NoNodesError) Error() string {
 	return fmt.Sprintf("no node takes the workload's pods: all %d are unschedulable, tainted or not selected", e.Skipped)
 }
 
-// oneFidelity is the fidelity that all nodes share.
 func oneFidelity(nodes []*corev1.Node) (record.Realness, error) {
 	simulated := 0
 	for _, n := range nodes {

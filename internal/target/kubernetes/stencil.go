@@ -116,7 +116,6 @@ func (s *stencil) fill(iteration, replica int, use func(runtime.Object) error) e
 	return use(object)
 }
 
-// set sets the string that path leads to.
 func set(v reflect.Value, path []pathStep, text string) {
 	for _, step := range path {
 		for v.Kind() == reflect.Pointer {

@@ -74,7 +74,6 @@ func (e *AxisError) Error() string {
 	return fmt.Sprintf("a cluster cannot be loaded along the axis %q, only along %s", e.Axis, strings.Join(e.Known, " and "))
 }
 
-// patience is Patience with its default.
 func (l *PreparedWorkload) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
 
 // shared is what the parts of a target have in common.

@@ -93,7 +93,7 @@ func (w *watcher) start(ctx context.Context) error {
 }
 
 // run watches until ctx ends. It returns early only on an error that no trying
-// again mends: the right to watch was taken away.
+// again fixes: the right to watch was taken away.
 func (w *watcher) run(ctx context.Context) error {
 	pause := firstPause
 	var brokenAt record.Micros // 0 while the watch is whole

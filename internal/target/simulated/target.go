@@ -37,7 +37,7 @@ type Plan struct {
 	// Rate is how many objects per second find their place, one after the
 	// other; more wait in line. 0 is any number at once.
 	Rate float64
-	// Life is how long after it got there an object of an open axis is
+	// Life is how long after it was ready an object of an open axis is
 	// removed; 0 is half a minute.
 	Life time.Duration
 	// Servers requests are served at once, each for Service; more wait.

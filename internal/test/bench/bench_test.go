@@ -36,7 +36,7 @@ func must(b *testing.B, p *harness.Program, args ...string) string {
 	return strings.TrimSpace(got.Stdout)
 }
 
-// How long a laboratory takes until it can be used, and what it holds then.
+// How long a lab takes until it can be used, and what it holds then.
 func BenchmarkLabUp(b *testing.B) {
 	for _, nodes := range []int{10, 100, 1000, 5000} {
 		b.Run(fmt.Sprintf("nodes=%d", nodes), func(b *testing.B) {

@@ -529,3 +529,55 @@ func TestTheKindOfTheObjectsIsData(t *testing.T) {
 		}
 	}
 }
+
+// coined are words that a reader would have to learn, and what to say instead.
+func coined() map[string]string {
+	return map[string]string{
+		`mend(s|ed|ing)?`:                "fix",
+		`reckon(s|ed|ing)?`:              "compute, or estimate",
+		`laborator(y|ies)`:               "lab",
+		`foretold|foretell(s|ing)?`:      "predicted, or extrapolated",
+		`foresee(s|n|ing)?|foresaw`:      "predict",
+		`(got|gets?|getting) there`:      "be ready, or reach the milestone",
+		`for want of`:                    "for lack of, or without",
+		`to be known`:                    "note",
+		`(no|a|the) laws? stands? on`:    "the fit is based on",
+		`tells? nothing of|is told only`: "is not known",
+		`what chance made of`:            "the interval",
+	}
+}
+
+// unplain are the directories below internal whose words are still to be gone
+// through.
+func unplain() []string {
+	return []string{"internal/advise/", "internal/cli/"}
+}
+
+// One word for one thing, and the field's own.
+func TestWordsArePlain(t *testing.T) {
+	words := make(map[*regexp.Regexp]string)
+	for word, instead := range coined() {
+		words[regexp.MustCompile(`(?i)\b(`+word+`)\b`)] = instead
+	}
+	check := func(f file, n ast.Node, text string) {
+		for word, instead := range words {
+			if found := word.FindString(text); found != "" {
+				t.Errorf("%s says %q: write %s", f.at(n), found, instead)
+			}
+		}
+	}
+	for _, f := range sources(t) {
+		if !strings.HasPrefix(f.name, "internal/") || slices.ContainsFunc(unplain(), func(dir string) bool { return strings.HasPrefix(f.name, dir) }) {
+			continue
+		}
+		for _, group := range f.ast.Comments {
+			check(f, group, strings.Join(strings.Fields(group.Text()), " "))
+		}
+		ast.Inspect(f.ast, func(n ast.Node) bool {
+			if literal, ok := n.(*ast.BasicLit); ok && literal.Kind == token.STRING {
+				check(f, n, literal.Value)
+			}
+			return true
+		})
+	}
+}

@@ -151,7 +151,7 @@ func Compare(a, b *Operand, o Options) (Outcome, error) {
 		levels []float64
 	}{{a.Name, m.onlyA}, {b.Name, m.onlyB}} {
 		if len(x.levels) > 0 {
-			out.warn("only %s was held at %s", x.name, numbers(x.levels))
+			out.warn("only %s has level %s", x.name, numbers(x.levels))
 		}
 	}
 	out.warnOfWarnings(a, b)

@@ -130,7 +130,7 @@ type standing struct {
 	ready         bool
 	done          bool // its containers have ended for good
 	unschedulable bool
-	reason        string // what keeps it from getting there, "" for nothing
+	reason        string // what keeps it from being ready, "" for nothing
 	message       string
 }
 
@@ -326,7 +326,7 @@ func (t *Tracker) count(s standing, n int) {
 }
 
 // updateStanding takes in how a pod stands now and emits what has changed: whether it
-// is ready, and what keeps it from getting there. Arrived says that the
+// is ready, and what keeps it from being ready. Arrived says that the
 // message was the first to tell that it was ready.
 func (t *Tracker) updateStanding(now record.Micros, m *Pod, p *pod, arrived bool) {
 	was, is := p.standing, p.standsBy(m)
@@ -339,7 +339,7 @@ func (t *Tracker) updateStanding(now record.Micros, m *Pod, p *pod, arrived bool
 	s := &record.State{Object: m.Name, Slot: p.slot, Node: p.node, Reason: is.reason, Message: is.message, Failed: is.done}
 	switch {
 	case !is.ready && (was.ready || arrived):
-		// The milestone says that it got there; it is there no more.
+		// The milestone says that it was ready; it is no more.
 		s.Lost = Ready
 	case is.ready && !was.ready && !arrived:
 		s.Regained = Ready
@@ -391,8 +391,8 @@ func isTrouble(reason string) bool {
 }
 
 // Unfinished emits, for every pod that is not ready and told of no trouble,
-// what it was last seen waiting for, so that the record can say why it never
-// got there.
+// what it was last seen waiting for, so that the record can say why it was never
+// ready.
 func (t *Tracker) Unfinished(now record.Micros) {
 	for name, p := range t.pods {
 		if p.ready || p.reason != "" {
