@@ -102,19 +102,29 @@ func (g *progress) tick() {
 		return
 	}
 	g.shown = now
-	g.refresh(now)
+	if g.refresh(now); !g.doing {
+		return
+	}
 	g.p.logf("%s\n", statusLine(g.status, g.there(), g.live, now.Sub(g.since)))
 }
 
-// refresh sums up the step under way, for at most a fiftieth of the time.
+// refresh sums up the step under way, for at most a fiftieth of the time. It is
+// called with the lock held, and gives it up meanwhile: a step must not wait for
+// its display.
 func (g *progress) refresh(now time.Time) {
 	const part = 50
 	if g.sum == nil || now.Sub(g.summed) < part*g.sumTook {
 		return
 	}
-	g.live = g.sum()
+	sum, step := g.sum, g.status.Step
+	g.mu.Unlock()
+	live := sum()
+	g.mu.Lock()
 	g.summed = g.p.Now()
 	g.sumTook = g.summed.Sub(now)
+	if g.doing && g.status.Step == step {
+		g.live = live
+	}
 }
 
 // draw draws the picture. It is called with the lock held.
@@ -163,7 +173,7 @@ func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Dur
 		fmt.Fprintf(&b, ", %d of %d in flight", s.InFlight, s.Bound)
 	}
 	if n := s.Progress.Unschedulable; n > 0 {
-		fmt.Fprintf(&b, ", %d find no place", n)
+		fmt.Fprintf(&b, ", %d without a place", n)
 	}
 	left := s.Left
 	if s.Stage == engine.StageRaising && elapsed > time.Second && s.Replied > 0 {
