@@ -355,7 +355,7 @@ func (f *forecast) left(now time.Time) string {
 		for i, n := range steps {
 			takes := f.holdOf(n) + time.Duration(float64(f.took)*added(n, level)/f.raised)
 			if i == 0 && !f.began.IsZero() {
-				takes = max(takes-now.Sub(f.began), 0)
+				takes = max(takes-now.Sub(f.began), time.Second)
 			}
 			sum += takes
 			level = n.Level
@@ -365,7 +365,11 @@ func (f *forecast) left(now time.Time) string {
 	if most == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s steps left with this one, about %s", between(strconv.Itoa(fewest), strconv.Itoa(most)), between(clock(least), clock(longest)))
+	steps := "steps"
+	if most == 1 {
+		steps = "step"
+	}
+	return fmt.Sprintf("%s %s left with this one, about %s", between(strconv.Itoa(fewest), strconv.Itoa(most)), steps, between(clock(least), clock(longest)))
 }
 
 // between is a range in words.
