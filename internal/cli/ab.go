@@ -17,18 +17,18 @@ func newABCommand(p *Process, stop *interrupts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "ab WORKLOAD --arm NAME:k=v,... --arm NAME:k=v,... [--level L]",
 		Short: "Better, worse or the same? Compare arms of a workload",
-		Long: `Run the arms of a workload side by side and say whether the later ones are
-better or worse than the first, the baseline, or equivalent within a margin. An
-arm is a name and the parameters in which it differs.
+		Long: `Run the arms of a workload side by side. Say whether each is better or worse than
+the first one (the baseline), or equivalent within a margin. An arm is a name and
+the parameters in which it differs.
 
-The runs are interleaved: each block holds one run of every arm, in an order
-that is drawn, each from empty. The run is the replicate: one figure decides,
-declared before (--metric), by the interval of its relative change from block to
-block. "No difference found" is not "equal": a verdict that the runs cannot give
-is inconclusive, with the number of further runs that would decide.
+The runs are interleaved: each block has one run of every arm, in random order,
+each from empty. One figure decides. It is chosen before the run (--metric) and
+judged by the interval of its relative change over the blocks. "No difference
+found" does not mean equal: if the runs cannot tell, the verdict is inconclusive,
+with the number of further runs that would decide.
 
 The exit code is 0 for better, equivalent and notWorse, 1 for worse, 3 for
-inconclusive, 4 when the tool itself was the bottleneck.`,
+inconclusive, 4 if the program itself was the bottleneck.`,
 		Example: `  plimsoll ab node-density --arm base: --arm links:serviceLinks=true --level 60
   plimsoll ab node-density --arm fast:startLatency=uniform:500ms,1500ms --arm slow:startLatency=uniform:600ms,1600ms --level 10`,
 		Args: exactlyOne("workload"),
@@ -51,7 +51,7 @@ inconclusive, 4 when the tool itself was the bottleneck.`,
 				}
 				n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
 				if err != nil {
-					x.fail(usagef("for example --level 60", "--level: %q is no number", word))
+					x.fail(usagef("for example --level 60", "--level: %q is not a number", word))
 					break
 				}
 				x.plan.Axis.Levels = append(x.plan.Axis.Levels, n)
@@ -62,12 +62,12 @@ inconclusive, 4 when the tool itself was the bottleneck.`,
 	}
 	f.add(cmd)
 	flags := cmd.Flags()
-	flags.StringArrayVar(&arms, "arm", nil, "an arm as `NAME:k=v,k=v`, the baseline first; NAME: alone changes nothing")
-	flags.StringVar(&level, "level", "", "the level at which the arms are run (default that at which a search begins)")
-	flags.StringVar(&f.levels, "levels", "", "several levels, with commas between")
+	flags.StringArrayVar(&arms, "arm", nil, "an arm: `NAME:k=v,k=v`, the baseline first; NAME: alone changes nothing")
+	flags.StringVar(&level, "level", "", "the level at which the arms are run (default the first level of a search)")
+	flags.StringVar(&f.levels, "levels", "", "several levels, separated by commas")
 	flags.IntVar(&f.plan.Repeat, "repeat", 5, "runs of each arm at each level")
-	flags.StringVar(&primary.Metric, "metric", "", "the one figure that decides, as `MILESTONE pNN` (default the workload's)")
-	flags.StringVar(&primary.Margin, "margin", "5%", "how much worse still counts as the same")
+	flags.StringVar(&primary.Metric, "metric", "", "the figure that decides: `MILESTONE pNN` (default the workload's)")
+	flags.StringVar(&primary.Margin, "margin", "5%", "relative change that still counts as the same")
 	flags.Float64Var(&primary.Alpha, "alpha", 0.05, "error rate of the interval")
 	return cmd
 }

@@ -18,18 +18,18 @@ func newCheckCommand(p *Process, stop *interrupts) *cobra.Command {
 	var f experimentFlags
 	cmd := &cobra.Command{
 		Use:   "check [WORKLOAD]",
-		Short: "Is this cluster fit to be loaded, and how far at most? Looks, and makes nothing",
-		Long: `Look at a cluster without loading it: how it is, and which ceilings a workload
-will come up against, in the unit of its axis, the one that binds first marked
-and named in the words in which it would fail. Without a workload, pods that ask
-for nothing are meant.
+		Short: "Is this cluster fit to be loaded, and how far at most? Reads only",
+		Long: `Look at a cluster without loading it: its health, and the limits that a workload
+will reach, in the unit of its axis. The limit that is reached first is marked,
+with the message of the failure. Without a workload, pods without requests are
+assumed.
 
-It only reads. What this user may not read is said to be unknown, and a cluster
-need not be confirmed. A hard ceiling is one beyond which what is asked for
-fails; an advisory one is a limit that is published as tested, or an estimate.
+It only reads, so a cluster need not be confirmed. What this user may not read is
+shown as unknown. Beyond a hard ceiling objects fail. An advisory ceiling is a
+limit that is published as tested, or an estimate.
 
-The exit code is 1 when something was found that would make a load fail or say
-nothing.`,
+The exit code is 1 if something was found that would make a load fail or a result
+useless.`,
 		Example: `  plimsoll check node-density --lab-nodes 20 --lab-max-pods 110
   plimsoll check node-density --kubeconfig ~/.kube/config --set cpu=100m
   plimsoll check --lab default`,
@@ -65,7 +65,7 @@ nothing.`,
 	flags := cmd.Flags()
 	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what would be raised; 'plimsoll workloads show WORKLOAD' lists the axes")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
-	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "how long after it was Ready a pod would be deleted on an axis of arrivals per second (default the workload's)")
+	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "on an axis of arrivals per second, how long a pod stays after it is Ready (default the workload's)")
 	outputFlag(cmd, &f.output)
 	return cmd
 }
@@ -75,7 +75,7 @@ nothing.`,
 func (f *experimentFlags) checker(cmd *cobra.Command, args []string) (*runner, error) {
 	if len(args) == 0 {
 		if name, given := firstChanged(cmd, "axis", "set", "pod-life"); given {
-			return nil, usagef("for example 'plimsoll check node-density'", "--%s belongs to a workload, and none is given", name)
+			return nil, usagef("for example 'plimsoll check node-density'", "--%s needs a workload", name)
 		}
 		x := f.experiment(cmd, "")
 		if x.err != nil {

@@ -17,16 +17,15 @@ func newCleanCommand(p *Process) *cobra.Command {
 	var force, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "clean (--kubeconfig FILE | --lab NAME)",
-		Short: "Remove what killed runs have left in a cluster",
-		Long: `Remove from a cluster everything that carries this program's labels and belongs
-to a run that is no longer going on. A run that gave a sign of life in the last
-minute is left alone, unless --force says otherwise. Laboratories whose command
-was killed are removed by every command.`,
+		Short: "Remove what killed runs left in a cluster",
+		Long: `Remove everything from a cluster that has this program's labels and belongs to a
+run that has ended. A run that was active in the last minute is kept, unless
+--force is given. Labs whose command was killed are removed by every command.`,
 		Example: `  plimsoll clean --kubeconfig ~/.kube/config --dry-run
   plimsoll clean --lab default`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			if err := from.check(usagef("give --kubeconfig FILE or --lab NAME; $KUBECONFIG is not looked at", "which cluster?")); err != nil {
+			if err := from.check(usagef("give --kubeconfig FILE or --lab NAME; $KUBECONFIG is not read", "which cluster?")); err != nil {
 				return err
 			}
 			c, _, err := from.connect(cmd.Context(), p)
@@ -45,9 +44,9 @@ was killed are removed by every command.`,
 	}
 	from.add(cmd, "clean")
 	flags := cmd.Flags()
-	flags.StringVar(&run, "run", "", "remove only what the run of this `id` has left")
-	flags.BoolVar(&force, "force", false, "also what belongs to a run that may still be going on")
-	flags.BoolVar(&dryRun, "dry-run", false, "only say what would be removed")
+	flags.StringVar(&run, "run", "", "remove only what the run with this `id` left")
+	flags.BoolVar(&force, "force", false, "also remove what belongs to a run that may still be active")
+	flags.BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
 	return cmd
 }
 
@@ -62,7 +61,7 @@ func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []ku
 		what := fmt.Sprintf("run %s: %s", l.Run, strings.Join(append(l.Namespaces, l.Others...), ", "))
 		switch {
 		case l.Alive && !force:
-			p.printf("left alone, it gave a sign of life at %s: %s\n", l.LastSign.Local().Format("15:04:05"), what)
+			p.printf("left alone, it was active at %s: %s\n", l.LastSign.Local().Format("15:04:05"), what)
 		case dryRun:
 			p.printf("would remove %s\n", what)
 			removed++
@@ -76,7 +75,7 @@ func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []ku
 		}
 	}
 	if run != "" && !slices.Contains(ids, run) {
-		return usagef(nearest.Hint(run, ids, "there is: "+strings.Join(ids, ", ")), "run %s has left nothing here", run)
+		return usagef(nearest.Hint(run, ids, "there is: "+strings.Join(ids, ", ")), "run %s left nothing here", run)
 	}
 	if removed == 0 {
 		p.printf("nothing to remove\n")

@@ -28,30 +28,28 @@ func newCompareCommand(p *Process) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "compare A B | compare DIR DIR DIR...",
 		Short: "Better, worse or the same? Compare recorded experiments, or follow many",
-		Long: `Compare two recorded experiments, of which A is the baseline. Each is a run
-directory, or DIR:ARM for an arm of a run that compared arms. It talks to no
-cluster. A run that has not been judged since its record was written is judged
-first, as by 'plimsoll analyze'.
+		Long: `Compare two recorded experiments. A is the baseline. Each is a run directory, or
+DIR:ARM for an arm of a run that compared arms. No cluster is needed. A run that
+was not judged since its record was written is judged first, as by
+'plimsoll analyze'.
 
-Runs are steps that were held whole and made from empty; those of a sweep that
-stand on the same levels in both count too. They are compared at every level
-that both have, by the one figure that both plans declared, else the workload's.
-Two experiments that sought a load line are compared by their lines, whose
-change lies where the brackets leave room for it.
+Steps that began from empty and were held for the full time are compared, and
+those of a sweep over the same levels. They are compared at every level that both
+experiments have, by the figure that both plans declared, else by the workload's.
+Two searches for a load line are compared by their lines.
 
-Everything that the two do not have in common is named. Their parameters are
-what is compared: the arm. Anything else that may be the cause of a change keeps
-a verdict from being given, until --arm-is states that it is the arm as well;
-what hardly can be is merely noted. --arm-is takes, with commas between:
+The result lists everything in which the two differ. Their parameters are what is
+compared: the arm. Any other difference that may cause a change prevents a
+verdict, unless --arm-is says that it is part of the arm. Other differences are
+noted. --arm-is takes, separated by commas:
 
 ` + armNames() + `
-Three experiments or more make a trend: the figure of each, in the order in
-which they were run, on a logarithmic axis, with versions and with what is not
-as in the one before. With ten or more the places are found where it changes its
-level.
+Three or more experiments make a trend: the figure of each in the order of the
+runs, on a logarithmic axis, with versions and with what changed since the one
+before. With ten or more, the program finds where the level changes.
 
 The exit code is 0 for better, equivalent, notWorse and for a trend, 1 for
-worse, 3 for inconclusive and for what is not comparable, 4 where the tool itself
+worse, 3 for inconclusive and for what cannot be compared, 4 if the program itself
 was the bottleneck.`,
 		Example: `  plimsoll compare plimsoll-runs/20261121-101500-node-density plimsoll-runs/20261123-091200-node-density
   plimsoll compare v1-runc v2-crun --arm-is cgroup,runtime
@@ -95,12 +93,12 @@ was the bottleneck.`,
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringSliceVar(&o.ArmIs, "arm-is", nil, "what the arm is, besides the parameters: `NAMES` as above")
-	flags.StringVar(&o.Metric, "metric", "", "the one figure that decides, as `MILESTONE pNN` or as the table has it (default the plans', else the workload's)")
-	flags.StringVar(&o.margin, "margin", "", "how much worse still counts as the same (default the plans', else 5%)")
+	flags.StringSliceVar(&o.ArmIs, "arm-is", nil, "what belongs to the arm besides the parameters: `NAMES` as above")
+	flags.StringVar(&o.Metric, "metric", "", "the figure that decides: `MILESTONE pNN` or a name from the table (default the plans', else the workload's)")
+	flags.StringVar(&o.margin, "margin", "", "relative change that still counts as the same (default the plans', else 5%)")
 	flags.Float64Var(&o.Alpha, "alpha", 0, "error rate of the interval (default the plans', else 0.05)")
-	flags.BoolVar(&o.AsGiven, "as-given", false, "keep the order in which a trend's experiments are named")
-	flags.Uint64Var(&o.Seed, "seed", 1, "seed of what a trend's search for change points draws")
+	flags.BoolVar(&o.AsGiven, "as-given", false, "keep the order of the arguments in a trend")
+	flags.Uint64Var(&o.Seed, "seed", 1, "seed of the search for change points in a trend")
 	flags.StringVar(&o.out, "out", "", "write "+comparisonFile+" and report.html into this `directory`")
 	outputFlag(cmd, &o.output)
 	return cmd
@@ -119,7 +117,7 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 		return usagef("name two experiments", "--%s: a trend has no verdict", name)
 	}
 	if name, given := firstChanged(cmd, "as-given", "seed"); given && !trend {
-		return usagef("", "--%s: two experiments make no trend", name)
+		return usagef("", "--%s: a trend needs at least three experiments", name)
 	}
 	for i, name := range o.ArmIs {
 		o.ArmIs[i] = strings.TrimSpace(name)
@@ -132,7 +130,7 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 		o.Margin = share
 	}
 	if cmd.Flags().Changed("alpha") && !(o.Alpha > 0 && o.Alpha < 1) {
-		return usagef("", "--alpha %g is no error rate: want a number between 0 and 1, such as 0.05", o.Alpha)
+		return usagef("", "--alpha %g: want a number between 0 and 1, such as 0.05", o.Alpha)
 	}
 	return nil
 }

@@ -208,7 +208,7 @@ func TestCompareOfWhatCannotBe(t *testing.T) {
 		{"a margin", []string{run, again, "--margin", "5"}, []string{"--margin", "percentage"}},
 		{"an error rate", []string{run, again, "--alpha", "0"}, []string{"--alpha 0"}},
 		{"an arm of a trend", []string{run, again, arms + ":fast", "--arm-is", "kernel"}, []string{"--arm-is: a trend has no verdict"}},
-		{"an order of two", []string{run, again, "--as-given"}, []string{"--as-given: two experiments make no trend"}},
+		{"an order of two", []string{run, again, "--as-given"}, []string{"--as-given: a trend needs at least three"}},
 		{"a figure of a trend", []string{run, again, arms + ":fast", "--metric", "Redy p50"}, []string{`did you mean "Ready p50"?`}},
 		{"an output", []string{run, again, "-o", "jsn"}, []string{`did you mean "json"?`}},
 		{"a flag", []string{run, again, "--arm-si", "x"}, []string{"did you mean --arm-is?"}},

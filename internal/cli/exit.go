@@ -14,7 +14,7 @@ const (
 	exitUsage        = 2   // usage, plan, or something named that does not exist
 	exitInconclusive = 3   // what was measured does not decide
 	exitInvalid      = 4   // the tool itself was the bottleneck
-	exitCouldNotRun  = 5   // unreachable, input/output, the laboratory failed
+	exitCouldNotRun  = 5   // unreachable, input/output, the lab failed
 	exitInterrupted  = 130 // SIGINT
 	exitTerminated   = 143 // SIGTERM
 )

@@ -61,58 +61,58 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	f.addNamedTarget(cmd, "load")
 	flags := cmd.Flags()
-	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server is not ready, or no node is")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "say what would be made, changed, rebooted and removed, and do nothing")
-	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is no laboratory without being asked")
+	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
+	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
 }
 
 // addNamedTarget adds the flags that name a cluster, to do with it what verb
 // says.
 func (f *experimentFlags) addNamedTarget(cmd *cobra.Command, verb string) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", verb+" the cluster of this kubeconfig `file`; it must be named, $KUBECONFIG is not looked at")
-	flags.StringVar(&f.context, "context", "", "the kubeconfig's context, by default its current one")
-	flags.StringVar(&f.labName, "lab", "", verb+" the laboratory of this `name`; see 'plimsoll lab'")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", "", verb+" the cluster of this kubeconfig `file`; $KUBECONFIG is not read")
+	flags.StringVar(&f.context, "context", "", "context of the kubeconfig (default its current one)")
+	flags.StringVar(&f.labName, "lab", "", verb+" the lab with this `name`; see 'plimsoll lab'")
 }
 
 func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.IntVar(&f.lab.Nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private laboratory that is made when no target is named")
+	flags.IntVar(&f.lab.Nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private lab, which is created when no target is named")
 	flags.IntVar(&f.lab.MaxPods, "lab-max-pods", plan.DefaultLabMaxPods, "allocatable pods of each of its nodes")
-	flags.StringVar(&f.lab.StartLatency, "lab-start-latency", "", "time that pods take to start there: "+dist.Grammar)
-	flags.BoolVar(&f.lab.RealNode, "lab-real-node", false, "give it a real node, and no simulated ones unless --lab-nodes says so (root; see 'plimsoll lab doctor')")
-	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors that the real node gets, such as 0.5 (default all)")
-	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory that the real node gets, such as 2Gi (default all)")
-	flags.IntVar(&f.lab.PodCIDRPrefix, "lab-pod-cidr-prefix", 0, "bits of the prefix of the real node's range of pod addresses (default large enough)")
+	flags.StringVar(&f.lab.StartLatency, "lab-start-latency", "", "how long pods take to start there: "+dist.Grammar)
+	flags.BoolVar(&f.lab.RealNode, "lab-real-node", false, "add a real node; without --lab-nodes it is the only one (needs root; see 'plimsoll lab doctor')")
+	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors of the real node, such as 0.5 (default all)")
+	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory of the real node, such as 2Gi (default all)")
+	flags.IntVar(&f.lab.PodCIDRPrefix, "lab-pod-cidr-prefix", 0, "prefix length of the real node's pod addresses (default large enough)")
 }
 
 func (f *experimentFlags) addExperiment(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
-	flags.StringArrayVar(&f.goals, "goal", nil, "further goal with a load line of its own: `NAME='SLO; SLO'`; may be repeated")
+	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
-	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a laboratory, 20 elsewhere)")
+	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a lab, 20 elsewhere)")
 	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
-	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last was asked for (default 5m)")
-	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no further step begins and the best bracket is given (default none)")
-	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound, as `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
-	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "how long after it was Ready a pod is deleted on an axis of arrivals per second; its warm-up lasts as long (default the workload's)")
-	flags.StringVar(&f.plan.Fresh, "fresh", "", "what a step that begins from empty begins with: `objects|lab` (default objects: those of the load are removed; lab: the private laboratory is made anew)")
-	flags.BoolVar(&f.plan.NormalEvents, "normal-events", false, "record the cluster's events of type Normal too")
+	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
+	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
+	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
+	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "on an axis of arrivals per second, how long a pod stays after it is Ready; the warm-up lasts as long (default the workload's)")
+	flags.StringVar(&f.plan.Fresh, "fresh", "", "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)")
+	flags.BoolVar(&f.plan.NormalEvents, "normal-events", false, "also record the cluster's events of type Normal")
 	f.addSignatures(cmd)
-	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of everything that is drawn (default a random one, which is recorded)")
+	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
 
 func (f *experimentFlags) addSignatures(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.signatures, "signatures", "", "look for the failures of this `directory`'s files too; see 'plimsoll signatures'")
+	cmd.Flags().StringVar(&f.signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
 }
 
 func (f *experimentFlags) addOutput(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&f.out, "out", "", "run `directory` for the record (default plimsoll-runs/TIME-NAME)")
 	flags.StringVarP(&f.output, "output", "o", "text", "text or json")
-	flags.BoolVar(&f.explain, "explain", false, "say why each level was chosen, and what the laws along the axis stand on")
+	flags.BoolVar(&f.explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
 }
 
 func newLimitCommand(p *Process, stop *interrupts) *cobra.Command {
@@ -120,16 +120,15 @@ func newLimitCommand(p *Process, stop *interrupts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "limit WORKLOAD",
 		Short: "How far? Search an axis for the load line and confirm it",
-		Long: `Raise a workload until it fails, find out who did not get there and why, narrow
-the bracket, and confirm the highest level that holds by making it again, whole,
-from empty. WORKLOAD is the name of a built-in workload or a directory with one.
+		Long: `Raise a workload until it fails, find out what failed and why, narrow the range,
+and confirm the highest level that holds by repeating it from empty. WORKLOAD is
+the name of a built-in workload or a directory with one.
 
-Without a target a private laboratory is made, which lives as long as the run.
+Without a target, a private lab is created for the run and removed after it.
 An objective is ` + slo.Grammar + `.
 
-The exit code is 0 when the line was confirmed, 1 when not even the first level
-held, 3 when what was measured does not decide, 4 when the tool itself was the
-bottleneck.`,
+The exit code is 0 if the line was confirmed, 1 if the first level failed, 3 if
+what was measured does not decide, 4 if the program itself was the bottleneck.`,
 		Example: `  plimsoll limit node-density --lab-nodes 20 --from 50 --step 25
   plimsoll limit node-density --kubeconfig ~/.kube/config --max 250
   plimsoll limit node-density --slo 'ContainersStarted p99 <= 5s'`,
@@ -144,10 +143,10 @@ bottleneck.`,
 	f.add(cmd)
 	flags := cmd.Flags()
 	flags.Float64Var(&f.search.From, "from", 0, "first level (default the workload's)")
-	flags.Float64Var(&f.search.Step, "step", 0, "distance of the ramp's levels (default the workload's)")
+	flags.Float64Var(&f.search.Step, "step", 0, "distance between levels while raising (default the workload's)")
 	flags.Float64Var(&f.search.Max, "max", 0, "highest level that is tried (default the workload's)")
-	flags.Float64Var(&f.search.Resolution, "resolution", 0, "how narrow the answer is (default the workload's)")
-	flags.StringVar(&f.confirm, "confirm", "", "confirmations that must pass: `N` or N/M (default 3)")
+	flags.Float64Var(&f.search.Resolution, "resolution", 0, "how precise the answer is (default the workload's)")
+	flags.StringVar(&f.confirm, "confirm", "", "confirmations that must pass: `N`, or N/M for N of M (default 3)")
 	return cmd
 }
 
@@ -156,9 +155,9 @@ func newSweepCommand(p *Process, stop *interrupts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep WORKLOAD --levels L1,L2,...",
 		Short: "How does it behave along the axis? Hold given levels",
-		Long: `Hold a workload at given levels, one after the other. A level above the one
-before it is reached by adding the difference, any other one from empty. The
-exit code is 1 when a level did not hold.`,
+		Long: `Hold a workload at the given levels, one after the other. A higher level is
+reached by adding the difference, any other one from empty. The exit code is 1
+if a level failed.`,
 		Example: `  plimsoll sweep node-density --lab-nodes 100 --levels 10,20,40`,
 		Args:    exactlyOne("workload"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -170,7 +169,7 @@ exit code is 1 when a level did not hold.`,
 			for word := range strings.SplitSeq(f.levels, ",") {
 				level, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
 				if err != nil {
-					return usagef("for example --levels 100,200,300", "--levels: %q is no number", word)
+					return usagef("for example --levels 100,200,300", "--levels: %q is not a number", word)
 				}
 				x.plan.Axis.Levels = append(x.plan.Axis.Levels, level)
 			}
@@ -178,7 +177,7 @@ exit code is 1 when a level did not hold.`,
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, with commas between")
+	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas")
 	return cmd
 }
 
@@ -188,16 +187,16 @@ func newRunCommand(p *Process, stop *interrupts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run FILE | run --resume DIR",
 		Short: "Run an experiment from a file",
-		Long: `Run the experiment that a file describes (schema: ` + plan.Schema + `). The
-copy that every run leaves in its directory, experiment.yaml, is such a file.
-Flags that name a target come before the file's own.
+		Long: `Run the experiment in a file (schema: ` + plan.Schema + `). Every run leaves
+such a file in its directory: experiment.yaml. Flags that name a target override
+the file.
 
-With --resume a run that was killed, interrupted or out of budget goes on in the
-directory that it has left, with the step that would have come next; one that
-was cut is made again from empty. A private laboratory is made again in the same
-shape; any other target is the one of the run, and is emptied of what the run
-has left there. Paths in the run's plan are as they were given: go on where the
-run was begun. The budget, if there is one, counts anew.`,
+With --resume, a run that was killed, interrupted or out of budget continues in
+its directory with the next step. A step that was cut is repeated from empty. A
+private lab is created again in the same shape. Any other target must be the
+run's own, and what the run left there is removed first. Paths in the plan are
+relative to the directory in which the run was started: resume it there. A
+budget starts again from zero.`,
 		Example: `  plimsoll run examples/002-pods-per-node.yaml
   plimsoll run --resume plimsoll-runs/20261121-101500-node-density`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -205,7 +204,7 @@ run was begun. The budget, if there is one, counts anew.`,
 			case !cmd.Flags().Changed("resume"):
 				return exactlyOne("file")(cmd, args)
 			case len(args) > 0:
-				return usagef("leave out one of them", "run %s begins a run, and --resume %s goes on with another", args[0], resume)
+				return usagef("leave out one of them", "run %s starts a run, and --resume %s continues another", args[0], resume)
 			}
 			return nil
 		},
@@ -227,7 +226,7 @@ run was begun. The budget, if there is one, counts anew.`,
 	}
 	f.addTarget(cmd)
 	f.addSignatures(cmd)
-	cmd.Flags().StringVar(&resume, "resume", "", "go on with the run that has left this `directory`")
+	cmd.Flags().StringVar(&resume, "resume", "", "continue the run in this `directory`")
 	f.addOutput(cmd)
 	return cmd
 }
@@ -242,7 +241,7 @@ func loadPlan(file string) (*plan.Plan, error) {
 		return nil, usagef(nearest.File(file), "there is no file %s", file)
 	case errors.As(err, &problems):
 		if text, readErr := os.ReadFile(file); readErr == nil && looksLikeKubeBurner(text) {
-			return nil, usagef("kube-burner configurations cannot be run yet; a workload directory can hold one", "%s is no experiment file: it has jobs, and no schema", file)
+			return nil, usagef("kube-burner configurations cannot be run yet; put it into a workload directory", "%s is not an experiment file: it has jobs and no schema", file)
 		}
 		return nil, usagef("", "%w", err)
 	case err != nil:
@@ -306,7 +305,7 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 		}
 		p.Target.Lab = &f.lab
 		if f.lab.Nodes < 1 && !f.lab.RealNode {
-			x.fail(usagef(fmt.Sprintf("for example --lab-nodes %d", plan.DefaultLabNodes), "--lab-nodes %d: a laboratory without nodes holds no pods", f.lab.Nodes))
+			x.fail(usagef(fmt.Sprintf("for example --lab-nodes %d", plan.DefaultLabNodes), "--lab-nodes %d: a lab needs at least one node", f.lab.Nodes))
 		}
 		if f.lab.MaxPods < 1 {
 			x.fail(usagef(fmt.Sprintf("for example --lab-max-pods %d", plan.DefaultLabMaxPods), "--lab-max-pods %d: a node takes at least one pod", f.lab.MaxPods))
@@ -386,14 +385,14 @@ func loadWorkload(name string) (*workload.Workload, error) {
 	if strings.ContainsRune(name, filepath.Separator) || name == "." {
 		w, err = workload.Read(os.DirFS(name), targets())
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, usagef("'plimsoll workloads export NAME DIR' makes one to begin with", "there is no workload in %s: it has no %s", name, workload.File)
+			return nil, usagef("'plimsoll workloads export NAME DIR' writes one to start with", "there is no workload in %s: it has no %s", name, workload.File)
 		}
 	} else {
 		w, err = workload.Load(workloads.FS(), name, targets())
 	}
 	switch {
 	case errors.As(err, &unknown):
-		return nil, usagef(nearest.Hint(unknown.Name, unknown.Known, "there is: "+strings.Join(unknown.Known, ", ")+"; a directory is written with a slash: ./"+name),
+		return nil, usagef(nearest.Hint(unknown.Name, unknown.Known, "there is: "+strings.Join(unknown.Known, ", ")+"; write a directory with a slash: ./"+name),
 			"there is no workload %q", unknown.Name)
 	case err != nil:
 		return nil, usagef("", "%w", err)
@@ -462,7 +461,7 @@ func (r *runner) show(f *experimentFlags) error {
 		p.printf("Report: %s\n", dir.Path(record.ReportFile))
 	}
 	if err != nil {
-		p.logf("hint: 'plimsoll run --resume %s' goes on with it\n", dir)
+		p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
 	}
 	if err != nil && !r.mild(err) {
 		return exitError(exitCode(err))
@@ -494,7 +493,7 @@ func (x *experimentCommand) planError(err error) error {
 // hintInFlags is a hint about a plan's keys in the words of flags.
 func hintInFlags(hint string) string {
 	for _, h := range [...]struct{ plan, flags string }{
-		{"keep one of lab, labName and kubeconfig", "keep one of --lab, --kubeconfig, and the flags that shape a private laboratory (--lab-nodes, --lab-real-node ...)"},
+		{"keep one of lab, labName and kubeconfig", "keep one of --lab, --kubeconfig, and the flags that shape a private lab (--lab-nodes, --lab-real-node ...)"},
 		{"name the file as well: kubeconfig", "name the file as well: --kubeconfig FILE"},
 		{"add realNode: true", "add --lab-real-node"},
 		{"for example levels: [50, 100]", "for example --levels 50,100"},

@@ -18,10 +18,11 @@ import (
 func newImageCommand(p *Process) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "image",
-		Short: "Make the images that the workloads run, without a registry or a daemon",
-		Long: `Make the images that the workloads run. A laboratory's real node has them
-the agent, and PostgreSQL if that was built before it was made; for another cluster push them to a registry that it can reach, or save
-them to a file and load that on its nodes.
+		Short: "Build the images that the workloads run, without a registry or a daemon",
+		Long: `Build the images that the workloads run. A lab's real node has the agent, and
+PostgreSQL if that was built before the lab was created. For another cluster push
+them to a registry that it can reach, or save them to a file and load the file on
+its nodes.
 
 The images are: ` + strings.Join(lab.ImageNames(), ", ") + `.`,
 	}, newImageBuildCommand(p), newImageSaveCommand(p), newImagePushCommand(p))
@@ -34,7 +35,7 @@ func images(p *Process, name string) (lab.Store, error) {
 		return lab.Store{}, usagef(nearest.Hint(name, names, "there is: "+strings.Join(names, ", ")), "there is no image %q", name)
 	}
 	if !image.HasAgent() {
-		p.logf("note: this program was built without the small agent (make build adds it): the image holds the whole program\n")
+		p.logf("note: this program was built without the small agent (make build adds it): the image contains the whole program\n")
 	}
 	dir, err := p.stateDir()
 	return lab.Store{Root: dir, Executable: p.Executable}, err
@@ -68,7 +69,7 @@ func digestAndSize(made v1.Image) (digest v1.Hash, size int64, err error) {
 func newImageBuildCommand(p *Process) *cobra.Command {
 	return &cobra.Command{
 		Use:       "build NAME",
-		Short:     "Make an image and keep it for the real nodes of laboratories to come",
+		Short:     "Build an image and keep it for the real nodes of later labs",
 		Example:   `  plimsoll image build postgresql`,
 		Args:      exactlyOne("image"),
 		ValidArgs: lab.ImageNames(),
@@ -132,7 +133,7 @@ func newImageSaveCommand(p *Process) *cobra.Command {
 			return tellImage(p, made, reference, args[1])
 		},
 	}
-	cmd.Flags().StringVar(&reference, "as", "", "`reference` that the image has in the file")
+	cmd.Flags().StringVar(&reference, "as", "", "`reference` of the image in the file")
 	return cmd
 }
 
@@ -141,10 +142,9 @@ func newImagePushCommand(p *Process) *cobra.Command {
 	var names []string
 	cmd := &cobra.Command{
 		Use:   "push REGISTRY",
-		Short: "Send the images to a registry",
-		Long: `Send the images to a registry, under its name or a path in it, with the
-credentials that docker or podman have for it. What it prints is what --set
-image= takes.`,
+		Short: "Push the images to a registry",
+		Long: `Push the images to a registry or a path in it, with the credentials of docker or
+podman. It prints the references that --set image= takes.`,
 		Example: `  plimsoll image push registry.example:5000/team
   plimsoll limit node-density --kubeconfig k --set image=registry.example:5000/team/plimsoll-agent:latest`,
 		Args: exactlyOne("registry"),
@@ -157,7 +157,7 @@ image= takes.`,
 			return nil
 		},
 	}
-	cmd.Flags().BoolVar(&insecure, "insecure", false, "the registry speaks plain HTTP")
+	cmd.Flags().BoolVar(&insecure, "insecure", false, "use plain HTTP")
 	cmd.Flags().StringSliceVar(&names, "image", lab.ImageNames(), "which images")
 	return cmd
 }

@@ -24,18 +24,18 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
-// defaultLab is the laboratory that the lab commands mean when none is named.
+// defaultLab is the lab that the lab commands mean when none is named.
 const defaultLab = "default"
 
 func newLabCommand(p *Process, stop *interrupts) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "lab",
 		Short: "A Kubernetes cluster of your own on this machine",
-		Long: `A laboratory is a real etcd, API server, controller manager and scheduler with
-simulated nodes, each a process of this program. It listens on 127.0.0.1 only
-and lives under $XDG_STATE_HOME/plimsoll (~/.local/state/plimsoll).
+		Long: `A lab is a real etcd, API server, controller manager and scheduler with simulated
+nodes, each a process of this program. It listens on 127.0.0.1 only. Its files are
+in $XDG_STATE_HOME/plimsoll (~/.local/state/plimsoll).
 
-Without a name the commands mean the laboratory "` + defaultLab + `".`,
+Without a name, the commands use the lab "` + defaultLab + `".`,
 		Example: `  plimsoll lab up --nodes 100
   export KUBECONFIG=$(plimsoll lab kubeconfig)
   plimsoll limit node-density --lab default
@@ -50,10 +50,10 @@ Without a name the commands mean the laboratory "` + defaultLab + `".`,
 		newLabDoctorCommand(p))
 }
 
-// atMostOneName takes the optional name of a laboratory.
+// atMostOneName takes the optional name of a lab.
 func atMostOneName(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usagef(fmt.Sprintf("see '%s --help'", cmd.CommandPath()), "one laboratory at a time: unexpected argument %q", args[1])
+		return usagef(fmt.Sprintf("see '%s --help'", cmd.CommandPath()), "one lab at a time: unexpected argument %q", args[1])
 	}
 	return nil
 }
@@ -140,19 +140,19 @@ func newLabUpCommand(p *Process, stop *interrupts) *cobra.Command {
 	var memory plan.Bytes
 	cmd := &cobra.Command{
 		Use:   "up [NAME]",
-		Short: "Bring up a laboratory",
-		Long: `Bring up a laboratory and wait until it can be used: the API server answers,
-the controllers run and every node is Ready. It stays until 'plimsoll lab down'.
+		Short: "Start a lab",
+		Long: `Start a lab and wait until it can be used: the API server answers, the controllers
+run and every node is Ready. It runs until 'plimsoll lab down'.
 
-A pod on a simulated node becomes Ready after the start latency, counted from
-its being bound to the node. DIST is ` + dist.Grammar + `.
+A pod on a simulated node becomes Ready after the start latency, counted from the
+moment it is bound to the node. DIST is ` + dist.Grammar + `.
 A pod's annotation ` + lab.StartLatencyAnnotation + ` overrides it.
 
---real-node adds a node of this machine that runs containers: a kubelet, the
-system's containerd with runc and crun (RuntimeClasses of these names), bridge
-networking, and kube-proxy. It needs root and what 'plimsoll lab doctor' lists;
-it has namespaces of its own, and leaves the system's containerd alone. There
-are no simulated nodes beside it unless --nodes says so.`,
+--real-node adds a node that runs containers on this machine: a kubelet, the
+system's containerd with runc and crun (RuntimeClasses of these names), a bridge
+network, and kube-proxy. It needs root and what 'plimsoll lab doctor' lists. It
+has its own namespaces and does not touch the system's containerd. Without
+--nodes it is the only node.`,
 		Example: `  plimsoll lab up
   plimsoll lab up big --nodes 1000
   plimsoll lab up slow --nodes 20 --start-latency lognormal:1s,4s
@@ -171,10 +171,10 @@ are no simulated nodes beside it unless --nodes says so.`,
 				}
 				node.MemoryBytes = int64(memory)
 			} else if name, given := firstChanged(cmd, "node-cpus", "node-memory", "pod-cidr-prefix"); given {
-				return usagef("add --real-node", "--%s belongs to a real node", name)
+				return usagef("add --real-node", "--%s needs a real node", name)
 			}
 			if spec.Nodes < 1 && !real {
-				return usagef(fmt.Sprintf("for example --nodes %d", lab.DefaultNodes), "--nodes %d: a laboratory without nodes holds no pods", spec.Nodes)
+				return usagef(fmt.Sprintf("for example --nodes %d", lab.DefaultNodes), "--nodes %d: a lab needs at least one node", spec.Nodes)
 			}
 			if spec.MaxPods < 1 {
 				return usagef(fmt.Sprintf("for example --max-pods %d", lab.DefaultMaxPods), "--max-pods %d: a node takes at least one pod", spec.MaxPods)
@@ -188,11 +188,11 @@ are no simulated nodes beside it unless --nodes says so.`,
 	}
 	cmd.Flags().IntVar(&spec.Nodes, "nodes", lab.DefaultNodes, "number of simulated nodes")
 	cmd.Flags().IntVar(&spec.MaxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of each node")
-	cmd.Flags().BoolVar(&real, "real-node", false, "add a node of this machine that runs containers")
-	cmd.Flags().Float64Var(&node.CPUs, "node-cpus", 0, "processors that the real node gets, its own processes included, such as 0.5 (default all)")
-	cmd.Flags().Var(&memory, "node-memory", "memory that the real node gets, such as 2Gi (default all)")
-	cmd.Flags().IntVar(&node.PodCIDRPrefix, "pod-cidr-prefix", 0, "bits of the prefix of the real node's range of pod addresses (default large enough)")
-	cmd.Flags().StringVar(&latency, "start-latency", "", "time that pods take to start, a DIST (default none)")
+	cmd.Flags().BoolVar(&real, "real-node", false, "add a node that runs containers on this machine")
+	cmd.Flags().Float64Var(&node.CPUs, "node-cpus", 0, "processors of the real node, with its own processes, such as 0.5 (default all)")
+	cmd.Flags().Var(&memory, "node-memory", "memory of the real node, such as 2Gi (default all)")
+	cmd.Flags().IntVar(&node.PodCIDRPrefix, "pod-cidr-prefix", 0, "prefix length of the real node's pod addresses (default large enough)")
+	cmd.Flags().StringVar(&latency, "start-latency", "", "how long pods take to start, a DIST (default none)")
 	return cmd
 }
 
@@ -205,20 +205,20 @@ func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec) erro
 	if err != nil {
 		var gone *lab.NotFoundError
 		if _, left := store.Open(spec.Name); ctx.Err() != nil && errors.As(left, &gone) {
-			return fmt.Errorf("interrupted: nothing is left of laboratory %q", spec.Name)
+			return fmt.Errorf("interrupted: nothing is left of lab %q", spec.Name)
 		}
 		return kubernetes.LabError(err)
 	}
-	p.logf("laboratory %q is up after %.1f s: Kubernetes with %s of %d pods\n",
+	p.logf("lab %q is up after %.1f s: Kubernetes with %s of %d pods\n",
 		spec.Name, time.Since(began).Seconds(), nodesOf(l.Spec()), l.Spec().MaxPods)
 	if spec.RealNode != nil && spec.MaxPods > realnode.BridgePorts {
-		p.logf("note: the bridge that joins the real node's pods has %d ports: more pods than that will not start\n", realnode.BridgePorts)
+		p.logf("note: the bridge of the real node has %d ports: more pods than that will not start\n", realnode.BridgePorts)
 	}
 	p.printf("export KUBECONFIG=%s\n", l.Kubeconfig())
 	return nil
 }
 
-// nodesOf names the nodes of a laboratory.
+// nodesOf names the nodes of a lab.
 func nodesOf(spec lab.Spec) string {
 	simulated := fmt.Sprintf("%d simulated nodes", spec.Nodes)
 	switch {
@@ -243,10 +243,10 @@ func newLabStatusCommand(p *Process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "status [NAME]",
-		Short: "Show how a laboratory is",
-		Long: `Show a laboratory's state, its nodes and pods, and its processes. The state is
-running, starting (a command is bringing it up), or broken (a process is gone
-or does not answer; 'plimsoll lab down' cleans up).`,
+		Short: "Show the state of a lab",
+		Long: `Show the state of a lab, its nodes and pods, and its processes. The state is
+running, starting (a command is starting it), or broken (a process is gone or does
+not answer; 'plimsoll lab down' cleans up).`,
 		Args: atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			l, err := kubernetes.OpenLab(cmd.Context(), p.host(), nameIn(args))
@@ -263,7 +263,7 @@ or does not answer; 'plimsoll lab down' cleans up).`,
 			if format == "json" {
 				return printJSON(p, status)
 			}
-			p.printf("laboratory %s: %s, %s nodes, %s pods\n", status.Name, status.State, orUnknown(status.Nodes), orUnknown(status.Pods))
+			p.printf("lab %s: %s, %s nodes, %s pods\n", status.Name, status.State, orUnknown(status.Nodes), orUnknown(status.Pods))
 			w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 			fmt.Fprintf(w, "COMPONENT\tPID\tSTATE\n")
 			for _, c := range status.Components {
@@ -291,7 +291,7 @@ func newLabListCommand(p *Process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the laboratories there are",
+		Short: "List the labs",
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			store, err := kubernetes.LabStore(cmd.Context(), p.host())
@@ -314,7 +314,7 @@ func newLabListCommand(p *Process) *cobra.Command {
 				return printJSON(p, statuses)
 			}
 			if len(statuses) == 0 {
-				p.logf("there are no laboratories; 'plimsoll lab up' makes one\n")
+				p.logf("there are no labs; 'plimsoll lab up' starts one\n")
 				return nil
 			}
 			w := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
@@ -332,7 +332,7 @@ func newLabListCommand(p *Process) *cobra.Command {
 func newLabKubeconfigCommand(p *Process) *cobra.Command {
 	return &cobra.Command{
 		Use:     "kubeconfig [NAME]",
-		Short:   "Print the path of a laboratory's kubeconfig",
+		Short:   "Print the path of a lab's kubeconfig",
 		Example: `  export KUBECONFIG=$(plimsoll lab kubeconfig)`,
 		Args:    atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -349,9 +349,9 @@ func newLabKubeconfigCommand(p *Process) *cobra.Command {
 func newLabLogsCommand(p *Process) *cobra.Command {
 	return onComponent(p, &cobra.Command{
 		Use:   "logs COMPONENT",
-		Short: "Print the log of a laboratory's component",
-		Long: "Print the log of one of a laboratory's components: " + strings.Join(lab.ComponentNames(), ", ") + `;
-of one with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ".",
+		Short: "Print the log of a component of a lab",
+		Long: "Print the log of a component of a lab: " + strings.Join(lab.ComponentNames(), ", ") + `;
+with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ".",
 		Example: `  plimsoll lab logs kube-apiserver
   plimsoll lab logs etcd --lab big`,
 	}, func(_ context.Context, l *lab.Lab, component string) error {
@@ -370,9 +370,9 @@ of one with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", "
 }
 
 // onComponent completes a command that does something with a component of a
-// laboratory.
+// lab.
 func onComponent(p *Process, cmd *cobra.Command, do func(ctx context.Context, l *lab.Lab, component string) error) *cobra.Command {
-	name := cmd.Flags().String("lab", defaultLab, "name of the laboratory")
+	name := cmd.Flags().String("lab", defaultLab, "name of the lab")
 	cmd.Args = exactlyOne("component")
 	cmd.ValidArgs = append(lab.ComponentNames(), lab.RealNodeComponentNames()...)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
@@ -388,9 +388,9 @@ func onComponent(p *Process, cmd *cobra.Command, do func(ctx context.Context, l 
 func newLabRestartCommand(p *Process) *cobra.Command {
 	return onComponent(p, &cobra.Command{
 		Use:   "restart COMPONENT",
-		Short: "Kill one of a laboratory's components and start it again",
+		Short: "Kill a component of a lab and start it again",
 		Long: `Kill a component with SIGKILL and start it again with the same arguments, to see
-what becomes of the load that runs meanwhile. The components are
+what happens to a load that is running. The components are
 ` + strings.Join(lab.ComponentNames(), ", ") + `;
 with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ".",
 		Example: `  plimsoll lab restart kube-apiserver`,
@@ -399,7 +399,7 @@ with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + "."
 		if err := l.Restart(ctx, component); err != nil {
 			return kubernetes.LabError(err)
 		}
-		p.logf("%s works again after %.1f s\n", component, time.Since(began).Seconds())
+		p.logf("%s is running again after %.1f s\n", component, time.Since(began).Seconds())
 		return nil
 	})
 }
@@ -408,7 +408,7 @@ func newLabDownCommand(p *Process) *cobra.Command {
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "down [NAME]",
-		Short: "Remove a laboratory: its processes and its files",
+		Short: "Remove a lab: its processes and its files",
 		Args:  atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !all {
@@ -424,7 +424,7 @@ func newLabDownCommand(p *Process) *cobra.Command {
 			return labDownAll(cmd.Context(), p)
 		},
 	}
-	cmd.Flags().BoolVar(&all, "all", false, "remove all laboratories, except private ones of running commands")
+	cmd.Flags().BoolVar(&all, "all", false, "remove all labs, except the private labs of running commands")
 	return cmd
 }
 
@@ -442,7 +442,7 @@ func labDownAll(ctx context.Context, p *Process) error {
 		err := l.Down(ctx)
 		var busy *lab.BusyError
 		if errors.As(err, &busy) && l.Spec().Private {
-			p.logf("%v: it goes when that ends\n", err)
+			p.logf("%v: it is removed when the command ends\n", err)
 			continue
 		}
 		failed = errors.Join(failed, err)
@@ -454,10 +454,10 @@ func newLabDoctorCommand(p *Process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Show what this machine has of what laboratories need",
-		Long: `Show what this machine has of what laboratories need, and how to get what is
-missing. It ends with 1 if something is missing that every laboratory needs;
-what only a real node needs is shown for information.`,
+		Short: "Show whether this machine has what labs need",
+		Long: `Show whether this machine has what labs need, and how to install what is missing.
+The exit code is 1 if something is missing that every lab needs. What only a real
+node needs is shown for information.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := p.stateDir()

@@ -48,12 +48,12 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		{"lab down bgi", nil, []string{`did you mean "big"?`}, "nothing is removed for a guess"},
 		{"lab kubeconfig Big", nil, []string{"lab name", `'B'`}, "a name that none can have"},
 		{"lab status ../default", nil, []string{"lab name", `'.'`}, "a path is no name"},
-		{"lab status a b", nil, []string{`unexpected argument "b"`, "one laboratory at a time"}, "two names"},
+		{"lab status a b", nil, []string{`unexpected argument "b"`, "one lab at a time"}, "two names"},
 		{"lab up default", nil, []string{`"default" exists already`, "lab down default"}, "it is there already"},
 		{"lab up", nil, []string{`"default" exists already`}, "without a name it is the default one"},
 		{"lab up a b", nil, []string{`unexpected argument "b"`}, "two names"},
 		{"lab up new --nodes -1", nil, []string{"--nodes -1", "for example --nodes 10"}, "fewer than none"},
-		{"lab up new --nodes 0", nil, []string{"--nodes 0", "holds no pods"}, "none"},
+		{"lab up new --nodes 0", nil, []string{"--nodes 0", "a lab needs at least one node"}, "none"},
 		{"lab up new --nodes 100001", nil, []string{"number of nodes", "100001 is more than 100000"}, "more than there are addresses"},
 		{"lab up new --nodes many", nil, []string{`invalid argument "many"`, "--nodes"}, "no number"},
 		{"lab up new --node 5", nil, []string{"unknown flag: --node", "did you mean --nodes?"}, "a flag"},
@@ -78,7 +78,7 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		{"lab list all", nil, []string{`unexpected argument "all"`}, "list takes no name"},
 		{"lab doctor me", nil, []string{`unexpected argument "me"`}, "doctor takes no name"},
 		{"lab down --all big", nil, []string{"--all", `"big"`, "contradict"}, "all and one"},
-		{"lab up new --node-cpus 1", nil, []string{"--node-cpus belongs to a real node", "add --real-node"}, "what belongs to a real node without one"},
+		{"lab up new --node-cpus 1", nil, []string{"--node-cpus needs a real node", "add --real-node"}, "what belongs to a real node without one"},
 		{"lab up new --real-node --node-memory much", nil, []string{`"much" is not an amount of memory`}, "memory that is none"},
 		{"sweep node-density --levels 1 --lab-node-cpus 1", nil, []string{"--lab-node-cpus", "real node"}, "an experiment with a part of a node that is not there"},
 		{"image bild agent", nil, []string{"no command 'image bild'", `did you mean "build"?`}, "a verb of images"},
@@ -130,7 +130,7 @@ func TestLabFailuresAreNoMistakes(t *testing.T) {
 		t.Errorf("a restart in a damaged laboratory: %d\n%s", got.code, got.stderr)
 	}
 	got = command(t, env, "lab", "status", "torn")
-	if got.code != 0 || !strings.Contains(got.stdout, "laboratory torn: broken, unknown nodes") || !strings.Contains(got.stderr, "lab.json") || !strings.Contains(got.stderr, "lab down torn") {
+	if got.code != 0 || !strings.Contains(got.stdout, "lab torn: broken, unknown nodes") || !strings.Contains(got.stderr, "lab.json") || !strings.Contains(got.stderr, "lab down torn") {
 		t.Errorf("the status of a damaged laboratory: %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	got = command(t, env, "lab", "list")
@@ -140,7 +140,7 @@ func TestLabFailuresAreNoMistakes(t *testing.T) {
 	if got := command(t, env, "lab", "down", "--all"); got.code != 0 {
 		t.Errorf("down of a damaged laboratory: %d\n%s", got.code, got.stderr)
 	}
-	if got := command(t, env, "lab", "list"); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "there are no laboratories") {
+	if got := command(t, env, "lab", "list"); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "there are no labs") {
 		t.Errorf("the list when there is none: %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	if got := command(t, env, "lab", "list", "-o", "json"); strings.TrimSpace(got.stdout) != "[]" {
@@ -195,7 +195,7 @@ func TestLabVerbs(t *testing.T) {
 	if up.Stdout != "export KUBECONFIG="+kubeconfig+"\n" || !strings.HasPrefix(kubeconfig, p.State) {
 		t.Errorf("up prints %q, the kubeconfig is %q", up.Stdout, kubeconfig)
 	}
-	if !strings.Contains(up.Stderr, `laboratory "a" is up after`) || !strings.Contains(up.Stderr, "3 simulated nodes of 7 pods") {
+	if !strings.Contains(up.Stderr, `lab "a" is up after`) || !strings.Contains(up.Stderr, "3 simulated nodes of 7 pods") {
 		t.Errorf("up says %q", up.Stderr)
 	}
 
@@ -229,7 +229,7 @@ func TestLabVerbs(t *testing.T) {
 		}
 	}
 	text := must("lab", "status", "a").Stdout
-	if !strings.HasPrefix(text, "laboratory a: running, 3 nodes, 0 pods\n") || strings.Count(text, "running") != 6 {
+	if !strings.HasPrefix(text, "lab a: running, 3 nodes, 0 pods\n") || strings.Count(text, "running") != 6 {
 		t.Errorf("status as text:\n%s", text)
 	}
 	if text := must("lab", "list").Stdout; !strings.Contains(text, "running") || strings.Count(text, "\n") != 2 {
@@ -239,7 +239,7 @@ func TestLabVerbs(t *testing.T) {
 		t.Errorf("the API server's log of %d bytes does not name its version", len(log))
 	}
 	before := slices.Clone(status.Components)
-	if got := must("lab", "restart", "kube-scheduler", "--lab", "a"); !strings.Contains(got.Stderr, "kube-scheduler works again after") || got.Stdout != "" {
+	if got := must("lab", "restart", "kube-scheduler", "--lab", "a"); !strings.Contains(got.Stderr, "kube-scheduler is running again after") || got.Stdout != "" {
 		t.Errorf("restart: %+v", got)
 	}
 	decode(must("lab", "status", "a", "-o", "json").Stdout, &status)
@@ -254,7 +254,7 @@ func TestLabVerbs(t *testing.T) {
 	}
 	p.LeavesNoProcess(t)
 	text = must("lab", "status", "a").Stdout
-	if !strings.HasPrefix(text, "laboratory a: broken, unknown nodes, unknown pods\n") || strings.Count(text, "stopped") != 5 {
+	if !strings.HasPrefix(text, "lab a: broken, unknown nodes, unknown pods\n") || strings.Count(text, "stopped") != 5 {
 		t.Errorf("the status of what was killed:\n%s", text)
 	}
 	// A null, which is no 0.
@@ -287,7 +287,7 @@ func TestLabUpIsInterrupted(t *testing.T) {
 				files, _ := filepath.Glob(p.State + "/plimsoll/labs/a/logs/kube-apiserver.log")
 				return len(files) > 0
 			})
-			if got := p.Run(t, "lab", "status", "a"); !strings.HasPrefix(got.Stdout, "laboratory a: starting") {
+			if got := p.Run(t, "lab", "status", "a"); !strings.HasPrefix(got.Stdout, "lab a: starting") {
 				t.Errorf("the status meanwhile:\n%s%s", got.Stdout, got.Stderr)
 			}
 			w.Signal(tt.signal)
@@ -299,7 +299,7 @@ func TestLabUpIsInterrupted(t *testing.T) {
 				t.Errorf("the next command says\n%s%s", got.Stdout, got.Stderr)
 			}
 			p.LeavesNoLab(t)
-			if !tt.leavesA && ended.Stderr != "plimsoll: interrupted: nothing is left of laboratory \"a\"\n" {
+			if !tt.leavesA && !strings.HasSuffix(ended.Stderr, "plimsoll: interrupted: nothing is left of lab \"a\"\n") {
 				t.Errorf("it said %q", ended.Stderr)
 			}
 		})

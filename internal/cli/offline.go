@@ -18,11 +18,11 @@ func newAnalyzeCommand(p *Process) *cobra.Command {
 	var signatures string
 	cmd := &cobra.Command{
 		Use:   "analyze DIR",
-		Short: "Judge a recorded run anew, from its record alone",
+		Short: "Judge a recorded run again, from its record alone",
 		Long: `Read a run directory, judge the run from its history, and write result.json and
-objects.parquet anew. It talks to no cluster. The record of a run that was
-killed is judged as far as it goes. The failures that are looked for are those
-that the run was made with, and those of --signatures.`,
+objects.parquet again. No cluster is needed. The record of a run that was killed
+is judged as far as it goes. The known failures are those of the run, and those of
+--signatures.`,
 		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain`,
 		Args:    exactlyOne("run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -48,7 +48,7 @@ that the run was made with, and those of --signatures.`,
 		},
 	}
 	outputFlag(cmd, &output)
-	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the laws along the axis stand on")
+	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
 	return cmd
 }
 

@@ -86,7 +86,7 @@ func levelsText(p *plan.Plan, unit string) string {
 	switch {
 	case a.Search != nil:
 		s := a.Search
-		text = fmt.Sprintf("%g, %g, ... up to %g %s, to a resolution of %g, confirmed %d of %d", s.From, s.From+s.Step, s.Max, unit, s.Resolution, s.Confirm.Need, s.Confirm.Of)
+		text = fmt.Sprintf("%g, %g, ... up to %g %s, resolution %g, confirmed %d of %d", s.From, s.From+s.Step, s.Max, unit, s.Resolution, s.Confirm.Need, s.Confirm.Of)
 	case len(a.Levels) > 0:
 		text = strings.Trim(fmt.Sprint(a.Levels), "[]") + " " + unit
 	case a.Level != nil:

@@ -259,6 +259,10 @@ func TestTheRestOfARunIsEstimated(t *testing.T) {
 	if got, want := f.left(start.Add(18*time.Second)), "2 to 3 steps left with this one, about 24s to 45s"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
+	f.chose(start, next(20, true), [][]design.Next{{next(20, true)}})
+	if got, want := f.left(start.Add(time.Hour)), "1 step left with this one, about 1s"; got != want {
+		t.Errorf("a step that takes longer than was thought: %q, want %q", got, want)
+	}
 }
 
 func TestTheRateIsThatOfTheLastSeconds(t *testing.T) {

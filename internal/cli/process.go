@@ -94,7 +94,7 @@ func (p *Process) animate() {
 	p.Stderr = p.screen
 }
 
-// stateDir is where laboratories live: $XDG_STATE_HOME/plimsoll, by default
+// stateDir is where labs live: $XDG_STATE_HOME/plimsoll, by default
 // ~/.local/state/plimsoll.
 func (p *Process) stateDir() (string, error) {
 	if dir := p.Env("XDG_STATE_HOME"); dir != "" {

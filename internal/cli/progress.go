@@ -102,19 +102,29 @@ func (g *progress) tick() {
 		return
 	}
 	g.shown = now
-	g.refresh(now)
+	if g.refresh(now); !g.doing {
+		return
+	}
 	g.p.logf("%s\n", statusLine(g.status, g.there(), g.live, now.Sub(g.since)))
 }
 
-// refresh sums up the step under way, for at most a fiftieth of the time.
+// refresh sums up the step under way, for at most a fiftieth of the time. It is
+// called with the lock held, and gives it up meanwhile: a step must not wait for
+// its display.
 func (g *progress) refresh(now time.Time) {
 	const part = 50
 	if g.sum == nil || now.Sub(g.summed) < part*g.sumTook {
 		return
 	}
-	g.live = g.sum()
+	sum, step := g.sum, g.status.Step
+	g.mu.Unlock()
+	live := sum()
+	g.mu.Lock()
 	g.summed = g.p.Now()
 	g.sumTook = g.summed.Sub(now)
+	if g.doing && g.status.Step == step {
+		g.live = live
+	}
 }
 
 // draw draws the picture. It is called with the lock held.
@@ -163,7 +173,7 @@ func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Dur
 		fmt.Fprintf(&b, ", %d of %d in flight", s.InFlight, s.Bound)
 	}
 	if n := s.Progress.Unschedulable; n > 0 {
-		fmt.Fprintf(&b, ", %d find no place", n)
+		fmt.Fprintf(&b, ", %d without a place", n)
 	}
 	left := s.Left
 	if s.Stage == engine.StageRaising && elapsed > time.Second && s.Replied > 0 {
@@ -345,7 +355,7 @@ func (f *forecast) left(now time.Time) string {
 		for i, n := range steps {
 			takes := f.holdOf(n) + time.Duration(float64(f.took)*added(n, level)/f.raised)
 			if i == 0 && !f.began.IsZero() {
-				takes = max(takes-now.Sub(f.began), 0)
+				takes = max(takes-now.Sub(f.began), time.Second)
 			}
 			sum += takes
 			level = n.Level
@@ -355,7 +365,11 @@ func (f *forecast) left(now time.Time) string {
 	if most == 0 {
 		return ""
 	}
-	return fmt.Sprintf("%s steps left with this one, about %s", between(strconv.Itoa(fewest), strconv.Itoa(most)), between(clock(least), clock(longest)))
+	steps := "steps"
+	if most == 1 {
+		steps = "step"
+	}
+	return fmt.Sprintf("%s %s left with this one, about %s", between(strconv.Itoa(fewest), strconv.Itoa(most)), steps, between(clock(least), clock(longest)))
 }
 
 // between is a range in words.

@@ -19,14 +19,13 @@ func newReportCommand(p *Process) *cobra.Command {
 	var open bool
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
-		Short: "Write a recorded run as a page to look at",
-		Long: `Write report.html into each run directory: one page that needs nothing else and
-reaches for nothing else. It shows the verdict, the levels, the distributions of
-latencies, the course of the run, what kept objects from getting there, and what
-was used, and it has the raw data as CSV.
+		Short: "Write the page of a recorded run",
+		Long: `Write report.html into each run directory: one file that needs no network. It
+shows the verdict, the levels, the distributions of latencies, the course of the
+run, why objects failed, and the resources used. It contains the raw data as CSV.
 
-A run that has not been judged since its record was written is judged first, as
-by 'plimsoll analyze'. It talks to no cluster.`,
+A run that was not judged since its record was written is judged first, as by
+'plimsoll analyze'. No cluster is needed.`,
 		Example: `  plimsoll report plimsoll-runs/20261121-101500-node-density --open
   plimsoll report plimsoll-runs/*`,
 		Args: func(cmd *cobra.Command, args []string) error {

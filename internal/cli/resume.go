@@ -20,16 +20,16 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 		return err
 	}
 	if cmd.Flags().Changed("signatures") {
-		return usagef("leave it out; 'plimsoll analyze --signatures' takes others", "--signatures: a run goes on with the signatures that it has")
+		return usagef("leave it out; 'plimsoll analyze --signatures' takes others", "--signatures: a resumed run keeps its signatures")
 	}
 	if name, given := firstChanged(cmd, "kubeconfig", "context", "lab"); given {
-		return usagef("leave it out", "--%s: a run goes on with the target that it has", name)
+		return usagef("leave it out", "--%s: a resumed run keeps its target", name)
 	}
 	if f.dryRun {
-		return usagef("leave it out", "--dry-run: a run that goes on makes what it made before")
+		return usagef("leave it out", "--dry-run: a resumed run creates what it created before")
 	}
 	if cmd.Flags().Changed("out") {
-		return usagef("leave it out", "--out: a run goes on in the directory that it has")
+		return usagef("leave it out", "--out: a resumed run keeps its directory")
 	}
 	dir, err := openRunDir(path)
 	if err != nil {
@@ -53,11 +53,11 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	recalled()
 	var contradiction *run.ContradictionError
 	if errors.As(err, &contradiction) {
-		hint := "undo what was changed in " + dir.Path(record.ExperimentFile) + ", or begin anew: plimsoll run " + dir.Path(record.ExperimentFile)
+		hint := "undo what was changed in " + dir.Path(record.ExperimentFile) + ", or start again: plimsoll run " + dir.Path(record.ExperimentFile)
 		if made := r.plan.AsRun.Version; made != version {
 			hint += fmt.Sprintf("; it was made by version %s, and this is %s", made, version)
 		}
-		return usagef(hint, "the run cannot go on: %w", err)
+		return usagef(hint, "the run cannot be resumed: %w", err)
 	}
 	if err != nil {
 		return err
@@ -110,19 +110,19 @@ func sameWorkload(p *plan.Plan, w *workload.Workload) error {
 	kind := w.KindOn(axis.Name)
 	other := slices.ContainsFunc(p.AsRun.Milestones, func(m string) bool { return !slices.Contains(kind.Names(), m) })
 	if other || p.AsRun.Arrived != kind.There || p.AsRun.Unit != axis.Unit {
-		return usagef("begin anew", "the run cannot go on: the workload %s is no longer what was run", p.Workload)
+		return usagef("start again", "the run cannot be resumed: the workload %s has changed", p.Workload)
 	}
 	return nil
 }
 
 // whereItGoesOn says where a run goes on.
 func whereItGoesOn(path string, past *run.Past) string {
-	text := "going on with " + path
+	text := "resuming " + path
 	if past.Whole > 0 {
 		text += fmt.Sprintf(" after step %d", past.Whole)
 	}
 	if past.Cut > 0 {
-		text += fmt.Sprintf("; step %d was cut, and is made again", past.Cut)
+		text += fmt.Sprintf("; step %d was cut and is repeated", past.Cut)
 	}
 	return text
 }
@@ -140,7 +140,7 @@ func showFinished(p *Process, f *experimentFlags, dir record.Dir, x run.Experime
 	if err != nil {
 		return err
 	}
-	p.logf("%s is finished: nothing is left to be made\n", dir)
+	p.logf("%s is finished: nothing is left to do\n", dir)
 	if err := showResult(p, result, string(dir), f.output, f.explain); err != nil {
 		return err
 	}

@@ -93,7 +93,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	harness.Await(t, "a step of the second part", func() bool { return steps(p, "r") > made })
 	w.Signal(os.Interrupt)
 	got := w.Wait()
-	if got.Code != exitInterrupted || !strings.Contains(got.Stderr, "hint: 'plimsoll run --resume r' goes on with it") {
+	if got.Code != exitInterrupted || !strings.Contains(got.Stderr, "hint: 'plimsoll run --resume r' continues it") {
 		t.Errorf("interrupted: exit code %d, want 130\n%s", got.Code, got.Stderr)
 	}
 

@@ -109,7 +109,7 @@ func (r *runner) run() (record.Dir, *judge.Result, error) {
 	show.end(result != nil)
 	var contradiction *run.ContradictionError
 	if errors.As(err, &contradiction) {
-		err = usagef("go on where the run was begun, or begin it anew: plimsoll run FILE", "%w", err)
+		err = usagef("resume it where it was started, or start again: plimsoll run FILE", "%w", err)
 	}
 	return dir, result, err
 }
@@ -131,7 +131,7 @@ func (r *runner) agree(ctx context.Context, c *target.Consent) error {
 // the question necessary.
 func (p *Process) confirm(ctx context.Context, system, why, question string) error {
 	if !p.StdinTerminal {
-		return usagef("look at it, and give --yes if it is the one", "%s %s, and was not confirmed", system, why)
+		return usagef("check that it is the right one, and give --yes", "%s %s, and was not confirmed", system, why)
 	}
 	p.logf("%s\n%s [y/N] ", system, question)
 	answer, err := readLine(ctx, p.Stdin)

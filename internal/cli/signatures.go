@@ -18,14 +18,14 @@ import (
 func newSignaturesCommand(p *Process) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "signatures",
-		Short: "Which failures are recognised: list, show",
-		Long: `Failures that are known by what they leave behind: in the cluster's events, in
-what objects, requests and logs tell, and in the conditions of a step. What a
-step shows stands in its result, with an explanation and a remedy.
+		Short: "Known failures: list, show",
+		Long: `Known failures are recognised by the cluster's events, by the messages of objects,
+requests and logs, and by the conditions of a step. A result names those that it
+found, with an explanation and a remedy.
 
-A directory of files in the same form adds others, or puts its own in the place
-of those of the same name: --signatures DIR with limit, sweep, ab, run and
-analyze. 'plimsoll signatures show' writes one as such a file would have it.`,
+--signatures DIR with limit, sweep, ab, run and analyze adds the failures in a
+directory of files in the same format. One with a known name replaces it.
+'plimsoll signatures show' prints one in that format.`,
 	}, newSignaturesListCommand(p), newSignaturesShowCommand(p))
 }
 
@@ -33,7 +33,7 @@ func newSignaturesListCommand(p *Process) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "List the failures that are recognised",
+		Short: "List the known failures",
 		Args:  noArguments,
 		RunE: func(*cobra.Command, []string) error {
 			list, err := allSignatures(dir)
@@ -47,7 +47,7 @@ func newSignaturesListCommand(p *Process) *cobra.Command {
 			return t.Flush()
 		},
 	}
-	cmd.Flags().StringVar(&dir, "signatures", "", "with those of this `directory`'s files, which are checked")
+	cmd.Flags().StringVar(&dir, "signatures", "", "with those in this `directory`, whose files are checked")
 	return cmd
 }
 
@@ -55,7 +55,7 @@ func newSignaturesShowCommand(p *Process) *cobra.Command {
 	var dir string
 	cmd := &cobra.Command{
 		Use:     "show NAME",
-		Short:   "Show what a failure is recognised by, and what to do about it",
+		Short:   "Show how a failure is recognised and what to do about it",
 		Example: `  plimsoll signatures show too-many-pods`,
 		Args:    exactlyOne("signature"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -78,7 +78,7 @@ func newSignaturesShowCommand(p *Process) *cobra.Command {
 			return usagef(nearest.Hint(args[0], names, "see 'plimsoll signatures list'"), "there is no signature %q", args[0])
 		},
 	}
-	cmd.Flags().StringVar(&dir, "signatures", "", "with those of this `directory`'s files")
+	cmd.Flags().StringVar(&dir, "signatures", "", "with those in this `directory`")
 	return cmd
 }
 
@@ -105,13 +105,13 @@ func loadSignatures(dir string) ([]signature.Signature, error) {
 	case err != nil:
 		return nil, usagef("", "--signatures: %w", err)
 	case !info.IsDir():
-		return nil, usagef("name the directory that it is in", "--signatures: %s is no directory", dir)
+		return nil, usagef("name the directory of the file", "--signatures: %s is not a directory", dir)
 	}
 	list, err := signature.Load(os.DirFS(dir), dir)
 	var none *signature.NoFilesError
 	switch {
 	case errors.As(err, &none):
-		return nil, usagef("'plimsoll signatures show NAME' writes one to begin with", "--signatures: %w", err)
+		return nil, usagef("'plimsoll signatures show NAME' prints one to start with", "--signatures: %w", err)
 	case len(strictyaml.Problems(err)) > 0:
 		return nil, usagef("", "%w", err)
 	case err != nil:

@@ -49,7 +49,7 @@ func TestSignatures(t *testing.T) {
 		{"a broken file", []string{"signatures", "list", "--signatures", broken}, exitUsage, filepath.Join(broken, "mine.yaml") + ":10:3: signatures[0]: unknown key \"remdy\" (did you mean \"remedy\"?)"},
 		{"a broken file, before anything is run", []string{"limit", "node-density", "--signatures", broken}, exitUsage, `unknown key "remdy"`},
 		{"no such directory", []string{"sweep", "node-density", "--levels", "1", "--signatures", filepath.Join(dir, "owm")}, exitUsage, `did you mean "own"?`},
-		{"a file for a directory", []string{"signatures", "list", "--signatures", filepath.Join(own, "mine.yaml")}, exitUsage, "is no directory"},
+		{"a file for a directory", []string{"signatures", "list", "--signatures", filepath.Join(own, "mine.yaml")}, exitUsage, "is not a directory"},
 		{"a directory without files", []string{"signatures", "list", "--signatures", empty}, exitUsage, "there is no file of signatures in " + empty},
 	} {
 		got := command(t, nil, tt.args...)

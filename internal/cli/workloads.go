@@ -16,7 +16,7 @@ import (
 func newWorkloadsCommand(p *Process) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "workloads",
-		Short: "What can be loaded: list, show, export",
+		Short: "Workloads: list, show, export",
 	}, newWorkloadsListCommand(p), newWorkloadsShowCommand(p), newWorkloadsExportCommand(p))
 }
 
@@ -104,10 +104,9 @@ func newWorkloadsShowCommand(p *Process) *cobra.Command {
 func newWorkloadsExportCommand(p *Process) *cobra.Command {
 	return &cobra.Command{
 		Use:   "export WORKLOAD DIR",
-		Short: "Write a workload's files, to read or to change",
-		Long: `Write a workload's files into a new directory. The directory is a workload of
-its own then ('plimsoll limit ./DIR'), and its configuration one that kube-burner
-runs too.`,
+		Short: "Write a workload's files, to read or change them",
+		Long: `Write a workload's files into a new directory. The directory is then a workload
+itself ('plimsoll limit ./DIR'). kube-burner can run its configuration too.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
 				return usagef("for example 'plimsoll workloads export node-density my-density'", "export takes a workload and a directory")

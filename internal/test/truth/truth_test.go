@@ -59,12 +59,11 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-const preface = `# What is found of what was planted
+const preface = `# Accuracy: what was planted, and what was found
 
-Written by ` + "`make truth`" + `, which makes this table anew, says where a bound is
-missed, and then fails. Rows on "sim" are of a simulated target on a virtual clock; rows on "lab"
-are of a real control plane with simulated nodes on the machine that made the
-table.
+` + "`make truth`" + ` writes this table. It marks the bounds that are missed, and then fails. Rows marked
+"sim" use a simulated target on a virtual clock. Rows marked "lab" use a real
+control plane with simulated nodes, on the machine that wrote the table.
 
 `
 
