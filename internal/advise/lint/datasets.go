@@ -1,7 +1,6 @@
 package lint
 
 import (
-	"cmp"
 	"fmt"
 	"maps"
 	"math"
@@ -9,6 +8,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 )
 
 // dataSet is what a load generator writes.
@@ -94,68 +95,6 @@ func readINI(t *text) []iniSection {
 	return sections
 }
 
-// sizes adds up what the parts of a data set hold.
-type sizes struct {
-	defaults map[string]string
-	total    float64
-	parts    []string
-	at       place // of the first part
-}
-
-// add takes over a part, if its options say how large it is.
-func (s *sizes) add(name string, options map[string]string, sizeOf func(option func(string) string) (float64, string, bool), at place) {
-	size, how, ok := sizeOf(func(key string) string {
-		if v, ok := options[key]; ok {
-			return v
-		}
-		return s.defaults[key]
-	})
-	if !ok {
-		return
-	}
-	if s.at.text == nil {
-		s.at = at
-	}
-	s.total += size
-	s.parts = append(s.parts, name+": "+how)
-}
-
-// report is the data set, and what comments say of it.
-func (s *sizes) report(t *text) (out report) {
-	out.recognised = true
-	if s.total > 0 {
-		out.dataSets = append(out.dataSets, dataSet{bytes: s.total, how: strings.Join(few(s.parts), "; "), at: s.at})
-		out.add(checkClaims(t, s.total))
-	}
-	return out
-}
-
-// fioJob reads a file of fio's.
-func fioJob(t *text) report {
-	var all sizes
-	for _, s := range readINI(t) {
-		options := make(map[string]string)
-		line := s.line
-		for _, e := range s.entries {
-			options[e.key] = e.value
-			if e.key == "size" || e.key == "filesize" {
-				line = e.line
-			}
-		}
-		switch s.name {
-		case "":
-		case "global":
-			if all.defaults == nil {
-				all.defaults = make(map[string]string)
-			}
-			maps.Copy(all.defaults, options)
-		default:
-			all.add(s.name, options, fioSize, t.place(line, 1))
-		}
-	}
-	return all.report(t)
-}
-
 // number reads a number from least up; otherwise stands for all that is none.
 func number(text string, least, otherwise float64) float64 {
 	if v, err := strconv.ParseFloat(text, 64); err == nil && v >= least && v < 1e9 {
@@ -164,68 +103,44 @@ func number(text string, least, otherwise float64) float64 {
 	return otherwise
 }
 
-// fioSize is how much a job writes or reads, over all its clones.
-func fioSize(option func(string) string) (size float64, how string, ok bool) {
-	filename := option("filename")
-	if strings.HasPrefix(filename, "/dev/") {
-		return 0, "", false // a whole device
-	}
-	if engine := option("ioengine"); engine == "null" || engine == "rbd" || engine == "net" {
-		return 0, "", false
-	}
-	clones, files := number(option("numjobs"), 1, 1), number(option("nrfiles"), 1, 1)
-	if each, isSize := bytesOf(option("size")); isSize && each > 0 {
-		size, how = each, option("size")
-	} else if each, isSize := bytesOf(option("filesize")); isSize && each > 0 {
-		size, how = each*files, fmt.Sprintf("%g files of %s", files, option("filesize"))
-	} else {
-		return 0, "", false
-	}
-	// A file that is named is one for all clones.
-	if filename == "" && clones > 1 {
-		size *= clones
-		how = fmt.Sprintf("%g clones of %s", clones, how)
-	}
-	return size, how, true
-}
-
-// fioCommand reads a command of fio's.
-func fioCommand(c call) (out report) {
-	_, flags := positional(c.args[1:])
-	option := func(key string) string { return flags["--"+key].value }
-	if size, how, ok := fioSize(option); ok {
-		w := flags["--size"]
-		if w.value == "" {
-			w = flags["--filesize"]
-		}
-		out.dataSets = append(out.dataSets, dataSet{bytes: size, how: how, at: c.at(w)})
-	}
-	return out
-}
-
 // fsdLine matches the definition of a file system of vdbench.
 var fsdLine = regexp.MustCompile(`(?m)^\s*fsd=`)
 
 // vdbench reads a parameter file of vdbench's.
-func vdbench(t *text) report {
-	var all sizes
+func vdbench(t *text) (out report) {
+	out.recognised = true
+	var defaults map[string]string
+	var total float64
+	var parts []string
+	var first place
 	for n := 1; n <= len(t.lines); n++ {
 		line := t.line(n)
 		if !fsdLine.MatchString(line) {
 			continue
 		}
-		options := make(map[string]string)
+		options := maps.Clone(defaults)
+		if options == nil {
+			options = make(map[string]string)
+		}
 		for _, p := range splitOptions(strings.TrimSpace(line)) {
 			k, v, _ := strings.Cut(p, "=")
 			options[k] = v
 		}
 		if options["fsd"] == "default" {
-			all.defaults = options
-			continue
+			defaults = options
+		} else if size, how, ok := vdbenchSize(options); ok {
+			if total == 0 {
+				first = t.place(n, 1+len(line)-len(strings.TrimLeft(line, " \t")))
+			}
+			total += size
+			parts = append(parts, options["fsd"]+": "+how)
 		}
-		all.add(options["fsd"], options, vdbenchSize, t.place(n, 1+len(line)-len(strings.TrimLeft(line, " \t"))))
 	}
-	return all.report(t)
+	if total > 0 {
+		out.dataSets = append(out.dataSets, dataSet{bytes: total, how: strings.Join(few(parts), "; "), at: first})
+		out.add(checkClaims(t, total))
+	}
+	return out
 }
 
 // splitOptions splits at commas outside of brackets.
@@ -249,13 +164,13 @@ func splitOptions(line string) (options []string) {
 
 // vdbenchSize is how much a file system of vdbench's holds: width directories
 // on each of depth levels, files in those of the last.
-func vdbenchSize(option func(string) string) (size float64, how string, ok bool) {
-	depth, width, files := number(option("depth"), 0, 1), number(option("width"), 0, 1), number(option("files"), 0, 0)
-	each, isSize := bytesOf(option("size"))
+func vdbenchSize(option map[string]string) (size float64, how string, ok bool) {
+	depth, width, files := number(option["depth"], 0, 1), number(option["width"], 0, 1), number(option["files"], 0, 0)
+	each, isSize := bytesOf(option["size"])
 	if !isSize {
 		// A list of sizes and their shares: (20m,50,30m,50).
 		var sum float64
-		list := strings.Split(strings.Trim(option("sizes")+option("size"), "()"), ",")
+		list := strings.Split(strings.Trim(option["sizes"]+option["size"], "()"), ",")
 		for i := 0; i+1 < len(list); i += 2 {
 			s, ok := bytesOf(list[i])
 			share, err := strconv.ParseFloat(list[i+1], 64)
@@ -270,7 +185,7 @@ func vdbenchSize(option func(string) string) (size float64, how string, ok bool)
 		return 0, "", false
 	}
 	directories := math.Pow(width, depth)
-	if option("distribution") == "all" {
+	if option["distribution"] == "all" {
 		directories = 0
 		for i := 1.0; i <= depth; i++ {
 			directories += math.Pow(width, i)
@@ -278,8 +193,8 @@ func vdbenchSize(option func(string) string) (size float64, how string, ok bool)
 	}
 	size = directories * files * each
 	how = fmt.Sprintf("%g directories x %g files x %s", directories, files, humanBytes(each))
-	if limit, ok := bytesOf(option("totalsize")); ok && limit > 0 && limit < size {
-		size, how = limit, "totalsize "+option("totalsize")
+	if limit, ok := bytesOf(option["totalsize"]); ok && limit > 0 && limit < size {
+		size, how = limit, "totalsize "+option["totalsize"]
 	}
 	return size, how, !math.IsInf(size, 0) && !math.IsNaN(size)
 }
@@ -312,37 +227,55 @@ func checkClaims(t *text, total float64) (out report) {
 	return out
 }
 
-// acrossDisks holds data sets against the disks that the files make.
+// acrossDisks holds data sets against the disk that they are written to: the one
+// that the user names, or the largest of the machine in whose user data they
+// stand.
 func acrossDisks(f *facts) (out report) {
-	disks := diskSizes(f)
-	if f.disk > 0 {
-		disks = []disk{{what: "the disk given with --disk", bytes: f.disk, text: humanBytes(float64(f.disk))}}
-	}
-	bySize := func(a, b disk) int { return cmp.Compare(a.bytes, b.bytes) }
 	for _, s := range f.dataSets {
-		machine := s.at.text.machine
-		own := slices.DeleteFunc(slices.Clone(disks), func(d disk) bool { return d.of != machine })
-		if len(disks) == 0 {
-			out.note("data-set-size", s.at, "the data set has %s (%s): no disk is among the files, so whether it fits was not checked (--disk SIZE)", humanBytes(s.bytes), s.how)
+		big := disk{what: "the disk given with --disk", bytes: f.disk, text: humanBytes(float64(f.disk))}
+		if f.disk == 0 {
+			big = largestDisk(s.at.text.machine)
+		}
+		if big.bytes == 0 {
+			out.note("data-set-size", s.at, "the data set has %s (%s): no file says which disk holds it, so whether it fits was not checked (--disk SIZE)", humanBytes(s.bytes), s.how)
 			continue
 		}
-		big, small := slices.MaxFunc(disks, bySize), slices.MinFunc(disks, bySize)
-		if machine != nil && len(own) > 0 && f.disk == 0 {
-			big = slices.MaxFunc(own, bySize)
-			small = big
-		}
-		with := func(d disk) string {
-			if d.at.text != nil {
-				d.what += " " + seen(s.at, d.at)
+		if s.bytes > float64(big.bytes) {
+			if big.at.text != nil {
+				big.what += " " + seen(s.at, big.at)
 			}
-			return fmt.Sprintf("the data set has %s (%s), and %s has %s", humanBytes(s.bytes), s.how, d.what, d.text)
-		}
-		switch {
-		case s.bytes > float64(big.bytes):
-			out.find("data-set-size", s.at, fmt.Sprintf("make the disk larger than %s and what its file system needs, or the data set smaller", humanBytes(s.bytes)), with(big))
-		case s.bytes > float64(small.bytes):
-			out.findAs(Warning, "data-set-size", s.at, "write it to the larger disk only, or make it smaller", with(small))
+			out.find("data-set-size", s.at, fmt.Sprintf("make the disk larger than %s and what its file system needs, or the data set smaller", humanBytes(s.bytes)),
+				fmt.Sprintf("the data set has %s (%s), and %s has %s", humanBytes(s.bytes), s.how, big.what, big.text))
 		}
 	}
 	return out
+}
+
+// disk is a disk of a machine.
+type disk struct {
+	what  string
+	bytes int64
+	text  string // as written
+	at    place
+}
+
+// largestDisk is that of a machine; the zero disk where none has a size.
+func largestDisk(o *object) (largest disk) {
+	if o == nil {
+		return
+	}
+	add := func(request value, what string) {
+		if q, err := resource.ParseQuantity(request.text()); err == nil && q.Value() > largest.bytes {
+			largest = disk{what + o.String(), q.Value(), request.text(), request.at()}
+		}
+	}
+	for _, t := range o.get("spec", "dataVolumeTemplates").items() {
+		for _, kind := range []string{"pvc", "storage"} {
+			add(t.deep("spec."+kind+".resources.requests.storage"), "the disk of ")
+		}
+	}
+	for _, v := range o.get("spec", "template", "spec", "volumes").items() {
+		add(v.deep("emptyDisk.capacity"), "the empty disk of ")
+	}
+	return largest
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net/url"
 	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -33,9 +35,27 @@ func ignitionConfig(root value, role string) (out report) {
 	case !hasHole(v):
 		out.find("ignition-version", version.at(), "write a version from 3.0.0 to 3.5.0", "there is no Ignition "+v)
 	}
+	out.add(checkModes(root))
 	for i, f := range itemsOf(dig(root.node, "storage", "files")) {
 		out.add(embeddedFile(value{root.doc, f, strictyaml.Index(strictyaml.Key(root.path, "storage.files"), i)}, role))
 	}
+	return out
+}
+
+// checkModes finds modes of files whose octal digits stand there as a decimal
+// number.
+func checkModes(v value) (out report) {
+	octal := strings.Fields("400 440 444 500 550 555 600 640 644 660 664 666 700 750 755 770 775 777 1777") // as people say them
+	v.walk(func(e entry) bool {
+		if e.key() != "mode" || e.node.Kind() != strictyaml.Scalar || !e.node.Plain() || !slices.Contains(octal, e.text()) {
+			return true
+		}
+		decimal, _ := strconv.ParseInt(e.text(), 8, 64)
+		meant, _ := strconv.ParseInt(e.text(), 10, 64)
+		out.find("file-mode", e.at(), fmt.Sprintf("write %d, which is 0%s", decimal, e.text()),
+			fmt.Sprintf("mode %s is a decimal number: it means 0%o", e.text(), meant), e.replace(fmt.Sprint(decimal))...)
+		return false
+	})
 	return out
 }
 
@@ -45,14 +65,14 @@ func ignitionFields(root value, version string) report {
 		if f.node == root.node && (e.key() == "version" || e.key() == "osImageURL") {
 			return true // of a fragment that stands a level too high
 		}
-		mend, known := oldIgnition()[e.key()]
+		fix, known := oldIgnition()[e.key()]
 		if !known {
 			return false
 		}
 		var edits []edit
 		switch {
 		case e.key() == "networkd" && (isNull(e.node) || e.node.Kind() == strictyaml.Mapping && len(e.node.Entries()) == 0):
-			mend = "remove it: it is empty"
+			fix = "remove it: it is empty"
 			edits = f.remove(e.key())
 		case e.key() == "filesystem" && e.text() == "root":
 			edits = f.remove(e.key())
@@ -61,7 +81,7 @@ func ignitionFields(root value, version string) report {
 		case e.key() == "append" && !strings.HasSuffix(f.path, "config"):
 			return false
 		}
-		c.out.find("ignition-field", e.keyAt(), mend,
+		c.out.find("ignition-field", e.keyAt(), fix,
 			fmt.Sprintf("%s is a field of Ignition 2, and this is %s", e.key(), version), edits...)
 		return true
 	}

@@ -25,7 +25,6 @@ const (
 	sysctlFormat
 	inventoryFormat
 	tunedFormat
-	fioFormat
 	vdbenchFormat
 	haproxyFormat
 	shellFormat
@@ -44,7 +43,6 @@ var (
 	sysctlKeyLine   = regexp.MustCompile(`(?m)^-?(net|vm|kernel|fs|user|dev|sunrpc|abi|debug)[./][\w.*/-]+[ \t]*=`)
 	inventoryLine   = regexp.MustCompile(`(?m)^\[[\w.-]+:(vars|children)\]\s*$|^\s*(osm_|openshift_|ansible_)\w+=`)
 	tunedSection    = regexp.MustCompile(`(?m)^\[(main|sysctl|bootloader|cpu|scheduler|variables)\]\s*$`)
-	fioOption       = regexp.MustCompile(`(?m)^(ioengine|rw|readwrite|bs|blocksize|iodepth|numjobs|filesize|nrfiles|time_based|runtime|direct)[ \t]*=`)
 	sectionLine     = regexp.MustCompile(`(?m)^\[[^\]\n]+\]\s*$`)
 	haproxySection  = regexp.MustCompile(`(?m)^(global|defaults|frontend|backend|listen)\b`)
 	haproxyWord     = regexp.MustCompile(`(?m)^\s*(cpu-map|nbthread|nbproc|tune\.bufsize|tune\.maxrewrite)\s+\S`)
@@ -88,8 +86,6 @@ func formatOf(t *text) format {
 		return haproxyFormat
 	case base == "tuned.conf":
 		return tunedFormat
-	case ext == ".fio", ext == ".job":
-		return fioFormat
 	case isPage(ext), ext == ".txt" && !t.snippet && isProse(data):
 		return proseFormat
 	case t.parent == nil && !configuration(ext):
@@ -105,16 +101,14 @@ func formatOf(t *text) format {
 		return kubeBurnerFormat
 	case fence.MatchString(data) && !t.snippet && !strings.HasPrefix(ext, ".y") && ext != ".json":
 		return proseFormat
-	case fsdLine.MatchString(data):
-		return vdbenchFormat
 	case yamlObject.MatchString(data), ext == ".yaml", ext == ".yml", ext == ".json", ext == ".ign":
 		return yamlFormat
+	case fsdLine.MatchString(data):
+		return vdbenchFormat
 	case inventoryLine.MatchString(data) && sectionLine.MatchString(data):
 		return inventoryFormat
 	case tunedSection.MatchString(data) && (sysctlKeyLine.MatchString(data) || strings.Contains(data, "include") || strings.Contains(data, "summary")):
 		return tunedFormat
-	case fioOption.MatchString(data) && sectionLine.MatchString(data):
-		return fioFormat
 	case haproxySection.MatchString(data) && (strings.Contains(data, "maxconn") || strings.Contains(data, "bind ") || strings.Contains(data, "timeout ") || haproxyWord.MatchString(data)):
 		return haproxyFormat
 	case environmentLine.MatchString(data):
@@ -185,20 +179,19 @@ func wouldRecognise(t *text) bool {
 func lookAtFile(t *text) (out report) {
 	if i := strings.IndexByte(t.data, 0); i >= 0 || !utf8.ValidString(t.data) {
 		if t.file.Asked {
-			out.problems = append(out.problems, Problem{File: t.file.Name, Text: "the file is not text"})
+			out.problems = append(out.problems, Problem{File: t.file.Name, Text: "not a text file"})
 		}
 		return
 	}
 	if strings.TrimSpace(t.data) == "" {
 		if t.file.Asked {
-			out.note("", place{text: t}, "the file is empty")
+			out.note("", place{text: t}, "not checked: the file is empty")
 		}
-		out.recognised = true
 		return
 	}
 	out = lookAt(t)
 	if !out.recognised && t.file.Asked && len(out.problems) == 0 {
-		out.note("", place{text: t}, "not of a kind that lint knows: nothing was checked")
+		out.note("", place{text: t}, "not checked: lint does not know this kind of file")
 	}
 	return out
 }
@@ -209,7 +202,7 @@ const maxDepth = 6
 // readers are what looks at a text of each format.
 func readers() map[format]func(*text) report {
 	return map[format]func(*text) report{
-		yamlFormat: yamlText, sysctlFormat: sysctlFile, inventoryFormat: inventoryFile, tunedFormat: tunedProfile, fioFormat: fioJob, vdbenchFormat: vdbench,
+		yamlFormat: yamlText, sysctlFormat: sysctlFile, inventoryFormat: inventoryFile, tunedFormat: tunedProfile, vdbenchFormat: vdbench,
 		haproxyFormat: haproxyFile, shellFormat: shellText, environmentFormat: environmentFile, cloudConfigFormat: checkUserData, proseFormat: proseText,
 		kubeBurnerFormat: kubeBurnerFile, planFormat: planFile, workloadFormat: workloadFile,
 	}

@@ -98,20 +98,20 @@ func unknownGroup(t *text, s iniSection, name string, names []string) (out repor
 		return strings.HasPrefix(e.key, "openshift_") || strings.HasPrefix(e.key, "osm_")
 	})
 	const installer = "OSEv3"
-	mend := near(name, names, "add the group, or write the name of one that there is: "+strings.Join(few(names), ", "))
+	fix := near(name, names, "add the group, or write the name of one that there is: "+strings.Join(few(names), ", "))
 	found := fmt.Sprintf("variables of the group %s, and there is no such group", name)
 	var edits []edit
 	if near, ok := nearest.Word(name, []string{installer}); ok && openshift && name != installer {
-		mend = fmt.Sprintf("write [%s:vars]: OpenShift's playbooks read the group %s", near, near)
+		fix = fmt.Sprintf("write [%s:vars]: OpenShift's playbooks read the group %s", near, near)
 		found = fmt.Sprintf("variables of the group %s: OpenShift's playbooks read %s", name, near)
 		start := t.lines[s.line-1] + bracket + 1
 		edits = []edit{{t, start, start + len(name), near}}
 	} else if len(names) == 0 && name == installer {
 		return // a snippet without its hosts
 	} else if len(names) == 0 {
-		mend = "add the group with its hosts"
+		fix = "add the group with its hosts"
 	}
-	out.find("inventory-group", t.place(s.line, bracket+2), mend, found, edits...)
+	out.find("inventory-group", t.place(s.line, bracket+2), fix, found, edits...)
 	return out
 }
 

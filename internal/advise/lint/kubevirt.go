@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -65,10 +63,7 @@ func checkMachine(o *object, spec value) (out report) {
 	}
 	out.add(checkPairs("disk", "volume", mounts, list("volumes").items()))
 	out.add(checkPairs("interface", "network", spec.deep("domain.devices.interfaces").items(), list("networks").items()))
-	out.add(checkResources(spec.deep("domain.resources")))
-	out.add(checkNodeLabels(spec.get("nodeSelector")))
 	for _, v := range spec.get("volumes").items() {
-		out.add(checkImage(v.deep("containerDisk.image")))
 		for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
 			if source := v.get(kind); source.node != nil {
 				out.add(checkCloudInit(o, source))
@@ -272,13 +267,13 @@ func acrossClones(f *facts) (out report) {
 				guess = cmp.Or(nearestName(s.name, free), nearestName(s.name, names))
 				guesses[s.name] = guess
 			}
-			mend := "make a DataVolume of that name, or clone one of: " + strings.Join(few(names), ", ")
+			fix := "make a DataVolume of that name, or clone one of: " + strings.Join(few(names), ", ")
 			severity := Warning // it may be in the cluster already
 			if guess != "" {
-				mend = fmt.Sprintf("clone %s, which is made %s", guess, seen(s.at, made[guess][0].closest("metadata", "name")))
+				fix = fmt.Sprintf("clone %s, which is made %s", guess, seen(s.at, made[guess][0].closest("metadata", "name")))
 				severity = Error
 			}
-			out.findAs(severity, "clone-source", s.at, mend, fmt.Sprintf("it clones %s, and nothing here makes that", s.name))
+			out.findAs(severity, "clone-source", s.at, fix, fmt.Sprintf("it clones %s, and nothing here makes that", s.name))
 			continue
 		}
 		if !slices.ContainsFunc(makers, func(m *object) bool {
@@ -466,44 +461,4 @@ func cloudInitKeys() []string {
 		ssh_publish_hostkeys ssh_pwauth ssh_quiet_keygen swap syslog_fix_perms system_info timezone ubuntu_advantage
 		ubuntu_pro unverified_modules updates user users vendor_data version wireguard write_files yum_repo_dir
 		yum_repos zypper`)
-}
-
-// diskSizes are the disks that the files make, in bytes.
-func diskSizes(f *facts) (disks []disk) {
-	add := func(o *object, request value, what string) {
-		q, err := resource.ParseQuantity(request.text())
-		if err == nil && q.Value() > 0 {
-			disks = append(disks, disk{what: what, bytes: q.Value(), text: request.text(), at: request.at(), of: o})
-		}
-	}
-	claims := func(o *object, spec value, what string) {
-		for _, kind := range []string{"pvc", "storage"} {
-			add(o, spec.deep(kind+".resources.requests.storage"), what)
-		}
-	}
-	for _, o := range f.objects {
-		switch o.kind {
-		case "DataVolume":
-			claims(o, o.get("spec"), o.String())
-		case "PersistentVolumeClaim":
-			add(o, o.get("spec", "resources", "requests", "storage"), o.String())
-		case "VirtualMachine":
-			for _, t := range o.get("spec", "dataVolumeTemplates").items() {
-				claims(o, t.get("spec"), "the disk of "+o.String())
-			}
-			for _, v := range o.get("spec", "template", "spec", "volumes").items() {
-				add(o, v.deep("emptyDisk.capacity"), "the empty disk of "+o.String())
-			}
-		}
-	}
-	return disks
-}
-
-// disk is a disk that some file makes.
-type disk struct {
-	what  string
-	bytes int64
-	text  string // as written
-	at    place
-	of    *object
 }

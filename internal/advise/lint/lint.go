@@ -2,7 +2,7 @@
 // not do what its author meant? It reads what people keep for a cluster and
 // for the machines below it (manifests, machine configurations, virtual
 // machines, sysctl files, inventories, commands in scripts and runbooks), and
-// says of each fault where it stands, what it costs and how it is mended. It
+// says of each fault where it stands, what it costs and how it is fixed. It
 // talks to no cluster.
 //
 // Rules are small pure checks over parsed files; see Rules. A text is looked at
@@ -49,9 +49,9 @@ type Finding struct {
 	Inside string `json:"inside,omitempty"`
 	Found  string `json:"found"` // what was found
 	Why    string `json:"why"`   // what it costs
-	Mend   string `json:"mend"`  // what to do about it
+	Fix    string `json:"fix"`   // what to do about it
 	Source string `json:"source"`
-	// Fixable says that Fix makes the mend.
+	// Fixable says that Fix makes the fix.
 	Fixable bool `json:"fixable"`
 
 	edits []edit
@@ -117,9 +117,6 @@ type Input struct {
 type Options struct {
 	// Ignore are rules that are left out.
 	Ignore []string
-	// Kubernetes is the minor version of 1.x that API versions are judged for;
-	// 0 is the newest that is known.
-	Kubernetes int
 	// Workload finds the workload that a plan names; nil checks plans in part.
 	Workload func(name string) (*workload.Workload, error)
 	// Targets finds the target that a workload names.
@@ -141,7 +138,7 @@ func Lint(inputs []Input, o Options) *Result {
 		}
 		all.add(one)
 	}
-	for _, check := range []func(*facts) report{acrossPools, acrossClones, acrossDisks, acrossSubnets, acrossSettings, acrossCephPools, acrossBudgets} {
+	for _, check := range []func(*facts) report{acrossPools, acrossClones, acrossDisks, acrossSubnets, acrossSettings, acrossCephPools} {
 		all.add(check(&all.facts))
 	}
 	rules := make(map[string]Rule)

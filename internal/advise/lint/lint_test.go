@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 //
 //	faulty/NAME   together give the findings of want, and all of the rules
 //	fixed/NAME    what --fix makes of faulty/NAME; without it, nothing
-//	mended/NAME   nothing is found in these: a person has mended what is faulty
+//	good/NAME   nothing is found in these: a person has fixed what is faulty
 //	near/NAME     nothing is found in these either: they look like a fault, and
 //	              their name says why they are none
 type archive struct {
@@ -69,8 +69,8 @@ func archives(t *testing.T) (all []archive) {
 				continue
 			}
 			kind, name, _ := strings.Cut(f.Name, "/")
-			if !slices.Contains([]string{"faulty", "fixed", "mended", "near"}, kind) || name == "" {
-				t.Fatalf("%s: %s: want faulty/, fixed/, mended/, near/ or want", file, f.Name)
+			if !slices.Contains([]string{"faulty", "fixed", "good", "near"}, kind) || name == "" {
+				t.Fatalf("%s: %s: want faulty/, fixed/, good/, near/ or want", file, f.Name)
 			}
 			a.parts[kind] = append(a.parts[kind], Input{Name: name, Data: f.Data, Asked: true})
 		}
@@ -155,7 +155,7 @@ func TestRules(t *testing.T) {
 			} else if got != string(a.want) {
 				t.Errorf("found:\n%s\nwant:\n%s", got, a.want)
 			}
-			for _, kind := range []string{"mended", "near"} {
+			for _, kind := range []string{"good", "near"} {
 				for _, group := range groups(a.parts[kind]) {
 					r := Lint(withDirs(group), testOptions())
 					if len(r.Findings)+len(r.Problems) > 0 {
@@ -210,8 +210,8 @@ func (a archive) write(t *testing.T, got string) {
 	}
 }
 
-// checkFix makes the mends: they are what the archive says, they leave nothing
-// that could be mended, and a second time changes nothing.
+// checkFix makes the fixes: they are what the archive says, they leave nothing
+// that could be fixed, and a second time changes nothing.
 func (a archive) checkFix(t *testing.T, faulty []Input) {
 	t.Helper()
 	fixed := Fix(faulty, testOptions())
@@ -253,7 +253,7 @@ func (a archive) checkFix(t *testing.T, faulty []Input) {
 			again[i].Data = []byte(text)
 		}
 	}
-	if second := Fix(again, testOptions()); len(second.Changes) > 0 || len(second.Mended) > 0 {
+	if second := Fix(again, testOptions()); len(second.Changes) > 0 || len(second.Done) > 0 {
 		t.Errorf("a second --fix changes %d files", len(second.Changes))
 	}
 }
@@ -278,5 +278,5 @@ func TestRulesAreDescribed(t *testing.T) {
 func ExampleResult_Summary() {
 	r := Lint([]Input{{Name: "pool.sh", Data: []byte("ceph osd pool set rbd pg_autoscaler_mode off\n")}}, Options{})
 	fmt.Println(r.Summary())
-	// Output: 1 error, 0 warnings in 1 file; --fix mends 1
+	// Output: 1 error, 0 warnings in 1 file; --fix can fix 1
 }

@@ -1,7 +1,6 @@
 package lint
 
 import (
-	core "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -105,18 +104,6 @@ type tuningOptions struct {
 	MaxConnections              int32            `json:"maxConnections"`
 	ReloadInterval              metav1.Duration  `json:"reloadInterval"`
 	ConfigurationManagement     string           `json:"configurationManagement"`
-}
-
-type deploymentConfigSpec struct {
-	Strategy             any                   `json:"strategy"`
-	MinReadySeconds      int32                 `json:"minReadySeconds"`
-	Triggers             any                   `json:"triggers"`
-	Replicas             int32                 `json:"replicas"`
-	RevisionHistoryLimit *int32                `json:"revisionHistoryLimit"`
-	Test                 bool                  `json:"test"`
-	Paused               bool                  `json:"paused"`
-	Selector             map[string]string     `json:"selector"`
-	Template             *core.PodTemplateSpec `json:"template"`
 }
 
 // ignition3 is Ignition's configuration of version 3; since is the version

@@ -101,7 +101,7 @@ func kubeBurnerFile(t *text) (out report) {
 			out.add(ownProblems(t, err))
 			return
 		}
-		// It needs data that is not here: what no data can mend is still told.
+		// It needs data that is not here: what no data can fix is still told.
 		input.AllowMissing = true
 		var kept []strictyaml.Problem
 		_, again := kubeburner.Parse(t.file.Name, []byte(t.data), input)

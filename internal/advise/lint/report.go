@@ -38,14 +38,14 @@ type place struct {
 	path         string
 }
 
-// find makes a finding. The edits, if any, are its mend; they are made all or
+// find makes a finding. The edits, if any, are its fix; they are made all or
 // none.
-func (r *report) find(rule string, at place, mend, found string, edits ...edit) {
-	r.findAs("", rule, at, mend, found, edits...)
+func (r *report) find(rule string, at place, fix, found string, edits ...edit) {
+	r.findAs("", rule, at, fix, found, edits...)
 }
 
 // findAs is find with a severity other than the rule's own.
-func (r *report) findAs(s Severity, rule string, at place, mend, found string, edits ...edit) {
+func (r *report) findAs(s Severity, rule string, at place, fix, found string, edits ...edit) {
 	if at.text.ignores(at.line, rule) {
 		return
 	}
@@ -55,7 +55,7 @@ func (r *report) findAs(s Severity, rule string, at place, mend, found string, e
 	file, line, column, inside := at.text.position(at.line, at.column)
 	r.findings = append(r.findings, Finding{
 		Rule: rule, Severity: s, File: file, Line: line, Column: column, Path: at.path, Inside: inside,
-		Found: found, Mend: mend, Fixable: len(edits) > 0, edits: edits,
+		Found: found, Fix: fix, Fixable: len(edits) > 0, edits: edits,
 	})
 }
 

@@ -209,22 +209,22 @@ func (c *fit) check(v value, t reflect.Type) {
 }
 
 func (c *fit) wants(v value, wanted string) {
-	mend := "write " + wanted
+	fix := "write " + wanted
 	var edits []edit
 	n := v.node
 	start, end, ok := c.doc.scalarRange(n)
 	switch text, isText := n.Value().(string); {
 	case isText && !n.Plain() && ok && readsAs(text, wanted):
 		// In quotes a number is text.
-		mend = "remove the quotes"
+		fix = "remove the quotes"
 		edits = []edit{{c.doc.text, start, end, text}}
 	case wanted == "text" && n.Kind() == strictyaml.Scalar && n.Plain():
-		mend = fmt.Sprintf("put it in quotes: %q", n.Text())
+		fix = fmt.Sprintf("put it in quotes: %q", n.Text())
 		if ok {
 			edits = []edit{{c.doc.text, start, end, fmt.Sprintf("%q", n.Text())}}
 		}
 	}
-	c.out.find("wrong-type", v.at(), mend, fmt.Sprintf("%s wants %s, found %s", lastOf(v.path), wanted, n.Describe()), edits...)
+	c.out.find("wrong-type", v.at(), fix, fmt.Sprintf("%s wants %s, found %s", lastOf(v.path), wanted, n.Describe()), edits...)
 }
 
 // readsAs reports whether a text without its quotes is what is wanted.
@@ -333,23 +333,23 @@ func (c *fit) oneOf(v value, allowed []string) {
 	if slices.Contains(allowed, text) || text == "" || c.doc.templated && hasHole(text) {
 		return
 	}
-	mend := "write one of " + strings.Join(allowed, ", ")
+	fix := "write one of " + strings.Join(allowed, ", ")
 	var edits []edit
 	for _, a := range allowed {
 		if strings.EqualFold(a, text) {
-			mend = "write " + a
+			fix = "write " + a
 			edits = v.replace(a)
 		}
 	}
 	if len(edits) == 0 {
 		if near, ok := nearest.Word(text, allowed); ok {
-			mend = fmt.Sprintf("did you mean %s? There is: %s", near, strings.Join(allowed, ", "))
+			fix = fmt.Sprintf("did you mean %s? There is: %s", near, strings.Join(allowed, ", "))
 		}
 	}
 	if extra := valueHints()[lastOf(v.path)+"="+text]; extra != "" {
-		mend += ". " + extra
+		fix += ". " + extra
 	}
-	c.out.find("bad-value", v.at(), mend, fmt.Sprintf("%s cannot be %q", lastOf(v.path), text), edits...)
+	c.out.find("bad-value", v.at(), fix, fmt.Sprintf("%s cannot be %q", lastOf(v.path), text), edits...)
 }
 
 // scalarWord names what a scalar of this type can be.
@@ -436,19 +436,19 @@ func (c *fit) unknownKey(f frame, e entry, set *fieldSet) {
 	if c.misplaced(f, e, where) {
 		return
 	}
-	mend := "remove it"
+	fix := "remove it"
 	if near, ok := nearest.Word(e.key(), names); ok {
-		mend = fmt.Sprintf("did you mean %s?", near)
+		fix = fmt.Sprintf("did you mean %s?", near)
 		if isNull(e.node) {
-			mend += " It has no value either."
+			fix += " It has no value either."
 		}
 	} else if len(names) > 0 && len(names) <= 12 {
-		mend = "there is: " + strings.Join(names, ", ")
+		fix = "there is: " + strings.Join(names, ", ")
 	}
 	if i, known := set.byName[e.key()]; known {
-		mend = fmt.Sprintf("raise the version: it came with %s", set.fields[i].since)
+		fix = fmt.Sprintf("raise the version: it came with %s", set.fields[i].since)
 	}
-	c.out.find("unknown-field", e.keyAt(), mend, fmt.Sprintf("%s has no field %q", where, e.key()))
+	c.out.find("unknown-field", e.keyAt(), fix, fmt.Sprintf("%s has no field %q", where, e.key()))
 }
 
 // spot is a mapping that a misplaced key belongs into.
@@ -474,9 +474,9 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 			paths[i] = "the top"
 		}
 	}
-	mend := "it belongs into " + strings.Join(paths, " or ")
+	fix := "it belongs into " + strings.Join(paths, " or ")
 	if len(spots[0].keys) == 0 {
-		mend = "move it up to " + paths[0]
+		fix = "move it up to " + paths[0]
 	}
 	var edits []edit
 	if len(spots) == 1 {
@@ -487,7 +487,7 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 				child = ""
 			}
 			if existing := to.Get(e.key()); existing != nil {
-				mend = fmt.Sprintf("remove it: %s stands in %s already, on line %d", e.key(), paths[0], fileLine(c.doc.at(existing, "")))
+				fix = fmt.Sprintf("remove it: %s stands in %s already, on line %d", e.key(), paths[0], fileLine(c.doc.at(existing, "")))
 				if sameScalar(existing, e.node) {
 					edits = f.remove(e.key())
 				}
@@ -505,7 +505,7 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 	if len(c.out.findings) > before && e.node.Kind() == strictyaml.Scalar {
 		edits = nil
 	}
-	c.out.find("wrong-level", e.keyAt(), mend, fmt.Sprintf("%s has no field %q: it is a field of %s", where, e.key(), strings.Join(paths, " and of ")), edits...)
+	c.out.find("wrong-level", e.keyAt(), fix, fmt.Sprintf("%s has no field %q: it is a field of %s", where, e.key(), strings.Join(paths, " and of ")), edits...)
 	return true
 }
 

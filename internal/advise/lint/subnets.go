@@ -174,11 +174,11 @@ func acrossSubnets(f *facts) (out report) {
 	least := slices.MinFunc(f.clusters, func(a, b clusterNetwork) int { return cmp.Compare(a.addresses(), b.addresses()) })
 	for _, p := range f.maxPods {
 		where, room := seen(p.at, least.at), least.addresses()
-		mend := fmt.Sprintf("lower maxPods to %d, or install with hostPrefix %d", max(1, room-reservedPods), largestHostPrefix(least, p.maxPods+reservedPods))
+		fix := fmt.Sprintf("lower maxPods to %d, or install with hostPrefix %d", max(1, room-reservedPods), largestHostPrefix(least, p.maxPods+reservedPods))
 		if p.maxPods > room {
-			out.find("pods-above-subnet", p.at, mend, fmt.Sprintf("maxPods is %d, and a node's subnet of /%d has %d addresses (%s)", p.maxPods, least.hostPrefix, room, where))
+			out.find("pods-above-subnet", p.at, fix, fmt.Sprintf("maxPods is %d, and a node's subnet of /%d has %d addresses (%s)", p.maxPods, least.hostPrefix, room, where))
 		} else if p.maxPods+reservedPods > room {
-			out.findAs(Warning, "pods-above-subnet", p.at, mend,
+			out.findAs(Warning, "pods-above-subnet", p.at, fix,
 				fmt.Sprintf("maxPods is %d, and of the %d addresses of a node's subnet of /%d the node itself uses some (%s)", p.maxPods, room, least.hostPrefix, where))
 		}
 	}
