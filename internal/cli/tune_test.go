@@ -202,7 +202,7 @@ func TestTuneKubeletFromARun(t *testing.T) {
 	}
 }
 
-// A laboratory's nodes are read, and nothing of it is changed.
+// A lab's nodes are read, and nothing of it is changed.
 func TestTuneReadsALaboratory(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, wideLab...)
@@ -213,7 +213,7 @@ func TestTuneReadsALaboratory(t *testing.T) {
 	}
 	var nodes, now bool
 	for _, in := range a.Inputs {
-		nodes = nodes || in.Name == "platform" && strings.Contains(in.From, "laboratory "+p.Lab)
+		nodes = nodes || in.Name == "platform" && strings.Contains(in.From, "lab "+p.Lab)
 	}
 	for _, f := range a.Findings {
 		now = now || f.What == "maxPods" && strings.HasPrefix(f.Now, "110 (read from node")
@@ -221,7 +221,7 @@ func TestTuneReadsALaboratory(t *testing.T) {
 	if !nodes || !now {
 		t.Errorf("inputs %+v, findings %+v", a.Inputs, a.Findings)
 	}
-	if got := p.Run(t, "tune", "subnet", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "laboratory "+p.Lab) {
+	if got := p.Run(t, "tune", "subnet", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "lab "+p.Lab) {
 		t.Errorf("%d %s", got.Code, got.Stderr)
 	}
 }

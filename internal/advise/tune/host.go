@@ -17,7 +17,7 @@ type Host struct {
 	// have settings of their own, which are not lowered.
 	Platform In[string]
 	// RTT and Link give socket buffers by latency (V7), Packet by packet size
-	// (V9). Without either no buffers are reckoned.
+	// (V9). Without either no buffers are computed.
 	RTT    In[time.Duration]
 	Link   In[Rate]
 	Packet In[Bytes]
@@ -28,7 +28,7 @@ type Host struct {
 	ARPFlux In[bool]
 	// Pods of the host, Connections that it tracks at a time, and Outgoing
 	// connections to one address and port. Without them those settings are not
-	// reckoned.
+	// computed.
 	Pods, PIDsPerPod, Connections, Outgoing In[int64]
 	// Facts are what was read of the host; nil where nothing was.
 	Facts *HostFacts
@@ -64,16 +64,27 @@ const (
 	nodeFile     = "99.9-node.conf"
 )
 
-// TuneHost reckons a host's kernel settings (V3 to V11), and says what is to be
+// Params are the parameters as flags.
+func (p *Host) Params() []Param {
+	return []Param{
+		wordParam(&p.Platform, "platform", "what the host is a node of, if anything", OpenShift, Kubernetes),
+		timeParam(&p.RTT, "rtt", "round trip between the hosts, as ping measures it"),
+		rateParam(&p.Link, "link", "speed of the link, such as 50Gbit or 2x25GbE"),
+		bytesParam(&p.Packet, "packet", "packet size that buffers are to hold 10 of, such as 512Ki"),
+		intParam(&p.Neighbours, "neighbours", "addresses on its links that the host talks to").within(1, 10_000_000),
+		boolParam(&p.ARPFlux, "arp-flux", "several interfaces are on one subnet (default: by the routes of the host that is read)"),
+		intParam(&p.Pods, "pods", "pods on the host").within(1, 100_000),
+		intParam(&p.PIDsPerPod, "pids-per-pod", "PIDs that a pod may have").within(1, 4_194_304).by(4096, "OpenShift's podPidsLimit").when(p.Pods.Ok()),
+		intParam(&p.Connections, "connections", "connections that are tracked at a time").within(1, 1_000_000_000),
+		intParam(&p.Outgoing, "outgoing", "outgoing connections to one address and port").within(1, 1_000_000),
+		newList(&p.Formats, "format", "word", "kind of files: "+strings.Join(HostFormats(), ", ")+" (default sysctl)", func(s string) (string, error) { return s, nil }),
+		textParam(&p.Pool, "pool", "name", "pool of a MachineConfig or Tuned object").by("worker", "the pool of ordinary nodes"),
+	}
+}
+
+// TuneHost computes a host's kernel settings (V3 to V11), and says what is to be
 // changed where a host was read.
 func TuneHost(p Host) (*Answer, error) {
-	p.Pool = p.Pool.or("worker", "the pool of ordinary nodes")
-	if err := fit(
-		within("neighbours", p.Neighbours, 1, 10_000_000), within("pods", p.Pods, 1, 100_000), within("pids-per-pod", p.PIDsPerPod, 1, 4_194_304),
-		within("connections", p.Connections, 1, 1_000_000_000), within("outgoing", p.Outgoing, 1, 1_000_000), checkWord("pool", p.Pool.Value), checkFormats(p.Formats),
-	); err != nil {
-		return nil, err
-	}
 	if p.Facts != nil && !p.Link.Ok() && p.RTT.Ok() {
 		p.Link = fastest(p.Facts)
 	}
@@ -86,18 +97,15 @@ func TuneHost(p Host) (*Answer, error) {
 		}
 		return nil, badParam("live", "for example --live, --bundle DIR, or --rtt 0.208ms --link 50Gbit", "nothing was said of the host")
 	}
-	title := "Kernel settings of a host"
-	if p.Facts != nil {
-		title += ", against " + p.Facts.From
+	b, err := begin("host", p.Params(), func() error { return checkFormats(p.Formats) })
+	if err != nil {
+		return nil, err
 	}
-	t := hostTuner{newBuilder("host", title), p}
-	t.input("rtt", p.RTT, "")
-	t.input("link", p.Link, "bit/s")
-	t.input("packet", p.Packet, "B")
-	t.input("neighbours", p.Neighbours, "")
-	t.input("pods", p.Pods, "")
-	t.input("connections", p.Connections, "")
-	t.input("outgoing", p.Outgoing, "")
+	b.Title = "Kernel settings of a host"
+	if p.Facts != nil {
+		b.Title += ", against " + p.Facts.From
+	}
+	t := hostTuner{b, p}
 	list := slices.Concat(t.arp(), t.neighbours(), t.windows())
 	received, err := t.receive()
 	if err != nil {
@@ -294,7 +302,7 @@ func (t *hostTuner) receive() ([]setting, error) {
 		return nil, nil
 	}
 	t.cite("V10", "V11", "kernel-net")
-	t.correct("V11", "the sample for a full backlog queue shows column 3 growing", "dropped packets are column 2, column 3 is time_squeeze", "reading the sample, one would raise netdev_max_backlog for what netdev_budget mends")
+	t.correct("V11", "the sample for a full backlog queue shows column 3 growing", "dropped packets are column 2, column 3 is time_squeeze", "reading the sample, one would raise netdev_max_backlog for what netdev_budget fixes")
 	if len(f.Softnet) == 1 {
 		t.softnetOnce(f.Softnet[0])
 		return nil, nil
@@ -426,8 +434,7 @@ func (t *hostTuner) node() []setting {
 		t.warn("nf_conntrack's table has /sys/module/nf_conntrack/parameters/hashsize buckets: raise them along, so that no bucket holds long lists")
 	}
 	if t.Pods.Ok() {
-		pids := t.PIDsPerPod.or(4096, "OpenShift's podPidsLimit")
-		t.input("pidsPerPod", pids, "")
+		pids := t.PIDsPerPod
 		const most = 4194304 // PID_MAX_LIMIT of 64-bit kernels
 		need := t.Pods.Value * pids.Value
 		t.step("kernel.pid_max >= pods x PIDs of each, at most 4194304", fmt.Sprintf("%s x %s = %s", grouped(t.Pods.Value), grouped(pids.Value), grouped(need)), "openshift-tuned")

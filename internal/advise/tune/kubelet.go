@@ -28,8 +28,7 @@ type Kubelet struct {
 	Nodes          In[int64]
 	MaxUnavailable In[int64]
 	Reboot         In[time.Duration] // of one node
-	// NowMaxPods is what the nodes have, as read from a cluster.
-	NowMaxPods In[int64]
+	Cluster        ClusterFacts
 }
 
 // ComponentCost is what one component of a node used with so many pods on it.
@@ -55,38 +54,64 @@ const (
 	largestPIDMax  = 4194304
 )
 
-// TuneKubelet reckons the kubelets' settings for a number of pods (V15 to V17,
+// Params are the parameters as flags.
+func (p *Kubelet) Params() []Param {
+	rebooted := p.Platform.orThat(p.Cluster.platform()).Value != Kubernetes && p.Nodes.orThat(p.Cluster.workerCount()).Ok()
+	return []Param{
+		platformParam(&p.Platform, p.Cluster),
+		intParam(&p.MaxPods, "max-pods", "pods that a node takes").within(1, 100_000).needed("--max-pods 500"),
+		intParam(&p.QPS, "qps", "requests per second to the API server (default 50; above 250 pods 100)").within(1, 100_000),
+		intParam(&p.Burst, "burst", "requests in a burst (default twice --qps)").within(1, 100_000),
+		boolParam(&p.EvenSpread, "even-spread", "report all images of a node, so that pods spread evenly"),
+		intParam(&p.HostPrefix, "host-prefix", "prefix length of each node's subnet").read(p.Cluster.hostPrefix(true)).within(4, 30),
+		coresParam(&p.Cores, "cores", "CPU of a node").read(p.Cluster.cores()).within(0.1, 100_000),
+		bytesParam(&p.Memory, "memory", "memory of a node").read(p.Cluster.memory()).within(256<<20, 1<<60),
+		newList(&p.Costs, "measured", "name@pods=cores,memory", "what a component of the node used", parseCost),
+		shareParam(&p.Headroom, "headroom", "on top of what was measured").within(0, 10).by(0.2, "this program's own allowance").when(len(p.Costs) > 0),
+		intParam(&p.PIDMax, "pid-max", "kernel.pid_max of the nodes").within(301, largestPIDMax).by(largestPIDMax, "OpenShift's profile, and systemd's on 64-bit hosts"),
+		textParam(&p.Pool, "pool", "name", "MachineConfigPool").by("worker", "the pool of ordinary nodes"),
+		textParam(&p.Label, "label", "key=value", "label of the pool").by("custom-kubelet=enabled", "V17"),
+		intParam(&p.Nodes, "nodes", "nodes of the pool").read(p.Cluster.workerCount()).within(1, 1_000_000),
+		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time").within(1, 1_000_000).by(1, "a MachineConfigPool's").when(rebooted),
+		timeParam(&p.Reboot, "reboot", "drain and reboot of one node").by(10*time.Minute, "this program's own guess of a drain and reboot").when(rebooted),
+	}
+}
+
+// parseCost reads NAME@PODS=CORES,MEMORY.
+func parseCost(text string) (c ComponentCost, err error) {
+	name, rest, ok1 := strings.Cut(text, "@")
+	pods, rest, ok2 := strings.Cut(rest, "=")
+	cores, memory, ok3 := strings.Cut(rest, ",")
+	if !ok1 || !ok2 || !ok3 {
+		return c, fmt.Errorf("%q: want NAME@PODS=CORES,MEMORY, such as kubelet@250=0.8,450Mi", text)
+	}
+	n, err := ParseCount(pods)
+	if err != nil {
+		return c, err
+	}
+	c = ComponentCost{Name: name, Pods: float64(n), From: "flag --measured"}
+	if c.Cores, err = ParseCores(cores); err != nil {
+		return c, err
+	}
+	c.Memory, err = ParseBytes(memory)
+	return c, err
+}
+
+// TuneKubelet computes the kubelets' settings for a number of pods (V15 to V17,
 // D3, D14).
 func TuneKubelet(p Kubelet) (*Answer, error) {
-	if !p.MaxPods.Ok() {
-		return nil, needs("max-pods", "how many pods a node is to take", "--max-pods 500")
-	}
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.Pool = p.Pool.or("worker", "the pool of ordinary nodes")
-	p.Label = p.Label.or("custom-kubelet=enabled", "V17")
-	p.Headroom = p.Headroom.or(0.2, "this program's own allowance")
-	p.PIDMax = p.PIDMax.or(largestPIDMax, "OpenShift's profile, and systemd's on 64-bit hosts")
-	key, value, ok := strings.Cut(p.Label.Value, "=")
-	if !ok || key == "" {
-		return nil, badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE", p.Label.Value)
-	}
-	if err := fit(
-		within("max-pods", p.MaxPods, 1, 100_000), within("qps", p.QPS, 1, 100_000), within("burst", p.Burst, 1, 100_000),
-		within("host-prefix", p.HostPrefix, 4, 30), within("cores", p.Cores, 0.1, 100_000), within("headroom", p.Headroom, 0, 10),
-		within("pid-max", p.PIDMax, 301, largestPIDMax), within("nodes", p.Nodes, 1, 1_000_000), within("max-unavailable", p.MaxUnavailable, 1, 1_000_000),
-		checkWord("pool", p.Pool.Value), checkWord("label", p.Label.Value), checkCosts(p.Costs),
-	); err != nil {
+	b, err := begin("kubelet", p.Params(), func() error {
+		if key, _, ok := strings.Cut(p.Label.Value, "="); !ok || key == "" {
+			return badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE", p.Label.Value)
+		}
+		return checkCosts(p.Costs)
+	})
+	if err != nil {
 		return nil, err
 	}
-	if p.Memory.Ok() && p.Memory.Value < 256<<20 {
-		return nil, badParam("memory", "for example 384Gi", "%s is less than any node has", p.Memory.Value)
-	}
-	t := kubeletTuner{newBuilder("kubelet", fmt.Sprintf("Kubelets of %s pods each", grouped(p.MaxPods.Value))), p, mapping{{"maxPods", p.MaxPods.Value}}}
-	t.input("platform", p.Platform, "")
-	t.input("maxPods", p.MaxPods, "")
-	t.input("hostPrefix", p.HostPrefix, "")
-	t.input("cores", p.Cores, "")
-	t.input("memory", p.Memory, "B")
+	key, value, _ := strings.Cut(p.Label.Value, "=")
+	b.Title = fmt.Sprintf("Kubelets of %s pods each", grouped(p.MaxPods.Value))
+	t := kubeletTuner{b, p, mapping{{"maxPods", p.MaxPods.Value}}}
 	t.result("maxPods", p.MaxPods.Value, "", "")
 	t.density()
 	t.rates()
@@ -124,9 +149,9 @@ func (t *kubeletTuner) density() {
 		usual = upstreamMaxPods
 	}
 	now := fmt.Sprintf("%d by default", usual)
-	if t.NowMaxPods.Ok() {
-		now = fmt.Sprintf("%d (%s)", t.NowMaxPods.Value, t.NowMaxPods.From)
-		usual = t.NowMaxPods.Value
+	if read := t.Cluster.leastMaxPods(); read.Ok() {
+		now = fmt.Sprintf("%d (%s)", read.Value, read.From)
+		usual = read.Value
 	}
 	t.cite("V15", "kubelet-config")
 	t.check(n <= usual, Finding{Change, "maxPods", now, fmt.Sprint(n), "pods beyond it are not scheduled: Too many pods", ""})
@@ -207,7 +232,6 @@ func (t *kubeletTuner) pids() {
 		t.find(Finding{Cannot, "PIDs for each pod", "0", "at least 1", "pods cannot start processes", "a larger kernel.pid_max: plimsoll tune host"})
 		return
 	}
-	t.input("pidMax", t.PIDMax, "")
 	t.step("podPidsLimit <= (kernel.pid_max - 32768 for the node) / maxPods", fmt.Sprintf("(%d - %d) / %d = %d", t.PIDMax.Value, pidsForTheNode, t.MaxPods.Value, room), "openshift-pids")
 	note, write := "OpenShift's default, which leaves PIDs over", true
 	switch {
@@ -305,7 +329,6 @@ func (t *kubeletTuner) formula() reservation {
 // measured fits a line through what each component used by number of pods, and
 // takes it at maxPods, with headroom.
 func (t *kubeletTuner) measured() (kube, system reservation) {
-	t.input("headroom", t.Headroom, "")
 	var names []string
 	for _, c := range t.Costs {
 		t.Inputs = append(t.Inputs, Input{"cost of " + c.Name, fmt.Sprintf("%s cores, %s at %s pods", trim(math.Round(c.Cores*1000)/1000), c.Memory, trim(c.Pods)), "", c.From})
@@ -368,15 +391,11 @@ func (t *kubeletTuner) reboots() {
 		return
 	}
 	t.cite("V16")
-	unavailable := t.MaxUnavailable.or(1, "a MachineConfigPool's")
 	if !t.Nodes.Ok() {
 		t.warn("applying a KubeletConfig reboots every node of the pool, maxUnavailable (1 by default) at a time")
 		return
 	}
-	reboot := t.Reboot.or(10*time.Minute, "this program's own guess of a drain and reboot")
-	t.input("nodes", t.Nodes, "")
-	t.input("maxUnavailable", unavailable, "")
-	t.input("reboot", reboot, "")
+	unavailable, reboot := t.MaxUnavailable, t.Reboot
 	rounds := ceilDiv(t.Nodes.Value, unavailable.Value)
 	total := time.Duration(rounds) * reboot.Value
 	t.step("time of the reboots = nodes / maxUnavailable, rounded up, x time of one", fmt.Sprintf("%s / %d = %d rounds x %v = %v", grouped(t.Nodes.Value), unavailable.Value, rounds, reboot.Value, total), "V16")

@@ -104,14 +104,14 @@ func TestKubeletReserves(t *testing.T) {
 		gib    int64
 		memory float64
 	}{{4, 1}, {8, 1.8}, {16, 2.6}, {32, 3.56}, {64, 5.48}, {128, 9.32}, {256, 11.88}, {512, 17}, {1024, 27.24}} {
-		tuner := kubeletTuner{builder: newBuilder("x", "x"), Kubelet: Kubelet{Memory: Given(Bytes(tt.gib<<30), "flag"), Cores: Given(8.0, "flag")}}
+		tuner := kubeletTuner{builder: newBuilder("x"), Kubelet: Kubelet{Memory: Given(Bytes(tt.gib<<30), "flag"), Cores: Given(8.0, "flag")}}
 		got := tuner.formula()
 		if math.Abs(float64(got.memory)/(1<<30)-tt.memory) > 0.005 {
 			t.Errorf("%d GiB: %v, want %v GiB", tt.gib, got.memory, tt.memory)
 		}
 	}
 	for _, tt := range []struct{ cores, want float64 }{{1, 0.5}, {16, 0.5}, {64, 0.816}, {128, 1.584}} {
-		tuner := kubeletTuner{builder: newBuilder("x", "x"), Kubelet: Kubelet{Memory: Given(Bytes(1<<30), "flag"), Cores: Given(tt.cores, "flag")}}
+		tuner := kubeletTuner{builder: newBuilder("x"), Kubelet: Kubelet{Memory: Given(Bytes(1<<30), "flag"), Cores: Given(tt.cores, "flag")}}
 		if got := tuner.formula(); math.Abs(got.cores-tt.want) > 1e-9 {
 			t.Errorf("%v cores: %v, want %v", tt.cores, got.cores, tt.want)
 		}
@@ -209,9 +209,9 @@ func TestKubeletFromACluster(t *testing.T) {
 		{Name: "small", Worker: true, MaxPods: 110, Cores: 8, Memory: 32 << 30},
 		{Name: "master", MaxPods: 50, Cores: 4, Memory: 16 << 30},
 	}}
-	p := Kubelet{MaxPods: count(200)}
-	facts.Kubelet(&p)
-	if p.Memory.Value != 32<<30 || p.Cores.Value != 8 || p.Nodes.Value != 2 || p.NowMaxPods.Value != 110 || p.HostPrefix.Value != 24 || p.Platform.Value != Kubernetes {
+	p := Kubelet{MaxPods: count(200), Cluster: facts}
+	p.Params()
+	if p.Memory.Value != 32<<30 || p.Cores.Value != 8 || p.Nodes.Value != 2 || facts.leastMaxPods().Value != 110 || p.HostPrefix.Value != 24 || p.Platform.Value != Kubernetes {
 		t.Errorf("%+v", p)
 	}
 	a, err := TuneKubelet(p)

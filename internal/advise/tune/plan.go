@@ -69,12 +69,46 @@ const (
 	servicesTested       = 10_000
 )
 
+// Params are the parameters as flags.
+func (p *Plan) Params() []Param {
+	pods, services := intParam(&p.PodsPerIteration, "pods-per-iteration", "pods of an iteration of the load"), intParam(&p.ServicesPerIteration, "services-per-iteration", "services of an iteration of the load")
+	if p.VMs.Ok() {
+		pods.by(1, "idle pods beside the machines, as in the document (V2)")
+		services.by(0, "idle pods")
+	} else {
+		pods.by(2, "an application and its database (D4)")
+		services.by(1, "of the database (D16)")
+	}
+	return []Param{
+		platformParam(&p.Platform, ClusterFacts{}),
+		intParam(&p.Nodes, "nodes", "nodes that take pods").within(1, 100_000).needed("--nodes 26"),
+		intParam(&p.OtherNodes, "other-nodes", "nodes of the control plane and infrastructure").within(0, 10_000).by(3, "a control plane of three"),
+		intParam(&p.PodsPerNode, "pods-per-node", "all pods of each node").within(1, 100_000),
+		intParam(&p.Pods, "pods", "users' pods over all nodes").within(0, 100_000_000),
+		intParam(&p.VMs, "vms", "virtual machines").within(0, 10_000_000),
+		newList(&p.Classes, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", parseVMClass),
+		intParam(&p.MaxPods, "max-pods", "maxPods of the nodes (default the next that was tested)").within(1, 100_000),
+		shareParam(&p.Growth, "growth", "headroom for more nodes, such as 50%").by(0, "no headroom asked for"),
+		pods.within(1, 10_000),
+		services.within(0, 10_000),
+		intParam(&p.OSDs, "osds", "OSDs of a Ceph cluster"),
+		intParam(&p.Replicas, "replicas", "copies in Ceph (default 3)"),
+		timeParam(&p.RTT, "rtt", "round trip between the hosts"),
+		rateParam(&p.Link, "link", "speed of the nodes' link"),
+		intParam(&p.MTU, "mtu", "MTU of the nodes' link (default 1500)"),
+		coresParam(&p.Cores, "cores", "CPU of a node"),
+		bytesParam(&p.Memory, "memory", "memory of a node"),
+		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time (default 1, with 100 nodes and more 10)"),
+		rangeParam(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
+		rangeParam(&p.Avoid, "avoid", "range that is in use elsewhere"),
+		newList(&p.Costs, "measured", "name@pods=cores,memory", "what a component of the node used", parseCost),
+		textParam(&p.KubeVirt, "kubevirt", "version", "KubeVirt's version (default 1.4)"),
+	}
+}
+
 // TunePlan makes one plan for a target: ceilings, settings, their order and
 // their files.
 func TunePlan(p Plan) (*Answer, error) {
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.OtherNodes = p.OtherNodes.or(3, "a control plane of three")
-	p.Growth = p.Growth.or(0, "no headroom asked for")
 	if len(p.Classes) > 0 {
 		total := int64(0)
 		for _, c := range p.Classes {
@@ -82,25 +116,14 @@ func TunePlan(p Plan) (*Answer, error) {
 		}
 		p.VMs = Given(total, "from the classes")
 	}
-	if p.VMs.Ok() {
-		p.PodsPerIteration = p.PodsPerIteration.or(1, "idle pods beside the machines, as in the document (V2)")
-		p.ServicesPerIteration = p.ServicesPerIteration.or(0, "idle pods")
-	} else {
-		p.PodsPerIteration = p.PodsPerIteration.or(2, "an application and its database (D4)")
-		p.ServicesPerIteration = p.ServicesPerIteration.or(1, "of the database (D16)")
-	}
 	switch {
-	case !p.Nodes.Ok():
-		return nil, needs("nodes", "on how many nodes", "--nodes 26")
 	case p.Pods.Ok() && p.PodsPerNode.Ok():
 		return nil, badParam("pods", "keep one of them", "--pods and --pods-per-node both say how many")
 	case !p.Pods.Ok() && !p.PodsPerNode.Ok() && !p.VMs.Ok():
 		return nil, needs("pods-per-node", "how many pods, or --pods, or --vms", "--pods-per-node 2500")
 	}
-	if err := fit(
-		within("nodes", p.Nodes, 1, 100_000), within("other-nodes", p.OtherNodes, 0, 10_000), within("pods", p.Pods, 0, 100_000_000), within("pods-per-node", p.PodsPerNode, 1, 100_000),
-		within("vms", p.VMs, 0, 10_000_000), within("max-pods", p.MaxPods, 1, 100_000), within("pods-per-iteration", p.PodsPerIteration, 1, 10_000), within("services-per-iteration", p.ServicesPerIteration, 0, 10_000),
-	); err != nil {
+	begun, err := begin("plan", p.Params())
+	if err != nil {
 		return nil, err
 	}
 	n := p.Nodes.Value
@@ -132,19 +155,9 @@ func TunePlan(p Plan) (*Answer, error) {
 	if p.PodsPerNode.Ok() {
 		target = append(target, grouped(p.PodsPerNode.Value)+" pods on each node")
 	}
-	b := planner{
-		builder: newBuilder("plan", fmt.Sprintf("A plan for %s, on %s nodes", strings.Join(target, " and "), grouped(n))),
-		Plan:    p, maxPods: maxPods, perNode: all, iterationPods: max(pods, 0) * n,
-	}
-	b.input("platform", p.Platform, "")
-	b.input("nodes", p.Nodes, "")
-	b.input("otherNodes", p.OtherNodes, "")
-	b.input("vms", p.VMs, "")
-	b.input("pods", p.Pods, "")
-	b.input("podsPerNode", p.PodsPerNode, "")
+	b := planner{builder: begun, Plan: p, maxPods: maxPods, perNode: all, iterationPods: max(pods, 0) * n}
+	b.Title = fmt.Sprintf("A plan for %s, on %s nodes", strings.Join(target, " and "), grouped(n))
 	b.input("maxPods", maxPods, "")
-	b.input("podsPerIteration", p.PodsPerIteration, "")
-	b.input("servicesPerIteration", p.ServicesPerIteration, "")
 	b.step("pods of a node", how, "V2", "D4")
 	b.result("allPodsPerNode", all, "", "")
 	b.result("maxPods", maxPods.Value, "", maxPods.From)

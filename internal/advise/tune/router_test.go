@@ -126,7 +126,7 @@ func TestRouterPinsToTheNUMANode(t *testing.T) {
 	}
 }
 
-// HAProxy reads the file, and asks for the open files that are reckoned.
+// HAProxy reads the file, and asks for the open files that are computed.
 func TestHAProxyTakesTheFile(t *testing.T) {
 	haproxy, err := exec.LookPath("haproxy")
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// The platforms that settings are reckoned for.
+// The platforms that settings are computed for.
 const (
 	OpenShift  = "openshift"
 	Kubernetes = "kubernetes"
@@ -43,8 +43,7 @@ type Subnet struct {
 	Growth       In[float64] // headroom for more nodes and services, as a share
 	Reserved     In[int64]   // addresses of each node for its own pods
 	DualStack    In[bool]    // add IPv6 ranges
-	// MaxPods is what the nodes' kubelets allow now, as read from a cluster.
-	MaxPods In[int64]
+	Cluster      ClusterFacts
 }
 
 // family is IPv4 or IPv6, with what is customary there.
@@ -87,18 +86,42 @@ type named struct {
 	ours bool // chosen or asked for here
 }
 
-// TuneSubnet reckons a cluster's address ranges (R15, R16, D3).
+// Params are the parameters as flags.
+func (p *Subnet) Params() []Param {
+	given := func(flag string) func(string) (In[netip.Prefix], error) {
+		return func(text string) (In[netip.Prefix], error) {
+			rng, err := ParsePrefix(text)
+			return Given(rng, "flag --"+flag), err
+		}
+	}
+	return []Param{
+		platformParam(&p.Platform, p.Cluster),
+		wordParam(&p.Network, "network", "OpenShift's network plug-in", OVNKubernetes, OpenShiftSDN).read(p.Cluster.networkType()).by(OVNKubernetes, "OpenShift's since 4.12"),
+		newList(&p.ClusterCIDRs, "cluster-cidr", "CIDR", "range of the pods; once for each family", given("cluster-cidr")),
+		intParam(&p.HostPrefix, "host-prefix", "prefix length of each node's subnet (default 23, Kubernetes 24)").read(p.Cluster.hostPrefix(true)).within(4, 30),
+		intParam(&p.HostPrefix6, "host-prefix6", "the same for IPv6 (default 64)").read(p.Cluster.hostPrefix(false)).within(16, 126),
+		newList(&p.ServiceCIDRs, "service-cidr", "CIDR", "range of the services; once for each family", given("service-cidr")),
+		intParam(&p.Nodes, "nodes", "number of nodes").read(p.Cluster.nodes()).within(1, 10_000_000),
+		intParam(&p.PodsPerNode, "pods-per-node", "pods of each node").within(1, 1_000_000),
+		intParam(&p.Services, "services", "number of services").within(1, 1_000_000_000),
+		shareParam(&p.Growth, "growth", "headroom for more nodes and services, such as 50%").within(0, 100).by(0, "no headroom asked for"),
+		intParam(&p.Reserved, "reserved", "addresses of each node for its own pods").within(0, 10_000).by(reservedAddresses, "for the node's own pods (D3)").per("addresses/node"),
+		rangeParam(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
+		rangeParam(&p.Avoid, "avoid", "range that is in use elsewhere"),
+		boolParam(&p.DualStack, "dual-stack", "ranges of IPv4 and IPv6"),
+	}
+}
+
+// TuneSubnet computes a cluster's address ranges (R15, R16, D3).
 func TuneSubnet(p Subnet) (*Answer, error) {
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.Network = p.Network.or(OVNKubernetes, "OpenShift's since 4.12")
-	p.Reserved = p.Reserved.or(reservedAddresses, "for the node's own pods (D3)")
-	p.Growth = p.Growth.or(0, "no headroom asked for")
-	if err := fit(
-		within("nodes", p.Nodes, 1, 10_000_000), within("pods-per-node", p.PodsPerNode, 1, 1_000_000),
-		within("services", p.Services, 1, 1_000_000_000), within("growth", p.Growth, 0, 100),
-		within("reserved", p.Reserved, 0, 10_000), within("host-prefix", p.HostPrefix, 4, 30), within("host-prefix6", p.HostPrefix6, 16, 126),
-		oneOfEach("cluster-cidr", p.ClusterCIDRs), oneOfEach("service-cidr", p.ServiceCIDRs),
-	); err != nil {
+	if len(p.ClusterCIDRs) == 0 {
+		p.ClusterCIDRs = p.Cluster.clusterCIDRs()
+	}
+	if len(p.ServiceCIDRs) == 0 {
+		p.ServiceCIDRs = p.Cluster.serviceCIDRs()
+	}
+	b, err := begin("subnet", p.Params(), func() error { return oneOfEach("cluster-cidr", p.ClusterCIDRs) }, func() error { return oneOfEach("service-cidr", p.ServiceCIDRs) })
+	if err != nil {
 		return nil, err
 	}
 	four, six := families(p.Platform.Value)
@@ -110,16 +133,7 @@ func TuneSubnet(p Subnet) (*Answer, error) {
 		return nil, needs("cluster-cidr", "Kubernetes has no default range, so it or --nodes must be given", "--cluster-cidr 10.128.0.0/14")
 	}
 
-	t := subnetTuner{builder: newBuilder("subnet", ""), Subnet: p, inUse: p.taken(useSix)}
-	t.input("platform", p.Platform, "")
-	if p.Platform.Value == OpenShift {
-		t.input("networkType", p.Network, "")
-	}
-	t.input("nodes", p.Nodes, "")
-	t.input("podsPerNode", p.PodsPerNode, "")
-	t.input("services", p.Services, "")
-	t.input("growth", p.Growth, "")
-	t.input("reserved", p.Reserved, "addresses/node")
+	t := subnetTuner{builder: b, Subnet: p, inUse: p.taken(useSix)}
 	titles := []string{}
 	for _, f := range []struct {
 		use              bool
@@ -473,11 +487,12 @@ func (t *subnetTuner) fixedForEver() {
 // subnets.
 func (t *subnetTuner) readMaxPods() {
 	own, known := t.Result("podsPerNode").(int64)
-	if !t.MaxPods.Ok() || !known {
+	maxPods := t.Cluster.mostMaxPods()
+	if !maxPods.Ok() || !known {
 		return
 	}
-	t.input("maxPods", t.MaxPods, "")
-	t.check(t.MaxPods.Value <= own, Finding{Change, "maxPods of the nodes against their addresses", grouped(t.MaxPods.Value), "at most " + grouped(own), "pods beyond the addresses stay in ContainerCreating", "a lower maxPods, or new nodes with larger subnets"})
+	t.input("maxPods", maxPods, "")
+	t.check(maxPods.Value <= own, Finding{Change, "maxPods of the nodes against their addresses", grouped(maxPods.Value), "at most " + grouped(own), "pods beyond the addresses stay in ContainerCreating", "a lower maxPods, or new nodes with larger subnets"})
 }
 
 // grown is a number with headroom.

@@ -46,6 +46,7 @@ type Virt struct {
 	// Dataset is what each machine keeps, held against Disk.
 	Dataset In[DatasetShape]
 	Disk    In[Bytes]
+	Cluster ClusterFacts
 }
 
 // VMClass are machines of one kind.
@@ -134,14 +135,87 @@ func parseVersion(text string) (major, minor int, err error) {
 	return 0, 0, fmt.Errorf("%q is no version: want one such as 1.4", text)
 }
 
-// TuneVirt reckons for virtual machines: density, virt-api's replicas, live
+// Params are the parameters as flags.
+func (p *Virt) Params() []Param {
+	migrates, drains := p.VMs.Ok() || p.Migrate.Ok(), p.Migrate.Ok()
+	clones := p.Clones.Ok() && (p.CloneLock.Ok() || len(p.CloneReadings) > 0)
+	perNode := p.VMs.Ok() && p.Nodes.orThat(p.Cluster.workerCount()).Ok()
+	return []Param{
+		platformParam(&p.Platform, p.Cluster),
+		intParam(&p.VMs, "vms", "virtual machines").within(1, 10_000_000),
+		newList(&p.Classes, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", parseVMClass),
+		intParam(&p.Nodes, "nodes", "nodes that they are on").read(p.Cluster.workerCount()).within(1, 1_000_000),
+		intParam(&p.Pods, "pods", "other pods").within(0, 100_000_000),
+		intParam(&p.OwnPods, "own-pods", "pods of each node's own").within(0, 10_000).by(reservedAddresses, "as for addresses (D3)").when(p.VMs.Ok()).per("pods/node"),
+		intParam(&p.MaxPods, "max-pods", "maxPods of the nodes").read(p.Cluster.leastMaxPods()).within(1, 100_000).by(openShiftMaxPods, "OpenShift's").when(perNode),
+		coresParam(&p.Cores, "cores", "CPU of a node").read(p.Cluster.cores()),
+		bytesParam(&p.Memory, "memory", "memory of a node").read(p.Cluster.memory()),
+		bytesParam(&p.Overhead, "overhead", "memory of a machine's pod besides the machine's").by(256<<20, "this program's own allowance").when(len(p.Classes) > 0).per("B/machine"),
+		intParam(&p.Disks, "disks", "disks of each machine with dedicatedIOThread").within(0, 1000),
+		intParam(&p.PerAPI, "per-api", "machines for each virt-api pod").within(1, 1_000_000).by(vmsPerAPI, "V35").when(p.VMs.Ok()),
+		textParam(&p.KubeVirt, "kubevirt", "version", "KubeVirt's version, such as 1.3").by("1.4", "1.4 or later"),
+		intParam(&p.ParallelCluster, "parallel", "migrations at a time").within(1, 100_000).by(documentParallel, "V34").when(migrates),
+		intParam(&p.ParallelNode, "parallel-node", "migrations from a node at a time").within(1, 10_000).by(documentOutbound, "V34").when(migrates),
+		intParam(&p.Migrate, "migrate", "machines to migrate").within(1, 10_000_000),
+		intParam(&p.Drain, "drain", "nodes that those are on").within(1, 1_000_000).per("nodes"),
+		timeParam(&p.MigrationTime, "migration-time", "time of one migration (default: the average of the classes, or 17.2s)"),
+		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that are drained at a time").within(1, 1_000_000).by(10, "V31").when(drains || p.Zones.Ok()),
+		timeParam(&p.Reboot, "reboot", "reboot of one node").by(documentWaiting*time.Minute/4, "V38: 35 min of waiting in 4 rounds").when(drains),
+		timeParam(&p.Observed, "observed", "time that such a migration took before"),
+		rateParam(&p.Link, "link", "speed of a node's link, for migrations"),
+		bytesParam(&p.VMMemory, "vm-memory", "memory of a machine, for migrations"),
+		intParam(&p.Zones, "zones", "pools to drain one after the other").within(1, 1000),
+		intParam(&p.Clones, "clones", "clones of one image").within(1, 50_000),
+		intParam(&p.CloneWorkers, "clone-workers", "calls of the provisioner at a time").within(1, 10_000).by(10, "V23: 10 calls of the provisioner at a time").when(clones),
+		timeParam(&p.CloneLock, "clone-lock", "time that a clone holds the image"),
+		timeParam(&p.CloneWork, "clone-work", "time that a clone takes in parallel with others").by(time.Second, "this program's own guess").when(clones),
+		timeParam(&p.CloneBulk, "clone-bulk", "time that a bulk costs besides its clones").by(2*time.Second, "V22: machines are asked every 2 s").when(clones),
+		shareParam(&p.ClonePenalty, "clone-penalty", "by which each clone that waits beyond the workers slows the others, such as 0.2%").within(0, 10),
+		timeParam(&p.Flatten, "flatten", "time that flattening one image takes (default: from measured bulks above 250)"),
+		newList(&p.CloneReadings, "clone-measured", "bulk=time", "how long a bulk of clones took", parseCloneReading),
+		&param[DatasetShape]{in: &p.Dataset, name: "dataset", kind: "DxFxsize", help: "directories x files x size of each machine's data set", parse: ParseDataset},
+		bytesParam(&p.Disk, "disk", "size of the data set's disk"),
+	}
+}
+
+func parseVMClass(text string) (c VMClass, err error) {
+	name, rest, ok := strings.Cut(text, "=")
+	parts := strings.Split(rest, ",")
+	if !ok || len(parts) < 3 || len(parts) > 4 {
+		return c, fmt.Errorf("%q: want NAME=COUNT,CORES,MEMORY or NAME=COUNT,CORES,MEMORY,TIME, such as rhel=1500,1,4Gi,14s", text)
+	}
+	c.Name = name
+	if c.Count, err = ParseCount(parts[0]); err != nil {
+		return c, err
+	}
+	if c.Cores, err = ParseCores(parts[1]); err != nil {
+		return c, err
+	}
+	if c.Memory, err = ParseBytes(parts[2]); err != nil {
+		return c, err
+	}
+	if len(parts) == 4 {
+		c.Migration, err = ParseDelay(parts[3])
+	}
+	return c, err
+}
+
+func parseCloneReading(text string) (r CloneReading, err error) {
+	bulk, took, ok := strings.Cut(text, "=")
+	if !ok {
+		return r, fmt.Errorf("%q: want BULK=TIME, such as 100=5m", text)
+	}
+	n, err := ParseCount(bulk)
+	if err != nil {
+		return r, err
+	}
+	d, err := ParseDelay(took)
+	return CloneReading{Bulk: int(n), Seconds: d.Seconds(), From: "flag --clone-measured"}, err
+}
+
+// TuneVirt computes for virtual machines: density, virt-api's replicas, live
 // migration, clones (V2, V23 to V27, V30 to V38, V41).
 func TuneVirt(p Virt) (*Answer, error) {
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.KubeVirt = p.KubeVirt.or("1.4", "1.4 or later")
-	p.PerAPI = p.PerAPI.or(vmsPerAPI, "V35")
-	p.OwnPods = p.OwnPods.or(reservedAddresses, "as for addresses (D3)")
-	p.Overhead = p.Overhead.or(256<<20, "this program's own allowance")
 	total := int64(0)
 	for _, c := range p.Classes {
 		if !plainWord(c.Name) || c.Count < 1 || c.Cores < 0 || c.Memory < 0 {
@@ -158,29 +232,19 @@ func TuneVirt(p Virt) (*Answer, error) {
 	if !p.VMs.Ok() && !p.Clones.Ok() && !p.Dataset.Ok() && !p.Migrate.Ok() {
 		return nil, needs("vms", "how many machines there are to be", "--vms 3000")
 	}
+	b, err := begin("virt", p.Params(), func() error { return checkReadings(p.CloneReadings) })
+	if err != nil {
+		return nil, err
+	}
 	major, minor, err := parseVersion(p.KubeVirt.Value)
 	if err != nil {
 		return nil, badParam("kubevirt", "", "%v", err)
 	}
-	if err := fit(
-		within("vms", p.VMs, 1, 10_000_000), within("nodes", p.Nodes, 1, 1_000_000), within("pods", p.Pods, 0, 100_000_000), within("own-pods", p.OwnPods, 0, 10_000),
-		within("max-pods", p.MaxPods, 1, 100_000), within("per-api", p.PerAPI, 1, 1_000_000), within("parallel", p.ParallelCluster, 1, 100_000), within("parallel-node", p.ParallelNode, 1, 10_000),
-		within("migrate", p.Migrate, 1, 10_000_000), within("drain", p.Drain, 1, 1_000_000), within("max-unavailable", p.MaxUnavailable, 1, 1_000_000),
-		within("zones", p.Zones, 1, 1000), within("clones", p.Clones, 1, 50_000), within("clone-penalty", p.ClonePenalty, 0, 10), within("clone-workers", p.CloneWorkers, 1, 10_000), within("disks", p.Disks, 0, 1000), checkReadings(p.CloneReadings),
-	); err != nil {
-		return nil, err
-	}
-	title := "Virtual machines on a cluster"
+	b.Title = "Virtual machines on a cluster"
 	if p.VMs.Ok() {
-		title = grouped(p.VMs.Value) + " virtual machines on a cluster"
+		b.Title = grouped(p.VMs.Value) + " virtual machines on a cluster"
 	}
-	t := virtTuner{builder: newBuilder("virt", title), Virt: p, defaults: defaultsOf(major, minor)}
-	t.ParallelCluster = p.ParallelCluster.or(documentParallel, "V34")
-	t.ParallelNode = p.ParallelNode.or(documentOutbound, "V34")
-	t.input("vms", p.VMs, "")
-	t.input("nodes", p.Nodes, "")
-	t.input("pods", p.Pods, "")
-	t.input("kubevirt", p.KubeVirt, "")
+	t := virtTuner{builder: b, Virt: p, defaults: defaultsOf(major, minor)}
 	if p.VMs.Ok() {
 		t.apiReplicas()
 		t.density()
@@ -248,13 +312,11 @@ func (t *virtTuner) density() {
 	t.cite("V2")
 	vms, pods := ceilDiv(t.VMs.Value, t.Nodes.Value), ceilDiv(t.Pods.Value, t.Nodes.Value)
 	all := vms + pods + t.OwnPods.Value
-	t.input("ownPods", t.OwnPods, "pods/node")
 	t.result("vmsPerNode", vms, "", "")
 	t.result("podsPerNode", pods, "", "other pods")
 	t.result("allPodsPerNode", all, "", "a machine runs in a pod too, and the node has its own")
 	t.step("pods of a node = machines + other pods + its own", fmt.Sprintf("%d + %d + %d = %d", vms, pods, t.OwnPods.Value, all), "V2")
-	maxPods := t.MaxPods.or(openShiftMaxPods, "OpenShift's")
-	t.input("maxPods", maxPods, "")
+	maxPods := t.MaxPods
 	t.check(all <= maxPods.Value, Finding{Change, "pods of a node", grouped(all), fmt.Sprintf("at most maxPods, %d", maxPods.Value), "machines and pods stay Pending: Too many pods", fmt.Sprintf("plimsoll tune kubelet --max-pods %d", max(500, roundUp(all+all/10, 50)))})
 	threads, note := vms, "one for each machine"
 	if t.Disks.Value > 0 {
@@ -281,7 +343,6 @@ func (t *virtTuner) resources() {
 		cores += float64(c.Count) * c.Cores
 		memory += Bytes(c.Count) * (c.Memory + t.Overhead.Value)
 	}
-	t.input("overhead", t.Overhead, "B/machine")
 	n := t.Nodes.Value
 	nodeCores, nodeMemory := cores/float64(n), memory/Bytes(n)
 	t.result("coresPerNode", math.Round(nodeCores*10)/10, "cores", "that the machines ask for, of an average node")
@@ -332,8 +393,6 @@ func (t *virtTuner) split() {
 // migrationLimits is V34.
 func (t *virtTuner) migrationLimits() {
 	cluster, node := t.ParallelCluster.Value, t.ParallelNode.Value
-	t.input("parallel", t.ParallelCluster, "")
-	t.input("parallelNode", t.ParallelNode, "")
 	t.cite("V34", "kubevirt-migration")
 	t.result("parallelMigrationsPerCluster", cluster, "", "5 by default")
 	t.result("parallelOutboundMigrationsPerNode", node, "", "2 by default")
@@ -351,8 +410,6 @@ func (t *virtTuner) migrationLimits() {
 		t.find(Finding{Change, "parallelMigrationsPerCluster", fmt.Sprint(cluster), fmt.Sprintf("at least %d, one node's", node), "a node's limit is never reached", "raise it"})
 	}
 	if t.Link.Ok() && t.VMMemory.Ok() {
-		t.input("link", t.Link, "bit/s")
-		t.input("vmMemory", t.VMMemory, "B")
 		each := float64(t.VMMemory.Value) * 8 * float64(node) / float64(t.Link.Value)
 		gib := float64(t.VMMemory.Value) / (1 << 30)
 		t.step("copying a machine's memory once = memory x 8 x migrations of the node / speed", fmt.Sprintf("%s x 8 x %d / %s = %.1f s", t.VMMemory.Value, node, t.Link.Value, each), "V34")
@@ -374,19 +431,15 @@ func (t *virtTuner) migration() {
 		drained = Given(max(1, ceilDiv(t.Migrate.Value*t.Nodes.Value, t.VMs.Value)), "from migrate and the machines of a node")
 	}
 	drained = drained.or(ceilDiv(t.Migrate.Value, 30), "30 machines of each node (V2)")
-	unavailable := t.MaxUnavailable.or(10, "V31")
 	each := t.MigrationTime
 	if !each.Ok() {
 		each = averageMigration(t.Classes)
 	}
 	each = each.or(17200*time.Millisecond, "V37: (400 x 14 s + 400 x 23 s + 200 x 12 s) / 1000")
-	reboot := t.Reboot.or(documentWaiting*time.Minute/4, "V38: 35 min of waiting in 4 rounds")
 	cluster, node := t.ParallelCluster.Value, t.ParallelNode.Value
-	t.input("migrate", t.Migrate, "")
+	unavailable, reboot := t.MaxUnavailable, t.Reboot
 	t.input("drain", drained, "nodes")
-	t.input("maxUnavailable", unavailable, "")
 	t.input("migrationTime", each, "")
-	t.input("reboot", reboot, "")
 	plan := drainPlan{t.Migrate.Value, drained.Value, unavailable.Value, cluster, node}
 	waves, rounds := plan.waves()
 	parallel := plan.parallel(unavailable.Value)
@@ -405,7 +458,6 @@ func (t *virtTuner) migration() {
 	if t.Observed.Ok() {
 		slot = t.Observed.Value.Seconds() * float64(parallel) / float64(t.Migrate.Value)
 		of = "of --observed"
-		t.input("observed", t.Observed, "")
 	}
 	expected := slot * float64(t.Migrate.Value) / float64(parallel)
 	t.step("time that a machine takes up of a slot = time x migrations at a time / machines", fmt.Sprintf("%.1f s (%s), %.1f times the migration itself", slot, of, slot/each.Value.Seconds()), "V38")
@@ -459,12 +511,10 @@ func (t *virtTuner) dataset() {
 		return
 	}
 	size := t.Dataset.Value.Bytes()
-	t.input("dataset", t.Dataset, "")
 	t.result("datasetBytes", int64(size), "B", size.String())
 	t.step("data set = directories x files x size of a file", fmt.Sprintf("%d x %d x %s = %s", t.Dataset.Value.Directories, t.Dataset.Value.Files, t.Dataset.Value.Size, size), "V30")
 	t.correct("V30", "300 directories x 8 files x 20 MiB are 4.8 GiB", "they are 48000 MiB, 46.9 GiB", "a disk of 40 GiB is full before the data set is written")
 	if t.Disk.Ok() {
-		t.input("disk", t.Disk, "B")
 		t.check(size <= t.Disk.Value, Finding{Cannot, "data set on its disk", size.String(), "at most " + t.Disk.Value.String(), "writing it fails: No space left on device", "a larger disk, or fewer files"})
 	}
 }
@@ -517,8 +567,7 @@ func (t *virtTuner) files() {
 // zones is V31 to V33: pools by zone, and what makes one drain and reboot.
 func (t *virtTuner) zones() {
 	t.cite("V31", "V32", "V33", "openshift-machineconfig")
-	t.input("zones", t.Zones, "")
-	unavailable := t.MaxUnavailable.or(10, "V31")
+	unavailable := t.MaxUnavailable
 	for i := range t.Zones.Value {
 		name := fmt.Sprintf("zone-%d", i)
 		t.file("machineconfigpool-"+name+".yaml", manifest(poolOf(name, map[string]string{"pools.operator.machineconfiguration.openshift.io/" + name: ""}, unavailable.Value),
