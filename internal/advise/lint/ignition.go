@@ -4,7 +4,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/url"
-	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,10 +29,12 @@ func ignitionConfig(root value, role string) (out report) {
 	case strings.HasPrefix(v, "2."):
 		// The operator still translates version 2.
 		out.note("ignition-version", version.at(), "Ignition %s is translated by the operator; its fields are not checked here", v)
-	case strings.HasPrefix(v, "3."):
+	case ignitionTypes()[v] != nil:
 		out.add(ignitionFields(root, v))
+	case strings.HasSuffix(v, "-experimental"):
+		out.note("ignition-version", version.at(), "Ignition %s is experimental: its fields are not checked here", v)
 	case !hasHole(v):
-		out.find("ignition-version", version.at(), "write a version from 3.0.0 to 3.5.0", "there is no Ignition "+v)
+		out.find("ignition-version", version.at(), "write a version from 3.0.0 to "+newestIgnition, "there is no Ignition "+v)
 	}
 	out.add(checkModes(root))
 	for i, f := range itemsOf(dig(root.node, "storage", "files")) {
@@ -60,10 +61,13 @@ func checkModes(v value) (out report) {
 }
 
 func ignitionFields(root value, version string) report {
-	c := &fit{doc: root.doc, what: "the Ignition configuration", version: version}
+	c := &fit{doc: root.doc, what: "the Ignition configuration"}
 	c.unknown = func(f frame, e entry) bool {
 		if f.node == root.node && (e.key() == "version" || e.key() == "osImageURL") {
 			return true // of a fragment that stands a level too high
+		}
+		if since := laterIgnition()[e.key()]; since != "" && strings.Contains(f.path, "luks") && version >= since {
+			return true
 		}
 		fix, known := oldIgnition()[e.key()]
 		if !known {
@@ -85,7 +89,18 @@ func ignitionFields(root value, version string) report {
 			fmt.Sprintf("%s is a field of Ignition 2, and this is %s", e.key(), version), edits...)
 		return true
 	}
-	c.check(root, reflect.TypeFor[ignition3]())
+	c.check(root, ignitionTypes()[version])
+	if version == newestIgnition {
+		return c.out
+	}
+	// What a later version knows is no slip.
+	newest := fits(root, c.what, ignitionTypes()[newestIgnition])
+	for i := range c.out.findings {
+		f := &c.out.findings[i]
+		if f.Rule == "unknown-field" && !slices.ContainsFunc(newest.findings, func(n Finding) bool { return n.Line == f.Line && n.Column == f.Column }) {
+			f.Fix = "raise ignition.version: a later one has it"
+		}
+	}
 	return c.out
 }
 
@@ -93,6 +108,9 @@ func ignitionFields(root value, version string) report {
 func embeddedFile(f value, role string) (out report) {
 	source := f.deep("contents.source")
 	name := f.get("path").text()
+	if name != "" && !strings.HasPrefix(name, "/") && !hasHole(name) {
+		out.find("ignition-path", f.get("path").at(), "write /"+name, "the path "+name+" is not absolute", f.get("path").replace("/"+name)...)
+	}
 	if name == "" || !strings.HasPrefix(source.text(), "data:") {
 		return
 	}
@@ -122,7 +140,8 @@ func embeddedFile(f value, role string) (out report) {
 	if role != "" {
 		t.role = role
 	}
-	return lookAt(t)
+	out.add(lookAt(t))
+	return out
 }
 
 // decodeDataURL reads a URL of the scheme data (RFC 2397), and says how

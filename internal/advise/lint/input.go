@@ -121,7 +121,7 @@ func formatOf(t *text) format {
 		return haproxyFormat
 	case bareCommand.MatchString(data) && (t.snippet || ext == "" || ext == ".txt"):
 		return shellFormat
-	case strings.TrimSpace(data) != "" && (data[0] == '{' || data[0] == '['):
+	case strings.TrimSpace(data) != "" && (data[0] == '{' || data[0] == '[' && !sectionLine.MatchString(data)): // [section] is no list
 		return yamlFormat
 	case t.snippet && (yamlKey.MatchString(data) || looksLikeYAML(data)):
 		return yamlFormat

@@ -81,6 +81,8 @@ func Rules() []Rule {
 			"Ignition 3 refuses or ignores it: the pool degrades, or the file is missing", "V33; https://coreos.github.io/ignition/migrating-configs/"},
 		{"ignition-version", Error, "an Ignition configuration without a known version",
 			"the operator cannot read it: the pool degrades", "V33; https://coreos.github.io/ignition/specs/"},
+		{"ignition-path", Error, "a file of Ignition whose path is not absolute",
+			"Ignition refuses the configuration: the pool degrades", "V33; https://coreos.github.io/ignition/specs/"},
 		{"ignition-source", Error, "a file content that cannot be decoded",
 			"the operator refuses the MachineConfig", "V33; RFC 2397"},
 		{"pods-above-subnet", Error, "more pods per node than the node's subnet has addresses",

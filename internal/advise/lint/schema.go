@@ -29,9 +29,8 @@ type open struct{}
 
 // field is a key that a struct can hold.
 type field struct {
-	name  string
-	typ   reflect.Type
-	since string // the version that brought the key; "" is always
+	name string
+	typ  reflect.Type
 }
 
 // fieldSet are the keys of a struct.
@@ -87,7 +86,7 @@ func (s *shapes) of(t reflect.Type) *fieldSet {
 		case name == "":
 			name = f.Name
 		}
-		set.add(field{name, f.Type, f.Tag.Get("since")})
+		set.add(field{name, f.Type})
 	}
 	return set
 }
@@ -159,8 +158,6 @@ type fit struct {
 	out  report
 	doc  *doc
 	what string // the kind, for messages: "a VirtualMachine"
-	// version hides keys that came later; "" is all.
-	version string
 	// unknown is asked about a key that the type does not have, before anything
 	// is said of it; it reports whether it has said so itself.
 	unknown func(f frame, e entry) bool
@@ -383,7 +380,7 @@ func (c *fit) structure(v value, t reflect.Type) {
 	for _, e := range v.entries() {
 		c.frames[top].key = e.key()
 		i, known := set.byName[e.key()]
-		if !known || c.hidden(set.fields[i]) {
+		if !known {
 			if !hasHole(e.key()) {
 				c.unknownKey(c.frames[top], e, set)
 			}
@@ -395,11 +392,6 @@ func (c *fit) structure(v value, t reflect.Type) {
 		}
 	}
 	c.frames = c.frames[:top]
-}
-
-// hidden reports whether a key came with a later version than the document's.
-func (c *fit) hidden(f field) bool {
-	return c.version != "" && f.since != "" && versionLess(c.version, f.since)
 }
 
 // enumKey is a field of a struct whose type alone does not tell its values.
@@ -444,9 +436,6 @@ func (c *fit) unknownKey(f frame, e entry, set *fieldSet) {
 		}
 	} else if len(names) > 0 && len(names) <= 12 {
 		fix = "there is: " + strings.Join(names, ", ")
-	}
-	if i, known := set.byName[e.key()]; known {
-		fix = fmt.Sprintf("raise the version: it came with %s", set.fields[i].since)
 	}
 	c.out.find("unknown-field", e.keyAt(), fix, fmt.Sprintf("%s has no field %q", where, e.key()))
 }
@@ -522,7 +511,7 @@ func (c *fit) spots(e entry) (nearest []spot) {
 		}
 		var found []spot
 		set := c.doc.text.of(up.typ)
-		if j, ok := set.byName[e.key()]; ok && distance > 0 && !c.hidden(set.fields[j]) && plausible(c.doc.text.shapes, e.node, set.fields[j].typ) {
+		if j, ok := set.byName[e.key()]; ok && distance > 0 && plausible(c.doc.text.shapes, e.node, set.fields[j].typ) {
 			found = []spot{{up: up, path: up.path, typ: set.fields[j].typ}}
 		} else {
 			found = c.below(up, e)
@@ -566,13 +555,13 @@ func (c *fit) below(up frame, e entry) []spot {
 				for inner.Kind() == reflect.Pointer {
 					inner = inner.Elem()
 				}
-				if inner.Kind() != reflect.Struct || leafOf(inner) != noLeaf || seen[inner] || f.name == "status" || c.hidden(f) {
+				if inner.Kind() != reflect.Struct || leafOf(inner) != noLeaf || seen[inner] || f.name == "status" {
 					continue
 				}
 				seen[inner] = true
 				at := step{inner, append(slices.Clone(s.keys), f.name), strictyaml.Key(s.path, f.name)}
 				set := c.doc.text.of(inner)
-				if i, ok := set.byName[e.key()]; ok && !c.hidden(set.fields[i]) && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
+				if i, ok := set.byName[e.key()]; ok && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
 					found = append(found, spot{up: up, keys: at.keys, path: at.path, typ: set.fields[i].typ})
 				}
 				next = append(next, at)
@@ -622,18 +611,4 @@ func plausible(s *shapes, n *node, t reflect.Type) bool {
 
 func sameScalar(a, b *node) bool {
 	return a.Kind() == strictyaml.Scalar && b.Kind() == strictyaml.Scalar && a.Value() == b.Value()
-}
-
-// versionLess compares versions of the form 3.1.0.
-func versionLess(a, b string) bool {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(as), len(bs)) {
-		if as[i] != bs[i] {
-			if len(as[i]) != len(bs[i]) {
-				return len(as[i]) < len(bs[i])
-			}
-			return as[i] < bs[i]
-		}
-	}
-	return len(as) < len(bs)
 }
