@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -125,10 +126,6 @@ func kubeBurnerFile(t *text) (out report) {
 	return out
 }
 
-// testedServices is how many services a namespace is tested with (Kubernetes'
-// and OpenShift's limits).
-const testedServices = 5000
-
 // servicesPerNamespace counts the services that jobs put into one namespace.
 func servicesPerNamespace(t *text, c *kubeburner.Config) (out report) {
 	if t.file.Dir == nil {
@@ -162,7 +159,7 @@ func servicesPerNamespace(t *text, c *kubeburner.Config) (out report) {
 				}
 			}
 		}
-		if total := each * iterations; total > testedServices {
+		if total := each * iterations; total > ceiling.NamespaceServices {
 			at := linePlace(t, "jobs", func(line string) int {
 				i := strings.Index(line, "name:")
 				if i >= 0 && strings.Trim(strings.TrimSpace(line[i+5:]), `"'`) != job.Name {
@@ -171,7 +168,7 @@ func servicesPerNamespace(t *text, c *kubeburner.Config) (out report) {
 				return i + 1
 			})
 			at.path = "jobs"
-			per := max(1, testedServices/each)
+			per := max(1, ceiling.NamespaceServices/each)
 			out.find("services-per-namespace", at, "write namespacedIterations: true with iterationsPerNamespace of at most "+strconv.Itoa(per)+", and enableServiceLinks: false in the pods",
 				"the job "+job.Name+" puts "+strconv.Itoa(total)+" services into one namespace")
 		}

@@ -3,9 +3,12 @@ package tune
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
 // Kubelet are the parameters of the kubelets of a pool of nodes.
@@ -42,13 +45,11 @@ type ComponentCost struct {
 
 // Defaults of the kubelet, from its configuration API, and of OpenShift.
 const (
-	upstreamMaxPods  = 110
-	openShiftMaxPods = 250
-	defaultQPS       = 50
-	defaultBurst     = 100
-	documentQPS      = 100 // V15
-	documentBurst    = 200
-	openShiftPIDs    = 4096
+	defaultQPS    = 50
+	defaultBurst  = 100
+	documentQPS   = 100 // V15
+	documentBurst = 200
+	openShiftPIDs = 4096
 	// pidsForTheNode are left to what is no pod.
 	pidsForTheNode = 32768
 	largestPIDMax  = 4194304
@@ -144,9 +145,9 @@ func checkCosts(costs []ComponentCost) error {
 // density says how far the number of pods is from what is usual and tested.
 func (t *kubeletTuner) density() {
 	n := t.MaxPods.Value
-	usual := int64(openShiftMaxPods)
+	usual := int64(ceiling.OpenShiftMaxPods)
 	if t.Platform.Value == Kubernetes {
-		usual = upstreamMaxPods
+		usual = ceiling.DefaultMaxPods
 	}
 	now := fmt.Sprintf("%d by default", usual)
 	if read := t.Cluster.leastMaxPods(); read.Ok() {
@@ -156,24 +157,22 @@ func (t *kubeletTuner) density() {
 	t.cite("V15", "kubelet-config")
 	t.check(n <= usual, Finding{Change, "maxPods", now, fmt.Sprint(n), "pods beyond it are not scheduled: Too many pods", ""})
 	switch {
-	case n > 2500:
+	case n > ceiling.ShownMaxPods:
 		t.cite("openshift-2500")
 		t.find(Finding{Advice, "pods per node that were tested", "", "2500 at most", "untested ground: 2750 failed where 2500 held (D5)", "raise step by step from 150 (D18)"})
 		t.cite("D5", "D18")
-	case n > 500:
+	case n > ceiling.TestedMaxPods:
 		t.cite("openshift-2500", "D18", "D14")
 		t.find(Finding{Advice, "pods per node that were tested", "", "2500 at most, on one cluster of 26 nodes", "more than the 500 that most releases were tested with", "raise step by step from 150 (D18)"})
-	case n > openShiftMaxPods:
+	case n > ceiling.OpenShiftMaxPods:
 		t.cite("openshift-500")
 		t.find(Finding{Advice, "pods per node that were tested", "", "500 at most", "more than 250 was not recommended for want of long runs (V15)", "raise step by step"})
 	}
 	if t.HostPrefix.Ok() {
-		own := power(int(32-t.HostPrefix.Value)) - 2 - reservedAddresses
+		four := netip.IPv4Unspecified()
+		own := int64(ceiling.Addresses(netip.PrefixFrom(four, int(t.HostPrefix.Value)))) - ceiling.ReservedAddresses
 		t.step("addresses for pods of a node = 2^(32 - hostPrefix) - 2 - 16 of its own", fmt.Sprintf("2^(32 - %d) - 18 = %s", t.HostPrefix.Value, grouped(own)), "D3")
-		need := int64(32)
-		for power(int(32-need))-2-reservedAddresses < n {
-			need--
-		}
+		need := ceiling.HostPrefix(four, n+ceiling.ReservedAddresses)
 		t.check(own >= n, Finding{Cannot, fmt.Sprintf("addresses in a /%d", t.HostPrefix.Value), grouped(max(own, 0)), grouped(n), "pods stay in ContainerCreating for want of an address", fmt.Sprintf("hostPrefix %d, which is chosen at installation: plimsoll tune subnet", need)})
 	} else if n > 494 {
 		t.cite("D3")
@@ -184,7 +183,7 @@ func (t *kubeletTuner) density() {
 // rates are the kubelet's own bounds on its requests.
 func (t *kubeletTuner) rates() {
 	qps, burst, from := int64(defaultQPS), int64(defaultBurst), "the kubelet's default"
-	if t.MaxPods.Value > openShiftMaxPods {
+	if t.MaxPods.Value > ceiling.OpenShiftMaxPods {
 		qps, burst, from = documentQPS, documentBurst, "the document's, for more than 250 pods"
 	}
 	if t.QPS.Ok() {

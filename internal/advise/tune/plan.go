@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
 // Plan are the parameters of a whole cluster that is to be.
@@ -61,13 +63,6 @@ func (b *planner) dir(stage int) string {
 	name := []string{"installation", "storage", "nodes", "virtualization", "load", "raise"}[stage-1]
 	return fmt.Sprintf("%d-%s", b.number(stage), name)
 }
-
-// servicesPerNamespace is where one namespace fails (D16), servicesTested what
-// a cluster was tested with.
-const (
-	servicesPerNamespace = 5000
-	servicesTested       = 10_000
-)
 
 // Params are the parameters as flags.
 func (p *Plan) Params() []Param {
@@ -128,22 +123,22 @@ func TunePlan(p Plan) (*Answer, error) {
 	}
 	n := p.Nodes.Value
 	vms, pods := ceilDiv(p.VMs.Value, n), ceilDiv(p.Pods.Value, n)
-	all := vms + pods + reservedAddresses
-	how := fmt.Sprintf("%d machines + %d pods + %d of its own = %d", vms, pods, reservedAddresses, all)
+	all := vms + pods + ceiling.ReservedAddresses
+	how := fmt.Sprintf("%d machines + %d pods + %d of its own = %d", vms, pods, ceiling.ReservedAddresses, all)
 	if p.PodsPerNode.Ok() {
-		all = max(p.PodsPerNode.Value, vms+reservedAddresses)
+		all = max(p.PodsPerNode.Value, vms+ceiling.ReservedAddresses)
 		how = fmt.Sprintf("%d, its own included", all)
-		pods = max(0, all-vms-reservedAddresses)
+		pods = max(0, all-vms-ceiling.ReservedAddresses)
 	}
 	maxPods := p.MaxPods
 	switch {
 	case maxPods.Ok():
 	case p.PodsPerNode.Ok() || all > 500:
-		maxPods = Given(max(all, openShiftMaxPods), "all pods of a node")
-	case all > openShiftMaxPods:
+		maxPods = Given(max(all, ceiling.OpenShiftMaxPods), "all pods of a node")
+	case all > ceiling.OpenShiftMaxPods:
 		maxPods = Given(int64(500), "V15: the next that was tested")
 	default:
-		maxPods = Given(int64(openShiftMaxPods), "OpenShift's default")
+		maxPods = Given(int64(ceiling.OpenShiftMaxPods), "OpenShift's default")
 	}
 	var target []string
 	if p.VMs.Ok() {
@@ -261,10 +256,10 @@ func (b *planner) install() error {
 	b.take(stageInstall, subnet)
 	b.take(stageInstall, network)
 	usualPrefix, usualCIDR, file := "23", "10.128.0.0/14", "install-config-networking.yaml"
-	usualNodes, usualAddresses := int64(512), int64(510-reservedAddresses)
+	usualNodes, usualAddresses := int64(512), int64(510-ceiling.ReservedAddresses)
 	if b.Platform.Value == Kubernetes {
 		usualPrefix, usualCIDR, file = "24", "none", "kubeadm-cluster.yaml"
-		usualNodes, usualAddresses = 0, 254-reservedAddresses
+		usualNodes, usualAddresses = 0, 254-ceiling.ReservedAddresses
 	}
 	cidr := subnet.Result("clusterCIDR").(string)
 	if cidr != usualCIDR {
@@ -357,9 +352,9 @@ func (b *planner) nodes() error {
 	}
 	b.take(stageNodes, kubelet)
 	b.take(stageNodes, host)
-	usual, file := int64(openShiftMaxPods), "kubeletconfig-worker.yaml"
+	usual, file := int64(ceiling.OpenShiftMaxPods), "kubeletconfig-worker.yaml"
 	if b.Platform.Value == Kubernetes {
-		usual, file = upstreamMaxPods, "kubelet-config.yaml"
+		usual, file = ceiling.DefaultMaxPods, "kubelet-config.yaml"
 	}
 	if b.maxPods.Value != usual {
 		b.set(stageNodes, "maxPods", fmt.Sprint(usual), fmt.Sprint(b.maxPods.Value), file)
@@ -377,9 +372,9 @@ func (b *planner) nodes() error {
 		}
 	}
 	b.ceiling("maxPods", "pods that a node takes", b.maxPods.Value, b.perNode, usual, "setting")
-	b.ceiling("testedPodsPerNode", "raise step by step, and confirm", 2500, b.perNode, 0, "tested")
-	b.ceiling("testedPods", "several clusters (V41)", testedPods, b.perNode*b.Nodes.Value, 0, "tested")
-	b.ceiling("testedNodes", "several clusters (V41)", testedNodes, b.Nodes.Value+b.OtherNodes.Value, 0, "tested")
+	b.ceiling("testedPodsPerNode", "raise step by step, and confirm", ceiling.ShownMaxPods, b.perNode, 0, "tested")
+	b.ceiling("testedPods", "several clusters (V41)", ceiling.TestedPods, b.perNode*b.Nodes.Value, 0, "tested")
+	b.ceiling("testedNodes", "several clusters (V41)", ceiling.OpenShiftNodes, b.Nodes.Value+b.OtherNodes.Value, 0, "tested")
 	b.cite("openshift-2500", "openshift-500")
 	do := []string{}
 	if b.Platform.Value == OpenShift {
@@ -420,7 +415,7 @@ func (b *planner) virt() error {
 	if auto := virt.Result("virtAPIReplicasAutomatic"); auto == nil || auto.(int64) < virt.Result("virtAPIReplicas").(int64) {
 		b.set(stageVirt, "virt-api replicas", "by the number of nodes", fmt.Sprint(virt.Result("virtAPIReplicas")), file)
 	}
-	b.ceiling("testedMachines", "several clusters, the more the higher the churn (V41)", documentVMs, b.VMs.Value, 0, "tested")
+	b.ceiling("testedMachines", "several clusters, the more the higher the churn (V41)", ceiling.ShownVMs, b.VMs.Value, 0, "tested")
 	b.stage("virtualization", false,
 		"limits of live migration, and virt-api's replicas where they are named ("+b.dir(stageVirt)+"/"+file+")",
 		"a pool for each zone, so that drains come one zone at a time ("+b.dir(stageVirt)+"/machineconfigpool-zone-*.yaml)",
@@ -440,22 +435,22 @@ func (b *planner) load() error {
 	}
 	b.result("iterations", iterations, "", of)
 	b.result("services", services, "", "of the load")
-	namespaces := max(1, ceilDiv(services, servicesPerNamespace))
-	b.result("namespaces", namespaces, "", fmt.Sprintf("at least, with at most %d services in each", servicesPerNamespace))
+	namespaces := max(1, ceilDiv(services, ceiling.NamespaceServices))
+	b.result("namespaces", namespaces, "", fmt.Sprintf("at least, with at most %d services in each", ceiling.NamespaceServices))
 	if b.ServicesPerIteration.Value > 0 {
-		at := servicesPerNamespace * b.PodsPerIteration.Value / (b.Nodes.Value * b.ServicesPerIteration.Value)
-		b.step("pods per node at which one namespace has 5000 services", fmt.Sprintf("%d x %d / %s = %d", servicesPerNamespace, b.PodsPerIteration.Value, grouped(b.Nodes.Value*b.ServicesPerIteration.Value), at), "D16")
+		at := ceiling.NamespaceServices * b.PodsPerIteration.Value / (b.Nodes.Value * b.ServicesPerIteration.Value)
+		b.step("pods per node at which one namespace has 5000 services", fmt.Sprintf("%d x %d / %s = %d", ceiling.NamespaceServices, b.PodsPerIteration.Value, grouped(b.Nodes.Value*b.ServicesPerIteration.Value), at), "D16")
 		b.result("podsPerNodeOfOneNamespace", at, "", "above it one namespace is not enough")
 	}
 	do := []string{"enableServiceLinks: false in every pod: else each container gets about 7 environment variables for every service of its namespace, until exec fails with 'argument list too long'"}
-	b.ceiling("servicesPerNamespace", "services in one namespace, with "+grouped(namespaces)+" of them", servicesPerNamespace, ceilDiv(services, namespaces), 0, "tested")
+	b.ceiling("servicesPerNamespace", "services in one namespace, with "+grouped(namespaces)+" of them", ceiling.NamespaceServices, ceilDiv(services, namespaces), 0, "tested")
 	if namespaces > 1 {
 		do = append(do, fmt.Sprintf("a namespace for each iteration, or at least %d (namespacedIterations): one fails above 5000 services", namespaces))
 		b.set(stageLoad, "namespacedIterations", "false", "true", "")
 	}
 	b.set(stageLoad, "enableServiceLinks", "true", "false", "")
 	b.ceiling("serviceAddresses", "addresses for services", b.services, services, 65534, "installation")
-	b.ceiling("testedServices", "fewer services, or several clusters", servicesTested, services, 0, "tested")
+	b.ceiling("testedServices", "fewer services, or several clusters", ceiling.TestedServices, services, 0, "tested")
 	b.stage("the load", false, do...)
 	return nil
 }

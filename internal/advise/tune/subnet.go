@@ -6,6 +6,8 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
 // The platforms that settings are computed for.
@@ -19,10 +21,6 @@ const (
 	OVNKubernetes = "OVNKubernetes"
 	OpenShiftSDN  = "OpenShiftSDN"
 )
-
-// reservedAddresses of a node's subnet are for the node's own pods: those of
-// DaemonSets, and the network plug-in's gateway and management port (D3).
-const reservedAddresses = 16
 
 // Subnet are the parameters of a cluster's address ranges. What is given
 // decides the direction: ranges give sizes, sizes give ranges, both are held
@@ -105,7 +103,7 @@ func (p *Subnet) Params() []Param {
 		intParam(&p.PodsPerNode, "pods-per-node", "pods of each node").within(1, 1_000_000),
 		intParam(&p.Services, "services", "number of services").within(1, 1_000_000_000),
 		shareParam(&p.Growth, "growth", "headroom for more nodes and services, such as 50%").within(0, 100).by(0, "no headroom asked for"),
-		intParam(&p.Reserved, "reserved", "addresses of each node for its own pods").within(0, 10_000).by(reservedAddresses, "for the node's own pods (D3)").per("addresses/node"),
+		intParam(&p.Reserved, "reserved", "addresses of each node for its own pods").within(0, 10_000).by(ceiling.ReservedAddresses, "for the node's own pods (D3)").per("addresses/node"),
 		rangeParam(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
 		rangeParam(&p.Avoid, "avoid", "range that is in use elsewhere"),
 		boolParam(&p.DualStack, "dual-stack", "ranges of IPv4 and IPv6"),
@@ -242,11 +240,8 @@ func (t *subnetTuner) ranges(f family, cluster, service In[netip.Prefix], hostPr
 	t.input("hostPrefix"+f.suffix, hostPrefix, "")
 
 	wide, narrow := int(hostPrefix.Value)-cluster.Value.Bits(), f.bits-int(hostPrefix.Value)
-	nodes, addresses := power(wide), power(narrow)
-	usable := minus(addresses, 2)
-	if f.bits == 128 {
-		usable = addresses // no broadcast address, and nobody counts the first
-	}
+	nodes := power(wide)
+	usable := addresses(netip.PrefixFrom(cluster.Value.Addr(), int(hostPrefix.Value)))
 	own := minus(usable, t.Reserved.Value)
 	t.result("clusterCIDR"+f.suffix, cluster.Value.String(), "", "")
 	t.result("hostPrefix"+f.suffix, hostPrefix.Value, "", "")
@@ -278,8 +273,8 @@ func (t *subnetTuner) hostPrefix(f family, cluster In[netip.Prefix], given In[in
 	if given.Ok() || !t.PodsPerNode.Ok() || f.bits == 128 {
 		return given.or(f.hostPrefix, "as "+platformName(t.Platform.Value)+" has it")
 	}
-	want := t.PodsPerNode.Value + t.Reserved.Value + 2
-	prefix := int64(f.bits - bits.Len64(uint64(want-1)))
+	want := t.PodsPerNode.Value + t.Reserved.Value
+	prefix := int64(ceiling.HostPrefix(netip.IPv4Unspecified(), want))
 	t.step("hostPrefix = the largest with 2^(32 - hostPrefix) - 2 - reserved >= pods per node",
 		fmt.Sprintf("2^(32 - %d) - 2 - %d = %s >= %s", prefix, t.Reserved.Value, grouped(power(int(32-prefix))-2-t.Reserved.Value), grouped(t.PodsPerNode.Value)), "D3")
 	if cluster.Ok() && int64(cluster.Value.Bits()) > prefix {
@@ -388,7 +383,7 @@ func (t *subnetTuner) sizes(f family, nodes, own int64, cluster netip.Prefix, ho
 			"a node without a subnet starts no pods", fmt.Sprintf("a /%d for the cluster, or a larger hostPrefix number", hostPrefix-int64(bits.Len64(uint64(want-1))))})
 	}
 	if t.PodsPerNode.Ok() && f.bits == 32 {
-		need := 32 - bits.Len64(uint64(t.PodsPerNode.Value+t.Reserved.Value+1))
+		need := ceiling.HostPrefix(cluster.Addr(), t.PodsPerNode.Value+t.Reserved.Value)
 		t.check(own >= t.PodsPerNode.Value, Finding{Cannot, fmt.Sprintf("pods per node in a /%d", hostPrefix), grouped(own), grouped(t.PodsPerNode.Value), "pods wait for an address that does not come", fmt.Sprintf("hostPrefix %d", need)})
 	}
 	const most = 16 // clusterSubnetMaxDiff
@@ -427,10 +422,7 @@ func (t *subnetTuner) serviceRange(f family, given In[netip.Prefix], taken []nam
 	t.input("serviceCIDR"+f.suffix, given, "")
 	wide := f.bits - given.Value.Bits()
 	all := power(wide)
-	usable := minus(all, 2)
-	if f.bits == 128 {
-		usable = minus(all, 1)
-	}
+	usable := addresses(given.Value)
 	t.result("serviceCIDR"+f.suffix, given.Value.String(), "", "")
 	t.result("services"+f.suffix, shownPower(usable, wide), "", fmt.Sprintf("of %s addresses; the API server's own and the DNS service take one each of them", textPower(all, wide)))
 	t.step("addresses for services = 2^(bits - prefix), less the first and in IPv4 the last", fmt.Sprintf("2^(%d - %d) = %s, %s usable", f.bits, given.Value.Bits(), textPower(all, wide), textPower(usable, wide)), "R15", "k8s-services")
@@ -508,6 +500,9 @@ func power(n int) int64 {
 	}
 	return 1 << max(n, 0)
 }
+
+// addresses is how many a range can give away, or the largest number.
+func addresses(p netip.Prefix) int64 { return int64(min(ceiling.Addresses(p), 1<<62)) }
 
 func minus(n, less int64) int64 {
 	if n >= 1<<62 {

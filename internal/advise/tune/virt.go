@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
 // Virt are the parameters of virtual machines on a cluster.
@@ -101,9 +103,6 @@ const (
 	documentParallel = 20            // V34
 	documentOutbound = 4             // V34
 	documentNodes    = 100           // V2
-	documentVMs      = 3000          // V2
-	testedPods       = 150_000       // of a cluster
-	testedNodes      = 2_000
 )
 
 // migrationDefaults are KubeVirt's own, which changed with its versions.
@@ -146,8 +145,8 @@ func (p *Virt) Params() []Param {
 		newList(&p.Classes, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", parseVMClass),
 		intParam(&p.Nodes, "nodes", "nodes that they are on").read(p.Cluster.workerCount()).within(1, 1_000_000),
 		intParam(&p.Pods, "pods", "other pods").within(0, 100_000_000),
-		intParam(&p.OwnPods, "own-pods", "pods of each node's own").within(0, 10_000).by(reservedAddresses, "as for addresses (D3)").when(p.VMs.Ok()).per("pods/node"),
-		intParam(&p.MaxPods, "max-pods", "maxPods of the nodes").read(p.Cluster.leastMaxPods()).within(1, 100_000).by(openShiftMaxPods, "OpenShift's").when(perNode),
+		intParam(&p.OwnPods, "own-pods", "pods of each node's own").within(0, 10_000).by(ceiling.ReservedAddresses, "as for addresses (D3)").when(p.VMs.Ok()).per("pods/node"),
+		intParam(&p.MaxPods, "max-pods", "maxPods of the nodes").read(p.Cluster.leastMaxPods()).within(1, 100_000).by(ceiling.OpenShiftMaxPods, "OpenShift's").when(perNode),
 		coresParam(&p.Cores, "cores", "CPU of a node").read(p.Cluster.cores()),
 		bytesParam(&p.Memory, "memory", "memory of a node").read(p.Cluster.memory()),
 		bytesParam(&p.Overhead, "overhead", "memory of a machine's pod besides the machine's").by(256<<20, "this program's own allowance").when(len(p.Classes) > 0).per("B/machine"),
@@ -380,13 +379,13 @@ func (t *virtTuner) bootStorm() {
 func (t *virtTuner) split() {
 	t.cite("V41", "openshift-500")
 	pods := t.VMs.Value + t.Pods.Value + t.OwnPods.Value*t.Nodes.Value
-	clusters := max(ceilDiv(pods, testedPods), ceilDiv(max(t.Nodes.Value, 1), testedNodes))
-	t.result("clusters", clusters, "", fmt.Sprintf("by the tested maximums of %s pods and %s nodes", grouped(int64(testedPods)), grouped(int64(testedNodes))))
+	clusters := max(ceilDiv(pods, ceiling.TestedPods), ceilDiv(max(t.Nodes.Value, 1), ceiling.OpenShiftNodes))
+	t.result("clusters", clusters, "", fmt.Sprintf("by the tested maximums of %s pods and %s nodes", grouped(int64(ceiling.TestedPods)), grouped(int64(ceiling.OpenShiftNodes))))
 	if clusters > 1 {
-		t.find(Finding{Change, "pods and nodes of one cluster", fmt.Sprintf("%s pods, %s nodes", grouped(pods), grouped(t.Nodes.Value)), fmt.Sprintf("%s and %s", grouped(int64(testedPods)), grouped(int64(testedNodes))), "untested ground for the control plane", fmt.Sprintf("%d clusters", clusters)})
+		t.find(Finding{Change, "pods and nodes of one cluster", fmt.Sprintf("%s pods, %s nodes", grouped(pods), grouped(t.Nodes.Value)), fmt.Sprintf("%s and %s", grouped(int64(ceiling.TestedPods)), grouped(int64(ceiling.OpenShiftNodes))), "untested ground for the control plane", fmt.Sprintf("%d clusters", clusters)})
 	}
-	if t.VMs.Value > documentVMs {
-		t.find(Finding{Grade: Advice, What: "machines of one cluster", Now: grouped(t.VMs.Value), Wanted: fmt.Sprintf("%s were tested, on %d nodes", grouped(int64(documentVMs)), documentNodes), Remedy: "consider several clusters, the more the higher the churn"})
+	if t.VMs.Value > ceiling.ShownVMs {
+		t.find(Finding{Grade: Advice, What: "machines of one cluster", Now: grouped(t.VMs.Value), Wanted: fmt.Sprintf("%s were tested, on %d nodes", grouped(int64(ceiling.ShownVMs)), documentNodes), Remedy: "consider several clusters, the more the higher the churn"})
 	}
 }
 
