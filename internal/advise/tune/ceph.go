@@ -28,6 +28,9 @@ type CephPool struct {
 	Size  int64   // copies; 0 is the cluster's
 }
 
+// noPool stands for the name of a pool that was not given.
+const noPool = "POOL"
+
 // Limits of ceph-csi, from the source of its command line.
 const (
 	cloneSoftLimit = 250 // --minsnapshotsonimage: flattening begins
@@ -42,7 +45,7 @@ func (p *Ceph) Params() []Param {
 		intParam(&p.Replicas, "replicas", "copies of each object, or k+m of an erasure-coded pool").within(1, 100).by(3, "Ceph's own pool size"),
 		intParam(&p.Target, "target", "placement groups wanted on each OSD").within(1, 10_000).by(100, "V12, and Ceph's mon_target_pg_per_osd").per("placement groups/OSD"),
 		shareParam(&p.Fill, "fill", "largest share of the cluster that is used").within(0.01, 1).by(0.85, "V12: the share at which Ceph warns that an OSD is nearly full"),
-		textParam(&p.Pool, "pool-name", "name", "name of the only pool").by("POOL", "a placeholder"),
+		textParam(&p.Pool, "pool-name", "name", "name of the only pool").by(noPool, "a placeholder"),
 		newList(&p.Pools, "pool", "name=share[,copies]", "one of several pools with its share of the data", parseCephPool),
 		intParam(&p.Clones, "clones", "clones of one image").within(0, 10_000_000),
 		textParam(&p.StorageClass, "storage-class", "name", "storage class of the clones").by("ocs-external-storagecluster-ceph-rbd", "the document's").when(p.Clones.Value > 0),
@@ -67,7 +70,14 @@ func parseCephPool(text string) (CephPool, error) {
 // the official calculator, which also knows several pools, a floor and a rule
 // about rounding down.
 func TuneCeph(p Ceph) (*Answer, error) {
-	b, err := begin("ceph", p.Params(), func() error { return checkPools(p.Pools) })
+	b, err := begin("ceph", p.Params(), func() error {
+		for _, pool := range append([]CephPool{{Size: p.Replicas.Value}}, p.Pools...) {
+			if pool.Size > p.OSDs.Value {
+				return badParam("replicas", "", "%d copies on %d OSDs: each copy needs an OSD of its own", pool.Size, p.OSDs.Value)
+			}
+		}
+		return checkPools(p.Pools)
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -98,6 +108,7 @@ func TuneCeph(p Ceph) (*Answer, error) {
 	}
 	t.warn("more placement groups even out the load of the OSDs and cost each of them CPU and memory: raise pg_num in steps and watch (V12)")
 
+	t.writes()
 	for _, pool := range t.pools {
 		name := word(pool.Name)
 		t.command("ceph osd pool set "+name+" pg_autoscale_mode off", "before pg_num, else the autoscaler takes it back")
@@ -109,7 +120,13 @@ func TuneCeph(p Ceph) (*Answer, error) {
 	t.cite("V14", "ceph-prometheus")
 	t.warn("mgr/prometheus/scrape_interval must be Prometheus' own scrape interval: set both to 60 s")
 	t.clones()
-	t.file("ceph-tuning.sh", script("Ceph: placement groups and monitoring of the pools.", t.Commands), "sh, on a host with the ceph command and an administrator's key")
+	text, usage := script("Ceph: placement groups and monitoring of the pools.", t.Commands), "sh ceph-tuning.sh"
+	if len(p.Pools) == 0 && p.Pool.Value == noPool {
+		// The name is the script's argument, so that none is made up.
+		usage += " NAME-OF-THE-POOL"
+		text = strings.Replace(strings.ReplaceAll(text, " "+noPool, ` "$pool"`), "set -eu\n", "set -eu\npool=${1:?usage: "+usage+"}\n", 1)
+	}
+	t.file("ceph-tuning.sh", text, usage+", on a host with the ceph command and an administrator's key")
 	return &t.Answer, nil
 }
 
@@ -246,4 +263,15 @@ func (t *cephTuner) clones() {
 	}
 	t.correct("V25", "oc edit -n openshift-cnv storageprofile NAME", "a StorageProfile belongs to no namespace and has the storage class's name", "")
 	t.file("storageprofile.yaml", manifest(object("cdi.kubevirt.io/v1beta1", "StorageProfile", mapping{{"name", t.StorageClass.Value}}, mapping{{"cloneStrategy", "copy"}}), "Copies instead of CSI clones (V25)."), "the cluster: oc apply --server-side -f, it merges with what the operator keeps there")
+}
+
+// writes is V29: what copies cost a write.
+func (t *cephTuner) writes() {
+	n := t.Replicas.Value
+	if n < 2 || n > 3 {
+		return
+	}
+	share := 1 - float64(3-n)/3
+	t.step("added latency of writes under load = 88 % with 3 copies, a third less for each copy fewer", fmt.Sprintf("88 %% x (1 - %d/3) = %.0f %%", 3-n, 88*share), "V29")
+	t.result("writeLatencyAdded", math.Round(88*share), "%", "at most, under the document's load of 1000 IOPS for each machine")
 }

@@ -71,7 +71,7 @@ func (p *Kubelet) Params() []Param {
 		shareParam(&p.Headroom, "headroom", "on top of what was measured").within(0, 10).by(0.2, "this program's own allowance").when(len(p.Costs) > 0),
 		intParam(&p.PIDMax, "pid-max", "kernel.pid_max of the nodes").within(301, largestPIDMax).by(largestPIDMax, "OpenShift's profile, and systemd's on 64-bit hosts"),
 		textParam(&p.Pool, "pool", "name", "MachineConfigPool").by("worker", "the pool of ordinary nodes"),
-		textParam(&p.Label, "label", "key=value", "label of the pool").by("custom-kubelet=enabled", "V17"),
+		textParam(&p.Label, "label", "key=value", "label that selects the pool (default: the label that the pool has by itself)"),
 		intParam(&p.Nodes, "nodes", "nodes of the pool").read(p.Cluster.workerCount()).within(1, 1_000_000),
 		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time").within(1, 1_000_000).by(1, "a MachineConfigPool's").when(rebooted),
 		timeParam(&p.Reboot, "reboot", "drain and reboot of one node").by(10*time.Minute, "this program's own guess of a drain and reboot").when(rebooted),
@@ -102,7 +102,7 @@ func parseCost(text string) (c ComponentCost, err error) {
 // D3, D14).
 func TuneKubelet(p Kubelet) (*Answer, error) {
 	b, err := begin("kubelet", p.Params(), func() error {
-		if key, _, ok := strings.Cut(p.Label.Value, "="); !ok || key == "" {
+		if key, _, ok := strings.Cut(p.Label.Value, "="); p.Label.Ok() && (!ok || key == "") {
 			return badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE", p.Label.Value)
 		}
 		return checkCosts(p.Costs)
@@ -110,7 +110,6 @@ func TuneKubelet(p Kubelet) (*Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	key, value, _ := strings.Cut(p.Label.Value, "=")
 	b.Title = fmt.Sprintf("Kubelets of %s pods each", grouped(p.MaxPods.Value))
 	t := kubeletTuner{b, p, mapping{{"maxPods", p.MaxPods.Value}}}
 	t.result("maxPods", p.MaxPods.Value, "", "")
@@ -120,7 +119,7 @@ func TuneKubelet(p Kubelet) (*Answer, error) {
 	t.pids()
 	t.reserve()
 	t.reboots()
-	t.files(key, value)
+	t.files()
 	return &t.Answer, nil
 }
 
@@ -210,16 +209,17 @@ func (t *kubeletTuner) rates() {
 
 // images is V16.
 func (t *kubeletTuner) images() {
-	if t.EvenSpread.Ok() && !t.EvenSpread.Value {
+	if t.Platform.Value == OpenShift {
+		t.cite("openshift-kubeletconfig")
+		t.correct("V16", "two KubeletConfigs, set-max-pods and custom-scheduling, for the same pool", "one KubeletConfig with all settings of the pool: several for one pool are not merged, the one made last counts", "with the later one alone maxPods stays at 250")
+	}
+	if !t.EvenSpread.Value {
 		return
 	}
-	t.cite("V16", "kubelet-config", "openshift-kubeletconfig")
+	t.cite("V16", "kubelet-config")
 	t.result("nodeStatusMaxImages", int64(-1), "", "no bound, 50 by default: the scheduler's preference for nodes that have the image then sees all of them")
 	t.warn("nodeStatusMaxImages -1 makes a node's status longer by each image on it, and the status is sent every few minutes and on every change")
 	t.fields = append(t.fields, entry{"nodeStatusMaxImages", -1})
-	if t.Platform.Value == OpenShift {
-		t.correct("V16", "two KubeletConfigs, set-max-pods and custom-scheduling, for the same pool", "one KubeletConfig with all settings of the pool: several for one pool are not merged, the one made last counts", "with the later one alone maxPods stays at 250")
-	}
 }
 
 // pids bounds each pod's PIDs so that all pods together leave some.
@@ -412,7 +412,7 @@ func poolOf(name string, labels map[string]string, maxUnavailable int64) mapping
 		selector = matchLabels(role, name)
 	}
 	return object("machineconfiguration.openshift.io/v1", "MachineConfigPool", mapping{{"name", name}, {"labels", labels}}, mapping{
-		{"machineConfigSelector", selector}, {"nodeSelector", matchLabels("node-role.kubernetes.io/"+name, "")}, {"maxUnavailable", maxUnavailable}, {"paused", false},
+		{"machineConfigSelector", selector}, {"nodeSelector", matchLabels("node-role.kubernetes.io/"+name, "")}, {"maxUnavailable", maxUnavailable},
 	})
 }
 
@@ -420,7 +420,10 @@ func matchLabels(key, value string) mapping {
 	return mapping{{"matchLabels", map[string]string{key: value}}}
 }
 
-func (t *kubeletTuner) files(key, value string) {
+// builtInLabel is what the machine config operator labels its own pools with.
+const builtInLabel = "pools.operator.machineconfiguration.openshift.io/"
+
+func (t *kubeletTuner) files() {
 	if t.Platform.Value == Kubernetes {
 		t.cite("kubelet-config")
 		t.file("kubelet-config.yaml", manifest(append(mapping{{"apiVersion", "kubelet.config.k8s.io/v1beta1"}, {"kind", "KubeletConfiguration"}}, t.fields...),
@@ -428,14 +431,32 @@ func (t *kubeletTuner) files(key, value string) {
 		return
 	}
 	t.cite("V17", "openshift-kubeletconfig")
-	t.correct("V17", "machineConfigPoolSelector custom-kubelet: enabled, and oc label machineconfigpool worker custom-kubelet=enable", "the label's value is the selector's: "+key+"="+value, "the selector matches no pool, and nothing changes")
-	t.file("kubeletconfig-"+t.Pool.Value+".yaml", manifest(object("machineconfiguration.openshift.io/v1", "KubeletConfig", mapping{{"name", "plimsoll-" + t.Pool.Value}},
+	t.correct("V17", "machineConfigPoolSelector custom-kubelet: enabled, and oc label machineconfigpool worker custom-kubelet=enable", "the label's value is the selector's; a pool of the operator's own is selected by the label that it has", "the selector matches no pool, and nothing changes")
+	pool := t.Pool.Value
+	key, value := builtInLabel+pool, ""
+	if t.Label.Ok() {
+		key, value, _ = strings.Cut(t.Label.Value, "=")
+	}
+	config, file := "kubeletconfig-"+pool+".yaml", "machineconfigpool-"+pool+".yaml"
+	t.file(config, manifest(object("machineconfiguration.openshift.io/v1", "KubeletConfig", mapping{{"name", "plimsoll-" + pool}},
 		mapping{{"machineConfigPoolSelector", matchLabels(key, value)}, {"kubeletConfig", t.fields}},
-	), "All settings of the pool's kubelets in one object. It reboots the pool's nodes."), "the machine config operator of OpenShift: oc apply -f, after the pool has its label")
-	labels := map[string]string{"pools.operator.machineconfiguration.openshift.io/" + t.Pool.Value: "", key: value}
-	t.file("machineconfigpool-"+t.Pool.Value+".yaml", manifest(poolOf(t.Pool.Value, labels, t.MaxUnavailable.Value), "The pool with the label that the KubeletConfig selects."),
-		"the machine config operator of OpenShift: oc apply --server-side -f, or the command below, which adds the label alone")
-	t.command("oc label machineconfigpool "+t.Pool.Value+" "+word(key+"="+value)+" --overwrite", "the label that the KubeletConfig selects, first")
-	t.command("oc apply -f kubeletconfig-"+t.Pool.Value+".yaml", "this reboots the pool's nodes")
-	t.command("oc wait machineconfigpool "+t.Pool.Value+" --for=condition=Updated --timeout=4h", "until every node has it")
+	), "All settings of the pool's kubelets in one object. It reboots the pool's nodes."), "the machine config operator of OpenShift: oc apply -f")
+	own := pool == "worker" || pool == "master"
+	unavailable := t.MaxUnavailable.Value
+	if strings.HasPrefix(t.MaxUnavailable.From, "default:") {
+		unavailable = 0 // as the pool has it
+	}
+	if !own || t.Label.Ok() || unavailable > 0 {
+		t.file(file, manifest(poolOf(pool, map[string]string{builtInLabel + pool: "", key: value}, unavailable), "The pool with the label that the KubeletConfig selects."),
+			"the machine config operator of OpenShift: oc apply --server-side -f")
+		t.command("oc apply --server-side -f "+file, "the pool with the label that the KubeletConfig selects, first")
+	}
+	t.command("oc apply -f "+config, "this reboots the pool's nodes")
+	// Half as long again as the reboots are expected to take.
+	hours := int64(24)
+	if t.Nodes.Ok() {
+		expected := time.Duration(ceilDiv(t.Nodes.Value, t.MaxUnavailable.Value)) * t.Reboot.Value
+		hours = max(1, int64(math.Ceil(1.5*expected.Hours())))
+	}
+	t.command(fmt.Sprintf("oc wait machineconfigpool %s --for=condition=Updated --timeout=%dh", pool, hours), "until every node has it")
 }

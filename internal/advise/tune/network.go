@@ -119,6 +119,7 @@ func TuneNetwork(p Network) (*Answer, error) {
 			p.Link = p.Link.orThat(readFrom(nic.Speed, "interface "+nic.Name))
 		}
 	}
+	asked := p.MTU.Ok() // else the installer computes it
 	b, err := begin("network", p.Params())
 	if err != nil {
 		return nil, err
@@ -142,7 +143,7 @@ func TuneNetwork(p Network) (*Answer, error) {
 	if len(t.Commands) > 0 {
 		t.file("nic-tuning.sh", script("Offloads, queues and interrupts of "+nic.Name+", until the next start.", t.Commands), "sh, as root on the node")
 	}
-	if p.Platform.Value == OpenShift && p.Overlay.Value == "geneve" {
+	if asked && p.Platform.Value == OpenShift && p.Overlay.Value == "geneve" {
 		t.file("cluster-network-03-config.yml", manifest(object("operator.openshift.io/v1", "Network", mapping{{"name", "cluster"}},
 			mapping{{"defaultNetwork", mapping{{"type", OVNKubernetes}, {"ovnKubernetesConfig", mapping{{"mtu", pod}}}}}}),
 			"MTU of the pods' network: among the manifests, before the cluster is made."), "openshift-install: manifests/cluster-network-03-config.yml")

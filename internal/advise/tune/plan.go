@@ -24,6 +24,7 @@ type Plan struct {
 	// one service in node-density-heavy (D4).
 	PodsPerIteration, ServicesPerIteration In[int64]
 	OSDs, Replicas                         In[int64]
+	CephPool                               In[string]
 	RTT                                    In[time.Duration]
 	Link                                   In[Rate]
 	MTU                                    In[int64]
@@ -88,6 +89,7 @@ func (p *Plan) Params() []Param {
 		services.within(0, 10_000),
 		intParam(&p.OSDs, "osds", "OSDs of a Ceph cluster"),
 		intParam(&p.Replicas, "replicas", "copies in Ceph (default 3)"),
+		textParam(&p.CephPool, "pool-name", "name", "Ceph's pool of the machines"),
 		timeParam(&p.RTT, "rtt", "round trip between the hosts"),
 		rateParam(&p.Link, "link", "speed of the nodes' link"),
 		intParam(&p.MTU, "mtu", "MTU of the nodes' link (default 1500)"),
@@ -292,7 +294,7 @@ func (b *planner) storage() error {
 	if b.VMs.Ok() {
 		clones = Given(b.VMs.Value, "all machines, of one image")
 	}
-	ceph, err := TuneCeph(Ceph{OSDs: b.OSDs, Replicas: b.Replicas, Clones: clones})
+	ceph, err := TuneCeph(Ceph{OSDs: b.OSDs, Replicas: b.Replicas, Pool: b.CephPool, Clones: clones})
 	if err != nil {
 		return err
 	}
@@ -362,7 +364,6 @@ func (b *planner) nodes() error {
 	if qps := kubelet.Result("kubeAPIQPS").(int64); qps != defaultQPS {
 		b.set(stageNodes, "kubeAPIQPS, kubeAPIBurst", "50, 100", fmt.Sprintf("%d, %v", qps, kubelet.Result("kubeAPIBurst")), file)
 	}
-	b.set(stageNodes, "nodeStatusMaxImages", "50", "-1", file)
 	if pids != nil && pids != int64(openShiftPIDs) {
 		b.set(stageNodes, "podPidsLimit", fmt.Sprint(openShiftPIDs), fmt.Sprint(pids), file)
 	}
@@ -379,12 +380,15 @@ func (b *planner) nodes() error {
 	do := []string{}
 	if b.Platform.Value == OpenShift {
 		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/tuned-worker.yaml): no reboot",
-			"the pool's label, then one KubeletConfig ("+b.dir(stageNodes)+"/kubeletconfig-worker.yaml)")
+			"one KubeletConfig for the pool ("+b.dir(stageNodes)+"/kubeletconfig-worker.yaml)")
 		if t := kubelet.Result("rebootTime"); t != nil {
 			do = append(do, fmt.Sprintf("it reboots all %d nodes, %d at a time: about %v", b.Nodes.Value, max(unavailable.Value, 1), t))
 		}
 	} else {
 		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/etc/sysctl.d)", "the kubelets' configuration ("+b.dir(stageNodes)+"/kubelet-config.yaml), and their restart")
+	}
+	if !b.VMs.Ok() { // with machines, virt says it
+		b.splitClusters(b.perNode*b.Nodes.Value, b.Nodes.Value+b.OtherNodes.Value, 0)
 	}
 	b.stage("nodes, while they are empty", false, do...)
 	return nil
@@ -402,6 +406,7 @@ func (b *planner) virt() error {
 	if err != nil {
 		return err
 	}
+	b.result("clusters", virt.Result("clusters"), "", "by the tested maximums (V41)")
 	b.result("virtAPIReplicas", virt.Result("virtAPIReplicas"), "", "")
 	b.result("bootStorm", virt.Result("bootStorm"), "s", "of all machines at once")
 	b.result("migrationTimeExpected", virt.Result("migrationTimeExpected"), "s", "of a third of the machines, by the document's experience")
@@ -419,7 +424,7 @@ func (b *planner) virt() error {
 	b.stage("virtualization", false,
 		"limits of live migration, and virt-api's replicas where they are named ("+b.dir(stageVirt)+"/"+file+")",
 		"a pool for each zone, so that drains come one zone at a time ("+b.dir(stageVirt)+"/machineconfigpool-zone-*.yaml)",
-		"clone machines in bulks of 100, and measure: plimsoll tune virt --clones N --clone-measured ...")
+		"clone machines in bulks, and measure: plimsoll tune virt --clones N --clone-measured ...; the document's bulks of 100 were measured with CSI clones, and copies do not share the image's lock")
 	return nil
 }
 
@@ -499,11 +504,21 @@ func (b *planner) write() {
 		}
 		fmt.Fprintf(&t, "| %s: %s | %s | %s | %s |\n", c.Name, c.What, grouped(c.Asked), limit, c.Set)
 	}
+	if len(b.Commands) > 0 {
+		t.WriteString("\n## Commands\n\n```sh\n")
+		for _, c := range b.Commands {
+			if c.Why != "" {
+				t.WriteString("# " + c.Why + "\n")
+			}
+			t.WriteString(c.Line + "\n")
+		}
+		t.WriteString("```\n")
+	}
 	if len(b.Warnings) > 0 {
-		t.WriteString("\n## Mind\n\n")
+		t.WriteString("\n## Notes\n\n")
 		for _, w := range b.Warnings {
 			t.WriteString("- " + w + "\n")
 		}
 	}
-	b.Files = append([]File{{"PLAN.md", t.String(), "people: the order, the ceilings and what to mind"}}, b.Files...)
+	b.Files = append([]File{{"PLAN.md", t.String(), "people: the order, the ceilings, the commands and notes"}}, b.Files...)
 }

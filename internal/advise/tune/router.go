@@ -143,6 +143,7 @@ type routerFields struct {
 	buffer                    int64 // 0 leaves it and rewrite alone
 	rewrite                   int64
 	cpus                      string
+	each                      bool // a CPU for each thread
 }
 
 // capacity is R1 to R4 and R6: how many routers a rate needs.
@@ -300,9 +301,9 @@ func (t *routerTuner) pinning() {
 	if err != nil || len(list) == 0 {
 		return
 	}
-	t.cpus = cpus.Value
+	t.cpus, t.each = cpus.Value, int64(len(list)) == t.threads
 	if int64(len(list)) != t.threads {
-		t.warn("%d CPUs for %d threads: one of each is what cpu-map auto makes", len(list), t.threads)
+		t.warn("%d CPUs for %d threads: every thread may run on any of them; cpu-map auto wants one CPU for each thread", len(list), t.threads)
 	}
 }
 
@@ -461,7 +462,10 @@ func haproxyGlobal(r routerFields) string {
 	if r.cpus != "" {
 		threads := "1/1"
 		if r.threads != 1 {
-			threads = fmt.Sprintf("auto:1/1-%d", r.threads)
+			threads = fmt.Sprintf("1/1-%d", r.threads)
+		}
+		if r.each && r.threads != 1 {
+			threads = "auto:" + threads // sets of one size only
 		}
 		fmt.Fprintf(&b, "    cpu-map %s %s\n", threads, strings.ReplaceAll(r.cpus, ",", " "))
 	}

@@ -118,7 +118,16 @@ func TuneSubnet(p Subnet) (*Answer, error) {
 	if len(p.ServiceCIDRs) == 0 {
 		p.ServiceCIDRs = p.Cluster.serviceCIDRs()
 	}
-	b, err := begin("subnet", p.Params(), func() error { return oneOfEach("cluster-cidr", p.ClusterCIDRs) }, func() error { return oneOfEach("service-cidr", p.ServiceCIDRs) })
+	// A cluster of IPv6 has one host prefix.
+	if p.HostPrefix.Ok() && !p.HostPrefix6.Ok() && len(p.ClusterCIDRs) > 0 && !slices.ContainsFunc(p.ClusterCIDRs, func(in In[netip.Prefix]) bool { return in.Value.Addr().Is4() }) {
+		p.HostPrefix, p.HostPrefix6 = In[int64]{}, p.HostPrefix
+	}
+	b, err := begin("subnet", p.Params(), func() error { return usable("cluster-cidr", p.ClusterCIDRs) }, func() error { return usable("service-cidr", p.ServiceCIDRs) }, func() error {
+		if p.Platform.Value == OpenShift {
+			return nil // it takes several
+		}
+		return oneOfEach("cluster-cidr", p.ClusterCIDRs)
+	}, func() error { return oneOfEach("service-cidr", p.ServiceCIDRs) })
 	if err != nil {
 		return nil, err
 	}
@@ -175,6 +184,17 @@ type podRange struct {
 	hostPrefix int64
 }
 
+// usable refuses ranges that no cluster can have.
+func usable(name string, list []In[netip.Prefix]) error {
+	for _, in := range list {
+		p, a := in.Value, in.Value.Addr()
+		if p.Bits() == 0 || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.Is4() && (a.As4()[0] == 0 || a.As4()[0] >= 240) {
+			return badParam(name, "for example 10.128.0.0/14 or fd01::/48", "%s holds addresses that pods and services cannot have", p)
+		}
+	}
+	return nil
+}
+
 // oneOfEach refuses two ranges of one family.
 func oneOfEach(name string, list []In[netip.Prefix]) error {
 	for i, a := range list {
@@ -187,8 +207,9 @@ func oneOfEach(name string, list []In[netip.Prefix]) error {
 	return nil
 }
 
+// byFamily is the first range of each family.
 func byFamily(list []In[netip.Prefix]) (four, six In[netip.Prefix]) {
-	for _, in := range list {
+	for _, in := range slices.Backward(list) {
 		if in.Value.Addr().Is4() {
 			four = in
 		} else {
@@ -241,6 +262,8 @@ func (t *subnetTuner) ranges(f family, cluster, service In[netip.Prefix], hostPr
 
 	wide, narrow := int(hostPrefix.Value)-cluster.Value.Bits(), f.bits-int(hostPrefix.Value)
 	nodes := power(wide)
+	taken, further := t.further(cluster.Value, hostPrefix.Value, taken)
+	nodes += further
 	usable := addresses(netip.PrefixFrom(cluster.Value.Addr(), int(hostPrefix.Value)))
 	own := minus(usable, t.Reserved.Value)
 	t.result("clusterCIDR"+f.suffix, cluster.Value.String(), "", "")
@@ -263,8 +286,26 @@ func (t *subnetTuner) ranges(f family, cluster, service In[netip.Prefix], hostPr
 	}
 	t.inUse = append(t.inUse, named{"cluster network", cluster.Value, true}, named{"service network", service.Value, true})
 	t.clusterNetwork = append(t.clusterNetwork, podRange{cluster.Value.String(), hostPrefix.Value})
+	for _, in := range t.ClusterCIDRs {
+		if in.Value != cluster.Value && in.Value.Addr().Is4() == cluster.Value.Addr().Is4() {
+			t.inUse = append(t.inUse, named{"cluster network", in.Value, true})
+			t.clusterNetwork = append(t.clusterNetwork, podRange{in.Value.String(), hostPrefix.Value})
+		}
+	}
 	t.serviceNetwork = append(t.serviceNetwork, service.Value.String())
 	return fmt.Sprintf("%s with a /%d for each node: %s nodes x %s pod addresses", cluster.Value, hostPrefix.Value, textPower(nodes, wide), textPower(usable, narrow)), nil
+}
+
+// further adds the other ranges of pods of a family: they are taken, and give
+// subnets to as many nodes more.
+func (t *subnetTuner) further(cluster netip.Prefix, hostPrefix int64, taken []named) (also []named, nodes int64) {
+	for _, in := range t.ClusterCIDRs {
+		if in.Value != cluster && in.Value.Addr().Is4() == cluster.Addr().Is4() {
+			taken = append(taken, named{what: "cluster network", rng: in.Value})
+			nodes += int64(min(ceiling.NodeRanges(ceiling.Range{Prefix: in.Value, PerNode: int(hostPrefix)}), 1<<61))
+		}
+	}
+	return taken, nodes
 }
 
 // hostPrefix is the size of each node's subnet: as given, or the smallest that

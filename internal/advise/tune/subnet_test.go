@@ -96,7 +96,10 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 	}
 	for why, p := range map[string]Subnet{
 		"no private range has room":        {Nodes: count(100000), PodsPerNode: count(2500)},
-		"two ranges of one family":         {ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/14")},
+		"two ranges of one family":         {Platform: Given(Kubernetes, "flag"), ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/14")},
+		"every address there is":           {ClusterCIDRs: ranges("0.0.0.0/0")},
+		"loopback":                         {ClusterCIDRs: ranges("127.0.0.0/8")},
+		"multicast":                        {ServiceCIDRs: ranges("224.0.0.0/4")},
 		"a subnet larger than the range":   {ClusterCIDRs: ranges("10.128.0.0/24"), HostPrefix: count(23)},
 		"no nodes":                         {Nodes: count(0)},
 		"Kubernetes without any size":      {Platform: Given(Kubernetes, "flag")},
@@ -107,6 +110,20 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 			t.Errorf("%s was taken: %s", why, a.Title)
 		}
 	}
+}
+
+// OpenShift takes several ranges of one family, and one host prefix serves
+// whichever family there is.
+func TestSubnetSeveralRanges(t *testing.T) {
+	a, err := TuneSubnet(Subnet{ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/15"), Nodes: count(700)})
+	answer(t, a, err)
+	wantResult(t, a, "nodes", int64(512+256))
+	if text := fileOf(t, a, "install-config-networking.yaml"); a.Impossible() || !strings.Contains(text, "cidr: 10.4.0.0/15\n    hostPrefix: 23\n") || strings.Index(text, "10.0.0.0/14") > strings.Index(text, "10.4.0.0/15") {
+		t.Errorf("%+v\n%s", a.Findings, text)
+	}
+	a, err = TuneSubnet(Subnet{ClusterCIDRs: ranges("fd01::/48"), HostPrefix: count(64)})
+	answer(t, a, err)
+	wantResult(t, a, "nodes6", int64(65536))
 }
 
 func TestSubnetDualStack(t *testing.T) {

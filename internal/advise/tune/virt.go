@@ -231,7 +231,12 @@ func TuneVirt(p Virt) (*Answer, error) {
 	if !p.VMs.Ok() && !p.Clones.Ok() && !p.Dataset.Ok() && !p.Migrate.Ok() {
 		return nil, needs("vms", "how many machines there are to be", "--vms 3000")
 	}
-	b, err := begin("virt", p.Params(), func() error { return checkReadings(p.CloneReadings) })
+	b, err := begin("virt", p.Params(), func() error { return checkReadings(p.CloneReadings) }, func() error {
+		if p.VMs.Ok() && p.Migrate.Value > p.VMs.Value {
+			return badParam("migrate", "", "%d of %d machines", p.Migrate.Value, p.VMs.Value)
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -285,8 +290,11 @@ func (t *virtTuner) apiReplicas() {
 	t.correct("V35", `oc patch hco ... "kubevirt.kubevirt.io/jsonpatch":[{"op\": \"add\" ...`, "the annotation's value is a text that holds JSON: it must be quoted as one", "the shell hands over what is no JSON, and nothing is patched")
 	switch {
 	case !t.defaults.scalesAPI:
-		t.find(Finding{Change, "virt-api replicas", "2 (KubeVirt before 0.53)", fmt.Sprint(use), "virt-api's webhooks time out when many machines are made", "the patch below"})
 		t.cite("kubevirt-api")
+		t.check(use <= 2, Finding{Change, "virt-api replicas", "2 (KubeVirt before 0.53)", fmt.Sprint(use), "virt-api's webhooks time out when many machines are made", "the patch below"})
+		if use <= 2 {
+			return
+		}
 	case t.Nodes.Ok():
 		t.cite("kubevirt-api")
 		own := min(t.Nodes.Value, max(2, t.Nodes.Value/10))
@@ -377,15 +385,19 @@ func (t *virtTuner) bootStorm() {
 
 // split is V41: when one cluster is too large.
 func (t *virtTuner) split() {
+	t.splitClusters(t.VMs.Value+t.Pods.Value+t.OwnPods.Value*t.Nodes.Value, t.Nodes.Value, t.VMs.Value)
+}
+
+// splitClusters is V41: how many clusters take so many pods, nodes and machines.
+func (t *builder) splitClusters(pods, nodes, vms int64) {
 	t.cite("V41", "openshift-500")
-	pods := t.VMs.Value + t.Pods.Value + t.OwnPods.Value*t.Nodes.Value
-	clusters := max(ceilDiv(pods, ceiling.TestedPods), ceilDiv(max(t.Nodes.Value, 1), ceiling.OpenShiftNodes))
+	clusters := max(ceilDiv(pods, ceiling.TestedPods), ceilDiv(max(nodes, 1), ceiling.OpenShiftNodes))
 	t.result("clusters", clusters, "", fmt.Sprintf("by the tested maximums of %s pods and %s nodes", grouped(int64(ceiling.TestedPods)), grouped(int64(ceiling.OpenShiftNodes))))
 	if clusters > 1 {
-		t.find(Finding{Change, "pods and nodes of one cluster", fmt.Sprintf("%s pods, %s nodes", grouped(pods), grouped(t.Nodes.Value)), fmt.Sprintf("%s and %s", grouped(int64(ceiling.TestedPods)), grouped(int64(ceiling.OpenShiftNodes))), "untested ground for the control plane", fmt.Sprintf("%d clusters", clusters)})
+		t.find(Finding{Change, "pods and nodes of one cluster", fmt.Sprintf("%s pods, %s nodes", grouped(pods), grouped(nodes)), fmt.Sprintf("%s and %s", grouped(int64(ceiling.TestedPods)), grouped(int64(ceiling.OpenShiftNodes))), "untested ground for the control plane", fmt.Sprintf("%d clusters", clusters)})
 	}
-	if t.VMs.Value > ceiling.ShownVMs {
-		t.find(Finding{Grade: Advice, What: "machines of one cluster", Now: grouped(t.VMs.Value), Wanted: fmt.Sprintf("%s were tested, on %d nodes", grouped(int64(ceiling.ShownVMs)), documentNodes), Remedy: "consider several clusters, the more the higher the churn"})
+	if vms > ceiling.ShownVMs {
+		t.find(Finding{Grade: Advice, What: "machines of one cluster", Now: grouped(vms), Wanted: fmt.Sprintf("%s were tested, on %d nodes", grouped(int64(ceiling.ShownVMs)), documentNodes), Remedy: "consider several clusters, the more the higher the churn"})
 	}
 }
 
@@ -399,6 +411,11 @@ func (t *virtTuner) migrationLimits() {
 	t.result("completionTimeoutPerGiBDocument", int64(800), "s/GiB", "the document's, the default until KubeVirt 1.3")
 	t.result("progressTimeout", int64(150), "s", "150 by default")
 	written := int64(800)
+	if t.Platform.Value == OpenShift {
+		t.cite("hco-migration")
+		t.find(Finding{Grade: Advice, What: "defaults of newer hyperconverged operators", Now: "20 s/GiB and 1 migration of a node at a time, since July 2026", Wanted: fmt.Sprintf("%d of a node at a time in the document", documentOutbound),
+			Cost: "migrations of a node share its link, so that busy machines converge later", Remedy: "keep the operator's defaults where machines are busy: --parallel-node 1"})
+	}
 	if t.defaults.perGiB != written {
 		t.find(Finding{Grade: Advice, What: "completionTimeoutPerGiB", Now: fmt.Sprintf("%d by default since KubeVirt 1.4", t.defaults.perGiB), Wanted: "800 in the document, where it was the default",
 			Cost: "a machine of 64 GiB that does not converge holds its slot for 14 h instead of 2.7 h", Remedy: "leave it at the default unless large or busy machines are cancelled"})
@@ -451,6 +468,8 @@ func (t *virtTuner) migration() {
 	t.result("rebootRounds", rounds, "", "")
 	t.result("migrationTime", math.Round(moving.Seconds()), "s", "at least: every slot is always in use, and no pod is slow to leave")
 	t.result("drainAndRebootTime", math.Round((moving + waiting).Seconds()), "s", "with the reboots")
+	t.cite("V36")
+	t.correct("V36", "the time of a migration is that of a machine's phases Scheduling, Scheduled and Running", "those are the phases of its start; a migration's are in status.migrationState (startTimestamp, endTimestamp) and in its VirtualMachineInstanceMigration (phaseTransitionTimestamps)", "restarts are measured in place of migrations")
 	// What a machine took up of a slot on the document's cluster, or here.
 	slot := float64(documentMinutes*60*documentParallel) / documentMigrated
 	of := "the document's: 118 min x 20 / 1000 machines"
@@ -460,6 +479,9 @@ func (t *virtTuner) migration() {
 	}
 	expected := slot * float64(t.Migrate.Value) / float64(parallel)
 	t.step("time that a machine takes up of a slot = time x migrations at a time / machines", fmt.Sprintf("%.1f s (%s), %.1f times the migration itself", slot, of, slot/each.Value.Seconds()), "V38")
+	total := expected + waiting.Seconds()
+	t.step("total = time with queues and evictions + rounds x reboot", fmt.Sprintf("%s + %s = %s", seconds(expected), seconds(waiting.Seconds()), seconds(total)), "V38")
+	t.result("totalTimeExpected", math.Round(total), "s", "with the reboots")
 	t.result("migrationTimeExpected", math.Round(expected), "s", "with the time that "+strings.Split(of, ":")[0]+" machines took up of a slot: waiting for the target pod, queues and evictions of pods included")
 	t.warn("the migrations themselves explain a small part of what was measured (V38): most is queueing and evictions; calibrate with --observed, the time that a migration of so many machines took")
 }
@@ -571,10 +593,10 @@ func (t *virtTuner) zones() {
 		name := fmt.Sprintf("zone-%d", i)
 		t.file("machineconfigpool-"+name+".yaml", manifest(poolOf(name, map[string]string{"pools.operator.machineconfiguration.openshift.io/" + name: ""}, unavailable.Value),
 			"The nodes labelled node-role.kubernetes.io/"+name+"."), "the machine config operator of OpenShift: oc apply -f")
+		t.command("oc label node NODE node-role.kubernetes.io/"+name+"=", "for each node of "+name)
 	}
 	t.file("machineconfig-drain-zone-0.yaml", manifest(machineConfigOf("99-zone-0-plimsoll-drain", "zone-0", []mapping{ignite("/var/tmp/plimsoll-drain", "1\n")}),
 		"Drains and reboots the nodes of zone-0. The name must be a new one each time."), "the machine config operator of OpenShift: oc apply -f; it reboots the zone's nodes")
 	t.correct("V32", "the pool zone-0 selects MachineConfigs of worker and zone-2", "it selects those of worker and zone-0", "what is meant for zone-0 reaches nobody, and zone-2's drains zone-0")
 	t.correct("V33", "a file with filesystem: root, beside networkd, in Ignition 3.1.0", "filesystem and networkd are fields of version 2; version 3 has neither", "at best they are ignored")
-	t.command("oc label node NODE node-role.kubernetes.io/zone-0=", "for each node, with its zone")
 }
