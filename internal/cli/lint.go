@@ -37,13 +37,12 @@ not see: in files inside of other files (a KubeletConfig's settings, files of a
 MachineConfig, user data of a virtual machine, sysctl settings, tuned profiles),
 between files (a selector against labels, a clone against its source, pods per
 node against the node's addresses), in commands (oc, ceph, sysctl, gluster), in
-the blocks of Markdown and AsciiDoc, in virtual machines, router variables and
-inventories, and in plans, workloads and kube-burner configurations. Give
-together the files that belong together.
+the blocks of Markdown and AsciiDoc, in virtual machines and in plans, workloads
+and kube-burner configurations. Give together the files that belong together.
 
 Not checked: Kubernetes' own kinds (kubeconform, kube-linter or 'oc apply
---dry-run=server' do it), HAProxy's directives (haproxy -c), fio's jobs, and
-files of any other kind. Such a file is reported as "not checked".
+--dry-run=server' do it), HAProxy's directives (haproxy -c), fio's jobs,
+inventories of Ansible, environment variables, and files of any other kind. Such a file is reported as "not checked".
 
 Each finding says what was found and where, what it costs, and how to fix it;
 --fix makes the safe fixes. A comment "plimsoll-ignore: RULE" on the line, or on

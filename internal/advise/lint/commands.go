@@ -142,15 +142,6 @@ func kubectlCommand(c call) (out report, broken bool) {
 				out.add(checkPatch(c, p))
 			}
 		}
-	case "set":
-		if len(rest) > 1 && rest[0].value == "env" {
-			for _, w := range append(rest[1:], flags["-e"], flags["--env"]) {
-				if key, value, ok := strings.Cut(w.value, "="); ok {
-					rename := func(fresh string) []edit { return c.replace(w, 0, len(key), fresh) }
-					out.add(checkRouterVariable(variable{name: key, atName: c.at(w), hasValue: true, value: value, atValue: c.at(w), rename: rename}))
-				}
-			}
-		}
 	}
 	return out, broken
 }

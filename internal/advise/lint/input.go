@@ -23,12 +23,10 @@ const (
 	unknownFormat format = iota
 	yamlFormat
 	sysctlFormat
-	inventoryFormat
 	tunedFormat
 	vdbenchFormat
 	haproxyFormat
 	shellFormat
-	environmentFormat
 	cloudConfigFormat
 	proseFormat
 	kubeBurnerFormat
@@ -38,21 +36,19 @@ const (
 
 // Patterns that tell what a text is.
 var (
-	yamlObject      = regexp.MustCompile(`(?m)^\s*(- )?("?apiVersion"?|"?kind"?)\s*:`)
-	yamlKey         = regexp.MustCompile(`(?m)^[A-Za-z][\w./-]*:( |$)`)
-	sysctlKeyLine   = regexp.MustCompile(`(?m)^-?(net|vm|kernel|fs|user|dev|sunrpc|abi|debug)[./][\w.*/-]+[ \t]*=`)
-	inventoryLine   = regexp.MustCompile(`(?m)^\[[\w.-]+:(vars|children)\]\s*$|^\s*(osm_|openshift_|ansible_)\w+=`)
-	tunedSection    = regexp.MustCompile(`(?m)^\[(main|sysctl|bootloader|cpu|scheduler|variables)\]\s*$`)
-	sectionLine     = regexp.MustCompile(`(?m)^\[[^\]\n]+\]\s*$`)
-	haproxySection  = regexp.MustCompile(`(?m)^(global|defaults|frontend|backend|listen)\b`)
-	haproxyWord     = regexp.MustCompile(`(?m)^\s*(cpu-map|nbthread|nbproc|tune\.bufsize|tune\.maxrewrite)\s+\S`)
-	environmentLine = regexp.MustCompile(`(?m)^(export )?ROUTER_[A-Z_]+=`)
-	fence           = regexp.MustCompile("(?m)^ {0,3}(```|~~~)")
-	commandLine     = regexp.MustCompile(`(?m)^\s*(\[[^\]\n]*\])?[$#] (sudo )?(oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|echo|ping|cat|tee|virtctl|export)\b`)
-	bareCommand     = regexp.MustCompile(`(?m)^(sudo )?((oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|ping|virtctl)( +-|\s+\S)|(cat|tee) +[<>])`)
-	templateAction  = regexp.MustCompile(`\{\{.*?\}\}`)
-	kubeBurnerJobs  = regexp.MustCompile(`(?m)^jobs:`)
-	schemaLine      = regexp.MustCompile(`(?m)^schema:\s*"?plimsoll/(experiment|workload)/`)
+	yamlObject     = regexp.MustCompile(`(?m)^\s*(- )?("?apiVersion"?|"?kind"?)\s*:`)
+	yamlKey        = regexp.MustCompile(`(?m)^[A-Za-z][\w./-]*:( |$)`)
+	sysctlKeyLine  = regexp.MustCompile(`(?m)^-?(net|vm|kernel|fs|user|dev|sunrpc|abi|debug)[./][\w.*/-]+[ \t]*=`)
+	tunedSection   = regexp.MustCompile(`(?m)^\[(main|sysctl|bootloader|cpu|scheduler|variables)\]\s*$`)
+	sectionLine    = regexp.MustCompile(`(?m)^\[[^\]\n]+\]\s*$`)
+	haproxySection = regexp.MustCompile(`(?m)^(global|defaults|frontend|backend|listen)\b`)
+	haproxyWord    = regexp.MustCompile(`(?m)^\s*(cpu-map|nbthread|nbproc|tune\.bufsize|tune\.maxrewrite)\s+\S`)
+	fence          = regexp.MustCompile("(?m)^ {0,3}(```|~~~)")
+	commandLine    = regexp.MustCompile(`(?m)^\s*(\[[^\]\n]*\])?[$#] (sudo )?(oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|echo|ping|cat|tee|virtctl|export)\b`)
+	bareCommand    = regexp.MustCompile(`(?m)^(sudo )?((oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|ping|virtctl)( +-|\s+\S)|(cat|tee) +[<>])`)
+	templateAction = regexp.MustCompile(`\{\{.*?\}\}`)
+	kubeBurnerJobs = regexp.MustCompile(`(?m)^jobs:`)
+	schemaLine     = regexp.MustCompile(`(?m)^schema:\s*"?plimsoll/(experiment|workload)/`)
 )
 
 // configuration reports whether files of this ending may be configurations. The
@@ -60,7 +56,7 @@ var (
 func configuration(ext string) bool {
 	switch ext {
 	case "", ".yaml", ".yml", ".json", ".ign", ".txt", ".conf", ".cfg", ".ini", ".env", ".in", ".tmpl", ".tpl", ".template", ".j2", ".manifest",
-		".bu", ".properties", ".inventory", ".hosts", ".vdbench", ".parm", ".sed", ".base":
+		".bu", ".properties", ".vdbench", ".parm", ".sed", ".base":
 		return true
 	}
 	return len(ext) > 1 && ext[1] >= '0' && ext[1] <= '9' // 99.8-arp
@@ -105,14 +101,10 @@ func formatOf(t *text) format {
 		return yamlFormat
 	case fsdLine.MatchString(data):
 		return vdbenchFormat
-	case inventoryLine.MatchString(data) && sectionLine.MatchString(data):
-		return inventoryFormat
 	case tunedSection.MatchString(data) && (sysctlKeyLine.MatchString(data) || strings.Contains(data, "include") || strings.Contains(data, "summary")):
 		return tunedFormat
 	case haproxySection.MatchString(data) && (strings.Contains(data, "maxconn") || strings.Contains(data, "bind ") || strings.Contains(data, "timeout ") || haproxyWord.MatchString(data)):
 		return haproxyFormat
-	case environmentLine.MatchString(data):
-		return environmentFormat
 	case commandLine.MatchString(data):
 		return shellFormat
 	case sysctlKeyLine.MatchString(data) && !bareCommand.MatchString(data):
@@ -202,8 +194,8 @@ const maxDepth = 6
 // readers are what looks at a text of each format.
 func readers() map[format]func(*text) report {
 	return map[format]func(*text) report{
-		yamlFormat: yamlText, sysctlFormat: sysctlFile, inventoryFormat: inventoryFile, tunedFormat: tunedProfile, vdbenchFormat: vdbench,
-		haproxyFormat: haproxyFile, shellFormat: shellText, environmentFormat: environmentFile, cloudConfigFormat: checkUserData, proseFormat: proseText,
+		yamlFormat: yamlText, sysctlFormat: sysctlFile, tunedFormat: tunedProfile, vdbenchFormat: vdbench,
+		haproxyFormat: haproxyFile, shellFormat: shellText, cloudConfigFormat: checkUserData, proseFormat: proseText,
 		kubeBurnerFormat: kubeBurnerFile, planFormat: planFile, workloadFormat: workloadFile,
 	}
 }
@@ -233,25 +225,6 @@ func scopeOf(t *text) string {
 		return "block " + t.file.Name + ":" + strconv.Itoa(line)
 	}
 	return "inside " + t.file.Name + " " + t.name
-}
-
-// environmentFile reads NAME=VALUE lines.
-func environmentFile(t *text) (out report) {
-	out.recognised = true
-	for n := 1; n <= len(t.lines); n++ {
-		line := strings.TrimPrefix(t.line(n), "export ")
-		shift := len(t.line(n)) - len(line)
-		name, value, ok := strings.Cut(line, "=")
-		if !ok || strings.HasPrefix(strings.TrimSpace(line), "#") {
-			continue
-		}
-		start := t.lines[n-1] + shift
-		v := variable{name: name, value: strings.Trim(strings.TrimSpace(value), `"'`), hasValue: true,
-			atName: t.place(n, shift+1), atValue: t.place(n, shift+len(name)+2)}
-		v.rename = func(fresh string) []edit { return []edit{{t, start, start + len(name), fresh}} }
-		out.add(checkRouterVariable(v))
-	}
-	return out
 }
 
 // yamlText reads a text of YAML or JSON documents.

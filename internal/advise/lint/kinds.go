@@ -48,6 +48,7 @@ func kindOf(apiVersion, kind string) reflect.Type {
 		},
 		"hco.kubevirt.io":       {"HyperConverged": withStatus[hyperConvergedSpec]{}},
 		"operator.openshift.io": {"IngressController": withStatus[ingressControllerSpec]{}},
+		"ceph.rook.io":          {"CephBlockPool": withStatus[cephBlockPoolSpec]{}},
 		"kubelet.config.k8s.io": {"KubeletConfiguration": kubelet.KubeletConfiguration{}},
 	}[group][kind])
 }

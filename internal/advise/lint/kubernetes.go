@@ -137,44 +137,21 @@ func checkKind(o *object) (out report) {
 	return out
 }
 
-// checkPods looks at what no API server knows of pods: the router's variables
-// and the kernel's settings.
+// checkPods looks at what no API server knows of pods: the kernel's settings.
 func checkPods(spec value) (out report) {
 	spec.walk(func(e entry) bool {
-		switch e.key() {
-		case "env":
-			out.add(checkEnvironment(e.value))
-		case "sysctls":
-			for _, s := range e.items() {
-				key, val := s.get("name"), s.get("value")
-				if key.text() != "" && val.text() != "" {
-					key.path, val.path = s.path, s.path
-					out.add(checkSetting(setting{key: key.text(), value: val.text(), atKey: key.at(), atValue: val.at(), scope: "pod:" + e.path}))
-				}
+		if e.key() != "sysctls" {
+			return true
+		}
+		for _, s := range e.items() {
+			key, val := s.get("name"), s.get("value")
+			if key.text() != "" && val.text() != "" {
+				key.path, val.path = s.path, s.path
+				out.add(checkSetting(setting{key: key.text(), value: val.text(), atKey: key.at(), atValue: val.at(), scope: "pod:" + e.path}))
 			}
 		}
-		return true
+		return false
 	})
-	return out
-}
-
-// checkEnvironment holds the router's settings against what the router reads.
-func checkEnvironment(env value) (out report) {
-	taken := make(map[string]bool)
-	for _, e := range env.items() {
-		taken[e.get("name").text()] = true
-	}
-	for _, e := range env.items() {
-		name, value := e.get("name"), e.get("value")
-		v := variable{name: name.text(), atName: name.at(), hasValue: value.node != nil, value: value.text(), atValue: value.at()}
-		v.rename = func(fresh string) []edit {
-			if taken[fresh] {
-				return nil
-			}
-			return name.replace(fresh)
-		}
-		out.add(checkRouterVariable(v))
-	}
 	return out
 }
 

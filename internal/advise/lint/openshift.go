@@ -71,8 +71,57 @@ type containerRuntime struct {
 }
 
 type hyperConvergedSpec struct {
-	_                   open
-	LiveMigrationConfig *liveMigrationConfig `json:"liveMigrationConfig"`
+	_                            open
+	LiveMigrationConfig          *liveMigrationConfig `json:"liveMigrationConfig"`
+	Infra                        any                  `json:"infra"`
+	Workloads                    any                  `json:"workloads"`
+	FeatureGates                 any                  `json:"featureGates"`
+	PermittedHostDevices         any                  `json:"permittedHostDevices"`
+	MediatedDevicesConfiguration any                  `json:"mediatedDevicesConfiguration"`
+	CertConfig                   any                  `json:"certConfig"`
+	ResourceRequirements         any                  `json:"resourceRequirements"`
+	ScratchSpaceStorageClass     string               `json:"scratchSpaceStorageClass"`
+	DefaultCPUModel              string               `json:"defaultCPUModel"`
+	DefaultRuntimeClass          string               `json:"defaultRuntimeClass"`
+	StorageImport                any                  `json:"storageImport"`
+	WorkloadUpdateStrategy       any                  `json:"workloadUpdateStrategy"`
+	DataImportCronTemplates      any                  `json:"dataImportCronTemplates"`
+	FilesystemOverhead           any                  `json:"filesystemOverhead"`
+	UninstallStrategy            string               `json:"uninstallStrategy"`
+	EvictionStrategy             string               `json:"evictionStrategy"`
+	VMStateStorageClass          string               `json:"vmStateStorageClass"`
+	VirtualMachineOptions        any                  `json:"virtualMachineOptions"`
+	CommonBootImageNamespace     string               `json:"commonBootImageNamespace"`
+	HigherWorkloadDensity        any                  `json:"higherWorkloadDensity"`
+	EnableCommonBootImageImport  *bool                `json:"enableCommonBootImageImport"`
+	TLSSecurityProfile           any                  `json:"tlsSecurityProfile"`
+}
+
+// cephBlockPoolSpec is a pool of Rook's.
+type cephBlockPoolSpec struct {
+	_               open
+	FailureDomain   string            `json:"failureDomain"`
+	CrushRoot       string            `json:"crushRoot"`
+	DeviceClass     string            `json:"deviceClass"`
+	CompressionMode string            `json:"compressionMode"`
+	Parameters      map[string]string `json:"parameters"`
+	EnableRBDStats  bool              `json:"enableRBDStats"`
+	Mirroring       any               `json:"mirroring"`
+	StatusCheck     any               `json:"statusCheck"`
+	Quotas          any               `json:"quotas"`
+	Replicated      *struct {
+		_                        open
+		Size                     int64   `json:"size"`
+		TargetSizeRatio          float64 `json:"targetSizeRatio"`
+		RequireSafeReplicaSize   bool    `json:"requireSafeReplicaSize"`
+		ReplicasPerFailureDomain int64   `json:"replicasPerFailureDomain"`
+		SubFailureDomain         string  `json:"subFailureDomain"`
+	} `json:"replicated"`
+	ErasureCoded *struct {
+		_            open
+		CodingChunks int64 `json:"codingChunks"`
+		DataChunks   int64 `json:"dataChunks"`
+	} `json:"erasureCoded"`
 }
 
 // liveMigrationConfig is what the operator passes on of KubeVirt's migration
@@ -89,9 +138,24 @@ type liveMigrationConfig struct {
 }
 
 type ingressControllerSpec struct {
-	_             open
-	Replicas      *int32         `json:"replicas"`
-	TuningOptions *tuningOptions `json:"tuningOptions"`
+	_                               open
+	Replicas                        *int32                `json:"replicas"`
+	TuningOptions                   *tuningOptions        `json:"tuningOptions"`
+	Domain                          string                `json:"domain"`
+	HTTPErrorCodePages              any                   `json:"httpErrorCodePages"`
+	EndpointPublishingStrategy      any                   `json:"endpointPublishingStrategy"`
+	DefaultCertificate              any                   `json:"defaultCertificate"`
+	NamespaceSelector               *metav1.LabelSelector `json:"namespaceSelector"`
+	RouteSelector                   *metav1.LabelSelector `json:"routeSelector"`
+	NodePlacement                   any                   `json:"nodePlacement"`
+	TLSSecurityProfile              any                   `json:"tlsSecurityProfile"`
+	ClientTLS                       any                   `json:"clientTLS"`
+	RouteAdmission                  any                   `json:"routeAdmission"`
+	Logging                         any                   `json:"logging"`
+	HTTPHeaders                     any                   `json:"httpHeaders"`
+	HTTPEmptyRequestsPolicy         string                `json:"httpEmptyRequestsPolicy"`
+	HTTPCompression                 any                   `json:"httpCompression"`
+	IdleConnectionTerminationPolicy string                `json:"idleConnectionTerminationPolicy"`
 }
 
 type tuningOptions struct {

@@ -80,6 +80,9 @@ func ownProblems(t *text, err error) (out report) {
 	for _, p := range found {
 		at := place{text: t, line: max(1, p.Line), column: p.Column, path: p.Path}
 		text := p.Message
+		if p.Path != "" {
+			text = p.Path + ": " + text
+		}
 		if p.File != "" && p.File != t.file.Name && path.Base(p.File) != path.Base(t.file.Name) {
 			text = p.File + ": " + text // of a file beside it
 			at = t.place(1, 1)

@@ -80,7 +80,7 @@ func program(language string) bool {
 // nameOf is a name that tells a language.
 func nameOf(language string) string {
 	return cmp.Or(map[string]string{
-		"yaml": "block.yaml", "yml": "block.yaml", "json": "block.json", "ini": "block.ini", "inventory": "block.ini", "haproxy": "haproxy.cfg",
+		"yaml": "block.yaml", "yml": "block.yaml", "json": "block.json", "ini": "block.ini", "haproxy": "haproxy.cfg",
 	}[language], "block")
 }
 
@@ -101,8 +101,8 @@ func paragraphs(t *text) (blocks []*text) {
 		}
 		b := t.part(t.lines[start-1], t.lineEnd(n-1), "block")
 		start = 0
-		if inventoryLine.MatchString(b.data) && sectionLine.MatchString(b.data) || commandLine.MatchString(b.data) ||
-			!last && (haproxyWord.MatchString(b.data) && strings.Count(b.data, "\n") <= 2 || sysctlKeyLine.MatchString(b.data) || environmentLine.MatchString(b.data)) {
+		if commandLine.MatchString(b.data) ||
+			!last && (haproxyWord.MatchString(b.data) && strings.Count(b.data, "\n") <= 2 || sysctlKeyLine.MatchString(b.data)) {
 			blocks = append(blocks, b)
 		}
 	}

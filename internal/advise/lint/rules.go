@@ -93,10 +93,6 @@ func Rules() []Rule {
 			"the installer refuses it, or nodes get no subnet; it cannot be changed afterwards", "R15, R16; https://docs.openshift.com/container-platform/latest/networking/cidr-range-definitions.html"},
 		{"subnet-overlap", Error, "two ranges of addresses that overlap",
 			"packets go to the wrong one; it cannot be changed afterwards", "R15, R16; https://docs.openshift.com/container-platform/latest/networking/cidr-range-definitions.html"},
-		{"inventory-group", Error, "variables of a group that the inventory does not have",
-			"Ansible stops, or no host gets the variables: the installer takes its defaults", "R16; https://docs.ansible.com/ansible/latest/inventory_guide/intro_inventory.html"},
-		{"inventory-variable", Error, "a variable that the installer does not read",
-			"the installer takes its default", "R16; https://docs.openshift.com/container-platform/3.11/install/configuring_inventory_file.html"},
 
 		// The kernel.
 		{"sysctl-comment", Warning, "a comment behind a sysctl value",
@@ -141,8 +137,6 @@ func Rules() []Rule {
 			"the round trip in seconds times the link in Mb/s is Mbit: times 1024^2 it is 8.4 times the bytes that are under way", "V7"},
 		{"bc-syntax", Error, "a bc expression that cannot be read",
 			"bc answers with a syntax error: the logarithm is the letter l", "V12; man 1 bc"},
-		{"router-env", Error, "a router setting that the router does not read",
-			"the router keeps its default without a word", "R7, R11; https://docs.openshift.com/container-platform/3.11/architecture/networking/routes.html#env-variables"},
 		{"haproxy-cpu-map", Warning, "all threads of HAProxy on one CPU",
 			"the first argument of cpu-map is HAProxy's own process number: with threads, this puts all of them on that one CPU", "R10; https://docs.haproxy.org/2.8/configuration.html#cpu-map"},
 

@@ -422,6 +422,10 @@ func (c *fit) unknownKey(f frame, e entry, set *fieldSet) {
 		}
 	}
 	if set.open {
+		// Of a list that is not whole only a slip is told.
+		if near, ok := nearest.Word(e.key(), names); ok && near != e.key() {
+			c.out.find("unknown-field", e.keyAt(), fmt.Sprintf("did you mean %s?", near), fmt.Sprintf("%s has no field %q", where, e.key()))
+		}
 		return
 	}
 	// At the wrong level: a mapping on the way here, or one of theirs, has it.

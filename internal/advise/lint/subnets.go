@@ -154,7 +154,7 @@ func checkOverlaps(ranges []addressRange) (out report) {
 func acrossSubnets(f *facts) (out report) {
 	if len(f.clusters) == 0 {
 		// The default of a /23 is enough for what most ask for.
-		standard := clusterNetwork{prefix: netip.MustParsePrefix(defaultClusterCIDR), hostPrefix: 23}.addresses()
+		standard := clusterNetwork{prefix: netip.MustParsePrefix("10.128.0.0/14"), hostPrefix: 23}.addresses()
 		for _, p := range f.maxPods {
 			if p.maxPods > standard-ceiling.ReservedAddresses {
 				out.note("pods-above-subnet", p.at, "no cluster network is among the files: whether a node's subnet has %d addresses was not checked (a /23, the default, has %d)", p.maxPods, standard)

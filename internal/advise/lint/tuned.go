@@ -1,0 +1,58 @@
+package lint
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// tunedProfile looks at a profile of tuned.
+func tunedProfile(t *text) (out report) {
+	out.recognised = true
+	for _, s := range readINI(t) {
+		kind := s.name
+		for _, e := range s.entries {
+			if e.key == "type" {
+				kind = e.value
+			}
+		}
+		if kind != "sysctl" {
+			continue
+		}
+		for _, e := range s.entries {
+			if e.key == "type" || e.key == "replace" || e.key == "enabled" || e.key == "priority" || e.key == "devices" || !e.hasValue {
+				continue
+			}
+			value := e.value
+			if i := commentIn(value); i >= 0 {
+				value = strings.TrimSpace(value[:i]) // tuned cuts comments off
+			}
+			// ">" sets a value only if it is larger than the one there is.
+			value = strings.Trim(strings.TrimLeft(value, "><= "), `"'`)
+			out.add(checkSetting(setting{key: e.key, value: value, scope: scopeOf(t), atKey: t.place(e.line, e.keyColumn), atValue: t.place(e.line, e.column)}))
+		}
+	}
+	return out
+}
+
+// checkTuned looks at the profiles of the node tuning operator.
+func checkTuned(spec value) (out report) {
+	var names []string
+	for _, p := range spec.get("profile").items() {
+		if t, ok := p.doc.literal(p.node.Get("data"), "tuned.conf"); ok {
+			out.add(tunedProfile(t))
+		}
+		names = append(names, p.get("name").text())
+	}
+	for _, r := range spec.get("recommend").items() {
+		profile := r.get("profile")
+		name := profile.text()
+		if name == "" || slices.Contains(names, name) || strings.HasPrefix(name, "openshift") || hasHole(name) {
+			continue
+		}
+		if hint := near(name, names, ""); hint != "" {
+			out.find("bad-value", profile.at(), hint, fmt.Sprintf("there is no profile %s here", name))
+		}
+	}
+	return out
+}
