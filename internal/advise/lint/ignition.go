@@ -37,6 +37,11 @@ func ignitionConfig(root value, role string) (out report) {
 		out.find("ignition-version", version.at(), "write a version from 3.0.0 to "+newestIgnition, "there is no Ignition "+v)
 	}
 	out.add(checkModes(root))
+	for _, u := range root.deep("systemd.units").items() {
+		if name := u.get("name"); name.text() != "" && !strings.Contains(name.text(), ".") && !hasHole(name.text()) {
+			out.find("ignition-name", name.at(), "write "+name.text()+".service, or the suffix of its kind", "the unit "+name.text()+" has no suffix", name.replace(name.text()+".service")...)
+		}
+	}
 	for i, f := range itemsOf(dig(root.node, "storage", "files")) {
 		out.add(embeddedFile(value{root.doc, f, strictyaml.Index(strictyaml.Key(root.path, "storage.files"), i)}, role))
 	}
@@ -109,7 +114,7 @@ func embeddedFile(f value, role string) (out report) {
 	source := f.deep("contents.source")
 	name := f.get("path").text()
 	if name != "" && !strings.HasPrefix(name, "/") && !hasHole(name) {
-		out.find("ignition-path", f.get("path").at(), "write /"+name, "the path "+name+" is not absolute", f.get("path").replace("/"+name)...)
+		out.find("ignition-name", f.get("path").at(), "write /"+name, "the path "+name+" is not absolute", f.get("path").replace("/"+name)...)
 	}
 	if name == "" || !strings.HasPrefix(source.text(), "data:") {
 		return

@@ -140,7 +140,16 @@ func checkKubelet(config value) (out report) {
 	if at != nil && low >= high {
 		out.find("kubelet-range", config.doc.at(at, config.path), "put the low threshold below the high one", fmt.Sprintf("imageGCLowThresholdPercent is %d, imageGCHighThresholdPercent %d", low, high))
 	}
+	for _, e := range config.get("evictionSoft").entries() {
+		if config.get("evictionSoftGracePeriod", e.key()).node == nil {
+			out.find("kubelet-range", e.keyAt(), "write evictionSoftGracePeriod with "+e.key()+", such as 1m30s", "evictionSoft has "+e.key()+" without a grace period")
+		}
+	}
 	if v, ok := config.get("maxPods").integer(); ok && v > 0 {
+		if per, ok := config.get("podsPerCore").integer(); ok && per > 0 {
+			out.findAs(Warning, "kubelet-range", config.get("podsPerCore").at(), "write podsPerCore: 0, or mind it on smaller nodes",
+				fmt.Sprintf("podsPerCore is %d: maxPods %d is reached on nodes of %d cores and more only", per, v, (v+per-1)/per))
+		}
 		out.maxPods = append(out.maxPods, podLimit{maxPods: v, at: config.get("maxPods").at()})
 	}
 	return out

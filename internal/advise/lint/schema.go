@@ -209,6 +209,10 @@ func (c *fit) wants(v value, wanted string) {
 	fix := "write " + wanted
 	var edits []edit
 	n := v.node
+	found := n.Describe()
+	if b, isBool := n.Value().(bool); isBool && n.Text() != fmt.Sprint(b) {
+		found = fmt.Sprintf("%s, which Kubernetes reads as %v", n.Text(), b)
+	}
 	start, end, ok := c.doc.scalarRange(n)
 	switch text, isText := n.Value().(string); {
 	case isText && !n.Plain() && ok && readsAs(text, wanted):
@@ -221,7 +225,7 @@ func (c *fit) wants(v value, wanted string) {
 			edits = []edit{{c.doc.text, start, end, fmt.Sprintf("%q", n.Text())}}
 		}
 	}
-	c.out.find("wrong-type", v.at(), fix, fmt.Sprintf("%s wants %s, found %s", lastOf(v.path), wanted, n.Describe()), edits...)
+	c.out.find("wrong-type", v.at(), fix, fmt.Sprintf("%s wants %s, found %s", lastOf(v.path), wanted, found), edits...)
 }
 
 // readsAs reports whether a text without its quotes is what is wanted.
