@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint"
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -37,12 +36,13 @@ not see: in files inside of other files (a KubeletConfig's settings, files of a
 MachineConfig, user data of a virtual machine, sysctl settings, tuned profiles),
 between files (a selector against labels, a clone against its source, pods per
 node against the node's addresses), in commands (oc, ceph, sysctl, gluster), in
-the blocks of Markdown and AsciiDoc, in virtual machines and in plans, workloads
-and kube-burner configurations. Give together the files that belong together.
+the blocks of Markdown and AsciiDoc, and in virtual machines. Give together the
+files that belong together.
 
 Not checked: Kubernetes' own kinds (kubeconform, kube-linter or 'oc apply
 --dry-run=server' do it), HAProxy's directives (haproxy -c), fio's jobs,
-inventories of Ansible, environment variables, and files of any other kind. Such a file is reported as "not checked".
+inventories of Ansible, this program's own plans ('plimsoll run --dry-run'),
+kube-burner's files, and files of any other kind. Such a file is reported as "not checked".
 
 Each finding says what was found and where, what it costs, and how to fix it;
 --fix makes the safe fixes. A comment "plimsoll-ignore: RULE" on the line, or on
@@ -110,7 +110,7 @@ func lintExit(r *lint.Result) error {
 
 // options reads the flags that say what is looked for.
 func (f *lintFlags) options() (lint.Options, error) {
-	o := lint.Options{Targets: targets(), Ignore: f.ignore, Workload: loadWorkload}
+	o := lint.Options{Ignore: f.ignore}
 	var known []string
 	for _, r := range lint.Rules() {
 		known = append(known, r.ID)
@@ -150,7 +150,7 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 		if err != nil {
 			return lintReadError(name, err)
 		}
-		inputs = append(inputs, lint.Input{Name: name, Data: data, Dir: os.DirFS(filepath.Dir(name)), Asked: asked})
+		inputs = append(inputs, lint.Input{Name: name, Data: data, Asked: asked})
 		return nil
 	}
 	for _, arg := range args {
@@ -175,8 +175,7 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 			}
 			continue
 		}
-		_, err = os.Stat(filepath.Join(arg, workload.File))
-		if !f.recursive && err != nil {
+		if !f.recursive {
 			return nil, usagef("-R checks the files in it", "%s is a directory", arg)
 		}
 		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
@@ -185,7 +184,7 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 			}
 			hidden := strings.HasPrefix(d.Name(), ".") && path != arg
 			if d.IsDir() {
-				if hidden || d.Name() == "node_modules" || path != arg && !f.recursive {
+				if hidden || d.Name() == "node_modules" {
 					return filepath.SkipDir
 				}
 				return nil

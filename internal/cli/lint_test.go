@@ -68,7 +68,7 @@ func TestLint(t *testing.T) {
 		{"an empty file", at("empty.yaml"), exitUsage, []string{"note: not checked: the file is empty"}, []string{"no file was checked"}},
 		{"a directory", at("many"), exitUsage, nil, []string{"many is a directory", "-R"}},
 		{"a directory with its files, hidden ones left out", at("-R", "many"), exitBreached, []string{filepath.Join("deep", "two.sh") + ":1:23"}, nil},
-		{"a workload's directory", at("w"), exitBreached, []string{"[plimsoll-file]"}, nil},
+		{"a plan, which run --dry-run checks", at("w/workload.yaml"), exitUsage, []string{"note: not checked"}, []string{"no file was checked"}},
 		{"a file that is not there", at("kubelt.yaml"), exitUsage, nil, []string{"there is no file", "did you mean \"kubelet.yaml\"?"}},
 		{"no file", nil, exitUsage, nil, []string{"none was given"}},
 		{"a rule that is left out", at("--ignore=ceph-pool-key", "-R", "many"), exitHeld, nil, nil},

@@ -19,7 +19,7 @@ import (
 // text before and after the edits is the same text.
 func TestEditsStayInTheirRanges(t *testing.T) {
 	for _, a := range archives(t) {
-		r := Lint(withDirs(a.parts["faulty"]), testOptions())
+		r := Lint(a.parts["faulty"], Options{})
 		for _, f := range r.Findings {
 			for _, e := range f.edits {
 				if e.start < 0 || e.end < e.start || e.end > len(e.text.data) {
@@ -38,7 +38,7 @@ func TestEditsStayInTheirRanges(t *testing.T) {
 // finding is about is there as often as before.
 func TestMendsKeepTheRest(t *testing.T) {
 	for _, a := range archives(t) {
-		fixed := Fix(withDirs(a.parts["faulty"]), testOptions())
+		fixed := Fix(a.parts["faulty"], Options{})
 		for _, c := range fixed.Changes {
 			if !strings.HasSuffix(c.Name, ".yaml") {
 				continue

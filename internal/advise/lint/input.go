@@ -29,9 +29,6 @@ const (
 	shellFormat
 	cloudConfigFormat
 	proseFormat
-	kubeBurnerFormat
-	planFormat
-	workloadFormat
 )
 
 // Patterns that tell what a text is.
@@ -47,8 +44,7 @@ var (
 	commandLine    = regexp.MustCompile(`(?m)^\s*(\[[^\]\n]*\])?[$#] (sudo )?(oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|echo|ping|cat|tee|virtctl|export)\b`)
 	bareCommand    = regexp.MustCompile(`(?m)^(sudo )?((oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|ping|virtctl)( +-|\s+\S)|(cat|tee) +[<>])`)
 	templateAction = regexp.MustCompile(`\{\{.*?\}\}`)
-	kubeBurnerJobs = regexp.MustCompile(`(?m)^jobs:`)
-	schemaLine     = regexp.MustCompile(`(?m)^schema:\s*"?plimsoll/(experiment|workload)/`)
+	ownFile        = regexp.MustCompile(`(?m)^schema:\s*"?plimsoll/|^jobs:(?s:.*)\b(objectTemplate|jobIterations|jobType):`)
 )
 
 // configuration reports whether files of this ending may be configurations. The
@@ -88,13 +84,8 @@ func formatOf(t *text) format {
 		return unknownFormat
 	case t.snippet && beginsWithCommand(data):
 		return shellFormat
-	case schemaLine.MatchString(data):
-		if strings.Contains(schemaLine.FindString(data), "workload") {
-			return workloadFormat
-		}
-		return planFormat
-	case kubeBurnerJobs.MatchString(data) && !yamlObject.MatchString(data) && (strings.Contains(data, "objectTemplate") || strings.Contains(data, "jobIterations") || strings.Contains(data, "jobType")):
-		return kubeBurnerFormat
+	case ownFile.MatchString(data):
+		return unknownFormat // plimsoll run --dry-run and kube-burner check it
 	case fence.MatchString(data) && !t.snippet && !strings.HasPrefix(ext, ".y") && ext != ".json":
 		return proseFormat
 	case yamlObject.MatchString(data), ext == ".yaml", ext == ".yml", ext == ".json", ext == ".ign":
@@ -157,7 +148,7 @@ func isProse(data string) bool {
 // wouldRecognise reports whether a text inside of another is of a known kind.
 func wouldRecognise(t *text) bool {
 	switch f := formatOf(t); f {
-	case unknownFormat, proseFormat, planFormat, workloadFormat, kubeBurnerFormat:
+	case unknownFormat, proseFormat:
 		return false
 	case yamlFormat:
 		return yamlObject.MatchString(t.data) || strings.HasSuffix(t.name, "kubelet.conf")
@@ -196,7 +187,6 @@ func readers() map[format]func(*text) report {
 	return map[format]func(*text) report{
 		yamlFormat: yamlText, sysctlFormat: sysctlFile, tunedFormat: tunedProfile, vdbenchFormat: vdbench,
 		haproxyFormat: haproxyFile, shellFormat: shellText, cloudConfigFormat: checkUserData, proseFormat: proseText,
-		kubeBurnerFormat: kubeBurnerFile, planFormat: planFile, workloadFormat: workloadFile,
 	}
 }
 

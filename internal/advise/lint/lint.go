@@ -14,11 +14,8 @@ package lint
 
 import (
 	"cmp"
-	"io/fs"
 	"slices"
 	"strings"
-
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 )
 
 // Schema names the format of a Result as JSON.
@@ -106,8 +103,6 @@ func count[T any](list []T, meant func(T) bool) (n int) {
 type Input struct {
 	Name string
 	Data []byte
-	// Dir are the files beside it, for what refers to them; nil for none.
-	Dir fs.FS
 	// Asked says that the user named this very file: that it is of no known
 	// kind is then worth a note.
 	Asked bool
@@ -117,10 +112,6 @@ type Input struct {
 type Options struct {
 	// Ignore are rules that are left out.
 	Ignore []string
-	// Workload finds the workload that a plan names; nil checks plans in part.
-	Workload func(name string) (*workload.Workload, error)
-	// Targets finds the target that a workload names.
-	Targets workload.Targets
 	// Disk is how many bytes the disk has that data sets are written to; 0 is
 	// not said, and disks of the files are looked at.
 	Disk int64

@@ -37,8 +37,6 @@ func Rules() []Rule {
 			"it is ignored today, or will be by a later release", "V18; https://kubernetes.io/docs/reference/labels-annotations-taints/"},
 		{"file-mode", Error, "a file mode whose octal digits were read as decimal",
 			"the file gets other permissions than were meant", "https://coreos.github.io/ignition/configuration-v3_4/; https://kubernetes.io/docs/concepts/storage/volumes/"},
-		{"services-per-namespace", Warning, "more services in a namespace than its containers can bear",
-			"each service puts about 7 environment variables into every container of the namespace, until exec fails; 5000 services per namespace is the tested limit", "D16; https://kubernetes.io/docs/tutorials/services/connect-applications-service/#accessing-the-service"},
 
 		// Virtual machines.
 		{"vm-volume", Error, "disks and volumes, or interfaces and networks, that do not match",
@@ -147,9 +145,5 @@ func Rules() []Rule {
 			"the run ends with \"no space left on device\", or measures a part of the data only", "V30"},
 		{"data-set-claim", Warning, "a comment or a sentence that gives another size than the files have",
 			"whoever sizes the disk by it makes it too small", "V30"},
-
-		// Our own and kube-burner's files.
-		{"plimsoll-file", Error, "a plan, a workload or a kube-burner configuration with a mistake",
-			"the run is refused", "D4, D14; README.md"},
 	}
 }
