@@ -13,7 +13,6 @@ import (
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -23,7 +22,7 @@ import (
 type lintFlags struct {
 	recursive, fix, dryRun, diff, list bool
 	ignore                             []string
-	disk, output                       string
+	output                             string
 }
 
 func newLintCommand(p *Process) *cobra.Command {
@@ -40,7 +39,7 @@ the blocks of Markdown and AsciiDoc, and in virtual machines. Give together the
 files that belong together.
 
 Not checked: Kubernetes' own kinds (kubeconform, kube-linter or 'oc apply
---dry-run=server' do it), HAProxy's directives (haproxy -c), fio's jobs,
+--dry-run=server' do it), HAProxy's directives (haproxy -c), fio's and vdbench's jobs,
 inventories of Ansible, this program's own plans ('plimsoll run --dry-run'),
 kube-burner's files, and files of any other kind. Such a file is reported as "not checked".
 
@@ -62,7 +61,6 @@ checked; 5: --fix could not write.`,
 	flags.BoolVar(&f.diff, "diff", false, "show the safe fixes as a diff")
 	flags.BoolVar(&f.list, "list", false, "list all rules, with what each costs and where that is known from")
 	flags.StringSliceVar(&f.ignore, "ignore", nil, "leave this `rule` out; several are separated by commas")
-	flags.StringVar(&f.disk, "disk", "", "the `size` of the disk that data sets are written to, such as 40Gi (default the disk of the virtual machine)")
 	outputFlag(cmd, &f.output)
 	return cmd
 }
@@ -119,13 +117,6 @@ func (f *lintFlags) options() (lint.Options, error) {
 		if !slices.Contains(known, id) {
 			return o, usagef(nearest.Hint(id, known, "'plimsoll lint --list' lists them"), "there is no rule %q", id)
 		}
-	}
-	if f.disk != "" {
-		q, err := resource.ParseQuantity(f.disk)
-		if err != nil || q.Value() <= 0 {
-			return o, usagef("write it as 40Gi", "--disk %q is no size", f.disk)
-		}
-		o.Disk = q.Value()
 	}
 	return o, nil
 }

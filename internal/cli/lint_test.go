@@ -39,7 +39,6 @@ func TestLint(t *testing.T) {
 		"kubelet.yaml": kubeletConfigText, "label.sh": labelText, "good.sh": "oc label mcp worker a=b\n", "broken.yaml": "a: [\n",
 		"unknown.bin": "nothing\n", "empty.yaml": "\n", "binary.yaml": "a\x00b", "many/one.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n",
 		"many/.hidden.yaml": "a: [\n", "many/deep/two.sh": "ceph osd pool set rbd pg_autoscaler_mode off\n", "w/workload.yaml": "schema: plimsoll/workload/v1\nname: w\n",
-		"a.vdbench": "fsd=a,depth=1,width=1,files=50,size=1g\n",
 	})
 	at := func(names ...string) (paths []string) {
 		for _, n := range names {
@@ -73,9 +72,6 @@ func TestLint(t *testing.T) {
 		{"no file", nil, exitUsage, nil, []string{"none was given"}},
 		{"a rule that is left out", at("--ignore=ceph-pool-key", "-R", "many"), exitHeld, nil, nil},
 		{"a rule that there is not", at("--ignore=ceph-pool-keys", "good.sh"), exitUsage, nil, []string{"did you mean \"ceph-pool-key\"?"}},
-		{"a disk on the command line", at("--disk=40Gi", "a.vdbench"), exitBreached, []string{"[data-set-size]"}, nil},
-		{"a disk that is large enough", at("--disk=60Gi", "a.vdbench"), exitHeld, nil, nil},
-		{"no size", at("--disk=big", "a.vdbench"), exitUsage, nil, []string{"no size"}},
 		{"a dry run of nothing", at("--dry-run", "good.sh"), exitUsage, nil, []string{"--dry-run belongs to --fix"}},
 		{"all rules", []string{"--list"}, exitHeld, []string{"kubeletconfig-selector", "V17", "why: "}, nil},
 		{"a format that there is not", at("-o", "xml", "good.sh"), exitUsage, nil, nil},

@@ -24,7 +24,6 @@ const (
 	yamlFormat
 	sysctlFormat
 	tunedFormat
-	vdbenchFormat
 	haproxyFormat
 	shellFormat
 	cloudConfigFormat
@@ -52,7 +51,7 @@ var (
 func configuration(ext string) bool {
 	switch ext {
 	case "", ".yaml", ".yml", ".json", ".ign", ".txt", ".conf", ".cfg", ".ini", ".env", ".in", ".tmpl", ".tpl", ".template", ".j2", ".manifest",
-		".bu", ".properties", ".vdbench", ".parm", ".sed", ".base":
+		".bu", ".properties", ".parm", ".sed", ".base":
 		return true
 	}
 	return len(ext) > 1 && ext[1] >= '0' && ext[1] <= '9' // 99.8-arp
@@ -90,8 +89,6 @@ func formatOf(t *text) format {
 		return proseFormat
 	case yamlObject.MatchString(data), ext == ".yaml", ext == ".yml", ext == ".json", ext == ".ign":
 		return yamlFormat
-	case fsdLine.MatchString(data):
-		return vdbenchFormat
 	case tunedSection.MatchString(data) && (sysctlKeyLine.MatchString(data) || strings.Contains(data, "include") || strings.Contains(data, "summary")):
 		return tunedFormat
 	case haproxySection.MatchString(data) && (strings.Contains(data, "maxconn") || strings.Contains(data, "bind ") || strings.Contains(data, "timeout ") || haproxyWord.MatchString(data)):
@@ -185,7 +182,7 @@ const maxDepth = 6
 // readers are what looks at a text of each format.
 func readers() map[format]func(*text) report {
 	return map[format]func(*text) report{
-		yamlFormat: yamlText, sysctlFormat: sysctlFile, tunedFormat: tunedProfile, vdbenchFormat: vdbench,
+		yamlFormat: yamlText, sysctlFormat: sysctlFile, tunedFormat: tunedProfile,
 		haproxyFormat: haproxyFile, shellFormat: shellText, cloudConfigFormat: checkUserData, proseFormat: proseText,
 	}
 }

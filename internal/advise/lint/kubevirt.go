@@ -66,7 +66,7 @@ func checkMachine(o *object, spec value) (out report) {
 	for _, v := range spec.get("volumes").items() {
 		for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
 			if source := v.get(kind); source.node != nil {
-				out.add(checkCloudInit(o, source))
+				out.add(checkCloudInit(source))
 			}
 		}
 	}
@@ -390,7 +390,7 @@ func (c *fit) cloudInitLevel(f frame, e entry) bool {
 }
 
 // checkCloudInit looks into user data.
-func checkCloudInit(o *object, source value) (out report) {
+func checkCloudInit(source value) (out report) {
 	for _, key := range []string{"userData", "userDataBase64"} {
 		data := source.get(key)
 		content := data.text()
@@ -416,7 +416,6 @@ func checkCloudInit(o *object, source value) (out report) {
 			t = data.doc.text.inner(start, start, "user-data", content)
 			t.snippet, t.inside = false, "user-data"
 		}
-		t.machine = o
 		out.add(checkUserData(t))
 	}
 	return out

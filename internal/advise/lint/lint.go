@@ -112,16 +112,13 @@ type Input struct {
 type Options struct {
 	// Ignore are rules that are left out.
 	Ignore []string
-	// Disk is how many bytes the disk has that data sets are written to; 0 is
-	// not said, and disks of the files are looked at.
-	Disk int64
 }
 
 // Lint looks at all files together.
 func Lint(inputs []Input, o Options) *Result {
 	r := &Result{Schema: Schema, Findings: []Finding{}, Notes: []Note{}, Problems: []Problem{}, Files: len(inputs)}
 	known := newTables()
-	all := report{facts: facts{disk: o.Disk}}
+	all := report{}
 	for _, in := range inputs {
 		one := lookAtFile(newText(&source{file: in, options: o, tables: known}))
 		if one.recognised {
@@ -129,7 +126,7 @@ func Lint(inputs []Input, o Options) *Result {
 		}
 		all.add(one)
 	}
-	for _, check := range []func(*facts) report{acrossPools, acrossClones, acrossDisks, acrossSubnets, acrossSettings, acrossCephPools} {
+	for _, check := range []func(*facts) report{acrossPools, acrossClones, acrossSubnets, acrossSettings, acrossCephPools} {
 		all.add(check(&all.facts))
 	}
 	rules := make(map[string]Rule)

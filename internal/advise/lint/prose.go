@@ -161,7 +161,7 @@ func cloudInits(v value) (out report) {
 		}
 		out.recognised = true
 		out.add(fits(e.value, "cloud-init's source", reflect.TypeFor[kubevirt.CloudInitNoCloudSource]()))
-		out.add(checkCloudInit(&object{value: v}, e.value))
+		out.add(checkCloudInit(e.value))
 		return false
 	})
 	return out

@@ -23,12 +23,10 @@ type facts struct {
 	labels    []labelled
 	settings  []setting
 	maxPods   []podLimit
-	dataSets  []dataSet
 	clusters  []clusterNetwork
 	cephPools []cephPool
 	// clonedPieces are of pieces of objects in texts for people.
 	clonedPieces []clonedPiece
-	disk         int64 // how large the disk is by Options
 }
 
 // place is where a finding stands.
@@ -93,7 +91,6 @@ func (r *report) add(o report) {
 	r.labels = append(r.labels, o.labels...)
 	r.settings = append(r.settings, o.settings...)
 	r.maxPods = append(r.maxPods, o.maxPods...)
-	r.dataSets = append(r.dataSets, o.dataSets...)
 	r.clusters = append(r.clusters, o.clusters...)
 	r.cephPools = append(r.cephPools, o.cephPools...)
 	r.clonedPieces = append(r.clonedPieces, o.clonedPieces...)

@@ -141,9 +141,7 @@ func Rules() []Rule {
 			"the first argument of cpu-map is HAProxy's own process number: with threads, this puts all of them on that one CPU", "R10; https://docs.haproxy.org/2.8/configuration.html#cpu-map"},
 
 		// Data sets.
-		{"data-set-size", Error, "a data set that is larger than its disk",
-			"the run ends with \"no space left on device\", or measures a part of the data only", "V30"},
-		{"data-set-claim", Warning, "a comment or a sentence that gives another size than the files have",
+		{"data-set-claim", Warning, "a sentence that gives another size than the files have",
 			"whoever sizes the disk by it makes it too small", "V30"},
 	}
 }

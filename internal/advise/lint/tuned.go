@@ -56,3 +56,47 @@ func checkTuned(spec value) (out report) {
 	}
 	return out
 }
+
+// iniSection is a section of a file of the form [name], key=value.
+type iniSection struct {
+	name    string
+	line    int
+	entries []iniEntry
+}
+
+// iniEntry is one of its lines.
+type iniEntry struct {
+	key, value string
+	line       int
+	keyColumn  int
+	column     int // of the value, or of the key when there is none
+	hasValue   bool
+}
+
+// readINI reads a file of sections. Entries before the first belong to one
+// without a name.
+func readINI(t *text) []iniSection {
+	sections := []iniSection{{}}
+	for n := 1; n <= len(t.lines); n++ {
+		line := t.line(n)
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';' {
+			continue
+		}
+		lead := len(line) - len(strings.TrimLeft(line, " \t"))
+		if trimmed[0] == '[' {
+			if end := strings.IndexByte(trimmed, ']'); end > 0 {
+				sections = append(sections, iniSection{name: trimmed[1:end], line: n})
+				continue
+			}
+		}
+		key, value, ok := strings.Cut(trimmed, "=")
+		e := iniEntry{key: strings.TrimSpace(key), value: strings.TrimSpace(value), line: n, keyColumn: lead + 1, column: lead + 1, hasValue: ok}
+		if ok {
+			e.column = lead + len(key) + 1 + len(value) - len(strings.TrimLeft(value, " \t")) + 1
+		}
+		last := &sections[len(sections)-1]
+		last.entries = append(last.entries, e)
+	}
+	return sections
+}
