@@ -9,56 +9,58 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
-	"k8s.io/apimachinery/pkg/api/resource"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint"
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// lintFlags are what lint is asked to do.
+// lintFlags say what lint is to do.
 type lintFlags struct {
 	recursive, fix, dryRun, diff, list bool
 	ignore                             []string
-	kubernetes, disk, output           string
+	output                             string
 }
 
 func newLintCommand(p *Process) *cobra.Command {
 	var f lintFlags
 	cmd := &cobra.Command{
 		Use:   "lint FILE...",
-		Short: "Find what in configuration files does not do what it says, and mend it",
-		Long: `Look at configuration files: manifests of Kubernetes, OpenShift and KubeVirt,
-MachineConfigs with the files that they carry, sysctl files, tuned profiles,
-inventories, HAProxy and router settings, fio and vdbench jobs, plans and
-workloads of this program, kube-burner configurations, shell scripts, and the
-blocks in Markdown and AsciiDoc texts. What one file says is held against the
-others: give together what belongs together.
+		Short: "Find mistakes in configuration files that other checkers do not see",
+		Long: `Find mistakes in configuration files that a cluster, a linter or a schema does
+not see: in files inside of other files (a KubeletConfig's settings, files of a
+MachineConfig, user data of a virtual machine, sysctl settings, tuned profiles),
+between files (a selector against labels, a clone against its source, pods per
+node against the node's addresses), in commands (oc, ceph, sysctl, gluster), in
+the blocks of Markdown and AsciiDoc, and in virtual machines. Give together the
+files that belong together.
 
-Each finding says what was found and where, what it costs, and how it is mended;
---fix makes those mends that are safe. A comment "plimsoll-ignore: RULE" on the
-line, or on the one before, turns a rule off for it. "-" is standard input.
+Not checked: Kubernetes' own kinds (kubeconform, kube-linter or 'oc apply
+--dry-run=server' do it), HAProxy's directives (haproxy -c), fio's and vdbench's jobs,
+inventories of Ansible, this program's own plans ('plimsoll run --dry-run'),
+kube-burner's files, and files of any other kind. Such a file is reported as "not checked".
 
-Exit code 0: nothing found; 1: findings; 2: a file cannot be read.`,
+Each finding says what was found and where, what it costs, and how to fix it;
+--fix makes the safe fixes. A comment "plimsoll-ignore: RULE" on the line, or on
+the line before, turns a rule off there. "-" is standard input.
+
+Exit code 0: nothing found; 1: findings; 2: a file cannot be read, or no file was
+checked; 5: --fix could not write.`,
 		Example: `  plimsoll lint -R manifests/
   plimsoll lint kubeletconfig.yaml runbook.md
   plimsoll lint --fix --dry-run vm.yaml`,
 		RunE: func(cmd *cobra.Command, args []string) error { return runLint(cmd.Context(), p, &f, args) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVarP(&f.recursive, "recursive", "R", false, "look at the files of directories, too")
-	flags.BoolVar(&f.fix, "fix", false, "make the mends that are safe, in all files or in none")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "with --fix: show the mends as a diff, and write nothing")
-	flags.BoolVar(&f.diff, "diff", false, "show the mends that are safe as a diff")
+	flags.BoolVarP(&f.recursive, "recursive", "R", false, "check the files of directories, too")
+	flags.BoolVar(&f.fix, "fix", false, "make the safe fixes, in all files or in none")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "with --fix: show the fixes as a diff, and write nothing")
+	flags.BoolVar(&f.diff, "diff", false, "show the safe fixes as a diff")
 	flags.BoolVar(&f.list, "list", false, "list all rules, with what each costs and where that is known from")
 	flags.StringSliceVar(&f.ignore, "ignore", nil, "leave this `rule` out; several are separated by commas")
-	flags.StringVar(&f.kubernetes, "kubernetes", "", "judge API versions for this `version` of Kubernetes, such as 1.27 (default the newest)")
-	flags.StringVar(&f.disk, "disk", "", "the `size` of the disk that data sets are written to, such as 40Gi (default those in the files)")
 	outputFlag(cmd, &f.output)
 	return cmd
 }
@@ -82,7 +84,7 @@ func runLint(ctx context.Context, p *Process, f *lintFlags, args []string) error
 		return err
 	}
 	if f.fix || f.diff {
-		return f.mend(p, inputs, options)
+		return f.repair(p, inputs, options)
 	}
 	result := lint.Lint(inputs, options)
 	if err := f.show(p, result, nil); err != nil {
@@ -99,14 +101,14 @@ func lintExit(r *lint.Result) error {
 	case len(r.Findings) > 0:
 		return exitError(exitBreached)
 	case r.Recognised == 0:
-		return usagef("'plimsoll lint --help' says what is known", "nothing that lint knows was given")
+		return usagef("'plimsoll lint --help' says what lint checks", "no file was checked")
 	}
 	return nil
 }
 
 // options reads the flags that say what is looked for.
 func (f *lintFlags) options() (lint.Options, error) {
-	o := lint.Options{Targets: targets(), Ignore: f.ignore, Workload: loadWorkload}
+	o := lint.Options{Ignore: f.ignore}
 	var known []string
 	for _, r := range lint.Rules() {
 		known = append(known, r.ID)
@@ -115,22 +117,6 @@ func (f *lintFlags) options() (lint.Options, error) {
 		if !slices.Contains(known, id) {
 			return o, usagef(nearest.Hint(id, known, "'plimsoll lint --list' lists them"), "there is no rule %q", id)
 		}
-	}
-	if f.kubernetes != "" {
-		major, minor, ok := strings.Cut(strings.TrimPrefix(f.kubernetes, "v"), ".")
-		minor, _, _ = strings.Cut(minor, ".")
-		n, err := strconv.Atoi(minor)
-		if !ok || major != "1" || err != nil || n < 1 {
-			return o, usagef("write it as 1.27", "--kubernetes %q is no version of Kubernetes", f.kubernetes)
-		}
-		o.Kubernetes = n
-	}
-	if f.disk != "" {
-		q, err := resource.ParseQuantity(f.disk)
-		if err != nil || q.Value() <= 0 {
-			return o, usagef("write it as 40Gi", "--disk %q is no size", f.disk)
-		}
-		o.Disk = q.Value()
 	}
 	return o, nil
 }
@@ -147,11 +133,15 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 			return nil
 		}
 		seen[filepath.Clean(name)] = true
-		data, err := os.ReadFile(name)
+		// A pipe may never end.
+		data, err := await(ctx, func() ([]byte, error) { return os.ReadFile(name) })
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
 		if err != nil {
 			return lintReadError(name, err)
 		}
-		inputs = append(inputs, lint.Input{Name: name, Data: data, Dir: os.DirFS(filepath.Dir(name)), Asked: asked})
+		inputs = append(inputs, lint.Input{Name: name, Data: data, Asked: asked})
 		return nil
 	}
 	for _, arg := range args {
@@ -176,9 +166,8 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 			}
 			continue
 		}
-		_, err = os.Stat(filepath.Join(arg, workload.File))
-		if !f.recursive && err != nil {
-			return nil, usagef("-R looks at the files in it", "%s is a directory", arg)
+		if !f.recursive {
+			return nil, usagef("-R checks the files in it", "%s is a directory", arg)
 		}
 		err = filepath.WalkDir(arg, func(path string, d fs.DirEntry, err error) error {
 			if err != nil {
@@ -186,7 +175,7 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 			}
 			hidden := strings.HasPrefix(d.Name(), ".") && path != arg
 			if d.IsDir() {
-				if hidden || d.Name() == "node_modules" || path != arg && !f.recursive {
+				if hidden || d.Name() == "node_modules" {
 					return filepath.SkipDir
 				}
 				return nil
@@ -221,8 +210,8 @@ func lintReadError(name string, err error) error {
 	return usagef("", "%w", err)
 }
 
-// mend makes the mends, or shows them.
-func (f *lintFlags) mend(p *Process, inputs []lint.Input, options lint.Options) error {
+// repair makes the fixes, or shows them.
+func (f *lintFlags) repair(p *Process, inputs []lint.Input, options lint.Options) error {
 	fixed := lint.Fix(inputs, options)
 	write := f.fix && !f.dryRun
 	if write {
@@ -237,7 +226,7 @@ func (f *lintFlags) mend(p *Process, inputs []lint.Input, options lint.Options) 
 		}
 	}
 	if inText && !write {
-		p.logf("%s in %s would be mended, %s left\n", count(len(fixed.Mended), "finding"), count(len(fixed.Changes), "file"), count(len(fixed.Left.Findings), "finding"))
+		p.logf("%s in %s would be fixed, %s left\n", count(len(fixed.Done), "finding"), count(len(fixed.Changes), "file"), count(len(fixed.Left.Findings), "finding"))
 	} else if err := f.show(p, fixed.Left, fixed); err != nil {
 		return err
 	}
@@ -254,16 +243,16 @@ func count(n int, what string) string {
 	return fmt.Sprintf("%d %ss", n, what)
 }
 
-// show prints a result; fixed is nil when nothing was to be mended.
+// show prints a result; fixed is nil unless fixes were asked for.
 func (f *lintFlags) show(p *Process, r *lint.Result, fixed *lint.Fixed) error {
 	if f.output == "json" {
 		out := struct {
 			*lint.Result
-			Mended  []lint.Finding `json:"mended,omitempty"`
+			Fixed   []lint.Finding `json:"fixed,omitempty"`
 			Changed []string       `json:"changed,omitempty"`
 		}{Result: r}
 		if fixed != nil {
-			out.Mended = fixed.Mended
+			out.Fixed = fixed.Done
 			for _, c := range fixed.Changes {
 				out.Changed = append(out.Changed, c.Name)
 			}
@@ -271,15 +260,15 @@ func (f *lintFlags) show(p *Process, r *lint.Result, fixed *lint.Fixed) error {
 		return printJSON(p, out)
 	}
 	if fixed != nil {
-		for _, m := range fixed.Mended {
-			p.printf("%s:%d:%d: mended: %s [%s]\n", m.File, m.Line, m.Column, m.Found, m.Rule)
+		for _, m := range fixed.Done {
+			p.printf("%s:%d:%d: fixed: %s [%s]\n", m.File, m.Line, m.Column, m.Found, m.Rule)
 		}
 	}
 	if err := r.Text(p.Stdout); err != nil {
 		return err
 	}
-	if fixed != nil && len(fixed.Mended) > 0 {
-		p.logf("%s mended in %s\n", count(len(fixed.Mended), "finding"), count(len(fixed.Changes), "file"))
+	if fixed != nil && len(fixed.Done) > 0 {
+		p.logf("%s fixed in %s\n", count(len(fixed.Done), "finding"), count(len(fixed.Changes), "file"))
 	}
 	if len(r.Problems) == 0 && r.Recognised > 0 {
 		p.logf("%s\n", r.Summary())

@@ -27,7 +27,7 @@ func (c *clusterFlags) add(cmd *cobra.Command, verb string) {
 	flags := cmd.Flags()
 	flags.StringVar(&c.kubeconfig, "kubeconfig", "", verb+" the cluster of this kubeconfig `file`")
 	flags.StringVar(&c.context, "context", "", "the kubeconfig's context, by default its current one")
-	flags.StringVar(&c.lab, "lab", "", verb+" the laboratory of this `name`")
+	flags.StringVar(&c.lab, "lab", "", verb+" the lab of this `name`")
 }
 
 // check refuses two clusters, and with missing none.
@@ -41,7 +41,7 @@ func (c *clusterFlags) check(missing error) error {
 	return nil
 }
 
-// connect opens a connection to the cluster; l is its laboratory if that was
+// connect opens a connection to the cluster; l is its lab if that was
 // named, else nil.
 func (c *clusterFlags) connect(ctx context.Context, p *Process) (connected *kubernetes.Cluster, l *lab.Lab, err error) {
 	kubeconfig := c.kubeconfig
@@ -76,7 +76,7 @@ func (c *tuneCluster) read(ctx context.Context, p *Process) (tune.ClusterFacts, 
 	client := connected.Typed()
 	facts.From = "cluster " + connected.Server
 	if c.lab != "" {
-		facts.From = "laboratory " + c.lab
+		facts.From = "lab " + c.lab
 	}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {

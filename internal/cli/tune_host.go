@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"os/exec"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -20,7 +19,7 @@ import (
 type tuneHostFacts struct {
 	live     bool
 	bundle   string
-	interval tune.In[time.Duration]
+	interval time.Duration
 	// twice says that counters are to be read twice.
 	twice bool
 	node  tuneNode
@@ -36,18 +35,20 @@ func (h *tuneHostFacts) add(cmd *cobra.Command) {
 // addTwice adds what belongs to counters.
 func (h *tuneHostFacts) addTwice(cmd *cobra.Command) {
 	h.twice = true
-	giveFlag(cmd.Flags(), &h.interval, "interval", "time", "time between two readings of softnet_stat (default with --live 10s)", tune.ParseDelay)
+	cmd.Flags().DurationVar(&h.interval, "interval", 0, "`time` between two readings of softnet_stat (default with --live 10s)")
 }
 
 // read reads the host, or nothing.
 func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, error) {
 	switch {
+	case h.interval < 0:
+		return nil, usagef("for example --interval 10s", "--interval %v: want a time above zero", h.interval)
 	case h.live && h.bundle != "":
 		return nil, usagef("keep one of them", "--live and --bundle both name a host")
 	case (h.live || h.bundle != "") && h.node.given():
 		return nil, usagef("keep one of them", "--live or --bundle, and a node of a cluster, both name a host")
 	case h.node.given():
-		interval := h.interval.Value
+		interval := h.interval
 		if !h.twice {
 			interval = 100 * time.Millisecond // no counters are asked for
 		}
@@ -56,7 +57,7 @@ func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, 
 		return h.readLive(ctx, p)
 	case h.bundle != "":
 		return h.readBundle()
-	case h.interval.Ok():
+	case h.interval != 0:
 		return nil, usagef("add --live, --bundle DIR or --node NAME", "--interval without a host to read")
 	}
 	return nil, nil
@@ -81,7 +82,7 @@ func (h *tuneHostFacts) readBundle() (*tune.HostFacts, error) {
 	if err != nil {
 		return nil, usagef(hint, "--bundle %s: %w", h.bundle, err)
 	}
-	facts.Interval = cmp.Or(h.interval.Value, facts.Interval)
+	facts.Interval = cmp.Or(h.interval, facts.Interval)
 	return &facts, nil
 }
 
@@ -96,7 +97,7 @@ func openBundle(file string) (fs.FS, error) {
 
 // readLive reads this host, and its softnet_stat once more after a while.
 func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*tune.HostFacts, error) {
-	interval := cmp.Or(h.interval.Value, 10*time.Second)
+	interval := cmp.Or(h.interval, 10*time.Second)
 	root := os.DirFS("/")
 	facts, err := tune.ReadHost(root, "this host")
 	if err != nil {
@@ -148,19 +149,12 @@ func askNICs(ctx context.Context, facts *tune.HostFacts) {
 
 func newTuneHostCommand(p *Process) *cobra.Command {
 	var params tune.Host
-	var out tuneOutput
 	var host tuneHostFacts
 	var collect bool
-	calculate := out.run(p, func(cmd *cobra.Command, _ []string) (_ *tune.Answer, err error) {
-		if params.Facts, err = host.read(cmd.Context(), p); err != nil {
-			return nil, err
-		}
-		return tune.TuneHost(params)
-	})
-	cmd := &cobra.Command{
+	cmd := tuneCommand(p, &cobra.Command{
 		Use:   "host",
 		Short: "Kernel settings of a host: ARP, socket buffers, receive budget, limits",
-		Long: `Reckon a host's kernel settings. --rtt and --link give socket buffers by the
+		Long: `Compute a host's kernel settings. --rtt and --link give socket buffers by the
 bandwidth-delay product, beside the document's formula, which is 8.39 times as
 much; --packet gives them by packet size. --pods, --connections and --outgoing
 add limits of hosts that run pods.
@@ -183,31 +177,22 @@ Values are never written lower than they are on the host that was read.`,
   plimsoll tune host --node worker-7 --kubeconfig prod.kubeconfig --platform openshift
   plimsoll tune host --bundle node7/ --pods 500 --format tuned --format machineconfig --write node7-files/
   plimsoll tune host --packet 512Ki -o json`,
-		Args: noArguments,
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if collect {
-				p.printf("%s", tune.CollectScript())
-				return nil
-			}
-			return calculate(cmd, args)
-		},
+	}, params.Params(), func(ctx context.Context) (_ *tune.Answer, err error) {
+		if params.Facts, err = host.read(ctx, p); err != nil {
+			return nil, err
+		}
+		return tune.TuneHost(params)
+	})
+	calculate := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if collect {
+			p.printf("%s", tune.CollectScript())
+			return nil
+		}
+		return calculate(cmd, args)
 	}
-	flags := cmd.Flags()
-	giveOneOf(flags, &params.Platform, "platform", "what the host is a node of, if anything", tune.OpenShift, tune.Kubernetes)
-	giveFlag(flags, &params.RTT, "rtt", "time", "round trip between the hosts, as ping measures it", tune.ParseDelay)
-	giveFlag(flags, &params.Link, "link", "speed", "speed of the link, such as 50Gbit or 2x25GbE", tune.ParseRate)
-	giveFlag(flags, &params.Packet, "packet", "bytes", "packet size that buffers are to hold 10 of, such as 512Ki", tune.ParseBytes)
-	giveCount(flags, &params.Neighbours, "neighbours", "addresses on its links that the host talks to")
-	giveBool(flags, &params.ARPFlux, "arp-flux", "several interfaces are on one subnet (default: by the routes of the host that is read)", false)
-	giveCount(flags, &params.Pods, "pods", "pods on the host")
-	giveCount(flags, &params.PIDsPerPod, "pids-per-pod", "PIDs that a pod may have (default 4096)")
-	giveCount(flags, &params.Connections, "connections", "connections that are tracked at a time")
-	giveCount(flags, &params.Outgoing, "outgoing", "outgoing connections to one address and port")
-	giveList(flags, &params.Formats, "format", "word", "kind of files: "+strings.Join(tune.HostFormats(), ", ")+" (default sysctl)", func(s string) (string, error) { return s, nil })
-	giveText(flags, &params.Pool, "pool", "name", "pool of a MachineConfig or Tuned object (default worker)")
-	flags.BoolVar(&collect, "collect-script", false, "print a shell script that saves a host as a bundle")
+	cmd.Flags().BoolVar(&collect, "collect-script", false, "print a shell script that saves a host as a bundle")
 	host.add(cmd)
 	host.addTwice(cmd)
-	out.add(cmd)
 	return cmd
 }

@@ -30,10 +30,10 @@ func (n *tuneNode) add(cmd *cobra.Command) {
 	flags.StringVar(&n.name, "node", "", "read this `node` of a cluster, by a pod that is removed again")
 	flags.StringVar(&n.kubeconfig, "kubeconfig", "", "with --node: the cluster's kubeconfig `file`")
 	flags.StringVar(&n.context, "context", "", "with --node: the kubeconfig's context, by default its current one")
-	flags.StringVar(&n.lab, "lab", "", "with --node: the laboratory's `name`")
+	flags.StringVar(&n.lab, "lab", "", "with --node: the lab's `name`")
 	flags.StringVar(&n.namespace, "namespace", "default", "with --node: the pod's `namespace`, which must admit privileged pods")
 	flags.StringVar(&n.image, "node-image", "", "with --node: the pod's `image`: any will do, the node's own programs run (default "+nodeImage+")")
-	flags.BoolVar(&n.yes, "yes", false, "with --node: make the pod in a cluster that is no laboratory")
+	flags.BoolVar(&n.yes, "yes", false, "with --node: make the pod in a cluster that is no lab")
 }
 
 // nodeImage is on nearly every node already, or some version of it is.
@@ -98,7 +98,7 @@ func (n *tuneNode) read(ctx context.Context, p *Process, interval time.Duration)
 	return &facts, nil
 }
 
-// nodeUsage makes usage errors of what the user can mend.
+// nodeUsage makes usage errors of what the user can fix.
 func nodeUsage(n *tuneNode, err error) error {
 	var script *kubernetes.NodeScriptError
 	const otherwise = "or save the node by hand: 'plimsoll tune host --help' says how"
@@ -118,6 +118,6 @@ func (n *tuneNode) confirm(ctx context.Context, p *Process, c *kubernetes.Cluste
 	if n.yes {
 		return nil
 	}
-	return p.confirm(ctx, fmt.Sprintf("%s at %s", c.Context, c.Server), "is no laboratory of this program",
-		fmt.Sprintf("This is no laboratory. Make a privileged pod on node %s, and remove it again?", n.name))
+	return p.confirm(ctx, fmt.Sprintf("%s at %s", c.Context, c.Server), "is no lab of this program",
+		fmt.Sprintf("This is no lab. Make a privileged pod on node %s, and remove it again?", n.name))
 }

@@ -48,7 +48,7 @@ func TestTuneFigures(t *testing.T) {
 		{"virt --vms 3000", map[string]any{"virtAPIReplicas": 4.0}},
 		{"virt --class rhel=1500,1,4G --class windows=500,1,4G --class fedora=1000,100m,256Mi --nodes 100 --pods 21,400", map[string]any{"vmsPerNode": 30.0, "podsPerNode": 214.0}},
 		{"virt --dataset 300x8x20Mi", map[string]any{"datasetBytes": 48000.0 * 1024 * 1024}},
-		{"kubelet --max-pods 500", map[string]any{"maxPods": 500.0, "kubeAPIQPS": 100.0, "kubeAPIBurst": 200.0, "nodeStatusMaxImages": -1.0}},
+		{"kubelet --max-pods 500 --even-spread", map[string]any{"maxPods": 500.0, "kubeAPIQPS": 100.0, "kubeAPIBurst": 200.0, "nodeStatusMaxImages": -1.0}},
 		{"router --page 8192", map[string]any{"requestsFillingLink": 15259.0}},
 		{"network --overlay vxlan", map[string]any{"podMTU": 1450.0}},
 		{"plan --vms 3000 --pods 21400 --nodes 100", map[string]any{"maxPods": 500.0, "hostPrefix": 22.0, "virtAPIReplicas": 4.0}},
@@ -202,7 +202,7 @@ func TestTuneKubeletFromARun(t *testing.T) {
 	}
 }
 
-// A laboratory's nodes are read, and nothing of it is changed.
+// A lab's nodes are read, and nothing of it is changed.
 func TestTuneReadsALaboratory(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, wideLab...)
@@ -213,7 +213,7 @@ func TestTuneReadsALaboratory(t *testing.T) {
 	}
 	var nodes, now bool
 	for _, in := range a.Inputs {
-		nodes = nodes || in.Name == "platform" && strings.Contains(in.From, "laboratory "+p.Lab)
+		nodes = nodes || in.Name == "platform" && strings.Contains(in.From, "lab "+p.Lab)
 	}
 	for _, f := range a.Findings {
 		now = now || f.What == "maxPods" && strings.HasPrefix(f.Now, "110 (read from node")
@@ -221,7 +221,7 @@ func TestTuneReadsALaboratory(t *testing.T) {
 	if !nodes || !now {
 		t.Errorf("inputs %+v, findings %+v", a.Inputs, a.Findings)
 	}
-	if got := p.Run(t, "tune", "subnet", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "laboratory "+p.Lab) {
+	if got := p.Run(t, "tune", "subnet", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "lab "+p.Lab) {
 		t.Errorf("%d %s", got.Code, got.Stderr)
 	}
 }
@@ -241,6 +241,19 @@ func TestLintTakesWhatTuneWrites(t *testing.T) {
 		"virt --vms 3000 --kubevirt 0.44 --platform kubernetes",
 		"ceph --osds 141 --clones 500",
 		"network --mtu 9000",
+		"network --mtu 9000 --ipsec --overlay geneve",
+		"host --rtt 100ms --link 100Gbit --format sysctl --format tuned --format machineconfig --format ansible",
+		"host --rtt 0.05ms --link 1Gbit --pods 500 --connections 2000000 --format tuned --format machineconfig",
+		"host --packet 4Mi --outgoing 50000 --neighbours 100000",
+		"router --platform haproxy --threads 8 --cpus 0-3",
+		"router --platform openshift3 --connections 30000 --header 64Ki",
+		"kubelet --max-pods 2500 --pool dense --label a=b --max-unavailable 5 --nodes 26 --even-spread --qps 300",
+		"kubelet --max-pods 500 --pool dense --cores 112 --memory 512Gi",
+		"subnet --cluster-cidr 10.0.0.0/14 --cluster-cidr 10.4.0.0/15 --machine-cidr 192.168.0.0/16",
+		"subnet --cluster-cidr fd01::/48 --host-prefix 64",
+		"ceph --osds 12 --pool vms=50% --pool archive=20%,6 --clones 80",
+		"virt --vms 100 --kubevirt 0.40",
+		"plan --platform kubernetes --pods-per-node 500 --nodes 100 --osds 12 --pool-name vms",
 	} {
 		dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
 		if got := command(t, nil, append(append([]string{"tune"}, strings.Fields(args)...), "--write", dir)...); got.code != exitHeld {

@@ -175,12 +175,12 @@ func (c *computation) tested() {
 		c.add(row, most(int64(max(0, limit-used.Value)), each), made)
 	}
 	pods, containers := Fact{float64(f.Pods), f.PodsRead}, Fact{float64(f.Containers), f.PodsRead}
-	count("testedPods", "pods of a cluster, as tested", 150_000, pods, "pods", byKubernetes, false, c.load.pods)
-	count("testedContainers", "containers of a cluster, as tested", 300_000, containers, "containers", byDocs, false, func(i int64) int64 {
+	count("testedPods", "pods of a cluster, as tested", TestedPods, pods, "pods", byKubernetes, false, c.load.pods)
+	count("testedContainers", "containers of a cluster, as tested", TestedContainers, containers, "containers", byDocs, false, func(i int64) int64 {
 		return c.load.sum(i, func(e Entry) int64 { return e.Pods * e.Pod.Containers })
 	})
-	count("testedNamespaces", "namespaces of a cluster, as tested", 10_000, f.Namespaces, "namespaces", byKubernetes, true, c.load.spaces)
-	count("testedServices", "services of a cluster, as tested", 10_000, f.Services, "services", byKubernetes, true, func(i int64) int64 {
+	count("testedNamespaces", "namespaces of a cluster, as tested", TestedNamespaces, f.Namespaces, "namespaces", byKubernetes, true, c.load.spaces)
+	count("testedServices", "services of a cluster, as tested", TestedServices, f.Services, "services", byKubernetes, true, func(i int64) int64 {
 		return c.load.sum(i, objects("services"))
 	})
 	for _, limit := range []struct {
@@ -189,9 +189,9 @@ func (c *computation) tested() {
 		made                   bool
 		each                   func(Entry) int64
 	}{
-		{"testedPodsPerNamespace", "pods of a namespace, as tested", "pods", byKubernetes, 3000, false, func(e Entry) int64 { return e.Pods }},
-		{"testedServicesPerNamespace", "services of a namespace, as tested", "services", byKubernetes + "; " + byOpenShift, 5000, true, objects("services")},
-		{"testedDeploymentsPerNamespace", "deployments of a namespace, as tested", "deployments", byKubernetes, 2000, true, objects("deployments.apps")},
+		{"testedPodsPerNamespace", "pods of a namespace, as tested", "pods", byKubernetes, NamespacePods, false, func(e Entry) int64 { return e.Pods }},
+		{"testedServicesPerNamespace", "services of a namespace, as tested", "services", byKubernetes + "; " + byOpenShift, NamespaceServices, true, objects("services")},
+		{"testedDeploymentsPerNamespace", "deployments of a namespace, as tested", "deployments", byKubernetes, NamespaceDeploys, true, objects("deployments.apps")},
 	} {
 		if !c.load.makes(limit.each) {
 			continue
@@ -207,9 +207,9 @@ func (c *computation) tested() {
 		c.add(row, allowed, limit.made)
 	}
 	if f.NodesRead.Known() {
-		nodes, by := 5000.0, byKubernetes
+		nodes, by := float64(TestedNodes), byKubernetes
 		if f.OpenShift {
-			nodes, by = 2000, byOpenShift
+			nodes, by = OpenShiftNodes, byOpenShift
 		}
 		c.add(record.Ceiling{
 			Name: "testedNodes", What: "nodes of a cluster, as tested", Class: record.CeilingUnbound, Unit: "nodes", From: by,
@@ -244,11 +244,11 @@ func (c *computation) testedPerNode() {
 	}
 	flat := func(n float64) func(Node) float64 { return func(Node) float64 { return n } }
 	perNode("testedPodsPerNode", "110 pods of a node, or 10 for each core, as tested", byKubernetes, func(n Node) float64 {
-		return min(110, float64(n.Allocatable[CPU])/100)
+		return min(DefaultMaxPods, float64(n.Allocatable[CPU])/100)
 	})
 	if f.OpenShift {
-		perNode("defaultPodsPerNode", "250 pods of a node, OpenShift's default", byOpenShift, flat(250))
+		perNode("defaultPodsPerNode", "250 pods of a node, OpenShift's default", byOpenShift, flat(OpenShiftMaxPods))
 	}
-	perNode("testedPodsPerNodeOpenShift", "500 pods of a node, as tested on OpenShift", byOpenShift, flat(500))
-	perNode("shownPodsPerNode", "2500 pods of a node, as shown once", byArticle, flat(2500))
+	perNode("testedPodsPerNodeOpenShift", "500 pods of a node, as tested on OpenShift", byOpenShift, flat(TestedMaxPods))
+	perNode("shownPodsPerNode", "2500 pods of a node, as shown once", byArticle, flat(ShownMaxPods))
 }

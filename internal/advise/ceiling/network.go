@@ -22,28 +22,6 @@ type Ranges struct {
 	Source
 }
 
-// Addresses is how many addresses of a range can be given away: of IPv4 all but
-// the network's own and the one for broadcast, 2^(32-bits) - 2.
-func Addresses(p netip.Prefix) float64 {
-	if !p.IsValid() {
-		return 0
-	}
-	all := math.Exp2(float64(p.Addr().BitLen() - p.Bits()))
-	if p.Addr().Is4() {
-		return max(0, all-2)
-	}
-	return max(0, all-1)
-}
-
-// NodeRanges is how many nodes a range can give a part of that prefix length
-// to: 2^(perNode - bits). 0 where none fits.
-func NodeRanges(r Range) float64 {
-	if r.PerNode < r.Prefix.Bits() || r.PerNode > r.Prefix.Addr().BitLen() {
-		return 0
-	}
-	return math.Exp2(float64(r.PerNode - r.Prefix.Bits()))
-}
-
 // gateway is the address of a node's range that the node itself takes.
 const gateway = 1
 

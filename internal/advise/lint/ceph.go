@@ -60,8 +60,8 @@ func setPool(c call, pool, key, value word) (out report) {
 		return
 	}
 	if keys := cephPoolKeys(); !slices.Contains(keys, key.value) {
-		mend, edits := suggest(c, key, "", keys, strings.Join(keys[:8], ", ")+" ...")
-		out.find("ceph-pool-key", c.at(key), mend, "a pool has no setting "+key.value, edits...)
+		fix, edits := suggest(c, key, "", keys, strings.Join(keys[:8], ", ")+" ...")
+		out.find("ceph-pool-key", c.at(key), fix, "a pool has no setting "+key.value, edits...)
 		return
 	}
 	out.cephPools = append(out.cephPools, cephPool{pool.value, key.value, value.value, c.at(value)})
@@ -86,7 +86,7 @@ func setPool(c call, pool, key, value word) (out report) {
 // suggest is what to write for a key that is not known, and the edits if one
 // was meant beyond doubt. The key stands behind a prefix; some are those that
 // are named if none is near.
-func suggest(c call, key word, prefix string, known []string, some string) (mend string, edits []edit) {
+func suggest(c call, key word, prefix string, known []string, some string) (fix string, edits []edit) {
 	near, ok := nearest.Word(key.value[len(prefix):], known)
 	if !ok {
 		return "write one of " + some, nil
@@ -130,8 +130,8 @@ func setCephConfig(c call, key, value word) (out report) {
 	}
 	keys := cephPrometheusKeys()
 	if !slices.Contains(keys, name) && !hasHole(name) {
-		mend, edits := suggest(c, key, "mgr/prometheus/", keys, strings.Join(keys[:7], ", "))
-		out.find("ceph-config-key", c.at(key), mend, fmt.Sprintf("the exporter has no setting %s", name), edits...)
+		fix, edits := suggest(c, key, "mgr/prometheus/", keys, strings.Join(keys[:7], ", "))
+		out.find("ceph-config-key", c.at(key), fix, fmt.Sprintf("the exporter has no setting %s", name), edits...)
 		return
 	}
 	if (name == "scrape_interval" || name == "rbd_stats_pools_refresh_interval") && !hasHole(value.value) {

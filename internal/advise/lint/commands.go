@@ -6,8 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -32,8 +30,6 @@ func command(c call, broken bool) (out report, nowBroken bool) {
 		out.add(sysctlCommand(c))
 	case "echo", "printf":
 		out.add(echoCommand(c))
-	case "fio":
-		out.add(fioCommand(c))
 	}
 	return out, false
 }
@@ -146,15 +142,6 @@ func kubectlCommand(c call) (out report, broken bool) {
 				out.add(checkPatch(c, p))
 			}
 		}
-	case "set":
-		if len(rest) > 1 && rest[0].value == "env" {
-			for _, w := range append(rest[1:], flags["-e"], flags["--env"]) {
-				if key, value, ok := strings.Cut(w.value, "="); ok {
-					rename := func(fresh string) []edit { return c.replace(w, 0, len(key), fresh) }
-					out.add(checkRouterVariable(variable{name: key, atName: c.at(w), hasValue: true, value: value, atValue: c.at(w), rename: rename}))
-				}
-			}
-		}
 	}
 	return out, broken
 }
@@ -163,13 +150,6 @@ func kubectlCommand(c call) (out report, broken bool) {
 func labelWord(c call, kind, name string, w word) (out report) {
 	key, value, ok := strings.Cut(w.value, "=")
 	if !ok || hasHole(w.value) || hasHole(name) {
-		return
-	}
-	if problems := validation.IsQualifiedName(key); len(problems) > 0 {
-		out.find("command-label", c.at(w), "write [domain/]name, the name of at most 63 letters, digits, dashes, dots and underscores", fmt.Sprintf("%q cannot be the key of a label", key))
-	}
-	if problems := validation.IsValidLabelValue(value); len(problems) > 0 {
-		out.find("command-label", c.at(w), "write at most 63 letters, digits, dashes, dots and underscores", fmt.Sprintf("%q cannot be the value of a label", value))
 		return
 	}
 	if kind == "" || name == "" {
@@ -191,8 +171,8 @@ func checkPatch(c call, w word) (out report) {
 	root, problems := single(t)
 	if len(problems) > 0 {
 		p := problems[0]
-		mend := "correct its quotes and brackets; an annotation that holds JSON is one text: \"[{\\\"op\\\": ...}]\""
-		out.find("patch-syntax", t.place(max(1, p.Line), p.Column), mend, "the patch cannot be read: "+strings.TrimPrefix(p.Message, "not valid YAML: "))
+		fix := "correct its quotes and brackets; an annotation that holds JSON is one text: \"[{\\\"op\\\": ...}]\""
+		out.find("patch-syntax", t.place(max(1, p.Line), p.Column), fix, "the patch cannot be read: "+strings.TrimPrefix(p.Message, "not valid YAML: "))
 		return
 	}
 	for _, which := range []string{"annotations", "labels"} {

@@ -13,8 +13,8 @@ type Fixed struct {
 	// Changes are the files that differ now, in the order in which they were
 	// given.
 	Changes []Change
-	// Mended are the findings whose mends were made.
-	Mended []Finding
+	// Done are the findings that were fixed.
+	Done []Finding
 	// Left is what is found in the files as they are now.
 	Left *Result
 }
@@ -25,20 +25,20 @@ type Change struct {
 	Before, After []byte
 }
 
-// maxRounds bounds how often what a mend uncovers is mended in turn.
+// maxRounds bounds how often what a fix uncovers is fixed in turn.
 const maxRounds = 20
 
-// Fix makes all mends that are safe, and looks again until none is left, so
+// Fix makes all safe fixes, and looks again until none is left, so
 // that a second Fix changes nothing. It writes nothing: see Write. Whatever is
-// not part of a mend, comments and form included, stays as it is. A file that
+// not part of a fix, comments and form included, stays as it is. A file that
 // would be harder to read afterwards than before is left alone.
 func Fix(inputs []Input, o Options) *Fixed {
 	files := slices.Clone(inputs)
 	fixed := &Fixed{Left: Lint(files, o)}
-	stubborn := make(map[string]bool) // files that mends would break
+	stubborn := make(map[string]bool) // files that fixes would break
 	for range maxRounds {
-		edited, mended := mends(fixed.Left.Findings, stubborn)
-		if len(mended) == 0 {
+		edited, done := fixesOf(fixed.Left.Findings, stubborn)
+		if len(done) == 0 {
 			break
 		}
 		next := slices.Clone(files)
@@ -60,7 +60,7 @@ func Fix(inputs []Input, o Options) *Fixed {
 		}
 		files = next
 		fixed.Left = result
-		fixed.Mended = append(fixed.Mended, mended...)
+		fixed.Done = append(fixed.Done, done...)
 	}
 	for i := range fixed.Left.Findings {
 		f := &fixed.Left.Findings[i]
@@ -78,8 +78,8 @@ func problemsOf(r *Result, file string) int {
 	return count(r.Problems, func(p Problem) bool { return p.File == file })
 }
 
-// mends makes the edits of as many findings as do not touch each other.
-func mends(findings []Finding, stubborn map[string]bool) (edited map[string][]byte, mended []Finding) {
+// fixesOf makes the edits of as many findings as do not touch each other.
+func fixesOf(findings []Finding, stubborn map[string]bool) (edited map[string][]byte, fixed []Finding) {
 	accepted := make(map[*text][]edit)
 	taken := make(spans)
 	for _, f := range findings {
@@ -90,7 +90,7 @@ func mends(findings []Finding, stubborn map[string]bool) (edited map[string][]by
 			taken.take(e)
 			accepted[e.text] = append(accepted[e.text], e)
 		}
-		mended = append(mended, f)
+		fixed = append(fixed, f)
 	}
 	// From the innermost texts outwards.
 	deepest := 0
@@ -109,7 +109,7 @@ func mends(findings []Finding, stubborn map[string]bool) (edited map[string][]by
 	for t, edits := range accepted {
 		edited[t.file.Name] = []byte(apply(t.data, edits))
 	}
-	return edited, mended
+	return edited, fixed
 }
 
 // spans are the ranges of texts that edits change, sorted. They do not overlap.

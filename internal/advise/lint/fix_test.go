@@ -19,7 +19,7 @@ import (
 // text before and after the edits is the same text.
 func TestEditsStayInTheirRanges(t *testing.T) {
 	for _, a := range archives(t) {
-		r := Lint(withDirs(a.parts["faulty"]), testOptions())
+		r := Lint(a.parts["faulty"], Options{})
 		for _, f := range r.Findings {
 			for _, e := range f.edits {
 				if e.start < 0 || e.end < e.start || e.end > len(e.text.data) {
@@ -34,11 +34,11 @@ func TestEditsStayInTheirRanges(t *testing.T) {
 	}
 }
 
-// A mend keeps what the documents mean: comments stay, and every value that no
+// A fix keeps what the documents mean: comments stay, and every value that no
 // finding is about is there as often as before.
 func TestMendsKeepTheRest(t *testing.T) {
 	for _, a := range archives(t) {
-		fixed := Fix(withDirs(a.parts["faulty"]), testOptions())
+		fixed := Fix(a.parts["faulty"], Options{})
 		for _, c := range fixed.Changes {
 			if !strings.HasSuffix(c.Name, ".yaml") {
 				continue
@@ -72,8 +72,8 @@ func TestMendsKeepTheRest(t *testing.T) {
 			wereComments, wereLeaves := count(c.Before)
 			comments, leaves := count(c.After)
 			removed := 0
-			for _, f := range fixed.Mended {
-				if f.File == c.Name && strings.Contains(f.Mend, "remove it") || strings.HasPrefix(f.Mend, "remove running") {
+			for _, f := range fixed.Done {
+				if f.File == c.Name && strings.Contains(f.Fix, "remove it") || strings.HasPrefix(f.Fix, "remove running") {
 					removed++
 				}
 			}
@@ -85,10 +85,10 @@ func TestMendsKeepTheRest(t *testing.T) {
 }
 
 // Files with other ends of lines, a byte order mark or letters of two bytes are
-// mended in their own form.
+// fixed in their own form.
 func TestMendsInOtherForms(t *testing.T) {
-	const before = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec:\n  # Größe\n  containers:\n  - name: a\n    image: registry.example.com/a:1\n    nodeName: b # wörtlich\n    env:\n    - {name: ä, value: 1}\n"
-	const after = "kind: Pod\napiVersion: v1\nmetadata: {name: a}\nspec:\n  # Größe\n  containers:\n  - name: a\n    image: registry.example.com/a:1\n    env:\n    - {name: ä, value: \"1\"}\n  nodeName: b # wörtlich\n"
+	const before = "kind: VirtualMachineInstance\napiVersion: kubevirt.io/v1\nmetadata: {name: a}\nspec:\n  # Größe\n  domain:\n    hostname: b # wörtlich\n    devices:\n      disks:\n      - {name: ä, serial: 1}\n  volumes: [{name: ä, containerDisk: {image: a}}]\n"
+	const after = "kind: VirtualMachineInstance\napiVersion: kubevirt.io/v1\nmetadata: {name: a}\nspec:\n  # Größe\n  domain:\n    devices:\n      disks:\n      - {name: ä, serial: \"1\"}\n  hostname: b # wörtlich\n  volumes: [{name: ä, containerDisk: {image: a}}]\n"
 	for _, form := range []struct {
 		name string
 		of   func(string) string
@@ -131,9 +131,9 @@ func TestCollisions(t *testing.T) {
 		{"inside of what is replaced", []Finding{finding(edit{x, 0, 9, "b"}), finding(edit{inner, 0, 1, "a"})}, "b9", 1},
 		{"beside an inner text", []Finding{finding(edit{inner, 0, 4, "a"}), finding(edit{x, 6, 7, "b"})}, "01ab789", 2},
 	} {
-		edited, mended := mends(c.in, nil)
-		if string(edited["x"]) != c.want || len(mended) != c.n {
-			t.Errorf("%s: %q with %d mends, want %q with %d", c.why, edited["x"], len(mended), c.want, c.n)
+		edited, fixed := fixesOf(c.in, nil)
+		if string(edited["x"]) != c.want || len(fixed) != c.n {
+			t.Errorf("%s: %q with %d fixes, want %q with %d", c.why, edited["x"], len(fixed), c.want, c.n)
 		}
 	}
 }
@@ -211,11 +211,11 @@ func TestWrite(t *testing.T) {
 	}
 }
 
-// A file whose mend would make it harder to read is left alone.
+// A file whose fix would make it harder to read is left alone.
 func TestAStubbornFileIsLeftAlone(t *testing.T) {
 	// The key's line is part of a mapping in braces that goes on: to take it
 	// away with its lines would leave them open.
-	text := "apiVersion: v1\nkind: Pod\nmetadata:\n  name: a\nspec:\n  containers:\n  - {name: a,\n     image: registry.example.com/a:1,\n     nodeName: b}\n"
+	text := "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata:\n  name: a\nspec:\n  domain: {devices: {},\n     cpu: {cores: 1},\n     hostname: b}\n"
 	fixed := Fix([]Input{{Name: "a.yaml", Data: []byte(text)}}, Options{})
 	for _, c := range fixed.Changes {
 		if docs, problems := strictyaml.Documents("", c.After); len(problems) > 0 || docs[0].Root == nil {
@@ -230,10 +230,10 @@ func TestManyFaults(t *testing.T) {
 	b.WriteString("apiVersion: v1\nkind: List\nitems:\n")
 	const many = 500
 	for i := range many {
-		fmt.Fprintf(&b, "- apiVersion: policy/v1beta1\n  kind: PodDisruptionBudget\n  metadata: {name: p%d}\n  spec:\n    maxunavailable: 1\n    selector: {matchLabels: {app: a%d}}\n", i, i)
+		fmt.Fprintf(&b, "- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  metadata: {name: p%d}\n  spec:\n    clonestrategy: \"Copy\"\n", i)
 	}
 	fixed := Fix([]Input{{Name: "a.yaml", Data: []byte(b.String())}}, Options{})
-	if len(fixed.Mended) != 2*many || len(fixed.Left.Findings) != 0 {
-		t.Errorf("%d were mended, %d are left", len(fixed.Mended), len(fixed.Left.Findings))
+	if len(fixed.Done) != 2*many || len(fixed.Left.Findings) != 0 {
+		t.Errorf("%d were fixed, %d are left", len(fixed.Done), len(fixed.Left.Findings))
 	}
 }

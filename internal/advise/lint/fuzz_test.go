@@ -29,7 +29,7 @@ func FuzzLint(f *testing.F) {
 		r := Lint(inputs, Options{})
 		lines := len(newText(&source{file: inputs[0]}).lines)
 		for _, found := range r.Findings {
-			if found.Line < 1 || found.Line > lines || found.Found == "" || found.Mend == "" || found.Why == "" {
+			if found.Line < 1 || found.Line > lines || found.Found == "" || found.Fix == "" || found.Why == "" {
 				t.Errorf("%q: %+v of %d lines", data, found, lines)
 			}
 			for _, e := range found.edits {
@@ -43,8 +43,8 @@ func FuzzLint(f *testing.F) {
 			return
 		}
 		again := Fix([]Input{{Name: name, Data: fixed.Changes[0].After, Asked: true}}, Options{})
-		if len(again.Changes) > 0 && len(fixed.Mended) < maxRounds {
-			t.Errorf("%q: mended to %q, and then to %q", data, fixed.Changes[0].After, again.Changes[0].After)
+		if len(again.Changes) > 0 && len(fixed.Done) < maxRounds {
+			t.Errorf("%q: fixed to %q, and then to %q", data, fixed.Changes[0].After, again.Changes[0].After)
 		}
 	})
 }

@@ -4,7 +4,8 @@ import (
 	"encoding/base64"
 	"fmt"
 	"net/url"
-	"reflect"
+	"slices"
+	"strconv"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -28,10 +29,18 @@ func ignitionConfig(root value, role string) (out report) {
 	case strings.HasPrefix(v, "2."):
 		// The operator still translates version 2.
 		out.note("ignition-version", version.at(), "Ignition %s is translated by the operator; its fields are not checked here", v)
-	case strings.HasPrefix(v, "3."):
+	case ignitionTypes()[v] != nil:
 		out.add(ignitionFields(root, v))
+	case strings.HasSuffix(v, "-experimental"):
+		out.note("ignition-version", version.at(), "Ignition %s is experimental: its fields are not checked here", v)
 	case !hasHole(v):
-		out.find("ignition-version", version.at(), "write a version from 3.0.0 to 3.5.0", "there is no Ignition "+v)
+		out.find("ignition-version", version.at(), "write a version from 3.0.0 to "+newestIgnition, "there is no Ignition "+v)
+	}
+	out.add(checkModes(root))
+	for _, u := range root.deep("systemd.units").items() {
+		if name := u.get("name"); name.text() != "" && !strings.Contains(name.text(), ".") && !hasHole(name.text()) {
+			out.find("ignition-name", name.at(), "write "+name.text()+".service, or the suffix of its kind", "the unit "+name.text()+" has no suffix", name.replace(name.text()+".service")...)
+		}
 	}
 	for i, f := range itemsOf(dig(root.node, "storage", "files")) {
 		out.add(embeddedFile(value{root.doc, f, strictyaml.Index(strictyaml.Key(root.path, "storage.files"), i)}, role))
@@ -39,20 +48,40 @@ func ignitionConfig(root value, role string) (out report) {
 	return out
 }
 
+// checkModes finds modes of files whose octal digits stand there as a decimal
+// number.
+func checkModes(v value) (out report) {
+	octal := strings.Fields("400 440 444 500 550 555 600 640 644 660 664 666 700 750 755 770 775 777 1777") // as people say them
+	v.walk(func(e entry) bool {
+		if e.key() != "mode" || e.node.Kind() != strictyaml.Scalar || !e.node.Plain() || !slices.Contains(octal, e.text()) {
+			return true
+		}
+		decimal, _ := strconv.ParseInt(e.text(), 8, 64)
+		meant, _ := strconv.ParseInt(e.text(), 10, 64)
+		out.find("file-mode", e.at(), fmt.Sprintf("write %d, which is 0%s", decimal, e.text()),
+			fmt.Sprintf("mode %s is a decimal number: it means 0%o", e.text(), meant), e.replace(fmt.Sprint(decimal))...)
+		return false
+	})
+	return out
+}
+
 func ignitionFields(root value, version string) report {
-	c := &fit{doc: root.doc, what: "the Ignition configuration", version: version}
+	c := &fit{doc: root.doc, what: "the Ignition configuration"}
 	c.unknown = func(f frame, e entry) bool {
 		if f.node == root.node && (e.key() == "version" || e.key() == "osImageURL") {
 			return true // of a fragment that stands a level too high
 		}
-		mend, known := oldIgnition()[e.key()]
+		if since := laterIgnition()[e.key()]; since != "" && strings.Contains(f.path, "luks") && version >= since {
+			return true
+		}
+		fix, known := oldIgnition()[e.key()]
 		if !known {
 			return false
 		}
 		var edits []edit
 		switch {
 		case e.key() == "networkd" && (isNull(e.node) || e.node.Kind() == strictyaml.Mapping && len(e.node.Entries()) == 0):
-			mend = "remove it: it is empty"
+			fix = "remove it: it is empty"
 			edits = f.remove(e.key())
 		case e.key() == "filesystem" && e.text() == "root":
 			edits = f.remove(e.key())
@@ -61,11 +90,22 @@ func ignitionFields(root value, version string) report {
 		case e.key() == "append" && !strings.HasSuffix(f.path, "config"):
 			return false
 		}
-		c.out.find("ignition-field", e.keyAt(), mend,
+		c.out.find("ignition-field", e.keyAt(), fix,
 			fmt.Sprintf("%s is a field of Ignition 2, and this is %s", e.key(), version), edits...)
 		return true
 	}
-	c.check(root, reflect.TypeFor[ignition3]())
+	c.check(root, ignitionTypes()[version])
+	if version == newestIgnition {
+		return c.out
+	}
+	// What a later version knows is no slip.
+	newest := fits(root, c.what, ignitionTypes()[newestIgnition])
+	for i := range c.out.findings {
+		f := &c.out.findings[i]
+		if f.Rule == "unknown-field" && !slices.ContainsFunc(newest.findings, func(n Finding) bool { return n.Line == f.Line && n.Column == f.Column }) {
+			f.Fix = "raise ignition.version: a later one has it"
+		}
+	}
 	return c.out
 }
 
@@ -73,6 +113,9 @@ func ignitionFields(root value, version string) report {
 func embeddedFile(f value, role string) (out report) {
 	source := f.deep("contents.source")
 	name := f.get("path").text()
+	if name != "" && !strings.HasPrefix(name, "/") && !hasHole(name) {
+		out.find("ignition-name", f.get("path").at(), "write /"+name, "the path "+name+" is not absolute", f.get("path").replace("/"+name)...)
+	}
 	if name == "" || !strings.HasPrefix(source.text(), "data:") {
 		return
 	}
@@ -102,7 +145,8 @@ func embeddedFile(f value, role string) (out report) {
 	if role != "" {
 		t.role = role
 	}
-	return lookAt(t)
+	out.add(lookAt(t))
+	return out
 }
 
 // decodeDataURL reads a URL of the scheme data (RFC 2397), and says how

@@ -23,38 +23,27 @@ const (
 	unknownFormat format = iota
 	yamlFormat
 	sysctlFormat
-	inventoryFormat
 	tunedFormat
-	fioFormat
-	vdbenchFormat
 	haproxyFormat
 	shellFormat
-	environmentFormat
 	cloudConfigFormat
 	proseFormat
-	kubeBurnerFormat
-	planFormat
-	workloadFormat
 )
 
 // Patterns that tell what a text is.
 var (
-	yamlObject      = regexp.MustCompile(`(?m)^\s*(- )?("?apiVersion"?|"?kind"?)\s*:`)
-	yamlKey         = regexp.MustCompile(`(?m)^[A-Za-z][\w./-]*:( |$)`)
-	sysctlKeyLine   = regexp.MustCompile(`(?m)^-?(net|vm|kernel|fs|user|dev|sunrpc|abi|debug)[./][\w.*/-]+[ \t]*=`)
-	inventoryLine   = regexp.MustCompile(`(?m)^\[[\w.-]+:(vars|children)\]\s*$|^\s*(osm_|openshift_|ansible_)\w+=`)
-	tunedSection    = regexp.MustCompile(`(?m)^\[(main|sysctl|bootloader|cpu|scheduler|variables)\]\s*$`)
-	fioOption       = regexp.MustCompile(`(?m)^(ioengine|rw|readwrite|bs|blocksize|iodepth|numjobs|filesize|nrfiles|time_based|runtime|direct)[ \t]*=`)
-	sectionLine     = regexp.MustCompile(`(?m)^\[[^\]\n]+\]\s*$`)
-	haproxySection  = regexp.MustCompile(`(?m)^(global|defaults|frontend|backend|listen)\b`)
-	haproxyWord     = regexp.MustCompile(`(?m)^\s*(cpu-map|nbthread|nbproc|tune\.bufsize|tune\.maxrewrite)\s+\S`)
-	environmentLine = regexp.MustCompile(`(?m)^(export )?ROUTER_[A-Z_]+=`)
-	fence           = regexp.MustCompile("(?m)^ {0,3}(```|~~~)")
-	commandLine     = regexp.MustCompile(`(?m)^\s*(\[[^\]\n]*\])?[$#] (sudo )?(oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|echo|ping|cat|tee|virtctl|export)\b`)
-	bareCommand     = regexp.MustCompile(`(?m)^(sudo )?((oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|ping|virtctl)( +-|\s+\S)|(cat|tee) +[<>])`)
-	templateAction  = regexp.MustCompile(`\{\{.*?\}\}`)
-	kubeBurnerJobs  = regexp.MustCompile(`(?m)^jobs:`)
-	schemaLine      = regexp.MustCompile(`(?m)^schema:\s*"?plimsoll/(experiment|workload)/`)
+	yamlObject     = regexp.MustCompile(`(?m)^\s*(- )?("?apiVersion"?|"?kind"?)\s*:`)
+	yamlKey        = regexp.MustCompile(`(?m)^[A-Za-z][\w./-]*:( |$)`)
+	sysctlKeyLine  = regexp.MustCompile(`(?m)^-?(net|vm|kernel|fs|user|dev|sunrpc|abi|debug)[./][\w.*/-]+[ \t]*=`)
+	tunedSection   = regexp.MustCompile(`(?m)^\[(main|sysctl|bootloader|cpu|scheduler|variables)\]\s*$`)
+	sectionLine    = regexp.MustCompile(`(?m)^\[[^\]\n]+\]\s*$`)
+	haproxySection = regexp.MustCompile(`(?m)^(global|defaults|frontend|backend|listen)\b`)
+	haproxyWord    = regexp.MustCompile(`(?m)^\s*(cpu-map|nbthread|nbproc|tune\.bufsize|tune\.maxrewrite)\s+\S`)
+	fence          = regexp.MustCompile("(?m)^ {0,3}(```|~~~)")
+	commandLine    = regexp.MustCompile(`(?m)^\s*(\[[^\]\n]*\])?[$#] (sudo )?(oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|echo|ping|cat|tee|virtctl|export)\b`)
+	bareCommand    = regexp.MustCompile(`(?m)^(sudo )?((oc|kubectl|ceph|sysctl|lvs|gluster|heketi-cli|fio|ping|virtctl)( +-|\s+\S)|(cat|tee) +[<>])`)
+	templateAction = regexp.MustCompile(`\{\{.*?\}\}`)
+	ownFile        = regexp.MustCompile(`(?m)^schema:\s*"?plimsoll/|^jobs:(?s:.*)\b(objectTemplate|jobIterations|jobType):`)
 )
 
 // configuration reports whether files of this ending may be configurations. The
@@ -62,7 +51,7 @@ var (
 func configuration(ext string) bool {
 	switch ext {
 	case "", ".yaml", ".yml", ".json", ".ign", ".txt", ".conf", ".cfg", ".ini", ".env", ".in", ".tmpl", ".tpl", ".template", ".j2", ".manifest",
-		".bu", ".properties", ".inventory", ".hosts", ".vdbench", ".parm", ".sed", ".base":
+		".bu", ".properties", ".parm", ".sed", ".base":
 		return true
 	}
 	return len(ext) > 1 && ext[1] >= '0' && ext[1] <= '9' // 99.8-arp
@@ -88,37 +77,22 @@ func formatOf(t *text) format {
 		return haproxyFormat
 	case base == "tuned.conf":
 		return tunedFormat
-	case ext == ".fio", ext == ".job":
-		return fioFormat
 	case isPage(ext), ext == ".txt" && !t.snippet && isProse(data):
 		return proseFormat
 	case t.parent == nil && !configuration(ext):
 		return unknownFormat
 	case t.snippet && beginsWithCommand(data):
 		return shellFormat
-	case schemaLine.MatchString(data):
-		if strings.Contains(schemaLine.FindString(data), "workload") {
-			return workloadFormat
-		}
-		return planFormat
-	case kubeBurnerJobs.MatchString(data) && !yamlObject.MatchString(data) && (strings.Contains(data, "objectTemplate") || strings.Contains(data, "jobIterations") || strings.Contains(data, "jobType")):
-		return kubeBurnerFormat
+	case ownFile.MatchString(data):
+		return unknownFormat // plimsoll run --dry-run and kube-burner check it
 	case fence.MatchString(data) && !t.snippet && !strings.HasPrefix(ext, ".y") && ext != ".json":
 		return proseFormat
-	case fsdLine.MatchString(data):
-		return vdbenchFormat
 	case yamlObject.MatchString(data), ext == ".yaml", ext == ".yml", ext == ".json", ext == ".ign":
 		return yamlFormat
-	case inventoryLine.MatchString(data) && sectionLine.MatchString(data):
-		return inventoryFormat
 	case tunedSection.MatchString(data) && (sysctlKeyLine.MatchString(data) || strings.Contains(data, "include") || strings.Contains(data, "summary")):
 		return tunedFormat
-	case fioOption.MatchString(data) && sectionLine.MatchString(data):
-		return fioFormat
 	case haproxySection.MatchString(data) && (strings.Contains(data, "maxconn") || strings.Contains(data, "bind ") || strings.Contains(data, "timeout ") || haproxyWord.MatchString(data)):
 		return haproxyFormat
-	case environmentLine.MatchString(data):
-		return environmentFormat
 	case commandLine.MatchString(data):
 		return shellFormat
 	case sysctlKeyLine.MatchString(data) && !bareCommand.MatchString(data):
@@ -127,7 +101,7 @@ func formatOf(t *text) format {
 		return haproxyFormat
 	case bareCommand.MatchString(data) && (t.snippet || ext == "" || ext == ".txt"):
 		return shellFormat
-	case strings.TrimSpace(data) != "" && (data[0] == '{' || data[0] == '['):
+	case strings.TrimSpace(data) != "" && (data[0] == '{' || data[0] == '[' && !sectionLine.MatchString(data)): // [section] is no list
 		return yamlFormat
 	case t.snippet && (yamlKey.MatchString(data) || looksLikeYAML(data)):
 		return yamlFormat
@@ -171,7 +145,7 @@ func isProse(data string) bool {
 // wouldRecognise reports whether a text inside of another is of a known kind.
 func wouldRecognise(t *text) bool {
 	switch f := formatOf(t); f {
-	case unknownFormat, proseFormat, planFormat, workloadFormat, kubeBurnerFormat:
+	case unknownFormat, proseFormat:
 		return false
 	case yamlFormat:
 		return yamlObject.MatchString(t.data) || strings.HasSuffix(t.name, "kubelet.conf")
@@ -185,20 +159,19 @@ func wouldRecognise(t *text) bool {
 func lookAtFile(t *text) (out report) {
 	if i := strings.IndexByte(t.data, 0); i >= 0 || !utf8.ValidString(t.data) {
 		if t.file.Asked {
-			out.problems = append(out.problems, Problem{File: t.file.Name, Text: "the file is not text"})
+			out.problems = append(out.problems, Problem{File: t.file.Name, Text: "not a text file"})
 		}
 		return
 	}
 	if strings.TrimSpace(t.data) == "" {
 		if t.file.Asked {
-			out.note("", place{text: t}, "the file is empty")
+			out.note("", place{text: t}, "not checked: the file is empty")
 		}
-		out.recognised = true
 		return
 	}
 	out = lookAt(t)
 	if !out.recognised && t.file.Asked && len(out.problems) == 0 {
-		out.note("", place{text: t}, "not of a kind that lint knows: nothing was checked")
+		out.note("", place{text: t}, "not checked: lint does not know this kind of file")
 	}
 	return out
 }
@@ -209,9 +182,8 @@ const maxDepth = 6
 // readers are what looks at a text of each format.
 func readers() map[format]func(*text) report {
 	return map[format]func(*text) report{
-		yamlFormat: yamlText, sysctlFormat: sysctlFile, inventoryFormat: inventoryFile, tunedFormat: tunedProfile, fioFormat: fioJob, vdbenchFormat: vdbench,
-		haproxyFormat: haproxyFile, shellFormat: shellText, environmentFormat: environmentFile, cloudConfigFormat: checkUserData, proseFormat: proseText,
-		kubeBurnerFormat: kubeBurnerFile, planFormat: planFile, workloadFormat: workloadFile,
+		yamlFormat: yamlText, sysctlFormat: sysctlFile, tunedFormat: tunedProfile,
+		haproxyFormat: haproxyFile, shellFormat: shellText, cloudConfigFormat: checkUserData, proseFormat: proseText,
 	}
 }
 
@@ -240,25 +212,6 @@ func scopeOf(t *text) string {
 		return "block " + t.file.Name + ":" + strconv.Itoa(line)
 	}
 	return "inside " + t.file.Name + " " + t.name
-}
-
-// environmentFile reads NAME=VALUE lines.
-func environmentFile(t *text) (out report) {
-	out.recognised = true
-	for n := 1; n <= len(t.lines); n++ {
-		line := strings.TrimPrefix(t.line(n), "export ")
-		shift := len(t.line(n)) - len(line)
-		name, value, ok := strings.Cut(line, "=")
-		if !ok || strings.HasPrefix(strings.TrimSpace(line), "#") {
-			continue
-		}
-		start := t.lines[n-1] + shift
-		v := variable{name: name, value: strings.Trim(strings.TrimSpace(value), `"'`), hasValue: true,
-			atName: t.place(n, shift+1), atValue: t.place(n, shift+len(name)+2)}
-		v.rename = func(fresh string) []edit { return []edit{{t, start, start + len(name), fresh}} }
-		out.add(checkRouterVariable(v))
-	}
-	return out
 }
 
 // yamlText reads a text of YAML or JSON documents.

@@ -2,19 +2,10 @@ package lint
 
 import (
 	"reflect"
+	"strings"
 
-	admission "k8s.io/api/admissionregistration/v1"
-	apps "k8s.io/api/apps/v1"
-	autoscaling "k8s.io/api/autoscaling/v2"
-	batch "k8s.io/api/batch/v1"
 	core "k8s.io/api/core/v1"
-	networking "k8s.io/api/networking/v1"
-	policy "k8s.io/api/policy/v1"
-	storage "k8s.io/api/storage/v1"
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/client-go/kubernetes/scheme"
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	clone "kubevirt.io/api/clone/v1beta1"
 	kubevirt "kubevirt.io/api/core/v1"
@@ -25,16 +16,12 @@ import (
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 )
 
-// kindOf is the type that says what an object of a kind can hold; nil if the
-// kind is not known. Versions that are no longer served are held against the
-// one that took their place, where nothing else changed.
+// kindOf is the type that says what an object of a kind can hold, whatever the
+// version; nil if the kind is not known. Kubernetes' own kinds are left to its
+// API server and to kubeconform.
 func kindOf(apiVersion, kind string) reflect.Type {
-	gv, err := schema.ParseGroupVersion(apiVersion)
-	if err != nil {
-		return nil
-	}
-	// By group and kind, whatever the version.
-	if kinds, ok := map[string]map[string]any{
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return reflect.TypeOf(map[string]map[string]any{
 		"kubevirt.io": {
 			"VirtualMachine": kubevirt.VirtualMachine{}, "VirtualMachineInstance": kubevirt.VirtualMachineInstance{},
 			"VirtualMachineInstanceReplicaSet": kubevirt.VirtualMachineInstanceReplicaSet{},
@@ -61,21 +48,9 @@ func kindOf(apiVersion, kind string) reflect.Type {
 		},
 		"hco.kubevirt.io":       {"HyperConverged": withStatus[hyperConvergedSpec]{}},
 		"operator.openshift.io": {"IngressController": withStatus[ingressControllerSpec]{}},
-		"apps.openshift.io":     {"DeploymentConfig": withStatus[deploymentConfigSpec]{}},
-		"kubelet.config.k8s.io": {}, "apiextensions.k8s.io": {},
-	}[gv.Group]; ok {
-		switch apiVersion + " " + kind {
-		case "kubelet.config.k8s.io/v1beta1 KubeletConfiguration":
-			return reflect.TypeFor[kubelet.KubeletConfiguration]()
-		case "apiextensions.k8s.io/v1 CustomResourceDefinition":
-			return reflect.TypeFor[apiextensions.CustomResourceDefinition]()
-		}
-		return reflect.TypeOf(kinds[kind])
-	}
-	if gvk := gv.WithKind(kind); scheme.Scheme.Recognizes(gvk) {
-		return scheme.Scheme.KnownTypes(gv)[kind]
-	}
-	return nil
+		"ceph.rook.io":          {"CephBlockPool": withStatus[cephBlockPoolSpec]{}},
+		"kubelet.config.k8s.io": {"KubeletConfiguration": kubelet.KubeletConfiguration{}},
+	}[group][kind])
 }
 
 // texts writes values of a named text type as texts.
@@ -91,38 +66,17 @@ func texts[T ~string](values ...T) []string {
 // the struct and the key where the type is just text.
 func enums() map[any][]string {
 	return map[any][]string{
-		reflect.TypeFor[core.PullPolicy]():                       texts(core.PullAlways, core.PullNever, core.PullIfNotPresent),
-		reflect.TypeFor[core.RestartPolicy]():                    texts(core.RestartPolicyAlways, core.RestartPolicyOnFailure, core.RestartPolicyNever),
-		reflect.TypeFor[core.DNSPolicy]():                        texts(core.DNSClusterFirstWithHostNet, core.DNSClusterFirst, core.DNSDefault, core.DNSNone),
-		reflect.TypeFor[core.Protocol]():                         texts(core.ProtocolTCP, core.ProtocolUDP, core.ProtocolSCTP),
-		reflect.TypeFor[core.ServiceType]():                      texts(core.ServiceTypeClusterIP, core.ServiceTypeNodePort, core.ServiceTypeLoadBalancer, core.ServiceTypeExternalName),
-		reflect.TypeFor[core.PersistentVolumeAccessMode]():       texts(core.ReadWriteOnce, core.ReadOnlyMany, core.ReadWriteMany, core.ReadWriteOncePod),
-		reflect.TypeFor[core.PersistentVolumeMode]():             texts(core.PersistentVolumeBlock, core.PersistentVolumeFilesystem),
-		reflect.TypeFor[core.PersistentVolumeReclaimPolicy]():    texts(core.PersistentVolumeReclaimRecycle, core.PersistentVolumeReclaimDelete, core.PersistentVolumeReclaimRetain),
-		reflect.TypeFor[core.TaintEffect]():                      texts(core.TaintEffectNoSchedule, core.TaintEffectPreferNoSchedule, core.TaintEffectNoExecute),
-		reflect.TypeFor[core.TolerationOperator]():               texts(core.TolerationOpExists, core.TolerationOpEqual, core.TolerationOpLt, core.TolerationOpGt),
-		reflect.TypeFor[core.NodeSelectorOperator]():             texts(core.NodeSelectorOpIn, core.NodeSelectorOpNotIn, core.NodeSelectorOpExists, core.NodeSelectorOpDoesNotExist, core.NodeSelectorOpGt, core.NodeSelectorOpLt),
-		reflect.TypeFor[core.URIScheme]():                        texts(core.URISchemeHTTP, core.URISchemeHTTPS),
-		reflect.TypeFor[core.MountPropagationMode]():             texts(core.MountPropagationNone, core.MountPropagationHostToContainer, core.MountPropagationBidirectional),
-		reflect.TypeFor[core.UnsatisfiableConstraintAction]():    texts(core.DoNotSchedule, core.ScheduleAnyway),
-		reflect.TypeFor[core.HostPathType]():                     texts(core.HostPathUnset, core.HostPathDirectoryOrCreate, core.HostPathDirectory, core.HostPathFileOrCreate, core.HostPathFile, core.HostPathSocket, core.HostPathCharDev, core.HostPathBlockDev),
-		reflect.TypeFor[core.ServiceAffinity]():                  texts(core.ServiceAffinityClientIP, core.ServiceAffinityNone),
-		reflect.TypeFor[core.TerminationMessagePolicy]():         texts(core.TerminationMessageReadFile, core.TerminationMessageFallbackToLogsOnError),
-		reflect.TypeFor[core.PreemptionPolicy]():                 texts(core.PreemptLowerPriority, core.PreemptNever),
-		reflect.TypeFor[core.SeccompProfileType]():               texts(core.SeccompProfileTypeUnconfined, core.SeccompProfileTypeRuntimeDefault, core.SeccompProfileTypeLocalhost),
-		reflect.TypeFor[metav1.LabelSelectorOperator]():          texts(metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist),
-		reflect.TypeFor[apps.DeploymentStrategyType]():           texts(apps.RecreateDeploymentStrategyType, apps.RollingUpdateDeploymentStrategyType),
-		reflect.TypeFor[apps.DaemonSetUpdateStrategyType]():      texts(apps.RollingUpdateDaemonSetStrategyType, apps.OnDeleteDaemonSetStrategyType),
-		reflect.TypeFor[apps.StatefulSetUpdateStrategyType]():    texts(apps.RollingUpdateStatefulSetStrategyType, apps.OnDeleteStatefulSetStrategyType),
-		reflect.TypeFor[apps.PodManagementPolicyType]():          texts(apps.OrderedReadyPodManagement, apps.ParallelPodManagement),
-		reflect.TypeFor[batch.ConcurrencyPolicy]():               texts(batch.AllowConcurrent, batch.ForbidConcurrent, batch.ReplaceConcurrent),
-		reflect.TypeFor[batch.CompletionMode]():                  texts(batch.NonIndexedCompletion, batch.IndexedCompletion),
-		reflect.TypeFor[policy.UnhealthyPodEvictionPolicyType](): texts(policy.IfHealthyBudget, policy.AlwaysAllow),
-		reflect.TypeFor[networking.PathType]():                   texts(networking.PathTypeExact, networking.PathTypePrefix, networking.PathTypeImplementationSpecific),
-		reflect.TypeFor[networking.PolicyType]():                 texts(networking.PolicyTypeIngress, networking.PolicyTypeEgress),
-		reflect.TypeFor[storage.VolumeBindingMode]():             texts(storage.VolumeBindingImmediate, storage.VolumeBindingWaitForFirstConsumer),
-		reflect.TypeFor[admission.FailurePolicyType]():           texts(admission.Ignore, admission.Fail),
-		reflect.TypeFor[autoscaling.MetricSourceType]():          texts(autoscaling.ObjectMetricSourceType, autoscaling.PodsMetricSourceType, autoscaling.ResourceMetricSourceType, autoscaling.ContainerResourceMetricSourceType, autoscaling.ExternalMetricSourceType),
+		reflect.TypeFor[core.PullPolicy]():                    texts(core.PullAlways, core.PullNever, core.PullIfNotPresent),
+		reflect.TypeFor[core.DNSPolicy]():                     texts(core.DNSClusterFirstWithHostNet, core.DNSClusterFirst, core.DNSDefault, core.DNSNone),
+		reflect.TypeFor[core.Protocol]():                      texts(core.ProtocolTCP, core.ProtocolUDP, core.ProtocolSCTP),
+		reflect.TypeFor[core.PersistentVolumeAccessMode]():    texts(core.ReadWriteOnce, core.ReadOnlyMany, core.ReadWriteMany, core.ReadWriteOncePod),
+		reflect.TypeFor[core.PersistentVolumeMode]():          texts(core.PersistentVolumeBlock, core.PersistentVolumeFilesystem),
+		reflect.TypeFor[core.TaintEffect]():                   texts(core.TaintEffectNoSchedule, core.TaintEffectPreferNoSchedule, core.TaintEffectNoExecute),
+		reflect.TypeFor[core.TolerationOperator]():            texts(core.TolerationOpExists, core.TolerationOpEqual, core.TolerationOpLt, core.TolerationOpGt),
+		reflect.TypeFor[core.NodeSelectorOperator]():          texts(core.NodeSelectorOpIn, core.NodeSelectorOpNotIn, core.NodeSelectorOpExists, core.NodeSelectorOpDoesNotExist, core.NodeSelectorOpGt, core.NodeSelectorOpLt),
+		reflect.TypeFor[core.URIScheme]():                     texts(core.URISchemeHTTP, core.URISchemeHTTPS),
+		reflect.TypeFor[core.UnsatisfiableConstraintAction](): texts(core.DoNotSchedule, core.ScheduleAnyway),
+		reflect.TypeFor[metav1.LabelSelectorOperator]():       texts(metav1.LabelSelectorOpIn, metav1.LabelSelectorOpNotIn, metav1.LabelSelectorOpExists, metav1.LabelSelectorOpDoesNotExist),
 
 		reflect.TypeFor[kubevirt.EvictionStrategy]():            texts(kubevirt.EvictionStrategyNone, kubevirt.EvictionStrategyLiveMigrate, kubevirt.EvictionStrategyLiveMigrateIfPossible, kubevirt.EvictionStrategyExternal),
 		reflect.TypeFor[kubevirt.VirtualMachineRunStrategy]():   texts(kubevirt.RunStrategyAlways, kubevirt.RunStrategyHalted, kubevirt.RunStrategyManual, kubevirt.RunStrategyRerunOnFailure, kubevirt.RunStrategyOnce, kubevirt.RunStrategyWaitAsReceiver),

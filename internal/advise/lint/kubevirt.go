@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"k8s.io/apimachinery/pkg/api/resource"
-
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -65,17 +63,40 @@ func checkMachine(o *object, spec value) (out report) {
 	}
 	out.add(checkPairs("disk", "volume", mounts, list("volumes").items()))
 	out.add(checkPairs("interface", "network", spec.deep("domain.devices.interfaces").items(), list("networks").items()))
-	out.add(checkResources(spec.deep("domain.resources")))
-	out.add(checkNodeLabels(spec.get("nodeSelector")))
 	for _, v := range spec.get("volumes").items() {
-		out.add(checkImage(v.deep("containerDisk.image")))
 		for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
 			if source := v.get(kind); source.node != nil {
-				out.add(checkCloudInit(o, source))
+				out.add(checkCloudInit(source))
 			}
 		}
 	}
+	out.add(checkDevices(spec))
 	out.add(checkMigratable(o, spec))
+	return out
+}
+
+// checkDevices finds a network that masquerades without being the pods', and two
+// devices that are to boot in one place.
+func checkDevices(spec value) (out report) {
+	other := make(map[string]bool)
+	for _, n := range spec.get("networks").items() {
+		other[n.get("name").text()] = n.get("multus").node != nil
+	}
+	interfaces := spec.deep("domain.devices.interfaces").items()
+	for _, n := range interfaces {
+		if _, ok := entryOf(n.node, "masquerade"); ok && other[n.get("name").text()] {
+			out.find("vm-volume", n.entryOrSelf("masquerade"), "write bridge: {}, or use the pod network", "masquerade works with the pod network only, and this one is of multus")
+		}
+	}
+	first := make(map[string]value)
+	for _, d := range append(spec.deep("domain.devices.disks").items(), interfaces...) {
+		order := d.get("bootOrder")
+		if text := order.text(); text != "" && first[text].node != nil {
+			out.find("vm-volume", order.at(), "give each device a bootOrder of its own", fmt.Sprintf("bootOrder %s stands here a second time, first %s", text, seen(order.at(), first[text].at())))
+		} else {
+			first[text] = order
+		}
+	}
 	return out
 }
 
@@ -255,41 +276,54 @@ func acrossClones(f *facts) (out report) {
 	for _, s := range sources {
 		cloned[s.name] = true
 	}
-	free := slices.DeleteFunc(slices.Clone(names), func(n string) bool { return cloned[n] })
-	guesses := make(map[string]string)
+	// What is made in a namespace, or may be.
+	madeIn := make(map[string][]string)
+	within := func(namespace string) []string {
+		list, known := madeIn[namespace]
+		if !known {
+			list = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
+				return !slices.ContainsFunc(made[n], func(m *object) bool { return sameNamespace(m.namespace, namespace) })
+			})
+			madeIn[namespace] = list
+		}
+		return list
+	}
+	guesses := make(map[[2]string]string)
 	for _, s := range sources {
 		if s.name == "" || hasHole(s.name) || hasHole(s.namespace) {
 			continue
 		}
-		if len(names) == 0 {
-			out.note("clone-source", s.at, "%s clones %s: no DataVolume or claim is among the files, so whether there is one was not checked", s.by, s.name)
+		makers, near := made[s.name], within(s.namespace)
+		if len(makers) == 0 && len(near) == 0 {
+			out.note("clone-source", s.at, "%s clones %s: no DataVolume or claim of its namespace is among the files, so whether there is one was not checked", s.by, s.name)
 			continue
 		}
-		makers := made[s.name]
 		if len(makers) == 0 {
-			guess, known := guesses[s.name]
+			guess, known := guesses[[2]string{s.namespace, s.name}]
 			if !known {
-				guess = cmp.Or(nearestName(s.name, free), nearestName(s.name, names))
-				guesses[s.name] = guess
+				free := slices.DeleteFunc(slices.Clone(near), func(n string) bool { return cloned[n] })
+				guess = cmp.Or(nearestName(s.name, free), nearestName(s.name, near))
+				guesses[[2]string{s.namespace, s.name}] = guess
 			}
-			mend := "make a DataVolume of that name, or clone one of: " + strings.Join(few(names), ", ")
+			fix := "make a DataVolume of that name, or clone one of: " + strings.Join(few(near), ", ")
 			severity := Warning // it may be in the cluster already
 			if guess != "" {
-				mend = fmt.Sprintf("clone %s, which is made %s", guess, seen(s.at, made[guess][0].closest("metadata", "name")))
+				fix = fmt.Sprintf("clone %s, which is made %s", guess, seen(s.at, made[guess][0].closest("metadata", "name")))
 				severity = Error
 			}
-			out.findAs(severity, "clone-source", s.at, mend, fmt.Sprintf("it clones %s, and nothing here makes that", s.name))
+			out.findAs(severity, "clone-source", s.at, fix, fmt.Sprintf("it clones %s, and nothing here makes that", s.name))
 			continue
 		}
-		if !slices.ContainsFunc(makers, func(m *object) bool {
-			return m.namespace == "" || s.namespace == "" || m.namespace == s.namespace || hasHole(m.namespace)
-		}) {
+		if !slices.ContainsFunc(makers, func(m *object) bool { return sameNamespace(m.namespace, s.namespace) }) {
 			out.find("clone-source", s.at, "write namespace: "+makers[0].namespace,
 				fmt.Sprintf("it clones %s of the namespace %s, and %s is made in %s", s.name, s.namespace, s.name, makers[0].namespace))
 		}
 	}
 	return out
 }
+
+// sameNamespace reports whether two objects may be in one namespace.
+func sameNamespace(a, b string) bool { return a == "" || b == "" || a == b || hasHole(a) || hasHole(b) }
 
 // seen is a place as it is named at another one: by its line, and by its file
 // if that is another.
@@ -356,7 +390,7 @@ func (c *fit) cloudInitLevel(f frame, e entry) bool {
 }
 
 // checkCloudInit looks into user data.
-func checkCloudInit(o *object, source value) (out report) {
+func checkCloudInit(source value) (out report) {
 	for _, key := range []string{"userData", "userDataBase64"} {
 		data := source.get(key)
 		content := data.text()
@@ -382,7 +416,6 @@ func checkCloudInit(o *object, source value) (out report) {
 			t = data.doc.text.inner(start, start, "user-data", content)
 			t.snippet, t.inside = false, "user-data"
 		}
-		t.machine = o
 		out.add(checkUserData(t))
 	}
 	return out
@@ -436,6 +469,11 @@ func checkUserData(t *text) (out report) {
 			out.findAs(Warning, "cloud-init-key", at, "remove it, or look up how it is written", found)
 		}
 	}
+	for _, key := range strings.Fields("bootcmd mounts packages runcmd ssh_authorized_keys users write_files") {
+		if e, ok := root.entry(key); ok && e.node.Kind() != strictyaml.List && !hasHole(e.text()) && !(key == "users" && e.text() == "default") {
+			out.find("cloud-init-value", e.keyAt(), "write a list: an item on each line behind a dash", fmt.Sprintf("%s wants a list, found %s", key, e.node.Describe()))
+		}
+	}
 	for _, f := range root.get("write_files").items() {
 		name := f.get("path").text()
 		content := f.get("content")
@@ -466,44 +504,4 @@ func cloudInitKeys() []string {
 		ssh_publish_hostkeys ssh_pwauth ssh_quiet_keygen swap syslog_fix_perms system_info timezone ubuntu_advantage
 		ubuntu_pro unverified_modules updates user users vendor_data version wireguard write_files yum_repo_dir
 		yum_repos zypper`)
-}
-
-// diskSizes are the disks that the files make, in bytes.
-func diskSizes(f *facts) (disks []disk) {
-	add := func(o *object, request value, what string) {
-		q, err := resource.ParseQuantity(request.text())
-		if err == nil && q.Value() > 0 {
-			disks = append(disks, disk{what: what, bytes: q.Value(), text: request.text(), at: request.at(), of: o})
-		}
-	}
-	claims := func(o *object, spec value, what string) {
-		for _, kind := range []string{"pvc", "storage"} {
-			add(o, spec.deep(kind+".resources.requests.storage"), what)
-		}
-	}
-	for _, o := range f.objects {
-		switch o.kind {
-		case "DataVolume":
-			claims(o, o.get("spec"), o.String())
-		case "PersistentVolumeClaim":
-			add(o, o.get("spec", "resources", "requests", "storage"), o.String())
-		case "VirtualMachine":
-			for _, t := range o.get("spec", "dataVolumeTemplates").items() {
-				claims(o, t.get("spec"), "the disk of "+o.String())
-			}
-			for _, v := range o.get("spec", "template", "spec", "volumes").items() {
-				add(o, v.deep("emptyDisk.capacity"), "the empty disk of "+o.String())
-			}
-		}
-	}
-	return disks
-}
-
-// disk is a disk that some file makes.
-type disk struct {
-	what  string
-	bytes int64
-	text  string // as written
-	at    place
-	of    *object
 }

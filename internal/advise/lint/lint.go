@@ -2,7 +2,7 @@
 // not do what its author meant? It reads what people keep for a cluster and
 // for the machines below it (manifests, machine configurations, virtual
 // machines, sysctl files, inventories, commands in scripts and runbooks), and
-// says of each fault where it stands, what it costs and how it is mended. It
+// says of each fault where it stands, what it costs and how it is fixed. It
 // talks to no cluster.
 //
 // Rules are small pure checks over parsed files; see Rules. A text is looked at
@@ -14,11 +14,8 @@ package lint
 
 import (
 	"cmp"
-	"io/fs"
 	"slices"
 	"strings"
-
-	"plimsoll.dev/plimsoll/internal/plan/workload"
 )
 
 // Schema names the format of a Result as JSON.
@@ -49,9 +46,9 @@ type Finding struct {
 	Inside string `json:"inside,omitempty"`
 	Found  string `json:"found"` // what was found
 	Why    string `json:"why"`   // what it costs
-	Mend   string `json:"mend"`  // what to do about it
+	Fix    string `json:"fix"`   // what to do about it
 	Source string `json:"source"`
-	// Fixable says that Fix makes the mend.
+	// Fixable says that Fix makes the fix.
 	Fixable bool `json:"fixable"`
 
 	edits []edit
@@ -106,8 +103,6 @@ func count[T any](list []T, meant func(T) bool) (n int) {
 type Input struct {
 	Name string
 	Data []byte
-	// Dir are the files beside it, for what refers to them; nil for none.
-	Dir fs.FS
 	// Asked says that the user named this very file: that it is of no known
 	// kind is then worth a note.
 	Asked bool
@@ -117,23 +112,13 @@ type Input struct {
 type Options struct {
 	// Ignore are rules that are left out.
 	Ignore []string
-	// Kubernetes is the minor version of 1.x that API versions are judged for;
-	// 0 is the newest that is known.
-	Kubernetes int
-	// Workload finds the workload that a plan names; nil checks plans in part.
-	Workload func(name string) (*workload.Workload, error)
-	// Targets finds the target that a workload names.
-	Targets workload.Targets
-	// Disk is how many bytes the disk has that data sets are written to; 0 is
-	// not said, and disks of the files are looked at.
-	Disk int64
 }
 
 // Lint looks at all files together.
 func Lint(inputs []Input, o Options) *Result {
 	r := &Result{Schema: Schema, Findings: []Finding{}, Notes: []Note{}, Problems: []Problem{}, Files: len(inputs)}
 	known := newTables()
-	all := report{facts: facts{disk: o.Disk}}
+	all := report{}
 	for _, in := range inputs {
 		one := lookAtFile(newText(&source{file: in, options: o, tables: known}))
 		if one.recognised {
@@ -141,7 +126,7 @@ func Lint(inputs []Input, o Options) *Result {
 		}
 		all.add(one)
 	}
-	for _, check := range []func(*facts) report{acrossPools, acrossClones, acrossDisks, acrossSubnets, acrossSettings, acrossCephPools, acrossBudgets} {
+	for _, check := range []func(*facts) report{acrossPools, acrossClones, acrossSubnets, acrossSettings, acrossCephPools} {
 		all.add(check(&all.facts))
 	}
 	rules := make(map[string]Rule)

@@ -4,19 +4,13 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"testing/fstest"
 
 	"golang.org/x/tools/txtar"
-
-	"plimsoll.dev/plimsoll/internal/plan/workload"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
-	"plimsoll.dev/plimsoll/workloads"
 )
 
 func update(t *testing.T) bool {
@@ -35,7 +29,7 @@ func TestMain(m *testing.M) {
 //
 //	faulty/NAME   together give the findings of want, and all of the rules
 //	fixed/NAME    what --fix makes of faulty/NAME; without it, nothing
-//	mended/NAME   nothing is found in these: a person has mended what is faulty
+//	good/NAME   nothing is found in these: a person has fixed what is faulty
 //	near/NAME     nothing is found in these either: they look like a fault, and
 //	              their name says why they are none
 type archive struct {
@@ -69,8 +63,8 @@ func archives(t *testing.T) (all []archive) {
 				continue
 			}
 			kind, name, _ := strings.Cut(f.Name, "/")
-			if !slices.Contains([]string{"faulty", "fixed", "mended", "near"}, kind) || name == "" {
-				t.Fatalf("%s: %s: want faulty/, fixed/, mended/, near/ or want", file, f.Name)
+			if !slices.Contains([]string{"faulty", "fixed", "good", "near"}, kind) || name == "" {
+				t.Fatalf("%s: %s: want faulty/, fixed/, good/, near/ or want", file, f.Name)
 			}
 			a.parts[kind] = append(a.parts[kind], Input{Name: name, Data: f.Data, Asked: true})
 		}
@@ -99,29 +93,6 @@ func readArchives() (inputs []Input, err error) {
 	return inputs, nil
 }
 
-func testOptions() Options {
-	return Options{Workload: func(name string) (*workload.Workload, error) {
-		return workload.Load(workloads.FS(), name, workload.TargetsOf(observe.Declare()))
-	}}
-}
-
-// withDirs gives each file the others of its directory.
-func withDirs(inputs []Input) []Input {
-	byDir := make(map[string]fstest.MapFS)
-	for _, in := range inputs {
-		dir := filepath.Dir(in.Name)
-		if byDir[dir] == nil {
-			byDir[dir] = make(fstest.MapFS)
-		}
-		byDir[dir][filepath.Base(in.Name)] = &fstest.MapFile{Data: in.Data}
-	}
-	out := slices.Clone(inputs)
-	for i := range out {
-		out[i].Dir = fs.FS(byDir[filepath.Dir(out[i].Name)])
-	}
-	return out
-}
-
 func shown(t *testing.T, r *Result) string {
 	t.Helper()
 	var b bytes.Buffer
@@ -137,8 +108,8 @@ func TestRules(t *testing.T) {
 	found := make(map[string]bool)
 	for _, a := range archives(t) {
 		t.Run(a.name, func(t *testing.T) {
-			faulty := withDirs(a.parts["faulty"])
-			r := Lint(faulty, testOptions())
+			faulty := a.parts["faulty"]
+			r := Lint(faulty, Options{})
 			got := shown(t, r)
 			var ids []string
 			for _, f := range r.Findings {
@@ -155,9 +126,9 @@ func TestRules(t *testing.T) {
 			} else if got != string(a.want) {
 				t.Errorf("found:\n%s\nwant:\n%s", got, a.want)
 			}
-			for _, kind := range []string{"mended", "near"} {
+			for _, kind := range []string{"good", "near"} {
 				for _, group := range groups(a.parts[kind]) {
-					r := Lint(withDirs(group), testOptions())
+					r := Lint(group, Options{})
 					if len(r.Findings)+len(r.Problems) > 0 {
 						t.Errorf("%s: %s:\n%s", kind, group[0].Name, shown(t, r))
 					}
@@ -210,11 +181,11 @@ func (a archive) write(t *testing.T, got string) {
 	}
 }
 
-// checkFix makes the mends: they are what the archive says, they leave nothing
-// that could be mended, and a second time changes nothing.
+// checkFix makes the fixes: they are what the archive says, they leave nothing
+// that could be fixed, and a second time changes nothing.
 func (a archive) checkFix(t *testing.T, faulty []Input) {
 	t.Helper()
-	fixed := Fix(faulty, testOptions())
+	fixed := Fix(faulty, Options{})
 	got := make(map[string]string)
 	for _, c := range fixed.Changes {
 		got[c.Name] = string(c.After)
@@ -253,7 +224,7 @@ func (a archive) checkFix(t *testing.T, faulty []Input) {
 			again[i].Data = []byte(text)
 		}
 	}
-	if second := Fix(again, testOptions()); len(second.Changes) > 0 || len(second.Mended) > 0 {
+	if second := Fix(again, Options{}); len(second.Changes) > 0 || len(second.Done) > 0 {
 		t.Errorf("a second --fix changes %d files", len(second.Changes))
 	}
 }
@@ -278,5 +249,5 @@ func TestRulesAreDescribed(t *testing.T) {
 func ExampleResult_Summary() {
 	r := Lint([]Input{{Name: "pool.sh", Data: []byte("ceph osd pool set rbd pg_autoscaler_mode off\n")}}, Options{})
 	fmt.Println(r.Summary())
-	// Output: 1 error, 0 warnings in 1 file; --fix mends 1
+	// Output: 1 error, 0 warnings in 1 file; --fix can fix 1
 }

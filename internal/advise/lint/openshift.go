@@ -1,7 +1,12 @@
 package lint
 
 import (
-	core "k8s.io/api/core/v1"
+	"reflect"
+
+	ignition30 "github.com/coreos/ignition/v2/config/v3_0/types"
+	ignition31 "github.com/coreos/ignition/v2/config/v3_1/types"
+	ignition32 "github.com/coreos/ignition/v2/config/v3_2/types"
+	ignition33 "github.com/coreos/ignition/v2/config/v3_3/types"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 	kubelet "k8s.io/kubelet/config/v1beta1"
@@ -66,8 +71,57 @@ type containerRuntime struct {
 }
 
 type hyperConvergedSpec struct {
-	_                   open
-	LiveMigrationConfig *liveMigrationConfig `json:"liveMigrationConfig"`
+	_                            open
+	LiveMigrationConfig          *liveMigrationConfig `json:"liveMigrationConfig"`
+	Infra                        any                  `json:"infra"`
+	Workloads                    any                  `json:"workloads"`
+	FeatureGates                 any                  `json:"featureGates"`
+	PermittedHostDevices         any                  `json:"permittedHostDevices"`
+	MediatedDevicesConfiguration any                  `json:"mediatedDevicesConfiguration"`
+	CertConfig                   any                  `json:"certConfig"`
+	ResourceRequirements         any                  `json:"resourceRequirements"`
+	ScratchSpaceStorageClass     string               `json:"scratchSpaceStorageClass"`
+	DefaultCPUModel              string               `json:"defaultCPUModel"`
+	DefaultRuntimeClass          string               `json:"defaultRuntimeClass"`
+	StorageImport                any                  `json:"storageImport"`
+	WorkloadUpdateStrategy       any                  `json:"workloadUpdateStrategy"`
+	DataImportCronTemplates      any                  `json:"dataImportCronTemplates"`
+	FilesystemOverhead           any                  `json:"filesystemOverhead"`
+	UninstallStrategy            string               `json:"uninstallStrategy"`
+	EvictionStrategy             string               `json:"evictionStrategy"`
+	VMStateStorageClass          string               `json:"vmStateStorageClass"`
+	VirtualMachineOptions        any                  `json:"virtualMachineOptions"`
+	CommonBootImageNamespace     string               `json:"commonBootImageNamespace"`
+	HigherWorkloadDensity        any                  `json:"higherWorkloadDensity"`
+	EnableCommonBootImageImport  *bool                `json:"enableCommonBootImageImport"`
+	TLSSecurityProfile           any                  `json:"tlsSecurityProfile"`
+}
+
+// cephBlockPoolSpec is a pool of Rook's.
+type cephBlockPoolSpec struct {
+	_               open
+	FailureDomain   string            `json:"failureDomain"`
+	CrushRoot       string            `json:"crushRoot"`
+	DeviceClass     string            `json:"deviceClass"`
+	CompressionMode string            `json:"compressionMode"`
+	Parameters      map[string]string `json:"parameters"`
+	EnableRBDStats  bool              `json:"enableRBDStats"`
+	Mirroring       any               `json:"mirroring"`
+	StatusCheck     any               `json:"statusCheck"`
+	Quotas          any               `json:"quotas"`
+	Replicated      *struct {
+		_                        open
+		Size                     int64   `json:"size"`
+		TargetSizeRatio          float64 `json:"targetSizeRatio"`
+		RequireSafeReplicaSize   bool    `json:"requireSafeReplicaSize"`
+		ReplicasPerFailureDomain int64   `json:"replicasPerFailureDomain"`
+		SubFailureDomain         string  `json:"subFailureDomain"`
+	} `json:"replicated"`
+	ErasureCoded *struct {
+		_            open
+		CodingChunks int64 `json:"codingChunks"`
+		DataChunks   int64 `json:"dataChunks"`
+	} `json:"erasureCoded"`
 }
 
 // liveMigrationConfig is what the operator passes on of KubeVirt's migration
@@ -84,9 +138,24 @@ type liveMigrationConfig struct {
 }
 
 type ingressControllerSpec struct {
-	_             open
-	Replicas      *int32         `json:"replicas"`
-	TuningOptions *tuningOptions `json:"tuningOptions"`
+	_                               open
+	Replicas                        *int32                `json:"replicas"`
+	TuningOptions                   *tuningOptions        `json:"tuningOptions"`
+	Domain                          string                `json:"domain"`
+	HTTPErrorCodePages              any                   `json:"httpErrorCodePages"`
+	EndpointPublishingStrategy      any                   `json:"endpointPublishingStrategy"`
+	DefaultCertificate              any                   `json:"defaultCertificate"`
+	NamespaceSelector               *metav1.LabelSelector `json:"namespaceSelector"`
+	RouteSelector                   *metav1.LabelSelector `json:"routeSelector"`
+	NodePlacement                   any                   `json:"nodePlacement"`
+	TLSSecurityProfile              any                   `json:"tlsSecurityProfile"`
+	ClientTLS                       any                   `json:"clientTLS"`
+	RouteAdmission                  any                   `json:"routeAdmission"`
+	Logging                         any                   `json:"logging"`
+	HTTPHeaders                     any                   `json:"httpHeaders"`
+	HTTPEmptyRequestsPolicy         string                `json:"httpEmptyRequestsPolicy"`
+	HTTPCompression                 any                   `json:"httpCompression"`
+	IdleConnectionTerminationPolicy string                `json:"idleConnectionTerminationPolicy"`
 }
 
 type tuningOptions struct {
@@ -107,183 +176,22 @@ type tuningOptions struct {
 	ConfigurationManagement     string           `json:"configurationManagement"`
 }
 
-type deploymentConfigSpec struct {
-	Strategy             any                   `json:"strategy"`
-	MinReadySeconds      int32                 `json:"minReadySeconds"`
-	Triggers             any                   `json:"triggers"`
-	Replicas             int32                 `json:"replicas"`
-	RevisionHistoryLimit *int32                `json:"revisionHistoryLimit"`
-	Test                 bool                  `json:"test"`
-	Paused               bool                  `json:"paused"`
-	Selector             map[string]string     `json:"selector"`
-	Template             *core.PodTemplateSpec `json:"template"`
+// ignitionTypes are what Ignition's configuration of each version of version 3
+// can hold. What came after 3.3.0 is in laterIgnition.
+func ignitionTypes() map[string]reflect.Type {
+	newest := reflect.TypeFor[ignition33.Config]()
+	return map[string]reflect.Type{
+		"3.0.0": reflect.TypeFor[ignition30.Config](), "3.1.0": reflect.TypeFor[ignition31.Config](), "3.2.0": reflect.TypeFor[ignition32.Config](),
+		"3.3.0": newest, "3.4.0": newest, newestIgnition: newest,
+	}
 }
 
-// ignition3 is Ignition's configuration of version 3; since is the version
-// that brought a key.
-type ignition3 struct {
-	Ignition struct {
-		Version string `json:"version"`
-		Config  struct {
-			Merge   []ignitionResource `json:"merge"`
-			Replace *ignitionResource  `json:"replace"`
-		} `json:"config"`
-		Timeouts struct {
-			HTTPResponseHeaders *int `json:"httpResponseHeaders"`
-			HTTPTotal           *int `json:"httpTotal"`
-		} `json:"timeouts"`
-		Security struct {
-			TLS struct {
-				CertificateAuthorities []ignitionResource `json:"certificateAuthorities"`
-			} `json:"tls"`
-		} `json:"security"`
-		Proxy struct {
-			HTTPProxy  *string  `json:"httpProxy"`
-			HTTPSProxy *string  `json:"httpsProxy"`
-			NoProxy    []string `json:"noProxy"`
-		} `json:"proxy" since:"3.1.0"`
-	} `json:"ignition"`
-	KernelArguments struct {
-		ShouldExist    []string `json:"shouldExist"`
-		ShouldNotExist []string `json:"shouldNotExist"`
-	} `json:"kernelArguments" since:"3.3.0"`
-	Passwd  ignitionPasswd3 `json:"passwd"`
-	Storage struct {
-		Disks       []ignitionDisk3       `json:"disks"`
-		RAID        []ignitionRAID        `json:"raid"`
-		LUKS        []ignitionLUKS        `json:"luks" since:"3.2.0"`
-		Filesystems []ignitionFilesystem3 `json:"filesystems"`
-		Files       []ignitionFile3       `json:"files"`
-		Directories []ignitionNode3       `json:"directories"`
-		Links       []ignitionLink3       `json:"links"`
-	} `json:"storage"`
-	Systemd struct {
-		Units []struct {
-			Name     string  `json:"name"`
-			Enabled  *bool   `json:"enabled"`
-			Mask     *bool   `json:"mask"`
-			Contents *string `json:"contents"`
-			Dropins  []struct {
-				Name     string  `json:"name"`
-				Contents *string `json:"contents"`
-			} `json:"dropins"`
-		} `json:"units"`
-	} `json:"systemd"`
-}
+const newestIgnition = "3.5.0"
 
-type ignitionResource struct {
-	Source      *string `json:"source"`
-	Compression *string `json:"compression"`
-	HTTPHeaders []struct {
-		Name  string  `json:"name"`
-		Value *string `json:"value"`
-	} `json:"httpHeaders" since:"3.1.0"`
-	Verification struct {
-		Hash *string `json:"hash"`
-	} `json:"verification"`
-}
-
-type ignitionOwner struct {
-	ID   *int    `json:"id"`
-	Name *string `json:"name"`
-}
-
-type ignitionNode3 struct {
-	Path      string        `json:"path"`
-	Overwrite *bool         `json:"overwrite"`
-	Mode      *int          `json:"mode"`
-	User      ignitionOwner `json:"user"`
-	Group     ignitionOwner `json:"group"`
-}
-
-type ignitionFile3 struct {
-	ignitionNode3 `json:",inline"`
-	Contents      ignitionResource   `json:"contents"`
-	Append        []ignitionResource `json:"append"`
-}
-
-type ignitionLink3 struct {
-	Path      string        `json:"path"`
-	Overwrite *bool         `json:"overwrite"`
-	User      ignitionOwner `json:"user"`
-	Group     ignitionOwner `json:"group"`
-	Target    *string       `json:"target"`
-	Hard      *bool         `json:"hard"`
-}
-
-type ignitionDisk3 struct {
-	Device     string `json:"device"`
-	WipeTable  *bool  `json:"wipeTable"`
-	Partitions []struct {
-		Label              *string `json:"label"`
-		Number             int     `json:"number"`
-		SizeMiB            *int    `json:"sizeMiB"`
-		StartMiB           *int    `json:"startMiB"`
-		TypeGUID           *string `json:"typeGuid"`
-		GUID               *string `json:"guid"`
-		WipePartitionEntry *bool   `json:"wipePartitionEntry"`
-		ShouldExist        *bool   `json:"shouldExist"`
-		Resize             *bool   `json:"resize" since:"3.2.0"`
-	} `json:"partitions"`
-}
-
-type ignitionRAID struct {
-	Name    string   `json:"name"`
-	Level   *string  `json:"level"`
-	Devices []string `json:"devices"`
-	Spares  *int     `json:"spares"`
-	Options []string `json:"options"`
-}
-
-type ignitionLUKS struct {
-	Name        string           `json:"name"`
-	Device      *string          `json:"device"`
-	KeyFile     ignitionResource `json:"keyFile"`
-	Label       *string          `json:"label"`
-	UUID        *string          `json:"uuid"`
-	Options     []string         `json:"options"`
-	WipeVolume  *bool            `json:"wipeVolume"`
-	Clevis      any              `json:"clevis"`
-	Discard     *bool            `json:"discard" since:"3.4.0"`
-	OpenOptions []string         `json:"openOptions" since:"3.4.0"`
-	CEX         any              `json:"cex" since:"3.5.0"`
-}
-
-type ignitionFilesystem3 struct {
-	Path           *string  `json:"path"`
-	Device         string   `json:"device"`
-	Format         *string  `json:"format"`
-	WipeFilesystem *bool    `json:"wipeFilesystem"`
-	Label          *string  `json:"label"`
-	UUID           *string  `json:"uuid"`
-	Options        []string `json:"options"`
-	MountOptions   []string `json:"mountOptions" since:"3.1.0"`
-}
-
-type ignitionPasswd3 struct {
-	Users []struct {
-		Name              string   `json:"name"`
-		PasswordHash      *string  `json:"passwordHash"`
-		SSHAuthorizedKeys []string `json:"sshAuthorizedKeys"`
-		UID               *int     `json:"uid"`
-		Gecos             *string  `json:"gecos"`
-		HomeDir           *string  `json:"homeDir"`
-		NoCreateHome      *bool    `json:"noCreateHome"`
-		PrimaryGroup      *string  `json:"primaryGroup"`
-		Groups            []string `json:"groups"`
-		NoUserGroup       *bool    `json:"noUserGroup"`
-		NoLogInit         *bool    `json:"noLogInit"`
-		Shell             *string  `json:"shell"`
-		System            *bool    `json:"system"`
-		ShouldExist       *bool    `json:"shouldExist" since:"3.2.0"`
-	} `json:"users"`
-	Groups []struct {
-		Name         string  `json:"name"`
-		GID          *int    `json:"gid"`
-		PasswordHash *string `json:"passwordHash"`
-		System       *bool   `json:"system"`
-		ShouldExist  *bool   `json:"shouldExist" since:"3.2.0"`
-	} `json:"groups"`
+// laterIgnition are the keys of storage.luks that came after 3.3.0, with the
+// version that brought each.
+func laterIgnition() map[string]string {
+	return map[string]string{"discard": "3.4.0", "openOptions": "3.4.0", "cex": "3.5.0"}
 }
 
 // oldIgnition says of the keys that version 2 had and version 3 has not what

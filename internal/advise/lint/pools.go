@@ -34,13 +34,13 @@ func checkPool(o *object) (out report) {
 		all := strings.Join(roles, " and ")
 		if !slices.Contains(roles, o.name) {
 			others := slices.DeleteFunc(slices.Clone(roles), func(r string) bool { return r == "worker" })
-			mend := fmt.Sprintf("add %s to the values", o.name)
+			fix := fmt.Sprintf("add %s to the values", o.name)
 			var edits []edit
 			if len(others) == 1 {
-				mend = fmt.Sprintf("write %s in place of %s", o.name, others[0])
+				fix = fmt.Sprintf("write %s in place of %s", o.name, others[0])
 				edits = wrong.replace(o.name)
 			}
-			out.find("pool-selects-other", wrong.at(), mend, fmt.Sprintf("the pool %s selects the configuration of %s, and none for %s", o.name, all, o.name), edits...)
+			out.find("pool-selects-other", wrong.at(), fix, fmt.Sprintf("the pool %s selects the configuration of %s, and none for %s", o.name, all, o.name), edits...)
 		}
 		if !slices.Contains([]string{"worker", "master", "control-plane", "arbiter"}, o.name) && !slices.Contains(roles, "worker") {
 			out.find("pool-without-worker", wrong.at(), "add worker to the values: the pool then gets both", fmt.Sprintf("the pool %s selects the configuration of %s only", o.name, all))
@@ -90,11 +90,11 @@ func checkKubeletConfig(o *object) (out report) {
 	}
 	for _, key := range []string{"cgroupDriver", "clusterDNS", "clusterDomain", "featureGates", "staticPodPath", "failSwapOn"} {
 		if e, ok := config.entry(key); ok {
-			mend := "remove it"
+			fix := "remove it"
 			if key == "featureGates" {
-				mend = "set it in the FeatureGate named cluster"
+				fix = "set it in the FeatureGate named cluster"
 			}
-			out.find("kubeletconfig-field", e.keyAt(), mend, key+" belongs to the operator")
+			out.find("kubeletconfig-field", e.keyAt(), fix, key+" belongs to the operator")
 		}
 	}
 	if sizing := spec.get("autoSizingReserved").node; sizing != nil && sizing.Value() == true {
@@ -140,7 +140,16 @@ func checkKubelet(config value) (out report) {
 	if at != nil && low >= high {
 		out.find("kubelet-range", config.doc.at(at, config.path), "put the low threshold below the high one", fmt.Sprintf("imageGCLowThresholdPercent is %d, imageGCHighThresholdPercent %d", low, high))
 	}
+	for _, e := range config.get("evictionSoft").entries() {
+		if config.get("evictionSoftGracePeriod", e.key()).node == nil {
+			out.find("kubelet-range", e.keyAt(), "write evictionSoftGracePeriod with "+e.key()+", such as 1m30s", "evictionSoft has "+e.key()+" without a grace period")
+		}
+	}
 	if v, ok := config.get("maxPods").integer(); ok && v > 0 {
+		if per, ok := config.get("podsPerCore").integer(); ok && per > 0 {
+			out.findAs(Warning, "kubelet-range", config.get("podsPerCore").at(), "write podsPerCore: 0, or mind it on smaller nodes",
+				fmt.Sprintf("podsPerCore is %d: maxPods %d is reached on nodes of %d cores and more only", per, v, (v+per-1)/per))
+		}
 		out.maxPods = append(out.maxPods, podLimit{maxPods: v, at: config.get("maxPods").at()})
 	}
 	return out
@@ -292,11 +301,11 @@ func shadow(o, first *object, which string) (out report) {
 	}
 	at := o.closest("metadata", "name")
 	found := fmt.Sprintf("%s is for %s, and so is %s %s", o, which, first, seen(at, first.closest("metadata", "name")))
-	mend := "write the settings of both into one KubeletConfig"
+	fix := "write the settings of both into one KubeletConfig"
 	if len(lost) > 0 {
 		found += fmt.Sprintf(": made later, this one takes away %s", strings.Join(few(lost), ", "))
 	}
-	out.find("kubeletconfig-shadowed", at, mend, found)
+	out.find("kubeletconfig-shadowed", at, fix, found)
 	return out
 }
 
@@ -318,7 +327,7 @@ func unmatched(f *facts, o *object, want map[string]string, at place, given bool
 	keys := slices.Sorted(maps.Keys(want))
 	for _, k := range keys {
 		v := want[k]
-		mend := "write the same value into both"
+		fix := "write the same value into both"
 		var edits []edit
 		found := fmt.Sprintf("the selector of %s wants %s=%s, and ", o, k, v)
 		for _, label := range f.labels {
@@ -326,10 +335,10 @@ func unmatched(f *facts, o *object, want map[string]string, at place, given bool
 				continue
 			}
 			if len(wanted[k]) == 1 {
-				mend = fmt.Sprintf("label the pool with %s=%s: all KubeletConfigs here want that", k, v)
+				fix = fmt.Sprintf("label the pool with %s=%s: all KubeletConfigs here want that", k, v)
 				edits = label.replace(v)
 			}
-			out.find("kubeletconfig-selector", at, mend, fmt.Sprintf("%sa command %s labels the pool %s with %s=%s", found, seen(at, label.at), label.name, k, label.value), edits...)
+			out.find("kubeletconfig-selector", at, fix, fmt.Sprintf("%sa command %s labels the pool %s with %s=%s", found, seen(at, label.at), label.name, k, label.value), edits...)
 			return
 		}
 		for _, p := range f.objects {
@@ -338,10 +347,10 @@ func unmatched(f *facts, o *object, want map[string]string, at place, given bool
 				continue
 			}
 			if len(wanted[k]) == 1 && near(have.text(), []string{v}, "") != "" {
-				mend = fmt.Sprintf("label the pool with %s: %s", k, v)
+				fix = fmt.Sprintf("label the pool with %s: %s", k, v)
 				edits = have.replace(v)
 			}
-			out.find("kubeletconfig-selector", at, mend, fmt.Sprintf("%sthe pool %s has %s=%s", found, p.name, k, have.text()), edits...)
+			out.find("kubeletconfig-selector", at, fix, fmt.Sprintf("%sthe pool %s has %s=%s", found, p.name, k, have.text()), edits...)
 			return
 		}
 	}

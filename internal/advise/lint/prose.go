@@ -22,8 +22,15 @@ func proseText(t *text) (out report) {
 	if len(blocks) == 0 {
 		blocks = paragraphs(t)
 	}
-	for _, b := range blocks {
+	for i := 0; i < len(blocks); i++ {
+		b := blocks[i]
 		b.snippet = true
+		if i+1 < len(blocks) {
+			if whole := joined(b, blocks[i+1]); whole != nil {
+				b = whole
+				i++
+			}
+		}
 		if f := formatOf(b); f == unknownFormat || f == proseFormat {
 			continue
 		}
@@ -33,6 +40,37 @@ func proseText(t *text) (out report) {
 	// the worse for it.
 	out.recognised = out.recognised || isPage(path.Ext(t.name))
 	return out
+}
+
+// openKey matches a last line that is a key without a value.
+var openKey = regexp.MustCompile(`(?:^|\n)( *)[A-Za-z][\w.-]*:[ \t]*\s*$`)
+
+// joined is an object that a page break cut into two blocks: the first ends with
+// a key that waits for its value, and the second begins at the margin. nil is no
+// such pair.
+func joined(a, b *text) *text {
+	end := openKey.FindStringSubmatch(a.data)
+	between := strings.Trim(a.parent.data[a.end:b.start], "`~ \t\r\n")
+	if end == nil || between != "" || !yamlObject.MatchString(a.data) || yamlObject.MatchString(b.data) || !marginKey.MatchString(b.data) {
+		return nil
+	}
+	head := strings.TrimRight(a.data, " \t\r\n") + "\n"
+	lines, indent := strings.Count(head, "\n"), len(end[1])+2
+	for line := range strings.Lines(b.data) {
+		head += strings.Repeat(" ", indent) + line
+	}
+	t := a.parent.inner(a.start, b.end, a.name, head)
+	t.snippet = true
+	t.outer = func(line, column int) (int, int) {
+		if line <= lines {
+			return a.outer(line, column)
+		}
+		return b.outer(line-lines, max(0, column-indent))
+	}
+	if root, _ := single(t); root.node == nil {
+		return nil
+	}
+	return t
 }
 
 // isPage reports whether files of an ending are for people.
@@ -80,7 +118,7 @@ func program(language string) bool {
 // nameOf is a name that tells a language.
 func nameOf(language string) string {
 	return cmp.Or(map[string]string{
-		"yaml": "block.yaml", "yml": "block.yaml", "json": "block.json", "ini": "block.ini", "inventory": "block.ini", "haproxy": "haproxy.cfg",
+		"yaml": "block.yaml", "yml": "block.yaml", "json": "block.json", "ini": "block.ini", "haproxy": "haproxy.cfg",
 	}[language], "block")
 }
 
@@ -101,8 +139,8 @@ func paragraphs(t *text) (blocks []*text) {
 		}
 		b := t.part(t.lines[start-1], t.lineEnd(n-1), "block")
 		start = 0
-		if inventoryLine.MatchString(b.data) && sectionLine.MatchString(b.data) || commandLine.MatchString(b.data) ||
-			!last && (haproxyWord.MatchString(b.data) && strings.Count(b.data, "\n") <= 2 || sysctlKeyLine.MatchString(b.data) || environmentLine.MatchString(b.data)) {
+		if commandLine.MatchString(b.data) ||
+			!last && (haproxyWord.MatchString(b.data) && strings.Count(b.data, "\n") <= 2 || sysctlKeyLine.MatchString(b.data)) {
 			blocks = append(blocks, b)
 		}
 	}
@@ -161,7 +199,7 @@ func cloudInits(v value) (out report) {
 		}
 		out.recognised = true
 		out.add(fits(e.value, "cloud-init's source", reflect.TypeFor[kubevirt.CloudInitNoCloudSource]()))
-		out.add(checkCloudInit(&object{value: v}, e.value))
+		out.add(checkCloudInit(e.value))
 		return false
 	})
 	return out

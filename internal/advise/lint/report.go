@@ -23,12 +23,10 @@ type facts struct {
 	labels    []labelled
 	settings  []setting
 	maxPods   []podLimit
-	dataSets  []dataSet
 	clusters  []clusterNetwork
 	cephPools []cephPool
 	// clonedPieces are of pieces of objects in texts for people.
 	clonedPieces []clonedPiece
-	disk         int64 // how large the disk is by Options
 }
 
 // place is where a finding stands.
@@ -38,14 +36,14 @@ type place struct {
 	path         string
 }
 
-// find makes a finding. The edits, if any, are its mend; they are made all or
+// find makes a finding. The edits, if any, are its fix; they are made all or
 // none.
-func (r *report) find(rule string, at place, mend, found string, edits ...edit) {
-	r.findAs("", rule, at, mend, found, edits...)
+func (r *report) find(rule string, at place, fix, found string, edits ...edit) {
+	r.findAs("", rule, at, fix, found, edits...)
 }
 
 // findAs is find with a severity other than the rule's own.
-func (r *report) findAs(s Severity, rule string, at place, mend, found string, edits ...edit) {
+func (r *report) findAs(s Severity, rule string, at place, fix, found string, edits ...edit) {
 	if at.text.ignores(at.line, rule) {
 		return
 	}
@@ -55,7 +53,7 @@ func (r *report) findAs(s Severity, rule string, at place, mend, found string, e
 	file, line, column, inside := at.text.position(at.line, at.column)
 	r.findings = append(r.findings, Finding{
 		Rule: rule, Severity: s, File: file, Line: line, Column: column, Path: at.path, Inside: inside,
-		Found: found, Mend: mend, Fixable: len(edits) > 0, edits: edits,
+		Found: found, Fix: fix, Fixable: len(edits) > 0, edits: edits,
 	})
 }
 
@@ -93,7 +91,6 @@ func (r *report) add(o report) {
 	r.labels = append(r.labels, o.labels...)
 	r.settings = append(r.settings, o.settings...)
 	r.maxPods = append(r.maxPods, o.maxPods...)
-	r.dataSets = append(r.dataSets, o.dataSets...)
 	r.clusters = append(r.clusters, o.clusters...)
 	r.cephPools = append(r.cephPools, o.cephPools...)
 	r.clonedPieces = append(r.clonedPieces, o.clonedPieces...)

@@ -29,9 +29,8 @@ type open struct{}
 
 // field is a key that a struct can hold.
 type field struct {
-	name  string
-	typ   reflect.Type
-	since string // the version that brought the key; "" is always
+	name string
+	typ  reflect.Type
 }
 
 // fieldSet are the keys of a struct.
@@ -87,7 +86,7 @@ func (s *shapes) of(t reflect.Type) *fieldSet {
 		case name == "":
 			name = f.Name
 		}
-		set.add(field{name, f.Type, f.Tag.Get("since")})
+		set.add(field{name, f.Type})
 	}
 	return set
 }
@@ -159,8 +158,6 @@ type fit struct {
 	out  report
 	doc  *doc
 	what string // the kind, for messages: "a VirtualMachine"
-	// version hides keys that came later; "" is all.
-	version string
 	// unknown is asked about a key that the type does not have, before anything
 	// is said of it; it reports whether it has said so itself.
 	unknown func(f frame, e entry) bool
@@ -209,22 +206,26 @@ func (c *fit) check(v value, t reflect.Type) {
 }
 
 func (c *fit) wants(v value, wanted string) {
-	mend := "write " + wanted
+	fix := "write " + wanted
 	var edits []edit
 	n := v.node
+	found := n.Describe()
+	if b, isBool := n.Value().(bool); isBool && n.Text() != fmt.Sprint(b) {
+		found = fmt.Sprintf("%s, which Kubernetes reads as %v", n.Text(), b)
+	}
 	start, end, ok := c.doc.scalarRange(n)
 	switch text, isText := n.Value().(string); {
 	case isText && !n.Plain() && ok && readsAs(text, wanted):
 		// In quotes a number is text.
-		mend = "remove the quotes"
+		fix = "remove the quotes"
 		edits = []edit{{c.doc.text, start, end, text}}
 	case wanted == "text" && n.Kind() == strictyaml.Scalar && n.Plain():
-		mend = fmt.Sprintf("put it in quotes: %q", n.Text())
+		fix = fmt.Sprintf("put it in quotes: %q", n.Text())
 		if ok {
 			edits = []edit{{c.doc.text, start, end, fmt.Sprintf("%q", n.Text())}}
 		}
 	}
-	c.out.find("wrong-type", v.at(), mend, fmt.Sprintf("%s wants %s, found %s", lastOf(v.path), wanted, n.Describe()), edits...)
+	c.out.find("wrong-type", v.at(), fix, fmt.Sprintf("%s wants %s, found %s", lastOf(v.path), wanted, found), edits...)
 }
 
 // readsAs reports whether a text without its quotes is what is wanted.
@@ -333,23 +334,23 @@ func (c *fit) oneOf(v value, allowed []string) {
 	if slices.Contains(allowed, text) || text == "" || c.doc.templated && hasHole(text) {
 		return
 	}
-	mend := "write one of " + strings.Join(allowed, ", ")
+	fix := "write one of " + strings.Join(allowed, ", ")
 	var edits []edit
 	for _, a := range allowed {
 		if strings.EqualFold(a, text) {
-			mend = "write " + a
+			fix = "write " + a
 			edits = v.replace(a)
 		}
 	}
 	if len(edits) == 0 {
 		if near, ok := nearest.Word(text, allowed); ok {
-			mend = fmt.Sprintf("did you mean %s? There is: %s", near, strings.Join(allowed, ", "))
+			fix = fmt.Sprintf("did you mean %s? There is: %s", near, strings.Join(allowed, ", "))
 		}
 	}
 	if extra := valueHints()[lastOf(v.path)+"="+text]; extra != "" {
-		mend += ". " + extra
+		fix += ". " + extra
 	}
-	c.out.find("bad-value", v.at(), mend, fmt.Sprintf("%s cannot be %q", lastOf(v.path), text), edits...)
+	c.out.find("bad-value", v.at(), fix, fmt.Sprintf("%s cannot be %q", lastOf(v.path), text), edits...)
 }
 
 // scalarWord names what a scalar of this type can be.
@@ -383,7 +384,7 @@ func (c *fit) structure(v value, t reflect.Type) {
 	for _, e := range v.entries() {
 		c.frames[top].key = e.key()
 		i, known := set.byName[e.key()]
-		if !known || c.hidden(set.fields[i]) {
+		if !known {
 			if !hasHole(e.key()) {
 				c.unknownKey(c.frames[top], e, set)
 			}
@@ -395,11 +396,6 @@ func (c *fit) structure(v value, t reflect.Type) {
 		}
 	}
 	c.frames = c.frames[:top]
-}
-
-// hidden reports whether a key came with a later version than the document's.
-func (c *fit) hidden(f field) bool {
-	return c.version != "" && f.since != "" && versionLess(c.version, f.since)
 }
 
 // enumKey is a field of a struct whose type alone does not tell its values.
@@ -430,25 +426,26 @@ func (c *fit) unknownKey(f frame, e entry, set *fieldSet) {
 		}
 	}
 	if set.open {
+		// Of a list that is not whole only a slip is told.
+		if near, ok := nearest.Word(e.key(), names); ok && near != e.key() {
+			c.out.find("unknown-field", e.keyAt(), fmt.Sprintf("did you mean %s?", near), fmt.Sprintf("%s has no field %q", where, e.key()))
+		}
 		return
 	}
 	// At the wrong level: a mapping on the way here, or one of theirs, has it.
 	if c.misplaced(f, e, where) {
 		return
 	}
-	mend := "remove it"
+	fix := "remove it"
 	if near, ok := nearest.Word(e.key(), names); ok {
-		mend = fmt.Sprintf("did you mean %s?", near)
+		fix = fmt.Sprintf("did you mean %s?", near)
 		if isNull(e.node) {
-			mend += " It has no value either."
+			fix += " It has no value either."
 		}
 	} else if len(names) > 0 && len(names) <= 12 {
-		mend = "there is: " + strings.Join(names, ", ")
+		fix = "there is: " + strings.Join(names, ", ")
 	}
-	if i, known := set.byName[e.key()]; known {
-		mend = fmt.Sprintf("raise the version: it came with %s", set.fields[i].since)
-	}
-	c.out.find("unknown-field", e.keyAt(), mend, fmt.Sprintf("%s has no field %q", where, e.key()))
+	c.out.find("unknown-field", e.keyAt(), fix, fmt.Sprintf("%s has no field %q", where, e.key()))
 }
 
 // spot is a mapping that a misplaced key belongs into.
@@ -474,9 +471,9 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 			paths[i] = "the top"
 		}
 	}
-	mend := "it belongs into " + strings.Join(paths, " or ")
+	fix := "it belongs into " + strings.Join(paths, " or ")
 	if len(spots[0].keys) == 0 {
-		mend = "move it up to " + paths[0]
+		fix = "move it up to " + paths[0]
 	}
 	var edits []edit
 	if len(spots) == 1 {
@@ -487,7 +484,7 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 				child = ""
 			}
 			if existing := to.Get(e.key()); existing != nil {
-				mend = fmt.Sprintf("remove it: %s stands in %s already, on line %d", e.key(), paths[0], fileLine(c.doc.at(existing, "")))
+				fix = fmt.Sprintf("remove it: %s stands in %s already, on line %d", e.key(), paths[0], fileLine(c.doc.at(existing, "")))
 				if sameScalar(existing, e.node) {
 					edits = f.remove(e.key())
 				}
@@ -505,7 +502,7 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 	if len(c.out.findings) > before && e.node.Kind() == strictyaml.Scalar {
 		edits = nil
 	}
-	c.out.find("wrong-level", e.keyAt(), mend, fmt.Sprintf("%s has no field %q: it is a field of %s", where, e.key(), strings.Join(paths, " and of ")), edits...)
+	c.out.find("wrong-level", e.keyAt(), fix, fmt.Sprintf("%s has no field %q: it is a field of %s", where, e.key(), strings.Join(paths, " and of ")), edits...)
 	return true
 }
 
@@ -522,7 +519,7 @@ func (c *fit) spots(e entry) (nearest []spot) {
 		}
 		var found []spot
 		set := c.doc.text.of(up.typ)
-		if j, ok := set.byName[e.key()]; ok && distance > 0 && !c.hidden(set.fields[j]) && plausible(c.doc.text.shapes, e.node, set.fields[j].typ) {
+		if j, ok := set.byName[e.key()]; ok && distance > 0 && plausible(c.doc.text.shapes, e.node, set.fields[j].typ) {
 			found = []spot{{up: up, path: up.path, typ: set.fields[j].typ}}
 		} else {
 			found = c.below(up, e)
@@ -566,13 +563,13 @@ func (c *fit) below(up frame, e entry) []spot {
 				for inner.Kind() == reflect.Pointer {
 					inner = inner.Elem()
 				}
-				if inner.Kind() != reflect.Struct || leafOf(inner) != noLeaf || seen[inner] || f.name == "status" || c.hidden(f) {
+				if inner.Kind() != reflect.Struct || leafOf(inner) != noLeaf || seen[inner] || f.name == "status" {
 					continue
 				}
 				seen[inner] = true
 				at := step{inner, append(slices.Clone(s.keys), f.name), strictyaml.Key(s.path, f.name)}
 				set := c.doc.text.of(inner)
-				if i, ok := set.byName[e.key()]; ok && !c.hidden(set.fields[i]) && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
+				if i, ok := set.byName[e.key()]; ok && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
 					found = append(found, spot{up: up, keys: at.keys, path: at.path, typ: set.fields[i].typ})
 				}
 				next = append(next, at)
@@ -622,18 +619,4 @@ func plausible(s *shapes, n *node, t reflect.Type) bool {
 
 func sameScalar(a, b *node) bool {
 	return a.Kind() == strictyaml.Scalar && b.Kind() == strictyaml.Scalar && a.Value() == b.Value()
-}
-
-// versionLess compares versions of the form 3.1.0.
-func versionLess(a, b string) bool {
-	as, bs := strings.Split(a, "."), strings.Split(b, ".")
-	for i := range min(len(as), len(bs)) {
-		if as[i] != bs[i] {
-			if len(as[i]) != len(bs[i]) {
-				return len(as[i]) < len(bs[i])
-			}
-			return as[i] < bs[i]
-		}
-	}
-	return len(as) < len(bs)
 }

@@ -121,11 +121,6 @@ func (s *script) statement(n *syntax.Stmt) {
 	c := call{text: s.text}
 	if simple, ok := n.Cmd.(*syntax.CallExpr); ok {
 		c.args = wordsOf(s.source, simple.Args)
-		for _, a := range simple.Assigns {
-			if a.Value != nil && a.Name != nil {
-				s.assignment(a)
-			}
-		}
 	}
 	var body *syntax.Redirect
 	for _, r := range n.Redirs {
@@ -214,16 +209,6 @@ func hereDocument(c call, r *syntax.Redirect) (out report) {
 
 // holes writes as many holes as a text has characters.
 func holes(s string) string { return strings.Repeat(hole, utf8.RuneCountInString(s)) }
-
-// assignment looks at a variable that is set.
-func (s *script) assignment(a *syntax.Assign) {
-	t := s.text
-	w := wordOf(s.source, a.Value)
-	start := int(a.Name.Pos().Offset())
-	v := variable{name: a.Name.Value, atName: t.placeAt(start), hasValue: w.literal, value: w.value, atValue: call{text: t}.at(w)}
-	v.rename = func(fresh string) []edit { return []edit{{t, start, start + len(a.Name.Value), fresh}} }
-	s.out.add(checkRouterVariable(v))
-}
 
 // wordsOf reads arguments.
 func wordsOf(source string, list []*syntax.Word) []word {

@@ -24,11 +24,11 @@ func (r *Result) Text(w io.Writer) error {
 			explained[f.Rule] = true
 			fmt.Fprintf(&b, "    why: %s\n    source: %s\n", f.Why, f.Source)
 		}
-		mend := f.Mend
+		fix := f.Fix
 		if f.Fixable {
-			mend += " (--fix does)"
+			fix += " (--fix does it)"
 		}
-		fmt.Fprintf(&b, "    mend: %s\n", mend)
+		fmt.Fprintf(&b, "    fix: %s\n", fix)
 	}
 	for _, n := range r.Notes {
 		rule := ""
@@ -44,12 +44,12 @@ func (r *Result) Text(w io.Writer) error {
 // Summary is a result in one line.
 func (r *Result) Summary() string {
 	if len(r.Findings) == 0 {
-		return fmt.Sprintf("nothing found in %s", plural(r.Recognised, "file"))
+		return fmt.Sprintf("nothing found in %s", plural(r.Recognised, "checked file"))
 	}
 	fixable := count(r.Findings, func(f Finding) bool { return f.Fixable })
 	text := fmt.Sprintf("%s, %s in %s", plural(r.Count(Error), "error"), plural(r.Count(Warning), "warning"), plural(r.Recognised, "file"))
 	if fixable > 0 {
-		text += fmt.Sprintf("; --fix mends %d", fixable)
+		text += fmt.Sprintf("; --fix can fix %d", fixable)
 	}
 	return text
 }

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"fmt"
+	"math"
 	"regexp"
 	"strconv"
 	"strings"
@@ -47,7 +48,6 @@ func proseStatements(t *text) (out report) {
 			out.find("data-set-claim", at, "write "+humanBytes(total),
 				fmt.Sprintf("the text says %s, and %g directories x %g files x %s are %s", flat[m[12]:m[17]]+"B", directories, files, humanBytes(each), humanBytes(total)))
 		}
-		out.dataSets = append(out.dataSets, dataSet{bytes: total, how: fmt.Sprintf("%g directories x %g files x %s", directories, files, humanBytes(each)), at: at})
 	}
 	if !neighbourWords.MatchString(flat) {
 		return
@@ -116,4 +116,36 @@ func sourcesOf(v value) (out report) {
 		return false
 	})
 	return out
+}
+
+// bytesOf reads a size as fio and vdbench write it: units of 1024.
+func bytesOf(text string) (float64, bool) {
+	text = strings.ToLower(strings.TrimSpace(text))
+	text = strings.TrimSuffix(strings.TrimSuffix(text, "b"), "i")
+	if text == "" {
+		return 0, false
+	}
+	factor := 1.0
+	if i := strings.IndexByte("kmgtp", text[len(text)-1]); i >= 0 {
+		factor = math.Pow(1024, float64(i+1))
+		text = text[:len(text)-1]
+	}
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
+		return 0, false
+	}
+	return v * factor, true
+}
+
+// humanBytes writes a size.
+func humanBytes(v float64) string {
+	for _, u := range []struct {
+		factor float64
+		name   string
+	}{{1 << 40, "TiB"}, {1 << 30, "GiB"}, {1 << 20, "MiB"}, {1 << 10, "KiB"}} {
+		if v >= u.factor {
+			return strconv.FormatFloat(v/u.factor, 'f', 1, 64) + " " + u.name
+		}
+	}
+	return strconv.FormatFloat(v, 'f', 0, 64) + " B"
 }

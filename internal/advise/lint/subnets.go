@@ -6,6 +6,8 @@ import (
 	"math/bits"
 	"net/netip"
 	"slices"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
 // addressRange is a range of addresses that a configuration names.
@@ -24,19 +26,12 @@ type clusterNetwork struct {
 
 // addresses is how many addresses the subnet of a node has for pods.
 func (c clusterNetwork) addresses() int64 {
-	hostBits := c.prefix.Addr().BitLen() - c.hostPrefix
-	if hostBits >= 62 {
-		return 1 << 62
-	}
-	return 1<<hostBits - 2
+	return int64(min(1<<62, ceiling.Addresses(netip.PrefixFrom(c.prefix.Addr(), c.hostPrefix))))
 }
 
 // nodes is how many nodes get a subnet.
 func (c clusterNetwork) nodes() int64 {
-	if d := c.hostPrefix - c.prefix.Bits(); d < 62 {
-		return 1 << d
-	}
-	return 1 << 62
+	return int64(min(1<<62, ceiling.NodeRanges(ceiling.Range{Prefix: c.prefix, PerNode: c.hostPrefix})))
 }
 
 // checkInstallConfig looks at the networks of an installation.
@@ -154,17 +149,14 @@ func checkOverlaps(ranges []addressRange) (out report) {
 	return out
 }
 
-// reservedPods are the addresses that the node's own pods need (D3).
-const reservedPods = 16
-
 // acrossSubnets holds the pods that nodes are to take against the
 // addresses that they have.
 func acrossSubnets(f *facts) (out report) {
 	if len(f.clusters) == 0 {
 		// The default of a /23 is enough for what most ask for.
-		standard := clusterNetwork{prefix: netip.MustParsePrefix(defaultClusterCIDR), hostPrefix: 23}.addresses()
+		standard := clusterNetwork{prefix: netip.MustParsePrefix("10.128.0.0/14"), hostPrefix: 23}.addresses()
 		for _, p := range f.maxPods {
-			if p.maxPods > standard-reservedPods {
+			if p.maxPods > standard-ceiling.ReservedAddresses {
 				out.note("pods-above-subnet", p.at, "no cluster network is among the files: whether a node's subnet has %d addresses was not checked (a /23, the default, has %d)", p.maxPods, standard)
 			}
 		}
@@ -174,23 +166,13 @@ func acrossSubnets(f *facts) (out report) {
 	least := slices.MinFunc(f.clusters, func(a, b clusterNetwork) int { return cmp.Compare(a.addresses(), b.addresses()) })
 	for _, p := range f.maxPods {
 		where, room := seen(p.at, least.at), least.addresses()
-		mend := fmt.Sprintf("lower maxPods to %d, or install with hostPrefix %d", max(1, room-reservedPods), largestHostPrefix(least, p.maxPods+reservedPods))
+		fix := fmt.Sprintf("lower maxPods to %d, or install with hostPrefix %d", max(1, room-ceiling.ReservedAddresses), ceiling.HostPrefix(least.prefix.Addr(), p.maxPods+ceiling.ReservedAddresses))
 		if p.maxPods > room {
-			out.find("pods-above-subnet", p.at, mend, fmt.Sprintf("maxPods is %d, and a node's subnet of /%d has %d addresses (%s)", p.maxPods, least.hostPrefix, room, where))
-		} else if p.maxPods+reservedPods > room {
-			out.findAs(Warning, "pods-above-subnet", p.at, mend,
+			out.find("pods-above-subnet", p.at, fix, fmt.Sprintf("maxPods is %d, and a node's subnet of /%d has %d addresses (%s)", p.maxPods, least.hostPrefix, room, where))
+		} else if p.maxPods+ceiling.ReservedAddresses > room {
+			out.findAs(Warning, "pods-above-subnet", p.at, fix,
 				fmt.Sprintf("maxPods is %d, and of the %d addresses of a node's subnet of /%d the node itself uses some (%s)", p.maxPods, room, least.hostPrefix, where))
 		}
 	}
 	return out
-}
-
-// largestHostPrefix is the narrowest subnet with room for so many pods.
-func largestHostPrefix(c clusterNetwork, pods int64) int {
-	for p := c.prefix.Addr().BitLen() - 2; p > 0; p-- {
-		if (clusterNetwork{prefix: c.prefix, hostPrefix: p}).addresses() >= pods {
-			return p
-		}
-	}
-	return 0
 }

@@ -224,22 +224,19 @@ func unknownSysctl(s setting, key string) (out report) {
 		return
 	}
 	// A key of a module that was not thought of is no mistake: only what is
-	// almost a known one is.
+	// almost a known one is, or is known elsewhere.
 	name := key[strings.LastIndexByte(key, '.')+1:]
 	prefix := key[:len(key)-len(name)]
-	var best string
+	var close []string
 	for _, c := range candidates {
 		other := c[strings.LastIndexByte(c, '.')+1:]
 		if other == name || c[:len(c)-len(other)] == prefix && isNear(name, other) {
-			if best != "" && best != c {
-				if other == name {
-					continue
-				}
-				best = closer(key, best, c)
-				continue
-			}
-			best = c
+			close = append(close, c)
 		}
+	}
+	best, ok := nearest.Word(key, close)
+	if !ok && len(close) > 0 {
+		best = close[0]
 	}
 	if best == "" {
 		return
@@ -260,13 +257,6 @@ func unknownSysctl(s setting, key string) (out report) {
 func isNear(a, b string) bool {
 	_, ok := nearest.Word(a, []string{b})
 	return ok && !(strings.HasPrefix(b, a) && len(b)-len(a) > 2)
-}
-
-func closer(key, a, b string) string {
-	if near, ok := nearest.Word(key, []string{a, b}); ok {
-		return near
-	}
-	return a
 }
 
 // kernelKeys are what is known of the kernel's keys.

@@ -29,10 +29,8 @@ type text struct {
 	// outer is where a place of this text is in the parent; nil if only the
 	// beginning has one.
 	outer func(line, column int) (int, int)
-	// machine is the virtual machine whose user data it stands in, role the one
-	// whose MachineConfig it stands in, if any.
-	machine *object
-	role    string
+	// role is that of the MachineConfig it stands in, if any.
+	role string
 	// inside shows in messages what the parent calls it; "" if positions say
 	// enough.
 	inside string
@@ -63,7 +61,7 @@ func newText(s *source) *text {
 // inner is a text that stands in a range of this one in another form. It cannot
 // be changed there.
 func (t *text) inner(start, end int, name, data string) *text {
-	p := &text{source: t.source, name: name, data: data, parent: t, start: start, end: end, snippet: t.snippet, machine: t.machine, role: t.role}
+	p := &text{source: t.source, name: name, data: data, parent: t, start: start, end: end, snippet: t.snippet, role: t.role}
 	p.index()
 	return p
 }

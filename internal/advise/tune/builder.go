@@ -9,20 +9,23 @@ import (
 type builder struct{ Answer }
 
 // newBuilder begins an answer with no list nil.
-func newBuilder(tool, title string) *builder {
+func newBuilder(tool string) *builder {
 	return &builder{Answer{
-		Schema: Schema, Tool: tool, Title: title,
+		Schema: Schema, Tool: tool,
 		Inputs: []Input{}, Results: []Result{}, Steps: []Step{}, Findings: []Finding{}, Corrections: []Correction{},
 		Warnings: []string{}, Files: []File{}, Commands: []Command{}, Sources: []Source{},
 	}}
 }
 
 // input puts a parameter, an In, on record, unless it was neither given nor has
-// a default.
+// a default. It takes the place of one of the same name.
 func (b *builder) input(name string, in interface{ recorded() (any, string) }, unit string) {
-	if value, from := in.recorded(); from != "" {
-		b.Inputs = append(b.Inputs, Input{name, value, unit, from})
+	value, from := in.recorded()
+	if from == "" {
+		return
 	}
+	b.Inputs = slices.DeleteFunc(b.Inputs, func(i Input) bool { return i.Name == name })
+	b.Inputs = append(b.Inputs, Input{name, value, unit, from})
 }
 
 // plain makes numbers and texts of what the parameters hold.

@@ -67,10 +67,11 @@ func TestCephSeveralPools(t *testing.T) {
 		t.Errorf("shares that do not come to 100 %% are not warned about: %q", a.Warnings)
 	}
 	for why, pools := range map[string][]CephPool{
-		"more than all data": {{Name: "a", Share: 0.7}, {Name: "b", Share: 0.5}},
-		"the same pool":      {{Name: "a", Share: 0.1}, {Name: "a", Share: 0.1}},
-		"no share":           {{Name: "a", Share: 0}},
-		"a name for a shell": {{Name: "a; reboot", Share: 0.1}},
+		"more than all data":  {{Name: "a", Share: 0.7}, {Name: "b", Share: 0.5}},
+		"the same pool":       {{Name: "a", Share: 0.1}, {Name: "a", Share: 0.1}},
+		"no share":            {{Name: "a", Share: 0}},
+		"a name for a shell":  {{Name: "a; reboot", Share: 0.1}},
+		"copies without OSDs": {{Name: "a", Share: 0.1, Size: 11}},
 	} {
 		if _, err := TuneCeph(Ceph{OSDs: count(10), Pools: pools}); err == nil {
 			t.Errorf("%s was taken", why)
@@ -146,5 +147,21 @@ func shellReads(t *testing.T, text string) {
 	cmd.Stdin = strings.NewReader(text)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Errorf("sh -n: %v %s\n%s", err, out, text)
+	}
+}
+
+// V29: each copy fewer takes a third of the added latency away. A pool that was
+// not named is an argument of the script.
+func TestCephCopies(t *testing.T) {
+	for copies, want := range map[int64]float64{3: 88, 2: 59} {
+		a, err := TuneCeph(Ceph{OSDs: count(141), Replicas: count(copies)})
+		answer(t, a, err)
+		wantResult(t, a, "writeLatencyAdded", want)
+		if text := fileOf(t, a, "ceph-tuning.sh"); strings.Contains(text, " POOL") || !strings.Contains(text, `ceph osd pool set "$pool" pg_num 4096`) && copies == 3 {
+			t.Errorf("%s", text)
+		}
+	}
+	if _, err := TuneCeph(Ceph{OSDs: count(3), Replicas: count(5)}); err == nil {
+		t.Error("five copies on three OSDs were taken")
 	}
 }

@@ -198,7 +198,6 @@ func (t *virtTuner) cloneBulks() {
 		return
 	}
 	t.cite("V23", "V24", "V25", "ceph-csi")
-	t.input("clones", t.Clones, "")
 	t.result("bulkDocument", int64(100), "clones", "the document found bulks of 100 the fastest")
 	parents := ceilDiv(t.Clones.Value, cloneSoftLimit)
 	t.result("goldenImages", parents, "", fmt.Sprintf("so that none has more than %d clones, where flattening begins", cloneSoftLimit))
@@ -206,17 +205,11 @@ func (t *virtTuner) cloneBulks() {
 		t.warn("how long clones take is not known: --clone-lock, or bulks that were measured (--clone-measured 10=40s, --clone-measured 100=5m, --clone-measured 400=30m); the document's own times are in charts that are lost")
 		return
 	}
-	workers := t.CloneWorkers.or(10, "V23: 10 calls of the provisioner at a time")
-	work := t.CloneWork.or(time.Second, "this program's own guess")
 	m := CloneModel{
-		Workers: int(workers.Value), Lock: t.CloneLock.Value.Seconds(), Work: work.Value.Seconds(), Penalty: t.ClonePenalty.Value,
-		FlattenAfter: cloneSoftLimit, Flatten: t.Flatten.Value.Seconds(), Bulk: t.CloneBulk.or(2*time.Second, "V22: machines are asked every 2 s").Value.Seconds(),
+		Workers: int(t.CloneWorkers.Value), Lock: t.CloneLock.Value.Seconds(), Work: t.CloneWork.Value.Seconds(), Penalty: t.ClonePenalty.Value,
+		FlattenAfter: cloneSoftLimit, Flatten: t.Flatten.Value.Seconds(), Bulk: t.CloneBulk.Value.Seconds(),
 	}
 	t.cite("csi-provisioner")
-	t.input("cloneWorkers", workers, "")
-	t.input("cloneWork", work, "")
-	t.input("clonePenalty", t.ClonePenalty, "")
-	t.input("flatten", t.Flatten, "")
 	if len(t.CloneReadings) > 0 {
 		fitted, worst := m.Calibrate(t.CloneReadings)
 		if !t.Flatten.Ok() {
@@ -237,8 +230,6 @@ func (t *virtTuner) cloneBulks() {
 		if worst > 0.25 {
 			t.warn("the model misses a reading by %.0f %%: take what it says of other bulks with care; parameters that were given (--flatten, --clone-work, --clone-workers) may not be those of the storage that was measured", 100*worst)
 		}
-	} else {
-		t.input("cloneLock", t.CloneLock, "")
 	}
 	type choice struct {
 		bulk  int

@@ -34,135 +34,117 @@ type NetworkFacts struct {
 	Service  []netip.Prefix
 }
 
-// Known reports whether a cluster was read.
-func (f ClusterFacts) Known() bool { return f.From != "" }
+// readFrom is a value that was read; nothing where it is zero.
+func readFrom[T comparable](value T, from string) (in In[T]) {
+	if value != in.Value {
+		in = Given(value, "read from "+from)
+	}
+	return in
+}
 
-// Workers are the nodes that take a user's pods.
-func (f ClusterFacts) Workers() []NodeFacts {
+func (f ClusterFacts) platform() (in In[string]) {
+	switch {
+	case f.From == "":
+		return in
+	case f.Network != nil:
+		return readFrom(OpenShift, f.From)
+	}
+	return readFrom(Kubernetes, f.From+", which is no OpenShift")
+}
+
+func (f ClusterFacts) networkType() (in In[string]) {
+	if f.Network != nil && slices.Contains([]string{OVNKubernetes, OpenShiftSDN}, f.Network.Type) {
+		in = readFrom(f.Network.Type, f.From)
+	}
+	return in
+}
+
+func (f ClusterFacts) nodes() In[int64] { return readFrom(int64(len(f.Nodes)), f.From) }
+
+// workers are the nodes that take a user's pods.
+func (f ClusterFacts) workers() []NodeFacts {
 	return slices.DeleteFunc(slices.Clone(f.Nodes), func(n NodeFacts) bool { return !n.Worker })
 }
 
-// Subnet fills in what was not given otherwise.
-func (f ClusterFacts) Subnet(p *Subnet) {
-	if !f.Known() {
-		return
-	}
-	if len(f.Nodes) > 0 {
-		p.Nodes = p.Nodes.orRead(int64(len(f.Nodes)), f.From)
-	}
-	most := int64(0)
-	for _, n := range f.Nodes {
-		most = max(most, n.MaxPods)
-		if n.MaxPods == most && most > 0 {
-			p.MaxPods = Given(most, "read from node "+n.Name)
-		}
-	}
-	if f.Network != nil {
-		p.Platform = p.Platform.orRead(OpenShift, f.From)
-		if f.Network.Type == OVNKubernetes || f.Network.Type == OpenShiftSDN {
-			p.Network = p.Network.orRead(f.Network.Type, f.From)
-		}
-		if len(p.ClusterCIDRs) == 0 {
-			for i, c := range f.Network.Cluster {
-				sameFamily := func(in In[netip.Prefix]) bool { return in.Value.Addr().Is4() == c.Addr().Is4() }
-				if !slices.ContainsFunc(p.ClusterCIDRs, sameFamily) {
-					p.ClusterCIDRs = append(p.ClusterCIDRs, Given(c, "read from "+f.From))
-					hostPrefix := p.hostPrefixOf(c)
-					*hostPrefix = hostPrefix.orRead(f.Network.Prefixes[i], f.From)
-				}
-			}
-		}
-		if len(p.ServiceCIDRs) == 0 {
-			for _, c := range f.Network.Service {
-				p.ServiceCIDRs = append(p.ServiceCIDRs, Given(c, "read from "+f.From))
-			}
-		}
-		return
-	}
-	p.Platform = p.Platform.orRead(Kubernetes, f.From+", which is no OpenShift")
-	for _, n := range f.Nodes {
-		for _, c := range n.PodCIDRs {
-			hostPrefix := p.hostPrefixOf(c)
-			*hostPrefix = hostPrefix.orRead(int64(c.Bits()), "node "+n.Name)
-		}
-	}
-}
+func (f ClusterFacts) workerCount() In[int64] { return readFrom(int64(len(f.workers())), f.From) }
 
-// hostPrefixOf is the parameter for ranges of the same family.
-func (p *Subnet) hostPrefixOf(c netip.Prefix) *In[int64] {
-	if c.Addr().Is4() {
-		return &p.HostPrefix
-	}
-	return &p.HostPrefix6
-}
-
-// orRead is the parameter, or what was read.
-func (in In[T]) orRead(value T, from string) In[T] { return in.orThat(Given(value, "read from "+from)) }
-
-// orThat is the parameter, or another.
-func (in In[T]) orThat(other In[T]) In[T] {
-	if in.Ok() {
-		return in
-	}
-	return other
-}
-
-// Kubelet fills in what was not given otherwise.
-func (f ClusterFacts) Kubelet(p *Kubelet) {
-	if !f.Known() {
-		return
-	}
-	workers := f.Workers()
-	if f.Network == nil {
-		p.Platform = p.Platform.orRead(Kubernetes, f.From+", which is no OpenShift")
-	}
-	if len(workers) > 0 {
-		p.Nodes = p.Nodes.orRead(int64(len(workers)), f.From)
-	}
-	// What holds for the smallest node holds for all.
-	var smallest, least *NodeFacts
-	for i := range workers {
-		n := &workers[i]
-		if n.Memory > 0 && (smallest == nil || n.Memory < smallest.Memory) {
-			smallest = n
-		}
-		if n.MaxPods > 0 && (least == nil || n.MaxPods < least.MaxPods) {
-			least = n
-		}
-		for _, c := range n.PodCIDRs {
-			if c.Addr().Is4() {
-				p.HostPrefix = p.HostPrefix.orRead(int64(c.Bits()), "node "+n.Name)
-			}
-		}
-	}
-	if smallest != nil {
-		p.Memory = p.Memory.orRead(smallest.Memory, "node "+smallest.Name)
-		if smallest.Cores > 0 {
-			p.Cores = p.Cores.orRead(smallest.Cores, "node "+smallest.Name)
-		}
-	}
-	if least != nil {
-		p.NowMaxPods = p.NowMaxPods.orRead(least.MaxPods, "node "+least.Name)
-	}
+// hostPrefix is the prefix length of the nodes' subnets of a family.
+func (f ClusterFacts) hostPrefix(four bool) (in In[int64]) {
 	if f.Network != nil {
 		for i, c := range f.Network.Cluster {
-			if c.Addr().Is4() {
-				p.HostPrefix = p.HostPrefix.orRead(f.Network.Prefixes[i], f.From)
+			if c.Addr().Is4() == four {
+				return readFrom(f.Network.Prefixes[i], f.From)
 			}
 		}
 	}
+	for _, n := range f.Nodes {
+		for _, c := range n.PodCIDRs {
+			if c.Addr().Is4() == four {
+				return readFrom(int64(c.Bits()), "node "+n.Name)
+			}
+		}
+	}
+	return in
 }
 
-// Virt fills in what was not given otherwise.
-func (f ClusterFacts) Virt(p *Virt) {
-	if !f.Known() {
-		return
+// smallest is the worker with the least memory: what holds for it holds for all.
+func (f ClusterFacts) smallest() (least NodeFacts) {
+	for _, n := range f.workers() {
+		if n.Memory > 0 && (least.Memory == 0 || n.Memory < least.Memory) {
+			least = n
+		}
 	}
+	return least
+}
+
+func (f ClusterFacts) memory() In[Bytes] {
+	n := f.smallest()
+	return readFrom(n.Memory, "node "+n.Name)
+}
+
+func (f ClusterFacts) cores() In[float64] {
+	n := f.smallest()
+	return readFrom(n.Cores, "node "+n.Name)
+}
+
+// leastMaxPods is the least that a worker takes, mostMaxPods the most that any
+// node does.
+func (f ClusterFacts) leastMaxPods() (in In[int64]) {
+	for _, n := range f.workers() {
+		if n.MaxPods > 0 && (!in.Ok() || n.MaxPods < in.Value) {
+			in = readFrom(n.MaxPods, "node "+n.Name)
+		}
+	}
+	return in
+}
+
+func (f ClusterFacts) mostMaxPods() (in In[int64]) {
+	for _, n := range f.Nodes {
+		if n.MaxPods > in.Value {
+			in = readFrom(n.MaxPods, "node "+n.Name)
+		}
+	}
+	return in
+}
+
+// clusterCIDRs and serviceCIDRs are OpenShift's own.
+func (f ClusterFacts) clusterCIDRs() []In[netip.Prefix] {
 	if f.Network == nil {
-		p.Platform = p.Platform.orRead(Kubernetes, f.From+", which is no OpenShift")
+		return nil
 	}
-	var k Kubelet
-	f.Kubelet(&k)
-	p.Nodes, p.MaxPods = p.Nodes.orThat(k.Nodes), p.MaxPods.orThat(k.NowMaxPods)
-	p.Cores, p.Memory = p.Cores.orThat(k.Cores), p.Memory.orThat(k.Memory)
+	return f.ranges(f.Network.Cluster)
+}
+
+func (f ClusterFacts) serviceCIDRs() []In[netip.Prefix] {
+	if f.Network == nil {
+		return nil
+	}
+	return f.ranges(f.Network.Service)
+}
+
+func (f ClusterFacts) ranges(list []netip.Prefix) (out []In[netip.Prefix]) {
+	for _, c := range list {
+		out = append(out, readFrom(c, f.From))
+	}
+	return out
 }

@@ -17,7 +17,7 @@ type Host struct {
 	// have settings of their own, which are not lowered.
 	Platform In[string]
 	// RTT and Link give socket buffers by latency (V7), Packet by packet size
-	// (V9). Without either no buffers are reckoned.
+	// (V9). Without either no buffers are computed.
 	RTT    In[time.Duration]
 	Link   In[Rate]
 	Packet In[Bytes]
@@ -28,7 +28,7 @@ type Host struct {
 	ARPFlux In[bool]
 	// Pods of the host, Connections that it tracks at a time, and Outgoing
 	// connections to one address and port. Without them those settings are not
-	// reckoned.
+	// computed.
 	Pods, PIDsPerPod, Connections, Outgoing In[int64]
 	// Facts are what was read of the host; nil where nothing was.
 	Facts *HostFacts
@@ -49,10 +49,15 @@ type setting struct {
 	// atLeast says that more is as good: the larger of what is and what is
 	// wanted is written.
 	atLeast bool
-	file    string // of /etc/sysctl.d
-	why     string // one line above it in the file
-	cost    string // of a value that is too small
-	rows    []string
+	// text is wanted in place of numbers.
+	text string
+	// byMemory says that the kernel or systemd sizes it by the host's memory, or
+	// does not bound it: without the host's own value it is not written.
+	byMemory bool
+	file     string // of /etc/sysctl.d
+	why      string // one line above it in the file
+	cost     string // of a value that is too small
+	rows     []string
 }
 
 // The files of /etc/sysctl.d, the first two as the document names them.
@@ -64,16 +69,27 @@ const (
 	nodeFile     = "99.9-node.conf"
 )
 
-// TuneHost reckons a host's kernel settings (V3 to V11), and says what is to be
+// Params are the parameters as flags.
+func (p *Host) Params() []Param {
+	return []Param{
+		wordParam(&p.Platform, "platform", "what the host is a node of, if anything", OpenShift, Kubernetes),
+		timeParam(&p.RTT, "rtt", "round trip between the hosts, as ping measures it"),
+		rateParam(&p.Link, "link", "speed of the link, such as 50Gbit or 2x25GbE"),
+		bytesParam(&p.Packet, "packet", "packet size that buffers are to hold 10 of, such as 512Ki").within(1, 1<<40),
+		intParam(&p.Neighbours, "neighbours", "addresses on its links that the host talks to").within(1, 10_000_000),
+		boolParam(&p.ARPFlux, "arp-flux", "several interfaces are on one subnet (default: by the routes of the host that is read)"),
+		intParam(&p.Pods, "pods", "pods on the host").within(1, 100_000),
+		intParam(&p.PIDsPerPod, "pids-per-pod", "PIDs that a pod may have").within(1, 4_194_304).by(4096, "OpenShift's podPidsLimit").when(p.Pods.Ok()),
+		intParam(&p.Connections, "connections", "connections that are tracked at a time").within(1, 1_000_000_000),
+		intParam(&p.Outgoing, "outgoing", "outgoing connections to one address and port").within(1, 1_000_000),
+		newList(&p.Formats, "format", "word", "kind of files: "+strings.Join(HostFormats(), ", ")+" (default sysctl)", func(s string) (string, error) { return s, nil }),
+		textParam(&p.Pool, "pool", "name", "pool of a MachineConfig or Tuned object").by("worker", "the pool of ordinary nodes"),
+	}
+}
+
+// TuneHost computes a host's kernel settings (V3 to V11), and says what is to be
 // changed where a host was read.
 func TuneHost(p Host) (*Answer, error) {
-	p.Pool = p.Pool.or("worker", "the pool of ordinary nodes")
-	if err := fit(
-		within("neighbours", p.Neighbours, 1, 10_000_000), within("pods", p.Pods, 1, 100_000), within("pids-per-pod", p.PIDsPerPod, 1, 4_194_304),
-		within("connections", p.Connections, 1, 1_000_000_000), within("outgoing", p.Outgoing, 1, 1_000_000), checkWord("pool", p.Pool.Value), checkFormats(p.Formats),
-	); err != nil {
-		return nil, err
-	}
 	if p.Facts != nil && !p.Link.Ok() && p.RTT.Ok() {
 		p.Link = fastest(p.Facts)
 	}
@@ -86,18 +102,15 @@ func TuneHost(p Host) (*Answer, error) {
 		}
 		return nil, badParam("live", "for example --live, --bundle DIR, or --rtt 0.208ms --link 50Gbit", "nothing was said of the host")
 	}
-	title := "Kernel settings of a host"
-	if p.Facts != nil {
-		title += ", against " + p.Facts.From
+	b, err := begin("host", p.Params(), func() error { return checkFormats(p.Formats) })
+	if err != nil {
+		return nil, err
 	}
-	t := hostTuner{newBuilder("host", title), p}
-	t.input("rtt", p.RTT, "")
-	t.input("link", p.Link, "bit/s")
-	t.input("packet", p.Packet, "B")
-	t.input("neighbours", p.Neighbours, "")
-	t.input("pods", p.Pods, "")
-	t.input("connections", p.Connections, "")
-	t.input("outgoing", p.Outgoing, "")
+	b.Title = "Kernel settings of a host"
+	if p.Facts != nil {
+		b.Title += ", against " + p.Facts.From
+	}
+	t := hostTuner{b, p}
 	list := slices.Concat(t.arp(), t.neighbours(), t.windows())
 	received, err := t.receive()
 	if err != nil {
@@ -170,7 +183,7 @@ func (t *hostTuner) arp() []setting {
 	t.warn("arp_filter answers by the interface that the kernel would route the reply through: it needs source-based routing, a routing table for each interface (V3)")
 	const cost = "wrong pairs of IP and hardware address"
 	one := func(name, why string, atLeast bool) setting {
-		return setting{"net.ipv4.conf.all." + name, []int64{1}, atLeast, arpFile, why, cost, []string{"V3", "kernel-ip"}}
+		return setting{name: "net.ipv4.conf.all." + name, want: []int64{1}, atLeast: atLeast, file: arpFile, why: why, cost: cost, rows: []string{"V3", "kernel-ip"}}
 	}
 	announce := one("arp_announce", "do not ask with an address of another subnet (0 by default; 2 is stricter and stays)", true)
 	if t.openShiftNode() {
@@ -209,8 +222,8 @@ func (t *hostTuner) neighbours() []setting {
 	var list []setting
 	for i, share := range []int64{1, 4, 8} {
 		why := []string{"no entry is collected below (128 by default)", "entries older than 5 s are collected above (512 by default)", "no entry is added above (1024 by default)"}[i]
-		list = append(list, setting{fmt.Sprintf("net.ipv4.neigh.default.gc_thresh%d", i+1), []int64{share * first}, true, arpCacheFile, why,
-			"neighbour table overflow: packets to hosts that are not in the table are lost", []string{"V4", "kernel-ip"}})
+		list = append(list, setting{name: fmt.Sprintf("net.ipv4.neigh.default.gc_thresh%d", i+1), want: []int64{share * first}, atLeast: true, file: arpCacheFile, why: why,
+			cost: "neighbour table overflow: packets to hosts that are not in the table are lost", rows: []string{"V4", "kernel-ip"}})
 	}
 	if t.Facts == nil && !t.openShiftNode() {
 		t.cite("openshift-tuned")
@@ -221,7 +234,7 @@ func (t *hostTuner) neighbours() []setting {
 
 // windows is V5 to V9: window scaling and socket buffers.
 func (t *hostTuner) windows() []setting {
-	list := []setting{{"net.ipv4.tcp_window_scaling", []int64{1}, true, bufferFile, "windows above 64 KiB (1 by default)", "64 KiB in flight at most: " + windowLimit(t.RTT), []string{"V5"}}}
+	list := []setting{{name: "net.ipv4.tcp_window_scaling", want: []int64{1}, atLeast: true, file: bufferFile, why: "windows above 64 KiB (1 by default)", cost: "64 KiB in flight at most: " + windowLimit(t.RTT), rows: []string{"V5"}}}
 	t.cite("V5")
 	var largest, standard float64
 	if t.RTT.Ok() && t.Link.Ok() {
@@ -256,8 +269,12 @@ func (t *hostTuner) windows() []setting {
 	if largest == 0 {
 		return list
 	}
-	const usual = 212992 // the kernel's own, for long
-	want, def := max(int64(math.Round(largest)), usual), max(int64(math.Round(standard)), usual)
+	// The largest defaults that kernels have had: on no host these are lowered.
+	const usual, usualMax, usualRead, usualWrite = 212992, 4 << 20, 32 << 20, 4 << 20
+	// The kernel keeps each of them in an int.
+	kept := func(bytes float64, least int64) int64 {
+		return int64(min(max(math.Round(bytes), float64(least)), math.MaxInt32))
+	}
 	t.cite("kernel-ip", "kernel-net")
 	rows := []string{"V7", "V8"}
 	if t.Packet.Ok() {
@@ -266,16 +283,23 @@ func (t *hostTuner) windows() []setting {
 	const cost = "a connection fills its buffer and waits for the other side"
 	// TCP sizes its buffers itself, up to the third number of tcp_rmem and
 	// tcp_wmem, and half of a buffer is its own use.
-	tcp := 2 * want
-	t.step("TCP's own limit = 2 x bytes in flight, since half of a buffer is taken for packets' own memory", fmt.Sprintf("2 x %d = %d", want, tcp), "kernel-ip")
+	tcp := kept(2*largest, 0)
+	t.step("TCP's own limit = 2 x bytes in flight, since half of a buffer is taken for packets' own memory, at most 2^31 - 1", fmt.Sprintf("2 x %.0f -> %d", largest, tcp), "kernel-ip")
 	t.result("tcpBufferBytes", tcp, "B", "third number of tcp_rmem and tcp_wmem, at least")
+	if 2*largest > math.MaxInt32 {
+		t.find(Finding{Advice, "largest buffer of a connection", Bytes(tcp).String(), Bytes(2 * largest).String(), "one connection cannot fill the link", "several connections side by side"})
+	}
 	t.warn("TCP ignores rmem_max, wmem_max and wmem_default unless a program asks for a buffer of a size: it follows tcp_rmem and tcp_wmem (kernel-ip)")
+	t.warn("no buffer is written below the largest default that a kernel has had: 4 MiB for rmem_max and wmem_max, 32 MiB for tcp_rmem, 4 MiB for tcp_wmem")
+	buffer := func(name, why string, want ...int64) setting {
+		return setting{name: name, want: want, atLeast: true, file: bufferFile, why: why, cost: cost, rows: rows}
+	}
 	return append(list,
-		setting{"net.core.rmem_max", []int64{want}, true, bufferFile, "largest receive buffer that a program may ask for (212992 by default, newer kernels more)", cost, rows},
-		setting{"net.core.wmem_max", []int64{want}, true, bufferFile, "largest send buffer that a program may ask for (212992 by default, newer kernels more)", cost, rows},
-		setting{"net.core.wmem_default", []int64{def}, true, bufferFile, "send buffer of sockets that ask for none, other than TCP's (212992 by default)", cost, rows},
-		setting{"net.ipv4.tcp_rmem", []int64{4096, 131072, max(tcp, 6291456)}, true, bufferFile, "least, first and largest receive buffer of TCP (the third is 6291456 by default, newer kernels more)", cost, rows},
-		setting{"net.ipv4.tcp_wmem", []int64{4096, 16384, max(tcp, 4194304)}, true, bufferFile, "least, first and largest send buffer of TCP (the third is 4194304 by default)", cost, rows},
+		buffer("net.core.rmem_max", "largest receive buffer that a program may ask for (212992 by default, 4194304 with newer kernels)", kept(largest, usualMax)),
+		buffer("net.core.wmem_max", "largest send buffer that a program may ask for (212992 by default, 4194304 with newer kernels)", kept(largest, usualMax)),
+		buffer("net.core.wmem_default", "send buffer of sockets that ask for none, other than TCP's (212992 by default)", kept(standard, usual)),
+		buffer("net.ipv4.tcp_rmem", "least, first and largest receive buffer of TCP (the third is 6291456 by default, 33554432 with newer kernels)", 4096, 131072, max(tcp, usualRead)),
+		buffer("net.ipv4.tcp_wmem", "least, first and largest send buffer of TCP (the third is 4194304 by default)", 4096, 16384, max(tcp, usualWrite)),
 	)
 }
 
@@ -294,7 +318,7 @@ func (t *hostTuner) receive() ([]setting, error) {
 		return nil, nil
 	}
 	t.cite("V10", "V11", "kernel-net")
-	t.correct("V11", "the sample for a full backlog queue shows column 3 growing", "dropped packets are column 2, column 3 is time_squeeze", "reading the sample, one would raise netdev_max_backlog for what netdev_budget mends")
+	t.correct("V11", "the sample for a full backlog queue shows column 3 growing", "dropped packets are column 2, column 3 is time_squeeze", "reading the sample, one would raise netdev_max_backlog for what netdev_budget fixes")
 	if len(f.Softnet) == 1 {
 		t.softnetOnce(f.Softnet[0])
 		return nil, nil
@@ -342,7 +366,7 @@ func (t *hostTuner) receive() ([]setting, error) {
 			}
 			next := roundUp(now+now/2, 50)
 			t.result(shortName(s.name), next, "", fmt.Sprintf("from %d (%s): half as much again, and look anew", now, from))
-			list = append(list, setting{s.name, []int64{next}, true, receiveFile, "raise in small steps while " + what.head + " grows" + s.reached, what.cost, []string{what.row}})
+			list = append(list, setting{name: s.name, want: []int64{next}, atLeast: true, file: receiveFile, why: "raise in small steps while " + what.head + " grows" + s.reached, cost: what.cost, rows: []string{what.row}})
 			raise = cmp.Or(raise, fmt.Sprintf("raise %s to %d", s.name, next))
 		}
 		sorted := slices.DeleteFunc(slices.Clone(grown), func(g SoftnetCPU) bool { return what.of(g) == 0 })
@@ -413,21 +437,22 @@ func (t *hostTuner) skew(grown []SoftnetCPU, packets uint64) {
 // node are settings of hosts that run pods.
 func (t *hostTuner) node() []setting {
 	var list []setting
+	node := func(name string, want int64, why, cost, row string) setting {
+		return setting{name: name, want: []int64{want}, atLeast: true, file: nodeFile, why: why, cost: cost, rows: []string{row}}
+	}
 	if t.Connections.Ok() {
-		// At most three quarters full, so that a burst finds room.
-		want := (t.Connections.Value*4 + 2) / 3
-		if t.openShiftNode() {
-			want = max(want, 1048576)
-		}
-		t.step("nf_conntrack_max = connections / 0.75", fmt.Sprintf("%s / 0.75 = %s", grouped(t.Connections.Value), grouped(want)), "kernel-conntrack")
+		// At most three quarters full, so that a burst finds room, and not below
+		// what OpenShift's profile and large nodes have.
+		want := min(max((t.Connections.Value*4+2)/3, 1048576), math.MaxInt32)
+		t.step("nf_conntrack_max = connections / 0.75, at least 1048576", fmt.Sprintf("%s / 0.75 -> %s", grouped(t.Connections.Value), grouped(want)), "kernel-conntrack")
 		t.result("nfConntrackMax", want, "connections", "OpenShift's profile has 1048576")
 		t.cite("openshift-tuned")
-		list = append(list, setting{"net.netfilter.nf_conntrack_max", []int64{want}, true, nodeFile, "tracked connections (by the number of the table's buckets)", "new connections are dropped: nf_conntrack: table full, dropping packet", []string{"kernel-conntrack"}})
-		t.warn("nf_conntrack's table has /sys/module/nf_conntrack/parameters/hashsize buckets: raise them along, so that no bucket holds long lists")
+		list = append(list,
+			node("net.netfilter.nf_conntrack_buckets", want, "buckets of the table: one for each connection, as kernels have them since 5.15", "lookups in a bucket take longer the more connections share it", "kernel-conntrack"),
+			node("net.netfilter.nf_conntrack_max", want, "tracked connections (by the number of the table's buckets)", "new connections are dropped: nf_conntrack: table full, dropping packet", "kernel-conntrack"))
 	}
 	if t.Pods.Ok() {
-		pids := t.PIDsPerPod.or(4096, "OpenShift's podPidsLimit")
-		t.input("pidsPerPod", pids, "")
+		pids := t.PIDsPerPod
 		const most = 4194304 // PID_MAX_LIMIT of 64-bit kernels
 		need := t.Pods.Value * pids.Value
 		t.step("kernel.pid_max >= pods x PIDs of each, at most 4194304", fmt.Sprintf("%s x %s = %s", grouped(t.Pods.Value), grouped(pids.Value), grouped(need)), "openshift-tuned")
@@ -435,15 +460,18 @@ func (t *hostTuner) node() []setting {
 			t.find(Finding{Advice, "PIDs of all pods at their limit", grouped(need), fmt.Sprintf("at most %s", grouped(int64(most))), "pods that all use up their limit leave the node without PIDs", fmt.Sprintf("podPidsLimit %d: plimsoll tune kubelet", (most-32768)/t.Pods.Value)})
 		}
 		t.cite("openshift-inotify")
+		// The kernel's own default ends at 1048576 watches.
+		instances, watches := max(8192, 16*t.Pods.Value), max(1048576, 128*t.Pods.Value)
+		threads := node("kernel.threads-max", min(need, most), "threads of the host (by its memory)", "fork: Resource temporarily unavailable", "openshift-tuned")
+		files := node("fs.file-max", t.Pods.Value*4096, "open files of the host (by its memory; systemd lifts it)", "Too many open files in system", "kernel-fs")
+		open := node("fs.nr_open", 1048576, "open files of one process (1048576 by default; systemd lifts it)", "Too many open files", "kernel-fs")
+		threads.byMemory, files.byMemory, open.byMemory = true, true, true
 		list = append(list,
-			setting{"kernel.pid_max", []int64{most}, true, nodeFile, "PIDs of the host (32768 by default)", "fork: Resource temporarily unavailable", []string{"openshift-tuned"}},
-			setting{"kernel.threads-max", []int64{min(need, most)}, true, nodeFile, "threads of the host (by its memory)", "fork: Resource temporarily unavailable", []string{"openshift-tuned"}},
-			setting{"fs.inotify.max_user_instances", []int64{max(8192, 16*t.Pods.Value)}, true, nodeFile, "inotify instances of a user, who is root for most pods (128 by default)", "inotify_init: Too many open files", []string{"openshift-inotify"}},
-			setting{"fs.inotify.max_user_watches", []int64{max(65536, 128*t.Pods.Value)}, true, nodeFile, "inotify watches of a user (by the memory)", "inotify_add_watch: No space left on device", []string{"openshift-inotify"}},
-			setting{"fs.nr_open", []int64{1048576}, true, nodeFile, "open files of one process (1048576 by default)", "Too many open files", []string{"kernel-fs"}},
-			setting{"fs.file-max", []int64{t.Pods.Value * 4096}, true, nodeFile, "open files of the host (by its memory)", "Too many open files in system", []string{"kernel-fs"}},
-		)
-		t.step("inotify instances = 16, watches = 128, open files = 4096 for each pod, at least OpenShift's 8192 and 65536", fmt.Sprintf("%d, %d, %d", max(8192, 16*t.Pods.Value), max(65536, 128*t.Pods.Value), t.Pods.Value*4096), "openshift-inotify")
+			node("kernel.pid_max", most, "PIDs of the host (32768 by default)", "fork: Resource temporarily unavailable", "openshift-tuned"),
+			node("fs.inotify.max_user_instances", instances, "inotify instances of a user, who is root for most pods (128 by default)", "inotify_init: Too many open files", "openshift-inotify"),
+			node("fs.inotify.max_user_watches", watches, "inotify watches of a user (by the memory, 1048576 at most)", "inotify_add_watch: No space left on device", "openshift-inotify"),
+			threads, files, open)
+		t.step("inotify instances = 16, watches = 128, open files = 4096 for each pod, at least OpenShift's 8192 instances and the kernel's 1048576 watches", fmt.Sprintf("%d, %d, %d", instances, watches, t.Pods.Value*4096), "openshift-inotify")
 		t.warn("inotify and file handles for each pod are this program's own allowance: watch fs.file-nr, and errors of inotify")
 	}
 	return list
@@ -466,8 +494,21 @@ func (t *hostTuner) ports() []setting {
 	if t.Outgoing.Value > room {
 		t.find(Finding{Cannot, "outgoing connections to one address and port", grouped(t.Outgoing.Value), fmt.Sprintf("at most %d from one local address", room), "connect: Cannot assign requested address", "more local addresses, or more addresses of the service"})
 	}
-	t.warn("a range from 1024 on meets ports that services listen on and NodePorts (30000-32767): name those in net.ipv4.ip_local_reserved_ports")
-	return []setting{{"net.ipv4.ip_local_port_range", []int64{first, last}, false, nodeFile, "local ports of outgoing connections (32768 60999 by default)", "connect: Cannot assign requested address", []string{"kernel-ip"}}}
+	const nodePorts = "30000-32767"
+	reserved := nodePorts
+	if t.Facts != nil {
+		if now := t.Facts.Sysctls["net.ipv4.ip_local_reserved_ports"]; now != "" && now != nodePorts && !strings.HasSuffix(now, ","+nodePorts) {
+			reserved = now + "," + nodePorts
+		} else if now != "" {
+			reserved = now
+		}
+	}
+	t.warn("a range from 1024 on meets ports that services listen on: NodePorts (%s) are reserved here, name the others too in net.ipv4.ip_local_reserved_ports", nodePorts)
+	const cost = "connect: Cannot assign requested address"
+	return []setting{
+		{name: "net.ipv4.ip_local_reserved_ports", text: reserved, file: nodeFile, why: "ports that no outgoing connection takes: those of NodePort services", cost: "a service's port is taken by a client", rows: []string{"kernel-ip"}},
+		{name: "net.ipv4.ip_local_port_range", want: []int64{first, last}, file: nodeFile, why: "local ports of outgoing connections (32768 60999 by default)", cost: cost, rows: []string{"kernel-ip"}},
+	}
 }
 
 // usage finds what is nearly used up on a host that was read.
@@ -500,16 +541,29 @@ func (t *hostTuner) usage() {
 // are to be written: never lower than what is.
 func (t *hostTuner) settle(list []setting) []setting {
 	if t.Facts == nil {
-		return list
+		left := slices.DeleteFunc(list, func(s setting) bool { return s.byMemory })
+		if len(left) < len(list) {
+			t.cite("kernel-fs")
+			t.warn("kernel.threads-max, fs.file-max and fs.nr_open are not written: their defaults are larger on most hosts; --live, --bundle or --node compares them")
+		}
+		return left
 	}
 	var out []setting
 	for _, s := range list {
+		if s.text != "" {
+			now := t.Facts.Sysctls[s.name]
+			t.check(now == s.text, Finding{Change, s.name, now, s.text, s.cost, s.file})
+			out = append(out, s)
+			continue
+		}
 		text, exists := t.Facts.Sysctls[s.name]
 		if !exists && t.Facts.Sysctls["kernel.osrelease"] == "" {
 			// Every kernel tells its release: a bundle without it was put together
 			// by hand, and what it lacks may well be there.
 			t.find(Finding{Grade: Unseen, What: s.name, Wanted: numbers(s.want), Remedy: "it was not saved: do not lower it, sysctl " + s.name + " tells what it is"})
-			out = append(out, s)
+			if !s.byMemory {
+				out = append(out, s)
+			}
 			continue
 		}
 		if !exists {
@@ -568,6 +622,9 @@ func wholeNumbers(text string, n int) ([]int64, bool) {
 	}
 	return out, true
 }
+
+// value is what is written.
+func (s setting) value() string { return cmp.Or(s.text, numbers(s.want)) }
 
 func numbers(list []int64) string {
 	return strings.Trim(fmt.Sprint(list), "[]")

@@ -27,7 +27,7 @@ func (t *hostTuner) files(list []setting) {
 		switch format {
 		case "sysctl":
 			for _, name := range names {
-				t.file("etc/sysctl.d/"+name, sysctlFile(list, name, " = "), "sysctl, on the host as /etc/sysctl.d/"+name)
+				t.file("etc/sysctl.d/"+name, sysctlFile(list, name, assign), "sysctl, on the host as /etc/sysctl.d/"+name)
 			}
 			t.command("sysctl --system", "after copying etc/sysctl.d to the host: until the next start too")
 		case "tuned":
@@ -46,18 +46,29 @@ func (t *hostTuner) files(list []setting) {
 
 // sysctlFile is the settings of one file; of all of them for "". Comments have
 // lines of their own: behind a value they would be part of it.
-func sysctlFile(list []setting, name, equals string) string {
+func sysctlFile(list []setting, name string, equals func(setting) string) string {
 	var b strings.Builder
 	for _, s := range list {
 		if s.file == name || name == "" {
-			b.WriteString("# " + s.why + "\n" + s.name + equals + numbers(s.want) + "\n")
+			b.WriteString("# " + s.why + "\n" + s.name + equals(s) + s.value() + "\n")
 		}
 	}
 	return b.String()
 }
 
+// assign is how sysctl sets a value.
+func assign(setting) string { return " = " }
+
+// raise is how tuned does: with > a number is only ever raised.
+func raise(s setting) string {
+	if s.atLeast && len(s.want) == 1 {
+		return "=>"
+	}
+	return "="
+}
+
 func tunedProfile(list []setting, include string) string {
-	return "[main]\nsummary=Settings for network and density\ninclude=" + include + "\n" + sysctlFile(list, "", "=")
+	return "[main]\nsummary=Settings for network and density\ninclude=" + include + "\n" + sysctlFile(list, "", raise)
 }
 
 func tunedObject(list []setting, pool string) string {
@@ -88,7 +99,7 @@ func ignite(path, content string) mapping {
 func sysctlMachineConfig(list []setting, names []string, pool string) string {
 	var files []mapping
 	for _, name := range names {
-		files = append(files, ignite("/etc/sysctl.d/"+name, sysctlFile(list, name, " = ")))
+		files = append(files, ignite("/etc/sysctl.d/"+name, sysctlFile(list, name, assign)))
 	}
 	return manifest(machineConfigOf("99-"+pool+"-plimsoll-sysctl", pool, files), "Kernel settings. It reboots the nodes of the pool "+pool+".")
 }
@@ -97,7 +108,7 @@ func ansiblePlay(list []setting) string {
 	var tasks []mapping
 	for _, s := range list {
 		tasks = append(tasks, mapping{{"name", s.why}, {"ansible.posix.sysctl", mapping{
-			{"name", s.name}, {"value", numbers(s.want)}, {"sysctl_file", "/etc/sysctl.d/" + s.file}, {"state", "present"}, {"reload", true},
+			{"name", s.name}, {"value", s.value()}, {"sysctl_file", "/etc/sysctl.d/" + s.file}, {"state", "present"}, {"reload", true},
 		}}})
 	}
 	return manifest([]mapping{{{"name", "Kernel settings for network and density"}, {"hosts", "all"}, {"become", true}, {"tasks", tasks}}}, "")

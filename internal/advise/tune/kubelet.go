@@ -3,9 +3,12 @@ package tune
 import (
 	"fmt"
 	"math"
+	"net/netip"
 	"slices"
 	"strings"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
 // Kubelet are the parameters of the kubelets of a pool of nodes.
@@ -28,8 +31,7 @@ type Kubelet struct {
 	Nodes          In[int64]
 	MaxUnavailable In[int64]
 	Reboot         In[time.Duration] // of one node
-	// NowMaxPods is what the nodes have, as read from a cluster.
-	NowMaxPods In[int64]
+	Cluster        ClusterFacts
 }
 
 // ComponentCost is what one component of a node used with so many pods on it.
@@ -43,50 +45,73 @@ type ComponentCost struct {
 
 // Defaults of the kubelet, from its configuration API, and of OpenShift.
 const (
-	upstreamMaxPods  = 110
-	openShiftMaxPods = 250
-	defaultQPS       = 50
-	defaultBurst     = 100
-	documentQPS      = 100 // V15
-	documentBurst    = 200
-	openShiftPIDs    = 4096
+	defaultQPS    = 50
+	defaultBurst  = 100
+	documentQPS   = 100 // V15
+	documentBurst = 200
+	openShiftPIDs = 4096
 	// pidsForTheNode are left to what is no pod.
 	pidsForTheNode = 32768
 	largestPIDMax  = 4194304
 )
 
-// TuneKubelet reckons the kubelets' settings for a number of pods (V15 to V17,
+// Params are the parameters as flags.
+func (p *Kubelet) Params() []Param {
+	rebooted := p.Platform.orThat(p.Cluster.platform()).Value != Kubernetes && p.Nodes.orThat(p.Cluster.workerCount()).Ok()
+	return []Param{
+		platformParam(&p.Platform, p.Cluster),
+		intParam(&p.MaxPods, "max-pods", "pods that a node takes").within(1, 100_000).needed("--max-pods 500"),
+		intParam(&p.QPS, "qps", "requests per second to the API server (default 50; above 250 pods 100)").within(1, 100_000),
+		intParam(&p.Burst, "burst", "requests in a burst (default twice --qps)").within(1, 100_000),
+		boolParam(&p.EvenSpread, "even-spread", "report all images of a node, so that pods spread evenly"),
+		intParam(&p.HostPrefix, "host-prefix", "prefix length of each node's subnet").read(p.Cluster.hostPrefix(true)).within(4, 30),
+		coresParam(&p.Cores, "cores", "CPU of a node").read(p.Cluster.cores()).within(0.1, 100_000),
+		bytesParam(&p.Memory, "memory", "memory of a node").read(p.Cluster.memory()).within(256<<20, 1<<60),
+		newList(&p.Costs, "measured", "name@pods=cores,memory", "what a component of the node used", parseCost),
+		shareParam(&p.Headroom, "headroom", "on top of what was measured").within(0, 10).by(0.2, "this program's own allowance").when(len(p.Costs) > 0),
+		intParam(&p.PIDMax, "pid-max", "kernel.pid_max of the nodes").within(301, largestPIDMax).by(largestPIDMax, "OpenShift's profile, and systemd's on 64-bit hosts"),
+		textParam(&p.Pool, "pool", "name", "MachineConfigPool").by("worker", "the pool of ordinary nodes"),
+		textParam(&p.Label, "label", "key=value", "label that selects the pool (default: the label that the pool has by itself)"),
+		intParam(&p.Nodes, "nodes", "nodes of the pool").read(p.Cluster.workerCount()).within(1, 1_000_000),
+		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time").within(1, 1_000_000).by(1, "a MachineConfigPool's").when(rebooted),
+		timeParam(&p.Reboot, "reboot", "drain and reboot of one node").by(10*time.Minute, "this program's own guess of a drain and reboot").when(rebooted),
+	}
+}
+
+// parseCost reads NAME@PODS=CORES,MEMORY.
+func parseCost(text string) (c ComponentCost, err error) {
+	name, rest, ok1 := strings.Cut(text, "@")
+	pods, rest, ok2 := strings.Cut(rest, "=")
+	cores, memory, ok3 := strings.Cut(rest, ",")
+	if !ok1 || !ok2 || !ok3 {
+		return c, fmt.Errorf("%q: want NAME@PODS=CORES,MEMORY, such as kubelet@250=0.8,450Mi", text)
+	}
+	n, err := ParseCount(pods)
+	if err != nil {
+		return c, err
+	}
+	c = ComponentCost{Name: name, Pods: float64(n), From: "flag --measured"}
+	if c.Cores, err = ParseCores(cores); err != nil {
+		return c, err
+	}
+	c.Memory, err = ParseBytes(memory)
+	return c, err
+}
+
+// TuneKubelet computes the kubelets' settings for a number of pods (V15 to V17,
 // D3, D14).
 func TuneKubelet(p Kubelet) (*Answer, error) {
-	if !p.MaxPods.Ok() {
-		return nil, needs("max-pods", "how many pods a node is to take", "--max-pods 500")
-	}
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.Pool = p.Pool.or("worker", "the pool of ordinary nodes")
-	p.Label = p.Label.or("custom-kubelet=enabled", "V17")
-	p.Headroom = p.Headroom.or(0.2, "this program's own allowance")
-	p.PIDMax = p.PIDMax.or(largestPIDMax, "OpenShift's profile, and systemd's on 64-bit hosts")
-	key, value, ok := strings.Cut(p.Label.Value, "=")
-	if !ok || key == "" {
-		return nil, badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE", p.Label.Value)
-	}
-	if err := fit(
-		within("max-pods", p.MaxPods, 1, 100_000), within("qps", p.QPS, 1, 100_000), within("burst", p.Burst, 1, 100_000),
-		within("host-prefix", p.HostPrefix, 4, 30), within("cores", p.Cores, 0.1, 100_000), within("headroom", p.Headroom, 0, 10),
-		within("pid-max", p.PIDMax, 301, largestPIDMax), within("nodes", p.Nodes, 1, 1_000_000), within("max-unavailable", p.MaxUnavailable, 1, 1_000_000),
-		checkWord("pool", p.Pool.Value), checkWord("label", p.Label.Value), checkCosts(p.Costs),
-	); err != nil {
+	b, err := begin("kubelet", p.Params(), func() error {
+		if key, _, ok := strings.Cut(p.Label.Value, "="); p.Label.Ok() && (!ok || key == "") {
+			return badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE", p.Label.Value)
+		}
+		return checkCosts(p.Costs)
+	})
+	if err != nil {
 		return nil, err
 	}
-	if p.Memory.Ok() && p.Memory.Value < 256<<20 {
-		return nil, badParam("memory", "for example 384Gi", "%s is less than any node has", p.Memory.Value)
-	}
-	t := kubeletTuner{newBuilder("kubelet", fmt.Sprintf("Kubelets of %s pods each", grouped(p.MaxPods.Value))), p, mapping{{"maxPods", p.MaxPods.Value}}}
-	t.input("platform", p.Platform, "")
-	t.input("maxPods", p.MaxPods, "")
-	t.input("hostPrefix", p.HostPrefix, "")
-	t.input("cores", p.Cores, "")
-	t.input("memory", p.Memory, "B")
+	b.Title = fmt.Sprintf("Kubelets of %s pods each", grouped(p.MaxPods.Value))
+	t := kubeletTuner{b, p, mapping{{"maxPods", p.MaxPods.Value}}}
 	t.result("maxPods", p.MaxPods.Value, "", "")
 	t.density()
 	t.rates()
@@ -94,7 +119,7 @@ func TuneKubelet(p Kubelet) (*Answer, error) {
 	t.pids()
 	t.reserve()
 	t.reboots()
-	t.files(key, value)
+	t.files()
 	return &t.Answer, nil
 }
 
@@ -119,36 +144,34 @@ func checkCosts(costs []ComponentCost) error {
 // density says how far the number of pods is from what is usual and tested.
 func (t *kubeletTuner) density() {
 	n := t.MaxPods.Value
-	usual := int64(openShiftMaxPods)
+	usual := int64(ceiling.OpenShiftMaxPods)
 	if t.Platform.Value == Kubernetes {
-		usual = upstreamMaxPods
+		usual = ceiling.DefaultMaxPods
 	}
 	now := fmt.Sprintf("%d by default", usual)
-	if t.NowMaxPods.Ok() {
-		now = fmt.Sprintf("%d (%s)", t.NowMaxPods.Value, t.NowMaxPods.From)
-		usual = t.NowMaxPods.Value
+	if read := t.Cluster.leastMaxPods(); read.Ok() {
+		now = fmt.Sprintf("%d (%s)", read.Value, read.From)
+		usual = read.Value
 	}
 	t.cite("V15", "kubelet-config")
 	t.check(n <= usual, Finding{Change, "maxPods", now, fmt.Sprint(n), "pods beyond it are not scheduled: Too many pods", ""})
 	switch {
-	case n > 2500:
+	case n > ceiling.ShownMaxPods:
 		t.cite("openshift-2500")
 		t.find(Finding{Advice, "pods per node that were tested", "", "2500 at most", "untested ground: 2750 failed where 2500 held (D5)", "raise step by step from 150 (D18)"})
 		t.cite("D5", "D18")
-	case n > 500:
+	case n > ceiling.TestedMaxPods:
 		t.cite("openshift-2500", "D18", "D14")
 		t.find(Finding{Advice, "pods per node that were tested", "", "2500 at most, on one cluster of 26 nodes", "more than the 500 that most releases were tested with", "raise step by step from 150 (D18)"})
-	case n > openShiftMaxPods:
+	case n > ceiling.OpenShiftMaxPods:
 		t.cite("openshift-500")
 		t.find(Finding{Advice, "pods per node that were tested", "", "500 at most", "more than 250 was not recommended for want of long runs (V15)", "raise step by step"})
 	}
 	if t.HostPrefix.Ok() {
-		own := power(int(32-t.HostPrefix.Value)) - 2 - reservedAddresses
+		four := netip.IPv4Unspecified()
+		own := int64(ceiling.Addresses(netip.PrefixFrom(four, int(t.HostPrefix.Value)))) - ceiling.ReservedAddresses
 		t.step("addresses for pods of a node = 2^(32 - hostPrefix) - 2 - 16 of its own", fmt.Sprintf("2^(32 - %d) - 18 = %s", t.HostPrefix.Value, grouped(own)), "D3")
-		need := int64(32)
-		for power(int(32-need))-2-reservedAddresses < n {
-			need--
-		}
+		need := ceiling.HostPrefix(four, n+ceiling.ReservedAddresses)
 		t.check(own >= n, Finding{Cannot, fmt.Sprintf("addresses in a /%d", t.HostPrefix.Value), grouped(max(own, 0)), grouped(n), "pods stay in ContainerCreating for want of an address", fmt.Sprintf("hostPrefix %d, which is chosen at installation: plimsoll tune subnet", need)})
 	} else if n > 494 {
 		t.cite("D3")
@@ -159,7 +182,7 @@ func (t *kubeletTuner) density() {
 // rates are the kubelet's own bounds on its requests.
 func (t *kubeletTuner) rates() {
 	qps, burst, from := int64(defaultQPS), int64(defaultBurst), "the kubelet's default"
-	if t.MaxPods.Value > openShiftMaxPods {
+	if t.MaxPods.Value > ceiling.OpenShiftMaxPods {
 		qps, burst, from = documentQPS, documentBurst, "the document's, for more than 250 pods"
 	}
 	if t.QPS.Ok() {
@@ -186,16 +209,17 @@ func (t *kubeletTuner) rates() {
 
 // images is V16.
 func (t *kubeletTuner) images() {
-	if t.EvenSpread.Ok() && !t.EvenSpread.Value {
+	if t.Platform.Value == OpenShift {
+		t.cite("openshift-kubeletconfig")
+		t.correct("V16", "two KubeletConfigs, set-max-pods and custom-scheduling, for the same pool", "one KubeletConfig with all settings of the pool: several for one pool are not merged, the one made last counts", "with the later one alone maxPods stays at 250")
+	}
+	if !t.EvenSpread.Value {
 		return
 	}
-	t.cite("V16", "kubelet-config", "openshift-kubeletconfig")
+	t.cite("V16", "kubelet-config")
 	t.result("nodeStatusMaxImages", int64(-1), "", "no bound, 50 by default: the scheduler's preference for nodes that have the image then sees all of them")
 	t.warn("nodeStatusMaxImages -1 makes a node's status longer by each image on it, and the status is sent every few minutes and on every change")
 	t.fields = append(t.fields, entry{"nodeStatusMaxImages", -1})
-	if t.Platform.Value == OpenShift {
-		t.correct("V16", "two KubeletConfigs, set-max-pods and custom-scheduling, for the same pool", "one KubeletConfig with all settings of the pool: several for one pool are not merged, the one made last counts", "with the later one alone maxPods stays at 250")
-	}
 }
 
 // pids bounds each pod's PIDs so that all pods together leave some.
@@ -207,7 +231,6 @@ func (t *kubeletTuner) pids() {
 		t.find(Finding{Cannot, "PIDs for each pod", "0", "at least 1", "pods cannot start processes", "a larger kernel.pid_max: plimsoll tune host"})
 		return
 	}
-	t.input("pidMax", t.PIDMax, "")
 	t.step("podPidsLimit <= (kernel.pid_max - 32768 for the node) / maxPods", fmt.Sprintf("(%d - %d) / %d = %d", t.PIDMax.Value, pidsForTheNode, t.MaxPods.Value, room), "openshift-pids")
 	note, write := "OpenShift's default, which leaves PIDs over", true
 	switch {
@@ -305,7 +328,6 @@ func (t *kubeletTuner) formula() reservation {
 // measured fits a line through what each component used by number of pods, and
 // takes it at maxPods, with headroom.
 func (t *kubeletTuner) measured() (kube, system reservation) {
-	t.input("headroom", t.Headroom, "")
 	var names []string
 	for _, c := range t.Costs {
 		t.Inputs = append(t.Inputs, Input{"cost of " + c.Name, fmt.Sprintf("%s cores, %s at %s pods", trim(math.Round(c.Cores*1000)/1000), c.Memory, trim(c.Pods)), "", c.From})
@@ -368,15 +390,11 @@ func (t *kubeletTuner) reboots() {
 		return
 	}
 	t.cite("V16")
-	unavailable := t.MaxUnavailable.or(1, "a MachineConfigPool's")
 	if !t.Nodes.Ok() {
 		t.warn("applying a KubeletConfig reboots every node of the pool, maxUnavailable (1 by default) at a time")
 		return
 	}
-	reboot := t.Reboot.or(10*time.Minute, "this program's own guess of a drain and reboot")
-	t.input("nodes", t.Nodes, "")
-	t.input("maxUnavailable", unavailable, "")
-	t.input("reboot", reboot, "")
+	unavailable, reboot := t.MaxUnavailable, t.Reboot
 	rounds := ceilDiv(t.Nodes.Value, unavailable.Value)
 	total := time.Duration(rounds) * reboot.Value
 	t.step("time of the reboots = nodes / maxUnavailable, rounded up, x time of one", fmt.Sprintf("%s / %d = %d rounds x %v = %v", grouped(t.Nodes.Value), unavailable.Value, rounds, reboot.Value, total), "V16")
@@ -394,7 +412,7 @@ func poolOf(name string, labels map[string]string, maxUnavailable int64) mapping
 		selector = matchLabels(role, name)
 	}
 	return object("machineconfiguration.openshift.io/v1", "MachineConfigPool", mapping{{"name", name}, {"labels", labels}}, mapping{
-		{"machineConfigSelector", selector}, {"nodeSelector", matchLabels("node-role.kubernetes.io/"+name, "")}, {"maxUnavailable", maxUnavailable}, {"paused", false},
+		{"machineConfigSelector", selector}, {"nodeSelector", matchLabels("node-role.kubernetes.io/"+name, "")}, {"maxUnavailable", maxUnavailable},
 	})
 }
 
@@ -402,7 +420,10 @@ func matchLabels(key, value string) mapping {
 	return mapping{{"matchLabels", map[string]string{key: value}}}
 }
 
-func (t *kubeletTuner) files(key, value string) {
+// builtInLabel is what the machine config operator labels its own pools with.
+const builtInLabel = "pools.operator.machineconfiguration.openshift.io/"
+
+func (t *kubeletTuner) files() {
 	if t.Platform.Value == Kubernetes {
 		t.cite("kubelet-config")
 		t.file("kubelet-config.yaml", manifest(append(mapping{{"apiVersion", "kubelet.config.k8s.io/v1beta1"}, {"kind", "KubeletConfiguration"}}, t.fields...),
@@ -410,14 +431,32 @@ func (t *kubeletTuner) files(key, value string) {
 		return
 	}
 	t.cite("V17", "openshift-kubeletconfig")
-	t.correct("V17", "machineConfigPoolSelector custom-kubelet: enabled, and oc label machineconfigpool worker custom-kubelet=enable", "the label's value is the selector's: "+key+"="+value, "the selector matches no pool, and nothing changes")
-	t.file("kubeletconfig-"+t.Pool.Value+".yaml", manifest(object("machineconfiguration.openshift.io/v1", "KubeletConfig", mapping{{"name", "plimsoll-" + t.Pool.Value}},
+	t.correct("V17", "machineConfigPoolSelector custom-kubelet: enabled, and oc label machineconfigpool worker custom-kubelet=enable", "the label's value is the selector's; a pool of the operator's own is selected by the label that it has", "the selector matches no pool, and nothing changes")
+	pool := t.Pool.Value
+	key, value := builtInLabel+pool, ""
+	if t.Label.Ok() {
+		key, value, _ = strings.Cut(t.Label.Value, "=")
+	}
+	config, file := "kubeletconfig-"+pool+".yaml", "machineconfigpool-"+pool+".yaml"
+	t.file(config, manifest(object("machineconfiguration.openshift.io/v1", "KubeletConfig", mapping{{"name", "plimsoll-" + pool}},
 		mapping{{"machineConfigPoolSelector", matchLabels(key, value)}, {"kubeletConfig", t.fields}},
-	), "All settings of the pool's kubelets in one object. It reboots the pool's nodes."), "the machine config operator of OpenShift: oc apply -f, after the pool has its label")
-	labels := map[string]string{"pools.operator.machineconfiguration.openshift.io/" + t.Pool.Value: "", key: value}
-	t.file("machineconfigpool-"+t.Pool.Value+".yaml", manifest(poolOf(t.Pool.Value, labels, t.MaxUnavailable.Value), "The pool with the label that the KubeletConfig selects."),
-		"the machine config operator of OpenShift: oc apply --server-side -f, or the command below, which adds the label alone")
-	t.command("oc label machineconfigpool "+t.Pool.Value+" "+word(key+"="+value)+" --overwrite", "the label that the KubeletConfig selects, first")
-	t.command("oc apply -f kubeletconfig-"+t.Pool.Value+".yaml", "this reboots the pool's nodes")
-	t.command("oc wait machineconfigpool "+t.Pool.Value+" --for=condition=Updated --timeout=4h", "until every node has it")
+	), "All settings of the pool's kubelets in one object. It reboots the pool's nodes."), "the machine config operator of OpenShift: oc apply -f")
+	own := pool == "worker" || pool == "master"
+	unavailable := t.MaxUnavailable.Value
+	if strings.HasPrefix(t.MaxUnavailable.From, "default:") {
+		unavailable = 0 // as the pool has it
+	}
+	if !own || t.Label.Ok() || unavailable > 0 {
+		t.file(file, manifest(poolOf(pool, map[string]string{builtInLabel + pool: "", key: value}, unavailable), "The pool with the label that the KubeletConfig selects."),
+			"the machine config operator of OpenShift: oc apply --server-side -f")
+		t.command("oc apply --server-side -f "+file, "the pool with the label that the KubeletConfig selects, first")
+	}
+	t.command("oc apply -f "+config, "this reboots the pool's nodes")
+	// Half as long again as the reboots are expected to take.
+	hours := int64(24)
+	if t.Nodes.Ok() {
+		expected := time.Duration(ceilDiv(t.Nodes.Value, t.MaxUnavailable.Value)) * t.Reboot.Value
+		hours = max(1, int64(math.Ceil(1.5*expected.Hours())))
+	}
+	t.command(fmt.Sprintf("oc wait machineconfigpool %s --for=condition=Updated --timeout=%dh", pool, hours), "until every node has it")
 }

@@ -14,7 +14,7 @@ import (
 
 func TestKubeletOfTheDocument(t *testing.T) {
 	// V15, V16, V17.
-	a, err := TuneKubelet(Kubelet{MaxPods: count(500)})
+	a, err := TuneKubelet(Kubelet{MaxPods: count(500), EvenSpread: Given(true, "flag")})
 	answer(t, a, err)
 	for name, want := range map[string]int64{"maxPods": 500, "kubeAPIQPS": 100, "kubeAPIBurst": 200, "nodeStatusMaxImages": -1, "podPidsLimit": 4096} {
 		wantResult(t, a, name, want)
@@ -27,14 +27,12 @@ func TestKubeletOfTheDocument(t *testing.T) {
 		Selector      readSelector   `yaml:"machineConfigPoolSelector"`
 		KubeletConfig map[string]any `yaml:"kubeletConfig"`
 	}](t, a, "kubeletconfig-worker.yaml")
-	pool := objectOf[readPool](t, a, "machineconfigpool-worker.yaml")
-	// The selector matches the pool: the document's does not.
-	for key, value := range config.Spec.Selector.MatchLabels {
-		if got, ok := pool.Metadata.Labels[key]; !ok || got != value {
-			t.Errorf("the selector %s=%s does not match the pool's labels %v", key, value, pool.Metadata.Labels)
-		}
+	// The selector is the label that the pool has by itself: the document's
+	// matches none, and nobody has to label anything.
+	if got, ok := config.Spec.Selector.MatchLabels[builtInLabel+"worker"]; !ok || got != "" || len(a.Files) != 1 {
+		t.Errorf("%+v, %+v", config.Spec.Selector, a.Files)
 	}
-	if len(a.Commands) == 0 || !strings.Contains(a.Commands[0].Line, "oc label machineconfigpool worker custom-kubelet=enabled") {
+	if len(a.Commands) != 2 || a.Commands[0].Line != "oc apply -f kubeletconfig-worker.yaml" {
 		t.Errorf("%+v", a.Commands)
 	}
 	if f := finding(t, a, "maxPods"); f.Grade != Change || f.Now != "250 by default" {
@@ -46,12 +44,22 @@ func TestKubeletOfTheDocument(t *testing.T) {
 	// A pool of one's own selects its own MachineConfigs and worker's.
 	a, err = TuneKubelet(Kubelet{MaxPods: count(500), Pool: Given("dense", "flag"), Label: Given("a=b", "flag"), MaxUnavailable: count(10), Nodes: count(100)})
 	answer(t, a, err)
-	pool = objectOf[readPool](t, a, "machineconfigpool-dense.yaml")
+	pool := objectOf[readPool](t, a, "machineconfigpool-dense.yaml")
 	if e := pool.Spec.MachineConfigSelector.MatchExpressions; len(e) != 1 || strings.Join(e[0].Values, ",") != "worker,dense" || pool.Metadata.Labels["a"] != "b" || pool.Spec.MaxUnavailable != 10 {
 		t.Errorf("%+v", pool)
 	}
 	wantResult(t, a, "rebootRounds", int64(10))
 	wantResult(t, a, "rebootTime", (100 * time.Minute).String())
+	// The wait is longer than what is predicted.
+	if last := a.Commands[len(a.Commands)-1].Line; !strings.HasSuffix(last, "--timeout=3h") {
+		t.Errorf("%s", last)
+	}
+	// Nothing that was not asked for and is the default.
+	a, err = TuneKubelet(Kubelet{MaxPods: count(250)})
+	answer(t, a, err)
+	if text := fileOf(t, a, "kubeletconfig-worker.yaml"); strings.Contains(text, "nodeStatusMaxImages") {
+		t.Errorf("%s", text)
+	}
 }
 
 // What is emitted for the kubelet is read by its own types, and by nothing that
@@ -104,14 +112,14 @@ func TestKubeletReserves(t *testing.T) {
 		gib    int64
 		memory float64
 	}{{4, 1}, {8, 1.8}, {16, 2.6}, {32, 3.56}, {64, 5.48}, {128, 9.32}, {256, 11.88}, {512, 17}, {1024, 27.24}} {
-		tuner := kubeletTuner{builder: newBuilder("x", "x"), Kubelet: Kubelet{Memory: Given(Bytes(tt.gib<<30), "flag"), Cores: Given(8.0, "flag")}}
+		tuner := kubeletTuner{builder: newBuilder("x"), Kubelet: Kubelet{Memory: Given(Bytes(tt.gib<<30), "flag"), Cores: Given(8.0, "flag")}}
 		got := tuner.formula()
 		if math.Abs(float64(got.memory)/(1<<30)-tt.memory) > 0.005 {
 			t.Errorf("%d GiB: %v, want %v GiB", tt.gib, got.memory, tt.memory)
 		}
 	}
 	for _, tt := range []struct{ cores, want float64 }{{1, 0.5}, {16, 0.5}, {64, 0.816}, {128, 1.584}} {
-		tuner := kubeletTuner{builder: newBuilder("x", "x"), Kubelet: Kubelet{Memory: Given(Bytes(1<<30), "flag"), Cores: Given(tt.cores, "flag")}}
+		tuner := kubeletTuner{builder: newBuilder("x"), Kubelet: Kubelet{Memory: Given(Bytes(1<<30), "flag"), Cores: Given(tt.cores, "flag")}}
 		if got := tuner.formula(); math.Abs(got.cores-tt.want) > 1e-9 {
 			t.Errorf("%v cores: %v, want %v", tt.cores, got.cores, tt.want)
 		}
@@ -209,9 +217,9 @@ func TestKubeletFromACluster(t *testing.T) {
 		{Name: "small", Worker: true, MaxPods: 110, Cores: 8, Memory: 32 << 30},
 		{Name: "master", MaxPods: 50, Cores: 4, Memory: 16 << 30},
 	}}
-	p := Kubelet{MaxPods: count(200)}
-	facts.Kubelet(&p)
-	if p.Memory.Value != 32<<30 || p.Cores.Value != 8 || p.Nodes.Value != 2 || p.NowMaxPods.Value != 110 || p.HostPrefix.Value != 24 || p.Platform.Value != Kubernetes {
+	p := Kubelet{MaxPods: count(200), Cluster: facts}
+	p.Params()
+	if p.Memory.Value != 32<<30 || p.Cores.Value != 8 || p.Nodes.Value != 2 || facts.leastMaxPods().Value != 110 || p.HostPrefix.Value != 24 || p.Platform.Value != Kubernetes {
 		t.Errorf("%+v", p)
 	}
 	a, err := TuneKubelet(p)

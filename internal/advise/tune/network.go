@@ -11,13 +11,13 @@ import (
 	"strings"
 )
 
-// Overlays are the ways in which packets of pods go from node to node.
-func Overlays() []string { return []string{"geneve", "vxlan", "ipip", "wireguard", "none"} }
+// overlays are the ways in which packets of pods go from node to node.
+func overlays() []string { return []string{"geneve", "vxlan", "ipip", "wireguard", "none"} }
 
 // Network are the parameters of the network between nodes.
 type Network struct {
 	Platform In[string]
-	Overlay  In[string] // of Overlays; geneve, as OVN-Kubernetes has it
+	Overlay  In[string] // of overlays; geneve, as OVN-Kubernetes has it
 	IPsec    In[bool]
 	IPv6     In[bool] // the nodes' own addresses
 	MTU      In[int64]
@@ -96,33 +96,36 @@ func overhead(overlay string, ipv6, ipsec bool) (n int64, parts string) {
 	return n, parts
 }
 
-// TuneNetwork reckons the network between nodes (R12 to R14, R17).
-func TuneNetwork(p Network) (*Answer, error) {
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.Overlay = p.Overlay.or("geneve", "OVN-Kubernetes'")
-	if err := fit(within("mtu", p.MTU, 576, 65535), within("networks", p.Networks, 1, 1<<40)); err != nil {
-		return nil, err
+// Params are the parameters as flags.
+func (p *Network) Params() []Param {
+	return []Param{
+		platformParam(&p.Platform, ClusterFacts{}),
+		wordParam(&p.Overlay, "overlay", "how pods' packets go between nodes", overlays()...).by("geneve", "OVN-Kubernetes'"),
+		boolParam(&p.IPsec, "ipsec", "encrypted between nodes by IPsec"),
+		boolParam(&p.IPv6, "ipv6", "the nodes' own addresses are IPv6"),
+		intParam(&p.MTU, "mtu", "MTU of the nodes' link").within(576, 65535).by(1500, "Ethernet's").per("B"),
+		rateParam(&p.Link, "link", "speed of the nodes' link").by(10e9, "10 Gbit/s"),
+		intParam(&p.Networks, "networks", "networks that are to be kept apart").within(1, 1<<40),
 	}
+}
+
+// TuneNetwork computes the network between nodes (R12 to R14, R17).
+func TuneNetwork(p Network) (*Answer, error) {
 	var nic *HostInterface
 	var cpus []int
 	if p.Facts != nil {
 		if nic, cpus = nicCPUs(p.Facts); nic != nil {
-			if nic.MTU > 0 {
-				p.MTU = p.MTU.orRead(nic.MTU, "interface "+nic.Name)
-			}
-			if nic.Speed > 0 {
-				p.Link = p.Link.orRead(nic.Speed, "interface "+nic.Name)
-			}
+			p.MTU = p.MTU.orThat(readFrom(nic.MTU, "interface "+nic.Name))
+			p.Link = p.Link.orThat(readFrom(nic.Speed, "interface "+nic.Name))
 		}
 	}
-	p.MTU = p.MTU.or(1500, "Ethernet's")
-	p.Link = p.Link.or(10e9, "10 Gbit/s")
-	t := networkTuner{newBuilder("network", fmt.Sprintf("Network of nodes: %s over a link of %s", overlayName(p), p.Link.Value)), p}
-	t.input("overlay", p.Overlay, "")
-	t.input("ipsec", p.IPsec, "")
-	t.input("ipv6", p.IPv6, "")
-	t.input("mtu", p.MTU, "B")
-	t.input("link", p.Link, "bit/s")
+	asked := p.MTU.Ok() // else the installer computes it
+	b, err := begin("network", p.Params())
+	if err != nil {
+		return nil, err
+	}
+	b.Title = fmt.Sprintf("Network of nodes: %s over a link of %s", overlayName(p), p.Link.Value)
+	t := networkTuner{b, p}
 	pod := t.mtu()
 	if pod < 576 {
 		return nil, badParam("mtu", "for example 1500", "%d leaves %d bytes for pods", p.MTU.Value, pod)
@@ -136,11 +139,11 @@ func TuneNetwork(p Network) (*Answer, error) {
 		t.warn("offloads, queues and interrupts were not looked at: --live, or --bundle DIR of a node")
 	}
 	t.cite("R13")
-	t.warn("what the overlay costs on these machines is not reckoned but to be measured, overlay and direct path side by side; offloads lower the CPU that it costs, not its latency (R14)")
+	t.warn("what the overlay costs on these machines is not computed but to be measured, overlay and direct path side by side; offloads lower the CPU that it costs, not its latency (R14)")
 	if len(t.Commands) > 0 {
 		t.file("nic-tuning.sh", script("Offloads, queues and interrupts of "+nic.Name+", until the next start.", t.Commands), "sh, as root on the node")
 	}
-	if p.Platform.Value == OpenShift && p.Overlay.Value == "geneve" {
+	if asked && p.Platform.Value == OpenShift && p.Overlay.Value == "geneve" {
 		t.file("cluster-network-03-config.yml", manifest(object("operator.openshift.io/v1", "Network", mapping{{"name", "cluster"}},
 			mapping{{"defaultNetwork", mapping{{"type", OVNKubernetes}, {"ovnKubernetesConfig", mapping{{"mtu", pod}}}}}}),
 			"MTU of the pods' network: among the manifests, before the cluster is made."), "openshift-install: manifests/cluster-network-03-config.yml")
@@ -205,7 +208,6 @@ func (t *networkTuner) separate() {
 	if !t.Networks.Ok() {
 		return
 	}
-	t.input("networks", t.Networks, "")
 	t.cite("R13")
 	const vlans, vnis = 4094, 1 << 24 // two of the 4096 VLAN numbers are reserved
 	t.step("VLAN numbers have 12 bits, VXLAN and Geneve's 24", fmt.Sprintf("2^12 = 4096, 2^24 = %s", grouped(int64(vnis))), "R13")

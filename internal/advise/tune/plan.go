@@ -5,6 +5,8 @@ import (
 	"net/netip"
 	"strings"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
 // Plan are the parameters of a whole cluster that is to be.
@@ -22,6 +24,7 @@ type Plan struct {
 	// one service in node-density-heavy (D4).
 	PodsPerIteration, ServicesPerIteration In[int64]
 	OSDs, Replicas                         In[int64]
+	CephPool                               In[string]
 	RTT                                    In[time.Duration]
 	Link                                   In[Rate]
 	MTU                                    In[int64]
@@ -62,19 +65,47 @@ func (b *planner) dir(stage int) string {
 	return fmt.Sprintf("%d-%s", b.number(stage), name)
 }
 
-// servicesPerNamespace is where one namespace fails (D16), servicesTested what
-// a cluster was tested with.
-const (
-	servicesPerNamespace = 5000
-	servicesTested       = 10_000
-)
+// Params are the parameters as flags.
+func (p *Plan) Params() []Param {
+	pods, services := intParam(&p.PodsPerIteration, "pods-per-iteration", "pods of an iteration of the load"), intParam(&p.ServicesPerIteration, "services-per-iteration", "services of an iteration of the load")
+	if p.VMs.Ok() {
+		pods.by(1, "idle pods beside the machines, as in the document (V2)")
+		services.by(0, "idle pods")
+	} else {
+		pods.by(2, "an application and its database (D4)")
+		services.by(1, "of the database (D16)")
+	}
+	return []Param{
+		platformParam(&p.Platform, ClusterFacts{}),
+		intParam(&p.Nodes, "nodes", "nodes that take pods").within(1, 100_000).needed("--nodes 26"),
+		intParam(&p.OtherNodes, "other-nodes", "nodes of the control plane and infrastructure").within(0, 10_000).by(3, "a control plane of three"),
+		intParam(&p.PodsPerNode, "pods-per-node", "all pods of each node").within(1, 100_000),
+		intParam(&p.Pods, "pods", "users' pods over all nodes").within(0, 100_000_000),
+		intParam(&p.VMs, "vms", "virtual machines").within(0, 10_000_000),
+		newList(&p.Classes, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", parseVMClass),
+		intParam(&p.MaxPods, "max-pods", "maxPods of the nodes (default the next that was tested)").within(1, 100_000),
+		shareParam(&p.Growth, "growth", "headroom for more nodes, such as 50%").by(0, "no headroom asked for"),
+		pods.within(1, 10_000),
+		services.within(0, 10_000),
+		intParam(&p.OSDs, "osds", "OSDs of a Ceph cluster"),
+		intParam(&p.Replicas, "replicas", "copies in Ceph (default 3)"),
+		textParam(&p.CephPool, "pool-name", "name", "Ceph's pool of the machines"),
+		timeParam(&p.RTT, "rtt", "round trip between the hosts"),
+		rateParam(&p.Link, "link", "speed of the nodes' link"),
+		intParam(&p.MTU, "mtu", "MTU of the nodes' link (default 1500)"),
+		coresParam(&p.Cores, "cores", "CPU of a node"),
+		bytesParam(&p.Memory, "memory", "memory of a node"),
+		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time (default 1, with 100 nodes and more 10)"),
+		rangeParam(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
+		rangeParam(&p.Avoid, "avoid", "range that is in use elsewhere"),
+		newList(&p.Costs, "measured", "name@pods=cores,memory", "what a component of the node used", parseCost),
+		textParam(&p.KubeVirt, "kubevirt", "version", "KubeVirt's version (default 1.4)"),
+	}
+}
 
 // TunePlan makes one plan for a target: ceilings, settings, their order and
 // their files.
 func TunePlan(p Plan) (*Answer, error) {
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.OtherNodes = p.OtherNodes.or(3, "a control plane of three")
-	p.Growth = p.Growth.or(0, "no headroom asked for")
 	if len(p.Classes) > 0 {
 		total := int64(0)
 		for _, c := range p.Classes {
@@ -82,45 +113,34 @@ func TunePlan(p Plan) (*Answer, error) {
 		}
 		p.VMs = Given(total, "from the classes")
 	}
-	if p.VMs.Ok() {
-		p.PodsPerIteration = p.PodsPerIteration.or(1, "idle pods beside the machines, as in the document (V2)")
-		p.ServicesPerIteration = p.ServicesPerIteration.or(0, "idle pods")
-	} else {
-		p.PodsPerIteration = p.PodsPerIteration.or(2, "an application and its database (D4)")
-		p.ServicesPerIteration = p.ServicesPerIteration.or(1, "of the database (D16)")
-	}
 	switch {
-	case !p.Nodes.Ok():
-		return nil, needs("nodes", "on how many nodes", "--nodes 26")
 	case p.Pods.Ok() && p.PodsPerNode.Ok():
 		return nil, badParam("pods", "keep one of them", "--pods and --pods-per-node both say how many")
 	case !p.Pods.Ok() && !p.PodsPerNode.Ok() && !p.VMs.Ok():
 		return nil, needs("pods-per-node", "how many pods, or --pods, or --vms", "--pods-per-node 2500")
 	}
-	if err := fit(
-		within("nodes", p.Nodes, 1, 100_000), within("other-nodes", p.OtherNodes, 0, 10_000), within("pods", p.Pods, 0, 100_000_000), within("pods-per-node", p.PodsPerNode, 1, 100_000),
-		within("vms", p.VMs, 0, 10_000_000), within("max-pods", p.MaxPods, 1, 100_000), within("pods-per-iteration", p.PodsPerIteration, 1, 10_000), within("services-per-iteration", p.ServicesPerIteration, 0, 10_000),
-	); err != nil {
+	begun, err := begin("plan", p.Params())
+	if err != nil {
 		return nil, err
 	}
 	n := p.Nodes.Value
 	vms, pods := ceilDiv(p.VMs.Value, n), ceilDiv(p.Pods.Value, n)
-	all := vms + pods + reservedAddresses
-	how := fmt.Sprintf("%d machines + %d pods + %d of its own = %d", vms, pods, reservedAddresses, all)
+	all := vms + pods + ceiling.ReservedAddresses
+	how := fmt.Sprintf("%d machines + %d pods + %d of its own = %d", vms, pods, ceiling.ReservedAddresses, all)
 	if p.PodsPerNode.Ok() {
-		all = max(p.PodsPerNode.Value, vms+reservedAddresses)
+		all = max(p.PodsPerNode.Value, vms+ceiling.ReservedAddresses)
 		how = fmt.Sprintf("%d, its own included", all)
-		pods = max(0, all-vms-reservedAddresses)
+		pods = max(0, all-vms-ceiling.ReservedAddresses)
 	}
 	maxPods := p.MaxPods
 	switch {
 	case maxPods.Ok():
 	case p.PodsPerNode.Ok() || all > 500:
-		maxPods = Given(max(all, openShiftMaxPods), "all pods of a node")
-	case all > openShiftMaxPods:
+		maxPods = Given(max(all, ceiling.OpenShiftMaxPods), "all pods of a node")
+	case all > ceiling.OpenShiftMaxPods:
 		maxPods = Given(int64(500), "V15: the next that was tested")
 	default:
-		maxPods = Given(int64(openShiftMaxPods), "OpenShift's default")
+		maxPods = Given(int64(ceiling.OpenShiftMaxPods), "OpenShift's default")
 	}
 	var target []string
 	if p.VMs.Ok() {
@@ -132,19 +152,9 @@ func TunePlan(p Plan) (*Answer, error) {
 	if p.PodsPerNode.Ok() {
 		target = append(target, grouped(p.PodsPerNode.Value)+" pods on each node")
 	}
-	b := planner{
-		builder: newBuilder("plan", fmt.Sprintf("A plan for %s, on %s nodes", strings.Join(target, " and "), grouped(n))),
-		Plan:    p, maxPods: maxPods, perNode: all, iterationPods: max(pods, 0) * n,
-	}
-	b.input("platform", p.Platform, "")
-	b.input("nodes", p.Nodes, "")
-	b.input("otherNodes", p.OtherNodes, "")
-	b.input("vms", p.VMs, "")
-	b.input("pods", p.Pods, "")
-	b.input("podsPerNode", p.PodsPerNode, "")
+	b := planner{builder: begun, Plan: p, maxPods: maxPods, perNode: all, iterationPods: max(pods, 0) * n}
+	b.Title = fmt.Sprintf("A plan for %s, on %s nodes", strings.Join(target, " and "), grouped(n))
 	b.input("maxPods", maxPods, "")
-	b.input("podsPerIteration", p.PodsPerIteration, "")
-	b.input("servicesPerIteration", p.ServicesPerIteration, "")
 	b.step("pods of a node", how, "V2", "D4")
 	b.result("allPodsPerNode", all, "", "")
 	b.result("maxPods", maxPods.Value, "", maxPods.From)
@@ -248,10 +258,10 @@ func (b *planner) install() error {
 	b.take(stageInstall, subnet)
 	b.take(stageInstall, network)
 	usualPrefix, usualCIDR, file := "23", "10.128.0.0/14", "install-config-networking.yaml"
-	usualNodes, usualAddresses := int64(512), int64(510-reservedAddresses)
+	usualNodes, usualAddresses := int64(512), int64(510-ceiling.ReservedAddresses)
 	if b.Platform.Value == Kubernetes {
 		usualPrefix, usualCIDR, file = "24", "none", "kubeadm-cluster.yaml"
-		usualNodes, usualAddresses = 0, 254-reservedAddresses
+		usualNodes, usualAddresses = 0, 254-ceiling.ReservedAddresses
 	}
 	cidr := subnet.Result("clusterCIDR").(string)
 	if cidr != usualCIDR {
@@ -284,7 +294,7 @@ func (b *planner) storage() error {
 	if b.VMs.Ok() {
 		clones = Given(b.VMs.Value, "all machines, of one image")
 	}
-	ceph, err := TuneCeph(Ceph{OSDs: b.OSDs, Replicas: b.Replicas, Clones: clones})
+	ceph, err := TuneCeph(Ceph{OSDs: b.OSDs, Replicas: b.Replicas, Pool: b.CephPool, Clones: clones})
 	if err != nil {
 		return err
 	}
@@ -344,9 +354,9 @@ func (b *planner) nodes() error {
 	}
 	b.take(stageNodes, kubelet)
 	b.take(stageNodes, host)
-	usual, file := int64(openShiftMaxPods), "kubeletconfig-worker.yaml"
+	usual, file := int64(ceiling.OpenShiftMaxPods), "kubeletconfig-worker.yaml"
 	if b.Platform.Value == Kubernetes {
-		usual, file = upstreamMaxPods, "kubelet-config.yaml"
+		usual, file = ceiling.DefaultMaxPods, "kubelet-config.yaml"
 	}
 	if b.maxPods.Value != usual {
 		b.set(stageNodes, "maxPods", fmt.Sprint(usual), fmt.Sprint(b.maxPods.Value), file)
@@ -354,7 +364,6 @@ func (b *planner) nodes() error {
 	if qps := kubelet.Result("kubeAPIQPS").(int64); qps != defaultQPS {
 		b.set(stageNodes, "kubeAPIQPS, kubeAPIBurst", "50, 100", fmt.Sprintf("%d, %v", qps, kubelet.Result("kubeAPIBurst")), file)
 	}
-	b.set(stageNodes, "nodeStatusMaxImages", "50", "-1", file)
 	if pids != nil && pids != int64(openShiftPIDs) {
 		b.set(stageNodes, "podPidsLimit", fmt.Sprint(openShiftPIDs), fmt.Sprint(pids), file)
 	}
@@ -364,19 +373,22 @@ func (b *planner) nodes() error {
 		}
 	}
 	b.ceiling("maxPods", "pods that a node takes", b.maxPods.Value, b.perNode, usual, "setting")
-	b.ceiling("testedPodsPerNode", "raise step by step, and confirm", 2500, b.perNode, 0, "tested")
-	b.ceiling("testedPods", "several clusters (V41)", testedPods, b.perNode*b.Nodes.Value, 0, "tested")
-	b.ceiling("testedNodes", "several clusters (V41)", testedNodes, b.Nodes.Value+b.OtherNodes.Value, 0, "tested")
+	b.ceiling("testedPodsPerNode", "raise step by step, and confirm", ceiling.ShownMaxPods, b.perNode, 0, "tested")
+	b.ceiling("testedPods", "several clusters (V41)", ceiling.TestedPods, b.perNode*b.Nodes.Value, 0, "tested")
+	b.ceiling("testedNodes", "several clusters (V41)", ceiling.OpenShiftNodes, b.Nodes.Value+b.OtherNodes.Value, 0, "tested")
 	b.cite("openshift-2500", "openshift-500")
 	do := []string{}
 	if b.Platform.Value == OpenShift {
 		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/tuned-worker.yaml): no reboot",
-			"the pool's label, then one KubeletConfig ("+b.dir(stageNodes)+"/kubeletconfig-worker.yaml)")
+			"one KubeletConfig for the pool ("+b.dir(stageNodes)+"/kubeletconfig-worker.yaml)")
 		if t := kubelet.Result("rebootTime"); t != nil {
 			do = append(do, fmt.Sprintf("it reboots all %d nodes, %d at a time: about %v", b.Nodes.Value, max(unavailable.Value, 1), t))
 		}
 	} else {
 		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/etc/sysctl.d)", "the kubelets' configuration ("+b.dir(stageNodes)+"/kubelet-config.yaml), and their restart")
+	}
+	if !b.VMs.Ok() { // with machines, virt says it
+		b.splitClusters(b.perNode*b.Nodes.Value, b.Nodes.Value+b.OtherNodes.Value, 0)
 	}
 	b.stage("nodes, while they are empty", false, do...)
 	return nil
@@ -394,6 +406,7 @@ func (b *planner) virt() error {
 	if err != nil {
 		return err
 	}
+	b.result("clusters", virt.Result("clusters"), "", "by the tested maximums (V41)")
 	b.result("virtAPIReplicas", virt.Result("virtAPIReplicas"), "", "")
 	b.result("bootStorm", virt.Result("bootStorm"), "s", "of all machines at once")
 	b.result("migrationTimeExpected", virt.Result("migrationTimeExpected"), "s", "of a third of the machines, by the document's experience")
@@ -407,11 +420,11 @@ func (b *planner) virt() error {
 	if auto := virt.Result("virtAPIReplicasAutomatic"); auto == nil || auto.(int64) < virt.Result("virtAPIReplicas").(int64) {
 		b.set(stageVirt, "virt-api replicas", "by the number of nodes", fmt.Sprint(virt.Result("virtAPIReplicas")), file)
 	}
-	b.ceiling("testedMachines", "several clusters, the more the higher the churn (V41)", documentVMs, b.VMs.Value, 0, "tested")
+	b.ceiling("testedMachines", "several clusters, the more the higher the churn (V41)", ceiling.ShownVMs, b.VMs.Value, 0, "tested")
 	b.stage("virtualization", false,
 		"limits of live migration, and virt-api's replicas where they are named ("+b.dir(stageVirt)+"/"+file+")",
 		"a pool for each zone, so that drains come one zone at a time ("+b.dir(stageVirt)+"/machineconfigpool-zone-*.yaml)",
-		"clone machines in bulks of 100, and measure: plimsoll tune virt --clones N --clone-measured ...")
+		"clone machines in bulks, and measure: plimsoll tune virt --clones N --clone-measured ...; the document's bulks of 100 were measured with CSI clones, and copies do not share the image's lock")
 	return nil
 }
 
@@ -427,22 +440,22 @@ func (b *planner) load() error {
 	}
 	b.result("iterations", iterations, "", of)
 	b.result("services", services, "", "of the load")
-	namespaces := max(1, ceilDiv(services, servicesPerNamespace))
-	b.result("namespaces", namespaces, "", fmt.Sprintf("at least, with at most %d services in each", servicesPerNamespace))
+	namespaces := max(1, ceilDiv(services, ceiling.NamespaceServices))
+	b.result("namespaces", namespaces, "", fmt.Sprintf("at least, with at most %d services in each", ceiling.NamespaceServices))
 	if b.ServicesPerIteration.Value > 0 {
-		at := servicesPerNamespace * b.PodsPerIteration.Value / (b.Nodes.Value * b.ServicesPerIteration.Value)
-		b.step("pods per node at which one namespace has 5000 services", fmt.Sprintf("%d x %d / %s = %d", servicesPerNamespace, b.PodsPerIteration.Value, grouped(b.Nodes.Value*b.ServicesPerIteration.Value), at), "D16")
+		at := ceiling.NamespaceServices * b.PodsPerIteration.Value / (b.Nodes.Value * b.ServicesPerIteration.Value)
+		b.step("pods per node at which one namespace has 5000 services", fmt.Sprintf("%d x %d / %s = %d", ceiling.NamespaceServices, b.PodsPerIteration.Value, grouped(b.Nodes.Value*b.ServicesPerIteration.Value), at), "D16")
 		b.result("podsPerNodeOfOneNamespace", at, "", "above it one namespace is not enough")
 	}
 	do := []string{"enableServiceLinks: false in every pod: else each container gets about 7 environment variables for every service of its namespace, until exec fails with 'argument list too long'"}
-	b.ceiling("servicesPerNamespace", "services in one namespace, with "+grouped(namespaces)+" of them", servicesPerNamespace, ceilDiv(services, namespaces), 0, "tested")
+	b.ceiling("servicesPerNamespace", "services in one namespace, with "+grouped(namespaces)+" of them", ceiling.NamespaceServices, ceilDiv(services, namespaces), 0, "tested")
 	if namespaces > 1 {
 		do = append(do, fmt.Sprintf("a namespace for each iteration, or at least %d (namespacedIterations): one fails above 5000 services", namespaces))
 		b.set(stageLoad, "namespacedIterations", "false", "true", "")
 	}
 	b.set(stageLoad, "enableServiceLinks", "true", "false", "")
 	b.ceiling("serviceAddresses", "addresses for services", b.services, services, 65534, "installation")
-	b.ceiling("testedServices", "fewer services, or several clusters", servicesTested, services, 0, "tested")
+	b.ceiling("testedServices", "fewer services, or several clusters", ceiling.TestedServices, services, 0, "tested")
 	b.stage("the load", false, do...)
 	return nil
 }
@@ -491,11 +504,21 @@ func (b *planner) write() {
 		}
 		fmt.Fprintf(&t, "| %s: %s | %s | %s | %s |\n", c.Name, c.What, grouped(c.Asked), limit, c.Set)
 	}
+	if len(b.Commands) > 0 {
+		t.WriteString("\n## Commands\n\n```sh\n")
+		for _, c := range b.Commands {
+			if c.Why != "" {
+				t.WriteString("# " + c.Why + "\n")
+			}
+			t.WriteString(c.Line + "\n")
+		}
+		t.WriteString("```\n")
+	}
 	if len(b.Warnings) > 0 {
-		t.WriteString("\n## Mind\n\n")
+		t.WriteString("\n## Notes\n\n")
 		for _, w := range b.Warnings {
 			t.WriteString("- " + w + "\n")
 		}
 	}
-	b.Files = append([]File{{"PLAN.md", t.String(), "people: the order, the ceilings and what to mind"}}, b.Files...)
+	b.Files = append([]File{{"PLAN.md", t.String(), "people: the order, the ceilings, the commands and notes"}}, b.Files...)
 }

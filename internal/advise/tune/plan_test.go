@@ -77,7 +77,7 @@ func TestPlanForMachines(t *testing.T) {
 	if text := fileOf(t, a, "2-storage/etc/sysctl.d/"+arpCacheFile); !strings.Contains(text, "gc_thresh3 = 32768\n") {
 		t.Errorf("%s", text)
 	}
-	if text := fileOf(t, a, "3-nodes/tuned-worker.yaml"); !strings.Contains(text, "gc_thresh3=65536\n") {
+	if text := fileOf(t, a, "3-nodes/tuned-worker.yaml"); !strings.Contains(text, "gc_thresh3=>65536\n") {
 		t.Errorf("%s", text)
 	}
 	// Commands name the files where the plan writes them.
@@ -110,8 +110,15 @@ func TestPlanForDensity(t *testing.T) {
 		t.Errorf("%+v", a.Stages)
 	}
 	fileOf(t, a, "2-nodes/kubeletconfig-worker.yaml")
+	// Nothing that was not asked for: no MTU, no bound of images, no pool.
+	for _, f := range a.Files {
+		if strings.Contains(f.Content, "mtu:") || strings.Contains(f.Content, "nodeStatusMaxImages") || strings.Contains(f.Content, "paused") {
+			t.Errorf("%s:\n%s", f.Path, f.Content)
+		}
+	}
+	wantResult(t, a, "clusters", int64(1)) // V41
 	text := fileOf(t, a, "PLAN.md")
-	for _, part := range []string{"## 1. before installation", "This cannot be changed later.", "## 4. raise", "enableServiceLinks: false", "| testedServices"} {
+	for _, part := range []string{"## Commands", "oc apply -f 2-nodes/kubeletconfig-worker.yaml", "## 1. before installation", "This cannot be changed later.", "## 4. raise", "enableServiceLinks: false", "| testedServices"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("PLAN.md lacks %q:\n%s", part, text)
 		}
@@ -187,13 +194,13 @@ func every(t *testing.T) []*Answer {
 	add(TuneSubnet(Subnet{PodsPerNode: count(500), Nodes: count(100), Services: count(10)}))
 	add(TuneSubnet(Subnet{Platform: Given(Kubernetes, "x"), Nodes: count(10), DualStack: Given(true, "x")}))
 	add(TuneKubelet(Kubelet{MaxPods: count(2750), Cores: Given(8.0, "x"), Memory: Given(Bytes(32<<30), "x")}))
-	add(TuneKubelet(Kubelet{MaxPods: count(500), Nodes: count(5)}))
+	add(TuneKubelet(Kubelet{MaxPods: count(500), Nodes: count(5), MaxUnavailable: count(2), EvenSpread: Given(true, "x")}))
 	add(TuneHost(Host{Facts: &facts, RTT: Given(time.Millisecond, "x"), Link: Given(Rate(1e9), "x"), Packet: Given(Bytes(512<<10), "x"), ARPFlux: Given(true, "x"), Pods: count(5), Connections: count(5), Outgoing: count(5), Formats: HostFormats()}))
 	add(TuneHost(Host{Packet: Given(Bytes(512<<10), "x"), Pods: count(5), Connections: count(5), Outgoing: count(40_000), Formats: HostFormats()}))
 	add(TuneCeph(Ceph{OSDs: count(141), Clones: count(1000)}))
 	add(TuneVirt(Virt{VMs: count(3000), Nodes: count(100), Pods: count(21400), Migrate: count(1000), Zones: count(3), Clones: count(100), CloneLock: Given(time.Second, "x"), Dataset: Given(shape, "x"), KubeVirt: Given("0.44", "x")}))
 	add(TuneRouter(Router{Rate: count(5), Metal: Given(true, "x"), Static: count(5), Routes: count(5), Header: Given(Bytes(5), "x"), Connections: count(5)}))
-	add(TuneNetwork(Network{Networks: count(5), IPsec: Given(true, "x"), Facts: &HostFacts{
+	add(TuneNetwork(Network{Networks: count(5), MTU: count(9000), IPsec: Given(true, "x"), Facts: &HostFacts{
 		NUMA: map[int]string{0: "0"}, Interfaces: []HostInterface{{Name: "e", Up: true, Physical: true, Features: NICFeatures{"rx-checksumming": {On: true}}}},
 	}}))
 	add(TunePlan(Plan{VMs: count(3000), Pods: count(21400), Nodes: count(100), OSDs: count(141)}))

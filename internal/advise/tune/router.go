@@ -19,7 +19,7 @@ const (
 type Router struct {
 	Platform   In[string] // openshift, openshift3 or haproxy
 	Rate       In[int64]  // requests per second, keep-alive
-	Encryption In[string] // of Encryptions
+	Encryption In[string] // of encryptions
 	Page       In[Bytes]
 	Metal      In[bool] // physical machines instead of cloud ones
 	// Measured is what one router was seen to do, in place of the document's
@@ -40,8 +40,8 @@ type Router struct {
 	Facts       *HostFacts
 }
 
-// Encryptions are how a route is encrypted.
-func Encryptions() []string { return []string{"none", "edge", "passthrough", "reencrypt"} }
+// encryptions are how a route is encrypted.
+func encryptions() []string { return []string{"none", "edge", "passthrough", "reencrypt"} }
 
 // routerTable is R2: requests per second at pages of 1 kB and 4 kB on 4 vCPU
 // and 16 GB in a public cloud, 100 routes, keep-alive.
@@ -75,27 +75,38 @@ func HAProxyFiles(maxconn, threads, listeners int64) int64 {
 	return filesPerConnection*maxconn + listeners + filesPerThread*threads + filesBesides
 }
 
-// TuneRouter reckons HAProxy routers (R1 to R11).
+// Params are the parameters as flags.
+func (p *Router) Params() []Param {
+	return []Param{
+		wordParam(&p.Platform, "platform", "what the router is part of", OpenShift, OpenShift3, HAProxyAlone).by(OpenShift, "the documents' platform"),
+		wordParam(&p.Encryption, "encryption", "of the routes", encryptions()...).by("none", "no encryption"),
+		bytesParam(&p.Page, "page", "size of an answer, such as 4k").within(1, 1<<30).by(1000, "R2's smallest page"),
+		rateParam(&p.Link, "link", "speed of a router's NIC").by(1e9, "R3: 1 Gbit/s"),
+		intParam(&p.Measured, "measured", "requests per second that one router was measured to do").within(1, 100_000_000).per("requests/s"),
+		boolParam(&p.Metal, "metal", "bare metal: twice the document's table"),
+		intParam(&p.Rate, "rate", "requests per second, over all routers").within(1, 100_000_000).per("requests/s"),
+		shareParam(&p.Use, "use", "of what a router can do that is planned for").within(0.01, 1).by(0.7, "this program's own allowance for bursts and for a router that is down"),
+		intParam(&p.Routes, "routes", "number of routes").within(1, 1_000_000),
+		intParam(&p.Static, "static", "applications that serve files or cache").within(1, 1_000_000).per("applications"),
+		intParam(&p.Dynamic, "dynamic", "applications that compute their answers").within(1, 1_000_000).per("applications"),
+		intParam(&p.Connections, "connections", "clients at a time, over all routers").within(1, 1_000_000_000),
+		bytesParam(&p.Header, "header", "largest header of a request or an answer").within(1, 128<<20),
+		bytesParam(&p.Memory, "memory", "memory that a router may use"),
+		intParam(&p.NoFile, "nofile", "open files that a router may have (ulimit -Hn)").within(64, 1_000_000_000),
+		intParam(&p.Threads, "threads", "threads of HAProxy (default 4, otherwise than on OpenShift 1)").within(1, mostThreads),
+		textParam(&p.CPUs, "cpus", "list", "CPUs to pin HAProxy to, such as 0-3"),
+		textParam(&p.Domain, "domain", "name", "domain of the shards"),
+	}
+}
+
+// TuneRouter computes HAProxy routers (R1 to R11).
 func TuneRouter(p Router) (*Answer, error) {
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.Encryption = p.Encryption.or("none", "no encryption")
-	p.Page = p.Page.or(1000, "R2's smallest page")
-	p.Use = p.Use.or(0.7, "this program's own allowance for bursts and for a router that is down")
-	p.Link = p.Link.or(1e9, "R3: 1 Gbit/s")
-	if err := fit(
-		within("rate", p.Rate, 1, 100_000_000), within("routes", p.Routes, 1, 1_000_000), within("connections", p.Connections, 1, 1_000_000_000),
-		within("measured", p.Measured, 1, 100_000_000), within("use", p.Use, 0.01, 1), within("nofile", p.NoFile, 64, 1_000_000_000), within("threads", p.Threads, 1, mostThreads),
-		within("static", p.Static, 1, 1_000_000), within("dynamic", p.Dynamic, 1, 1_000_000), checkWord("domain", p.Domain.Value), checkCPUs(p.CPUs.Value),
-	); err != nil {
+	b, err := begin("router", p.Params(), func() error { return checkCPUs(p.CPUs.Value) })
+	if err != nil {
 		return nil, err
 	}
-	if p.Page.Value < 1 || p.Page.Value > 1<<30 {
-		return nil, badParam("page", "for example 1k", "%s is no page", p.Page.Value)
-	}
-	if p.Header.Value > 128<<20 {
-		return nil, badParam("header", "for example 64Ki", "%s: HAProxy's buffer must be below 256 MB", p.Header.Value)
-	}
-	t := routerTuner{builder: newBuilder("router", "HAProxy routers"), Router: p, routerFields: routerFields{replicas: 1, threads: 1, rewrite: openShiftRewrite}, usualBuffer: openShiftBuffer}
+	b.Title = "HAProxy routers"
+	t := routerTuner{builder: b, Router: p, routerFields: routerFields{replicas: 1, threads: 1, rewrite: openShiftRewrite}, usualBuffer: openShiftBuffer}
 	switch p.Platform.Value {
 	case OpenShift:
 		t.usualConns, t.threads = openShiftConns, openShiftThreads
@@ -105,7 +116,6 @@ func TuneRouter(p Router) (*Answer, error) {
 		t.usualBuffer, t.rewrite = haproxyBuffer, haproxyRewrite
 	}
 	t.threads = cmp.Or(p.Threads.Value, t.threads)
-	t.input("platform", p.Platform, "")
 	t.capacity()
 	t.applications()
 	t.buffers()
@@ -133,18 +143,15 @@ type routerFields struct {
 	buffer                    int64 // 0 leaves it and rewrite alone
 	rewrite                   int64
 	cpus                      string
+	each                      bool // a CPU for each thread
 }
 
 // capacity is R1 to R4 and R6: how many routers a rate needs.
 func (t *routerTuner) capacity() {
-	t.input("encryption", t.Encryption, "")
-	t.input("page", t.Page, "B")
-	t.input("link", t.Link, "bit/s")
 	fills := float64(t.Link.Value) / 8 / float64(t.Page.Value)
 	t.step("requests/s that fill the link = speed / 8 / page", fmt.Sprintf("%s / 8 / %d = %s", trim(float64(t.Link.Value)), t.Page.Value, grouped(int64(math.Round(fills)))), "R3")
 	t.result("requestsFillingLink", int64(math.Round(fills)), "requests/s", "without headers, answers only")
 	one := float64(t.Measured.Value)
-	t.input("measured", t.Measured, "requests/s")
 	if !t.Measured.Ok() {
 		at1k, at4k := routerTable(t.Encryption.Value)
 		page := float64(t.Page.Value)
@@ -152,7 +159,6 @@ func (t *routerTuner) capacity() {
 		one = at1k + (at4k-at1k)*share
 		t.step("one router by the document's table, between 1 kB and 4 kB in proportion", fmt.Sprintf("%s, %s: %.0f requests/s", t.Encryption.Value, t.Page.Value, one), "R2")
 		if t.Metal.Value {
-			t.input("metal", t.Metal, "")
 			t.step("bare metal is about twice as fast", fmt.Sprintf("2 x %.0f = %.0f", one, 2*one), "R4")
 			one *= 2
 		}
@@ -170,8 +176,6 @@ func (t *routerTuner) capacity() {
 	if !t.Rate.Ok() {
 		return
 	}
-	t.input("rate", t.Rate, "requests/s")
-	t.input("use", t.Use, "")
 	need := int64(math.Ceil(float64(t.Rate.Value)/(one*t.Use.Value) - 1e-9))
 	t.replicas = max(need, 1)
 	t.step("routers = requests/s / (one router's x share in use), rounded up", fmt.Sprintf("%s / (%.0f x %s) = %d", grouped(t.Rate.Value), one, trim(t.Use.Value), need), "R2", "R6")
@@ -190,7 +194,6 @@ func (t *routerTuner) applications() {
 		if !x.in.Ok() {
 			continue
 		}
-		t.input(x.name, x.in, "applications")
 		least, most := ceilDiv(x.in.Value, x.many), ceilDiv(x.in.Value, x.few)
 		t.step("routers = applications / those of one router", fmt.Sprintf("%s of %s: %s / %d to %s / %d = %d to %d", grouped(x.in.Value), x.of, grouped(x.in.Value), x.many, grouped(x.in.Value), x.few, least, most), "R5")
 		t.result("routersFor"+strings.ToUpper(x.name[:1])+x.name[1:], fmt.Sprintf("%d to %d", least, most), "", "a guide: "+x.of)
@@ -198,7 +201,6 @@ func (t *routerTuner) applications() {
 	if !t.Routes.Ok() {
 		return
 	}
-	t.input("routes", t.Routes, "")
 	t.cite("R6", "openshift-500")
 	t.shards = ceilDiv(t.Routes.Value, routesPerRouter)
 	t.step("shards = routes / 2000 of one router, rounded up", fmt.Sprintf("%s / %d = %d", grouped(t.Routes.Value), routesPerRouter, t.shards), "openshift-500", "R6")
@@ -216,7 +218,6 @@ func (t *routerTuner) buffers() {
 		t.result("largestHeader", usual-rewrite, "B", fmt.Sprintf("with the default buffer of %d less %d for rewriting", usual, rewrite))
 		return
 	}
-	t.input("header", t.Header, "B")
 	need := roundUp(int64(t.Header.Value)+rewrite, 1024)
 	t.step("tune.bufsize >= header + tune.maxrewrite, in whole KiB", fmt.Sprintf("%d + %d -> %d", t.Header.Value, rewrite, need), "R11", "haproxy")
 	use := max(need, usual)
@@ -239,7 +240,6 @@ func (t *routerTuner) connections() {
 	}
 	conns := t.usualConns
 	if t.Connections.Ok() {
-		t.input("connections", t.Connections, "")
 		each := ceilDiv(t.Connections.Value, t.replicas)
 		conns = roundUp(int64(math.Ceil(float64(each)/t.Use.Value)), 1000)
 		t.step("maxconn = clients / routers / share in use, in whole thousands", fmt.Sprintf("%s / %d / %s -> %d", grouped(t.Connections.Value), t.replicas, trim(t.Use.Value), conns), "R7")
@@ -264,7 +264,6 @@ func (t *routerTuner) connections() {
 	t.step("open files = 2 x maxconn + 3 x threads + listeners + 10", fmt.Sprintf("2 x %d + 3 x %d + %d + 10 = %d", conns, t.threads, listeners, files), "haproxy")
 	t.result("openFiles", files, "", "that HAProxy asks for when it starts; health checks of servers come on top")
 	if t.NoFile.Ok() {
-		t.input("nofile", t.NoFile, "")
 		most := (t.NoFile.Value - HAProxyFiles(0, t.threads, listeners)) / filesPerConnection
 		t.result("maxconnForNofile", max(most, 0), "", "the most that this many open files allow")
 		t.check(files <= t.NoFile.Value, Finding{Cannot, "open files", grouped(t.NoFile.Value), grouped(files), "HAProxy refuses to start, or lowers maxconn by itself", fmt.Sprintf("maxconn %d at most, or a higher limit (ulimit -Hn)", max(most, 0))})
@@ -274,7 +273,6 @@ func (t *routerTuner) connections() {
 	t.step("memory for buffers <= maxconn x 2 x tune.bufsize", fmt.Sprintf("%d x 2 x %d = %s", conns, buffer, Bytes(memory)), "R11", "haproxy")
 	t.result("bufferMemory", memory, "B", "when every connection has both buffers in use; idle ones have none")
 	if t.Memory.Ok() {
-		t.input("memory", t.Memory, "B")
 		t.check(memory <= int64(t.Memory.Value), Finding{Change, "memory for buffers", Bytes(memory).String(), "at most " + t.Memory.Value.String(), "a router that is killed for its memory drops all of its connections", "fewer connections, a smaller buffer, or more memory"})
 	}
 }
@@ -303,9 +301,9 @@ func (t *routerTuner) pinning() {
 	if err != nil || len(list) == 0 {
 		return
 	}
-	t.cpus = cpus.Value
+	t.cpus, t.each = cpus.Value, int64(len(list)) == t.threads
 	if int64(len(list)) != t.threads {
-		t.warn("%d CPUs for %d threads: one of each is what cpu-map auto makes", len(list), t.threads)
+		t.warn("%d CPUs for %d threads: every thread may run on any of them; cpu-map auto wants one CPU for each thread", len(list), t.threads)
 	}
 }
 
@@ -450,7 +448,7 @@ func (t *routerTuner) files() {
 	}
 }
 
-// haproxyGlobal is the global section with what was reckoned.
+// haproxyGlobal is the global section with what was computed.
 func haproxyGlobal(r routerFields) string {
 	var b strings.Builder
 	b.WriteString("# HAProxy 2.5 or later, where one process runs all threads.\nglobal\n")
@@ -464,7 +462,10 @@ func haproxyGlobal(r routerFields) string {
 	if r.cpus != "" {
 		threads := "1/1"
 		if r.threads != 1 {
-			threads = fmt.Sprintf("auto:1/1-%d", r.threads)
+			threads = fmt.Sprintf("1/1-%d", r.threads)
+		}
+		if r.each && r.threads != 1 {
+			threads = "auto:" + threads // sets of one size only
 		}
 		fmt.Fprintf(&b, "    cpu-map %s %s\n", threads, strings.ReplaceAll(r.cpus, ",", " "))
 	}

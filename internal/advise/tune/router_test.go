@@ -126,7 +126,7 @@ func TestRouterPinsToTheNUMANode(t *testing.T) {
 	}
 }
 
-// HAProxy reads the file, and asks for the open files that are reckoned.
+// HAProxy reads the file, and asks for the open files that are computed.
 func TestHAProxyTakesTheFile(t *testing.T) {
 	haproxy, err := exec.LookPath("haproxy")
 	if err != nil {
@@ -155,6 +155,8 @@ func TestHAProxyTakesTheFile(t *testing.T) {
 		{Connections: count(3_000), Threads: count(2), CPUs: Given("0-1", "flag")},
 		{Connections: count(3_000), Threads: count(1), CPUs: Given("0", "flag")},
 		{Connections: count(3_000), Threads: count(8)},
+		{Connections: count(3_000), Threads: count(8), CPUs: Given("0-3", "flag")},
+		{Connections: count(3_000), Threads: count(2), CPUs: Given("0-3", "flag")},
 	} {
 		p.Platform = Given(HAProxyAlone, "flag")
 		a, err := TuneRouter(p)
@@ -203,4 +205,15 @@ func FuzzCPUList(f *testing.F) {
 			t.Errorf("%q: %v, written %q, read %v %v", s, list, compactCPUs(list), again, err)
 		}
 	})
+}
+
+// A map of one CPU for each thread wants as many of both.
+func TestRouterMapsThreadsToCPUs(t *testing.T) {
+	for cpus, want := range map[string]string{"0-7": "cpu-map auto:1/1-8 0-7\n", "0-3": "cpu-map 1/1-8 0-3\n"} {
+		a, err := TuneRouter(Router{Platform: Given(HAProxyAlone, "flag"), Threads: count(8), CPUs: Given(cpus, "flag")})
+		answer(t, a, err)
+		if text := fileOf(t, a, "haproxy-global.cfg"); !strings.Contains(text, want) {
+			t.Errorf("%s: %s", cpus, text)
+		}
+	}
 }

@@ -6,9 +6,11 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
-// The platforms that settings are reckoned for.
+// The platforms that settings are computed for.
 const (
 	OpenShift  = "openshift"
 	Kubernetes = "kubernetes"
@@ -19,10 +21,6 @@ const (
 	OVNKubernetes = "OVNKubernetes"
 	OpenShiftSDN  = "OpenShiftSDN"
 )
-
-// reservedAddresses of a node's subnet are for the node's own pods: those of
-// DaemonSets, and the network plug-in's gateway and management port (D3).
-const reservedAddresses = 16
 
 // Subnet are the parameters of a cluster's address ranges. What is given
 // decides the direction: ranges give sizes, sizes give ranges, both are held
@@ -43,8 +41,7 @@ type Subnet struct {
 	Growth       In[float64] // headroom for more nodes and services, as a share
 	Reserved     In[int64]   // addresses of each node for its own pods
 	DualStack    In[bool]    // add IPv6 ranges
-	// MaxPods is what the nodes' kubelets allow now, as read from a cluster.
-	MaxPods In[int64]
+	Cluster      ClusterFacts
 }
 
 // family is IPv4 or IPv6, with what is customary there.
@@ -87,18 +84,51 @@ type named struct {
 	ours bool // chosen or asked for here
 }
 
-// TuneSubnet reckons a cluster's address ranges (R15, R16, D3).
+// Params are the parameters as flags.
+func (p *Subnet) Params() []Param {
+	given := func(flag string) func(string) (In[netip.Prefix], error) {
+		return func(text string) (In[netip.Prefix], error) {
+			rng, err := ParsePrefix(text)
+			return Given(rng, "flag --"+flag), err
+		}
+	}
+	return []Param{
+		platformParam(&p.Platform, p.Cluster),
+		wordParam(&p.Network, "network", "OpenShift's network plug-in", OVNKubernetes, OpenShiftSDN).read(p.Cluster.networkType()).by(OVNKubernetes, "OpenShift's since 4.12"),
+		newList(&p.ClusterCIDRs, "cluster-cidr", "CIDR", "range of the pods; once for each family", given("cluster-cidr")),
+		intParam(&p.HostPrefix, "host-prefix", "prefix length of each node's subnet (default 23, Kubernetes 24)").read(p.Cluster.hostPrefix(true)).within(4, 30),
+		intParam(&p.HostPrefix6, "host-prefix6", "the same for IPv6 (default 64)").read(p.Cluster.hostPrefix(false)).within(16, 126),
+		newList(&p.ServiceCIDRs, "service-cidr", "CIDR", "range of the services; once for each family", given("service-cidr")),
+		intParam(&p.Nodes, "nodes", "number of nodes").read(p.Cluster.nodes()).within(1, 10_000_000),
+		intParam(&p.PodsPerNode, "pods-per-node", "pods of each node").within(1, 1_000_000),
+		intParam(&p.Services, "services", "number of services").within(1, 1_000_000_000),
+		shareParam(&p.Growth, "growth", "headroom for more nodes and services, such as 50%").within(0, 100).by(0, "no headroom asked for"),
+		intParam(&p.Reserved, "reserved", "addresses of each node for its own pods").within(0, 10_000).by(ceiling.ReservedAddresses, "for the node's own pods (D3)").per("addresses/node"),
+		rangeParam(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
+		rangeParam(&p.Avoid, "avoid", "range that is in use elsewhere"),
+		boolParam(&p.DualStack, "dual-stack", "ranges of IPv4 and IPv6"),
+	}
+}
+
+// TuneSubnet computes a cluster's address ranges (R15, R16, D3).
 func TuneSubnet(p Subnet) (*Answer, error) {
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.Network = p.Network.or(OVNKubernetes, "OpenShift's since 4.12")
-	p.Reserved = p.Reserved.or(reservedAddresses, "for the node's own pods (D3)")
-	p.Growth = p.Growth.or(0, "no headroom asked for")
-	if err := fit(
-		within("nodes", p.Nodes, 1, 10_000_000), within("pods-per-node", p.PodsPerNode, 1, 1_000_000),
-		within("services", p.Services, 1, 1_000_000_000), within("growth", p.Growth, 0, 100),
-		within("reserved", p.Reserved, 0, 10_000), within("host-prefix", p.HostPrefix, 4, 30), within("host-prefix6", p.HostPrefix6, 16, 126),
-		oneOfEach("cluster-cidr", p.ClusterCIDRs), oneOfEach("service-cidr", p.ServiceCIDRs),
-	); err != nil {
+	if len(p.ClusterCIDRs) == 0 {
+		p.ClusterCIDRs = p.Cluster.clusterCIDRs()
+	}
+	if len(p.ServiceCIDRs) == 0 {
+		p.ServiceCIDRs = p.Cluster.serviceCIDRs()
+	}
+	// A cluster of IPv6 has one host prefix.
+	if p.HostPrefix.Ok() && !p.HostPrefix6.Ok() && len(p.ClusterCIDRs) > 0 && !slices.ContainsFunc(p.ClusterCIDRs, func(in In[netip.Prefix]) bool { return in.Value.Addr().Is4() }) {
+		p.HostPrefix, p.HostPrefix6 = In[int64]{}, p.HostPrefix
+	}
+	b, err := begin("subnet", p.Params(), func() error { return usable("cluster-cidr", p.ClusterCIDRs) }, func() error { return usable("service-cidr", p.ServiceCIDRs) }, func() error {
+		if p.Platform.Value == OpenShift {
+			return nil // it takes several
+		}
+		return oneOfEach("cluster-cidr", p.ClusterCIDRs)
+	}, func() error { return oneOfEach("service-cidr", p.ServiceCIDRs) })
+	if err != nil {
 		return nil, err
 	}
 	four, six := families(p.Platform.Value)
@@ -110,16 +140,7 @@ func TuneSubnet(p Subnet) (*Answer, error) {
 		return nil, needs("cluster-cidr", "Kubernetes has no default range, so it or --nodes must be given", "--cluster-cidr 10.128.0.0/14")
 	}
 
-	t := subnetTuner{builder: newBuilder("subnet", ""), Subnet: p, inUse: p.taken(useSix)}
-	t.input("platform", p.Platform, "")
-	if p.Platform.Value == OpenShift {
-		t.input("networkType", p.Network, "")
-	}
-	t.input("nodes", p.Nodes, "")
-	t.input("podsPerNode", p.PodsPerNode, "")
-	t.input("services", p.Services, "")
-	t.input("growth", p.Growth, "")
-	t.input("reserved", p.Reserved, "addresses/node")
+	t := subnetTuner{builder: b, Subnet: p, inUse: p.taken(useSix)}
 	titles := []string{}
 	for _, f := range []struct {
 		use              bool
@@ -163,6 +184,17 @@ type podRange struct {
 	hostPrefix int64
 }
 
+// usable refuses ranges that no cluster can have.
+func usable(name string, list []In[netip.Prefix]) error {
+	for _, in := range list {
+		p, a := in.Value, in.Value.Addr()
+		if p.Bits() == 0 || a.IsLoopback() || a.IsMulticast() || a.IsLinkLocalUnicast() || a.Is4() && (a.As4()[0] == 0 || a.As4()[0] >= 240) {
+			return badParam(name, "for example 10.128.0.0/14 or fd01::/48", "%s holds addresses that pods and services cannot have", p)
+		}
+	}
+	return nil
+}
+
 // oneOfEach refuses two ranges of one family.
 func oneOfEach(name string, list []In[netip.Prefix]) error {
 	for i, a := range list {
@@ -175,8 +207,9 @@ func oneOfEach(name string, list []In[netip.Prefix]) error {
 	return nil
 }
 
+// byFamily is the first range of each family.
 func byFamily(list []In[netip.Prefix]) (four, six In[netip.Prefix]) {
-	for _, in := range list {
+	for _, in := range slices.Backward(list) {
 		if in.Value.Addr().Is4() {
 			four = in
 		} else {
@@ -228,11 +261,10 @@ func (t *subnetTuner) ranges(f family, cluster, service In[netip.Prefix], hostPr
 	t.input("hostPrefix"+f.suffix, hostPrefix, "")
 
 	wide, narrow := int(hostPrefix.Value)-cluster.Value.Bits(), f.bits-int(hostPrefix.Value)
-	nodes, addresses := power(wide), power(narrow)
-	usable := minus(addresses, 2)
-	if f.bits == 128 {
-		usable = addresses // no broadcast address, and nobody counts the first
-	}
+	nodes := power(wide)
+	taken, further := t.further(cluster.Value, hostPrefix.Value, taken)
+	nodes += further
+	usable := addresses(netip.PrefixFrom(cluster.Value.Addr(), int(hostPrefix.Value)))
 	own := minus(usable, t.Reserved.Value)
 	t.result("clusterCIDR"+f.suffix, cluster.Value.String(), "", "")
 	t.result("hostPrefix"+f.suffix, hostPrefix.Value, "", "")
@@ -254,8 +286,26 @@ func (t *subnetTuner) ranges(f family, cluster, service In[netip.Prefix], hostPr
 	}
 	t.inUse = append(t.inUse, named{"cluster network", cluster.Value, true}, named{"service network", service.Value, true})
 	t.clusterNetwork = append(t.clusterNetwork, podRange{cluster.Value.String(), hostPrefix.Value})
+	for _, in := range t.ClusterCIDRs {
+		if in.Value != cluster.Value && in.Value.Addr().Is4() == cluster.Value.Addr().Is4() {
+			t.inUse = append(t.inUse, named{"cluster network", in.Value, true})
+			t.clusterNetwork = append(t.clusterNetwork, podRange{in.Value.String(), hostPrefix.Value})
+		}
+	}
 	t.serviceNetwork = append(t.serviceNetwork, service.Value.String())
 	return fmt.Sprintf("%s with a /%d for each node: %s nodes x %s pod addresses", cluster.Value, hostPrefix.Value, textPower(nodes, wide), textPower(usable, narrow)), nil
+}
+
+// further adds the other ranges of pods of a family: they are taken, and give
+// subnets to as many nodes more.
+func (t *subnetTuner) further(cluster netip.Prefix, hostPrefix int64, taken []named) (also []named, nodes int64) {
+	for _, in := range t.ClusterCIDRs {
+		if in.Value != cluster && in.Value.Addr().Is4() == cluster.Addr().Is4() {
+			taken = append(taken, named{what: "cluster network", rng: in.Value})
+			nodes += int64(min(ceiling.NodeRanges(ceiling.Range{Prefix: in.Value, PerNode: int(hostPrefix)}), 1<<61))
+		}
+	}
+	return taken, nodes
 }
 
 // hostPrefix is the size of each node's subnet: as given, or the smallest that
@@ -264,8 +314,8 @@ func (t *subnetTuner) hostPrefix(f family, cluster In[netip.Prefix], given In[in
 	if given.Ok() || !t.PodsPerNode.Ok() || f.bits == 128 {
 		return given.or(f.hostPrefix, "as "+platformName(t.Platform.Value)+" has it")
 	}
-	want := t.PodsPerNode.Value + t.Reserved.Value + 2
-	prefix := int64(f.bits - bits.Len64(uint64(want-1)))
+	want := t.PodsPerNode.Value + t.Reserved.Value
+	prefix := int64(ceiling.HostPrefix(netip.IPv4Unspecified(), want))
 	t.step("hostPrefix = the largest with 2^(32 - hostPrefix) - 2 - reserved >= pods per node",
 		fmt.Sprintf("2^(32 - %d) - 2 - %d = %s >= %s", prefix, t.Reserved.Value, grouped(power(int(32-prefix))-2-t.Reserved.Value), grouped(t.PodsPerNode.Value)), "D3")
 	if cluster.Ok() && int64(cluster.Value.Bits()) > prefix {
@@ -374,7 +424,7 @@ func (t *subnetTuner) sizes(f family, nodes, own int64, cluster netip.Prefix, ho
 			"a node without a subnet starts no pods", fmt.Sprintf("a /%d for the cluster, or a larger hostPrefix number", hostPrefix-int64(bits.Len64(uint64(want-1))))})
 	}
 	if t.PodsPerNode.Ok() && f.bits == 32 {
-		need := 32 - bits.Len64(uint64(t.PodsPerNode.Value+t.Reserved.Value+1))
+		need := ceiling.HostPrefix(cluster.Addr(), t.PodsPerNode.Value+t.Reserved.Value)
 		t.check(own >= t.PodsPerNode.Value, Finding{Cannot, fmt.Sprintf("pods per node in a /%d", hostPrefix), grouped(own), grouped(t.PodsPerNode.Value), "pods wait for an address that does not come", fmt.Sprintf("hostPrefix %d", need)})
 	}
 	const most = 16 // clusterSubnetMaxDiff
@@ -413,10 +463,7 @@ func (t *subnetTuner) serviceRange(f family, given In[netip.Prefix], taken []nam
 	t.input("serviceCIDR"+f.suffix, given, "")
 	wide := f.bits - given.Value.Bits()
 	all := power(wide)
-	usable := minus(all, 2)
-	if f.bits == 128 {
-		usable = minus(all, 1)
-	}
+	usable := addresses(given.Value)
 	t.result("serviceCIDR"+f.suffix, given.Value.String(), "", "")
 	t.result("services"+f.suffix, shownPower(usable, wide), "", fmt.Sprintf("of %s addresses; the API server's own and the DNS service take one each of them", textPower(all, wide)))
 	t.step("addresses for services = 2^(bits - prefix), less the first and in IPv4 the last", fmt.Sprintf("2^(%d - %d) = %s, %s usable", f.bits, given.Value.Bits(), textPower(all, wide), textPower(usable, wide)), "R15", "k8s-services")
@@ -473,11 +520,12 @@ func (t *subnetTuner) fixedForEver() {
 // subnets.
 func (t *subnetTuner) readMaxPods() {
 	own, known := t.Result("podsPerNode").(int64)
-	if !t.MaxPods.Ok() || !known {
+	maxPods := t.Cluster.mostMaxPods()
+	if !maxPods.Ok() || !known {
 		return
 	}
-	t.input("maxPods", t.MaxPods, "")
-	t.check(t.MaxPods.Value <= own, Finding{Change, "maxPods of the nodes against their addresses", grouped(t.MaxPods.Value), "at most " + grouped(own), "pods beyond the addresses stay in ContainerCreating", "a lower maxPods, or new nodes with larger subnets"})
+	t.input("maxPods", maxPods, "")
+	t.check(maxPods.Value <= own, Finding{Change, "maxPods of the nodes against their addresses", grouped(maxPods.Value), "at most " + grouped(own), "pods beyond the addresses stay in ContainerCreating", "a lower maxPods, or new nodes with larger subnets"})
 }
 
 // grown is a number with headroom.
@@ -493,6 +541,9 @@ func power(n int) int64 {
 	}
 	return 1 << max(n, 0)
 }
+
+// addresses is how many a range can give away, or the largest number.
+func addresses(p netip.Prefix) int64 { return int64(min(ceiling.Addresses(p), 1<<62)) }
 
 func minus(n, less int64) int64 {
 	if n >= 1<<62 {

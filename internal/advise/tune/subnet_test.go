@@ -78,7 +78,7 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 		{"services in the pods' range", "cluster network 10.0.0.0/8 and service network", Subnet{ClusterCIDRs: ranges("10.0.0.0/8"), ServiceCIDRs: ranges("10.96.0.0/16")}, Cannot},
 		{"services do not fit", "services in", Subnet{ServiceCIDRs: ranges("172.30.0.0/24"), Services: count(300)}, Cannot},
 		{"254 services, two of them the cluster's", "cluster network", Subnet{ServiceCIDRs: ranges("172.30.0.0/24"), Services: count(252)}, OK},
-		{"kubelets that allow more than there are addresses", "maxPods of the nodes", Subnet{MaxPods: count(500)}, Change},
+		{"kubelets that allow more than there are addresses", "maxPods of the nodes", Subnet{Cluster: ClusterFacts{Nodes: []NodeFacts{{Name: "a", MaxPods: 500}}}}, Change},
 		{"an IPv6 range too wide for kube-controller-manager", "IPv6 node subnets", Subnet{Platform: Given(Kubernetes, "flag"), ClusterCIDRs: ranges("fd00::/40")}, Cannot},
 	} {
 		a, err := TuneSubnet(tt.p)
@@ -96,7 +96,10 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 	}
 	for why, p := range map[string]Subnet{
 		"no private range has room":        {Nodes: count(100000), PodsPerNode: count(2500)},
-		"two ranges of one family":         {ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/14")},
+		"two ranges of one family":         {Platform: Given(Kubernetes, "flag"), ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/14")},
+		"every address there is":           {ClusterCIDRs: ranges("0.0.0.0/0")},
+		"loopback":                         {ClusterCIDRs: ranges("127.0.0.0/8")},
+		"multicast":                        {ServiceCIDRs: ranges("224.0.0.0/4")},
 		"a subnet larger than the range":   {ClusterCIDRs: ranges("10.128.0.0/24"), HostPrefix: count(23)},
 		"no nodes":                         {Nodes: count(0)},
 		"Kubernetes without any size":      {Platform: Given(Kubernetes, "flag")},
@@ -107,6 +110,20 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 			t.Errorf("%s was taken: %s", why, a.Title)
 		}
 	}
+}
+
+// OpenShift takes several ranges of one family, and one host prefix serves
+// whichever family there is.
+func TestSubnetSeveralRanges(t *testing.T) {
+	a, err := TuneSubnet(Subnet{ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/15"), Nodes: count(700)})
+	answer(t, a, err)
+	wantResult(t, a, "nodes", int64(512+256))
+	if text := fileOf(t, a, "install-config-networking.yaml"); a.Impossible() || !strings.Contains(text, "cidr: 10.4.0.0/15\n    hostPrefix: 23\n") || strings.Index(text, "10.0.0.0/14") > strings.Index(text, "10.4.0.0/15") {
+		t.Errorf("%+v\n%s", a.Findings, text)
+	}
+	a, err = TuneSubnet(Subnet{ClusterCIDRs: ranges("fd01::/48"), HostPrefix: count(64)})
+	answer(t, a, err)
+	wantResult(t, a, "nodes6", int64(65536))
 }
 
 func TestSubnetDualStack(t *testing.T) {
@@ -222,9 +239,7 @@ func TestSubnetFromACluster(t *testing.T) {
 		{Name: "a", Worker: true, MaxPods: 250, PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}},
 		{Name: "b", Worker: true, MaxPods: 110},
 	}}
-	p := Subnet{}
-	facts.Subnet(&p)
-	a, err := TuneSubnet(p)
+	a, err := TuneSubnet(Subnet{Cluster: facts})
 	answer(t, a, err)
 	wantResult(t, a, "hostPrefix", int64(24))
 	if f := finding(t, a, "maxPods of the nodes"); f.Grade != Change || f.Now != "250" {
@@ -236,16 +251,13 @@ func TestSubnetFromACluster(t *testing.T) {
 		}
 	}
 	// What the user says counts more.
-	p = Subnet{HostPrefix: count(20), Nodes: count(7)}
-	facts.Subnet(&p)
+	p := Subnet{HostPrefix: count(20), Nodes: count(7), Cluster: facts}
+	p.Params()
 	if p.HostPrefix.Value != 20 || p.Nodes.Value != 7 {
 		t.Errorf("%+v", p)
 	}
 	facts.Network = &NetworkFacts{Type: OVNKubernetes, Cluster: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}, Prefixes: []int64{22}, Service: []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16")}}
-	p = Subnet{}
-	facts.Subnet(&p)
-	a, err = TuneSubnet(p)
+	a, err = TuneSubnet(Subnet{Cluster: facts})
 	answer(t, a, err)
 	wantResult(t, a, "nodes", int64(256))
-	ClusterFacts{}.Subnet(&p) // nothing known, nothing changed
 }

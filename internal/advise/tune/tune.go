@@ -6,7 +6,6 @@
 package tune
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -58,7 +57,7 @@ type Result struct {
 	Note  string `json:"note,omitempty"`
 }
 
-// Step is one line of the reckoning.
+// Step is one line of the calculation.
 type Step struct {
 	// Formula is in words, Numbers the same with the values put in and the
 	// result behind the equals sign.
@@ -161,51 +160,6 @@ func (a *Answer) Impossible() bool {
 	return slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Grade == Cannot })
 }
 
-// In is a parameter with where it came from. The zero In was not given.
-type In[T any] struct {
-	Value T
-	From  string
-}
-
-// Given makes an In of a value that came from somewhere.
-func Given[T any](value T, from string) In[T] { return In[T]{value, from} }
-
-// Ok reports whether the parameter was given.
-func (in In[T]) Ok() bool { return in.From != "" }
-
-// recorded is the parameter as an answer shows it.
-func (in In[T]) recorded() (value any, from string) { return plain(in.Value), in.From }
-
-// or is the parameter, or a default with its reason.
-func (in In[T]) or(value T, why string) In[T] { return in.orThat(In[T]{value, "default: " + why}) }
-
-// ParamError is a parameter that makes no sense. Name is the parameter's, such
-// as "osds".
-type ParamError struct {
-	Name    string
-	Message string
-	Hint    string
-}
-
-func (e *ParamError) Error() string { return e.Name + ": " + e.Message }
-
-func badParam(name, hint, format string, args ...any) error {
-	return &ParamError{Name: name, Hint: hint, Message: fmt.Sprintf(format, args...)}
-}
-
-// needs is the error of a parameter that is missing.
-func needs(name, what, example string) error {
-	return badParam(name, "for example "+example, "is needed: %s", what)
-}
-
-// within returns an error unless lo <= value <= hi.
-func within[T int | int64 | float64](name string, in In[T], lo, hi T) error {
-	if in.Ok() && (in.Value < lo || in.Value > hi) {
-		return badParam(name, "", "%v: want %v to %v", in.Value, lo, hi)
-	}
-	return nil
-}
-
 // grouped writes a whole number with a comma before every third digit.
 func grouped[T int | int64](n T) string {
 	s := fmt.Sprint(n)
@@ -218,6 +172,3 @@ func grouped[T int | int64](n T) string {
 	}
 	return sign + s
 }
-
-// fit joins what is wrong with several parameters.
-func fit(errs ...error) error { return errors.Join(errs...) }

@@ -183,7 +183,8 @@ func TestRender(t *testing.T) {
 
 // What was read from a cluster must not move the cursor.
 func TestTheTablePrintsNoControlCharacters(t *testing.T) {
-	a := newBuilder("x", "title\x1b[2J")
+	a := newBuilder("x")
+	a.Title = "title\x1b[2J"
 	a.find(Finding{Grade: OK, What: "node \x1b[31mred\r\n"})
 	a.command("echo \x07", "")
 	text, err := Render(&a.Answer, "table", 40)

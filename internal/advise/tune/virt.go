@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
 // Virt are the parameters of virtual machines on a cluster.
@@ -46,6 +48,7 @@ type Virt struct {
 	// Dataset is what each machine keeps, held against Disk.
 	Dataset In[DatasetShape]
 	Disk    In[Bytes]
+	Cluster ClusterFacts
 }
 
 // VMClass are machines of one kind.
@@ -100,9 +103,6 @@ const (
 	documentParallel = 20            // V34
 	documentOutbound = 4             // V34
 	documentNodes    = 100           // V2
-	documentVMs      = 3000          // V2
-	testedPods       = 150_000       // of a cluster
-	testedNodes      = 2_000
 )
 
 // migrationDefaults are KubeVirt's own, which changed with its versions.
@@ -134,14 +134,87 @@ func parseVersion(text string) (major, minor int, err error) {
 	return 0, 0, fmt.Errorf("%q is no version: want one such as 1.4", text)
 }
 
-// TuneVirt reckons for virtual machines: density, virt-api's replicas, live
+// Params are the parameters as flags.
+func (p *Virt) Params() []Param {
+	migrates, drains := p.VMs.Ok() || p.Migrate.Ok(), p.Migrate.Ok()
+	clones := p.Clones.Ok() && (p.CloneLock.Ok() || len(p.CloneReadings) > 0)
+	perNode := p.VMs.Ok() && p.Nodes.orThat(p.Cluster.workerCount()).Ok()
+	return []Param{
+		platformParam(&p.Platform, p.Cluster),
+		intParam(&p.VMs, "vms", "virtual machines").within(1, 10_000_000),
+		newList(&p.Classes, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", parseVMClass),
+		intParam(&p.Nodes, "nodes", "nodes that they are on").read(p.Cluster.workerCount()).within(1, 1_000_000),
+		intParam(&p.Pods, "pods", "other pods").within(0, 100_000_000),
+		intParam(&p.OwnPods, "own-pods", "pods of each node's own").within(0, 10_000).by(ceiling.ReservedAddresses, "as for addresses (D3)").when(p.VMs.Ok()).per("pods/node"),
+		intParam(&p.MaxPods, "max-pods", "maxPods of the nodes").read(p.Cluster.leastMaxPods()).within(1, 100_000).by(ceiling.OpenShiftMaxPods, "OpenShift's").when(perNode),
+		coresParam(&p.Cores, "cores", "CPU of a node").read(p.Cluster.cores()),
+		bytesParam(&p.Memory, "memory", "memory of a node").read(p.Cluster.memory()),
+		bytesParam(&p.Overhead, "overhead", "memory of a machine's pod besides the machine's").by(256<<20, "this program's own allowance").when(len(p.Classes) > 0).per("B/machine"),
+		intParam(&p.Disks, "disks", "disks of each machine with dedicatedIOThread").within(0, 1000),
+		intParam(&p.PerAPI, "per-api", "machines for each virt-api pod").within(1, 1_000_000).by(vmsPerAPI, "V35").when(p.VMs.Ok()),
+		textParam(&p.KubeVirt, "kubevirt", "version", "KubeVirt's version, such as 1.3").by("1.4", "1.4 or later"),
+		intParam(&p.ParallelCluster, "parallel", "migrations at a time").within(1, 100_000).by(documentParallel, "V34").when(migrates),
+		intParam(&p.ParallelNode, "parallel-node", "migrations from a node at a time").within(1, 10_000).by(documentOutbound, "V34").when(migrates),
+		intParam(&p.Migrate, "migrate", "machines to migrate").within(1, 10_000_000),
+		intParam(&p.Drain, "drain", "nodes that those are on").within(1, 1_000_000).per("nodes"),
+		timeParam(&p.MigrationTime, "migration-time", "time of one migration (default: the average of the classes, or 17.2s)"),
+		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that are drained at a time").within(1, 1_000_000).by(10, "V31").when(drains || p.Zones.Ok()),
+		timeParam(&p.Reboot, "reboot", "reboot of one node").by(documentWaiting*time.Minute/4, "V38: 35 min of waiting in 4 rounds").when(drains),
+		timeParam(&p.Observed, "observed", "time that such a migration took before"),
+		rateParam(&p.Link, "link", "speed of a node's link, for migrations"),
+		bytesParam(&p.VMMemory, "vm-memory", "memory of a machine, for migrations"),
+		intParam(&p.Zones, "zones", "pools to drain one after the other").within(1, 1000),
+		intParam(&p.Clones, "clones", "clones of one image").within(1, 50_000),
+		intParam(&p.CloneWorkers, "clone-workers", "calls of the provisioner at a time").within(1, 10_000).by(10, "V23: 10 calls of the provisioner at a time").when(clones),
+		timeParam(&p.CloneLock, "clone-lock", "time that a clone holds the image"),
+		timeParam(&p.CloneWork, "clone-work", "time that a clone takes in parallel with others").by(time.Second, "this program's own guess").when(clones),
+		timeParam(&p.CloneBulk, "clone-bulk", "time that a bulk costs besides its clones").by(2*time.Second, "V22: machines are asked every 2 s").when(clones),
+		shareParam(&p.ClonePenalty, "clone-penalty", "by which each clone that waits beyond the workers slows the others, such as 0.2%").within(0, 10),
+		timeParam(&p.Flatten, "flatten", "time that flattening one image takes (default: from measured bulks above 250)"),
+		newList(&p.CloneReadings, "clone-measured", "bulk=time", "how long a bulk of clones took", parseCloneReading),
+		&param[DatasetShape]{in: &p.Dataset, name: "dataset", kind: "DxFxsize", help: "directories x files x size of each machine's data set", parse: ParseDataset},
+		bytesParam(&p.Disk, "disk", "size of the data set's disk"),
+	}
+}
+
+func parseVMClass(text string) (c VMClass, err error) {
+	name, rest, ok := strings.Cut(text, "=")
+	parts := strings.Split(rest, ",")
+	if !ok || len(parts) < 3 || len(parts) > 4 {
+		return c, fmt.Errorf("%q: want NAME=COUNT,CORES,MEMORY or NAME=COUNT,CORES,MEMORY,TIME, such as rhel=1500,1,4Gi,14s", text)
+	}
+	c.Name = name
+	if c.Count, err = ParseCount(parts[0]); err != nil {
+		return c, err
+	}
+	if c.Cores, err = ParseCores(parts[1]); err != nil {
+		return c, err
+	}
+	if c.Memory, err = ParseBytes(parts[2]); err != nil {
+		return c, err
+	}
+	if len(parts) == 4 {
+		c.Migration, err = ParseDelay(parts[3])
+	}
+	return c, err
+}
+
+func parseCloneReading(text string) (r CloneReading, err error) {
+	bulk, took, ok := strings.Cut(text, "=")
+	if !ok {
+		return r, fmt.Errorf("%q: want BULK=TIME, such as 100=5m", text)
+	}
+	n, err := ParseCount(bulk)
+	if err != nil {
+		return r, err
+	}
+	d, err := ParseDelay(took)
+	return CloneReading{Bulk: int(n), Seconds: d.Seconds(), From: "flag --clone-measured"}, err
+}
+
+// TuneVirt computes for virtual machines: density, virt-api's replicas, live
 // migration, clones (V2, V23 to V27, V30 to V38, V41).
 func TuneVirt(p Virt) (*Answer, error) {
-	p.Platform = p.Platform.or(OpenShift, "the documents' platform")
-	p.KubeVirt = p.KubeVirt.or("1.4", "1.4 or later")
-	p.PerAPI = p.PerAPI.or(vmsPerAPI, "V35")
-	p.OwnPods = p.OwnPods.or(reservedAddresses, "as for addresses (D3)")
-	p.Overhead = p.Overhead.or(256<<20, "this program's own allowance")
 	total := int64(0)
 	for _, c := range p.Classes {
 		if !plainWord(c.Name) || c.Count < 1 || c.Cores < 0 || c.Memory < 0 {
@@ -158,29 +231,24 @@ func TuneVirt(p Virt) (*Answer, error) {
 	if !p.VMs.Ok() && !p.Clones.Ok() && !p.Dataset.Ok() && !p.Migrate.Ok() {
 		return nil, needs("vms", "how many machines there are to be", "--vms 3000")
 	}
+	b, err := begin("virt", p.Params(), func() error { return checkReadings(p.CloneReadings) }, func() error {
+		if p.VMs.Ok() && p.Migrate.Value > p.VMs.Value {
+			return badParam("migrate", "", "%d of %d machines", p.Migrate.Value, p.VMs.Value)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
 	major, minor, err := parseVersion(p.KubeVirt.Value)
 	if err != nil {
 		return nil, badParam("kubevirt", "", "%v", err)
 	}
-	if err := fit(
-		within("vms", p.VMs, 1, 10_000_000), within("nodes", p.Nodes, 1, 1_000_000), within("pods", p.Pods, 0, 100_000_000), within("own-pods", p.OwnPods, 0, 10_000),
-		within("max-pods", p.MaxPods, 1, 100_000), within("per-api", p.PerAPI, 1, 1_000_000), within("parallel", p.ParallelCluster, 1, 100_000), within("parallel-node", p.ParallelNode, 1, 10_000),
-		within("migrate", p.Migrate, 1, 10_000_000), within("drain", p.Drain, 1, 1_000_000), within("max-unavailable", p.MaxUnavailable, 1, 1_000_000),
-		within("zones", p.Zones, 1, 1000), within("clones", p.Clones, 1, 50_000), within("clone-penalty", p.ClonePenalty, 0, 10), within("clone-workers", p.CloneWorkers, 1, 10_000), within("disks", p.Disks, 0, 1000), checkReadings(p.CloneReadings),
-	); err != nil {
-		return nil, err
-	}
-	title := "Virtual machines on a cluster"
+	b.Title = "Virtual machines on a cluster"
 	if p.VMs.Ok() {
-		title = grouped(p.VMs.Value) + " virtual machines on a cluster"
+		b.Title = grouped(p.VMs.Value) + " virtual machines on a cluster"
 	}
-	t := virtTuner{builder: newBuilder("virt", title), Virt: p, defaults: defaultsOf(major, minor)}
-	t.ParallelCluster = p.ParallelCluster.or(documentParallel, "V34")
-	t.ParallelNode = p.ParallelNode.or(documentOutbound, "V34")
-	t.input("vms", p.VMs, "")
-	t.input("nodes", p.Nodes, "")
-	t.input("pods", p.Pods, "")
-	t.input("kubevirt", p.KubeVirt, "")
+	t := virtTuner{builder: b, Virt: p, defaults: defaultsOf(major, minor)}
 	if p.VMs.Ok() {
 		t.apiReplicas()
 		t.density()
@@ -222,8 +290,11 @@ func (t *virtTuner) apiReplicas() {
 	t.correct("V35", `oc patch hco ... "kubevirt.kubevirt.io/jsonpatch":[{"op\": \"add\" ...`, "the annotation's value is a text that holds JSON: it must be quoted as one", "the shell hands over what is no JSON, and nothing is patched")
 	switch {
 	case !t.defaults.scalesAPI:
-		t.find(Finding{Change, "virt-api replicas", "2 (KubeVirt before 0.53)", fmt.Sprint(use), "virt-api's webhooks time out when many machines are made", "the patch below"})
 		t.cite("kubevirt-api")
+		t.check(use <= 2, Finding{Change, "virt-api replicas", "2 (KubeVirt before 0.53)", fmt.Sprint(use), "virt-api's webhooks time out when many machines are made", "the patch below"})
+		if use <= 2 {
+			return
+		}
 	case t.Nodes.Ok():
 		t.cite("kubevirt-api")
 		own := min(t.Nodes.Value, max(2, t.Nodes.Value/10))
@@ -248,13 +319,11 @@ func (t *virtTuner) density() {
 	t.cite("V2")
 	vms, pods := ceilDiv(t.VMs.Value, t.Nodes.Value), ceilDiv(t.Pods.Value, t.Nodes.Value)
 	all := vms + pods + t.OwnPods.Value
-	t.input("ownPods", t.OwnPods, "pods/node")
 	t.result("vmsPerNode", vms, "", "")
 	t.result("podsPerNode", pods, "", "other pods")
 	t.result("allPodsPerNode", all, "", "a machine runs in a pod too, and the node has its own")
 	t.step("pods of a node = machines + other pods + its own", fmt.Sprintf("%d + %d + %d = %d", vms, pods, t.OwnPods.Value, all), "V2")
-	maxPods := t.MaxPods.or(openShiftMaxPods, "OpenShift's")
-	t.input("maxPods", maxPods, "")
+	maxPods := t.MaxPods
 	t.check(all <= maxPods.Value, Finding{Change, "pods of a node", grouped(all), fmt.Sprintf("at most maxPods, %d", maxPods.Value), "machines and pods stay Pending: Too many pods", fmt.Sprintf("plimsoll tune kubelet --max-pods %d", max(500, roundUp(all+all/10, 50)))})
 	threads, note := vms, "one for each machine"
 	if t.Disks.Value > 0 {
@@ -281,7 +350,6 @@ func (t *virtTuner) resources() {
 		cores += float64(c.Count) * c.Cores
 		memory += Bytes(c.Count) * (c.Memory + t.Overhead.Value)
 	}
-	t.input("overhead", t.Overhead, "B/machine")
 	n := t.Nodes.Value
 	nodeCores, nodeMemory := cores/float64(n), memory/Bytes(n)
 	t.result("coresPerNode", math.Round(nodeCores*10)/10, "cores", "that the machines ask for, of an average node")
@@ -317,23 +385,25 @@ func (t *virtTuner) bootStorm() {
 
 // split is V41: when one cluster is too large.
 func (t *virtTuner) split() {
+	t.splitClusters(t.VMs.Value+t.Pods.Value+t.OwnPods.Value*t.Nodes.Value, t.Nodes.Value, t.VMs.Value)
+}
+
+// splitClusters is V41: how many clusters take so many pods, nodes and machines.
+func (t *builder) splitClusters(pods, nodes, vms int64) {
 	t.cite("V41", "openshift-500")
-	pods := t.VMs.Value + t.Pods.Value + t.OwnPods.Value*t.Nodes.Value
-	clusters := max(ceilDiv(pods, testedPods), ceilDiv(max(t.Nodes.Value, 1), testedNodes))
-	t.result("clusters", clusters, "", fmt.Sprintf("by the tested maximums of %s pods and %s nodes", grouped(int64(testedPods)), grouped(int64(testedNodes))))
+	clusters := max(ceilDiv(pods, ceiling.TestedPods), ceilDiv(max(nodes, 1), ceiling.OpenShiftNodes))
+	t.result("clusters", clusters, "", fmt.Sprintf("by the tested maximums of %s pods and %s nodes", grouped(int64(ceiling.TestedPods)), grouped(int64(ceiling.OpenShiftNodes))))
 	if clusters > 1 {
-		t.find(Finding{Change, "pods and nodes of one cluster", fmt.Sprintf("%s pods, %s nodes", grouped(pods), grouped(t.Nodes.Value)), fmt.Sprintf("%s and %s", grouped(int64(testedPods)), grouped(int64(testedNodes))), "untested ground for the control plane", fmt.Sprintf("%d clusters", clusters)})
+		t.find(Finding{Change, "pods and nodes of one cluster", fmt.Sprintf("%s pods, %s nodes", grouped(pods), grouped(nodes)), fmt.Sprintf("%s and %s", grouped(int64(ceiling.TestedPods)), grouped(int64(ceiling.OpenShiftNodes))), "untested ground for the control plane", fmt.Sprintf("%d clusters", clusters)})
 	}
-	if t.VMs.Value > documentVMs {
-		t.find(Finding{Grade: Advice, What: "machines of one cluster", Now: grouped(t.VMs.Value), Wanted: fmt.Sprintf("%s were tested, on %d nodes", grouped(int64(documentVMs)), documentNodes), Remedy: "consider several clusters, the more the higher the churn"})
+	if vms > ceiling.ShownVMs {
+		t.find(Finding{Grade: Advice, What: "machines of one cluster", Now: grouped(vms), Wanted: fmt.Sprintf("%s were tested, on %d nodes", grouped(int64(ceiling.ShownVMs)), documentNodes), Remedy: "consider several clusters, the more the higher the churn"})
 	}
 }
 
 // migrationLimits is V34.
 func (t *virtTuner) migrationLimits() {
 	cluster, node := t.ParallelCluster.Value, t.ParallelNode.Value
-	t.input("parallel", t.ParallelCluster, "")
-	t.input("parallelNode", t.ParallelNode, "")
 	t.cite("V34", "kubevirt-migration")
 	t.result("parallelMigrationsPerCluster", cluster, "", "5 by default")
 	t.result("parallelOutboundMigrationsPerNode", node, "", "2 by default")
@@ -341,6 +411,11 @@ func (t *virtTuner) migrationLimits() {
 	t.result("completionTimeoutPerGiBDocument", int64(800), "s/GiB", "the document's, the default until KubeVirt 1.3")
 	t.result("progressTimeout", int64(150), "s", "150 by default")
 	written := int64(800)
+	if t.Platform.Value == OpenShift {
+		t.cite("hco-migration")
+		t.find(Finding{Grade: Advice, What: "defaults of newer hyperconverged operators", Now: "20 s/GiB and 1 migration of a node at a time, since July 2026", Wanted: fmt.Sprintf("%d of a node at a time in the document", documentOutbound),
+			Cost: "migrations of a node share its link, so that busy machines converge later", Remedy: "keep the operator's defaults where machines are busy: --parallel-node 1"})
+	}
 	if t.defaults.perGiB != written {
 		t.find(Finding{Grade: Advice, What: "completionTimeoutPerGiB", Now: fmt.Sprintf("%d by default since KubeVirt 1.4", t.defaults.perGiB), Wanted: "800 in the document, where it was the default",
 			Cost: "a machine of 64 GiB that does not converge holds its slot for 14 h instead of 2.7 h", Remedy: "leave it at the default unless large or busy machines are cancelled"})
@@ -351,8 +426,6 @@ func (t *virtTuner) migrationLimits() {
 		t.find(Finding{Change, "parallelMigrationsPerCluster", fmt.Sprint(cluster), fmt.Sprintf("at least %d, one node's", node), "a node's limit is never reached", "raise it"})
 	}
 	if t.Link.Ok() && t.VMMemory.Ok() {
-		t.input("link", t.Link, "bit/s")
-		t.input("vmMemory", t.VMMemory, "B")
 		each := float64(t.VMMemory.Value) * 8 * float64(node) / float64(t.Link.Value)
 		gib := float64(t.VMMemory.Value) / (1 << 30)
 		t.step("copying a machine's memory once = memory x 8 x migrations of the node / speed", fmt.Sprintf("%s x 8 x %d / %s = %.1f s", t.VMMemory.Value, node, t.Link.Value, each), "V34")
@@ -374,19 +447,15 @@ func (t *virtTuner) migration() {
 		drained = Given(max(1, ceilDiv(t.Migrate.Value*t.Nodes.Value, t.VMs.Value)), "from migrate and the machines of a node")
 	}
 	drained = drained.or(ceilDiv(t.Migrate.Value, 30), "30 machines of each node (V2)")
-	unavailable := t.MaxUnavailable.or(10, "V31")
 	each := t.MigrationTime
 	if !each.Ok() {
 		each = averageMigration(t.Classes)
 	}
 	each = each.or(17200*time.Millisecond, "V37: (400 x 14 s + 400 x 23 s + 200 x 12 s) / 1000")
-	reboot := t.Reboot.or(documentWaiting*time.Minute/4, "V38: 35 min of waiting in 4 rounds")
 	cluster, node := t.ParallelCluster.Value, t.ParallelNode.Value
-	t.input("migrate", t.Migrate, "")
+	unavailable, reboot := t.MaxUnavailable, t.Reboot
 	t.input("drain", drained, "nodes")
-	t.input("maxUnavailable", unavailable, "")
 	t.input("migrationTime", each, "")
-	t.input("reboot", reboot, "")
 	plan := drainPlan{t.Migrate.Value, drained.Value, unavailable.Value, cluster, node}
 	waves, rounds := plan.waves()
 	parallel := plan.parallel(unavailable.Value)
@@ -399,16 +468,20 @@ func (t *virtTuner) migration() {
 	t.result("rebootRounds", rounds, "", "")
 	t.result("migrationTime", math.Round(moving.Seconds()), "s", "at least: every slot is always in use, and no pod is slow to leave")
 	t.result("drainAndRebootTime", math.Round((moving + waiting).Seconds()), "s", "with the reboots")
+	t.cite("V36")
+	t.correct("V36", "the time of a migration is that of a machine's phases Scheduling, Scheduled and Running", "those are the phases of its start; a migration's are in status.migrationState (startTimestamp, endTimestamp) and in its VirtualMachineInstanceMigration (phaseTransitionTimestamps)", "restarts are measured in place of migrations")
 	// What a machine took up of a slot on the document's cluster, or here.
 	slot := float64(documentMinutes*60*documentParallel) / documentMigrated
 	of := "the document's: 118 min x 20 / 1000 machines"
 	if t.Observed.Ok() {
 		slot = t.Observed.Value.Seconds() * float64(parallel) / float64(t.Migrate.Value)
 		of = "of --observed"
-		t.input("observed", t.Observed, "")
 	}
 	expected := slot * float64(t.Migrate.Value) / float64(parallel)
 	t.step("time that a machine takes up of a slot = time x migrations at a time / machines", fmt.Sprintf("%.1f s (%s), %.1f times the migration itself", slot, of, slot/each.Value.Seconds()), "V38")
+	total := expected + waiting.Seconds()
+	t.step("total = time with queues and evictions + rounds x reboot", fmt.Sprintf("%s + %s = %s", seconds(expected), seconds(waiting.Seconds()), seconds(total)), "V38")
+	t.result("totalTimeExpected", math.Round(total), "s", "with the reboots")
 	t.result("migrationTimeExpected", math.Round(expected), "s", "with the time that "+strings.Split(of, ":")[0]+" machines took up of a slot: waiting for the target pod, queues and evictions of pods included")
 	t.warn("the migrations themselves explain a small part of what was measured (V38): most is queueing and evictions; calibrate with --observed, the time that a migration of so many machines took")
 }
@@ -459,12 +532,10 @@ func (t *virtTuner) dataset() {
 		return
 	}
 	size := t.Dataset.Value.Bytes()
-	t.input("dataset", t.Dataset, "")
 	t.result("datasetBytes", int64(size), "B", size.String())
 	t.step("data set = directories x files x size of a file", fmt.Sprintf("%d x %d x %s = %s", t.Dataset.Value.Directories, t.Dataset.Value.Files, t.Dataset.Value.Size, size), "V30")
 	t.correct("V30", "300 directories x 8 files x 20 MiB are 4.8 GiB", "they are 48000 MiB, 46.9 GiB", "a disk of 40 GiB is full before the data set is written")
 	if t.Disk.Ok() {
-		t.input("disk", t.Disk, "B")
 		t.check(size <= t.Disk.Value, Finding{Cannot, "data set on its disk", size.String(), "at most " + t.Disk.Value.String(), "writing it fails: No space left on device", "a larger disk, or fewer files"})
 	}
 }
@@ -517,16 +588,15 @@ func (t *virtTuner) files() {
 // zones is V31 to V33: pools by zone, and what makes one drain and reboot.
 func (t *virtTuner) zones() {
 	t.cite("V31", "V32", "V33", "openshift-machineconfig")
-	t.input("zones", t.Zones, "")
-	unavailable := t.MaxUnavailable.or(10, "V31")
+	unavailable := t.MaxUnavailable
 	for i := range t.Zones.Value {
 		name := fmt.Sprintf("zone-%d", i)
 		t.file("machineconfigpool-"+name+".yaml", manifest(poolOf(name, map[string]string{"pools.operator.machineconfiguration.openshift.io/" + name: ""}, unavailable.Value),
 			"The nodes labelled node-role.kubernetes.io/"+name+"."), "the machine config operator of OpenShift: oc apply -f")
+		t.command("oc label node NODE node-role.kubernetes.io/"+name+"=", "for each node of "+name)
 	}
 	t.file("machineconfig-drain-zone-0.yaml", manifest(machineConfigOf("99-zone-0-plimsoll-drain", "zone-0", []mapping{ignite("/var/tmp/plimsoll-drain", "1\n")}),
 		"Drains and reboots the nodes of zone-0. The name must be a new one each time."), "the machine config operator of OpenShift: oc apply -f; it reboots the zone's nodes")
 	t.correct("V32", "the pool zone-0 selects MachineConfigs of worker and zone-2", "it selects those of worker and zone-0", "what is meant for zone-0 reaches nobody, and zone-2's drains zone-0")
 	t.correct("V33", "a file with filesystem: root, beside networkd, in Ignition 3.1.0", "filesystem and networkd are fields of version 2; version 3 has neither", "at best they are ignored")
-	t.command("oc label node NODE node-role.kubernetes.io/zone-0=", "for each node, with its zone")
 }

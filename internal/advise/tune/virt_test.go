@@ -131,6 +131,8 @@ func TestMigration(t *testing.T) {
 	answer(t, a, err)
 	wantResult(t, a, "rebootRounds", int64(4))
 	wantResult(t, a, "migrationTimeExpected", 7080.0) // the document's 118 min
+	wantResult(t, a, "totalTimeExpected", 9180.0)     // and 35 min (V38)
+	correction(t, a, "V36")
 	moving := a.Result("migrationTime").(float64)
 	if moving < 1000*17.2/20 || moving > 1.1*1000*17.2/20 {
 		t.Errorf("%v s for 1000 migrations of 17.2 s, 20 at a time", moving)
@@ -367,4 +369,17 @@ func FuzzParseDataset(f *testing.F) {
 			t.Errorf("%q: %v", s, d.Bytes())
 		}
 	})
+}
+
+// What is as it should be is no change, and what cannot be is refused.
+func TestVirtOfFewMachines(t *testing.T) {
+	a, err := TuneVirt(Virt{VMs: count(100), KubeVirt: Given("0.40", "flag")})
+	answer(t, a, err)
+	if f := finding(t, a, "virt-api replicas"); f.Grade != OK {
+		t.Errorf("%+v", f)
+	}
+	finding(t, a, "defaults of newer hyperconverged operators")
+	if _, err := TuneVirt(Virt{VMs: count(100), Migrate: count(200)}); err == nil {
+		t.Error("200 of 100 machines were taken")
+	}
 }

@@ -1,0 +1,293 @@
+package tune
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+)
+
+// In is a parameter with where it came from. The zero In was not given.
+type In[T any] struct {
+	Value T
+	From  string
+}
+
+// Given makes an In of a value that came from somewhere.
+func Given[T any](value T, from string) In[T] { return In[T]{value, from} }
+
+// Ok reports whether the parameter was given.
+func (in In[T]) Ok() bool { return in.From != "" }
+
+// or is the parameter, or a default with its reason.
+func (in In[T]) or(value T, why string) In[T] { return in.orThat(In[T]{value, "default: " + why}) }
+
+// orThat is the parameter, or another.
+func (in In[T]) orThat(other In[T]) In[T] {
+	if in.Ok() {
+		return in
+	}
+	return other
+}
+
+// recorded is the parameter as an answer shows it.
+func (in In[T]) recorded() (value any, from string) { return plain(in.Value), in.From }
+
+// Param is a parameter of a calculator, declared once: its name, what it takes,
+// its unit, range and default, its help, and where it can be read from. It is a
+// flag of the command line as it is.
+type Param interface {
+	Name() string
+	Help() string
+	Type() string
+	String() string
+	Set(text string) error
+	// settle takes what was read or the default where nothing was given, and
+	// returns what is wrong.
+	settle() error
+	// record puts it among the inputs of an answer.
+	record(b *builder)
+}
+
+// param is a parameter of one value.
+type param[T any] struct {
+	in               *In[T]
+	name, kind, help string
+	parse            func(string) (T, error)
+	text             string // as given
+	example          string // of a parameter that is needed
+	unit             string
+	standard         In[T]
+	idle             bool // the default is for help only
+	ranged           bool
+	low, high        float64
+}
+
+func (p *param[T]) Name() string   { return p.name }
+func (p *param[T]) Type() string   { return p.kind }
+func (p *param[T]) String() string { return p.text }
+
+func (p *param[T]) Help() string {
+	if !p.standard.Ok() {
+		return p.help
+	}
+	text := fmt.Sprint(p.standard.Value)
+	if share, ok := any(p.standard.Value).(float64); ok && p.kind == "share" {
+		text = trim(share*100) + "%"
+	}
+	return p.help + " (default " + text + ")"
+}
+
+func (p *param[T]) Set(text string) error {
+	v, err := p.parse(text)
+	if err == nil {
+		*p.in, p.text = Given(v, "flag --"+p.name), text
+	}
+	return err
+}
+
+// by gives a default with its reason.
+func (p *param[T]) by(value T, why string) *param[T] {
+	p.standard = Given(value, "default: "+why)
+	return p
+}
+
+// when takes the default only where it matters.
+func (p *param[T]) when(matters bool) *param[T] {
+	p.idle = !matters
+	return p
+}
+
+// read gives what was read, if it was.
+func (p *param[T]) read(in In[T]) *param[T] {
+	*p.in = p.in.orThat(in)
+	return p
+}
+
+// within bounds the value, in the smallest unit of its kind.
+func (p *param[T]) within(low, high float64) *param[T] {
+	p.ranged, p.low, p.high = true, low, high
+	return p
+}
+
+// per gives the unit of the value.
+func (p *param[T]) per(unit string) *param[T] {
+	p.unit = unit
+	return p
+}
+
+// needed says that there is no answer without the parameter.
+func (p *param[T]) needed(example string) *param[T] {
+	p.example = example
+	return p
+}
+
+func (p *param[T]) settle() error {
+	if !p.in.Ok() && p.example != "" {
+		return needs(p.name, p.help, p.example)
+	}
+	if !p.idle {
+		*p.in = p.in.orThat(p.standard)
+	}
+	if !p.in.Ok() {
+		return nil
+	}
+	value, bound := 0.0, func(f float64) string { return trim(f) }
+	switch v := any(p.in.Value).(type) {
+	case string:
+		return checkWord(p.name, v)
+	case int64:
+		value = float64(v)
+	case float64:
+		value = v
+	case Bytes:
+		value, bound = float64(v), func(f float64) string { return Bytes(f).String() }
+	case Rate:
+		value, bound = float64(v), func(f float64) string { return Rate(f).String() }
+	case time.Duration:
+		value, bound = float64(v), func(f float64) string { return time.Duration(f).String() }
+	}
+	if p.ranged && !(value >= p.low && value <= p.high) {
+		return badParam(p.name, "", "%v: want %s to %s", p.in.Value, bound(p.low), bound(p.high))
+	}
+	return nil
+}
+
+func (p *param[T]) record(b *builder) {
+	first, rest, _ := strings.Cut(p.name, "-")
+	for part := range strings.SplitSeq(rest, "-") {
+		if part != "" {
+			first += strings.ToUpper(part[:1]) + part[1:]
+		}
+	}
+	b.input(first, *p.in, p.unit)
+}
+
+// A parameter of each kind.
+
+func intParam(in *In[int64], name, help string) *param[int64] {
+	return &param[int64]{in: in, name: name, kind: "number", help: help, parse: ParseCount}
+}
+
+func shareParam(in *In[float64], name, help string) *param[float64] {
+	return &param[float64]{in: in, name: name, kind: "share", help: help, parse: ParsePercent}
+}
+
+func coresParam(in *In[float64], name, help string) *param[float64] {
+	return &param[float64]{in: in, name: name, kind: "CPU", help: help, parse: ParseCores}
+}
+
+func bytesParam(in *In[Bytes], name, help string) *param[Bytes] {
+	return &param[Bytes]{in: in, name: name, kind: "bytes", help: help, parse: ParseBytes, unit: "B"}
+}
+
+func rateParam(in *In[Rate], name, help string) *param[Rate] {
+	return &param[Rate]{in: in, name: name, kind: "speed", help: help, parse: ParseRate, unit: "bit/s"}
+}
+
+func timeParam(in *In[time.Duration], name, help string) *param[time.Duration] {
+	return &param[time.Duration]{in: in, name: name, kind: "time", help: help, parse: ParseDelay}
+}
+
+func boolParam(in *In[bool], name, help string) *param[bool] {
+	return &param[bool]{in: in, name: name, kind: "bool", help: help, parse: strconv.ParseBool}
+}
+
+func textParam(in *In[string], name, kind, help string) *param[string] {
+	return &param[string]{in: in, name: name, kind: kind, help: help, parse: func(s string) (string, error) { return s, nil }}
+}
+
+// wordParam takes one of several words.
+func wordParam(in *In[string], name, help string, words ...string) *param[string] {
+	return &param[string]{in: in, name: name, kind: "word", help: help + ": " + strings.Join(words, ", "), parse: func(s string) (string, error) {
+		if slices.Contains(words, s) {
+			return s, nil
+		}
+		hint := ""
+		if near, ok := nearest.Word(s, words); ok {
+			hint = fmt.Sprintf(" (did you mean %q?)", near)
+		}
+		return "", fmt.Errorf("want %s%s", strings.Join(words, ", "), hint)
+	}}
+}
+
+// platformParam is the platform that settings are for.
+func platformParam(in *In[string], c ClusterFacts) *param[string] {
+	return wordParam(in, "platform", "what the cluster is", OpenShift, Kubernetes).read(c.platform()).by(OpenShift, "the documents' platform")
+}
+
+// listParam is a parameter that may be given several times.
+type listParam[T any] struct {
+	list             *[]T
+	name, kind, help string
+	parse            func(string) (T, error)
+	texts            []string
+}
+
+func newList[T any](list *[]T, name, kind, help string, parse func(string) (T, error)) *listParam[T] {
+	return &listParam[T]{list: list, name: name, kind: kind, help: help, parse: parse}
+}
+
+// rangeParam is a list of ranges of addresses.
+func rangeParam(list *[]netip.Prefix, name, help string) *listParam[netip.Prefix] {
+	return newList(list, name, "CIDR", help, ParsePrefix)
+}
+
+func (p *listParam[T]) Name() string    { return p.name }
+func (p *listParam[T]) Help() string    { return p.help }
+func (p *listParam[T]) Type() string    { return p.kind }
+func (p *listParam[T]) String() string  { return strings.Join(p.texts, " ") }
+func (p *listParam[T]) settle() error   { return nil }
+func (p *listParam[T]) record(*builder) {}
+
+func (p *listParam[T]) Set(text string) error {
+	v, err := p.parse(text)
+	if err == nil {
+		*p.list, p.texts = append(*p.list, v), append(p.texts, text)
+	}
+	return err
+}
+
+// begin settles the parameters of a calculator and begins its answer with them.
+// problems are what is wrong besides.
+func begin(tool string, params []Param, problems ...func() error) (*builder, error) {
+	var errs []error
+	for _, p := range params {
+		errs = append(errs, p.settle())
+	}
+	for _, check := range problems {
+		errs = append(errs, check())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	b := newBuilder(tool)
+	for _, p := range params {
+		p.record(b)
+	}
+	return b, nil
+}
+
+// ParamError is a parameter that makes no sense. Name is the parameter's, such
+// as "osds".
+type ParamError struct {
+	Name    string
+	Message string
+	Hint    string
+}
+
+func (e *ParamError) Error() string { return e.Name + ": " + e.Message }
+
+func badParam(name, hint, format string, args ...any) error {
+	return &ParamError{Name: name, Hint: hint, Message: fmt.Sprintf(format, args...)}
+}
+
+// needs is the error of a parameter that is missing.
+func needs(name, what, example string) error {
+	return badParam(name, "for example "+example, "is needed: %s", what)
+}
