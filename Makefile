@@ -119,7 +119,7 @@ ui:
 # parts'. The machine should be doing nothing else.
 bench: build
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/test/bench
-	go test -run '^$$' -bench . -benchmem ./internal/target/kubernetes ./internal/record ./internal/plan/kubeburner ./internal/report
+	go test -run '^$$' -bench . -benchmem ./internal/target/kubernetes ./internal/record ./internal/plan/kubeburner ./internal/judge ./internal/report
 
 clean:
 	rm -rf bin internal/lab/image/built/agent

@@ -227,7 +227,7 @@ func (g *progress) stepLine(s judge.Step) string {
 		return text + ": " + s.VerdictWhy
 	}
 	if q := quantiles(s.Latency[g.kind.There].P50, s.Latency[g.kind.There].P99); q != "" {
-		text += fmt.Sprintf(", %d %s, %s", s.Objects.Ready, g.there(), q)
+		text += fmt.Sprintf(", %d %s, %s", s.Account().Ready, g.there(), q)
 	}
 	return text
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"sync"
 	"testing"
@@ -39,6 +40,8 @@ func TestPlantedLimitsAreFound(t *testing.T) {
 		{"no limit below the highest level", []string{"--set", "limit=0", "--max", "50"}, 0, 50},
 		{"requests that are answered 429", []string{"--set", "limit=23", "--set", "throttleEvery=9"}, 0, 23},
 		{"not even the first level holds", []string{"--set", "limit=5"}, 1, 0},
+		{"a capacity of requests per second", []string{"--axis", "requests", "--set", "capacity=2300", "--hold", "600ms", "--confirm", "1"}, 0, 2300},
+		{"clients that share a server", []string{"--axis", "clients", "--set", "capacity=1000", "--set", "latency=constant:2ms", "--hold", "600ms", "--confirm", "1", "--slo", "Responded p99 <= 25500us", "--from", "20", "--step", "4"}, 0, 25},
 		{"a capacity of objects per second", []string{"--axis", "rate", "--set", "capacity=130", "--hold", "1s", "--confirm", "1"}, 0, 130},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -80,6 +83,7 @@ func TestPlantedChangesAreFound(t *testing.T) {
 		{"half the delay", "better", 0, []string{"--arm", "a:latency=constant:250ms", "--arm", "b:latency=constant:100ms"}},
 		{"the same delay", "equivalent", 0, []string{"--arm", "a:latency=constant:200ms", "--arm", "b:latency=constant:200ms", "--margin", "20%"}},
 		{"twice the CPU time, by a metric that the target declares", "worse", 1, []string{"--arm", "a:cpuPerObject=1ms", "--arm", "b:cpuPerObject=2ms", "--metric", "simulated CPU"}},
+		{"a tenth more of a stream's delay", "worse", 1, []string{"--axis", "requests", "--level", "500", "--arm", "a:latency=constant:20ms", "--arm", "b:latency=constant:22ms"}},
 		{"the same memory", "equivalent", 0, []string{"--arm", "a:", "--arm", "b:latency=constant:3ms", "--metric", "simulated memory, most"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
@@ -112,6 +116,52 @@ func TestASimulatedRunIsResumed(t *testing.T) {
 	}
 	if got := command(t, nil, "report", dir); got.code != 0 {
 		t.Errorf("report: exit code %d: %s", got.code, got.stderr)
+	}
+}
+
+// A stream is recorded, resumed, judged anew, reported and compared as objects
+// are.
+func TestASimulatedStreamIsWhole(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	args := []string{"sweep", "simulated", "--axis", "requests", "--levels", "500,1500,800", "--set", "capacity=1000", "--hold", "300ms", "--out"}
+	if cut := command(t, nil, append(args, dir, "--budget", "1700ms")...); cut.code != exitInconclusive {
+		t.Fatalf("exit code %d:\n%s%s", cut.code, cut.stdout, cut.stderr)
+	}
+	for tries := 0; ; tries++ {
+		got := command(t, nil, "run", "--resume", dir)
+		if got.code == exitBreached && strings.Contains(got.stdout, "intended  done  not done") {
+			break
+		}
+		if tries == 20 || got.code != exitInconclusive {
+			t.Fatalf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+		}
+	}
+	before := resultIn(t, dir)
+	for _, s := range before.Steps {
+		if r := s.Requests; r == nil || r.Intended != r.Sent+r.Dropped {
+			t.Errorf("step %d: %+v", s.ID, r)
+		}
+	}
+	windows, err := record.ReadWindows(record.Dir(dir))
+	if err != nil || len(windows) < 20 {
+		t.Errorf("%d windows, %v", len(windows), err)
+	}
+	if got := command(t, nil, "analyze", dir); got.code != exitBreached {
+		t.Errorf("analyze: exit code %d: %s", got.code, got.stderr)
+	}
+	if after := resultIn(t, dir); !reflect.DeepEqual(after, before) {
+		t.Error("judged anew it says something else")
+	}
+	page, err := os.ReadFile(filepath.Join(dir, record.ReportFile))
+	if err != nil || !bytes.Contains(page, []byte("streams-chart")) || !bytes.Contains(page, []byte(`"backlog":[`)) {
+		t.Errorf("the page does not draw the stream: %v", err)
+	}
+	second := filepath.Join(t.TempDir(), "run")
+	if got := command(t, nil, append(args, second)...); got.code != exitBreached {
+		t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	if got := command(t, nil, "compare", dir, second); got.code != exitInconclusive || !strings.Contains(got.stdout, "needs two of each") {
+		t.Errorf("compare: exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
 	}
 }
 

@@ -1,10 +1,14 @@
 package judge
 
 import (
+	"math"
+	"math/rand/v2"
+	"runtime"
 	"strconv"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -51,4 +55,51 @@ func BenchmarkJudge(b *testing.B) {
 		}
 		judge.Finish(design.Sweep{Levels: levels}, record.Fidelity{}, "")
 	}
+}
+
+// An hour of a million requests a second, judged: 3600 windows of two
+// histograms each.
+func BenchmarkJudgeStream(b *testing.B) {
+	const seconds, rate = 3600, 1_000_000
+	rng := rand.New(rand.NewPCG(1, 2))
+	var kinds [16]map[string]record.Histogram // windows that differ
+	for i := range kinds {
+		kinds[i] = make(map[string]record.Histogram)
+		for _, name := range []string{"Connected", "Responded"} {
+			h := record.NewCounts()
+			for range 1000 {
+				if err := h.RecordValues(int64(2000*math.Exp(0.7*rng.NormFloat64())), rate/1000); err != nil {
+					b.Fatal(err)
+				}
+			}
+			text, err := record.HistogramOf(h)
+			if err != nil {
+				b.Fatal(err)
+			}
+			kinds[i][name] = text
+		}
+	}
+	goal, err := slo.ParseGoal("latency=Responded p99 <= 50ms; errors < 1%; achieved >= 95%")
+	if err != nil {
+		b.Fatal(err)
+	}
+	spec := Spec{Goals: []slo.Goal{goal}, Milestones: []string{"Connected", "Responded"}, Kind: record.ObjectKind{There: "Responded"}}
+	for b.Loop() {
+		builder := NewBuilder(spec)
+		builder.Add(record.Event{Step: 1, Body: &record.StepEvent{Phase: record.PhaseStart, Level: rate, Open: true, Hold: seconds * 1e6, Timeout: 10e6}})
+		builder.Add(record.Event{T: 0, Step: 1, Body: &record.StepEvent{Phase: record.PhaseReached}})
+		for i := range record.Micros(seconds) {
+			builder.Add(record.Event{T: (i + 2) * 1e6, Step: 1, Body: &record.Window{
+				From: i * 1e6, To: (i + 1) * 1e6, Intended: rate, Sent: rate, Done: rate, Histograms: kinds[int(i)%len(kinds)],
+			}})
+		}
+		builder.Add(record.Event{T: (seconds + 2) * 1e6, Step: 1, Body: &record.StepEvent{Phase: record.PhaseEnd, Ending: record.EndHeld}})
+		if s := builder.LastStep(); s.Verdict != slo.Pass || s.Requests.Done != seconds*rate {
+			b.Fatalf("%s (%s), %+v", s.Verdict, s.VerdictWhy, s.Requests)
+		}
+	}
+	var after runtime.MemStats
+	runtime.ReadMemStats(&after)
+	b.ReportMetric(float64(after.Sys)/1e6, "MB")
+	b.ReportMetric(b.Elapsed().Seconds()/float64(b.N), "s/hour")
 }

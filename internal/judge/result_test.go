@@ -313,7 +313,11 @@ func checkWritten(t testing.TB, r Result) {
 	}
 	for _, s := range whole["steps"].([]any) {
 		lists(s, "reasons", "breaches")
-		for _, name := range []string{"goals", "latency", "resources", "objects", "apiRequests"} {
+		account := "objects"
+		if s.(map[string]any)["requests"] != nil {
+			account = "requests" // of a stream
+		}
+		for _, name := range []string{"goals", "latency", "resources", account, "apiRequests"} {
 			if _, ok := s.(map[string]any)[name].(map[string]any); !ok {
 				t.Fatalf("%s of a step is %v, want an object", name, s.(map[string]any)[name])
 			}
@@ -413,6 +417,11 @@ func FuzzBuilder(f *testing.F) {
 				s.put(&record.KubeEvent{Object: name(), Type: pick("Warning", "Normal"), Reason: text(), Message: text()})
 			case 9:
 				s.put(&record.Reading{Source: pick(SourceSelf, "etcd"), Values: map[string]float64{pick("cpuSeconds", "x"): number(), pick("rssBytes", "peakBytes"): number()}})
+			case 11:
+				s.put(&record.Window{
+					Component: pick("", "a"), From: micros(), To: micros(), WarmUp: next()%2 == 0, Intended: next(), Sent: next(), Done: next(), Failed: map[string]int{text(): next()},
+					Late: next(), Dropped: next(), Lost: next() % 3, InFlight: next(), Backlog: next(), Histograms: map[string]record.Histogram{pick("Ready", "x"): record.Histogram(pick("", "no histogram"))},
+				})
 			case 10:
 				s.put(&record.Canary{Sent: micros(), Replied: micros(), Seen: micros()})
 			default:

@@ -309,3 +309,58 @@ func BenchmarkAppend(b *testing.B) {
 		w.Append(Event{T: Micros(i), Step: 1, Body: &Object{Object: "node-density-1/node-density-1234", Milestone: "Ready", Stamp: 1790000000}})
 	}
 }
+
+// A window goes through its row and back, and its histograms are what
+// HdrHistogram reads.
+func TestWindowsGoThroughParquet(t *testing.T) {
+	counts := NewCounts()
+	for _, took := range []Micros{0, 1, 999, 1_000_000, 2 * 3600 * 1e6, -5} { // the last but one is beyond what is held
+		Count(counts, took)
+	}
+	h, err := HistogramOf(counts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []*Window{
+		{Component: "a", From: 1, To: 1_000_001, WarmUp: true, Intended: 9, Sent: 8, Done: 5, Failed: map[string]int{"timeout": 2, "HTTP 503": 1}, Late: 3, Dropped: 1, InFlight: 4, Backlog: 6,
+			BytesIn: 10, BytesOut: 20, ByPlace: map[string]int{"route-1": 5}, Histograms: map[string]Histogram{"Responded": h, "Connected": h}, OwnDelay: h},
+		{From: 1_000_001, To: 2_000_001, Lost: 7, Sent: 7, Intended: 7, Histograms: map[string]Histogram{}},
+	}
+	dir, err := CreateDir(filepath.Join(t.TempDir(), "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w := NewWindowWriter(dir)
+	for _, x := range want {
+		row, err := x.Row()
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.Add(row)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := ReadWindows(dir)
+	if err != nil || len(rows) != len(want) {
+		t.Fatalf("%d rows, %v", len(rows), err)
+	}
+	for i := range rows {
+		if got, err := rows[i].Window(); err != nil || !reflect.DeepEqual(got, want[i]) {
+			t.Errorf("window %d is %+v, %v; want %+v", i, got, err, want[i])
+		}
+	}
+	if l := rows[0].Latencies[0]; l.Milestone != "Connected" || l.N != 6 || l.P50 != 1 || l.Max < 3_599_000_000 {
+		t.Errorf("latencies %+v", l)
+	}
+	back, err := h.Counts()
+	if err != nil || !back.Equals(counts) {
+		t.Errorf("the histogram comes back as another: %v", err)
+	}
+	if _, err := Histogram("nonsense").Counts(); err == nil {
+		t.Error("nonsense is taken for a histogram")
+	}
+	if rows, err := ReadWindows(Dir(t.TempDir())); err != nil || rows != nil {
+		t.Errorf("without the file: %v, %v", rows, err)
+	}
+}

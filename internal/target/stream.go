@@ -58,7 +58,6 @@ type Windows struct {
 	mu   sync.Mutex
 	open []*openWindow // from the first that was not told of
 	told int           // windows
-	due  int           // requests that should have been done, of those that are not
 	err  error
 }
 
