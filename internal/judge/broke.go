@@ -256,7 +256,7 @@ func (f *facts) loadsAt(moments []record.Micros) []StepProgress {
 		case f.places > 0:
 			l.Level = round(float64(f.others+l.Asked)/float64(f.places), 6)
 		case total > 0:
-			l.Level = round(f.head.LevelReached*float64(l.Asked)/float64(total), 6)
+			l.Level = round(f.head.LevelReached*(float64(l.Asked)/float64(total)), 6)
 		}
 	}
 	return loads[:len(moments)]
