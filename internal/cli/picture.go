@@ -178,14 +178,14 @@ func (p *picture) bar(width int) line {
 	switch {
 	case d.Stage == engine.StageEmptying:
 		return line{{"  " + clock(d.elapsed) + " so far", plain}}
-	case d.Stage == engine.StageRaising || d.Stage == engine.StageWaiting:
+	case d.Stage == engine.StageRaising || d.Stage == engine.StageWaiting && d.Units > 0:
 		there, asked = share(d.Progress.There, d.Units), share(d.Units-d.Unasked, d.Units)
 		text = fmt.Sprintf("%d of %d %s", d.Progress.There, d.Units, strings.ToLower(p.kind.There))
 	default:
 		there = share(int(d.elapsed.Milliseconds()), int((d.elapsed + d.Left).Milliseconds()))
 		text = fmt.Sprintf("%d of %d %s", d.Progress.There, d.Units, strings.ToLower(p.kind.There))
 		if d.Stage != engine.StageHolding {
-			text = fmt.Sprintf("%d of %d sent, %d in flight", d.Sent, d.Requests, d.InFlight)
+			text = fmt.Sprintf("%s, %d in flight", sentOf(d.Status), d.InFlight)
 		}
 	}
 	if left := leftOf(d.Status, d.rate); left != "" {

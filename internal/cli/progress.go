@@ -142,6 +142,15 @@ func (g *progress) draw(now time.Time) {
 // there is what objects are that count as there.
 func (g *progress) there() string { return strings.ToLower(g.kind.There) }
 
+// sentOf is how many requests were sent by a schedule, or by clients, who send
+// as many as are answered.
+func sentOf(s engine.Status) string {
+	if s.Requests == 0 {
+		return fmt.Sprintf("%d sent", s.Sent)
+	}
+	return fmt.Sprintf("%d of %d sent", s.Sent, s.Requests)
+}
+
 // statusLine is a step's status in one line.
 func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Duration) string {
 	var b strings.Builder
@@ -153,14 +162,14 @@ func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Dur
 	case engine.StageRaising:
 		fmt.Fprintf(&b, "created %d of %d", s.Replied, s.Requests)
 	case engine.StageWarming, engine.StageArriving:
-		fmt.Fprintf(&b, "%s, sent %d of %d, %d were %s, %d in flight", s.Stage, s.Sent, s.Requests, s.Progress.Arrived, there, s.InFlight)
+		fmt.Fprintf(&b, "%s, %s, %d were %s, %d in flight", s.Stage, sentOf(s), s.Progress.Arrived, there, s.InFlight)
 		if s.Late > 0 {
 			fmt.Fprintf(&b, ", %d late, %d dropped", s.Late, s.Dropped)
 		}
 	default:
 		b.WriteString(string(s.Stage))
 	}
-	if s.Stage != engine.StageWarming && s.Stage != engine.StageArriving {
+	if s.Stage != engine.StageWarming && s.Stage != engine.StageArriving && s.Units > 0 {
 		fmt.Fprintf(&b, ", %s %d of %d", there, s.Progress.There, s.Units)
 	}
 	if rate := float64(s.Replied) / elapsed.Seconds(); s.Stage == engine.StageRaising && elapsed > time.Second {
