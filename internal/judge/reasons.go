@@ -22,12 +22,20 @@ type reasons struct {
 }
 
 type reasonGroup struct {
-	count int
-	nodes map[int32]bool
+	count   int
+	certain int // of them, those that are not merely lost
+	nodes   map[int32]bool
 	// Of the scheduler's own words: how many nodes they count, of how many,
 	// and how often each of them came.
 	told, of int
 	messages map[string]int
+}
+
+func (g *reasonGroup) add(certain bool) {
+	g.count++
+	if certain {
+		g.certain++
+	}
 }
 
 // reasonsOf are the reasons for which objects were not ready, the most
@@ -37,21 +45,21 @@ func reasonsOf(spec *Spec, f *facts, outcomes []unitOutcome) []Reason {
 	for i := range f.units {
 		switch u := &f.units[i]; outcomes[i] {
 		case unitNeverReady, unitLost:
-			r.add(u)
+			r.add(u).add(outcomes[i] == unitNeverReady)
 		case unitCreateFailed:
-			r.addRequest(u.slot)
+			r.addRequest(u.slot).add(true)
 		}
 	}
 	for _, s := range f.place {
 		if s.units == 0 && s.step == f.head.ID && s.outcome == record.SlotFailed && f.judges(s) {
-			r.addRequest(s)
+			r.addRequest(s).add(true)
 		}
 	}
 	return r.grouped()
 }
 
 // add takes in one object that was not ready.
-func (r *reasons) add(u *unit) {
+func (r *reasons) add(u *unit) *reasonGroup {
 	name, node := u.slot.name, int32(-1)
 	key := eventKey{"NoNews", "the object was never seen"}
 	silent := true // it told of no trouble: there may be a warning about it
@@ -85,27 +93,26 @@ func (r *reasons) add(u *unit) {
 			// The reason that holds for the most nodes is the one that binds.
 			// How many nodes have another one changes from object to object.
 			g := r.group(eventKey{counts[0].Reason, ""})
-			g.count++
 			g.told, g.of = max(g.told, counts[0].Nodes), max(g.of, of)
 			g.messages[key.message]++
-			return
+			return g
 		}
 	}
 	key.message = normalise(key.message, name)
 	g := r.group(key)
-	g.count++
 	if node >= 0 {
 		g.nodes[node] = true
 	}
+	return g
 }
 
 // addRequest takes in one object whose request failed.
-func (r *reasons) addRequest(s *slot) {
+func (r *reasons) addRequest(s *slot) *reasonGroup {
 	reason := "RequestFailed"
 	if s.code != 0 {
 		reason = "HTTP " + strconv.Itoa(s.code)
 	}
-	r.group(eventKey{reason, normalise(s.err, s.name)}).count++
+	return r.group(eventKey{reason, normalise(s.err, s.name)})
 }
 
 func (r *reasons) group(key eventKey) *reasonGroup {
@@ -138,7 +145,7 @@ func (r *reasons) eventOf(name string) (eventKey, bool) {
 func (r *reasons) grouped() []Reason {
 	list := make([]Reason, 0, len(r.groups))
 	for key, g := range r.groups {
-		reason := Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places}
+		reason := Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places, certain: g.certain}
 		if g.of > 0 {
 			reason.Nodes, reason.NodesOf = g.told, g.of
 			most := 0
@@ -161,7 +168,7 @@ func binding(kind *record.ObjectKind, list []Reason) string {
 	if len(list) == 0 {
 		return ""
 	}
-	top := list[0]
+	top := slices.MaxFunc(list, func(a, b Reason) int { return cmp.Compare(a.certain, b.certain) })
 	if top.NodesOf > 0 && top.Nodes > 0 {
 		return fmt.Sprintf("%s on %d of %d %s", top.Reason, top.Nodes, top.NodesOf, kind.Place.Many)
 	}

@@ -285,6 +285,8 @@ type Reason struct {
 	// Nodes is how many nodes the reason was told of, of NodesOf.
 	Nodes   int `json:"nodes"`
 	NodesOf int `json:"nodesOf"`
+
+	certain int // of Count, those whose state is known
 }
 
 // Usage is what a process used during a step.

@@ -1,0 +1,76 @@
+package run
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/run/engine"
+	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/text/dist"
+)
+
+// Wherever a record of any kind ends, what is whole in it is judged as before,
+// what is cut is never a breach that the rest could have made up for, and the
+// line is never another one.
+func TestWhatIsCutDecidesNothing(t *testing.T) {
+	t.Parallel()
+	density := small()
+	density.goals = []string{"ready=all Ready", "fast=Ready p99 <= 5s; errors < 5%"}
+	rate := trial{plan: line(12), goals: inTime, options: openLoop(), design: design.Search{From: 4, Step: 4, Max: 40, Resolution: 2, Need: 2, Of: 2}}
+	rate.plan.Latency = dist.Dist{Shape: dist.Constant, A: 300 * time.Millisecond}
+	rate.options.Hold, rate.options.ShortHold = 20*time.Second, 20*time.Second
+	stream := streamed(simulated.Plan{Latency: took(2 * time.Millisecond), Rate: 95})
+	stream.design = design.Search{From: 50, Step: 50, Max: 500, Resolution: 10, Need: 2, Of: 2}
+	stream.options.Hold, stream.options.ShortHold, stream.options.Warmup = 10*time.Second, 10*time.Second, 2*time.Second
+	clients := streamed(simulated.Plan{Latency: took(10 * time.Millisecond), Rate: 500}, 2, 40)
+	clients.options = engine.Options{Warmup: 2 * time.Second, MaxInFlight: 100, Timeout: 10 * time.Second, Hold: 10 * time.Second, ShortHold: 10 * time.Second}
+	clients.goals = []string{"latency=Responded p99 <= 50ms; errors < 1%"}
+	for name, tr := range map[string]trial{"density": density, "rate": rate, "stream": stream, "clients": clients} {
+		t.Run(name, func(t *testing.T) {
+			whole, _, dir, err := tr.run(t)
+			if err != nil || whole.Verdict == slo.Inconclusive {
+				t.Fatalf("the unbroken run: %s (%s), %v", whole.Verdict, whole.Why, err)
+			}
+			plain := text(t, dir)
+			rng := rand.New(rand.NewPCG(11, 11))
+			cuts := 40
+			if testing.Short() {
+				cuts = 10
+			}
+			for range cuts {
+				size := rng.IntN(len(plain))
+				what := fmt.Sprintf("cut at %d of %d", size, len(plain))
+				got := tr.judged(t, cutTo(t, dir, plain[:size]))
+				for i, s := range got.Steps {
+					want := whole.Steps[i]
+					switch {
+					case s.Ending == record.EndInterrupted:
+						// What is late for certain, or was refused, is a breach at once; a
+						// rate, and all of a stream, is only known at the end.
+						if s.Verdict == slo.Pass || s.Verdict == slo.Breached && (want.Verdict != slo.Breached || s.Requests != nil || strings.Contains(s.VerdictWhy, "achieved")) {
+							t.Errorf("%s: step %d of the cut record is %s (%s); of the whole one it is %s", what, s.ID, s.Verdict, s.VerdictWhy, want.Verdict)
+						}
+					case !reflect.DeepEqual(s.Goals, want.Goals) || !reflect.DeepEqual(s.Account(), want.Account()):
+						t.Errorf("%s: step %d is whole, and is %v, %+v; it was %v, %+v", what, s.ID, s.Goals, s.Account(), want.Goals, want.Account())
+					}
+				}
+				for i, g := range got.Goals {
+					if !g.Verdict.Decided() || g.LoadLine == nil {
+						continue
+					}
+					l, want := g.LoadLine, whole.Goals[i].LoadLine
+					if *l.Level != *want.Level || *l.LowestFailing != *want.LowestFailing || l.Binding != want.Binding {
+						t.Errorf("%s: the line of %s is %s, %g, below %g, by %s; it was %g, %g, %s", what, g.Name, g.Verdict, *l.Level, *l.LowestFailing, l.Binding, *want.Level, *want.LowestFailing, want.Binding)
+					}
+				}
+			}
+		})
+	}
+}
