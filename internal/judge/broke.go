@@ -219,6 +219,9 @@ func (f *facts) loadsAt(moments []record.Micros) []StepProgress {
 			if o.gone {
 				if t := o.reached(f.gone); t != never {
 					end = from(t)
+					if f.head.Open {
+						loads[end].Asked-- // it was removed as it aged
+					}
 				}
 			}
 			if o.fell != never {
@@ -269,7 +272,7 @@ type BrokeFirst struct {
 	Step   int     `json:"step"`
 	Level  float64 `json:"level"` // that the step reached
 	Breach Breach  `json:"breach"`
-	// Says is what follows from it.
+	// Says is what follows from it, "" where no limit was looked for.
 	Says       string      `json:"says"`
 	Conditions *Conditions `json:"conditions"`
 }
@@ -280,7 +283,11 @@ const functionalMaximum = "a limit of one or more components was reached; the fu
 
 // brokeFirst finds what broke first in the step that decided. It is nil where
 // every goal held.
-func brokeFirst(steps []*judged, goals []GoalResult) *BrokeFirst {
+func brokeFirst(kind string, steps []*judged, goals []GoalResult) *BrokeFirst {
+	says := ""
+	if kind == "limit" {
+		says = functionalMaximum
+	}
 	for _, g := range goals {
 		c := decidingStep(steps, g)
 		if c == nil {
@@ -292,7 +299,7 @@ func brokeFirst(steps []*judged, goals []GoalResult) *BrokeFirst {
 		}
 		first := c.Breaches[i]
 		first.First = true
-		return &BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: functionalMaximum, Conditions: c.Conditions}
+		return &BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: says, Conditions: c.Conditions}
 	}
 	return nil
 }

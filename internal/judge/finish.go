@@ -82,6 +82,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		if !n.Done {
 			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
+		if _, sweep := d.(design.Sweep); sweep && !n.Outcome.Verdict.Decided() {
+			n.Outcome.Why += undecidedStep(b.steps, g.Name, n.Outcome.Verdict, i == 0)
+		}
 		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
 		if i == 0 {
@@ -91,7 +94,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if len(b.spec.Goals) == 0 {
 		r.Verdict, r.Why = slo.Inconclusive, "no goal was given"
 	}
-	r.BrokeFirst = brokeFirst(b.steps, r.Goals)
+	r.BrokeFirst = brokeFirst(b.spec.ExperimentKind, b.steps, r.Goals)
 	r.Breaches = breachesInOrder(b.steps, b.stray, r.BrokeFirst)
 	if r.Fidelity.Notes == nil {
 		r.Fidelity.Notes = []string{}
@@ -107,6 +110,22 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	r.Laws = LawsOf(b.spec, r.Steps)
 	r.Overhead = b.phases.overhead(r.Laws)
 	return r
+}
+
+// undecidedStep names the first step that left a goal with such a verdict, and
+// says why where the goal is the headline; "" where no step did.
+func undecidedStep(steps []*judged, goal string, verdict slo.Verdict, headline bool) string {
+	for _, s := range steps {
+		if s.again || s.Goals[goal] != verdict {
+			continue
+		}
+		text := fmt.Sprintf("; step %d is %s", s.ID, verdict)
+		if headline {
+			text += ": " + s.VerdictWhy
+		}
+		return text
+	}
+	return ""
 }
 
 // exitCodeOf is the exit code that a verdict ends the program with.

@@ -53,7 +53,9 @@ func brokeOf(r judge.Result, unit string) *brokePart {
 	p := &brokePart{Diagnosis: r.Diagnosis}
 	first := r.BrokeFirst
 	if first != nil {
-		p.Says = asSentence(first.Says)
+		if first.Says != "" {
+			p.Says = asSentence(first.Says)
+		}
 		if s := stepOf(r, first.Step); s != nil {
 			p.Lead = fmt.Sprintf("In step %d, at %s %s, the first breach came after %s: %s.",
 				s.ID, Number(s.LevelReached), unit, afterStart(*s, first.Breach), first.Breach.What)
@@ -341,7 +343,9 @@ func (p *printer) conditions(first *judge.BrokeFirst) {
 		table = append(table, []string{row.Name, row.Value, row.Normal, row.Ratio})
 	}
 	p.columns("      ", "rrrr", table)
-	p.line("  %s", asSentence(first.Says))
+	if first.Says != "" {
+		p.line("  %s", asSentence(first.Says))
+	}
 }
 
 // allBreaches shows what broke in every step, in order of time.

@@ -1,6 +1,7 @@
 package run
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"math"
@@ -66,7 +67,9 @@ type trial struct {
 	options engine.Options
 	budget  time.Duration
 	seed    uint64
-	cancel  func(context.CancelFunc, *watcher) // installs a cut
+	// kindOfRun is limit, unless it is said.
+	kindOfRun string
+	cancel    func(context.CancelFunc, *watcher) // installs a cut
 }
 
 func (tr trial) kind() record.ObjectKind {
@@ -89,7 +92,7 @@ func (tr trial) run(t *testing.T) (result judge.Result, w *watcher, dir record.D
 		tr.options.Timeout, tr.options.Hold, tr.options.ShortHold = time.Minute, 10*time.Second, 2*time.Second
 	}
 	x := Experiment{
-		Spec:    judge.Spec{Experiment: "trial", Workload: "sim", Kind: tr.kind(), ExperimentKind: "limit", Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: tr.kind().Names()},
+		Spec:    judge.Spec{Experiment: "trial", Workload: "sim", Kind: tr.kind(), ExperimentKind: cmp.Or(tr.kindOfRun, "limit"), Axis: "objects", Unit: "objects/place", Goals: goals(t, tr.goals...), Milestones: tr.kind().Names()},
 		Design:  tr.design,
 		Options: tr.options,
 		Budget:  tr.budget,

@@ -51,6 +51,11 @@ func TestAPlantedRateIsFound(t *testing.T) {
 	if !strings.Contains(r.LoadLine.Binding, "was for the placement") {
 		t.Errorf("the limit is planted on the way to a place, and the binding reason is %q", r.LoadLine.Binding)
 	}
+	// Over a minute the line grew to some 120; what was ready and was removed as
+	// it aged waits for nothing.
+	if l := r.BrokeFirst.Breach.Load; l.Asked-l.There < 50 || l.Asked-l.There > 250 {
+		t.Errorf("at what broke first %d of %d were ready", l.There, l.Asked)
+	}
 	for i, s := range r.Steps {
 		if !s.FromEmpty || !s.Open || s.Arrivals == nil || s.Arrivals.Late != 0 || *s.Arrivals.OwnDelayP99 > 0.001 {
 			t.Errorf("step %d at %g: %+v", i, s.Level, s.Arrivals)

@@ -146,6 +146,23 @@ func TestWhatBecomesOfRequests(t *testing.T) {
 	}
 }
 
+// A sweep that cannot tell says which step, and why; it concludes nothing of a
+// limit that it did not look for.
+func TestASweepSaysWhyItCannotTell(t *testing.T) {
+	t.Parallel()
+	r, _, _, err := streamed(simulated.Plan{LoseAfter: 34_000}, 500, 1000).run(t)
+	if err != nil || r.Verdict != slo.Inconclusive || !strings.Contains(r.Why, "2 of 2 levels were made; step 2 is inconclusive: ") {
+		t.Errorf("%s (%s), %v", r.Verdict, r.Why, err)
+	}
+	tr := streamed(simulated.Plan{FailEvery: 10}, 500)
+	for kind, says := range map[string]bool{"limit": true, "sweep": false} {
+		tr.kindOfRun = kind
+		if r, _, _, _ := tr.run(t); r.BrokeFirst == nil || (r.BrokeFirst.Says != "") != says {
+			t.Errorf("of a %s: %+v", kind, r.BrokeFirst)
+		}
+	}
+}
+
 // The planted capacity is found, and what a cut leaves is no breach.
 func TestAPlantedCapacityIsFound(t *testing.T) {
 	t.Parallel()
