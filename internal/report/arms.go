@@ -333,6 +333,15 @@ func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesC
 	return list
 }
 
+// leastP is the smallest p-value that a permutation test of so few blocks can
+// give; 0 blocks where they are many, or none.
+func leastP(c *compare.Comparison, l compare.LevelComparison) (blocks int, least float64) {
+	if blocks = min(l.Runs[0], l.Runs[1]); !c.Paired || blocks >= 12 {
+		return 0, 0
+	}
+	return blocks, 2 / math.Exp2(float64(blocks))
+}
+
 // effectsOf are the sizes of the effect with what each means.
 func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) []fact {
 	var list []fact
@@ -344,8 +353,8 @@ func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.Serie
 	}
 	if s.PermutationP != nil {
 		note := "The p-value of a permutation test: the share of assignments of runs to arms with at least this distance."
-		if runs := min(l.Runs[0], l.Runs[1]); c.Paired && runs > 0 && runs < 12 {
-			note += fmt.Sprintf(" With %d blocks it cannot be below %s.", runs, percent(100*2/math.Exp2(float64(runs))))
+		if blocks, least := leastP(c, l); blocks > 0 {
+			note += fmt.Sprintf(" With %d blocks it cannot be below %s.", blocks, percent(100*least))
 		}
 		list = append(list, fact{"Permutation test", percent(100 * *s.PermutationP), note})
 	}

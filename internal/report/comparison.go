@@ -330,7 +330,11 @@ func (l levelText) shifts() {
 	if l.Distance != nil && l.Superiority != nil {
 		text := fmt.Sprintf("  over all objects: largest distance of the distributions %.3f; an object of %s is later with a probability of %.2f", *l.Distance, l.Arm, *l.Superiority)
 		if l.PermutationP != nil {
-			text += fmt.Sprintf(" (permutation test: p = %.3g)", *l.PermutationP)
+			text += fmt.Sprintf(" (permutation test: p = %.3g", *l.PermutationP)
+			if blocks, least := leastP(l.of, l.LevelComparison); blocks > 0 {
+				text += fmt.Sprintf("; %d blocks cannot give less than %.3g", blocks, least)
+			}
+			text += ")"
 		}
 		l.line("%s", text)
 	}

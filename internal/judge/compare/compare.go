@@ -174,6 +174,7 @@ func (c *LevelComparison) figures(s sides) {
 	}
 	c.Verdict, c.Why = stats.Undecided, "no run has the metric "+s.spec.Metric
 	var ps []float64
+	var twins []int // the first of those with the same values
 	for _, f := range s.metrics() {
 		compared, change, err := s.compared(f)
 		if f.Metric == s.spec.Metric {
@@ -185,12 +186,26 @@ func (c *LevelComparison) figures(s sides) {
 		if err == nil && compared.Change != nil {
 			p = change.P()
 		}
-		ps = append(ps, p)
+		// What is the same figure by another name is no further chance to be
+		// fooled: milestones that were reached at once count once.
+		twin := slices.IndexFunc(c.Others, func(x Compared) bool { return sameValues(x.Baseline, compared.Baseline) && sameValues(x.Arm, compared.Arm) })
+		if twin < 0 {
+			twin = len(c.Others)
+		} else {
+			p = math.NaN()
+		}
+		ps, twins = append(ps, p), append(twins, twin)
 		c.Others = append(c.Others, compared)
 	}
-	for i, q := range stats.FalseDiscovery(ps) {
-		c.Others[i].FalseDiscovery = finite(q)
+	q := stats.FalseDiscovery(ps)
+	for i, twin := range twins {
+		c.Others[i].FalseDiscovery = finite(q[twin])
 	}
+}
+
+// sameValues reports whether a figure has the same value in each of some runs.
+func sameValues(x, y []*float64) bool {
+	return slices.EqualFunc(x, y, func(a, b *float64) bool { return a == b || a != nil && b != nil && *a == *b })
 }
 
 // metrics are the figures that any run has, in the order of the first run that

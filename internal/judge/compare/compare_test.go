@@ -317,3 +317,37 @@ func TestVerdictIsTheMostSerious(t *testing.T) {
 		t.Errorf("nothing: %s", v)
 	}
 }
+
+// A figure that has another's values in every run is no further chance to be
+// fooled: it changes nobody's rate of false discoveries, and has the other's.
+func TestTheSameFigureTwiceCountsOnce(t *testing.T) {
+	figures := func(twice bool) []Compared {
+		rng := rand.New(rand.NewPCG(9, 9))
+		var runs []Run
+		for i := range 10 {
+			run := makeRun([]string{"a", "b"}[i%2], i/2+1, []float64{1, 2, 3 + float64(i%2)})
+			for k := range 6 {
+				value := math.Exp(0.1*rng.NormFloat64() + 0.2*float64(i%2)*float64(k%2))
+				add := func(name string) {
+					run.Figures = append(run.Figures, Figure{Metric: name, Unit: "s", Kind: KindLatency, Value: &value})
+				}
+				add(string(rune('A' + k)))
+				if twice {
+					add("again " + string(rune('A'+k)))
+				}
+			}
+			runs = append(runs, run)
+		}
+		return Runs(spec(true), runs).Levels[0].Others
+	}
+	once := make(map[string]*float64)
+	for _, m := range figures(false) {
+		once[m.Metric] = m.FalseDiscovery
+	}
+	for _, m := range figures(true) {
+		name := strings.TrimPrefix(m.Metric, "again ")
+		if want := once[name]; (want == nil) != (m.FalseDiscovery == nil) || want != nil && *want != *m.FalseDiscovery {
+			t.Errorf("%s has the rate %v, %v where each figure is there once", m.Metric, m.FalseDiscovery, want)
+		}
+	}
+}
