@@ -216,6 +216,8 @@ type StreamRequests struct {
 	Late     int            `json:"late"`    // found no place among those under way; the dropped are among them
 	Dropped  int            `json:"dropped"` // never sent
 	Lost     int            `json:"lost"`    // what became of them is not known
+	// ByPlace is how many were done at each place, where there are several.
+	ByPlace map[string]int `json:"byPlace,omitempty"`
 }
 
 // failedAll is how many failed in any way.

@@ -25,7 +25,6 @@ type Stream struct {
 	windows []windowCounts
 	warmUp  int // requests that are not judged
 	account StreamRequests
-	places  map[string]int
 	first   record.Micros // when the first window began that is judged
 	batches map[streamSeries]*[streamBatches]*hdrhistogram.Histogram
 	sums    map[string]*hdrhistogram.Histogram // of all batches, by milestone
@@ -51,7 +50,7 @@ type windowCounts struct {
 // objectives on latencies.
 func NewStream(hold record.Micros, bounds []slo.SLO) *Stream {
 	return &Stream{
-		hold: hold, account: StreamRequests{Failed: make(map[string]int)}, places: make(map[string]int), first: never,
+		hold: hold, account: StreamRequests{Failed: make(map[string]int)}, first: never,
 		batches: make(map[streamSeries]*[streamBatches]*hdrhistogram.Histogram), delay: record.NewCounts(), bounds: bounds,
 		sums: make(map[string]*hdrhistogram.Histogram),
 	}
@@ -88,7 +87,10 @@ func (s *Stream) Add(w *record.Window) {
 		a.Failed[kind] += n
 	}
 	for place, n := range w.ByPlace {
-		s.places[place] += n
+		if a.ByPlace == nil {
+			a.ByPlace = make(map[string]int)
+		}
+		a.ByPlace[place] += n
 	}
 	if s.first == never {
 		s.first = w.From

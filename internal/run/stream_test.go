@@ -81,6 +81,25 @@ func TestPlantedTimesOfAStreamAreFound(t *testing.T) {
 	}
 }
 
+// Arrivals by chance wait where evenly spread ones do not, for as long as the
+// theory of queues says: of Poisson arrivals at a server of constant time 1/m
+// that is used to the share r, r / (2 m (1 - r)) on average (Pollaczek and
+// Khinchine).
+func TestRandomArrivalsWait(t *testing.T) {
+	t.Parallel()
+	for random, want := range map[bool]float64{false: 0.005, true: 0.005 + 0.8/(2*1000*0.2)} {
+		tr := streamed(simulated.Plan{Latency: took(5 * time.Millisecond), Rate: 1000, RandomArrivals: random}, 800)
+		tr.options.Hold, tr.options.ShortHold = 120*time.Second, 120*time.Second
+		s := only(t, tr)
+		if mean := s.Latency["Responded"].Mean; mean == nil || math.Abs(*mean-want) > 0.1*(want-0.0049) {
+			t.Errorf("random arrivals %v: the mean is %g, want %g", random, *mean, want)
+		}
+		if n := s.Requests.Intended; math.Abs(float64(n)-96_000) > 1500 || !random && n != 96_000 {
+			t.Errorf("random arrivals %v: %d requests", random, n)
+		}
+	}
+}
+
 // A server that stands still for a second shows in p99 as it must: those that
 // came meanwhile count from when they should have come. A client that waits for
 // its answer sends little meanwhile, and would hide it.

@@ -1,6 +1,7 @@
 package target
 
 import (
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -11,9 +12,9 @@ import (
 
 // Schedule is when the requests of a stream are to be sent, and for how long.
 type Schedule struct {
-	// Open says that Value requests a second are sent, evenly spread, whatever
-	// became of earlier ones; else Value clients send one request each, and the
-	// next once it is answered.
+	// Open says that Value requests a second are sent, whatever became of
+	// earlier ones; else Value clients send one request each, and the next once
+	// it is answered.
 	Open  bool
 	Value float64
 	// Begin is when the first request is due. Warm is for how long requests are
@@ -31,8 +32,8 @@ type Schedule struct {
 	MaxInFlight int
 }
 
-// Requests is how many requests the schedule wants sent, 0 for a closed loop,
-// which sends as many as are answered.
+// Requests is how many requests the schedule wants sent, of random arrivals on
+// average; 0 for a closed loop, which sends as many as are answered.
 func (s Schedule) Requests() int {
 	if !s.Open {
 		return 0
@@ -40,13 +41,45 @@ func (s Schedule) Requests() int {
 	return int(s.Value*(s.Warm+s.Hold).Seconds() + 1e-9)
 }
 
-// Intended is when request i is due, in an open loop.
-func (s Schedule) Intended(i int) record.Micros {
-	return s.Begin + record.Micros(float64(i)/s.Value*1e6)
-}
-
 // End is when the last request may be sent.
 func (s Schedule) End() record.Micros { return s.Begin + record.MicrosOf(s.Warm+s.Hold) }
+
+// Arrivals are the intended starts of an open loop's requests, in order.
+type Arrivals struct {
+	schedule Schedule
+	rng      *rand.Rand
+	n        int
+	next     float64 // microseconds after the schedule's begin
+}
+
+// Arrivals begins the arrivals of the schedule: evenly spread, or drawn from rng
+// as of many users who do not know of each other (a Poisson process).
+func (s Schedule) Arrivals(rng *rand.Rand) *Arrivals {
+	a := &Arrivals{schedule: s, rng: rng}
+	if rng != nil {
+		a.next = rng.ExpFloat64() / s.Value * 1e6
+	}
+	return a
+}
+
+// Next is when the next request is due; none is left where it is not ok.
+func (a *Arrivals) Next() (at record.Micros, ok bool) {
+	at = a.schedule.Begin + record.Micros(a.next)
+	if a.rng == nil {
+		return at, a.n < a.schedule.Requests()
+	}
+	return at, a.schedule.Open && at < a.schedule.End()
+}
+
+// Take goes on to the request after the next one.
+func (a *Arrivals) Take() {
+	a.n++
+	if a.rng == nil {
+		a.next = float64(a.n) / a.schedule.Value * 1e6 // so that rounding does not add up
+	} else {
+		a.next += a.rng.ExpFloat64() / a.schedule.Value * 1e6
+	}
+}
 
 // Windows gathers the requests of one component of a stream into windows, and
 // tells of each window once all is known of it. It is safe for concurrent use.

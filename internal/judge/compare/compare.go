@@ -188,7 +188,9 @@ func (c *LevelComparison) figures(s sides) {
 		}
 		// What is the same figure by another name is no further chance to be
 		// fooled: milestones that were reached at once count once.
-		twin := slices.IndexFunc(c.Others, func(x Compared) bool { return sameValues(x.Baseline, compared.Baseline) && sameValues(x.Arm, compared.Arm) })
+		twin := slices.IndexFunc(c.Others, func(x Compared) bool {
+			return sameValues(x.Baseline, compared.Baseline) && sameValues(x.Arm, compared.Arm)
+		})
 		if twin < 0 {
 			twin = len(c.Others)
 		} else {

@@ -124,7 +124,7 @@ func planted(p workload.Params, life time.Duration) Plan {
 		Servers: int(p.Int("servers")), Service: duration("service"), FailEvery: int(p.Int("failEvery")), ThrottleEvery: int(p.Int("throttleEvery")),
 		LoseAfter: int(p.Int("loseAfter")), UnhealthyAt: int(p.Int("unhealthyAt")),
 		CPU: duration("cpuPerObject").Seconds(), Memory: float64(p.Int("memoryPerObject")),
-		Connect: delay("connect"), Pause: duration("pause"), Generator: p.Number("generator"),
+		Connect: delay("connect"), Pause: duration("pause"), RandomArrivals: p.Get("arrivals") == "random", Generator: p.Number("generator"),
 	}
 	if noise := p.Number("noise"); noise > 0 {
 		// The limit is soft then: half of all fills fail there.

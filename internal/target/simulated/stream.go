@@ -3,6 +3,7 @@ package simulated
 import (
 	"container/heap"
 	"context"
+	"math/rand/v2"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -38,7 +39,7 @@ type stream struct {
 	schedule target.Schedule
 	windows  *target.Windows
 
-	next       int // request of the schedule that is due next
+	arrivals   *target.Arrivals
 	events     events
 	waiting    []record.Micros // when requests were due that find no place, from first
 	first      int
@@ -78,6 +79,11 @@ const streamTick = 2 * time.Millisecond
 // stream makes the load of a level of an axis of streams.
 func (t *Target) stream(ctx context.Context, schedule target.Schedule) error {
 	s := &stream{Target: t, schedule: schedule, serverFree: float64(schedule.Begin), ownFree: float64(schedule.Begin)}
+	var random *rand.Rand
+	if t.plan.RandomArrivals {
+		random = t.rng
+	}
+	s.arrivals = schedule.Arrivals(random)
 	s.windows = target.NewWindows(schedule, "", func(w *record.Window) {
 		t.sink.Append(record.Event{T: t.clock.Now(), Step: t.step(), Body: w})
 	})
@@ -107,18 +113,15 @@ func (t *Target) stream(ctx context.Context, schedule target.Schedule) error {
 func (s *stream) workOff(until record.Micros) (over bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	total := s.schedule.Requests()
 	for {
-		arrival, end := record.Micros(-1), record.Micros(-1)
-		if s.next < total {
-			arrival = s.schedule.Intended(s.next)
-		}
+		arrival, arrives := s.arrivals.Next()
+		end := record.Micros(-1)
 		if len(s.events) > 0 {
 			end = s.events[0].at
 		}
 		switch {
-		case arrival >= 0 && arrival <= until && (end < 0 || arrival <= end):
-			s.next++
+		case arrives && arrival <= until && (end < 0 || arrival <= end):
+			s.arrivals.Take()
 			s.giveUp(arrival)
 			if s.inFlight < s.schedule.MaxInFlight {
 				s.send(arrival, arrival, false)
@@ -130,7 +133,7 @@ func (s *stream) workOff(until record.Micros) (over bool) {
 		default:
 			s.giveUp(until)
 			s.progress.InFlight = s.inFlight
-			return s.next == total && len(s.events) == 0 && s.first == len(s.waiting)
+			return !arrives && len(s.events) == 0 && s.first == len(s.waiting)
 		}
 	}
 }

@@ -59,10 +59,13 @@ type Plan struct {
 	// is the time to reach it; Pause is for how long it stands still in the
 	// middle of each hold; Generator is how many requests a second the generator
 	// itself can send, 0 for any number.
-	Stream    bool
-	Connect   dist.Dist
-	Pause     time.Duration
-	Generator float64
+	Stream  bool
+	Connect dist.Dist
+	Pause   time.Duration
+	// RandomArrivals draws the arrivals of an open loop; else they are evenly
+	// spread.
+	RandomArrivals bool
+	Generator      float64
 }
 
 // What the objects reach and are told of.
