@@ -9,47 +9,32 @@ import (
 
 // Merge is the sample of all observations of several.
 func Merge(samples ...Sample) Sample {
-	var m Sample
-	var parts [][]float64
-	n := 0
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.counts != nil }) {
 		return mergeCounted(samples)
 	}
-	for _, s := range samples {
+	var m Sample
+	lists := make([][]float64, len(samples))
+	for i, s := range samples {
 		m.censored += s.censored
-		if len(s.sorted) > 0 {
-			parts, n = append(parts, s.sorted), n+len(s.sorted)
-		}
+		lists[i] = s.sorted
 	}
-	if len(parts) < 2 {
-		if len(parts) == 1 {
-			m.sorted = parts[0]
-		}
-		return m
-	}
-	// Two at a time, from the runs' own lists into one, and from that into
-	// another and back.
-	var lists [2][]float64
-	for pass := 0; len(parts) > 1; pass++ {
-		into := &lists[pass%2]
-		if *into == nil {
-			*into = make([]float64, n)
-		}
-		at := 0
-		var next [][]float64
-		for i := 0; i < len(parts); i += 2 {
-			var second []float64
-			if i+1 < len(parts) {
-				second = parts[i+1]
-			}
-			list := (*into)[at : at+len(parts[i])+len(second)]
-			merge(list, parts[i], second)
-			next, at = append(next, list), at+len(list)
-		}
-		parts = next
-	}
-	m.sorted = parts[0]
+	m.sorted = mergeLists(lists)
 	return m
+}
+
+// mergeLists makes one sorted list of several.
+func mergeLists(lists [][]float64) []float64 {
+	switch n := len(lists); n {
+	case 0:
+		return nil
+	case 1:
+		return lists[0]
+	default:
+		x, y := mergeLists(lists[:n/2]), mergeLists(lists[n/2:])
+		list := make([]float64, len(x)+len(y))
+		merge(list, x, y)
+		return list
+	}
 }
 
 // mergeCounted is Merge of samples of which some are counted.
