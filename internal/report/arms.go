@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -21,31 +20,11 @@ type armsPart struct {
 	Names      string // of the arms other than the baseline
 	Confidence string
 	MarginText string
-	Sides      []armSide
-	Lines      []linePart
+	Sides      []string // the baseline first
 	Levels     []levelPart
 	HasRuns    bool // any metric has figures
 	HasSeries  bool // any distribution is there
 	HasMetrics bool
-}
-
-type armSide struct {
-	Name     string
-	Baseline bool
-	Params   []string
-}
-
-// linePart compares two load lines.
-type linePart struct {
-	compare.LineComparison
-	Change, Interval string
-	Sides            []lineSide
-}
-
-type lineSide struct {
-	Name string
-	compare.Bracket
-	Line string
 }
 
 // levelPart compares one arm with the baseline at one level.
@@ -94,21 +73,7 @@ func armsOfPage(r judge.Result, unit string) *armsPart {
 	if c == nil {
 		return nil
 	}
-	p := &armsPart{Comparison: c, Names: andList(armsOf(c)), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
-	for _, name := range append([]string{c.Baseline}, armsOf(c)...) {
-		side := armSide{Name: name, Baseline: name == c.Baseline}
-		for _, k := range slices.Sorted(maps.Keys(c.Arms[name])) {
-			side.Params = append(side.Params, k+"="+c.Arms[name][k])
-		}
-		p.Sides = append(p.Sides, side)
-	}
-	for _, l := range c.Lines {
-		part := linePart{LineComparison: l, Interval: lineInterval(l), Sides: []lineSide{{c.Baseline, l.Baseline, bracketText(l.Baseline, l.Unit)}, {p.Names, l.Arm, bracketText(l.Arm, l.Unit)}}}
-		if l.Change != nil {
-			part.Change = changeOnPage(*l.Change)
-		}
-		p.Lines = append(p.Lines, part)
-	}
+	p := &armsPart{Comparison: c, Names: andList(armsOf(c)), Sides: append([]string{c.Baseline}, armsOf(c)...), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
 	for i, l := range c.Levels {
 		part := levelOfPage(c, l, unit)
 		part.Index = i

@@ -21,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -144,6 +145,7 @@ func write(w io.Writer, p page, data pageData) error {
 		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "minus": func(a, b int64) int64 { return a - b },
 		"busy":   func(v *float64) string { return known(v, hundredths) },
 		"change": func(v *float64) string { return known(v, changeOnPage) }, "interval": intervalOnPage,
+		"trendTitle": trendTitle, "changeAt": changeAt, "startText": startText, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
 		"clear": differsClearly, "median": medianOf, "runs": eachOf, "share": func(x float64) string { return percent(100 * x) },
 	}).ParseFS(templates, "*.html")
 	if err != nil {
@@ -172,7 +174,7 @@ type page struct {
 	Arms                   *armsPart     // nil where nothing is compared
 	Recorded               bool          // it is of recorded experiments, and not of one run
 	Operands               []operandPart // those experiments
-	Trends                 []trendPart
+	Trends                 []compare.Trend
 	Facts                  []fact
 	Result                 judge.Result
 	Kind                   record.ObjectKind
