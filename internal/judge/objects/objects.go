@@ -378,14 +378,8 @@ func (o *Table) samplesOf(s judge.Step, rows []int32, zero []int64, component *C
 				continue
 			}
 			// What came later came after the step had been judged.
-			values := ofParts[w].Values()
-			n, _ := slices.BinarySearchFunc(values, last, func(v, last float64) int {
-				if v <= last {
-					return -1
-				}
-				return 1
-			})
-			samples = append(samples, compare.MilestoneSample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(values[:n], len(part)-n)})
+			n := ofParts[w].AtMost(last)
+			samples = append(samples, compare.MilestoneSample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(ofParts[w].Values()[:n], len(part)-n)})
 		}
 	}
 	return samples

@@ -177,24 +177,9 @@ func Distance(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
 	}
-	i, j, most := 0, 0, 0.0
-	x, y := a.sorted, b.sorted
-	for i < len(x) || j < len(y) {
-		// Both are moved past the same value, so that ties do not count.
-		var v float64
-		switch {
-		case j == len(y) || i < len(x) && x[i] <= y[j]:
-			v = x[i]
-		default:
-			v = y[j]
-		}
-		for i < len(x) && x[i] <= v {
-			i++
-		}
-		for j < len(y) && y[j] <= v {
-			j++
-		}
-		most = max(most, math.Abs(float64(a.first(i))/float64(a.N())-float64(b.first(j))/float64(b.N())))
+	most := 0.0
+	for _, v := range slices.Concat(a.sorted, b.sorted) {
+		most = max(most, math.Abs(float64(a.AtMost(v))/float64(a.N())-float64(b.AtMost(v))/float64(b.N())))
 	}
 	return most
 }
@@ -207,23 +192,9 @@ func Superiority(a, b Sample) float64 {
 		return math.NaN()
 	}
 	wins := 0.0
-	x, y := a.sorted, b.sorted
-	for i, j := 0, 0; j < len(y); {
-		v := y[j]
-		same := j // how many of b have this value
-		for j < len(y) && y[j] == v {
-			j++
-		}
-		same = b.first(j) - b.first(same)
-		for i < len(x) && x[i] < v {
-			i++
-		}
-		ties := i
-		for ties < len(x) && x[ties] == v {
-			ties++
-		}
-		wins += float64(same) * float64(a.first(i)+a.first(ties)) / 2
-		i = ties
+	for i, v := range b.sorted {
+		below, _ := slices.BinarySearch(a.sorted, v)
+		wins += float64(b.first(i+1)-b.first(i)) * float64(a.first(below)+a.AtMost(v)) / 2
 	}
 	wins += float64(b.censored) * (float64(a.came()) + float64(a.censored)/2)
 	return wins / float64(a.N()) / float64(b.N())
@@ -233,23 +204,18 @@ func Superiority(a, b Sample) float64 {
 // discoveries among those that are at least as small (Benjamini and Hochberg,
 // 1995). NaN stays NaN and does not count.
 func FalseDiscovery(p []float64) []float64 {
-	type indexed struct {
-		p float64
-		i int
-	}
-	var known []indexed
-	q := make([]float64, len(p))
+	var known []int
+	q := slices.Repeat([]float64{math.NaN()}, len(p))
 	for i, v := range p {
-		q[i] = math.NaN()
 		if !math.IsNaN(v) {
-			known = append(known, indexed{v, i})
+			known = append(known, i)
 		}
 	}
-	slices.SortFunc(known, func(x, y indexed) int { return cmp.Or(cmp.Compare(x.p, y.p), cmp.Compare(x.i, y.i)) })
+	slices.SortStableFunc(known, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
 	lowest := 1.0
-	for k := len(known) - 1; k >= 0; k-- {
-		lowest = min(lowest, known[k].p*float64(len(known))/float64(k+1))
-		q[known[k].i] = lowest
+	for k, i := range slices.Backward(known) {
+		lowest = min(lowest, p[i]*float64(len(known))/float64(k+1))
+		q[i] = lowest
 	}
 	return q
 }

@@ -157,10 +157,7 @@ func (s Arms) PermuteRuns() float64 {
 	draw := sequence(1)
 	count()
 	for ways < allWays {
-		for i := all - 1; i > 0; i-- {
-			j := int(draw() % uint64(i+1))
-			inA[i], inA[j] = inA[j], inA[i]
-		}
+		shuffle(inA, draw)
 		count()
 	}
 	return float64(asFar) / float64(ways)
@@ -202,6 +199,14 @@ func sequence(state uint64) func() uint64 {
 	}
 }
 
+// shuffle puts a list into another order.
+func shuffle[T any](list []T, draw func() uint64) {
+	for i := len(list) - 1; i > 0; i-- {
+		j := int(draw() % uint64(i+1))
+		list[i], list[j] = list[j], list[i]
+	}
+}
+
 // counts says how many observations of each run lie at or below each point of
 // a grid.
 type counts struct {
@@ -232,26 +237,13 @@ func (s Arms) counts() *counts {
 
 // gridOf are values that share the observations of two samples evenly.
 func gridOf(x, y Sample) []float64 {
-	all := x.came() + y.came()
-	step := max(1, all/gridPoints)
+	all := Merge(x, y)
+	step := max(1, all.came()/gridPoints)
 	var grid []float64
-	next := step
-	for i, j := 0, 0; next <= all; {
-		var v float64
-		if j == len(y.sorted) || i < len(x.sorted) && x.sorted[i] <= y.sorted[j] {
-			v = x.sorted[i]
-			i++
-		} else {
-			v = y.sorted[j]
-			j++
-		}
-		if n := x.first(i) + y.first(j); n >= next {
-			if next += (n - next + step) / step * step; len(grid) == 0 || grid[len(grid)-1] != v {
-				grid = append(grid, v)
-			}
-		}
+	for k := step; k <= all.came(); k += step {
+		grid = append(grid, all.order(k))
 	}
-	return grid
+	return slices.Compact(grid)
 }
 
 // distance is the Kolmogorov-Smirnov distance on the grid between the runs
