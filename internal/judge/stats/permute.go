@@ -5,6 +5,8 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/combin"
 )
 
 // Merge is the sample of all observations of several.
@@ -103,89 +105,65 @@ const (
 // replicate, not the object: with n blocks there are 2^n ways, and no p-value
 // below 2/2^n. Beyond 12 blocks 4096 ways of a fixed sequence are tried.
 func (s Arms) PermuteBlocks() float64 {
-	runs := s.counts()
-	n := len(s.a)
-	inA := make([]bool, 2*n)
-	share := func(swapped func(i int) bool) float64 {
-		for i := range n {
-			inA[i] = !swapped(i)
-			inA[n+i] = !inA[i]
-		}
-		return runs.distance(inA)
-	}
-	seen := share(func(int) bool { return false })
-	ways, asFar := allWays, 0
+	n, ways := len(s.a), allWays
 	if n < bits.Len(allWays) {
 		ways = 1 << n
 	}
 	draw := sequence(1)
-	for w := range ways {
-		d := share(func(i int) bool {
-			if ways < allWays || 1<<n == allWays {
-				return w>>i&1 == 1
+	return s.shareAsFar(ways, func(way int, inA []bool) {
+		for i := range n {
+			swapped := way>>i&1 == 1
+			if 1<<n > allWays {
+				swapped = way > 0 && draw()&1 == 1
 			}
-			return w > 0 && draw()&1 == 1
-		})
-		if d >= seen-1e-12 {
-			asFar++
+			inA[i], inA[n+i] = !swapped, swapped
 		}
-	}
-	return float64(asFar) / float64(ways)
+	})
 }
 
 // PermuteRuns is as PermuteBlocks for runs that were made apart: the runs are
 // given to the arms in every way, or in 4096 ways where there are more.
 func (s Arms) PermuteRuns() float64 {
-	runs := s.counts()
 	n, all := len(s.a), len(s.a)+len(s.b)
-	inA := make([]bool, all)
-	for i := range n {
-		inA[i] = true
+	if math.Round(combin.GeneralizedBinomial(float64(all), float64(n))) <= allWays {
+		choices := combin.Combinations(all, n) // that of the runs as they were made first
+		return s.shareAsFar(len(choices), func(way int, inA []bool) {
+			clear(inA)
+			for _, i := range choices[way] {
+				inA[i] = true
+			}
+		})
 	}
-	seen := runs.distance(inA)
-	ways, asFar := 0, 0
-	count := func() {
-		ways++
-		if runs.distance(inA) >= seen-1e-12 {
+	draw := sequence(1)
+	return s.shareAsFar(allWays, func(way int, inA []bool) {
+		if way > 0 {
+			shuffle(inA, draw)
+			return
+		}
+		for i := range n {
+			inA[i] = true
+		}
+	})
+}
+
+// shareAsFar is the share of ways to give runs to the arms whose distance is at
+// least as large as that of the first way, which was seen. Assign says of each
+// way which runs are in the first arm.
+func (s Arms) shareAsFar(ways int, assign func(way int, inA []bool)) float64 {
+	runs := s.counts()
+	inA := make([]bool, len(s.a)+len(s.b))
+	seen, asFar := 0.0, 0
+	for way := range ways {
+		assign(way, inA)
+		d := runs.distance(inA)
+		if way == 0 {
+			seen = d
+		}
+		if d >= seen-1e-12 {
 			asFar++
 		}
 	}
-	if binomial(all, n) <= allWays {
-		choose(inA, 0, n, count)
-		return float64(asFar) / float64(ways)
-	}
-	draw := sequence(1)
-	count()
-	for ways < allWays {
-		shuffle(inA, draw)
-		count()
-	}
 	return float64(asFar) / float64(ways)
-}
-
-// choose calls visit with every way to set n of in[from:].
-func choose(in []bool, from, n int, visit func()) {
-	if len(in)-from < n {
-		return
-	}
-	if from == len(in) {
-		visit()
-		return
-	}
-	if n > 0 {
-		in[from] = true
-		choose(in, from+1, n-1, visit)
-	}
-	in[from] = false
-	choose(in, from+1, n, visit)
-}
-
-func binomial(n, k int) float64 {
-	x := 1.0
-	for i := range k {
-		x *= float64(n-i) / float64(i+1)
-	}
-	return math.Round(x)
 }
 
 // sequence is SplitMix64 (Steele, Lea and Flood, 2014).
