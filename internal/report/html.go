@@ -142,7 +142,7 @@ func write(w io.Writer, p page, data pageData) error {
 		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady,
 		"bearing": bearingWord, "goal": goalSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
-		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "minus": func(a, b int64) int64 { return a - b },
+		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "shareOf": shareOf,
 		"busy":   func(v *float64) string { return known(v, hundredths) },
 		"change": func(v *float64) string { return known(v, changeOnPage) }, "interval": intervalOnPage,
 		"trendTitle": trendTitle, "changeAt": changeAt, "startText": startText, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
@@ -184,7 +184,7 @@ type page struct {
 	Missing                []string
 	Milestones             []string
 	Bounds                 []latencyBound
-	Reasons                []reasonTable
+	Reasons                []judge.Step // that have any, the one that decided first
 	HasUsage               bool         // of any process, or watch lag, or waits
 	Waits                  []judge.Step // that say what their objects waited for
 	Open                   bool         // requests came by a schedule
@@ -216,17 +216,6 @@ type fact struct{ Name, Value, Note string }
 type fidelityPart struct {
 	Part string
 	Is   record.Realness
-}
-
-type reasonTable struct {
-	Step judge.Step
-	Open bool
-	Rows []reasonRow
-}
-
-type reasonRow struct {
-	judge.Reason
-	Share int // in percent of all that have a reason
 }
 
 func pageOf(in Input, data pageData) page {
@@ -374,29 +363,20 @@ func decidingStep(r judge.Result) *judge.Step {
 // notReady are those that were not ready, whatever the cause.
 func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
-// reasonsOf are the reasons of every step that has any, the one that decided
-// open.
-func reasonsOf(r judge.Result) []reasonTable {
-	var list []reasonTable
-	for _, s := range r.Steps {
-		if len(s.Reasons) == 0 {
-			continue
-		}
-		t := reasonTable{Step: s}
-		all := 0
-		for _, reason := range s.Reasons {
-			all += reason.Count
-		}
-		for _, reason := range s.Reasons {
-			t.Rows = append(t.Rows, reasonRow{reason, max(1, 100*reason.Count/max(all, 1))})
-		}
-		list = append(list, t)
-	}
-	if len(list) > 0 {
-		list[len(list)-1].Open = true
-	}
+// reasonsOf are the steps that have reasons, the one that decided first.
+func reasonsOf(r judge.Result) []judge.Step {
+	list := slices.DeleteFunc(slices.Clone(r.Steps), func(s judge.Step) bool { return len(s.Reasons) == 0 })
 	slices.Reverse(list)
 	return list
+}
+
+// shareOf is the share of a reason in percent of all that have one.
+func shareOf(reason judge.Reason, list []judge.Reason) int {
+	all := 0
+	for _, other := range list {
+		all += other.Count
+	}
+	return max(1, 100*reason.Count/max(all, 1))
 }
 
 // Headline is the verdict in few words, for the head of a page.
