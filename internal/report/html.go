@@ -143,6 +143,7 @@ func write(w io.Writer, p page, data pageData) error {
 		"bearing": bearingWord, "goal": goalSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
 		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "shareOf": shareOf,
+		"minus":  func(a, b int64) int64 { return a - b },
 		"busy":   func(v *float64) string { return known(v, hundredths) },
 		"change": func(v *float64) string { return known(v, changeOnPage) }, "interval": intervalOnPage,
 		"trendTitle": trendTitle, "changeAt": changeAt, "startText": startText, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
