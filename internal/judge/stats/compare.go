@@ -177,9 +177,24 @@ func Distance(a, b Sample) float64 {
 	if a.N() == 0 || b.N() == 0 {
 		return math.NaN()
 	}
-	most := 0.0
-	for _, v := range slices.Concat(a.sorted, b.sorted) {
-		most = max(most, math.Abs(float64(a.AtMost(v))/float64(a.N())-float64(b.AtMost(v))/float64(b.N())))
+	i, j, most := 0, 0, 0.0
+	x, y := a.sorted, b.sorted
+	for i < len(x) || j < len(y) {
+		// Both are moved past the same value, so that ties do not count.
+		var v float64
+		switch {
+		case j == len(y) || i < len(x) && x[i] <= y[j]:
+			v = x[i]
+		default:
+			v = y[j]
+		}
+		for i < len(x) && x[i] <= v {
+			i++
+		}
+		for j < len(y) && y[j] <= v {
+			j++
+		}
+		most = max(most, math.Abs(float64(a.first(i))/float64(a.N())-float64(b.first(j))/float64(b.N())))
 	}
 	return most
 }
@@ -192,9 +207,23 @@ func Superiority(a, b Sample) float64 {
 		return math.NaN()
 	}
 	wins := 0.0
-	for i, v := range b.sorted {
-		below, _ := slices.BinarySearch(a.sorted, v)
-		wins += float64(b.first(i+1)-b.first(i)) * float64(a.first(below)+a.AtMost(v)) / 2
+	x, y := a.sorted, b.sorted
+	for i, j := 0, 0; j < len(y); {
+		v := y[j]
+		same := j // how many of b have this value
+		for j < len(y) && y[j] == v {
+			j++
+		}
+		same = b.first(j) - b.first(same)
+		for i < len(x) && x[i] < v {
+			i++
+		}
+		ties := i
+		for ties < len(x) && x[ties] == v {
+			ties++
+		}
+		wins += float64(same) * float64(a.first(i)+a.first(ties)) / 2
+		i = ties
 	}
 	wins += float64(b.censored) * (float64(a.came()) + float64(a.censored)/2)
 	return wins / float64(a.N()) / float64(b.N())
