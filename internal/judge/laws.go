@@ -211,29 +211,24 @@ func LawsOf(spec Spec, made []Step) *Laws {
 	}
 	l.Levels, l.Lowest, l.Highest = len(levels), levels[0], levels[len(levels)-1]
 
-	add := func(x lawDraft) { l.List = append(l.List, x.Law) }
-	knees := []*lawDraft{throughputLaw(spec, steps), latencyLaw(spec, steps, "p50"), latencyLaw(spec, steps, "p99")}
-	nameKnees(knees)
-	for _, x := range knees {
-		add(*x)
-	}
-	open := slices.ContainsFunc(steps, func(s lawStep) bool { return s.Open })
-	if !open {
-		add(timeLaw(spec, steps))
-	}
-	var sources []string
+	drafts := []*lawDraft{throughputLaw(spec, steps), latencyLaw(spec, steps, "p50"), latencyLaw(spec, steps, "p99")}
+	nameKnees(drafts)
+	used := make(map[string]Usage)
 	for _, s := range steps {
-		sources = slices.AppendSeq(sources, maps.Keys(s.Resources))
+		maps.Copy(used, s.Resources)
 	}
-	slices.Sort(sources)
-	sources = slices.Compact(sources)
-	if !open { // else objects come and go
+	sources := slices.Sorted(maps.Keys(used))
+	if !anyOpen(steps) { // else objects come and go
+		drafts = append(drafts, timeLaw(spec, steps))
 		for _, source := range sources {
-			add(memoryLaw(spec, steps, source))
+			drafts = append(drafts, memoryLaw(spec, steps, source))
 		}
 	}
 	for _, source := range sources {
-		add(cpuLaw(spec, steps, source))
+		drafts = append(drafts, cpuLaw(spec, steps, source))
+	}
+	for _, d := range drafts {
+		l.List = append(l.List, d.Law)
 	}
 	return l
 }
@@ -241,6 +236,10 @@ func LawsOf(spec Spec, made []Step) *Laws {
 type lawStep struct {
 	*Step
 	out string // why no fit is based on it
+}
+
+func anyOpen(steps []lawStep) bool {
+	return slices.ContainsFunc(steps, func(s lawStep) bool { return s.Open })
 }
 
 // ownObjects is how many objects the step itself asked for.
@@ -260,8 +259,8 @@ type lawDraft struct {
 	total []float64 // NaN is not known
 }
 
-func newLawDraft(name, of, x, xUnit, yUnit string) lawDraft {
-	return lawDraft{Law: Law{
+func newLawDraft(name, of, x, xUnit, yUnit string) *lawDraft {
+	return &lawDraft{Law: Law{
 		Name: name, Of: of, X: x, XUnit: xUnit, YUnit: yUnit,
 		Points: []LawPoint{}, LeftOut: []LeftOut{}, Warnings: []string{}, Curve: []CurvePoint{},
 	}}
@@ -295,8 +294,6 @@ func (d *lawDraft) setBasis() {
 	}
 }
 
-func (d *lawDraft) refuse(err error) { d.Refused = err.Error() }
-
 // drawCurve notes the law's curve: to the highest level that was measured, and as
 // finely to the limit.
 func (d *lawDraft) drawCurve(from, highest float64, at func(float64) (stats.Estimate, error)) {
@@ -318,7 +315,7 @@ func levelName(spec Spec) (name, unit string) { return cmp.Or(spec.Axis, "level"
 // throughputLaw is that of the objects that became ready each second.
 func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 	name, unit := levelName(spec)
-	if slices.ContainsFunc(steps, func(s lawStep) bool { return s.Open }) {
+	if anyOpen(steps) {
 		name = "offered rate"
 	}
 	d := newLawDraft("throughput", LawThroughput, name, unit, "/s")
@@ -342,14 +339,13 @@ func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 		d.addPoint(s.ID, x, *s.AchievedRate)
 	}
 	d.setBasis()
-	if why := paced(steps); why != "" {
-		d.Refused = why
-		return &d
+	if d.Refused = paced(steps); d.Refused != "" {
+		return d
 	}
 	law, err := stats.FitUSL(d.x, d.y, stats.Relative, confidence)
 	if err != nil {
-		d.refuse(err)
-		return &d
+		d.Refused = err.Error()
+		return d
 	}
 	d.warn(mixed(spec, steps)...)
 	d.warn(law.Warnings...)
@@ -360,7 +356,7 @@ func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 	d.Misfit = significant(law.RMS)
 	d.drawCurve(law.Lowest, law.Highest, law.At)
 	d.seekKnee()
-	return &d
+	return d
 }
 
 // latencyLaw is that of a quantile of the latency of the arrival milestone.
@@ -393,8 +389,8 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 	d.setBasis()
 	law, err := stats.FitLine(d.x, d.y, stats.Relative, confidence)
 	if err != nil {
-		d.refuse(err)
-		return &d
+		d.Refused = err.Error()
+		return d
 	}
 	d.warn(mixed(spec, steps)...)
 	if slowest > 0 {
@@ -402,7 +398,7 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 	}
 	d.setLine(law, law.Lowest)
 	d.seekKnee()
-	return &d
+	return d
 }
 
 // setLine notes a line that is drawn from some level on.
@@ -461,7 +457,7 @@ func nameKnees(drafts []*lawDraft) {
 
 // timeLaw is that of the time until every object was there. A raised step's
 // time is that of the way from the objects that were there before.
-func timeLaw(spec Spec, steps []lawStep) lawDraft {
+func timeLaw(spec Spec, steps []lawStep) *lawDraft {
 	d := newLawDraft("time to reach the level", LawTime, "objects", "objects", "s")
 	d.addWays(spec.Kind.There, steps, 0, func(s lawStep) (seconds float64, unknown string) {
 		if s.ReachSeconds == nil || *s.ReachSeconds <= 0 {
@@ -469,8 +465,7 @@ func timeLaw(spec Spec, steps []lawStep) lawDraft {
 		}
 		return *s.ReachSeconds, ""
 	})
-	if why := paced(steps); why != "" {
-		d.Refused = why
+	if d.Refused = paced(steps); d.Refused != "" {
 		return d
 	}
 	d.fitPower()
@@ -478,7 +473,7 @@ func timeLaw(spec Spec, steps []lawStep) lawDraft {
 }
 
 // cpuLaw is that of the CPU time of a process.
-func cpuLaw(spec Spec, steps []lawStep, source string) lawDraft {
+func cpuLaw(spec Spec, steps []lawStep, source string) *lawDraft {
 	d := newLawDraft(source+" CPU", LawCPU, "objects", "objects", "s")
 	least := leastCPU
 	if source == SourceSelf {
@@ -536,7 +531,7 @@ func (d *lawDraft) addWays(arrived string, steps []lawStep, least float64, cost 
 func (d *lawDraft) fitPower() {
 	law, err := stats.FitPower(d.from, d.x, d.y, confidence)
 	if err != nil {
-		d.refuse(err)
+		d.Refused = err.Error()
 		return
 	}
 	d.warn(law.Warnings...)
@@ -554,7 +549,7 @@ func (d *lawDraft) fitPower() {
 // load has left behind a process keeps for long, so a step with less in place
 // than one before it does not show its own load, unless the lab was
 // made anew for it.
-func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
+func memoryLaw(spec Spec, steps []lawStep, source string) *lawDraft {
 	d := newLawDraft(source+" memory", LawMemory, "objects", "objects", "B")
 	most, removed, stained := 0, false, false
 	for _, s := range steps {
@@ -582,7 +577,7 @@ func memoryLaw(spec Spec, steps []lawStep, source string) lawDraft {
 	}
 	law, err := stats.FitLine(d.x, d.y, stats.Absolute, confidence)
 	if err != nil {
-		d.refuse(err)
+		d.Refused = err.Error()
 		return d
 	}
 	if slices.IsSorted(d.x) {

@@ -117,13 +117,19 @@ func (f *facts) errorsAt(s slo.SLO, asked int) record.Micros {
 			moments = append(moments, x.replied)
 		}
 	}
+	return f.within(firstBeyond(moments, f.end, func(n int) bool { return s.Op.Holds(100*float64(n)/float64(asked), s.Percent) }))
+}
+
+// firstBeyond is the moment with which there were more than are tolerated, or
+// the end where there never were.
+func firstBeyond(moments []record.Micros, end record.Micros, tolerated func(n int) bool) record.Micros {
 	slices.Sort(moments)
 	for i, t := range moments {
-		if !s.Op.Holds(100*float64(i+1)/float64(asked), s.Percent) {
-			return f.within(t)
+		if !tolerated(i + 1) {
+			return t
 		}
 	}
-	return f.end
+	return end
 }
 
 // achievedAt is when the rate could no longer be achieved, even if every
@@ -162,12 +168,6 @@ func (f *facts) heldBackAt(a *Arrivals) record.Micros {
 			late = append(late, s.intended)
 		}
 	}
-	slices.Sort(late)
-	for i, t := range late {
-		if 100*float64(i+1)/float64(a.Judged) > lateTolerated {
-			at = min(at, t)
-			break
-		}
-	}
-	return f.within(at)
+	tooMany := firstBeyond(late, f.end, func(n int) bool { return 100*float64(n)/float64(a.Judged) <= lateTolerated })
+	return f.within(min(at, tooMany))
 }

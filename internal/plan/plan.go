@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"reflect"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -355,7 +354,10 @@ type Guards map[string]Bound
 func (g *Guards) UnmarshalYAML(unmarshal func(any) error) error {
 	bounds, err := withValues[Bound](unmarshal)
 	if err == nil {
-		*g = nilIfEmpty(bounds)
+		*g = nil
+	}
+	if len(bounds) > 0 {
+		*g = bounds
 	}
 	return err
 }
@@ -455,42 +457,32 @@ func (p *Plan) marshal(style ...yaml.EncodeOption) ([]byte, error) {
 
 // normalised is what the plan says, however it came to say it.
 func (p *Plan) normalised() Plan {
-	said := *p
+	said := withoutEmpty(reflect.ValueOf(*p)).Interface().(Plan)
 	said.positions, said.Kind = nil, ""
-	// What is empty says nothing.
-	said.Params = nilIfEmpty(p.Params)
-	said.Guards = nilIfEmpty(p.Guards)
-	said.Arms = cloneOrNil(p.Arms)
-	for i := range said.Arms {
-		said.Arms[i].Params = nilIfEmpty(said.Arms[i].Params)
-	}
-	said.Goals = cloneOrNil(p.Goals)
-	for i := range said.Goals {
-		said.Goals[i].Value = cloneOrNil(said.Goals[i].Value)
-	}
-	said.Axis.Levels = cloneOrNil(p.Axis.Levels)
-	said.Signatures = cloneOrNil(p.Signatures)
-	for i := range said.Signatures {
-		said.Signatures[i] = said.Signatures[i].Normalised()
-	}
-	if p.AsRun != nil {
-		run := *p.AsRun
-		run.Milestones = cloneOrNil(run.Milestones)
-		said.AsRun = &run
-	}
 	return said
 }
 
-func nilIfEmpty[M ~map[string]V, V any](m M) M {
-	if len(m) == 0 {
-		return nil
+// withoutEmpty is a copy of a value in which lists and maps that are empty are
+// nil: what is empty says nothing.
+func withoutEmpty(v reflect.Value) reflect.Value {
+	said := reflect.New(v.Type()).Elem()
+	switch kind := v.Kind(); {
+	case kind == reflect.Struct:
+		said.Set(v)
+		for f, value := range v.Fields() {
+			if f.IsExported() {
+				said.FieldByIndex(f.Index).Set(withoutEmpty(value))
+			}
+		}
+	case kind == reflect.Pointer && !v.IsNil():
+		said.Set(reflect.New(v.Type().Elem()))
+		said.Elem().Set(withoutEmpty(v.Elem()))
+	case kind == reflect.Slice:
+		for i := range v.Len() {
+			said.Set(reflect.Append(said, withoutEmpty(v.Index(i))))
+		}
+	case kind != reflect.Map || v.Len() > 0:
+		said.Set(v)
 	}
-	return m
-}
-
-func cloneOrNil[S ~[]E, E any](s S) S {
-	if len(s) == 0 {
-		return nil
-	}
-	return slices.Clone(s)
+	return said
 }

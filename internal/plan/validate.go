@@ -197,15 +197,15 @@ func (p *Plan) validator() *validator {
 	return &validator{strictyaml.Validation{At: p.positions}, p}
 }
 
+// several reports whether more than one of them is given.
+func several(given ...bool) bool {
+	first := slices.Index(given, true)
+	return first >= 0 && slices.Contains(given[first+1:], true)
+}
+
 func (v *validator) target() {
 	t := v.plan.Target
-	named := 0
-	for _, given := range []bool{t.Lab != nil, t.LabName != "", t.Kubeconfig != "" || t.Context != ""} {
-		if given {
-			named++
-		}
-	}
-	if named > 1 {
+	if several(t.Lab != nil, t.LabName != "", t.Kubeconfig != "" || t.Context != "") {
 		v.Add("target", "keep one of lab, labName and kubeconfig", "more than one target is named")
 	}
 	if t.Context != "" && t.Kubeconfig == "" {
@@ -307,13 +307,7 @@ func (v *validator) levels(kind ExperimentKind) {
 	case kind == Run && a.Level == nil:
 		v.Add("axis.level", "", "a run of one level needs it")
 	}
-	given := 0
-	for _, g := range []bool{a.Search != nil, len(a.Levels) > 0, a.Level != nil} {
-		if g {
-			given++
-		}
-	}
-	if given > 1 {
+	if several(a.Search != nil, len(a.Levels) > 0, a.Level != nil) {
 		v.Add("axis", "keep one of search, levels and level", "the axis has both a search and given levels")
 	}
 	level := func(path string, x float64) {

@@ -3,7 +3,6 @@ package report
 import (
 	"cmp"
 	"fmt"
-	"maps"
 	"math"
 	"slices"
 	"strings"
@@ -21,44 +20,22 @@ type armsPart struct {
 	Names      string // of the arms other than the baseline
 	Confidence string
 	MarginText string
-	Sides      []armSide
-	Lines      []linePart
+	Sides      []string // the baseline first
 	Levels     []levelPart
 	HasRuns    bool // any metric has figures
 	HasSeries  bool // any distribution is there
 	HasMetrics bool
 }
 
-type armSide struct {
-	Name     string
-	Baseline bool
-	Params   []string
-}
-
-// linePart compares two load lines.
-type linePart struct {
-	compare.LineComparison
-	Change, Interval string
-	Sides            []lineSide
-}
-
-type lineSide struct {
-	Name string
-	compare.Bracket
-	Line string
-}
-
 // levelPart compares one arm with the baseline at one level.
 type levelPart struct {
 	compare.LevelComparison
-	Index    int
-	Name     string
-	Change   string // of the deciding metric
-	Interval string
-	Further  string // how many further runs would decide
-	Blocks   []runRow
-	Groups   []metricGroup
-	Series   []seriesPart
+	Index   int
+	Name    string
+	Further string // how many further runs would decide
+	Blocks  []runRow
+	Groups  []metricGroup
+	Series  []seriesPart
 }
 
 type metricGroup struct {
@@ -67,15 +44,9 @@ type metricGroup struct {
 }
 
 type metricRow struct {
-	Metric, Also     string // Also are the milestones for which it is the same
-	Decides, Clear   bool
-	Baseline, Arm    string // the median of the runs
-	BaselineRuns     string // each run's figure, of what is compared by run only
-	ArmRuns          string
-	Change, Interval string
-	FalseDiscovery   string
-	Note             string
-	Bar              *bar
+	equalMetrics
+	Decides bool
+	Bar     *bar // nil where nothing is known of a change
 }
 
 // bar is a change with its interval as a small picture.
@@ -102,21 +73,7 @@ func armsOfPage(r judge.Result, unit string) *armsPart {
 	if c == nil {
 		return nil
 	}
-	p := &armsPart{Comparison: c, Names: andList(armsOf(c)), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
-	for _, name := range append([]string{c.Baseline}, armsOf(c)...) {
-		side := armSide{Name: name, Baseline: name == c.Baseline}
-		for _, k := range slices.Sorted(maps.Keys(c.Arms[name])) {
-			side.Params = append(side.Params, k+"="+c.Arms[name][k])
-		}
-		p.Sides = append(p.Sides, side)
-	}
-	for _, l := range c.Lines {
-		part := linePart{LineComparison: l, Interval: lineInterval(l), Sides: []lineSide{{c.Baseline, l.Baseline, bracketText(l.Baseline, l.Unit)}, {p.Names, l.Arm, bracketText(l.Arm, l.Unit)}}}
-		if l.Change != nil {
-			part.Change = changeOnPage(*l.Change)
-		}
-		p.Lines = append(p.Lines, part)
-	}
+	p := &armsPart{Comparison: c, Names: andList(armsOf(c)), Sides: append([]string{c.Baseline}, armsOf(c)...), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
 	for i, l := range c.Levels {
 		part := levelOfPage(c, l, unit)
 		part.Index = i
@@ -143,7 +100,6 @@ func lineInterval(l compare.LineComparison) string {
 
 func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) levelPart {
 	p := levelPart{LevelComparison: l, Name: strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, c.Baseline, Number(l.Level), unit))}
-	p.Change, p.Interval = known(l.Primary.Change, changeOnPage), cmp.Or(intervalOnPage(l.Primary.Lo, l.Primary.Hi), "-")
 	switch {
 	case l.MoreRuns > 0:
 		p.Further = fmt.Sprintf("about %d of each arm", l.MoreRuns)
@@ -189,7 +145,11 @@ func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
 		if at < 0 {
 			at = len(known)
 		}
-		groups[at].Rows = append(groups[at].Rows, metricRowOf(c, m, decides, wide))
+		row := metricRow{equalMetrics: m, Decides: decides}
+		if m.Change != nil {
+			row.Bar = barOf(c, m.Compared, wide)
+		}
+		groups[at].Rows = append(groups[at].Rows, row)
 	}
 	for i, m := range groupMetrics(l) {
 		if i > 0 || len(m.Baseline)+len(m.Arm) > 0 {
@@ -197,30 +157,6 @@ func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
 		}
 	}
 	return slices.DeleteFunc(groups, func(g metricGroup) bool { return len(g.Rows) == 0 })
-}
-
-func metricRowOf(c *compare.Comparison, m equalMetrics, decides bool, wide float64) metricRow {
-	row := metricRow{
-		Metric: m.Metric, Decides: decides, Clear: differsClearly(m.Compared), Note: m.Note,
-		Baseline: medianOf(m.Compared, m.Baseline), Arm: medianOf(m.Compared, m.Arm),
-		Change: "-", FalseDiscovery: "-",
-	}
-	row.Also = m.otherMilestones()
-	if strings.HasSuffix(m.Metric, " max") || m.Kind == compare.KindMemory {
-		row.BaselineRuns, row.ArmRuns = eachOf(m.Compared, m.Baseline), eachOf(m.Compared, m.Arm)
-	}
-	if m.Change != nil {
-		row.Change = changeOnPage(*m.Change)
-		row.Interval = intervalOnPage(m.Lo, m.Hi)
-		row.Bar = barOf(c, m.Compared, wide)
-	}
-	switch {
-	case decides:
-		row.FalseDiscovery = "decides"
-	case m.FalseDiscovery != nil:
-		row.FalseDiscovery = percent(100 * *m.FalseDiscovery)
-	}
-	return row
 }
 
 // medianOf is the median of a metric's runs as it is shown.
@@ -242,8 +178,12 @@ func medianOf(m compare.Compared, runs []*float64) string {
 	return figureIn(m, &mean)
 }
 
-// eachOf is a metric's figure in each run.
+// eachOf is a metric's figure in each run, of what is compared by run only; else
+// "".
 func eachOf(m compare.Compared, runs []*float64) string {
+	if !strings.HasSuffix(m.Metric, " max") && m.Kind != compare.KindMemory {
+		return ""
+	}
 	list := make([]string, len(runs))
 	for i, v := range runs {
 		list[i] = strings.ReplaceAll(figureIn(m, v), " ", "\u00a0")

@@ -149,7 +149,8 @@ func groupMetrics(l compare.LevelComparison) []equalMetrics {
 	return all
 }
 
-func (m equalMetrics) otherMilestones() string {
+// OtherMilestones are those for which it is the same.
+func (m equalMetrics) OtherMilestones() string {
 	var milestones []string
 	for _, name := range m.Same {
 		milestone, _, _ := strings.Cut(name, " ")
@@ -163,7 +164,7 @@ func (m equalMetrics) name() string {
 	if len(m.Same) == 0 {
 		return m.Metric
 	}
-	return fmt.Sprintf("%s (and of %s)", m.Metric, m.otherMilestones())
+	return fmt.Sprintf("%s (and of %s)", m.Metric, m.OtherMilestones())
 }
 
 // ComparisonText writes a comparison of recorded experiments for a terminal:

@@ -12,7 +12,6 @@ import (
 	"html/template"
 	"io"
 	"io/fs"
-	"maps"
 	"math"
 	"os"
 	"slices"
@@ -22,6 +21,7 @@ import (
 	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -142,6 +142,12 @@ func write(w io.Writer, p page, data pageData) error {
 		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady,
 		"bearing": bearingWord, "goal": goalSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
+		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "shareOf": shareOf,
+		"minus":  func(a, b int64) int64 { return a - b },
+		"busy":   func(v *float64) string { return known(v, hundredths) },
+		"change": func(v *float64) string { return known(v, changeOnPage) }, "interval": intervalOnPage,
+		"trendTitle": trendTitle, "changeAt": changeAt, "startText": startText, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
+		"clear": differsClearly, "median": medianOf, "runs": eachOf, "share": func(x float64) string { return percent(100 * x) },
 	}).ParseFS(templates, "*.html")
 	if err != nil {
 		return err
@@ -169,7 +175,7 @@ type page struct {
 	Arms                   *armsPart     // nil where nothing is compared
 	Recorded               bool          // it is of recorded experiments, and not of one run
 	Operands               []operandPart // those experiments
-	Trends                 []trendPart
+	Trends                 []compare.Trend
 	Facts                  []fact
 	Result                 judge.Result
 	Kind                   record.ObjectKind
@@ -177,10 +183,10 @@ type page struct {
 	Unit                   string
 	Fidelity               []fidelityPart
 	Missing                []string
-	Steps                  []stepRow
-	Latency                []latencyTable
-	Reasons                []reasonTable
-	Usage                  []usageRow
+	Milestones             []string
+	Bounds                 []latencyBound
+	Reasons                []judge.Step // that have any, the one that decided first
+	HasUsage               bool         // of any process, or watch lag, or waits
 	Waits                  []judge.Step // that say what their objects waited for
 	Open                   bool         // requests came by a schedule
 	Stream                 bool         // the load was a stream of requests
@@ -213,59 +219,11 @@ type fidelityPart struct {
 	Is   record.Realness
 }
 
-type stepRow struct {
-	judge.Step
-	Arrived judge.Latency
-	Goals   []goalVerdict
-}
-
-type goalVerdict struct {
-	Goal    string
-	Verdict slo.Verdict
-}
-
-type latencyTable struct {
-	Milestone string
-	Bounds    []string
-	Rows      []latencyRow
-}
-
-type latencyRow struct {
-	Step judge.Step
-	judge.Latency
-	Ratio string // of the p99 to that of the first step, which is what is normal
-}
-
-type reasonTable struct {
-	Step judge.Step
-	Open bool
-	Rows []reasonRow
-}
-
-type reasonRow struct {
-	judge.Reason
-	Share int // in percent of all that have a reason
-}
-
-type usageRow struct {
-	Step    judge.Step
-	Lag     *judge.WatchLag
-	Sources []sourceUse
-}
-
-type sourceUse struct {
-	Source string
-	Cores  string
-	Most   string // processors at once
-	Growth int64
-	judge.Usage
-}
-
 func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
-		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
+		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, Milestones: data.Milestones, Bounds: data.Bounds, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText,
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0 || len(data.Streams) > 0,
 	}
@@ -281,53 +239,17 @@ func pageOf(in Input, data pageData) page {
 	p.Fidelity = fidelityOf(r.Fidelity)
 	p.Facts = factsOf(r, data)
 	for _, s := range r.Steps {
-		row := stepRow{Step: s, Arrived: s.Latency[data.Arrived]}
-		for _, g := range r.Goals {
-			if v, ok := s.Goals[g.Name]; ok {
-				row.Goals = append(row.Goals, goalVerdict{g.Name, v})
-			}
-		}
-		p.Steps = append(p.Steps, row)
 		p.Open = p.Open || s.Arrivals != nil
 		p.Stream = p.Stream || s.Requests != nil
-		waits := s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0
-		if waits {
+		if s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0 {
 			p.Waits = append(p.Waits, s)
 		}
 		p.Durations = p.Durations || len(s.Durations) > 0
-		use := usageRow{Step: s, Lag: s.WatchLag}
-		for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
-			u := s.Resources[source]
-			cpus := func(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
-			cores := "-"
-			if s.Seconds > 0 {
-				cores = cpus(u.CPUSeconds / s.Seconds)
-			}
-			p.RealNode = p.RealNode || source == judge.SourceNode
-			use.Sources = append(use.Sources, sourceUse{source, cores, known(u.PeakCPUs, cpus), u.PeakRSSBytes - u.StartRSSBytes, u})
-		}
-		if use.Lag != nil || len(use.Sources) > 0 || waits {
-			p.Usage = append(p.Usage, use)
-		}
+		_, node := s.Resources[judge.SourceNode]
+		p.RealNode = p.RealNode || node
+		p.HasUsage = p.HasUsage || s.WatchLag != nil || len(s.Resources) > 0
 	}
-	for _, m := range data.Milestones {
-		table := latencyTable{Milestone: m}
-		for _, b := range data.Bounds {
-			if b.Milestone == m {
-				table.Bounds = append(table.Bounds, fmt.Sprintf("goal %s: %s", b.Goal, b.Text))
-			}
-		}
-		for _, s := range r.Steps {
-			if l, ok := s.Latency[m]; ok {
-				row := latencyRow{s, l, "-"}
-				if normal := r.Steps[0].Latency[m].P99; l.P99 != nil && normal != nil && *normal > 0 {
-					row.Ratio = fmt.Sprintf("%.3g", *l.P99 / *normal)
-				}
-				table.Rows = append(table.Rows, row)
-			}
-		}
-		p.Latency = append(p.Latency, table)
-	}
+	p.HasUsage = p.HasUsage || len(p.Waits) > 0
 	if p.Things = "objects"; p.Stream {
 		p.Things = "requests"
 	}
@@ -337,6 +259,32 @@ func pageOf(in Input, data pageData) page {
 	p.environment(in.Environment)
 	return p
 }
+
+// latencyTo is a step's latency to a milestone, nil for one that it has none to.
+func latencyTo(s judge.Step, milestone string) *judge.Latency {
+	if l, ok := s.Latency[milestone]; ok {
+		return &l
+	}
+	return nil
+}
+
+// ratioOf is how many times what is normal a figure is, as it is shown.
+func ratioOf(v, normal *float64) string {
+	if v == nil || normal == nil || *normal <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g", *v / *normal)
+}
+
+// usedCPUs is how many CPUs were busy on average, as it is shown.
+func usedCPUs(used, seconds float64) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return hundredths(used / seconds)
+}
+
+func hundredths(x float64) string { return strconv.FormatFloat(x, 'f', 2, 64) }
 
 // factsOf are the figures beside the headline.
 func factsOf(r judge.Result, data pageData) []fact {
@@ -416,29 +364,20 @@ func decidingStep(r judge.Result) *judge.Step {
 // notReady are those that were not ready, whatever the cause.
 func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
 
-// reasonsOf are the reasons of every step that has any, the one that decided
-// open.
-func reasonsOf(r judge.Result) []reasonTable {
-	var list []reasonTable
-	for _, s := range r.Steps {
-		if len(s.Reasons) == 0 {
-			continue
-		}
-		t := reasonTable{Step: s}
-		all := 0
-		for _, reason := range s.Reasons {
-			all += reason.Count
-		}
-		for _, reason := range s.Reasons {
-			t.Rows = append(t.Rows, reasonRow{reason, max(1, 100*reason.Count/max(all, 1))})
-		}
-		list = append(list, t)
-	}
-	if len(list) > 0 {
-		list[len(list)-1].Open = true
-	}
+// reasonsOf are the steps that have reasons, the one that decided first.
+func reasonsOf(r judge.Result) []judge.Step {
+	list := slices.DeleteFunc(slices.Clone(r.Steps), func(s judge.Step) bool { return len(s.Reasons) == 0 })
 	slices.Reverse(list)
 	return list
+}
+
+// shareOf is the share of a reason in percent of all that have one.
+func shareOf(reason judge.Reason, list []judge.Reason) int {
+	all := 0
+	for _, other := range list {
+		all += other.Count
+	}
+	return max(1, 100*reason.Count/max(all, 1))
 }
 
 // Headline is the verdict in few words, for the head of a page.

@@ -351,11 +351,11 @@ type lawGroup struct {
 }
 
 type lawView struct {
-	Index   int // among the laws of the result
-	Name    string
-	Says    string
-	Notes   []string
-	Details []string
+	judge.Law
+	Index int // among the laws of the result
+	Title string
+	Says  string
+	Notes []string
 }
 
 // lawTitle is a law's name as a title. Those of processes stay as they are.
@@ -380,10 +380,7 @@ func lawsOfPage(r judge.Result) *lawsPart {
 	}
 	said := make(map[string]bool)
 	for i, x := range l.List {
-		v := lawView{Index: i, Name: lawTitle(x), Says: unbroken(asSentence(lawSentence(x)))}
-		for _, more := range lawDetails(x) {
-			v.Details = append(v.Details, asSentence(more))
-		}
+		v := lawView{Law: x, Index: i, Title: lawTitle(x), Says: unbroken(asSentence(lawSentence(x)))}
 		p.HasCharts = p.HasCharts || x.Refused == ""
 		p.HasCurve = p.HasCurve || len(x.Curve) > 0
 		p.HasWays = p.HasWays || x.Power != nil
@@ -396,7 +393,7 @@ func lawsOfPage(r judge.Result) *lawsPart {
 		}
 		if x.Refused != "" {
 			if n := len(g.Refused); n > 0 && g.Refused[n-1].Says == v.Says {
-				g.Refused[n-1].Name += ", " + v.Name
+				g.Refused[n-1].Title += ", " + v.Title
 			} else {
 				g.Refused = append(g.Refused, v)
 			}

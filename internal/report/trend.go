@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -50,10 +51,8 @@ func (p *printer) trend(t compare.Trend, axis logAxis) {
 	p.line("%s (logarithmic)", trendTitle(t))
 	rows := [][]string{{"", "started", "plimsoll", "Kubernetes", axis.header(t.Unit), trendUnit(t), "changed since the previous one"}}
 	for i, x := range t.Points {
-		for _, c := range t.Changes {
-			if c.At == i {
-				rows = append(rows, []string{"", "", "", "", "--- " + changeOfTrend(c) + " ---", "", ""})
-			}
+		if change := changeAt(t, i); change != "" {
+			rows = append(rows, []string{"", "", "", "", "--- " + change + " ---", "", ""})
 		}
 		rows = append(rows, []string{x.Name, startText(x.Start), x.Program, x.Kubernetes, axis.row(x), pointText(t, x), strings.Join(x.Differs, ", ")})
 	}
@@ -85,8 +84,13 @@ func trendUnit(t compare.Trend) string {
 	return "mean of the runs"
 }
 
-func changeOfTrend(c compare.TrendChange) string {
-	return fmt.Sprintf("%s from here on (p = %.2g)", changeText(c.Change), c.P)
+// changeAt says how a trend changes its level at a point, "" where it does not.
+func changeAt(t compare.Trend, point int) string {
+	i := slices.IndexFunc(t.Changes, func(c compare.TrendChange) bool { return c.At == point })
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s from here on (p = %.2g)", changeText(t.Changes[i].Change), t.Changes[i].P)
 }
 
 // pointText is the figure of one experiment, with its runs.
@@ -238,38 +242,6 @@ func TrendHTML(w io.Writer, in TrendInput) error {
 		p.Operands[i].Baseline = false
 	}
 	p.Fidelity = p.commonFidelity()
-	for i, t := range in.Trends {
-		p.Trends = append(p.Trends, trendPartOf(i, t))
-	}
+	p.Trends = in.Trends
 	return write(w, p, data)
-}
-
-// trendPart is what the page says of a trend.
-type trendPart struct {
-	compare.Trend
-	Index int
-	Title string
-	Rows  []trendRow
-}
-
-type trendRow struct {
-	compare.TrendPoint
-	Figure  string
-	Changed string // since the experiment before
-	Change  string // of the level, from this experiment on
-}
-
-func trendPartOf(index int, t compare.Trend) trendPart {
-	p := trendPart{Trend: t, Index: index, Title: trendTitle(t)}
-	for i, pt := range t.Points {
-		row := trendRow{TrendPoint: pt, Figure: pointText(t, pt), Changed: strings.Join(pt.Differs, ", ")}
-		row.Start = startText(pt.Start)
-		for _, c := range t.Changes {
-			if c.At == i {
-				row.Change = changeOfTrend(c)
-			}
-		}
-		p.Rows = append(p.Rows, row)
-	}
-	return p
 }

@@ -232,9 +232,7 @@ func (p *part) makeSteps(ctx, hard context.Context, recorder target.Recorder, op
 			return nil
 		}
 		observer.Chose(next, live.ahead())
-		ending, err := e.Run(ctx, engine.StepSpec{
-			Level: next.Level, Arm: next.Arm, Replicate: next.Replicate, Purpose: next.Purpose, FromEmpty: next.FromEmpty, Full: next.Full, Why: next.Why,
-		})
+		ending, err := e.Run(ctx, next)
 		if s, ok := live.step(recorder.Step()); ok {
 			observer.Stepped(s)
 		}

@@ -45,7 +45,7 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	}
 	c.Why = fmt.Sprintf("%s; within the brackets the change is %s %s, margin %s (bounds of the searches, not a confidence interval)", moved, percent(lo), upTo, share(margin))
 	if c.Verdict == stats.Undecided {
-		c.Why += "; " + narrower(baseline, arm, a, b, unit, margin)
+		c.Why += "; " + narrower(baseline, arm, a, b, margin)
 	}
 	return c
 }
@@ -83,7 +83,7 @@ func (b Bracket) String(unit string) string {
 
 // narrower says which searches would decide: of brackets that are too wide the
 // resolution, if the lines stay where they are.
-func narrower(baseline, arm string, a, b Bracket, unit string, margin float64) string {
+func narrower(baseline, arm string, a, b Bracket, margin float64) string {
 	// An upper bound of the arm keeps it from being better at most, which is no
 	// reason for a verdict to be missing; one of the baseline does.
 	if a.LowestFailing == nil {

@@ -1,11 +1,9 @@
 package objects
 
 import (
-	"slices"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
-	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // zeroesBefore finds the time zero of each object in a table that was written
@@ -25,7 +23,7 @@ func (o *Table) zeroesBefore(steps []judge.Step) []int64 {
 	if slot != nil {
 		made = make([]bool, len(slot.Words))
 		for i, word := range slot.Words {
-			made[i] = strings.Contains(word, madeMark)
+			made[i] = strings.Contains(word, "#")
 		}
 	}
 	list := make([]int64, o.Rows)
@@ -43,27 +41,4 @@ func (o *Table) zeroesBefore(steps []judge.Step) []int64 {
 		}
 	}
 	return list
-}
-
-// madeMark is in the slot of an object that a controller made.
-const madeMark = "#"
-
-// readZeroesBefore is zeroesBefore of a file.
-func readZeroesBefore(dir record.Dir, steps []judge.Step) ([]int64, error) {
-	needed := []string{"slot", "step", "sent_us", "intended_us", "Created_us"}
-	o, err := read(dir, func(name string) bool { return slices.Contains(needed, name) }, func(name, text string) string {
-		// Each object has a slot of its own; all that is asked of it is whether
-		// a controller made the object.
-		switch {
-		case name != "slot":
-			return text
-		case strings.Contains(text, madeMark):
-			return madeMark
-		}
-		return ""
-	})
-	if err != nil {
-		return nil, err
-	}
-	return o.zeroesBefore(steps), nil
 }

@@ -53,11 +53,6 @@ func ofStep(name string) bool {
 // Read reads objects.parquet, without what the steps tell. Wanted, if not nil,
 // chooses the columns.
 func Read(dir record.Dir, wanted func(name string) bool) (*Table, error) {
-	return read(dir, wanted, nil)
-}
-
-// read is as Read; abridge, if not nil, gives what is kept of a column's texts.
-func read(dir record.Dir, wanted func(name string) bool, abridge func(name, text string) string) (*Table, error) {
 	file, err := os.Open(dir.Path(record.ObjectsFile))
 	if err != nil {
 		return nil, fmt.Errorf("read %s: %w", record.ObjectsFile, err)
@@ -86,7 +81,7 @@ func read(dir record.Dir, wanted func(name string) bool, abridge func(name, text
 	for k := range o.Columns {
 		columns.Go(func() error {
 			c := &o.Columns[k]
-			r := columnReader{Column: c, rows: o.Rows, index: make(map[string]int32), abridge: abridge}
+			r := columnReader{Column: c, rows: o.Rows, index: make(map[string]int32)}
 			for _, group := range table.RowGroups() {
 				if err := r.read(group.ColumnChunks()[at[k]]); err != nil {
 					return fmt.Errorf("read %s: column %s: %w", record.ObjectsFile, c.Name, err)
@@ -107,10 +102,9 @@ func read(dir record.Dir, wanted func(name string) bool, abridge func(name, text
 // columnReader reads a column chunk by chunk.
 type columnReader struct {
 	*Column
-	rows    int
-	index   map[string]int32 // of Words
-	abridge func(name, text string) string
-	buffer  []parquet.Value
+	rows   int
+	index  map[string]int32 // of Words
+	buffer []parquet.Value
 	// ofDictionary are the words of a chunk's dictionary, -1 before they are
 	// looked up.
 	ofDictionary []int32
@@ -214,9 +208,6 @@ func (c *columnReader) add(v parquet.Value) {
 
 // word is a text's place among the words.
 func (c *columnReader) word(text []byte) int32 {
-	if c.abridge != nil {
-		text = []byte(c.abridge(c.Name, string(text)))
-	}
 	i, ok := c.index[string(text)]
 	if !ok {
 		i = int32(len(c.Words))
@@ -326,9 +317,11 @@ func Samples(dir record.Dir, steps []judge.Step, milestones []string, there stri
 	}
 	zero := o.Numbers(ZeroColumn)
 	if zero == nil {
-		if zero, err = readZeroesBefore(dir, steps); err != nil {
+		before, err := Read(dir, nil)
+		if err != nil {
 			return nil, err
 		}
+		zero = before.zeroesBefore(steps)
 	}
 	judged, component := o.Judged(steps), o.column("component")
 	if component != nil && (component.Texts == nil || len(component.Words) < 2) {
@@ -385,14 +378,8 @@ func (o *Table) samplesOf(s judge.Step, rows []int32, zero []int64, component *C
 				continue
 			}
 			// What came later came after the step had been judged.
-			values := ofParts[w].Values()
-			n, _ := slices.BinarySearchFunc(values, last, func(v, last float64) int {
-				if v <= last {
-					return -1
-				}
-				return 1
-			})
-			samples = append(samples, compare.MilestoneSample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(values[:n], len(part)-n)})
+			n := ofParts[w].AtMost(last)
+			samples = append(samples, compare.MilestoneSample{Milestone: m, Component: component.Words[w], Sample: stats.NewSample(ofParts[w].Values()[:n], len(part)-n)})
 		}
 	}
 	return samples

@@ -110,10 +110,7 @@ func shareOfOrders(x []float64, enough float64, draw func() uint64, is func([]fl
 	y := slices.Clone(x)
 	so := 1
 	for range orders {
-		for i := len(y) - 1; i > 0; i-- {
-			j := int(draw() % uint64(i+1))
-			y[i], y[j] = y[j], y[i]
-		}
+		shuffle(y, draw)
 		if is(y) {
 			so++
 		}

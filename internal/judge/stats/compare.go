@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	moremath "github.com/aclements/go-moremath/stats"
+	"gonum.org/v1/gonum/floats"
 )
 
 // Verdict says how an arm compares with the baseline.
@@ -53,14 +54,12 @@ func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	if n < 2 {
 		return Change{}, ErrFewBlocks
 	}
-	diffs := make([]float64, n)
-	for i := range a {
-		if !positive(a[i]) || !positive(b[i]) {
-			return Change{}, ErrNotPositive
-		}
-		diffs[i] = math.Log(b[i]) - math.Log(a[i])
+	la, errA := logs(a)
+	lb, errB := logs(b)
+	if err := cmp.Or(errA, errB); err != nil {
+		return Change{}, err
 	}
-	mean, sd := meanSD(diffs)
+	mean, sd := meanSD(floats.SubTo(make([]float64, n), lb, la))
 	half := studentQuantile(1-(1-confidence)/2, float64(n-1)) * sd / math.Sqrt(float64(n))
 	return Change{Blocks: n, D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd, df: float64(n - 1)}, nil
 }
@@ -98,15 +97,13 @@ func CompareApart(a, b []float64, confidence float64) (Change, error) {
 func logs(x []float64) ([]float64, error) {
 	l := make([]float64, len(x))
 	for i, v := range x {
-		if !positive(v) {
+		if !(v > 0) || math.IsInf(v, 1) {
 			return nil, ErrNotPositive
 		}
 		l[i] = math.Log(v)
 	}
 	return l, nil
 }
-
-func positive(x float64) bool { return x > 0 && !math.IsInf(x, 1) }
 
 // Judge is the verdict by a margin. Less says that more of the metric is
 // better (a rate), so that less of it is worse.
@@ -157,14 +154,8 @@ func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
 }
 
 func meanSD(x []float64) (mean, sd float64) {
-	for _, v := range x {
-		mean += v
-	}
-	mean /= float64(len(x))
-	for _, v := range x {
-		sd += (v - mean) * (v - mean)
-	}
-	return mean, math.Sqrt(sd / float64(len(x)-1))
+	mean = moremath.Mean(x)
+	return mean, moremath.StdDev(x)
 }
 
 // studentQuantile is the quantile of Student's distribution with df degrees of
@@ -242,23 +233,18 @@ func Superiority(a, b Sample) float64 {
 // discoveries among those that are at least as small (Benjamini and Hochberg,
 // 1995). NaN stays NaN and does not count.
 func FalseDiscovery(p []float64) []float64 {
-	type indexed struct {
-		p float64
-		i int
-	}
-	var known []indexed
-	q := make([]float64, len(p))
+	var known []int
+	q := slices.Repeat([]float64{math.NaN()}, len(p))
 	for i, v := range p {
-		q[i] = math.NaN()
 		if !math.IsNaN(v) {
-			known = append(known, indexed{v, i})
+			known = append(known, i)
 		}
 	}
-	slices.SortFunc(known, func(x, y indexed) int { return cmp.Or(cmp.Compare(x.p, y.p), cmp.Compare(x.i, y.i)) })
+	slices.SortStableFunc(known, func(i, j int) int { return cmp.Compare(p[i], p[j]) })
 	lowest := 1.0
-	for k := len(known) - 1; k >= 0; k-- {
-		lowest = min(lowest, known[k].p*float64(len(known))/float64(k+1))
-		q[known[k].i] = lowest
+	for k, i := range slices.Backward(known) {
+		lowest = min(lowest, p[i]*float64(len(known))/float64(k+1))
+		q[i] = lowest
 	}
 	return q
 }

@@ -4,6 +4,8 @@ import (
 	"math"
 	"math/rand/v2"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Knee is where a curve along an axis bends: two straight parts that meet,
@@ -11,7 +13,7 @@ import (
 type Knee struct {
 	Basis
 	// P is the p-value of there being no knee. Whether there is one is for the
-	// caller to say, who knows how many curves it asks about; see Shown.
+	// caller to say, who knows how many curves it asks about.
 	P float64
 	// At is the level at which the parts meet. An end of its interval beyond
 	// which no knee can be told from its absence is infinite.
@@ -27,9 +29,6 @@ type Knee struct {
 
 	c, y0 float64 // where the parts meet
 }
-
-// Shown reports whether there is a knee at all, at a rate of false alarms.
-func (k Knee) Shown(alpha float64) bool { return k.P <= alpha }
 
 // Value is the broken line's height at a level.
 func (k Knee) Value(level float64) float64 {
@@ -196,7 +195,7 @@ func (s kneeSearch) bend(c float64) []float64 {
 func (s kneeSearch) best() int {
 	place, most := 0, -1.0
 	for i, h := range s.hinge {
-		if g := math.Abs(dot(h, s.left)); g > most {
+		if g := math.Abs(floats.Dot(h, s.left)); g > most {
 			place, most = i, g
 		}
 	}
@@ -211,7 +210,7 @@ func (s kneeSearch) gain(left []float64) float64 {
 	}
 	most := 0.0
 	for _, h := range s.tested {
-		g := dot(h, left)
+		g := floats.Dot(h, left)
 		most = max(most, g*g/all)
 	}
 	return most
@@ -313,7 +312,7 @@ func (k *Knee) fill(s kneeSearch, confidence float64) {
 	all := sumSquares(s.left)
 	sums := make([]float64, len(s.at))
 	for i, h := range s.hinge {
-		g := dot(h, s.left)
+		g := floats.Dot(h, s.left)
 		sums[i] = max(all-g*g, 0)
 	}
 	best := s.best()
@@ -357,11 +356,7 @@ func orthonormal(a, b []float64) [][]float64 {
 
 // unit is a column made of length 1.
 func unit(v []float64) []float64 {
-	u, length := make([]float64, len(v)), math.Sqrt(sumSquares(v))
-	for i := range v {
-		u[i] = v[i] / length
-	}
-	return u
+	return floats.ScaleTo(make([]float64, len(v)), 1/math.Sqrt(sumSquares(v)), v)
 }
 
 // without is a column less what orthonormal ones tell of it. It is done twice:
@@ -377,25 +372,9 @@ func without(v []float64, base [][]float64) []float64 {
 // takeAway takes from a column what orthonormal ones tell of it.
 func takeAway(r []float64, base [][]float64) {
 	for _, b := range base {
-		d := dot(r, b)
-		for i := range r {
-			r[i] -= d * b[i]
-		}
+		floats.AddScaled(r, -floats.Dot(r, b), b)
 	}
 }
 
-func dot(a, b []float64) float64 {
-	s := 0.0
-	for i := range a {
-		s += a[i] * b[i]
-	}
-	return s
-}
-
-func times(a, b []float64) []float64 {
-	p := make([]float64, len(a))
-	for i := range a {
-		p[i] = a[i] * b[i]
-	}
-	return p
-}
+// times is the product of two columns, number by number.
+func times(a, b []float64) []float64 { return floats.MulTo(make([]float64, len(a)), a, b) }

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 
+	"gonum.org/v1/gonum/floats"
 	"gonum.org/v1/gonum/mat"
 )
 
@@ -117,14 +118,18 @@ func leastSquares(columns [][]float64, y []float64) (coefs, left []float64, ok b
 	coefs = make([]float64, len(columns))
 	for j := range coefs {
 		coefs[j] = x.AtVec(j) / size[j]
-		for i := range left {
-			left[i] -= coefs[j] * columns[j][i]
-		}
+		floats.AddScaled(left, -coefs[j], columns[j])
 	}
 	return coefs, left, true
 }
 
-func sumSquares(x []float64) float64 { return dot(x, x) }
+func sumSquares(x []float64) float64 {
+	sum := 0.0
+	for _, v := range x {
+		sum += v * v
+	}
+	return sum
+}
 
 // profileBound is how large the sum of squares may become before a value of a
 // parameter lies outside its interval, where least is the smallest, of n

@@ -626,7 +626,7 @@ func TestKneeFalseAlarms(t *testing.T) {
 					if err != nil {
 						t.Fatal(err)
 					}
-					if k.Shown(0.05) {
+					if k.P <= 0.05 {
 						alarms++
 					}
 				}
@@ -672,7 +672,7 @@ func TestKneeFound(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !k.Shown(0.05) {
+			if k.P > 0.05 {
 				continue
 			}
 			found++
@@ -702,12 +702,12 @@ func TestKneeSaysNo(t *testing.T) {
 		{"a single level that is off", []float64{1, 2, 3, 4, 5, 9}},
 	} {
 		k, err := FindKnee(x, c.y, Relative, 0.95, 1)
-		if err != nil || k.Shown(0.05) {
+		if err != nil || k.P <= 0.05 {
 			t.Errorf("%s: p = %g, %v", c.why, k.P, err)
 		}
 	}
 	k, err := FindKnee(x, []float64{1, 1.01, 0.99, 1, 2, 3}, Relative, 0.95, 1)
-	if err != nil || !k.Shown(0.05) || k.Gradual || k.At.Lo > 40 || k.At.Hi < 40 {
+	if err != nil || k.P > 0.05 || k.Gradual || k.At.Lo > 40 || k.At.Hi < 40 {
 		t.Errorf("a sharp knee at 40: %+v, %v", k, err)
 	}
 	if v := k.Value(60); math.Abs(v-3) > 0.1 {
@@ -719,7 +719,7 @@ func TestKneeSaysNo(t *testing.T) {
 	}
 	long := []float64{1, 3, 10, 30, 100, 300, 1000}
 	slow, err := FindKnee(long, []float64{1, 9, 100, 900, 1e4, 9e4, 1e6}, Relative, 0.95, 1)
-	if err != nil || slow.Shown(0.05) {
+	if err != nil || slow.P <= 0.05 {
 		t.Errorf("a parabola without noise, which is straight on logarithmic axes: p = %g, %v", slow.P, err)
 	}
 }

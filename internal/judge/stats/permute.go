@@ -5,51 +5,38 @@ import (
 	"math"
 	"math/bits"
 	"slices"
+
+	"gonum.org/v1/gonum/stat/combin"
 )
 
 // Merge is the sample of all observations of several.
 func Merge(samples ...Sample) Sample {
-	var m Sample
-	var parts [][]float64
-	n := 0
 	if slices.ContainsFunc(samples, func(s Sample) bool { return s.counts != nil }) {
 		return mergeCounted(samples)
 	}
-	for _, s := range samples {
+	var m Sample
+	lists := make([][]float64, len(samples))
+	for i, s := range samples {
 		m.censored += s.censored
-		if len(s.sorted) > 0 {
-			parts, n = append(parts, s.sorted), n+len(s.sorted)
-		}
+		lists[i] = s.sorted
 	}
-	if len(parts) < 2 {
-		if len(parts) == 1 {
-			m.sorted = parts[0]
-		}
-		return m
-	}
-	// Two at a time, from the runs' own lists into one, and from that into
-	// another and back.
-	var lists [2][]float64
-	for pass := 0; len(parts) > 1; pass++ {
-		into := &lists[pass%2]
-		if *into == nil {
-			*into = make([]float64, n)
-		}
-		at := 0
-		var next [][]float64
-		for i := 0; i < len(parts); i += 2 {
-			var second []float64
-			if i+1 < len(parts) {
-				second = parts[i+1]
-			}
-			list := (*into)[at : at+len(parts[i])+len(second)]
-			merge(list, parts[i], second)
-			next, at = append(next, list), at+len(list)
-		}
-		parts = next
-	}
-	m.sorted = parts[0]
+	m.sorted = mergeLists(lists)
 	return m
+}
+
+// mergeLists makes one sorted list of several.
+func mergeLists(lists [][]float64) []float64 {
+	switch n := len(lists); n {
+	case 0:
+		return nil
+	case 1:
+		return lists[0]
+	default:
+		x, y := mergeLists(lists[:n/2]), mergeLists(lists[n/2:])
+		list := make([]float64, len(x)+len(y))
+		merge(list, x, y)
+		return list
+	}
 }
 
 // mergeCounted is Merge of samples of which some are counted.
@@ -118,92 +105,65 @@ const (
 // replicate, not the object: with n blocks there are 2^n ways, and no p-value
 // below 2/2^n. Beyond 12 blocks 4096 ways of a fixed sequence are tried.
 func (s Arms) PermuteBlocks() float64 {
-	runs := s.counts()
-	n := len(s.a)
-	inA := make([]bool, 2*n)
-	share := func(swapped func(i int) bool) float64 {
-		for i := range n {
-			inA[i] = !swapped(i)
-			inA[n+i] = !inA[i]
-		}
-		return runs.distance(inA)
-	}
-	seen := share(func(int) bool { return false })
-	ways, asFar := allWays, 0
+	n, ways := len(s.a), allWays
 	if n < bits.Len(allWays) {
 		ways = 1 << n
 	}
 	draw := sequence(1)
-	for w := range ways {
-		d := share(func(i int) bool {
-			if ways < allWays || 1<<n == allWays {
-				return w>>i&1 == 1
+	return s.shareAsFar(ways, func(way int, inA []bool) {
+		for i := range n {
+			swapped := way>>i&1 == 1
+			if 1<<n > allWays {
+				swapped = way > 0 && draw()&1 == 1
 			}
-			return w > 0 && draw()&1 == 1
-		})
-		if d >= seen-1e-12 {
-			asFar++
+			inA[i], inA[n+i] = !swapped, swapped
 		}
-	}
-	return float64(asFar) / float64(ways)
+	})
 }
 
 // PermuteRuns is as PermuteBlocks for runs that were made apart: the runs are
 // given to the arms in every way, or in 4096 ways where there are more.
 func (s Arms) PermuteRuns() float64 {
-	runs := s.counts()
 	n, all := len(s.a), len(s.a)+len(s.b)
-	inA := make([]bool, all)
-	for i := range n {
-		inA[i] = true
+	if math.Round(combin.GeneralizedBinomial(float64(all), float64(n))) <= allWays {
+		choices := combin.Combinations(all, n) // that of the runs as they were made first
+		return s.shareAsFar(len(choices), func(way int, inA []bool) {
+			clear(inA)
+			for _, i := range choices[way] {
+				inA[i] = true
+			}
+		})
 	}
-	seen := runs.distance(inA)
-	ways, asFar := 0, 0
-	count := func() {
-		ways++
-		if runs.distance(inA) >= seen-1e-12 {
+	draw := sequence(1)
+	return s.shareAsFar(allWays, func(way int, inA []bool) {
+		if way > 0 {
+			shuffle(inA, draw)
+			return
+		}
+		for i := range n {
+			inA[i] = true
+		}
+	})
+}
+
+// shareAsFar is the share of ways to give runs to the arms whose distance is at
+// least as large as that of the first way, which was seen. Assign says of each
+// way which runs are in the first arm.
+func (s Arms) shareAsFar(ways int, assign func(way int, inA []bool)) float64 {
+	runs := s.counts()
+	inA := make([]bool, len(s.a)+len(s.b))
+	seen, asFar := 0.0, 0
+	for way := range ways {
+		assign(way, inA)
+		d := runs.distance(inA)
+		if way == 0 {
+			seen = d
+		}
+		if d >= seen-1e-12 {
 			asFar++
 		}
 	}
-	if binomial(all, n) <= allWays {
-		choose(inA, 0, n, count)
-		return float64(asFar) / float64(ways)
-	}
-	draw := sequence(1)
-	count()
-	for ways < allWays {
-		for i := all - 1; i > 0; i-- {
-			j := int(draw() % uint64(i+1))
-			inA[i], inA[j] = inA[j], inA[i]
-		}
-		count()
-	}
 	return float64(asFar) / float64(ways)
-}
-
-// choose calls visit with every way to set n of in[from:].
-func choose(in []bool, from, n int, visit func()) {
-	if len(in)-from < n {
-		return
-	}
-	if from == len(in) {
-		visit()
-		return
-	}
-	if n > 0 {
-		in[from] = true
-		choose(in, from+1, n-1, visit)
-	}
-	in[from] = false
-	choose(in, from+1, n, visit)
-}
-
-func binomial(n, k int) float64 {
-	x := 1.0
-	for i := range k {
-		x *= float64(n-i) / float64(i+1)
-	}
-	return math.Round(x)
 }
 
 // sequence is SplitMix64 (Steele, Lea and Flood, 2014).
@@ -214,6 +174,14 @@ func sequence(state uint64) func() uint64 {
 		z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
 		z = (z ^ z>>27) * 0x94d049bb133111eb
 		return z ^ z>>31
+	}
+}
+
+// shuffle puts a list into another order.
+func shuffle[T any](list []T, draw func() uint64) {
+	for i := len(list) - 1; i > 0; i-- {
+		j := int(draw() % uint64(i+1))
+		list[i], list[j] = list[j], list[i]
 	}
 }
 
@@ -247,26 +215,13 @@ func (s Arms) counts() *counts {
 
 // gridOf are values that share the observations of two samples evenly.
 func gridOf(x, y Sample) []float64 {
-	all := x.came() + y.came()
-	step := max(1, all/gridPoints)
+	all := Merge(x, y)
+	step := max(1, all.came()/gridPoints)
 	var grid []float64
-	next := step
-	for i, j := 0, 0; next <= all; {
-		var v float64
-		if j == len(y.sorted) || i < len(x.sorted) && x.sorted[i] <= y.sorted[j] {
-			v = x.sorted[i]
-			i++
-		} else {
-			v = y.sorted[j]
-			j++
-		}
-		if n := x.first(i) + y.first(j); n >= next {
-			if next += (n - next + step) / step * step; len(grid) == 0 || grid[len(grid)-1] != v {
-				grid = append(grid, v)
-			}
-		}
+	for k := step; k <= all.came(); k += step {
+		grid = append(grid, all.order(k))
 	}
-	return grid
+	return slices.Compact(grid)
 }
 
 // distance is the Kolmogorov-Smirnov distance on the grid between the runs

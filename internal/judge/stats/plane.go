@@ -24,30 +24,31 @@ func FitPlane(x1, x2, y []float64, confidence float64) (b1, b2 Estimate, err err
 			return b1, b2, errors.New("a measurement is not a finite number")
 		}
 	}
-	one := slices.Repeat([]float64{1}, n)
-	coefs, left, ok := leastSquares([][]float64{one, x1, x2}, y)
+	list, ok := estimates([][]float64{slices.Repeat([]float64{1}, n), x1, x2}, y, confidence)
 	if !ok {
 		return b1, b2, errors.New("the two change together and cannot be separated")
 	}
-	df := float64(n - 3)
-	variance := sumSquares(left) / df
+	return list[1], list[2], nil
+}
+
+// estimates are the coefficients of columns whose sum comes closest to y, with
+// Student's intervals. It is false where the columns do not determine them.
+func estimates(columns [][]float64, y []float64, confidence float64) ([]Estimate, bool) {
+	coefs, left, ok := leastSquares(columns, y)
+	df := float64(len(y) - len(columns))
 	t := studentQuantile(1-(1-confidence)/2, df)
-	// The variance of a coefficient is that of the errors over what its column
-	// has beside the others' (Frisch, Waugh and Lovell).
-	estimate := func(value float64, own, other []float64) (Estimate, bool) {
-		_, alone, ok := leastSquares([][]float64{one, other}, own)
-		if !ok || sumSquares(alone) <= 1e-12*sumSquares(own) {
-			return Estimate{}, false
+	var list []Estimate
+	for j, value := range coefs {
+		// The variance of a coefficient is that of the errors over what its column
+		// has beside the others' (Frisch, Waugh and Lovell).
+		_, alone, separate := leastSquares(slices.Delete(slices.Clone(columns), j, j+1), columns[j])
+		if !separate || sumSquares(alone) <= 1e-12*sumSquares(columns[j]) {
+			return nil, false
 		}
-		half := t * math.Sqrt(variance/sumSquares(alone))
-		return Estimate{value, value - half, value + half}, true
+		half := t * math.Sqrt(sumSquares(left)/df/sumSquares(alone))
+		list = append(list, Estimate{value, value - half, value + half})
 	}
-	b1, ok1 := estimate(coefs[1], x1, x2)
-	b2, ok2 := estimate(coefs[2], x2, x1)
-	if !ok1 || !ok2 {
-		return b1, b2, errors.New("the two change together and cannot be separated")
-	}
-	return b1, b2, nil
+	return list, ok
 }
 
 // rayPoints is how many measurements FitRay needs.
@@ -63,11 +64,9 @@ func FitRay(x, y []float64, confidence float64) (Estimate, error) {
 	if len(x) < rayPoints {
 		return Estimate{}, fmt.Errorf("%d measurements, %d are needed", len(x), rayPoints)
 	}
-	coefs, left, ok := leastSquares([][]float64{x}, y)
+	list, ok := estimates([][]float64{x}, y, confidence)
 	if !ok {
 		return Estimate{}, errors.New("the measurements give no slope")
 	}
-	df := float64(len(x) - 1)
-	half := studentQuantile(1-(1-confidence)/2, df) * math.Sqrt(sumSquares(left)/df/sumSquares(x))
-	return Estimate{coefs[0], coefs[0] - half, coefs[0] + half}, nil
+	return list[0], nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // Linearity says how a cost grows with the number of what it is spent on.
@@ -181,10 +183,7 @@ func powerResiduals(from, to, y []float64, k float64) []float64 {
 	for i := range y {
 		r[i] = math.Log(y[i]) - logWay(from[i], to[i], k)
 	}
-	middle := mean(r)
-	for i := range r {
-		r[i] -= middle
-	}
+	floats.AddConst(-mean(r), r)
 	return r
 }
 
@@ -235,10 +234,7 @@ func lowestOf(f func(float64) float64, lo, hi float64) float64 {
 	for i, x := range grid {
 		values[i] = f(x)
 	}
-	best := slices.Index(values, slices.Min(values))
-	if best < 0 {
-		return math.NaN()
-	}
+	best := floats.MinIdx(values)
 	lo, hi = grid[max(best-1, 0)], grid[min(best+1, len(grid)-1)]
 	const golden = 0.6180339887498949
 	x, y := hi-golden*(hi-lo), lo+golden*(hi-lo)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"sort"
 
 	"gonum.org/v1/gonum/mathext"
 )
@@ -81,19 +82,11 @@ func (s Sample) first(i int) int {
 	return s.counts[i-1]
 }
 
-// values is how many of the values are at most v.
-func (s Sample) values(v float64) int {
-	i, _ := slices.BinarySearchFunc(s.sorted, v, func(x, v float64) int {
-		if x <= v {
-			return -1
-		}
-		return 1
-	})
-	return i
-}
-
 // AtMost is the number of observations that are at most v.
-func (s Sample) AtMost(v float64) int { return s.first(s.values(v)) }
+func (s Sample) AtMost(v float64) int {
+	above, _ := slices.BinarySearch(s.sorted, math.Nextafter(v, math.Inf(1)))
+	return s.first(above)
+}
 
 // AtOnce is the sample in which n of the censored observations came at once:
 // the best that can be said of those whose state is not known.
@@ -219,16 +212,7 @@ func (s Sample) woodruff(q, confidence float64) (lo, hi float64) {
 // searchRank is the smallest k in 1..n for which a monotone predicate holds,
 // n+1 if there is none.
 func searchRank(n int, holds func(k int) bool) int {
-	lo, hi := 1, n+1
-	for lo < hi {
-		mid := int(uint(lo+hi) >> 1)
-		if holds(mid) {
-			hi = mid
-		} else {
-			lo = mid + 1
-		}
-	}
-	return lo
+	return 1 + sort.Search(n, func(i int) bool { return holds(i + 1) })
 }
 
 // binomialCDF is P(X <= k) for X binomial with n trials of probability p, by

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"gonum.org/v1/gonum/floats"
 )
 
 // USL is the Universal Scalability Law of a throughput X along an axis of
@@ -268,10 +270,8 @@ func (f uslFit) columns() [][]float64 {
 
 // mix is a x + b y.
 func mix(x []float64, a float64, y []float64, b float64) []float64 {
-	m := make([]float64, len(x))
-	for i := range x {
-		m[i] = a*x[i] + b*y[i]
-	}
+	m := floats.ScaleTo(make([]float64, len(x)), a, x)
+	floats.AddScaled(m, b, y)
 	return m
 }
 
@@ -282,10 +282,7 @@ func mix(x []float64, a float64, y []float64, b float64) []float64 {
 func (f uslFit) best(columns [][]float64, through []float64, value float64) ([]float64, float64) {
 	coefs := make([]float64, len(columns))
 	sum := math.Inf(1)
-	time := make([]float64, len(f.n))
-	for i := range time {
-		time[i] = f.n[i] / f.x[i]
-	}
+	time := floats.DivTo(make([]float64, len(f.n)), f.n, f.x)
 	for range 100 {
 		// The step's problem is linear: the residual is expanded around the
 		// times of the last step.
@@ -329,10 +326,8 @@ func (f uslFit) best(columns [][]float64, through []float64, value float64) ([]f
 
 func (f uslFit) times(columns [][]float64, coefs []float64) []float64 {
 	time := make([]float64, len(f.n))
-	for i := range time {
-		for j, c := range coefs {
-			time[i] += c * columns[j][i]
-		}
+	for j, c := range coefs {
+		floats.AddScaled(time, c, columns[j])
 	}
 	return time
 }

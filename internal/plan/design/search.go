@@ -163,7 +163,7 @@ func (r *search) confirm() Next {
 			return r.propose(r.lo, record.PurposeConfirm, true,
 				fmt.Sprintf("confirm: %s, passed %d of %d needed, failed %d of %d tolerated", r.name(r.lo), passed, r.Need, failed, r.Of-r.Need))
 		}
-		if above := r.passedAbove(r.lo, r.hi); above >= 0 && r.hi >= 0 {
+		if above := r.passedAbove(r.hi); above >= 0 && r.hi >= 0 {
 			return r.done(slo.Inconclusive, fmt.Sprintf("%s failed where the higher %s passed", r.name(r.hi), r.name(above)))
 		}
 		if r.hi < 0 {
@@ -242,7 +242,7 @@ func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 // passedAbove is a level above the failing level hi that was confirmed whole
 // from empty and never failed there, -1 when there is none: the target is then
 // not monotone.
-func (r *search) passedAbove(lo, hi int) int {
+func (r *search) passedAbove(hi int) int {
 	if _, failed, _ := r.wholeSteps(hi); failed == 0 {
 		return -1
 	}

@@ -15,6 +15,10 @@ import (
 )
 
 // Config is a whole configuration file. The zero value asks for nothing.
+//
+// The tags of a field say what it is where the file leaves it open (default), and
+// what it must be in any case (check): set, a number by its bound, or one of
+// some words.
 type Config struct {
 	Global           Global            `yaml:"global"`
 	Jobs             []Job             `yaml:"jobs"`
@@ -30,25 +34,20 @@ type Config struct {
 
 // Global holds what applies to all jobs.
 type Global struct {
-	Measurements      []Measurement    `yaml:"measurements"`
-	RequestTimeout    time.Duration    `yaml:"requestTimeout"`    // default 60 s
-	GC                bool             `yaml:"gc"`                // remove what was created, at the end
-	GCMetrics         bool             `yaml:"gcMetrics"`         // collect metrics during removal
-	WaitWhenFinished  bool             `yaml:"waitWhenFinished"`  // wait once, after all jobs
-	ClusterHealth     bool             `yaml:"clusterHealth"`     // check the nodes first
-	Timeout           time.Duration    `yaml:"timeout"`           // of the whole run, default 4 h
-	FunctionTemplates []string         `yaml:"functionTemplates"` // files with {{define}} blocks for object templates
-	DeletionStrategy  DeletionStrategy `yaml:"deletionStrategy"`  // default "default"
+	Measurements      []Measurement `yaml:"measurements"`
+	RequestTimeout    time.Duration `yaml:"requestTimeout" default:"60s" check:">0"`
+	GC                bool          `yaml:"gc"`                              // remove what was created, at the end
+	GCMetrics         bool          `yaml:"gcMetrics"`                       // collect metrics during removal
+	WaitWhenFinished  bool          `yaml:"waitWhenFinished"`                // wait once, after all jobs
+	ClusterHealth     bool          `yaml:"clusterHealth"`                   // check the nodes first
+	Timeout           time.Duration `yaml:"timeout" default:"4h" check:">0"` // of the whole run
+	FunctionTemplates []string      `yaml:"functionTemplates"`               // files with {{define}} blocks for object templates
+	DeletionStrategy  string        `yaml:"deletionStrategy" default:"default" check:"default|gvr"`
 }
 
-// DeletionStrategy is how created objects are removed.
-type DeletionStrategy string
-
-// The deletion strategies.
-const (
-	DeleteNamespaces DeletionStrategy = "default" // whole namespaces
-	DeleteByResource DeletionStrategy = "gvr"     // objects, resource by resource
-)
+// deleteByResource removes objects resource by resource, and not by whole
+// namespaces.
+const deleteByResource = "gvr"
 
 // JobType is what a job does to objects.
 type JobType string
@@ -62,58 +61,42 @@ const (
 	KubeVirt JobType = "kubevirt"
 )
 
-// ExecutionMode is whether a job's objects are worked on at once.
-type ExecutionMode string
-
-// The execution modes.
-const (
-	Parallel   ExecutionMode = "parallel"
-	Sequential ExecutionMode = "sequential"
-)
-
-// MetricsClosing is when the collection of a job's metrics ends.
-type MetricsClosing string
-
-// The ends of metrics collection.
-const (
-	AfterJob          MetricsClosing = "afterJob"
-	AfterJobPause     MetricsClosing = "afterJobPause"
-	AfterMeasurements MetricsClosing = "afterMeasurements"
-)
+// sequential works on a job's objects one after the other.
+const sequential = "sequential"
 
 // Job is one entry of jobs. After Default, unset fields hold their defaults.
 type Job struct {
 	Name                   string            `yaml:"name"`
-	JobType                JobType           `yaml:"jobType"`       // default create
-	JobIterations          int               `yaml:"jobIterations"` // default 1
-	QPS                    float64           `yaml:"qps"`           // requests per second, default 5
-	Burst                  int               `yaml:"burst"`         // default 10
-	Namespace              string            `yaml:"namespace"`     // the name, or its first part
-	NamespacedIterations   bool              `yaml:"namespacedIterations"`
-	IterationsPerNamespace int               `yaml:"iterationsPerNamespace"` // default 1
+	JobType                JobType           `yaml:"jobType" default:"create" check:"create|delete|read|patch|kubevirt"`
+	JobIterations          int               `yaml:"jobIterations" default:"1" check:">=1"`
+	QPS                    float64           `yaml:"qps" default:"5" check:">0"` // requests per second
+	Burst                  int               `yaml:"burst" default:"10" check:">=1"`
+	Namespace              string            `yaml:"namespace"` // the name, or its first part
+	NamespacedIterations   bool              `yaml:"namespacedIterations" default:"true"`
+	IterationsPerNamespace int               `yaml:"iterationsPerNamespace" default:"1" check:">=1"`
 	PreCreateNamespaces    bool              `yaml:"preCreateNamespaces"`
 	NamespaceLabels        map[string]string `yaml:"namespaceLabels"`
 	NamespaceAnnotations   map[string]string `yaml:"namespaceAnnotations"`
-	ExecutionMode          ExecutionMode     `yaml:"executionMode"` // default parallel
+	ExecutionMode          string            `yaml:"executionMode" default:"parallel" check:"parallel|sequential"`
 
-	PodWait           bool          `yaml:"podWait"`          // wait after each iteration
-	WaitWhenFinished  bool          `yaml:"waitWhenFinished"` // wait after the last one, default true
-	MaxWaitTimeout    time.Duration `yaml:"maxWaitTimeout"`   // default: the global timeout
-	WaitForDeletion   bool          `yaml:"waitForDeletion"`  // default true
-	JobIterationDelay time.Duration `yaml:"jobIterationDelay"`
-	JobPause          time.Duration `yaml:"jobPause"` // after the job
-	ObjectDelay       time.Duration `yaml:"objectDelay"`
+	PodWait           bool          `yaml:"podWait"`                         // wait after each iteration
+	WaitWhenFinished  bool          `yaml:"waitWhenFinished" default:"true"` // wait after the last one
+	MaxWaitTimeout    time.Duration `yaml:"maxWaitTimeout" check:">0"`       // default: the global timeout
+	WaitForDeletion   bool          `yaml:"waitForDeletion" default:"true"`
+	JobIterationDelay time.Duration `yaml:"jobIterationDelay" check:">=0s"`
+	JobPause          time.Duration `yaml:"jobPause" check:">=0s"` // after the job
+	ObjectDelay       time.Duration `yaml:"objectDelay" check:">=0s"`
 	ObjectWait        bool          `yaml:"objectWait"`
 
-	MetricsClosing             MetricsClosing    `yaml:"metricsClosing"` // default afterJobPause
+	MetricsClosing             string            `yaml:"metricsClosing" default:"afterJobPause" check:"afterJob|afterJobPause|afterMeasurements"`
 	MetricsAggregate           bool              `yaml:"metricsAggregate"`
-	Cleanup                    bool              `yaml:"cleanup"` // remove leftovers of an earlier run first, default true
+	Cleanup                    bool              `yaml:"cleanup" default:"true"` // remove leftovers of an earlier run first
 	GC                         bool              `yaml:"gc"`
-	VerifyObjects              bool              `yaml:"verifyObjects"` // default true
-	ErrorOnVerify              bool              `yaml:"errorOnVerify"` // default true
+	VerifyObjects              bool              `yaml:"verifyObjects" default:"true"`
+	ErrorOnVerify              bool              `yaml:"errorOnVerify" default:"true"`
 	SkipIndexing               bool              `yaml:"skipIndexing"`
-	PreLoadImages              bool              `yaml:"preLoadImages"` // default true
-	PreLoadPeriod              time.Duration     `yaml:"preLoadPeriod"` // default 10 min
+	PreLoadImages              bool              `yaml:"preLoadImages" default:"true"`
+	PreLoadPeriod              time.Duration     `yaml:"preLoadPeriod" default:"10m" check:">=0s"`
 	PreLoadNodeLabels          map[string]string `yaml:"preLoadNodeLabels"`
 	DefaultMissingKeysWithZero bool              `yaml:"defaultMissingKeysWithZero"`
 
@@ -128,18 +111,18 @@ type Job struct {
 // Object is one entry of a job's objects: what is created for each iteration
 // and replica, or which objects a job of another type works on.
 type Object struct {
-	ObjectTemplate         string         `yaml:"objectTemplate"` // path or URL; several YAML documents allowed
-	Replicas               int            `yaml:"replicas"`       // for each iteration, default 1; 0 creates none
+	ObjectTemplate         string         `yaml:"objectTemplate"`                   // path or URL; several YAML documents allowed
+	Replicas               int            `yaml:"replicas" default:"1" check:">=0"` // for each iteration; 0 creates none
 	InputVars              map[string]any `yaml:"inputVars"`
-	Wait                   bool           `yaml:"wait"` // default true
+	Wait                   bool           `yaml:"wait" default:"true"`
 	WaitOptions            WaitOptions    `yaml:"waitOptions"`
-	RunOnce                bool           `yaml:"runOnce"`                // in the first iteration only
-	RepeatEveryNIterations int            `yaml:"repeatEveryNIterations"` // default 1
-	Churn                  bool           `yaml:"churn"`                  // default true
+	RunOnce                bool           `yaml:"runOnce"` // in the first iteration only
+	RepeatEveryNIterations int            `yaml:"repeatEveryNIterations" default:"1" check:">=1"`
+	Churn                  bool           `yaml:"churn" default:"true"`
 	Group                  Group          `yaml:"group"`
 
 	Kind          string            `yaml:"kind"`
-	APIVersion    string            `yaml:"apiVersion"` // default v1
+	APIVersion    string            `yaml:"apiVersion" default:"v1"`
 	LabelSelector map[string]string `yaml:"labelSelector"`
 	PatchType     string            `yaml:"patchType"`
 	KubeVirtOp    string            `yaml:"kubeVirtOp"`
@@ -157,84 +140,59 @@ type WaitOptions struct {
 // StatusPath is a jq expression over an object's status, and the text that it
 // must give.
 type StatusPath struct {
-	Key   string `yaml:"key"`
-	Value string `yaml:"value"`
+	Key   string `yaml:"key" check:"set"`
+	Value string `yaml:"value" check:"set"`
 }
 
 // Group puts objects together for removal.
 type Group struct {
 	ID            int           `yaml:"id"`
 	GC            bool          `yaml:"gc"`
-	PauseBeforeGC time.Duration `yaml:"pauseBeforeGC"`
-	PauseAfterGC  time.Duration `yaml:"pauseAfterGC"`
+	PauseBeforeGC time.Duration `yaml:"pauseBeforeGC" check:">=0s"`
+	PauseAfterGC  time.Duration `yaml:"pauseAfterGC" check:">=0s"`
 }
 
 // Watcher is a watch held open on the API server as load.
 type Watcher struct {
-	Kind          string            `yaml:"kind"`
-	APIVersion    string            `yaml:"apiVersion"`
+	Kind          string            `yaml:"kind" check:"set"`
+	APIVersion    string            `yaml:"apiVersion" check:"set"`
 	LabelSelector map[string]string `yaml:"labelSelector"`
-	Replicas      int               `yaml:"replicas"` // default 1
+	Replicas      int               `yaml:"replicas" default:"1" check:">=0"`
 }
 
 // Hook is a command run at some moment of a job.
 type Hook struct {
-	Cmd        []string `yaml:"cmd"`
-	When       HookWhen `yaml:"when"`
+	Cmd        []string `yaml:"cmd" check:"set"`
+	When       string   `yaml:"when" check:"beforeJobExecution|afterJobExecution|onEachIteration|beforeChurn|afterChurn|beforeCleanup|afterCleanup|beforeGC|afterGC"`
 	Background bool     `yaml:"background"`
 }
 
-// HookWhen is the moment of a hook.
-type HookWhen string
-
-// The moments of hooks.
-const (
-	BeforeJobExecution HookWhen = "beforeJobExecution"
-	AfterJobExecution  HookWhen = "afterJobExecution"
-	OnEachIteration    HookWhen = "onEachIteration"
-	BeforeChurn        HookWhen = "beforeChurn"
-	AfterChurn         HookWhen = "afterChurn"
-	BeforeCleanup      HookWhen = "beforeCleanup"
-	AfterCleanup       HookWhen = "afterCleanup"
-	BeforeGC           HookWhen = "beforeGC"
-	AfterGC            HookWhen = "afterGC"
-)
-
 // ChurnConfig asks for objects to be deleted and created again.
 type ChurnConfig struct {
-	Cycles      int           `yaml:"cycles"`
+	Cycles      int           `yaml:"cycles" check:">=0"`
 	Percent     int           `yaml:"percent"` // of the iterations, each cycle
-	Duration    time.Duration `yaml:"duration"`
-	Delay       time.Duration `yaml:"delay"` // between cycles
-	DeleteDelay time.Duration `yaml:"deleteDelay"`
-	Mode        ChurnMode     `yaml:"mode"` // default namespaces
+	Duration    time.Duration `yaml:"duration" check:">=0s"`
+	Delay       time.Duration `yaml:"delay" check:">=0s"` // between cycles
+	DeleteDelay time.Duration `yaml:"deleteDelay" check:">=0s"`
+	Mode        string        `yaml:"mode" default:"namespaces" check:"namespaces|objects"`
 }
 
 // On reports whether churn is asked for: by a number of cycles, or by a
 // duration.
 func (c ChurnConfig) On() bool { return c.Cycles > 0 || c.Duration > 0 }
 
-// ChurnMode is what churn deletes.
-type ChurnMode string
-
-// The churn modes.
-const (
-	ChurnNamespaces ChurnMode = "namespaces"
-	ChurnObjects    ChurnMode = "objects"
-)
-
 // IncrementalLoad raises a job's iterations in steps.
 type IncrementalLoad struct {
-	StartIterations   int           `yaml:"startIterations"`
+	StartIterations   int           `yaml:"startIterations" check:">=1"`
 	TotalIterations   int           `yaml:"totalIterations"`
-	StepDelay         time.Duration `yaml:"stepDelay"`
+	StepDelay         time.Duration `yaml:"stepDelay" check:">=0s"`
 	HealthCheckScript string        `yaml:"healthCheckScript"`
 	Pattern           LoadPattern   `yaml:"pattern"`
 }
 
 // LoadPattern is how far one step of an IncrementalLoad goes.
 type LoadPattern struct {
-	Type        string             `yaml:"type"` // linear or exponential
+	Type        string             `yaml:"type" check:"linear|exponential"`
 	Linear      LinearPattern      `yaml:"linear"`
 	Exponential ExponentialPattern `yaml:"exponential"`
 }
@@ -242,12 +200,12 @@ type LoadPattern struct {
 // LinearPattern adds the same number of iterations each step.
 type LinearPattern struct {
 	MinSteps int `yaml:"minSteps"`
-	StepSize int `yaml:"stepSize"` // default 1
+	StepSize int `yaml:"stepSize" default:"1"`
 }
 
 // ExponentialPattern multiplies the iterations each step.
 type ExponentialPattern struct {
-	Base        float64 `yaml:"base"`        // default 2
+	Base        float64 `yaml:"base" default:"2"`
 	MaxIncrease int     `yaml:"maxIncrease"` // 0 is no bound
 	WarmupSteps int     `yaml:"warmupSteps"`
 }
@@ -258,46 +216,35 @@ type MetricsEndpoint struct {
 	Username      string        `yaml:"username"`
 	Password      string        `yaml:"password"`
 	Token         string        `yaml:"token"`
-	Step          time.Duration `yaml:"step"`          // default 30 s
-	SkipTLSVerify bool          `yaml:"skipTLSVerify"` // default true
-	Metrics       []string      `yaml:"metrics"`       // metrics profiles
-	Alerts        []string      `yaml:"alerts"`        // alert profiles
-	Alias         string        `yaml:"alias"`         // by which measurements name this indexer
+	Step          time.Duration `yaml:"step" default:"30s" check:">0"`
+	SkipTLSVerify bool          `yaml:"skipTLSVerify" default:"true"`
+	Metrics       []string      `yaml:"metrics"` // metrics profiles
+	Alerts        []string      `yaml:"alerts"`  // alert profiles
+	Alias         string        `yaml:"alias"`   // by which measurements name this indexer
 	Indexer       Indexer       `yaml:"indexer"`
 }
 
 // Indexer is where documents go. An empty Type is none.
 type Indexer struct {
-	Type               IndexerType `yaml:"type"`
-	ESServers          []string    `yaml:"esServers"`
-	DefaultIndex       string      `yaml:"defaultIndex"`
-	InsecureSkipVerify bool        `yaml:"insecureSkipVerify"`
-	MetricsDirectory   string      `yaml:"metricsDirectory"` // default collected-metrics-UUID
-	CreateTarball      bool        `yaml:"createTarball"`
-	TarballName        string      `yaml:"tarballName"` // default kube-burner-metrics.tgz
+	Type               string   `yaml:"type"`
+	ESServers          []string `yaml:"esServers"`
+	DefaultIndex       string   `yaml:"defaultIndex"`
+	InsecureSkipVerify bool     `yaml:"insecureSkipVerify"`
+	MetricsDirectory   string   `yaml:"metricsDirectory"` // default collected-metrics-UUID
+	CreateTarball      bool     `yaml:"createTarball"`
+	TarballName        string   `yaml:"tarballName"` // default kube-burner-metrics.tgz
 }
-
-// IndexerType is the kind of an indexer.
-type IndexerType string
-
-// The indexer types.
-const (
-	ElasticIndexer    IndexerType = "elastic"
-	OpenSearchIndexer IndexerType = "opensearch"
-	LocalIndexer      IndexerType = "local"
-	TSDBIndexer       IndexerType = "tsdb"
-)
 
 // Measurement is something to measure while jobs run.
 type Measurement struct {
-	Name              string         `yaml:"name"`
+	Name              string         `yaml:"name" check:"podLatency|jobLatency|nodeLatency|pvcLatency|vmiLatency|vmimLatency|serviceLatency|dataVolumeLatency|volumeSnapshotLatency|netpolLatency|pprof"`
 	Thresholds        []Threshold    `yaml:"thresholds"`
-	SvcTimeout        time.Duration  `yaml:"svcTimeout"` // default 5 s
+	SvcTimeout        time.Duration  `yaml:"svcTimeout" default:"5s" check:">0"`
 	QuantilesIndexer  string         `yaml:"quantilesIndexer"`
 	TimeseriesIndexer string         `yaml:"timeseriesIndexer"`
 	PProfTargets      []PProfTarget  `yaml:"pprofTargets"`
-	PProfInterval     time.Duration  `yaml:"pprofInterval"`
-	PProfDirectory    string         `yaml:"pprofDirectory"` // default pprof
+	PProfInterval     time.Duration  `yaml:"pprofInterval" check:">=0s"`
+	PProfDirectory    string         `yaml:"pprofDirectory" default:"pprof"`
 	NodeAffinity      map[string]any `yaml:"nodeAffinity"`
 	// Config holds what is particular to one measurement, such as
 	// netpolLatency's proxy.
@@ -307,17 +254,17 @@ type Measurement struct {
 // Threshold is a bound on a latency.
 type Threshold struct {
 	ConditionType string        `yaml:"conditionType"`
-	Metric        string        `yaml:"metric"` // P99, P95, P50, Avg or Max
-	Threshold     time.Duration `yaml:"threshold"`
+	Metric        string        `yaml:"metric" check:"P99|P95|P50|Avg|Max"`
+	Threshold     time.Duration `yaml:"threshold" check:">0"`
 }
 
 // PProfTarget is a process to take profiles of.
 type PProfTarget struct {
-	Name          string            `yaml:"name"`
+	Name          string            `yaml:"name" check:"set"`
 	Namespace     string            `yaml:"namespace"`
 	LabelSelector map[string]string `yaml:"labelSelector"`
 	BearerToken   string            `yaml:"bearerToken"`
-	URL           string            `yaml:"url"`
+	URL           string            `yaml:"url" check:"set"`
 	CertFile      string            `yaml:"certFile"`
 	KeyFile       string            `yaml:"keyFile"`
 	Cert          string            `yaml:"cert"`

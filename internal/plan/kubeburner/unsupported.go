@@ -17,7 +17,7 @@ func Unsupported(c *Config) []strictyaml.Problem {
 	u.when(g.GCMetrics, "global.gcMetrics", "no metrics are collected during removal", "")
 	u.when(g.WaitWhenFinished, "global.waitWhenFinished", "nothing is waited for after the last job", "each job waits by its own waitWhenFinished")
 	u.when(g.ClusterHealth, "global.clusterHealth", "the cluster is not checked beforehand", "")
-	u.when(g.DeletionStrategy == DeleteByResource, "global.deletionStrategy", "objects are removed by namespace", "")
+	u.when(g.DeletionStrategy == deleteByResource, "global.deletionStrategy", "objects are removed by namespace", "")
 	u.when(len(g.Measurements) > 0, "global.measurements", "measurements in this format are not made", "every run measures its pods by itself")
 	for i := range c.Jobs {
 		u.job(strictyaml.Index("jobs", i), &c.Jobs[i])
@@ -45,7 +45,7 @@ func (u *unsupported) job(path string, j *Job) {
 		u.when(true, path+".jobType", "only create jobs are run", "")
 		return
 	}
-	u.when(j.ExecutionMode == Sequential, path+".executionMode", "objects are created side by side", "")
+	u.when(j.ExecutionMode == sequential, path+".executionMode", "objects are created side by side", "")
 	u.when(!j.WaitForDeletion, path+".waitForDeletion", "a removal is always waited for", "")
 	u.when(j.JobIterationDelay > 0, path+".jobIterationDelay", "iterations follow each other without a pause", "")
 	u.when(j.JobPause > 0, path+".jobPause", "jobs follow each other without a pause", "")

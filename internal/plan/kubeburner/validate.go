@@ -1,11 +1,10 @@
 package kubeburner
 
 import (
-	"cmp"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -16,6 +15,7 @@ import (
 // came from a file. Object templates are checked by Config.Templates.
 func Validate(c *Config) error {
 	v := &validator{strictyaml.Validation{At: c.positions}}
+	eachField(reflect.ValueOf(c).Elem(), "", v.field)
 	v.global(c)
 	v.jobs(c.Jobs)
 	v.endpoints(c.MetricsEndpoints)
@@ -25,16 +25,31 @@ func Validate(c *Config) error {
 
 type validator struct{ strictyaml.Validation }
 
+// field checks a value by the tag of its field.
+func (v *validator) field(path string, f reflect.StructField, value reflect.Value) {
+	switch check := f.Tag.Get("check"); {
+	case check == "":
+	case check == "set":
+		if value.IsZero() {
+			v.Fail(path, "is missing")
+		}
+	case check == ">0":
+		if numberOf(value) <= 0 {
+			v.Fail(path, "must be above 0, is %v", value)
+		}
+	case strings.HasPrefix(check, ">="):
+		v.atLeast(path, value.Interface(), check[len(">="):])
+	default:
+		v.oneOf(path, value.String(), strings.Split(check, "|"))
+	}
+}
+
 // oneOf checks a word of a closed list.
-func oneOf[T ~string](v *validator, path string, value T, allowed ...T) {
+func (v *validator) oneOf(path, value string, allowed []string) {
 	if slices.Contains(allowed, value) {
 		return
 	}
-	names := make([]string, len(allowed))
-	for i, a := range allowed {
-		names[i] = string(a)
-	}
-	hint := nearest.Hint(string(value), names, "allowed: "+strings.Join(names, ", "))
+	hint := nearest.Hint(value, allowed, "allowed: "+strings.Join(allowed, ", "))
 	if value == "" {
 		v.Add(path, hint, "is missing")
 		return
@@ -42,16 +57,20 @@ func oneOf[T ~string](v *validator, path string, value T, allowed ...T) {
 	v.Add(path, hint, "there is no %q here", value)
 }
 
-func atLeast[T cmp.Ordered](v *validator, path string, value, least T) {
-	if value < least {
-		v.Fail(path, "must be at least %v, is %v", least, value)
+// atLeast checks a number against one that is written as in a file.
+func (v *validator) atLeast(path string, value any, least string) {
+	bound := reflect.New(reflect.TypeOf(value)).Elem()
+	setText(bound, least)
+	if numberOf(reflect.ValueOf(value)) < numberOf(bound) {
+		v.Fail(path, "must be at least %s, is %v", least, value)
 	}
 }
 
-func (v *validator) above0(path string, d time.Duration) {
-	if d <= 0 {
-		v.Fail(path, "must be above 0, is %v", d)
+func numberOf(value reflect.Value) float64 {
+	if value.CanFloat() {
+		return value.Float()
 	}
+	return float64(value.Int())
 }
 
 func (v *validator) required(path, value string) {
@@ -62,9 +81,6 @@ func (v *validator) required(path, value string) {
 
 func (v *validator) global(c *Config) {
 	g := &c.Global
-	v.above0("global.requestTimeout", g.RequestTimeout)
-	v.above0("global.timeout", g.Timeout)
-	oneOf(v, "global.deletionStrategy", g.DeletionStrategy, DeleteNamespaces, DeleteByResource)
 	for i, name := range g.FunctionTemplates {
 		v.required(strictyaml.Index("global.functionTemplates", i), name)
 	}
@@ -111,42 +127,9 @@ func (v *validator) jobs(jobs []Job) {
 
 func (v *validator) job(path string, j *Job) {
 	v.name(path+".name", "the job name", j.Name)
-	oneOf(v, path+".jobType", j.JobType, Create, Delete, Read, Patch, KubeVirt)
-	oneOf(v, path+".executionMode", j.ExecutionMode, Parallel, Sequential)
-	oneOf(v, path+".metricsClosing", j.MetricsClosing, AfterJob, AfterJobPause, AfterMeasurements)
-	atLeast(v, path+".jobIterations", j.JobIterations, 1)
-	atLeast(v, path+".iterationsPerNamespace", j.IterationsPerNamespace, 1)
-	atLeast(v, path+".burst", j.Burst, 1)
-	if j.QPS <= 0 {
-		v.Fail(path+".qps", "must be above 0, is %v", j.QPS)
-	}
-	v.above0(path+".maxWaitTimeout", j.MaxWaitTimeout)
-	for _, d := range []struct {
-		key   string
-		value time.Duration
-	}{
-		{"jobIterationDelay", j.JobIterationDelay}, {"jobPause", j.JobPause},
-		{"objectDelay", j.ObjectDelay}, {"preLoadPeriod", j.PreLoadPeriod},
-	} {
-		atLeast(v, path+"."+d.key, d.value, 0)
-	}
 	v.namespace(path+".namespace", j)
 	for i := range j.Objects {
 		v.object(strictyaml.Index(path+".objects", i), &j.Objects[i], j.JobType)
-	}
-	for i, w := range j.Watchers {
-		path := strictyaml.Index(path+".watchers", i)
-		v.required(path+".kind", w.Kind)
-		v.required(path+".apiVersion", w.APIVersion)
-		atLeast(v, path+".replicas", w.Replicas, 0)
-	}
-	for i, h := range j.Hooks {
-		path := strictyaml.Index(path+".hooks", i)
-		if len(h.Cmd) == 0 {
-			v.Fail(path+".cmd", "is missing")
-		}
-		oneOf(v, path+".when", h.When, BeforeJobExecution, AfterJobExecution, OnEachIteration, BeforeChurn, AfterChurn,
-			BeforeCleanup, AfterCleanup, BeforeGC, AfterGC)
 	}
 	v.churn(path, j)
 	v.incrementalLoad(path+".incrementalLoad", j)
@@ -167,8 +150,6 @@ func (v *validator) namespace(path string, j *Job) {
 }
 
 func (v *validator) object(path string, o *Object, jobType JobType) {
-	atLeast(v, path+".replicas", o.Replicas, 0)
-	atLeast(v, path+".repeatEveryNIterations", o.RepeatEveryNIterations, 1)
 	if jobType == Create || jobType == Patch {
 		v.required(path+".objectTemplate", o.ObjectTemplate)
 	}
@@ -181,34 +162,22 @@ func (v *validator) object(path string, o *Object, jobType JobType) {
 	}
 	switch jobType {
 	case Patch:
-		oneOf(v, path+".patchType", o.PatchType, "json", "merge", "strategic-merge", "apply",
+		v.oneOf(path+".patchType", o.PatchType, []string{"json", "merge", "strategic-merge", "apply",
 			"application/json-patch+json", "application/merge-patch+json",
-			"application/strategic-merge-patch+json", "application/apply-patch+yaml")
+			"application/strategic-merge-patch+json", "application/apply-patch+yaml"})
 	case KubeVirt:
-		oneOf(v, path+".kubeVirtOp", o.KubeVirtOp, "start", "stop", "restart", "pause", "unpause", "migrate",
-			"add-volume", "remove-volume")
+		v.oneOf(path+".kubeVirtOp", o.KubeVirtOp, []string{"start", "stop", "restart", "pause", "unpause", "migrate",
+			"add-volume", "remove-volume"})
 		if o.KubeVirtOp == "add-volume" || o.KubeVirtOp == "remove-volume" {
 			if _, ok := o.InputVars["volumeName"]; !ok {
 				v.Fail(path+".inputVars.volumeName", "is missing: %s needs it", o.KubeVirtOp)
 			}
 		}
 	}
-	for i, s := range o.WaitOptions.CustomStatusPaths {
-		path := strictyaml.Index(path+".waitOptions.customStatusPaths", i)
-		v.required(path+".key", s.Key)
-		v.required(path+".value", s.Value)
-	}
-	atLeast(v, path+".group.pauseBeforeGC", o.Group.PauseBeforeGC, 0)
-	atLeast(v, path+".group.pauseAfterGC", o.Group.PauseAfterGC, 0)
 }
 
 func (v *validator) churn(path string, j *Job) {
 	c, at := j.ChurnConfig, path+".churnConfig"
-	oneOf(v, at+".mode", c.Mode, ChurnNamespaces, ChurnObjects)
-	atLeast(v, at+".cycles", c.Cycles, 0)
-	atLeast(v, at+".duration", c.Duration, 0)
-	atLeast(v, at+".delay", c.Delay, 0)
-	atLeast(v, at+".deleteDelay", c.DeleteDelay, 0)
 	if c.Percent < 0 || c.Percent > 100 {
 		v.Fail(at+".percent", "must be between 0 and 100, is %d", c.Percent)
 	}
@@ -222,22 +191,19 @@ func (v *validator) incrementalLoad(path string, j *Job) {
 	if l == nil {
 		return
 	}
-	atLeast(v, path+".startIterations", l.StartIterations, 1)
 	if l.TotalIterations < l.StartIterations {
 		v.Fail(path+".totalIterations", "must be at least startIterations, which is %d, is %d", l.StartIterations, l.TotalIterations)
 	}
-	atLeast(v, path+".stepDelay", l.StepDelay, 0)
-	oneOf(v, path+".pattern.type", l.Pattern.Type, "linear", "exponential")
 	switch l.Pattern.Type {
 	case "linear":
-		atLeast(v, path+".pattern.linear.minSteps", l.Pattern.Linear.MinSteps, 0)
-		atLeast(v, path+".pattern.linear.stepSize", l.Pattern.Linear.StepSize, 1)
+		v.atLeast(path+".pattern.linear.minSteps", l.Pattern.Linear.MinSteps, "0")
+		v.atLeast(path+".pattern.linear.stepSize", l.Pattern.Linear.StepSize, "1")
 	case "exponential":
 		if l.Pattern.Exponential.Base <= 1 {
 			v.Fail(path+".pattern.exponential.base", "must be above 1, is %v", l.Pattern.Exponential.Base)
 		}
-		atLeast(v, path+".pattern.exponential.maxIncrease", l.Pattern.Exponential.MaxIncrease, 0)
-		atLeast(v, path+".pattern.exponential.warmupSteps", l.Pattern.Exponential.WarmupSteps, 0)
+		v.atLeast(path+".pattern.exponential.maxIncrease", l.Pattern.Exponential.MaxIncrease, "0")
+		v.atLeast(path+".pattern.exponential.warmupSteps", l.Pattern.Exponential.WarmupSteps, "0")
 	}
 	if j.JobType != Create {
 		v.Fail(path, "only a create job can be loaded in steps, this one is a %s job", j.JobType)
@@ -251,7 +217,6 @@ func (v *validator) endpoints(endpoints []MetricsEndpoint) {
 		if len(e.Metrics)+len(e.Alerts) > 0 {
 			v.required(path+".endpoint", e.Endpoint)
 		}
-		v.above0(path+".step", e.Step)
 		if e.Token != "" && e.Username != "" {
 			v.Fail(path+".token", "a token and a user name exclude each other")
 		}
@@ -268,8 +233,8 @@ func (v *validator) endpoints(endpoints []MetricsEndpoint) {
 }
 
 func (v *validator) indexer(path string, x Indexer) {
-	oneOf(v, path+".type", x.Type, ElasticIndexer, OpenSearchIndexer, LocalIndexer, TSDBIndexer)
-	if x.Type == ElasticIndexer || x.Type == OpenSearchIndexer {
+	v.oneOf(path+".type", x.Type, []string{"elastic", "opensearch", "local", "tsdb"})
+	if x.Type == "elastic" || x.Type == "opensearch" {
 		if len(x.ESServers) == 0 {
 			v.Fail(path+".esServers", "is missing")
 		}
@@ -291,25 +256,13 @@ func conditions(measurement string) []string {
 
 func (v *validator) measurements(path string, measurements []Measurement) {
 	for i, m := range measurements {
-		path := strictyaml.Index(path, i)
-		oneOf(v, path+".name", m.Name, "podLatency", "jobLatency", "nodeLatency", "pvcLatency", "vmiLatency", "vmimLatency",
-			"serviceLatency", "dataVolumeLatency", "volumeSnapshotLatency", "netpolLatency", "pprof")
 		for k, t := range m.Thresholds {
-			path := strictyaml.Index(path+".thresholds", k)
+			path := strictyaml.Index(strictyaml.Index(path, i)+".thresholds", k) + ".conditionType"
 			if known := conditions(m.Name); known != nil {
-				oneOf(v, path+".conditionType", t.ConditionType, known...)
+				v.oneOf(path, t.ConditionType, known)
 			} else {
-				v.required(path+".conditionType", t.ConditionType)
+				v.required(path, t.ConditionType)
 			}
-			oneOf(v, path+".metric", t.Metric, "P99", "P95", "P50", "Avg", "Max")
-			v.above0(path+".threshold", t.Threshold)
-		}
-		v.above0(path+".svcTimeout", m.SvcTimeout)
-		atLeast(v, path+".pprofInterval", m.PProfInterval, 0)
-		for k, t := range m.PProfTargets {
-			path := strictyaml.Index(path+".pprofTargets", k)
-			v.required(path+".name", t.Name)
-			v.required(path+".url", t.URL)
 		}
 	}
 }

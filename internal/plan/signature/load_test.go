@@ -184,7 +184,7 @@ func TestMarshal(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range list {
-		if a, b := list[i].Normalised(), back[i].Normalised(); !reflect.DeepEqual(a, b) {
+		if a, b := list[i], back[i]; !reflect.DeepEqual(a, b) {
 			t.Errorf("%s came back as\n%+v\nwant\n%+v", a.Name, b, a)
 		}
 	}

@@ -149,11 +149,11 @@ func oneOrMore[T any](unmarshal func(any) error, into *[]T) error {
 		return nil
 	}
 	var list []T
-	if err := unmarshal(&list); err != nil {
-		return err
+	err := unmarshal(&list)
+	if err == nil {
+		*into = append([]T(nil), list...) // nil where it is empty
 	}
-	*into = nilIfEmpty(list)
-	return nil
+	return err
 }
 
 type file struct {
@@ -247,31 +247,12 @@ func Merge(list, more []Signature) []Signature {
 	return merged
 }
 
-// Normalised is what a signature says, with nothing in the place of what is empty:
-// two that are read from the same text are equal by it.
-func (s Signature) Normalised() Signature {
-	s.Detect.All, s.Detect.Any, s.Detect.None = nilIfEmpty(s.Detect.All), nilIfEmpty(s.Detect.Any), nilIfEmpty(s.Detect.None)
-	s.Examples = nilIfEmpty(s.Examples)
-	return s
-}
-
-func nilIfEmpty[E any](list []E) []E {
-	if len(list) == 0 {
-		return nil
-	}
-	return list
-}
-
 // OneLine is a text without line breaks.
 func OneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // Marshal writes signatures as a file that Load reads.
 func Marshal(list []Signature) ([]byte, error) {
-	said := make([]Signature, len(list))
-	for i, s := range list {
-		said[i] = s.Normalised()
-	}
-	text, err := yaml.MarshalWithOptions(file{Schema: Schema, Signatures: said}, yaml.Indent(2), yaml.IndentSequence(false))
+	text, err := yaml.MarshalWithOptions(file{Schema: Schema, Signatures: list}, yaml.Indent(2), yaml.IndentSequence(false))
 	if err != nil {
 		return nil, fmt.Errorf("write the signatures: %w", err)
 	}

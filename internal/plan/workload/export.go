@@ -29,25 +29,7 @@ func (w *Workload) Export(dir string) (err error) {
 			err = errors.Join(err, os.RemoveAll(temporary))
 		}
 	}()
-	// CopyFS keeps the modes, and embedded files have none to write by.
-	err = fs.WalkDir(w.files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		to := filepath.Join(temporary, filepath.FromSlash(name))
-		if entry.IsDir() {
-			if name == "." {
-				return os.Chmod(to, 0o755)
-			}
-			return os.Mkdir(to, 0o755)
-		}
-		text, err := fs.ReadFile(w.files, name)
-		if err != nil {
-			return err
-		}
-		return os.WriteFile(to, text, 0o644)
-	})
-	if err != nil {
+	if err := errors.Join(os.CopyFS(temporary, w.files), os.Chmod(temporary, 0o755)); err != nil {
 		return fmt.Errorf("export %s: %w", w.Name, err)
 	}
 	if err := os.Rename(temporary, dir); err != nil {

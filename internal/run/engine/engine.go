@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 )
@@ -45,24 +46,13 @@ func New(target target.Target, sink record.Sink, clock *record.Clock, options Op
 
 func (e *Engine) current() int { return int(e.step.Load()) }
 
-// StepSpec is one step to be made.
-type StepSpec struct {
-	Level     float64
-	Purpose   record.Purpose
-	FromEmpty bool
-	Full      bool
-	Arm       string
-	Replicate int
-	Why       string
-}
-
 // errGuard ends a step's context when a guard has tripped.
 var errGuard = errors.New("a guard tripped")
 
 // Run makes one step and returns how it ended. An error means that the target
 // or the record failed in a way that leaves no step to judge; the step is then
 // on record as interrupted, if it had begun.
-func (e *Engine) Run(ctx context.Context, s StepSpec) (record.Ending, error) {
+func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) {
 	if (s.FromEmpty || e.options.Open) && e.loaded {
 		e.reportStatus(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose, Arm: s.Arm})
 		if err := e.Empty(ctx); err != nil {
@@ -79,7 +69,7 @@ func (e *Engine) Run(ctx context.Context, s StepSpec) (record.Ending, error) {
 		e.normal = normal
 	}
 	e.step.Add(1)
-	r := &run{Engine: e, StepSpec: s}
+	r := &run{Engine: e, Next: s}
 	load, err := e.target.Raise(ctx, r.level())
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
@@ -101,7 +91,7 @@ func (e *Engine) Run(ctx context.Context, s StepSpec) (record.Ending, error) {
 // run is one step under way.
 type run struct {
 	*Engine
-	StepSpec
+	design.Next
 	load   target.Batch
 	errors errorShare
 	status Status

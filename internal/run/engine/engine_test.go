@@ -15,6 +15,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 )
@@ -275,8 +276,8 @@ func bubble(t *testing.T, do func(t *testing.T, tr *trial)) {
 	})
 }
 
-func whole(level float64) StepSpec {
-	return StepSpec{Level: level, Purpose: record.PurposeSweep, FromEmpty: true, Full: true, Why: "asked for"}
+func whole(level float64) design.Next {
+	return design.Next{Level: level, Purpose: record.PurposeSweep, FromEmpty: true, Full: true, Why: "asked for"}
 }
 
 func TestHowAStepEnds(t *testing.T) {
@@ -391,7 +392,7 @@ func TestWhatAStepPutsOnRecord(t *testing.T) {
 		tr.options.Sample = func() { samples++ }
 		var statuses []Status
 		tr.options.Watch = func(s Status) { statuses = append(statuses, s) }
-		if _, err := tr.Run(context.Background(), StepSpec{Level: 20, Purpose: record.PurposeRamp, Why: "because", Arm: "a", Replicate: 2}); err != nil {
+		if _, err := tr.Run(context.Background(), design.Next{Level: 20, Purpose: record.PurposeRamp, Why: "because", Arm: "a", Replicate: 2}); err != nil {
 			t.Fatal(err)
 		}
 		var start, end *record.StepEvent
@@ -645,8 +646,8 @@ func TestStepsUponSteps(t *testing.T) {
 			}
 			return arrives
 		}
-		raised := func(level float64) StepSpec { return StepSpec{Level: level, Purpose: record.PurposeSweep} }
-		for _, s := range []StepSpec{whole(10), raised(20), raised(30)} {
+		raised := func(level float64) design.Next { return design.Next{Level: level, Purpose: record.PurposeSweep} }
+		for _, s := range []design.Next{whole(10), raised(20), raised(30)} {
 			if ending, err := tr.Run(context.Background(), s); ending != record.EndStalled || err != nil {
 				t.Errorf("level %g ended %s, %v", s.Level, ending, err)
 			}
@@ -700,14 +701,14 @@ func TestNewsThatDoNotCome(t *testing.T) {
 	for _, tt := range []struct {
 		why    string
 		settle func(time.Duration) error
-		steps  []StepSpec
+		steps  []design.Next
 		want   string
 	}{
-		{"they come late: the next step's wait heals", silent(0, 20*time.Second), []StepSpec{whole(1), {Level: 2, Full: true}},
+		{"they come late: the next step's wait heals", silent(0, 20*time.Second), []design.Next{whole(1), {Level: 2, Full: true}},
 			"1:start, 1:loaded, 1:reached, 1:blind, 1:end held, 2:start, 2:loaded, 2:reached, 2:healed, 2:end held"},
-		{"an emptied target has no news that are missing", silent(0, 20*time.Second), []StepSpec{whole(1), whole(1)},
+		{"an emptied target has no news that are missing", silent(0, 20*time.Second), []design.Next{whole(1), whole(1)},
 			"1:start, 1:loaded, 1:reached, 1:blind, 1:end held, 1:reset, 1:healed, 2:start, 2:loaded, 2:reached, 2:end held"},
-		{"they never come: one fault, not one for each step", silent(0, time.Hour), []StepSpec{whole(1), {Level: 2, Full: true}},
+		{"they never come: one fault, not one for each step", silent(0, time.Hour), []design.Next{whole(1), {Level: 2, Full: true}},
 			"1:start, 1:loaded, 1:reached, 1:blind, 1:end held, 2:start, 2:loaded, 2:reached, 2:end held"},
 	} {
 		bubble(t, func(t *testing.T, tr *trial) {
