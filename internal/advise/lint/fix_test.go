@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Mends change what they are about, and not a byte besides: what is left of the
+// Fixes change what they are about, and not a byte besides: what is left of the
 // text before and after the edits is the same text.
 func TestEditsStayInTheirRanges(t *testing.T) {
 	for _, a := range archives(t) {

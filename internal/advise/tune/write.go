@@ -15,8 +15,8 @@ func (e *ExistsError) Error() string { return e.Path + " exists" }
 
 // Write writes files below a directory, which it makes if need be, and returns
 // their paths. What exists is left alone, with an *ExistsError, unless force
-// says otherwise. All of the files are written or none: whatever can fail for
-// want of room or rights happens before the first is put in its place, and what
+// says otherwise. All of the files are written or none: whatever can fail without
+// room or rights happens before the first is put in its place, and what
 // was put in place is taken back if a later one fails.
 func Write(dir string, files []File, force bool) (paths []string, err error) {
 	type pending struct{ temporary, path, former string }
