@@ -194,8 +194,8 @@ func checkPatch(c call, w word) (out report) {
 // jsonPatch reads the patch that an annotation of the HyperConverged operator
 // holds.
 func jsonPatch(e strictyaml.Entry, at place) (out report) {
-	list, _ := single(&text{data: e.Value.Text()})
-	if list.node == nil || list.node.Kind() != strictyaml.List {
+	list, _ := single(&text{data: e.Value.Text})
+	if list.node == nil || list.node.Kind != strictyaml.List {
 		out.find("patch-syntax", at, `write a list of operations: [{"op": "add", "path": "/spec/...", "value": ...}]`, "the annotation "+e.Key+" holds no JSON patch")
 		return
 	}

@@ -52,13 +52,13 @@ func TestMendsKeepTheRest(t *testing.T) {
 				docs, _ := strictyaml.Documents("", data)
 				var walk func(n *node)
 				walk = func(n *node) {
-					if n.Kind() == strictyaml.Scalar {
+					if n.Kind == strictyaml.Scalar {
 						leaves++
 					}
-					for _, i := range n.Items() {
+					for _, i := range n.Items {
 						walk(i)
 					}
-					for _, e := range n.Entries() {
+					for _, e := range n.Entries {
 						walk(e.Value)
 					}
 				}

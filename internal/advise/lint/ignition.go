@@ -14,7 +14,7 @@ import (
 // ignitionConfig looks at an Ignition configuration, and at the files that it
 // carries. role is that of its MachineConfig, or "".
 func ignitionConfig(root value, role string) (out report) {
-	if root.node.Kind() != strictyaml.Mapping {
+	if root.node.Kind != strictyaml.Mapping {
 		return
 	}
 	version := root.deep("ignition.version")
@@ -53,7 +53,7 @@ func ignitionConfig(root value, role string) (out report) {
 func checkModes(v value) (out report) {
 	octal := strings.Fields("400 440 444 500 550 555 600 640 644 660 664 666 700 750 755 770 775 777 1777") // as people say them
 	v.walk(func(e entry) bool {
-		if e.key() != "mode" || e.node.Kind() != strictyaml.Scalar || !e.node.Plain() || !slices.Contains(octal, e.text()) {
+		if e.key() != "mode" || e.node.Kind != strictyaml.Scalar || !e.node.Plain || !slices.Contains(octal, e.text()) {
 			return true
 		}
 		decimal, _ := strconv.ParseInt(e.text(), 8, 64)
@@ -80,7 +80,7 @@ func ignitionFields(root value, version string) report {
 		}
 		var edits []edit
 		switch {
-		case e.key() == "networkd" && (isNull(e.node) || e.node.Kind() == strictyaml.Mapping && len(e.node.Entries()) == 0):
+		case e.key() == "networkd" && (isNull(e.node) || e.node.Kind == strictyaml.Mapping && len(e.node.Entries) == 0):
 			fix = "remove it: it is empty"
 			edits = f.remove(e.key())
 		case e.key() == "filesystem" && e.text() == "root":
@@ -132,9 +132,9 @@ func embeddedFile(f value, role string) (out report) {
 	start, end, writable := f.doc.scalarRange(source.node)
 	switch {
 	case !writable:
-		start, _ = f.doc.text.offset(source.node.Line(), max(1, source.node.Column()))
+		start, _ = f.doc.text.offset(source.node.Line, max(1, source.node.Column))
 		end = start
-	case !source.node.Plain():
+	case !source.node.Plain:
 		start, end = start+1, end-1
 	}
 	t := f.doc.text.inner(start, end, name, data)

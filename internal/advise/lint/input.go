@@ -376,7 +376,7 @@ func checkDuplicates(v value, seen map[*node]bool) (out report) {
 		out.add(checkDuplicates(item, seen))
 	}
 	t := v.doc.text
-	for _, e := range v.node.Duplicates() {
+	for _, e := range v.node.Duplicates {
 		first, _ := entryOf(v.node, e.Key)
 		var edits []edit
 		if sameScalar(first.Value, e.Value) {
@@ -388,7 +388,7 @@ func checkDuplicates(v value, seen map[*node]bool) (out report) {
 			fmt.Sprintf("the key \"%s\" stands here a second time, first on line %d", e.Key, fileLine(t.place(first.Line, 1))), edits...)
 	}
 	for _, e := range v.entries() {
-		if !e.raw.Merged() {
+		if !e.raw.Merged {
 			out.add(checkDuplicates(e.value, seen))
 		}
 	}
@@ -398,7 +398,7 @@ func checkDuplicates(v value, seen map[*node]bool) (out report) {
 // lookAtDocument looks at a document: an object, or a piece that has another
 // form.
 func lookAtDocument(root value) (out report) {
-	if root.node.Kind() != strictyaml.Mapping {
+	if root.node.Kind != strictyaml.Mapping {
 		return
 	}
 	has := func(key string) bool { _, ok := entryOf(root.node, key); return ok }

@@ -26,7 +26,7 @@ func (o *object) closest(keys ...string) place {
 		}
 		v = v.get(k)
 		at = v.doc.atKey(raw, v.path)
-		if v.node.Kind() == strictyaml.Scalar && !isNull(v.node) {
+		if v.node.Kind == strictyaml.Scalar && !isNull(v.node) {
 			at = v.at()
 		}
 	}
@@ -51,7 +51,7 @@ func lookAtObject(v value) (out report) {
 	}
 	inner := func(key string) report {
 		for _, item := range v.get(key).items() {
-			if item.node.Kind() == strictyaml.Mapping {
+			if item.node.Kind == strictyaml.Mapping {
 				out.add(lookAtObject(item))
 			}
 		}

@@ -412,7 +412,7 @@ func checkCloudInit(source value) (out report) {
 		}
 		t, ok := data.doc.literal(data.node, "user-data")
 		if !ok || key == "userDataBase64" {
-			start, _ := data.doc.text.offset(data.node.Line(), max(1, data.node.Column()))
+			start, _ := data.doc.text.offset(data.node.Line, max(1, data.node.Column))
 			t = data.doc.text.inner(start, start, "user-data", content)
 			t.snippet, t.inside = false, "user-data"
 		}
@@ -433,7 +433,7 @@ func checkUserData(t *text) (out report) {
 			return
 		}
 		switch {
-		case root.node == nil || root.node.Kind() != strictyaml.Mapping:
+		case root.node == nil || root.node.Kind != strictyaml.Mapping:
 		case strings.HasPrefix(strings.ReplaceAll(strings.ToLower(first), " ", ""), "#cloud-config"):
 			out.find("cloud-init-header", at, "write the first line as #cloud-config", fmt.Sprintf("the first line is %q", first), edit{t, 0, len(t.line(1)), "#cloud-config"})
 		default:
@@ -444,7 +444,7 @@ func checkUserData(t *text) (out report) {
 	for _, p := range problems {
 		out.find("yaml-syntax", t.place(max(1, p.Line), p.Column), "correct it: cloud-init ignores the user data otherwise", p.Message)
 	}
-	if len(problems) > 0 || root.node == nil || root.node.Kind() != strictyaml.Mapping {
+	if len(problems) > 0 || root.node == nil || root.node.Kind != strictyaml.Mapping {
 		return
 	}
 	known := cloudInitKeys()
@@ -470,7 +470,7 @@ func checkUserData(t *text) (out report) {
 		}
 	}
 	for _, key := range strings.Fields("bootcmd mounts packages runcmd ssh_authorized_keys users write_files") {
-		if e, ok := root.entry(key); ok && e.node.Kind() != strictyaml.List && !hasHole(e.text()) && !(key == "users" && e.text() == "default") {
+		if e, ok := root.entry(key); ok && e.node.Kind != strictyaml.List && !hasHole(e.text()) && !(key == "users" && e.text() == "default") {
 			out.find("cloud-init-value", e.keyAt(), "write a list: an item on each line behind a dash", fmt.Sprintf("%s wants a list, found %s", key, e.node.Describe()))
 		}
 	}

@@ -183,7 +183,7 @@ func lookAtFragment(root value) (out report) {
 		if root.get("version").text() != "" || root.get("ignition", "version").node != nil {
 			out.add(ignitionConfig(root, ""))
 		}
-	case slices.ContainsFunc(root.node.Entries(), func(e strictyaml.Entry) bool { return slices.Contains(kubelets, e.Key) }):
+	case slices.ContainsFunc(root.node.Entries, func(e strictyaml.Entry) bool { return slices.Contains(kubelets, e.Key) }):
 		taken("a kubelet's configuration")
 		out.add(fits(root, "a KubeletConfiguration", reflect.TypeFor[kubelet.KubeletConfiguration]()))
 		out.add(checkKubelet(root))

@@ -178,25 +178,25 @@ func (c *fit) check(v value, t reflect.Type) {
 	}
 	l := leafOf(t)
 	switch k := t.Kind(); {
-	case isNull(v.node), v.node.Kind() == strictyaml.Scalar && hasHole(v.node.Text()):
+	case isNull(v.node), v.node.Kind == strictyaml.Scalar && hasHole(v.node.Text):
 		// A key without a value says nothing.
 	case l != noLeaf:
 		c.leaf(v, l)
-	case k == reflect.Struct && v.node.Kind() == strictyaml.Mapping:
+	case k == reflect.Struct && v.node.Kind == strictyaml.Mapping:
 		c.structure(v, t)
-	case k == reflect.Map && v.node.Kind() == strictyaml.Mapping:
+	case k == reflect.Map && v.node.Kind == strictyaml.Mapping:
 		for _, e := range v.entries() {
 			c.check(e.value, t.Elem())
 		}
 	case k == reflect.Struct || k == reflect.Map:
 		c.wants(v, "a mapping")
-	case (k == reflect.Slice || k == reflect.Array) && v.node.Kind() == strictyaml.List:
+	case (k == reflect.Slice || k == reflect.Array) && v.node.Kind == strictyaml.List:
 		for _, item := range v.items() {
 			c.check(item, t.Elem())
 		}
 	case k == reflect.Slice || k == reflect.Array:
 		c.wants(v, "a list")
-	case v.node.Kind() != strictyaml.Scalar || !holds(t, v.node.Value()):
+	case v.node.Kind != strictyaml.Scalar || !holds(t, v.node.Value()):
 		c.wants(v, scalarWord(t))
 	default:
 		if allowed, ok := c.doc.text.enums[t]; ok {
@@ -210,19 +210,19 @@ func (c *fit) wants(v value, wanted string) {
 	var edits []edit
 	n := v.node
 	found := n.Describe()
-	if b, isBool := n.Value().(bool); isBool && n.Text() != fmt.Sprint(b) {
-		found = fmt.Sprintf("%s, which Kubernetes reads as %v", n.Text(), b)
+	if b, isBool := n.Value().(bool); isBool && n.Text != fmt.Sprint(b) {
+		found = fmt.Sprintf("%s, which Kubernetes reads as %v", n.Text, b)
 	}
 	start, end, ok := c.doc.scalarRange(n)
 	switch text, isText := n.Value().(string); {
-	case isText && !n.Plain() && ok && readsAs(text, wanted):
+	case isText && !n.Plain && ok && readsAs(text, wanted):
 		// In quotes a number is text.
 		fix = "remove the quotes"
 		edits = []edit{{c.doc.text, start, end, text}}
-	case wanted == "text" && n.Kind() == strictyaml.Scalar && n.Plain():
-		fix = fmt.Sprintf("put it in quotes: %q", n.Text())
+	case wanted == "text" && n.Kind == strictyaml.Scalar && n.Plain:
+		fix = fmt.Sprintf("put it in quotes: %q", n.Text)
 		if ok {
-			edits = []edit{{c.doc.text, start, end, fmt.Sprintf("%q", n.Text())}}
+			edits = []edit{{c.doc.text, start, end, fmt.Sprintf("%q", n.Text)}}
 		}
 	}
 	c.out.find("wrong-type", v.at(), fix, fmt.Sprintf("%s wants %s, found %s", lastOf(v.path), wanted, found), edits...)
@@ -250,11 +250,11 @@ func (c *fit) leaf(v value, l leaf) {
 	if l == anything {
 		return
 	}
-	if n.Kind() != strictyaml.Scalar {
+	if n.Kind != strictyaml.Scalar {
 		c.wants(v, string(l))
 		return
 	}
-	text := n.Text()
+	text := n.Text
 	switch l {
 	case quantity:
 		if _, err := resource.ParseQuantity(text); err != nil {
@@ -330,7 +330,7 @@ func holds(t reflect.Type, v any) (ok bool) {
 
 // oneOf holds a text against the values that there are.
 func (c *fit) oneOf(v value, allowed []string) {
-	text := v.node.Text()
+	text := v.node.Text
 	if slices.Contains(allowed, text) || text == "" || c.doc.templated && hasHole(text) {
 		return
 	}
@@ -478,7 +478,7 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 	var edits []edit
 	if len(spots) == 1 {
 		s := spots[0]
-		if to := dig(s.up.node, s.keys...); to != nil && to.Kind() == strictyaml.Mapping {
+		if to := dig(s.up.node, s.keys...); to != nil && to.Kind == strictyaml.Mapping {
 			child := s.up.key
 			if len(s.keys) > 0 {
 				child = ""
@@ -499,7 +499,7 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 	if len(spots) == 1 {
 		c.check(e.value, spots[0].typ)
 	}
-	if len(c.out.findings) > before && e.node.Kind() == strictyaml.Scalar {
+	if len(c.out.findings) > before && e.node.Kind == strictyaml.Scalar {
 		edits = nil
 	}
 	c.out.find("wrong-level", e.keyAt(), fix, fmt.Sprintf("%s has no field %q: it is a field of %s", where, e.key(), strings.Join(paths, " and of ")), edits...)
@@ -592,25 +592,25 @@ func plausible(s *shapes, n *node, t reflect.Type) bool {
 		return true
 	}
 	if leafOf(t) != noLeaf {
-		return n.Kind() == strictyaml.Scalar
+		return n.Kind == strictyaml.Scalar
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		if n.Kind() != strictyaml.Mapping {
+		if n.Kind != strictyaml.Mapping {
 			return false
 		}
 		// At least one of its keys must be known there.
 		set := s.of(t)
-		for _, e := range n.Entries() {
+		for _, e := range n.Entries {
 			if _, ok := set.byName[e.Key]; ok {
 				return true
 			}
 		}
-		return len(n.Entries()) == 0 || set.open
+		return len(n.Entries) == 0 || set.open
 	case reflect.Map:
-		return n.Kind() == strictyaml.Mapping
+		return n.Kind == strictyaml.Mapping
 	case reflect.Slice, reflect.Array:
-		return n.Kind() == strictyaml.List
+		return n.Kind == strictyaml.List
 	case reflect.String, reflect.Bool:
 		return holds(t, n.Value())
 	}
@@ -618,5 +618,5 @@ func plausible(s *shapes, n *node, t reflect.Type) bool {
 }
 
 func sameScalar(a, b *node) bool {
-	return a.Kind() == strictyaml.Scalar && b.Kind() == strictyaml.Scalar && a.Value() == b.Value()
+	return a.Kind == strictyaml.Scalar && b.Kind == strictyaml.Scalar && a.Value() == b.Value()
 }

@@ -193,7 +193,7 @@ func TestStrictDecoderAgrees(t *testing.T) {
 			for i, d := range docs {
 				asJSON, err := kubernetes.YAMLToJSON(d.Text)
 				var root any
-				if err != nil || d.Root == nil || len(d.Root.Duplicates()) > 0 || json.Unmarshal(asJSON, &root) != nil {
+				if err != nil || d.Root == nil || len(d.Root.Duplicates) > 0 || json.Unmarshal(asJSON, &root) != nil {
 					continue
 				}
 				name := fmt.Sprintf("%s %s %d", a.name, in.Name, i)

@@ -23,7 +23,7 @@ func (d *doc) at(n *node, path string) place {
 	if n == nil {
 		return place{text: d.text, line: 1, column: 1, path: path}
 	}
-	return place{text: d.text, line: n.Line(), column: max(1, n.Column()), path: path}
+	return place{text: d.text, line: n.Line, column: max(1, n.Column), path: path}
 }
 
 // atKey is the place of a key; path is that of the key itself.
@@ -167,7 +167,7 @@ func itemsOf(n *node) []*node {
 	if n == nil {
 		return nil
 	}
-	return n.Items()
+	return n.Items
 }
 
 // entriesOf are the keys of a mapping; nothing when it is none.
@@ -175,20 +175,20 @@ func entriesOf(n *node) []strictyaml.Entry {
 	if n == nil {
 		return nil
 	}
-	return n.Entries()
+	return n.Entries
 }
 
 // textOf is a scalar's text; "" when it is none, or null.
 func textOf(n *node) string {
-	if n == nil || n.Kind() != strictyaml.Scalar || n.Value() == nil {
+	if n == nil || n.Kind != strictyaml.Scalar || n.Value() == nil {
 		return ""
 	}
-	return n.Text()
+	return n.Text
 }
 
 // isNull reports whether a key has no value.
 func isNull(n *node) bool {
-	return n == nil || n.Kind() == strictyaml.Scalar && n.Value() == nil
+	return n == nil || n.Kind == strictyaml.Scalar && n.Value() == nil
 }
 
 // hole stands for each character of a template's action, so that what is around
@@ -209,8 +209,8 @@ func hasHole(text string) bool {
 func stringMap(n *node) map[string]string {
 	m := make(map[string]string)
 	for _, e := range entriesOf(n) {
-		if e.Value.Kind() == strictyaml.Scalar {
-			m[e.Key] = e.Value.Text()
+		if e.Value.Kind == strictyaml.Scalar {
+			m[e.Key] = e.Value.Text
 		}
 	}
 	return m
@@ -222,21 +222,21 @@ func stringMap(n *node) map[string]string {
 
 // scalarRange is where a scalar stands, with its quotes.
 func (d *doc) scalarRange(n *node) (start, end int, ok bool) {
-	if n == nil || n.Kind() != strictyaml.Scalar || n.Aliased() || n.Tagged() || n.Literal() {
+	if n == nil || n.Kind != strictyaml.Scalar || n.Aliased || n.Tag != "" || n.Literal {
 		return 0, 0, false
 	}
-	start, ok = d.text.offset(n.Line(), n.Column())
+	start, ok = d.text.offset(n.Line, n.Column)
 	if !ok {
 		return 0, 0, false
 	}
 	rest := d.text.data[start:]
-	if n.Plain() {
-		return start, start + len(n.Text()), n.Text() != "" && strings.HasPrefix(rest, n.Text())
+	if n.Plain {
+		return start, start + len(n.Text), n.Text != "" && strings.HasPrefix(rest, n.Text)
 	}
 	for _, quote := range []string{`"`, `'`} {
 		// What needs escapes is left to a person.
-		if strings.HasPrefix(rest, quote+n.Text()+quote) && !strings.ContainsAny(n.Text(), `\"'`) {
-			return start, start + len(n.Text()) + 2, true
+		if strings.HasPrefix(rest, quote+n.Text+quote) && !strings.ContainsAny(n.Text, `\"'`) {
+			return start, start + len(n.Text) + 2, true
 		}
 	}
 	return 0, 0, false
@@ -248,7 +248,7 @@ func (d *doc) replaceScalar(n *node, with string) []edit {
 	if !ok {
 		return nil
 	}
-	if !n.Plain() {
+	if !n.Plain {
 		start, end = start+1, end-1
 	}
 	return []edit{{d.text, start, end, with}}
@@ -257,7 +257,7 @@ func (d *doc) replaceScalar(n *node, with string) []edit {
 // replaceKey renames a key.
 func (d *doc) replaceKey(e strictyaml.Entry, with string) []edit {
 	start, ok := d.text.offset(e.Line, e.Column)
-	if !ok || e.Merged() {
+	if !ok || e.Merged {
 		return nil
 	}
 	rest := d.text.data[start:]
@@ -291,11 +291,11 @@ func (d *doc) extentOf(e strictyaml.Entry) (b block, ok bool) {
 	t := d.text
 	indent := e.Column - 1
 	first := t.line(e.Line)
-	if e.Merged() || e.Value.Aliased() || indent < 0 || indent >= len(first) || strings.TrimLeft(first[:indent], " -") != "" {
+	if e.Merged || e.Value.Aliased || indent < 0 || indent >= len(first) || strings.TrimLeft(first[:indent], " -") != "" {
 		return block{}, false
 	}
 	b = block{first: e.Line, last: e.Line, indent: indent}
-	isList := e.Value.Kind() == strictyaml.List && !e.Value.Flow()
+	isList := e.Value.Kind == strictyaml.List && !e.Value.Flow
 	for n := e.Line + 1; n <= len(t.lines); n++ {
 		line := t.line(n)
 		trimmed := strings.TrimLeft(line, " ")
@@ -330,12 +330,12 @@ func itemFollows(t *text, n, indent int) bool {
 
 // lastLine is the last line on which some part of a value begins.
 func lastLine(n *node) int {
-	last := n.Line()
-	for _, item := range n.Items() {
+	last := n.Line
+	for _, item := range n.Items {
 		last = max(last, lastLine(item))
 	}
-	for _, e := range n.Entries() {
-		if !e.Merged() {
+	for _, e := range n.Entries {
+		if !e.Merged {
 			last = max(last, lastLine(e.Value))
 		}
 	}
@@ -344,13 +344,13 @@ func lastLine(n *node) int {
 
 // removeEntry takes a key out of a mapping.
 func (d *doc) removeEntry(mapping *node, key string) []edit {
-	entries := mapping.Entries()
+	entries := mapping.Entries
 	i := slices.IndexFunc(entries, func(e strictyaml.Entry) bool { return e.Key == key })
-	if i < 0 || mapping.Aliased() || entries[i].Merged() {
+	if i < 0 || mapping.Aliased || entries[i].Merged {
 		return nil
 	}
 	e := entries[i]
-	if mapping.Flow() {
+	if mapping.Flow {
 		return d.removeFromFlow(entries, i)
 	}
 	if b, ok := d.blockOf(e); ok {
@@ -360,10 +360,10 @@ func (d *doc) removeEntry(mapping *node, key string) []edit {
 		return []edit{{d.text, d.text.lines[b.first-1], d.text.lineEnd(b.last), ""}}
 	}
 	// The first key behind the dash of an item: the next one takes its place.
-	if i+1 < len(entries) && !entries[i+1].Merged() && entries[i+1].Column == e.Column && i == 0 {
+	if i+1 < len(entries) && !entries[i+1].Merged && entries[i+1].Column == e.Column && i == 0 {
 		start, ok := d.text.offset(e.Line, e.Column)
 		end, ok2 := d.text.offset(entries[i+1].Line, entries[i+1].Column)
-		if ok && ok2 && e.Value.Kind() == strictyaml.Scalar && entries[i+1].Line == e.Line+1 && !e.Value.Aliased() &&
+		if ok && ok2 && e.Value.Kind == strictyaml.Scalar && entries[i+1].Line == e.Line+1 && !e.Value.Aliased &&
 			!strings.Contains(d.text.data[start:end], "#") {
 			return []edit{{d.text, start, end, ""}}
 		}
@@ -374,7 +374,7 @@ func (d *doc) removeEntry(mapping *node, key string) []edit {
 // removeFromFlow takes a key out of braces.
 func (d *doc) removeFromFlow(entries []strictyaml.Entry, i int) []edit {
 	offset := func(e strictyaml.Entry) (int, bool) {
-		if e.Merged() {
+		if e.Merged {
 			return 0, false
 		}
 		return d.text.offset(e.Line, e.Column)
@@ -439,7 +439,7 @@ func flowEnd(data string, at int) (end int, ok bool) {
 // target is elsewhere: it then goes behind the target's last key.
 func (d *doc) moveEntry(from *node, key string, to *node, child string) []edit {
 	e, ok := entryOf(from, key)
-	if !ok || from.Flow() || to.Flow() || to.Aliased() || len(to.Entries()) == 0 || to.Get(key) != nil {
+	if !ok || from.Flow || to.Flow || to.Aliased || len(to.Entries) == 0 || to.Get(key) != nil {
 		return nil
 	}
 	moved, ok := d.blockOf(e)
@@ -450,7 +450,7 @@ func (d *doc) moveEntry(from *node, key string, to *node, child string) []edit {
 	if removed == nil {
 		return nil
 	}
-	entries := to.Entries()
+	entries := to.Entries
 	behind := entries[len(entries)-1]
 	if child != "" {
 		if behind, ok = entryOf(to, child); !ok {
@@ -496,12 +496,12 @@ func (d *doc) moveEntry(from *node, key string, to *node, child string) []edit {
 // literal is the text of a scalar that is written as a block of lines; ok is
 // false for all others.
 func (d *doc) literal(n *node, name string) (t *text, ok bool) {
-	if n == nil || !n.Literal() || n.Aliased() {
+	if n == nil || !n.Literal || n.Aliased {
 		return nil, false
 	}
-	first := n.Line() + 1
+	first := n.Line + 1
 	indent := ""
-	last := n.Line()
+	last := n.Line
 	for i := first; i <= len(d.text.lines); i++ {
 		line := d.text.line(i)
 		if strings.TrimSpace(line) == "" {
@@ -522,5 +522,5 @@ func (d *doc) literal(n *node, name string) (t *text, ok bool) {
 	}
 	t = d.text.indented(d.text.lines[first-1], d.text.lineEnd(last), indent, name)
 	// An indicator such as |2 keeps spaces of the first line.
-	return t, strings.TrimRight(strings.ReplaceAll(t.data, "\r\n", "\n"), "\n") == strings.TrimRight(n.Text(), "\n")
+	return t, strings.TrimRight(strings.ReplaceAll(t.data, "\r\n", "\n"), "\n") == strings.TrimRight(n.Text, "\n")
 }
