@@ -13,7 +13,7 @@ import (
 
 // checkVirtualMachine looks at a machine with its run strategy and the volumes
 // that it makes.
-func checkVirtualMachine(o *object) (out report) {
+func (out *report) checkVirtualMachine(o *object) {
 	spec := o.get("spec")
 	if e, ok := spec.entry("running"); ok {
 		running, isBool := e.node.Value().(bool)
@@ -34,12 +34,11 @@ func checkVirtualMachine(o *object) (out report) {
 			out.find("deprecated-field", e.keyAt(), "write runStrategy: "+strategy, "spec.running is deprecated, and is to be removed", edits...)
 		}
 	}
-	out.add(checkMachine(o, spec.get("template", "spec")))
-	return out
+	out.checkMachine(o, spec.get("template", "spec"))
 }
 
 // checkMachine looks at the machine itself.
-func checkMachine(o *object, spec value) (out report) {
+func (out *report) checkMachine(o *object, spec value) {
 	if spec.node == nil {
 		return
 	}
@@ -61,23 +60,22 @@ func checkMachine(o *object, spec value) (out report) {
 	for _, fs := range itemsOf(devices.Get("filesystems")) {
 		mounts = append(mounts, value{spec.doc, fs, strictyaml.Index(disks.path, len(mounts))})
 	}
-	out.add(checkPairs("disk", "volume", mounts, list("volumes").items()))
-	out.add(checkPairs("interface", "network", spec.deep("domain.devices.interfaces").items(), list("networks").items()))
+	out.checkPairs("disk", "volume", mounts, list("volumes").items())
+	out.checkPairs("interface", "network", spec.deep("domain.devices.interfaces").items(), list("networks").items())
 	for _, v := range spec.get("volumes").items() {
 		for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
 			if source := v.get(kind); source.node != nil {
-				out.add(checkCloudInit(source))
+				out.checkCloudInit(source)
 			}
 		}
 	}
-	out.add(checkDevices(spec))
-	out.add(checkMigratable(o, spec))
-	return out
+	out.checkDevices(spec)
+	out.checkMigratable(o, spec)
 }
 
 // checkDevices finds a network that masquerades without being the pods', and two
 // devices that are to boot in one place.
-func checkDevices(spec value) (out report) {
+func (out *report) checkDevices(spec value) {
 	other := make(map[string]bool)
 	for _, n := range spec.get("networks").items() {
 		other[n.get("name").text()] = n.get("multus").node != nil
@@ -97,12 +95,11 @@ func checkDevices(spec value) (out report) {
 			first[text] = order
 		}
 	}
-	return out
 }
 
 // checkPairs holds two lists of named things against each other: every disk has
 // its volume, every volume its disk.
-func checkPairs(what, other string, list, others []value) (out report) {
+func (out *report) checkPairs(what, other string, list, others []value) {
 	check := func(what, other string, items, partners []value) {
 		names, complete := namesOf(partners, "name")
 		for _, item := range items {
@@ -120,7 +117,6 @@ func checkPairs(what, other string, list, others []value) (out report) {
 	}
 	check(what, other, list, others)
 	check(other, what, others, list)
-	return out
 }
 
 // namesOf are the texts that keys of a list lead to, and whether all are known.
@@ -133,7 +129,7 @@ func namesOf(list []value, keys ...string) (names []string, complete bool) {
 
 // checkDataVolumeTemplates holds the DataVolumes that a machine makes against
 // the volumes that it mounts. elsewhere are the names of all that is made.
-func checkDataVolumeTemplates(o *object, elsewhere map[string][]*object) (out report) {
+func (out *report) checkDataVolumeTemplates(o *object, elsewhere map[string][]*object) {
 	templates := o.get("spec", "dataVolumeTemplates").items()
 	if len(templates) == 0 {
 		return
@@ -179,11 +175,10 @@ func checkDataVolumeTemplates(o *object, elsewhere map[string][]*object) (out re
 				fmt.Sprintf("no volume of the machine mounts the DataVolume %s", name.text()))
 		}
 	}
-	return out
 }
 
 // checkMigratable finds why a machine that is to migrate live cannot.
-func checkMigratable(o *object, spec value) (out report) {
+func (out *report) checkMigratable(o *object, spec value) {
 	strategy := spec.get("evictionStrategy")
 	if strategy.text() != "LiveMigrate" {
 		return
@@ -219,15 +214,13 @@ func checkMigratable(o *object, spec value) (out report) {
 				fmt.Sprintf("evictionStrategy is LiveMigrate (line %d), and a bridge to the pod network does not migrate", strategy.at().line))
 		}
 	}
-	return out
 }
 
 // checkCloneStrategy finds the cloning strategy that the document warns of.
-func checkCloneStrategy(spec value) (out report) {
+func (out *report) checkCloneStrategy(spec value) {
 	if s := spec.get("cloneStrategy"); s.text() == "csi-clone" {
 		out.find("csi-clone", s.at(), "write copy for large numbers of clones; snapshot and csi-clone are faster for few", "cloneStrategy is csi-clone")
 	}
-	return out
 }
 
 // clonedPiece is a claim that is cloned.
@@ -238,8 +231,8 @@ type clonedPiece struct {
 }
 
 // acrossClones holds what is cloned against what is made, over all files.
-func acrossClones(f *facts) (out report) {
-	sources := slices.Clone(f.clonedPieces)
+func (out *report) acrossClones() {
+	sources := slices.Clone(out.clonedPieces)
 	add := func(o *object, spec value) {
 		if pvc := spec.get("source", "pvc"); pvc.node != nil {
 			name := spec.deep("source.pvc.name")
@@ -248,7 +241,7 @@ func acrossClones(f *facts) (out report) {
 	}
 	made := make(map[string][]*object) // by name
 	var names []string
-	for _, o := range f.objects {
+	for _, o := range out.objects {
 		switch o.kind {
 		case "DataVolume":
 			add(o, o.get("spec"))
@@ -267,9 +260,9 @@ func acrossClones(f *facts) (out report) {
 			}
 		}
 	}
-	for _, o := range f.objects {
+	for _, o := range out.objects {
 		if o.kind == "VirtualMachine" {
-			out.add(checkDataVolumeTemplates(o, made))
+			out.checkDataVolumeTemplates(o, made)
 		}
 	}
 	cloned := make(map[string]bool)
@@ -319,7 +312,6 @@ func acrossClones(f *facts) (out report) {
 				fmt.Sprintf("it clones %s of the namespace %s, and %s is made in %s", s.name, s.namespace, s.name, makers[0].namespace))
 		}
 	}
-	return out
 }
 
 // sameNamespace reports whether two objects may be in one namespace.
@@ -390,7 +382,7 @@ func (c *fit) cloudInitLevel(f frame, e entry) bool {
 }
 
 // checkCloudInit looks into user data.
-func checkCloudInit(source value) (out report) {
+func (out *report) checkCloudInit(source value) {
 	for _, key := range []string{"userData", "userDataBase64"} {
 		data := source.get(key)
 		content := data.text()
@@ -416,13 +408,12 @@ func checkCloudInit(source value) (out report) {
 			t = data.doc.text.inner(start, start, "user-data", content)
 			t.snippet, t.inside = false, "user-data"
 		}
-		out.add(checkUserData(t))
+		out.checkUserData(t)
 	}
-	return out
 }
 
 // checkUserData looks at user data of cloud-init.
-func checkUserData(t *text) (out report) {
+func (out *report) checkUserData(t *text) {
 	out.recognised = true
 	first := strings.TrimSpace(t.line(1))
 	root, problems := single(t)
@@ -439,7 +430,7 @@ func checkUserData(t *text) (out report) {
 		default:
 			out.find("cloud-init-header", at, "write #cloud-config on a line of its own before it", "the user data does not begin with #cloud-config", edit{t, 0, 0, "#cloud-config\n"})
 		}
-		return out
+		return
 	}
 	for _, p := range problems {
 		out.find("yaml-syntax", t.place(max(1, p.Line), p.Column), "correct it: cloud-init ignores the user data otherwise", p.Message)
@@ -482,10 +473,9 @@ func checkUserData(t *text) (out report) {
 		}
 		if t, ok := content.doc.literal(content.node, name); ok && wouldRecognise(t) {
 			t.inside = name
-			out.add(lookAt(t))
+			out.lookAt(t)
 		}
 	}
-	return out
 }
 
 // cloudInitKeys are the keys of cloud-init's own modules.

@@ -5,11 +5,11 @@
 // says of each fault where it stands, what it costs and how it is fixed. It
 // talks to no cluster.
 //
-// Rules are small pure checks over parsed files; see Rules. A text is looked at
-// by the reader of its format (see readers), which may find texts inside of it;
-// each look returns a report of what is wrong and of facts. The facts of all
-// files are then held against each other: a selector against the pools, a clone
-// against its source, a data set against its disk.
+// Rules are small checks over parsed files; see Rules. A text is looked at by the
+// reader of its format (see readers), which may find texts inside of it; each
+// look adds to a report what is wrong, and facts. The facts of all files are then
+// held against each other: a selector against the pools, a clone against its
+// source.
 package lint
 
 import (
@@ -118,17 +118,19 @@ type Options struct {
 func Lint(inputs []Input, o Options) *Result {
 	r := &Result{Schema: Schema, Findings: []Finding{}, Notes: []Note{}, Problems: []Problem{}, Files: len(inputs)}
 	known := newTables()
-	all := report{}
+	var all report
 	for _, in := range inputs {
-		one := lookAtFile(newText(&source{file: in, options: o, tables: known}))
-		if one.recognised {
+		all.recognised = false
+		all.lookAtFile(newText(&source{file: in, options: o, tables: known}))
+		if all.recognised {
 			r.Recognised++
 		}
-		all.add(one)
 	}
-	for _, check := range []func(*facts) report{acrossPools, acrossClones, acrossSubnets, acrossSettings, acrossCephPools} {
-		all.add(check(&all.facts))
-	}
+	all.acrossPools()
+	all.acrossClones()
+	all.acrossSubnets()
+	all.acrossSettings()
+	all.acrossCephPools()
 	rules := make(map[string]Rule)
 	for _, rule := range Rules() {
 		rules[rule.ID] = rule

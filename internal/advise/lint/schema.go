@@ -155,7 +155,7 @@ type frame struct {
 
 // fit is one look whether a document fits its shape.
 type fit struct {
-	out  report
+	out  *report
 	doc  *doc
 	what string // the kind, for messages: "a VirtualMachine"
 	// unknown is asked about a key that the type does not have, before anything
@@ -165,10 +165,9 @@ type fit struct {
 }
 
 // fits holds a value against a type; what names the kind in messages.
-func fits(v value, what string, t reflect.Type) report {
-	c := &fit{doc: v.doc, what: what}
+func (out *report) fits(v value, what string, t reflect.Type) {
+	c := &fit{out: out, doc: v.doc, what: what}
 	c.check(v, t)
-	return c.out
 }
 
 // check holds a value against a type.

@@ -150,7 +150,9 @@ func fitted(t *testing.T, typ reflect.Type, data []byte) []Finding {
 		t.Fatalf("%v %v", problems, docs)
 	}
 	x := newText(&source{file: Input{Name: "x.json", Data: data}, tables: newTables()})
-	return fits(value{doc: &doc{text: x}, node: docs[0].Root}, "the document", typ).findings
+	var out report
+	out.fits(value{doc: &doc{text: x}, node: docs[0].Root}, "the document", typ)
+	return out.findings
 }
 
 // What the strict decoder of Kubernetes refuses is found, and nothing else: in

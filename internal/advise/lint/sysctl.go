@@ -23,7 +23,7 @@ type setting struct {
 }
 
 // sysctlFile reads a file of the form of sysctl.conf.
-func sysctlFile(t *text) (out report) {
+func (out *report) sysctlFile(t *text) {
 	out.recognised = true
 	for n := 1; n <= len(t.lines); n++ {
 		line := t.line(n)
@@ -59,9 +59,8 @@ func sysctlFile(t *text) (out report) {
 				s.replaceValue = func(fresh string) []edit { return []edit{{t, lead + valueAt, end, fresh}} }
 			}
 		}
-		out.add(checkSetting(s))
+		out.checkSetting(s)
 	}
-	return out
 }
 
 // commentIn is where a comment begins that stands behind a value, or -1.
@@ -101,7 +100,7 @@ type sysctlRange struct {
 
 // checkSetting holds one setting against what the kernel takes, and keeps it to be
 // held against others.
-func checkSetting(s setting) (out report) {
+func (out *report) checkSetting(s setting) {
 	if hasHole(s.key) || strings.ContainsAny(s.key, "*?$") {
 		return // a pattern, or a variable
 	}
@@ -113,7 +112,7 @@ func checkSetting(s setting) (out report) {
 	}
 	r, ok := kernel.known[key]
 	if !ok {
-		out.add(unknownSysctl(s, key))
+		out.unknownSysctl(s, key)
 		return
 	}
 	out.settings = append(out.settings, s)
@@ -145,7 +144,6 @@ func checkSetting(s setting) (out report) {
 		}
 		out.find("window-scaling", s.atValue, "write 1, which is the default", "net.ipv4.tcp_window_scaling is 0", edits...)
 	}
-	return out
 }
 
 // counted is a number of things in words.
@@ -157,7 +155,7 @@ func counted(n int, what string) string {
 }
 
 // unknownSysctl says of a key that the kernel does not have what was meant.
-func unknownSysctl(s setting, key string) (out report) {
+func (out *report) unknownSysctl(s setting, key string) {
 	family, _, ok := strings.Cut(key, ".")
 	kernel := s.atKey.text.kernel
 	candidates := kernel.families[family]
@@ -195,7 +193,6 @@ func unknownSysctl(s setting, key string) (out report) {
 		}
 	}
 	out.find("sysctl-key", s.atKey, "did you mean "+fresh+"?", fmt.Sprintf("the kernel has no key %s", s.key))
-	return out
 }
 
 func isNear(a, b string) bool {
@@ -250,10 +247,10 @@ func (s scope) get(key string) (latest, bool) {
 }
 
 // acrossSettings holds settings against each other that meet on one machine.
-func acrossSettings(f *facts) (out report) {
+func (out *report) acrossSettings() {
 	scopes := make(map[string]scope)
 	var order []string
-	for _, s := range f.settings {
+	for _, s := range out.settings {
 		// As written, for settings of one interface are not those of another.
 		key := dotted(s.key)
 		if scopes[s.scope] == nil {
@@ -284,7 +281,7 @@ func acrossSettings(f *facts) (out report) {
 			}
 		}
 		for _, family := range []string{"net.ipv4", "net.ipv6"} {
-			out.add(checkThresholds(all, family))
+			out.checkThresholds(all, family)
 		}
 		for _, pair := range [][2]string{{"net.core.rmem_default", "net.core.rmem_max"}, {"net.core.wmem_default", "net.core.wmem_max"}, {"vm.dirty_background_ratio", "vm.dirty_ratio"}} {
 			low, ok := all.get(pair[0])
@@ -310,12 +307,11 @@ func acrossSettings(f *facts) (out report) {
 			}
 		}
 	}
-	return out
 }
 
 // checkThresholds holds those of the neighbour table against each other, with
 // the kernel's defaults for what is not set.
-func checkThresholds(all scope, family string) (out report) {
+func (out *report) checkThresholds(all scope, family string) {
 	values := [3]int64{128, 512, 1024}
 	var given [3]bool
 	var at [3]place
@@ -338,5 +334,4 @@ func checkThresholds(all scope, family string) (out report) {
 		out.find("sysctl-order", where, "let gc_thresh1, 2 and 3 rise, such as 4096, 16384, 32768",
 			fmt.Sprintf("gc_thresh%d is %d, and gc_thresh%d %s %d: %s", i+1, values[i], i+2, which, values[i+1], why))
 	}
-	return out
 }

@@ -7,7 +7,7 @@ import (
 )
 
 // tunedProfile looks at a profile of tuned.
-func tunedProfile(t *text) (out report) {
+func (out *report) tunedProfile(t *text) {
 	out.recognised = true
 	for _, s := range readINI(t) {
 		kind := s.name
@@ -29,18 +29,17 @@ func tunedProfile(t *text) (out report) {
 			}
 			// ">" sets a value only if it is larger than the one there is.
 			value = strings.Trim(strings.TrimLeft(value, "><= "), `"'`)
-			out.add(checkSetting(setting{key: e.key, value: value, scope: scopeOf(t), atKey: t.place(e.line, e.keyColumn), atValue: t.place(e.line, e.column)}))
+			out.checkSetting(setting{key: e.key, value: value, scope: scopeOf(t), atKey: t.place(e.line, e.keyColumn), atValue: t.place(e.line, e.column)})
 		}
 	}
-	return out
 }
 
 // checkTuned looks at the profiles of the node tuning operator.
-func checkTuned(spec value) (out report) {
+func (out *report) checkTuned(spec value) {
 	var names []string
 	for _, p := range spec.get("profile").items() {
 		if t, ok := p.doc.literal(p.node.Get("data"), "tuned.conf"); ok {
-			out.add(tunedProfile(t))
+			out.tunedProfile(t)
 		}
 		names = append(names, p.get("name").text())
 	}
@@ -54,7 +53,6 @@ func checkTuned(spec value) (out report) {
 			out.find("bad-value", profile.at(), hint, fmt.Sprintf("there is no profile %s here", name))
 		}
 	}
-	return out
 }
 
 // iniSection is a section of a file of the form [name], key=value.
