@@ -516,17 +516,11 @@ func (c *fit) spots(e entry) (nearest []spot) {
 		if least > 0 && distance > least {
 			break
 		}
-		var found []spot
-		set := c.doc.text.of(up.typ)
-		if j, ok := set.byName[e.key()]; ok && distance > 0 && plausible(c.doc.text.shapes, e.node, set.fields[j].typ) {
-			found = []spot{{up: up, path: up.path, typ: set.fields[j].typ}}
-		} else {
-			found = c.below(up, e)
-			if len(found) > 0 {
-				distance += len(found[0].keys)
-			}
+		found := c.below(up, e)
+		if len(found) == 0 {
+			continue
 		}
-		if len(found) == 0 || least > 0 && distance > least {
+		if distance += len(found[0].keys); least > 0 && distance > least {
 			continue
 		}
 		if least == 0 || distance < least {
@@ -542,8 +536,9 @@ func (c *fit) spots(e entry) (nearest []spot) {
 	return nearest
 }
 
-// below finds the mappings nearest below another that have the key, without
-// going through lists and maps: into which item it should go is not known.
+// below finds the mappings nearest to another that have the key, itself or below
+// it, without going through lists and maps: into which item it should go is not
+// known.
 func (c *fit) below(up frame, e entry) []spot {
 	const deepest = 4
 	type step struct {
@@ -553,11 +548,15 @@ func (c *fit) below(up frame, e entry) []spot {
 	}
 	seen := map[reflect.Type]bool{up.typ: true}
 	level := []step{{up.typ, nil, up.path}}
-	for range deepest {
+	for range deepest + 1 {
 		var found []spot
 		var next []step
 		for _, s := range level {
-			for _, f := range c.doc.text.of(s.typ).fields {
+			set := c.doc.text.of(s.typ)
+			if i, ok := set.byName[e.key()]; ok && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
+				found = append(found, spot{up: up, keys: s.keys, path: s.path, typ: set.fields[i].typ})
+			}
+			for _, f := range set.fields {
 				inner := f.typ
 				for inner.Kind() == reflect.Pointer {
 					inner = inner.Elem()
@@ -566,12 +565,7 @@ func (c *fit) below(up frame, e entry) []spot {
 					continue
 				}
 				seen[inner] = true
-				at := step{inner, append(slices.Clone(s.keys), f.name), strictyaml.Key(s.path, f.name)}
-				set := c.doc.text.of(inner)
-				if i, ok := set.byName[e.key()]; ok && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
-					found = append(found, spot{up: up, keys: at.keys, path: at.path, typ: set.fields[i].typ})
-				}
-				next = append(next, at)
+				next = append(next, step{inner, append(slices.Clone(s.keys), f.name), strictyaml.Key(s.path, f.name)})
 			}
 		}
 		if len(found) > 0 {
