@@ -173,15 +173,14 @@ func (out *report) checkPatch(c call, w word) {
 		return
 	}
 	for _, which := range []string{"annotations", "labels"} {
-		for _, e := range entriesOf(dig(root.node, "metadata", which)) {
-			at := root.doc.at(e.Value, strictyaml.Key("metadata."+which, e.Key))
-			if isNull(e.Value) {
+		for _, e := range root.get("metadata", which).entries() {
+			if isNull(e.node) {
 				continue // which removes it
 			}
-			if _, isText := e.Value.Value().(string); !isText {
-				out.find("annotation-type", at, "write it as one text, in quotes", fmt.Sprintf("%s wants text, found %s", e.Key, e.Value.Describe()))
-			} else if strings.HasSuffix(e.Key, "/jsonpatch") {
-				out.jsonPatch(e, at)
+			if _, isText := e.node.Value().(string); !isText {
+				out.find("annotation-type", e.at(), "write it as one text, in quotes", fmt.Sprintf("%s wants text, found %s", e.key(), e.node.Describe()))
+			} else if strings.HasSuffix(e.key(), "/jsonpatch") {
+				out.jsonPatch(e)
 			}
 		}
 	}
@@ -189,10 +188,11 @@ func (out *report) checkPatch(c call, w word) {
 
 // jsonPatch reads the patch that an annotation of the HyperConverged operator
 // holds.
-func (out *report) jsonPatch(e strictyaml.Entry, at place) {
-	list, _ := single(&text{data: e.Value.Text})
+func (out *report) jsonPatch(e entry) {
+	at := e.at()
+	list, _ := single(&text{data: e.text()})
 	if list.node == nil || list.node.Kind != strictyaml.List {
-		out.find("patch-syntax", at, `write a list of operations: [{"op": "add", "path": "/spec/...", "value": ...}]`, "the annotation "+e.Key+" holds no JSON patch")
+		out.find("patch-syntax", at, `write a list of operations: [{"op": "add", "path": "/spec/...", "value": ...}]`, "the annotation "+e.key()+" holds no JSON patch")
 		return
 	}
 	for _, op := range list.items() {
@@ -206,7 +206,7 @@ func (out *report) jsonPatch(e strictyaml.Entry, at place) {
 		for _, inner := range op.get("value").items() {
 			if p := inner.get("patch").text(); p != "" {
 				if docs, problems := strictyaml.Documents("", []byte(p)); len(problems) > 0 || len(docs) != 1 || len(docs[0].Problems) > 0 {
-					out.find("patch-syntax", at, "correct its quotes and brackets", "the patch inside of the annotation "+e.Key+" cannot be read")
+					out.find("patch-syntax", at, "correct its quotes and brackets", "the patch inside of the annotation "+e.key()+" cannot be read")
 				}
 			}
 		}

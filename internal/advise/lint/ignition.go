@@ -17,7 +17,7 @@ func (out *report) ignitionConfig(root value, role string) {
 	if root.node.Kind != strictyaml.Mapping {
 		return
 	}
-	version := root.deep("ignition.version")
+	version := root.get("ignition", "version")
 	v := version.text()
 	if v == "" {
 		// A fragment that the page broke may have it at its top.
@@ -37,13 +37,13 @@ func (out *report) ignitionConfig(root value, role string) {
 		out.find("ignition-version", version.at(), "write a version from 3.0.0 to "+newestIgnition, "there is no Ignition "+v)
 	}
 	out.checkModes(root)
-	for _, u := range root.deep("systemd.units").items() {
+	for _, u := range root.get("systemd", "units").items() {
 		if name := u.get("name"); name.text() != "" && !strings.Contains(name.text(), ".") && !hasHole(name.text()) {
 			out.find("ignition-name", name.at(), "write "+name.text()+".service, or the suffix of its kind", "the unit "+name.text()+" has no suffix", name.replace(name.text()+".service")...)
 		}
 	}
-	for i, f := range itemsOf(dig(root.node, "storage", "files")) {
-		out.embeddedFile(value{root.doc, f, strictyaml.Index(strictyaml.Key(root.path, "storage.files"), i)}, role)
+	for _, f := range root.get("storage", "files").items() {
+		out.embeddedFile(f, role)
 	}
 }
 
@@ -110,7 +110,7 @@ func (out *report) ignitionFields(root value, version string) {
 
 // embeddedFile looks into a file that Ignition writes.
 func (out *report) embeddedFile(f value, role string) {
-	source := f.deep("contents.source")
+	source := f.get("contents", "source")
 	name := f.get("path").text()
 	if name != "" && !strings.HasPrefix(name, "/") && !hasHole(name) {
 		out.find("ignition-name", f.get("path").at(), "write /"+name, "the path "+name+" is not absolute", f.get("path").replace("/"+name)...)
@@ -128,7 +128,7 @@ func (out *report) embeddedFile(f value, role string) {
 			fmt.Sprintf("the content of %s cannot be decoded: %v", name, err))
 		return
 	}
-	start, end, writable := f.doc.scalarRange(source.node)
+	start, end, writable := source.scalarRange()
 	switch {
 	case !writable:
 		start, _ = f.doc.text.offset(source.node.Line, max(1, source.node.Column))

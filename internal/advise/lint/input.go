@@ -376,14 +376,14 @@ func (out *report) checkDuplicates(v value, seen map[*node]bool) {
 	}
 	t := v.doc.text
 	for _, e := range v.node.Duplicates {
-		first, _ := entryOf(v.node, e.Key)
+		first, _ := v.node.Entry(e.Key)
 		var edits []edit
 		if sameScalar(first.Value, e.Value) {
 			if b, ok := v.doc.blockOf(e); ok {
 				edits = []edit{{t, t.lines[b.first-1], t.lineEnd(b.last), ""}}
 			}
 		}
-		out.find("duplicate-key", v.doc.atKey(e, strictyaml.Key(v.path, e.Key)), "keep one of the two",
+		out.find("duplicate-key", v.child(e).keyAt(), "keep one of the two",
 			fmt.Sprintf("the key \"%s\" stands here a second time, first on line %d", e.Key, fileLine(t.place(first.Line, 1))), edits...)
 	}
 	for _, e := range v.entries() {
@@ -399,7 +399,7 @@ func (out *report) lookAtDocument(root value) {
 	if root.node.Kind != strictyaml.Mapping {
 		return
 	}
-	has := func(key string) bool { _, ok := entryOf(root.node, key); return ok }
+	has := func(key string) bool { _, ok := root.node.Entry(key); return ok }
 	switch {
 	case has("apiVersion") && has("kind"), root.get("kind").text() == "KubeletConfiguration":
 		out.lookAtObject(root)

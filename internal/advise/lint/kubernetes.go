@@ -20,12 +20,12 @@ func (o *object) closest(keys ...string) place {
 	v := o.value
 	at := v.at()
 	for _, k := range keys {
-		raw, ok := entryOf(v.node, k)
+		raw, ok := v.node.Entry(k)
 		if !ok {
 			break
 		}
-		v = v.get(k)
-		at = v.doc.atKey(raw, v.path)
+		e := v.child(raw)
+		v, at = e.value, e.keyAt()
 		if v.node.Kind == strictyaml.Scalar && !isNull(v.node) {
 			at = v.at()
 		}
@@ -122,7 +122,7 @@ func (out *report) checkKind(o *object) {
 		out.checkTuned(spec)
 	case "ConfigMap":
 		for _, e := range o.get("data").entries() {
-			if t, ok := o.doc.literal(e.node, e.key()); ok && wouldRecognise(t) {
+			if t, ok := e.literal(e.key()); ok && wouldRecognise(t) {
 				out.lookAt(t)
 			}
 		}

@@ -42,26 +42,21 @@ func (out *report) checkMachine(o *object, spec value) {
 	if spec.node == nil {
 		return
 	}
-	devices := dig(spec.node, "domain", "devices")
 	// Lists that stand at the wrong level are told of elsewhere; here they
 	// count as if they stood where they belong.
 	list := func(key string) value {
 		v := spec.get(key)
 		for _, keys := range [][]string{{key}, {"domain", key}, {"domain", "devices", key}} {
-			if v.node = dig(spec.node, keys...); v.node != nil {
+			if v.node = spec.node.Get(keys...); v.node != nil {
 				break
 			}
 		}
 		return v
 	}
 	// Disks and filesystems are counted as one list.
-	disks := spec.deep("domain.devices.disks")
-	mounts := disks.items()
-	for _, fs := range itemsOf(devices.Get("filesystems")) {
-		mounts = append(mounts, value{spec.doc, fs, strictyaml.Index(disks.path, len(mounts))})
-	}
+	mounts := append(spec.get("domain", "devices", "disks").items(), spec.get("domain", "devices", "filesystems").items()...)
 	out.checkPairs("disk", "volume", mounts, list("volumes").items())
-	out.checkPairs("interface", "network", spec.deep("domain.devices.interfaces").items(), list("networks").items())
+	out.checkPairs("interface", "network", spec.get("domain", "devices", "interfaces").items(), list("networks").items())
 	for _, v := range spec.get("volumes").items() {
 		for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
 			if source := v.get(kind); source.node != nil {
@@ -80,14 +75,14 @@ func (out *report) checkDevices(spec value) {
 	for _, n := range spec.get("networks").items() {
 		other[n.get("name").text()] = n.get("multus").node != nil
 	}
-	interfaces := spec.deep("domain.devices.interfaces").items()
+	interfaces := spec.get("domain", "devices", "interfaces").items()
 	for _, n := range interfaces {
-		if _, ok := entryOf(n.node, "masquerade"); ok && other[n.get("name").text()] {
+		if _, ok := n.node.Entry("masquerade"); ok && other[n.get("name").text()] {
 			out.find("vm-volume", n.entryOrSelf("masquerade"), "write bridge: {}, or use the pod network", "masquerade works with the pod network only, and this one is of multus")
 		}
 	}
 	first := make(map[string]value)
-	for _, d := range append(spec.deep("domain.devices.disks").items(), interfaces...) {
+	for _, d := range append(spec.get("domain", "devices", "disks").items(), interfaces...) {
 		order := d.get("bootOrder")
 		if text := order.text(); text != "" && first[text].node != nil {
 			out.find("vm-volume", order.at(), "give each device a bootOrder of its own", fmt.Sprintf("bootOrder %s stands here a second time, first %s", text, seen(order.at(), first[text].at())))
@@ -105,7 +100,7 @@ func (out *report) checkPairs(what, other string, list, others []value) {
 		for _, item := range items {
 			name := item.get("name")
 			switch {
-			case name.text() == "" && name.node == nil && dig(item.node, "disk", "name") != nil:
+			case name.text() == "" && name.node == nil && item.node.Get("disk", "name") != nil:
 				// A name that stands a level too deep is told of elsewhere.
 			case name.text() == "":
 				out.find("missing-name", item.entryOrSelf("name"), "write the name of the "+other, fmt.Sprintf("the %s has no name", what))
@@ -138,7 +133,7 @@ func (out *report) checkDataVolumeTemplates(o *object, elsewhere map[string][]*o
 	names, complete := namesOf(templates, "metadata", "name")
 	allUsed := true
 	for _, v := range o.get("spec", "template", "spec", "volumes").items() {
-		name := v.deep("dataVolume.name")
+		name := v.get("dataVolume", "name")
 		if v.get("dataVolume").node == nil {
 			if claim := v.get("persistentVolumeClaim", "claimName").text(); claim != "" {
 				used[claim] = true
@@ -162,12 +157,12 @@ func (out *report) checkDataVolumeTemplates(o *object, elsewhere map[string][]*o
 			fmt.Sprintf("the volume mounts the DataVolume %s, and dataVolumeTemplates make %s", text, strings.Join(names, ", ")), edits...)
 	}
 	for _, t := range templates {
-		name := t.deep("metadata.name")
+		name := t.get("metadata", "name")
 		switch {
 		case name.text() == "":
 			at := t.at()
-			if raw, ok := entryOf(t.node.Get("metadata"), "name"); ok {
-				at = t.doc.atKey(raw, name.path)
+			if raw, ok := t.node.Get("metadata").Entry("name"); ok {
+				at = t.get("metadata").child(raw).keyAt()
 			}
 			out.find("missing-name", at, "write the name that the volume mounts", "the DataVolume template has no name")
 		case !hasHole(name.text()) && allUsed && len(used) == 0:
@@ -183,10 +178,9 @@ func (out *report) checkMigratable(o *object, spec value) {
 	if strategy.text() != "LiveMigrate" {
 		return
 	}
-	templates := make(map[string]*node)
-	all := o.get("spec", "dataVolumeTemplates")
-	for _, t := range all.items() {
-		templates[t.get("metadata", "name").text()] = t.node
+	templates := make(map[string]value)
+	for _, t := range o.get("spec", "dataVolumeTemplates").items() {
+		templates[t.get("metadata", "name").text()] = t
 	}
 	for _, v := range spec.get("volumes").items() {
 		if host := v.get("hostDisk"); host.node != nil {
@@ -194,12 +188,12 @@ func (out *report) checkMigratable(o *object, spec value) {
 		}
 		name := v.get("dataVolume", "name").text()
 		for _, kind := range []string{"pvc", "storage"} {
-			modes := itemsOf(dig(templates[name], "spec", kind, "accessModes"))
-			if len(modes) == 0 || slices.ContainsFunc(modes, func(m *node) bool { return textOf(m) == "ReadWriteMany" || hasHole(textOf(m)) }) {
+			modes := templates[name].get("spec", kind, "accessModes").items()
+			if len(modes) == 0 || slices.ContainsFunc(modes, func(m value) bool { return m.text() == "ReadWriteMany" || hasHole(m.text()) }) {
 				continue
 			}
-			out.find("not-migratable", o.doc.at(modes[0], all.path), "write ReadWriteMany, which the storage must offer",
-				fmt.Sprintf("evictionStrategy is LiveMigrate, and the disk %s can be mounted by one node only (%s)", name, textOf(modes[0])))
+			out.find("not-migratable", modes[0].at(), "write ReadWriteMany, which the storage must offer",
+				fmt.Sprintf("evictionStrategy is LiveMigrate, and the disk %s can be mounted by one node only (%s)", name, modes[0].text()))
 		}
 	}
 	pods := make(map[string]bool)
@@ -208,8 +202,8 @@ func (out *report) checkMigratable(o *object, spec value) {
 			pods[n.get("name").text()] = true
 		}
 	}
-	for _, n := range spec.deep("domain.devices.interfaces").items() {
-		if _, ok := entryOf(n.node, "bridge"); ok && pods[n.get("name").text()] {
+	for _, n := range spec.get("domain", "devices", "interfaces").items() {
+		if _, ok := n.node.Entry("bridge"); ok && pods[n.get("name").text()] {
 			out.find("not-migratable", n.entryOrSelf("bridge"), "write masquerade: {} for the pod network",
 				fmt.Sprintf("evictionStrategy is LiveMigrate (line %d), and a bridge to the pod network does not migrate", strategy.at().line))
 		}
@@ -235,7 +229,7 @@ func (out *report) acrossClones() {
 	sources := slices.Clone(out.clonedPieces)
 	add := func(o *object, spec value) {
 		if pvc := spec.get("source", "pvc"); pvc.node != nil {
-			name := spec.deep("source.pvc.name")
+			name := spec.get("source", "pvc", "name")
 			sources = append(sources, clonedPiece{name.at(), cmp.Or(pvc.get("namespace").text(), o.namespace), name.text(), o.String()})
 		}
 	}
@@ -402,7 +396,7 @@ func (out *report) checkCloudInit(source value) {
 			out.find("cloud-init-size", data.at(), "put it into a Secret, and name that in secretRef",
 				fmt.Sprintf("the user data has %d bytes, at most %d may stand here", len(content), most))
 		}
-		t, ok := data.doc.literal(data.node, "user-data")
+		t, ok := data.literal("user-data")
 		if !ok || key == "userDataBase64" {
 			start, _ := data.doc.text.offset(data.node.Line, max(1, data.node.Column))
 			t = data.doc.text.inner(start, start, "user-data", content)
@@ -443,7 +437,7 @@ func (out *report) checkUserData(t *text) {
 		if slices.Contains(known, e.key()) || hasHole(e.key()) {
 			continue
 		}
-		at := e.doc.atKey(e.raw, e.key())
+		at := e.keyAt()
 		found := fmt.Sprintf("cloud-init knows no key %q", e.key())
 		i := slices.IndexFunc(known, func(k string) bool {
 			return strings.EqualFold(k, e.key()) || k == strings.ReplaceAll(e.key(), "-", "_")
@@ -471,7 +465,7 @@ func (out *report) checkUserData(t *text) {
 		if content.text() == "" || f.get("encoding").text() != "" {
 			continue
 		}
-		if t, ok := content.doc.literal(content.node, name); ok && wouldRecognise(t) {
+		if t, ok := content.literal(name); ok && wouldRecognise(t) {
 			t.inside = name
 			out.lookAt(t)
 		}

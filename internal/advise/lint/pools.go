@@ -60,19 +60,18 @@ func (out *report) checkPool(o *object) {
 // is wrong, if any is.
 func rolesOf(o *object) (roles []string, wrong value) {
 	selector := o.get("spec", "machineConfigSelector")
-	labels := selector.get("matchLabels")
-	if role := labels.node.Get(roleLabel); role != nil {
-		return []string{textOf(role)}, value{o.doc, role, labels.path}
+	if role := selector.get("matchLabels", roleLabel); role.node != nil {
+		return []string{role.text()}, role
 	}
 	for _, e := range selector.get("matchExpressions").items() {
 		if e.get("key").text() != roleLabel || e.get("operator").text() != "In" {
 			continue
 		}
 		wrong = e.get("values")
-		for _, v := range itemsOf(wrong.node) {
-			roles = append(roles, textOf(v))
-			if textOf(v) != "worker" && textOf(v) != o.name {
-				wrong.node = v
+		for _, v := range wrong.items() {
+			roles = append(roles, v.text())
+			if v.text() != "worker" && v.text() != o.name {
+				wrong = v
 			}
 		}
 		return roles, wrong
@@ -128,15 +127,15 @@ func (out *report) checkKubelet(config value) {
 		}
 		out.find("kubelet-range", config.get(r.key).at(), bounds, fmt.Sprintf("%s is %d", r.key, v))
 	}
-	low, high, at := int64(80), int64(85), (*node)(nil)
+	low, high, at := int64(80), int64(85), value{}
 	if v, ok := config.get("imageGCHighThresholdPercent").integer(); ok {
-		high, at = v, config.node.Get("imageGCHighThresholdPercent")
+		high, at = v, config.get("imageGCHighThresholdPercent")
 	}
 	if v, ok := config.get("imageGCLowThresholdPercent").integer(); ok {
-		low, at = v, config.node.Get("imageGCLowThresholdPercent")
+		low, at = v, config.get("imageGCLowThresholdPercent")
 	}
-	if at != nil && low >= high {
-		out.find("kubelet-range", config.doc.at(at, config.path), "put the low threshold below the high one", fmt.Sprintf("imageGCLowThresholdPercent is %d, imageGCHighThresholdPercent %d", low, high))
+	if at.node != nil && low >= high {
+		out.find("kubelet-range", at.at(), "put the low threshold below the high one", fmt.Sprintf("imageGCLowThresholdPercent is %d, imageGCHighThresholdPercent %d", low, high))
 	}
 	for _, e := range config.get("evictionSoft").entries() {
 		if config.get("evictionSoftGracePeriod", e.key()).node == nil {
@@ -185,7 +184,7 @@ func (out *report) acrossPools() {
 			if o.name != "" {
 				p := ensure(o.name)
 				p.o = o
-				maps.Copy(p.labels, stringMap(o.get("metadata", "labels").node))
+				maps.Copy(p.labels, stringMap(o.get("metadata", "labels")))
 			}
 		case "KubeletConfig":
 			configs = append(configs, o)
@@ -254,7 +253,7 @@ func (out *report) acrossPools() {
 
 // wantedLabels are those that a KubeletConfig's selector wants of its pool.
 func wantedLabels(o *object) map[string]string {
-	return stringMap(o.get("spec", "machineConfigPoolSelector", "matchLabels").node)
+	return stringMap(o.get("spec", "machineConfigPoolSelector", "matchLabels"))
 }
 
 // nodesWithoutPool holds the nodes that pools select against the roles that

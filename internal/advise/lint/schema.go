@@ -212,7 +212,7 @@ func (c *fit) wants(v value, wanted string) {
 	if b, isBool := n.Value().(bool); isBool && n.Text != fmt.Sprint(b) {
 		found = fmt.Sprintf("%s, which Kubernetes reads as %v", n.Text, b)
 	}
-	start, end, ok := c.doc.scalarRange(n)
+	start, end, ok := v.scalarRange()
 	switch text, isText := n.Value().(string); {
 	case isText && !n.Plain && ok && readsAs(text, wanted):
 		// In quotes a number is text.
@@ -477,18 +477,18 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 	var edits []edit
 	if len(spots) == 1 {
 		s := spots[0]
-		if to := dig(s.up.node, s.keys...); to != nil && to.Kind == strictyaml.Mapping {
+		if to := s.up.node.Get(s.keys...); to != nil && to.Kind == strictyaml.Mapping {
 			child := s.up.key
 			if len(s.keys) > 0 {
 				child = ""
 			}
 			if existing := to.Get(e.key()); existing != nil {
-				fix = fmt.Sprintf("remove it: %s stands in %s already, on line %d", e.key(), paths[0], fileLine(c.doc.at(existing, "")))
+				fix = fmt.Sprintf("remove it: %s stands in %s already, on line %d", e.key(), paths[0], fileLine(c.doc.text.place(existing.Line, 1)))
 				if sameScalar(existing, e.node) {
 					edits = f.remove(e.key())
 				}
 			} else {
-				edits = c.doc.moveEntry(f.node, e.key(), to, child)
+				edits = f.moveEntry(e.key(), to, child)
 			}
 		}
 	}

@@ -105,7 +105,7 @@ var marginKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*:(\s|$)`)
 // sourcesOf finds what a piece of an object clones.
 func (out *report) sourcesOf(v value) {
 	v.walk(func(e entry) bool {
-		name := e.deep("pvc.name")
+		name := e.get("pvc", "name")
 		if e.key() != "source" || name.text() == "" {
 			return true
 		}

@@ -38,7 +38,7 @@ func (out *report) tunedProfile(t *text) {
 func (out *report) checkTuned(spec value) {
 	var names []string
 	for _, p := range spec.get("profile").items() {
-		if t, ok := p.doc.literal(p.node.Get("data"), "tuned.conf"); ok {
+		if t, ok := p.get("data").literal("tuned.conf"); ok {
 			out.tunedProfile(t)
 		}
 		names = append(names, p.get("name").text())

@@ -1,6 +1,9 @@
 package strictyaml
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // NodeKind tells what a Node is.
 type NodeKind int
@@ -58,17 +61,25 @@ func Documents(file string, data []byte) ([]Document, []Problem) {
 	return docs, nil
 }
 
-// Get is the value of a mapping's key, or nil.
-func (n *Node) Get(key string) *Node {
+// Get follows keys down; it is nil where nothing stands.
+func (n *Node) Get(keys ...string) *Node {
+	for _, key := range keys {
+		e, _ := n.Entry(key)
+		n = e.Value
+	}
+	return n
+}
+
+// Entry is a key of a mapping.
+func (n *Node) Entry(key string) (e Entry, ok bool) {
 	if n == nil {
-		return nil
+		return e, false
 	}
-	for _, e := range n.Entries {
-		if e.Key == key {
-			return e.Value
-		}
+	i := slices.IndexFunc(n.Entries, func(e Entry) bool { return e.Key == key })
+	if i < 0 {
+		return e, false
 	}
-	return nil
+	return n.Entries[i], true
 }
 
 // Value is what a scalar means to Kubernetes: nil, bool, int64, uint64 (above
