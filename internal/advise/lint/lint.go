@@ -1,7 +1,7 @@
 // Package lint answers one question: what in these configuration files will
 // not do what its author meant? It reads what people keep for a cluster and
 // for the machines below it (manifests, machine configurations, virtual
-// machines, sysctl files, inventories, commands in scripts and runbooks), and
+// machines, sysctl files, commands in scripts and runbooks), and
 // says of each fault where it stands, what it costs and how it is fixed. It
 // talks to no cluster.
 //
