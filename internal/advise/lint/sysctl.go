@@ -32,20 +32,14 @@ func (out *report) sysctlFile(t *text) {
 			continue
 		}
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-		key, value, ok := strings.Cut(line, "=")
+		s, ok := t.assignment(n)
 		if !ok {
 			if trimmed[0] != '-' { // "-key" excludes it from a pattern
 				out.find("sysctl-value", t.place(n, 1+len(indent)), "write KEY = VALUE", fmt.Sprintf("the line is no setting: %q", trimmed))
 			}
 			continue
 		}
-		keyAt := len(key) - len(strings.TrimLeft(key, " \t-"))
-		valueAt := len(key) + 1 + len(value) - len(strings.TrimLeft(value, " \t"))
-		s := setting{
-			key: strings.TrimSpace(key[keyAt:]), value: strings.TrimSpace(value), scope: scopeOf(t),
-			atKey: t.place(n, keyAt+1), atValue: t.place(n, valueAt+1),
-		}
-		lead := t.lines[n-1]
+		lead, valueAt := t.lines[n-1], s.atValue.column-1
 		if start, _ := t.offset(n, 1); start == lead {
 			// The line is written as it was read: no byte order mark is before it.
 			end := lead + valueAt + len(s.value)
@@ -61,6 +55,17 @@ func (out *report) sysctlFile(t *text) {
 		}
 		out.checkSetting(s)
 	}
+}
+
+// assignment reads a line KEY = VALUE.
+func (t *text) assignment(n int) (s setting, ok bool) {
+	key, value, ok := strings.Cut(t.line(n), "=")
+	keyAt := len(key) - len(strings.TrimLeft(key, " \t-"))
+	valueAt := len(key) + 1 + len(value) - len(strings.TrimLeft(value, " \t"))
+	return setting{
+		key: strings.TrimSpace(key[keyAt:]), value: strings.TrimSpace(value), scope: scopeOf(t),
+		atKey: t.place(n, keyAt+1), atValue: t.place(n, valueAt+1),
+	}, ok
 }
 
 // commentIn is where a comment begins that stands behind a value, or -1.
