@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
@@ -364,17 +366,14 @@ func (t *kubeletTuner) measured() (kube, system reservation) {
 // through readings at two numbers or more, by least squares, and not below what
 // was seen; in proportion to the pods from one, which is an upper bound.
 func extrapolate(pods, values []float64, at float64) (need float64, how string) {
-	n := float64(len(pods))
-	var sx, sy, sxx, sxy float64
-	for i, x := range pods {
-		sx, sy, sxx, sxy = sx+x, sy+values[i], sxx+x*x, sxy+x*values[i]
-	}
 	most := slices.Max(values)
 	if slices.Max(pods) == slices.Min(pods) {
 		return most * max(1, at/pods[0]), "in proportion to its pods, from one number of pods: an upper bound"
 	}
-	slope := max(0, (n*sxy-sx*sy)/(n*sxx-sx*sx))
-	base := (sy - slope*sx) / n
+	base, slope := stat.LinearRegression(pods, values, nil, false)
+	if slope < 0 {
+		base, slope = stat.Mean(values, nil), 0
+	}
 	need = base + slope*at
 	// At fewer pods than were seen less is needed than was seen.
 	if at >= slices.Max(pods) {
