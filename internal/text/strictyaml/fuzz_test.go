@@ -38,7 +38,7 @@ func FuzzDecode(f *testing.F) {
 			t.Errorf("%q: read once as %v, once as %v", text, first, second)
 		}
 		for path, want := range at.known {
-			if got := at.At(Key(path, "nothing")); got != want {
+			if got := at.At(Key(path, "nothing")); got != want && !at.Has(Key(path, "nothing")) {
 				t.Errorf("%q: what is missing in %q is at %+v, want %+v", text, path, got, want)
 			}
 		}
