@@ -350,3 +350,20 @@ func declared(t *testing.T, dir string) map[string][]string {
 	}
 	return values
 }
+
+// Each line of the table of kernel keys is read whole: a key, or a key with how
+// many numbers it takes and their bounds.
+func TestKernelKeysAreReadWhole(t *testing.T) {
+	bounded := 0
+	for key, r := range newKernelKeys().known {
+		if strings.ContainsAny(key, " :") || r.numbers < 0 || r.numbers > 4 || r.low > r.high || r.numbers == 0 && r.high != 0 {
+			t.Errorf("%q takes %d numbers from %d to %d", key, r.numbers, r.low, r.high)
+		}
+		if r.numbers > 0 {
+			bounded++
+		}
+	}
+	if n := len(newKernelKeys().removed); bounded < 80 || n < 10 {
+		t.Errorf("%d keys have bounds, and %d went", bounded, n)
+	}
+}
