@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -72,8 +73,7 @@ func (o *tuneOutput) show(p *Process, a *tune.Answer) error {
 	}
 	if o.dir != "" {
 		paths, err := tune.Write(o.dir, a.Files, o.force)
-		var exists *tune.ExistsError
-		if errors.As(err, &exists) {
+		if errors.Is(err, fs.ErrExist) {
 			return usagef("--force writes over it; nothing was written", "--write: %w", err)
 		}
 		if err != nil {

@@ -37,7 +37,7 @@ type cephPool struct {
 }
 
 // cephCommand looks at commands that set something of Ceph.
-func cephCommand(c call) (out report) {
+func (out *report) cephCommand(c call) {
 	words, _ := positional(c.args[1:], "-c", "--conf", "-i", "--id", "-n", "--name", "--cluster", "-f", "--format", "-k", "--keyring", "-m", "--monmap")
 	values := make([]string, len(words))
 	for i, w := range words {
@@ -46,16 +46,15 @@ func cephCommand(c call) (out report) {
 	is := func(want ...string) bool { return len(values) > len(want) && slices.Equal(values[:len(want)], want) }
 	switch {
 	case is("osd", "pool", "set") && len(words) >= 6:
-		out.add(setPool(c, words[3], words[4], words[5]))
+		out.setPool(c, words[3], words[4], words[5])
 	case is("config", "set") && len(words) >= 5:
-		out.add(setCephConfig(c, words[3], words[4]))
+		out.setCephConfig(c, words[3], words[4])
 	case is("osd", "pool", "create") && len(words) >= 5:
-		out.add(checkPGNum(c, words[4]))
+		out.checkPGNum(c, words[4])
 	}
-	return out
 }
 
-func setPool(c call, pool, key, value word) (out report) {
+func (out *report) setPool(c call, pool, key, value word) {
 	if hasHole(key.value) {
 		return
 	}
@@ -74,13 +73,12 @@ func setPool(c call, pool, key, value word) (out report) {
 			out.find("ceph-value", c.at(value), "write on, off or warn", fmt.Sprintf("pg_autoscale_mode cannot be %q", value.value))
 		}
 	case "pg_num", "pgp_num", "pg_num_min", "pg_num_max":
-		out.add(checkPGNum(c, value))
+		out.checkPGNum(c, value)
 	case "size", "min_size":
 		if n, err := strconv.Atoi(value.value); err != nil || n < 1 || n > 10 {
 			out.find("ceph-value", c.at(value), "write 1 to 10", fmt.Sprintf("%s cannot be %q", key.value, value.value))
 		}
 	}
-	return out
 }
 
 // suggest is what to write for a key that is not known, and the edits if one
@@ -95,7 +93,7 @@ func suggest(c call, key word, prefix string, known []string, some string) (fix 
 }
 
 // checkPGNum holds a number of placement groups against what is good.
-func checkPGNum(c call, w word) (out report) {
+func (out *report) checkPGNum(c call, w word) {
 	if hasHole(w.value) {
 		return
 	}
@@ -114,10 +112,9 @@ func checkPGNum(c call, w word) (out report) {
 		low := 1 << (bits.Len(uint(n)) - 1)
 		out.find("ceph-pg-num", c.at(w), fmt.Sprintf("write %d or %d", low, 2*low), fmt.Sprintf("%d is no power of two", n))
 	}
-	return out
 }
 
-func setCephConfig(c call, key, value word) (out report) {
+func (out *report) setCephConfig(c call, key, value word) {
 	name, isPrometheus := strings.CutPrefix(key.value, "mgr/prometheus/")
 	if !isPrometheus {
 		// mgr.prometheus/..., mgr/promethues/...
@@ -139,23 +136,21 @@ func setCephConfig(c call, key, value word) (out report) {
 			out.find("ceph-value", c.at(value), "write a number of seconds, without a unit", fmt.Sprintf("%s cannot be %q", name, value.value))
 		}
 	}
-	return out
 }
 
 // acrossCephPools finds pools whose number of groups the autoscaler changes
 // back.
-func acrossCephPools(f *facts) (out report) {
+func (out *report) acrossCephPools() {
 	off := make(map[string]bool)
-	for _, p := range f.cephPools {
+	for _, p := range out.cephPools {
 		if p.key == "pg_autoscale_mode" && p.value != "on" {
 			off[p.pool] = true
 		}
 	}
-	for _, p := range f.cephPools {
+	for _, p := range out.cephPools {
 		if p.key == "pg_num" && !off[p.pool] {
 			out.find("ceph-autoscaler", p.at, fmt.Sprintf("turn it off for the pool first: ceph osd pool set %s pg_autoscale_mode off", p.pool),
 				fmt.Sprintf("pg_num of %s is set, and the autoscaler is not turned off for it here", p.pool))
 		}
 	}
-	return out
 }

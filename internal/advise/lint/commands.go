@@ -12,26 +12,24 @@ import (
 // command holds a command against the rules for it. broken says that the
 // command before ended where its patch should stand; so does its result of this
 // one.
-func command(c call, broken bool) (out report, nowBroken bool) {
+func (out *report) command(c call, broken bool) (nowBroken bool) {
 	if first := c.args[0]; broken && (strings.HasPrefix(first.value, "{") || strings.HasPrefix(first.value, "[")) {
 		// The patch of the command before, on a line of its own.
-		out.add(checkPatch(c, first))
+		out.checkPatch(c, first)
 	}
 	switch c.name() {
 	case "oc", "kubectl":
-		r, nowBroken := kubectlCommand(c)
-		out.add(r)
-		return out, nowBroken
+		return out.kubectlCommand(c)
 	case "ceph":
-		out.add(cephCommand(c))
+		out.cephCommand(c)
 	case "gluster":
-		out.add(glusterCommand(c))
+		out.glusterCommand(c)
 	case "sysctl":
-		out.add(sysctlCommand(c))
+		out.sysctlCommand(c)
 	case "echo", "printf":
-		out.add(echoCommand(c))
+		out.echoCommand(c)
 	}
-	return out, false
+	return false
 }
 
 // positional are the arguments that are no flags and no values of flags.
@@ -94,7 +92,7 @@ func resourceKind(name string) (kind string, cluster bool) {
 }
 
 // kubectlCommand looks at commands of oc and kubectl.
-func kubectlCommand(c call) (out report, broken bool) {
+func (out *report) kubectlCommand(c call) (broken bool) {
 	words, flags := positional(c.args[1:], "-n", "--namespace", "--context", "--kubeconfig", "-f", "--filename", "-p", "--patch", "--patch-file", "--type",
 		"-o", "--output", "-l", "--selector", "--replicas", "--as", "--cluster", "--user", "-s", "--server", "--token", "-c", "--container", "--subresource", "--field-selector", "-e", "--env", "--to", "--to-image", "--cpu-percent", "--min", "--max", "--timeout", "--grace-period", "-k", "--kustomize")
 	if len(words) == 0 {
@@ -129,7 +127,7 @@ func kubectlCommand(c call) (out report, broken bool) {
 			labels = labels[1:]
 		}
 		for _, w := range labels {
-			out.add(labelWord(c, kind, name, w))
+			out.labelWord(c, kind, name, w)
 		}
 	case "patch":
 		for _, f := range []string{"-p", "--patch"} {
@@ -139,15 +137,15 @@ func kubectlCommand(c call) (out report, broken bool) {
 				broken = true
 				out.find("patch-syntax", c.at(p), "end the line with a backslash, or write the patch behind it", f+" stands at the end of its line, without a patch")
 			case ok && p.literal:
-				out.add(checkPatch(c, p))
+				out.checkPatch(c, p)
 			}
 		}
 	}
-	return out, broken
+	return broken
 }
 
 // labelWord reads KEY=VALUE of a label command.
-func labelWord(c call, kind, name string, w word) (out report) {
+func (out *report) labelWord(c call, kind, name string, w word) {
 	key, value, ok := strings.Cut(w.value, "=")
 	if !ok || hasHole(w.value) || hasHole(name) {
 		return
@@ -159,11 +157,10 @@ func labelWord(c call, kind, name string, w word) (out report) {
 		kind: kind, name: name, key: key, value: value, at: c.at(w),
 		replace: func(fresh string) []edit { return c.replace(w, len(key)+1, len(w.value), fresh) },
 	})
-	return out
 }
 
 // checkPatch reads the patch of a command.
-func checkPatch(c call, w word) (out report) {
+func (out *report) checkPatch(c call, w word) {
 	t := c.text.inner(w.start, w.end, "patch", w.value)
 	if w.inner >= 0 {
 		t = c.text.part(w.inner, w.inner+len(w.value), "patch")
@@ -176,27 +173,26 @@ func checkPatch(c call, w word) (out report) {
 		return
 	}
 	for _, which := range []string{"annotations", "labels"} {
-		for _, e := range entriesOf(dig(root.node, "metadata", which)) {
-			at := root.doc.at(e.Value, strictyaml.Key("metadata."+which, e.Key))
-			if isNull(e.Value) {
+		for _, e := range root.get("metadata", which).entries() {
+			if isNull(e.node) {
 				continue // which removes it
 			}
-			if _, isText := e.Value.Value().(string); !isText {
-				out.find("annotation-type", at, "write it as one text, in quotes", fmt.Sprintf("%s wants text, found %s", e.Key, e.Value.Describe()))
-			} else if strings.HasSuffix(e.Key, "/jsonpatch") {
-				out.add(jsonPatch(e, at))
+			if _, isText := e.node.Value().(string); !isText {
+				out.find("annotation-type", e.at(), "write it as one text, in quotes", fmt.Sprintf("%s wants text, found %s", e.key(), e.node.Describe()))
+			} else if strings.HasSuffix(e.key(), "/jsonpatch") {
+				out.jsonPatch(e)
 			}
 		}
 	}
-	return out
 }
 
 // jsonPatch reads the patch that an annotation of the HyperConverged operator
 // holds.
-func jsonPatch(e strictyaml.Entry, at place) (out report) {
-	list, _ := single(&text{data: e.Value.Text()})
-	if list.node == nil || list.node.Kind() != strictyaml.List {
-		out.find("patch-syntax", at, `write a list of operations: [{"op": "add", "path": "/spec/...", "value": ...}]`, "the annotation "+e.Key+" holds no JSON patch")
+func (out *report) jsonPatch(e entry) {
+	at := e.at()
+	list, _ := single(&text{data: e.text()})
+	if list.node == nil || list.node.Kind != strictyaml.List {
+		out.find("patch-syntax", at, `write a list of operations: [{"op": "add", "path": "/spec/...", "value": ...}]`, "the annotation "+e.key()+" holds no JSON patch")
 		return
 	}
 	for _, op := range list.items() {
@@ -210,16 +206,15 @@ func jsonPatch(e strictyaml.Entry, at place) (out report) {
 		for _, inner := range op.get("value").items() {
 			if p := inner.get("patch").text(); p != "" {
 				if docs, problems := strictyaml.Documents("", []byte(p)); len(problems) > 0 || len(docs) != 1 || len(docs[0].Problems) > 0 {
-					out.find("patch-syntax", at, "correct its quotes and brackets", "the patch inside of the annotation "+e.Key+" cannot be read")
+					out.find("patch-syntax", at, "correct its quotes and brackets", "the patch inside of the annotation "+e.key()+" cannot be read")
 				}
 			}
 		}
 	}
-	return out
 }
 
 // glusterCommand looks at volume options.
-func glusterCommand(c call) (out report) {
+func (out *report) glusterCommand(c call) {
 	words, _ := positional(c.args[1:])
 	if len(words) < 5 || words[0].value != "volume" || words[1].value != "set" {
 		return
@@ -227,11 +222,10 @@ func glusterCommand(c call) (out report) {
 	if key, value := words[3], words[4]; key.value == "cluster.brick-multiplex" && slices.Contains([]string{"off", "no", "disable", "false", "0"}, value.value) {
 		out.find("gluster-multiplex-off", c.at(value), "leave it on: cluster.brick-multiplex on", "cluster.brick-multiplex is turned off")
 	}
-	return out
 }
 
 // sysctlCommand reads settings of a sysctl command.
-func sysctlCommand(c call) (out report) {
+func (out *report) sysctlCommand(c call) {
 	words, flags := positional(c.args[1:], "-r", "--pattern")
 	if _, loads := flags["-p"]; loads {
 		return
@@ -241,16 +235,15 @@ func sysctlCommand(c call) (out report) {
 		if !ok {
 			continue
 		}
-		out.add(checkSetting(setting{
+		out.checkSetting(setting{
 			key: key, value: value, atKey: c.at(w), atValue: c.at(w), scope: scopeOf(c.text),
 			replaceValue: func(fresh string) []edit { return c.replace(w, len(key)+1, len(w.value), fresh) },
-		}))
+		})
 	}
-	return out
 }
 
 // echoCommand reads settings that are written to a sysctl file.
-func echoCommand(c call) (out report) {
+func (out *report) echoCommand(c call) {
 	if !strings.Contains(c.to, "sysctl") || len(c.args) < 2 {
 		return
 	}
@@ -259,8 +252,7 @@ func echoCommand(c call) (out report) {
 	if !ok || strings.Contains(w.value, "\n") {
 		return
 	}
-	out.add(checkSetting(setting{key: strings.TrimSpace(key), value: strings.TrimSpace(value), atKey: c.at(w), atValue: c.at(w), scope: scopeOf(c.text)}))
-	return out
+	out.checkSetting(setting{key: strings.TrimSpace(key), value: strings.TrimSpace(value), atKey: c.at(w), atValue: c.at(w), scope: scopeOf(c.text)})
 }
 
 // Expressions that compute something.
@@ -273,11 +265,11 @@ var (
 
 // piped holds commands whose output another reads against the rules for it.
 // head is the first of the pipeline.
-func piped(head, from, into call) (out report) {
+func (out *report) piped(head, from, into call) {
 	switch into.name() {
 	case "wc":
 		if len(into.args) > 1 && into.args[1].value == "-l" {
-			out.add(countedLines(from))
+			out.countedLines(from)
 		}
 	case "awk", "gawk", "mawk":
 		if head.name() != "ping" {
@@ -304,11 +296,10 @@ func piped(head, from, into call) (out report) {
 			}
 		}
 	}
-	return out
 }
 
 // countedLines finds lists whose first line is a header.
-func countedLines(c call) (out report) {
+func (out *report) countedLines(c call) {
 	switch c.name() {
 	case "lvs", "pvs", "vgs":
 		_, flags := positional(c.args[1:], "-o", "--options", "-S", "--select")
@@ -330,5 +321,4 @@ func countedLines(c call) (out report) {
 		}
 		out.find("counts-header", c.at(c.args[0]), "write --no-headers, or -o name", fmt.Sprintf("%s get prints a header", c.name()))
 	}
-	return out
 }

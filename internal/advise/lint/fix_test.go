@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// Mends change what they are about, and not a byte besides: what is left of the
+// Fixes change what they are about, and not a byte besides: what is left of the
 // text before and after the edits is the same text.
 func TestEditsStayInTheirRanges(t *testing.T) {
 	for _, a := range archives(t) {
@@ -52,13 +52,13 @@ func TestMendsKeepTheRest(t *testing.T) {
 				docs, _ := strictyaml.Documents("", data)
 				var walk func(n *node)
 				walk = func(n *node) {
-					if n.Kind() == strictyaml.Scalar {
+					if n.Kind == strictyaml.Scalar {
 						leaves++
 					}
-					for _, i := range n.Items() {
+					for _, i := range n.Items {
 						walk(i)
 					}
-					for _, e := range n.Entries() {
+					for _, e := range n.Entries {
 						walk(e.Value)
 					}
 				}

@@ -5,7 +5,7 @@ import (
 )
 
 // FuzzLint asks that no text makes the linter panic, that each finding says
-// where it is in the text, that edits stay inside of it, and that mending comes
+// where it is in the text, that edits stay inside of it, and that fixing comes
 // to an end at which a second time changes nothing.
 func FuzzLint(f *testing.F) {
 	seeds, err := readArchives()

@@ -14,13 +14,13 @@ var (
 )
 
 // haproxyFile finds threads that are all put on one CPU, which haproxy -c takes.
-func haproxyFile(t *text) (out report) {
+func (out *report) haproxyFile(t *text) {
 	out.recognised = true
 	fix, has := "write cpu-map auto:1/1-N 0-(N-1) for N threads, or nbthread 1", "a thread for each CPU by default"
 	if m := threadsLine.FindStringSubmatch(t.data); m != nil {
 		threads, _ := strconv.Atoi(m[1])
 		if threads == 1 {
-			return out
+			return
 		}
 		fix, has = fmt.Sprintf("write cpu-map auto:1/1-%d 0-%d, or nbthread 1", threads, threads-1), fmt.Sprintf("%d threads", threads)
 	}
@@ -28,5 +28,4 @@ func haproxyFile(t *text) (out report) {
 		process, cpu := t.data[m[2]:m[3]], t.data[m[4]:m[5]]
 		out.find("haproxy-cpu-map", t.placeAt(m[2]), fix, fmt.Sprintf("cpu-map %s %s: HAProxy has %s, and all of them are put on CPU %s", process, cpu, has, cpu))
 	}
-	return out
 }

@@ -13,11 +13,11 @@ import (
 
 // ignitionConfig looks at an Ignition configuration, and at the files that it
 // carries. role is that of its MachineConfig, or "".
-func ignitionConfig(root value, role string) (out report) {
-	if root.node.Kind() != strictyaml.Mapping {
+func (out *report) ignitionConfig(root value, role string) {
+	if root.node.Kind != strictyaml.Mapping {
 		return
 	}
-	version := root.deep("ignition.version")
+	version := root.get("ignition", "version")
 	v := version.text()
 	if v == "" {
 		// A fragment that the page broke may have it at its top.
@@ -30,30 +30,29 @@ func ignitionConfig(root value, role string) (out report) {
 		// The operator still translates version 2.
 		out.note("ignition-version", version.at(), "Ignition %s is translated by the operator; its fields are not checked here", v)
 	case ignitionTypes()[v] != nil:
-		out.add(ignitionFields(root, v))
+		out.ignitionFields(root, v)
 	case strings.HasSuffix(v, "-experimental"):
 		out.note("ignition-version", version.at(), "Ignition %s is experimental: its fields are not checked here", v)
 	case !hasHole(v):
 		out.find("ignition-version", version.at(), "write a version from 3.0.0 to "+newestIgnition, "there is no Ignition "+v)
 	}
-	out.add(checkModes(root))
-	for _, u := range root.deep("systemd.units").items() {
+	out.checkModes(root)
+	for _, u := range root.get("systemd", "units").items() {
 		if name := u.get("name"); name.text() != "" && !strings.Contains(name.text(), ".") && !hasHole(name.text()) {
 			out.find("ignition-name", name.at(), "write "+name.text()+".service, or the suffix of its kind", "the unit "+name.text()+" has no suffix", name.replace(name.text()+".service")...)
 		}
 	}
-	for i, f := range itemsOf(dig(root.node, "storage", "files")) {
-		out.add(embeddedFile(value{root.doc, f, strictyaml.Index(strictyaml.Key(root.path, "storage.files"), i)}, role))
+	for _, f := range root.get("storage", "files").items() {
+		out.embeddedFile(f, role)
 	}
-	return out
 }
 
 // checkModes finds modes of files whose octal digits stand there as a decimal
 // number.
-func checkModes(v value) (out report) {
+func (out *report) checkModes(v value) {
 	octal := strings.Fields("400 440 444 500 550 555 600 640 644 660 664 666 700 750 755 770 775 777 1777") // as people say them
 	v.walk(func(e entry) bool {
-		if e.key() != "mode" || e.node.Kind() != strictyaml.Scalar || !e.node.Plain() || !slices.Contains(octal, e.text()) {
+		if e.key() != "mode" || e.node.Kind != strictyaml.Scalar || !e.node.Plain || !slices.Contains(octal, e.text()) {
 			return true
 		}
 		decimal, _ := strconv.ParseInt(e.text(), 8, 64)
@@ -62,11 +61,10 @@ func checkModes(v value) (out report) {
 			fmt.Sprintf("mode %s is a decimal number: it means 0%o", e.text(), meant), e.replace(fmt.Sprint(decimal))...)
 		return false
 	})
-	return out
 }
 
-func ignitionFields(root value, version string) report {
-	c := &fit{doc: root.doc, what: "the Ignition configuration"}
+func (out *report) ignitionFields(root value, version string) {
+	c := &fit{out: out, doc: root.doc, what: "the Ignition configuration"}
 	c.unknown = func(f frame, e entry) bool {
 		if f.node == root.node && (e.key() == "version" || e.key() == "osImageURL") {
 			return true // of a fragment that stands a level too high
@@ -80,7 +78,7 @@ func ignitionFields(root value, version string) report {
 		}
 		var edits []edit
 		switch {
-		case e.key() == "networkd" && (isNull(e.node) || e.node.Kind() == strictyaml.Mapping && len(e.node.Entries()) == 0):
+		case e.key() == "networkd" && (isNull(e.node) || e.node.Kind == strictyaml.Mapping && len(e.node.Entries) == 0):
 			fix = "remove it: it is empty"
 			edits = f.remove(e.key())
 		case e.key() == "filesystem" && e.text() == "root":
@@ -90,28 +88,29 @@ func ignitionFields(root value, version string) report {
 		case e.key() == "append" && !strings.HasSuffix(f.path, "config"):
 			return false
 		}
-		c.out.find("ignition-field", e.keyAt(), fix,
+		out.find("ignition-field", e.keyAt(), fix,
 			fmt.Sprintf("%s is a field of Ignition 2, and this is %s", e.key(), version), edits...)
 		return true
 	}
+	first := len(out.findings)
 	c.check(root, ignitionTypes()[version])
 	if version == newestIgnition {
-		return c.out
+		return
 	}
 	// What a later version knows is no slip.
-	newest := fits(root, c.what, ignitionTypes()[newestIgnition])
-	for i := range c.out.findings {
-		f := &c.out.findings[i]
+	var newest report
+	newest.fits(root, c.what, ignitionTypes()[newestIgnition])
+	for i := range out.findings[first:] {
+		f := &out.findings[first+i]
 		if f.Rule == "unknown-field" && !slices.ContainsFunc(newest.findings, func(n Finding) bool { return n.Line == f.Line && n.Column == f.Column }) {
 			f.Fix = "raise ignition.version: a later one has it"
 		}
 	}
-	return c.out
 }
 
 // embeddedFile looks into a file that Ignition writes.
-func embeddedFile(f value, role string) (out report) {
-	source := f.deep("contents.source")
+func (out *report) embeddedFile(f value, role string) {
+	source := f.get("contents", "source")
 	name := f.get("path").text()
 	if name != "" && !strings.HasPrefix(name, "/") && !hasHole(name) {
 		out.find("ignition-name", f.get("path").at(), "write /"+name, "the path "+name+" is not absolute", f.get("path").replace("/"+name)...)
@@ -129,12 +128,12 @@ func embeddedFile(f value, role string) (out report) {
 			fmt.Sprintf("the content of %s cannot be decoded: %v", name, err))
 		return
 	}
-	start, end, writable := f.doc.scalarRange(source.node)
+	start, end, writable := source.scalarRange()
 	switch {
 	case !writable:
-		start, _ = f.doc.text.offset(source.node.Line(), max(1, source.node.Column()))
+		start, _ = f.doc.text.offset(source.node.Line, max(1, source.node.Column))
 		end = start
-	case !source.node.Plain():
+	case !source.node.Plain:
 		start, end = start+1, end-1
 	}
 	t := f.doc.text.inner(start, end, name, data)
@@ -145,8 +144,7 @@ func embeddedFile(f value, role string) (out report) {
 	if role != "" {
 		t.role = role
 	}
-	out.add(lookAt(t))
-	return out
+	out.lookAt(t)
 }
 
 // decodeDataURL reads a URL of the scheme data (RFC 2397), and says how

@@ -156,7 +156,7 @@ func wouldRecognise(t *text) bool {
 }
 
 // lookAtFile looks at a file.
-func lookAtFile(t *text) (out report) {
+func (out *report) lookAtFile(t *text) {
 	if i := strings.IndexByte(t.data, 0); i >= 0 || !utf8.ValidString(t.data) {
 		if t.file.Asked {
 			out.problems = append(out.problems, Problem{File: t.file.Name, Text: "not a text file"})
@@ -169,30 +169,29 @@ func lookAtFile(t *text) (out report) {
 		}
 		return
 	}
-	out = lookAt(t)
-	if !out.recognised && t.file.Asked && len(out.problems) == 0 {
+	problems := len(out.problems)
+	out.lookAt(t)
+	if !out.recognised && t.file.Asked && len(out.problems) == problems {
 		out.note("", place{text: t}, "not checked: lint does not know this kind of file")
 	}
-	return out
 }
 
 // maxDepth bounds texts inside of texts.
 const maxDepth = 6
 
 // readers are what looks at a text of each format.
-func readers() map[format]func(*text) report {
-	return map[format]func(*text) report{
-		yamlFormat: yamlText, sysctlFormat: sysctlFile, tunedFormat: tunedProfile,
-		haproxyFormat: haproxyFile, shellFormat: shellText, cloudConfigFormat: checkUserData, proseFormat: proseText,
+func readers() map[format]func(*report, *text) {
+	return map[format]func(*report, *text){
+		yamlFormat: (*report).yamlText, sysctlFormat: (*report).sysctlFile, tunedFormat: (*report).tunedProfile,
+		haproxyFormat: (*report).haproxyFile, shellFormat: (*report).shellText, cloudConfigFormat: (*report).checkUserData, proseFormat: (*report).proseText,
 	}
 }
 
 // lookAt looks at a text, by what it is.
-func lookAt(t *text) (out report) {
+func (out *report) lookAt(t *text) {
 	if read := readers()[formatOf(t)]; read != nil && t.depth() <= maxDepth {
-		return read(t)
+		read(out, t)
 	}
-	return out
 }
 
 // scopeOf names the machine that settings of a text meet on: files of one
@@ -215,10 +214,10 @@ func scopeOf(t *text) string {
 }
 
 // yamlText reads a text of YAML or JSON documents.
-func yamlText(t *text) (out report) {
+func (out *report) yamlText(t *text) {
 	if parts := jsonStream(t); len(parts) > 1 {
 		for _, part := range parts {
-			out.add(yamlText(part))
+			out.yamlText(part)
 		}
 		return
 	}
@@ -232,24 +231,25 @@ func yamlText(t *text) (out report) {
 		}
 	}
 	docs, problems := strictyaml.Documents(t.name, []byte(data))
-	out.add(yamlProblems(t, problems, templated))
+	out.yamlProblems(t, problems, templated)
 	for _, parsed := range docs {
 		if parsed.Root == nil {
-			out.add(yamlProblems(t, parsed.Problems, templated))
+			out.yamlProblems(t, parsed.Problems, templated)
 			continue
 		}
 		d := &doc{text: t, templated: actions}
 		if !templated {
-			out.add(yamlProblems(t, asKubernetesReads(parsed), false))
+			out.yamlProblems(t, asKubernetesReads(parsed), false)
 		}
 		root := value{doc: d, node: parsed.Root}
-		looked := lookAtDocument(root)
-		out.add(looked)
-		if !d.templated && (looked.recognised || !t.snippet) {
-			out.add(checkDuplicates(root, make(map[*node]bool)))
+		before := out.recognised
+		out.recognised = false
+		out.lookAtDocument(root)
+		if !d.templated && (out.recognised || !t.snippet) {
+			out.checkDuplicates(root, make(map[*node]bool))
 		}
+		out.recognised = out.recognised || before
 	}
-	return out
 }
 
 // libraryLine matches how the library says where it stopped.
@@ -291,7 +291,7 @@ func withHoles(data string) string {
 
 // yamlProblems says why a text cannot be read: of a file it is a problem, of a
 // block in a text for people a finding, if it looks like YAML at all.
-func yamlProblems(t *text, problems []strictyaml.Problem, templated bool) (out report) {
+func (out *report) yamlProblems(t *text, problems []strictyaml.Problem, templated bool) {
 	if len(problems) == 0 {
 		return
 	}
@@ -310,7 +310,7 @@ func yamlProblems(t *text, problems []strictyaml.Problem, templated bool) (out r
 			out.find("yaml-syntax", t.place(max(1, p.Line), p.Column), "correct it", strings.TrimPrefix(p.Message, "not valid YAML: "))
 		}
 		if t.snippet {
-			out.add(proseFragments(t))
+			out.proseFragments(t)
 		}
 	case !t.file.Asked && (!yamlObject.MatchString(t.data) || !yamlName(t.name)):
 		// Found in a directory, and of nothing that is known.
@@ -318,7 +318,6 @@ func yamlProblems(t *text, problems []strictyaml.Problem, templated bool) (out r
 	default:
 		out.unreadable(t, problems)
 	}
-	return out
 }
 
 // yamlName reports whether a file is called one of YAML or JSON.
@@ -367,52 +366,50 @@ func looksLikeYAML(data string) bool {
 }
 
 // checkDuplicates finds keys that stand twice.
-func checkDuplicates(v value, seen map[*node]bool) (out report) {
+func (out *report) checkDuplicates(v value, seen map[*node]bool) {
 	if seen[v.node] {
 		return // an anchor's, seen where it is written
 	}
 	seen[v.node] = true
 	for _, item := range v.items() {
-		out.add(checkDuplicates(item, seen))
+		out.checkDuplicates(item, seen)
 	}
 	t := v.doc.text
-	for _, e := range v.node.Duplicates() {
-		first, _ := entryOf(v.node, e.Key)
+	for _, e := range v.node.Duplicates {
+		first, _ := v.node.Entry(e.Key)
 		var edits []edit
 		if sameScalar(first.Value, e.Value) {
 			if b, ok := v.doc.blockOf(e); ok {
 				edits = []edit{{t, t.lines[b.first-1], t.lineEnd(b.last), ""}}
 			}
 		}
-		out.find("duplicate-key", v.doc.atKey(e, strictyaml.Key(v.path, e.Key)), "keep one of the two",
+		out.find("duplicate-key", v.child(e).keyAt(), "keep one of the two",
 			fmt.Sprintf("the key \"%s\" stands here a second time, first on line %d", e.Key, fileLine(t.place(first.Line, 1))), edits...)
 	}
 	for _, e := range v.entries() {
-		if !e.raw.Merged() {
-			out.add(checkDuplicates(e.value, seen))
+		if !e.raw.Merged {
+			out.checkDuplicates(e.value, seen)
 		}
 	}
-	return out
 }
 
 // lookAtDocument looks at a document: an object, or a piece that has another
 // form.
-func lookAtDocument(root value) (out report) {
-	if root.node.Kind() != strictyaml.Mapping {
+func (out *report) lookAtDocument(root value) {
+	if root.node.Kind != strictyaml.Mapping {
 		return
 	}
-	has := func(key string) bool { _, ok := entryOf(root.node, key); return ok }
+	has := func(key string) bool { _, ok := root.node.Entry(key); return ok }
 	switch {
 	case has("apiVersion") && has("kind"), root.get("kind").text() == "KubeletConfiguration":
-		return lookAtObject(root)
+		out.lookAtObject(root)
 	case root.get("ignition", "version").node != nil:
 		out.recognised = true
-		out.add(ignitionConfig(root, ""))
+		out.ignitionConfig(root, "")
 	case has("networking") && (has("baseDomain") || has("controlPlane") || has("platform") || has("pullSecret") || root.get("networking", "clusterNetwork").node != nil):
 		out.recognised = true
-		out.add(checkInstallConfig(root))
+		out.checkInstallConfig(root)
 	default:
-		return lookAtFragment(root)
+		out.lookAtFragment(root)
 	}
-	return out
 }

@@ -20,13 +20,13 @@ func (o *object) closest(keys ...string) place {
 	v := o.value
 	at := v.at()
 	for _, k := range keys {
-		raw, ok := entryOf(v.node, k)
+		raw, ok := v.node.Entry(k)
 		if !ok {
 			break
 		}
-		v = v.get(k)
-		at = v.doc.atKey(raw, v.path)
-		if v.node.Kind() == strictyaml.Scalar && !isNull(v.node) {
+		e := v.child(raw)
+		v, at = e.value, e.keyAt()
+		if v.node.Kind == strictyaml.Scalar && !isNull(v.node) {
 			at = v.at()
 		}
 	}
@@ -41,7 +41,7 @@ func (o *object) String() string {
 }
 
 // lookAtObject looks at an object, and at those inside of a list or a template.
-func lookAtObject(v value) (out report) {
+func (out *report) lookAtObject(v value) {
 	o := &object{
 		value: v, apiVersion: v.get("apiVersion").text(), kind: v.get("kind").text(),
 		namespace: v.get("metadata", "namespace").text(), name: v.get("metadata", "name").text(),
@@ -49,39 +49,38 @@ func lookAtObject(v value) (out report) {
 	if group, _, ok := strings.Cut(o.apiVersion, "/"); ok {
 		o.group = group
 	}
-	inner := func(key string) report {
+	inner := func(key string) {
 		for _, item := range v.get(key).items() {
-			if item.node.Kind() == strictyaml.Mapping {
-				out.add(lookAtObject(item))
+			if item.node.Kind == strictyaml.Mapping {
+				out.lookAtObject(item)
 			}
 		}
-		return out
 	}
 	if o.kind == "List" || strings.HasSuffix(o.kind, "List") && v.get("items").node != nil && o.kind != "AllowList" {
-		return inner("items")
+		inner("items")
+		return
 	}
 	out.recognised = true
 	if o.kind == "Template" && o.group == "template.openshift.io" {
 		v.doc.templated = true
-		return inner("objects")
+		inner("objects")
+		return
 	}
 	out.objects = append(out.objects, o)
 	if t := kindOf(o.apiVersion, o.kind); t != nil {
-		out.add(fits(v, article(o.kind), t))
+		out.fits(v, article(o.kind), t)
 		if o.kind != "KubeletConfiguration" {
-			out.add(checkNamed(o))
+			out.checkNamed(o)
 		}
 	}
-	out.add(checkKind(o))
-	return out
+	out.checkKind(o)
 }
 
 // checkNamed finds objects without a name.
-func checkNamed(o *object) (out report) {
+func (out *report) checkNamed(o *object) {
 	if metadata := o.get("metadata"); metadata.get("name").text() == "" && metadata.get("generateName").text() == "" {
 		out.find("missing-name", o.closest("metadata", "name"), "write metadata.name", article(o.kind)+" without a name")
 	}
-	return out
 }
 
 // article is a kind with its article.
@@ -93,52 +92,51 @@ func article(kind string) string {
 }
 
 // checkKind holds an object against the rules of its kind.
-func checkKind(o *object) (out report) {
+func (out *report) checkKind(o *object) {
 	spec := o.get("spec")
 	switch o.kind {
 	case "VirtualMachine":
-		return checkVirtualMachine(o)
+		out.checkVirtualMachine(o)
 	case "VirtualMachineInstance":
-		return checkMachine(o, spec)
+		out.checkMachine(o, spec)
 	case "VirtualMachineInstanceReplicaSet":
-		return checkMachine(o, spec.get("template", "spec"))
+		out.checkMachine(o, spec.get("template", "spec"))
 	case "VirtualMachinePool":
-		return checkMachine(o, spec.get("virtualMachineTemplate", "spec", "template", "spec"))
+		out.checkMachine(o, spec.get("virtualMachineTemplate", "spec", "template", "spec"))
 	case "StorageProfile":
-		out.add(checkCloneStrategy(spec))
+		out.checkCloneStrategy(spec)
 		if e, ok := o.get("metadata").entry("namespace"); ok {
 			out.find("cluster-scoped", e.keyAt(), "remove it", "a StorageProfile has no namespace", o.get("metadata").remove("namespace")...)
 		}
 	case "MachineConfigPool":
-		return checkPool(o)
+		out.checkPool(o)
 	case "MachineConfig":
 		if config := spec.get("config"); config.node != nil {
-			return ignitionConfig(config, o.get("metadata", "labels", roleLabel).text())
+			out.ignitionConfig(config, o.get("metadata", "labels", roleLabel).text())
 		}
 	case "KubeletConfig":
-		return checkKubeletConfig(o)
+		out.checkKubeletConfig(o)
 	case "KubeletConfiguration":
-		return checkKubelet(o.value)
+		out.checkKubelet(o.value)
 	case "Tuned":
-		return checkTuned(spec)
+		out.checkTuned(spec)
 	case "ConfigMap":
 		for _, e := range o.get("data").entries() {
-			if t, ok := o.doc.literal(e.node, e.key()); ok && wouldRecognise(t) {
-				out.add(lookAt(t))
+			if t, ok := e.literal(e.key()); ok && wouldRecognise(t) {
+				out.lookAt(t)
 			}
 		}
 	case "Network":
 		if o.group == "config.openshift.io" || o.group == "operator.openshift.io" {
-			return checkClusterNetworks(spec)
+			out.checkClusterNetworks(spec)
 		}
 	default:
-		return checkPods(spec)
+		out.checkPods(spec)
 	}
-	return out
 }
 
 // checkPods looks at what no API server knows of pods: the kernel's settings.
-func checkPods(spec value) (out report) {
+func (out *report) checkPods(spec value) {
 	spec.walk(func(e entry) bool {
 		if e.key() != "sysctls" {
 			return true
@@ -147,12 +145,11 @@ func checkPods(spec value) (out report) {
 			key, val := s.get("name"), s.get("value")
 			if key.text() != "" && val.text() != "" {
 				key.path, val.path = s.path, s.path
-				out.add(checkSetting(setting{key: key.text(), value: val.text(), atKey: key.at(), atValue: val.at(), scope: "pod:" + e.path}))
+				out.checkSetting(setting{key: key.text(), value: val.text(), atKey: key.at(), atValue: val.at(), scope: "pod:" + e.path})
 			}
 		}
 		return false
 	})
-	return out
 }
 
 // near is the hint for a misspelling, or "".

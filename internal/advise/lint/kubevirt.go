@@ -13,7 +13,7 @@ import (
 
 // checkVirtualMachine looks at a machine with its run strategy and the volumes
 // that it makes.
-func checkVirtualMachine(o *object) (out report) {
+func (out *report) checkVirtualMachine(o *object) {
 	spec := o.get("spec")
 	if e, ok := spec.entry("running"); ok {
 		running, isBool := e.node.Value().(bool)
@@ -34,62 +34,55 @@ func checkVirtualMachine(o *object) (out report) {
 			out.find("deprecated-field", e.keyAt(), "write runStrategy: "+strategy, "spec.running is deprecated, and is to be removed", edits...)
 		}
 	}
-	out.add(checkMachine(o, spec.get("template", "spec")))
-	return out
+	out.checkMachine(o, spec.get("template", "spec"))
 }
 
 // checkMachine looks at the machine itself.
-func checkMachine(o *object, spec value) (out report) {
+func (out *report) checkMachine(o *object, spec value) {
 	if spec.node == nil {
 		return
 	}
-	devices := dig(spec.node, "domain", "devices")
 	// Lists that stand at the wrong level are told of elsewhere; here they
 	// count as if they stood where they belong.
 	list := func(key string) value {
 		v := spec.get(key)
 		for _, keys := range [][]string{{key}, {"domain", key}, {"domain", "devices", key}} {
-			if v.node = dig(spec.node, keys...); v.node != nil {
+			if v.node = spec.node.Get(keys...); v.node != nil {
 				break
 			}
 		}
 		return v
 	}
 	// Disks and filesystems are counted as one list.
-	disks := spec.deep("domain.devices.disks")
-	mounts := disks.items()
-	for _, fs := range itemsOf(devices.Get("filesystems")) {
-		mounts = append(mounts, value{spec.doc, fs, strictyaml.Index(disks.path, len(mounts))})
-	}
-	out.add(checkPairs("disk", "volume", mounts, list("volumes").items()))
-	out.add(checkPairs("interface", "network", spec.deep("domain.devices.interfaces").items(), list("networks").items()))
+	mounts := append(spec.get("domain", "devices", "disks").items(), spec.get("domain", "devices", "filesystems").items()...)
+	out.checkPairs("disk", "volume", mounts, list("volumes").items())
+	out.checkPairs("interface", "network", spec.get("domain", "devices", "interfaces").items(), list("networks").items())
 	for _, v := range spec.get("volumes").items() {
 		for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
 			if source := v.get(kind); source.node != nil {
-				out.add(checkCloudInit(source))
+				out.checkCloudInit(source)
 			}
 		}
 	}
-	out.add(checkDevices(spec))
-	out.add(checkMigratable(o, spec))
-	return out
+	out.checkDevices(spec)
+	out.checkMigratable(o, spec)
 }
 
 // checkDevices finds a network that masquerades without being the pods', and two
 // devices that are to boot in one place.
-func checkDevices(spec value) (out report) {
+func (out *report) checkDevices(spec value) {
 	other := make(map[string]bool)
 	for _, n := range spec.get("networks").items() {
 		other[n.get("name").text()] = n.get("multus").node != nil
 	}
-	interfaces := spec.deep("domain.devices.interfaces").items()
+	interfaces := spec.get("domain", "devices", "interfaces").items()
 	for _, n := range interfaces {
-		if _, ok := entryOf(n.node, "masquerade"); ok && other[n.get("name").text()] {
+		if _, ok := n.node.Entry("masquerade"); ok && other[n.get("name").text()] {
 			out.find("vm-volume", n.entryOrSelf("masquerade"), "write bridge: {}, or use the pod network", "masquerade works with the pod network only, and this one is of multus")
 		}
 	}
 	first := make(map[string]value)
-	for _, d := range append(spec.deep("domain.devices.disks").items(), interfaces...) {
+	for _, d := range append(spec.get("domain", "devices", "disks").items(), interfaces...) {
 		order := d.get("bootOrder")
 		if text := order.text(); text != "" && first[text].node != nil {
 			out.find("vm-volume", order.at(), "give each device a bootOrder of its own", fmt.Sprintf("bootOrder %s stands here a second time, first %s", text, seen(order.at(), first[text].at())))
@@ -97,18 +90,17 @@ func checkDevices(spec value) (out report) {
 			first[text] = order
 		}
 	}
-	return out
 }
 
 // checkPairs holds two lists of named things against each other: every disk has
 // its volume, every volume its disk.
-func checkPairs(what, other string, list, others []value) (out report) {
+func (out *report) checkPairs(what, other string, list, others []value) {
 	check := func(what, other string, items, partners []value) {
 		names, complete := namesOf(partners, "name")
 		for _, item := range items {
 			name := item.get("name")
 			switch {
-			case name.text() == "" && name.node == nil && dig(item.node, "disk", "name") != nil:
+			case name.text() == "" && name.node == nil && item.node.Get("disk", "name") != nil:
 				// A name that stands a level too deep is told of elsewhere.
 			case name.text() == "":
 				out.find("missing-name", item.entryOrSelf("name"), "write the name of the "+other, fmt.Sprintf("the %s has no name", what))
@@ -120,7 +112,6 @@ func checkPairs(what, other string, list, others []value) (out report) {
 	}
 	check(what, other, list, others)
 	check(other, what, others, list)
-	return out
 }
 
 // namesOf are the texts that keys of a list lead to, and whether all are known.
@@ -133,7 +124,7 @@ func namesOf(list []value, keys ...string) (names []string, complete bool) {
 
 // checkDataVolumeTemplates holds the DataVolumes that a machine makes against
 // the volumes that it mounts. elsewhere are the names of all that is made.
-func checkDataVolumeTemplates(o *object, elsewhere map[string][]*object) (out report) {
+func (out *report) checkDataVolumeTemplates(o *object, elsewhere map[string][]*object) {
 	templates := o.get("spec", "dataVolumeTemplates").items()
 	if len(templates) == 0 {
 		return
@@ -142,7 +133,7 @@ func checkDataVolumeTemplates(o *object, elsewhere map[string][]*object) (out re
 	names, complete := namesOf(templates, "metadata", "name")
 	allUsed := true
 	for _, v := range o.get("spec", "template", "spec", "volumes").items() {
-		name := v.deep("dataVolume.name")
+		name := v.get("dataVolume", "name")
 		if v.get("dataVolume").node == nil {
 			if claim := v.get("persistentVolumeClaim", "claimName").text(); claim != "" {
 				used[claim] = true
@@ -166,12 +157,12 @@ func checkDataVolumeTemplates(o *object, elsewhere map[string][]*object) (out re
 			fmt.Sprintf("the volume mounts the DataVolume %s, and dataVolumeTemplates make %s", text, strings.Join(names, ", ")), edits...)
 	}
 	for _, t := range templates {
-		name := t.deep("metadata.name")
+		name := t.get("metadata", "name")
 		switch {
 		case name.text() == "":
 			at := t.at()
-			if raw, ok := entryOf(t.node.Get("metadata"), "name"); ok {
-				at = t.doc.atKey(raw, name.path)
+			if raw, ok := t.node.Get("metadata").Entry("name"); ok {
+				at = t.get("metadata").child(raw).keyAt()
 			}
 			out.find("missing-name", at, "write the name that the volume mounts", "the DataVolume template has no name")
 		case !hasHole(name.text()) && allUsed && len(used) == 0:
@@ -179,19 +170,17 @@ func checkDataVolumeTemplates(o *object, elsewhere map[string][]*object) (out re
 				fmt.Sprintf("no volume of the machine mounts the DataVolume %s", name.text()))
 		}
 	}
-	return out
 }
 
 // checkMigratable finds why a machine that is to migrate live cannot.
-func checkMigratable(o *object, spec value) (out report) {
+func (out *report) checkMigratable(o *object, spec value) {
 	strategy := spec.get("evictionStrategy")
 	if strategy.text() != "LiveMigrate" {
 		return
 	}
-	templates := make(map[string]*node)
-	all := o.get("spec", "dataVolumeTemplates")
-	for _, t := range all.items() {
-		templates[t.get("metadata", "name").text()] = t.node
+	templates := make(map[string]value)
+	for _, t := range o.get("spec", "dataVolumeTemplates").items() {
+		templates[t.get("metadata", "name").text()] = t
 	}
 	for _, v := range spec.get("volumes").items() {
 		if host := v.get("hostDisk"); host.node != nil {
@@ -199,12 +188,12 @@ func checkMigratable(o *object, spec value) (out report) {
 		}
 		name := v.get("dataVolume", "name").text()
 		for _, kind := range []string{"pvc", "storage"} {
-			modes := itemsOf(dig(templates[name], "spec", kind, "accessModes"))
-			if len(modes) == 0 || slices.ContainsFunc(modes, func(m *node) bool { return textOf(m) == "ReadWriteMany" || hasHole(textOf(m)) }) {
+			modes := templates[name].get("spec", kind, "accessModes").items()
+			if len(modes) == 0 || slices.ContainsFunc(modes, func(m value) bool { return m.text() == "ReadWriteMany" || hasHole(m.text()) }) {
 				continue
 			}
-			out.find("not-migratable", o.doc.at(modes[0], all.path), "write ReadWriteMany, which the storage must offer",
-				fmt.Sprintf("evictionStrategy is LiveMigrate, and the disk %s can be mounted by one node only (%s)", name, textOf(modes[0])))
+			out.find("not-migratable", modes[0].at(), "write ReadWriteMany, which the storage must offer",
+				fmt.Sprintf("evictionStrategy is LiveMigrate, and the disk %s can be mounted by one node only (%s)", name, modes[0].text()))
 		}
 	}
 	pods := make(map[string]bool)
@@ -213,21 +202,19 @@ func checkMigratable(o *object, spec value) (out report) {
 			pods[n.get("name").text()] = true
 		}
 	}
-	for _, n := range spec.deep("domain.devices.interfaces").items() {
-		if _, ok := entryOf(n.node, "bridge"); ok && pods[n.get("name").text()] {
+	for _, n := range spec.get("domain", "devices", "interfaces").items() {
+		if _, ok := n.node.Entry("bridge"); ok && pods[n.get("name").text()] {
 			out.find("not-migratable", n.entryOrSelf("bridge"), "write masquerade: {} for the pod network",
 				fmt.Sprintf("evictionStrategy is LiveMigrate (line %d), and a bridge to the pod network does not migrate", strategy.at().line))
 		}
 	}
-	return out
 }
 
 // checkCloneStrategy finds the cloning strategy that the document warns of.
-func checkCloneStrategy(spec value) (out report) {
+func (out *report) checkCloneStrategy(spec value) {
 	if s := spec.get("cloneStrategy"); s.text() == "csi-clone" {
 		out.find("csi-clone", s.at(), "write copy for large numbers of clones; snapshot and csi-clone are faster for few", "cloneStrategy is csi-clone")
 	}
-	return out
 }
 
 // clonedPiece is a claim that is cloned.
@@ -238,17 +225,17 @@ type clonedPiece struct {
 }
 
 // acrossClones holds what is cloned against what is made, over all files.
-func acrossClones(f *facts) (out report) {
-	sources := slices.Clone(f.clonedPieces)
+func (out *report) acrossClones() {
+	sources := slices.Clone(out.clonedPieces)
 	add := func(o *object, spec value) {
 		if pvc := spec.get("source", "pvc"); pvc.node != nil {
-			name := spec.deep("source.pvc.name")
+			name := spec.get("source", "pvc", "name")
 			sources = append(sources, clonedPiece{name.at(), cmp.Or(pvc.get("namespace").text(), o.namespace), name.text(), o.String()})
 		}
 	}
 	made := make(map[string][]*object) // by name
 	var names []string
-	for _, o := range f.objects {
+	for _, o := range out.objects {
 		switch o.kind {
 		case "DataVolume":
 			add(o, o.get("spec"))
@@ -267,9 +254,9 @@ func acrossClones(f *facts) (out report) {
 			}
 		}
 	}
-	for _, o := range f.objects {
+	for _, o := range out.objects {
 		if o.kind == "VirtualMachine" {
-			out.add(checkDataVolumeTemplates(o, made))
+			out.checkDataVolumeTemplates(o, made)
 		}
 	}
 	cloned := make(map[string]bool)
@@ -319,7 +306,6 @@ func acrossClones(f *facts) (out report) {
 				fmt.Sprintf("it clones %s of the namespace %s, and %s is made in %s", s.name, s.namespace, s.name, makers[0].namespace))
 		}
 	}
-	return out
 }
 
 // sameNamespace reports whether two objects may be in one namespace.
@@ -390,7 +376,7 @@ func (c *fit) cloudInitLevel(f frame, e entry) bool {
 }
 
 // checkCloudInit looks into user data.
-func checkCloudInit(source value) (out report) {
+func (out *report) checkCloudInit(source value) {
 	for _, key := range []string{"userData", "userDataBase64"} {
 		data := source.get(key)
 		content := data.text()
@@ -410,19 +396,18 @@ func checkCloudInit(source value) (out report) {
 			out.find("cloud-init-size", data.at(), "put it into a Secret, and name that in secretRef",
 				fmt.Sprintf("the user data has %d bytes, at most %d may stand here", len(content), most))
 		}
-		t, ok := data.doc.literal(data.node, "user-data")
+		t, ok := data.literal("user-data")
 		if !ok || key == "userDataBase64" {
-			start, _ := data.doc.text.offset(data.node.Line(), max(1, data.node.Column()))
+			start, _ := data.doc.text.offset(data.node.Line, max(1, data.node.Column))
 			t = data.doc.text.inner(start, start, "user-data", content)
 			t.snippet, t.inside = false, "user-data"
 		}
-		out.add(checkUserData(t))
+		out.checkUserData(t)
 	}
-	return out
 }
 
 // checkUserData looks at user data of cloud-init.
-func checkUserData(t *text) (out report) {
+func (out *report) checkUserData(t *text) {
 	out.recognised = true
 	first := strings.TrimSpace(t.line(1))
 	root, problems := single(t)
@@ -433,18 +418,18 @@ func checkUserData(t *text) (out report) {
 			return
 		}
 		switch {
-		case root.node == nil || root.node.Kind() != strictyaml.Mapping:
+		case root.node == nil || root.node.Kind != strictyaml.Mapping:
 		case strings.HasPrefix(strings.ReplaceAll(strings.ToLower(first), " ", ""), "#cloud-config"):
 			out.find("cloud-init-header", at, "write the first line as #cloud-config", fmt.Sprintf("the first line is %q", first), edit{t, 0, len(t.line(1)), "#cloud-config"})
 		default:
 			out.find("cloud-init-header", at, "write #cloud-config on a line of its own before it", "the user data does not begin with #cloud-config", edit{t, 0, 0, "#cloud-config\n"})
 		}
-		return out
+		return
 	}
 	for _, p := range problems {
 		out.find("yaml-syntax", t.place(max(1, p.Line), p.Column), "correct it: cloud-init ignores the user data otherwise", p.Message)
 	}
-	if len(problems) > 0 || root.node == nil || root.node.Kind() != strictyaml.Mapping {
+	if len(problems) > 0 || root.node == nil || root.node.Kind != strictyaml.Mapping {
 		return
 	}
 	known := cloudInitKeys()
@@ -452,7 +437,7 @@ func checkUserData(t *text) (out report) {
 		if slices.Contains(known, e.key()) || hasHole(e.key()) {
 			continue
 		}
-		at := e.doc.atKey(e.raw, e.key())
+		at := e.keyAt()
 		found := fmt.Sprintf("cloud-init knows no key %q", e.key())
 		i := slices.IndexFunc(known, func(k string) bool {
 			return strings.EqualFold(k, e.key()) || k == strings.ReplaceAll(e.key(), "-", "_")
@@ -470,7 +455,7 @@ func checkUserData(t *text) (out report) {
 		}
 	}
 	for _, key := range strings.Fields("bootcmd mounts packages runcmd ssh_authorized_keys users write_files") {
-		if e, ok := root.entry(key); ok && e.node.Kind() != strictyaml.List && !hasHole(e.text()) && !(key == "users" && e.text() == "default") {
+		if e, ok := root.entry(key); ok && e.node.Kind != strictyaml.List && !hasHole(e.text()) && !(key == "users" && e.text() == "default") {
 			out.find("cloud-init-value", e.keyAt(), "write a list: an item on each line behind a dash", fmt.Sprintf("%s wants a list, found %s", key, e.node.Describe()))
 		}
 	}
@@ -480,12 +465,11 @@ func checkUserData(t *text) (out report) {
 		if content.text() == "" || f.get("encoding").text() != "" {
 			continue
 		}
-		if t, ok := content.doc.literal(content.node, name); ok && wouldRecognise(t) {
+		if t, ok := content.literal(name); ok && wouldRecognise(t) {
 			t.inside = name
-			out.add(lookAt(t))
+			out.lookAt(t)
 		}
 	}
-	return out
 }
 
 // cloudInitKeys are the keys of cloud-init's own modules.

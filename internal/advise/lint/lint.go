@@ -1,21 +1,23 @@
 // Package lint answers one question: what in these configuration files will
 // not do what its author meant? It reads what people keep for a cluster and
 // for the machines below it (manifests, machine configurations, virtual
-// machines, sysctl files, inventories, commands in scripts and runbooks), and
+// machines, sysctl files, commands in scripts and runbooks), and
 // says of each fault where it stands, what it costs and how it is fixed. It
 // talks to no cluster.
 //
-// Rules are small pure checks over parsed files; see Rules. A text is looked at
-// by the reader of its format (see readers), which may find texts inside of it;
-// each look returns a report of what is wrong and of facts. The facts of all
-// files are then held against each other: a selector against the pools, a clone
-// against its source, a data set against its disk.
+// Rules are small checks over parsed files; see Rules. A text is looked at by the
+// reader of its format (see readers), which may find texts inside of it; each
+// look adds to a report what is wrong, and facts. The facts of all files are then
+// held against each other: a selector against the pools, a clone against its
+// source.
 package lint
 
 import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"plimsoll.dev/plimsoll/docs"
 )
 
 // Schema names the format of a Result as JSON.
@@ -31,6 +33,25 @@ const (
 	// Warning: it works, but costs something or will stop to work.
 	Warning Severity = "warning"
 )
+
+// Rule is one thing that is looked for.
+type Rule struct {
+	ID       string   `json:"id"`
+	Severity Severity `json:"severity"`
+	Title    string   `json:"title"` // what is found, in a few words
+	Why      string   `json:"why"`   // what it costs
+	// Source is where that is known from: a row of the seed documents (V17), an
+	// official page, or both.
+	Source string `json:"source"`
+}
+
+// Rules are all rules, grouped by what they look at, as docs/rules.md has them.
+func Rules() (rules []Rule) {
+	for _, row := range docs.Rules() {
+		rules = append(rules, Rule{row[0], Severity(row[1]), row[2], row[3], row[4]})
+	}
+	return rules
+}
 
 // Finding is one thing that is wrong.
 type Finding struct {
@@ -118,17 +139,19 @@ type Options struct {
 func Lint(inputs []Input, o Options) *Result {
 	r := &Result{Schema: Schema, Findings: []Finding{}, Notes: []Note{}, Problems: []Problem{}, Files: len(inputs)}
 	known := newTables()
-	all := report{}
+	var all report
 	for _, in := range inputs {
-		one := lookAtFile(newText(&source{file: in, options: o, tables: known}))
-		if one.recognised {
+		all.recognised = false
+		all.lookAtFile(newText(&source{file: in, options: o, tables: known}))
+		if all.recognised {
 			r.Recognised++
 		}
-		all.add(one)
 	}
-	for _, check := range []func(*facts) report{acrossPools, acrossClones, acrossSubnets, acrossSettings, acrossCephPools} {
-		all.add(check(&all.facts))
-	}
+	all.acrossPools()
+	all.acrossClones()
+	all.acrossSubnets()
+	all.acrossSettings()
+	all.acrossCephPools()
 	rules := make(map[string]Rule)
 	for _, rule := range Rules() {
 		rules[rule.ID] = rule

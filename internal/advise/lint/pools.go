@@ -25,7 +25,7 @@ type labelled struct {
 }
 
 // checkPool looks whether a pool selects what is its own.
-func checkPool(o *object) (out report) {
+func (out *report) checkPool(o *object) {
 	if o.name == "" || hasHole(o.name) {
 		return
 	}
@@ -54,26 +54,24 @@ func checkPool(o *object) (out report) {
 		}
 		out.find("pool-selects-other", e.keyAt(), fmt.Sprintf("write %s%s", nodeRoleName, o.name), fmt.Sprintf("the pool %s selects the nodes of %s", o.name, role), e.rename(nodeRoleName+o.name)...)
 	}
-	return out
 }
 
 // rolesOf are the roles whose configuration a pool selects, and which of them
 // is wrong, if any is.
 func rolesOf(o *object) (roles []string, wrong value) {
 	selector := o.get("spec", "machineConfigSelector")
-	labels := selector.get("matchLabels")
-	if role := labels.node.Get(roleLabel); role != nil {
-		return []string{textOf(role)}, value{o.doc, role, labels.path}
+	if role := selector.get("matchLabels", roleLabel); role.node != nil {
+		return []string{role.text()}, role
 	}
 	for _, e := range selector.get("matchExpressions").items() {
 		if e.get("key").text() != roleLabel || e.get("operator").text() != "In" {
 			continue
 		}
 		wrong = e.get("values")
-		for _, v := range itemsOf(wrong.node) {
-			roles = append(roles, textOf(v))
-			if textOf(v) != "worker" && textOf(v) != o.name {
-				wrong.node = v
+		for _, v := range wrong.items() {
+			roles = append(roles, v.text())
+			if v.text() != "worker" && v.text() != o.name {
+				wrong = v
 			}
 		}
 		return roles, wrong
@@ -82,7 +80,7 @@ func rolesOf(o *object) (roles []string, wrong value) {
 }
 
 // checkKubeletConfig looks at what a KubeletConfig sets.
-func checkKubeletConfig(o *object) (out report) {
+func (out *report) checkKubeletConfig(o *object) {
 	spec := o.get("spec")
 	config := spec.get("kubeletConfig")
 	if config.node == nil {
@@ -102,15 +100,14 @@ func checkKubeletConfig(o *object) (out report) {
 			out.find("kubeletconfig-field", e.keyAt(), "keep one of autoSizingReserved and systemReserved", "systemReserved beside autoSizingReserved: true")
 		}
 	}
-	out.add(checkKubelet(config))
+	out.checkKubelet(config)
 	if spec.get("machineConfigPoolSelector").node == nil {
 		out.find("kubeletconfig-selector", o.closest("spec"), `write machineConfigPoolSelector, such as matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ""}`, "the KubeletConfig selects no pool")
 	}
-	return out
 }
 
 // checkKubelet holds settings of a kubelet against their ranges.
-func checkKubelet(config value) (out report) {
+func (out *report) checkKubelet(config value) {
 	for _, r := range []struct {
 		key       string
 		low, high int64
@@ -130,15 +127,15 @@ func checkKubelet(config value) (out report) {
 		}
 		out.find("kubelet-range", config.get(r.key).at(), bounds, fmt.Sprintf("%s is %d", r.key, v))
 	}
-	low, high, at := int64(80), int64(85), (*node)(nil)
+	low, high, at := int64(80), int64(85), value{}
 	if v, ok := config.get("imageGCHighThresholdPercent").integer(); ok {
-		high, at = v, config.node.Get("imageGCHighThresholdPercent")
+		high, at = v, config.get("imageGCHighThresholdPercent")
 	}
 	if v, ok := config.get("imageGCLowThresholdPercent").integer(); ok {
-		low, at = v, config.node.Get("imageGCLowThresholdPercent")
+		low, at = v, config.get("imageGCLowThresholdPercent")
 	}
-	if at != nil && low >= high {
-		out.find("kubelet-range", config.doc.at(at, config.path), "put the low threshold below the high one", fmt.Sprintf("imageGCLowThresholdPercent is %d, imageGCHighThresholdPercent %d", low, high))
+	if at.node != nil && low >= high {
+		out.find("kubelet-range", at.at(), "put the low threshold below the high one", fmt.Sprintf("imageGCLowThresholdPercent is %d, imageGCHighThresholdPercent %d", low, high))
 	}
 	for _, e := range config.get("evictionSoft").entries() {
 		if config.get("evictionSoftGracePeriod", e.key()).node == nil {
@@ -152,7 +149,6 @@ func checkKubelet(config value) (out report) {
 		}
 		out.maxPods = append(out.maxPods, podLimit{maxPods: v, at: config.get("maxPods").at()})
 	}
-	return out
 }
 
 // podLimit is how many pods a node takes.
@@ -168,7 +164,7 @@ type poolLabels struct {
 }
 
 // acrossPools holds selectors against pools, over all files.
-func acrossPools(f *facts) (out report) {
+func (out *report) acrossPools() {
 	pools := make(map[string]*poolLabels)
 	var names []string
 	ensure := func(name string) *poolLabels {
@@ -182,13 +178,13 @@ func acrossPools(f *facts) (out report) {
 	}
 	var configs []*object
 	wanted := make(map[string][]string) // values that selectors want, by key
-	for _, o := range f.objects {
+	for _, o := range out.objects {
 		switch o.kind {
 		case "MachineConfigPool":
 			if o.name != "" {
 				p := ensure(o.name)
 				p.o = o
-				maps.Copy(p.labels, stringMap(o.get("metadata", "labels").node))
+				maps.Copy(p.labels, stringMap(o.get("metadata", "labels")))
 			}
 		case "KubeletConfig":
 			configs = append(configs, o)
@@ -200,7 +196,7 @@ func acrossPools(f *facts) (out report) {
 		}
 	}
 	given := len(names) > 0
-	for _, label := range f.labels {
+	for _, label := range out.labels {
 		if label.kind == "MachineConfigPool" {
 			given = true
 			ensure(label.name).labels[label.key] = label.value
@@ -216,7 +212,7 @@ func acrossPools(f *facts) (out report) {
 	shadow := func(o, first *object, which string) {
 		if !shadowed[o] {
 			shadowed[o] = true
-			out.add(shadow(o, first, which))
+			out.shadow(o, first, which)
 		}
 	}
 	for _, o := range configs {
@@ -227,7 +223,7 @@ func acrossPools(f *facts) (out report) {
 		}
 		matched := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !matchesAll(want, pools[name].labels) })
 		if len(matched) == 0 {
-			out.add(unmatched(f, o, want, selector.get("matchLabels").entries()[0].at(), given, wanted))
+			out.unmatched(o, want, selector.get("matchLabels").entries()[0].at(), given, wanted)
 		}
 		for _, name := range matched {
 			if first := taken[name]; first != nil {
@@ -251,26 +247,25 @@ func acrossPools(f *facts) (out report) {
 			bySelector[key] = o
 		}
 	}
-	out.add(rolesWithoutPool(f, names))
-	out.add(nodesWithoutPool(f))
-	return out
+	out.rolesWithoutPool(names)
+	out.nodesWithoutPool()
 }
 
 // wantedLabels are those that a KubeletConfig's selector wants of its pool.
 func wantedLabels(o *object) map[string]string {
-	return stringMap(o.get("spec", "machineConfigPoolSelector", "matchLabels").node)
+	return stringMap(o.get("spec", "machineConfigPoolSelector", "matchLabels"))
 }
 
 // nodesWithoutPool holds the nodes that pools select against the roles that
 // commands give to nodes: one that is almost right is a slip.
-func nodesWithoutPool(f *facts) (out report) {
+func (out *report) nodesWithoutPool() {
 	var roles []string
-	for _, label := range f.labels {
+	for _, label := range out.labels {
 		if role, ok := strings.CutPrefix(label.key, nodeRoleName); ok && label.kind == "Node" && !slices.Contains(roles, role) {
 			roles = append(roles, role)
 		}
 	}
-	for _, o := range f.objects {
+	for _, o := range out.objects {
 		if o.kind != "MachineConfigPool" {
 			continue
 		}
@@ -285,11 +280,10 @@ func nodesWithoutPool(f *facts) (out report) {
 			}
 		}
 	}
-	return out
 }
 
 // shadow says of a KubeletConfig that another is for the same pool.
-func shadow(o, first *object, which string) (out report) {
+func (out *report) shadow(o, first *object, which string) {
 	var lost []string
 	for _, e := range first.get("spec", "kubeletConfig").entries() {
 		if o.get("spec", "kubeletConfig", e.key()).node == nil {
@@ -306,7 +300,6 @@ func shadow(o, first *object, which string) (out report) {
 		found += fmt.Sprintf(": made later, this one takes away %s", strings.Join(few(lost), ", "))
 	}
 	out.find("kubeletconfig-shadowed", at, fix, found)
-	return out
 }
 
 func matchesAll(want, have map[string]string) bool {
@@ -319,7 +312,7 @@ func matchesAll(want, have map[string]string) bool {
 }
 
 // unmatched says of a KubeletConfig that no pool has its labels.
-func unmatched(f *facts, o *object, want map[string]string, at place, given bool, wanted map[string][]string) (out report) {
+func (out *report) unmatched(o *object, want map[string]string, at place, given bool, wanted map[string][]string) {
 	if !given {
 		out.note("kubeletconfig-selector", at, "no MachineConfigPool and no command that labels one is among the files: whether the selector of %s matches was not checked", o)
 		return
@@ -330,7 +323,7 @@ func unmatched(f *facts, o *object, want map[string]string, at place, given bool
 		fix := "write the same value into both"
 		var edits []edit
 		found := fmt.Sprintf("the selector of %s wants %s=%s, and ", o, k, v)
-		for _, label := range f.labels {
+		for _, label := range out.labels {
 			if label.kind != "MachineConfigPool" || label.key != k || label.value == v {
 				continue
 			}
@@ -341,7 +334,7 @@ func unmatched(f *facts, o *object, want map[string]string, at place, given bool
 			out.find("kubeletconfig-selector", at, fix, fmt.Sprintf("%sa command %s labels the pool %s with %s=%s", found, seen(at, label.at), label.name, k, label.value), edits...)
 			return
 		}
-		for _, p := range f.objects {
+		for _, p := range out.objects {
 			have := p.get("metadata", "labels", k)
 			if p.kind != "MachineConfigPool" || have.node == nil || have.text() == v {
 				continue
@@ -356,7 +349,6 @@ func unmatched(f *facts, o *object, want map[string]string, at place, given bool
 	}
 	label := keys[0] + "=" + want[keys[0]]
 	out.find("kubeletconfig-selector", at, "label a pool: oc label machineconfigpool worker "+label, fmt.Sprintf("the selector of %s wants %s, and no pool here has that label", o, label))
-	return out
 }
 
 // fileLine is the line of a place in its file.
@@ -366,13 +358,13 @@ func fileLine(at place) int {
 }
 
 // rolesWithoutPool finds MachineConfigs for roles that no pool selects.
-func rolesWithoutPool(f *facts, pools []string) (out report) {
+func (out *report) rolesWithoutPool(pools []string) {
 	selected := make(map[string]bool)
 	for _, name := range pools {
 		selected[name] = true
 	}
 	given := false
-	for _, o := range f.objects {
+	for _, o := range out.objects {
 		if o.kind == "MachineConfigPool" {
 			given = true
 			roles, _ := rolesOf(o)
@@ -382,7 +374,7 @@ func rolesWithoutPool(f *facts, pools []string) (out report) {
 		}
 	}
 	known := slices.Sorted(maps.Keys(selected))
-	for _, o := range f.objects {
+	for _, o := range out.objects {
 		if o.kind != "MachineConfig" {
 			continue
 		}
@@ -399,5 +391,4 @@ func rolesWithoutPool(f *facts, pools []string) (out report) {
 			out.find("machineconfig-role", role.at(), near(text, known, "write one of "+strings.Join(few(known), ", ")), "no pool has the role "+text)
 		}
 	}
-	return out
 }

@@ -16,8 +16,8 @@ import (
 
 // proseText looks at the blocks of a text for people: what stands between fences,
 // or, where there are none, paragraphs that are beyond doubt.
-func proseText(t *text) (out report) {
-	out.add(proseStatements(t))
+func (out *report) proseText(t *text) {
+	out.proseStatements(t)
 	blocks := fenced(t)
 	if len(blocks) == 0 {
 		blocks = paragraphs(t)
@@ -34,12 +34,11 @@ func proseText(t *text) (out report) {
 		if f := formatOf(b); f == unknownFormat || f == proseFormat {
 			continue
 		}
-		out.add(lookAt(b))
+		out.lookAt(b)
 	}
 	// A text without a block that is known has nothing to check, and is none
 	// the worse for it.
 	out.recognised = out.recognised || isPage(path.Ext(t.name))
-	return out
 }
 
 // openKey matches a last line that is a key without a value.
@@ -149,13 +148,13 @@ func paragraphs(t *text) (blocks []*text) {
 
 // lookAtFragment looks at a piece of an object that stands alone, as documents
 // show what is to be added somewhere.
-func lookAtFragment(root value) (out report) {
+func (out *report) lookAtFragment(root value) {
 	// What only a kubelet's configuration has.
 	kubelets := strings.Fields(`maxPods kubeAPIQPS kubeAPIBurst nodeStatusMaxImages podPidsLimit systemReserved kubeReserved
 		evictionHard evictionSoft cpuManagerPolicy topologyManagerPolicy serializeImagePulls imageGCHighThresholdPercent`)
 	if root.doc.text.snippet {
-		out.add(cloudInits(root))
-		out.add(sourcesOf(root))
+		out.cloudInits(root)
+		out.sourcesOf(root)
 	}
 	// taken says what a piece was taken for.
 	taken := func(what string) {
@@ -168,50 +167,46 @@ func lookAtFragment(root value) (out report) {
 	switch {
 	case root.get("liveMigrationConfig").node != nil:
 		taken("the HyperConverged object's spec")
-		out.add(fits(root, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]()))
+		out.fits(root, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
 	case spec.get("liveMigrationConfig").node != nil:
 		taken("a HyperConverged object")
-		out.add(fits(spec, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]()))
+		out.fits(spec, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
 	case root.get("cloneStrategy").node != nil:
 		taken("a StorageProfile's spec")
-		out.add(strategyOf(root))
+		out.strategyOf(root)
 	case spec.get("cloneStrategy").node != nil:
 		taken("a StorageProfile")
-		out.add(strategyOf(spec))
+		out.strategyOf(spec)
 	case root.get("networkd").node != nil || root.get("storage", "files").node != nil:
 		taken("an Ignition configuration")
 		if root.get("version").text() != "" || root.get("ignition", "version").node != nil {
-			out.add(ignitionConfig(root, ""))
+			out.ignitionConfig(root, "")
 		}
-	case slices.ContainsFunc(root.node.Entries(), func(e strictyaml.Entry) bool { return slices.Contains(kubelets, e.Key) }):
+	case slices.ContainsFunc(root.node.Entries, func(e strictyaml.Entry) bool { return slices.Contains(kubelets, e.Key) }):
 		taken("a kubelet's configuration")
-		out.add(fits(root, "a KubeletConfiguration", reflect.TypeFor[kubelet.KubeletConfiguration]()))
-		out.add(checkKubelet(root))
+		out.fits(root, "a KubeletConfiguration", reflect.TypeFor[kubelet.KubeletConfiguration]())
+		out.checkKubelet(root)
 	}
-	return out
 }
 
 // cloudInits finds user data in a piece of a machine.
-func cloudInits(v value) (out report) {
+func (out *report) cloudInits(v value) {
 	v.walk(func(e entry) bool {
 		if e.key() != "cloudInitNoCloud" && e.key() != "cloudInitConfigDrive" {
 			return true
 		}
 		out.recognised = true
-		out.add(fits(e.value, "cloud-init's source", reflect.TypeFor[kubevirt.CloudInitNoCloudSource]()))
-		out.add(checkCloudInit(e.value))
+		out.fits(e.value, "cloud-init's source", reflect.TypeFor[kubevirt.CloudInitNoCloudSource]())
+		out.checkCloudInit(e.value)
 		return false
 	})
-	return out
 }
 
 // strategyOf looks at the cloning strategy in a piece of a StorageProfile.
-func strategyOf(spec value) (out report) {
+func (out *report) strategyOf(spec value) {
 	if s := spec.get("cloneStrategy"); s.text() != "" {
-		c := &fit{doc: s.doc}
+		c := &fit{out: out, doc: s.doc}
 		c.oneOf(s, []string{"copy", "snapshot", "csi-clone"})
-		out.add(c.out)
 	}
-	out.add(checkCloneStrategy(spec))
-	return out
+	out.checkCloneStrategy(spec)
 }

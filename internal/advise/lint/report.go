@@ -7,10 +7,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
-// report is what a look at something comes to: what is wrong with it, and what
-// it says that other things are held against.
+// report is what a look at files comes to: what is wrong with them, and what
+// they say that other things are held against. Each check is a method that adds
+// what it finds.
 type report struct {
-	recognised bool // it is of a kind that is known
+	recognised bool // the file, or the part looked at, is of a kind that is known
 	findings   []Finding
 	notes      []Note
 	problems   []Problem
@@ -79,19 +80,4 @@ func (r *report) unreadable(t *text, problems []strictyaml.Problem) {
 		}
 		r.problems = append(r.problems, Problem{File: file, Line: line, Column: column, Text: text})
 	}
-}
-
-// add takes over what a look at a part came to.
-func (r *report) add(o report) {
-	r.recognised = r.recognised || o.recognised
-	r.findings = append(r.findings, o.findings...)
-	r.notes = append(r.notes, o.notes...)
-	r.problems = append(r.problems, o.problems...)
-	r.objects = append(r.objects, o.objects...)
-	r.labels = append(r.labels, o.labels...)
-	r.settings = append(r.settings, o.settings...)
-	r.maxPods = append(r.maxPods, o.maxPods...)
-	r.clusters = append(r.clusters, o.clusters...)
-	r.cephPools = append(r.cephPools, o.cephPools...)
-	r.clonedPieces = append(r.clonedPieces, o.clonedPieces...)
 }

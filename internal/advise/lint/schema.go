@@ -155,7 +155,7 @@ type frame struct {
 
 // fit is one look whether a document fits its shape.
 type fit struct {
-	out  report
+	out  *report
 	doc  *doc
 	what string // the kind, for messages: "a VirtualMachine"
 	// unknown is asked about a key that the type does not have, before anything
@@ -165,10 +165,9 @@ type fit struct {
 }
 
 // fits holds a value against a type; what names the kind in messages.
-func fits(v value, what string, t reflect.Type) report {
-	c := &fit{doc: v.doc, what: what}
+func (out *report) fits(v value, what string, t reflect.Type) {
+	c := &fit{out: out, doc: v.doc, what: what}
 	c.check(v, t)
-	return c.out
 }
 
 // check holds a value against a type.
@@ -178,25 +177,25 @@ func (c *fit) check(v value, t reflect.Type) {
 	}
 	l := leafOf(t)
 	switch k := t.Kind(); {
-	case isNull(v.node), v.node.Kind() == strictyaml.Scalar && hasHole(v.node.Text()):
+	case isNull(v.node), v.node.Kind == strictyaml.Scalar && hasHole(v.node.Text):
 		// A key without a value says nothing.
 	case l != noLeaf:
 		c.leaf(v, l)
-	case k == reflect.Struct && v.node.Kind() == strictyaml.Mapping:
+	case k == reflect.Struct && v.node.Kind == strictyaml.Mapping:
 		c.structure(v, t)
-	case k == reflect.Map && v.node.Kind() == strictyaml.Mapping:
+	case k == reflect.Map && v.node.Kind == strictyaml.Mapping:
 		for _, e := range v.entries() {
 			c.check(e.value, t.Elem())
 		}
 	case k == reflect.Struct || k == reflect.Map:
 		c.wants(v, "a mapping")
-	case (k == reflect.Slice || k == reflect.Array) && v.node.Kind() == strictyaml.List:
+	case (k == reflect.Slice || k == reflect.Array) && v.node.Kind == strictyaml.List:
 		for _, item := range v.items() {
 			c.check(item, t.Elem())
 		}
 	case k == reflect.Slice || k == reflect.Array:
 		c.wants(v, "a list")
-	case v.node.Kind() != strictyaml.Scalar || !holds(t, v.node.Value()):
+	case v.node.Kind != strictyaml.Scalar || !holds(t, v.node.Value()):
 		c.wants(v, scalarWord(t))
 	default:
 		if allowed, ok := c.doc.text.enums[t]; ok {
@@ -210,19 +209,19 @@ func (c *fit) wants(v value, wanted string) {
 	var edits []edit
 	n := v.node
 	found := n.Describe()
-	if b, isBool := n.Value().(bool); isBool && n.Text() != fmt.Sprint(b) {
-		found = fmt.Sprintf("%s, which Kubernetes reads as %v", n.Text(), b)
+	if b, isBool := n.Value().(bool); isBool && n.Text != fmt.Sprint(b) {
+		found = fmt.Sprintf("%s, which Kubernetes reads as %v", n.Text, b)
 	}
-	start, end, ok := c.doc.scalarRange(n)
+	start, end, ok := v.scalarRange()
 	switch text, isText := n.Value().(string); {
-	case isText && !n.Plain() && ok && readsAs(text, wanted):
+	case isText && !n.Plain && ok && readsAs(text, wanted):
 		// In quotes a number is text.
 		fix = "remove the quotes"
 		edits = []edit{{c.doc.text, start, end, text}}
-	case wanted == "text" && n.Kind() == strictyaml.Scalar && n.Plain():
-		fix = fmt.Sprintf("put it in quotes: %q", n.Text())
+	case wanted == "text" && n.Kind == strictyaml.Scalar && n.Plain:
+		fix = fmt.Sprintf("put it in quotes: %q", n.Text)
 		if ok {
-			edits = []edit{{c.doc.text, start, end, fmt.Sprintf("%q", n.Text())}}
+			edits = []edit{{c.doc.text, start, end, fmt.Sprintf("%q", n.Text)}}
 		}
 	}
 	c.out.find("wrong-type", v.at(), fix, fmt.Sprintf("%s wants %s, found %s", lastOf(v.path), wanted, found), edits...)
@@ -250,11 +249,11 @@ func (c *fit) leaf(v value, l leaf) {
 	if l == anything {
 		return
 	}
-	if n.Kind() != strictyaml.Scalar {
+	if n.Kind != strictyaml.Scalar {
 		c.wants(v, string(l))
 		return
 	}
-	text := n.Text()
+	text := n.Text
 	switch l {
 	case quantity:
 		if _, err := resource.ParseQuantity(text); err != nil {
@@ -330,7 +329,7 @@ func holds(t reflect.Type, v any) (ok bool) {
 
 // oneOf holds a text against the values that there are.
 func (c *fit) oneOf(v value, allowed []string) {
-	text := v.node.Text()
+	text := v.node.Text
 	if slices.Contains(allowed, text) || text == "" || c.doc.templated && hasHole(text) {
 		return
 	}
@@ -478,18 +477,18 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 	var edits []edit
 	if len(spots) == 1 {
 		s := spots[0]
-		if to := dig(s.up.node, s.keys...); to != nil && to.Kind() == strictyaml.Mapping {
+		if to := s.up.node.Get(s.keys...); to != nil && to.Kind == strictyaml.Mapping {
 			child := s.up.key
 			if len(s.keys) > 0 {
 				child = ""
 			}
 			if existing := to.Get(e.key()); existing != nil {
-				fix = fmt.Sprintf("remove it: %s stands in %s already, on line %d", e.key(), paths[0], fileLine(c.doc.at(existing, "")))
+				fix = fmt.Sprintf("remove it: %s stands in %s already, on line %d", e.key(), paths[0], fileLine(c.doc.text.place(existing.Line, 1)))
 				if sameScalar(existing, e.node) {
 					edits = f.remove(e.key())
 				}
 			} else {
-				edits = c.doc.moveEntry(f.node, e.key(), to, child)
+				edits = f.moveEntry(e.key(), to, child)
 			}
 		}
 	}
@@ -499,7 +498,7 @@ func (c *fit) misplaced(f frame, e entry, where string) bool {
 	if len(spots) == 1 {
 		c.check(e.value, spots[0].typ)
 	}
-	if len(c.out.findings) > before && e.node.Kind() == strictyaml.Scalar {
+	if len(c.out.findings) > before && e.node.Kind == strictyaml.Scalar {
 		edits = nil
 	}
 	c.out.find("wrong-level", e.keyAt(), fix, fmt.Sprintf("%s has no field %q: it is a field of %s", where, e.key(), strings.Join(paths, " and of ")), edits...)
@@ -517,17 +516,11 @@ func (c *fit) spots(e entry) (nearest []spot) {
 		if least > 0 && distance > least {
 			break
 		}
-		var found []spot
-		set := c.doc.text.of(up.typ)
-		if j, ok := set.byName[e.key()]; ok && distance > 0 && plausible(c.doc.text.shapes, e.node, set.fields[j].typ) {
-			found = []spot{{up: up, path: up.path, typ: set.fields[j].typ}}
-		} else {
-			found = c.below(up, e)
-			if len(found) > 0 {
-				distance += len(found[0].keys)
-			}
+		found := c.below(up, e)
+		if len(found) == 0 {
+			continue
 		}
-		if len(found) == 0 || least > 0 && distance > least {
+		if distance += len(found[0].keys); least > 0 && distance > least {
 			continue
 		}
 		if least == 0 || distance < least {
@@ -543,8 +536,9 @@ func (c *fit) spots(e entry) (nearest []spot) {
 	return nearest
 }
 
-// below finds the mappings nearest below another that have the key, without
-// going through lists and maps: into which item it should go is not known.
+// below finds the mappings nearest to another that have the key, itself or below
+// it, without going through lists and maps: into which item it should go is not
+// known.
 func (c *fit) below(up frame, e entry) []spot {
 	const deepest = 4
 	type step struct {
@@ -554,11 +548,15 @@ func (c *fit) below(up frame, e entry) []spot {
 	}
 	seen := map[reflect.Type]bool{up.typ: true}
 	level := []step{{up.typ, nil, up.path}}
-	for range deepest {
+	for range deepest + 1 {
 		var found []spot
 		var next []step
 		for _, s := range level {
-			for _, f := range c.doc.text.of(s.typ).fields {
+			set := c.doc.text.of(s.typ)
+			if i, ok := set.byName[e.key()]; ok && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
+				found = append(found, spot{up: up, keys: s.keys, path: s.path, typ: set.fields[i].typ})
+			}
+			for _, f := range set.fields {
 				inner := f.typ
 				for inner.Kind() == reflect.Pointer {
 					inner = inner.Elem()
@@ -567,12 +565,7 @@ func (c *fit) below(up frame, e entry) []spot {
 					continue
 				}
 				seen[inner] = true
-				at := step{inner, append(slices.Clone(s.keys), f.name), strictyaml.Key(s.path, f.name)}
-				set := c.doc.text.of(inner)
-				if i, ok := set.byName[e.key()]; ok && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
-					found = append(found, spot{up: up, keys: at.keys, path: at.path, typ: set.fields[i].typ})
-				}
-				next = append(next, at)
+				next = append(next, step{inner, append(slices.Clone(s.keys), f.name), strictyaml.Key(s.path, f.name)})
 			}
 		}
 		if len(found) > 0 {
@@ -592,25 +585,25 @@ func plausible(s *shapes, n *node, t reflect.Type) bool {
 		return true
 	}
 	if leafOf(t) != noLeaf {
-		return n.Kind() == strictyaml.Scalar
+		return n.Kind == strictyaml.Scalar
 	}
 	switch t.Kind() {
 	case reflect.Struct:
-		if n.Kind() != strictyaml.Mapping {
+		if n.Kind != strictyaml.Mapping {
 			return false
 		}
 		// At least one of its keys must be known there.
 		set := s.of(t)
-		for _, e := range n.Entries() {
+		for _, e := range n.Entries {
 			if _, ok := set.byName[e.Key]; ok {
 				return true
 			}
 		}
-		return len(n.Entries()) == 0 || set.open
+		return len(n.Entries) == 0 || set.open
 	case reflect.Map:
-		return n.Kind() == strictyaml.Mapping
+		return n.Kind == strictyaml.Mapping
 	case reflect.Slice, reflect.Array:
-		return n.Kind() == strictyaml.List
+		return n.Kind == strictyaml.List
 	case reflect.String, reflect.Bool:
 		return holds(t, n.Value())
 	}
@@ -618,5 +611,5 @@ func plausible(s *shapes, n *node, t reflect.Type) bool {
 }
 
 func sameScalar(a, b *node) bool {
-	return a.Kind() == strictyaml.Scalar && b.Kind() == strictyaml.Scalar && a.Value() == b.Value()
+	return a.Kind == strictyaml.Scalar && b.Kind == strictyaml.Scalar && a.Value() == b.Value()
 }

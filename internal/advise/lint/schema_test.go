@@ -150,7 +150,9 @@ func fitted(t *testing.T, typ reflect.Type, data []byte) []Finding {
 		t.Fatalf("%v %v", problems, docs)
 	}
 	x := newText(&source{file: Input{Name: "x.json", Data: data}, tables: newTables()})
-	return fits(value{doc: &doc{text: x}, node: docs[0].Root}, "the document", typ).findings
+	var out report
+	out.fits(value{doc: &doc{text: x}, node: docs[0].Root}, "the document", typ)
+	return out.findings
 }
 
 // What the strict decoder of Kubernetes refuses is found, and nothing else: in
@@ -193,7 +195,7 @@ func TestStrictDecoderAgrees(t *testing.T) {
 			for i, d := range docs {
 				asJSON, err := kubernetes.YAMLToJSON(d.Text)
 				var root any
-				if err != nil || d.Root == nil || len(d.Root.Duplicates()) > 0 || json.Unmarshal(asJSON, &root) != nil {
+				if err != nil || d.Root == nil || len(d.Root.Duplicates) > 0 || json.Unmarshal(asJSON, &root) != nil {
 					continue
 				}
 				name := fmt.Sprintf("%s %s %d", a.name, in.Name, i)
@@ -347,4 +349,21 @@ func declared(t *testing.T, dir string) map[string][]string {
 		}
 	}
 	return values
+}
+
+// Each line of the table of kernel keys is read whole: a key, or a key with how
+// many numbers it takes and their bounds.
+func TestKernelKeysAreReadWhole(t *testing.T) {
+	bounded := 0
+	for key, r := range newKernelKeys().known {
+		if strings.ContainsAny(key, " :") || r.numbers < 0 || r.numbers > 4 || r.low > r.high || r.numbers == 0 && r.high != 0 {
+			t.Errorf("%q takes %d numbers from %d to %d", key, r.numbers, r.low, r.high)
+		}
+		if r.numbers > 0 {
+			bounded++
+		}
+	}
+	if n := len(newKernelKeys().removed); bounded < 80 || n < 10 {
+		t.Errorf("%d keys have bounds, and %d went", bounded, n)
+	}
 }

@@ -52,7 +52,7 @@ func (c call) replace(w word, from, to int, fresh string) []edit {
 
 // script is a look at commands of a shell.
 type script struct {
-	out    report
+	out    *report
 	text   *text
 	source string // with the offsets of the text
 	broken bool   // the command before ended where its patch should stand
@@ -60,35 +60,34 @@ type script struct {
 
 // shellText reads a text as commands of a shell. For parts of a text for people
 // whatever cannot be read is left out.
-func shellText(t *text) report {
-	var s script
+func (out *report) shellText(t *text) {
+	s := script{out: out}
 	isScript := strings.HasPrefix(t.data, "#!") || strings.HasSuffix(t.name, ".sh") || strings.HasSuffix(t.name, ".bash")
 	if !t.snippet && (isScript || !commandLine.MatchString(t.data)) {
-		s.out.recognised = true
+		out.recognised = true
 		switch problem := s.read(t, t.data); {
 		case problem == nil:
 		case !t.file.Asked && t.parent == nil:
 			// Found in a directory: shells have dialects.
-			s.out.note("", t.place(problem.Line, problem.Column), "not looked at: %s", problem.Message)
+			out.note("", t.place(problem.Line, problem.Column), "not looked at: %s", problem.Message)
 		default:
-			s.out.unreadable(t, []strictyaml.Problem{*problem})
+			out.unreadable(t, []strictyaml.Problem{*problem})
 		}
-		return s.out
+		return
 	}
 	source, pieces := typed(t)
 	if len(pieces) == 0 {
 		if s.read(t, source) == nil {
-			s.out.recognised = true
-			return s.out
+			out.recognised = true
+			return
 		}
 		// Commands and their output together: line by line, then.
 		pieces = commandLines(source)
 	}
 	for _, p := range pieces {
-		s.out.recognised = true
+		out.recognised = true
 		s.read(t.part(p[0], p[1], t.name), source[p[0]:p[1]])
 	}
-	return s.out
 }
 
 // read reads commands of a source that has the same offsets as the text.
@@ -135,12 +134,10 @@ func (s *script) statement(n *syntax.Stmt) {
 	}
 	c = withoutSudo(c)
 	if len(c.args) > 0 {
-		var r report
-		r, s.broken = command(c, s.broken)
-		s.out.add(r)
+		s.broken = s.out.command(c, s.broken)
 	}
 	if body != nil && body.Hdoc != nil {
-		s.out.add(hereDocument(c, body))
+		s.out.hereDocument(c, body)
 	}
 }
 
@@ -153,7 +150,7 @@ func withoutSudo(c call) call {
 }
 
 // hereDocument looks at a file that is written in the middle of commands.
-func hereDocument(c call, r *syntax.Redirect) (out report) {
+func (out *report) hereDocument(c call, r *syntax.Redirect) {
 	name := c.to
 	switch c.name() {
 	case "tee":
@@ -202,9 +199,8 @@ func hereDocument(c call, r *syntax.Redirect) (out report) {
 		t.encode = nil
 	}
 	if wouldRecognise(t) {
-		out.add(lookAt(t))
+		out.lookAt(t)
 	}
-	return out
 }
 
 // holes writes as many holes as a text has characters.
@@ -296,7 +292,7 @@ func (s *script) pipeline(p *syntax.BinaryCmd) {
 	for b, ok := first.Cmd.(*syntax.BinaryCmd); ok; b, ok = first.Cmd.(*syntax.BinaryCmd) {
 		first = b.X
 	}
-	s.out.add(piped(last(first), from, into))
+	s.out.piped(last(first), from, into)
 }
 
 // prompt matches what stands before a command that is shown as typed.

@@ -26,7 +26,7 @@ var twiceWords = regexp.MustCompile(`(?i)\bat (?:twice|double|two times) (?:this
 var neighbourWords = regexp.MustCompile(`\bgc_thresh[123]\b`)
 
 // proseStatements looks at the sentences of a text for people.
-func proseStatements(t *text) (out report) {
+func (out *report) proseStatements(t *text) {
 	// Lines of one paragraph are one to a reader: an end of a line that is not
 	// an empty one is a space, which keeps all offsets.
 	flat := flatten(t.data)
@@ -58,7 +58,6 @@ func proseStatements(t *text) (out report) {
 			"write: no entry is collected below gc_thresh1, entries older than 5 s are above gc_thresh2, and gc_thresh3 is the most there are",
 			"the text says that entries are refused at twice a threshold: they are at gc_thresh3")
 	}
-	return out
 }
 
 // flatten writes the ends of lines as spaces, but where a paragraph ends. It
@@ -80,7 +79,7 @@ func flatten(data string) string {
 // proseFragments looks into what stands of a block in a text for people that is no
 // valid YAML as a whole, as page breaks leave it: each key at the margin begins
 // a piece, and those that can be read are held against the rest.
-func proseFragments(t *text) (out report) {
+func (out *report) proseFragments(t *text) {
 	start := -1
 	look := func(end int) {
 		if start < 0 {
@@ -88,7 +87,7 @@ func proseFragments(t *text) (out report) {
 		}
 		part := t.part(start, end, "block.yaml")
 		if root, _ := single(part); root.node != nil {
-			out.add(sourcesOf(root))
+			out.sourcesOf(root)
 		}
 	}
 	for n := 1; n <= len(t.lines); n++ {
@@ -98,16 +97,15 @@ func proseFragments(t *text) (out report) {
 		}
 	}
 	look(len(t.data))
-	return out
 }
 
 // marginKey matches a line that begins a piece.
 var marginKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*:(\s|$)`)
 
 // sourcesOf finds what a piece of an object clones.
-func sourcesOf(v value) (out report) {
+func (out *report) sourcesOf(v value) {
 	v.walk(func(e entry) bool {
-		name := e.deep("pvc.name")
+		name := e.get("pvc", "name")
 		if e.key() != "source" || name.text() == "" {
 			return true
 		}
@@ -115,7 +113,6 @@ func sourcesOf(v value) (out report) {
 		out.clonedPieces = append(out.clonedPieces, clonedPiece{name.at(), e.get("pvc", "namespace").text(), name.text(), "a piece of an object"})
 		return false
 	})
-	return out
 }
 
 // bytesOf reads a size as fio and vdbench write it: units of 1024.

@@ -35,9 +35,10 @@ func (c clusterNetwork) nodes() int64 {
 }
 
 // checkInstallConfig looks at the networks of an installation.
-func checkInstallConfig(root value) report {
+func (out *report) checkInstallConfig(root value) {
 	networking := root.get("networking")
-	out := checkClusterNetworks(networking)
+	before := len(out.clusters)
+	out.checkClusterNetworks(networking)
 	var nodes int64
 	known := false
 	for _, pool := range root.get("compute").items() {
@@ -49,24 +50,23 @@ func checkInstallConfig(root value) report {
 	if n, ok := root.get("controlPlane", "replicas").integer(); ok && n >= 0 {
 		nodes += n
 	}
-	for _, c := range out.clusters {
+	for _, c := range out.clusters[before:] {
 		if known && nodes > c.nodes() && len(networking.get("clusterNetwork").items()) == 1 {
 			out.find("subnet", c.at, fmt.Sprintf("widen the cluster network, or narrow the subnets: a /%d has room for %d nodes",
 				max(0, c.hostPrefix-bits.Len64(uint64(nodes-1))), nodes),
 				fmt.Sprintf("%s in subnets of /%d is enough for %d nodes, and there are %d", c.prefix, c.hostPrefix, c.nodes(), nodes))
 		}
 	}
-	return out
 }
 
 // checkClusterNetworks reads clusterNetwork, serviceNetwork and machineNetwork.
-func checkClusterNetworks(networking value) (out report) {
+func (out *report) checkClusterNetworks(networking value) {
 	var ranges []addressRange
 	read := func(v value, what string) (netip.Prefix, bool) {
 		if v.text() == "" || hasHole(v.text()) {
 			return netip.Prefix{}, false
 		}
-		prefix, ok := readPrefix(&out, v.at(), v.text(), what, v.replace)
+		prefix, ok := out.readPrefix(v.at(), v.text(), what, v.replace)
 		if ok {
 			ranges = append(ranges, addressRange{what, prefix, v.at()})
 		}
@@ -106,12 +106,11 @@ func checkClusterNetworks(networking value) (out report) {
 	for _, m := range networking.get("machineNetwork").items() {
 		read(m.get("cidr"), "machineNetwork")
 	}
-	out.add(checkOverlaps(ranges))
-	return out
+	out.checkOverlaps(ranges)
 }
 
 // readPrefix reads a range of addresses that is written in CIDR notation.
-func readPrefix(out *report, at place, text, what string, replace func(string) []edit) (netip.Prefix, bool) {
+func (out *report) readPrefix(at place, text, what string, replace func(string) []edit) (netip.Prefix, bool) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
 		out.find("subnet", at, "write an address and a length, such as 10.128.0.0/14", fmt.Sprintf("%s is no range of addresses: %q", what, text))
@@ -125,7 +124,7 @@ func readPrefix(out *report, at place, text, what string, replace func(string) [
 }
 
 // checkOverlaps holds the ranges of one configuration against each other.
-func checkOverlaps(ranges []addressRange) (out report) {
+func (out *report) checkOverlaps(ranges []addressRange) {
 	// Two ranges of CIDR notation are apart, or one holds the other: in this
 	// order those that hold a range are on the stack.
 	sorted := slices.Clone(ranges)
@@ -146,16 +145,15 @@ func checkOverlaps(ranges []addressRange) (out report) {
 		}
 		stack = append(stack, r)
 	}
-	return out
 }
 
 // acrossSubnets holds the pods that nodes are to take against the
 // addresses that they have.
-func acrossSubnets(f *facts) (out report) {
-	if len(f.clusters) == 0 {
+func (out *report) acrossSubnets() {
+	if len(out.clusters) == 0 {
 		// The default of a /23 is enough for what most ask for.
 		standard := clusterNetwork{prefix: netip.MustParsePrefix("10.128.0.0/14"), hostPrefix: 23}.addresses()
-		for _, p := range f.maxPods {
+		for _, p := range out.maxPods {
 			if p.maxPods > standard-ceiling.ReservedAddresses {
 				out.note("pods-above-subnet", p.at, "no cluster network is among the files: whether a node's subnet has %d addresses was not checked (a /23, the default, has %d)", p.maxPods, standard)
 			}
@@ -163,8 +161,8 @@ func acrossSubnets(f *facts) (out report) {
 		return
 	}
 	// Nodes get subnets of one size; with two families the smaller one binds.
-	least := slices.MinFunc(f.clusters, func(a, b clusterNetwork) int { return cmp.Compare(a.addresses(), b.addresses()) })
-	for _, p := range f.maxPods {
+	least := slices.MinFunc(out.clusters, func(a, b clusterNetwork) int { return cmp.Compare(a.addresses(), b.addresses()) })
+	for _, p := range out.maxPods {
 		where, room := seen(p.at, least.at), least.addresses()
 		fix := fmt.Sprintf("lower maxPods to %d, or install with hostPrefix %d", max(1, room-ceiling.ReservedAddresses), ceiling.HostPrefix(least.prefix.Addr(), p.maxPods+ceiling.ReservedAddresses))
 		if p.maxPods > room {
@@ -174,5 +172,4 @@ func acrossSubnets(f *facts) (out report) {
 				fmt.Sprintf("maxPods is %d, and of the %d addresses of a node's subnet of /%d the node itself uses some (%s)", p.maxPods, room, least.hostPrefix, where))
 		}
 	}
-	return out
 }

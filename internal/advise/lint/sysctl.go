@@ -23,7 +23,7 @@ type setting struct {
 }
 
 // sysctlFile reads a file of the form of sysctl.conf.
-func sysctlFile(t *text) (out report) {
+func (out *report) sysctlFile(t *text) {
 	out.recognised = true
 	for n := 1; n <= len(t.lines); n++ {
 		line := t.line(n)
@@ -32,20 +32,14 @@ func sysctlFile(t *text) (out report) {
 			continue
 		}
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-		key, value, ok := strings.Cut(line, "=")
+		s, ok := t.assignment(n)
 		if !ok {
 			if trimmed[0] != '-' { // "-key" excludes it from a pattern
 				out.find("sysctl-value", t.place(n, 1+len(indent)), "write KEY = VALUE", fmt.Sprintf("the line is no setting: %q", trimmed))
 			}
 			continue
 		}
-		keyAt := len(key) - len(strings.TrimLeft(key, " \t-"))
-		valueAt := len(key) + 1 + len(value) - len(strings.TrimLeft(value, " \t"))
-		s := setting{
-			key: strings.TrimSpace(key[keyAt:]), value: strings.TrimSpace(value), scope: scopeOf(t),
-			atKey: t.place(n, keyAt+1), atValue: t.place(n, valueAt+1),
-		}
-		lead := t.lines[n-1]
+		lead, valueAt := t.lines[n-1], s.atValue.column-1
 		if start, _ := t.offset(n, 1); start == lead {
 			// The line is written as it was read: no byte order mark is before it.
 			end := lead + valueAt + len(s.value)
@@ -59,9 +53,19 @@ func sysctlFile(t *text) (out report) {
 				s.replaceValue = func(fresh string) []edit { return []edit{{t, lead + valueAt, end, fresh}} }
 			}
 		}
-		out.add(checkSetting(s))
+		out.checkSetting(s)
 	}
-	return out
+}
+
+// assignment reads a line KEY = VALUE.
+func (t *text) assignment(n int) (s setting, ok bool) {
+	key, value, ok := strings.Cut(t.line(n), "=")
+	keyAt := len(key) - len(strings.TrimLeft(key, " \t-"))
+	valueAt := len(key) + 1 + len(value) - len(strings.TrimLeft(value, " \t"))
+	return setting{
+		key: strings.TrimSpace(key[keyAt:]), value: strings.TrimSpace(value), scope: scopeOf(t),
+		atKey: t.place(n, keyAt+1), atValue: t.place(n, valueAt+1),
+	}, ok
 }
 
 // commentIn is where a comment begins that stands behind a value, or -1.
@@ -95,69 +99,13 @@ func normalKey(key string) string {
 
 // sysctlRange is what the kernel takes for a key.
 type sysctlRange struct {
-	numbers   int // how many
+	numbers   int // how many; 0 is not known
 	low, high int64
-}
-
-// sysctlRanges are the ranges of keys that people set, from the kernel's own
-// documentation (admin-guide/sysctl and networking/ip-sysctl).
-func sysctlRanges() map[string]sysctlRange {
-	const most = math.MaxInt32
-	m := map[string]sysctlRange{
-		"net.core.rmem_max": {1, 1, most}, "net.core.wmem_max": {1, 1, most}, "net.core.rmem_default": {1, 1, most}, "net.core.wmem_default": {1, 1, most},
-		"net.core.netdev_max_backlog": {1, 0, most}, "net.core.netdev_budget": {1, 1, most}, "net.core.netdev_budget_usecs": {1, 0, most},
-		"net.core.somaxconn": {1, 0, most}, "net.core.optmem_max": {1, 0, most}, "net.core.dev_weight": {1, 1, most}, "net.core.busy_poll": {1, 0, most}, "net.core.busy_read": {1, 0, most},
-		"net.ipv4.tcp_rmem": {3, 1, most}, "net.ipv4.tcp_wmem": {3, 1, most}, "net.ipv4.tcp_mem": {3, 0, math.MaxInt64}, "net.ipv4.udp_mem": {3, 0, math.MaxInt64},
-		"net.ipv4.ip_local_port_range": {2, 1, 65535}, "net.ipv4.tcp_window_scaling": {1, 0, 1}, "net.ipv4.tcp_timestamps": {1, 0, 2}, "net.ipv4.tcp_sack": {1, 0, 1},
-		"net.ipv4.tcp_tw_reuse": {1, 0, 2}, "net.ipv4.tcp_fin_timeout": {1, 0, most}, "net.ipv4.tcp_max_syn_backlog": {1, 0, most}, "net.ipv4.tcp_syncookies": {1, 0, 2},
-		"net.ipv4.tcp_slow_start_after_idle": {1, 0, 1}, "net.ipv4.tcp_mtu_probing": {1, 0, 2}, "net.ipv4.tcp_moderate_rcvbuf": {1, 0, 1}, "net.ipv4.tcp_no_metrics_save": {1, 0, 1},
-		"net.ipv4.tcp_keepalive_time": {1, 0, most}, "net.ipv4.tcp_keepalive_intvl": {1, 0, most}, "net.ipv4.tcp_keepalive_probes": {1, 0, 255}, "net.ipv4.tcp_retries2": {1, 0, 255},
-		"net.ipv4.tcp_max_tw_buckets": {1, 0, most}, "net.ipv4.ip_forward": {1, 0, 1}, "net.ipv4.tcp_ecn": {1, 0, 5},
-		"net.netfilter.nf_conntrack_max": {1, 0, most}, "net.nf_conntrack_max": {1, 0, most}, "net.netfilter.nf_conntrack_buckets": {1, 0, most},
-		"net.bridge.bridge-nf-call-iptables": {1, 0, 1}, "net.bridge.bridge-nf-call-ip6tables": {1, 0, 1}, "net.bridge.bridge-nf-call-arptables": {1, 0, 1},
-		"vm.swappiness": {1, 0, 200}, "vm.dirty_ratio": {1, 0, 100}, "vm.dirty_background_ratio": {1, 0, 100}, "vm.overcommit_memory": {1, 0, 2}, "vm.overcommit_ratio": {1, 0, most},
-		"vm.max_map_count": {1, 0, most}, "vm.min_free_kbytes": {1, 0, most}, "vm.nr_hugepages": {1, 0, math.MaxInt64}, "vm.panic_on_oom": {1, 0, 2}, "vm.vfs_cache_pressure": {1, 0, most},
-		"vm.zone_reclaim_mode": {1, 0, 7}, "kernel.pid_max": {1, 301, 4194304}, "kernel.threads-max": {1, 1, most}, "kernel.panic": {1, math.MinInt32, most}, "kernel.panic_on_oops": {1, 0, 1},
-		"kernel.sem": {4, 0, most}, "kernel.msgmax": {1, 0, most}, "kernel.msgmnb": {1, 0, most}, "kernel.numa_balancing": {1, 0, 3}, "kernel.randomize_va_space": {1, 0, 2},
-		"kernel.keys.maxkeys": {1, 1, most}, "kernel.keys.maxbytes": {1, 1, most}, "kernel.keys.root_maxkeys": {1, 1, most}, "kernel.keys.root_maxbytes": {1, 1, most},
-		"fs.file-max": {1, 0, math.MaxInt64}, "fs.nr_open": {1, 0, most}, "fs.inotify.max_user_watches": {1, 0, most}, "fs.inotify.max_user_instances": {1, 0, most},
-		"fs.inotify.max_queued_events": {1, 0, most}, "fs.aio-max-nr": {1, 0, math.MaxInt64}, "fs.mount-max": {1, 0, most}, "fs.pipe-max-size": {1, 4096, most},
-	}
-	for _, family := range []string{"net.ipv4", "net.ipv6"} {
-		for i := 1; i <= 3; i++ {
-			m[fmt.Sprintf("%s.neigh.*.gc_thresh%d", family, i)] = sysctlRange{1, 0, most}
-		}
-		m[family+".conf.*.forwarding"] = sysctlRange{1, 0, 1}
-	}
-	for key, high := range map[string]int64{"arp_filter": 1, "arp_ignore": 8, "arp_announce": 2, "arp_notify": 1, "rp_filter": 2, "send_redirects": 1, "accept_redirects": 1, "proxy_arp": 1, "accept_local": 1} {
-		m["net.ipv4.conf.*."+key] = sysctlRange{1, 0, high}
-	}
-	m["net.ipv6.conf.*.disable_ipv6"] = sysctlRange{1, 0, 1}
-	m["net.ipv6.conf.*.accept_ra"] = sysctlRange{1, 0, 2}
-	return m
-}
-
-// removedSysctl are keys that the kernel no longer has, and what to do instead.
-func removedSysctl() map[string]string {
-	scheduler := "it moved to /sys/kernel/debug/sched with Linux 5.13: set it with tuned's scheduler plugin, or leave it"
-	return map[string]string{
-		"net.ipv4.tcp_tw_recycle":             "remove it: it broke connections from behind NAT, and went with Linux 4.12",
-		"net.ipv4.tcp_fack":                   "remove it: it does nothing since Linux 4.15",
-		"net.ipv4.tcp_low_latency":            "remove it: it does nothing since Linux 4.14",
-		"kernel.sched_migration_cost_ns":      scheduler,
-		"kernel.sched_min_granularity_ns":     scheduler,
-		"kernel.sched_wakeup_granularity_ns":  scheduler,
-		"kernel.sched_latency_ns":             scheduler,
-		"kernel.sched_nr_migrate":             scheduler,
-		"kernel.sched_tunable_scaling":        scheduler,
-		"net.ipv4.netfilter.ip_conntrack_max": "write net.netfilter.nf_conntrack_max",
-		"net.netfilter.nf_conntrack_helper":   "remove it: it went with Linux 6.0; assign helpers with rules",
-	}
 }
 
 // checkSetting holds one setting against what the kernel takes, and keeps it to be
 // held against others.
-func checkSetting(s setting) (out report) {
+func (out *report) checkSetting(s setting) {
 	if hasHole(s.key) || strings.ContainsAny(s.key, "*?$") {
 		return // a pattern, or a variable
 	}
@@ -167,13 +115,13 @@ func checkSetting(s setting) (out report) {
 		out.findAs(Warning, "sysctl-key", s.atKey, instead, fmt.Sprintf("the kernel no longer has %s", s.key))
 		return
 	}
-	if !kernel.known[key] {
-		out.add(unknownSysctl(s, key))
+	r, ok := kernel.known[key]
+	if !ok {
+		out.unknownSysctl(s, key)
 		return
 	}
 	out.settings = append(out.settings, s)
-	r, ok := kernel.ranges[key]
-	if !ok || hasHole(s.value) || strings.ContainsAny(s.value, "$") {
+	if r.numbers == 0 || hasHole(s.value) || strings.ContainsAny(s.value, "$") {
 		return
 	}
 	fields := strings.Fields(s.value)
@@ -201,7 +149,6 @@ func checkSetting(s setting) (out report) {
 		}
 		out.find("window-scaling", s.atValue, "write 1, which is the default", "net.ipv4.tcp_window_scaling is 0", edits...)
 	}
-	return out
 }
 
 // counted is a number of things in words.
@@ -213,7 +160,7 @@ func counted(n int, what string) string {
 }
 
 // unknownSysctl says of a key that the kernel does not have what was meant.
-func unknownSysctl(s setting, key string) (out report) {
+func (out *report) unknownSysctl(s setting, key string) {
 	family, _, ok := strings.Cut(key, ".")
 	kernel := s.atKey.text.kernel
 	candidates := kernel.families[family]
@@ -251,7 +198,6 @@ func unknownSysctl(s setting, key string) (out report) {
 		}
 	}
 	out.find("sysctl-key", s.atKey, "did you mean "+fresh+"?", fmt.Sprintf("the kernel has no key %s", s.key))
-	return out
 }
 
 func isNear(a, b string) bool {
@@ -261,21 +207,29 @@ func isNear(a, b string) bool {
 
 // kernelKeys are what is known of the kernel's keys.
 type kernelKeys struct {
-	known    map[string]bool
+	known    map[string]sysctlRange
 	families map[string][]string
 	roots    []string
-	ranges   map[string]sysctlRange
-	removed  map[string]string
+	removed  map[string]string // and what to do instead
 }
 
 func newKernelKeys() *kernelKeys {
-	f := &kernelKeys{known: make(map[string]bool), families: make(map[string][]string), ranges: sysctlRanges(), removed: removedSysctl()}
+	f := &kernelKeys{known: make(map[string]sysctlRange), families: make(map[string][]string), removed: make(map[string]string)}
 	for line := range strings.Lines(sysctlKeys) {
 		line = strings.TrimSpace(line)
 		if line == "" || line[0] == '#' {
 			continue
 		}
-		f.known[line] = true
+		if key, instead, ok := strings.Cut(line, ": "); ok {
+			f.removed[key] = instead
+			continue
+		}
+		var r sysctlRange
+		line, bounds, _ := strings.Cut(line, " ")
+		if bounds != "" {
+			_, _ = fmt.Sscan(bounds, &r.numbers, &r.low, &r.high) // a file of ours, that a test reads
+		}
+		f.known[line] = r
 		family, _, _ := strings.Cut(line, ".")
 		if f.families[family] == nil {
 			f.roots = append(f.roots, family)
@@ -301,10 +255,10 @@ func (s scope) get(key string) (latest, bool) {
 }
 
 // acrossSettings holds settings against each other that meet on one machine.
-func acrossSettings(f *facts) (out report) {
+func (out *report) acrossSettings() {
 	scopes := make(map[string]scope)
 	var order []string
-	for _, s := range f.settings {
+	for _, s := range out.settings {
 		// As written, for settings of one interface are not those of another.
 		key := dotted(s.key)
 		if scopes[s.scope] == nil {
@@ -335,7 +289,7 @@ func acrossSettings(f *facts) (out report) {
 			}
 		}
 		for _, family := range []string{"net.ipv4", "net.ipv6"} {
-			out.add(checkThresholds(all, family))
+			out.checkThresholds(all, family)
 		}
 		for _, pair := range [][2]string{{"net.core.rmem_default", "net.core.rmem_max"}, {"net.core.wmem_default", "net.core.wmem_max"}, {"vm.dirty_background_ratio", "vm.dirty_ratio"}} {
 			low, ok := all.get(pair[0])
@@ -361,12 +315,11 @@ func acrossSettings(f *facts) (out report) {
 			}
 		}
 	}
-	return out
 }
 
 // checkThresholds holds those of the neighbour table against each other, with
 // the kernel's defaults for what is not set.
-func checkThresholds(all scope, family string) (out report) {
+func (out *report) checkThresholds(all scope, family string) {
 	values := [3]int64{128, 512, 1024}
 	var given [3]bool
 	var at [3]place
@@ -389,5 +342,4 @@ func checkThresholds(all scope, family string) (out report) {
 		out.find("sysctl-order", where, "let gc_thresh1, 2 and 3 rise, such as 4096, 16384, 32768",
 			fmt.Sprintf("gc_thresh%d is %d, and gc_thresh%d %s %d: %s", i+1, values[i], i+2, which, values[i+1], why))
 	}
-	return out
 }

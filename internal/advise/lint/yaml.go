@@ -18,29 +18,6 @@ type doc struct {
 	templated bool
 }
 
-// at is the place of a value.
-func (d *doc) at(n *node, path string) place {
-	if n == nil {
-		return place{text: d.text, line: 1, column: 1, path: path}
-	}
-	return place{text: d.text, line: n.Line(), column: max(1, n.Column()), path: path}
-}
-
-// atKey is the place of a key; path is that of the key itself.
-func (d *doc) atKey(e strictyaml.Entry, path string) place {
-	return place{text: d.text, line: e.Line, column: max(1, e.Column), path: path}
-}
-
-// entryOf is a key of a mapping.
-func entryOf(mapping *node, key string) (strictyaml.Entry, bool) {
-	for _, e := range entriesOf(mapping) {
-		if e.Key == key {
-			return e, true
-		}
-	}
-	return strictyaml.Entry{}, false
-}
-
 // documents reads a text, and tells all problems of its documents.
 func documents(name, data string) ([]strictyaml.Document, []strictyaml.Problem) {
 	docs, problems := strictyaml.Documents(name, []byte(data))
@@ -76,32 +53,36 @@ func (v value) get(keys ...string) value {
 	return v
 }
 
-// deep follows keys down that are named as one, such as spec.template.
-func (v value) deep(keys string) value {
-	return value{v.doc, dig(v.node, strings.Split(keys, ".")...), strictyaml.Key(v.path, keys)}
-}
-
 // items are those of a list; nothing when it is none.
 func (v value) items() (all []value) {
-	for i, item := range itemsOf(v.node) {
-		all = append(all, value{v.doc, item, strictyaml.Index(v.path, i)})
+	if v.node != nil {
+		for i, item := range v.node.Items {
+			all = append(all, value{v.doc, item, strictyaml.Index(v.path, i)})
+		}
 	}
 	return all
 }
 
 // entries are the keys of a mapping; nothing when it is none.
 func (v value) entries() (all []entry) {
-	for _, e := range entriesOf(v.node) {
-		all = append(all, entry{value{v.doc, e.Value, strictyaml.Key(v.path, e.Key)}, e})
+	if v.node != nil {
+		for _, e := range v.node.Entries {
+			all = append(all, v.child(e))
+		}
 	}
 	return all
+}
+
+// child is a key of this mapping.
+func (v value) child(e strictyaml.Entry) entry {
+	return entry{value{v.doc, e.Value, strictyaml.Key(v.path, e.Key)}, e}
 }
 
 // entry is a key of a mapping; ok is false when there is none, or it has no
 // value.
 func (v value) entry(key string) (e entry, ok bool) {
-	raw, ok := entryOf(v.node, key)
-	return entry{value{v.doc, raw.Value, strictyaml.Key(v.path, key)}, raw}, ok && !isNull(raw.Value)
+	raw, ok := v.node.Entry(key)
+	return v.child(raw), ok && !isNull(raw.Value)
 }
 
 // walk goes through all keys of a value, at any depth. visit reports whether to
@@ -117,7 +98,13 @@ func (v value) walk(visit func(entry) bool) {
 	}
 }
 
-func (v value) text() string { return textOf(v.node) }
+// text is a scalar's; "" when it is none, or null.
+func (v value) text() string {
+	if isNull(v.node) || v.node.Kind != strictyaml.Scalar {
+		return ""
+	}
+	return v.node.Text
+}
 
 // integer is a whole number; ok is false when it is none.
 func (v value) integer() (n int64, ok bool) {
@@ -127,20 +114,21 @@ func (v value) integer() (n int64, ok bool) {
 	return n, ok
 }
 
-func (v value) at() place { return v.doc.at(v.node, v.path) }
+func (v value) at() place {
+	if v.node == nil {
+		return place{text: v.doc.text, line: 1, column: 1, path: v.path}
+	}
+	return place{text: v.doc.text, line: v.node.Line, column: max(1, v.node.Column), path: v.path}
+}
 
 // entryOrSelf is the place of a mapping's key, or that of the mapping when it
 // has no such key.
 func (v value) entryOrSelf(key string) place {
-	if e, ok := entryOf(v.node, key); ok {
-		return v.doc.atKey(e, strictyaml.Key(v.path, key))
+	if raw, ok := v.node.Entry(key); ok {
+		return v.child(raw).keyAt()
 	}
 	return v.at()
 }
-
-func (v value) replace(with string) []edit { return v.doc.replaceScalar(v.node, with) }
-
-func (v value) remove(key string) []edit { return v.doc.removeEntry(v.node, key) }
 
 // entry is a key of a mapping with its value.
 type entry struct {
@@ -150,45 +138,13 @@ type entry struct {
 
 func (e entry) key() string { return e.raw.Key }
 
-func (e entry) keyAt() place { return e.doc.atKey(e.raw, e.path) }
-
-func (e entry) rename(with string) []edit { return e.doc.replaceKey(e.raw, with) }
-
-// dig follows keys down; nil when there is nothing.
-func dig(n *node, keys ...string) *node {
-	for _, key := range keys {
-		n = n.Get(key)
-	}
-	return n
-}
-
-// itemsOf are the items of a list; nothing when it is none.
-func itemsOf(n *node) []*node {
-	if n == nil {
-		return nil
-	}
-	return n.Items()
-}
-
-// entriesOf are the keys of a mapping; nothing when it is none.
-func entriesOf(n *node) []strictyaml.Entry {
-	if n == nil {
-		return nil
-	}
-	return n.Entries()
-}
-
-// textOf is a scalar's text; "" when it is none, or null.
-func textOf(n *node) string {
-	if n == nil || n.Kind() != strictyaml.Scalar || n.Value() == nil {
-		return ""
-	}
-	return n.Text()
+func (e entry) keyAt() place {
+	return place{text: e.doc.text, line: e.raw.Line, column: max(1, e.raw.Column), path: e.path}
 }
 
 // isNull reports whether a key has no value.
 func isNull(n *node) bool {
-	return n == nil || n.Kind() == strictyaml.Scalar && n.Value() == nil
+	return n == nil || n.Kind == strictyaml.Scalar && n.Value() == nil
 }
 
 // hole stands for each character of a template's action, so that what is around
@@ -206,11 +162,11 @@ func hasHole(text string) bool {
 }
 
 // stringMap reads a mapping of texts, such as labels.
-func stringMap(n *node) map[string]string {
+func stringMap(v value) map[string]string {
 	m := make(map[string]string)
-	for _, e := range entriesOf(n) {
-		if e.Value.Kind() == strictyaml.Scalar {
-			m[e.Key] = e.Value.Text()
+	for _, e := range v.entries() {
+		if e.node.Kind == strictyaml.Scalar {
+			m[e.key()] = e.node.Text
 		}
 	}
 	return m
@@ -221,53 +177,55 @@ func stringMap(n *node) map[string]string {
 // to be sure.
 
 // scalarRange is where a scalar stands, with its quotes.
-func (d *doc) scalarRange(n *node) (start, end int, ok bool) {
-	if n == nil || n.Kind() != strictyaml.Scalar || n.Aliased() || n.Tagged() || n.Literal() {
+func (v value) scalarRange() (start, end int, ok bool) {
+	d, n := v.doc, v.node
+	if n == nil || n.Kind != strictyaml.Scalar || n.Aliased || n.Tag != "" || n.Literal {
 		return 0, 0, false
 	}
-	start, ok = d.text.offset(n.Line(), n.Column())
+	start, ok = d.text.offset(n.Line, n.Column)
 	if !ok {
 		return 0, 0, false
 	}
 	rest := d.text.data[start:]
-	if n.Plain() {
-		return start, start + len(n.Text()), n.Text() != "" && strings.HasPrefix(rest, n.Text())
+	if n.Plain {
+		return start, start + len(n.Text), n.Text != "" && strings.HasPrefix(rest, n.Text)
 	}
 	for _, quote := range []string{`"`, `'`} {
 		// What needs escapes is left to a person.
-		if strings.HasPrefix(rest, quote+n.Text()+quote) && !strings.ContainsAny(n.Text(), `\"'`) {
-			return start, start + len(n.Text()) + 2, true
+		if strings.HasPrefix(rest, quote+n.Text+quote) && !strings.ContainsAny(n.Text, `\"'`) {
+			return start, start + len(n.Text) + 2, true
 		}
 	}
 	return 0, 0, false
 }
 
-// replaceScalar writes another value in place of a scalar, in its quotes.
-func (d *doc) replaceScalar(n *node, with string) []edit {
-	start, end, ok := d.scalarRange(n)
+// replace writes another value in place of a scalar, in its quotes.
+func (v value) replace(with string) []edit {
+	start, end, ok := v.scalarRange()
 	if !ok {
 		return nil
 	}
-	if !n.Plain() {
+	if !v.node.Plain {
 		start, end = start+1, end-1
 	}
-	return []edit{{d.text, start, end, with}}
+	return []edit{{v.doc.text, start, end, with}}
 }
 
-// replaceKey renames a key.
-func (d *doc) replaceKey(e strictyaml.Entry, with string) []edit {
-	start, ok := d.text.offset(e.Line, e.Column)
-	if !ok || e.Merged() {
+// rename writes another key in place of one.
+func (e entry) rename(with string) []edit {
+	t := e.doc.text
+	start, ok := t.offset(e.raw.Line, e.raw.Column)
+	if !ok || e.raw.Merged {
 		return nil
 	}
-	rest := d.text.data[start:]
+	rest := t.data[start:]
 	if strings.HasPrefix(rest, `"`) || strings.HasPrefix(rest, `'`) {
 		start, rest = start+1, rest[1:]
 	}
-	if !strings.HasPrefix(rest, e.Key) || e.Key == "" {
+	if !strings.HasPrefix(rest, e.key()) || e.key() == "" {
 		return nil
 	}
-	return []edit{{d.text, start, start + len(e.Key), with}}
+	return []edit{{t, start, start + len(e.key()), with}}
 }
 
 // block is whole lines that hold one key of a mapping and its value.
@@ -291,11 +249,11 @@ func (d *doc) extentOf(e strictyaml.Entry) (b block, ok bool) {
 	t := d.text
 	indent := e.Column - 1
 	first := t.line(e.Line)
-	if e.Merged() || e.Value.Aliased() || indent < 0 || indent >= len(first) || strings.TrimLeft(first[:indent], " -") != "" {
+	if e.Merged || e.Value.Aliased || indent < 0 || indent >= len(first) || strings.TrimLeft(first[:indent], " -") != "" {
 		return block{}, false
 	}
 	b = block{first: e.Line, last: e.Line, indent: indent}
-	isList := e.Value.Kind() == strictyaml.List && !e.Value.Flow()
+	isList := e.Value.Kind == strictyaml.List && !e.Value.Flow
 	for n := e.Line + 1; n <= len(t.lines); n++ {
 		line := t.line(n)
 		trimmed := strings.TrimLeft(line, " ")
@@ -330,27 +288,28 @@ func itemFollows(t *text, n, indent int) bool {
 
 // lastLine is the last line on which some part of a value begins.
 func lastLine(n *node) int {
-	last := n.Line()
-	for _, item := range n.Items() {
+	last := n.Line
+	for _, item := range n.Items {
 		last = max(last, lastLine(item))
 	}
-	for _, e := range n.Entries() {
-		if !e.Merged() {
+	for _, e := range n.Entries {
+		if !e.Merged {
 			last = max(last, lastLine(e.Value))
 		}
 	}
 	return last
 }
 
-// removeEntry takes a key out of a mapping.
-func (d *doc) removeEntry(mapping *node, key string) []edit {
-	entries := mapping.Entries()
+// remove takes a key out of a mapping.
+func (v value) remove(key string) []edit {
+	d, mapping := v.doc, v.node
+	entries := mapping.Entries
 	i := slices.IndexFunc(entries, func(e strictyaml.Entry) bool { return e.Key == key })
-	if i < 0 || mapping.Aliased() || entries[i].Merged() {
+	if i < 0 || mapping.Aliased || entries[i].Merged {
 		return nil
 	}
 	e := entries[i]
-	if mapping.Flow() {
+	if mapping.Flow {
 		return d.removeFromFlow(entries, i)
 	}
 	if b, ok := d.blockOf(e); ok {
@@ -360,10 +319,10 @@ func (d *doc) removeEntry(mapping *node, key string) []edit {
 		return []edit{{d.text, d.text.lines[b.first-1], d.text.lineEnd(b.last), ""}}
 	}
 	// The first key behind the dash of an item: the next one takes its place.
-	if i+1 < len(entries) && !entries[i+1].Merged() && entries[i+1].Column == e.Column && i == 0 {
+	if i+1 < len(entries) && !entries[i+1].Merged && entries[i+1].Column == e.Column && i == 0 {
 		start, ok := d.text.offset(e.Line, e.Column)
 		end, ok2 := d.text.offset(entries[i+1].Line, entries[i+1].Column)
-		if ok && ok2 && e.Value.Kind() == strictyaml.Scalar && entries[i+1].Line == e.Line+1 && !e.Value.Aliased() &&
+		if ok && ok2 && e.Value.Kind == strictyaml.Scalar && entries[i+1].Line == e.Line+1 && !e.Value.Aliased &&
 			!strings.Contains(d.text.data[start:end], "#") {
 			return []edit{{d.text, start, end, ""}}
 		}
@@ -374,7 +333,7 @@ func (d *doc) removeEntry(mapping *node, key string) []edit {
 // removeFromFlow takes a key out of braces.
 func (d *doc) removeFromFlow(entries []strictyaml.Entry, i int) []edit {
 	offset := func(e strictyaml.Entry) (int, bool) {
-		if e.Merged() {
+		if e.Merged {
 			return 0, false
 		}
 		return d.text.offset(e.Line, e.Column)
@@ -437,23 +396,24 @@ func flowEnd(data string, at int) (end int, ok bool) {
 // moveEntry takes a key out of one mapping and puts it at the end of another.
 // child is the key of the target on whose way the key stands, or "" when the
 // target is elsewhere: it then goes behind the target's last key.
-func (d *doc) moveEntry(from *node, key string, to *node, child string) []edit {
-	e, ok := entryOf(from, key)
-	if !ok || from.Flow() || to.Flow() || to.Aliased() || len(to.Entries()) == 0 || to.Get(key) != nil {
+func (v value) moveEntry(key string, to *node, child string) []edit {
+	d, from := v.doc, v.node
+	e, ok := from.Entry(key)
+	if !ok || from.Flow || to.Flow || to.Aliased || len(to.Entries) == 0 || to.Get(key) != nil {
 		return nil
 	}
 	moved, ok := d.blockOf(e)
 	if !ok {
 		return nil
 	}
-	removed := d.removeEntry(from, key)
+	removed := v.remove(key)
 	if removed == nil {
 		return nil
 	}
-	entries := to.Entries()
+	entries := to.Entries
 	behind := entries[len(entries)-1]
 	if child != "" {
-		if behind, ok = entryOf(to, child); !ok {
+		if behind, ok = to.Entry(child); !ok {
 			return nil
 		}
 	}
@@ -495,13 +455,14 @@ func (d *doc) moveEntry(from *node, key string, to *node, child string) []edit {
 
 // literal is the text of a scalar that is written as a block of lines; ok is
 // false for all others.
-func (d *doc) literal(n *node, name string) (t *text, ok bool) {
-	if n == nil || !n.Literal() || n.Aliased() {
+func (v value) literal(name string) (t *text, ok bool) {
+	d, n := v.doc, v.node
+	if n == nil || !n.Literal || n.Aliased {
 		return nil, false
 	}
-	first := n.Line() + 1
+	first := n.Line + 1
 	indent := ""
-	last := n.Line()
+	last := n.Line
 	for i := first; i <= len(d.text.lines); i++ {
 		line := d.text.line(i)
 		if strings.TrimSpace(line) == "" {
@@ -522,5 +483,5 @@ func (d *doc) literal(n *node, name string) (t *text, ok bool) {
 	}
 	t = d.text.indented(d.text.lines[first-1], d.text.lineEnd(last), indent, name)
 	// An indicator such as |2 keeps spaces of the first line.
-	return t, strings.TrimRight(strings.ReplaceAll(t.data, "\r\n", "\n"), "\n") == strings.TrimRight(n.Text(), "\n")
+	return t, strings.TrimRight(strings.ReplaceAll(t.data, "\r\n", "\n"), "\n") == strings.TrimRight(n.Text, "\n")
 }

@@ -3,10 +3,13 @@ package tune
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 	"strings"
 	"time"
+
+	"gonum.org/v1/gonum/optimize"
 )
 
 // CloneModel says how clones of one golden image go through the provisioner
@@ -67,123 +70,64 @@ func (m CloneModel) Total(clones, bulk int) float64 {
 // Calibrate finds the parameters with which the model comes closest to
 // readings, by the squares of their relative errors: the time that a clone
 // holds the image; with readings of two sizes of bulk or more what each bulk
-// costs besides, too; with three or more the penalty as well. worst is the
-// largest error that is left, as a share.
-func (m CloneModel) Calibrate(readings []CloneReading) (fitted CloneModel, worst float64) {
-	sizes := map[int]bool{}
-	longest := 0.0
+// costs besides, too; with three or more the penalty as well. Where the time of a
+// flattening is not given, bulks that reach beyond where it begins tell it, if
+// there are smaller ones too. worst is the largest error that is left, as a share.
+func (m CloneModel) Calibrate(readings []CloneReading, flattenGiven bool) (fitted CloneModel, worst float64) {
+	small, large := map[int]bool{}, map[int]bool{}
+	lock, longest := math.Inf(1), 0.0
 	for _, r := range readings {
+		sizes := small
+		if !flattenGiven && m.FlattenAfter > 0 && r.Bulk > m.FlattenAfter {
+			sizes = large
+		}
 		sizes[r.Bulk] = true
-		longest = max(longest, r.Seconds)
+		lock, longest = min(lock, r.Seconds/float64(r.Bulk)), max(longest, r.Seconds)
 	}
-	bases := make([]float64, len(readings))
-	// The bulk's cost is a constant on top: for a lock and a penalty it is found
-	// without running any bulk again.
-	at := func(lock, penalty float64) (c CloneModel, miss float64) {
-		c = m
-		c.Lock, c.Penalty, c.Bulk = lock, penalty, 0
-		for i, r := range readings {
-			bases[i] = c.BulkTime(r.Bulk, 0)
+	if len(small) == 0 || len(large) == 0 { // nothing tells the two apart
+		maps.Copy(small, large)
+		large = nil
+	}
+	// The squares keep what cannot be negative from it.
+	free, start := []func(*CloneModel, float64){func(c *CloneModel, x float64) { c.Lock = x * x }}, []float64{math.Sqrt(lock)}
+	if len(small) >= 2 {
+		free, start = append(free, func(c *CloneModel, x float64) { c.Bulk = x * x }), append(start, 1)
+	}
+	if len(small) >= 3 {
+		free, start = append(free, func(c *CloneModel, x float64) { c.Penalty = x * x / 100 }), append(start, 0.1)
+	}
+	if len(large) > 0 {
+		free, start = append(free, func(c *CloneModel, x float64) { c.Flatten = x * x }), append(start, math.Sqrt(lock))
+	}
+	at := func(x []float64) CloneModel {
+		c := m
+		for i, set := range free {
+			set(&c, x[i])
 		}
-		sum := func(bulk float64) float64 {
-			return misses(readings, func(i int) float64 { return max(bases[i]+bulk, 1e-9) })
-		}
-		c.Bulk = m.Bulk
-		if len(sizes) >= 2 {
-			c.Bulk = lowest(0, longest, sum)
-		}
-		return c, sum(c.Bulk)
-	}
-	// The model that misses least, of those by the logarithm of a parameter.
-	leastBy := func(lo, hi float64, of func(log float64) (CloneModel, float64)) (CloneModel, float64) {
-		return of(lowest(lo, hi, func(log float64) float64 {
-			_, miss := of(log)
-			return miss
-		}))
-	}
-	forPenalty := func(penalty float64) (CloneModel, float64) {
-		return leastBy(math.Log(1e-6), math.Log(longest+1), func(log float64) (CloneModel, float64) { return at(math.Exp(log), penalty) })
-	}
-	if len(sizes) < 3 {
-		fitted, _ = forPenalty(m.Penalty)
-	} else {
-		var least float64
-		fitted, least = forPenalty(0)
-		const from, to, parts = -6.0, 0.0, 24
-		best := from
-		for i := range parts + 1 {
-			log := from + (to-from)*float64(i)/parts
-			if c, miss := forPenalty(math.Pow(10, log)); miss < least {
-				fitted, least, best = c, miss, log
-			}
-		}
-		powerOfTen := func(log float64) (CloneModel, float64) { return forPenalty(math.Pow(10, log)) }
-		if c, miss := leastBy(best-(to-from)/parts, best+(to-from)/parts, powerOfTen); miss < least {
-			fitted = c
-		}
-	}
-	return fitted, fitted.worst(readings)
-}
-
-// misses is the sum of the squares of the relative errors, by their logarithms,
-// of what a model has for each of the readings.
-func misses(readings []CloneReading, modelled func(i int) float64) (sum float64) {
-	for i, r := range readings {
-		e := math.Log(modelled(i) / r.Seconds)
-		sum += e * e
-	}
-	return sum
-}
-
-// worst is the model's largest error of the readings, as a share.
-func (m CloneModel) worst(readings []CloneReading) (worst float64) {
-	for _, r := range readings {
-		worst = max(worst, math.Abs(m.BulkTime(r.Bulk, 0)/r.Seconds-1))
-	}
-	return worst
-}
-
-// calibrateFlatten is Calibrate where the time of a flattening is not known, and
-// bulks were measured that reach beyond where it begins: the smaller bulks tell
-// the rest, and those the flattening. With no smaller bulk all is taken for the
-// lock's.
-func (m CloneModel) calibrateFlatten(readings []CloneReading) (fitted CloneModel, worst float64) {
-	small, large := []CloneReading{}, []CloneReading{}
-	longest := 0.0
-	for _, r := range readings {
-		if m.FlattenAfter > 0 && r.Bulk > m.FlattenAfter {
-			large = append(large, r)
-			longest = max(longest, r.Seconds)
-		} else {
-			small = append(small, r)
-		}
-	}
-	if len(small) == 0 || len(large) == 0 {
-		return m.Calibrate(readings)
-	}
-	fitted, worst = m.Calibrate(small)
-	at := func(flatten float64) CloneModel {
-		c := fitted
-		c.Flatten = flatten
 		return c
 	}
-	fitted = at(lowest(0, longest, func(flatten float64) float64 {
-		return misses(large, func(i int) float64 { return at(flatten).BulkTime(large[i].Bulk, 0) })
-	}))
-	return fitted, max(worst, fitted.worst(large))
-}
-
-// lowest is where a function with one valley is lowest.
-func lowest(lo, hi float64, f func(float64) float64) float64 {
-	for range 40 {
-		a, b := lo+(hi-lo)*0.382, hi-(hi-lo)*0.382
-		if f(a) <= f(b) {
-			hi = b
-		} else {
-			lo = a
+	misses := func(x []float64) (sum float64) {
+		c := at(x)
+		for _, r := range readings {
+			e := math.Log(max(c.BulkTime(r.Bulk, 0), 1e-9) / r.Seconds)
+			sum += e * e
 		}
+		return sum
 	}
-	return (lo + hi) / 2
+	// From where it ends the search begins anew, since its simplex may have
+	// become flat on the way.
+	for range 8 {
+		found, err := optimize.Minimize(optimize.Problem{Func: misses}, start, nil, &optimize.NelderMead{})
+		if err != nil && found == nil {
+			break
+		}
+		start = found.X
+	}
+	fitted = at(start)
+	for _, r := range readings {
+		worst = max(worst, math.Abs(fitted.BulkTime(r.Bulk, 0)/r.Seconds-1))
+	}
+	return fitted, worst
 }
 
 // bulkSizes are those that are compared.
@@ -211,15 +155,11 @@ func (t *virtTuner) cloneBulks() {
 	}
 	t.cite("csi-provisioner")
 	if len(t.CloneReadings) > 0 {
-		fitted, worst := m.Calibrate(t.CloneReadings)
-		if !t.Flatten.Ok() {
-			fitted, worst = m.calibrateFlatten(t.CloneReadings)
-			if fitted.Flatten > 0 {
-				t.result("cloneFlatten", math.Round(fitted.Flatten*10)/10, "s", fmt.Sprintf("that flattening one image takes, as the bulks above %d clones have it", cloneSoftLimit))
-				t.Flatten = Given(time.Duration(fitted.Flatten*float64(time.Second)), "from the readings")
-			}
+		var worst float64
+		if m, worst = m.Calibrate(t.CloneReadings, t.Flatten.Ok()); !t.Flatten.Ok() && m.Flatten > 0 {
+			t.result("cloneFlatten", math.Round(m.Flatten*10)/10, "s", fmt.Sprintf("that flattening one image takes, as the bulks above %d clones have it", cloneSoftLimit))
+			t.Flatten = Given(time.Duration(m.Flatten*float64(time.Second)), "from the readings")
 		}
-		m = fitted
 		for _, r := range t.CloneReadings {
 			t.Inputs = append(t.Inputs, Input{fmt.Sprintf("bulk of %d", r.Bulk), math.Round(r.Seconds*10) / 10, "s", r.From})
 			t.step(fmt.Sprintf("a bulk of %d: measured, and by the model", r.Bulk), fmt.Sprintf("%.1f s, %.1f s", r.Seconds, m.BulkTime(r.Bulk, 0)), "V23")

@@ -127,24 +127,21 @@ func (f ClusterFacts) mostMaxPods() (in In[int64]) {
 	return in
 }
 
-// clusterCIDRs and serviceCIDRs are OpenShift's own.
-func (f ClusterFacts) clusterCIDRs() []In[netip.Prefix] {
-	if f.Network == nil {
-		return nil
+// clusterCIDRs and serviceCIDRs are OpenShift's own; both are empty elsewhere.
+func (f ClusterFacts) clusterCIDRs() (out []In[netip.Prefix]) {
+	if f.Network != nil {
+		for _, c := range f.Network.Cluster {
+			out = append(out, readFrom(c, f.From))
+		}
 	}
-	return f.ranges(f.Network.Cluster)
+	return out
 }
 
-func (f ClusterFacts) serviceCIDRs() []In[netip.Prefix] {
-	if f.Network == nil {
-		return nil
-	}
-	return f.ranges(f.Network.Service)
-}
-
-func (f ClusterFacts) ranges(list []netip.Prefix) (out []In[netip.Prefix]) {
-	for _, c := range list {
-		out = append(out, readFrom(c, f.From))
+func (f ClusterFacts) serviceCIDRs() (out []In[netip.Prefix]) {
+	if f.Network != nil {
+		for _, c := range f.Network.Service {
+			out = append(out, readFrom(c, f.From))
+		}
 	}
 	return out
 }

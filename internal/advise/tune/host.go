@@ -290,6 +290,12 @@ func (t *hostTuner) windows() []setting {
 		t.find(Finding{Advice, "largest buffer of a connection", Bytes(tcp).String(), Bytes(2 * largest).String(), "one connection cannot fill the link", "several connections side by side"})
 	}
 	t.warn("TCP ignores rmem_max, wmem_max and wmem_default unless a program asks for a buffer of a size: it follows tcp_rmem and tcp_wmem (kernel-ip)")
+	// Each socket may fill it unasked, and a host has thousands.
+	const largestDefault = 16 << 20
+	if standard > largestDefault {
+		t.warn("wmem_default is written as 16 MiB and not as %s: every socket that asks for no size may take it, and a program that needs more asks for it, up to wmem_max", Bytes(standard))
+		standard = largestDefault
+	}
 	t.warn("no buffer is written below the largest default that a kernel has had: 4 MiB for rmem_max and wmem_max, 32 MiB for tcp_rmem, 4 MiB for tcp_wmem")
 	buffer := func(name, why string, want ...int64) setting {
 		return setting{name: name, want: want, atLeast: true, file: bufferFile, why: why, cost: cost, rows: rows}

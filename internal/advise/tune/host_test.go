@@ -51,6 +51,17 @@ func TestHostBuffers(t *testing.T) {
 	if strings.Contains(text, "10905190") {
 		t.Error("the file has the source's mistake")
 	}
+	// A long fat network: 0.4 of 1.25 GB is for programs that ask for it, and not
+	// for every socket.
+	a, err = TuneHost(rttAndLink(100*time.Millisecond, 100e9))
+	answer(t, a, err)
+	wantResult(t, a, "defaultBytes", int64(500_000_000))
+	if text := fileOf(t, a, "etc/sysctl.d/99.9-buffers.conf"); !strings.Contains(text, "wmem_default = 16777216\n") || !strings.Contains(text, "wmem_max = 1250000000\n") {
+		t.Errorf("on a long fat network:\n%s", text)
+	}
+	if !strings.Contains(strings.Join(a.Warnings, " "), "wmem_default is written as 16 MiB and not as 476.84 MiB") {
+		t.Errorf("the bound is not told of: %q", a.Warnings)
+	}
 	// V9: packets of 512 KiB.
 	a, err = TuneHost(Host{Packet: Given(Bytes(512<<10), "flag")})
 	answer(t, a, err)

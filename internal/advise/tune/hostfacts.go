@@ -2,9 +2,11 @@ package tune
 
 import (
 	_ "embed"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/bits"
 	"net/netip"
 	"path"
 	"slices"
@@ -218,18 +220,14 @@ func sharedSubnets(text string) []SharedSubnet {
 		if len(fields) < 8 || fields[2] != "00000000" {
 			continue
 		}
-		address, ok := littleEndian(fields[1])
-		mask, masked := littleEndian(fields[7])
-		if !ok || !masked || mask == [4]byte{} {
+		address, err := strconv.ParseUint(fields[1], 16, 32)
+		mask, err2 := strconv.ParseUint(fields[7], 16, 32)
+		if err != nil || err2 != nil || mask == 0 {
 			continue
 		}
-		bits := 0
-		for _, b := range mask {
-			for ; b != 0; b <<= 1 {
-				bits++
-			}
-		}
-		rng := netip.PrefixFrom(netip.AddrFrom4(address), bits).Masked()
+		var raw [4]byte // machines of this kind write addresses with the last byte first
+		binary.LittleEndian.PutUint32(raw[:], uint32(address))
+		rng := netip.PrefixFrom(netip.AddrFrom4(raw), bits.OnesCount64(mask)).Masked()
 		i := slices.IndexFunc(list, func(s SharedSubnet) bool { return s.Range == rng })
 		if i < 0 {
 			i = len(list)
@@ -240,16 +238,6 @@ func sharedSubnets(text string) []SharedSubnet {
 		}
 	}
 	return slices.DeleteFunc(list, func(s SharedSubnet) bool { return len(s.Interfaces) < 2 })
-}
-
-// littleEndian reads an IPv4 address as /proc/net/route writes it on machines
-// of this kind.
-func littleEndian(text string) (raw [4]byte, ok bool) {
-	v, err := strconv.ParseUint(text, 16, 32)
-	if err != nil || len(text) != 8 {
-		return raw, false
-	}
-	return [4]byte{byte(v), byte(v >> 8), byte(v >> 16), byte(v >> 24)}, true
 }
 
 // interruptsOf finds the interrupts that carry an interface's name, such as

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"gonum.org/v1/gonum/stat"
+
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
@@ -165,14 +167,14 @@ func (t *kubeletTuner) density() {
 		t.find(Finding{Advice, "pods per node that were tested", "", "2500 at most, on one cluster of 26 nodes", "more than the 500 that most releases were tested with", "raise step by step from 150 (D18)"})
 	case n > ceiling.OpenShiftMaxPods:
 		t.cite("openshift-500")
-		t.find(Finding{Advice, "pods per node that were tested", "", "500 at most", "more than 250 was not recommended for want of long runs (V15)", "raise step by step"})
+		t.find(Finding{Advice, "pods per node that were tested", "", "500 at most", "more than 250 was not recommended, since long runs were missing (V15)", "raise step by step"})
 	}
 	if t.HostPrefix.Ok() {
 		four := netip.IPv4Unspecified()
 		own := int64(ceiling.Addresses(netip.PrefixFrom(four, int(t.HostPrefix.Value)))) - ceiling.ReservedAddresses
 		t.step("addresses for pods of a node = 2^(32 - hostPrefix) - 2 - 16 of its own", fmt.Sprintf("2^(32 - %d) - 18 = %s", t.HostPrefix.Value, grouped(own)), "D3")
 		need := ceiling.HostPrefix(four, n+ceiling.ReservedAddresses)
-		t.check(own >= n, Finding{Cannot, fmt.Sprintf("addresses in a /%d", t.HostPrefix.Value), grouped(max(own, 0)), grouped(n), "pods stay in ContainerCreating for want of an address", fmt.Sprintf("hostPrefix %d, which is chosen at installation: plimsoll tune subnet", need)})
+		t.check(own >= n, Finding{Cannot, fmt.Sprintf("addresses in a /%d", t.HostPrefix.Value), grouped(max(own, 0)), grouped(n), "pods stay in ContainerCreating without an address", fmt.Sprintf("hostPrefix %d, which is chosen at installation: plimsoll tune subnet", need)})
 	} else if n > 494 {
 		t.cite("D3")
 		t.warn("a /23 for each node, the default, has 510 addresses, 494 of them for more than the node's own pods: choose hostPrefix at installation (plimsoll tune subnet --pods-per-node %d)", n)
@@ -364,17 +366,14 @@ func (t *kubeletTuner) measured() (kube, system reservation) {
 // through readings at two numbers or more, by least squares, and not below what
 // was seen; in proportion to the pods from one, which is an upper bound.
 func extrapolate(pods, values []float64, at float64) (need float64, how string) {
-	n := float64(len(pods))
-	var sx, sy, sxx, sxy float64
-	for i, x := range pods {
-		sx, sy, sxx, sxy = sx+x, sy+values[i], sxx+x*x, sxy+x*values[i]
-	}
 	most := slices.Max(values)
 	if slices.Max(pods) == slices.Min(pods) {
 		return most * max(1, at/pods[0]), "in proportion to its pods, from one number of pods: an upper bound"
 	}
-	slope := max(0, (n*sxy-sx*sy)/(n*sxx-sx*sx))
-	base := (sy - slope*sx) / n
+	base, slope := stat.LinearRegression(pods, values, nil, false)
+	if slope < 0 {
+		base, slope = stat.Mean(values, nil), 0
+	}
 	need = base + slope*at
 	// At fewer pods than were seen less is needed than was seen.
 	if at >= slices.Max(pods) {

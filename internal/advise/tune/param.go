@@ -54,9 +54,10 @@ type Param interface {
 	record(b *builder)
 }
 
-// param is a parameter of one value.
+// param is a parameter of one value, or with a list of several.
 type param[T any] struct {
 	in               *In[T]
+	list             *[]T
 	name, kind, help string
 	parse            func(string) (T, error)
 	text             string // as given
@@ -85,10 +86,15 @@ func (p *param[T]) Help() string {
 
 func (p *param[T]) Set(text string) error {
 	v, err := p.parse(text)
-	if err == nil {
+	switch {
+	case err != nil:
+		return err
+	case p.list != nil:
+		*p.list, p.text = append(*p.list, v), strings.TrimLeft(p.text+" "+text, " ")
+	default:
 		*p.in, p.text = Given(v, "flag --"+p.name), text
 	}
-	return err
+	return nil
 }
 
 // by gives a default with its reason.
@@ -221,36 +227,15 @@ func platformParam(in *In[string], c ClusterFacts) *param[string] {
 	return wordParam(in, "platform", "what the cluster is", OpenShift, Kubernetes).read(c.platform()).by(OpenShift, "the documents' platform")
 }
 
-// listParam is a parameter that may be given several times.
-type listParam[T any] struct {
-	list             *[]T
-	name, kind, help string
-	parse            func(string) (T, error)
-	texts            []string
-}
-
-func newList[T any](list *[]T, name, kind, help string, parse func(string) (T, error)) *listParam[T] {
-	return &listParam[T]{list: list, name: name, kind: kind, help: help, parse: parse}
+// newList is a parameter that may be given several times. It is not among the
+// inputs of an answer.
+func newList[T any](list *[]T, name, kind, help string, parse func(string) (T, error)) *param[T] {
+	return &param[T]{list: list, in: &In[T]{}, name: name, kind: kind, help: help, parse: parse}
 }
 
 // rangeParam is a list of ranges of addresses.
-func rangeParam(list *[]netip.Prefix, name, help string) *listParam[netip.Prefix] {
+func rangeParam(list *[]netip.Prefix, name, help string) *param[netip.Prefix] {
 	return newList(list, name, "CIDR", help, ParsePrefix)
-}
-
-func (p *listParam[T]) Name() string    { return p.name }
-func (p *listParam[T]) Help() string    { return p.help }
-func (p *listParam[T]) Type() string    { return p.kind }
-func (p *listParam[T]) String() string  { return strings.Join(p.texts, " ") }
-func (p *listParam[T]) settle() error   { return nil }
-func (p *listParam[T]) record(*builder) {}
-
-func (p *listParam[T]) Set(text string) error {
-	v, err := p.parse(text)
-	if err == nil {
-		*p.list, p.texts = append(*p.list, v), append(p.texts, text)
-	}
-	return err
 }
 
 // begin settles the parameters of a calculator and begins its answer with them.

@@ -1,9 +1,12 @@
 package tune
 
 import (
+	_ "embed"
 	"fmt"
 	"net/netip"
+	"slices"
 	"strings"
+	"text/template"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
@@ -159,13 +162,11 @@ func TunePlan(p Plan) (*Answer, error) {
 	b.result("allPodsPerNode", all, "", "")
 	b.result("maxPods", maxPods.Value, "", maxPods.From)
 	b.result("allPods", all*n, "", "over the nodes that take pods")
-	for _, stage := range []func() error{b.install, b.storage, b.nodes, b.virt, b.load} {
+	for _, stage := range []func() error{b.install, b.storage, b.nodes, b.virt, b.load, b.raise, b.write} {
 		if err := stage(); err != nil {
 			return nil, err
 		}
 	}
-	b.raise()
-	b.write()
 	return &b.Answer, nil
 }
 
@@ -461,7 +462,7 @@ func (b *planner) load() error {
 }
 
 // raise is how the target is approached: D5, D15, D18.
-func (b *planner) raise() {
+func (b *planner) raise() error {
 	b.cite("D5", "D15", "D18", "D8", "D14")
 	top := b.perNode
 	start := min(int64(150), top)
@@ -481,44 +482,21 @@ func (b *planner) raise() {
 		"node-density first, then node-density-cni, then node-density-heavy: a density that held in one says little of the next (D15)",
 		"watch the kubelets: many Pending pods make all of them busy, and deleting those that cannot be scheduled relieves them (D8)",
 		"record what kubelet and container runtime use, and reserve it: plimsoll tune kubelet --run DIR (D14)")
+	return nil
 }
 
+// planPage has an Answer in the form of a page.
+//
+//go:embed plan.md.tmpl
+var planPage string
+
 // write adds the plan itself as a file.
-func (b *planner) write() {
+func (b *planner) write() error {
+	page, err := template.New("PLAN.md").Funcs(template.FuncMap{"grouped": grouped[int64], "inc": func(i int) int { return i + 1 }}).Parse(planPage)
 	var t strings.Builder
-	t.WriteString("# " + b.Title + "\n")
-	for i, s := range b.Stages {
-		fmt.Fprintf(&t, "\n## %d. %s\n\n", i+1, s.When)
-		if s.Fixed {
-			t.WriteString("This cannot be changed later.\n\n")
-		}
-		for _, d := range s.Do {
-			t.WriteString("- " + d + "\n")
-		}
+	if err == nil {
+		err = page.Execute(&t, &b.Answer)
 	}
-	t.WriteString("\n## Ceilings\n\n| what | asked | limit | moved by |\n|---|---|---|---|\n")
-	for _, c := range b.Ceilings {
-		limit := grouped(c.Limit)
-		if !c.Holds {
-			limit += " (too low)"
-		}
-		fmt.Fprintf(&t, "| %s: %s | %s | %s | %s |\n", c.Name, c.What, grouped(c.Asked), limit, c.Set)
-	}
-	if len(b.Commands) > 0 {
-		t.WriteString("\n## Commands\n\n```sh\n")
-		for _, c := range b.Commands {
-			if c.Why != "" {
-				t.WriteString("# " + c.Why + "\n")
-			}
-			t.WriteString(c.Line + "\n")
-		}
-		t.WriteString("```\n")
-	}
-	if len(b.Warnings) > 0 {
-		t.WriteString("\n## Notes\n\n")
-		for _, w := range b.Warnings {
-			t.WriteString("- " + w + "\n")
-		}
-	}
-	b.Files = append([]File{{"PLAN.md", t.String(), "people: the order, the ceilings, the commands and notes"}}, b.Files...)
+	b.Files = slices.Insert(b.Files, 0, File{"PLAN.md", t.String(), "people: the order, the ceilings, the commands and notes"})
+	return err
 }

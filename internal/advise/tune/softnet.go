@@ -15,7 +15,7 @@ type SoftnetCPU struct {
 	CPU       int
 	Processed uint32 // column 1: packets
 	Dropped   uint32 // column 2: packets that found the backlog queue full
-	Squeezed  uint32 // column 3: polls that ended with work left, for want of budget or time
+	Squeezed  uint32 // column 3: polls that ended with work left, without budget or time
 }
 
 // ParseSoftnet reads /proc/net/softnet_stat: hexadecimal columns, of which

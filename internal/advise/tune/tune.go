@@ -6,9 +6,9 @@
 package tune
 
 import (
-	"fmt"
 	"slices"
-	"strings"
+
+	"github.com/dustin/go-humanize"
 )
 
 // Schema names the form of an Answer as JSON and YAML.
@@ -161,14 +161,4 @@ func (a *Answer) Impossible() bool {
 }
 
 // grouped writes a whole number with a comma before every third digit.
-func grouped[T int | int64](n T) string {
-	s := fmt.Sprint(n)
-	sign := ""
-	if strings.HasPrefix(s, "-") {
-		sign, s = "-", s[1:]
-	}
-	for i := len(s) - 3; i > 0; i -= 3 {
-		s = s[:i] + "," + s[i:]
-	}
-	return sign + s
-}
+func grouped[T int | int64](n T) string { return humanize.Comma(int64(n)) }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"net/netip"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -173,13 +174,8 @@ func ParseDelay(text string) (time.Duration, error) {
 // thousands.
 func ParseCount(text string) (int64, error) {
 	s := strings.TrimSpace(text)
-	if parts := strings.Split(s, ","); len(parts) > 1 {
-		for i, p := range parts {
-			if i > 0 && len(p) != 3 || i == 0 && (len(p) == 0 || len(p) > 3) {
-				return 0, fmt.Errorf("%q is no whole number", text)
-			}
-		}
-		s = strings.Join(parts, "")
+	if grouping.MatchString(s) {
+		s = strings.ReplaceAll(s, ",", "")
 	}
 	n, err := strconv.ParseInt(s, 10, 64)
 	if err != nil || n < 0 {
@@ -191,6 +187,9 @@ func ParseCount(text string) (int64, error) {
 	}
 	return n, nil
 }
+
+// grouping matches a number whose thousands are parted by commas.
+var grouping = regexp.MustCompile(`^[0-9]{1,3}(,[0-9]{3})+$`)
 
 // ParsePercent reads a share such as 85% or 0.85, as 0.85.
 func ParsePercent(text string) (float64, error) {

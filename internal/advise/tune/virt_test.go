@@ -279,7 +279,7 @@ func TestCalibrateFindsWhatWasPlanted(t *testing.T) {
 		}
 		start := planted
 		start.Lock, start.Bulk, start.Penalty = 0, 2, 0
-		got, worst := start.Calibrate(readings)
+		got, worst := start.Calibrate(readings, true)
 		if math.Abs(got.Lock-planted.Lock) > 0.1*planted.Lock || worst > 0.03 {
 			t.Errorf("planted %+v, found %+v, worst %.1f %%", planted, got, 100*worst)
 		}
@@ -298,7 +298,7 @@ func TestCalibrateFindsWhatWasPlanted(t *testing.T) {
 	}
 	// One size of bulk cannot tell the two apart: the bulk's cost stays.
 	m := CloneModel{Workers: 10, Work: 1, Bulk: 2}
-	got, _ := m.Calibrate([]CloneReading{{Bulk: 100, Seconds: 303}})
+	got, _ := m.Calibrate([]CloneReading{{Bulk: 100, Seconds: 303}}, true)
 	if got.Bulk != 2 || math.Abs(got.Lock-3) > 0.05 {
 		t.Errorf("%+v", got)
 	}

@@ -34,7 +34,7 @@ type binder struct {
 
 func (b *binder) problem(n *Node, path, found, format string, args ...any) {
 	b.problems = append(b.problems, Problem{
-		File: b.file, Line: n.line, Column: n.column, Path: path, Found: found,
+		File: b.file, Line: n.Line, Column: n.Column, Path: path, Found: found,
 		Message: fmt.Sprintf(format, args...),
 	})
 }
@@ -43,8 +43,8 @@ func (b *binder) problem(n *Node, path, found, format string, args ...any) {
 func (b *binder) wants(n *Node, path, wanted string) {
 	found := n.Describe()
 	b.problem(n, path, found, "wants %s, found %s", wanted, found)
-	if n.kind == Scalar && !n.plain && wanted != "text" {
-		if v := resolveText(n.text, true); v != nil {
+	if n.Kind == Scalar && !n.Plain && wanted != "text" {
+		if v := resolveText(n.Text, true); v != nil {
 			if _, isText := v.(string); !isText {
 				b.problems[len(b.problems)-1].Hint = "remove the quotes"
 			}
@@ -54,11 +54,11 @@ func (b *binder) wants(n *Node, path, wanted string) {
 
 // bind fills v, which can be set.
 func (b *binder) bind(n *Node, v reflect.Value, path string) {
-	if n.kind == Scalar && n.resolve(false) == nil {
+	if n.Kind == Scalar && n.resolve(false) == nil {
 		return // a key without a value says nothing
 	}
 	if !b.positions.Has(path) {
-		b.positions.set(path, b.place(n.line, n.column))
+		b.positions.set(path, b.place(n.Line, n.Column))
 	}
 	if v.Kind() == reflect.Pointer {
 		if v.IsNil() {
@@ -92,14 +92,14 @@ func (b *binder) bind(n *Node, v reflect.Value, path string) {
 // bindCustom serves the types that have rules of their own.
 func (b *binder) bindCustom(n *Node, v reflect.Value, path string) bool {
 	if v.Type() == reflect.TypeFor[time.Duration]() {
-		d, err := time.ParseDuration(n.text)
-		if n.kind == Scalar && err == nil {
+		d, err := time.ParseDuration(n.Text)
+		if n.Kind == Scalar && err == nil {
 			v.SetInt(int64(d))
 			return true
 		}
 		b.wants(n, path, "a duration such as 10s")
-		if _, isNumber := number(n.text); isNumber {
-			b.problems[len(b.problems)-1].Hint = fmt.Sprintf("write the unit: %ss", n.text)
+		if _, isNumber := number(n.Text); isNumber {
+			b.problems[len(b.problems)-1].Hint = fmt.Sprintf("write the unit: %ss", n.Text)
 		}
 		return true
 	}
@@ -111,11 +111,11 @@ func (b *binder) bindCustom(n *Node, v reflect.Value, path string) bool {
 		b.bindUnmarshaler(n, custom, path)
 		return true
 	case encoding.TextUnmarshaler:
-		if n.kind != Scalar {
+		if n.Kind != Scalar {
 			b.wants(n, path, "a single value")
 			return true
 		}
-		if err := custom.UnmarshalText([]byte(n.text)); err != nil {
+		if err := custom.UnmarshalText([]byte(n.Text)); err != nil {
 			b.problem(n, path, n.Describe(), "%v", err)
 		}
 		return true
@@ -189,12 +189,12 @@ func (b *binder) structFields(t reflect.Type) []field {
 }
 
 func (b *binder) bindStruct(n *Node, v reflect.Value, path string) {
-	if n.kind != Mapping {
+	if n.Kind != Mapping {
 		b.wants(n, path, "a mapping")
 		return
 	}
 	fields := b.structFields(v.Type())
-	for _, e := range n.entries {
+	for _, e := range n.Entries {
 		inner := Key(path, e.Key)
 		i := slices.IndexFunc(fields, func(f field) bool { return f.name == e.Key })
 		if i < 0 {
@@ -208,7 +208,7 @@ func (b *binder) bindStruct(n *Node, v reflect.Value, path string) {
 
 // markKey places a list or a mapping at its key; a scalar is placed by bind.
 func (b *binder) markKey(path string, e Entry) {
-	if e.Value.kind != Scalar && !b.positions.Has(path) {
+	if e.Value.Kind != Scalar && !b.positions.Has(path) {
 		b.positions.set(path, b.place(e.Line, e.Column))
 	}
 }
@@ -249,15 +249,15 @@ func (b *binder) bindMap(n *Node, v reflect.Value, path string) {
 	if t.Key().Kind() != reflect.String {
 		panic(fmt.Sprintf("strictyaml: %s at %q cannot be filled: keys are text", t, path))
 	}
-	if n.kind != Mapping {
+	if n.Kind != Mapping {
 		b.wants(n, path, "a mapping")
 		return
 	}
 	if v.IsNil() {
-		v.Set(reflect.MakeMapWithSize(t, len(n.entries)))
+		v.Set(reflect.MakeMapWithSize(t, len(n.Entries)))
 	}
-	seen := make(map[string]bool, len(n.entries))
-	for _, e := range n.entries {
+	seen := make(map[string]bool, len(n.Entries))
+	for _, e := range n.Entries {
 		key := e.Key
 		if b.kubernetes && e.plainKey && t.Elem().Kind() == reflect.Interface {
 			// Two keys that differ as written may be the same in JSON.
@@ -283,24 +283,24 @@ func (b *binder) bindSlice(n *Node, v reflect.Value, path string) {
 		b.bindOrdered(n, v, o.orderedItem(), path)
 		return
 	}
-	if n.kind != List {
+	if n.Kind != List {
 		b.wants(n, path, "a list")
 		return
 	}
-	items := reflect.MakeSlice(v.Type(), len(n.items), len(n.items))
-	for i, item := range n.items {
+	items := reflect.MakeSlice(v.Type(), len(n.Items), len(n.Items))
+	for i, item := range n.Items {
 		b.bind(item, items.Index(i), Index(path, i))
 	}
 	v.Set(items)
 }
 
 func (b *binder) bindOrdered(n *Node, v reflect.Value, item reflect.Type, path string) {
-	if n.kind != Mapping {
+	if n.Kind != Mapping {
 		b.wants(n, path, "a mapping")
 		return
 	}
-	items := reflect.MakeSlice(v.Type(), len(n.entries), len(n.entries))
-	for i, e := range n.entries {
+	items := reflect.MakeSlice(v.Type(), len(n.Entries), len(n.Entries))
+	for i, e := range n.Entries {
 		inner := Key(path, e.Key)
 		b.markKey(inner, e)
 		filled := reflect.New(item).Elem()
@@ -314,7 +314,7 @@ func (b *binder) bindOrdered(n *Node, v reflect.Value, item reflect.Type, path s
 // untyped is the value of a place that takes anything: nil, bool, int64,
 // float64, string, []any or map[string]any.
 func (b *binder) untyped(n *Node, path string) any {
-	switch n.kind {
+	switch n.Kind {
 	case List:
 		var items []any
 		b.bindSlice(n, reflect.ValueOf(&items).Elem(), path)
@@ -325,17 +325,17 @@ func (b *binder) untyped(n *Node, path string) any {
 		return m
 	}
 	v := n.resolve(b.kubernetes)
-	if !tagHolds(n.tag, v) {
-		b.problem(n, path, n.Describe(), "the tag %s does not fit %q", n.tag, n.text)
+	if !tagHolds(n.Tag, v) {
+		b.problem(n, path, n.Describe(), "the tag %s does not fit %q", n.Tag, n.Text)
 		return nil
 	}
-	if n.tag == "!!float" {
+	if n.Tag == "!!float" {
 		if i, ok := v.(int64); ok {
 			v = float64(i)
 		}
 	}
 	if f, ok := v.(float64); ok && (math.IsNaN(f) || math.IsInf(f, 0)) {
-		b.problem(n, path, n.text, "%s is not a number that can be used here", n.text)
+		b.problem(n, path, n.Text, "%s is not a number that can be used here", n.Text)
 		return nil
 	}
 	if u, ok := v.(uint64); ok {
@@ -364,7 +364,7 @@ func tagHolds(tag string, v any) bool {
 
 func (b *binder) bindScalar(n *Node, v reflect.Value, path string) {
 	wanted := scalarName(v)
-	if n.kind != Scalar || !setScalar(n, v) {
+	if n.Kind != Scalar || !setScalar(n, v) {
 		b.wants(n, path, wanted)
 	}
 }
@@ -375,12 +375,12 @@ func setScalar(n *Node, v reflect.Value) bool {
 	switch {
 	case v.Kind() == reflect.String:
 		// The text as written loses nothing: 1.10 stays "1.10".
-		v.SetString(n.text)
+		v.SetString(n.Text)
 		return true
 	case v.Kind() == reflect.Bool:
 		truth, ok := value.(bool)
-		if !ok && n.plain {
-			truth, ok = wordOfTruth(n.text)
+		if !ok && n.Plain {
+			truth, ok = wordOfTruth(n.Text)
 		}
 		if ok {
 			v.SetBool(truth)

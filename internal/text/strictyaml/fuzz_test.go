@@ -37,9 +37,9 @@ func FuzzDecode(f *testing.F) {
 		if (first == nil) != (second == nil) {
 			t.Errorf("%q: read once as %v, once as %v", text, first, second)
 		}
-		for path := range at.known {
-			if up := parent(path); len(up) >= len(path) && path != "" {
-				t.Errorf("%q: the parent of %q is %q", text, path, up)
+		for path, want := range at.known {
+			if got := at.At(Key(path, "nothing")); got != want && !at.Has(Key(path, "nothing")) {
+				t.Errorf("%q: what is missing in %q is at %+v, want %+v", text, path, got, want)
 			}
 		}
 	})

@@ -1,6 +1,9 @@
 package strictyaml
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // NodeKind tells what a Node is.
 type NodeKind int
@@ -43,80 +46,46 @@ func Documents(file string, data []byte) ([]Document, []Problem) {
 	}
 	var docs []Document
 	for _, part := range splitDocuments(data) {
-		if len(part.text) > maxDocument {
+		if len(part.data) > maxDocument {
 			docs = append(docs, Document{Problems: []Problem{{
 				File: file, Line: part.before + 1, Hint: "write its objects as documents of their own, with --- between them",
-				Message: fmt.Sprintf("the document has %d bytes, at most %d are read", len(part.text), maxDocument),
+				Message: fmt.Sprintf("the document has %d bytes, at most %d are read", len(part.data), maxDocument),
 			}}, Line: part.before + 1})
 			continue
 		}
 		root, problems := parsePart(file, part, true)
 		if root != nil || len(problems) > 0 {
-			docs = append(docs, Document{root, problems, part.text, part.before + 1})
+			docs = append(docs, Document{root, problems, part.data, part.before + 1})
 		}
 	}
 	return docs, nil
 }
 
-// Kind is what the value is: null and the empty text are scalars.
-func (n *Node) Kind() NodeKind { return n.kind }
+// Get follows keys down; it is nil where nothing stands.
+func (n *Node) Get(keys ...string) *Node {
+	for _, key := range keys {
+		e, _ := n.Entry(key)
+		n = e.Value
+	}
+	return n
+}
 
-// Line is the line of the value, from 1. A mapping begins at its first key.
-func (n *Node) Line() int { return n.line }
-
-// Column is where in its line the value begins, from 1, in characters; 0 is
-// unknown.
-func (n *Node) Column() int { return n.column }
-
-// Text is a scalar as written, without its quotes.
-func (n *Node) Text() string { return n.text }
-
-// Plain reports whether a scalar has no quotes, so that it may be a null, a
-// boolean or a number.
-func (n *Node) Plain() bool { return n.plain }
-
-// Literal reports whether a scalar is written as a block of lines (|).
-func (n *Node) Literal() bool { return n.literal }
-
-// Flow reports whether a list stands in brackets or a mapping in braces.
-func (n *Node) Flow() bool { return n.flow }
-
-// Aliased reports whether the value stands elsewhere, and here is an alias of
-// it.
-func (n *Node) Aliased() bool { return n.aliased }
-
-// Tagged reports whether a scalar has a tag, such as !!str.
-func (n *Node) Tagged() bool { return n.tag != "" }
-
-// Items are the values of a list.
-func (n *Node) Items() []*Node { return n.items }
-
-// Entries are the keys of a mapping, in their order, those of merge keys last.
-func (n *Node) Entries() []Entry { return n.entries }
-
-// Duplicates are the keys that stand in a mapping a second time.
-func (n *Node) Duplicates() []Entry { return n.duplicates }
-
-// Merged reports whether the key comes from a merge key.
-func (e Entry) Merged() bool { return e.merged }
-
-// Get is the value of a mapping's key, or nil.
-func (n *Node) Get(key string) *Node {
+// Entry is a key of a mapping.
+func (n *Node) Entry(key string) (e Entry, ok bool) {
 	if n == nil {
-		return nil
+		return e, false
 	}
-	for _, e := range n.entries {
-		if e.Key == key {
-			return e.Value
-		}
+	i := slices.IndexFunc(n.Entries, func(e Entry) bool { return e.Key == key })
+	if i < 0 {
+		return e, false
 	}
-	return nil
+	return n.Entries[i], true
 }
 
 // Value is what a scalar means to Kubernetes: nil, bool, int64, uint64 (above
 // the range of int64), float64 or string; nil for a list and a mapping.
 func (n *Node) Value() any {
-	if n.kind != Scalar {
+	if n.Kind != Scalar {
 		return nil
 	}
 	return n.resolve(true)

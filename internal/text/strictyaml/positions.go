@@ -45,15 +45,12 @@ func (p *Positions) At(path string) Position {
 	if p == nil {
 		return Position{}
 	}
-	for {
-		if at, ok := p.known[path]; ok {
+	for end := len(path); end > 0; end-- {
+		if at, ok := p.known[path[:end]]; ok && (end == len(path) || path[end] == '.' || path[end] == '[') {
 			return at
 		}
-		if path == "" {
-			return Position{}
-		}
-		path = parent(path)
 	}
+	return p.known[""]
 }
 
 // Problem states a problem with the value at path, for validation after
@@ -117,30 +114,3 @@ func Key(path, key string) string {
 
 // Index is the path of a list's item, counted from 0: "jobs[0]".
 func Index(path string, i int) string { return fmt.Sprintf("%s[%d]", path, i) }
-
-// parent cuts the last key or index off a path.
-func parent(path string) string {
-	if strings.HasSuffix(path, `"]`) {
-		// A quoted key: its opening [" is the last one that is not inside
-		// quotes, and %q escapes quotes inside.
-		for i := len(path) - 3; i > 0; i-- {
-			if path[i] == '"' && path[i-1] == '[' && !escaped(path, i) {
-				return path[:i-1]
-			}
-		}
-		return ""
-	}
-	if i := strings.LastIndexAny(path, ".["); i >= 0 {
-		return path[:i]
-	}
-	return ""
-}
-
-// escaped reports whether the byte at i follows an odd number of backslashes.
-func escaped(s string, i int) bool {
-	n := 0
-	for i--; i >= 0 && s[i] == '\\'; i-- {
-		n++
-	}
-	return n%2 == 1
-}

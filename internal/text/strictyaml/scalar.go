@@ -13,10 +13,10 @@ import (
 // the Go YAML readers that Kubernetes and its tools use: 0644 is octal, 1_000
 // is a thousand. kubernetes adds YAML 1.1's words for true and false.
 func (n *Node) resolve(kubernetes bool) any {
-	if n.tag == "!!str" || !n.plain && n.tag == "" {
-		return n.text
+	if n.Tag == "!!str" || !n.Plain && n.Tag == "" {
+		return n.Text
 	}
-	return resolveText(n.text, kubernetes)
+	return resolveText(n.Text, kubernetes)
 }
 
 func resolveText(text string, kubernetes bool) any {

@@ -139,7 +139,7 @@ func Decode(file string, data []byte, into any, opts ...Option) (*Positions, err
 		problems = []Problem{{File: file, Message: "the file is empty"}}
 	case len(docs) > 1:
 		problems = []Problem{{
-			File: file, Line: docs[1].line, Column: docs[1].column,
+			File: file, Line: docs[1].Line, Column: docs[1].Column,
 			Message: fmt.Sprintf("the file holds %d documents, one is wanted", len(docs)),
 			Hint:    "remove what follows the line ---",
 		}}

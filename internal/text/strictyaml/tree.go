@@ -26,17 +26,19 @@ const (
 // aliases and merge keys resolved (aliased parts are shared, so the tree is as
 // small as the file).
 type Node struct {
-	kind         NodeKind
-	line, column int
-	text         string // of a scalar, without quotes
-	plain        bool   // a scalar without quotes: a null, boolean or number if it reads as one
-	literal      bool   // a scalar of the style |
-	flow         bool   // a list in brackets, a mapping in braces
-	aliased      bool   // stands elsewhere, and here is an alias
-	tag          string // of a scalar: "" or !!str, !!int, !!float, !!bool, !!null
-	items        []*Node
-	entries      []Entry
-	duplicates   []Entry // keys that stand here a second time
+	Kind NodeKind // null and the empty text are scalars
+	// Line and Column are where the value begins, from 1, in characters; a
+	// Column of 0 is unknown. A mapping begins at its first key.
+	Line, Column int
+	Text         string // of a scalar, without quotes
+	Plain        bool   // a scalar without quotes: a null, boolean or number if it reads as one
+	Literal      bool   // a scalar of the style |
+	Flow         bool   // a list in brackets, a mapping in braces
+	Aliased      bool   // stands elsewhere, and here is an alias
+	Tag          string // of a scalar: "" or !!str, !!int, !!float, !!bool, !!null
+	Items        []*Node
+	Entries      []Entry // in their order, those of merge keys last
+	Duplicates   []Entry // keys that stand here a second time
 	size         int     // nodes of this part when aliases are written out
 }
 
@@ -47,8 +49,8 @@ type Entry struct {
 	// unknown.
 	Line, Column int
 	Value        *Node
+	Merged       bool // from a merge key: a key of the mapping itself wins
 	plainKey     bool
-	merged       bool // from a merge key: a key of the mapping itself wins
 }
 
 // parse reads the documents of a file, those without content left out.
@@ -103,7 +105,7 @@ func invalidText(file string, data []byte) (Problem, bool) {
 
 // part is the text of one document and the line before its first.
 type part struct {
-	text   []byte
+	data   []byte
 	before int
 }
 
@@ -167,7 +169,7 @@ func parsePart(file string, p part, keepDuplicates bool) (doc *Node, problems []
 			doc, problems = nil, []Problem{{File: file, Line: p.before + 1, Message: fmt.Sprintf("the YAML parser failed: %v", r)}}
 		}
 	}()
-	tokens := lexer.Tokenize(string(p.text))
+	tokens := lexer.Tokenize(string(p.data))
 	if at, why := hostile(tokens); at != nil {
 		return nil, []Problem{{File: file, Line: p.before + at.Position.Line, Column: at.Position.Column, Message: why}}
 	}
@@ -182,7 +184,7 @@ func parsePart(file string, p part, keepDuplicates bool) (doc *Node, problems []
 		if doc != nil {
 			return nil, []Problem{{File: file, Line: p.before + 1, Message: "the YAML parser found two documents where one was written"}}
 		}
-		b := &builder{file: file, before: p.before, lines: strings.Split(string(p.text), "\n"), anchors: map[string]*Node{}, keepDuplicates: keepDuplicates}
+		b := &builder{file: file, before: p.before, lines: strings.Split(string(p.data), "\n"), anchors: map[string]*Node{}, keepDuplicates: keepDuplicates}
 		doc = b.build(d.Body, 0)
 		if len(b.problems) > 0 {
 			return nil, b.problems
@@ -204,7 +206,7 @@ func syntaxProblem(file string, in part, err error) Problem {
 		return p
 	}
 	p.Line, p.Column = in.before+tk.Position.Line, max(1, tk.Position.Column)
-	lines := bytes.Split(in.text, []byte("\n"))
+	lines := bytes.Split(in.data, []byte("\n"))
 	if i := tk.Position.Line - 1; i >= 0 && i < len(lines) && bytes.Contains(lines[i], []byte("{{")) {
 		p.Hint = "a template action {{ }} was left unrendered"
 	}
@@ -263,7 +265,7 @@ func (b *builder) fail(at ast.Node, found, format string, args ...any) *Node {
 	b.problems = append(b.problems, Problem{
 		File: b.file, Line: line, Column: column, Found: found, Message: fmt.Sprintf(format, args...),
 	})
-	return &Node{kind: Scalar, line: line, column: column, plain: true, size: 1}
+	return &Node{Kind: Scalar, Line: line, Column: column, Plain: true, size: 1}
 }
 
 func (b *builder) place(at ast.Node) (line, column int) {
@@ -278,22 +280,22 @@ func (b *builder) place(at ast.Node) (line, column int) {
 // own is too far to the right by the spaces that follow the scalar on its line.
 func (b *builder) beginning(n *Node) int {
 	const longest = 4096 // lines of many scalars are in braces, where that does not happen
-	i := n.line - b.before - 1
-	if n.text == "" || i < 0 || i >= len(b.lines) || len(b.lines[i]) > longest {
-		return n.column
+	i := n.Line - b.before - 1
+	if n.Text == "" || i < 0 || i >= len(b.lines) || len(b.lines[i]) > longest {
+		return n.Column
 	}
 	trailing := len(b.lines[i]) - len(strings.TrimRight(b.lines[i], " "))
 	if trailing == 0 {
-		return n.column
+		return n.Column
 	}
 	line := []rune(b.lines[i])
 	begins := func(column int) bool {
-		return column > 0 && column <= len(line) && strings.HasPrefix(string(line[column-1:]), n.text)
+		return column > 0 && column <= len(line) && strings.HasPrefix(string(line[column-1:]), n.Text)
 	}
-	if !begins(n.column) && begins(n.column-trailing) {
-		return n.column - trailing
+	if !begins(n.Column) && begins(n.Column-trailing) {
+		return n.Column - trailing
 	}
-	return n.column
+	return n.Column
 }
 
 func (b *builder) build(n ast.Node, depth int) *Node {
@@ -302,22 +304,22 @@ func (b *builder) build(n ast.Node, depth int) *Node {
 	}
 	b.written++
 	line, column := b.place(n)
-	built := &Node{line: line, column: column, size: 1}
+	built := &Node{Line: line, Column: column, size: 1}
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		built.kind = Mapping
+		built.Kind = Mapping
 		b.mapping(built, n.Values, depth)
 		if n.IsFlowStyle {
-			built.line, built.column, built.flow = line, column, true
+			built.Line, built.Column, built.Flow = line, column, true
 		}
 	case *ast.MappingValueNode:
-		built.kind = Mapping
+		built.Kind = Mapping
 		b.mapping(built, []*ast.MappingValueNode{n}, depth)
 	case *ast.SequenceNode:
-		built.kind, built.flow = List, n.IsFlowStyle
+		built.Kind, built.Flow = List, n.IsFlowStyle
 		for _, v := range n.Values {
 			item := b.build(v, depth+1)
-			built.items = append(built.items, item)
+			built.Items = append(built.Items, item)
 			built.size += item.size
 		}
 	case *ast.AnchorNode:
@@ -327,22 +329,22 @@ func (b *builder) build(n ast.Node, depth int) *Node {
 	case *ast.TagNode:
 		return b.tagged(n, depth)
 	case *ast.LiteralNode:
-		built.text = n.Value.Value
-		built.literal = n.Start.Type == token.LiteralType
+		built.Text = n.Value.Value
+		built.Literal = n.Start.Type == token.LiteralType
 	case *ast.StringNode:
-		built.text = n.Value
-		built.plain = n.Token.Type != token.SingleQuoteType && n.Token.Type != token.DoubleQuoteType
-		if built.plain {
-			built.column = b.beginning(built)
+		built.Text = n.Value
+		built.Plain = n.Token.Type != token.SingleQuoteType && n.Token.Type != token.DoubleQuoteType
+		if built.Plain {
+			built.Column = b.beginning(built)
 		}
 	case *ast.NullNode:
-		built.plain = true
+		built.Plain = true
 		if n.Token.Type != token.ImplicitNullType {
-			built.text = n.Token.Value
+			built.Text = n.Token.Value
 		}
 	case ast.ScalarNode:
 		// Booleans and numbers: what they are is settled by what they fill.
-		built.text, built.plain = n.GetToken().Value, true
+		built.Text, built.Plain = n.GetToken().Value, true
 	default:
 		return b.fail(n, "", "a YAML %s cannot stand here", n.Type().YAMLName())
 	}
@@ -372,8 +374,8 @@ func (b *builder) alias(n *ast.AliasNode) *Node {
 	// A scalar is reported where it is used, the inside of a list or a
 	// mapping where it is written.
 	used := *target
-	used.line, used.column = b.place(n)
-	used.aliased = true
+	used.Line, used.Column = b.place(n)
+	used.Aliased = true
 	return &used
 }
 
@@ -383,23 +385,23 @@ func (b *builder) tagged(n *ast.TagNode, depth int) *Node {
 	fits := false
 	switch tag {
 	case "!!str", "!!int", "!!float", "!!bool", "!!null", "!":
-		fits = built.kind == Scalar
+		fits = built.Kind == Scalar
 	case "!!map":
-		fits = built.kind == Mapping
+		fits = built.Kind == Mapping
 	case "!!seq":
-		fits = built.kind == List
+		fits = built.Kind == List
 	default:
 		return b.fail(n, tag, "the tag %s means nothing here", tag)
 	}
 	if !fits {
 		return b.fail(n, tag, "the tag %s does not fit %s", tag, built.Describe())
 	}
-	if built.kind == Scalar {
+	if built.Kind == Scalar {
 		tagged := *built
-		tagged.tag = tag
-		tagged.line, tagged.column = b.place(n)
+		tagged.Tag = tag
+		tagged.Line, tagged.Column = b.place(n)
 		if tag == "!" {
-			tagged.tag = "!!str"
+			tagged.Tag = "!!str"
 		}
 		return &tagged
 	}
@@ -407,7 +409,7 @@ func (b *builder) tagged(n *ast.TagNode, depth int) *Node {
 }
 
 func (b *builder) mapping(built *Node, values []*ast.MappingValueNode, depth int) {
-	at := map[string]int{} // index of a key in built.entries
+	at := map[string]int{} // index of a key in built.Entries
 	for _, v := range values {
 		if v.Key.IsMergeKey() {
 			b.merge(built, v.Value, at, depth)
@@ -422,25 +424,25 @@ func (b *builder) mapping(built *Node, values []*ast.MappingValueNode, depth int
 		built.size += value.size
 		e := Entry{Key: key, plainKey: plain, Line: line, Column: column, Value: value}
 		if i, seen := at[key]; seen {
-			if built.entries[i].merged {
-				built.entries[i] = e
+			if built.Entries[i].Merged {
+				built.Entries[i] = e
 				continue
 			}
 			if b.keepDuplicates {
-				built.duplicates = append(built.duplicates, e)
+				built.Duplicates = append(built.Duplicates, e)
 				continue
 			}
-			b.fail(keyNode(v.Key), key, "the key %q stands here a second time, first on line %d", key, built.entries[i].Line)
+			b.fail(keyNode(v.Key), key, "the key %q stands here a second time, first on line %d", key, built.Entries[i].Line)
 			continue
 		}
-		at[key] = len(built.entries)
-		built.entries = append(built.entries, e)
+		at[key] = len(built.Entries)
+		built.Entries = append(built.Entries, e)
 	}
-	if len(built.entries) > 0 {
+	if len(built.Entries) > 0 {
 		// The parser's own position of a mapping is that of its first colon.
-		built.line, built.column = built.entries[0].Line, built.entries[0].Column
+		built.Line, built.Column = built.Entries[0].Line, built.Entries[0].Column
 		if len(values) > 0 && values[0].Key.IsMergeKey() {
-			built.line, built.column = b.place(keyNode(values[0].Key))
+			built.Line, built.Column = b.place(keyNode(values[0].Key))
 		}
 	}
 }
@@ -453,26 +455,26 @@ func (b *builder) merge(built *Node, value ast.Node, at map[string]int, depth in
 		return
 	}
 	sources := []*Node{from}
-	if from.kind == List {
-		sources = from.items
+	if from.Kind == List {
+		sources = from.Items
 	}
 	for _, source := range sources {
-		if source.kind != Mapping {
+		if source.Kind != Mapping {
 			b.fail(value, "", "a merge key wants a mapping or a list of mappings, found %s", source.Describe())
 			return
 		}
-		b.added += len(source.entries)
+		b.added += len(source.Entries)
 		if b.added > maxExpansion {
 			b.fail(value, "", "merge keys add more than %d keys", maxExpansion)
 			return
 		}
-		for _, e := range source.entries {
+		for _, e := range source.Entries {
 			if _, seen := at[e.Key]; seen {
 				continue
 			}
-			e.merged = true
-			at[e.Key] = len(built.entries)
-			built.entries = append(built.entries, e)
+			e.Merged = true
+			at[e.Key] = len(built.Entries)
+			built.Entries = append(built.Entries, e)
 			built.size += e.Value.size
 		}
 	}
@@ -489,23 +491,23 @@ func keyNode(n ast.Node) ast.Node {
 // key is the text of a mapping's key.
 func (b *builder) key(n ast.MapKeyNode) (text string, plain, ok bool) {
 	built := b.build(keyNode(n), 0)
-	if built.kind != Scalar {
+	if built.Kind != Scalar {
 		b.fail(n, "", "a key must be a scalar, found %s", built.Describe())
 		return "", false, false
 	}
-	return built.text, built.plain && built.tag == "", true
+	return built.Text, built.Plain && built.Tag == "", true
 }
 
 // Describe names what stands there, for messages: "a list", "the number 5".
 func (n *Node) Describe() string {
-	switch n.kind {
+	switch n.Kind {
 	case List:
 		return "a list"
 	case Mapping:
 		return "a mapping"
 	}
 	const longest = 40
-	text := n.text
+	text := n.Text
 	if utf8.RuneCountInString(text) > longest {
 		text = string([]rune(text)[:longest]) + "..."
 	}

@@ -1,0 +1,37 @@
+// Package docs holds tables that answers and documentation share.
+package docs
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed sources.md
+var sources string
+
+//go:embed rules.md
+var rules string
+
+// Source is what the tables of docs/sources.md say of a row, such as V12, of a
+// document, such as V, or of an official page, such as ceph-pgcalc: the cells
+// behind its name, as plain text. It is nil of what is not there.
+func Source(name string) []string {
+	_, rest, found := strings.Cut(sources, "\n| "+name+" | ")
+	if !found {
+		return nil
+	}
+	row, _, _ := strings.Cut(rest, " |\n")
+	return strings.Split(strings.ReplaceAll(row, "`", ""), " | ")
+}
+
+// Rules are the rows of the tables of docs/rules.md: the rule, its severity,
+// what is found, what it costs, and the source.
+func Rules() (rows [][]string) {
+	for line := range strings.Lines(rules) {
+		cells := strings.Split(strings.Trim(line, "|\n "), " | ")
+		if len(cells) == 5 && cells[0] != "rule" {
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}
