@@ -34,9 +34,9 @@ was not judged since its record was written is judged first, as by
 'plimsoll analyze'.
 
 Steps that began from empty and were held for the full time are compared, and
-those of a sweep over the same levels. They are compared at every level that both
-experiments have, by the figure that both plans declared, else by the workload's.
-Two searches for a load line are compared by their lines.
+those of a sweep over the same levels. At every level that both experiments
+have, one figure is compared: the one that both plans declare, or else the
+workload's. Two searches for a load line are compared by their lines.
 
 The result lists everything in which the two differ. Their parameters are what is
 compared: the arm. Any other difference that may cause a change prevents a

@@ -155,9 +155,9 @@ func newSweepCommand(p *Process, stop *interrupts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep WORKLOAD --levels L1,L2,...",
 		Short: "How does it behave along the axis? Hold given levels",
-		Long: `Hold a workload at the given levels, one after the other. A higher level is
-reached by adding the difference, any other one from empty. The exit code is 1
-if a level failed.`,
+		Long: `Hold a workload at the given levels, one after the other. For a higher level, only
+the difference is added. A lower level begins from empty. The exit code is 1 if a
+level failed.`,
 		Example: `  plimsoll sweep node-density --lab-nodes 100 --levels 10,20,40`,
 		Args:    exactlyOne("workload"),
 		RunE: func(cmd *cobra.Command, args []string) error {

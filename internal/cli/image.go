@@ -20,9 +20,9 @@ func newImageCommand(p *Process) *cobra.Command {
 		Use:   "image",
 		Short: "Build the images that the workloads run, without a registry or a daemon",
 		Long: `Build the images that the workloads run. A lab's real node has the agent, and
-PostgreSQL if that was built before the lab was created. For another cluster push
-them to a registry that it can reach, or save them to a file and load the file on
-its nodes.
+PostgreSQL if that was built before the lab was created. For another cluster,
+push the images to a registry that it can reach, or save them to a file and load
+the file on its nodes.
 
 The images are: ` + strings.Join(lab.ImageNames(), ", ") + `.`,
 	}, newImageBuildCommand(p), newImageSaveCommand(p), newImagePushCommand(p))

@@ -550,7 +550,7 @@ func coined() map[string]string {
 // unplain are the directories below internal whose words are still to be gone
 // through.
 func unplain() []string {
-	return []string{"internal/advise/", "internal/cli/"}
+	return []string{"internal/advise/"}
 }
 
 // One word for one thing, and the field's own.
