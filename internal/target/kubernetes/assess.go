@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"math"
@@ -22,6 +23,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // Demand is a workload on its way to a cluster, before any load.
@@ -96,6 +98,13 @@ func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 
 func (l *Assessment) found(severity record.Severity, what, hint, format string, args ...any) {
 	l.Findings = append(l.Findings, record.HealthFinding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// mistake adds a mistake in the workload, with its hint.
+func (l *Assessment) mistake(err error) {
+	var m *target.MistakeError
+	errors.As(err, &m)
+	l.found(record.SeverityError, "workload", m.Hint, "%v", m)
 }
 
 // foundIn adds a warning about a place, to the same one about others if there is
@@ -479,12 +488,12 @@ func (l *Assessment) place() {
 	}
 	if len(nodes) == 0 {
 		if len(l.survey.nodes) > 0 {
-			l.found(record.SeverityError, "workload", "choose nodes with --set nodeSelector=k=v", "%v", &NoNodesError{len(l.survey.nodes)})
+			l.mistake(noNodes(len(l.survey.nodes)))
 		}
 		return
 	}
 	if _, err := oneFidelity(nodes); err != nil {
-		l.found(record.SeverityError, "workload", "choose one kind with --set nodeSelector=plimsoll.dev/fidelity=simulated, or another label", "%v", err)
+		l.mistake(err)
 	}
 	for _, w := range l.survey.waiting {
 		if slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return podFits(n, &w.spec) }) {

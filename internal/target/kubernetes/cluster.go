@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -21,6 +21,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // Cluster is one Kubernetes cluster, by a kubeconfig's context.
@@ -39,49 +41,36 @@ type Cluster struct {
 	discovered  meta.RESTMapper // nil until the API was first asked what it knows
 }
 
-// ConfigError says that a kubeconfig cannot be used.
-type ConfigError struct {
-	File string
-	Err  error
-	// Contexts are the contexts that the file has, sorted, when the one asked for is
-	// not among them.
-	Contexts []string
-}
-
-func (e *ConfigError) Error() string { return fmt.Sprintf("kubeconfig %s: %v", e.File, e.Err) }
-func (e *ConfigError) Unwrap() error { return e.Err }
-
-// ErrNoContext says that a kubeconfig has no such context.
-var ErrNoContext = errors.New("no such context")
-
 // Connect reads a kubeconfig and makes a client for one of its contexts, the
-// current one if context is "". It does not talk to the cluster.
+// current one if context is "". It does not talk to the cluster. The error is a
+// *target.MistakeError.
 func Connect(kubeconfig, context, agent string, now func() time.Time) (*Cluster, error) {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &ConfigError{File: kubeconfig, Err: fs.ErrNotExist}
+		return nil, target.Mistakef(nearest.File(kubeconfig), "there is no kubeconfig %s", kubeconfig)
 	}
 	if err != nil {
-		return nil, &ConfigError{File: kubeconfig, Err: err}
+		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
 	if context == "" {
 		context = config.CurrentContext
 	}
 	if _, ok := config.Contexts[context]; !ok {
-		err := fmt.Errorf("%w: %q", ErrNoContext, context)
+		what := fmt.Sprintf("no such context: %q", context)
 		if context == "" {
-			err = fmt.Errorf("%w is named, and the file has no current-context", ErrNoContext)
+			what = "no context is named, and the file has no current-context"
 		}
-		return nil, &ConfigError{File: kubeconfig, Err: err, Contexts: slices.Sorted(maps.Keys(config.Contexts))}
+		hint := "there is: " + strings.Join(slices.Sorted(maps.Keys(config.Contexts)), ", ")
+		return nil, target.Mistakef(hint, "kubeconfig %s: %s", kubeconfig, what)
 	}
 	loader := clientcmd.NewNonInteractiveClientConfig(*config, context, nil, &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig})
 	rest, err := loader.ClientConfig()
 	if err != nil {
-		return nil, &ConfigError{File: kubeconfig, Err: err}
+		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
 	c, err := newClient(rest, agent)
 	if err != nil {
-		return nil, &ConfigError{File: kubeconfig, Err: err}
+		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
 	return &Cluster{
 		client: c, Context: context, Server: rest.Host, Config: config,
@@ -143,8 +132,7 @@ func (c *Cluster) Exempt(ctx context.Context) (bool, error) {
 // exemption tells what level of priority the server gave a request of this
 // user's; nil is not known.
 func (c *Cluster) exemption(ctx context.Context) (*bool, error) {
-	var buf bytes.Buffer
-	r, err := c.client.do(ctx, http.MethodGet, "/api/v1/namespaces/default", nil, "", nil, &buf)
+	r, err := c.client.call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
 	if err != nil {
 		return nil, c.client.unreachable(err)
 	}
@@ -176,9 +164,8 @@ func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None,
 			Notes: []string{}},
 	}
-	var buf bytes.Buffer
 	before := c.now()
-	r, err := c.client.do(ctx, http.MethodGet, "/version", nil, "", nil, &buf)
+	r, err := c.client.call(ctx, http.MethodGet, "/version", nil)
 	if err != nil {
 		return env, c.client.unreachable(err)
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/lab"
@@ -68,23 +67,6 @@ func LabError(err error) error {
 		return &target.UnableError{Err: err, Hint: cmp.Or(lacking.Remedy(), "'plimsoll lab doctor' shows what this machine has")}
 	}
 	return err
-}
-
-// ConnectError turns the mistakes in naming a cluster into
-// *target.MistakeError; other errors pass through.
-func ConnectError(err error) error {
-	var config *ConfigError
-	if !errors.As(err, &config) {
-		return err
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return target.Mistakef(nearest.File(config.File), "there is no kubeconfig %s", config.File)
-	}
-	hint := ""
-	if errors.Is(err, ErrNoContext) {
-		hint = "there is: " + strings.Join(config.Contexts, ", ")
-	}
-	return target.Mistakef(hint, "%w", err)
 }
 
 // LabOf finds the lab that a cluster is. It is one if the kubeconfig and the

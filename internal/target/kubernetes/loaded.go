@@ -80,8 +80,7 @@ type loaded struct {
 // Raise implements target.Target.
 func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
 	t.putDurations(ctx)
-	load, err := t.Target.Raise(ctx, level)
-	return load, mistakes(err)
+	return t.Target.Raise(ctx, level)
 }
 
 // Account implements target.Target.
@@ -114,14 +113,14 @@ const durationsPatience = 5 * time.Second
 func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 	env, err := t.Target.Describe(ctx)
 	if t.s.lab == nil {
-		return env, mistakes(err)
+		return env, err
 	}
 	if t.s.lab.Spec().RealNode != nil {
 		env.Host.Runtimes = t.s.lab.RealNodeVersions()
 		env.Isolation.Notes = append(env.Isolation.Notes, t.processors())
 	}
 	env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
-	return env, mistakes(err)
+	return env, err
 }
 
 // processors says which of this machine's processors a real node may use.

@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // simulatedAnnotation marks nodes that KWOK keeps alive: nothing runs on them.
@@ -203,21 +204,13 @@ func describeNode(node *corev1.Node) record.Node {
 	}
 }
 
-// MixedError says that a workload's pods could land on real and on simulated
-// nodes alike: no level would mean anything.
-type MixedError struct{ Real, Simulated int }
-
-func (e *MixedError) Error() string {
-	return fmt.Sprintf("the workload's pods could land on %d real and %d simulated nodes: a level must not mix them", e.Real, e.Simulated)
+// noNodes refuses a workload whose pods could land on none of so many nodes.
+func noNodes(skipped int) error {
+	return target.Mistakef("choose nodes with --set nodeSelector=k=v", "no node takes the workload's pods: all %d are unschedulable, tainted or not selected", skipped)
 }
 
-// NoNodesError says that a workload's pods could land on no node.
-type NoNodesError struct{ Skipped int }
-
-func (e *NoNodesError) Error() string {
-	return fmt.Sprintf("no node takes the workload's pods: all %d are unschedulable, tainted or not selected", e.Skipped)
-}
-
+// oneFidelity is that of all the nodes. The error is a mistake: where pods could
+// land on real and on simulated nodes alike no level would mean anything.
 func oneFidelity(nodes []*corev1.Node) (record.Realness, error) {
 	simulated := 0
 	for _, n := range nodes {
@@ -231,7 +224,8 @@ func oneFidelity(nodes []*corev1.Node) (record.Realness, error) {
 	case len(nodes):
 		return record.Simulated, nil
 	}
-	return "", &MixedError{Real: len(nodes) - simulated, Simulated: simulated}
+	return "", target.Mistakef("choose one kind with --set nodeSelector=plimsoll.dev/fidelity=simulated, or another label",
+		"the workload's pods could land on %d real and %d simulated nodes: a level must not mix them", len(nodes)-simulated, simulated)
 }
 
 // otherPods counts the pods that are not ours on each of the nodes, and those

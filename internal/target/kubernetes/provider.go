@@ -122,11 +122,8 @@ func (s *session) openNamedLab(ctx context.Context, name string) error {
 
 func (s *session) connect(kubeconfig, contextName string) error {
 	c, err := Connect(kubeconfig, contextName, "plimsoll/"+s.Version, s.Now)
-	if err != nil {
-		return ConnectError(err)
-	}
 	s.cluster = c
-	return nil
+	return err
 }
 
 // Consent implements target.Session: a lab of ours may be loaded, any other
@@ -234,22 +231,10 @@ func (s *session) Close() error {
 	return nil
 }
 
-// mistakes makes *target.MistakeErrors of those mistakes that only the cluster
-// could tell.
+// mistakes makes *target.MistakeErrors of what is wrong with a workload's
+// templates.
 func mistakes(err error) error {
-	var none *NoNodesError
-	var mixed *MixedError
-	var foreign *ForeignNamespaceError
-	var axis *AxisError
-	var problems *strictyaml.Error
-	switch {
-	case errors.Is(err, ErrPlantedOnReal):
-		return target.Mistakef("leave out startLatency", "%w", err)
-	case errors.As(err, &none):
-		return target.Mistakef("choose nodes with --set nodeSelector=k=v", "%w", err)
-	case errors.As(err, &mixed):
-		return target.Mistakef("choose one kind with --set nodeSelector=plimsoll.dev/fidelity=simulated, or another label", "%w", err)
-	case errors.As(err, &foreign), errors.As(err, &problems), errors.As(err, &axis):
+	if len(strictyaml.Problems(err)) > 0 {
 		return target.Mistakef("", "%w", err)
 	}
 	return err

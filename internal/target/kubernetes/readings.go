@@ -103,9 +103,7 @@ func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(
 	}
 	samples := make([]record.Reading, 0, len(uses))
 	for _, u := range uses {
-		sample := record.Reading{Source: u.Part, Values: map[string]float64{
-			"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes),
-		}}
+		sample := u.Sample(u.Part)
 		if u.Processes > 0 {
 			sample.Values["processes"] = float64(u.Processes)
 		}

@@ -13,36 +13,37 @@ import (
 
 // stencil makes an object of a built-in type for any iteration and replica
 // without reading YAML again: the typed object once, with marks where the
-// numbers go, and the places of the marks.
+// numbers go, and the places of the marks in copies of it.
 type stencil struct {
-	object             runtime.Object
-	holes              []hole
 	iteration, replica string // the marks
-	pool               sync.Pool
+	copies             sync.Pool
+}
+
+// markedCopy is a copy of an object, and the strings of it that have a mark.
+type markedCopy struct {
+	object runtime.Object
+	holes  []hole
 }
 
 // hole is one string of an object that has a mark in it.
 type hole struct {
-	path []pathStep
 	text string // with its marks
-}
-
-// pathStep leads from a value to one inside of it: a field, an item or an
-// entry. Pointers are followed without a step.
-type pathStep struct {
-	index int    // of the field or item
-	key   string // of the map entry
-	entry bool
+	set  func(text string)
 }
 
 // newStencil finds the marks in object. It reports false if any of them is
 // somewhere that it cannot fill in: the object must then be made the slow way.
 func newStencil(object runtime.Object, iteration, replica string) (*stencil, bool) {
-	s := &stencil{object: object, iteration: iteration, replica: replica}
-	if !s.find(reflect.ValueOf(object), nil) {
+	s := &stencil{iteration: iteration, replica: replica}
+	first := &markedCopy{object: object}
+	if !s.find(reflect.ValueOf(object), first) {
 		return nil, false
 	}
-	s.pool.New = func() any { return object.DeepCopyObject() }
+	s.copies.New = func() any {
+		c := &markedCopy{object: object.DeepCopyObject()}
+		s.find(reflect.ValueOf(c.object), c)
+		return c
+	}
 	// Whatever the search has missed is in the encoded object.
 	raw, err := encode(object)
 	if err != nil {
@@ -50,7 +51,7 @@ func newStencil(object runtime.Object, iteration, replica string) (*stencil, boo
 	}
 	for _, mark := range []string{iteration, replica} {
 		n := 0
-		for _, h := range s.holes {
+		for _, h := range first.holes {
 			n += strings.Count(h.text, mark)
 		}
 		if n != bytes.Count(raw, []byte(mark)) {
@@ -66,39 +67,39 @@ func (s *stencil) marked(text string) bool {
 
 // find records the holes below v. It reports false where a mark is in a map
 // that is not of strings.
-func (s *stencil) find(v reflect.Value, path []pathStep) bool {
+func (s *stencil) find(v reflect.Value, c *markedCopy) bool {
 	switch v.Kind() {
 	case reflect.Pointer:
-		return v.IsNil() || s.find(v.Elem(), path)
+		return v.IsNil() || s.find(v.Elem(), c)
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if v.Type().Field(i).IsExported() && !s.find(v.Field(i), append(path[:len(path):len(path)], pathStep{index: i})) {
+			if v.Type().Field(i).IsExported() && !s.find(v.Field(i), c) {
 				return false
 			}
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
-			if !s.find(v.Index(i), append(path[:len(path):len(path)], pathStep{index: i})) {
+			if !s.find(v.Index(i), c) {
 				return false
 			}
 		}
 	case reflect.Map:
 		for entry := v.MapRange(); entry.Next(); {
-			if entry.Key().Kind() != reflect.String {
+			key, value := entry.Key(), entry.Value()
+			if key.Kind() != reflect.String {
 				continue
 			}
-			key := entry.Key().String()
-			at := append(path[:len(path):len(path)], pathStep{key: key, entry: true})
-			if s.marked(key) {
+			if s.marked(key.String()) {
 				return false // rare, and not worth a second way of filling in
 			}
-			if entry.Value().Kind() == reflect.String && s.marked(entry.Value().String()) {
-				s.holes = append(s.holes, hole{path: at, text: entry.Value().String()})
+			if value.Kind() == reflect.String && s.marked(value.String()) {
+				set := func(text string) { v.SetMapIndex(key, reflect.ValueOf(text).Convert(v.Type().Elem())) }
+				c.holes = append(c.holes, hole{value.String(), set})
 			}
 		}
 	case reflect.String:
 		if s.marked(v.String()) {
-			s.holes = append(s.holes, hole{path: path, text: v.String()})
+			c.holes = append(c.holes, hole{v.String(), v.SetString})
 		}
 	}
 	return true
@@ -106,35 +107,13 @@ func (s *stencil) find(v reflect.Value, path []pathStep) bool {
 
 // fill gives the object for one slot to use, and takes it back.
 func (s *stencil) fill(iteration, replica int, use func(runtime.Object) error) error {
-	object := s.pool.Get().(runtime.Object)
-	defer s.pool.Put(object)
+	c := s.copies.Get().(*markedCopy)
+	defer s.copies.Put(c)
 	numbers := strings.NewReplacer(s.iteration, strconv.Itoa(iteration), s.replica, strconv.Itoa(replica))
-	root := reflect.ValueOf(object)
-	for _, h := range s.holes {
-		set(root, h.path, numbers.Replace(h.text))
+	for _, h := range c.holes {
+		h.set(numbers.Replace(h.text))
 	}
-	return use(object)
-}
-
-func set(v reflect.Value, path []pathStep, text string) {
-	for _, step := range path {
-		for v.Kind() == reflect.Pointer {
-			v = v.Elem()
-		}
-		switch {
-		case step.entry:
-			v.SetMapIndex(reflect.ValueOf(step.key).Convert(v.Type().Key()), reflect.ValueOf(text).Convert(v.Type().Elem()))
-			return
-		case v.Kind() == reflect.Struct:
-			v = v.Field(step.index)
-		default:
-			v = v.Index(step.index)
-		}
-	}
-	for v.Kind() == reflect.Pointer {
-		v = v.Elem()
-	}
-	v.SetString(text)
+	return use(c.object)
 }
 
 // encode is an object in the API's protobuf encoding.

@@ -137,22 +137,16 @@ func (r reader) json(ctx context.Context, path string, into any) (found bool, er
 		return false, err
 	}
 	request.Header.Set("Accept", "application/json")
-	response, err := r.load.Do(request)
-	if err != nil {
-		return false, err
-	}
-	defer response.Body.Close()
-	var buf bytes.Buffer
-	if _, err := buf.ReadFrom(response.Body); err != nil {
-		return false, err
-	}
+	answer, err := r.send(request, new(bytes.Buffer))
 	switch {
-	case response.StatusCode == http.StatusNotFound:
+	case err != nil:
+		return false, err
+	case answer.code == http.StatusNotFound:
 		return false, nil
-	case response.StatusCode >= 400:
-		return false, reply{code: response.StatusCode, body: buf.Bytes()}.error()
+	case answer.code >= 400:
+		return false, answer.error()
 	}
-	return true, json.Unmarshal(buf.Bytes(), into)
+	return true, json.Unmarshal(answer.body, into)
 }
 
 func (s *Survey) readVersion(ctx context.Context) error {
@@ -175,8 +169,7 @@ func (s *Survey) readChecks(ctx context.Context) error {
 	patience := time.NewTimer(readyPatience)
 	defer patience.Stop()
 	for {
-		var buf bytes.Buffer
-		r, err := s.do(ctx, http.MethodGet, "/readyz", url.Values{"verbose": {"1"}}, "", nil, &buf)
+		r, err := s.call(ctx, http.MethodGet, "/readyz", url.Values{"verbose": {"1"}})
 		if err != nil {
 			_, err := s.why(err)
 			return err

@@ -287,8 +287,7 @@ func (c *client) list(ctx context.Context, path string, selectors url.Values, ea
 
 // page hands the objects of one page of a list to each.
 func (c *client) page(ctx context.Context, path string, query url.Values, each func([]byte) error) (version, next string, err error) {
-	var buf bytes.Buffer
-	r, err := c.do(ctx, http.MethodGet, path, query, "", nil, &buf)
+	r, err := c.call(ctx, http.MethodGet, path, query)
 	if err != nil {
 		return "", "", err
 	}
