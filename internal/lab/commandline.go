@@ -201,8 +201,6 @@ func simulatedNodesArguments(dir directory, r record) []string {
 		"--kubeconfig=" + dir.componentConfig(SimulatedNodes),
 		"--nodes=" + strconv.Itoa(r.Nodes),
 		"--max-pods=" + strconv.Itoa(r.MaxPods),
-		"--node-cpu=" + strconv.Itoa(r.NodeCPU),
-		"--node-memory-gib=" + strconv.Itoa(r.NodeMemoryGiB),
 		"--start-latency=" + r.StartLatency,
 		"--lease-duration=" + leaseDuration(r.Nodes).String(),
 		"--sign=" + dir.readyFile(SimulatedNodes),

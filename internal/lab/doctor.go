@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -10,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
@@ -92,19 +95,18 @@ func memory() Requirement {
 
 // availableMemory is the lesser of what the machine and our cgroup leave.
 func availableMemory() (int64, error) {
-	info, err := os.ReadFile("/proc/meminfo")
+	proc, err := procfs.NewDefaultFS()
+	var info procfs.Meminfo
+	if err == nil {
+		info, err = proc.Meminfo()
+	}
 	if err != nil {
 		return 0, err
 	}
-	fields := telemetry.Fields(info, "MemAvailable:")
-	if len(fields) == 0 {
-		return 0, fmt.Errorf("/proc/meminfo has no MemAvailable")
+	if info.MemAvailableBytes == nil {
+		return 0, errors.New("/proc/meminfo has no MemAvailable")
 	}
-	kib, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read /proc/meminfo: %w", err)
-	}
-	available := kib << 10
+	available := int64(*info.MemAvailableBytes)
 	for _, version := range []struct{ limit, used string }{
 		{"memory.max", "memory.current"},
 		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"},

@@ -17,19 +17,17 @@ const recordSchema = "plimsoll/lab/v1"
 // record is what is written down about a lab, as lab.json. It holds no
 // process numbers: those are read from the system, which cannot be out of date.
 type record struct {
-	Schema        string    `json:"schema"`
-	Name          string    `json:"name"`
-	ID            string    `json:"id"`
-	Created       time.Time `json:"created"`
-	Private       bool      `json:"private"`
-	Owner         int       `json:"owner"` // process that made it, and that a private one belongs to
-	Ready         bool      `json:"ready"` // it was up once
-	Nodes         int       `json:"nodes"`
-	MaxPods       int       `json:"maxPods"`
-	NodeCPU       int       `json:"nodeCPU"`
-	NodeMemoryGiB int       `json:"nodeMemoryGiB"`
-	StartLatency  string    `json:"startLatency"`
-	Ports         ports     `json:"ports"`
+	Schema       string    `json:"schema"`
+	Name         string    `json:"name"`
+	ID           string    `json:"id"`
+	Created      time.Time `json:"created"`
+	Private      bool      `json:"private"`
+	Owner        int       `json:"owner"` // process that made it, and that a private one belongs to
+	Ready        bool      `json:"ready"` // it was up once
+	Nodes        int       `json:"nodes"`
+	MaxPods      int       `json:"maxPods"`
+	StartLatency string    `json:"startLatency"`
+	Ports        ports     `json:"ports"`
 	// RealNode is the real node, nil if there is none.
 	RealNode *realnode.Spec `json:"realNode,omitempty"`
 }
@@ -43,14 +41,12 @@ func (r record) spec() Spec {
 		real = &RealNodeSpec{CPUs: n.CPUs, MemoryBytes: n.MemoryBytes, PodCIDRPrefix: n.PodCIDR.Bits()}
 	}
 	return Spec{
-		RealNode:      real,
-		Name:          r.Name,
-		Nodes:         r.Nodes,
-		MaxPods:       r.MaxPods,
-		NodeCPU:       r.NodeCPU,
-		NodeMemoryGiB: r.NodeMemoryGiB,
-		StartLatency:  latency,
-		Private:       r.Private,
+		RealNode:     real,
+		Name:         r.Name,
+		Nodes:        r.Nodes,
+		MaxPods:      r.MaxPods,
+		StartLatency: latency,
+		Private:      r.Private,
 	}
 }
 
