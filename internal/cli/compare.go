@@ -56,7 +56,7 @@ was the bottleneck.`,
   plimsoll compare 'plimsoll-runs/20261121-101500-node-density:runc' 'plimsoll-runs/20261121-101500-node-density:crun' --metric 'Ready p99'
   plimsoll compare plimsoll-runs/*-nightly --metric 'Ready max' --out trend`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+			hint := seeHelp(cmd)
 			switch len(args) {
 			case 0:
 				return usagef(hint, "which experiments? Name two run directories")
@@ -161,8 +161,7 @@ func loadOperands(ctx context.Context, args []string) ([]*recorded.Operand, erro
 			return nil, err
 		}
 		operand, err := recorded.Load(dir, x, arm)
-		var wrong *recorded.ArmError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*recorded.ArmError](err); ok {
 			return nil, armUsage(wrong)
 		}
 		if err != nil {

@@ -31,28 +31,24 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 // exitCode maps what a command returned to the code the program ends with.
 func exitCode(err error) int {
-	var exit exitError
-	var mistake *target.MistakeError
-	switch {
-	case err == nil:
+	if err == nil {
 		return exitHeld
-	case errors.As(err, &exit):
-		return int(exit)
-	case errors.As(err, &mistake):
-		return exitUsage
-	default:
-		return exitCouldNotRun
 	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		return int(exit)
+	}
+	if _, ok := errors.AsType[*target.MistakeError](err); ok {
+		return exitUsage
+	}
+	return exitCouldNotRun
 }
 
 // hintOf is the advice that belongs to an error, or "".
 func hintOf(err error) string {
-	var mistake *target.MistakeError
-	if errors.As(err, &mistake) {
+	if mistake, ok := errors.AsType[*target.MistakeError](err); ok {
 		return mistake.Hint
 	}
-	var unable *target.UnableError
-	if errors.As(err, &unable) {
+	if unable, ok := errors.AsType[*target.UnableError](err); ok {
 		return unable.Hint
 	}
 	return ""

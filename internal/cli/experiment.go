@@ -166,13 +166,7 @@ level failed.`,
 			if f.levels == "" {
 				return usagef("for example --levels 100,200,300", "sweep needs --levels")
 			}
-			for word := range strings.SplitSeq(f.levels, ",") {
-				level, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
-				if err != nil {
-					return usagef("for example --levels 100,200,300", "--levels: %q is not a number", word)
-				}
-				x.plan.Axis.Levels = append(x.plan.Axis.Levels, level)
-			}
+			x.levels(f.levels, "for example --levels 100,200,300", "--levels")
 			return x.run(p, stop)
 		},
 	}
@@ -271,33 +265,21 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 	x := &experimentCommand{cmd: cmd, flags: f, plan: p}
 	p.Schema, p.Workload = plan.Schema, workloadName
 	x.text("pace", f.pace, &p.Pace)
-	for _, pair := range f.set {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			x.fail(usagef("for example --set image=quay.io/my/pause:1", "--set %q: want k=v", pair))
-			continue
-		}
-		if _, twice := p.Params[key]; twice {
-			x.fail(usagef("", "--set %s is given twice", key))
-		}
+	x.pairs(f.set, "set", "k=v", "for example --set image=quay.io/my/pause:1", func(key, value string) bool {
+		_, twice := p.Params[key]
 		if p.Params == nil {
 			p.Params = make(map[string]string)
 		}
 		p.Params[key] = value
-	}
-	for _, pair := range f.guards {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			x.fail(usagef("for example --guard nodesNotReady=1", "--guard %q: want name=bound", pair))
-			continue
-		}
-		if _, twice := p.Guards[name]; twice {
-			x.fail(usagef("", "--guard %s is given twice", name))
-		}
+		return twice
+	})
+	x.pairs(f.guards, "guard", "name=bound", "for example --guard nodesNotReady=1", func(name, value string) bool {
+		_, twice := p.Guards[name]
 		if err := p.Guards.Set(name, value); err != nil {
 			x.fail(usagef("for example --guard nodesNotReady=1 or --guard apiErrors=5%", "--guard %s: %w", name, err))
 		}
-	}
+		return twice
+	})
 	x.goals()
 	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
 		if f.lab.RealNode && !cmd.Flags().Changed("lab-nodes") {
@@ -328,6 +310,32 @@ func (x *experimentCommand) text(flag, value string, into interface{ UnmarshalTe
 	}
 	if err := into.UnmarshalText([]byte(value)); err != nil {
 		x.fail(usagef("", "--%s: %w", flag, err))
+	}
+}
+
+// pairs reads a flag that was given as often as there are texts, each a key and
+// a value. Set takes one and reports whether the key was given before.
+func (x *experimentCommand) pairs(texts []string, flag, want, hint string, set func(key, value string) (twice bool)) {
+	for _, text := range texts {
+		key, value, ok := strings.Cut(text, "=")
+		switch {
+		case !ok || key == "":
+			x.fail(usagef(hint, "--%s %q: want %s", flag, text, want))
+		case set(key, value):
+			x.fail(usagef("", "--%s %s is given twice", flag, key))
+		}
+	}
+}
+
+// levels reads the levels of a flag, which have commas between.
+func (x *experimentCommand) levels(text, hint, flag string) {
+	for word := range strings.SplitSeq(text, ",") {
+		level, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+		if err != nil {
+			x.fail(usagef(hint, "%s: %q is not a number", flag, word))
+			return
+		}
+		x.plan.Axis.Levels = append(x.plan.Axis.Levels, level)
 	}
 }
 

@@ -43,8 +43,7 @@ func images(p *Process, name string) (lab.Store, error) {
 
 // imageUsage makes usage errors of names that no image can have.
 func imageUsage(err error) error {
-	var bad *image.ReferenceError
-	if errors.As(err, &bad) {
+	if _, ok := errors.AsType[*image.ReferenceError](err); ok {
 		return usagef("for example registry.example:5000/team", "%w", err)
 	}
 	return err
@@ -108,12 +107,7 @@ func newImageSaveCommand(p *Process) *cobra.Command {
 		Short: "Write an image to a file that docker, podman and ctr load",
 		Example: `  plimsoll image save agent agent.tar
   ctr -n k8s.io images import agent.tar`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("for example 'plimsoll image save agent agent.tar'", "want an image and a file")
-			}
-			return nil
-		},
+		Args: exactlyTwo("want an image and a file", "plimsoll image save agent agent.tar"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := images(p, args[0])
 			if err != nil {

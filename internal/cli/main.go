@@ -158,7 +158,7 @@ var unknownFlag = regexp.MustCompile(`^unknown flag: --([^ =]+)`)
 // flagError makes a usage error of a flag that cannot be read, with the
 // nearest flag that the command has.
 func flagError(cmd *cobra.Command, err error) error {
-	hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+	hint := seeHelp(cmd)
 	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
 		var flags []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })

@@ -29,10 +29,7 @@ A run that was not judged since its record was written is judged first, as by
 		Example: `  plimsoll report plimsoll-runs/20261121-101500-node-density --open
   plimsoll report plimsoll-runs/*`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return usagef(fmt.Sprintf("see '%s --help'", cmd.CommandPath()), "which run directory?")
-			}
-			return nil
+			return exactlyOne("run directory")(cmd, args[:min(len(args), 1)])
 		},
 		RunE: func(_ *cobra.Command, args []string) error {
 			// A directory that is none is told before anything is written.
@@ -66,8 +63,7 @@ A run that was not judged since its record was written is judged first, as by
 // error.
 func openRunDir(path string) (record.Dir, error) {
 	dir, err := record.OpenDir(path)
-	var none *record.NotRunDirError
-	if errors.As(err, &none) {
+	if _, ok := errors.AsType[*record.NotRunDirError](err); ok {
 		return "", usagef(nearest.File(path), "%w", err)
 	}
 	return dir, err

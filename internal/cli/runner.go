@@ -33,15 +33,11 @@ func (p *Process) randomSeed() (uint64, error) {
 
 // names draws the names of a run, by which what it makes is known.
 func (p *Process) names() (id, long string, err error) {
-	var b [16]byte
-	if _, err := io.ReadFull(p.Random, b[:]); err != nil {
-		return "", "", fmt.Errorf("draw the run's name: %w", err)
-	}
-	u, err := uuid.FromBytes(b[:])
+	u, err := uuid.NewRandomFromReader(p.Random)
 	if err != nil {
 		return "", "", fmt.Errorf("draw the run's name: %w", err)
 	}
-	return hex.EncodeToString(b[:4]), u.String(), nil
+	return hex.EncodeToString(u[:4]), u.String(), nil
 }
 
 // runner runs one valid plan.
@@ -107,8 +103,7 @@ func (r *runner) run() (record.Dir, *judge.Result, error) {
 	}
 	dir, result, err := job.Run(r.stop.soft, r.stop.hard)
 	show.end(result != nil)
-	var contradiction *run.ContradictionError
-	if errors.As(err, &contradiction) {
+	if _, ok := errors.AsType[*run.ContradictionError](err); ok {
 		err = usagef("resume it where it was started, or start again: plimsoll run FILE", "%w", err)
 	}
 	return dir, result, err

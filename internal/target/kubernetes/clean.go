@@ -185,9 +185,7 @@ func (c *Cluster) awaitNamespacesGone(ctx context.Context, run string) error {
 		case len(list.Items) == 0:
 			return nil
 		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+		if !sleep(ctx, 200*time.Millisecond) {
 			return fmt.Errorf("%d namespaces are still there: %w", len(list.Items), context.Cause(ctx))
 		}
 	}

@@ -218,12 +218,20 @@ func retry(ctx context.Context, patience time.Duration, request func(context.Con
 			err = r.error()
 			pause = max(pause, r.retryAfter())
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return err
 		}
 		pause = min(2*pause, lastPause)
+	}
+}
+
+// sleep waits, and reports false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -34,7 +33,8 @@ type Cluster struct {
 	Server string
 	// Config is the kubeconfig that the cluster was named by.
 	Config *clientcmdapi.Config
-	target record.TargetNaming
+	// Naming is how the target is named in records.
+	Naming record.TargetNaming
 	now    func() time.Time
 
 	discovering sync.Mutex
@@ -74,51 +74,23 @@ func Connect(kubeconfig, context, agent string, now func() time.Time) (*Cluster,
 	}
 	return &Cluster{
 		client: c, Context: context, Server: rest.Host, Config: config,
-		target: record.TargetNaming{Kind: "cluster", Name: context}, now: now,
+		Naming: record.TargetNaming{Kind: "cluster", Name: context}, now: now,
 	}, nil
 }
 
-// Named sets how the target is named in records.
-func (c *Cluster) Named(n record.TargetNaming) { c.target = n }
-
-// Target is how the target is named in records.
-func (c *Cluster) Target() record.TargetNaming { return c.target }
-
-// Marker is the value of one key of a ConfigMap, "" if there is none: by it a
-// lab is told from other clusters.
-func (c *Cluster) Marker(ctx context.Context, namespace, name, key string) (string, error) {
-	m, err := c.client.typed.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return "", nil
-	}
+// summary is what a user is shown before the cluster is loaded.
+func (c *Cluster) summary(ctx context.Context) (string, error) {
+	version, err := c.client.typed.Discovery().ServerVersion()
 	if err != nil {
 		return "", c.client.unreachable(err)
 	}
-	return m.Data[key], nil
-}
-
-// Summary is what a user is shown before a cluster is loaded.
-type Summary struct {
-	Version string
-	Nodes   int
-	Pods    int
-}
-
-// Summary looks at the cluster.
-func (c *Cluster) Summary(ctx context.Context) (Summary, error) {
-	version, err := c.client.typed.Discovery().ServerVersion()
-	if err != nil {
-		return Summary{}, c.client.unreachable(err)
+	var counts [2]int
+	for i, what := range []string{"nodes", "pods"} {
+		if _, err := c.client.list(ctx, "/api/v1/"+what, nil, func([]byte) error { counts[i]++; return nil }); err != nil {
+			return "", fmt.Errorf("list %s: %w", what, c.client.unreachable(err))
+		}
 	}
-	s := Summary{Version: version.GitVersion}
-	count := func(n *int) func([]byte) error { return func([]byte) error { *n++; return nil } }
-	if _, err := c.client.list(ctx, "/api/v1/nodes", nil, count(&s.Nodes)); err != nil {
-		return s, fmt.Errorf("list nodes: %w", c.client.unreachable(err))
-	}
-	if _, err := c.client.list(ctx, "/api/v1/pods", nil, count(&s.Pods)); err != nil {
-		return s, fmt.Errorf("list pods: %w", c.client.unreachable(err))
-	}
-	return s, nil
+	return fmt.Sprintf("%s at %s: Kubernetes %s, %d nodes, %d pods", c.Context, c.Server, version.GitVersion, counts[0], counts[1]), nil
 }
 
 // Exempt reports whether priority and fairness does not apply to the user: a
@@ -160,7 +132,7 @@ func (c *client) priorityLevels(ctx context.Context) map[string]string {
 // describe fills in what environment.json says of the cluster as a whole.
 func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
 	env := record.Environment{
-		Target: c.target,
+		Target: c.Naming,
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None,
 			Notes: []string{}},
 	}

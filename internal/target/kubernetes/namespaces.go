@@ -184,9 +184,7 @@ func awaitServiceAccount(ctx context.Context, c *client, namespace string) error
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("get service account default: %w", err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return fmt.Errorf("its default service account was never made: %w", context.Cause(ctx))
 		}
 		pause = min(2*pause, 200*time.Millisecond)

@@ -96,7 +96,7 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	if err := s.connect(s.lab.Kubeconfig(), ""); err != nil {
 		return err
 	}
-	s.cluster.Named(record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true})
+	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true}
 	return nil
 }
 
@@ -116,7 +116,7 @@ func (s *session) openNamedLab(ctx context.Context, name string) error {
 	if err := s.connect(l.Kubeconfig(), ""); err != nil {
 		return err
 	}
-	s.cluster.Named(record.TargetNaming{Kind: "lab", Name: name})
+	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: name}
 	return nil
 }
 
@@ -132,14 +132,11 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 	if s.lab != nil {
 		return nil, nil
 	}
-	summary, err := s.cluster.Summary(ctx)
+	summary, err := s.cluster.summary(ctx)
 	if err != nil {
 		return nil, err
 	}
-	consent := &target.Consent{
-		System: fmt.Sprintf("%s at %s: Kubernetes %s, %d nodes, %d pods", s.cluster.Context, s.cluster.Server, summary.Version, summary.Nodes, summary.Pods),
-		Why:    "is not a plimsoll lab",
-	}
+	consent := &target.Consent{System: summary, Why: "is not a plimsoll lab"}
 	if exempt, err := s.cluster.Exempt(ctx); err == nil && exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}

@@ -108,9 +108,7 @@ func (s *sender) create(ctx context.Context, m *manifest, component string) reco
 		if s.clock.Now()+record.MicrosOf(pause) > deadline {
 			return s.settle(ctx, m, slot, answersBefore)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return s.settle(ctx, m, slot, answersBefore)
 		}
 		slot.Retries++
@@ -175,9 +173,7 @@ func (s *sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 			}
 			return slot
 		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+		if !sleep(ctx, 200*time.Millisecond) {
 			if s.client.answers.Load() == answersBefore {
 				s.fail(&OutOfReachError{Server: s.client.base.Host, Patience: s.load.patience(), Last: slot.Error})
 			}

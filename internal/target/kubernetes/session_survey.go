@@ -17,8 +17,7 @@ import (
 
 // Survey implements target.Session.
 func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, error) {
-	naming := s.cluster.Target()
-	found := target.Survey{Target: naming, Server: s.cluster.Server, Kind: observe.Pods()}
+	found := target.Survey{Target: s.cluster.Naming, Server: s.cluster.Server, Kind: observe.Pods()}
 	survey, err := s.cluster.Survey(ctx)
 	if err != nil {
 		return found, err

@@ -495,11 +495,9 @@ func flagOf(line []string, name string) string {
 	return ""
 }
 
+// numberOf is 0 for what is not a number.
 func numberOf(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.Atoi(text)
 	return n
 }
 

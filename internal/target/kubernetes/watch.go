@@ -121,8 +121,7 @@ func (w *watcher) run(ctx context.Context) error {
 				continue
 			}
 		}
-		var refused *refusedError
-		if errors.As(err, &refused) {
+		if _, refused := errors.AsType[*refusedError](err); refused {
 			if refusedAt == 0 {
 				refusedAt = w.clock.Now()
 			} else if w.clock.Now()-refusedAt > record.MicrosOf(denialPatience) {
@@ -135,9 +134,7 @@ func (w *watcher) run(ctx context.Context) error {
 			told = true
 			w.fault(&record.Fault{What: "watch of " + w.name + " cut", From: brokenAt, Message: errorText(err)})
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return nil
 		}
 		pause = min(2*pause, lastPause)
