@@ -122,7 +122,7 @@ func apiServerArguments(dir directory, r record) []string {
 		"--allow-privileged",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + dir.publicKey(serviceAccounts),
+		"--service-account-key-file=" + dir.key(serviceAccounts),
 		"--service-account-signing-key-file=" + dir.key(serviceAccounts),
 		// With the one worker of the default, removing a namespace with a few
 		// thousand pods takes minutes.

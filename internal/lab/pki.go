@@ -14,6 +14,9 @@ import (
 	"os"
 	"time"
 
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
+
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
@@ -22,11 +25,9 @@ const certLifetime = 365 * 24 * time.Hour
 
 // authority is a certificate authority of one lab.
 type authority struct {
-	name string
 	cert *x509.Certificate
 	key  crypto.Signer
 	pem  []byte
-	now  time.Time
 }
 
 // identity is whom a certificate speaks for.
@@ -39,46 +40,36 @@ type identity struct {
 	address net.IP
 }
 
+// before is when certificates begin to be good: a clock set back must not
+// invalidate them.
+func before(now time.Time) time.Time { return now.Add(-time.Hour) }
+
 // newAuthority makes an authority. Its key is RSA although that takes longer to
 // make: the API server verifies a client's certificate anew for each request,
 // and an RSA signature is several times cheaper to verify than an ECDSA one.
 func newAuthority(name string, now time.Time) (*authority, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
-	}
-	template := newTemplate(pkix.Name{CommonName: name}, now)
-	template.IsCA = true
-	template.BasicConstraintsValid = true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	var cert *x509.Certificate
+	var made *x509.Certificate
 	if err == nil {
-		cert, err = x509.ParseCertificate(der)
+		made, err = cert.NewSelfSignedCACert(cert.Config{CommonName: name, NotBefore: before(now)}, key)
+	}
+	var text []byte
+	if err == nil {
+		text, err = cert.EncodeCertificates(made)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
 	}
-	return &authority{name, cert, key, certPEM(der), now}, nil
-}
-
-// newTemplate leaves the serial number to be drawn when a certificate is made.
-func newTemplate(subject pkix.Name, now time.Time) *x509.Certificate {
-	return &x509.Certificate{
-		Subject:   subject,
-		NotBefore: now.Add(-time.Hour), // a clock set back must not invalidate it
-		NotAfter:  now.Add(certLifetime),
-	}
+	return &authority{made, key, text}, nil
 }
 
 // issue makes a key and a certificate for it, both PEM.
-func (a *authority) issue(id identity) (cert, key []byte, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
+func (a *authority) issue(id identity, now time.Time) (certificate, key []byte, err error) {
+	// The serial number is drawn when the certificate is made.
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: id.user, Organization: id.groups},
+		NotBefore: before(now), NotAfter: now.Add(certLifetime), KeyUsage: x509.KeyUsageDigitalSignature,
 	}
-	template := newTemplate(pkix.Name{CommonName: id.user, Organization: id.groups}, a.now)
-	template.KeyUsage = x509.KeyUsageDigitalSignature
 	if id.server {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 		template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
@@ -90,26 +81,18 @@ func (a *authority) issue(id identity) (cert, key []byte, err error) {
 	if id.client {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err == nil {
-		key, err = keyPEM(private)
+		key, err = keyutil.MarshalPrivateKeyToPEM(private)
+	}
+	var der []byte
+	if err == nil {
+		der, err = x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
 	}
-	return certPEM(der), key, nil
-}
-
-func certPEM(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-func keyPEM(key crypto.Signer) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), key, nil
 }
 
 // Names of the files in pki/ and of the users of the API server.
@@ -154,21 +137,17 @@ func writePKI(dir directory, r record, now time.Time) error {
 		*a.into = made
 	}
 	// The controller manager signs certificate requests with it.
-	if err := writeKey(dir.key(clusterCA), cluster.key); err != nil {
-		return err
-	}
-	tokens, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := keyutil.MarshalPrivateKeyToPEM(cluster.key)
 	if err != nil {
 		return err
 	}
-	if err := writeKey(dir.key(serviceAccounts), tokens); err != nil {
+	if err := writeFile(dir.key(clusterCA), key); err != nil {
 		return err
 	}
-	tokensPublic, err := x509.MarshalPKIXPublicKey(tokens.Public())
-	if err != nil {
+	if key, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {
 		return err
 	}
-	if err := writeFile(dir.publicKey(serviceAccounts), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: tokensPublic})); err != nil {
+	if err := writeFile(dir.key(serviceAccounts), key); err != nil {
 		return err
 	}
 	type certificate struct {
@@ -190,11 +169,11 @@ func writePKI(dir directory, r record, now time.Time) error {
 			identity{user: userKubelet, groups: []string{"system:nodes"}, server: true, address: r.RealNode.Link.Node.AsSlice()}})
 	}
 	for _, c := range certificates {
-		cert, key, err := c.by.issue(c.id)
+		certificate, key, err := c.by.issue(c.id, now)
 		if err != nil {
 			return err
 		}
-		if err := writeFile(dir.cert(c.file), cert); err != nil {
+		if err := writeFile(dir.cert(c.file), certificate); err != nil {
 			return err
 		}
 		if err := writeFile(dir.key(c.file), key); err != nil {
@@ -222,23 +201,15 @@ func writePKI(dir directory, r record, now time.Time) error {
 			kubeconfig{dir.componentConfig(KubeProxy), userKubeProxy, nil})
 	}
 	for _, c := range kubeconfigs {
-		cert, key, err := cluster.issue(identity{user: c.user, groups: c.groups, client: true})
+		certificate, key, err := cluster.issue(identity{user: c.user, groups: c.groups, client: true}, now)
 		if err != nil {
 			return err
 		}
-		if err := writeKubeconfig(c.path, r, c.user, cluster.pem, cert, key); err != nil {
+		if err := writeKubeconfig(c.path, r, c.user, cluster.pem, certificate, key); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func writeKey(path string, key crypto.Signer) error {
-	data, err := keyPEM(key)
-	if err != nil {
-		return err
-	}
-	return writeFile(path, data)
 }
 
 func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }

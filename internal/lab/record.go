@@ -66,8 +66,7 @@ func (d directory) key(name string) string             { return d.path("pki", na
 // readyFile is the file by which a component that serves nothing says that it works.
 func (d directory) readyFile(component string) string { return d.path(component + ".works") }
 
-func (d directory) publicKey(name string) string { return d.path("pki", name+".pub") }
-func (d directory) name() string                 { return filepath.Base(string(d)) }
+func (d directory) name() string { return filepath.Base(string(d)) }
 
 func (d directory) readRecord() (record, error) {
 	var r record
