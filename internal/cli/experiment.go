@@ -54,8 +54,22 @@ type experimentFlags struct {
 func (f *experimentFlags) add(cmd *cobra.Command) {
 	f.addTarget(cmd)
 	f.addPrivateLab(cmd)
-	f.addExperiment(cmd)
 	f.addOutput(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
+	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
+	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a lab, 20 elsewhere)")
+	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
+	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
+	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
+	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
+	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "on an axis of arrivals per second, how long a pod stays after it is Ready; the warm-up lasts as long (default the workload's)")
+	flags.StringVar(&f.plan.Fresh, "fresh", "", "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)")
+	flags.BoolVar(&f.plan.NormalEvents, "normal-events", false, "also record the cluster's events of type Normal")
+	f.addSignatures(cmd)
+	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
 
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
@@ -84,24 +98,6 @@ func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors of the real node, such as 0.5 (default all)")
 	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory of the real node, such as 2Gi (default all)")
 	flags.IntVar(&f.lab.PodCIDRPrefix, "lab-pod-cidr-prefix", 0, "prefix length of the real node's pod addresses (default large enough)")
-}
-
-func (f *experimentFlags) addExperiment(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
-	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
-	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
-	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
-	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a lab, 20 elsewhere)")
-	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
-	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
-	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
-	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
-	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "on an axis of arrivals per second, how long a pod stays after it is Ready; the warm-up lasts as long (default the workload's)")
-	flags.StringVar(&f.plan.Fresh, "fresh", "", "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)")
-	flags.BoolVar(&f.plan.NormalEvents, "normal-events", false, "also record the cluster's events of type Normal")
-	f.addSignatures(cmd)
-	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
 
 func (f *experimentFlags) addSignatures(cmd *cobra.Command) {
