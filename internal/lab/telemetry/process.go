@@ -4,6 +4,7 @@ package telemetry
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
 
 	"github.com/prometheus/procfs"
@@ -133,4 +134,20 @@ func (u Usage) Sample(source string) record.Reading {
 		s.Values["peakBytes"] = float64(u.PeakBytes)
 	}
 	return s
+}
+
+// Host describes this machine. What cannot be read is zero.
+func Host() record.Host {
+	var h record.Host
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		h.OS, h.Kernel = unix.ByteSliceToString(name.Sysname[:]), unix.ByteSliceToString(name.Release[:])
+	}
+	h.CPUs = runtime.NumCPU() // as it was at the start, before this program kept off some
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		h.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
+	}
+	h.CgroupVersion = CgroupVersion()
+	return h
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -352,18 +353,24 @@ func (l *Assessment) size(ctx context.Context) error {
 	return nil
 }
 
-// applyDefaults lets a container that has a limit request as much, as the API
-// does.
-func applyDefaults(spec *corev1.PodSpec) {
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			r := &containers[i].Resources
-			for name, quantity := range r.Limits {
-				if _, ok := r.Requests[name]; !ok {
-					r.Requests = with(r.Requests, name, quantity)
+// containersOf are all containers of a pod.
+func containersOf(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				if !yield(&containers[i]) {
+					return
 				}
 			}
 		}
+	}
+}
+
+// applyDefaults lets a container that has a limit request as much, as the API
+// does.
+func applyDefaults(spec *corev1.PodSpec) {
+	for c := range containersOf(spec) {
+		c.Resources.Requests = filledIn(c.Resources.Requests, c.Resources.Limits)
 	}
 }
 
@@ -373,21 +380,10 @@ func (l *Assessment) applyLimits(spec *corev1.PodSpec, items []corev1.LimitRange
 		if item.Type != corev1.LimitTypeContainer {
 			continue
 		}
-		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-			for i := range containers {
-				c := &containers[i]
-				for name, quantity := range item.Default {
-					if _, ok := c.Resources.Limits[name]; !ok {
-						c.Resources.Limits = with(c.Resources.Limits, name, quantity)
-					}
-				}
-				for name, quantity := range item.DefaultRequest {
-					if _, ok := c.Resources.Requests[name]; !ok {
-						c.Resources.Requests = with(c.Resources.Requests, name, quantity)
-					}
-				}
-				l.refused(c, item)
-			}
+		for c := range containersOf(spec) {
+			c.Resources.Limits = filledIn(c.Resources.Limits, item.Default)
+			c.Resources.Requests = filledIn(c.Resources.Requests, item.DefaultRequest)
+			l.refused(c, item)
 		}
 	}
 }
@@ -406,15 +402,13 @@ func (l *Assessment) refused(c *corev1.Container, item corev1.LimitRangeItem) {
 	}
 }
 
-// with is a list with one more quantity. The list may be shared with a
-// template, and is not changed.
-func with[Q any](list map[corev1.ResourceName]Q, name corev1.ResourceName, quantity Q) map[corev1.ResourceName]Q {
-	copied := maps.Clone(list)
-	if copied == nil {
-		copied = make(map[corev1.ResourceName]Q)
-	}
-	copied[name] = quantity
-	return copied
+// filledIn is a list with the quantities that it lacks of others. The list may be
+// shared with a template, and is not changed.
+func filledIn(list, others corev1.ResourceList) corev1.ResourceList {
+	whole := make(corev1.ResourceList, len(list)+len(others))
+	maps.Copy(whole, others)
+	maps.Copy(whole, list)
+	return whole
 }
 
 // overhead is what a runtime class adds to each pod.

@@ -28,25 +28,22 @@ type nodeView struct {
 // nodeTrouble is a condition that a node should not have.
 type nodeTrouble struct{ reason, message string }
 
-// troublesOf are a node's troubles, by the names that a kubelet and the node
-// controller give them in events.
+// nodeConditions are the conditions that a node should not have, and ready, which
+// it should, by the names that a kubelet and the node controller give them in
+// events.
+func nodeConditions() map[corev1.NodeConditionType]string {
+	return map[corev1.NodeConditionType]string{
+		corev1.NodeReady: "NodeNotReady", corev1.NodeMemoryPressure: "NodeHasInsufficientMemory", corev1.NodeDiskPressure: "NodeHasDiskPressure",
+		corev1.NodePIDPressure: "NodeHasInsufficientPID", corev1.NodeNetworkUnavailable: "NodeNetworkUnavailable",
+	}
+}
+
+// troublesOf are a node's troubles.
 func troublesOf(conditions []corev1.NodeCondition) (list []nodeTrouble) {
+	names := nodeConditions()
 	for _, c := range conditions {
-		bad := c.Status == corev1.ConditionTrue
-		reason := ""
-		switch c.Type {
-		case corev1.NodeReady:
-			bad, reason = !bad, "NodeNotReady"
-		case corev1.NodeMemoryPressure:
-			reason = "NodeHasInsufficientMemory"
-		case corev1.NodeDiskPressure:
-			reason = "NodeHasDiskPressure"
-		case corev1.NodePIDPressure:
-			reason = "NodeHasInsufficientPID"
-		case corev1.NodeNetworkUnavailable:
-			reason = "NodeNetworkUnavailable"
-		}
-		if bad && reason != "" {
+		reason, known := names[c.Type]
+		if bad := (c.Status == corev1.ConditionTrue) != (c.Type == corev1.NodeReady); known && bad {
 			list = append(list, nodeTrouble{reason, c.Message})
 		}
 	}
@@ -159,15 +156,7 @@ func (s *nodeSet) eligible(pods []corev1.PodSpec) (nodes []*corev1.Node, skipped
 }
 
 func canLand(node *corev1.Node, pods []corev1.PodSpec) bool {
-	if node.Spec.Unschedulable {
-		return false
-	}
-	for i := range pods {
-		if !podFits(node, &pods[i]) {
-			return false
-		}
-	}
-	return true
+	return !node.Spec.Unschedulable && !slices.ContainsFunc(pods, func(spec corev1.PodSpec) bool { return !podFits(node, &spec) })
 }
 
 // podFits reports whether the scheduler would consider the node for the pod at

@@ -208,13 +208,15 @@ func parseChecks(text string) map[string]bool {
 }
 
 func (s *Survey) readNodes(ctx context.Context) (err error) {
+	conditions := nodeConditions()
 	s.nodesRead, err = s.read(ctx, "/api/v1/nodes", "the nodes", nil, decoded("node", func(node *corev1.Node) {
 		n := &surveyedNode{Node: node, requested: make(ceiling.Amounts)}
 		for _, c := range n.Status.Conditions {
-			switch {
+			_, known := conditions[c.Type]
+			switch holds := c.Status == corev1.ConditionTrue; {
 			case c.Type == corev1.NodeReady:
-				n.ready = c.Status == corev1.ConditionTrue
-			case c.Status == corev1.ConditionTrue && slices.Contains(pressures(), c.Type):
+				n.ready = holds
+			case holds && known:
 				n.pressure = append(n.pressure, string(c.Type))
 			}
 		}
@@ -225,12 +227,6 @@ func (s *Survey) readNodes(ctx context.Context) (err error) {
 	}))
 	slices.SortFunc(s.nodes, func(a, b *surveyedNode) int { return cmp.Compare(a.Name, b.Name) })
 	return err
-}
-
-// pressures are the conditions of a node that keep it from working when they
-// hold.
-func pressures() []corev1.NodeConditionType {
-	return []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable}
 }
 
 // longPending is how long a pod may be without a node before it is told of.
