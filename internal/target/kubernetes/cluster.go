@@ -95,16 +95,9 @@ func (c *Cluster) summary(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s at %s: Kubernetes %s, %d nodes, %d pods", c.Context, c.Server, version.GitVersion, counts[0], counts[1]), nil
 }
 
-// Exempt reports whether priority and fairness does not apply to the user: a
-// load of such a user is not held back as others are, and can starve them. What
-// is not known counts as no.
-func (c *Cluster) Exempt(ctx context.Context) (bool, error) {
-	exempt, err := c.exemption(ctx)
-	return exempt != nil && *exempt, err
-}
-
-// exemption tells what level of priority the server gave a request of this
-// user's; nil is not known.
+// exemption tells whether priority and fairness does not apply to the user, by
+// the level that the server gave a request: a load of such a user is not held
+// back as others are, and can starve them. Nil is not known.
 func (c *Cluster) exemption(ctx context.Context) (*bool, error) {
 	r, err := c.client.call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
 	if err != nil {

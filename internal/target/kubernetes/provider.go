@@ -141,7 +141,7 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 		return nil, err
 	}
 	consent := &target.Consent{System: summary, Why: "is not a plimsoll lab"}
-	if exempt, err := s.cluster.Exempt(ctx); err == nil && exempt {
+	if exempt, err := s.cluster.exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
 	return consent, nil
@@ -322,7 +322,9 @@ func (s *session) Prepare(context.Context) error {
 		return nil
 	}
 	if needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
-		return noDatabase(s.lab.Name(), s.Workload.Name)
+		// It has no registry to get the image from.
+		return target.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, s.lab.Name(), paramDatabase),
+			"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
 	}
 	for name, value := range map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses} {
 		if _, given := s.Plan.Params[name]; given || !hasParam(s.Request, name) {
@@ -351,13 +353,6 @@ func (s *session) onRealNode() bool {
 func needsDatabase(r target.Request) bool {
 	_, given := r.Plan.Params[paramDatabase]
 	return !given && hasParam(r, paramDatabase)
-}
-
-// noDatabase refuses a real node that was made without an image that the
-// workload runs: it has no registry to get it from.
-func noDatabase(name, workload string) error {
-	return target.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, name, name, paramDatabase),
-		"the real node of lab %q has no image of PostgreSQL, which %s runs", name, workload)
 }
 
 // needImages makes the images that a private lab's real node needs for the

@@ -243,7 +243,10 @@ const listPage = 1000
 func (w *watcher) list(ctx context.Context) error {
 	version := ""
 	if w.fromNow {
-		version, err := w.client.version(ctx, w.path, w.query)
+		// One object of the list is enough to learn its version.
+		query := url.Values{"limit": {"1"}}
+		maps.Copy(query, w.query)
+		version, _, err := w.client.page(ctx, w.path, query, func([]byte) error { return nil })
 		if err == nil {
 			w.resourceVersion = version
 		}
@@ -259,14 +262,6 @@ func (w *watcher) list(ctx context.Context) error {
 	}
 	w.resourceVersion = version
 	return nil
-}
-
-// version is the present version of a resource's list, without its objects.
-func (c *client) version(ctx context.Context, path string, selectors url.Values) (string, error) {
-	query := url.Values{"limit": {"1"}}
-	maps.Copy(query, selectors)
-	version, _, err := c.page(ctx, path, query, func([]byte) error { return nil })
-	return version, err
 }
 
 // list hands every object of a list to each and returns the list's version.
