@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -45,16 +44,8 @@ inconclusive, 4 if the program itself was the bottleneck.`,
 			if level != "" && f.levels != "" {
 				x.fail(usagef("", "--level and --levels are both given"))
 			}
-			for word := range strings.SplitSeq(level+f.levels, ",") {
-				if level+f.levels == "" {
-					break
-				}
-				n, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
-				if err != nil {
-					x.fail(usagef("for example --level 60", "--level: %q is not a number", word))
-					break
-				}
-				x.plan.Axis.Levels = append(x.plan.Axis.Levels, n)
+			if given := level + f.levels; given != "" {
+				x.levels(given, "for example --level 60", "--level")
 			}
 			x.plan.Primary = &primary
 			return x.run(p, stop)

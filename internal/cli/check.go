@@ -73,26 +73,25 @@ useless.`,
 // checker is what looks at the target that flags name, for the workload that is
 // given, if one is.
 func (f *experimentFlags) checker(cmd *cobra.Command, args []string) (*runner, error) {
-	if len(args) == 0 {
-		if name, given := firstChanged(cmd, "axis", "set", "pod-life"); given {
-			return nil, usagef("for example 'plimsoll check node-density'", "--%s needs a workload", name)
-		}
-		x := f.experiment(cmd, "")
-		if x.err != nil {
-			return nil, x.err
-		}
+	name := ""
+	if len(args) > 0 {
+		name = args[0]
+	} else if flag, given := firstChanged(cmd, "axis", "set", "pod-life"); given {
+		return nil, usagef("for example 'plimsoll check node-density'", "--%s needs a workload", flag)
+	}
+	x := f.experiment(cmd, name)
+	x.plan.Kind = plan.Limit
+	if x.err != nil {
+		return nil, x.err
+	}
+	if name == "" {
 		x.plan.DefaultTarget()
 		if err := x.plan.ValidateTarget(); err != nil {
 			return nil, x.planError(err)
 		}
 		return &runner{plan: x.plan}, nil
 	}
-	x := f.experiment(cmd, args[0])
-	x.plan.Kind = plan.Limit
-	if x.err != nil {
-		return nil, x.err
-	}
-	w, err := loadWorkload(args[0])
+	w, err := loadWorkload(name)
 	if err != nil {
 		return nil, err
 	}

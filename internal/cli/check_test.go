@@ -161,7 +161,7 @@ func withQuota(t *testing.T, p *harness.Program, name string, pods int64) {
 	}
 }
 
-// labClient is a client with all rights on a laboratory.
+// labClient is a client with all rights on a lab.
 func labClient(t *testing.T, kubeconfig string) (*kubernetes.Clientset, *dynamic.DynamicClient) {
 	t.Helper()
 	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
@@ -394,7 +394,7 @@ func TestPodAddressesOfARealNode(t *testing.T) {
 	p := onRealNode(t)
 	// What its node cannot run is said before anything is made.
 	if got := p.Run(t, "limit", "node-density-heavy", "--lab", p.Lab); got.Code != exitUsage || !strings.Contains(got.Stderr, `has no image of PostgreSQL`) || !strings.Contains(got.Stderr, "plimsoll image build postgresql") {
-		t.Errorf("a laboratory made without PostgreSQL: %d\n%s", got.Code, got.Stderr)
+		t.Errorf("a lab made without PostgreSQL: %d\n%s", got.Code, got.Stderr)
 	}
 	c := checked(t, p, exitHeld, "node-density", "--lab", p.Lab)
 	b := c.Table.Binding()
@@ -405,7 +405,7 @@ func TestPodAddressesOfARealNode(t *testing.T) {
 		t.Errorf("what the kubelet is configured to: %+v", m)
 	}
 	if m := ceilingNamed(t, c.Table.Ceilings, "bridgePorts"); m.Class != record.CeilingHard || *m.Level != 1023 {
-		t.Errorf("the bridge of a laboratory's real node: %+v", m)
+		t.Errorf("the bridge of a lab's real node: %+v", m)
 	}
 	got := p.Measure(t, "r", "sweep", "node-density", "--lab", p.Lab, "--levels", "5,7", "--hold", "500ms", "--step-timeout", "20s", "--slo", "all Ready")
 	r := p.Result(t, "r")

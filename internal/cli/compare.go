@@ -34,9 +34,9 @@ was not judged since its record was written is judged first, as by
 'plimsoll analyze'.
 
 Steps that began from empty and were held for the full time are compared, and
-those of a sweep over the same levels. They are compared at every level that both
-experiments have, by the figure that both plans declared, else by the workload's.
-Two searches for a load line are compared by their lines.
+those of a sweep over the same levels. At every level that both experiments
+have, one figure is compared: the one that both plans declare, or else the
+workload's. Two searches for a load line are compared by their lines.
 
 The result lists everything in which the two differ. Their parameters are what is
 compared: the arm. Any other difference that may cause a change prevents a
@@ -56,7 +56,7 @@ was the bottleneck.`,
   plimsoll compare 'plimsoll-runs/20261121-101500-node-density:runc' 'plimsoll-runs/20261121-101500-node-density:crun' --metric 'Ready p99'
   plimsoll compare plimsoll-runs/*-nightly --metric 'Ready max' --out trend`,
 		Args: func(cmd *cobra.Command, args []string) error {
-			hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+			hint := seeHelp(cmd)
 			switch len(args) {
 			case 0:
 				return usagef(hint, "which experiments? Name two run directories")
@@ -161,8 +161,7 @@ func loadOperands(ctx context.Context, args []string) ([]*recorded.Operand, erro
 			return nil, err
 		}
 		operand, err := recorded.Load(dir, x, arm)
-		var wrong *recorded.ArmError
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*recorded.ArmError](err); ok {
 			return nil, armUsage(wrong)
 		}
 		if err != nil {

@@ -102,13 +102,13 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The laboratory's user may read logs, which are sampled where nodes are
+	// The lab's user may read logs, which are sampled where nodes are
 	// real.
 	review, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), &authorizationv1.SelfSubjectAccessReview{
 		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{Verb: "get", Resource: "pods", Subresource: "log", Namespace: "any"}},
 	}, metav1.CreateOptions{})
 	if err != nil || !review.Status.Allowed {
-		t.Errorf("the laboratory's user may not read logs: %+v, %v", review, err)
+		t.Errorf("the lab's user may not read logs: %+v, %v", review, err)
 	}
 
 	node := []string{"sweep", "node-density"}

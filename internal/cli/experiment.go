@@ -54,8 +54,22 @@ type experimentFlags struct {
 func (f *experimentFlags) add(cmd *cobra.Command) {
 	f.addTarget(cmd)
 	f.addPrivateLab(cmd)
-	f.addExperiment(cmd)
 	f.addOutput(cmd)
+	flags := cmd.Flags()
+	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
+	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
+	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
+	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a lab, 20 elsewhere)")
+	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
+	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
+	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
+	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
+	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "on an axis of arrivals per second, how long a pod stays after it is Ready; the warm-up lasts as long (default the workload's)")
+	flags.StringVar(&f.plan.Fresh, "fresh", "", "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)")
+	flags.BoolVar(&f.plan.NormalEvents, "normal-events", false, "also record the cluster's events of type Normal")
+	f.addSignatures(cmd)
+	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
 
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
@@ -84,24 +98,6 @@ func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors of the real node, such as 0.5 (default all)")
 	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory of the real node, such as 2Gi (default all)")
 	flags.IntVar(&f.lab.PodCIDRPrefix, "lab-pod-cidr-prefix", 0, "prefix length of the real node's pod addresses (default large enough)")
-}
-
-func (f *experimentFlags) addExperiment(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
-	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
-	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
-	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
-	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a lab, 20 elsewhere)")
-	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
-	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
-	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
-	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
-	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "on an axis of arrivals per second, how long a pod stays after it is Ready; the warm-up lasts as long (default the workload's)")
-	flags.StringVar(&f.plan.Fresh, "fresh", "", "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)")
-	flags.BoolVar(&f.plan.NormalEvents, "normal-events", false, "also record the cluster's events of type Normal")
-	f.addSignatures(cmd)
-	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
 
 func (f *experimentFlags) addSignatures(cmd *cobra.Command) {
@@ -155,9 +151,9 @@ func newSweepCommand(p *Process, stop *interrupts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sweep WORKLOAD --levels L1,L2,...",
 		Short: "How does it behave along the axis? Hold given levels",
-		Long: `Hold a workload at the given levels, one after the other. A higher level is
-reached by adding the difference, any other one from empty. The exit code is 1
-if a level failed.`,
+		Long: `Hold a workload at the given levels, one after the other. For a higher level, only
+the difference is added. A lower level begins from empty. The exit code is 1 if a
+level failed.`,
 		Example: `  plimsoll sweep node-density --lab-nodes 100 --levels 10,20,40`,
 		Args:    exactlyOne("workload"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -166,13 +162,7 @@ if a level failed.`,
 			if f.levels == "" {
 				return usagef("for example --levels 100,200,300", "sweep needs --levels")
 			}
-			for word := range strings.SplitSeq(f.levels, ",") {
-				level, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
-				if err != nil {
-					return usagef("for example --levels 100,200,300", "--levels: %q is not a number", word)
-				}
-				x.plan.Axis.Levels = append(x.plan.Axis.Levels, level)
-			}
+			x.levels(f.levels, "for example --levels 100,200,300", "--levels")
 			return x.run(p, stop)
 		},
 	}
@@ -271,33 +261,21 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 	x := &experimentCommand{cmd: cmd, flags: f, plan: p}
 	p.Schema, p.Workload = plan.Schema, workloadName
 	x.text("pace", f.pace, &p.Pace)
-	for _, pair := range f.set {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" {
-			x.fail(usagef("for example --set image=quay.io/my/pause:1", "--set %q: want k=v", pair))
-			continue
-		}
-		if _, twice := p.Params[key]; twice {
-			x.fail(usagef("", "--set %s is given twice", key))
-		}
+	x.pairs(f.set, "set", "k=v", "for example --set image=quay.io/my/pause:1", func(key, value string) bool {
+		_, twice := p.Params[key]
 		if p.Params == nil {
 			p.Params = make(map[string]string)
 		}
 		p.Params[key] = value
-	}
-	for _, pair := range f.guards {
-		name, value, ok := strings.Cut(pair, "=")
-		if !ok || name == "" {
-			x.fail(usagef("for example --guard nodesNotReady=1", "--guard %q: want name=bound", pair))
-			continue
-		}
-		if _, twice := p.Guards[name]; twice {
-			x.fail(usagef("", "--guard %s is given twice", name))
-		}
+		return twice
+	})
+	x.pairs(f.guards, "guard", "name=bound", "for example --guard nodesNotReady=1", func(name, value string) bool {
+		_, twice := p.Guards[name]
 		if err := p.Guards.Set(name, value); err != nil {
 			x.fail(usagef("for example --guard nodesNotReady=1 or --guard apiErrors=5%", "--guard %s: %w", name, err))
 		}
-	}
+		return twice
+	})
 	x.goals()
 	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
 		if f.lab.RealNode && !cmd.Flags().Changed("lab-nodes") {
@@ -328,6 +306,32 @@ func (x *experimentCommand) text(flag, value string, into interface{ UnmarshalTe
 	}
 	if err := into.UnmarshalText([]byte(value)); err != nil {
 		x.fail(usagef("", "--%s: %w", flag, err))
+	}
+}
+
+// pairs reads a flag that was given as often as there are texts, each a key and
+// a value. Set takes one and reports whether the key was given before.
+func (x *experimentCommand) pairs(texts []string, flag, want, hint string, set func(key, value string) (twice bool)) {
+	for _, text := range texts {
+		key, value, ok := strings.Cut(text, "=")
+		switch {
+		case !ok || key == "":
+			x.fail(usagef(hint, "--%s %q: want %s", flag, text, want))
+		case set(key, value):
+			x.fail(usagef("", "--%s %s is given twice", flag, key))
+		}
+	}
+}
+
+// levels reads the levels of a flag, which have commas between.
+func (x *experimentCommand) levels(text, hint, flag string) {
+	for word := range strings.SplitSeq(text, ",") {
+		level, err := strconv.ParseFloat(strings.TrimSpace(word), 64)
+		if err != nil {
+			x.fail(usagef(hint, "%s: %q is not a number", flag, word))
+			return
+		}
+		x.plan.Axis.Levels = append(x.plan.Axis.Levels, level)
 	}
 }
 

@@ -20,9 +20,9 @@ func newImageCommand(p *Process) *cobra.Command {
 		Use:   "image",
 		Short: "Build the images that the workloads run, without a registry or a daemon",
 		Long: `Build the images that the workloads run. A lab's real node has the agent, and
-PostgreSQL if that was built before the lab was created. For another cluster push
-them to a registry that it can reach, or save them to a file and load the file on
-its nodes.
+PostgreSQL if that was built before the lab was created. For another cluster,
+push the images to a registry that it can reach, or save them to a file and load
+the file on its nodes.
 
 The images are: ` + strings.Join(lab.ImageNames(), ", ") + `.`,
 	}, newImageBuildCommand(p), newImageSaveCommand(p), newImagePushCommand(p))
@@ -43,8 +43,7 @@ func images(p *Process, name string) (lab.Store, error) {
 
 // imageUsage makes usage errors of names that no image can have.
 func imageUsage(err error) error {
-	var bad *image.ReferenceError
-	if errors.As(err, &bad) {
+	if _, ok := errors.AsType[*image.ReferenceError](err); ok {
 		return usagef("for example registry.example:5000/team", "%w", err)
 	}
 	return err
@@ -108,12 +107,7 @@ func newImageSaveCommand(p *Process) *cobra.Command {
 		Short: "Write an image to a file that docker, podman and ctr load",
 		Example: `  plimsoll image save agent agent.tar
   ctr -n k8s.io images import agent.tar`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("for example 'plimsoll image save agent agent.tar'", "want an image and a file")
-			}
-			return nil
-		},
+		Args: exactlyTwo("want an image and a file", "plimsoll image save agent agent.tar"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			store, err := images(p, args[0])
 			if err != nil {

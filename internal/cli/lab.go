@@ -53,22 +53,30 @@ Without a name, the commands use the lab "` + defaultLab + `".`,
 // atMostOneName takes the optional name of a lab.
 func atMostOneName(cmd *cobra.Command, args []string) error {
 	if len(args) > 1 {
-		return usagef(fmt.Sprintf("see '%s --help'", cmd.CommandPath()), "one lab at a time: unexpected argument %q", args[1])
+		return usagef(seeHelp(cmd), "one lab at a time: unexpected argument %q", args[1])
 	}
 	return nil
 }
 
+// seeHelp is the hint that points to a command's help.
+func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see '%s --help'", cmd.CommandPath()) }
+
 func exactlyOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
-		hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
-		switch len(args) {
-		case 0:
-			return usagef(hint, "which %s?", what)
-		case 1:
-			return nil
-		default:
-			return usagef(hint, "unexpected argument %q", args[1])
+		if len(args) == 0 {
+			return usagef(seeHelp(cmd), "which %s?", what)
 		}
+		return noArguments(cmd, args[1:])
+	}
+}
+
+// exactlyTwo takes two arguments; want says which, in the error.
+func exactlyTwo(want, example string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return usagef(fmt.Sprintf("for example '%s'", example), "%s", want)
+		}
+		return nil
 	}
 }
 
@@ -88,7 +96,7 @@ func group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 		if !cmd.HasParent() {
 			word = strconv.Quote(args[0])
 		}
-		return usagef(nearest.Hint(args[0], names, fmt.Sprintf("see '%s --help'", cmd.CommandPath())), "there is no command %s", word)
+		return usagef(nearest.Hint(args[0], names, seeHelp(cmd)), "there is no command %s", word)
 	}
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
 	cmd.AddCommand(verbs...)
@@ -97,7 +105,7 @@ func group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
 
 func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usagef(fmt.Sprintf("see '%s --help'", cmd.CommandPath()), "unexpected argument %q", args[0])
+		return usagef(seeHelp(cmd), "unexpected argument %q", args[0])
 	}
 	return nil
 }

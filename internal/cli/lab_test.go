@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
-// someLabs is a state directory with laboratories that have no processes.
+// someLabs is a state directory with labs that have no processes.
 func someLabs(t *testing.T, records map[string]string) string {
 	t.Helper()
 	state := t.TempDir()
@@ -68,8 +68,8 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		{"lab logs", nil, []string{"which component?", "lab logs --help"}, "no component"},
 		{"lab logs kube-apisever", nil, []string{`no component "kube-apisever"`, `did you mean "kube-apiserver"?`}, "a component"},
 		{"lab logs kubelet", nil, []string{`no component "kubelet"`, "simulated-nodes"}, "a component of another kind of cluster: all are named"},
-		{"lab logs etcd --lab bigg", nil, []string{`no lab "bigg"`, `did you mean "big"?`}, "another laboratory's log"},
-		{"lab logs etcd big", nil, []string{`unexpected argument "big"`}, "the laboratory is a flag here"},
+		{"lab logs etcd --lab bigg", nil, []string{`no lab "bigg"`, `did you mean "big"?`}, "another lab's log"},
+		{"lab logs etcd big", nil, []string{`unexpected argument "big"`}, "the lab is a flag here"},
 		{"lab restart shceduler", nil, []string{`no component "shceduler"`}, "a component to restart"},
 		{"lab restart", nil, []string{"which component?"}, "no component to restart"},
 		{"lab status -o yaml", nil, []string{`-o "yaml"`, "text or json"}, "an output format"},
@@ -104,22 +104,22 @@ func TestLabMistakesAreExplained(t *testing.T) {
 	}
 	for _, name := range []string{"default", "big"} {
 		if _, err := os.Stat(filepath.Join(state, "plimsoll", "labs", name, "lab.json")); err != nil {
-			t.Errorf("a mistake removed a laboratory: %v", err)
+			t.Errorf("a mistake removed a lab: %v", err)
 		}
 	}
 	if _, err := os.Stat(filepath.Join(state, "plimsoll", "labs", "new")); err == nil {
-		t.Error("a mistake made a laboratory")
+		t.Error("a mistake made a lab")
 	}
 	if entries, err := os.ReadDir(empty); err != nil || len(entries) > 0 {
-		t.Errorf("looking for a laboratory made %v, %v", entries, err)
+		t.Errorf("looking for a lab made %v, %v", entries, err)
 	}
 }
 
-// What is wrong with a laboratory is no mistake of the user's.
+// What is wrong with a lab is no mistake of the user's.
 func TestLabFailuresAreNoMistakes(t *testing.T) {
 	got := command(t, nil, "lab", "up")
 	if got.code != exitCouldNotRun || got.stdout != "" || !strings.Contains(got.stderr, `bring up lab "default"`) {
-		t.Errorf("a laboratory that does not come up: %d\n%s", got.code, got.stderr)
+		t.Errorf("a lab that does not come up: %d\n%s", got.code, got.stderr)
 	}
 	state := someLabs(t, map[string]string{"a": fmt.Sprintf(readyLab, "a"), "torn": `{"schema":`})
 	env := map[string]string{"XDG_STATE_HOME": state}
@@ -127,18 +127,18 @@ func TestLabFailuresAreNoMistakes(t *testing.T) {
 		t.Errorf("a log that is lost: %d\n%s", got.code, got.stderr)
 	}
 	if got := command(t, env, "lab", "restart", "etcd", "--lab", "torn"); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "lab.json") {
-		t.Errorf("a restart in a damaged laboratory: %d\n%s", got.code, got.stderr)
+		t.Errorf("a restart in a damaged lab: %d\n%s", got.code, got.stderr)
 	}
 	got = command(t, env, "lab", "status", "torn")
 	if got.code != 0 || !strings.Contains(got.stdout, "lab torn: broken, unknown nodes") || !strings.Contains(got.stderr, "lab.json") || !strings.Contains(got.stderr, "lab down torn") {
-		t.Errorf("the status of a damaged laboratory: %d\n%s%s", got.code, got.stdout, got.stderr)
+		t.Errorf("the status of a damaged lab: %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	got = command(t, env, "lab", "list")
 	if got.code != 0 || !strings.Contains(got.stdout, "torn") || strings.Count(got.stdout, "broken") != 2 {
-		t.Errorf("a damaged laboratory in the list: %d\n%s%s", got.code, got.stdout, got.stderr)
+		t.Errorf("a damaged lab in the list: %d\n%s%s", got.code, got.stdout, got.stderr)
 	}
 	if got := command(t, env, "lab", "down", "--all"); got.code != 0 {
-		t.Errorf("down of a damaged laboratory: %d\n%s", got.code, got.stderr)
+		t.Errorf("down of a damaged lab: %d\n%s", got.code, got.stderr)
 	}
 	if got := command(t, env, "lab", "list"); got.code != 0 || got.stdout != "" || !strings.Contains(got.stderr, "there are no labs") {
 		t.Errorf("the list when there is none: %d\n%s%s", got.code, got.stdout, got.stderr)
@@ -178,7 +178,7 @@ func TestDoctorHelps(t *testing.T) {
 	}
 }
 
-// The whole life of a laboratory at the command line.
+// The whole life of a lab at the command line.
 func TestLabVerbs(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
@@ -267,7 +267,7 @@ func TestLabVerbs(t *testing.T) {
 	p.LeavesNoLab(t)
 }
 
-// However it is interrupted, a laboratory that is coming up leaves nothing.
+// However it is interrupted, a lab that is coming up leaves nothing.
 func TestLabUpIsInterrupted(t *testing.T) {
 	for _, tt := range []struct {
 		signal  syscall.Signal

@@ -15,6 +15,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"plimsoll.dev/plimsoll/internal/lab/agent"
+	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -158,7 +159,7 @@ var unknownFlag = regexp.MustCompile(`^unknown flag: --([^ =]+)`)
 // flagError makes a usage error of a flag that cannot be read, with the
 // nearest flag that the command has.
 func flagError(cmd *cobra.Command, err error) error {
-	hint := fmt.Sprintf("see '%s --help'", cmd.CommandPath())
+	hint := seeHelp(cmd)
 	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
 		var flags []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
@@ -167,4 +168,75 @@ func flagError(cmd *cobra.Command, err error) error {
 		}
 	}
 	return usagef(hint, "%w", err)
+}
+
+// Exit codes, as the contracts fix them.
+const (
+	exitHeld         = 0   // the line was confirmed, or nothing failed; better, equivalent, notWorse
+	exitBreached     = 1   // breached or worse; findings
+	exitUsage        = 2   // usage, plan, or something named that does not exist
+	exitInconclusive = 3   // what was measured does not decide
+	exitInvalid      = 4   // the tool itself was the bottleneck
+	exitCouldNotRun  = 5   // unreachable, input/output, the lab failed
+	exitInterrupted  = 130 // SIGINT
+	exitTerminated   = 143 // SIGTERM
+)
+
+// usagef makes the error of a mistake in what the user wrote or named. Hint is
+// one line that says what to do about it, or "".
+func usagef(hint, format string, args ...any) error { return target.Mistakef(hint, format, args...) }
+
+// exitError carries an exit code for a command that has already said what
+// there was to say.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// exitCode maps what a command returned to the code the program ends with.
+func exitCode(err error) int {
+	if err == nil {
+		return exitHeld
+	}
+	if exit, ok := errors.AsType[exitError](err); ok {
+		return int(exit)
+	}
+	if _, ok := errors.AsType[*target.MistakeError](err); ok {
+		return exitUsage
+	}
+	return exitCouldNotRun
+}
+
+// hintOf is the advice that belongs to an error, or "".
+func hintOf(err error) string {
+	if mistake, ok := errors.AsType[*target.MistakeError](err); ok {
+		return mistake.Hint
+	}
+	if unable, ok := errors.AsType[*target.UnableError](err); ok {
+		return unable.Hint
+	}
+	return ""
+}
+
+// version is the program's version.
+const version = "0.1.0"
+
+// kubernetesVersion is that of the control plane that is compiled in.
+const kubernetesVersion = "1.36.3"
+
+func newVersionCommand(p *Process) *cobra.Command {
+	var output string
+	cmd := &cobra.Command{
+		Use:   "version",
+		Short: "Show the program's version",
+		Args:  noArguments,
+		RunE: func(*cobra.Command, []string) error {
+			if output == "json" {
+				return printJSON(p, map[string]string{"version": version, "kubernetes": kubernetesVersion})
+			}
+			p.printf("plimsoll %s, with Kubernetes %s\n", version, kubernetesVersion)
+			return nil
+		},
+	}
+	outputFlag(cmd, &output)
+	return cmd
 }

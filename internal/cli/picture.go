@@ -32,7 +32,7 @@ type picture struct {
 type doing struct {
 	engine.Status
 	elapsed time.Duration // of its stage
-	rate    *float64      // objects that get there per second now, nil while not known
+	rate    *float64      // objects that become ready per second now, nil while not known
 	live    judge.Live
 }
 

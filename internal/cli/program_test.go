@@ -32,7 +32,7 @@ var (
 	wideLab  = []string{"--nodes", "5"}
 )
 
-// The whole way without a cluster: a private laboratory, the search, a record,
+// The whole way without a cluster: a private lab, the search, a record,
 // a result, and nothing left behind.
 func TestLimitFindsThePlantedLimit(t *testing.T) {
 	t.Parallel()
@@ -120,7 +120,7 @@ func TestARunThatIsKilled(t *testing.T) {
 	}
 }
 
-// A private laboratory dies with its run, and the next command removes what is
+// A private lab dies with its run, and the next command removes what is
 // left of it.
 func TestAPrivateLabDiesWithItsRun(t *testing.T) {
 	t.Parallel()
@@ -172,7 +172,7 @@ func TestInterrupts(t *testing.T) {
 		}
 		p.LeavesNoLab(t)
 	})
-	t.Run("two while a private laboratory comes up leave nothing", func(t *testing.T) {
+	t.Run("two while a private lab comes up leave nothing", func(t *testing.T) {
 		t.Parallel()
 		p := suite.Program(t)
 		w := p.Start(t, "sweep", "node-density", "--lab-nodes", "3", "--levels", "10", "--out", "r")
@@ -189,7 +189,7 @@ func TestInterrupts(t *testing.T) {
 	})
 }
 
-// A laboratory's kubeconfig without its marker is any cluster: refused, or
+// A lab's kubeconfig without its marker is any cluster: refused, or
 // loaded with care.
 func TestAClusterThatIsNoLab(t *testing.T) {
 	t.Parallel()
@@ -232,7 +232,7 @@ func TestAClusterThatIsNoLab(t *testing.T) {
 	if left := p.Leftovers(t); len(left) != 0 {
 		t.Errorf("left %+v", left)
 	}
-	// A copy with its marker is a laboratory, wherever it lies.
+	// A copy with its marker is a lab, wherever it lies.
 	got = p.Measure(t, "lab", "sweep", "node-density", "--kubeconfig", marked, "--levels", "2", "--hold", "100ms")
 	if got.Code != 0 || p.Result(t, "lab").Steps[0].Pace != "max" {
 		t.Errorf("with its marker: %d %s", got.Code, got.Stderr)
@@ -253,7 +253,7 @@ func TestAClusterThatIsNoLab(t *testing.T) {
 	}
 }
 
-// KUBECONFIG alone chooses nothing: a private laboratory is made.
+// KUBECONFIG alone chooses nothing: a private lab is made.
 func TestKubeconfigInTheEnvironmentIsNotEnough(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, wideLab...)

@@ -19,25 +19,22 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
-	if cmd.Flags().Changed("signatures") {
-		return usagef("leave it out; 'plimsoll analyze --signatures' takes others", "--signatures: a resumed run keeps its signatures")
-	}
-	if name, given := firstChanged(cmd, "kubeconfig", "context", "lab"); given {
-		return usagef("leave it out", "--%s: a resumed run keeps its target", name)
-	}
-	if f.dryRun {
-		return usagef("leave it out", "--dry-run: a resumed run creates what it created before")
-	}
-	if cmd.Flags().Changed("out") {
-		return usagef("leave it out", "--out: a resumed run keeps its directory")
+	for _, kept := range []struct{ flag, what, hint string }{
+		{"signatures", "keeps its signatures", "leave it out; 'plimsoll analyze --signatures' takes others"},
+		{"kubeconfig", "keeps its target", "leave it out"}, {"context", "keeps its target", "leave it out"}, {"lab", "keeps its target", "leave it out"},
+		{"dry-run", "creates what it created before", "leave it out"},
+		{"out", "keeps its directory", "leave it out"},
+	} {
+		if cmd.Flags().Changed(kept.flag) {
+			return usagef(kept.hint, "--%s: a resumed run %s", kept.flag, kept.what)
+		}
 	}
 	dir, err := openRunDir(path)
 	if err != nil {
 		return err
 	}
 	lock, err := dir.Lock()
-	var busy *record.BusyError
-	if errors.As(err, &busy) {
+	if _, ok := errors.AsType[*record.BusyError](err); ok {
 		return usagef("wait for it, or stop it", "%w", err)
 	}
 	if err != nil {
@@ -51,8 +48,7 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	recalled := p.waitFor("reading the record")
 	past, err := run.OpenPast(dir, r.plan.AsRun.ID, x)
 	recalled()
-	var contradiction *run.ContradictionError
-	if errors.As(err, &contradiction) {
+	if _, ok := errors.AsType[*run.ContradictionError](err); ok {
 		hint := "undo what was changed in " + dir.Path(record.ExperimentFile) + ", or start again: plimsoll run " + dir.Path(record.ExperimentFile)
 		if made := r.plan.AsRun.Version; made != version {
 			hint += fmt.Sprintf("; it was made by version %s, and this is %s", made, version)

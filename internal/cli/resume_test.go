@@ -43,7 +43,7 @@ func steps(p *harness.Program, dir string) int {
 	})
 }
 
-// A run on a private laboratory is killed, goes on, is interrupted, goes on
+// A run on a private lab is killed, goes on, is interrupted, goes on
 // again, and comes to the planted limit.
 func TestAKilledRunIsResumed(t *testing.T) {
 	t.Parallel()
@@ -142,7 +142,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 	}
 }
 
-// In a laboratory of its own name the killed run has left its pods: they are
+// In a lab of its own name the killed run has left its pods: they are
 // removed before it goes on, although it gave a sign of life just now.
 func TestAKilledRunIsResumedInANamedLab(t *testing.T) {
 	t.Parallel()

@@ -47,7 +47,7 @@ func newSignaturesListCommand(p *Process) *cobra.Command {
 			return t.Flush()
 		},
 	}
-	cmd.Flags().StringVar(&dir, "signatures", "", "with those in this `directory`, whose files are checked")
+	cmd.Flags().StringVar(&dir, "signatures", "", "also list the failures in this `directory`, after checking its files")
 	return cmd
 }
 
@@ -78,7 +78,7 @@ func newSignaturesShowCommand(p *Process) *cobra.Command {
 			return usagef(nearest.Hint(args[0], names, "see 'plimsoll signatures list'"), "there is no signature %q", args[0])
 		},
 	}
-	cmd.Flags().StringVar(&dir, "signatures", "", "with those in this `directory`")
+	cmd.Flags().StringVar(&dir, "signatures", "", "also look in this `directory`")
 	return cmd
 }
 

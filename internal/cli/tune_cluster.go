@@ -52,7 +52,7 @@ func (c *clusterFlags) connect(ctx context.Context, p *Process) (connected *kube
 		kubeconfig = l.Kubeconfig()
 	}
 	connected, err = kubernetes.Connect(kubeconfig, c.context, "plimsoll/"+version, p.Now)
-	return connected, l, kubernetes.ConnectError(err)
+	return connected, l, err
 }
 
 // tuneCluster is the cluster that a calculator reads from, if any.

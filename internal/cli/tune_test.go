@@ -203,7 +203,7 @@ func TestTuneKubeletFromARun(t *testing.T) {
 }
 
 // A lab's nodes are read, and nothing of it is changed.
-func TestTuneReadsALaboratory(t *testing.T) {
+func TestTuneReadsALab(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, wideLab...)
 	got := p.Run(t, "tune", "kubelet", "--max-pods", "200", "--lab", p.Lab, "-o", "json")

@@ -19,7 +19,7 @@ type outcome struct {
 }
 
 // command runs a whole command in this process. It can talk to no cluster: its
-// executable does not exist, so that no laboratory comes up.
+// executable does not exist, so that no lab comes up.
 func command(t *testing.T, env map[string]string, args ...string) outcome {
 	t.Helper()
 	var stdout, stderr bytes.Buffer
@@ -77,11 +77,11 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --goal fast", []string{"--goal", "NAME=SLO"}, "a goal without objectives"},
 		{"limit node-density --lab-node 5", []string{"unknown flag: --lab-node", "did you mean --lab-nodes?"}, "a flag"},
 		{"limit node-density --lab-nodes five", []string{"invalid argument"}, "a flag's number"},
-		{"limit node-density --lab-nodes 0", []string{"--lab-nodes 0"}, "a laboratory without nodes"},
+		{"limit node-density --lab-nodes 0", []string{"--lab-nodes 0"}, "a lab without nodes"},
 		{"limit node-density --lab-nodes -3", []string{"--lab-nodes -3", "hint: for example --lab-nodes 10"}, "a negative number of nodes"},
 		{"limit node-density --lab-max-pods 0", []string{"--lab-max-pods 0", "hint: for example --lab-max-pods 110"}, "nodes without room"},
 		{"limit node-density --lab-max-pods -1", []string{"--lab-max-pods -1", "hint: "}, "a negative room"},
-		{"lab up --nodes 0", []string{"--nodes 0", "hint: for example --nodes 10"}, "a laboratory of one's own without nodes"},
+		{"lab up --nodes 0", []string{"--nodes 0", "hint: for example --nodes 10"}, "a lab of one's own without nodes"},
 		{"lab up --nodes -1", []string{"--nodes -1", "hint: "}, "a negative number of nodes"},
 		{"lab up --max-pods 0", []string{"--max-pods 0", "hint: for example --max-pods 110"}, "nodes without room"},
 		{"ab node-density --arm a --arm b: --level 10", []string{`--arm "a": want NAME:k=v,k=v`, "hint: for example"}, "an arm without a colon"},
@@ -90,7 +90,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"ab node-density --arm a: --level 10", []string{"needs two arms", "hint: for example --arm a:image=x --arm b:image=y"}, "one arm"},
 		{"limit node-density --lab-node-cpus 1", []string{"--lab-node-cpus: it belongs to a real node", "hint: add --lab-real-node"}, "a real node's processors without one"},
 		{"limit node-density --lab-nodes 0", []string{"hint: for example --lab-nodes 10"}, "a hint about a flag to who used flags"},
-		{"limit node-density --lab-nodes 3 --lab x", []string{"more than one target", "hint: keep one of --lab, --kubeconfig"}, "a private laboratory and another"},
+		{"limit node-density --lab-nodes 3 --lab x", []string{"more than one target", "hint: keep one of --lab, --kubeconfig"}, "a private lab and another"},
 		{"limit node-density --context c", []string{"--context: ", "hint: name the file as well: --kubeconfig FILE"}, "a context of no file"},
 		{"ab node-density --arm a: --arm b:imge=x --level 10", []string{`"imge"`, `"image"`}, "an arm's parameter"},
 		{"ab node-density --arm a: --arm b: --level 10 --margin 5", []string{"not a margin", "percentage"}, "a margin without a sign"},
@@ -112,7 +112,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --guard nodesNotReady=5%", []string{"--guard nodesNotReady", "this guard counts", "hint: "}, "a percentage of what is counted"},
 		{"limit node-density --guard pending=5 --guard pending=6", []string{"--guard pending is given twice"}, "a guard given twice"},
 		{"limit node-density --guard nodesNotReady=no", []string{"--guard", "not a bound"}, "a guard's bound"},
-		{"limit node-density --lab nowhere", []string{`no lab "nowhere"`, "lab up nowhere"}, "a laboratory"},
+		{"limit node-density --lab nowhere", []string{`no lab "nowhere"`, "lab up nowhere"}, "a lab"},
 		{"limit node-density --lab a --kubeconfig " + noContext, []string{"more than one target"}, "two targets"},
 		{"limit node-density --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig"},
 		{"limit node-density --context prod", []string{"--context", "without the kubeconfig"}, "a context alone"},
@@ -144,11 +144,11 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"check node-density --set imge=x", []string{"--set imge", `"image"`}, "a parameter to look at"},
 		{"check --set image=x", []string{"--set needs a workload", "hint: for example"}, "a parameter of no workload"},
 		{"check --axis rate", []string{"--axis needs a workload"}, "an axis of no workload"},
-		{"check --lab nowhere", []string{`no lab "nowhere"`, "lab up nowhere"}, "a laboratory to look at"},
+		{"check --lab nowhere", []string{`no lab "nowhere"`, "lab up nowhere"}, "a lab to look at"},
 		{"check --lab a --kubeconfig " + noContext, []string{"more than one target"}, "two targets to look at"},
 		{"check --context prod", []string{"--context", "without the kubeconfig"}, "a context alone to look at"},
 		{"check --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig to look at"},
-		{"check --lab-nodes 0", []string{"--lab-nodes 0"}, "a laboratory without nodes to look at"},
+		{"check --lab-nodes 0", []string{"--lab-nodes 0"}, "a lab without nodes to look at"},
 		{"check --yes", []string{"unknown flag: --yes"}, "there is nothing to confirm"},
 		{"check -o jsn", []string{`did you mean "json"?`}, "an output format of a check"},
 		{"workloads export node-density", []string{"a workload and a directory"}, "half of an export"},
@@ -169,7 +169,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune subnet --context prod", []string{"without the kubeconfig"}, "a context alone"},
 		{"tune subnet --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig"},
 		{"tune kubelet --max-pods 5 --kubeconfig " + noContext + " --context prd", []string{"no such context", "prod"}, "a context"},
-		{"tune subnet --lab nowhere", []string{`no lab "nowhere"`}, "a laboratory"},
+		{"tune subnet --lab nowhere", []string{`no lab "nowhere"`}, "a lab"},
 		{"tune host", []string{"nothing was said of the host", "hint: for example --live"}, "no host"},
 		{"tune host --rtt 0.208 --link 50Gbit", []string{"--rtt", "write 0.208ms"}, "a time without a unit"},
 		{"tune host --rtt 0.208ms --link 50Gbt", []string{"--link", `did you mean "Gbit"?`}, "a speed's unit"},
@@ -249,7 +249,7 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 	}
 }
 
-// A laboratory that cannot come up is no mistake of the user's.
+// A lab that cannot come up is no mistake of the user's.
 func TestALabThatFailsIsNoUsageError(t *testing.T) {
 	got := command(t, nil, "limit", "node-density")
 	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") {

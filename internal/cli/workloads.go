@@ -107,12 +107,7 @@ func newWorkloadsExportCommand(p *Process) *cobra.Command {
 		Short: "Write a workload's files, to read or change them",
 		Long: `Write a workload's files into a new directory. The directory is then a workload
 itself ('plimsoll limit ./DIR'). kube-burner can run its configuration too.`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) != 2 {
-				return usagef("for example 'plimsoll workloads export node-density my-density'", "export takes a workload and a directory")
-			}
-			return nil
-		},
+		Args: exactlyTwo("export takes a workload and a directory", "plimsoll workloads export node-density my-density"),
 		RunE: func(_ *cobra.Command, args []string) error {
 			w, err := loadWorkload(args[0])
 			if err != nil {

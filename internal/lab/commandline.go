@@ -122,7 +122,7 @@ func apiServerArguments(dir directory, r record) []string {
 		"--allow-privileged",
 		"--service-cluster-ip-range=" + serviceRange,
 		"--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file=" + dir.publicKey(serviceAccounts),
+		"--service-account-key-file=" + dir.key(serviceAccounts),
 		"--service-account-signing-key-file=" + dir.key(serviceAccounts),
 		// With the one worker of the default, removing a namespace with a few
 		// thousand pods takes minutes.
@@ -201,8 +201,6 @@ func simulatedNodesArguments(dir directory, r record) []string {
 		"--kubeconfig=" + dir.componentConfig(SimulatedNodes),
 		"--nodes=" + strconv.Itoa(r.Nodes),
 		"--max-pods=" + strconv.Itoa(r.MaxPods),
-		"--node-cpu=" + strconv.Itoa(r.NodeCPU),
-		"--node-memory-gib=" + strconv.Itoa(r.NodeMemoryGiB),
 		"--start-latency=" + r.StartLatency,
 		"--lease-duration=" + leaseDuration(r.Nodes).String(),
 		"--sign=" + dir.readyFile(SimulatedNodes),

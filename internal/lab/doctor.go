@@ -1,7 +1,9 @@
 package lab
 
 import (
+	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"path/filepath"
@@ -10,6 +12,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
@@ -50,9 +54,23 @@ func Healthy(findings []Requirement) bool {
 	return !slices.ContainsFunc(findings, func(f Requirement) bool { return f.For == forLab && f.Grade == Missing })
 }
 
-// judged is the finding with its grade, what was found and what to do about it.
-func (f Requirement) judged(grade Grade, value, remedy string) Requirement {
-	f.Grade, f.Value, f.Remedy = grade, value, remedy
+// failed is the finding of something that is missing or cannot be read.
+func (f Requirement) failed(found, remedy string) Requirement {
+	f.Grade, f.Value, f.Remedy = Missing, found, remedy
+	return f
+}
+
+// atLeast grades a finding by how much there is: less than least is missing, and
+// less than enough is scarce, each with its remedy.
+func (f Requirement) atLeast(n, least, enough int64, missing, scarce string) Requirement {
+	switch {
+	case n < least:
+		f.Grade, f.Remedy = Missing, missing
+	case n < enough:
+		f.Grade, f.Remedy = Scarce, scarce
+	default:
+		f.Grade = Good
+	}
 	return f
 }
 
@@ -78,33 +96,26 @@ func memory() Requirement {
 	f := Requirement{For: forLab, What: "memory", Need: "1 GiB available, 4 GiB for 10,000 pods"}
 	available, err := availableMemory()
 	if err != nil {
-		return f.judged(Missing, err.Error(), "mount /proc")
+		return f.failed(err.Error(), "mount /proc")
 	}
-	value := fmt.Sprintf("%.1f GiB available", float64(available)/gib)
-	switch {
-	case available < gib:
-		return f.judged(Missing, value, "stop other programs, or give the machine more memory")
-	case available < 4*gib:
-		return f.judged(Scarce, value, "keep labs small: fewer nodes and pods")
-	}
-	return f.judged(Good, value, "")
+	f.Value = fmt.Sprintf("%.1f GiB available", float64(available)/gib)
+	return f.atLeast(available, gib, 4*gib, "stop other programs, or give the machine more memory", "keep labs small: fewer nodes and pods")
 }
 
 // availableMemory is the lesser of what the machine and our cgroup leave.
 func availableMemory() (int64, error) {
-	info, err := os.ReadFile("/proc/meminfo")
+	proc, err := procfs.NewDefaultFS()
+	var info procfs.Meminfo
+	if err == nil {
+		info, err = proc.Meminfo()
+	}
 	if err != nil {
 		return 0, err
 	}
-	fields := telemetry.Fields(info, "MemAvailable:")
-	if len(fields) == 0 {
-		return 0, fmt.Errorf("/proc/meminfo has no MemAvailable")
+	if info.MemAvailableBytes == nil {
+		return 0, errors.New("/proc/meminfo has no MemAvailable")
 	}
-	kib, err := strconv.ParseInt(fields[0], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("read /proc/meminfo: %w", err)
-	}
-	available := kib << 10
+	available := int64(*info.MemAvailableBytes)
 	for _, version := range []struct{ limit, used string }{
 		{"memory.max", "memory.current"},
 		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"},
@@ -123,21 +134,15 @@ func disk(root string) Requirement {
 	dir := existingParent(root)
 	var stat syscall.Statfs_t
 	if err := syscall.Statfs(dir, &stat); err != nil {
-		return f.judged(Missing, err.Error(), "set XDG_STATE_HOME to a directory of yours")
+		return f.failed(err.Error(), "set XDG_STATE_HOME to a directory of yours")
 	}
 	const writable = 2 // W_OK
 	if err := syscall.Access(dir, writable); err != nil {
-		return f.judged(Missing, fmt.Sprintf("%s cannot be written: %v", dir, err), "set XDG_STATE_HOME to a directory of yours")
+		return f.failed(fmt.Sprintf("%s cannot be written: %v", dir, err), "set XDG_STATE_HOME to a directory of yours")
 	}
 	free := int64(stat.Bavail) * stat.Bsize
-	value := fmt.Sprintf("%.0f GiB free in %s", float64(free)/gib, dir)
-	switch {
-	case free < gib:
-		return f.judged(Missing, value, "free some, or set XDG_STATE_HOME to another disk")
-	case free < 8*gib:
-		return f.judged(Scarce, value, "set XDG_STATE_HOME to another disk for long experiments")
-	}
-	return f.judged(Good, value, "")
+	f.Value = fmt.Sprintf("%.0f GiB free in %s", float64(free)/gib, dir)
+	return f.atLeast(free, gib, 8*gib, "free some, or set XDG_STATE_HOME to another disk", "set XDG_STATE_HOME to another disk for long experiments")
 }
 
 func existingParent(dir string) string {
@@ -155,11 +160,8 @@ func existingParent(dir string) string {
 
 func processors() Requirement {
 	n := usableProcessors()
-	f := Requirement{For: forLab, What: "processors", Need: "2", Value: strconv.Itoa(n), Grade: Good}
-	if n < 2 {
-		f.Grade, f.Remedy = Scarce, "on one processor, plimsoll mostly measures its own delays"
-	}
-	return f
+	f := Requirement{For: forLab, What: "processors", Need: "2", Value: strconv.Itoa(n)}
+	return f.atLeast(int64(n), 0, 2, "", "on one processor, plimsoll mostly measures its own delays")
 }
 
 // usableProcessors is how many processors a component may keep busy: a
@@ -170,21 +172,18 @@ func fileHandles() Requirement {
 	f := Requirement{For: forLab, What: "file handles", Need: "4096 for a process"}
 	var limit syscall.Rlimit
 	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
-		return f.judged(Missing, err.Error(), "see ulimit -n")
+		return f.failed(err.Error(), "see ulimit -n")
 	}
 	// The components raise the soft limit themselves.
-	f.Value, f.Grade = fmt.Sprintf("hard limit %d", limit.Max), Good
-	if limit.Max < 4096 {
-		f.Grade, f.Remedy = Scarce, "raise it: ulimit -Hn 65536 as root, or nofile in /etc/security/limits.conf"
-	}
-	return f
+	f.Value = fmt.Sprintf("hard limit %d", limit.Max)
+	return f.atLeast(int64(min(limit.Max, math.MaxInt64)), 0, 4096, "", "raise it: ulimit -Hn 65536 as root, or nofile in /etc/security/limits.conf")
 }
 
 func loopback() Requirement {
 	f := Requirement{For: forLab, What: "loopback", Need: "127.0.0.1 can be listened on", Value: "127.0.0.1", Grade: Good}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
-		return f.judged(Missing, err.Error(), "ip link set lo up")
+		return f.failed(err.Error(), "ip link set lo up")
 	}
 	l.Close()
 	return f
@@ -194,40 +193,33 @@ func cgroups() Requirement {
 	f := Requirement{For: forRealNode, What: "cgroups", Need: "v1, hybrid or v2", Grade: Good}
 	const v2 = 0x63677270 // the file system's magic number
 	var stat syscall.Statfs_t
-	err := syscall.Statfs("/sys/fs/cgroup", &stat)
-	switch {
-	case err != nil:
-		f.Grade, f.Value, f.Remedy = Missing, err.Error(), "mount -t cgroup2 none /sys/fs/cgroup"
-	case stat.Type == v2:
+	if err := syscall.Statfs("/sys/fs/cgroup", &stat); err != nil {
+		return f.failed(err.Error(), "mount -t cgroup2 none /sys/fs/cgroup")
+	}
+	if stat.Type == v2 {
 		f.Value = "v2"
-	default:
-		f.Value = telemetry.CgroupVersion()
-		if f.Value == "1" {
-			f.Value = "v1"
-		}
-		if err := realnode.CheckControlGroups(); err != nil {
-			f.Grade, f.Value, f.Remedy = Missing, err.Error(), "mount these controllers under /sys/fs/cgroup"
-		}
+		return f
+	}
+	if f.Value = telemetry.CgroupVersion(); f.Value == "1" {
+		f.Value = "v1"
+	}
+	if err := realnode.CheckControlGroups(); err != nil {
+		return f.failed(err.Error(), "mount these controllers under /sys/fs/cgroup")
 	}
 	return f
 }
 
 func inotify(name string, least, enough int64) Requirement {
-	f := Requirement{For: forLab, What: "inotify " + name, Need: fmt.Sprintf("%d, %d for a real node", least, enough), Grade: Good}
+	f := Requirement{For: forLab, What: "inotify " + name, Need: fmt.Sprintf("%d, %d for a real node", least, enough)}
 	path := "/proc/sys/fs/inotify/" + name
 	value, ok := readInt(path)
 	if !ok {
-		return f.judged(Scarce, "unknown", "cat "+path)
+		f.Grade, f.Value, f.Remedy = Scarce, "unknown", "cat "+path
+		return f
 	}
 	f.Value = strconv.FormatInt(value, 10)
-	if value < enough {
-		f.Remedy = fmt.Sprintf("sysctl fs.inotify.%s=%d", name, enough)
-		f.Grade = Scarce
-		if value < least {
-			f.Grade = Missing
-		}
-	}
-	return f
+	remedy := fmt.Sprintf("sysctl fs.inotify.%s=%d", name, enough)
+	return f.atLeast(value, least, enough, remedy, remedy)
 }
 
 func readInt(path string) (int64, bool) {
@@ -253,15 +245,16 @@ func program(n realnode.Need) Requirement {
 		f.Need = "installed, to compare runtimes"
 	}
 	switch {
-	case n.Found == "" && n.Optional:
-		f.Grade, f.Value, f.Remedy = Scarce, "not found", "apt-get install --no-install-recommends "+n.Package
 	case n.Found == "":
-		f.Grade, f.Value, f.Remedy = Missing, "not found", "apt-get install --no-install-recommends "+n.Package
+		f = f.failed("not found", "apt-get install --no-install-recommends "+n.Package)
+		if n.Optional {
+			f.Grade = Scarce
+		}
 	case n.What == "containerd":
 		version := realnode.Version(n.Found)
 		f.Value += " " + version
 		if err := realnode.CheckContainerd(version); err != nil {
-			f.Grade, f.Remedy = Missing, err.Error()
+			return f.failed(f.Value, err.Error())
 		}
 	}
 	return f

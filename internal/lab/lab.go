@@ -48,10 +48,8 @@ func RealNodeComponentNames() []string { return []string{RealNode, Containerd, K
 
 // What a Spec's zero fields stand for.
 const (
-	DefaultNodes         = 10  // simulated nodes that the command line makes unless told otherwise
-	DefaultMaxPods       = 110 // allocatable pods of a node, the kubelet's own default
-	DefaultNodeCPU       = 32  // allocatable cores of a node
-	DefaultNodeMemoryGiB = 256 // allocatable memory of a node
+	DefaultNodes   = 10  // simulated nodes that the command line makes unless told otherwise
+	DefaultMaxPods = 110 // allocatable pods of a node, the kubelet's own default
 )
 
 // Spec says which lab is wanted. Apart from Nodes a zero field means
@@ -64,10 +62,6 @@ type Spec struct {
 	Nodes int
 	// MaxPods is each node's allocatable number of pods.
 	MaxPods int
-	// NodeCPU is each node's allocatable number of cores.
-	NodeCPU int
-	// NodeMemoryGiB is each node's allocatable memory.
-	NodeMemoryGiB int
 	// StartLatency is how long a pod takes from being bound to a node until it
 	// is Ready. Zero means at once. A pod's own annotation overrides it.
 	StartLatency dist.Dist
@@ -93,8 +87,6 @@ type RealNodeSpec struct {
 
 func (s Spec) withDefaults() Spec {
 	s.MaxPods = cmp.Or(s.MaxPods, DefaultMaxPods)
-	s.NodeCPU = cmp.Or(s.NodeCPU, DefaultNodeCPU)
-	s.NodeMemoryGiB = cmp.Or(s.NodeMemoryGiB, DefaultNodeMemoryGiB)
 	return s
 }
 
@@ -112,10 +104,6 @@ func (s Spec) validate() error {
 		return &SpecError{"number of nodes", fmt.Sprintf("%d is more than %d", s.Nodes, maxNodes)}
 	case s.MaxPods < 0:
 		return &SpecError{"pods of a node", fmt.Sprintf("%d is negative", s.MaxPods)}
-	case s.NodeCPU < 0:
-		return &SpecError{"cores of a node", fmt.Sprintf("%d is negative", s.NodeCPU)}
-	case s.NodeMemoryGiB < 0:
-		return &SpecError{"memory of a node", fmt.Sprintf("%d is negative", s.NodeMemoryGiB)}
 	}
 	return s.RealNode.validate(s.MaxPods)
 }

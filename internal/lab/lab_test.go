@@ -59,8 +59,6 @@ func TestSpecs(t *testing.T) {
 		{Spec{Name: "a", Nodes: maxNodes + 1}, "more than", "there are no addresses for them"},
 		{Spec{Name: "a", Nodes: -1}, "-1 is negative", "nodes"},
 		{Spec{Name: "a", MaxPods: -1}, "-1 is negative", "pods"},
-		{Spec{Name: "a", NodeCPU: -1}, "-1 is negative", "cores"},
-		{Spec{Name: "a", NodeMemoryGiB: -1}, "-1 is negative", "memory"},
 		{Spec{}, "is empty", "only a private one is given a name"},
 	} {
 		store := Store{Root: filepath.Join(t.TempDir(), "state"), Executable: "/nonexistent/program"}
@@ -80,7 +78,7 @@ func TestSpecs(t *testing.T) {
 		}
 	}
 	got := Spec{Name: "a"}.withDefaults()
-	want := Spec{Name: "a", MaxPods: DefaultMaxPods, NodeCPU: DefaultNodeCPU, NodeMemoryGiB: DefaultNodeMemoryGiB}
+	want := Spec{Name: "a", MaxPods: DefaultMaxPods}
 	if got != want {
 		t.Errorf("defaults: %+v, want %+v", got, want)
 	}

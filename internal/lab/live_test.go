@@ -37,7 +37,7 @@ import (
 // The tests of this file bring up labs. Most share one of 20 nodes.
 const sharedNodes = 20
 
-var sharedSpec = Spec{Name: "shared", Nodes: sharedNodes, MaxPods: 37, NodeCPU: 9, NodeMemoryGiB: 11,
+var sharedSpec = Spec{Name: "shared", Nodes: sharedNodes, MaxPods: 37,
 	StartLatency: dist.Dist{Shape: dist.Uniform, A: 300 * time.Millisecond, B: 2300 * time.Millisecond}}
 
 var shared struct {
@@ -186,7 +186,7 @@ func TestLabIsWhatWasAskedFor(t *testing.T) {
 	}
 	for _, n := range nodes.Items {
 		a := n.Status.Allocatable
-		if !usable(&n) || a.Pods().Value() != 37 || a.Cpu().Value() != 9 || a.Memory().Value() != 11<<30 || n.Status.NodeInfo.KubeletVersion != "v1.36.3" {
+		if !usable(&n) || a.Pods().Value() != 37 || a.Cpu().Value() != 32 || a.Memory().Value() != 256<<30 || n.Status.NodeInfo.KubeletVersion != "v1.36.3" {
 			t.Errorf("node %s: usable %v, %v, %s", n.Name, usable(&n), a, n.Status.NodeInfo.KubeletVersion)
 		}
 	}

@@ -9,12 +9,14 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
@@ -146,11 +148,10 @@ func TestPorts(t *testing.T) {
 func TestCommandLines(t *testing.T) {
 	s := Store{Root: "/state"}
 	dir := directory(s.dir("a"))
-	r := record{Name: "a", Nodes: 5, MaxPods: 20, NodeCPU: 2, NodeMemoryGiB: 3, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5}}
+	r := record{Name: "a", Nodes: 5, MaxPods: 20, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5}}
 	for _, component := range ComponentNames() {
 		args := arguments(component, dir, r)
-		line := strings.Join(append([]string{"/bin/plimsoll", "component", component}, args...), "\x00") + "\x00"
-		gotComponent, gotLab, ok := parseCmdline([]byte(line), s.labs())
+		gotComponent, gotLab, ok := parseCmdline(append([]string{"/bin/plimsoll", "component", component}, args...), s.labs())
 		if !ok || gotComponent != component || gotLab != "a" {
 			t.Errorf("%s is found as %q of %q, %v", component, gotComponent, gotLab, ok)
 		}
@@ -165,7 +166,7 @@ func TestCommandLines(t *testing.T) {
 				t.Errorf("%s listens everywhere", component)
 			}
 		case SimulatedNodes:
-			for _, want := range []string{"--nodes=5", "--max-pods=20", "--node-cpu=2", "--node-memory-gib=3", "--start-latency=uniform:1s,2s"} {
+			for _, want := range []string{"--nodes=5", "--max-pods=20", "--start-latency=uniform:1s,2s"} {
 				if !slices.Contains(args, want) {
 					t.Errorf("%s lacks %s", component, want)
 				}
@@ -186,7 +187,7 @@ func TestCommandLines(t *testing.T) {
 
 func TestParseCmdline(t *testing.T) {
 	for _, tt := range []struct {
-		line           string // with spaces for NULs
+		line           string
 		component, lab string
 		why            string
 	}{
@@ -204,47 +205,41 @@ func TestParseCmdline(t *testing.T) {
 		{"plimsoll lab logs etcd /state/labs/a ", "", "", "another command of ours"},
 		{"", "", "", "a process that has ended"},
 	} {
-		component, lab, ok := parseCmdline([]byte(strings.ReplaceAll(tt.line, " ", "\x00")), "/state/labs")
+		component, lab, ok := parseCmdline(strings.Fields(tt.line), "/state/labs")
 		if component != tt.component || lab != tt.lab || ok != (tt.lab != "") {
 			t.Errorf("%s (%s): %q of %q, %v", tt.line, tt.why, component, lab, ok)
 		}
 	}
 }
 
-func TestProcessStatus(t *testing.T) {
-	// As in proc_pid_stat(5): the state is field 3, the start field 22.
-	line := func(name, state string) string {
-		return "4711 (" + name + ") " + state + " 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 987654 20 21"
-	}
-	for _, tt := range []struct {
-		stat   string
-		start  uint64
-		exited bool
-		fails  bool
-		why    string
-	}{
-		{line("etcd", "S"), 987654, false, false, "asleep"},
-		{line("etcd", "Z"), 987654, true, false, "waits to be reaped"},
-		{line("etcd", "X"), 987654, true, false, "is being reaped"},
-		{line("a) Z (b", "R"), 987654, false, false, "a name that looks like more"},
-		{"4711 (etcd) S 1 2", 0, false, true, "cut off"},
-		{"", 0, false, true, "nothing"},
-	} {
-		start, err := parseStart([]byte(tt.stat))
-		if start != tt.start || (err != nil) != tt.fails || hasExited([]byte(tt.stat)) != tt.exited {
-			t.Errorf("%s: start %d, exited %v, %v", tt.why, start, hasExited([]byte(tt.stat)), err)
-		}
-	}
+func TestProcessesEnd(t *testing.T) {
 	self := process{pid: os.Getpid()}
 	if !self.ended() {
 		t.Error("a process that started at another time is not this one")
 	}
-	stat, err := os.ReadFile("/proc/self/stat")
+	found, err := procfs.Self()
 	if err != nil {
 		t.Fatal(err)
 	}
-	if self.start, err = parseStart(stat); err != nil || self.ended() {
+	stat, err := found.Stat()
+	if self.start = stat.Starttime; err != nil || self.ended() {
 		t.Errorf("this process has ended, %v", err)
+	}
+	child := exec.Command("true")
+	if err := child.Start(); err != nil {
+		t.Skip("no program to start: ", err)
+	}
+	defer child.Wait()
+	found, err = procfs.NewProc(child.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	stat, err = found.Stat()
+	ended := process{pid: child.Process.Pid, start: stat.Starttime}
+	for deadline := time.Now().Add(20 * time.Second); !ended.ended(); time.Sleep(time.Millisecond) {
+		if err != nil || time.Now().After(deadline) {
+			t.Fatalf("a process that waits to be reaped has not ended, %v", err)
+		}
 	}
 }
 

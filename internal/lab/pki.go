@@ -8,11 +8,18 @@ import (
 	"crypto/rsa"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/json"
 	"encoding/pem"
 	"fmt"
 	"net"
 	"os"
 	"time"
+
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"k8s.io/client-go/util/cert"
+	"k8s.io/client-go/util/keyutil"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
@@ -22,11 +29,9 @@ const certLifetime = 365 * 24 * time.Hour
 
 // authority is a certificate authority of one lab.
 type authority struct {
-	name string
 	cert *x509.Certificate
 	key  crypto.Signer
 	pem  []byte
-	now  time.Time
 }
 
 // identity is whom a certificate speaks for.
@@ -39,46 +44,36 @@ type identity struct {
 	address net.IP
 }
 
+// before is when certificates begin to be good: a clock set back must not
+// invalidate them.
+func before(now time.Time) time.Time { return now.Add(-time.Hour) }
+
 // newAuthority makes an authority. Its key is RSA although that takes longer to
 // make: the API server verifies a client's certificate anew for each request,
 // and an RSA signature is several times cheaper to verify than an ECDSA one.
 func newAuthority(name string, now time.Time) (*authority, error) {
 	key, err := rsa.GenerateKey(rand.Reader, 2048)
-	if err != nil {
-		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
-	}
-	template := newTemplate(pkix.Name{CommonName: name}, now)
-	template.IsCA = true
-	template.BasicConstraintsValid = true
-	template.KeyUsage = x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature
-	der, err := x509.CreateCertificate(rand.Reader, template, template, key.Public(), key)
-	var cert *x509.Certificate
+	var made *x509.Certificate
 	if err == nil {
-		cert, err = x509.ParseCertificate(der)
+		made, err = cert.NewSelfSignedCACert(cert.Config{CommonName: name, NotBefore: before(now)}, key)
+	}
+	var text []byte
+	if err == nil {
+		text, err = cert.EncodeCertificates(made)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("make certificate authority %s: %w", name, err)
 	}
-	return &authority{name, cert, key, certPEM(der), now}, nil
-}
-
-// newTemplate leaves the serial number to be drawn when a certificate is made.
-func newTemplate(subject pkix.Name, now time.Time) *x509.Certificate {
-	return &x509.Certificate{
-		Subject:   subject,
-		NotBefore: now.Add(-time.Hour), // a clock set back must not invalidate it
-		NotAfter:  now.Add(certLifetime),
-	}
+	return &authority{made, key, text}, nil
 }
 
 // issue makes a key and a certificate for it, both PEM.
-func (a *authority) issue(id identity) (cert, key []byte, err error) {
-	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
+func (a *authority) issue(id identity, now time.Time) (certificate, key []byte, err error) {
+	// The serial number is drawn when the certificate is made.
+	template := &x509.Certificate{
+		Subject:   pkix.Name{CommonName: id.user, Organization: id.groups},
+		NotBefore: before(now), NotAfter: now.Add(certLifetime), KeyUsage: x509.KeyUsageDigitalSignature,
 	}
-	template := newTemplate(pkix.Name{CommonName: id.user, Organization: id.groups}, a.now)
-	template.KeyUsage = x509.KeyUsageDigitalSignature
 	if id.server {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
 		template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
@@ -90,26 +85,18 @@ func (a *authority) issue(id identity) (cert, key []byte, err error) {
 	if id.client {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageClientAuth)
 	}
-	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err == nil {
-		key, err = keyPEM(private)
+		key, err = keyutil.MarshalPrivateKeyToPEM(private)
+	}
+	var der []byte
+	if err == nil {
+		der, err = x509.CreateCertificate(rand.Reader, template, a.cert, private.Public(), a.key)
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("issue certificate for %s: %w", id.user, err)
 	}
-	return certPEM(der), key, nil
-}
-
-func certPEM(der []byte) []byte {
-	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
-}
-
-func keyPEM(key crypto.Signer) ([]byte, error) {
-	der, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
-	return pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der}), nil
+	return pem.EncodeToMemory(&pem.Block{Type: cert.CertificateBlockType, Bytes: der}), key, nil
 }
 
 // Names of the files in pki/ and of the users of the API server.
@@ -154,21 +141,17 @@ func writePKI(dir directory, r record, now time.Time) error {
 		*a.into = made
 	}
 	// The controller manager signs certificate requests with it.
-	if err := writeKey(dir.key(clusterCA), cluster.key); err != nil {
-		return err
-	}
-	tokens, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	key, err := keyutil.MarshalPrivateKeyToPEM(cluster.key)
 	if err != nil {
 		return err
 	}
-	if err := writeKey(dir.key(serviceAccounts), tokens); err != nil {
+	if err := writeFile(dir.key(clusterCA), key); err != nil {
 		return err
 	}
-	tokensPublic, err := x509.MarshalPKIXPublicKey(tokens.Public())
-	if err != nil {
+	if key, err = keyutil.MakeEllipticPrivateKeyPEM(); err != nil {
 		return err
 	}
-	if err := writeFile(dir.publicKey(serviceAccounts), pem.EncodeToMemory(&pem.Block{Type: "PUBLIC KEY", Bytes: tokensPublic})); err != nil {
+	if err := writeFile(dir.key(serviceAccounts), key); err != nil {
 		return err
 	}
 	type certificate struct {
@@ -190,11 +173,11 @@ func writePKI(dir directory, r record, now time.Time) error {
 			identity{user: userKubelet, groups: []string{"system:nodes"}, server: true, address: r.RealNode.Link.Node.AsSlice()}})
 	}
 	for _, c := range certificates {
-		cert, key, err := c.by.issue(c.id)
+		certificate, key, err := c.by.issue(c.id, now)
 		if err != nil {
 			return err
 		}
-		if err := writeFile(dir.cert(c.file), cert); err != nil {
+		if err := writeFile(dir.cert(c.file), certificate); err != nil {
 			return err
 		}
 		if err := writeFile(dir.key(c.file), key); err != nil {
@@ -222,23 +205,98 @@ func writePKI(dir directory, r record, now time.Time) error {
 			kubeconfig{dir.componentConfig(KubeProxy), userKubeProxy, nil})
 	}
 	for _, c := range kubeconfigs {
-		cert, key, err := cluster.issue(identity{user: c.user, groups: c.groups, client: true})
+		certificate, key, err := cluster.issue(identity{user: c.user, groups: c.groups, client: true}, now)
 		if err != nil {
 			return err
 		}
-		if err := writeKubeconfig(c.path, r, c.user, cluster.pem, cert, key); err != nil {
+		if err := writeKubeconfig(c.path, r, c.user, cluster.pem, certificate, key); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func writeKey(path string, key crypto.Signer) error {
-	data, err := keyPEM(key)
+func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }
+
+// A lab is marked in two places that must agree, so that neither a
+// copied kubeconfig nor a restored cluster passes for one: an extension of the
+// kubeconfig's context, and a ConfigMap in the cluster.
+const (
+	// MarkerExtension is the name of the extension of a kubeconfig's context.
+	MarkerExtension = "plimsoll.dev/lab"
+	// MarkerNamespace, MarkerConfigMap and MarkerKey say where in the cluster
+	// the lab's ID is written.
+	MarkerNamespace = "kube-system"
+	MarkerConfigMap = "plimsoll-lab"
+	MarkerKey       = "id"
+)
+
+// Marker says which lab a kubeconfig claims to lead to.
+type Marker struct {
+	Name string `json:"name"`
+	ID   string `json:"id"`
+}
+
+// MarkerOf reads the marker from a context of a loaded kubeconfig; the empty
+// context is the current one. It is false if there is none.
+func MarkerOf(config *clientcmdapi.Config, context string) (Marker, bool) {
+	if context == "" {
+		context = config.CurrentContext
+	}
+	c, ok := config.Contexts[context]
+	if !ok {
+		return Marker{}, false
+	}
+	extension, ok := c.Extensions[MarkerExtension].(*runtime.Unknown)
+	if !ok {
+		return Marker{}, false
+	}
+	var m Marker
+	if err := json.Unmarshal(extension.Raw, &m); err != nil || m.Name == "" || m.ID == "" {
+		return Marker{}, false
+	}
+	return m, true
+}
+
+// writeKubeconfig writes a self-contained kubeconfig for one user.
+func writeKubeconfig(path string, r record, user string, ca, cert, key []byte) error {
+	marker, err := json.Marshal(Marker{r.Name, r.ID})
 	if err != nil {
 		return err
+	}
+	config := clientcmdapi.NewConfig()
+	name := "plimsoll-" + r.Name
+	config.Clusters[name] = &clientcmdapi.Cluster{
+		Server:                   r.apiServer(),
+		CertificateAuthorityData: ca,
+	}
+	config.AuthInfos[name] = &clientcmdapi.AuthInfo{ClientCertificateData: cert, ClientKeyData: key}
+	config.Contexts[name] = &clientcmdapi.Context{
+		Cluster:  name,
+		AuthInfo: name,
+		Extensions: map[string]runtime.Object{
+			MarkerExtension: &runtime.Unknown{Raw: marker, ContentType: runtime.ContentTypeJSON},
+		},
+	}
+	config.CurrentContext = name
+	data, err := clientcmd.Write(*config)
+	if err != nil {
+		return fmt.Errorf("write kubeconfig of %s: %w", user, err)
 	}
 	return writeFile(path, data)
 }
 
-func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }
+// apiServer is where the API server is: on the loopback, or where a real node
+// reaches it too.
+func (r record) apiServer() string {
+	return fmt.Sprintf("https://%s:%d", r.apiServerAddress(), r.Ports.APIServer)
+}
+
+func (r record) apiServerAddress() string {
+	if r.RealNode != nil {
+		return r.RealNode.Link.Host.String()
+	}
+	return "127.0.0.1"
+}
+
+func (ports) url(port int) string { return fmt.Sprintf("https://127.0.0.1:%d", port) }

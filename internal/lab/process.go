@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
@@ -34,17 +34,13 @@ type process struct {
 // labs. They are known by their command lines, which all name files of their
 // lab: no written list of process numbers can be lost or out of date.
 func processesUnder(labs string) ([]process, error) {
-	entries, err := os.ReadDir("/proc")
+	all, err := procfs.AllProcs()
 	if err != nil {
 		return nil, err
 	}
 	var found []process
-	for _, e := range entries {
-		pid, err := strconv.Atoi(e.Name())
-		if err != nil {
-			continue
-		}
-		if p, ok := inspect(pid, labs); ok {
+	for _, one := range all {
+		if p, ok := inspect(one, labs); ok {
 			found = append(found, p)
 		}
 	}
@@ -59,31 +55,22 @@ func processesOf(dir string) ([]process, error) {
 
 // inspect looks at one process. Those that end meanwhile, and those that have
 // ended and wait to be reaped (their command line is empty), do not count.
-func inspect(pid int, labs string) (process, bool) {
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	cmdline, err := os.ReadFile(filepath.Join(proc, "cmdline"))
+func inspect(p procfs.Proc, labs string) (process, bool) {
+	args, err := p.CmdLine()
 	if err != nil {
 		return process{}, false
 	}
-	component, lab, ok := parseCmdline(cmdline, labs)
+	component, lab, ok := parseCmdline(args, labs)
 	if !ok {
 		return process{}, false
 	}
-	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
-	if err != nil {
-		return process{}, false
-	}
-	start, err := parseStart(stat)
-	if err != nil {
-		return process{}, false
-	}
-	return process{pid, start, component, lab}, true
+	stat, err := p.Stat()
+	return process{p.PID, stat.Starttime, component, lab}, err == nil
 }
 
-// parseCmdline tells whether a command line, NUL-separated as in /proc, is
-// that of a component whose arguments name a file in a lab below labs.
-func parseCmdline(cmdline []byte, labs string) (component, lab string, ok bool) {
-	args := strings.Split(string(bytes.TrimSuffix(cmdline, []byte{0})), "\x00")
+// parseCmdline tells whether a command line is that of a component whose
+// arguments name a file in a lab below labs.
+func parseCmdline(args []string, labs string) (component, lab string, ok bool) {
 	switch {
 	case len(args) >= 4 && args[1] == "component":
 		component, args = args[2], args[3:]
@@ -109,19 +96,6 @@ func parseCmdline(cmdline []byte, labs string) (component, lab string, ok bool) 
 	return "", "", false
 }
 
-// parseStart reads the start time, field 22, from the text of /proc/PID/stat.
-// The second field is a program's name in parentheses and may itself hold
-// spaces and parentheses.
-func parseStart(stat []byte) (uint64, error) {
-	end := bytes.LastIndexByte(stat, ')')
-	fields := strings.Fields(string(stat[end+1:]))
-	const startField = 22 - 3 // counted from the one after the name
-	if end < 0 || len(fields) <= startField {
-		return 0, fmt.Errorf("process status %q is not in the kernel's format", stat)
-	}
-	return strconv.ParseUint(fields[startField], 10, 64)
-}
-
 // kill ends p unless its number meanwhile belongs to another process.
 func (p process) kill(labs string) error {
 	// On Linux this holds the process, not its number: between the check and
@@ -131,7 +105,11 @@ func (p process) kill(labs string) error {
 		return fmt.Errorf("end %s (process %d): %w", p.component, p.pid, err)
 	}
 	defer handle.Release()
-	if now, ok := inspect(p.pid, labs); !ok || now != p {
+	now, err := procfs.NewProc(p.pid)
+	if err != nil {
+		return nil
+	}
+	if found, ok := inspect(now, labs); !ok || found != p {
 		return nil
 	}
 	if err := handle.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
@@ -180,27 +158,19 @@ func killMatching(ctx context.Context, dir string, match func(process) bool) err
 // One that was killed loses its command line first and closes its sockets
 // last, with its last thread: only then can another listen on its ports.
 func (p process) ended() bool {
-	proc := filepath.Join("/proc", strconv.Itoa(p.pid))
-	stat, err := os.ReadFile(filepath.Join(proc, "stat"))
+	now, err := procfs.NewProc(p.pid)
 	if err != nil {
 		return true
 	}
-	start, err := parseStart(stat)
-	if err != nil || start != p.start {
+	stat, err := now.Stat()
+	if err != nil || stat.Starttime != p.start {
 		return true
 	}
-	if !hasExited(stat) {
+	if stat.State != "Z" && stat.State != "X" {
 		return false
 	}
-	threads, err := os.ReadDir(filepath.Join(proc, "task"))
+	threads, err := procfs.AllThreads(p.pid)
 	return err != nil || len(threads) <= 1
-}
-
-// hasExited reads from the text of /proc/PID/stat whether the process's first
-// thread has come to its end.
-func hasExited(stat []byte) bool {
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	return len(fields) > 0 && (string(fields[0]) == "Z" || string(fields[0]) == "X")
 }
 
 // starter starts processes from one operating system thread that lives as

@@ -2,9 +2,12 @@ package lab
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
@@ -17,19 +20,17 @@ const recordSchema = "plimsoll/lab/v1"
 // record is what is written down about a lab, as lab.json. It holds no
 // process numbers: those are read from the system, which cannot be out of date.
 type record struct {
-	Schema        string    `json:"schema"`
-	Name          string    `json:"name"`
-	ID            string    `json:"id"`
-	Created       time.Time `json:"created"`
-	Private       bool      `json:"private"`
-	Owner         int       `json:"owner"` // process that made it, and that a private one belongs to
-	Ready         bool      `json:"ready"` // it was up once
-	Nodes         int       `json:"nodes"`
-	MaxPods       int       `json:"maxPods"`
-	NodeCPU       int       `json:"nodeCPU"`
-	NodeMemoryGiB int       `json:"nodeMemoryGiB"`
-	StartLatency  string    `json:"startLatency"`
-	Ports         ports     `json:"ports"`
+	Schema       string    `json:"schema"`
+	Name         string    `json:"name"`
+	ID           string    `json:"id"`
+	Created      time.Time `json:"created"`
+	Private      bool      `json:"private"`
+	Owner        int       `json:"owner"` // process that made it, and that a private one belongs to
+	Ready        bool      `json:"ready"` // it was up once
+	Nodes        int       `json:"nodes"`
+	MaxPods      int       `json:"maxPods"`
+	StartLatency string    `json:"startLatency"`
+	Ports        ports     `json:"ports"`
 	// RealNode is the real node, nil if there is none.
 	RealNode *realnode.Spec `json:"realNode,omitempty"`
 }
@@ -43,14 +44,12 @@ func (r record) spec() Spec {
 		real = &RealNodeSpec{CPUs: n.CPUs, MemoryBytes: n.MemoryBytes, PodCIDRPrefix: n.PodCIDR.Bits()}
 	}
 	return Spec{
-		RealNode:      real,
-		Name:          r.Name,
-		Nodes:         r.Nodes,
-		MaxPods:       r.MaxPods,
-		NodeCPU:       r.NodeCPU,
-		NodeMemoryGiB: r.NodeMemoryGiB,
-		StartLatency:  latency,
-		Private:       r.Private,
+		RealNode:     real,
+		Name:         r.Name,
+		Nodes:        r.Nodes,
+		MaxPods:      r.MaxPods,
+		StartLatency: latency,
+		Private:      r.Private,
 	}
 }
 
@@ -70,8 +69,7 @@ func (d directory) key(name string) string             { return d.path("pki", na
 // readyFile is the file by which a component that serves nothing says that it works.
 func (d directory) readyFile(component string) string { return d.path(component + ".works") }
 
-func (d directory) publicKey(name string) string { return d.path("pki", name+".pub") }
-func (d directory) name() string                 { return filepath.Base(string(d)) }
+func (d directory) name() string { return filepath.Base(string(d)) }
 
 func (d directory) readRecord() (record, error) {
 	var r record
@@ -100,3 +98,108 @@ func (d directory) writeRecord(r record) error {
 	}
 	return os.Rename(temporary, d.path("lab.json"))
 }
+
+// ports are the loopback ports of one lab.
+type ports struct {
+	Etcd              int `json:"etcd"`
+	EtcdPeer          int `json:"etcdPeer"`
+	APIServer         int `json:"kubeAPIServer"`
+	ControllerManager int `json:"kubeControllerManager"`
+	Scheduler         int `json:"kubeScheduler"`
+}
+
+// The range that ports are taken from unless the kernel uses part of it for
+// outgoing connections.
+const (
+	lowestPort  = 10000
+	highestPort = 60999
+)
+
+// choosePorts draws distinct ports that nothing listens on. It stays clear of
+// the kernel's range for outgoing connections: a component that is restarted
+// must find its port free again. Another program may still take one before the
+// component listens on it, which Up answers by drawing anew. intn draws from
+// [0, n).
+func choosePorts(intn func(n int) int) (ports, error) {
+	first, last := outgoingPorts()
+	return drawPorts(intn, first, last, listenable)
+}
+
+func drawPorts(intn func(n int) int, outgoingFirst, outgoingLast int, free func(port int) bool) (ports, error) {
+	var chosen [5]int
+	taken := map[int]bool{}
+	for i := range chosen {
+		for tries := 0; chosen[i] == 0; tries++ {
+			if tries == 10_000 {
+				return ports{}, fmt.Errorf("choose ports on 127.0.0.1: none free between %d and %d", lowestPort, highestPort)
+			}
+			port := lowestPort + intn(highestPort-lowestPort+1)
+			outgoing := port >= outgoingFirst && port <= outgoingLast
+			if !outgoing && !taken[port] && free(port) {
+				chosen[i], taken[port] = port, true
+			}
+		}
+	}
+	return ports{chosen[0], chosen[1], chosen[2], chosen[3], chosen[4]}, nil
+}
+
+func listenable(port int) bool {
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: port})
+	if err != nil {
+		return false
+	}
+	return l.Close() == nil
+}
+
+// outgoingPorts is the kernel's range for outgoing connections, or Linux's
+// default if it cannot be read or leaves too little room outside of it.
+func outgoingPorts() (first, last int) {
+	data, err := os.ReadFile("/proc/sys/net/ipv4/ip_local_port_range")
+	if err == nil {
+		_, err = fmt.Sscan(string(data), &first, &last)
+	}
+	const room = 1000
+	outside := max(0, first-lowestPort) + max(0, highestPort-last)
+	if err != nil || outside < room {
+		return 32768, 60999
+	}
+	return first, last
+}
+
+// lock is the right to change one lab. It is a lock on the directory
+// itself: there is no lock file to leave behind, and the kernel gives it back
+// when its holder dies, however it dies.
+type lock struct{ dir *os.File }
+
+// tryLock locks a directory. It returns nil, nil if another process holds it,
+// and an error that is fs.ErrNotExist if it is gone.
+func tryLock(dir string) (*lock, error) {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil, err
+	}
+	if err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.Close()
+		if errors.Is(err, syscall.EWOULDBLOCK) {
+			return nil, nil
+		}
+		return nil, &os.PathError{Op: "lock", Path: dir, Err: err}
+	}
+	// Between opening and locking the directory may have been removed and made
+	// again; a lock on the old one protects nothing.
+	locked, err := f.Stat()
+	if err == nil {
+		var now os.FileInfo
+		now, err = os.Stat(dir)
+		if err == nil && !os.SameFile(locked, now) {
+			err = &os.PathError{Op: "lock", Path: dir, Err: os.ErrNotExist}
+		}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &lock{f}, nil
+}
+
+func (l *lock) release() { l.dir.Close() }

@@ -131,18 +131,16 @@ func (s Store) prepare(dir directory, spec Spec, now time.Time) (record, error) 
 		return record{}, err
 	}
 	r := record{
-		Schema:        recordSchema,
-		Name:          spec.Name,
-		ID:            hex.EncodeToString(id[:]),
-		Created:       now,
-		Private:       spec.Private,
-		Owner:         os.Getpid(),
-		Nodes:         spec.Nodes,
-		MaxPods:       spec.MaxPods,
-		NodeCPU:       spec.NodeCPU,
-		NodeMemoryGiB: spec.NodeMemoryGiB,
-		StartLatency:  spec.StartLatency.String(),
-		Ports:         chosen,
+		Schema:       recordSchema,
+		Name:         spec.Name,
+		ID:           hex.EncodeToString(id[:]),
+		Created:      now,
+		Private:      spec.Private,
+		Owner:        os.Getpid(),
+		Nodes:        spec.Nodes,
+		MaxPods:      spec.MaxPods,
+		StartLatency: spec.StartLatency.String(),
+		Ports:        chosen,
 	}
 	if spec.RealNode != nil {
 		if r.RealNode, err = dir.planRealNode(spec); err != nil {

@@ -33,7 +33,7 @@ import (
 type simulatedNodesOptions struct {
 	kubeconfig    string
 	nodes         int
-	spec          simnode.NodeSpec
+	maxPods       int
 	startLatency  dist.Dist
 	leaseDuration time.Duration
 	sign          string
@@ -44,9 +44,7 @@ func parseSimulatedNodes(args []string) (simulatedNodesOptions, error) {
 	flags := flag.NewFlagSet(lab.SimulatedNodes, flag.ContinueOnError)
 	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the lab")
 	flags.IntVar(&o.nodes, "nodes", 0, "number of nodes")
-	flags.IntVar(&o.spec.MaxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of a node")
-	flags.IntVar(&o.spec.CPU, "node-cpu", lab.DefaultNodeCPU, "allocatable cores of a node")
-	flags.IntVar(&o.spec.MemoryGiB, "node-memory-gib", lab.DefaultNodeMemoryGiB, "allocatable memory of a node")
+	flags.IntVar(&o.maxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of a node")
 	flags.DurationVar(&o.leaseDuration, "lease-duration", 40*time.Second, "how long a node's lease lasts")
 	flags.StringVar(&o.sign, "sign", "", "file to make when pods are followed")
 	flags.Func("start-latency", "time from bound to Ready: "+dist.Grammar, func(s string) error {
@@ -105,7 +103,7 @@ func runSimulatedNodes(ctx context.Context, o simulatedNodesOptions, log *slog.L
 	if err := startNodes(ctx, client, player, o); err != nil {
 		return err
 	}
-	if err := simnode.CreateNodes(ctx, client, o.nodes, o.spec, metav1.Now()); err != nil {
+	if err := simnode.CreateNodes(ctx, client, o.nodes, o.maxPods, metav1.Now()); err != nil {
 		return err
 	}
 	if o.sign != "" {

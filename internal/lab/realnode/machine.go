@@ -13,8 +13,6 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
-
-	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 )
 
 // Names of the runtimes, which are also those of their RuntimeClasses.
@@ -222,21 +220,13 @@ func ThisMachine() (Machine, error) {
 		return m, fmt.Errorf("read the machine's memory: %w", err)
 	}
 	m.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
-	status, err := os.ReadFile("/proc/self/status")
-	if err != nil {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var rights [2]unix.CapUserData
+	if err := unix.Capget(&header, &rights[0]); err != nil {
 		return m, fmt.Errorf("read own rights: %w", err)
 	}
-	m.MayLowerOOMScore = hasCapability(status, unix.CAP_SYS_RESOURCE)
+	m.MayLowerOOMScore = rights[0].Effective&(1<<unix.CAP_SYS_RESOURCE) != 0
 	return m, nil
-}
-
-func hasCapability(status []byte, capability uint) bool {
-	fields := telemetry.Fields(status, "CapEff:")
-	if len(fields) == 0 {
-		return false
-	}
-	set, err := strconv.ParseUint(fields[0], 16, 64)
-	return err == nil && set&(1<<capability) != 0
 }
 
 // formatList writes numbers as the kernel reads them.

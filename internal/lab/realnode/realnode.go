@@ -87,15 +87,13 @@ func NodeDir(dir string) string { return filepath.Join(dir, "node") }
 // SpecFile is the file that Run is told of.
 func SpecFile(dir string) string { return filepath.Join(NodeDir(dir), specFile) }
 
-// ContainerdConfig is the file by which containerd's process is known.
-func ContainerdConfig(dir string) string { return filepath.Join(NodeDir(dir), "containerd.toml") }
-
-// KubeletConfiguration and ProxyConfiguration are the files that say how they
-// run.
-func KubeletConfiguration(dir string) string { return filepath.Join(NodeDir(dir), "kubelet.yaml") }
-
-// ProxyConfiguration is kube-proxy's.
-func ProxyConfiguration(dir string) string { return filepath.Join(NodeDir(dir), "kube-proxy.yaml") }
+// Files of NodeDir that say how the node's programs run. By containerd's its
+// process is known.
+const (
+	containerdFile = "containerd.toml"
+	kubeletFile    = "kubelet.yaml"
+	proxyFile      = "kube-proxy.yaml"
+)
 
 // ImageFile is where an image lies that the node imports before its kubelet
 // starts.
@@ -126,10 +124,10 @@ func (s Spec) Write(m Machine) error {
 	}
 	for _, f := range []struct{ path, text string }{
 		{SpecFile(s.Dir), string(spec)},
-		{ContainerdConfig(s.Dir), s.containerdConfig(m)},
+		{filepath.Join(node, containerdFile), s.containerdConfig(m)},
 		{filepath.Join(node, "cni.d", "10-plimsoll.conflist"), s.cniConfig()},
-		{KubeletConfiguration(s.Dir), s.kubeletConfiguration(m)},
-		{ProxyConfiguration(s.Dir), s.proxyConfiguration()},
+		{filepath.Join(node, kubeletFile), s.kubeletConfiguration(m)},
+		{filepath.Join(node, proxyFile), s.proxyConfiguration()},
 	} {
 		if err := os.WriteFile(f.path, []byte(f.text), 0o600); err != nil {
 			return err
@@ -294,7 +292,7 @@ func (s Spec) proxyConfiguration() string {
 // KubeletArguments is the kubelet's command line, without its name.
 func (s Spec) KubeletArguments() []string {
 	return []string{
-		"--config=" + KubeletConfiguration(s.Dir),
+		"--config=" + filepath.Join(NodeDir(s.Dir), kubeletFile),
 		"--kubeconfig=" + s.KubeletConfig,
 		"--hostname-override=" + NodeName,
 		"--node-ip=" + s.Link.Node.String(),
@@ -304,4 +302,6 @@ func (s Spec) KubeletArguments() []string {
 }
 
 // ProxyArguments is kube-proxy's command line, without its name.
-func (s Spec) ProxyArguments() []string { return []string{"--config=" + ProxyConfiguration(s.Dir)} }
+func (s Spec) ProxyArguments() []string {
+	return []string{"--config=" + filepath.Join(NodeDir(s.Dir), proxyFile)}
+}

@@ -117,13 +117,6 @@ func TestContainerdVersions(t *testing.T) {
 	}
 }
 
-func TestCapabilities(t *testing.T) {
-	status := "Name:\tx\nCapInh:\t0000000000000000\nCapEff:\t000001fffeffffff\nCapBnd:\t0\n"
-	if hasCapability([]byte(status), 24) || !hasCapability([]byte(status), 21) || hasCapability([]byte("nothing"), 21) {
-		t.Error("capability 24 is missing there and 21 is not")
-	}
-}
-
 // Two labs share nothing that has a name outside of their namespaces.
 func TestNamesFollowFromTheDirectory(t *testing.T) {
 	a, b := "/state/labs/a", "/state/labs/b"

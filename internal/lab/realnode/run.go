@@ -252,7 +252,7 @@ func (k *keeper) restartEnded() error {
 const containerdPatience = 30 * time.Second
 
 func (k *keeper) startContainerd() error {
-	err := k.start(&child{part: partContainerd, command: []string{k.spec.Programs.Containerd, "--config=" + ContainerdConfig(k.spec.Dir)}})
+	err := k.start(&child{part: partContainerd, command: []string{k.spec.Programs.Containerd, "--config=" + filepath.Join(NodeDir(k.spec.Dir), containerdFile)}})
 	if err != nil {
 		return err
 	}

@@ -28,13 +28,6 @@ const (
 	KwokAnnotationValue = "fake"
 )
 
-// NodeSpec is what each simulated node offers to pods.
-type NodeSpec struct {
-	MaxPods   int
-	CPU       int // cores
-	MemoryGiB int
-}
-
 // NodeName is the name of the i-th simulated node, counted from 0.
 func NodeName(i int) string { return fmt.Sprintf("node-%04d", i) }
 
@@ -51,12 +44,12 @@ func addressFrom(v uint32) string {
 
 // newNode is the i-th simulated node, complete: a node that comes with its
 // status is ready in one request.
-func newNode(i int, spec NodeSpec, now metav1.Time) *corev1.Node {
+func newNode(i, maxPods int, now metav1.Time) *corev1.Node {
 	name := NodeName(i)
 	resources := corev1.ResourceList{
-		corev1.ResourcePods:             *resource.NewQuantity(int64(spec.MaxPods), resource.DecimalSI),
-		corev1.ResourceCPU:              *resource.NewQuantity(int64(spec.CPU), resource.DecimalSI),
-		corev1.ResourceMemory:           *resource.NewQuantity(int64(spec.MemoryGiB)<<30, resource.BinarySI),
+		corev1.ResourcePods:             *resource.NewQuantity(int64(maxPods), resource.DecimalSI),
+		corev1.ResourceCPU:              *resource.NewQuantity(32, resource.DecimalSI),
+		corev1.ResourceMemory:           *resource.NewQuantity(256<<30, resource.BinarySI),
 		corev1.ResourceEphemeralStorage: *resource.NewQuantity(1<<40, resource.BinarySI),
 	}
 	return &corev1.Node{
@@ -116,13 +109,13 @@ func HealthyConditions(now metav1.Time) []corev1.NodeCondition {
 // API server on a small machine busy, too few to make it queue.
 const createsInFlight = 16
 
-// CreateNodes makes nodes 0 to n-1. Those that exist are left as they are.
-func CreateNodes(ctx context.Context, client kubernetes.Interface, n int, spec NodeSpec, now metav1.Time) error {
+// CreateNodes makes nodes 0 to n-1, which take so many pods each. Those that exist are left as they are.
+func CreateNodes(ctx context.Context, client kubernetes.Interface, n, maxPods int, now metav1.Time) error {
 	group, going := errgroup.WithContext(ctx) // which ends with the first failure
 	group.SetLimit(createsInFlight)
 	for i := 0; i < n && going.Err() == nil; i++ {
 		group.Go(func() error {
-			_, err := client.CoreV1().Nodes().Create(going, newNode(i, spec, now), metav1.CreateOptions{})
+			_, err := client.CoreV1().Nodes().Create(going, newNode(i, maxPods, now), metav1.CreateOptions{})
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("create node %s: %w", NodeName(i), err)
 			}

@@ -1,7 +1,6 @@
 package simnode
 
 import (
-	"container/heap"
 	"context"
 	"log/slog"
 	"math/bits"
@@ -42,9 +41,10 @@ type Player struct {
 	nodes map[string]string                    // address of each simulated node; "" for a node with a kubelet
 	early map[string]map[types.UID]*corev1.Pod // pods on nodes that were not seen yet
 	plays map[types.UID]*play
-	due   schedule
-	wake  chan struct{}
-	ready chan *play
+	// writers has room for those that write a status; ctx is that of Run, for
+	// what timers start.
+	writers chan struct{}
+	ctx     context.Context
 
 	following chan struct{} // closed after the first list of pods
 	followed  sync.Once
@@ -64,8 +64,7 @@ type play struct {
 	busy    bool   // a worker has it
 	pause   time.Duration
 	stage   stage
-	at      time.Time
-	index   int // in the schedule, -1 if it is not
+	timer   *time.Timer // of what comes next, nil if nothing is scheduled
 }
 
 // NewPlayer makes a Player; latency is the start latency of pods without an
@@ -78,8 +77,7 @@ func NewPlayer(client kubernetes.Interface, latency dist.Dist, log *slog.Logger)
 		nodes:   map[string]string{},
 		early:   map[string]map[types.UID]*corev1.Pod{},
 		plays:   map[types.UID]*play{},
-		wake:    make(chan struct{}, 1),
-		ready:   make(chan *play),
+		writers: make(chan struct{}, statusWriters),
 		events:  newEventSink(client, log),
 
 		following: make(chan struct{}),
@@ -88,16 +86,16 @@ func NewPlayer(client kubernetes.Interface, latency dist.Dist, log *slog.Logger)
 
 // Run plays until ctx ends.
 func (p *Player) Run(ctx context.Context) {
+	p.ctx = ctx
 	var running sync.WaitGroup
-	for range statusWriters {
-		running.Go(func() { p.work(ctx) })
-	}
 	for range eventWriters {
 		running.Go(func() { p.events.run(ctx) })
 	}
-	running.Go(func() { p.keepTime(ctx) })
 	running.Go(func() { follow(ctx, p.client, p, p.log) })
 	running.Wait()
+	for range statusWriters {
+		p.writers <- struct{}{} // once none is under way
+	}
 }
 
 // Following is closed when the player knows the pods that there are: from then
@@ -169,7 +167,7 @@ func (p *Player) forget(pod *corev1.Pod) {
 
 func (p *Player) drop(uid types.UID) {
 	if known := p.plays[uid]; known != nil {
-		p.unschedule(known)
+		known.unschedule()
 		delete(p.plays, uid)
 	}
 }
@@ -199,7 +197,7 @@ func (p *Player) see(pod *corev1.Pod, now time.Time) {
 		if nextStage(pod, 0) == nothing {
 			return
 		}
-		known = &play{bound: now, index: -1}
+		known = &play{bound: now}
 		p.plays[pod.UID] = known
 		p.plan(known, pod)
 	case version <= known.version:
@@ -229,87 +227,53 @@ func (p *Player) advance(known *play) {
 		return // its worker looks again when it is done
 	}
 	known.stage = nextStage(known.pod, known.latency)
+	at := time.Now()
 	switch known.stage {
 	case nothing:
 		p.drop(known.pod.UID)
 		return
 	case sandbox, initialized, started:
 		if known.bad != "" {
-			p.unschedule(known)
+			known.unschedule()
 			return // until it is deleted or its annotation corrected
 		}
 		after := known.stage.share(known.latency)
 		// A stage is reached when others can see it, so its write begins
 		// earlier by the time that a quick one takes.
-		known.at = known.bound.Add(after - min(p.writes.quick, mostAhead, after/2))
-	default:
-		known.at = time.Now()
+		at = known.bound.Add(after - min(p.writes.quick, mostAhead, after/2))
 	}
-	p.schedule(known)
+	p.schedule(known, at)
 }
 
-func (p *Player) schedule(known *play) {
-	if known.index < 0 {
-		heap.Push(&p.due, known)
-	} else {
-		heap.Fix(&p.due, known.index)
-	}
-	if known.index == 0 {
+// schedule lets a pod's stage be reported at a time, or as soon after it as a
+// writer is free.
+func (p *Player) schedule(known *play, at time.Time) {
+	known.unschedule()
+	var timer *time.Timer
+	timer = time.AfterFunc(time.Until(at), func() {
 		select {
-		case p.wake <- struct{}{}:
-		default:
+		case p.writers <- struct{}{}:
+		case <-p.ctx.Done():
+			return
 		}
-	}
-}
-
-func (p *Player) unschedule(known *play) {
-	if known.index >= 0 {
-		heap.Remove(&p.due, known.index)
-	}
-}
-
-// keepTime hands each pod to a worker when its time has come.
-func (p *Player) keepTime(ctx context.Context) {
-	timer := time.NewTimer(time.Hour)
-	defer timer.Stop()
-	for {
+		defer func() { <-p.writers }()
 		p.mu.Lock()
-		var next *play
-		wait := time.Hour
-		if len(p.due) > 0 {
-			wait = time.Until(p.due[0].at)
-			if wait <= 0 {
-				next = heap.Pop(&p.due).(*play)
-				next.busy = true
-			}
+		due := known.timer == timer
+		if due {
+			known.timer, known.busy = nil, true
 		}
 		p.mu.Unlock()
-		if next != nil {
-			select {
-			case p.ready <- next:
-				continue
-			case <-ctx.Done():
-				return
-			}
+		if due {
+			p.perform(p.ctx, known)
 		}
-		timer.Reset(wait)
-		select {
-		case <-timer.C:
-		case <-p.wake:
-		case <-ctx.Done():
-			return
-		}
-	}
+	})
+	known.timer = timer
 }
 
-func (p *Player) work(ctx context.Context) {
-	for {
-		select {
-		case known := <-p.ready:
-			p.perform(ctx, known)
-		case <-ctx.Done():
-			return
-		}
+func (k *play) unschedule() {
+	if k.timer != nil {
+		k.timer.Stop()
+		k.timer = nil
 	}
 }
 
@@ -364,8 +328,7 @@ func (p *Player) perform(ctx context.Context, known *play) {
 			p.log.Warn("report on pod failed, will try again", "namespace", pod.Namespace, "pod", pod.Name, "error", err)
 		}
 		known.pause = min(max(2*known.pause, shortestPause), longestPause)
-		known.at = time.Now().Add(known.pause)
-		p.schedule(known)
+		p.schedule(known, time.Now().Add(known.pause))
 	case stage == deleted:
 		// With finalizers it stays; the watch tells of what becomes of it.
 		p.drop(pod.UID)
@@ -450,27 +413,4 @@ func (p *Player) reserve(address string) {
 	if bits.Len32(offset) <= 23 && offset > p.addresses.Load() {
 		p.addresses.Store(offset)
 	}
-}
-
-// schedule orders plays by when they are due.
-type schedule []*play
-
-func (s schedule) Len() int           { return len(s) }
-func (s schedule) Less(i, j int) bool { return s[i].at.Before(s[j].at) }
-func (s schedule) Swap(i, j int) {
-	s[i], s[j] = s[j], s[i]
-	s[i].index, s[j].index = i, j
-}
-func (s *schedule) Push(x any) {
-	known := x.(*play)
-	known.index = len(*s)
-	*s = append(*s, known)
-}
-func (s *schedule) Pop() any {
-	old := *s
-	last := old[len(old)-1]
-	old[len(old)-1] = nil
-	*s = old[:len(old)-1]
-	last.index = -1
-	return last
 }

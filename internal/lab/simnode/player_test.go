@@ -165,13 +165,10 @@ func playing(t *testing.T, a *apiServer, latency dist.Dist) *Player {
 	p := NewPlayer(a.client(), latency, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(t.Context())
 	var running sync.WaitGroup
-	for range statusWriters {
-		running.Go(func() { p.work(ctx) })
-	}
+	p.ctx = ctx
 	running.Go(func() { p.events.run(ctx) })
-	running.Go(func() { p.keepTime(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	p.SetNode(newNode(0, NodeSpec{}, metav1.Now()), false)
+	p.SetNode(newNode(0, 110, metav1.Now()), false)
 	return p
 }
 
@@ -236,7 +233,7 @@ func TestPodsStartWhenPlanted(t *testing.T) {
 		}, why: "a kubelet looks after it"},
 		{latency: dist.Dist{}, pod: boundPod(func(p *corev1.Pod) { p.Spec.NodeName = NodeName(5) }), why: "its node is not known yet"},
 		{latency: dist.Dist{}, pod: boundPod(func(p *corev1.Pod) { p.Spec.NodeName = NodeName(5) }), after: func(a *apiServer, p *Player) {
-			p.SetNode(newNode(5, NodeSpec{}, metav1.Now()), false)
+			p.SetNode(newNode(5, 110, metav1.Now()), false)
 		}, want: []string{"700ms " + ready}, why: "its node came to be known"},
 		{latency: dist.Dist{}, pod: boundPod(withGate), after: func(a *apiServer, p *Player) {
 			pod := a.pods["pod"].DeepCopy()
@@ -269,8 +266,13 @@ func TestPodsStartWhenPlanted(t *testing.T) {
 				}
 				p.mu.Lock()
 				defer p.mu.Unlock()
-				if len(p.plays) != tt.left || len(p.due) != 0 {
-					t.Errorf("%d pods are held on to, %d scheduled, want %d and none", len(p.plays), len(p.due), tt.left)
+				if len(p.plays) != tt.left {
+					t.Errorf("%d pods are held on to, want %d", len(p.plays), tt.left)
+				}
+				for uid, known := range p.plays {
+					if known.timer != nil {
+						t.Errorf("pod %s is still scheduled", uid)
+					}
 				}
 			})
 		})

@@ -87,12 +87,17 @@ func ownedByJob(pod *corev1.Pod) bool {
 }
 
 func isTrue(pod *corev1.Pod, kind corev1.PodConditionType) bool {
-	for i := range pod.Status.Conditions {
-		if pod.Status.Conditions[i].Type == kind {
-			return pod.Status.Conditions[i].Status == corev1.ConditionTrue
-		}
+	c := condition(pod, kind)
+	return c != nil && c.Status == corev1.ConditionTrue
+}
+
+// condition is a pod's condition of a kind, nil if there is none.
+func condition(pod *corev1.Pod, kind corev1.PodConditionType) *corev1.PodCondition {
+	i := slices.IndexFunc(pod.Status.Conditions, func(c corev1.PodCondition) bool { return c.Type == kind })
+	if i < 0 {
+		return nil
 	}
-	return false
+	return &pod.Status.Conditions[i]
 }
 
 func gatesOpen(pod *corev1.Pod) bool {
@@ -169,20 +174,15 @@ func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, isTrue bool, re
 	if isTrue {
 		want, reason = corev1.ConditionTrue, ""
 	}
-	for i := range pod.Status.Conditions {
-		c := &pod.Status.Conditions[i]
-		if c.Type != kind {
-			continue
-		}
-		if c.Status != want {
-			c.LastTransitionTime = now
-		}
-		c.Status, c.Reason, c.Message, c.ObservedGeneration = want, reason, "", pod.Generation
-		return
+	c := condition(pod, kind)
+	if c == nil {
+		pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{Type: kind})
+		c = &pod.Status.Conditions[len(pod.Status.Conditions)-1]
 	}
-	pod.Status.Conditions = append(pod.Status.Conditions, corev1.PodCondition{
-		Type: kind, Status: want, Reason: reason, LastTransitionTime: now, ObservedGeneration: pod.Generation,
-	})
+	if c.Status != want {
+		c.LastTransitionTime = now
+	}
+	c.Status, c.Reason, c.Message, c.ObservedGeneration = want, reason, "", pod.Generation
 }
 
 func endAll(pod *corev1.Pod, exitCode int32, reason, podReason string, now metav1.Time) {
@@ -277,10 +277,5 @@ func isSidecar(c *corev1.Container) bool {
 // hasPlainInit reports whether there are init containers that must complete
 // before the others start.
 func hasPlainInit(pod *corev1.Pod) bool {
-	for i := range pod.Spec.InitContainers {
-		if !isSidecar(&pod.Spec.InitContainers[i]) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return !isSidecar(&c) })
 }

@@ -247,9 +247,9 @@ func TestShares(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	now := metav1.Now()
-	node := newNode(7, NodeSpec{MaxPods: 37, CPU: 3, MemoryGiB: 5}, now)
+	node := newNode(7, 37, now)
 	for kind, want := range map[corev1.ResourceName]string{
-		corev1.ResourcePods: "37", corev1.ResourceCPU: "3", corev1.ResourceMemory: "5Gi",
+		corev1.ResourcePods: "37", corev1.ResourceCPU: "32", corev1.ResourceMemory: "256Gi",
 	} {
 		for _, list := range []corev1.ResourceList{node.Status.Allocatable, node.Status.Capacity} {
 			if got := list[kind]; got.Cmp(resource.MustParse(want)) != 0 {

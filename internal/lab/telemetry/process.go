@@ -2,14 +2,12 @@
 package telemetry
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"runtime/debug"
-	"strconv"
-	"strings"
 
+	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -24,34 +22,21 @@ type Usage struct {
 	PeakBytes int64
 }
 
-// ticksPerSecond is the unit of CPU time in /proc, fixed for user space on
-// Linux.
-const ticksPerSecond = 100
-
 // ReadProcess reads the usage of a process. CPU time of another process has a
 // resolution of 10 ms, that of this one of a microsecond.
 func ReadProcess(pid int) (Usage, error) {
 	if pid == os.Getpid() {
 		return self()
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	proc, err := procfs.NewProc(pid)
+	var stat procfs.ProcStat
+	if err == nil {
+		stat, err = proc.Stat()
+	}
 	if err != nil {
 		return Usage{}, fmt.Errorf("read usage of process %d: %w", pid, err)
 	}
-	// The command's name, in parentheses, may hold spaces and parentheses.
-	end := bytes.LastIndexByte(stat, ')')
-	fields := bytes.Fields(stat[end+1:])
-	const utime, stime, rss = 14 - 3, 15 - 3, 24 - 3 // proc(5), after the name
-	if end < 0 || len(fields) <= rss {
-		return Usage{}, fmt.Errorf("read usage of process %d: its stat has %d fields", pid, len(fields))
-	}
-	u, err1 := strconv.ParseInt(string(fields[utime]), 10, 64)
-	s, err2 := strconv.ParseInt(string(fields[stime]), 10, 64)
-	pages, err3 := strconv.ParseInt(string(fields[rss]), 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
-		return Usage{}, fmt.Errorf("read usage of process %d: its stat holds what is no number", pid)
-	}
-	return Usage{CPUSeconds: float64(u+s) / ticksPerSecond, RSSBytes: pages * int64(os.Getpagesize())}, nil
+	return Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory())}, nil
 }
 
 func self() (Usage, error) {
@@ -60,57 +45,31 @@ func self() (Usage, error) {
 		return Usage{}, fmt.Errorf("read own usage: %w", err)
 	}
 	u := Usage{CPUSeconds: float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9}
-	status, err := os.ReadFile("/proc/self/status")
+	proc, err := procfs.Self()
+	var status procfs.ProcStatus
+	if err == nil {
+		status, err = proc.NewStatus()
+	}
 	if err != nil {
 		return u, fmt.Errorf("read own usage: %w", err)
 	}
-	u.RSSBytes, u.PeakBytes = kilobytes(status, "VmRSS:"), kilobytes(status, "VmHWM:")
+	u.RSSBytes, u.PeakBytes = int64(status.VmRSS), int64(status.VmHWM)
 	return u, nil
-}
-
-// kilobytes is the value of one line of /proc/PID/status, in bytes; 0 if there
-// is no such line.
-func kilobytes(status []byte, key string) int64 {
-	fields := Fields(status, key)
-	if len(fields) == 0 {
-		return 0
-	}
-	n, _ := strconv.ParseInt(fields[0], 10, 64)
-	return n << 10
-}
-
-// Fields are the words behind a key, colon included, that begins a line of a
-// file of /proc other than its first; none if there is no such line.
-func Fields(file []byte, key string) []string {
-	_, rest, _ := bytes.Cut(file, []byte("\n"+key))
-	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	return strings.Fields(string(line))
 }
 
 // Machine reads how many CPUs the machine has and for how many seconds, summed
 // over them, they have worked since it was started.
 func Machine() (cpus int, busySeconds float64, err error) {
-	stat, err := os.ReadFile("/proc/stat")
+	proc, err := procfs.NewDefaultFS()
+	var stat procfs.Stat
+	if err == nil {
+		stat, err = proc.Stat()
+	}
 	if err != nil {
 		return 0, 0, fmt.Errorf("read usage of the machine: %w", err)
 	}
-	line, _, _ := bytes.Cut(stat, []byte("\n"))
-	fields := bytes.Fields(line)
-	const idle, iowait, guest = 4, 5, 9 // proc(5); guest time is counted in user time too
-	if len(fields) <= iowait || string(fields[0]) != "cpu" {
-		return 0, 0, errors.New("read usage of the machine: /proc/stat does not begin with its CPUs")
-	}
-	var ticks int64
-	for i, field := range fields[1:min(len(fields), guest)] {
-		n, err := strconv.ParseInt(string(field), 10, 64)
-		if err != nil {
-			return 0, 0, fmt.Errorf("read usage of the machine: %w", err)
-		}
-		if i+1 != idle && i+1 != iowait {
-			ticks += n
-		}
-	}
-	return bytes.Count(stat, []byte("\ncpu")), float64(ticks) / ticksPerSecond, nil
+	c := stat.CPUTotal // guest time is counted in user time too
+	return len(stat.CPU), c.User + c.Nice + c.System + c.IRQ + c.SoftIRQ + c.Steal, nil
 }
 
 // ShedStartup gives back memory that starting took and running does not need:
@@ -121,29 +80,25 @@ func Machine() (cpus int, busySeconds float64, err error) {
 // Nothing happens where the system cannot do it.
 func ShedStartup() {
 	debug.FreeOSMemory()
-	maps, err := os.ReadFile("/proc/self/maps")
+	proc, err := procfs.Self()
 	if err != nil {
 		return
 	}
-	executable, err := os.Readlink("/proc/self/exe")
+	executable, err := proc.Executable()
 	if err != nil {
 		return
 	}
-	for line := range bytes.Lines(maps) {
-		fields := bytes.Fields(line)
+	maps, err := proc.ProcMaps()
+	if err != nil {
+		return
+	}
+	for _, m := range maps {
 		// Only what cannot differ from the file may be dropped: mappings that
 		// cannot be written to.
-		if len(fields) < 6 || string(fields[5]) != executable || bytes.IndexByte(fields[1], 'w') >= 0 {
-			continue
+		if m.Pathname == executable && !m.Perms.Write {
+			// The error is of no matter: the pages then stay.
+			_, _, _ = unix.Syscall(unix.SYS_MADVISE, m.StartAddr, m.EndAddr-m.StartAddr, unix.MADV_DONTNEED)
 		}
-		from, to, ok := bytes.Cut(fields[0], []byte("-"))
-		begin, err1 := strconv.ParseUint(string(from), 16, 64)
-		end, err2 := strconv.ParseUint(string(to), 16, 64)
-		if !ok || err1 != nil || err2 != nil {
-			continue
-		}
-		// The error is of no matter: the pages then stay.
-		_, _, _ = unix.Syscall(unix.SYS_MADVISE, uintptr(begin), uintptr(end-begin), unix.MADV_DONTNEED)
 	}
 	ResetPeak()
 }
@@ -179,4 +134,20 @@ func (u Usage) Sample(source string) record.Reading {
 		s.Values["peakBytes"] = float64(u.PeakBytes)
 	}
 	return s
+}
+
+// Host describes this machine. What cannot be read is zero.
+func Host() record.Host {
+	var h record.Host
+	var name unix.Utsname
+	if unix.Uname(&name) == nil {
+		h.OS, h.Kernel = unix.ByteSliceToString(name.Sysname[:]), unix.ByteSliceToString(name.Release[:])
+	}
+	h.CPUs = runtime.NumCPU() // as it was at the start, before this program kept off some
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) == nil {
+		h.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
+	}
+	h.CgroupVersion = CgroupVersion()
+	return h
 }

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -19,7 +21,7 @@ type ageing struct {
 	living              map[string]bool // not yet asked to go
 
 	stop    context.CancelFunc
-	working sync.WaitGroup
+	working *errgroup.Group
 }
 
 // aged is a pod and when it is due to go.
@@ -87,34 +89,23 @@ func (a *ageing) begin(watching context.Context, remove func(ctx context.Context
 		return
 	}
 	ctx, cancel := context.WithCancel(watching)
-	a.on, a.living, a.stop = true, make(map[string]bool), cancel
-	pods := make(chan string, ageingWorkers)
-	a.working.Go(func() {
-		defer close(pods)
+	working := new(errgroup.Group)
+	working.SetLimit(1 + ageingWorkers)
+	a.on, a.living, a.stop, a.working = true, make(map[string]bool), cancel, working
+	working.Go(func() error {
 		tick := time.NewTicker(ageingInterval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
 			case <-ctx.Done():
-				return
+				return nil
 			}
 			for _, pod := range a.due() {
-				select {
-				case pods <- pod:
-				case <-ctx.Done():
-					return
-				}
+				working.Go(func() error { remove(ctx, pod); return nil })
 			}
 		}
 	})
-	for range ageingWorkers {
-		a.working.Go(func() {
-			for pod := range pods {
-				remove(ctx, pod)
-			}
-		})
-	}
 }
 
 // end stops the ageing and waits for the deletions under way.
@@ -127,7 +118,7 @@ func (a *ageing) end() {
 		return
 	}
 	a.stop()
-	a.working.Wait()
+	_ = a.working.Wait() // none of it fails
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.living, a.readyOnes, a.bornOnes = nil, nil, nil

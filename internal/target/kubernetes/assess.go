@@ -2,7 +2,9 @@ package kubernetes
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"math"
 	"slices"
@@ -22,6 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // Demand is a workload on its way to a cluster, before any load.
@@ -96,6 +99,13 @@ func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
 
 func (l *Assessment) found(severity record.Severity, what, hint, format string, args ...any) {
 	l.Findings = append(l.Findings, record.HealthFinding{Severity: severity, What: what, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// mistake adds a mistake in the workload, with its hint.
+func (l *Assessment) mistake(err error) {
+	var m *target.MistakeError
+	errors.As(err, &m)
+	l.found(record.SeverityError, "workload", m.Hint, "%v", m)
 }
 
 // foundIn adds a warning about a place, to the same one about others if there is
@@ -343,18 +353,24 @@ func (l *Assessment) size(ctx context.Context) error {
 	return nil
 }
 
-// applyDefaults lets a container that has a limit request as much, as the API
-// does.
-func applyDefaults(spec *corev1.PodSpec) {
-	for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-		for i := range containers {
-			r := &containers[i].Resources
-			for name, quantity := range r.Limits {
-				if _, ok := r.Requests[name]; !ok {
-					r.Requests = with(r.Requests, name, quantity)
+// containersOf are all containers of a pod.
+func containersOf(spec *corev1.PodSpec) iter.Seq[*corev1.Container] {
+	return func(yield func(*corev1.Container) bool) {
+		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
+			for i := range containers {
+				if !yield(&containers[i]) {
+					return
 				}
 			}
 		}
+	}
+}
+
+// applyDefaults lets a container that has a limit request as much, as the API
+// does.
+func applyDefaults(spec *corev1.PodSpec) {
+	for c := range containersOf(spec) {
+		c.Resources.Requests = filledIn(c.Resources.Requests, c.Resources.Limits)
 	}
 }
 
@@ -364,21 +380,10 @@ func (l *Assessment) applyLimits(spec *corev1.PodSpec, items []corev1.LimitRange
 		if item.Type != corev1.LimitTypeContainer {
 			continue
 		}
-		for _, containers := range [][]corev1.Container{spec.InitContainers, spec.Containers} {
-			for i := range containers {
-				c := &containers[i]
-				for name, quantity := range item.Default {
-					if _, ok := c.Resources.Limits[name]; !ok {
-						c.Resources.Limits = with(c.Resources.Limits, name, quantity)
-					}
-				}
-				for name, quantity := range item.DefaultRequest {
-					if _, ok := c.Resources.Requests[name]; !ok {
-						c.Resources.Requests = with(c.Resources.Requests, name, quantity)
-					}
-				}
-				l.refused(c, item)
-			}
+		for c := range containersOf(spec) {
+			c.Resources.Limits = filledIn(c.Resources.Limits, item.Default)
+			c.Resources.Requests = filledIn(c.Resources.Requests, item.DefaultRequest)
+			l.refused(c, item)
 		}
 	}
 }
@@ -397,15 +402,13 @@ func (l *Assessment) refused(c *corev1.Container, item corev1.LimitRangeItem) {
 	}
 }
 
-// with is a list with one more quantity. The list may be shared with a
-// template, and is not changed.
-func with[Q any](list map[corev1.ResourceName]Q, name corev1.ResourceName, quantity Q) map[corev1.ResourceName]Q {
-	copied := maps.Clone(list)
-	if copied == nil {
-		copied = make(map[corev1.ResourceName]Q)
-	}
-	copied[name] = quantity
-	return copied
+// filledIn is a list with the quantities that it lacks of others. The list may be
+// shared with a template, and is not changed.
+func filledIn(list, others corev1.ResourceList) corev1.ResourceList {
+	whole := make(corev1.ResourceList, len(list)+len(others))
+	maps.Copy(whole, others)
+	maps.Copy(whole, list)
+	return whole
 }
 
 // overhead is what a runtime class adds to each pod.
@@ -479,12 +482,12 @@ func (l *Assessment) place() {
 	}
 	if len(nodes) == 0 {
 		if len(l.survey.nodes) > 0 {
-			l.found(record.SeverityError, "workload", "choose nodes with --set nodeSelector=k=v", "%v", &NoNodesError{len(l.survey.nodes)})
+			l.mistake(noNodes(len(l.survey.nodes)))
 		}
 		return
 	}
 	if _, err := oneFidelity(nodes); err != nil {
-		l.found(record.SeverityError, "workload", "choose one kind with --set nodeSelector=plimsoll.dev/fidelity=simulated, or another label", "%v", err)
+		l.mistake(err)
 	}
 	for _, w := range l.survey.waiting {
 		if slices.ContainsFunc(nodes, func(n *corev1.Node) bool { return podFits(n, &w.spec) }) {

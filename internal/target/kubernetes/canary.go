@@ -117,10 +117,14 @@ func (c *canary) run(ctx context.Context) {
 const aliveInterval = 20 * time.Second
 
 func (c *canary) tellAlive(ctx context.Context, now time.Time) {
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotationAlive, aliveNow(now))
-	var buf bytes.Buffer
 	// The next sign follows soon: one that fails is no matter.
-	_, _ = c.client.do(ctx, http.MethodPatch, "/api/v1/namespaces/"+c.namespace, nil, "application/merge-patch+json", []byte(patch), &buf)
+	_, _ = c.annotate(ctx, "/api/v1/namespaces/"+c.namespace, annotationAlive, aliveNow(now))
+}
+
+// annotate changes an annotation of the object at a path.
+func (c *canary) annotate(ctx context.Context, path, key, value string) (reply, error) {
+	patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, key, value)
+	return c.client.do(ctx, http.MethodPatch, path, nil, "application/merge-patch+json", patch, new(bytes.Buffer))
 }
 
 func (c *canary) change(ctx context.Context) (*canaryChange, error) {
@@ -137,9 +141,7 @@ func (c *canary) change(ctx context.Context) (*canaryChange, error) {
 	}
 	c.mu.Unlock()
 
-	patch := fmt.Sprintf(`{"metadata":{"annotations":{%q:%q}}}`, annotationCanary, strconv.Itoa(number))
-	var buf bytes.Buffer
-	r, err := c.client.do(ctx, http.MethodPatch, c.path, nil, "application/merge-patch+json", []byte(patch), &buf)
+	r, err := c.annotate(ctx, c.path, annotationCanary, strconv.Itoa(number))
 	if err == nil {
 		err = r.error()
 	}
@@ -212,9 +214,7 @@ func (c *canary) barrier(ctx context.Context) error {
 				return fmt.Errorf("the watch is silent: %w", context.Cause(ctx))
 			}
 		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+		if !sleep(ctx, 200*time.Millisecond) {
 			return err
 		}
 	}

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"time"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -106,23 +105,17 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 			return err
 		}
 		request.Header.Set("Accept", protobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-		response, err := c.client.load.Do(request)
+		answer, err := c.client.send(request, &buf)
 		if err != nil {
 			return c.client.unreachable(err)
 		}
-		buf.Reset()
-		_, err = buf.ReadFrom(response.Body)
-		response.Body.Close()
-		if err != nil {
-			return err
-		}
-		if response.StatusCode == http.StatusForbidden || response.StatusCode == http.StatusNotFound || response.StatusCode == http.StatusMethodNotAllowed {
+		if slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}, answer.code) {
 			return nil // not ours to see: then not ours to have made
 		}
-		if err := (reply{code: response.StatusCode, body: buf.Bytes()}).error(); err != nil {
+		if err := answer.error(); err != nil {
 			return err
 		}
-		raw, err := openEnvelope(buf.Bytes())
+		raw, err := openEnvelope(answer.body)
 		if err != nil {
 			return err
 		}
@@ -152,8 +145,7 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 // Clean removes what a run has left and waits until it is gone.
 func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
 	for _, path := range l.Others {
-		var buf bytes.Buffer
-		r, err := c.client.do(ctx, http.MethodDelete, path, nil, "", nil, &buf)
+		r, err := c.client.call(ctx, http.MethodDelete, path, nil)
 		if err == nil && r.code != http.StatusNotFound {
 			err = r.error()
 		}
@@ -180,39 +172,21 @@ func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
 	return c.awaitNamespacesGone(ctx, l.Run)
 }
 
-// awaitNamespacesGone waits, by a watch, until a run has no namespaces.
+// awaitNamespacesGone waits until a run has no namespaces.
 func (c *Cluster) awaitNamespacesGone(ctx context.Context, run string) error {
 	selector := metav1.ListOptions{LabelSelector: LabelManagedBy + "=" + ManagedBy + "," + LabelRun + "=" + run}
 	for {
 		list, err := c.client.typed.CoreV1().Namespaces().List(ctx, selector)
-		if err != nil {
+		switch {
+		case ctx.Err() != nil:
+			return fmt.Errorf("wait for the namespaces to be gone: %w", context.Cause(ctx))
+		case err != nil:
 			return fmt.Errorf("list namespaces: %w", c.client.unreachable(err))
-		}
-		left := make(map[string]bool, len(list.Items))
-		for _, ns := range list.Items {
-			left[ns.Name] = true
-		}
-		if len(left) == 0 {
+		case len(list.Items) == 0:
 			return nil
 		}
-		options := selector
-		options.ResourceVersion = list.ResourceVersion
-		watch, err := c.client.typed.CoreV1().Namespaces().Watch(ctx, options)
-		if err != nil {
-			return fmt.Errorf("watch namespaces: %w", c.client.unreachable(err))
-		}
-		for len(left) > 0 {
-			event, ok := <-watch.ResultChan()
-			if !ok {
-				break // the server ended the watch: list again
-			}
-			if ns, isNamespace := event.Object.(*corev1.Namespace); isNamespace && event.Type == "DELETED" {
-				delete(left, ns.Name)
-			}
-		}
-		watch.Stop()
-		if err := context.Cause(ctx); err != nil {
-			return fmt.Errorf("%d namespaces are still there: %w", len(left), err)
+		if !sleep(ctx, 200*time.Millisecond) {
+			return fmt.Errorf("%d namespaces are still there: %w", len(list.Items), context.Cause(ctx))
 		}
 	}
 }

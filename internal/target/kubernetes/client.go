@@ -126,6 +126,16 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 	if err != nil {
 		return reply{}, err
 	}
+	return c.send(request, buf)
+}
+
+// call is do for a request without a body.
+func (c *client) call(ctx context.Context, method, path string, query url.Values) (reply, error) {
+	return c.do(ctx, method, path, query, "", nil, new(bytes.Buffer))
+}
+
+// send sends a request and reads its answer into buf.
+func (c *client) send(request *http.Request, buf *bytes.Buffer) (reply, error) {
 	response, err := c.load.Do(request)
 	if err != nil {
 		return reply{}, err
@@ -140,8 +150,7 @@ func (c *client) do(ctx context.Context, method, path string, query url.Values, 
 }
 
 func (c *client) request(ctx context.Context, method, path string, query url.Values, contentType string, body []byte) (*http.Request, error) {
-	u := *c.base
-	u.Path = joinPath(u.Path, path)
+	u := c.base.JoinPath(path)
 	u.RawQuery = query.Encode()
 	var reader io.Reader
 	if body != nil {
@@ -158,13 +167,6 @@ func (c *client) request(ctx context.Context, method, path string, query url.Val
 		request.Header.Set("Content-Type", contentType)
 	}
 	return request, nil
-}
-
-func joinPath(base, path string) string {
-	if base == "" || base == "/" {
-		return path
-	}
-	return base + path
 }
 
 // retryAfter is the pause that an answer asks for, in whole seconds as the API
@@ -195,12 +197,8 @@ func (r reply) error() error {
 // transient reports whether an answer says that the same request may succeed
 // later: too many requests, and the server's own troubles.
 func (r reply) transient() bool {
-	switch r.code {
-	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
-		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
-		return true
-	}
-	return false
+	return slices.Contains([]int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, r.code)
 }
 
 // retry makes a request until it succeeds, fails for good or the patience
@@ -220,12 +218,20 @@ func retry(ctx context.Context, patience time.Duration, request func(context.Con
 			err = r.error()
 			pause = max(pause, r.retryAfter())
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return err
 		}
 		pause = min(2*pause, lastPause)
+	}
+}
+
+// sleep waits, and reports false if ctx ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	select {
+	case <-time.After(d):
+		return true
+	case <-ctx.Done():
+		return false
 	}
 }
 

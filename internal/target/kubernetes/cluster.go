@@ -1,7 +1,8 @@
+// Package kubernetes is the Kubernetes target: it applies a workload's objects at
+// a bounded rate, watches them, and removes everything that it made.
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,10 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -21,6 +22,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // Cluster is one Kubernetes cluster, by a kubeconfig's context.
@@ -32,119 +35,71 @@ type Cluster struct {
 	Server string
 	// Config is the kubeconfig that the cluster was named by.
 	Config *clientcmdapi.Config
-	target record.TargetNaming
+	// Naming is how the target is named in records.
+	Naming record.TargetNaming
 	now    func() time.Time
 
 	discovering sync.Mutex
 	discovered  meta.RESTMapper // nil until the API was first asked what it knows
 }
 
-// ConfigError says that a kubeconfig cannot be used.
-type ConfigError struct {
-	File string
-	Err  error
-	// Contexts are the contexts that the file has, sorted, when the one asked for is
-	// not among them.
-	Contexts []string
-}
-
-func (e *ConfigError) Error() string { return fmt.Sprintf("kubeconfig %s: %v", e.File, e.Err) }
-func (e *ConfigError) Unwrap() error { return e.Err }
-
-// ErrNoContext says that a kubeconfig has no such context.
-var ErrNoContext = errors.New("no such context")
-
 // Connect reads a kubeconfig and makes a client for one of its contexts, the
-// current one if context is "". It does not talk to the cluster.
+// current one if context is "". It does not talk to the cluster. The error is a
+// *target.MistakeError.
 func Connect(kubeconfig, context, agent string, now func() time.Time) (*Cluster, error) {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, &ConfigError{File: kubeconfig, Err: fs.ErrNotExist}
+		return nil, target.Mistakef(nearest.File(kubeconfig), "there is no kubeconfig %s", kubeconfig)
 	}
 	if err != nil {
-		return nil, &ConfigError{File: kubeconfig, Err: err}
+		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
 	if context == "" {
 		context = config.CurrentContext
 	}
 	if _, ok := config.Contexts[context]; !ok {
-		err := fmt.Errorf("%w: %q", ErrNoContext, context)
+		what := fmt.Sprintf("no such context: %q", context)
 		if context == "" {
-			err = fmt.Errorf("%w is named, and the file has no current-context", ErrNoContext)
+			what = "no context is named, and the file has no current-context"
 		}
-		return nil, &ConfigError{File: kubeconfig, Err: err, Contexts: slices.Sorted(maps.Keys(config.Contexts))}
+		hint := "there is: " + strings.Join(slices.Sorted(maps.Keys(config.Contexts)), ", ")
+		return nil, target.Mistakef(hint, "kubeconfig %s: %s", kubeconfig, what)
 	}
 	loader := clientcmd.NewNonInteractiveClientConfig(*config, context, nil, &clientcmd.ClientConfigLoadingRules{ExplicitPath: kubeconfig})
 	rest, err := loader.ClientConfig()
 	if err != nil {
-		return nil, &ConfigError{File: kubeconfig, Err: err}
+		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
 	c, err := newClient(rest, agent)
 	if err != nil {
-		return nil, &ConfigError{File: kubeconfig, Err: err}
+		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
 	return &Cluster{
 		client: c, Context: context, Server: rest.Host, Config: config,
-		target: record.TargetNaming{Kind: "cluster", Name: context}, now: now,
+		Naming: record.TargetNaming{Kind: "cluster", Name: context}, now: now,
 	}, nil
 }
 
-// Named sets how the target is named in records.
-func (c *Cluster) Named(n record.TargetNaming) { c.target = n }
-
-// Target is how the target is named in records.
-func (c *Cluster) Target() record.TargetNaming { return c.target }
-
-// Marker is the value of one key of a ConfigMap, "" if there is none: by it a
-// lab is told from other clusters.
-func (c *Cluster) Marker(ctx context.Context, namespace, name, key string) (string, error) {
-	m, err := c.client.typed.CoreV1().ConfigMaps(namespace).Get(ctx, name, metav1.GetOptions{})
-	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
-		return "", nil
-	}
+// summary is what a user is shown before the cluster is loaded.
+func (c *Cluster) summary(ctx context.Context) (string, error) {
+	version, err := c.client.typed.Discovery().ServerVersion()
 	if err != nil {
 		return "", c.client.unreachable(err)
 	}
-	return m.Data[key], nil
-}
-
-// Summary is what a user is shown before a cluster is loaded.
-type Summary struct {
-	Version string
-	Nodes   int
-	Pods    int
-}
-
-// Summary looks at the cluster.
-func (c *Cluster) Summary(ctx context.Context) (Summary, error) {
-	version, err := c.client.typed.Discovery().ServerVersion()
-	if err != nil {
-		return Summary{}, c.client.unreachable(err)
+	var counts [2]int
+	for i, what := range []string{"nodes", "pods"} {
+		if _, err := c.client.list(ctx, "/api/v1/"+what, nil, func([]byte) error { counts[i]++; return nil }); err != nil {
+			return "", fmt.Errorf("list %s: %w", what, c.client.unreachable(err))
+		}
 	}
-	s := Summary{Version: version.GitVersion}
-	count := func(n *int) func([]byte) error { return func([]byte) error { *n++; return nil } }
-	if _, err := c.client.list(ctx, "/api/v1/nodes", nil, count(&s.Nodes)); err != nil {
-		return s, fmt.Errorf("list nodes: %w", c.client.unreachable(err))
-	}
-	if _, err := c.client.list(ctx, "/api/v1/pods", nil, count(&s.Pods)); err != nil {
-		return s, fmt.Errorf("list pods: %w", c.client.unreachable(err))
-	}
-	return s, nil
+	return fmt.Sprintf("%s at %s: Kubernetes %s, %d nodes, %d pods", c.Context, c.Server, version.GitVersion, counts[0], counts[1]), nil
 }
 
-// Exempt reports whether priority and fairness does not apply to the user: a
-// load of such a user is not held back as others are, and can starve them. What
-// is not known counts as no.
-func (c *Cluster) Exempt(ctx context.Context) (bool, error) {
-	exempt, err := c.exemption(ctx)
-	return exempt != nil && *exempt, err
-}
-
-// exemption tells what level of priority the server gave a request of this
-// user's; nil is not known.
+// exemption tells whether priority and fairness does not apply to the user, by
+// the level that the server gave a request: a load of such a user is not held
+// back as others are, and can starve them. Nil is not known.
 func (c *Cluster) exemption(ctx context.Context) (*bool, error) {
-	var buf bytes.Buffer
-	r, err := c.client.do(ctx, http.MethodGet, "/api/v1/namespaces/default", nil, "", nil, &buf)
+	r, err := c.client.call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
 	if err != nil {
 		return nil, c.client.unreachable(err)
 	}
@@ -172,13 +127,12 @@ func (c *client) priorityLevels(ctx context.Context) map[string]string {
 // describe fills in what environment.json says of the cluster as a whole.
 func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
 	env := record.Environment{
-		Target: c.target,
+		Target: c.Naming,
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None,
 			Notes: []string{}},
 	}
-	var buf bytes.Buffer
 	before := c.now()
-	r, err := c.client.do(ctx, http.MethodGet, "/version", nil, "", nil, &buf)
+	r, err := c.client.call(ctx, http.MethodGet, "/version", nil)
 	if err != nil {
 		return env, c.client.unreachable(err)
 	}
@@ -223,3 +177,24 @@ func (c *Cluster) Typed() kubernetes.Interface { return c.client.typed }
 
 // Close lets go of the cluster's connections.
 func (c *Cluster) Close() { c.client.close() }
+
+// Labels and annotations on everything that this program makes in a cluster.
+const (
+	// LabelManagedBy marks every object of ours, whatever run made it.
+	LabelManagedBy = "app.kubernetes.io/managed-by"
+	// ManagedBy is its value.
+	ManagedBy = "plimsoll"
+	// LabelRun names the run that an object belongs to.
+	LabelRun = "plimsoll.dev/run"
+	// LabelSlot names the slot that a pod made by a controller fills.
+	LabelSlot = "plimsoll.dev/slot"
+	// LabelCanary marks the pod that measures watch lag.
+	LabelCanary = "plimsoll.dev/canary"
+	// annotationCanary numbers the canary's changes.
+	annotationCanary = "plimsoll.dev/canary-number"
+	// annotationAlive, on a run's own namespace, is when the run last gave a
+	// sign of life: clean leaves a run alone that gave one lately.
+	annotationAlive = "plimsoll.dev/alive"
+	// AnnotationStartLatency plants a start latency on a simulated pod.
+	AnnotationStartLatency = "plimsoll.dev/start-latency"
+)

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"net/http"
 	"slices"
@@ -42,11 +41,10 @@ func (s *Survey) Health() ceiling.Health {
 // and what it may do of the needs, the time that reads take, and what earlier
 // runs have left. The error is an *UnreachableError.
 func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling.Right) error {
-	e := &examination{reader: s.reader, cluster: s.cluster, health: h}
-	if err := e.time(ctx); err != nil {
+	if err := s.time(ctx, h); err != nil {
 		return err
 	}
-	if err := e.identify(ctx); err != nil {
+	if err := s.identify(ctx, h); err != nil {
 		return err
 	}
 	leftovers, err := s.cluster.Leftovers(ctx, true)
@@ -60,51 +58,43 @@ func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling
 	for _, l := range leftovers {
 		h.Leftovers = append(h.Leftovers, ceiling.Leftover{Run: l.Run, Namespaces: len(l.Namespaces), Alive: l.Alive})
 	}
-	return e.review(ctx, needs)
-}
-
-// examination adds to what is known of a cluster's health.
-type examination struct {
-	reader
-	cluster *Cluster
-	health  *ceiling.Health
+	return s.review(ctx, h, needs)
 }
 
 // reads is how many reads of one object are timed.
 const reads = 5
 
 // time times some reads, and compares the clocks.
-func (e *examination) time(ctx context.Context) error {
-	var buf bytes.Buffer
+func (s *Survey) time(ctx context.Context, h *ceiling.Health) error {
 	for range reads {
-		before := e.cluster.now()
-		r, err := e.do(ctx, http.MethodGet, "/api/v1/namespaces/default", nil, "", nil, &buf)
+		before := s.cluster.now()
+		r, err := s.call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
 		if err != nil {
-			return e.unreachable(err)
+			return s.unreachable(err)
 		}
-		after := e.cluster.now()
-		e.health.Reads = append(e.health.Reads, after.Sub(before).Seconds())
-		e.health.ClockOffset = clockOffset(r.header, before, after)
+		after := s.cluster.now()
+		h.Reads = append(h.Reads, after.Sub(before).Seconds())
+		h.ClockOffset = clockOffset(r.header, before, after)
 	}
 	return nil
 }
 
 // identify asks who the user is to the server, and whether priority and
 // fairness applies.
-func (e *examination) identify(ctx context.Context) error {
+func (s *Survey) identify(ctx context.Context, h *ceiling.Health) error {
 	var groups []string
-	review, err := e.typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
+	review, err := s.typed.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authenticationv1.SelfSubjectReview{}, metav1.CreateOptions{})
 	if err == nil {
-		e.health.User, groups = review.Status.UserInfo.Username, review.Status.UserInfo.Groups
-	} else if _, err := e.why(err); err != nil {
+		h.User, groups = review.Status.UserInfo.Username, review.Status.UserInfo.Groups
+	} else if _, err := s.why(err); err != nil {
 		return err
 	}
-	if e.health.Exempt, err = e.cluster.exemption(ctx); err != nil {
+	if h.Exempt, err = s.cluster.exemption(ctx); err != nil {
 		return err
 	}
 	// A flow schema that every cluster has exempts this group.
 	if slices.Contains(groups, user.SystemPrivilegedGroup) {
-		e.health.Exempt = new(true)
+		h.Exempt = new(true)
 	}
 	return nil
 }
@@ -114,24 +104,21 @@ const reviewers = 4
 
 // review asks what of the needs the user may do. The questions are not kept by
 // the server.
-func (e *examination) review(ctx context.Context, needs []ceiling.Right) error {
-	e.health.Rights = slices.Clone(needs)
+func (s *Survey) review(ctx context.Context, h *ceiling.Health, needs []ceiling.Right) error {
+	h.Rights = slices.Clone(needs)
 	return inParallel(ctx, len(needs), reviewers, 0, func(ctx context.Context, i int) error {
-		return e.reviewOne(ctx, &e.health.Rights[i])
+		r := &h.Rights[i]
+		resource, group, _ := strings.Cut(r.Resource, ".")
+		review, err := s.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
+			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
+				Namespace: r.Where, Verb: r.Verb, Group: group, Resource: resource,
+			}},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			r.Why, err = s.why(err)
+			return err
+		}
+		r.Allowed = review.Status.Allowed
+		return nil
 	})
-}
-
-func (e *examination) reviewOne(ctx context.Context, r *ceiling.Right) error {
-	resource, group, _ := strings.Cut(r.Resource, ".")
-	review, err := e.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
-		Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: r.Where, Verb: r.Verb, Group: group, Resource: resource,
-		}},
-	}, metav1.CreateOptions{})
-	if err != nil {
-		r.Why, err = e.why(err)
-		return err
-	}
-	r.Allowed = review.Status.Allowed
-	return nil
 }

@@ -404,8 +404,8 @@ func TestWhatIsThereAlreadyCountsAndIsLeftAlone(t *testing.T) {
 	}
 	defer typed.Namespaces().Delete(ctx, name, metav1.DeleteOptions{})
 	_, err = labRun{kubeconfig: l.Kubeconfig, levels: []float64{5}, n: next}.do(t)
-	var foreign *ForeignNamespaceError
-	if !errors.As(err, &foreign) {
+	var mistake *target.MistakeError
+	if !errors.As(err, &mistake) || !strings.Contains(err.Error(), "not of this run") {
 		t.Errorf("a namespace that is not ours: %v", err)
 	}
 	if ns, err := typed.Namespaces().Get(ctx, name, metav1.GetOptions{}); err != nil || ns.DeletionTimestamp != nil {

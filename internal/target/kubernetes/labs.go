@@ -5,8 +5,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
@@ -46,45 +48,26 @@ func OpenLab(ctx context.Context, host target.Host, name string) (*lab.Lab, erro
 // LabError turns the mistakes that a user can make about labs into
 // *target.MistakeError with a hint; other errors pass through.
 func LabError(err error) error {
-	var missing *lab.NotFoundError
-	var exists *lab.ExistsError
-	var component *lab.ComponentError
-	var spec *lab.SpecError
-	var lacking *realnode.MissingError
-	switch {
-	case errors.As(err, &missing):
+	if missing, ok := errors.AsType[*lab.NotFoundError](err); ok {
 		other := "'plimsoll lab up " + missing.Name + "' makes it"
 		if len(missing.Have) > 0 {
 			other = "there are: " + strings.Join(missing.Have, ", ")
 		}
 		return target.Mistakef(nearest.Hint(missing.Name, missing.Have, other), "%w", err)
-	case errors.As(err, &exists):
+	}
+	if exists, ok := errors.AsType[*lab.ExistsError](err); ok {
 		return target.Mistakef(fmt.Sprintf("'plimsoll lab status %s' shows it, 'plimsoll lab down %[1]s' removes it", exists.Name), "%w", err)
-	case errors.As(err, &component):
+	}
+	if component, ok := errors.AsType[*lab.ComponentError](err); ok {
 		return target.Mistakef(nearest.Hint(component.Name, component.Have, ""), "%w", err)
-	case errors.As(err, &spec):
+	}
+	if _, ok := errors.AsType[*lab.SpecError](err); ok {
 		return target.Mistakef("", "%w", err)
-	case errors.As(err, &lacking):
+	}
+	if lacking, ok := errors.AsType[*realnode.MissingError](err); ok {
 		return &target.UnableError{Err: err, Hint: cmp.Or(lacking.Remedy(), "'plimsoll lab doctor' shows what this machine has")}
 	}
 	return err
-}
-
-// ConnectError turns the mistakes in naming a cluster into
-// *target.MistakeError; other errors pass through.
-func ConnectError(err error) error {
-	var config *ConfigError
-	if !errors.As(err, &config) {
-		return err
-	}
-	if errors.Is(err, os.ErrNotExist) {
-		return target.Mistakef(nearest.File(config.File), "there is no kubeconfig %s", config.File)
-	}
-	hint := ""
-	if errors.Is(err, ErrNoContext) {
-		hint = "there is: " + strings.Join(config.Contexts, ", ")
-	}
-	return target.Mistakef(hint, "%w", err)
 }
 
 // LabOf finds the lab that a cluster is. It is one if the kubeconfig and the
@@ -96,11 +79,14 @@ func (c *Cluster) LabOf(ctx context.Context, host target.Host) (*lab.Lab, error)
 	if !ok {
 		return nil, nil
 	}
-	id, err := c.Marker(ctx, lab.MarkerNamespace, lab.MarkerConfigMap, lab.MarkerKey)
-	if err != nil || id != marker.ID {
-		return nil, err
+	written, err := c.client.typed.CoreV1().ConfigMaps(lab.MarkerNamespace).Get(ctx, lab.MarkerConfigMap, metav1.GetOptions{})
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
+		return nil, c.client.unreachable(err)
 	}
-	c.Named(record.TargetNaming{Kind: "lab", Name: marker.Name})
+	if err != nil || written.Data[lab.MarkerKey] != marker.ID {
+		return nil, nil
+	}
+	c.Naming = record.TargetNaming{Kind: "lab", Name: marker.Name}
 	dir, err := host.StateDir()
 	if err != nil {
 		return nil, nil

@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // namespaceSet follows the namespaces of a run. It handles their watch.
@@ -145,14 +146,8 @@ func (h *holdings) makeNamespaces(ctx context.Context, slots []plannedSlot) erro
 	})
 }
 
-// ForeignNamespaceError says that a workload would use a namespace that is not
-// this run's: what is in it must not be touched.
-type ForeignNamespaceError struct{ Name string }
-
-func (e *ForeignNamespaceError) Error() string {
-	return fmt.Sprintf("namespace %s exists and is not of this run", e.Name)
-}
-
+// makeNamespace makes a namespace. One that is not of this run is refused: what
+// is in it must not be touched.
 func (h *holdings) makeNamespace(ctx context.Context, name string, job *kubeburner.Job) error {
 	labels := kubeburner.NamespaceLabels(h.load.UUID, h.load.RunID, job.Name)
 	maps.Copy(labels, job.NamespaceLabels)
@@ -165,7 +160,7 @@ func (h *holdings) makeNamespace(ctx context.Context, name string, job *kubeburn
 			return getErr
 		}
 		if there.Labels[LabelRun] != h.load.RunID {
-			return &ForeignNamespaceError{name}
+			return target.Mistakef("", "namespace %s exists and is not of this run", name)
 		}
 		err = nil
 	}
@@ -189,9 +184,7 @@ func awaitServiceAccount(ctx context.Context, c *client, namespace string) error
 		if !apierrors.IsNotFound(err) {
 			return fmt.Errorf("get service account default: %w", err)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return fmt.Errorf("its default service account was never made: %w", context.Cause(ctx))
 		}
 		pause = min(2*pause, 200*time.Millisecond)

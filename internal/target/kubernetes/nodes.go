@@ -12,6 +12,7 @@ import (
 	"k8s.io/klog/v2"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // simulatedAnnotation marks nodes that KWOK keeps alive: nothing runs on them.
@@ -27,25 +28,22 @@ type nodeView struct {
 // nodeTrouble is a condition that a node should not have.
 type nodeTrouble struct{ reason, message string }
 
-// troublesOf are a node's troubles, by the names that a kubelet and the node
-// controller give them in events.
+// nodeConditions are the conditions that a node should not have, and ready, which
+// it should, by the names that a kubelet and the node controller give them in
+// events.
+func nodeConditions() map[corev1.NodeConditionType]string {
+	return map[corev1.NodeConditionType]string{
+		corev1.NodeReady: "NodeNotReady", corev1.NodeMemoryPressure: "NodeHasInsufficientMemory", corev1.NodeDiskPressure: "NodeHasDiskPressure",
+		corev1.NodePIDPressure: "NodeHasInsufficientPID", corev1.NodeNetworkUnavailable: "NodeNetworkUnavailable",
+	}
+}
+
+// troublesOf are a node's troubles.
 func troublesOf(conditions []corev1.NodeCondition) (list []nodeTrouble) {
+	names := nodeConditions()
 	for _, c := range conditions {
-		bad := c.Status == corev1.ConditionTrue
-		reason := ""
-		switch c.Type {
-		case corev1.NodeReady:
-			bad, reason = !bad, "NodeNotReady"
-		case corev1.NodeMemoryPressure:
-			reason = "NodeHasInsufficientMemory"
-		case corev1.NodeDiskPressure:
-			reason = "NodeHasDiskPressure"
-		case corev1.NodePIDPressure:
-			reason = "NodeHasInsufficientPID"
-		case corev1.NodeNetworkUnavailable:
-			reason = "NodeNetworkUnavailable"
-		}
-		if bad && reason != "" {
+		reason, known := names[c.Type]
+		if bad := (c.Status == corev1.ConditionTrue) != (c.Type == corev1.NodeReady); known && bad {
 			list = append(list, nodeTrouble{reason, c.Message})
 		}
 	}
@@ -158,15 +156,7 @@ func (s *nodeSet) eligible(pods []corev1.PodSpec) (nodes []*corev1.Node, skipped
 }
 
 func canLand(node *corev1.Node, pods []corev1.PodSpec) bool {
-	if node.Spec.Unschedulable {
-		return false
-	}
-	for i := range pods {
-		if !podFits(node, &pods[i]) {
-			return false
-		}
-	}
-	return true
+	return !node.Spec.Unschedulable && !slices.ContainsFunc(pods, func(spec corev1.PodSpec) bool { return !podFits(node, &spec) })
 }
 
 // podFits reports whether the scheduler would consider the node for the pod at
@@ -203,21 +193,13 @@ func describeNode(node *corev1.Node) record.Node {
 	}
 }
 
-// MixedError says that a workload's pods could land on real and on simulated
-// nodes alike: no level would mean anything.
-type MixedError struct{ Real, Simulated int }
-
-func (e *MixedError) Error() string {
-	return fmt.Sprintf("the workload's pods could land on %d real and %d simulated nodes: a level must not mix them", e.Real, e.Simulated)
+// noNodes refuses a workload whose pods could land on none of so many nodes.
+func noNodes(skipped int) error {
+	return target.Mistakef("choose nodes with --set nodeSelector=k=v", "no node takes the workload's pods: all %d are unschedulable, tainted or not selected", skipped)
 }
 
-// NoNodesError says that a workload's pods could land on no node.
-type NoNodesError struct{ Skipped int }
-
-func (e *NoNodesError) Error() string {
-	return fmt.Sprintf("no node takes the workload's pods: all %d are unschedulable, tainted or not selected", e.Skipped)
-}
-
+// oneFidelity is that of all the nodes. The error is a mistake: where pods could
+// land on real and on simulated nodes alike no level would mean anything.
 func oneFidelity(nodes []*corev1.Node) (record.Realness, error) {
 	simulated := 0
 	for _, n := range nodes {
@@ -231,7 +213,8 @@ func oneFidelity(nodes []*corev1.Node) (record.Realness, error) {
 	case len(nodes):
 		return record.Simulated, nil
 	}
-	return "", &MixedError{Real: len(nodes) - simulated, Simulated: simulated}
+	return "", target.Mistakef("choose one kind with --set nodeSelector=plimsoll.dev/fidelity=simulated, or another label",
+		"the workload's pods could land on %d real and %d simulated nodes: a level must not mix them", len(nodes)-simulated, simulated)
 }
 
 // otherPods counts the pods that are not ours on each of the nodes, and those

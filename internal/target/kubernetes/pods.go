@@ -171,9 +171,7 @@ func (s *podSet) awaitGone(ctx context.Context) error {
 		if left == 0 {
 			return nil
 		}
-		select {
-		case <-time.After(20 * time.Millisecond):
-		case <-ctx.Done():
+		if !sleep(ctx, 20*time.Millisecond) {
 			return fmt.Errorf("%d pods are still there: %w", left, context.Cause(ctx))
 		}
 	}

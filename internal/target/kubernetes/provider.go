@@ -4,13 +4,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"os"
 	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
@@ -96,7 +100,7 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	if err := s.connect(s.lab.Kubeconfig(), ""); err != nil {
 		return err
 	}
-	s.cluster.Named(record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true})
+	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true}
 	return nil
 }
 
@@ -116,17 +120,14 @@ func (s *session) openNamedLab(ctx context.Context, name string) error {
 	if err := s.connect(l.Kubeconfig(), ""); err != nil {
 		return err
 	}
-	s.cluster.Named(record.TargetNaming{Kind: "lab", Name: name})
+	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: name}
 	return nil
 }
 
 func (s *session) connect(kubeconfig, contextName string) error {
 	c, err := Connect(kubeconfig, contextName, "plimsoll/"+s.Version, s.Now)
-	if err != nil {
-		return ConnectError(err)
-	}
 	s.cluster = c
-	return nil
+	return err
 }
 
 // Consent implements target.Session: a lab of ours may be loaded, any other
@@ -135,15 +136,12 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 	if s.lab != nil {
 		return nil, nil
 	}
-	summary, err := s.cluster.Summary(ctx)
+	summary, err := s.cluster.summary(ctx)
 	if err != nil {
 		return nil, err
 	}
-	consent := &target.Consent{
-		System: fmt.Sprintf("%s at %s: Kubernetes %s, %d nodes, %d pods", s.cluster.Context, s.cluster.Server, summary.Version, summary.Nodes, summary.Pods),
-		Why:    "is not a plimsoll lab",
-	}
-	if exempt, err := s.cluster.Exempt(ctx); err == nil && exempt {
+	consent := &target.Consent{System: summary, Why: "is not a plimsoll lab"}
+	if exempt, err := s.cluster.exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
 	return consent, nil
@@ -234,23 +232,211 @@ func (s *session) Close() error {
 	return nil
 }
 
-// mistakes makes *target.MistakeErrors of those mistakes that only the cluster
-// could tell.
+// mistakes makes *target.MistakeErrors of what is wrong with a workload's
+// templates.
 func mistakes(err error) error {
-	var none *NoNodesError
-	var mixed *MixedError
-	var foreign *ForeignNamespaceError
-	var axis *AxisError
-	var problems *strictyaml.Error
-	switch {
-	case errors.Is(err, ErrPlantedOnReal):
-		return target.Mistakef("leave out startLatency", "%w", err)
-	case errors.As(err, &none):
-		return target.Mistakef("choose nodes with --set nodeSelector=k=v", "%w", err)
-	case errors.As(err, &mixed):
-		return target.Mistakef("choose one kind with --set nodeSelector=plimsoll.dev/fidelity=simulated, or another label", "%w", err)
-	case errors.As(err, &foreign), errors.As(err, &problems), errors.As(err, &axis):
+	if len(strictyaml.Problems(err)) > 0 {
 		return target.Mistakef("", "%w", err)
 	}
 	return err
+}
+
+// renderings are a workload's: by the plan's parameters, and with those of each
+// arm. Without a workload all are empty.
+type renderings struct {
+	variant Variant
+	arms    []armVariant // in the order of the plan
+}
+
+// armVariant is the rendering of an arm, of the workload itself for "".
+type armVariant struct {
+	arm string
+	Variant
+}
+
+// renderingsOf renders the workload of a request, and each arm of it.
+func renderingsOf(r target.Request) (all renderings, err error) {
+	if all.variant, err = variantOf(r, r.Plan.Params); err != nil {
+		return all, err
+	}
+	for _, arm := range r.Plan.Arms {
+		given := make(map[string]string)
+		maps.Copy(given, r.Plan.Params)
+		maps.Copy(given, arm.Params)
+		v, err := variantOf(r, given)
+		if err != nil {
+			return all, fmt.Errorf("arm %s: %w", arm.Name, err)
+		}
+		all.arms = append(all.arms, armVariant{arm.Name, v})
+	}
+	return all, nil
+}
+
+// toLoad are the renderings that are to be loaded: those of the arms, or else
+// that of the workload itself.
+func (all renderings) toLoad() []armVariant {
+	if len(all.arms) > 0 {
+		return all.arms
+	}
+	return []armVariant{{"", all.variant}}
+}
+
+// variantOf renders the workload of a request with these parameters.
+func variantOf(r target.Request, given map[string]string) (v Variant, err error) {
+	if r.Workload == nil {
+		return v, nil
+	}
+	params, err := r.Workload.Resolve(given)
+	if err != nil {
+		return v, target.Mistakef("", "%w", err)
+	}
+	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
+		return v, target.Mistakef("", "%w", err)
+	}
+	if problems := kubeburner.Unsupported(v.Config); len(problems) > 0 {
+		return v, target.Mistakef("take it out of the workload's configuration", "%w", strictyaml.Join(problems))
+	}
+	if v.Templates, err = v.Config.Templates(r.Workload.Files()); err != nil {
+		return v, target.Mistakef("", "%w", err)
+	}
+	return v, nil
+}
+
+// What a workload's parameters are called that a real node needs other values
+// of.
+const (
+	paramImage        = "image"
+	paramGracePeriod  = "gracePeriod"
+	paramNodeSelector = "nodeSelector"
+	paramServices     = "serviceAddresses"
+	paramDatabase     = "databaseImage"
+)
+
+// Prepare implements target.Session. On a lab's real node those parameters that
+// were left open are set to what suits it: an image that it has, since it can
+// get none; addresses of services, since nobody there knows their names; and
+// time for pods to stop in, since a level that begins from empty begins when
+// the node has stopped them, not only the API has forgotten them.
+func (s *session) Prepare(context.Context) error {
+	if !s.onRealNode() {
+		return nil
+	}
+	if needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
+		// It has no registry to get the image from.
+		return target.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, s.lab.Name(), paramDatabase),
+			"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
+	}
+	for name, value := range map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses} {
+		if _, given := s.Plan.Params[name]; given || !hasParam(s.Request, name) {
+			continue
+		}
+		if s.Plan.Params == nil {
+			s.Plan.Params = make(map[string]string)
+		}
+		s.Plan.Params[name] = value
+	}
+	var err error
+	s.renderings, err = renderingsOf(s.Request)
+	return err
+}
+
+// onRealNode reports whether the load goes to a lab's real node.
+func (s *session) onRealNode() bool {
+	if s.lab == nil || s.lab.Spec().RealNode == nil {
+		return false
+	}
+	return s.lab.Spec().Nodes == 0 || strings.Contains(s.Plan.Params[paramNodeSelector], lab.RealSelector)
+}
+
+// needsDatabase reports whether the workload runs the database's image as this
+// program makes it.
+func needsDatabase(r target.Request) bool {
+	_, given := r.Plan.Params[paramDatabase]
+	return !given && hasParam(r, paramDatabase)
+}
+
+// needImages makes the images that a private lab's real node needs for the
+// workload and that have not been made before.
+func needImages(ctx context.Context, r target.Request, store lab.Store) error {
+	if !needsDatabase(r) {
+		return nil
+	}
+	if _, err := os.Stat(store.ImageFile(lab.ImagePostgreSQL)); err == nil {
+		return nil
+	}
+	r.Log("building the PostgreSQL image from the distribution's packages")
+	if !image.HasAgent() {
+		r.Log("note: this program was built without the small agent (make build adds it): the image holds the whole program")
+	}
+	_, _, _, err := store.BuildImage(ctx, lab.ImagePostgreSQL)
+	return err
+}
+
+func hasParam(r target.Request, name string) bool {
+	if r.Workload == nil {
+		return false
+	}
+	_, err := r.Workload.Param(name)
+	return err == nil
+}
+
+// Outline implements target.Provider.
+func (Provider) Outline(r target.Request) ([]target.Change, error) {
+	rendered, err := renderingsOf(r)
+	if err != nil {
+		return nil, err
+	}
+	list := []target.Change{}
+	if t := r.Plan.Target; t.Lab != nil {
+		what := "a private lab: etcd, API server, controller manager and scheduler"
+		if t.Lab.Nodes > 0 {
+			what += fmt.Sprintf(", %d simulated nodes of %d pods", t.Lab.Nodes, t.Lab.MaxPods)
+		}
+		if t.Lab.RealNode {
+			what += fmt.Sprintf(", a real node of %d pods (containerd, kubelet and kube-proxy in namespaces of their own)", t.Lab.MaxPods)
+		}
+		list = append(list, target.Change{Action: target.Make, What: what})
+	} else {
+		list = append(list, target.Change{Action: target.RemoveLeft, What: "leftovers of earlier runs"})
+	}
+	list = append(list, target.Change{Action: target.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})
+	seen := make(map[target.Change]bool)
+	for _, a := range rendered.toLoad() {
+		changes, err := a.outline(identity{uuid: r.UUID, run: r.Run})
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range changes {
+			if !seen[c] {
+				seen[c] = true
+				list = append(list, c)
+			}
+		}
+	}
+	return list, nil
+}
+
+// outline is what the jobs of a rendering make.
+func (v armVariant) outline(ids identity) (list []target.Change, err error) {
+	for j := range v.Config.Jobs {
+		job := &v.Config.Jobs[j]
+		if job.Namespace != "" {
+			c := target.Change{Action: target.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), ids.run, "RUN")}
+			if job.NamespacedIterations {
+				c.Each = fmt.Sprintf("%d iterations", max(1, job.IterationsPerNamespace))
+			}
+			list = append(list, c)
+		}
+		for o := range job.Objects {
+			m := &objectMaker{job: job, jobIndex: j, index: o, ids: ids}
+			docs, err := v.Templates[j][o].Render(m.vars(kubeburner.Slot{Object: o, Replica: 1, Namespace: job.NamespaceOf(0)}))
+			if err != nil {
+				return nil, target.Mistakef("", "%w", err)
+			}
+			for _, doc := range docs {
+				list = append(list, target.Change{Action: target.Make, What: fmt.Sprintf("%d %v", max(1, job.Objects[o].Replicas), doc["kind"]), Each: "iteration"})
+			}
+		}
+	}
+	return list, nil
 }

@@ -12,10 +12,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/errgroup"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -129,7 +128,7 @@ func (rm *remover) deleteNamespace(ctx context.Context, name string) error {
 	var ns corev1.Namespace
 	err := retry(ctx, rm.load.patience(), func(ctx context.Context) (reply, error) {
 		ns.Reset()
-		r, err := rm.client.do(ctx, http.MethodGet, path, nil, "", nil, &buf)
+		r, err := rm.client.call(ctx, http.MethodGet, path, nil)
 		if err != nil || r.code >= 300 {
 			return r, err
 		}
@@ -192,10 +191,9 @@ func (rm *remover) dismissPods(ctx context.Context) error {
 // deletePod asks for the end of a pod that has aged. One that cannot be
 // deleted now goes with all others when the target is emptied.
 func (rm *remover) deletePod(ctx context.Context, pod string) {
-	var buf bytes.Buffer
 	// The error is of no matter, see above; the server's trouble shows in the
 	// load's own requests.
-	_, _ = rm.client.do(ctx, http.MethodDelete, podPath(pod), rm.grace, "", nil, &buf)
+	_, _ = rm.client.call(ctx, http.MethodDelete, podPath(pod), rm.grace)
 }
 
 func podPath(pod string) string {
@@ -228,9 +226,8 @@ func (rm *remover) deleteStrays(ctx context.Context) error {
 // delete deletes one object, through the server's passing troubles. An object
 // that is not there is deleted.
 func (rm *remover) delete(ctx context.Context, path string, query url.Values) error {
-	var buf bytes.Buffer
 	return retry(ctx, rm.load.patience(), func(ctx context.Context) (reply, error) {
-		return rm.client.do(ctx, http.MethodDelete, path, query, "", nil, &buf)
+		return rm.client.call(ctx, http.MethodDelete, path, query)
 	}, http.StatusNotFound)
 }
 
@@ -240,38 +237,29 @@ const removalWorkers = 8
 // inParallel calls work for 0 <= i < n from several goroutines, at most rate
 // times a second (0 is no bound), and returns the first error.
 func inParallel(ctx context.Context, n, workers int, rate float64, work func(context.Context, int) error) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	group, going := errgroup.WithContext(ctx) // which ends with the first failure
+	group.SetLimit(workers)
 	var pace <-chan time.Time
 	if rate > 0 {
 		ticker := time.NewTicker(max(1, time.Duration(float64(time.Second)/rate)))
 		defer ticker.Stop()
 		pace = ticker.C
 	}
-	var next atomic.Int64
-	var wg sync.WaitGroup
-	for range min(workers, n) {
-		wg.Go(func() {
-			for {
-				i := int(next.Add(1)) - 1
-				if i >= n || ctx.Err() != nil {
-					return
-				}
-				if pace != nil && i > 0 {
-					select {
-					case <-pace:
-					case <-ctx.Done():
-						return
-					}
-				}
-				if err := work(ctx, i); err != nil {
-					cancel(err)
-					return
-				}
+	for i := range n {
+		if pace != nil && i > 0 {
+			select {
+			case <-pace:
+			case <-going.Done():
 			}
-		})
+		}
+		if going.Err() != nil {
+			break
+		}
+		group.Go(func() error { return work(going, i) })
 	}
-	wg.Wait()
+	if err := group.Wait(); err != nil {
+		return err
+	}
 	return context.Cause(ctx)
 }
 
@@ -280,11 +268,10 @@ func (c *client) deletePods(ctx context.Context, namespaces []string, run string
 	return inParallel(ctx, len(namespaces), removalWorkers, 0, func(ctx context.Context, i int) error {
 		query := url.Values{"labelSelector": {LabelRun + "=" + run}, "limit": {strconv.Itoa(listPage)}}
 		maps.Copy(query, grace)
-		var buf bytes.Buffer
 		for {
 			next := ""
 			err := retry(ctx, patience, func(ctx context.Context) (reply, error) {
-				r, err := c.do(ctx, http.MethodDelete, "/api/v1/namespaces/"+namespaces[i]+"/pods", query, "", nil, &buf)
+				r, err := c.call(ctx, http.MethodDelete, "/api/v1/namespaces/"+namespaces[i]+"/pods", query)
 				if err != nil || r.code >= 300 {
 					return r, err
 				}

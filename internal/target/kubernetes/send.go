@@ -108,9 +108,7 @@ func (s *sender) create(ctx context.Context, m *manifest, component string) reco
 		if s.clock.Now()+record.MicrosOf(pause) > deadline {
 			return s.settle(ctx, m, slot, answersBefore)
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return s.settle(ctx, m, slot, answersBefore)
 		}
 		slot.Retries++
@@ -160,9 +158,8 @@ func (s *sender) created(m *manifest, slot *record.Slot, body []byte) {
 func (s *sender) settle(ctx context.Context, m *manifest, slot record.Slot, answersBefore int64) record.Slot {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(settleFor, s.load.patience()))
 	defer cancel()
-	var buf bytes.Buffer
 	for {
-		r, err := s.client.do(ctx, http.MethodGet, m.path+"/"+m.name, nil, "", nil, &buf)
+		r, err := s.client.call(ctx, http.MethodGet, m.path+"/"+m.name, nil)
 		switch {
 		case err == nil && r.code == http.StatusNotFound:
 			slot.Outcome = record.SlotFailed
@@ -176,9 +173,7 @@ func (s *sender) settle(ctx context.Context, m *manifest, slot record.Slot, answ
 			}
 			return slot
 		}
-		select {
-		case <-time.After(200 * time.Millisecond):
-		case <-ctx.Done():
+		if !sleep(ctx, 200*time.Millisecond) {
 			if s.client.answers.Load() == answersBefore {
 				s.fail(&OutOfReachError{Server: s.client.base.Host, Patience: s.load.patience(), Last: slot.Error})
 			}
@@ -204,10 +199,12 @@ const settleFor = 10 * time.Second
 
 // isOurs reports whether an object that was read carries this run's label.
 func (s *sender) isOurs(body []byte) bool {
+	var object metav1.PartialObjectMetadata // the start of an object of any kind
 	raw, err := openEnvelope(body)
 	if err != nil {
-		var object metav1.PartialObjectMetadata // a custom resource, as JSON
-		return json.Unmarshal(body, &object) == nil && object.Labels[LabelRun] == s.load.RunID
+		err = json.Unmarshal(body, &object) // a custom resource
+	} else {
+		err = object.Unmarshal(raw)
 	}
-	return labelOf(raw, LabelRun) == s.load.RunID
+	return err == nil && object.Labels[LabelRun] == s.load.RunID
 }

@@ -137,22 +137,16 @@ func (r reader) json(ctx context.Context, path string, into any) (found bool, er
 		return false, err
 	}
 	request.Header.Set("Accept", "application/json")
-	response, err := r.load.Do(request)
-	if err != nil {
-		return false, err
-	}
-	defer response.Body.Close()
-	var buf bytes.Buffer
-	if _, err := buf.ReadFrom(response.Body); err != nil {
-		return false, err
-	}
+	answer, err := r.send(request, new(bytes.Buffer))
 	switch {
-	case response.StatusCode == http.StatusNotFound:
+	case err != nil:
+		return false, err
+	case answer.code == http.StatusNotFound:
 		return false, nil
-	case response.StatusCode >= 400:
-		return false, reply{code: response.StatusCode, body: buf.Bytes()}.error()
+	case answer.code >= 400:
+		return false, answer.error()
 	}
-	return true, json.Unmarshal(buf.Bytes(), into)
+	return true, json.Unmarshal(answer.body, into)
 }
 
 func (s *Survey) readVersion(ctx context.Context) error {
@@ -175,8 +169,7 @@ func (s *Survey) readChecks(ctx context.Context) error {
 	patience := time.NewTimer(readyPatience)
 	defer patience.Stop()
 	for {
-		var buf bytes.Buffer
-		r, err := s.do(ctx, http.MethodGet, "/readyz", url.Values{"verbose": {"1"}}, "", nil, &buf)
+		r, err := s.call(ctx, http.MethodGet, "/readyz", url.Values{"verbose": {"1"}})
 		if err != nil {
 			_, err := s.why(err)
 			return err
@@ -215,13 +208,15 @@ func parseChecks(text string) map[string]bool {
 }
 
 func (s *Survey) readNodes(ctx context.Context) (err error) {
+	conditions := nodeConditions()
 	s.nodesRead, err = s.read(ctx, "/api/v1/nodes", "the nodes", nil, decoded("node", func(node *corev1.Node) {
 		n := &surveyedNode{Node: node, requested: make(ceiling.Amounts)}
 		for _, c := range n.Status.Conditions {
-			switch {
+			_, known := conditions[c.Type]
+			switch holds := c.Status == corev1.ConditionTrue; {
 			case c.Type == corev1.NodeReady:
-				n.ready = c.Status == corev1.ConditionTrue
-			case c.Status == corev1.ConditionTrue && slices.Contains(pressures(), c.Type):
+				n.ready = holds
+			case holds && known:
 				n.pressure = append(n.pressure, string(c.Type))
 			}
 		}
@@ -232,12 +227,6 @@ func (s *Survey) readNodes(ctx context.Context) (err error) {
 	}))
 	slices.SortFunc(s.nodes, func(a, b *surveyedNode) int { return cmp.Compare(a.Name, b.Name) })
 	return err
-}
-
-// pressures are the conditions of a node that keep it from working when they
-// hold.
-func pressures() []corev1.NodeConditionType {
-	return []corev1.NodeConditionType{corev1.NodeMemoryPressure, corev1.NodeDiskPressure, corev1.NodePIDPressure, corev1.NodeNetworkUnavailable}
 }
 
 // longPending is how long a pod may be without a node before it is told of.
@@ -502,11 +491,9 @@ func flagOf(line []string, name string) string {
 	return ""
 }
 
+// numberOf is 0 for what is not a number.
 func numberOf(text string) int {
-	n, err := strconv.Atoi(text)
-	if err != nil {
-		return 0
-	}
+	n, _ := strconv.Atoi(text)
 	return n
 }
 

@@ -3,7 +3,6 @@ package kubernetes
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -64,16 +63,6 @@ type Variant struct {
 	Templates [][]*kubeburner.Template // by job and object
 }
 
-// AxisError says that a cluster cannot be loaded along an axis.
-type AxisError struct {
-	Axis  string
-	Known []string // the axes that it can be loaded along
-}
-
-func (e *AxisError) Error() string {
-	return fmt.Sprintf("a cluster cannot be loaded along the axis %q, only along %s", e.Axis, strings.Join(e.Known, " and "))
-}
-
 func (l *PreparedWorkload) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
 
 // shared is what the parts of a target have in common.
@@ -109,11 +98,11 @@ type Target struct {
 }
 
 // Open begins to observe the cluster and makes what a run needs besides its
-// load: a namespace of its own and a canary. The error is an *AxisError before
-// anything is made, a mistake in the load, or what the cluster said.
+// load: a namespace of its own and a canary. The error is a mistake in
+// the load, or what the cluster said.
 func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.Sink, clock *record.Clock, step func() int, fail func(error)) (*Target, error) {
 	if known := []string{observe.AxisPodsPerNode, observe.AxisRate}; !slices.Contains(known, load.Axis) {
-		return nil, &AxisError{load.Axis, known}
+		return nil, target.Mistakef("", "a cluster cannot be loaded along the axis %q, only along %s", load.Axis, strings.Join(known, " and "))
 	}
 	mapper, err := c.mapper()
 	if err != nil {
@@ -177,20 +166,16 @@ func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Re
 	pods, plants := t.population.podSpecs()
 	nodes, skipped = t.watch.nodes.eligible(pods)
 	if len(nodes) == 0 {
-		return nil, skipped, "", &NoNodesError{skipped}
+		return nil, skipped, "", noNodes(skipped)
 	}
 	if realness, err = oneFidelity(nodes); err != nil {
 		return nil, skipped, "", err
 	}
 	if plants && realness == record.Real {
-		return nil, skipped, "", ErrPlantedOnReal
+		return nil, skipped, "", target.Mistakef("leave out startLatency", "a start latency needs simulated nodes, and the workload's pods would land on real ones")
 	}
 	return nodes, skipped, realness, nil
 }
-
-// ErrPlantedOnReal says that a start latency was planted where nothing heeds
-// it.
-var ErrPlantedOnReal = errors.New("a start latency needs simulated nodes, and the workload's pods would land on real ones")
 
 // Raise implements target.Target.
 func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, error) {

@@ -121,8 +121,7 @@ func (w *watcher) run(ctx context.Context) error {
 				continue
 			}
 		}
-		var refused *refusedError
-		if errors.As(err, &refused) {
+		if _, refused := errors.AsType[*refusedError](err); refused {
 			if refusedAt == 0 {
 				refusedAt = w.clock.Now()
 			} else if w.clock.Now()-refusedAt > record.MicrosOf(denialPatience) {
@@ -135,9 +134,7 @@ func (w *watcher) run(ctx context.Context) error {
 			told = true
 			w.fault(&record.Fault{What: "watch of " + w.name + " cut", From: brokenAt, Message: errorText(err)})
 		}
-		select {
-		case <-time.After(pause):
-		case <-ctx.Done():
+		if !sleep(ctx, pause) {
 			return nil
 		}
 		pause = min(2*pause, lastPause)
@@ -246,7 +243,10 @@ const listPage = 1000
 func (w *watcher) list(ctx context.Context) error {
 	version := ""
 	if w.fromNow {
-		version, err := w.client.version(ctx, w.path, w.query)
+		// One object of the list is enough to learn its version.
+		query := url.Values{"limit": {"1"}}
+		maps.Copy(query, w.query)
+		version, _, err := w.client.page(ctx, w.path, query, func([]byte) error { return nil })
 		if err == nil {
 			w.resourceVersion = version
 		}
@@ -264,14 +264,6 @@ func (w *watcher) list(ctx context.Context) error {
 	return nil
 }
 
-// version is the present version of a resource's list, without its objects.
-func (c *client) version(ctx context.Context, path string, selectors url.Values) (string, error) {
-	query := url.Values{"limit": {"1"}}
-	maps.Copy(query, selectors)
-	version, _, err := c.page(ctx, path, query, func([]byte) error { return nil })
-	return version, err
-}
-
 // list hands every object of a list to each and returns the list's version.
 func (c *client) list(ctx context.Context, path string, selectors url.Values, each func([]byte) error) (version string, err error) {
 	query := url.Values{"limit": {strconv.Itoa(listPage)}}
@@ -287,8 +279,7 @@ func (c *client) list(ctx context.Context, path string, selectors url.Values, ea
 
 // page hands the objects of one page of a list to each.
 func (c *client) page(ctx context.Context, path string, query url.Values, each func([]byte) error) (version, next string, err error) {
-	var buf bytes.Buffer
-	r, err := c.do(ctx, http.MethodGet, path, query, "", nil, &buf)
+	r, err := c.call(ctx, http.MethodGet, path, query)
 	if err != nil {
 		return "", "", err
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 
 	"google.golang.org/protobuf/encoding/protowire"
 
@@ -54,61 +55,64 @@ func readFrame(r io.Reader, buf []byte) ([]byte, error) {
 	return buf, nil
 }
 
-// fields calls each for every field of a message. Values of length-delimited
-// fields are in b, those of varints in v; other wire types are skipped.
-func fields(msg []byte, each func(num protowire.Number, b []byte, v uint64) error) error {
-	for len(msg) > 0 {
-		num, typ, n := protowire.ConsumeTag(msg)
-		if n < 0 {
-			return protowire.ParseError(n)
-		}
-		msg = msg[n:]
-		switch typ {
-		case protowire.BytesType:
-			b, n := protowire.ConsumeBytes(msg)
+// field is one field of a message: b is the value of a length-delimited one, v
+// that of a varint. Those of other wire types have none.
+type field struct {
+	num protowire.Number
+	b   []byte
+	v   uint64
+}
+
+// fields goes through the fields of a message. It ends early when err is set,
+// which it also does for a message that cannot be read.
+func fields(msg []byte, err *error) iter.Seq[field] {
+	return func(yield func(field) bool) {
+		for len(msg) > 0 && *err == nil {
+			num, typ, n := protowire.ConsumeTag(msg)
+			f := field{num: num}
+			if n >= 0 {
+				msg = msg[n:]
+				switch typ {
+				case protowire.BytesType:
+					f.b, n = protowire.ConsumeBytes(msg)
+				case protowire.VarintType:
+					f.v, n = protowire.ConsumeVarint(msg)
+				default:
+					n = protowire.ConsumeFieldValue(num, typ, msg)
+				}
+			}
 			if n < 0 {
-				return protowire.ParseError(n)
+				*err = protowire.ParseError(n)
+				return
 			}
-			msg = msg[n:]
-			if err := each(num, b, 0); err != nil {
-				return err
+			if msg = msg[n:]; !yield(f) {
+				return
 			}
-		case protowire.VarintType:
-			v, n := protowire.ConsumeVarint(msg)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			msg = msg[n:]
-			if err := each(num, nil, v); err != nil {
-				return err
-			}
-		default:
-			n := protowire.ConsumeFieldValue(num, typ, msg)
-			if n < 0 {
-				return protowire.ParseError(n)
-			}
-			msg = msg[n:]
 		}
 	}
-	return nil
+}
+
+// last is the last field of that number in a message; a malformed message has
+// none behind its fault.
+func last(msg []byte, num protowire.Number, err *error) (value field) {
+	for f := range fields(msg, err) {
+		if f.num == num {
+			value = f
+		}
+	}
+	return value
 }
 
 // watchEvent splits a watch's message into its type and the object's envelope.
 func watchEvent(msg []byte) (kind string, object []byte, err error) {
-	err = fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
-		switch num {
+	for f := range fields(msg, &err) {
+		switch f.num {
 		case 1: // type
-			kind = eventKind(b)
+			kind = eventKind(f.b)
 		case 2: // object: RawExtension
-			return fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-				if num == 1 {
-					object = b
-				}
-				return nil
-			})
+			object = last(f.b, 1, &err).b
 		}
-		return nil
-	})
+	}
 	if err != nil {
 		return "", nil, fmt.Errorf("decode watch event: %w", err)
 	}
@@ -142,13 +146,8 @@ func openEnvelope(data []byte) ([]byte, error) {
 	if !ok {
 		return nil, errors.New("object is not in the protobuf encoding")
 	}
-	var raw []byte
-	err := fields(rest, func(num protowire.Number, b []byte, _ uint64) error {
-		if num == 2 { // raw
-			raw = b
-		}
-		return nil
-	})
+	var err error
+	raw := last(rest, 2, &err).b
 	if err != nil {
 		return nil, fmt.Errorf("open envelope: %w", err)
 	}
@@ -156,80 +155,72 @@ func openEnvelope(data []byte) ([]byte, error) {
 }
 
 // decodePod reads a pod's message into p, which it resets first.
-func decodePod(raw []byte, p *podNews) error {
+func decodePod(raw []byte, p *podNews) (err error) {
 	*p = podNews{}
 	var namespace, name, slot []byte
 	containers, statuses := 0, 0
 	started := true
-	err := fields(raw, func(num protowire.Number, b []byte, _ uint64) error {
-		switch num {
-		case 1: // metadata
-			return fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-				switch num {
+	for part := range fields(raw, &err) {
+		if part.num > 3 {
+			continue
+		}
+		for f := range fields(part.b, &err) {
+			switch part.num {
+			case 1: // metadata
+				switch f.num {
 				case 1:
-					name = b
+					name = f.b
 				case 3:
-					namespace = b
+					namespace = f.b
 				case 5:
-					p.UID = string(b)
+					p.UID = string(f.b)
 				case 6:
-					p.resourceVersion = string(b)
+					p.resourceVersion = string(f.b)
 				case 8:
-					p.Created = seconds(b)
+					p.Created = seconds(f.b)
 				case 9:
 					p.Deleting = true
 				case 11: // labels
-					key, value := mapEntry(b)
-					switch {
-					case string(key) == LabelSlot:
+					switch key, value := mapEntry(f.b); string(key) {
+					case LabelSlot:
 						slot = value
-					case string(key) == LabelCanary:
+					case LabelCanary:
 						p.isCanary = true
 					}
 				case 12: // annotations
-					if key, value := mapEntry(b); string(key) == annotationCanary {
+					if key, value := mapEntry(f.b); string(key) == annotationCanary {
 						p.canary = string(value)
 					}
 				}
-				return nil
-			})
-		case 2: // spec
-			return fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-				switch num {
+			case 2: // spec
+				switch f.num {
 				case 2:
 					containers++
 					p.Containers++
 				case 10:
-					p.Node = string(b)
+					p.Node = string(f.b)
 				case 20: // initContainers
 					p.Containers++
 				}
-				return nil
-			})
-		case 3: // status
-			return fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-				switch num {
+			case 3: // status
+				switch f.num {
 				case 1:
-					p.Phase = phaseOf(b)
+					p.Phase = phaseOf(f.b)
 				case 2:
-					return decodeCondition(b, &p.Pod)
+					decodeCondition(f.b, &p.Pod, &err)
 				case 3:
-					p.Trouble.Message = string(b)
+					p.Trouble.Message = string(f.b)
 				case 4:
-					p.Trouble.Reason = string(b)
-				case 8, 10: // containerStatuses, initContainerStatuses
-					running, err := decodeContainer(b, &p.Pod)
-					if num == 8 {
-						statuses++
-						started = started && running
-					}
-					return err
+					p.Trouble.Reason = string(f.b)
+				case 8: // containerStatuses
+					statuses++
+					started = decodeContainer(f.b, &p.Pod, &err) && started
+				case 10: // initContainerStatuses
+					decodeContainer(f.b, &p.Pod, &err)
 				}
-				return nil
-			})
+			}
 		}
-		return nil
-	})
+	}
 	if err != nil {
 		return fmt.Errorf("decode pod %s/%s: %w", namespace, name, err)
 	}
@@ -248,28 +239,26 @@ func decodePod(raw []byte, p *podNews) error {
 }
 
 // decodeCondition reads one of a pod's conditions.
-func decodeCondition(msg []byte, p *observe.Pod) error {
+func decodeCondition(msg []byte, p *observe.Pod, err *error) {
 	c := observe.Condition{Known: true}
 	index := -1
-	err := fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
-		switch num {
+	for f := range fields(msg, err) {
+		switch f.num {
 		case 1:
-			index = conditionIndex(b)
+			index = conditionIndex(f.b)
 		case 2:
-			c.True = string(b) == "True"
+			c.True = string(f.b) == "True"
 		case 4:
-			c.Stamp = seconds(b)
+			c.Stamp = seconds(f.b)
 		case 5:
-			c.Reason = string(b)
+			c.Reason = string(f.b)
 		case 6:
-			c.Message = string(b)
+			c.Message = string(f.b)
 		}
-		return nil
-	})
-	if err == nil && index >= 0 {
+	}
+	if index >= 0 {
 		p.Conditions[index] = c
 	}
-	return err
 }
 
 func conditionIndex(b []byte) int {
@@ -304,150 +293,91 @@ func phaseOf(b []byte) observe.Phase {
 
 // decodeContainer reads a container's status: whether it has started, and what
 // troubles it.
-func decodeContainer(msg []byte, p *observe.Pod) (started bool, err error) {
-	err = fields(msg, func(num protowire.Number, b []byte, v uint64) error {
-		switch num {
+func decodeContainer(msg []byte, p *observe.Pod, err *error) (started bool) {
+	for f := range fields(msg, err) {
+		switch f.num {
 		case 2: // state
-			return fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-				switch num {
+			for state := range fields(f.b, err) {
+				switch state.num {
 				case 1: // waiting
-					return decodeTrouble(b, 1, 2, p, nil)
+					decodeTrouble(state.b, 1, 2, p, nil, err)
 				case 2: // running
 					started = true
-					return fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-						if num == 1 {
-							p.StartedStamp = max(p.StartedStamp, seconds(b))
-						}
-						return nil
-					})
+					p.StartedStamp = max(p.StartedStamp, seconds(last(state.b, 1, err).b))
 				case 3: // terminated
 					var at int64
-					err := decodeTrouble(b, 3, 4, p, &at)
+					decodeTrouble(state.b, 3, 4, p, &at, err)
 					started = at != 0
 					p.StartedStamp = max(p.StartedStamp, at)
-					return err
 				}
-				return nil
-			})
+			}
 		case 5:
-			p.Restarts += int(v)
+			p.Restarts += int(f.v)
 		}
-		return nil
-	})
-	return started, err
+	}
+	return started
 }
 
 // decodeTrouble reads the reason and message of a container that does not run,
 // unless the pod has a trouble already, and when it started where it did.
-func decodeTrouble(msg []byte, reason, message protowire.Number, p *observe.Pod, startedAt *int64) error {
+func decodeTrouble(msg []byte, reason, message protowire.Number, p *observe.Pod, startedAt *int64, err *error) {
 	var t observe.Trouble
 	failed := false
-	err := fields(msg, func(num protowire.Number, b []byte, v uint64) error {
+	for f := range fields(msg, err) {
 		switch {
-		case num == reason:
-			t.Reason = string(b)
-		case num == message:
-			t.Message = string(b)
-		case startedAt != nil && num == 1: // exitCode
-			failed = v != 0
-		case startedAt != nil && num == 5:
-			*startedAt = seconds(b)
+		case f.num == reason:
+			t.Reason = string(f.b)
+		case f.num == message:
+			t.Message = string(f.b)
+		case startedAt != nil && f.num == 1: // exitCode
+			failed = f.v != 0
+		case startedAt != nil && f.num == 5:
+			*startedAt = seconds(f.b)
 		}
-		return nil
-	})
-	if startedAt != nil && !failed {
-		// A container that ended well is no trouble.
-		return err
 	}
-	if p.Trouble.Reason == "" && t.Reason != "" {
+	// A container that ended well is no trouble.
+	if (startedAt == nil || failed) && p.Trouble.Reason == "" && t.Reason != "" {
 		p.Trouble = t
 	}
-	return err
 }
 
 // mapEntry splits one entry of a map field.
 func mapEntry(msg []byte) (key, value []byte) {
-	// A malformed entry is one that is not ours.
-	_ = fields(msg, func(num protowire.Number, b []byte, _ uint64) error {
-		switch num {
+	var malformed error // an entry that is malformed is not ours
+	for f := range fields(msg, &malformed) {
+		switch f.num {
 		case 1:
-			key = b
+			key = f.b
 		case 2:
-			value = b
+			value = f.b
 		}
-		return nil
-	})
+	}
 	return key, value
 }
 
 // seconds reads a Time or a Timestamp: whole seconds since 1970.
 func seconds(msg []byte) int64 {
-	var s int64
-	_ = fields(msg, func(num protowire.Number, _ []byte, v uint64) error {
-		if num == 1 {
-			s = int64(v)
-		}
-		return nil
-	})
-	return s
+	var malformed error
+	return int64(last(msg, 1, &malformed).v)
 }
 
 // decodeList hands each item of a list's message to each, and returns its
 // resource version and the token of its next page, "" at the last.
 func decodeList(raw []byte, each func(item []byte) error) (resourceVersion, next string, err error) {
-	err = fields(raw, func(num protowire.Number, b []byte, _ uint64) error {
-		switch num {
+	for f := range fields(raw, &err) {
+		switch f.num {
 		case 1: // ListMeta
-			return fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-				switch num {
-				case 2:
-					resourceVersion = string(b)
-				case 3:
-					next = string(b)
-				}
-				return nil
-			})
+			resourceVersion, next = string(last(f.b, 2, &err).b), string(last(f.b, 3, &err).b)
 		case 2:
-			return each(b)
+			err = each(f.b)
 		}
-		return nil
-	})
+	}
 	return resourceVersion, next, err
 }
 
 // decodeMeta reads the UID and the resource version of an object of any kind.
 func decodeMeta(raw []byte) (uid, resourceVersion string) {
-	_ = fields(raw, func(num protowire.Number, b []byte, _ uint64) error {
-		if num == 1 {
-			return fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-				switch num {
-				case 5:
-					uid = string(b)
-				case 6:
-					resourceVersion = string(b)
-				}
-				return nil
-			})
-		}
-		return nil
-	})
-	return uid, resourceVersion
-}
-
-// labelOf is the value of one label of an object of any kind, "" without it.
-func labelOf(raw []byte, label string) (value string) {
-	_ = fields(raw, func(num protowire.Number, b []byte, _ uint64) error {
-		if num != 1 {
-			return nil
-		}
-		return fields(b, func(num protowire.Number, b []byte, _ uint64) error {
-			if num == 11 {
-				if k, v := mapEntry(b); string(k) == label {
-					value = string(v)
-				}
-			}
-			return nil
-		})
-	})
-	return value
+	var malformed error
+	meta := last(raw, 1, &malformed).b
+	return string(last(meta, 5, &malformed).b), string(last(meta, 6, &malformed).b)
 }

@@ -547,12 +547,6 @@ func coined() map[string]string {
 	}
 }
 
-// unplain are the directories below internal whose words are still to be gone
-// through.
-func unplain() []string {
-	return []string{"internal/cli/"}
-}
-
 // One word for one thing, and the field's own.
 func TestWordsArePlain(t *testing.T) {
 	words := make(map[*regexp.Regexp]string)
@@ -567,7 +561,7 @@ func TestWordsArePlain(t *testing.T) {
 		}
 	}
 	for _, f := range sources(t) {
-		if !strings.HasPrefix(f.name, "internal/") || slices.ContainsFunc(unplain(), func(dir string) bool { return strings.HasPrefix(f.name, dir) }) {
+		if !strings.HasPrefix(f.name, "internal/") {
 			continue
 		}
 		for _, group := range f.ast.Comments {

@@ -1,0 +1,371 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+)
+
+// Target implements target.Session.
+func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Instance, error) {
+	s.release = keepApart(s.lab)
+	t, err := s.cluster.Open(ctx, s.load(), rec.Sink, rec.Clock, rec.Step, rec.Fail)
+	if err != nil {
+		return nil, mistakes(err)
+	}
+	s.instance.Store(t)
+	return &loaded{t, s, rec, s.release != nil}, nil
+}
+
+// load is the workload as the cluster takes it.
+func (s *session) load() PreparedWorkload {
+	l := PreparedWorkload{
+		Axis: s.Plan.Axis.Name, Variant: s.variant, Arms: make(map[string]Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
+		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
+		Places:  s.lab != nil && s.lab.Spec().RealNode != nil,
+		PodLife: time.Duration(s.Plan.Axis.PodLife), Follow: time.Duration(s.Plan.StepTimeout),
+	}
+	for _, a := range s.arms {
+		l.Arms[a.arm] = a.Variant
+	}
+	if s.lab == nil {
+		l.CanaryInterval, l.Deletions = clusterCanary, clusterPace
+		if !s.Plan.Pace.Max {
+			l.Deletions = s.Plan.Pace.PerSecond
+		}
+		return l
+	}
+	labLatency := s.lab.Spec().StartLatency
+	l.Planted = func(uid, annotation string) time.Duration {
+		d, err := lab.StartLatencyOf(uid, annotation, labLatency)
+		if err != nil {
+			return 0 // the node says so in an event
+		}
+		return d
+	}
+	return l
+}
+
+// keepApart keeps this program off the processors of a real node that has some
+// of its own, as far as others are left, until it is released; nil where it is
+// not kept off them.
+func keepApart(l *lab.Lab) (release func()) {
+	if l == nil {
+		return nil
+	}
+	_, beside := l.RealNodeProcessors()
+	if len(beside) == 0 {
+		return nil
+	}
+	release, err := cpu.Keep(beside)
+	if err != nil {
+		return nil // the record says that it is not kept apart
+	}
+	return release
+}
+
+// loaded completes what a target tells of itself by what its lab knows.
+type loaded struct {
+	*Target
+	s     *session
+	rec   target.Recorder
+	apart bool // this program is kept off the real node's processors
+}
+
+// Raise implements target.Target.
+func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
+	t.putDurations(ctx)
+	return t.Target.Raise(ctx, level)
+}
+
+// Account implements target.Target.
+func (t *loaded) Account(ctx context.Context) (target.Spread, error) {
+	t.putDurations(ctx)
+	return t.Target.Account(ctx)
+}
+
+// putDurations puts on record what a real node's kubelet publishes of its work.
+func (t *loaded) putDurations(ctx context.Context) {
+	if t.s.lab == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
+	defer cancel()
+	list, err := t.s.lab.RealNodeDurations(ctx)
+	if err != nil {
+		t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the kubelet's histograms could not be read: %v", err)})
+		return
+	}
+	for _, d := range list {
+		t.rec.Emit(&record.ComponentHistogram{Source: lab.Kubelet, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
+	}
+}
+
+// durationsPatience is how long a kubelet may take to tell.
+const durationsPatience = 5 * time.Second
+
+// Describe implements target.Target.
+func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
+	env, err := t.Target.Describe(ctx)
+	if t.s.lab == nil {
+		return env, err
+	}
+	if t.s.lab.Spec().RealNode != nil {
+		env.Host.Runtimes = t.s.lab.RealNodeVersions()
+		env.Isolation.Notes = append(env.Isolation.Notes, t.processors())
+	}
+	env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
+	return env, err
+}
+
+// processors says which of this machine's processors a real node may use.
+func (t *loaded) processors() string {
+	node, beside := t.s.lab.RealNodeProcessors()
+	note := "the real node may use all processors of this machine"
+	switch {
+	case len(node) > 0 && len(beside) > 0 && t.apart:
+		note = fmt.Sprintf("the real node is kept to processors %v, the control plane, the load generator and the observer to %v", node, beside)
+	case len(node) > 0 && len(beside) > 0:
+		note = fmt.Sprintf("the real node is kept to processors %v, the control plane to %v; the load generator and observer may use all", node, beside)
+	case len(node) > 0:
+		note = fmt.Sprintf("the real node is kept to processors %v, which are all that there are: the control plane shares them", node)
+	}
+	if cpus := t.s.lab.Spec().RealNode.CPUs; cpus > 0 && cpus < float64(len(node)) {
+		note += fmt.Sprintf("; it gets the time of %g", cpus)
+	}
+	return note
+}
+
+// Survey implements target.Session.
+func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, error) {
+	found := target.Survey{Target: s.cluster.Naming, Server: s.cluster.Server, Kind: observe.Pods()}
+	survey, err := s.cluster.Survey(ctx)
+	if err != nil {
+		return found, err
+	}
+	found.Version = survey.Version
+	looks, err := s.assessArms(ctx, survey)
+	if err != nil {
+		return found, err
+	}
+	for _, l := range looks {
+		s.real = s.real || slices.ContainsFunc(l.Facts.Nodes, func(n ceiling.Node) bool { return !n.Simulated })
+	}
+	if !s.real {
+		found.Kind = withoutImages(found.Kind)
+		if err := haveKubelets(s.Plan); err != nil && s.Workload != nil && !s.ToRead {
+			return found, err
+		}
+	}
+	if thorough {
+		if err := s.examine(ctx, survey, looks[0].Assessment, &found); err != nil {
+			return found, err
+		}
+	} else {
+		for _, f := range ceiling.Vital(survey.Health()) {
+			if f.Severity != record.SeverityOK {
+				found.Findings = append(found.Findings, f)
+			}
+		}
+	}
+	for _, l := range looks {
+		table := ceiling.Compute(l.Facts)
+		table.Arm = l.arm
+		found.Tables = append(found.Tables, table)
+	}
+	return found, nil
+}
+
+// examine adds all that may be read to what was found.
+func (s *session) examine(ctx context.Context, survey *Survey, look *Assessment, found *target.Survey) error {
+	survey.Kubelets(ctx, look)
+	health := survey.Health()
+	health.Found, health.Clean = look.Findings, s.Clean
+	if s.Workload == nil {
+		look.Needs = nil // a workload needs them, and there is none
+	}
+	if err := survey.Examine(ctx, &health, look.Needs); err != nil {
+		return err
+	}
+	found.Findings = ceiling.Judge(health)
+	return nil
+}
+
+// armAssessment is what a survey tells of one arm, of the workload itself for "".
+type armAssessment struct {
+	*Assessment
+	arm string
+}
+
+// assessArms are what a survey tells of each arm, in the order of the plan.
+func (s *session) assessArms(ctx context.Context, survey *Survey) ([]armAssessment, error) {
+	arms := s.toLoad()
+	if s.ToRead {
+		arms = []armVariant{{"", s.variant}}
+	}
+	var list []armAssessment
+	for _, a := range arms {
+		l, err := s.assess(ctx, survey, a.Variant)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, armAssessment{l, a.arm})
+	}
+	return list, nil
+}
+
+// assess is what a survey tells of a rendering of the workload.
+func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Assessment, error) {
+	d := Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}}
+	if s.Workload != nil {
+		d.Workload = s.Workload.Name
+		axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+		if err != nil {
+			return nil, err
+		}
+		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: axis.Name != observe.AxisPodsPerNode && axis.Loop != workload.Open}
+		if axis.Loop == workload.Open {
+			d.Axis.Life = time.Duration(s.Plan.Axis.PodLife)
+			d.Axis.Span = d.Axis.Life + time.Duration(s.Plan.Hold)
+		}
+	}
+	l, err := survey.Assess(ctx, d)
+	return l, mistakes(err)
+}
+
+// withoutImages is a kind of objects that need no images.
+func withoutImages(k record.ObjectKind) record.ObjectKind {
+	k.Milestones = slices.DeleteFunc(slices.Clone(k.Milestones), func(m record.Milestone) bool { return m.Name == observe.ImagesReady })
+	return k
+}
+
+// haveKubelets refuses to judge simulated nodes by what only a kubelet tells.
+func haveKubelets(p *plan.Plan) error {
+	const hint = "leave it out, or load nodes that have a kubelet, such as a lab's with --lab-real-node"
+	for _, goal := range p.Goals {
+		for _, text := range goal.Value {
+			if o, err := slo.Parse(text); err == nil && o.Milestone == observe.ImagesReady {
+				return target.Mistakef(hint, "objective %q: these nodes are simulated, and fetch no images", text)
+			}
+		}
+	}
+	if m := p.Primary; m != nil && strings.HasPrefix(m.Metric, observe.ImagesReady+" ") {
+		return target.Mistakef(hint, "metric %q: these nodes are simulated, and fetch no images", m.Metric)
+	}
+	return nil
+}
+
+// Readings implements target.Session: what the processes of a lab use, and this
+// machine, which they share.
+func (s *session) Readings() []record.Reading {
+	s.usage.Lock()
+	defer s.usage.Unlock()
+	if s.lab == nil {
+		return nil
+	}
+	var samples []record.Reading
+	if cpus, busy, err := telemetry.Machine(); err == nil {
+		samples = append(samples, record.Reading{Source: judge.SourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})
+	}
+	var component func(string) string
+	if t := s.instance.Load(); t != nil && len(s.Workload.Components) > 0 {
+		component = t.ComponentOfPod
+	}
+	samples = append(samples, s.usage.realNode(s.lab, s.Workload, component)...)
+	return append(samples, s.usage.processes(s.lab, s.Now())...)
+}
+
+// usageReader reads what the parts of a lab use. It is locked while it reads, and
+// while the lab is made anew.
+type usageReader struct {
+	sync.Mutex
+	pids   map[string]int // of the lab's components
+	pidsAt time.Time
+	meter  *realnode.Meter // of the lab's real node, nil before it is first read
+}
+
+// forget forgets a lab, which is about to go, and reads nothing until the
+// returned function is called.
+func (r *usageReader) forget() (done func()) {
+	r.Lock()
+	r.pids, r.meter = nil, nil
+	return r.Unlock
+}
+
+// findInterval is how often the components' processes are looked for: that
+// takes longer than reading them.
+const findInterval = 15 * time.Second
+
+// processes reads what the lab's own processes use.
+func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
+	if len(r.pids) == 0 || now.Sub(r.pidsAt) > findInterval {
+		r.pids, r.pidsAt = make(map[string]int), now
+		components, err := l.Components()
+		if err != nil {
+			return nil
+		}
+		for _, c := range components {
+			if c.PID != 0 && !slices.Contains(lab.RealNodeComponentNames(), c.Name) {
+				r.pids[c.Name] = c.PID
+			}
+		}
+	}
+	var samples []record.Reading
+	for source, pid := range r.pids {
+		u, err := telemetry.ReadProcess(pid)
+		if err != nil {
+			delete(r.pids, source) // gone, or started anew: found again soon
+			continue
+		}
+		samples = append(samples, u.Sample(source))
+	}
+	return samples
+}
+
+// realNode reads what the parts of a lab's real node use. Component names the
+// component of a pod by its UID; nil is not known.
+func (r *usageReader) realNode(l *lab.Lab, w *workload.Workload, component func(uid string) string) []record.Reading {
+	if r.meter == nil {
+		meter, err := l.RealNodeMeter()
+		if err != nil || meter == nil {
+			return nil // not known, and the result says null
+		}
+		r.meter = meter
+	}
+	uses, err := r.meter.Read(component)
+	if err != nil {
+		return nil
+	}
+	// What begins from nothing is told from there on.
+	for _, c := range w.Components {
+		part := realnode.ComponentPart(c.Name)
+		if component != nil && !slices.ContainsFunc(uses, func(u realnode.Use) bool { return u.Part == part }) {
+			uses = append(uses, realnode.Use{Part: part})
+		}
+	}
+	samples := make([]record.Reading, 0, len(uses))
+	for _, u := range uses {
+		sample := u.Sample(u.Part)
+		if u.Processes > 0 {
+			sample.Values["processes"] = float64(u.Processes)
+		}
+		samples = append(samples, sample)
+	}
+	return samples
+}
