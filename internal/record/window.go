@@ -14,35 +14,35 @@ import (
 //
 // Intended = Sent + Dropped, and Sent = Done + all Failed + Lost.
 type Window struct {
-	Component string `json:"component,omitempty"`
-	From      Micros `json:"from"`
-	To        Micros `json:"to"`
+	Component string `json:"component,omitempty" parquet:"component,dict"`
+	From      Micros `json:"from" parquet:"from_us"`
+	To        Micros `json:"to" parquet:"to_us"`
 	// WarmUp says that the requests are not judged.
-	WarmUp   bool `json:"warmUp,omitempty"`
-	Intended int  `json:"intended"`
-	Sent     int  `json:"sent"`
-	Done     int  `json:"done"` // answered as they should be
+	WarmUp   bool `json:"warmUp,omitempty" parquet:"warm_up"`
+	Intended int  `json:"intended" parquet:"intended"`
+	Sent     int  `json:"sent" parquet:"sent"`
+	Done     int  `json:"done" parquet:"done"` // answered as they should be
 	// Failed counts the others that ended, by the kind of failure, among them
 	// FailedTimeout.
-	Failed  map[string]int `json:"failed,omitempty"`
-	Late    int            `json:"late,omitempty"`    // found no place among those under way, open loop
-	Dropped int            `json:"dropped,omitempty"` // of them, given up unsent
-	Lost    int            `json:"lost,omitempty"`    // what became of them is not known
+	Failed  map[string]int `json:"failed,omitempty" parquet:"failed"`
+	Late    int            `json:"late,omitempty" parquet:"late"`       // found no place among those under way, open loop
+	Dropped int            `json:"dropped,omitempty" parquet:"dropped"` // of them, given up unsent
+	Lost    int            `json:"lost,omitempty" parquet:"lost"`       // what became of them is not known
 	// InFlight is how many of the component's requests were under way at To,
 	// and Backlog how many should have been done by then and were not.
-	InFlight int   `json:"inFlight,omitempty"`
-	Backlog  int   `json:"backlog,omitempty"`
-	BytesIn  int64 `json:"bytesIn,omitempty"`
-	BytesOut int64 `json:"bytesOut,omitempty"`
+	InFlight int   `json:"inFlight,omitempty" parquet:"in_flight"`
+	Backlog  int   `json:"backlog,omitempty" parquet:"backlog"`
+	BytesIn  int64 `json:"bytesIn,omitempty" parquet:"bytes_in"`
+	BytesOut int64 `json:"bytesOut,omitempty" parquet:"bytes_out"`
 	// ByPlace is how many were done at each place, where there are several.
-	ByPlace map[string]int `json:"byPlace,omitempty"`
+	ByPlace map[string]int `json:"byPlace,omitempty" parquet:"done_by_place"`
 	// Histograms are of the times of those that were done, by the milestones of
 	// the kind, in microseconds. They count from the intended start (closed
 	// loop: from the start).
-	Histograms map[string]Histogram `json:"histograms,omitempty"`
+	Histograms map[string]Histogram `json:"histograms,omitempty" parquet:"histograms"`
 	// OwnDelay is by how much the generator itself sent later than it could
 	// have.
-	OwnDelay Histogram `json:"ownDelay,omitempty"`
+	OwnDelay Histogram `json:"ownDelay,omitempty" parquet:"own_delay"`
 }
 
 // FailedTimeout is the kind of failure of a request that was given up at its

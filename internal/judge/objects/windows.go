@@ -17,11 +17,7 @@ func Windows(dir record.Dir) (map[int][]*record.Window, error) {
 	}
 	windows := make(map[int][]*record.Window)
 	for i := range rows {
-		w, err := rows[i].Window()
-		if err != nil {
-			return nil, err
-		}
-		windows[int(rows[i].Step)] = append(windows[int(rows[i].Step)], w)
+		windows[int(rows[i].Step)] = append(windows[int(rows[i].Step)], &rows[i].Window)
 	}
 	return windows, nil
 }
