@@ -37,7 +37,7 @@ type cephPool struct {
 }
 
 // cephCommand looks at commands that set something of Ceph.
-func (out *report) cephCommand(c call) {
+func cephCommand(out *report, c call) {
 	words, _ := positional(c.args[1:], "-c", "--conf", "-i", "--id", "-n", "--name", "--cluster", "-f", "--format", "-k", "--keyring", "-m", "--monmap")
 	values := make([]string, len(words))
 	for i, w := range words {
@@ -46,15 +46,15 @@ func (out *report) cephCommand(c call) {
 	is := func(want ...string) bool { return len(values) > len(want) && slices.Equal(values[:len(want)], want) }
 	switch {
 	case is("osd", "pool", "set") && len(words) >= 6:
-		out.setPool(c, words[3], words[4], words[5])
+		setPool(out, c, words[3], words[4], words[5])
 	case is("config", "set") && len(words) >= 5:
-		out.setCephConfig(c, words[3], words[4])
+		setCephConfig(out, c, words[3], words[4])
 	case is("osd", "pool", "create") && len(words) >= 5:
-		out.checkPGNum(c, words[4])
+		checkPGNum(out, c, words[4])
 	}
 }
 
-func (out *report) setPool(c call, pool, key, value word) {
+func setPool(out *report, c call, pool, key, value word) {
 	if hasHole(key.value) {
 		return
 	}
@@ -73,7 +73,7 @@ func (out *report) setPool(c call, pool, key, value word) {
 			out.find("ceph-value", c.at(value), "write on, off or warn", fmt.Sprintf("pg_autoscale_mode cannot be %q", value.value))
 		}
 	case "pg_num", "pgp_num", "pg_num_min", "pg_num_max":
-		out.checkPGNum(c, value)
+		checkPGNum(out, c, value)
 	case "size", "min_size":
 		if n, err := strconv.Atoi(value.value); err != nil || n < 1 || n > 10 {
 			out.find("ceph-value", c.at(value), "write 1 to 10", fmt.Sprintf("%s cannot be %q", key.value, value.value))
@@ -93,7 +93,7 @@ func suggest(c call, key word, prefix string, known []string, some string) (fix 
 }
 
 // checkPGNum holds a number of placement groups against what is good.
-func (out *report) checkPGNum(c call, w word) {
+func checkPGNum(out *report, c call, w word) {
 	if hasHole(w.value) {
 		return
 	}
@@ -114,7 +114,7 @@ func (out *report) checkPGNum(c call, w word) {
 	}
 }
 
-func (out *report) setCephConfig(c call, key, value word) {
+func setCephConfig(out *report, c call, key, value word) {
 	name, isPrometheus := strings.CutPrefix(key.value, "mgr/prometheus/")
 	if !isPrometheus {
 		// mgr.prometheus/..., mgr/promethues/...
@@ -140,7 +140,7 @@ func (out *report) setCephConfig(c call, key, value word) {
 
 // acrossCephPools finds pools whose number of groups the autoscaler changes
 // back.
-func (out *report) acrossCephPools() {
+func acrossCephPools(out *report) {
 	off := make(map[string]bool)
 	for _, p := range out.cephPools {
 		if p.key == "pg_autoscale_mode" && p.value != "on" {

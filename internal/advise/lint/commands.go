@@ -12,22 +12,22 @@ import (
 // command holds a command against the rules for it. broken says that the
 // command before ended where its patch should stand; so does its result of this
 // one.
-func (out *report) command(c call, broken bool) (nowBroken bool) {
+func command(out *report, c call, broken bool) (nowBroken bool) {
 	if first := c.args[0]; broken && (strings.HasPrefix(first.value, "{") || strings.HasPrefix(first.value, "[")) {
 		// The patch of the command before, on a line of its own.
-		out.checkPatch(c, first)
+		checkPatch(out, c, first)
 	}
 	switch c.name() {
 	case "oc", "kubectl":
-		return out.kubectlCommand(c)
+		return kubectlCommand(out, c)
 	case "ceph":
-		out.cephCommand(c)
+		cephCommand(out, c)
 	case "gluster":
-		out.glusterCommand(c)
+		glusterCommand(out, c)
 	case "sysctl":
-		out.sysctlCommand(c)
+		sysctlCommand(out, c)
 	case "echo", "printf":
-		out.echoCommand(c)
+		echoCommand(out, c)
 	}
 	return false
 }
@@ -92,7 +92,7 @@ func resourceKind(name string) (kind string, cluster bool) {
 }
 
 // kubectlCommand looks at commands of oc and kubectl.
-func (out *report) kubectlCommand(c call) (broken bool) {
+func kubectlCommand(out *report, c call) (broken bool) {
 	words, flags := positional(c.args[1:], "-n", "--namespace", "--context", "--kubeconfig", "-f", "--filename", "-p", "--patch", "--patch-file", "--type",
 		"-o", "--output", "-l", "--selector", "--replicas", "--as", "--cluster", "--user", "-s", "--server", "--token", "-c", "--container", "--subresource", "--field-selector", "-e", "--env", "--to", "--to-image", "--cpu-percent", "--min", "--max", "--timeout", "--grace-period", "-k", "--kustomize")
 	if len(words) == 0 {
@@ -127,7 +127,7 @@ func (out *report) kubectlCommand(c call) (broken bool) {
 			labels = labels[1:]
 		}
 		for _, w := range labels {
-			out.labelWord(c, kind, name, w)
+			labelWord(out, c, kind, name, w)
 		}
 	case "patch":
 		for _, f := range []string{"-p", "--patch"} {
@@ -137,7 +137,7 @@ func (out *report) kubectlCommand(c call) (broken bool) {
 				broken = true
 				out.find("patch-syntax", c.at(p), "end the line with a backslash, or write the patch behind it", f+" stands at the end of its line, without a patch")
 			case ok && p.literal:
-				out.checkPatch(c, p)
+				checkPatch(out, c, p)
 			}
 		}
 	}
@@ -145,7 +145,7 @@ func (out *report) kubectlCommand(c call) (broken bool) {
 }
 
 // labelWord reads KEY=VALUE of a label command.
-func (out *report) labelWord(c call, kind, name string, w word) {
+func labelWord(out *report, c call, kind, name string, w word) {
 	key, value, ok := strings.Cut(w.value, "=")
 	if !ok || hasHole(w.value) || hasHole(name) {
 		return
@@ -160,7 +160,7 @@ func (out *report) labelWord(c call, kind, name string, w word) {
 }
 
 // checkPatch reads the patch of a command.
-func (out *report) checkPatch(c call, w word) {
+func checkPatch(out *report, c call, w word) {
 	t := c.text.inner(w.start, w.end, "patch", w.value)
 	if w.inner >= 0 {
 		t = c.text.part(w.inner, w.inner+len(w.value), "patch")
@@ -180,7 +180,7 @@ func (out *report) checkPatch(c call, w word) {
 			if _, isText := e.node.Value().(string); !isText {
 				out.find("annotation-type", e.at(), "write it as one text, in quotes", fmt.Sprintf("%s wants text, found %s", e.key(), e.node.Describe()))
 			} else if strings.HasSuffix(e.key(), "/jsonpatch") {
-				out.jsonPatch(e)
+				jsonPatch(out, e)
 			}
 		}
 	}
@@ -188,7 +188,7 @@ func (out *report) checkPatch(c call, w word) {
 
 // jsonPatch reads the patch that an annotation of the HyperConverged operator
 // holds.
-func (out *report) jsonPatch(e entry) {
+func jsonPatch(out *report, e entry) {
 	at := e.at()
 	list, _ := single(&text{data: e.text()})
 	if list.node == nil || list.node.Kind != strictyaml.List {
@@ -214,7 +214,7 @@ func (out *report) jsonPatch(e entry) {
 }
 
 // glusterCommand looks at volume options.
-func (out *report) glusterCommand(c call) {
+func glusterCommand(out *report, c call) {
 	words, _ := positional(c.args[1:])
 	if len(words) < 5 || words[0].value != "volume" || words[1].value != "set" {
 		return
@@ -225,7 +225,7 @@ func (out *report) glusterCommand(c call) {
 }
 
 // sysctlCommand reads settings of a sysctl command.
-func (out *report) sysctlCommand(c call) {
+func sysctlCommand(out *report, c call) {
 	words, flags := positional(c.args[1:], "-r", "--pattern")
 	if _, loads := flags["-p"]; loads {
 		return
@@ -235,7 +235,7 @@ func (out *report) sysctlCommand(c call) {
 		if !ok {
 			continue
 		}
-		out.checkSetting(setting{
+		checkSetting(out, setting{
 			key: key, value: value, atKey: c.at(w), atValue: c.at(w), scope: scopeOf(c.text),
 			replaceValue: func(fresh string) []edit { return c.replace(w, len(key)+1, len(w.value), fresh) },
 		})
@@ -243,7 +243,7 @@ func (out *report) sysctlCommand(c call) {
 }
 
 // echoCommand reads settings that are written to a sysctl file.
-func (out *report) echoCommand(c call) {
+func echoCommand(out *report, c call) {
 	if !strings.Contains(c.to, "sysctl") || len(c.args) < 2 {
 		return
 	}
@@ -252,7 +252,7 @@ func (out *report) echoCommand(c call) {
 	if !ok || strings.Contains(w.value, "\n") {
 		return
 	}
-	out.checkSetting(setting{key: strings.TrimSpace(key), value: strings.TrimSpace(value), atKey: c.at(w), atValue: c.at(w), scope: scopeOf(c.text)})
+	checkSetting(out, setting{key: strings.TrimSpace(key), value: strings.TrimSpace(value), atKey: c.at(w), atValue: c.at(w), scope: scopeOf(c.text)})
 }
 
 // Expressions that compute something.
@@ -265,11 +265,11 @@ var (
 
 // piped holds commands whose output another reads against the rules for it.
 // head is the first of the pipeline.
-func (out *report) piped(head, from, into call) {
+func piped(out *report, head, from, into call) {
 	switch into.name() {
 	case "wc":
 		if len(into.args) > 1 && into.args[1].value == "-l" {
-			out.countedLines(from)
+			countedLines(out, from)
 		}
 	case "awk", "gawk", "mawk":
 		if head.name() != "ping" {
@@ -299,7 +299,7 @@ func (out *report) piped(head, from, into call) {
 }
 
 // countedLines finds lists whose first line is a header.
-func (out *report) countedLines(c call) {
+func countedLines(out *report, c call) {
 	switch c.name() {
 	case "lvs", "pvs", "vgs":
 		_, flags := positional(c.args[1:], "-o", "--options", "-S", "--select")

@@ -14,7 +14,7 @@ var (
 )
 
 // haproxyFile finds threads that are all put on one CPU, which haproxy -c takes.
-func (out *report) haproxyFile(t *text) {
+func haproxyFile(out *report, t *text) {
 	out.recognised = true
 	fix, has := "write cpu-map auto:1/1-N 0-(N-1) for N threads, or nbthread 1", "a thread for each CPU by default"
 	if m := threadsLine.FindStringSubmatch(t.data); m != nil {

@@ -13,7 +13,7 @@ import (
 
 // ignitionConfig looks at an Ignition configuration, and at the files that it
 // carries. role is that of its MachineConfig, or "".
-func (out *report) ignitionConfig(root value, role string) {
+func ignitionConfig(out *report, root value, role string) {
 	if root.node.Kind != strictyaml.Mapping {
 		return
 	}
@@ -30,26 +30,26 @@ func (out *report) ignitionConfig(root value, role string) {
 		// The operator still translates version 2.
 		out.note("ignition-version", version.at(), "Ignition %s is translated by the operator; its fields are not checked here", v)
 	case ignitionTypes()[v] != nil:
-		out.ignitionFields(root, v)
+		ignitionFields(out, root, v)
 	case strings.HasSuffix(v, "-experimental"):
 		out.note("ignition-version", version.at(), "Ignition %s is experimental: its fields are not checked here", v)
 	case !hasHole(v):
 		out.find("ignition-version", version.at(), "write a version from 3.0.0 to "+newestIgnition, "there is no Ignition "+v)
 	}
-	out.checkModes(root)
+	checkModes(out, root)
 	for _, u := range root.get("systemd", "units").items() {
 		if name := u.get("name"); name.text() != "" && !strings.Contains(name.text(), ".") && !hasHole(name.text()) {
 			out.find("ignition-name", name.at(), "write "+name.text()+".service, or the suffix of its kind", "the unit "+name.text()+" has no suffix", name.replace(name.text()+".service")...)
 		}
 	}
 	for _, f := range root.get("storage", "files").items() {
-		out.embeddedFile(f, role)
+		embeddedFile(out, f, role)
 	}
 }
 
 // checkModes finds modes of files whose octal digits stand there as a decimal
 // number.
-func (out *report) checkModes(v value) {
+func checkModes(out *report, v value) {
 	octal := strings.Fields("400 440 444 500 550 555 600 640 644 660 664 666 700 750 755 770 775 777 1777") // as people say them
 	v.walk(func(e entry) bool {
 		if e.key() != "mode" || e.node.Kind != strictyaml.Scalar || !e.node.Plain || !slices.Contains(octal, e.text()) {
@@ -63,7 +63,7 @@ func (out *report) checkModes(v value) {
 	})
 }
 
-func (out *report) ignitionFields(root value, version string) {
+func ignitionFields(out *report, root value, version string) {
 	c := &fit{out: out, doc: root.doc, what: "the Ignition configuration"}
 	c.unknown = func(f frame, e entry) bool {
 		if f.node == root.node && (e.key() == "version" || e.key() == "osImageURL") {
@@ -99,7 +99,7 @@ func (out *report) ignitionFields(root value, version string) {
 	}
 	// What a later version knows is no slip.
 	var newest report
-	newest.fits(root, c.what, ignitionTypes()[newestIgnition])
+	fits(&newest, root, c.what, ignitionTypes()[newestIgnition])
 	for i := range out.findings[first:] {
 		f := &out.findings[first+i]
 		if f.Rule == "unknown-field" && !slices.ContainsFunc(newest.findings, func(n Finding) bool { return n.Line == f.Line && n.Column == f.Column }) {
@@ -109,7 +109,7 @@ func (out *report) ignitionFields(root value, version string) {
 }
 
 // embeddedFile looks into a file that Ignition writes.
-func (out *report) embeddedFile(f value, role string) {
+func embeddedFile(out *report, f value, role string) {
 	source := f.get("contents", "source")
 	name := f.get("path").text()
 	if name != "" && !strings.HasPrefix(name, "/") && !hasHole(name) {
@@ -144,7 +144,7 @@ func (out *report) embeddedFile(f value, role string) {
 	if role != "" {
 		t.role = role
 	}
-	out.lookAt(t)
+	lookAt(out, t)
 }
 
 // decodeDataURL reads a URL of the scheme data (RFC 2397), and says how

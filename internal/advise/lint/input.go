@@ -156,7 +156,7 @@ func wouldRecognise(t *text) bool {
 }
 
 // lookAtFile looks at a file.
-func (out *report) lookAtFile(t *text) {
+func lookAtFile(out *report, t *text) {
 	if i := strings.IndexByte(t.data, 0); i >= 0 || !utf8.ValidString(t.data) {
 		if t.file.Asked {
 			out.problems = append(out.problems, Problem{File: t.file.Name, Text: "not a text file"})
@@ -170,7 +170,7 @@ func (out *report) lookAtFile(t *text) {
 		return
 	}
 	problems := len(out.problems)
-	out.lookAt(t)
+	lookAt(out, t)
 	if !out.recognised && t.file.Asked && len(out.problems) == problems {
 		out.note("", place{text: t}, "not checked: lint does not know this kind of file")
 	}
@@ -182,13 +182,13 @@ const maxDepth = 6
 // readers are what looks at a text of each format.
 func readers() map[format]func(*report, *text) {
 	return map[format]func(*report, *text){
-		yamlFormat: (*report).yamlText, sysctlFormat: (*report).sysctlFile, tunedFormat: (*report).tunedProfile,
-		haproxyFormat: (*report).haproxyFile, shellFormat: (*report).shellText, cloudConfigFormat: (*report).checkUserData, proseFormat: (*report).proseText,
+		yamlFormat: yamlText, sysctlFormat: sysctlFile, tunedFormat: tunedProfile,
+		haproxyFormat: haproxyFile, shellFormat: shellText, cloudConfigFormat: checkUserData, proseFormat: proseText,
 	}
 }
 
 // lookAt looks at a text, by what it is.
-func (out *report) lookAt(t *text) {
+func lookAt(out *report, t *text) {
 	if read := readers()[formatOf(t)]; read != nil && t.depth() <= maxDepth {
 		read(out, t)
 	}
@@ -214,10 +214,10 @@ func scopeOf(t *text) string {
 }
 
 // yamlText reads a text of YAML or JSON documents.
-func (out *report) yamlText(t *text) {
+func yamlText(out *report, t *text) {
 	if parts := jsonStream(t); len(parts) > 1 {
 		for _, part := range parts {
-			out.yamlText(part)
+			yamlText(out, part)
 		}
 		return
 	}
@@ -231,22 +231,22 @@ func (out *report) yamlText(t *text) {
 		}
 	}
 	docs, problems := strictyaml.Documents(t.name, []byte(data))
-	out.yamlProblems(t, problems, templated)
+	yamlProblems(out, t, problems, templated)
 	for _, parsed := range docs {
 		if parsed.Root == nil {
-			out.yamlProblems(t, parsed.Problems, templated)
+			yamlProblems(out, t, parsed.Problems, templated)
 			continue
 		}
 		d := &doc{text: t, templated: actions}
 		if !templated {
-			out.yamlProblems(t, asKubernetesReads(parsed), false)
+			yamlProblems(out, t, asKubernetesReads(parsed), false)
 		}
 		root := value{doc: d, node: parsed.Root}
 		before := out.recognised
 		out.recognised = false
-		out.lookAtDocument(root)
+		lookAtDocument(out, root)
 		if !d.templated && (out.recognised || !t.snippet) {
-			out.checkDuplicates(root, make(map[*node]bool))
+			checkDuplicates(out, root, make(map[*node]bool))
 		}
 		out.recognised = out.recognised || before
 	}
@@ -291,7 +291,7 @@ func withHoles(data string) string {
 
 // yamlProblems says why a text cannot be read: of a file it is a problem, of a
 // block in a text for people a finding, if it looks like YAML at all.
-func (out *report) yamlProblems(t *text, problems []strictyaml.Problem, templated bool) {
+func yamlProblems(out *report, t *text, problems []strictyaml.Problem, templated bool) {
 	if len(problems) == 0 {
 		return
 	}
@@ -310,7 +310,7 @@ func (out *report) yamlProblems(t *text, problems []strictyaml.Problem, template
 			out.find("yaml-syntax", t.place(max(1, p.Line), p.Column), "correct it", strings.TrimPrefix(p.Message, "not valid YAML: "))
 		}
 		if t.snippet {
-			out.proseFragments(t)
+			proseFragments(out, t)
 		}
 	case !t.file.Asked && (!yamlObject.MatchString(t.data) || !yamlName(t.name)):
 		// Found in a directory, and of nothing that is known.
@@ -366,13 +366,13 @@ func looksLikeYAML(data string) bool {
 }
 
 // checkDuplicates finds keys that stand twice.
-func (out *report) checkDuplicates(v value, seen map[*node]bool) {
+func checkDuplicates(out *report, v value, seen map[*node]bool) {
 	if seen[v.node] {
 		return // an anchor's, seen where it is written
 	}
 	seen[v.node] = true
 	for _, item := range v.items() {
-		out.checkDuplicates(item, seen)
+		checkDuplicates(out, item, seen)
 	}
 	t := v.doc.text
 	for _, e := range v.node.Duplicates {
@@ -388,28 +388,28 @@ func (out *report) checkDuplicates(v value, seen map[*node]bool) {
 	}
 	for _, e := range v.entries() {
 		if !e.raw.Merged {
-			out.checkDuplicates(e.value, seen)
+			checkDuplicates(out, e.value, seen)
 		}
 	}
 }
 
 // lookAtDocument looks at a document: an object, or a piece that has another
 // form.
-func (out *report) lookAtDocument(root value) {
+func lookAtDocument(out *report, root value) {
 	if root.node.Kind != strictyaml.Mapping {
 		return
 	}
 	has := func(key string) bool { _, ok := root.node.Entry(key); return ok }
 	switch {
 	case has("apiVersion") && has("kind"), root.get("kind").text() == "KubeletConfiguration":
-		out.lookAtObject(root)
+		lookAtObject(out, root)
 	case root.get("ignition", "version").node != nil:
 		out.recognised = true
-		out.ignitionConfig(root, "")
+		ignitionConfig(out, root, "")
 	case has("networking") && (has("baseDomain") || has("controlPlane") || has("platform") || has("pullSecret") || root.get("networking", "clusterNetwork").node != nil):
 		out.recognised = true
-		out.checkInstallConfig(root)
+		checkInstallConfig(out, root)
 	default:
-		out.lookAtFragment(root)
+		lookAtFragment(out, root)
 	}
 }

@@ -41,7 +41,7 @@ func (o *object) String() string {
 }
 
 // lookAtObject looks at an object, and at those inside of a list or a template.
-func (out *report) lookAtObject(v value) {
+func lookAtObject(out *report, v value) {
 	o := &object{
 		value: v, apiVersion: v.get("apiVersion").text(), kind: v.get("kind").text(),
 		namespace: v.get("metadata", "namespace").text(), name: v.get("metadata", "name").text(),
@@ -52,7 +52,7 @@ func (out *report) lookAtObject(v value) {
 	inner := func(key string) {
 		for _, item := range v.get(key).items() {
 			if item.node.Kind == strictyaml.Mapping {
-				out.lookAtObject(item)
+				lookAtObject(out, item)
 			}
 		}
 	}
@@ -68,16 +68,16 @@ func (out *report) lookAtObject(v value) {
 	}
 	out.objects = append(out.objects, o)
 	if t := kindOf(o.apiVersion, o.kind); t != nil {
-		out.fits(v, article(o.kind), t)
+		fits(out, v, article(o.kind), t)
 		if o.kind != "KubeletConfiguration" {
-			out.checkNamed(o)
+			checkNamed(out, o)
 		}
 	}
-	out.checkKind(o)
+	checkKind(out, o)
 }
 
 // checkNamed finds objects without a name.
-func (out *report) checkNamed(o *object) {
+func checkNamed(out *report, o *object) {
 	if metadata := o.get("metadata"); metadata.get("name").text() == "" && metadata.get("generateName").text() == "" {
 		out.find("missing-name", o.closest("metadata", "name"), "write metadata.name", article(o.kind)+" without a name")
 	}
@@ -92,51 +92,51 @@ func article(kind string) string {
 }
 
 // checkKind holds an object against the rules of its kind.
-func (out *report) checkKind(o *object) {
+func checkKind(out *report, o *object) {
 	spec := o.get("spec")
 	switch o.kind {
 	case "VirtualMachine":
-		out.checkVirtualMachine(o)
+		checkVirtualMachine(out, o)
 	case "VirtualMachineInstance":
-		out.checkMachine(o, spec)
+		checkMachine(out, o, spec)
 	case "VirtualMachineInstanceReplicaSet":
-		out.checkMachine(o, spec.get("template", "spec"))
+		checkMachine(out, o, spec.get("template", "spec"))
 	case "VirtualMachinePool":
-		out.checkMachine(o, spec.get("virtualMachineTemplate", "spec", "template", "spec"))
+		checkMachine(out, o, spec.get("virtualMachineTemplate", "spec", "template", "spec"))
 	case "StorageProfile":
-		out.checkCloneStrategy(spec)
+		checkCloneStrategy(out, spec)
 		if e, ok := o.get("metadata").entry("namespace"); ok {
 			out.find("cluster-scoped", e.keyAt(), "remove it", "a StorageProfile has no namespace", o.get("metadata").remove("namespace")...)
 		}
 	case "MachineConfigPool":
-		out.checkPool(o)
+		checkPool(out, o)
 	case "MachineConfig":
 		if config := spec.get("config"); config.node != nil {
-			out.ignitionConfig(config, o.get("metadata", "labels", roleLabel).text())
+			ignitionConfig(out, config, o.get("metadata", "labels", roleLabel).text())
 		}
 	case "KubeletConfig":
-		out.checkKubeletConfig(o)
+		checkKubeletConfig(out, o)
 	case "KubeletConfiguration":
-		out.checkKubelet(o.value)
+		checkKubelet(out, o.value)
 	case "Tuned":
-		out.checkTuned(spec)
+		checkTuned(out, spec)
 	case "ConfigMap":
 		for _, e := range o.get("data").entries() {
 			if t, ok := e.literal(e.key()); ok && wouldRecognise(t) {
-				out.lookAt(t)
+				lookAt(out, t)
 			}
 		}
 	case "Network":
 		if o.group == "config.openshift.io" || o.group == "operator.openshift.io" {
-			out.checkClusterNetworks(spec)
+			checkClusterNetworks(out, spec)
 		}
 	default:
-		out.checkPods(spec)
+		checkPods(out, spec)
 	}
 }
 
 // checkPods looks at what no API server knows of pods: the kernel's settings.
-func (out *report) checkPods(spec value) {
+func checkPods(out *report, spec value) {
 	spec.walk(func(e entry) bool {
 		if e.key() != "sysctls" {
 			return true
@@ -145,7 +145,7 @@ func (out *report) checkPods(spec value) {
 			key, val := s.get("name"), s.get("value")
 			if key.text() != "" && val.text() != "" {
 				key.path, val.path = s.path, s.path
-				out.checkSetting(setting{key: key.text(), value: val.text(), atKey: key.at(), atValue: val.at(), scope: "pod:" + e.path})
+				checkSetting(out, setting{key: key.text(), value: val.text(), atKey: key.at(), atValue: val.at(), scope: "pod:" + e.path})
 			}
 		}
 		return false

@@ -13,7 +13,7 @@ import (
 
 // checkVirtualMachine looks at a machine with its run strategy and the volumes
 // that it makes.
-func (out *report) checkVirtualMachine(o *object) {
+func checkVirtualMachine(out *report, o *object) {
 	spec := o.get("spec")
 	if e, ok := spec.entry("running"); ok {
 		running, isBool := e.node.Value().(bool)
@@ -34,11 +34,11 @@ func (out *report) checkVirtualMachine(o *object) {
 			out.find("deprecated-field", e.keyAt(), "write runStrategy: "+strategy, "spec.running is deprecated, and is to be removed", edits...)
 		}
 	}
-	out.checkMachine(o, spec.get("template", "spec"))
+	checkMachine(out, o, spec.get("template", "spec"))
 }
 
 // checkMachine looks at the machine itself.
-func (out *report) checkMachine(o *object, spec value) {
+func checkMachine(out *report, o *object, spec value) {
 	if spec.node == nil {
 		return
 	}
@@ -55,22 +55,22 @@ func (out *report) checkMachine(o *object, spec value) {
 	}
 	// Disks and filesystems are counted as one list.
 	mounts := append(spec.get("domain", "devices", "disks").items(), spec.get("domain", "devices", "filesystems").items()...)
-	out.checkPairs("disk", "volume", mounts, list("volumes").items())
-	out.checkPairs("interface", "network", spec.get("domain", "devices", "interfaces").items(), list("networks").items())
+	checkPairs(out, "disk", "volume", mounts, list("volumes").items())
+	checkPairs(out, "interface", "network", spec.get("domain", "devices", "interfaces").items(), list("networks").items())
 	for _, v := range spec.get("volumes").items() {
 		for _, kind := range []string{"cloudInitNoCloud", "cloudInitConfigDrive"} {
 			if source := v.get(kind); source.node != nil {
-				out.checkCloudInit(source)
+				checkCloudInit(out, source)
 			}
 		}
 	}
-	out.checkDevices(spec)
-	out.checkMigratable(o, spec)
+	checkDevices(out, spec)
+	checkMigratable(out, o, spec)
 }
 
 // checkDevices finds a network that masquerades without being the pods', and two
 // devices that are to boot in one place.
-func (out *report) checkDevices(spec value) {
+func checkDevices(out *report, spec value) {
 	other := make(map[string]bool)
 	for _, n := range spec.get("networks").items() {
 		other[n.get("name").text()] = n.get("multus").node != nil
@@ -94,7 +94,7 @@ func (out *report) checkDevices(spec value) {
 
 // checkPairs holds two lists of named things against each other: every disk has
 // its volume, every volume its disk.
-func (out *report) checkPairs(what, other string, list, others []value) {
+func checkPairs(out *report, what, other string, list, others []value) {
 	check := func(what, other string, items, partners []value) {
 		names, complete := namesOf(partners, "name")
 		for _, item := range items {
@@ -124,7 +124,7 @@ func namesOf(list []value, keys ...string) (names []string, complete bool) {
 
 // checkDataVolumeTemplates holds the DataVolumes that a machine makes against
 // the volumes that it mounts. elsewhere are the names of all that is made.
-func (out *report) checkDataVolumeTemplates(o *object, elsewhere map[string][]*object) {
+func checkDataVolumeTemplates(out *report, o *object, elsewhere map[string][]*object) {
 	templates := o.get("spec", "dataVolumeTemplates").items()
 	if len(templates) == 0 {
 		return
@@ -173,7 +173,7 @@ func (out *report) checkDataVolumeTemplates(o *object, elsewhere map[string][]*o
 }
 
 // checkMigratable finds why a machine that is to migrate live cannot.
-func (out *report) checkMigratable(o *object, spec value) {
+func checkMigratable(out *report, o *object, spec value) {
 	strategy := spec.get("evictionStrategy")
 	if strategy.text() != "LiveMigrate" {
 		return
@@ -211,7 +211,7 @@ func (out *report) checkMigratable(o *object, spec value) {
 }
 
 // checkCloneStrategy finds the cloning strategy that the document warns of.
-func (out *report) checkCloneStrategy(spec value) {
+func checkCloneStrategy(out *report, spec value) {
 	if s := spec.get("cloneStrategy"); s.text() == "csi-clone" {
 		out.find("csi-clone", s.at(), "write copy for large numbers of clones; snapshot and csi-clone are faster for few", "cloneStrategy is csi-clone")
 	}
@@ -225,7 +225,7 @@ type clonedPiece struct {
 }
 
 // acrossClones holds what is cloned against what is made, over all files.
-func (out *report) acrossClones() {
+func acrossClones(out *report) {
 	sources := slices.Clone(out.clonedPieces)
 	add := func(o *object, spec value) {
 		if pvc := spec.get("source", "pvc"); pvc.node != nil {
@@ -256,7 +256,7 @@ func (out *report) acrossClones() {
 	}
 	for _, o := range out.objects {
 		if o.kind == "VirtualMachine" {
-			out.checkDataVolumeTemplates(o, made)
+			checkDataVolumeTemplates(out, o, made)
 		}
 	}
 	cloned := make(map[string]bool)
@@ -376,7 +376,7 @@ func (c *fit) cloudInitLevel(f frame, e entry) bool {
 }
 
 // checkCloudInit looks into user data.
-func (out *report) checkCloudInit(source value) {
+func checkCloudInit(out *report, source value) {
 	for _, key := range []string{"userData", "userDataBase64"} {
 		data := source.get(key)
 		content := data.text()
@@ -402,12 +402,12 @@ func (out *report) checkCloudInit(source value) {
 			t = data.doc.text.inner(start, start, "user-data", content)
 			t.snippet, t.inside = false, "user-data"
 		}
-		out.checkUserData(t)
+		checkUserData(out, t)
 	}
 }
 
 // checkUserData looks at user data of cloud-init.
-func (out *report) checkUserData(t *text) {
+func checkUserData(out *report, t *text) {
 	out.recognised = true
 	first := strings.TrimSpace(t.line(1))
 	root, problems := single(t)
@@ -467,7 +467,7 @@ func (out *report) checkUserData(t *text) {
 		}
 		if t, ok := content.literal(name); ok && wouldRecognise(t) {
 			t.inside = name
-			out.lookAt(t)
+			lookAt(out, t)
 		}
 	}
 }

@@ -142,16 +142,16 @@ func Lint(inputs []Input, o Options) *Result {
 	var all report
 	for _, in := range inputs {
 		all.recognised = false
-		all.lookAtFile(newText(&source{file: in, options: o, tables: known}))
+		lookAtFile(&all, newText(&source{file: in, options: o, tables: known}))
 		if all.recognised {
 			r.Recognised++
 		}
 	}
-	all.acrossPools()
-	all.acrossClones()
-	all.acrossSubnets()
-	all.acrossSettings()
-	all.acrossCephPools()
+	acrossPools(&all)
+	acrossClones(&all)
+	acrossSubnets(&all)
+	acrossSettings(&all)
+	acrossCephPools(&all)
 	rules := make(map[string]Rule)
 	for _, rule := range Rules() {
 		rules[rule.ID] = rule

@@ -25,7 +25,7 @@ type labelled struct {
 }
 
 // checkPool looks whether a pool selects what is its own.
-func (out *report) checkPool(o *object) {
+func checkPool(out *report, o *object) {
 	if o.name == "" || hasHole(o.name) {
 		return
 	}
@@ -80,7 +80,7 @@ func rolesOf(o *object) (roles []string, wrong value) {
 }
 
 // checkKubeletConfig looks at what a KubeletConfig sets.
-func (out *report) checkKubeletConfig(o *object) {
+func checkKubeletConfig(out *report, o *object) {
 	spec := o.get("spec")
 	config := spec.get("kubeletConfig")
 	if config.node == nil {
@@ -100,14 +100,14 @@ func (out *report) checkKubeletConfig(o *object) {
 			out.find("kubeletconfig-field", e.keyAt(), "keep one of autoSizingReserved and systemReserved", "systemReserved beside autoSizingReserved: true")
 		}
 	}
-	out.checkKubelet(config)
+	checkKubelet(out, config)
 	if spec.get("machineConfigPoolSelector").node == nil {
 		out.find("kubeletconfig-selector", o.closest("spec"), `write machineConfigPoolSelector, such as matchLabels: {pools.operator.machineconfiguration.openshift.io/worker: ""}`, "the KubeletConfig selects no pool")
 	}
 }
 
 // checkKubelet holds settings of a kubelet against their ranges.
-func (out *report) checkKubelet(config value) {
+func checkKubelet(out *report, config value) {
 	for _, r := range []struct {
 		key       string
 		low, high int64
@@ -164,7 +164,7 @@ type poolLabels struct {
 }
 
 // acrossPools holds selectors against pools, over all files.
-func (out *report) acrossPools() {
+func acrossPools(out *report) {
 	pools := make(map[string]*poolLabels)
 	var names []string
 	ensure := func(name string) *poolLabels {
@@ -209,10 +209,10 @@ func (out *report) acrossPools() {
 	}
 	taken := make(map[string]*object)  // the first KubeletConfig of a pool
 	shadowed := make(map[*object]bool) // said once for each
-	shadow := func(o, first *object, which string) {
+	shadowOnce := func(o, first *object, which string) {
 		if !shadowed[o] {
 			shadowed[o] = true
-			out.shadow(o, first, which)
+			shadow(out, o, first, which)
 		}
 	}
 	for _, o := range configs {
@@ -223,11 +223,11 @@ func (out *report) acrossPools() {
 		}
 		matched := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !matchesAll(want, pools[name].labels) })
 		if len(matched) == 0 {
-			out.unmatched(o, want, selector.get("matchLabels").entries()[0].at(), given, wanted)
+			unmatched(out, o, want, selector.get("matchLabels").entries()[0].at(), given, wanted)
 		}
 		for _, name := range matched {
 			if first := taken[name]; first != nil {
-				shadow(o, first, "the pool "+name)
+				shadowOnce(o, first, "the pool "+name)
 			} else {
 				taken[name] = o
 			}
@@ -242,13 +242,13 @@ func (out *report) acrossPools() {
 		}
 		key := fmt.Sprintf("%q", want) // maps are printed in the order of their keys
 		if first := bySelector[key]; first != nil {
-			shadow(o, first, "every pool that its selector matches")
+			shadowOnce(o, first, "every pool that its selector matches")
 		} else {
 			bySelector[key] = o
 		}
 	}
-	out.rolesWithoutPool(names)
-	out.nodesWithoutPool()
+	rolesWithoutPool(out, names)
+	nodesWithoutPool(out)
 }
 
 // wantedLabels are those that a KubeletConfig's selector wants of its pool.
@@ -258,7 +258,7 @@ func wantedLabels(o *object) map[string]string {
 
 // nodesWithoutPool holds the nodes that pools select against the roles that
 // commands give to nodes: one that is almost right is a slip.
-func (out *report) nodesWithoutPool() {
+func nodesWithoutPool(out *report) {
 	var roles []string
 	for _, label := range out.labels {
 		if role, ok := strings.CutPrefix(label.key, nodeRoleName); ok && label.kind == "Node" && !slices.Contains(roles, role) {
@@ -283,7 +283,7 @@ func (out *report) nodesWithoutPool() {
 }
 
 // shadow says of a KubeletConfig that another is for the same pool.
-func (out *report) shadow(o, first *object, which string) {
+func shadow(out *report, o, first *object, which string) {
 	var lost []string
 	for _, e := range first.get("spec", "kubeletConfig").entries() {
 		if o.get("spec", "kubeletConfig", e.key()).node == nil {
@@ -312,7 +312,7 @@ func matchesAll(want, have map[string]string) bool {
 }
 
 // unmatched says of a KubeletConfig that no pool has its labels.
-func (out *report) unmatched(o *object, want map[string]string, at place, given bool, wanted map[string][]string) {
+func unmatched(out *report, o *object, want map[string]string, at place, given bool, wanted map[string][]string) {
 	if !given {
 		out.note("kubeletconfig-selector", at, "no MachineConfigPool and no command that labels one is among the files: whether the selector of %s matches was not checked", o)
 		return
@@ -358,7 +358,7 @@ func fileLine(at place) int {
 }
 
 // rolesWithoutPool finds MachineConfigs for roles that no pool selects.
-func (out *report) rolesWithoutPool(pools []string) {
+func rolesWithoutPool(out *report, pools []string) {
 	selected := make(map[string]bool)
 	for _, name := range pools {
 		selected[name] = true

@@ -16,8 +16,8 @@ import (
 
 // proseText looks at the blocks of a text for people: what stands between fences,
 // or, where there are none, paragraphs that are beyond doubt.
-func (out *report) proseText(t *text) {
-	out.proseStatements(t)
+func proseText(out *report, t *text) {
+	proseStatements(out, t)
 	blocks := fenced(t)
 	if len(blocks) == 0 {
 		blocks = paragraphs(t)
@@ -34,7 +34,7 @@ func (out *report) proseText(t *text) {
 		if f := formatOf(b); f == unknownFormat || f == proseFormat {
 			continue
 		}
-		out.lookAt(b)
+		lookAt(out, b)
 	}
 	// A text without a block that is known has nothing to check, and is none
 	// the worse for it.
@@ -148,13 +148,13 @@ func paragraphs(t *text) (blocks []*text) {
 
 // lookAtFragment looks at a piece of an object that stands alone, as documents
 // show what is to be added somewhere.
-func (out *report) lookAtFragment(root value) {
+func lookAtFragment(out *report, root value) {
 	// What only a kubelet's configuration has.
 	kubelets := strings.Fields(`maxPods kubeAPIQPS kubeAPIBurst nodeStatusMaxImages podPidsLimit systemReserved kubeReserved
 		evictionHard evictionSoft cpuManagerPolicy topologyManagerPolicy serializeImagePulls imageGCHighThresholdPercent`)
 	if root.doc.text.snippet {
-		out.cloudInits(root)
-		out.sourcesOf(root)
+		cloudInits(out, root)
+		sourcesOf(out, root)
 	}
 	// taken says what a piece was taken for.
 	taken := func(what string) {
@@ -167,46 +167,46 @@ func (out *report) lookAtFragment(root value) {
 	switch {
 	case root.get("liveMigrationConfig").node != nil:
 		taken("the HyperConverged object's spec")
-		out.fits(root, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
+		fits(out, root, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
 	case spec.get("liveMigrationConfig").node != nil:
 		taken("a HyperConverged object")
-		out.fits(spec, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
+		fits(out, spec, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
 	case root.get("cloneStrategy").node != nil:
 		taken("a StorageProfile's spec")
-		out.strategyOf(root)
+		strategyOf(out, root)
 	case spec.get("cloneStrategy").node != nil:
 		taken("a StorageProfile")
-		out.strategyOf(spec)
+		strategyOf(out, spec)
 	case root.get("networkd").node != nil || root.get("storage", "files").node != nil:
 		taken("an Ignition configuration")
 		if root.get("version").text() != "" || root.get("ignition", "version").node != nil {
-			out.ignitionConfig(root, "")
+			ignitionConfig(out, root, "")
 		}
 	case slices.ContainsFunc(root.node.Entries, func(e strictyaml.Entry) bool { return slices.Contains(kubelets, e.Key) }):
 		taken("a kubelet's configuration")
-		out.fits(root, "a KubeletConfiguration", reflect.TypeFor[kubelet.KubeletConfiguration]())
-		out.checkKubelet(root)
+		fits(out, root, "a KubeletConfiguration", reflect.TypeFor[kubelet.KubeletConfiguration]())
+		checkKubelet(out, root)
 	}
 }
 
 // cloudInits finds user data in a piece of a machine.
-func (out *report) cloudInits(v value) {
+func cloudInits(out *report, v value) {
 	v.walk(func(e entry) bool {
 		if e.key() != "cloudInitNoCloud" && e.key() != "cloudInitConfigDrive" {
 			return true
 		}
 		out.recognised = true
-		out.fits(e.value, "cloud-init's source", reflect.TypeFor[kubevirt.CloudInitNoCloudSource]())
-		out.checkCloudInit(e.value)
+		fits(out, e.value, "cloud-init's source", reflect.TypeFor[kubevirt.CloudInitNoCloudSource]())
+		checkCloudInit(out, e.value)
 		return false
 	})
 }
 
 // strategyOf looks at the cloning strategy in a piece of a StorageProfile.
-func (out *report) strategyOf(spec value) {
+func strategyOf(out *report, spec value) {
 	if s := spec.get("cloneStrategy"); s.text() != "" {
 		c := &fit{out: out, doc: s.doc}
 		c.oneOf(s, []string{"copy", "snapshot", "csi-clone"})
 	}
-	out.checkCloneStrategy(spec)
+	checkCloneStrategy(out, spec)
 }

@@ -165,7 +165,7 @@ type fit struct {
 }
 
 // fits holds a value against a type; what names the kind in messages.
-func (out *report) fits(v value, what string, t reflect.Type) {
+func fits(out *report, v value, what string, t reflect.Type) {
 	c := &fit{out: out, doc: v.doc, what: what}
 	c.check(v, t)
 }

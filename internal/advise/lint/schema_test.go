@@ -151,7 +151,7 @@ func fitted(t *testing.T, typ reflect.Type, data []byte) []Finding {
 	}
 	x := newText(&source{file: Input{Name: "x.json", Data: data}, tables: newTables()})
 	var out report
-	out.fits(value{doc: &doc{text: x}, node: docs[0].Root}, "the document", typ)
+	fits(&out, value{doc: &doc{text: x}, node: docs[0].Root}, "the document", typ)
 	return out.findings
 }
 

@@ -60,7 +60,7 @@ type script struct {
 
 // shellText reads a text as commands of a shell. For parts of a text for people
 // whatever cannot be read is left out.
-func (out *report) shellText(t *text) {
+func shellText(out *report, t *text) {
 	s := script{out: out}
 	isScript := strings.HasPrefix(t.data, "#!") || strings.HasSuffix(t.name, ".sh") || strings.HasSuffix(t.name, ".bash")
 	if !t.snippet && (isScript || !commandLine.MatchString(t.data)) {
@@ -134,10 +134,10 @@ func (s *script) statement(n *syntax.Stmt) {
 	}
 	c = withoutSudo(c)
 	if len(c.args) > 0 {
-		s.broken = s.out.command(c, s.broken)
+		s.broken = command(s.out, c, s.broken)
 	}
 	if body != nil && body.Hdoc != nil {
-		s.out.hereDocument(c, body)
+		hereDocument(s.out, c, body)
 	}
 }
 
@@ -150,7 +150,7 @@ func withoutSudo(c call) call {
 }
 
 // hereDocument looks at a file that is written in the middle of commands.
-func (out *report) hereDocument(c call, r *syntax.Redirect) {
+func hereDocument(out *report, c call, r *syntax.Redirect) {
 	name := c.to
 	switch c.name() {
 	case "tee":
@@ -199,7 +199,7 @@ func (out *report) hereDocument(c call, r *syntax.Redirect) {
 		t.encode = nil
 	}
 	if wouldRecognise(t) {
-		out.lookAt(t)
+		lookAt(out, t)
 	}
 }
 
@@ -292,7 +292,7 @@ func (s *script) pipeline(p *syntax.BinaryCmd) {
 	for b, ok := first.Cmd.(*syntax.BinaryCmd); ok; b, ok = first.Cmd.(*syntax.BinaryCmd) {
 		first = b.X
 	}
-	s.out.piped(last(first), from, into)
+	piped(s.out, last(first), from, into)
 }
 
 // prompt matches what stands before a command that is shown as typed.

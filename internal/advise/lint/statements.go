@@ -26,7 +26,7 @@ var twiceWords = regexp.MustCompile(`(?i)\bat (?:twice|double|two times) (?:this
 var neighbourWords = regexp.MustCompile(`\bgc_thresh[123]\b`)
 
 // proseStatements looks at the sentences of a text for people.
-func (out *report) proseStatements(t *text) {
+func proseStatements(out *report, t *text) {
 	// Lines of one paragraph are one to a reader: an end of a line that is not
 	// an empty one is a space, which keeps all offsets.
 	flat := flatten(t.data)
@@ -79,7 +79,7 @@ func flatten(data string) string {
 // proseFragments looks into what stands of a block in a text for people that is no
 // valid YAML as a whole, as page breaks leave it: each key at the margin begins
 // a piece, and those that can be read are held against the rest.
-func (out *report) proseFragments(t *text) {
+func proseFragments(out *report, t *text) {
 	start := -1
 	look := func(end int) {
 		if start < 0 {
@@ -87,7 +87,7 @@ func (out *report) proseFragments(t *text) {
 		}
 		part := t.part(start, end, "block.yaml")
 		if root, _ := single(part); root.node != nil {
-			out.sourcesOf(root)
+			sourcesOf(out, root)
 		}
 	}
 	for n := 1; n <= len(t.lines); n++ {
@@ -103,7 +103,7 @@ func (out *report) proseFragments(t *text) {
 var marginKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*:(\s|$)`)
 
 // sourcesOf finds what a piece of an object clones.
-func (out *report) sourcesOf(v value) {
+func sourcesOf(out *report, v value) {
 	v.walk(func(e entry) bool {
 		name := e.get("pvc", "name")
 		if e.key() != "source" || name.text() == "" {

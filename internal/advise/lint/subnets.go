@@ -35,10 +35,10 @@ func (c clusterNetwork) nodes() int64 {
 }
 
 // checkInstallConfig looks at the networks of an installation.
-func (out *report) checkInstallConfig(root value) {
+func checkInstallConfig(out *report, root value) {
 	networking := root.get("networking")
 	before := len(out.clusters)
-	out.checkClusterNetworks(networking)
+	checkClusterNetworks(out, networking)
 	var nodes int64
 	known := false
 	for _, pool := range root.get("compute").items() {
@@ -60,13 +60,13 @@ func (out *report) checkInstallConfig(root value) {
 }
 
 // checkClusterNetworks reads clusterNetwork, serviceNetwork and machineNetwork.
-func (out *report) checkClusterNetworks(networking value) {
+func checkClusterNetworks(out *report, networking value) {
 	var ranges []addressRange
 	read := func(v value, what string) (netip.Prefix, bool) {
 		if v.text() == "" || hasHole(v.text()) {
 			return netip.Prefix{}, false
 		}
-		prefix, ok := out.readPrefix(v.at(), v.text(), what, v.replace)
+		prefix, ok := readPrefix(out, v.at(), v.text(), what, v.replace)
 		if ok {
 			ranges = append(ranges, addressRange{what, prefix, v.at()})
 		}
@@ -106,11 +106,11 @@ func (out *report) checkClusterNetworks(networking value) {
 	for _, m := range networking.get("machineNetwork").items() {
 		read(m.get("cidr"), "machineNetwork")
 	}
-	out.checkOverlaps(ranges)
+	checkOverlaps(out, ranges)
 }
 
 // readPrefix reads a range of addresses that is written in CIDR notation.
-func (out *report) readPrefix(at place, text, what string, replace func(string) []edit) (netip.Prefix, bool) {
+func readPrefix(out *report, at place, text, what string, replace func(string) []edit) (netip.Prefix, bool) {
 	prefix, err := netip.ParsePrefix(text)
 	if err != nil {
 		out.find("subnet", at, "write an address and a length, such as 10.128.0.0/14", fmt.Sprintf("%s is no range of addresses: %q", what, text))
@@ -124,7 +124,7 @@ func (out *report) readPrefix(at place, text, what string, replace func(string) 
 }
 
 // checkOverlaps holds the ranges of one configuration against each other.
-func (out *report) checkOverlaps(ranges []addressRange) {
+func checkOverlaps(out *report, ranges []addressRange) {
 	// Two ranges of CIDR notation are apart, or one holds the other: in this
 	// order those that hold a range are on the stack.
 	sorted := slices.Clone(ranges)
@@ -149,7 +149,7 @@ func (out *report) checkOverlaps(ranges []addressRange) {
 
 // acrossSubnets holds the pods that nodes are to take against the
 // addresses that they have.
-func (out *report) acrossSubnets() {
+func acrossSubnets(out *report) {
 	if len(out.clusters) == 0 {
 		// The default of a /23 is enough for what most ask for.
 		standard := clusterNetwork{prefix: netip.MustParsePrefix("10.128.0.0/14"), hostPrefix: 23}.addresses()

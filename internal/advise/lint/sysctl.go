@@ -23,7 +23,7 @@ type setting struct {
 }
 
 // sysctlFile reads a file of the form of sysctl.conf.
-func (out *report) sysctlFile(t *text) {
+func sysctlFile(out *report, t *text) {
 	out.recognised = true
 	for n := 1; n <= len(t.lines); n++ {
 		line := t.line(n)
@@ -53,7 +53,7 @@ func (out *report) sysctlFile(t *text) {
 				s.replaceValue = func(fresh string) []edit { return []edit{{t, lead + valueAt, end, fresh}} }
 			}
 		}
-		out.checkSetting(s)
+		checkSetting(out, s)
 	}
 }
 
@@ -105,7 +105,7 @@ type sysctlRange struct {
 
 // checkSetting holds one setting against what the kernel takes, and keeps it to be
 // held against others.
-func (out *report) checkSetting(s setting) {
+func checkSetting(out *report, s setting) {
 	if hasHole(s.key) || strings.ContainsAny(s.key, "*?$") {
 		return // a pattern, or a variable
 	}
@@ -117,7 +117,7 @@ func (out *report) checkSetting(s setting) {
 	}
 	r, ok := kernel.known[key]
 	if !ok {
-		out.unknownSysctl(s, key)
+		unknownSysctl(out, s, key)
 		return
 	}
 	out.settings = append(out.settings, s)
@@ -160,7 +160,7 @@ func counted(n int, what string) string {
 }
 
 // unknownSysctl says of a key that the kernel does not have what was meant.
-func (out *report) unknownSysctl(s setting, key string) {
+func unknownSysctl(out *report, s setting, key string) {
 	family, _, ok := strings.Cut(key, ".")
 	kernel := s.atKey.text.kernel
 	candidates := kernel.families[family]
@@ -255,7 +255,7 @@ func (s scope) get(key string) (latest, bool) {
 }
 
 // acrossSettings holds settings against each other that meet on one machine.
-func (out *report) acrossSettings() {
+func acrossSettings(out *report) {
 	scopes := make(map[string]scope)
 	var order []string
 	for _, s := range out.settings {
@@ -289,7 +289,7 @@ func (out *report) acrossSettings() {
 			}
 		}
 		for _, family := range []string{"net.ipv4", "net.ipv6"} {
-			out.checkThresholds(all, family)
+			checkThresholds(out, all, family)
 		}
 		for _, pair := range [][2]string{{"net.core.rmem_default", "net.core.rmem_max"}, {"net.core.wmem_default", "net.core.wmem_max"}, {"vm.dirty_background_ratio", "vm.dirty_ratio"}} {
 			low, ok := all.get(pair[0])
@@ -319,7 +319,7 @@ func (out *report) acrossSettings() {
 
 // checkThresholds holds those of the neighbour table against each other, with
 // the kernel's defaults for what is not set.
-func (out *report) checkThresholds(all scope, family string) {
+func checkThresholds(out *report, all scope, family string) {
 	values := [3]int64{128, 512, 1024}
 	var given [3]bool
 	var at [3]place

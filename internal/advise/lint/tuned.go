@@ -8,14 +8,14 @@ import (
 
 // tunedProfile looks at a profile of tuned: sections of [name] and key=value, of
 // which those for the plug-in sysctl are looked into.
-func (out *report) tunedProfile(t *text) {
+func tunedProfile(out *report, t *text) {
 	out.recognised = true
 	plugin := ""
 	var settings []setting // of the section
 	end := func(next string) {
 		if plugin == "sysctl" {
 			for _, s := range settings {
-				out.checkSetting(s)
+				checkSetting(out, s)
 			}
 		}
 		plugin, settings = next, nil
@@ -49,11 +49,11 @@ func (out *report) tunedProfile(t *text) {
 }
 
 // checkTuned looks at the profiles of the node tuning operator.
-func (out *report) checkTuned(spec value) {
+func checkTuned(out *report, spec value) {
 	var names []string
 	for _, p := range spec.get("profile").items() {
 		if t, ok := p.get("data").literal("tuned.conf"); ok {
-			out.tunedProfile(t)
+			tunedProfile(out, t)
 		}
 		names = append(names, p.get("name").text())
 	}
