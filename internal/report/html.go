@@ -323,7 +323,11 @@ func factsOf(r judge.Result, data pageData) []fact {
 		}
 	}
 	if r.Cost.Objects > 0 {
-		add("Objects measured", grouped(r.Cost.Objects), fmt.Sprintf("plimsoll used %.3g ms of CPU for each", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
+		what := "Objects"
+		if len(data.Streams) > 0 {
+			what = "Requests"
+		}
+		add(what+" measured", grouped(r.Cost.Objects), fmt.Sprintf("plimsoll used %.3g ms of CPU for each", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
 	}
 	return list
 }
