@@ -238,7 +238,16 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 }
 
 // Progress implements target.Target.
-func (t *Target) Progress() target.Progress { return t.watch.pods.progress() }
+func (t *Target) Progress() target.Progress {
+	p := t.watch.pods.progress()
+	if t.load.Abandon {
+		p.Left = 0
+		return p
+	}
+	spaces, strays := t.holdings.count()
+	p.Left += spaces + strays
+	return p
+}
 
 // Settle implements target.Target: once a change made now has been seen, so
 // has everything before it on the same watch.
