@@ -321,7 +321,9 @@ func (t *Target) Close(done context.Context) error {
 		// Without the watches nobody tells of the end of anything.
 		ctx, blind := context.WithCancelCause(ctx)
 		watching := t.watch.watching
+		defer blind(nil)
 		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
+		go t.remover.endOutOfReach(ctx, blind)
 		err = t.remover.removeAll(ctx, t.population.onlyPods())
 	}
 	t.watch.close()
