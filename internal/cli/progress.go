@@ -36,6 +36,7 @@ type progress struct {
 	stop  chan struct{}
 
 	mu       sync.Mutex
+	ended    bool
 	begun    time.Time // the first step
 	steps    []judge.Step
 	forecast forecast
@@ -89,7 +90,7 @@ func (g *progress) Status(s engine.Status, sum func() judge.Live) {
 func (g *progress) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.begun.IsZero() || g.stop == nil {
+	if g.begun.IsZero() || g.ended {
 		return
 	}
 	now := g.p.Now()
@@ -268,11 +269,11 @@ func (g *progress) say(format string, args ...any) { g.p.logf(format+"\n", args.
 func (g *progress) end(result bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.stop == nil {
+	if g.ended {
 		return
 	}
 	close(g.stop)
-	g.stop = nil
+	g.ended = true
 	if g.quiet || g.p.screen == nil {
 		return
 	}
