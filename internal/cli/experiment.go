@@ -42,6 +42,7 @@ type experimentFlags struct {
 	confirm          string
 	levels           string
 	slos, goals, set []string
+	vary             []string
 	pace             string
 	guards           []string
 	signatures       string
@@ -60,6 +61,9 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
 	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	if cmd.Name() != "ab" {
+		flags.StringArrayVar(&f.vary, "vary", nil, "values that are varied, as `k=v1,v2,...` (k=v1;v2 where a value holds commas): of a parameter, or of lab.KEY for a private lab; may be repeated, and each combination is a run of its own")
+	}
 	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a lab, 20 elsewhere)")
 	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
 	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
@@ -159,15 +163,15 @@ level failed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x := f.experiment(cmd, args[0])
 			x.plan.Kind = plan.Sweep
-			if f.levels == "" {
-				return usagef("for example --levels 100,200,300", "sweep needs --levels")
+			if f.levels != "" {
+				x.levels(f.levels, "for example --levels 100,200,300", "--levels")
 			}
-			x.levels(f.levels, "for example --levels 100,200,300", "--levels")
 			return x.run(p, stop)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas")
+	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas (default the workload's, if it has any)")
+	cmd.Flags().IntVar(&f.plan.Repeat, "repeat", 0, "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)")
 	return cmd
 }
 
@@ -274,6 +278,15 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 		if err := p.Guards.Set(name, value); err != nil {
 			x.fail(usagef("for example --guard nodesNotReady=1 or --guard apiErrors=5%", "--guard %s: %w", name, err))
 		}
+		return twice
+	})
+	x.pairs(f.vary, "vary", "k=v1,v2,...", "for example --vary image=quay.io/my/a:1,quay.io/my/b:1", func(key, value string) bool {
+		_, twice := p.Vary.Get(key)
+		comma := ","
+		if strings.Contains(value, ";") {
+			comma = ";"
+		}
+		p.Vary = append(p.Vary, strictyaml.Item[[]string]{Key: key, Value: strings.Split(value, comma)})
 		return twice
 	})
 	x.goals()
@@ -438,6 +451,9 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
+	}
+	if len(r.plan.Vary) > 0 {
+		return r.showGrid(x.flags)
 	}
 	return r.show(x.flags)
 }

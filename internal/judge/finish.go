@@ -65,6 +65,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		stop = "the record ends before the run did"
 		b.Warn(record.Warning{Kind: record.WarningCut, Text: "the run was cut off: its record has no end, and up to 100 ms before that may be missing"})
 	}
+	if stop == "" && b.paused {
+		stop = "the rest comes once other cells had their turn"
+	}
 	if stop == "" {
 		// A design that is not done although the run says so was cut.
 		stop = b.endWhy

@@ -42,9 +42,12 @@ type Plan struct {
 	Target   Target `yaml:"target,omitempty"`
 	Axis     Axis   `yaml:"axis,omitempty"`
 	Arms     []Arm  `yaml:"arms,omitempty"`
-	Repeat   int    `yaml:"repeat,omitempty"`
-	Seed     uint64 `yaml:"seed,omitempty"`
-	Pace     Pace   `yaml:"pace,omitempty"`
+	// Vary are values by key; each combination is a search or a sweep of its
+	// own. See Cells.
+	Vary   strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
+	Repeat int                          `yaml:"repeat,omitempty"`
+	Seed   uint64                       `yaml:"seed,omitempty"`
+	Pace   Pace                         `yaml:"pace,omitempty"`
 	// Hold is how long a level is held once reached; 0 is the workload's own.
 	Hold        Duration                     `yaml:"hold,omitempty"`
 	StepTimeout Duration                     `yaml:"stepTimeout,omitempty"`
