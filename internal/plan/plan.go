@@ -97,6 +97,9 @@ type Lab struct {
 	Nodes        int    `yaml:"nodes,omitempty"` // simulated
 	MaxPods      int    `yaml:"maxPods,omitempty"`
 	StartLatency string `yaml:"startLatency,omitempty"`
+	// ControlPlaneCPUs is the time of so many processors that the control plane
+	// gets; 0 for all.
+	ControlPlaneCPUs float64 `yaml:"controlPlaneCPUs,omitempty"`
 	// RealNode adds a node of this machine that runs containers; the rest
 	// belongs to it alone. NodeCPUs and NodeMemory are what it gets, 0 for all
 	// that there is; PodCIDRPrefix is the prefix of its pods' range of

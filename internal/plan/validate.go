@@ -235,6 +235,9 @@ func (v *validator) target() {
 	if _, err := dist.Parse(lab.StartLatency); err != nil {
 		v.Add("target.lab.startLatency", "", "%v", err)
 	}
+	if !(lab.ControlPlaneCPUs >= 0) || math.IsInf(lab.ControlPlaneCPUs, 0) {
+		v.Add("target.lab.controlPlaneCPUs", "", "%g is not a number of processors", lab.ControlPlaneCPUs)
+	}
 	if !lab.RealNode {
 		for _, only := range []struct {
 			key   string

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -86,7 +87,7 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 		return target.Mistakef("", "%w", err)
 	}
 	store.Progress = show
-	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency}
+	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency, ControlPlaneCPUs: t.Lab.ControlPlaneCPUs, Pods: podsAsked(s.Plan)}
 	if t.Lab.RealNode {
 		if err := needImages(ctx, s.Request, store); err != nil {
 			return err
@@ -102,6 +103,22 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	}
 	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true}
 	return nil
+}
+
+// podsAsked is how many pods the plan will have in its lab at once by what it
+// says itself, 0 where it does not say it.
+func podsAsked(p *plan.Plan) int {
+	levels := p.Axis.Levels
+	if p.Axis.Level != nil {
+		levels = []float64{*p.Axis.Level}
+	}
+	if p.Axis.Search != nil {
+		levels = []float64{p.Axis.Search.From}
+	}
+	if p.Axis.Name != observe.AxisPodsPerNode || len(levels) == 0 {
+		return 0
+	}
+	return int(math.Ceil(slices.Max(levels) * float64(p.Target.Lab.Nodes)))
 }
 
 func (s *session) openNamedLab(ctx context.Context, name string) error {
