@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -465,16 +466,20 @@ func (r *runner) show(f *experimentFlags) error {
 		}
 	})
 	if result == nil {
+		if left, ok := errors.AsType[*run.LeftError](err); ok {
+			return &target.UnableError{Err: err, Hint: leftText(left.Left, cleanCommand(r.plan.Target))}
+		}
 		return err
 	}
-	if show(dir, result, err); showErr != nil {
-		return showErr
-	}
+	show(dir, result, err)
 	if c := result.Cleanup; c != nil && !c.Done {
 		p.logf("%s\n", leftText(c.Left, cleanCommand(r.plan.Target)))
 	}
 	if err != nil {
 		p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+	}
+	if showErr != nil {
+		return showErr
 	}
 	if err != nil && !r.mild(err) {
 		return exitError(exitCode(err))

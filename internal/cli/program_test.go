@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -161,13 +163,57 @@ func TestInterrupts(t *testing.T) {
 		}
 		harness.Await(t, "the cluster to finish the removal", func() bool { return len(p.Leftovers(t)) == 0 })
 	})
+	for _, closed := range []struct {
+		why    string
+		redo   func(cmd *exec.Cmd, pipe *os.File) // which of its outputs is the pipe
+		signal syscall.Signal                     // sent too, twice, as a terminal does; 0 for none
+		code   int
+	}{
+		{"nobody reads what it says on the way", func(cmd *exec.Cmd, pipe *os.File) { cmd.Stderr = pipe }, 0, 141},
+		{"nobody reads anything", func(cmd *exec.Cmd, pipe *os.File) { cmd.Stdout, cmd.Stderr = pipe, pipe }, 0, 141},
+		{"its terminal is closed", func(cmd *exec.Cmd, pipe *os.File) { cmd.Stdout, cmd.Stderr = io.Discard, io.Discard }, syscall.SIGHUP, 129},
+	} {
+		t.Run(closed.why+": it cleans up", func(t *testing.T) {
+			t.Parallel()
+			p := suite.Lab(t, wideLab...)
+			cmd := p.Command("sweep", "node-density", "--lab", p.Lab, "--levels", "2,100,101,102", "--pace", "50", "--out", "r")
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			closed.redo(cmd, write)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			write.Close()
+			if closed.signal == 0 {
+				read.Read(make([]byte, 1)) // like head: one line, and away
+			}
+			read.Close()
+			if closed.signal != 0 {
+				harness.Await(t, "the load to be under way", func() bool { return p.Requested("r", 10) })
+				cmd.Process.Signal(closed.signal)
+				cmd.Process.Signal(closed.signal)
+			}
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != closed.code {
+				t.Errorf("%v, want exit code %d", cmd.ProcessState, closed.code)
+			}
+			if r := p.Result(t, "r"); r.Cleanup == nil || !r.Cleanup.Done {
+				t.Errorf("cleanup %+v", r.Cleanup)
+			}
+			if left := p.Leftovers(t); len(left) != 0 {
+				t.Errorf("left %+v", left)
+			}
+		})
+	}
 	t.Run("SIGTERM says so", func(t *testing.T) {
 		t.Parallel()
 		p := suite.Program(t)
 		w := p.Start(t, "sweep", "node-density", "--lab-nodes", "3", "--levels", "100", "--pace", "20", "--out", "r")
 		harness.Await(t, "the load to be under way", func() bool { return p.Requested("r", 5) })
 		w.Signal(syscall.SIGTERM)
-		if got := w.Wait(); got.Code != exitTerminated {
+		if got := w.Wait(); got.Code != 143 {
 			t.Errorf("exit code %d, want 143\n%s", got.Code, got.Stderr)
 		}
 		p.LeavesNoLab(t)

@@ -106,6 +106,11 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 			judged(dir, result, err)
 		},
 	}
+	if command := cleanCommand(r.plan.Target); command != "" {
+		left := "what the run has made is left; this removes it: " + command
+		r.stop.left.Store(&left)
+		defer r.stop.left.Store(nil)
+	}
 	dir, result, err := job.Run(r.stop.soft, r.stop.hard)
 	show.end(result != nil)
 	if _, ok := errors.AsType[*run.ContradictionError](err); ok {
