@@ -37,6 +37,7 @@ type experimentFlags struct {
 	yes                          bool
 	dryRun                       bool
 	ignoreHealth                 bool
+	wait                         bool
 	// experiment
 	plan             plan.Plan // what needs no more reading
 	search           plan.Search
@@ -76,6 +77,7 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	f.addNamedTarget(cmd, "load")
 	flags := cmd.Flags()
+	flags.BoolVar(&f.wait, "wait", false, "wait until no other run loads the cluster, or until it counts as dead")
 	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
@@ -436,7 +438,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
 	}

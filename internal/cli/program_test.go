@@ -104,18 +104,39 @@ func TestARunThatIsKilled(t *testing.T) {
 	if len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings.Lines(), " "), "was cut") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
-	if left := p.Leftovers(t); len(left) != 1 || !left[0].Alive {
+	// Here it is known at once that it is dead; who has another state directory
+	// knows only of its signs of life.
+	if left := p.Leftovers(t); len(left) != 1 || left[0].Alive {
 		t.Fatalf("left %+v", left)
 	}
-	// A run that may still be going on is left alone, unless it is insisted.
-	if got := p.Run(t, "clean", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "left alone") {
-		t.Errorf("clean: %d %s%s", got.Code, got.Stdout, got.Stderr)
+	elsewhere := func(args ...string) (stdout, stderr string, code int) {
+		t.Helper()
+		cmd := p.Command(args...)
+		cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+t.TempDir())
+		var out, err strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &err
+		cmd.Run()
+		return out.String(), err.String(), cmd.ProcessState.ExitCode()
 	}
-	if got := p.Run(t, "clean", "--lab", p.Lab, "--force", "--dry-run"); got.Code != 0 || !strings.Contains(got.Stdout, "would remove") {
+	id := p.Leftovers(t)[0].Run
+	command := "plimsoll clean --kubeconfig " + p.Kubeconfig + " --run " + id + " --force"
+	if out, err, code := elsewhere("clean", "--kubeconfig", p.Kubeconfig); code != 0 || !strings.Contains(out, "left alone, it gave a sign of life at ") ||
+		!strings.Contains(out, "it counts as dead from ") || !strings.Contains(out, command) || strings.Contains(out, "nothing to remove") {
+		t.Errorf("clean from elsewhere: %d %s%s", code, out, err)
+	}
+	if out, err, _ := elsewhere("sweep", "simulated", "--levels", "1", "--wait"); strings.Contains(err, "unknown flag") {
+		t.Errorf("--wait: %s%s", out, err)
+	}
+	// Its pods count in the levels of a run from elsewhere, whose result says so.
+	out, err, _ := elsewhere("sweep", "node-density", "--kubeconfig", p.Kubeconfig, "--levels", "4", "--hold", "100ms", "--yes", "--out", "beside")
+	if r := p.Result(t, "beside"); !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "run "+id+" may be loading this cluster too") || !strings.Contains(out, command) {
+		t.Errorf("beside a dead run: %q\n%s%s", r.Warnings, out, err)
+	}
+	if got := p.Run(t, "clean", "--lab", p.Lab, "--dry-run"); got.Code != 0 || !strings.Contains(got.Stdout, "would remove") {
 		t.Errorf("clean --dry-run: %d %s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	if got := p.Run(t, "clean", "--lab", p.Lab, "--force"); got.Code != 0 || !strings.Contains(got.Stdout, "removed run") {
-		t.Errorf("clean --force: %d %s%s", got.Code, got.Stdout, got.Stderr)
+	if got := p.Run(t, "clean", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "removed run") {
+		t.Errorf("clean: %d %s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	if left := p.Leftovers(t); len(left) != 0 {
 		t.Errorf("left after clean: %+v", left)

@@ -49,9 +49,11 @@ type runner struct {
 	yes      bool
 	// ignoreHealth loads a system that is not fit for it.
 	ignoreHealth bool
-	asked        []run.Asked // levels that the user has named
-	out          string
-	quiet        bool // print nothing on the way
+	// wait waits for other runs to end.
+	wait  bool
+	asked []run.Asked // levels that the user has named
+	out   string
+	quiet bool // print nothing on the way
 	// past is the run that goes on, nil for one that begins.
 	past *run.Past
 }
@@ -73,7 +75,7 @@ func (r *runner) request() (target.Provider, target.Request, error) {
 		}
 	}
 	id, long, err := r.p.names()
-	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: cleanCommand(r.plan.Target)}
+	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: cleanCommand(r.plan.Target), Wait: r.wait}
 	if r.past != nil {
 		q.Before = r.past.IDs
 	}

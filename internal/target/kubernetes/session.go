@@ -25,11 +25,18 @@ import (
 // Target implements target.Session.
 func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Instance, error) {
 	s.release = keepApart(s.lab)
+	if !s.private && s.held == nil {
+		s.held = holdRun(s.Host, s.Run)
+	}
+	s.clean = false
 	t, err := s.cluster.Open(ctx, s.load(), rec.Sink, rec.Clock, rec.Step, rec.Fail)
 	if err != nil {
 		return nil, mistakes(err)
 	}
 	s.instance.Store(t)
+	for _, note := range s.beside {
+		rec.Emit(&record.Note{Warning: record.WarningBeside, Text: note})
+	}
 	return &loaded{t, s, rec, s.release != nil}, nil
 }
 
@@ -86,6 +93,13 @@ type loaded struct {
 	s     *session
 	rec   target.Recorder
 	apart bool // this program is kept off the real node's processors
+}
+
+// Close implements target.Instance.
+func (t *loaded) Close(done context.Context) error {
+	err := t.Target.Close(done)
+	t.s.clean = err == nil
+	return err
 }
 
 // Raise implements target.Target.

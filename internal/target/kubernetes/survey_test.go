@@ -26,6 +26,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // message is an object in the API's protobuf encoding.
@@ -564,7 +565,7 @@ func TestKubeletsAreAsked(t *testing.T) {
 func TestSurveyOfALab(t *testing.T) {
 	t.Parallel()
 	kubeconfig := needLab(t).Kubeconfig
-	c, err := Connect(kubeconfig, "", "plimsoll/test", time.Now)
+	c, err := Connect(kubeconfig, "", target.Host{Version: "test", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
