@@ -391,3 +391,47 @@ func TestPlanFiles(t *testing.T) {
 		t.Errorf("run of experiment.yaml: %d\n%s", again.Code, again.Stderr)
 	}
 }
+
+// A mistake in a template is found before the load, by the cluster's own words
+// and with its place in the file; nothing stays of the attempt.
+func TestAMistakeInATemplate(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, wideLab...)
+	if got := p.Run(t, "workloads", "export", "node-density", "w"); got.Code != 0 {
+		t.Fatalf("export: %d %s", got.Code, got.Stderr)
+	}
+	config, err := os.ReadFile(filepath.Join(p.Dir, "w", "node-density.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(p.Dir, "w", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("node-density.yml", strings.TrimRight(string(config), "\n")+"\n  - objectTemplate: more.yml\n    replicas: 1\n")
+	for _, tt := range []struct{ why, template, want string }{
+		{"a version that the cluster does not have", "# more\napiVersion: apps/v2\nkind: Deployment\nmetadata: {name: "+"\"a-{{.Iteration}}\""+"}\n", "more.yml:2: apiVersion: the cluster knows no kind Deployment in apps/v2 (it knows Deployment in apps/v1)"},
+		{"a field that there is not", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s-{{.Iteration}}\nspec:\n  selecter: {a: b}\n  ports: [{port: 80}]\n", `more.yml:6: spec.selecter: unknown field "spec.selecter"`},
+		{"a value that the server refuses", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s-{{.Iteration}}\nspec:\n  ports:\n  - port: 800000\n", "more.yml:7: spec.ports[0].port: Invalid value: 800000"},
+		{"a value of another type", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s-{{.Iteration}}\ndata:\n  a: 5\n", "more.yml:5: data: this is no ConfigMap: json: cannot unmarshal number"},
+		{"a name that comes again", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: same\n", `more.yml:4: metadata.name: ConfigMap "same" is asked for twice`},
+	} {
+		write("more.yml", tt.template)
+		got := p.Run(t, "sweep", "./w", "--lab", p.Lab, "--levels", "2", "--hold", "100ms", "--out", "r")
+		if got.Code != exitUsage || !strings.Contains(got.Stderr, "plimsoll: "+tt.want) {
+			t.Errorf("%s: exit code %d, want 2 and %q\n%s%s", tt.why, got.Code, tt.want, got.Stdout, got.Stderr)
+		}
+		if _, err := os.Stat(filepath.Join(p.Dir, "r")); err == nil {
+			t.Errorf("%s: the run directory stays", tt.why)
+		}
+		if left := p.Leftovers(t); len(left) != 0 {
+			t.Errorf("%s: left %+v", tt.why, left)
+		}
+	}
+	write("more.yml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{.Iteration}}\n")
+	if got := p.Run(t, "sweep", "./w", "--lab", p.Lab, "--levels", "2", "--hold", "100ms", "--out", "r"); got.Code != 0 {
+		t.Errorf("once it is right: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+}

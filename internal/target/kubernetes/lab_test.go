@@ -210,7 +210,7 @@ type labRun struct {
 	hold       time.Duration
 	onStatus   func(engine.Status)
 	onOpen     func(*Target)
-	beforeEnd  func() // is called before the target is emptied
+	beforeEnd  func()                            // is called before the target is emptied
 	open       func(*Cluster, *PreparedWorkload) // changes the load
 	n          int64                             // its number, which names what it makes; 0 for the next
 }

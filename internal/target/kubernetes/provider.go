@@ -291,7 +291,7 @@ func (s *session) Close() error {
 // mistakes makes *target.MistakeErrors of what is wrong with a workload's
 // templates.
 func mistakes(err error) error {
-	if len(strictyaml.Problems(err)) > 0 {
+	if _, told := errors.AsType[*target.MistakeError](err); !told && len(strictyaml.Problems(err)) > 0 {
 		return target.Mistakef("", "%w", err)
 	}
 	return err
@@ -353,6 +353,12 @@ func variantOf(r target.Request, given map[string]string) (v Variant, err error)
 		return v, target.Mistakef("take it out of the workload's configuration", "%w", strictyaml.Join(problems))
 	}
 	if v.Templates, err = v.Config.Templates(r.Workload.Files()); err != nil {
+		return v, target.Mistakef("", "%w", err)
+	}
+	if r.ToRead {
+		return v, nil
+	}
+	if err := v.repeatedNames(identity{uuid: r.UUID, run: r.Run}); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
 	return v, nil

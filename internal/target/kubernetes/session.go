@@ -246,7 +246,7 @@ func (s *session) assessArms(ctx context.Context, survey *Survey) ([]armAssessme
 
 // assess is what a survey tells of a rendering of the workload.
 func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Assessment, error) {
-	d := Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}}
+	d := Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
 	if s.Workload != nil {
 		d.Workload = s.Workload.Name
 		axis, err := s.Workload.Axis(s.Plan.Axis.Name)
@@ -260,6 +260,11 @@ func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Asses
 		}
 	}
 	l, err := survey.Assess(ctx, d)
+	if err == nil && s.ToRead && v.Config != nil {
+		if err := v.repeatedNames(identity{uuid: s.UUID, run: s.Run}); err != nil {
+			l.found(record.SeverityError, "workload", "", "%v", err)
+		}
+	}
 	return l, mistakes(err)
 }
 

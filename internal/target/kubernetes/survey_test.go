@@ -508,7 +508,7 @@ func TestLookFindsWhatIsWrongWithAWorkload(t *testing.T) {
 		want     string
 		why      string
 	}{
-		{job, "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\n", nil, "the cluster knows no Thing.example.com", "a kind that is not there"},
+		{job, "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\n", nil, "the cluster knows no kind Thing in example.com/v1", "a kind that is not there"},
 		{job, strings.Replace(bareTemplate, "spec: {", "spec: {runtimeClassName: crun, ", 1), nil, "there is no RuntimeClass crun", "a runtime class that is not there"},
 		{job, strings.Replace(bareTemplate, "spec: {", "spec: {nodeSelector: {a: b}, ", 1), nil, "no node takes the workload's pods: all 2", "a selector that fits no node"},
 		{job, bareTemplate, func(f *fakeAPI) {
