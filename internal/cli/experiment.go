@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -36,6 +37,7 @@ type experimentFlags struct {
 	yes                          bool
 	dryRun                       bool
 	ignoreHealth                 bool
+	wait                         bool
 	// experiment
 	plan             plan.Plan // what needs no more reading
 	search           plan.Search
@@ -79,6 +81,7 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	f.addNamedTarget(cmd, "load")
 	flags := cmd.Flags()
+	flags.BoolVar(&f.wait, "wait", false, "wait until no other run loads the cluster, or until it counts as dead")
 	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
@@ -449,7 +452,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
 	}
@@ -482,16 +485,20 @@ func (r *runner) show(f *experimentFlags) error {
 		}
 	})
 	if result == nil {
+		if left, ok := errors.AsType[*run.LeftError](err); ok {
+			return &target.UnableError{Err: err, Hint: leftText(left.Left, cleanCommand(r.plan.Target))}
+		}
 		return err
 	}
-	if show(dir, result, err); showErr != nil {
-		return showErr
-	}
+	show(dir, result, err)
 	if c := result.Cleanup; c != nil && !c.Done {
 		p.logf("%s\n", leftText(c.Left, cleanCommand(r.plan.Target)))
 	}
 	if err != nil {
 		p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+	}
+	if showErr != nil {
+		return showErr
 	}
 	if err != nil && !r.mild(err) {
 		return exitError(exitCode(err))

@@ -49,9 +49,11 @@ type runner struct {
 	yes      bool
 	// ignoreHealth loads a system that is not fit for it.
 	ignoreHealth bool
-	asked        []run.Asked // levels that the user has named
-	out          string
-	quiet        bool // print nothing on the way
+	// wait waits for other runs to end.
+	wait  bool
+	asked []run.Asked // levels that the user has named
+	out   string
+	quiet bool // print nothing on the way
 	// steps bounds the steps of this part of the run; 0 is no bound.
 	steps int
 	// past is the run that goes on, nil for one that begins.
@@ -75,7 +77,7 @@ func (r *runner) request() (target.Provider, target.Request, error) {
 		}
 	}
 	id, long, err := r.p.names()
-	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: cleanCommand(r.plan.Target)}
+	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: cleanCommand(r.plan.Target), Wait: r.wait}
 	if r.past != nil {
 		q.Before = r.past.IDs
 	}
@@ -107,6 +109,11 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 			show.end(true)
 			judged(dir, result, err)
 		},
+	}
+	if command := cleanCommand(r.plan.Target); command != "" {
+		left := "what the run has made is left; this removes it: " + command
+		r.stop.left.Store(&left)
+		defer r.stop.left.Store(nil)
 	}
 	dir, result, err := job.Run(r.stop.soft, r.stop.hard)
 	show.end(result != nil)

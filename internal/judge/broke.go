@@ -299,6 +299,9 @@ func brokeFirst(kind string, steps []*judged, goals []GoalResult) *BrokeFirst {
 		}
 		first := c.Breaches[i]
 		first.First = true
+		if says != "" && len(c.Reasons) > 0 && top(c.Reasons).mistaken() {
+			says = "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"
+		}
 		return &BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: says, Conditions: c.Conditions}
 	}
 	return nil

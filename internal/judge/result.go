@@ -290,6 +290,9 @@ type Reason struct {
 	// Nodes is how many nodes the reason was told of, of NodesOf.
 	Nodes   int `json:"nodes"`
 	NodesOf int `json:"nodesOf"`
+	// Requests says that the count is of requests that failed and that asked
+	// for what is not followed, such as a service: not of objects.
+	Requests bool `json:"requests,omitempty"`
 
 	certain int // of Count, those whose state is known
 }
