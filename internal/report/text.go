@@ -199,6 +199,15 @@ func Sentence(r judge.Result) string {
 	}
 	switch r.Verdict {
 	case slo.Pass:
+		var not []string
+		for _, g := range r.Goals {
+			if g.Verdict != slo.Pass {
+				not = append(not, fmt.Sprintf("%s (%s)", g.Name, g.Verdict))
+			}
+		}
+		if len(not) > 0 {
+			return fmt.Sprintf("%s held at every level by goal %s, but not by %s: %s.", r.Workload, r.Goals[0].Name, andList(not), r.Why)
+		}
 		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
 	case slo.Breached:
 		for _, s := range r.Steps {

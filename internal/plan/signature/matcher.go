@@ -488,7 +488,7 @@ func (m *Matcher) try(examples []Example) []Hit {
 			case e.Error != "" || e.Code != 0:
 				m.Request(&record.Slot{Slot: object, Code: e.Code, Error: e.Error, Outcome: record.SlotFailed})
 			default:
-				m.Event(1, &record.KubeEvent{Object: object, About: cmp.Or(e.About, "Pod"), Type: "Warning", Reason: e.Reason, Message: e.Message})
+				m.Event(1, &record.KubeEvent{Object: object, About: cmp.Or(e.About, "Pod"), Type: "Warning", Source: e.Source, Reason: e.Reason, Message: e.Message})
 			}
 		}
 	}
