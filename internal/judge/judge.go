@@ -53,7 +53,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		s.Objects.count(x)
 	}
 	s.Reasons = reasonsOf(spec, f, outcomes)
-	v := &verdicts{spec: spec, f: f, step: s, outcomes: outcomes}
+	v := &verdicts{spec: spec, f: f, step: s, normal: first.asBaseline(), outcomes: outcomes}
 	s.Latency, v.samples = latenciesOf(spec, f, outcomes)
 	s.APIRequests, v.dropped = requestsOf(f)
 	for _, x := range f.own {

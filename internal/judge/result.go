@@ -176,6 +176,9 @@ type Bottleneck struct {
 	// where this program does not run there.
 	CPUs    int      `json:"cpus,omitempty"`
 	CPUBusy *float64 `json:"cpuBusy"`
+	// CPUPeak is the most of them in use over about five seconds, in percent; 0
+	// where the step was too short to say.
+	CPUPeak float64 `json:"cpuPeak,omitempty"`
 	// CPUBy is the share of all CPUs by process, in percent, the largest first.
 	CPUBy []CPUShare `json:"cpuBy,omitempty"`
 }

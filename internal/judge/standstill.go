@@ -71,6 +71,11 @@ func (f *facts) standstills() []standstill {
 		return nil
 	}
 	moved := func(s standstill) bool {
+		for _, x := range f.own {
+			if x.retries > 0 && x.sent < s.to && x.replied > s.from {
+				return true // it was answered, and sent again
+			}
+		}
 		for _, x := range f.place {
 			for _, o := range x.objects {
 				for _, t := range o.at {

@@ -131,6 +131,12 @@ func TestNoStandstill(t *testing.T) {
 				s.news("p1-0 Deleted")
 			}
 		}},
+		{"requests are answered and sent again: it is refusals that take so long", func(s *script, at float64) {
+			if at == 14.5 {
+				s.asked("again", func(r *record.Slot) { r.Sent, r.Retries = s.now-8e6, 7 })
+				s.news("again Created Scheduled ContainersStarted Ready")
+			}
+		}},
 		{"this program stood still itself", func(s *script, at float64) {
 			if at == 14 {
 				s.put(&record.Reading{Source: SourceWakes, Values: map[string]float64{"wakes": 100, "late": 1, "mostSeconds": 7.9}})

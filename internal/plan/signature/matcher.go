@@ -438,6 +438,11 @@ func (c *ConditionPattern) holding(figures map[string]float64) (list []FigureHit
 func (h *Hit) Text() string {
 	var parts []string
 	for _, f := range h.Figures {
+		if strings.HasPrefix(f.Name, FigureCPU) && f.Name != FigureMachine {
+			// Beside shares of all processors a percentage of one misleads.
+			parts = append(parts, fmt.Sprintf("%s was %.3g processors", f.Name, f.Value/100))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%s was %.4g", f.Name, f.Value))
 	}
 	if h.Count > 0 {
