@@ -154,7 +154,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 	}
 	line := &LoadLine{
 		Axis: spec.Axis, Unit: spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
-		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need,
+		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need, Mixed: o.Mixed,
 	}
 	line.setPassProbability(steps, goal)
 	if o.LowestFailing == nil {

@@ -23,7 +23,7 @@ import (
 // are those of the objects that a step itself asked for, and memory is that of
 // all that is in place, whoever asked for it.
 //
-// A law is told only where a test holds: the figures' ranks must go with the
+// A law is given only where a test holds: the figures' ranks must go with the
 // levels', also when the order of the steps is allowed for, unless a peak or a
 // knee is shown, which have tests of their own. Steps in which others used the
 // machine, all stood still, or the processors were busy, show something else.

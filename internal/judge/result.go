@@ -6,6 +6,7 @@ package judge
 import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -70,6 +71,8 @@ type LoadLine struct {
 	// EffectiveLevel is the level of those that were ready at the lowest
 	// failing level.
 	EffectiveLevel *float64 `json:"effectiveLevel"`
+	// Mixed are the levels at which steps do not agree.
+	Mixed []design.Mixed `json:"mixed,omitempty"`
 }
 
 // GoalResult is what became of one goal.

@@ -238,6 +238,13 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 	default:
 		fmt.Fprintf(&b, "%s: %s", verdict, why)
 	}
+	if len(l.Mixed) > 0 {
+		var list []string
+		for _, m := range l.Mixed {
+			list = append(list, fmt.Sprintf("%s held %d of %d times", Number(m.Level), m.Passed, m.Passed+m.Failed))
+		}
+		fmt.Fprintf(&b, "; the steps do not agree: %s", andList(list))
+	}
 	if l.Binding != "" {
 		fmt.Fprintf(&b, ", bound by: %s", l.Binding)
 	}
