@@ -18,6 +18,7 @@ type verdicts struct {
 	spec     *Spec
 	f        *facts
 	step     *judged
+	normal   *judged           // the first step, nil where it tells of nothing
 	outcomes []unitOutcome     // of the facts' units
 	samples  map[string]sample // by milestone, of the step's own objects
 	dropped  int               // requests of the step that were never sent
@@ -86,7 +87,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 			if refused != "" {
 				c.binding[g.Name] += "; " + refused
 			}
-			if text := c.Bottleneck.String(); text != "" && c.Open {
+			if text := c.Bottleneck.growth(v.normal, c.WatchLag); text != "" && c.Open {
 				c.binding[g.Name] += "; " + text
 			}
 		}

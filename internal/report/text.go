@@ -255,6 +255,15 @@ func verdictSentence(r judge.Result) string {
 	}
 	switch r.Verdict {
 	case slo.Pass:
+		var not []string
+		for _, g := range r.Goals {
+			if g.Verdict != slo.Pass {
+				not = append(not, fmt.Sprintf("%s (%s)", g.Name, g.Verdict))
+			}
+		}
+		if len(not) > 0 {
+			return fmt.Sprintf("%s held at every level by goal %s, but not by %s: %s.", r.Workload, r.Goals[0].Name, andList(not), r.Why)
+		}
 		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
 	case slo.Breached:
 		for _, s := range r.Steps {
@@ -284,6 +293,13 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 		fmt.Fprintf(&b, "%s, at least %s %s held: %s", verdict, Number(*l.Level), l.Unit, why)
 	default:
 		fmt.Fprintf(&b, "%s: %s", verdict, why)
+	}
+	if len(l.Mixed) > 0 {
+		var list []string
+		for _, m := range l.Mixed {
+			list = append(list, fmt.Sprintf("%s held %d of %d times", Number(m.Level), m.Passed, m.Passed+m.Failed))
+		}
+		fmt.Fprintf(&b, "; the steps do not agree: %s", andList(list))
 	}
 	if l.Binding != "" {
 		fmt.Fprintf(&b, ", bound by: %s", l.Binding)
