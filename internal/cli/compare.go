@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -76,6 +78,9 @@ was the bottleneck.`,
 			defer compared()
 			operands, err := loadOperands(cmd.Context(), args)
 			if err != nil {
+				return err
+			}
+			if err := o.checkOut(operands); err != nil {
 				return err
 			}
 			var outcome recorded.Outcome
@@ -257,6 +262,39 @@ func views(outcome recorded.Outcome, operands []*recorded.Operand) (text, page f
 	}
 	return func(w io.Writer) error { return report.ComparisonText(w, in) }, func(w io.Writer) error { return report.ComparisonHTML(w, in) }
 }
+
+// checkOut refuses a directory that holds something else: a run's record, or a
+// comparison of what is not compared now. A comparison that is made again, or
+// a trend that has grown, replaces what it was.
+func (o *compareOptions) checkOut(operands []*recorded.Operand) error {
+	if o.out == "" {
+		return nil
+	}
+	dir := record.Dir(o.out)
+	const hint = "name another directory with --out"
+	if _, err := os.Stat(dir.Path(comparisonFile)); err != nil { // writing tells of any other trouble
+		for _, name := range []string{record.HistoryFile, record.ResultFile, record.ExperimentFile, record.ReportFile} {
+			if _, err := os.Lstat(dir.Path(name)); err == nil {
+				return usagef(hint, "--out: %s holds something else: it has a %s and no %s", o.out, name, comparisonFile)
+			}
+		}
+		return nil
+	}
+	var before recorded.Outcome
+	if err := dir.ReadJSON(comparisonFile, &before); err != nil || before.Schema != recorded.Schema {
+		return usagef(hint, "--out: %s is not a comparison that this program can replace", dir.Path(comparisonFile))
+	}
+	for _, e := range before.Experiments {
+		if !slices.ContainsFunc(operands, func(x *recorded.Operand) bool { return samePath(x.Path, e.Path) && x.Arm == e.Arm }) {
+			return usagef(hint, "--out: %s holds another comparison, with %s", o.out, e.Name)
+		}
+	}
+	return nil
+}
+
+// samePath reports whether two paths lead to the same place, as they are
+// written.
+func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }
 
 // write leaves an outcome and its page in a directory.
 func (o *compareOptions) write(outcome recorded.Outcome, page func(io.Writer) error) error {
