@@ -93,7 +93,7 @@ func (r *runner) run() (record.Dir, *judge.Result, error) {
 	}
 	show := &progress{
 		p: r.p, quiet: r.quiet, soft: r.stop.soft,
-		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name),
+		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name), plan: r.plan,
 	}
 	show.forecast.warm, show.forecast.hold, show.forecast.short = run.Holds(r.plan, axis, r.workload.Target.Axes[axis.Name].Stream != nil)
 	show.start()
@@ -205,6 +205,7 @@ type outline struct {
 	Axis     string          `json:"axis"`
 	Levels   string          `json:"levels"`
 	Changes  []target.Change `json:"changes"`
+	Guards   plan.Guards     `json:"guards,omitempty"` // those that were given
 }
 
 // outlineSchema names its format.
@@ -226,7 +227,7 @@ func (r *runner) outline(format string) error {
 	}
 	o := outline{
 		Schema: outlineSchema, Workload: r.workload.Name, Target: targetText(r.plan.Target, r.workload.Target.Name),
-		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit), Changes: changes,
+		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit), Changes: changes, Guards: r.plan.Guards,
 	}
 	if format == "json" {
 		return printJSON(r.p, o)
@@ -248,6 +249,9 @@ func (r *runner) outline(format string) error {
 			lines = []string{"nothing"}
 		}
 		r.p.printf("would %s: %s\n", action, strings.Join(lines, "; "))
+	}
+	if text := guardsText(r.plan.Guards, r.workload.KindOn(r.plan.Axis.Name).Measures); text != "" {
+		r.p.printf("%s\n", text)
 	}
 	r.p.printf("This was a dry run: nothing was done.\n")
 	return nil

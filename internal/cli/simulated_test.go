@@ -224,12 +224,22 @@ func TestTargetsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	}
 }
 
+// A guard's bound is said, with its unit, before anything is loaded.
+func TestGuardsAreSaidBeforeTheLoad(t *testing.T) {
+	got := command(t, nil, "sweep", "simulated", "--levels", "3", "--guard", "apiErrors=5%", "--guard", "placesNotReady=1", "--out", filepath.Join(t.TempDir(), "run"))
+	before, _, started := strings.Cut(got.stderr, "sweep 3\n")
+	if want := "the load stops when apiErrors is 5 % (failed requests of the latest 200), or placesNotReady is 1 (places that are not ready)"; !started || !strings.Contains(before, want) {
+		t.Errorf("exit code %d, want %q before the first step:\n%s", got.code, want, got.stderr)
+	}
+}
+
 func TestADryRunDoesNothing(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want []string
 	}{
 		{[]string{"limit", "simulated"}, []string{"simulated on the target simulated, along objects: 10, 20, ... up to 1000 objects/place", "would make: nothing", "nothing was done"}},
+		{[]string{"limit", "simulated", "--guard", "apiErrors=5%"}, []string{"the load stops when apiErrors is 5 % (failed requests of the latest 200)", "nothing was done"}},
 		{[]string{"sweep", "node-density-cni", "--levels", "10,20", "--lab-nodes", "3"},
 			[]string{"along pods-per-node: 10 20 pods/node", "a private lab: etcd, API server, controller manager and scheduler, 3 simulated nodes of 110 pods", "1 Service for each iteration", "for each 1000 iterations", "would change: nothing", "would reboot: nothing"}},
 		{[]string{"ab", "node-density", "--arm", "a:", "--arm", "b:serviceLinks=true", "--kubeconfig", "/nonexistent"}, []string{"the cluster of /nonexistent", "2 arms, 5 runs of each", "1 Pod for each iteration", "would remove: leftovers of earlier runs"}},

@@ -110,6 +110,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --pace fast", []string{"--pace", "or max"}, "a pace"},
 		{"limit node-density --guard nodesNotRead=1", []string{"--guard", `did you mean "nodesNotReady"?`}, "a guard"},
 		{"limit node-density --guard nodesNotReady=5%", []string{"--guard nodesNotReady", "this guard counts", "hint: "}, "a percentage of what is counted"},
+		{"limit node-density --guard apiErrors=5", []string{"--guard apiErrors: 5 has no unit", "hint: write 5%"}, "a percentage without its sign"},
+		{"limit node-density --guard apiErrors=0.05", []string{"--guard apiErrors: 0.05 has no unit"}, "a share for a percentage"},
 		{"limit node-density --guard pending=5 --guard pending=6", []string{"--guard pending is given twice"}, "a guard given twice"},
 		{"limit node-density --guard nodesNotReady=no", []string{"--guard", "not a bound"}, "a guard's bound"},
 		{"limit node-density --lab nowhere", []string{`no lab "nowhere"`, "lab up nowhere"}, "a lab"},

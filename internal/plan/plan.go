@@ -324,6 +324,14 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	return nil
 }
 
+// String is the bound as a sentence has it.
+func (b Bound) String() string {
+	if b.Percent {
+		return fmt.Sprintf("%g %%", b.Value)
+	}
+	return fmt.Sprintf("%g", b.Value)
+}
+
 // MarshalText writes what UnmarshalText reads.
 func (b Bound) MarshalText() ([]byte, error) {
 	text := strconv.AppendFloat(nil, b.Value, 'g', -1, 64)

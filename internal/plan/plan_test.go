@@ -207,6 +207,8 @@ func TestGuardsAreSetAsTheyAreRead(t *testing.T) {
 		{"apiErrors", "none", "or a percentage"},
 		{"nodesNotReady", "2", ""},
 		{"apiErrors", "5%", ""},
+		{"apiErrors", "5", "has no unit"},
+		{"apiErrors", "0.05", "has no unit"},
 		{"apiErrors", "101%", "at most 100%"},
 		{"nodsNotReady", "5%", `did you mean "nodesNotReady"?`},
 	} {

@@ -485,6 +485,8 @@ func (v *validator) guards(kind record.ObjectKind) {
 			v.Add(path, nearest.OneOf(name, known), "there is no guard %q", name)
 		case bound.Percent && !kind.Measures[i].Percent:
 			v.Add(path, "leave out the percent sign", "%g%% is not a bound: this guard counts, want a number above 0", bound.Value)
+		case !bound.Percent && kind.Measures[i].Percent:
+			v.Add(path, fmt.Sprintf("write %g%%", bound.Value), "%g has no unit: this guard watches a percentage, want one such as 5%%", bound.Value)
 		case kind.Measures[i].Percent && bound.Value > 100:
 			v.Add(path, "", "at most 100%% of the requests can fail, not %g%%", bound.Value)
 		}
