@@ -63,6 +63,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll limit node-density --kubeconfig ~/.kube/config --from 50 --step 25 --max 250", nil, minutes},
 		{"bin/plimsoll limit node-density --slo 'Ready p99 <= 2s' --slo 'errors < 1%'", nil, minutes},
 		{`bin/plimsoll limit node-density --goal "fast=Ready p99 <= 2s"`, nil, minutes},
+		{`bin/plimsoll limit simulated --goal "fast=Ready p99 <= 60ms" --require all`, []int{exitHeld}, ""},
 		{"bin/plimsoll limit node-density --axis rate --lab-nodes 100", nil, minutes},
 		{"bin/plimsoll ab node-density --lab-nodes 20 --level 20 --arm plain: --arm links:serviceLinks=true", nil, minutes},
 		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},

@@ -233,6 +233,33 @@ func TestGuardsAreSaidBeforeTheLoad(t *testing.T) {
 	}
 }
 
+// The exit code follows the headline goal unless another is required, and what
+// a run requires is kept in its record.
+func TestTheExitCodeFollowsTheRequiredGoals(t *testing.T) {
+	for _, c := range []struct {
+		require string
+		code    int
+		said    string
+	}{
+		{"", exitHeld, "The exit code, 0, follows the headline goal alone; --require all follows every goal."},
+		{"all", exitBreached, "The exit code, 1, follows every goal."},
+		{"fast", exitBreached, "The exit code, 1, follows the goal fast."},
+		{"ready", exitHeld, "The exit code, 0, follows the goal ready."},
+	} {
+		args := []string{"sweep", "simulated", "--levels", "3", "--goal", "fast=Ready p99 <= 1us"}
+		if c.require != "" {
+			args = append(args, "--require", c.require)
+		}
+		dir, got := measured(t, args...)
+		if got.code != c.code || !strings.Contains(got.stdout, c.said) || !strings.Contains(got.stdout, "goal ready (all Ready): the headline: pass") {
+			t.Errorf("--require %q: exit code %d, want %d\n%s%s", c.require, got.code, c.code, got.stdout, got.stderr)
+		}
+		if again := command(t, nil, "analyze", dir); again.code != c.code {
+			t.Errorf("--require %q: judged again, exit code %d, want %d", c.require, again.code, c.code)
+		}
+	}
+}
+
 func TestADryRunDoesNothing(t *testing.T) {
 	for _, c := range []struct {
 		args []string

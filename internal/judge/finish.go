@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -102,7 +103,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if r.Warnings == nil {
 		r.Warnings = record.Warnings{}
 	}
-	r.ExitCode = exitCodeOf(r.Verdict)
+	r.Require = b.spec.Require
+	r.ExitCode = exitCodeOf(r.required())
 	if b.spec.Arms != nil {
 		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.objects.names, b.steps), stop)
 	}
@@ -110,6 +112,21 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	r.Laws = LawsOf(b.spec, r.Steps)
 	r.Overhead = b.phases.overhead(r.Laws)
 	return r
+}
+
+// required is the verdict of the goals that the exit code follows: of all, the
+// worst.
+func (r *Result) required() slo.Verdict {
+	if r.Require == "" || len(r.Goals) == 0 {
+		return r.Verdict
+	}
+	verdict := slo.Pass
+	for _, g := range r.Goals {
+		if (r.Require == plan.RequireAll || r.Require == g.Name) && exitCodeOf(g.Verdict) > exitCodeOf(verdict) {
+			verdict = g.Verdict
+		}
+	}
+	return verdict
 }
 
 // undecidedStep names the first step that left a goal with such a verdict, and

@@ -50,8 +50,11 @@ type Plan struct {
 	StepTimeout Duration                     `yaml:"stepTimeout,omitempty"`
 	Budget      Duration                     `yaml:"budget,omitempty"` // 0 is none
 	Goals       strictyaml.Ordered[[]string] `yaml:"goals,omitempty"`
-	Primary     *Primary                     `yaml:"primary,omitempty"`
-	Guards      Guards                       `yaml:"guards,omitempty"`
+	// Require names the goal that the exit code follows, or says RequireAll; ""
+	// is the headline.
+	Require string   `yaml:"require,omitempty"`
+	Primary *Primary `yaml:"primary,omitempty"`
+	Guards  Guards   `yaml:"guards,omitempty"`
 	// Fresh is what a step that begins from empty begins with: FreshObjects or
 	// FreshLab.
 	Fresh string `yaml:"fresh,omitempty"`
@@ -74,6 +77,9 @@ type Plan struct {
 
 	positions *strictyaml.Positions
 }
+
+// RequireAll lets the exit code follow every goal: the worst of them.
+const RequireAll = "all"
 
 // What a step that begins from empty begins with.
 const (

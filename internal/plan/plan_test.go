@@ -126,7 +126,7 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
-		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, repeat, seed, pace, hold, stepTimeout, budget, goals, require, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
 		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
 		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},

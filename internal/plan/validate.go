@@ -175,6 +175,7 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	v.axis(w)
 	kind := w.KindOn(p.Axis.Name)
 	v.goals(w.Name, kind.Names())
+	v.require()
 	v.comparison(w)
 	v.published()
 	v.signatures()
@@ -376,6 +377,26 @@ func (v *validator) goals(workloadName string, milestones []string) {
 	}
 }
 
+// require judges which goals the exit code is to follow.
+func (v *validator) require() {
+	p := v.plan
+	if p.Require == "" {
+		return
+	}
+	names := []string{RequireAll}
+	for _, item := range p.Goals {
+		names = append(names, item.Key)
+	}
+	switch {
+	case p.Kind == AB:
+		v.Add("require", "leave it out", "the exit code of a comparison of arms follows the comparison")
+	case !slices.Contains(names, p.Require):
+		v.Add("require", nearest.OneOf(p.Require, names), "there is no goal %q", p.Require)
+	case slices.Contains(names[1:], RequireAll):
+		v.Add("require", "give the goal another name", "%q is the name of a goal, and means every goal", RequireAll)
+	}
+}
+
 // comparison judges what only a comparison of arms has.
 func (v *validator) comparison(w *workload.Workload) {
 	p := v.plan
@@ -512,6 +533,7 @@ func (p *Plan) checkRecorded() error {
 		v.Add("goals", "for example ready: [all Ready]", "the run has no goal to be judged by")
 	}
 	v.goals(p.Workload, run.Milestones)
+	v.require()
 	v.signatures()
 	if !slices.Contains(run.Milestones, run.Arrived) {
 		v.Add("asRun.arrived", nearest.OneOf(run.Arrived, run.Milestones), "%s has no milestone %q", p.Workload, run.Arrived)
