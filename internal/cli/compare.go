@@ -16,6 +16,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -99,7 +100,7 @@ was the bottleneck.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.ArmIs, "arm-is", nil, "what belongs to the arm besides the parameters: `NAMES` as above")
-	flags.StringVar(&o.Metric, "metric", "", "the figure that decides: `MILESTONE pNN` or a name from the table (default the plans', else the workload's)")
+	flags.StringVar(&o.Metric, "metric", "", "the figure that decides: `MILESTONE pNN|max`, or a name from the table (default the plans', else the workload's)")
 	flags.StringVar(&o.margin, "margin", "", "relative change that still counts as the same (default the plans', else 5%)")
 	flags.Float64Var(&o.Alpha, "alpha", 0, "error rate of the interval (default the plans', else 0.05)")
 	flags.BoolVar(&o.AsGiven, "as-given", false, "keep the order of the arguments in a trend")
@@ -123,6 +124,9 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 	}
 	if name, given := firstChanged(cmd, "as-given", "seed"); given && !trend {
 		return usagef("", "--%s: a trend needs at least three experiments", name)
+	}
+	if f, err := slo.ParseFigure(o.Metric); err == nil {
+		o.Metric = f.String() // as the figures of a run are named
 	}
 	for i, name := range o.ArmIs {
 		o.ArmIs[i] = strings.TrimSpace(name)

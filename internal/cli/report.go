@@ -164,6 +164,7 @@ is judged as far as it goes. The known failures are those of the run, and those 
 		},
 	}
 	outputFlag(cmd, &output)
+	cmd.Flags().StringVar(&signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
 	return cmd
 }

@@ -5,10 +5,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -313,5 +316,49 @@ func TestCommandsStandOnce(t *testing.T) {
 	}
 	if len(seen) < 10 {
 		t.Errorf("%d commands", len(seen))
+	}
+}
+
+// What a help says of a flag is so: the command has it, or the other command
+// that is named with it.
+func TestHelpPromisesNoFlagThatIsMissing(t *testing.T) {
+	stop := newInterrupts(nil)
+	defer stop.close()
+	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
+	word := regexp.MustCompile(`--([a-z][a-z-]*)`)
+	named := regexp.MustCompile(`--([a-z][a-z-]*) [A-Z]+ with ([a-z, ]+ and [a-z]+) `)
+	others := map[string]bool{ // flags that the text says belong to another command
+		"plimsoll image push --set":              true, // of what takes the image
+		"plimsoll tune network --collect-script": true, // of tune host
+	}
+	seen := 0
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.InitDefaultHelpFlag()
+		has := func(flag string) bool {
+			return c.Flags().Lookup(flag) != nil || others[c.CommandPath()+" --"+flag] ||
+				slices.ContainsFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Flags().Lookup(flag) != nil })
+		}
+		text := c.Long
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			for name := range strings.FieldsFuncSeq(strings.Replace(m[2], " and ", ",", 1), func(r rune) bool { return r == ',' || r == ' ' }) {
+				if other, _, err := root.Find([]string{name}); err != nil || other.Flags().Lookup(m[1]) == nil {
+					t.Errorf("the help of %q promises --%s with %s, which has no such flag", c.CommandPath(), m[1], name)
+				}
+				seen++
+			}
+		}
+		for _, m := range word.FindAllStringSubmatch(named.ReplaceAllString(text, ""), -1) {
+			if seen++; !has(m[1]) {
+				t.Errorf("the help of %q promises --%s, and it has no such flag", c.CommandPath(), m[1])
+			}
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(root)
+	if seen < 20 {
+		t.Errorf("only %d flags are spoken of", seen)
 	}
 }

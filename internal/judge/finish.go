@@ -83,8 +83,13 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		if !n.Done {
 			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
-		if _, sweep := d.(design.Sweep); sweep && !n.Outcome.Verdict.Decided() {
-			n.Outcome.Why += undecidedStep(b.steps, g.Name, n.Outcome.Verdict, i == 0)
+		if !n.Outcome.Verdict.Decided() {
+			steps := b.steps
+			if _, search := d.(design.Search); search {
+				// A search makes what does not decide again: the last step ended it.
+				steps = steps[max(0, len(steps)-1):]
+			}
+			n.Outcome.Why += undecidedStep(steps, g.Name, n.Outcome.Verdict, i == 0)
 		}
 		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})

@@ -391,7 +391,7 @@ func FuzzBuilder(f *testing.F) {
 		text := func() string {
 			return pick("", "Unschedulable", "NotReady", "0/2 nodes are available: 2 Too many pods.", "x ns a")
 		}
-		s := &script{Builder: NewBuilder(Spec{Kind: observe.Pods(), Goals: goalsOf(t, "ready=all Ready", "quick=Ready p99 <= 5s; errors < 5%; achieved > 1%; query 'x' > 1; all Bound within 1s")})}
+		s := &script{Builder: NewBuilder(Spec{Kind: observe.Pods(), Goals: goalsOf(t, "ready=all Ready", "quick=Ready p99 <= 5s; errors < 5%; achieved > 1%; Ready max < 9s; all Bound within 1s")})}
 		s.Rows = func(record.ObjectRow) {}
 		for len(data) > 0 {
 			s.now += max(micros(), 0)

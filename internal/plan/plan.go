@@ -203,8 +203,8 @@ type Primary struct {
 func (p Primary) Share() (float64, error) {
 	number, isPercent := strings.CutSuffix(p.Margin, "%")
 	margin, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if !isPercent || err != nil || !(margin > 0) || math.IsInf(margin, 0) {
-		return 0, fmt.Errorf("%q is not a margin: want a percentage above 0, such as 5%%", p.Margin)
+	if !isPercent || err != nil || !(margin > 0 && margin < 100) {
+		return 0, fmt.Errorf("%q is not a margin: want a percentage above 0 and below 100, such as 5%%", p.Margin)
 	}
 	return margin / 100, nil
 }

@@ -101,6 +101,9 @@ func (p *Plan) Default(w *workload.Workload) {
 		if isOpen(p, "primary.metric", p.Primary.Metric) {
 			p.Primary.Metric = cmp.Or(axis.Primary, w.Primary)
 		}
+		if f, err := slo.ParseFigure(p.Primary.Metric); err == nil {
+			p.Primary.Metric = f.String() // as the figures of a run are named
+		}
 		if isOpen(p, "primary.margin", p.Primary.Margin) {
 			p.Primary.Margin = defaultMargin
 		}
@@ -370,9 +373,6 @@ func (v *validator) goals(workloadName string, milestones []string) {
 			if s.Milestone != "" && !slices.Contains(milestones, s.Milestone) {
 				v.Add(at, nearest.OneOf(s.Milestone, milestones), "objective %q: %s has no milestone %q", text, workloadName, s.Milestone)
 			}
-			if s.Form == slo.Query {
-				v.Add(at, "", "objective %q: queries are not supported yet", text)
-			}
 		}
 	}
 }
@@ -440,12 +440,11 @@ func (v *validator) primary(w *workload.Workload, kind record.ObjectKind, primar
 	if kind.Metric(primary.Metric) != nil {
 		return
 	}
-	// Any other is an objective's left half.
-	switch s, err := slo.Parse(primary.Metric + " <= 1s"); {
+	switch f, err := slo.ParseFigure(primary.Metric); {
 	case primary.Metric == "":
 		v.Add("primary.metric", "for example "+w.Primary, "the primary metric has no name")
-	case err != nil || s.Form != slo.Quantile:
-		want := "MILESTONE pNN"
+	case err != nil:
+		want := "MILESTONE pNN or MILESTONE max"
 		var declared []string
 		for _, m := range kind.Metrics {
 			declared = append(declared, m.Name)
@@ -454,10 +453,10 @@ func (v *validator) primary(w *workload.Workload, kind record.ObjectKind, primar
 			want += fmt.Sprintf(", or one that 'plimsoll workloads show %s' lists", w.Name)
 		}
 		v.Add("primary.metric", nearest.Hint(primary.Metric, declared, "for example "+w.Primary), "%q is not a metric: want %s", primary.Metric, want)
-	case !slices.Contains([]float64{0.5, 0.9, 0.95, 0.99}, s.Q):
-		v.Add("primary.metric", "p50, p90, p95 or p99", "%q is not a figure that a run has", primary.Metric)
-	case !slices.Contains(kind.Names(), s.Milestone):
-		v.Add("primary.metric", nearest.OneOf(s.Milestone, kind.Names()), "%s has no milestone %q", w.Name, s.Milestone)
+	case !slices.Contains([]float64{0.5, 0.9, 0.95, 0.99, 1}, f.Q):
+		v.Add("primary.metric", "p50, p90, p95, p99 or max", "%q is not a figure that a run has", primary.Metric)
+	case !slices.Contains(kind.Names(), f.Milestone):
+		v.Add("primary.metric", nearest.OneOf(f.Milestone, kind.Names()), "%s has no milestone %q", w.Name, f.Milestone)
 	}
 }
 
