@@ -234,7 +234,7 @@ func (o *compareOptions) show(p *Process, outcome recorded.Outcome, operands []*
 		}
 		return exitError(outcome.ExitCode)
 	}
-	if err := text(p.Stdout); err != nil {
+	if err := text(p.text()); err != nil {
 		return fmt.Errorf("print the comparison: %w", err)
 	}
 	if o.out != "" {

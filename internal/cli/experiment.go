@@ -553,7 +553,7 @@ func showResult(p *Process, r judge.Result, dir, format string, explain bool) er
 	if format == "json" {
 		return printJSON(p, r)
 	}
-	if err := report.Text(p.Stdout, r, dir, explain); err != nil {
+	if err := report.Text(p.text(), r, dir, explain); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 // from being ready, and the verdict in a sentence. Dir is where the record
 // lies. Explain adds why each level was chosen.
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
-	p := &printer{w: w}
+	p := newPrinter(w)
 	p.steps(r)
 	p.reasons(r)
 	p.broke(r)
@@ -53,8 +53,9 @@ func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 }
 
 type printer struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	width int // of the terminal in columns, 0 for no bound
+	err   error
 }
 
 func (p *printer) line(format string, args ...any) {
