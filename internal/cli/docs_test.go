@@ -78,6 +78,9 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},
 		{"bin/plimsoll lint -R manifests/ runbook.md", []int{exitBreached}, ""}, // the runbook has a mistake
 		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{exitHeld}, ""},
+		{"bin/plimsoll sweep simulated --levels 30 --set limit=37 --require all --out nightly", []int{exitHeld}, ""},
+		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{exitHeld}, ""},
+		{"bin/plimsoll report nightly", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads list", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads show node-density", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads export node-density my-density", []int{exitHeld}, ""},

@@ -550,8 +550,11 @@ func flagOf(path string) string {
 
 // showResult prints a result.
 func showResult(p *Process, r judge.Result, dir, format string, explain bool) error {
-	if format == "json" {
+	switch format {
+	case "json":
 		return printJSON(p, r)
+	case "junit":
+		return report.JUnit(p.Stdout, r)
 	}
 	if err := report.Text(p.text(), r, dir, explain); err != nil {
 		return fmt.Errorf("print the result: %w", err)

@@ -203,6 +203,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune network --overlay vlan", []string{"--overlay", "vxlan"}, "an overlay"},
 		{"tune plan --nodes 26", []string{"--pods-per-node: is needed"}, "a target"},
 		{"tune plan --pods 5 --pods-per-node 5 --nodes 2", []string{"both say how many"}, "two targets"},
+		{"analyze x -o junt", []string{`did you mean "junit"?`}, "a format of analyze"},
+		{"limit simulated -o junit", []string{"want text or json"}, "a format that only analyze has"},
 		{"version --outpt json", []string{"did you mean --output?"}, "a flag of a small command"},
 	} {
 		args := strings.Fields(tt.args)

@@ -25,8 +25,9 @@ func newPrinter(w io.Writer) *printer {
 
 // What a table that is too wide does to its cells.
 const (
-	leastText = 8 // columns of text keep this width
-	mostLines = 4 // of a cell; the page and result.json have all of it
+	leastText = 8  // columns of text keep this width
+	leastHead = 16 // a word of a head stays whole up to this width
+	mostLines = 4  // of a cell; the page and result.json have all of it
 )
 
 // columns writes rows below each other, the first of which is the head. Align
@@ -105,7 +106,11 @@ func leastWidths(align string, rows [][]string) []int {
 				continue
 			}
 			for word := range strings.FieldsSeq(cell) {
-				least[i] = max(least[i], min(utf8.RuneCountInString(word), leastText))
+				most := leastText
+				if r == 0 && align[i] == 'r' {
+					most = leastHead
+				}
+				least[i] = max(least[i], min(utf8.RuneCountInString(word), most))
 			}
 		}
 	}
