@@ -119,16 +119,24 @@ func nameIn(args []string) string {
 
 // outputFlag adds -o to a command, which does not run with a format that does
 // not exist.
-func outputFlag(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVarP(format, "output", "o", "text", "text or json")
-	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(*format) }
+func outputFlag(cmd *cobra.Command, format *string, more ...string) {
+	formats := append([]string{"text", "json"}, more...)
+	cmd.Flags().StringVarP(format, "output", "o", "text", oneOf(formats))
+	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(*format, more...) }
 }
 
-func checkOutput(format string) error {
-	if format != "text" && format != "json" {
-		return usagef(nearest.Hint(format, []string{"text", "json"}, ""), "-o %q: want text or json", format)
+func checkOutput(format string, more ...string) error {
+	formats := append([]string{"text", "json"}, more...)
+	if !slices.Contains(formats, format) {
+		return usagef(nearest.Hint(format, formats, ""), "-o %q: want %s", format, oneOf(formats))
 	}
 	return nil
+}
+
+// oneOf is a choice in words.
+func oneOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 func printJSON(p *Process, v any) error {

@@ -98,7 +98,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 	}
 	show := &progress{
 		p: r.p, quiet: r.quiet, soft: r.stop.soft,
-		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name),
+		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name), plan: r.plan,
 	}
 	show.forecast.warm, show.forecast.hold, show.forecast.short = run.Holds(r.plan, axis, r.workload.Target.Axes[axis.Name].Stream != nil)
 	show.start()
@@ -222,6 +222,7 @@ type outline struct {
 	Levels   string          `json:"levels"`
 	Cells    []string        `json:"cells,omitempty"` // each a run of its own
 	Changes  []target.Change `json:"changes"`
+	Guards   plan.Guards     `json:"guards,omitempty"` // those that were given
 }
 
 // outlineSchema names its format.
@@ -243,7 +244,7 @@ func (r *runner) outline(format string) error {
 	}
 	o := outline{
 		Schema: outlineSchema, Workload: r.workload.Name, Target: targetText(r.plan.Target, r.workload.Target.Name),
-		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit), Changes: changes,
+		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit), Changes: changes, Guards: r.plan.Guards,
 	}
 	for _, c := range r.plan.Cells() {
 		o.Cells = append(o.Cells, c.Name)
@@ -271,6 +272,9 @@ func (r *runner) outline(format string) error {
 			lines = []string{"nothing"}
 		}
 		r.p.printf("would %s: %s\n", action, strings.Join(lines, "; "))
+	}
+	if text := guardsText(r.plan.Guards, r.workload.KindOn(r.plan.Axis.Name).Measures); text != "" {
+		r.p.printf("%s\n", text)
 	}
 	r.p.printf("This was a dry run: nothing was done.\n")
 	return nil

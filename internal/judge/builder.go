@@ -18,6 +18,9 @@ type Spec struct {
 	ExperimentKind                         string // limit, sweep, ab or run
 	Axis, Unit                             string
 	Goals                                  []slo.Goal // the headline first
+	// Require names the goal that the exit code follows, plan.RequireAll for the
+	// worst of all, or "" for the headline.
+	Require string
 	// Kind is that of the objects that are asked for. Milestones are those of
 	// the kind that the run's objects reach, in their order.
 	Kind       record.ObjectKind

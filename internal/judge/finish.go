@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -85,8 +86,14 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		if !n.Done {
 			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
-		if _, sweep := d.(design.Sweep); sweep && n.Outcome.Verdict != slo.Pass {
-			n.Outcome.Why += stepThat(b.steps, g.Name, n.Outcome.Verdict, i == 0)
+		_, sweep := d.(design.Sweep)
+		if !n.Outcome.Verdict.Decided() || sweep && n.Outcome.Verdict != slo.Pass {
+			steps := b.steps
+			if _, search := d.(design.Search); search {
+				// A search makes what does not decide again: the last step ended it.
+				steps = steps[max(0, len(steps)-1):]
+			}
+			n.Outcome.Why += stepThat(steps, g.Name, n.Outcome.Verdict, i == 0)
 		}
 		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
@@ -105,7 +112,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if r.Warnings == nil {
 		r.Warnings = record.Warnings{}
 	}
-	r.ExitCode = exitCodeOf(r.Verdict)
+	r.Require = b.spec.Require
+	r.ExitCode = exitCodeOf(r.required())
 	if b.spec.Arms != nil {
 		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.objects.names, b.steps), stop)
 	}
@@ -113,6 +121,21 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	r.Laws = LawsOf(b.spec, r.Steps)
 	r.Overhead = b.phases.overhead(r.Laws)
 	return r
+}
+
+// required is the verdict of the goals that the exit code follows: of all, the
+// worst.
+func (r *Result) required() slo.Verdict {
+	if r.Require == "" || len(r.Goals) == 0 {
+		return r.Verdict
+	}
+	verdict := slo.Pass
+	for _, g := range r.Goals {
+		if (r.Require == plan.RequireAll || r.Require == g.Name) && exitCodeOf(g.Verdict) > exitCodeOf(verdict) {
+			verdict = g.Verdict
+		}
+	}
+	return verdict
 }
 
 // stepThat names the first step that left a goal with such a verdict, and says

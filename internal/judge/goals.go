@@ -180,15 +180,13 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		o := judgePercent(s, 100*float64(failed)/float64(asked))
 		o.kind, o.count, o.at = BreachErrors, failed, f.errorsAt(s, asked)
 		return o
-	case slo.Achieved:
+	default: // slo.Achieved
 		if v.achieved == nil {
 			return inconclusive("%s: the rate is not known", s)
 		}
 		o := judgePercent(s, *v.achieved)
 		o.kind, o.at = BreachAchieved, f.achievedAt(s)
 		return o
-	default:
-		return inconclusive("%s: no metrics were recorded", s)
 	}
 }
 
@@ -205,7 +203,7 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 	if !ok || sample.N() == 0 {
 		return inconclusive("%s: nothing of the step could be judged", s)
 	}
-	if !stats.Resolves(s.Q, sample.N()) {
+	if s.Q < 1 && !stats.Resolves(s.Q, sample.N()) {
 		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the maximum: %s needs %s, and there were fewer",
 			s, stats.QuantileName(s.Q), v.many(int(math.Ceil((1-1e-9)/(1-s.Q))))))
 	}

@@ -17,12 +17,15 @@ const ResultSchema = "plimsoll/result/v1"
 // Result is result.json: durations in seconds, times RFC 3339 with
 // microseconds. A null figure is one that is not known or not finite.
 type Result struct {
-	Schema     string              `json:"schema"`
-	Experiment string              `json:"experiment"`
-	Workload   string              `json:"workload"`
-	Kind       string              `json:"kind"` // limit, sweep, ab or run
-	Verdict    slo.Verdict         `json:"verdict"`
-	ExitCode   int                 `json:"exitCode"`
+	Schema     string      `json:"schema"`
+	Experiment string      `json:"experiment"`
+	Workload   string      `json:"workload"`
+	Kind       string      `json:"kind"`    // limit, sweep, ab or run
+	Verdict    slo.Verdict `json:"verdict"` // of the headline goal, or of the comparison
+	ExitCode   int         `json:"exitCode"`
+	// Require is the goal that the exit code follows, "all" for the worst of
+	// them; "" is the headline, or the comparison.
+	Require    string              `json:"require,omitempty"`
 	Why        string              `json:"why"` // the verdict's reason in a sentence
 	Command    string              `json:"command"`
 	Version    string              `json:"version"`
