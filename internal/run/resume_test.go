@@ -100,7 +100,9 @@ func outcomes(r judge.Result) []string {
 
 // unnumbered leaves out the numbers of steps: one that was cut and made again
 // has another.
-func unnumbered(why string) string { return regexp.MustCompile(`step \d+`).ReplaceAllString(why, "step N") }
+func unnumbered(why string) string {
+	return regexp.MustCompile(`step \d+`).ReplaceAllString(why, "step N")
+}
 
 // same compares a resumed run with an unbroken one.
 func same(t *testing.T, what string, got, want judge.Result) {
