@@ -235,6 +235,9 @@ func warningsOf(steps []*judged) record.Warnings {
 				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
 			})
 		}
+		if text := s.Backlog.stall(); text != "" {
+			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
+		}
 		for _, what := range s.largest {
 			warnings.Add(record.Warning{Kind: record.WarningFewObjects, Text: what, Steps: []int{s.ID}})
 		}
