@@ -109,6 +109,8 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		return slo.Inconclusive, "the step was cut short: " + f.message
 	case f.toAsk > f.asked:
 		return slo.Inconclusive, "the requests for " + manyObjects(f.toAsk-f.asked) + " are not on record"
+	case c.Account().Intended == 0 && f.others > 0:
+		return slo.Inconclusive, fmt.Sprintf("%d %s that are not this run's already make %.10g %s: nothing was asked for", f.others, v.spec.Kind.Object.Many, c.LevelReached, v.spec.Unit)
 	case c.Account().Intended == 0:
 		return slo.Inconclusive, "nothing was asked for"
 	}

@@ -705,6 +705,16 @@ func TestEffectiveLevel(t *testing.T) {
 	}
 }
 
+// A level that others' objects make already is told as such.
+func TestALevelThatOthersMake(t *testing.T) {
+	s := newScript(t)
+	s.begin(3, func(b *record.StepEvent) { b.Units, b.Places, b.Others, b.Reached = 0, 2, 8, 4 })
+	c := s.end(record.EndHeld, func(b *record.StepEvent) { b.Places, b.Others = 2, 8 })
+	if c.Verdict != slo.Inconclusive || !strings.Contains(c.VerdictWhy, "8 pods that are not this run's already make 4 ") {
+		t.Errorf("%s: %s", c.Verdict, c.VerdictWhy)
+	}
+}
+
 func TestRatesAndTimes(t *testing.T) {
 	s := newScript(t)
 	s.at(10).begin(1, func(b *record.StepEvent) { b.Pace = "max" })
