@@ -15,6 +15,7 @@ func newCleanCommand(p *Process) *cobra.Command {
 	var from clusterFlags
 	var run string
 	var force, dryRun bool
+	var output string
 	cmd := &cobra.Command{
 		Use:   "clean (--kubeconfig FILE | --lab NAME)",
 		Short: "Remove what killed runs left in a cluster",
@@ -39,9 +40,10 @@ run that has ended. A run that was active in the last minute is kept, unless
 			if err != nil {
 				return err
 			}
-			return clean(cmd, p, c, leftovers, run, force, dryRun)
+			return clean(cmd, p, c, leftovers, run, force, dryRun, output)
 		},
 	}
+	outputFlag(cmd, &output)
 	from.add(cmd, "clean")
 	flags := cmd.Flags()
 	flags.StringVar(&run, "run", "", "remove only what the run with this `id` left")
@@ -50,9 +52,21 @@ run that has ended. A run that was active in the last minute is kept, unless
 	return cmd
 }
 
-func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []kubernetes.Leftover, run string, force, dryRun bool) error {
+// cleaned is the document of clean: what was removed, or would be by a dry run,
+// and what was left alone since it may be in use.
+type cleaned struct {
+	DryRun  bool                  `json:"dryRun"`
+	Removed []kubernetes.Leftover `json:"removed"`
+	Left    []kubernetes.Leftover `json:"left"`
+}
+
+func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []kubernetes.Leftover, run string, force, dryRun bool, output string) error {
 	var ids []string
-	removed := 0
+	out := cleaned{DryRun: dryRun, Removed: []kubernetes.Leftover{}, Left: []kubernetes.Leftover{}}
+	say := p.printf
+	if output == "json" {
+		say = func(string, ...any) {}
+	}
 	for _, l := range leftovers {
 		ids = append(ids, l.Run)
 		if run != "" && run != l.Run {
@@ -61,24 +75,28 @@ func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []ku
 		what := fmt.Sprintf("run %s: %s", l.Run, strings.Join(append(l.Namespaces, l.Others...), ", "))
 		switch {
 		case l.Alive && !force:
-			p.printf("left alone, it was active at %s: %s\n", l.LastSign.Local().Format("15:04:05"), what)
+			out.Left = append(out.Left, l)
+			say("left alone, it was active at %s: %s\n", l.LastSign.Local().Format("15:04:05"), what)
 		case dryRun:
-			p.printf("would remove %s\n", what)
-			removed++
+			say("would remove %s\n", what)
+			out.Removed = append(out.Removed, l)
 		default:
 			p.logf("removing %s\n", what)
 			if err := c.Clean(cmd.Context(), l); err != nil {
 				return fmt.Errorf("clean: %w", err)
 			}
-			p.printf("removed %s\n", what)
-			removed++
+			say("removed %s\n", what)
+			out.Removed = append(out.Removed, l)
 		}
 	}
 	if run != "" && !slices.Contains(ids, run) {
 		return usagef(nearest.Hint(run, ids, "there is: "+strings.Join(ids, ", ")), "run %s left nothing here", run)
 	}
-	if removed == 0 {
-		p.printf("nothing to remove\n")
+	if output == "json" {
+		return printJSON(p, out)
+	}
+	if len(out.Removed) == 0 {
+		say("nothing to remove\n")
 	}
 	return nil
 }
