@@ -1,6 +1,6 @@
 /*!
 Built from ui/ by `make ui`: do not edit.
-sources sha256 bc7c7f29b8dec879e39cf0fb999f5f7a5654ab3d91417cc2a076c00cac74c985
+sources sha256 7509ee55b275b98ef246ee5ff243b1a71a776ce8af7fac83de2d71ccfcf046e5
 
 This bundle contains:
 
