@@ -93,9 +93,13 @@ func TestJSONEverywhere(t *testing.T) {
 		code int
 		want func(v any) bool
 	}{
-		{"a result, with where its record is", ran, exitHeld, func(v any) bool { return v.(map[string]any)["record"] == dir && v.(map[string]any)["verdict"] == "pass" }},
+		{"a result, with where its record is", ran, exitHeld, func(v any) bool {
+			return v.(map[string]any)["record"] == dir && v.(map[string]any)["verdict"] == "pass"
+		}},
 		{"a result that is judged again", command(t, nil, "analyze", dir, "-o", "json"), exitHeld, func(v any) bool { return v.(map[string]any)["record"] == dir }},
-		{"the workloads", command(t, nil, "workloads", "list", "-o", "json"), exitHeld, func(v any) bool { return len(v.([]any)) >= 4 && v.([]any)[0].(map[string]any)["name"] == "node-density" }},
+		{"the workloads", command(t, nil, "workloads", "list", "-o", "json"), exitHeld, func(v any) bool {
+			return len(v.([]any)) >= 4 && v.([]any)[0].(map[string]any)["name"] == "node-density"
+		}},
 		{"a workload", command(t, nil, "workloads", "show", "simulated", "-o", "json"), exitHeld, func(v any) bool {
 			axis := v.(map[string]any)["axes"].([]any)[0].(map[string]any)
 			return axis["name"] == "objects" && axis["from"] == 10.0 && axis["hold"] == 0.05

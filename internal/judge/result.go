@@ -6,6 +6,7 @@ package judge
 import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -48,7 +49,10 @@ type Result struct {
 	Laws       *Laws               `json:"laws,omitempty"`     // null where there are fewer than two levels
 	Overhead   *Overhead           `json:"overhead,omitempty"` // of one pod; null without a real node
 	Cost       Cost                `json:"cost"`
-	Warnings   record.Warnings     `json:"warnings"`
+	// Cleanup is whether what the run made in its target was removed; null
+	// where the record does not say it.
+	Cleanup  *record.Cleanup `json:"cleanup"`
+	Warnings record.Warnings `json:"warnings"`
 }
 
 // LoadLine is the highest level that held.
@@ -73,6 +77,8 @@ type LoadLine struct {
 	// EffectiveLevel is the level of those that were ready at the lowest
 	// failing level.
 	EffectiveLevel *float64 `json:"effectiveLevel"`
+	// Mixed are the levels at which steps do not agree.
+	Mixed []design.Mixed `json:"mixed,omitempty"`
 }
 
 // GoalResult is what became of one goal.
@@ -179,6 +185,9 @@ type Bottleneck struct {
 	// where this program does not run there.
 	CPUs    int      `json:"cpus,omitempty"`
 	CPUBusy *float64 `json:"cpuBusy"`
+	// CPUPeak is the most of them in use over about five seconds, in percent; 0
+	// where the step was too short to say.
+	CPUPeak float64 `json:"cpuPeak,omitempty"`
 	// CPUBy is the share of all CPUs by process, in percent, the largest first.
 	CPUBy []CPUShare `json:"cpuBy,omitempty"`
 }
@@ -290,6 +299,9 @@ type Reason struct {
 	// Nodes is how many nodes the reason was told of, of NodesOf.
 	Nodes   int `json:"nodes"`
 	NodesOf int `json:"nodesOf"`
+	// Requests says that the count is of requests that failed and that asked
+	// for what is not followed, such as a service: not of objects.
+	Requests bool `json:"requests,omitempty"`
 
 	certain int // of Count, those whose state is known
 }
