@@ -68,6 +68,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{`bin/plimsoll limit simulated --goal "fast=Ready p99 <= 60ms" --require all`, []int{exitHeld}, ""},
 		{"bin/plimsoll limit node-density --axis rate --lab-nodes 100", nil, minutes},
 		{"bin/plimsoll ab node-density --lab-nodes 20 --level 20 --arm plain: --arm links:serviceLinks=true", nil, minutes},
+		{"bin/plimsoll limit node-density --axis rate --vary lab.controlPlaneCPUs=0.5,1,2", nil, minutes},
 		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
 		{"bin/plimsoll sweep node-density --lab default --levels 10,20,40", nil, "it makes 4000 pods, and what the machine makes of them is no matter of the command"},
 		{"bin/plimsoll lab down", []int{exitHeld}, ""},

@@ -606,7 +606,10 @@ func flagOf(path string) string {
 func showResult(p *Process, r judge.Result, dir, format string, explain bool) error {
 	switch format {
 	case "json":
-		return printJSON(p, r)
+		return printJSON(p, struct {
+			judge.Result
+			Record string `json:"record"` // where it lies
+		}{r, dir})
 	case "junit":
 		return report.JUnit(p.Stdout, r)
 	}

@@ -20,8 +20,8 @@ import (
 
 // keysOf are the keys of a document by the type that it is read into, as a page
 // of reference writes them: a[].b for those of a list's items, a.NAME.b for
-// those of a mapping's. A type stands once, and leave says which not at all.
-func keysOf(t reflect.Type, tag string, leave ...reflect.Type) (keys []string) {
+// those of a mapping's. A type stands once, and leave not at all.
+func keysOf(tag string, leave reflect.Type, roots ...reflect.Type) (keys []string) {
 	// A type that stands twice is described where it stands first, the shallower
 	// the earlier.
 	type item struct {
@@ -29,15 +29,18 @@ func keysOf(t reflect.Type, tag string, leave ...reflect.Type) (keys []string) {
 		path string
 	}
 	seen := make(map[reflect.Type]bool)
-	queue := []item{{t, ""}}
-	for len(queue) > 0 {
+	var queue []item
+	for len(queue)+len(roots) > 0 {
+		if len(queue) == 0 { // the next document
+			queue, roots = append(queue, item{roots[0], ""}), roots[1:]
+		}
 		at := queue[0]
 		queue = queue[1:]
 		t, path := at.t, at.path
 		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
 			t = t.Elem()
 		}
-		if t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Duration]() || seen[t] || slices.Contains(leave, t) {
+		if t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Duration]() || seen[t] || t == leave {
 			continue
 		}
 		seen[t] = true
@@ -46,10 +49,11 @@ func keysOf(t reflect.Type, tag string, leave ...reflect.Type) (keys []string) {
 			name, _, _ := strings.Cut(f.Tag.Get(tag), ",")
 			switch {
 			case name == "" && f.Anonymous:
-				seen[f.Type] = false
 				queue = append(queue, item{f.Type, path})
 			case name != "" && name != "-" && f.IsExported():
-				keys = append(keys, path+name)
+				if !slices.Contains(keys, path+name) { // of several documents
+					keys = append(keys, path+name)
+				}
 				queue = append(queue, item{f.Type, path + name + "."})
 			}
 		}
@@ -115,9 +119,9 @@ func TestReferenceHasEveryKey(t *testing.T) {
 		page string
 		keys []string
 	}{
-		{"experiment.md", keysOf(reflect.TypeFor[plan.Plan](), "yaml", reflect.TypeFor[signature.Signature]())},
-		{"workload.md", keysOf(reflect.TypeFor[workload.Workload](), "yaml")},
-		{"result.md", keysOf(reflect.TypeFor[judge.Result](), "json")},
+		{"experiment.md", keysOf("yaml", reflect.TypeFor[signature.Signature](), reflect.TypeFor[plan.Plan]())},
+		{"workload.md", keysOf("yaml", nil, reflect.TypeFor[workload.Workload]())},
+		{"result.md", keysOf("json", nil, reflect.TypeFor[judge.Result](), reflect.TypeFor[judge.Grid]())},
 	} {
 		got := documentedKeys(t, c.page)
 		for i, key := range got {

@@ -154,6 +154,9 @@ does not follow is skipped.`,
 		Args: exactlyOne("run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if record.IsGrid(args[0]) {
+				if signatures != "" {
+					return usagef("name the directory of a cell", "--signatures: %s holds several runs, a cell each", args[0])
+				}
 				g, err := reportGrid(p, args[0])
 				if err != nil {
 					return err

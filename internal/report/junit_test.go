@@ -59,3 +59,19 @@ func TestJUnit(t *testing.T) {
 		}
 	}
 }
+
+// Each cell of a grid is a test, and one that was not run is an error.
+func TestGridJUnit(t *testing.T) {
+	var out bytes.Buffer
+	g := judge.Grid{Cells: []judge.Cell{
+		{Name: "a", Result: judge.Result{Verdict: slo.Pass}}, {Name: "b", Result: judge.Result{Verdict: slo.Breached, ExitCode: 1}},
+		{Name: "c", Failed: "it was not run", Result: judge.Result{ExitCode: 3}},
+	}}
+	if err := GridJUnit(&out, g); err != nil {
+		t.Fatal(err)
+	}
+	var s junitSuite
+	if err := xml.Unmarshal(out.Bytes(), &s); err != nil || s.Tests != 3 || s.Failures != 1 || s.Errors != 1 || s.Cases[2].Error.Message != "it was not run" {
+		t.Errorf("%v:\n%s", err, out.String())
+	}
+}
