@@ -259,7 +259,7 @@ func verdictSentence(r judge.Result) string {
 	case slo.Breached:
 		for _, s := range r.Steps {
 			if s.Verdict == slo.Breached {
-				return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, Number(s.Level), s.VerdictWhy)
+				return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, Number(s.LevelReached), s.VerdictWhy)
 			}
 		}
 	}
@@ -272,7 +272,7 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 	case verdict == slo.Breached && l.LowestFailing != nil:
 		fmt.Fprintf(&b, "below the first level: %s %s failed", Number(*l.LowestFailing), l.Unit)
 	case verdict == slo.Pass && l.Level != nil:
-		fmt.Fprintf(&b, "%s %s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, l.Confirmations, confirmationsOf(l))
+		fmt.Fprintf(&b, "%s %s%s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, askedText(l.LevelAsked), l.Confirmations, confirmationsOf(l))
 		if l.LowestFailing != nil {
 			fmt.Fprintf(&b, "; %s failed", Number(*l.LowestFailing))
 		} else {
@@ -294,6 +294,14 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 			l.Confirmations, confirmationsOf(l), 100*l.PassProbability)
 	}
 	return b.String()
+}
+
+// askedText says that another level was asked for than was made, "" for nil.
+func askedText(asked *float64) string {
+	if asked == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s asked for)", Number(*asked))
 }
 
 // confirmationsOf is how many confirmations decided, of which some may fail

@@ -293,16 +293,25 @@ func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) 
 func (r *search) done(verdict slo.Verdict, why string) Next {
 	o := Outcome{Verdict: verdict, Confirmations: r.confirmed, Why: why}
 	if r.lo >= 0 {
-		level := r.level(r.lo)
-		o.Line = &level
+		asked, made := r.level(r.lo), r.madeAt(r.lo)
+		o.Line, o.LineAsked = &made, &asked
 	}
 	if r.hi >= 0 {
-		level := r.level(r.hi)
-		o.LowestFailing = &level
+		asked, made := r.level(r.hi), r.madeAt(r.hi)
+		o.LowestFailing, o.FailingAsked = &made, &asked
 	}
 	return Next{Done: true, Outcome: o}
 }
 
-func (r *search) name(k int) string { return r.number(r.level(k)) }
+// madeAt is the level that was last made where level k was asked for.
+func (r *search) madeAt(k int) float64 {
+	level := r.level(k)
+	if steps := r.seen[k]; len(steps) > 0 && steps[len(steps)-1].Reached > 0 {
+		level = steps[len(steps)-1].Reached
+	}
+	return level
+}
 
-func (r *search) number(x float64) string { return fmt.Sprintf("%g", x) }
+func (r *search) name(k int) string { return r.number(r.madeAt(k)) }
+
+func (r *search) number(x float64) string { return fmt.Sprintf("%.10g", x) }
