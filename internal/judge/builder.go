@@ -18,6 +18,9 @@ type Spec struct {
 	ExperimentKind                         string // limit, sweep, ab or run
 	Axis, Unit                             string
 	Goals                                  []slo.Goal // the headline first
+	// Require names the goal that the exit code follows, plan.RequireAll for the
+	// worst of all, or "" for the headline.
+	Require string
 	// Kind is that of the objects that are asked for. Milestones are those of
 	// the kind that the run's objects reach, in their order.
 	Kind       record.ObjectKind
@@ -66,6 +69,7 @@ type Builder struct {
 	warnings record.Warnings
 	cleanup  *record.Cleanup // of the last part of the run, nil is not known
 	ended    bool            // the run's end was recorded
+	paused   bool            // until the next of the parts that it is made in
 	endWhy   string
 	lastT    record.Micros
 }
@@ -95,7 +99,7 @@ func (b *Builder) Add(e record.Event) {
 	switch body := e.Body.(type) {
 	case *record.RunEvent:
 		if body.Phase == record.PhaseEnd {
-			b.ended, b.endWhy = true, body.Message
+			b.ended, b.endWhy, b.paused = true, body.Message, body.Paused
 		}
 	case *record.Cleanup:
 		b.cleanup = body
@@ -222,6 +226,11 @@ func (b *Builder) closeStep(t record.Micros) {
 	}
 	b.objects.end(f)
 	s := judge(&b.spec, f, firstStep(b.steps))
+	for _, x := range s.Breaches {
+		if x.Kind == BreachStandstill {
+			b.matcher.Event(x.at, &record.KubeEvent{Reason: "WritesStoodStill", Message: x.Message, Source: SourceSelf})
+		}
+	}
 	s.hits = b.matcher.End(f.end, s.peaks(&b.spec, f))
 	s.Durations = b.histograms.end()
 	b.phases.add(&b.spec, f)

@@ -18,6 +18,7 @@ type verdicts struct {
 	spec     *Spec
 	f        *facts
 	step     *judged
+	normal   *judged           // the first step, nil where it tells of nothing
 	outcomes []unitOutcome     // of the facts' units
 	samples  map[string]sample // by milestone, of the step's own objects
 	dropped  int               // requests of the step that were never sent
@@ -86,7 +87,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 			if refused != "" {
 				c.binding[g.Name] += "; " + refused
 			}
-			if text := c.Bottleneck.String(); text != "" && c.Open {
+			if text := c.Bottleneck.growth(v.normal, c.WatchLag); text != "" && c.Open {
 				c.binding[g.Name] += "; " + text
 			}
 		}
@@ -179,15 +180,13 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		o := judgePercent(s, 100*float64(failed)/float64(asked))
 		o.kind, o.count, o.at = BreachErrors, failed, f.errorsAt(s, asked)
 		return o
-	case slo.Achieved:
+	default: // slo.Achieved
 		if v.achieved == nil {
 			return inconclusive("%s: the rate is not known", s)
 		}
 		o := judgePercent(s, *v.achieved)
 		o.kind, o.at = BreachAchieved, f.achievedAt(s)
 		return o
-	default:
-		return inconclusive("%s: no metrics were recorded", s)
 	}
 }
 
@@ -204,7 +203,7 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 	if !ok || sample.N() == 0 {
 		return inconclusive("%s: nothing of the step could be judged", s)
 	}
-	if !stats.Resolves(s.Q, sample.N()) {
+	if s.Q < 1 && !stats.Resolves(s.Q, sample.N()) {
 		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the maximum: %s needs %s, and there were fewer",
 			s, stats.QuantileName(s.Q), v.many(int(math.Ceil((1-1e-9)/(1-s.Q))))))
 	}

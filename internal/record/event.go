@@ -122,6 +122,9 @@ type RunEvent struct {
 	// Plan is the fingerprint of the plan's conditions, "" is not known.
 	Plan    string `json:"plan,omitempty"`
 	Command string `json:"command,omitempty"` // that resumed the run
+	// Paused, at the end, says that the run goes on once other cells of its grid
+	// had their turn.
+	Paused  bool   `json:"paused,omitempty"`
 	Message string `json:"message,omitempty"` // why it ended, or what is wrong with the times from here on
 }
 

@@ -39,6 +39,7 @@ const (
 	WarningResumed     WarningKind = "resumed"     // the run went on after a cut
 	WarningWatch       WarningKind = "watch"       // news did not come for a while
 	WarningCPU         WarningKind = "cpu"         // others used this machine
+	WarningStandstill  WarningKind = "standstill"  // the API answered nothing for seconds
 	WarningFewObjects  WarningKind = "fewObjects"  // a quantile of too few objects
 	WarningBefore      WarningKind = "beforeLoad"  // what was found before any load
 	WarningNotNormal   WarningKind = "notNormal"   // the target was not back to normal

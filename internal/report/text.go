@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -20,7 +21,7 @@ import (
 // from being ready, and the verdict in a sentence. Dir is where the record
 // lies. Explain adds why each level was chosen.
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
-	p := &printer{w: w}
+	p := newPrinter(w)
 	p.steps(r)
 	p.reasons(r)
 	p.broke(r)
@@ -53,8 +54,9 @@ func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 }
 
 type printer struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	width int // of the terminal in columns, 0 for no bound
+	err   error
 }
 
 func (p *printer) line(format string, args ...any) {
@@ -220,15 +222,34 @@ func (p *printer) why(r judge.Result) {
 	p.line("  done: %s", r.Why)
 }
 
-// goals shows the further goals' lines; the headline's is the sentence.
+// goals shows which goal is the headline, the further goals' lines, and which
+// of them the exit code follows. The headline's line is the sentence.
 func (p *printer) goals(r judge.Result) {
 	if len(r.Goals) < 2 {
 		return
 	}
 	p.line("")
-	for _, g := range r.Goals[1:] {
-		p.line("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), goalSentence(g))
+	for i, g := range r.Goals {
+		said := "the headline: " + string(g.Verdict) + ", as said at the end"
+		if i > 0 {
+			said = goalSentence(g)
+		}
+		p.line("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), said)
 	}
+	p.line("%s", requiredSentence(r))
+}
+
+// requiredSentence says which goals the exit code follows.
+func requiredSentence(r judge.Result) string {
+	switch {
+	case r.Comparison != nil:
+		return fmt.Sprintf("The exit code, %d, follows the comparison.", r.ExitCode)
+	case r.Require == "":
+		return fmt.Sprintf("The exit code, %d, follows the headline goal alone; --require all follows every goal.", r.ExitCode)
+	case r.Require == plan.RequireAll:
+		return fmt.Sprintf("The exit code, %d, follows every goal.", r.ExitCode)
+	}
+	return fmt.Sprintf("The exit code, %d, follows the goal %s.", r.ExitCode, r.Require)
 }
 
 func goalSentence(g judge.GoalResult) string {
@@ -251,10 +272,19 @@ func verdictSentence(r judge.Result) string {
 		return fmt.Sprintf("%s: %s: %s.", r.Workload, verdictOfArms(r), r.Why)
 	}
 	if r.LoadLine != nil {
-		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why)
+		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why) + confidenceSentence(r.LoadLine, r.Verdict)
 	}
 	switch r.Verdict {
 	case slo.Pass:
+		var not []string
+		for _, g := range r.Goals {
+			if g.Verdict != slo.Pass {
+				not = append(not, fmt.Sprintf("%s (%s)", g.Name, g.Verdict))
+			}
+		}
+		if len(not) > 0 {
+			return fmt.Sprintf("%s held at every level by goal %s, but not by %s: %s.", r.Workload, r.Goals[0].Name, andList(not), r.Why)
+		}
 		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
 	case slo.Breached:
 		for _, s := range r.Steps {
@@ -285,14 +315,17 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 	default:
 		fmt.Fprintf(&b, "%s: %s", verdict, why)
 	}
+	if len(l.Mixed) > 0 {
+		var list []string
+		for _, m := range l.Mixed {
+			list = append(list, fmt.Sprintf("%s held %d of %d times", Number(m.Level), m.Passed, m.Passed+m.Failed))
+		}
+		fmt.Fprintf(&b, "; the steps do not agree: %s", andList(list))
+	}
 	if l.Binding != "" {
 		fmt.Fprintf(&b, ", bound by: %s", l.Binding)
 	}
 	b.WriteString(".")
-	if verdict == slo.Pass && l.Confirmations > 0 {
-		fmt.Fprintf(&b, " (%d of %d means: a further run passes with a probability of at least %.0f %%, at 95 %% confidence.)",
-			l.Confirmations, confirmationsOf(l), 100*l.PassProbability)
-	}
 	return b.String()
 }
 
@@ -302,6 +335,16 @@ func askedText(asked *float64) string {
 		return ""
 	}
 	return fmt.Sprintf(" (%s asked for)", Number(*asked))
+}
+
+// confidenceSentence says what the confirmations of a line mean, with a space
+// before it; "" where they mean nothing.
+func confidenceSentence(l *judge.LoadLine, verdict slo.Verdict) string {
+	if verdict != slo.Pass || l.Confirmations == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of %d means: a further run passes with a probability of at least %.0f %%, at 95 %% confidence.)",
+		l.Confirmations, confirmationsOf(l), 100*l.PassProbability)
 }
 
 // confirmationsOf is how many confirmations decided, of which some may fail

@@ -26,6 +26,9 @@ type Experiment struct {
 	// Budget bounds the run; once it is spent no further step begins, and the
 	// one under way is cut. 0 is no bound.
 	Budget time.Duration
+	// Steps bounds the steps of this part of the run, which then pauses; 0 is no
+	// bound.
+	Steps int
 	// Plan is the fingerprint of the plan, which a part of a run is compared by
 	// with the parts before; "" is not known.
 	Plan string
@@ -123,8 +126,11 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, func(rec
 		err = p.makeSteps(ctx, instance, recorder)
 	}
 	end := &record.RunEvent{Phase: record.PhaseEnd}
-	if err != nil {
+	switch {
+	case err != nil:
 		end.Message = err.Error()
+	case instance != nil:
+		end.Paused = !p.live.next().Done
 	}
 	recorder.Emit(end)
 	p.live.drop()
@@ -276,7 +282,7 @@ func (p *part) makeSteps(ctx context.Context, instance target.Instance, recorder
 	defer readings.Wait()
 	defer stop()
 	e := engine.New(instance, recorder.Sink, recorder.Clock, x.Options, &p.step)
-	for {
+	for made := 0; x.Steps == 0 || made < x.Steps; made++ {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
@@ -298,6 +304,7 @@ func (p *part) makeSteps(ctx context.Context, instance target.Instance, recorder
 			}
 		}
 	}
+	return nil
 }
 
 // describe puts on record what the target is: in the first part as

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -90,7 +91,7 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 		return target.Mistakef("", "%w", err)
 	}
 	store.Progress = show
-	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency}
+	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency, ControlPlaneCPUs: t.Lab.ControlPlaneCPUs, Pods: podsAsked(s.Plan)}
 	if t.Lab.RealNode {
 		if err := needImages(ctx, s.Request, store); err != nil {
 			return err
@@ -106,6 +107,22 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	}
 	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true}
 	return nil
+}
+
+// podsAsked is how many pods the plan will have in its lab at once by what it
+// says itself, 0 where it does not say it.
+func podsAsked(p *plan.Plan) int {
+	levels := p.Axis.Levels
+	if p.Axis.Level != nil {
+		levels = []float64{*p.Axis.Level}
+	}
+	if p.Axis.Search != nil {
+		levels = []float64{p.Axis.Search.From}
+	}
+	if p.Axis.Name != observe.AxisPodsPerNode || len(levels) == 0 {
+		return 0
+	}
+	return int(math.Ceil(slices.Max(levels) * float64(p.Target.Lab.Nodes)))
 }
 
 func (s *session) openNamedLab(ctx context.Context, name string) error {
@@ -452,10 +469,10 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	if t := r.Plan.Target; t.Lab != nil {
 		what := "a private lab: etcd, API server, controller manager and scheduler"
 		if t.Lab.Nodes > 0 {
-			what += fmt.Sprintf(", %d simulated nodes of %d pods", t.Lab.Nodes, t.Lab.MaxPods)
+			what += fmt.Sprintf(", %s of %s", record.Noun{One: "simulated node", Many: "simulated nodes"}.Count(t.Lab.Nodes), observe.Pods().Object.Count(t.Lab.MaxPods))
 		}
 		if t.Lab.RealNode {
-			what += fmt.Sprintf(", a real node of %d pods (containerd, kubelet and kube-proxy in namespaces of their own)", t.Lab.MaxPods)
+			what += fmt.Sprintf(", a real node of %s (containerd, kubelet and kube-proxy in namespaces of their own)", observe.Pods().Object.Count(t.Lab.MaxPods))
 		}
 		list = append(list, target.Change{Action: target.Make, What: what})
 	} else {
@@ -485,7 +502,9 @@ func (v armVariant) outline(ids identity) (list []target.Change, err error) {
 		if job.Namespace != "" {
 			c := target.Change{Action: target.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), ids.run, "RUN")}
 			if job.NamespacedIterations {
-				c.Each = fmt.Sprintf("%d iterations", max(1, job.IterationsPerNamespace))
+				if c.Each = "iteration"; job.IterationsPerNamespace > 1 {
+					c.Each = fmt.Sprintf("%d iterations", job.IterationsPerNamespace)
+				}
 			}
 			list = append(list, c)
 		}

@@ -144,6 +144,9 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 		env.Host.Runtimes = t.s.lab.RealNodeVersions()
 		env.Isolation.Notes = append(env.Isolation.Notes, t.processors())
 	}
+	if cpus := t.s.lab.Spec().ControlPlaneCPUs; cpus > 0 {
+		env.Isolation.Notes = append(env.Isolation.Notes, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
+	}
 	env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
 	return env, err
 }
