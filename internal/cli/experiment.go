@@ -447,6 +447,8 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 		x.plan.Goals = append(slices.Clone(w.Goals), x.plan.Goals...)
 	}
 	levels := x.askedIn()
+	given := x.plan.Axis.Search
+	fromOpen, stepOpen := given == nil || given.From == 0, given == nil || given.Step == 0
 	more, err := loadSignatures(x.flags.signatures)
 	if err != nil {
 		return err
@@ -461,7 +463,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait, fromOpen: fromOpen, stepOpen: stepOpen}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
 	}

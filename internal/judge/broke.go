@@ -335,7 +335,7 @@ func decidingStep(steps []*judged, g GoalResult) *judged {
 			continue
 		}
 		if l := g.LoadLine; l != nil && l.LowestFailing != nil {
-			if s.Level == *l.LowestFailing {
+			if s.Level == *l.failingAsked() {
 				best = s
 			}
 			continue

@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -18,7 +19,7 @@ func (b *Builder) Made(goal string) []design.Made {
 		if s.again {
 			continue
 		}
-		m := design.Made{Level: s.Level, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
+		m := design.Made{Level: s.Level, Reached: s.LevelReached, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
 		if s.EffectiveLevel != nil {
 			m.Effective = *s.EffectiveLevel
 		}
@@ -171,6 +172,18 @@ func exitCodeOf(v slo.Verdict) int {
 	}
 }
 
+// otherThan is what was asked for where that is not what was made, else nil.
+func otherThan(asked, made *float64) *float64 {
+	if asked == nil || made == nil || *asked == *made {
+		return nil
+	}
+	return asked
+}
+
+// failingAsked is the level that was asked for to make the lowest failing one;
+// nil where none failed.
+func (l *LoadLine) failingAsked() *float64 { return cmp.Or(l.LowestFailingAsked, l.LowestFailing) }
+
 // lineOf is the line of one goal, nil when the experiment seeks none.
 func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.Outcome) *LoadLine {
 	s, ok := d.(design.Search)
@@ -181,6 +194,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 		Axis: spec.Axis, Unit: spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
 		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need, Mixed: o.Mixed,
 	}
+	line.LevelAsked, line.LowestFailingAsked = otherThan(o.LineAsked, o.Line), otherThan(o.FailingAsked, o.LowestFailing)
 	line.setPassProbability(steps, goal)
 	if o.LowestFailing == nil {
 		return line
@@ -188,7 +202,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 	// The last step at the failing level decided: it was made from empty.
 	for i := len(steps) - 1; i >= 0; i-- {
 		step := steps[i]
-		if step.Level == *o.LowestFailing && step.Goals[goal] == slo.Breached {
+		if step.Level == *o.FailingAsked && step.Goals[goal] == slo.Breached {
 			line.EffectiveLevel, line.Binding = step.EffectiveLevel, step.binding[goal]
 			break
 		}
@@ -203,7 +217,7 @@ func (line *LoadLine) setPassProbability(steps []*judged, goal string) {
 	}
 	for _, s := range steps {
 		whole := s.Purpose == record.PurposeConfirm || s.Purpose == record.PurposeUpper
-		if s.Level == *line.Level && whole && s.Goals[goal].Decided() {
+		if s.Level == *cmp.Or(line.LevelAsked, line.Level) && whole && s.Goals[goal].Decided() {
 			line.ConfirmationsMade++
 		}
 	}

@@ -57,11 +57,16 @@ type Result struct {
 
 // LoadLine is the highest level that held.
 type LoadLine struct {
-	Axis          string   `json:"axis"`
-	Unit          string   `json:"unit"`
-	Level         *float64 `json:"level"`
-	LowestFailing *float64 `json:"lowestFailing"`
-	Resolution    float64  `json:"resolution"`
+	Axis string `json:"axis"`
+	Unit string `json:"unit"`
+	// Level and LowestFailing are the levels that were made, by whole
+	// iterations. LevelAsked and LowestFailingAsked are those that were asked
+	// for, where they are others.
+	Level              *float64 `json:"level"`
+	LevelAsked         *float64 `json:"levelAsked,omitempty"`
+	LowestFailing      *float64 `json:"lowestFailing"`
+	LowestFailingAsked *float64 `json:"lowestFailingAsked,omitempty"`
+	Resolution         float64  `json:"resolution"`
 	// Confirmations passed of the ConfirmationsMade that decided; as many as
 	// ConfirmationsAsked must pass.
 	Confirmations      int `json:"confirmations"`

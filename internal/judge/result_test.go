@@ -437,6 +437,43 @@ func FuzzBuilder(f *testing.F) {
 	})
 }
 
+// Where whole iterations come to less than was asked for, the line is what was
+// made, and says what was asked for.
+func TestTheLineIsWhatWasMade(t *testing.T) {
+	s := newScript(t)
+	n := 0
+	step := func(level, made float64, purpose record.Purpose, holds bool) {
+		if n > 0 {
+			s.put(&record.StepEvent{Phase: record.PhaseReset})
+		}
+		n++
+		s.at(float64(100*n)).begin(level, func(b *record.StepEvent) { b.Reached, b.Purpose, b.FromEmpty = made, purpose, true })
+		name := fmt.Sprintf("a%d", n)
+		if s.made(name, 1); !holds {
+			s.asked(name + "x")
+			s.news(name + "x Created")
+			s.state(name+"x", "Unschedulable", "0/3 nodes are available: 3 Too many pods.")
+		}
+		ending := record.EndHeld
+		if !holds {
+			ending = record.EndStalled
+		}
+		s.at(float64(100*n) + 50).end(ending)
+	}
+	step(31, 30.6, record.PurposeRamp, true)
+	step(32, 31.8, record.PurposeRamp, false)
+	step(31, 30.6, record.PurposeConfirm, true)
+	step(32, 31.8, record.PurposeUpper, false)
+	r := s.finish(design.Search{From: 31, Step: 1, Max: 40, Resolution: 1, Need: 1, Of: 1})
+	l := r.LoadLine
+	if r.Verdict != slo.Pass || l == nil || *l.Level != 30.6 || *l.LevelAsked != 31 || *l.LowestFailing != 31.8 || *l.LowestFailingAsked != 32 || l.ConfirmationsMade != 1 || l.Binding == "" {
+		t.Fatalf("%s (%s): %+v", r.Verdict, r.Why, l)
+	}
+	if !strings.HasPrefix(r.Why, "30.6 held in 1 of 1 confirmations, 31.8 failed") || r.BrokeFirst == nil || r.BrokeFirst.Step != 4 {
+		t.Errorf("%s; %+v", r.Why, r.BrokeFirst)
+	}
+}
+
 // The exit code follows the goals that are asked for; the verdict is the
 // headline's either way.
 func TestRequiredGoals(t *testing.T) {

@@ -329,7 +329,7 @@ func verdictSentence(r judge.Result) string {
 	case slo.Breached:
 		for _, s := range r.Steps {
 			if s.Verdict == slo.Breached {
-				return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, Number(s.Level), s.VerdictWhy)
+				return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, Number(s.LevelReached), s.VerdictWhy)
 			}
 		}
 	}
@@ -342,7 +342,7 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 	case verdict == slo.Breached && l.LowestFailing != nil:
 		fmt.Fprintf(&b, "below the first level: %s %s failed", Number(*l.LowestFailing), l.Unit)
 	case verdict == slo.Pass && l.Level != nil:
-		fmt.Fprintf(&b, "%s %s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, l.Confirmations, confirmationsOf(l))
+		fmt.Fprintf(&b, "%s %s%s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, askedText(l.LevelAsked), l.Confirmations, confirmationsOf(l))
 		if l.LowestFailing != nil {
 			fmt.Fprintf(&b, "; %s failed", Number(*l.LowestFailing))
 		} else {
@@ -367,6 +367,14 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 	}
 	b.WriteString(".")
 	return b.String()
+}
+
+// askedText says that another level was asked for than was made, "" for nil.
+func askedText(asked *float64) string {
+	if asked == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s asked for)", Number(*asked))
 }
 
 // confidenceSentence says what the confirmations of a line mean, with a space
