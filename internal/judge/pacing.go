@@ -102,4 +102,32 @@ func (b *Builder) found(f *facts, s *judged) {
 	for _, text := range f.pacings(s.Bottleneck) {
 		tell(f.start, "PacedEvenly", text)
 	}
+	for _, text := range s.collections() {
+		tell(f.start, "GarbageCollection", text)
+	}
+}
+
+// When a program's garbage collection is worth a word.
+const (
+	collectionPause = 0.1 // seconds that its pauses are longer than, at p99
+	collectionShare = 0.4 // of its CPU time
+	collectionLeast = 1.0 // seconds of CPU time
+)
+
+// collections are the programs whose garbage collection stopped them for long or
+// took much of their CPU time, each in a sentence.
+func (c *judged) collections() (list []string) {
+	for _, d := range c.Durations {
+		switch {
+		case d.Mean == nil:
+		case d.Name == record.CollectionPauses && d.P99.Above >= collectionPause:
+			list = append(list, fmt.Sprintf("%s was paused by it %d times, p99 over %s", d.Source, d.N, duration(d.P99.Above, 0)))
+		case d.Name == record.CollectionCPU:
+			took, all := *d.Mean*float64(d.N), c.Resources[d.Source].CPUSeconds
+			if took >= collectionLeast && took >= collectionShare*all && all > 0 {
+				list = append(list, fmt.Sprintf("%s spent %.1f s of its %.1f s of CPU time on it, in %d cycles", d.Source, took, all, d.N))
+			}
+		}
+	}
+	return list
 }
