@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -36,12 +37,14 @@ type experimentFlags struct {
 	yes                          bool
 	dryRun                       bool
 	ignoreHealth                 bool
+	wait                         bool
 	// experiment
 	plan             plan.Plan // what needs no more reading
 	search           plan.Search
 	confirm          string
 	levels           string
 	slos, goals, set []string
+	vary             []string
 	pace             string
 	guards           []string
 	signatures       string
@@ -60,6 +63,9 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
 	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	if cmd.Name() != "ab" {
+		flags.StringArrayVar(&f.vary, "vary", nil, "values that are varied, as `k=v1,v2,...` (k=v1;v2 where a value holds commas): of a parameter, or of lab.KEY for a private lab; may be repeated, and each combination is a run of its own")
+	}
 	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a lab, 20 elsewhere)")
 	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
 	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
@@ -72,9 +78,14 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
 
+func (f *experimentFlags) addRequire(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.plan.Require, "require", "", "which goals the exit code follows: `all|NAME` (default the headline, which is the first)")
+}
+
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	f.addNamedTarget(cmd, "load")
 	flags := cmd.Flags()
+	flags.BoolVar(&f.wait, "wait", false, "wait until no other run loads the cluster, or until it counts as dead")
 	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
@@ -94,6 +105,7 @@ func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags.IntVar(&f.lab.Nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private lab, which is created when no target is named")
 	flags.IntVar(&f.lab.MaxPods, "lab-max-pods", plan.DefaultLabMaxPods, "allocatable pods of each of its nodes")
 	flags.StringVar(&f.lab.StartLatency, "lab-start-latency", "", "how long pods take to start there: "+dist.Grammar)
+	flags.Float64Var(&f.lab.ControlPlaneCPUs, "lab-control-plane-cpus", 0, "processors of its control plane, such as 0.5 (default all; needs root)")
 	flags.BoolVar(&f.lab.RealNode, "lab-real-node", false, "add a real node; without --lab-nodes it is the only one (needs root; see 'plimsoll lab doctor')")
 	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors of the real node, such as 0.5 (default all)")
 	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory of the real node, such as 2Gi (default all)")
@@ -124,7 +136,9 @@ Without a target, a private lab is created for the run and removed after it.
 An objective is ` + slo.Grammar + `.
 
 The exit code is 0 if the line was confirmed, 1 if the first level failed, 3 if
-what was measured does not decide, 4 if the program itself was the bottleneck.`,
+what was measured does not decide, 4 if the program itself was the bottleneck. It
+follows the headline goal: the first of the workload, or that of --slo. With
+--require all it is the worst of all goals.`,
 		Example: `  plimsoll limit node-density --lab-nodes 20 --from 50 --step 25
   plimsoll limit node-density --kubeconfig ~/.kube/config --max 250
   plimsoll limit node-density --slo 'ContainersStarted p99 <= 5s'`,
@@ -137,6 +151,7 @@ what was measured does not decide, 4 if the program itself was the bottleneck.`,
 		},
 	}
 	f.add(cmd)
+	f.addRequire(cmd)
 	flags := cmd.Flags()
 	flags.Float64Var(&f.search.From, "from", 0, "first level (default the workload's)")
 	flags.Float64Var(&f.search.Step, "step", 0, "distance between levels while raising (default the workload's)")
@@ -153,21 +168,23 @@ func newSweepCommand(p *Process, stop *interrupts) *cobra.Command {
 		Short: "How does it behave along the axis? Hold given levels",
 		Long: `Hold a workload at the given levels, one after the other. For a higher level, only
 the difference is added. A lower level begins from empty. The exit code is 1 if a
-level failed.`,
+level failed the headline goal, which is the first; --require names another or
+all.`,
 		Example: `  plimsoll sweep node-density --lab-nodes 100 --levels 10,20,40`,
 		Args:    exactlyOne("workload"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x := f.experiment(cmd, args[0])
 			x.plan.Kind = plan.Sweep
-			if f.levels == "" {
-				return usagef("for example --levels 100,200,300", "sweep needs --levels")
+			if f.levels != "" {
+				x.levels(f.levels, "for example --levels 100,200,300", "--levels")
 			}
-			x.levels(f.levels, "for example --levels 100,200,300", "--levels")
 			return x.run(p, stop)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas")
+	f.addRequire(cmd)
+	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas (default the workload's, if it has any)")
+	cmd.Flags().IntVar(&f.plan.Repeat, "repeat", 0, "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)")
 	return cmd
 }
 
@@ -276,8 +293,17 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 		}
 		return twice
 	})
+	x.pairs(f.vary, "vary", "k=v1,v2,...", "for example --vary image=quay.io/my/a:1,quay.io/my/b:1", func(key, value string) bool {
+		_, twice := p.Vary.Get(key)
+		comma := ","
+		if strings.Contains(value, ";") {
+			comma = ";"
+		}
+		p.Vary = append(p.Vary, strictyaml.Item[[]string]{Key: key, Value: strings.Split(value, comma)})
+		return twice
+	})
 	x.goals()
-	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
+	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-control-plane-cpus", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
 		if f.lab.RealNode && !cmd.Flags().Changed("lab-nodes") {
 			f.lab.Nodes = 0
 		}
@@ -435,42 +461,79 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
+	}
+	if len(r.plan.Vary) > 0 {
+		return r.showGrid(x.flags)
 	}
 	return r.show(x.flags)
 }
 
-// show makes the run and shows its result.
+// show makes the run and shows its result: before the target is emptied, where
+// that takes a while. As JSON it is shown once all of it is known.
 func (r *runner) show(f *experimentFlags) error {
 	p := r.p
-	dir, result, err := r.run()
+	said, shown := "", false
+	var showErr error
+	show := func(dir record.Dir, result *judge.Result, err error) {
+		if err != nil && !r.mild(err) && err.Error() != said {
+			said = err.Error()
+			p.logf("plimsoll: %s\n", said)
+		}
+		if !shown {
+			shown = true
+			showErr = showResult(p, *result, string(dir), f.output, f.explain)
+			r.page(dir, f.output != "json")
+		}
+	}
+	dir, result, err := r.run(func(dir record.Dir, result *judge.Result, err error) {
+		if f.output != "json" {
+			show(dir, result, err)
+		}
+	})
 	if result == nil {
+		if left, ok := errors.AsType[*run.LeftError](err); ok {
+			return &target.UnableError{Err: err, Hint: leftText(left.Left, cleanCommand(r.plan.Target))}
+		}
 		return err
 	}
-	if err != nil && !r.mild(err) {
-		p.logf("plimsoll: %v\n", err)
-	}
-	if shown := showResult(p, *result, string(dir), f.output, f.explain); shown != nil {
-		return shown
-	}
-	written := p.waitFor("writing the page")
-	pageErr := report.WriteFile(dir, run.KindBefore())
-	written()
-	if pageErr != nil {
-		// The run is what it is without a page of it.
-		p.logf("warning: %v; 'plimsoll report %s' tries again\n", pageErr, dir)
-	} else if f.output != "json" {
-		p.printf("Report: %s\n", dir.Path(record.ReportFile))
+	show(dir, result, err)
+	if c := result.Cleanup; c != nil && !c.Done {
+		p.logf("%s\n", leftText(c.Left, cleanCommand(r.plan.Target)))
 	}
 	if err != nil {
 		p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+	}
+	if showErr != nil {
+		return showErr
 	}
 	if err != nil && !r.mild(err) {
 		return exitError(exitCode(err))
 	}
 	return exitError(result.ExitCode)
+}
+
+// leftText says that something of a run is left, and what removes it.
+func leftText(left int, command string) string {
+	text := fmt.Sprintf("%d things that the run made are left", left)
+	if command != "" {
+		text += "; this removes them: " + command
+	}
+	return text
+}
+
+// page writes the page of a run. The run is what it is without a page of it.
+func (r *runner) page(dir record.Dir, say bool) {
+	written := r.p.waitFor("writing the page")
+	err := report.WriteFile(dir, run.KindBefore())
+	written()
+	if err != nil {
+		r.p.logf("warning: %v; 'plimsoll report %s' tries again\n", err, dir)
+	} else if say {
+		r.p.printf("Report: %s\n", dir.Path(record.ReportFile))
+	}
 }
 
 // planError makes a usage error of a plan's mistakes, in the words of flags
@@ -522,9 +585,9 @@ func flagOf(path string) string {
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.podLife", "--pod-life"},
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
-		{"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
+		{"target.lab.controlPlaneCPUs", "--lab-control-plane-cpus"}, {"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
-		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
+		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "
@@ -541,10 +604,13 @@ func flagOf(path string) string {
 
 // showResult prints a result.
 func showResult(p *Process, r judge.Result, dir, format string, explain bool) error {
-	if format == "json" {
+	switch format {
+	case "json":
 		return printJSON(p, r)
+	case "junit":
+		return report.JUnit(p.Stdout, r)
 	}
-	if err := report.Text(p.Stdout, r, dir, explain); err != nil {
+	if err := report.Text(p.text(), r, dir, explain); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

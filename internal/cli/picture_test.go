@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -215,18 +216,28 @@ func TestWaitsAreNamed(t *testing.T) {
 		}
 	}
 	said(time.Second, "")
-	said(time.Second, "starting ...\n")
-	said(time.Minute, "starting ...\n")
+	want := "starting ...\n"
+	said(time.Second, want)
+	said(time.Second, want)
 	l.show("waiting for the nodes")
-	said(time.Second, "starting ...\n")
-	said(time.Second, "starting ...\nwaiting for the nodes ...\n")
+	said(time.Second, want)
+	want += "waiting for the nodes ...\n"
+	said(time.Second, want)
+	// A count that changes all the time is said as well, but not each time.
+	for i := range 60 {
+		l.show(fmt.Sprintf("%d nodes", i))
+		if i%10 == 9 {
+			want += fmt.Sprintf("%d nodes ...\n", i)
+		}
+		said(time.Second, want)
+	}
 }
 
 // A stage that lasts is told in a line where there is no terminal.
 func TestStagesThatLastAreTold(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Unix(0, 0)
-	g := &progress{p: &Process{Stderr: &log, Now: func() time.Time { return now }}, kind: record.ObjectKind{There: "Ready"}}
+	g := &progress{p: &Process{Stderr: &log, Now: func() time.Time { return now }}, kind: record.ObjectKind{There: "Ready"}, plan: &plan.Plan{}}
 	g.Chose(design.Next{Level: 10, Purpose: record.PurposeRamp}, nil)
 	g.Status(engine.Status{Step: 1, Stage: engine.StageEmptying, Level: 10, Purpose: record.PurposeRamp}, func() judge.Live { return judge.Live{} })
 	for range 25 {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -32,10 +33,12 @@ type progress struct {
 	title string
 	unit  string
 	kind  record.ObjectKind
+	plan  *plan.Plan // its guards are complete once the first step is chosen
 	soft  context.Context
 	stop  chan struct{}
 
 	mu       sync.Mutex
+	ended    bool
 	begun    time.Time // the first step
 	steps    []judge.Step
 	forecast forecast
@@ -56,18 +59,18 @@ func (g *progress) start() {
 	if g.quiet {
 		return
 	}
-	go func() {
+	go func(stop <-chan struct{}) {
 		tick := time.NewTicker(liveInterval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
 				g.tick()
-			case <-g.stop:
+			case <-stop:
 				return
 			}
 		}
-	}()
+	}(g.stop)
 }
 
 // Status implements run.Observer.
@@ -89,7 +92,7 @@ func (g *progress) Status(s engine.Status, sum func() judge.Live) {
 func (g *progress) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.begun.IsZero() {
+	if g.begun.IsZero() || g.ended {
 		return
 	}
 	now := g.p.Now()
@@ -205,6 +208,9 @@ func (g *progress) Chose(n design.Next, ahead [][]design.Next) {
 	now := g.p.Now()
 	if g.begun.IsZero() {
 		g.begun = now
+		if text := guardsText(g.plan.Guards, g.kind.Measures); text != "" && !g.quiet {
+			g.say("%s", text)
+		}
 	}
 	g.since = now
 	g.forecast.chose(now, n, ahead)
@@ -212,6 +218,21 @@ func (g *progress) Chose(n design.Next, ahead [][]design.Next) {
 		return
 	}
 	g.p.logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), report.Number(n.Level))
+}
+
+// guardsText says at what the load stops, each bound with its unit; "" where no
+// guard watches.
+func guardsText(guards plan.Guards, measures []record.Measure) string {
+	var bounds []string
+	for _, m := range measures {
+		if bound, ok := guards[m.Name]; ok {
+			bounds = append(bounds, fmt.Sprintf("%s is %s (%s)", m.Name, bound, m.Help))
+		}
+	}
+	if len(bounds) == 0 {
+		return ""
+	}
+	return "the load stops when " + strings.Join(bounds, ", or ")
 }
 
 // Stepped implements run.Observer.
@@ -264,10 +285,15 @@ func (g *progress) say(format string, args ...any) { g.p.logf(format+"\n", args.
 
 // end takes the picture away. Where the result does not follow on the terminal,
 // the steps that were made stay there.
+// A second call does nothing.
 func (g *progress) end(result bool) {
-	close(g.stop)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.ended {
+		return
+	}
+	close(g.stop)
+	g.ended = true
 	if g.quiet || g.p.screen == nil {
 		return
 	}

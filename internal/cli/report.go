@@ -37,6 +37,9 @@ A run that was not judged since its record was written is judged first, as by
 		RunE: func(_ *cobra.Command, args []string) error {
 			// A directory that is none is told before anything is written.
 			for _, path := range args {
+				if record.IsGrid(path) {
+					continue
+				}
 				if _, err := openRunDir(path); err != nil {
 					return err
 				}
@@ -75,6 +78,10 @@ func openRunDir(path string) (record.Dir, error) {
 // writeReport writes the report of one run and returns its path.
 func writeReport(p *Process, path string) (string, error) {
 	defer p.waitFor("writing the page of " + path)()
+	if record.IsGrid(path) {
+		_, err := reportGrid(p, path)
+		return filepath.Join(path, record.ReportFile), err
+	}
 	dir, err := openRunDir(path)
 	if err != nil {
 		return "", err
@@ -138,10 +145,24 @@ func newAnalyzeCommand(p *Process) *cobra.Command {
 		Long: `Read a run directory, judge the run from its history, and write result.json and
 objects.parquet again. No cluster is needed. The record of a run that was killed
 is judged as far as it goes. The known failures are those of the run, and those of
---signatures.`,
-		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain`,
-		Args:    exactlyOne("run directory"),
+--signatures.
+
+-o junit prints a JUnit file with a test for each goal. A goal that the exit code
+does not follow is skipped.`,
+		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain
+  plimsoll analyze nightly -o junit > junit.xml`,
+		Args: exactlyOne("run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if record.IsGrid(args[0]) {
+				g, err := reportGrid(p, args[0])
+				if err != nil {
+					return err
+				}
+				if err := showGridResult(p, g, args[0], output); err != nil {
+					return err
+				}
+				return exitError(g.ExitCode)
+			}
 			dir, x, err := openRecord(args[0])
 			if err != nil {
 				return err
@@ -163,7 +184,8 @@ is judged as far as it goes. The known failures are those of the run, and those 
 			return exitError(result.ExitCode)
 		},
 	}
-	outputFlag(cmd, &output)
+	outputFlag(cmd, &output, "junit")
+	cmd.Flags().StringVar(&signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
 	return cmd
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -141,7 +142,7 @@ func TestASimulatedStreamIsWhole(t *testing.T) {
 	}
 	for tries := 0; ; tries++ {
 		got := command(t, nil, "run", "--resume", dir)
-		if got.code == exitBreached && strings.Contains(got.stdout, "intended  done  not done") {
+		if got.code == exitBreached && strings.Contains(got.stdout, " intended ") {
 			break
 		}
 		if tries == 20 || got.code != exitInconclusive {
@@ -224,14 +225,60 @@ func TestTargetsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	}
 }
 
+// A guard's bound is said, with its unit, before anything is loaded.
+func TestGuardsAreSaidBeforeTheLoad(t *testing.T) {
+	got := command(t, nil, "sweep", "simulated", "--levels", "3", "--guard", "apiErrors=5%", "--guard", "placesNotReady=1", "--out", filepath.Join(t.TempDir(), "run"))
+	before, _, started := strings.Cut(got.stderr, "sweep 3\n")
+	if want := "the load stops when apiErrors is 5 % (failed requests of the latest 200), or placesNotReady is 1 (places that are not ready)"; !started || !strings.Contains(before, want) {
+		t.Errorf("exit code %d, want %q before the first step:\n%s", got.code, want, got.stderr)
+	}
+}
+
+// What leaves a search undecided is said on the screen, not in the record alone.
+func TestASearchSaysWhyItDoesNotDecide(t *testing.T) {
+	_, got := measured(t, "limit", "simulated", "--slo", "Deleted p99 <= 1s", "--seed", "1")
+	if want := "the steps at 10 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != exitInconclusive || !strings.Contains(got.stdout, want) {
+		t.Errorf("exit code %d, want %q:\n%s", got.code, want, got.stdout)
+	}
+}
+
+// The exit code follows the headline goal unless another is required, and what
+// a run requires is kept in its record.
+func TestTheExitCodeFollowsTheRequiredGoals(t *testing.T) {
+	for _, c := range []struct {
+		require string
+		code    int
+		said    string
+	}{
+		{"", exitHeld, "The exit code, 0, follows the headline goal alone; --require all follows every goal."},
+		{"all", exitBreached, "The exit code, 1, follows every goal."},
+		{"fast", exitBreached, "The exit code, 1, follows the goal fast."},
+		{"ready", exitHeld, "The exit code, 0, follows the goal ready."},
+	} {
+		args := []string{"sweep", "simulated", "--levels", "3", "--goal", "fast=Ready p99 <= 1us"}
+		if c.require != "" {
+			args = append(args, "--require", c.require)
+		}
+		dir, got := measured(t, args...)
+		if got.code != c.code || !strings.Contains(got.stdout, c.said) || !strings.Contains(got.stdout, "goal ready (all Ready): the headline: pass") {
+			t.Errorf("--require %q: exit code %d, want %d\n%s%s", c.require, got.code, c.code, got.stdout, got.stderr)
+		}
+		if again := command(t, nil, "analyze", dir); again.code != c.code {
+			t.Errorf("--require %q: judged again, exit code %d, want %d", c.require, again.code, c.code)
+		}
+	}
+}
+
 func TestADryRunDoesNothing(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want []string
 	}{
 		{[]string{"limit", "simulated"}, []string{"simulated on the target simulated, along objects: 10, 20, ... up to 1000 objects/place", "would make: nothing", "nothing was done"}},
+		{[]string{"limit", "simulated", "--guard", "apiErrors=5%"}, []string{"the load stops when apiErrors is 5 % (failed requests of the latest 200)", "nothing was done"}},
 		{[]string{"sweep", "node-density-cni", "--levels", "10,20", "--lab-nodes", "3"},
 			[]string{"along pods-per-node: 10 20 pods/node", "a private lab: etcd, API server, controller manager and scheduler, 3 simulated nodes of 110 pods", "1 Service for each iteration", "for each 1000 iterations", "would change: nothing", "would reboot: nothing"}},
+		{[]string{"sweep", "node-density", "--levels", "10", "--lab-nodes", "1", "--lab-max-pods", "1", "--set", "namespacesPer=1"}, []string{"1 simulated node of 1 pod;", "namespace node-density-RUN-0 for each iteration"}},
 		{[]string{"ab", "node-density", "--arm", "a:", "--arm", "b:serviceLinks=true", "--kubeconfig", "/nonexistent"}, []string{"the cluster of /nonexistent", "2 arms, 5 runs of each", "1 Pod for each iteration", "would remove: leftovers of earlier runs"}},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -280,6 +327,48 @@ func TestAnInterruptedSimulatedRunGoesOn(t *testing.T) {
 	}
 }
 
+// The result is there before the target is emptied, and says what became of
+// that: it must not be lost with a removal that hangs.
+func TestAResultComesBeforeTheRemoval(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	signals := make(chan os.Signal, 2)
+	var stdout bytes.Buffer
+	var early judge.Result
+	var shown string
+	stderr := &trigger{on: "removing what the run has made", then: func() {
+		early, shown = resultIn(t, dir), stdout.String()
+		signals <- os.Interrupt
+		signals <- os.Interrupt
+	}}
+	code := Main(Process{
+		Args: []string{"sweep", "simulated", "--levels", "10", "--set", "removal=1h", "--out", dir}, Executable: "/nonexistent",
+		Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
+		Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 10)),
+	})
+	if !strings.Contains(shown, "simulated held at every level") || !strings.Contains(shown, "Report: "+dir) {
+		t.Errorf("shown before the removal:\n%s", shown)
+	}
+	if c := early.Cleanup; early.Verdict != slo.Pass || c == nil || c.Done || c.Left != 40 {
+		t.Errorf("the result before the removal: %s, %+v", early.Verdict, c)
+	}
+	if c := resultIn(t, dir).Cleanup; c == nil || c.Done || c.Left != 40 {
+		t.Errorf("the result after it: %+v", c)
+	}
+	if code != exitInterrupted || !strings.Contains(stderr.text.String(), "40 things that the run made are left\n") {
+		t.Errorf("exit code %d:\n%s", code, stderr.text.String())
+	}
+}
+
+// A removal that ends is told of too.
+func TestARemovalIsOnRecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	got := command(t, nil, "sweep", "simulated", "--levels", "10", "--set", "removal=100ms", "--out", dir)
+	r := resultIn(t, dir)
+	if c := r.Cleanup; got.code != 0 || c == nil || !c.Done || c.Left != 0 {
+		t.Errorf("exit code %d, %+v:\n%s%s", got.code, c, got.stdout, got.stderr)
+	}
+}
+
 // trigger calls a function when a text was first written.
 type trigger struct {
 	mu   sync.Mutex
@@ -297,4 +386,128 @@ func (w *trigger) Write(p []byte) (int, error) {
 		w.then = nil
 	}
 	return n, err
+}
+
+// A rate beyond the capacity is not steady, however long its objective lets
+// requests wait.
+func TestARateThatIsNotSteady(t *testing.T) {
+	for _, axis := range []string{"rate", "requests"} {
+		there := map[string]string{"rate": "Ready", "requests": "Responded"}[axis]
+		dir, got := measured(t, "sweep", "simulated", "--axis", axis, "--levels", "150,250", "--set", "capacity=200", "--hold", "3s", "--slo", there+" p99 <= 30s", "--seed", "1")
+		steps := resultIn(t, dir).Steps
+		if got.code != exitBreached || steps[0].Verdict != slo.Pass || !strings.HasPrefix(steps[1].VerdictWhy, "notSteady: the backlog grew throughout the hold") {
+			t.Errorf("%s: exit code %d:\n%s%s", axis, got.code, got.stdout, got.stderr)
+		}
+		if b := steps[1].Backlog; b == nil || *b.Slope.Value < 40 || *b.Slope.Value > 60 {
+			t.Errorf("%s: 250 arrivals a second where 200 are served: %+v", axis, b)
+		}
+	}
+}
+
+// What varies is a grid: each cell is found by itself, in an order that does not
+// matter, and the cells are compared with each other.
+func TestAGridOfPlantedLimits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "grid")
+	got := command(t, nil, "limit", "simulated", "--vary", "limit=20,40", "--vary", "places=2,4", "--seed", "1", "--out", dir)
+	g := gridIn(t, dir)
+	var lines []float64
+	for _, c := range g.Cells {
+		lines = append(lines, *c.LoadLine.Level)
+	}
+	if got.code != 0 || !reflect.DeepEqual(lines, []float64{20, 20, 40, 40}) {
+		t.Fatalf("exit code %d, lines %v:\n%s%s", got.code, lines, got.stdout, got.stderr)
+	}
+	if p := g.Pairs[0]; p.Baseline != "limit=20,places=2" || p.Arm != "limit=40,places=2" || p.Verdict != "better" {
+		t.Errorf("the first pair: %+v", p)
+	}
+	for _, c := range g.Curves {
+		switch {
+		case c.Key == "limit" && (c.Knee != nil || *c.Curve[0].Gain.Value < 0.99 || *c.Curve[0].Gain.Value > 1.01):
+			t.Errorf("the line is the limit, and the curve says %+v", c.Curve)
+		case c.Key == "places" && (c.Knee == nil || *c.Knee != 2):
+			t.Errorf("the line does not depend on the places, and the curve says %+v", c.Curve)
+		}
+	}
+	compared := command(t, nil, "compare", dir+":limit=20,places=2", dir+":limit=40,places=2")
+	if compared.code != 0 || !strings.Contains(compared.stdout, "better") {
+		t.Errorf("exit code %d:\n%s%s", compared.code, compared.stdout, compared.stderr)
+	}
+	again := command(t, nil, "analyze", dir, "-o", "json")
+	var judged judge.Grid
+	if err := json.Unmarshal([]byte(again.stdout), &judged); err != nil || !reflect.DeepEqual(judged, g) {
+		t.Errorf("judged again it is another: %v", err)
+	}
+	for _, wrong := range []struct{ why, arg, want string }{
+		{"a cell that is none", dir + ":limit=30,places=2", `has no cell "limit=30,places=2"`},
+		{"the grid itself", dir, "each has its own below cells"},
+	} {
+		if got := command(t, nil, "compare", wrong.arg, dir+":limit=40,places=2"); got.code != exitUsage || !strings.Contains(got.stderr, wrong.want) {
+			t.Errorf("%s: exit code %d, %s", wrong.why, got.code, got.stderr)
+		}
+	}
+}
+
+// gridIn is the result that a grid has left.
+func gridIn(t *testing.T, dir string) judge.Grid {
+	t.Helper()
+	var g judge.Grid
+	if err := record.Dir(dir).ReadJSON(record.ResultFile, &g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// The rounds of a sweep are mixed, and a run that is cut goes on with what is
+// left of each cell.
+func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "grid")
+	signals := make(chan os.Signal, 1)
+	var stdout bytes.Buffer
+	stderr := &trigger{on: "cell 2 of 2, round 2 of 3", then: func() { signals <- os.Interrupt }}
+	code := Main(Process{
+		Args: []string{"sweep", "simulated", "--levels", "10,20", "--repeat", "3", "--vary", "limit=15,30", "--seed", "1", "--hold", "100ms", "--out", dir}, Executable: "/nonexistent",
+		Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
+		Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 30)),
+	})
+	if code != exitInterrupted || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
+		t.Fatalf("exit code %d:\n%s%s", code, &stdout, &stderr.text)
+	}
+	got := command(t, nil, "run", "--resume", dir)
+	g := gridIn(t, dir)
+	if got.code != exitBreached || len(g.Cells) != 2 {
+		t.Fatalf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	for i, c := range g.Cells {
+		var made []float64
+		for _, s := range c.Steps {
+			if s.Verdict.Decided() {
+				made = append(made, s.Level)
+			}
+		}
+		if want := []float64{10, 20, 10, 20, 10, 20}; !reflect.DeepEqual(made, want) || c.Levels[1].Runs != 3 {
+			t.Errorf("cell %d made %v: %+v", i, made, c.Levels)
+		}
+	}
+	if again := command(t, nil, "run", "--resume", dir); again.code != exitBreached || strings.Contains(again.stderr, "step") {
+		t.Errorf("finished, it is made again: exit code %d:\n%s", again.code, again.stderr)
+	}
+}
+
+// What cannot be varied is refused before anything is made.
+func TestWhatCannotBeVaried(t *testing.T) {
+	for _, c := range []struct{ why, vary, want string }{
+		{"a parameter that there is not", "limits=1,2", `"limits"`},
+		{"a value that it cannot have", "places=1,zero", "zero"},
+		{"the same value twice", "places=2,2", "twice"},
+		{"a key of a lab where there is none", "lab.nodes=1,2", "private lab"},
+		{"no value", "places", "want k=v1,v2"},
+	} {
+		dir := filepath.Join(t.TempDir(), "grid")
+		if got := command(t, nil, "limit", "simulated", "--vary", c.vary, "--out", dir); got.code != exitUsage || !strings.Contains(got.stderr, c.want) {
+			t.Errorf("%s: exit code %d, %s", c.why, got.code, got.stderr)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s: a directory was made", c.why)
+		}
+	}
 }

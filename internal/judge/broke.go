@@ -16,12 +16,13 @@ type BreachKind string
 // are seen on the way, and decide nothing by themselves. Further ones are the
 // classes of the troubles that the kind of object knows.
 const (
-	BreachLatency  BreachKind = "latency"  // a quantile was above its objective
-	BreachMissing  BreachKind = "missing"  // objects were not ready, or not in time
-	BreachErrors   BreachKind = "errors"   // requests failed
-	BreachAchieved BreachKind = "achieved" // fewer became ready a second than was asked for
-	BreachReplaced BreachKind = "replaced" // objects took the place of others
-	BreachGuard    BreachKind = "guard"    // a guard stopped the load
+	BreachLatency   BreachKind = "latency"   // a quantile was above its objective
+	BreachMissing   BreachKind = "missing"   // objects were not ready, or not in time
+	BreachErrors    BreachKind = "errors"    // requests failed
+	BreachAchieved  BreachKind = "achieved"  // fewer became ready a second than was asked for
+	BreachNotSteady BreachKind = "notSteady" // the backlog grew throughout the hold
+	BreachReplaced  BreachKind = "replaced"  // objects took the place of others
+	BreachGuard     BreachKind = "guard"     // a guard stopped the load
 
 	BreachThrottling BreachKind = "throttling" // answers of 429
 	BreachReadiness  BreachKind = "readiness"  // an object that was there is there no more
@@ -313,7 +314,10 @@ func brokeFirst(kind string, steps []*judged, goals []GoalResult) *BrokeFirst {
 		first := c.Breaches[i]
 		first.First = true
 		other := func(x Breach) bool { return x.Decided && x.Kind != BreachLatency && x.Kind != BreachAchieved }
-		if first.Kind == BreachStandstill && !slices.ContainsFunc(c.Breaches, other) {
+		switch {
+		case says != "" && len(c.Reasons) > 0 && top(c.Reasons).mistaken():
+			says = "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"
+		case first.Kind == BreachStandstill && !slices.ContainsFunc(c.Breaches, other):
 			says = noLimit
 		}
 		return &BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: says, Conditions: c.Conditions}

@@ -18,6 +18,9 @@ type Spec struct {
 	ExperimentKind                         string // limit, sweep, ab or run
 	Axis, Unit                             string
 	Goals                                  []slo.Goal // the headline first
+	// Require names the goal that the exit code follows, plan.RequireAll for the
+	// worst of all, or "" for the headline.
+	Require string
 	// Kind is that of the objects that are asked for. Milestones are those of
 	// the kind that the run's objects reach, in their order.
 	Kind       record.ObjectKind
@@ -64,7 +67,9 @@ type Builder struct {
 	steps    []*judged
 	stray    []Breach // guards outside of any step
 	warnings record.Warnings
-	ended    bool // the run's end was recorded
+	cleanup  *record.Cleanup // of the last part of the run, nil is not known
+	ended    bool            // the run's end was recorded
+	paused   bool            // until the next of the parts that it is made in
 	endWhy   string
 	lastT    record.Micros
 }
@@ -94,8 +99,10 @@ func (b *Builder) Add(e record.Event) {
 	switch body := e.Body.(type) {
 	case *record.RunEvent:
 		if body.Phase == record.PhaseEnd {
-			b.ended, b.endWhy = true, body.Message
+			b.ended, b.endWhy, b.paused = true, body.Message, body.Paused
 		}
+	case *record.Cleanup:
+		b.cleanup = body
 	case *record.StepEvent:
 		b.addStep(e, body)
 	case *record.Slot:

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -65,6 +66,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		stop = "the record ends before the run did"
 		b.Warn(record.Warning{Kind: record.WarningCut, Text: "the run was cut off: its record has no end, and up to 100 ms before that may be missing"})
 	}
+	if stop == "" && b.paused {
+		stop = "the rest comes once other cells had their turn"
+	}
 	if stop == "" {
 		// A design that is not done although the run says so was cut.
 		stop = b.endWhy
@@ -75,15 +79,21 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.ExperimentKind,
 		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, ObjectKind: &kind, Arrived: b.spec.Kind.There,
 		Goals: []GoalResult{}, Steps: b.Steps(),
-		Diagnosis: diagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.cost.Cost, Warnings: b.warnings,
+		Diagnosis: diagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.cost.Cost, Cleanup: b.cleanup, Warnings: b.warnings,
 	}
 	for i, g := range b.spec.Goals {
 		n := d.Next(b.Made(g.Name), stop)
 		if !n.Done {
 			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
-		if _, sweep := d.(design.Sweep); sweep && n.Outcome.Verdict != slo.Pass {
-			n.Outcome.Why += stepThat(b.steps, g.Name, n.Outcome.Verdict, i == 0)
+		_, sweep := d.(design.Sweep)
+		if !n.Outcome.Verdict.Decided() || sweep && n.Outcome.Verdict != slo.Pass {
+			steps := b.steps
+			if _, search := d.(design.Search); search {
+				// A search makes what does not decide again: the last step ended it.
+				steps = steps[max(0, len(steps)-1):]
+			}
+			n.Outcome.Why += stepThat(steps, g.Name, n.Outcome.Verdict, i == 0)
 		}
 		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
@@ -102,7 +112,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if r.Warnings == nil {
 		r.Warnings = record.Warnings{}
 	}
-	r.ExitCode = exitCodeOf(r.Verdict)
+	r.Require = b.spec.Require
+	r.ExitCode = exitCodeOf(r.required())
 	if b.spec.Arms != nil {
 		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.objects.names, b.steps), stop)
 	}
@@ -110,6 +121,21 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	r.Laws = LawsOf(b.spec, r.Steps)
 	r.Overhead = b.phases.overhead(r.Laws)
 	return r
+}
+
+// required is the verdict of the goals that the exit code follows: of all, the
+// worst.
+func (r *Result) required() slo.Verdict {
+	if r.Require == "" || len(r.Goals) == 0 {
+		return r.Verdict
+	}
+	verdict := slo.Pass
+	for _, g := range r.Goals {
+		if (r.Require == plan.RequireAll || r.Require == g.Name) && exitCodeOf(g.Verdict) > exitCodeOf(verdict) {
+			verdict = g.Verdict
+		}
+	}
+	return verdict
 }
 
 // stepThat names the first step that left a goal with such a verdict, and says
@@ -208,6 +234,9 @@ func warningsOf(steps []*judged) record.Warnings {
 				Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Seconds: s.stood,
 				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
 			})
+		}
+		if text := s.Backlog.stall(); text != "" {
+			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
 		for _, what := range s.largest {
 			warnings.Add(record.Warning{Kind: record.WarningFewObjects, Text: what, Steps: []int{s.ID}})

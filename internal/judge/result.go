@@ -17,12 +17,15 @@ const ResultSchema = "plimsoll/result/v1"
 // Result is result.json: durations in seconds, times RFC 3339 with
 // microseconds. A null figure is one that is not known or not finite.
 type Result struct {
-	Schema     string              `json:"schema"`
-	Experiment string              `json:"experiment"`
-	Workload   string              `json:"workload"`
-	Kind       string              `json:"kind"` // limit, sweep, ab or run
-	Verdict    slo.Verdict         `json:"verdict"`
-	ExitCode   int                 `json:"exitCode"`
+	Schema     string      `json:"schema"`
+	Experiment string      `json:"experiment"`
+	Workload   string      `json:"workload"`
+	Kind       string      `json:"kind"`    // limit, sweep, ab or run
+	Verdict    slo.Verdict `json:"verdict"` // of the headline goal, or of the comparison
+	ExitCode   int         `json:"exitCode"`
+	// Require is the goal that the exit code follows, "all" for the worst of
+	// them; "" is the headline, or the comparison.
+	Require    string              `json:"require,omitempty"`
 	Why        string              `json:"why"` // the verdict's reason in a sentence
 	Command    string              `json:"command"`
 	Version    string              `json:"version"`
@@ -46,7 +49,10 @@ type Result struct {
 	Laws       *Laws               `json:"laws,omitempty"`     // null where there are fewer than two levels
 	Overhead   *Overhead           `json:"overhead,omitempty"` // of one pod; null without a real node
 	Cost       Cost                `json:"cost"`
-	Warnings   record.Warnings     `json:"warnings"`
+	// Cleanup is whether what the run made in its target was removed; null
+	// where the record does not say it.
+	Cleanup  *record.Cleanup `json:"cleanup"`
+	Warnings record.Warnings `json:"warnings"`
 }
 
 // LoadLine is the highest level that held.
@@ -112,8 +118,11 @@ type Step struct {
 	// Open says that requests came by a schedule: latencies then count from
 	// when it wanted them, and the figures are of those that it put into the
 	// hold, as Arrivals says.
-	Open        bool        `json:"open,omitempty"`
-	Arrivals    *Arrivals   `json:"arrivals,omitempty"`
+	Open     bool      `json:"open,omitempty"`
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
+	// Backlog is that over the hold of a step whose requests came by a
+	// schedule.
+	Backlog     *Backlog    `json:"backlog,omitempty"`
 	Bottleneck  *Bottleneck `json:"bottleneck,omitempty"`
 	OwnDelay    *OwnDelay   `json:"ownDelay,omitempty"`
 	Pace        string      `json:"pace"`
@@ -293,6 +302,9 @@ type Reason struct {
 	// Nodes is how many nodes the reason was told of, of NodesOf.
 	Nodes   int `json:"nodes"`
 	NodesOf int `json:"nodesOf"`
+	// Requests says that the count is of requests that failed and that asked
+	// for what is not followed, such as a service: not of objects.
+	Requests bool `json:"requests,omitempty"`
 
 	certain int // of Count, those whose state is known
 }

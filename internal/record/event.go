@@ -68,6 +68,8 @@ const (
 	KindDurations EventKind = "durations"
 	// KindWindow is of a stretch of a stream of requests.
 	KindWindow EventKind = "window"
+	// KindCleanup is of the removal of what the run has made.
+	KindCleanup EventKind = "cleanup"
 )
 
 // Event is one line of the history: what happened (Body), when (T) and in
@@ -120,6 +122,9 @@ type RunEvent struct {
 	// Plan is the fingerprint of the plan's conditions, "" is not known.
 	Plan    string `json:"plan,omitempty"`
 	Command string `json:"command,omitempty"` // that resumed the run
+	// Paused, at the end, says that the run goes on once other cells of its grid
+	// had their turn.
+	Paused  bool   `json:"paused,omitempty"`
 	Message string `json:"message,omitempty"` // why it ended, or what is wrong with the times from here on
 }
 
@@ -217,6 +222,9 @@ type Slot struct {
 	// Delay is a start latency that was planted on the object, in
 	// microseconds; 0 when none was.
 	Delay Micros `json:"delay,omitempty"`
+	// Before is the request that was made for the same thing right before this
+	// one, nil for none. It is put on record by itself.
+	Before *Slot `json:"-"`
 }
 
 // Object is a milestone that an object reached, at the time its news was
@@ -321,6 +329,13 @@ type Note struct {
 	About   int         `json:"about,omitempty"` // the step that it is about, 0 for none
 }
 
+// Cleanup tells of the removal of what the run has made in its target: before
+// it begins, and how far it came. A part of a run that goes on has its own.
+type Cleanup struct {
+	Done bool `json:"done"` // nothing is left
+	Left int  `json:"left"` // how many of the run's objects are still there
+}
+
 // Log is the end of what a container has written, of an object that did not
 // become ready. What looks like a secret is masked before it is put on record.
 type Log struct {
@@ -350,6 +365,7 @@ func (*Fault) Kind() EventKind     { return KindFault }
 func (*Note) Kind() EventKind      { return KindNote }
 func (*Log) Kind() EventKind       { return KindLog }
 func (*Window) Kind() EventKind    { return KindWindow }
+func (*Cleanup) Kind() EventKind   { return KindCleanup }
 
 // Kind implements Body.
 func (*ComponentHistogram) Kind() EventKind { return KindDurations }
@@ -384,6 +400,8 @@ func newBody(k EventKind) Body {
 		return new(Log)
 	case KindDurations:
 		return new(ComponentHistogram)
+	case KindCleanup:
+		return new(Cleanup)
 	case KindWindow:
 		return new(Window)
 	}

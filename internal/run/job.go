@@ -29,6 +29,9 @@ type Job struct {
 	Asked []Asked
 	// Out is the run directory, "" for one by the time and the plan's name.
 	Out string
+	// Steps bounds the steps of this part of the run, which then pauses; 0 is no
+	// bound.
+	Steps int
 	// IgnoreHealth loads a system that is not fit for it.
 	IgnoreHealth bool
 	// Agree asks the user for consent. An error means that it was not given.
@@ -37,6 +40,10 @@ type Job struct {
 	// locked.
 	Past     *Past
 	Observer Observer
+	// Judged, if not nil, is told the result before the target is emptied, where
+	// that takes a while; what Run returns tells of the removal as well. Err is
+	// why the run was cut, nil where it was not.
+	Judged func(dir record.Dir, result *judge.Result, err error)
 
 	surveyed surveyed
 	session  target.Session
@@ -81,26 +88,34 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 	defer unlock()
 	preferred, undo := cpu.Prefer(x.Options.Open)
 	defer undo()
+	x.Steps = j.Steps
 	telemetry.ShedStartup()
+	x.Ended = func(runErr error, final bool) {
+		end := j.waitFor("judging the record")
+		replayed, replayErr := Replay(dir, x)
+		end()
+		if err = replayErr; err != nil || runErr != nil && len(replayed.Steps) == 0 {
+			return // it failed before its first step: the error says it all
+		}
+		if result = &replayed; !final && j.Judged != nil {
+			j.Judged(dir, result, runErr)
+		}
+	}
 	open := j.described(j.session.Target, preferred)
 	if j.Plan.Fresh == plan.FreshLab {
 		open = j.renewed(open)
 	}
+	var runErr error
 	if j.Past != nil {
-		err = Resume(soft, hard, j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
+		runErr = Resume(soft, hard, j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
 	} else {
-		err = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
+		runErr = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
 	}
-	judged := j.waitFor("judging the record")
-	replayed, replayErr := Replay(dir, x)
-	judged()
-	if replayErr != nil {
-		return dir, nil, errors.Join(err, replayErr)
+	if _, mistake := errors.AsType[*target.MistakeError](runErr); mistake && result == nil && j.Past == nil {
+		// Nothing was made: the command is to be given again, with the same --out.
+		err = errors.Join(err, os.RemoveAll(string(dir)))
 	}
-	if err != nil && len(replayed.Steps) == 0 {
-		return dir, nil, err // it failed before its first step: the error says it all
-	}
-	return dir, &replayed, err
+	return dir, result, errors.Join(runErr, err)
 }
 
 // waitFor shows what is waited for until the returned function is called.
@@ -241,17 +256,7 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 		}
 		return j.Past.dir, func() {}, nil
 	}
-	path := j.Out
-	if path == "" {
-		name := strings.Map(func(c rune) rune {
-			if c == '/' || c == filepath.Separator || c == ' ' {
-				return '-'
-			}
-			return c
-		}, j.Plan.Name)
-		path = filepath.Join("plimsoll-runs", j.Now().UTC().Format("20060102-150405")+"-"+name)
-	}
-	dir, err = record.CreateDir(path)
+	dir, err = record.CreateDir(NewPath(j.Out, j.Plan.Name, j.Now()))
 	if errors.Is(err, os.ErrExist) {
 		return "", nil, target.Mistakef("give another --out", "%w", err)
 	}
@@ -273,6 +278,21 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 	return dir, func() { lock.Close() }, nil
 }
 
+// NewPath is where the record of a run lies that begins now: out, unless that
+// is "".
+func NewPath(out, name string, now time.Time) string {
+	if out != "" {
+		return out
+	}
+	name = strings.Map(func(c rune) rune {
+		if c == '/' || c == filepath.Separator || c == ' ' {
+			return '-'
+		}
+		return c
+	}, name)
+	return filepath.Join("plimsoll-runs", now.UTC().Format("20060102-150405")+"-"+name)
+}
+
 // opener makes the target of a run.
 type opener func(context.Context, target.Recorder) (target.Instance, error)
 
@@ -284,7 +304,7 @@ func (j *Job) described(open opener, preferred string) opener {
 		if err != nil {
 			return nil, err
 		}
-		return &describedTarget{t, j.surveyed, preferred, j.waitFor}, nil
+		return &describedTarget{t, j.surveyed, preferred, j.Request.Progress}, nil
 	}
 }
 
@@ -292,14 +312,35 @@ type describedTarget struct {
 	target.Instance
 	surveyed
 	preferred string // what this program was allowed of the CPUs
-	waitFor   func(what string) (end func())
+	progress  func() (show func(what string), end func())
 }
 
 // Close implements target.Instance.
 func (t *describedTarget) Close(done context.Context) error {
-	defer t.waitFor("removing what the run has made")()
+	show, end := t.progress()
+	defer end()
+	show("removing what the run has made")
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		tick := time.NewTicker(removalShown)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if left := t.Progress().Left; left > 0 {
+					show(fmt.Sprintf("removing what the run has made, %d left", left))
+				}
+			case <-over:
+				return
+			}
+		}
+	}()
 	return t.Instance.Close(done)
 }
+
+// removalShown is how often it is shown how far a removal is.
+const removalShown = 5 * time.Second
 
 // Describe implements target.Target.
 func (t *describedTarget) Describe(ctx context.Context) (record.Environment, error) {
@@ -344,10 +385,18 @@ func (t *freshTarget) Reset(ctx context.Context) error {
 	return err
 }
 
+// Progress implements target.Target.
+func (t *freshTarget) Progress() target.Progress {
+	if t.Instance == nil {
+		return target.Progress{} // it could not be made anew
+	}
+	return t.Instance.Progress()
+}
+
 // Close implements target.Instance.
 func (t *freshTarget) Close(done context.Context) error {
 	if t.Instance == nil {
-		return nil // it could not be made anew
+		return nil
 	}
 	return t.Instance.Close(done)
 }

@@ -69,6 +69,10 @@ func (r *search) next() Next {
 		return *n
 	}
 	if r.hi == 0 {
+		// Steps that were made for another goal's line tell of this one too.
+		if above := r.heldAbove(0); above >= 0 {
+			return r.done(slo.Inconclusive, fmt.Sprintf("the first level, %s, failed where the higher %s held", r.name(0), r.name(above)))
+		}
 		return r.done(slo.Breached, fmt.Sprintf("the first level, %s, failed", r.name(0)))
 	}
 	if r.hi > 0 {
@@ -246,6 +250,20 @@ func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 		}
 	}
 	return passed, failed, undecided
+}
+
+// heldAbove is the highest level above k at which every step that decided
+// held, -1 when there is none.
+func (r *search) heldAbove(k int) int {
+	highest := -1
+	for level, steps := range r.seen {
+		held := slices.ContainsFunc(steps, func(m Made) bool { return m.Verdict == slo.Pass })
+		failed := slices.ContainsFunc(steps, func(m Made) bool { return m.Verdict == slo.Breached })
+		if held && !failed && level > k {
+			highest = max(highest, level)
+		}
+	}
+	return highest
 }
 
 // crossed is the lowest level that failed whole from empty more often than is

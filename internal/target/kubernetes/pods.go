@@ -138,7 +138,7 @@ func (s *podSet) progress() target.Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.tracker.Counts()
-	return target.Progress{There: c.Ready, Arrived: s.arrived, Failed: c.Failed, Unschedulable: c.Unschedulable, Moved: c.Moved}
+	return target.Progress{There: c.Ready, Arrived: s.arrived, Failed: c.Failed, Unschedulable: c.Unschedulable, Moved: c.Moved, Left: s.tracker.Followed()}
 }
 
 // account puts on record why pods that are not ready are not, and counts them
@@ -172,7 +172,7 @@ func (s *podSet) awaitGone(ctx context.Context) error {
 			return nil
 		}
 		if !sleep(ctx, 20*time.Millisecond) {
-			return fmt.Errorf("%d pods are still there: %w", left, context.Cause(ctx))
+			return fmt.Errorf("still there: %s: %w", observe.Pods().Object.Count(left), context.Cause(ctx))
 		}
 	}
 }
