@@ -226,13 +226,9 @@ func (b *Builder) closeStep(t record.Micros) {
 	}
 	b.objects.end(f)
 	s := judge(&b.spec, f, firstStep(b.steps))
-	for _, x := range s.Breaches {
-		if x.Kind == BreachStandstill {
-			b.matcher.Event(x.at, &record.KubeEvent{Reason: "WritesStoodStill", Message: x.Message, Source: SourceSelf})
-		}
-	}
-	s.hits = b.matcher.End(f.end, s.peaks(&b.spec, f))
 	s.Durations = b.histograms.end()
+	b.found(f, s)
+	s.hits = b.matcher.End(f.end, s.peaks(&b.spec, f))
 	b.phases.add(&b.spec, f)
 	b.cost.addStep(s)
 	b.steps = append(b.steps, s)
