@@ -388,6 +388,22 @@ func (w *trigger) Write(p []byte) (int, error) {
 	return n, err
 }
 
+// A rate beyond the capacity is not steady, however long its objective lets
+// requests wait.
+func TestARateThatIsNotSteady(t *testing.T) {
+	for _, axis := range []string{"rate", "requests"} {
+		there := map[string]string{"rate": "Ready", "requests": "Responded"}[axis]
+		dir, got := measured(t, "sweep", "simulated", "--axis", axis, "--levels", "150,250", "--set", "capacity=200", "--hold", "3s", "--slo", there+" p99 <= 30s", "--seed", "1")
+		steps := resultIn(t, dir).Steps
+		if got.code != exitBreached || steps[0].Verdict != slo.Pass || !strings.HasPrefix(steps[1].VerdictWhy, "notSteady: the backlog grew throughout the hold") {
+			t.Errorf("%s: exit code %d:\n%s%s", axis, got.code, got.stdout, got.stderr)
+		}
+		if b := steps[1].Backlog; b == nil || *b.Slope.Value < 40 || *b.Slope.Value > 60 {
+			t.Errorf("%s: 250 arrivals a second where 200 are served: %+v", axis, b)
+		}
+	}
+}
+
 // What varies is a grid: each cell is found by itself, in an order that does not
 // matter, and the cells are compared with each other.
 func TestAGridOfPlantedLimits(t *testing.T) {

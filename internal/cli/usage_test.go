@@ -324,7 +324,7 @@ func TestCommandsStandOnce(t *testing.T) {
 // What a help says of a flag is so: the command has it, or the other command
 // that is named with it.
 func TestHelpPromisesNoFlagThatIsMissing(t *testing.T) {
-	stop := newInterrupts(nil, nil)
+	stop := newInterrupts(nil, func(string, ...any) {})
 	defer stop.close()
 	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
 	word := regexp.MustCompile(`--([a-z][a-z-]*)`)

@@ -86,13 +86,14 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		if !n.Done {
 			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
-		_, search := d.(design.Search)
-		switch _, sweep := d.(design.Sweep); {
-		case sweep && n.Outcome.Verdict != slo.Pass:
-			n.Outcome.Why += stepThat(b.steps, g.Name, n.Outcome.Verdict, i == 0)
-		case search && !n.Outcome.Verdict.Decided():
-			// A search makes what does not decide again: the last step ended it.
-			n.Outcome.Why += stepThat(b.steps[max(0, len(b.steps)-1):], g.Name, n.Outcome.Verdict, i == 0)
+		_, sweep := d.(design.Sweep)
+		if !n.Outcome.Verdict.Decided() || sweep && n.Outcome.Verdict != slo.Pass {
+			steps := b.steps
+			if _, search := d.(design.Search); search {
+				// A search makes what does not decide again: the last step ended it.
+				steps = steps[max(0, len(steps)-1):]
+			}
+			n.Outcome.Why += stepThat(steps, g.Name, n.Outcome.Verdict, i == 0)
 		}
 		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
@@ -233,6 +234,9 @@ func warningsOf(steps []*judged) record.Warnings {
 				Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Seconds: s.stood,
 				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
 			})
+		}
+		if text := s.Backlog.stall(); text != "" {
+			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
 		for _, what := range s.largest {
 			warnings.Add(record.Warning{Kind: record.WarningFewObjects, Text: what, Steps: []int{s.ID}})

@@ -54,6 +54,11 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		broken = append(broken, what)
 		c.addBreach([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: BreachAchieved, Count: a.Late, at: f.heldBackAt(a)})
 	}
+	if b, grew := c.Backlog.breach(); grew {
+		b.at = f.end
+		broken = append(broken, b.What)
+		c.addBreach([]string{g.Name}, b)
+	}
 	for _, s := range g.SLOs {
 		o := v.objective(s)
 		switch o.verdict {

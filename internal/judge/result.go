@@ -118,8 +118,11 @@ type Step struct {
 	// Open says that requests came by a schedule: latencies then count from
 	// when it wanted them, and the figures are of those that it put into the
 	// hold, as Arrivals says.
-	Open        bool        `json:"open,omitempty"`
-	Arrivals    *Arrivals   `json:"arrivals,omitempty"`
+	Open     bool      `json:"open,omitempty"`
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
+	// Backlog is that over the hold of a step whose requests came by a
+	// schedule.
+	Backlog     *Backlog    `json:"backlog,omitempty"`
 	Bottleneck  *Bottleneck `json:"bottleneck,omitempty"`
 	OwnDelay    *OwnDelay   `json:"ownDelay,omitempty"`
 	Pace        string      `json:"pace"`

@@ -23,6 +23,7 @@ import (
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 	p := newPrinter(w)
 	p.steps(r)
+	p.backlogs(r, explain)
 	p.reasons(r)
 	p.broke(r)
 	if explain {
@@ -164,6 +165,45 @@ func known(v *float64, show func(float64) string) string {
 		return "-"
 	}
 	return show(*v)
+}
+
+// backlogs shows the backlog over the hold of each step that has one, where all
+// is to be explained or some backlog was not steady.
+func (p *printer) backlogs(r judge.Result, explain bool) {
+	rows := [][]string{{"step", "level", "over the hold", "first", "last", "in balance", "growth/s"}}
+	for _, s := range r.Steps {
+		b := s.Backlog
+		if b == nil || len(b.Means) == 0 {
+			continue
+		}
+		explain = explain || b.Growing || b.Stalled
+		growth := known(b.Slope.Value, twoDigits)
+		if b.Slope.Lo != nil && b.Slope.Hi != nil {
+			growth += fmt.Sprintf(" (%.2f to %.2f)", *b.Slope.Lo, *b.Slope.Hi)
+		}
+		rows = append(rows, []string{strconv.Itoa(s.ID), Number(s.LevelReached), bars(b.Means), fmt.Sprintf("%.0f", b.Means[0]), fmt.Sprintf("%.0f", b.Means[len(b.Means)-1]), known(b.Balance, func(x float64) string { return fmt.Sprintf("%.0f", x) }), growth})
+	}
+	if len(rows) > 1 && explain {
+		p.line("")
+		p.line("Backlog: arrivals that were due and not there (in balance it is the mean latency times the rate):")
+		p.columns("  ", "rrlrrrr", rows)
+	}
+}
+
+// bars draws figures that are not negative as a row of bars, two in each.
+func bars(figures []float64) string {
+	const heights = "▁▂▃▄▅▆▇█"
+	most := slices.Max(figures)
+	var b strings.Builder
+	for pair := range slices.Chunk(figures, 2) {
+		x := slices.Max(pair)
+		at := 0
+		if most > 0 {
+			at = min(int(x/most*8), 7)
+		}
+		b.WriteRune([]rune(heights)[max(at, 0)])
+	}
+	return b.String()
 }
 
 // reasons shows what kept objects from being ready, of the last step that

@@ -295,35 +295,6 @@ func TestSweep(t *testing.T) {
 	}
 }
 
-// Steps that another goal asked for tell whether the first level's failure was
-// the system's limit.
-func TestAFirstLevelThatFailedBelowOneThatHeld(t *testing.T) {
-	s := Search{From: 10, Step: 10, Max: 100, Resolution: 1, Need: 3, Of: 3}
-	for _, c := range []struct {
-		why     string
-		above   []slo.Verdict // of steps at 20
-		verdict slo.Verdict
-	}{
-		{"nothing was made above it", nil, slo.Breached},
-		{"a higher level failed too", []slo.Verdict{slo.Breached}, slo.Breached},
-		{"a higher level held", []slo.Verdict{slo.Pass}, slo.Inconclusive},
-		{"a higher level held and failed", []slo.Verdict{slo.Pass, slo.Breached}, slo.Breached},
-		{"a higher level does not decide", []slo.Verdict{slo.Inconclusive}, slo.Breached},
-	} {
-		made := []Made{{Level: 10, Purpose: record.PurposeRamp, FromEmpty: true, Verdict: slo.Breached}}
-		for _, v := range c.above {
-			made = append(made, Made{Level: 20, Purpose: record.PurposeRamp, Verdict: v})
-		}
-		n := s.Next(made, "")
-		if !n.Done || n.Outcome.Verdict != c.verdict || show(n.Outcome.LowestFailing) != "10" {
-			t.Errorf("%s: %s, done %v: %s", c.why, n.Outcome.Verdict, n.Done, n.Outcome.Why)
-		}
-		if c.verdict == slo.Inconclusive && n.Outcome.Why != "the first level, 10, failed where the higher 20 held" {
-			t.Errorf("%s: %s", c.why, n.Outcome.Why)
-		}
-	}
-}
-
 // Levels that went both ways are told with how often, and a level that failed
 // whole from empty below one that held decides against any line.
 func TestSearchTellsWhereStepsDisagree(t *testing.T) {
@@ -360,5 +331,34 @@ func TestSearchTellsWhereStepsDisagree(t *testing.T) {
 	}
 	if _, o := drive(t, s, hard(150)); len(o.Mixed) != 0 {
 		t.Errorf("a target that is clear: %+v", o.Mixed)
+	}
+}
+
+// Steps that another goal asked for tell whether the first level's failure was
+// the system's limit.
+func TestAFirstLevelThatFailedBelowOneThatHeld(t *testing.T) {
+	s := Search{From: 10, Step: 10, Max: 100, Resolution: 1, Need: 3, Of: 3}
+	for _, c := range []struct {
+		why     string
+		above   []slo.Verdict // of steps at 20
+		verdict slo.Verdict
+	}{
+		{"nothing was made above it", nil, slo.Breached},
+		{"a higher level failed too", []slo.Verdict{slo.Breached}, slo.Breached},
+		{"a higher level held", []slo.Verdict{slo.Pass}, slo.Inconclusive},
+		{"a higher level held and failed", []slo.Verdict{slo.Pass, slo.Breached}, slo.Breached},
+		{"a higher level does not decide", []slo.Verdict{slo.Inconclusive}, slo.Breached},
+	} {
+		made := []Made{{Level: 10, Purpose: record.PurposeRamp, FromEmpty: true, Verdict: slo.Breached}}
+		for _, v := range c.above {
+			made = append(made, Made{Level: 20, Purpose: record.PurposeRamp, Verdict: v})
+		}
+		n := s.Next(made, "")
+		if !n.Done || n.Outcome.Verdict != c.verdict || show(n.Outcome.LowestFailing) != "10" {
+			t.Errorf("%s: %s, done %v: %s", c.why, n.Outcome.Verdict, n.Done, n.Outcome.Why)
+		}
+		if c.verdict == slo.Inconclusive && n.Outcome.Why != "the first level, 10, failed where the higher 20 held" {
+			t.Errorf("%s: %s", c.why, n.Outcome.Why)
+		}
 	}
 }
