@@ -55,6 +55,7 @@ type pageData struct {
 	Streams      []streamCourse   `json:"streams,omitempty"` // of steps whose load was a stream
 	Objects      *packed          `json:"objects"`
 	Trends       []compare.Trend  `json:"trends,omitempty"`
+	Grid         *gridData        `json:"grid,omitempty"`
 }
 
 // latencyBound is an objective on a latency, as a line in a chart.
