@@ -216,7 +216,7 @@ func TestPlusMinus(t *testing.T) {
 		{f(2.05), f(2.17), "s", "2.05 ± 0.12 s"},
 		{f(2.05), nil, "s", "2.05 s"},
 		{f(50), f(50), "", "50"},
-		{f(2001.7), f(2013.2), "", "2002 ± 11"},
+		{f(2001.5), f(2013.2), "", "2002 ± 12"},
 		{f(3 << 20), f(3.5 * (1 << 20)), "B", "3.00 ± 0.50 MiB"},
 	} {
 		if got := plusMinus(judge.Interval{Value: tt.value, Hi: tt.hi}, tt.unit); got != tt.want {

@@ -219,8 +219,7 @@ func gridLines(g judge.Grid) (low, high *judge.Cell, known int) {
 
 // gridFacts are the figures beside the headline.
 func gridFacts(g judge.Grid) []fact {
-	_, counts, _ := strings.Cut(g.Why, ": ")
-	list := []fact{{"Cells", fmt.Sprint(len(g.Cells)), counts}}
+	var list []fact
 	if low, high, known := gridLines(g); known > 0 && *low.LoadLine.Level != *high.LoadLine.Level {
 		list = append(list,
 			fact{"Highest load line", Number(*high.LoadLine.Level), high.LoadLine.Unit + ", " + cellLabel(g, high.Params)},
