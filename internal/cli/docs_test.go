@@ -65,6 +65,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll limit node-density --kubeconfig ~/.kube/config --from 50 --step 25 --max 250", nil, minutes},
 		{"bin/plimsoll limit node-density --slo 'Ready p99 <= 2s' --slo 'errors < 1%'", nil, minutes},
 		{`bin/plimsoll limit node-density --goal "fast=Ready p99 <= 2s"`, nil, minutes},
+		{`bin/plimsoll limit simulated --goal "fast=Ready p99 <= 60ms" --require all`, []int{exitHeld}, ""},
 		{"bin/plimsoll limit node-density --axis rate --lab-nodes 100", nil, minutes},
 		{"bin/plimsoll ab node-density --lab-nodes 20 --level 20 --arm plain: --arm links:serviceLinks=true", nil, minutes},
 		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
@@ -79,6 +80,9 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},
 		{"bin/plimsoll lint -R manifests/ runbook.md", []int{exitBreached}, ""}, // the runbook has a mistake
 		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{exitHeld}, ""},
+		{"bin/plimsoll sweep simulated --levels 30 --set limit=37 --require all --out nightly", []int{exitHeld}, ""},
+		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{exitHeld}, ""},
+		{"bin/plimsoll report nightly", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads list", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads show node-density", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads export node-density my-density", []int{exitHeld}, ""},

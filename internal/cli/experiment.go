@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -36,6 +37,7 @@ type experimentFlags struct {
 	yes                          bool
 	dryRun                       bool
 	ignoreHealth                 bool
+	wait                         bool
 	// experiment
 	plan             plan.Plan // what needs no more reading
 	search           plan.Search
@@ -76,9 +78,14 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
 
+func (f *experimentFlags) addRequire(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.plan.Require, "require", "", "which goals the exit code follows: `all|NAME` (default the headline, which is the first)")
+}
+
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	f.addNamedTarget(cmd, "load")
 	flags := cmd.Flags()
+	flags.BoolVar(&f.wait, "wait", false, "wait until no other run loads the cluster, or until it counts as dead")
 	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
@@ -98,6 +105,7 @@ func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags.IntVar(&f.lab.Nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private lab, which is created when no target is named")
 	flags.IntVar(&f.lab.MaxPods, "lab-max-pods", plan.DefaultLabMaxPods, "allocatable pods of each of its nodes")
 	flags.StringVar(&f.lab.StartLatency, "lab-start-latency", "", "how long pods take to start there: "+dist.Grammar)
+	flags.Float64Var(&f.lab.ControlPlaneCPUs, "lab-control-plane-cpus", 0, "processors of its control plane, such as 0.5 (default all; needs root)")
 	flags.BoolVar(&f.lab.RealNode, "lab-real-node", false, "add a real node; without --lab-nodes it is the only one (needs root; see 'plimsoll lab doctor')")
 	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors of the real node, such as 0.5 (default all)")
 	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory of the real node, such as 2Gi (default all)")
@@ -128,7 +136,9 @@ Without a target, a private lab is created for the run and removed after it.
 An objective is ` + slo.Grammar + `.
 
 The exit code is 0 if the line was confirmed, 1 if the first level failed, 3 if
-what was measured does not decide, 4 if the program itself was the bottleneck.`,
+what was measured does not decide, 4 if the program itself was the bottleneck. It
+follows the headline goal: the first of the workload, or that of --slo. With
+--require all it is the worst of all goals.`,
 		Example: `  plimsoll limit node-density --lab-nodes 20 --from 50 --step 25
   plimsoll limit node-density --kubeconfig ~/.kube/config --max 250
   plimsoll limit node-density --slo 'ContainersStarted p99 <= 5s'`,
@@ -141,6 +151,7 @@ what was measured does not decide, 4 if the program itself was the bottleneck.`,
 		},
 	}
 	f.add(cmd)
+	f.addRequire(cmd)
 	flags := cmd.Flags()
 	flags.Float64Var(&f.search.From, "from", 0, "first level (default the workload's)")
 	flags.Float64Var(&f.search.Step, "step", 0, "distance between levels while raising (default the workload's)")
@@ -157,7 +168,8 @@ func newSweepCommand(p *Process, stop *interrupts) *cobra.Command {
 		Short: "How does it behave along the axis? Hold given levels",
 		Long: `Hold a workload at the given levels, one after the other. For a higher level, only
 the difference is added. A lower level begins from empty. The exit code is 1 if a
-level failed.`,
+level failed the headline goal, which is the first; --require names another or
+all.`,
 		Example: `  plimsoll sweep node-density --lab-nodes 100 --levels 10,20,40`,
 		Args:    exactlyOne("workload"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -170,6 +182,7 @@ level failed.`,
 		},
 	}
 	f.add(cmd)
+	f.addRequire(cmd)
 	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas (default the workload's, if it has any)")
 	cmd.Flags().IntVar(&f.plan.Repeat, "repeat", 0, "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)")
 	return cmd
@@ -290,7 +303,7 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 		return twice
 	})
 	x.goals()
-	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
+	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-control-plane-cpus", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
 		if f.lab.RealNode && !cmd.Flags().Changed("lab-nodes") {
 			f.lab.Nodes = 0
 		}
@@ -448,7 +461,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
 	}
@@ -481,16 +494,20 @@ func (r *runner) show(f *experimentFlags) error {
 		}
 	})
 	if result == nil {
+		if left, ok := errors.AsType[*run.LeftError](err); ok {
+			return &target.UnableError{Err: err, Hint: leftText(left.Left, cleanCommand(r.plan.Target))}
+		}
 		return err
 	}
-	if show(dir, result, err); showErr != nil {
-		return showErr
-	}
+	show(dir, result, err)
 	if c := result.Cleanup; c != nil && !c.Done {
 		p.logf("%s\n", leftText(c.Left, cleanCommand(r.plan.Target)))
 	}
 	if err != nil {
 		p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+	}
+	if showErr != nil {
+		return showErr
 	}
 	if err != nil && !r.mild(err) {
 		return exitError(exitCode(err))
@@ -568,9 +585,9 @@ func flagOf(path string) string {
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.podLife", "--pod-life"},
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
-		{"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
+		{"target.lab.controlPlaneCPUs", "--lab-control-plane-cpus"}, {"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
-		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
+		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "
@@ -587,10 +604,13 @@ func flagOf(path string) string {
 
 // showResult prints a result.
 func showResult(p *Process, r judge.Result, dir, format string, explain bool) error {
-	if format == "json" {
+	switch format {
+	case "json":
 		return printJSON(p, r)
+	case "junit":
+		return report.JUnit(p.Stdout, r)
 	}
-	if err := report.Text(p.Stdout, r, dir, explain); err != nil {
+	if err := report.Text(p.text(), r, dir, explain); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

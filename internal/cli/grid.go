@@ -232,7 +232,7 @@ func showGridResult(p *Process, g judge.Grid, dir, format string) error {
 	if format == "json" {
 		return printJSON(p, g)
 	}
-	if err := report.GridText(p.Stdout, g, dir); err != nil {
+	if err := report.GridText(p.text(), g, dir); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	p.printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))

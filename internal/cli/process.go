@@ -4,16 +4,21 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/term"
+
+	"plimsoll.dev/plimsoll/internal/report"
 )
 
 // Component runs one part of the embedded control plane in this process until
@@ -29,7 +34,7 @@ type Process struct {
 	Stdin      io.Reader
 	Stdout     io.Writer
 	Stderr     io.Writer
-	Signals    <-chan os.Signal // SIGINT and SIGTERM as they arrive
+	Signals    <-chan os.Signal // those that end the program, as they arrive
 	// StdinTerminal, StdoutTerminal and StderrTerminal report whether a person
 	// is at the other end: without one nothing is asked and nothing is animated.
 	StdinTerminal, StdoutTerminal, StderrTerminal bool
@@ -53,13 +58,27 @@ func OSProcess(components map[string]Component) Process {
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var stdout, stderr io.Writer = os.Stdout, os.Stderr
+	if len(os.Args) < 2 || os.Args[1] != componentCommand {
+		// A component outlives the terminal of the command that started it, and
+		// so does what nohup has started.
+		if !signal.Ignored(syscall.SIGHUP) {
+			signal.Notify(signals, syscall.SIGHUP)
+		}
+		// Who writes to a pipe that nobody reads would be killed, and leave what
+		// it has made. The signal itself tells nothing: it also comes of a
+		// connection that was closed.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+		closed := sync.OnceFunc(func() { signals <- syscall.SIGPIPE })
+		stdout, stderr = &pipe{os.Stdout, closed}, &pipe{os.Stderr, closed}
+	}
 	return Process{
 		Args:           os.Args[1:],
 		Executable:     executable,
 		Env:            os.Getenv,
 		Stdin:          os.Stdin,
-		Stdout:         os.Stdout,
-		Stderr:         os.Stderr,
+		Stdout:         stdout,
+		Stderr:         stderr,
 		Signals:        signals,
 		StdinTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
@@ -72,17 +91,48 @@ func OSProcess(components map[string]Component) Process {
 	}
 }
 
-// terminalSize is the size of standard error's terminal: 80 by 24 for one that
-// does not say, 0 for none.
-func terminalSize() (width, height int) {
-	width, height, err := term.GetSize(int(os.Stderr.Fd()))
-	switch {
-	case err != nil:
-		return 0, 0
-	case width == 0 || height == 0:
-		return 80, 24
+// pipe tells when what it writes is read no more.
+type pipe struct {
+	w      io.Writer
+	closed func()
+}
+
+// Write implements io.Writer.
+func (p *pipe) Write(data []byte) (int, error) {
+	n, err := p.w.Write(data)
+	if errors.Is(err, syscall.EPIPE) {
+		p.closed()
 	}
-	return width, height
+	return n, err
+}
+
+// terminalSize is the size of the terminal of standard error, or of standard
+// output: 80 by 24 for one that does not say, 0 for none.
+func terminalSize() (width, height int) {
+	for _, file := range []*os.File{os.Stderr, os.Stdout} {
+		width, height, err := term.GetSize(int(file.Fd()))
+		switch {
+		case err != nil:
+			continue
+		case width == 0 || height == 0:
+			return noTerminalWidth, 24
+		}
+		return width, height
+	}
+	return 0, 0
+}
+
+// noTerminalWidth is how wide tables are where no terminal says.
+const noTerminalWidth = 80
+
+// text is standard output for results: tables on it are as wide as the
+// terminal at most.
+func (p *Process) text() report.Terminal {
+	columns := noTerminalWidth
+	if p.StdoutTerminal && p.Width != nil {
+		columns = cmp.Or(p.Width(), columns)
+	}
+	return report.Terminal{Writer: p.Stdout, Columns: columns}
 }
 
 // animate lets standard error be drawn on, if it is a terminal that can.

@@ -66,7 +66,7 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 		return showFinished(p, f, dir, x)
 	}
 	p.logf("%s\n", whereItGoesOn(path, past))
-	r.p, r.stop, r.yes, r.quiet, r.ignoreHealth = p, stop, f.yes, f.output == "json", f.ignoreHealth
+	r.p, r.stop, r.yes, r.quiet, r.ignoreHealth, r.wait = p, stop, f.yes, f.output == "json", f.ignoreHealth, f.wait
 	r.past = past
 	return r.show(f)
 }

@@ -49,9 +49,11 @@ type runner struct {
 	yes      bool
 	// ignoreHealth loads a system that is not fit for it.
 	ignoreHealth bool
-	asked        []run.Asked // levels that the user has named
-	out          string
-	quiet        bool // print nothing on the way
+	// wait waits for other runs to end.
+	wait  bool
+	asked []run.Asked // levels that the user has named
+	out   string
+	quiet bool // print nothing on the way
 	// steps bounds the steps of this part of the run; 0 is no bound.
 	steps int
 	// past is the run that goes on, nil for one that begins.
@@ -75,7 +77,7 @@ func (r *runner) request() (target.Provider, target.Request, error) {
 		}
 	}
 	id, long, err := r.p.names()
-	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: cleanCommand(r.plan.Target)}
+	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: cleanCommand(r.plan.Target), Wait: r.wait}
 	if r.past != nil {
 		q.Before = r.past.IDs
 	}
@@ -96,7 +98,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 	}
 	show := &progress{
 		p: r.p, quiet: r.quiet, soft: r.stop.soft,
-		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name),
+		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name), plan: r.plan,
 	}
 	show.forecast.warm, show.forecast.hold, show.forecast.short = run.Holds(r.plan, axis, r.workload.Target.Axes[axis.Name].Stream != nil)
 	show.start()
@@ -107,6 +109,11 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 			show.end(true)
 			judged(dir, result, err)
 		},
+	}
+	if command := cleanCommand(r.plan.Target); command != "" {
+		left := "what the run has made is left; this removes it: " + command
+		r.stop.left.Store(&left)
+		defer r.stop.left.Store(nil)
 	}
 	dir, result, err := job.Run(r.stop.soft, r.stop.hard)
 	show.end(result != nil)
@@ -215,6 +222,7 @@ type outline struct {
 	Levels   string          `json:"levels"`
 	Cells    []string        `json:"cells,omitempty"` // each a run of its own
 	Changes  []target.Change `json:"changes"`
+	Guards   plan.Guards     `json:"guards,omitempty"` // those that were given
 }
 
 // outlineSchema names its format.
@@ -236,7 +244,7 @@ func (r *runner) outline(format string) error {
 	}
 	o := outline{
 		Schema: outlineSchema, Workload: r.workload.Name, Target: targetText(r.plan.Target, r.workload.Target.Name),
-		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit), Changes: changes,
+		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit), Changes: changes, Guards: r.plan.Guards,
 	}
 	for _, c := range r.plan.Cells() {
 		o.Cells = append(o.Cells, c.Name)
@@ -264,6 +272,9 @@ func (r *runner) outline(format string) error {
 			lines = []string{"nothing"}
 		}
 		r.p.printf("would %s: %s\n", action, strings.Join(lines, "; "))
+	}
+	if text := guardsText(r.plan.Guards, r.workload.KindOn(r.plan.Axis.Name).Measures); text != "" {
+		r.p.printf("%s\n", text)
 	}
 	r.p.printf("This was a dry run: nothing was done.\n")
 	return nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -85,8 +86,14 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		if !n.Done {
 			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
-		if _, sweep := d.(design.Sweep); sweep && !n.Outcome.Verdict.Decided() {
-			n.Outcome.Why += undecidedStep(b.steps, g.Name, n.Outcome.Verdict, i == 0)
+		_, sweep := d.(design.Sweep)
+		if !n.Outcome.Verdict.Decided() || sweep && n.Outcome.Verdict != slo.Pass {
+			steps := b.steps
+			if _, search := d.(design.Search); search {
+				// A search makes what does not decide again: the last step ended it.
+				steps = steps[max(0, len(steps)-1):]
+			}
+			n.Outcome.Why += stepThat(steps, g.Name, n.Outcome.Verdict, i == 0)
 		}
 		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
@@ -105,7 +112,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if r.Warnings == nil {
 		r.Warnings = record.Warnings{}
 	}
-	r.ExitCode = exitCodeOf(r.Verdict)
+	r.Require = b.spec.Require
+	r.ExitCode = exitCodeOf(r.required())
 	if b.spec.Arms != nil {
 		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.objects.names, b.steps), stop)
 	}
@@ -115,16 +123,35 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	return r
 }
 
-// undecidedStep names the first step that left a goal with such a verdict, and
-// says why where the goal is the headline; "" where no step did.
-func undecidedStep(steps []*judged, goal string, verdict slo.Verdict, headline bool) string {
+// required is the verdict of the goals that the exit code follows: of all, the
+// worst.
+func (r *Result) required() slo.Verdict {
+	if r.Require == "" || len(r.Goals) == 0 {
+		return r.Verdict
+	}
+	verdict := slo.Pass
+	for _, g := range r.Goals {
+		if (r.Require == plan.RequireAll || r.Require == g.Name) && exitCodeOf(g.Verdict) > exitCodeOf(verdict) {
+			verdict = g.Verdict
+		}
+	}
+	return verdict
+}
+
+// stepThat names the first step that left a goal with such a verdict, and says
+// why where that is known; "" where no step did.
+func stepThat(steps []*judged, goal string, verdict slo.Verdict, headline bool) string {
 	for _, s := range steps {
 		if s.again || s.Goals[goal] != verdict {
 			continue
 		}
 		text := fmt.Sprintf("; step %d is %s", s.ID, verdict)
-		if headline {
+		broke := slices.IndexFunc(s.Breaches, func(x Breach) bool { return slices.Contains(x.Goals, goal) })
+		switch {
+		case headline:
 			text += ": " + s.VerdictWhy
+		case broke >= 0 && verdict == slo.Breached:
+			text += ": " + s.Breaches[broke].What
 		}
 		return text
 	}
@@ -153,7 +180,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 	}
 	line := &LoadLine{
 		Axis: spec.Axis, Unit: spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
-		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need,
+		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need, Mixed: o.Mixed,
 	}
 	line.setPassProbability(steps, goal)
 	if o.LowestFailing == nil {
@@ -202,6 +229,15 @@ func warningsOf(steps []*judged) record.Warnings {
 		})
 	}
 	for _, s := range steps {
+		if s.stood > 0 {
+			warnings.Add(record.Warning{
+				Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Seconds: s.stood,
+				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
+			})
+		}
+		if text := s.Backlog.stall(); text != "" {
+			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
+		}
 		for _, what := range s.largest {
 			warnings.Add(record.Warning{Kind: record.WarningFewObjects, Text: what, Steps: []int{s.ID}})
 		}

@@ -18,6 +18,7 @@ type verdicts struct {
 	spec     *Spec
 	f        *facts
 	step     *judged
+	normal   *judged           // the first step, nil where it tells of nothing
 	outcomes []unitOutcome     // of the facts' units
 	samples  map[string]sample // by milestone, of the step's own objects
 	dropped  int               // requests of the step that were never sent
@@ -37,6 +38,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	}
 	var open, broken []string
 	missing := false // the goal broke on objects that were not ready
+	refused := ""    // why requests failed, where it broke on those
 	for _, guard := range f.guards {
 		broken = append(broken, "guard:"+guard.Name)
 	}
@@ -52,6 +54,11 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		broken = append(broken, what)
 		c.addBreach([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: BreachAchieved, Count: a.Late, at: f.heldBackAt(a)})
 	}
+	if b, grew := c.Backlog.breach(); grew {
+		b.at = f.end
+		broken = append(broken, b.What)
+		c.addBreach([]string{g.Name}, b)
+	}
 	for _, s := range g.SLOs {
 		o := v.objective(s)
 		switch o.verdict {
@@ -63,6 +70,9 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 			}
 			broken = append(broken, o.what)
 			missing = missing || o.missing
+			if o.kind == BreachErrors && f.stream == nil {
+				refused = Refusal(c.Reasons)
+			}
 			c.addBreach([]string{g.Name}, Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, at: o.at})
 		case slo.Inconclusive:
 			open = append(open, o.what)
@@ -79,7 +89,10 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 			c.binding[g.Name] = binding(&v.spec.Kind, c.Reasons)
 		default:
 			c.binding[g.Name] = what
-			if text := c.Bottleneck.String(); text != "" && c.Open {
+			if refused != "" {
+				c.binding[g.Name] += "; " + refused
+			}
+			if text := c.Bottleneck.growth(v.normal, c.WatchLag); text != "" && c.Open {
 				c.binding[g.Name] += "; " + text
 			}
 		}
@@ -172,15 +185,13 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		o := judgePercent(s, 100*float64(failed)/float64(asked))
 		o.kind, o.count, o.at = BreachErrors, failed, f.errorsAt(s, asked)
 		return o
-	case slo.Achieved:
+	default: // slo.Achieved
 		if v.achieved == nil {
 			return inconclusive("%s: the rate is not known", s)
 		}
 		o := judgePercent(s, *v.achieved)
 		o.kind, o.at = BreachAchieved, f.achievedAt(s)
 		return o
-	default:
-		return inconclusive("%s: no metrics were recorded", s)
 	}
 }
 
@@ -197,7 +208,7 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 	if !ok || sample.N() == 0 {
 		return inconclusive("%s: nothing of the step could be judged", s)
 	}
-	if !stats.Resolves(s.Q, sample.N()) {
+	if s.Q < 1 && !stats.Resolves(s.Q, sample.N()) {
 		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the maximum: %s needs %s, and there were fewer",
 			s, stats.QuantileName(s.Q), v.many(int(math.Ceil((1-1e-9)/(1-s.Q))))))
 	}

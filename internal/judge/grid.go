@@ -88,7 +88,8 @@ type CapacityCurve struct {
 	With  map[string]string `json:"with,omitempty"` // the values of the other keys
 	Unit  string            `json:"unit"`
 	Curve []CapacityPoint   `json:"points"`
-	// Exponent is that of line = c value^k, null where there are too few points.
+	// Exponent is that of line = c value^k, null where there are too few
+	// points, or where the measurements bend.
 	Exponent *Interval `json:"exponent,omitempty"`
 	// Knee is the value from which the line gains little: what is varied no
 	// longer binds. Null where there is none among the values.
@@ -304,11 +305,11 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 	maps.Copy(curve.With, group[0].Params)
 	delete(curve.With, key)
 	slices.SortFunc(curve.Curve, func(a, b CapacityPoint) int { return cmp.Compare(a.Value, b.Value) })
-	var x, y, zero []float64
+	var x, y []float64 // as logarithms
 	for i := range curve.Curve {
 		p := &curve.Curve[i]
 		if p.Level != nil && p.LowestFailing != nil { // else the line may lie anywhere above
-			x, y, zero = append(x, p.Value), append(y, *p.Level), append(zero, 0)
+			x, y = append(x, math.Log(p.Value)), append(y, math.Log(*p.Level))
 		}
 		if i == 0 {
 			continue
@@ -319,8 +320,8 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 			curve.Knee = &before.Value
 		}
 	}
-	if power, err := stats.FitPower(zero, x, y, confidence); err == nil && power.Exponent != nil {
-		curve.Exponent = &Interval{finite(power.Exponent.Value), finite(power.Exponent.Lo), finite(power.Exponent.Hi)}
+	if l, err := stats.FitLine(x, y, stats.Absolute, confidence); err == nil && l.Wrong == "" {
+		curve.Exponent = &Interval{finite(l.Slope.Value), finite(l.Slope.Lo), finite(l.Slope.Hi)}
 	}
 	return &curve
 }

@@ -25,6 +25,8 @@ type judged struct {
 	samples   map[string][]part // of a comparison, by milestone
 	// largest are the objectives that were judged by a maximum.
 	largest []string
+	// stood is how long all writes stood still at most, in seconds.
+	stood float64
 	// others is what other programs used of the CPUs, in percent; 0 where that
 	// is no more than is tolerated.
 	others float64
@@ -51,7 +53,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		s.Objects.count(x)
 	}
 	s.Reasons = reasonsOf(spec, f, outcomes)
-	v := &verdicts{spec: spec, f: f, step: s, outcomes: outcomes}
+	v := &verdicts{spec: spec, f: f, step: s, normal: first.asBaseline(), outcomes: outcomes}
 	s.Latency, v.samples = latenciesOf(spec, f, outcomes)
 	s.APIRequests, v.dropped = requestsOf(f)
 	for _, x := range f.own {
@@ -64,8 +66,14 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 	} else if f.head.Open {
 		s.Arrivals = arrivalsOf(f)
 		s.OfferedRate, s.AchievedRate, v.achieved = arrivalRates(f, s.Arrivals)
+		s.Backlog = backlogOf(f, s.Arrivals.Judged)
 	} else {
 		s.OfferedRate, s.AchievedRate, v.achieved = ratesOf(f)
+	}
+	if b := s.Backlog; b != nil {
+		if mean := s.Latency[spec.Kind.There].Mean; mean != nil && s.AchievedRate != nil {
+			b.Balance = finite(round(*mean**s.AchievedRate, 3))
+		}
 	}
 	s.Bottleneck, s.others = bottleneckOf(spec, f)
 	s.EffectiveLevel = effective(f, s, outcomes)

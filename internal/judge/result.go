@@ -6,6 +6,7 @@ package judge
 import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -16,12 +17,15 @@ const ResultSchema = "plimsoll/result/v1"
 // Result is result.json: durations in seconds, times RFC 3339 with
 // microseconds. A null figure is one that is not known or not finite.
 type Result struct {
-	Schema     string              `json:"schema"`
-	Experiment string              `json:"experiment"`
-	Workload   string              `json:"workload"`
-	Kind       string              `json:"kind"` // limit, sweep, ab or run
-	Verdict    slo.Verdict         `json:"verdict"`
-	ExitCode   int                 `json:"exitCode"`
+	Schema     string      `json:"schema"`
+	Experiment string      `json:"experiment"`
+	Workload   string      `json:"workload"`
+	Kind       string      `json:"kind"`    // limit, sweep, ab or run
+	Verdict    slo.Verdict `json:"verdict"` // of the headline goal, or of the comparison
+	ExitCode   int         `json:"exitCode"`
+	// Require is the goal that the exit code follows, "all" for the worst of
+	// them; "" is the headline, or the comparison.
+	Require    string              `json:"require,omitempty"`
 	Why        string              `json:"why"` // the verdict's reason in a sentence
 	Command    string              `json:"command"`
 	Version    string              `json:"version"`
@@ -73,6 +77,8 @@ type LoadLine struct {
 	// EffectiveLevel is the level of those that were ready at the lowest
 	// failing level.
 	EffectiveLevel *float64 `json:"effectiveLevel"`
+	// Mixed are the levels at which steps do not agree.
+	Mixed []design.Mixed `json:"mixed,omitempty"`
 }
 
 // GoalResult is what became of one goal.
@@ -112,8 +118,11 @@ type Step struct {
 	// Open says that requests came by a schedule: latencies then count from
 	// when it wanted them, and the figures are of those that it put into the
 	// hold, as Arrivals says.
-	Open        bool        `json:"open,omitempty"`
-	Arrivals    *Arrivals   `json:"arrivals,omitempty"`
+	Open     bool      `json:"open,omitempty"`
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
+	// Backlog is that over the hold of a step whose requests came by a
+	// schedule.
+	Backlog     *Backlog    `json:"backlog,omitempty"`
 	Bottleneck  *Bottleneck `json:"bottleneck,omitempty"`
 	OwnDelay    *OwnDelay   `json:"ownDelay,omitempty"`
 	Pace        string      `json:"pace"`
@@ -179,6 +188,9 @@ type Bottleneck struct {
 	// where this program does not run there.
 	CPUs    int      `json:"cpus,omitempty"`
 	CPUBusy *float64 `json:"cpuBusy"`
+	// CPUPeak is the most of them in use over about five seconds, in percent; 0
+	// where the step was too short to say.
+	CPUPeak float64 `json:"cpuPeak,omitempty"`
 	// CPUBy is the share of all CPUs by process, in percent, the largest first.
 	CPUBy []CPUShare `json:"cpuBy,omitempty"`
 }
@@ -290,6 +302,9 @@ type Reason struct {
 	// Nodes is how many nodes the reason was told of, of NodesOf.
 	Nodes   int `json:"nodes"`
 	NodesOf int `json:"nodesOf"`
+	// Requests says that the count is of requests that failed and that asked
+	// for what is not followed, such as a service: not of objects.
+	Requests bool `json:"requests,omitempty"`
 
 	certain int // of Count, those whose state is known
 }

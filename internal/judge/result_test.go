@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -390,7 +391,7 @@ func FuzzBuilder(f *testing.F) {
 		text := func() string {
 			return pick("", "Unschedulable", "NotReady", "0/2 nodes are available: 2 Too many pods.", "x ns a")
 		}
-		s := &script{Builder: NewBuilder(Spec{Kind: observe.Pods(), Goals: goalsOf(t, "ready=all Ready", "quick=Ready p99 <= 5s; errors < 5%; achieved > 1%; query 'x' > 1; all Bound within 1s")})}
+		s := &script{Builder: NewBuilder(Spec{Kind: observe.Pods(), Goals: goalsOf(t, "ready=all Ready", "quick=Ready p99 <= 5s; errors < 5%; achieved > 1%; Ready max < 9s; all Bound within 1s")})}
 		s.Rows = func(record.ObjectRow) {}
 		for len(data) > 0 {
 			s.now += max(micros(), 0)
@@ -434,4 +435,33 @@ func FuzzBuilder(f *testing.F) {
 		}
 		checkWritten(t, s.Finish(small, record.Fidelity{}, ""))
 	})
+}
+
+// The exit code follows the goals that are asked for; the verdict is the
+// headline's either way.
+func TestRequiredGoals(t *testing.T) {
+	for _, c := range []struct {
+		require string
+		goals   []slo.Verdict // of a, the headline, and of b, c
+		want    int
+		why     string
+	}{
+		{"", []slo.Verdict{slo.Pass, slo.Breached}, 0, "the headline alone"},
+		{"", []slo.Verdict{slo.Breached, slo.Pass}, 1, "the headline alone, which failed"},
+		{"b", []slo.Verdict{slo.Pass, slo.Breached}, 1, "another goal"},
+		{"b", []slo.Verdict{slo.Breached, slo.Pass}, 0, "another goal, which held where the headline did not"},
+		{"a", []slo.Verdict{slo.Pass, slo.Breached}, 0, "the headline by its name"},
+		{plan.RequireAll, []slo.Verdict{slo.Pass, slo.Pass, slo.Pass}, 0, "all held"},
+		{plan.RequireAll, []slo.Verdict{slo.Pass, slo.Pass, slo.Breached}, 1, "one of all failed"},
+		{plan.RequireAll, []slo.Verdict{slo.Breached, slo.Inconclusive, slo.Pass}, 3, "what is not known is worse than what failed"},
+		{plan.RequireAll, []slo.Verdict{slo.Inconclusive, slo.Invalid, slo.Breached}, 4, "an invalid one is the worst"},
+	} {
+		r := Result{Require: c.require, Verdict: c.goals[0]}
+		for i, v := range c.goals {
+			r.Goals = append(r.Goals, GoalResult{Name: string(rune('a' + i)), Verdict: v})
+		}
+		if got := exitCodeOf(r.required()); got != c.want {
+			t.Errorf("%s: require %q of %v: exit code %d, want %d", c.why, c.require, c.goals, got, c.want)
+		}
+	}
 }

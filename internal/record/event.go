@@ -222,6 +222,9 @@ type Slot struct {
 	// Delay is a start latency that was planted on the object, in
 	// microseconds; 0 when none was.
 	Delay Micros `json:"delay,omitempty"`
+	// Before is the request that was made for the same thing right before this
+	// one, nil for none. It is put on record by itself.
+	Before *Slot `json:"-"`
 }
 
 // Object is a milestone that an object reached, at the time its news was

@@ -16,7 +16,7 @@ import (
 // its cells, what was found of their pairs, and the verdict. Dir is where its
 // record lies.
 func GridText(w io.Writer, g judge.Grid, dir string) error {
-	p := &printer{w: w}
+	p := newPrinter(w)
 	if g.Kind == "limit" {
 		p.cellLines(g)
 	} else {
@@ -78,35 +78,45 @@ func ownMetric(g judge.Grid) bool {
 	return g.Metric != ""
 }
 
-// cellLevels shows the levels of each cell. What is the same as in the row above
-// is not said again.
+// cellLevels shows the levels of each cell: in one table where there is one for
+// each, else in a table of each cell.
 func (p *printer) cellLevels(g judge.Grid) {
-	head := append(cellHead(g), "verdict", "level", "held", "per second", "p50", "p99")
-	align := strings.Repeat("l", len(g.Vary)) + "lrrrrr"
+	head, align := []string{"level", "held", "per second", "p50", "p99"}, "rrrrr"
 	own := ownMetric(g)
 	if own {
 		head, align = append(head, g.Metric), align+"r"
 	}
-	rows := [][]string{head}
-	for _, c := range g.Cells {
-		start := append(cellStart(g, c), verdictOfCell(c))
-		if len(c.Levels) == 0 {
-			start = append(start, slices.Repeat([]string{"-"}, len(head)-len(start))...)
-			rows = append(rows, start)
+	figures := func(l judge.CellLevel) []string {
+		row := []string{Number(l.Level), fmt.Sprintf("%d of %d", l.Held, l.Runs), plusMinus(l.Rate, ""), latencyPlusMinus(l.P50), latencyPlusMinus(l.P99)}
+		if own {
+			row = append(row, plusMinus(l.Metric, l.Unit))
 		}
-		for i, l := range c.Levels {
-			row := slices.Clone(start)
-			if i > 0 {
-				row = make([]string, len(start))
-			}
-			row = append(row, Number(l.Level), fmt.Sprintf("%d of %d", l.Held, l.Runs), plusMinus(l.Rate, ""), latencyPlusMinus(l.P50), latencyPlusMinus(l.P99))
-			if own {
-				row = append(row, plusMinus(l.Metric, l.Unit))
-			}
-			rows = append(rows, row)
-		}
+		return row
 	}
-	p.columns("  ", align, rows)
+	if severalLevels(g) {
+		for _, c := range g.Cells {
+			p.line("  %s: %s", cellLabel(g, c.Params), strings.TrimSuffix(verdictOfCell(c)+", "+c.Failed, ", "))
+			rows := [][]string{head}
+			for _, l := range c.Levels {
+				rows = append(rows, figures(l))
+			}
+			if len(rows) > 1 {
+				p.columns("    ", align, rows)
+			}
+		}
+		return
+	}
+	rows := [][]string{append(append(cellHead(g), "verdict"), head...)}
+	for _, c := range g.Cells {
+		row := append(cellStart(g, c), verdictOfCell(c))
+		if len(c.Levels) == 0 {
+			row = append(row, slices.Repeat([]string{"-"}, len(head))...)
+		} else {
+			row = append(row, figures(c.Levels[0])...)
+		}
+		rows = append(rows, row)
+	}
+	p.columns("  ", strings.Repeat("l", len(g.Vary))+"l"+align, rows)
 	for _, c := range g.Cells {
 		if c.Failed != "" {
 			p.line("  %s: %s", cellLabel(g, c.Params), c.Failed)

@@ -350,8 +350,14 @@ func gridOfPage(g judge.Grid, data pageData) *gridPart {
 	}
 	for i, c := range g.Curves {
 		says := capacityWords(c)
-		if n := len(c.Curve); n < stats.LawLevels {
-			says = append(says, fmt.Sprintf("there are %d values; an exponent needs %d", n, stats.LawLevels))
+		known := 0
+		for _, x := range c.Curve {
+			if x.Level != nil && x.LowestFailing != nil {
+				known++
+			}
+		}
+		if known < stats.LawLevels {
+			says = append(says, fmt.Sprintf("the line is known at %d of the values; an exponent needs %d", known, stats.LawLevels))
 		}
 		p.Curves = append(p.Curves, curvePart{c, i, curveTitle(g, c), says})
 	}

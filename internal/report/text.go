@@ -6,11 +6,13 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -19,8 +21,9 @@ import (
 // from being ready, and the verdict in a sentence. Dir is where the record
 // lies. Explain adds why each level was chosen.
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
-	p := &printer{w: w}
+	p := newPrinter(w)
 	p.steps(r)
+	p.backlogs(r, explain)
 	p.reasons(r)
 	p.broke(r)
 	if explain {
@@ -52,8 +55,9 @@ func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 }
 
 type printer struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	width int // of the terminal in columns, 0 for no bound
+	err   error
 }
 
 func (p *printer) line(format string, args ...any) {
@@ -89,14 +93,54 @@ func (p *printer) steps(r judge.Result) {
 	if r.Steps[0].Requests != nil {
 		copy(rows[0][3:], []string{"intended", "done", "not done"})
 	}
+	refused := failedRequests(r) != ""
+	if refused {
+		rows[0] = append(rows[0], "requests failed")
+	}
 	for _, s := range r.Steps {
 		l, o := s.Latency[arrived], s.Account()
 		rows = append(rows, []string{
 			strconv.Itoa(s.ID), cmp.Or(s.Arm, string(s.Purpose)), Number(s.LevelReached), strconv.Itoa(o.Intended), strconv.Itoa(o.Ready),
 			strconv.Itoa(notReady(o)), strconv.Itoa(o.Lost), rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), string(s.Verdict),
 		})
+		if refused {
+			rows[len(rows)-1] = append(rows[len(rows)-1], shareOfRequests(s))
+		}
 	}
-	p.columns("  ", "rrrrrrrrrrr", rows)
+	p.columns("  ", strings.Repeat("r", len(rows[0])), rows)
+}
+
+// failedRequests says in a sentence that requests failed, and at which level
+// most of them; "" where none did. Streams have an account of their own.
+func failedRequests(r judge.Result) string {
+	failed, asked, steps := 0, 0, 0
+	var most *judge.Step
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Requests != nil || s.APIRequests.Failed == 0 {
+			continue
+		}
+		failed, asked, steps = failed+s.APIRequests.Failed, asked+s.APIRequests.N, steps+1
+		if most == nil || s.APIRequests.Failed > most.APIRequests.Failed {
+			most = s
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	why := judge.Refusal(most.Reasons)
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	if steps == 1 {
+		return fmt.Sprintf("%d of %d %s failed at %s%s", failed, asked, noun(asked, "request"), Number(most.LevelReached), why)
+	}
+	return fmt.Sprintf("%d of %d %s failed at %d levels, most at %s%s", failed, asked, noun(asked, "request"), steps, Number(most.LevelReached), why)
+}
+
+// shareOfRequests is how many of a step's requests failed.
+func shareOfRequests(s judge.Step) string {
+	return fmt.Sprintf("%d of %d", s.APIRequests.Failed, s.APIRequests.N)
 }
 
 // quantile is a quantile as it is shown. One that falls on objects that were never
@@ -123,6 +167,45 @@ func known(v *float64, show func(float64) string) string {
 	return show(*v)
 }
 
+// backlogs shows the backlog over the hold of each step that has one, where all
+// is to be explained or some backlog was not steady.
+func (p *printer) backlogs(r judge.Result, explain bool) {
+	rows := [][]string{{"step", "level", "over the hold", "first", "last", "in balance", "growth/s"}}
+	for _, s := range r.Steps {
+		b := s.Backlog
+		if b == nil || len(b.Means) == 0 {
+			continue
+		}
+		explain = explain || b.Growing || b.Stalled
+		growth := known(b.Slope.Value, twoDigits)
+		if b.Slope.Lo != nil && b.Slope.Hi != nil {
+			growth += fmt.Sprintf(" (%.2f to %.2f)", *b.Slope.Lo, *b.Slope.Hi)
+		}
+		rows = append(rows, []string{strconv.Itoa(s.ID), Number(s.LevelReached), bars(b.Means), fmt.Sprintf("%.0f", b.Means[0]), fmt.Sprintf("%.0f", b.Means[len(b.Means)-1]), known(b.Balance, func(x float64) string { return fmt.Sprintf("%.0f", x) }), growth})
+	}
+	if len(rows) > 1 && explain {
+		p.line("")
+		p.line("Backlog: arrivals that were due and not there (in balance it is the mean latency times the rate):")
+		p.columns("  ", "rrlrrrr", rows)
+	}
+}
+
+// bars draws figures that are not negative as a row of bars, two in each.
+func bars(figures []float64) string {
+	const heights = "▁▂▃▄▅▆▇█"
+	most := slices.Max(figures)
+	var b strings.Builder
+	for pair := range slices.Chunk(figures, 2) {
+		x := slices.Max(pair)
+		at := 0
+		if most > 0 {
+			at = min(int(x/most*8), 7)
+		}
+		b.WriteRune([]rune(heights)[max(at, 0)])
+	}
+	return b.String()
+}
+
 // reasons shows what kept objects from being ready, of the last step that
 // had any and was judged a breach.
 func (p *printer) reasons(r judge.Result) {
@@ -136,13 +219,21 @@ func (p *printer) reasons(r judge.Result) {
 		if s.Requests != nil {
 			thing, there = "request", "done"
 		}
-		p.line("Why %s were not %s in step %d, at %s:", noun(2, thing), there, s.ID, Number(s.LevelReached))
+		title := fmt.Sprintf("%s were not %s", noun(2, thing), there)
+		if !slices.ContainsFunc(s.Reasons, func(x judge.Reason) bool { return !x.Requests }) {
+			title = "requests failed"
+		}
+		p.line("Why %s in step %d, at %s:", title, s.ID, Number(s.LevelReached))
 		for _, reason := range s.Reasons[:min(len(s.Reasons), 5)] {
 			on := ""
 			if reason.Nodes > 0 {
 				on = fmt.Sprintf(" on %d of %d %s", reason.Nodes, reason.NodesOf, objectKind(r).Place.Many)
 			}
-			p.line("  %d %s: %s%s", reason.Count, noun(reason.Count, thing), reason.Reason, on)
+			of := thing
+			if reason.Requests {
+				of = "request"
+			}
+			p.line("  %d %s: %s%s", reason.Count, noun(reason.Count, of), reason.Reason, on)
 			if reason.Message != "" && reason.Message != reason.Reason {
 				p.line("      %s", reason.Message)
 			}
@@ -171,15 +262,34 @@ func (p *printer) why(r judge.Result) {
 	p.line("  done: %s", r.Why)
 }
 
-// goals shows the further goals' lines; the headline's is the sentence.
+// goals shows which goal is the headline, the further goals' lines, and which
+// of them the exit code follows. The headline's line is the sentence.
 func (p *printer) goals(r judge.Result) {
 	if len(r.Goals) < 2 {
 		return
 	}
 	p.line("")
-	for _, g := range r.Goals[1:] {
-		p.line("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), goalSentence(g))
+	for i, g := range r.Goals {
+		said := "the headline: " + string(g.Verdict) + ", as said at the end"
+		if i > 0 {
+			said = goalSentence(g)
+		}
+		p.line("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), said)
 	}
+	p.line("%s", requiredSentence(r))
+}
+
+// requiredSentence says which goals the exit code follows.
+func requiredSentence(r judge.Result) string {
+	switch {
+	case r.Comparison != nil:
+		return fmt.Sprintf("The exit code, %d, follows the comparison.", r.ExitCode)
+	case r.Require == "":
+		return fmt.Sprintf("The exit code, %d, follows the headline goal alone; --require all follows every goal.", r.ExitCode)
+	case r.Require == plan.RequireAll:
+		return fmt.Sprintf("The exit code, %d, follows every goal.", r.ExitCode)
+	}
+	return fmt.Sprintf("The exit code, %d, follows the goal %s.", r.ExitCode, r.Require)
 }
 
 func goalSentence(g judge.GoalResult) string {
@@ -191,14 +301,30 @@ func goalSentence(g judge.GoalResult) string {
 
 // Sentence is the verdict in a sentence.
 func Sentence(r judge.Result) string {
+	if failed := failedRequests(r); failed != "" {
+		return verdictSentence(r) + " " + failed + "."
+	}
+	return verdictSentence(r)
+}
+
+func verdictSentence(r judge.Result) string {
 	if r.Comparison != nil {
 		return fmt.Sprintf("%s: %s: %s.", r.Workload, verdictOfArms(r), r.Why)
 	}
 	if r.LoadLine != nil {
-		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why)
+		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why) + confidenceSentence(r.LoadLine, r.Verdict)
 	}
 	switch r.Verdict {
 	case slo.Pass:
+		var not []string
+		for _, g := range r.Goals {
+			if g.Verdict != slo.Pass {
+				not = append(not, fmt.Sprintf("%s (%s)", g.Name, g.Verdict))
+			}
+		}
+		if len(not) > 0 {
+			return fmt.Sprintf("%s held at every level by goal %s, but not by %s: %s.", r.Workload, r.Goals[0].Name, andList(not), r.Why)
+		}
 		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
 	case slo.Breached:
 		for _, s := range r.Steps {
@@ -229,15 +355,28 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 	default:
 		fmt.Fprintf(&b, "%s: %s", verdict, why)
 	}
+	if len(l.Mixed) > 0 {
+		var list []string
+		for _, m := range l.Mixed {
+			list = append(list, fmt.Sprintf("%s held %d of %d times", Number(m.Level), m.Passed, m.Passed+m.Failed))
+		}
+		fmt.Fprintf(&b, "; the steps do not agree: %s", andList(list))
+	}
 	if l.Binding != "" {
 		fmt.Fprintf(&b, ", bound by: %s", l.Binding)
 	}
 	b.WriteString(".")
-	if verdict == slo.Pass && l.Confirmations > 0 {
-		fmt.Fprintf(&b, " (%d of %d means: a further run passes with a probability of at least %.0f %%, at 95 %% confidence.)",
-			l.Confirmations, confirmationsOf(l), 100*l.PassProbability)
-	}
 	return b.String()
+}
+
+// confidenceSentence says what the confirmations of a line mean, with a space
+// before it; "" where they mean nothing.
+func confidenceSentence(l *judge.LoadLine, verdict slo.Verdict) string {
+	if verdict != slo.Pass || l.Confirmations == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of %d means: a further run passes with a probability of at least %.0f %%, at 95 %% confidence.)",
+		l.Confirmations, confirmationsOf(l), 100*l.PassProbability)
 }
 
 // confirmationsOf is how many confirmations decided, of which some may fail

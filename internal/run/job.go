@@ -111,6 +111,10 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 	} else {
 		runErr = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
 	}
+	if _, mistake := errors.AsType[*target.MistakeError](runErr); mistake && result == nil && j.Past == nil {
+		// Nothing was made: the command is to be given again, with the same --out.
+		err = errors.Join(err, os.RemoveAll(string(dir)))
+	}
 	return dir, result, errors.Join(runErr, err)
 }
 

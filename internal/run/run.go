@@ -156,11 +156,24 @@ func (p *part) clean(hard context.Context, instance target.Instance, recorder ta
 		recorder.Emit(&record.Cleanup{Done: true})
 		return runErr
 	}
-	err = fmt.Errorf("clean up: %w", err)
-	recorder.Emit(&record.Cleanup{Left: instance.Progress().Left})
+	left := &LeftError{err, instance.Progress().Left}
+	err = left
+	recorder.Emit(&record.Cleanup{Left: left.Left})
 	recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: err.Error()})
 	return errors.Join(runErr, err)
 }
+
+// LeftError says that what the run has made could not all be removed.
+type LeftError struct {
+	Err  error
+	Left int // how many things, as far as that is known
+}
+
+// Error implements error.
+func (e *LeftError) Error() string { return fmt.Sprintf("clean up: %v", e.Err) }
+
+// Unwrap gives the reason.
+func (e *LeftError) Unwrap() error { return e.Err }
 
 func (p *part) ended(err error, final bool) {
 	if p.x.Ended != nil {

@@ -51,6 +51,18 @@ type Outcome struct {
 	// Confirmations counts the confirming steps at Line that passed.
 	Confirmations int
 	Why           string
+	// Mixed are the levels of a search at which steps do not agree, from the
+	// lowest that failed to the highest that passed; nil where each below the
+	// line passed and each above it failed.
+	Mixed []Mixed
+}
+
+// Mixed is how often a level passed and failed, be it in a step that only
+// proposed it.
+type Mixed struct {
+	Level  float64 `json:"level"`
+	Passed int     `json:"passed"`
+	Failed int     `json:"failed"`
 }
 
 // Design chooses steps.

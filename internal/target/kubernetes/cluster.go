@@ -23,6 +23,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -38,6 +39,7 @@ type Cluster struct {
 	// Naming is how the target is named in records.
 	Naming record.TargetNaming
 	now    func() time.Time
+	host   target.Host
 
 	discovering sync.Mutex
 	discovered  meta.RESTMapper // nil until the API was first asked what it knows
@@ -46,7 +48,7 @@ type Cluster struct {
 // Connect reads a kubeconfig and makes a client for one of its contexts, the
 // current one if context is "". It does not talk to the cluster. The error is a
 // *target.MistakeError.
-func Connect(kubeconfig, context, agent string, now func() time.Time) (*Cluster, error) {
+func Connect(kubeconfig, context string, host target.Host) (*Cluster, error) {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, target.Mistakef(nearest.File(kubeconfig), "there is no kubeconfig %s", kubeconfig)
@@ -70,13 +72,13 @@ func Connect(kubeconfig, context, agent string, now func() time.Time) (*Cluster,
 	if err != nil {
 		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
-	c, err := newClient(rest, agent)
+	c, err := newClient(rest, "plimsoll/"+host.Version)
 	if err != nil {
 		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
 	return &Cluster{
 		client: c, Context: context, Server: rest.Host, Config: config,
-		Naming: record.TargetNaming{Kind: "cluster", Name: context}, now: now,
+		Naming: record.TargetNaming{Kind: "cluster", Name: context}, now: host.Now, host: host,
 	}, nil
 }
 
@@ -92,7 +94,7 @@ func (c *Cluster) summary(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("list %s: %w", what, c.client.unreachable(err))
 		}
 	}
-	return fmt.Sprintf("%s at %s: Kubernetes %s, %d nodes, %d pods", c.Context, c.Server, version.GitVersion, counts[0], counts[1]), nil
+	return fmt.Sprintf("%s at %s: Kubernetes %s, %s, %s", c.Context, c.Server, version.GitVersion, observe.Pods().Place.Count(counts[0]), observe.Pods().Object.Count(counts[1])), nil
 }
 
 // exemption tells whether priority and fairness does not apply to the user, by
