@@ -70,6 +70,10 @@ func (r *runner) showGrid(f *experimentFlags) error {
 	defer lock.Close()
 	g := &grid{runner: r, dir: dir, cells: r.plan.Cells(), failed: make(map[string]error)}
 	runErr := g.visitAll()
+	if made, err := os.ReadDir(dir.Path(record.CellsDir)); len(made) == 0 && err == nil && runErr != nil && exitCode(runErr) == exitUsage {
+		// Nothing was made: another try may have the directory.
+		return errors.Join(runErr, os.RemoveAll(string(dir)))
+	}
 	result, err := judgeGrid(r.p, dir, r.plan, g.failed)
 	if err != nil {
 		return errors.Join(runErr, err)
@@ -81,7 +85,9 @@ func (r *runner) showGrid(f *experimentFlags) error {
 		return err
 	}
 	if runErr != nil {
-		r.p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+		if exitCode(runErr) != exitUsage {
+			r.p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+		}
 		if !r.mild(runErr) {
 			return runErr
 		}

@@ -430,6 +430,10 @@ func TestAMistakeInATemplate(t *testing.T) {
 			t.Errorf("%s: left %+v", tt.why, left)
 		}
 	}
+	grid := p.Run(t, "limit", "./w", "--lab", p.Lab, "--vary", "gracePeriod=0,1", "--out", "g")
+	if _, err := os.Stat(filepath.Join(p.Dir, "g")); grid.Code != exitUsage || err == nil || strings.Contains(grid.Stderr, "--resume") || strings.Contains(grid.Stdout, "cells") {
+		t.Errorf("in a grid: exit code %d, directory %v\n%s%s", grid.Code, err, grid.Stdout, grid.Stderr)
+	}
 	write("more.yml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{.Iteration}}\n")
 	if got := p.Run(t, "sweep", "./w", "--lab", p.Lab, "--levels", "2", "--hold", "100ms", "--out", "r"); got.Code != 0 {
 		t.Errorf("once it is right: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
