@@ -351,7 +351,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	defer syscall.Unmount(small, 0)
 	got := p.Run(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "110,20,110,20,110,20,110", "--hold", "100ms", "--out", filepath.Join(small, "r"))
-	if got.Code != exitCouldNotRun || !strings.Contains(got.Stderr, "no space left") {
+	if got.Code != exitCouldNotRun || strings.Count(got.Stderr, "write history: ") != 1 || !strings.Contains(got.Stderr, "no space left") {
 		t.Errorf("exit code %d, want 5\n%s", got.Code, got.Stderr)
 	}
 	if left := p.Leftovers(t); len(left) != 0 {
