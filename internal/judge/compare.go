@@ -34,7 +34,13 @@ func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compar
 	if !s.Verdict.Decided() {
 		r.LeftOut = fmt.Sprintf("is %s: %s", s.Verdict, s.VerdictWhy)
 	}
+	if s.AtLeast {
+		r.Samples = nil
+	}
 	add := func(kind, metric, unit string, value *float64) {
+		if s.AtLeast {
+			value = nil // what was measured is the generator
+		}
 		r.Figures = append(r.Figures, compare.Figure{Metric: metric, Unit: unit, Kind: kind, Value: value})
 	}
 	for _, name := range milestones {
@@ -65,6 +71,9 @@ func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compar
 			record.FigureGrowth: {Metric: source + " memory, growth", Unit: "B", Kind: compare.KindGrowth, Value: &growth, Start: &start},
 		}
 		for _, m := range kind.Metrics {
+			if m.Source == source && m.Figure == record.FigurePerCPU {
+				r.Figures = append(r.Figures, compare.Figure{Metric: m.Name, Unit: m.Unit, Kind: compare.KindCPU, Value: u.RequestsPerCPUSecond, LessIsWorse: m.LessIsWorse})
+			}
 			if f, ok := figures[m.Figure]; ok && m.Source == source {
 				f.Metric, f.Unit, f.LessIsWorse = m.Name, m.Unit, m.LessIsWorse
 				figures[m.Figure] = f

@@ -68,6 +68,9 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		s.OfferedRate, s.AchievedRate, v.achieved = ratesOf(f)
 	}
 	s.Bottleneck, s.others = bottleneckOf(spec, f)
+	if b := s.Bottleneck.bound(); b != nil {
+		s.AtLeast = b.generator
+	}
 	s.EffectiveLevel = effective(f, s, outcomes)
 	s.Goals = make(map[string]slo.Verdict, len(spec.Goals))
 	s.Verdict, s.VerdictWhy = slo.Inconclusive, "no goal was given"

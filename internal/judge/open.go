@@ -131,10 +131,25 @@ func bottleneckOf(spec *Spec, f *facts) (n *Bottleneck, others float64) {
 	if m, ok := f.readings.usage[SourceMachine]; ok && m.cpus > 0 && m.span > 0 {
 		others = n.addCPUs(m, f.readings.usage)
 	}
-	if len(n.Waits) == 0 && n.CPUs == 0 {
+	if from, to := f.held(); f.stream != nil && to > from {
+		n.Bounds = f.readings.boundsIn(spec.Kind.Bounds, from, to)
+	}
+	if len(n.Waits) == 0 && n.CPUs == 0 && len(n.Bounds) == 0 {
 		return nil, 0
 	}
 	return n, others
+}
+
+// bound is what kept a stream from going faster, nil where nothing that is known
+// of did.
+func (n *Bottleneck) bound() *BoundShare {
+	if n == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(n.Bounds, func(b BoundShare) bool { return b.Held }); i >= 0 {
+		return &n.Bounds[i]
+	}
+	return nil
 }
 
 // waitsOf are the ways between two milestones of the step's own objects, the
@@ -245,6 +260,11 @@ func (n *Bottleneck) String() string {
 		return ""
 	}
 	var parts []string
+	if b := n.bound(); b != nil {
+		parts = append(parts, fmt.Sprintf("what bound was %s (used to %.0f%%)", b.What, 100*b.Share))
+	} else if len(n.Bounds) > 0 {
+		parts = append(parts, "nothing that is watched was used up")
+	}
 	if len(n.Waits) > 0 && n.Waits[0].Share > 0 {
 		w := n.Waits[0]
 		parts = append(parts, fmt.Sprintf("%.0f%% of the waiting was for the %s (%s to %s, p99 %s)", w.Share, w.For, w.From, w.To, duration(w.P99, 0)))

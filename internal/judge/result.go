@@ -106,6 +106,9 @@ type Step struct {
 	ReachSeconds *float64 `json:"reachSeconds"`
 	OfferedRate  *float64 `json:"offeredRate"`  // requests per second that were asked for
 	AchievedRate *float64 `json:"achievedRate"` // objects per second that became ready
+	// AtLeast says that the generator of a stream was what was short: the target
+	// can do at least the rate that was achieved, and its latencies are not known.
+	AtLeast bool `json:"atLeast,omitempty"`
 	// Open says that requests came by a schedule: latencies then count from
 	// when it wanted them, and the figures are of those that it put into the
 	// hold, as Arrivals says.
@@ -178,6 +181,22 @@ type Bottleneck struct {
 	CPUBusy *float64 `json:"cpuBusy"`
 	// CPUBy is the share of all CPUs by process, in percent, the largest first.
 	CPUBy []CPUShare `json:"cpuBy,omitempty"`
+	// Bounds are what the target declares that can keep a stream from going
+	// faster, in its order: those that are known of.
+	Bounds []BoundShare `json:"bounds,omitempty"`
+}
+
+// BoundShare is how far something that can keep a stream from going faster was
+// used up.
+type BoundShare struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+	// Share is the average over the hold, 1 is all of it; Held says that it was
+	// enough to bind.
+	Share float64 `json:"share"`
+	Held  bool    `json:"held"`
+
+	generator bool
 }
 
 // Wait is the way from one milestone to the next.
@@ -302,6 +321,10 @@ type Usage struct {
 	// files that were read.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
+	// RequestsPerCPUSecond is how many requests of a stream were done in the
+	// hold for each second of CPU that it used in it; null where that is not
+	// known.
+	RequestsPerCPUSecond *float64 `json:"requestsPerCPUSecond,omitempty"`
 }
 
 // Cost is what this program itself used for the whole run.

@@ -267,6 +267,16 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 		done = max(s.account.Intended-s.account.Dropped-s.account.failedAll()-s.behind(), 0)
 	}
 	step.AchievedRate = rate(done, to-from)
+	for _, m := range spec.Kind.Metrics {
+		if m.Figure != record.FigurePerCPU {
+			continue
+		}
+		if used, ok := usedBetween(f.readings.cpu[m.Source], from, to); ok && used > 0 {
+			u := step.Resources[m.Source]
+			u.RequestsPerCPUSecond = significant(float64(s.account.Done) / used)
+			step.Resources[m.Source] = u
+		}
+	}
 	if s.account.Intended > 0 {
 		v.achieved = new(100 * float64(done) / float64(s.account.Intended))
 	}
