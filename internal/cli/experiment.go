@@ -442,27 +442,36 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	return r.show(x.flags)
 }
 
-// show makes the run and shows its result.
+// show makes the run and shows its result: before the target is emptied, where
+// that takes a while. As JSON it is shown once all of it is known.
 func (r *runner) show(f *experimentFlags) error {
 	p := r.p
-	dir, result, err := r.run()
+	said, shown := "", false
+	var showErr error
+	show := func(dir record.Dir, result *judge.Result, err error) {
+		if err != nil && !r.mild(err) && err.Error() != said {
+			said = err.Error()
+			p.logf("plimsoll: %s\n", said)
+		}
+		if !shown {
+			shown = true
+			showErr = showResult(p, *result, string(dir), f.output, f.explain)
+			r.page(dir, f.output != "json")
+		}
+	}
+	dir, result, err := r.run(func(dir record.Dir, result *judge.Result, err error) {
+		if f.output != "json" {
+			show(dir, result, err)
+		}
+	})
 	if result == nil {
 		return err
 	}
-	if err != nil && !r.mild(err) {
-		p.logf("plimsoll: %v\n", err)
+	if show(dir, result, err); showErr != nil {
+		return showErr
 	}
-	if shown := showResult(p, *result, string(dir), f.output, f.explain); shown != nil {
-		return shown
-	}
-	written := p.waitFor("writing the page")
-	pageErr := report.WriteFile(dir, run.KindBefore())
-	written()
-	if pageErr != nil {
-		// The run is what it is without a page of it.
-		p.logf("warning: %v; 'plimsoll report %s' tries again\n", pageErr, dir)
-	} else if f.output != "json" {
-		p.printf("Report: %s\n", dir.Path(record.ReportFile))
+	if c := result.Cleanup; c != nil && !c.Done {
+		p.logf("%s\n", leftText(c.Left, cleanCommand(r.plan.Target)))
 	}
 	if err != nil {
 		p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
@@ -471,6 +480,27 @@ func (r *runner) show(f *experimentFlags) error {
 		return exitError(exitCode(err))
 	}
 	return exitError(result.ExitCode)
+}
+
+// leftText says that something of a run is left, and what removes it.
+func leftText(left int, command string) string {
+	text := fmt.Sprintf("%d things that the run made are left", left)
+	if command != "" {
+		text += "; this removes them: " + command
+	}
+	return text
+}
+
+// page writes the page of a run. The run is what it is without a page of it.
+func (r *runner) page(dir record.Dir, say bool) {
+	written := r.p.waitFor("writing the page")
+	err := report.WriteFile(dir, run.KindBefore())
+	written()
+	if err != nil {
+		r.p.logf("warning: %v; 'plimsoll report %s' tries again\n", err, dir)
+	} else if say {
+		r.p.printf("Report: %s\n", dir.Path(record.ReportFile))
+	}
 }
 
 // planError makes a usage error of a plan's mistakes, in the words of flags

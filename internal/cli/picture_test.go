@@ -215,11 +215,21 @@ func TestWaitsAreNamed(t *testing.T) {
 		}
 	}
 	said(time.Second, "")
-	said(time.Second, "starting ...\n")
-	said(time.Minute, "starting ...\n")
+	want := "starting ...\n"
+	said(time.Second, want)
+	said(time.Second, want)
 	l.show("waiting for the nodes")
-	said(time.Second, "starting ...\n")
-	said(time.Second, "starting ...\nwaiting for the nodes ...\n")
+	said(time.Second, want)
+	want += "waiting for the nodes ...\n"
+	said(time.Second, want)
+	// A count that changes all the time is said as well, but not each time.
+	for i := range 60 {
+		l.show(fmt.Sprintf("%d nodes", i))
+		if i%10 == 9 {
+			want += fmt.Sprintf("%d nodes ...\n", i)
+		}
+		said(time.Second, want)
+	}
 }
 
 // A stage that lasts is told in a line where there is no terminal.

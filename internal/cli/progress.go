@@ -36,6 +36,7 @@ type progress struct {
 	stop  chan struct{}
 
 	mu       sync.Mutex
+	ended    bool
 	begun    time.Time // the first step
 	steps    []judge.Step
 	forecast forecast
@@ -56,18 +57,18 @@ func (g *progress) start() {
 	if g.quiet {
 		return
 	}
-	go func() {
+	go func(stop <-chan struct{}) {
 		tick := time.NewTicker(liveInterval)
 		defer tick.Stop()
 		for {
 			select {
 			case <-tick.C:
 				g.tick()
-			case <-g.stop:
+			case <-stop:
 				return
 			}
 		}
-	}()
+	}(g.stop)
 }
 
 // Status implements run.Observer.
@@ -89,7 +90,7 @@ func (g *progress) Status(s engine.Status, sum func() judge.Live) {
 func (g *progress) tick() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.begun.IsZero() {
+	if g.begun.IsZero() || g.ended {
 		return
 	}
 	now := g.p.Now()
@@ -264,10 +265,15 @@ func (g *progress) say(format string, args ...any) { g.p.logf(format+"\n", args.
 
 // end takes the picture away. Where the result does not follow on the terminal,
 // the steps that were made stay there.
+// A second call does nothing.
 func (g *progress) end(result bool) {
-	close(g.stop)
 	g.mu.Lock()
 	defer g.mu.Unlock()
+	if g.ended {
+		return
+	}
+	close(g.stop)
+	g.ended = true
 	if g.quiet || g.p.screen == nil {
 		return
 	}

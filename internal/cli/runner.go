@@ -80,9 +80,10 @@ func (r *runner) request() (target.Provider, target.Request, error) {
 	return provider, q, err
 }
 
-// run makes the plan and returns where its record lies and its result. The
-// result is nil when nothing was recorded.
-func (r *runner) run() (record.Dir, *judge.Result, error) {
+// run makes the plan and returns where its record lies and its result, which is
+// nil when nothing was recorded. Judged is told of the result before the target
+// is emptied, where that takes a while.
+func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir, *judge.Result, error) {
 	provider, request, err := r.request()
 	if err != nil {
 		return "", nil, err
@@ -100,6 +101,10 @@ func (r *runner) run() (record.Dir, *judge.Result, error) {
 	job := run.Job{
 		Request: request, Provider: provider, Command: commandLine(r.p.Args), Asked: r.asked, Out: r.out,
 		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Observer: show,
+		Judged: func(dir record.Dir, result *judge.Result, err error) {
+			show.end(true)
+			judged(dir, result, err)
+		},
 	}
 	dir, result, err := job.Run(r.stop.soft, r.stop.hard)
 	show.end(result != nil)

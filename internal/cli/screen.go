@@ -163,7 +163,9 @@ func columns(text string) int {
 }
 
 // progressLine says what is waited for: on a terminal at once and below any
-// picture, elsewhere in a line once it has lasted for waitingSilence.
+// picture, elsewhere in a line once it has lasted for waitingSilence. What
+// changes all the time, such as a count, is said then too, and every
+// plainInterval from there on.
 type progressLine struct {
 	p *Process
 
@@ -171,6 +173,7 @@ type progressLine struct {
 	what  string
 	since time.Time // of what
 	said  string    // the last what that was said where there is no terminal
+	next  time.Time // when something is said there, however new it is
 	stop  chan struct{}
 }
 
@@ -183,6 +186,7 @@ func (l *progressLine) show(what string) {
 	defer l.mu.Unlock()
 	l.what, l.since = what, l.p.Now()
 	if l.stop == nil {
+		l.next = l.since.Add(waitingSilence)
 		l.stop = make(chan struct{})
 		go l.keep(l.stop)
 	}
@@ -208,13 +212,16 @@ func (l *progressLine) keep(stop chan struct{}) {
 func (l *progressLine) last(stop chan struct{}) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	took := l.p.Now().Sub(l.since)
+	now := l.p.Now()
+	took := now.Sub(l.since)
 	switch {
-	case l.stop != stop || took < waitingSilence:
+	case l.stop != stop:
 	case l.p.screen != nil:
-		l.p.screen.wait(fmt.Sprintf("%s ... %s", l.what, took.Round(time.Second)))
-	case l.said != l.what:
-		l.said = l.what
+		if took >= waitingSilence {
+			l.p.screen.wait(fmt.Sprintf("%s ... %s", l.what, took.Round(time.Second)))
+		}
+	case l.said != l.what && (took >= waitingSilence || !now.Before(l.next)):
+		l.said, l.next = l.what, now.Add(plainInterval)
 		l.p.logf("%s ...\n", l.what)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -277,6 +278,48 @@ func TestAnInterruptedSimulatedRunGoesOn(t *testing.T) {
 	}
 	if got := command(t, nil, "run", "--resume", dir); got.code != 0 || *resultIn(t, dir).LoadLine.Level != 57 {
 		t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// The result is there before the target is emptied, and says what became of
+// that: it must not be lost with a removal that hangs.
+func TestAResultComesBeforeTheRemoval(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	signals := make(chan os.Signal, 2)
+	var stdout bytes.Buffer
+	var early judge.Result
+	var shown string
+	stderr := &trigger{on: "removing what the run has made", then: func() {
+		early, shown = resultIn(t, dir), stdout.String()
+		signals <- os.Interrupt
+		signals <- os.Interrupt
+	}}
+	code := Main(Process{
+		Args: []string{"sweep", "simulated", "--levels", "10", "--set", "removal=1h", "--out", dir}, Executable: "/nonexistent",
+		Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
+		Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 10)),
+	})
+	if !strings.Contains(shown, "simulated held at every level") || !strings.Contains(shown, "Report: "+dir) {
+		t.Errorf("shown before the removal:\n%s", shown)
+	}
+	if c := early.Cleanup; early.Verdict != slo.Pass || c == nil || c.Done || c.Left != 40 {
+		t.Errorf("the result before the removal: %s, %+v", early.Verdict, c)
+	}
+	if c := resultIn(t, dir).Cleanup; c == nil || c.Done || c.Left != 40 {
+		t.Errorf("the result after it: %+v", c)
+	}
+	if code != exitInterrupted || !strings.Contains(stderr.text.String(), "40 things that the run made are left\n") {
+		t.Errorf("exit code %d:\n%s", code, stderr.text.String())
+	}
+}
+
+// A removal that ends is told of too.
+func TestARemovalIsOnRecord(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "run")
+	got := command(t, nil, "sweep", "simulated", "--levels", "10", "--set", "removal=100ms", "--out", dir)
+	r := resultIn(t, dir)
+	if c := r.Cleanup; got.code != 0 || c == nil || !c.Done || c.Left != 0 {
+		t.Errorf("exit code %d, %+v:\n%s%s", got.code, c, got.stdout, got.stderr)
 	}
 }
 

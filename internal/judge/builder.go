@@ -64,7 +64,8 @@ type Builder struct {
 	steps    []*judged
 	stray    []Breach // guards outside of any step
 	warnings record.Warnings
-	ended    bool // the run's end was recorded
+	cleanup  *record.Cleanup // of the last part of the run, nil is not known
+	ended    bool            // the run's end was recorded
 	endWhy   string
 	lastT    record.Micros
 }
@@ -96,6 +97,8 @@ func (b *Builder) Add(e record.Event) {
 		if body.Phase == record.PhaseEnd {
 			b.ended, b.endWhy = true, body.Message
 		}
+	case *record.Cleanup:
+		b.cleanup = body
 	case *record.StepEvent:
 		b.addStep(e, body)
 	case *record.Slot:

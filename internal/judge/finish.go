@@ -75,7 +75,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.ExperimentKind,
 		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, ObjectKind: &kind, Arrived: b.spec.Kind.There,
 		Goals: []GoalResult{}, Steps: b.Steps(),
-		Diagnosis: diagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.cost.Cost, Warnings: b.warnings,
+		Diagnosis: diagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.cost.Cost, Cleanup: b.cleanup, Warnings: b.warnings,
 	}
 	for i, g := range b.spec.Goals {
 		n := d.Next(b.Made(g.Name), stop)

@@ -45,7 +45,10 @@ type Result struct {
 	Laws       *Laws               `json:"laws,omitempty"`     // null where there are fewer than two levels
 	Overhead   *Overhead           `json:"overhead,omitempty"` // of one pod; null without a real node
 	Cost       Cost                `json:"cost"`
-	Warnings   record.Warnings     `json:"warnings"`
+	// Cleanup is whether what the run made in its target was removed; null
+	// where the record does not say it.
+	Cleanup  *record.Cleanup `json:"cleanup"`
+	Warnings record.Warnings `json:"warnings"`
 }
 
 // LoadLine is the highest level that held.

@@ -67,7 +67,7 @@ func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
 			brokeOff += " (" + b.endWhy + ")"
 		}
 	}
-	b.ended, b.endWhy = false, ""
+	b.ended, b.endWhy, b.cleanup = false, "", nil
 	at := b.Resume()
 	gap := (t - at.Last).Duration().Round(time.Millisecond).String()
 	if r.Message != "" {

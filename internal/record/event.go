@@ -68,6 +68,8 @@ const (
 	KindDurations EventKind = "durations"
 	// KindWindow is of a stretch of a stream of requests.
 	KindWindow EventKind = "window"
+	// KindCleanup is of the removal of what the run has made.
+	KindCleanup EventKind = "cleanup"
 )
 
 // Event is one line of the history: what happened (Body), when (T) and in
@@ -314,6 +316,13 @@ type Note struct {
 	About   int         `json:"about,omitempty"` // the step that it is about, 0 for none
 }
 
+// Cleanup tells of the removal of what the run has made in its target: before
+// it begins, and how far it came. A part of a run that goes on has its own.
+type Cleanup struct {
+	Done bool `json:"done"` // nothing is left
+	Left int  `json:"left"` // how many of the run's objects are still there
+}
+
 // Log is the end of what a container has written, of an object that did not
 // become ready. What looks like a secret is masked before it is put on record.
 type Log struct {
@@ -343,6 +352,7 @@ func (*Fault) Kind() EventKind     { return KindFault }
 func (*Note) Kind() EventKind      { return KindNote }
 func (*Log) Kind() EventKind       { return KindLog }
 func (*Window) Kind() EventKind    { return KindWindow }
+func (*Cleanup) Kind() EventKind   { return KindCleanup }
 
 // Kind implements Body.
 func (*ComponentHistogram) Kind() EventKind { return KindDurations }
@@ -377,6 +387,8 @@ func newBody(k EventKind) Body {
 		return new(Log)
 	case KindDurations:
 		return new(ComponentHistogram)
+	case KindCleanup:
+		return new(Cleanup)
 	case KindWindow:
 		return new(Window)
 	}

@@ -37,6 +37,10 @@ type Job struct {
 	// locked.
 	Past     *Past
 	Observer Observer
+	// Judged, if not nil, is told the result before the target is emptied, where
+	// that takes a while; what Run returns tells of the removal as well. Err is
+	// why the run was cut, nil where it was not.
+	Judged func(dir record.Dir, result *judge.Result, err error)
 
 	surveyed surveyed
 	session  target.Session
@@ -82,25 +86,28 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 	preferred, undo := cpu.Prefer(x.Options.Open)
 	defer undo()
 	telemetry.ShedStartup()
+	x.Ended = func(runErr error, final bool) {
+		end := j.waitFor("judging the record")
+		replayed, replayErr := Replay(dir, x)
+		end()
+		if err = replayErr; err != nil || runErr != nil && len(replayed.Steps) == 0 {
+			return // it failed before its first step: the error says it all
+		}
+		if result = &replayed; !final && j.Judged != nil {
+			j.Judged(dir, result, runErr)
+		}
+	}
 	open := j.described(j.session.Target, preferred)
 	if j.Plan.Fresh == plan.FreshLab {
 		open = j.renewed(open)
 	}
+	var runErr error
 	if j.Past != nil {
-		err = Resume(soft, hard, j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
+		runErr = Resume(soft, hard, j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
 	} else {
-		err = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
+		runErr = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
 	}
-	judged := j.waitFor("judging the record")
-	replayed, replayErr := Replay(dir, x)
-	judged()
-	if replayErr != nil {
-		return dir, nil, errors.Join(err, replayErr)
-	}
-	if err != nil && len(replayed.Steps) == 0 {
-		return dir, nil, err // it failed before its first step: the error says it all
-	}
-	return dir, &replayed, err
+	return dir, result, errors.Join(runErr, err)
 }
 
 // waitFor shows what is waited for until the returned function is called.
@@ -284,7 +291,7 @@ func (j *Job) described(open opener, preferred string) opener {
 		if err != nil {
 			return nil, err
 		}
-		return &describedTarget{t, j.surveyed, preferred, j.waitFor}, nil
+		return &describedTarget{t, j.surveyed, preferred, j.Request.Progress}, nil
 	}
 }
 
@@ -292,14 +299,35 @@ type describedTarget struct {
 	target.Instance
 	surveyed
 	preferred string // what this program was allowed of the CPUs
-	waitFor   func(what string) (end func())
+	progress  func() (show func(what string), end func())
 }
 
 // Close implements target.Instance.
 func (t *describedTarget) Close(done context.Context) error {
-	defer t.waitFor("removing what the run has made")()
+	show, end := t.progress()
+	defer end()
+	show("removing what the run has made")
+	over := make(chan struct{})
+	defer close(over)
+	go func() {
+		tick := time.NewTicker(removalShown)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+				if left := t.Progress().Left; left > 0 {
+					show(fmt.Sprintf("removing what the run has made, %d left", left))
+				}
+			case <-over:
+				return
+			}
+		}
+	}()
 	return t.Instance.Close(done)
 }
+
+// removalShown is how often it is shown how far a removal is.
+const removalShown = 5 * time.Second
 
 // Describe implements target.Target.
 func (t *describedTarget) Describe(ctx context.Context) (record.Environment, error) {
@@ -344,10 +372,18 @@ func (t *freshTarget) Reset(ctx context.Context) error {
 	return err
 }
 
+// Progress implements target.Target.
+func (t *freshTarget) Progress() target.Progress {
+	if t.Instance == nil {
+		return target.Progress{} // it could not be made anew
+	}
+	return t.Instance.Progress()
+}
+
 // Close implements target.Instance.
 func (t *freshTarget) Close(done context.Context) error {
 	if t.Instance == nil {
-		return nil // it could not be made anew
+		return nil
 	}
 	return t.Instance.Close(done)
 }

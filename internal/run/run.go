@@ -4,7 +4,6 @@
 package run
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,6 +32,11 @@ type Experiment struct {
 	// Readings reads what the processes use that take part in the run. It may
 	// be nil.
 	Readings func() []record.Reading
+	// Ended, if not nil, is called once the load is over and all of it is on
+	// record, with what Run will return as far as it is known: before the target
+	// is emptied, unless nothing in it needs to be removed, and, final, after
+	// it.
+	Ended func(err error, final bool)
 }
 
 // readingInterval is how often the use of resources is put on record, besides
@@ -114,13 +118,48 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, func(rec
 	// run that goes on finds by them what this one has left.
 	writer.Flush()
 
-	err = p.makeSteps(ctx, hard, recorder, open)
+	instance, err := open(ctx, recorder)
+	if err == nil {
+		err = p.makeSteps(ctx, instance, recorder)
+	}
 	end := &record.RunEvent{Phase: record.PhaseEnd}
 	if err != nil {
 		end.Message = err.Error()
 	}
 	recorder.Emit(end)
-	return cmp.Or(err, writer.Close())
+	p.live.drop()
+	if instance != nil {
+		err = p.clean(hard, instance, recorder, writer, err)
+	}
+	err = errors.Join(err, writer.Close())
+	p.ended(err, true)
+	return err
+}
+
+// clean empties the target. Where that takes a while, what was found is told
+// before: it must not be lost with a removal that fails.
+func (p *part) clean(hard context.Context, instance target.Instance, recorder target.Recorder, writer *record.Writer, runErr error) error {
+	if left := instance.Progress().Left; left > 0 {
+		recorder.Emit(&record.Cleanup{Left: left})
+		if writer.Flush(); writer.Err() == nil {
+			p.ended(runErr, false)
+		}
+	}
+	err := instance.Close(hard)
+	if err == nil {
+		recorder.Emit(&record.Cleanup{Done: true})
+		return runErr
+	}
+	err = fmt.Errorf("clean up: %w", err)
+	recorder.Emit(&record.Cleanup{Left: instance.Progress().Left})
+	recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: err.Error()})
+	return errors.Join(runErr, err)
+}
+
+func (p *part) ended(err error, final bool) {
+	if p.x.Ended != nil {
+		p.x.Ended(err, final)
+	}
 }
 
 // liveJudge is the analysis of a run under way. Events come from many goroutines.
@@ -133,7 +172,17 @@ type liveJudge struct {
 func (j *liveJudge) add(e record.Event) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.builder.Add(e)
+	if j.builder != nil {
+		j.builder.Add(e)
+	}
+}
+
+// drop lets go of what is known, once no step is left to be chosen: the record
+// is judged anew, and that needs the memory.
+func (j *liveJudge) drop() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	j.builder = nil
 }
 
 func (j *liveJudge) next() design.Next {
@@ -151,6 +200,9 @@ func (j *liveJudge) ahead() [][]design.Next {
 func (j *liveJudge) sum() judge.Live {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	if j.builder == nil {
+		return judge.Live{}
+	}
 	return j.builder.Live()
 }
 
@@ -165,21 +217,9 @@ func (j *liveJudge) step(id int) (judge.Step, bool) {
 	return *s, true
 }
 
-// makeSteps opens the target, makes steps until the design is done and closes
-// the target again.
-func (p *part) makeSteps(ctx, hard context.Context, recorder target.Recorder, open opener) (err error) {
+// makeSteps makes steps on the target until the design is done.
+func (p *part) makeSteps(ctx context.Context, instance target.Instance, recorder target.Recorder) error {
 	x, live, observer := p.x, p.live, p.observer
-	instance, err := open(ctx, recorder)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if closeErr := instance.Close(hard); closeErr != nil {
-			closeErr = fmt.Errorf("clean up: %w", closeErr)
-			recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: closeErr.Error()})
-			err = errors.Join(err, closeErr)
-		}
-	}()
 	environment, err := instance.Describe(ctx)
 	if err != nil {
 		return fmt.Errorf("describe the target: %w", err)

@@ -83,6 +83,9 @@ type Progress struct {
 	InFlight      int // of a stream: requests under way
 	Late, Dropped int // of a stream: that found no place among those, and given up of them
 	Unschedulable int // there is no place for them now
+	// Left is how many things of the run's are in the target, of any kind, that
+	// Close is to remove one by one; 0 where they go with the system itself.
+	Left int
 	// Moved is when any object last moved.
 	Moved record.Micros
 }

@@ -210,6 +210,7 @@ type labRun struct {
 	hold       time.Duration
 	onStatus   func(engine.Status)
 	onOpen     func(*Target)
+	beforeEnd  func() // is called before the target is emptied
 	open       func(*Cluster, *PreparedWorkload) // changes the load
 	n          int64                             // its number, which names what it makes; 0 for the next
 }
@@ -264,6 +265,11 @@ func (r labRun) do(t *testing.T) (judge.Result, error) {
 		Spec:    judge.Spec{Experiment: "test", Workload: "test", Kind: observe.Pods(), ExperimentKind: "sweep", Goals: []slo.Goal{goal}, Milestones: []string{"Created", "Scheduled", "PodReadyToStartContainers", "Initialized", "ContainersStarted", "ContainersReady", "Ready", "Deleted"}},
 		Design:  design.Sweep{Levels: r.levels},
 		Options: engine.Options{MaxInFlight: 16, Timeout: time.Minute, Hold: r.hold, ShortHold: r.hold, Pace: r.pace},
+	}
+	x.Ended = func(_ error, final bool) {
+		if !final && r.beforeEnd != nil {
+			r.beforeEnd()
+		}
 	}
 	dir, err := record.CreateDir(filepath.Join(t.TempDir(), "run"))
 	if err != nil {
@@ -494,6 +500,40 @@ func TestAnAPIServerThatIsKilledAndComesBack(t *testing.T) {
 	}
 	if s.APIRequests.Retried == 0 || !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "watch of pods cut") {
 		t.Errorf("the outage is not told: %d retried, %q", s.APIRequests.Retried, r.Warnings)
+	}
+	leftNothing(t, l.Kubeconfig)
+}
+
+// A removal does not wait for an API server that is gone, and the result says
+// what is left.
+func TestARemovalOutOfReach(t *testing.T) {
+	t.Parallel()
+	l := needLab(t)
+	p := newProxy(t, serverOf(t, l.Kubeconfig))
+	r, err := labRun{kubeconfig: p.through(t, l.Kubeconfig), levels: []float64{20}, pace: 100,
+		beforeEnd: func() { p.listener.Close(); p.cut() },
+		open:      func(_ *Cluster, load *PreparedWorkload) { load.Patience = 2 * time.Second }}.do(t)
+	var unreachable *OutOfReachError
+	if !errors.As(err, &unreachable) {
+		t.Errorf("a removal whose API server went away ended with %v", err)
+	}
+	if n := strings.Count(err.Error(), "\n"); n > 3 {
+		t.Errorf("it is told in %d lines: %v", n+1, err)
+	}
+	if c := r.Cleanup; r.Verdict != slo.Pass || c == nil || c.Done || c.Left < 60 {
+		t.Errorf("verdict %s, cleanup %+v", r.Verdict, c)
+	}
+	c, err := Connect(l.Kubeconfig, "", "plimsoll/test", time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	left, err := c.Leftovers(context.Background(), false)
+	if err != nil || len(left) != 1 {
+		t.Fatalf("the run that was cut off left %+v, %v", left, err)
+	}
+	if err := c.Clean(context.Background(), left[0]); err != nil {
+		t.Fatal(err)
 	}
 	leftNothing(t, l.Kubeconfig)
 }

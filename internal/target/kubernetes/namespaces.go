@@ -112,6 +112,12 @@ func (h *holdings) list() (spaces, strays []string) {
 	return slices.Sorted(maps.Keys(h.spaces)), slices.Sorted(maps.Keys(h.strays))
 }
 
+func (h *holdings) count() (spaces, strays int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.spaces), len(h.strays)
+}
+
 // drop takes out of a set of the holdings what is gone.
 func (h *holdings) drop(set map[string]bool, gone ...string) {
 	h.mu.Lock()

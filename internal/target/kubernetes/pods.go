@@ -138,7 +138,7 @@ func (s *podSet) progress() target.Progress {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	c := s.tracker.Counts()
-	return target.Progress{There: c.Ready, Arrived: s.arrived, Failed: c.Failed, Unschedulable: c.Unschedulable, Moved: c.Moved}
+	return target.Progress{There: c.Ready, Arrived: s.arrived, Failed: c.Failed, Unschedulable: c.Unschedulable, Moved: c.Moved, Left: s.tracker.Followed()}
 }
 
 // account puts on record why pods that are not ready are not, and counts them

@@ -55,9 +55,21 @@ func (rm *remover) empty(ctx context.Context, onlyPods bool) error {
 // removeAll removes everything that the run made. What it cannot see the end
 // of it asks to go.
 func (rm *remover) removeAll(ctx context.Context, onlyPods bool) error {
+	if rm.grace == nil {
+		// Nothing runs there, and nothing is measured any more: the API forgets
+		// pods at once, without a second request of their nodes for each.
+		rm.grace = url.Values{"gracePeriodSeconds": {"0"}}
+	}
+	answers := rm.client.answers.Load()
 	err := rm.tryRemoveAll(ctx, onlyPods)
 	if err == nil {
 		return nil
+	}
+	if unreachable, ok := errors.AsType[*OutOfReachError](context.Cause(ctx)); ok {
+		return unreachable
+	}
+	if rm.client.answers.Load() == answers && context.Cause(ctx) == nil {
+		return rm.outOfReach()
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dismissBound)
 	defer cancel()
@@ -80,6 +92,29 @@ func (rm *remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
 		return rm.pods.awaitGone(ctx)
 	}
 	return nil
+}
+
+// endOutOfReach ends a removal whose server answers nothing at all for as long
+// as a request is tried again, with an *OutOfReachError, until ctx ends.
+func (rm *remover) endOutOfReach(ctx context.Context, end func(error)) {
+	const looks = 10 // in that time
+	answers, silent := rm.client.answers.Load(), 0
+	for silent < looks {
+		if !sleep(ctx, rm.load.patience()/looks) {
+			return
+		}
+		// Its failure shows in that nothing is answered, or in the removal itself.
+		_, _ = rm.client.call(ctx, http.MethodGet, "/version", nil)
+		silent++
+		if now := rm.client.answers.Load(); now != answers {
+			answers, silent = now, 0
+		}
+	}
+	end(rm.outOfReach())
+}
+
+func (rm *remover) outOfReach() error {
+	return &OutOfReachError{Server: rm.client.base.Host, Patience: rm.load.patience(), Last: "while the run's objects were removed"}
 }
 
 // allNamespaces are those of the load and the run's own.
@@ -116,7 +151,14 @@ func (rm *remover) dismissNamespaces(ctx context.Context, names []string) error 
 		failed[i] = rm.deleteNamespace(ctx, names[i])
 		return nil
 	})
-	return errors.Join(append(failed, err)...)
+	failed = slices.DeleteFunc(failed, func(err error) bool { return err == nil })
+	switch {
+	case len(failed) == 0:
+		return err
+	case len(failed) == 1:
+		return failed[0]
+	}
+	return fmt.Errorf("%w (and %d other namespaces)", failed[0], len(failed)-1)
 }
 
 // deleteNamespace deletes a namespace of the load if it is there and is this

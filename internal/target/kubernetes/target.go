@@ -238,7 +238,16 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 }
 
 // Progress implements target.Target.
-func (t *Target) Progress() target.Progress { return t.watch.pods.progress() }
+func (t *Target) Progress() target.Progress {
+	p := t.watch.pods.progress()
+	if t.load.Abandon {
+		p.Left = 0
+		return p
+	}
+	spaces, strays := t.holdings.count()
+	p.Left += spaces + strays
+	return p
+}
 
 // Settle implements target.Target: once a change made now has been seen, so
 // has everything before it on the same watch.
@@ -312,7 +321,9 @@ func (t *Target) Close(done context.Context) error {
 		// Without the watches nobody tells of the end of anything.
 		ctx, blind := context.WithCancelCause(ctx)
 		watching := t.watch.watching
+		defer blind(nil)
 		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
+		go t.remover.endOutOfReach(ctx, blind)
 		err = t.remover.removeAll(ctx, t.population.onlyPods())
 	}
 	t.watch.close()

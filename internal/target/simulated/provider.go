@@ -122,7 +122,7 @@ func planted(p workload.Params, life time.Duration) Plan {
 	planned := Plan{
 		Places: int(p.Int("places")), Limit: int(p.Int("limit")), Flaky: p.Number("flaky"), Latency: delay("latency"), Rate: p.Number("capacity"), Life: life,
 		Servers: int(p.Int("servers")), Service: duration("service"), FailEvery: int(p.Int("failEvery")), ThrottleEvery: int(p.Int("throttleEvery")),
-		LoseAfter: int(p.Int("loseAfter")), UnhealthyAt: int(p.Int("unhealthyAt")),
+		LoseAfter: int(p.Int("loseAfter")), UnhealthyAt: int(p.Int("unhealthyAt")), Removal: duration("removal"),
 		CPU: duration("cpuPerObject").Seconds(), Memory: float64(p.Int("memoryPerObject")),
 		Connect: delay("connect"), Pause: duration("pause"), RandomArrivals: p.Get("arrivals") == "random", Generator: p.Number("generator"),
 	}

@@ -51,6 +51,8 @@ type Plan struct {
 	// UnhealthyAt makes the measure placesNotReady rise by one from so many
 	// objects on; 0 is never.
 	UnhealthyAt int
+	// Removal is how long it takes to remove the objects at the end of a run.
+	Removal time.Duration
 	// CPU is how many seconds of CPU an object costs once, and Memory how many
 	// bytes while it is in place.
 	CPU, Memory float64
@@ -274,7 +276,9 @@ func (t *Target) land(i int, place string, delay time.Duration) {
 func (t *Target) Progress() target.Progress {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.progress
+	p := t.progress
+	p.Left = len(t.living)
+	return p
 }
 
 // Settle implements target.Target.
@@ -325,7 +329,14 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 }
 
 // Close implements target.Instance.
-func (t *Target) Close(ctx context.Context) error { return t.Reset(ctx) }
+func (t *Target) Close(ctx context.Context) error {
+	select {
+	case <-time.After(t.plan.Removal):
+	case <-ctx.Done():
+		return fmt.Errorf("%d objects are still there: %w", t.Progress().Left, context.Cause(ctx))
+	}
+	return t.Reset(ctx)
+}
 
 // readings are what the objects are planted to cost.
 func (t *Target) readings() []record.Reading {
