@@ -56,13 +56,10 @@ func (s *stream) openLoop(ctx context.Context) {
 // longestSleep is how long the sender sleeps at a time, in microseconds.
 const longestSleep = 50_000
 
-// prompt makes the calling thread wake up when it asked to, as far as that is
-// allowed.
-func prompt() {
-	_ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0)
-	const fifo = 1 // SCHED_FIFO, sched(7)
-	_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr, Policy: fifo, Priority: 2}, 0)
-}
+// prompt makes the calling thread wake up when it asked to. Its priority stays
+// that of the others: Go's threads wait for each other by turning round, and one
+// that goes first would wait for ever.
+func prompt() { _ = unix.Prctl(unix.PR_SET_TIMERSLACK, 1, 0, 0, 0) }
 
 func sleep(d record.Micros) {
 	ts := unix.NsecToTimespec(int64(d) * 1000)
