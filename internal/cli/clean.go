@@ -1,12 +1,15 @@
 package cli
 
 import (
+	"context"
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -14,13 +17,15 @@ import (
 func newCleanCommand(p *Process) *cobra.Command {
 	var from clusterFlags
 	var run string
-	var force, dryRun bool
+	var force, wait, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "clean (--kubeconfig FILE | --lab NAME)",
 		Short: "Remove what killed runs left in a cluster",
 		Long: `Remove everything from a cluster that has this program's labels and belongs to a
-run that has ended. A run that was active in the last minute is kept, unless
---force is given. Labs whose command was killed are removed by every command.`,
+run that has ended. That a run of this machine is dead is known at once. One from
+elsewhere counts as dead a minute after its last sign of life: --wait waits for
+that, --force does not. Labs whose command was killed are removed by every
+command.`,
 		Example: `  plimsoll clean --kubeconfig ~/.kube/config --dry-run
   plimsoll clean --lab default`,
 		Args: noArguments,
@@ -39,29 +44,52 @@ run that has ended. A run that was active in the last minute is kept, unless
 			if err != nil {
 				return err
 			}
-			return clean(cmd, p, c, leftovers, run, force, dryRun)
+			for wait && !force && slices.ContainsFunc(leftovers, func(l kubernetes.Leftover) bool {
+				return l.Alive && !l.Here && (run == "" || run == l.Run)
+			}) {
+				waited := p.waitFor("waiting for runs to give no further sign of life")
+				select {
+				case <-time.After(time.Second):
+				case <-cmd.Context().Done():
+					waited()
+					return context.Cause(cmd.Context())
+				}
+				leftovers, err = c.Leftovers(cmd.Context(), false)
+				waited()
+				if err != nil {
+					return err
+				}
+			}
+			return clean(cmd, p, c, leftovers, run, force, dryRun, cleanCommand(plan.Target{LabName: from.lab, Kubeconfig: from.kubeconfig, Context: from.context}))
 		},
 	}
 	from.add(cmd, "clean")
 	flags := cmd.Flags()
 	flags.StringVar(&run, "run", "", "remove only what the run with this `id` left")
 	flags.BoolVar(&force, "force", false, "also remove what belongs to a run that may still be active")
+	flags.BoolVar(&wait, "wait", false, "wait until runs from elsewhere count as dead")
 	flags.BoolVar(&dryRun, "dry-run", false, "only list what would be removed")
 	return cmd
 }
 
-func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []kubernetes.Leftover, run string, force, dryRun bool) error {
+func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []kubernetes.Leftover, run string, force, dryRun bool, command string) error {
 	var ids []string
-	removed := 0
+	removed, alone := 0, 0
 	for _, l := range leftovers {
 		ids = append(ids, l.Run)
 		if run != "" && run != l.Run {
 			continue
 		}
-		what := fmt.Sprintf("run %s: %s", l.Run, strings.Join(append(l.Namespaces, l.Others...), ", "))
+		what := fmt.Sprintf("run %s: %s", l.Run, l.What())
+		at := func(t time.Time) string { return t.Local().Format("15:04:05") }
 		switch {
+		case l.Alive && l.Here && !force:
+			p.printf("left alone, it is going on: %s\n", what)
+			alone++
 		case l.Alive && !force:
-			p.printf("left alone, it was active at %s: %s\n", l.LastSign.Local().Format("15:04:05"), what)
+			p.printf("left alone, it gave a sign of life at %s: %s\n", at(l.LastSign), what)
+			p.printf("Without another sign it counts as dead from %s on (--wait waits for that); if it is dead, this removes it now: %s --run %s --force\n", at(l.DeadFrom()), command, l.Run)
+			alone++
 		case dryRun:
 			p.printf("would remove %s\n", what)
 			removed++
@@ -77,7 +105,7 @@ func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []ku
 	if run != "" && !slices.Contains(ids, run) {
 		return usagef(nearest.Hint(run, ids, "there is: "+strings.Join(ids, ", ")), "run %s left nothing here", run)
 	}
-	if removed == 0 {
+	if removed == 0 && alone == 0 {
 		p.printf("nothing to remove\n")
 	}
 	return nil

@@ -152,6 +152,10 @@ func loadOperands(ctx context.Context, args []string) ([]*recorded.Operand, erro
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
+		text, err := cellPath(text)
+		if err != nil {
+			return nil, err
+		}
 		path, arm := splitOperand(text)
 		dir, x, err := openRun(path)
 		if err != nil {

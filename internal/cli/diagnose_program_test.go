@@ -2,13 +2,16 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -19,10 +22,12 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -179,6 +184,7 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 		})
 	}
 	// The labels are kept honest: what is said to be tested for real is.
+	tested = append(tested, "writes-stood-still", "etcd-full") // by TestStoresThatFail
 	list, err := signature.Builtin()
 	if err != nil {
 		t.Fatal(err)
@@ -187,6 +193,112 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 		if made := slices.Contains(tested, s.Name); made != (s.Tested == signature.Real) {
 			t.Errorf("signature %s says that its test is %s, and this test makes one: %v", s.Name, s.Tested, made)
 		}
+	}
+}
+
+// An etcd that stands still, and one that has no space left, are told from a
+// limit of the load and from each other.
+func TestStoresThatFail(t *testing.T) {
+	t.Parallel()
+	p := suite.Program(t)
+	if got := p.Run(t, "lab", "up", "stores", "--nodes", "10"); got.Code != exitHeld {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	t.Cleanup(func() { p.Run(t, "lab", "down", "stores") })
+	var status struct {
+		Components []struct {
+			Name string
+			PID  int
+		}
+	}
+	if err := json.Unmarshal([]byte(p.Run(t, "lab", "status", "stores", "-o", "json").Stdout), &status); err != nil {
+		t.Fatal(err)
+	}
+	etcd := status.Components[slices.IndexFunc(status.Components, func(c struct {
+		Name string
+		PID  int
+	}) bool {
+		return c.Name == "etcd"
+	})].PID
+	// sweep makes a step and does something once a hundred pods were asked for.
+	sweep := func(out string, then func()) (judge.Result, []string) {
+		w := p.Start(t, "sweep", "node-density", "--lab", "stores", "--levels", "40", "--pace", "80", "--hold", "1s", "--step-timeout", "10s", "--slo", "Ready p99 <= 2s", "--out", out)
+		harness.Await(t, "a hundred requests", func() bool { return p.Requested(out, 100) })
+		then()
+		if got := w.Wait(); got.Code != exitBreached {
+			t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+		}
+		r := p.Result(t, out)
+		var names []string
+		for _, d := range r.Diagnosis {
+			t.Log(d.Evidence)
+			names = append(names, d.Signature)
+		}
+		return r, names
+	}
+	stop := func(signal syscall.Signal) {
+		if err := syscall.Kill(etcd, signal); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r, names := sweep("stopped", func() {
+		stop(syscall.SIGSTOP)
+		time.Sleep(5 * time.Second)
+		stop(syscall.SIGCONT)
+	})
+	if !slices.Equal(names, []string{"writes-stood-still"}) || !strings.Contains(r.Diagnosis[0].Evidence, "etcd used 0.0 % of the CPUs meanwhile") || r.BrokeFirst.Breach.Kind != judge.BreachStandstill {
+		t.Errorf("an etcd that was stopped: %q, first %+v", names, r.BrokeFirst.Breach)
+	}
+	full := storeAlarm(t, filepath.Dir(strings.TrimSpace(p.Run(t, "lab", "kubeconfig", "stores").Stdout)), etcd)
+	r, names = sweep("full", func() {
+		full("ACTIVATE")
+		harness.Await(t, "requests that are refused", func() bool {
+			return p.Count("full", func(e record.Event) bool {
+				s, ok := e.Body.(*record.Slot)
+				return ok && s.Outcome == record.SlotFailed
+			}) > 20
+		})
+		full("DEACTIVATE") // so that the load can be removed
+	})
+	if !slices.Equal(names, []string{"etcd-full"}) || r.Steps[0].Reasons[0].Message != "etcdserver: mvcc: database space exceeded" {
+		t.Errorf("a full etcd: %q, %+v", names, r.Steps[0].Reasons)
+	}
+}
+
+// storeAlarm raises, and takes back, the alarm by which the etcd of a lab takes
+// no further change, as one does that has reached its quota.
+func storeAlarm(t *testing.T, dir string, etcd int) func(action string) {
+	t.Helper()
+	arguments, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", etcd))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, url, _ := strings.Cut(string(arguments), "--listen-client-urls=")
+	url, _, _ = strings.Cut(url, "\x00")
+	transport, err := rest.TransportFor(&rest.Config{Host: url, TLSClientConfig: rest.TLSClientConfig{
+		CAFile: filepath.Join(dir, "pki", "etcd-ca.crt"), CertFile: filepath.Join(dir, "pki", "etcd-client.crt"), KeyFile: filepath.Join(dir, "pki", "etcd-client.key"),
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	call := func(path, body string) (answer struct {
+		Header struct {
+			Member string `json:"member_id"`
+		}
+	}) {
+		got, err := (&http.Client{Transport: transport}).Post(url+"/v3/maintenance/"+path, "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer got.Body.Close()
+		if err := json.NewDecoder(got.Body).Decode(&answer); err != nil || got.StatusCode != http.StatusOK {
+			t.Fatalf("%s %s: %s, %v", path, body, got.Status, err)
+		}
+		return answer
+	}
+	member := call("status", "{}").Header.Member
+	return func(action string) {
+		call("alarm", fmt.Sprintf(`{"action": %q, "alarm": "NOSPACE", "memberID": %q}`, action, member))
 	}
 }
 

@@ -57,6 +57,8 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll limit simulated --set limit=37", []int{exitHeld}, ""},
 		{"bin/plimsoll limit simulated --axis requests --set capacity=5000", []int{exitHeld, exitInvalid}, ""}, // by what else the machine does
 		{"bin/plimsoll sweep simulated --axis clients --levels 50,200,400 --set capacity=5000", []int{exitBreached}, ""},
+		{"bin/plimsoll limit simulated --vary limit=20,40,80 --vary places=2,4", []int{exitHeld}, ""},
+		{"bin/plimsoll sweep simulated --axis requests --levels 500 --repeat 3 --vary capacity=1000,2000", []int{exitHeld, exitInvalid}, ""}, // likewise
 		{"bin/plimsoll workloads show simulated", []int{exitHeld}, ""},
 		{"bin/plimsoll check node-density --kubeconfig ~/.kube/config", []int{exitHeld}, ""},
 		{"bin/plimsoll sweep node-density --kubeconfig ~/.kube/config --levels 50 --out first", []int{exitHeld, exitInvalid}, ""}, // by what else the machine does

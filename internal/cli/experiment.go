@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -36,12 +37,14 @@ type experimentFlags struct {
 	yes                          bool
 	dryRun                       bool
 	ignoreHealth                 bool
+	wait                         bool
 	// experiment
 	plan             plan.Plan // what needs no more reading
 	search           plan.Search
 	confirm          string
 	levels           string
 	slos, goals, set []string
+	vary             []string
 	pace             string
 	guards           []string
 	signatures       string
@@ -60,6 +63,9 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
 	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
+	if cmd.Name() != "ab" {
+		flags.StringArrayVar(&f.vary, "vary", nil, "values that are varied, as `k=v1,v2,...` (k=v1;v2 where a value holds commas): of a parameter, or of lab.KEY for a private lab; may be repeated, and each combination is a run of its own")
+	}
 	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a lab, 20 elsewhere)")
 	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
 	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
@@ -75,6 +81,7 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	f.addNamedTarget(cmd, "load")
 	flags := cmd.Flags()
+	flags.BoolVar(&f.wait, "wait", false, "wait until no other run loads the cluster, or until it counts as dead")
 	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
@@ -94,6 +101,7 @@ func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags.IntVar(&f.lab.Nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private lab, which is created when no target is named")
 	flags.IntVar(&f.lab.MaxPods, "lab-max-pods", plan.DefaultLabMaxPods, "allocatable pods of each of its nodes")
 	flags.StringVar(&f.lab.StartLatency, "lab-start-latency", "", "how long pods take to start there: "+dist.Grammar)
+	flags.Float64Var(&f.lab.ControlPlaneCPUs, "lab-control-plane-cpus", 0, "processors of its control plane, such as 0.5 (default all; needs root)")
 	flags.BoolVar(&f.lab.RealNode, "lab-real-node", false, "add a real node; without --lab-nodes it is the only one (needs root; see 'plimsoll lab doctor')")
 	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors of the real node, such as 0.5 (default all)")
 	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory of the real node, such as 2Gi (default all)")
@@ -159,15 +167,15 @@ level failed.`,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			x := f.experiment(cmd, args[0])
 			x.plan.Kind = plan.Sweep
-			if f.levels == "" {
-				return usagef("for example --levels 100,200,300", "sweep needs --levels")
+			if f.levels != "" {
+				x.levels(f.levels, "for example --levels 100,200,300", "--levels")
 			}
-			x.levels(f.levels, "for example --levels 100,200,300", "--levels")
 			return x.run(p, stop)
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas")
+	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas (default the workload's, if it has any)")
+	cmd.Flags().IntVar(&f.plan.Repeat, "repeat", 0, "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)")
 	return cmd
 }
 
@@ -276,8 +284,17 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 		}
 		return twice
 	})
+	x.pairs(f.vary, "vary", "k=v1,v2,...", "for example --vary image=quay.io/my/a:1,quay.io/my/b:1", func(key, value string) bool {
+		_, twice := p.Vary.Get(key)
+		comma := ","
+		if strings.Contains(value, ";") {
+			comma = ";"
+		}
+		p.Vary = append(p.Vary, strictyaml.Item[[]string]{Key: key, Value: strings.Split(value, comma)})
+		return twice
+	})
 	x.goals()
-	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
+	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-control-plane-cpus", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
 		if f.lab.RealNode && !cmd.Flags().Changed("lab-nodes") {
 			f.lab.Nodes = 0
 		}
@@ -435,9 +452,12 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
+	}
+	if len(r.plan.Vary) > 0 {
+		return r.showGrid(x.flags)
 	}
 	return r.show(x.flags)
 }
@@ -465,16 +485,20 @@ func (r *runner) show(f *experimentFlags) error {
 		}
 	})
 	if result == nil {
+		if left, ok := errors.AsType[*run.LeftError](err); ok {
+			return &target.UnableError{Err: err, Hint: leftText(left.Left, cleanCommand(r.plan.Target))}
+		}
 		return err
 	}
-	if show(dir, result, err); showErr != nil {
-		return showErr
-	}
+	show(dir, result, err)
 	if c := result.Cleanup; c != nil && !c.Done {
 		p.logf("%s\n", leftText(c.Left, cleanCommand(r.plan.Target)))
 	}
 	if err != nil {
 		p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+	}
+	if showErr != nil {
+		return showErr
 	}
 	if err != nil && !r.mild(err) {
 		return exitError(exitCode(err))
@@ -552,7 +576,7 @@ func flagOf(path string) string {
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.podLife", "--pod-life"},
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
-		{"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
+		{"target.lab.controlPlaneCPUs", "--lab-control-plane-cpus"}, {"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
 		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
 	} {

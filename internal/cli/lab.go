@@ -196,6 +196,7 @@ has its own namespaces and does not touch the system's containerd. Without
 	}
 	cmd.Flags().IntVar(&spec.Nodes, "nodes", lab.DefaultNodes, "number of simulated nodes")
 	cmd.Flags().IntVar(&spec.MaxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of each node")
+	cmd.Flags().Float64Var(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "processors of the control plane, such as 0.5 (default all; needs root)")
 	cmd.Flags().BoolVar(&real, "real-node", false, "add a node that runs containers on this machine")
 	cmd.Flags().Float64Var(&node.CPUs, "node-cpus", 0, "processors of the real node, with its own processes, such as 0.5 (default all)")
 	cmd.Flags().Var(&memory, "node-memory", "memory of the real node, such as 2Gi (default all)")
@@ -219,12 +220,20 @@ func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec) erro
 	}
 	p.logf("lab %q is up after %.1f s: Kubernetes with %s of %d pods\n",
 		spec.Name, time.Since(began).Seconds(), nodesOf(l.Spec()), l.Spec().MaxPods)
+	if need := lab.Memory(spec.Nodes, 0); need > roomyLab {
+		p.logf("note: its processes take about %.1f GiB of memory, and %.1f GiB more for each 10,000 pods\n", gibOf(need), gibOf(lab.Memory(0, 10_000)-lab.Memory(0, 0)))
+	}
 	if spec.RealNode != nil && spec.MaxPods > realnode.BridgePorts {
 		p.logf("note: the bridge of the real node has %d ports: more pods than that will not start\n", realnode.BridgePorts)
 	}
 	p.printf("export KUBECONFIG=%s\n", l.Kubeconfig())
 	return nil
 }
+
+// roomyLab is the memory from which it is said what a lab takes.
+const roomyLab = 1 << 30
+
+func gibOf(bytes int64) float64 { return float64(bytes) / (1 << 30) }
 
 // nodesOf names the nodes of a lab.
 func nodesOf(spec lab.Spec) string {

@@ -276,7 +276,7 @@ func TestLabUpIsInterrupted(t *testing.T) {
 		why     string
 	}{
 		{syscall.SIGINT, exitInterrupted, false, "Ctrl-C"},
-		{syscall.SIGTERM, exitTerminated, false, "a service manager"},
+		{syscall.SIGTERM, 143, false, "a service manager"},
 		{syscall.SIGKILL, -1, true, "it could do nothing about it"},
 	} {
 		t.Run(tt.why, func(t *testing.T) {

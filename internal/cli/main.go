@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
+	"sync/atomic"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -24,7 +25,7 @@ func Main(p Process) int {
 	// A panic in any goroutine then ends with SIGABRT: the runtime's own exit
 	// code for it is 2, which here means a mistake of the user's.
 	debug.SetTraceback("crash")
-	if len(p.Args) >= 2 && p.Args[0] == "component" {
+	if len(p.Args) >= 2 && p.Args[0] == componentCommand {
 		return runComponent(&p, p.Args[1], p.Args[2:])
 	}
 	// By this name it is called in an image that was made of the whole program.
@@ -34,9 +35,12 @@ func Main(p Process) int {
 	return execute(&p)
 }
 
+// componentCommand begins the command line of a part of the control plane.
+const componentCommand = "component"
+
 // runAgent becomes the agent of an image.
 func runAgent(p *Process, args []string) int {
-	stop := newInterrupts(p.Signals)
+	stop := newInterrupts(p.Signals, p.logf)
 	defer stop.close()
 	return agent.Run(stop.soft, args, p.Stdout, p.Stderr)
 }
@@ -58,7 +62,7 @@ func execute(p *Process) int {
 	// Kubernetes put theirs there.
 	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError)
 	klog.SetLogger(klog.Logger{}) // the Kubernetes client logs what it also returns
-	stop := newInterrupts(p.Signals)
+	stop := newInterrupts(p.Signals, p.logf)
 	defer stop.close()
 	root := newRootCommand(p, stop)
 	root.SetArgs(p.Args)
@@ -68,19 +72,26 @@ func execute(p *Process) int {
 	err := root.ExecuteContext(stop.soft)
 	code := exitCode(err)
 	var quiet exitError
-	if err != nil && !errors.As(err, &quiet) {
+	// That nobody reads on is no error of a command that was only to say
+	// something.
+	if err != nil && !errors.As(err, &quiet) && !errors.Is(err, syscall.EPIPE) {
 		p.logf("plimsoll: %v\n", err)
 		if hint := hintOf(err); hint != "" {
 			p.logf("hint: %s\n", hint)
 		}
 	}
 	if signal := stop.first(); signal != nil {
-		if signal == syscall.SIGTERM {
-			return exitTerminated
-		}
-		return exitInterrupted
+		return codeOf(signal)
 	}
 	return code
+}
+
+// codeOf is the exit code of a program that a signal has ended.
+func codeOf(s os.Signal) int {
+	if number, ok := s.(syscall.Signal); ok {
+		return 128 + int(number)
+	}
+	return exitInterrupted
 }
 
 // interrupts turns signals into contexts. The first signal ends soft: stop the
@@ -90,9 +101,11 @@ type interrupts struct {
 	soft, hard context.Context
 	cause      chan os.Signal
 	done       chan struct{}
+	// left says what a process that ends at once leaves, nil for nothing.
+	left atomic.Pointer[string]
 }
 
-func newInterrupts(signals <-chan os.Signal) *interrupts {
+func newInterrupts(signals <-chan os.Signal, log func(format string, args ...any)) *interrupts {
 	soft, endSoft := context.WithCancelCause(context.Background())
 	hard, endHard := context.WithCancel(context.Background())
 	i := &interrupts{soft: soft, hard: hard, cause: make(chan os.Signal, 1), done: make(chan struct{})}
@@ -100,6 +113,10 @@ func newInterrupts(signals <-chan os.Signal) *interrupts {
 		for n := 1; ; n++ {
 			select {
 			case s := <-signals:
+				if n > 1 && (s == syscall.SIGHUP || s == syscall.SIGPIPE) {
+					n-- // a terminal that is gone tells so more than once, and no person does
+					continue
+				}
 				switch n {
 				case 1:
 					i.cause <- s
@@ -107,7 +124,10 @@ func newInterrupts(signals <-chan os.Signal) *interrupts {
 				case 2:
 					endHard()
 				default:
-					os.Exit(exitInterrupted)
+					if left := i.left.Load(); left != nil {
+						log("%s\n", *left)
+					}
+					os.Exit(codeOf(s))
 				}
 			case <-i.done:
 				endSoft(nil)
@@ -178,8 +198,7 @@ const (
 	exitInconclusive = 3   // what was measured does not decide
 	exitInvalid      = 4   // the tool itself was the bottleneck
 	exitCouldNotRun  = 5   // unreachable, input/output, the lab failed
-	exitInterrupted  = 130 // SIGINT
-	exitTerminated   = 143 // SIGTERM
+	exitInterrupted  = 130 // SIGINT; of any signal it is 128 and its number
 )
 
 // usagef makes the error of a mistake in what the user wrote or named. Hint is

@@ -5,11 +5,13 @@ package cli
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,7 +31,7 @@ type Process struct {
 	Stdin      io.Reader
 	Stdout     io.Writer
 	Stderr     io.Writer
-	Signals    <-chan os.Signal // SIGINT and SIGTERM as they arrive
+	Signals    <-chan os.Signal // those that end the program, as they arrive
 	// StdinTerminal, StdoutTerminal and StderrTerminal report whether a person
 	// is at the other end: without one nothing is asked and nothing is animated.
 	StdinTerminal, StdoutTerminal, StderrTerminal bool
@@ -53,13 +55,27 @@ func OSProcess(components map[string]Component) Process {
 	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	var stdout, stderr io.Writer = os.Stdout, os.Stderr
+	if len(os.Args) < 2 || os.Args[1] != componentCommand {
+		// A component outlives the terminal of the command that started it, and
+		// so does what nohup has started.
+		if !signal.Ignored(syscall.SIGHUP) {
+			signal.Notify(signals, syscall.SIGHUP)
+		}
+		// Who writes to a pipe that nobody reads would be killed, and leave what
+		// it has made. The signal itself tells nothing: it also comes of a
+		// connection that was closed.
+		signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+		closed := sync.OnceFunc(func() { signals <- syscall.SIGPIPE })
+		stdout, stderr = &pipe{os.Stdout, closed}, &pipe{os.Stderr, closed}
+	}
 	return Process{
 		Args:           os.Args[1:],
 		Executable:     executable,
 		Env:            os.Getenv,
 		Stdin:          os.Stdin,
-		Stdout:         os.Stdout,
-		Stderr:         os.Stderr,
+		Stdout:         stdout,
+		Stderr:         stderr,
 		Signals:        signals,
 		StdinTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
 		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
@@ -70,6 +86,21 @@ func OSProcess(components map[string]Component) Process {
 		Now:            time.Now,
 		Random:         rand.Reader,
 	}
+}
+
+// pipe tells when what it writes is read no more.
+type pipe struct {
+	w      io.Writer
+	closed func()
+}
+
+// Write implements io.Writer.
+func (p *pipe) Write(data []byte) (int, error) {
+	n, err := p.w.Write(data)
+	if errors.Is(err, syscall.EPIPE) {
+		p.closed()
+	}
+	return n, err
 }
 
 // terminalSize is the size of standard error's terminal: 80 by 24 for one that

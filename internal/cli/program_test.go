@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -102,18 +104,39 @@ func TestARunThatIsKilled(t *testing.T) {
 	if len(r.Warnings) == 0 || !strings.Contains(strings.Join(r.Warnings.Lines(), " "), "was cut") {
 		t.Errorf("warnings %q", r.Warnings)
 	}
-	if left := p.Leftovers(t); len(left) != 1 || !left[0].Alive {
+	// Here it is known at once that it is dead; who has another state directory
+	// knows only of its signs of life.
+	if left := p.Leftovers(t); len(left) != 1 || left[0].Alive {
 		t.Fatalf("left %+v", left)
 	}
-	// A run that may still be going on is left alone, unless it is insisted.
-	if got := p.Run(t, "clean", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "left alone") {
-		t.Errorf("clean: %d %s%s", got.Code, got.Stdout, got.Stderr)
+	elsewhere := func(args ...string) (stdout, stderr string, code int) {
+		t.Helper()
+		cmd := p.Command(args...)
+		cmd.Env = append(cmd.Env, "XDG_STATE_HOME="+t.TempDir())
+		var out, err strings.Builder
+		cmd.Stdout, cmd.Stderr = &out, &err
+		cmd.Run()
+		return out.String(), err.String(), cmd.ProcessState.ExitCode()
 	}
-	if got := p.Run(t, "clean", "--lab", p.Lab, "--force", "--dry-run"); got.Code != 0 || !strings.Contains(got.Stdout, "would remove") {
+	id := p.Leftovers(t)[0].Run
+	command := "plimsoll clean --kubeconfig " + p.Kubeconfig + " --run " + id + " --force"
+	if out, err, code := elsewhere("clean", "--kubeconfig", p.Kubeconfig); code != 0 || !strings.Contains(out, "left alone, it gave a sign of life at ") ||
+		!strings.Contains(out, "it counts as dead from ") || !strings.Contains(out, command) || strings.Contains(out, "nothing to remove") {
+		t.Errorf("clean from elsewhere: %d %s%s", code, out, err)
+	}
+	if out, err, _ := elsewhere("sweep", "simulated", "--levels", "1", "--wait"); strings.Contains(err, "unknown flag") {
+		t.Errorf("--wait: %s%s", out, err)
+	}
+	// Its pods count in the levels of a run from elsewhere, whose result says so.
+	out, err, _ := elsewhere("sweep", "node-density", "--kubeconfig", p.Kubeconfig, "--levels", "4", "--hold", "100ms", "--yes", "--out", "beside")
+	if r := p.Result(t, "beside"); !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "run "+id+" may be loading this cluster too") || !strings.Contains(out, command) {
+		t.Errorf("beside a dead run: %q\n%s%s", r.Warnings, out, err)
+	}
+	if got := p.Run(t, "clean", "--lab", p.Lab, "--dry-run"); got.Code != 0 || !strings.Contains(got.Stdout, "would remove") {
 		t.Errorf("clean --dry-run: %d %s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	if got := p.Run(t, "clean", "--lab", p.Lab, "--force"); got.Code != 0 || !strings.Contains(got.Stdout, "removed run") {
-		t.Errorf("clean --force: %d %s%s", got.Code, got.Stdout, got.Stderr)
+	if got := p.Run(t, "clean", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "removed run") {
+		t.Errorf("clean: %d %s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	if left := p.Leftovers(t); len(left) != 0 {
 		t.Errorf("left after clean: %+v", left)
@@ -161,13 +184,57 @@ func TestInterrupts(t *testing.T) {
 		}
 		harness.Await(t, "the cluster to finish the removal", func() bool { return len(p.Leftovers(t)) == 0 })
 	})
+	for _, closed := range []struct {
+		why    string
+		redo   func(cmd *exec.Cmd, pipe *os.File) // which of its outputs is the pipe
+		signal syscall.Signal                     // sent too, twice, as a terminal does; 0 for none
+		code   int
+	}{
+		{"nobody reads what it says on the way", func(cmd *exec.Cmd, pipe *os.File) { cmd.Stderr = pipe }, 0, 141},
+		{"nobody reads anything", func(cmd *exec.Cmd, pipe *os.File) { cmd.Stdout, cmd.Stderr = pipe, pipe }, 0, 141},
+		{"its terminal is closed", func(cmd *exec.Cmd, pipe *os.File) { cmd.Stdout, cmd.Stderr = io.Discard, io.Discard }, syscall.SIGHUP, 129},
+	} {
+		t.Run(closed.why+": it cleans up", func(t *testing.T) {
+			t.Parallel()
+			p := suite.Lab(t, wideLab...)
+			cmd := p.Command("sweep", "node-density", "--lab", p.Lab, "--levels", "2,100,101,102", "--pace", "50", "--out", "r")
+			read, write, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			closed.redo(cmd, write)
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			write.Close()
+			if closed.signal == 0 {
+				read.Read(make([]byte, 1)) // like head: one line, and away
+			}
+			read.Close()
+			if closed.signal != 0 {
+				harness.Await(t, "the load to be under way", func() bool { return p.Requested("r", 10) })
+				cmd.Process.Signal(closed.signal)
+				cmd.Process.Signal(closed.signal)
+			}
+			cmd.Wait()
+			if code := cmd.ProcessState.ExitCode(); code != closed.code {
+				t.Errorf("%v, want exit code %d", cmd.ProcessState, closed.code)
+			}
+			if r := p.Result(t, "r"); r.Cleanup == nil || !r.Cleanup.Done {
+				t.Errorf("cleanup %+v", r.Cleanup)
+			}
+			if left := p.Leftovers(t); len(left) != 0 {
+				t.Errorf("left %+v", left)
+			}
+		})
+	}
 	t.Run("SIGTERM says so", func(t *testing.T) {
 		t.Parallel()
 		p := suite.Program(t)
 		w := p.Start(t, "sweep", "node-density", "--lab-nodes", "3", "--levels", "100", "--pace", "20", "--out", "r")
 		harness.Await(t, "the load to be under way", func() bool { return p.Requested("r", 5) })
 		w.Signal(syscall.SIGTERM)
-		if got := w.Wait(); got.Code != exitTerminated {
+		if got := w.Wait(); got.Code != 143 {
 			t.Errorf("exit code %d, want 143\n%s", got.Code, got.Stderr)
 		}
 		p.LeavesNoLab(t)
@@ -322,5 +389,49 @@ func TestPlanFiles(t *testing.T) {
 	again := p.Measure(t, "again", "run", filepath.Join("r", record.ExperimentFile))
 	if again.Code != exitBreached || len(p.Result(t, "again").Steps) != 3 {
 		t.Errorf("run of experiment.yaml: %d\n%s", again.Code, again.Stderr)
+	}
+}
+
+// A mistake in a template is found before the load, by the cluster's own words
+// and with its place in the file; nothing stays of the attempt.
+func TestAMistakeInATemplate(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, wideLab...)
+	if got := p.Run(t, "workloads", "export", "node-density", "w"); got.Code != 0 {
+		t.Fatalf("export: %d %s", got.Code, got.Stderr)
+	}
+	config, err := os.ReadFile(filepath.Join(p.Dir, "w", "node-density.yml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	write := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(p.Dir, "w", name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("node-density.yml", strings.TrimRight(string(config), "\n")+"\n  - objectTemplate: more.yml\n    replicas: 1\n")
+	for _, tt := range []struct{ why, template, want string }{
+		{"a version that the cluster does not have", "# more\napiVersion: apps/v2\nkind: Deployment\nmetadata: {name: " + "\"a-{{.Iteration}}\"" + "}\n", "more.yml:2: apiVersion: the cluster knows no kind Deployment in apps/v2 (it knows Deployment in apps/v1)"},
+		{"a field that there is not", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s-{{.Iteration}}\nspec:\n  selecter: {a: b}\n  ports: [{port: 80}]\n", `more.yml:6: spec.selecter: unknown field "spec.selecter"`},
+		{"a value that the server refuses", "apiVersion: v1\nkind: Service\nmetadata:\n  name: s-{{.Iteration}}\nspec:\n  ports:\n  - port: 800000\n", "more.yml:7: spec.ports[0].port: Invalid value: 800000"},
+		{"a value of another type", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: s-{{.Iteration}}\ndata:\n  a: 5\n", "more.yml:5: data: this is no ConfigMap: json: cannot unmarshal number"},
+		{"a name that comes again", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: same\n", `more.yml:4: metadata.name: ConfigMap "same" is asked for twice`},
+	} {
+		write("more.yml", tt.template)
+		got := p.Run(t, "sweep", "./w", "--lab", p.Lab, "--levels", "2", "--hold", "100ms", "--out", "r")
+		if got.Code != exitUsage || !strings.Contains(got.Stderr, "plimsoll: "+tt.want) {
+			t.Errorf("%s: exit code %d, want 2 and %q\n%s%s", tt.why, got.Code, tt.want, got.Stdout, got.Stderr)
+		}
+		if _, err := os.Stat(filepath.Join(p.Dir, "r")); err == nil {
+			t.Errorf("%s: the run directory stays", tt.why)
+		}
+		if left := p.Leftovers(t); len(left) != 0 {
+			t.Errorf("%s: left %+v", tt.why, left)
+		}
+	}
+	write("more.yml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{.Iteration}}\n")
+	if got := p.Run(t, "sweep", "./w", "--lab", p.Lab, "--levels", "2", "--hold", "100ms", "--out", "r"); got.Code != 0 {
+		t.Errorf("once it is right: exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 }

@@ -37,6 +37,9 @@ A run that was not judged since its record was written is judged first, as by
 		RunE: func(_ *cobra.Command, args []string) error {
 			// A directory that is none is told before anything is written.
 			for _, path := range args {
+				if record.IsGrid(path) {
+					continue
+				}
 				if _, err := openRunDir(path); err != nil {
 					return err
 				}
@@ -75,6 +78,10 @@ func openRunDir(path string) (record.Dir, error) {
 // writeReport writes the report of one run and returns its path.
 func writeReport(p *Process, path string) (string, error) {
 	defer p.waitFor("writing the page of " + path)()
+	if record.IsGrid(path) {
+		_, err := reportGrid(p, path)
+		return filepath.Join(path, record.ReportFile), err
+	}
 	dir, err := openRunDir(path)
 	if err != nil {
 		return "", err
@@ -142,6 +149,16 @@ is judged as far as it goes. The known failures are those of the run, and those 
 		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain`,
 		Args:    exactlyOne("run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if record.IsGrid(args[0]) {
+				g, err := reportGrid(p, args[0])
+				if err != nil {
+					return err
+				}
+				if err := showGridResult(p, g, args[0], output); err != nil {
+					return err
+				}
+				return exitError(g.ExitCode)
+			}
 			dir, x, err := openRecord(args[0])
 			if err != nil {
 				return err

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -28,6 +29,9 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 		if cmd.Flags().Changed(kept.flag) {
 			return usagef(kept.hint, "--%s: a resumed run %s", kept.flag, kept.what)
 		}
+	}
+	if record.IsGrid(path) {
+		return resumeGrid(p, stop, f, path)
 	}
 	dir, err := openRunDir(path)
 	if err != nil {
@@ -62,9 +66,27 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 		return showFinished(p, f, dir, x)
 	}
 	p.logf("%s\n", whereItGoesOn(path, past))
-	r.p, r.stop, r.yes, r.quiet, r.ignoreHealth = p, stop, f.yes, f.output == "json", f.ignoreHealth
+	r.p, r.stop, r.yes, r.quiet, r.ignoreHealth, r.wait = p, stop, f.yes, f.output == "json", f.ignoreHealth, f.wait
 	r.past = past
 	return r.show(f)
+}
+
+// resumeGrid goes on with the cells of a grid that are left.
+func resumeGrid(p *Process, stop *interrupts, f *experimentFlags, path string) error {
+	loaded, err := loadPlan(filepath.Join(path, record.ExperimentFile))
+	if err != nil {
+		return err
+	}
+	w, err := loadWorkload(loaded.Workload)
+	if err != nil {
+		return err
+	}
+	loaded.Default(w)
+	if err := loaded.Validate(w); err != nil {
+		return usagef("", "%w", err)
+	}
+	r := &runner{p: p, stop: stop, plan: loaded, workload: w, yes: f.yes, out: path, quiet: f.output == "json", ignoreHealth: f.ignoreHealth}
+	return r.showGrid(f)
 }
 
 // runnerOf is what runs the plan that a run has left.

@@ -151,7 +151,7 @@ func TestAKilledRunIsResumedInANamedLab(t *testing.T) {
 	harness.Await(t, "the second step", func() bool { return steps(p, "r") == 2 })
 	w.Kill()
 	left := p.Leftovers(t)
-	if len(left) != 1 || !left[0].Alive {
+	if len(left) != 1 || left[0].Alive {
 		t.Fatalf("left %+v", left)
 	}
 	got := p.Run(t, "run", "--resume", "r")

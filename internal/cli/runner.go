@@ -49,9 +49,13 @@ type runner struct {
 	yes      bool
 	// ignoreHealth loads a system that is not fit for it.
 	ignoreHealth bool
-	asked        []run.Asked // levels that the user has named
-	out          string
-	quiet        bool // print nothing on the way
+	// wait waits for other runs to end.
+	wait  bool
+	asked []run.Asked // levels that the user has named
+	out   string
+	quiet bool // print nothing on the way
+	// steps bounds the steps of this part of the run; 0 is no bound.
+	steps int
 	// past is the run that goes on, nil for one that begins.
 	past *run.Past
 }
@@ -73,7 +77,7 @@ func (r *runner) request() (target.Provider, target.Request, error) {
 		}
 	}
 	id, long, err := r.p.names()
-	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: cleanCommand(r.plan.Target)}
+	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: cleanCommand(r.plan.Target), Wait: r.wait}
 	if r.past != nil {
 		q.Before = r.past.IDs
 	}
@@ -100,11 +104,16 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 	show.start()
 	job := run.Job{
 		Request: request, Provider: provider, Command: commandLine(r.p.Args), Asked: r.asked, Out: r.out,
-		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Observer: show,
+		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: show,
 		Judged: func(dir record.Dir, result *judge.Result, err error) {
 			show.end(true)
 			judged(dir, result, err)
 		},
+	}
+	if command := cleanCommand(r.plan.Target); command != "" {
+		left := "what the run has made is left; this removes it: " + command
+		r.stop.left.Store(&left)
+		defer r.stop.left.Store(nil)
 	}
 	dir, result, err := job.Run(r.stop.soft, r.stop.hard)
 	show.end(result != nil)
@@ -123,7 +132,9 @@ func (r *runner) agree(ctx context.Context, c *target.Consent) error {
 		r.p.logf("loading %s\n", c.System)
 		return nil
 	}
-	return r.p.confirm(ctx, c.System, c.Why, fmt.Sprintf("This %s. Load it with %s (%s)?", c.Why, r.workload.Name, r.extent()))
+	err := r.p.confirm(ctx, c.System, c.Why, fmt.Sprintf("This %s. Load it with %s (%s)?", c.Why, r.workload.Name, r.extent()))
+	r.yes = err == nil // for further cells as well
+	return err
 }
 
 // confirm asks the question about a system on the terminal. An answer that is
@@ -209,6 +220,7 @@ type outline struct {
 	Target   string          `json:"target"`
 	Axis     string          `json:"axis"`
 	Levels   string          `json:"levels"`
+	Cells    []string        `json:"cells,omitempty"` // each a run of its own
 	Changes  []target.Change `json:"changes"`
 }
 
@@ -233,10 +245,16 @@ func (r *runner) outline(format string) error {
 		Schema: outlineSchema, Workload: r.workload.Name, Target: targetText(r.plan.Target, r.workload.Target.Name),
 		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit), Changes: changes,
 	}
+	for _, c := range r.plan.Cells() {
+		o.Cells = append(o.Cells, c.Name)
+	}
 	if format == "json" {
 		return printJSON(r.p, o)
 	}
 	r.p.printf("%s on %s, along %s: %s\n", o.Workload, o.Target, o.Axis, o.Levels)
+	if n := len(o.Cells); n > 0 {
+		r.p.printf("%d runs, one for each of: %s\n", n, strings.Join(o.Cells, "; "))
+	}
 	for _, action := range []target.Action{target.Make, target.ChangeIt, target.Reboot, target.RemoveLeft} {
 		var lines []string
 		for _, c := range changes {

@@ -341,3 +341,111 @@ func (w *trigger) Write(p []byte) (int, error) {
 	}
 	return n, err
 }
+
+// What varies is a grid: each cell is found by itself, in an order that does not
+// matter, and the cells are compared with each other.
+func TestAGridOfPlantedLimits(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "grid")
+	got := command(t, nil, "limit", "simulated", "--vary", "limit=20,40", "--vary", "places=2,4", "--seed", "1", "--out", dir)
+	g := gridIn(t, dir)
+	var lines []float64
+	for _, c := range g.Cells {
+		lines = append(lines, *c.LoadLine.Level)
+	}
+	if got.code != 0 || !reflect.DeepEqual(lines, []float64{20, 20, 40, 40}) {
+		t.Fatalf("exit code %d, lines %v:\n%s%s", got.code, lines, got.stdout, got.stderr)
+	}
+	if p := g.Pairs[0]; p.Baseline != "limit=20,places=2" || p.Arm != "limit=40,places=2" || p.Verdict != "better" {
+		t.Errorf("the first pair: %+v", p)
+	}
+	for _, c := range g.Curves {
+		switch {
+		case c.Key == "limit" && (c.Knee != nil || *c.Curve[0].Gain.Value < 0.99 || *c.Curve[0].Gain.Value > 1.01):
+			t.Errorf("the line is the limit, and the curve says %+v", c.Curve)
+		case c.Key == "places" && (c.Knee == nil || *c.Knee != 2):
+			t.Errorf("the line does not depend on the places, and the curve says %+v", c.Curve)
+		}
+	}
+	compared := command(t, nil, "compare", dir+":limit=20,places=2", dir+":limit=40,places=2")
+	if compared.code != 0 || !strings.Contains(compared.stdout, "better") {
+		t.Errorf("exit code %d:\n%s%s", compared.code, compared.stdout, compared.stderr)
+	}
+	again := command(t, nil, "analyze", dir, "-o", "json")
+	var judged judge.Grid
+	if err := json.Unmarshal([]byte(again.stdout), &judged); err != nil || !reflect.DeepEqual(judged, g) {
+		t.Errorf("judged again it is another: %v", err)
+	}
+	for _, wrong := range []struct{ why, arg, want string }{
+		{"a cell that is none", dir + ":limit=30,places=2", `has no cell "limit=30,places=2"`},
+		{"the grid itself", dir, "each has its own below cells"},
+	} {
+		if got := command(t, nil, "compare", wrong.arg, dir+":limit=40,places=2"); got.code != exitUsage || !strings.Contains(got.stderr, wrong.want) {
+			t.Errorf("%s: exit code %d, %s", wrong.why, got.code, got.stderr)
+		}
+	}
+}
+
+// gridIn is the result that a grid has left.
+func gridIn(t *testing.T, dir string) judge.Grid {
+	t.Helper()
+	var g judge.Grid
+	if err := record.Dir(dir).ReadJSON(record.ResultFile, &g); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// The rounds of a sweep are mixed, and a run that is cut goes on with what is
+// left of each cell.
+func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "grid")
+	signals := make(chan os.Signal, 1)
+	var stdout bytes.Buffer
+	stderr := &trigger{on: "cell 2 of 2, round 2 of 3", then: func() { signals <- os.Interrupt }}
+	code := Main(Process{
+		Args: []string{"sweep", "simulated", "--levels", "10,20", "--repeat", "3", "--vary", "limit=15,30", "--seed", "1", "--hold", "100ms", "--out", dir}, Executable: "/nonexistent",
+		Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
+		Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 30)),
+	})
+	if code != exitInterrupted || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
+		t.Fatalf("exit code %d:\n%s%s", code, &stdout, &stderr.text)
+	}
+	got := command(t, nil, "run", "--resume", dir)
+	g := gridIn(t, dir)
+	if got.code != exitBreached || len(g.Cells) != 2 {
+		t.Fatalf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	for i, c := range g.Cells {
+		var made []float64
+		for _, s := range c.Steps {
+			if s.Verdict.Decided() {
+				made = append(made, s.Level)
+			}
+		}
+		if want := []float64{10, 20, 10, 20, 10, 20}; !reflect.DeepEqual(made, want) || c.Levels[1].Runs != 3 {
+			t.Errorf("cell %d made %v: %+v", i, made, c.Levels)
+		}
+	}
+	if again := command(t, nil, "run", "--resume", dir); again.code != exitBreached || strings.Contains(again.stderr, "step") {
+		t.Errorf("finished, it is made again: exit code %d:\n%s", again.code, again.stderr)
+	}
+}
+
+// What cannot be varied is refused before anything is made.
+func TestWhatCannotBeVaried(t *testing.T) {
+	for _, c := range []struct{ why, vary, want string }{
+		{"a parameter that there is not", "limits=1,2", `"limits"`},
+		{"a value that it cannot have", "places=1,zero", "zero"},
+		{"the same value twice", "places=2,2", "twice"},
+		{"a key of a lab where there is none", "lab.nodes=1,2", "private lab"},
+		{"no value", "places", "want k=v1,v2"},
+	} {
+		dir := filepath.Join(t.TempDir(), "grid")
+		if got := command(t, nil, "limit", "simulated", "--vary", c.vary, "--out", dir); got.code != exitUsage || !strings.Contains(got.stderr, c.want) {
+			t.Errorf("%s: exit code %d, %s", c.why, got.code, got.stderr)
+		}
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s: a directory was made", c.why)
+		}
+	}
+}

@@ -51,7 +51,7 @@ func (c *clusterFlags) connect(ctx context.Context, p *Process) (connected *kube
 		}
 		kubeconfig = l.Kubeconfig()
 	}
-	connected, err = kubernetes.Connect(kubeconfig, c.context, "plimsoll/"+version, p.Now)
+	connected, err = kubernetes.Connect(kubeconfig, c.context, p.host())
 	return connected, l, err
 }
 

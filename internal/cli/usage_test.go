@@ -296,7 +296,7 @@ func TestCommandLineIsWhatAShellReads(t *testing.T) {
 
 // Every command stands in the help once.
 func TestCommandsStandOnce(t *testing.T) {
-	stop := newInterrupts(nil)
+	stop := newInterrupts(nil, nil)
 	defer stop.close()
 	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
 	seen := make(map[string]bool)

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -82,7 +83,7 @@ func accountSlowly(events []record.Event) (account Objects, replacedEver int) {
 		}
 	}
 	var lives []*life
-	requests := map[string]*record.Slot{}
+	requests := map[string][]record.Event{}
 	var order []string
 	stepOf := map[string]int{}
 	emptying := from > 0
@@ -114,7 +115,7 @@ func accountSlowly(events []record.Event) (account Objects, replacedEver int) {
 		var name string
 		switch b := e.Body.(type) {
 		case *record.Slot:
-			requests[slot] = b
+			requests[slot] = append(requests[slot], e)
 			if !slices.Contains(order, slot) {
 				order, stepOf[slot] = append(order, slot), e.Step
 			}
@@ -171,7 +172,34 @@ func accountSlowly(events []record.Event) (account Objects, replacedEver int) {
 				living = append(living, l)
 			}
 		}
-		request := requests[slot]
+		// Every request counts. The objects are those of the last one that has
+		// made them, or else of the last that may have, or else of the first.
+		var request *record.Slot
+		step := stepOf[slot]
+		for i, e := range requests[slot] {
+			r := e.Body.(*record.Slot)
+			was := request
+			switch {
+			case i == 0:
+				request, step = r, e.Step
+				continue
+			case r.Outcome == record.SlotCreated, r.Outcome == record.SlotUnknown && (was.Outcome == record.SlotFailed || was.Outcome == record.SlotDropped):
+				request, step = r, e.Step
+			default:
+				was = r
+			}
+			account.Intended += was.Units
+			switch {
+			case was.Outcome == record.SlotFailed:
+				account.CreateFailed += was.Units
+			case was.Outcome == record.SlotDropped:
+				account.Dropped += was.Units
+			case cut || blind > 0:
+				account.Lost += was.Units
+			default:
+				account.NeverReady += was.Units
+			}
+		}
 		units := max(len(living), 1)
 		if request != nil {
 			units = request.Units
@@ -195,7 +223,7 @@ func accountSlowly(events []record.Event) (account Objects, replacedEver int) {
 			}
 			l := candidates[i]
 			late := false
-			if at, ok := l.milestone("Ready"); stepOf[slot] == start.Step {
+			if at, ok := l.milestone("Ready"); step == start.Step {
 				from := l.heard[0].T
 				if l.own && request != nil {
 					from = request.Sent
@@ -278,7 +306,7 @@ func randomEvents(rng *rand.Rand, s *script, ended func()) {
 				}
 				r.Outcome = []record.SlotOutcome{record.SlotCreated, record.SlotCreated, record.SlotCreated, record.SlotFailed, record.SlotDropped, record.SlotUnknown}[rng.IntN(6)]
 				if r.Outcome != record.SlotCreated {
-					r.Code, r.Error = rng.IntN(3)*100, "no"
+					r.Code, r.Error = []int{0, 409, 422, 429, 500}[rng.IntN(5)], "no"
 				}
 			})
 		case n < 23:
@@ -310,13 +338,32 @@ func TestAccountAgreesWithASlowTwin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	steps := 0
 	for range 4000 {
-		s := newScript(t)
+		s := newScript(t, "errors=errors <= 0%")
 		var resets, replaced int
 		randomEvents(rng, s, func() {
 			c := s.LastStep()
 			want, ever := accountSlowly(s.events)
 			if c.Objects != want || !adds(c.Objects) {
 				t.Fatalf("account %+v\nwant    %+v\nafter\n%s", c.Objects, want, tell(s.events))
+			}
+			sent, failed, dropped := 0, 0, 0
+			for _, e := range s.events {
+				if b, ok := e.Body.(*record.Slot); ok && e.Step == c.ID {
+					switch b.Outcome {
+					case record.SlotDropped:
+						dropped++
+						continue
+					case record.SlotFailed, record.SlotUnknown:
+						failed++
+					}
+					sent++
+				}
+			}
+			if q := c.APIRequests; q.N != sent || q.Failed != failed {
+				t.Fatalf("%d requests, %d failed: want %d and %d, after\n%s", q.N, q.Failed, sent, failed, tell(s.events))
+			}
+			if want := fmt.Sprintf("it was %.4g%%", 100*float64(failed+dropped)/float64(sent+dropped)); failed+dropped > 0 && !strings.Contains(c.VerdictWhy, want) && c.Goals["errors"] == slo.Breached {
+				t.Fatalf("errors: %s, want %q, after\n%s", c.VerdictWhy, want, tell(s.events))
 			}
 			n := 0
 			for _, e := range s.events {
@@ -377,5 +424,61 @@ func TestTheRowsTellTheTimeZero(t *testing.T) {
 		if text := strings.Join(got, "; "); text != want {
 			t.Errorf("open %v: %s, want %s", open, text, want)
 		}
+	}
+}
+
+// A request is counted whatever it asked for and however often its name comes
+// again: nine of thirty that are refused are three tenths, and what they say is
+// one reason.
+func TestARequestIsCountedHoweverItsNameRepeats(t *testing.T) {
+	s := newScript(t, "slo=errors < 5%")
+	s.at(1).begin(10)
+	for i := range 10 {
+		name := fmt.Sprintf("pod-%d", i)
+		s.made(name, 0.5)
+		other := func(r *record.Slot) {
+			r.Slot, r.Resource, r.Units, r.Iteration = "ConfigMap/"+r.Slot, "ConfigMap", 0, i
+		}
+		s.asked(fmt.Sprintf("own-%d", i), other)
+		if i == 0 {
+			s.asked("same", other)
+			continue
+		}
+		s.asked("same", other, outcome(record.SlotFailed, 409, `configmaps "same" already exists`))
+	}
+	// Nothing was sent for a template that wrote nothing.
+	s.asked("none.yml", func(r *record.Slot) { r.Units, r.Code = 0, 0 })
+	s.at(9)
+	c := s.end(record.EndHeld)
+	if q := c.APIRequests; q.N != 30 || q.Failed != 9 {
+		t.Errorf("%d requests, %d failed: want 30 and 9", q.N, q.Failed)
+	}
+	if c.Verdict != slo.Breached || !strings.Contains(c.VerdictWhy, "it was 30%") {
+		t.Errorf("%s: %s", c.Verdict, c.VerdictWhy)
+	}
+	want := Reason{Reason: "HTTP 409", Message: `configmaps "NAME" already exists`, Count: 9, Requests: true, certain: 9}
+	if len(c.Reasons) != 1 || c.Reasons[0] != want {
+		t.Errorf("reasons %+v, want %+v", c.Reasons, want)
+	}
+	r := s.finish(design.Search{From: 10, Step: 10, Max: 10, Resolution: 1})
+	if b := r.BrokeFirst; b == nil || !strings.Contains(b.Says, "mistake in the workload") {
+		t.Errorf("what broke first: %+v", b)
+	}
+	if l := r.LoadLine; l == nil || !strings.Contains(l.Binding, "already exists") {
+		t.Errorf("load line %+v", l)
+	}
+}
+
+// A second request for a name of a pod is one of its own, which asked for a pod
+// that never came.
+func TestARepeatedNameOfAPodIsRefused(t *testing.T) {
+	s := newScript(t)
+	s.at(1).begin(10)
+	s.made("a", 0.5)
+	s.asked("a", outcome(record.SlotFailed, 409, `pods "a" already exists`))
+	s.at(3)
+	c := s.end(record.EndStalled)
+	if got := c.Objects; got.Intended != 2 || got.Ready != 1 || got.CreateFailed != 1 || !adds(got) {
+		t.Errorf("account %+v", got)
 	}
 }

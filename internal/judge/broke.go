@@ -2,6 +2,7 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -26,6 +27,7 @@ const (
 	BreachReadiness  BreachKind = "readiness"  // an object that was there is there no more
 	BreachDeleted    BreachKind = "deleted"    // an object was deleted, and not by the run
 	BreachWatch      BreachKind = "watch"      // news was cut off: what came meanwhile is known late
+	BreachStandstill BreachKind = "standstill" // no write was answered, and nothing moved
 )
 
 // Breach is something that broke, at the moment at which it did. Where Decided
@@ -113,6 +115,14 @@ func (c *judged) orderBreaches(spec *Spec, f *facts, first *judged) {
 		x := Breach{Step: c.ID, What: s.what, Value: &n, Kind: kind, Count: s.count(), Object: s.object, Message: s.message, at: s.first}
 		x.Usual = normal != nil && normal.troublesPerObject(kind)*usualSlack >= n/float64(max(c.asked, 1))
 		c.Breaches = append(c.Breaches, x)
+	}
+	for _, s := range f.standstills() {
+		c.stood = max(c.stood, s.seconds())
+		value := round(s.seconds(), 3)
+		c.Breaches = append(c.Breaches, Breach{
+			Step: c.ID, What: fmt.Sprintf("all writes stood still for %s", seconds(s.to-s.from)), Value: &value, Kind: BreachStandstill,
+			Count: s.released, Message: f.evidence(s), at: s.from,
+		})
 	}
 	slices.SortFunc(c.Breaches, func(x, y Breach) int {
 		// What was seen comes before the objective that was lost by it.
@@ -281,6 +291,9 @@ type BrokeFirst struct {
 // whose cause is not known.
 const functionalMaximum = "a limit of one or more components was reached; the functional maximum is lower than these conditions"
 
+// noLimit is what follows where all stood still first.
+const noLimit = "all writes stood still before anything else broke: that is no limit of the load, and the step should be made again"
+
 // brokeFirst finds what broke first in the step that decided. It is nil where
 // every goal held.
 func brokeFirst(kind string, steps []*judged, goals []GoalResult) *BrokeFirst {
@@ -299,6 +312,13 @@ func brokeFirst(kind string, steps []*judged, goals []GoalResult) *BrokeFirst {
 		}
 		first := c.Breaches[i]
 		first.First = true
+		other := func(x Breach) bool { return x.Decided && x.Kind != BreachLatency && x.Kind != BreachAchieved }
+		switch {
+		case says != "" && len(c.Reasons) > 0 && top(c.Reasons).mistaken():
+			says = "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"
+		case first.Kind == BreachStandstill && !slices.ContainsFunc(c.Breaches, other):
+			says = noLimit
+		}
 		return &BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: says, Conditions: c.Conditions}
 	}
 	return nil

@@ -66,6 +66,7 @@ type Builder struct {
 	warnings record.Warnings
 	cleanup  *record.Cleanup // of the last part of the run, nil is not known
 	ended    bool            // the run's end was recorded
+	paused   bool            // until the next of the parts that it is made in
 	endWhy   string
 	lastT    record.Micros
 }
@@ -95,7 +96,7 @@ func (b *Builder) Add(e record.Event) {
 	switch body := e.Body.(type) {
 	case *record.RunEvent:
 		if body.Phase == record.PhaseEnd {
-			b.ended, b.endWhy = true, body.Message
+			b.ended, b.endWhy, b.paused = true, body.Message, body.Paused
 		}
 	case *record.Cleanup:
 		b.cleanup = body
@@ -222,6 +223,11 @@ func (b *Builder) closeStep(t record.Micros) {
 	}
 	b.objects.end(f)
 	s := judge(&b.spec, f, firstStep(b.steps))
+	for _, x := range s.Breaches {
+		if x.Kind == BreachStandstill {
+			b.matcher.Event(x.at, &record.KubeEvent{Reason: "WritesStoodStill", Message: x.Message, Source: SourceSelf})
+		}
+	}
 	s.hits = b.matcher.End(f.end, s.peaks(&b.spec, f))
 	s.Durations = b.histograms.end()
 	b.phases.add(&b.spec, f)

@@ -49,7 +49,8 @@ const (
 const window = record.Micros(5e6)
 
 // figuresIn are the conditions of a step between two moments. Load is that at
-// the later one.
+// the later one. What was under way between them counts with all of its time:
+// what stands still is answered only afterwards.
 func (f *facts) figuresIn(from, to record.Micros, load StepProgress) map[string]float64 {
 	figures := make(map[string]float64)
 	for source, points := range f.readings.cpu {
@@ -57,13 +58,11 @@ func (f *facts) figuresIn(from, to record.Micros, load StepProgress) map[string]
 		if !ok {
 			continue
 		}
-		if source == SourceMachine {
-			if cpus := f.readings.usage[source].cpus; cpus > 0 {
-				figures[FigureMachine] = round(used/float64(cpus), 1)
-			}
-			continue
+		if used = f.readings.percent(used); source == SourceMachine {
+			figures[FigureMachine] = used
+		} else {
+			figures[FigureCPU+source] = used
 		}
-		figures[FigureCPU+source] = used
 	}
 	var service []float64
 	var edges []edge
@@ -72,9 +71,7 @@ func (f *facts) figuresIn(from, to record.Micros, load StepProgress) map[string]
 			continue
 		}
 		edges = append(edges, edge{max(s.sent, from), 1}, edge{s.replied, -1})
-		if s.replied <= to {
-			service = append(service, (s.replied - s.sent).Seconds())
-		}
+		service = append(service, (s.replied - s.sent).Seconds())
 	}
 	figures[FigureInFlight] = float64(mostAtOnce(edges))
 	if f.stream != nil {
@@ -90,7 +87,7 @@ func (f *facts) figuresIn(from, to record.Micros, load StepProgress) map[string]
 	put(FigureRequest, service)
 	var latency, lag []float64
 	for _, x := range f.canaries.list {
-		if x.Sent > to || x.Sent < from {
+		if x.Sent > to || max(x.Replied, x.Seen, x.Sent) < from {
 			continue
 		}
 		if x.Replied > 0 {
@@ -125,7 +122,11 @@ func (c *judged) describe(f *facts, first *judged) {
 		return
 	}
 	x := c.Breaches[i]
-	figures := f.figuresIn(max(x.at-window, f.start), x.at, x.Load)
+	from, to := max(x.at-window, f.start), x.at
+	if x.Kind == BreachStandstill {
+		from, to = x.at, x.at+record.Micros(*x.Value*1e6)
+	}
+	figures := f.figuresIn(from, to, x.Load)
 	c.Conditions = &Conditions{Time: x.Time, Figures: []Figure{}}
 	all := maps.Clone(figures) // for their names
 	normal := first.asBaseline()

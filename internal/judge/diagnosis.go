@@ -91,6 +91,8 @@ func (c *judged) peaks(spec *Spec, f *facts) map[string]float64 {
 	for source, points := range f.readings.cpu {
 		peak, ok := peakCPU(points)
 		if !ok {
+			// Figures of signatures are in percent of one processor.
+			delete(figures, FigureCPU+source)
 			continue
 		}
 		if source != SourceMachine {

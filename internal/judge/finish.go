@@ -65,6 +65,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		stop = "the record ends before the run did"
 		b.Warn(record.Warning{Kind: record.WarningCut, Text: "the run was cut off: its record has no end, and up to 100 ms before that may be missing"})
 	}
+	if stop == "" && b.paused {
+		stop = "the rest comes once other cells had their turn"
+	}
 	if stop == "" {
 		// A design that is not done although the run says so was cut.
 		stop = b.endWhy
@@ -82,8 +85,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		if !n.Done {
 			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
-		if _, sweep := d.(design.Sweep); sweep && !n.Outcome.Verdict.Decided() {
-			n.Outcome.Why += undecidedStep(b.steps, g.Name, n.Outcome.Verdict, i == 0)
+		if _, sweep := d.(design.Sweep); sweep && n.Outcome.Verdict != slo.Pass {
+			n.Outcome.Why += stepThat(b.steps, g.Name, n.Outcome.Verdict, i == 0)
 		}
 		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
@@ -112,16 +115,20 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	return r
 }
 
-// undecidedStep names the first step that left a goal with such a verdict, and
-// says why where the goal is the headline; "" where no step did.
-func undecidedStep(steps []*judged, goal string, verdict slo.Verdict, headline bool) string {
+// stepThat names the first step that left a goal with such a verdict, and says
+// why where that is known; "" where no step did.
+func stepThat(steps []*judged, goal string, verdict slo.Verdict, headline bool) string {
 	for _, s := range steps {
 		if s.again || s.Goals[goal] != verdict {
 			continue
 		}
 		text := fmt.Sprintf("; step %d is %s", s.ID, verdict)
-		if headline {
+		broke := slices.IndexFunc(s.Breaches, func(x Breach) bool { return slices.Contains(x.Goals, goal) })
+		switch {
+		case headline:
 			text += ": " + s.VerdictWhy
+		case broke >= 0 && verdict == slo.Breached:
+			text += ": " + s.Breaches[broke].What
 		}
 		return text
 	}
@@ -150,7 +157,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 	}
 	line := &LoadLine{
 		Axis: spec.Axis, Unit: spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
-		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need,
+		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need, Mixed: o.Mixed,
 	}
 	line.setPassProbability(steps, goal)
 	if o.LowestFailing == nil {
@@ -199,6 +206,12 @@ func warningsOf(steps []*judged) record.Warnings {
 		})
 	}
 	for _, s := range steps {
+		if s.stood > 0 {
+			warnings.Add(record.Warning{
+				Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Seconds: s.stood,
+				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
+			})
+		}
 		for _, what := range s.largest {
 			warnings.Add(record.Warning{Kind: record.WarningFewObjects, Text: what, Steps: []int{s.ID}})
 		}

@@ -18,6 +18,7 @@ type verdicts struct {
 	spec     *Spec
 	f        *facts
 	step     *judged
+	normal   *judged           // the first step, nil where it tells of nothing
 	outcomes []unitOutcome     // of the facts' units
 	samples  map[string]sample // by milestone, of the step's own objects
 	dropped  int               // requests of the step that were never sent
@@ -37,6 +38,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	}
 	var open, broken []string
 	missing := false // the goal broke on objects that were not ready
+	refused := ""    // why requests failed, where it broke on those
 	for _, guard := range f.guards {
 		broken = append(broken, "guard:"+guard.Name)
 	}
@@ -63,6 +65,9 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 			}
 			broken = append(broken, o.what)
 			missing = missing || o.missing
+			if o.kind == BreachErrors && f.stream == nil {
+				refused = Refusal(c.Reasons)
+			}
 			c.addBreach([]string{g.Name}, Breach{What: o.what, Value: o.value, Bound: o.bound, Kind: o.kind, Count: o.count, at: o.at})
 		case slo.Inconclusive:
 			open = append(open, o.what)
@@ -81,7 +86,10 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 			c.binding[g.Name] = binding(&v.spec.Kind, c.Reasons)
 		default:
 			c.binding[g.Name] = what
-			if text := c.Bottleneck.String(); text != "" && (c.Open || f.stream != nil) {
+			if refused != "" {
+				c.binding[g.Name] += "; " + refused
+			}
+			if text := c.Bottleneck.growth(v.normal, c.WatchLag); text != "" && (c.Open || f.stream != nil) {
 				c.binding[g.Name] += "; " + text
 			}
 		}

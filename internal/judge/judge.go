@@ -25,6 +25,8 @@ type judged struct {
 	samples   map[string][]part // of a comparison, by milestone
 	// largest are the objectives that were judged by a maximum.
 	largest []string
+	// stood is how long all writes stood still at most, in seconds.
+	stood float64
 	// others is what other programs used of the CPUs, in percent; 0 where that
 	// is no more than is tolerated.
 	others float64
@@ -51,7 +53,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		s.Objects.count(x)
 	}
 	s.Reasons = reasonsOf(spec, f, outcomes)
-	v := &verdicts{spec: spec, f: f, step: s, outcomes: outcomes}
+	v := &verdicts{spec: spec, f: f, step: s, normal: first.asBaseline(), outcomes: outcomes}
 	s.Latency, v.samples = latenciesOf(spec, f, outcomes)
 	s.APIRequests, v.dropped = requestsOf(f)
 	for _, x := range f.own {

@@ -78,12 +78,12 @@ func TestAStepsAccount(t *testing.T) {
 		},
 		{
 			"a request without an answer whose object came all the same",
-			func(s *script) { s.made("a", 2); s.asked("a", outcome(record.SlotUnknown, 0, "timeout")) },
+			func(s *script) { s.asked("a", outcome(record.SlotUnknown, 0, "timeout")); s.news("a Created Ready") },
 			record.EndHeld, "1 ready", slo.Pass, "", "",
 		},
 		{
 			"a request that was refused, by its answer, and whose object came: news is stronger than an answer",
-			func(s *script) { s.made("a", 2); s.asked("a", outcome(record.SlotFailed, 500, "no")) },
+			func(s *script) { s.asked("a", outcome(record.SlotFailed, 500, "no")); s.news("a Created Ready") },
 			record.EndHeld, "1 ready", slo.Pass, "", "",
 		},
 		{

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 
+	"gonum.org/v1/gonum/stat"
+
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -20,6 +22,11 @@ import (
 // Raising a level adds only the difference. So rates, latencies, times and CPU
 // are those of the objects that a step itself asked for, and memory is that of
 // all that is in place, whoever asked for it.
+//
+// A law is given only where a test holds: the figures' ranks must go with the
+// levels', also when the order of the steps is allowed for, unless a peak or a
+// knee is shown, which have tests of their own. Steps in which others used the
+// machine, all stood still, or the processors were busy, show something else.
 type Laws struct {
 	// Levels is how many different ones there are, from Lowest to Highest.
 	Levels  int     `json:"levels"`
@@ -40,20 +47,19 @@ type LeftOut struct {
 const (
 	LawThroughput = "throughput" // objects per second that became ready
 	LawLatency    = "latency"    // of the milestone at which objects count as there
-	LawTime       = "time"       // until every object was there
+	LawTime       = "time"       // until every object of the step was there, by the object
 	LawMemory     = "memory"     // of a process, the most in a step
-	LawCPU        = "cpu"        // of a process, over a step
+	LawCPU        = "cpu"        // that a process kept busy, over a step
 )
 
 // Law is how one figure hangs together with the level, or with the number of
-// objects. Of USL, Line and Power at most one is there; none where Refused
-// says why.
+// objects. Of USL and Line at most one is there; none where Refused says why.
 type Law struct {
 	Name  string `json:"name"` // such as "Ready p99" or "etcd memory"
 	Of    string `json:"of"`   // throughput, latency, time, memory or cpu
-	X     string `json:"x"`    // level, offered rate or objects
+	X     string `json:"x"`    // level, offered rate, objects or objects a second
 	XUnit string `json:"xUnit"`
-	YUnit string `json:"yUnit"` // s, /s or B
+	YUnit string `json:"yUnit"` // s, /s, B or CPUs
 	// Levels is how many different ones the fit is based on, from Lowest to
 	// Highest on its own axis. Limit is how far it says anything: twice as far.
 	Levels  int        `json:"levels"`
@@ -64,11 +70,13 @@ type Law struct {
 	LeftOut []LeftOut  `json:"leftOut"` // besides those that no fit is based on
 	USL     *USLLaw    `json:"usl,omitempty"`
 	Line    *LineLaw   `json:"line,omitempty"`
-	Power   *PowerLaw  `json:"power,omitempty"`
 	// Knee is where the figure bends, NoKnee why none is named. Both are empty
 	// where none was sought.
 	Knee   *KneeLaw `json:"knee,omitempty"`
 	NoKnee string   `json:"noKnee,omitempty"`
+	// P is how often the ranks of the figures would go with those of the levels
+	// as well by chance; null where there is no fit.
+	P *float64 `json:"p"`
 	// Misfit is how far the measurements lie from the law on average (root
 	// mean square), as a share of it; of memory in bytes.
 	Misfit *float64 `json:"misfit"`
@@ -82,16 +90,9 @@ type Law struct {
 
 // LawPoint is one measurement.
 type LawPoint struct {
-	Step int `json:"step"`
-	// X is the level or the number of objects in place at the step's end, and
-	// From the number before it, where the figure is of the way from one to the
-	// other.
-	X    float64  `json:"x"`
-	From *float64 `json:"from,omitempty"`
-	Y    float64  `json:"y"`
-	// Total is that of the whole way from nothing, which several steps may have
-	// gone; null where one of them does not count.
-	Total *float64 `json:"total,omitempty"`
+	Step int     `json:"step"`
+	X    float64 `json:"x"`
+	Y    float64 `json:"y"`
 }
 
 // CurvePoint is a law's height with its interval.
@@ -134,17 +135,6 @@ type LineLaw struct {
 	Wrong string `json:"wrong,omitempty"`
 }
 
-// PowerLaw says how a cost grows; see stats.Power.
-type PowerLaw struct {
-	// Exponent is null where there are too few levels: NoExponent says so.
-	Exponent   *Interval       `json:"exponent"`
-	NoExponent string          `json:"noExponent,omitempty"`
-	LowCost    float64         `json:"lowCost"`  // of one at the lowest level
-	HighCost   float64         `json:"highCost"` // of one at the highest
-	Ratio      float64         `json:"ratio"`    // of the two
-	Verdict    stats.Linearity `json:"verdict"`
-}
-
 // KneeLaw is where a figure bends; see stats.Knee.
 type KneeLaw struct {
 	At Interval `json:"at"`
@@ -164,11 +154,20 @@ type KneeLaw struct {
 }
 
 const (
-	// kneeRate is the rate of false discoveries at which a knee is named.
-	kneeRate = 1 - confidence
-	// kneeSeed draws the lots of the tests for knees: the same record must tell
-	// the same each time it is read.
-	kneeSeed = 1
+	// kneeRate is the rate of false discoveries at which a knee is named, and
+	// rankAlpha the p-value at which ranks go together.
+	kneeRate  = 1 - confidence
+	rankAlpha = 1 - confidence
+	// lawSeed draws the lots of the tests: the same record must tell the same
+	// each time it is read.
+	lawSeed = 1
+	// othersInLaws is the percentage of the CPUs that other programs may use,
+	// and busyInLaws that in use, in a step that laws stand on.
+	othersInLaws = 100.0 / 3
+	busyInLaws   = 95.0
+	// orderTold is how closely levels and the order of the steps may go together
+	// and still be told apart.
+	orderTold = 0.95
 	// paceShare is how much of the pace a step must have offered to be bound by
 	// it.
 	paceShare = 0.9
@@ -196,8 +195,15 @@ func LawsOf(spec Spec, made []Step) *Laws {
 			s.out = "a guard stopped it"
 		case !s.Verdict.Decided():
 			s.out = fmt.Sprintf("it is %s: %s", s.Verdict, s.VerdictWhy)
+		case slices.ContainsFunc(s.Breaches, func(x Breach) bool { return x.Kind == BreachStandstill }):
+			s.out = "all writes stood still"
+		case s.Bottleneck.by(othersOf) >= othersInLaws:
+			s.out = "other programs used a third of the CPUs"
 		default:
 			levels = append(levels, s.LevelReached)
+		}
+		if n := s.Bottleneck; n != nil && n.CPUBusy != nil && max(*n.CPUBusy, n.CPUPeak) >= busyInLaws {
+			s.busy = "the CPUs were busy"
 		}
 		if s.out != "" {
 			l.LeftOut = append(l.LeftOut, LeftOut{s.ID, s.out})
@@ -212,7 +218,6 @@ func LawsOf(spec Spec, made []Step) *Laws {
 	l.Levels, l.Lowest, l.Highest = len(levels), levels[0], levels[len(levels)-1]
 
 	drafts := []*lawDraft{throughputLaw(spec, steps), latencyLaw(spec, steps, "p50"), latencyLaw(spec, steps, "p99")}
-	nameKnees(drafts)
 	used := make(map[string]Usage)
 	for _, s := range steps {
 		maps.Copy(used, s.Resources)
@@ -227,7 +232,9 @@ func LawsOf(spec Spec, made []Step) *Laws {
 	for _, source := range sources {
 		drafts = append(drafts, cpuLaw(spec, steps, source))
 	}
+	nameKnees(drafts)
 	for _, d := range drafts {
+		d.test()
 		l.List = append(l.List, d.Law)
 	}
 	return l
@@ -235,7 +242,8 @@ func LawsOf(spec Spec, made []Step) *Laws {
 
 type lawStep struct {
 	*Step
-	out string // why no fit is based on it
+	out  string // why no fit is based on it
+	busy string // why only one of memory is
 }
 
 func anyOpen(steps []lawStep) bool {
@@ -253,10 +261,8 @@ func (s lawStep) ownObjects(arrived string) int {
 // lawDraft is a law that is being made.
 type lawDraft struct {
 	Law
-	knee  *stats.Knee
-	x, y  []float64
-	from  []float64
-	total []float64 // NaN is not known
+	knee *stats.Knee
+	x, y []float64
 }
 
 func newLawDraft(name, of, x, xUnit, yUnit string) *lawDraft {
@@ -270,6 +276,14 @@ func (d *lawDraft) leaveOut(step int, why string) {
 	d.LeftOut = append(d.LeftOut, LeftOut{step, why})
 }
 
+// passes over a step that the law does not stand on.
+func (d *lawDraft) passes(s lawStep) bool {
+	if s.out == "" && s.busy != "" {
+		d.leaveOut(s.ID, s.busy)
+	}
+	return s.out != "" || s.busy != ""
+}
+
 func (d *lawDraft) warn(texts ...string) { d.Warnings = append(d.Warnings, texts...) }
 
 func (d *lawDraft) addPoint(step int, x, y float64) {
@@ -277,12 +291,32 @@ func (d *lawDraft) addPoint(step int, x, y float64) {
 	d.Points = append(d.Points, LawPoint{Step: step, X: round(x, 6), Y: digits(y)})
 }
 
-// addWay adds the measurement of a way from so many objects to so many.
-func (d *lawDraft) addWay(step int, from, to, y, total float64) {
-	d.addPoint(step, to, y)
-	d.from, d.total = append(d.from, from), append(d.total, total)
-	p := &d.Points[len(d.Points)-1]
-	p.From, p.Total = &from, significant(total)
+// test takes back a fit that no test supports: the figures stay.
+func (d *lawDraft) test() {
+	if d.USL == nil && d.Line == nil || d.Knee != nil || d.USL != nil && d.USL.Peak != nil {
+		return
+	}
+	p := stats.RankP(d.x, d.y, lawSeed)
+	d.P = significant(p)
+	why := ""
+	if p > rankAlpha {
+		why = fmt.Sprintf("no trend is shown (by ranks, p = %.2g)", p)
+	} else if order := orderOfSteps(len(d.x)); math.Abs(stat.Correlation(d.x, order, nil)) > orderTold {
+		d.warn("the levels rose with the order of the steps: what changes with time alone is counted too")
+	} else if slope, _, err := stats.FitPlane(d.x, order, d.y, confidence); err == nil && slope.Lo <= 0 && slope.Hi >= 0 {
+		why = "it may hang on the order of the steps instead"
+	}
+	if why != "" {
+		d.Refused, d.USL, d.Line, d.Misfit, d.Curve, d.NoKnee = why, nil, nil, nil, []CurvePoint{}, ""
+	}
+}
+
+func orderOfSteps(n int) []float64 {
+	order := make([]float64, n)
+	for i := range order {
+		order[i] = float64(i)
+	}
+	return order
 }
 
 // setBasis notes what the fit is based on.
@@ -322,7 +356,7 @@ func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 	for _, s := range steps {
 		x := s.LevelReached
 		switch {
-		case s.out != "":
+		case d.passes(s):
 			continue
 		case s.AchievedRate == nil:
 			d.leaveOut(s.ID, "its rate is not known")
@@ -350,7 +384,11 @@ func throughputLaw(spec Spec, steps []lawStep) *lawDraft {
 	d.warn(mixed(spec, steps)...)
 	d.warn(law.Warnings...)
 	d.USL = &USLLaw{Lambda: intervalOf(law.Lambda), Sigma: intervalOf(law.Sigma), Kappa: intervalOf(law.Kappa), NoPeak: law.NoPeak}
-	if law.Peak != nil {
+	switch {
+	case law.Peak == nil:
+	case anyOpen(steps) && law.Peak.Throughput.Value > law.Peak.Level.Value:
+		d.USL.NoPeak = "the peak would be above what was offered"
+	default:
 		d.USL.Peak = &PeakLaw{intervalOf(law.Peak.Level), intervalOf(law.Peak.Throughput)}
 	}
 	d.Misfit = significant(law.RMS)
@@ -365,7 +403,7 @@ func latencyLaw(spec Spec, steps []lawStep, quantile string) *lawDraft {
 	d := newLawDraft(spec.Kind.There+" "+quantile, LawLatency, name, unit, "s")
 	slowest := 0 // steps with too few objects for the quantile
 	for _, s := range steps {
-		if s.out != "" {
+		if d.passes(s) {
 			continue
 		}
 		l := s.Latency[spec.Kind.There]
@@ -411,7 +449,7 @@ func (d *lawDraft) setLine(law stats.Line, from float64) {
 
 // seekKnee looks for a knee. Whether it is named depends on the other laws.
 func (d *lawDraft) seekKnee() {
-	k, err := stats.FindKnee(d.x, d.y, stats.Relative, confidence, kneeSeed)
+	k, err := stats.FindKnee(d.x, d.y, stats.Relative, confidence, lawSeed)
 	if err != nil {
 		d.NoKnee = err.Error()
 		return
@@ -455,94 +493,66 @@ func nameKnees(drafts []*lawDraft) {
 	}
 }
 
-// timeLaw is that of the time until every object was there. A raised step's
-// time is that of the way from the objects that were there before.
+// timeLaw is that of the time until every object that a step asked for was
+// there, by the object: it does not change where the time is linear.
 func timeLaw(spec Spec, steps []lawStep) *lawDraft {
-	d := newLawDraft("time to reach the level", LawTime, "objects", "objects", "s")
-	d.addWays(spec.Kind.There, steps, 0, func(s lawStep) (seconds float64, unknown string) {
+	d := newLawDraft("time per object", LawTime, "objects", "objects", "s")
+	d.Refused = paced(steps)
+	d.fitOwn(spec, steps, stats.Relative, func(s lawStep) (x, y float64, unknown string) {
 		if s.ReachSeconds == nil || *s.ReachSeconds <= 0 {
-			return 0, "not every object was ready"
+			return 0, 0, "not every object was ready"
 		}
-		return *s.ReachSeconds, ""
+		return float64(s.Account().Intended), *s.ReachSeconds / float64(s.ownObjects(spec.Kind.There)), ""
 	})
-	if d.Refused = paced(steps); d.Refused != "" {
-		return d
-	}
-	d.fitPower()
 	return d
 }
 
-// cpuLaw is that of the CPU time of a process.
+// cpuLaw is that of the processors that a process kept busy, against the objects
+// that were asked for by the second: what it uses without any is the line's
+// height at 0, and its slope the CPU time of an object.
 func cpuLaw(spec Spec, steps []lawStep, source string) *lawDraft {
-	d := newLawDraft(source+" CPU", LawCPU, "objects", "objects", "s")
-	least := leastCPU
-	if source == SourceSelf {
-		least = 0
-	}
-	d.addWays(spec.Kind.There, steps, least, func(s lawStep) (seconds float64, unknown string) {
+	d := newLawDraft(source+" CPU", LawCPU, "objects a second", "objects/s", "CPUs")
+	d.fitOwn(spec, steps, stats.Absolute, func(s lawStep) (x, y float64, unknown string) {
 		u, ok := s.Resources[source]
-		if !ok {
-			return 0, "it is not known"
+		switch {
+		case !ok || s.Seconds <= 0:
+			return 0, 0, "it is not known"
+		case u.CPUSeconds < leastCPU:
+			return 0, 0, fmt.Sprintf("it used less than %g s, too little for a resolution of 0.01 s", leastCPU)
 		}
-		return u.CPUSeconds, ""
+		return float64(s.ownObjects(spec.Kind.There)) / s.Seconds, u.CPUSeconds / s.Seconds, ""
 	})
-	d.fitPower()
 	return d
 }
 
-// addWays adds the ways of the steps from the objects that were there before to
-// those in place, and notes what the law then stands on. Cost is what a step's
-// way took, in seconds, or why that is not known; what took less than least is
-// left out.
-func (d *lawDraft) addWays(arrived string, steps []lawStep, least float64, cost func(lawStep) (seconds float64, unknown string)) {
-	total := 0.0
+// fitOwn fits a line to what the objects that steps asked for themselves cost,
+// unless the law is refused already. Cost is a measurement, or why there is none.
+func (d *lawDraft) fitOwn(spec Spec, steps []lawStep, noise stats.Noise, cost func(lawStep) (x, y float64, unknown string)) {
 	for _, s := range steps {
-		own, in := s.ownObjects(arrived), s.Account().Intended
-		if s.Open {
-			in = own
-		}
-		if s.FromEmpty || in == own {
-			total = 0
-		}
-		seconds, unknown := cost(s)
-		switch {
-		case s.out != "":
-			total = math.NaN()
+		if d.passes(s) {
 			continue
-		case own == 0:
+		}
+		if s.ownObjects(spec.Kind.There) == 0 {
 			d.leaveOut(s.ID, "it asked for nothing")
-			continue
-		case unknown != "":
+		} else if x, y, unknown := cost(s); unknown != "" {
 			d.leaveOut(s.ID, unknown)
-			total = math.NaN()
-			continue
+		} else {
+			d.addPoint(s.ID, x, y)
 		}
-		total += seconds
-		if seconds < least {
-			d.leaveOut(s.ID, fmt.Sprintf("it used less than %g s, too little for a resolution of 0.01 s", least))
-			continue
-		}
-		d.addWay(s.ID, float64(in-own), float64(in), seconds, total)
 	}
 	d.setBasis()
-}
-
-// fitPower notes the power law of ways.
-func (d *lawDraft) fitPower() {
-	law, err := stats.FitPower(d.from, d.x, d.y, confidence)
-	if err != nil {
-		d.Refused = err.Error()
+	if d.Refused != "" {
 		return
 	}
-	d.warn(law.Warnings...)
-	d.Power = &PowerLaw{
-		NoExponent: law.NoExponent, LowCost: digits(law.LowCost), HighCost: digits(law.HighCost), Ratio: digits(law.Ratio), Verdict: law.Verdict,
+	law, err := stats.FitLine(d.x, d.y, noise, confidence)
+	if err != nil {
+		d.Refused = err.Error()
+		if d.Of == LawCPU {
+			d.Refused = strings.Replace(d.Refused, "levels", "different rates of objects", 1)
+		}
+		return
 	}
-	if law.Exponent != nil {
-		d.Misfit = significant(law.RMS)
-		d.Power.Exponent = new(intervalOf(*law.Exponent))
-		d.drawCurve(0, law.Highest, law.At)
-	}
+	d.setLine(law, law.Lowest)
 }
 
 // memoryLaw is that of the most memory of a process. What an earlier, larger
@@ -579,9 +589,6 @@ func memoryLaw(spec Spec, steps []lawStep, source string) *lawDraft {
 	if err != nil {
 		d.Refused = err.Error()
 		return d
-	}
-	if slices.IsSorted(d.x) {
-		d.warn("load and time grew together: memory that grows with time alone is counted too")
 	}
 	d.setLine(law, 0)
 	return d

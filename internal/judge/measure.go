@@ -52,7 +52,7 @@ func requestsOf(f *facts) (r APIRequests, dropped int) {
 				dropped++
 			}
 			continue
-		case !s.told || !f.judges(s):
+		case !s.asked() || !f.judges(s):
 			continue
 		}
 		r.N++
@@ -60,7 +60,7 @@ func requestsOf(f *facts) (r APIRequests, dropped int) {
 		if s.retries > 0 {
 			r.Retried++
 		}
-		if s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown {
+		if s.failed() {
 			r.Failed++
 		}
 	}

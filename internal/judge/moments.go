@@ -112,8 +112,7 @@ func (f *facts) errorsAt(s slo.SLO, asked int) record.Micros {
 	}
 	var moments []record.Micros
 	for _, x := range f.own {
-		failed := x.told && (x.outcome == record.SlotFailed || x.outcome == record.SlotUnknown) || x.outcome == record.SlotDropped
-		if failed && f.judges(x) {
+		if (x.failed() || x.outcome == record.SlotDropped) && f.judges(x) {
 			moments = append(moments, x.replied)
 		}
 	}

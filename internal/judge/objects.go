@@ -106,6 +106,18 @@ type slot struct {
 	surplus int
 }
 
+// failed reports whether the slot's request was sent and refused, given up, or
+// never answered.
+func (s *slot) failed() bool {
+	return s.told && (s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown)
+}
+
+// asked reports whether there was a request: a template that writes nothing for
+// a slot asks for nothing.
+func (s *slot) asked() bool {
+	return s.told && (s.units > 0 || s.code != 0 || s.outcome != record.SlotCreated)
+}
+
 // zeroOf is an object's time zero, from which its latencies count: when its
 // request was sent, or was wanted where a schedule says when. It is the first
 // news of an object that a controller makes, or whose request is not on record;
@@ -233,8 +245,14 @@ func (c *objects) newSlot(name string, step int) *slot {
 // addSlot takes in a request. Open says that it came by a schedule.
 func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 	s, ok := c.place.byName[r.Slot]
-	if !ok {
+	switch {
+	case !ok:
 		s = c.newSlot(r.Slot, step)
+	case s.told:
+		s = c.repeated(s, step, r.Outcome)
+	case s.step != step:
+		s.step = step // there was news before it was asked for
+		c.own = append(c.own, s)
 	}
 	s.told, s.scheduled = true, open
 	s.component, s.units, s.iteration = c.intern(r.Component), max(r.Units, 0), r.Iteration
@@ -245,6 +263,22 @@ func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 		namespace, _, _ := strings.Cut(r.Slot, "/")
 		c.place.services[namespace]++
 	}
+}
+
+// repeated makes the slot of a request whose name an earlier one had: each is
+// counted. What there is by that name is of the last request that has, or may
+// have, made it.
+func (c *objects) repeated(was *slot, step int, outcome record.SlotOutcome) *slot {
+	unmade := was.outcome == record.SlotFailed || was.outcome == record.SlotDropped
+	if outcome == record.SlotCreated || outcome == record.SlotUnknown && unmade {
+		s := c.newSlot(was.name, step)
+		s.objects, s.byName, s.surplus = was.objects, was.byName, was.surplus
+		was.objects, was.byName, was.surplus = nil, nil, 0
+		return s
+	}
+	s := c.newSlot(was.name, step)
+	c.place.byName[was.name] = was
+	return s
 }
 
 // known finds the object that news is of, nil where it is not known: then the

@@ -130,6 +130,9 @@ func bottleneckOf(spec *Spec, f *facts) (n *Bottleneck, others float64) {
 	n = &Bottleneck{Waits: waitsOf(spec, f)}
 	if m, ok := f.readings.usage[SourceMachine]; ok && m.cpus > 0 && m.span > 0 {
 		others = n.addCPUs(m, f.readings.usage)
+		if peak, ok := peakCPU(f.readings.cpu[SourceMachine]); ok {
+			n.CPUPeak = min(f.readings.percent(peak), 100)
+		}
 	}
 	if from, to := f.held(); f.stream != nil && to > from {
 		n.Bounds = f.readings.boundsIn(spec.Kind.Bounds, from, to)
@@ -244,7 +247,7 @@ func (n *Bottleneck) addCPUs(machine *stepUsage, usage map[string]*stepUsage) fl
 			n.CPUBy = append(n.CPUBy, CPUShare{source, percent})
 		}
 	}
-	n.CPUBy = append(n.CPUBy, CPUShare{"others", round(max(others, 0), 1)})
+	n.CPUBy = append(n.CPUBy, CPUShare{othersOf, round(max(others, 0), 1)})
 	slices.SortFunc(n.CPUBy, func(x, y CPUShare) int {
 		return cmp.Or(cmp.Compare(y.Percent, x.Percent), cmp.Compare(x.Source, y.Source))
 	})
@@ -254,8 +257,33 @@ func (n *Bottleneck) addCPUs(machine *stepUsage, usage map[string]*stepUsage) fl
 	return others
 }
 
-// String says in a phrase what bound, "" if that is not known.
-func (n *Bottleneck) String() string {
+// othersOf is the name of all programs beside the run's among the shares.
+const othersOf = "others"
+
+// by is the share of all CPUs that a source used, in percent; 0 is not known.
+func (n *Bottleneck) by(source string) float64 {
+	if n != nil {
+		for _, u := range n.CPUBy {
+			if u.Source == source {
+				return u.Percent
+			}
+		}
+	}
+	return 0
+}
+
+// Of a wait that counts as grown: by how much of what is normal, and by how many
+// times the lag with which all news comes.
+const (
+	leastGrowth = 0.2
+	lagsOfWait  = 2
+)
+
+// growth says in a phrase which wait grew the most beside what is normal, and what
+// the CPUs did; "" if that is not known. A wait that is as long as ever binds
+// nothing, however much of all waiting it is, and one as short as the lag of news
+// is not told from it.
+func (n *Bottleneck) growth(normal *judged, lag *WatchLag) string {
 	if n == nil {
 		return ""
 	}
@@ -265,9 +293,28 @@ func (n *Bottleneck) String() string {
 	} else if len(n.Bounds) > 0 {
 		parts = append(parts, "nothing that is watched was used up")
 	}
-	if len(n.Waits) > 0 && n.Waits[0].Share > 0 {
-		w := n.Waits[0]
-		parts = append(parts, fmt.Sprintf("%.0f%% of the waiting was for the %s (%s to %s, p99 %s)", w.Share, w.For, w.From, w.To, duration(w.P99, 0)))
+	if normal != nil && normal.Bottleneck != nil && len(n.Bounds) == 0 {
+		most, by, was := Wait{}, 0.0, 0.0
+		for _, w := range n.Waits {
+			before := 0.0 // of a way that no object of the normal step went
+			for _, x := range normal.Bottleneck.Waits {
+				if x.From == w.From && x.To == w.To {
+					before = x.Mean
+				}
+			}
+			grew := w.Mean - before
+			if lag != nil && lag.P50 != nil && grew <= lagsOfWait**lag.P50 || grew <= leastGrowth*before {
+				continue
+			}
+			if grew > by {
+				most, by, was = w, grew, before
+			}
+		}
+		text := fmt.Sprintf("no wait grew beside step %d", normal.ID)
+		if by > 0 {
+			text = fmt.Sprintf("the wait for the %s (%s to %s) grew from %s to %s on average beside step %d", most.For, most.From, most.To, duration(was, 0), duration(most.Mean, 0), normal.ID)
+		}
+		parts = append(parts, text)
 	}
 	if n.CPUBusy != nil {
 		text := fmt.Sprintf("the %d CPUs were %.0f%% busy", n.CPUs, *n.CPUBusy)

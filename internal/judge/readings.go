@@ -120,6 +120,15 @@ func (c *readings) addWakes(r *record.Reading) {
 // of a step that lasts longer every other one is let go.
 const maxPoints = 8192
 
+// percent is a use in percent of one processor as one of all of the machine's,
+// where it is known how many these are.
+func (c *readings) percent(used float64) float64 {
+	if m := c.usage[SourceMachine]; m != nil && m.cpus > 0 {
+		used /= float64(m.cpus)
+	}
+	return round(used, 1)
+}
+
 // thinned lets every other of too many points go.
 func thinned[P any](list []P) []P {
 	if len(list) < maxPoints {

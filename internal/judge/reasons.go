@@ -3,6 +3,7 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -23,6 +24,7 @@ type reasons struct {
 
 type reasonGroup struct {
 	count   int
+	units   int // of it, those that are objects
 	certain int // of them, those that are not merely lost
 	nodes   map[int32]bool
 	// Of the scheduler's own words: how many nodes they count, of how many,
@@ -38,6 +40,11 @@ func (g *reasonGroup) add(certain bool) {
 	}
 }
 
+func (g *reasonGroup) addObject(certain bool) {
+	g.add(certain)
+	g.units++
+}
+
 // reasonsOf are the reasons for which objects were not ready, the most
 // frequent first.
 func reasonsOf(spec *Spec, f *facts, outcomes []unitOutcome) []Reason {
@@ -45,13 +52,13 @@ func reasonsOf(spec *Spec, f *facts, outcomes []unitOutcome) []Reason {
 	for i := range f.units {
 		switch u := &f.units[i]; outcomes[i] {
 		case unitNeverReady, unitLost:
-			r.add(u).add(outcomes[i] == unitNeverReady)
+			r.add(u).addObject(outcomes[i] == unitNeverReady)
 		case unitCreateFailed:
-			r.addRequest(u.slot).add(true)
+			r.addRequest(u.slot).addObject(true)
 		}
 	}
 	for _, s := range f.place {
-		if s.units == 0 && s.step == f.head.ID && s.outcome == record.SlotFailed && f.judges(s) {
+		if s.units == 0 && s.step == f.head.ID && s.failed() && f.judges(s) {
 			r.addRequest(s).add(true)
 		}
 	}
@@ -108,9 +115,9 @@ func (r *reasons) add(u *unit) *reasonGroup {
 
 // addRequest takes in one object whose request failed.
 func (r *reasons) addRequest(s *slot) *reasonGroup {
-	reason := "RequestFailed"
+	reason := requestFailed
 	if s.code != 0 {
-		reason = "HTTP " + strconv.Itoa(s.code)
+		reason = httpReason + strconv.Itoa(s.code)
 	}
 	return r.group(eventKey{reason, normalise(s.err, s.name)})
 }
@@ -145,7 +152,7 @@ func (r *reasons) eventOf(name string) (eventKey, bool) {
 func (r *reasons) grouped() []Reason {
 	list := make([]Reason, 0, len(r.groups))
 	for key, g := range r.groups {
-		reason := Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places, certain: g.certain}
+		reason := Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places, Requests: g.units == 0, certain: g.certain}
 		if g.of > 0 {
 			reason.Nodes, reason.NodesOf = g.told, g.of
 			most := 0
@@ -163,12 +170,45 @@ func (r *reasons) grouped() []Reason {
 	return list
 }
 
+// top is the reason that most objects or requests are known to have.
+func top(list []Reason) Reason {
+	return slices.MaxFunc(list, func(a, b Reason) int { return cmp.Compare(a.certain, b.certain) })
+}
+
+// Refusal says why most of the requests that failed did, "" where none of the
+// reasons is theirs.
+func Refusal(list []Reason) string {
+	list = slices.DeleteFunc(slices.Clone(list), func(r Reason) bool { return !r.ofRequest() })
+	if len(list) == 0 {
+		return ""
+	}
+	return strings.TrimSuffix(top(list).Reason+": "+top(list).Message, ": ")
+}
+
+// ofRequest reports whether a reason is that of requests that failed.
+func (r Reason) ofRequest() bool {
+	return r.Requests || r.Reason == requestFailed || strings.HasPrefix(r.Reason, httpReason)
+}
+
+// mistaken reports whether a reason is that of requests that the server
+// refused for what they asked for: that is no limit of anything.
+func (r Reason) mistaken() bool {
+	code, _ := strconv.Atoi(strings.TrimPrefix(r.Reason, httpReason))
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusMethodNotAllowed, http.StatusConflict, http.StatusUnsupportedMediaType, http.StatusUnprocessableEntity}, code)
+}
+
+// How the reasons of requests that failed begin.
+const (
+	requestFailed = "RequestFailed"
+	httpReason    = "HTTP "
+)
+
 // binding says in a few words what kept most objects from being ready.
 func binding(kind *record.ObjectKind, list []Reason) string {
 	if len(list) == 0 {
 		return ""
 	}
-	top := slices.MaxFunc(list, func(a, b Reason) int { return cmp.Compare(a.certain, b.certain) })
+	top := top(list)
 	if top.NodesOf > 0 && top.Nodes > 0 {
 		return fmt.Sprintf("%s on %d of %d %s", top.Reason, top.Nodes, top.NodesOf, kind.Place.Many)
 	}

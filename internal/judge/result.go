@@ -6,6 +6,7 @@ package judge
 import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -73,6 +74,8 @@ type LoadLine struct {
 	// EffectiveLevel is the level of those that were ready at the lowest
 	// failing level.
 	EffectiveLevel *float64 `json:"effectiveLevel"`
+	// Mixed are the levels at which steps do not agree.
+	Mixed []design.Mixed `json:"mixed,omitempty"`
 }
 
 // GoalResult is what became of one goal.
@@ -182,6 +185,9 @@ type Bottleneck struct {
 	// where this program does not run there.
 	CPUs    int      `json:"cpus,omitempty"`
 	CPUBusy *float64 `json:"cpuBusy"`
+	// CPUPeak is the most of them in use over about five seconds, in percent; 0
+	// where the step was too short to say.
+	CPUPeak float64 `json:"cpuPeak,omitempty"`
 	// CPUBy is the share of all CPUs by process, in percent, the largest first.
 	CPUBy []CPUShare `json:"cpuBy,omitempty"`
 	// Bounds are what the target declares that can keep a stream from going
@@ -309,6 +315,9 @@ type Reason struct {
 	// Nodes is how many nodes the reason was told of, of NodesOf.
 	Nodes   int `json:"nodes"`
 	NodesOf int `json:"nodesOf"`
+	// Requests says that the count is of requests that failed and that asked
+	// for what is not followed, such as a service: not of objects.
+	Requests bool `json:"requests,omitempty"`
 
 	certain int // of Count, those whose state is known
 }

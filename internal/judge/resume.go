@@ -67,8 +67,12 @@ func (b *Builder) addResume(t record.Micros, r *record.RunEvent) {
 			brokeOff += " (" + b.endWhy + ")"
 		}
 	}
-	b.ended, b.endWhy, b.cleanup = false, "", nil
+	paused := b.paused && r.Message == ""
+	b.ended, b.endWhy, b.cleanup, b.paused = false, "", nil, false
 	at := b.Resume()
+	if paused {
+		return
+	}
 	gap := (t - at.Last).Duration().Round(time.Millisecond).String()
 	if r.Message != "" {
 		gap = "an unknown time"

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -65,6 +66,12 @@ type Spec struct {
 	// StartLatency is how long a pod takes from being bound to a node until it
 	// is Ready. Zero means at once. A pod's own annotation overrides it.
 	StartLatency dist.Dist
+	// Pods is the most that are to be in the lab at once, 0 for not known.
+	Pods int
+	// ControlPlaneCPUs is the time of so many processors that etcd, the API
+	// server, the scheduler and the controller manager get together; 0 is all
+	// that there is.
+	ControlPlaneCPUs float64
 	// RealNode adds a node of this machine that runs containers; see its
 	// fields for what it gets. Nil means none.
 	RealNode *RealNodeSpec
@@ -90,6 +97,10 @@ func (s Spec) withDefaults() Spec {
 	return s
 }
 
+// leastControlPlane is the least share of a processor with which a control plane
+// comes up in reasonable time.
+const leastControlPlane = 0.1
+
 // maxNodes is what the simulated nodes' addresses (198.18.0.0/15) hold.
 const maxNodes = 100_000
 
@@ -104,6 +115,10 @@ func (s Spec) validate() error {
 		return &SpecError{"number of nodes", fmt.Sprintf("%d is more than %d", s.Nodes, maxNodes)}
 	case s.MaxPods < 0:
 		return &SpecError{"pods of a node", fmt.Sprintf("%d is negative", s.MaxPods)}
+	case s.ControlPlaneCPUs != 0 && !(s.ControlPlaneCPUs >= leastControlPlane) || math.IsInf(s.ControlPlaneCPUs, 0):
+		return &SpecError{"processors of the control plane", fmt.Sprintf("%g is less than it needs to start (%g)", s.ControlPlaneCPUs, leastControlPlane)}
+	case s.ControlPlaneCPUs > 0 && os.Geteuid() != 0:
+		return &SpecError{"processors of the control plane", "bounding them needs root"}
 	}
 	return s.RealNode.validate(s.MaxPods)
 }

@@ -853,3 +853,42 @@ func TestPrivateLabs(t *testing.T) {
 	}
 	leavesNothing(t, s, "after the owner's end")
 }
+
+// A control plane that is confined gets no more than its share of the
+// processors, each of its processes is in the group, and the group goes with the
+// lab.
+func TestAConfinedControlPlane(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("needs root")
+	}
+	s := liveStore(t)
+	l, err := s.Up(t.Context(), Spec{Name: "confined", Nodes: 2, ControlPlaneCPUs: 0.5})
+	if err != nil {
+		t.Fatal(err)
+	}
+	components, err := l.Components()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range components {
+		groups, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", c.PID))
+		if err != nil {
+			t.Fatal(err)
+		}
+		inside := strings.Contains(string(groups), "-control-plane")
+		if want := c.Name != SimulatedNodes; inside != want {
+			t.Errorf("%s in the control plane's group: %t, want %t:\n%s", c.Name, inside, want, groups)
+		}
+	}
+	if l.Spec().ControlPlaneCPUs != 0.5 {
+		t.Errorf("the lab says %+v", l.Spec())
+	}
+	if err := l.Down(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, version := range []string{"/sys/fs/cgroup/cpu/plimsoll-*-control-plane", "/sys/fs/cgroup/plimsoll-*-control-plane"} {
+		if left, err := filepath.Glob(version); err != nil || len(left) > 0 {
+			t.Errorf("left: %v %v", left, err)
+		}
+	}
+}

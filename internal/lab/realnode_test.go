@@ -175,6 +175,16 @@ func TestRealNode(t *testing.T) {
 	if i := slices.IndexFunc(durations, func(d realnode.Histogram) bool { return d.Name == "start_container" }); err != nil || i < 0 || durations[i].Count == 0 {
 		t.Errorf("how long containers took to start is not told: %+v, %v", durations, err)
 	}
+	// A kubelet starts one worker for each pod: nothing else can be of more pods.
+	told := make(map[string]uint64)
+	for _, d := range durations {
+		told[d.Name] = d.Count
+	}
+	for name, n := range told {
+		if strings.HasPrefix(name, "pod start") && n > told["wait for a worker"] {
+			t.Errorf("%q counts %d times for %d pods", name, n, told["wait for a worker"])
+		}
+	}
 	// Something runs when it is taken down.
 	if _, err := client.CoreV1().Pods("default").Create(t.Context(), realPod("last", "", "pause"), metav1.CreateOptions{}); err != nil {
 		t.Error(err)

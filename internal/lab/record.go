@@ -31,6 +31,8 @@ type record struct {
 	MaxPods      int       `json:"maxPods"`
 	StartLatency string    `json:"startLatency"`
 	Ports        ports     `json:"ports"`
+	// ControlPlaneCPUs is that of the Spec.
+	ControlPlaneCPUs float64 `json:"controlPlaneCPUs,omitempty"`
 	// RealNode is the real node, nil if there is none.
 	RealNode *realnode.Spec `json:"realNode,omitempty"`
 }
@@ -50,6 +52,8 @@ func (r record) spec() Spec {
 		MaxPods:      r.MaxPods,
 		StartLatency: latency,
 		Private:      r.Private,
+
+		ControlPlaneCPUs: r.ControlPlaneCPUs,
 	}
 }
 

@@ -52,8 +52,14 @@ func (r *runner) start(component string) (*child, error) {
 		apart = realnode.ProcessorsBeside(node.CPUs)
 	}
 	c, err := start(r.store.Executable, r.dir, component, arguments(component, r.dir, r.record), r.starter, apart)
-	if err != nil || component != RealNode {
+	if err != nil {
 		return c, err
+	}
+	if r.record.ControlPlaneCPUs > 0 && slices.Contains([]string{Etcd, APIServer, ControllerManager, Scheduler}, component) {
+		return c, realnode.EnterControlPlane(string(r.dir), c.pid)
+	}
+	if component != RealNode {
+		return c, nil
 	}
 	return c, r.record.RealNode.Attach(c.pid)
 }

@@ -40,6 +40,9 @@ func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 			return nil, err
 		}
 	}
+	if err := spec.fitsMemory(); err != nil {
+		return nil, err
+	}
 	if _, err := s.Open(spec.Name); err == nil {
 		return nil, &ExistsError{spec.Name}
 	} else if missing := (*NotFoundError)(nil); !errors.As(err, &missing) {
@@ -85,6 +88,11 @@ func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 	if spec.RealNode != nil {
 		// The API server listens on this link, so it comes first.
 		if err := l.record.RealNode.MakeLink(); err != nil {
+			return nil, err
+		}
+	}
+	if spec.ControlPlaneCPUs > 0 {
+		if err := realnode.ConfineControlPlane(string(l.dir), spec.ControlPlaneCPUs); err != nil {
 			return nil, err
 		}
 	}
@@ -140,8 +148,8 @@ func (s Store) prepare(dir directory, spec Spec, now time.Time) (record, error) 
 		Owner:        os.Getpid(),
 		Nodes:        spec.Nodes,
 		MaxPods:      spec.MaxPods,
-		StartLatency: spec.StartLatency.String(),
-		Ports:        chosen,
+		StartLatency: spec.StartLatency.String(), ControlPlaneCPUs: spec.ControlPlaneCPUs,
+		Ports: chosen,
 	}
 	if spec.RealNode != nil {
 		if r.RealNode, err = dir.planRealNode(spec); err != nil {

@@ -42,9 +42,12 @@ type Plan struct {
 	Target   Target `yaml:"target,omitempty"`
 	Axis     Axis   `yaml:"axis,omitempty"`
 	Arms     []Arm  `yaml:"arms,omitempty"`
-	Repeat   int    `yaml:"repeat,omitempty"`
-	Seed     uint64 `yaml:"seed,omitempty"`
-	Pace     Pace   `yaml:"pace,omitempty"`
+	// Vary are values by key; each combination is a search or a sweep of its
+	// own. See Cells.
+	Vary   strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
+	Repeat int                          `yaml:"repeat,omitempty"`
+	Seed   uint64                       `yaml:"seed,omitempty"`
+	Pace   Pace                         `yaml:"pace,omitempty"`
 	// Hold is how long a level is held once reached; 0 is the workload's own.
 	Hold        Duration                     `yaml:"hold,omitempty"`
 	StepTimeout Duration                     `yaml:"stepTimeout,omitempty"`
@@ -94,6 +97,9 @@ type Lab struct {
 	Nodes        int    `yaml:"nodes,omitempty"` // simulated
 	MaxPods      int    `yaml:"maxPods,omitempty"`
 	StartLatency string `yaml:"startLatency,omitempty"`
+	// ControlPlaneCPUs is the time of so many processors that the control plane
+	// gets; 0 for all.
+	ControlPlaneCPUs float64 `yaml:"controlPlaneCPUs,omitempty"`
 	// RealNode adds a node of this machine that runs containers; the rest
 	// belongs to it alone. NodeCPUs and NodeMemory are what it gets, 0 for all
 	// that there is; PodCIDRPrefix is the prefix of its pods' range of

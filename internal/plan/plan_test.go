@@ -126,9 +126,9 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
-		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
-		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
+		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, controlPlaneCPUs, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
 		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
 		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
 		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},
@@ -381,9 +381,9 @@ func TestValidate(t *testing.T) {
 			"f.yaml:4:3: arms[0].name: the arm has no name\n" +
 				"f.yaml:4:19: arms[0].params.imag: there is no parameter of node-density \"imag\", did you mean \"image\"?\n" +
 				"f.yaml:6:10: arms[2].name: there are two arms \"a\" (give one of them another name)"},
-		{"repetitions of nothing compared", "repeat: 5\n", "f.yaml:3:9: repeat: only a comparison of arms is repeated (leave it out)"},
+		{"repetitions of nothing compared", "repeat: 5\n", "f.yaml:3:9: repeat: only a sweep and a comparison of arms are repeated (leave it out)"},
 		{"no repetition", "repeat: 0\n", "f.yaml:3:9: repeat: 0 is not a number of repetitions: want at least 1"},
-		{"a metric where nothing is compared", "primary: {metric: Ready p50, margin: 5%, alpha: 0.05}\n", "f.yaml:3:1: primary: only a comparison of arms has a primary metric (leave it out)"},
+		{"a metric where nothing is compared", "primary: {metric: Ready p50, margin: 5%, alpha: 0.05}\n", "f.yaml:3:1: primary: only a sweep and a comparison of arms have a primary metric (leave it out)"},
 	} {
 		p := parsed(t, head+c.text)
 		p.Default(w)
@@ -479,8 +479,8 @@ func TestDesign(t *testing.T) {
 		want      design.Design
 	}{
 		{"a search", "axis: {search: {from: 5, step: 10, max: 60, resolution: 2, confirm: 4/5}}\n", design.Search{From: 5, Step: 10, Max: 60, Resolution: 2, Need: 4, Of: 5}},
-		{"levels, in their order", "axis: {levels: [5, 30, 10]}\n", design.Sweep{Levels: []float64{5, 30, 10}}},
-		{"one level", "axis: {level: 60}\n", design.Sweep{Levels: []float64{60}}},
+		{"levels, in their order", "axis: {levels: [5, 30, 10]}\n", design.Sweep{Levels: []float64{5, 30, 10}, Repeat: 1}},
+		{"one level", "axis: {level: 60}\n", design.Sweep{Levels: []float64{60}, Repeat: 1}},
 	} {
 		p := parsed(t, head+c.text)
 		p.Default(w)
@@ -555,8 +555,8 @@ func TestFullExample(t *testing.T) {
 	advised := strings.NewReplacer("arms:", "# arms:").Replace(fullExample)
 	p = parsed(t, advised)
 	p.Default(w)
-	unsupported = "f.yaml:8:9: repeat: only a comparison of arms is repeated (leave it out)\n" +
-		"f.yaml:15:1: primary: only a comparison of arms has a primary metric (leave it out)"
+	unsupported = "f.yaml:8:9: repeat: only a sweep and a comparison of arms are repeated (leave it out)\n" +
+		"f.yaml:15:1: primary: only a sweep and a comparison of arms have a primary metric (leave it out)"
 	if got := text(p.Validate(w)); got != unsupported {
 		t.Errorf("got %s\nwant %s", got, unsupported)
 	}

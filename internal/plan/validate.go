@@ -51,6 +51,10 @@ func (p *Plan) Default(w *workload.Workload) {
 		level := axis.Default.From // where a search would begin
 		p.Axis.Level = &level
 	}
+	sweepOpen := err == nil && p.Kind == Sweep && len(p.Axis.Levels) == 0
+	if sweepOpen {
+		p.Axis.Levels = slices.Clone(axis.Sweep.Levels)
+	}
 	if err == nil && (p.Kind == Limit || p.Axis.Search != nil) {
 		if p.Axis.Search == nil {
 			p.Axis.Search = &Search{}
@@ -89,12 +93,16 @@ func (p *Plan) Default(w *workload.Workload) {
 		p.Fresh = FreshObjects
 	}
 	if isOpen(p, "repeat", p.Repeat) {
-		p.Repeat = 1
-		if p.Kind == AB {
+		switch {
+		case p.Kind == AB:
 			p.Repeat = defaultRepeat
+		case p.Kind == Sweep && sweepOpen:
+			p.Repeat = max(axis.Sweep.Repeat, 1)
+		default:
+			p.Repeat = 1
 		}
 	}
-	if p.Kind == AB {
+	if p.Kind == AB || p.Kind == Sweep && (len(p.Vary) > 0 || p.Primary != nil) {
 		if p.Primary == nil {
 			p.Primary = &Primary{}
 		}
@@ -176,6 +184,7 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	kind := w.KindOn(p.Axis.Name)
 	v.goals(w.Name, kind.Names())
 	v.comparison(w)
+	v.vary(w)
 	v.published()
 	v.signatures()
 	v.guards(kind)
@@ -225,6 +234,9 @@ func (v *validator) target() {
 	}
 	if _, err := dist.Parse(lab.StartLatency); err != nil {
 		v.Add("target.lab.startLatency", "", "%v", err)
+	}
+	if !(lab.ControlPlaneCPUs >= 0) || math.IsInf(lab.ControlPlaneCPUs, 0) {
+		v.Add("target.lab.controlPlaneCPUs", "", "%g is not a number of processors", lab.ControlPlaneCPUs)
 	}
 	if !lab.RealNode {
 		for _, only := range []struct {
@@ -387,11 +399,11 @@ func (v *validator) comparison(w *workload.Workload) {
 			v.Add("axis.search", "give level or levels", "the arms of a comparison are run at given levels")
 		}
 	} else {
-		if p.Repeat > 1 {
-			v.Add("repeat", "leave it out", "only a comparison of arms is repeated")
+		if p.Repeat > 1 && p.Kind != Sweep {
+			v.Add("repeat", "leave it out", "only a sweep and a comparison of arms are repeated")
 		}
-		if p.Primary != nil {
-			v.Add("primary", "leave it out", "only a comparison of arms has a primary metric")
+		if p.Primary != nil && p.Kind != Sweep {
+			v.Add("primary", "leave it out", "only a sweep and a comparison of arms have a primary metric")
 		}
 	}
 	if p.Repeat < 1 {
@@ -548,7 +560,7 @@ func (p *Plan) Design() design.Design {
 		}
 		return ab
 	case len(levels) > 0:
-		return design.Sweep{Levels: levels}
+		return design.Sweep{Levels: levels, Repeat: p.Repeat}
 	}
 	s := p.Axis.Search
 	return design.Search{From: s.From, Step: s.Step, Max: s.Max, Resolution: s.Resolution, Need: s.Confirm.Need, Of: s.Confirm.Of}

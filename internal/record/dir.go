@@ -20,6 +20,8 @@ const (
 	WindowsFile     = "windows.parquet" // of streams alone
 	ResultFile      = "result.json"
 	ReportFile      = "report.html"
+	// CellsDir has a run directory for each cell of a grid.
+	CellsDir = "cells"
 )
 
 // Dir is a run directory.
@@ -55,6 +57,13 @@ func CreateDir(path string) (Dir, error) {
 	return Dir(path), nil
 }
 
+// IsGrid reports whether a directory is that of a grid: an experiment whose
+// cells have run directories of their own below it.
+func IsGrid(path string) bool {
+	info, err := os.Stat(filepath.Join(path, CellsDir))
+	return err == nil && info.IsDir()
+}
+
 // OpenDir opens a recorded run for reading.
 func OpenDir(path string) (Dir, error) {
 	info, err := os.Stat(path)
@@ -65,7 +74,11 @@ func OpenDir(path string) (Dir, error) {
 		return "", &NotRunDirError{path, "it is a file"}
 	}
 	if _, err := os.Stat(filepath.Join(path, HistoryFile)); err != nil {
-		return "", &NotRunDirError{path, "it has no " + HistoryFile}
+		why := "it has no " + HistoryFile
+		if IsGrid(path) {
+			why = "it is of an experiment with several cells, and each has its own below " + CellsDir
+		}
+		return "", &NotRunDirError{path, why}
 	}
 	return Dir(path), nil
 }

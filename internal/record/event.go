@@ -122,6 +122,9 @@ type RunEvent struct {
 	// Plan is the fingerprint of the plan's conditions, "" is not known.
 	Plan    string `json:"plan,omitempty"`
 	Command string `json:"command,omitempty"` // that resumed the run
+	// Paused, at the end, says that the run goes on once other cells of its grid
+	// had their turn.
+	Paused  bool   `json:"paused,omitempty"`
 	Message string `json:"message,omitempty"` // why it ended, or what is wrong with the times from here on
 }
 
@@ -219,6 +222,9 @@ type Slot struct {
 	// Delay is a start latency that was planted on the object, in
 	// microseconds; 0 when none was.
 	Delay Micros `json:"delay,omitempty"`
+	// Before is the request that was made for the same thing right before this
+	// one, nil for none. It is put on record by itself.
+	Before *Slot `json:"-"`
 }
 
 // Object is a milestone that an object reached, at the time its news was

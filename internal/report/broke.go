@@ -60,7 +60,7 @@ func brokeOf(r judge.Result, unit string) *brokePart {
 			p.Lead = fmt.Sprintf("In step %d, at %s %s, the first breach came after %s: %s.",
 				s.ID, Number(s.LevelReached), unit, afterStart(*s, first.Breach), first.Breach.What)
 		}
-		p.Normal, p.Figures = conditionsOf(first.Conditions)
+		p.Normal, p.Figures = conditionsOf(r)
 	}
 	for _, s := range r.Steps {
 		for _, l := range s.Logs {
@@ -136,13 +136,18 @@ func loadText(l judge.StepProgress, unit string) string {
 
 // conditionsOf are the conditions as they are shown, and what they are compared
 // with.
-func conditionsOf(c *judge.Conditions) (normal string, rows []figureRow) {
+func conditionsOf(r judge.Result) (normal string, rows []figureRow) {
+	c := r.BrokeFirst.Conditions
 	if c == nil {
 		return "", nil
 	}
-	normal = "there is no baseline: the first step did not hold"
-	if c.NormalStep > 0 {
+	switch {
+	case c.NormalStep > 0:
 		normal = fmt.Sprintf("normal is step %d while it was loaded", c.NormalStep)
+	case r.BrokeFirst.Step == r.Steps[0].ID:
+		normal = "there is no baseline: this is the first step"
+	default:
+		normal = "there is no baseline: the first step did not hold"
 	}
 	for _, f := range c.Figures {
 		ratio := known(f.Ratio, func(x float64) string { return fmt.Sprintf("%.3g", x) })
@@ -250,7 +255,7 @@ func (p *printer) broke(r judge.Result) {
 			p.line("")
 			p.line("What broke first, in step %d at %s:", s.ID, Number(s.LevelReached))
 			p.breaches(first, *s, brokeShown)
-			p.conditions(first)
+			p.conditions(r)
 		}
 	}
 	p.diagnosis(r)
@@ -332,8 +337,8 @@ func breachText(b judge.Breach) string {
 	return b.Object + ": " + b.Message
 }
 
-func (p *printer) conditions(first *judge.BrokeFirst) {
-	normal, rows := conditionsOf(first.Conditions)
+func (p *printer) conditions(r judge.Result) {
+	normal, rows := conditionsOf(r)
 	if len(rows) == 0 {
 		return
 	}
@@ -343,8 +348,8 @@ func (p *printer) conditions(first *judge.BrokeFirst) {
 		table = append(table, []string{row.Name, row.Value, row.Normal, row.Ratio})
 	}
 	p.columns("      ", "rrrr", table)
-	if first.Says != "" {
-		p.line("  %s", asSentence(first.Says))
+	if says := r.BrokeFirst.Says; says != "" {
+		p.line("  %s", asSentence(says))
 	}
 }
 

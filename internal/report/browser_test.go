@@ -174,7 +174,7 @@ func TestInABrowser(t *testing.T) {
 	t.Run("accessibility", func(t *testing.T) { accessibility(newTab(t, ctx), dirs) })
 	lawful := lawfulPages(t)
 	t.Run("every law is drawn", func(t *testing.T) { everyLawIsDrawn(newTab(t, ctx), lawful) })
-	t.Run("laws are operated by keyboard", func(t *testing.T) { lawsByKeyboard(newTab(t, ctx), lawful["sweep"]) })
+	t.Run("laws are operated by keyboard", func(t *testing.T) { lawsByKeyboard(newTab(t, ctx), lawful["rate"]) })
 	t.Run("accessibility of laws", func(t *testing.T) { accessible(newTab(t, ctx), lawful["sweep"], "laws", "light", "dark") })
 	compared := comparedPages(t)
 	t.Run("every comparison is drawn", func(t *testing.T) { everyComparisonIsDrawn(newTab(t, ctx), compared) })

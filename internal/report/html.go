@@ -139,7 +139,7 @@ func write(w io.Writer, p page, data pageData) error {
 	}
 	t, err := template.New("page.html").Funcs(template.FuncMap{
 		"seconds": Seconds, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
-		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady,
+		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady, "refused": shareOfRequests,
 		"bearing": bearingWord, "goal": goalSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
 		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "shareOf": shareOf,
@@ -186,6 +186,7 @@ type page struct {
 	Milestones             []string
 	Bounds                 []latencyBound
 	Reasons                []judge.Step // that have any, the one that decided first
+	Refused                bool         // some requests failed
 	HasUsage               bool         // of any process, or watch lag, or waits
 	Waits                  []judge.Step // that say what their objects waited for
 	Open                   bool         // requests came by a schedule
@@ -253,7 +254,10 @@ func pageOf(in Input, data pageData) page {
 	if p.Things = "objects"; p.Stream {
 		p.Things = "requests"
 	}
-	p.Reasons = reasonsOf(r)
+	p.Reasons, p.Refused = reasonsOf(r), failedRequests(r) != ""
+	if p.Refused {
+		p.Headline += "; requests failed"
+	}
 	p.PublishedNote = publishedNote
 	p.Broke = brokeOf(r, data.Unit)
 	p.environment(in.Environment)
@@ -452,6 +456,7 @@ func summary(r judge.Result) []string {
 		add(s.VerdictWhy)
 	}
 	add(r.Why)
+	add(failedRequests(r))
 	return list
 }
 

@@ -285,3 +285,30 @@ func TestNodesOfOneShapeAreTogether(t *testing.T) {
 		t.Errorf("groups %+v", groups)
 	}
 }
+
+// That requests failed stands in the sentence, in the table of steps and on the
+// page, whatever the verdict.
+func TestFailedRequestsAreTold(t *testing.T) {
+	in := read(t, scene{design: search(), limit: 25}.make(t))
+	if failed := failedRequests(in.Result); failed != "" {
+		t.Errorf("none failed: %q", failed)
+	}
+	s := &in.Result.Steps[0]
+	s.APIRequests = judge.APIRequests{N: 30, Failed: 9}
+	s.Reasons = []judge.Reason{{Reason: "HTTP 409", Message: `configmaps "NAME" already exists`, Count: 9, Requests: true}}
+	var text strings.Builder
+	if err := Text(&text, in.Result, "d", false); err != nil {
+		t.Fatal(err)
+	}
+	page := pageIn(t, in)
+	for where, want := range map[string][]string{
+		text.String(): {"requests failed\n", "9 of 30\n", `9 of 30 requests failed at ` + Number(s.LevelReached) + ` (HTTP 409: configmaps "NAME" already exists).`},
+		page:          {"; requests failed</h1>", "<th scope=\"col\" class=\"n\">Requests failed</th>", "<td class=\"n\">9 of 30</td>", "9 requests:", "9 of 30 requests failed at "},
+	} {
+		for _, w := range want {
+			if !strings.Contains(where, w) {
+				t.Errorf("%q is missing of\n%.3000s", w, where)
+			}
+		}
+	}
+}

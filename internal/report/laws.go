@@ -1,12 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
-	"plimsoll.dev/plimsoll/internal/judge/stats"
 )
 
 // laws writes what the steps along the axis tell together, a line for each
@@ -56,8 +57,7 @@ func shownLaws(l *judge.Laws, all bool) (shown []judge.Law, hidden int) {
 		process := x.Of == judge.LawMemory || x.Of == judge.LawCPU
 		own := process && strings.HasPrefix(x.Name, judge.SourceSelf+" ")
 		again := x.Refused != "" && (said[x.Refused] || process)
-		unsure := x.Of == judge.LawMemory && x.Line != nil && !above(x.Line.Slope.Lo, 0) ||
-			x.Of == judge.LawCPU && x.Power != nil && (x.Power.Exponent == nil || x.Power.Verdict == stats.CannotTell)
+		unsure := process && x.Line != nil && !above(x.Line.Slope.Lo, 0)
 		if !all && (own || again || unsure) {
 			hidden++
 			continue
@@ -77,17 +77,39 @@ func lawSentence(x judge.Law) string {
 	case x.Refused != "" && len(x.Points) == 0 && len(x.LeftOut) > 0:
 		return "no fit: without " + strings.Join(leftOut(x.LeftOut), "; ")
 	case x.Refused != "":
-		return "no fit: " + x.Refused
+		return "no fit: " + x.Refused + figuresOf(x)
 	case x.USL != nil:
 		return throughputSentence(x)
-	case x.Power != nil:
-		return powerSentence(x)
-	case x.Line != nil && x.Of == judge.LawMemory:
-		return memorySentence(x)
+	case x.Line != nil && (x.Of == judge.LawMemory || x.Of == judge.LawCPU):
+		return costSentence(x)
 	case x.Line != nil:
 		return latencySentence(x)
 	}
 	return "no fit"
+}
+
+// figuresOf is what was measured at the lowest level and at the highest, "" where
+// that is nothing.
+func figuresOf(x judge.Law) string {
+	if len(x.Points) == 0 {
+		return ""
+	}
+	at := func(a, b judge.LawPoint) int { return cmp.Compare(a.X, b.X) }
+	low, high := slices.MinFunc(x.Points, at), slices.MaxFunc(x.Points, at)
+	text := "; " + quantity(low.Y, x.YUnit) + " at " + short(low.X)
+	if high.X > low.X {
+		text += ", " + quantity(high.Y, x.YUnit) + " at " + short(high.X)
+	}
+	return text + " " + x.XUnit
+}
+
+// oneOf is one of an axis's unit, such as pod/s of pods/s.
+func oneOf(unit string) string {
+	what, per, _ := strings.Cut(unit, "/")
+	if what = strings.TrimSuffix(what, "s"); per != "" {
+		what += "/" + per
+	}
+	return cmp.Or(what, "level")
 }
 
 // quantity is a figure of a law with its unit.
@@ -186,7 +208,7 @@ func kneeClause(x judge.Law) string {
 	return text
 }
 
-// latencySentence says how a latency goes along the axis.
+// latencySentence says how a latency, or a time, goes along the axis.
 func latencySentence(x judge.Law) string {
 	slope := func(v float64) string {
 		sign := ""
@@ -200,7 +222,7 @@ func latencySentence(x judge.Law) string {
 		if k.LogLog {
 			text += fmt.Sprintf(": grows with the power %s of the level before, %s after", short(k.Before), short(k.After))
 		} else {
-			text += fmt.Sprintf(": %s per level before, %s after", slope(k.Before), slope(k.After))
+			text += fmt.Sprintf(": %s per %s before, %s after", slope(k.Before), oneOf(x.XUnit), slope(k.After))
 		}
 		if k.Gradual {
 			text += "; perhaps gradually"
@@ -216,58 +238,39 @@ func latencySentence(x judge.Law) string {
 	var text string
 	switch {
 	case above(l.Slope.Lo, 0):
-		text = fmt.Sprintf("rises %s per level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
+		text = fmt.Sprintf("rises %s per %s %s, from %s to %s", slope(*l.Slope.Value), oneOf(x.XUnit), span95(l.Slope, x.YUnit), from, to)
 	case l.Slope.Hi != nil && *l.Slope.Hi < 0:
-		text = fmt.Sprintf("falls %s per level %s, from %s to %s", slope(*l.Slope.Value), span95(l.Slope, x.YUnit), from, to)
+		text = fmt.Sprintf("falls %s per %s %s, from %s to %s", slope(*l.Slope.Value), oneOf(x.XUnit), span95(l.Slope, x.YUnit), from, to)
 	default:
-		text = fmt.Sprintf("no significant trend: %s, %s; %s per level", from, to, span95(l.Slope, x.YUnit))
+		text = fmt.Sprintf("no significant trend: %s, %s; %s per %s", from, to, span95(l.Slope, x.YUnit), oneOf(x.XUnit))
 	}
 	if l.Wrong != "" {
 		return text + "; " + l.Wrong
 	}
-	return text + "; no knee found"
+	if x.NoKnee != "" {
+		text += "; no knee found"
+	}
+	return text
 }
 
-// memorySentence says what an object costs a process.
-func memorySentence(x judge.Law) string {
+// costSentence says what an object costs in memory or processors.
+func costSentence(x judge.Law) string {
 	l := x.Line
 	if l.Slope.Value == nil {
 		return "no slope"
 	}
-	var text string
+	unit := x.YUnit
+	if x.Of == judge.LawCPU {
+		unit = "s" // processors by objects a second
+	}
+	text := fmt.Sprintf("no significant growth: %s per object", span95(l.Slope, unit))
 	if above(l.Slope.Lo, 0) {
-		text = fmt.Sprintf("%s per object %s, on %s", quantity(*l.Slope.Value, x.YUnit), span95(l.Slope, x.YUnit), withSpan(l.Intercept, x.YUnit))
-	} else {
-		text = fmt.Sprintf("no significant growth: %s per object", span95(l.Slope, x.YUnit))
+		text = fmt.Sprintf("%s per object %s, on %s", quantity(*l.Slope.Value, unit), span95(l.Slope, unit), withSpan(l.Intercept, x.YUnit))
 	}
 	if l.Wrong != "" {
 		text += "; " + l.Wrong
 	}
 	return text
-}
-
-// linearity is how a cost grows, as people say it.
-func linearity(v stats.Linearity) string {
-	switch v {
-	case stats.NearLinear:
-		return "linear within 10 %"
-	case stats.SlowerLinear:
-		return "superlinear"
-	case stats.FasterLinear:
-		return "sublinear"
-	}
-	return "linear growth not decided"
-}
-
-// powerSentence says what one costs at the lowest level and at the highest.
-func powerSentence(x judge.Law) string {
-	p := x.Power
-	text := fmt.Sprintf("%s: %s per object at %s, %s at %s (%.3g times)", linearity(p.Verdict),
-		quantity(p.LowCost, x.YUnit), short(x.Lowest), quantity(p.HighCost, x.YUnit), short(x.Highest), p.Ratio)
-	if p.Exponent != nil {
-		return text + ", exponent " + withSpan(*p.Exponent, "")
-	}
-	return text + ", from this ratio alone"
 }
 
 // lawDetails is what more there is to a law.
@@ -285,12 +288,12 @@ func lawDetails(x judge.Law) []string {
 			add("%s", u.NoPeak)
 		}
 	}
-	if p := x.Power; p != nil && p.NoExponent != "" {
-		add("no exponent: %s", p.NoExponent)
+	if x.P != nil {
+		add("ranks: p = %.2g", *x.P)
 	}
 	switch {
 	case x.Misfit == nil || x.Line != nil && x.Knee != nil:
-	case x.Of == judge.LawMemory:
+	case x.Of == judge.LawMemory || x.Of == judge.LawCPU:
 		add("mean deviation from the line: %s", quantity(*x.Misfit, x.YUnit))
 	default:
 		add("mean deviation from the fit: %.1f %%", 100**x.Misfit)
@@ -333,9 +336,8 @@ func leftOut(list []judge.LeftOut) []string {
 // lawsPart is what the page says of the laws.
 type lawsPart struct {
 	Basis string
-	// What the key must explain: curves, costs of the way from nothing, knees,
-	// peaks.
-	HasCharts, HasCurve, HasWays, HasKnee, HasPeak bool
+	// What the key must explain: curves, knees, peaks.
+	HasCharts, HasCurve, HasKnee, HasPeak bool
 
 	Groups  []lawGroup
 	Rows    []lawView
@@ -376,14 +378,13 @@ func lawsOfPage(r judge.Result) *lawsPart {
 	groups := map[string]*lawGroup{
 		judge.LawThroughput: {Title: "Rates and times"},
 		judge.LawMemory:     {Folds: true, Open: true, Title: "Memory of each process", Hint: "Peak resident memory of a step, against all objects in place."},
-		judge.LawCPU:        {Folds: true, Title: "CPU time of each process", Hint: "Whole steps with their holds, added up from empty."},
+		judge.LawCPU:        {Folds: true, Title: "CPU of each process", Hint: "Processors kept busy over a step, against the objects that it asked for by the second."},
 	}
 	said := make(map[string]bool)
 	for i, x := range l.List {
 		v := lawView{Law: x, Index: i, Title: lawTitle(x), Says: unbroken(asSentence(lawSentence(x)))}
 		p.HasCharts = p.HasCharts || x.Refused == ""
 		p.HasCurve = p.HasCurve || len(x.Curve) > 0
-		p.HasWays = p.HasWays || x.Power != nil
 		p.HasKnee = p.HasKnee || x.Knee != nil
 		p.HasPeak = p.HasPeak || x.USL != nil && x.USL.Peak != nil
 		p.Rows = append(p.Rows, v)

@@ -6,6 +6,7 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -89,14 +90,54 @@ func (p *printer) steps(r judge.Result) {
 	if r.Steps[0].Requests != nil {
 		copy(rows[0][3:], []string{"intended", "done", "not done"})
 	}
+	refused := failedRequests(r) != ""
+	if refused {
+		rows[0] = append(rows[0], "requests failed")
+	}
 	for _, s := range r.Steps {
 		l, o := s.Latency[arrived], s.Account()
 		rows = append(rows, []string{
 			strconv.Itoa(s.ID), cmp.Or(s.Arm, string(s.Purpose)), Number(s.LevelReached), strconv.Itoa(o.Intended), strconv.Itoa(o.Ready),
 			strconv.Itoa(notReady(o)), strconv.Itoa(o.Lost), rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), string(s.Verdict),
 		})
+		if refused {
+			rows[len(rows)-1] = append(rows[len(rows)-1], shareOfRequests(s))
+		}
 	}
-	p.columns("  ", "rrrrrrrrrrr", rows)
+	p.columns("  ", strings.Repeat("r", len(rows[0])), rows)
+}
+
+// failedRequests says in a sentence that requests failed, and at which level
+// most of them; "" where none did. Streams have an account of their own.
+func failedRequests(r judge.Result) string {
+	failed, asked, steps := 0, 0, 0
+	var most *judge.Step
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Requests != nil || s.APIRequests.Failed == 0 {
+			continue
+		}
+		failed, asked, steps = failed+s.APIRequests.Failed, asked+s.APIRequests.N, steps+1
+		if most == nil || s.APIRequests.Failed > most.APIRequests.Failed {
+			most = s
+		}
+	}
+	if most == nil {
+		return ""
+	}
+	why := judge.Refusal(most.Reasons)
+	if why != "" {
+		why = " (" + why + ")"
+	}
+	if steps == 1 {
+		return fmt.Sprintf("%d of %d %s failed at %s%s", failed, asked, noun(asked, "request"), Number(most.LevelReached), why)
+	}
+	return fmt.Sprintf("%d of %d %s failed at %d levels, most at %s%s", failed, asked, noun(asked, "request"), steps, Number(most.LevelReached), why)
+}
+
+// shareOfRequests is how many of a step's requests failed.
+func shareOfRequests(s judge.Step) string {
+	return fmt.Sprintf("%d of %d", s.APIRequests.Failed, s.APIRequests.N)
 }
 
 // quantile is a quantile as it is shown. One that falls on objects that were never
@@ -136,13 +177,21 @@ func (p *printer) reasons(r judge.Result) {
 		if s.Requests != nil {
 			thing, there = "request", "done"
 		}
-		p.line("Why %s were not %s in step %d, at %s:", noun(2, thing), there, s.ID, Number(s.LevelReached))
+		title := fmt.Sprintf("%s were not %s", noun(2, thing), there)
+		if !slices.ContainsFunc(s.Reasons, func(x judge.Reason) bool { return !x.Requests }) {
+			title = "requests failed"
+		}
+		p.line("Why %s in step %d, at %s:", title, s.ID, Number(s.LevelReached))
 		for _, reason := range s.Reasons[:min(len(s.Reasons), 5)] {
 			on := ""
 			if reason.Nodes > 0 {
 				on = fmt.Sprintf(" on %d of %d %s", reason.Nodes, reason.NodesOf, objectKind(r).Place.Many)
 			}
-			p.line("  %d %s: %s%s", reason.Count, noun(reason.Count, thing), reason.Reason, on)
+			of := thing
+			if reason.Requests {
+				of = "request"
+			}
+			p.line("  %d %s: %s%s", reason.Count, noun(reason.Count, of), reason.Reason, on)
 			if reason.Message != "" && reason.Message != reason.Reason {
 				p.line("      %s", reason.Message)
 			}
@@ -191,6 +240,13 @@ func goalSentence(g judge.GoalResult) string {
 
 // Sentence is the verdict in a sentence.
 func Sentence(r judge.Result) string {
+	if failed := failedRequests(r); failed != "" {
+		return verdictSentence(r) + " " + failed + "."
+	}
+	return verdictSentence(r)
+}
+
+func verdictSentence(r judge.Result) string {
 	if r.Comparison != nil {
 		return fmt.Sprintf("%s: %s: %s.", r.Workload, verdictOfArms(r), r.Why)
 	}
@@ -199,6 +255,15 @@ func Sentence(r judge.Result) string {
 	}
 	switch r.Verdict {
 	case slo.Pass:
+		var not []string
+		for _, g := range r.Goals {
+			if g.Verdict != slo.Pass {
+				not = append(not, fmt.Sprintf("%s (%s)", g.Name, g.Verdict))
+			}
+		}
+		if len(not) > 0 {
+			return fmt.Sprintf("%s held at every level by goal %s, but not by %s: %s.", r.Workload, r.Goals[0].Name, andList(not), r.Why)
+		}
 		return fmt.Sprintf("%s held at every level: %s.", r.Workload, r.Why)
 	case slo.Breached:
 		for _, s := range r.Steps {
@@ -228,6 +293,13 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 		fmt.Fprintf(&b, "%s, at least %s %s held: %s", verdict, Number(*l.Level), l.Unit, why)
 	default:
 		fmt.Fprintf(&b, "%s: %s", verdict, why)
+	}
+	if len(l.Mixed) > 0 {
+		var list []string
+		for _, m := range l.Mixed {
+			list = append(list, fmt.Sprintf("%s held %d of %d times", Number(m.Level), m.Passed, m.Passed+m.Failed))
+		}
+		fmt.Fprintf(&b, "; the steps do not agree: %s", andList(list))
 	}
 	if l.Binding != "" {
 		fmt.Fprintf(&b, ", bound by: %s", l.Binding)

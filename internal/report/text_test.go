@@ -9,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/golden"
@@ -191,3 +192,31 @@ func (w *shortWriter) Write(p []byte) (int, error) {
 type errNoRoom struct{}
 
 func (errNoRoom) Error() string { return "no room" }
+
+// The sentence says what does not agree with it.
+func TestSentenceHidesNothing(t *testing.T) {
+	line := &judge.LoadLine{Unit: "pods/s", Level: figure(130), LowestFailing: figure(140), Confirmations: 3, ConfirmationsMade: 3, Mixed: []design.Mixed{{Level: 120, Passed: 3, Failed: 1}, {Level: 140, Passed: 1, Failed: 1}}}
+	for _, tt := range []struct {
+		why  string
+		r    judge.Result
+		want string
+	}{
+		{"levels that went both ways", judge.Result{Workload: "w", Verdict: slo.Pass, LoadLine: line}, "; the steps do not agree: 120 held 3 of 4 times and 140 held 1 of 2 times."},
+		{"a goal beside the headline that breached", judge.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []judge.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Breached}}},
+			"w held at every level by goal ready, but not by startup (breach): 2 of 2 levels were made."},
+		{"all goals", judge.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []judge.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Pass}}}, "w held at every level: 2 of 2 levels were made."},
+	} {
+		if got := Sentence(tt.r); !strings.Contains(got, tt.want) {
+			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
+	}
+	first := judge.Step{ID: 1}
+	r := judge.Result{Steps: []judge.Step{first, {ID: 2}}, BrokeFirst: &judge.BrokeFirst{Step: 1, Conditions: &judge.Conditions{}}}
+	if normal, _ := conditionsOf(r); normal != "there is no baseline: this is the first step" {
+		t.Errorf("a first step that broke: %q", normal)
+	}
+	r.BrokeFirst.Step = 2
+	if normal, _ := conditionsOf(r); normal != "there is no baseline: the first step did not hold" {
+		t.Errorf("a step after one that broke: %q", normal)
+	}
+}

@@ -29,6 +29,9 @@ type Job struct {
 	Asked []Asked
 	// Out is the run directory, "" for one by the time and the plan's name.
 	Out string
+	// Steps bounds the steps of this part of the run, which then pauses; 0 is no
+	// bound.
+	Steps int
 	// IgnoreHealth loads a system that is not fit for it.
 	IgnoreHealth bool
 	// Agree asks the user for consent. An error means that it was not given.
@@ -85,6 +88,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 	defer unlock()
 	preferred, undo := cpu.Prefer(x.Options.Open)
 	defer undo()
+	x.Steps = j.Steps
 	telemetry.ShedStartup()
 	x.Ended = func(runErr error, final bool) {
 		end := j.waitFor("judging the record")
@@ -106,6 +110,10 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 		runErr = Resume(soft, hard, j.Past, record.RunEvent{ID: j.Request.Run, Command: j.Command}, x, j.Now, j.Observer, open)
 	} else {
 		runErr = Run(soft, hard, dir, j.Request.Run, x, j.Now, j.Observer, open)
+	}
+	if _, mistake := errors.AsType[*target.MistakeError](runErr); mistake && result == nil && j.Past == nil {
+		// Nothing was made: the command is to be given again, with the same --out.
+		err = errors.Join(err, os.RemoveAll(string(dir)))
 	}
 	return dir, result, errors.Join(runErr, err)
 }
@@ -248,17 +256,7 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 		}
 		return j.Past.dir, func() {}, nil
 	}
-	path := j.Out
-	if path == "" {
-		name := strings.Map(func(c rune) rune {
-			if c == '/' || c == filepath.Separator || c == ' ' {
-				return '-'
-			}
-			return c
-		}, j.Plan.Name)
-		path = filepath.Join("plimsoll-runs", j.Now().UTC().Format("20060102-150405")+"-"+name)
-	}
-	dir, err = record.CreateDir(path)
+	dir, err = record.CreateDir(NewPath(j.Out, j.Plan.Name, j.Now()))
 	if errors.Is(err, os.ErrExist) {
 		return "", nil, target.Mistakef("give another --out", "%w", err)
 	}
@@ -278,6 +276,21 @@ func (j *Job) directory() (dir record.Dir, unlock func(), err error) {
 		return "", nil, err
 	}
 	return dir, func() { lock.Close() }, nil
+}
+
+// NewPath is where the record of a run lies that begins now: out, unless that
+// is "".
+func NewPath(out, name string, now time.Time) string {
+	if out != "" {
+		return out
+	}
+	name = strings.Map(func(c rune) rune {
+		if c == '/' || c == filepath.Separator || c == ' ' {
+			return '-'
+		}
+		return c
+	}, name)
+	return filepath.Join("plimsoll-runs", now.UTC().Format("20060102-150405")+"-"+name)
 }
 
 // opener makes the target of a run.

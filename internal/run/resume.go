@@ -17,8 +17,10 @@ type Past struct {
 	judge.Resumable
 	// IDs name what the run has made in its target so far.
 	IDs []string
-	// Done says that no step is left to be made.
+	// Done says that no step is left to be made, and Made how many were that
+	// count.
 	Done bool
+	Made int
 
 	dir         record.Dir
 	builder     *judge.Builder
@@ -68,6 +70,9 @@ func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 		return nil, err
 	}
 	p.Resumable = p.builder.Resume()
+	if len(x.Spec.Goals) > 0 {
+		p.Made = len(p.builder.Made(x.Spec.Goals[0].Name))
+	}
 	p.Done = p.builder.NextStep(x.Design, "").Done
 	return p, nil
 }

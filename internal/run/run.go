@@ -26,6 +26,9 @@ type Experiment struct {
 	// Budget bounds the run; once it is spent no further step begins, and the
 	// one under way is cut. 0 is no bound.
 	Budget time.Duration
+	// Steps bounds the steps of this part of the run, which then pauses; 0 is no
+	// bound.
+	Steps int
 	// Plan is the fingerprint of the plan, which a part of a run is compared by
 	// with the parts before; "" is not known.
 	Plan string
@@ -123,8 +126,11 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, func(rec
 		err = p.makeSteps(ctx, instance, recorder)
 	}
 	end := &record.RunEvent{Phase: record.PhaseEnd}
-	if err != nil {
+	switch {
+	case err != nil:
 		end.Message = err.Error()
+	case instance != nil:
+		end.Paused = !p.live.next().Done
 	}
 	recorder.Emit(end)
 	p.live.drop()
@@ -150,11 +156,24 @@ func (p *part) clean(hard context.Context, instance target.Instance, recorder ta
 		recorder.Emit(&record.Cleanup{Done: true})
 		return runErr
 	}
-	err = fmt.Errorf("clean up: %w", err)
-	recorder.Emit(&record.Cleanup{Left: instance.Progress().Left})
+	left := &LeftError{err, instance.Progress().Left}
+	err = left
+	recorder.Emit(&record.Cleanup{Left: left.Left})
 	recorder.Emit(&record.Note{Warning: record.WarningCleanup, Text: err.Error()})
 	return errors.Join(runErr, err)
 }
+
+// LeftError says that what the run has made could not all be removed.
+type LeftError struct {
+	Err  error
+	Left int // how many things, as far as that is known
+}
+
+// Error implements error.
+func (e *LeftError) Error() string { return fmt.Sprintf("clean up: %v", e.Err) }
+
+// Unwrap gives the reason.
+func (e *LeftError) Unwrap() error { return e.Err }
 
 func (p *part) ended(err error, final bool) {
 	if p.x.Ended != nil {
@@ -263,7 +282,7 @@ func (p *part) makeSteps(ctx context.Context, instance target.Instance, recorder
 	defer readings.Wait()
 	defer stop()
 	e := engine.New(instance, recorder.Sink, recorder.Clock, x.Options, &p.step)
-	for {
+	for made := 0; x.Steps == 0 || made < x.Steps; made++ {
 		if cause := context.Cause(ctx); cause != nil {
 			return cause
 		}
@@ -285,6 +304,7 @@ func (p *part) makeSteps(ctx context.Context, instance target.Instance, recorder
 			}
 		}
 	}
+	return nil
 }
 
 // describe puts on record what the target is: in the first part as

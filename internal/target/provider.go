@@ -82,6 +82,8 @@ type Request struct {
 	// of them dead.
 	Run, UUID string
 	Before    []string
+	// Wait waits until no other run loads the system.
+	Wait bool
 	// ToRead says that nothing will be loaded.
 	ToRead bool
 	// Clean is the command that removes what runs have left in the system.

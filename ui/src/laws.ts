@@ -30,18 +30,11 @@ export interface Law {
   lowest: number
   highest: number
   limit: number
-  points: { step: number; x: number; y: number; from?: number | null; total?: number | null }[]
+  points: { step: number; x: number; y: number }[]
   usl?: { peak: { level: Interval; throughput: Interval } | null }
   knee?: { at: Interval; logLog?: boolean; line: Point[] } | null
   curve: Point[]
 }
-
-// What is drawn of each measurement: of a way that several steps went, how far
-// they had come.
-const shown = (law: Law) => law.points.flatMap((p) => {
-  const y = p.total === undefined ? p.y : p.total
-  return y == null ? [] : [{ ...p, y }]
-})
 
 export function laws(run: Run): void {
   run.result.laws?.list?.forEach((law, i) => {
@@ -50,7 +43,7 @@ export function laws(run: Run): void {
   })
 }
 
-const figure = (v: number, unit: string) => (unit === 's' ? seconds(v) : unit === 'B' ? bytes(v) : `${Number(v.toPrecision(3))}${unit}`)
+const figure = (v: number, unit: string) => (unit === 's' ? seconds(v) : unit === 'B' ? bytes(v) : `${Number(v.toPrecision(3))}${unit === 'CPUs' ? ' ' : ''}${unit}`)
 const span = (i: Point | Interval, unit: string) => `${i.lo == null ? '?' : figure(i.lo, unit)} to ${i.hi == null ? '?' : figure(i.hi, unit)}`
 
 // Round figures on an axis, in powers of 1024 for bytes.
@@ -63,11 +56,10 @@ function chart(law: Law, host: HTMLElement): void {
   const small = law.of === 'memory' || law.of === 'cpu'
   const knee = law.knee?.at.value == null ? undefined : law.knee
   const logarithmic = Boolean(knee?.logLog)
-  const points = shown(law)
+  const points = law.points
   const extrapolated = !logarithmic && (law.curve.at(-1)?.x ?? 0) > law.highest * 1.0001
   const end = extrapolated ? law.limit : law.highest
   const objects = law.x === 'objects'
-  const ways = law.of === 'time' || law.of === 'cpu' // of which all before is part
   frame(host, law.name, (width): Drawing => {
     const narrow = width < 420
     const [left, right, top] = [small ? 66 : 62, width - 14, 40]
@@ -97,16 +89,12 @@ function chart(law: Law, host: HTMLElement): void {
     body.push(
       yAxis(yTicks, y, left, right, text),
       xAxis(xTicks, x, top, bottom, (v) => number(v), 40),
-      titled(unitOf(law, ways, low > 0, logarithmic), 0, 14),
+      titled(unitOf(law, low > 0, logarithmic), 0, 14),
       titled(`${objects ? (law.of === 'memory' ? 'objects in place' : 'objects') : law.x === 'offered rate' ? `offered, ${law.xUnit}` : law.xUnit || law.x}${logarithmic ? ', logarithmic' : ''}`, right, bottom + 36, 'end', 'tick'),
     )
     if (extrapolated) {
       body.push(svg('path', { class: 'law-limit', d: `M${x(law.limit)} ${bottom}V${top - 4}` }), titled(narrow || small ? 'twice the data' : 'extrapolated to twice the data', x(law.limit) - 5, top - 9, 'end', 'law-note'))
     }
-
-    // What would be as dear for each as at the lowest level.
-    const first: Point | undefined = law.curve.find((p) => p.x >= law.lowest * (1 - 1e-6)) ?? points.find((p) => p.x === law.lowest)
-    if (ways && first && first.x > 0) body.push(svg('path', { class: 'law-linear', d: `M${x(0)} ${y(0)}L${x(end).toFixed(1)} ${inside(y((first.y / first.x) * end)).toFixed(1)}` }))
 
     const band = law.curve.filter((p) => p.lo != null && p.hi != null)
     if (band.length > 1 && !logarithmic) {
@@ -129,7 +117,7 @@ function chart(law: Law, host: HTMLElement): void {
     const r = small ? 3.6 : 4.6
     for (const p of points) {
       body.push(svg('circle', { class: 'law-point', cx: x(p.x), cy: y(p.y), r }))
-      row.push({ x: x(p.x), y: y(p.y), title: `Step ${p.step}, ${number(p.x)} ${objects ? 'objects' : law.xUnit}`, rows: rowsOf(law, p) })
+      row.push({ x: x(p.x), y: y(p.y), title: `Step ${p.step}, ${number(p.x)} ${objects ? 'objects' : law.xUnit}`, rows: [['measured', figure(p.y, law.yUnit)]] })
     }
     rows.push(row.sort((a, b) => a.x - b.x))
     const curve = (knee && law.of !== 'throughput' ? knee.line : law.curve).filter((p) => p.x > 0)
@@ -169,18 +157,9 @@ function chart(law: Law, host: HTMLElement): void {
   })
 }
 
-function unitOf(law: Law, ways: boolean, cut: boolean, logarithmic: boolean): string {
-  const what = law.of === 'throughput' ? 'objects per second' : law.of === 'memory' ? 'resident memory, at most' : law.of === 'cpu' ? 'CPU time in all' : ways ? 'time in all' : 'time'
+function unitOf(law: Law, cut: boolean, logarithmic: boolean): string {
+  const what = law.of === 'throughput' ? 'objects per second' : law.of === 'memory' ? 'resident memory, at most' : law.of === 'cpu' ? 'CPUs used' : 'time'
   return what + (cut ? ', not from 0' : '') + (logarithmic ? ', logarithmic' : '')
-}
-
-function rowsOf(law: Law, p: Law['points'][number]): [string, string][] {
-  const rows: [string, string][] = [[law.of === 'memory' || law.of === 'latency' || law.of === 'throughput' ? 'measured' : 'in all', figure(p.y, law.yUnit)]]
-  const own = law.points.find((o) => o.step === p.step)
-  if (own && own.from != null) {
-    rows.push(['in this step', figure(own.y, law.yUnit)], ['for', `${number(own.x - own.from)} objects`], ['per object', figure(own.y / (own.x - own.from), law.yUnit)])
-  }
-  return rows
 }
 
 // The height of a curve at a place, of the point that is nearest.

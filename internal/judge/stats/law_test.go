@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"math"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"gonum.org/v1/gonum/optimize"
+	"gonum.org/v1/gonum/stat/combin"
 )
 
 // sdm91 is the SPEC SDM91 benchmark of a Sun SPARCcenter 2000 (October 1994):
@@ -417,153 +419,6 @@ func TestRelativeLine(t *testing.T) {
 	}
 }
 
-// TestNearLinear: the document's figures of a boot storm (V26) are linear within 10 %
-// by their ratio, and two levels have no exponent.
-func TestNearLinear(t *testing.T) {
-	p, err := FitPower([]float64{0, 0}, []float64{100, 1000}, []float64{102, 1065}, 0.95)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if p.Verdict != NearLinear || p.Exponent != nil || !strings.Contains(p.NoExponent, "a fit needs 6") || len(p.Warnings) == 0 {
-		t.Errorf("V26: %s, exponent %v, %q, %q", p.Verdict, p.Exponent, p.NoExponent, p.Warnings)
-	}
-	near(t, "V26 at 100", p.LowCost, 1.02, 1e-12)
-	near(t, "V26 at 1000", p.HighCost, 1.065, 1e-12)
-	near(t, "V26 ratio", p.Ratio, 1.0441, 5e-5)
-
-	// What lies between does not count.
-	if p, err = FitPower([]float64{0, 0, 0}, []float64{100, 300, 1000}, []float64{102, 900, 1065}, 0.95); err != nil || p.Verdict != NearLinear {
-		t.Errorf("three levels: %s, %v", p.Verdict, err)
-	}
-	if p, err = FitPower([]float64{0, 0}, []float64{100, 1000}, []float64{102, 2000}, 0.95); err != nil || p.Verdict != SlowerLinear {
-		t.Errorf("twice as much for each: %s, %v", p.Verdict, err)
-	}
-
-	// A way from nothing beside one from what was there: what one costs counts.
-	if p, err = FitPower([]float64{150, 0}, []float64{200, 750}, []float64{0.1, 0.8}, 0.95); err != nil || p.Verdict != FasterLinear {
-		t.Errorf("half as much for each: %s, %v", p.Verdict, err)
-	}
-	if p, err = FitPower([]float64{0, 0}, []float64{350, 400}, []float64{0.4, 1.4}, 0.95); err != nil || p.Verdict != CannotTell {
-		t.Errorf("levels that lie close: %s, %v", p.Verdict, err)
-	}
-
-	for _, c := range []struct {
-		why         string
-		from, to, y []float64
-		want        string
-	}{
-		{"one level", []float64{0, 0}, []float64{5, 5}, []float64{1, 2}, "one level does not show"},
-		{"nothing", nil, nil, nil, "there are 0 levels"},
-		{"a cost of nothing", []float64{0, 0}, []float64{5, 6}, []float64{1, 0}, "not positive"},
-		{"a way that leads nowhere", []float64{5, 0}, []float64{5, 6}, []float64{1, 1}, "belongs to no object"},
-		{"ends missing", []float64{0}, []float64{5, 6}, []float64{1, 1}, "two ends"},
-	} {
-		if _, err := FitPower(c.from, c.to, c.y, 0.95); err == nil || !strings.Contains(err.Error(), c.want) {
-			t.Errorf("%s: %v, want %q", c.why, err, c.want)
-		}
-	}
-}
-
-// TestPowerAgainstTheRegressionOfLogarithms: where every way begins at 0 the
-// law is a line of the logarithms, with its intervals.
-func TestPowerAgainstTheRegressionOfLogarithms(t *testing.T) {
-	rng := rand.New(rand.NewPCG(13, 14))
-	for range 50 {
-		n := 6 + rng.IntN(8)
-		from, to, y := make([]float64, n), make([]float64, n), make([]float64, n)
-		lx, ly := make([]float64, n), make([]float64, n)
-		k := 0.5 + rng.Float64()
-		for i := range n {
-			to[i] = float64(10 * (i + 1))
-			y[i] = 3 * math.Pow(to[i], k) * math.Exp(0.1*rng.NormFloat64())
-			lx[i], ly[i] = math.Log(to[i]), math.Log(y[i])
-		}
-		p, err := FitPower(from, to, y, 0.95)
-		if err != nil {
-			t.Fatal(err)
-		}
-		l, err := FitLine(lx, ly, Absolute, 0.95)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for what, pair := range map[string][2]float64{
-			"exponent": {p.Exponent.Value, l.Slope.Value}, "its lower end": {p.Exponent.Lo, l.Slope.Lo}, "its upper end": {p.Exponent.Hi, l.Slope.Hi},
-		} {
-			if math.Abs(pair[0]-pair[1]) > 1e-5 {
-				t.Errorf("%s %g, by the regression of logarithms %g", what, pair[0], pair[1])
-			}
-		}
-		at, err := p.At(30)
-		if err != nil {
-			t.Fatal(err)
-		}
-		want, err := l.At(math.Log(30))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if math.Abs(math.Log(at.Lo)-want.Lo) > 1e-4 || math.Abs(math.Log(at.Hi)-want.Hi) > 1e-4 {
-			t.Errorf("at 30 [%g, %g], by the regression [%g, %g]", at.Lo, at.Hi, math.Exp(want.Lo), math.Exp(want.Hi))
-		}
-	}
-}
-
-// TestPowerInParts: levels reached by adding to what is there, and some whole
-// from nothing, tell the same exponent, covered as often as is said.
-func TestPowerInParts(t *testing.T) {
-	t.Parallel()
-	rng := rand.New(rand.NewPCG(15, 16))
-	from := []float64{0, 5, 10, 20, 30, 40, 50, 0, 0}
-	to := []float64{5, 10, 20, 30, 40, 50, 60, 60, 55}
-	const rounds = 400
-	for _, k := range []float64{1, 1.5, 0.6} {
-		covered, wrong := 0, 0
-		verdicts := map[Linearity]int{}
-		for range rounds {
-			y := make([]float64, len(to))
-			for i := range y {
-				y[i] = 0.2 * (math.Pow(to[i], k) - math.Pow(from[i], k)) * math.Exp(0.05*rng.NormFloat64())
-			}
-			p, err := FitPower(from, to, y, 0.95)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if p.Exponent.Lo <= k && k <= p.Exponent.Hi {
-				covered++
-			}
-			verdicts[p.Verdict]++
-			if p.Verdict == SlowerLinear && k <= 1 || p.Verdict == FasterLinear && k >= 1 || p.Verdict == NearLinear && k != 1 {
-				wrong++
-			}
-		}
-		t.Logf("k = %g: covered %d of %d, %v", k, covered, rounds, verdicts)
-		if covered < 364 || wrong > 0 {
-			t.Errorf("k = %g: covered %d of %d, wrong verdicts %d: %v", k, covered, rounds, wrong, verdicts)
-		}
-	}
-}
-
-// slowKnee is the definition: of all places, the one at which two parts leave
-// the least, each found anew by least squares.
-func slowKnee(x, y []float64, places []float64) float64 {
-	ones := make([]float64, len(x))
-	for i := range ones {
-		ones[i] = 1
-	}
-	least, at := math.Inf(1), 0.0
-	for _, c := range places {
-		bend := make([]float64, len(x))
-		for i := range x {
-			bend[i] = max(x[i]-c, 0)
-		}
-		if _, left, ok := leastSquares([][]float64{ones, x, bend}, y); ok {
-			if s := sumSquares(left); s < least*(1-1e-9) {
-				least, at = s, c
-			}
-		}
-	}
-	return at
-}
-
 func TestKneeAgainstItsDefinition(t *testing.T) {
 	rng := rand.New(rand.NewPCG(17, 18))
 	x := []float64{10, 10, 20, 30, 40, 50, 60, 70}
@@ -724,13 +579,52 @@ func TestKneeSaysNo(t *testing.T) {
 	}
 }
 
-func ExampleFitPower() {
-	// Starting 100 machines took 1:42, and starting 1000 took 17:45.
-	p, err := FitPower([]float64{0, 0}, []float64{100, 1000}, []float64{102, 1065}, 0.95)
-	if err != nil {
-		fmt.Println(err)
-		return
+// The p-value of ranks is that of its definition: of all orders, which are few
+// enough to be counted, the share that goes with the levels at least as closely.
+func TestRankPAgainstItsDefinition(t *testing.T) {
+	for _, y := range [][]float64{{1, 2, 3, 4, 5, 6}, {6, 5, 4, 3, 2, 1}, {1, 2, 3, 4, 6, 5}, {3, 1, 2, 6, 5, 4}, {1, 1, 1, 1, 1, 99}, {5, 1, 1e9, 2, 4, 3}} {
+		x := []float64{10, 20, 30, 40, 50, 60}
+		together := func(y []float64) int {
+			n := 0
+			for i := range y {
+				for j := range i {
+					n += cmp.Compare(y[i], y[j])
+				}
+			}
+			return max(n, -n)
+		}
+		as, all := 0, 0
+		for _, order := range combin.Permutations(6, 6) {
+			lot := make([]float64, 6)
+			for i, k := range order {
+				lot[i] = y[k]
+			}
+			if all++; together(lot) >= together(y) {
+				as++
+			}
+		}
+		near(t, fmt.Sprintf("p of %v", y), RankP(x, y, 1), float64(as)/float64(all), 0.04)
 	}
-	fmt.Printf("%.2f s each, then %.3f s each: %s\n", p.LowCost, p.HighCost, p.Verdict)
-	// Output: 1.02 s each, then 1.065 s each: nearLinear
+}
+
+// slowKnee is the definition: of all places, the one at which two parts leave
+// the least, each found anew by least squares.
+func slowKnee(x, y []float64, places []float64) float64 {
+	ones := make([]float64, len(x))
+	for i := range ones {
+		ones[i] = 1
+	}
+	least, at := math.Inf(1), 0.0
+	for _, c := range places {
+		bend := make([]float64, len(x))
+		for i := range x {
+			bend[i] = max(x[i]-c, 0)
+		}
+		if _, left, ok := leastSquares([][]float64{ones, x, bend}, y); ok {
+			if s := sumSquares(left); s < least*(1-1e-9) {
+				least, at = s, c
+			}
+		}
+	}
+	return at
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"math/bits"
+	"math/rand/v2"
 	"slices"
 
 	"gonum.org/v1/gonum/stat/combin"
@@ -248,4 +249,33 @@ func (c *counts) distance(in []bool) float64 {
 		most = max(most, math.Abs(x*perIn-all[g]*perOut))
 	}
 	return most
+}
+
+// RankP is how often the ranks of y would go with those of x, up or down, at
+// least as closely by chance: the p-value of Kendall's tau by drawing lots, which
+// takes figures as they are, and one that is far off as no more than one. The
+// seed draws them.
+func RankP(x, y []float64, seed uint64) float64 {
+	if len(x) < 2 {
+		return 1
+	}
+	rng := rand.New(rand.NewPCG(seed, 0x72616e6b))
+	lots := slices.Clone(y)
+	together := func() int {
+		n := 0
+		for i := range x {
+			for j := range i {
+				n += cmp.Compare(x[i], x[j]) * cmp.Compare(lots[i], lots[j])
+			}
+		}
+		return max(n, -n)
+	}
+	seen, as := together(), 1
+	for range kneeWays {
+		rng.Shuffle(len(lots), func(i, j int) { lots[i], lots[j] = lots[j], lots[i] })
+		if together() >= seen {
+			as++
+		}
+	}
+	return float64(as) / (kneeWays + 1)
 }

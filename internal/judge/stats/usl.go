@@ -169,8 +169,8 @@ func (l *USL) findPeak(level float64) {
 	case level <= l.Lowest:
 		l.NoPeak = "throughput falls from the lowest level on: the peak is at or below it"
 		return
-	case level > far:
-		l.NoPeak = fmt.Sprintf("the peak would be above twice the highest level measured, %.10g", l.Highest)
+	case level > l.Highest:
+		l.NoPeak = fmt.Sprintf("the peak would be above the highest level measured, %.10g", l.Highest)
 		return
 	}
 	// With the peak at P given, r is p/P^2.
@@ -197,9 +197,6 @@ func (l *USL) findPeak(level float64) {
 		k.Level.Hi = math.Inf(1)
 	}
 	l.Peak = k
-	if level > l.Highest {
-		l.Warnings = append(l.Warnings, "the peak is above the highest level measured: it is extrapolated")
-	}
 	l.oneLevel()
 }
 

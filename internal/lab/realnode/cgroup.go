@@ -219,6 +219,47 @@ func (h hierarchy) confine(root string, s Spec) error {
 	return errors.Join(errs...)
 }
 
+// controlPlaneGroup is the group of a lab's control plane, where that is
+// confined. It stands beside that of a node, whose bounds are its own.
+func controlPlaneGroup(dir string) string { return group(dir) + "-control-plane" }
+
+// ConfineControlPlane makes a control group for a lab's control plane with the
+// time of so many processors. Removing the lab's node removes it.
+func ConfineControlPlane(dir string, cpus float64) error {
+	h, err := findHierarchy()
+	if err != nil {
+		return err
+	}
+	root, file, value := h.mounts["cpu"], "cpu.cfs_quota_us", strconv.Itoa(int(math.Round(cpus*quotaPeriod)))
+	if h.unified != "" {
+		root, file, value = h.unified, "cpu.max", value+" "+strconv.Itoa(quotaPeriod)
+	}
+	if err := h.makeGroup(root, controlPlaneGroup(dir)); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(root, controlPlaneGroup(dir), file), []byte(value), 0); err != nil {
+		return fmt.Errorf("confine the control plane: %w", err)
+	}
+	return nil
+}
+
+// EnterControlPlane puts a process into the group of a confined control plane.
+func EnterControlPlane(dir string, pid int) error {
+	h, err := findHierarchy()
+	if err != nil {
+		return err
+	}
+	root := h.unified
+	if root == "" {
+		root = h.mounts["cpu"]
+	}
+	procs := filepath.Join(root, controlPlaneGroup(dir), "cgroup.procs")
+	if err := os.WriteFile(procs, []byte(strconv.Itoa(pid)), 0); err != nil {
+		return fmt.Errorf("put process %d into the control plane's group: %w", pid, err)
+	}
+	return nil
+}
+
 // ProcessorsOf are the processors that a node of so many gets: the last ones
 // of those that this process may use. Others are left to the rest of the
 // lab as far as there are any.
@@ -282,23 +323,31 @@ func removeGroups(dir string) error {
 		return nil // then it made none
 	}
 	for _, root := range h.roots() {
-		top := filepath.Join(root, group(dir))
-		if _, err := os.Stat(top); err != nil {
-			continue
-		}
-		// The last process of a group leaves it a moment after it has ended.
-		for tries := 0; ; tries++ {
-			err := removeTree(top)
-			if err == nil {
-				break
+		for _, g := range []string{group(dir), controlPlaneGroup(dir)} {
+			if err := removeGroup(filepath.Join(root, g)); err != nil {
+				return err
 			}
-			if !errors.Is(err, syscall.EBUSY) || tries == 100 {
-				return fmt.Errorf("remove control group: %w", err)
-			}
-			time.Sleep(20 * time.Millisecond)
 		}
 	}
 	return nil
+}
+
+// removeGroup removes a group, which need not be there.
+func removeGroup(top string) error {
+	if _, err := os.Stat(top); err != nil {
+		return nil
+	}
+	// The last process of a group leaves it a moment after it has ended.
+	for tries := 0; ; tries++ {
+		err := removeTree(top)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, syscall.EBUSY) || tries == 100 {
+			return fmt.Errorf("remove control group: %w", err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
 }
 
 // removeTree removes a group and those below it: files in it go by themselves.

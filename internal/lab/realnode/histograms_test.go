@@ -21,6 +21,10 @@ kubelet_run_podsandbox_duration_seconds_sum{runtime_handler=""} 1
 kubelet_run_podsandbox_duration_seconds_count{runtime_handler=""} 1
 # TYPE kubelet_pleg_relist_duration_seconds counter
 kubelet_pleg_relist_duration_seconds 5
+# TYPE kubelet_pod_start_duration_seconds histogram
+kubelet_pod_start_duration_seconds_bucket{le="+Inf"} 80
+kubelet_pod_start_duration_seconds_sum 20
+kubelet_pod_start_duration_seconds_count 80
 # TYPE process_open_fds gauge
 process_open_fds 7
 `

@@ -424,7 +424,9 @@ type Histogram struct {
 
 // histograms are the kubelet's that tell of a pod's start and end: how each is
 // called here, the label that tells them apart, and which of its values are of
-// use, all if none is named.
+// use, all if none is named. kubelet_pod_start_duration_seconds is none of them:
+// a kubelet counts each pod in it twice, at once when it first looks at the pod
+// and again when the pod runs.
 type histogram struct {
 	metric, name, label string
 	values              []string
@@ -432,7 +434,6 @@ type histogram struct {
 
 func kubeletHistograms() []histogram {
 	return []histogram{
-		{"kubelet_pod_start_duration_seconds", "pod start, from when it was first seen", "", nil},
 		{"kubelet_pod_start_sli_duration_seconds", "pod start since its creation, without pulling images", "", nil},
 		{"kubelet_pod_worker_start_duration_seconds", "wait for a worker", "", nil},
 		{"kubelet_pod_worker_duration_seconds", "worker: ", "operation_type", []string{"create"}},

@@ -51,6 +51,18 @@ type Outcome struct {
 	// Confirmations counts the confirming steps at Line that passed.
 	Confirmations int
 	Why           string
+	// Mixed are the levels of a search at which steps do not agree, from the
+	// lowest that failed to the highest that passed; nil where each below the
+	// line passed and each above it failed.
+	Mixed []Mixed
+}
+
+// Mixed is how often a level passed and failed, be it in a step that only
+// proposed it.
+type Mixed struct {
+	Level  float64 `json:"level"`
+	Passed int     `json:"passed"`
+	Failed int     `json:"failed"`
 }
 
 // Design chooses steps.
@@ -63,6 +75,9 @@ type Design interface {
 // Sweep makes given levels in the given order.
 type Sweep struct {
 	Levels []float64
+	// Repeat is how often all of them are made, 0 for once. A step of several is
+	// its number's replicate.
+	Repeat int
 	// Fresh empties the target before every level, and not just before one
 	// that is not above its predecessor.
 	Fresh bool
@@ -70,21 +85,28 @@ type Sweep struct {
 
 // Next is the level after the last one made.
 func (s Sweep) Next(made []Made, stop string) Next {
-	if len(made) >= len(s.Levels) || stop != "" {
+	if len(made) >= s.steps() || stop != "" {
 		return Next{Done: true, Outcome: s.outcome(made, stop)}
 	}
-	level := s.Levels[len(made)]
-	return Next{
+	level := s.Levels[len(made)%len(s.Levels)]
+	next := Next{
 		Level:     level,
 		Purpose:   record.PurposeSweep,
 		FromEmpty: s.Fresh || needsEmpty(made, level),
 		Full:      true,
-		Why:       fmt.Sprintf("level %d of %d that were asked for", len(made)+1, len(s.Levels)),
+		Why:       fmt.Sprintf("level %d of %d that were asked for", len(made)+1, s.steps()),
 	}
+	if s.Repeat > 1 {
+		next.Replicate = len(made)/len(s.Levels) + 1
+	}
+	return next
 }
 
+// steps is how many are made in all.
+func (s Sweep) steps() int { return len(s.Levels) * max(s.Repeat, 1) }
+
 func (s Sweep) outcome(made []Made, stop string) Outcome {
-	o := Outcome{Verdict: slo.Pass, Why: fmt.Sprintf("%d of %d levels were made", len(made), len(s.Levels))}
+	o := Outcome{Verdict: slo.Pass, Why: fmt.Sprintf("%d of %d levels were made", len(made), s.steps())}
 	for _, m := range made {
 		switch m.Verdict {
 		case slo.Pass:
@@ -98,7 +120,7 @@ func (s Sweep) outcome(made []Made, stop string) Outcome {
 		}
 		o.Verdict = worse(o.Verdict, m.Verdict)
 	}
-	if stop != "" && len(made) < len(s.Levels) {
+	if stop != "" && len(made) < s.steps() {
 		o.Verdict = worse(o.Verdict, slo.Inconclusive)
 		o.Why += ": " + stop
 	}

@@ -2,7 +2,9 @@ package design
 
 import (
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -163,8 +165,15 @@ func (r *search) confirm() Next {
 			return r.propose(r.lo, record.PurposeConfirm, true,
 				fmt.Sprintf("confirm: %s, passed %d of %d needed, failed %d of %d tolerated", r.name(r.lo), passed, r.Need, failed, r.Of-r.Need))
 		}
-		if above := r.passedAbove(r.hi); above >= 0 && r.hi >= 0 {
-			return r.done(slo.Inconclusive, fmt.Sprintf("%s failed where the higher %s passed", r.name(r.hi), r.name(above)))
+		if below, above := r.crossed(); above > below {
+			r.hi, r.lo = below, -1 // the bracket is that below both
+			for k := range r.seen {
+				if m, ok := r.decided(k); ok && k < below && m.Verdict == slo.Pass {
+					r.lo = max(r.lo, k)
+				}
+			}
+			r.confirmed, _, _ = r.wholeSteps(r.lo)
+			return r.done(slo.Inconclusive, fmt.Sprintf("%s failed where the higher %s passed", r.name(below), r.name(above)))
 		}
 		if r.hi < 0 {
 			return r.done(slo.Pass, fmt.Sprintf("%s, the highest level that was allowed, held in %d of %d confirmations: nothing failed", r.name(r.lo), passed, passed+failed))
@@ -239,19 +248,54 @@ func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 	return passed, failed, undecided
 }
 
-// passedAbove is a level above the failing level hi that was confirmed whole
-// from empty and never failed there, -1 when there is none: the target is then
-// not monotone.
-func (r *search) passedAbove(hi int) int {
-	if _, failed, _ := r.wholeSteps(hi); failed == 0 {
-		return -1
-	}
-	for k := range r.seen {
-		if passed, failed, _ := r.wholeSteps(k); k > hi && passed > 0 && failed == 0 {
-			return k
+// crossed is the lowest level that failed whole from empty more often than is
+// tolerated, and the highest that was confirmed so and never failed: where that
+// is the higher one the target is not monotone. Whole steps from empty count,
+// whatever they were made for, and where a level failed without being tolerated
+// as the upper bound one is enough.
+func (r *search) crossed() (below, above int) {
+	below, above = math.MaxInt, -1
+	for k, steps := range r.seen {
+		passed, failed, _ := r.wholeSteps(k)
+		if passed > 0 && failed == 0 {
+			above = max(above, k)
+		}
+		whole := 0
+		for _, m := range steps {
+			if m.FromEmpty && m.Full && m.Verdict == slo.Breached {
+				whole++
+			}
+		}
+		if whole > r.Of-r.Need || k == r.hi && failed > 0 {
+			below = min(below, k)
 		}
 	}
-	return -1
+	return below, above
+}
+
+// mixed tells of the levels at which steps do not agree.
+func (r *search) mixed() []Mixed {
+	lowest, highest := math.MaxInt, -1
+	var list []Mixed
+	levels := slices.Sorted(maps.Keys(r.seen))
+	for _, k := range levels {
+		m := Mixed{Level: r.level(k)}
+		for _, x := range r.seen[k] {
+			switch x.Verdict {
+			case slo.Pass:
+				m.Passed++
+				highest = max(highest, k)
+			case slo.Breached:
+				m.Failed++
+				lowest = min(lowest, k)
+			}
+		}
+		list = append(list, m)
+	}
+	return slices.DeleteFunc(list, func(m Mixed) bool {
+		k := r.index(m.Level)
+		return k < lowest || k > highest || m.Passed+m.Failed == 0
+	})
 }
 
 func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) Next {
@@ -267,7 +311,7 @@ func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) 
 
 // done ends the search with the bracket as it stands.
 func (r *search) done(verdict slo.Verdict, why string) Next {
-	o := Outcome{Verdict: verdict, Confirmations: r.confirmed, Why: why}
+	o := Outcome{Verdict: verdict, Confirmations: r.confirmed, Why: why, Mixed: r.mixed()}
 	if r.lo >= 0 {
 		level := r.level(r.lo)
 		o.Line = &level

@@ -294,3 +294,42 @@ func TestSweep(t *testing.T) {
 		t.Errorf("a sweep that was cut: %s, %s", o.Verdict, o.Why)
 	}
 }
+
+// Levels that went both ways are told with how often, and a level that failed
+// whole from empty below one that held decides against any line.
+func TestSearchTellsWhereStepsDisagree(t *testing.T) {
+	s := Search{From: 110, Step: 10, Max: 200, Resolution: 10, Need: 3, Of: 3}
+	step := func(level float64, purpose record.Purpose, full bool, v slo.Verdict) Made {
+		return Made{Level: level, Purpose: purpose, FromEmpty: true, Full: full, Verdict: v, Effective: level}
+	}
+	held := func(level float64, purpose record.Purpose, n int) (list []Made) {
+		for range n {
+			list = append(list, step(level, purpose, true, slo.Pass))
+		}
+		return list
+	}
+	for _, tt := range []struct {
+		why     string
+		whole   bool // the step at 120 that failed
+		verdict slo.Verdict
+		line    float64
+		says    string
+	}{
+		{"a short step only proposes: what was made whole decides", false, slo.Pass, 130, "130 held in 3 of 3"},
+		{"a whole step from empty decides as much as those of the line", true, slo.Inconclusive, 110, "120 failed where the higher 130 passed"},
+	} {
+		made := []Made{step(110, record.PurposeRamp, false, slo.Pass), step(120, record.PurposeRamp, tt.whole, slo.Breached)}
+		made = append(made, held(110, record.PurposeConfirm, 3)...)
+		made = append(made, held(120, record.PurposeUpper, 3)...)
+		made = append(made, held(130, record.PurposeUpper, 3)...)
+		made = append(made, step(140, record.PurposeBracket, true, slo.Pass), step(140, record.PurposeUpper, true, slo.Breached))
+		n := s.Next(made, "")
+		want := []Mixed{{120, 3, 1}, {130, 3, 0}, {140, 1, 1}}
+		if !n.Done || n.Outcome.Verdict != tt.verdict || *n.Outcome.Line != tt.line || !strings.Contains(n.Outcome.Why, tt.says) || !reflect.DeepEqual(n.Outcome.Mixed, want) {
+			t.Errorf("%s: %+v", tt.why, n)
+		}
+	}
+	if _, o := drive(t, s, hard(150)); len(o.Mixed) != 0 {
+		t.Errorf("a target that is clear: %+v", o.Mixed)
+	}
+}

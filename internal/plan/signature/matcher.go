@@ -438,6 +438,11 @@ func (c *ConditionPattern) holding(figures map[string]float64) (list []FigureHit
 func (h *Hit) Text() string {
 	var parts []string
 	for _, f := range h.Figures {
+		if strings.HasPrefix(f.Name, FigureCPU) && f.Name != FigureMachine {
+			// Beside shares of all processors a percentage of one misleads.
+			parts = append(parts, fmt.Sprintf("%s was %.3g processors", f.Name, f.Value/100))
+			continue
+		}
 		parts = append(parts, fmt.Sprintf("%s was %.4g", f.Name, f.Value))
 	}
 	if h.Count > 0 {
@@ -488,7 +493,7 @@ func (m *Matcher) try(examples []Example) []Hit {
 			case e.Error != "" || e.Code != 0:
 				m.Request(&record.Slot{Slot: object, Code: e.Code, Error: e.Error, Outcome: record.SlotFailed})
 			default:
-				m.Event(1, &record.KubeEvent{Object: object, About: cmp.Or(e.About, "Pod"), Type: "Warning", Reason: e.Reason, Message: e.Message})
+				m.Event(1, &record.KubeEvent{Object: object, About: cmp.Or(e.About, "Pod"), Type: "Warning", Source: e.Source, Reason: e.Reason, Message: e.Message})
 			}
 		}
 	}

@@ -28,13 +28,27 @@ func Shape(message, object string) string {
 // be a word of the message, such as quota or webhook: it is replaced only
 // between quotes, beside a slash or underscore, and behind a point or an equals
 // sign.
+//
+// An object of a kind of its own is "Kind/namespace/name" or "Kind/name". What
+// an API server says of a request begins with the resource and the object's
+// name, `pods "a-1" is forbidden`, which need not be the object's that asked.
 func Unnamed(message, object string) string {
-	namespace, name, ok := strings.Cut(object, "/")
-	if !ok {
+	parts := strings.Split(object, "/")
+	if len(parts) == 3 {
+		parts = parts[1:]
+	}
+	if m := refused.FindStringSubmatch(message); m != nil {
+		message = replaceWord(message, m[1], "NAME")
+	}
+	if len(parts) < 2 {
 		return message
 	}
+	namespace, name := parts[0], parts[1]
 	return replaceWord(replaceWord(message, name, "NAME"), namespace, "NAMESPACE")
 }
+
+// refused is how an API server begins to say why it refused a request.
+var refused = regexp.MustCompile(`^[A-Za-z][-.A-Za-z0-9]* "([^"]+)" (?:already exists|is forbidden|is invalid|not found)\b`)
 
 // replaceWord replaces a name where it stands by itself, and is no part of a
 // longer one.

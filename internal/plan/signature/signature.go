@@ -107,6 +107,7 @@ type ConditionPattern struct {
 // takes several, with the others.
 type Example struct {
 	About   string `yaml:"about,omitempty"`
+	Source  string `yaml:"source,omitempty"`
 	Reason  string `yaml:"reason,omitempty"`
 	Message string `yaml:"message,omitempty"` // of an event, or of a state if State is set
 	State   bool   `yaml:"state,omitempty"`

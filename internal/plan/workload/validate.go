@@ -131,6 +131,14 @@ func (v *validator) axes() {
 				v.Fail(path+".default."+n.key, "must be above 0, is %v", n.value)
 			}
 		}
+		for i, level := range a.Sweep.Levels {
+			if level <= 0 {
+				v.Fail(strictyaml.Index(path+".sweep.levels", i), "must be above 0, is %v", level)
+			}
+		}
+		if a.Sweep.Repeat < 0 {
+			v.Fail(path+".sweep.repeat", "must be at least 1, is %d", a.Sweep.Repeat)
+		}
 		if r.Max < r.From {
 			v.Fail(path+".default.max", "must be at least from, which is %v, is %v", r.From, r.Max)
 		}

@@ -127,6 +127,14 @@ type Axis struct {
 	WarmUp time.Duration `yaml:"warmUp"`
 	// Primary is the axis's own, instead of the workload's.
 	Primary string `yaml:"primary"`
+	// Sweep is what a sweep makes that does not say it.
+	Sweep Levels `yaml:"sweep"`
+}
+
+// Levels are those of a sweep, and how often all of them are made; 0 is once.
+type Levels struct {
+	Levels []float64 `yaml:"levels"`
+	Repeat int       `yaml:"repeat"`
 }
 
 // Range is where a load line is looked for, in the axis's unit.

@@ -300,9 +300,16 @@ func (r *run) raise(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// countOutcome notes the outcome of a request.
+// countOutcome notes the outcome of a request, and of those made before it for
+// the same.
 func (r *run) countOutcome(slot *record.Slot) {
 	r.status.Replied++
+	for s := slot; s != nil; s = s.Before {
+		r.count(s)
+	}
+}
+
+func (r *run) count(slot *record.Slot) {
 	r.status.Unasked -= slot.Units
 	failed := slot.Outcome == record.SlotFailed || slot.Outcome == record.SlotUnknown
 	r.errors.add(failed, slot.Retries)

@@ -31,6 +31,7 @@ const (
 	refused                 // its request fails
 	unanswered              // its request has no known outcome
 	needsThree              // its request succeeds at the third attempt
+	companion               // arrives, but the request before its own is refused
 	falls                   // arrives, and is gone a second later
 	movesAlways             // never there, and always on the move
 )
@@ -110,6 +111,8 @@ func (f *fake) send(i int) record.Slot {
 		return slot
 	case needsThree:
 		slot.Retries = 2
+	case companion:
+		slot.Before = &record.Slot{Slot: fmt.Sprintf("before/%d", i), Outcome: record.SlotFailed, Code: 422}
 	}
 	f.born[i] = f.clock.Now()
 	return slot
@@ -144,7 +147,7 @@ func (f *fake) Progress() target.Progress {
 			if now >= there && now < there+1e6 {
 				p.There++
 			}
-		case arrives, needsThree:
+		case arrives, needsThree, companion:
 			moved(there)
 			if now >= there {
 				p.There++
@@ -469,6 +472,19 @@ func TestAGuardTripsInTheLastMoment(t *testing.T) {
 			}
 		})
 	}
+}
+
+// What a template asks for besides its last object counts like it: on record,
+// and for the guard on failed requests.
+func TestEachRequestOfATemplateCounts(t *testing.T) {
+	bubble(t, func(t *testing.T, tr *trial) {
+		tr.target.fate = func(int) fate { return companion }
+		tr.options.Guards = []Guard{{target.MeasureRequestErrors, 50}}
+		ending, err := tr.Run(context.Background(), whole(30))
+		if n := len(tr.sink.slots()); ending != record.EndGuard || err != nil || n != 60 {
+			t.Errorf("%s, %v, %d requests on record: want a guard and 60", ending, err, n)
+		}
+	})
 }
 
 // A step cut at any moment: every request that was sent is on record exactly

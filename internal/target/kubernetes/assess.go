@@ -36,6 +36,9 @@ type Demand struct {
 	RunID   string
 	UUID    string
 	Axis    ceiling.Axis
+	// ToLoad makes a kind that the cluster does not know an error, and not a
+	// finding.
+	ToLoad bool
 }
 
 // Assessment is what a survey tells of one workload.
@@ -47,6 +50,7 @@ type Assessment struct {
 	Needs []ceiling.Right
 
 	survey *Survey
+	toLoad bool
 	load   ceiling.Load
 	specs  []namedSpec
 	limits []namedLimits
@@ -72,7 +76,7 @@ type namedLimits struct {
 // the namespaces that it comes into, and nothing else. The error is a mistake
 // in the workload, or an *UnreachableError.
 func (s *Survey) Assess(ctx context.Context, d Demand) (*Assessment, error) {
-	l := &Assessment{survey: s, Facts: ceiling.Facts{
+	l := &Assessment{survey: s, toLoad: d.ToLoad, Facts: ceiling.Facts{
 		Axis: d.Axis, AllNodes: len(s.nodes), NodesRead: s.nodesRead,
 		PodsRead: s.podsRead, Pods: s.pods, Addresses: s.addressed, Containers: s.containers,
 		Namespaces:       ceiling.Fact{Value: float64(len(s.namespaces)), Source: s.namespacesRead},
@@ -190,7 +194,11 @@ func (l *Assessment) renderEntry(m *objectMaker, repeat ceiling.Entry, labels ma
 		gvk := u.GroupVersionKind()
 		mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 		if err != nil {
-			l.found(record.SeverityError, "workload", "", "%s: the cluster knows no %s", m.template.Name(), gvk.GroupKind())
+			err := m.unknownKind(i, &u)
+			if l.toLoad {
+				return err
+			}
+			l.found(record.SeverityError, "workload", "", "%v", err)
 			continue
 		}
 		e := repeat

@@ -24,8 +24,19 @@ type Leftover struct {
 	// Alive says that the run gave a sign of life lately: it may still be
 	// going on.
 	Alive bool `json:"alive"`
+	// Here says that the run is one of this user on this machine: whether it is
+	// going on is then known at once, and else only by its signs of life.
+	Here bool `json:"here"`
 	// LastSign is when it gave the last one; zero if none is known.
 	LastSign time.Time `json:"lastSign"`
+}
+
+// DeadFrom is when a run that gives no further sign of life counts as dead.
+func (l *Leftover) DeadFrom() time.Time { return l.LastSign.Add(AliveFor) }
+
+// What names all that is left, in a line.
+func (l *Leftover) What() string {
+	return strings.Join(append(slices.Clone(l.Namespaces), l.Others...), ", ")
 }
 
 // AliveFor is how long after its last sign of life a run counts as going on.
@@ -66,7 +77,14 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 	}
 	list := make([]Leftover, 0, len(byRun))
 	for _, run := range slices.Sorted(maps.Keys(byRun)) {
-		list = append(list, *byRun[run])
+		l := byRun[run]
+		switch runState(c.host, run) {
+		case runAlive:
+			l.Here, l.Alive = true, true
+		case runDead:
+			l.Here, l.Alive = true, false
+		}
+		list = append(list, *l)
 	}
 	return list, nil
 }
@@ -169,7 +187,11 @@ func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
 	if err != nil && !apierrors.IsForbidden(err) {
 		return c.client.unreachable(err)
 	}
-	return c.awaitNamespacesGone(ctx, l.Run)
+	if err := c.awaitNamespacesGone(ctx, l.Run); err != nil {
+		return err
+	}
+	forgetRun(c.host, l.Run)
+	return nil
 }
 
 // awaitNamespacesGone waits until a run has no namespaces.

@@ -195,9 +195,10 @@ func (r reply) error() error {
 }
 
 // transient reports whether an answer says that the same request may succeed
-// later: too many requests, and the server's own troubles.
+// later: too many requests, and the server's own troubles. A store that is full
+// stays so until somebody does something about it.
 func (r reply) transient() bool {
-	return slices.Contains([]int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
+	return !bytes.Contains(r.body, []byte("mvcc: database space exceeded")) && slices.Contains([]int{http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
 		http.StatusServiceUnavailable, http.StatusGatewayTimeout}, r.code)
 }
 

@@ -38,6 +38,7 @@ type Cluster struct {
 	// Naming is how the target is named in records.
 	Naming record.TargetNaming
 	now    func() time.Time
+	host   target.Host
 
 	discovering sync.Mutex
 	discovered  meta.RESTMapper // nil until the API was first asked what it knows
@@ -46,7 +47,7 @@ type Cluster struct {
 // Connect reads a kubeconfig and makes a client for one of its contexts, the
 // current one if context is "". It does not talk to the cluster. The error is a
 // *target.MistakeError.
-func Connect(kubeconfig, context, agent string, now func() time.Time) (*Cluster, error) {
+func Connect(kubeconfig, context string, host target.Host) (*Cluster, error) {
 	config, err := clientcmd.LoadFromFile(kubeconfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, target.Mistakef(nearest.File(kubeconfig), "there is no kubeconfig %s", kubeconfig)
@@ -70,13 +71,13 @@ func Connect(kubeconfig, context, agent string, now func() time.Time) (*Cluster,
 	if err != nil {
 		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
-	c, err := newClient(rest, agent)
+	c, err := newClient(rest, "plimsoll/"+host.Version)
 	if err != nil {
 		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
 	return &Cluster{
 		client: c, Context: context, Server: rest.Host, Config: config,
-		Naming: record.TargetNaming{Kind: "cluster", Name: context}, now: now,
+		Naming: record.TargetNaming{Kind: "cluster", Name: context}, now: host.Now, host: host,
 	}, nil
 }
 

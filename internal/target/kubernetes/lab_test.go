@@ -210,7 +210,7 @@ type labRun struct {
 	hold       time.Duration
 	onStatus   func(engine.Status)
 	onOpen     func(*Target)
-	beforeEnd  func() // is called before the target is emptied
+	beforeEnd  func()                            // is called before the target is emptied
 	open       func(*Cluster, *PreparedWorkload) // changes the load
 	n          int64                             // its number, which names what it makes; 0 for the next
 }
@@ -253,7 +253,7 @@ func (r labRun) do(t *testing.T) (judge.Result, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := Connect(r.kubeconfig, "", "plimsoll/test", time.Now)
+	c, err := Connect(r.kubeconfig, "", target.Host{Version: "test", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -305,7 +305,7 @@ func (r labRun) do(t *testing.T) (judge.Result, error) {
 // leftNothing fails unless the cluster is as it was.
 func leftNothing(t *testing.T, kubeconfig string) {
 	t.Helper()
-	c, err := Connect(kubeconfig, "", "plimsoll/test", time.Now)
+	c, err := Connect(kubeconfig, "", target.Host{Version: "test", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +376,7 @@ func TestPodsOfControllersAreAccountedFor(t *testing.T) {
 func TestWhatIsThereAlreadyCountsAndIsLeftAlone(t *testing.T) {
 	t.Parallel()
 	l := needLab(t)
-	c, err := Connect(l.Kubeconfig, "", "plimsoll/test", time.Now)
+	c, err := Connect(l.Kubeconfig, "", target.Host{Version: "test", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -523,7 +523,7 @@ func TestARemovalOutOfReach(t *testing.T) {
 	if c := r.Cleanup; r.Verdict != slo.Pass || c == nil || c.Done || c.Left < 60 {
 		t.Errorf("verdict %s, cleanup %+v", r.Verdict, c)
 	}
-	c, err := Connect(l.Kubeconfig, "", "plimsoll/test", time.Now)
+	c, err := Connect(l.Kubeconfig, "", target.Host{Version: "test", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -563,7 +563,7 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	if s.Verdict != want {
 		t.Errorf("verdict %s (%s), want %s of %+v", s.Verdict, s.VerdictWhy, want, s.Objects)
 	}
-	c, err := Connect(l.Kubeconfig, "", "plimsoll/test", time.Now)
+	c, err := Connect(l.Kubeconfig, "", target.Host{Version: "test", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

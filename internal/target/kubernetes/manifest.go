@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 var protobufSerializer = protobuf.NewSerializer(scheme.Scheme, scheme.Scheme)
@@ -77,11 +78,11 @@ func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburn
 	for i, doc := range docs {
 		typed, err := m.prepare(doc, i, "0", "1")
 		if err != nil {
-			return nil, err
+			return nil, target.Mistakef("", "%w", err)
 		}
 		made, err := m.manifest(doc, typed, i, first)
 		if err != nil {
-			return nil, err
+			return nil, target.Mistakef("", "%w", err)
 		}
 		m.units += made.units
 		m.onlyPods = m.onlyPods && made.kind == "Pod"
@@ -154,11 +155,11 @@ func (m *objectMaker) prepare(doc map[string]any, index int, iteration, replica 
 		labels[LabelSlot] = m.slotLabel(index, iteration, replica)
 	}
 	if err := kubeburner.InjectLabels(doc, labels); err != nil {
-		return nil, fmt.Errorf("%s: document %d: %w", m.template.Name(), index+1, err)
+		return nil, m.mistake(index, "metadata", err.Error())
 	}
 	gvk := u.GroupVersionKind()
 	if gvk.Kind == "" || gvk.Version == "" {
-		return nil, fmt.Errorf("%s: document %d has no apiVersion or no kind", m.template.Name(), index+1)
+		return nil, m.mistake(index, "", "it has no apiVersion or no kind")
 	}
 	typed, err := scheme.Scheme.New(gvk)
 	if err != nil {
@@ -175,7 +176,7 @@ func (m *objectMaker) prepare(doc map[string]any, index int, iteration, replica 
 		err = nil
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: document %d is no %s: %w", m.template.Name(), index+1, gvk.Kind, err)
+		return nil, m.otherType(doc, index, gvk, err)
 	}
 	return typed, nil
 }
@@ -186,7 +187,7 @@ func (m *objectMaker) manifest(doc map[string]any, typed runtime.Object, index i
 	gvk := u.GroupVersionKind()
 	mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
 	if err != nil {
-		return manifest{}, fmt.Errorf("%s: the cluster knows no %s: %w", m.template.Name(), gvk, err)
+		return manifest{}, m.unknownKind(index, &u)
 	}
 	made := manifest{kind: gvk.Kind, name: u.GetName()}
 	if mapping.Scope.Name() == meta.RESTScopeNameNamespace {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -42,6 +43,10 @@ type session struct {
 	real    bool        // some node that takes the load has a kubelet
 	usage   usageReader // of what the lab's parts use
 	release func()      // of the processors that this program is kept to, or nil
+	beside  []string    // what is told of other runs that may load the cluster
+	// held ends what says that this run is alive, nil before it is said.
+	held  func(clean bool)
+	clean bool // nothing is left of it
 	// instance is what is loaded, nil before it is open.
 	instance atomic.Pointer[Target]
 }
@@ -86,7 +91,7 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 		return target.Mistakef("", "%w", err)
 	}
 	store.Progress = show
-	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency}
+	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency, ControlPlaneCPUs: t.Lab.ControlPlaneCPUs, Pods: podsAsked(s.Plan)}
 	if t.Lab.RealNode {
 		if err := needImages(ctx, s.Request, store); err != nil {
 			return err
@@ -102,6 +107,22 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	}
 	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true}
 	return nil
+}
+
+// podsAsked is how many pods the plan will have in its lab at once by what it
+// says itself, 0 where it does not say it.
+func podsAsked(p *plan.Plan) int {
+	levels := p.Axis.Levels
+	if p.Axis.Level != nil {
+		levels = []float64{*p.Axis.Level}
+	}
+	if p.Axis.Search != nil {
+		levels = []float64{p.Axis.Search.From}
+	}
+	if p.Axis.Name != observe.AxisPodsPerNode || len(levels) == 0 {
+		return 0
+	}
+	return int(math.Ceil(slices.Max(levels) * float64(p.Target.Lab.Nodes)))
 }
 
 func (s *session) openNamedLab(ctx context.Context, name string) error {
@@ -125,7 +146,7 @@ func (s *session) openNamedLab(ctx context.Context, name string) error {
 }
 
 func (s *session) connect(kubeconfig, contextName string) error {
-	c, err := Connect(kubeconfig, contextName, "plimsoll/"+s.Version, s.Now)
+	c, err := Connect(kubeconfig, contextName, s.Host)
 	s.cluster = c
 	return err
 }
@@ -158,18 +179,66 @@ func (s *session) Sweep(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if s.Wait {
+		if leftovers, err = s.awaitOthers(ctx, leftovers); err != nil {
+			return err
+		}
+	}
+	s.beside = nil
 	for _, l := range leftovers {
 		if l.Alive && !slices.Contains(s.Before, l.Run) {
-			s.Log("note: run %s is loading this cluster too", l.Run)
+			note := s.besideText(l)
+			s.beside = append(s.beside, note)
+			s.Log("note: %s", note)
 			continue
 		}
-		s.Log("removing the leftovers of run %s: %s", l.Run, strings.Join(append(l.Namespaces, l.Others...), ", "))
+		s.Log("removing the leftovers of run %s: %s", l.Run, l.What())
 		if err := s.cluster.Clean(ctx, l); err != nil {
 			return fmt.Errorf("remove the leftovers of run %s: %w", l.Run, err)
 		}
 	}
 	return nil
 }
+
+// besideText tells of a run that is, or may be, loading the cluster too.
+func (s *session) besideText(l Leftover) string {
+	if l.Here {
+		return fmt.Sprintf("run %s of this machine is loading this cluster too, and what it has there counts in the levels; --wait waits for its end", l.Run)
+	}
+	return fmt.Sprintf("run %s may be loading this cluster too, and what it has there counts in the levels. Its last sign of life was at %s: without another it counts as dead from %s on. --wait waits for that; if it is dead, this removes it now: %s --run %s --force",
+		l.Run, clockTime(l.LastSign), clockTime(l.DeadFrom()), s.Request.Clean, l.Run)
+}
+
+// clockTime is a time of day as a user reads it.
+func clockTime(t time.Time) string { return t.Local().Format("15:04:05") }
+
+// awaitOthers waits until no other run is going on, and is what is left then.
+func (s *session) awaitOthers(ctx context.Context, leftovers []Leftover) ([]Leftover, error) {
+	show, end := s.Progress()
+	defer end()
+	for {
+		var runs []string
+		for _, l := range leftovers {
+			if l.Alive && !slices.Contains(s.Before, l.Run) {
+				runs = append(runs, fmt.Sprintf("%s (last sign of life at %s)", l.Run, clockTime(l.LastSign)))
+			}
+		}
+		if len(runs) == 0 {
+			return leftovers, nil
+		}
+		show("waiting for the end of run " + strings.Join(runs, ", "))
+		if !sleep(ctx, othersInterval) {
+			return nil, fmt.Errorf("wait for the end of run %s: %w", strings.Join(runs, ", "), context.Cause(ctx))
+		}
+		var err error
+		if leftovers, err = s.cluster.Leftovers(ctx, len(s.Before) == 0); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// othersInterval is how often it is looked whether other runs go on.
+const othersInterval = time.Second
 
 // Bounds implements target.Session. A lab is ours to load as fast as it goes;
 // any other cluster is treated with care. On an axis of arrivals the bound of
@@ -220,6 +289,10 @@ func (s *session) Close() error {
 		s.cluster.Close()
 		s.cluster = nil
 	}
+	if s.held != nil {
+		s.held(s.clean)
+		s.held = nil
+	}
 	if !s.private {
 		return nil
 	}
@@ -235,7 +308,7 @@ func (s *session) Close() error {
 // mistakes makes *target.MistakeErrors of what is wrong with a workload's
 // templates.
 func mistakes(err error) error {
-	if len(strictyaml.Problems(err)) > 0 {
+	if _, told := errors.AsType[*target.MistakeError](err); !told && len(strictyaml.Problems(err)) > 0 {
 		return target.Mistakef("", "%w", err)
 	}
 	return err
@@ -297,6 +370,12 @@ func variantOf(r target.Request, given map[string]string) (v Variant, err error)
 		return v, target.Mistakef("take it out of the workload's configuration", "%w", strictyaml.Join(problems))
 	}
 	if v.Templates, err = v.Config.Templates(r.Workload.Files()); err != nil {
+		return v, target.Mistakef("", "%w", err)
+	}
+	if r.ToRead {
+		return v, nil
+	}
+	if err := v.repeatedNames(identity{uuid: r.UUID, run: r.Run}); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
 	return v, nil

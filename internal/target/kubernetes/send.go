@@ -27,7 +27,7 @@ type sender struct {
 }
 
 // send creates the objects of one slot, one after the other, and tells what
-// became of the one that asks for pods. The others are put on record here.
+// became of each.
 func (s *sender) send(ctx context.Context, p plannedSlot) record.Slot {
 	component := ""
 	if s.load.Component != nil {
@@ -44,16 +44,17 @@ func (s *sender) send(ctx context.Context, p plannedSlot) record.Slot {
 		return slot
 	}
 	var last record.Slot
+	var before *record.Slot
 	for i := range manifests {
 		begin := s.clock.Now()
 		slot := s.create(ctx, &manifests[i], component)
-		slot.Iteration = p.Iteration
+		slot.Iteration, slot.Before = p.Iteration, before
 		if i == len(manifests)-1 {
 			last = slot
 			break
 		}
 		slot.Intended, slot.Sent, slot.Replied = begin, begin, s.clock.Now()
-		s.emit(&slot)
+		before = &slot
 	}
 	return last
 }

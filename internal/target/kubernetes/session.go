@@ -25,11 +25,18 @@ import (
 // Target implements target.Session.
 func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Instance, error) {
 	s.release = keepApart(s.lab)
+	if !s.private && s.held == nil {
+		s.held = holdRun(s.Host, s.Run)
+	}
+	s.clean = false
 	t, err := s.cluster.Open(ctx, s.load(), rec.Sink, rec.Clock, rec.Step, rec.Fail)
 	if err != nil {
 		return nil, mistakes(err)
 	}
 	s.instance.Store(t)
+	for _, note := range s.beside {
+		rec.Emit(&record.Note{Warning: record.WarningBeside, Text: note})
+	}
 	return &loaded{t, s, rec, s.release != nil}, nil
 }
 
@@ -88,6 +95,13 @@ type loaded struct {
 	apart bool // this program is kept off the real node's processors
 }
 
+// Close implements target.Instance.
+func (t *loaded) Close(done context.Context) error {
+	err := t.Target.Close(done)
+	t.s.clean = err == nil
+	return err
+}
+
 // Raise implements target.Target.
 func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
 	t.putDurations(ctx)
@@ -129,6 +143,9 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 	if t.s.lab.Spec().RealNode != nil {
 		env.Host.Runtimes = t.s.lab.RealNodeVersions()
 		env.Isolation.Notes = append(env.Isolation.Notes, t.processors())
+	}
+	if cpus := t.s.lab.Spec().ControlPlaneCPUs; cpus > 0 {
+		env.Isolation.Notes = append(env.Isolation.Notes, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
 	}
 	env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
 	return env, err
@@ -232,7 +249,7 @@ func (s *session) assessArms(ctx context.Context, survey *Survey) ([]armAssessme
 
 // assess is what a survey tells of a rendering of the workload.
 func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Assessment, error) {
-	d := Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}}
+	d := Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
 	if s.Workload != nil {
 		d.Workload = s.Workload.Name
 		axis, err := s.Workload.Axis(s.Plan.Axis.Name)
@@ -246,6 +263,11 @@ func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Asses
 		}
 	}
 	l, err := survey.Assess(ctx, d)
+	if err == nil && s.ToRead && v.Config != nil {
+		if err := v.repeatedNames(identity{uuid: s.UUID, run: s.Run}); err != nil {
+			l.found(record.SeverityError, "workload", "", "%v", err)
+		}
+	}
 	return l, mistakes(err)
 }
 

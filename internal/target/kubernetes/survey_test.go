@@ -26,6 +26,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // message is an object in the API's protobuf encoding.
@@ -507,7 +508,7 @@ func TestLookFindsWhatIsWrongWithAWorkload(t *testing.T) {
 		want     string
 		why      string
 	}{
-		{job, "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\n", nil, "the cluster knows no Thing.example.com", "a kind that is not there"},
+		{job, "apiVersion: example.com/v1\nkind: Thing\nmetadata: {name: t}\n", nil, "the cluster knows no kind Thing in example.com/v1", "a kind that is not there"},
 		{job, strings.Replace(bareTemplate, "spec: {", "spec: {runtimeClassName: crun, ", 1), nil, "there is no RuntimeClass crun", "a runtime class that is not there"},
 		{job, strings.Replace(bareTemplate, "spec: {", "spec: {nodeSelector: {a: b}, ", 1), nil, "no node takes the workload's pods: all 2", "a selector that fits no node"},
 		{job, bareTemplate, func(f *fakeAPI) {
@@ -564,7 +565,7 @@ func TestKubeletsAreAsked(t *testing.T) {
 func TestSurveyOfALab(t *testing.T) {
 	t.Parallel()
 	kubeconfig := needLab(t).Kubeconfig
-	c, err := Connect(kubeconfig, "", "plimsoll/test", time.Now)
+	c, err := Connect(kubeconfig, "", target.Host{Version: "test", Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net/url"
@@ -128,6 +129,11 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 	t.remover = &remover{shared: t.shared, pods: t.watch.pods, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
 	if err := t.watch.start(ctx, fail); err != nil {
 		return nil, err
+	}
+	if err := t.tryOut(ctx); err != nil {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalBound)
+		defer cancel()
+		return nil, errors.Join(err, t.Close(ctx))
 	}
 	for _, text := range t.population.unknownFields() {
 		t.emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API ignores unknown fields"})

@@ -1,0 +1,305 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/run"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+)
+
+// grid makes an experiment that varies something: each cell is a run of its own
+// in a directory below the grid's.
+type grid struct {
+	*runner
+	dir   record.Dir
+	cells []plan.Cell
+	// failed says of a cell why it has no result, and codes its exit code.
+	failed map[string]error
+}
+
+// showGrid makes the grid and shows its result.
+func (r *runner) showGrid(f *experimentFlags) error {
+	dir := record.Dir(r.out)
+	if !record.IsGrid(r.out) {
+		var err error
+		if dir, err = record.CreateDir(run.NewPath(r.out, r.plan.Name, r.p.Now())); errors.Is(err, fs.ErrExist) {
+			return usagef("give another --out", "%w", err)
+		} else if err != nil {
+			return err
+		}
+		id, _, err := r.p.names()
+		if err != nil {
+			return err
+		}
+		axis, err := r.workload.Axis(r.plan.Axis.Name)
+		if err != nil {
+			return err
+		}
+		kind := r.workload.KindOn(axis.Name)
+		r.plan.AsRun = &plan.AsRun{
+			ID: id, Kind: r.plan.Kind, Command: commandLine(r.p.Args), Version: version, Started: r.p.Now().UTC().Format(time.RFC3339),
+			Unit: axis.Unit, Milestones: kind.Names(), Arrived: kind.There,
+		}
+		text, err := r.plan.Marshal()
+		if err == nil {
+			err = errors.Join(os.Mkdir(dir.Path(record.CellsDir), 0o755), dir.WriteFile(record.ExperimentFile, text))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	lock, err := dir.Lock()
+	if _, ok := errors.AsType[*record.BusyError](err); ok {
+		return usagef("wait for it, or stop it", "%w", err)
+	}
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	g := &grid{runner: r, dir: dir, cells: r.plan.Cells(), failed: make(map[string]error)}
+	runErr := g.visitAll()
+	result, err := judgeGrid(r.p, dir, r.plan, g.failed)
+	if err != nil {
+		return errors.Join(runErr, err)
+	}
+	if err := writeGrid(dir, result); err != nil {
+		return err
+	}
+	if err := showGridResult(r.p, result, string(dir), f.output); err != nil {
+		return err
+	}
+	if runErr != nil {
+		r.p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+		if !r.mild(runErr) {
+			return runErr
+		}
+	}
+	return exitError(result.ExitCode)
+}
+
+// visitAll makes what is left of each cell, round by round. A cell that cannot
+// be run does not keep the others from it; the error is of what ends all of
+// them.
+func (g *grid) visitAll() error {
+	end := time.Time{}
+	if g.plan.Budget > 0 {
+		end = g.p.Now().Add(time.Duration(g.plan.Budget))
+	}
+	for round, order := range g.plan.Rounds() {
+		for i, k := range order {
+			c := g.cells[k]
+			if err := context.Cause(g.stop.soft); err != nil {
+				return err
+			}
+			if !end.IsZero() && !g.p.Now().Before(end) {
+				return run.ErrBudget
+			}
+			if g.failed[c.Name] != nil {
+				continue
+			}
+			if !g.quiet {
+				text := fmt.Sprintf("cell %d of %d", i+1, len(order))
+				if n := len(g.plan.Rounds()); n > 1 {
+					text += fmt.Sprintf(", round %d of %d", round+1, n)
+				}
+				g.p.logf("%s: %s\n", text, c.Name)
+			}
+			err := g.visit(c, round, end)
+			switch {
+			case err == nil || errors.Is(err, run.ErrBudget):
+			case g.mild(err) || exitCode(err) == exitUsage:
+				return err
+			default:
+				g.p.logf("plimsoll: cell %s: %v\n", c.Name, err)
+				g.failed[c.Name] = err
+			}
+		}
+	}
+	return nil
+}
+
+// visit makes one round of a cell, unless it is made.
+func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
+	path := g.dir.Path(filepath.Join(record.CellsDir, cellDir(c.Name)))
+	r := *g.runner
+	r.asked = nil
+	levels := len(g.plan.Axis.Levels)
+	r.steps = levels * (round + 1)
+	if _, err := record.OpenDir(path); err == nil {
+		kept, x, err := runnerOf(path)
+		if err != nil {
+			return err
+		}
+		dir := record.Dir(path)
+		lock, err := dir.Lock()
+		if err != nil {
+			return err
+		}
+		defer lock.Close()
+		past, err := run.OpenPast(dir, kept.plan.AsRun.ID, x)
+		if err != nil {
+			return fmt.Errorf("go on with %s: %w", path, err)
+		}
+		if past.Done || levels > 0 && past.Made >= r.steps {
+			return nil
+		}
+		r.plan, r.workload, r.past = kept.plan, kept.workload, past
+		r.steps -= past.Made
+	} else {
+		of, err := g.plan.OfCell(c)
+		if err != nil {
+			return err
+		}
+		of.AsRun = nil
+		r.plan, r.out, r.past = of, path, nil
+	}
+	if g.plan.Kind != plan.Sweep || g.plan.Repeat < 2 {
+		r.steps = 0
+	}
+	if !end.IsZero() {
+		r.plan.Budget = plan.Duration(max(end.Sub(g.p.Now()), time.Millisecond))
+	}
+	dir, result, err := r.run(func(record.Dir, *judge.Result, error) {})
+	g.yes = r.yes // an answer is for all cells
+	if result == nil {
+		return err
+	}
+	r.page(dir, false)
+	if !g.quiet && (r.steps == 0 || round+1 == g.plan.Repeat) {
+		g.p.logf("  %s\n", report.Sentence(*result))
+	}
+	return err
+}
+
+// cellDir is the name of a cell's directory.
+func cellDir(name string) string {
+	return strings.Map(func(c rune) rune {
+		if c == '/' || c == ':' || c == filepath.Separator || c == ' ' {
+			return '-'
+		}
+		return c
+	}, name)
+}
+
+// judgeGrid puts the results of a grid's cells together, as far as they are
+// there; failed says why one is not.
+func judgeGrid(p *Process, dir record.Dir, of *plan.Plan, failed map[string]error) (judge.Grid, error) {
+	var vary []judge.Varied
+	for _, item := range of.Vary {
+		vary = append(vary, judge.Varied{Key: item.Key, Values: item.Value})
+	}
+	var cells []judge.Cell
+	for _, c := range of.Cells() {
+		name := filepath.Join(record.CellsDir, cellDir(c.Name))
+		cell := judge.Cell{Name: c.Name, Dir: name, Params: c.Values}
+		path := record.Dir(dir.Path(name))
+		if _, err := record.OpenDir(string(path)); err != nil {
+			cell.Failed, cell.ExitCode = "it was not run", exitInconclusive
+		} else if err := judgeAnew(path); err != nil {
+			return judge.Grid{}, err
+		} else if err := path.ReadJSON(record.ResultFile, &cell.Result); err != nil {
+			return judge.Grid{}, err
+		}
+		if err := failed[c.Name]; err != nil && cell.Failed != "" {
+			cell.Failed, cell.ExitCode = err.Error(), exitCode(err)
+		}
+		cells = append(cells, cell)
+	}
+	metric, margin, alpha := "", 0.05, 0.05
+	if of.Primary != nil {
+		metric, alpha = of.Primary.Metric, of.Primary.Alpha
+		margin, _ = of.Primary.Share() // the plan is valid
+	}
+	g := judge.NewGrid(vary, cells, metric, margin, alpha)
+	g.Experiment, g.Workload, g.Kind = of.Name, of.Workload, string(of.Kind)
+	g.Command, g.Version = of.AsRun.Command, of.AsRun.Version
+	return g, nil
+}
+
+// showGridResult prints the result of a grid.
+func showGridResult(p *Process, g judge.Grid, dir, format string) error {
+	if format == "json" {
+		return printJSON(p, g)
+	}
+	if err := report.GridText(p.Stdout, g, dir); err != nil {
+		return fmt.Errorf("print the result: %w", err)
+	}
+	return nil
+}
+
+// writeGrid writes what a grid leaves beside its cells.
+func writeGrid(dir record.Dir, g judge.Grid) error {
+	return dir.WriteJSON(record.ResultFile, g)
+}
+
+// reportGrid judges the cells of a recorded grid and writes its pages.
+func reportGrid(p *Process, path string) (judge.Grid, error) {
+	of, err := loadPlan(filepath.Join(path, record.ExperimentFile))
+	if err != nil {
+		return judge.Grid{}, err
+	}
+	if of.AsRun == nil {
+		return judge.Grid{}, usagef("", "%s is not one that a run has left: it has no asRun", filepath.Join(path, record.ExperimentFile))
+	}
+	of.Kind = of.AsRun.Kind
+	dir := record.Dir(path)
+	g, err := judgeGrid(p, dir, of, nil)
+	if err != nil {
+		return g, err
+	}
+	for _, c := range g.Cells {
+		if c.Failed == "" {
+			if err := report.WriteFile(record.Dir(dir.Path(c.Dir)), run.KindBefore()); err != nil {
+				return g, err
+			}
+		}
+	}
+	return g, writeGrid(dir, g)
+}
+
+// cellPath is the directory of DIR:CELL in a grid, and path itself for any
+// other.
+func cellPath(text string) (string, error) {
+	if _, err := os.Stat(text); err == nil {
+		return text, nil
+	}
+	at := strings.IndexByte(text, ':')
+	for ; at > 0; at = nextColon(text, at) {
+		path, name := text[:at], text[at+1:]
+		if !record.IsGrid(path) {
+			continue
+		}
+		of, err := loadPlan(filepath.Join(path, record.ExperimentFile))
+		if err != nil {
+			return "", err
+		}
+		var names []string
+		for _, c := range of.Cells() {
+			if c.Name == name || cellDir(c.Name) == name {
+				return filepath.Join(path, record.CellsDir, cellDir(c.Name)), nil
+			}
+			names = append(names, c.Name)
+		}
+		return "", usagef(nearest.Hint(name, names, "there is: "+strings.Join(names, "; ")), "%s has no cell %q", path, name)
+	}
+	return text, nil
+}
+
+func nextColon(text string, at int) int {
+	next := strings.IndexByte(text[at+1:], ':')
+	if next < 0 {
+		return -1
+	}
+	return at + 1 + next
+}

@@ -1,0 +1,339 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Grid is result.json of an experiment that varies something: each cell is one
+// combination of the values, and a run of its own.
+type Grid struct {
+	Schema     string      `json:"schema"` // that of a Result
+	Experiment string      `json:"experiment"`
+	Workload   string      `json:"workload"`
+	Kind       string      `json:"kind"` // limit or sweep
+	Verdict    slo.Verdict `json:"verdict"`
+	ExitCode   int         `json:"exitCode"` // the worst of the cells
+	Why        string      `json:"why"`
+	Command    string      `json:"command"`
+	Version    string      `json:"version"`
+	Vary       []Varied    `json:"vary"`
+	Cells      []Cell      `json:"cells"`
+	// Pairs compare cells that differ in the value of one key alone, by Metric;
+	// load lines by their brackets.
+	Metric string          `json:"metric,omitempty"`
+	Margin float64         `json:"margin"`
+	Pairs  []Pair          `json:"pairs"`
+	Curves []CapacityCurve `json:"curves,omitempty"`
+}
+
+// Varied is a key and its values.
+type Varied struct {
+	Key    string   `json:"key"`
+	Values []string `json:"values"`
+}
+
+// Cell is the result of one combination.
+type Cell struct {
+	Name   string            `json:"name"`
+	Dir    string            `json:"dir"` // of its record, below the grid's
+	Params map[string]string `json:"params"`
+	// Failed says why there is no result, "" where there is one.
+	Failed string `json:"failed,omitempty"`
+	// Levels sum up the runs of a sweep's levels.
+	Levels []CellLevel `json:"levels,omitempty"`
+	Result
+}
+
+// CellLevel sums up the runs of one level that count. Figures are the means of
+// the runs, with the interval of the mean where there are several.
+type CellLevel struct {
+	Level  float64  `json:"level"`
+	Runs   int      `json:"runs"`
+	Rate   Interval `json:"rate"`
+	P50    Interval `json:"p50"` // of the milestone at which objects count as there
+	P99    Interval `json:"p99"`
+	Metric Interval `json:"metric"` // the one that pairs are compared by
+	Unit   string   `json:"unit,omitempty"`
+}
+
+// Pair compares two cells that differ in Key alone. Exactly one of Figure and
+// Line is there, unless Why says that neither could be.
+type Pair struct {
+	Key      string                  `json:"key"`
+	Baseline string                  `json:"baseline"`
+	Arm      string                  `json:"arm"`
+	Level    *float64                `json:"level,omitempty"`
+	Verdict  stats.Verdict           `json:"verdict"`
+	Why      string                  `json:"why"`
+	Figure   *compare.Compared       `json:"figure,omitempty"`
+	Line     *compare.LineComparison `json:"line,omitempty"`
+}
+
+// CapacityCurve is the load line against a number that was varied, with all
+// else alike.
+type CapacityCurve struct {
+	Key   string            `json:"key"`
+	With  map[string]string `json:"with,omitempty"` // the values of the other keys
+	Unit  string            `json:"unit"`
+	Curve []CapacityPoint   `json:"points"`
+	// Exponent is that of line = c value^k, null where there are too few
+	// points, or where the measurements bend.
+	Exponent *Interval `json:"exponent,omitempty"`
+	// Knee is the value from which the line gains little: what is varied no
+	// longer binds. Null where there is none among the values.
+	Knee *float64 `json:"knee"`
+}
+
+// CapacityPoint is the load line at one value. The true line lies from Level to
+// below LowestFailing.
+type CapacityPoint struct {
+	Value         float64  `json:"value"`
+	Cell          string   `json:"cell"`
+	Level         *float64 `json:"level"`
+	LowestFailing *float64 `json:"lowestFailing"`
+	Binding       string   `json:"binding"`
+	// Gain is by how many percent the line grows for each percent that the value
+	// grows from here to the next, within the bounds that the brackets leave.
+	Gain *Interval `json:"gain"`
+}
+
+// littleGain is the gain below which what is varied does not bind: half of it
+// or more is lost.
+const littleGain = 0.5
+
+// NewGrid puts the cells of an experiment together. Each must have its values in
+// Params; those that differ in one key are compared by metric with the margin.
+func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) Grid {
+	g := Grid{Schema: ResultSchema, Vary: vary, Cells: cells, Metric: metric, Margin: margin, Pairs: []Pair{}}
+	counts := make(map[slo.Verdict]int)
+	for _, c := range cells {
+		if c.Failed == "" {
+			g.Experiment, g.Workload, g.Kind = c.Experiment, c.Workload, c.Result.Kind
+			counts[c.Verdict]++
+		}
+	}
+	g.ExitCode, g.Verdict = worstCell(cells)
+	g.Why = fmt.Sprintf("%d cells: %d pass, %d breach, %d inconclusive, %d invalid", len(cells), counts[slo.Pass], counts[slo.Breached], counts[slo.Inconclusive], counts[slo.Invalid])
+	if failed := len(cells) - counts[slo.Pass] - counts[slo.Breached] - counts[slo.Inconclusive] - counts[slo.Invalid]; failed > 0 {
+		g.Why += fmt.Sprintf(", %d could not be run", failed)
+	}
+	for i := range cells {
+		if cells[i].LoadLine == nil {
+			cells[i].Levels = levelsOf(&cells[i], metric)
+		}
+	}
+	for i, v := range vary {
+		for _, group := range g.alongKey(i) {
+			for a := range group {
+				for b := a + 1; b < len(group); b++ {
+					g.Pairs = append(g.Pairs, g.compare(v.Key, group[a], group[b], alpha)...)
+				}
+			}
+			if curve := capacityCurve(v.Key, vary, group); curve != nil {
+				g.Curves = append(g.Curves, *curve)
+			}
+		}
+	}
+	return g
+}
+
+// worstCell is the exit code and the verdict of cells together: the worst is
+// that of one that could not be run, and an invalid one is worse than one that
+// decides nothing.
+func worstCell(cells []Cell) (code int, v slo.Verdict) {
+	v = slo.Pass
+	for _, c := range cells {
+		if c.ExitCode > code { // they stand in that order
+			code, v = c.ExitCode, c.Verdict
+		}
+	}
+	return code, cmp.Or(v, slo.Inconclusive)
+}
+
+// alongKey are the groups of cells that differ in the i-th key alone, each in
+// the order of its values.
+func (g *Grid) alongKey(i int) [][]*Cell {
+	var groups [][]*Cell
+	at := make(map[string]int)
+	for k := range g.Cells {
+		c := &g.Cells[k]
+		name := ""
+		for j, v := range g.Vary {
+			if j != i {
+				name += v.Key + "=" + c.Params[v.Key] + "\x00"
+			}
+		}
+		if _, ok := at[name]; !ok {
+			at[name] = len(groups)
+			groups = append(groups, nil)
+		}
+		groups[at[name]] = append(groups[at[name]], c)
+	}
+	return groups
+}
+
+// compare compares two cells.
+func (g *Grid) compare(key string, a, b *Cell, alpha float64) []Pair {
+	pair := Pair{Key: key, Baseline: a.Name, Arm: b.Name, Verdict: stats.Undecided}
+	switch {
+	case a.Failed != "" || b.Failed != "":
+		pair.Why = "one of them could not be run"
+		return []Pair{pair}
+	case a.LoadLine != nil && b.LoadLine != nil:
+		line := compare.Line(a.Name, b.Name, bracketOf(a), bracketOf(b), a.LoadLine.Unit, g.Margin)
+		pair.Line, pair.Verdict, pair.Why = &line, line.Verdict, line.Why
+		return []Pair{pair}
+	case g.Metric == "":
+		return nil
+	}
+	runs := append(runsOf(a), runsOf(b)...)
+	spec := compare.Spec{Baseline: a.Name, Arms: []string{b.Name}, Metric: g.Metric, Margin: g.Margin, Alpha: alpha, Paired: true}
+	var pairs []Pair
+	for _, l := range compare.Runs(spec, runs).Levels {
+		p := pair
+		p.Level, p.Verdict, p.Why, p.Figure = &l.Level, l.Verdict, l.Why, &l.Primary
+		pairs = append(pairs, p)
+	}
+	return pairs
+}
+
+// runsOf are the steps of a cell as runs of an arm.
+func runsOf(c *Cell) []compare.Run {
+	var kind record.ObjectKind
+	if c.ObjectKind != nil {
+		kind = *c.ObjectKind
+	}
+	runs := make([]compare.Run, len(c.Steps))
+	for i, s := range c.Steps {
+		s.Arm = c.Name
+		runs[i] = RunOf(s, kind, kind.Names(), nil)
+	}
+	return runs
+}
+
+// levelsOf sums up the runs of each of a cell's levels, in order.
+func levelsOf(c *Cell, metric string) []CellLevel {
+	type figures struct{ rate, p50, p99, metric []float64 }
+	of := make(map[float64]*figures)
+	var levels []CellLevel
+	runs := runsOf(c)
+	for i, s := range c.Steps {
+		if runs[i].LeftOut != "" {
+			continue
+		}
+		f, ok := of[s.Level]
+		if !ok {
+			f = new(figures)
+			of[s.Level] = f
+			levels = append(levels, CellLevel{Level: s.Level})
+		}
+		at := &levels[slices.IndexFunc(levels, func(l CellLevel) bool { return l.Level == s.Level })]
+		at.Runs++
+		add := func(to *[]float64, v *float64) {
+			if v != nil {
+				*to = append(*to, *v)
+			}
+		}
+		add(&f.rate, s.AchievedRate)
+		add(&f.p50, s.Latency[c.Arrived].P50)
+		add(&f.p99, s.Latency[c.Arrived].P99)
+		for _, figure := range runs[i].Figures {
+			if figure.Metric == metric {
+				at.Unit = figure.Unit
+				add(&f.metric, figure.Value)
+			}
+		}
+	}
+	for i := range levels {
+		l, f := &levels[i], of[levels[i].Level]
+		l.Rate, l.P50, l.P99, l.Metric = meanOf(f.rate, l.Runs), meanOf(f.p50, l.Runs), meanOf(f.p99, l.Runs), meanOf(f.metric, l.Runs)
+	}
+	slices.SortFunc(levels, func(a, b CellLevel) int { return cmp.Compare(a.Level, b.Level) })
+	return levels
+}
+
+// meanOf is the mean of the figures of so many runs, null unless all of them
+// have one.
+func meanOf(figures []float64, runs int) Interval {
+	if len(figures) < runs || runs == 0 {
+		return Interval{}
+	}
+	e := stats.Mean(figures, confidence)
+	return Interval{finite(e.Value), finite(e.Lo), finite(e.Hi)}
+}
+
+// bracketOf is a cell's load line as comparisons take it.
+func bracketOf(c *Cell) compare.Bracket {
+	l := c.LoadLine
+	return compare.Bracket{
+		Level: l.Level, LowestFailing: l.LowestFailing, Verdict: string(c.Verdict), Binding: l.Binding,
+		Confirmations: fmt.Sprintf("%d of %d", l.Confirmations, l.ConfirmationsMade),
+	}
+}
+
+// capacityCurve is the load line along a key whose values are numbers, nil for
+// any other.
+func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
+	curve := CapacityCurve{Key: key, With: make(map[string]string)}
+	for _, c := range group {
+		x, err := strconv.ParseFloat(c.Params[key], 64)
+		if err != nil || !(x > 0) || math.IsInf(x, 0) || c.LoadLine == nil {
+			return nil
+		}
+		curve.Unit = c.LoadLine.Unit
+		curve.Curve = append(curve.Curve, CapacityPoint{Value: x, Cell: c.Name, Level: c.LoadLine.Level, LowestFailing: c.LoadLine.LowestFailing, Binding: c.LoadLine.Binding})
+	}
+	if len(curve.Curve) < 2 {
+		return nil
+	}
+	maps.Copy(curve.With, group[0].Params)
+	delete(curve.With, key)
+	slices.SortFunc(curve.Curve, func(a, b CapacityPoint) int { return cmp.Compare(a.Value, b.Value) })
+	var x, y []float64 // as logarithms
+	for i := range curve.Curve {
+		p := &curve.Curve[i]
+		if p.Level != nil {
+			x, y = append(x, math.Log(p.Value)), append(y, math.Log(*p.Level))
+		}
+		if i == 0 {
+			continue
+		}
+		before := &curve.Curve[i-1]
+		before.Gain = gainOf(*before, *p)
+		if g := before.Gain; curve.Knee == nil && g != nil && g.Hi != nil && *g.Hi < littleGain {
+			curve.Knee = &before.Value
+		}
+	}
+	if l, err := stats.FitLine(x, y, stats.Absolute, confidence); err == nil && l.Wrong == "" {
+		curve.Exponent = &Interval{finite(l.Slope.Value), finite(l.Slope.Lo), finite(l.Slope.Hi)}
+	}
+	return &curve
+}
+
+// gainOf is the elasticity of the line from one value to the next, nil where a
+// line is not known.
+func gainOf(a, b CapacityPoint) *Interval {
+	if a.Level == nil || b.Level == nil || *a.Level <= 0 || *b.Level <= 0 {
+		return nil
+	}
+	step := math.Log(b.Value / a.Value)
+	of := func(from, to float64) *float64 { return finite(math.Log(to/from) / step) }
+	gain := &Interval{Value: of(*a.Level, *b.Level)}
+	if a.LowestFailing != nil {
+		gain.Lo = of(*a.LowestFailing, *b.Level)
+	}
+	if b.LowestFailing != nil {
+		gain.Hi = of(*a.Level, *b.LowestFailing)
+	}
+	return gain
+}

@@ -1,0 +1,36 @@
+package lab
+
+import (
+	"strings"
+	"testing"
+)
+
+// What was measured on a machine of 24 GiB is what the estimate says, within a
+// tenth.
+func TestMemoryIsWhatWasMeasured(t *testing.T) {
+	for _, c := range []struct {
+		why         string
+		nodes, pods int
+		gib         float64
+	}{
+		{"without a load", 10, 0, 0.9},
+		{"many nodes", 3000, 0, 1.75},
+		{"ten thousand pods", 500, 10_000, 2.3},
+		{"Kubernetes' tested maximum", 5000, 150_000, 20.6},
+	} {
+		if got := float64(Memory(c.nodes, c.pods)) / gib; got < 0.9*c.gib || got > 1.1*c.gib {
+			t.Errorf("%s: %.2f GiB, measured %.2f", c.why, got, c.gib)
+		}
+	}
+}
+
+// A lab that does not fit is refused with what would.
+func TestALabThatDoesNotFitIsRefused(t *testing.T) {
+	err := Spec{Name: "a", Nodes: 100_000, Pods: 11_000_000}.fitsMemory()
+	if err == nil || !strings.Contains(err.Error(), "100000 simulated nodes with 11000000 pods take about 1") || !strings.Contains(err.Error(), "pods would fit") {
+		t.Errorf("%v", err)
+	}
+	if err := (Spec{Name: "a", Nodes: 10}).fitsMemory(); err != nil {
+		t.Errorf("a small one is refused: %v", err)
+	}
+}

@@ -1,0 +1,61 @@
+package kubeburner
+
+import (
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Problem states what is wrong with a document that the template writes for v,
+// the n-th from 0, at a path such as "spec.ports[0].port": with the line of the
+// template, as far as that is known. Of a path that the document does not have
+// it is the innermost part that it has.
+func (t *Template) Problem(v Vars, n int, path, message string) strictyaml.Problem {
+	p := strictyaml.Problem{File: t.name, Path: path, Message: message}
+	text, origin, err := executeWithLines(t.compiled, t.text, v.data(), t.funcs)
+	if err != nil {
+		return p
+	}
+	docs, _ := strictyaml.Documents(t.name, text)
+	if n >= len(docs) || docs[n].Root == nil {
+		return p
+	}
+	from := origin(lineOf(docs[n].Root, path))
+	p.Line, p.Text = from.Line, from.Text
+	return p
+}
+
+// lineOf is the line of what stands at a path below a node.
+func lineOf(n *strictyaml.Node, path string) int {
+	line := n.Line
+	for path != "" && n != nil {
+		if strings.HasPrefix(path, "[") {
+			index, rest, _ := strings.Cut(path[1:], "]")
+			path = strings.TrimPrefix(rest, ".")
+			if i, err := strconv.Atoi(index); err == nil {
+				if i < 0 || i >= len(n.Items) {
+					return line
+				}
+				n = n.Items[i]
+				line = n.Line
+				continue
+			}
+			path = index + strings.TrimSuffix("."+path, ".") // a key with dots in it
+		}
+		// The longest key that the path begins with: a key may have dots.
+		var best strictyaml.Entry
+		found := false
+		for _, e := range n.Entries {
+			rest, ok := strings.CutPrefix(path, e.Key)
+			if ok && (rest == "" || rest[0] == '.' || rest[0] == '[') && (!found || len(e.Key) > len(best.Key)) {
+				best, found = e, true
+			}
+		}
+		if !found {
+			return line
+		}
+		n, line, path = best.Value, best.Line, strings.TrimPrefix(path[len(best.Key):], ".")
+	}
+	return line
+}

@@ -1,0 +1,150 @@
+package plan
+
+import (
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Cell is one combination of the values that a plan varies.
+type Cell struct {
+	// Name tells it from the others: k=v,k=v in the order of the plan.
+	Name string
+	// Values are by key: a parameter of the workload, or "lab." and a key of
+	// the private lab.
+	Values map[string]string
+}
+
+const (
+	labKey   = "lab." // begins a key of the private lab
+	maxCells = 500    // of one plan
+)
+
+// Cells are all combinations of the values that the plan varies, the last key
+// changing fastest; nil where it varies nothing.
+func (p *Plan) Cells() []Cell {
+	if len(p.Vary) == 0 {
+		return nil
+	}
+	cells := []Cell{{}}
+	for _, key := range p.Vary {
+		var next []Cell
+		for _, c := range cells {
+			for _, value := range key.Value {
+				values := maps.Clone(c.Values)
+				if values == nil {
+					values = make(map[string]string)
+				}
+				values[key.Key] = value
+				next = append(next, Cell{strings.TrimPrefix(c.Name+","+key.Key+"="+value, ","), values})
+			}
+		}
+		cells = next
+	}
+	return cells
+}
+
+// Rounds are the orders in which the cells are visited, by their indices. Cells
+// that are searched are each visited once, one after the other. Those of a sweep
+// are visited once a round, in an order that Seed draws: what changes with time
+// then meets all of them alike.
+func (p *Plan) Rounds() [][]int {
+	n := len(p.Cells())
+	rounds := make([][]int, max(p.Repeat, 1))
+	for i := range rounds {
+		if rounds[i] = rand.New(rand.NewPCG(p.Seed, uint64(i+1))).Perm(n); p.Kind != Sweep || p.Repeat < 2 {
+			slices.Sort(rounds[i])
+		}
+	}
+	return rounds
+}
+
+// OfCell is the plan of one cell alone. The error is of a value that its key
+// cannot have.
+func (p *Plan) OfCell(c Cell) (*Plan, error) {
+	of := *p
+	of.Vary, of.positions = nil, nil
+	of.Name += "-" + c.Name
+	of.Params = maps.Clone(p.Params)
+	if p.Target.Lab != nil {
+		lab := *p.Target.Lab
+		of.Target.Lab = &lab
+	}
+	for key, value := range c.Values {
+		if name, ok := strings.CutPrefix(key, labKey); ok {
+			if of.Target.Lab == nil {
+				return nil, fmt.Errorf("%s is of a private lab, and the plan names another target", key)
+			}
+			if err := yaml.UnmarshalWithOptions([]byte(name+": "+value), of.Target.Lab, yaml.Strict()); err != nil {
+				return nil, fmt.Errorf("%s=%s: %s", key, value, yaml.FormatError(err, false, false))
+			}
+			continue
+		}
+		if of.Params == nil {
+			of.Params = make(Params)
+		}
+		of.Params[key] = value
+	}
+	return &of, nil
+}
+
+// vary judges what a plan varies, each cell as a plan of its own.
+func (v *validator) vary(w *workload.Workload) {
+	p := v.plan
+	if len(p.Vary) == 0 {
+		return
+	}
+	if p.Kind != Limit && p.Kind != Sweep {
+		v.Add("vary", "give the values as arms", "only a search and a sweep are varied, and this is: %s", p.Kind)
+		return
+	}
+	cells := 1
+	for _, item := range p.Vary {
+		path := strictyaml.Key("vary", item.Key)
+		if len(item.Value) == 0 {
+			v.Add(path, "for example [a, b]", "%s has no values", item.Key)
+		}
+		for i, value := range item.Value {
+			if slices.Contains(item.Value[:i], value) {
+				v.Add(strictyaml.Index(path, i), "", "%s has the value %q twice", item.Key, value)
+			}
+		}
+		if _, given := p.Params[item.Key]; given {
+			v.Add(path, "leave out one of them", "the parameter %s is both given and varied", item.Key)
+		}
+		if cells *= max(len(item.Value), 1); cells > maxCells {
+			v.Add("vary", "vary less at once", "there are more than %d combinations", maxCells)
+			return
+		}
+	}
+	if len(v.Problems) > 0 {
+		return
+	}
+	seen := make(map[string]bool) // a problem is of one value, and of every cell that has it
+	for _, c := range p.Cells() {
+		of, err := p.OfCell(c)
+		if err == nil {
+			err = of.Validate(w)
+		}
+		texts := []string{}
+		for _, problem := range strictyaml.Problems(err) {
+			texts = append(texts, strings.TrimPrefix(problem.Path+": "+problem.Message, ": "))
+		}
+		if err != nil && len(texts) == 0 {
+			texts = []string{err.Error()}
+		}
+		for _, text := range texts {
+			if !seen[text] {
+				seen[text] = true
+				v.Add("vary", "", "%s: %s", c.Name, text)
+			}
+		}
+	}
+}
