@@ -70,8 +70,8 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		s.OfferedRate, s.AchievedRate, v.achieved = ratesOf(f)
 	}
 	s.Bottleneck, s.others = bottleneckOf(spec, f)
-	if b := s.Bottleneck.bound(); b != nil {
-		s.AtLeast = b.generator
+	if b := s.Bottleneck.bound(); f.stream != nil {
+		s.AtLeast = b != nil && b.generator || s.OwnDelay.short(s.Open)
 	}
 	s.EffectiveLevel = effective(f, s, outcomes)
 	s.Goals = make(map[string]slo.Verdict, len(spec.Goals))

@@ -136,7 +136,10 @@ type Step struct {
 	Latency        Latencies        `json:"latency"`
 	Reasons        []Reason         `json:"reasons"`
 	Resources      map[string]Usage `json:"resources"`
-	Breaches       []Breach         `json:"breaches"` // in order of time
+	// Told are figures that the target told of the step by itself, by the names of
+	// its metrics.
+	Told     map[string]float64 `json:"told,omitempty"`
+	Breaches []Breach           `json:"breaches"` // in order of time
 	// Conditions are those at what broke first; null where nothing broke.
 	Conditions *Conditions `json:"conditions,omitempty"`
 	// Durations are how long the work of a node took by what its programs

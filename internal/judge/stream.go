@@ -268,6 +268,12 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 	}
 	step.AchievedRate = rate(done, to-from)
 	for _, m := range spec.Kind.Metrics {
+		if told := f.readings.gauges[m.Source]; m.Figure == record.FigureSeconds && len(told) > 0 {
+			if step.Told == nil {
+				step.Told = make(map[string]float64)
+			}
+			step.Told[m.Name] = told[len(told)-1].values["seconds"]
+		}
 		if m.Figure != record.FigurePerCPU {
 			continue
 		}

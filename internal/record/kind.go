@@ -105,6 +105,8 @@ const (
 	// second.
 	FigurePerCPU SampleFigure = "perCPU"
 	FigureRate   SampleFigure = "rate"
+	// FigureSeconds is the last value "seconds" that the source told in a step.
+	FigureSeconds SampleFigure = "seconds"
 )
 
 // Trouble is a class of what goes wrong with objects, by the reasons that they

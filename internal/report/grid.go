@@ -82,7 +82,7 @@ func (p *printer) cellLevels(g judge.Grid) {
 			rows = append(rows, append(row, verdictOfCell(c)))
 		}
 		for _, l := range c.Levels {
-			row := append(cellStart(g, c), Number(l.Level), fmt.Sprint(l.Runs), withHalf(l.Rate, "/s"), withHalf(l.P50, "s"), withHalf(l.P99, "s"))
+			row := append(cellStart(g, c), Number(l.Level), fmt.Sprint(l.Runs), atLeast(l.AtLeast)+withHalf(l.Rate, "/s"), withHalf(l.P50, "s"), withHalf(l.P99, "s"))
 			if g.Metric != "" {
 				row = append(row, withHalf(l.Metric, l.Unit))
 			}
@@ -90,6 +90,14 @@ func (p *printer) cellLevels(g judge.Grid) {
 		}
 	}
 	p.columns("  ", align+"l", rows)
+}
+
+// atLeast stands before a rate that the generator bound.
+func atLeast(yes bool) string {
+	if yes {
+		return "at least "
+	}
+	return ""
 }
 
 func verdictOfCell(c judge.Cell) string {

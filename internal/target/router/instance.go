@@ -7,7 +7,6 @@ import (
 	"math"
 	"runtime"
 	"sync"
-	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -150,18 +149,4 @@ func (i *instance) stop() error {
 	}
 	undo()
 	return s.stop()
-}
-
-// change makes the plan's change in the middle of the hold.
-func (i *instance) change(ctx context.Context, s *system, schedule target.Schedule) error {
-	if s.event == noEvent {
-		return nil
-	}
-	middle := schedule.Begin + record.MicrosOf(schedule.Warm+schedule.Hold/2)
-	select {
-	case <-time.After((middle - i.rec.Clock.Now()).Duration()):
-	case <-ctx.Done():
-		return nil
-	}
-	return nil
 }

@@ -19,6 +19,7 @@ const (
 	sourceFigures = "haproxy figures" // what it tells of itself
 	sourceLoad    = "generator"       // what its connections came to
 	sourceMachine = "machine"         // as judge.SourceMachine
+	sourceChange  = "change"          // of what a plan changes under load
 )
 
 // requests are the kind of what a router is loaded with.
@@ -36,6 +37,7 @@ func requests() record.ObjectKind {
 			{Name: "haproxy CPU", Unit: "s", Help: "processor time of HAProxy", Source: sourceRouter, Figure: record.FigureCPU},
 			{Name: "haproxy memory, most", Unit: "B", Help: "the most memory of HAProxy", Source: sourceRouter, Figure: record.FigureMemory},
 			{Name: "haproxy memory, growth", Unit: "B", Help: "the most memory of HAProxy less that at the start", Source: sourceRouter, Figure: record.FigureGrowth},
+			{Name: "change", Unit: "s", Help: "time that the event took: a reload until the new process serves, a route until its first right answer", Source: sourceChange, Figure: record.FigureSeconds},
 		},
 		Bounds: []record.Bound{
 			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.98},

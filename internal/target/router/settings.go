@@ -132,6 +132,12 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	for _, h := range s.hosts {
 		s.router.Routes = append(s.router.Routes, h.Name)
 	}
+	if s.event == evRoute || s.event == evRouteAPI {
+		s.router.Spares = 1
+	}
+	if s.event == evKill && s.servers < 2 {
+		return s, mistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
+	}
 	if err := s.place(p.Get("pinning"), l.cpus); err != nil {
 		return s, err
 	}

@@ -265,6 +265,10 @@ func (s *system) load() load.Plan {
 			CurvePreferences: []tls.CurveID{tls.X25519},
 			Time:             s.host.Now,
 		}
+		if version == tls.VersionTLS12 {
+			// Where the certificate's own curve must be among those of the client.
+			p.TLS.CurvePreferences = append(p.TLS.CurvePreferences, tls.CurveP256)
+		}
 		if s.router.Resumption {
 			p.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(2 * len(s.hosts))
 		}

@@ -130,7 +130,7 @@ func New(spec Spec) (*Server, error) {
 // page is a page's content.
 func page(size int) []byte {
 	b := append(Begin(size), bytes.Repeat([]byte{'p'}, max(size-len(Mark), 0))...)
-	if size > 0 {
+	if size > len(Mark) {
 		b[size-1] = '\n'
 	}
 	return b

@@ -31,6 +31,9 @@ type Config struct {
 	// Plain and Secure are addresses that it listens on.
 	Plain, Secure string
 	Routes        []string // names of hosts
+	// Spares is how many backends stand ready for further routes, whose servers
+	// take nothing yet.
+	Spares int
 	// Servers are the addresses of the servers of each route.
 	Servers       []string
 	ServerMaxconn int    // requests at a time of a server, others wait in its queue; 0 is any number
@@ -132,6 +135,15 @@ func (c Config) Lookup(file string) string {
 	return "base,map_reg(" + file + ")"
 }
 
+// Backends are the numbers of the backends: of each route, and the spare ones.
+func (c Config) Backends() []int {
+	list := make([]int, len(c.Routes)+c.Spares)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}
+
 // Backend is the name of the backend of a route.
 func (c Config) Backend(route int) string {
 	kind := map[Termination]string{None: "http", Edge: "edge", Passthrough: "tcp", Reencrypt: "secure"}[c.Termination]
@@ -147,10 +159,13 @@ func (Config) StatsSocket() string { return "unix@./" + statsSocket }
 // SNISocket is where TLS traffic crosses to the frontend that ends it.
 func (Config) SNISocket() string { return "unix@./" + sniSocket }
 
-// ServerOptions are the options of a route's n-th server. One alone is not
+// ServerOptions are the options of the n-th server of a route. One alone is not
 // checked: there is no other to go to.
-func (c Config) ServerOptions(n int) string {
+func (c Config) ServerOptions(route, n int) string {
 	var b strings.Builder
+	if route >= len(c.Routes) {
+		b.WriteString(" disabled")
+	}
 	if c.Cookies && !c.Passes() {
 		fmt.Fprintf(&b, " cookie s%d", n)
 	}
@@ -188,4 +203,27 @@ func (c Config) CPUMap() string {
 		}
 	}
 	return threads + " " + strings.Join(list, " ")
+}
+
+// Adding are the commands of the runtime API that give the first spare backend to
+// a host.
+func (c Config) Adding(host string) []string {
+	route := len(c.Routes)
+	var list []string
+	for n := range c.Servers {
+		list = append(list, fmt.Sprintf("set server %s/s%d state ready", c.Backend(route), n))
+	}
+	add := func(file, value string) {
+		list = append(list, fmt.Sprintf("add map %s %s %s", file, c.mapKey(file, host), value))
+	}
+	switch {
+	case c.Passes():
+		add("tcp.map", c.Backend(route))
+		add("passthrough.map", "1")
+	case c.Termination == None:
+		add("http.map", c.Backend(route))
+	default:
+		add("secure.map", c.Backend(route))
+	}
+	return list
 }
