@@ -47,6 +47,7 @@ func TestDocumentedCommands(t *testing.T) {
 	const (
 		minutes = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
 		real    = "it takes minutes, on a real node"
+		haproxy = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
 	)
 	type row struct {
 		line   string // up to a comment
@@ -74,6 +75,16 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll limit node-density --lab-real-node --lab-max-pods 250 --from 20 --step 20", nil, real},
 		{"bin/plimsoll limit node-density-heavy --lab-real-node --lab-max-pods 500", nil, real},
 		{"bin/plimsoll ab node-density --lab-real-node --level 60 --arm runc:runtimeClass=runc --arm crun:runtimeClass=crun --repeat 5", nil, real},
+		{"bin/plimsoll sweep router", nil, haproxy},
+		{"bin/plimsoll sweep router --vary termination=none,edge,passthrough,reencrypt --vary pageSize=1KiB,4KiB", nil, haproxy},
+		{"bin/plimsoll limit router --axis rate", nil, haproxy},
+		{"bin/plimsoll workloads show router", []int{exitHeld}, ""},
+		{"bin/plimsoll ab router --level 40 --arm full:resumption=false,keepAlive=false,termination=edge --arm resumed:resumption=true,keepAlive=false,termination=edge", nil, haproxy},
+		{"bin/plimsoll ab router --level 40 --arm regexp:routes=2000 --arm exact:routes=2000,lookup=exact", nil, haproxy},
+		{"bin/plimsoll sweep router --set requestHeader=30KiB", nil, haproxy},
+		{"bin/plimsoll sweep router --set requestHeader=30KiB --set bufsize=65536", nil, haproxy},
+		{"bin/plimsoll sweep router --set event=reload --slo 'errors <= 0%'", nil, haproxy},
+		{"bin/plimsoll ab router --level 40 --metric change --arm reload:event=route-reload --arm runtime:event=route-runtime", nil, haproxy},
 		{`bin/plimsoll tune plan "2500 pods per node on 26 nodes" --write plan`, []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --rtt 0.208ms --link 50Gbit", []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},

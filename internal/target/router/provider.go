@@ -113,7 +113,7 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 	if one.binary, err = haproxy.Find(ctx, path); err != nil {
 		var missing *haproxy.NotFoundError
 		switch {
-		case errors.As(err, &missing) && path != "":
+		case path != "":
 			return mistake("haproxy", "give the path of an HAProxy", "%w", err)
 		case errors.As(err, &missing):
 			return &target.UnableError{Err: err, Hint: "install it: " + haproxy.Install + ", or give its path: --set haproxy=PATH"}
