@@ -7,6 +7,7 @@
 # make race-core  the race detector over what shares data (CI)
 # make race    runs the race detector over everything
 # make bench   measures the program against its yardsticks
+# make bench-scale  150,000 pods on 5000 simulated nodes (22 GiB of memory)
 # make ui      builds the report's page from ui/ (needs node)
 # make check   formatting, vet, staticcheck, house rules
 # make clean   removes what the above made
@@ -29,7 +30,7 @@ CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsol
 # Packages that share data between goroutines and do not link Kubernetes.
 CONCURRENT := ./internal/judge ./internal/run ./internal/run/engine ./internal/record ./internal/target/simulated ./internal/target/kubernetes/observe
 
-.PHONY: build ui demo demo-real deps test test-long truth check race race-core bench clean
+.PHONY: build ui demo demo-real deps test test-long truth check race race-core bench bench-scale clean
 .DEFAULT_GOAL := build
 
 # $(call compile,LINKER FLAGS,PACKAGE,FILE) leaves a file alone that it would
@@ -123,6 +124,11 @@ bench: build
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/test/bench
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x ./internal/target/router
 	go test -run '^$$' -bench . -benchmem ./internal/target/kubernetes ./internal/record ./internal/plan/kubeburner ./internal/judge ./internal/report
+
+# Kubernetes' tested maximum: 150,000 pods on 5000 simulated nodes. It takes 22
+# GiB of memory and some twenty minutes. docs/lab.md has its figures.
+bench-scale: build
+	bin/plimsoll sweep node-density --lab-nodes 5000 --levels 30 --step-timeout 20m --explain
 
 clean:
 	rm -rf bin internal/lab/image/built/agent

@@ -57,7 +57,7 @@ inconclusive, 4 if the program itself was the bottleneck.`,
 	flags.StringVar(&level, "level", "", "the level at which the arms are run (default the first level of a search)")
 	flags.StringVar(&f.levels, "levels", "", "several levels, separated by commas")
 	flags.IntVar(&f.plan.Repeat, "repeat", 5, "runs of each arm at each level")
-	flags.StringVar(&primary.Metric, "metric", "", "the figure that decides: `MILESTONE pNN` (default the workload's)")
+	flags.StringVar(&primary.Metric, "metric", "", "the figure that decides: `MILESTONE pNN|max` or one of the workload's metrics (default the workload's)")
 	flags.StringVar(&primary.Margin, "margin", "5%", "relative change that still counts as the same")
 	flags.Float64Var(&primary.Alpha, "alpha", 0.05, "error rate of the interval")
 	return cmd

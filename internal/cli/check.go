@@ -51,7 +51,7 @@ useless.`,
 			}
 			if f.output == "json" {
 				err = printJSON(p, found)
-			} else if err = report.Check(p.Stdout, found); err != nil {
+			} else if err = report.Check(p.text(), found); err != nil {
 				err = fmt.Errorf("print what was found: %w", err)
 			}
 			if err == nil && found.ExitCode != exitHeld {

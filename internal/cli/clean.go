@@ -18,6 +18,7 @@ func newCleanCommand(p *Process) *cobra.Command {
 	var from clusterFlags
 	var run string
 	var force, wait, dryRun bool
+	var output string
 	cmd := &cobra.Command{
 		Use:   "clean (--kubeconfig FILE | --lab NAME)",
 		Short: "Remove what killed runs left in a cluster",
@@ -60,9 +61,10 @@ command.`,
 					return err
 				}
 			}
-			return clean(cmd, p, c, leftovers, run, force, dryRun, cleanCommand(plan.Target{LabName: from.lab, Kubeconfig: from.kubeconfig, Context: from.context}))
+			return clean(cmd, p, c, leftovers, run, force, dryRun, cleanCommand(plan.Target{LabName: from.lab, Kubeconfig: from.kubeconfig, Context: from.context}), output)
 		},
 	}
+	outputFlag(cmd, &output)
 	from.add(cmd, "clean")
 	flags := cmd.Flags()
 	flags.StringVar(&run, "run", "", "remove only what the run with this `id` left")
@@ -72,9 +74,21 @@ command.`,
 	return cmd
 }
 
-func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []kubernetes.Leftover, run string, force, dryRun bool, command string) error {
+// cleaned is the document of clean: what was removed, or would be by a dry run,
+// and what was left alone since it may be in use.
+type cleaned struct {
+	DryRun  bool                  `json:"dryRun"`
+	Removed []kubernetes.Leftover `json:"removed"`
+	Left    []kubernetes.Leftover `json:"left"`
+}
+
+func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []kubernetes.Leftover, run string, force, dryRun bool, command, output string) error {
 	var ids []string
-	removed, alone := 0, 0
+	out := cleaned{DryRun: dryRun, Removed: []kubernetes.Leftover{}, Left: []kubernetes.Leftover{}}
+	say := p.printf
+	if output == "json" {
+		say = func(string, ...any) {}
+	}
 	for _, l := range leftovers {
 		ids = append(ids, l.Run)
 		if run != "" && run != l.Run {
@@ -84,29 +98,32 @@ func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []ku
 		at := func(t time.Time) string { return t.Local().Format("15:04:05") }
 		switch {
 		case l.Alive && l.Here && !force:
-			p.printf("left alone, it is going on: %s\n", what)
-			alone++
+			say("left alone, it is going on: %s\n", what)
+			out.Left = append(out.Left, l)
 		case l.Alive && !force:
-			p.printf("left alone, it gave a sign of life at %s: %s\n", at(l.LastSign), what)
-			p.printf("Without another sign it counts as dead from %s on (--wait waits for that); if it is dead, this removes it now: %s --run %s --force\n", at(l.DeadFrom()), command, l.Run)
-			alone++
+			say("left alone, it gave a sign of life at %s: %s\n", at(l.LastSign), what)
+			say("Without another sign it counts as dead from %s on (--wait waits for that); if it is dead, this removes it now: %s --run %s --force\n", at(l.DeadFrom()), command, l.Run)
+			out.Left = append(out.Left, l)
 		case dryRun:
-			p.printf("would remove %s\n", what)
-			removed++
+			say("would remove %s\n", what)
+			out.Removed = append(out.Removed, l)
 		default:
 			p.logf("removing %s\n", what)
 			if err := c.Clean(cmd.Context(), l); err != nil {
 				return fmt.Errorf("clean: %w", err)
 			}
-			p.printf("removed %s\n", what)
-			removed++
+			say("removed %s\n", what)
+			out.Removed = append(out.Removed, l)
 		}
 	}
 	if run != "" && !slices.Contains(ids, run) {
 		return usagef(nearest.Hint(run, ids, "there is: "+strings.Join(ids, ", ")), "run %s left nothing here", run)
 	}
-	if removed == 0 && alone == 0 {
-		p.printf("nothing to remove\n")
+	if output == "json" {
+		return printJSON(p, out)
+	}
+	if len(out.Removed) == 0 && len(out.Left) == 0 {
+		say("nothing to remove\n")
 	}
 	return nil
 }

@@ -7,13 +7,16 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"runtime/debug"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -78,6 +81,9 @@ was the bottleneck.`,
 			if err != nil {
 				return err
 			}
+			if err := o.checkOut(operands); err != nil {
+				return err
+			}
 			var outcome recorded.Outcome
 			if len(operands) == 2 {
 				outcome, err = recorded.Compare(operands[0], operands[1], o.Options)
@@ -94,7 +100,7 @@ was the bottleneck.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.ArmIs, "arm-is", nil, "what belongs to the arm besides the parameters: `NAMES` as above")
-	flags.StringVar(&o.Metric, "metric", "", "the figure that decides: `MILESTONE pNN` or a name from the table (default the plans', else the workload's)")
+	flags.StringVar(&o.Metric, "metric", "", "the figure that decides: `MILESTONE pNN|max`, or a name from the table (default the plans', else the workload's)")
 	flags.StringVar(&o.margin, "margin", "", "relative change that still counts as the same (default the plans', else 5%)")
 	flags.Float64Var(&o.Alpha, "alpha", 0, "error rate of the interval (default the plans', else 0.05)")
 	flags.BoolVar(&o.AsGiven, "as-given", false, "keep the order of the arguments in a trend")
@@ -118,6 +124,9 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 	}
 	if name, given := firstChanged(cmd, "as-given", "seed"); given && !trend {
 		return usagef("", "--%s: a trend needs at least three experiments", name)
+	}
+	if f, err := slo.ParseFigure(o.Metric); err == nil {
+		o.Metric = f.String() // as the figures of a run are named
 	}
 	for i, name := range o.ArmIs {
 		o.ArmIs[i] = strings.TrimSpace(name)
@@ -229,7 +238,7 @@ func (o *compareOptions) show(p *Process, outcome recorded.Outcome, operands []*
 		}
 		return exitError(outcome.ExitCode)
 	}
-	if err := text(p.Stdout); err != nil {
+	if err := text(p.text()); err != nil {
 		return fmt.Errorf("print the comparison: %w", err)
 	}
 	if o.out != "" {
@@ -261,6 +270,39 @@ func views(outcome recorded.Outcome, operands []*recorded.Operand) (text, page f
 	}
 	return func(w io.Writer) error { return report.ComparisonText(w, in) }, func(w io.Writer) error { return report.ComparisonHTML(w, in) }
 }
+
+// checkOut refuses a directory that holds something else: a run's record, or a
+// comparison of what is not compared now. A comparison that is made again, or
+// a trend that has grown, replaces what it was.
+func (o *compareOptions) checkOut(operands []*recorded.Operand) error {
+	if o.out == "" {
+		return nil
+	}
+	dir := record.Dir(o.out)
+	const hint = "name another directory with --out"
+	if _, err := os.Stat(dir.Path(comparisonFile)); err != nil { // writing tells of any other trouble
+		for _, name := range []string{record.HistoryFile, record.ResultFile, record.ExperimentFile, record.ReportFile} {
+			if _, err := os.Lstat(dir.Path(name)); err == nil {
+				return usagef(hint, "--out: %s holds something else: it has a %s and no %s", o.out, name, comparisonFile)
+			}
+		}
+		return nil
+	}
+	var before recorded.Outcome
+	if err := dir.ReadJSON(comparisonFile, &before); err != nil || before.Schema != recorded.Schema {
+		return usagef(hint, "--out: %s is not a comparison that this program can replace", dir.Path(comparisonFile))
+	}
+	for _, e := range before.Experiments {
+		if !slices.ContainsFunc(operands, func(x *recorded.Operand) bool { return samePath(x.Path, e.Path) && x.Arm == e.Arm }) {
+			return usagef(hint, "--out: %s holds another comparison, with %s", o.out, e.Name)
+		}
+	}
+	return nil
+}
+
+// samePath reports whether two paths lead to the same place, as they are
+// written.
+func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }
 
 // write leaves an outcome and its page in a directory.
 func (o *compareOptions) write(outcome recorded.Outcome, page func(io.Writer) error) error {

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 	"time"
+	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare/recorded"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -136,6 +137,47 @@ func TestCompare(t *testing.T) {
 	}
 }
 
+// What a directory holds is replaced by the same comparison alone.
+func TestCompareOverwritesNothingElse(t *testing.T) {
+	a := recordedSteps(t, "a", "6.1", 500*ms, 505*ms, 495*ms)
+	b := recordedSteps(t, "b", "6.1", 503*ms, 499*ms, 497*ms)
+	c := recordedSteps(t, "c", "6.1", 503*ms, 499*ms, 497*ms)
+	pageAlone, mine := t.TempDir(), t.TempDir()
+	if err := os.WriteFile(filepath.Join(pageAlone, record.ReportFile), []byte("another page"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mine, comparisonFile), []byte(`{"schema": "mine"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := command(t, nil, "report", a); got.code != 0 {
+		t.Fatal(got.stderr)
+	}
+	made := filepath.Join(t.TempDir(), "made")
+	for _, tt := range []struct {
+		why  string
+		args []string
+		code int
+	}{
+		{"the record of one of the two", []string{a, b, "--out", a}, exitUsage},
+		{"the record of another run", []string{a, b, "--out", c}, exitUsage},
+		{"a page of something else", []string{a, b, "--out", pageAlone}, exitUsage},
+		{"a file of that name that is not ours", []string{a, b, "--out", mine}, exitUsage},
+		{"a new directory", []string{a, b, "--out", made}, exitHeld},
+		{"the same comparison again", []string{a, b + "/", "--out", made}, exitHeld},
+		{"another comparison", []string{a, c, "--out", made}, exitUsage},
+		{"the same runs and one more", []string{a, b, c, "--out", made}, exitHeld},
+	} {
+		out := tt.args[len(tt.args)-1]
+		before, _ := os.ReadFile(filepath.Join(out, record.ReportFile))
+		got := command(t, nil, append([]string{"compare"}, tt.args...)...)
+		after, _ := os.ReadFile(filepath.Join(out, record.ReportFile))
+		kept := string(before) == string(after)
+		if got.code != tt.code || kept != (tt.code == exitUsage) && tt.why != "the same comparison again" {
+			t.Errorf("%s: exit code %d, want %d, the page is as before: %v\n%s", tt.why, got.code, tt.code, kept, got.stderr)
+		}
+	}
+}
+
 func TestTrendOfRuns(t *testing.T) {
 	args := []string{"compare", "--as-given"}
 	for i := range 12 {
@@ -234,5 +276,22 @@ func TestACompareThatCannotBeWritten(t *testing.T) {
 	got := command(t, nil, "compare", recordedSteps(t, "a", "6.1", 500*ms, 500*ms), recordedSteps(t, "b", "6.1", 500*ms, 500*ms), "--out", file)
 	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "write the comparison") {
 		t.Errorf("exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+}
+
+// Tables fit the terminal, or 80 columns without one.
+func TestTablesFit(t *testing.T) {
+	dir, _ := measured(t, "sweep", "simulated", "--levels", "12,20", "--set", "limit=10")
+	a := recordedSteps(t, "a-name-that-is-long-enough-to-make-a-table-wide-"+strings.Repeat("x", 40), "6.1", 500*ms, 505*ms, 495*ms)
+	b := recordedSteps(t, "another-name-"+strings.Repeat("y", 60), strings.Repeat("6.1-of-a-kernel-with-a-long-name ", 6), 503*ms, 499*ms, 497*ms)
+	for _, args := range [][]string{{"analyze", dir}, {"compare", a, b}} {
+		got := command(t, nil, args...)
+		for line := range strings.Lines(got.stdout) {
+			// A row of a table has a gap in it; sentences are the terminal's to wrap.
+			row := strings.Count(strings.TrimSpace(line), "  ") > 1
+			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); row && n > noTerminalWidth {
+				t.Errorf("%v: a row of %d columns:\n%s", args, n, line)
+			}
+		}
 	}
 }

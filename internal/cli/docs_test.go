@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/workloads"
 )
 
 // documented are the commands of this program in the fenced blocks of README.md
@@ -66,8 +70,10 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll limit node-density --kubeconfig ~/.kube/config --from 50 --step 25 --max 250", nil, minutes},
 		{"bin/plimsoll limit node-density --slo 'Ready p99 <= 2s' --slo 'errors < 1%'", nil, minutes},
 		{`bin/plimsoll limit node-density --goal "fast=Ready p99 <= 2s"`, nil, minutes},
+		{`bin/plimsoll limit simulated --goal "fast=Ready p99 <= 60ms" --require all`, []int{exitHeld}, ""},
 		{"bin/plimsoll limit node-density --axis rate --lab-nodes 100", nil, minutes},
 		{"bin/plimsoll ab node-density --lab-nodes 20 --level 20 --arm plain: --arm links:serviceLinks=true", nil, minutes},
+		{"bin/plimsoll limit node-density --axis rate --vary lab.controlPlaneCPUs=0.5,1,2", nil, minutes},
 		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
 		{"bin/plimsoll sweep node-density --lab default --levels 10,20,40", nil, "it makes 4000 pods, and what the machine makes of them is no matter of the command"},
 		{"bin/plimsoll lab down", []int{exitHeld}, ""},
@@ -90,6 +96,9 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},
 		{"bin/plimsoll lint -R manifests/ runbook.md", []int{exitBreached}, ""}, // the runbook has a mistake
 		{"bin/plimsoll lint --fix --dry-run vm.yaml", []int{exitHeld}, ""},
+		{"bin/plimsoll sweep simulated --levels 30 --set limit=37 --require all --out nightly", []int{exitHeld}, ""},
+		{"bin/plimsoll analyze nightly -o junit > junit.xml", []int{exitHeld}, ""},
+		{"bin/plimsoll report nightly", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads list", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads show node-density", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads export node-density my-density", []int{exitHeld}, ""},
@@ -203,5 +212,34 @@ func TestDocumentedLinks(t *testing.T) {
 	}
 	if found < 10 {
 		t.Errorf("%d links were found", found)
+	}
+}
+
+// Each file in examples/ runs with the workload that it names.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no examples: %v", err)
+	}
+	for _, file := range files {
+		p, err := plan.Load(file)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		w, err := workload.Load(workloads.FS(), p.Workload, targets())
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if p.Default(w); p.Validate(w) != nil {
+			t.Errorf("%v", p.Validate(w))
+		}
+		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); p.Name != name {
+			t.Errorf("%s: its runs are called %s", file, p.Name)
+		}
+		if _, err := p.GoalsOf(); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }

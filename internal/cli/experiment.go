@@ -78,6 +78,10 @@ func (f *experimentFlags) add(cmd *cobra.Command) {
 	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
 
+func (f *experimentFlags) addRequire(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.plan.Require, "require", "", "which goals the exit code follows: `all|NAME` (default the headline, which is the first)")
+}
+
 func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	f.addNamedTarget(cmd, "load")
 	flags := cmd.Flags()
@@ -132,7 +136,9 @@ Without a target, a private lab is created for the run and removed after it.
 An objective is ` + slo.Grammar + `.
 
 The exit code is 0 if the line was confirmed, 1 if the first level failed, 3 if
-what was measured does not decide, 4 if the program itself was the bottleneck.`,
+what was measured does not decide, 4 if the program itself was the bottleneck. It
+follows the headline goal: the first of the workload, or that of --slo. With
+--require all it is the worst of all goals.`,
 		Example: `  plimsoll limit node-density --lab-nodes 20 --from 50 --step 25
   plimsoll limit node-density --kubeconfig ~/.kube/config --max 250
   plimsoll limit node-density --slo 'ContainersStarted p99 <= 5s'`,
@@ -145,6 +151,7 @@ what was measured does not decide, 4 if the program itself was the bottleneck.`,
 		},
 	}
 	f.add(cmd)
+	f.addRequire(cmd)
 	flags := cmd.Flags()
 	flags.Float64Var(&f.search.From, "from", 0, "first level (default the workload's)")
 	flags.Float64Var(&f.search.Step, "step", 0, "distance between levels while raising (default the workload's)")
@@ -161,7 +168,8 @@ func newSweepCommand(p *Process, stop *interrupts) *cobra.Command {
 		Short: "How does it behave along the axis? Hold given levels",
 		Long: `Hold a workload at the given levels, one after the other. For a higher level, only
 the difference is added. A lower level begins from empty. The exit code is 1 if a
-level failed.`,
+level failed the headline goal, which is the first; --require names another or
+all.`,
 		Example: `  plimsoll sweep node-density --lab-nodes 100 --levels 10,20,40`,
 		Args:    exactlyOne("workload"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -174,6 +182,7 @@ level failed.`,
 		},
 	}
 	f.add(cmd)
+	f.addRequire(cmd)
 	cmd.Flags().StringVar(&f.levels, "levels", "", "the levels, separated by commas (default the workload's, if it has any)")
 	cmd.Flags().IntVar(&f.plan.Repeat, "repeat", 0, "how often all levels are made; with --vary, in rounds over the combinations in a random order (default the workload's, else 1)")
 	return cmd
@@ -438,6 +447,8 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 		x.plan.Goals = append(slices.Clone(w.Goals), x.plan.Goals...)
 	}
 	levels := x.askedIn()
+	given := x.plan.Axis.Search
+	fromOpen, stepOpen := given == nil || given.From == 0, given == nil || given.Step == 0
 	more, err := loadSignatures(x.flags.signatures)
 	if err != nil {
 		return err
@@ -452,7 +463,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait, fromOpen: fromOpen, stepOpen: stepOpen}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
 	}
@@ -578,7 +589,7 @@ func flagOf(path string) string {
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
 		{"target.lab.controlPlaneCPUs", "--lab-control-plane-cpus"}, {"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
-		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"goals.slo", "--slo"},
+		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "
@@ -595,10 +606,16 @@ func flagOf(path string) string {
 
 // showResult prints a result.
 func showResult(p *Process, r judge.Result, dir, format string, explain bool) error {
-	if format == "json" {
-		return printJSON(p, r)
+	switch format {
+	case "json":
+		return printJSON(p, struct {
+			judge.Result
+			Record string `json:"record"` // where it lies
+		}{r, dir})
+	case "junit":
+		return report.JUnit(p.Stdout, r)
 	}
-	if err := report.Text(p.Stdout, r, dir, explain); err != nil {
+	if err := report.Text(p.text(), r, dir, explain); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

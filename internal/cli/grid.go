@@ -229,10 +229,16 @@ func judgeGrid(p *Process, dir record.Dir, of *plan.Plan, failed map[string]erro
 
 // showGridResult prints the result of a grid.
 func showGridResult(p *Process, g judge.Grid, dir, format string) error {
-	if format == "json" {
-		return printJSON(p, g)
+	switch format {
+	case "json":
+		return printJSON(p, struct {
+			judge.Grid
+			Record string `json:"record"` // where it lies
+		}{g, dir})
+	case "junit":
+		return report.GridJUnit(p.Stdout, g)
 	}
-	if err := report.GridText(p.Stdout, g, dir); err != nil {
+	if err := report.GridText(p.text(), g, dir); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

@@ -122,16 +122,24 @@ func nameIn(args []string) string {
 
 // outputFlag adds -o to a command, which does not run with a format that does
 // not exist.
-func outputFlag(cmd *cobra.Command, format *string) {
-	cmd.Flags().StringVarP(format, "output", "o", "text", "text or json")
-	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(*format) }
+func outputFlag(cmd *cobra.Command, format *string, more ...string) {
+	formats := append([]string{"text", "json"}, more...)
+	cmd.Flags().StringVarP(format, "output", "o", "text", oneOf(formats))
+	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(*format, more...) }
 }
 
-func checkOutput(format string) error {
-	if format != "text" && format != "json" {
-		return usagef(nearest.Hint(format, []string{"text", "json"}, ""), "-o %q: want text or json", format)
+func checkOutput(format string, more ...string) error {
+	formats := append([]string{"text", "json"}, more...)
+	if !slices.Contains(formats, format) {
+		return usagef(nearest.Hint(format, formats, ""), "-o %q: want %s", format, oneOf(formats))
 	}
 	return nil
+}
+
+// oneOf is a choice in words.
+func oneOf(words []string) string {
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 func printJSON(p *Process, v any) error {
@@ -149,6 +157,7 @@ func newLabUpCommand(p *Process, stop *interrupts) *cobra.Command {
 	var real bool
 	var node lab.RealNodeSpec
 	var memory plan.Bytes
+	var format string
 	cmd := &cobra.Command{
 		Use:   "up [NAME]",
 		Short: "Start a lab",
@@ -194,9 +203,10 @@ has its own namespaces and does not touch the system's containerd. Without
 			if err != nil {
 				return err
 			}
-			return labUp(stop.soft, p, store, spec)
+			return labUp(stop.soft, p, store, spec, format)
 		},
 	}
+	outputFlag(cmd, &format)
 	cmd.Flags().IntVar(&spec.Nodes, "nodes", lab.DefaultNodes, "number of simulated nodes")
 	cmd.Flags().IntVar(&spec.MaxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of each node")
 	cmd.Flags().Float64Var(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "processors of the control plane, such as 0.5 (default all; needs root)")
@@ -208,7 +218,17 @@ has its own namespaces and does not touch the system's containerd. Without
 	return cmd
 }
 
-func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec) error {
+// labIsUp is the document of 'lab up'.
+type labIsUp struct {
+	Name       string  `json:"name"`
+	Kubeconfig string  `json:"kubeconfig"` // its path
+	Nodes      int     `json:"nodes"`      // simulated
+	RealNode   bool    `json:"realNode"`
+	MaxPods    int     `json:"maxPods"` // of each node
+	Seconds    float64 `json:"seconds"` // that it took
+}
+
+func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec, format string) error {
 	began := time.Now()
 	line := progressLine{p: p}
 	store.Progress = func(what string) { line.show(what) }
@@ -229,6 +249,9 @@ func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec) erro
 	if spec.RealNode != nil && spec.MaxPods > realnode.BridgePorts {
 		p.logf("note: the bridge of the real node has %d ports: more pods than that will not start\n", realnode.BridgePorts)
 	}
+	if format == "json" {
+		return printJSON(p, labIsUp{spec.Name, l.Kubeconfig(), l.Spec().Nodes, spec.RealNode != nil, l.Spec().MaxPods, time.Since(began).Round(time.Millisecond).Seconds()})
+	}
 	p.printf("export KUBECONFIG=%s\n", l.Kubeconfig())
 	return nil
 }
@@ -240,7 +263,7 @@ func gibOf(bytes int64) float64 { return float64(bytes) / (1 << 30) }
 
 // nodesOf names the nodes of a lab.
 func nodesOf(spec lab.Spec) string {
-	simulated := fmt.Sprintf("%d simulated nodes", spec.Nodes)
+	simulated := count(spec.Nodes, "simulated node")
 	switch {
 	case spec.RealNode == nil:
 		return simulated

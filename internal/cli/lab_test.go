@@ -1,15 +1,24 @@
 package cli
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"maps"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/test/harness"
@@ -303,5 +312,48 @@ func TestLabUpIsInterrupted(t *testing.T) {
 				t.Errorf("it said %q", ended.Stderr)
 			}
 		})
+	}
+}
+
+// What kubectl asks of a simulated pod is answered in words, by the API server.
+func TestASimulatedPodSaysWhatItIs(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, smallLab...)
+	typed, _ := labClient(t, p.Kubeconfig)
+	pods := typed.CoreV1().Pods("default")
+	pod := &corev1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "asked"},
+		Spec:       corev1.PodSpec{NodeName: "node-0000", TerminationGracePeriodSeconds: new(int64), Containers: []corev1.Container{{Name: "c", Image: "x"}}},
+	}
+	if _, err := pods.Create(t.Context(), pod, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { pods.Delete(context.Background(), "asked", metav1.DeleteOptions{}) })
+	_, err := pods.GetLogs("asked", &corev1.PodLogOptions{}).Stream(t.Context())
+	if err == nil || !apierrors.IsBadRequest(err) || !strings.Contains(err.Error(), "pod default/asked is simulated: no container runs, and nothing is logged") {
+		t.Errorf("logs: %v", err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.NextProtos = []string{"http/1.1"} // which alone can be upgraded
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, config.Host+"/api/v1/namespaces/default/pods/asked/exec?container=c&command=ls&stdout=true", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Connection", "Upgrade")
+	request.Header.Set("Upgrade", "SPDY/3.1")
+	answer, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer answer.Body.Close()
+	if text, err := io.ReadAll(answer.Body); err != nil || answer.StatusCode < 400 || !strings.Contains(string(text), "is simulated: no container runs in which a command could run") {
+		t.Errorf("exec: %s %s, %v", answer.Status, text, err)
 	}
 }

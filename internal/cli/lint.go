@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -8,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -15,7 +17,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // lintFlags say what lint is to do.
@@ -40,8 +45,9 @@ files that belong together.
 
 Not checked: Kubernetes' own kinds (kubeconform, kube-linter or 'oc apply
 --dry-run=server' do it), HAProxy's directives (haproxy -c), fio's and vdbench's jobs,
-inventories of Ansible, this program's own plans ('plimsoll run --dry-run'),
-kube-burner's files, and files of any other kind. Such a file is reported as "not checked".
+inventories of Ansible, kube-burner's files outside of a workload, and files of any
+other kind. Such a file is reported as "not checked". This program's own plans and
+workloads are checked as 'plimsoll run --dry-run' checks them, templates included.
 
 Each finding says what was found and where, what it costs, and how to fix it;
 --fix makes the safe fixes. A comment "plimsoll-ignore: RULE" on the line, or on
@@ -141,7 +147,9 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 		if err != nil {
 			return lintReadError(name, err)
 		}
-		inputs = append(inputs, lint.Input{Name: name, Data: data, Asked: asked})
+		in := lint.Input{Name: name, Data: data, Asked: asked}
+		in.Faults, in.Checked = ownFaults(p, name, data)
+		inputs = append(inputs, in)
 		return nil
 	}
 	for _, arg := range args {
@@ -191,6 +199,71 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 		}
 	}
 	return inputs, nil
+}
+
+// ownSchema finds the format of a file of this program's own.
+var ownSchema = regexp.MustCompile(`(?m)^schema:\s*["']?(plimsoll/[a-z]+/v[0-9]+)\b`)
+
+// ownFaults looks at a plan or a workload as a dry run does; checked is false
+// for any other file.
+func ownFaults(p *Process, name string, data []byte) (faults []lint.Fault, checked bool) {
+	m := ownSchema.FindSubmatch(data)
+	if m == nil {
+		return nil, false
+	}
+	var err error
+	dir := filepath.Dir(name) // of the files that a workload's mistakes stand in
+	switch schema := string(m[1]); {
+	case schema == plan.Schema:
+		err = dryRun(p, name, nil)
+	case schema == workload.Schema && filepath.Base(name) == workload.File:
+		var w *workload.Workload
+		if w, err = workload.Read(os.DirFS(dir), targets()); err == nil {
+			err = dryRun(p, "", w)
+		}
+	default:
+		return nil, false
+	}
+	problems := strictyaml.Problems(err)
+	if err != nil && len(problems) == 0 {
+		problems = []strictyaml.Problem{{Message: err.Error(), Hint: hintOf(err)}}
+	}
+	for _, problem := range problems {
+		f := lint.Fault{File: name, Line: max(problem.Line, 1), Column: problem.Column, Path: problem.Path, Found: problem.Message, Fix: cmp.Or(problem.Hint, "correct it; docs/ says what each key takes")}
+		if f.Path != "" {
+			f.Found = f.Path + ": " + f.Found
+		}
+		if problem.File != "" && problem.File != name {
+			f.File = filepath.Join(dir, problem.File)
+		}
+		faults = append(faults, f)
+	}
+	return faults, true
+}
+
+// dryRun completes and checks the plan in a file, or one that says nothing but a
+// workload, and makes nothing.
+func dryRun(p *Process, file string, w *workload.Workload) (err error) {
+	x := &plan.Plan{Schema: plan.Schema, Workload: "."}
+	if file != "" {
+		if x, err = loadPlan(file); err != nil {
+			return err
+		}
+		if w, err = loadWorkload(x.Workload); err != nil {
+			return err
+		}
+	}
+	x.Default(w)
+	if err := x.Validate(w); err != nil {
+		return err
+	}
+	r := &runner{p: p, plan: x, workload: w}
+	provider, request, err := r.request()
+	if err != nil {
+		return err
+	}
+	_, err = provider.Outline(request)
+	return err
 }
 
 // readAll reads to the end, or until the context does.

@@ -38,7 +38,9 @@ func TestLint(t *testing.T) {
 	dir := configurations(t, map[string]string{
 		"kubelet.yaml": kubeletConfigText, "label.sh": labelText, "good.sh": "oc label mcp worker a=b\n", "broken.yaml": "a: [\n",
 		"unknown.bin": "nothing\n", "empty.yaml": "\n", "binary.yaml": "a\x00b", "many/one.yaml": "apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: {containers: []}\n",
-		"many/.hidden.yaml": "a: [\n", "many/deep/two.sh": "ceph osd pool set rbd pg_autoscaler_mode off\n", "w/workload.yaml": "schema: plimsoll/workload/v1\nname: w\n",
+		"many/.hidden.yaml": "a: [\n", "many/deep/two.sh": "ceph osd pool set rbd pg_autoscaler_mode off\n", "w/workload.yaml": "schema: plimsoll/workload/v1\nname: w\ntarget: simulated\n",
+		"plan.yaml": "schema: plimsoll/experiment/v1\nworkload: simulated\naxis: {levels: [5]}\n", "typo.yaml": "schema: plimsoll/experiment/v1\nworkload: simulated\naxis: {levls: [5]}\n",
+		"slo.yaml": "schema: plimsoll/experiment/v1\nworkload: simulated\naxis: {levels: [5]}\ngoals: {a: [errors < 101%]}\n", "none.yaml": "schema: plimsoll/experiment/v1\nworkload: simulatd\n",
 	})
 	at := func(names ...string) (paths []string) {
 		for _, n := range names {
@@ -67,7 +69,11 @@ func TestLint(t *testing.T) {
 		{"an empty file", at("empty.yaml"), exitUsage, []string{"note: not checked: the file is empty"}, []string{"no file was checked"}},
 		{"a directory", at("many"), exitUsage, nil, []string{"many is a directory", "-R"}},
 		{"a directory with its files, hidden ones left out", at("-R", "many"), exitBreached, []string{filepath.Join("deep", "two.sh") + ":1:23"}, nil},
-		{"a plan, which run --dry-run checks", at("w/workload.yaml"), exitUsage, []string{"note: not checked"}, []string{"no file was checked"}},
+		{"a workload, with the keys that are missing", at("w/workload.yaml"), exitBreached, []string{"workload.yaml:1:1: error: help: is missing [own-file]", "workload.yaml:1:1: error: axes: is missing"}, nil},
+		{"a plan that would run", at("plan.yaml"), exitHeld, nil, []string{"nothing found in 1 checked file"}},
+		{"a plan with a typo", at("typo.yaml"), exitBreached, []string{`typo.yaml:3:8: error: axis: unknown key "levls"`, `fix: did you mean "levels"?`}, nil},
+		{"a plan with a goal that means nothing", at("slo.yaml"), exitBreached, []string{"slo.yaml:4:13: error: goals.a[0]: objective", "not a share"}, nil},
+		{"a plan of a workload that there is not", at("none.yaml"), exitBreached, []string{`none.yaml:1: error: there is no workload "simulatd"`, `did you mean "simulated"?`}, nil},
 		{"a file that is not there", at("kubelt.yaml"), exitUsage, nil, []string{"there is no file", "did you mean \"kubelet.yaml\"?"}},
 		{"no file", nil, exitUsage, nil, []string{"none was given"}},
 		{"a rule that is left out", at("--ignore=ceph-pool-key", "-R", "many"), exitHeld, nil, nil},
@@ -218,5 +224,34 @@ func TestLintOfANamedPipeEndsOnASignal(t *testing.T) {
 		case <-t.Context().Done():
 			_ = cmd.Process.Kill()
 		}
+	}
+}
+
+// A workload's templates are read as a run reads them.
+func TestLintReadsAWorkloadsTemplates(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "mine")
+	if got := command(t, nil, "workloads", "export", "node-density-cni", dir); got.code != exitHeld {
+		t.Fatal(got.stderr)
+	}
+	description := filepath.Join(dir, "workload.yaml")
+	if got := command(t, nil, "lint", description); got.code != exitHeld {
+		t.Errorf("as it was exported: exit code %d\n%s%s", got.code, got.stdout, got.stderr)
+	}
+	client := filepath.Join(dir, "client.yml")
+	text, err := os.ReadFile(client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(client, []byte(strings.Replace(string(text), "name: client-{{.Iteration}}", "name: client-{{.Iteraton}}", 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	linted, ran := command(t, nil, "lint", description), command(t, nil, "limit", dir+"/", "--dry-run")
+	const found = `client.yml:8:18: `
+	const what = `the template needs "Iteraton", which is not set`
+	if linted.code != exitBreached || !strings.Contains(linted.stdout, found+"error: "+what) || !strings.Contains(linted.stdout, `did you mean "Iteration"?`) {
+		t.Errorf("exit code %d:\n%s%s", linted.code, linted.stdout, linted.stderr)
+	}
+	if ran.code != exitUsage || !strings.Contains(ran.stderr, found+what) {
+		t.Errorf("run says something else: exit code %d\n%s", ran.code, ran.stderr)
 	}
 }

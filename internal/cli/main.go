@@ -69,12 +69,17 @@ func execute(p *Process) int {
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
-	err := root.ExecuteContext(stop.soft)
+	ran, err := root.ExecuteContextC(stop.soft)
 	code := exitCode(err)
 	var quiet exitError
 	// That nobody reads on is no error of a command that was only to say
 	// something.
 	if err != nil && !errors.As(err, &quiet) && !errors.Is(err, syscall.EPIPE) {
+		if wantsJSON(ran, p.Args) {
+			if printErr := printJSON(p, failure{failureSchema, err.Error(), hintOf(err), code}); printErr != nil {
+				p.logf("plimsoll: %v\n", printErr)
+			}
+		}
 		p.logf("plimsoll: %v\n", err)
 		if hint := hintOf(err); hint != "" {
 			p.logf("hint: %s\n", hint)
@@ -84,6 +89,33 @@ func execute(p *Process) int {
 		return codeOf(signal)
 	}
 	return code
+}
+
+// failure is the document of an error where JSON was asked for, on standard
+// output; standard error has its text as well.
+type failure struct {
+	Schema   string `json:"schema"`
+	Error    string `json:"error"`
+	Hint     string `json:"hint,omitempty"`
+	ExitCode int    `json:"exitCode"`
+}
+
+// failureSchema names its format.
+const failureSchema = "plimsoll/error/v1"
+
+// wantsJSON reports whether a command prints JSON. A line whose flags could not
+// be read is looked through itself.
+func wantsJSON(cmd *cobra.Command, args []string) bool {
+	output := cmd.Flags().Lookup("output")
+	if output == nil {
+		return false
+	}
+	for i, a := range args {
+		if a == "json" && i > 0 && (args[i-1] == "-o" || args[i-1] == "--output") || a == "-ojson" || a == "-o=json" || a == "--output=json" {
+			return true
+		}
+	}
+	return output.Value.String() == "json"
 }
 
 // codeOf is the exit code of a program that a signal has ended.
@@ -171,6 +203,7 @@ func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
 		newTuneCommand(p), newLintCommand(p), newCheckCommand(p, stop),
 	)
 	root.SetFlagErrorFunc(flagError)
+	complete(p, root)
 	return root
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -236,7 +237,7 @@ func TestWaitsAreNamed(t *testing.T) {
 func TestStagesThatLastAreTold(t *testing.T) {
 	var log bytes.Buffer
 	now := time.Unix(0, 0)
-	g := &progress{p: &Process{Stderr: &log, Now: func() time.Time { return now }}, kind: record.ObjectKind{There: "Ready"}}
+	g := &progress{p: &Process{Stderr: &log, Now: func() time.Time { return now }}, kind: record.ObjectKind{There: "Ready"}, plan: &plan.Plan{}}
 	g.Chose(design.Next{Level: 10, Purpose: record.PurposeRamp}, nil)
 	g.Status(engine.Status{Step: 1, Stage: engine.StageEmptying, Level: 10, Purpose: record.PurposeRamp}, func() judge.Live { return judge.Live{} })
 	for range 25 {

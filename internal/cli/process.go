@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	"time"
 
 	"golang.org/x/term"
+
+	"plimsoll.dev/plimsoll/internal/report"
 )
 
 // Component runs one part of the embedded control plane in this process until
@@ -103,17 +106,33 @@ func (p *pipe) Write(data []byte) (int, error) {
 	return n, err
 }
 
-// terminalSize is the size of standard error's terminal: 80 by 24 for one that
-// does not say, 0 for none.
+// terminalSize is the size of the terminal of standard error, or of standard
+// output: 80 by 24 for one that does not say, 0 for none.
 func terminalSize() (width, height int) {
-	width, height, err := term.GetSize(int(os.Stderr.Fd()))
-	switch {
-	case err != nil:
-		return 0, 0
-	case width == 0 || height == 0:
-		return 80, 24
+	for _, file := range []*os.File{os.Stderr, os.Stdout} {
+		width, height, err := term.GetSize(int(file.Fd()))
+		switch {
+		case err != nil:
+			continue
+		case width == 0 || height == 0:
+			return noTerminalWidth, 24
+		}
+		return width, height
 	}
-	return width, height
+	return 0, 0
+}
+
+// noTerminalWidth is how wide tables are where no terminal says.
+const noTerminalWidth = 80
+
+// text is standard output for results: tables on it are as wide as the
+// terminal at most.
+func (p *Process) text() report.Terminal {
+	columns := noTerminalWidth
+	if p.StdoutTerminal && p.Width != nil {
+		columns = cmp.Or(p.Width(), columns)
+	}
+	return report.Terminal{Writer: p.Stdout, Columns: columns}
 }
 
 // animate lets standard error be drawn on, if it is a terminal that can.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -32,6 +33,7 @@ type progress struct {
 	title string
 	unit  string
 	kind  record.ObjectKind
+	plan  *plan.Plan // its guards are complete once the first step is chosen
 	soft  context.Context
 	stop  chan struct{}
 
@@ -206,6 +208,9 @@ func (g *progress) Chose(n design.Next, ahead [][]design.Next) {
 	now := g.p.Now()
 	if g.begun.IsZero() {
 		g.begun = now
+		if text := guardsText(g.plan.Guards, g.kind.Measures); text != "" && !g.quiet {
+			g.say("%s", text)
+		}
 	}
 	g.since = now
 	g.forecast.chose(now, n, ahead)
@@ -213,6 +218,21 @@ func (g *progress) Chose(n design.Next, ahead [][]design.Next) {
 		return
 	}
 	g.p.logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), report.Number(n.Level))
+}
+
+// guardsText says at what the load stops, each bound with its unit; "" where no
+// guard watches.
+func guardsText(guards plan.Guards, measures []record.Measure) string {
+	var bounds []string
+	for _, m := range measures {
+		if bound, ok := guards[m.Name]; ok {
+			bounds = append(bounds, fmt.Sprintf("%s is %s (%s)", m.Name, bound, m.Help))
+		}
+	}
+	if len(bounds) == 0 {
+		return ""
+	}
+	return "the load stops when " + strings.Join(bounds, ", or ")
 }
 
 // Stepped implements run.Observer.

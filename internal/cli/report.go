@@ -145,11 +145,18 @@ func newAnalyzeCommand(p *Process) *cobra.Command {
 		Long: `Read a run directory, judge the run from its history, and write result.json and
 objects.parquet again. No cluster is needed. The record of a run that was killed
 is judged as far as it goes. The known failures are those of the run, and those of
---signatures.`,
-		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain`,
-		Args:    exactlyOne("run directory"),
+--signatures.
+
+-o junit prints a JUnit file with a test for each goal. A goal that the exit code
+does not follow is skipped.`,
+		Example: `  plimsoll analyze plimsoll-runs/20261121-101500-node-density --explain
+  plimsoll analyze nightly -o junit > junit.xml`,
+		Args: exactlyOne("run directory"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if record.IsGrid(args[0]) {
+				if signatures != "" {
+					return usagef("name the directory of a cell", "--signatures: %s holds several runs, a cell each", args[0])
+				}
 				g, err := reportGrid(p, args[0])
 				if err != nil {
 					return err
@@ -180,7 +187,8 @@ is judged as far as it goes. The known failures are those of the run, and those 
 			return exitError(result.ExitCode)
 		},
 	}
-	outputFlag(cmd, &output)
+	outputFlag(cmd, &output, "junit")
+	cmd.Flags().StringVar(&signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
 	cmd.Flags().BoolVar(&explain, "explain", false, "say why each level was chosen, and what the scaling laws are based on")
 	return cmd
 }

@@ -49,6 +49,9 @@ type runner struct {
 	yes      bool
 	// ignoreHealth loads a system that is not fit for it.
 	ignoreHealth bool
+	// fromOpen and stepOpen say that nobody has said where a search begins, and
+	// by which step it goes.
+	fromOpen, stepOpen bool
 	// wait waits for other runs to end.
 	wait  bool
 	asked []run.Asked // levels that the user has named
@@ -98,12 +101,12 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 	}
 	show := &progress{
 		p: r.p, quiet: r.quiet, soft: r.stop.soft,
-		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name),
+		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name), plan: r.plan,
 	}
 	show.forecast.warm, show.forecast.hold, show.forecast.short = run.Holds(r.plan, axis, r.workload.Target.Axes[axis.Name].Stream != nil)
 	show.start()
 	job := run.Job{
-		Request: request, Provider: provider, Command: commandLine(r.p.Args), Asked: r.asked, Out: r.out,
+		Request: request, Provider: provider, Command: commandLine(r.p.Args), Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out,
 		IgnoreHealth: r.ignoreHealth, Agree: r.agree, Past: r.past, Steps: r.steps, Observer: show,
 		Judged: func(dir record.Dir, result *judge.Result, err error) {
 			show.end(true)
@@ -222,6 +225,7 @@ type outline struct {
 	Levels   string          `json:"levels"`
 	Cells    []string        `json:"cells,omitempty"` // each a run of its own
 	Changes  []target.Change `json:"changes"`
+	Guards   plan.Guards     `json:"guards,omitempty"` // those that were given
 }
 
 // outlineSchema names its format.
@@ -243,7 +247,7 @@ func (r *runner) outline(format string) error {
 	}
 	o := outline{
 		Schema: outlineSchema, Workload: r.workload.Name, Target: targetText(r.plan.Target, r.workload.Target.Name),
-		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit), Changes: changes,
+		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit, r.fromOpen), Changes: changes, Guards: r.plan.Guards,
 	}
 	for _, c := range r.plan.Cells() {
 		o.Cells = append(o.Cells, c.Name)
@@ -272,6 +276,9 @@ func (r *runner) outline(format string) error {
 		}
 		r.p.printf("would %s: %s\n", action, strings.Join(lines, "; "))
 	}
+	if text := guardsText(r.plan.Guards, r.workload.KindOn(r.plan.Axis.Name).Measures); text != "" {
+		r.p.printf("%s\n", text)
+	}
 	r.p.printf("This was a dry run: nothing was done.\n")
 	return nil
 }
@@ -292,13 +299,16 @@ func targetText(t plan.Target, name string) string {
 }
 
 // levelsText says which levels would be made.
-func levelsText(p *plan.Plan, unit string) string {
+func levelsText(p *plan.Plan, unit string, fromOpen bool) string {
 	a := p.Axis
 	var text string
 	switch {
 	case a.Search != nil:
 		s := a.Search
 		text = fmt.Sprintf("%g, %g, ... up to %g %s, resolution %g, confirmed %d of %d", s.From, s.From+s.Step, s.Max, unit, s.Resolution, s.Confirm.Need, s.Confirm.Of)
+		if fromOpen {
+			text = "from a quarter of the predicted line, where one is known, or else " + text
+		}
 	case len(a.Levels) > 0:
 		text = strings.Trim(fmt.Sprint(a.Levels), "[]") + " " + unit
 	case a.Level != nil:

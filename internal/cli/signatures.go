@@ -8,6 +8,7 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/goccy/go-yaml"
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/plan/signature"
@@ -30,7 +31,7 @@ directory of files in the same format. One with a known name replaces it.
 }
 
 func newSignaturesListCommand(p *Process) *cobra.Command {
-	var dir string
+	var dir, output string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the known failures",
@@ -40,6 +41,9 @@ func newSignaturesListCommand(p *Process) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if output == "json" {
+				return printSignatures(p, list)
+			}
 			t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 			for _, s := range list {
 				fmt.Fprintf(t, "%s\t%s\n", s.Name, printable(s.Title))
@@ -47,12 +51,13 @@ func newSignaturesListCommand(p *Process) *cobra.Command {
 			return t.Flush()
 		},
 	}
+	outputFlag(cmd, &output)
 	cmd.Flags().StringVar(&dir, "signatures", "", "also list the failures in this `directory`, after checking its files")
 	return cmd
 }
 
 func newSignaturesShowCommand(p *Process) *cobra.Command {
-	var dir string
+	var dir, output string
 	cmd := &cobra.Command{
 		Use:     "show NAME",
 		Short:   "Show how a failure is recognised and what to do about it",
@@ -66,6 +71,9 @@ func newSignaturesShowCommand(p *Process) *cobra.Command {
 			names := make([]string, len(list))
 			for i, s := range list {
 				if s.Name == args[0] {
+					if output == "json" {
+						return printSignatures(p, []signature.Signature{s})
+					}
 					text, err := signature.Marshal([]signature.Signature{s})
 					if err != nil {
 						return err
@@ -78,8 +86,22 @@ func newSignaturesShowCommand(p *Process) *cobra.Command {
 			return usagef(nearest.Hint(args[0], names, "see 'plimsoll signatures list'"), "there is no signature %q", args[0])
 		},
 	}
+	outputFlag(cmd, &output)
 	cmd.Flags().StringVar(&dir, "signatures", "", "also look in this `directory`")
 	return cmd
+}
+
+// printSignatures prints signatures as JSON, with the keys of their files.
+func printSignatures(p *Process, list []signature.Signature) error {
+	text, err := signature.Marshal(list)
+	if err != nil {
+		return err
+	}
+	var document any
+	if err := yaml.Unmarshal(text, &document); err != nil {
+		return fmt.Errorf("print the signatures: %w", err)
+	}
+	return printJSON(p, document)
 }
 
 // allSignatures are the built-in ones and those of a directory, "" for none.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -55,7 +56,7 @@ func TestPlantedLimitsAreFound(t *testing.T) {
 		{"a single place", []string{"--set", "limit=13", "--set", "places=1", "--from", "3", "--step", "5"}, 0, 13},
 		{"no limit below the highest level", []string{"--set", "limit=0", "--max", "50"}, 0, 50},
 		{"requests that are answered 429", []string{"--set", "limit=23", "--set", "throttleEvery=9"}, 0, 23},
-		{"not even the first level holds", []string{"--set", "limit=5"}, 1, 0},
+		{"not even the first level holds", []string{"--from", "10", "--set", "limit=5"}, 1, 0},
 		{"a capacity of requests per second", []string{"--axis", "requests", "--set", "capacity=2300", "--hold", "600ms", "--confirm", "1"}, 0, 2300},
 		{"clients that share a server", []string{"--axis", "clients", "--set", "capacity=1000", "--set", "latency=constant:2ms", "--hold", "600ms", "--confirm", "1", "--slo", "Responded p99 <= 25500us", "--from", "20", "--step", "4"}, 0, 25},
 		{"a capacity of objects per second", []string{"--axis", "rate", "--set", "capacity=130", "--hold", "1s", "--confirm", "1"}, 0, 130},
@@ -142,7 +143,7 @@ func TestASimulatedStreamIsWhole(t *testing.T) {
 	}
 	for tries := 0; ; tries++ {
 		got := command(t, nil, "run", "--resume", dir)
-		if got.code == exitBreached && strings.Contains(got.stdout, "intended  done  not done") {
+		if got.code == exitBreached && strings.Contains(got.stdout, " intended ") {
 			break
 		}
 		if tries == 20 || got.code != exitInconclusive {
@@ -225,14 +226,60 @@ func TestTargetsRefuseWhatTheyDoNotKnow(t *testing.T) {
 	}
 }
 
+// A guard's bound is said, with its unit, before anything is loaded.
+func TestGuardsAreSaidBeforeTheLoad(t *testing.T) {
+	got := command(t, nil, "sweep", "simulated", "--levels", "3", "--guard", "apiErrors=5%", "--guard", "placesNotReady=1", "--out", filepath.Join(t.TempDir(), "run"))
+	before, _, started := strings.Cut(got.stderr, "sweep 3\n")
+	if want := "the load stops when apiErrors is 5 % (failed requests of the latest 200), or placesNotReady is 1 (places that are not ready)"; !started || !strings.Contains(before, want) {
+		t.Errorf("exit code %d, want %q before the first step:\n%s", got.code, want, got.stderr)
+	}
+}
+
+// What leaves a search undecided is said on the screen, not in the record alone.
+func TestASearchSaysWhyItDoesNotDecide(t *testing.T) {
+	_, got := measured(t, "limit", "simulated", "--slo", "Deleted p99 <= 1s", "--seed", "1")
+	if want := "the steps at 10 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != exitInconclusive || !strings.Contains(got.stdout, want) {
+		t.Errorf("exit code %d, want %q:\n%s", got.code, want, got.stdout)
+	}
+}
+
+// The exit code follows the headline goal unless another is required, and what
+// a run requires is kept in its record.
+func TestTheExitCodeFollowsTheRequiredGoals(t *testing.T) {
+	for _, c := range []struct {
+		require string
+		code    int
+		said    string
+	}{
+		{"", exitHeld, "The exit code, 0, follows the headline goal alone; --require all follows every goal."},
+		{"all", exitBreached, "The exit code, 1, follows every goal."},
+		{"fast", exitBreached, "The exit code, 1, follows the goal fast."},
+		{"ready", exitHeld, "The exit code, 0, follows the goal ready."},
+	} {
+		args := []string{"sweep", "simulated", "--levels", "3", "--goal", "fast=Ready p99 <= 1us"}
+		if c.require != "" {
+			args = append(args, "--require", c.require)
+		}
+		dir, got := measured(t, args...)
+		if got.code != c.code || !strings.Contains(got.stdout, c.said) || !strings.Contains(got.stdout, "goal ready (all Ready): the headline: pass") {
+			t.Errorf("--require %q: exit code %d, want %d\n%s%s", c.require, got.code, c.code, got.stdout, got.stderr)
+		}
+		if again := command(t, nil, "analyze", dir); again.code != c.code {
+			t.Errorf("--require %q: judged again, exit code %d, want %d", c.require, again.code, c.code)
+		}
+	}
+}
+
 func TestADryRunDoesNothing(t *testing.T) {
 	for _, c := range []struct {
 		args []string
 		want []string
 	}{
-		{[]string{"limit", "simulated"}, []string{"simulated on the target simulated, along objects: 10, 20, ... up to 1000 objects/place", "would make: nothing", "nothing was done"}},
+		{[]string{"limit", "simulated"}, []string{"simulated on the target simulated, along objects: from a quarter of the predicted line, where one is known, or else 10, 20, ... up to 1000 objects/place", "would make: nothing", "nothing was done"}},
+		{[]string{"limit", "simulated", "--guard", "apiErrors=5%"}, []string{"the load stops when apiErrors is 5 % (failed requests of the latest 200)", "nothing was done"}},
 		{[]string{"sweep", "node-density-cni", "--levels", "10,20", "--lab-nodes", "3"},
 			[]string{"along pods-per-node: 10 20 pods/node", "a private lab: etcd, API server, controller manager and scheduler, 3 simulated nodes of 110 pods", "1 Service for each iteration", "for each 1000 iterations", "would change: nothing", "would reboot: nothing"}},
+		{[]string{"sweep", "node-density", "--levels", "10", "--lab-nodes", "1", "--lab-max-pods", "1", "--set", "namespacesPer=1"}, []string{"1 simulated node of 1 pod;", "namespace node-density-RUN-0 for each iteration"}},
 		{[]string{"ab", "node-density", "--arm", "a:", "--arm", "b:serviceLinks=true", "--kubeconfig", "/nonexistent"}, []string{"the cluster of /nonexistent", "2 arms, 5 runs of each", "1 Pod for each iteration", "would remove: leftovers of earlier runs"}},
 	} {
 		dir := filepath.Join(t.TempDir(), "run")
@@ -269,7 +316,7 @@ func TestAnInterruptedSimulatedRunGoesOn(t *testing.T) {
 	var stdout bytes.Buffer
 	stderr := &trigger{on: "step 3", then: func() { signals <- os.Interrupt }}
 	code := Main(Process{
-		Args: []string{"limit", "simulated", "--set", "limit=57", "--hold", "500ms", "--seed", "1", "--out", dir}, Executable: "/nonexistent",
+		Args: []string{"limit", "simulated", "--set", "limit=57", "--from", "10", "--hold", "500ms", "--seed", "1", "--out", dir}, Executable: "/nonexistent",
 		Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
 		Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 10)),
 	})
@@ -340,6 +387,62 @@ func (w *trigger) Write(p []byte) (int, error) {
 		w.then = nil
 	}
 	return n, err
+}
+
+// A rate beyond the capacity is not steady, however long its objective lets
+// requests wait.
+func TestARateThatIsNotSteady(t *testing.T) {
+	for _, axis := range []string{"rate", "requests"} {
+		there := map[string]string{"rate": "Ready", "requests": "Responded"}[axis]
+		dir, got := measured(t, "sweep", "simulated", "--axis", axis, "--levels", "150,250", "--set", "capacity=200", "--hold", "3s", "--slo", there+" p99 <= 30s", "--seed", "1")
+		steps := resultIn(t, dir).Steps
+		if got.code != exitBreached || steps[0].Verdict != slo.Pass || !strings.HasPrefix(steps[1].VerdictWhy, "notSteady: the backlog grew throughout the hold") {
+			t.Errorf("%s: exit code %d:\n%s%s", axis, got.code, got.stdout, got.stderr)
+		}
+		if b := steps[1].Backlog; b == nil || *b.Slope.Value < 40 || *b.Slope.Value > 60 {
+			t.Errorf("%s: 250 arrivals a second where 200 are served: %+v", axis, b)
+		}
+	}
+}
+
+// A search begins at a quarter of what is predicted, unless it is told where;
+// it goes by the step that was asked for, and the resolution ends its bracket.
+func TestWhereASearchBeginsAndHowItGoes(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		args   []string
+		levels []float64 // of the ramp
+		line   float64
+		says   string
+	}{
+		{"nothing is said", []string{"--set", "limit=30"}, []float64{7, 14, 21, 28, 35}, 30, "the search starts at 7 objects/place, a quarter of the predicted 30 (planted limit of the places); --from starts elsewhere\n"},
+		{"a step is said", []string{"--set", "limit=30", "--step", "16"}, []float64{7, 23, 39}, 30, "a quarter of the predicted 30"},
+		{"what is predicted lies above what is allowed", []string{"--set", "limit=4000", "--max", "40"}, []float64{10, 20, 30, 40}, 40, "the search starts at 10 objects/place, a quarter of the highest level allowed; 4000 are predicted"},
+		{"a first level is said, and lies above", []string{"--set", "limit=30", "--from", "50"}, []float64{50}, 0, "warning: --from 50 lies above 30"},
+		{"the step is no multiple of the resolution", []string{"--set", "limit=20", "--from", "5", "--step", "10", "--resolution", "7"}, []float64{5, 15, 25}, 20, ""},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			dir, got := measured(t, append([]string{"limit", "simulated", "--seed", "1", "--confirm", "1", "--hold", "50ms"}, c.args...)...)
+			r := resultIn(t, dir)
+			var ramp []float64
+			for _, s := range r.Steps {
+				if s.Purpose == record.PurposeRamp {
+					ramp = append(ramp, s.Level)
+				}
+			}
+			level := 0.0
+			if r.LoadLine != nil && r.LoadLine.Level != nil {
+				level = *r.LoadLine.Level
+			}
+			if !slices.Equal(ramp, c.levels) || level != c.line || !strings.Contains(got.stderr, c.says) {
+				t.Errorf("ramp %v, line %g, want %v, %g and %q:\n%s%s", ramp, level, c.levels, c.line, c.says, got.stdout, got.stderr)
+			}
+		})
+	}
+	got := command(t, nil, "limit", "simulated", "--dry-run")
+	if !strings.Contains(got.stdout, "from a quarter of the predicted line, where one is known, or else ") {
+		t.Errorf("a dry run: %s%s", got.stdout, got.stderr)
+	}
 }
 
 // What varies is a grid: each cell is found by itself, in an order that does not

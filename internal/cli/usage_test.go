@@ -5,10 +5,13 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 )
 
@@ -96,6 +99,9 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"ab node-density --arm a: --arm b: --level 10 --margin 5", []string{"not a margin", "percentage"}, "a margin without a sign"},
 		{"ab node-density --arm a: --arm b: --level 10 --alpha 2", []string{"not an error rate"}, "an error rate"},
 		{"ab node-density --arm a: --arm b: --level 10 --metric Redy_p50", []string{`no milestone "Redy"`, `did you mean "Ready"?`}, "a metric"},
+		{"limit node-density --require redy", []string{"--require: there is no goal", `did you mean "ready"?`}, "a goal to require"},
+		{"sweep node-density --levels 5 --goal all=errors_<_1% --require all", []string{"--require: ", "give the goal another name"}, "a goal by the name of all"},
+		{"ab node-density --arm a: --arm b: --level 10 --require all", []string{"unknown flag: --require"}, "a comparison has no goals to require"},
 		{"limit node-density --hold -5s", []string{"--hold: ", "negative"}, "a negative hold"},
 		{"limit node-density --budget -1m", []string{"--budget: ", "negative"}, "a negative budget"},
 		{"limit node-density --lab-start-latency 1s", []string{"--lab-start-latency", "no shape"}, "a delay without a shape"},
@@ -110,6 +116,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --pace fast", []string{"--pace", "or max"}, "a pace"},
 		{"limit node-density --guard nodesNotRead=1", []string{"--guard", `did you mean "nodesNotReady"?`}, "a guard"},
 		{"limit node-density --guard nodesNotReady=5%", []string{"--guard nodesNotReady", "this guard counts", "hint: "}, "a percentage of what is counted"},
+		{"limit node-density --guard apiErrors=5", []string{"--guard apiErrors: 5 has no unit", "hint: write 5%"}, "a percentage without its sign"},
+		{"limit node-density --guard apiErrors=0.05", []string{"--guard apiErrors: 0.05 has no unit"}, "a share for a percentage"},
 		{"limit node-density --guard pending=5 --guard pending=6", []string{"--guard pending is given twice"}, "a guard given twice"},
 		{"limit node-density --guard nodesNotReady=no", []string{"--guard", "not a bound"}, "a guard's bound"},
 		{"limit node-density --lab nowhere", []string{`no lab "nowhere"`, "lab up nowhere"}, "a lab"},
@@ -195,6 +203,8 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"tune network --overlay vlan", []string{"--overlay", "vxlan"}, "an overlay"},
 		{"tune plan --nodes 26", []string{"--pods-per-node: is needed"}, "a target"},
 		{"tune plan --pods 5 --pods-per-node 5 --nodes 2", []string{"both say how many"}, "two targets"},
+		{"analyze x -o junt", []string{`did you mean "junit"?`}, "a format of analyze"},
+		{"limit simulated -o junit", []string{"want text or json"}, "a format that only analyze has"},
 		{"version --outpt json", []string{"did you mean --output?"}, "a flag of a small command"},
 	} {
 		args := strings.Fields(tt.args)
@@ -308,5 +318,49 @@ func TestCommandsStandOnce(t *testing.T) {
 	}
 	if len(seen) < 10 {
 		t.Errorf("%d commands", len(seen))
+	}
+}
+
+// What a help says of a flag is so: the command has it, or the other command
+// that is named with it.
+func TestHelpPromisesNoFlagThatIsMissing(t *testing.T) {
+	stop := newInterrupts(nil, func(string, ...any) {})
+	defer stop.close()
+	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
+	word := regexp.MustCompile(`--([a-z][a-z-]*)`)
+	named := regexp.MustCompile(`--([a-z][a-z-]*) [A-Z]+ with ([a-z, ]+ and [a-z]+) `)
+	others := map[string]bool{ // flags that the text says belong to another command
+		"plimsoll image push --set":              true, // of what takes the image
+		"plimsoll tune network --collect-script": true, // of tune host
+	}
+	seen := 0
+	var visit func(c *cobra.Command)
+	visit = func(c *cobra.Command) {
+		c.InitDefaultHelpFlag()
+		has := func(flag string) bool {
+			return c.Flags().Lookup(flag) != nil || others[c.CommandPath()+" --"+flag] ||
+				slices.ContainsFunc(c.Commands(), func(sub *cobra.Command) bool { return sub.Flags().Lookup(flag) != nil })
+		}
+		text := c.Long
+		for _, m := range named.FindAllStringSubmatch(text, -1) {
+			for name := range strings.FieldsFuncSeq(strings.Replace(m[2], " and ", ",", 1), func(r rune) bool { return r == ',' || r == ' ' }) {
+				if other, _, err := root.Find([]string{name}); err != nil || other.Flags().Lookup(m[1]) == nil {
+					t.Errorf("the help of %q promises --%s with %s, which has no such flag", c.CommandPath(), m[1], name)
+				}
+				seen++
+			}
+		}
+		for _, m := range word.FindAllStringSubmatch(named.ReplaceAllString(text, ""), -1) {
+			if seen++; !has(m[1]) {
+				t.Errorf("the help of %q promises --%s, and it has no such flag", c.CommandPath(), m[1])
+			}
+		}
+		for _, sub := range c.Commands() {
+			visit(sub)
+		}
+	}
+	visit(root)
+	if seen < 20 {
+		t.Errorf("only %d flags are spoken of", seen)
 	}
 }

@@ -1,15 +1,21 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
+	"reflect"
+	"slices"
 	"strings"
 	"text/tabwriter"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
@@ -21,7 +27,8 @@ func newWorkloadsCommand(p *Process) *cobra.Command {
 }
 
 func newWorkloadsListCommand(p *Process) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the built-in workloads",
 		Args:  noArguments,
@@ -30,6 +37,13 @@ func newWorkloadsListCommand(p *Process) *cobra.Command {
 			if err != nil {
 				return err
 			}
+			if output == "json" {
+				views := []workloadView{}
+				for _, w := range list {
+					views = append(views, viewOf(w))
+				}
+				return printJSON(p, views)
+			}
 			t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
 			for _, w := range list {
 				fmt.Fprintf(t, "%s\t%s\n", w.Name, w.Help)
@@ -37,10 +51,13 @@ func newWorkloadsListCommand(p *Process) *cobra.Command {
 			return t.Flush()
 		},
 	}
+	outputFlag(cmd, &output)
+	return cmd
 }
 
 func newWorkloadsShowCommand(p *Process) *cobra.Command {
-	return &cobra.Command{
+	var output string
+	cmd := &cobra.Command{
 		Use:   "show WORKLOAD",
 		Short: "Show a workload's axes, parameters and goals",
 		Args:  exactlyOne("workload"),
@@ -49,56 +66,159 @@ func newWorkloadsShowCommand(p *Process) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p.printf("%s: %s\n\naxes:\n", w.Name, w.Help)
-			t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
-			for _, a := range w.Axes {
-				fmt.Fprintf(t, "  %s\t%s\t%s\n", a.Name, a.Unit, a.Help)
+			if output == "json" {
+				return printJSON(p, viewOf(w))
 			}
-			t.Flush()
-			p.printf("\nparameters (--set NAME=VALUE):\n")
-			for _, param := range w.Params {
-				standard := ""
-				if param.Default != "" {
-					standard = "default " + param.Default
-				}
-				fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", param.Name, param.Type, standard, param.Help)
-			}
-			t.Flush()
-			p.printf("\ngoals:\n")
-			for _, g := range w.Goals {
-				fmt.Fprintf(t, "  %s\t%s\n", g.Key, strings.Join(g.Value, "; "))
-			}
-			for _, a := range w.Axes {
-				for _, g := range a.Goals {
-					fmt.Fprintf(t, "  %s\t%s\talong %s\n", g.Key, strings.Join(g.Value, "; "), a.Name)
-				}
-			}
-			t.Flush()
-			p.printf("\nmilestones: %s\n", strings.Join(w.Target.Kind.Names(), ", "))
-			for _, a := range w.Axes {
-				if w.Target.Axes[a.Name].Stream != nil {
-					p.printf("milestones along %s: %s\n", a.Name, strings.Join(w.KindOn(a.Name).Names(), ", "))
-				}
-			}
-			if metrics := w.Target.Kind.Metrics; len(metrics) > 0 {
-				p.printf("\nmetrics, besides quantiles of milestones (ab --metric NAME):\n")
-				for _, m := range metrics {
-					fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, m.Unit, m.Help)
-				}
-				t.Flush()
-			}
-			p.printf("\nguards (--guard NAME=BOUND):\n")
-			for _, m := range w.Target.Kind.Measures {
-				unit := "a number"
-				if m.Percent {
-					unit = "a percentage"
-				}
-				fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, unit, m.Help)
-			}
-			t.Flush()
+			viewOf(w).show(p)
 			return nil
 		},
 	}
+	outputFlag(cmd, &output)
+	return cmd
+}
+
+// workloadView is what a user may know of a workload: the document of
+// 'workloads show'.
+type workloadView struct {
+	Name    string          `json:"name"`
+	Help    string          `json:"help"`
+	Target  string          `json:"target"`
+	Axes    []axisView      `json:"axes"`
+	Params  []paramView     `json:"params"`
+	Goals   []goalView      `json:"goals"` // the headline first
+	Metrics []record.Metric `json:"metrics"`
+	Guards  []guardView     `json:"guards"`
+}
+
+// axisView is an axis, with what holds where an experiment says nothing.
+type axisView struct {
+	Name       string     `json:"name"`
+	Unit       string     `json:"unit"`
+	Help       string     `json:"help"`
+	Loop       string     `json:"loop"`
+	From       float64    `json:"from"`
+	Step       float64    `json:"step"`
+	Max        float64    `json:"max"`
+	Resolution float64    `json:"resolution"`
+	Hold       float64    `json:"hold"`    // seconds
+	Primary    string     `json:"primary"` // decides comparisons
+	Goals      []goalView `json:"goals"`
+	Milestones []string   `json:"milestones"`
+}
+
+type paramView struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`
+	Default string   `json:"default"`
+	Help    string   `json:"help"`
+	Values  []string `json:"values,omitempty"` // the only ones allowed
+	Min     *int     `json:"min,omitempty"`
+	Pattern string   `json:"pattern,omitempty"`
+}
+
+type goalView struct {
+	Name string   `json:"name"`
+	SLO  []string `json:"slo"`
+}
+
+type guardView struct {
+	Name    string `json:"name"`
+	Help    string `json:"help"`
+	Percent bool   `json:"percent"` // its bound is a percentage
+}
+
+func viewOf(w *workload.Workload) workloadView {
+	goals := func(list strictyaml.Ordered[[]string]) []goalView {
+		views := []goalView{}
+		for _, g := range list {
+			views = append(views, goalView{g.Key, g.Value})
+		}
+		return views
+	}
+	v := workloadView{
+		Name: w.Name, Help: w.Help, Target: w.Target.Name, Axes: []axisView{}, Params: []paramView{}, Goals: goals(w.Goals),
+		Metrics: append([]record.Metric{}, w.Target.Kind.Metrics...), Guards: []guardView{},
+	}
+	for _, a := range w.Axes {
+		own := w.Goals
+		if len(a.Goals) > 0 {
+			own = a.Goals
+		}
+		v.Axes = append(v.Axes, axisView{
+			Name: a.Name, Unit: a.Unit, Help: a.Help, Loop: string(a.Loop), From: a.Default.From, Step: a.Default.Step, Max: a.Default.Max, Resolution: a.Default.Resolution,
+			Hold: cmp.Or(a.Hold, w.Hold).Seconds(), Primary: cmp.Or(a.Primary, w.Primary), Goals: goals(own), Milestones: w.KindOn(a.Name).Names(),
+		})
+	}
+	for _, x := range w.Params {
+		v.Params = append(v.Params, paramView{x.Name, string(x.Type), x.Default, x.Help, x.Values, x.Min, x.Pattern})
+	}
+	for _, m := range w.Target.Kind.Measures {
+		v.Guards = append(v.Guards, guardView{m.Name, m.Help, m.Percent})
+	}
+	return v
+}
+
+// show prints a workload for people.
+func (v workloadView) show(p *Process) {
+	p.printf("%s: %s\n\naxes (--axis NAME):\n", v.Name, v.Help)
+	t := tabwriter.NewWriter(p.Stdout, 0, 0, 2, ' ', 0)
+	for _, a := range v.Axes {
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", a.Name, a.Unit, a.Help)
+		fmt.Fprintf(t, "  \t\tby default --from %g --step %g --max %g --resolution %g --hold %s\n", a.From, a.Step, a.Max, a.Resolution, time.Duration(a.Hold*float64(time.Second)))
+	}
+	t.Flush()
+	p.printf("\nparameters (--set NAME=VALUE):\n")
+	for _, param := range v.Params {
+		standard := ""
+		if param.Default != "" {
+			standard = "default " + param.Default
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\t%s\n", param.Name, param.Type, standard, param.Help)
+	}
+	t.Flush()
+	p.printf("\ngoals, the headline first:\n")
+	for i, a := range v.Axes {
+		along := ""
+		switch {
+		case i == 0 && len(v.Axes) > 1:
+			along = "along " + a.Name
+		case i > 0:
+			along = "along " + a.Name
+			if reflect.DeepEqual(a.Goals, v.Axes[0].Goals) {
+				fmt.Fprintf(t, "  the same\t\t%s\n", along)
+				continue
+			}
+		}
+		for _, g := range a.Goals {
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", g.Name, strings.Join(g.SLO, "; "), along)
+		}
+	}
+	t.Flush()
+	p.printf("\n")
+	for i, a := range v.Axes {
+		switch {
+		case i == 0:
+			p.printf("milestones: %s\n", strings.Join(a.Milestones, ", "))
+		case !slices.Equal(a.Milestones, v.Axes[0].Milestones):
+			p.printf("milestones along %s: %s\n", a.Name, strings.Join(a.Milestones, ", "))
+		}
+	}
+	if len(v.Metrics) > 0 {
+		p.printf("\nmetrics, besides quantiles of milestones (ab --metric NAME):\n")
+		for _, m := range v.Metrics {
+			fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, m.Unit, m.Help)
+		}
+		t.Flush()
+	}
+	p.printf("\nguards (--guard NAME=BOUND):\n")
+	for _, m := range v.Guards {
+		unit := "a number"
+		if m.Percent {
+			unit = "a percentage"
+		}
+		fmt.Fprintf(t, "  %s\t%s\t%s\n", m.Name, unit, m.Help)
+	}
+	t.Flush()
 }
 
 func newWorkloadsExportCommand(p *Process) *cobra.Command {

@@ -16,12 +16,13 @@ type BreachKind string
 // are seen on the way, and decide nothing by themselves. Further ones are the
 // classes of the troubles that the kind of object knows.
 const (
-	BreachLatency  BreachKind = "latency"  // a quantile was above its objective
-	BreachMissing  BreachKind = "missing"  // objects were not ready, or not in time
-	BreachErrors   BreachKind = "errors"   // requests failed
-	BreachAchieved BreachKind = "achieved" // fewer became ready a second than was asked for
-	BreachReplaced BreachKind = "replaced" // objects took the place of others
-	BreachGuard    BreachKind = "guard"    // a guard stopped the load
+	BreachLatency   BreachKind = "latency"   // a quantile was above its objective
+	BreachMissing   BreachKind = "missing"   // objects were not ready, or not in time
+	BreachErrors    BreachKind = "errors"    // requests failed
+	BreachAchieved  BreachKind = "achieved"  // fewer became ready a second than was asked for
+	BreachNotSteady BreachKind = "notSteady" // the backlog grew throughout the hold
+	BreachReplaced  BreachKind = "replaced"  // objects took the place of others
+	BreachGuard     BreachKind = "guard"     // a guard stopped the load
 
 	BreachThrottling BreachKind = "throttling" // answers of 429
 	BreachReadiness  BreachKind = "readiness"  // an object that was there is there no more
@@ -334,7 +335,7 @@ func decidingStep(steps []*judged, g GoalResult) *judged {
 			continue
 		}
 		if l := g.LoadLine; l != nil && l.LowestFailing != nil {
-			if s.Level == *l.LowestFailing {
+			if s.Level == *l.failingAsked() {
 				best = s
 			}
 			continue

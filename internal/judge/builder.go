@@ -18,6 +18,9 @@ type Spec struct {
 	ExperimentKind                         string // limit, sweep, ab or run
 	Axis, Unit                             string
 	Goals                                  []slo.Goal // the headline first
+	// Require names the goal that the exit code follows, plan.RequireAll for the
+	// worst of all, or "" for the headline.
+	Require string
 	// Kind is that of the objects that are asked for. Milestones are those of
 	// the kind that the run's objects reach, in their order.
 	Kind       record.ObjectKind
@@ -223,13 +226,9 @@ func (b *Builder) closeStep(t record.Micros) {
 	}
 	b.objects.end(f)
 	s := judge(&b.spec, f, firstStep(b.steps))
-	for _, x := range s.Breaches {
-		if x.Kind == BreachStandstill {
-			b.matcher.Event(x.at, &record.KubeEvent{Reason: "WritesStoodStill", Message: x.Message, Source: SourceSelf})
-		}
-	}
-	s.hits = b.matcher.End(f.end, s.peaks(&b.spec, f))
 	s.Durations = b.histograms.end()
+	b.found(f, s)
+	s.hits = b.matcher.End(f.end, s.peaks(&b.spec, f))
 	b.phases.add(&b.spec, f)
 	b.cost.addStep(s)
 	b.steps = append(b.steps, s)

@@ -1,10 +1,12 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -17,7 +19,7 @@ func (b *Builder) Made(goal string) []design.Made {
 		if s.again {
 			continue
 		}
-		m := design.Made{Level: s.Level, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
+		m := design.Made{Level: s.Level, Reached: s.LevelReached, Arm: s.Arm, Replicate: s.Replicate, Purpose: s.Purpose, FromEmpty: s.FromEmpty, Full: s.FullHold, Verdict: s.Goals[goal]}
 		if s.EffectiveLevel != nil {
 			m.Effective = *s.EffectiveLevel
 		}
@@ -89,8 +91,13 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		if !n.Done {
 			n = d.Next(b.Made(g.Name), "the run ended before the search was done")
 		}
-		if _, sweep := d.(design.Sweep); sweep && n.Outcome.Verdict != slo.Pass {
+		_, search := d.(design.Search)
+		switch _, sweep := d.(design.Sweep); {
+		case sweep && n.Outcome.Verdict != slo.Pass:
 			n.Outcome.Why += stepThat(b.steps, g.Name, n.Outcome.Verdict, i == 0)
+		case search && !n.Outcome.Verdict.Decided():
+			// A search makes what does not decide again: the last step ended it.
+			n.Outcome.Why += stepThat(b.steps[max(0, len(b.steps)-1):], g.Name, n.Outcome.Verdict, i == 0)
 		}
 		line := lineOf(&b.spec, b.steps, d, g.Name, n.Outcome)
 		r.Goals = append(r.Goals, GoalResult{Name: g.Name, SLO: g.Texts(), LoadLine: line, Verdict: n.Outcome.Verdict, Why: n.Outcome.Why})
@@ -109,7 +116,8 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	if r.Warnings == nil {
 		r.Warnings = record.Warnings{}
 	}
-	r.ExitCode = exitCodeOf(r.Verdict)
+	r.Require = b.spec.Require
+	r.ExitCode = exitCodeOf(r.required())
 	if b.spec.Arms != nil {
 		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.objects.names, b.steps), stop)
 	}
@@ -117,6 +125,21 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	r.Laws = LawsOf(b.spec, r.Steps)
 	r.Overhead = b.phases.overhead(r.Laws)
 	return r
+}
+
+// required is the verdict of the goals that the exit code follows: of all, the
+// worst.
+func (r *Result) required() slo.Verdict {
+	if r.Require == "" || len(r.Goals) == 0 {
+		return r.Verdict
+	}
+	verdict := slo.Pass
+	for _, g := range r.Goals {
+		if (r.Require == plan.RequireAll || r.Require == g.Name) && exitCodeOf(g.Verdict) > exitCodeOf(verdict) {
+			verdict = g.Verdict
+		}
+	}
+	return verdict
 }
 
 // stepThat names the first step that left a goal with such a verdict, and says
@@ -153,6 +176,18 @@ func exitCodeOf(v slo.Verdict) int {
 	}
 }
 
+// otherThan is what was asked for where that is not what was made, else nil.
+func otherThan(asked, made *float64) *float64 {
+	if asked == nil || made == nil || *asked == *made {
+		return nil
+	}
+	return asked
+}
+
+// failingAsked is the level that was asked for to make the lowest failing one;
+// nil where none failed.
+func (l *LoadLine) failingAsked() *float64 { return cmp.Or(l.LowestFailingAsked, l.LowestFailing) }
+
 // lineOf is the line of one goal, nil when the experiment seeks none.
 func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.Outcome) *LoadLine {
 	s, ok := d.(design.Search)
@@ -163,6 +198,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 		Axis: spec.Axis, Unit: spec.Unit, Level: o.Line, LowestFailing: o.LowestFailing, Resolution: s.Resolution,
 		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need, Mixed: o.Mixed,
 	}
+	line.LevelAsked, line.LowestFailingAsked = otherThan(o.LineAsked, o.Line), otherThan(o.FailingAsked, o.LowestFailing)
 	line.setPassProbability(steps, goal)
 	if o.LowestFailing == nil {
 		return line
@@ -170,7 +206,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 	// The last step at the failing level decided: it was made from empty.
 	for i := len(steps) - 1; i >= 0; i-- {
 		step := steps[i]
-		if step.Level == *o.LowestFailing && step.Goals[goal] == slo.Breached {
+		if step.Level == *o.FailingAsked && step.Goals[goal] == slo.Breached {
 			line.EffectiveLevel, line.Binding = step.EffectiveLevel, step.binding[goal]
 			break
 		}
@@ -185,7 +221,7 @@ func (line *LoadLine) setPassProbability(steps []*judged, goal string) {
 	}
 	for _, s := range steps {
 		whole := s.Purpose == record.PurposeConfirm || s.Purpose == record.PurposeUpper
-		if s.Level == *line.Level && whole && s.Goals[goal].Decided() {
+		if s.Level == *cmp.Or(line.LevelAsked, line.Level) && whole && s.Goals[goal].Decided() {
 			line.ConfirmationsMade++
 		}
 	}
@@ -215,6 +251,9 @@ func warningsOf(steps []*judged) record.Warnings {
 				Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Seconds: s.stood,
 				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
 			})
+		}
+		if text := s.Backlog.stall(); text != "" {
+			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
 		for _, what := range s.largest {
 			warnings.Add(record.Warning{Kind: record.WarningFewObjects, Text: what, Steps: []int{s.ID}})

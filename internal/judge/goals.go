@@ -54,6 +54,11 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		broken = append(broken, what)
 		c.addBreach([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: BreachAchieved, Count: a.Late, at: f.heldBackAt(a)})
 	}
+	if b, grew := c.Backlog.breach(); grew {
+		b.at = f.end
+		broken = append(broken, b.What)
+		c.addBreach([]string{g.Name}, b)
+	}
 	for _, s := range g.SLOs {
 		o := v.objective(s)
 		switch o.verdict {
@@ -106,6 +111,8 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		return slo.Inconclusive, "the step was cut short: " + f.message
 	case f.toAsk > f.asked:
 		return slo.Inconclusive, "the requests for " + manyObjects(f.toAsk-f.asked) + " are not on record"
+	case c.Account().Intended == 0 && f.others > 0:
+		return slo.Inconclusive, fmt.Sprintf("%d %s that are not this run's already make %.10g %s: nothing was asked for", f.others, v.spec.Kind.Object.Many, c.LevelReached, v.spec.Unit)
 	case c.Account().Intended == 0:
 		return slo.Inconclusive, "nothing was asked for"
 	}
@@ -182,15 +189,13 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 		o := judgePercent(s, 100*float64(failed)/float64(asked))
 		o.kind, o.count, o.at = BreachErrors, failed, f.errorsAt(s, asked)
 		return o
-	case slo.Achieved:
+	default: // slo.Achieved
 		if v.achieved == nil {
 			return inconclusive("%s: the rate is not known", s)
 		}
 		o := judgePercent(s, *v.achieved)
 		o.kind, o.at = BreachAchieved, f.achievedAt(s)
 		return o
-	default:
-		return inconclusive("%s: no metrics were recorded", s)
 	}
 }
 
@@ -207,7 +212,7 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 	if !ok || sample.N() == 0 {
 		return inconclusive("%s: nothing of the step could be judged", s)
 	}
-	if !stats.Resolves(s.Q, sample.N()) {
+	if s.Q < 1 && !stats.Resolves(s.Q, sample.N()) {
 		v.step.largest = append(v.step.largest, fmt.Sprintf("%s is judged by the maximum: %s needs %s, and there were fewer",
 			s, stats.QuantileName(s.Q), v.many(int(math.Ceil((1-1e-9)/(1-s.Q))))))
 	}

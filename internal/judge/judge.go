@@ -66,8 +66,14 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 	} else if f.head.Open {
 		s.Arrivals = arrivalsOf(f)
 		s.OfferedRate, s.AchievedRate, v.achieved = arrivalRates(f, s.Arrivals)
+		s.Backlog = backlogOf(f, s.Arrivals.Judged)
 	} else {
 		s.OfferedRate, s.AchievedRate, v.achieved = ratesOf(f)
+	}
+	if b := s.Backlog; b != nil {
+		if mean := s.Latency[spec.Kind.There].Mean; mean != nil && s.AchievedRate != nil {
+			b.Balance = finite(round(*mean**s.AchievedRate, 3))
+		}
 	}
 	s.Bottleneck, s.others = bottleneckOf(spec, f)
 	if b := s.Bottleneck.bound(); f.stream != nil {

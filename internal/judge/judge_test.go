@@ -576,8 +576,7 @@ func TestObjectives(t *testing.T) {
 		{"no object was ready when it was cut", func(s *script) { s.asked("a"); s.at(4).put(&record.StepEvent{Phase: record.PhaseLoaded}) },
 			record.EndInterrupted, "achieved > 0%", slo.Inconclusive, "the rate is not known"},
 		{"how fast it was asked for is not known", four, record.EndHeld, "achieved > 0%", slo.Inconclusive, "the rate is not known"},
-		{"a query, without metrics", four, record.EndHeld, "query 'up' > 0", slo.Inconclusive, "no metrics were recorded"},
-		{"one breach outweighs what is not known", three, record.EndTimeout, "query 'up' > 0; all Ready", slo.Breached, "1 of 4"},
+		{"one breach outweighs what is not known", three, record.EndTimeout, "achieved > 0%; all Ready", slo.Breached, "1 of 4"},
 	} {
 		s := newScript(t, "g="+tt.objective)
 		s.begin(4)
@@ -703,6 +702,16 @@ func TestEffectiveLevel(t *testing.T) {
 		if got := show(c.EffectiveLevel); got != tt.want {
 			t.Errorf("%s: %s, want %s", tt.why, got, tt.want)
 		}
+	}
+}
+
+// A level that others' objects make already is told as such.
+func TestALevelThatOthersMake(t *testing.T) {
+	s := newScript(t)
+	s.begin(3, func(b *record.StepEvent) { b.Units, b.Places, b.Others, b.Reached = 0, 2, 8, 4 })
+	c := s.end(record.EndHeld, func(b *record.StepEvent) { b.Places, b.Others = 2, 8 })
+	if c.Verdict != slo.Inconclusive || !strings.Contains(c.VerdictWhy, "8 pods that are not this run's already make 4 ") {
+		t.Errorf("%s: %s", c.Verdict, c.VerdictWhy)
 	}
 }
 

@@ -33,14 +33,16 @@ func AddPredictions(r *Result, e record.Environment) {
 // highest level that held below the lowest that did not.
 func outcomeOf(r *Result) ceiling.Outcome {
 	var o ceiling.Outcome
+	failing := func(s Step) bool { return o.LowestFailing != nil && s.LevelReached == *o.LowestFailing }
 	if l := r.LoadLine; l != nil {
+		failing = func(s Step) bool { return l.LowestFailing != nil && s.Level == *l.failingAsked() }
 		o = ceiling.Outcome{Level: l.Level, LowestFailing: l.LowestFailing, Binding: l.Binding}
 	} else {
 		o = outcomeOfSteps(r)
 	}
 	for _, s := range r.Steps {
 		// The last one at the level decided: it was made from empty.
-		if o.LowestFailing != nil && s.Level == *o.LowestFailing && s.Verdict == slo.Breached && len(s.Reasons) > 0 {
+		if failing(s) && s.Verdict == slo.Breached && len(s.Reasons) > 0 {
 			o.Message = s.Reasons[0].Message
 		}
 	}
@@ -54,14 +56,14 @@ func outcomeOfSteps(r *Result) (o ceiling.Outcome) {
 	}
 	steps := r.Steps
 	for i := range steps {
-		if s := &steps[i]; s.Verdict == slo.Breached && (o.LowestFailing == nil || s.Level < *o.LowestFailing) {
-			o.LowestFailing, o.Binding = &s.Level, cmp.Or(binding(&kind, s.Reasons), s.VerdictWhy)
+		if s := &steps[i]; s.Verdict == slo.Breached && (o.LowestFailing == nil || s.LevelReached < *o.LowestFailing) {
+			o.LowestFailing, o.Binding = &s.LevelReached, cmp.Or(binding(&kind, s.Reasons), s.VerdictWhy)
 		}
 	}
 	for i := range steps {
 		s := &steps[i]
-		if s.Verdict == slo.Pass && (o.LowestFailing == nil || s.Level < *o.LowestFailing) && (o.Level == nil || s.Level > *o.Level) {
-			o.Level = &s.Level
+		if s.Verdict == slo.Pass && (o.LowestFailing == nil || s.LevelReached < *o.LowestFailing) && (o.Level == nil || s.LevelReached > *o.Level) {
+			o.Level = &s.LevelReached
 		}
 	}
 	return o

@@ -34,6 +34,9 @@ func TestForeseen(t *testing.T) {
 		{Result{Comparison: &compare.Comparison{}, Steps: []Step{{Level: 10, Verdict: slo.Pass}}}, "", 0, "a comparison asks for no level"},
 	} {
 		r := tt.result
+		for i := range r.Steps {
+			r.Steps[i].LevelReached = r.Steps[i].Level
+		}
 		AddPredictions(&r, environment)
 		if len(r.Ceilings) != 1 || len(r.Warnings) != 1 || !strings.Contains(r.Warnings[0].Text, "before any load, pods: 2 pods") {
 			t.Errorf("%s: ceilings %v, warnings %v", tt.why, r.Ceilings, r.Warnings)

@@ -17,12 +17,15 @@ const ResultSchema = "plimsoll/result/v1"
 // Result is result.json: durations in seconds, times RFC 3339 with
 // microseconds. A null figure is one that is not known or not finite.
 type Result struct {
-	Schema     string              `json:"schema"`
-	Experiment string              `json:"experiment"`
-	Workload   string              `json:"workload"`
-	Kind       string              `json:"kind"` // limit, sweep, ab or run
-	Verdict    slo.Verdict         `json:"verdict"`
-	ExitCode   int                 `json:"exitCode"`
+	Schema     string      `json:"schema"`
+	Experiment string      `json:"experiment"`
+	Workload   string      `json:"workload"`
+	Kind       string      `json:"kind"`    // limit, sweep, ab or run
+	Verdict    slo.Verdict `json:"verdict"` // of the headline goal, or of the comparison
+	ExitCode   int         `json:"exitCode"`
+	// Require is the goal that the exit code follows, "all" for the worst of
+	// them; "" is the headline, or the comparison.
+	Require    string              `json:"require,omitempty"`
 	Why        string              `json:"why"` // the verdict's reason in a sentence
 	Command    string              `json:"command"`
 	Version    string              `json:"version"`
@@ -54,11 +57,16 @@ type Result struct {
 
 // LoadLine is the highest level that held.
 type LoadLine struct {
-	Axis          string   `json:"axis"`
-	Unit          string   `json:"unit"`
-	Level         *float64 `json:"level"`
-	LowestFailing *float64 `json:"lowestFailing"`
-	Resolution    float64  `json:"resolution"`
+	Axis string `json:"axis"`
+	Unit string `json:"unit"`
+	// Level and LowestFailing are the levels that were made, by whole
+	// iterations. LevelAsked and LowestFailingAsked are those that were asked
+	// for, where they are others.
+	Level              *float64 `json:"level"`
+	LevelAsked         *float64 `json:"levelAsked,omitempty"`
+	LowestFailing      *float64 `json:"lowestFailing"`
+	LowestFailingAsked *float64 `json:"lowestFailingAsked,omitempty"`
+	Resolution         float64  `json:"resolution"`
 	// Confirmations passed of the ConfirmationsMade that decided; as many as
 	// ConfirmationsAsked must pass.
 	Confirmations      int `json:"confirmations"`
@@ -118,8 +126,11 @@ type Step struct {
 	// Open says that requests came by a schedule: latencies then count from
 	// when it wanted them, and the figures are of those that it put into the
 	// hold, as Arrivals says.
-	Open        bool        `json:"open,omitempty"`
-	Arrivals    *Arrivals   `json:"arrivals,omitempty"`
+	Open     bool      `json:"open,omitempty"`
+	Arrivals *Arrivals `json:"arrivals,omitempty"`
+	// Backlog is that over the hold of a step whose requests came by a
+	// schedule.
+	Backlog     *Backlog    `json:"backlog,omitempty"`
 	Bottleneck  *Bottleneck `json:"bottleneck,omitempty"`
 	OwnDelay    *OwnDelay   `json:"ownDelay,omitempty"`
 	Pace        string      `json:"pace"`

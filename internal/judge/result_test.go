@@ -11,6 +11,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -390,7 +391,7 @@ func FuzzBuilder(f *testing.F) {
 		text := func() string {
 			return pick("", "Unschedulable", "NotReady", "0/2 nodes are available: 2 Too many pods.", "x ns a")
 		}
-		s := &script{Builder: NewBuilder(Spec{Kind: observe.Pods(), Goals: goalsOf(t, "ready=all Ready", "quick=Ready p99 <= 5s; errors < 5%; achieved > 1%; query 'x' > 1; all Bound within 1s")})}
+		s := &script{Builder: NewBuilder(Spec{Kind: observe.Pods(), Goals: goalsOf(t, "ready=all Ready", "quick=Ready p99 <= 5s; errors < 5%; achieved > 1%; Ready max < 9s; all Bound within 1s")})}
 		s.Rows = func(record.ObjectRow) {}
 		for len(data) > 0 {
 			s.now += max(micros(), 0)
@@ -434,4 +435,70 @@ func FuzzBuilder(f *testing.F) {
 		}
 		checkWritten(t, s.Finish(small, record.Fidelity{}, ""))
 	})
+}
+
+// Where whole iterations come to less than was asked for, the line is what was
+// made, and says what was asked for.
+func TestTheLineIsWhatWasMade(t *testing.T) {
+	s := newScript(t)
+	n := 0
+	step := func(level, made float64, purpose record.Purpose, holds bool) {
+		if n > 0 {
+			s.put(&record.StepEvent{Phase: record.PhaseReset})
+		}
+		n++
+		s.at(float64(100*n)).begin(level, func(b *record.StepEvent) { b.Reached, b.Purpose, b.FromEmpty = made, purpose, true })
+		name := fmt.Sprintf("a%d", n)
+		if s.made(name, 1); !holds {
+			s.asked(name + "x")
+			s.news(name + "x Created")
+			s.state(name+"x", "Unschedulable", "0/3 nodes are available: 3 Too many pods.")
+		}
+		ending := record.EndHeld
+		if !holds {
+			ending = record.EndStalled
+		}
+		s.at(float64(100*n) + 50).end(ending)
+	}
+	step(31, 30.6, record.PurposeRamp, true)
+	step(32, 31.8, record.PurposeRamp, false)
+	step(31, 30.6, record.PurposeConfirm, true)
+	step(32, 31.8, record.PurposeUpper, false)
+	r := s.finish(design.Search{From: 31, Step: 1, Max: 40, Resolution: 1, Need: 1, Of: 1})
+	l := r.LoadLine
+	if r.Verdict != slo.Pass || l == nil || *l.Level != 30.6 || *l.LevelAsked != 31 || *l.LowestFailing != 31.8 || *l.LowestFailingAsked != 32 || l.ConfirmationsMade != 1 || l.Binding == "" {
+		t.Fatalf("%s (%s): %+v", r.Verdict, r.Why, l)
+	}
+	if !strings.HasPrefix(r.Why, "30.6 held in 1 of 1 confirmations, 31.8 failed") || r.BrokeFirst == nil || r.BrokeFirst.Step != 4 {
+		t.Errorf("%s; %+v", r.Why, r.BrokeFirst)
+	}
+}
+
+// The exit code follows the goals that are asked for; the verdict is the
+// headline's either way.
+func TestRequiredGoals(t *testing.T) {
+	for _, c := range []struct {
+		require string
+		goals   []slo.Verdict // of a, the headline, and of b, c
+		want    int
+		why     string
+	}{
+		{"", []slo.Verdict{slo.Pass, slo.Breached}, 0, "the headline alone"},
+		{"", []slo.Verdict{slo.Breached, slo.Pass}, 1, "the headline alone, which failed"},
+		{"b", []slo.Verdict{slo.Pass, slo.Breached}, 1, "another goal"},
+		{"b", []slo.Verdict{slo.Breached, slo.Pass}, 0, "another goal, which held where the headline did not"},
+		{"a", []slo.Verdict{slo.Pass, slo.Breached}, 0, "the headline by its name"},
+		{plan.RequireAll, []slo.Verdict{slo.Pass, slo.Pass, slo.Pass}, 0, "all held"},
+		{plan.RequireAll, []slo.Verdict{slo.Pass, slo.Pass, slo.Breached}, 1, "one of all failed"},
+		{plan.RequireAll, []slo.Verdict{slo.Breached, slo.Inconclusive, slo.Pass}, 3, "what is not known is worse than what failed"},
+		{plan.RequireAll, []slo.Verdict{slo.Inconclusive, slo.Invalid, slo.Breached}, 4, "an invalid one is the worst"},
+	} {
+		r := Result{Require: c.require, Verdict: c.goals[0]}
+		for i, v := range c.goals {
+			r.Goals = append(r.Goals, GoalResult{Name: string(rune('a' + i)), Verdict: v})
+		}
+		if got := exitCodeOf(r.required()); got != c.want {
+			t.Errorf("%s: require %q of %v: exit code %d, want %d", c.why, c.require, c.goals, got, c.want)
+		}
+	}
 }

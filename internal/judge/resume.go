@@ -45,6 +45,10 @@ func (b *Builder) Resume() Resumable {
 	return r
 }
 
+// Forget leaves out the step under way: what is on record of it is not to be
+// relied on.
+func (b *Builder) Forget() { b.current = nil }
+
 // clearVerdicts takes back what a step that is made again was judged to be.
 func (s *judged) clearVerdicts() {
 	if s.again {

@@ -265,6 +265,7 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 		// Those that were done in the hold: all that were due in it, less those
 		// that came to be behind.
 		done = max(s.account.Intended-s.account.Dropped-s.account.failedAll()-s.behind(), 0)
+		step.Backlog = s.backlog()
 	}
 	step.AchievedRate = rate(done, to-from)
 	for _, m := range spec.Kind.Metrics {

@@ -197,7 +197,7 @@ leaderElection:
 }
 
 func simulatedNodesArguments(dir directory, r record) []string {
-	return []string{
+	arguments := []string{
 		"--kubeconfig=" + dir.componentConfig(SimulatedNodes),
 		"--nodes=" + strconv.Itoa(r.Nodes),
 		"--max-pods=" + strconv.Itoa(r.MaxPods),
@@ -205,4 +205,8 @@ func simulatedNodesArguments(dir directory, r record) []string {
 		"--lease-duration=" + leaseDuration(r.Nodes).String(),
 		"--sign=" + dir.readyFile(SimulatedNodes),
 	}
+	if r.Ports.SimulatedNodes > 0 {
+		arguments = append(arguments, "--port="+strconv.Itoa(r.Ports.SimulatedNodes), "--cert="+dir.cert(SimulatedNodes), "--key="+dir.key(SimulatedNodes))
+	}
+	return arguments
 }

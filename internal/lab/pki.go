@@ -167,6 +167,7 @@ func writePKI(dir directory, r record, now time.Time) error {
 		{kubeletClient, cluster, identity{user: userKubeletClient, client: true}},
 		{ControllerManager, cluster, identity{user: ControllerManager, server: true}},
 		{Scheduler, cluster, identity{user: Scheduler, server: true}},
+		{SimulatedNodes, cluster, identity{user: SimulatedNodes, server: true}},
 	}
 	if r.RealNode != nil {
 		certificates = append(certificates, certificate{Kubelet, cluster,

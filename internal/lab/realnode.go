@@ -193,6 +193,20 @@ func (l *Lab) RealNodeDurations(ctx context.Context) ([]realnode.Histogram, erro
 	return realnode.KubeletHistograms(bytes.NewReader(metrics))
 }
 
+// APIServerCollections reads what the API server's garbage collection took by its
+// own metrics.
+func (l *Lab) APIServerCollections(ctx context.Context) ([]realnode.Histogram, error) {
+	cluster, err := l.cluster()
+	if err != nil {
+		return nil, err
+	}
+	metrics, err := cluster.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("read the API server's metrics: %w", err)
+	}
+	return realnode.Collections(metrics)
+}
+
 // RealNodeVersions are the versions of the system's programs that the real
 // node runs, by name; nil without a real node.
 func (l *Lab) RealNodeVersions() map[string]string {

@@ -110,6 +110,9 @@ type ports struct {
 	APIServer         int `json:"kubeAPIServer"`
 	ControllerManager int `json:"kubeControllerManager"`
 	Scheduler         int `json:"kubeScheduler"`
+	// SimulatedNodes is where the API server reaches them; 0 in a lab that was
+	// made before they listened.
+	SimulatedNodes int `json:"simulatedNodes,omitempty"`
 }
 
 // The range that ports are taken from unless the kernel uses part of it for
@@ -130,7 +133,7 @@ func choosePorts(intn func(n int) int) (ports, error) {
 }
 
 func drawPorts(intn func(n int) int, outgoingFirst, outgoingLast int, free func(port int) bool) (ports, error) {
-	var chosen [5]int
+	var chosen [6]int
 	taken := map[int]bool{}
 	for i := range chosen {
 		for tries := 0; chosen[i] == 0; tries++ {
@@ -144,7 +147,7 @@ func drawPorts(intn func(n int) int, outgoingFirst, outgoingLast int, free func(
 			}
 		}
 	}
-	return ports{chosen[0], chosen[1], chosen[2], chosen[3], chosen[4]}, nil
+	return ports{chosen[0], chosen[1], chosen[2], chosen[3], chosen[4], chosen[5]}, nil
 }
 
 func listenable(port int) bool {

@@ -53,8 +53,11 @@ type Plan struct {
 	StepTimeout Duration                     `yaml:"stepTimeout,omitempty"`
 	Budget      Duration                     `yaml:"budget,omitempty"` // 0 is none
 	Goals       strictyaml.Ordered[[]string] `yaml:"goals,omitempty"`
-	Primary     *Primary                     `yaml:"primary,omitempty"`
-	Guards      Guards                       `yaml:"guards,omitempty"`
+	// Require names the goal that the exit code follows, or says RequireAll; ""
+	// is the headline.
+	Require string   `yaml:"require,omitempty"`
+	Primary *Primary `yaml:"primary,omitempty"`
+	Guards  Guards   `yaml:"guards,omitempty"`
 	// Fresh is what a step that begins from empty begins with: FreshObjects or
 	// FreshLab.
 	Fresh string `yaml:"fresh,omitempty"`
@@ -77,6 +80,9 @@ type Plan struct {
 
 	positions *strictyaml.Positions
 }
+
+// RequireAll lets the exit code follow every goal: the worst of them.
+const RequireAll = "all"
 
 // What a step that begins from empty begins with.
 const (
@@ -203,8 +209,8 @@ type Primary struct {
 func (p Primary) Share() (float64, error) {
 	number, isPercent := strings.CutSuffix(p.Margin, "%")
 	margin, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-	if !isPercent || err != nil || !(margin > 0) || math.IsInf(margin, 0) {
-		return 0, fmt.Errorf("%q is not a margin: want a percentage above 0, such as 5%%", p.Margin)
+	if !isPercent || err != nil || !(margin > 0 && margin < 100) {
+		return 0, fmt.Errorf("%q is not a margin: want a percentage above 0 and below 100, such as 5%%", p.Margin)
 	}
 	return margin / 100, nil
 }
@@ -328,6 +334,14 @@ func (b *Bound) UnmarshalText(text []byte) error {
 	}
 	*b = Bound{v, percent}
 	return nil
+}
+
+// String is the bound as a sentence has it.
+func (b Bound) String() string {
+	if b.Percent {
+		return fmt.Sprintf("%g %%", b.Value)
+	}
+	return fmt.Sprintf("%g", b.Value)
 }
 
 // MarshalText writes what UnmarshalText reads.

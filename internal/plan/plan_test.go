@@ -126,7 +126,7 @@ func TestParseProblems(t *testing.T) {
 
 		{"a key misspelled", head + "axsi: {}\n", `f.yaml:3:1: unknown key "axsi" (did you mean "axis"?)`},
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
-		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, seed, pace, hold, stepTimeout, budget, goals, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
+		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, seed, pace, hold, stepTimeout, budget, goals, require, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
 		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, controlPlaneCPUs, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
 		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
@@ -207,6 +207,8 @@ func TestGuardsAreSetAsTheyAreRead(t *testing.T) {
 		{"apiErrors", "none", "or a percentage"},
 		{"nodesNotReady", "2", ""},
 		{"apiErrors", "5%", ""},
+		{"apiErrors", "5", "has no unit"},
+		{"apiErrors", "0.05", "has no unit"},
 		{"apiErrors", "101%", "at most 100%"},
 		{"nodsNotReady", "5%", `did you mean "nodesNotReady"?`},
 	} {
@@ -333,10 +335,10 @@ func TestValidate(t *testing.T) {
 		{"a goal without a name", "goals: {\"\": [all Ready]}\n", `f.yaml:3:9: goals[""]: the goal has no name (for example ready)`},
 		{"an objective that is none", "goals:\n  ready:\n  - all Ready\n  - soon\n", `f.yaml:6:5: goals.ready[1]: objective "soon" is not understood: want ` + slo.Grammar},
 		{"no unit", "goals: {a: [Ready p99 < 5]}\n", `f.yaml:3:13: goals.a[0]: objective "Ready p99 < 5": "5" is not a duration such as 500ms or 5s`},
-		{"the maximum is no quantile", "goals: {a: [Ready p100 < 5s]}\n", `f.yaml:3:13: goals.a[0]: objective "Ready p100 < 5s": p100 is not a quantile: want more than p0 and less than p100`},
+		{"the maximum is no quantile", "goals: {a: [Ready p100 < 5s]}\n", `f.yaml:3:13: goals.a[0]: objective "Ready p100 < 5s": p100 is not a quantile: want more than p0 and less than p100, or max`},
 		{"a milestone misspelled", "goals: {a: [Redy p99 < 5s]}\n", `f.yaml:3:13: goals.a[0]: objective "Redy p99 < 5s": node-density has no milestone "Redy" (did you mean "Ready"?)`},
 		{"a milestone in the wrong case", "goals: {a: [all ready]}\n", `f.yaml:3:13: goals.a[0]: objective "all ready": node-density has no milestone "ready" (did you mean "Ready"?)`},
-		{"a query", "goals: {a: [\"query 'x' > 1\"]}\n", `f.yaml:3:13: goals.a[0]: objective "query 'x' > 1": queries are not supported yet`},
+		{"a query", "goals: {a: [\"query 'x' > 1\"]}\n", `f.yaml:3:13: goals.a[0]: objective "query 'x' > 1" is not understood: want ` + slo.Grammar},
 
 		{"a guard misspelled", "guards:\n  apiErrors: 5%\n  nodsNotReady: 2\n", `f.yaml:5:17: guards.nodsNotReady: there is no guard "nodsNotReady" (did you mean "nodesNotReady"?)`},
 		{"a guard that is like none", "guards: {memory: 2}\n", `f.yaml:3:18: guards.memory: there is no guard "memory" (there is: apiErrors, nodesNotReady, pending)`},
@@ -416,13 +418,13 @@ func TestValidatePrimary(t *testing.T) {
 		{"all of it", "{metric: ContainersStarted p99, margin: 0.5 %, alpha: 0.05}", ""},
 		{"no metric: the workload's", "{margin: 5%}", ""},
 		{"no metric, said", "{metric: \"\"}", "f.yaml:4:19: primary.metric: the primary metric has no name (for example ContainersStarted p50)"},
-		{"not a quantile", "{metric: Ready}", `f.yaml:4:19: primary.metric: "Ready" is not a metric: want MILESTONE pNN, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
-		{"an objective", "{metric: all Ready within}", `f.yaml:4:19: primary.metric: "all Ready within" is not a metric: want MILESTONE pNN, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
-		{"a quantile that runs have no figure of", "{metric: Ready p75}", `f.yaml:4:19: primary.metric: "Ready p75" is not a figure that a run has (p50, p90, p95 or p99)`},
-		{"errors are no latency", "{metric: errors p50 <}", `f.yaml:4:19: primary.metric: "errors p50 <" is not a metric: want MILESTONE pNN, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
+		{"not a quantile", "{metric: Ready}", `f.yaml:4:19: primary.metric: "Ready" is not a metric: want MILESTONE pNN or MILESTONE max, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
+		{"an objective", "{metric: all Ready within}", `f.yaml:4:19: primary.metric: "all Ready within" is not a metric: want MILESTONE pNN or MILESTONE max, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
+		{"a quantile that runs have no figure of", "{metric: Ready p75}", `f.yaml:4:19: primary.metric: "Ready p75" is not a figure that a run has (p50, p90, p95, p99 or max)`},
+		{"errors are no latency", "{metric: errors p50 <}", `f.yaml:4:19: primary.metric: "errors p50 <" is not a metric: want MILESTONE pNN or MILESTONE max, or one that 'plimsoll workloads show node-density' lists (for example ContainersStarted p50)`},
 		{"a milestone misspelled", "{metric: Redy p50}", `f.yaml:4:19: primary.metric: node-density has no milestone "Redy" (did you mean "Ready"?)`},
-		{"a margin without a sign", "{metric: Ready p50, margin: 5}", `f.yaml:4:38: primary.margin: "5" is not a margin: want a percentage above 0, such as 5%`},
-		{"no margin", "{metric: Ready p50, margin: 0%}", `f.yaml:4:38: primary.margin: "0%" is not a margin: want a percentage above 0, such as 5%`},
+		{"a margin without a sign", "{metric: Ready p50, margin: 5}", `f.yaml:4:38: primary.margin: "5" is not a margin: want a percentage above 0 and below 100, such as 5%`},
+		{"no margin", "{metric: Ready p50, margin: 0%}", `f.yaml:4:38: primary.margin: "0%" is not a margin: want a percentage above 0 and below 100, such as 5%`},
 		{"no error is allowed", "{metric: Ready p50, alpha: 0}", "f.yaml:4:37: primary.alpha: 0 is not an error rate: want a number between 0 and 1, such as 0.05"},
 		{"every error is allowed", "{metric: Ready p50, alpha: 1}", "f.yaml:4:37: primary.alpha: 1 is not an error rate: want a number between 0 and 1, such as 0.05"},
 	} {
@@ -563,35 +565,6 @@ func TestFullExample(t *testing.T) {
 	p = parsed(t, strings.NewReplacer("repeat:", "# repeat:", "primary:", "# primary:").Replace(advised))
 	if p.Default(w); p.Validate(w) != nil {
 		t.Errorf("without what is not supported: %v", p.Validate(w))
-	}
-}
-
-// Each file in examples/ runs with the workload that it names.
-func TestExamples(t *testing.T) {
-	files, err := filepath.Glob("../../examples/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no examples: %v", err)
-	}
-	for _, file := range files {
-		p, err := Load(file)
-		if err != nil {
-			t.Errorf("%v", err)
-			continue
-		}
-		w, err := workload.Load(workloads.FS(), p.Workload, targets)
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-			continue
-		}
-		if p.Default(w); p.Validate(w) != nil {
-			t.Errorf("%v", p.Validate(w))
-		}
-		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); p.Name != name {
-			t.Errorf("%s: its runs are called %s", file, p.Name)
-		}
-		if _, err := p.GoalsOf(); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
 	}
 }
 

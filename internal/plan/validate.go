@@ -109,6 +109,9 @@ func (p *Plan) Default(w *workload.Workload) {
 		if isOpen(p, "primary.metric", p.Primary.Metric) {
 			p.Primary.Metric = cmp.Or(axis.Primary, w.Primary)
 		}
+		if f, err := slo.ParseFigure(p.Primary.Metric); err == nil {
+			p.Primary.Metric = f.String() // as the figures of a run are named
+		}
 		if isOpen(p, "primary.margin", p.Primary.Margin) {
 			p.Primary.Margin = defaultMargin
 		}
@@ -183,6 +186,7 @@ func (p *Plan) Validate(w *workload.Workload) error {
 	v.axis(w)
 	kind := w.KindOn(p.Axis.Name)
 	v.goals(w.Name, kind.Names())
+	v.require()
 	v.comparison(w)
 	v.vary(w)
 	v.published()
@@ -381,10 +385,27 @@ func (v *validator) goals(workloadName string, milestones []string) {
 			if s.Milestone != "" && !slices.Contains(milestones, s.Milestone) {
 				v.Add(at, nearest.OneOf(s.Milestone, milestones), "objective %q: %s has no milestone %q", text, workloadName, s.Milestone)
 			}
-			if s.Form == slo.Query {
-				v.Add(at, "", "objective %q: queries are not supported yet", text)
-			}
 		}
+	}
+}
+
+// require judges which goals the exit code is to follow.
+func (v *validator) require() {
+	p := v.plan
+	if p.Require == "" {
+		return
+	}
+	names := []string{RequireAll}
+	for _, item := range p.Goals {
+		names = append(names, item.Key)
+	}
+	switch {
+	case p.Kind == AB:
+		v.Add("require", "leave it out", "the exit code of a comparison of arms follows the comparison")
+	case !slices.Contains(names, p.Require):
+		v.Add("require", nearest.OneOf(p.Require, names), "there is no goal %q", p.Require)
+	case slices.Contains(names[1:], RequireAll):
+		v.Add("require", "give the goal another name", "%q is the name of a goal, and means every goal", RequireAll)
 	}
 }
 
@@ -431,12 +452,11 @@ func (v *validator) primary(w *workload.Workload, kind record.ObjectKind, primar
 	if kind.Metric(primary.Metric) != nil {
 		return
 	}
-	// Any other is an objective's left half.
-	switch s, err := slo.Parse(primary.Metric + " <= 1s"); {
+	switch f, err := slo.ParseFigure(primary.Metric); {
 	case primary.Metric == "":
 		v.Add("primary.metric", "for example "+w.Primary, "the primary metric has no name")
-	case err != nil || s.Form != slo.Quantile:
-		want := "MILESTONE pNN"
+	case err != nil:
+		want := "MILESTONE pNN or MILESTONE max"
 		var declared []string
 		for _, m := range kind.Metrics {
 			declared = append(declared, m.Name)
@@ -445,10 +465,10 @@ func (v *validator) primary(w *workload.Workload, kind record.ObjectKind, primar
 			want += fmt.Sprintf(", or one that 'plimsoll workloads show %s' lists", w.Name)
 		}
 		v.Add("primary.metric", nearest.Hint(primary.Metric, declared, "for example "+w.Primary), "%q is not a metric: want %s", primary.Metric, want)
-	case !slices.Contains([]float64{0.5, 0.9, 0.95, 0.99}, s.Q):
-		v.Add("primary.metric", "p50, p90, p95 or p99", "%q is not a figure that a run has", primary.Metric)
-	case !slices.Contains(kind.Names(), s.Milestone):
-		v.Add("primary.metric", nearest.OneOf(s.Milestone, kind.Names()), "%s has no milestone %q", w.Name, s.Milestone)
+	case !slices.Contains([]float64{0.5, 0.9, 0.95, 0.99, 1}, f.Q):
+		v.Add("primary.metric", "p50, p90, p95, p99 or max", "%q is not a figure that a run has", primary.Metric)
+	case !slices.Contains(kind.Names(), f.Milestone):
+		v.Add("primary.metric", nearest.OneOf(f.Milestone, kind.Names()), "%s has no milestone %q", w.Name, f.Milestone)
 	}
 }
 
@@ -497,6 +517,8 @@ func (v *validator) guards(kind record.ObjectKind) {
 			v.Add(path, nearest.OneOf(name, known), "there is no guard %q", name)
 		case bound.Percent && !kind.Measures[i].Percent:
 			v.Add(path, "leave out the percent sign", "%g%% is not a bound: this guard counts, want a number above 0", bound.Value)
+		case !bound.Percent && kind.Measures[i].Percent:
+			v.Add(path, fmt.Sprintf("write %g%%", bound.Value), "%g has no unit: this guard watches a percentage, want one such as 5%%", bound.Value)
 		case kind.Measures[i].Percent && bound.Value > 100:
 			v.Add(path, "", "at most 100%% of the requests can fail, not %g%%", bound.Value)
 		}
@@ -522,6 +544,7 @@ func (p *Plan) checkRecorded() error {
 		v.Add("goals", "for example ready: [all Ready]", "the run has no goal to be judged by")
 	}
 	v.goals(p.Workload, run.Milestones)
+	v.require()
 	v.signatures()
 	if !slices.Contains(run.Milestones, run.Arrived) {
 		v.Add("asRun.arrived", nearest.OneOf(run.Arrived, run.Milestones), "%s has no milestone %q", p.Workload, run.Arrived)

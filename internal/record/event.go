@@ -287,6 +287,13 @@ type ComponentHistogram struct {
 	Counts []uint64  `json:"counts"`
 }
 
+// Names of histograms of a program's garbage collection: how long all of it was
+// paused, and the CPU time of each cycle, of which there is the sum alone.
+const (
+	CollectionPauses = "pause of garbage collection"
+	CollectionCPU    = "CPU of a garbage collection"
+)
+
 // Canary is one measurement of watch lag: a change made at a known time and
 // the receipt of its news. Seen is 0 when it never came.
 type Canary struct {

@@ -1,6 +1,9 @@
 package record
 
-import "slices"
+import (
+	"fmt"
+	"slices"
+)
 
 // ObjectKind describes the objects that a target is asked for. It is data, put
 // on record with the environment, so that a record is judged, told and shown
@@ -60,6 +63,9 @@ func (n Noun) Of(count int) string {
 	}
 	return n.Many
 }
+
+// Count is a number of things, with their noun.
+func (n Noun) Count(count int) string { return fmt.Sprintf("%d %s", count, n.Of(count)) }
 
 // Milestone is a point that an object reaches.
 type Milestone struct {

@@ -25,9 +25,30 @@ type History struct {
 	Cut bool
 }
 
+// DamagedError says that a history cannot be read any further. What was handed
+// out before is right.
+type DamagedError struct {
+	File   string
+	Line   int   // the first that is damaged for certain
+	Offset int64 // in bytes of the file: the damage lies before it
+	Err    error
+}
+
+func (e *DamagedError) Error() string {
+	return fmt.Sprintf("%s is damaged in its first %d bytes, at line %d of its text: %v", e.File, e.Offset, e.Line, e.Err)
+}
+
+func (e *DamagedError) Unwrap() error { return e.Err }
+
+// suspect is how much text before a place that is damaged may be wrong without
+// its looking so: what is wrong is copied by what follows it, as far as the window
+// of the compression reaches, until it is no event any more.
+const suspect = 512 << 10
+
 // ReadHistory hands every event of a recorded run to each, in the order in
 // which they were written. A history that a killed run left is read as far as
-// it goes; one that is damaged before its end is an error.
+// it goes; one that is damaged before its end is read to some way before the
+// damage, and then a *DamagedError.
 func ReadHistory(d Dir, each func(Event) error) (History, error) {
 	file, err := os.Open(d.Path(HistoryFile))
 	if err != nil {
@@ -35,6 +56,10 @@ func ReadHistory(d Dir, each func(Event) error) (History, error) {
 	}
 	defer file.Close()
 	h, err := readEvents(file, each)
+	if damaged, ok := errors.AsType[*DamagedError](err); ok {
+		damaged.File = d.Path(HistoryFile)
+		return h, fmt.Errorf("read history: %w", damaged)
+	}
 	if err != nil {
 		return h, fmt.Errorf("read %s: %w", d.Path(HistoryFile), err)
 	}
@@ -43,23 +68,73 @@ func ReadHistory(d Dir, each func(Event) error) (History, error) {
 
 func readEvents(compressed io.Reader, each func(Event) error) (History, error) {
 	var h History
-	cut, err := readLines(compressed, func(line []byte) error {
+	type held struct {
+		event Event
+		end   int64 // in the text
+	}
+	var waiting []held
+	text, lines := int64(0), 0
+	// hand gives out what ends before a place of the text.
+	hand := func(before int64) error {
+		n := 0
+		for ; n < len(waiting) && waiting[n].end <= before; n++ {
+			e := waiting[n].event
+			h.Events++
+			if e.Body == nil {
+				h.Unknown++
+				continue
+			}
+			if err := each(e); err != nil {
+				return err
+			}
+		}
+		waiting = waiting[n:]
+		return nil
+	}
+	file := &counted{Reader: compressed}
+	damaged := func(err error) error { return &DamagedError{Line: lines + 1, Offset: file.n, Err: err} }
+	var other error // no damage
+	cut, err := readLines(file, func(line []byte) error {
 		e, err := parseLine(bytes.TrimSuffix(line, []byte{'\n'}))
 		if err != nil {
-			return fmt.Errorf("line %d: %w", h.Events+1, err)
+			return err
 		}
-		h.Events++
-		if e.Body == nil {
-			h.Unknown++
-			return nil
-		}
+		lines++
+		text += int64(len(line))
 		if run, ok := e.Body.(*RunEvent); ok && run.Version > HistoryVersion {
-			return fmt.Errorf("format version %d, this program reads up to %d", run.Version, HistoryVersion)
+			other = fmt.Errorf("format version %d, this program reads up to %d", run.Version, HistoryVersion)
+			return other
 		}
-		return each(e)
+		waiting = append(waiting, held{e, text})
+		other = hand(text - suspect)
+		return other
 	})
+	switch {
+	case other != nil:
+		return h, other
+	case errors.Is(err, zstd.ErrCRCMismatch):
+		return h, fmt.Errorf("its checksum does not match, and where it is damaged cannot be told: %w", err)
+	case err != nil:
+		return h, damaged(err)
+	case cut && !file.ended:
+		return h, damaged(io.ErrUnexpectedEOF) // a part of it ends too early, and not the file
+	}
 	h.Cut = cut
-	return h, err
+	return h, hand(text)
+}
+
+// counted counts what is read, and notes the end.
+type counted struct {
+	io.Reader
+	n     int64
+	ended bool
+}
+
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	c.ended = c.ended || err == io.EOF
+	return n, err
 }
 
 // readLines hands every whole line of a compressed history to each, with its
@@ -72,12 +147,12 @@ func readLines(compressed io.Reader, each func(line []byte) error) (cut bool, er
 	defer zip.Close()
 	lines := bufio.NewReaderSize(zip, 64<<10)
 	var long []byte
-	for n := 1; ; n++ {
+	for {
 		line, err := lines.ReadSlice('\n')
 		for errors.Is(err, bufio.ErrBufferFull) {
 			long = append(long, line...)
 			if len(long) > maxLine {
-				return false, fmt.Errorf("line %d is longer than %d bytes", n, maxLine)
+				return false, fmt.Errorf("it is longer than %d bytes", maxLine)
 			}
 			line, err = lines.ReadSlice('\n')
 		}
@@ -91,7 +166,7 @@ func readLines(compressed io.Reader, each func(line []byte) error) (cut bool, er
 			// A line without its end is the last write of a killed run.
 			return errors.Is(err, io.ErrUnexpectedEOF) || len(line) > 0, nil
 		default:
-			return false, fmt.Errorf("line %d: %w", n, err)
+			return false, err
 		}
 		if err := each(line); err != nil {
 			return false, err

@@ -190,7 +190,7 @@ func TestReaderOnOtherHistories(t *testing.T) {
 		{pack(`{"t":1,"kind":"note","step":0,"text":"a","later":{}}` + "\n"), 1, 0, "", "a field from a later version"},
 		{pack(`{"t":1,"kind":"run","step":0,"phase":"start","version":99}` + "\n"), 1, 0, "version 99", "a format from a later version"},
 		{pack("not json\n"), 0, 0, "line 1", "no history"},
-		{pack(`{"t":1,"kind":"note","step":0,"text":5}` + "\n"), 0, 0, "line 1: parse note", "a field of another type"},
+		{pack(`{"t":1,"kind":"note","step":0,"text":5}` + "\n"), 0, 0, "line 1 of its text: parse note", "a field of another type"},
 		{[]byte("plain text, long enough to be looked at"), 0, 0, "magic", "no zstd"},
 		{pack(strings.Repeat("x", maxLine+(1<<17))), 0, 0, "longer than", "one endless line"},
 		{nil, 0, 0, "", "an empty file: killed before the first flush"},

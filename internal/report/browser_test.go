@@ -222,8 +222,33 @@ func everyChartIsDrawn(p *tab, dirs map[string]record.Dir) {
 				t.Errorf("%s: charts %v, want 7 and those of laws", what, charts)
 			}
 			p.sound(what, look.colours)
+			if look.width == 1280 {
+				p.roomy(what)
+			}
 			p.quiet(what)
 		}
+	}
+}
+
+// roomy finds a desk's window used: the navigation is one line, all of which is
+// seen; text ends where the window does and not in its middle; and what is said
+// of confidence is said once.
+func (p *tab) roomy(what string) {
+	t := p.t
+	t.Helper()
+	if lines := eval[int](p, `new Set([...document.querySelectorAll('header nav li, header .brand, header .theme')].map(e => Math.round((e.getBoundingClientRect().top + e.getBoundingClientRect().bottom) / 8))).size`); lines != 1 {
+		t.Errorf("%s: the navigation is on %d lines", what, lines)
+	}
+	if hidden := eval[int](p, `(() => { const n = document.querySelector('header nav'); return n.scrollWidth - n.clientWidth })()`); hidden > 0 {
+		t.Errorf("%s: %d pixels of the navigation are not seen", what, hidden)
+	}
+	// A paragraph of several lines that leaves a third of its card empty.
+	narrow := eval[[]string](p, `[...document.querySelectorAll('.card > p')].filter(e => e.getClientRects().length && e.getBoundingClientRect().height > 2 * parseFloat(getComputedStyle(e).lineHeight || 24) * .9 && e.getBoundingClientRect().width < .67 * e.parentElement.getBoundingClientRect().width).map(e => e.innerText.slice(0, 60))`)
+	for _, text := range narrow {
+		t.Errorf("%s: the right half beside %q is empty", what, text)
+	}
+	if n := eval[int](p, `(document.querySelector('main').innerText.match(/with a probability of at least/g) ?? []).length`); n > 1 {
+		t.Errorf("%s: what confirmations mean is said %d times", what, n)
 	}
 }
 

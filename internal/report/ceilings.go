@@ -36,7 +36,7 @@ func inUnit(x *float64, unit string) string {
 // Check writes what was found out about a cluster without loading it: how it
 // is, and how far it can be loaded at most.
 func Check(w io.Writer, c ceiling.Check) error {
-	p := &printer{w: w}
+	p := newPrinter(w)
 	p.line("%s", checked(c))
 	p.line("")
 	p.findings(c.Findings)

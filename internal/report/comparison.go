@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
@@ -111,9 +110,10 @@ func decidingLevel(r judge.Result) *compare.LevelComparison {
 // not decide is worth a line.
 const maxFalseDiscovery = 0.10
 
-// differsClearly reports whether a metric that does not decide differs clearly.
+// differsClearly reports whether a metric that does not decide differs clearly:
+// its interval leaves out 0, too.
 func differsClearly(m compare.Compared) bool {
-	return m.FalseDiscovery != nil && *m.FalseDiscovery <= maxFalseDiscovery && m.Change != nil && m.Lo != nil && m.Hi != nil
+	return m.FalseDiscovery != nil && *m.FalseDiscovery <= maxFalseDiscovery && m.Change != nil && m.Lo != nil && m.Hi != nil && (*m.Lo > 0 || *m.Hi < 0)
 }
 
 // equalMetrics is a metric, and those of other milestones that are the same in
@@ -170,7 +170,7 @@ func (m equalMetrics) name() string {
 // ComparisonText writes a comparison of recorded experiments for a terminal:
 // what else differs, how they compare, and the verdict in a sentence.
 func ComparisonText(w io.Writer, in ComparisonInput) error {
-	p := &printer{w: w}
+	p := newPrinter(w)
 	r := in.result()
 	p.differences(r.Comparison)
 	p.comparison(r.Comparison)
@@ -200,30 +200,6 @@ func (p *printer) fidelities(operands []Operand) {
 		case i == 0:
 			p.line("%s", notes[i])
 		}
-	}
-}
-
-// columns writes rows below each other. Align has l or r for each column.
-func (p *printer) columns(indent, align string, rows [][]string) {
-	wide := make([]int, len(align))
-	for _, row := range rows {
-		for i, cell := range row {
-			row[i] = printable(cell)
-			wide[i] = max(wide[i], utf8.RuneCountInString(row[i]))
-		}
-	}
-	for _, row := range rows {
-		var b strings.Builder
-		b.WriteString(indent)
-		for i, cell := range row {
-			fill := strings.Repeat(" ", wide[i]-utf8.RuneCountInString(cell))
-			if align[i] == 'r' {
-				b.WriteString(fill + cell + "  ")
-			} else {
-				b.WriteString(cell + fill + "  ")
-			}
-		}
-		p.line("%s", strings.TrimRight(b.String(), " "))
 	}
 }
 

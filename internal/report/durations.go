@@ -7,7 +7,10 @@ import (
 )
 
 func bucketText(b judge.Bucket) string {
-	if b.AtMost == nil {
+	switch {
+	case b.AtMost == nil && b.Above == 0:
+		return "-" // there are no buckets
+	case b.AtMost == nil:
 		return "over " + Seconds(b.Above)
 	}
 	return Seconds(b.Above) + " to " + Seconds(*b.AtMost)
@@ -26,7 +29,7 @@ func (p *printer) durations(r judge.Result) {
 		return
 	}
 	p.line("")
-	p.line("Durations in step %d, from the histograms of the %s (quantiles as their buckets):", last.ID, objectKind(r).Place.One)
+	p.line("Durations in step %d, from the histograms that programs publish (quantiles as their buckets):", last.ID)
 	rows := [][]string{{"", "", "n", "mean", "p50", "p99"}}
 	for _, d := range last.Durations {
 		rows = append(rows, []string{d.Source, d.Name, fmt.Sprint(d.N), lagOf(d.Mean), bucketText(d.P50), bucketText(d.P99)})

@@ -15,7 +15,7 @@ import (
 // its cells, what was found of their pairs, and the verdict. Dir is where its
 // record lies.
 func GridText(w io.Writer, g judge.Grid, dir string) error {
-	p := &printer{w: w}
+	p := newPrinter(w)
 	if g.Kind == "limit" {
 		p.cellLines(g)
 	} else {

@@ -12,6 +12,7 @@ import (
 	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -20,8 +21,9 @@ import (
 // from being ready, and the verdict in a sentence. Dir is where the record
 // lies. Explain adds why each level was chosen.
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
-	p := &printer{w: w}
+	p := newPrinter(w)
 	p.steps(r)
+	p.backlogs(r, explain)
 	p.reasons(r)
 	p.broke(r)
 	if explain {
@@ -53,8 +55,9 @@ func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 }
 
 type printer struct {
-	w   io.Writer
-	err error
+	w     io.Writer
+	width int // of the terminal in columns, 0 for no bound
+	err   error
 }
 
 func (p *printer) line(format string, args ...any) {
@@ -164,6 +167,45 @@ func known(v *float64, show func(float64) string) string {
 	return show(*v)
 }
 
+// backlogs shows the backlog over the hold of each step that has one, where all
+// is to be explained or some backlog was not steady.
+func (p *printer) backlogs(r judge.Result, explain bool) {
+	rows := [][]string{{"step", "level", "over the hold", "first", "last", "in balance", "growth/s"}}
+	for _, s := range r.Steps {
+		b := s.Backlog
+		if b == nil || len(b.Means) == 0 {
+			continue
+		}
+		explain = explain || b.Growing || b.Stalled
+		growth := known(b.Slope.Value, twoDigits)
+		if b.Slope.Lo != nil && b.Slope.Hi != nil {
+			growth += fmt.Sprintf(" (%.2f to %.2f)", *b.Slope.Lo, *b.Slope.Hi)
+		}
+		rows = append(rows, []string{strconv.Itoa(s.ID), Number(s.LevelReached), bars(b.Means), fmt.Sprintf("%.0f", b.Means[0]), fmt.Sprintf("%.0f", b.Means[len(b.Means)-1]), known(b.Balance, func(x float64) string { return fmt.Sprintf("%.0f", x) }), growth})
+	}
+	if len(rows) > 1 && explain {
+		p.line("")
+		p.line("Backlog: arrivals that were due and not there (in balance it is the mean latency times the rate):")
+		p.columns("  ", "rrlrrrr", rows)
+	}
+}
+
+// bars draws figures that are not negative as a row of bars, two in each.
+func bars(figures []float64) string {
+	const heights = "▁▂▃▄▅▆▇█"
+	most := slices.Max(figures)
+	var b strings.Builder
+	for pair := range slices.Chunk(figures, 2) {
+		x := slices.Max(pair)
+		at := 0
+		if most > 0 {
+			at = min(int(x/most*8), 7)
+		}
+		b.WriteRune([]rune(heights)[max(at, 0)])
+	}
+	return b.String()
+}
+
 // reasons shows what kept objects from being ready, of the last step that
 // had any and was judged a breach.
 func (p *printer) reasons(r judge.Result) {
@@ -220,15 +262,34 @@ func (p *printer) why(r judge.Result) {
 	p.line("  done: %s", r.Why)
 }
 
-// goals shows the further goals' lines; the headline's is the sentence.
+// goals shows which goal is the headline, the further goals' lines, and which
+// of them the exit code follows. The headline's line is the sentence.
 func (p *printer) goals(r judge.Result) {
 	if len(r.Goals) < 2 {
 		return
 	}
 	p.line("")
-	for _, g := range r.Goals[1:] {
-		p.line("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), goalSentence(g))
+	for i, g := range r.Goals {
+		said := "the headline: " + string(g.Verdict) + ", as said at the end"
+		if i > 0 {
+			said = goalSentence(g)
+		}
+		p.line("goal %s (%s): %s", g.Name, strings.Join(g.SLO, "; "), said)
 	}
+	p.line("%s", requiredSentence(r))
+}
+
+// requiredSentence says which goals the exit code follows.
+func requiredSentence(r judge.Result) string {
+	switch {
+	case r.Comparison != nil:
+		return fmt.Sprintf("The exit code, %d, follows the comparison.", r.ExitCode)
+	case r.Require == "":
+		return fmt.Sprintf("The exit code, %d, follows the headline goal alone; --require all follows every goal.", r.ExitCode)
+	case r.Require == plan.RequireAll:
+		return fmt.Sprintf("The exit code, %d, follows every goal.", r.ExitCode)
+	}
+	return fmt.Sprintf("The exit code, %d, follows the goal %s.", r.ExitCode, r.Require)
 }
 
 func goalSentence(g judge.GoalResult) string {
@@ -251,7 +312,7 @@ func verdictSentence(r judge.Result) string {
 		return fmt.Sprintf("%s: %s: %s.", r.Workload, verdictOfArms(r), r.Why)
 	}
 	if r.LoadLine != nil {
-		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why)
+		return "Load line of " + r.Workload + ": " + lineSentence(r.LoadLine, r.Verdict, r.Why) + confidenceSentence(r.LoadLine, r.Verdict)
 	}
 	switch r.Verdict {
 	case slo.Pass:
@@ -268,7 +329,7 @@ func verdictSentence(r judge.Result) string {
 	case slo.Breached:
 		for _, s := range r.Steps {
 			if s.Verdict == slo.Breached {
-				return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, Number(s.Level), s.VerdictWhy)
+				return fmt.Sprintf("%s did not hold at %s: %s.", r.Workload, Number(s.LevelReached), s.VerdictWhy)
 			}
 		}
 	}
@@ -281,7 +342,7 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 	case verdict == slo.Breached && l.LowestFailing != nil:
 		fmt.Fprintf(&b, "below the first level: %s %s failed", Number(*l.LowestFailing), l.Unit)
 	case verdict == slo.Pass && l.Level != nil:
-		fmt.Fprintf(&b, "%s %s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, l.Confirmations, confirmationsOf(l))
+		fmt.Fprintf(&b, "%s %s%s, confirmed %d of %d from empty", Number(*l.Level), l.Unit, askedText(l.LevelAsked), l.Confirmations, confirmationsOf(l))
 		if l.LowestFailing != nil {
 			fmt.Fprintf(&b, "; %s failed", Number(*l.LowestFailing))
 		} else {
@@ -305,11 +366,25 @@ func lineSentence(l *judge.LoadLine, verdict slo.Verdict, why string) string {
 		fmt.Fprintf(&b, ", bound by: %s", l.Binding)
 	}
 	b.WriteString(".")
-	if verdict == slo.Pass && l.Confirmations > 0 {
-		fmt.Fprintf(&b, " (%d of %d means: a further run passes with a probability of at least %.0f %%, at 95 %% confidence.)",
-			l.Confirmations, confirmationsOf(l), 100*l.PassProbability)
-	}
 	return b.String()
+}
+
+// askedText says that another level was asked for than was made, "" for nil.
+func askedText(asked *float64) string {
+	if asked == nil {
+		return ""
+	}
+	return fmt.Sprintf(" (%s asked for)", Number(*asked))
+}
+
+// confidenceSentence says what the confirmations of a line mean, with a space
+// before it; "" where they mean nothing.
+func confidenceSentence(l *judge.LoadLine, verdict slo.Verdict) string {
+	if verdict != slo.Pass || l.Confirmations == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" (%d of %d means: a further run passes with a probability of at least %.0f %%, at 95 %% confidence.)",
+		l.Confirmations, confirmationsOf(l), 100*l.PassProbability)
 }
 
 // confirmationsOf is how many confirmations decided, of which some may fail

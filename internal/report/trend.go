@@ -27,7 +27,7 @@ type TrendInput struct {
 // TrendText writes trends for a terminal: a chart with a logarithmic axis, a
 // row for each experiment, and where the figure changes its level.
 func TrendText(w io.Writer, in TrendInput) error {
-	p := &printer{w: w}
+	p := newPrinter(w)
 	for i, t := range in.Trends {
 		if i > 0 {
 			p.line("")
@@ -49,6 +49,11 @@ const trendWidth = 44
 
 func (p *printer) trend(t compare.Trend, axis logAxis) {
 	p.line("%s (logarithmic)", trendTitle(t))
+	if p.width > 0 && p.width < trendWhole {
+		p.narrowTrend(t, axis)
+		p.line("%s", asSentence(t.Why))
+		return
+	}
 	rows := [][]string{{"", "started", "plimsoll", "Kubernetes", axis.header(t.Unit), trendUnit(t), "changed since the previous one"}}
 	for i, x := range t.Points {
 		if change := changeAt(t, i); change != "" {
@@ -56,8 +61,27 @@ func (p *printer) trend(t compare.Trend, axis logAxis) {
 		}
 		rows = append(rows, []string{x.Name, startText(x.Start), x.Program, x.Kubernetes, axis.row(x), pointText(t, x), strings.Join(x.Differs, ", ")})
 	}
-	p.columns("  ", "lllllll", rows)
+	p.columns("  ", "lllldll", rows)
 	p.line("%s", asSentence(t.Why))
+}
+
+// trendWhole is how many columns a trend needs with versions, the range of the
+// runs, and what changed.
+const trendWhole = 150
+
+// narrowTrend is a trend where there is no room for all of that.
+func (p *printer) narrowTrend(t compare.Trend, axis logAxis) {
+	rows := [][]string{{"", "started", axis.header(t.Unit), trendUnit(t)}}
+	for i, x := range t.Points {
+		if change := changeAt(t, i); change != "" {
+			rows = append(rows, []string{"", "", "--- " + change + " ---", ""})
+		}
+		figure, _, _ := strings.Cut(pointText(t, x), " (")
+		started := startText(x.Start)
+		rows = append(rows, []string{x.Name, started[:min(len(started), len("2006-01-02 15:04"))], axis.row(x), figure})
+	}
+	p.columns("  ", "lldl", rows)
+	p.line("  (versions, the range of the runs and what changed: on a wider terminal, and with --out)")
 }
 
 // startText is when an experiment was started, as people read it.

@@ -3,7 +3,9 @@ package run
 import (
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -72,5 +74,58 @@ func TestWhatIsCutDecidesNothing(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// A byte that is wrong in the middle of a record costs what comes after it: what
+// was recorded well before that is judged as it was, and the run decides nothing.
+func TestADamagedRecordIsJudgedUpToTheDamage(t *testing.T) {
+	t.Parallel()
+	tr := small()
+	tr.plan.Places = 400
+	whole, _, dir, err := tr.run(t)
+	if err != nil || !whole.Verdict.Decided() {
+		t.Fatalf("the unbroken run: %s (%s), %v", whole.Verdict, whole.Why, err)
+	}
+	sound, err := os.ReadFile(dir.Path(record.HistoryFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	rng := rand.New(rand.NewPCG(5, 5))
+	tries, judged, steps := 12, 0, 0
+	for range tries {
+		at := rng.IntN(len(sound))
+		damaged := slices.Clone(sound)
+		damaged[at] ^= byte(1 << rng.IntN(8))
+		if err := os.WriteFile(dir.Path(record.HistoryFile), damaged, 0o644); err != nil {
+			t.Fatal(err)
+		}
+		what := fmt.Sprintf("byte %d of %d", at, len(sound))
+		got, err := Replay(dir, tr.experiment(t))
+		if err != nil {
+			if !strings.Contains(err.Error(), "damaged") {
+				t.Errorf("%s: %v", what, err)
+			}
+			continue
+		}
+		judged++
+		if got.Verdict != slo.Inconclusive || !slices.ContainsFunc(got.Warnings, func(w record.Warning) bool {
+			return w.Kind == record.WarningCut && strings.Contains(w.Text, "is damaged in its first ") && strings.Contains(w.Text, "at line ")
+		}) {
+			t.Errorf("%s: %s (%s), %q", what, got.Verdict, got.Why, got.Warnings)
+		}
+		for i, s := range got.Steps {
+			if s.Ending == record.EndInterrupted {
+				continue
+			}
+			steps++
+			if !reflect.DeepEqual(s, whole.Steps[i]) {
+				t.Errorf("%s: step %d is whole, and differs from that of the sound record", what, s.ID)
+			}
+		}
+	}
+	t.Logf("of %d damaged records %d were judged, with %d whole steps; %d bytes", tries, judged, steps, len(sound))
+	if judged < tries/3 || steps < tries {
+		t.Errorf("of %d damaged records %d were judged, with %d whole steps", tries, judged, steps)
 	}
 }

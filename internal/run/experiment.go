@@ -42,7 +42,7 @@ func FromPlan(p *plan.Plan) (Experiment, error) {
 		Spec: judge.Spec{
 			Start:      started,
 			Experiment: p.Name, Workload: p.Workload, ExperimentKind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
-			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Kind: record.ObjectKind{There: p.AsRun.Arrived}, Milestones: p.AsRun.Milestones,
+			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Require: p.Require, Kind: record.ObjectKind{There: p.AsRun.Arrived}, Milestones: p.AsRun.Milestones,
 			Arms: armsOf(p), Published: published, Signatures: signature.Merge(signatures, p.Signatures), FreshLab: p.Fresh == plan.FreshLab,
 		},
 		Design: p.Design(),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -27,6 +28,9 @@ type Job struct {
 	// Asked are the levels that the user has named: it is warned of those
 	// beyond a ceiling.
 	Asked []Asked
+	// FromOpen says that the search may begin where the prediction says, since
+	// nobody has said where, and StepOpen the same of its step.
+	FromOpen, StepOpen bool
 	// Out is the run directory, "" for one by the time and the plan's name.
 	Out string
 	// Steps bounds the steps of this part of the run, which then pauses; 0 is no
@@ -221,6 +225,7 @@ func (j *Job) experiment() (Experiment, error) {
 	if err != nil {
 		return Experiment{}, err
 	}
+	j.beginAtPrediction(axis.Unit)
 	if j.Past == nil {
 		p.AsRun = &plan.AsRun{
 			ID: j.Request.Run, Kind: p.Kind, Command: j.Command, Version: j.Version, Started: j.Now().UTC().Format(time.RFC3339),
@@ -244,6 +249,30 @@ func (j *Job) experiment() (Experiment, error) {
 		return append(own, j.session.Readings()...)
 	}
 	return x, nil
+}
+
+// beginAtPrediction lets a search that was given no first level begin at a
+// quarter of the predicted line, where one is known: the first level is to hold,
+// and to be far from empty.
+func (j *Job) beginAtPrediction(unit string) {
+	s, t := j.Plan.Axis.Search, j.surveyed.table
+	if !j.FromOpen || j.Past != nil || s == nil || t == nil || t.Binding() == nil {
+		return
+	}
+	predicted := *t.Binding().Level
+	from := math.Floor(min(predicted, s.Max)/4/s.Resolution) * s.Resolution
+	if !(from > 0) {
+		from = s.Resolution
+	}
+	s.From = min(from, s.Max)
+	if j.StepOpen {
+		s.Step = max(min(s.Step, s.From), s.Resolution)
+	}
+	of := fmt.Sprintf("a quarter of the predicted %.10g (%s)", predicted, t.Binding().What)
+	if predicted > s.Max {
+		of = fmt.Sprintf("a quarter of the highest level allowed; %.10g are predicted (%s)", predicted, t.Binding().What)
+	}
+	j.Log("the search starts at %.10g %s, %s; --from starts elsewhere", s.From, unit, of)
 }
 
 // directory makes the run directory with the plan as it is run, and locks it. A

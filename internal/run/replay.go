@@ -3,6 +3,7 @@ package run
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -50,7 +51,10 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		builder.Add(e)
 		return nil
 	})
-	if err != nil {
+	if damaged, ok := errors.AsType[*record.DamagedError](err); ok && history.Events > 0 {
+		builder.Forget()
+		builder.Warn(record.Warning{Kind: record.WarningCut, Text: fmt.Sprintf("%v: the steps that ended well before that are judged, as of a run that was cut off; a copy of the file may be whole", damaged)})
+	} else if err != nil {
 		return judge.Result{}, err
 	}
 	if missing {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -97,13 +98,19 @@ func outcomes(r judge.Result) []string {
 	return list
 }
 
+// unnumbered leaves out the numbers of steps: one that was cut and made again
+// has another.
+func unnumbered(why string) string {
+	return regexp.MustCompile(`step \d+`).ReplaceAllString(why, "step N")
+}
+
 // same compares a resumed run with an unbroken one.
 func same(t *testing.T, what string, got, want judge.Result) {
 	t.Helper()
 	if g, w := outcomes(got), outcomes(want); !reflect.DeepEqual(g, w) {
 		t.Errorf("%s: the steps are\n%s\nwant\n%s", what, strings.Join(g, "\n"), strings.Join(w, "\n"))
 	}
-	if got.Verdict != want.Verdict || got.ExitCode != want.ExitCode || got.Why != want.Why || !reflect.DeepEqual(got.LoadLine, want.LoadLine) {
+	if got.Verdict != want.Verdict || got.ExitCode != want.ExitCode || unnumbered(got.Why) != unnumbered(want.Why) || !reflect.DeepEqual(got.LoadLine, want.LoadLine) {
 		t.Errorf("%s: verdict %s (%s), line %+v\nwant %s (%s), %+v", what, got.Verdict, got.Why, got.LoadLine, want.Verdict, want.Why, want.LoadLine)
 	}
 	for i, g := range got.Goals {

@@ -169,6 +169,13 @@ func lookAtFile(out *report, t *text) {
 		}
 		return
 	}
+	if t.file.Checked {
+		out.recognised = true
+		for _, f := range t.file.Faults {
+			out.findings = append(out.findings, Finding{Rule: RuleOwnFile, File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Found: f.Found, Fix: f.Fix})
+		}
+		return
+	}
 	problems := len(out.problems)
 	lookAt(out, t)
 	if !out.recognised && t.file.Asked && len(out.problems) == problems {

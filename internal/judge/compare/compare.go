@@ -319,7 +319,7 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 		}
 		return
 	}
-	runs := fmt.Sprintf("%d runs each", len(s.a))
+	runs := record.Noun{One: "run", Many: "runs"}.Count(len(s.a)) + " each"
 	if len(s.a) != len(s.b) {
 		runs = fmt.Sprintf("%d and %d runs", len(s.a), len(s.b))
 	}

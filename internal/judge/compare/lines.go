@@ -31,7 +31,8 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 	if loA > 0 && b.Level != nil {
 		c.Change = finite(loB/loA - 1)
 	}
-	lo, hi := loB/hiA-1, hiB/loA-1
+	// Binary fractions must not decide: 21/20-1 is more than 0.05 by 4e-17.
+	lo, hi := rounded(loB/hiA-1), rounded(hiB/loA-1)
 	c.Lo, c.Hi = finite(lo), finite(hi)
 	c.Verdict = stats.Change{Lo: lo, Hi: hi}.Judge(margin, true)
 
@@ -48,6 +49,14 @@ func Line(baseline, arm string, a, b Bracket, unit string, margin float64) LineC
 		c.Why += "; " + narrower(baseline, arm, a, b, margin)
 	}
 	return c
+}
+
+// rounded takes back what binary fractions add; an infinite change stays so.
+func rounded(x float64) float64 {
+	if math.IsInf(x, 0) {
+		return x
+	}
+	return math.Round(x*1e9) / 1e9
 }
 
 // Withdraw takes back the verdict of lines that are not those of one goal.

@@ -34,6 +34,8 @@ func TestLine(t *testing.T) {
 		says   string
 	}{
 		{"the same", bracket(100, 101), bracket(100, 101), 0.05, stats.Equivalent, "is 100 pods (fails at 101), it was 100 pods (fails at 101), +0.0%"},
+		{"the same, and the bracket as wide as the margin", bracket(20, 21), bracket(20, 21), 0.05, stats.Equivalent, "-4.8% to +5.0%"},
+		{"the same, and the bracket a little wider than the margin", bracket(19, 20), bracket(19, 20), 0.05, stats.NotWorse, "-5.0% to +5.3%"},
 		{"a little lower", bracket(100, 101), bracket(97, 98), 0.05, stats.Equivalent, ", -3.0%;"},
 		{"lower", bracket(100, 101), bracket(90, 91), 0.05, stats.Worse, "margin 5%"},
 		{"higher", bracket(100, 101), bracket(110, 111), 0.05, stats.Better, ""},

@@ -283,7 +283,10 @@ func PassProbability(k, n int, confidence float64) float64 {
 }
 
 // QuantileName is a quantile's name on screen and in JSON: 0.99 is p99 and
-// 0.999 is p99.9.
+// 0.999 is p99.9; 1 is max.
 func QuantileName(q float64) string {
+	if q == 1 {
+		return "max"
+	}
 	return fmt.Sprintf("p%g", math.Round(q*1e6)/1e4)
 }

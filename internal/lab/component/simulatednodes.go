@@ -37,6 +37,8 @@ type simulatedNodesOptions struct {
 	startLatency  dist.Dist
 	leaseDuration time.Duration
 	sign          string
+	port          int // that they are reached at; 0 is not at all
+	cert, key     string
 }
 
 func parseSimulatedNodes(args []string) (simulatedNodesOptions, error) {
@@ -46,6 +48,9 @@ func parseSimulatedNodes(args []string) (simulatedNodesOptions, error) {
 	flags.IntVar(&o.nodes, "nodes", 0, "number of nodes")
 	flags.IntVar(&o.maxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of a node")
 	flags.DurationVar(&o.leaseDuration, "lease-duration", 40*time.Second, "how long a node's lease lasts")
+	flags.IntVar(&o.port, "port", 0, "port of 127.0.0.1 at which the API server reaches the nodes")
+	flags.StringVar(&o.cert, "cert", "", "file of the certificate that they show")
+	flags.StringVar(&o.key, "key", "", "file of its key")
 	flags.StringVar(&o.sign, "sign", "", "file to make when pods are followed")
 	flags.Func("start-latency", "time from bound to Ready: "+dist.Grammar, func(s string) error {
 		var err error
@@ -103,7 +108,14 @@ func runSimulatedNodes(ctx context.Context, o simulatedNodesOptions, log *slog.L
 	if err := startNodes(ctx, client, player, o); err != nil {
 		return err
 	}
-	if err := simnode.CreateNodes(ctx, client, o.nodes, o.maxPods, metav1.Now()); err != nil {
+	if o.port > 0 {
+		go func() {
+			if err := simnode.Refuse(ctx, o.port, o.cert, o.key); err != nil {
+				log.Error("requests to pods are not answered", "error", err)
+			}
+		}()
+	}
+	if err := simnode.CreateNodes(ctx, client, o.nodes, o.maxPods, o.port, metav1.Now()); err != nil {
 		return err
 	}
 	if o.sign != "" {

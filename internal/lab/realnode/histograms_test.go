@@ -1,8 +1,11 @@
 package realnode
 
 import (
+	"reflect"
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 func TestKubeletDurations(t *testing.T) {
@@ -43,5 +46,34 @@ process_open_fds 7
 	}
 	if list, err := KubeletHistograms(strings.NewReader("")); err != nil || len(list) != 0 {
 		t.Errorf("no metrics: %v, %v", list, err)
+	}
+}
+
+func TestCollections(t *testing.T) {
+	const metrics = `# HELP apiserver_request_total Many others.
+# TYPE apiserver_request_total counter
+apiserver_request_total{code="200"} 9
+# TYPE go_cpu_classes_gc_mark_idle_cpu_seconds_total counter
+go_cpu_classes_gc_mark_idle_cpu_seconds_total 0.5
+# TYPE go_cpu_classes_gc_total_cpu_seconds_total counter
+go_cpu_classes_gc_total_cpu_seconds_total 2.25
+# TYPE go_gc_cycles_total_gc_cycles_total counter
+go_gc_cycles_total_gc_cycles_total 7
+# TYPE go_gc_duration_seconds summary
+go_gc_duration_seconds{quantile="1"} 0.0775
+go_gc_duration_seconds_sum 0.11
+go_gc_duration_seconds_count 7
+# TYPE go_gc_pauses_seconds histogram
+go_gc_pauses_seconds_bucket{le="0.0104"} 12
+go_gc_pauses_seconds_bucket{le="+Inf"} 14
+go_gc_pauses_seconds_sum 0.025
+go_gc_pauses_seconds_count 14
+`
+	want := []Histogram{{Name: record.CollectionPauses, Count: 14, Sum: 0.025, Bounds: []float64{0.0104}, Counts: []uint64{12}}, {Name: record.CollectionCPU, Count: 7, Sum: 1.75}}
+	if list, err := Collections([]byte(metrics)); err != nil || !reflect.DeepEqual(list, want) {
+		t.Errorf("%+v, %v", list, err)
+	}
+	if list, err := Collections([]byte("no metrics {")); err != nil || len(list) != 0 {
+		t.Errorf("a program of another language: %+v, %v", list, err)
 	}
 }

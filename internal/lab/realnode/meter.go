@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/common/model"
 
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // Names of what is told beside the node's parts. A name with a slash is of a
@@ -462,16 +463,52 @@ func KubeletHistograms(metrics io.Reader) ([]Histogram, error) {
 			if h.label == "runtime_handler" && value == "" {
 				value = "(default)"
 			}
-			d := Histogram{Name: h.name + value, Count: m.Histogram.GetSampleCount(), Sum: m.Histogram.GetSampleSum()}
-			for _, b := range m.Histogram.GetBucket() {
-				if bound := b.GetUpperBound(); bound < 1e300 {
-					d.Bounds, d.Counts = append(d.Bounds, bound), append(d.Counts, b.GetCumulativeCount())
-				}
-			}
-			list = append(list, d)
+			list = append(list, histogramOf(h.name+value, m.Histogram))
 		}
 	}
 	return list, nil
+}
+
+// Collections reads from any Go program's metrics what its garbage collection
+// took: the pauses, and the CPU time, less that which nobody else wanted.
+func Collections(metrics []byte) ([]Histogram, error) {
+	var own []byte // of megabytes of others
+	for line := range bytes.Lines(metrics) {
+		name := bytes.TrimPrefix(line, []byte("# TYPE "))
+		if bytes.HasPrefix(name, []byte("go_gc_")) || bytes.HasPrefix(name, []byte("go_cpu_classes_gc_")) {
+			own = append(own, line...)
+		}
+	}
+	parser := expfmt.NewTextParser(model.LegacyValidation)
+	families, err := parser.TextToMetricFamilies(bytes.NewReader(own))
+	if err != nil {
+		return nil, fmt.Errorf("read a program's metrics: %w", err)
+	}
+	counter := func(name string) float64 {
+		if m := families[name].GetMetric(); len(m) > 0 {
+			return m[0].GetCounter().GetValue()
+		}
+		return 0
+	}
+	var list []Histogram
+	for _, m := range families["go_gc_pauses_seconds"].GetMetric() {
+		list = append(list, histogramOf(record.CollectionPauses, m.GetHistogram()))
+	}
+	if cycles := counter("go_gc_cycles_total_gc_cycles_total"); cycles > 0 {
+		took := counter("go_cpu_classes_gc_total_cpu_seconds_total") - counter("go_cpu_classes_gc_mark_idle_cpu_seconds_total")
+		list = append(list, Histogram{Name: record.CollectionCPU, Count: uint64(cycles), Sum: max(took, 0)})
+	}
+	return list, nil
+}
+
+func histogramOf(name string, h *dto.Histogram) Histogram {
+	d := Histogram{Name: name, Count: h.GetSampleCount(), Sum: h.GetSampleSum()}
+	for _, b := range h.GetBucket() {
+		if bound := b.GetUpperBound(); bound < 1e300 {
+			d.Bounds, d.Counts = append(d.Bounds, bound), append(d.Counts, b.GetCumulativeCount())
+		}
+	}
+	return d
 }
 
 func labelValue(m *dto.Metric, name string) string {

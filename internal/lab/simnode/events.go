@@ -21,7 +21,7 @@ type eventSink struct {
 	client  kubernetes.Interface
 	log     *slog.Logger
 	queue   chan podEvent
-	number  atomic.Uint64
+	last    atomic.Int64 // stamp that was given
 	dropped atomic.Uint64
 }
 
@@ -91,6 +91,19 @@ func (s *eventSink) run(ctx context.Context) {
 	}
 }
 
+// stamp is a time in nanoseconds for the name of an event, of which tools read
+// it as that of a kubelet's. Each is given once: events of one pod may be of the
+// same moment.
+func (s *eventSink) stamp(at time.Time) int64 {
+	for {
+		last := s.last.Load()
+		next := max(at.UnixNano(), last+1)
+		if s.last.CompareAndSwap(last, next) {
+			return next
+		}
+	}
+}
+
 // write publishes one event. A failure is only logged: events are best effort
 // everywhere in Kubernetes.
 func (s *eventSink) write(ctx context.Context, e podEvent) {
@@ -98,7 +111,7 @@ func (s *eventSink) write(ctx context.Context, e podEvent) {
 	event := &corev1.Event{
 		ObjectMeta: metav1.ObjectMeta{
 			Namespace: e.pod.Namespace,
-			Name:      fmt.Sprintf("%s.%x%x", e.pod.Name, e.at.UnixNano(), s.number.Add(1)),
+			Name:      fmt.Sprintf("%s.%x", e.pod.Name, s.stamp(e.at)),
 		},
 		InvolvedObject: corev1.ObjectReference{
 			APIVersion:      "v1",

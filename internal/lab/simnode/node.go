@@ -44,7 +44,7 @@ func addressFrom(v uint32) string {
 
 // newNode is the i-th simulated node, complete: a node that comes with its
 // status is ready in one request.
-func newNode(i, maxPods int, now metav1.Time) *corev1.Node {
+func newNode(i, maxPods, port int, now metav1.Time) *corev1.Node {
 	name := NodeName(i)
 	resources := corev1.ResourceList{
 		corev1.ResourcePods:             *resource.NewQuantity(int64(maxPods), resource.DecimalSI),
@@ -69,12 +69,12 @@ func newNode(i, maxPods int, now metav1.Time) *corev1.Node {
 			Allocatable: resources,
 			Addresses: []corev1.NodeAddress{
 				{Type: corev1.NodeInternalIP, Address: nodeAddress(i)},
-				// The control plane reaches a simulated node on this machine,
-				// where nothing listens for it.
+				// The control plane reaches a simulated node on this machine, where
+				// Refuse answers for all of them.
 				{Type: corev1.NodeInternalDNS, Address: "localhost"},
 				{Type: corev1.NodeHostName, Address: name},
 			},
-			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: 1}},
+			DaemonEndpoints: corev1.NodeDaemonEndpoints{KubeletEndpoint: corev1.DaemonEndpoint{Port: int32(max(port, 1))}},
 			NodeInfo: corev1.NodeSystemInfo{
 				Architecture:            "amd64",
 				OperatingSystem:         "linux",
@@ -109,13 +109,15 @@ func HealthyConditions(now metav1.Time) []corev1.NodeCondition {
 // API server on a small machine busy, too few to make it queue.
 const createsInFlight = 16
 
-// CreateNodes makes nodes 0 to n-1, which take so many pods each. Those that exist are left as they are.
-func CreateNodes(ctx context.Context, client kubernetes.Interface, n, maxPods int, now metav1.Time) error {
+// CreateNodes makes nodes 0 to n-1, which take so many pods each. The API server
+// reaches them at a port of this machine, 0 for none. Those that exist are left
+// as they are.
+func CreateNodes(ctx context.Context, client kubernetes.Interface, n, maxPods, port int, now metav1.Time) error {
 	group, going := errgroup.WithContext(ctx) // which ends with the first failure
 	group.SetLimit(createsInFlight)
 	for i := 0; i < n && going.Err() == nil; i++ {
 		group.Go(func() error {
-			_, err := client.CoreV1().Nodes().Create(going, newNode(i, maxPods, now), metav1.CreateOptions{})
+			_, err := client.CoreV1().Nodes().Create(going, newNode(i, maxPods, port, now), metav1.CreateOptions{})
 			if err != nil && !apierrors.IsAlreadyExists(err) {
 				return fmt.Errorf("create node %s: %w", NodeName(i), err)
 			}

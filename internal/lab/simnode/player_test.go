@@ -168,7 +168,7 @@ func playing(t *testing.T, a *apiServer, latency dist.Dist) *Player {
 	p.ctx = ctx
 	running.Go(func() { p.events.run(ctx) })
 	t.Cleanup(func() { cancel(); running.Wait() })
-	p.SetNode(newNode(0, 110, metav1.Now()), false)
+	p.SetNode(newNode(0, 110, 0, metav1.Now()), false)
 	return p
 }
 
@@ -233,7 +233,7 @@ func TestPodsStartWhenPlanted(t *testing.T) {
 		}, why: "a kubelet looks after it"},
 		{latency: dist.Dist{}, pod: boundPod(func(p *corev1.Pod) { p.Spec.NodeName = NodeName(5) }), why: "its node is not known yet"},
 		{latency: dist.Dist{}, pod: boundPod(func(p *corev1.Pod) { p.Spec.NodeName = NodeName(5) }), after: func(a *apiServer, p *Player) {
-			p.SetNode(newNode(5, 110, metav1.Now()), false)
+			p.SetNode(newNode(5, 110, 0, metav1.Now()), false)
 		}, want: []string{"700ms " + ready}, why: "its node came to be known"},
 		{latency: dist.Dist{}, pod: boundPod(withGate), after: func(a *apiServer, p *Player) {
 			pod := a.pods["pod"].DeepCopy()

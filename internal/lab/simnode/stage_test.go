@@ -247,7 +247,7 @@ func TestShares(t *testing.T) {
 
 func TestNodes(t *testing.T) {
 	now := metav1.Now()
-	node := newNode(7, 37, now)
+	node := newNode(7, 37, 0, now)
 	for kind, want := range map[corev1.ResourceName]string{
 		corev1.ResourcePods: "37", corev1.ResourceCPU: "32", corev1.ResourceMemory: "256Gi",
 	} {

@@ -12,7 +12,10 @@ import (
 
 // Made is what a design may know of a step that was made.
 type Made struct {
-	Level     float64
+	Level float64
+	// Reached is the level that was made of it, by whole iterations; 0 is the
+	// same.
+	Reached   float64
 	Arm       string // of a comparison, and which of its runs
 	Replicate int
 	Purpose   record.Purpose
@@ -48,6 +51,9 @@ type Outcome struct {
 	Line *float64
 	// LowestFailing is the lowest level that failed; nil when none did.
 	LowestFailing *float64
+	// LineAsked and FailingAsked are the levels that were asked for to make
+	// those.
+	LineAsked, FailingAsked *float64
 	// Confirmations counts the confirming steps at Line that passed.
 	Confirmations int
 	Why           string

@@ -17,7 +17,8 @@ const maxMoves = 3
 // Search looks for the load line: the highest level that holds, confirmed.
 //
 // Ramp and bracket only propose a candidate; steps made whole from empty
-// decide. All levels are whole numbers of resolutions above From.
+// decide. The ramp goes by Step, and the bracket is narrow enough once it is at
+// most one Resolution wide.
 type Search struct {
 	From, Step, Max, Resolution float64
 	// Need of Of confirming steps must pass; both at least 1.
@@ -29,6 +30,8 @@ type Search struct {
 // another goal's line) serves here as well.
 func (s Search) Next(made []Made, stop string) Next {
 	r := &search{Search: s, made: made, seen: make(map[int][]Made)}
+	r.grain = s.grain()
+	r.width = int(math.Round(s.Resolution / r.grain))
 	for _, m := range made {
 		k := r.index(m.Level)
 		r.seen[k] = append(r.seen[k], m)
@@ -45,6 +48,10 @@ type search struct {
 	Search
 	made []Made
 	seen map[int][]Made // by level, in order
+	// Levels are numbered by the grain above From: what both the step and the
+	// resolution are whole numbers of. The resolution is width of it.
+	grain float64
+	width int
 	// lo and hi are the bracket so far: the highest level that held and the
 	// lowest that failed; -1 while there is none.
 	lo, hi int
@@ -52,15 +59,30 @@ type search struct {
 	confirmed int
 }
 
-// index is the number of whole resolutions that level lies above From. The
-// small addend takes back what binary fractions lose.
-func (s Search) index(level float64) int {
-	return int(math.Floor((level-s.From)/s.Resolution + 1e-6))
+// grain is the largest number that the step and the resolution are multiples
+// of, to six digits after the point.
+func (s Search) grain() float64 {
+	const digits = 1e6
+	a, b := math.Round(s.Step*digits), math.Round(s.Resolution*digits)
+	if !(a >= 1 && b >= 1 && a < 1<<53 && b < 1<<53) {
+		return s.Resolution
+	}
+	for x, y := int64(a), int64(b); ; x, y = y, x%y {
+		if y == 0 {
+			return float64(x) / digits
+		}
+	}
 }
 
-func (s Search) level(k int) float64 {
+// index is the number of whole grains that level lies above From. The
+// small addend takes back what binary fractions lose.
+func (r *search) index(level float64) int {
+	return int(math.Floor((level-r.From)/r.grain + 1e-6))
+}
+
+func (r *search) level(k int) float64 {
 	// Multiples of 0.1 and the like are rounded to what a person would write.
-	return math.Round((s.From+float64(k)*s.Resolution)*1e9) / 1e9
+	return math.Round((r.From+float64(k)*r.grain)*1e9) / 1e9
 }
 
 func (r *search) next() Next {
@@ -69,6 +91,10 @@ func (r *search) next() Next {
 		return *n
 	}
 	if r.hi == 0 {
+		// Steps that were made for another goal's line tell of this one too.
+		if above := r.heldAbove(0); above >= 0 {
+			return r.done(slo.Inconclusive, fmt.Sprintf("the first level, %s, failed where the higher %s held", r.name(0), r.name(above)))
+		}
 		return r.done(slo.Breached, fmt.Sprintf("the first level, %s, failed", r.name(0)))
 	}
 	if r.hi > 0 {
@@ -84,7 +110,7 @@ func (r *search) ramp() *Next {
 	stride := max(r.index(r.From+r.Step), 1)
 	top := max(r.index(r.Max), 0)
 	for k := 0; ; k = min(k+stride, top) {
-		why := fmt.Sprintf("ramp: %s held, up by %s", r.name(r.lo), r.number(float64(stride)*r.Resolution))
+		why := fmt.Sprintf("ramp: %s held, up by %s", r.name(r.lo), r.number(float64(stride)*r.grain))
 		if k == 0 {
 			why = "ramp: the first level, the baseline of all others"
 		}
@@ -103,23 +129,23 @@ func (r *search) ramp() *Next {
 	}
 }
 
-// bracket narrows lo and hi until they are one resolution apart.
+// bracket narrows lo and hi until they are at most one resolution apart.
 func (r *search) bracket() *Next {
 	failing, _ := r.decided(r.hi)
 	effective := r.index(failing.Effective)
-	if r.lo < effective && effective < r.hi {
+	if r.hi-r.lo > r.width && r.lo < effective && effective < r.hi {
 		why := fmt.Sprintf("bracket: of %s only %s were ready", r.name(r.hi), r.number(failing.Effective))
 		if n := r.narrow(effective, why); n != nil {
 			return n
 		}
-		if r.lo == effective && effective+1 < r.hi {
+		if r.lo == effective && effective+r.width < r.hi {
 			why := fmt.Sprintf("bracket: %s held, does one resolution more?", r.name(effective))
-			if n := r.narrow(effective+1, why); n != nil {
+			if n := r.narrow(effective+r.width, why); n != nil {
 				return n
 			}
 		}
 	}
-	for r.hi-r.lo > 1 {
+	for r.hi-r.lo > r.width {
 		why := fmt.Sprintf("bracket: halfway between %s, which held, and %s, which failed", r.name(r.lo), r.name(r.hi))
 		if n := r.narrow((r.lo+r.hi)/2, why); n != nil {
 			return n
@@ -152,7 +178,9 @@ func (r *search) confirm() Next {
 		case failed > r.Of-r.Need:
 			// The candidate does not hold repeatably.
 			r.hi = r.lo
-			r.lo--
+			if r.lo -= r.width; r.lo < 0 && r.hi > 0 {
+				r.lo = 0
+			}
 			r.confirmed = 0
 			if down++; down > maxMoves || r.lo < 0 {
 				return r.done(slo.Inconclusive, fmt.Sprintf("%s and the levels above it failed to confirm", r.name(r.hi)))
@@ -190,7 +218,7 @@ func (r *search) confirm() Next {
 		}
 		// From empty the upper bound holds: it is the new candidate.
 		r.lo, r.confirmed = r.hi, passedUpper
-		if r.hi = r.lo + 1; r.hi > r.index(r.Max) {
+		if r.hi = min(r.lo+r.width, r.index(r.Max)); r.hi <= r.lo {
 			r.hi = -1
 		}
 		if up++; up > maxMoves {
@@ -246,6 +274,20 @@ func (r *search) wholeSteps(k int) (passed, failed, undecided int) {
 		}
 	}
 	return passed, failed, undecided
+}
+
+// heldAbove is the highest level above k at which every step that decided
+// held, -1 when there is none.
+func (r *search) heldAbove(k int) int {
+	highest := -1
+	for level, steps := range r.seen {
+		held := slices.ContainsFunc(steps, func(m Made) bool { return m.Verdict == slo.Pass })
+		failed := slices.ContainsFunc(steps, func(m Made) bool { return m.Verdict == slo.Breached })
+		if held && !failed && level > k {
+			highest = max(highest, level)
+		}
+	}
+	return highest
 }
 
 // crossed is the lowest level that failed whole from empty more often than is
@@ -313,16 +355,25 @@ func (r *search) propose(k int, purpose record.Purpose, whole bool, why string) 
 func (r *search) done(verdict slo.Verdict, why string) Next {
 	o := Outcome{Verdict: verdict, Confirmations: r.confirmed, Why: why, Mixed: r.mixed()}
 	if r.lo >= 0 {
-		level := r.level(r.lo)
-		o.Line = &level
+		asked, made := r.level(r.lo), r.madeAt(r.lo)
+		o.Line, o.LineAsked = &made, &asked
 	}
 	if r.hi >= 0 {
-		level := r.level(r.hi)
-		o.LowestFailing = &level
+		asked, made := r.level(r.hi), r.madeAt(r.hi)
+		o.LowestFailing, o.FailingAsked = &made, &asked
 	}
 	return Next{Done: true, Outcome: o}
 }
 
-func (r *search) name(k int) string { return r.number(r.level(k)) }
+// madeAt is the level that was last made where level k was asked for.
+func (r *search) madeAt(k int) float64 {
+	level := r.level(k)
+	if steps := r.seen[k]; len(steps) > 0 && steps[len(steps)-1].Reached > 0 {
+		level = steps[len(steps)-1].Reached
+	}
+	return level
+}
 
-func (r *search) number(x float64) string { return fmt.Sprintf("%g", x) }
+func (r *search) name(k int) string { return r.number(r.madeAt(k)) }
+
+func (r *search) number(x float64) string { return fmt.Sprintf("%.10g", x) }

@@ -93,6 +93,49 @@ func TestSearchTakesTheStatedPath(t *testing.T) {
 	}
 }
 
+// The steps are those that were asked for, and the resolution ends the bracket:
+// neither need be a multiple of the other.
+func TestTheStepIsWhatWasAskedFor(t *testing.T) {
+	s := Search{From: 5, Step: 10, Max: 100, Resolution: 7, Need: 1, Of: 1}
+	made, o := drive(t, s, hard(20))
+	want := "ramp 5, ramp 15, ramp 25!, bracket 20, confirm 20, upper 25!"
+	if got := path(made); got != want {
+		t.Errorf("path:\n got %s\nwant %s", got, want)
+	}
+	if o.Verdict != slo.Pass || show(o.Line) != "20" || show(o.LowestFailing) != "25" {
+		t.Errorf("outcome %s line %s failing %s: %s", o.Verdict, show(o.Line), show(o.LowestFailing), o.Why)
+	}
+	rng := rand.New(rand.NewPCG(9, 10))
+	for range 3000 {
+		s := Search{From: float64(1 + rng.IntN(100)), Resolution: []float64{1, 3, 7, 0.3, 0.25, 1.0 / 3}[rng.IntN(6)], Need: 1, Of: 1}
+		s.Step = math.Ceil(100*s.Resolution*(1+20*rng.Float64())) / 100
+		if rng.IntN(2) == 0 {
+			s.Step = math.Ceil(s.Step)
+		}
+		s.Max = s.From + 100*rng.Float64()
+		limit := s.From + 120*rng.Float64()
+		tell := rng.IntN(2) == 0
+		made, o := drive(t, s, func(level float64, n int) (slo.Verdict, float64) {
+			v, e := hard(limit)(level, n)
+			if !tell {
+				e = level * 0.3
+			}
+			return v, e
+		})
+		for i, m := range made {
+			if m.Purpose == record.PurposeRamp && i+1 < len(made) && made[i+1].Purpose == record.PurposeRamp && math.Abs(made[i+1].Level-m.Level-s.Step) > 1e-6 && made[i+1].Level+s.Step <= s.Max {
+				t.Fatalf("%+v: a step from %v to %v", s, m.Level, made[i+1].Level)
+			}
+		}
+		if o.Verdict != slo.Pass || o.Line == nil || *o.Line > limit {
+			t.Fatalf("%+v limit %v: %s line %s: %s (%s)", s, limit, o.Verdict, show(o.Line), o.Why, path(made))
+		}
+		if o.LowestFailing == nil && limit < s.Max-s.Resolution || o.LowestFailing != nil && (*o.LowestFailing < limit || *o.LowestFailing-*o.Line > s.Resolution+1e-6) {
+			t.Fatalf("%+v limit %v: line %s failing %s (%s)", s, limit, show(o.Line), show(o.LowestFailing), path(made))
+		}
+	}
+}
+
 // However the range is cut up, a hard limit is found to the resolution, with
 // the published search's own shape among the cases: 250 to 2750.
 func TestSearchFindsAHardLimit(t *testing.T) {
@@ -331,5 +374,34 @@ func TestSearchTellsWhereStepsDisagree(t *testing.T) {
 	}
 	if _, o := drive(t, s, hard(150)); len(o.Mixed) != 0 {
 		t.Errorf("a target that is clear: %+v", o.Mixed)
+	}
+}
+
+// Steps that another goal asked for tell whether the first level's failure was
+// the system's limit.
+func TestAFirstLevelThatFailedBelowOneThatHeld(t *testing.T) {
+	s := Search{From: 10, Step: 10, Max: 100, Resolution: 1, Need: 3, Of: 3}
+	for _, c := range []struct {
+		why     string
+		above   []slo.Verdict // of steps at 20
+		verdict slo.Verdict
+	}{
+		{"nothing was made above it", nil, slo.Breached},
+		{"a higher level failed too", []slo.Verdict{slo.Breached}, slo.Breached},
+		{"a higher level held", []slo.Verdict{slo.Pass}, slo.Inconclusive},
+		{"a higher level held and failed", []slo.Verdict{slo.Pass, slo.Breached}, slo.Breached},
+		{"a higher level does not decide", []slo.Verdict{slo.Inconclusive}, slo.Breached},
+	} {
+		made := []Made{{Level: 10, Purpose: record.PurposeRamp, FromEmpty: true, Verdict: slo.Breached}}
+		for _, v := range c.above {
+			made = append(made, Made{Level: 20, Purpose: record.PurposeRamp, Verdict: v})
+		}
+		n := s.Next(made, "")
+		if !n.Done || n.Outcome.Verdict != c.verdict || show(n.Outcome.LowestFailing) != "10" {
+			t.Errorf("%s: %s, done %v: %s", c.why, n.Outcome.Verdict, n.Done, n.Outcome.Why)
+		}
+		if c.verdict == slo.Inconclusive && n.Outcome.Why != "the first level, 10, failed where the higher 20 held" {
+			t.Errorf("%s: %s", c.why, n.Outcome.Why)
+		}
 	}
 }

@@ -16,11 +16,10 @@ type Form int
 
 // The shapes that the grammar knows.
 const (
-	Quantile Form = iota // MILESTONE pNN OP DURATION
+	Quantile Form = iota // FIGURE OP DURATION
 	All                  // all MILESTONE [within DURATION]
 	Errors               // errors OP N%
 	Achieved             // achieved OP N%
-	Query                // query 'PROMQL' OP VALUE
 )
 
 // Op compares what was measured (on its left) with the bound.
@@ -54,12 +53,10 @@ func (o Op) Holds(value, bound float64) bool {
 type SLO struct {
 	Form      Form
 	Milestone string        // of Quantile and All
-	Q         float64       // of Quantile: 0.99 for p99
+	Q         float64       // of Quantile: 0.99 for p99, 1 for the maximum
 	Op        Op            // of every form but All
 	Within    time.Duration // the bound of Quantile and All; 0 with All is the step timeout
 	Percent   float64       // the bound of Errors and Achieved
-	Expr      string        // of Query
-	Value     float64       // the bound of Query
 	text      string
 }
 
@@ -74,15 +71,54 @@ type Goal struct {
 }
 
 // Grammar says what Parse accepts, for help and error texts.
-const Grammar = `MILESTONE pNN OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N% | query 'PROMQL' OP VALUE   (OP is <, <=, > or >=)`
+const Grammar = `MILESTONE pNN|max OP DURATION | all MILESTONE [within DURATION] | errors OP N% | achieved OP N%   (OP is <, <=, > or >=)`
+
+// figureGrammar is a figure of a milestone's latencies, as an objective bounds
+// it and arms are compared by it.
+const figureGrammar = `([A-Za-z][A-Za-z0-9]*)\s+([pP][0-9]+(?:\.[0-9]+)?|max)`
 
 var (
-	operator  = `(<=|>=|<|>)`
-	quantile  = regexp.MustCompile(`^([A-Za-z][A-Za-z0-9]*)\s+[pP]([0-9]+(?:\.[0-9]+)?)\s*` + operator + `\s*(\S+)$`)
-	all       = regexp.MustCompile(`^all\s+([A-Za-z][A-Za-z0-9]*)(?:\s+within\s+(\S+))?$`)
-	percent   = regexp.MustCompile(`^(errors|achieved)\s*` + operator + `\s*([0-9]+(?:\.[0-9]+)?)\s*%$`)
-	promQuery = regexp.MustCompile(`^query\s+'([^']+)'\s*` + operator + `\s*(\S+)$`)
+	operator = `(<=|>=|<|>)`
+	figure   = regexp.MustCompile(`^` + figureGrammar + `$`)
+	quantile = regexp.MustCompile(`^` + figureGrammar + `\s*` + operator + `\s*(\S+)$`)
+	all      = regexp.MustCompile(`^all\s+([A-Za-z][A-Za-z0-9]*)(?:\s+within\s+(\S+))?$`)
+	percent  = regexp.MustCompile(`^(errors|achieved)\s*` + operator + `\s*([0-9]+(?:\.[0-9]+)?)\s*%$`)
 )
+
+// Figure is what one milestone's latencies come to: a quantile, or the maximum.
+type Figure struct {
+	Milestone string
+	Q         float64 // 0.99 for p99, 1 for the maximum
+}
+
+// String is the figure as results name it.
+func (f Figure) String() string {
+	if f.Q == 1 {
+		return f.Milestone + " max"
+	}
+	return fmt.Sprintf("%s p%g", f.Milestone, math.Round(f.Q*1e8)/1e6)
+}
+
+// ParseFigure reads MILESTONE pNN or MILESTONE max, by the rule that objectives
+// are read by.
+func ParseFigure(text string) (Figure, error) {
+	m := figure.FindStringSubmatch(strings.TrimSpace(text))
+	if m == nil {
+		return Figure{}, fmt.Errorf("%q is not understood: want MILESTONE pNN or MILESTONE max", text)
+	}
+	return figureOf(m[1], m[2])
+}
+
+func figureOf(milestone, word string) (Figure, error) {
+	if word == "max" {
+		return Figure{milestone, 1}, nil
+	}
+	p, _ := strconv.ParseFloat(word[1:], 64)
+	if p <= 0 || p >= 100 {
+		return Figure{}, fmt.Errorf("p%s is not a quantile: want more than p0 and less than p100, or max", word[1:])
+	}
+	return Figure{milestone, math.Round(p*1e6) / 1e8}, nil
+}
 
 // Parse reads one objective.
 func Parse(text string) (SLO, error) {
@@ -90,12 +126,11 @@ func Parse(text string) (SLO, error) {
 	t := strings.TrimSpace(text)
 	var err error
 	if m := quantile.FindStringSubmatch(t); m != nil {
-		s.Form, s.Milestone, s.Op = Quantile, m[1], Op(m[3])
-		p, _ := strconv.ParseFloat(m[2], 64)
-		if p <= 0 || p >= 100 {
-			return s, fmt.Errorf("objective %q: p%s is not a quantile: want more than p0 and less than p100", t, m[2])
+		f, err := figureOf(m[1], m[2])
+		if err != nil {
+			return s, fmt.Errorf("objective %q: %w", t, err)
 		}
-		s.Q = math.Round(p*1e6) / 1e8
+		s.Form, s.Milestone, s.Q, s.Op = Quantile, f.Milestone, f.Q, Op(m[3])
 		s.Within, err = duration(t, m[4])
 		return s, err
 	}
@@ -113,16 +148,23 @@ func Parse(text string) (SLO, error) {
 		}
 		s.Op = Op(m[2])
 		s.Percent, _ = strconv.ParseFloat(m[3], 64)
-		return s, nil
-	}
-	if m := promQuery.FindStringSubmatch(t); m != nil {
-		s.Form, s.Expr, s.Op = Query, m[1], Op(m[2])
-		if s.Value, err = strconv.ParseFloat(m[3], 64); err != nil || math.IsNaN(s.Value) {
-			return s, fmt.Errorf("objective %q: %q is not a number", t, m[3])
-		}
-		return s, nil
+		return s, checkPercent(t, s)
 	}
 	return s, fmt.Errorf("objective %q is not understood: want %s", t, Grammar)
+}
+
+// checkPercent refuses the bounds of a share that say nothing: no share lies
+// above 100 %, and none below 0 %.
+func checkPercent(text string, s SLO) error {
+	switch {
+	case s.Percent > 100:
+		return fmt.Errorf("objective %q: %g%% is not a share: want 0%% to 100%%", text, s.Percent)
+	case s.Percent == 0 && s.Op == Less, s.Percent == 100 && s.Op == Greater:
+		return fmt.Errorf("objective %q: no share is %s %g%%: write %s=", text, s.Op, s.Percent, s.Op)
+	case s.Percent == 0 && s.Op == GreaterEqual, s.Percent == 100 && s.Op == LessEqual:
+		return fmt.Errorf("objective %q: every share is %s %g%%", text, s.Op, s.Percent)
+	}
+	return nil
 }
 
 func duration(text, word string) (time.Duration, error) {

@@ -6,7 +6,6 @@ import (
 	"math"
 	"regexp"
 	"slices"
-	"strconv"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -20,8 +19,6 @@ var (
 	nameForm = regexp.MustCompile(`^[a-z][-a-z0-9]{0,39}$`)
 	// A parameter's name stands in templates: {{ .name }}.
 	paramForm = regexp.MustCompile(`^[a-z][A-Za-z0-9]*$`)
-	// A metric is a quantile of a milestone.
-	metricForm = regexp.MustCompile(`^(\S+) p(\d{1,2}(\.\d+)?)$`)
 )
 
 // validate says what is wrong with a description after setDefaults.
@@ -221,17 +218,13 @@ func (v *validator) goals(path string, goals strictyaml.Ordered[[]string], kind 
 
 // primary checks the metric that decides comparisons.
 func (v *validator) primary(path, metric string, kind record.ObjectKind) {
-	m := metricForm.FindStringSubmatch(metric)
-	switch {
+	switch f, err := slo.ParseFigure(metric); {
 	case metric == "":
 		v.Fail(path, "is missing")
 	case kind.Metric(metric) != nil:
-	case m == nil:
-		v.Fail(path, "%q must be a milestone and a quantile, such as %q", metric, kind.There+" p50")
+	case err != nil:
+		v.Fail(path, "%v, such as %q", err, kind.There+" p50")
 	default:
-		v.milestone(path, m[1], kind)
-		if q, err := strconv.ParseFloat(m[2], 64); err != nil || q <= 0 || q >= 100 {
-			v.Fail(path, "there is no quantile p%s", m[2])
-		}
+		v.milestone(path, f.Milestone, kind)
 	}
 }

@@ -1,6 +1,6 @@
 /*!
 Built from ui/ by `make ui`: do not edit.
-sources sha256 9e9ece1c16e38f418f696007e2cb578f9db188c9f8d007947df0352d46c8d540
+sources sha256 ec39d8acf03a778377fea760689dccf0bb59eba236b2b4f77bfbe07a93b81ef2
 
 This bundle contains:
 

@@ -208,7 +208,7 @@ func (c *Cluster) awaitNamespacesGone(ctx context.Context, run string) error {
 			return nil
 		}
 		if !sleep(ctx, 200*time.Millisecond) {
-			return fmt.Errorf("%d namespaces are still there: %w", len(list.Items), context.Cause(ctx))
+			return fmt.Errorf("still there: %s: %w", namespaceNoun().Count(len(list.Items)), context.Cause(ctx))
 		}
 	}
 }

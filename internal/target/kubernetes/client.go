@@ -28,12 +28,13 @@ import (
 type client struct {
 	config *rest.Config
 	base   *url.URL
-	load   *http.Client                // requests of the load
-	stream atomic.Pointer[http.Client] // watches, on a connection of their own
+	load   [loadConnections]*http.Client // requests of the load, see send
+	stream atomic.Pointer[http.Client]   // watches, on a connection of their own
 	typed  kubernetes.Interface
 	agent  string
 
-	answers atomic.Int64 // answers to requests of the load, so far
+	answers  atomic.Int64 // answers to requests of the load, so far
+	inFlight atomic.Int64
 }
 
 const protobufType = "application/vnd.kubernetes.protobuf"
@@ -53,8 +54,10 @@ func newClient(config *rest.Config, agent string) (*client, error) {
 		return nil, fmt.Errorf("server address %q: %w", config.Host, err)
 	}
 	c := &client{config: config, base: base, agent: agent}
-	if c.load, err = httpClient(config); err != nil {
-		return nil, err
+	for i := range c.load {
+		if c.load[i], err = httpClient(config); err != nil {
+			return nil, err
+		}
 	}
 	stream, err := httpClient(config)
 	if err != nil {
@@ -99,7 +102,9 @@ func (c *client) renewStream() error {
 
 // close lets go of idle connections.
 func (c *client) close() {
-	c.load.CloseIdleConnections()
+	for _, l := range c.load {
+		l.CloseIdleConnections()
+	}
 	c.stream.Load().CloseIdleConnections()
 }
 
@@ -134,9 +139,19 @@ func (c *client) call(ctx context.Context, method, path string, query url.Values
 	return c.do(ctx, method, path, query, "", nil, new(bytes.Buffer))
 }
 
+// An API server takes 100 requests at once over a connection, and further ones
+// wait for no fault of its own. So each connection of the load gets about half as
+// many before the next one is used.
+const (
+	loadConnections = 8
+	perConnection   = 50
+)
+
 // send sends a request and reads its answer into buf.
 func (c *client) send(request *http.Request, buf *bytes.Buffer) (reply, error) {
-	response, err := c.load.Do(request)
+	defer c.inFlight.Add(-1)
+	at := int(c.inFlight.Add(1)-1) / perConnection
+	response, err := c.load[min(at, loadConnections-1)].Do(request)
 	if err != nil {
 		return reply{}, err
 	}

@@ -23,6 +23,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -93,7 +94,7 @@ func (c *Cluster) summary(ctx context.Context) (string, error) {
 			return "", fmt.Errorf("list %s: %w", what, c.client.unreachable(err))
 		}
 	}
-	return fmt.Sprintf("%s at %s: Kubernetes %s, %d nodes, %d pods", c.Context, c.Server, version.GitVersion, counts[0], counts[1]), nil
+	return fmt.Sprintf("%s at %s: Kubernetes %s, %s, %s", c.Context, c.Server, version.GitVersion, observe.Pods().Place.Count(counts[0]), observe.Pods().Object.Count(counts[1])), nil
 }
 
 // exemption tells whether priority and fairness does not apply to the user, by

@@ -17,6 +17,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
+// namespaceNoun is what a namespace is called.
+func namespaceNoun() record.Noun { return record.Noun{One: "namespace", Many: "namespaces"} }
+
 // namespaceSet follows the namespaces of a run. It handles their watch.
 type namespaceSet struct {
 	mu      sync.Mutex
@@ -77,7 +80,7 @@ func (s *namespaceSet) awaitGone(ctx context.Context, names []string) error {
 		select {
 		case <-s.changes:
 		case <-ctx.Done():
-			return fmt.Errorf("%d namespaces are still there: %w", left, context.Cause(ctx))
+			return fmt.Errorf("still there: %s: %w", namespaceNoun().Count(left), context.Cause(ctx))
 		}
 	}
 }

@@ -172,7 +172,7 @@ func (s *podSet) awaitGone(ctx context.Context) error {
 			return nil
 		}
 		if !sleep(ctx, 20*time.Millisecond) {
-			return fmt.Errorf("%d pods are still there: %w", left, context.Cause(ctx))
+			return fmt.Errorf("still there: %s: %w", observe.Pods().Object.Count(left), context.Cause(ctx))
 		}
 	}
 }

@@ -469,10 +469,10 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	if t := r.Plan.Target; t.Lab != nil {
 		what := "a private lab: etcd, API server, controller manager and scheduler"
 		if t.Lab.Nodes > 0 {
-			what += fmt.Sprintf(", %d simulated nodes of %d pods", t.Lab.Nodes, t.Lab.MaxPods)
+			what += fmt.Sprintf(", %s of %s", record.Noun{One: "simulated node", Many: "simulated nodes"}.Count(t.Lab.Nodes), observe.Pods().Object.Count(t.Lab.MaxPods))
 		}
 		if t.Lab.RealNode {
-			what += fmt.Sprintf(", a real node of %d pods (containerd, kubelet and kube-proxy in namespaces of their own)", t.Lab.MaxPods)
+			what += fmt.Sprintf(", a real node of %s (containerd, kubelet and kube-proxy in namespaces of their own)", observe.Pods().Object.Count(t.Lab.MaxPods))
 		}
 		list = append(list, target.Change{Action: target.Make, What: what})
 	} else {
@@ -502,7 +502,9 @@ func (v armVariant) outline(ids identity) (list []target.Change, err error) {
 		if job.Namespace != "" {
 			c := target.Change{Action: target.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), ids.run, "RUN")}
 			if job.NamespacedIterations {
-				c.Each = fmt.Sprintf("%d iterations", max(1, job.IterationsPerNamespace))
+				if c.Each = "iteration"; job.IterationsPerNamespace > 1 {
+					c.Each = fmt.Sprintf("%d iterations", job.IterationsPerNamespace)
+				}
 			}
 			list = append(list, c)
 		}

@@ -114,24 +114,26 @@ func (t *loaded) Account(ctx context.Context) (target.Spread, error) {
 	return t.Target.Account(ctx)
 }
 
-// putDurations puts on record what a real node's kubelet publishes of its work.
+// putDurations puts on record what a real node's kubelet publishes of its work,
+// and the API server of its garbage collection.
 func (t *loaded) putDurations(ctx context.Context) {
 	if t.s.lab == nil {
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
 	defer cancel()
-	list, err := t.s.lab.RealNodeDurations(ctx)
-	if err != nil {
-		t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the kubelet's histograms could not be read: %v", err)})
-		return
-	}
-	for _, d := range list {
-		t.rec.Emit(&record.ComponentHistogram{Source: lab.Kubelet, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
+	for source, read := range map[string]func(context.Context) ([]realnode.Histogram, error){lab.Kubelet: t.s.lab.RealNodeDurations, lab.APIServer: t.s.lab.APIServerCollections} {
+		list, err := read(ctx)
+		if err != nil {
+			t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the histograms of the %s could not be read: %v", source, err)})
+		}
+		for _, d := range list {
+			t.rec.Emit(&record.ComponentHistogram{Source: source, Name: d.Name, Count: d.Count, Sum: d.Sum, Bounds: d.Bounds, Counts: d.Counts})
+		}
 	}
 }
 
-// durationsPatience is how long a kubelet may take to tell.
+// durationsPatience is how long programs may take to tell.
 const durationsPatience = 5 * time.Second
 
 // Describe implements target.Target.

@@ -268,28 +268,31 @@ func TestIntervalsCover(t *testing.T) {
 }
 
 // Delays planted on pods are found again, each for itself. How soon is a matter
-// of the machine: the control plane of 100 pods a second takes most of two
-// processors, and the bounds are for a machine that has nothing else to do, and
-// whose own host has not either. They are held by 'make truth' alone, in some
-// tries. What any machine must show is tested always, with a load that any
-// carries: that every pod is measured, at its own time, and that what is found
-// goes with what was planted.
+// of the machine, so the bounds hold at a quarter of the rate that its own load
+// line has, found in the same run, and 100 pods a second are shown without any:
+// they may be all that its control plane can do. 'make truth' alone holds to
+// them, in some tries. What any machine must show is tested always, with a load
+// that any carries: that every pod is measured, at its own time, and that what is
+// found goes with what was planted.
 func TestPlantedDelays(t *testing.T) {
 	p := suite.Program(t)
 	strict := os.Getenv("PLIMSOLL_TRUTH_OUT") != ""
-	for _, load := range []struct {
+	type load struct {
 		pods, pace, distinct int
-		always               bool
-	}{
-		{400, 25, 300, true},
-		{2000, 100, 800, false},
-	} {
+		bound                bool
+	}
+	loads := []load{{400, 25, 300, false}}
+	if strict {
+		line := rateLine(t, p)
+		add("load line of the rate axis (lab)", "", "found, for the delays' bound", "%g pods/s", line)
+		pace := max(int(line/4), 1)
+		pods := 100 * min(max(pace/6, 1), 4) // about as many as come in 16 s
+		loads = []load{{pods, pace, pods * 2 / 3, true}, {2000, 100, 800, false}}
+	}
+	for _, load := range loads {
 		t.Run(fmt.Sprintf("%d pods per second", load.pace), func(t *testing.T) {
-			if !strict && !load.always {
-				t.Skip("takes most of two processors: make truth runs it")
-			}
 			tries := 1
-			if strict {
+			if load.bound {
 				tries = 4
 			}
 			for try := 1; ; try++ {
@@ -320,23 +323,30 @@ func TestPlantedDelays(t *testing.T) {
 				}
 				// Times of whole seconds would have three values, and a
 				// correlation of 0.58.
-				if !whole || follows < 0.8 {
+				if !whole || follows < 0.8 && (load.bound || !strict) {
 					t.Errorf("%s, correlation %.3f", text, follows)
 				}
 				if !strict {
 					return
 				}
-				if busy {
+				bound := "every pod; shown without a bound"
+				if load.bound {
+					bound = "every pod; (Ready - Scheduled) - planted: median <= 10 ms, p99 <= 25 ms, at a quarter of the load line"
+				}
+				if busy && load.bound {
 					t.Skipf("this machine was busy with something else in all of %d tries: %s; %q", tries, text, result.Warnings)
 				}
-				if !good {
+				if !good && load.bound {
 					t.Errorf("%s; %q", text, result.Warnings)
 					text += "; MISSED on this machine"
 				}
-				add("start latency (lab)", fmt.Sprintf("uniform over 0.5-1.5 s on each of %d pods, at %d pods/s", load.pods, load.pace), fmt.Sprintf("every pod; (Ready - Scheduled) - planted: median <= 10 ms, p99 <= 25 ms; >= %d distinct values", load.distinct), "%s", text)
-				lag := step.WatchLag
-				add("watch lag (lab)", "canaries on the same watch", "p99 <= 250 ms", "p50 %.1f ms, p99 %.1f ms over %d canaries, the change's own request included", 1e3**lag.P50, 1e3**lag.P99, lag.N)
-				if *lag.P99 > 0.25 {
+				add("start latency (lab)", fmt.Sprintf("uniform over 0.5-1.5 s on each of %d pods, at %d pods/s", load.pods, load.pace), fmt.Sprintf("%s; >= %d distinct values", bound, load.distinct), "%s", text)
+				lag, lagBound := step.WatchLag, "p99 <= 250 ms"
+				if !load.bound {
+					lagBound = "shown without a bound"
+				}
+				add(fmt.Sprintf("watch lag at %d pods/s (lab)", load.pace), "canaries on the same watch", lagBound, "p50 %.1f ms, p99 %.1f ms over %d canaries, the change's own request included", 1e3**lag.P50, 1e3**lag.P99, lag.N)
+				if *lag.P99 > 0.25 && load.bound {
 					t.Errorf("watch lag p99 %v s", *lag.P99)
 				}
 				cost := 1e3 * result.Cost.LoadCPUSeconds / float64(result.Cost.Objects)
@@ -345,6 +355,27 @@ func TestPlantedDelays(t *testing.T) {
 			}
 		})
 	}
+}
+
+// rateLine is this machine's own load line of the rate axis, in pods a second: of
+// the coarse search that it takes to choose a load by.
+func rateLine(t *testing.T, p *harness.Program) float64 {
+	t.Helper()
+	const tries = 3
+	why := ""
+	for try := range tries {
+		out := fmt.Sprintf("line-%d", try)
+		got := p.Run(t, "limit", "node-density", "--axis", "rate", "--lab-nodes", "100", "--from", "20", "--step", "40", "--max", "300", "--resolution", "20", "--confirm", "1",
+			"--pod-life", "3s", "--hold", "6s", "--out", out, "-o", "json")
+		r := p.Result(t, out)
+		why = fmt.Sprintf("exit code %d: %s; %q", got.Code, r.Why, r.Warnings)
+		t.Logf("try %d: %s", try, why)
+		if l := r.LoadLine; l != nil && l.Level != nil {
+			return *l.Level
+		}
+	}
+	t.Fatalf("this machine's rate has no load line in %d tries, not even of 20 pods/s: %s", tries, why)
+	return 0
 }
 
 // plantedDelays starts pods on 100 simulated nodes that delay each by a time of

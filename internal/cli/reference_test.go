@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"os"
+	"reflect"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+)
+
+// keysOf are the keys of a document by the type that it is read into, as a page
+// of reference writes them: a[].b for those of a list's items, a.NAME.b for
+// those of a mapping's. A type stands once, and leave not at all.
+func keysOf(tag string, leave reflect.Type, roots ...reflect.Type) (keys []string) {
+	// A type that stands twice is described where it stands first, the shallower
+	// the earlier.
+	type item struct {
+		t    reflect.Type
+		path string
+	}
+	seen := make(map[reflect.Type]bool)
+	var queue []item
+	for len(queue)+len(roots) > 0 {
+		if len(queue) == 0 { // the next document
+			queue, roots = append(queue, item{roots[0], ""}), roots[1:]
+		}
+		at := queue[0]
+		queue = queue[1:]
+		t, path := at.t, at.path
+		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
+			t = t.Elem()
+		}
+		if t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Duration]() || seen[t] || t == leave {
+			continue
+		}
+		seen[t] = true
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get(tag), ",")
+			switch {
+			case name == "" && f.Anonymous:
+				queue = append(queue, item{f.Type, path})
+			case name != "" && name != "-" && f.IsExported():
+				if !slices.Contains(keys, path+name) { // of several documents
+					keys = append(keys, path+name)
+				}
+				queue = append(queue, item{f.Type, path + name + "."})
+			}
+		}
+	}
+	return keys
+}
+
+var (
+	lists = strings.NewReplacer("[]", "")
+	names = regexp.MustCompile(`\.[A-Z]+`)
+	ticks = regexp.MustCompile("`([^`]+)`")
+)
+
+// documentedKeys are those of a page's tables: the first cell of a row names
+// one in whole, and others beside it.
+func documentedKeys(t *testing.T, page string) (keys []string) {
+	t.Helper()
+	for _, row := range tableRows(t, page) {
+		parent := ""
+		for i, m := range ticks.FindAllStringSubmatch(row[0], -1) {
+			key := names.ReplaceAllString(lists.Replace(m[1]), "")
+			switch at := strings.LastIndexByte(key, '.'); {
+			case i > 0 && at < 0:
+				key = parent + key
+			case i == 0:
+				parent = key[:at+1]
+			}
+			keys = append(keys, key)
+		}
+	}
+	return keys
+}
+
+// tableRows are the cells of the rows of a page's tables, without their heads.
+func tableRows(t *testing.T, page string) (rows [][]string) {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	inside := false
+	for line := range strings.Lines(string(text)) {
+		line = strings.TrimSpace(line)
+		switch {
+		case !strings.HasPrefix(line, "|"):
+			inside = false
+		case strings.HasPrefix(line, "|---"):
+			inside = true
+		case inside:
+			cells := strings.Split(strings.Trim(line, "|"), "|")
+			for i, cell := range cells {
+				cells[i] = strings.TrimSpace(cell)
+			}
+			rows = append(rows, cells)
+		}
+	}
+	return rows
+}
+
+// A page of reference has every key of its document, and no other.
+func TestReferenceHasEveryKey(t *testing.T) {
+	for _, c := range []struct {
+		page string
+		keys []string
+	}{
+		{"experiment.md", keysOf("yaml", reflect.TypeFor[signature.Signature](), reflect.TypeFor[plan.Plan]())},
+		{"workload.md", keysOf("yaml", nil, reflect.TypeFor[workload.Workload]())},
+		{"result.md", keysOf("json", nil, reflect.TypeFor[judge.Result](), reflect.TypeFor[judge.Grid]())},
+	} {
+		got := documentedKeys(t, c.page)
+		for i, key := range got {
+			if slices.Contains(got[:i], key) {
+				t.Errorf("docs/%s has the key %s twice", c.page, key)
+			}
+			if !slices.Contains(c.keys, key) {
+				t.Errorf("docs/%s has the key %s, which there is not", c.page, key)
+			}
+		}
+		for _, key := range c.keys {
+			if !slices.Contains(got, key) {
+				t.Errorf("docs/%s lacks the key %s", c.page, key)
+			}
+		}
+	}
+}
+
+// A flag that a page of reference names is one of some command that makes an
+// experiment.
+func TestReferenceNamesFlagsThatThereAre(t *testing.T) {
+	stop := newInterrupts(nil, func(string, ...any) {})
+	defer stop.close()
+	root := newRootCommand(&Process{}, stop)
+	for _, row := range tableRows(t, "experiment.md") {
+		for _, m := range ticks.FindAllStringSubmatch(row[1], -1) {
+			there := slices.ContainsFunc([]string{"limit", "sweep", "ab"}, func(name string) bool {
+				c, _, err := root.Find([]string{name})
+				return err == nil && c.Flags().Lookup(strings.TrimPrefix(m[1], "--")) != nil
+			})
+			if !there {
+				t.Errorf("docs/experiment.md names the flag %s, which there is not", m[1])
+			}
+		}
+	}
+}
+
+// The page of objectives has every form of the grammar, each with an example
+// that is read as what it says.
+func TestReferenceOfObjectives(t *testing.T) {
+	rows := tableRows(t, "objectives.md")
+	forms := make(map[slo.Form]bool)
+	for _, row := range rows {
+		form, example := ticks.FindStringSubmatch(row[0])[1], ticks.FindStringSubmatch(row[1])[1]
+		s, err := slo.Parse(example)
+		if err != nil {
+			t.Errorf("the example of %q is refused: %v", form, err)
+		}
+		forms[s.Form] = true
+		// Without its example's words a form is a part of the grammar.
+		written := strings.NewReplacer("pNN OP", "pNN|max OP", "max OP", "pNN|max OP", " within DURATION", "").Replace(form)
+		if !strings.Contains(slo.Grammar, written) {
+			t.Errorf("the grammar has no %q", written)
+		}
+	}
+	if len(forms) != 4 || strings.Count(slo.Grammar, " | ") != 3 {
+		t.Errorf("the page has %d forms, and the grammar is %s", len(forms), slo.Grammar)
+	}
+}
+
+// Every exit code of the program is on its page, and in the table of results.
+func TestReferenceOfExitCodes(t *testing.T) {
+	codes := []string{"0", "1", "2", "3", "4", "5", "129", "130", "141", "143"}
+	for i, code := range []int{exitHeld, exitBreached, exitUsage, exitInconclusive, exitInvalid, exitCouldNotRun, codeOf(syscall.SIGHUP), exitInterrupted, codeOf(syscall.SIGPIPE), codeOf(syscall.SIGTERM)} {
+		if codes[i] != strconv.Itoa(code) {
+			t.Errorf("the code %d is documented as %s", code, codes[i])
+		}
+	}
+	var got []string
+	for _, row := range tableRows(t, "exit-codes.md") {
+		got = append(got, row[0])
+	}
+	if !slices.Equal(got, codes) {
+		t.Errorf("docs/exit-codes.md has %v, want %v", got, codes)
+	}
+}

@@ -1,0 +1,171 @@
+package judge
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Backlog is how many arrivals of a step that follows a schedule should have
+// been there and were not, unsent ones included, over its hold. Those that
+// failed or were dropped are not waited for any more.
+type Backlog struct {
+	// Means are those of equal batches of the hold.
+	Means []float64 `json:"means"`
+	// Slope is by how many arrivals it grew a second, by the batches, and Rise
+	// what that makes of the hold's arrivals over all of it, in percent.
+	Slope Interval `json:"slope"`
+	Rise  float64  `json:"rise"`
+	// Balance is the mean latency times the achieved rate: what the backlog is
+	// on average where nothing grows (Little's law). Null where it is not known.
+	Balance *float64 `json:"balance"`
+	// Growing says that it grew throughout the hold, and Stalled that it rose in
+	// a part of the hold alone, at its end: what was offered was not too much
+	// all the time.
+	Growing bool `json:"growing,omitempty"`
+	Stalled bool `json:"stalled,omitempty"`
+}
+
+const (
+	backlogBatches = 20
+	// steadyRise is how much of the hold's arrivals a backlog may rise by, in
+	// percent.
+	steadyRise = 5.0
+	// throughout is the part of the hold, from its start, in which a backlog
+	// that grows throughout must grow as well.
+	throughout = 0.75
+)
+
+// backlogOf is the backlog over the hold of an open step, nil where the hold was
+// not made whole.
+func backlogOf(f *facts, arrivals int) *Backlog {
+	from, to := f.held()
+	if f.cut() || to <= from || arrivals == 0 || f.hold <= 0 || to < f.reached+f.hold {
+		return nil
+	}
+	var changes []change
+	for _, s := range f.own {
+		if s.outcome == record.SlotFailed || s.outcome == record.SlotDropped {
+			continue
+		}
+		changes = append(changes, change{s.intended, max(s.units, len(s.objects))})
+		for _, o := range s.objects {
+			if t := o.reached(f.there); t != never {
+				changes = append(changes, change{max(t, s.intended), -1})
+			}
+		}
+	}
+	return newBacklog(batchMeans(changes, from, to), to-from, arrivals)
+}
+
+// change is by how many a backlog changes at a time.
+type change struct {
+	at record.Micros
+	by int
+}
+
+// batchMeans are the means over time, in equal batches of a span, of a number
+// that changes.
+func batchMeans(changes []change, from, to record.Micros) []float64 {
+	slices.SortFunc(changes, func(a, b change) int { return cmp.Compare(a.at, b.at) })
+	means := make([]float64, backlogBatches)
+	n, next := 0, 0
+	for i := range means {
+		at := from + (to-from)*record.Micros(i)/backlogBatches
+		end := from + (to-from)*record.Micros(i+1)/backlogBatches
+		area, began := 0.0, at
+		for ; next < len(changes) && changes[next].at < end; next++ {
+			if t := changes[next].at; t > began {
+				area += float64(n) * (t - began).Seconds()
+				began = t
+			}
+			n += changes[next].by
+		}
+		area += float64(n) * (end - began).Seconds()
+		if end > at {
+			means[i] = area / (end - at).Seconds()
+		}
+	}
+	return means
+}
+
+// newBacklog judges the means of a backlog over a hold with so many arrivals.
+func newBacklog(means []float64, hold record.Micros, arrivals int) *Backlog {
+	b := &Backlog{Means: means}
+	each := hold.Seconds() / float64(len(means))
+	whole, ok := risingSlope(means, each)
+	if !ok {
+		return b
+	}
+	b.Slope = Interval{finite(whole.Value), finite(whole.Lo), finite(whole.Hi)}
+	b.Rise = round(100*whole.Value*hold.Seconds()/float64(arrivals), 2)
+	if whole.Lo <= 0 || b.Rise <= steadyRise {
+		return b
+	}
+	early, ok := risingSlope(means[:int(throughout*float64(len(means)))], each)
+	b.Growing = ok && early.Lo > 0
+	b.Stalled = !b.Growing
+	return b
+}
+
+// risingSlope is by how much means grow a second, each of so many seconds; not
+// known of too few.
+func risingSlope(means []float64, each float64) (stats.Estimate, bool) {
+	x := make([]float64, len(means))
+	for i := range x {
+		x[i] = float64(i) * each
+	}
+	l, err := stats.FitLine(x, means, stats.Absolute, confidence)
+	return l.Slope, err == nil
+}
+
+// backlog is the backlog of a stream over its hold: that at the end of each
+// window that is judged, in batches where there are more. It is nil where too
+// few are on record.
+func (s *Stream) backlog() *Backlog {
+	var means []float64
+	arrivals := 0
+	for _, w := range s.windows {
+		if !w.warmUp {
+			means = append(means, float64(w.backlog))
+			arrivals += w.intended
+		}
+	}
+	for len(means) >= 2*backlogBatches {
+		half := make([]float64, len(means)/2)
+		for i := range half {
+			half[i] = (means[2*i] + means[2*i+1]) / 2
+		}
+		means = half
+	}
+	if len(means) == 0 || arrivals == 0 {
+		return nil
+	}
+	return newBacklog(means, s.hold, arrivals)
+}
+
+// breach is what a goal breaks on where the backlog grew throughout the hold.
+func (b *Backlog) breach() (Breach, bool) {
+	if b == nil || !b.Growing {
+		return Breach{}, false
+	}
+	bound := steadyRise
+	return Breach{
+		What: fmt.Sprintf("notSteady: the backlog grew throughout the hold, from %.0f to %.0f (%.3g a second, 95 %% interval %.3g to %.3g), by %.3g %% of its arrivals",
+			b.Means[0], b.Means[len(b.Means)-1], *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Rise),
+		Value: &b.Rise, Bound: &bound, Kind: BreachNotSteady,
+	}, true
+}
+
+// stall says what a backlog that rose at the end of the hold alone is, "" for
+// any other.
+func (b *Backlog) stall() string {
+	if b == nil || !b.Stalled {
+		return ""
+	}
+	at := int(throughout * float64(len(b.Means)))
+	return fmt.Sprintf("the backlog rose from %.0f to %.0f in the last quarter of the hold and not before: a stall, and no trend", b.Means[at-1], b.Means[len(b.Means)-1])
+}

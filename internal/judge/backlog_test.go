@@ -1,0 +1,103 @@
+package judge
+
+import (
+	"math"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// The means of a number that changes are its integral, batch by batch, whatever
+// was before the span.
+func TestBatchMeans(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range 50 {
+		var changes []change
+		for range 200 {
+			changes = append(changes, change{record.Micros(rng.IntN(3000)), rng.IntN(3) - 1})
+		}
+		const from, to = 1000, 3000
+		got := batchMeans(slices.Clone(changes), from, to)
+		for i := range got {
+			lo, hi := from+(to-from)*i/backlogBatches, from+(to-from)*(i+1)/backlogBatches
+			sum := 0
+			for at := lo; at < hi; at++ { // one microsecond after the other
+				for _, c := range changes {
+					if int(c.at) <= at {
+						sum += c.by
+					}
+				}
+			}
+			if want := float64(sum) / float64(hi-lo); math.Abs(got[i]-want) > 1e-9 {
+				t.Fatalf("batch %d: %g, want %g", i, got[i], want)
+			}
+		}
+	}
+}
+
+// A trend is told from a stall and from noise.
+func TestABacklogThatGrows(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	means := func(at func(i float64) float64) []float64 {
+		list := make([]float64, backlogBatches)
+		for i := range list {
+			list[i] = max(0, at(float64(i)+0.5)+10*(rng.Float64()-0.5))
+		}
+		return list
+	}
+	for _, c := range []struct {
+		why              string
+		at               func(i float64) float64
+		growing, stalled bool
+	}{
+		{"it stays where it is", func(float64) float64 { return 80 }, false, false},
+		{"it grows all the time", func(i float64) float64 { return 20 + 30*i }, true, false},
+		{"it grows, but too little to matter", func(i float64) float64 { return 80 + 10*i }, false, false},
+		{"it shrinks", func(i float64) float64 { return 900 - 30*i }, false, false},
+		{"it rises in the last quarter alone", func(i float64) float64 { return 15 + max(0, i-16)*160 }, false, true},
+		{"it rose once in the middle, and was done with again", func(i float64) float64 {
+			if i > 8 && i < 11 {
+				return 900
+			}
+			return 20
+		}, false, false},
+	} {
+		b := newBacklog(means(c.at), 60e6, 6000)
+		if b.Growing != c.growing || b.Stalled != c.stalled || (b.stall() != "") != c.stalled {
+			t.Errorf("%s: %+v", c.why, b)
+		}
+		if breach, ok := b.breach(); ok != c.growing || ok && !strings.HasPrefix(breach.What, "notSteady: the backlog grew throughout the hold, from ") {
+			t.Errorf("%s: %v %q", c.why, ok, breach.What)
+		}
+	}
+}
+
+// A backlog in balance is seldom called a trend, however near to each other in
+// time its figures are: those of a queue with nine of ten places taken.
+func TestABacklogInBalanceIsSteady(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	wrong := 0
+	for range 300 {
+		var changes []change
+		n, at := 0, 0.0
+		for at < 70e6 {
+			at += rng.ExpFloat64() * 1e6 / 100 // 100 arrivals a second
+			changes = append(changes, change{record.Micros(at), 1})
+			n++
+		}
+		free := 0.0
+		for i := range n {
+			free = max(free, float64(changes[i].at)) + rng.ExpFloat64()*1e6/110
+			changes = append(changes, change{record.Micros(free), -1})
+		}
+		if b := newBacklog(batchMeans(changes, 10e6, 70e6), 60e6, 6000); b.Growing {
+			wrong++
+		}
+	}
+	if wrong > 3 {
+		t.Errorf("%d of 300 backlogs in balance are called growing", wrong)
+	}
+}
