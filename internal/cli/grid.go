@@ -241,12 +241,16 @@ func showGridResult(p *Process, g judge.Grid, dir, format string) error {
 	if err := report.GridText(p.text(), g, dir); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
+	p.printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))
 	return nil
 }
 
 // writeGrid writes what a grid leaves beside its cells.
 func writeGrid(dir record.Dir, g judge.Grid) error {
-	return dir.WriteJSON(record.ResultFile, g)
+	if err := dir.WriteJSON(record.ResultFile, g); err != nil {
+		return err
+	}
+	return report.WriteGridFile(dir, g)
 }
 
 // reportGrid judges the cells of a recorded grid and writes its pages.

@@ -20,8 +20,8 @@ import (
 
 // keysOf are the keys of a document by the type that it is read into, as a page
 // of reference writes them: a[].b for those of a list's items, a.NAME.b for
-// those of a mapping's. A type stands once, and leave not at all.
-func keysOf(tag string, leave reflect.Type, roots ...reflect.Type) (keys []string) {
+// those of a mapping's. A type stands once, and leave says which not at all.
+func keysOf(t reflect.Type, tag string, leave ...reflect.Type) (keys []string) {
 	// A type that stands twice is described where it stands first, the shallower
 	// the earlier.
 	type item struct {
@@ -29,18 +29,15 @@ func keysOf(tag string, leave reflect.Type, roots ...reflect.Type) (keys []strin
 		path string
 	}
 	seen := make(map[reflect.Type]bool)
-	var queue []item
-	for len(queue)+len(roots) > 0 {
-		if len(queue) == 0 { // the next document
-			queue, roots = append(queue, item{roots[0], ""}), roots[1:]
-		}
+	queue := []item{{t, ""}}
+	for len(queue) > 0 {
 		at := queue[0]
 		queue = queue[1:]
 		t, path := at.t, at.path
 		for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice || t.Kind() == reflect.Array || t.Kind() == reflect.Map {
 			t = t.Elem()
 		}
-		if t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Duration]() || seen[t] || t == leave {
+		if t.Kind() != reflect.Struct || t == reflect.TypeFor[time.Duration]() || seen[t] || slices.Contains(leave, t) {
 			continue
 		}
 		seen[t] = true
@@ -49,11 +46,10 @@ func keysOf(tag string, leave reflect.Type, roots ...reflect.Type) (keys []strin
 			name, _, _ := strings.Cut(f.Tag.Get(tag), ",")
 			switch {
 			case name == "" && f.Anonymous:
+				seen[f.Type] = false
 				queue = append(queue, item{f.Type, path})
 			case name != "" && name != "-" && f.IsExported():
-				if !slices.Contains(keys, path+name) { // of several documents
-					keys = append(keys, path+name)
-				}
+				keys = append(keys, path+name)
 				queue = append(queue, item{f.Type, path + name + "."})
 			}
 		}
@@ -119,9 +115,9 @@ func TestReferenceHasEveryKey(t *testing.T) {
 		page string
 		keys []string
 	}{
-		{"experiment.md", keysOf("yaml", reflect.TypeFor[signature.Signature](), reflect.TypeFor[plan.Plan]())},
-		{"workload.md", keysOf("yaml", nil, reflect.TypeFor[workload.Workload]())},
-		{"result.md", keysOf("json", nil, reflect.TypeFor[judge.Result](), reflect.TypeFor[judge.Grid]())},
+		{"experiment.md", keysOf(reflect.TypeFor[plan.Plan](), "yaml", reflect.TypeFor[signature.Signature]())},
+		{"workload.md", keysOf(reflect.TypeFor[workload.Workload](), "yaml")},
+		{"result.md", keysOf(reflect.TypeFor[judge.Result](), "json")},
 	} {
 		got := documentedKeys(t, c.page)
 		for i, key := range got {

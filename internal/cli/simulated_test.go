@@ -458,6 +458,16 @@ func TestAGridOfPlantedLimits(t *testing.T) {
 	if got.code != 0 || !reflect.DeepEqual(lines, []float64{20, 20, 40, 40}) {
 		t.Fatalf("exit code %d, lines %v:\n%s%s", got.code, lines, got.stdout, got.stderr)
 	}
+	page, err := os.ReadFile(filepath.Join(dir, record.ReportFile))
+	if err != nil || !strings.Contains(got.stdout, "Report: "+filepath.Join(dir, record.ReportFile)) {
+		t.Errorf("the page: %v:\n%s", err, got.stdout)
+	}
+	for _, c := range g.Cells {
+		link := c.Dir + "/" + record.ReportFile
+		if _, err := os.Stat(filepath.Join(dir, link)); err != nil || !strings.Contains(string(page), `href="`+link+`"`) {
+			t.Errorf("no link to %s: %v", link, err)
+		}
+	}
 	if p := g.Pairs[0]; p.Baseline != "limit=20,places=2" || p.Arm != "limit=40,places=2" || p.Verdict != "better" {
 		t.Errorf("the first pair: %+v", p)
 	}

@@ -32,6 +32,7 @@ type Grid struct {
 	// load lines by their brackets.
 	Metric string          `json:"metric,omitempty"`
 	Margin float64         `json:"margin"`
+	Alpha  float64         `json:"alpha"` // an interval of a pair is one of 1 - Alpha
 	Pairs  []Pair          `json:"pairs"`
 	Curves []CapacityCurve `json:"curves,omitempty"`
 }
@@ -59,6 +60,7 @@ type Cell struct {
 type CellLevel struct {
 	Level float64  `json:"level"`
 	Runs  int      `json:"runs"`
+	Held  int      `json:"held"` // of the runs
 	Rate  Interval `json:"rate"`
 	// AtLeast says that in some of the runs the generator was short: the rate is
 	// the least that the target can do.
@@ -117,7 +119,7 @@ const littleGain = 0.5
 // NewGrid puts the cells of an experiment together. Each must have its values in
 // Params; those that differ in one key are compared by metric with the margin.
 func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) Grid {
-	g := Grid{Schema: ResultSchema, Vary: vary, Cells: cells, Metric: metric, Margin: margin, Pairs: []Pair{}}
+	g := Grid{Schema: ResultSchema, Vary: vary, Cells: cells, Metric: metric, Margin: margin, Alpha: alpha, Pairs: []Pair{}}
 	counts := make(map[slo.Verdict]int)
 	for _, c := range cells {
 		if c.Failed == "" {
@@ -199,7 +201,7 @@ func (g *Grid) compare(key string, a, b *Cell, alpha float64) []Pair {
 	case g.Metric == "":
 		return nil
 	}
-	runs := append(runsOf(a), runsOf(b)...)
+	runs := append(a.Runs(), b.Runs()...)
 	spec := compare.Spec{Baseline: a.Name, Arms: []string{b.Name}, Metric: g.Metric, Margin: g.Margin, Alpha: alpha, Paired: true}
 	var pairs []Pair
 	for _, l := range compare.Runs(spec, runs).Levels {
@@ -210,8 +212,9 @@ func (g *Grid) compare(key string, a, b *Cell, alpha float64) []Pair {
 	return pairs
 }
 
-// runsOf are the steps of a cell as runs of an arm.
-func runsOf(c *Cell) []compare.Run {
+// Runs are the steps of a cell, in their order, as a comparison takes the runs
+// of an arm: with why one does not count, and its figures.
+func (c *Cell) Runs() []compare.Run {
 	var kind record.ObjectKind
 	if c.ObjectKind != nil {
 		kind = *c.ObjectKind
@@ -229,7 +232,7 @@ func levelsOf(c *Cell, metric string) []CellLevel {
 	type figures struct{ rate, p50, p99, metric []float64 }
 	of := make(map[float64]*figures)
 	var levels []CellLevel
-	runs := runsOf(c)
+	runs := c.Runs()
 	for i, s := range c.Steps {
 		if runs[i].LeftOut != "" {
 			continue
@@ -243,6 +246,9 @@ func levelsOf(c *Cell, metric string) []CellLevel {
 		at := &levels[slices.IndexFunc(levels, func(l CellLevel) bool { return l.Level == s.Level })]
 		at.Runs++
 		at.AtLeast = at.AtLeast || s.AtLeast
+		if s.Verdict == slo.Pass {
+			at.Held++
+		}
 		add := func(to *[]float64, v *float64) {
 			if v != nil {
 				*to = append(*to, *v)
@@ -306,7 +312,7 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 	var x, y []float64 // as logarithms
 	for i := range curve.Curve {
 		p := &curve.Curve[i]
-		if p.Level != nil {
+		if p.Level != nil && p.LowestFailing != nil { // else the line may lie anywhere above
 			x, y = append(x, math.Log(p.Value)), append(y, math.Log(*p.Level))
 		}
 		if i == 0 {
@@ -325,9 +331,9 @@ func capacityCurve(key string, vary []Varied, group []*Cell) *CapacityCurve {
 }
 
 // gainOf is the elasticity of the line from one value to the next, nil where a
-// line is not known.
+// line is not known, or neither has an end.
 func gainOf(a, b CapacityPoint) *Interval {
-	if a.Level == nil || b.Level == nil || *a.Level <= 0 || *b.Level <= 0 {
+	if a.Level == nil || b.Level == nil || *a.Level <= 0 || *b.Level <= 0 || a.LowestFailing == nil && b.LowestFailing == nil {
 		return nil
 	}
 	step := math.Log(b.Value / a.Value)

@@ -87,15 +87,7 @@ func armsOfPage(r judge.Result, unit string) *armsPart {
 
 // lineInterval is the change within the brackets of the change of a load line.
 func lineInterval(l compare.LineComparison) string {
-	switch {
-	case l.Lo != nil && l.Hi != nil:
-		return fmt.Sprintf("%s to %s", changeOnPage(*l.Lo), changeOnPage(*l.Hi))
-	case l.Lo != nil:
-		return fmt.Sprintf("at least %s", changeOnPage(*l.Lo))
-	case l.Hi != nil:
-		return fmt.Sprintf("at most %s", changeOnPage(*l.Hi))
-	}
-	return ""
+	return within(l.Lo, l.Hi, changeOnPage)
 }
 
 func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) levelPart {

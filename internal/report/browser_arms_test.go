@@ -96,13 +96,18 @@ func everyComparisonIsDrawn(p *tab, pages map[string]string) {
 			if !slices.Equal(charts, want) {
 				t.Errorf("%s: charts %v, want %v", what, charts, want)
 			}
-			// A chart's texts are within it, but for what its overflow may show.
-			for _, text := range eval[[]string](p, `[...document.querySelectorAll('figure.chart svg text')].filter(e => { const r = e.getBoundingClientRect(); return r.width > 0 && (r.left < -1 || r.right > innerWidth + 1) }).map(e => e.textContent)`) {
-				t.Errorf("%s: a text sticks out: %q", what, text)
-			}
+			p.textsAreWithin(what)
 			p.sound(what, look.colours)
 			p.quiet(what)
 		}
+	}
+}
+
+// A chart's texts are within it, but for what its overflow may show.
+func (p *tab) textsAreWithin(what string) {
+	p.t.Helper()
+	for _, text := range eval[[]string](p, `[...document.querySelectorAll('figure.chart svg text')].filter(e => { const r = e.getBoundingClientRect(); return r.width > 0 && (r.left < -1 || r.right > innerWidth + 1) }).map(e => e.textContent)`) {
+		p.t.Errorf("%s: a text sticks out: %q", what, text)
 	}
 }
 
@@ -244,6 +249,21 @@ func comparisonDownloads(p *tab, pages map[string]string) {
 	p.openFile(pages["lines"])
 	if table = get("load-lines"); len(table) != 5 || table[1][4] != "200" || table[3][4] != "" {
 		t.Errorf("load-lines.csv: %q", table)
+	}
+	g := grids()["sweeps"]
+	p.openFile(pages["grid of sweeps"])
+	if table = get("cells"); len(table) != 1+7 || table[1][1] != "lognormal:2ms,20ms" || table[1][4] != "500" || table[7][len(table[7])-1] != "the server did not answer" {
+		t.Errorf("cells.csv: %q", table)
+	}
+	if table = get("cell-steps"); len(table) != 1+18 || table[6][11] != "" || table[1][10] != "0.002" {
+		t.Errorf("cell-steps.csv has %d rows: %q", len(table), table[6])
+	}
+	if table = get("pairs"); len(table) != 1+len(g.Pairs) || table[1][5] != string(g.Pairs[0].Verdict) {
+		t.Errorf("pairs.csv: %q", table)
+	}
+	p.openFile(pages["grid of searches"])
+	if table = get("capacity"); len(table) != 1+12 || table[2][6] != "40" {
+		t.Errorf("capacity.csv: %q", table)
 	}
 	p.quiet("downloads")
 }

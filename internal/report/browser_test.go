@@ -179,11 +179,22 @@ func TestInABrowser(t *testing.T) {
 	compared := comparedPages(t)
 	t.Run("every comparison is drawn", func(t *testing.T) { everyComparisonIsDrawn(newTab(t, ctx), compared) })
 	t.Run("a comparison is operated by keyboard", func(t *testing.T) { comparisonByKeyboard(newTab(t, ctx), compared) })
+	gridded := gridPages(t)
+	for name, path := range gridded {
+		compared["grid of "+name] = path
+	}
 	t.Run("comparisons are downloaded", func(t *testing.T) { comparisonDownloads(newTab(t, ctx), compared) })
 	t.Run("accessibility of comparisons", func(t *testing.T) {
 		accessible(newTab(t, ctx), compared["grid"], "grid", "light", "dark")
 		accessible(newTab(t, ctx), compared["refused"], "refused", "dark")
 		accessible(newTab(t, ctx), compared["trend nights"], "trend", "light")
+	})
+	t.Run("every grid is drawn", func(t *testing.T) { everyGridIsDrawn(newTab(t, ctx), gridded) })
+	t.Run("a grid is operated by keyboard", func(t *testing.T) { gridByKeyboard(newTab(t, ctx), gridded) })
+	t.Run("accessibility of grids", func(t *testing.T) {
+		accessible(newTab(t, ctx), gridded["searches"], "searches", "light", "dark")
+		accessible(newTab(t, ctx), gridded["sweeps"], "sweeps", "light", "dark")
+		accessible(newTab(t, ctx), gridded["one level"], "one level", "dark")
 	})
 }
 

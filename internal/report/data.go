@@ -55,6 +55,7 @@ type pageData struct {
 	Streams      []streamCourse   `json:"streams,omitempty"` // of steps whose load was a stream
 	Objects      *packed          `json:"objects"`
 	Trends       []compare.Trend  `json:"trends,omitempty"`
+	Grid         *gridData        `json:"grid,omitempty"`
 }
 
 // latencyBound is an objective on a latency, as a line in a chart.
@@ -87,7 +88,7 @@ type stretch struct {
 
 // Bounds of the curves of one page.
 const (
-	allVertices      = 20_000 // of all distributions together
+	allVertices      = 18_000 // of all distributions together
 	allProgress      = 8_000  // of all stretches together
 	fewVertices      = 40     // that any curve may have
 	progressVertices = 300    // of a stretch's curve, where there are few stretches

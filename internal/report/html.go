@@ -91,13 +91,8 @@ func Read(dir record.Dir, before record.ObjectKind) (Input, error) {
 		}
 		in.Missing = append(in.Missing, fmt.Sprintf("%s could not be read, so %s: %v", file, what, err))
 	}
-	text, err := os.ReadFile(dir.Path(record.ExperimentFile))
-	if err == nil {
-		in.PlanText = string(text)
-		in.Plan, err = plan.Parse(record.ExperimentFile, text)
-	}
+	err := in.readPlan(dir)
 	if err != nil {
-		in.Plan = nil
 		missing(record.ExperimentFile, "the plan is not shown", err)
 	}
 	var environment record.Environment
@@ -114,6 +109,20 @@ func Read(dir record.Dir, before record.ObjectKind) (Input, error) {
 		missing(record.ObjectsFile, "distributions and the course of the run are not shown", err)
 	}
 	return in, nil
+}
+
+// readPlan reads the plan as it was run.
+func (in *Input) readPlan(dir record.Dir) error {
+	text, err := os.ReadFile(dir.Path(record.ExperimentFile))
+	if err != nil {
+		return err
+	}
+	in.PlanText = string(text)
+	in.Plan, err = plan.Parse(record.ExperimentFile, text)
+	if err != nil {
+		in.Plan = nil
+	}
+	return err
 }
 
 // HTML writes a report as one page that needs nothing else, and that a browser
@@ -147,7 +156,7 @@ func write(w io.Writer, p page, data pageData) error {
 		"busy":   func(v *float64) string { return known(v, hundredths) },
 		"change": func(v *float64) string { return known(v, changeOnPage) }, "interval": intervalOnPage,
 		"trendTitle": trendTitle, "changeAt": changeAt, "startText": startText, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
-		"clear": differsClearly, "median": medianOf, "runs": eachOf, "share": func(x float64) string { return percent(100 * x) },
+		"plusMinus": plusMinusOnPage, "latencyPlusMinus": latencyPlusMinus, "gain": gainText, "clear": differsClearly, "median": medianOf, "runs": eachOf, "share": func(x float64) string { return percent(100 * x) },
 	}).ParseFS(templates, "*.html")
 	if err != nil {
 		return err
@@ -176,6 +185,7 @@ type page struct {
 	Recorded               bool          // it is of recorded experiments, and not of one run
 	Operands               []operandPart // those experiments
 	Trends                 []compare.Trend
+	Grid                   *gridPart // nil for all but the page of a grid
 	Facts                  []fact
 	Result                 judge.Result
 	Kind                   record.ObjectKind

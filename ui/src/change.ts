@@ -44,7 +44,7 @@ export function changeAxis(values: number[], margin: number, range: [number, num
 // The margin's band across a chart of rows, from -margin to +margin, with the
 // words for what lies to its sides. Rows have parts of it where they have texts
 // between them.
-export function marginBand(axis: ChangeAxis, margin: number, spans: [top: number, bottom: number][], lessIsWorse: boolean): SVGGElement {
+export function marginBand(axis: ChangeAxis, margin: number, spans: [top: number, bottom: number][], lessIsWorse: boolean, end: number): SVGGElement {
   const [a, b, zero] = [axis.at(-margin), axis.at(margin), axis.at(0)]
   const [left, right] = lessIsWorse ? ['worse', 'better'] : ['better', 'worse']
   const top = spans[0]![0]
@@ -56,6 +56,6 @@ export function marginBand(axis: ChangeAxis, margin: number, spans: [top: number
     ]),
     titled(`within ± ${number(100 * margin)} %`, zero, top - 24, 'middle', 'side'),
     a > 64 ? titled(`← ${left}`, a - 8, top - 7, 'end', `side ${left}`) : titled(`← ${left}`, 0, top - 7, 'start', `side ${left}`),
-    titled(`${right} →`, b + 8, top - 7, 'start', `side ${right}`),
+    b + 64 < end ? titled(`${right} →`, b + 8, top - 7, 'start', `side ${right}`) : titled(`${right} →`, end, top - 7, 'end', `side ${right}`),
   )
 }

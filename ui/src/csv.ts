@@ -1,6 +1,6 @@
 // The raw data as CSV (RFC 4180), made when they are asked for.
 
-import { curveOf, type Comparison, type Run } from './data'
+import { curveOf, type Comparison, type Grid, type Run } from './data'
 import { html } from './dom'
 import { count } from './format'
 
@@ -120,6 +120,41 @@ function* trends(run: Run): Iterable<Cell[]> {
     }
 }
 
+const valuesOf = (g: Grid, params: Record<string, string> | undefined) => g.vary.map((v) => params?.[v.key])
+
+function* cells(g: Grid): Iterable<Cell[]> {
+  const keys = g.vary.map((v) => v.key)
+  if (g.kind === 'limit') {
+    yield ['cell', ...keys, 'verdict', 'load_line', 'lowest_failing', 'unit', 'confirmations', 'confirmations_made', 'binding', 'not_run']
+    for (const { name, params, verdict, loadLine: l, failed } of g.cells) yield [name, ...valuesOf(g, params), verdict, l?.level, l?.lowestFailing, l?.unit, l?.confirmations, l?.confirmationsMade, l?.binding, failed]
+    return
+  }
+  const of = ['rate', 'p50', 'p99', 'metric'] as const
+  yield ['cell', ...keys, 'verdict', 'level', 'runs', 'held', ...of.flatMap((f) => [f, `${f}_lo`, `${f}_hi`]), 'metric_name', 'metric_unit', 'not_run']
+  for (const c of g.cells) {
+    if (c.levels.length === 0) yield [c.name, ...valuesOf(g, c.params), c.verdict, ...Array<Cell>(17).fill(null), c.failed]
+    for (const l of c.levels) yield [c.name, ...valuesOf(g, c.params), c.verdict, l.level, l.runs, l.held, ...of.flatMap((f) => [l[f].value, l[f].lo, l[f].hi]), g.metric, l.unit, c.failed]
+  }
+}
+
+function* cellSteps(g: Grid): Iterable<Cell[]> {
+  yield ['cell', ...g.vary.map((v) => v.key), 'step', 'level', 'round', 'purpose', 'verdict', 'counts', 'rate', 'p50_s', 'p99_s', 'metric', 'metric_name', 'metric_unit', 'why']
+  for (const c of g.cells) for (const s of c.steps) yield [c.name, ...valuesOf(g, c.params), s.step, s.level, s.round, s.purpose, s.verdict, String(!s.leftOut), s.rate, s.p50, s.p99, s.metric, g.metric, s.unit, s.why]
+}
+
+function* pairs(g: Grid): Iterable<Cell[]> {
+  yield ['key', 'baseline', 'arm', 'level', 'metric', 'verdict', 'change', 'lo', 'hi', 'margin', 'why']
+  for (const p of g.pairs) {
+    const d = p.figure ?? p.line
+    yield [p.key, p.baseline, p.arm, p.level, p.line ? 'load line' : g.metric, p.verdict, d?.change, d?.lo, d?.hi, g.margin, p.why]
+  }
+}
+
+function* capacity(g: Grid): Iterable<Cell[]> {
+  yield ['key', 'value', 'cell', ...g.vary.map((v) => `with_${v.key}`), 'unit', 'load_line', 'lowest_failing', 'gain', 'gain_lo', 'gain_hi', 'binding', 'knee', 'exponent', 'exponent_lo', 'exponent_hi']
+  for (const c of g.curves) for (const p of c.points) yield [c.key, p.value, p.cell, ...valuesOf(g, c.with), c.unit, p.level, p.lowestFailing, p.gain?.value, p.gain?.lo, p.gain?.hi, p.binding, c.knee, c.exponent?.value, c.exponent?.lo, c.exponent?.hi]
+}
+
 // The table of objects is packed: see pack in internal/report/objects.go.
 async function objects(run: Run): Promise<Iterable<Cell[]>> {
   const packed = run.objects!
@@ -195,6 +230,13 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
       status.textContent = `${name}.csv was made.`
     })
     list.append(html('li', {}, button, html('span', {}, what)))
+  }
+  const g = run.grid
+  if (g) {
+    offer('cells', g.kind === 'limit' ? 'the load line of every cell' : 'every level of every cell, with intervals', () => cells(g))
+    if (g.cells.some((x) => x.steps.length)) offer('cell-steps', 'one row for each step of every cell', () => cellSteps(g))
+    if (g.pairs.length) offer('pairs', 'the change between every two cells that differ in one value', () => pairs(g))
+    if (g.curves.length) offer('capacity', 'the load line against every number that was varied', () => capacity(g))
   }
   if (run.trends.length) offer('trend', 'the figure of every experiment, with versions and changes of its level', () => trends(run))
   const c = run.result.comparison

@@ -212,6 +212,57 @@ export interface Run {
   streams: Course[]
   objects: Packed | null
   trends: Trend[]
+  grid: Grid | null
+}
+
+export interface Interval {
+  value: number | null
+  lo: number | null
+  hi: number | null
+}
+
+// A grid: a search or a sweep for each combination of values.
+export interface Grid {
+  kind: 'limit' | 'sweep'
+  vary: { key: string; values: string[] }[]
+  metric: string // that pairs of sweeps are compared by
+  margin: number
+  alpha: number
+  arrived: string
+  cells: GridCell[]
+  pairs: GridPair[]
+  curves: Capacity[]
+}
+
+export interface GridCell {
+  name: string
+  label: string
+  params: Record<string, string>
+  verdict: Verdict | ''
+  failed?: string
+  loadLine: (LoadLine & { binding: string; confirmations: number; confirmationsMade: number }) | null
+  levels: { level: number; runs: number; held: number; rate: Interval; p50: Interval; p99: Interval; metric: Interval; unit?: string }[]
+  steps: { step: number; level: number; round: number; purpose: string; verdict: Verdict; why: string; leftOut?: boolean; rate: number | null; p50: number | null; p99: number | null; metric: number | null; unit?: string }[]
+}
+
+export interface GridPair {
+  key: string
+  baseline: string
+  arm: string
+  level?: number | null
+  verdict: string
+  why: string
+  figure?: Compared
+  line?: LineComparison
+}
+
+export interface Capacity {
+  key: string
+  with?: Record<string, string>
+  unit: string
+  points: { value: number; cell: string; level: number | null; lowestFailing: number | null; binding: string; gain: Interval | null }[]
+  exponent?: Interval | null
+  knee: number | null
 }
 
 export interface Trend {
@@ -306,6 +357,15 @@ export function readRun(): Run {
   const r = run.result as Partial<Result>
   run.trends ??= []
   run.streams ??= []
+  run.grid ??= null
+  if (run.grid) {
+    run.grid.pairs ??= []
+    run.grid.curves ??= []
+    for (const c of run.grid.cells) {
+      c.levels ??= []
+      c.steps ??= []
+    }
+  }
   for (const t of run.trends as Partial<Trend>[]) {
     t.points ??= []
     t.changes ??= []

@@ -14,7 +14,7 @@ export function columns(n: number, left: number, right: number): (i: number) => 
 }
 
 // The numbers of the steps below a chart, as many as fit.
-export function stepAxis(steps: Step[], x: (i: number) => number, y: number): SVGGElement {
+export function stepAxis(steps: { id: number }[], x: (i: number) => number, y: number): SVGGElement {
   const g = svg('g', { class: 'axis' })
   let last = -Infinity
   steps.forEach((s, i) => {

@@ -2,16 +2,10 @@
 // band, where it bends or peaks, and how far it says anything.
 
 import { scaleLinear, scaleLog } from 'd3-scale'
-import type { Run } from './data'
+import type { Interval, Run } from './data'
 import { byId, svg, widthOf } from './dom'
 import { bytes, number, seconds, tick } from './format'
 import { canvas, frame, titled, xAxis, yAxis, type Drawing, type Mark } from './frame'
-
-interface Interval {
-  value: number | null
-  lo: number | null
-  hi: number | null
-}
 
 interface Point {
   x: number

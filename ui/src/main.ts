@@ -6,6 +6,7 @@ import { cdf } from './cdf'
 import { downloads } from './csv'
 import { readRun } from './data'
 import { byId } from './dom'
+import { grid } from './grid'
 import { ladder } from './ladder'
 import { laws } from './laws'
 import { progress } from './progress'
@@ -69,6 +70,7 @@ const part = <T extends HTMLElement>(id: string, then: (e: T) => void) => {
 }
 arms(run)
 laws(run)
+if (run.grid) grid(run, run.grid)
 run.trends.forEach((t, i) => part(`trend-chart-${i}`, (e) => trend(run, t, e, byId(`trend-controls-${i}`)!)))
 part('ladder-chart', (e) => ladder(run, e, byId('ladder-controls')!))
 part('cdf-chart', (e) => cdf(run, e, byId('cdf-controls')!, byId('cdf-series') as HTMLFieldSetElement))

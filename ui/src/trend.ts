@@ -9,9 +9,10 @@ import { canvas, frame, titled, yAxis, type Drawing, type Mark } from './frame'
 
 const lineOf = 'load line: ' // begins the name of a load line
 
-// An axis that is too narrow would make mountains of chance.
-function domain(trends: Trend[]): [number, number] {
-  const values = trends.flatMap((o) => o.points.flatMap((p) => [p.low, p.value, p.high])).filter((v): v is number => v != null && v > 0)
+// The range of a logarithmic axis. One that is too narrow would make mountains
+// of chance.
+export function logRange(all: (number | null | undefined)[]): [number, number] {
+  const values = all.filter((v): v is number => v != null && v > 0)
   if (values.length === 0) return [1, 10]
   let [lo, hi] = [Math.min(...values), Math.max(...values)]
   const wider = Math.sqrt(Math.max(2 / (hi / lo), 1))
@@ -19,7 +20,7 @@ function domain(trends: Trend[]): [number, number] {
   return [lo / 1.08, hi * 1.08]
 }
 
-function ticksOf([lo, hi]: [number, number]): number[] {
+export function logTicks([lo, hi]: [number, number]): number[] {
   let list: number[] = []
   for (const steps of [[1], [1, 2, 5], [1, 1.5, 2, 3, 4, 5, 7], [1, 1.2, 1.5, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9]]) {
     list = []
@@ -45,13 +46,13 @@ export function trend(run: Run, t: Trend, host: HTMLElement, controls: HTMLEleme
     const missing = t.points.some((p) => p.value == null)
     const top = 46
     const bottom = top + (narrow ? 230 : 290)
-    const range = domain(own ? [t] : alike)
+    const range = logRange((own ? [t] : alike).flatMap((o) => o.points.flatMap((p) => [p.low, p.value, p.high])))
     const y = scaleLog(range, [bottom, top + (missing ? 32 : 6)])
     const wide = Math.min((right - left) / Math.max(n, 1), 190)
     const x = (i: number) => left + wide * (i + 0.5)
     const end = left + wide * n
     const body: Node[] = [
-      yAxis(ticksOf(range), y, left, end, text),
+      yAxis(logTicks(range), y, left, end, text),
       titled(isLine ? `Load line, ${t.unit}, logarithmic` : `${t.metric}, logarithmic`, 0, 14),
     ]
     if (missing) body.push(svg('rect', { class: 'never', x: left, y: top, width: end - left, height: 20, rx: 4 }), titled('none', left - 8, top + 14, 'end', 'tick'))

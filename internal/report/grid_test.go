@@ -1,0 +1,226 @@
+package report
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"html"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/golden"
+)
+
+// searched is a cell whose search found a line, or none where level is 0; with
+// no lowest failing level where that is 0.
+func searched(params map[string]string, name string, level, failing float64) judge.Cell {
+	c := judge.Cell{Name: name, Dir: filepath.Join(record.CellsDir, name), Params: params}
+	c.Result = judge.Result{Schema: judge.ResultSchema, Experiment: "grid", Workload: "simulated", Kind: "limit", Verdict: slo.Pass, Arrived: "Ready", Fidelity: record.Fidelity{ControlPlane: record.Simulated}}
+	line := &judge.LoadLine{Axis: "density", Unit: "objects/place", Confirmations: 3, ConfirmationsAsked: 3, ConfirmationsMade: 3, Binding: "the places are full"}
+	if level > 0 {
+		line.Level = &level
+	} else {
+		c.Verdict, c.ExitCode = slo.Breached, 1
+	}
+	if failing > 0 {
+		line.LowestFailing = &failing
+	}
+	c.LoadLine = line
+	for i, s := range []struct {
+		at      float64
+		verdict slo.Verdict
+	}{{level, slo.Pass}, {failing, slo.Breached}, {level, slo.Inconclusive}} {
+		if s.at > 0 {
+			c.Steps = append(c.Steps, judge.Step{ID: i + 1, Level: s.at, LevelReached: s.at, Purpose: "ramp", Verdict: s.verdict, VerdictWhy: "all Ready: 1 of 10 did not reach it"})
+		}
+	}
+	return c
+}
+
+// swept is a cell with runs at levels; an object was never ready where a run's
+// p99 is 0.
+func swept(params map[string]string, name string, levels []float64, p99 ...float64) judge.Cell {
+	c := judge.Cell{Name: name, Dir: filepath.Join(record.CellsDir, name), Params: params}
+	c.Result = judge.Result{Schema: judge.ResultSchema, Experiment: "grid", Workload: "simulated", Kind: "sweep", Verdict: slo.Pass, Arrived: "Ready", ObjectKind: pods()}
+	for i, v := range p99 {
+		p50, rate := v/10, 50.0
+		l := judge.Latency{N: 100, P50: &p50, P99: &v}
+		s := judge.Step{ID: i + 1, Level: levels[i%len(levels)], Replicate: i/len(levels) + 1, Purpose: "sweep", Verdict: slo.Pass, AchievedRate: &rate}
+		if v == 0 {
+			p50, l.P99, l.Censored = 0.003, nil, 2
+			s.Verdict, c.Verdict, c.ExitCode = slo.Breached, slo.Breached, 1
+		}
+		s.Latency = map[string]judge.Latency{"Ready": l}
+		c.Steps = append(c.Steps, s)
+	}
+	return c
+}
+
+// grids are results of grids of every kind.
+func grids() map[string]judge.Grid {
+	list := make(map[string]judge.Grid)
+	finish := func(name, kind string, g judge.Grid) {
+		g.Experiment, g.Workload, g.Kind, g.Command, g.Version = "grid", "simulated", kind, "plimsoll "+kind+" simulated --vary ...", "0.1.0"
+		list[name] = g
+	}
+
+	var cells []judge.Cell
+	vary := []judge.Varied{{Key: "limit", Values: []string{"20", "40", "400"}}, {Key: "places", Values: []string{"2", "4"}}}
+	for _, limit := range []float64{20, 40, 400} {
+		for _, places := range vary[1].Values {
+			params := map[string]string{"limit": Number(limit), "places": places}
+			level, failing := limit, limit+1
+			if limit == 400 {
+				level, failing = 60, 0
+			}
+			if limit == 20 && places == "4" {
+				level, failing = 0, 10
+			}
+			cells = append(cells, searched(params, fmt.Sprintf("limit=%g,places=%s", limit, places), level, failing))
+		}
+	}
+	finish("searches", "limit", judge.NewGrid(vary, cells, "", 0.05, 0.05))
+
+	vary = []judge.Varied{{Key: "latency", Values: []string{"lognormal:2ms,20ms", "lognormal:3ms,30ms"}}, {Key: "capacity", Values: []string{"1500", "3000"}}}
+	cells = nil
+	for i, latency := range vary[0].Values {
+		for k, capacity := range vary[1].Values {
+			params := map[string]string{"latency": latency, "capacity": capacity}
+			name := "latency=" + latency + ",capacity=" + capacity
+			f := float64(2+i) / 100
+			p99 := []float64{f, 1.1 * f, 1.02 * f, 1.13 * f, 0.99 * f, 1.09 * f}
+			if k == 0 {
+				p99[5] = 0
+			}
+			cells = append(cells, swept(params, name, []float64{500, 1000}, p99...))
+		}
+	}
+	cells[3] = judge.Cell{Name: cells[3].Name, Dir: cells[3].Dir, Params: cells[3].Params, Failed: "the server did not answer"}
+	cells[3].ExitCode = 5
+	finish("sweeps", "sweep", judge.NewGrid(vary, cells, "Ready p99", 0.05, 0.05))
+
+	vary = []judge.Varied{{Key: "image", Values: []string{"a", "b"}}}
+	cells = []judge.Cell{
+		swept(map[string]string{"image": "a"}, "image=a", []float64{60}, 2, 2.1, 2.05),
+		swept(map[string]string{"image": "b"}, "image=b", []float64{60}, 2.6, 2.7, 2.64),
+	}
+	finish("one level", "sweep", judge.NewGrid(vary, cells, "Ready mean", 0.05, 0.05))
+	finish("one level p99", "sweep", judge.NewGrid(vary, cells, "Ready p99", 0.05, 0.05))
+
+	vary = []judge.Varied{{Key: hostile, Values: []string{hostile, "=1#?%"}}}
+	cells = []judge.Cell{
+		searched(map[string]string{hostile: hostile}, "a#b?c%d", 20, 21),
+		{Name: "not run", Dir: "cells/none", Params: map[string]string{hostile: "=1#?%"}, Failed: hostile},
+	}
+	finish("hostile", "limit", judge.NewGrid(vary, cells, "", 0.05, 0.05))
+	return list
+}
+
+func TestGridText(t *testing.T) {
+	for name, g := range grids() {
+		var out bytes.Buffer
+		if err := GridText(&out, g, "runs/grid"); err != nil {
+			t.Fatal(err)
+		}
+		golden.Check(t, *update, "text-grid-"+strings.ReplaceAll(name, " ", "-")+".txt", out.Bytes())
+	}
+}
+
+func gridPage(t *testing.T, g judge.Grid) string {
+	t.Helper()
+	var out bytes.Buffer
+	if err := gridHTML(&out, Input{}, g); err != nil {
+		t.Fatal(err)
+	}
+	return out.String()
+}
+
+func TestGridPage(t *testing.T) {
+	all := grids()
+	for _, tt := range []struct {
+		name string
+		want []string
+		why  string
+	}{
+		{"searches", []string{"The load lines of simulated go from 20 to at least 60 objects/place in 5 of 6 cells", "Varied: limit (20; 40; 400) and places (2; 4).", `href="cells/limit=40,places=2/report.html"`, "nothing failed", "40 against 20", `id="capacity-chart-4"`, "plimsoll limit simulated --vary", "simulated</b>"}, "each cell has its line, the key its curves"},
+		{"sweeps", []string{"simulated held at every level in 1 of 4 cells", `href="cells/latency=lognormal:2ms,20ms,capacity=1500/report.html"`, "2 of 3", "Not run: the server did not answer.", "at 500", "1 could not be run"}, "a cell that could not be run is told"},
+		{"one level", []string{"Ready mean of all cells", `id="cells-chart"`, "b against a"}, "one chart for all cells"},
+		{"hostile", []string{`href="cells/a%23b%3Fc%25d/report.html"`}, "a name cannot leave the link"},
+	} {
+		text := gridPage(t, all[tt.name])
+		page := strings.ReplaceAll(html.UnescapeString(text), "\u00a0", " ")
+		for _, part := range tt.want {
+			if !strings.Contains(page, part) {
+				t.Errorf("%s (%s): the page lacks %q", tt.name, tt.why, part)
+			}
+		}
+		names, attributes, scripts := elements(t, text)
+		for _, a := range attributes {
+			if (a.Key == "src" || a.Key == "href") && !strings.HasPrefix(a.Val, "#") && !strings.HasPrefix(a.Val, "data:") && !strings.HasPrefix(a.Val, "cells/") {
+				t.Errorf("%s: the page points outside: %s=%q", tt.name, a.Key, a.Val)
+			}
+		}
+		if names["script"] != 3 || len(scripts) != 2 || strings.Contains(scripts[0], "<") {
+			t.Errorf("%s: %d scripts: what a name says may run as one", tt.name, names["script"])
+		}
+		for _, part := range []string{"NaN", "ZgotmplZ", `id="levels"`, `id="operands"`} {
+			if strings.Contains(strings.Replace(text, pageScript, "", 1), part) {
+				t.Errorf("%s: the page holds %q", tt.name, part)
+			}
+		}
+	}
+}
+
+// What the charts are drawn from.
+func TestGridData(t *testing.T) {
+	g := grids()["sweeps"]
+	text, err := json.MarshalIndent(gridDataOf(g), "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, *update, "grid-data.json", append(text, '\n'))
+}
+
+func TestCapacityWords(t *testing.T) {
+	e, lo, hi, knee := 0.52, 0.41, 0.6, 40.0
+	for _, tt := range []struct {
+		curve judge.CapacityCurve
+		want  string
+		why   string
+	}{
+		{judge.CapacityCurve{Key: "cpus", Exponent: &judge.Interval{Value: &e, Lo: &lo, Hi: &hi}}, "the line grows as cpus to the power of 0.52 (0.41 to 0.60)", "an exponent has its interval"},
+		{judge.CapacityCurve{Key: "cpus", Knee: &knee}, "from cpus=40 on the line grows less than half as fast as cpus: something else binds", "a knee is told in words"},
+		{judge.CapacityCurve{Key: "cpus", Curve: []judge.CapacityPoint{{Gain: &judge.Interval{Lo: &e}}, {}}}, "no value is known from which more of cpus gains little", "a line that still grows"},
+		{judge.CapacityCurve{Key: "cpus", Curve: make([]judge.CapacityPoint, 2)}, "", "lines that are not known"},
+	} {
+		if got := strings.Join(capacityWords(tt.curve), "; "); got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
+		}
+	}
+}
+
+func TestPlusMinus(t *testing.T) {
+	f := func(x float64) *float64 { return &x }
+	for _, tt := range []struct {
+		value, hi *float64
+		unit      string
+		want      string
+	}{
+		{nil, nil, "s", "-"},
+		{f(0.020548), f(0.02311), "s", "20.5 ± 2.6 ms"},
+		{f(0.00021), f(0.000225), "s", "210 ± 15 µs"},
+		{f(2.05), f(2.17), "s", "2.05 ± 0.12 s"},
+		{f(2.05), nil, "s", "2.05 s"},
+		{f(50), f(50), "", "50"},
+		{f(2001.5), f(2013.2), "", "2002 ± 12"},
+		{f(3 << 20), f(3.5 * (1 << 20)), "B", "3.00 ± 0.50 MiB"},
+	} {
+		if got := plusMinus(judge.Interval{Value: tt.value, Hi: tt.hi}, tt.unit); got != tt.want {
+			t.Errorf("%v up to %v: %q, want %q", tt.value, tt.hi, got, tt.want)
+		}
+	}
+}
