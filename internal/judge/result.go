@@ -260,6 +260,14 @@ type StreamRequests struct {
 	Lost     int            `json:"lost"`    // what became of them is not known
 	// ByPlace is how many were done at each place, where there are several.
 	ByPlace map[string]int `json:"byPlace,omitempty"`
+	// Retried is how many were sent anew, since the connection that was kept for
+	// them was closed before the first byte of an answer.
+	Retried int `json:"retried,omitempty"`
+	// BitsPerSecond is what the answers came to in the hold, heads included; null
+	// where it is not known.
+	BitsPerSecond *float64 `json:"bitsPerSecond,omitempty"`
+
+	bytesIn int64
 }
 
 // failedAll is how many failed in any way.

@@ -83,6 +83,7 @@ func (s *Stream) Add(w *record.Window) {
 	a := &s.account
 	a.Intended, a.Sent, a.Done = a.Intended+w.Intended, a.Sent+w.Sent, a.Done+w.Done
 	a.Late, a.Dropped, a.Lost = a.Late+w.Late, a.Dropped+w.Dropped, a.Lost+w.Lost
+	a.Retried, a.bytesIn = a.Retried+w.Retried, a.bytesIn+w.BytesIn
 	for kind, n := range w.Failed {
 		a.Failed[kind] += n
 	}
@@ -268,6 +269,9 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 		step.Backlog = s.backlog()
 	}
 	step.AchievedRate = rate(done, to-from)
+	if bits := 8 * float64(s.account.bytesIn) / (to - from).Seconds(); bits > 0 {
+		s.account.BitsPerSecond = significant(bits)
+	}
 	for _, m := range spec.Kind.Metrics {
 		if told := f.readings.gauges[m.Source]; m.Figure == record.FigureSeconds && len(told) > 0 {
 			if step.Told == nil {

@@ -97,7 +97,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		return d
 	}
 	size := func(name string) int {
-		n, sizeErr := parseSize(p.Get(name))
+		n, sizeErr := ParseSize(p.Get(name))
 		if sizeErr != nil {
 			err = errors.Join(err, mistake(name, "for example 4KiB", "%w", sizeErr))
 		}
@@ -190,8 +190,8 @@ func checkConnections(what string, n int, handles int64) error {
 
 var sizeForm = regexp.MustCompile(`^([0-9]{1,12})(B|kB|MB|KiB|MiB)?$`)
 
-// parseSize reads a number of bytes, such as 4KiB.
-func parseSize(text string) (int, error) {
+// ParseSize reads a number of bytes, such as 4KiB.
+func ParseSize(text string) (int, error) {
 	m := sizeForm.FindStringSubmatch(text)
 	if m == nil {
 		return 0, fmt.Errorf("%q is not a size such as 4KiB, 4kB or 4096", text)

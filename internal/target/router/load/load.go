@@ -337,6 +337,7 @@ func (s *stream) end(c *conn, x target.Outcome) (failed bool) {
 	if x.Failed != "" && !x.Lost && s.isCut() {
 		x = target.Outcome{Lost: true} // it was we who ended it
 	}
+	x.Retried = c.retried
 	s.windows.End(c.intended, x)
 	p := &s.progress
 	p.inFlight.Add(-1)
