@@ -107,7 +107,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		router: haproxy.Config{
 			Termination: haproxy.Termination(p.Get("termination")), ServerMaxconn: int(p.Int("serverMaxconn")), Maxconn: int(p.Int("maxconn")),
 			Threads: int(p.Int("threads")), Bufsize: int(p.Int("bufsize")), Maxrewrite: int(p.Int("maxrewrite")), TLSVersion: "TLSv" + p.Get("tlsVersion"),
-			Resumption: flag("resumption"), Cookies: flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact",
+			Resumption: flag("resumption"), Cookies: flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact", HTTP2: p.Get("http") == "2",
 		},
 		pageSize: size("pageSize"), answerHead: size("answerHeader"), requestHead: size("requestHeader"), body: size("bodySize"),
 		method: p.Get("method"), close: !flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
@@ -121,6 +121,12 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	}
 	if s.pageSize < 1 || s.pageSize > mostPage {
 		return s, mistake("pageSize", "for example 1KiB", "a page must have from 1 byte to 64 MiB, this one has %d", s.pageSize)
+	}
+	if s.router.HTTP2 && !s.router.Termination.Secure() {
+		return s, mistake("http", "termination=edge, passthrough or reencrypt", "clients speak HTTP/2 by TLS alone, and the termination is none")
+	}
+	if s.router.HTTP2 && s.router.Passes() {
+		s.router.ServerHTTP2 = true // the servers speak with the clients
 	}
 	s.allCPUs = l.cpus
 	if s.event, err = parseEvent(p.Get("event")); err != nil {

@@ -248,7 +248,7 @@ func (x *server) usage() (telemetry.Usage, error) {
 func (s *system) load() load.Plan {
 	p := load.Plan{
 		Address: s.router.Plain, Hosts: s.hosts, Method: s.method, Path: "/", Header: s.requestHead, Body: s.body,
-		Size: int64(s.pageSize), Want: backend.Begin(s.pageSize), Close: s.close, Random: s.random, Work: s.work,
+		Size: int64(s.pageSize), Want: backend.Begin(s.pageSize), Close: s.close, Random: s.random, Work: s.work, HTTP2: s.router.HTTP2,
 	}
 	if s.close {
 		for n := range sources {

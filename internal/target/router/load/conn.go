@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/net/http2"
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -44,6 +45,9 @@ type conn struct {
 	fruitless int
 	slot      int // where among the idle ones, of an open loop
 
+	// framed speaks HTTP/2 on the connection, nil for HTTP/1.1.
+	framed *http2.ClientConn
+
 	lock   sync.Mutex // of raw and wire, which others abort
 	raw    net.Conn   // nil while there is none
 	wire   net.Conn   // the same, or TLS over it
@@ -70,8 +74,10 @@ func (c *conn) transact() target.Outcome {
 				return x
 			}
 		}
-		_, err := c.wire.Write(c.requests[c.host])
-		if err == nil {
+		var err error
+		if c.framed != nil {
+			err = c.exchange()
+		} else if _, err = c.wire.Write(c.requests[c.host]); err == nil {
 			err = c.read(0, nil)
 		}
 		if x, again := c.outcome(err); !again {
@@ -180,6 +186,19 @@ func (c *conn) open() (x target.Outcome, ok bool) {
 	}
 	c.times[Secured] = c.now() - c.intended
 	c.hold(raw, secure)
+	if !c.plan.HTTP2 {
+		return x, true
+	}
+	if secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
+		c.close()
+		c.bound.Store(0)
+		return target.Outcome{Failed: FailedAnswer}, false
+	}
+	if c.framed, err = new(http2.Transport).NewClientConn(secure); err != nil {
+		c.close()
+		c.bound.Store(0)
+		return target.Outcome{Failed: kindOf(err)}, false
+	}
 	return x, true
 }
 
@@ -202,7 +221,7 @@ func (c *conn) close() {
 		// there, or nothing more will come.
 		c.raw.Close()
 	}
-	c.raw, c.wire, c.failed = nil, nil, false
+	c.raw, c.wire, c.framed, c.failed = nil, nil, nil, false
 }
 
 // abort makes whatever is done with the connection fail.

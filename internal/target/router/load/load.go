@@ -15,6 +15,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/net/http2"
+
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 )
@@ -43,9 +45,9 @@ type Plan struct {
 	Address string // host and port that connections go to
 	// TLS is nil for plain text. The name of the server is the request's host.
 	TLS *tls.Config
-	// HTTP2 sends by HTTP/2, with so many requests at a time on a connection; 0
-	// sends by HTTP/1.1.
-	HTTP2  int
+	// HTTP2 sends by HTTP/2, which takes TLS: one request at a time on each
+	// connection, as by HTTP/1.1.
+	HTTP2  bool
 	Hosts  []Host
 	Method string
 	Path   string
@@ -104,6 +106,9 @@ func New(p Plan, now func() record.Micros, seed uint64) *Generator {
 		if p.TLS != nil {
 			config := p.TLS.Clone()
 			config.ServerName = h.Name
+			if p.HTTP2 {
+				config.NextProtos = []string{http2.NextProtoTLS}
+			}
 			g.configs = append(g.configs, config)
 		}
 	}

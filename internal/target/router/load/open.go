@@ -48,7 +48,9 @@ func (s *stream) openLoop(ctx context.Context) {
 	s.idle = nil
 	s.mu.Unlock()
 	for _, c := range idle {
-		c.abort()
+		if c.abort(); s.plan.HTTP2 {
+			s.remove(c) // nobody reads on it
+		}
 	}
 	s.done.Wait()
 }
@@ -77,6 +79,10 @@ func (s *stream) arrive(at record.Micros, n uint64) {
 		wire, request := c.wire, s.requests[c.host]
 		s.mu.Unlock()
 		s.sent(at, false, s.now()-at)
+		if c.plan.HTTP2 {
+			s.done.Go(func() { s.serve(c) })
+			return
+		}
 		// What is wrong with the connection, its reader sees.
 		_, _ = wire.Write(request)
 		return
@@ -99,12 +105,15 @@ func (s *stream) arrive(at record.Micros, n uint64) {
 // serve makes the requests of a connection of an open loop, beginning with one
 // that is under way.
 func (s *stream) serve(c *conn) {
-	defer s.remove(c)
 	for {
 		s.end(c, c.transact())
 		for {
 			more, idle := s.next(c)
+			if idle && s.plan.HTTP2 {
+				return // the next request comes with a goroutine of its own
+			}
 			if !more && !idle {
+				s.remove(c)
 				return
 			}
 			if more {
@@ -113,6 +122,7 @@ func (s *stream) serve(c *conn) {
 			// The next request is sent by another goroutine, on this connection.
 			n, err := c.wire.Read(c.buf)
 			if !s.taken(c) {
+				s.remove(c)
 				return // it was closed while it had nothing to do
 			}
 			if err = c.read(n, err); err != nil {
