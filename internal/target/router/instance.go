@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"runtime"
+	"runtime/debug"
 	"sync"
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
@@ -98,6 +99,7 @@ func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
 		threads++ // the one that sends does nothing else
 	}
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	defer uncollected()()
 
 	changed := make(chan error, 1)
 	changing, stop := context.WithCancel(ctx)
@@ -109,6 +111,21 @@ func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
 		i.rec.Emit(&record.Note{About: i.rec.Step(), Text: fmt.Sprintf("this machine had no free port or file handle for %d connections: what became of their requests is not known", n)})
 	}
 	return err
+}
+
+// leastMemory is from how much memory on garbage is collected during a stream.
+const leastMemory = 1 << 30
+
+// uncollected collects garbage now, and none until the returned function is
+// called, unless it comes to much. At real-time priority a thread that collects
+// runs for tens of milliseconds, and the one that sends is late by them.
+func uncollected() (undo func()) {
+	runtime.GC()
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(leastMemory)
+	return func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}
 }
 
 // Progress implements target.Target.
