@@ -91,6 +91,9 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 			c.binding[g.Name] = binding(&v.spec.Kind, c.Reasons)
 		default:
 			c.binding[g.Name] = what
+			if b := c.Bottleneck.bound(); b != nil {
+				c.binding[g.Name] = b.String() + "; " + what
+			}
 			if refused != "" {
 				c.binding[g.Name] += "; " + refused
 			}

@@ -260,6 +260,11 @@ func (n *Bottleneck) addCPUs(machine *stepUsage, usage map[string]*stepUsage) fl
 // othersOf is the name of all programs beside the run's among the shares.
 const othersOf = "others"
 
+// String says in a phrase how far it was used up.
+func (b BoundShare) String() string {
+	return fmt.Sprintf("%s (%.0f%% of it used)", b.What, 100*b.Share)
+}
+
 // by is the share of all CPUs that a source used, in percent; 0 is not known.
 func (n *Bottleneck) by(source string) float64 {
 	if n != nil {
@@ -288,9 +293,7 @@ func (n *Bottleneck) growth(normal *judged, lag *WatchLag) string {
 		return ""
 	}
 	var parts []string
-	if b := n.bound(); b != nil {
-		parts = append(parts, fmt.Sprintf("what bound was %s (used to %.0f%%)", b.What, 100*b.Share))
-	} else if len(n.Bounds) > 0 {
+	if len(n.Bounds) > 0 && n.bound() == nil {
 		parts = append(parts, "nothing that is watched was used up")
 	}
 	if normal != nil && normal.Bottleneck != nil && len(n.Bounds) == 0 {
