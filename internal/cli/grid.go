@@ -59,10 +59,7 @@ func (r *runner) showGrid(f *experimentFlags) error {
 			return err
 		}
 	}
-	lock, err := dir.Lock()
-	if _, ok := errors.AsType[*record.BusyError](err); ok {
-		return usagef("wait for it, or stop it", "%w", err)
-	}
+	lock, err := lockRun(dir)
 	if err != nil {
 		return err
 	}
@@ -142,7 +139,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 			return err
 		}
 		dir := record.Dir(path)
-		lock, err := dir.Lock()
+		lock, err := lockRun(dir)
 		if err != nil {
 			return err
 		}

@@ -238,7 +238,7 @@ func TestGuardsAreSaidBeforeTheLoad(t *testing.T) {
 // What leaves a search undecided is said on the screen, not in the record alone.
 func TestASearchSaysWhyItDoesNotDecide(t *testing.T) {
 	_, got := measured(t, "limit", "simulated", "--slo", "Deleted p99 <= 1s", "--seed", "1")
-	if want := "the steps at 10 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != exitInconclusive || !strings.Contains(got.stdout, want) {
+	if want := "the steps at 25 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != exitInconclusive || !strings.Contains(got.stdout, want) {
 		t.Errorf("exit code %d, want %q:\n%s", got.code, want, got.stdout)
 	}
 }
