@@ -178,7 +178,7 @@ func BenchmarkYardsticks(b *testing.B) {
 				ours(b, s, connections).report(b, "ours")
 				if termination == "none" {
 					theirs(b, s, `(\d+) requests in`, "wrk", "-t1", "-c"+n, "-d5s", "--latency", "-H", "Host: "+host, "http://"+s.router.Plain+"/").report(b, "wrk")
-					theirs(b, s, `(\d+) succeeded`, "h2load", "--h1", "-t1", "-c"+n, "-n150000", "--header=Host: "+host, "http://"+s.router.Plain+"/").report(b, "h2load")
+					theirs(b, s, `(\d+) succeeded`, "h2load", "--h1", "-t1", "-c"+n, "-n150000", "--connect-to="+s.router.Plain, "http://"+host+"/").report(b, "h2load")
 				} else {
 					theirs(b, s, `(\d+) succeeded`, "h2load", "--h1", "-t1", "-c"+n, "-n150000", "--connect-to="+s.router.Secure, "https://"+host+"/").report(b, "h2load")
 				}
