@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -223,46 +222,6 @@ func TestTuneReadsALab(t *testing.T) {
 	}
 	if got := p.Run(t, "tune", "subnet", "--lab", p.Lab); got.Code != 0 || !strings.Contains(got.Stdout, "lab "+p.Lab) {
 		t.Errorf("%d %s", got.Code, got.Stderr)
-	}
-}
-
-// What is written passes our own lint, all of it together.
-func TestLintTakesWhatTuneWrites(t *testing.T) {
-	for i, args := range []string{
-		"plan --vms 3000 --pods 21400 --nodes 100 --osds 141 --rtt 0.208ms --link 2x25GbE",
-		"plan --pods-per-node 2500 --nodes 26 --cores 112 --memory 512Gi",
-		"subnet --cluster-cidr 10.128.0.0/10 --host-prefix 23",
-		"subnet --platform kubernetes --nodes 400 --dual-stack",
-		"kubelet --max-pods 400 --platform kubernetes",
-		"host --pods 400 --connections 5000 --outgoing 40000 --arp-flux --format sysctl --format tuned --format machineconfig",
-		"router --platform haproxy --header 64Ki --threads 2 --cpus 0-1 --connections 5000",
-		"router --routes 5000 --domain apps.example.com --rate 50000 --header 64Ki",
-		"virt --vms 3000 --kubevirt 0.44 --zones 3",
-		"virt --vms 3000 --kubevirt 0.44 --platform kubernetes",
-		"ceph --osds 141 --clones 500",
-		"network --mtu 9000",
-		"network --mtu 9000 --ipsec --overlay geneve",
-		"host --rtt 100ms --link 100Gbit --format sysctl --format tuned --format machineconfig --format ansible",
-		"host --rtt 0.05ms --link 1Gbit --pods 500 --connections 2000000 --format tuned --format machineconfig",
-		"host --packet 4Mi --outgoing 50000 --neighbours 100000",
-		"router --platform haproxy --threads 8 --cpus 0-3",
-		"router --platform openshift3 --connections 30000 --header 64Ki",
-		"kubelet --max-pods 2500 --pool dense --label a=b --max-unavailable 5 --nodes 26 --even-spread --qps 300",
-		"kubelet --max-pods 500 --pool dense --cores 112 --memory 512Gi",
-		"subnet --cluster-cidr 10.0.0.0/14 --cluster-cidr 10.4.0.0/15 --machine-cidr 192.168.0.0/16",
-		"subnet --cluster-cidr fd01::/48 --host-prefix 64",
-		"ceph --osds 12 --pool vms=50% --pool archive=20%,6 --clones 80",
-		"virt --vms 100 --kubevirt 0.40",
-		"plan --platform kubernetes --pods-per-node 500 --nodes 100 --osds 12 --pool-name vms",
-	} {
-		dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
-		if got := command(t, nil, append(append([]string{"tune"}, strings.Fields(args)...), "--write", dir)...); got.code != exitHeld {
-			t.Errorf("tune %s: exit code %d\n%s", args, got.code, got.stderr)
-			continue
-		}
-		if got := command(t, nil, "lint", "-R", dir); got.code != exitHeld {
-			t.Errorf("tune %s: lint ends with %d\n%s%s", args, got.code, got.stdout, got.stderr)
-		}
 	}
 }
 

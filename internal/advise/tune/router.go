@@ -250,13 +250,14 @@ func (t *routerTuner) connections() {
 		t.step("maxconn = clients / routers / share in use, in whole thousands", fmt.Sprintf("%s / %d / %s -> %d", grouped(t.Connections.Value), t.replicas, trim(t.Use.Value), conns), "R7")
 		if t.Platform.Value == OpenShift {
 			conns = max(conns, leastConns)
-			if conns > mostConns {
-				t.find(Finding{Cannot, "maxConnections", grouped(conns), fmt.Sprintf("%d to %d", leastConns, mostConns), "the IngressController is refused", "more routers"})
-			}
 		}
-		t.check(conns <= t.usualConns, Finding{Change, "maxconn", orNone(t.usualConns), grouped(conns), "clients beyond it wait in the kernel's queue", ""})
-		if conns > t.usualConns {
-			t.maxconn = conns
+		if t.Platform.Value == OpenShift && conns > mostConns {
+			t.find(Finding{Cannot, "maxConnections", grouped(conns), fmt.Sprintf("%d to %d", leastConns, mostConns), "the IngressController is refused, so that none is written", "more routers"})
+		} else {
+			t.check(conns <= t.usualConns, Finding{Change, "maxconn", orNone(t.usualConns), grouped(conns), "clients beyond it wait in the kernel's queue", ""})
+			if conns > t.usualConns {
+				t.maxconn = conns
+			}
 		}
 		conns = max(conns, t.usualConns)
 	}
