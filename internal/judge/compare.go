@@ -86,10 +86,7 @@ func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compar
 				figures[m.Figure] = f
 			}
 		}
-		r.Figures = append(r.Figures, figures[record.FigureCPU])
-		if peak > 0 { // a thread has none of its own
-			r.Figures = append(r.Figures, figures[record.FigureMemory], figures[record.FigureGrowth])
-		}
+		r.Figures = append(r.Figures, figures[record.FigureCPU], figures[record.FigureMemory], figures[record.FigureGrowth])
 	}
 	return r
 }
