@@ -544,6 +544,15 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 	}
 }
 
+// A grid of which no cell could be begun leaves nothing, and says why.
+func TestAGridThatCannotBegin(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "grid")
+	got := command(t, nil, "limit", "node-density", "--vary", "lab.nodes=1,2", "--out", dir)
+	if _, err := os.Stat(dir); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") || err == nil {
+		t.Errorf("exit code %d, %v:\n%s", got.code, err, got.stderr)
+	}
+}
+
 // What cannot be varied is refused before anything is made.
 func TestWhatCannotBeVaried(t *testing.T) {
 	for _, c := range []struct{ why, vary, want string }{
