@@ -238,7 +238,7 @@ func TestGuardsAreSaidBeforeTheLoad(t *testing.T) {
 // What leaves a search undecided is said on the screen, not in the record alone.
 func TestASearchSaysWhyItDoesNotDecide(t *testing.T) {
 	_, got := measured(t, "limit", "simulated", "--slo", "Deleted p99 <= 1s", "--seed", "1")
-	if want := "the steps at 10 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != exitInconclusive || !strings.Contains(got.stdout, want) {
+	if want := "the steps at 25 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != exitInconclusive || !strings.Contains(got.stdout, want) {
 		t.Errorf("exit code %d, want %q:\n%s", got.code, want, got.stdout)
 	}
 }
@@ -392,7 +392,8 @@ func (w *trigger) Write(p []byte) (int, error) {
 // A rate beyond the capacity is not steady, however long its objective lets
 // requests wait.
 func TestARateThatIsNotSteady(t *testing.T) {
-	for _, axis := range []string{"rate", "requests"} {
+	t.Parallel()
+	for _, axis := range []string{"rate", "requests"}[:suite.Size(1, 2)] {
 		there := map[string]string{"rate": "Ready", "requests": "Responded"}[axis]
 		dir, got := measured(t, "sweep", "simulated", "--axis", axis, "--levels", "150,250", "--set", "capacity=200", "--hold", "3s", "--slo", there+" p99 <= 30s", "--seed", "1")
 		steps := resultIn(t, dir).Steps
@@ -567,6 +568,15 @@ func TestDirectoriesOfCells(t *testing.T) {
 	}
 	if dir := cellDir("limit=20,places=2"); dir != "limit=20,places=2" {
 		t.Errorf("a plain name is changed: %s", dir)
+	}
+}
+
+// A grid of which no cell could be begun leaves nothing, and says why.
+func TestAGridThatCannotBegin(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "grid")
+	got := command(t, nil, "limit", "node-density", "--vary", "lab.nodes=1,2", "--out", dir)
+	if _, err := os.Stat(dir); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") || err == nil {
+		t.Errorf("exit code %d, %v:\n%s", got.code, err, got.stderr)
 	}
 }
 

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -226,46 +225,6 @@ func TestTuneReadsALab(t *testing.T) {
 	}
 }
 
-// What is written passes our own lint, all of it together.
-func TestLintTakesWhatTuneWrites(t *testing.T) {
-	for i, args := range []string{
-		"plan --vms 3000 --pods 21400 --nodes 100 --osds 141 --rtt 0.208ms --link 2x25GbE",
-		"plan --pods-per-node 2500 --nodes 26 --cores 112 --memory 512Gi",
-		"subnet --cluster-cidr 10.128.0.0/10 --host-prefix 23",
-		"subnet --platform kubernetes --nodes 400 --dual-stack",
-		"kubelet --max-pods 400 --platform kubernetes",
-		"host --pods 400 --connections 5000 --outgoing 40000 --arp-flux --format sysctl --format tuned --format machineconfig",
-		"router --platform haproxy --header 64Ki --threads 2 --cpus 0-1 --connections 5000",
-		"router --routes 5000 --domain apps.example.com --rate 50000 --header 64Ki",
-		"virt --vms 3000 --kubevirt 0.44 --zones 3",
-		"virt --vms 3000 --kubevirt 0.44 --platform kubernetes",
-		"ceph --osds 141 --clones 500",
-		"network --mtu 9000",
-		"network --mtu 9000 --ipsec --overlay geneve",
-		"host --rtt 100ms --link 100Gbit --format sysctl --format tuned --format machineconfig --format ansible",
-		"host --rtt 0.05ms --link 1Gbit --pods 500 --connections 2000000 --format tuned --format machineconfig",
-		"host --packet 4Mi --outgoing 50000 --neighbours 100000",
-		"router --platform haproxy --threads 8 --cpus 0-3",
-		"router --platform openshift3 --connections 30000 --header 64Ki",
-		"kubelet --max-pods 2500 --pool dense --label a=b --max-unavailable 5 --nodes 26 --even-spread --qps 300",
-		"kubelet --max-pods 500 --pool dense --cores 112 --memory 512Gi",
-		"subnet --cluster-cidr 10.0.0.0/14 --cluster-cidr 10.4.0.0/15 --machine-cidr 192.168.0.0/16",
-		"subnet --cluster-cidr fd01::/48 --host-prefix 64",
-		"ceph --osds 12 --pool vms=50% --pool archive=20%,6 --clones 80",
-		"virt --vms 100 --kubevirt 0.40",
-		"plan --platform kubernetes --pods-per-node 500 --nodes 100 --osds 12 --pool-name vms",
-	} {
-		dir := filepath.Join(t.TempDir(), fmt.Sprint(i))
-		if got := command(t, nil, append(append([]string{"tune"}, strings.Fields(args)...), "--write", dir)...); got.code != exitHeld {
-			t.Errorf("tune %s: exit code %d\n%s", args, got.code, got.stderr)
-			continue
-		}
-		if got := command(t, nil, "lint", "-R", dir); got.code != exitHeld {
-			t.Errorf("tune %s: lint ends with %d\n%s%s", args, got.code, got.stdout, got.stderr)
-		}
-	}
-}
-
 // What the help shows works when it is pasted.
 func TestExamplesOfTuneWork(t *testing.T) {
 	dir := t.TempDir()
@@ -283,6 +242,9 @@ func TestExamplesOfTuneWork(t *testing.T) {
 	write("node7/proc/sys/net/ipv4/tcp_window_scaling", "1\n")
 	write("plimsoll-runs/20261121-101500-node-density/result.json", `{"schema": "plimsoll/result/v1", "steps": [
 		{"id": 1, "seconds": 10, "perNode": {"nodes": 1, "min": 100, "max": 100}, "resources": {"kubelet": {"cpuSeconds": 4, "peakRSSBytes": 100000000}}}]}`)
+	write("plimsoll-runs/20261121-101500-router/history.jsonl.zst", "")
+	write("plimsoll-runs/20261121-101500-router/experiment.yaml", "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {termination: edge, pageSize: 4KiB}\naxis: {name: rate}\n")
+	write("plimsoll-runs/20261121-101500-router/result.json", `{"schema": "plimsoll/result/v1", "verdict": "pass", "objectKind": {"object": {}, "there": "Response", "milestones": []}, "loadLine": {"axis": "rate", "level": 21000}}`)
 	commands := newTuneCommand(&Process{}).Commands()
 	ran := 0
 	for _, c := range append(commands, newTuneCommand(&Process{})) {
@@ -312,6 +274,49 @@ func TestExamplesOfTuneWork(t *testing.T) {
 	}
 	if ran < 20 {
 		t.Errorf("only %d examples were found", ran)
+	}
+}
+
+// What a recorded router came to goes into the computation, and only where it is
+// known.
+func TestTuneRouterFromARecord(t *testing.T) {
+	t.Chdir(t.TempDir())
+	record := func(params, result string) {
+		for name, text := range map[string]string{
+			"run/history.jsonl.zst": "", "run/result.json": `{"schema": "plimsoll/result/v1", "objectKind": {"object": {}, "there": "Response", "milestones": []}, ` + result + `}`,
+			"run/experiment.yaml": "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {" + params + "}\naxis: {name: rate}\n",
+		} {
+			if err := os.MkdirAll("run", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		why, params, result string
+		code                int
+		want                []string
+	}{
+		{"a confirmed line", "termination: edge, pageSize: 4KiB", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000}`, exitHeld, []string{"the load line of run", "edge", "20000 requests/s", "1000000000 / 8 / 20000", "6,250"}},
+		{"a line that is not confirmed", "", `"verdict": "inconclusive", "loadLine": {"axis": "rate", "level": 20000}`, exitUsage, []string{"not confirmed"}},
+		{"a sweep: the best step that held", "termination: none", `"verdict": "breach", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 9000, "atLeast": true}, {"id": 2, "verdict": "breach", "achievedRate": 12000}]`, exitHeld, []string{"step 1", "at least", "9000"}},
+		{"nothing held", "", `"verdict": "breach", "steps": [{"id": 1, "verdict": "breach", "achievedRate": 9000}]`, exitUsage, []string{"no step of it held"}},
+	} {
+		record(c.params, c.result)
+		got := command(t, nil, "tune", "router", "--run", "run", "--rate", "100000")
+		if got.code != c.code {
+			t.Errorf("%s: %d\n%s%s", c.why, got.code, got.stdout, got.stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got.stdout+got.stderr, want) {
+				t.Errorf("%s: %q is missing in\n%s%s", c.why, want, got.stdout, got.stderr)
+			}
+		}
+	}
+	if got := command(t, nil, "tune", "router", "--run", "nowhere"); got.code != exitUsage || !strings.Contains(got.stderr, "nowhere") {
+		t.Errorf("%d %s", got.code, got.stderr)
 	}
 }
 

@@ -20,7 +20,10 @@ import (
 // version; nil if the kind is not known. Kubernetes' own kinds are left to its
 // API server and to kubeconform.
 func kindOf(apiVersion, kind string) reflect.Type {
-	group, _, _ := strings.Cut(apiVersion, "/")
+	group, version, _ := strings.Cut(apiVersion, "/")
+	if group == "hco.kubevirt.io" && version == "v1" {
+		group = apiVersion // whose fields are others than before
+	}
 	return reflect.TypeOf(map[string]map[string]any{
 		"kubevirt.io": {
 			"VirtualMachine": kubevirt.VirtualMachine{}, "VirtualMachineInstance": kubevirt.VirtualMachineInstance{},
@@ -46,6 +49,7 @@ func kindOf(apiVersion, kind string) reflect.Type {
 			"MachineConfig": machineConfig{}, "MachineConfigPool": withStatus[machineConfigPoolSpec]{}, "KubeletConfig": withStatus[kubeletConfigSpec]{},
 			"ContainerRuntimeConfig": withStatus[containerRuntimeConfigSpec]{},
 		},
+		"hco.kubevirt.io/v1":    {"HyperConverged": withStatus[hyperConvergedSpecV1]{}},
 		"hco.kubevirt.io":       {"HyperConverged": withStatus[hyperConvergedSpec]{}},
 		"operator.openshift.io": {"IngressController": withStatus[ingressControllerSpec]{}},
 		"ceph.rook.io":          {"CephBlockPool": withStatus[cephBlockPoolSpec]{}},

@@ -7,6 +7,7 @@ import (
 	"math"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -23,21 +24,18 @@ import (
 // A shape is a Go type that says with its JSON tags what a document can hold:
 // the published types of an API, or tables of our own in openshift.go.
 
-// open marks a struct that lists only some of the keys that there are: others
-// are not judged.
-type open struct{}
-
 // field is a key that a struct can hold.
 type field struct {
-	name string
-	typ  reflect.Type
+	name   string
+	typ    reflect.Type
+	values []string // the texts that it can be, if not any
+	bounds string   // of a number, in pairs; "" for none
 }
 
 // fieldSet are the keys of a struct.
 type fieldSet struct {
 	fields []field
 	byName map[string]int
-	open   bool
 }
 
 func (f *fieldSet) names() []string {
@@ -71,22 +69,21 @@ func (s *shapes) of(t reflect.Type) *fieldSet {
 			inner = inner.Elem()
 		}
 		switch {
-		case f.Type == reflect.TypeFor[open]():
-			set.open = true
-			continue
 		case name == "-" || !f.IsExported() && !f.Anonymous:
 			continue
 		case inner.Kind() == reflect.Struct && name == "" && (f.Anonymous || strings.Contains(rest, "inline")):
-			in := s.of(inner)
-			set.open = set.open || in.open
-			for _, field := range in.fields {
+			for _, field := range s.of(inner).fields {
 				set.add(field)
 			}
 			continue
 		case name == "":
 			name = f.Name
 		}
-		set.add(field{name, f.Type})
+		values := s.enums[enumKey{t, name}]
+		if tag := f.Tag.Get("values"); tag != "" {
+			values = strings.Fields(tag)
+		}
+		set.add(field{name, f.Type, values, f.Tag.Get("range")})
 	}
 	return set
 }
@@ -352,6 +349,26 @@ func (c *fit) oneOf(v value, allowed []string) {
 	c.out.find("bad-value", v.at(), fix, fmt.Sprintf("%s cannot be %q", lastOf(v.path), text), edits...)
 }
 
+// within holds a number against bounds: pairs of the least and the most.
+func (c *fit) within(v value, n int64, bounds string) {
+	var words []string
+	for pair := range slices.Chunk(strings.Fields(bounds), 2) {
+		low, _ := strconv.ParseInt(pair[0], 10, 64)
+		high, _ := strconv.ParseInt(pair[1], 10, 64)
+		switch {
+		case n >= low && n <= high:
+			return
+		case high == math.MaxInt32:
+			words = append(words, fmt.Sprintf("at least %d", low))
+		case high-low <= 1:
+			words = append(words, strings.Join(slices.Compact(pair), " or "))
+		default:
+			words = append(words, fmt.Sprintf("%d to %d", low, high))
+		}
+	}
+	c.out.find("bad-value", v.at(), "write "+strings.Join(words, ", or "), fmt.Sprintf("%s cannot be %d", lastOf(v.path), n))
+}
+
 // scalarWord names what a scalar of this type can be.
 func scalarWord(t reflect.Type) string {
 	switch t.Kind() {
@@ -389,9 +406,13 @@ func (c *fit) structure(v value, t reflect.Type) {
 			}
 			continue
 		}
-		c.check(e.value, set.fields[i].typ)
-		if allowed, ok := c.doc.text.enums[enumKey{t, e.key()}]; ok && e.text() != "" && !hasHole(e.text()) {
-			c.oneOf(e.value, allowed)
+		f := set.fields[i]
+		c.check(e.value, f.typ)
+		if f.values != nil {
+			c.oneOf(e.value, f.values)
+		}
+		if n, ok := e.node.Value().(int64); ok && f.bounds != "" {
+			c.within(e.value, n, f.bounds)
 		}
 	}
 	c.frames = c.frames[:top]
@@ -423,13 +444,6 @@ func (c *fit) unknownKey(f frame, e entry, set *fieldSet) {
 			c.out.find("unknown-field", e.keyAt(), "write "+name, fmt.Sprintf("%s has no field %q: it is written %s", where, e.key(), name), edits...)
 			return
 		}
-	}
-	if set.open {
-		// Of a list that is not whole only a slip is told.
-		if near, ok := nearest.Word(e.key(), names); ok && near != e.key() {
-			c.out.find("unknown-field", e.keyAt(), fmt.Sprintf("did you mean %s?", near), fmt.Sprintf("%s has no field %q", where, e.key()))
-		}
-		return
 	}
 	// At the wrong level: a mapping on the way here, or one of theirs, has it.
 	if c.misplaced(f, e, where) {
@@ -599,7 +613,7 @@ func plausible(s *shapes, n *node, t reflect.Type) bool {
 				return true
 			}
 		}
-		return len(n.Entries) == 0 || set.open
+		return len(n.Entries) == 0
 	case reflect.Map:
 		return n.Kind == strictyaml.Mapping
 	case reflect.Slice, reflect.Array:

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -231,6 +232,52 @@ func platformParam(in *In[string], c ClusterFacts) *param[string] {
 // inputs of an answer.
 func newList[T any](list *[]T, name, kind, help string, parse func(string) (T, error)) *param[T] {
 	return &param[T]{list: list, in: &In[T]{}, name: name, kind: kind, help: help, parse: parse}
+}
+
+// newParts is a list whose texts have parts, as the form says that the help
+// shows: name=count,memory[,time], of which what is in brackets can be left out.
+// parts are where they go, in that order.
+func newParts[T any](list *[]T, name, form, help, example string, parts func(*T) []func(string) error) *param[T] {
+	return newList(list, name, form, help, func(text string) (value T, err error) {
+		needed, optional, _ := strings.Cut(form, "[")
+		between := strings.FieldsFunc(needed+strings.TrimSuffix(optional, "]"), unicode.IsLetter)
+		least := len(strings.FieldsFunc(needed, unicode.IsLetter))
+		rest, more := text, true
+		for i, set := range parts(&value) {
+			word := rest
+			if i < len(between) {
+				word, rest, more = strings.Cut(rest, between[i])
+				if !more && i < least {
+					return value, fmt.Errorf("%q: want %s, such as %s", text, strings.ToUpper(form), example)
+				}
+			}
+			if err := set(word); err != nil || !more {
+				return value, err
+			}
+		}
+		return value, nil
+	})
+}
+
+// into reads a part into its place.
+func into[T any](place *T, parse func(string) (T, error)) func(string) error {
+	return func(text string) (err error) {
+		*place, err = parse(text)
+		return err
+	}
+}
+
+func whole[T int | float64](text string) (T, error) {
+	n, err := ParseCount(text)
+	return T(n), err
+}
+
+// parseName reads the name of something.
+func parseName(text string) (string, error) {
+	if !plainWord(text) {
+		return "", fmt.Errorf("%q is no name: letters, digits and _.,:/=@%%+- only", text)
+	}
+	return text, nil
 }
 
 // rangeParam is a list of ranges of addresses.

@@ -168,6 +168,11 @@ func (t *routerTuner) capacity() {
 		t.cite("R1", "R3")
 		t.find(Finding{Grade: Advice, What: "a router at pages of 8 kB", Now: "R3 says that it fills 1 Gbit/s, 15,259 requests/s", Wanted: "R2 has 11,947 at 4 kB already", Cost: "the two disagree", Remedy: "measure your router (--measured)"})
 	}
+	if t.Measured.Ok() {
+		full := int64(math.Ceil(float64(t.Link.Value) / 8 / one))
+		t.step("page that fills the link = speed / 8 / requests/s of one router", fmt.Sprintf("%s / 8 / %.0f = %s", trim(float64(t.Link.Value)), one, grouped(full)), "R3")
+		t.result("pageFillingLink", full, "B", "computed: larger pages are bound by the link, if the rate stays what it is at this page")
+	}
 	bound := "HAProxy"
 	if fills < one {
 		one, bound = fills, "the link"
@@ -245,13 +250,14 @@ func (t *routerTuner) connections() {
 		t.step("maxconn = clients / routers / share in use, in whole thousands", fmt.Sprintf("%s / %d / %s -> %d", grouped(t.Connections.Value), t.replicas, trim(t.Use.Value), conns), "R7")
 		if t.Platform.Value == OpenShift {
 			conns = max(conns, leastConns)
-			if conns > mostConns {
-				t.find(Finding{Cannot, "maxConnections", grouped(conns), fmt.Sprintf("%d to %d", leastConns, mostConns), "the IngressController is refused", "more routers"})
-			}
 		}
-		t.check(conns <= t.usualConns, Finding{Change, "maxconn", orNone(t.usualConns), grouped(conns), "clients beyond it wait in the kernel's queue", ""})
-		if conns > t.usualConns {
-			t.maxconn = conns
+		if t.Platform.Value == OpenShift && conns > mostConns {
+			t.find(Finding{Cannot, "maxConnections", grouped(conns), fmt.Sprintf("%d to %d", leastConns, mostConns), "the IngressController is refused, so that none is written", "more routers"})
+		} else {
+			t.check(conns <= t.usualConns, Finding{Change, "maxconn", orNone(t.usualConns), grouped(conns), "clients beyond it wait in the kernel's queue", ""})
+			if conns > t.usualConns {
+				t.maxconn = conns
+			}
 		}
 		conns = max(conns, t.usualConns)
 	}

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -137,6 +138,48 @@ type (
 	}
 )
 
+// Parameters of several parts say what is wrong with which.
+func TestParametersOfParts(t *testing.T) {
+	for _, tt := range []struct{ param, text, err string }{
+		{"class", "rhel=1500,1,4Gi", ""},
+		{"class", "rhel=1,500,1,4Gi,14s", "time"}, // commas part the parts
+		{"class", "rhel=1500,500m,4Gi,14s", ""},
+		{"class", "rhel=1500,1", "want NAME=COUNT,CORES,MEMORY[,TIME], such as rhel=1500,1,4Gi,14s"},
+		{"class", "=1500,1,4Gi", "is no name"},
+		{"class", "rhel=1500,1,4Gi,14s,5", "is no time"},
+		{"class", "rhel=many,1,4Gi", "is no whole number"},
+		{"measured", "kubelet@250=0.8,450Mi", ""},
+		{"measured", "kubelet=0.8,450Mi", "want NAME@PODS=CORES,MEMORY"},
+		{"measured", "kubelet@250=0.8", "want NAME@PODS=CORES,MEMORY"},
+		{"measured", "", "want NAME@PODS=CORES,MEMORY"},
+	} {
+		var p Plan
+		for _, param := range p.Params() {
+			if param.Name() != tt.param {
+				continue
+			}
+			err := param.Set(tt.text)
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("--%s %q: %v, want %q", tt.param, tt.text, err, tt.err)
+			}
+		}
+	}
+	var c Ceph
+	var v Virt
+	for _, param := range append(c.Params(), v.Params()...) {
+		switch param.Name() {
+		case "pool":
+			if err := cmp.Or(param.Set("a=50%"), param.Set("b=0.2,6")); err != nil || len(c.Pools) != 2 || c.Pools[0] != (CephPool{Name: "a", Share: 0.5}) || c.Pools[1] != (CephPool{Name: "b", Share: 0.2, Size: 6}) {
+				t.Errorf("%v %+v", err, c.Pools)
+			}
+		case "clone-measured":
+			if err := param.Set("100=5m"); err != nil || v.CloneReadings[0] != (CloneReading{Bulk: 100, Seconds: 300, From: "flag --clone-measured"}) {
+				t.Errorf("%v %+v", err, v.CloneReadings)
+			}
+		}
+	}
+}
+
 func count(n int64) In[int64] { return Given(n, "flag") }
 
 func TestRender(t *testing.T) {
@@ -216,14 +259,14 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 	}
 
 	// One of the two exists: the other must not come about.
-	if err := os.Remove(filepath.Join(dir, "a/one")); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, "a")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Write(dir, files, false); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), filepath.Join(dir, "two")) {
 		t.Errorf("over a file that exists: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "a/one")); err == nil {
-		t.Error("half of it was written")
+	if _, err := os.Stat(filepath.Join(dir, "a")); err == nil {
+		t.Error("half of it was written, or a directory for it is left")
 	}
 
 	// With force what is there is replaced, and kept where a later file fails.
@@ -234,15 +277,17 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	bad := []File{{Path: "two", Content: "4"}, {Path: "fresh", Content: "5"}, {Path: "directory", Content: "6"}}
+	bad := []File{{Path: "two", Content: "4"}, {Path: "fresh", Content: "5"}, {Path: "b/c/d", Content: "5"}, {Path: "b/e", Content: "5"}, {Path: "directory", Content: "6"}}
 	if _, err := Write(dir, bad, true); err == nil {
 		t.Error("a directory was written over")
 	}
 	if read("two") != "3" {
 		t.Errorf("the former file is lost: %q", read("two"))
 	}
-	if _, err := os.Stat(filepath.Join(dir, "fresh")); err == nil {
-		t.Error("a new file was left by a write that failed")
+	for _, name := range []string{"fresh", "b"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s was left by a write that failed", name)
+		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))
 	if err != nil || len(left) > 0 {
