@@ -392,7 +392,6 @@ func (w *trigger) Write(p []byte) (int, error) {
 // A rate beyond the capacity is not steady, however long its objective lets
 // requests wait.
 func TestARateThatIsNotSteady(t *testing.T) {
-	t.Parallel()
 	for _, axis := range []string{"rate", "requests"}[:suite.Size(1, 2)] {
 		there := map[string]string{"rate": "Ready", "requests": "Responded"}[axis]
 		dir, got := measured(t, "sweep", "simulated", "--axis", axis, "--levels", "150,250", "--set", "capacity=200", "--hold", "3s", "--slo", there+" p99 <= 30s", "--seed", "1")
