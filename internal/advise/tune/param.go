@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 
+	"k8s.io/apimachinery/pkg/util/validation"
+
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -66,6 +68,7 @@ type param[T any] struct {
 	unit             string
 	standard         In[T]
 	idle             bool // the default is for help only
+	object           bool // a text that names objects of Kubernetes
 	ranged           bool
 	low, high        float64
 }
@@ -122,6 +125,12 @@ func (p *param[T]) within(low, high float64) *param[T] {
 	return p
 }
 
+// named says that objects are given the text as their name.
+func (p *param[T]) named() *param[T] {
+	p.object = true
+	return p
+}
+
 // per gives the unit of the value.
 func (p *param[T]) per(unit string) *param[T] {
 	p.unit = unit
@@ -147,6 +156,11 @@ func (p *param[T]) settle() error {
 	value, bound := 0.0, func(f float64) string { return trim(f) }
 	switch v := any(p.in.Value).(type) {
 	case string:
+		if p.object {
+			if problems := validation.IsDNS1123Subdomain(v); problems != nil {
+				return badParam(p.name, "", "%q: want small letters, digits, dashes and dots, a letter or digit first and last", v)
+			}
+		}
 		return checkWord(p.name, v)
 	case int64:
 		value = float64(v)
