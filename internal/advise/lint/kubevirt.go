@@ -2,7 +2,6 @@ package lint
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
@@ -379,28 +378,26 @@ func (c *fit) cloudInitLevel(f frame, e entry) bool {
 func checkCloudInit(out *report, source value) {
 	for _, key := range []string{"userData", "userDataBase64"} {
 		data := source.get(key)
-		content := data.text()
-		if content == "" {
+		if data.text() == "" {
 			continue
 		}
+		t, ok := data.literal("user-data")
 		if key == "userDataBase64" {
-			raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(content), ""))
-			if err != nil {
+			if t, ok = data.decoded("user-data"); !ok {
 				out.find("wrong-type", data.at(), "encode it: base64 -w0", "userDataBase64 is no base64")
 				continue
 			}
-			content = string(raw)
+		} else if !ok {
+			t = data.holding("user-data", data.text())
+		}
+		size := len(data.text())
+		if key == "userDataBase64" {
+			size = len(t.data)
 		}
 		const most = 2048
-		if len(content) > most {
+		if size > most {
 			out.find("cloud-init-size", data.at(), "put it into a Secret, and name that in secretRef",
-				fmt.Sprintf("the user data has %d bytes, at most %d may stand here", len(content), most))
-		}
-		t, ok := data.literal("user-data")
-		if !ok || key == "userDataBase64" {
-			start, _ := data.doc.text.offset(data.node.Line, max(1, data.node.Column))
-			t = data.doc.text.inner(start, start, "user-data", content)
-			t.snippet, t.inside = false, "user-data"
+				fmt.Sprintf("the user data has %d bytes, at most %d may stand here", size, most))
 		}
 		checkUserData(out, t)
 	}
