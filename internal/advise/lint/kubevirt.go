@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"k8s.io/apimachinery/pkg/api/resource"
+
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -221,6 +223,18 @@ type clonedPiece struct {
 	at              place
 	namespace, name string
 	by              string
+	spec            value // of the clone
+}
+
+// storageRequest is what a claim or a DataVolume asks for.
+func storageRequest(spec value) (v value, size resource.Quantity, ok bool) {
+	for _, path := range [][]string{{"storage"}, {"pvc"}, {}} {
+		v = spec.get(path...).get("resources", "requests", "storage")
+		if q, err := resource.ParseQuantity(v.text()); err == nil {
+			return v, q, true
+		}
+	}
+	return v, size, false
 }
 
 // acrossClones holds what is cloned against what is made, over all files.
@@ -229,7 +243,7 @@ func acrossClones(out *report) {
 	add := func(o *object, spec value) {
 		if pvc := spec.get("source", "pvc"); pvc.node != nil {
 			name := spec.get("source", "pvc", "name")
-			sources = append(sources, clonedPiece{name.at(), cmp.Or(pvc.get("namespace").text(), o.namespace), name.text(), o.String()})
+			sources = append(sources, clonedPiece{name.at(), cmp.Or(pvc.get("namespace").text(), o.namespace), name.text(), o.String(), spec})
 		}
 	}
 	made := make(map[string][]*object) // by name
@@ -303,6 +317,13 @@ func acrossClones(out *report) {
 		if !slices.ContainsFunc(makers, func(m *object) bool { return sameNamespace(m.namespace, s.namespace) }) {
 			out.find("clone-source", s.at, "write namespace: "+makers[0].namespace,
 				fmt.Sprintf("it clones %s of the namespace %s, and %s is made in %s", s.name, s.namespace, s.name, makers[0].namespace))
+			continue
+		}
+		at, asked, ok := storageRequest(s.spec)
+		for _, m := range makers {
+			if from, has, made := storageRequest(m.get("spec")); ok && made && asked.Cmp(has) < 0 && m.namespace == s.namespace {
+				out.find("clone-source", at.at(), "ask for "+from.text()+" or more", fmt.Sprintf("it asks for %s, and %s, which it clones, has %s (%s)", at.text(), s.name, from.text(), seen(at.at(), from.at())))
+			}
 		}
 	}
 }
