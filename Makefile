@@ -64,8 +64,9 @@ check:
 # What a real node runs.
 NODE_PACKAGES := containerd runc crun containernetworking-plugins nftables
 
-# What a test holds files that are written for others against: haproxy -c.
-READER_PACKAGES := haproxy
+# What the workload router runs, and what a test holds files that are written for
+# others against: haproxy -c. With it the yardsticks of its generator.
+READER_PACKAGES := haproxy wrk nghttp2-client
 
 # What tests of the page, of real nodes and of written files need, and what a
 # real node needs. Without it they are skipped, and say so.
@@ -74,7 +75,8 @@ deps:
 		echo "installing $(NODE_PACKAGES) for real nodes"; \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(NODE_PACKAGES); } >/dev/null 2>&1 || echo "that failed: what needs them will be skipped"; fi
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(READER_PACKAGES) >/dev/null 2>&1; then \
-		echo "installing $(READER_PACKAGES) for the tests of what is written for it"; \
+		echo "installing $(READER_PACKAGES) for the workload router and the tests of what is written for it"; \
+		[ -e /usr/sbin/policy-rc.d ] || { printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; trap 'rm -f /usr/sbin/policy-rc.d' EXIT; }; \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(READER_PACKAGES); } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "installing chromium for the tests of the report"; \
@@ -120,6 +122,7 @@ ui:
 # parts'. The machine should be doing nothing else.
 bench: build
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/test/bench
+	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x ./internal/target/router
 	go test -run '^$$' -bench . -benchmem ./internal/target/kubernetes ./internal/record ./internal/plan/kubeburner ./internal/judge ./internal/report
 
 # Kubernetes' tested maximum: 150,000 pods on 5000 simulated nodes. It takes 22

@@ -3,12 +3,19 @@
 package main
 
 import (
+	"fmt"
 	"os"
 
 	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/lab/component"
+	"plimsoll.dev/plimsoll/internal/target/router/backend"
 )
 
 func main() {
-	os.Exit(cli.Main(cli.OSProcess(component.All())))
+	components := component.All()
+	components[backend.Component] = func(args []string) int {
+		fmt.Fprintln(os.Stderr, backend.Run(args)) // it returns only when it fails
+		return 1
+	}
+	os.Exit(cli.Main(cli.OSProcess(components)))
 }

@@ -10,6 +10,10 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/workloads"
 )
 
 // documented are the commands of this program in the fenced blocks of README.md
@@ -47,6 +51,7 @@ func TestDocumentedCommands(t *testing.T) {
 	const (
 		minutes = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
 		real    = "it takes minutes, on a real node"
+		haproxy = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
 	)
 	type row struct {
 		line   string // up to a comment
@@ -76,6 +81,16 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll limit node-density --lab-real-node --lab-max-pods 250 --from 20 --step 20", nil, real},
 		{"bin/plimsoll limit node-density-heavy --lab-real-node --lab-max-pods 500", nil, real},
 		{"bin/plimsoll ab node-density --lab-real-node --level 60 --arm runc:runtimeClass=runc --arm crun:runtimeClass=crun --repeat 5", nil, real},
+		{"bin/plimsoll sweep router", nil, haproxy},
+		{"bin/plimsoll sweep router --vary termination=none,edge,passthrough,reencrypt --vary pageSize=1KiB,4KiB", nil, haproxy},
+		{"bin/plimsoll limit router --axis rate", nil, haproxy},
+		{"bin/plimsoll workloads show router", []int{exitHeld}, ""},
+		{"bin/plimsoll ab router --level 40 --arm full:resumption=false,keepAlive=false,termination=edge --arm resumed:resumption=true,keepAlive=false,termination=edge", nil, haproxy},
+		{"bin/plimsoll ab router --level 40 --arm regexp:routes=2000 --arm exact:routes=2000,lookup=exact", nil, haproxy},
+		{"bin/plimsoll sweep router --set requestHeader=30KiB", nil, haproxy},
+		{"bin/plimsoll sweep router --set requestHeader=30KiB --set bufsize=65536", nil, haproxy},
+		{"bin/plimsoll sweep router --set event=reload --slo 'errors <= 0%'", nil, haproxy},
+		{"bin/plimsoll ab router --level 40 --metric change --arm reload:event=route-reload --arm runtime:event=route-runtime", nil, haproxy},
 		{`bin/plimsoll tune plan "2500 pods per node on 26 nodes" --write plan`, []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --rtt 0.208ms --link 50Gbit", []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},
@@ -197,5 +212,34 @@ func TestDocumentedLinks(t *testing.T) {
 	}
 	if found < 10 {
 		t.Errorf("%d links were found", found)
+	}
+}
+
+// Each file in examples/ runs with the workload that it names.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../../examples/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no examples: %v", err)
+	}
+	for _, file := range files {
+		p, err := plan.Load(file)
+		if err != nil {
+			t.Errorf("%v", err)
+			continue
+		}
+		w, err := workload.Load(workloads.FS(), p.Workload, targets())
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if p.Default(w); p.Validate(w) != nil {
+			t.Errorf("%v", p.Validate(w))
+		}
+		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); p.Name != name {
+			t.Errorf("%s: its runs are called %s", file, p.Name)
+		}
+		if _, err := p.GoalsOf(); err != nil {
+			t.Errorf("%s: %v", file, err)
+		}
 	}
 }

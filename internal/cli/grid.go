@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -59,16 +60,20 @@ func (r *runner) showGrid(f *experimentFlags) error {
 			return err
 		}
 	}
-	lock, err := dir.Lock()
-	if _, ok := errors.AsType[*record.BusyError](err); ok {
-		return usagef("wait for it, or stop it", "%w", err)
-	}
+	lock, err := lockRun(dir)
 	if err != nil {
 		return err
 	}
 	defer lock.Close()
 	g := &grid{runner: r, dir: dir, cells: r.plan.Cells(), failed: make(map[string]error)}
 	runErr := g.visitAll()
+	if !g.begun() {
+		// Nothing is on record: as with any run that never began, no directory
+		// stays.
+		if cause := cmp.Or(runErr, g.failed[g.cells[0].Name]); cause != nil {
+			return errors.Join(cause, os.RemoveAll(string(dir)))
+		}
+	}
 	result, err := judgeGrid(r.p, dir, r.plan, g.failed)
 	if err != nil {
 		return errors.Join(runErr, err)
@@ -86,6 +91,12 @@ func (r *runner) showGrid(f *experimentFlags) error {
 		}
 	}
 	return exitError(result.ExitCode)
+}
+
+// begun reports whether any cell has a record.
+func (g *grid) begun() bool {
+	entries, err := os.ReadDir(g.dir.Path(record.CellsDir))
+	return err != nil || len(entries) > 0
 }
 
 // visitAll makes what is left of each cell, round by round. A cell that cannot
@@ -142,7 +153,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 			return err
 		}
 		dir := record.Dir(path)
-		lock, err := dir.Lock()
+		lock, err := lockRun(dir)
 		if err != nil {
 			return err
 		}

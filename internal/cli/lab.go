@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,6 +22,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/target/router"
+	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -490,6 +493,18 @@ func labDownAll(ctx context.Context, p *Process) error {
 	return failed
 }
 
+// routerRequirement is what the workload router needs of this machine.
+func routerRequirement(ctx context.Context) lab.Requirement {
+	f := lab.Requirement{For: router.Name, What: "haproxy", Need: "installed", Grade: lab.Good}
+	found, err := haproxy.Find(ctx, "")
+	if err != nil {
+		f.Grade, f.Value, f.Remedy = lab.Missing, "not found", haproxy.Install
+		return f
+	}
+	f.Value = found.Path + " " + found.Version + ", " + cmp.Or(found.TLS, "without TLS")
+	return f
+}
+
 func newLabDoctorCommand(p *Process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -497,14 +512,14 @@ func newLabDoctorCommand(p *Process) *cobra.Command {
 		Short: "Show whether this machine has what labs need",
 		Long: `Show whether this machine has what labs need, and how to install what is missing.
 The exit code is 1 if something is missing that every lab needs. What only a real
-node needs is shown for information.`,
+node or the workload router needs is shown for information.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := p.stateDir()
 			if err != nil {
 				return err
 			}
-			findings := lab.Store{Root: dir, Executable: p.Executable}.Doctor()
+			findings := append(lab.Store{Root: dir, Executable: p.Executable}.Doctor(), routerRequirement(cmd.Context()))
 			if format == "json" {
 				err = printJSON(p, findings)
 			} else {

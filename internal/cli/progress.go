@@ -28,14 +28,15 @@ const (
 
 // progress shows how a run proceeds, on standard error.
 type progress struct {
-	p     *Process
-	quiet bool
-	title string
-	unit  string
-	kind  record.ObjectKind
-	plan  *plan.Plan // its guards are complete once the first step is chosen
-	soft  context.Context
-	stop  chan struct{}
+	p      *Process
+	quiet  bool
+	title  string
+	unit   string
+	kind   record.ObjectKind
+	stream bool       // the load is a stream of requests
+	plan   *plan.Plan // its guards are complete once the first step is chosen
+	soft   context.Context
+	stop   chan struct{}
 
 	mu       sync.Mutex
 	ended    bool
@@ -142,8 +143,13 @@ func (g *progress) draw(now time.Time) {
 	g.p.screen.draw(p.draw(g.p.Width(), g.p.Height()))
 }
 
-// there is what objects are that count as there.
-func (g *progress) there() string { return strings.ToLower(g.kind.There) }
+// there is what objects are that count as there, or requests of a stream.
+func (g *progress) there() string {
+	if g.stream {
+		return "done"
+	}
+	return strings.ToLower(g.kind.There)
+}
 
 // sentOf is how many requests were sent by a schedule, or by clients, who send
 // as many as are answered.

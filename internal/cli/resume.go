@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,10 +38,7 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	if err != nil {
 		return err
 	}
-	lock, err := dir.Lock()
-	if _, ok := errors.AsType[*record.BusyError](err); ok {
-		return usagef("wait for it, or stop it", "%w", err)
-	}
+	lock, err := lockRun(dir)
 	if err != nil {
 		return err
 	}
@@ -69,6 +67,15 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	r.p, r.stop, r.yes, r.quiet, r.ignoreHealth, r.wait = p, stop, f.yes, f.output == "json", f.ignoreHealth, f.wait
 	r.past = past
 	return r.show(f)
+}
+
+// lockRun keeps other programs from a run directory until the lock is closed.
+func lockRun(dir record.Dir) (io.Closer, error) {
+	lock, err := dir.Lock()
+	if _, ok := errors.AsType[*record.BusyError](err); ok {
+		return nil, usagef("wait for it, or stop it", "%w", err)
+	}
+	return lock, err
 }
 
 // resumeGrid goes on with the cells of a grid that are left.

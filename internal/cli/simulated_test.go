@@ -238,7 +238,7 @@ func TestGuardsAreSaidBeforeTheLoad(t *testing.T) {
 // What leaves a search undecided is said on the screen, not in the record alone.
 func TestASearchSaysWhyItDoesNotDecide(t *testing.T) {
 	_, got := measured(t, "limit", "simulated", "--slo", "Deleted p99 <= 1s", "--seed", "1")
-	if want := "the steps at 10 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != exitInconclusive || !strings.Contains(got.stdout, want) {
+	if want := "the steps at 25 do not decide; step 2 is inconclusive: Deleted p99 <= 1s: nothing of the step could be judged"; got.code != exitInconclusive || !strings.Contains(got.stdout, want) {
 		t.Errorf("exit code %d, want %q:\n%s", got.code, want, got.stdout)
 	}
 }
@@ -541,6 +541,15 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 	}
 	if again := command(t, nil, "run", "--resume", dir); again.code != exitBreached || strings.Contains(again.stderr, "step") {
 		t.Errorf("finished, it is made again: exit code %d:\n%s", again.code, again.stderr)
+	}
+}
+
+// A grid of which no cell could be begun leaves nothing, and says why.
+func TestAGridThatCannotBegin(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "grid")
+	got := command(t, nil, "limit", "node-density", "--vary", "lab.nodes=1,2", "--out", dir)
+	if _, err := os.Stat(dir); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") || err == nil {
+		t.Errorf("exit code %d, %v:\n%s", got.code, err, got.stderr)
 	}
 }
 

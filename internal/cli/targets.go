@@ -4,6 +4,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
 )
 
@@ -11,6 +12,7 @@ import (
 func providers() []target.Provider {
 	return []target.Provider{
 		kubernetes.Provider{},
+		router.Provider{},
 		simulated.Provider{},
 	}
 }

@@ -69,19 +69,31 @@ what the document saw, or what --observed says of an earlier one.`,
 
 func newTuneRouterCommand(p *Process) *cobra.Command {
 	var params tune.Router
-	return tuneReading(p, &cobra.Command{
+	var run string
+	cmd := tuneReading(p, &cobra.Command{
 		Use:   "router",
 		Short: "HAProxy routers: how many, connections, buffers, pinning",
 		Long: `Compute HAProxy routers: how many a rate of requests or a number of routes needs,
 maxconn with the open files and memory that it takes, the buffer for a header,
 and CPUs to pin to. What one router does is the document's table, or what yours
-was measured to do (--measured). CPUs of the NIC's NUMA node are read from this
+was measured to do: --measured, or --run DIR, a recorded run of the workload router
+or a cell of a grid, which also tells encryption and page size. CPUs of the NIC's NUMA node are read from this
 host (--live) or a saved one (--bundle).`,
 		Example: `  plimsoll tune router --rate 100000 --encryption edge --page 4k
   plimsoll tune router --rate 100000 --measured 22000 --connections 200000 --nofile 1048576 --memory 8Gi
+  plimsoll tune router --rate 100000 --run plimsoll-runs/20261121-101500-router --link 10Gbit
   plimsoll tune router --header 64Ki --platform haproxy --threads 4 --cpus 0-3 --write router/
   plimsoll tune router --routes 9000 --domain apps.example.com -o json`,
-	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*tune.Answer, error) { return tune.TuneRouter(params) })
+	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*tune.Answer, error) {
+		if run != "" {
+			if err := measuredRouter(&params, run); err != nil {
+				return nil, err
+			}
+		}
+		return tune.TuneRouter(params)
+	})
+	cmd.Flags().StringVar(&run, "run", "", "read what one router was measured to do from this run `directory`")
+	return cmd
 }
 
 func newTuneNetworkCommand(p *Process) *cobra.Command {

@@ -242,6 +242,9 @@ func TestExamplesOfTuneWork(t *testing.T) {
 	write("node7/proc/sys/net/ipv4/tcp_window_scaling", "1\n")
 	write("plimsoll-runs/20261121-101500-node-density/result.json", `{"schema": "plimsoll/result/v1", "steps": [
 		{"id": 1, "seconds": 10, "perNode": {"nodes": 1, "min": 100, "max": 100}, "resources": {"kubelet": {"cpuSeconds": 4, "peakRSSBytes": 100000000}}}]}`)
+	write("plimsoll-runs/20261121-101500-router/history.jsonl.zst", "")
+	write("plimsoll-runs/20261121-101500-router/experiment.yaml", "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {termination: edge, pageSize: 4KiB}\naxis: {name: rate}\n")
+	write("plimsoll-runs/20261121-101500-router/result.json", `{"schema": "plimsoll/result/v1", "verdict": "pass", "objectKind": {"object": {}, "there": "Response", "milestones": []}, "loadLine": {"axis": "rate", "level": 21000}}`)
 	commands := newTuneCommand(&Process{}).Commands()
 	ran := 0
 	for _, c := range append(commands, newTuneCommand(&Process{})) {
@@ -271,6 +274,49 @@ func TestExamplesOfTuneWork(t *testing.T) {
 	}
 	if ran < 20 {
 		t.Errorf("only %d examples were found", ran)
+	}
+}
+
+// What a recorded router came to goes into the computation, and only where it is
+// known.
+func TestTuneRouterFromARecord(t *testing.T) {
+	t.Chdir(t.TempDir())
+	record := func(params, result string) {
+		for name, text := range map[string]string{
+			"run/history.jsonl.zst": "", "run/result.json": `{"schema": "plimsoll/result/v1", "objectKind": {"object": {}, "there": "Response", "milestones": []}, ` + result + `}`,
+			"run/experiment.yaml": "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {" + params + "}\naxis: {name: rate}\n",
+		} {
+			if err := os.MkdirAll("run", 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	for _, c := range []struct {
+		why, params, result string
+		code                int
+		want                []string
+	}{
+		{"a confirmed line", "termination: edge, pageSize: 4KiB", `"verdict": "pass", "loadLine": {"axis": "rate", "level": 20000}`, exitHeld, []string{"the load line of run", "edge", "20000 requests/s", "1000000000 / 8 / 20000", "6,250"}},
+		{"a line that is not confirmed", "", `"verdict": "inconclusive", "loadLine": {"axis": "rate", "level": 20000}`, exitUsage, []string{"not confirmed"}},
+		{"a sweep: the best step that held", "termination: none", `"verdict": "breach", "steps": [{"id": 1, "verdict": "pass", "achievedRate": 9000, "atLeast": true}, {"id": 2, "verdict": "breach", "achievedRate": 12000}]`, exitHeld, []string{"step 1", "at least", "9000"}},
+		{"nothing held", "", `"verdict": "breach", "steps": [{"id": 1, "verdict": "breach", "achievedRate": 9000}]`, exitUsage, []string{"no step of it held"}},
+	} {
+		record(c.params, c.result)
+		got := command(t, nil, "tune", "router", "--run", "run", "--rate", "100000")
+		if got.code != c.code {
+			t.Errorf("%s: %d\n%s%s", c.why, got.code, got.stdout, got.stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got.stdout+got.stderr, want) {
+				t.Errorf("%s: %q is missing in\n%s%s", c.why, want, got.stdout, got.stderr)
+			}
+		}
+	}
+	if got := command(t, nil, "tune", "router", "--run", "nowhere"); got.code != exitUsage || !strings.Contains(got.stderr, "nowhere") {
+		t.Errorf("%d %s", got.code, got.stderr)
 	}
 }
 

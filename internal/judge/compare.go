@@ -31,10 +31,18 @@ func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compar
 		Arm: s.Arm, Level: s.Level, Block: s.Replicate, Name: fmt.Sprintf("step %d (%s, block %d)", s.ID, s.Arm, s.Replicate),
 		Asked: account.Intended, Missing: account.Intended - account.Ready, Samples: samples,
 	}
-	if !s.Verdict.Decided() {
+	// Of a generator that was short, what the target spent on each request is
+	// still known.
+	if !s.Verdict.Decided() && !(s.AtLeast && s.Verdict == slo.Invalid) {
 		r.LeftOut = fmt.Sprintf("is %s: %s", s.Verdict, s.VerdictWhy)
 	}
+	if s.AtLeast {
+		r.Samples = nil
+	}
 	add := func(kind, metric, unit string, value *float64) {
+		if s.AtLeast {
+			value = nil // what was measured is the generator
+		}
 		r.Figures = append(r.Figures, compare.Figure{Metric: metric, Unit: unit, Kind: kind, Value: value})
 	}
 	for _, name := range milestones {
@@ -55,6 +63,11 @@ func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compar
 	}
 	add(compare.KindRate, "achieved rate", "/s", s.AchievedRate)
 	r.Figures[len(r.Figures)-1].LessIsWorse = true
+	for _, m := range kind.Metrics {
+		if x, ok := s.Told[m.Name]; ok {
+			r.Figures = append(r.Figures, compare.Figure{Metric: m.Name, Unit: m.Unit, Kind: compare.KindRequest, Value: &x, LessIsWorse: m.LessIsWorse})
+		}
+	}
 	for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
 		u := s.Resources[source]
 		cpu, peak, start := u.CPUSeconds, float64(u.PeakRSSBytes), float64(u.StartRSSBytes)
@@ -65,6 +78,9 @@ func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compar
 			record.FigureGrowth: {Metric: source + " memory, growth", Unit: "B", Kind: compare.KindGrowth, Value: &growth, Start: &start},
 		}
 		for _, m := range kind.Metrics {
+			if m.Source == source && m.Figure == record.FigurePerCPU {
+				r.Figures = append(r.Figures, compare.Figure{Metric: m.Name, Unit: m.Unit, Kind: compare.KindCPU, Value: u.RequestsPerCPUSecond, LessIsWorse: m.LessIsWorse})
+			}
 			if f, ok := figures[m.Figure]; ok && m.Source == source {
 				f.Metric, f.Unit, f.LessIsWorse = m.Name, m.Unit, m.LessIsWorse
 				figures[m.Figure] = f

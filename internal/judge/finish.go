@@ -75,7 +75,11 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		stop = b.endWhy
 	}
 	kind := b.spec.Kind
-	kind.Measures, kind.Metrics, kind.Troubles = nil, nil, nil
+	kind.Measures, kind.Troubles, kind.Bounds = nil, nil, nil
+	// Those of CPU and memory are made of each source anyway.
+	kind.Metrics = slices.DeleteFunc(slices.Clone(kind.Metrics), func(m record.Metric) bool {
+		return slices.Contains([]record.SampleFigure{record.FigureCPU, record.FigureMemory, record.FigureGrowth}, m.Figure)
+	})
 	r := Result{
 		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.ExperimentKind,
 		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, ObjectKind: &kind, Arrived: b.spec.Kind.There,

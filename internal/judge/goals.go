@@ -79,20 +79,25 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		}
 	}
 	switch {
+	case len(broken) > 0 && c.AtLeast:
+		return slo.Invalid, "the generator was short of processor time, so that this says nothing of the target: " + strings.Join(broken, "; ")
 	case len(broken) > 0:
 		what := strings.Join(broken, "; ")
 		switch {
 		case len(f.guards) > 0:
 			// What a guard interrupted is not what bound.
 			c.binding[g.Name] = strings.Join(broken[:len(f.guards)], "; ")
-		case missing && len(c.Reasons) > 0:
+		case missing && len(c.Reasons) > 0 && c.Bottleneck.bound() == nil:
 			c.binding[g.Name] = binding(&v.spec.Kind, c.Reasons)
 		default:
 			c.binding[g.Name] = what
+			if b := c.Bottleneck.bound(); b != nil {
+				c.binding[g.Name] = b.String() + "; " + what
+			}
 			if refused != "" {
 				c.binding[g.Name] += "; " + refused
 			}
-			if text := c.Bottleneck.growth(v.normal, c.WatchLag); text != "" && c.Open {
+			if text := c.Bottleneck.growth(v.normal, c.WatchLag); text != "" && (c.Open || f.stream != nil) {
 				c.binding[g.Name] += "; " + text
 			}
 		}

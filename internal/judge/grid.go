@@ -58,14 +58,17 @@ type Cell struct {
 // CellLevel sums up the runs of one level that count. Figures are the means of
 // the runs, with the interval of the mean where there are several.
 type CellLevel struct {
-	Level  float64  `json:"level"`
-	Runs   int      `json:"runs"`
-	Held   int      `json:"held"` // of the runs
-	Rate   Interval `json:"rate"`
-	P50    Interval `json:"p50"` // of the milestone at which objects count as there
-	P99    Interval `json:"p99"`
-	Metric Interval `json:"metric"` // the one that pairs are compared by
-	Unit   string   `json:"unit,omitempty"`
+	Level float64  `json:"level"`
+	Runs  int      `json:"runs"`
+	Held  int      `json:"held"` // of the runs
+	Rate  Interval `json:"rate"`
+	// AtLeast says that in some of the runs the generator was short: the rate is
+	// the least that the target can do.
+	AtLeast bool     `json:"atLeast,omitempty"`
+	P50     Interval `json:"p50"` // of the milestone at which objects count as there
+	P99     Interval `json:"p99"`
+	Metric  Interval `json:"metric"` // the one that pairs are compared by
+	Unit    string   `json:"unit,omitempty"`
 }
 
 // Pair compares two cells that differ in Key alone. Exactly one of Figure and
@@ -242,6 +245,7 @@ func levelsOf(c *Cell, metric string) []CellLevel {
 		}
 		at := &levels[slices.IndexFunc(levels, func(l CellLevel) bool { return l.Level == s.Level })]
 		at.Runs++
+		at.AtLeast = at.AtLeast || s.AtLeast
 		if s.Verdict == slo.Pass {
 			at.Held++
 		}

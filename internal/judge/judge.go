@@ -76,6 +76,9 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		}
 	}
 	s.Bottleneck, s.others = bottleneckOf(spec, f)
+	if b := s.Bottleneck.bound(); f.stream != nil {
+		s.AtLeast = b != nil && b.generator || s.OwnDelay.short(s.Open)
+	}
 	s.EffectiveLevel = effective(f, s, outcomes)
 	s.Goals = make(map[string]slo.Verdict, len(spec.Goals))
 	s.Verdict, s.VerdictWhy = slo.Inconclusive, "no goal was given"

@@ -134,10 +134,25 @@ func bottleneckOf(spec *Spec, f *facts) (n *Bottleneck, others float64) {
 			n.CPUPeak = min(f.readings.percent(peak), 100)
 		}
 	}
-	if len(n.Waits) == 0 && n.CPUs == 0 {
+	if from, to := f.held(); f.stream != nil && to > from {
+		n.Bounds = f.readings.boundsIn(spec.Kind.Bounds, from, to)
+	}
+	if len(n.Waits) == 0 && n.CPUs == 0 && len(n.Bounds) == 0 {
 		return nil, 0
 	}
 	return n, others
+}
+
+// bound is what kept a stream from going faster, nil where nothing that is known
+// of did.
+func (n *Bottleneck) bound() *BoundShare {
+	if n == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(n.Bounds, func(b BoundShare) bool { return b.Held }); i >= 0 {
+		return &n.Bounds[i]
+	}
+	return nil
 }
 
 // waitsOf are the ways between two milestones of the step's own objects, the
@@ -245,6 +260,11 @@ func (n *Bottleneck) addCPUs(machine *stepUsage, usage map[string]*stepUsage) fl
 // othersOf is the name of all programs beside the run's among the shares.
 const othersOf = "others"
 
+// String says in a phrase how far it was used up.
+func (b BoundShare) String() string {
+	return fmt.Sprintf("%s (%.0f%% of it used)", b.What, 100*b.Share)
+}
+
 // by is the share of all CPUs that a source used, in percent; 0 is not known.
 func (n *Bottleneck) by(source string) float64 {
 	if n != nil {
@@ -273,7 +293,10 @@ func (n *Bottleneck) growth(normal *judged, lag *WatchLag) string {
 		return ""
 	}
 	var parts []string
-	if normal != nil && normal.Bottleneck != nil {
+	if len(n.Bounds) > 0 && n.bound() == nil {
+		parts = append(parts, "nothing that is watched was used up")
+	}
+	if normal != nil && normal.Bottleneck != nil && len(n.Bounds) == 0 {
 		most, by, was := Wait{}, 0.0, 0.0
 		for _, w := range n.Waits {
 			before := 0.0 // of a way that no object of the normal step went

@@ -37,7 +37,14 @@ func reading(r *record.Reading, name string) (float64, bool) {
 type readings struct {
 	usage    map[string]*stepUsage // by source
 	cpu      map[string][]cpuPoint
+	gauges   map[string][]gaugePoint // of sources that tell no use of CPU or memory
 	ownDelay *OwnDelay
+}
+
+// gaugePoint is what a source told at a time.
+type gaugePoint struct {
+	t      record.Micros
+	values map[string]float64
 }
 
 // stepUsage is what one process has used in a step so far.
@@ -58,7 +65,7 @@ type cpuPoint struct {
 }
 
 func newReadings() readings {
-	return readings{usage: make(map[string]*stepUsage), cpu: make(map[string][]cpuPoint)}
+	return readings{usage: make(map[string]*stepUsage), cpu: make(map[string][]cpuPoint), gauges: make(map[string][]gaugePoint)}
 }
 
 // add takes in a sample.
@@ -69,6 +76,7 @@ func (c *readings) add(t record.Micros, r *record.Reading) {
 	}
 	now := usedBy(r)
 	if !now.okCPU && !now.okRSS {
+		c.gauges[r.Source] = append(thinned(c.gauges[r.Source]), gaugePoint{t, r.Values})
 		return
 	}
 	held := now.rss
@@ -155,6 +163,47 @@ func cpuIn(points []cpuPoint, from, to record.Micros) (float64, bool) {
 		return 0, false
 	}
 	return round(100*(points[j].used-points[i].used)/span, 1), true
+}
+
+// usedBetween is how many seconds of CPU a process used between two moments, in
+// proportion between readings.
+func usedBetween(points []cpuPoint, from, to record.Micros) (float64, bool) {
+	if len(points) < 2 || points[0].t > from || points[len(points)-1].t < to {
+		return 0, false
+	}
+	at := func(t record.Micros) float64 {
+		j, exact := slices.BinarySearchFunc(points, t, func(p cpuPoint, t record.Micros) int { return cmp.Compare(p.t, t) })
+		if exact || j == 0 {
+			return points[j].used
+		}
+		a, b := points[j-1], points[j]
+		return a.used + (b.used-a.used)*float64(t-a.t)/float64(b.t-a.t)
+	}
+	return at(to) - at(from), true
+}
+
+// boundsIn are how far what a target declares was used up between two moments.
+func (c *readings) boundsIn(bounds []record.Bound, from, to record.Micros) []BoundShare {
+	var list []BoundShare
+	for _, b := range bounds {
+		sum, n := 0.0, 0
+		for _, p := range c.gauges[b.Source] {
+			value, ok := p.values[b.Value]
+			limit := 1.0
+			if ok && b.Limit != "" {
+				limit, ok = p.values[b.Limit]
+			}
+			if !ok || p.t <= from || p.t > to || !(limit > 0) {
+				continue
+			}
+			sum, n = sum+value/limit, n+1
+		}
+		if n > 0 {
+			share := sum / float64(n)
+			list = append(list, BoundShare{Name: b.Name, What: b.What, Share: round(share, 3), Held: share >= b.Full, generator: b.Generator})
+		}
+	}
+	return list
 }
 
 // peakCPU is the most that a process used of one processor, in percent, over

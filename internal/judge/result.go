@@ -120,6 +120,9 @@ type Step struct {
 	ReachSeconds *float64 `json:"reachSeconds"`
 	OfferedRate  *float64 `json:"offeredRate"`  // requests per second that were asked for
 	AchievedRate *float64 `json:"achievedRate"` // objects per second that became ready
+	// AtLeast says that the generator of a stream was what was short: the target
+	// can do at least the rate that was achieved, and its latencies are not known.
+	AtLeast bool `json:"atLeast,omitempty"`
 	// Open says that requests came by a schedule: latencies then count from
 	// when it wanted them, and the figures are of those that it put into the
 	// hold, as Arrivals says.
@@ -144,7 +147,10 @@ type Step struct {
 	Latency        Latencies        `json:"latency"`
 	Reasons        []Reason         `json:"reasons"`
 	Resources      map[string]Usage `json:"resources"`
-	Breaches       []Breach         `json:"breaches"` // in order of time
+	// Told are figures that the target told of the step by itself, by the names of
+	// its metrics.
+	Told     map[string]float64 `json:"told,omitempty"`
+	Breaches []Breach           `json:"breaches"` // in order of time
 	// Conditions are those at what broke first; null where nothing broke.
 	Conditions *Conditions `json:"conditions,omitempty"`
 	// Durations are how long the work of a node took by what its programs
@@ -198,6 +204,22 @@ type Bottleneck struct {
 	CPUPeak float64 `json:"cpuPeak,omitempty"`
 	// CPUBy is the share of all CPUs by process, in percent, the largest first.
 	CPUBy []CPUShare `json:"cpuBy,omitempty"`
+	// Bounds are what the target declares that can keep a stream from going
+	// faster, in its order: those that are known of.
+	Bounds []BoundShare `json:"bounds,omitempty"`
+}
+
+// BoundShare is how far something that can keep a stream from going faster was
+// used up.
+type BoundShare struct {
+	Name string `json:"name"`
+	What string `json:"what"`
+	// Share is the average over the hold, 1 is all of it; Held says that it was
+	// enough to bind.
+	Share float64 `json:"share"`
+	Held  bool    `json:"held"`
+
+	generator bool
 }
 
 // Wait is the way from one milestone to the next.
@@ -238,6 +260,14 @@ type StreamRequests struct {
 	Lost     int            `json:"lost"`    // what became of them is not known
 	// ByPlace is how many were done at each place, where there are several.
 	ByPlace map[string]int `json:"byPlace,omitempty"`
+	// Retried is how many were sent anew, since the connection that was kept for
+	// them was closed before the first byte of an answer.
+	Retried int `json:"retried,omitempty"`
+	// BitsPerSecond is what the answers came to in the hold, heads included; null
+	// where it is not known.
+	BitsPerSecond *float64 `json:"bitsPerSecond,omitempty"`
+
+	bytesIn int64
 }
 
 // failedAll is how many failed in any way.
@@ -325,6 +355,10 @@ type Usage struct {
 	// files that were read.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
+	// RequestsPerCPUSecond is how many requests of a stream were done in the
+	// hold for each second of CPU that it used in it; null where that is not
+	// known.
+	RequestsPerCPUSecond *float64 `json:"requestsPerCPUSecond,omitempty"`
 }
 
 // Cost is what this program itself used for the whole run.

@@ -83,6 +83,7 @@ func (s *Stream) Add(w *record.Window) {
 	a := &s.account
 	a.Intended, a.Sent, a.Done = a.Intended+w.Intended, a.Sent+w.Sent, a.Done+w.Done
 	a.Late, a.Dropped, a.Lost = a.Late+w.Late, a.Dropped+w.Dropped, a.Lost+w.Lost
+	a.Retried, a.bytesIn = a.Retried+w.Retried, a.bytesIn+w.BytesIn
 	for kind, n := range w.Failed {
 		a.Failed[kind] += n
 	}
@@ -268,6 +269,25 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 		step.Backlog = s.backlog()
 	}
 	step.AchievedRate = rate(done, to-from)
+	if bits := 8 * float64(s.account.bytesIn) / (to - from).Seconds(); bits > 0 {
+		s.account.BitsPerSecond = significant(bits)
+	}
+	for _, m := range spec.Kind.Metrics {
+		if told := f.readings.gauges[m.Source]; m.Figure == record.FigureSeconds && len(told) > 0 {
+			if step.Told == nil {
+				step.Told = make(map[string]float64)
+			}
+			step.Told[m.Name] = told[len(told)-1].values["seconds"]
+		}
+		if m.Figure != record.FigurePerCPU {
+			continue
+		}
+		if used, ok := usedBetween(f.readings.cpu[m.Source], from, to); ok && used > 0 {
+			u := step.Resources[m.Source]
+			u.RequestsPerCPUSecond = significant(float64(s.account.Done) / used)
+			step.Resources[m.Source] = u
+		}
+	}
 	if s.account.Intended > 0 {
 		v.achieved = new(100 * float64(done) / float64(s.account.Intended))
 	}

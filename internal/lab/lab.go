@@ -391,7 +391,7 @@ func (l *Lab) Down(ctx context.Context) error {
 		return fmt.Errorf("remove lab %q: %w", l.Name(), err)
 	}
 	if l.starter != nil {
-		l.starter.close()
+		l.starter.Close()
 	}
 	return nil
 }

@@ -18,6 +18,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/lab/starter"
 )
 
 // process is one running component, found in the process table.
@@ -173,31 +174,6 @@ func (p process) ended() bool {
 	return err != nil || len(threads) <= 1
 }
 
-// starter starts processes from one operating system thread that lives as
-// long as it does. The kernel sends a parent-death signal when the thread that
-// forked ends, not the process; Go's threads come and go.
-type starter struct{ calls chan func() }
-
-func newStarter() *starter {
-	s := &starter{make(chan func())}
-	go func() {
-		runtime.LockOSThread() // never unlocked: the thread ends with the goroutine
-		for call := range s.calls {
-			call()
-		}
-	}()
-	return s
-}
-
-func (s *starter) do(call func() error) error {
-	result := make(chan error)
-	s.calls <- func() { result <- call() }
-	return <-result
-}
-
-// close ends the thread and with it whatever it started and still runs.
-func (s *starter) close() { close(s.calls) }
-
 // child is a component that this process started.
 type child struct {
 	component string
@@ -209,7 +185,7 @@ type child struct {
 // start runs one component. Its standard input is empty, its output goes to
 // its log. With a starter it dies with that starter's thread.
 // Apart are the processors that it is kept to, none for all.
-func start(executable string, dir directory, component string, args []string, s *starter, apart []int) (*child, error) {
+func start(executable string, dir directory, component string, args []string, s *starter.Starter, apart []int) (*child, error) {
 	log, err := os.OpenFile(dir.log(component), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", component, err)
@@ -228,7 +204,7 @@ func start(executable string, dir directory, component string, args []string, s 
 	run := func() error { return onProcessors(apart, cmd.Start) }
 	if s != nil {
 		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-		run = func() error { return s.do(func() error { return onProcessors(apart, cmd.Start) }) }
+		run = func() error { return s.Do(func() error { return onProcessors(apart, cmd.Start) }) }
 	}
 	if err := run(); err != nil {
 		return nil, fmt.Errorf("start %s: %w", component, err)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/lab/starter"
 )
 
 // runner starts the components of a lab, asks whether they work, and
@@ -17,7 +18,7 @@ type runner struct {
 	store   Store
 	dir     directory
 	record  record
-	starter *starter // the thread that a private lab's processes are tied to
+	starter *starter.Starter // the thread that a private lab's processes are tied to
 }
 
 // componentNames lists the components of this lab.

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/lab/starter"
 )
 
 // portAttempts is how often Up draws ports: another program may take one
@@ -72,14 +73,14 @@ func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 		if err != nil {
 			err = errors.Join(err, remove(ctx, l.dir))
 			if l.starter != nil {
-				l.starter.close()
+				l.starter.Close()
 			}
 		}
 		l.lock.release()
 		l.lock = nil
 	}()
 	if spec.Private {
-		l.starter = newStarter()
+		l.starter = starter.New()
 	}
 	if l.record, err = s.prepare(l.dir, spec, time.Now()); err != nil {
 		return nil, err

@@ -568,35 +568,6 @@ func TestFullExample(t *testing.T) {
 	}
 }
 
-// Each file in examples/ runs with the workload that it names.
-func TestExamples(t *testing.T) {
-	files, err := filepath.Glob("../../examples/*.yaml")
-	if err != nil || len(files) == 0 {
-		t.Fatalf("there are no examples: %v", err)
-	}
-	for _, file := range files {
-		p, err := Load(file)
-		if err != nil {
-			t.Errorf("%v", err)
-			continue
-		}
-		w, err := workload.Load(workloads.FS(), p.Workload, targets)
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-			continue
-		}
-		if p.Default(w); p.Validate(w) != nil {
-			t.Errorf("%v", p.Validate(w))
-		}
-		if name := strings.TrimSuffix(filepath.Base(file), ".yaml"); p.Name != name {
-			t.Errorf("%s: its runs are called %s", file, p.Name)
-		}
-		if _, err := p.GoalsOf(); err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
-	}
-}
-
 func TestBytes(t *testing.T) {
 	for _, c := range []struct {
 		text string

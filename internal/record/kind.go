@@ -30,6 +30,24 @@ type ObjectKind struct {
 	Measures []Measure `json:"measures,omitempty"`
 	Metrics  []Metric  `json:"metrics,omitempty"`
 	Troubles []Trouble `json:"troubles,omitempty"`
+	// Bounds are what can keep a stream of requests from going faster, the one
+	// first that is to be named where several hold.
+	Bounds []Bound `json:"bounds,omitempty"`
+}
+
+// Bound is something that can keep a stream of requests from going faster, and
+// how it is seen in samples: it held where a value was, on average over the
+// hold, at least the share Full of its limit.
+type Bound struct {
+	Name   string  `json:"name"`
+	What   string  `json:"what"` // in words
+	Source string  `json:"source"`
+	Value  string  `json:"value"`
+	Limit  string  `json:"limit,omitempty"` // the value that is its limit; "" is 1
+	Full   float64 `json:"full"`
+	// Generator says that it is what makes the load that was short: the rate
+	// that was reached is then the least that the target can do.
+	Generator bool `json:"generator,omitempty"`
 }
 
 // Noun is what a thing is called.
@@ -88,6 +106,13 @@ const (
 	FigureCPU    SampleFigure = "cpu"    // seconds of CPU used
 	FigureMemory SampleFigure = "memory" // the most bytes of memory
 	FigureGrowth SampleFigure = "growth" // the most bytes less those at the start
+	// FigurePerCPU is how many requests of a stream were done in the hold for
+	// each second of CPU that the source used in it, and FigureRate how many a
+	// second.
+	FigurePerCPU SampleFigure = "perCPU"
+	FigureRate   SampleFigure = "rate"
+	// FigureSeconds is the last value "seconds" that the source told in a step.
+	FigureSeconds SampleFigure = "seconds"
 )
 
 // Trouble is a class of what goes wrong with objects, by the reasons that they

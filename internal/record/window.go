@@ -28,6 +28,9 @@ type Window struct {
 	Late    int            `json:"late,omitempty" parquet:"late"`       // found no place among those under way, open loop
 	Dropped int            `json:"dropped,omitempty" parquet:"dropped"` // of them, given up unsent
 	Lost    int            `json:"lost,omitempty" parquet:"lost"`       // what became of them is not known
+	// Retried is how many were sent anew, since the connection that was kept for
+	// them was closed before the first byte of an answer.
+	Retried int `json:"retried,omitempty" parquet:"retried"`
 	// InFlight is how many of the component's requests were under way at To,
 	// and Backlog how many should have been done by then and were not.
 	InFlight int   `json:"inFlight,omitempty" parquet:"in_flight"`

@@ -495,5 +495,8 @@ func figureOf(x *float64, unit string) string {
 	case unit == "B":
 		return byteCount(int64(*x))
 	}
+	if *x >= 10_000 && *x < 1e9 { // not as a power of ten
+		return strings.TrimSpace(fmt.Sprintf("%.0f %s", *x, unit))
+	}
 	return strings.TrimSpace(fmt.Sprintf("%.4g %s", *x, unit))
 }

@@ -87,7 +87,7 @@ func (p *printer) cellLevels(g judge.Grid) {
 		head, align = append(head, g.Metric), align+"r"
 	}
 	figures := func(l judge.CellLevel) []string {
-		row := []string{Number(l.Level), fmt.Sprintf("%d of %d", l.Held, l.Runs), plusMinus(l.Rate, ""), latencyPlusMinus(l.P50), latencyPlusMinus(l.P99)}
+		row := []string{Number(l.Level), fmt.Sprintf("%d of %d", l.Held, l.Runs), atLeast(l.AtLeast) + plusMinus(l.Rate, ""), latencyPlusMinus(l.P50), latencyPlusMinus(l.P99)}
 		if own {
 			row = append(row, plusMinus(l.Metric, l.Unit))
 		}
@@ -122,6 +122,14 @@ func (p *printer) cellLevels(g judge.Grid) {
 			p.line("  %s: %s", cellLabel(g, c.Params), c.Failed)
 		}
 	}
+}
+
+// atLeast stands before a rate that the generator bound.
+func atLeast(yes bool) string {
+	if yes {
+		return "at least "
+	}
+	return ""
 }
 
 func verdictOfCell(c judge.Cell) string {

@@ -101,7 +101,7 @@ func (p *printer) steps(r judge.Result) {
 		l, o := s.Latency[arrived], s.Account()
 		rows = append(rows, []string{
 			strconv.Itoa(s.ID), cmp.Or(s.Arm, string(s.Purpose)), Number(s.LevelReached), strconv.Itoa(o.Intended), strconv.Itoa(o.Ready),
-			strconv.Itoa(notReady(o)), strconv.Itoa(o.Lost), rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), string(s.Verdict),
+			strconv.Itoa(notReady(o)), strconv.Itoa(o.Lost), atLeast(s.AtLeast) + rate(s.AchievedRate), quantile(l, l.P50), quantile(l, l.P99), string(s.Verdict),
 		})
 		if refused {
 			rows[len(rows)-1] = append(rows[len(rows)-1], shareOfRequests(s))

@@ -48,7 +48,7 @@ func TestAPlantedRateIsFound(t *testing.T) {
 	if r.Verdict != slo.Pass || *r.LoadLine.Level != 70 || *r.LoadLine.LowestFailing != 75 || r.LoadLine.Confirmations != 3 {
 		t.Fatalf("verdict %s (%s), line %+v", r.Verdict, r.Why, r.LoadLine)
 	}
-	if !strings.Contains(r.LoadLine.Binding, "was for the placement") {
+	if !strings.Contains(r.LoadLine.Binding, "the wait for the placement (Created to Placed) grew") {
 		t.Errorf("the limit is planted on the way to a place, and the binding reason is %q", r.LoadLine.Binding)
 	}
 	// Over a minute the line grew to some 120; what was ready and was removed as

@@ -138,6 +138,8 @@ type Outcome struct {
 	Failed string
 	// Lost says that what became of it is not known.
 	Lost bool
+	// Retried says that it was sent anew, on another connection.
+	Retried bool
 	// Times are those that it took from its intended start to each milestone,
 	// of one that did not fail.
 	Times             map[string]record.Micros
@@ -152,6 +154,9 @@ func (w *Windows) End(intended record.Micros, x Outcome) {
 	o := w.of(intended)
 	o.pending--
 	o.BytesIn, o.BytesOut = o.BytesIn+x.BytesIn, o.BytesOut+x.BytesOut
+	if x.Retried {
+		o.Retried++
+	}
 	switch {
 	case x.Lost:
 		o.Lost++

@@ -1,0 +1,222 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/router"
+	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// routerProgram is the built program, where there is an HAProxy.
+func routerProgram(t *testing.T) *harness.Program {
+	t.Helper()
+	if _, err := haproxy.Find(context.Background(), ""); err != nil {
+		t.Skipf("%v: %s", err, haproxy.Install)
+	}
+	return suite.Program(t)
+}
+
+// routers are the processes and files of a program's routers.
+func routers(t *testing.T, p *harness.Program) (processes, files []string) {
+	t.Helper()
+	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+	for _, link := range links {
+		if dir, err := os.Readlink(link); err == nil && strings.HasPrefix(dir, p.State+"/") {
+			processes = append(processes, link+" in "+dir)
+		}
+	}
+	files, err := filepath.Glob(filepath.Join(p.State, "plimsoll", "routers", "*"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return processes, files
+}
+
+func windows(p *harness.Program, dir string) int {
+	return p.Count(dir, func(e record.Event) bool { _, ok := e.Body.(*record.Window); return ok })
+}
+
+func TestRouterRefusesBadInput(t *testing.T) {
+	t.Parallel()
+	p := routerProgram(t)
+	other, err := haproxy.MakeCertificate([]string{"www.example.com"}, rand.Reader, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	two, err := haproxy.MakeCertificate([]string{"x.router.plimsoll.test"}, rand.Reader, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	swapped := string(two.PEM[:strings.Index(string(two.PEM), "-----BEGIN PRIVATE")]) + string(other.PEM[strings.Index(string(other.PEM), "-----BEGIN PRIVATE"):])
+	for name, text := range map[string]string{
+		"other.pem": string(other.PEM), "swapped.pem": swapped, "hosts": "www.example.com 2\nwww.example.com\n", "weights": "www.example.com -1\n",
+		"bad.cfg": "global\n    maxcon {{.Maxconn}}\n", "worse.cfg": "{{.Nothing}}",
+	} {
+		if err := os.WriteFile(filepath.Join(p.Dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		why  string
+		args []string
+		want []string
+	}{
+		{"an empty page", []string{"--set", "pageSize=0B"}, []string{"pageSize", "from 1 byte"}},
+		{"a size in no unit that is known", []string{"--set", "pageSize=4 pages"}, []string{"pageSize", `"4 pages"`, "4KiB"}},
+		{"a termination that there is not", []string{"--set", "termination=edgy"}, []string{"termination", "edgy", "edge"}},
+		{"more connections than open files allow", []string{"--set", "maxconn=900000000"}, []string{"maxconn", "open files", "at most", "ulimit"}},
+		{"more clients than that", []string{"--levels", "900000000"}, []string{"900000000 connections", "open files"}},
+		{"a certificate for other hosts", []string{"--set", "termination=edge", "--set", "certificate=other.pem"}, []string{"certificate", "route-0.router.plimsoll.test", "*.example.com"}},
+		{"a certificate with another one's key", []string{"--set", "termination=edge", "--set", "certificate=swapped.pem"}, []string{"certificate", "does not match"}},
+		{"a certificate that is not there", []string{"--set", "certificate=none.pem"}, []string{"certificate", "none.pem"}},
+		{"a host twice", []string{"--set", "hosts=hosts"}, []string{"hosts:2", "line 1"}},
+		{"a weight below 0", []string{"--set", "hosts=weights"}, []string{"weights:1", `"-1"`}},
+		{"a template that HAProxy refuses", []string{"--set", "template=bad.cfg"}, []string{"template", "maxcon"}},
+		{"a template with a field that there is not", []string{"--set", "template=worse.cfg"}, []string{"Nothing"}},
+		{"a program that is not there", []string{"--set", "haproxy=/nowhere/haproxy"}, []string{"/nowhere/haproxy", "was not found"}},
+		{"another program", []string{"--set", "haproxy=/bin/true"}, []string{"another program"}},
+		{"a processor that there is not", []string{"--set", "pinning=900"}, []string{"pinning", `"900"`}},
+		{"a killed server without another one", []string{"--set", "event=kill-server"}, []string{"servers=2"}},
+		{"a buffer that rewriting fills", []string{"--set", "bufsize=8192"}, []string{"bufsize", "8192"}},
+	} {
+		got := p.Run(t, append([]string{"sweep", "router", "--out", "refused"}, c.args...)...)
+		if got.Code != exitUsage {
+			t.Errorf("%s: exit code %d\n%s", c.why, got.Code, got.Stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got.Stderr, want) {
+				t.Errorf("%s: %q is missing in\n%s", c.why, want, got.Stderr)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
+		t.Error("a run directory was made")
+	}
+	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+		t.Errorf("left: %v %v", processes, files)
+	}
+}
+
+// What bound a stream is told, for each thing that can and is planted.
+func TestRouterBounds(t *testing.T) {
+	p := routerProgram(t)
+	for _, c := range []struct {
+		bound string
+		args  []string
+		code  []int
+	}{
+		{"maxconn", []string{"--levels", "40", "--set", "maxconn=8", "--set", "keepAlive=false", "--set", "service=constant:20ms"}, []int{exitHeld, exitBreached}},
+		{"server queue", []string{"--levels", "40", "--set", "serverMaxconn=1", "--set", "routes=1", "--set", "service=constant:5ms"}, []int{exitBreached}},
+		{"servers", []string{"--axis", "rate", "--levels", "500", "--set", "service=constant:20ms", "--set", "workers=2", "--set", "connections=40"}, []int{exitBreached}},
+		{"generator", []string{"--axis", "rate", "--levels", "3000", "--set", "generatorWork=1ms"}, []int{exitInvalid}},
+	} {
+		out := strings.ReplaceAll(c.bound, " ", "-")
+		got := p.Run(t, append([]string{"sweep", "router", "--repeat", "1", "--hold", "3s", "--out", out}, c.args...)...)
+		result := p.Result(t, out)
+		if len(result.Steps) != 1 || result.Steps[0].Bottleneck == nil {
+			t.Fatalf("%s: %+v\n%s", c.bound, result.Steps, got.Stderr)
+		}
+		first := ""
+		for _, b := range result.Steps[0].Bottleneck.Bounds {
+			if b.Held && first == "" {
+				first = b.Name
+			}
+		}
+		if first != c.bound {
+			t.Errorf("%s was planted, found is %q: %+v", c.bound, first, result.Steps[0].Bottleneck.Bounds)
+		}
+		if !slices.Contains(c.code, got.Code) {
+			t.Errorf("%s: exit code %d\n%s%s", c.bound, got.Code, got.Stdout, got.Stderr)
+		}
+	}
+}
+
+// A search says what bound the rate that it found.
+func TestRouterLine(t *testing.T) {
+	suite.Long(t, "a search takes a minute")
+	p := routerProgram(t)
+	// Ten workers, each busy for 10 ms: a little less than 1000 requests a second.
+	got := p.Measure(t, "line", "limit", "router", "--axis", "rate", "--hold", "4s", "--from", "400", "--step", "400", "--resolution", "100", "--confirm", "2",
+		"--set", "service=constant:10ms", "--set", "workers=10")
+	line := p.Result(t, "line").LoadLine
+	if got.Code != exitHeld || line.Level == nil || *line.Level < 600 || *line.Level > 1000 || !strings.HasPrefix(line.Binding, "the servers: ") {
+		t.Errorf("exit code %d, %+v\n%s", got.Code, line, got.Stdout)
+	}
+}
+
+// A short run has what every run has.
+func TestRouter(t *testing.T) {
+	p := routerProgram(t)
+	got := p.Measure(t, "one", "sweep", "router", "--levels", "4", "--repeat", "1", "--hold", "2s", "--set", "termination=edge")
+	if got.Code != exitHeld {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	step := p.Result(t, "one").Steps[0]
+	u := step.Resources["haproxy"]
+	if u.RequestsPerCPUSecond == nil || *u.RequestsPerCPUSecond < 100 || u.CPUSeconds <= 0 {
+		t.Errorf("%+v", u)
+	}
+	for _, source := range []string{"haproxy/thread-1", "backend", judge.SourceSelf} {
+		if step.Resources[source].CPUSeconds <= 0 {
+			t.Errorf("what %s used is not known: %v", source, step.Resources)
+		}
+	}
+	if l := step.Latency["Response"]; l.P99 == nil || *l.P99 <= 0 || l.N != step.Requests.Intended {
+		t.Errorf("%+v", l)
+	}
+	env := p.Environment(t, "one")
+	if env.Host.Runtimes["haproxy"] == "" || env.Host.Runtimes["haproxy TLS"] == "" || env.Kind == nil || env.Kind.There != "Response" || env.Target.Kind != router.Name {
+		t.Errorf("%+v", env)
+	}
+	figures := p.Count("one", func(e record.Event) bool {
+		r, ok := e.Body.(*record.Reading)
+		return ok && r.Source == "haproxy figures" && r.Values["currConns"] >= 4
+	})
+	if figures == 0 {
+		t.Error("what HAProxy tells of itself is not on record")
+	}
+	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+		t.Errorf("left: %v %v", processes, files)
+	}
+}
+
+// However a run ends, nothing of it goes on, and the next command removes what
+// is left.
+func TestRouterLeavesNothing(t *testing.T) {
+	p := routerProgram(t)
+	under := func(out string) *harness.Started {
+		s := p.Start(t, "sweep", "router", "--levels", "4", "--hold", "1m", "--out", out)
+		harness.Await(t, "requests on record", func() bool { return windows(p, out) > 0 })
+		if processes, files := routers(t, p); len(processes) < 2 || len(files) != 1 {
+			t.Fatalf("under load there are %v %v", processes, files)
+		}
+		return s
+	}
+	s := under("interrupted")
+	s.Signal(os.Interrupt)
+	if got := s.Wait(); got.Code != 130 {
+		t.Errorf("Ctrl-C: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+		t.Errorf("Ctrl-C has left: %v %v", processes, files)
+	}
+	s = under("killed")
+	s.Kill()
+	harness.Await(t, "no process", func() bool { processes, _ := routers(t, p); return len(processes) == 0 })
+	if got := p.Run(t, "sweep", "router", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", "next"); got.Code != exitHeld && got.Code != exitInvalid {
+		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+		t.Errorf("SIGKILL and the next command have left: %v %v", processes, files)
+	}
+}

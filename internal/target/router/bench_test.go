@@ -1,0 +1,189 @@
+package router
+
+import (
+	"context"
+	"crypto/rand"
+	"os"
+	"os/exec"
+	"regexp"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/target/router/load"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+// running starts a router by parameters, until the test ends.
+func running(t testing.TB, given map[string]string) *system {
+	t.Helper()
+	binary := os.Getenv("PLIMSOLL_BINARY")
+	if binary == "" {
+		t.Skip("PLIMSOLL_BINARY does not name the program, which the servers are a part of")
+	}
+	installed, err := haproxy.Find(context.Background(), "")
+	if err != nil {
+		t.Skip(err)
+	}
+	w, err := workload.Load(workloads.FS(), "router", func(string) (workload.Target, error) { return Provider{}.Declare(), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	params, err := w.Resolve(given)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := readLimits()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, err := settingsOf(params, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	one.binary = installed
+	r, err := makeRoom(t.TempDir(), "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	tied := starter.New()
+	s := &system{settings: one, room: r, tied: tied, host: target.Host{Executable: binary, Random: rand.Reader, Now: time.Now}}
+	t.Cleanup(func() {
+		if err := s.stop(); err != nil {
+			t.Error(err)
+		}
+		tied.Close()
+	})
+	clock := record.StartClock(time.Now)
+	if err := s.start(context.Background(), clock.Now, 1); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// yield is what a generator came to.
+type yield struct {
+	requests, rate, cpu float64
+	p50, p99            time.Duration
+}
+
+func (y yield) report(b *testing.B, name string) {
+	b.ReportMetric(y.requests/y.cpu, name+"-req/cpu-s")
+	b.ReportMetric(y.rate, name+"-req/s")
+	if y.p50 > 0 {
+		b.ReportMetric(float64(y.p50.Microseconds()), name+"-p50-us")
+		b.ReportMetric(float64(y.p99.Microseconds()), name+"-p99-us")
+	}
+}
+
+const benchSpan = 5 * time.Second
+
+// ours loads the router with our generator.
+func ours(b *testing.B, s *system, connections float64) yield {
+	undo, err := cpu.Keep(s.placement.generator)
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer undo()
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(s.placement.generator)))
+	clock := record.StartClock(time.Now)
+	g := load.New(s.load(), clock.Now, 1)
+	before, err := telemetry.ReadProcess(os.Getpid())
+	if err != nil {
+		b.Fatal(err)
+	}
+	sum := record.NewCounts()
+	done := 0
+	schedule := target.Schedule{Value: connections, Begin: clock.Now(), Hold: benchSpan, Window: time.Second, Timeout: 10 * time.Second}
+	if err := g.Run(context.Background(), schedule, func(w *record.Window) {
+		done += w.Done
+		if h, err := w.Histograms[load.Response].Counts(); err == nil {
+			sum.Merge(h)
+		}
+		if n := w.FailedAll(); n > 0 {
+			b.Errorf("%d failed: %v", n, w.Failed)
+		}
+	}); err != nil {
+		b.Fatal(err)
+	}
+	after, err := telemetry.ReadProcess(os.Getpid())
+	if err != nil {
+		b.Fatal(err)
+	}
+	micros := func(q float64) time.Duration { return time.Duration(sum.ValueAtPercentile(q)) * time.Microsecond }
+	return yield{float64(done), float64(done) / benchSpan.Seconds(), after.CPUSeconds - before.CPUSeconds, micros(50), micros(99)}
+}
+
+// theirs loads the router with another program, kept to the same processors, and
+// reads how many requests it made by a pattern.
+func theirs(b *testing.B, s *system, requests string, command ...string) yield {
+	path, err := exec.LookPath(command[0])
+	if err != nil {
+		b.Logf("%s is not installed: apt-get install wrk nghttp2-client", command[0])
+		return yield{cpu: 1}
+	}
+	cmd := exec.Command(path, command[1:]...)
+	text := new(output)
+	cmd.Stdout, cmd.Stderr = text, text
+	if err := s.apart(s.placement.generator)(cmd.Start); err != nil {
+		b.Fatal(err)
+	}
+	began := time.Now()
+	err = cmd.Wait()
+	took := time.Since(began)
+	if err != nil {
+		b.Fatalf("%v: %v\n%s", command, err, text)
+	}
+	find := func(pattern string) string {
+		if m := regexp.MustCompile(pattern).FindStringSubmatch(string(*text)); m != nil {
+			return m[1]
+		}
+		return ""
+	}
+	n, err := strconv.ParseFloat(find(requests), 64)
+	if err != nil {
+		b.Fatalf("%s does not tell its requests:\n%s", command[0], text)
+	}
+	usage := cmd.ProcessState.SysUsage().(*syscall.Rusage)
+	y := yield{requests: n, rate: n / took.Seconds(), cpu: float64(usage.Utime.Nano()+usage.Stime.Nano()) / 1e9}
+	y.p50, _ = time.ParseDuration(find(`50%\s+(\S+)`))
+	y.p99, _ = time.ParseDuration(find(`99%\s+(\S+)`))
+	return y
+}
+
+type output []byte
+
+// Write implements io.Writer.
+func (o *output) Write(p []byte) (int, error) { *o = append(*o, p...); return len(p), nil }
+
+// BenchmarkYardsticks measures the generator beside wrk and h2load on one
+// router, from the same processors.
+func BenchmarkYardsticks(b *testing.B) {
+	const connections = 40
+	n := strconv.Itoa(connections)
+	for _, termination := range []string{"none", "edge"} {
+		b.Run(termination, func(b *testing.B) {
+			s := running(b, map[string]string{"termination": termination, "routes": "1"})
+			host := s.hosts[0].Name
+			for range b.N {
+				ours(b, s, connections).report(b, "ours")
+				if termination == "none" {
+					theirs(b, s, `(\d+) requests in`, "wrk", "-t1", "-c"+n, "-d5s", "--latency", "-H", "Host: "+host, "http://"+s.router.Plain+"/").report(b, "wrk")
+					theirs(b, s, `(\d+) succeeded`, "h2load", "--h1", "-t1", "-c"+n, "-n150000", "--connect-to="+s.router.Plain, "http://"+host+"/").report(b, "h2load")
+				} else {
+					theirs(b, s, `(\d+) succeeded`, "h2load", "--h1", "-t1", "-c"+n, "-n150000", "--connect-to="+s.router.Secure, "https://"+host+"/").report(b, "h2load")
+				}
+				ours(b, s, connections).report(b, "again")
+			}
+		})
+	}
+}

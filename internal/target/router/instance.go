@@ -1,0 +1,169 @@
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"runtime"
+	"runtime/debug"
+	"sync"
+
+	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// instance is what the engine loads: each step has a router of its own, so that
+// none inherits what another one left.
+type instance struct {
+	*session
+	rec  target.Recorder
+	made uint64 // routers
+
+	mu     sync.Mutex
+	system *system // nil between steps
+	gauges gauges
+	undo   func() // lets this program have all processors again
+}
+
+// Describe implements target.Target.
+func (i *instance) Describe(context.Context) (record.Environment, error) {
+	one := i.arms[""]
+	e := record.Environment{
+		Start: i.rec.Clock.Start(), Target: naming(),
+		Fidelity: record.Fidelity{ControlPlane: record.None, Nodes: record.None, Containers: record.None, Guests: record.None, Notes: []string{
+			"HAProxy is real and runs on this machine, as its servers and the generator do: requests cross the loopback interface and no network card",
+		}},
+	}
+	e.Host.Runtimes = map[string]string{"haproxy": one.binary.Version, "haproxy TLS": one.binary.TLS}
+	for name, arm := range i.arms {
+		if name != "" && arm.binary != one.binary {
+			e.Host.Runtimes["haproxy of "+name], e.Host.Runtimes["haproxy TLS of "+name] = arm.binary.Version, arm.binary.TLS
+		}
+	}
+	p := one.placement
+	switch {
+	case len(p.router) == 0:
+		e.Isolation.Notes = []string{"HAProxy, its servers and the generator share all processors"}
+	case len(p.generator) > 0 && len(p.servers) > 0 && p.generator[0] == p.servers[0]:
+		e.Isolation.Notes = []string{fmt.Sprintf("HAProxy has the processors %s, and the generator and the servers share %s", list(p.router), list(p.generator))}
+	default:
+		e.Isolation.Notes = []string{fmt.Sprintf("HAProxy has the processors %s, the servers %s and the generator %s", list(p.router), list(p.servers), list(p.generator))}
+	}
+	return e, nil
+}
+
+// Raise implements target.Target: a router is started for the level.
+func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
+	if err := i.stop(); err != nil {
+		return target.Batch{}, err
+	}
+	one, ok := i.arms[level.Arm]
+	if !ok {
+		return target.Batch{}, fmt.Errorf("there is no arm %q", level.Arm)
+	}
+	reached := level.Value
+	if level.Span == 0 {
+		reached = math.Floor(level.Value + 1e-9)
+	}
+	if reached <= 0 {
+		return target.Batch{}, fmt.Errorf("a level of %g is no load", level.Value)
+	}
+	s := &system{settings: one, room: i.room, host: i.Host, tied: i.tied}
+	i.made++
+	if err := s.start(ctx, i.rec.Clock.Now, i.Plan.Seed+i.made); err != nil {
+		return target.Batch{}, errors.Join(err, s.stop())
+	}
+	undo := func() {}
+	if cpus := one.placement.generator; len(cpus) > 0 {
+		var err error
+		if undo, err = cpu.Keep(cpus); err != nil {
+			return target.Batch{}, errors.Join(err, s.stop())
+		}
+	}
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	i.system, i.gauges, i.undo = s, gauges{}, undo
+	return target.Batch{Reached: reached, Stream: i.stream}, nil
+}
+
+// stream makes the load of a step.
+func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
+	s := i.system
+	threads := max(len(s.placement.generator), 1)
+	if len(s.placement.generator) == 0 {
+		threads = len(s.allCPUs)
+	}
+	if schedule.Open {
+		threads++ // the one that sends does nothing else
+	}
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	defer uncollected()()
+
+	changed := make(chan error, 1)
+	changing, stop := context.WithCancel(ctx)
+	go func() { changed <- i.change(changing, s, schedule) }()
+	err := s.clients.Run(ctx, schedule, func(w *record.Window) { i.rec.Emit(w) })
+	stop()
+	err = errors.Join(err, <-changed)
+	if n := s.clients.Counts().NoPort; n > 0 {
+		i.rec.Emit(&record.Note{About: i.rec.Step(), Text: fmt.Sprintf("this machine had no free port or file handle for %d connections: what became of their requests is not known", n)})
+	}
+	return err
+}
+
+// leastMemory is from how much memory on garbage is collected during a stream.
+const leastMemory = 1 << 30
+
+// uncollected collects garbage now, and none until the returned function is
+// called, unless it comes to much. At real-time priority a thread that collects
+// runs for tens of milliseconds, and the one that sends is late by them.
+func uncollected() (undo func()) {
+	runtime.GC()
+	percent, limit := debug.SetGCPercent(-1), debug.SetMemoryLimit(leastMemory)
+	return func() {
+		debug.SetMemoryLimit(limit)
+		debug.SetGCPercent(percent)
+	}
+}
+
+// Progress implements target.Target.
+func (i *instance) Progress() target.Progress {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	if i.system == nil {
+		return target.Progress{}
+	}
+	return i.system.clients.Progress()
+}
+
+// Settle implements target.Target: all that is known is on record.
+func (*instance) Settle(context.Context) error { return nil }
+
+// Account implements target.Target.
+func (*instance) Account(context.Context) (target.Spread, error) { return target.Spread{}, nil }
+
+// Reset implements target.Target.
+func (i *instance) Reset(context.Context) error { return i.stop() }
+
+// Health implements target.Target.
+func (*instance) Health(context.Context) (map[string]float64, error) {
+	return map[string]float64{}, nil
+}
+
+// Close implements target.Instance.
+func (i *instance) Close(context.Context) error { return i.stop() }
+
+// stop ends the router of the last step.
+func (i *instance) stop() error {
+	i.mu.Lock()
+	s, undo := i.system, i.undo
+	i.system, i.undo = nil, nil
+	i.mu.Unlock()
+	if s == nil {
+		return nil
+	}
+	undo()
+	return s.stop()
+}

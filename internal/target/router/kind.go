@@ -1,0 +1,50 @@
+package router
+
+import (
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/router/load"
+)
+
+// The axes that a router can be raised along.
+const (
+	axisConnections = "connections"
+	axisRate        = "rate"
+)
+
+// Names of what is read of the parts, among the sources of samples.
+const (
+	sourceRouter  = "haproxy"
+	sourceServers = "backend"
+	sourceFigures = "haproxy figures" // what it tells of itself
+	sourceLoad    = "generator"       // what its connections came to
+	sourceMachine = "machine"         // as judge.SourceMachine
+	sourceChange  = "change"          // of what a plan changes under load
+)
+
+// requests are the kind of what a router is loaded with.
+func requests() record.ObjectKind {
+	return record.ObjectKind{
+		Object: record.Noun{One: "request", Many: "requests"},
+		Milestones: []record.Milestone{
+			{Name: load.Connected, Owner: "listener"}, {Name: load.Secured, Owner: "TLS handshake"}, {Name: load.Response, Owner: "router and its servers"},
+		},
+		There:    load.Response,
+		Measures: []record.Measure{{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true}},
+		Metrics: []record.Metric{
+			{Name: "requestsPerCPUSecond", Unit: "/s", Help: "requests that HAProxy served for each second of processor time that it used", LessIsWorse: true, Source: sourceRouter, Figure: record.FigurePerCPU},
+			{Name: "achieved rate", Unit: "/s", Help: "requests answered per second", LessIsWorse: true, Figure: record.FigureRate},
+			{Name: "haproxy CPU", Unit: "s", Help: "processor time of HAProxy", Source: sourceRouter, Figure: record.FigureCPU},
+			{Name: "haproxy memory, most", Unit: "B", Help: "the most memory of HAProxy", Source: sourceRouter, Figure: record.FigureMemory},
+			{Name: "haproxy memory, growth", Unit: "B", Help: "the most memory of HAProxy less that at the start", Source: sourceRouter, Figure: record.FigureGrowth},
+			{Name: "change", Unit: "s", Help: "time that the event took: a reload until the new process serves, a route until its first right answer", Source: sourceChange, Figure: record.FigureSeconds},
+		},
+		Bounds: []record.Bound{
+			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.98},
+			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},
+			{Name: "HAProxy", What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
+			{Name: "servers", What: "the servers: requests spent most of their time there", Source: sourceFigures, Value: "serverShare", Full: 0.7},
+			{Name: "generator", What: "the processor of the generator", Source: sourceLoad, Value: "demand", Full: 0.9, Generator: true},
+		},
+	}
+}

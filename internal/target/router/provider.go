@@ -1,0 +1,228 @@
+// Package router loads a real HAProxy, which it runs for itself in the shape of
+// OpenShift's router, with requests of its own generator.
+package router
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+
+	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
+)
+
+// Provider opens routers.
+type Provider struct{}
+
+// Name is the target's name.
+const Name = "router"
+
+// Declare implements target.Provider.
+func (Provider) Declare() workload.Target {
+	kind := requests()
+	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
+		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
+	}}
+}
+
+// Outline implements target.Provider.
+func (Provider) Outline(r target.Request) ([]target.Change, error) {
+	each := "step"
+	if len(r.Plan.Arms) > 0 {
+		each = "run of an arm"
+	}
+	return []target.Change{
+		{Action: target.Make, What: "an HAProxy of its own, on addresses of the loopback interface", Each: each},
+		{Action: target.Make, What: "servers with pages behind it, and a certificate", Each: each},
+	}, nil
+}
+
+// Open implements target.Provider.
+func (Provider) Open(ctx context.Context, r target.Request) (target.Session, error) {
+	l, err := readLimits()
+	if err != nil {
+		return nil, err
+	}
+	s := &session{Request: r, limits: l, tied: starter.New()}
+	if r.ToRead || r.Workload == nil {
+		return s, nil
+	}
+	return s, nil
+}
+
+// session is a router of ours, for one run.
+type session struct {
+	target.Request
+	limits limits
+	tied   *starter.Starter
+	arms   map[string]settings
+	room   *room // nil before it is made
+
+	mu       sync.Mutex
+	instance *instance // nil before it is open
+}
+
+// Consent implements target.Session: what is changed is ours.
+func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
+
+// Sweep implements target.Session.
+func (s *session) Sweep(context.Context) error {
+	state, err := s.StateDir()
+	if err != nil {
+		return err
+	}
+	return removeDead(state)
+}
+
+// Prepare implements target.Session.
+func (s *session) Prepare(ctx context.Context) error {
+	s.arms = make(map[string]settings)
+	for _, arm := range append([]plan.Arm{{}}, s.Plan.Arms...) {
+		if err := s.prepare(ctx, arm); err != nil {
+			if arm.Name != "" {
+				return fmt.Errorf("arm %s: %w", arm.Name, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
+	given := make(map[string]string)
+	for _, params := range []map[string]string{s.Plan.Params, arm.Params} {
+		for name, value := range params {
+			given[name] = value
+		}
+	}
+	params, err := s.Workload.Resolve(given)
+	if err != nil {
+		return target.Mistakef("", "%w", err)
+	}
+	one, err := settingsOf(params, s.limits)
+	if err != nil {
+		return err
+	}
+	path := params.Get("haproxy")
+	if one.binary, err = haproxy.Find(ctx, path); err != nil {
+		var missing *haproxy.NotFoundError
+		switch {
+		case path != "":
+			return mistake("haproxy", "give the path of an HAProxy", "%w", err)
+		case errors.As(err, &missing):
+			return &target.UnableError{Err: err, Hint: "install it: " + haproxy.Install + ", or give its path: --set haproxy=PATH"}
+		}
+		return err
+	}
+	if s.Plan.Axis.Name == axisConnections {
+		for _, level := range levels(s.Plan) {
+			if err := checkConnections("the level", int(level), s.limits.handles); err != nil {
+				return err
+			}
+		}
+	}
+	if s.room == nil {
+		state, err := s.StateDir()
+		if err != nil {
+			return err
+		}
+		if s.room, err = makeRoom(state, s.Run); err != nil {
+			return err
+		}
+	}
+	s.arms[arm.Name] = one
+	// What HAProxy itself refuses is refused before any load.
+	return s.check(ctx, one)
+}
+
+// check has HAProxy read its configuration, and reads the certificate.
+func (s *session) check(ctx context.Context, one settings) error {
+	sys := &system{settings: one, room: s.room, host: s.Host}
+	if err := sys.write(); err != nil {
+		return err
+	}
+	if err := haproxy.Check(ctx, one.binary, s.room.dir, sys.settings.router); err != nil {
+		if one.router.Template != "" {
+			return mistake("template", "", "%w", err)
+		}
+		return err
+	}
+	return nil
+}
+
+// levels are the highest levels that a plan names.
+func levels(p *plan.Plan) []float64 {
+	all := slices.Clone(p.Axis.Levels)
+	if p.Axis.Level != nil {
+		all = append(all, *p.Axis.Level)
+	}
+	if search := p.Axis.Search; search != nil {
+		all = append(all, search.Max)
+	}
+	return all
+}
+
+// Survey implements target.Session.
+func (s *session) Survey(context.Context, bool) (target.Survey, error) {
+	one := s.arms[""]
+	return target.Survey{
+		Target: naming(), Server: "", Version: one.binary.Version, Kind: requests(),
+		Findings: []record.HealthFinding{},
+	}, nil
+}
+
+func naming() record.TargetNaming {
+	return record.TargetNaming{Kind: Name, Name: "haproxy", Private: true}
+}
+
+// Bounds implements target.Session.
+func (s *session) Bounds() target.Bounds {
+	most := 0
+	for _, one := range s.arms {
+		most = max(most, one.connections)
+	}
+	return target.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: most, MaxInFlightOpen: most}
+}
+
+// Target implements target.Session.
+func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instance, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.instance = &instance{session: s, rec: rec}
+	return s.instance, nil
+}
+
+// Readings implements target.Session.
+func (s *session) Readings() []record.Reading {
+	s.mu.Lock()
+	i := s.instance
+	s.mu.Unlock()
+	if i == nil {
+		return nil
+	}
+	return i.readings()
+}
+
+// Renew implements target.Session.
+func (*session) Renew(context.Context) error {
+	return errors.New("each step has a router of its own: there is nothing to renew")
+}
+
+// Close implements target.Session.
+func (s *session) Close() error {
+	var err error
+	if s.instance != nil {
+		err = s.instance.stop()
+	}
+	s.tied.Close()
+	if s.room != nil {
+		err = errors.Join(err, s.room.remove())
+	}
+	return err
+}

@@ -1,0 +1,335 @@
+package router
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/target/router/load"
+	"plimsoll.dev/plimsoll/internal/text/dist"
+)
+
+// settings are what one arm's router, servers and requests are like.
+type settings struct {
+	router      haproxy.Config // but for addresses and files
+	binary      haproxy.Binary
+	certificate []byte // that was given, nil for one of ours
+	placement   placement
+	allCPUs     []int // that this program may use
+
+	hosts       []load.Host
+	pageSize    int
+	answerHead  int // bytes of header of an answer, besides the usual ones
+	requestHead int // likewise of a request
+	method      string
+	body        int
+	close       bool
+	connections int // at most, of an open loop
+	random      bool
+	work        time.Duration
+
+	servers int
+	service string
+	workers int
+
+	event event
+}
+
+// domain is that of the routes' hosts where no names are given.
+const domain = "router.plimsoll.test"
+
+// mistake is a value of a parameter that does not do.
+func mistake(param, hint, format string, args ...any) error {
+	return target.Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
+}
+
+// limits are what this machine allows.
+type limits struct {
+	handles int64 // open files of a process
+	cpus    []int // that this process may use
+}
+
+// readLimits reads them.
+func readLimits() (limits, error) {
+	var l limits
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return l, fmt.Errorf("read the limit of open files: %w", err)
+	}
+	l.handles = int64(min(files.Max, 1<<40))
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &set); err != nil {
+		return l, fmt.Errorf("read own processors: %w", err)
+	}
+	for cpu := range 1024 {
+		if set.IsSet(cpu) {
+			l.cpus = append(l.cpus, cpu)
+		}
+	}
+	return l, nil
+}
+
+const (
+	openShiftMaxconn = 50_000 // of OpenShift's router
+	ownHandles       = 200    // that this program has open besides connections
+	mostPage         = 64 << 20
+)
+
+// settingsOf checks what parameters say against what this machine allows. Files
+// are read, and nothing is started.
+func settingsOf(p workload.Params, l limits) (s settings, err error) {
+	flag := func(name string) bool { return p.Get(name) == "true" }
+	duration := func(name string) time.Duration {
+		d, _ := time.ParseDuration(p.Get(name)) // the workload checks its form
+		return d
+	}
+	size := func(name string) int {
+		n, sizeErr := ParseSize(p.Get(name))
+		if sizeErr != nil {
+			err = errors.Join(err, mistake(name, "for example 4KiB", "%w", sizeErr))
+		}
+		return n
+	}
+	s = settings{
+		router: haproxy.Config{
+			Termination: haproxy.Termination(p.Get("termination")), ServerMaxconn: int(p.Int("serverMaxconn")), Maxconn: int(p.Int("maxconn")),
+			Threads: int(p.Int("threads")), Bufsize: int(p.Int("bufsize")), Maxrewrite: int(p.Int("maxrewrite")), TLSVersion: "TLSv" + p.Get("tlsVersion"),
+			Resumption: flag("resumption"), Cookies: flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact", HTTP2: p.Get("http") == "2",
+		},
+		pageSize: size("pageSize"), answerHead: size("answerHeader"), requestHead: size("requestHeader"), body: size("bodySize"),
+		method: p.Get("method"), close: !flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
+		work: duration("generatorWork"), servers: int(p.Int("servers")), workers: int(p.Int("workers")),
+	}
+	if d, parseErr := dist.Parse(p.Get("service")); parseErr == nil && !d.IsZero() {
+		s.service = p.Get("service")
+	}
+	if err != nil {
+		return s, err
+	}
+	if s.pageSize < 1 || s.pageSize > mostPage {
+		return s, mistake("pageSize", "for example 1KiB", "a page must have from 1 byte to 64 MiB, this one has %d", s.pageSize)
+	}
+	if s.router.HTTP2 && !s.router.Termination.Secure() {
+		return s, mistake("http", "termination=edge, passthrough or reencrypt", "clients speak HTTP/2 by TLS alone, and the termination is none")
+	}
+	if s.router.HTTP2 && s.router.Passes() {
+		s.router.ServerHTTP2 = true // the servers speak with the clients
+	}
+	s.allCPUs = l.cpus
+	if s.event, err = parseEvent(p.Get("event")); err != nil {
+		return s, mistake("event", "", "%w", err)
+	}
+	if s.hosts, err = hostsOf(p.Get("hosts"), int(p.Int("routes"))); err != nil {
+		return s, err
+	}
+	for _, h := range s.hosts {
+		s.router.Routes = append(s.router.Routes, h.Name)
+	}
+	if s.event == evRoute || s.event == evRouteAPI {
+		s.router.Spares = 1
+	}
+	if s.event == evKill && s.servers < 2 {
+		return s, mistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
+	}
+	if err := s.place(p.Get("pinning"), l.cpus); err != nil {
+		return s, err
+	}
+	if file := p.Get("template"); file != "" {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			return s, mistake("template", "give the file of an HAProxy configuration as a template", "%w", err)
+		}
+		s.router.Template = string(text)
+	}
+	if file := p.Get("certificate"); file != "" {
+		if s.certificate, err = os.ReadFile(file); err != nil {
+			return s, mistake("certificate", "give a file with the certificate and its key in PEM", "%w", err)
+		}
+	}
+	return s, s.files(l.handles)
+}
+
+// files checks the open files that the router and its clients want, and fills in
+// how many connections the router takes.
+func (s *settings) files(handles int64) error {
+	// Listeners, sockets, an allowance, and the checks of servers.
+	besides := int64(64)
+	if s.servers > 1 {
+		besides += int64(s.servers * len(s.hosts))
+	}
+	threads := int64(s.router.Threads)
+	most := (handles - tune.HAProxyFiles(0, threads, besides)) / 2
+	switch {
+	case most < 1:
+		return mistake("routes", "fewer routes, or a higher limit (ulimit -Hn)", "the checks of %d servers want more open files than the %d that a process may have here", s.servers*len(s.hosts), handles)
+	case s.router.Maxconn == 0:
+		s.router.Maxconn = int(min(openShiftMaxconn, most))
+	case int64(s.router.Maxconn) > most:
+		return mistake("maxconn", fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "HAProxy wants %d open files for %d connections, and a process may have %d here", tune.HAProxyFiles(int64(s.router.Maxconn), threads, besides), s.router.Maxconn, handles)
+	}
+	if s.router.Bufsize < 1024 || s.router.Maxrewrite >= s.router.Bufsize {
+		return mistake("bufsize", "", "a buffer of %d bytes, of which %d are kept free for rewriting, holds no request", s.router.Bufsize, s.router.Maxrewrite)
+	}
+	return checkConnections("connections", s.connections, handles)
+}
+
+// checkConnections checks that this program can have so many connections.
+func checkConnections(what string, n int, handles int64) error {
+	if most := handles - ownHandles; int64(n) > most {
+		return mistake(what, fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "%d connections want more open files than the %d that a process may have here", n, handles)
+	}
+	return nil
+}
+
+var sizeForm = regexp.MustCompile(`^([0-9]{1,12})(B|kB|MB|KiB|MiB)?$`)
+
+// ParseSize reads a number of bytes, such as 4KiB.
+func ParseSize(text string) (int, error) {
+	m := sizeForm.FindStringSubmatch(text)
+	if m == nil {
+		return 0, fmt.Errorf("%q is not a size such as 4KiB, 4kB or 4096", text)
+	}
+	n, err := strconv.ParseInt(m[1], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is not a size: %w", text, err)
+	}
+	n *= map[string]int64{"": 1, "B": 1, "kB": 1000, "MB": 1e6, "KiB": 1 << 10, "MiB": 1 << 20}[m[2]]
+	if n > 1<<30 {
+		return 0, fmt.Errorf("%s is more than 1 GiB", text)
+	}
+	return int(n), nil
+}
+
+const (
+	mostRoutes = 20_000
+	hostForm   = `^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)+$`
+)
+
+// hostsOf are the hosts of routes: as many as are asked for, or those of a file
+// with one name a line and, if there is one, its weight.
+func hostsOf(file string, n int) ([]load.Host, error) {
+	if file == "" {
+		if n < 1 || n > mostRoutes {
+			return nil, mistake("routes", "", "there must be 1 to %d routes, not %d", mostRoutes, n)
+		}
+		hosts := make([]load.Host, n)
+		for i := range hosts {
+			hosts[i] = load.Host{Name: fmt.Sprintf("route-%d.%s", i, domain), Weight: 1}
+		}
+		return hosts, nil
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, mistake("hosts", "give a file with one name a line", "%w", err)
+	}
+	return parseHosts(file, text)
+}
+
+// parseHosts reads names of hosts with their weights.
+func parseHosts(file string, text []byte) ([]load.Host, error) {
+	form := regexp.MustCompile(hostForm)
+	var hosts []load.Host
+	known := make(map[string]int)
+	lines := bufio.NewScanner(bytes.NewReader(text))
+	for n := 1; lines.Scan(); n++ {
+		line, _, _ := strings.Cut(lines.Text(), "#")
+		fields := strings.Fields(line)
+		if len(fields) == 0 {
+			continue
+		}
+		at := fmt.Sprintf("%s:%d", file, n)
+		const hint = "a line is a name and, if it is not 1, a weight: www.example.com 2.5"
+		h := load.Host{Name: fields[0], Weight: 1}
+		if !form.MatchString(h.Name) || len(h.Name) > 253 {
+			return nil, mistake("hosts", hint, "%s: %q is not the name of a host in lower case with a domain", at, h.Name)
+		}
+		if was := known[h.Name]; was > 0 {
+			return nil, mistake("hosts", hint, "%s: %s stands in line %d already", at, h.Name, was)
+		}
+		if len(fields) > 1 {
+			w, err := strconv.ParseFloat(fields[1], 64)
+			if err != nil || !(w > 0) || w > 1e9 {
+				return nil, mistake("hosts", hint, "%s: the weight %q is no number above 0", at, fields[1])
+			}
+			h.Weight = w
+		}
+		if len(fields) > 2 {
+			return nil, mistake("hosts", hint, "%s: %q follows the weight", at, fields[2])
+		}
+		known[h.Name] = n
+		if hosts = append(hosts, h); len(hosts) > mostRoutes {
+			return nil, mistake("hosts", hint, "%s has more than %d names", file, mostRoutes)
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, mistake("hosts", "give a file with one name a line", "read %s: %w", file, err)
+	}
+	if len(hosts) == 0 {
+		return nil, mistake("hosts", "give a file with one name a line", "%s has no names", file)
+	}
+	return hosts, nil
+}
+
+// placement is who runs on which processors; none is on any.
+type placement struct{ router, servers, generator []int }
+
+// place decides which processors the router, the servers and this program get,
+// and fills in the router's threads.
+func (s *settings) place(pinning string, cpus []int) error {
+	want := s.router.Threads
+	switch pinning {
+	case "none":
+	case "auto":
+		if len(cpus) < 2 {
+			break
+		}
+		// The router gets the half of them, or one for each of its threads.
+		n := max(1, len(cpus)/2)
+		if want > 0 {
+			n = min(want, len(cpus)-1)
+		}
+		s.placement.router = cpus[len(cpus)-n:]
+		rest := cpus[:len(cpus)-n]
+		s.placement.servers, s.placement.generator = rest, rest
+		if half := len(rest) / 2; half > 0 {
+			s.placement.servers, s.placement.generator = rest[:half], rest[half:]
+		}
+	default:
+		for _, part := range strings.Split(pinning, "+") {
+			cpu, err := strconv.Atoi(part)
+			if err != nil || !slices.Contains(cpus, cpu) || slices.Contains(s.placement.router, cpu) {
+				return mistake("pinning", fmt.Sprintf("auto, none, or processors out of %s, such as %d", list(cpus), cpus[0]), "%q is none of this machine's processors, or stands there twice", part)
+			}
+			s.placement.router = append(s.placement.router, cpu)
+		}
+		rest := slices.DeleteFunc(slices.Clone(cpus), func(cpu int) bool { return slices.Contains(s.placement.router, cpu) })
+		s.placement.servers, s.placement.generator = rest, rest
+	}
+	if want == 0 {
+		s.router.Threads = max(1, len(s.placement.router))
+	}
+	s.router.CPUs = s.placement.router
+	return nil
+}
+
+// list writes processors out.
+func list(cpus []int) string {
+	var texts []string
+	for _, c := range cpus {
+		texts = append(texts, strconv.Itoa(c))
+	}
+	return strings.Join(texts, "+")
+}

@@ -1,0 +1,289 @@
+package router
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/router/backend"
+	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/target/router/load"
+)
+
+// system is one router with its servers.
+type system struct {
+	settings
+	room *room
+	host target.Host
+	tied *starter.Starter
+
+	pair    haproxy.Pair // that clients trust
+	network [2]byte      // the middle of its addresses
+	servers []*server
+	proxy   *haproxy.Process
+	clients *load.Generator
+}
+
+// server is one server process.
+type server struct {
+	spec  backend.Spec
+	file  string
+	cmd   *exec.Cmd
+	ended chan struct{}
+	used  float64 // CPU seconds of all, once it has ended
+}
+
+// Names of files in a room.
+const (
+	certificateFile = "router.pem"
+	innerFile       = "servers.pem" // of the servers behind a router that encrypts anew
+)
+
+// address is one of the system's own addresses of the loopback interface.
+func (s *system) address(n int) string {
+	return fmt.Sprintf("127.%d.%d.%d", s.network[0], s.network[1], n)
+}
+
+const (
+	routerHost  = 1
+	firstServer = 10
+	firstSource = 100
+	sources     = 32
+)
+
+// free is a port of an address that nobody listens on.
+func free(address string) (string, error) {
+	l, err := net.Listen("tcp4", address+":0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	defer l.Close()
+	return l.Addr().String(), nil
+}
+
+// write chooses addresses and writes the certificates.
+func (s *system) write() error {
+	if _, err := io.ReadFull(s.host.Random, s.network[:]); err != nil {
+		return fmt.Errorf("draw addresses: %w", err)
+	}
+	// Away from 127.0 and 127.1, which others use.
+	s.network[0] = 64 + s.network[0]%128
+	var err error
+	for _, x := range []*string{&s.router.Plain, &s.router.Secure} {
+		if *x, err = free(s.address(routerHost)); err != nil {
+			return err
+		}
+	}
+	inner, err := haproxy.MakeCertificate(s.router.Routes, s.host.Random, s.host.Now())
+	if err != nil {
+		return mistake("hosts", "names of fewer domains, or a certificate of your own", "%w", err)
+	}
+	s.pair = inner
+	if s.certificate != nil {
+		if s.pair, err = haproxy.ReadCertificate(s.certificate, s.router.Routes, s.host.Now()); err != nil {
+			return mistake("certificate", "give one that is for all hosts, with its own key", "%w", err)
+		}
+	}
+	for name, pair := range map[string]haproxy.Pair{certificateFile: s.pair, innerFile: inner} {
+		if err := os.WriteFile(filepath.Join(s.room.dir, name), pair.PEM, 0o600); err != nil {
+			return fmt.Errorf("write a certificate: %w", err)
+		}
+	}
+	s.router.Certificate, s.router.ServerCA = certificateFile, innerFile
+	presented := innerFile
+	if s.router.Passes() {
+		presented = certificateFile
+	}
+	s.servers = nil
+	for n := range s.settings.servers {
+		x := &server{file: "server-" + strconv.Itoa(n) + ".json", spec: backend.Spec{
+			Certificate: presented, Key: presented, PageSize: s.pageSize, Header: s.answerHead, Service: s.service, Workers: s.workers, HTTP2: s.router.ServerHTTP2,
+		}}
+		for _, a := range []*string{&x.spec.Plain, &x.spec.Secure} {
+			if *a, err = free(s.address(firstServer + n)); err != nil {
+				return err
+			}
+		}
+		address := x.spec.Plain
+		if t := s.router.Termination; t == haproxy.Passthrough || t == haproxy.Reencrypt {
+			address = x.spec.Secure
+		}
+		s.router.Servers = append(s.router.Servers[:n:n], address)
+		s.servers = append(s.servers, x)
+	}
+	return nil
+}
+
+// start starts the servers and the router, and makes the generator.
+func (s *system) start(ctx context.Context, now func() record.Micros, seed uint64) error {
+	if err := s.write(); err != nil {
+		return err
+	}
+	for _, x := range s.servers {
+		if err := s.serve(ctx, x); err != nil {
+			return err
+		}
+	}
+	var err error
+	if s.proxy, err = haproxy.Start(ctx, s.binary, s.room.dir, s.router, s.apart(nil)); err != nil {
+		return err
+	}
+	s.clients = load.New(s.load(), now, seed)
+	return nil
+}
+
+// apart starts processes that are kept to some processors, none for all, at
+// normal priority: this program may have a higher one.
+func (s *system) apart(cpus []int) func(func() error) error {
+	return func(start func() error) error {
+		return s.tied.Do(func() error {
+			_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst they have ours
+			var set unix.CPUSet
+			for _, c := range cpus {
+				set.Set(c)
+			}
+			for _, c := range s.allCPUs {
+				if len(cpus) == 0 {
+					set.Set(c)
+				}
+			}
+			if err := unix.SchedSetaffinity(0, &set); err != nil {
+				return fmt.Errorf("keep processes to processors %v: %w", cpus, err)
+			}
+			return start()
+		})
+	}
+}
+
+// serverBound is how long a server may take until it serves.
+const serverBound = 10 * time.Second
+
+// serve starts a server and returns once it serves.
+func (s *system) serve(ctx context.Context, x *server) error {
+	text, err := json.Marshal(x.spec)
+	if err == nil {
+		err = os.WriteFile(filepath.Join(s.room.dir, x.file), text, 0o600)
+	}
+	if err != nil {
+		return fmt.Errorf("write what a server serves: %w", err)
+	}
+	logPath := filepath.Join(s.room.dir, x.file+".log")
+	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("start a server: %w", err)
+	}
+	defer log.Close()
+	cmd := exec.Command(s.host.Executable, "component", backend.Component, x.file)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.room.dir, log, log
+	cmd.Env = []string{"PATH=/usr/bin:/bin", "GOGC=400"}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	if err := s.apart(s.placement.servers)(cmd.Start); err != nil {
+		return fmt.Errorf("start a server: %w", err)
+	}
+	x.cmd, x.ended = cmd, make(chan struct{})
+	go func() {
+		_ = cmd.Wait() // its outcome is in ProcessState
+		x.used = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
+		close(x.ended)
+	}()
+	ctx, cancel := context.WithTimeout(ctx, serverBound)
+	defer cancel()
+	for {
+		conn, err := net.Dial("tcp4", x.spec.Secure)
+		if err == nil {
+			conn.Close()
+			return nil
+		}
+		select {
+		case <-x.ended:
+			text, _ := os.ReadFile(logPath)
+			return fmt.Errorf("a server ended at its start: %s", strings.TrimSpace(string(text)))
+		case <-ctx.Done():
+			return fmt.Errorf("a server does not serve: %w", err)
+		case <-time.After(2 * time.Millisecond):
+		}
+	}
+}
+
+// kill ends a server.
+func (x *server) kill() error {
+	if x.cmd == nil {
+		return nil
+	}
+	if err := x.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("end a server: %w", err)
+	}
+	<-x.ended
+	return nil
+}
+
+// usage is what the server has used.
+func (x *server) usage() (telemetry.Usage, error) {
+	select {
+	case <-x.ended:
+		return telemetry.Usage{CPUSeconds: x.used}, nil
+	default:
+		return telemetry.ReadProcess(x.cmd.Process.Pid)
+	}
+}
+
+// load is what the generator sends.
+func (s *system) load() load.Plan {
+	p := load.Plan{
+		Address: s.router.Plain, Hosts: s.hosts, Method: s.method, Path: "/", Header: s.requestHead, Body: s.body,
+		Size: int64(s.pageSize), Want: backend.Begin(s.pageSize), Close: s.close, Random: s.random, Work: s.work, HTTP2: s.router.HTTP2,
+	}
+	if s.close {
+		for n := range sources {
+			p.Sources = append(p.Sources, net.ParseIP(s.address(firstSource+n)))
+		}
+	}
+	if s.router.Termination.Secure() {
+		version := map[string]uint16{"TLSv1.2": tls.VersionTLS12, "TLSv1.3": tls.VersionTLS13}[s.router.TLSVersion]
+		p.Address = s.router.Secure
+		p.TLS = &tls.Config{
+			RootCAs: s.pair.Roots(), MinVersion: version, MaxVersion: version,
+			// Alone: else each handshake makes a second share, for a hybrid that
+			// HAProxy does not know.
+			CurvePreferences: []tls.CurveID{tls.X25519},
+			Time:             s.host.Now,
+		}
+		if version == tls.VersionTLS12 {
+			// Where the certificate's own curve must be among those of the client.
+			p.TLS.CurvePreferences = append(p.TLS.CurvePreferences, tls.CurveP256)
+		}
+		if s.router.Resumption {
+			p.TLS.ClientSessionCache = tls.NewLRUClientSessionCache(2 * len(s.hosts))
+		}
+	}
+	return p
+}
+
+// stop ends everything.
+func (s *system) stop() error {
+	var err error
+	if s.proxy != nil {
+		err = s.proxy.Stop()
+	}
+	for _, x := range s.servers {
+		err = errors.Join(err, x.kill())
+	}
+	return err
+}

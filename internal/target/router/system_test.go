@@ -1,0 +1,247 @@
+package router
+
+import (
+	"context"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/target/router/load"
+)
+
+// came is what became of a stream.
+type came struct {
+	done, lost int
+	failed     map[string]int
+	load.Counts
+}
+
+// loaded loads a system from some clients and calls during in the middle.
+func loaded(t *testing.T, s *system, clients float64, span time.Duration, during func()) came {
+	t.Helper()
+	clock := record.StartClock(time.Now)
+	g := load.New(s.load(), clock.Now, 1)
+	x := came{failed: make(map[string]int)}
+	var mu sync.Mutex
+	var middle sync.WaitGroup
+	if during != nil {
+		middle.Go(func() {
+			time.Sleep(span / 2)
+			during()
+		})
+	}
+	err := g.Run(context.Background(), target.Schedule{Value: clients, Hold: span, Window: 100 * time.Millisecond, Timeout: 10 * time.Second}, func(w *record.Window) {
+		mu.Lock()
+		defer mu.Unlock()
+		x.done, x.lost = x.done+w.Done, x.lost+w.Lost
+		for kind, n := range w.Failed {
+			x.failed[kind] += n
+		}
+	})
+	middle.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x.Counts = g.Counts()
+	return x
+}
+
+// clean says that every request was answered as it should be.
+func (x came) clean(t *testing.T, least int) {
+	t.Helper()
+	if len(x.failed) > 0 || x.lost > 0 || x.done < least {
+		t.Errorf("%d done, failed %v, %d lost", x.done, x.failed, x.lost)
+	}
+}
+
+const short = 600 * time.Millisecond
+
+func TestEveryTermination(t *testing.T) {
+	for _, termination := range []string{"none", "edge", "passthrough", "reencrypt"} {
+		for _, keep := range []string{"true", "false"} {
+			t.Run(termination+", kept "+keep, func(t *testing.T) {
+				t.Parallel()
+				s := running(t, map[string]string{"termination": termination, "keepAlive": keep, "routes": "20", "pageSize": "3KiB"})
+				loaded(t, s, 4, short, nil).clean(t, 20)
+			})
+		}
+	}
+}
+
+func TestWhatARouterCanBe(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		params map[string]string
+	}{
+		{"2000 routes", map[string]string{"routes": "2000"}},
+		{"2000 routes by TLS, by their exact names", map[string]string{"routes": "2000", "termination": "edge", "lookup": "exact"}},
+		{"exact names that pass through", map[string]string{"termination": "passthrough", "lookup": "exact"}},
+		{"several servers, checked, without cookies", map[string]string{"servers": "3", "cookies": "false"}},
+		{"HTTP/2 to the servers", map[string]string{"serverHTTP": "2"}},
+		{"HTTP/2 to the servers by TLS", map[string]string{"serverHTTP": "2", "termination": "reencrypt"}},
+		{"TLS 1.2 without resumption", map[string]string{"tlsVersion": "1.2", "resumption": "false", "termination": "edge"}},
+		{"HTTP/2", map[string]string{"http": "2", "termination": "edge"}},
+		{"HTTP/2 that passes through", map[string]string{"http": "2", "termination": "passthrough"}},
+		{"HTTP/2 with bodies, closing", map[string]string{"http": "2", "termination": "reencrypt", "method": "POST", "bodySize": "20KiB", "keepAlive": "false"}},
+		{"bodies", map[string]string{"method": "POST", "bodySize": "50KiB"}},
+		{"no bodies", map[string]string{"method": "HEAD"}},
+		{"two threads on any processor", map[string]string{"threads": "2", "pinning": "none"}},
+		{"pages of 1 MiB", map[string]string{"pageSize": "1MiB"}},
+		{"a page of a byte", map[string]string{"pageSize": "1B"}},
+	} {
+		t.Run(c.why, func(t *testing.T) {
+			t.Parallel()
+			s := running(t, c.params)
+			loaded(t, s, 4, short, nil).clean(t, 4)
+		})
+	}
+}
+
+func TestSessionsAreResumed(t *testing.T) {
+	for _, version := range []string{"1.2", "1.3"} {
+		for _, resumption := range []string{"true", "false"} {
+			s := running(t, map[string]string{"termination": "edge", "keepAlive": "false", "resumption": resumption, "routes": "1", "tlsVersion": version})
+			x := loaded(t, s, 2, short, nil)
+			x.clean(t, 10)
+			if resumption == "true" && x.Resumed < x.Opened*9/10-2 || resumption == "false" && x.Resumed > 0 {
+				t.Errorf("TLS %s, resumption=%s: %d of %d connections were resumed", version, resumption, x.Resumed, x.Opened)
+			}
+		}
+	}
+}
+
+// R11: a header beyond the buffer is refused, of a request with 400 and of an
+// answer with 502, and taken with a larger buffer.
+func TestOversizedHeaders(t *testing.T) {
+	for _, c := range []struct {
+		why    string
+		params map[string]string
+		failed string
+	}{
+		{"a request's header beyond the buffer", map[string]string{"requestHeader": "30KiB"}, load.FailedStatus + "400"},
+		{"the same, with a larger buffer", map[string]string{"requestHeader": "30KiB", "bufsize": "65536"}, ""},
+		{"an answer's header beyond the buffer", map[string]string{"answerHeader": "30KiB"}, load.FailedStatus + "502"},
+		{"the same, with a larger buffer", map[string]string{"answerHeader": "30KiB", "bufsize": "65536"}, ""},
+	} {
+		x := loaded(t, running(t, c.params), 2, short, nil)
+		switch {
+		case c.failed == "":
+			x.clean(t, 4)
+		case x.done > 0 || x.failed[c.failed] == 0 || len(x.failed) > 1:
+			t.Errorf("%s: %d done, failed %v, want only %q", c.why, x.done, x.failed, c.failed)
+		}
+	}
+}
+
+func TestAReloadLosesNoRequest(t *testing.T) {
+	for _, keep := range []string{"true", "false"} {
+		s := running(t, map[string]string{"event": "reload", "keepAlive": keep})
+		x := loaded(t, s, 4, 2*time.Second, func() {
+			if _, err := s.change(context.Background(), record.StartClock(time.Now).Now); err != nil {
+				t.Error(err)
+			}
+		})
+		x.clean(t, 100)
+		if keep == "true" && x.Opened <= 4 {
+			t.Errorf("%d connections were opened by 4 clients: none was moved to the new process", x.Opened)
+		}
+	}
+}
+
+func TestARouteIsAddedUnderLoad(t *testing.T) {
+	for _, event := range []string{"route-reload", "route-runtime"} {
+		for _, termination := range []string{"none", "edge", "passthrough"} {
+			s := running(t, map[string]string{"event": event, "termination": termination})
+			var values map[string]float64
+			x := loaded(t, s, 2, 2*time.Second, func() {
+				var err error
+				if values, err = s.change(context.Background(), record.StartClock(time.Now).Now); err != nil {
+					t.Errorf("%s, %s: %v", event, termination, err)
+				}
+			})
+			x.clean(t, 50)
+			if values["seconds"] <= 0 || values["seconds"] > 10 || values["asked"] < 1 {
+				t.Errorf("%s, %s: %v", event, termination, values)
+			}
+		}
+	}
+}
+
+// With another server for each route, a killed one costs what was under way on it
+// and no more: HAProxy asks the other one.
+func TestAKilledServer(t *testing.T) {
+	s := running(t, map[string]string{"event": "kill-server", "servers": "2", "cookies": "false"})
+	x := loaded(t, s, 4, 2*time.Second, func() {
+		if _, err := s.change(context.Background(), record.StartClock(time.Now).Now); err != nil {
+			t.Error(err)
+		}
+	})
+	failed := 0
+	for _, n := range x.failed {
+		failed += n
+	}
+	if x.done < 50 || failed > x.done/10 {
+		t.Errorf("%d done, failed %v", x.done, x.failed)
+	}
+	totals, err := s.proxy.Stats().Totals()
+	if err != nil || totals.Retries+totals.Moved == 0 {
+		t.Errorf("HAProxy tells of no retry: %+v, %v", totals, err)
+	}
+}
+
+// What HAProxy tells of itself is what is going on.
+func TestWhatHAProxyTells(t *testing.T) {
+	s := running(t, map[string]string{"maxconn": "20"})
+	loaded(t, s, 10, short, func() {
+		info, err := s.proxy.Stats().Info()
+		if err != nil || info.Values["CurrConns"] < 10 || info.Values["Maxconn"] != 20 {
+			t.Errorf("%v, %v", info.Values, err)
+		}
+	}).clean(t, 20)
+	u, err := s.proxy.Usage()
+	if err != nil || u.CPUSeconds <= 0 || u.RSSBytes < 1<<20 {
+		t.Errorf("%+v, %v", u, err)
+	}
+	if threads := haproxy.Threads(s.proxy.PIDs()[0]); len(threads) != s.router.Threads {
+		t.Errorf("%d threads, want %d", len(threads), s.router.Threads)
+	}
+	r, err := http.Get("http://" + s.router.Plain)
+	if err != nil || r.StatusCode != 503 {
+		t.Errorf("a host without a route gets %v, %v, want 503", r, err)
+	}
+	if r != nil {
+		r.Body.Close()
+	}
+}
+
+// A room of a run that is dead is removed, that of one alive is not.
+func TestRoomsOfDeadRunsAreRemoved(t *testing.T) {
+	state := t.TempDir()
+	alive, err := makeRoom(state, "alive")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead, err := makeRoom(state, "de/ad")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dead.lock.Close() // as the kernel does
+	if err := removeDead(state); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(dead.dir); err == nil {
+		t.Error("the room of a dead run is still there")
+	}
+	if _, err := os.Stat(alive.dir); err != nil || strings.Contains(dead.dir, "de/ad") {
+		t.Errorf("the room of a run that is alive: %v", err)
+	}
+	if err := alive.remove(); err != nil {
+		t.Error(err)
+	}
+}
