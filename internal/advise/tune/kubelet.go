@@ -10,8 +10,6 @@ import (
 
 	"gonum.org/v1/gonum/stat"
 
-	"k8s.io/apimachinery/pkg/util/validation"
-
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
@@ -94,7 +92,7 @@ func costParam(list *[]ComponentCost) *param[ComponentCost] {
 // D3, D14).
 func TuneKubelet(p Kubelet) (*Answer, error) {
 	b, err := begin("kubelet", p.Params(), func() error {
-		if key, value, ok := strings.Cut(p.Label.Value, "="); p.Label.Ok() && (!ok || validation.IsQualifiedName(key) != nil || validation.IsValidLabelValue(value) != nil) {
+		if p.Label.Ok() && !labelPair.MatchString(p.Label.Value) {
 			return badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE as labels have them", p.Label.Value)
 		}
 		return checkCosts(p.Costs)

@@ -4,13 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 	"unicode"
-
-	"k8s.io/apimachinery/pkg/util/validation"
 
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -156,10 +155,8 @@ func (p *param[T]) settle() error {
 	value, bound := 0.0, func(f float64) string { return trim(f) }
 	switch v := any(p.in.Value).(type) {
 	case string:
-		if p.object {
-			if problems := validation.IsDNS1123Subdomain(v); problems != nil {
-				return badParam(p.name, "", "%q: want small letters, digits, dashes and dots, a letter or digit first and last", v)
-			}
+		if p.object && (len(v) > 253 || !objectName.MatchString(v)) {
+			return badParam(p.name, "", "%q: want small letters, digits, dashes and dots, a letter or digit first and last", v)
 		}
 		return checkWord(p.name, v)
 	case int64:
@@ -285,6 +282,12 @@ func whole[T int | float64](text string) (T, error) {
 	n, err := ParseCount(text)
 	return T(n), err
 }
+
+// What an API server takes as the name of an object (RFC 1123), and as a label.
+var (
+	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	labelPair  = regexp.MustCompile(`^([a-z0-9][-.a-z0-9]*[a-z0-9]/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?$`)
+)
 
 // parseName reads the name of something.
 func parseName(text string) (string, error) {
