@@ -554,6 +554,15 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 	}
 }
 
+// A grid of which no cell could be begun leaves nothing, and says why.
+func TestAGridThatCannotBegin(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "grid")
+	got := command(t, nil, "limit", "node-density", "--vary", "lab.nodes=1,2", "--out", dir)
+	if _, err := os.Stat(dir); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") || err == nil {
+		t.Errorf("exit code %d, %v:\n%s", got.code, err, got.stderr)
+	}
+}
+
 // Each cell has a directory of its own, which a link can name.
 func TestDirectoriesOfCells(t *testing.T) {
 	long := "image=" + strings.Repeat("a", 300)
@@ -567,15 +576,6 @@ func TestDirectoriesOfCells(t *testing.T) {
 	}
 	if dir := cellDir("limit=20,places=2"); dir != "limit=20,places=2" {
 		t.Errorf("a plain name is changed: %s", dir)
-	}
-}
-
-// A grid of which no cell could be begun leaves nothing, and says why.
-func TestAGridThatCannotBegin(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), "grid")
-	got := command(t, nil, "limit", "node-density", "--vary", "lab.nodes=1,2", "--out", dir)
-	if _, err := os.Stat(dir); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") || err == nil {
-		t.Errorf("exit code %d, %v:\n%s", got.code, err, got.stderr)
 	}
 }
 

@@ -50,7 +50,7 @@ func (p *Ceph) Params() []Param {
 			return []func(string) error{into(&c.Name, parseName), into(&c.Share, ParsePercent), into(&c.Size, ParseCount)}
 		}),
 		intParam(&p.Clones, "clones", "clones of one image").within(0, 10_000_000),
-		textParam(&p.StorageClass, "storage-class", "name", "storage class of the clones").by("ocs-external-storagecluster-ceph-rbd", "the document's").when(p.Clones.Value > 0),
+		textParam(&p.StorageClass, "storage-class", "name", "storage class of the clones").by("ocs-external-storagecluster-ceph-rbd", "the document's").named().when(p.Clones.Value > 0),
 	}
 }
 

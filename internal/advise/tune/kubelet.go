@@ -72,7 +72,7 @@ func (p *Kubelet) Params() []Param {
 		costParam(&p.Costs),
 		shareParam(&p.Headroom, "headroom", "on top of what was measured").within(0, 10).by(0.2, "this program's own allowance").when(len(p.Costs) > 0),
 		intParam(&p.PIDMax, "pid-max", "kernel.pid_max of the nodes").within(301, largestPIDMax).by(largestPIDMax, "OpenShift's profile, and systemd's on 64-bit hosts"),
-		textParam(&p.Pool, "pool", "name", "MachineConfigPool").by("worker", "the pool of ordinary nodes"),
+		textParam(&p.Pool, "pool", "name", "MachineConfigPool").by("worker", "the pool of ordinary nodes").named(),
 		textParam(&p.Label, "label", "key=value", "label that selects the pool (default: the label that the pool has by itself)"),
 		intParam(&p.Nodes, "nodes", "nodes of the pool").read(p.Cluster.workerCount()).within(1, 1_000_000),
 		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time").within(1, 1_000_000).by(1, "a MachineConfigPool's").when(rebooted),
@@ -92,8 +92,8 @@ func costParam(list *[]ComponentCost) *param[ComponentCost] {
 // D3, D14).
 func TuneKubelet(p Kubelet) (*Answer, error) {
 	b, err := begin("kubelet", p.Params(), func() error {
-		if key, _, ok := strings.Cut(p.Label.Value, "="); p.Label.Ok() && (!ok || key == "") {
-			return badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE", p.Label.Value)
+		if p.Label.Ok() && !labelPair.MatchString(p.Label.Value) {
+			return badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE as labels have them", p.Label.Value)
 		}
 		return checkCosts(p.Costs)
 	})

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -66,6 +67,7 @@ type param[T any] struct {
 	unit             string
 	standard         In[T]
 	idle             bool // the default is for help only
+	object           bool // a text that names objects of Kubernetes
 	ranged           bool
 	low, high        float64
 }
@@ -122,6 +124,12 @@ func (p *param[T]) within(low, high float64) *param[T] {
 	return p
 }
 
+// named says that objects are given the text as their name.
+func (p *param[T]) named() *param[T] {
+	p.object = true
+	return p
+}
+
 // per gives the unit of the value.
 func (p *param[T]) per(unit string) *param[T] {
 	p.unit = unit
@@ -147,6 +155,9 @@ func (p *param[T]) settle() error {
 	value, bound := 0.0, func(f float64) string { return trim(f) }
 	switch v := any(p.in.Value).(type) {
 	case string:
+		if p.object && (len(v) > 253 || !objectName.MatchString(v)) {
+			return badParam(p.name, "", "%q: want small letters, digits, dashes and dots, a letter or digit first and last", v)
+		}
 		return checkWord(p.name, v)
 	case int64:
 		value = float64(v)
@@ -271,6 +282,12 @@ func whole[T int | float64](text string) (T, error) {
 	n, err := ParseCount(text)
 	return T(n), err
 }
+
+// What an API server takes as the name of an object (RFC 1123), and as a label.
+var (
+	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	labelPair  = regexp.MustCompile(`^([a-z0-9][-.a-z0-9]*[a-z0-9]/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?$`)
+)
 
 // parseName reads the name of something.
 func parseName(text string) (string, error) {

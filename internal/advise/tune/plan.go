@@ -93,7 +93,7 @@ func (p *Plan) Params() []Param {
 		intParam(&p.OSDs, "osds", "OSDs of a Ceph cluster"),
 		intParam(&p.Replicas, "replicas", "copies in Ceph (default 3)"),
 		textParam(&p.CephPool, "pool-name", "name", "Ceph's pool of the machines"),
-		timeParam(&p.RTT, "rtt", "round trip between the hosts"),
+		timeParam(&p.RTT, "rtt", "round trip between the hosts").within(1, longestRTT),
 		rateParam(&p.Link, "link", "speed of the nodes' link"),
 		intParam(&p.MTU, "mtu", "MTU of the nodes' link (default 1500)"),
 		coresParam(&p.Cores, "cores", "CPU of a node"),
@@ -137,6 +137,8 @@ func TunePlan(p Plan) (*Answer, error) {
 	}
 	maxPods := p.MaxPods
 	switch {
+	case maxPods.Ok() && maxPods.Value < all:
+		return nil, badParam("max-pods", "leave it out for the next that was tested", "%d, and %s pods come to each node", maxPods.Value, grouped(all))
 	case maxPods.Ok():
 	case p.PodsPerNode.Ok() || all > 500:
 		maxPods = Given(max(all, ceiling.OpenShiftMaxPods), "all pods of a node")

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -137,6 +138,58 @@ type (
 		Tuning   readTuning   `yaml:"tuningOptions"`
 	}
 )
+
+// What makes no sense is refused, with the parameter that is wrong.
+func TestNonsenseIsRefused(t *testing.T) {
+	v := Virt{VMs: count(100), Nodes: count(10)}
+	with := func(change func(v *Virt)) func() error {
+		return func() error {
+			changed := v
+			change(&changed)
+			_, err := TuneVirt(changed)
+			return err
+		}
+	}
+	for why, tt := range map[string]struct {
+		param string
+		try   func() error
+	}{
+		"a pool of no name that an API server takes": {"pool", func() error {
+			_, err := TuneKubelet(Kubelet{MaxPods: count(500), Pool: Given("gpu_1", "flag")})
+			return err
+		}},
+		"a label that no object has": {"label", func() error {
+			_, err := TuneKubelet(Kubelet{MaxPods: count(500), Label: Given("a=b/c", "flag")})
+			return err
+		}},
+		"a domain in capitals": {"domain", func() error {
+			_, err := TuneRouter(Router{Routes: count(5000), Domain: Given("Apps.example.com", "flag")})
+			return err
+		}},
+		"a round trip of hours": {"rtt", func() error {
+			_, err := TuneHost(rttAndLink(10*time.Hour, 1e9))
+			return err
+		}},
+		"a plan with fewer maxPods than pods": {"max-pods", func() error {
+			_, err := TunePlan(Plan{VMs: count(3000), Nodes: count(100), MaxPods: count(20)})
+			return err
+		}},
+		"a migration to no other node": {"nodes", with(func(v *Virt) { v.Nodes, v.Migrate = count(1), count(50) })},
+		"more zones than nodes":        {"zones", with(func(v *Virt) { v.Zones = count(30) })},
+		"a class twice": {"class", with(func(v *Virt) {
+			v.VMs, v.Classes = In[int64]{}, []VMClass{{Name: "a", Count: 1, Memory: 1 << 30}, {Name: "a", Count: 2, Memory: 1 << 30}}
+		})},
+		"a machine without memory": {"class", with(func(v *Virt) { v.VMs, v.Classes = In[int64]{}, []VMClass{{Name: "a", Count: 1, Cores: 1}} })},
+	} {
+		var param *ParamError
+		if err := tt.try(); !errors.As(err, &param) || param.Name != tt.param {
+			t.Errorf("%s: %v, want one about --%s", why, err, tt.param)
+		}
+	}
+	if shape, err := ParseDataset("0x8x20Mi"); err == nil {
+		t.Errorf("a data set of nothing was taken: %v", shape)
+	}
+}
 
 // Parameters of several parts say what is wrong with which.
 func TestParametersOfParts(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -85,6 +86,9 @@ func ParseDataset(text string) (d DatasetShape, _ error) {
 	d.Size, size = ParseBytes(parts[2])
 	if err := cmp.Or(directories, files, size); err != nil {
 		return d, err
+	}
+	if d.Directories == 0 || d.Files == 0 || d.Size == 0 {
+		return d, fmt.Errorf("%q is no data", text)
 	}
 	if float64(d.Directories)*float64(d.Files)*float64(d.Size) > 1<<60 {
 		return d, fmt.Errorf("%q is more than 1 EiB", text)
@@ -196,9 +200,12 @@ func parseSeconds(text string) (float64, error) {
 // migration, clones (V2, V23 to V27, V30 to V38, V41).
 func TuneVirt(p Virt) (*Answer, error) {
 	total := int64(0)
-	for _, c := range p.Classes {
-		if !plainWord(c.Name) || c.Count < 1 || c.Cores < 0 || c.Memory < 0 {
+	for i, c := range p.Classes {
+		if !plainWord(c.Name) || c.Count < 1 || c.Cores < 0 || c.Memory < 1 {
 			return nil, badParam("class", "for example rhel=1500,1,4Gi", "%q makes no sense", c.Name)
+		}
+		if slices.ContainsFunc(p.Classes[:i], func(other VMClass) bool { return other.Name == c.Name }) {
+			return nil, badParam("class", "", "%s is given twice", c.Name)
 		}
 		total += c.Count
 	}
@@ -214,6 +221,12 @@ func TuneVirt(p Virt) (*Answer, error) {
 	b, err := begin("virt", p.Params(), func() error { return checkReadings(p.CloneReadings) }, func() error {
 		if p.VMs.Ok() && p.Migrate.Value > p.VMs.Value {
 			return badParam("migrate", "", "%d of %d machines", p.Migrate.Value, p.VMs.Value)
+		}
+		if p.Migrate.Value > 0 && p.Nodes.Value == 1 {
+			return badParam("nodes", "leave --migrate out", "a machine migrates from one node to another, and there is 1")
+		}
+		if p.Nodes.Ok() && p.Zones.Value > p.Nodes.Value {
+			return badParam("zones", "", "%d of %d nodes", p.Zones.Value, p.Nodes.Value)
 		}
 		return nil
 	})
