@@ -162,7 +162,12 @@ func TestKindsOfFailure(t *testing.T) {
 			}
 		}
 	}
-	refused := listen(t, func(l net.Listener) { l.Close() })
+	gone, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refused := gone.Addr().String()
+	gone.Close() // before anything is sent
 	for _, c := range []struct{ why, address, kind string }{
 		{"nobody listens", refused, load.FailedRefused},
 		{"another status", listen(t, answer("HTTP/1.1 503 No\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")), load.FailedStatus + "503"},
