@@ -91,6 +91,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep router --set requestHeader=30KiB --set bufsize=65536", nil, haproxy},
 		{"bin/plimsoll sweep router --set event=reload --slo 'errors <= 0%'", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm reload:event=route-reload --arm runtime:event=route-runtime", nil, haproxy},
+		{"bin/plimsoll ab router --level 40 --metric change --arm empty:event=route-change --arm churn:event=route-change,churn=100", nil, haproxy},
 		{`bin/plimsoll tune plan "2500 pods per node on 26 nodes" --write plan`, []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --rtt 0.208ms --link 50Gbit", []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},
