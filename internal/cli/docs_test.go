@@ -89,6 +89,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll ab router --level 40 --arm regexp:routes=2000 --arm exact:routes=2000,lookup=exact", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB --set bufsize=65536", nil, haproxy},
+		{"bin/plimsoll ab router --level 40 --metric 'haproxy memory, most' --arm idle-0:idle=0 --arm idle-500:idle=500 --arm idle-1000:idle=1000 --arm idle-2000:idle=2000", nil, haproxy},
 		{"bin/plimsoll sweep router --set event=reload --slo 'errors <= 0%'", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm reload:event=route-reload --arm runtime:event=route-runtime", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm empty:event=route-change --arm churn:event=route-change,churn=100", nil, haproxy},
