@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -71,26 +72,23 @@ func parseArm(text string) (plan.Arm, error) {
 	if !ok || name == "" {
 		return plan.Arm{}, usagef(example, "--arm %q: want NAME:k=v,k=v", text)
 	}
-	arm := plan.Arm{Name: name}
-	key := ""
+	var texts []string
 	for part := range strings.SplitSeq(rest, ",") {
-		k, v, isPair := strings.Cut(part, "=")
-		switch {
-		case rest == "":
-		case isPair && k != "":
-			if _, twice := arm.Params[k]; twice {
-				return arm, usagef("", "--arm %s: %s is given twice", name, k)
-			}
-			if arm.Params == nil {
-				arm.Params = make(plan.Params)
-			}
-			key = k
-			arm.Params[key] = v
-		case key == "":
-			return arm, usagef(example, "--arm %q: %q has no parameter before it", text, part)
-		default:
-			arm.Params[key] += "," + part
+		if at := len(texts) - 1; at >= 0 && strings.Index(part, "=") <= 0 {
+			texts[at] += "," + part
+		} else if rest != "" {
+			texts = append(texts, part)
 		}
 	}
-	return arm, nil
+	arm := plan.Arm{Name: name}
+	var err error
+	pairs(texts, "--arm "+name+": ", "k=v", example, func(e error) { err = cmp.Or(err, e) }, func(key, value string) bool {
+		if arm.Params == nil {
+			arm.Params = make(plan.Params)
+		}
+		_, twice := arm.Params[key]
+		arm.Params[key] = value
+		return twice
+	})
+	return arm, err
 }

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -185,6 +186,7 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 	}
 	// The labels are kept honest: what is said to be tested for real is.
 	tested = append(tested, "writes-stood-still", "etcd-full") // by TestStoresThatFail
+	tested = append(tested, "client-limit")                    // by TestASchedulersLimit
 	list, err := signature.Builtin()
 	if err != nil {
 		t.Fatal(err)
@@ -192,6 +194,41 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 	for _, s := range list {
 		if made := slices.Contains(tested, s.Name); made != (s.Tested == signature.Real) {
 			t.Errorf("signature %s says that its test is %s, and this test makes one: %v", s.Name, s.Tested, made)
+		}
+	}
+}
+
+// A scheduler that may send 20 requests a second is named, with how many.
+func TestASchedulersLimit(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "a scheduler of 20 pods a second schedules 300")
+	p := suite.Program(t)
+	if got := p.Run(t, "lab", "up", "slow", "--nodes", "10"); got.Code != exitHeld {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	t.Cleanup(func() { p.Run(t, "lab", "down", "slow") })
+	file := filepath.Join(filepath.Dir(strings.TrimSpace(p.Run(t, "lab", "kubeconfig", "slow").Stdout)), "scheduler.yaml")
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	limited := regexp.MustCompile(`(qps|burst): \d+`).ReplaceAllString(string(text), "$1: 20")
+	if err := os.WriteFile(file, []byte(limited), 0o600); err != nil || limited == string(text) {
+		t.Fatal(err, limited)
+	}
+	if got := p.Run(t, "lab", "restart", "kube-scheduler", "--lab", "slow"); got.Code != exitHeld {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	p.Measure(t, "paced", "sweep", "node-density", "--lab", "slow", "--levels", "30", "--slo", "all Ready")
+	r := p.Result(t, "paced")
+	i := slices.IndexFunc(r.Diagnosis, func(d judge.Diagnosis) bool { return d.Signature == "client-limit" })
+	if i < 0 {
+		t.Fatalf("it is not recognised, but %+v; waits %+v", r.Diagnosis, r.Steps[0].Bottleneck)
+	}
+	t.Log(r.Diagnosis[i].Evidence)
+	for _, want := range []string{"waits for the scheduler", "a limit of about 20 requests a second"} {
+		if !strings.Contains(r.Diagnosis[i].Evidence, want) {
+			t.Errorf("%q does not say %q", r.Diagnosis[i].Evidence, want)
 		}
 	}
 }

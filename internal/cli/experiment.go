@@ -278,7 +278,7 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 	x := &experimentCommand{cmd: cmd, flags: f, plan: p}
 	p.Schema, p.Workload = plan.Schema, workloadName
 	x.text("pace", f.pace, &p.Pace)
-	x.pairs(f.set, "set", "k=v", "for example --set image=quay.io/my/pause:1", func(key, value string) bool {
+	pairs(f.set, "--set ", "k=v", "for example --set image=quay.io/my/pause:1", x.fail, func(key, value string) bool {
 		_, twice := p.Params[key]
 		if p.Params == nil {
 			p.Params = make(map[string]string)
@@ -286,14 +286,14 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 		p.Params[key] = value
 		return twice
 	})
-	x.pairs(f.guards, "guard", "name=bound", "for example --guard nodesNotReady=1", func(name, value string) bool {
+	pairs(f.guards, "--guard ", "name=bound", "for example --guard nodesNotReady=1", x.fail, func(name, value string) bool {
 		_, twice := p.Guards[name]
 		if err := p.Guards.Set(name, value); err != nil {
 			x.fail(usagef("for example --guard nodesNotReady=1 or --guard apiErrors=5%", "--guard %s: %w", name, err))
 		}
 		return twice
 	})
-	x.pairs(f.vary, "vary", "k=v1,v2,...", "for example --vary image=quay.io/my/a:1,quay.io/my/b:1", func(key, value string) bool {
+	pairs(f.vary, "--vary ", "k=v1,v2,...", "for example --vary image=quay.io/my/a:1,quay.io/my/b:1", x.fail, func(key, value string) bool {
 		_, twice := p.Vary.Get(key)
 		comma := ","
 		if strings.Contains(value, ";") {
@@ -335,16 +335,16 @@ func (x *experimentCommand) text(flag, value string, into interface{ UnmarshalTe
 	}
 }
 
-// pairs reads a flag that was given as often as there are texts, each a key and
-// a value. Set takes one and reports whether the key was given before.
-func (x *experimentCommand) pairs(texts []string, flag, want, hint string, set func(key, value string) (twice bool)) {
+// pairs reads texts that are each a key and a value. Set takes one and reports
+// whether the key was given before; fail takes what is wrong, behind the flag.
+func pairs(texts []string, flag, want, hint string, fail func(error), set func(key, value string) (twice bool)) {
 	for _, text := range texts {
 		key, value, ok := strings.Cut(text, "=")
 		switch {
 		case !ok || key == "":
-			x.fail(usagef(hint, "--%s %q: want %s", flag, text, want))
+			fail(usagef(hint, "%s%q: want %s", flag, text, want))
 		case set(key, value):
-			x.fail(usagef("", "--%s %s is given twice", flag, key))
+			fail(usagef("", "%s%s is given twice", flag, key))
 		}
 	}
 }

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -31,7 +33,7 @@ type grid struct {
 // showGrid makes the grid and shows its result.
 func (r *runner) showGrid(f *experimentFlags) error {
 	dir := record.Dir(r.out)
-	if !record.IsGrid(r.out) {
+	if r.plan.AsRun == nil { // it is not resumed
 		var err error
 		if dir, err = record.CreateDir(run.NewPath(r.out, r.plan.Name, r.p.Now())); errors.Is(err, fs.ErrExist) {
 			return usagef("give another --out", "%w", err)
@@ -66,6 +68,13 @@ func (r *runner) showGrid(f *experimentFlags) error {
 	defer lock.Close()
 	g := &grid{runner: r, dir: dir, cells: r.plan.Cells(), failed: make(map[string]error)}
 	runErr := g.visitAll()
+	if !g.begun() {
+		// Nothing is on record: as with any run that never began, no directory
+		// stays.
+		if cause := cmp.Or(runErr, g.failed[g.cells[0].Name]); cause != nil {
+			return errors.Join(cause, os.RemoveAll(string(dir)))
+		}
+	}
 	result, err := judgeGrid(r.p, dir, r.plan, g.failed)
 	if err != nil {
 		return errors.Join(runErr, err)
@@ -77,12 +86,20 @@ func (r *runner) showGrid(f *experimentFlags) error {
 		return err
 	}
 	if runErr != nil {
-		r.p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+		if exitCode(runErr) != exitUsage {
+			r.p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
+		}
 		if !r.mild(runErr) {
 			return runErr
 		}
 	}
 	return exitError(result.ExitCode)
+}
+
+// begun reports whether any cell has a record.
+func (g *grid) begun() bool {
+	entries, err := os.ReadDir(g.dir.Path(record.CellsDir))
+	return err != nil || len(entries) > 0
 }
 
 // visitAll makes what is left of each cell, round by round. A cell that cannot
@@ -179,14 +196,22 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 	return err
 }
 
-// cellDir is the name of a cell's directory.
+// longestCellDir is shorter than any file system's names, with room for a digest.
+const longestCellDir = 200
+
+// cellDir is the name of a cell's directory: the cell's own, if files and links
+// may have it, else one like it, which no other cell has.
 func cellDir(name string) string {
-	return strings.Map(func(c rune) rune {
-		if c == '/' || c == ':' || c == filepath.Separator || c == ' ' {
-			return '-'
+	dir := strings.Map(func(c rune) rune {
+		if c < 0x80 && (c >= '0' && c <= '9' || c >= 'A' && c <= 'Z' || c >= 'a' && c <= 'z' || strings.ContainsRune("._=,+-", c)) {
+			return c
 		}
-		return c
+		return '-'
 	}, name)
+	if dir == name && len(dir) <= longestCellDir {
+		return dir
+	}
+	return fmt.Sprintf("%s-%.8x", dir[:min(len(dir), longestCellDir)], sha256.Sum256([]byte(name)))
 }
 
 // judgeGrid puts the results of a grid's cells together, as far as they are

@@ -351,7 +351,7 @@ func TestAFullDisk(t *testing.T) {
 	}
 	defer syscall.Unmount(small, 0)
 	got := p.Run(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "110,20,110,20,110,20,110", "--hold", "100ms", "--out", filepath.Join(small, "r"))
-	if got.Code != exitCouldNotRun || !strings.Contains(got.Stderr, "no space left") {
+	if got.Code != exitCouldNotRun || strings.Count(got.Stderr, "write history: ") != 1 || !strings.Contains(got.Stderr, "no space left") {
 		t.Errorf("exit code %d, want 5\n%s", got.Code, got.Stderr)
 	}
 	if left := p.Leftovers(t); len(left) != 0 {
@@ -429,6 +429,10 @@ func TestAMistakeInATemplate(t *testing.T) {
 		if left := p.Leftovers(t); len(left) != 0 {
 			t.Errorf("%s: left %+v", tt.why, left)
 		}
+	}
+	grid := p.Run(t, "limit", "./w", "--lab", p.Lab, "--vary", "gracePeriod=0,1", "--out", "g")
+	if _, err := os.Stat(filepath.Join(p.Dir, "g")); grid.Code != exitUsage || err == nil || strings.Contains(grid.Stderr, "--resume") || strings.Contains(grid.Stdout, "cells") {
+		t.Errorf("in a grid: exit code %d, directory %v\n%s%s", grid.Code, err, grid.Stdout, grid.Stderr)
 	}
 	write("more.yml", "apiVersion: v1\nkind: ConfigMap\nmetadata:\n  name: c-{{.Iteration}}\n")
 	if got := p.Run(t, "sweep", "./w", "--lab", p.Lab, "--levels", "2", "--hold", "100ms", "--out", "r"); got.Code != 0 {

@@ -20,6 +20,7 @@ import (
 
 func newReportCommand(p *Process) *cobra.Command {
 	var open bool
+	var out string
 	cmd := &cobra.Command{
 		Use:   "report DIR...",
 		Short: "Write the page of a recorded run",
@@ -30,7 +31,8 @@ run, why objects failed, and the resources used. It contains the raw data as CSV
 A run that was not judged since its record was written is judged first, as by
 'plimsoll analyze'. No cluster is needed.`,
 		Example: `  plimsoll report plimsoll-runs/20261121-101500-node-density --open
-  plimsoll report plimsoll-runs/*`,
+  plimsoll report plimsoll-runs/*
+  plimsoll report /archive/first --out first.html`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			return exactlyOne("run directory")(cmd, args[:min(len(args), 1)])
 		},
@@ -44,8 +46,11 @@ A run that was not judged since its record was written is judged first, as by
 					return err
 				}
 			}
+			if out != "" && (len(args) > 1 || record.IsGrid(args[0])) {
+				return usagef("name one run", "--out is for the page of one run alone")
+			}
 			for _, path := range args {
-				page, err := writeReport(p, path)
+				page, err := writeReport(p, path, out)
 				if err != nil {
 					return err
 				}
@@ -62,6 +67,7 @@ A run that was not judged since its record was written is judged first, as by
 		},
 	}
 	cmd.Flags().BoolVar(&open, "open", false, "open it in the browser")
+	cmd.Flags().StringVar(&out, "out", "", "a new `file` to write the page to (default report.html in the run directory)")
 	return cmd
 }
 
@@ -75,8 +81,9 @@ func openRunDir(path string) (record.Dir, error) {
 	return dir, err
 }
 
-// writeReport writes the report of one run and returns its path.
-func writeReport(p *Process, path string) (string, error) {
+// writeReport writes the report of one run, to out unless it is "", and returns
+// its path.
+func writeReport(p *Process, path, out string) (string, error) {
 	defer p.waitFor("writing the page of " + path)()
 	if record.IsGrid(path) {
 		_, err := reportGrid(p, path)
@@ -89,10 +96,25 @@ func writeReport(p *Process, path string) (string, error) {
 	if err := judgeAnew(dir); err != nil {
 		return "", err
 	}
-	if err := report.WriteFile(dir, run.KindBefore()); err != nil {
+	if out == "" {
+		return dir.Path(record.ReportFile), report.WriteFile(dir, run.KindBefore())
+	}
+	page, err := report.Page(dir, run.KindBefore())
+	if err != nil {
 		return "", err
 	}
-	return dir.Path(record.ReportFile), nil
+	file, err := os.OpenFile(out, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if errors.Is(err, fs.ErrExist) {
+		return "", usagef("give another --out", "%w", err)
+	}
+	if err != nil {
+		return "", fmt.Errorf("write the page: %w", err)
+	}
+	_, err = file.Write(page)
+	if err := errors.Join(err, file.Close()); err != nil {
+		return "", errors.Join(fmt.Errorf("write the page: %w", err), os.Remove(out))
+	}
+	return out, nil
 }
 
 // judgeAnew judges a run unless that was done since its record was written.

@@ -45,6 +45,18 @@ func TestReport(t *testing.T) {
 	if err != nil || !strings.Contains(string(page), "nothing was measured") {
 		t.Errorf("the page: %v", err)
 	}
+	elsewhere := filepath.Join(t.TempDir(), "a.html")
+	if got := command(t, nil, "report", string(a), "--out", elsewhere); got.code != exitHeld || got.stdout != elsewhere+"\n" {
+		t.Errorf("elsewhere: exit code %d, %q, %q", got.code, got.stdout, got.stderr)
+	}
+	if copied, err := os.ReadFile(elsewhere); err != nil || string(copied) != string(page) {
+		t.Errorf("elsewhere is another page: %v", err)
+	}
+	for _, args := range [][]string{{string(a), "--out", elsewhere}, {string(a), string(b), "--out", elsewhere + "2"}} {
+		if got := command(t, nil, append([]string{"report"}, args...)...); got.code != exitUsage {
+			t.Errorf("%q: exit code %d, %q", args, got.code, got.stderr)
+		}
+	}
 	// A judgement that is older than the record is made anew, another is not.
 	judgement := func() time.Time {
 		info, err := os.Stat(a.Path(record.ResultFile))

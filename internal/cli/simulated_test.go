@@ -483,6 +483,16 @@ func TestAGridOfPlantedLimits(t *testing.T) {
 	if compared.code != 0 || !strings.Contains(compared.stdout, "better") {
 		t.Errorf("exit code %d:\n%s%s", compared.code, compared.stdout, compared.stderr)
 	}
+	plan, err := os.ReadFile(filepath.Join(dir, record.ExperimentFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other := command(t, nil, "limit", "simulated", "--vary", "limit=20,60", "--out", dir)
+	kept, err := os.ReadFile(filepath.Join(dir, record.ExperimentFile))
+	cells, _ := os.ReadDir(filepath.Join(dir, record.CellsDir))
+	if other.code != exitUsage || !strings.Contains(other.stderr, "give another --out") || err != nil || !bytes.Equal(kept, plan) || len(cells) != len(g.Cells) {
+		t.Errorf("another grid in its place: exit code %d, %d cells, %v:\n%s", other.code, len(cells), err, other.stderr)
+	}
 	again := command(t, nil, "analyze", dir, "-o", "json")
 	var judged judge.Grid
 	if err := json.Unmarshal([]byte(again.stdout), &judged); err != nil || !reflect.DeepEqual(judged, g) {
@@ -541,6 +551,31 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 	}
 	if again := command(t, nil, "run", "--resume", dir); again.code != exitBreached || strings.Contains(again.stderr, "step") {
 		t.Errorf("finished, it is made again: exit code %d:\n%s", again.code, again.stderr)
+	}
+}
+
+// A grid of which no cell could be begun leaves nothing, and says why.
+func TestAGridThatCannotBegin(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "grid")
+	got := command(t, nil, "limit", "node-density", "--vary", "lab.nodes=1,2", "--out", dir)
+	if _, err := os.Stat(dir); got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") || err == nil {
+		t.Errorf("exit code %d, %v:\n%s", got.code, err, got.stderr)
+	}
+}
+
+// Each cell has a directory of its own, which a link can name.
+func TestDirectoriesOfCells(t *testing.T) {
+	long := "image=" + strings.Repeat("a", 300)
+	seen := make(map[string]string)
+	for _, name := range []string{"limit=20,places=2", "image=a:1", "image=a-1", "image=a/1", "image=a 1", "image=a#1", "image=ä1", long, long + "b", "x=.."} {
+		dir := cellDir(name)
+		if other, ok := seen[dir]; ok || len(dir) > 255 || strings.ContainsAny(dir, "/:# %?") {
+			t.Errorf("%s is in %s, as is %q", name, dir, other)
+		}
+		seen[dir] = name
+	}
+	if dir := cellDir("limit=20,places=2"); dir != "limit=20,places=2" {
+		t.Errorf("a plain name is changed: %s", dir)
 	}
 }
 

@@ -133,3 +133,21 @@ func tuneCommand(p *Process, cmd *cobra.Command, params []tune.Param, calculate 
 	out.add(cmd)
 	return cmd
 }
+
+// facts is where a calculator can read something from.
+type facts[T any] interface {
+	add(cmd *cobra.Command)
+	read(ctx context.Context, p *Process) (T, error)
+}
+
+// tuneReading is a calculator that reads something first, if flags say where.
+func tuneReading[T any](p *Process, cmd *cobra.Command, params []tune.Param, into *T, from facts[T], calculate func() (*tune.Answer, error)) *cobra.Command {
+	cmd = tuneCommand(p, cmd, params, func(ctx context.Context) (_ *tune.Answer, err error) {
+		if *into, err = from.read(ctx, p); err != nil {
+			return nil, err
+		}
+		return calculate()
+	})
+	from.add(cmd)
+	return cmd
+}

@@ -10,8 +10,7 @@ import (
 
 func newTuneSubnetCommand(p *Process) *cobra.Command {
 	var params tune.Subnet
-	var from tuneCluster
-	cmd := tuneCommand(p, &cobra.Command{
+	return tuneReading(p, &cobra.Command{
 		Use:   "subnet",
 		Short: "Address ranges of a cluster: nodes, pods per node, services",
 		Long: `Compute how many nodes, pods per node and services address ranges allow, or which
@@ -27,14 +26,7 @@ read, and nothing is changed.`,
   plimsoll tune subnet --nodes 400 --growth 50% --machine-cidr 10.0.0.0/8 --write ranges/
   plimsoll tune subnet --platform kubernetes --cluster-cidr 10.244.0.0/16 --cluster-cidr fd00:10:244::/56
   plimsoll tune subnet --lab default`,
-	}, params.Params(), func(ctx context.Context) (_ *tune.Answer, err error) {
-		if params.Cluster, err = from.read(ctx, p); err != nil {
-			return nil, err
-		}
-		return tune.TuneSubnet(params)
-	})
-	from.add(cmd, "read")
-	return cmd
+	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*tune.Answer, error) { return tune.TuneSubnet(params) })
 }
 
 func newTuneCephCommand(p *Process) *cobra.Command {
@@ -55,8 +47,7 @@ down. With --clones the limits of clones of one image are looked at too.`,
 
 func newTuneVirtCommand(p *Process) *cobra.Command {
 	var params tune.Virt
-	var from tuneCluster
-	cmd := tuneCommand(p, &cobra.Command{
+	return tuneReading(p, &cobra.Command{
 		Use:   "virt",
 		Short: "Virtual machines: density, virt-api, live migration, clones",
 		Long: `Compute for virtual machines: what each node holds, virt-api's replicas, limits of
@@ -73,21 +64,13 @@ what the document saw, or what --observed says of an earlier one.`,
   plimsoll tune virt --vms 3000 --nodes 100 --migrate 1000 --zones 3 --write zones/
   plimsoll tune virt --clones 800 --clone-measured 10=45s --clone-measured 100=5m --clone-measured 400=40m
   plimsoll tune virt --dataset 300x8x20Mi --disk 40Gi`,
-	}, params.Params(), func(ctx context.Context) (_ *tune.Answer, err error) {
-		if params.Cluster, err = from.read(ctx, p); err != nil {
-			return nil, err
-		}
-		return tune.TuneVirt(params)
-	})
-	from.add(cmd, "read")
-	return cmd
+	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*tune.Answer, error) { return tune.TuneVirt(params) })
 }
 
 func newTuneRouterCommand(p *Process) *cobra.Command {
 	var params tune.Router
-	var host tuneHostFacts
 	var run string
-	cmd := tuneCommand(p, &cobra.Command{
+	cmd := tuneReading(p, &cobra.Command{
 		Use:   "router",
 		Short: "HAProxy routers: how many, connections, buffers, pinning",
 		Long: `Compute HAProxy routers: how many a rate of requests or a number of routes needs,
@@ -101,26 +84,21 @@ host (--live) or a saved one (--bundle).`,
   plimsoll tune router --rate 100000 --run plimsoll-runs/20261121-101500-router --link 10Gbit
   plimsoll tune router --header 64Ki --platform haproxy --threads 4 --cpus 0-3 --write router/
   plimsoll tune router --routes 9000 --domain apps.example.com -o json`,
-	}, params.Params(), func(ctx context.Context) (_ *tune.Answer, err error) {
+	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*tune.Answer, error) {
 		if run != "" {
 			if err := measuredRouter(&params, run); err != nil {
 				return nil, err
 			}
 		}
-		if params.Facts, err = host.read(ctx, p); err != nil {
-			return nil, err
-		}
 		return tune.TuneRouter(params)
 	})
 	cmd.Flags().StringVar(&run, "run", "", "read what one router was measured to do from this run `directory`")
-	host.add(cmd)
 	return cmd
 }
 
 func newTuneNetworkCommand(p *Process) *cobra.Command {
 	var params tune.Network
-	var host tuneHostFacts
-	cmd := tuneCommand(p, &cobra.Command{
+	return tuneReading(p, &cobra.Command{
 		Use:   "network",
 		Short: "Network of nodes: MTU of overlays, offloads, queues, interrupts",
 		Long: `Compute the network between nodes: the MTU that an overlay leaves for pods, what
@@ -133,12 +111,5 @@ saves them.`,
 		Example: `  plimsoll tune network --overlay vxlan --mtu 1500 --link 10Gbit
   plimsoll tune network --mtu 9000 --link 2x25GbE --ipsec --write network/
   plimsoll tune network --live`,
-	}, params.Params(), func(ctx context.Context) (_ *tune.Answer, err error) {
-		if params.Facts, err = host.read(ctx, p); err != nil {
-			return nil, err
-		}
-		return tune.TuneNetwork(params)
-	})
-	host.add(cmd)
-	return cmd
+	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*tune.Answer, error) { return tune.TuneNetwork(params) })
 }

@@ -58,6 +58,8 @@ func (c *clusterFlags) connect(ctx context.Context, p *Process) (connected *kube
 // tuneCluster is the cluster that a calculator reads from, if any.
 type tuneCluster struct{ clusterFlags }
 
+func (c *tuneCluster) add(cmd *cobra.Command) { c.clusterFlags.add(cmd, "read") }
+
 // read gets what the calculators use of a cluster, with two requests that
 // change nothing. Without a cluster the facts are empty.
 func (c *tuneCluster) read(ctx context.Context, p *Process) (tune.ClusterFacts, error) {

@@ -31,7 +31,7 @@ func variedParameters() map[string]string {
 		"subnet": "platform=openshift|kubernetes nodes=1..20000 pods-per-node=10..3000 services=1..100000 host-prefix=16..29 dual-stack growth=1..90% " +
 			"machine-cidr=10.0.0.0/16|192.168.0.0/16|fd00::/64 cluster-cidr=10.128.0.0/10|10.128.0.0/14|172.20.0.0/15|fd01::/48 service-cidr=172.30.0.0/16|10.96.0.0/12|fd02::/112 network=OVNKubernetes|OpenShiftSDN avoid=10.128.0.0/16|172.17.0.0/16",
 		"kubelet": "!max-pods=10..4000 platform=openshift|kubernetes nodes=1..2000 host-prefix=18..28 cores=1..256 memory=2..2000Gi qps=1..2000 burst=1..4000 even-spread " +
-			"max-unavailable=1..50 pool=worker|dense|gpu_1 label=a=b|example.com/pool=x pid-max=32768..4194304 measured=kubelet@100=0.4,300Mi reboot=5m|90s",
+			"max-unavailable=1..50 pool=worker|dense|gpu-1 label=a=b|example.com/pool=x pid-max=32768..4194304 measured=kubelet@100=0.4,300Mi reboot=5m|90s",
 		"host": "!format=sysctl|tuned|machineconfig|ansible pods=1..5000 connections=1..20000000 outgoing=1..60000 neighbours=1..1000000 arp-flux " +
 			"packet=64..20000000 rtt=0.01ms|0.208ms|7ms|300ms link=1Gbit|50Gbit|400Gbit pids-per-pod=100..100000 pool=worker|dense platform=openshift|kubernetes",
 		"ceph":                      "!osds=1..5000 replicas=1..6 target=10..400 fill=10..100% clones=1..5000 pool=a=50%|vms=80%|b=20%,6 pool-name=vms|my.pool storage-class=fast|ocs-rbd",

@@ -151,7 +151,7 @@ func newTuneHostCommand(p *Process) *cobra.Command {
 	var params tune.Host
 	var host tuneHostFacts
 	var collect bool
-	cmd := tuneCommand(p, &cobra.Command{
+	cmd := tuneReading(p, &cobra.Command{
 		Use:   "host",
 		Short: "Kernel settings of a host: ARP, socket buffers, receive budget, limits",
 		Long: `Compute a host's kernel settings. --rtt and --link give socket buffers by the
@@ -177,12 +177,7 @@ Values are never written lower than they are on the host that was read.`,
   plimsoll tune host --node worker-7 --kubeconfig prod.kubeconfig --platform openshift
   plimsoll tune host --bundle node7/ --pods 500 --format tuned --format machineconfig --write node7-files/
   plimsoll tune host --packet 512Ki -o json`,
-	}, params.Params(), func(ctx context.Context) (_ *tune.Answer, err error) {
-		if params.Facts, err = host.read(ctx, p); err != nil {
-			return nil, err
-		}
-		return tune.TuneHost(params)
-	})
+	}, params.Params(), &params.Facts, &host, func() (*tune.Answer, error) { return tune.TuneHost(params) })
 	calculate := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if collect {
@@ -192,7 +187,6 @@ Values are never written lower than they are on the host that was read.`,
 		return calculate(cmd, args)
 	}
 	cmd.Flags().BoolVar(&collect, "collect-script", false, "print a shell script that saves a host as a bundle")
-	host.add(cmd)
 	host.addTwice(cmd)
 	return cmd
 }

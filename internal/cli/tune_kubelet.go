@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,9 +19,8 @@ import (
 
 func newTuneKubeletCommand(p *Process) *cobra.Command {
 	var params tune.Kubelet
-	var from tuneCluster
 	var runs []string
-	cmd := tuneCommand(p, &cobra.Command{
+	cmd := tuneReading(p, &cobra.Command{
 		Use:   "kubelet --max-pods N",
 		Short: "Kubelets of a pool: pods, request rates, reserved resources, PIDs",
 		Long: `Compute the kubelets' settings for a number of pods on each node, as one
@@ -37,17 +35,13 @@ it follows from the size of the node (--cores, --memory) by OpenShift's rule.`,
   plimsoll tune kubelet --max-pods 2500 --host-prefix 20 --cores 112 --memory 512Gi --nodes 26
   plimsoll tune kubelet --max-pods 500 --measured kubelet@100=0.4,300Mi --measured kubelet@250=0.9,450Mi --measured crio@250=0.7,600Mi
   plimsoll tune kubelet --max-pods 250 --platform kubernetes --run plimsoll-runs/20261121-101500-node-density`,
-	}, params.Params(), func(ctx context.Context) (_ *tune.Answer, err error) {
-		if err = addMeasured(&params.Costs, runs); err != nil {
-			return nil, err
-		}
-		if params.Cluster, err = from.read(ctx, p); err != nil {
+	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*tune.Answer, error) {
+		if err := addMeasured(&params.Costs, runs); err != nil {
 			return nil, err
 		}
 		return tune.TuneKubelet(params)
 	})
 	addRuns(cmd, &runs)
-	from.add(cmd, "read")
 	return cmd
 }
 

@@ -7,6 +7,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
@@ -130,9 +131,19 @@ func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) 
 		}
 	}
 	g.ExitCode, g.Verdict = worstCell(cells)
-	g.Why = fmt.Sprintf("%d cells: %d pass, %d breach, %d inconclusive, %d invalid", len(cells), counts[slo.Pass], counts[slo.Breached], counts[slo.Inconclusive], counts[slo.Invalid])
-	if failed := len(cells) - counts[slo.Pass] - counts[slo.Breached] - counts[slo.Inconclusive] - counts[slo.Invalid]; failed > 0 {
-		g.Why += fmt.Sprintf(", %d could not be run", failed)
+	var parts []string
+	missing := len(cells)
+	for _, v := range []slo.Verdict{slo.Pass, slo.Breached, slo.Inconclusive, slo.Invalid} {
+		if missing -= counts[v]; counts[v] > 0 {
+			parts = append(parts, fmt.Sprintf("%d %s", counts[v], v))
+		}
+	}
+	if missing > 0 {
+		parts = append(parts, fmt.Sprintf("%d without a result", missing))
+	}
+	g.Why = fmt.Sprintf("%d cells: %s", len(cells), strings.Join(parts, ", "))
+	if len(cells) == 1 {
+		g.Why = "1 cell: " + strings.Join(parts, ", ")
 	}
 	for i := range cells {
 		if cells[i].LoadLine == nil {
@@ -194,7 +205,7 @@ func (g *Grid) compare(key string, a, b *Cell, alpha float64) []Pair {
 	pair := Pair{Key: key, Baseline: a.Name, Arm: b.Name, Verdict: stats.Undecided}
 	switch {
 	case a.Failed != "" || b.Failed != "":
-		pair.Why = "one of them could not be run"
+		pair.Why = "one of them has no result"
 		return []Pair{pair}
 	case a.LoadLine != nil && b.LoadLine != nil:
 		line := compare.Line(a.Name, b.Name, bracketOf(a), bracketOf(b), a.LoadLine.Unit, g.Margin)

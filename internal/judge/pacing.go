@@ -17,6 +17,7 @@ const (
 	paceSpread = 0.35 // of the median distance, that between the quartiles at most
 	paceLeast  = 4e-3 // seconds between two: above 250 a second nothing is told
 	paceEven   = 1.5  // of the distance from an even spread of waits, by the root of their number
+	paceUneven = 0.15 // that distance where they are many: a load that is held up for a moment makes waits uneven, too
 	paceOwn    = 0.15 // how near to the load's own rate it is that of the load
 )
 
@@ -86,7 +87,7 @@ func spreadEvenly(waits []float64) bool {
 		share := min(w/up, 1)
 		far = max(far, share-float64(i)/n, float64(i+1)/n-share)
 	}
-	return far <= paceEven/math.Sqrt(n)
+	return far <= max(paceEven/math.Sqrt(n), paceUneven)
 }
 
 // found tells the signatures what the step shows besides what it was told.

@@ -25,6 +25,8 @@ func TestAClientsLimitIsRecognised(t *testing.T) {
 	}{
 		{"200 at once, 20 a second go on", "max", func(i int) float64 { return float64(i) / 500 },
 			func(i int, _ float64) float64 { return float64(i+1)/20 + 0.001*rng.Float64() }, "about 20 requests a second"},
+		{"a load that is slowed down as it comes", "max", func(i int) float64 { return float64(i)/500 + 0.35*max(float64(i)-100, 0)/20 },
+			func(i int, _ float64) float64 { return float64(i+1)/20 + 0.001*rng.Float64() }, "about 20 requests a second"},
 		{"one after the other, each meeting the next turn somewhere", "max", func(i int) float64 { return (float64(i) + rng.Float64()) / 10 },
 			func(i int, _ float64) float64 { return float64(i+1)/10 + 0.001*rng.Float64() }, "about 10 requests a second"},
 		{"the load itself comes evenly", "20/s", func(i int) float64 { return float64(i) / 20 },

@@ -148,7 +148,7 @@ func TestGridPage(t *testing.T) {
 		why  string
 	}{
 		{"searches", []string{"The load lines of simulated go from 20 to at least 60 objects/place in 5 of 6 cells", "Varied: limit (20; 40; 400) and places (2; 4).", `href="cells/limit=40,places=2/report.html"`, "nothing failed", "40 against 20", `id="capacity-chart-4"`, "plimsoll limit simulated --vary", "simulated</b>"}, "each cell has its line, the key its curves"},
-		{"sweeps", []string{"simulated held at every level in 1 of 4 cells", `href="cells/latency=lognormal:2ms,20ms,capacity=1500/report.html"`, "2 of 3", "Not run: the server did not answer.", "at 500", "1 could not be run"}, "a cell that could not be run is told"},
+		{"sweeps", []string{"simulated held at every level in 1 of 4 cells", `href="cells/latency=lognormal:2ms,20ms,capacity=1500/report.html"`, "2 of 3", "Not run: the server did not answer.", "at 500", "1 without a result"}, "a cell that could not be run is told"},
 		{"one level", []string{"Ready mean of all cells", `id="cells-chart"`, "b against a"}, "one chart for all cells"},
 		{"hostile", []string{`href="cells/a%23b%3Fc%25d/report.html"`}, "a name cannot leave the link"},
 	} {

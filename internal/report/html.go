@@ -59,15 +59,24 @@ func (e *NoResultError) Unwrap() error { return e.Err }
 // holds: a result.json, and everything else as far as it is there. Before is the
 // kind of the objects of a result that does not say it.
 func WriteFile(dir record.Dir, before record.ObjectKind) error {
-	in, err := Read(dir, before)
+	page, err := Page(dir, before)
 	if err != nil {
 		return err
 	}
+	return dir.WriteFile(record.ReportFile, page)
+}
+
+// Page is what WriteFile writes, for those who want it elsewhere.
+func Page(dir record.Dir, before record.ObjectKind) ([]byte, error) {
+	in, err := Read(dir, before)
+	if err != nil {
+		return nil, err
+	}
 	var page bytes.Buffer
 	if err := HTML(&page, in); err != nil {
-		return fmt.Errorf("report %s: %w", dir, err)
+		return nil, fmt.Errorf("report %s: %w", dir, err)
 	}
-	return dir.WriteFile(record.ReportFile, page.Bytes())
+	return page.Bytes(), nil
 }
 
 // Read reads what a report shows from a run directory. The error is a

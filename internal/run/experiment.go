@@ -81,7 +81,7 @@ func (x *Experiment) load(p *plan.Plan, axis workload.Axis, stream bool, b targe
 	o := &x.Options
 	o.Warmup, o.Hold, o.ShortHold = Holds(p, axis, stream)
 	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
-		o.Guards = append(o.Guards, engine.Guard{Name: name, Bound: p.Guards[name].Value})
+		o.Guards = append(o.Guards, engine.Guard{Name: name, Bound: p.Guards[name].Value, Percent: p.Guards[name].Percent})
 	}
 	if o.Open = axis.Loop == workload.Open; o.Open || stream {
 		o.MaxInFlight = b.MaxInFlightOpen

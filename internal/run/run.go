@@ -137,7 +137,9 @@ func (p *part) run(soft, hard context.Context, history func(record.Dir, func(rec
 	if instance != nil {
 		err = p.clean(hard, instance, recorder, writer, err)
 	}
-	err = errors.Join(err, writer.Close())
+	if closing := writer.Close(); !errors.Is(err, closing) { // what ended the run is told once
+		err = errors.Join(err, closing)
+	}
 	p.ended(err, true)
 	return err
 }

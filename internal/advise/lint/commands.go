@@ -1,7 +1,10 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -137,7 +140,10 @@ func kubectlCommand(out *report, c call) (broken bool) {
 				broken = true
 				out.find("patch-syntax", c.at(p), "end the line with a backslash, or write the patch behind it", f+" stands at the end of its line, without a patch")
 			case ok && p.literal:
-				checkPatch(out, c, p)
+				spec := checkPatch(out, c, p)
+				if k, _, _ := strings.Cut(words[min(1, len(words)-1)].value, "/"); spec.node != nil && spec.node.Kind == strictyaml.Mapping {
+					patchFits(out, spec, k)
+				}
 			}
 		}
 	}
@@ -159,8 +165,35 @@ func labelWord(out *report, c call, kind, name string, w word) {
 	})
 }
 
-// checkPatch reads the patch of a command.
-func checkPatch(out *report, c call, w word) {
+// patchFits holds what a patch writes into a specification against that of its
+// kind, in the version that fits better.
+func patchFits(out *report, spec value, resource string) {
+	name, _, _ := strings.Cut(strings.ToLower(resource), ".")
+	short := map[string]string{"mcp": "machineconfigpool", "mc": "machineconfig", "hco": "hyperconverged", "vm": "virtualmachine", "vmi": "virtualmachineinstance", "kv": "kubevirt", "dv": "datavolume"}
+	name = cmp.Or(short[name], strings.TrimSuffix(name, "s"))
+	var best *report
+	all := kinds()
+	for _, group := range slices.Sorted(maps.Keys(all)) {
+		for kind, object := range all[group] {
+			f, ok := reflect.TypeOf(object).FieldByName("Spec")
+			if !ok || strings.ToLower(kind) != name {
+				continue
+			}
+			var one report
+			(&fit{out: &one, doc: spec.doc, what: article(kind)}).check(spec, f.Type)
+			if best == nil || len(one.findings) < len(best.findings) {
+				best = &one
+			}
+		}
+	}
+	if best != nil {
+		out.findings = append(out.findings, best.findings...)
+	}
+}
+
+// checkPatch reads the patch of a command, and returns what it writes into the
+// specification.
+func checkPatch(out *report, c call, w word) (spec value) {
 	t := c.text.inner(w.start, w.end, "patch", w.value)
 	if w.inner >= 0 {
 		t = c.text.part(w.inner, w.inner+len(w.value), "patch")
@@ -170,7 +203,7 @@ func checkPatch(out *report, c call, w word) {
 		p := problems[0]
 		fix := "correct its quotes and brackets; an annotation that holds JSON is one text: \"[{\\\"op\\\": ...}]\""
 		out.find("patch-syntax", t.place(max(1, p.Line), p.Column), fix, "the patch cannot be read: "+strings.TrimPrefix(p.Message, "not valid YAML: "))
-		return
+		return value{}
 	}
 	for _, which := range []string{"annotations", "labels"} {
 		for _, e := range root.get("metadata", which).entries() {
@@ -184,6 +217,7 @@ func checkPatch(out *report, c call, w word) {
 			}
 		}
 	}
+	return root.get("spec")
 }
 
 // jsonPatch reads the patch that an annotation of the HyperConverged operator

@@ -1,8 +1,10 @@
 package lint
 
 import (
+	"compress/gzip"
 	"encoding/base64"
 	"fmt"
+	"io"
 	"net/url"
 	"slices"
 	"strconv"
@@ -118,10 +120,6 @@ func embeddedFile(out *report, f value, role string) {
 	if name == "" || !strings.HasPrefix(source.text(), "data:") {
 		return
 	}
-	if f.get("contents", "compression").text() != "" {
-		out.note("", source.at(), "%s is compressed: it was not looked into", name)
-		return
-	}
 	data, encode, err := decodeDataURL(source.text())
 	if err != nil {
 		out.find("ignition-source", source.at(), "encode it anew: data:text/plain;charset=utf-8;base64,$(base64 -w0 FILE)",
@@ -129,6 +127,13 @@ func embeddedFile(out *report, f value, role string) {
 		return
 	}
 	start, end, writable := source.scalarRange()
+	if f.get("contents", "compression").text() == "gzip" {
+		writable = false
+		if data, err = gunzip(data); err != nil {
+			out.find("ignition-source", source.at(), "compress it anew with gzip, or leave compression out", fmt.Sprintf("the content of %s cannot be decompressed: %v", name, err))
+			return
+		}
+	}
 	switch {
 	case !writable:
 		start, _ = f.doc.text.offset(source.node.Line, max(1, source.node.Column))
@@ -145,6 +150,16 @@ func embeddedFile(out *report, f value, role string) {
 		t.role = role
 	}
 	lookAt(out, t)
+}
+
+func gunzip(data string) (string, error) {
+	r, err := gzip.NewReader(strings.NewReader(data))
+	if err != nil {
+		return "", err
+	}
+	const most = 16 << 20
+	content, err := io.ReadAll(io.LimitReader(r, most))
+	return string(content), err
 }
 
 // decodeDataURL reads a URL of the scheme data (RFC 2397), and says how

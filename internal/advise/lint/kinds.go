@@ -24,7 +24,13 @@ func kindOf(apiVersion, kind string) reflect.Type {
 	if group == "hco.kubevirt.io" && version == "v1" {
 		group = apiVersion // whose fields are others than before
 	}
-	return reflect.TypeOf(map[string]map[string]any{
+	return reflect.TypeOf(kinds()[group][kind])
+}
+
+// kinds are the kinds of each group that are known, each with a value of the type
+// that says what it can hold.
+func kinds() map[string]map[string]any {
+	return map[string]map[string]any{
 		"kubevirt.io": {
 			"VirtualMachine": kubevirt.VirtualMachine{}, "VirtualMachineInstance": kubevirt.VirtualMachineInstance{},
 			"VirtualMachineInstanceReplicaSet": kubevirt.VirtualMachineInstanceReplicaSet{},
@@ -54,7 +60,7 @@ func kindOf(apiVersion, kind string) reflect.Type {
 		"operator.openshift.io": {"IngressController": withStatus[ingressControllerSpec]{}},
 		"ceph.rook.io":          {"CephBlockPool": withStatus[cephBlockPoolSpec]{}},
 		"kubelet.config.k8s.io": {"KubeletConfiguration": kubelet.KubeletConfiguration{}},
-	}[group][kind])
+	}
 }
 
 // texts writes values of a named text type as texts.

@@ -2,6 +2,7 @@ package lint
 
 import (
 	"strings"
+	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -120,9 +121,15 @@ func checkKind(out *report, o *object) {
 		checkKubelet(out, o.value)
 	case "Tuned":
 		checkTuned(out, spec)
-	case "ConfigMap":
-		for _, e := range o.get("data").entries() {
-			if t, ok := e.literal(e.key()); ok && wouldRecognise(t) {
+	case "ConfigMap", "Secret":
+		for _, e := range append(o.get("data").entries(), o.get("stringData").entries()...) {
+			t, ok := e.literal(e.key())
+			if o.kind == "Secret" && strings.HasPrefix(e.path, "data") {
+				t, ok = e.decoded(e.key())
+			}
+			if ok && strings.EqualFold(e.key(), "userdata") {
+				checkUserData(out, t)
+			} else if ok && utf8.ValidString(t.data) && wouldRecognise(t) {
 				lookAt(out, t)
 			}
 		}

@@ -2,10 +2,11 @@ package lint
 
 import (
 	"cmp"
-	"encoding/base64"
 	"fmt"
 	"slices"
 	"strings"
+
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -222,6 +223,18 @@ type clonedPiece struct {
 	at              place
 	namespace, name string
 	by              string
+	spec            value // of the clone
+}
+
+// storageRequest is what a claim or a DataVolume asks for.
+func storageRequest(spec value) (v value, size resource.Quantity, ok bool) {
+	for _, path := range [][]string{{"storage"}, {"pvc"}, {}} {
+		v = spec.get(path...).get("resources", "requests", "storage")
+		if q, err := resource.ParseQuantity(v.text()); err == nil {
+			return v, q, true
+		}
+	}
+	return v, size, false
 }
 
 // acrossClones holds what is cloned against what is made, over all files.
@@ -230,7 +243,7 @@ func acrossClones(out *report) {
 	add := func(o *object, spec value) {
 		if pvc := spec.get("source", "pvc"); pvc.node != nil {
 			name := spec.get("source", "pvc", "name")
-			sources = append(sources, clonedPiece{name.at(), cmp.Or(pvc.get("namespace").text(), o.namespace), name.text(), o.String()})
+			sources = append(sources, clonedPiece{name.at(), cmp.Or(pvc.get("namespace").text(), o.namespace), name.text(), o.String(), spec})
 		}
 	}
 	made := make(map[string][]*object) // by name
@@ -304,6 +317,13 @@ func acrossClones(out *report) {
 		if !slices.ContainsFunc(makers, func(m *object) bool { return sameNamespace(m.namespace, s.namespace) }) {
 			out.find("clone-source", s.at, "write namespace: "+makers[0].namespace,
 				fmt.Sprintf("it clones %s of the namespace %s, and %s is made in %s", s.name, s.namespace, s.name, makers[0].namespace))
+			continue
+		}
+		at, asked, ok := storageRequest(s.spec)
+		for _, m := range makers {
+			if from, has, made := storageRequest(m.get("spec")); ok && made && asked.Cmp(has) < 0 && m.namespace == s.namespace {
+				out.find("clone-source", at.at(), "ask for "+from.text()+" or more", fmt.Sprintf("it asks for %s, and %s, which it clones, has %s (%s)", at.text(), s.name, from.text(), seen(at.at(), from.at())))
+			}
 		}
 	}
 }
@@ -379,28 +399,26 @@ func (c *fit) cloudInitLevel(f frame, e entry) bool {
 func checkCloudInit(out *report, source value) {
 	for _, key := range []string{"userData", "userDataBase64"} {
 		data := source.get(key)
-		content := data.text()
-		if content == "" {
+		if data.text() == "" {
 			continue
 		}
+		t, ok := data.literal("user-data")
 		if key == "userDataBase64" {
-			raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(content), ""))
-			if err != nil {
+			if t, ok = data.decoded("user-data"); !ok {
 				out.find("wrong-type", data.at(), "encode it: base64 -w0", "userDataBase64 is no base64")
 				continue
 			}
-			content = string(raw)
+		} else if !ok {
+			t = data.holding("user-data", data.text())
+		}
+		size := len(data.text())
+		if key == "userDataBase64" {
+			size = len(t.data)
 		}
 		const most = 2048
-		if len(content) > most {
+		if size > most {
 			out.find("cloud-init-size", data.at(), "put it into a Secret, and name that in secretRef",
-				fmt.Sprintf("the user data has %d bytes, at most %d may stand here", len(content), most))
-		}
-		t, ok := data.literal("user-data")
-		if !ok || key == "userDataBase64" {
-			start, _ := data.doc.text.offset(data.node.Line, max(1, data.node.Column))
-			t = data.doc.text.inner(start, start, "user-data", content)
-			t.snippet, t.inside = false, "user-data"
+				fmt.Sprintf("the user data has %d bytes, at most %d may stand here", size, most))
 		}
 		checkUserData(out, t)
 	}

@@ -110,7 +110,7 @@ func sourcesOf(out *report, v value) {
 			return true
 		}
 		out.recognised = true
-		out.clonedPieces = append(out.clonedPieces, clonedPiece{name.at(), e.get("pvc", "namespace").text(), name.text(), "a piece of an object"})
+		out.clonedPieces = append(out.clonedPieces, clonedPiece{name.at(), e.get("pvc", "namespace").text(), name.text(), "a piece of an object", value{}})
 		return false
 	})
 }

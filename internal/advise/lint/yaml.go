@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"encoding/base64"
 	"regexp"
 	"slices"
 	"strings"
@@ -451,6 +452,23 @@ func (v value) moveEntry(key string, to *node, child string) []edit {
 		return nil
 	}
 	return append(removed, edit{d.text, at, at, b.String()})
+}
+
+// decoded is what a value holds in base64, as a text of its own.
+func (v value) decoded(name string) (t *text, ok bool) {
+	data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(v.text()), ""))
+	if err != nil || v.node == nil {
+		return nil, false
+	}
+	return v.holding(name, string(data)), true
+}
+
+// holding is a text that a value holds in another form.
+func (v value) holding(name, data string) *text {
+	start, _ := v.doc.text.offset(v.node.Line, max(1, v.node.Column))
+	t := v.doc.text.inner(start, start, name, data)
+	t.snippet, t.inside = false, name
+	return t
 }
 
 // literal is the text of a scalar that is written as a block of lines; ok is

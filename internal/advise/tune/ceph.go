@@ -46,24 +46,12 @@ func (p *Ceph) Params() []Param {
 		intParam(&p.Target, "target", "placement groups wanted on each OSD").within(1, 10_000).by(100, "V12, and Ceph's mon_target_pg_per_osd").per("placement groups/OSD"),
 		shareParam(&p.Fill, "fill", "largest share of the cluster that is used").within(0.01, 1).by(0.85, "V12: the share at which Ceph warns that an OSD is nearly full"),
 		textParam(&p.Pool, "pool-name", "name", "name of the only pool").by(noPool, "a placeholder"),
-		newList(&p.Pools, "pool", "name=share[,copies]", "one of several pools with its share of the data", parseCephPool),
+		newParts(&p.Pools, "pool", "name=share[,copies]", "one of several pools with its share of the data", "vms=80%", func(c *CephPool) []func(string) error {
+			return []func(string) error{into(&c.Name, parseName), into(&c.Share, ParsePercent), into(&c.Size, ParseCount)}
+		}),
 		intParam(&p.Clones, "clones", "clones of one image").within(0, 10_000_000),
-		textParam(&p.StorageClass, "storage-class", "name", "storage class of the clones").by("ocs-external-storagecluster-ceph-rbd", "the document's").when(p.Clones.Value > 0),
+		textParam(&p.StorageClass, "storage-class", "name", "storage class of the clones").by("ocs-external-storagecluster-ceph-rbd", "the document's").named().when(p.Clones.Value > 0),
 	}
-}
-
-func parseCephPool(text string) (CephPool, error) {
-	name, rest, ok := strings.Cut(text, "=")
-	if !ok {
-		return CephPool{}, fmt.Errorf("%q: want NAME=SHARE, such as vms=80%%", text)
-	}
-	share, size, sized := strings.Cut(rest, ",")
-	pool := CephPool{Name: name}
-	var err error
-	if pool.Share, err = ParsePercent(share); err == nil && sized {
-		pool.Size, err = ParseCount(size)
-	}
-	return pool, err
 }
 
 // TuneCeph computes placement groups: by the document's formula (V12) and by

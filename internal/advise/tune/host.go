@@ -73,7 +73,7 @@ const (
 func (p *Host) Params() []Param {
 	return []Param{
 		wordParam(&p.Platform, "platform", "what the host is a node of, if anything", OpenShift, Kubernetes),
-		timeParam(&p.RTT, "rtt", "round trip between the hosts, as ping measures it"),
+		timeParam(&p.RTT, "rtt", "round trip between the hosts, as ping measures it").within(1, longestRTT),
 		rateParam(&p.Link, "link", "speed of the link, such as 50Gbit or 2x25GbE"),
 		bytesParam(&p.Packet, "packet", "packet size that buffers are to hold 10 of, such as 512Ki").within(1, 1<<40),
 		intParam(&p.Neighbours, "neighbours", "addresses on its links that the host talks to").within(1, 10_000_000),
@@ -83,9 +83,11 @@ func (p *Host) Params() []Param {
 		intParam(&p.Connections, "connections", "connections that are tracked at a time").within(1, 1_000_000_000),
 		intParam(&p.Outgoing, "outgoing", "outgoing connections to one address and port").within(1, 1_000_000),
 		newList(&p.Formats, "format", "word", "kind of files: "+strings.Join(HostFormats(), ", ")+" (default sysctl)", func(s string) (string, error) { return s, nil }),
-		textParam(&p.Pool, "pool", "name", "pool of a MachineConfig or Tuned object").by("worker", "the pool of ordinary nodes"),
+		textParam(&p.Pool, "pool", "name", "pool of a MachineConfig or Tuned object").by("worker", "the pool of ordinary nodes").named(),
 	}
 }
+
+const longestRTT = float64(time.Minute)
 
 // TuneHost computes a host's kernel settings (V3 to V11), and says what is to be
 // changed where a host was read.

@@ -69,10 +69,10 @@ func (p *Kubelet) Params() []Param {
 		intParam(&p.HostPrefix, "host-prefix", "prefix length of each node's subnet").read(p.Cluster.hostPrefix(true)).within(4, 30),
 		coresParam(&p.Cores, "cores", "CPU of a node").read(p.Cluster.cores()).within(0.1, 100_000),
 		bytesParam(&p.Memory, "memory", "memory of a node").read(p.Cluster.memory()).within(256<<20, 1<<60),
-		newList(&p.Costs, "measured", "name@pods=cores,memory", "what a component of the node used", parseCost),
+		costParam(&p.Costs),
 		shareParam(&p.Headroom, "headroom", "on top of what was measured").within(0, 10).by(0.2, "this program's own allowance").when(len(p.Costs) > 0),
 		intParam(&p.PIDMax, "pid-max", "kernel.pid_max of the nodes").within(301, largestPIDMax).by(largestPIDMax, "OpenShift's profile, and systemd's on 64-bit hosts"),
-		textParam(&p.Pool, "pool", "name", "MachineConfigPool").by("worker", "the pool of ordinary nodes"),
+		textParam(&p.Pool, "pool", "name", "MachineConfigPool").by("worker", "the pool of ordinary nodes").named(),
 		textParam(&p.Label, "label", "key=value", "label that selects the pool (default: the label that the pool has by itself)"),
 		intParam(&p.Nodes, "nodes", "nodes of the pool").read(p.Cluster.workerCount()).within(1, 1_000_000),
 		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time").within(1, 1_000_000).by(1, "a MachineConfigPool's").when(rebooted),
@@ -80,32 +80,20 @@ func (p *Kubelet) Params() []Param {
 	}
 }
 
-// parseCost reads NAME@PODS=CORES,MEMORY.
-func parseCost(text string) (c ComponentCost, err error) {
-	name, rest, ok1 := strings.Cut(text, "@")
-	pods, rest, ok2 := strings.Cut(rest, "=")
-	cores, memory, ok3 := strings.Cut(rest, ",")
-	if !ok1 || !ok2 || !ok3 {
-		return c, fmt.Errorf("%q: want NAME@PODS=CORES,MEMORY, such as kubelet@250=0.8,450Mi", text)
-	}
-	n, err := ParseCount(pods)
-	if err != nil {
-		return c, err
-	}
-	c = ComponentCost{Name: name, Pods: float64(n), From: "flag --measured"}
-	if c.Cores, err = ParseCores(cores); err != nil {
-		return c, err
-	}
-	c.Memory, err = ParseBytes(memory)
-	return c, err
+// costParam is a list of what components used.
+func costParam(list *[]ComponentCost) *param[ComponentCost] {
+	return newParts(list, "measured", "name@pods=cores,memory", "what a component of the node used", "kubelet@250=0.8,450Mi", func(c *ComponentCost) []func(string) error {
+		c.From = "flag --measured"
+		return []func(string) error{into(&c.Name, parseName), into(&c.Pods, whole[float64]), into(&c.Cores, ParseCores), into(&c.Memory, ParseBytes)}
+	})
 }
 
 // TuneKubelet computes the kubelets' settings for a number of pods (V15 to V17,
 // D3, D14).
 func TuneKubelet(p Kubelet) (*Answer, error) {
 	b, err := begin("kubelet", p.Params(), func() error {
-		if key, _, ok := strings.Cut(p.Label.Value, "="); p.Label.Ok() && (!ok || key == "") {
-			return badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE", p.Label.Value)
+		if p.Label.Ok() && !labelPair.MatchString(p.Label.Value) {
+			return badParam("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE as labels have them", p.Label.Value)
 		}
 		return checkCosts(p.Costs)
 	})

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -65,6 +67,7 @@ type param[T any] struct {
 	unit             string
 	standard         In[T]
 	idle             bool // the default is for help only
+	object           bool // a text that names objects of Kubernetes
 	ranged           bool
 	low, high        float64
 }
@@ -121,6 +124,12 @@ func (p *param[T]) within(low, high float64) *param[T] {
 	return p
 }
 
+// named says that objects are given the text as their name.
+func (p *param[T]) named() *param[T] {
+	p.object = true
+	return p
+}
+
 // per gives the unit of the value.
 func (p *param[T]) per(unit string) *param[T] {
 	p.unit = unit
@@ -146,6 +155,9 @@ func (p *param[T]) settle() error {
 	value, bound := 0.0, func(f float64) string { return trim(f) }
 	switch v := any(p.in.Value).(type) {
 	case string:
+		if p.object && (len(v) > 253 || !objectName.MatchString(v)) {
+			return badParam(p.name, "", "%q: want small letters, digits, dashes and dots, a letter or digit first and last", v)
+		}
 		return checkWord(p.name, v)
 	case int64:
 		value = float64(v)
@@ -231,6 +243,58 @@ func platformParam(in *In[string], c ClusterFacts) *param[string] {
 // inputs of an answer.
 func newList[T any](list *[]T, name, kind, help string, parse func(string) (T, error)) *param[T] {
 	return &param[T]{list: list, in: &In[T]{}, name: name, kind: kind, help: help, parse: parse}
+}
+
+// newParts is a list whose texts have parts, as the form says that the help
+// shows: name=count,memory[,time], of which what is in brackets can be left out.
+// parts are where they go, in that order.
+func newParts[T any](list *[]T, name, form, help, example string, parts func(*T) []func(string) error) *param[T] {
+	return newList(list, name, form, help, func(text string) (value T, err error) {
+		needed, optional, _ := strings.Cut(form, "[")
+		between := strings.FieldsFunc(needed+strings.TrimSuffix(optional, "]"), unicode.IsLetter)
+		least := len(strings.FieldsFunc(needed, unicode.IsLetter))
+		rest, more := text, true
+		for i, set := range parts(&value) {
+			word := rest
+			if i < len(between) {
+				word, rest, more = strings.Cut(rest, between[i])
+				if !more && i < least {
+					return value, fmt.Errorf("%q: want %s, such as %s", text, strings.ToUpper(form), example)
+				}
+			}
+			if err := set(word); err != nil || !more {
+				return value, err
+			}
+		}
+		return value, nil
+	})
+}
+
+// into reads a part into its place.
+func into[T any](place *T, parse func(string) (T, error)) func(string) error {
+	return func(text string) (err error) {
+		*place, err = parse(text)
+		return err
+	}
+}
+
+func whole[T int | float64](text string) (T, error) {
+	n, err := ParseCount(text)
+	return T(n), err
+}
+
+// What an API server takes as the name of an object (RFC 1123), and as a label.
+var (
+	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+	labelPair  = regexp.MustCompile(`^([a-z0-9][-.a-z0-9]*[a-z0-9]/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?$`)
+)
+
+// parseName reads the name of something.
+func parseName(text string) (string, error) {
+	if !plainWord(text) {
+		return "", fmt.Errorf("%q is no name: letters, digits and _.,:/=@%%+- only", text)
+	}
+	return text, nil
 }
 
 // rangeParam is a list of ranges of addresses.

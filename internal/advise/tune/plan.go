@@ -85,7 +85,7 @@ func (p *Plan) Params() []Param {
 		intParam(&p.PodsPerNode, "pods-per-node", "all pods of each node").within(1, 100_000),
 		intParam(&p.Pods, "pods", "users' pods over all nodes").within(0, 100_000_000),
 		intParam(&p.VMs, "vms", "virtual machines").within(0, 10_000_000),
-		newList(&p.Classes, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", parseVMClass),
+		classParam(&p.Classes),
 		intParam(&p.MaxPods, "max-pods", "maxPods of the nodes (default the next that was tested)").within(1, 100_000),
 		shareParam(&p.Growth, "growth", "headroom for more nodes, such as 50%").by(0, "no headroom asked for"),
 		pods.within(1, 10_000),
@@ -93,7 +93,7 @@ func (p *Plan) Params() []Param {
 		intParam(&p.OSDs, "osds", "OSDs of a Ceph cluster"),
 		intParam(&p.Replicas, "replicas", "copies in Ceph (default 3)"),
 		textParam(&p.CephPool, "pool-name", "name", "Ceph's pool of the machines"),
-		timeParam(&p.RTT, "rtt", "round trip between the hosts"),
+		timeParam(&p.RTT, "rtt", "round trip between the hosts").within(1, longestRTT),
 		rateParam(&p.Link, "link", "speed of the nodes' link"),
 		intParam(&p.MTU, "mtu", "MTU of the nodes' link (default 1500)"),
 		coresParam(&p.Cores, "cores", "CPU of a node"),
@@ -101,7 +101,7 @@ func (p *Plan) Params() []Param {
 		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time (default 1, with 100 nodes and more 10)"),
 		rangeParam(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
 		rangeParam(&p.Avoid, "avoid", "range that is in use elsewhere"),
-		newList(&p.Costs, "measured", "name@pods=cores,memory", "what a component of the node used", parseCost),
+		costParam(&p.Costs),
 		textParam(&p.KubeVirt, "kubevirt", "version", "KubeVirt's version (default 1.4)"),
 	}
 }
@@ -137,6 +137,8 @@ func TunePlan(p Plan) (*Answer, error) {
 	}
 	maxPods := p.MaxPods
 	switch {
+	case maxPods.Ok() && maxPods.Value < all:
+		return nil, badParam("max-pods", "leave it out for the next that was tested", "%d, and %s pods come to each node", maxPods.Value, grouped(all))
 	case maxPods.Ok():
 	case p.PodsPerNode.Ok() || all > 500:
 		maxPods = Given(max(all, ceiling.OpenShiftMaxPods), "all pods of a node")

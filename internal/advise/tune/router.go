@@ -95,7 +95,7 @@ func (p *Router) Params() []Param {
 		intParam(&p.NoFile, "nofile", "open files that a router may have (ulimit -Hn)").within(64, 1_000_000_000),
 		intParam(&p.Threads, "threads", "threads of HAProxy (default 4, otherwise than on OpenShift 1)").within(1, mostThreads),
 		textParam(&p.CPUs, "cpus", "list", "CPUs to pin HAProxy to, such as 0-3"),
-		textParam(&p.Domain, "domain", "name", "domain of the shards"),
+		textParam(&p.Domain, "domain", "name", "domain of the shards").named(),
 	}
 }
 

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"flag"
@@ -9,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/goccy/go-yaml"
 
@@ -137,6 +139,100 @@ type (
 	}
 )
 
+// What makes no sense is refused, with the parameter that is wrong.
+func TestNonsenseIsRefused(t *testing.T) {
+	v := Virt{VMs: count(100), Nodes: count(10)}
+	with := func(change func(v *Virt)) func() error {
+		return func() error {
+			changed := v
+			change(&changed)
+			_, err := TuneVirt(changed)
+			return err
+		}
+	}
+	for why, tt := range map[string]struct {
+		param string
+		try   func() error
+	}{
+		"a pool of no name that an API server takes": {"pool", func() error {
+			_, err := TuneKubelet(Kubelet{MaxPods: count(500), Pool: Given("gpu_1", "flag")})
+			return err
+		}},
+		"a label that no object has": {"label", func() error {
+			_, err := TuneKubelet(Kubelet{MaxPods: count(500), Label: Given("a=b/c", "flag")})
+			return err
+		}},
+		"a domain in capitals": {"domain", func() error {
+			_, err := TuneRouter(Router{Routes: count(5000), Domain: Given("Apps.example.com", "flag")})
+			return err
+		}},
+		"a round trip of hours": {"rtt", func() error {
+			_, err := TuneHost(rttAndLink(10*time.Hour, 1e9))
+			return err
+		}},
+		"a plan with fewer maxPods than pods": {"max-pods", func() error {
+			_, err := TunePlan(Plan{VMs: count(3000), Nodes: count(100), MaxPods: count(20)})
+			return err
+		}},
+		"a migration to no other node": {"nodes", with(func(v *Virt) { v.Nodes, v.Migrate = count(1), count(50) })},
+		"more zones than nodes":        {"zones", with(func(v *Virt) { v.Zones = count(30) })},
+		"a class twice": {"class", with(func(v *Virt) {
+			v.VMs, v.Classes = In[int64]{}, []VMClass{{Name: "a", Count: 1, Memory: 1 << 30}, {Name: "a", Count: 2, Memory: 1 << 30}}
+		})},
+		"a machine without memory": {"class", with(func(v *Virt) { v.VMs, v.Classes = In[int64]{}, []VMClass{{Name: "a", Count: 1, Cores: 1}} })},
+	} {
+		var param *ParamError
+		if err := tt.try(); !errors.As(err, &param) || param.Name != tt.param {
+			t.Errorf("%s: %v, want one about --%s", why, err, tt.param)
+		}
+	}
+	if shape, err := ParseDataset("0x8x20Mi"); err == nil {
+		t.Errorf("a data set of nothing was taken: %v", shape)
+	}
+}
+
+// Parameters of several parts say what is wrong with which.
+func TestParametersOfParts(t *testing.T) {
+	for _, tt := range []struct{ param, text, err string }{
+		{"class", "rhel=1500,1,4Gi", ""},
+		{"class", "rhel=1,500,1,4Gi,14s", "time"}, // commas part the parts
+		{"class", "rhel=1500,500m,4Gi,14s", ""},
+		{"class", "rhel=1500,1", "want NAME=COUNT,CORES,MEMORY[,TIME], such as rhel=1500,1,4Gi,14s"},
+		{"class", "=1500,1,4Gi", "is no name"},
+		{"class", "rhel=1500,1,4Gi,14s,5", "is no time"},
+		{"class", "rhel=many,1,4Gi", "is no whole number"},
+		{"measured", "kubelet@250=0.8,450Mi", ""},
+		{"measured", "kubelet=0.8,450Mi", "want NAME@PODS=CORES,MEMORY"},
+		{"measured", "kubelet@250=0.8", "want NAME@PODS=CORES,MEMORY"},
+		{"measured", "", "want NAME@PODS=CORES,MEMORY"},
+	} {
+		var p Plan
+		for _, param := range p.Params() {
+			if param.Name() != tt.param {
+				continue
+			}
+			err := param.Set(tt.text)
+			if (err == nil) != (tt.err == "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Errorf("--%s %q: %v, want %q", tt.param, tt.text, err, tt.err)
+			}
+		}
+	}
+	var c Ceph
+	var v Virt
+	for _, param := range append(c.Params(), v.Params()...) {
+		switch param.Name() {
+		case "pool":
+			if err := cmp.Or(param.Set("a=50%"), param.Set("b=0.2,6")); err != nil || len(c.Pools) != 2 || c.Pools[0] != (CephPool{Name: "a", Share: 0.5}) || c.Pools[1] != (CephPool{Name: "b", Share: 0.2, Size: 6}) {
+				t.Errorf("%v %+v", err, c.Pools)
+			}
+		case "clone-measured":
+			if err := param.Set("100=5m"); err != nil || v.CloneReadings[0] != (CloneReading{Bulk: 100, Seconds: 300, From: "flag --clone-measured"}) {
+				t.Errorf("%v %+v", err, v.CloneReadings)
+			}
+		}
+	}
+}
+
 func count(n int64) In[int64] { return Given(n, "flag") }
 
 func TestRender(t *testing.T) {
@@ -216,14 +312,14 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 	}
 
 	// One of the two exists: the other must not come about.
-	if err := os.Remove(filepath.Join(dir, "a/one")); err != nil {
+	if err := os.RemoveAll(filepath.Join(dir, "a")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Write(dir, files, false); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), filepath.Join(dir, "two")) {
 		t.Errorf("over a file that exists: %v", err)
 	}
-	if _, err := os.Stat(filepath.Join(dir, "a/one")); err == nil {
-		t.Error("half of it was written")
+	if _, err := os.Stat(filepath.Join(dir, "a")); err == nil {
+		t.Error("half of it was written, or a directory for it is left")
 	}
 
 	// With force what is there is replaced, and kept where a later file fails.
@@ -234,15 +330,17 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	bad := []File{{Path: "two", Content: "4"}, {Path: "fresh", Content: "5"}, {Path: "directory", Content: "6"}}
+	bad := []File{{Path: "two", Content: "4"}, {Path: "fresh", Content: "5"}, {Path: "b/c/d", Content: "5"}, {Path: "b/e", Content: "5"}, {Path: "directory", Content: "6"}}
 	if _, err := Write(dir, bad, true); err == nil {
 		t.Error("a directory was written over")
 	}
 	if read("two") != "3" {
 		t.Errorf("the former file is lost: %q", read("two"))
 	}
-	if _, err := os.Stat(filepath.Join(dir, "fresh")); err == nil {
-		t.Error("a new file was left by a write that failed")
+	for _, name := range []string{"fresh", "b"} {
+		if _, err := os.Stat(filepath.Join(dir, name)); err == nil {
+			t.Errorf("%s was left by a write that failed", name)
+		}
 	}
 	left, err := filepath.Glob(filepath.Join(dir, ".*"))
 	if err != nil || len(left) > 0 {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -86,6 +87,9 @@ func ParseDataset(text string) (d DatasetShape, _ error) {
 	if err := cmp.Or(directories, files, size); err != nil {
 		return d, err
 	}
+	if d.Directories == 0 || d.Files == 0 || d.Size == 0 {
+		return d, fmt.Errorf("%q is no data", text)
+	}
 	if float64(d.Directories)*float64(d.Files)*float64(d.Size) > 1<<60 {
 		return d, fmt.Errorf("%q is more than 1 EiB", text)
 	}
@@ -142,7 +146,7 @@ func (p *Virt) Params() []Param {
 	return []Param{
 		platformParam(&p.Platform, p.Cluster),
 		intParam(&p.VMs, "vms", "virtual machines").within(1, 10_000_000),
-		newList(&p.Classes, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", parseVMClass),
+		classParam(&p.Classes),
 		intParam(&p.Nodes, "nodes", "nodes that they are on").read(p.Cluster.workerCount()).within(1, 1_000_000),
 		intParam(&p.Pods, "pods", "other pods").within(0, 100_000_000),
 		intParam(&p.OwnPods, "own-pods", "pods of each node's own").within(0, 10_000).by(ceiling.ReservedAddresses, "as for addresses (D3)").when(p.VMs.Ok()).per("pods/node"),
@@ -171,54 +175,37 @@ func (p *Virt) Params() []Param {
 		timeParam(&p.CloneBulk, "clone-bulk", "time that a bulk costs besides its clones").by(2*time.Second, "V22: machines are asked every 2 s").when(clones),
 		shareParam(&p.ClonePenalty, "clone-penalty", "by which each clone that waits beyond the workers slows the others, such as 0.2%").within(0, 10),
 		timeParam(&p.Flatten, "flatten", "time that flattening one image takes (default: from measured bulks above 250)"),
-		newList(&p.CloneReadings, "clone-measured", "bulk=time", "how long a bulk of clones took", parseCloneReading),
+		newParts(&p.CloneReadings, "clone-measured", "bulk=time", "how long a bulk of clones took", "100=5m", func(r *CloneReading) []func(string) error {
+			r.From = "flag --clone-measured"
+			return []func(string) error{into(&r.Bulk, whole[int]), into(&r.Seconds, parseSeconds)}
+		}),
 		&param[DatasetShape]{in: &p.Dataset, name: "dataset", kind: "DxFxsize", help: "directories x files x size of each machine's data set", parse: ParseDataset},
 		bytesParam(&p.Disk, "disk", "size of the data set's disk"),
 	}
 }
 
-func parseVMClass(text string) (c VMClass, err error) {
-	name, rest, ok := strings.Cut(text, "=")
-	parts := strings.Split(rest, ",")
-	if !ok || len(parts) < 3 || len(parts) > 4 {
-		return c, fmt.Errorf("%q: want NAME=COUNT,CORES,MEMORY or NAME=COUNT,CORES,MEMORY,TIME, such as rhel=1500,1,4Gi,14s", text)
-	}
-	c.Name = name
-	if c.Count, err = ParseCount(parts[0]); err != nil {
-		return c, err
-	}
-	if c.Cores, err = ParseCores(parts[1]); err != nil {
-		return c, err
-	}
-	if c.Memory, err = ParseBytes(parts[2]); err != nil {
-		return c, err
-	}
-	if len(parts) == 4 {
-		c.Migration, err = ParseDelay(parts[3])
-	}
-	return c, err
+// classParam is a list of machines by their kind.
+func classParam(list *[]VMClass) *param[VMClass] {
+	return newParts(list, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", "rhel=1500,1,4Gi,14s", func(c *VMClass) []func(string) error {
+		return []func(string) error{into(&c.Name, parseName), into(&c.Count, ParseCount), into(&c.Cores, ParseCores), into(&c.Memory, ParseBytes), into(&c.Migration, ParseDelay)}
+	})
 }
 
-func parseCloneReading(text string) (r CloneReading, err error) {
-	bulk, took, ok := strings.Cut(text, "=")
-	if !ok {
-		return r, fmt.Errorf("%q: want BULK=TIME, such as 100=5m", text)
-	}
-	n, err := ParseCount(bulk)
-	if err != nil {
-		return r, err
-	}
-	d, err := ParseDelay(took)
-	return CloneReading{Bulk: int(n), Seconds: d.Seconds(), From: "flag --clone-measured"}, err
+func parseSeconds(text string) (float64, error) {
+	d, err := ParseDelay(text)
+	return d.Seconds(), err
 }
 
 // TuneVirt computes for virtual machines: density, virt-api's replicas, live
 // migration, clones (V2, V23 to V27, V30 to V38, V41).
 func TuneVirt(p Virt) (*Answer, error) {
 	total := int64(0)
-	for _, c := range p.Classes {
-		if !plainWord(c.Name) || c.Count < 1 || c.Cores < 0 || c.Memory < 0 {
+	for i, c := range p.Classes {
+		if !plainWord(c.Name) || c.Count < 1 || c.Cores < 0 || c.Memory < 1 {
 			return nil, badParam("class", "for example rhel=1500,1,4Gi", "%q makes no sense", c.Name)
+		}
+		if slices.ContainsFunc(p.Classes[:i], func(other VMClass) bool { return other.Name == c.Name }) {
+			return nil, badParam("class", "", "%s is given twice", c.Name)
 		}
 		total += c.Count
 	}
@@ -234,6 +221,12 @@ func TuneVirt(p Virt) (*Answer, error) {
 	b, err := begin("virt", p.Params(), func() error { return checkReadings(p.CloneReadings) }, func() error {
 		if p.VMs.Ok() && p.Migrate.Value > p.VMs.Value {
 			return badParam("migrate", "", "%d of %d machines", p.Migrate.Value, p.VMs.Value)
+		}
+		if p.Migrate.Value > 0 && p.Nodes.Value == 1 {
+			return badParam("nodes", "leave --migrate out", "a machine migrates from one node to another, and there is 1")
+		}
+		if p.Nodes.Ok() && p.Zones.Value > p.Nodes.Value {
+			return badParam("zones", "", "%d of %d nodes", p.Zones.Value, p.Nodes.Value)
 		}
 		return nil
 	})

@@ -39,14 +39,14 @@ func newEventSink(client kubernetes.Interface, log *slog.Logger) *eventSink {
 	return &eventSink{client: client, log: log, queue: make(chan podEvent, eventQueue)}
 }
 
-// reached publishes the events that go with a stage.
+// reached publishes the events that go with a stage of a pod, as it was before.
 func (s *eventSink) reached(pod *corev1.Pod, reached stage) {
 	now := time.Now()
 	switch reached {
 	case initialized:
 		s.containers(pod, pod.Spec.InitContainers, "spec.initContainers{%s}", now)
 	case started:
-		if !hasPlainInit(pod) {
+		if !isTrue(pod, corev1.PodInitialized) {
 			s.containers(pod, pod.Spec.InitContainers, "spec.initContainers{%s}", now)
 		}
 		s.containers(pod, pod.Spec.Containers, "spec.containers{%s}", now)

@@ -291,7 +291,7 @@ func (p *Player) perform(ctx context.Context, known *play) {
 	if now := nextStage(pod, known.latency); now != stage && (now == killed || now == deleted || now == nothing) {
 		stage = now
 	}
-	host := p.nodes[pod.Spec.NodeName]
+	where := place{host: p.nodes[pod.Spec.NodeName], since: metav1.NewTime(known.bound)}
 	p.mu.Unlock()
 
 	var written *corev1.Pod
@@ -302,7 +302,7 @@ func (p *Player) perform(ctx context.Context, known *play) {
 			Preconditions:      &metav1.Preconditions{UID: &pod.UID},
 		})
 	} else if stage != nothing {
-		written, err = p.report(ctx, pod, stage, host)
+		written, err = p.report(ctx, pod, stage, where)
 		if apierrors.IsConflict(err) {
 			var fresh *corev1.Pod
 			fresh, err = p.client.CoreV1().Pods(pod.Namespace).Get(ctx, pod.Name, metav1.GetOptions{})
@@ -344,11 +344,11 @@ func (p *Player) perform(ctx context.Context, known *play) {
 }
 
 // report writes a pod's status for a stage and returns the pod as written.
-func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, host string) (*corev1.Pod, error) {
+func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, where place) (*corev1.Pod, error) {
 	next := pod.DeepCopy()
 	// Left out, the server keeps its own record of who manages which field.
 	next.ManagedFields = nil
-	where := place{host: host, pod: host}
+	where.pod = where.host
 	if !pod.Spec.HostNetwork && pod.Status.PodIP == "" {
 		where.pod = p.nextAddress()
 	}
@@ -362,7 +362,7 @@ func (p *Player) report(ctx context.Context, pod *corev1.Pod, s stage, host stri
 	p.mu.Lock()
 	p.writes.add(took)
 	p.mu.Unlock()
-	p.events.reached(written, s)
+	p.events.reached(pod, s)
 	return written, nil
 }
 

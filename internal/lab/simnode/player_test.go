@@ -224,9 +224,9 @@ func TestPodsStartWhenPlanted(t *testing.T) {
 		{latency: constant(time.Second), pod: boundPod(), after: func(a *apiServer, p *Player) {
 			p.seeOne(boundPod()) // version 1, long overtaken
 		}, want: []string{"500ms " + network, "1s " + ready}, why: "old news"},
-		{latency: constant(time.Second), pod: boundPod(func(p *corev1.Pod) { reach(p, sandbox, place{"h", "p"}, metav1.Now()) }),
+		{latency: constant(time.Second), pod: boundPod(func(p *corev1.Pod) { reach(p, sandbox, place{host: "h", pod: "p"}, metav1.Now()) }),
 			want: []string{"1s " + ready}, why: "a process that was restarted goes on, and does not report again"},
-		{latency: constant(time.Second), pod: boundPod(func(p *corev1.Pod) { reach(p, started, place{"h", "p"}, metav1.Now()) }),
+		{latency: constant(time.Second), pod: boundPod(func(p *corev1.Pod) { reach(p, started, place{host: "h", pod: "p"}, metav1.Now()) }),
 			why: "it runs already"},
 		{latency: dist.Dist{}, pod: boundPod(func(p *corev1.Pod) { p.Spec.NodeName = "real" }), before: func(a *apiServer, p *Player) {
 			p.SetNode(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: "real"}}, false)
@@ -352,6 +352,13 @@ func TestEvents(t *testing.T) {
 		if len(a.events) != 1 || a.events[0].Type != corev1.EventTypeWarning || a.events[0].Reason != "InvalidStartLatency" || !strings.Contains(a.events[0].Message, `"soon"`) {
 			t.Errorf("of an annotation that means nothing: %+v", a.events)
 		}
+
+		a.events = nil
+		p.seeOne(a.put(boundPod(withInit, annotated("constant:0s"), func(p *corev1.Pod) { p.Name, p.UID = "atonce", "atonce" })))
+		synctest.Wait()
+		if len(a.events) != len(want) {
+			t.Errorf("of a pod that starts at once with an init container: %d events, want %d", len(a.events), len(want))
+		}
 	})
 }
 
@@ -361,7 +368,7 @@ func TestAddressesOfPods(t *testing.T) {
 		p := playing(t, a, dist.Dist{})
 		p.seeAll([]corev1.Pod{*a.put(boundPod(func(p *corev1.Pod) {
 			p.Name, p.UID, p.Status.PodIP = "old", "old", "10.128.0.7"
-			reach(p, started, place{"h", "p"}, metav1.Now())
+			reach(p, started, place{host: "h", pod: "p"}, metav1.Now())
 		}))})
 		for _, name := range []string{"one", "two"} {
 			p.seeOne(a.put(boundPod(func(p *corev1.Pod) { p.Name, p.UID = name, types.UID(name) })))

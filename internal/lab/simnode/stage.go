@@ -2,6 +2,7 @@ package simnode
 
 import (
 	"slices"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -16,7 +17,7 @@ type stage int
 const (
 	nothing     stage = iota // it runs, has ended, or waits for others
 	sandbox                  // the pod's network is there, its containers are being made
-	initialized              // its init containers have completed
+	initialized              // its init containers have completed, its sidecars run
 	started                  // its containers run and are ready
 	gated                    // others have opened its readiness gates
 	completed                // a job's containers have ended well
@@ -104,52 +105,58 @@ func gatesOpen(pod *corev1.Pod) bool {
 	return !slices.ContainsFunc(pod.Spec.ReadinessGates, func(gate corev1.PodReadinessGate) bool { return !isTrue(pod, gate.ConditionType) })
 }
 
-// place is where a pod runs: the addresses that its status reports.
-type place struct{ host, pod string }
+// place is where a pod runs, the addresses that its status reports, and since
+// when its node knows of it, zero for now.
+type place struct {
+	host, pod string
+	since     metav1.Time
+}
 
 // reach changes a pod's status to that of a stage reached now.
 func reach(pod *corev1.Pod, s stage, where place, now metav1.Time) {
 	status := &pod.Status
 	status.ObservedGeneration = pod.Generation
+	if c := condition(pod, corev1.PodScheduled); c != nil {
+		c.ObservedGeneration = pod.Generation
+	}
+	if where.since.IsZero() {
+		where.since = now
+	}
+	unready := "containers with unready status: [" + names(pod.Spec.Containers) + "]"
 	switch s {
 	case sandbox:
-		setAddresses(status, where)
+		setPlace(status, where)
 		status.Phase = corev1.PodPending
-		if status.StartTime == nil {
-			status.StartTime = &now
-		}
-		setCondition(pod, corev1.PodReadyToStartContainers, true, "", now)
-		setCondition(pod, corev1.PodInitialized, !hasPlainInit(pod), "ContainersNotInitialized", now)
-		setCondition(pod, corev1.ContainersReady, false, "ContainersNotReady", now)
-		setCondition(pod, corev1.PodReady, false, "ContainersNotReady", now)
+		setCondition(pod, corev1.PodReadyToStartContainers, true, "", "", now)
+		setCondition(pod, corev1.PodInitialized, len(pod.Spec.InitContainers) == 0, "ContainersNotInitialized",
+			"containers with incomplete status: ["+names(pod.Spec.InitContainers)+"]", now)
+		setCondition(pod, corev1.ContainersReady, false, "ContainersNotReady", unready, now)
+		setCondition(pod, corev1.PodReady, false, "ContainersNotReady", unready, now)
 		status.InitContainerStatuses = statuses(pod.Spec.InitContainers, pod, waiting("PodInitializing"))
 		reason := "ContainerCreating"
-		if hasPlainInit(pod) {
+		if len(pod.Spec.InitContainers) > 0 {
 			reason = "PodInitializing"
 		}
 		status.ContainerStatuses = statuses(pod.Spec.Containers, pod, waiting(reason))
 	case initialized:
-		setCondition(pod, corev1.PodInitialized, true, "", now)
+		setCondition(pod, corev1.PodInitialized, true, "", "", now)
 		status.InitContainerStatuses = statuses(pod.Spec.InitContainers, pod, initDone(now))
-		status.ContainerStatuses = statuses(pod.Spec.Containers, pod, waiting("ContainerCreating"))
 	case started:
-		setAddresses(status, where)
+		setPlace(status, where)
 		status.Phase = corev1.PodRunning
-		if status.StartTime == nil {
-			status.StartTime = &now
-		}
-		setCondition(pod, corev1.PodReadyToStartContainers, true, "", now)
-		if !isTrue(pod, corev1.PodInitialized) {
-			setCondition(pod, corev1.PodInitialized, true, "", now)
-		}
-		setCondition(pod, corev1.ContainersReady, true, "", now)
-		setCondition(pod, corev1.PodReady, gatesOpen(pod), "ReadinessGatesNotReady", now)
+		setCondition(pod, corev1.PodReadyToStartContainers, true, "", "", now)
+		setCondition(pod, corev1.PodInitialized, true, "", "", now)
+		setCondition(pod, corev1.ContainersReady, true, "", "", now)
+		setCondition(pod, corev1.PodReady, gatesOpen(pod), "ReadinessGatesNotReady", "", now)
 		status.InitContainerStatuses = statuses(pod.Spec.InitContainers, pod, initDone(now))
 		status.ContainerStatuses = statuses(pod.Spec.Containers, pod, running(now))
 	case gated:
-		setCondition(pod, corev1.PodReady, true, "", now)
+		setCondition(pod, corev1.PodReady, true, "", "", now)
 	case completed:
 		status.Phase = corev1.PodSucceeded
+		if c := condition(pod, corev1.PodInitialized); c != nil {
+			c.Reason = "PodCompleted" // though it is true
+		}
 		endAll(pod, 0, "Completed", "PodCompleted", now)
 	case killed:
 		status.Phase = corev1.PodFailed
@@ -158,8 +165,11 @@ func reach(pod *corev1.Pod, s stage, where place, now metav1.Time) {
 	}
 }
 
-// setAddresses gives a pod its addresses, once.
-func setAddresses(status *corev1.PodStatus, where place) {
+// setPlace gives a pod its start and its addresses, once.
+func setPlace(status *corev1.PodStatus, where place) {
+	if status.StartTime == nil {
+		status.StartTime = &where.since
+	}
 	status.HostIP = where.host
 	status.HostIPs = []corev1.HostIP{{IP: where.host}}
 	if status.PodIP == "" {
@@ -168,11 +178,19 @@ func setAddresses(status *corev1.PodStatus, where place) {
 	}
 }
 
-// setCondition sets a condition. The reason is for one that is not true.
-func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, isTrue bool, reason string, now metav1.Time) {
+func names(containers []corev1.Container) string {
+	result := make([]string, len(containers))
+	for i := range containers {
+		result[i] = containers[i].Name
+	}
+	return strings.Join(result, " ")
+}
+
+// setCondition sets a condition. Reason and message are for one that is not true.
+func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, isTrue bool, reason, message string, now metav1.Time) {
 	want := corev1.ConditionFalse
 	if isTrue {
-		want, reason = corev1.ConditionTrue, ""
+		want, reason, message = corev1.ConditionTrue, "", ""
 	}
 	c := condition(pod, kind)
 	if c == nil {
@@ -182,13 +200,13 @@ func setCondition(pod *corev1.Pod, kind corev1.PodConditionType, isTrue bool, re
 	if c.Status != want {
 		c.LastTransitionTime = now
 	}
-	c.Status, c.Reason, c.Message, c.ObservedGeneration = want, reason, "", pod.Generation
+	c.Status, c.Reason, c.Message, c.ObservedGeneration = want, reason, message, pod.Generation
 }
 
 func endAll(pod *corev1.Pod, exitCode int32, reason, podReason string, now metav1.Time) {
-	setCondition(pod, corev1.PodReadyToStartContainers, false, "", now)
-	setCondition(pod, corev1.ContainersReady, false, podReason, now)
-	setCondition(pod, corev1.PodReady, false, podReason, now)
+	setCondition(pod, corev1.PodReadyToStartContainers, false, "", "", now)
+	setCondition(pod, corev1.ContainersReady, false, podReason, "", now)
+	setCondition(pod, corev1.PodReady, false, podReason, "", now)
 	ended := func(c *corev1.Container, before *corev1.ContainerStatus, after *corev1.ContainerStatus) {
 		terminated := &corev1.ContainerStateTerminated{ExitCode: exitCode, Reason: reason, FinishedAt: now}
 		if before != nil {
@@ -223,6 +241,9 @@ func statuses(containers []corev1.Container, pod *corev1.Pod, f fill) []corev1.C
 		if after.State.Waiting == nil {
 			after.ImageID = "simulated://" + c.Image
 			after.ContainerID = "simulated://" + string(pod.UID) + "/" + c.Name
+			if after.State.Terminated != nil {
+				after.State.Terminated.ContainerID = after.ContainerID
+			}
 		}
 	}
 	return result
@@ -272,10 +293,4 @@ func initDone(now metav1.Time) fill {
 
 func isSidecar(c *corev1.Container) bool {
 	return c.RestartPolicy != nil && *c.RestartPolicy == corev1.ContainerRestartPolicyAlways
-}
-
-// hasPlainInit reports whether there are init containers that must complete
-// before the others start.
-func hasPlainInit(pod *corev1.Pod) bool {
-	return slices.ContainsFunc(pod.Spec.InitContainers, func(c corev1.Container) bool { return !isSidecar(&c) })
 }

@@ -98,14 +98,15 @@ func TestStages(t *testing.T) {
 		{boundPod(), 0, []string{running + " main:Running"}, "at once"},
 		{boundPod(withInit), time.Second, []string{
 			"Pending network init:PodInitializing main:PodInitializing",
-			"Pending network initialized init:Completed/0 main:ContainerCreating",
+			"Pending network initialized init:Completed/0 main:PodInitializing",
 			running + " init:Completed/0 main:Running",
 		}, "init containers complete before the others start"},
 		{boundPod(withInit), 0, []string{running + " init:Completed/0 main:Running"}, "init containers, at once"},
 		{boundPod(withSidecar), time.Second, []string{
-			"Pending network initialized sidecar:PodInitializing main:ContainerCreating",
+			"Pending network sidecar:PodInitializing main:PodInitializing",
+			"Pending network initialized sidecar:Running main:PodInitializing",
 			running + " sidecar:Running main:Running",
-		}, "a sidecar runs on and holds nothing up"},
+		}, "the others start once a sidecar runs, which runs on"},
 		{boundPod(withGate), time.Second, []string{
 			"Pending network initialized main:ContainerCreating",
 			"Running network initialized containersReady main:Running",
@@ -125,7 +126,7 @@ func TestStages(t *testing.T) {
 		var got []string
 		for s := nextStage(pod, tt.latency); s != nothing && len(got) < 10; s = nextStage(pod, tt.latency) {
 			now = metav1.NewTime(now.Add(time.Second))
-			reach(pod, s, place{"198.18.0.1", "10.128.0.1"}, now)
+			reach(pod, s, place{host: "198.18.0.1", pod: "10.128.0.1"}, now)
 			got = append(got, summary(pod))
 		}
 		if !slices.Equal(got, tt.want) {
@@ -171,8 +172,8 @@ func checkComplete(t *testing.T, why string, pod *corev1.Pod) {
 func TestTransitionTimes(t *testing.T) {
 	pod := boundPod()
 	at := func(s int64) metav1.Time { return metav1.NewTime(time.Unix(s, 0)) }
-	reach(pod, sandbox, place{"198.18.0.1", "10.128.0.1"}, at(10))
-	reach(pod, started, place{"198.18.0.1", "10.128.0.9"}, at(20))
+	reach(pod, sandbox, place{host: "198.18.0.1", pod: "10.128.0.1"}, at(10))
+	reach(pod, started, place{host: "198.18.0.1", pod: "10.128.0.9"}, at(20))
 	for kind, want := range map[corev1.PodConditionType]int64{
 		corev1.PodReadyToStartContainers: 10, corev1.PodInitialized: 10, corev1.ContainersReady: 20, corev1.PodReady: 20,
 	} {
@@ -195,7 +196,7 @@ func TestDeletion(t *testing.T) {
 		p.DeletionTimestamp = &metav1.Time{Time: time.Unix(1, 0)}
 		p.DeletionGracePeriodSeconds = new(int64(30))
 	}
-	running := func(p *corev1.Pod) { reach(p, started, place{"h", "p"}, metav1.NewTime(time.Unix(1, 0))) }
+	running := func(p *corev1.Pod) { reach(p, started, place{host: "h", pod: "p"}, metav1.NewTime(time.Unix(1, 0))) }
 	held := func(p *corev1.Pod) { p.Finalizers = []string{"batch.kubernetes.io/job-tracking"} }
 	over := func(p *corev1.Pod) { p.Status.Phase = corev1.PodSucceeded }
 	graceless := func(p *corev1.Pod) { p.DeletionGracePeriodSeconds = new(int64(0)) }
@@ -217,7 +218,7 @@ func TestDeletion(t *testing.T) {
 		}
 	}
 	pod := boundPod(running, held, deleting)
-	reach(pod, killed, place{"h", "p"}, metav1.NewTime(time.Unix(9, 0)))
+	reach(pod, killed, place{host: "h", pod: "p"}, metav1.NewTime(time.Unix(9, 0)))
 	if got := summary(pod); got != "Failed initialized main:Error/143" {
 		t.Errorf("killed: %s", got)
 	}

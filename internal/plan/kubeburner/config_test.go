@@ -269,7 +269,6 @@ metricsEndpoints:
 - {indexer: {esServers: [a]}}
 `, []string{
 			`c.yml:2:22: jobs[0].gc: a job cannot remove its objects (gc) while global.waitWhenFinished waits for them after all jobs`,
-			`c.yml:4:3: metricsEndpoints[0].endpoint: is missing`,
 			`c.yml:4:28: metricsEndpoints[0].step: must be above 0, is 0s`,
 			`c.yml:4:39: metricsEndpoints[0].token: a token and a user name exclude each other`,
 			`c.yml:5:11: metricsEndpoints[1].alias: the alias "x" is taken by metricsEndpoints[0]`,

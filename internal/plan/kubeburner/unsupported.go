@@ -22,7 +22,13 @@ func Unsupported(c *Config) []strictyaml.Problem {
 	for i := range c.Jobs {
 		u.job(strictyaml.Index("jobs", i), &c.Jobs[i])
 	}
-	u.when(len(c.MetricsEndpoints) > 0, "metricsEndpoints", "metrics are neither queried nor indexed", "")
+	for i, e := range c.MetricsEndpoints {
+		path := strictyaml.Index("metricsEndpoints", i)
+		// Without a URL nothing is queried, and what a local indexer would write a
+		// run's directory has anyway.
+		u.when(e.Endpoint != "" && len(e.Metrics)+len(e.Alerts) > 0, path+".endpoint", "metrics are not queried", "")
+		u.when(e.Indexer.Type != "" && e.Indexer.Type != "local", path+".indexer.type", "nothing is indexed", "the run's directory has all that was recorded")
+	}
 	return strictyaml.Problems(strictyaml.Join(u.Problems))
 }
 

@@ -214,9 +214,6 @@ func (v *validator) endpoints(endpoints []MetricsEndpoint) {
 	first := map[string]int{}
 	for i, e := range endpoints {
 		path := strictyaml.Index("metricsEndpoints", i)
-		if len(e.Metrics)+len(e.Alerts) > 0 {
-			v.required(path+".endpoint", e.Endpoint)
-		}
 		if e.Token != "" && e.Username != "" {
 			v.Fail(path+".token", "a token and a user name exclude each other")
 		}

@@ -444,9 +444,13 @@ func tripped(guards []Guard, measures, normal map[string]float64) (record.Guard,
 		if !ok || !(value-was >= g.Bound) { // nor does NaN
 			continue
 		}
-		message := fmt.Sprintf("%s is %.4g, and the guard's bound is %.4g", g.Name, value, g.Bound)
+		unit := ""
+		if g.Percent {
+			unit = " %"
+		}
+		message := fmt.Sprintf("%s is %.4g%s, and the guard's bound is %.4g%s", g.Name, value, unit, g.Bound, unit)
 		if was != 0 {
-			message += fmt.Sprintf(" more than the %.4g before any load", was)
+			message += fmt.Sprintf(" more than the %.4g%s before any load", was, unit)
 		}
 		return record.Guard{Name: g.Name, Value: value, Bound: was + g.Bound, Message: message}, true
 	}

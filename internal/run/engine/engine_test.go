@@ -452,7 +452,7 @@ func TestWhatAStepPutsOnRecord(t *testing.T) {
 func TestAGuardTripsInTheLastMoment(t *testing.T) {
 	for range 20 { // what a select chooses is chance
 		bubble(t, func(t *testing.T, tr *trial) {
-			tr.options.Guards = []Guard{{"down", 1}}
+			tr.options.Guards = []Guard{{Name: "down", Bound: 1}}
 			var late atomic.Bool
 			tr.target.health = func(time.Duration) (map[string]float64, error) {
 				measures := map[string]float64{"down": 0}
@@ -479,7 +479,7 @@ func TestAGuardTripsInTheLastMoment(t *testing.T) {
 func TestEachRequestOfATemplateCounts(t *testing.T) {
 	bubble(t, func(t *testing.T, tr *trial) {
 		tr.target.fate = func(int) fate { return companion }
-		tr.options.Guards = []Guard{{target.MeasureRequestErrors, 50}}
+		tr.options.Guards = []Guard{{Name: target.MeasureRequestErrors, Bound: 50}}
 		ending, err := tr.Run(context.Background(), whole(30))
 		if n := len(tr.sink.slots()); ending != record.EndGuard || err != nil || n != 60 {
 			t.Errorf("%s, %v, %d requests on record: want a guard and 60", ending, err, n)
@@ -755,7 +755,7 @@ func TestAnAccountThatFails(t *testing.T) {
 }
 
 func TestTripped(t *testing.T) {
-	guards := []Guard{{"nodesNotReady", 1}, {"apiErrors", 5}}
+	guards := []Guard{{Name: "nodesNotReady", Bound: 1}, {"apiErrors", 5, true}}
 	for _, tt := range []struct {
 		why              string
 		measures, normal map[string]float64
@@ -767,6 +767,7 @@ func TestTripped(t *testing.T) {
 		{"as many as before the load", map[string]float64{"nodesNotReady": 3}, map[string]float64{"nodesNotReady": 3}, "", 0, 0},
 		{"one more than before", map[string]float64{"nodesNotReady": 4}, map[string]float64{"nodesNotReady": 3}, "nodesNotReady is 4, and the guard's bound is 1 more than the 3 before any load", 4, 4},
 		{"fewer than before", map[string]float64{"nodesNotReady": 1}, map[string]float64{"nodesNotReady": 3}, "", 0, 0},
+		{"a percentage has its unit", map[string]float64{"apiErrors": 6}, nil, "apiErrors is 6 %, and the guard's bound is 5 %", 6, 5},
 		{"the first in order is told", map[string]float64{"nodesNotReady": 9, "apiErrors": 9}, nil, "nodesNotReady is 9, and the guard's bound is 1", 9, 1},
 		{"a measure that is not known trips nothing", map[string]float64{}, nil, "", 0, 0},
 		{"a measure that is no number trips nothing", map[string]float64{"apiErrors": math.NaN()}, nil, "", 0, 0},
@@ -782,7 +783,7 @@ func TestTripped(t *testing.T) {
 // A health that cannot be read trips no guard but the one on failed requests.
 func TestGuardsOfATargetOutOfReach(t *testing.T) {
 	bubble(t, func(t *testing.T, tr *trial) {
-		tr.options.Guards = []Guard{{"nodesNotReady", 1}}
+		tr.options.Guards = []Guard{{Name: "nodesNotReady", Bound: 1}}
 		tr.target.health = func(now time.Duration) (map[string]float64, error) {
 			if now > 2*time.Second {
 				return nil, errors.New("out of reach")

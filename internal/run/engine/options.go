@@ -14,8 +14,9 @@ import (
 // above what it was before any load: to protect the target, or to stop a load
 // that has lost its sense. Measures are counts and percentages; more is worse.
 type Guard struct {
-	Name  string
-	Bound float64
+	Name    string
+	Bound   float64
+	Percent bool // its measure is a percentage
 }
 
 // Options are how an Engine loads and waits.

@@ -21,14 +21,19 @@ type File struct {
 // Files writes files, and makes the directories that they lack. One that exists
 // is an error that is fs.ErrExist, unless it may be replaced. What can fail for
 // lack of room or rights happens beside the files, before the first takes its
-// place; what has taken its place is taken back when a later one fails.
-func Files(files []File, replace bool) error {
+// place; what has taken its place is taken back when a later one fails, and so
+// are directories that were made.
+func Files(files []File, replace bool) (err error) {
 	type move struct{ path, fresh, kept string }
 	var moves []move
+	var made []string // a directory before those in it
 	defer func() {
 		for _, m := range moves {
 			_ = os.Remove(m.fresh)
 			_ = os.Remove(m.kept)
+		}
+		for i := len(made) - 1; i >= 0 && err != nil; i-- {
+			_ = os.Remove(made[i])
 		}
 	}()
 	for _, f := range files {
@@ -43,7 +48,16 @@ func Files(files []File, replace bool) error {
 				m.kept, err = beside(f.Path, former, info.Mode())
 			}
 		case errors.Is(err, fs.ErrNotExist):
-			err = os.MkdirAll(filepath.Dir(f.Path), 0o755)
+			dir := filepath.Dir(f.Path)
+			var missing []string
+			for d := dir; d != filepath.Dir(d); d = filepath.Dir(d) {
+				if _, err := os.Lstat(d); !errors.Is(err, fs.ErrNotExist) {
+					break
+				}
+				missing = append([]string{d}, missing...)
+			}
+			made = append(made, missing...)
+			err = os.MkdirAll(dir, 0o755)
 		}
 		if err == nil {
 			m.fresh, err = beside(f.Path, f.Data, f.Mode)
