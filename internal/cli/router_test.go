@@ -87,6 +87,10 @@ func TestRouterRefusesBadInput(t *testing.T) {
 		{"another program", []string{"--set", "haproxy=/bin/true"}, []string{"another program"}},
 		{"a processor that there is not", []string{"--set", "pinning=900"}, []string{"pinning", `"900"`}},
 		{"a killed server without another one", []string{"--set", "event=kill-server"}, []string{"servers=2"}},
+		{"other servers that no page tells apart", []string{"--set", "event=route-change", "--set", "pageSize=8B"}, []string{"event", "pageSize=12B"}},
+		{"half a header that HAProxy does not read", []string{"--set", "idle=5", "--set", "termination=passthrough"}, []string{"idle", "termination=none"}},
+		{"more idle connections than open files allow", []string{"--set", "idle=900000000"}, []string{"idle", "open files"}},
+		{"more churn than can be", []string{"--set", "churn=5000"}, []string{"churn", "at most 1000"}},
 		{"a buffer that rewriting fills", []string{"--set", "bufsize=8192"}, []string{"bufsize", "8192"}},
 	} {
 		got := p.Run(t, append([]string{"sweep", "router", "--out", "refused"}, c.args...)...)
@@ -131,6 +135,9 @@ func TestRouterBounds(t *testing.T) {
 			if b.Held && first == "" {
 				first = b.Name
 			}
+		}
+		if b := result.Steps[0].Bottleneck.Bounds[0]; c.bound == "maxconn" && (b.Waiting == nil || *b.Waiting < 1) {
+			t.Errorf("of 40 clients, for which there are 8 places, none waited: %+v", b)
 		}
 		if first != c.bound {
 			t.Errorf("%s was planted, found is %q: %+v", c.bound, first, result.Steps[0].Bottleneck.Bounds)

@@ -65,11 +65,13 @@ type CellLevel struct {
 	Rate  Interval `json:"rate"`
 	// AtLeast says that in some of the runs the generator was short: the rate is
 	// the least that the target can do.
-	AtLeast bool     `json:"atLeast,omitempty"`
-	P50     Interval `json:"p50"` // of the milestone at which objects count as there
-	P99     Interval `json:"p99"`
-	Metric  Interval `json:"metric"` // the one that pairs are compared by
-	Unit    string   `json:"unit,omitempty"`
+	AtLeast bool `json:"atLeast,omitempty"`
+	// BitsPerSecond is what the answers of a stream came to; null for others.
+	BitsPerSecond *Interval `json:"bitsPerSecond,omitempty"`
+	P50           Interval  `json:"p50"` // of the milestone at which objects count as there
+	P99           Interval  `json:"p99"`
+	Metric        Interval  `json:"metric"` // the one that pairs are compared by
+	Unit          string    `json:"unit,omitempty"`
 }
 
 // Pair compares two cells that differ in Key alone. Exactly one of Figure and
@@ -240,7 +242,7 @@ func (c *Cell) Runs() []compare.Run {
 
 // levelsOf sums up the runs of each of a cell's levels, in order.
 func levelsOf(c *Cell, metric string) []CellLevel {
-	type figures struct{ rate, p50, p99, metric []float64 }
+	type figures struct{ rate, bits, p50, p99, metric []float64 }
 	of := make(map[float64]*figures)
 	var levels []CellLevel
 	runs := c.Runs()
@@ -266,6 +268,9 @@ func levelsOf(c *Cell, metric string) []CellLevel {
 			}
 		}
 		add(&f.rate, s.AchievedRate)
+		if s.Requests != nil {
+			add(&f.bits, s.Requests.BitsPerSecond)
+		}
 		add(&f.p50, s.Latency[c.Arrived].P50)
 		add(&f.p99, s.Latency[c.Arrived].P99)
 		for _, figure := range runs[i].Figures {
@@ -278,6 +283,9 @@ func levelsOf(c *Cell, metric string) []CellLevel {
 	for i := range levels {
 		l, f := &levels[i], of[levels[i].Level]
 		l.Rate, l.P50, l.P99, l.Metric = meanOf(f.rate, l.Runs), meanOf(f.p50, l.Runs), meanOf(f.p99, l.Runs), meanOf(f.metric, l.Runs)
+		if len(f.bits) == l.Runs {
+			l.BitsPerSecond = new(meanOf(f.bits, l.Runs))
+		}
 	}
 	slices.SortFunc(levels, func(a, b CellLevel) int { return cmp.Compare(a.Level, b.Level) })
 	return levels

@@ -262,7 +262,11 @@ const othersOf = "others"
 
 // String says in a phrase how far it was used up.
 func (b BoundShare) String() string {
-	return fmt.Sprintf("%s (%.0f%% of it used)", b.What, 100*b.Share)
+	waited := ""
+	if b.Waiting != nil {
+		waited = fmt.Sprintf(", %.3g waited on average", *b.Waiting)
+	}
+	return fmt.Sprintf("%s (%.0f%% of it used%s)", b.What, 100*b.Share, waited)
 }
 
 // by is the share of all CPUs that a source used, in percent; 0 is not known.

@@ -187,6 +187,7 @@ func (c *readings) boundsIn(bounds []record.Bound, from, to record.Micros) []Bou
 	var list []BoundShare
 	for _, b := range bounds {
 		sum, n := 0.0, 0
+		waited, times := 0.0, 0
 		for _, p := range c.gauges[b.Source] {
 			value, ok := p.values[b.Value]
 			limit := 1.0
@@ -197,10 +198,17 @@ func (c *readings) boundsIn(bounds []record.Bound, from, to record.Micros) []Bou
 				continue
 			}
 			sum, n = sum+value/limit, n+1
+			if waiting, ok := p.values[b.Waiting]; ok {
+				waited, times = waited+waiting, times+1
+			}
 		}
 		if n > 0 {
 			share := sum / float64(n)
-			list = append(list, BoundShare{Name: b.Name, What: b.What, Share: round(share, 3), Held: share >= b.Full, generator: b.Generator})
+			one := BoundShare{Name: b.Name, What: b.What, Share: round(share, 3), Held: share >= b.Full, generator: b.Generator}
+			if times > 0 {
+				one.Waiting = new(round(waited/float64(times), 1))
+			}
+			list = append(list, one)
 		}
 	}
 	return list

@@ -218,6 +218,9 @@ type BoundShare struct {
 	// enough to bind.
 	Share float64 `json:"share"`
 	Held  bool    `json:"held"`
+	// Waiting is how many waited for it, on average over the hold; null where
+	// that is not known.
+	Waiting *float64 `json:"waiting,omitempty"`
 
 	generator bool
 }

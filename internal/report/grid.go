@@ -78,16 +78,37 @@ func ownMetric(g judge.Grid) bool {
 	return g.Metric != ""
 }
 
+// streamed reports whether what answers came to is known of some level.
+func streamed(g judge.Grid) bool {
+	return slices.ContainsFunc(g.Cells, func(c judge.Cell) bool {
+		return slices.ContainsFunc(c.Levels, func(l judge.CellLevel) bool { return l.BitsPerSecond != nil })
+	})
+}
+
+// gigabits is what the answers of a level came to, in Gbit/s.
+func gigabits(l judge.CellLevel) string {
+	if l.BitsPerSecond == nil || l.BitsPerSecond.Value == nil {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g", *l.BitsPerSecond.Value/1e9)
+}
+
 // cellLevels shows the levels of each cell: in one table where there is one for
 // each, else in a table of each cell.
 func (p *printer) cellLevels(g judge.Grid) {
 	head, align := []string{"level", "held", "per second", "p50", "p99"}, "rrrrr"
+	if streamed(g) {
+		head, align = append(head, "Gbit/s"), align+"r"
+	}
 	own := ownMetric(g)
 	if own {
 		head, align = append(head, g.Metric), align+"r"
 	}
 	figures := func(l judge.CellLevel) []string {
 		row := []string{Number(l.Level), fmt.Sprintf("%d of %d", l.Held, l.Runs), atLeast(l.AtLeast) + plusMinus(l.Rate, ""), latencyPlusMinus(l.P50), latencyPlusMinus(l.P99)}
+		if streamed(g) {
+			row = append(row, gigabits(l))
+		}
 		if own {
 			row = append(row, plusMinus(l.Metric, l.Unit))
 		}

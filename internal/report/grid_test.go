@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -221,6 +222,44 @@ func TestPlusMinus(t *testing.T) {
 	} {
 		if got := plusMinus(judge.Interval{Value: tt.value, Hi: tt.hi}, tt.unit); got != tt.want {
 			t.Errorf("%v up to %v: %q, want %q", tt.value, tt.hi, got, tt.want)
+		}
+	}
+}
+
+// A grid of streams tells what their answers came to, any other does not.
+func TestGridThroughput(t *testing.T) {
+	for _, c := range []struct {
+		why  string
+		bits float64
+		want string
+	}{{"a stream", 2.345e9, "2.35"}, {"a slow one", 4.2e5, "0.00042"}, {"objects", 0, ""}} {
+		cells := make([]judge.Cell, 2)
+		vary := []judge.Varied{{Key: "termination", Values: []string{"passthrough", "reencrypt"}}}
+		for i, value := range vary[0].Values {
+			cells[i] = swept(map[string]string{"termination": value}, "termination="+value, []float64{40}, 0.01, 0.011, 0.012)
+			for k := range cells[i].Steps {
+				if c.bits > 0 {
+					cells[i].Steps[k].Requests = &judge.StreamRequests{BitsPerSecond: &c.bits}
+				}
+			}
+		}
+		g := judge.NewGrid(vary, cells, "Ready p99", 0.05, 0.05)
+		var text, page bytes.Buffer
+		if err := GridText(Terminal{Writer: &text, Columns: 80}, g, "dir"); err != nil {
+			t.Fatal(err)
+		}
+		if err := gridHTML(&page, Input{}, g); err != nil {
+			t.Fatal(err)
+		}
+		for name, all := range map[string]string{"text": text.String(), "page": page.String()} {
+			if strings.Contains(all, "Gbit/s") != (c.want != "") || !strings.Contains(all, c.want) {
+				t.Errorf("%s, in the %s: %q is wanted\n%s", c.why, name, c.want, text.String())
+			}
+		}
+		for line := range strings.Lines(text.String()) {
+			if strings.HasPrefix(line, "  ") && utf8.RuneCountInString(line) > 81 {
+				t.Errorf("%s: more than 80 columns: %q", c.why, line)
+			}
 		}
 	}
 }

@@ -289,6 +289,8 @@ type gridPart struct {
 	Confidence string
 	MarginText string
 	Compared   string // by what pairs are compared
+	Columns    int    // of a level
+	Streamed   bool   // levels have their throughput
 	OwnMetric  bool   // it is none of the figures that each level has anyway
 	// One says that all cells have one level alone, so that one chart shows all.
 	One    bool
@@ -326,7 +328,13 @@ type curvePart struct {
 func gridOfPage(g judge.Grid, data pageData) *gridPart {
 	p := &gridPart{
 		Grid: g, Unit: data.Unit, Arrived: data.Grid.Arrived, Confidence: fmt.Sprintf("%g %%", round(100*(1-g.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*g.Margin)),
-		Compared: comparedBy(g), OwnMetric: ownMetric(g), One: g.Kind != "limit",
+		Compared: comparedBy(g), OwnMetric: ownMetric(g), Streamed: streamed(g), One: g.Kind != "limit",
+	}
+	p.Columns = 5
+	for _, more := range []bool{p.Streamed, p.OwnMetric} {
+		if more {
+			p.Columns++
+		}
 	}
 	for i, c := range g.Cells {
 		p.Parts = append(p.Parts, cellPart{

@@ -165,7 +165,7 @@ func write(w io.Writer, p page, data pageData) error {
 		"busy":   func(v *float64) string { return known(v, hundredths) },
 		"change": func(v *float64) string { return known(v, changeOnPage) }, "interval": intervalOnPage,
 		"trendTitle": trendTitle, "changeAt": changeAt, "startText": startText, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
-		"plusMinus": plusMinusOnPage, "latencyPlusMinus": latencyPlusMinus, "gain": gainText, "clear": differsClearly, "median": medianOf, "runs": eachOf, "share": func(x float64) string { return percent(100 * x) },
+		"plusMinus": plusMinusOnPage, "latencyPlusMinus": latencyPlusMinus, "gigabits": gigabits, "gain": gainText, "clear": differsClearly, "median": medianOf, "runs": eachOf, "share": func(x float64) string { return percent(100 * x) },
 	}).ParseFS(templates, "*.html")
 	if err != nil {
 		return err

@@ -104,8 +104,12 @@ func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
 	changed := make(chan error, 1)
 	changing, stop := context.WithCancel(ctx)
 	go func() { changed <- i.change(changing, s, schedule) }()
+	var beside sync.WaitGroup
+	beside.Go(func() { s.churn(changing) })
+	beside.Go(func() { s.holdHalf(changing) })
 	err := s.clients.Run(ctx, schedule, func(w *record.Window) { i.rec.Emit(w) })
 	stop()
+	beside.Wait()
 	err = errors.Join(err, <-changed)
 	if n := s.clients.Counts().NoPort; n > 0 {
 		i.rec.Emit(&record.Note{About: i.rec.Step(), Text: fmt.Sprintf("this machine had no free port or file handle for %d connections: what became of their requests is not known", n)})

@@ -122,7 +122,7 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 	}
 	if s.Plan.Axis.Name == axisConnections {
 		for _, level := range levels(s.Plan) {
-			if err := checkConnections("the level", int(level), s.limits.handles); err != nil {
+			if err := checkConnections("the level", int(level)+one.idle, s.limits.handles); err != nil {
 				return err
 			}
 		}

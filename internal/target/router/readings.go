@@ -92,6 +92,12 @@ func (i *instance) readings() []record.Reading {
 		add(sourceLoad, generator)
 		figures["serverShare"] = max(figures["serverTimeShare"], min(figures["serverBusy"], 1)*bound(figures["serverBusy"] >= 0.9))
 	}
+	if s.idle > 0 {
+		figures["halfSent"] = float64(s.half.Load())
+	}
+	if s.churned > 0 {
+		figures["routesChurned"], figures["churnRefused"] = float64(s.added.Load()), float64(s.refused.Load())
+	}
 	if len(figures) > 0 {
 		add(sourceFigures, figures)
 	}
@@ -122,6 +128,14 @@ const (
 
 // figures asks HAProxy for its own figures.
 func (i *instance) figures(s *system, figures map[string]float64, next *gauges) {
+	address := s.router.Plain
+	if s.router.Termination.Secure() {
+		address = s.router.Secure
+	}
+	// Before HAProxy is asked, which runs then and takes what waits.
+	if waiting, most, err := accepting(address); err == nil {
+		figures["backlog"], figures["backlogMost"] = float64(waiting), float64(most)
+	}
 	info, err := s.proxy.Stats().Info()
 	if err != nil {
 		return // it is being reloaded, or has ended: the requests tell

@@ -17,6 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/router/backend"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
 	"plimsoll.dev/plimsoll/internal/text/dist"
@@ -45,7 +46,9 @@ type settings struct {
 	service string
 	workers int
 
-	event event
+	event   event
+	churned int // routes added and removed each second
+	idle    int // connections that hold half a request
 }
 
 // domain is that of the routes' hosts where no names are given.
@@ -86,6 +89,7 @@ const (
 	openShiftMaxconn = 50_000 // of OpenShift's router
 	ownHandles       = 200    // that this program has open besides connections
 	mostPage         = 64 << 20
+	mostChurn        = 1000
 )
 
 // settingsOf checks what parameters say against what this machine allows. Files
@@ -111,7 +115,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		},
 		pageSize: size("pageSize"), answerHead: size("answerHeader"), requestHead: size("requestHeader"), body: size("bodySize"),
 		method: p.Get("method"), close: !flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
-		work: duration("generatorWork"), servers: int(p.Int("servers")), workers: int(p.Int("workers")),
+		work: duration("generatorWork"), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
 	}
 	if d, parseErr := dist.Parse(p.Get("service")); parseErr == nil && !d.IsZero() {
 		s.service = p.Get("service")
@@ -140,6 +144,18 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	}
 	if s.event == evRoute || s.event == evRouteAPI {
 		s.router.Spares = 1
+	}
+	if s.churned > mostChurn {
+		return s, mistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)
+	}
+	if s.churned > 0 {
+		s.router.Spares++ // the last one
+	}
+	if s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD") {
+		return s, mistake("event", fmt.Sprintf("method=GET and pageSize=%dB or more", backend.CommonMark+1), "servers are told apart by their pages, and there is none, or too short a one")
+	}
+	if s.idle > 0 && s.router.Passes() {
+		return s, mistake("idle", "termination=none, edge or reencrypt", "HAProxy reads no header of what passes through")
 	}
 	if s.event == evKill && s.servers < 2 {
 		return s, mistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
@@ -183,7 +199,10 @@ func (s *settings) files(handles int64) error {
 	if s.router.Bufsize < 1024 || s.router.Maxrewrite >= s.router.Bufsize {
 		return mistake("bufsize", "", "a buffer of %d bytes, of which %d are kept free for rewriting, holds no request", s.router.Bufsize, s.router.Maxrewrite)
 	}
-	return checkConnections("connections", s.connections, handles)
+	if err := checkConnections("idle", s.idle, handles); err != nil {
+		return err
+	}
+	return checkConnections("connections", s.connections+s.idle, handles)
 }
 
 // checkConnections checks that this program can have so many connections.

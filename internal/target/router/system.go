@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -39,6 +40,9 @@ type system struct {
 	servers []*server
 	proxy   *haproxy.Process
 	clients *load.Generator
+
+	added, refused atomic.Int64 // routes, by churn
+	half           atomic.Int64 // half-sent requests that are held
 }
 
 // server is one server process.
@@ -111,8 +115,12 @@ func (s *system) write() error {
 	if s.router.Passes() {
 		presented = certificateFile
 	}
-	s.servers = nil
-	for n := range s.settings.servers {
+	s.servers, s.router.Servers, s.router.Others = nil, nil, nil
+	all := s.settings.servers
+	if s.event == evChange {
+		all *= 2 // the second half is there for the route that is changed
+	}
+	for n := range all {
 		x := &server{file: "server-" + strconv.Itoa(n) + ".json", spec: backend.Spec{
 			Certificate: presented, Key: presented, PageSize: s.pageSize, Header: s.answerHead, Service: s.service, Workers: s.workers, HTTP2: s.router.ServerHTTP2,
 		}}
@@ -125,7 +133,11 @@ func (s *system) write() error {
 		if t := s.router.Termination; t == haproxy.Passthrough || t == haproxy.Reencrypt {
 			address = x.spec.Secure
 		}
-		s.router.Servers = append(s.router.Servers[:n:n], address)
+		if n < s.settings.servers {
+			s.router.Servers = append(s.router.Servers, address)
+		} else {
+			s.router.Others, x.spec.Mark = append(s.router.Others, address), backend.OtherMark
+		}
 		s.servers = append(s.servers, x)
 	}
 	return nil
@@ -249,6 +261,9 @@ func (s *system) load() load.Plan {
 	p := load.Plan{
 		Address: s.router.Plain, Hosts: s.hosts, Method: s.method, Path: "/", Header: s.requestHead, Body: s.body,
 		Size: int64(s.pageSize), Want: backend.Begin(s.pageSize), Close: s.close, Random: s.random, Work: s.work, HTTP2: s.router.HTTP2,
+	}
+	if s.event == evChange {
+		p.Want = p.Want[:backend.CommonMark] // from either server
 	}
 	if s.close {
 		for n := range sources {

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"os"
 	"strings"
@@ -173,6 +174,54 @@ func TestARouteIsAddedUnderLoad(t *testing.T) {
 	}
 }
 
+// A route that gets another server costs no request, and the first right answer
+// is the new server's: until then the former one's come.
+func TestARouteIsChangedUnderLoad(t *testing.T) {
+	for _, termination := range []string{"none", "passthrough", "reencrypt"} {
+		s := running(t, map[string]string{"event": "route-change", "termination": termination, "routes": "1"})
+		change := func() map[string]float64 {
+			values, err := s.change(context.Background(), record.StartClock(time.Now).Now)
+			if err != nil {
+				t.Errorf("%s: %v", termination, err)
+			}
+			return values
+		}
+		var values map[string]float64
+		x := loaded(t, s, 2, 2*time.Second, func() { values = change() })
+		x.clean(t, 50)
+		if values["seconds"] <= 0 || values["seconds"] > 10 || values["former"] < 1 || values["former"] != values["wrong"] {
+			t.Errorf("%s: %v", termination, values)
+		}
+	}
+}
+
+// Under churn of other routes a route that is added is answered, and so are all
+// others; no route of the churn is left but the last one.
+func TestRoutesChurn(t *testing.T) {
+	for _, c := range []struct{ event, termination, file string }{
+		{"route-runtime", "none", "http.map"}, {"none", "passthrough", "tcp.map"}, {"route-reload", "edge", "secure.map"},
+	} {
+		s := running(t, map[string]string{"event": c.event, "termination": c.termination, "churn": "50"})
+		ctx, stop := context.WithCancel(context.Background())
+		var churn sync.WaitGroup
+		churn.Go(func() { s.churn(ctx) })
+		loaded(t, s, 2, 2*time.Second, func() {
+			if _, err := s.change(ctx, record.StartClock(time.Now).Now); err != nil {
+				t.Errorf("%s, %s: %v", c.event, c.termination, err)
+			}
+		}).clean(t, 50)
+		stop()
+		churn.Wait()
+		if s.added.Load() < 20 || s.refused.Load() > s.added.Load()/10 {
+			t.Errorf("%s, %s: %d routes added, %d refused", c.event, c.termination, s.added.Load(), s.refused.Load())
+		}
+		text, err := s.proxy.Stats().Ask("show map " + c.file)
+		if n := strings.Count(text, "churn-"); err != nil || n > 1+int(s.refused.Load()) {
+			t.Errorf("%s, %s: %d routes of the churn are left, %v", c.event, c.termination, n, err)
+		}
+	}
+}
+
 // With another server for each route, a killed one costs what was under way on it
 // and no more: HAProxy asks the other one.
 func TestAKilledServer(t *testing.T) {
@@ -217,6 +266,61 @@ func TestWhatHAProxyTells(t *testing.T) {
 	}
 	if r != nil {
 		r.Body.Close()
+	}
+}
+
+// What HAProxy does not take is left in its listener's queue.
+func TestTheListenersQueue(t *testing.T) {
+	for _, termination := range []string{"none", "edge"} {
+		s := running(t, map[string]string{"maxconn": "4", "termination": termination})
+		address := s.router.Plain
+		if termination == "edge" {
+			address = s.router.Secure
+		}
+		if waiting, most, err := accepting(address); err != nil || waiting != 0 || most != 4 {
+			t.Errorf("%s, without load: %d of %d wait, %v", termination, waiting, most, err)
+		}
+		for range 7 { // which say nothing
+			conn, err := net.Dial("tcp4", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer conn.Close()
+		}
+		waiting, most, err := 0, 0, error(nil)
+		for until := time.Now().Add(3 * time.Second); waiting != 3 && time.Now().Before(until); time.Sleep(5 * time.Millisecond) {
+			waiting, most, err = accepting(address)
+		}
+		if err != nil || waiting != 3 || most != 4 {
+			t.Errorf("%s: %d of %d wait, %v, want the 3 for which there is no place", termination, waiting, most, err)
+		}
+	}
+	if _, _, err := accepting("127.64.0.1:1"); err == nil {
+		t.Error("nobody listens there")
+	}
+}
+
+// HAProxy holds a buffer for each half-sent header, and serves others as before.
+func TestHalfSentHeaders(t *testing.T) {
+	for _, termination := range []string{"none", "edge"} {
+		s := running(t, map[string]string{"idle": "200", "termination": termination})
+		ctx, stop := context.WithCancel(context.Background())
+		before, err := s.proxy.Usage()
+		if err != nil {
+			t.Fatal(err)
+		}
+		var held sync.WaitGroup
+		held.Go(func() { s.holdHalf(ctx) })
+		for until := time.Now().Add(10 * time.Second); s.half.Load() < 200 && time.Now().Before(until); {
+			time.Sleep(10 * time.Millisecond)
+		}
+		loaded(t, s, 4, short, nil).clean(t, 20)
+		after, err := s.proxy.Usage()
+		if each := (after.RSSBytes - before.RSSBytes) / 200; err != nil || s.half.Load() != 200 || each < 16<<10 || each > 200<<10 {
+			t.Errorf("%s: %d half-sent headers are held, for %v bytes each, %v", termination, s.half.Load(), each, err)
+		}
+		stop()
+		held.Wait()
 	}
 }
 

@@ -5,6 +5,7 @@ package backend
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -31,7 +32,9 @@ type Spec struct {
 	// Certificate and Key are files.
 	Certificate string `json:"certificate"`
 	Key         string `json:"key"`
-	PageSize    int    `json:"pageSize"`
+	// Mark is what pages begin with, "" for Mark.
+	Mark     string `json:"mark,omitempty"`
+	PageSize int    `json:"pageSize"`
 	// Header is how many bytes of header answers have besides the usual ones.
 	Header int `json:"header,omitempty"`
 	// Service is a distribution of the time that an answer takes, as package
@@ -45,6 +48,13 @@ type Spec struct {
 
 // Mark is what a page begins with, as far as it is that long.
 const Mark = "plimsoll page\n"
+
+// OtherMark is what pages of another server begin with, so that both can be told
+// apart: from CommonMark bytes on they differ.
+const (
+	OtherMark  = "plimsoll part\n"
+	CommonMark = len("plimsoll pa")
+)
 
 // Begin is how a page of a size begins.
 func Begin(size int) []byte { return []byte(Mark[:min(len(Mark), size)]) }
@@ -121,16 +131,16 @@ func New(spec Spec) (*Server, error) {
 		if s.header != "" {
 			head += "X-Load: " + s.header + "\r\n"
 		}
-		return append([]byte(head+"\r\n"), page(spec.PageSize)...)
+		return append([]byte(head+"\r\n"), page(cmp.Or(spec.Mark, Mark), spec.PageSize)...)
 	}
 	s.answer, s.last = text(""), text("Connection: close\r\n")
 	return s, nil
 }
 
 // page is a page's content.
-func page(size int) []byte {
-	b := append(Begin(size), bytes.Repeat([]byte{'p'}, max(size-len(Mark), 0))...)
-	if size > len(Mark) {
+func page(mark string, size int) []byte {
+	b := append([]byte(mark[:min(len(mark), size)]), bytes.Repeat([]byte{'p'}, max(size-len(mark), 0))...)
+	if size > len(mark) {
 		b[size-1] = '\n'
 	}
 	return b

@@ -35,7 +35,10 @@ type Config struct {
 	// take nothing yet.
 	Spares int
 	// Servers are the addresses of the servers of each route.
-	Servers       []string
+	Servers []string
+	// Others are the servers of the first Moved routes instead.
+	Others        []string
+	Moved         int
 	ServerMaxconn int    // requests at a time of a server, others wait in its queue; 0 is any number
 	Certificate   string // file of the certificate and its key
 	ServerCA      string // file of the certificate of the servers
@@ -82,14 +85,11 @@ func (c Config) Files() (map[string][]byte, error) {
 		return nil, fmt.Errorf("fill in the template of HAProxy's configuration: %w", err)
 	}
 	files := map[string][]byte{configFile: b.Bytes()}
-	for name, when := range map[string]bool{
-		"http.map": c.Termination == None, "secure.map": c.Termination == Edge || c.Termination == Reencrypt,
-		"passthrough.map": c.Passes(), "tcp.map": c.Passes(),
-	} {
+	for _, name := range []string{"http.map", "secure.map", "passthrough.map", "tcp.map"} {
 		files[name] = nil
-		if when {
-			files[name] = c.hostMap(name)
-		}
+	}
+	for _, name := range c.maps() {
+		files[name] = c.hostMap(name)
 	}
 	return files, nil
 }
@@ -205,25 +205,54 @@ func (c Config) CPUMap() string {
 	return threads + " " + strings.Join(list, " ")
 }
 
-// Adding are the commands of the runtime API that give the first spare backend to
-// a host.
-func (c Config) Adding(host string) []string {
-	route := len(c.Routes)
-	var list []string
-	for n := range c.Servers {
-		list = append(list, fmt.Sprintf("set server %s/s%d state ready", c.Backend(route), n))
+// ServersOf are the addresses of the servers of a route.
+func (c Config) ServersOf(route int) []string {
+	if route < c.Moved {
+		return c.Others
 	}
-	add := func(file, value string) {
+	return c.Servers
+}
+
+// Adding are the commands of the runtime API that give a spare backend, the first
+// is 0, to a host.
+func (c Config) Adding(host string, spare int) []string {
+	backend := c.Backend(len(c.Routes) + spare)
+	list := c.setServers(backend, "ready")
+	for _, file := range c.maps() {
+		value := backend
+		if file == "passthrough.map" {
+			value = "1"
+		}
 		list = append(list, fmt.Sprintf("add map %s %s %s", file, c.mapKey(file, host), value))
 	}
-	switch {
-	case c.Passes():
-		add("tcp.map", c.Backend(route))
-		add("passthrough.map", "1")
-	case c.Termination == None:
-		add("http.map", c.Backend(route))
-	default:
-		add("secure.map", c.Backend(route))
+	return list
+}
+
+// Removing are the commands that take it away again.
+func (c Config) Removing(host string, spare int) []string {
+	var list []string
+	for _, file := range c.maps() {
+		list = append(list, fmt.Sprintf("del map %s %s", file, c.mapKey(file, host)))
+	}
+	return append(list, c.setServers(c.Backend(len(c.Routes)+spare), "maint")...)
+}
+
+// setServers are the commands that set the state of a backend's servers.
+func (c Config) setServers(backend, state string) []string {
+	var list []string
+	for n := range c.Servers {
+		list = append(list, fmt.Sprintf("set server %s/s%d state %s", backend, n, state))
 	}
 	return list
+}
+
+// maps are the map files in which a host's route stands.
+func (c Config) maps() []string {
+	switch {
+	case c.Passes():
+		return []string{"tcp.map", "passthrough.map"}
+	case c.Termination == None:
+		return []string{"http.map"}
+	}
+	return []string{"secure.map"}
 }

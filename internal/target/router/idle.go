@@ -1,0 +1,90 @@
+package router
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net"
+	"strings"
+	"sync"
+	"time"
+)
+
+const (
+	opening     = 16 // half-sent requests that are opened at a time
+	againAfter  = 100 * time.Millisecond
+	headBesides = 1 << 10 // bytes of a buffer that a half-sent head leaves free
+	leastHead   = 64
+)
+
+// halfHead is the head of a request without its end, as long as a buffer of
+// HAProxy takes.
+func (s *system) halfHead(host string) string {
+	head := fmt.Sprintf("%s / HTTP/1.1\r\nHost: %s\r\nX-Half: ", s.method, host)
+	return head + strings.Repeat("h", max(s.router.Bufsize-s.router.Maxrewrite-headBesides-len(head), leastHead))
+}
+
+// holdHalf keeps connections open on which half a request was sent, until the
+// context is done. HAProxy ends those that it has waited for too long (timeout
+// http-request): they are opened anew.
+func (s *system) holdHalf(ctx context.Context) {
+	if s.idle == 0 {
+		return
+	}
+	places := make(chan struct{}, opening)
+	secure, address := s.load().TLS, s.router.Plain
+	if secure != nil {
+		address = s.router.Secure
+	}
+	var all sync.WaitGroup
+	for n := range s.idle {
+		host := s.hosts[n%len(s.hosts)].Name
+		all.Go(func() {
+			for ctx.Err() == nil {
+				places <- struct{}{}
+				conn, err := s.openHalf(ctx, address, secure, host)
+				<-places
+				if err == nil {
+					s.half.Add(1)
+					stop := context.AfterFunc(ctx, func() { conn.Close() })
+					_, _ = io.Copy(io.Discard, conn) // until it is ended from either side
+					stop()
+					conn.Close()
+					s.half.Add(-1)
+					continue
+				}
+				select {
+				case <-time.After(againAfter):
+				case <-ctx.Done():
+				}
+			}
+		})
+	}
+	all.Wait()
+}
+
+// openHalf opens a connection and sends half a request.
+func (s *system) openHalf(ctx context.Context, address string, secure *tls.Config, host string) (net.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, askedWithin)
+	defer cancel()
+	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", address)
+	if err != nil {
+		return nil, fmt.Errorf("hold half a request: %w", err)
+	}
+	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
+	whole := conn
+	if secure != nil {
+		own := secure.Clone()
+		own.ServerName, own.ClientSessionCache = host, nil
+		whole = tls.Client(conn, own)
+	}
+	if _, err := io.WriteString(whole, s.halfHead(host)); err != nil {
+		conn.Close()
+		return nil, fmt.Errorf("hold half a request: %w", err)
+	}
+	return whole, nil
+}
+
+// askedWithin bounds the opening of such a connection.
+const askedWithin = 5 * time.Second
