@@ -237,6 +237,7 @@ func TestASchedulersLimit(t *testing.T) {
 // limit of the load and from each other.
 func TestStoresThatFail(t *testing.T) {
 	t.Parallel()
+	suite.Long(t, "a store stands still for seconds, and another fills up")
 	p := suite.Program(t)
 	if got := p.Run(t, "lab", "up", "stores", "--nodes", "10"); got.Code != exitHeld {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)

@@ -114,7 +114,7 @@ func TestRouterRefusesBadInput(t *testing.T) {
 // What bound a stream is told, for each thing that can and is planted.
 func TestRouterBounds(t *testing.T) {
 	p := routerProgram(t)
-	for _, c := range []struct {
+	for i, c := range []struct {
 		bound string
 		args  []string
 		code  []int
@@ -124,6 +124,9 @@ func TestRouterBounds(t *testing.T) {
 		{"servers", []string{"--axis", "rate", "--levels", "500", "--set", "service=constant:20ms", "--set", "workers=2", "--set", "connections=40"}, []int{exitBreached}},
 		{"generator", []string{"--axis", "rate", "--levels", "3000", "--set", "generatorWork=1ms"}, []int{exitInvalid}},
 	} {
+		if i >= suite.Size(1, 4) {
+			break // the others are in the long tests
+		}
 		out := strings.ReplaceAll(c.bound, " ", "-")
 		got := p.Run(t, append([]string{"sweep", "router", "--repeat", "1", "--hold", "3s", "--out", out}, c.args...)...)
 		result := p.Result(t, out)

@@ -88,7 +88,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"lab up --nodes -1", []string{"--nodes -1", "hint: "}, "a negative number of nodes"},
 		{"lab up --max-pods 0", []string{"--max-pods 0", "hint: for example --max-pods 110"}, "nodes without room"},
 		{"ab node-density --arm a --arm b: --level 10", []string{`--arm "a": want NAME:k=v,k=v`, "hint: for example"}, "an arm without a colon"},
-		{"ab node-density --arm a:5 --arm b: --level 10", []string{`"5" has no parameter before it`}, "an arm's value without a name"},
+		{"ab node-density --arm a:5 --arm b: --level 10", []string{`--arm a: "5": want k=v`}, "an arm's value without a name"},
 		{"ab node-density --arm a: --arm a: --level 10", []string{`two arms "a"`}, "two arms of one name"},
 		{"ab node-density --arm a: --level 10", []string{"needs two arms", "hint: for example --arm a:image=x --arm b:image=y"}, "one arm"},
 		{"limit node-density --lab-node-cpus 1", []string{"--lab-node-cpus: it belongs to a real node", "hint: add --lab-real-node"}, "a real node's processors without one"},

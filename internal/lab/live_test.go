@@ -292,7 +292,7 @@ func TestNothingIsReachableFromOutside(t *testing.T) {
 		}
 	}
 	p := l.record.Ports
-	want := []int{p.Etcd, p.EtcdPeer, p.APIServer, p.ControllerManager, p.Scheduler}
+	want := []int{p.Etcd, p.EtcdPeer, p.APIServer, p.ControllerManager, p.Scheduler, p.SimulatedNodes}
 	slices.Sort(found)
 	slices.Sort(want)
 	if !slices.Equal(found, want) {

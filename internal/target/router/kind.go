@@ -40,11 +40,13 @@ func requests() record.ObjectKind {
 			{Name: "change", Unit: "s", Help: "time that the event took: a reload until the new process serves, a route until its first right answer", Source: sourceChange, Figure: record.FigureSeconds},
 		},
 		Bounds: []record.Bound{
-			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.98, Waiting: "backlog"},
+			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.9, Waiting: "backlog"},
 			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},
 			{Name: "HAProxy", What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
-			{Name: "servers", What: "the servers: requests spent most of their time there", Source: sourceFigures, Value: "serverShare", Full: 0.7},
+			// Before the servers: where the processor that they share with the
+			// generator is short, requests wait for it there.
 			{Name: "generator", What: "the processor of the generator", Source: sourceLoad, Value: "demand", Full: 0.9, Generator: true},
+			{Name: "servers", What: "the servers: requests spent most of their time there", Source: sourceFigures, Value: "serverShare", Full: 0.7},
 		},
 	}
 }
