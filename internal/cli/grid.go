@@ -72,7 +72,11 @@ func (r *runner) showGrid(f *experimentFlags) error {
 		// Nothing is on record: as with any run that never began, no directory
 		// stays.
 		if cause := cmp.Or(runErr, g.failed[g.cells[0].Name]); cause != nil {
-			return errors.Join(cause, os.RemoveAll(string(dir)))
+			err := os.RemoveAll(string(dir))
+			if r.out == "" {
+				os.Remove(filepath.Dir(string(dir))) // if no other run is in it
+			}
+			return errors.Join(cause, err)
 		}
 	}
 	result, err := judgeGrid(r.p, dir, r.plan, g.failed)

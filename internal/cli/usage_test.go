@@ -261,6 +261,7 @@ func TestHelpGoesToStandardOutput(t *testing.T) {
 
 // A lab that cannot come up is no mistake of the user's.
 func TestALabThatFailsIsNoUsageError(t *testing.T) {
+	t.Chdir(t.TempDir())
 	got := command(t, nil, "limit", "node-density")
 	if got.code != exitCouldNotRun || !strings.Contains(got.stderr, "private lab") {
 		t.Errorf("exit code %d, want 5: %s", got.code, got.stderr)
