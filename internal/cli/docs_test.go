@@ -51,6 +51,7 @@ func TestDocumentedCommands(t *testing.T) {
 	const (
 		minutes = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
 		real    = "it takes minutes, on a real node"
+		storage = "it takes minutes, with a real fio; TestIO makes shorter ones"
 		haproxy = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
 	)
 	type row struct {
@@ -81,6 +82,11 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll limit node-density --lab-real-node --lab-max-pods 250 --from 20 --step 20", nil, real},
 		{"bin/plimsoll limit node-density-heavy --lab-real-node --lab-max-pods 500", nil, real},
 		{"bin/plimsoll ab node-density --lab-real-node --level 60 --arm runc:runtimeClass=runc --arm crun:runtimeClass=crun --repeat 5", nil, real},
+		{"bin/plimsoll sweep io-volumes --levels 1,2,4", nil, storage},
+		{"bin/plimsoll sweep io-volumes --set path=.+/var/tmp --set rw=randrw --set mix=70 --set verify=crc", nil, storage},
+		{"bin/plimsoll limit io-volumes --axis depth --set path=.", nil, storage},
+		{"bin/plimsoll limit io-volumes --axis rate --set path=. --set volumes=4", nil, storage},
+		{"bin/plimsoll workloads show io-volumes", []int{exitHeld}, ""},
 		{"bin/plimsoll sweep router", nil, haproxy},
 		{"bin/plimsoll sweep router --vary termination=none,edge,passthrough,reencrypt --vary pageSize=1KiB,4KiB", nil, haproxy},
 		{"bin/plimsoll limit router --axis rate", nil, haproxy},

@@ -6,6 +6,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/target/storage/io"
 )
 
 // providers are the targets that this program can load.
@@ -13,6 +14,7 @@ func providers() []target.Provider {
 	return []target.Provider{
 		kubernetes.Provider{},
 		router.Provider{},
+		io.Provider{},
 		simulated.Provider{},
 	}
 }
