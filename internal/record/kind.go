@@ -30,6 +30,8 @@ type ObjectKind struct {
 	Measures []Measure `json:"measures,omitempty"`
 	Metrics  []Metric  `json:"metrics,omitempty"`
 	Troubles []Trouble `json:"troubles,omitempty"`
+	// Anew says that each step has a system of its own, so that none shows what an earlier one left.
+	Anew bool `json:"anew,omitempty"`
 	// Bounds are what can keep a stream of requests from going faster, the one
 	// first that is to be named where several hold.
 	Bounds []Bound `json:"bounds,omitempty"`

@@ -10,6 +10,7 @@ import (
 const (
 	axisConnections = "connections"
 	axisRate        = "rate"
+	axisIdle        = "idle"
 )
 
 // Names of what is read of the parts, among the sources of samples.
@@ -30,6 +31,7 @@ func requests() record.ObjectKind {
 			{Name: load.Connected, Owner: "listener"}, {Name: load.Secured, Owner: "TLS handshake"}, {Name: load.Response, Owner: "router and its servers"},
 		},
 		There:    load.Response,
+		Anew:     true,
 		Measures: []record.Measure{{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true}},
 		Metrics: []record.Metric{
 			{Name: "requestsPerCPUSecond", Unit: "/s", Help: "requests that HAProxy served for each second of processor time that it used", LessIsWorse: true, Source: sourceRouter, Figure: record.FigurePerCPU},
@@ -42,6 +44,7 @@ func requests() record.ObjectKind {
 		Bounds: []record.Bound{
 			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.9, Waiting: "backlog"},
 			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},
+			{Name: "link", What: "the rate of the link to the router", Source: sourceFigures, Value: "linkShare", Full: 0.9},
 			{Name: "HAProxy", What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
 			// Before the servers: where the processor that they share with the
 			// generator is short, requests wait for it there.
