@@ -41,6 +41,16 @@ func requests() record.ObjectKind {
 			{Name: "haproxy memory, growth", Unit: "B", Help: "the most memory of HAProxy less that at the start", Source: sourceRouter, Figure: record.FigureGrowth},
 			{Name: "change", Unit: "s", Help: "time that the event took: a reload until the new process serves, a route until its first right answer", Source: sourceChange, Figure: record.FigureSeconds},
 		},
+		Courses: []record.Course{
+			{Title: "HAProxy: sessions per second", Source: sourceFigures, Values: []record.Value{{Key: "sessRate", Name: "new"}, {Key: "tlsRate", Name: "by TLS"}}},
+			{Title: "HAProxy: connections", Source: sourceFigures, Values: []record.Value{
+				{Key: "currConns", Name: "current"}, {Key: "backlog", Name: "backlog"}, {Key: "queue", Name: "queue"}, {Key: "idleHeld", Name: "idle"},
+			}},
+			{Title: "HAProxy: since its start", Source: sourceFigures, Values: []record.Value{
+				{Key: "retries", Name: "retries"}, {Key: "denied", Name: "denied"}, {Key: "badRequests", Name: "bad"}, {Key: "serverErrors", Name: "no server"},
+			}},
+			{Title: "Link: share of its rate", Source: sourceFigures, Values: []record.Value{{Key: "linkShare", Name: "used"}}},
+		},
 		Bounds: []record.Bound{
 			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.9, Waiting: "backlog"},
 			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"sync"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -24,6 +25,9 @@ type Provider struct{}
 
 // Name is the target's name.
 const Name = "router"
+
+// rooms is where the directories of runs are, below the state directory.
+const rooms = "routers"
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {
@@ -65,7 +69,7 @@ type session struct {
 	limits limits
 	tied   *starter.Starter
 	arms   map[string]settings
-	room   *room // nil before it is made
+	room   *room.Room // nil before it is made
 
 	mu       sync.Mutex
 	instance *instance // nil before it is open
@@ -75,12 +79,15 @@ type session struct {
 func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
 
 // Sweep implements target.Session.
-func (s *session) Sweep(context.Context) error {
-	state, err := s.StateDir()
+func (s *session) Sweep(context.Context) error { return Provider{}.SweepHost(s.Host) }
+
+// SweepHost implements target.Sweeper.
+func (Provider) SweepHost(h target.Host) error {
+	state, err := h.StateDir()
 	if err != nil {
 		return err
 	}
-	return removeDead(state)
+	return room.RemoveDead(state, rooms, nil)
 }
 
 // Prepare implements target.Session.
@@ -147,7 +154,7 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 		if err != nil {
 			return err
 		}
-		if s.room, err = makeRoom(state, s.Run); err != nil {
+		if s.room, err = room.Make(state, rooms, s.Run); err != nil {
 			return err
 		}
 	}
@@ -172,7 +179,7 @@ func (s *session) check(ctx context.Context, one settings) error {
 	if err := sys.write(); err != nil {
 		return err
 	}
-	if err := haproxy.Check(ctx, one.binary, s.room.dir, sys.settings.router); err != nil {
+	if err := haproxy.Check(ctx, one.binary, s.room.Dir, sys.settings.router); err != nil {
 		if one.router.Template != "" {
 			return mistake("template", "", "%w", err)
 		}
@@ -247,7 +254,7 @@ func (s *session) Close() error {
 	}
 	s.tied.Close()
 	if s.room != nil {
-		err = errors.Join(err, s.room.remove())
+		err = errors.Join(err, s.room.Remove())
 	}
 	return err
 }
