@@ -49,7 +49,8 @@ type Bound struct {
 	Value  string  `json:"value"`
 	Limit  string  `json:"limit,omitempty"` // the value that is its limit; "" is 1
 	Full   float64 `json:"full"`
-	// Waiting is the value that tells how many wait for it, "" where none does.
+	// Waiting is the value that tells how many wait for it, "" where that is not
+	// known: without anybody it did not hold.
 	Waiting string `json:"waiting,omitempty"`
 	// Generator says that it is what makes the load that was short: the rate
 	// that was reached is then the least that the target can do.

@@ -51,9 +51,9 @@ type sampleLine struct {
 	Values []*float64 `json:"values"` // null where a sample did not tell it
 }
 
-// sampledOf draws the courses of a kind from a step's samples. A figure that was
-// always 0 has no line.
-func sampledOf(kind record.ObjectKind, samples []record.Event) []sampled {
+// sampledOf draws the courses of a kind from a step's samples between two moments
+// in seconds. A figure that was always 0 has no line.
+func sampledOf(kind record.ObjectKind, samples []record.Event, from, to float64) []sampled {
 	var list []sampled
 	for _, c := range kind.Courses {
 		one := sampled{Title: c.Title}
@@ -61,7 +61,7 @@ func sampledOf(kind record.ObjectKind, samples []record.Event) []sampled {
 		told := make([]bool, len(c.Values))
 		for _, e := range samples {
 			r := e.Body.(*record.Reading)
-			if r.Source != c.Source {
+			if t := e.T.Seconds(); r.Source != c.Source || t < from || t > to {
 				continue
 			}
 			one.At = append(one.At, e.T.Seconds())
@@ -166,7 +166,8 @@ func (d *pageData) streams(in Input) error {
 		if err != nil {
 			return err
 		}
-		course.Sampled = sampledOf(objectKind(in.Result), in.Samples[s.ID])
+		last := len(course.At) - 1
+		course.Sampled = sampledOf(objectKind(in.Result), in.Samples[s.ID], course.At[0], course.At[last]+course.For[last])
 		d.Streams = append(d.Streams, course)
 		for milestone, sample := range objects.Stream(windows).Samples(d.Arrived) {
 			if d.Distribution[milestone] == nil {

@@ -57,7 +57,7 @@ export function streams(run: Run, host: HTMLElement, controls: HTMLElement): voi
         at -= 44 + l.name.length * 7
         body.push(svg('path', { class: `curve ${l.cls}`, d: `M${at} ${to - 14}h24` }), titled(l.name, at + 30, to - 10, 'start', 'tick'))
       }
-      const px = (i: number) => (p.at ? Math.min(Math.max(x(p.at[i]! - zero), left), right) : x(c.at[i]! - zero + c.for[i]! / 2))
+      const px = (i: number) => x((p.at ? p.at[i]! : c.at[i]! + c.for[i]! / 2) - zero)
       for (const l of p.lines) {
         let d = ''
         l.values.forEach((v, i) => {

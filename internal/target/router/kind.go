@@ -44,7 +44,7 @@ func requests() record.ObjectKind {
 		Courses: []record.Course{
 			{Title: "HAProxy: sessions per second", Source: sourceFigures, Values: []record.Value{{Key: "sessRate", Name: "new"}, {Key: "tlsRate", Name: "by TLS"}}},
 			{Title: "HAProxy: connections", Source: sourceFigures, Values: []record.Value{
-				{Key: "currConns", Name: "current"}, {Key: "backlog", Name: "backlog"}, {Key: "queue", Name: "queue"}, {Key: "idleHeld", Name: "idle"},
+				{Key: "currConns", Name: "current"}, {Key: "backlog", Name: "waiting"}, {Key: "queue", Name: "queue"}, {Key: "idleHeld", Name: "idle"},
 			}},
 			{Title: "HAProxy: since its start", Source: sourceFigures, Values: []record.Value{
 				{Key: "retries", Name: "retries"}, {Key: "denied", Name: "denied"}, {Key: "badRequests", Name: "bad"}, {Key: "serverErrors", Name: "no server"},
@@ -52,7 +52,7 @@ func requests() record.ObjectKind {
 			{Title: "Link: share of its rate", Source: sourceFigures, Values: []record.Value{{Key: "linkShare", Name: "used"}}},
 		},
 		Bounds: []record.Bound{
-			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.9, Waiting: "backlog"},
+			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.8, Waiting: "backlog"},
 			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},
 			{Name: "link", What: "the rate of the link to the router", Source: sourceFigures, Value: "linkShare", Full: 0.9},
 			{Name: "HAProxy", What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
