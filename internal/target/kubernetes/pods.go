@@ -29,7 +29,7 @@ type podSet struct {
 
 func newPodSet(common *shared, canary *canary, ageing *ageing) *podSet {
 	s := &podSet{shared: common, canary: canary, ageing: ageing, parts: make(map[string]string)}
-	s.tracker = observe.NewTracker(s.follow)
+	s.tracker = observe.NewTracker(observe.PodCourse(), s.follow)
 	return s
 }
 
@@ -91,7 +91,7 @@ func (s *podSet) apply(now record.Micros, change observe.Change, object []byte) 
 	} else if s.load.Places {
 		s.setComponentOfSlot(p.UID, p.Slot)
 	}
-	s.tracker.Apply(now, change, &p.Pod)
+	s.tracker.Apply(now, change, p.News())
 	return nil
 }
 
@@ -130,7 +130,7 @@ func (s *podSet) pulled(now record.Micros, e *corev1.Event) {
 		}
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		s.tracker.Pulled(now, about.Namespace+"/"+about.Name, string(about.UID), about.FieldPath, stamp)
+		s.tracker.Pulled(now, observe.BitImagesReady, about.Namespace+"/"+about.Name, string(about.UID), about.FieldPath, stamp)
 	}
 }
 
@@ -148,9 +148,9 @@ func (s *podSet) account(failing bool) (onNode map[string]int, picked []observe.
 	defer s.mu.Unlock()
 	s.tracker.Unfinished(s.clock.Now())
 	onNode = make(map[string]int)
-	s.tracker.PerNode(onNode)
+	s.tracker.PerPlace(onNode)
 	if failing {
-		picked = s.tracker.Failing(logsPerReason, logsPerStep)
+		picked = s.tracker.Failing(observe.BitStarted, logsPerReason, logsPerStep)
 	}
 	return onNode, picked
 }
