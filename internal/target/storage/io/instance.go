@@ -64,7 +64,7 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 	if !ok {
 		return target.Batch{}, fmt.Errorf("there is no arm %q", level.Arm)
 	}
-	axis := i.Plan.Axis.Name
+	axis := i.axis()
 	one = one.along(axis, level.Value)
 	if err := one.check(axis); err != nil {
 		return target.Batch{}, err

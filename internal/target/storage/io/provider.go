@@ -62,8 +62,11 @@ type session struct {
 func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
 
 // Sweep implements target.Session.
-func (s *session) Sweep(context.Context) error {
-	state, err := s.StateDir()
+func (s *session) Sweep(context.Context) error { return Provider{}.SweepHost(s.Host) }
+
+// SweepHost implements target.Sweeper.
+func (Provider) SweepHost(h target.Host) error {
+	state, err := h.StateDir()
 	if err != nil {
 		return err
 	}
@@ -115,7 +118,7 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 		}
 		return err
 	}
-	axis := s.Plan.Axis.Name
+	axis := s.axis()
 	for _, level := range levels(s.Plan) {
 		if err := one.along(axis, level).check(axis); err != nil {
 			return err
@@ -126,6 +129,15 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 	}
 	s.arms[arm.Name] = one
 	return nil
+}
+
+// axis is the target's axis that the plan is made along.
+func (s *session) axis() string {
+	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+	if err != nil {
+		return ""
+	}
+	return axis.Means
 }
 
 // Survey implements target.Session.
