@@ -33,7 +33,7 @@ func TestMain(m *testing.M) { os.Exit(suite.Run(m, os.Stderr)) }
 // fast, with a namespace of the test's own.
 func connect(t *testing.T, namespace string) (clients, *harness.Program) {
 	t.Helper()
-	p := suite.Lab(t, "--virt", "--nodes", "3", "--time-scale", "50")
+	p := suite.Lab(t, "--virt", "--nodes", "3", "--time-scale", "50", "--virt-figures", "reboot=30s,lostAfter=20s")
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -272,6 +272,125 @@ func TestLifeOfMachines(t *testing.T) {
 	if _, ok := answers(vmiAddress(moved)); ok {
 		t.Error("a machine that is gone answers")
 	}
+}
+
+// A configuration that comes drains and reboots the nodes of its pool, one after
+// the other, and the machines on them are moved. A pool that cannot take it is
+// degraded. A node that is lost takes its machines along, and they start anew.
+func TestNodesThatGo(t *testing.T) {
+	suite.Long(t, "a roll-out over three nodes, and a node that is lost")
+	const ns, n = "nodes", 4
+	c, _ := connect(t, ns)
+	ctx := t.Context()
+	simple := strings.Replace(machineNamed("NAME", ns, "Always"), "dataVolume: {name: NAME-disk}", "containerDisk: {image: none}", 1)
+	simple = simple[:strings.Index(simple, "  dataVolumeTemplates")] + simple[strings.Index(simple, "  template:"):]
+	for i := range n {
+		if err := c.apply(t, ns, strings.ReplaceAll(simple, "NAME", fmt.Sprint("vm", i)), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	on := func() (nodes map[string]int, phases string) {
+		list, err := c.instances(ns).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = map[string]int{}
+		for _, vmi := range list.Items {
+			phases += string(vmi.Status.Phase) + " "
+			if vmi.Status.Phase == kubevirt.Running && vmi.DeletionTimestamp == nil && instanceIs(&vmi, kubevirt.VirtualMachineInstanceReady) {
+				nodes[vmi.Status.NodeName]++
+			}
+		}
+		return nodes, phases
+	}
+	running := func() (string, bool) {
+		nodes, phases := on()
+		sum := 0
+		for _, count := range nodes {
+			sum += count
+		}
+		return phases, sum == n
+	}
+	await(t, "machines", running)
+	if err := c.apply(t, "", "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfigPool\nmetadata: {name: zone}\nspec:\n  nodeSelector: {matchLabels: {type: kwok}}\n  machineConfigSelector: {matchLabels: {machineconfiguration.openshift.io/role: zone}}", false); err != nil {
+		t.Fatal(err)
+	}
+	count := func(field string) int64 {
+		u, err := c.dynamic.Resource(poolResource()).Get(ctx, "zone", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, _, _ := unstructured.NestedInt64(u.Object, "status", field)
+		return n
+	}
+	updated := func() (string, bool) {
+		return fmt.Sprint(count("updatedMachineCount")), count("updatedMachineCount") == 3 && count("readyMachineCount") == 3
+	}
+	await(t, "the pool", updated)
+	config := "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: 99-NAME, labels: {machineconfiguration.openshift.io/role: zone}}\nspec: {config: {ignition: {version: 3.1.0}}}"
+	if err := c.apply(t, "", strings.ReplaceAll(config, "NAME", "a"), false); err != nil {
+		t.Fatal(err)
+	}
+	away := 0
+	await(t, "the roll-out's beginning", func() (string, bool) { now := count("updatedMachineCount"); return fmt.Sprint(now), now < 3 })
+	await(t, "the roll-out", func() (string, bool) {
+		nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		gone := 0
+		for i := range nodes.Items {
+			if !available(&nodes.Items[i]) {
+				gone++
+			}
+		}
+		away = max(away, gone)
+		return updated()
+	})
+	if away != 1 {
+		t.Errorf("at most %d nodes were away, want 1", away)
+	}
+	await(t, "machines after the roll-out", running)
+	if list, err := c.migrations(ns).List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) < 2 {
+		t.Errorf("%d migrations, %v", len(list.Items), err)
+	}
+
+	annotate := func(path, value string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, FaultAnnotation, value)
+		if err := c.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const zone = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/zone"
+	annotate(zone, `"degraded"`)
+	if err := c.apply(t, "", strings.ReplaceAll(config, "NAME", "b"), false); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "degraded", func() (string, bool) { now := count("degradedMachineCount"); return fmt.Sprint(now), now == 1 })
+	annotate(zone, "null")
+	await(t, "no longer degraded", updated)
+	await(t, "machines after that", running)
+
+	nodes, _ := on()
+	lost := ""
+	for lost = range nodes {
+	}
+	annotate("/api/v1/nodes/"+lost, `"lost"`)
+	await(t, "machines elsewhere", func() (string, bool) {
+		nodes, phases := on()
+		_, all := running()
+		return phases, all && nodes[lost] == 0
+	})
+	annotate("/api/v1/nodes/"+lost, "null")
+	await(t, "the node back", updated)
+	if err := c.machines(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "all gone", func() (string, bool) {
+		list, err := c.instances(ns).List(ctx, metav1.ListOptions{})
+		return fmt.Sprint(err), err == nil && len(list.Items) == 0
+	})
 }
 
 func vmiAddress(vmi *kubevirt.VirtualMachineInstance) string { return vmi.Annotations[SSHAnnotation] }

@@ -23,6 +23,7 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -92,6 +93,8 @@ type world struct {
 	claims     store[*corev1.PersistentVolumeClaim]
 	persistent store[*corev1.PersistentVolume]
 	nodes      store[*corev1.Node]
+	pools      store[*unstructured.Unstructured]
+	configs    store[*unstructured.Unstructured]
 
 	machineControl, instanceControl, migrationControl     *controller
 	volumeControl, nodeControl, profileControl, pvControl *controller
@@ -178,7 +181,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	w.wire()
 	var informers []cache.SharedIndexInformer
-	for _, i := range []cache.SharedIndexInformer{w.machines, w.instances, w.migrations, w.kubevirts, w.volumes, w.profiles, w.sources, w.launchers, w.claims, w.persistent, w.nodes} {
+	for _, i := range []cache.SharedIndexInformer{w.machines, w.instances, w.migrations, w.kubevirts, w.volumes, w.profiles, w.sources, w.launchers, w.claims, w.persistent, w.nodes, w.pools, w.configs} {
 		informers = append(informers, i)
 		group.Go(func() error {
 			i.Run(ctx.Done())
@@ -230,6 +233,8 @@ func (w *world) served(ctx context.Context) error {
 		func() error { _, err := f.volumes("").List(ctx, one); return err },
 		func() error { _, err := f.profiles().List(ctx, one); return err },
 		func() error { _, err := f.sources("").List(ctx, one); return err },
+		func() error { _, err := f.dynamic.Resource(poolResource()).List(ctx, one); return err },
+		func() error { _, err := f.dynamic.Resource(configResource()).List(ctx, one); return err },
 	} {
 		for list() != nil {
 			select {
@@ -327,6 +332,8 @@ func (w *world) wire() {
 	w.claims = follow(f.CoreV1().PersistentVolumeClaims(""), &corev1.PersistentVolumeClaim{}, "", nil)
 	w.persistent = follow(f.CoreV1().PersistentVolumes(), &corev1.PersistentVolume{}, "", nil)
 	w.nodes = follow(f.CoreV1().Nodes(), &corev1.Node{}, "", nil)
+	w.pools = follow(f.dynamic.Resource(poolResource()), &unstructured.Unstructured{}, "", nil)
+	w.configs = follow(f.dynamic.Resource(configResource()), &unstructured.Unstructured{}, "", nil)
 
 	w.machineControl = newController("machines", 10, w.syncMachine)
 	w.instanceControl = newController("instances", 10, w.syncInstance)
@@ -369,7 +376,13 @@ func (w *world) wire() {
 			}
 		}
 	})
-	w.nodes.each(func(o *corev1.Node) { w.nodeControl.queue.Add(o.Name) })
+	w.nodes.each(func(o *corev1.Node) {
+		w.nodeControl.queue.Add(o.Name)
+		// Seldom enough: a node says every few minutes that it is well.
+		for _, pod := range w.launchers.by(byNode, o.Name) {
+			w.instanceControl.queue.Add(pod.Namespace + "/" + metav1.GetControllerOf(pod).Name)
+		}
+	})
 	w.profiles.each(func(o *cdi.StorageProfile) { w.profileControl.queue.Add(o.Name) })
 	w.kubevirts.each(func(o *kubevirt.KubeVirt) {
 		if o.DeletionTimestamp == nil {
