@@ -33,7 +33,12 @@ func TestMain(m *testing.M) { os.Exit(suite.Run(m, os.Stderr)) }
 // fast, with a namespace of the test's own.
 func connect(t *testing.T, namespace string) (clients, *harness.Program) {
 	t.Helper()
-	p := suite.Lab(t, "--virt", "--nodes", "3", "--time-scale", "50", "--virt-figures", "reboot=30s,lostAfter=20s")
+	return connectTo(t, namespace, "--virt", "--nodes", "3", "--time-scale", "50", "--virt-figures", "reboot=30s,lostAfter=20s")
+}
+
+func connectTo(t *testing.T, namespace string, args ...string) (clients, *harness.Program) {
+	t.Helper()
+	p := suite.Lab(t, args...)
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +114,12 @@ func (c clients) apply(t *testing.T, namespace, text string, dry bool) error {
 
 func machineNamed(name, namespace, strategy string) string {
 	return strings.NewReplacer("NAMESPACE", namespace, "NAME", name, "STRATEGY", strategy).Replace(machine)
+}
+
+// diskless is a machine NAME without a volume.
+func diskless(namespace, strategy string) string {
+	text := strings.Replace(machineNamed("NAME", namespace, strategy), "dataVolume: {name: NAME-disk}", "containerDisk: {image: none}", 1)
+	return text[:strings.Index(text, "  dataVolumeTemplates")] + text[strings.Index(text, "  template:"):]
 }
 
 // The real API server takes what is right and refuses what would be pruned.
@@ -282,8 +293,7 @@ func TestNodesThatGo(t *testing.T) {
 	const ns, n = "nodes", 4
 	c, _ := connect(t, ns)
 	ctx := t.Context()
-	simple := strings.Replace(machineNamed("NAME", ns, "Always"), "dataVolume: {name: NAME-disk}", "containerDisk: {image: none}", 1)
-	simple = simple[:strings.Index(simple, "  dataVolumeTemplates")] + simple[strings.Index(simple, "  template:"):]
+	simple := diskless(ns, "Always")
 	for i := range n {
 		if err := c.apply(t, ns, strings.ReplaceAll(simple, "NAME", fmt.Sprint("vm", i)), false); err != nil {
 			t.Fatal(err)
@@ -391,6 +401,94 @@ func TestNodesThatGo(t *testing.T) {
 		list, err := c.instances(ns).List(ctx, metav1.ListOptions{})
 		return fmt.Sprint(err), err == nil && len(list.Items) == 0
 	})
+}
+
+// The limit of virt-controller's client is what machines wait for, and the
+// resource KubeVirt changes it. A snapshot becomes ready and a cluster's upgrade
+// says how far it is.
+func TestClientLimit(t *testing.T) {
+	suite.Long(t, "machines that wait for one request after the other")
+	const ns, n, perMachine = "limit", 30, 6
+	const qps, burst, scale = 1, 10, 20
+	c, _ := connectTo(t, ns, "--virt", "--nodes", "2", "--time-scale", fmt.Sprint(scale), "--virt-figures", fmt.Sprintf("qps=%d,burst=%d,bootShare=1ms,upgrade=20s", qps, burst))
+	ctx := t.Context()
+	simple := diskless(ns, "Halted")
+	for i := range n {
+		if err := c.apply(t, ns, strings.ReplaceAll(simple, "NAME", fmt.Sprint("vm", i)), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := func(want kubevirt.VirtualMachinePrintableStatus) func() (string, bool) {
+		return func() (string, bool) {
+			list, err := c.machines(ns).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err.Error(), false
+			}
+			there := 0
+			for _, vm := range list.Items {
+				if vm.Status.PrintableStatus == want {
+					there++
+				}
+			}
+			return fmt.Sprintf("%d %s", there, want), there == n
+		}
+	}
+	set := func(strategy string) time.Duration {
+		began := time.Now()
+		for i := range n {
+			if _, err := c.machines(ns).Patch(ctx, fmt.Sprint("vm", i), types.MergePatchType, fmt.Appendf(nil, `{"spec":{"runStrategy":%q}}`, strategy), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := kubevirt.VirtualMachineStatusRunning
+		if strategy == "Halted" {
+			want = kubevirt.VirtualMachineStatusStopped
+		}
+		await(t, "machines", all(want))
+		return time.Since(began)
+	}
+	await(t, "machines", all(kubevirt.VirtualMachineStatusStopped))
+	least := time.Second * (n*perMachine - burst) / (qps * scale)
+	slow := set("Always")
+	if slow < least || slow > 3*least {
+		t.Errorf("with %d requests a second %d machines run after %v, want from %v on", qps*scale, n, slow, least)
+	}
+	raise := []byte(`{"spec":{"configuration":{"controllerConfiguration":{"restClient":{"rateLimiter":{"tokenBucketRateLimiter":{"qps":400,"burst":600}}}}}}}`)
+	if _, err := c.kubevirts(Namespace).Patch(ctx, "kubevirt", types.MergePatchType, raise, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	set("Halted")
+	if quick := set("Always"); quick > slow*2/3 {
+		t.Errorf("with the limit raised %d machines run after %v, before after %v", n, quick, slow)
+	}
+
+	if err := c.apply(t, ns, "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineSnapshot\nmetadata: {name: s}\nspec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: vm0}}", false); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the snapshot", func() (string, bool) {
+		u, err := c.dynamic.Resource(snapshotResource()).Namespace(ns).Get(ctx, "s", metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		ready, _, _ := unstructured.NestedBool(u.Object, "status", "readyToUse")
+		return "", ready
+	})
+	if _, err := c.dynamic.Resource(versionResource()).Patch(ctx, "version", types.MergePatchType, []byte(`{"spec":{"desiredUpdate":{"version":"4.20.1"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	towards := false
+	await(t, "the upgrade", func() (string, bool) {
+		u, err := c.dynamic.Resource(versionResource()).Get(ctx, "version", metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		status := fmt.Sprint(u.Object["status"])
+		towards = towards || strings.Contains(status, "Working towards 4.20.1: ")
+		return status, strings.Contains(status, "Cluster version is 4.20.1")
+	})
+	if !towards {
+		t.Error("the upgrade did not say how far it was")
+	}
 }
 
 func vmiAddress(vmi *kubevirt.VirtualMachineInstance) string { return vmi.Annotations[SSHAnnotation] }

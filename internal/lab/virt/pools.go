@@ -101,8 +101,8 @@ func (w *world) runPools(ctx context.Context) error {
 // syncPool takes the nodes of a pool a step on.
 func (w *world) syncPool(ctx context.Context, u *unstructured.Unstructured) error {
 	var p pool
-	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, &p); err != nil {
-		return fmt.Errorf("read pool: %w", err)
+	if err := p.read(u); err != nil {
+		return err
 	}
 	nodes, err := w.nodesOf(&p)
 	if err != nil {
@@ -149,6 +149,13 @@ func (w *world) syncPool(ctx context.Context, u *unstructured.Unstructured) erro
 		return err
 	}
 	return w.reportPool(ctx, u, &p, rendered)
+}
+
+func (p *pool) read(u *unstructured.Unstructured) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
+		return fmt.Errorf("read pool: %w", err)
+	}
+	return nil
 }
 
 // nodesOf is the simulated nodes of a pool, in order.

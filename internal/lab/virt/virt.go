@@ -24,6 +24,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -95,6 +96,10 @@ type world struct {
 	nodes      store[*corev1.Node]
 	pools      store[*unstructured.Unstructured]
 	configs    store[*unstructured.Unstructured]
+	snapshots  store[*unstructured.Unstructured]
+	restores   store[*unstructured.Unstructured]
+	versions   store[*unstructured.Unstructured]
+	operators  store[*unstructured.Unstructured]
 
 	machineControl, instanceControl, migrationControl     *controller
 	volumeControl, nodeControl, profileControl, pvControl *controller
@@ -181,7 +186,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	w.wire()
 	var informers []cache.SharedIndexInformer
-	for _, i := range []cache.SharedIndexInformer{w.machines, w.instances, w.migrations, w.kubevirts, w.volumes, w.profiles, w.sources, w.launchers, w.claims, w.persistent, w.nodes, w.pools, w.configs} {
+	for _, i := range []cache.SharedIndexInformer{w.machines, w.instances, w.migrations, w.kubevirts, w.volumes, w.profiles, w.sources, w.launchers, w.claims, w.persistent, w.nodes, w.pools, w.configs, w.snapshots, w.restores, w.versions, w.operators} {
 		informers = append(informers, i)
 		group.Go(func() error {
 			i.Run(ctx.Done())
@@ -206,6 +211,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	group.Go(func() error { return w.runClones(ctx) })
 	group.Go(func() error { return w.runPools(ctx) })
+	group.Go(func() error { return w.runOthers(ctx) })
 	if err := w.offer(ctx); err != nil {
 		return err
 	}
@@ -220,12 +226,18 @@ func Run(ctx context.Context, o Options) error {
 	return group.Wait()
 }
 
+// asData is the stores of kinds that are known as data only.
+func (w *world) asData() map[schema.GroupVersionResource]*store[*unstructured.Unstructured] {
+	return map[schema.GroupVersionResource]*store[*unstructured.Unstructured]{poolResource(): &w.pools, configResource(): &w.configs,
+		snapshotResource(): &w.snapshots, restoreResource(): &w.restores, versionResource(): &w.versions, operatorResource(): &w.operators}
+}
+
 // served waits until what is followed can be listed: an informer that is refused
 // tries again only after a second and more.
 func (w *world) served(ctx context.Context) error {
 	one := metav1.ListOptions{Limit: 1}
 	f := w.free
-	for _, list := range []func() error{
+	lists := []func() error{
 		func() error { _, err := f.machines("").List(ctx, one); return err },
 		func() error { _, err := f.instances("").List(ctx, one); return err },
 		func() error { _, err := f.migrations("").List(ctx, one); return err },
@@ -233,9 +245,11 @@ func (w *world) served(ctx context.Context) error {
 		func() error { _, err := f.volumes("").List(ctx, one); return err },
 		func() error { _, err := f.profiles().List(ctx, one); return err },
 		func() error { _, err := f.sources("").List(ctx, one); return err },
-		func() error { _, err := f.dynamic.Resource(poolResource()).List(ctx, one); return err },
-		func() error { _, err := f.dynamic.Resource(configResource()).List(ctx, one); return err },
-	} {
+	}
+	for resource := range w.asData() {
+		lists = append(lists, func() error { _, err := f.dynamic.Resource(resource).List(ctx, one); return err })
+	}
+	for _, list := range lists {
 		for list() != nil {
 			select {
 			case <-ctx.Done():
@@ -332,8 +346,9 @@ func (w *world) wire() {
 	w.claims = follow(f.CoreV1().PersistentVolumeClaims(""), &corev1.PersistentVolumeClaim{}, "", nil)
 	w.persistent = follow(f.CoreV1().PersistentVolumes(), &corev1.PersistentVolume{}, "", nil)
 	w.nodes = follow(f.CoreV1().Nodes(), &corev1.Node{}, "", nil)
-	w.pools = follow(f.dynamic.Resource(poolResource()), &unstructured.Unstructured{}, "", nil)
-	w.configs = follow(f.dynamic.Resource(configResource()), &unstructured.Unstructured{}, "", nil)
+	for resource, into := range w.asData() {
+		*into = follow(f.dynamic.Resource(resource), &unstructured.Unstructured{}, "", nil)
+	}
 
 	w.machineControl = newController("machines", 10, w.syncMachine)
 	w.instanceControl = newController("instances", 10, w.syncInstance)
