@@ -102,6 +102,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep router --axis idle --vary bufsize=16384,32768,65536", nil, haproxy},
 		{"bin/plimsoll sweep router --set link=1Gbit --vary pageSize=1KiB,4KiB,16KiB", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm runtime:event=route-runtime,churn=5 --arm reload:event=route-reload,churn=5,churnBy=reload", nil, haproxy},
+		{"bin/plimsoll sweep router --set recordRequests=20", nil, haproxy},
 		{"bin/plimsoll sweep router --set event=reload --slo 'errors <= 0%'", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm reload:event=route-reload --arm runtime:event=route-runtime", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm empty:event=route-change --arm churn:event=route-change,churn=100", nil, haproxy},
