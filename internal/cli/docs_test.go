@@ -85,7 +85,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep router --vary termination=none,edge,passthrough,reencrypt --vary pageSize=1KiB,4KiB", nil, haproxy},
 		{"bin/plimsoll limit router --axis rate", nil, haproxy},
 		{"bin/plimsoll workloads show router", []int{exitHeld}, ""},
-		{"bin/plimsoll ab router --level 40 --arm full:resumption=false,keepAlive=false,termination=edge --arm resumed:resumption=true,keepAlive=false,termination=edge", nil, haproxy},
+		{"bin/plimsoll ab router --level 40 --arm full:resumption=false,keepAlive=false --arm resumed:resumption=true,keepAlive=false", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --arm regexp:routes=2000 --arm exact:routes=2000,lookup=exact", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB --set bufsize=65536", nil, haproxy},
