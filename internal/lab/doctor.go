@@ -15,6 +15,7 @@ import (
 
 	"github.com/prometheus/procfs"
 
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 )
@@ -266,19 +267,19 @@ func readInt(path string) (int64, bool) {
 func root() Requirement {
 	f := Requirement{For: forRealNode, What: "root", Need: "user 0", Value: fmt.Sprintf("user %d", os.Geteuid()), Grade: Good}
 	if os.Geteuid() != 0 {
-		f.Grade, f.Remedy = Missing, "run as root; simulated nodes need none"
+		f.Grade, f.Remedy = Missing, "run as root; "+realnode.Rootless
 	}
 	return f
 }
 
-func program(n realnode.Need) Requirement {
+func program(n machine.Need) Requirement {
 	f := Requirement{For: forRealNode, What: n.What, Need: "installed", Grade: Good, Value: n.Found}
 	if n.Optional {
 		f.Need = "installed, to compare runtimes"
 	}
 	switch {
 	case n.Found == "":
-		f = f.failed("not found", "apt-get install --no-install-recommends "+n.Package)
+		f = f.failed("not found", machine.Install(n.Package))
 		if n.Optional {
 			f.Grade = Scarce
 		}

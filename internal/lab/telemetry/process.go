@@ -20,6 +20,12 @@ type Usage struct {
 	// PeakBytes is the largest resident memory since the start, or since
 	// ResetPeak; 0 where it is not known.
 	PeakBytes int64
+	// ShareBytes is the proportional share of memory: what processes have in
+	// common counts in parts (PSS). 0 where it was not read.
+	ShareBytes int64
+	// Threads and Handles (open files) are those of now, 0 where they were not
+	// read.
+	Threads, Handles int
 }
 
 // ReadProcess reads the usage of a process. CPU time of another process has a
@@ -37,6 +43,27 @@ func ReadProcess(pid int) (Usage, error) {
 		return Usage{}, fmt.Errorf("read usage of process %d: %w", pid, err)
 	}
 	return Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory())}, nil
+}
+
+// ReadAny reads the usage of a process of whatever view of processes, with its
+// threads and open files, and its proportional share of memory on request.
+func ReadAny(proc procfs.Proc, share bool) (Usage, error) {
+	stat, err := proc.Stat()
+	if err != nil {
+		return Usage{}, fmt.Errorf("read usage of process %d: %w", proc.PID, err)
+	}
+	u := Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), Threads: stat.NumThreads}
+	if u.Handles, err = proc.FileDescriptorsLen(); err != nil {
+		return Usage{}, fmt.Errorf("read open files of process %d: %w", proc.PID, err)
+	}
+	if share {
+		rollup, err := proc.ProcSMapsRollup()
+		if err != nil {
+			return Usage{}, fmt.Errorf("read memory of process %d: %w", proc.PID, err)
+		}
+		u.ShareBytes = int64(rollup.Pss)
+	}
+	return u, nil
 }
 
 func self() (Usage, error) {
