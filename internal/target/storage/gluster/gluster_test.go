@@ -176,7 +176,8 @@ Volume1.name: a
 Volume1.Brick1.path: 192.0.2.1:/bricks/a
 Volume1.Brick1.port: 49152
 Volume1.Brick1.status: Started
-Volume1.Brick1.signedin: True
+Volume1.Brick1.spacefree: 1Bytes
+Volume1.rebalance.status: not_started
 Volume1.Brick2.path: 192.0.2.2:/bricks/a
 Volume1.Brick2.port: 49153
 Volume2.name: b

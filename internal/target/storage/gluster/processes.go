@@ -3,7 +3,6 @@ package gluster
 import (
 	"bufio"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -152,29 +151,31 @@ func readState(lines *bufio.Scanner, host string) ([]Brick, error) {
 			continue
 		}
 		_, rest, _ := strings.Cut(key, ".")
+		number, field, ok := strings.Cut(rest, ".")
 		switch {
 		case rest == "name":
 			volume, brick = value, nil
-		case strings.HasPrefix(rest, "Brick") && strings.HasSuffix(rest, ".path"):
+		case !ok || !strings.HasPrefix(number, "Brick"):
+		case field == "path":
 			if brick = nil; strings.HasPrefix(value, host+":") {
 				list = append(list, Brick{Volume: volume})
 				brick = &list[len(list)-1]
 			}
-		case brick != nil && strings.HasSuffix(rest, ".port"):
+		case brick == nil: // of another host
+		case field == "port":
 			port, err := strconv.Atoi(value)
 			if err != nil {
 				return nil, fmt.Errorf("the port of a brick is %q: %w", value, err)
 			}
 			brick.Port = port
-		case brick != nil && strings.HasSuffix(rest, ".status") && value != "Started",
-			brick != nil && strings.HasSuffix(rest, ".signedin") && value != "True":
+		case field == "status" && value != "Started":
 			brick.Port = -1
 		}
 	}
 	for i := range list {
 		list[i].Port = max(list[i].Port, 0)
 	}
-	return list, errors.Join(lines.Err())
+	return list, lines.Err()
 }
 
 // pidOf is the process that serves a brick, by the file that it writes; 0 where
