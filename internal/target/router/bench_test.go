@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -51,7 +52,7 @@ func running(t testing.TB, given map[string]string) *system {
 		t.Fatal(err)
 	}
 	one.binary = installed
-	r, err := makeRoom(t.TempDir(), "test")
+	r, err := room.Make(t.TempDir(), rooms, "test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -22,6 +23,9 @@ type Provider struct{}
 
 // Name is the target's name.
 const Name = "router"
+
+// rooms is where the directories of runs are, below the state directory.
+const rooms = "routers"
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {
@@ -62,7 +66,7 @@ type session struct {
 	limits limits
 	tied   *starter.Starter
 	arms   map[string]settings
-	room   *room // nil before it is made
+	room   *room.Room // nil before it is made
 
 	mu       sync.Mutex
 	instance *instance // nil before it is open
@@ -77,7 +81,7 @@ func (s *session) Sweep(context.Context) error {
 	if err != nil {
 		return err
 	}
-	return removeDead(state)
+	return room.RemoveDead(state, rooms, nil)
 }
 
 // Prepare implements target.Session.
@@ -132,7 +136,7 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 		if err != nil {
 			return err
 		}
-		if s.room, err = makeRoom(state, s.Run); err != nil {
+		if s.room, err = room.Make(state, rooms, s.Run); err != nil {
 			return err
 		}
 	}
@@ -147,7 +151,7 @@ func (s *session) check(ctx context.Context, one settings) error {
 	if err := sys.write(); err != nil {
 		return err
 	}
-	if err := haproxy.Check(ctx, one.binary, s.room.dir, sys.settings.router); err != nil {
+	if err := haproxy.Check(ctx, one.binary, s.room.Dir, sys.settings.router); err != nil {
 		if one.router.Template != "" {
 			return mistake("template", "", "%w", err)
 		}
@@ -222,7 +226,7 @@ func (s *session) Close() error {
 	}
 	s.tied.Close()
 	if s.room != nil {
-		err = errors.Join(err, s.room.remove())
+		err = errors.Join(err, s.room.Remove())
 	}
 	return err
 }

@@ -19,6 +19,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -31,7 +32,7 @@ import (
 // system is one router with its servers.
 type system struct {
 	settings
-	room *room
+	room *room.Room
 	host target.Host
 	tied *starter.Starter
 
@@ -106,7 +107,7 @@ func (s *system) write() error {
 		}
 	}
 	for name, pair := range map[string]haproxy.Pair{certificateFile: s.pair, innerFile: inner} {
-		if err := os.WriteFile(filepath.Join(s.room.dir, name), pair.PEM, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(s.room.Dir, name), pair.PEM, 0o600); err != nil {
 			return fmt.Errorf("write a certificate: %w", err)
 		}
 	}
@@ -154,7 +155,7 @@ func (s *system) start(ctx context.Context, now func() record.Micros, seed uint6
 		}
 	}
 	var err error
-	if s.proxy, err = haproxy.Start(ctx, s.binary, s.room.dir, s.router, s.apart(nil)); err != nil {
+	if s.proxy, err = haproxy.Start(ctx, s.binary, s.room.Dir, s.router, s.apart(nil)); err != nil {
 		return err
 	}
 	s.clients = load.New(s.load(), now, seed)
@@ -191,19 +192,19 @@ const serverBound = 10 * time.Second
 func (s *system) serve(ctx context.Context, x *server) error {
 	text, err := json.Marshal(x.spec)
 	if err == nil {
-		err = os.WriteFile(filepath.Join(s.room.dir, x.file), text, 0o600)
+		err = os.WriteFile(filepath.Join(s.room.Dir, x.file), text, 0o600)
 	}
 	if err != nil {
 		return fmt.Errorf("write what a server serves: %w", err)
 	}
-	logPath := filepath.Join(s.room.dir, x.file+".log")
+	logPath := filepath.Join(s.room.Dir, x.file+".log")
 	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
 		return fmt.Errorf("start a server: %w", err)
 	}
 	defer log.Close()
 	cmd := exec.Command(s.host.Executable, "component", backend.Component, x.file)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.room.dir, log, log
+	cmd.Dir, cmd.Stdout, cmd.Stderr = s.room.Dir, log, log
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "GOGC=400"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
 	if err := s.apart(s.placement.servers)(cmd.Start); err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"net"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -321,31 +320,5 @@ func TestHalfSentHeaders(t *testing.T) {
 		}
 		stop()
 		held.Wait()
-	}
-}
-
-// A room of a run that is dead is removed, that of one alive is not.
-func TestRoomsOfDeadRunsAreRemoved(t *testing.T) {
-	state := t.TempDir()
-	alive, err := makeRoom(state, "alive")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead, err := makeRoom(state, "de/ad")
-	if err != nil {
-		t.Fatal(err)
-	}
-	dead.lock.Close() // as the kernel does
-	if err := removeDead(state); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dead.dir); err == nil {
-		t.Error("the room of a dead run is still there")
-	}
-	if _, err := os.Stat(alive.dir); err != nil || strings.Contains(dead.dir, "de/ad") {
-		t.Errorf("the room of a run that is alive: %v", err)
-	}
-	if err := alive.remove(); err != nil {
-		t.Error(err)
 	}
 }
