@@ -19,7 +19,7 @@ func main() {
 		return 1
 	}
 	components[machine.Component] = func(args []string) int {
-		fmt.Fprintln(os.Stderr, machine.Run(args)) // likewise
+		fmt.Fprintln(os.Stderr, machine.Run(args, os.Stdout)) // likewise
 		return 1
 	}
 	os.Exit(cli.Main(cli.OSProcess(components)))

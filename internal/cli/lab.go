@@ -20,10 +20,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -505,6 +508,22 @@ func routerRequirement(ctx context.Context) lab.Requirement {
 	return f
 }
 
+// volumesRequirements are what the workloads of volumes need of this machine.
+func volumesRequirements() []lab.Requirement {
+	var list []lab.Requirement
+	for _, n := range gluster.Find() {
+		f := lab.Requirement{For: volumes.Name, What: n.What, Need: "installed", Grade: lab.Good, Value: n.Found}
+		if n.Found == "" {
+			f.Grade, f.Value, f.Remedy = lab.Missing, "not found", machine.Install(n.Package)
+		}
+		if n.Optional {
+			f.Need = "installed, for bricks=xfs"
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
 func newLabDoctorCommand(p *Process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -512,7 +531,7 @@ func newLabDoctorCommand(p *Process) *cobra.Command {
 		Short: "Show whether this machine has what labs need",
 		Long: `Show whether this machine has what labs need, and how to install what is missing.
 The exit code is 1 if something is missing that every lab needs. What only a real
-node or the workload router needs is shown for information.`,
+node or a workload of its own needs is shown for information.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := p.stateDir()
@@ -520,6 +539,7 @@ node or the workload router needs is shown for information.`,
 				return err
 			}
 			findings := append(lab.Store{Root: dir, Executable: p.Executable}.Doctor(), routerRequirement(cmd.Context()))
+			findings = append(findings, volumesRequirements()...)
 			if format == "json" {
 				err = printJSON(p, findings)
 			} else {

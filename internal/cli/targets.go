@@ -6,6 +6,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
 )
 
 // providers are the targets that this program can load.
@@ -14,6 +15,7 @@ func providers() []target.Provider {
 		kubernetes.Provider{},
 		router.Provider{},
 		simulated.Provider{},
+		volumes.Provider{},
 	}
 }
 

@@ -98,6 +98,8 @@ type Metric struct {
 	// Source is whose samples it is made of, and Figure what is made of them.
 	Source string       `json:"source"`
 	Figure SampleFigure `json:"figure"`
+	// Value is the sample's value that FigureMost is of.
+	Value string `json:"value,omitempty"`
 }
 
 // SampleFigure is what the samples of a source come to in a step.
@@ -115,6 +117,8 @@ const (
 	FigureRate   SampleFigure = "rate"
 	// FigureSeconds is the last value "seconds" that the source told in a step.
 	FigureSeconds SampleFigure = "seconds"
+	// FigureMost is the most of the value that the metric names.
+	FigureMost SampleFigure = "most"
 )
 
 // Trouble is a class of what goes wrong with objects, by the reasons that they

@@ -8,10 +8,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -39,9 +40,9 @@ type Bind struct {
 }
 
 // Run is the first process of a machine that was started by Start. It says on
-// standard output that the machine is set up, and then takes note of processes
-// that have ended, for ever; it returns only when it fails.
-func Run(args []string) error {
+// out that the machine is set up, and then takes note of processes that have
+// ended, for ever; it returns only when it fails.
+func Run(args []string, out io.WriteCloser) error {
 	if os.Getpid() != 1 || len(args) != 1 {
 		return errors.New("this is the first process of a machine within the machine, which other commands start")
 	}
@@ -52,10 +53,10 @@ func Run(args []string) error {
 	if err := s.mount(); err != nil {
 		return err
 	}
-	if _, err := os.Stdout.WriteString(ready); err != nil {
+	if _, err := io.WriteString(out, ready); err != nil {
 		return fmt.Errorf("say that the machine is set up: %w", err)
 	}
-	os.Stdout.Close()
+	out.Close()
 	Reap(func(int, syscall.WaitStatus) {})
 	return nil
 }
@@ -133,17 +134,13 @@ func BindFile(from, to string) error {
 // Reap calls ended for every process of the machine that has ended: own
 // children, and those that lost their parents. It does not return.
 func Reap(ended func(pid int, status syscall.WaitStatus)) {
-	news := make(chan os.Signal, 1)
-	signal.Notify(news, unix.SIGCHLD)
 	for {
 		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, syscall.WNOHANG, nil)
-		switch {
-		case errors.Is(err, syscall.EINTR):
-		case err != nil || pid <= 0:
-			<-news // none has ended
-		default:
-			ended(pid, status)
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // there is none now
+			continue
 		}
+		ended(pid, status)
 	}
 }

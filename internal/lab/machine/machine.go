@@ -129,23 +129,18 @@ func (m *Machine) Close() {
 	<-m.ended
 }
 
-// network is the range of addresses of machines that are connected: one of those
-// set aside for examples (RFC 5737). It is seen by them alone.
-var network = [3]byte{192, 0, 2}
-
 const (
-	hubAddress = 254
+	hubNumber  = 253 // its address is the last of the range
 	bridgeName = "hub"
 	ownName    = "eth0"
 )
 
-// Address is the n-th connected machine's, from 0.
-func Address(n int) netip.Addr {
-	return netip.AddrFrom4([4]byte{network[0], network[1], network[2], byte(n + 1)})
-}
+// Address is the n-th connected machine's, from 0: of a range that is set aside for
+// examples (RFC 5737), which these machines alone see.
+func Address(n int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(n + 1)}) }
 
 // MaxConnected is how many machines can be connected to a hub.
-const MaxConnected = hubAddress - 1
+const MaxConnected = hubNumber
 
 // Connect lays a link from each machine to a bridge of the hub's, where they see
 // each other and the hub. Nothing of it is seen on this machine itself.
@@ -160,7 +155,7 @@ func Connect(hub *Machine, machines []*Machine) error {
 	if err := center.LinkAdd(&netlink.Bridge{LinkAttrs: attributes}); err != nil {
 		return fmt.Errorf("make a bridge: %w", err)
 	}
-	if err := raise(center, bridgeName, netip.AddrFrom4([4]byte{network[0], network[1], network[2], hubAddress})); err != nil {
+	if err := raise(center, bridgeName, Address(hubNumber)); err != nil {
 		return err
 	}
 	bridge, err := center.LinkByName(bridgeName)

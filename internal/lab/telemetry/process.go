@@ -2,10 +2,14 @@
 package telemetry
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -46,13 +50,19 @@ func ReadProcess(pid int) (Usage, error) {
 }
 
 // ReadAny reads the usage of a process of whatever view of processes, with its
-// threads and open files, and its proportional share of memory on request.
-func ReadAny(proc procfs.Proc, share bool) (Usage, error) {
+// threads and open files; on request with its proportional share of memory, and
+// with the CPU time of children of its that have ended.
+func ReadAny(proc procfs.Proc, share, children bool) (Usage, error) {
 	stat, err := proc.Stat()
 	if err != nil {
 		return Usage{}, fmt.Errorf("read usage of process %d: %w", proc.PID, err)
 	}
 	u := Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), Threads: stat.NumThreads}
+	if children {
+		own := stat
+		own.UTime, own.STime = uint(own.CUTime), uint(own.CSTime)
+		u.CPUSeconds += own.CPUTime()
+	}
 	if u.Handles, err = proc.FileDescriptorsLen(); err != nil {
 		return Usage{}, fmt.Errorf("read open files of process %d: %w", proc.PID, err)
 	}
@@ -177,4 +187,42 @@ func Host() record.Host {
 	}
 	h.CgroupVersion = CgroupVersion()
 	return h
+}
+
+// AvailableMemory is, in bytes, the lesser of what the machine and our cgroup leave.
+func AvailableMemory() (int64, error) {
+	proc, err := procfs.NewDefaultFS()
+	var info procfs.Meminfo
+	if err == nil {
+		info, err = proc.Meminfo()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if info.MemAvailableBytes == nil {
+		return 0, errors.New("/proc/meminfo has no MemAvailable")
+	}
+	available := int64(*info.MemAvailableBytes)
+	for _, version := range []struct{ limit, used string }{
+		{"memory.max", "memory.current"},
+		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"},
+	} {
+		if limit, ok := ReadInt(filepath.Join("/sys/fs/cgroup", version.limit)); ok {
+			if used, ok := ReadInt(filepath.Join("/sys/fs/cgroup", version.used)); ok {
+				available = min(available, max(0, limit-used))
+			}
+		}
+	}
+	return available, nil
+}
+
+// ReadInt is the number that a file of the system holds; not ok where it holds
+// none.
+func ReadInt(path string) (int64, bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	return v, err == nil
 }

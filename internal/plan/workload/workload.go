@@ -5,6 +5,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -74,6 +75,8 @@ type TargetAxis struct {
 	// Stream is the kind of the requests of a stream; nil where each thing that
 	// is asked for is a record of its own.
 	Stream *record.ObjectKind
+	// Kind is that of the objects of this axis, nil where it is the target's.
+	Kind *record.ObjectKind
 }
 
 // Targets finds a target by its name. One that is not there is an
@@ -289,8 +292,9 @@ func (w *Workload) Axis(name string) (Axis, error) {
 
 // KindOn is the kind of what is asked for along an axis.
 func (w *Workload) KindOn(axis string) record.ObjectKind {
-	if stream := w.Target.Axes[axis].Stream; stream != nil {
-		return *stream
+	declared := w.Target.Axes[axis]
+	if kind := cmp.Or(declared.Stream, declared.Kind); kind != nil {
+		return *kind
 	}
 	return w.Target.Kind
 }

@@ -26,7 +26,8 @@ type Engine struct {
 
 	step   *atomic.Int64 // the last one begun
 	loaded bool
-	units  int // asked for since the target was last empty
+	spent  bool // what is loaded is of no use to another step
+	units  int  // asked for since the target was last empty
 	// refused counts those of them whose request failed: they will never be
 	// there.
 	refused int
@@ -53,7 +54,7 @@ var errGuard = errors.New("a guard tripped")
 // or the record failed in a way that leaves no step to judge; the step is then
 // on record as interrupted, if it had begun.
 func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) {
-	if (s.FromEmpty || e.options.Open) && e.loaded {
+	if (s.FromEmpty || e.options.Open || e.spent) && e.loaded {
 		e.reportStatus(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose, Arm: s.Arm})
 		if err := e.Empty(ctx); err != nil {
 			return record.EndInterrupted, err
@@ -74,7 +75,7 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
 	}
-	e.loaded = load.Stream == nil // else nothing stays in place
+	e.loaded, e.spent = load.Stream == nil, load.Spent // of a stream nothing stays in place
 	e.units += load.Units
 
 	r.load = load

@@ -37,6 +37,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -83,6 +84,7 @@ type System struct {
 	Settings
 	client  *machine.Machine
 	servers []*machine.Machine
+	used    atomic.Int64 // nanoseconds of CPU time of commands
 }
 
 // Packages are Debian's that a System needs; that of xfs only where it is asked
@@ -190,7 +192,7 @@ func (s *System) open(ctx context.Context) error {
 
 // startMachines starts the client and the servers.
 func (s *System) startMachines() error {
-	if err := os.WriteFile(filepath.Join(s.Dir, volfile), []byte(managementVolume), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(s.Dir, volfile), []byte(managementVolume()), 0o600); err != nil {
 		return err
 	}
 	start := func(name string) (*machine.Machine, error) {
@@ -223,7 +225,8 @@ const (
 
 // managementVolume is what glusterd is told: the system's own file may say
 // something else.
-var managementVolume = fmt.Sprintf(`volume management
+func managementVolume() string {
+	return fmt.Sprintf(`volume management
     type mgmt/glusterd
     option working-directory /var/lib/glusterd
     option transport-type socket
@@ -237,6 +240,7 @@ var managementVolume = fmt.Sprintf(`volume management
     option max-port %d
 end-volume
 `, managementPort, FirstPort, LastPort)
+}
 
 // each does something for all servers at the same time.
 func (s *System) each(do func(n int) error) error {
@@ -354,7 +358,7 @@ func (s *System) join(ctx context.Context) error {
 	if len(s.servers) == 1 {
 		return nil
 	}
-	deadline := time.Now().Add(s.Patience)
+	deadline := time.After(s.Patience)
 	for {
 		// Each must know all others.
 		known := s.each(func(n int) error {
@@ -367,10 +371,13 @@ func (s *System) join(ctx context.Context) error {
 		if known == nil {
 			return nil
 		}
-		if time.Now().After(deadline) || ctx.Err() != nil {
+		select {
+		case <-deadline:
 			return fmt.Errorf("join the storage servers: %w", known)
+		case <-ctx.Done():
+			return fmt.Errorf("join the storage servers: %w", context.Cause(ctx))
+		case <-time.After(50 * time.Millisecond):
 		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 
@@ -394,6 +401,7 @@ func (s *System) run(ctx context.Context, m *machine.Machine, name string, args 
 	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
 	err := cmd.Wait()
 	stop()
+	s.used.Add(int64(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()))
 	text := strings.TrimSpace(out.String())
 	switch {
 	case ctx.Err() != nil:

@@ -196,4 +196,3 @@ func TestMountsBelow(t *testing.T) {
 		t.Error(got)
 	}
 }
-

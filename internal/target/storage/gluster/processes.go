@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/prometheus/procfs"
 
@@ -86,13 +87,17 @@ func processesOf(m *machine.Machine, n int, shares func(server, pid int) bool) (
 		default:
 			continue // a command
 		}
-		if x.Usage, err = telemetry.ReadAny(p, shares == nil || shares(n, p.PID)); err != nil {
+		if x.Usage, err = telemetry.ReadAny(p, shares == nil || shares(n, p.PID), x.Part == Management); err != nil {
 			continue // it has ended
 		}
 		list = append(list, x)
 	}
 	return list, nil
 }
+
+// Commands is the CPU time of the commands that were given, in seconds: the
+// gluster program's, and those that mount and unmount.
+func (s *System) Commands() float64 { return time.Duration(s.used.Load()).Seconds() }
 
 // network is the view of a server's sockets.
 func (s *System) network(n int) (procfs.FS, error) {
