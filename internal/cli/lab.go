@@ -457,6 +457,9 @@ func newLabDownCommand(p *Process) *cobra.Command {
 		Short: "Remove a lab: its processes and its files",
 		Args:  atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := p.sweepHost(); err != nil {
+				return err
+			}
 			if !all {
 				l, err := kubernetes.OpenLab(cmd.Context(), p.host(), nameIn(args))
 				if err != nil {

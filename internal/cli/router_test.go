@@ -91,6 +91,11 @@ func TestRouterRefusesBadInput(t *testing.T) {
 		{"half a header that HAProxy does not read", []string{"--set", "idle=5", "--set", "termination=passthrough"}, []string{"idle", "termination=none"}},
 		{"more idle connections than open files allow", []string{"--set", "idle=900000000"}, []string{"idle", "open files"}},
 		{"more churn than can be", []string{"--set", "churn=5000"}, []string{"churn", "at most 1000"}},
+		{"a link without a unit", []string{"--set", "link=100"}, []string{"link", "no unit", "50Gbit"}},
+		{"a link that is too fast to be made", []string{"--set", "link=100Gbit"}, []string{"link", "30 Gbit/s"}},
+		{"an nginx that is to compute", []string{"--set", "backend=nginx", "--set", "service=constant:5ms"}, []string{"backend", "service"}},
+		{"a route by the runtime API that reloads take back", []string{"--set", "event=route-runtime", "--set", "churn=5", "--set", "churnBy=reload"}, []string{"churnBy", "route-reload"}},
+		{"more idle connections than open files allow, as a level", []string{"--axis", "idle", "--levels", "900000000"}, []string{"idle", "open files"}},
 		{"a buffer that rewriting fills", []string{"--set", "bufsize=8192"}, []string{"bufsize", "8192"}},
 	} {
 		got := p.Run(t, append([]string{"sweep", "router", "--out", "refused"}, c.args...)...)

@@ -103,7 +103,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 		p: r.p, quiet: r.quiet, soft: r.stop.soft,
 		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name), plan: r.plan,
 	}
-	show.stream = r.workload.Target.Axes[axis.Name].Stream != nil
+	show.stream = r.workload.TargetAxis(axis.Name).Stream != nil
 	show.forecast.warm, show.forecast.hold, show.forecast.short = run.Holds(r.plan, axis, show.stream)
 	show.start()
 	job := run.Job{

@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"errors"
+
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
@@ -36,6 +38,17 @@ func providerOf(name string) (target.Provider, error) {
 		}
 	}
 	return nil, &workload.UnknownError{What: "target", Name: name}
+}
+
+// sweepHost removes what dead runs of any target have left on this machine.
+func (p *Process) sweepHost() error {
+	var err error
+	for _, one := range providers() {
+		if s, ok := one.(target.Sweeper); ok {
+			err = errors.Join(err, s.SweepHost(p.host()))
+		}
+	}
+	return err
 }
 
 // host is what sessions may use of this process.

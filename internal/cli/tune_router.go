@@ -58,6 +58,13 @@ func measuredRouter(params *tune.Router, path string) error {
 		}
 		params.Page = tune.Given(tune.Bytes(size), from)
 	}
+	if text := values.Get("link"); text != "" && !params.Link.Ok() {
+		speed, err := tune.ParseRate(text)
+		if err != nil {
+			return fmt.Errorf("--run %s: %w", path, err)
+		}
+		params.Link = tune.Given(speed, from)
+	}
 	return nil
 }
 

@@ -137,7 +137,7 @@ func viewOf(w *workload.Workload) workloadView {
 	}
 	v := workloadView{
 		Name: w.Name, Help: w.Help, Target: w.Target.Name, Axes: []axisView{}, Params: []paramView{}, Goals: goals(w.Goals),
-		Metrics: append([]record.Metric{}, w.Target.Kind.Metrics...), Guards: []guardView{},
+		Metrics: append([]record.Metric{}, w.KindOn("").Metrics...), Guards: []guardView{},
 	}
 	for _, a := range w.Axes {
 		own := w.Goals
@@ -152,7 +152,7 @@ func viewOf(w *workload.Workload) workloadView {
 	for _, x := range w.Params {
 		v.Params = append(v.Params, paramView{x.Name, string(x.Type), x.Default, x.Help, x.Values, x.Min, x.Pattern})
 	}
-	for _, m := range w.Target.Kind.Measures {
+	for _, m := range w.KindOn("").Measures {
 		v.Guards = append(v.Guards, guardView{m.Name, m.Help, m.Percent})
 	}
 	return v

@@ -30,6 +30,10 @@ type ObjectKind struct {
 	Measures []Measure `json:"measures,omitempty"`
 	Metrics  []Metric  `json:"metrics,omitempty"`
 	Troubles []Trouble `json:"troubles,omitempty"`
+	// Anew says that each step has a system of its own, so that none shows what an earlier one left.
+	Anew bool `json:"anew,omitempty"`
+	// Courses are figures among the samples that a report draws over time.
+	Courses []Course `json:"courses,omitempty"`
 	// Bounds are what can keep a stream of requests from going faster, the one
 	// first that is to be named where several hold.
 	Bounds []Bound `json:"bounds,omitempty"`
@@ -45,11 +49,25 @@ type Bound struct {
 	Value  string  `json:"value"`
 	Limit  string  `json:"limit,omitempty"` // the value that is its limit; "" is 1
 	Full   float64 `json:"full"`
-	// Waiting is the value that tells how many wait for it, "" where none does.
+	// Waiting is the value that tells how many wait for it, "" where that is not
+	// known: without anybody it did not hold.
 	Waiting string `json:"waiting,omitempty"`
 	// Generator says that it is what makes the load that was short: the rate
 	// that was reached is then the least that the target can do.
 	Generator bool `json:"generator,omitempty"`
+}
+
+// Course is some figures of one source that belong on one chart over time.
+type Course struct {
+	Title  string  `json:"title"` // with the unit
+	Source string  `json:"source"`
+	Values []Value `json:"values"`
+}
+
+// Value is a figure among the samples of a source.
+type Value struct {
+	Key  string `json:"key"`  // in the samples
+	Name string `json:"name"` // for readers, in a word or two
 }
 
 // Noun is what a thing is called.

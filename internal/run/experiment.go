@@ -75,14 +75,16 @@ const (
 )
 
 // load fills in how the plan is loaded along an axis, within the bounds of its
-// target. Stream says that the axis is one of streams.
-func (x *Experiment) load(p *plan.Plan, axis workload.Axis, stream bool, b target.Bounds) {
+// target. Declared is what that says of the axis.
+func (x *Experiment) load(p *plan.Plan, axis workload.Axis, declared workload.TargetAxis, b target.Bounds) {
+	stream := declared.Stream != nil
 	x.Options = engine.Options{MaxInFlight: b.MaxInFlight, Timeout: time.Duration(p.StepTimeout), Stall: b.Stall}
 	o := &x.Options
 	o.Warmup, o.Hold, o.ShortHold = Holds(p, axis, stream)
 	for _, name := range slices.Sorted(maps.Keys(p.Guards)) {
 		o.Guards = append(o.Guards, engine.Guard{Name: name, Bound: p.Guards[name].Value, Percent: p.Guards[name].Percent})
 	}
+	o.Whole = declared.Whole
 	if o.Open = axis.Loop == workload.Open; o.Open || stream {
 		o.MaxInFlight = b.MaxInFlightOpen
 		o.Timeout = followFor(x.Spec.Goals, o.Timeout)

@@ -240,7 +240,7 @@ func (j *Job) experiment() (Experiment, error) {
 		return x, err
 	}
 	x.Spec.Kind = j.surveyed.kind
-	x.load(p, axis, j.Workload.Target.Axes[axis.Name].Stream != nil, bounds)
+	x.load(p, axis, j.Workload.TargetAxis(axis.Name), bounds)
 	x.Readings = func() []record.Reading {
 		var own []record.Reading
 		if u, err := telemetry.ReadProcess(os.Getpid()); err == nil { // else it is not known, and the result says null

@@ -60,9 +60,9 @@ type Batch struct {
 	// no account. The end of ctx ends the sending; what is under way then is
 	// waited for no longer than its bound.
 	Stream func(ctx context.Context, s Schedule) error
-	// Spent says that the step uses its objects up: the next one begins from
-	// empty.
-	Spent bool
+	// Due, if not nil, says whether request i may be made now: the requests
+	// before it were. It is for closed loops.
+	Due func(i int) bool
 	// Send makes request i, 0 <= i < Requests, and returns when its outcome
 	// is known. It fills in everything of the slot but the times. The end of
 	// ctx ends its retries, not the attempt under way: an answer is worth

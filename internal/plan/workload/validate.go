@@ -36,8 +36,9 @@ func validate(w *Workload) error {
 	if len(w.Goals) == 0 {
 		v.Fail("goals", "is missing: at least one is needed, the headline first")
 	}
-	v.goals("goals", w.Goals, w.Target.Kind)
-	v.primary("primary", w.Primary, w.Target.Kind)
+	v.objects(w.Objects)
+	v.goals("goals", w.Goals, w.kind())
+	v.primary("primary", w.Primary, w.kind())
 	if w.Hold < 0 {
 		v.Fail("hold", "must not be negative, is %v", w.Hold)
 	}
@@ -102,10 +103,14 @@ func (v *validator) axes() {
 		if a.Unit == "" {
 			v.Fail(path+".unit", "is missing")
 		}
-		declared, known := v.w.Target.Axes[a.Name]
+		declared, known := v.w.Target.Axes[a.Means]
 		switch {
 		case !known:
-			v.Add(path+".name", nearest.OneOf(a.Name, slices.Sorted(maps.Keys(v.w.Target.Axes))), "the target %s has no axis %q", v.w.Target.Name, a.Name)
+			key := path + ".means"
+			if a.Means == a.Name {
+				key = path + ".name"
+			}
+			v.Add(key, nearest.OneOf(a.Means, slices.Sorted(maps.Keys(v.w.Target.Axes))), "the target %s has no axis %q", v.w.Target.Name, a.Means)
 		case a.Loop != declared.Loop:
 			v.Fail(path+".loop", "must be %s, is %q", declared.Loop, a.Loop)
 		}

@@ -35,6 +35,8 @@ type Workload struct {
 	Axes       []Axis      `yaml:"axes"`   // the first is the one meant when none is named
 	Params     []Param     `yaml:"params"` // in the order in which they are shown
 	Components []Component `yaml:"components"`
+	// Objects is what is followed; nil is what the target follows by itself.
+	Objects *Objects `yaml:"objects"`
 	// Goals have load lines of their own; the first is the headline. Each is a
 	// list of objectives that must all hold.
 	Goals strictyaml.Ordered[[]string] `yaml:"goals"`
@@ -72,6 +74,8 @@ type Target struct {
 // TargetAxis is what a target declares of an axis.
 type TargetAxis struct {
 	Loop Loop
+	// Whole says that each level is made from empty.
+	Whole bool
 	// Stream is the kind of the requests of a stream; nil where each thing that
 	// is asked for is a record of its own.
 	Stream *record.ObjectKind
@@ -114,7 +118,9 @@ const (
 
 // Axis is something that a workload can be raised along.
 type Axis struct {
-	Name    string `yaml:"name"`
+	Name string `yaml:"name"`
+	// Means is the target's axis that it is, "" for the one of its name.
+	Means   string `yaml:"means"`
 	Unit    string `yaml:"unit"`
 	Help    string `yaml:"help"`
 	Loop    Loop   `yaml:"loop"` // default closed
@@ -275,7 +281,10 @@ func setDefaults(w *Workload) {
 		if a.Default.Resolution == 0 {
 			a.Default.Resolution = 1
 		}
-		if a.WarmUp == 0 && w.Target.Axes[a.Name].Stream != nil {
+		if a.Means == "" {
+			a.Means = a.Name
+		}
+		if a.WarmUp == 0 && w.Target.Axes[a.Means].Stream != nil {
 			a.WarmUp = 5 * time.Second
 		}
 	}
@@ -290,11 +299,27 @@ func (w *Workload) Axis(name string) (Axis, error) {
 	return find(w.Axes, "axis of "+w.Name, name, func(a Axis) string { return a.Name })
 }
 
+// TargetAxis is what the target declares of an axis of the workload.
+func (w *Workload) TargetAxis(axis string) TargetAxis {
+	if a, err := w.Axis(axis); err == nil {
+		axis = a.Means
+	}
+	return w.Target.Axes[axis]
+}
+
 // KindOn is the kind of what is asked for along an axis.
 func (w *Workload) KindOn(axis string) record.ObjectKind {
-	declared := w.Target.Axes[axis]
+	declared := w.TargetAxis(axis)
 	if kind := cmp.Or(declared.Stream, declared.Kind); kind != nil {
 		return *kind
+	}
+	return w.kind()
+}
+
+// kind is the kind of the objects that the workload makes.
+func (w *Workload) kind() record.ObjectKind {
+	if w.Objects != nil {
+		return w.Objects.kind(w.Target.Kind)
 	}
 	return w.Target.Kind
 }

@@ -26,8 +26,7 @@ type Engine struct {
 
 	step   *atomic.Int64 // the last one begun
 	loaded bool
-	spent  bool // what is loaded is of no use to another step
-	units  int  // asked for since the target was last empty
+	units  int // asked for since the target was last empty
 	// refused counts those of them whose request failed: they will never be
 	// there.
 	refused int
@@ -54,7 +53,7 @@ var errGuard = errors.New("a guard tripped")
 // or the record failed in a way that leaves no step to judge; the step is then
 // on record as interrupted, if it had begun.
 func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) {
-	if (s.FromEmpty || e.options.Open || e.spent) && e.loaded {
+	if (s.FromEmpty || e.options.Open || e.options.Whole) && e.loaded {
 		e.reportStatus(Status{Step: e.current() + 1, Stage: StageEmptying, Level: s.Level, Purpose: s.Purpose, Arm: s.Arm})
 		if err := e.Empty(ctx); err != nil {
 			return record.EndInterrupted, err
@@ -75,7 +74,7 @@ func (e *Engine) Run(ctx context.Context, s design.Next) (record.Ending, error) 
 	if err != nil {
 		return record.EndInterrupted, fmt.Errorf("raise to %g: %w", s.Level, err)
 	}
-	e.loaded, e.spent = load.Stream == nil, load.Spent // of a stream nothing stays in place
+	e.loaded = load.Stream == nil // else nothing stays in place
 	e.units += load.Units
 
 	r.load = load
@@ -259,7 +258,10 @@ func (r *run) raise(ctx context.Context) error {
 			wait := (next - r.clock.Now()).Duration()
 			free := inFlight < bound.Limit()
 			if free && wait <= 0 {
-				break
+				if r.load.Due == nil || r.load.Due(i) {
+					break
+				}
+				wait = duePoll
 			}
 			var due <-chan time.Time
 			if free {
@@ -322,6 +324,10 @@ func (r *run) count(slot *record.Slot) {
 
 // paceSlack is how much lateness of a paced request the following ones make up.
 const paceSlack = 10 * time.Millisecond
+
+// duePoll is how often it is looked whether a request that waits for earlier
+// ones is due.
+const duePoll = 5 * time.Millisecond
 
 // statusInterval is how often a step's status is told.
 const statusInterval = 100 * time.Millisecond

@@ -41,6 +41,8 @@ type Options struct {
 	// account. The requests of a stream warm up for Warmup in either loop.
 	Open   bool
 	Warmup time.Duration
+	// Whole lets each step begin from empty, whatever the design thinks.
+	Whole bool
 	// Sample is called at the start and end of a step's load, to read the
 	// resources that it uses. It may be nil.
 	Sample func()

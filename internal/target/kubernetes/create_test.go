@@ -45,7 +45,11 @@ func targetOn(t *testing.T, handler http.HandlerFunc) *Target {
 		t.Fatal(err)
 	}
 	common := &shared{client: c, load: &PreparedWorkload{RunID: "run1"}, sink: &sinkOf{}, clock: record.StartClock(time.Now), step: func() int { return 1 }}
-	watch, holdings := newObserver(common, &ageing{shared: common}, time.Now), newHoldings(common)
+	watch, err := newObserver(common, &ageing{shared: common}, time.Now, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	holdings := newHoldings(common)
 	holdings.spaces["ns"] = true
 	return &Target{shared: common, watch: watch, sender: &sender{shared: common, pods: watch.pods, holdings: holdings}}
 }
@@ -56,7 +60,7 @@ func TestUnknownAxis(t *testing.T) {
 	for _, axis := range []string{"", "vms"} {
 		_, err := (&Cluster{client: on.client}).Open(t.Context(), PreparedWorkload{Axis: axis}, on.sink, on.clock, on.step, nil)
 		var mistake *target.MistakeError
-		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), fmt.Sprintf("%q, only along pods-per-node and rate", axis)) {
+		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), fmt.Sprintf("%q, only along bulk, objects, pods-per-node, rate", axis)) {
 			t.Errorf("axis %q: %v", axis, err)
 		}
 	}

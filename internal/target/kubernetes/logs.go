@@ -56,7 +56,7 @@ func sampleLogs(ctx context.Context, common *shared, pods []observe.Failing) {
 // logOf reads the end of the log of one pod's container: the first that is not
 // ready, of those that have run.
 func logOf(ctx context.Context, c *client, p observe.Failing) (*record.Log, error) {
-	l := &record.Log{Object: p.Name, Node: p.Node, Reason: p.Reason}
+	l := &record.Log{Object: p.Name, Node: p.Place, Reason: p.Reason}
 	namespace, name, _ := strings.Cut(p.Name, "/")
 	pod, err := c.typed.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {

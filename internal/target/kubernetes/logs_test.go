@@ -88,7 +88,7 @@ func TestLogsAreSampled(t *testing.T) {
 			w.WriteHeader(404)
 		}
 	})
-	sampleLogs(t.Context(), target.shared, []observe.Failing{{Name: "ns/a", Node: "n1", Reason: "Restarted"}, {Name: "ns/b"}, {Name: "ns/c"}})
+	sampleLogs(t.Context(), target.shared, []observe.Failing{{Name: "ns/a", Place: "n1", Reason: "Restarted"}, {Name: "ns/b"}, {Name: "ns/c"}})
 	logs := logsOn(target)
 	if len(logs) != 3 {
 		t.Fatalf("%d logs", len(logs))
@@ -146,7 +146,7 @@ func TestSimulatedNodesAreNotAskedForLogs(t *testing.T) {
 	for realness, want := range map[record.Realness]int{record.Real: 1, record.Simulated: 0} {
 		target := targetOn(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNotFound) })
 		target.realness = realness
-		target.watch.pods.tracker.Apply(1, observe.Changed, &observe.Pod{Name: "ns/a", Slot: "ns/a", UID: "1", Node: "n", Phase: observe.PhaseRunning, Started: true})
+		target.watch.pods.tracker.Apply(1, observe.Changed, (&observe.Pod{Name: "ns/a", Slot: "ns/a", UID: "1", Node: "n", Phase: observe.PhaseRunning, Started: true}).News())
 		if _, err := target.Account(t.Context()); err != nil {
 			t.Fatal(err)
 		}

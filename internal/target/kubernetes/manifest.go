@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
@@ -37,6 +38,10 @@ type manifest struct {
 	slot        string // the slot's name
 	grouped     bool   // the pods have names of their own
 	latency     string // annotation that plants a start latency, "" for none
+	// begins says that it asks something of an object that was set up, by
+	// method, instead of creating one.
+	begins bool
+	method string
 }
 
 // objectMaker makes the manifests of one entry of a job's objects.
@@ -47,12 +52,15 @@ type objectMaker struct {
 	template *kubeburner.Template
 	ids      identity
 	mapper   meta.RESTMapper
+	objects  *workload.Objects // what is followed, nil for pods
+	setUp    bool              // what it makes is not measured
 
 	// Of the first iteration: what it asks for and what its pods are like.
 	units    int
 	pods     []corev1.PodSpec
 	latency  bool     // it plants start latencies
 	onlyPods bool     // it makes pods and nothing else
+	kinds    []string // what it makes
 	unknown  []string // fields that the API does not know, of the first iteration
 	begun    bool     // unknown is complete
 
@@ -68,8 +76,11 @@ type fastManifest struct {
 // identity is the run that objects belong to.
 type identity struct{ uuid, run string }
 
-func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids identity, mapper meta.RESTMapper) (*objectMaker, error) {
-	m := &objectMaker{job: job, jobIndex: jobIndex, index: index, template: template, ids: ids, mapper: mapper, onlyPods: true}
+func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids identity, mapper meta.RESTMapper, objects *workload.Objects) (*objectMaker, error) {
+	m := &objectMaker{
+		job: job, jobIndex: jobIndex, index: index, template: template, ids: ids, mapper: mapper, onlyPods: true,
+		objects: objects, setUp: objects != nil && objects.SetUp != nil && slices.Contains(objects.SetUp.Jobs, job.Name),
+	}
 	first := kubeburner.Slot{Object: index, Iteration: 0, Replica: 1, Namespace: job.NamespaceOf(0)}
 	docs, err := template.Render(m.vars(first))
 	if err != nil {
@@ -85,6 +96,7 @@ func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburn
 			return nil, target.Mistakef("", "%w", err)
 		}
 		m.units += made.units
+		m.kinds = append(m.kinds, made.kind)
 		m.onlyPods = m.onlyPods && made.kind == "Pod"
 		m.latency = m.latency || made.latency != ""
 		if spec := podSpecOf(typed); spec != nil {
@@ -95,6 +107,9 @@ func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburn
 	m.specialise(len(docs))
 	return m, nil
 }
+
+// makes reports whether it makes objects of a kind.
+func (m *objectMaker) makes(kind string) bool { return slices.Contains(m.kinds, kind) }
 
 func (m *objectMaker) vars(s kubeburner.Slot) kubeburner.Vars {
 	return kubeburner.Vars{
@@ -151,7 +166,7 @@ func (m *objectMaker) prepare(doc map[string]any, index int, iteration, replica 
 	labels[LabelManagedBy], labels[LabelRun] = ManagedBy, m.ids.run
 	pods, perNode := kubeburner.PodsOf(doc)
 	u := unstructured.Unstructured{Object: doc}
-	if (pods > 0 || perNode) && u.GetKind() != "Pod" {
+	if m.objects == nil && (pods > 0 || perNode) && u.GetKind() != "Pod" {
 		labels[LabelSlot] = m.slotLabel(index, iteration, replica)
 	}
 	if err := kubeburner.InjectLabels(doc, labels); err != nil {
@@ -202,6 +217,14 @@ func (m *objectMaker) manifest(doc map[string]any, typed runtime.Object, index i
 		return manifest{}, fmt.Errorf("%s: %s has no metadata.name: generated names cannot be accounted for", m.template.Name(), gvk.Kind)
 	}
 	made.path = collection(mapping.Resource, made.namespace)
+	if m.objects != nil {
+		made.slot = slotName(gvk.Kind, made.namespace, made.name)
+		if isObject(m.objects, gvk) {
+			made.slot = objectName(made.namespace, made.name)
+			made.units = 1
+		}
+		return made, m.encode(&made, doc, typed)
+	}
 	pods, perNode := kubeburner.PodsOf(doc)
 	if perNode {
 		return manifest{}, fmt.Errorf("%s: a DaemonSet's number of pods depends on the nodes, which this axis does not support", m.template.Name())
@@ -217,6 +240,11 @@ func (m *objectMaker) manifest(doc map[string]any, typed runtime.Object, index i
 	} else if template, ok, _ := unstructured.NestedStringMap(doc, "spec", "template", "metadata", "annotations"); ok {
 		made.latency = template[AnnotationStartLatency]
 	}
+	return made, m.encode(&made, doc, typed)
+}
+
+// encode writes a document as the API takes it.
+func (m *objectMaker) encode(made *manifest, doc map[string]any, typed runtime.Object) (err error) {
 	if typed != nil {
 		made.contentType = protobufType
 		made.body, err = encode(typed)
@@ -224,19 +252,24 @@ func (m *objectMaker) manifest(doc map[string]any, typed runtime.Object, index i
 		made.contentType = "application/json"
 		made.body, err = json.Marshal(doc)
 	}
-	return made, err
+	return err
 }
 
 // slotName is the name of the slot of an object that we create: for a pod its
 // own, for others one that tells the kind.
 func slotName(kind, namespace, name string) string {
 	if kind == "Pod" {
-		return namespace + "/" + name
+		return objectName(namespace, name)
 	}
+	return kind + "/" + objectName(namespace, name)
+}
+
+// objectName is the name of an object, with its namespace where it has one.
+func objectName(namespace, name string) string {
 	if namespace == "" {
-		return kind + "/" + name
+		return name
 	}
-	return kind + "/" + namespace + "/" + name
+	return namespace + "/" + name
 }
 
 func collection(r schema.GroupVersionResource, namespace string) string {
@@ -297,6 +330,9 @@ func (m *objectMaker) makeFast(s kubeburner.Slot) ([]manifest, error) {
 			out.path = strings.Replace(f.sample.path, "/namespaces/"+f.sample.namespace+"/", "/namespaces/"+out.namespace+"/", 1)
 		}
 		out.slot = slotName(out.kind, out.namespace, out.name)
+		if m.objects != nil && out.units > 0 {
+			out.slot = objectName(out.namespace, out.name)
+		}
 		if out.grouped {
 			out.slot = out.namespace + "/" + m.slotLabel(i, strconv.Itoa(s.Iteration), strconv.Itoa(s.Replica))
 		}
@@ -328,7 +364,7 @@ func podSpecOf(object runtime.Object) *corev1.PodSpec {
 	return &pod
 }
 
-var errNoPods = errors.New("the workload makes no pods: a level of pods per node cannot be reached with it")
+var errNoPods = errors.New("the workload makes none of the objects that its axis counts: no level can be reached with it")
 
 // stencil makes an object of a built-in type for any iteration and replica
 // without reading YAML again: the typed object once, with marks where the

@@ -4,10 +4,12 @@ import (
 	"cmp"
 	"context"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/redact"
@@ -17,6 +19,8 @@ import (
 type observer struct {
 	*shared
 	pods       *podSet
+	objects    *objectSet // nil where the load is of pods
+	followed   followed   // what the load is of
 	nodes      *nodeSet
 	namespaces *namespaceSet
 	canary     *canary
@@ -29,12 +33,21 @@ type observer struct {
 	working  sync.WaitGroup
 }
 
-func newObserver(common *shared, ageing *ageing, now func() time.Time) *observer {
+func newObserver(common *shared, ageing *ageing, now func() time.Time, mapper meta.RESTMapper) (*observer, error) {
 	o := &observer{shared: common, nodes: newNodeSet(), namespaces: newNamespaceSet()}
 	o.nodes.tell = func(now record.Micros, e *record.KubeEvent) { o.emitAt(now, e) }
 	o.canary = newCanary(common, now, o.reconnect)
 	o.pods = newPodSet(common, o.canary, ageing)
-	return o
+	o.followed = o.pods
+	if common.load.Objects == nil {
+		return o, nil
+	}
+	var err error
+	if o.objects, err = newObjectSet(common, ageing, o.namespaces, mapper); err != nil {
+		return nil, err
+	}
+	o.followed = o.objects
+	return o, nil
 }
 
 // start starts the watches, each before anything is created that it must see,
@@ -49,7 +62,7 @@ func (o *observer) start(ctx context.Context, fail func(error)) error {
 }
 
 func (o *observer) open(ctx context.Context, fail func(error)) error {
-	ours := url.Values{"labelSelector": {LabelRun + "=" + o.load.RunID}}
+	ours := ours(o.load.RunID)
 	events := url.Values{}
 	if !o.load.NormalEvents {
 		events.Set("fieldSelector", "type=Warning")
@@ -65,11 +78,20 @@ func (o *observer) open(ctx context.Context, fail func(error)) error {
 		pulled := url.Values{"fieldSelector": {"type=Normal,reason=" + reasonPulled}}
 		o.watchers = append(o.watchers, &watcher{name: "events of images", path: "/api/v1/events", query: pulled, handler: eventHandler(o.pods.pulled), fromNow: true})
 	}
+	of := []*watcher{pods}
+	if o.objects != nil {
+		o.objects.probing = o.watching
+		of = o.objects.watchers()
+		o.watchers = append(o.watchers, of...)
+	}
 	for _, w := range o.watchers {
 		w.client, w.clock = o.client, o.clock
 		w.fault = func(*record.Fault) {}
-		if w == pods {
-			// A gap in the news of pods can lose objects; the other resources
+		if w.encoding == nil {
+			w.encoding = protobufEncoding()
+		}
+		if slices.Contains(of, w) {
+			// A gap in the news of them can lose objects; the other resources
 			// only explain and guard.
 			w.fault = func(f *record.Fault) { o.emit(f) }
 		}
@@ -88,6 +110,20 @@ func (o *observer) open(ctx context.Context, fail func(error)) error {
 	}
 	o.working.Go(func() { o.canary.run(o.watching) })
 	return nil
+}
+
+// ours selects what carries the label of a run.
+func ours(run string) url.Values { return url.Values{"labelSelector": {LabelRun + "=" + run}} }
+
+// settle returns once all that was published before the call was seen.
+func (o *observer) settle(ctx context.Context) error {
+	if err := o.canary.barrier(ctx); err != nil || o.objects == nil {
+		return err
+	}
+	return o.objects.settle(ctx, slices.DeleteFunc(slices.Clone(o.watchers), func(w *watcher) bool {
+		_, of := w.handler.(*resourceNews)
+		return !of
+	}))
 }
 
 // close ends the watches.

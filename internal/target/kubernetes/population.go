@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 )
 
 // rendering is a Variant made ready.
@@ -17,13 +18,13 @@ type rendering struct {
 }
 
 // render makes a variant ready, for the objects of a run.
-func render(v Variant, ids identity, mapper meta.RESTMapper) (*rendering, error) {
+func render(v Variant, ids identity, mapper meta.RESTMapper, objects *workload.Objects) (*rendering, error) {
 	r := &rendering{config: v.Config}
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
 		var makers []*objectMaker
 		for o := range job.Objects {
-			m, err := newObjectMaker(job, j, o, v.Templates[j][o], ids, mapper)
+			m, err := newObjectMaker(job, j, o, v.Templates[j][o], ids, mapper, objects)
 			if err != nil {
 				return nil, err
 			}
@@ -66,30 +67,68 @@ type population struct {
 	*rendering      // of the present arm
 	iterations int  // of the last job
 	units      int  // pods
+	setUp      int  // objects that the set-up ends with
 	prepared   bool // the jobs before the last one were made
+}
+
+// whole is how many objects the configuration itself asks for.
+func (p *population) whole() int {
+	last := len(p.config.Jobs) - 1
+	units := 0
+	for s := range p.config.Jobs[last].Slots(0, 1) {
+		units += p.makers[last][s.Object].units
+	}
+	return units * p.config.Jobs[last].JobIterations
 }
 
 // plannedSlot is one slot, and what makes its objects.
 type plannedSlot struct {
 	kubeburner.Slot
 	maker *objectMaker
+	// begin asks the objects, which were set up, for what is measured, instead
+	// of making them.
+	begin bool
 }
 
-// plan lists the slots that raise the pods in place to at most want, by whole
+// raising is what raises a load: slots that are set up and those that are
+// measured, with the objects that these ask for.
+type raising struct {
+	setUp, slots []plannedSlot
+	units        int
+}
+
+// setsUp reports whether a job is one of the set-up: as many iterations of it
+// are made as of the last job.
+func (p *population) setsUp(job int) bool {
+	return slices.ContainsFunc(p.makers[job], func(m *objectMaker) bool { return m.setUp })
+}
+
+// plan lists the slots that raise the objects in place to at most want, by whole
 // iterations of the last job. The jobs before it are made once, whole, when
-// the target is empty.
-func (p *population) plan(want int) (slots []plannedSlot, units int, err error) {
+// the target is empty, or along with it where they set it up. Where objects are
+// begun that were set up, the slots are those of their beginning.
+func (p *population) plan(want int) (r raising, err error) {
 	last := len(p.config.Jobs) - 1
 	take := func(j, from, to int) {
 		for s := range p.config.Jobs[j].Slots(from, to) {
 			m := p.makers[j][s.Object]
-			slots = append(slots, plannedSlot{s, m})
-			units += m.units
+			if !m.setUp {
+				r.slots = append(r.slots, plannedSlot{s, m, false})
+				r.units += m.units
+				continue
+			}
+			r.setUp = append(r.setUp, plannedSlot{s, m, false})
+			if m.objects.Begin != nil && m.units > 0 {
+				r.slots = append(r.slots, plannedSlot{s, m, true})
+				r.units += m.units
+			}
 		}
 	}
 	if !p.prepared {
 		for j := range last {
-			take(j, 0, p.config.Jobs[j].JobIterations)
+			if !p.setsUp(j) {
+				take(j, 0, p.config.Jobs[j].JobIterations)
+			}
 		}
 		p.prepared = true
 	}
@@ -103,11 +142,16 @@ func (p *population) plan(want int) (slots []plannedSlot, units int, err error) 
 			// Iterations without pods are made along with the next that has
 			// some; a workload that never has any is no use here.
 			if empty++; empty > 10_000 {
-				return nil, 0, errNoPods
+				return r, errNoPods
 			}
 		}
-		if p.units+units+n > want {
-			return slots, units, nil
+		if p.units+r.units+n > want {
+			return r, nil
+		}
+		for j := range last {
+			if p.setsUp(j) {
+				take(j, p.iterations, p.iterations+1)
+			}
 		}
 		take(last, p.iterations, p.iterations+1)
 		p.iterations++

@@ -24,11 +24,13 @@ import (
 // remover removes what a run has made.
 type remover struct {
 	*shared
-	pods       *podSet
+	followed   followed
 	namespaces *namespaceSet
 	holdings   *holdings
 	own        string     // the run's own namespace
 	grace      url.Values // of pods, see graceOn
+	// path is that of an object by its name; nil is a pod's.
+	path func(name string) string
 }
 
 // Bounds of the end of a run.
@@ -89,7 +91,7 @@ func (rm *remover) tryRemoveAll(ctx context.Context, onlyPods bool) error {
 		return err
 	}
 	if onlyPods {
-		return rm.pods.awaitGone(ctx)
+		return rm.followed.awaitGone(ctx)
 	}
 	return nil
 }
@@ -207,13 +209,13 @@ func (rm *remover) deletePods(ctx context.Context) error {
 	if err := rm.dismissPods(ctx); err != nil {
 		return err
 	}
-	return rm.pods.awaitGone(ctx)
+	return rm.followed.awaitGone(ctx)
 }
 
 // dismissPods asks for the end of the pods that are followed: at the rate that
 // is allowed one by one, and without a bound by their namespaces.
 func (rm *remover) dismissPods(ctx context.Context) error {
-	names := rm.pods.names()
+	names := rm.followed.names()
 	if rm.load.Deletions == 0 {
 		holds := make(map[string]bool)
 		for _, name := range names {
@@ -230,12 +232,16 @@ func (rm *remover) dismissPods(ctx context.Context) error {
 	})
 }
 
-// deletePod asks for the end of a pod that has aged. One that cannot be
+// deleteAged asks for the end of an object that has aged. One that cannot be
 // deleted now goes with all others when the target is emptied.
-func (rm *remover) deletePod(ctx context.Context, pod string) {
+func (rm *remover) deleteAged(ctx context.Context, name string) {
+	path := podPath(name)
+	if rm.path != nil {
+		path = rm.path(name)
+	}
 	// The error is of no matter, see above; the server's trouble shows in the
 	// load's own requests.
-	_, _ = rm.client.call(ctx, http.MethodDelete, podPath(pod), rm.grace)
+	_, _ = rm.client.call(ctx, http.MethodDelete, path, rm.grace)
 }
 
 func podPath(pod string) string {

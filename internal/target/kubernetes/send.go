@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -20,6 +21,7 @@ import (
 type sender struct {
 	*shared
 	pods     *podSet
+	objects  *objectSet // nil where the load is of pods
 	holdings *holdings
 	fail     func(error)
 	levels   map[string]string // names of priority levels by UID
@@ -34,6 +36,9 @@ func (s *sender) send(ctx context.Context, p plannedSlot) record.Slot {
 		component = s.load.Component(p.maker.jobIndex, p.Object)
 	}
 	manifests, err := p.maker.make(p.Slot)
+	if err == nil && p.begin {
+		manifests, err = s.beginning(manifests)
+	}
 	if err != nil || len(manifests) == 0 {
 		slot := record.Slot{Slot: p.Namespace + "/" + p.maker.template.Name(), Component: component, Iteration: p.Iteration, Outcome: record.SlotFailed}
 		if err != nil {
@@ -74,7 +79,7 @@ func (s *sender) create(ctx context.Context, m *manifest, component string) reco
 	pause := firstPause
 	for {
 		// The attempt under way is worth its answer even if ctx ends.
-		r, err := s.client.do(context.WithoutCancel(ctx), http.MethodPost, m.path, nil, m.contentType, m.body, buf)
+		r, err := s.client.do(context.WithoutCancel(ctx), cmp.Or(m.method, http.MethodPost), m.path, nil, m.contentType, m.body, buf)
 		switch {
 		case err != nil:
 			unsure = true
@@ -136,6 +141,9 @@ var answers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // created notes what an object that was created tells of itself.
 func (s *sender) created(m *manifest, slot *record.Slot, body []byte) {
+	if m.begins {
+		return
+	}
 	s.holdings.add(m)
 	if m.kind != "Pod" || s.load.Planted == nil && !s.load.Places {
 		return
@@ -157,6 +165,9 @@ func (s *sender) created(m *manifest, slot *record.Slot, body []byte) {
 // the server has answered nothing at all since then, it is out of reach, which
 // ends the run: each further request would wait as long.
 func (s *sender) settle(ctx context.Context, m *manifest, slot record.Slot, answersBefore int64) record.Slot {
+	if m.begins {
+		return slot // whether it was done is not told by the object's name
+	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), min(settleFor, s.load.patience()))
 	defer cancel()
 	for {
@@ -209,3 +220,43 @@ func (s *sender) isOurs(body []byte) bool {
 	}
 	return err == nil && object.Labels[LabelRun] == s.load.RunID
 }
+
+// beginning is what asks the objects among manifests, which were set up, for
+// what is measured. From then on they are followed.
+func (s *sender) beginning(manifests []manifest) (list []manifest, err error) {
+	for _, m := range manifests {
+		if m.units == 0 {
+			continue
+		}
+		b := manifest{begins: true, kind: m.kind, namespace: m.namespace, name: m.name, slot: m.slot, units: m.units}
+		if ask := s.load.Objects.Begin; ask.Put != "" {
+			b.method, b.contentType, b.body = http.MethodPut, "application/json", []byte("{}")
+			b.path = "/" + strings.TrimPrefix(strings.NewReplacer("{namespace}", m.namespace, "{name}", m.name).Replace(ask.Put), "/")
+		} else {
+			b.method, b.contentType, b.path = http.MethodPatch, "application/merge-patch+json", m.path+"/"+m.name
+			if b.body, err = json.Marshal(ask.Patch); err != nil {
+				return nil, fmt.Errorf("encode the patch of %s: %w", m.slot, err)
+			}
+		}
+		s.objects.begin(m.slot)
+		list = append(list, b)
+	}
+	return list, nil
+}
+
+// setUp makes what the load needs before it begins, and is what could not be
+// made.
+func (s *sender) setUp(ctx context.Context, slots []plannedSlot) error {
+	return inParallel(ctx, len(slots), setUpWorkers, 0, func(ctx context.Context, i int) error {
+		slot := s.send(ctx, slots[i])
+		for at := &slot; at != nil; at = at.Before {
+			if at.Outcome != record.SlotCreated {
+				return fmt.Errorf("create %s: %s", at.Slot, at.Error)
+			}
+		}
+		return nil
+	})
+}
+
+// setUpWorkers is how many objects are set up at once.
+const setUpWorkers = 32

@@ -43,7 +43,7 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 // load is the workload as the cluster takes it.
 func (s *session) load() PreparedWorkload {
 	l := PreparedWorkload{
-		Axis: s.Plan.Axis.Name, Variant: s.variant, Arms: make(map[string]Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
+		Axis: s.axis(), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
 		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode != nil,
 		PodLife: time.Duration(s.Plan.Axis.PodLife), Follow: time.Duration(s.Plan.StepTimeout),
@@ -67,6 +67,15 @@ func (s *session) load() PreparedWorkload {
 		return d
 	}
 	return l
+}
+
+// axis is what is raised, by the name that the target knows.
+func (s *session) axis() string {
+	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+	if err != nil {
+		return s.Plan.Axis.Name
+	}
+	return axis.Means
 }
 
 // keepApart keeps this program off the processors of a real node that has some
@@ -174,6 +183,9 @@ func (t *loaded) processors() string {
 // Survey implements target.Session.
 func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, error) {
 	found := target.Survey{Target: s.cluster.Naming, Server: s.cluster.Server, Kind: observe.Pods()}
+	if s.Workload != nil {
+		found.Kind = s.Workload.KindOn(s.Plan.Axis.Name)
+	}
 	survey, err := s.cluster.Survey(ctx)
 	if err != nil {
 		return found, err
@@ -258,7 +270,7 @@ func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Asses
 		if err != nil {
 			return nil, err
 		}
-		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: axis.Name != observe.AxisPodsPerNode && axis.Loop != workload.Open}
+		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: s.Workload.Objects != nil || axis.Means != observe.AxisPodsPerNode && axis.Loop != workload.Open}
 		if axis.Loop == workload.Open {
 			d.Axis.Life = time.Duration(s.Plan.Axis.PodLife)
 			d.Axis.Span = d.Axis.Life + time.Duration(s.Plan.Hold)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"net/url"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
@@ -22,8 +24,12 @@ import (
 // PreparedWorkload is a workload made ready for a cluster.
 type PreparedWorkload struct {
 	Variant
-	// Axis is the name of what is raised: "pods-per-node" or "rate".
+	// Axis is what is raised: one of those that observe.Declare lists.
 	Axis string
+	// Objects says what is followed; nil is pods.
+	Objects *workload.Objects
+	// Progress shows what is waited for before a step begins; nil shows nothing.
+	Progress func() (show func(what string), end func())
 	// Arms are the loads of a comparison by name, of which each level names
 	// one; they differ in parameters. Without any, every level is Variant's.
 	Arms map[string]Variant
@@ -102,8 +108,8 @@ type Target struct {
 // load: a namespace of its own and a canary. The error is a mistake in
 // the load, or what the cluster said.
 func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.Sink, clock *record.Clock, step func() int, fail func(error)) (*Target, error) {
-	if known := []string{observe.AxisPodsPerNode, observe.AxisRate}; !slices.Contains(known, load.Axis) {
-		return nil, target.Mistakef("", "a cluster cannot be loaded along the axis %q, only along %s", load.Axis, strings.Join(known, " and "))
+	if err := knownAxis(load.Axis, load.Objects); err != nil {
+		return nil, err
 	}
 	mapper, err := c.mapper()
 	if err != nil {
@@ -114,19 +120,24 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 		cluster: c, arms: make(map[string]*rendering, len(load.Arms)),
 	}
 	ids := identity{uuid: load.UUID, run: load.RunID}
-	if t.population.rendering, err = render(load.Variant, ids, mapper); err != nil {
+	if t.population.rendering, err = render(load.Variant, ids, mapper, load.Objects); err != nil {
 		return nil, err
 	}
 	for name, v := range load.Arms {
-		if t.arms[name], err = render(v, ids, mapper); err != nil {
+		if t.arms[name], err = render(v, ids, mapper, load.Objects); err != nil {
 			return nil, fmt.Errorf("arm %s: %w", name, err)
 		}
 	}
 	t.ageing = &ageing{shared: t.shared}
-	t.watch = newObserver(t.shared, t.ageing, c.now)
+	if t.watch, err = newObserver(t.shared, t.ageing, c.now, mapper); err != nil {
+		return nil, err
+	}
 	t.holdings = newHoldings(t.shared)
-	t.sender = &sender{shared: t.shared, pods: t.watch.pods, holdings: t.holdings, fail: fail, levels: c.client.priorityLevels(ctx)}
-	t.remover = &remover{shared: t.shared, pods: t.watch.pods, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
+	t.sender = &sender{shared: t.shared, pods: t.watch.pods, objects: t.watch.objects, holdings: t.holdings, fail: fail, levels: c.client.priorityLevels(ctx)}
+	t.remover = &remover{shared: t.shared, followed: t.watch.followed, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
+	if t.watch.objects != nil {
+		t.remover.path = t.watch.objects.path
+	}
 	if err := t.watch.start(ctx, fail); err != nil {
 		return nil, err
 	}
@@ -171,10 +182,13 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Realness, err error) {
 	pods, plants := t.population.podSpecs()
 	nodes, skipped = t.watch.nodes.eligible(pods)
+	if len(nodes) == 0 && t.load.Objects != nil {
+		return nil, skipped, record.None, nil
+	}
 	if len(nodes) == 0 {
 		return nil, skipped, "", noNodes(skipped)
 	}
-	if realness, err = oneFidelity(nodes); err != nil {
+	if realness, err = oneFidelity(nodes); err != nil && t.load.Objects == nil {
 		return nil, skipped, "", err
 	}
 	if plants && realness == record.Real {
@@ -199,6 +213,9 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 		return target.Batch{}, err
 	}
 	t.realness, t.remover.grace = realness, graceOn(realness)
+	if t.load.Objects != nil {
+		return t.raise(ctx, level, nil, 0)
+	}
 	notOurs := url.Values{"labelSelector": {LabelRun + "!=" + t.load.RunID}, "fieldSelector": {notTerminal}}
 	perNode, pending, err := otherPods(func(each func([]byte) error) error {
 		_, err := t.client.list(ctx, "/api/v1/pods", notOurs, each)
@@ -212,40 +229,110 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 	for _, n := range perNode {
 		others += n
 	}
+	return t.raise(ctx, level, nodes, others)
+}
+
+// raise plans the load of a level, on nodes that have so many pods of others,
+// and sets up what it needs.
+func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.Node, others int) (target.Batch, error) {
 	var want int
 	switch t.load.Axis {
 	case observe.AxisPodsPerNode:
 		want = int(math.Floor(level.Value*float64(len(nodes))+1e-9)) - others
 	case observe.AxisRate:
 		want = t.population.units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
+	case observe.AxisObjects:
+		want = int(math.Floor(level.Value + 1e-9))
+	case observe.AxisBulk:
+		want = t.population.whole()
 	}
-	slots, units, err := t.population.plan(want)
+	load, err := t.population.plan(want)
 	if err != nil {
 		return target.Batch{}, err
 	}
-	if err := t.holdings.makeNamespaces(ctx, slots); err != nil {
+	if err := t.holdings.makeNamespaces(ctx, slices.Concat(load.setUp, load.slots)); err != nil {
 		return target.Batch{}, err
 	}
-	t.population.units += units
-	var reached float64
+	if err := t.setUp(ctx, load.setUp); err != nil {
+		return target.Batch{}, err
+	}
+	t.population.units += load.units
+	batch := target.Batch{
+		Requests: len(load.slots), Units: load.units, Spread: t.spread(),
+		Send: func(ctx context.Context, i int) record.Slot { return t.sender.send(ctx, load.slots[i]) },
+	}
 	switch t.load.Axis {
 	case observe.AxisPodsPerNode:
-		reached = float64(others+t.population.units) / float64(len(nodes))
+		batch.Reached = float64(others+t.population.units) / float64(len(nodes))
 	case observe.AxisRate:
-		reached = float64(units) / level.Span.Seconds()
-		t.ageing.begin(t.watch.watching, t.remover.deletePod)
+		batch.Reached = float64(load.units) / level.Span.Seconds()
+		t.ageing.begin(t.watch.watching, t.remover.deleteAged)
+	case observe.AxisObjects:
+		batch.Reached = float64(t.population.units)
+	case observe.AxisBulk:
+		batch.Reached, batch.Due = level.Value, t.inBulks(int(level.Value))
 	}
-	return target.Batch{
-		Requests: len(slots), Units: units,
-		Reached: reached,
-		Spread:  t.spread(),
-		Send:    func(ctx context.Context, i int) record.Slot { return t.sender.send(ctx, slots[i]) },
-	}, nil
+	return batch, nil
+}
+
+// knownAxis refuses what objects of a kind are not raised along.
+func knownAxis(axis string, objects *workload.Objects) error {
+	known := slices.Sorted(maps.Keys(observe.Declare().Axes))
+	if objects != nil {
+		known = slices.DeleteFunc(known, func(a string) bool { return a == observe.AxisPodsPerNode })
+	}
+	if !slices.Contains(known, axis) {
+		return target.Mistakef("", "a cluster cannot be loaded with this workload along the axis %q, only along %s", axis, strings.Join(known, ", "))
+	}
+	return nil
+}
+
+// setUp makes what the load needs before it begins, and waits until it is ready.
+func (t *Target) setUp(ctx context.Context, slots []plannedSlot) error {
+	if len(slots) == 0 {
+		return nil
+	}
+	show := func(string) {}
+	if t.load.Progress != nil {
+		var end func()
+		show, end = t.load.Progress()
+		defer end()
+	}
+	until, _ := t.load.Objects.Resource(t.load.Objects.SetUp.Until.Resource) // the description was checked
+	kind := t.load.Objects.Resources[until].Kind
+	for _, s := range slots {
+		if s.maker.makes(kind) {
+			t.population.setUp++
+		}
+	}
+	what := record.Noun{One: kind, Many: kind + "s"}.Count(t.population.setUp)
+	show("setting up " + what)
+	if err := t.sender.setUp(ctx, slots); err != nil {
+		return fmt.Errorf("set up %s: %w", what, err)
+	}
+	err := t.watch.objects.awaitSetUp(ctx, t.population.setUp, t.load.Follow, func(done int) {
+		show(fmt.Sprintf("setting up %s: %d done", what, done))
+	})
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", what, err)
+	}
+	return nil
+}
+
+// inBulks lets requests go in bulks of a size, each once all of the bulks before
+// it are there. One that nothing moves in for as long as objects are followed is
+// given up: its objects are judged as they are.
+func (t *Target) inBulks(size int) func(i int) bool {
+	return func(i int) bool {
+		before := i / size * size
+		p := t.Progress()
+		return p.Arrived+p.Failed >= before || (t.clock.Now()-p.Moved).Duration() > t.load.Follow
+	}
 }
 
 // Progress implements target.Target.
 func (t *Target) Progress() target.Progress {
-	p := t.watch.pods.progress()
+	p := t.watch.followed.progress()
 	if t.load.Abandon {
 		p.Left = 0
 		return p
@@ -257,12 +344,12 @@ func (t *Target) Progress() target.Progress {
 
 // Settle implements target.Target: once a change made now has been seen, so
 // has everything before it on the same watch.
-func (t *Target) Settle(ctx context.Context) error { return t.watch.canary.barrier(ctx) }
+func (t *Target) Settle(ctx context.Context) error { return t.watch.settle(ctx) }
 
 // Account implements target.Target.
 func (t *Target) Account(ctx context.Context) (target.Spread, error) {
 	var failing []observe.Failing
-	t.onNode, failing = t.watch.pods.account(t.realness == record.Real) // what is simulated writes nothing
+	t.onNode, failing = t.watch.followed.account(t.realness == record.Real && t.load.Objects == nil) // what is simulated writes nothing
 	sampleLogs(ctx, t.shared, failing)
 	return t.spread(), nil
 }
@@ -291,7 +378,7 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 	}
 	return map[string]float64{
 		"nodesNotReady":       float64(t.watch.nodes.countNotReady()),
-		"pending":             float64(t.watch.pods.progress().Unschedulable),
+		"pending":             float64(t.watch.followed.progress().Unschedulable),
 		target.MeasureLatency: latency,
 	}, nil
 }
@@ -306,10 +393,10 @@ func (t *Target) Reset(ctx context.Context) error {
 	if err := t.remover.empty(ctx, t.population.onlyPods()); err != nil {
 		return err
 	}
-	if err := t.watch.canary.barrier(ctx); err != nil {
+	if err := t.watch.settle(ctx); err != nil {
 		return err
 	}
-	t.watch.pods.forget()
+	t.watch.followed.forget()
 	t.onNode = nil
 	t.population = population{rendering: t.population.rendering}
 	return nil

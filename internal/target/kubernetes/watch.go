@@ -33,8 +33,11 @@ type watcher struct {
 	fault   func(*record.Fault)
 	// fromNow leaves out what is there already: the lists are not handed over.
 	fromNow bool
+	// encoding is how its messages are written.
+	encoding *encoding
 
 	resourceVersion string
+	seen            atomic.Uint64 // the newest version, as a number
 	current         atomic.Pointer[context.CancelCauseFunc]
 }
 
@@ -170,7 +173,7 @@ func (w *watcher) stream(ctx context.Context, resumed func()) error {
 	if err != nil {
 		return err
 	}
-	request.Header.Set("Accept", protobufType+";stream=watch,"+protobufType)
+	request.Header.Set("Accept", w.encoding.watch)
 	response, err := w.client.stream.Load().Do(request)
 	if err != nil {
 		return err
@@ -191,14 +194,14 @@ func (w *watcher) stream(ctx context.Context, resumed func()) error {
 	messages := bufio.NewReaderSize(response.Body, 64<<10)
 	var buf []byte
 	for {
-		if buf, err = readFrame(messages, buf); err != nil {
+		if buf, err = w.encoding.read(messages, buf); err != nil {
 			if errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF) {
 				return errBroken
 			}
 			return err
 		}
 		now := w.clock.Now()
-		kind, object, err := watchEvent(buf)
+		kind, object, err := w.encoding.event(buf)
 		if err != nil {
 			return err
 		}
@@ -210,20 +213,20 @@ func (w *watcher) stream(ctx context.Context, resumed func()) error {
 			}
 			return err
 		case eventBookmark:
-			raw, err := openEnvelope(object)
+			raw, err := w.encoding.open(object)
 			if err != nil {
 				return err
 			}
 			w.passed(raw)
 		default:
-			raw, err := openEnvelope(object)
+			raw, err := w.encoding.open(object)
 			if err != nil {
 				return err
 			}
-			w.passed(raw)
 			if err := w.handler.changed(now, kind, raw); err != nil {
 				return err
 			}
+			w.passed(raw)
 		}
 	}
 }
@@ -231,8 +234,9 @@ func (w *watcher) stream(ctx context.Context, resumed func()) error {
 // passed remembers that the object's version was seen: from there the next
 // watch goes on.
 func (w *watcher) passed(raw []byte) {
-	if _, v := decodeMeta(raw); v != "" {
+	if v := w.encoding.version(raw); v != "" {
 		w.resourceVersion = v
+		w.seen.Store(versionNumber(v))
 	}
 }
 
@@ -246,14 +250,14 @@ func (w *watcher) list(ctx context.Context) error {
 		// One object of the list is enough to learn its version.
 		query := url.Values{"limit": {"1"}}
 		maps.Copy(query, w.query)
-		version, _, err := w.client.page(ctx, w.path, query, func([]byte) error { return nil })
+		version, _, err := w.client.page(ctx, w.encoding, w.path, query, func([]byte) error { return nil })
 		if err == nil {
 			w.resourceVersion = version
 		}
 		return err
 	}
 	err := w.handler.listed(w.clock.Now(), func(each func([]byte) error) error {
-		v, err := w.client.list(ctx, w.path, w.query, each)
+		v, err := w.client.listIn(ctx, w.encoding, w.path, w.query, each)
 		version = v
 		return err
 	})
@@ -261,15 +265,21 @@ func (w *watcher) list(ctx context.Context) error {
 		return err
 	}
 	w.resourceVersion = version
+	w.seen.Store(versionNumber(version))
 	return nil
 }
 
 // list hands every object of a list to each and returns the list's version.
 func (c *client) list(ctx context.Context, path string, selectors url.Values, each func([]byte) error) (version string, err error) {
+	return c.listIn(ctx, protobufEncoding(), path, selectors, each)
+}
+
+// listIn is list in an encoding.
+func (c *client) listIn(ctx context.Context, e *encoding, path string, selectors url.Values, each func([]byte) error) (version string, err error) {
 	query := url.Values{"limit": {strconv.Itoa(listPage)}}
 	maps.Copy(query, selectors)
 	for {
-		version, next, err := c.page(ctx, path, query, each)
+		version, next, err := c.page(ctx, e, path, query, each)
 		if err != nil || next == "" {
 			return version, err
 		}
@@ -278,8 +288,15 @@ func (c *client) list(ctx context.Context, path string, selectors url.Values, ea
 }
 
 // page hands the objects of one page of a list to each.
-func (c *client) page(ctx context.Context, path string, query url.Values, each func([]byte) error) (version, next string, err error) {
-	r, err := c.call(ctx, http.MethodGet, path, query)
+func (c *client) page(ctx context.Context, e *encoding, path string, query url.Values, each func([]byte) error) (version, next string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	request, err := c.request(ctx, http.MethodGet, path, query, "", nil)
+	if err != nil {
+		return "", "", err
+	}
+	request.Header.Set("Accept", e.accept)
+	r, err := c.send(request, new(bytes.Buffer))
 	if err != nil {
 		return "", "", err
 	}
@@ -289,9 +306,9 @@ func (c *client) page(ctx context.Context, path string, query url.Values, each f
 		}
 		return "", "", err
 	}
-	raw, err := openEnvelope(r.body)
+	raw, err := e.open(r.body)
 	if err != nil {
 		return "", "", err
 	}
-	return decodeList(raw, each)
+	return e.list(raw, each)
 }

@@ -321,7 +321,7 @@ func decodeContainer(msg []byte, p *observe.Pod, err *error) (started bool) {
 // decodeTrouble reads the reason and message of a container that does not run,
 // unless the pod has a trouble already, and when it started where it did.
 func decodeTrouble(msg []byte, reason, message protowire.Number, p *observe.Pod, startedAt *int64, err *error) {
-	var t observe.Trouble
+	var t observe.Reason
 	failed := false
 	for f := range fields(msg, err) {
 		switch {

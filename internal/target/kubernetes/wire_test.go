@@ -44,7 +44,7 @@ func newsOf(pod *corev1.Pod) podNews {
 			p.Conditions[i] = observe.Condition{Known: true, True: c.Status == corev1.ConditionTrue, Reason: c.Reason, Message: c.Message, Stamp: unix(c.LastTransitionTime)}
 		}
 	}
-	p.Trouble = observe.Trouble{Reason: pod.Status.Reason, Message: pod.Status.Message}
+	p.Trouble = observe.Reason{Reason: pod.Status.Reason, Message: pod.Status.Message}
 	p.Containers = len(pod.Spec.Containers) + len(pod.Spec.InitContainers)
 	started := len(pod.Spec.Containers) > 0 && len(pod.Status.ContainerStatuses) >= len(pod.Spec.Containers)
 	for i, list := range [][]corev1.ContainerStatus{pod.Status.ContainerStatuses, pod.Status.InitContainerStatuses} {
@@ -59,11 +59,11 @@ func newsOf(pod *corev1.Pod) podNews {
 				running = unix(s.Terminated.StartedAt) != 0
 				p.StartedStamp = max(p.StartedStamp, unix(s.Terminated.StartedAt))
 				if s.Terminated.ExitCode != 0 && p.Trouble.Reason == "" && s.Terminated.Reason != "" {
-					p.Trouble = observe.Trouble{Reason: s.Terminated.Reason, Message: s.Terminated.Message}
+					p.Trouble = observe.Reason{Reason: s.Terminated.Reason, Message: s.Terminated.Message}
 				}
 			case s.Waiting != nil:
 				if p.Trouble.Reason == "" && s.Waiting.Reason != "" {
-					p.Trouble = observe.Trouble{Reason: s.Waiting.Reason, Message: s.Waiting.Message}
+					p.Trouble = observe.Reason{Reason: s.Waiting.Reason, Message: s.Waiting.Message}
 				}
 			}
 			if i == 0 {

@@ -43,13 +43,21 @@ type settings struct {
 	work        time.Duration
 
 	servers int
+	nginx   backend.Nginx // that serves the pages, zero for servers of ours
 	service string
 	workers int
+	rate    float64 // bits a second of the link to the router, 0 for none
 
-	event   event
-	churned int // routes added and removed each second
-	idle    int // connections that hold half a request
+	event     event
+	churned   int  // routes added and removed each second
+	reloads   bool // it is by reloads
+	idle      int  // connections beside the load
+	idleAfter string
+	clients   int // on the axis idle
 }
+
+// What an idle connection has sent.
+const afterHalf = "half-header"
 
 // domain is that of the routes' hosts where no names are given.
 const domain = "router.plimsoll.test"
@@ -116,6 +124,17 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		pageSize: size("pageSize"), answerHead: size("answerHeader"), requestHead: size("requestHeader"), body: size("bodySize"),
 		method: p.Get("method"), close: !flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
 		work: duration("generatorWork"), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
+		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
+	}
+	if text := p.Get("link"); text != "" {
+		r, rateErr := tune.ParseRate(text)
+		switch {
+		case rateErr != nil:
+			return s, mistake("link", "", "%w", rateErr)
+		case r < 1e6 || r > 30e9:
+			return s, mistake("link", "", "a link of 1 Mbit/s to 30 Gbit/s can be made, not one of %s", r)
+		}
+		s.rate = float64(r)
 	}
 	if d, parseErr := dist.Parse(p.Get("service")); parseErr == nil && !d.IsZero() {
 		s.service = p.Get("service")
@@ -148,14 +167,17 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	if s.churned > mostChurn {
 		return s, mistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)
 	}
-	if s.churned > 0 {
+	if s.churned > 0 && s.reloads && s.event == evRouteAPI {
+		return s, mistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
+	}
+	if s.churned > 0 && !s.reloads {
 		s.router.Spares++ // the last one
 	}
 	if s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD") {
 		return s, mistake("event", fmt.Sprintf("method=GET and pageSize=%dB or more", backend.CommonMark+1), "servers are told apart by their pages, and there is none, or too short a one")
 	}
-	if s.idle > 0 && s.router.Passes() {
-		return s, mistake("idle", "termination=none, edge or reencrypt", "HAProxy reads no header of what passes through")
+	if s.idle > 0 && s.router.Passes() && s.idleAfter == afterHalf {
+		return s, mistake("idle", "termination=none, edge or reencrypt, or idleAfter=request", "HAProxy reads no header of what passes through")
 	}
 	if s.event == evKill && s.servers < 2 {
 		return s, mistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
@@ -176,6 +198,14 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		}
 	}
 	return s, s.files(l.handles)
+}
+
+// plainPages refuses what an nginx does not serve here.
+func (s *settings) plainPages() error {
+	if s.service != "" || s.workers > 0 || s.answerHead > 0 || s.router.ServerHTTP2 || s.method != "GET" && s.method != "HEAD" {
+		return mistake("backend", "backend=ours", "nginx serves pages as they are, by HTTP/1.1: service, workers, answerHeader, serverHTTP=2 and other methods than GET and HEAD are not for it")
+	}
+	return nil
 }
 
 // files checks the open files that the router and its clients want, and fills in

@@ -190,7 +190,7 @@ func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instanc
 
 // streams reports whether the axis is one of streams.
 func (s *session) streams() bool {
-	return s.Workload.Target.Axes[s.Plan.Axis.Name].Stream != nil
+	return s.Workload.TargetAxis(s.Plan.Axis.Name).Stream != nil
 }
 
 // Readings implements target.Session.

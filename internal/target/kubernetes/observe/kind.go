@@ -66,13 +66,18 @@ func metrics(sources ...string) (list []record.Metric) {
 const (
 	AxisPodsPerNode = "pods-per-node" // closed: pods in place, on average over the nodes
 	AxisRate        = "rate"          // open: pods that arrive, per second
+	AxisObjects     = "objects"       // closed: objects in place
+	AxisBulk        = "bulk"          // closed: objects that are asked for at once, of a number that each level makes
 )
 
 // Declare is what a cluster declares of itself as a target.
 func Declare() workload.Target {
 	return workload.Target{
 		Name: "kubernetes", Kind: Pods(), Configured: true,
-		Axes:  map[string]workload.TargetAxis{AxisPodsPerNode: {Loop: workload.Closed}, AxisRate: {Loop: workload.Open}},
+		Axes: map[string]workload.TargetAxis{
+			AxisPodsPerNode: {Loop: workload.Closed}, AxisRate: {Loop: workload.Open},
+			AxisObjects: {Loop: workload.Closed}, AxisBulk: {Loop: workload.Closed, Whole: true},
+		},
 		Takes: []string{"lab", "labName", "kubeconfig", "context", "fresh", "normalEvents"},
 	}
 }

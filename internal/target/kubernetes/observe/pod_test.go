@@ -50,7 +50,7 @@ func isNot(condition int, reason, message string) with {
 }
 
 func troubled(reason, message string) with {
-	return func(m *Pod) { m.Trouble = Trouble{reason, message} }
+	return func(m *Pod) { m.Trouble = Reason{reason, message} }
 }
 
 func in(phase Phase) with      { return func(m *Pod) { m.Phase = phase } }
@@ -74,7 +74,7 @@ type trial struct {
 
 func newTrial() *trial {
 	tr := &trial{}
-	tr.Tracker = NewTracker(func(at record.Micros, body record.Body) {
+	tr.Tracker = NewTracker(PodCourse(), func(at record.Micros, body record.Body) {
 		tr.events = append(tr.events, record.Event{T: at, Body: body})
 	})
 	return tr
@@ -82,7 +82,7 @@ func newTrial() *trial {
 
 func (tr *trial) news(change Change, m *Pod) {
 	tr.now++
-	tr.Apply(tr.now, change, m)
+	tr.Apply(tr.now, change, m.News())
 }
 
 func (tr *trial) changed(changes ...with) { tr.news(Changed, aPod(changes...)) }
@@ -488,7 +488,7 @@ func TestWhoIsFollowed(t *testing.T) {
 	tr.deleted(named("ns/d", "4"))
 	names := slices.Sorted(slices.Values(tr.Names()))
 	nodes := map[string]int{"n9": 1}
-	tr.PerNode(nodes)
+	tr.PerPlace(nodes)
 	if !slices.Equal(names, []string{"ns/a", "ns/b", "ns/c"}) || tr.Followed() != 3 || !maps.Equal(nodes, map[string]int{"n1": 2, "n9": 1}) {
 		t.Errorf("followed %d: %v, by node %v", tr.Followed(), names, nodes)
 	}
@@ -627,7 +627,7 @@ func TestCountsAgreeWithASlowTwin(t *testing.T) {
 			ops = append(ops, operation{tr.now, change, m})
 			switch {
 			case m != nil:
-				tr.Apply(tr.now, change, m)
+				tr.Apply(tr.now, change, m.News())
 			case change == Listed:
 				tr.BeginList()
 			default:
@@ -731,11 +731,11 @@ func checkStory(t *testing.T, tr *trial) {
 // Of failing pods the first by name of each reason are chosen, the most
 // frequent reasons first, whatever the order in which maps are gone through.
 func TestFailing(t *testing.T) {
-	tracker := NewTracker(func(record.Micros, record.Body) {})
+	tracker := NewTracker(PodCourse(), func(record.Micros, record.Body) {})
 	apply := func(name string, change func(*Pod)) {
 		p := &Pod{Name: "ns/" + name, Slot: "ns/" + name, UID: name, Node: "n", Phase: PhaseRunning, Started: true}
 		change(p)
-		tracker.Apply(1, Changed, p)
+		tracker.Apply(1, Changed, p.News())
 	}
 	trouble := func(reason string) func(*Pod) { return func(p *Pod) { p.Trouble.Reason = reason } }
 	for _, i := range rand.New(rand.NewPCG(1, 2)).Perm(50) {
@@ -760,11 +760,11 @@ func TestFailing(t *testing.T) {
 	}
 	want := "loop-00 CrashLoopBackOff, loop-01 CrashLoopBackOff, loop-02 CrashLoopBackOff, oom-a OOMKilled, oom-b OOMKilled, quiet , ended Error"
 	for range 10 {
-		if got := names(tracker.Failing(3, 12)); got != want {
+		if got := names(tracker.Failing(BitStarted, 3, 12)); got != want {
 			t.Fatalf("%s\nwant %s", got, want)
 		}
 	}
-	if got := names(tracker.Failing(3, 2)); got != "loop-00 CrashLoopBackOff, loop-01 CrashLoopBackOff" {
+	if got := names(tracker.Failing(BitStarted, 3, 2)); got != "loop-00 CrashLoopBackOff, loop-01 CrashLoopBackOff" {
 		t.Errorf("at most two: %s", got)
 	}
 }
@@ -789,7 +789,7 @@ func TestImagesReady(t *testing.T) {
 		{"an unknown number of containers", 0, []event{web}, 1},
 	} {
 		var made []record.Micros
-		tracker := NewTracker(func(at record.Micros, body record.Body) {
+		tracker := NewTracker(PodCourse(), func(at record.Micros, body record.Body) {
 			if o, ok := body.(*record.Object); ok && o.Milestone == ImagesReady {
 				made = append(made, at)
 				if o.Object != "ns/a" || o.Stamp != 7 || o.Late {
@@ -797,9 +797,9 @@ func TestImagesReady(t *testing.T) {
 				}
 			}
 		})
-		tracker.Apply(0, Changed, aPod(func(m *Pod) { m.Containers = tt.containers }))
+		tracker.Apply(0, Changed, aPod(func(m *Pod) { m.Containers = tt.containers }).News())
 		for i, e := range tt.events {
-			tracker.Pulled(record.Micros(i+1), e.name, e.uid, e.container, 7)
+			tracker.Pulled(record.Micros(i+1), BitImagesReady, e.name, e.uid, e.container, 7)
 		}
 		// It is no condition of the pod's: nothing waits for it.
 		tracker.Unfinished(100)

@@ -1,0 +1,55 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Objects of any kind are followed as a workload describes them: created in
+// place, in bulks, by a schedule, and set up before they are begun.
+func TestObjectsOfAnyKind(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, smallLab...)
+	if err := os.CopyFS(p.Dir, os.DirFS("testdata/workloads")); err != nil {
+		t.Fatal(err)
+	}
+	tests := []struct {
+		why       string
+		args      []string
+		intended  int
+		level     float64
+		milestone []string
+	}{
+		{"set up, and begun by a patch", []string{"./scaleup", "--levels", "8"}, 8, 8, []string{"Scheduled", "Ready"}},
+		{"in place", []string{"./deployments", "--levels", "10"}, 10, 10, []string{"Created", "Observed", "Scheduled", "Available"}},
+		{"in bulks, each level from empty", []string{"./deployments", "--axis", "bulk", "--levels", "4,6", "--set", "deployments=12"}, 12, 6, []string{"Created", "Scheduled", "Available"}},
+		{"by a schedule, deleted as they age", []string{"./deployments", "--axis", "rate", "--levels", "4", "--pod-life", "500ms"}, 8, 4, []string{"Created", "Available", "Deleted"}},
+	}
+	for _, tt := range tests[:suite.Size(1, len(tests))] { // each run takes ten seconds to remove its namespaces
+		dir := filepath.Base(tt.args[0]) + "-" + tt.args[2]
+		got := p.Measure(t, dir, append(append([]string{"sweep"}, tt.args...), "--lab", p.Lab, "--hold", "2s")...)
+		r := p.Result(t, dir)
+		if got.Code != exitHeld || len(r.Steps) == 0 {
+			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
+			continue
+		}
+		s := r.Steps[len(r.Steps)-1]
+		if s.Objects.Intended != tt.intended || s.Objects.Ready != tt.intended || s.LevelReached != tt.level {
+			t.Errorf("%s: level %g, %+v", tt.why, s.LevelReached, s.Objects)
+		}
+		for _, m := range tt.milestone {
+			if p.Count(dir, func(e record.Event) bool {
+				o, is := e.Body.(*record.Object)
+				return is && e.Step == s.ID && o.Milestone == m
+			}) < tt.intended {
+				t.Errorf("%s: %s is not told of each object", tt.why, m)
+			}
+		}
+	}
+	if left := p.Leftovers(t); len(left) > 0 {
+		t.Errorf("left behind: %+v", left)
+	}
+}

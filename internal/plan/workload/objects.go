@@ -1,0 +1,258 @@
+package workload
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Objects says what is followed where that is not pods: which resources of the
+// API tell of an object, and when it has reached which milestone.
+type Objects struct {
+	// Noun is what one is called, and Place what it is on, where it is on one.
+	Noun  record.Noun `yaml:"noun"`
+	Place record.Noun `yaml:"place"`
+	// Resources tell of the objects. The first is the object itself: it is
+	// created with it and gone with it.
+	Resources []Resource `yaml:"resources"`
+	// Milestones are in the order in which objects reach them, after being
+	// created; There is the one that counts as there. Those behind it are
+	// reached too, and nothing waits for them.
+	Milestones []ObjectMilestone `yaml:"milestones"`
+	There      string            `yaml:"there"`
+	// Troubles are what says why an object is not there.
+	Troubles []ObjectTrouble `yaml:"troubles"`
+	// SetUp, if not nil, is what is made before the load and not measured.
+	SetUp *SetUp `yaml:"setUp"`
+	// Begin, if not nil, is what is asked of an object that was set up, and
+	// what its times count from; else that is its creation.
+	Begin *Begin `yaml:"begin"`
+}
+
+// Resource is a resource of the API whose news tells of the objects.
+type Resource struct {
+	Name       string `yaml:"name"` // for the rest of the description
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	// Of says which object one tells of: "name" (the default) has the object's
+	// name and namespace, "owner" is owned by it, and else a path to its name.
+	Of string `yaml:"of"`
+	// Unlabelled says that none carries the run's label, since whoever makes it
+	// does not hand labels on: those in the run's namespaces are followed.
+	Unlabelled bool `yaml:"unlabelled"`
+}
+
+// When says what must hold of a resource. Without a path and a condition it
+// holds as soon as there is one.
+type When struct {
+	Resource string `yaml:"resource"` // the first resource without one
+	// Path is where in it a value stands, in gjson's syntax: status.phase. It
+	// holds with one of Values, or with any value that is not empty.
+	Path   string   `yaml:"path"`
+	Values []string `yaml:"values"`
+	// Condition is the type of one of its status.conditions, instead of a path:
+	// it holds where that is True, or has one of Values.
+	Condition string `yaml:"condition"`
+}
+
+// ObjectMilestone is a milestone and when it is reached.
+type ObjectMilestone struct {
+	Name string `yaml:"name"`
+	By   string `yaml:"by"` // whose work it is
+	When `yaml:",inline"`
+	// Stamp is the path to its time by the server's clock, "" for none; a
+	// condition has one by itself.
+	Stamp string `yaml:"stamp"`
+	// Place is the path to where the object is from then on.
+	Place string `yaml:"place"`
+	// Probe, if not nil, is what must answer besides, at an address that the
+	// resource tells.
+	Probe *Probe `yaml:"probe"`
+}
+
+// Probe is a server that is called until it answers.
+type Probe struct {
+	Address string `yaml:"address"` // path to its IP address
+	Port    int    `yaml:"port"`
+	Banner  string `yaml:"banner"` // what it must begin with, "" for a connection alone
+}
+
+// ObjectTrouble is something that keeps an object from being there.
+type ObjectTrouble struct {
+	When    `yaml:",inline"`
+	Reason  string `yaml:"reason"`  // path; else the value that Path or Condition found
+	Message string `yaml:"message"` // path, "" for none
+	// Final says that the object will never be there, Unplaced that there is no
+	// place for it now.
+	Final    bool `yaml:"final"`
+	Unplaced bool `yaml:"unplaced"`
+	// Class and What say what kind of trouble it is, for what broke first.
+	Class string `yaml:"class"`
+	What  string `yaml:"what"`
+}
+
+// SetUp is what the jobs of a configuration make before the load: the
+// iterations that a level takes of Jobs, each with what holds of Until.
+type SetUp struct {
+	Jobs  []string `yaml:"jobs"` // of the configuration, in order
+	Until When     `yaml:"until"`
+}
+
+// Begin is a request to each object that was set up: a merge patch, or a call
+// of a subresource by PUT.
+type Begin struct {
+	Patch map[string]any `yaml:"patch"`
+	// Put is the path of the call, with {namespace} and {name} in it.
+	Put string `yaml:"put"`
+}
+
+// kind is the kind of such objects, on a target whose own kind is base.
+func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
+	k := base
+	k.Object, k.Place = o.Noun, o.Place
+	k.Milestones, k.Placed, k.Started, k.There = nil, "", "", o.There
+	if o.Begin == nil {
+		k.Milestones = append(k.Milestones, record.Milestone{Name: base.Created, Owner: base.Owner(base.Created)})
+	} else {
+		k.Created = "" // they are there before they are asked for anything
+	}
+	for _, m := range o.Milestones {
+		k.Milestones = append(k.Milestones, record.Milestone{Name: m.Name, Owner: m.By})
+		if m.Place != "" {
+			k.Placed = m.Name
+		}
+	}
+	k.Milestones = append(k.Milestones, record.Milestone{Name: base.Gone, Owner: base.Owner(base.Created)})
+	k.Troubles = slices.Clone(base.Troubles)
+	for _, t := range slices.Backward(o.Troubles) {
+		if t.Class != "" {
+			k.Troubles = slices.Insert(k.Troubles, 0, record.Trouble{Class: t.Class, What: t.What, Reasons: t.Values})
+		}
+	}
+	return k
+}
+
+// Resource is the resource of that name, the first for "".
+func (o *Objects) Resource(name string) (index int, ok bool) {
+	if name == "" {
+		return 0, true
+	}
+	index = slices.IndexFunc(o.Resources, func(r Resource) bool { return r.Name == name })
+	return index, index >= 0
+}
+
+// milestoneForm is how a milestone stands in objectives and tables.
+var milestoneForm = regexp.MustCompile(`^[A-Z][A-Za-z0-9]{0,39}$`)
+
+// maxMilestones bounds the milestones of a description: what follows objects
+// keeps them as bits, and one is that the object was created.
+const maxMilestones = 15
+
+func (v *validator) objects(o *Objects) {
+	if o == nil {
+		return
+	}
+	if !v.w.Target.Configured {
+		v.Fail("objects", "the target %s says itself what is followed", v.w.Target.Name)
+		return
+	}
+	if o.Noun.One == "" || o.Noun.Many == "" {
+		v.Add("objects.noun", "for example noun: {one: machine, many: machines}", "says what one object and many are called, and one is missing")
+	}
+	if len(o.Resources) == 0 {
+		v.Fail("objects.resources", "is missing: at least one is needed, the object itself first")
+	}
+	taken := map[string]bool{}
+	for i, r := range o.Resources {
+		path := strictyaml.Index("objects.resources", i)
+		v.name(path+".name", r.Name, taken)
+		if r.APIVersion == "" {
+			v.Fail(path+".apiVersion", "is missing")
+		}
+		if r.Kind == "" {
+			v.Fail(path+".kind", "is missing")
+		}
+		if i == 0 && (r.Of != "" || r.Unlabelled) {
+			v.Fail(path, "is the object itself: it is of no other, and carries the run's label")
+		}
+	}
+	v.objectMilestones(o)
+	for i, t := range o.Troubles {
+		path := strictyaml.Index("objects.troubles", i)
+		v.when(o, path, &t.When)
+		if (t.Class == "") != (t.What == "") {
+			v.Fail(path, "class and what go together")
+		}
+	}
+	switch {
+	case o.Begin != nil && o.SetUp == nil:
+		v.Fail("objects.begin", "asks something of objects that were set up: setUp is missing")
+	case o.Begin != nil && (o.Begin.Patch == nil) == (o.Begin.Put == ""):
+		v.Fail("objects.begin", "is either a patch or a put")
+	}
+	if o.SetUp != nil {
+		if len(o.SetUp.Jobs) == 0 {
+			v.Fail("objects.setUp.jobs", "is missing: the jobs of the configuration that are made before the load")
+		}
+		v.when(o, "objects.setUp.until", &o.SetUp.Until)
+	}
+}
+
+func (v *validator) objectMilestones(o *Objects) {
+	if n := len(o.Milestones); n == 0 || n > maxMilestones {
+		v.Fail("objects.milestones", "must be 1 to %d, are %d", maxMilestones, n)
+	}
+	base := v.w.Target.Kind
+	taken := map[string]bool{base.Created: true, base.Gone: true}
+	var names []string
+	for i, m := range o.Milestones {
+		path := strictyaml.Index("objects.milestones", i)
+		switch {
+		case !milestoneForm.MatchString(m.Name):
+			v.Fail(path+".name", "%q must begin with an upper case letter and consist of letters and digits", m.Name)
+		case taken[m.Name]:
+			v.Fail(path+".name", "the name %q is taken", m.Name)
+		}
+		taken[m.Name] = true
+		names = append(names, m.Name)
+		if strings.TrimSpace(m.By) == "" {
+			v.Fail(path+".by", "is missing: whose work it is that objects reach it")
+		}
+		v.when(o, path, &m.When)
+		if p := m.Probe; p != nil && (p.Address == "" || p.Port < 1 || p.Port > 65535) {
+			v.Fail(path+".probe", "needs the path of an address and a port from 1 to 65535")
+		}
+	}
+	if !slices.Contains(names, o.There) {
+		v.Add("objects.there", nearest.OneOf(o.There, names), "%q is none of the milestones", o.There)
+	}
+}
+
+// when checks what must hold of a resource, and what it leaves open.
+func (v *validator) when(o *Objects, path string, w *When) {
+	if _, ok := o.Resource(w.Resource); !ok {
+		var names []string
+		for _, r := range o.Resources {
+			names = append(names, r.Name)
+		}
+		v.Add(path+".resource", nearest.OneOf(w.Resource, names), "there is no resource %q", w.Resource)
+	}
+	if w.Path != "" && w.Condition != "" {
+		v.Fail(path, "has a path and a condition: one of them")
+	}
+	if len(w.Values) > 0 && w.Path == "" && w.Condition == "" {
+		v.Fail(path+".values", "are of a path or a condition, and there is none")
+	}
+}
+
+// StampPath is the path to a milestone's time, "" for none.
+func (m *ObjectMilestone) StampPath() string {
+	if m.Stamp == "" && m.Condition != "" {
+		return `status.conditions.#(type=="` + m.Condition + `").lastTransitionTime`
+	}
+	return m.Stamp
+}

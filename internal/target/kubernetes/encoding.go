@@ -1,0 +1,85 @@
+package kubernetes
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/tidwall/gjson"
+)
+
+// encoding is how the API writes lists and watches: in protobuf what it knows
+// itself, and in JSON whatever else.
+type encoding struct {
+	accept, watch string // media types
+	// read reads the next message of a watch into buf.
+	read func(r *bufio.Reader, buf []byte) ([]byte, error)
+	// event splits it into its type and the object, which open takes out of
+	// what it is sent in.
+	event func(msg []byte) (kind string, object []byte, err error)
+	open  func(object []byte) ([]byte, error)
+	// version is an object's resource version.
+	version func(raw []byte) string
+	// list hands each item of a list to each, and returns its version and the
+	// token of its next page, "" at the last.
+	list func(raw []byte, each func([]byte) error) (version, next string, err error)
+}
+
+func protobufEncoding() *encoding {
+	return &encoding{
+		accept: protobufType, watch: protobufType + ";stream=watch," + protobufType,
+		read:    func(r *bufio.Reader, buf []byte) ([]byte, error) { return readFrame(r, buf) },
+		event:   watchEvent,
+		open:    openEnvelope,
+		version: func(raw []byte) string { _, v := decodeMeta(raw); return v },
+		list:    decodeList,
+	}
+}
+
+func jsonEncoding() *encoding {
+	const version = "metadata.resourceVersion"
+	return &encoding{
+		accept: "application/json", watch: "application/json",
+		read: readLine,
+		event: func(msg []byte) (string, []byte, error) {
+			e := gjson.GetManyBytes(msg, "type", "object")
+			if !e[0].Exists() || !e[1].Exists() {
+				return "", nil, errors.New("decode watch event: it has no type or no object")
+			}
+			return e[0].String(), []byte(e[1].Raw), nil
+		},
+		open:    func(object []byte) ([]byte, error) { return object, nil },
+		version: func(raw []byte) string { return gjson.GetBytes(raw, version).String() },
+		list: func(raw []byte, each func([]byte) error) (_, next string, err error) {
+			gjson.GetBytes(raw, "items").ForEach(func(_, item gjson.Result) bool {
+				err = each([]byte(item.Raw))
+				return err == nil
+			})
+			return gjson.GetBytes(raw, version).String(), gjson.GetBytes(raw, "metadata.continue").String(), err
+		},
+	}
+}
+
+// readLine reads the next line that is not empty into buf: the API writes each
+// JSON message of a watch on one.
+func readLine(r *bufio.Reader, buf []byte) ([]byte, error) {
+	buf = buf[:0]
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(buf)+len(part) > maxFrame {
+			return buf, errors.New("a message that is larger than any object")
+		}
+		buf = append(buf, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil:
+			if errors.Is(err, io.EOF) && len(bytes.TrimSpace(buf)) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return buf, err
+		case len(bytes.TrimSpace(buf)) > 0:
+			return buf, nil
+		}
+	}
+}

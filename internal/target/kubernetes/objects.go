@@ -1,0 +1,236 @@
+package kubernetes
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+)
+
+// objectSet follows the objects that a workload describes. Each of their
+// resources has a watch.
+type objectSet struct {
+	*following
+	described *observe.Described
+	collect   []string // the path of each resource
+	ours      func(namespace string) bool
+	probing   context.Context // ends with the watches
+}
+
+// path is that of an object by its name, "namespace/name".
+func (s *objectSet) path(name string) string {
+	namespace, name, inOne := strings.Cut(name, "/")
+	if !inOne {
+		return s.collect[0] + "/" + namespace
+	}
+	at := strings.LastIndexByte(s.collect[0], '/')
+	return s.collect[0][:at] + "/namespaces/" + namespace + s.collect[0][at:] + "/" + name
+}
+
+// newObjectSet makes what follows a workload's objects, for a cluster that knows
+// their resources.
+func newObjectSet(common *shared, ageing *ageing, namespaces *namespaceSet, mapper meta.RESTMapper) (*objectSet, error) {
+	spec := common.load.Objects
+	s := &objectSet{
+		following: &following{shared: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.has,
+	}
+	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
+	s.tracker = s.described.Tracker
+	for _, r := range spec.Resources {
+		group, err := schema.ParseGroupVersion(r.APIVersion)
+		if err != nil {
+			return nil, target.Mistakef("", "resource %s: %w", r.Name, err)
+		}
+		mapping, err := mapper.RESTMapping(group.WithKind(r.Kind).GroupKind(), group.Version)
+		if err != nil {
+			return nil, target.Mistakef("load a cluster that has it, or give a private lab what it needs", "the cluster knows no %s in %s, which tells of %s", r.Kind, r.APIVersion, spec.Noun.Many)
+		}
+		s.collect = append(s.collect, collection(mapping.Resource, ""))
+	}
+	return s, nil
+}
+
+// watchers are the watches of the resources.
+func (s *objectSet) watchers() (list []*watcher) {
+	for i, r := range s.load.Objects.Resources {
+		w := &watcher{name: s.collect[i][strings.LastIndexByte(s.collect[i], '/')+1:], path: s.collect[i], handler: &resourceNews{s, i}, encoding: jsonEncoding()}
+		if !r.Unlabelled {
+			w.query = ours(s.load.RunID)
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+// resourceNews takes in the watch of one resource.
+type resourceNews struct {
+	set      *objectSet
+	resource int
+}
+
+func (n *resourceNews) changed(now record.Micros, kind string, object []byte) error {
+	change := observe.Changed
+	if kind == eventDeleted {
+		change = observe.Gone
+	}
+	return n.apply(now, change, object)
+}
+
+func (n *resourceNews) listed(now record.Micros, items func(func([]byte) error) error) error {
+	s := n.set
+	s.mu.Lock()
+	s.described.BeginResource(n.resource)
+	s.mu.Unlock()
+	if err := items(func(object []byte) error { return n.apply(now, observe.Listed, object) }); err != nil {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.described.EndResource(s.clock.Now(), n.resource)
+	return nil
+}
+
+func (n *resourceNews) apply(now record.Micros, change observe.Change, object []byte) error {
+	s := n.set
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	probes, err := s.described.Apply(now, change, n.resource, object, s.ours)
+	for _, p := range probes {
+		go s.probe(p)
+	}
+	return err
+}
+
+// probe calls a server until it answers as it should, its object is gone, or
+// the watches end.
+func (s *objectSet) probe(p observe.Probe) {
+	tick := time.NewTicker(probeInterval)
+	defer tick.Stop()
+	for {
+		ok := hears(s.probing, net.JoinHostPort(p.Address, strconv.Itoa(p.Port)), p.Banner)
+		now := s.clock.Now()
+		s.mu.Lock()
+		wanted := s.described.Awaits(p)
+		if wanted && ok {
+			s.described.Answered(now, p)
+		}
+		s.mu.Unlock()
+		if ok || !wanted {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-s.probing.Done():
+			return
+		}
+	}
+}
+
+// How servers are called: how often, which is the resolution of the milestone,
+// and how long a call may take.
+const (
+	probeInterval = 250 * time.Millisecond
+	probePatience = time.Second
+)
+
+// hears reports whether a server takes a connection and begins with a banner.
+func hears(ctx context.Context, address, banner string) bool {
+	ctx, cancel := context.WithTimeout(ctx, probePatience)
+	defer cancel()
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	if banner == "" {
+		return true
+	}
+	if deadline, ok := ctx.Deadline(); ok && conn.SetDeadline(deadline) != nil {
+		return false
+	}
+	got := make([]byte, len(banner))
+	_, err = io.ReadFull(bufio.NewReader(conn), got)
+	return err == nil && string(got) == banner
+}
+
+// begin says that an object that was set up is asked for what is measured.
+func (s *objectSet) begin(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.described.Begin(s.clock.Now(), name)
+}
+
+func (s *objectSet) forget() {
+	s.following.forget()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.described.Forget()
+}
+
+// awaitSetUp waits until n objects that the load needs are set up, as long as
+// patience lasts since the last one was.
+func (s *objectSet) awaitSetUp(ctx context.Context, n int, patience time.Duration, show func(done int)) error {
+	last, since := -1, s.clock.Now()
+	for {
+		s.mu.Lock()
+		done := s.described.SetUp()
+		s.mu.Unlock()
+		if done != last {
+			last, since = done, s.clock.Now()
+			show(done)
+		}
+		switch {
+		case done >= n:
+			return nil
+		case (s.clock.Now() - since).Duration() > patience:
+			return fmt.Errorf("%d of %d were set up, and none further for %v", done, n, patience)
+		}
+		if !sleep(ctx, 20*time.Millisecond) {
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// settle returns once all that the resources' news had told of at the call was
+// seen: whatever has changed has a version, and versions grow.
+func (s *objectSet) settle(ctx context.Context, watchers []*watcher) error {
+	for _, w := range watchers {
+		var newest uint64
+		_, err := w.client.listIn(ctx, w.encoding, w.path, w.query, func(object []byte) error {
+			newest = max(newest, versionNumber(w.encoding.version(object)))
+			return nil
+		})
+		if err != nil {
+			return fmt.Errorf("list %s: %w", w.name, w.client.unreachable(err))
+		}
+		for w.seen.Load() < newest {
+			if !sleep(ctx, 10*time.Millisecond) {
+				return fmt.Errorf("the watch of %s is silent: %w", w.name, context.Cause(ctx))
+			}
+		}
+	}
+	return nil
+}
+
+// versionNumber is a resource version as a number, 0 where it is none.
+func versionNumber(version string) uint64 {
+	n, _ := strconv.ParseUint(version, 10, 64) // what is no number is not waited for
+	return n
+}
+
+// isObject reports whether a kind is that of the objects that are followed.
+func isObject(o *workload.Objects, gvk schema.GroupVersionKind) bool {
+	return o != nil && gvk.GroupVersion().String() == o.Resources[0].APIVersion && gvk.Kind == o.Resources[0].Kind
+}

@@ -1,0 +1,447 @@
+package observe
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tidwall/gjson"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Described follows objects of the kind that a workload describes. Several
+// resources tell of one object: what each has told last is kept, and what it
+// comes to goes to a Tracker. Its methods are not safe for concurrent use.
+type Described struct {
+	*Tracker
+	spec      *workload.Objects
+	course    Course
+	resources [][]rule // by resource
+	there     int      // the resource of the milestone that counts
+	objects   map[string]*told
+	lists     []int // how many lists of each resource there were
+	// ready are the objects that the load needs and that are set up, by name.
+	ready map[string]bool
+}
+
+// rule is what a message of a resource is looked at for.
+type rule struct {
+	when      matcher
+	milestone int // its bit, 0 for none: a milestone that is created is no rule
+	stamp     string
+	place     string
+	probe     *workload.Probe
+	trouble   *workload.ObjectTrouble
+	setUp     bool
+}
+
+// told is what the resources have told of an object.
+type told struct {
+	news   News
+	uids   []string // of each resource's object
+	listed []int    // the list of each resource that last had it
+	// stale are those of before it was asked for what is measured: they tell of
+	// an earlier life.
+	stale    []string
+	troubles []trouble
+	probing  uint32 // milestones whose probe is under way
+}
+
+// trouble is what one resource tells of troubles.
+type trouble struct {
+	trouble, unplaced Reason
+	final             bool
+}
+
+// Probe asks for a server to be called until it answers, which is a milestone
+// of an object.
+type Probe struct {
+	Object    string
+	Milestone int
+	Address   string
+	*workload.Probe
+	resource int
+	uid      string // of the object of the resource that told the address
+}
+
+// NewDescribed makes a Described that hands its events to emit.
+func NewDescribed(spec *workload.Objects, created string, emit func(record.Micros, record.Body)) *Described {
+	d := &Described{spec: spec, objects: make(map[string]*told), ready: make(map[string]bool), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources))}
+	d.course = Course{Names: []string{created}, Placed: -1}
+	of := func(name string) int {
+		i, _ := spec.Resource(name) // the description was checked
+		return i
+	}
+	for _, m := range spec.Milestones {
+		bit := len(d.course.Names)
+		d.course.Names = append(d.course.Names, m.Name)
+		at := of(m.Resource)
+		if m.Name == spec.There {
+			d.course.There, d.there = bit, at
+		}
+		if m.Place != "" {
+			d.course.Placed = bit
+		}
+		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&m.When), milestone: bit, stamp: m.StampPath(), place: m.Place, probe: m.Probe})
+	}
+	for _, t := range spec.Troubles {
+		at := of(t.Resource)
+		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&t.When), trouble: &t})
+	}
+	if s := spec.SetUp; s != nil {
+		at := of(s.Until.Resource)
+		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&s.Until), setUp: true})
+	}
+	d.Tracker = NewTracker(d.course, emit)
+	d.Asleep = spec.Begin != nil
+	return d
+}
+
+// Course is which milestones the objects reach.
+func (d *Described) Course() Course { return d.course }
+
+// SetUp is how many objects that the load needs are set up.
+func (d *Described) SetUp() int { return len(d.ready) }
+
+// Forget drops all that is known, for a target that was emptied.
+func (d *Described) Forget() {
+	d.Tracker.Forget()
+	clear(d.objects)
+	clear(d.ready)
+}
+
+// BeginResource and EndResource are BeginList and EndList of a list of one of
+// the resources.
+func (d *Described) BeginResource(resource int) {
+	d.lists[resource]++
+	if resource == 0 {
+		d.BeginList()
+	}
+}
+
+// EndResource takes what the list did not have for deleted before now.
+func (d *Described) EndResource(now record.Micros, resource int) {
+	for name, o := range d.objects {
+		switch {
+		case o.uids[resource] == "" || o.listed[resource] == d.lists[resource]:
+		case resource == 0:
+			delete(d.objects, name)
+		default:
+			d.lose(o, resource)
+			d.apply(now, Changed, o)
+		}
+	}
+	if resource == 0 {
+		d.EndList(now)
+	}
+}
+
+// lose drops what a resource has told of an object.
+func (d *Described) lose(o *told, resource int) {
+	o.uids[resource], o.troubles[resource] = "", trouble{}
+	if resource == d.there {
+		o.news.There = false
+	}
+}
+
+// Awaits reports whether a probe's answer is waited for.
+func (d *Described) Awaits(p Probe) bool {
+	o := d.objects[p.Object]
+	return o != nil && o.probing&(1<<p.Milestone) != 0 && o.uids[p.resource] == p.uid
+}
+
+// Begin says that an object that was set up is asked for what is measured now.
+func (d *Described) Begin(now record.Micros, name string) {
+	d.Tracker.Begin(now, name)
+	if o := d.objects[name]; o != nil {
+		copy(o.stale, o.uids)
+		o.stale[0] = "" // the object itself goes on
+		o.news.Reached, o.news.There, o.news.Done, o.probing = 0, false, false, 0
+		clear(o.troubles)
+	}
+}
+
+// Answered says that a probe was answered at now.
+func (d *Described) Answered(now record.Micros, p Probe) {
+	if o := d.objects[p.Object]; d.Awaits(p) {
+		d.reach(o, p.Milestone, 0, "")
+		d.apply(now, Changed, o)
+	}
+}
+
+// Apply takes in one message of a resource, as JSON, that was received at now,
+// and gives the probes that it asks for. Ours says whether a namespace is the
+// run's.
+func (d *Described) Apply(now record.Micros, change Change, resource int, raw []byte, ours func(namespace string) bool) ([]Probe, error) {
+	if !gjson.ValidBytes(raw) {
+		return nil, fmt.Errorf("decode %s: it is no JSON", d.spec.Resources[resource].Kind)
+	}
+	m := messageOf(raw)
+	r := &d.spec.Resources[resource]
+	if r.Unlabelled && !ours(m.namespace) {
+		return nil, nil
+	}
+	name := m.objectOf(r)
+	if name == "" {
+		return nil, nil // nobody's
+	}
+	for i := range d.resources[resource] {
+		if rule := &d.resources[resource][i]; rule.setUp {
+			if met, _ := rule.when.met(m); met && change != Gone {
+				d.ready[name] = true
+			} else {
+				delete(d.ready, name)
+			}
+		}
+	}
+	o := d.objects[name]
+	if o == nil {
+		if change == Gone {
+			return nil, nil
+		}
+		n := len(d.spec.Resources)
+		o = &told{uids: make([]string, n), stale: make([]string, n), listed: make([]int, n), troubles: make([]trouble, n)}
+		o.news.Name, o.news.Slot = name, name
+		d.objects[name] = o
+	}
+	if m.uid == o.stale[resource] && m.uid != "" {
+		return nil, nil
+	}
+	if change == Gone && o.uids[resource] != m.uid {
+		return nil, nil // of one before
+	}
+	if resource == 0 && o.uids[0] != "" && o.uids[0] != m.uid {
+		// The name was given to another object.
+		*o = told{news: News{Name: name, Slot: name}, uids: make([]string, len(o.uids)), stale: o.uids, listed: make([]int, len(o.uids)), troubles: make([]trouble, len(o.uids))}
+	}
+	o.uids[resource], o.listed[resource] = m.uid, d.lists[resource]
+	if resource == 0 {
+		o.news.UID, o.news.Deleting, o.news.Stamps[bitCreated] = m.uid, m.deleting, m.created
+	}
+	if change == Gone {
+		d.lose(o, resource)
+		if resource == 0 {
+			d.Tracker.Apply(now, Gone, &o.news)
+			delete(d.objects, name)
+			return nil, nil
+		}
+		d.apply(now, Changed, o)
+		return nil, nil
+	}
+	probes := d.look(o, resource, m)
+	d.apply(now, change, o)
+	return probes, nil
+}
+
+// look takes in what a message tells by the rules of its resource.
+func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
+	o.troubles[resource] = trouble{}
+	for i := range d.resources[resource] {
+		rule := &d.resources[resource][i]
+		met, value := rule.when.met(m)
+		switch {
+		case rule.trouble != nil:
+			if met {
+				o.troubles[resource].add(rule.trouble, value, m)
+			}
+		case rule.milestone == d.course.There && rule.probe == nil:
+			o.news.There = met
+			fallthrough
+		case rule.milestone > 0 && met && rule.probe == nil:
+			if met {
+				place := ""
+				if rule.place != "" {
+					place = m.get(rule.place).String()
+				}
+				d.reach(o, rule.milestone, unixOf(m.get(rule.stamp)), place)
+			}
+		case rule.probe != nil && met && o.probing&(1<<rule.milestone) == 0:
+			if address := m.get(rule.probe.Address).String(); address != "" {
+				o.probing |= 1 << rule.milestone
+				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe, resource, m.uid})
+			}
+		}
+	}
+	return probes
+}
+
+// reach notes that an object has reached a milestone.
+func (d *Described) reach(o *told, bit int, stamp int64, place string) {
+	if bit == d.course.There {
+		o.news.There = true
+	}
+	if o.news.Reached&(1<<bit) != 0 {
+		return
+	}
+	o.news.Reached |= 1 << bit
+	o.news.Stamps[bit] = stamp
+	if place != "" {
+		o.news.Place = place
+	}
+}
+
+// apply hands what all resources have told to the tracker.
+func (d *Described) apply(now record.Micros, change Change, o *told) {
+	o.news.Trouble, o.news.Unplaced, o.news.Lacks = Reason{}, Reason{}, Reason{}
+	for _, t := range o.troubles {
+		if o.news.Trouble.Reason == "" {
+			o.news.Trouble = t.trouble
+		}
+		if o.news.Unplaced.Reason == "" {
+			o.news.Unplaced = t.unplaced
+		}
+		o.news.Done = o.news.Done || t.final
+	}
+	d.Tracker.Apply(now, change, &o.news)
+}
+
+// add takes in a trouble that holds.
+func (t *trouble) add(o *workload.ObjectTrouble, value string, m *message) {
+	r := Reason{Reason: value}
+	if o.Reason != "" {
+		r.Reason = m.get(o.Reason).String()
+	}
+	if o.Message != "" {
+		r.Message = m.get(o.Message).String()
+	} else if o.Condition != "" {
+		r.Message = m.condition(o.Condition).Get("message").String()
+	}
+	t.final = t.final || o.Final
+	switch {
+	case o.Unplaced && t.unplaced.Reason == "":
+		// What keeps an object from having a place has one name for all kinds.
+		t.unplaced = Reason{reasonUnschedulable, joined(r)}
+	case !o.Unplaced && t.trouble.Reason == "":
+		t.trouble = r
+	}
+}
+
+func joined(r Reason) string {
+	if r.Message == "" || r.Reason == reasonUnschedulable {
+		return r.Message
+	}
+	return r.Reason + ": " + r.Message
+}
+
+// matcher says whether something holds of a message.
+type matcher struct {
+	path, condition string
+	values          []string
+}
+
+func matcherOf(w *workload.When) matcher {
+	m := matcher{path: w.Path, condition: w.Condition, values: w.Values}
+	if m.condition != "" && len(m.values) == 0 {
+		m.values = []string{"True"}
+	}
+	return m
+}
+
+// met reports whether it holds, and by which value: of a condition its reason.
+func (w *matcher) met(m *message) (met bool, value string) {
+	switch {
+	case w.condition != "":
+		c := m.condition(w.condition)
+		if !c.Exists() || !slices.Contains(w.values, c.Get("status").String()) {
+			return false, ""
+		}
+		if value = c.Get("reason").String(); value == "" {
+			value = w.condition
+		}
+		return true, value
+	case w.path == "":
+		return true, ""
+	}
+	value = m.get(w.path).String()
+	if len(w.values) == 0 {
+		return value != "", value
+	}
+	return slices.Contains(w.values, value), value
+}
+
+// message is an object of the API, its parts found once.
+type message struct {
+	parts                map[string]gjson.Result
+	namespace, name, uid string
+	created              int64
+	deleting             bool
+}
+
+func messageOf(raw []byte) *message {
+	m := &message{parts: make(map[string]gjson.Result, 4)}
+	gjson.ParseBytes(raw).ForEach(func(key, value gjson.Result) bool {
+		m.parts[key.Str] = value
+		return true
+	})
+	m.parts["metadata"].ForEach(func(key, value gjson.Result) bool {
+		switch key.Str {
+		case "name":
+			m.name = value.Str
+		case "namespace":
+			m.namespace = value.Str
+		case "uid":
+			m.uid = value.Str
+		case "creationTimestamp":
+			m.created = unixOf(value)
+		case "deletionTimestamp":
+			m.deleting = true
+		}
+		return true
+	})
+	return m
+}
+
+// get is the value at a path.
+func (m *message) get(path string) gjson.Result {
+	for i := range len(path) {
+		if path[i] == '.' {
+			return m.parts[path[:i]].Get(path[i+1:])
+		}
+	}
+	return m.parts[path]
+}
+
+// condition is the one of its status of that type.
+func (m *message) condition(name string) (found gjson.Result) {
+	m.parts["status"].Get("conditions").ForEach(func(_, c gjson.Result) bool {
+		if c.Get("type").Str == name {
+			found = c
+		}
+		return !found.Exists()
+	})
+	return found
+}
+
+// objectOf is the name, "namespace/name", of the object that a message of a
+// resource tells of, "" for none.
+func (m *message) objectOf(r *workload.Resource) string {
+	name := m.name
+	switch r.Of {
+	case "", ofName:
+	case ofOwner:
+		name = m.parts["metadata"].Get("ownerReferences.0.name").String()
+	default:
+		name = m.get(r.Of).String()
+	}
+	if name == "" || m.namespace == "" {
+		return name
+	}
+	return m.namespace + "/" + name
+}
+
+// How a resource says which object it is of, besides by a path.
+const (
+	ofName  = "name"
+	ofOwner = "owner"
+)
+
+// unixOf is a time of the API in seconds since 1970, 0 for none.
+func unixOf(r gjson.Result) int64 {
+	at, err := time.Parse(time.RFC3339, r.String())
+	if err != nil {
+		return 0
+	}
+	return at.Unix()
+}

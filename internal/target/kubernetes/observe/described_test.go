@@ -1,0 +1,235 @@
+package observe
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// machines is a description like that of virtual machines: the machine, what
+// runs it, and its disk, whose maker hands no labels on.
+func machines() *workload.Objects {
+	return &workload.Objects{
+		Noun: record.Noun{One: "machine", Many: "machines"},
+		Resources: []workload.Resource{
+			{Name: "machine", Kind: "Machine"}, {Name: "instance", Kind: "Instance"},
+			{Name: "disk", Kind: "Disk", Of: "owner", Unlabelled: true}, {Name: "pod", Kind: "Pod", Of: "metadata.labels.of"},
+		},
+		Milestones: []workload.ObjectMilestone{
+			{Name: "Cloned", When: workload.When{Resource: "disk", Path: "status.phase", Values: []string{"Succeeded"}}},
+			{Name: "Scheduled", When: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Scheduled", "Running"}}, Place: "status.nodeName",
+				Stamp: `status.times.#(phase=="Scheduled").at`},
+			{Name: "Running", When: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
+			{Name: "Agent", When: workload.When{Resource: "instance", Condition: "AgentConnected"}},
+			{Name: "SSHAnswered", When: workload.When{Resource: "instance", Path: "status.address"}, Probe: &workload.Probe{Address: "status.address", Port: 22, Banner: "SSH-"}},
+		},
+		There: "Running",
+		Troubles: []workload.ObjectTrouble{
+			{When: workload.When{Resource: "pod", Condition: "PodScheduled", Values: []string{"False"}}, Unplaced: true},
+			{When: workload.When{Resource: "disk", Path: "status.phase", Values: []string{"Failed"}}, Final: true, Message: "status.message"},
+			{When: workload.When{Path: "status.printable", Values: []string{"Crash"}}, Reason: "status.why"},
+		},
+	}
+}
+
+// describedTrial feeds a Described, one message each microsecond.
+type describedTrial struct {
+	*trial
+	t         *testing.T
+	described *Described
+	probes    []Probe
+}
+
+func newDescribedTrial(t *testing.T, spec *workload.Objects) *describedTrial {
+	tr := &describedTrial{trial: &trial{}, t: t}
+	tr.described = NewDescribed(spec, Created, func(at record.Micros, body record.Body) {
+		tr.events = append(tr.events, record.Event{T: at, Body: body})
+	})
+	return tr
+}
+
+// tell gives a message of a resource: metadata beyond the namespace, and a status.
+func (tr *describedTrial) tell(change Change, resource int, metadata, status string) {
+	tr.t.Helper()
+	tr.now++
+	raw := fmt.Sprintf(`{"metadata":{"namespace":"ns",%s},"status":{%s}}`, metadata, status)
+	probes, err := tr.described.Apply(tr.now, change, resource, []byte(raw), func(namespace string) bool { return namespace == "ns" })
+	if err != nil {
+		tr.t.Error(err)
+	}
+	tr.probes = append(tr.probes, probes...)
+}
+
+const (
+	machineA  = `"name":"a","uid":"m1","creationTimestamp":"1970-01-01T00:00:07Z"`
+	instanceA = `"name":"a","uid":"i1"`
+	diskA     = `"name":"disk-of-a","uid":"d1","ownerReferences":[{"name":"a"}]`
+	podA      = `"name":"launcher","uid":"p1","labels":{"of":"a"}`
+	running   = `"phase":"Running","nodeName":"n1","times":[{"phase":"Scheduling","at":"1970-01-01T00:00:08Z"},{"phase":"Scheduled","at":"1970-01-01T00:00:09Z"}]`
+)
+
+func TestDescribed(t *testing.T) {
+	tests := []struct {
+		why  string
+		do   func(tr *describedTrial)
+		want string
+	}{
+		{"each resource tells its milestones, with the server's times where a path has them", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, "")
+			tr.tell(Changed, 2, diskA, `"phase":"Succeeded"`)
+			tr.tell(Changed, 1, instanceA, running)
+		}, "1 a Created at 7\n2 a Cloned\n3 a Scheduled on n1 at 9\n3 a Running"},
+		{"a resource's news may come before the object's own", func(tr *describedTrial) {
+			tr.tell(Changed, 1, instanceA, `"phase":"Scheduled","nodeName":"n1"`)
+			tr.tell(Changed, 0, machineA, "")
+		}, "1 a Scheduled on n1\n2 a Created at 7"},
+		{"a milestone is told once", func(tr *describedTrial) {
+			for range 3 {
+				tr.tell(Changed, 2, diskA, `"phase":"Succeeded"`)
+			}
+		}, "1 a Cloned"},
+		{"what follows the milestone that counts is told too", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, "")
+			tr.tell(Changed, 1, instanceA, running+`,"conditions":[{"type":"Ready","status":"True"},{"type":"AgentConnected","status":"True"}]`)
+		}, "1 a Created at 7\n2 a Scheduled on n1 at 9\n2 a Running\n2 a Agent"},
+		{"a condition that is not True is none", func(tr *describedTrial) {
+			tr.tell(Changed, 1, instanceA, `"conditions":[{"type":"AgentConnected","status":"False"}]`)
+		}, ""},
+		{"an object that stops running is no longer there, and comes back", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, "")
+			tr.tell(Changed, 1, instanceA, running)
+			tr.tell(Gone, 1, instanceA, running)
+			tr.tell(Changed, 1, `"name":"a","uid":"i2"`, running)
+		}, "1 a Created at 7\n2 a Scheduled on n1 at 9\n2 a Running\n3 a lost Running NotRunning\n4 a regained Running no trouble"},
+		{"no place is one reason for all kinds", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, "")
+			tr.tell(Changed, 3, podA, `"conditions":[{"type":"PodScheduled","status":"False","reason":"Unschedulable","message":"no room"}]`)
+			tr.tell(Changed, 3, podA, `"conditions":[{"type":"PodScheduled","status":"True"}]`)
+		}, "1 a Created at 7\n2 a Unschedulable (no room)\n3 a no trouble"},
+		{"a final trouble is one for good", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, "")
+			tr.tell(Changed, 2, diskA, `"phase":"Failed","message":"no space"`)
+		}, "1 a Created at 7\n2 a Failed (no space) failed"},
+		{"a trouble names its reason by a path, and goes with its resource", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, `"printable":"Crash","why":"OOM"`)
+			tr.tell(Changed, 0, machineA, `"printable":"Starting"`)
+		}, "1 a Created at 7\n1 a OOM\n2 a no trouble"},
+		{"what no label tells apart is told apart by its namespace", func(tr *describedTrial) {
+			tr.now++
+			_, _ = tr.described.Apply(tr.now, Changed, 2, []byte(`{"metadata":{"namespace":"other","name":"x","ownerReferences":[{"name":"a"}]},"status":{"phase":"Succeeded"}}`), func(string) bool { return false })
+		}, ""},
+		{"what is nobody's is passed over", func(tr *describedTrial) { tr.tell(Changed, 3, `"name":"launcher","uid":"p1"`, "") }, ""},
+		{"an object that is gone ends, and one of the same name is another", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, "")
+			tr.tell(Changed, 1, instanceA, running)
+			tr.tell(Gone, 0, machineA, "")
+			tr.tell(Changed, 0, `"name":"a","uid":"m2"`, "")
+		}, "1 a Created at 7\n2 a Scheduled on n1 at 9\n2 a Running\n3 a Deleted\n4 a Created"},
+		{"one whose end was missed has ended once its name is another's", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, "")
+			tr.tell(Changed, 2, diskA, `"phase":"Succeeded"`)
+			tr.tell(Changed, 0, `"name":"a","uid":"m2"`, "")
+		}, "1 a Created at 7\n2 a Cloned\n3 a Deleted late\n3 a Created"},
+		{"a list that lacks an object, or what tells of it, tells of its end", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, "")
+			tr.tell(Changed, 1, instanceA, running)
+			tr.now++
+			tr.described.BeginResource(1)
+			tr.described.EndResource(tr.now, 1)
+			tr.now++
+			tr.described.BeginResource(0)
+			tr.described.EndResource(tr.now, 0)
+		}, "1 a Created at 7\n2 a Scheduled on n1 at 9\n2 a Running\n3 a lost Running NotRunning\n4 a Deleted late"},
+		{"why one is not there is said at the end", func(tr *describedTrial) {
+			tr.tell(Changed, 0, machineA, "")
+			tr.tell(Changed, 2, diskA, `"phase":"Succeeded"`)
+			tr.described.Unfinished(9)
+		}, "1 a Created at 7\n2 a Cloned\n9 a NotScheduled (no reason given; the last milestone was Cloned)"},
+	}
+	for _, tt := range tests {
+		tr := newDescribedTrial(t, machines())
+		if tt.do(tr); tr.text() != tt.want {
+			t.Errorf("%s:\ngot\n%s\nwant\n%s", tt.why, tr.text(), tt.want)
+		}
+	}
+}
+
+// A server is called for once its address is known, and its answer is a
+// milestone of the life that asked for it alone.
+func TestProbes(t *testing.T) {
+	tr := newDescribedTrial(t, machines())
+	tr.tell(Changed, 0, machineA, "")
+	tr.tell(Changed, 1, instanceA, `"address":"10.0.0.1"`)
+	tr.tell(Changed, 1, instanceA, `"address":"10.0.0.1"`)
+	if len(tr.probes) != 1 || tr.probes[0].Address != "10.0.0.1" || tr.probes[0].Port != 22 || !tr.described.Awaits(tr.probes[0]) {
+		t.Fatalf("%+v", tr.probes)
+	}
+	tr.described.Answered(8, tr.probes[0])
+	tr.described.Answered(9, tr.probes[0])
+	if want := "1 a Created at 7\n8 a SSHAnswered"; tr.text() != want {
+		t.Errorf("got\n%s\nwant\n%s", tr.text(), want)
+	}
+	tr.tell(Gone, 1, instanceA, "")
+	if tr.described.Awaits(tr.probes[0]) {
+		t.Error("the answer of what is gone is awaited")
+	}
+}
+
+// What is set up is silent until it begins; then only a new life counts.
+func TestBegin(t *testing.T) {
+	spec := machines()
+	spec.SetUp = &workload.SetUp{Until: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}}
+	spec.Begin = &workload.Begin{Put: "restart"}
+	tr := newDescribedTrial(t, spec)
+	tr.tell(Changed, 0, machineA, "")
+	tr.tell(Changed, 1, instanceA, running)
+	if tr.text() != "" || tr.described.SetUp() != 1 {
+		t.Errorf("set up %d, told\n%s", tr.described.SetUp(), tr.text())
+	}
+	tr.described.Begin(3, "ns/a")
+	tr.tell(Changed, 1, instanceA, running)                           // the old life
+	tr.tell(Gone, 1, instanceA, running)                              // ends
+	tr.tell(Changed, 1, `"name":"a","uid":"i2"`, `"phase":"Pending"`) // and the new one begins
+	tr.tell(Changed, 1, `"name":"a","uid":"i2"`, running)
+	if want := "6 a Scheduled on n1 at 9\n6 a Running"; tr.text() != want {
+		t.Errorf("got\n%s\nwant\n%s", tr.text(), want)
+	}
+	if c := tr.described.Counts(); c.Ready != 1 || c.Seen != 1 {
+		t.Errorf("%+v", c)
+	}
+}
+
+// No message makes it fail, and what was told is told of objects that were.
+func FuzzDescribed(f *testing.F) {
+	f.Add(0, []byte(`{"metadata":{"namespace":"ns",`+machineA+`},"status":{}}`))
+	f.Add(1, []byte(`{"metadata":{"namespace":"ns",`+instanceA+`},"status":{`+running+`,"address":"1"}}`))
+	f.Add(2, []byte(`{"metadata":{"namespace":"ns",`+diskA+`},"status":{"phase":"Failed"}}`))
+	f.Add(3, []byte(`{"status":{"conditions":[{"type":3},{}]}}`))
+	f.Fuzz(func(t *testing.T, resource int, raw []byte) {
+		d := NewDescribed(machines(), Created, func(record.Micros, record.Body) {})
+		at := ((resource % 4) + 4) % 4
+		for i, change := range []Change{Changed, Listed, Gone, Changed} {
+			_, _ = d.Apply(record.Micros(i), change, at, raw, func(string) bool { return true })
+		}
+		if c := d.Counts(); c.Ready < 0 || c.Failed < 0 || c.Unschedulable < 0 || c.Ready+c.Failed+c.Unschedulable > d.Followed() {
+			t.Errorf("%+v of %d", c, d.Followed())
+		}
+	})
+}
+
+func BenchmarkDescribed(b *testing.B) {
+	// As large as a machine's instance is, most of it of no account.
+	filler := strings.Repeat(`{"name":"x","value":"0123456789"},`, 400)
+	raw := []byte(`{"metadata":{"namespace":"ns",` + instanceA + `},"spec":{"domain":[` + filler + `{}]},"status":{` + running + `}}`)
+	d := NewDescribed(machines(), Created, func(record.Micros, record.Body) {})
+	b.SetBytes(int64(len(raw)))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := d.Apply(1, Changed, 1, raw, nil); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
