@@ -8,6 +8,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/target/storage/io"
 	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
 )
 
@@ -16,6 +17,7 @@ func providers() []target.Provider {
 	return []target.Provider{
 		kubernetes.Provider{},
 		router.Provider{},
+		io.Provider{},
 		simulated.Provider{},
 		volumes.Provider{},
 	}

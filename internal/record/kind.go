@@ -37,6 +37,8 @@ type ObjectKind struct {
 	// Bounds are what can keep a stream of requests from going faster, the one
 	// first that is to be named where several hold.
 	Bounds []Bound `json:"bounds,omitempty"`
+	// Generator is the program that makes the load, "" for this one.
+	Generator string `json:"generator,omitempty"`
 }
 
 // Bound is something that can keep a stream of requests from going faster, and
@@ -109,7 +111,7 @@ type Measure struct {
 // arms can be compared by.
 type Metric struct {
 	Name string `json:"name"`
-	Unit string `json:"unit"` // s, B
+	Unit string `json:"unit"` // s, B, B/s, %
 	Help string `json:"help"`
 	// LessIsWorse is the direction; else more is worse.
 	LessIsWorse bool `json:"lessIsWorse,omitempty"`
@@ -137,6 +139,8 @@ const (
 	FigureSeconds SampleFigure = "seconds"
 	// FigureMost is the most of the value that the metric names.
 	FigureMost SampleFigure = "most"
+	// FigureTold is the last "value" that the source told in a step.
+	FigureTold SampleFigure = "told"
 )
 
 // Trouble is a class of what goes wrong with objects, by the reasons that they
