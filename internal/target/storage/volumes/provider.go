@@ -110,8 +110,11 @@ func (s *session) resolve() error {
 func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
 
 // Sweep implements target.Session.
-func (s *session) Sweep(context.Context) error {
-	state, err := s.StateDir()
+func (s *session) Sweep(context.Context) error { return Provider{}.SweepHost(s.Host) }
+
+// SweepHost implements target.Sweeper.
+func (Provider) SweepHost(h target.Host) error {
+	state, err := h.StateDir()
 	if err != nil {
 		return err
 	}
