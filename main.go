@@ -8,6 +8,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/lab/component"
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/target/router/backend"
 )
 
@@ -15,6 +16,10 @@ func main() {
 	components := component.All()
 	components[backend.Component] = func(args []string) int {
 		fmt.Fprintln(os.Stderr, backend.Run(args)) // it returns only when it fails
+		return 1
+	}
+	components[machine.Component] = func(args []string) int {
+		fmt.Fprintln(os.Stderr, machine.Run(args, os.Stdout)) // likewise
 		return 1
 	}
 	os.Exit(cli.Main(cli.OSProcess(components)))

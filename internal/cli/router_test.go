@@ -27,8 +27,9 @@ func routerProgram(t *testing.T) *harness.Program {
 	return suite.Program(t)
 }
 
-// routers are the processes and files of a program's routers.
-func routers(t *testing.T, p *harness.Program) (processes, files []string) {
+// inRooms are the processes of a program's runs that work below its state
+// directory, and their directories of a kind.
+func inRooms(t *testing.T, p *harness.Program, kind string) (processes, files []string) {
 	t.Helper()
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
@@ -36,7 +37,7 @@ func routers(t *testing.T, p *harness.Program) (processes, files []string) {
 			processes = append(processes, link+" in "+dir)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(p.State, "plimsoll", "routers", "*"))
+	files, err := filepath.Glob(filepath.Join(p.State, "plimsoll", kind, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,7 +128,7 @@ func TestRouterRefusesBadInput(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
 		t.Error("a run directory was made")
 	}
-	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("left: %v %v", processes, files)
 	}
 }
@@ -216,7 +217,7 @@ func TestRouter(t *testing.T) {
 	if figures == 0 {
 		t.Error("what HAProxy tells of itself is not on record")
 	}
-	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("left: %v %v", processes, files)
 	}
 }
@@ -233,7 +234,7 @@ func TestRouterLeavesNothing(t *testing.T) {
 	under := func(out string) *harness.Started {
 		s := p.Start(t, append(args, "--out", out)...)
 		harness.Await(t, "requests on record", func() bool { return windows(p, out) > 0 })
-		if processes, files := routers(t, p); len(processes) < 2 || len(files) != 1 {
+		if processes, files := inRooms(t, p, "routers"); len(processes) < 2 || len(files) != 1 {
 			t.Fatalf("under load there are %v %v", processes, files)
 		}
 		return s
@@ -243,7 +244,7 @@ func TestRouterLeavesNothing(t *testing.T) {
 	if got := s.Wait(); got.Code != 130 {
 		t.Errorf("Ctrl-C: exit code %d\n%s", got.Code, got.Stderr)
 	}
-	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("Ctrl-C has left: %v %v", processes, files)
 	}
 	s = under("killed")
@@ -252,17 +253,17 @@ func TestRouterLeavesNothing(t *testing.T) {
 	harness.Await(t, "no link", func() bool {
 		return !slices.ContainsFunc(routerLinks(t), func(l string) bool { return slices.Contains(made, l) && !slices.Contains(before, l) })
 	})
-	harness.Await(t, "no process", func() bool { processes, _ := routers(t, p); return len(processes) == 0 })
+	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "routers"); return len(processes) == 0 })
 	if got := p.Run(t, "lab", "down", "none"); got.Code != exitUsage {
 		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
 	}
-	if _, files := routers(t, p); len(files) > 0 {
+	if _, files := inRooms(t, p, "routers"); len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v", files)
 	}
 	if got := p.Run(t, "sweep", "router", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", "next"); got.Code != exitHeld && got.Code != exitInvalid {
 		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
 	}
-	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v %v", processes, files)
 	}
 }

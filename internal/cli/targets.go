@@ -8,6 +8,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/target/storage/io"
+	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
 )
 
 // providers are the targets that this program can load.
@@ -15,7 +17,9 @@ func providers() []target.Provider {
 	return []target.Provider{
 		kubernetes.Provider{},
 		router.Provider{},
+		io.Provider{},
 		simulated.Provider{},
+		volumes.Provider{},
 	}
 }
 

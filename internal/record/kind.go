@@ -37,6 +37,8 @@ type ObjectKind struct {
 	// Bounds are what can keep a stream of requests from going faster, the one
 	// first that is to be named where several hold.
 	Bounds []Bound `json:"bounds,omitempty"`
+	// Generator is the program that makes the load, "" for this one.
+	Generator string `json:"generator,omitempty"`
 }
 
 // Bound is something that can keep a stream of requests from going faster, and
@@ -109,13 +111,15 @@ type Measure struct {
 // arms can be compared by.
 type Metric struct {
 	Name string `json:"name"`
-	Unit string `json:"unit"` // s, B
+	Unit string `json:"unit"` // s, B, B/s, %
 	Help string `json:"help"`
 	// LessIsWorse is the direction; else more is worse.
 	LessIsWorse bool `json:"lessIsWorse,omitempty"`
 	// Source is whose samples it is made of, and Figure what is made of them.
 	Source string       `json:"source"`
 	Figure SampleFigure `json:"figure"`
+	// Value is the sample's value that FigureMost is of.
+	Value string `json:"value,omitempty"`
 }
 
 // SampleFigure is what the samples of a source come to in a step.
@@ -133,6 +137,10 @@ const (
 	FigureRate   SampleFigure = "rate"
 	// FigureSeconds is the last value "seconds" that the source told in a step.
 	FigureSeconds SampleFigure = "seconds"
+	// FigureMost is the most of the value that the metric names.
+	FigureMost SampleFigure = "most"
+	// FigureTold is the last "value" that the source told in a step.
+	FigureTold SampleFigure = "told"
 )
 
 // Trouble is a class of what goes wrong with objects, by the reasons that they

@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
 	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // settings are what one arm's router, servers and requests are like.
@@ -97,6 +98,7 @@ const (
 	openShiftMaxconn = 50_000 // of OpenShift's router
 	ownHandles       = 200    // that this program has open besides connections
 	mostPage         = 64 << 20
+	mostSize         = 1 << 30 // of anything
 	mostChurn        = 1000
 )
 
@@ -108,12 +110,12 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		d, _ := time.ParseDuration(p.Get(name)) // the workload checks its form
 		return d
 	}
-	size := func(name string) int {
-		n, sizeErr := ParseSize(p.Get(name))
+	sizeOf := func(name string) int {
+		n, sizeErr := size.Parse(p.Get(name), mostSize)
 		if sizeErr != nil {
 			err = errors.Join(err, mistake(name, "for example 4KiB", "%w", sizeErr))
 		}
-		return n
+		return int(n)
 	}
 	s = settings{
 		router: haproxy.Config{
@@ -121,7 +123,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 			Threads: int(p.Int("threads")), Bufsize: int(p.Int("bufsize")), Maxrewrite: int(p.Int("maxrewrite")), TLSVersion: "TLSv" + p.Get("tlsVersion"),
 			Resumption: flag("resumption"), Cookies: flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact", HTTP2: p.Get("http") == "2",
 		},
-		pageSize: size("pageSize"), answerHead: size("answerHeader"), requestHead: size("requestHeader"), body: size("bodySize"),
+		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
 		method: p.Get("method"), close: !flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
 		work: duration("generatorWork"), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
 		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
@@ -241,25 +243,6 @@ func checkConnections(what string, n int, handles int64) error {
 		return mistake(what, fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "%d connections want more open files than the %d that a process may have here", n, handles)
 	}
 	return nil
-}
-
-var sizeForm = regexp.MustCompile(`^([0-9]{1,12})(B|kB|MB|KiB|MiB)?$`)
-
-// ParseSize reads a number of bytes, such as 4KiB.
-func ParseSize(text string) (int, error) {
-	m := sizeForm.FindStringSubmatch(text)
-	if m == nil {
-		return 0, fmt.Errorf("%q is not a size such as 4KiB, 4kB or 4096", text)
-	}
-	n, err := strconv.ParseInt(m[1], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a size: %w", text, err)
-	}
-	n *= map[string]int64{"": 1, "B": 1, "kB": 1000, "MB": 1e6, "KiB": 1 << 10, "MiB": 1 << 20}[m[2]]
-	if n > 1<<30 {
-		return 0, fmt.Errorf("%s is more than 1 GiB", text)
-	}
-	return int(n), nil
 }
 
 const (
