@@ -51,6 +51,7 @@ func TestDocumentedCommands(t *testing.T) {
 	const (
 		minutes = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
 		real    = "it takes minutes, on a real node"
+		volumes = "it takes minutes, with a real GlusterFS; TestVolumes makes shorter ones"
 		storage = "it takes minutes, with a real fio; TestIO makes shorter ones"
 		haproxy = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
 	)
@@ -76,6 +77,8 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll ab node-density --lab-nodes 20 --level 20 --arm plain: --arm links:serviceLinks=true", nil, minutes},
 		{"bin/plimsoll limit node-density --axis rate --vary lab.controlPlaneCPUs=0.5,1,2", nil, minutes},
 		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
+		{"bin/plimsoll lab up vms --virt --nodes 20 --time-scale 60", nil, "the tests of internal/lab/virt start such a lab"},
+		{"bin/plimsoll lab up slow --virt --time-scale 60 --virt-figures qps=5,burst=10", nil, "likewise"},
 		{"bin/plimsoll sweep node-density --lab default --levels 10,20,40", nil, "it makes 4000 pods, and what the machine makes of them is no matter of the command"},
 		{"bin/plimsoll lab down", []int{exitHeld}, ""},
 		{"bin/plimsoll lab doctor", []int{exitHeld, exitBreached}, ""}, // by what the machine has
@@ -105,6 +108,11 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep router --set event=reload --slo 'errors <= 0%'", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm reload:event=route-reload --arm runtime:event=route-runtime", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm empty:event=route-change --arm churn:event=route-change,churn=100", nil, haproxy},
+		{"bin/plimsoll sweep gluster-volumes --levels 100,300,500,1000", nil, volumes},
+		{"bin/plimsoll limit gluster-volumes", nil, volumes},
+		{"bin/plimsoll ab gluster-volumes --level 20 --arm off:multiplex=false --arm on:multiplex=true", nil, volumes},
+		{"bin/plimsoll sweep gluster-volumes --axis rate --levels 1,2 --pod-life 5s", nil, volumes},
+		{"bin/plimsoll workloads show gluster-volumes", []int{exitHeld}, ""},
 		{`bin/plimsoll tune plan "2500 pods per node on 26 nodes" --write plan`, []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --rtt 0.208ms --link 50Gbit", []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},
