@@ -372,7 +372,8 @@ type Usage struct {
 	// seconds; null where the step was shorter than half of that.
 	PeakCPUs *float64 `json:"peakCPUs"`
 	// PeakRSSBytes and StartRSSBytes are of resident memory; growth is the
-	// difference. That of a real node's parts is what cannot be dropped: without
+	// difference. Of many processes of one program, memory that they share
+	// counts once (PSS). That of a real node's parts is what cannot be dropped: without
 	// files that were read.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
