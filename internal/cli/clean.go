@@ -26,12 +26,16 @@ func newCleanCommand(p *Process) *cobra.Command {
 run that has ended. That a run of this machine is dead is known at once. One from
 elsewhere counts as dead a minute after its last sign of life: --wait waits for
 that, --force does not. Labs whose command was killed are removed by every
-command.`,
+command, and so is what killed runs of other targets left on this machine by this
+one, by 'lab down' and by the next run.`,
 		Example: `  plimsoll clean --kubeconfig ~/.kube/config --dry-run
   plimsoll clean --lab default`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := from.check(usagef("give --kubeconfig FILE or --lab NAME; $KUBECONFIG is not read", "which cluster?")); err != nil {
+				return err
+			}
+			if err := p.sweepHost(); err != nil {
 				return err
 			}
 			c, _, err := from.connect(cmd.Context(), p)

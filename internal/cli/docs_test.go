@@ -51,6 +51,7 @@ func TestDocumentedCommands(t *testing.T) {
 	const (
 		minutes = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
 		real    = "it takes minutes, on a real node"
+		storage = "it takes minutes, with a real fio; TestIO makes shorter ones"
 		haproxy = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
 	)
 	type row struct {
@@ -81,6 +82,11 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll limit node-density --lab-real-node --lab-max-pods 250 --from 20 --step 20", nil, real},
 		{"bin/plimsoll limit node-density-heavy --lab-real-node --lab-max-pods 500", nil, real},
 		{"bin/plimsoll ab node-density --lab-real-node --level 60 --arm runc:runtimeClass=runc --arm crun:runtimeClass=crun --repeat 5", nil, real},
+		{"bin/plimsoll sweep io-volumes --levels 1,2,4", nil, storage},
+		{"bin/plimsoll sweep io-volumes --set path=.+/var/tmp --set rw=randrw --set mix=70 --set verify=crc", nil, storage},
+		{"bin/plimsoll limit io-volumes --axis depth --set path=.", nil, storage},
+		{"bin/plimsoll limit io-volumes --axis rate --set path=. --set volumes=4", nil, storage},
+		{"bin/plimsoll workloads show io-volumes", []int{exitHeld}, ""},
 		{"bin/plimsoll sweep router", nil, haproxy},
 		{"bin/plimsoll sweep router --vary termination=none,edge,passthrough,reencrypt --vary pageSize=1KiB,4KiB", nil, haproxy},
 		{"bin/plimsoll limit router --axis rate", nil, haproxy},
@@ -89,7 +95,11 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll ab router --level 40 --arm regexp:routes=2000 --arm exact:routes=2000,lookup=exact", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB --set bufsize=65536", nil, haproxy},
-		{"bin/plimsoll ab router --level 40 --metric 'haproxy memory, most' --arm idle-0:idle=0 --arm idle-500:idle=500 --arm idle-1000:idle=1000 --arm idle-2000:idle=2000", nil, haproxy},
+		{"bin/plimsoll sweep router --axis idle", nil, haproxy},
+		{"bin/plimsoll sweep router --axis idle --vary idleAfter=half-header,request", nil, haproxy},
+		{"bin/plimsoll sweep router --axis idle --vary bufsize=16384,32768,65536", nil, haproxy},
+		{"bin/plimsoll sweep router --set link=1Gbit --vary pageSize=1KiB,4KiB,16KiB", nil, haproxy},
+		{"bin/plimsoll ab router --level 40 --metric change --arm runtime:event=route-runtime,churn=5 --arm reload:event=route-reload,churn=5,churnBy=reload", nil, haproxy},
 		{"bin/plimsoll sweep router --set event=reload --slo 'errors <= 0%'", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm reload:event=route-reload --arm runtime:event=route-runtime", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm empty:event=route-change --arm churn:event=route-change,churn=100", nil, haproxy},

@@ -24,6 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
+	"plimsoll.dev/plimsoll/internal/target/storage/fio"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -454,6 +455,9 @@ func newLabDownCommand(p *Process) *cobra.Command {
 		Short: "Remove a lab: its processes and its files",
 		Args:  atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := p.sweepHost(); err != nil {
+				return err
+			}
 			if !all {
 				l, err := kubernetes.OpenLab(cmd.Context(), p.host(), nameIn(args))
 				if err != nil {
@@ -505,6 +509,18 @@ func routerRequirement(ctx context.Context) lab.Requirement {
 	return f
 }
 
+// ioRequirement is what the workload io-volumes needs of this machine.
+func ioRequirement(ctx context.Context) lab.Requirement {
+	f := lab.Requirement{For: "io", What: "fio", Need: "installed", Grade: lab.Good}
+	found, err := fio.Find(ctx, "")
+	if err != nil {
+		f.Grade, f.Value, f.Remedy = lab.Missing, "not found", fio.Install
+		return f
+	}
+	f.Value = found.Path + " " + found.Version
+	return f
+}
+
 func newLabDoctorCommand(p *Process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -512,14 +528,14 @@ func newLabDoctorCommand(p *Process) *cobra.Command {
 		Short: "Show whether this machine has what labs need",
 		Long: `Show whether this machine has what labs need, and how to install what is missing.
 The exit code is 1 if something is missing that every lab needs. What only a real
-node or the workload router needs is shown for information.`,
+node, or a workload that needs no lab, needs is shown for information.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			dir, err := p.stateDir()
 			if err != nil {
 				return err
 			}
-			findings := append(lab.Store{Root: dir, Executable: p.Executable}.Doctor(), routerRequirement(cmd.Context()))
+			findings := append(lab.Store{Root: dir, Executable: p.Executable}.Doctor(), routerRequirement(cmd.Context()), ioRequirement(cmd.Context()))
 			if format == "json" {
 				err = printJSON(p, findings)
 			} else {

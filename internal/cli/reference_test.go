@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -118,6 +119,7 @@ func TestReferenceHasEveryKey(t *testing.T) {
 		{"experiment.md", keysOf(reflect.TypeFor[plan.Plan](), "yaml", reflect.TypeFor[signature.Signature]())},
 		{"workload.md", keysOf(reflect.TypeFor[workload.Workload](), "yaml")},
 		{"result.md", keysOf(reflect.TypeFor[judge.Result](), "json")},
+		{"grid.md", keysOf(reflect.TypeFor[judge.Grid](), "json", reflect.TypeFor[judge.Result](), reflect.TypeFor[compare.Compared](), reflect.TypeFor[compare.LineComparison]())},
 	} {
 		got := documentedKeys(t, c.page)
 		for i, key := range got {

@@ -26,8 +26,9 @@ func routerProgram(t *testing.T) *harness.Program {
 	return suite.Program(t)
 }
 
-// routers are the processes and files of a program's routers.
-func routers(t *testing.T, p *harness.Program) (processes, files []string) {
+// inRooms are the processes of a program's runs that work below its state
+// directory, and their directories of a kind.
+func inRooms(t *testing.T, p *harness.Program, kind string) (processes, files []string) {
 	t.Helper()
 	links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 	for _, link := range links {
@@ -35,7 +36,7 @@ func routers(t *testing.T, p *harness.Program) (processes, files []string) {
 			processes = append(processes, link+" in "+dir)
 		}
 	}
-	files, err := filepath.Glob(filepath.Join(p.State, "plimsoll", "routers", "*"))
+	files, err := filepath.Glob(filepath.Join(p.State, "plimsoll", kind, "*"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,6 +92,11 @@ func TestRouterRefusesBadInput(t *testing.T) {
 		{"half a header that HAProxy does not read", []string{"--set", "idle=5", "--set", "termination=passthrough"}, []string{"idle", "termination=none"}},
 		{"more idle connections than open files allow", []string{"--set", "idle=900000000"}, []string{"idle", "open files"}},
 		{"more churn than can be", []string{"--set", "churn=5000"}, []string{"churn", "at most 1000"}},
+		{"a link without a unit", []string{"--set", "link=100"}, []string{"link", "no unit", "50Gbit"}},
+		{"a link that is too fast to be made", []string{"--set", "link=100Gbit"}, []string{"link", "30 Gbit/s"}},
+		{"an nginx that is to compute", []string{"--set", "backend=nginx", "--set", "service=constant:5ms"}, []string{"backend", "service"}},
+		{"a route by the runtime API that reloads take back", []string{"--set", "event=route-runtime", "--set", "churn=5", "--set", "churnBy=reload"}, []string{"churnBy", "route-reload"}},
+		{"more idle connections than open files allow, as a level", []string{"--axis", "idle", "--levels", "900000000"}, []string{"idle", "open files"}},
 		{"a buffer that rewriting fills", []string{"--set", "bufsize=8192"}, []string{"bufsize", "8192"}},
 	} {
 		got := p.Run(t, append([]string{"sweep", "router", "--out", "refused"}, c.args...)...)
@@ -106,7 +112,7 @@ func TestRouterRefusesBadInput(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
 		t.Error("a run directory was made")
 	}
-	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("left: %v %v", processes, files)
 	}
 }
@@ -195,7 +201,7 @@ func TestRouter(t *testing.T) {
 	if figures == 0 {
 		t.Error("what HAProxy tells of itself is not on record")
 	}
-	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("left: %v %v", processes, files)
 	}
 }
@@ -207,7 +213,7 @@ func TestRouterLeavesNothing(t *testing.T) {
 	under := func(out string) *harness.Started {
 		s := p.Start(t, "sweep", "router", "--levels", "4", "--hold", "1m", "--out", out)
 		harness.Await(t, "requests on record", func() bool { return windows(p, out) > 0 })
-		if processes, files := routers(t, p); len(processes) < 2 || len(files) != 1 {
+		if processes, files := inRooms(t, p, "routers"); len(processes) < 2 || len(files) != 1 {
 			t.Fatalf("under load there are %v %v", processes, files)
 		}
 		return s
@@ -217,16 +223,16 @@ func TestRouterLeavesNothing(t *testing.T) {
 	if got := s.Wait(); got.Code != 130 {
 		t.Errorf("Ctrl-C: exit code %d\n%s", got.Code, got.Stderr)
 	}
-	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("Ctrl-C has left: %v %v", processes, files)
 	}
 	s = under("killed")
 	s.Kill()
-	harness.Await(t, "no process", func() bool { processes, _ := routers(t, p); return len(processes) == 0 })
+	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "routers"); return len(processes) == 0 })
 	if got := p.Run(t, "sweep", "router", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", "next"); got.Code != exitHeld && got.Code != exitInvalid {
 		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
 	}
-	if processes, files := routers(t, p); len(processes)+len(files) > 0 {
+	if processes, files := inRooms(t, p, "routers"); len(processes)+len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v %v", processes, files)
 	}
 }

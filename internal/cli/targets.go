@@ -1,11 +1,14 @@
 package cli
 
 import (
+	"errors"
+
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
+	"plimsoll.dev/plimsoll/internal/target/storage/io"
 )
 
 // providers are the targets that this program can load.
@@ -13,6 +16,7 @@ func providers() []target.Provider {
 	return []target.Provider{
 		kubernetes.Provider{},
 		router.Provider{},
+		io.Provider{},
 		simulated.Provider{},
 	}
 }
@@ -34,6 +38,17 @@ func providerOf(name string) (target.Provider, error) {
 		}
 	}
 	return nil, &workload.UnknownError{What: "target", Name: name}
+}
+
+// sweepHost removes what dead runs of any target have left on this machine.
+func (p *Process) sweepHost() error {
+	var err error
+	for _, one := range providers() {
+		if s, ok := one.(target.Sweeper); ok {
+			err = errors.Join(err, s.SweepHost(p.host()))
+		}
+	}
+	return err
 }
 
 // host is what sessions may use of this process.

@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/router"
+	"plimsoll.dev/plimsoll/internal/text/size"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
@@ -52,11 +53,18 @@ func measuredRouter(params *tune.Router, path string) error {
 		params.Encryption = tune.Given(values.Get("termination"), from)
 	}
 	if !params.Page.Ok() {
-		size, err := router.ParseSize(values.Get("pageSize"))
+		page, err := size.Parse(values.Get("pageSize"), 1<<30)
 		if err != nil {
 			return fmt.Errorf("--run %s: %w", path, err)
 		}
-		params.Page = tune.Given(tune.Bytes(size), from)
+		params.Page = tune.Given(tune.Bytes(page), from)
+	}
+	if text := values.Get("link"); text != "" && !params.Link.Ok() {
+		speed, err := tune.ParseRate(text)
+		if err != nil {
+			return fmt.Errorf("--run %s: %w", path, err)
+		}
+		params.Link = tune.Given(speed, from)
 	}
 	return nil
 }

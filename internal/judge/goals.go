@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
@@ -30,8 +31,8 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	c, f := v.step, v.f
 	if a := c.Arrivals; a != nil && a.OwnDelayP99 != nil && *a.OwnDelayP99 > v.ownDelayBound(g) {
 		bound := time.Duration(v.ownDelayBound(g) * float64(time.Second)).Round(time.Microsecond)
-		return slo.Invalid, fmt.Sprintf("plimsoll itself was late: its own delay, p99 of %d arrivals, was %s, more than %v",
-			a.Judged, duration(*a.OwnDelayP99, bound), bound)
+		return slo.Invalid, fmt.Sprintf("%s itself was late: its own delay, p99 of %d arrivals, was %s, more than %v",
+			cmp.Or(v.spec.Kind.Generator, "plimsoll"), a.Judged, duration(*a.OwnDelayP99, bound), bound)
 	}
 	if d := c.OwnDelay; d.short(c.Open) {
 		return slo.Invalid, fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, OwnDelayBound)

@@ -564,7 +564,11 @@ func memoryLaw(spec Spec, steps []lawStep, source string) *lawDraft {
 	most, removed, stained := 0, false, false
 	for _, s := range steps {
 		in := s.Account().Created
-		if s.FromEmpty && spec.FreshLab {
+		if s.Requests != nil { // of a stream no object stays: the level is what is in place
+			in = int(s.LevelReached)
+			d.X, d.XUnit = levelName(spec)
+		}
+		if spec.Kind.Anew || s.FromEmpty && spec.FreshLab {
 			most, removed = 0, false
 		}
 		removed = removed || s.FromEmpty && most > 0

@@ -198,7 +198,7 @@ func duration(x float64, bound time.Duration) string {
 		return "never reached"
 	}
 	exact := time.Duration(math.Round(x*1e6)) * time.Microsecond
-	if short := exact.Round(time.Millisecond); short != bound {
+	if short := exact.Round(time.Millisecond); short != bound && exact >= time.Millisecond {
 		return short.String()
 	}
 	return exact.String()

@@ -182,6 +182,10 @@ func usedBetween(points []cpuPoint, from, to record.Micros) (float64, bool) {
 	return at(to) - at(from), true
 }
 
+// leastWaiting is how many must wait on average, where it is known who waits, for
+// what they wait for to bind.
+const leastWaiting = 0.5
+
 // boundsIn are how far what a target declares was used up between two moments.
 func (c *readings) boundsIn(bounds []record.Bound, from, to record.Micros) []BoundShare {
 	var list []BoundShare
@@ -207,6 +211,7 @@ func (c *readings) boundsIn(bounds []record.Bound, from, to record.Micros) []Bou
 			one := BoundShare{Name: b.Name, What: b.What, Share: round(share, 3), Held: share >= b.Full, generator: b.Generator}
 			if times > 0 {
 				one.Waiting = new(round(waited/float64(times), 1))
+				one.Held = one.Held && waited/float64(times) >= leastWaiting
 			}
 			list = append(list, one)
 		}

@@ -273,11 +273,12 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 		s.account.BitsPerSecond = significant(bits)
 	}
 	for _, m := range spec.Kind.Metrics {
-		if told := f.readings.gauges[m.Source]; m.Figure == record.FigureSeconds && len(told) > 0 {
+		key, tells := map[record.SampleFigure]string{record.FigureSeconds: "seconds", record.FigureTold: "value"}[m.Figure]
+		if told := f.readings.gauges[m.Source]; tells && len(told) > 0 {
 			if step.Told == nil {
 				step.Told = make(map[string]float64)
 			}
-			step.Told[m.Name] = told[len(told)-1].values["seconds"]
+			step.Told[m.Name] = *significant(told[len(told)-1].values[key])
 		}
 		if m.Figure != record.FigurePerCPU {
 			continue

@@ -30,9 +30,15 @@ type ObjectKind struct {
 	Measures []Measure `json:"measures,omitempty"`
 	Metrics  []Metric  `json:"metrics,omitempty"`
 	Troubles []Trouble `json:"troubles,omitempty"`
+	// Anew says that each step has a system of its own, so that none shows what an earlier one left.
+	Anew bool `json:"anew,omitempty"`
+	// Courses are figures among the samples that a report draws over time.
+	Courses []Course `json:"courses,omitempty"`
 	// Bounds are what can keep a stream of requests from going faster, the one
 	// first that is to be named where several hold.
 	Bounds []Bound `json:"bounds,omitempty"`
+	// Generator is the program that makes the load, "" for this one.
+	Generator string `json:"generator,omitempty"`
 }
 
 // Bound is something that can keep a stream of requests from going faster, and
@@ -45,11 +51,25 @@ type Bound struct {
 	Value  string  `json:"value"`
 	Limit  string  `json:"limit,omitempty"` // the value that is its limit; "" is 1
 	Full   float64 `json:"full"`
-	// Waiting is the value that tells how many wait for it, "" where none does.
+	// Waiting is the value that tells how many wait for it, "" where that is not
+	// known: without anybody it did not hold.
 	Waiting string `json:"waiting,omitempty"`
 	// Generator says that it is what makes the load that was short: the rate
 	// that was reached is then the least that the target can do.
 	Generator bool `json:"generator,omitempty"`
+}
+
+// Course is some figures of one source that belong on one chart over time.
+type Course struct {
+	Title  string  `json:"title"` // with the unit
+	Source string  `json:"source"`
+	Values []Value `json:"values"`
+}
+
+// Value is a figure among the samples of a source.
+type Value struct {
+	Key  string `json:"key"`  // in the samples
+	Name string `json:"name"` // for readers, in a word or two
 }
 
 // Noun is what a thing is called.
@@ -91,7 +111,7 @@ type Measure struct {
 // arms can be compared by.
 type Metric struct {
 	Name string `json:"name"`
-	Unit string `json:"unit"` // s, B
+	Unit string `json:"unit"` // s, B, B/s, %
 	Help string `json:"help"`
 	// LessIsWorse is the direction; else more is worse.
 	LessIsWorse bool `json:"lessIsWorse,omitempty"`
@@ -115,6 +135,8 @@ const (
 	FigureRate   SampleFigure = "rate"
 	// FigureSeconds is the last value "seconds" that the source told in a step.
 	FigureSeconds SampleFigure = "seconds"
+	// FigureTold is the last "value" that the source told in a step.
+	FigureTold SampleFigure = "told"
 )
 
 // Trouble is a class of what goes wrong with objects, by the reasons that they

@@ -58,7 +58,7 @@ func (w Warning) String() string {
 	const shown = 5
 	text := w.Text
 	if len(w.Steps) > 0 {
-		text = stepsText(w.Steps) + ": " + text
+		text = StepsText(w.Steps) + ": " + text
 	}
 	var more []string
 	if n := len(w.Places); n > 0 {
@@ -83,8 +83,9 @@ func (w Warning) String() string {
 	return text
 }
 
-// stepsText names steps, those that follow one another by the first and last.
-func stepsText(steps []int) string {
+// StepsText names steps, of which there must be one: those that follow one another
+// by the first and last.
+func StepsText(steps []int) string {
 	const shown = 6
 	var parts []string
 	for i := 0; i < len(steps); {

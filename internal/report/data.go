@@ -24,12 +24,17 @@ type Input struct {
 	PlanText string
 	// Environment is nil when the run ended before it had described one.
 	Environment *record.Environment
+	// GridPage is the page of the grid that the run is a cell of, relative to its
+	// own; "" where it is none.
+	GridPage string
 	// Objects is nil when there is no table of the objects: then nothing is
 	// shown that only they tell.
 	Objects *objects.Table
 	// Windows are those of the steps whose load was a stream, by the step's ID;
 	// nil where none was.
 	Windows map[int][]*record.Window
+	// Samples are those that the kind's courses are drawn from, likewise.
+	Samples map[int][]record.Event
 	// Missing says what of the directory could not be shown, and why.
 	Missing []string
 }

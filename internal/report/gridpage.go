@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/url"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -258,25 +259,35 @@ func gridFidelity(g judge.Grid) (parts []fidelityPart, same bool) {
 	return parts, true
 }
 
-// gridWarnings are those of the cells, each text once, with how many cells have
-// it.
+// gridWarnings are those of the cells, each text once whatever its figures, with
+// how many cells have it.
 func gridWarnings(g judge.Grid) record.Warnings {
+	figures := regexp.MustCompile(`[0-9]+([.][0-9]+)?`)
 	var list record.Warnings
-	cells := make(map[string]int)
+	var of []string // the texts of the list without figures
+	cells, differ := make(map[string]int), make(map[string]bool)
 	for _, c := range g.Cells {
 		seen := make(map[string]bool)
 		for _, w := range c.Warnings {
-			if seen[w.Text] {
-				continue
+			like := string(w.Kind) + figures.ReplaceAllString(w.Text, "0")
+			i := slices.Index(of, like)
+			if i < 0 {
+				i = len(of)
+				of, list = append(of, like), append(list, record.Warning{Kind: w.Kind, Text: w.Text, Count: 1})
 			}
-			seen[w.Text] = true
-			if cells[w.Text]++; cells[w.Text] == 1 {
-				list = append(list, record.Warning{Kind: w.Kind, Text: w.Text, Count: 1})
+			differ[like] = differ[like] || list[i].Text != w.Text
+			if !seen[like] {
+				cells[like]++
 			}
+			seen[like] = true
 		}
 	}
-	for i := range list {
-		list[i].Text = fmt.Sprintf("%s (in %d of %d cells)", strings.TrimSuffix(list[i].Text, "."), cells[list[i].Text], len(g.Cells))
+	for i, like := range of {
+		more := ""
+		if differ[like] {
+			more = ", with other figures in some"
+		}
+		list[i].Text = fmt.Sprintf("%s (in %d of %d cells%s)", strings.TrimSuffix(list[i].Text, "."), cells[like], len(g.Cells), more)
 	}
 	return list
 }

@@ -14,6 +14,7 @@ import (
 	"io/fs"
 	"math"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -114,6 +115,9 @@ func Read(dir record.Dir, before record.ObjectKind) (Input, error) {
 		if in.Windows, err = objects.Windows(dir); err != nil || in.Windows == nil {
 			missing(record.WindowsFile, "distributions and the course of the run are not drawn", cmp.Or(err, fs.ErrNotExist))
 		}
+		if in.Samples, err = samplesOf(dir, objectKind(in.Result)); err != nil {
+			missing(record.HistoryFile, "not all that parts of the target told of themselves is drawn", err)
+		}
 	} else if in.Objects, err = objects.Read(dir, nil); err != nil {
 		missing(record.ObjectsFile, "distributions and the course of the run are not shown", err)
 	}
@@ -127,6 +131,9 @@ func (in *Input) readPlan(dir record.Dir) error {
 		return err
 	}
 	in.PlanText = string(text)
+	if grid := filepath.Dir(filepath.Dir(string(dir))); record.IsGrid(grid) {
+		in.GridPage = "../../" + record.ReportFile
+	}
 	in.Plan, err = plan.Parse(record.ExperimentFile, text)
 	if err != nil {
 		in.Plan = nil
@@ -195,6 +202,8 @@ type page struct {
 	Operands               []operandPart // those experiments
 	Trends                 []compare.Trend
 	Grid                   *gridPart // nil for all but the page of a grid
+	GridPage               string    // of the grid that the run is a cell of, "" for none
+	BoundBy                []string  // what bound the steps of a stream
 	Facts                  []fact
 	Result                 judge.Result
 	Kind                   record.ObjectKind
@@ -244,7 +253,7 @@ func pageOf(in Input, data pageData) page {
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
 		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, Milestones: data.Milestones, Bounds: data.Bounds, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
-		Missing: in.Missing, PlanText: in.PlanText,
+		Missing: in.Missing, PlanText: in.PlanText, GridPage: in.GridPage, BoundBy: boundLines(r),
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0 || len(data.Streams) > 0,
 	}
 	p.Mark, p.MarkUnit = "?", data.Unit

@@ -263,9 +263,13 @@ func costSentence(x judge.Law) string {
 	if x.Of == judge.LawCPU {
 		unit = "s" // processors by objects a second
 	}
-	text := fmt.Sprintf("no significant growth: %s per object", span95(l.Slope, unit))
+	per := "object"
+	if x.Of == judge.LawMemory && x.XUnit != "objects" {
+		per = oneOf(x.XUnit) // of a stream, whose level is what is in place
+	}
+	text := fmt.Sprintf("no significant growth: %s per %s", span95(l.Slope, unit), per)
 	if above(l.Slope.Lo, 0) {
-		text = fmt.Sprintf("%s per object %s, on %s", quantity(*l.Slope.Value, unit), span95(l.Slope, unit), withSpan(l.Intercept, x.YUnit))
+		text = fmt.Sprintf("%s per %s %s, on %s", quantity(*l.Slope.Value, unit), per, span95(l.Slope, unit), withSpan(l.Intercept, x.YUnit))
 	}
 	if l.Wrong != "" {
 		text += "; " + l.Wrong

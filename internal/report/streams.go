@@ -1,10 +1,13 @@
 package report
 
 import (
+	"fmt"
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 
+	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -31,6 +34,124 @@ type streamCourse struct {
 	// where none was done.
 	P50 []*float64 `json:"p50"`
 	P99 []*float64 `json:"p99"`
+	// Sampled are figures that parts of the target told of themselves.
+	Sampled []sampled `json:"sampled,omitempty"`
+}
+
+// sampled is a course of the kind of objects in one step: lines over the times of
+// the samples, in seconds since the start of the run.
+type sampled struct {
+	Title string       `json:"title"`
+	At    []float64    `json:"at"`
+	Lines []sampleLine `json:"lines"`
+}
+
+type sampleLine struct {
+	Name   string     `json:"name"`
+	Values []*float64 `json:"values"` // null where a sample did not tell it
+}
+
+// sampledOf draws the courses of a kind from a step's samples between two moments
+// in seconds. A figure that was always 0 has no line.
+func sampledOf(kind record.ObjectKind, samples []record.Event, from, to float64) []sampled {
+	var list []sampled
+	for _, c := range kind.Courses {
+		one := sampled{Title: c.Title}
+		lines := make([]sampleLine, len(c.Values))
+		told := make([]bool, len(c.Values))
+		for _, e := range samples {
+			r := e.Body.(*record.Reading)
+			if t := e.T.Seconds(); r.Source != c.Source || t < from || t > to {
+				continue
+			}
+			one.At = append(one.At, e.T.Seconds())
+			for i, v := range c.Values {
+				var value *float64
+				if x, ok := r.Values[v.Key]; ok && !math.IsNaN(x) && !math.IsInf(x, 0) {
+					value = new(digits(x))
+					told[i] = told[i] || x != 0
+				}
+				lines[i].Name, lines[i].Values = v.Name, append(lines[i].Values, value)
+			}
+		}
+		for i, l := range lines {
+			if told[i] {
+				one.Lines = append(one.Lines, l)
+			}
+		}
+		if len(one.Lines) > 0 {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// digits are the first few digits of a figure, as many as a chart shows.
+func digits(x float64) float64 {
+	y, err := strconv.ParseFloat(strconv.FormatFloat(x, 'g', 4, 64), 64)
+	if err != nil {
+		return x
+	}
+	return y
+}
+
+// samplesOf are the samples by the step's ID that a kind's courses are drawn from.
+func samplesOf(dir record.Dir, kind record.ObjectKind) (map[int][]record.Event, error) {
+	if len(kind.Courses) == 0 {
+		return nil, nil
+	}
+	samples := make(map[int][]record.Event)
+	_, err := record.ReadHistory(dir, func(e record.Event) error {
+		if r, ok := e.Body.(*record.Reading); ok && slices.ContainsFunc(kind.Courses, func(c record.Course) bool { return c.Source == r.Source }) {
+			samples[e.Step] = append(samples[e.Step], e)
+		}
+		return nil
+	})
+	return samples, err
+}
+
+// boundLines say what bound the steps of a stream, as far as it is known.
+func boundLines(r judge.Result) []string {
+	type group struct {
+		what     string
+		steps    []int
+		lo, hi   float64 // Gbit/s
+		measured bool
+	}
+	var groups []*group
+	for _, s := range r.Steps {
+		if s.Requests == nil || s.Bottleneck == nil {
+			continue
+		}
+		held := slices.IndexFunc(s.Bottleneck.Bounds, func(b judge.BoundShare) bool { return b.Held })
+		if held < 0 {
+			continue
+		}
+		what := s.Bottleneck.Bounds[held].What
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.what == what })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &group{what: what, lo: math.Inf(1)})
+		}
+		g := groups[i]
+		g.steps = append(g.steps, s.ID)
+		if bits := s.Requests.BitsPerSecond; bits != nil {
+			g.measured, g.lo, g.hi = true, min(g.lo, *bits/1e9), max(g.hi, *bits/1e9)
+		}
+	}
+	var list []string
+	for _, g := range groups {
+		text := fmt.Sprintf("Bound in %s: %s", record.StepsText(g.steps), g.what)
+		lo, hi := fmt.Sprintf("%.3g", g.lo), fmt.Sprintf("%.3g", g.hi)
+		switch {
+		case g.measured && lo == hi:
+			text += fmt.Sprintf("; answers came to %s Gbit/s", hi)
+		case g.measured:
+			text += fmt.Sprintf("; answers came to %s to %s Gbit/s", lo, hi)
+		}
+		list = append(list, text)
+	}
+	return list
 }
 
 // streams fills in the course and the distributions of the steps whose load was
@@ -45,6 +166,8 @@ func (d *pageData) streams(in Input) error {
 		if err != nil {
 			return err
 		}
+		last := len(course.At) - 1
+		course.Sampled = sampledOf(objectKind(in.Result), in.Samples[s.ID], course.At[0], course.At[last]+course.For[last])
 		d.Streams = append(d.Streams, course)
 		for milestone, sample := range objects.Stream(windows).Samples(d.Arrived) {
 			if d.Distribution[milestone] == nil {

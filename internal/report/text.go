@@ -23,6 +23,9 @@ import (
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 	p := newPrinter(w)
 	p.steps(r)
+	for _, text := range boundLines(r) {
+		p.line("%s", text)
+	}
 	p.backlogs(r, explain)
 	p.reasons(r)
 	p.broke(r)

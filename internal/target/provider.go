@@ -23,6 +23,13 @@ type Provider interface {
 	Outline(r Request) ([]Change, error)
 }
 
+// Sweeper is a Provider whose runs, where they are killed, leave something on
+// this machine, whichever system they loaded.
+type Sweeper interface {
+	// SweepHost removes what dead runs have left.
+	SweepHost(h Host) error
+}
+
 // Change is something that a run does to a system.
 type Change struct {
 	Action Action `json:"action"`

@@ -42,6 +42,7 @@ export interface Course {
   failed: Record<string, number[]>
   p50: (number | null)[]
   p99: (number | null)[]
+  sampled?: { title: string; at: number[]; lines: { name: string; values: (number | null)[] }[] }[]
 }
 
 export interface Step {

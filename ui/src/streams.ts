@@ -25,7 +25,7 @@ export function streams(run: Run, host: HTMLElement, controls: HTMLElement): voi
     const n = c.at.length
     const each = (list: number[]) => list.map((v, i) => v / Math.max(c.for[i]!, 1e-9))
     const kinds = Object.keys(c.failed).sort()
-    const panels: { title: string; lines: Line[]; text: (v: number) => string; log?: boolean }[] = [
+    const panels: { title: string; lines: Line[]; text: (v: number) => string; log?: boolean; at?: number[] }[] = [
       { title: 'Requests per second', text: count, lines: [{ name: 'due', cls: 'asked', values: each(c.intended) }, { name: 'done', cls: 's0', values: each(c.done) }] },
       { title: `${run.arrived}, logarithmic`, text: seconds, log: true, lines: [{ name: 'p50', cls: 's0', values: c.p50 }, { name: 'p99', cls: 's1', values: c.p99 }] },
       { title: 'Backlog, requests', text: count, lines: [{ name: 'backlog', cls: 's0', values: c.backlog }] },
@@ -35,6 +35,7 @@ export function streams(run: Run, host: HTMLElement, controls: HTMLElement): voi
       ...([['dropped', c.dropped], ['late', c.late], ['lost', c.lost]] as const).filter(([, v]) => v.some((x) => x > 0)).map(([name, v], i) => ({ name, cls: `s${(kinds.length + i) % 6}`, values: each([...v]) })),
     ]
     if (lost.length) panels.push({ title: 'Not done or late, per second', text: count, lines: lost })
+    for (const s of c.sampled ?? []) panels.push({ title: s.title, text: (v) => (v < 1 ? String(v) : count(v)), at: s.at, lines: s.lines.map((l, i) => ({ ...l, cls: `s${i % 6}` })) })
     const [left, right, tall, gap, top] = [64, width - 16, 96, 44, 26]
     const bottom = top + panels.length * tall + (panels.length - 1) * gap
     const zero = c.at[0]!
@@ -56,14 +57,18 @@ export function streams(run: Run, host: HTMLElement, controls: HTMLElement): voi
         at -= 44 + l.name.length * 7
         body.push(svg('path', { class: `curve ${l.cls}`, d: `M${at} ${to - 14}h24` }), titled(l.name, at + 30, to - 10, 'start', 'tick'))
       }
+      const px = (i: number) => x((p.at ? p.at[i]! : c.at[i]! + c.for[i]! / 2) - zero)
       for (const l of p.lines) {
         let d = ''
         l.values.forEach((v, i) => {
           if (v == null) return
-          const px = x(c.at[i]! - zero + c.for[i]! / 2)
-          d += `${d && l.values[i - 1] != null ? 'L' : 'M'}${px.toFixed(1)} ${y(Math.max(v, p.log ? low : 0)).toFixed(1)}`
+          d += `${d && l.values[i - 1] != null ? 'L' : 'M'}${px(i).toFixed(1)} ${y(Math.max(v, p.log ? low : 0)).toFixed(1)}`
         })
         body.push(svg('path', { class: `curve ${l.cls}`, d: d || `M${left} ${from}` }))
+      }
+      if (p.at) {
+        rows.push(p.at.map((t, i) => ({ x: px(i), y: y(p.lines[0]!.values[i] ?? 0), title: seconds(t - zero), rows: p.lines.map((l): [string, string] => [l.name, l.values[i] == null ? '-' : number(l.values[i]!)]) })))
+        return
       }
       rows.push(c.at.map((t, i) => {
         const v = p.lines[0]!.values[i] ?? low

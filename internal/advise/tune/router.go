@@ -168,14 +168,17 @@ func (t *routerTuner) capacity() {
 		t.cite("R1", "R3")
 		t.find(Finding{Grade: Advice, What: "a router at pages of 8 kB", Now: "R3 says that it fills 1 Gbit/s, 15,259 requests/s", Wanted: "R2 has 11,947 at 4 kB already", Cost: "the two disagree", Remedy: "measure your router (--measured)"})
 	}
-	if t.Measured.Ok() {
+	// Headers and the network's own come on top of the pages that fill a link.
+	const nearlyFull = 0.9
+	filled := t.Measured.Ok() && one >= nearlyFull*fills
+	if t.Measured.Ok() && !filled {
 		full := int64(math.Ceil(float64(t.Link.Value) / 8 / one))
 		t.step("page that fills the link = speed / 8 / requests/s of one router", fmt.Sprintf("%s / 8 / %.0f = %s", trim(float64(t.Link.Value)), one, grouped(full)), "R3")
 		t.result("pageFillingLink", full, "B", "computed: larger pages are bound by the link, if the rate stays what it is at this page")
 	}
 	bound := "HAProxy"
-	if fills < one {
-		one, bound = fills, "the link"
+	if fills < one || filled {
+		one, bound = min(fills, one), "the link"
 	}
 	t.result("requestsPerRouter", int64(math.Round(one)), "requests/s", "bound by "+bound)
 	if !t.Rate.Ok() {

@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/router/backend"
+	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
 )
 
@@ -65,7 +66,7 @@ func (s *system) change(ctx context.Context, now func() record.Micros) (map[stri
 	var err error
 	switch s.event {
 	case evReload:
-		err = s.proxy.Reload(ctx, s.router)
+		err = s.reload(ctx, func(*haproxy.Config) {})
 	case evKill:
 		err = s.servers[0].kill()
 	case evRoute, evRouteAPI, evChange:
@@ -80,12 +81,9 @@ func (s *system) change(ctx context.Context, now func() record.Micros) (map[stri
 func (s *system) reroute(ctx context.Context, now func() record.Micros) (map[string]float64, error) {
 	added := s.newHost("added-under-load")
 	asked, begin := added, backend.Begin(s.pageSize)
-	changed := s.router
-	switch s.event {
-	case evRoute:
-		changed.Routes, changed.Spares = append(slices.Clone(s.router.Routes), added), s.router.Spares-1
-	case evChange:
-		changed.Moved = 1
+	change := func(c *haproxy.Config) { c.Routes, c.Spares = append(slices.Clone(c.Routes), added), c.Spares-1 }
+	if s.event == evChange {
+		change = func(c *haproxy.Config) { c.Moved = 1 }
 		asked, begin = s.hosts[0].Name, []byte(backend.OtherMark[:min(len(backend.OtherMark), s.pageSize)])
 	}
 	probe := make(chan answered, 1)
@@ -95,13 +93,27 @@ func (s *system) reroute(ctx context.Context, now func() record.Micros) (map[str
 	if s.event == evRouteAPI {
 		err = s.runtime(s.router.Adding(added, 0))
 	} else {
-		err = s.proxy.Reload(ctx, changed)
+		err = s.reload(ctx, change)
 	}
 	if err != nil {
 		return nil, err
 	}
 	first := <-probe
 	return map[string]float64{"seconds": (first.at - began).Seconds(), "asked": float64(first.asked), "wrong": float64(first.wrong), "former": float64(first.former)}, first.err
+}
+
+// reload has HAProxy go on with a configuration that is changed from its last one.
+// One reload waits for another.
+func (s *system) reload(ctx context.Context, change func(*haproxy.Config)) error {
+	s.reloading.Lock()
+	defer s.reloading.Unlock()
+	next := s.config
+	change(&next)
+	err := s.proxy.Reload(ctx, next)
+	if err == nil {
+		s.config = next
+	}
+	return err
 }
 
 // runtime gives HAProxy commands that answer nothing where they succeed.
@@ -114,8 +126,8 @@ func (s *system) runtime(commands []string) error {
 	return err
 }
 
-// churn adds and removes routes by the runtime API, so many each second, until
-// the context is done. Those that HAProxy refuses are counted: while it is
+// churn adds and removes routes by the runtime API or by reloads, so many each
+// second or as many as HAProxy comes to, until the context is done. Those that HAProxy refuses are counted: while it is
 // reloaded, the process that is asked may not know them.
 func (s *system) churn(ctx context.Context) {
 	if s.churned == 0 {
@@ -130,16 +142,26 @@ func (s *system) churn(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		var commands []string
-		if last != "" {
-			commands = s.router.Removing(last, spare)
+		next := s.newHost("churn-" + strconv.Itoa(n))
+		var err error
+		if s.reloads {
+			err = s.reload(ctx, func(c *haproxy.Config) {
+				c.Routes = append(slices.DeleteFunc(slices.Clone(c.Routes), func(host string) bool { return host == last }), next)
+			})
+		} else {
+			var commands []string
+			if last != "" {
+				commands = s.router.Removing(last, spare)
+			}
+			err = s.runtime(append(commands, s.router.Adding(next, spare)...))
 		}
-		last = s.newHost("churn-" + strconv.Itoa(n))
-		if s.runtime(append(commands, s.router.Adding(last, spare)...)) != nil {
+		last = next
+		switch {
+		case err == nil:
+			s.added.Add(1)
+		case ctx.Err() == nil:
 			s.refused.Add(1)
-			continue
 		}
-		s.added.Add(1)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	opening     = 16 // half-sent requests that are opened at a time
+	opening     = 16 // idle connections that are opened at a time
 	againAfter  = 100 * time.Millisecond
 	headBesides = 1 << 10 // bytes of a buffer that a half-sent head leaves free
 	leastHead   = 64
@@ -25,10 +25,15 @@ func (s *system) halfHead(host string) string {
 	return head + strings.Repeat("h", max(s.router.Bufsize-s.router.Maxrewrite-headBesides-len(head), leastHead))
 }
 
-// holdHalf keeps connections open on which half a request was sent, until the
-// context is done. HAProxy ends those that it has waited for too long (timeout
-// http-request): they are opened anew.
-func (s *system) holdHalf(ctx context.Context) {
+// wholeHead is the head of a request.
+func (s *system) wholeHead(host string) string {
+	return fmt.Sprintf("GET / HTTP/1.1\r\nHost: %s\r\n\r\n", host)
+}
+
+// holdIdle keeps connections open on which half a request was sent, or a whole
+// one that is answered, until the context is done. HAProxy ends those that it has
+// waited for too long (timeout http-request): they are opened anew.
+func (s *system) holdIdle(ctx context.Context) {
 	if s.idle == 0 {
 		return
 	}
@@ -43,15 +48,15 @@ func (s *system) holdHalf(ctx context.Context) {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				places <- struct{}{}
-				conn, err := s.openHalf(ctx, address, secure, host)
+				conn, err := s.openIdle(ctx, address, secure, host)
 				<-places
 				if err == nil {
-					s.half.Add(1)
+					s.held.Add(1)
 					stop := context.AfterFunc(ctx, func() { conn.Close() })
 					_, _ = io.Copy(io.Discard, conn) // until it is ended from either side
 					stop()
 					conn.Close()
-					s.half.Add(-1)
+					s.held.Add(-1)
 					continue
 				}
 				select {
@@ -64,13 +69,13 @@ func (s *system) holdHalf(ctx context.Context) {
 	all.Wait()
 }
 
-// openHalf opens a connection and sends half a request.
-func (s *system) openHalf(ctx context.Context, address string, secure *tls.Config, host string) (net.Conn, error) {
+// openIdle opens a connection and sends what is to be sent on it.
+func (s *system) openIdle(ctx context.Context, address string, secure *tls.Config, host string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, askedWithin)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", address)
 	if err != nil {
-		return nil, fmt.Errorf("hold half a request: %w", err)
+		return nil, fmt.Errorf("hold an idle connection: %w", err)
 	}
 	defer context.AfterFunc(ctx, func() { _ = conn.SetDeadline(time.Unix(1, 0)) })()
 	whole := conn
@@ -79,9 +84,13 @@ func (s *system) openHalf(ctx context.Context, address string, secure *tls.Confi
 		own.ServerName, own.ClientSessionCache = host, nil
 		whole = tls.Client(conn, own)
 	}
-	if _, err := io.WriteString(whole, s.halfHead(host)); err != nil {
+	head := s.wholeHead(host)
+	if s.idleAfter == afterHalf {
+		head = s.halfHead(host)
+	}
+	if _, err := io.WriteString(whole, head); err != nil {
 		conn.Close()
-		return nil, fmt.Errorf("hold half a request: %w", err)
+		return nil, fmt.Errorf("hold an idle connection: %w", err)
 	}
 	return whole, nil
 }

@@ -9,6 +9,7 @@ import (
 	"runtime/debug"
 	"sync"
 
+	"plimsoll.dev/plimsoll/internal/advise/tune"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
@@ -36,10 +37,16 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 			"HAProxy is real and runs on this machine, as its servers and the generator do: requests cross the loopback interface and no network card",
 		}},
 	}
+	if one.rate > 0 {
+		e.Fidelity.Notes[0] = fmt.Sprintf("HAProxy is real and runs on this machine, as its servers and the generator do: requests cross a link that the kernel limits to %s each way, and no network card", tune.Rate(one.rate))
+	}
 	e.Host.Runtimes = map[string]string{"haproxy": one.binary.Version, "haproxy TLS": one.binary.TLS}
 	for name, arm := range i.arms {
 		if name != "" && arm.binary != one.binary {
 			e.Host.Runtimes["haproxy of "+name], e.Host.Runtimes["haproxy TLS of "+name] = arm.binary.Version, arm.binary.TLS
+		}
+		if arm.nginx.Version != "" {
+			e.Host.Runtimes["nginx"] = arm.nginx.Version
 		}
 	}
 	p := one.placement
@@ -70,6 +77,9 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 	if reached <= 0 {
 		return target.Batch{}, fmt.Errorf("a level of %g is no load", level.Value)
 	}
+	if i.Plan.Axis.Name == axisIdle {
+		one.idle = int(reached)
+	}
 	s := &system{settings: one, room: i.room, host: i.Host, tied: i.tied}
 	i.made++
 	if err := s.start(ctx, i.rec.Clock.Now, i.Plan.Seed+i.made); err != nil {
@@ -95,6 +105,9 @@ func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
 	if len(s.placement.generator) == 0 {
 		threads = len(s.allCPUs)
 	}
+	if i.Plan.Axis.Name == axisIdle {
+		schedule.Value = float64(s.settings.clients)
+	}
 	if schedule.Open {
 		threads++ // the one that sends does nothing else
 	}
@@ -106,7 +119,7 @@ func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
 	go func() { changed <- i.change(changing, s, schedule) }()
 	var beside sync.WaitGroup
 	beside.Go(func() { s.churn(changing) })
-	beside.Go(func() { s.holdHalf(changing) })
+	beside.Go(func() { s.holdIdle(changing) })
 	err := s.clients.Run(ctx, schedule, func(w *record.Window) { i.rec.Emit(w) })
 	stop()
 	beside.Wait()

@@ -10,6 +10,7 @@ import (
 const (
 	axisConnections = "connections"
 	axisRate        = "rate"
+	axisIdle        = "idle"
 )
 
 // Names of what is read of the parts, among the sources of samples.
@@ -30,6 +31,7 @@ func requests() record.ObjectKind {
 			{Name: load.Connected, Owner: "listener"}, {Name: load.Secured, Owner: "TLS handshake"}, {Name: load.Response, Owner: "router and its servers"},
 		},
 		There:    load.Response,
+		Anew:     true,
 		Measures: []record.Measure{{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true}},
 		Metrics: []record.Metric{
 			{Name: "requestsPerCPUSecond", Unit: "/s", Help: "requests that HAProxy served for each second of processor time that it used", LessIsWorse: true, Source: sourceRouter, Figure: record.FigurePerCPU},
@@ -39,9 +41,20 @@ func requests() record.ObjectKind {
 			{Name: "haproxy memory, growth", Unit: "B", Help: "the most memory of HAProxy less that at the start", Source: sourceRouter, Figure: record.FigureGrowth},
 			{Name: "change", Unit: "s", Help: "time that the event took: a reload until the new process serves, a route until its first right answer", Source: sourceChange, Figure: record.FigureSeconds},
 		},
+		Courses: []record.Course{
+			{Title: "HAProxy: sessions per second", Source: sourceFigures, Values: []record.Value{{Key: "sessRate", Name: "new"}, {Key: "tlsRate", Name: "by TLS"}}},
+			{Title: "HAProxy: connections", Source: sourceFigures, Values: []record.Value{
+				{Key: "currConns", Name: "current"}, {Key: "backlog", Name: "waiting"}, {Key: "queue", Name: "queue"}, {Key: "idleHeld", Name: "idle"},
+			}},
+			{Title: "HAProxy: since its start", Source: sourceFigures, Values: []record.Value{
+				{Key: "retries", Name: "retries"}, {Key: "denied", Name: "denied"}, {Key: "badRequests", Name: "bad"}, {Key: "serverErrors", Name: "no server"},
+			}},
+			{Title: "Link: share of its rate", Source: sourceFigures, Values: []record.Value{{Key: "linkShare", Name: "used"}}},
+		},
 		Bounds: []record.Bound{
-			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.9, Waiting: "backlog"},
+			{Name: "maxconn", What: "HAProxy's maxconn: further connections waited in the listener's queue", Source: sourceFigures, Value: "currConns", Limit: "maxconn", Full: 0.8, Waiting: "backlog"},
 			{Name: "server queue", What: "the queue of a server: requests waited for a place among its connections (maxconn of the server)", Source: sourceFigures, Value: "queueShare", Full: 0.5},
+			{Name: "link", What: "the rate of the link to the router", Source: sourceFigures, Value: "linkShare", Full: 0.9},
 			{Name: "HAProxy", What: "HAProxy's processor time", Source: sourceFigures, Value: "busiestThread", Full: 0.9},
 			// Before the servers: where the processor that they share with the
 			// generator is short, requests wait for it there.

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"sync"
 
 	"plimsoll.dev/plimsoll/internal/lab/room"
@@ -15,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/router/backend"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 )
 
@@ -32,6 +34,7 @@ func (Provider) Declare() workload.Target {
 	kind := requests()
 	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
+		axisIdle: {Loop: workload.Closed, Stream: &kind},
 	}}
 }
 
@@ -76,8 +79,11 @@ type session struct {
 func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
 
 // Sweep implements target.Session.
-func (s *session) Sweep(context.Context) error {
-	state, err := s.StateDir()
+func (s *session) Sweep(context.Context) error { return Provider{}.SweepHost(s.Host) }
+
+// SweepHost implements target.Sweeper.
+func (Provider) SweepHost(h target.Host) error {
+	state, err := h.StateDir()
 	if err != nil {
 		return err
 	}
@@ -105,6 +111,10 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 			given[name] = value
 		}
 	}
+	most := slices.Max(append(levels(s.Plan), 0))
+	if s.Plan.Axis.Name == axisIdle {
+		given["idle"] = strconv.Itoa(int(most))
+	}
 	params, err := s.Workload.Resolve(given)
 	if err != nil {
 		return target.Mistakef("", "%w", err)
@@ -112,6 +122,16 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 	one, err := settingsOf(params, s.limits)
 	if err != nil {
 		return err
+	}
+	if params.Get("backend") == "nginx" {
+		if one.nginx, err = backend.FindNginx(ctx); errors.Is(err, backend.ErrNoNginx) {
+			return &target.UnableError{Err: err, Hint: "install it: " + backend.InstallNginx}
+		} else if err != nil {
+			return err
+		}
+		if err := one.plainPages(); err != nil {
+			return err
+		}
 	}
 	path := params.Get("haproxy")
 	if one.binary, err = haproxy.Find(ctx, path); err != nil {
@@ -125,10 +145,8 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 		return err
 	}
 	if s.Plan.Axis.Name == axisConnections {
-		for _, level := range levels(s.Plan) {
-			if err := checkConnections("the level", int(level)+one.idle, s.limits.handles); err != nil {
-				return err
-			}
+		if err := checkConnections("the level", int(most)+one.idle, s.limits.handles); err != nil {
+			return err
 		}
 	}
 	if s.room == nil {
@@ -147,7 +165,17 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 
 // check has HAProxy read its configuration, and reads the certificate.
 func (s *session) check(ctx context.Context, one settings) error {
-	sys := &system{settings: one, room: s.room, host: s.Host}
+	sys := &system{settings: one, room: s.room, host: s.Host, tied: s.tied}
+	if err := sys.draw(); err != nil {
+		return err
+	}
+	// The kernel may not make links, and not let this user.
+	if err := sys.connect(); err != nil {
+		return &target.UnableError{Err: err, Hint: "run as root, on a kernel with veth and tbf; 'plimsoll tune router --run DIR --link RATE' computes what a link allows of a run without one"}
+	}
+	if sys.link != nil {
+		defer sys.link.remove()
+	}
 	if err := sys.write(); err != nil {
 		return err
 	}

@@ -16,13 +16,14 @@ import (
 // gauges are what the last readings counted, of which the next ones tell the
 // difference.
 type gauges struct {
-	at      record.Micros
-	threads map[int]haproxy.Thread
-	busy    map[int]float64 // seconds that each processor worked
-	used    [2]float64      // CPU seconds of the servers, and of the generator
-	counts  load.Counts
-	asked   int // how often
-	totals  haproxy.Totals
+	at       record.Micros
+	threads  map[int]haproxy.Thread
+	busy     map[int]float64 // seconds that each processor worked
+	used     [2]float64      // CPU seconds of the servers, and of the generator
+	counts   load.Counts
+	asked    int     // how often
+	received float64 // bytes, by the link
+	totals   haproxy.Totals
 }
 
 // readings are what the parts of the router use now, and what it tells of
@@ -71,9 +72,16 @@ func (i *instance) readings() []record.Reading {
 		add(sourceMachine, map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)})
 	}
 	next.readBusy()
+	if s.link != nil {
+		next.received, _ = s.link.received() // without it, it has carried nothing
+	}
 	i.figures(s, figures, &next)
 	if known {
 		figures["busiestThread"] = busiest
+		if s.link != nil {
+			figures["linkBits"] = 8 * (next.received - i.gauges.received) / seconds
+			figures["linkShare"] = figures["linkBits"] / s.rate
+		}
 		servers, own := next.used[0]-i.gauges.used[0], next.used[1]-i.gauges.used[1]
 		// Where both share processors, it is the one that uses more of them.
 		generator := make(map[string]float64)
@@ -93,7 +101,7 @@ func (i *instance) readings() []record.Reading {
 		figures["serverShare"] = max(figures["serverTimeShare"], min(figures["serverBusy"], 1)*bound(figures["serverBusy"] >= 0.9))
 	}
 	if s.idle > 0 {
-		figures["halfSent"] = float64(s.half.Load())
+		figures["idleHeld"] = float64(s.held.Load())
 	}
 	if s.churned > 0 {
 		figures["routesChurned"], figures["churnRefused"] = float64(s.added.Load()), float64(s.refused.Load())
@@ -133,9 +141,13 @@ func (i *instance) figures(s *system, figures map[string]float64, next *gauges) 
 		address = s.router.Secure
 	}
 	// Before HAProxy is asked, which runs then and takes what waits.
-	if waiting, most, err := accepting(address); err == nil {
-		figures["backlog"], figures["backlogMost"] = float64(waiting), float64(most)
-	}
+	_ = s.within(func() error {
+		waiting, most, err := accepting(address)
+		if err == nil {
+			figures["backlog"], figures["backlogMost"] = float64(waiting), float64(most)
+		}
+		return err
+	})
 	info, err := s.proxy.Stats().Info()
 	if err != nil {
 		return // it is being reloaded, or has ended: the requests tell

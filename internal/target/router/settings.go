@@ -21,6 +21,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
 	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // settings are what one arm's router, servers and requests are like.
@@ -43,13 +44,21 @@ type settings struct {
 	work        time.Duration
 
 	servers int
+	nginx   backend.Nginx // that serves the pages, zero for servers of ours
 	service string
 	workers int
+	rate    float64 // bits a second of the link to the router, 0 for none
 
-	event   event
-	churned int // routes added and removed each second
-	idle    int // connections that hold half a request
+	event     event
+	churned   int  // routes added and removed each second
+	reloads   bool // it is by reloads
+	idle      int  // connections beside the load
+	idleAfter string
+	clients   int // on the axis idle
 }
+
+// What an idle connection has sent.
+const afterHalf = "half-header"
 
 // domain is that of the routes' hosts where no names are given.
 const domain = "router.plimsoll.test"
@@ -89,6 +98,7 @@ const (
 	openShiftMaxconn = 50_000 // of OpenShift's router
 	ownHandles       = 200    // that this program has open besides connections
 	mostPage         = 64 << 20
+	mostSize         = 1 << 30 // of anything
 	mostChurn        = 1000
 )
 
@@ -100,12 +110,12 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		d, _ := time.ParseDuration(p.Get(name)) // the workload checks its form
 		return d
 	}
-	size := func(name string) int {
-		n, sizeErr := ParseSize(p.Get(name))
+	sizeOf := func(name string) int {
+		n, sizeErr := size.Parse(p.Get(name), mostSize)
 		if sizeErr != nil {
 			err = errors.Join(err, mistake(name, "for example 4KiB", "%w", sizeErr))
 		}
-		return n
+		return int(n)
 	}
 	s = settings{
 		router: haproxy.Config{
@@ -113,9 +123,20 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 			Threads: int(p.Int("threads")), Bufsize: int(p.Int("bufsize")), Maxrewrite: int(p.Int("maxrewrite")), TLSVersion: "TLSv" + p.Get("tlsVersion"),
 			Resumption: flag("resumption"), Cookies: flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact", HTTP2: p.Get("http") == "2",
 		},
-		pageSize: size("pageSize"), answerHead: size("answerHeader"), requestHead: size("requestHeader"), body: size("bodySize"),
+		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
 		method: p.Get("method"), close: !flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
 		work: duration("generatorWork"), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
+		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
+	}
+	if text := p.Get("link"); text != "" {
+		r, rateErr := tune.ParseRate(text)
+		switch {
+		case rateErr != nil:
+			return s, mistake("link", "", "%w", rateErr)
+		case r < 1e6 || r > 30e9:
+			return s, mistake("link", "", "a link of 1 Mbit/s to 30 Gbit/s can be made, not one of %s", r)
+		}
+		s.rate = float64(r)
 	}
 	if d, parseErr := dist.Parse(p.Get("service")); parseErr == nil && !d.IsZero() {
 		s.service = p.Get("service")
@@ -148,14 +169,17 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	if s.churned > mostChurn {
 		return s, mistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)
 	}
-	if s.churned > 0 {
+	if s.churned > 0 && s.reloads && s.event == evRouteAPI {
+		return s, mistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
+	}
+	if s.churned > 0 && !s.reloads {
 		s.router.Spares++ // the last one
 	}
 	if s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD") {
 		return s, mistake("event", fmt.Sprintf("method=GET and pageSize=%dB or more", backend.CommonMark+1), "servers are told apart by their pages, and there is none, or too short a one")
 	}
-	if s.idle > 0 && s.router.Passes() {
-		return s, mistake("idle", "termination=none, edge or reencrypt", "HAProxy reads no header of what passes through")
+	if s.idle > 0 && s.router.Passes() && s.idleAfter == afterHalf {
+		return s, mistake("idle", "termination=none, edge or reencrypt, or idleAfter=request", "HAProxy reads no header of what passes through")
 	}
 	if s.event == evKill && s.servers < 2 {
 		return s, mistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
@@ -176,6 +200,14 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		}
 	}
 	return s, s.files(l.handles)
+}
+
+// plainPages refuses what an nginx does not serve here.
+func (s *settings) plainPages() error {
+	if s.service != "" || s.workers > 0 || s.answerHead > 0 || s.router.ServerHTTP2 || s.method != "GET" && s.method != "HEAD" {
+		return mistake("backend", "backend=ours", "nginx serves pages as they are, by HTTP/1.1: service, workers, answerHeader, serverHTTP=2 and other methods than GET and HEAD are not for it")
+	}
+	return nil
 }
 
 // files checks the open files that the router and its clients want, and fills in
@@ -211,25 +243,6 @@ func checkConnections(what string, n int, handles int64) error {
 		return mistake(what, fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "%d connections want more open files than the %d that a process may have here", n, handles)
 	}
 	return nil
-}
-
-var sizeForm = regexp.MustCompile(`^([0-9]{1,12})(B|kB|MB|KiB|MiB)?$`)
-
-// ParseSize reads a number of bytes, such as 4KiB.
-func ParseSize(text string) (int, error) {
-	m := sizeForm.FindStringSubmatch(text)
-	if m == nil {
-		return 0, fmt.Errorf("%q is not a size such as 4KiB, 4kB or 4096", text)
-	}
-	n, err := strconv.ParseInt(m[1], 10, 64)
-	if err != nil {
-		return 0, fmt.Errorf("%q is not a size: %w", text, err)
-	}
-	n *= map[string]int64{"": 1, "B": 1, "kB": 1000, "MB": 1e6, "KiB": 1 << 10, "MiB": 1 << 20}[m[2]]
-	if n > 1<<30 {
-		return 0, fmt.Errorf("%s is more than 1 GiB", text)
-	}
-	return int(n), nil
 }
 
 const (

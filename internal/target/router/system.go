@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -37,13 +38,17 @@ type system struct {
 	tied *starter.Starter
 
 	pair    haproxy.Pair // that clients trust
-	network [2]byte      // the middle of its addresses
+	network [3]byte      // how its addresses begin
+	link    *link        // nil where clients reach it by the loopback interface
 	servers []*server
 	proxy   *haproxy.Process
 	clients *load.Generator
 
+	reloading sync.Mutex
+	config    haproxy.Config // that HAProxy runs with, and reloading guards
+
 	added, refused atomic.Int64 // routes, by churn
-	half           atomic.Int64 // half-sent requests that are held
+	held           atomic.Int64 // idle connections
 }
 
 // server is one server process.
@@ -61,9 +66,15 @@ const (
 	innerFile       = "servers.pem" // of the servers behind a router that encrypts anew
 )
 
-// address is one of the system's own addresses of the loopback interface.
+// address is one of the system's own addresses: of the loopback interface, or of
+// its link.
 func (s *system) address(n int) string {
-	return fmt.Sprintf("127.%d.%d.%d", s.network[0], s.network[1], n)
+	return fmt.Sprintf("%d.%d.%d.%d", s.network[0], s.network[1], s.network[2], n)
+}
+
+// local is an address of the loopback interface, on either side of a link.
+func (s *system) local(n int) string {
+	return fmt.Sprintf("127.%d.%d.%d", 64+s.network[1]%128, s.network[2], n)
 }
 
 const (
@@ -73,26 +84,60 @@ const (
 	sources     = 32
 )
 
-// free is a port of an address that nobody listens on.
-func free(address string) (string, error) {
-	l, err := net.Listen("tcp4", address+":0")
-	if err != nil {
-		return "", fmt.Errorf("find a free port: %w", err)
-	}
-	defer l.Close()
-	return l.Addr().String(), nil
-}
-
-// write chooses addresses and writes the certificates.
-func (s *system) write() error {
+// draw draws the network of a system, of the loopback interface. It is away from
+// 127.0 and 127.1, which others use.
+func (s *system) draw() error {
 	if _, err := io.ReadFull(s.host.Random, s.network[:]); err != nil {
 		return fmt.Errorf("draw addresses: %w", err)
 	}
-	// Away from 127.0 and 127.1, which others use.
-	s.network[0] = 64 + s.network[0]%128
+	s.network[0], s.network[1] = 127, 64+s.network[1]%128
+	return nil
+}
+
+// connect makes the link to the system, if there is to be one. Its network is of
+// those that are set aside for measurements (RFC 2544).
+func (s *system) connect() error {
+	if s.rate == 0 {
+		return nil
+	}
+	s.network[0], s.network[1] = 198, 18+s.network[1]%2
+	ends := make([]string, sources)
+	for n := range ends {
+		ends[n] = s.address(firstSource + n)
+	}
+	var err error
+	s.link, err = makeLink(s.tied, s.rate, fmt.Sprintf("plr%d-%x", os.Getpid(), s.network[2]), s.address(routerHost), ends)
+	return err
+}
+
+// within calls a function on a thread with which what it starts dies, and in the
+// system's network.
+func (s *system) within(call func() error) error {
+	if s.link != nil {
+		return s.link.within(call)
+	}
+	return s.tied.Do(call)
+}
+
+// free is a port of an address that nobody listens on.
+func (s *system) free(address string) (found string, err error) {
+	err = s.within(func() error {
+		l, err := net.Listen("tcp4", address+":0")
+		if err != nil {
+			return fmt.Errorf("find a free port: %w", err)
+		}
+		defer l.Close()
+		found = l.Addr().String()
+		return nil
+	})
+	return found, err
+}
+
+// write chooses ports and writes the certificates.
+func (s *system) write() error {
 	var err error
 	for _, x := range []*string{&s.router.Plain, &s.router.Secure} {
-		if *x, err = free(s.address(routerHost)); err != nil {
+		if *x, err = s.free(s.address(routerHost)); err != nil {
 			return err
 		}
 	}
@@ -126,7 +171,7 @@ func (s *system) write() error {
 			Certificate: presented, Key: presented, PageSize: s.pageSize, Header: s.answerHead, Service: s.service, Workers: s.workers, HTTP2: s.router.ServerHTTP2,
 		}}
 		for _, a := range []*string{&x.spec.Plain, &x.spec.Secure} {
-			if *a, err = free(s.address(firstServer + n)); err != nil {
+			if *a, err = s.free(s.local(firstServer + n)); err != nil {
 				return err
 			}
 		}
@@ -146,6 +191,9 @@ func (s *system) write() error {
 
 // start starts the servers and the router, and makes the generator.
 func (s *system) start(ctx context.Context, now func() record.Micros, seed uint64) error {
+	if err := errors.Join(s.draw(), s.connect()); err != nil {
+		return err
+	}
 	if err := s.write(); err != nil {
 		return err
 	}
@@ -158,6 +206,7 @@ func (s *system) start(ctx context.Context, now func() record.Micros, seed uint6
 	if s.proxy, err = haproxy.Start(ctx, s.binary, s.room.Dir, s.router, s.apart(nil)); err != nil {
 		return err
 	}
+	s.config = s.router
 	s.clients = load.New(s.load(), now, seed)
 	return nil
 }
@@ -166,7 +215,7 @@ func (s *system) start(ctx context.Context, now func() record.Micros, seed uint6
 // normal priority: this program may have a higher one.
 func (s *system) apart(cpus []int) func(func() error) error {
 	return func(start func() error) error {
-		return s.tied.Do(func() error {
+		return s.within(func() error {
 			_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst they have ours
 			var set unix.CPUSet
 			for _, c := range cpus {
@@ -204,6 +253,11 @@ func (s *system) serve(ctx context.Context, x *server) error {
 	}
 	defer log.Close()
 	cmd := exec.Command(s.host.Executable, "component", backend.Component, x.file)
+	if s.nginx.Path != "" {
+		if cmd, err = s.nginx.Command(s.room.Dir, strings.TrimSuffix(x.file, ".json"), x.spec); err != nil {
+			return err
+		}
+	}
 	cmd.Dir, cmd.Stdout, cmd.Stderr = s.room.Dir, log, log
 	cmd.Env = []string{"PATH=/usr/bin:/bin", "GOGC=400"}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
@@ -219,9 +273,14 @@ func (s *system) serve(ctx context.Context, x *server) error {
 	ctx, cancel := context.WithTimeout(ctx, serverBound)
 	defer cancel()
 	for {
-		conn, err := net.Dial("tcp4", x.spec.Secure)
+		err := s.within(func() error {
+			conn, err := net.Dial("tcp4", x.spec.Secure)
+			if err == nil {
+				conn.Close()
+			}
+			return err
+		})
 		if err == nil {
-			conn.Close()
 			return nil
 		}
 		select {
@@ -300,6 +359,9 @@ func (s *system) stop() error {
 	}
 	for _, x := range s.servers {
 		err = errors.Join(err, x.kill())
+	}
+	if s.link != nil {
+		err = errors.Join(err, s.link.remove())
 	}
 	return err
 }

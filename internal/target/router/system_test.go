@@ -4,6 +4,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -11,6 +12,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/router/backend"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
 )
@@ -92,11 +94,20 @@ func TestWhatARouterCanBe(t *testing.T) {
 		{"bodies", map[string]string{"method": "POST", "bodySize": "50KiB"}},
 		{"no bodies", map[string]string{"method": "HEAD"}},
 		{"two threads on any processor", map[string]string{"threads": "2", "pinning": "none"}},
+		{"pages of an nginx", map[string]string{"backend": "nginx"}},
+		{"pages of an nginx by TLS", map[string]string{"backend": "nginx", "termination": "reencrypt", "cookies": "false", "servers": "2"}},
+		{"a link", map[string]string{"link": "1Gbit", "keepAlive": "false", "termination": "edge"}},
 		{"pages of 1 MiB", map[string]string{"pageSize": "1MiB"}},
 		{"a page of a byte", map[string]string{"pageSize": "1B"}},
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			t.Parallel()
+			if _, err := backend.FindNginx(t.Context()); err != nil && c.params["backend"] == "nginx" {
+				t.Skip(err)
+			}
+			if os.Getuid() != 0 && c.params["link"] != "" {
+				t.Skip("only root makes a link")
+			}
 			s := running(t, c.params)
 			loaded(t, s, 4, short, nil).clean(t, 4)
 		})
@@ -197,10 +208,11 @@ func TestARouteIsChangedUnderLoad(t *testing.T) {
 // Under churn of other routes a route that is added is answered, and so are all
 // others; no route of the churn is left but the last one.
 func TestRoutesChurn(t *testing.T) {
-	for _, c := range []struct{ event, termination, file string }{
-		{"route-runtime", "none", "http.map"}, {"none", "passthrough", "tcp.map"}, {"route-reload", "edge", "secure.map"},
+	for _, c := range []struct{ event, termination, file, by string }{
+		{"route-runtime", "none", "http.map", "runtime"}, {"none", "passthrough", "tcp.map", "runtime"}, {"route-reload", "edge", "secure.map", "runtime"},
+		{"route-reload", "none", "http.map", "reload"},
 	} {
-		s := running(t, map[string]string{"event": c.event, "termination": c.termination, "churn": "50"})
+		s := running(t, map[string]string{"event": c.event, "termination": c.termination, "churn": "50", "churnBy": c.by})
 		ctx, stop := context.WithCancel(context.Background())
 		var churn sync.WaitGroup
 		churn.Go(func() { s.churn(ctx) })
@@ -211,7 +223,7 @@ func TestRoutesChurn(t *testing.T) {
 		}).clean(t, 50)
 		stop()
 		churn.Wait()
-		if s.added.Load() < 20 || s.refused.Load() > s.added.Load()/10 {
+		if least := map[string]int64{"runtime": 20, "reload": 5}[c.by]; s.added.Load() < least || s.refused.Load() > s.added.Load()/10 {
 			t.Errorf("%s, %s: %d routes added, %d refused", c.event, c.termination, s.added.Load(), s.refused.Load())
 		}
 		text, err := s.proxy.Stats().Ask("show map " + c.file)
@@ -299,24 +311,58 @@ func TestTheListenersQueue(t *testing.T) {
 	}
 }
 
-// HAProxy holds a buffer for each half-sent header, and serves others as before.
-func TestHalfSentHeaders(t *testing.T) {
-	for _, termination := range []string{"none", "edge"} {
-		s := running(t, map[string]string{"idle": "200", "termination": termination})
+// What crosses a link is no more than its rate, and all but that where enough is
+// asked for; nothing of the link is left.
+func TestALinkIsFull(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root makes a link")
+	}
+	const rate = 100e6
+	s := running(t, map[string]string{"link": "100Mbit", "pageSize": "64KiB"})
+	before, err := s.link.received()
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := loaded(t, s, 8, 2*time.Second, nil)
+	x.clean(t, 20)
+	after, err := s.link.received()
+	if bits := 8 * (after - before) / 2; err != nil || bits > 1.1*rate || bits < 0.7*rate {
+		t.Errorf("the link of %g bit/s carried %g, %v", rate, bits, err)
+	}
+	name := s.link.end.Attrs().Name
+	if err := s.stop(); err != nil {
+		t.Error(err)
+	}
+	if _, err := net.InterfaceByName(name); err == nil {
+		t.Errorf("the link %s is left", name)
+	}
+	s.link = nil
+}
+
+// HAProxy holds a buffer for each half-sent header, none for a connection that
+// is idle after a request, and serves others as before.
+func TestIdleConnections(t *testing.T) {
+	for _, c := range []struct {
+		termination, after string
+		least, most        int64 // bytes of each
+	}{
+		{"none", "half-header", 16 << 10, 200 << 10}, {"edge", "half-header", 16 << 10, 200 << 10}, {"none", "request", 0, 12 << 10},
+	} {
+		s := running(t, map[string]string{"idle": "200", "termination": c.termination, "idleAfter": c.after})
 		ctx, stop := context.WithCancel(context.Background())
 		before, err := s.proxy.Usage()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var held sync.WaitGroup
-		held.Go(func() { s.holdHalf(ctx) })
-		for until := time.Now().Add(10 * time.Second); s.half.Load() < 200 && time.Now().Before(until); {
+		held.Go(func() { s.holdIdle(ctx) })
+		for until := time.Now().Add(10 * time.Second); s.held.Load() < 200 && time.Now().Before(until); {
 			time.Sleep(10 * time.Millisecond)
 		}
 		loaded(t, s, 4, short, nil).clean(t, 20)
 		after, err := s.proxy.Usage()
-		if each := (after.RSSBytes - before.RSSBytes) / 200; err != nil || s.half.Load() != 200 || each < 16<<10 || each > 200<<10 {
-			t.Errorf("%s: %d half-sent headers are held, for %v bytes each, %v", termination, s.half.Load(), each, err)
+		if each := (after.RSSBytes - before.RSSBytes) / 200; err != nil || s.held.Load() != 200 || each < c.least || each > c.most {
+			t.Errorf("%s, %s: %d connections are held, for %v bytes each, %v", c.termination, c.after, s.held.Load(), each, err)
 		}
 		stop()
 		held.Wait()

@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// ioProgram is the built program, where there is a fio.
+func ioProgram(t *testing.T) *harness.Program {
+	t.Helper()
+	if _, err := fio.Find(context.Background(), ""); err != nil {
+		t.Skipf("%v: %s", err, fio.Install)
+	}
+	return suite.Program(t)
+}
+
+// leavesNoIO fails if there is an fio, a directory or a volume left.
+func leavesNoIO(t *testing.T, p *harness.Program, how string) {
+	t.Helper()
+	processes, files := inRooms(t, p, "io")
+	volumes, err := filepath.Glob(filepath.Join(p.Dir, "*", "plimsoll-io-*"))
+	if err != nil || len(processes)+len(files)+len(volumes) > 0 {
+		t.Errorf("%s has left: %v %v %v %v", how, processes, files, volumes, err)
+	}
+}
+
+func TestIORefusesBadInput(t *testing.T) {
+	t.Parallel()
+	p := ioProgram(t)
+	for name, text := range map[string]string{"none.fio": "[global]\nbs=4k\n", "escape.fio": "[a]\nrw=read\nfilename=/dev/vda\n", "bad.fio": "[a]\nrw=reed\n", "good.fio": "[a]\nrw=read\nsize=1m\n"} {
+		if err := os.WriteFile(filepath.Join(p.Dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct {
+		why  string
+		args []string
+		want []string
+	}{
+		{"a pattern that there is not", []string{"--set", "rw=sideways"}, []string{"rw", "sideways", "randread"}},
+		{"a size in no unit that is known", []string{"--set", "blockSize=4 pages"}, []string{"blockSize", `"4 pages"`, "4KiB"}},
+		{"a block larger than its file", []string{"--set", "blockSize=1MiB", "--set", "size=4KiB"}, []string{"blockSize", "4 KiB", "1 MiB"}},
+		{"direct IO of no whole sectors", []string{"--set", "blockSize=1000B"}, []string{"direct=false"}},
+		{"a checksum of a part of a block", []string{"--set", "verify=crc", "--set", "size=10000B", "--set", "blockSize=4096B"}, []string{"size", "a multiple of blockSize"}},
+		{"a mix of one kind", []string{"--set", "rw=randrw", "--set", "mix=100"}, []string{"mix", "100", "rw=read"}},
+		{"an engine that there is not", []string{"--set", "engine=magic"}, []string{"engine", "magic", "libaio"}},
+		{"a depth that the engine does not have", []string{"--set", "engine=psync", "--set", "depth=4"}, []string{"depth", "psync", "libaio"}},
+		{"a depth on the axis that it does not have", []string{"--axis", "depth", "--levels", "1,2", "--set", "engine=sync"}, []string{"depth", "sync"}},
+		{"no volumes", []string{"--levels", "0.5"}, []string{"volumes"}},
+		{"more volumes than can be", []string{"--levels", "1000000"}, []string{"volumes", "2000"}},
+		{"less than an IO a second for each volume", []string{"--axis", "rate", "--levels", "3", "--set", "volumes=10"}, []string{"rate", "at least 10"}},
+		{"a mix that leaves no write", []string{"--axis", "rate", "--levels", "2", "--set", "rw=randrw", "--set", "mix=99"}, []string{"mix", "2 reads and 0 writes"}},
+		{"a directory that is not there", []string{"--set", "path=nowhere"}, []string{"path", "nowhere", "no such file"}},
+		{"one of two that is not there", []string{"--set", "path=.+nowhere"}, []string{"path", "nowhere"}},
+		{"a job file that is not there", []string{"--set", "job=nothing.fio"}, []string{"job", "nothing.fio"}},
+		{"a job file without a job", []string{"--set", "job=none.fio"}, []string{"job", "none.fio", "no job"}},
+		{"a job on a device", []string{"--set", "job=escape.fio"}, []string{"line 3", "own directory"}},
+		{"a job that fio refuses", []string{"--set", "job=bad.fio"}, []string{"job", "reed"}},
+		{"a job on another axis", []string{"--axis", "rate", "--levels", "100", "--set", "job=good.fio"}, []string{"job", "--axis volumes"}},
+		{"a program that is not there", []string{"--set", "fio=/nowhere/fio"}, []string{"/nowhere/fio", "was not found"}},
+		{"another program", []string{"--set", "fio=/bin/true"}, []string{"another program"}},
+	} {
+		got := p.Run(t, append([]string{"sweep", "io-volumes", "--out", "refused"}, c.args...)...)
+		if got.Code != exitUsage {
+			t.Errorf("%s: exit code %d\n%s", c.why, got.Code, got.Stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got.Stderr, want) {
+				t.Errorf("%s: %q is missing in\n%s", c.why, want, got.Stderr)
+			}
+		}
+	}
+	if _, err := os.Stat(filepath.Join(p.Dir, "refused")); err == nil {
+		t.Error("a run directory was made")
+	}
+	leavesNoIO(t, p, "bad input")
+}
+
+func TestIOWithoutFio(t *testing.T) {
+	t.Parallel()
+	p := suite.Program(t)
+	cmd := p.Command("sweep", "io-volumes")
+	cmd.Env = append(cmd.Env, "PATH=/nowhere")
+	text, _ := cmd.CombinedOutput()
+	if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(string(text), fio.Install) {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), text)
+	}
+}
+
+// A short run has what every run has, and its parts add up.
+func TestIO(t *testing.T) {
+	t.Parallel()
+	p := ioProgram(t)
+	got := p.Measure(t, "one", "sweep", "io-volumes", "--axis", "rate", "--levels", "400", "--hold", "3s", "--set", "volumes=2", "--set", "rw=randrw",
+		"--set", "size=4MiB", "--set", "verify=crc", "--set", "path=.", "--slo", "Complete p99 <= 1s", "--slo", "achieved >= 99%", "--slo", "errors <= 0%")
+	if got.Code != exitHeld {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	step := p.Result(t, "one").Steps[0]
+	r := step.Requests
+	if r.Intended != r.Sent+r.Dropped || r.Sent != r.Done || r.Done < 1100 || r.Done > 2500 || len(r.ByPlace) != 2 {
+		t.Errorf("of 400 a second over 3 s: %+v", r)
+	}
+	if l := step.Latency["Complete"]; l.P99 == nil || *l.P99 <= 0 || l.N != r.Intended {
+		t.Errorf("%+v of %d", l, r.Intended)
+	}
+	for _, name := range []string{"throughput", "drive alone", "share of the drive"} {
+		if step.Told[name] <= 0 {
+			t.Errorf("%s is not told: %v", name, step.Told)
+		}
+	}
+	if step.Resources["fio processes"].CPUSeconds <= 0 || step.Resources[judge.SourceSelf].CPUSeconds <= 0 {
+		t.Errorf("what fio and this program used is not known: %v", step.Resources)
+	}
+	sides := make(map[string]int)
+	p.Count("one", func(e record.Event) bool {
+		if w, ok := e.Body.(*record.Window); ok {
+			sides[w.Component] += w.Done
+		}
+		return false
+	})
+	if sides["read"] == 0 || sides["write"] == 0 {
+		t.Errorf("reads and writes are components: %v", sides)
+	}
+	if env := p.Environment(t, "one"); env.Host.Runtimes["fio"] == "" || env.Kind == nil || env.Kind.There != "Complete" {
+		t.Errorf("%+v", env)
+	}
+	leavesNoIO(t, p, "the run")
+}
+
+// What goes wrong is a breach that says what it was.
+func TestIOBreaches(t *testing.T) {
+	t.Parallel()
+	p := ioProgram(t)
+	small := filepath.Join(p.Dir, "small")
+	if err := os.Mkdir(small, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	full := []string{"--set", "path=small", "--set", "direct=false", "--set", "rw=write", "--set", "engine=psync", "--set", "blockSize=64KiB", "--set", "size=64MiB"}
+	if err := unix.Mount("tmpfs", small, "tmpfs", 0, "size=8m"); err != nil {
+		full = nil // it takes root
+	}
+	t.Cleanup(func() { _ = unix.Unmount(small, unix.MNT_DETACH) })
+	file := func() string {
+		list, _ := filepath.Glob(filepath.Join(p.Dir, "plimsoll-io-*", "volume-1", fio.FileName))
+		if len(list) == 0 {
+			return ""
+		}
+		return list[0]
+	}
+	for _, c := range []struct {
+		why, kind string
+		args      []string
+		under     func(t *testing.T)
+	}{
+		{"a disk that is full", fio.FailedFull, full, nil},
+		{"an fio that is killed", fio.FailedKilled, []string{"--set", "path=.", "--set", "rate=100", "--set", "size=1MiB"}, func(t *testing.T) {
+			processes, _ := inRooms(t, p, "io")
+			for _, link := range processes {
+				if text, err := os.ReadFile(filepath.Join(filepath.Dir(strings.Fields(link)[0]), "comm")); err == nil && strings.TrimSpace(string(text)) == "fio" {
+					pid := 0
+					for _, c := range filepath.Base(filepath.Dir(strings.Fields(link)[0])) {
+						pid = 10*pid + int(c-'0')
+					}
+					_ = unix.Kill(pid, unix.SIGKILL)
+				}
+			}
+		}},
+		{"data that changes under it", fio.FailedVerify, []string{"--set", "path=.", "--set", "rate=300", "--set", "size=1MiB", "--set", "verify=crc"}, func(t *testing.T) {
+			if err := os.WriteFile(file(), make([]byte, 1<<20), 0o600); err != nil {
+				t.Error(err)
+			}
+		}},
+	} {
+		if c.args == nil {
+			continue
+		}
+		out := strings.ReplaceAll(c.kind, " ", "-")
+		s := p.Start(t, append([]string{"sweep", "io-volumes", "--levels", "1", "--hold", "2s", "--set", "drive=false", "--out", out}, c.args...)...)
+		if c.under != nil {
+			harness.Await(t, "IO on record", func() bool { return windows(p, out) > 0 })
+			c.under(t)
+		}
+		got := s.Wait()
+		result := p.Result(t, out)
+		if got.Code != exitBreached || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
+			t.Errorf("%s: exit code %d, %+v\n%s", c.why, got.Code, result.Steps, got.Stderr)
+		}
+		if !strings.Contains(got.Stdout+got.Stderr, c.kind) {
+			t.Errorf("%s: %q is not told:\n%s%s", c.why, c.kind, got.Stdout, got.Stderr)
+		}
+	}
+	leavesNoIO(t, p, "what broke")
+}
+
+// However a run ends, nothing of it goes on, and the next command removes what
+// is left.
+func TestIOLeavesNothing(t *testing.T) {
+	t.Parallel()
+	p := ioProgram(t)
+	if err := os.Mkdir(filepath.Join(p.Dir, "mount"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	args := func(out string) []string {
+		return []string{"sweep", "io-volumes", "--levels", "2", "--hold", "1m", "--set", "path=mount", "--set", "rate=200", "--set", "size=1MiB", "--set", "drive=false", "--out", out}
+	}
+	under := func(out string) *harness.Started {
+		s := p.Start(t, args(out)...)
+		harness.Await(t, "IO on record", func() bool { return windows(p, out) > 0 })
+		if processes, files := inRooms(t, p, "io"); len(processes) < 2 || len(files) != 1 {
+			t.Fatalf("under load there are %v %v", processes, files)
+		}
+		return s
+	}
+	s := under("interrupted")
+	s.Signal(os.Interrupt)
+	if got := s.Wait(); got.Code != 130 {
+		t.Errorf("Ctrl-C: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	leavesNoIO(t, p, "Ctrl-C")
+	s = under("killed")
+	s.Kill()
+	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "io"); return len(processes) == 0 })
+	if got := p.Run(t, "sweep", "io-volumes", "--levels", "1", "--hold", "1s", "--set", "size=1MiB", "--set", "drive=false", "--out", "next"); got.Code != exitHeld && got.Code != exitInvalid {
+		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	leavesNoIO(t, p, "SIGKILL and the next command")
+}

@@ -1,0 +1,61 @@
+package report
+
+import (
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Figures that were always 0, sources that are not drawn, and samples outside of
+// the step's windows have no line.
+func TestSampledCourses(t *testing.T) {
+	kind := record.ObjectKind{Courses: []record.Course{
+		{Title: "queues", Source: "server", Values: []record.Value{{Key: "a", Name: "first"}, {Key: "b", Name: "second"}, {Key: "c", Name: "third"}}},
+		{Title: "nothing", Source: "server", Values: []record.Value{{Key: "b", Name: "second"}}},
+	}}
+	var samples []record.Event
+	for i, values := range []map[string]float64{{"a": 9}, {"a": 1, "b": 0}, {"a": 0.123456, "c": 4}, {"a": 9}} {
+		samples = append(samples,
+			record.Event{T: record.Micros(i * 1e6), Body: &record.Reading{Source: "server", Values: values}},
+			record.Event{T: record.Micros(i * 1e6), Body: &record.Reading{Source: "other", Values: values}})
+	}
+	list := sampledOf(kind, samples, 0.5, 2.5)
+	if len(list) != 1 || len(list[0].At) != 2 || len(list[0].Lines) != 2 {
+		t.Fatalf("%+v", list)
+	}
+	first, third := list[0].Lines[0], list[0].Lines[1]
+	if first.Name != "first" || *first.Values[0] != 1 || *first.Values[1] != 0.1235 || third.Name != "third" || third.Values[0] != nil || *third.Values[1] != 4 {
+		t.Errorf("%+v", list)
+	}
+}
+
+// Steps that the same thing bound are told in one line, with what the answers
+// came to.
+func TestBoundLines(t *testing.T) {
+	step := func(id int, what string, bits float64) judge.Step {
+		bound := []judge.BoundShare{{What: "what is not used up"}, {What: what, Held: true}, {What: "what comes later", Held: true}}
+		return judge.Step{ID: id, Requests: &judge.StreamRequests{BitsPerSecond: &bits}, Bottleneck: &judge.Bottleneck{Bounds: bound}}
+	}
+	got := boundLines(judge.Result{Steps: []judge.Step{step(1, "the link", 1e9), step(2, "the link", 1.5e9), step(3, "a queue", 2e9), {ID: 4}}})
+	want := "Bound in steps 1, 2: the link; answers came to 1 to 1.5 Gbit/s|Bound in step 3: a queue; answers came to 2 Gbit/s"
+	if strings.Join(got, "|") != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// Warnings of cells that differ in their figures alone are one.
+func TestGridWarningsOfOneKind(t *testing.T) {
+	cell := func(texts ...string) judge.Cell {
+		var c judge.Cell
+		for _, text := range texts {
+			c.Warnings = append(c.Warnings, record.Warning{Kind: record.WarningCPU, Text: text})
+		}
+		return c
+	}
+	list := gridWarnings(judge.Grid{Cells: []judge.Cell{cell("others used 18% of the CPUs", "others used 19% of the CPUs"), cell("others used 9.5% of the CPUs"), cell("a note")}})
+	if len(list) != 2 || list[0].Text != "others used 18% of the CPUs (in 2 of 3 cells, with other figures in some)" || list[1].Text != "a note (in 1 of 3 cells)" {
+		t.Errorf("%+v", list)
+	}
+}

@@ -1,0 +1,139 @@
+package router
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+
+	"github.com/vishvananda/netlink"
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/starter"
+)
+
+// link is a network of one router: a namespace in which it and its servers run,
+// and a cable to it that carries no more than a rate in either direction. The
+// namespace has no name: with this program and the processes in it the kernel
+// takes it and the cable away.
+type link struct {
+	tied            *starter.Starter
+	inside, outside *os.File // the namespaces, outside is this program's own
+	end             netlink.Link
+}
+
+const (
+	linkBits = 24
+	// A bucket takes what the link carries in a millisecond, and no less than
+	// three frames; the queue before it what it carries in ten, and some frames.
+	leastBucket = 3 * 1514
+	queueFrames = 100 * 1514
+)
+
+// makeLink makes a link of so many bits a second, whose ends have these
+// addresses. Its end on this machine has the further ones too.
+func makeLink(tied *starter.Starter, rate float64, name, inside string, outside []string) (*link, error) {
+	l := &link{tied: tied}
+	err := tied.Do(func() (err error) {
+		const own = "/proc/thread-self/ns/net"
+		if l.outside, err = os.Open(own); err != nil {
+			return err
+		}
+		if err = unix.Unshare(unix.CLONE_NEWNET); err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, unix.Setns(int(l.outside.Fd()), unix.CLONE_NEWNET)) }()
+		if l.inside, err = os.Open(own); err != nil {
+			return err
+		}
+		if err = connect("lo", 0); err != nil {
+			return err
+		}
+		attributes := netlink.NewLinkAttrs()
+		attributes.Name = name
+		if err = netlink.LinkAdd(&netlink.Veth{LinkAttrs: attributes, PeerName: name, PeerNamespace: netlink.NsFd(l.outside.Fd())}); err != nil {
+			return err
+		}
+		return connect(name, rate, inside)
+	})
+	if err == nil {
+		err = tied.Do(func() (err error) {
+			if err = connect(name, rate, outside...); err == nil {
+				l.end, err = netlink.LinkByName(name)
+			}
+			return err
+		})
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make a link of limited rate: %w", err), l.remove())
+	}
+	return l, nil
+}
+
+// connect sets up an end of a link with its addresses, and bounds what leaves it
+// to a rate, 0 for any.
+func connect(name string, rate float64, addresses ...string) error {
+	end, err := netlink.LinkByName(name)
+	if err != nil {
+		return fmt.Errorf("find %s: %w", name, err)
+	}
+	for _, a := range addresses {
+		to := &net.IPNet{IP: net.ParseIP(a), Mask: net.CIDRMask(linkBits, 32)}
+		if err := netlink.AddrAdd(end, &netlink.Addr{IPNet: to}); err != nil {
+			return fmt.Errorf("give %s the address %s: %w", name, a, err)
+		}
+	}
+	if err := netlink.LinkSetUp(end); err != nil {
+		return fmt.Errorf("set up %s: %w", name, err)
+	}
+	if rate == 0 {
+		return nil
+	}
+	bytes := uint64(rate / 8)
+	bucket := max(uint32(bytes/1000), leastBucket)
+	shaped := &netlink.Tbf{
+		QdiscAttrs: netlink.QdiscAttrs{LinkIndex: end.Attrs().Index, Handle: netlink.MakeHandle(1, 0), Parent: netlink.HANDLE_ROOT},
+		Rate:       bytes, Buffer: netlink.Xmittime(bytes, bucket), Limit: bucket + uint32(bytes/100) + queueFrames,
+	}
+	if err := netlink.QdiscAdd(shaped); err != nil {
+		return fmt.Errorf("limit the rate of %s (tbf): %w", name, err)
+	}
+	return nil
+}
+
+// within calls a function on a thread in the namespace, such as one that starts
+// a process there.
+func (l *link) within(call func() error) error {
+	return l.tied.Do(func() (err error) {
+		if err = unix.Setns(int(l.inside.Fd()), unix.CLONE_NEWNET); err != nil {
+			return fmt.Errorf("enter the router's network: %w", err)
+		}
+		defer func() { err = errors.Join(err, unix.Setns(int(l.outside.Fd()), unix.CLONE_NEWNET)) }()
+		return call()
+	})
+}
+
+// received is how many bytes have come from the router, with their headers.
+func (l *link) received() (float64, error) {
+	end, err := netlink.LinkByIndex(l.end.Attrs().Index)
+	if err != nil {
+		return 0, fmt.Errorf("read what the link carried: %w", err)
+	}
+	return float64(end.Attrs().Statistics.RxBytes), nil
+}
+
+// remove takes the link away. What runs inside must have ended.
+func (l *link) remove() error {
+	var err error
+	if l.end != nil {
+		if err = netlink.LinkDel(l.end); err != nil {
+			err = fmt.Errorf("remove the link: %w", err)
+		}
+	}
+	for _, f := range []*os.File{l.inside, l.outside} {
+		if f != nil {
+			f.Close()
+		}
+	}
+	return err
+}

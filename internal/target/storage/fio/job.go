@@ -1,0 +1,185 @@
+package fio
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Job is what one fio does in one directory, on a file of its own, until it is
+// ended.
+type Job struct {
+	Dir string
+	// Pattern is the kind of IO as fio names it: read, write, randread, randwrite,
+	// rw or randrw. ReadPercent is the share of reads of one that is mixed.
+	Pattern     string
+	ReadPercent int
+	Block, Size int64 // bytes, of one IO and of the file
+	Direct      bool
+	Engine      string
+	Depth       int
+	// Rate is how many IOs are done each second, 0 for as many as it goes.
+	Rate int
+	// Fsync is after how many writes one is made, 0 for never.
+	Fsync int
+	// Verify writes checksums, and reads what was written.
+	Verify bool
+	Seed   uint64
+	// Fill has the file written once, in order, and ends then.
+	Fill bool
+}
+
+// Reads and Writes report whether there are IOs of that kind.
+func (j Job) Reads() bool { return j.Pattern != "write" && j.Pattern != "randwrite" }
+
+// Writes reports whether data is written.
+func (j Job) Writes() bool { return j.Pattern != "read" && j.Pattern != "randread" }
+
+// Rates are how many reads and how many writes a job of a fixed rate does each
+// second. Both are 0 where there is no fixed rate.
+func (j Job) Rates() (reads, writes int) {
+	switch {
+	case !j.Writes():
+		return j.Rate, 0
+	case !j.Reads():
+		return 0, j.Rate
+	}
+	reads = (j.Rate*j.ReadPercent + 50) / 100
+	return reads, j.Rate - reads
+}
+
+const (
+	// endless is longer than any step: fio is told when to end.
+	endless = "runtime=30d"
+	// fillBlock is the size of an IO that fills a file.
+	fillBlock = 1 << 20
+	// verifyBacklog is after how many writes they are read again.
+	verifyBacklog = 256
+)
+
+// always are the lines that each job has whose output is read here. Threads die
+// with the process that the kernel ends with this program.
+func always(dir string) []string {
+	return []string{"thread=1", "directory=" + dir, "group_reporting=0", "lat_percentiles=1", "clat_percentiles=0", "disk_util=0", "fallocate=none"}
+}
+
+// Text is the job as a file for fio.
+func (j Job) Text() string {
+	var b strings.Builder
+	put := func(format string, args ...any) { fmt.Fprintf(&b, format+"\n", args...) }
+	put("[volume]")
+	for _, line := range always(j.Dir) {
+		put("%s", line)
+	}
+	put("filename=%s", FileName)
+	put("size=%d", j.Size)
+	put("randseed=%d", j.Seed)
+	put("ioengine=%s", j.Engine)
+	if j.Direct {
+		put("direct=1")
+	}
+	if j.Verify {
+		put("verify=crc32c\nverify_fatal=1")
+	}
+	if j.Fill {
+		block := min(int64(fillBlock), j.Size)
+		if j.Verify {
+			block = j.Block // a checksum is of a block
+		}
+		put("rw=write\nbs=%d\niodepth=8\ndo_verify=0\nend_fsync=1", block)
+		return b.String()
+	}
+	put("rw=%s\nbs=%d\niodepth=%d\ntime_based=1\n%s", j.Pattern, j.Block, j.Depth, endless)
+	if j.Reads() && j.Writes() {
+		put("rwmixread=%d", j.ReadPercent)
+	}
+	if reads, writes := j.Rates(); reads+writes > 0 {
+		put("rate_iops=%d,%d", reads, writes)
+	}
+	if j.Fsync > 0 {
+		put("fsync=%d", j.Fsync)
+	}
+	if j.Verify && j.Writes() {
+		put("verify_backlog=%d", verifyBacklog)
+	}
+	return b.String()
+}
+
+// FileName is the name of the file that a job works on.
+const FileName = "data"
+
+// refused are options that a job file of the user's must not have: with what they
+// say it would leave its directory, or would not be understood.
+func refused() map[string]string {
+	return map[string]string{
+		"directory": "the directory is given by path", "filename_format": "files are named by fio", "exec_prerun": "a job runs no other program",
+		"exec_postrun": "a job runs no other program", "ioengine=exec": "a job runs no other program", "include": "give the job in one file",
+		"write_iolog": "what fio writes is read by this program", "read_iolog": "a replay is no load of a level", "group_reporting": "each job is read by itself",
+		"write_bw_log": "what fio writes is read by this program", "write_lat_log": "what fio writes is read by this program",
+		"write_hist_log": "what fio writes is read by this program", "write_iops_log": "what fio writes is read by this program",
+	}
+}
+
+// RawError is a job file that does not do.
+type RawError struct {
+	Line  int // 0 where it is none
+	Found string
+	Why   string
+}
+
+// Error implements error.
+func (e *RawError) Error() string {
+	if e.Line == 0 {
+		return e.Why
+	}
+	return fmt.Sprintf("line %d: %s: %s", e.Line, e.Found, e.Why)
+}
+
+// Raw is a job file of the user's, for a directory: what each job must have
+// stands at its end, where it counts. A mistake is a *RawError.
+func Raw(text, dir string) (string, error) {
+	var out []string
+	jobs, within := 0, false // a job's section
+	end := func() {
+		if within {
+			out = append(out, always(dir)...)
+		}
+	}
+	for n, line := range strings.Split(text, "\n") {
+		trimmed := strings.TrimSpace(line)
+		if trimmed == "" || trimmed[0] == '#' || trimmed[0] == ';' {
+			continue
+		}
+		fail := func(why string) (string, error) { return "", &RawError{n + 1, strconv.Quote(trimmed), why} }
+		if trimmed[0] == '[' {
+			end()
+			name, ok := strings.CutSuffix(trimmed[1:], "]")
+			if !ok || name == "" {
+				return fail("the name of a job ends with ]")
+			}
+			if within = name != "global"; within {
+				jobs++
+			}
+			out = append(out, trimmed)
+			continue
+		}
+		option, value, _ := strings.Cut(trimmed, "=")
+		option, value = strings.TrimSpace(option), strings.TrimSpace(value)
+		first, _, _ := strings.Cut(option, " ")
+		for _, name := range []string{first, option + "=" + value} {
+			if why, ok := refused()[name]; ok {
+				return fail(why)
+			}
+		}
+		if slices.Contains([]string{"filename", "opendir", "cgroup", "logfile", "verify_state_load"}, option) && strings.ContainsAny(value, "/:") || filepath.IsAbs(value) {
+			return fail("a job works on files in its own directory")
+		}
+		out = append(out, trimmed)
+	}
+	if end(); jobs == 0 {
+		return "", &RawError{Why: "there is no job: a section in brackets with another name than global"}
+	}
+	return strings.Join(out, "\n") + "\n", nil
+}

@@ -1,0 +1,161 @@
+package fio
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Report is what one fio has done since it began, over all of its jobs.
+type Report struct {
+	// Ran is for how long it has run.
+	Ran time.Duration
+	// Reads, Writes and Syncs are those that were done.
+	Reads, Writes, Syncs Side
+	// Errno is the first error of a job, 0 for none.
+	Errno int
+}
+
+// Side is what was done in one direction.
+type Side struct {
+	Bytes int64
+	// Bins are of the times from submission to completion.
+	Bins Bins
+}
+
+// Sides are the report's sides by their names.
+func (r Report) Sides() map[string]Side {
+	return map[string]Side{Read: r.Reads, Write: r.Writes, Sync: r.Syncs}
+}
+
+// Names of the sides of a report.
+const (
+	Read  = "read"
+	Write = "write"
+	Sync  = "sync"
+)
+
+// document is what is read of fio's json+ output.
+type document struct {
+	Jobs   []jobOutput `json:"jobs"`
+	Client []jobOutput `json:"client_stats"`
+}
+
+type jobOutput struct {
+	Name    string     `json:"jobname"`
+	Error   int        `json:"error"`
+	Runtime int64      `json:"job_runtime"` // milliseconds
+	Read    sideOutput `json:"read"`
+	Write   sideOutput `json:"write"`
+	Sync    sideOutput `json:"sync"`
+}
+
+type sideOutput struct {
+	Bytes   int64 `json:"io_bytes"`
+	Latency struct {
+		Bins map[string]uint64 `json:"bins"`
+	} `json:"lat_ns"`
+}
+
+// allClients is the name of an entry that fio makes of all clients. Its sums
+// have been wrong, and its latencies are not merged.
+const allClients = "All clients"
+
+// ParseReport reads one document of fio's json+ output. The jobs are merged by
+// their bins; what fio itself made of all clients is passed over.
+func ParseReport(text []byte) (Report, error) {
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return Report{}, fmt.Errorf("read the output of fio: %w", err)
+	}
+	r := Report{Reads: Side{Bins: Bins{}}, Writes: Side{Bins: Bins{}}, Syncs: Side{Bins: Bins{}}}
+	jobs := 0
+	for _, j := range append(d.Jobs, d.Client...) {
+		if j.Name == allClients {
+			continue
+		}
+		jobs++
+		if r.Errno == 0 {
+			r.Errno = j.Error
+		}
+		if j.Runtime < 0 || j.Runtime > math.MaxInt64/int64(time.Millisecond) {
+			return r, fmt.Errorf("read the output of fio: a job ran for %d ms", j.Runtime)
+		}
+		r.Ran = max(r.Ran, time.Duration(j.Runtime)*time.Millisecond)
+		for _, x := range []struct {
+			to   *Side
+			from sideOutput
+		}{{&r.Reads, j.Read}, {&r.Writes, j.Write}, {&r.Syncs, j.Sync}} {
+			x.to.Bytes += x.from.Bytes
+			for key, n := range x.from.Latency.Bins {
+				at, err := strconv.ParseInt(key, 10, 64)
+				if err != nil || at < 0 {
+					return r, fmt.Errorf("read the output of fio: %q is no bin of a histogram", key)
+				}
+				x.to.Bins[at] += n
+			}
+		}
+	}
+	if jobs == 0 {
+		return r, errors.New("read the output of fio: it tells of no job")
+	}
+	return r, nil
+}
+
+// mostDocument bounds a document of fio's.
+const mostDocument = 64 << 20
+
+// ReadReports reads what a fio prints until its end: documents, each of which is
+// handed over, and lines about them. It returns the first error; what comes
+// after is read and let go, so that fio does not wait.
+func ReadReports(from io.Reader, report func(Report), line func(string)) error {
+	lines := bufio.NewReader(from)
+	var text bytes.Buffer
+	var failed error
+	within := false
+	for {
+		piece, err := lines.ReadSlice('\n')
+		whole := strings.TrimRight(string(piece), "\r\n")
+		switch {
+		case !within && whole == "{":
+			within = true
+			text.Reset()
+			text.Write(piece)
+		case within && failed == nil:
+			if text.Len() > mostDocument {
+				failed = errors.New("read the output of fio: a document has no end")
+				continue
+			}
+			text.Write(piece)
+			if whole == "}" {
+				within = false
+				r, err := ParseReport(text.Bytes())
+				if err != nil {
+					failed = err
+					continue
+				}
+				report(r)
+			}
+		case !within && whole != "":
+			line(whole)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			switch {
+			case failed != nil:
+				return failed
+			case !errors.Is(err, io.EOF):
+				return fmt.Errorf("read the output of fio: %w", err)
+			case within:
+				return errors.New("read the output of fio: it ends within a document")
+			}
+			return nil
+		}
+	}
+}

@@ -1,0 +1,148 @@
+package io
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// ground is what volumes are made on.
+type ground interface {
+	// volume makes the volume of that number, counted from 0, unless it is there,
+	// and returns its directory as processes of the ground see it.
+	volume(ctx context.Context, n int) (string, error)
+	// command prepares a process of the ground, which start starts.
+	command(name string, args ...string) *exec.Cmd
+	start(cmd *exec.Cmd) error
+	// below is a directory of this machine on the file system below the volumes.
+	below() string
+	// abort ends what hangs in a volume, if that can be done.
+	abort(n int) error
+	// about says what the volumes are, in a line.
+	about() string
+	// close removes the volumes.
+	close() error
+}
+
+const (
+	// volumesPrefix begins the names of directories that volumes are made in.
+	volumesPrefix = "plimsoll-io-"
+	// madeFile lists those that are not in the run's own directory.
+	madeFile = "made"
+)
+
+// directories are volumes that are directories of file systems that are there.
+type directories struct {
+	session *session
+	bases   []string
+	own     bool // in the run's directory
+}
+
+// newDirectories makes a directory for volumes in each of some paths, or in the
+// run's own directory without any.
+func newDirectories(s *session, paths []string) (*directories, error) {
+	d := &directories{session: s, own: len(paths) == 0}
+	if d.own {
+		paths = []string{s.room.Dir}
+	}
+	for _, path := range paths {
+		base, err := os.MkdirTemp(path, volumesPrefix)
+		if err == nil {
+			d.bases = append(d.bases, base)
+			err = os.WriteFile(filepath.Join(s.room.Dir, madeFile), []byte(strings.Join(d.bases, "\n")+"\n"), 0o600)
+		}
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("make a directory for volumes: %w", err), d.close())
+		}
+	}
+	return d, nil
+}
+
+func (d *directories) volume(_ context.Context, n int) (string, error) {
+	dir := filepath.Join(d.bases[n%len(d.bases)], "volume-"+strconv.Itoa(n+1))
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("make volume %d: %w", n+1, err)
+	}
+	return dir, nil
+}
+
+func (d *directories) command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(name, args...)
+	cmd.Dir, cmd.Env = d.session.room.Dir, []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
+	return cmd
+}
+
+func (d *directories) start(cmd *exec.Cmd) error {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+	return d.session.tied.Do(func() error {
+		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst it has our priority
+		return cmd.Start()
+	})
+}
+
+func (d *directories) below() string { return d.bases[0] }
+
+// abort implements ground: a file system of somebody else's is left alone.
+func (*directories) abort(int) error {
+	return errors.New("it is not this program's, and nothing of it is ended")
+}
+
+func (d *directories) about() string {
+	if d.own {
+		return "directories of this machine"
+	}
+	return "directories in " + strings.Join(d.session.pathsOf(), ", ")
+}
+
+func (d *directories) close() error {
+	var all error
+	for _, base := range d.bases {
+		all = errors.Join(all, removeBounded(base))
+	}
+	return all
+}
+
+// removeBound is how long the removal of volumes may take.
+const removeBound = time.Minute
+
+// removeBounded removes a directory whose file system may hang.
+func removeBounded(dir string) error {
+	done := make(chan error, 1)
+	go func() { done <- os.RemoveAll(dir) }()
+	select {
+	case err := <-done:
+		if err != nil {
+			return fmt.Errorf("remove volumes: %w", err)
+		}
+		return nil
+	case <-time.After(removeBound):
+		return fmt.Errorf("remove volumes: %s is not removed after %v", dir, removeBound)
+	}
+}
+
+// removeVolumes removes what a run that was killed has made besides its own
+// directory, by the list there.
+func removeVolumes(roomDir string) error {
+	text, err := os.ReadFile(filepath.Join(roomDir, madeFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("read which volumes there were: %w", err)
+	}
+	for dir := range strings.Lines(string(text)) {
+		if dir = strings.TrimSpace(dir); filepath.IsAbs(dir) && strings.HasPrefix(filepath.Base(dir), volumesPrefix) {
+			err = errors.Join(err, removeBounded(dir))
+		}
+	}
+	return err
+}

@@ -1,0 +1,52 @@
+package io
+
+import (
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// The axes that IO can be raised along.
+const (
+	axisVolumes = "volumes"
+	axisDepth   = "depth"
+	axisRate    = "rate"
+)
+
+// complete is what an IO reaches.
+const complete = "Complete"
+
+// Names of what is told beside the windows, among the sources of samples.
+const (
+	sourceFio        = "fio"
+	sourceMachine    = "machine" // as judge.SourceMachine
+	sourceDrive      = "drive"   // what its device did
+	sourceThroughput = "throughput"
+	sourceDriveAlone = "drive alone"
+	sourceShare      = "share of the drive"
+	sourceSpread     = "spread"
+)
+
+// operations are the kind of what volumes are loaded with.
+func operations() record.ObjectKind {
+	told := func(name, unit, help, source string, lessIsWorse bool) record.Metric {
+		return record.Metric{Name: name, Unit: unit, Help: help, LessIsWorse: lessIsWorse, Source: source, Figure: record.FigureTold}
+	}
+	return record.ObjectKind{
+		Object:     record.Noun{One: "IO", Many: "IOs"},
+		Milestones: []record.Milestone{{Name: complete, Owner: "storage"}},
+		There:      complete,
+		Generator:  "fio",
+		Measures:   []record.Measure{{Name: target.MeasureRequestErrors, Help: "failed IOs of the latest 200", Percent: true}},
+		Metrics: []record.Metric{
+			{Name: "achieved rate", Unit: "/s", Help: "IOs completed per second (IOPS)", LessIsWorse: true, Figure: record.FigureRate},
+			told("throughput", "B/s", "bytes read and written per second", sourceThroughput, true),
+			told("drive alone", "B/s", "bytes per second of one fio on the file system below the volumes, right before the step", sourceDriveAlone, true),
+			told("share of the drive", "%", "throughput as a share of that of the drive alone", sourceShare, true),
+			told("finish spread", "s", "by how much earlier the fastest volume had done what the slowest one did in the hold", sourceSpread, false),
+		},
+		Bounds: []record.Bound{
+			{Name: "fio", What: "the processor of fio", Source: sourceFio, Value: "busiest", Full: 0.9, Generator: true},
+			{Name: "drive", What: "the drive: its device was busy", Source: sourceDrive, Value: "busy", Full: 0.9},
+		},
+	}
+}

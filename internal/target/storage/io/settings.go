@@ -1,0 +1,223 @@
+package io
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/text/size"
+)
+
+// settings are what one arm's volumes and IO are like.
+type settings struct {
+	binary  fio.Binary
+	job     fio.Job // but for its directory, depth and rate
+	raw     string  // a job file of the user's, "" for none
+	volumes int
+	depth   int
+	rate    int // IOs a second in all, 0 for as many as it goes
+	paths   []string
+	drive   bool // measure it before each step
+}
+
+// mistake is a value of a parameter that does not do.
+func mistake(param, hint, format string, args ...any) error {
+	return target.Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
+}
+
+const (
+	mostSize    = 1 << 40
+	mostVolumes = 2000
+	mostDepth   = 4096
+	mostRate    = 100_000_000
+)
+
+// settingsOf checks what parameters say, along an axis. Files are read, and
+// nothing is started.
+func settingsOf(p workload.Params) (s settings, err error) {
+	sizeOf := func(name string) int64 {
+		n, sizeErr := size.Parse(p.Get(name), mostSize)
+		if sizeErr != nil {
+			err = errors.Join(err, mistake(name, "for example 4KiB", "%w", sizeErr))
+		}
+		return n
+	}
+	s = settings{
+		job: fio.Job{
+			Pattern: p.Get("rw"), ReadPercent: int(p.Int("mix")), Block: sizeOf("blockSize"), Size: sizeOf("size"), Direct: p.Get("direct") == "true",
+			Engine: p.Get("engine"), Fsync: int(p.Int("fsync")), Verify: p.Get("verify") == "crc",
+		},
+		volumes: int(p.Int("volumes")), depth: int(p.Int("depth")), rate: int(p.Int("rate")), drive: p.Get("drive") == "true",
+	}
+	if err != nil {
+		return s, err
+	}
+	j := &s.job
+	switch {
+	case j.Block < 512 || j.Block > j.Size:
+		return s, mistake("blockSize", "for example blockSize=4KiB and size=64MiB", "an IO has at least 512 bytes and at most those of the file (%s), not %s", size.Text(j.Size), size.Text(j.Block))
+	case j.Direct && j.Block%512 != 0:
+		return s, mistake("blockSize", "a multiple of 512, or direct=false", "direct IO is done in sectors, and %d bytes are none", j.Block)
+	case j.Verify && j.Size%j.Block != 0:
+		return s, mistake("size", "a multiple of blockSize", "a checksum is kept for each block, and %s are no whole number of %s", size.Text(j.Size), size.Text(j.Block))
+	case j.Reads() && j.Writes() && (j.ReadPercent < 1 || j.ReadPercent > 99):
+		return s, mistake("mix", "rw=read or rw=write for one alone", "%d is no percentage from 1 to 99", j.ReadPercent)
+	}
+	for _, path := range strings.Split(p.Get("path"), "+") {
+		if path == "" {
+			continue
+		}
+		if path, err = s.checkPath(path); err != nil {
+			return s, err
+		}
+		s.paths = append(s.paths, path)
+	}
+	if file := p.Get("job"); file != "" {
+		if err := s.readJob(file, p); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// checkPath checks that volumes can be made in a directory, and makes it
+// absolute.
+func (s *settings) checkPath(path string) (string, error) {
+	const hint = "give directories that can be written to, such as path=/mnt/a+/mnt/b"
+	absolute, err := filepath.Abs(path)
+	if err != nil {
+		return "", mistake("path", hint, "%w", err)
+	}
+	probe, err := os.MkdirTemp(absolute, volumesPrefix)
+	if err != nil {
+		return "", mistake("path", hint, "%w", err)
+	}
+	defer os.RemoveAll(probe)
+	if !s.job.Direct {
+		return absolute, nil
+	}
+	f, err := os.OpenFile(filepath.Join(probe, fio.FileName), os.O_CREATE|os.O_WRONLY|syscall.O_DIRECT, 0o600)
+	if err != nil {
+		return "", mistake("direct", "direct=false", "the file system of %s does no direct IO: %w", absolute, err)
+	}
+	f.Close()
+	return absolute, nil
+}
+
+// readJob reads a job file of the user's.
+func (s *settings) readJob(file string, p workload.Params) error {
+	const hint = "give a file with jobs for fio"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return mistake("job", hint, "%w", err)
+	}
+	if _, err := fio.Raw(string(text), "/"); err != nil {
+		return mistake("job", hint, "%s: %w", file, err)
+	}
+	if s.rate > 0 {
+		return mistake("rate", "give it in the job, as rate_iops", "the job in %s says what is done", file)
+	}
+	s.raw = string(text)
+	return nil
+}
+
+// along are the settings at a level of an axis.
+func (s settings) along(axis string, level float64) settings {
+	switch n := int(math.Floor(level + 1e-9)); axis {
+	case axisVolumes:
+		s.volumes = n
+	case axisDepth:
+		s.depth = n
+	case axisRate:
+		s.rate = n
+	}
+	return s
+}
+
+// check checks what an axis may change.
+func (s settings) check(axis string) error {
+	kinds := 1
+	if s.job.Reads() && s.job.Writes() {
+		kinds = 2
+	}
+	switch {
+	case s.volumes < 1 || s.volumes > mostVolumes:
+		return mistake("volumes", "", "there must be 1 to %d volumes, not %d", mostVolumes, s.volumes)
+	case s.depth < 1 || s.depth > mostDepth:
+		return mistake("depth", "", "the depth must be 1 to %d, not %d", mostDepth, s.depth)
+	case s.depth > 1 && s.raw == "" && slices.Contains([]string{"psync", "sync", "mmap"}, s.job.Engine):
+		return mistake("depth", "engine=libaio, io_uring or posixaio", "the engine %s does one IO at a time, and the depth is %d", s.job.Engine, s.depth)
+	case s.rate < 0 || s.rate > mostRate:
+		return mistake("rate", "", "the rate must be at most %d IOs a second, not %d", mostRate, s.rate)
+	case s.rate > 0 && s.rate < s.volumes*kinds:
+		return mistake("rate", fmt.Sprintf("at least %d", s.volumes*kinds), "%d IOs a second are not one of each kind for each of %d volumes", s.rate, s.volumes)
+	case s.raw != "" && axis != axisVolumes:
+		return mistake("job", "--axis volumes", "the job says how deep and how fast it is, and the axis is %s", axis)
+	}
+	if s.rate > 0 && kinds == 2 {
+		for n := range s.volumes {
+			if reads, writes := s.of(n, "").Rates(); reads < 1 || writes < 1 {
+				return mistake("mix", "a higher rate, or a mix nearer to 50", "of %d IOs a second a volume has %d reads and %d writes: none is no rate for fio", s.of(n, "").Rate, reads, writes)
+			}
+		}
+	}
+	return nil
+}
+
+// of is the job of a volume, counted from 0, in a directory.
+func (s settings) of(n int, dir string) fio.Job {
+	j := s.job
+	j.Dir, j.Depth, j.Seed = dir, s.depth, uint64(n)+1
+	if s.rate > 0 {
+		j.Rate = s.rate / s.volumes
+		if n < s.rate%s.volumes {
+			j.Rate++
+		}
+	}
+	return j
+}
+
+// text is the job of a volume as a file for fio.
+func (s settings) text(n int, dir string) (string, error) {
+	if s.raw != "" {
+		return fio.Raw(s.raw, dir)
+	}
+	return s.of(n, dir).Text(), nil
+}
+
+// checkJob has fio itself read the job.
+func (s settings) checkJob(ctx context.Context) error {
+	text, err := s.text(0, os.TempDir())
+	if err == nil {
+		err = s.binary.Check(ctx, text)
+	}
+	switch {
+	case err != nil && s.raw != "":
+		return mistake("job", "", "%w", err)
+	case err != nil:
+		return mistake("engine", "another engine, or another fio: --set fio=PATH", "%w", err)
+	}
+	return nil
+}
+
+// levels are the lowest and highest levels that a plan names.
+func levels(p *plan.Plan) []float64 {
+	all := slices.Clone(p.Axis.Levels)
+	if p.Axis.Level != nil {
+		all = append(all, *p.Axis.Level)
+	}
+	if search := p.Axis.Search; search != nil {
+		all = append(all, search.From, search.Max)
+	}
+	return all
+}

@@ -1,0 +1,226 @@
+package io
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/prometheus/procfs/blockdevice"
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// waiting is the part of the hold's latencies in which each volume's fio waited
+// for a processor: what it waited for each IO, or, where several IOs were under
+// way while it did, the part of the time.
+func (l *load) waiting(s target.Schedule) map[*volume]float64 {
+	shares := make(map[*volume]float64)
+	for _, v := range l.running() {
+		if v.held > 0 && v.nanos > 0 {
+			waited := float64(v.proc.Waited() - v.waited)
+			shares[v] = max(waited/v.nanos, waited/float64(s.Hold))
+		}
+	}
+	return shares
+}
+
+// ownDelay is what the IOs of the hold waited for fio's processor, for each
+// volume as on average. Where a volume failed it is left open: that it did is so,
+// whatever fio waited for.
+func (l *load) ownDelay() (record.Histogram, error) {
+	h := record.NewCounts()
+	for _, v := range l.volumes {
+		if v.failed != "" {
+			return "", nil
+		}
+		if v.held > 0 {
+			own := l.shares[v] * v.nanos / float64(v.held) / 1000
+			_ = h.RecordValues(min(int64(own), h.HighestTrackableValue()), int64(v.held))
+		}
+	}
+	return record.HistogramOf(h)
+}
+
+// sumUp puts on record what the step came to.
+func (l *load) sumUp(s target.Schedule) {
+	tell := func(source string, value float64) {
+		l.rec.Emit(&record.Reading{Source: source, Values: map[string]float64{"value": value}})
+	}
+	bytes := int64(0)
+	for _, w := range l.windows[l.warm:] {
+		for _, x := range w.sides {
+			bytes += x.bytes
+		}
+	}
+	throughput := float64(bytes) / s.Hold.Seconds()
+	tell(sourceThroughput, throughput)
+	if l.alone > 0 {
+		tell(sourceDriveAlone, l.alone)
+		tell(sourceShare, 100*throughput/l.alone)
+	}
+	tell(sourceSpread, l.spread(s))
+	most := 0.0
+	for _, share := range l.shares {
+		most = max(most, share)
+	}
+	l.rec.Emit(&record.Reading{Source: sourceFio, Values: map[string]float64{"waitShare": most}})
+	note := func(format string, args ...any) {
+		l.rec.Emit(&record.Note{About: l.rec.Step(), Text: fmt.Sprintf(format, args...)})
+	}
+	if most > 0.1 {
+		note("fio waited for a processor in %.0f %% of the latency of a volume: others on this machine were in its way", 100*most)
+	}
+	byKind := make(map[string][]string)
+	for _, v := range l.volumes {
+		if v.failed != "" {
+			byKind[v.failed] = append(byKind[v.failed], v.name+": "+v.why)
+		}
+	}
+	for kind, list := range byKind {
+		note("%s: %d of %d volumes failed; %s", kind, len(list), len(l.volumes), strings.Join(list[:min(len(list), 3)], "; "))
+	}
+}
+
+// spread is by how many seconds the first volume was ahead of the last one: of
+// jobs that end by themselves when they did, of others when the fastest had done
+// what the slowest did in the hold.
+func (l *load) spread(s target.Schedule) float64 {
+	first, last := time.Duration(math.MaxInt64), time.Duration(0)
+	least, most := uint64(math.MaxUint64), uint64(0)
+	ended := true
+	for _, v := range l.volumes {
+		ended = ended && v.over && v.next < len(l.windows)
+		first, last = min(first, v.last.Ran), max(last, v.last.Ran)
+		least, most = min(least, v.held), max(most, v.held)
+	}
+	switch {
+	case ended:
+		return (last - first).Seconds()
+	case most == 0:
+		return 0
+	}
+	return s.Hold.Seconds() * (1 - float64(least)/float64(most))
+}
+
+// progress sums up the stream.
+func (l *load) progress() target.Progress {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var p target.Progress
+	for _, w := range l.windows {
+		for _, x := range w.sides {
+			p.There += int(x.bins.N())
+		}
+	}
+	for _, v := range l.volumes {
+		if v.failed != "" {
+			p.Failed++
+		} else if v.proc != nil && !v.over {
+			p.InFlight += l.settings.depth
+		}
+	}
+	p.Arrived, p.Sent, p.Moved = p.There, p.There+p.Failed, l.rec.Clock.Now()
+	return p
+}
+
+// kill ends every fio.
+func (l *load) kill() error {
+	var all sync.WaitGroup
+	errs := make([]error, len(l.volumes))
+	for i, v := range l.volumes {
+		if v.proc != nil {
+			all.Go(func() { errs[i] = l.put(v, v.proc) })
+		}
+	}
+	all.Wait()
+	return errors.Join(errs...)
+}
+
+// gauges are what the last readings counted, of which the next ones tell the
+// difference.
+type gauges struct {
+	at    record.Micros
+	used  map[int]float64 // CPU seconds of each fio
+	ticks float64         // seconds in which the device was busy
+}
+
+// readings are what the parts use now.
+func (i *instance) readings() []record.Reading {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	l := i.load
+	if l == nil {
+		return nil
+	}
+	var list []record.Reading
+	add := func(source string, values map[string]float64) {
+		list = append(list, record.Reading{Source: source, Values: values})
+	}
+	next := gauges{at: i.rec.Clock.Now(), used: make(map[int]float64)}
+	seconds := (next.at - i.gauges.at).Seconds()
+	known := i.gauges.at > 0 && seconds > 0.05
+	var all telemetry.Usage
+	busiest := 0.0
+	for _, v := range l.volumes {
+		if v.proc == nil || v.proc.Ended() {
+			continue
+		}
+		pid := v.proc.PID()
+		u, err := telemetry.ReadProcess(pid)
+		if err != nil {
+			continue // it has just ended
+		}
+		all.CPUSeconds, all.RSSBytes = all.CPUSeconds+u.CPUSeconds, all.RSSBytes+u.RSSBytes
+		next.used[pid] = u.CPUSeconds
+		if was, ok := i.gauges.used[pid]; ok && known {
+			busiest = max(busiest, min((u.CPUSeconds-was)/seconds, 1))
+		}
+	}
+	list = append(list, all.Sample(processesOf))
+	if cpus, busy, err := telemetry.Machine(); err == nil {
+		add(sourceMachine, map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)})
+	}
+	var ok bool
+	if next.ticks, ok = deviceBusy(l.ground.below()); ok && known {
+		add(sourceDrive, map[string]float64{"busy": min((next.ticks-i.gauges.ticks)/seconds, 1)})
+	}
+	if known {
+		add(sourceFio, map[string]float64{"busiest": busiest})
+	}
+	if known || i.gauges.at == 0 {
+		i.gauges = next
+	}
+	return list
+}
+
+// processesOf is the source of what all fio together use.
+const processesOf = "fio processes"
+
+// deviceBusy is for how many seconds the device below a directory has been busy;
+// not known of what has none.
+func deviceBusy(dir string) (float64, bool) {
+	var st unix.Stat_t
+	if unix.Stat(dir, &st) != nil {
+		return 0, false
+	}
+	fs, err := blockdevice.NewDefaultFS()
+	if err != nil {
+		return 0, false
+	}
+	disks, err := fs.ProcDiskstats()
+	if err != nil {
+		return 0, false
+	}
+	for _, d := range disks {
+		if d.MajorNumber == unix.Major(st.Dev) && d.MinorNumber == unix.Minor(st.Dev) {
+			return float64(d.IOsTotalTicks) / 1000, true
+		}
+	}
+	return 0, false
+}
