@@ -76,6 +76,8 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll ab node-density --lab-nodes 20 --level 20 --arm plain: --arm links:serviceLinks=true", nil, minutes},
 		{"bin/plimsoll limit node-density --axis rate --vary lab.controlPlaneCPUs=0.5,1,2", nil, minutes},
 		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
+		{"bin/plimsoll lab up vms --virt --nodes 20 --time-scale 60", nil, "the tests of internal/lab/virt start such a lab"},
+		{"bin/plimsoll lab up slow --virt --time-scale 60 --virt-figures qps=5,burst=10", nil, "likewise"},
 		{"bin/plimsoll sweep node-density --lab default --levels 10,20,40", nil, "it makes 4000 pods, and what the machine makes of them is no matter of the command"},
 		{"bin/plimsoll lab down", []int{exitHeld}, ""},
 		{"bin/plimsoll lab doctor", []int{exitHeld, exitBreached}, ""}, // by what the machine has

@@ -22,6 +22,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
@@ -158,7 +159,9 @@ func newLabUpCommand(p *Process, stop *interrupts) *cobra.Command {
 	var real bool
 	var node lab.RealNodeSpec
 	var memory plan.Bytes
-	var format string
+	var format, figures string
+	var virt bool
+	var scale float64
 	cmd := &cobra.Command{
 		Use:   "up [NAME]",
 		Short: "Start a lab",
@@ -194,6 +197,15 @@ has its own namespaces and does not touch the system's containerd. Without
 			} else if name, given := firstChanged(cmd, "node-cpus", "node-memory", "pod-cidr-prefix"); given {
 				return usagef("add --real-node", "--%s needs a real node", name)
 			}
+			if virt {
+				given, err := planted.ParseList(figures)
+				if err != nil {
+					return usagef("for example --virt-figures bootTime=20s,qps=5", "--virt-figures: %w", err)
+				}
+				spec.Virt = &lab.VirtSpec{Figures: given, TimeScale: scale}
+			} else if name, given := firstChanged(cmd, "virt-figures", "time-scale"); given {
+				return usagef("add --virt", "--%s needs virtual machines", name)
+			}
 			if spec.Nodes < 1 && !real {
 				return usagef(fmt.Sprintf("for example --nodes %d", lab.DefaultNodes), "--nodes %d: a lab needs at least one node", spec.Nodes)
 			}
@@ -215,6 +227,9 @@ has its own namespaces and does not touch the system's containerd. Without
 	cmd.Flags().Float64Var(&node.CPUs, "node-cpus", 0, "processors of the real node, with its own processes, such as 0.5 (default all)")
 	cmd.Flags().Var(&memory, "node-memory", "memory of the real node, such as 2Gi (default all)")
 	cmd.Flags().IntVar(&node.PodCIDRPrefix, "pod-cidr-prefix", 0, "prefix length of the real node's pod addresses (default large enough)")
+	cmd.Flags().BoolVar(&virt, "virt", false, "add simulated virtual machines: the APIs of KubeVirt, its importer and OpenShift's nodes")
+	cmd.Flags().StringVar(&figures, "virt-figures", "", "what is planted in them, as KEY=VALUE,... (docs/virt.md lists the keys)")
+	cmd.Flags().Float64Var(&scale, "time-scale", 1, "how many times faster than planted their time passes")
 	cmd.Flags().StringVar(&latency, "start-latency", "", "how long pods take to start, a DIST (default none)")
 	return cmd
 }

@@ -73,6 +73,9 @@ func (c cluster) setUp(ctx context.Context) error {
 			return err
 		},
 	}
+	if c.record.Virt != nil {
+		creates = append(creates, creating(bindings.Create, bindUser(userVirt, "cluster-admin")))
+	}
 	if c.record.RealNode != nil {
 		for _, r := range c.record.RealNode.Programs.Runtimes() {
 			class := &nodev1.RuntimeClass{ObjectMeta: metav1.ObjectMeta{Name: r.Name}, Handler: r.Name}

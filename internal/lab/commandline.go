@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/plan/planted"
 )
 
 // serviceRange has room for a million services. The API server's default, a
@@ -54,6 +55,8 @@ func arguments(component string, dir directory, r record) []string {
 		return schedulerArguments(dir, r)
 	case SimulatedNodes:
 		return simulatedNodesArguments(dir, r)
+	case Virt:
+		return virtArguments(dir, r)
 	case RealNode:
 		return []string{realnode.SpecFile(string(dir))}
 	}
@@ -209,4 +212,17 @@ func simulatedNodesArguments(dir directory, r record) []string {
 		arguments = append(arguments, "--port="+strconv.Itoa(r.Ports.SimulatedNodes), "--cert="+dir.cert(SimulatedNodes), "--key="+dir.key(SimulatedNodes))
 	}
 	return arguments
+}
+
+func virtArguments(dir directory, r record) []string {
+	return []string{
+		"--kubeconfig=" + dir.componentConfig(Virt),
+		"--figures=" + planted.List(r.Virt.Figures),
+		"--time-scale=" + strconv.FormatFloat(r.Virt.TimeScale, 'g', -1, 64),
+		"--nodes=" + strconv.Itoa(r.Nodes),
+		"--api-port=" + strconv.Itoa(r.Ports.VirtAPI),
+		"--guest-port=" + strconv.Itoa(r.Ports.Guests),
+		"--cert=" + dir.cert(Virt), "--key=" + dir.key(Virt), "--ca=" + dir.cert(clusterCA), "--front-proxy-ca=" + dir.cert(frontProxyCA),
+		"--sign=" + dir.readyFile(Virt),
+	}
 }

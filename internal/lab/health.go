@@ -87,7 +87,7 @@ func (r *runner) probe(component string) (func(context.Context) error, error) {
 		ca, path, port = clusterCA, "/healthz", r.record.Ports.ControllerManager
 	case Scheduler:
 		ca, path, port = clusterCA, "/readyz", r.record.Ports.Scheduler
-	case SimulatedNodes, RealNode:
+	case SimulatedNodes, Virt, RealNode:
 		return func(context.Context) error {
 			_, err := os.Stat(r.dir.readyFile(component))
 			return err

@@ -22,6 +22,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -37,6 +38,7 @@ const (
 	Containerd        = "containerd" // the system's program, not one compiled in
 	Kubelet           = "kubelet"
 	KubeProxy         = "kube-proxy"
+	Virt              = "virt" // virtual machines, where a lab has them
 )
 
 // ComponentNames lists the components in the order in which they are started.
@@ -75,9 +77,42 @@ type Spec struct {
 	// RealNode adds a node of this machine that runs containers; see its
 	// fields for what it gets. Nil means none.
 	RealNode *RealNodeSpec
+	// Virt adds simulated virtual machines: the APIs of KubeVirt and of those
+	// beside it, and what plays them. Nil means none.
+	Virt *VirtSpec
 	// Private ties the lab to the life of this process.
 	Private bool
 }
+
+// VirtSpec says what simulated virtual machines do.
+type VirtSpec struct {
+	// Figures are those that differ from the defaults, by their keys; see
+	// planted.Virt.
+	Figures map[string]string
+	// TimeScale is how many times faster than what is played everything is; 0
+	// stands for 1.
+	TimeScale float64
+}
+
+func (s *VirtSpec) validate(nodes int) error {
+	if s == nil {
+		return nil
+	}
+	if !(s.TimeScale >= 0) || s.TimeScale > MaxTimeScale {
+		return &SpecError{"scale of time", fmt.Sprintf("%g is not between 0 and %g", s.TimeScale, float64(MaxTimeScale))}
+	}
+	if nodes == 0 {
+		return &SpecError{"virtual machines", "they need simulated nodes, and there are none"}
+	}
+	if _, err := planted.Parse(s.Figures, cmp.Or(s.TimeScale, 1)); err != nil {
+		return &SpecError{"virtual machines", err.Error()}
+	}
+	return nil
+}
+
+// MaxTimeScale is the largest scale of time: what is played would be over before
+// anybody could see it.
+const MaxTimeScale = planted.MaxTimeScale
 
 // RealNodeSpec says which real node is wanted. A zero field means all that
 // there is. It takes MaxPods of the Spec.
@@ -94,6 +129,11 @@ type RealNodeSpec struct {
 
 func (s Spec) withDefaults() Spec {
 	s.MaxPods = cmp.Or(s.MaxPods, DefaultMaxPods)
+	if s.Virt != nil {
+		virt := *s.Virt
+		virt.TimeScale = cmp.Or(virt.TimeScale, 1)
+		s.Virt = &virt
+	}
 	return s
 }
 
@@ -119,6 +159,9 @@ func (s Spec) validate() error {
 		return &SpecError{"processors of the control plane", fmt.Sprintf("%g is less than it needs to start (%g)", s.ControlPlaneCPUs, leastControlPlane)}
 	case s.ControlPlaneCPUs > 0 && os.Geteuid() != 0:
 		return &SpecError{"processors of the control plane", "bounding them needs root"}
+	}
+	if err := s.Virt.validate(s.Nodes); err != nil {
+		return err
 	}
 	return s.RealNode.validate(s.MaxPods)
 }

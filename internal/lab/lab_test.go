@@ -244,7 +244,7 @@ func TestDamagedRecords(t *testing.T) {
 
 func TestRecordIsReplacedWhole(t *testing.T) {
 	s := Store{Root: t.TempDir()}
-	r := record{Schema: recordSchema, Name: "a", ID: "id", Owner: 7, Nodes: 2, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5, 6}, Created: time.Now().UTC()}
+	r := record{Schema: recordSchema, Name: "a", ID: "id", Owner: 7, Nodes: 2, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5, 6, 7, 8}, Created: time.Now().UTC()}
 	dir := recorded(t, s, r)
 	got, err := dir.readRecord()
 	if err != nil || got != r {

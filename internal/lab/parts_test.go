@@ -110,9 +110,9 @@ func TestPorts(t *testing.T) {
 			if err != nil {
 				break
 			}
-			all := []int{got.Etcd, got.EtcdPeer, got.APIServer, got.ControllerManager, got.Scheduler, got.SimulatedNodes}
+			all := []int{got.Etcd, got.EtcdPeer, got.APIServer, got.ControllerManager, got.Scheduler, got.SimulatedNodes, got.VirtAPI, got.Guests}
 			slices.Sort(all)
-			if len(slices.Compact(slices.Clone(all))) != 6 {
+			if len(slices.Compact(slices.Clone(all))) != 8 {
 				t.Errorf("%s: the same port twice: %v", tt.why, all)
 			}
 			for _, p := range all {
@@ -123,11 +123,11 @@ func TestPorts(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(3, 4))
-	got, err := drawPorts(func(int) int { return random.IntN(7) }, 32768, 60999, anyFree)
-	all := []int{got.Etcd, got.EtcdPeer, got.APIServer, got.ControllerManager, got.Scheduler, got.SimulatedNodes}
+	got, err := drawPorts(func(int) int { return random.IntN(9) }, 32768, 60999, anyFree)
+	all := []int{got.Etcd, got.EtcdPeer, got.APIServer, got.ControllerManager, got.Scheduler, got.SimulatedNodes, got.VirtAPI, got.Guests}
 	slices.Sort(all)
-	if err != nil || len(slices.Compact(all)) != 6 {
-		t.Errorf("five of six ports: %+v, %v", got, err)
+	if err != nil || len(slices.Compact(all)) != 8 {
+		t.Errorf("seven of eight ports: %+v, %v", got, err)
 	}
 	l, err := net.Listen("tcp4", "127.0.0.1:0")
 	if err != nil {
@@ -148,7 +148,7 @@ func TestPorts(t *testing.T) {
 func TestCommandLines(t *testing.T) {
 	s := Store{Root: "/state"}
 	dir := directory(s.dir("a"))
-	r := record{Name: "a", Nodes: 5, MaxPods: 20, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5, 6}}
+	r := record{Name: "a", Nodes: 5, MaxPods: 20, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5, 6, 7, 8}}
 	for _, component := range ComponentNames() {
 		args := arguments(component, dir, r)
 		gotComponent, gotLab, ok := parseCmdline(append([]string{"/bin/plimsoll", "component", component}, args...), s.labs())

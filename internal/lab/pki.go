@@ -76,7 +76,7 @@ func (a *authority) issue(id identity, now time.Time) (certificate, key []byte, 
 	}
 	if id.server {
 		template.ExtKeyUsage = append(template.ExtKeyUsage, x509.ExtKeyUsageServerAuth)
-		template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc"}
+		template.DNSNames = []string{"localhost", "kubernetes", "kubernetes.default", "kubernetes.default.svc", "virt-api.kubevirt.svc"}
 		template.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.ParseIP(firstServiceAddress)}
 		if id.address != nil {
 			template.IPAddresses = append(template.IPAddresses, id.address)
@@ -119,6 +119,7 @@ const (
 	userKubeletClient     = "plimsoll:kubelet-client"
 	userKubelet           = "system:node:" + realnode.NodeName
 	userKubeProxy         = "system:kube-proxy"
+	userVirt              = "system:serviceaccount:kubevirt:kubevirt-controller"
 )
 
 // writePKI makes all keys, certificates and kubeconfigs of a lab. There
@@ -169,6 +170,9 @@ func writePKI(dir directory, r record, now time.Time) error {
 		{Scheduler, cluster, identity{user: Scheduler, server: true}},
 		{SimulatedNodes, cluster, identity{user: SimulatedNodes, server: true}},
 	}
+	if r.Virt != nil {
+		certificates = append(certificates, certificate{Virt, cluster, identity{user: Virt, server: true}})
+	}
 	if r.RealNode != nil {
 		certificates = append(certificates, certificate{Kubelet, cluster,
 			identity{user: userKubelet, groups: []string{"system:nodes"}, server: true, address: r.RealNode.Link.Node.AsSlice()}})
@@ -199,6 +203,9 @@ func writePKI(dir directory, r record, now time.Time) error {
 		// it treats kubelets, but not named as one: the node authorizer would
 		// tie it to a single node. Its rights come from a role of its own.
 		{dir.componentConfig(SimulatedNodes), userSimulatedNodes, []string{"system:nodes"}},
+	}
+	if r.Virt != nil {
+		kubeconfigs = append(kubeconfigs, kubeconfig{dir.componentConfig(Virt), userVirt, nil})
 	}
 	if r.RealNode != nil {
 		kubeconfigs = append(kubeconfigs,

@@ -33,6 +33,8 @@ type record struct {
 	Ports        ports     `json:"ports"`
 	// ControlPlaneCPUs is that of the Spec.
 	ControlPlaneCPUs float64 `json:"controlPlaneCPUs,omitempty"`
+	// Virt is that of the Spec.
+	Virt *VirtSpec `json:"virt,omitempty"`
 	// RealNode is the real node, nil if there is none.
 	RealNode *realnode.Spec `json:"realNode,omitempty"`
 }
@@ -52,6 +54,7 @@ func (r record) spec() Spec {
 		MaxPods:      r.MaxPods,
 		StartLatency: latency,
 		Private:      r.Private,
+		Virt:         r.Virt,
 
 		ControlPlaneCPUs: r.ControlPlaneCPUs,
 	}
@@ -113,6 +116,10 @@ type ports struct {
 	// SimulatedNodes is where the API server reaches them; 0 in a lab that was
 	// made before they listened.
 	SimulatedNodes int `json:"simulatedNodes,omitempty"`
+	// VirtAPI is where the API server reaches what answers for virtual machines,
+	// Guests where these answer, at addresses of their own.
+	VirtAPI int `json:"virtAPI,omitempty"`
+	Guests  int `json:"guests,omitempty"`
 }
 
 // The range that ports are taken from unless the kernel uses part of it for
@@ -133,7 +140,7 @@ func choosePorts(intn func(n int) int) (ports, error) {
 }
 
 func drawPorts(intn func(n int) int, outgoingFirst, outgoingLast int, free func(port int) bool) (ports, error) {
-	var chosen [6]int
+	var chosen [8]int
 	taken := map[int]bool{}
 	for i := range chosen {
 		for tries := 0; chosen[i] == 0; tries++ {
@@ -147,7 +154,7 @@ func drawPorts(intn func(n int) int, outgoingFirst, outgoingLast int, free func(
 			}
 		}
 	}
-	return ports{chosen[0], chosen[1], chosen[2], chosen[3], chosen[4], chosen[5]}, nil
+	return ports{chosen[0], chosen[1], chosen[2], chosen[3], chosen[4], chosen[5], chosen[6], chosen[7]}, nil
 }
 
 func listenable(port int) bool {

@@ -24,6 +24,9 @@ type runner struct {
 // componentNames lists the components of this lab.
 func (r *runner) componentNames() []string {
 	names := ComponentNames()
+	if r.record.Virt != nil {
+		names = append(names, Virt)
+	}
 	if r.record.RealNode == nil {
 		return names
 	}
@@ -82,9 +85,16 @@ func (r *runner) startAll(ctx context.Context) error {
 		if err := cluster.setUp(ctx); err != nil {
 			return err
 		}
-		for _, component := range []string{SimulatedNodes, RealNode} {
+		for _, component := range []string{SimulatedNodes, Virt, RealNode} {
 			if slices.Contains(r.componentNames(), component) {
-				group.Go(func() error { return r.startOne(ctx, component) })
+				group.Go(func() error {
+					if component == Virt { // whose rights are those of a role
+						if err := cluster.waitReady(ctx, hookPriorities); err != nil {
+							return fmt.Errorf("wait for the API server's roles: %w", err)
+						}
+					}
+					return r.startOne(ctx, component)
+				})
 			}
 		}
 		return nil

@@ -149,7 +149,7 @@ func (s Store) prepare(dir directory, spec Spec, now time.Time) (record, error) 
 		Nodes:        spec.Nodes,
 		MaxPods:      spec.MaxPods,
 		StartLatency: spec.StartLatency.String(), ControlPlaneCPUs: spec.ControlPlaneCPUs,
-		Ports: chosen,
+		Ports: chosen, Virt: spec.Virt,
 	}
 	if spec.RealNode != nil {
 		if r.RealNode, err = dir.planRealNode(spec); err != nil {

@@ -36,6 +36,7 @@ func All() map[string]func(args []string) int {
 		lab.Scheduler:         kube(func() *cobra.Command { return scheduler.NewSchedulerCommand() }),
 		lab.SimulatedNodes:    simulatedNodes,
 		lab.RealNode:          realNode,
+		lab.Virt:              virtualMachines,
 		lab.Kubelet:           kube(func() *cobra.Command { return kubelet.NewKubeletCommand(context.Background()) }),
 		lab.KubeProxy:         kube(proxy.NewProxyCommand),
 	}

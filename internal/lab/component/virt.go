@@ -1,0 +1,65 @@
+package component
+
+import (
+	"errors"
+	"flag"
+	"log/slog"
+	"os"
+
+	genericapiserver "k8s.io/apiserver/pkg/server"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/component-base/metrics/legacyregistry"
+
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/virt"
+	"plimsoll.dev/plimsoll/internal/plan/planted"
+)
+
+// virtualMachines plays what makes virtual machines of pods, until the process
+// is asked to end.
+func virtualMachines(args []string) int {
+	log := slog.New(slog.NewTextHandler(os.Stderr, nil))
+	var o virt.Options
+	var kubeconfig, figures, sign string
+	flags := flag.NewFlagSet(lab.Virt, flag.ContinueOnError)
+	flags.StringVar(&kubeconfig, "kubeconfig", "", "kubeconfig of the lab")
+	flags.StringVar(&figures, "figures", "", "what is planted, as KEY=VALUE,...")
+	flags.Float64Var(&o.Scale, "time-scale", 1, "how many times faster everything is")
+	flags.IntVar(&o.Nodes, "nodes", 0, "number of nodes to prepare")
+	flags.IntVar(&o.APIPort, "api-port", 0, "port of 127.0.0.1 at which the API server reaches it")
+	flags.IntVar(&o.SSHPort, "guest-port", 0, "port at which guests answer")
+	flags.StringVar(&o.Cert, "cert", "", "file of the certificate that it shows")
+	flags.StringVar(&o.Key, "key", "", "file of its key")
+	flags.StringVar(&o.CA, "ca", "", "file of the authority that signed it")
+	flags.StringVar(&o.FrontProxyCA, "front-proxy-ca", "", "file of the authority of who may ask")
+	flags.StringVar(&sign, "sign", "", "file to make when machines can be made")
+	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
+		return 0
+	} else if err != nil {
+		log.Error("bad command line", "error", err)
+		return 2
+	}
+	given, err := planted.ParseList(figures)
+	if err == nil {
+		o.Figures, err = planted.Parse(given, o.Scale)
+	}
+	if err == nil {
+		o.Config, err = clientcmd.BuildConfigFromFlags("", kubeconfig)
+	}
+	if err != nil {
+		log.Error("bad command line", "error", err)
+		return 2
+	}
+	o.Log, o.Metrics = log, legacyregistry.Handler()
+	o.Ready = func() {
+		if err := os.WriteFile(sign, nil, 0o600); err != nil {
+			log.Error("could not say that machines can be made", "error", err)
+		}
+	}
+	ctx := genericapiserver.SetupSignalContext()
+	if err := virt.Run(ctx, o); err != nil && ctx.Err() == nil {
+		log.Error("virtual machines failed", "error", err)
+		return 1
+	}
+	return 0
+}

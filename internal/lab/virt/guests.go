@@ -1,0 +1,175 @@
+package virt
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// What a user writes on and reads from objects.
+const (
+	// SSHAnnotation of an instance is where its guest answers: address and port.
+	SSHAnnotation = "plimsoll.dev/ssh"
+	// OSLabel of an instance names its guest's system, such as rhel9.
+	OSLabel = "plimsoll.dev/os"
+	// FaultAnnotation plants a fault: FaultStuck on a data volume or a migration,
+	// FaultStuckMigration on a machine, FaultDegraded on a pool, FaultLost on a
+	// node.
+	FaultAnnotation     = "plimsoll.dev/fault"
+	FaultStuck          = "stuck"
+	FaultStuckMigration = "stuck-migration"
+	FaultDegraded       = "degraded"
+	FaultLost           = "lost"
+)
+
+// banner is what an SSH server says first.
+const banner = "SSH-2.0-plimsoll_simulated_guest\r\n"
+
+// guests answers in the place of all guests: one listener, and an address of
+// the loopback for each.
+type guests struct {
+	listener net.Listener
+
+	mu        sync.Mutex
+	next      uint32
+	free      []netip.Addr
+	addresses map[types.UID]netip.Addr
+	answers   map[netip.Addr]guest
+}
+
+type guest struct {
+	from   time.Time // when it has booted
+	paused bool
+}
+
+// Guests' addresses are 127.64.0.0/10.
+const (
+	firstGuest   = 127<<24 | 64<<16
+	guestBitMask = 1<<22 - 1
+)
+
+// listenGuests listens on the loopback alone, whatever the address there.
+func listenGuests(port int) (*guests, error) {
+	config := net.ListenConfig{Control: func(_, _ string, c syscall.RawConn) error {
+		var failed error
+		err := c.Control(func(fd uintptr) { failed = unix.BindToDevice(int(fd), "lo") })
+		if err != nil {
+			return err
+		}
+		return failed
+	}}
+	listener, err := config.Listen(context.Background(), "tcp4", "0.0.0.0:"+strconv.Itoa(port))
+	if err != nil {
+		return nil, fmt.Errorf("listen for guests: %w", err)
+	}
+	return &guests{listener: listener, addresses: map[types.UID]netip.Addr{}, answers: map[netip.Addr]guest{}}, nil
+}
+
+// address is that of a guest, the same as long as it lives.
+func (g *guests) address(id types.UID) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.give(id).String()
+}
+
+func (g *guests) give(id types.UID) netip.Addr {
+	if a, ok := g.addresses[id]; ok {
+		return a
+	}
+	var a netip.Addr
+	if n := len(g.free); n > 1000 { // not soon again: somebody may still ask for the last one
+		a, g.free = g.free[0], g.free[1:]
+	} else {
+		g.next++
+		v := uint32(firstGuest) + g.next&guestBitMask
+		a = netip.AddrFrom4([4]byte{byte(v >> 24), byte(v >> 16), byte(v >> 8), byte(v)})
+	}
+	g.addresses[id] = a
+	return a
+}
+
+// keep lets a guest have the address that it had before this process.
+func (g *guests) keep(id types.UID, address string) {
+	a, err := netip.ParseAddr(address)
+	if err != nil || !a.Is4() {
+		return
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, ok := g.addresses[id]; !ok {
+		g.addresses[id] = a
+		b := a.As4()
+		g.next = max(g.next, (uint32(b[1])<<16|uint32(b[2])<<8|uint32(b[3]))&guestBitMask)
+	}
+}
+
+// answer lets a guest answer from a moment on, unless it is paused.
+func (g *guests) answer(id types.UID, from time.Time, paused bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.answers[g.give(id)] = guest{from, paused}
+}
+
+// end silences a guest.
+func (g *guests) end(id types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if a, ok := g.addresses[id]; ok {
+		delete(g.answers, a)
+		delete(g.addresses, id)
+		g.free = append(g.free, a)
+	}
+}
+
+// serve greets until ctx ends.
+func (g *guests) serve(ctx context.Context) error {
+	context.AfterFunc(ctx, func() { g.listener.Close() })
+	for {
+		connection, err := g.listener.Accept()
+		if ctx.Err() != nil {
+			return nil
+		}
+		if err != nil {
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			continue
+		}
+		g.greet(connection.(*net.TCPConn))
+	}
+}
+
+// greet says the banner for a guest that has booted. Otherwise the connection is
+// reset at once, as where nothing listens.
+func (g *guests) greet(connection *net.TCPConn) {
+	local, err := netip.ParseAddrPort(connection.LocalAddr().String())
+	g.mu.Lock()
+	it, ok := g.answers[local.Addr()]
+	g.mu.Unlock()
+	if err != nil || !ok || it.paused || time.Now().Before(it.from) {
+		connection.SetLinger(0)
+		connection.Close()
+		return
+	}
+	go func() {
+		defer connection.Close()
+		connection.SetDeadline(time.Now().Add(patience))
+		if _, err := connection.Write([]byte(banner)); err == nil {
+			// Closed with something unread it would be reset, and the banner lost.
+			io.Copy(io.Discard, connection)
+		}
+	}()
+}
+
+// patience is for how long a guest waits for a client that says no more.
+const patience = 5 * time.Second

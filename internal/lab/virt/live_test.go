@@ -1,0 +1,325 @@
+package virt
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/clientcmd"
+	kubevirt "kubevirt.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+var suite = harness.New(os.Getenv)
+
+func TestMain(m *testing.M) { os.Exit(suite.Run(m, os.Stderr)) }
+
+// connect is a client of a lab of three nodes in which time passes 50 times as
+// fast, with a namespace of the test's own.
+func connect(t *testing.T, namespace string) (clients, *harness.Program) {
+	t.Helper()
+	p := suite.Lab(t, "--virt", "--nodes", "3", "--time-scale", "50")
+	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := newClients(config, "test", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.CoreV1().Namespaces().Create(t.Context(), &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	return c, p
+}
+
+// await waits until something holds.
+func await(t *testing.T, what string, holds func() (string, bool)) {
+	t.Helper()
+	last := ""
+	for began := time.Now(); time.Since(began) < 40*time.Second; time.Sleep(30 * time.Millisecond) {
+		found, ok := holds()
+		if ok {
+			return
+		}
+		last = found
+	}
+	t.Fatalf("%s: at last %s", what, last)
+}
+
+const golden = `
+apiVersion: cdi.kubevirt.io/v1beta1
+kind: DataVolume
+metadata: {name: golden}
+spec:
+  source: {http: {url: "http://images.invalid/rhel.qcow2"}}
+  pvc: {accessModes: [ReadWriteMany], volumeMode: Block, resources: {requests: {storage: 40Gi}}}`
+
+const machine = `
+apiVersion: kubevirt.io/v1
+kind: VirtualMachine
+metadata: {name: NAME}
+spec:
+  runStrategy: STRATEGY
+  dataVolumeTemplates:
+  - metadata: {name: NAME-disk}
+    spec:
+      source: {pvc: {name: golden, namespace: NAMESPACE}}
+      pvc: {accessModes: [ReadWriteMany], volumeMode: Block, resources: {requests: {storage: 40Gi}}}
+  template:
+    metadata: {labels: {plimsoll.dev/os: rhel9}, creationTimestamp: null}
+    spec:
+      domain:
+        memory: {guest: 1Gi}
+        devices: {disks: [{name: root, disk: {bus: virtio}}]}
+      volumes: [{name: root, dataVolume: {name: NAME-disk}}]`
+
+func (c clients) apply(t *testing.T, namespace, text string, dry bool) error {
+	t.Helper()
+	var o unstructured.Unstructured
+	if err := yaml.Unmarshal([]byte(text), &o.Object); err != nil {
+		t.Fatal(err)
+	}
+	options := metav1.CreateOptions{FieldValidation: metav1.FieldValidationStrict}
+	if dry {
+		options.DryRun = []string{metav1.DryRunAll}
+	}
+	gv, err := schema.ParseGroupVersion(o.GetAPIVersion())
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.dynamic.Resource(gv.WithResource(strings.ToLower(o.GetKind())+"s")).Namespace(namespace).Create(t.Context(), &o, options)
+	return err
+}
+
+func machineNamed(name, namespace, strategy string) string {
+	return strings.NewReplacer("NAMESPACE", namespace, "NAME", name, "STRATEGY", strategy).Replace(machine)
+}
+
+// The real API server takes what is right and refuses what would be pruned.
+func TestDefinitionsAreStrict(t *testing.T) {
+	c, _ := connect(t, "strict")
+	right := machineNamed("a", "strict", "Always")
+	for _, tt := range []struct{ why, text, refused string }{
+		{"a machine", right, ""},
+		{"a volume", golden, ""},
+		{"a field that belongs below devices", strings.Replace(right, "memory: {guest: 1Gi}", "memory: {guest: 1Gi}\n        networkInterfaceMultiqueue: true", 1),
+			`unknown field "spec.template.spec.domain.networkInterfaceMultiqueue"`},
+		{"an eviction strategy at the level of the machine", strings.Replace(right, "  runStrategy", "  evictionStrategy: LiveMigrate\n  runStrategy", 1), `unknown field "spec.evictionStrategy"`},
+		{"a timer of Hyper-V that is named otherwise", strings.Replace(right, "memory: {guest: 1Gi}", "features: {hyperv: {sync: {}}}", 1), `unknown field "spec.template.spec.domain.features.hyperv.sync"`},
+		{"a migration", "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstanceMigration\nmetadata: {name: m}\nspec: {vmiName: a}", ""},
+		{"a volume without a source that is known", strings.Replace(golden, "http:", "htp:", 1), `unknown field "spec.source.htp"`},
+	} {
+		err := c.apply(t, "strict", tt.text, true)
+		if (err == nil) != (tt.refused == "") || err != nil && !strings.Contains(err.Error(), tt.refused) {
+			t.Errorf("%s: got %v, want %q", tt.why, err, tt.refused)
+		}
+	}
+	for _, text := range []string{
+		"apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfigPool\nmetadata: {name: zone-0}\nspec: {maxUnavailable: 10, nodeSelector: {matchLabels: {zone: zone-0}}}",
+		"apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: 99-empty}\nspec: {config: {ignition: {version: 3.1.0}}}",
+		"apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata: {name: other}\nspec: {cloneStrategy: copy}",
+	} {
+		if err := c.apply(t, "", text, true); err != nil {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A machine is cloned, starts, answers, is restarted, moved by hand and by a
+// drain, and goes.
+func TestLifeOfMachines(t *testing.T) {
+	const ns, n = "life", 6
+	c, _ := connect(t, ns)
+	ctx := t.Context()
+	if err := c.apply(t, ns, golden, false); err != nil {
+		t.Fatal(err)
+	}
+	for i := range n {
+		if err := c.apply(t, ns, machineNamed(fmt.Sprint("vm", i), ns, "Always"), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	running := func() (string, bool) {
+		list, err := c.instances(ns).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		up := 0
+		for _, vmi := range list.Items {
+			if vmi.Status.Phase == kubevirt.Running && instanceIs(&vmi, kubevirt.VirtualMachineInstanceReady) && vmi.DeletionTimestamp == nil {
+				up++
+			}
+		}
+		return fmt.Sprintf("%d of %d run", up, len(list.Items)), up == n
+	}
+	await(t, "machines", running)
+	vmi := func(i int) *kubevirt.VirtualMachineInstance {
+		got, err := c.instances(ns).Get(ctx, fmt.Sprint("vm", i), metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
+	}
+	first := vmi(0)
+	var phases []string
+	for _, p := range first.Status.PhaseTransitionTimestamps {
+		phases = append(phases, string(p.Phase))
+	}
+	if got := strings.Join(phases, " "); got != "Pending Scheduling Scheduled Running" {
+		t.Errorf("phases %s", got)
+	}
+	answers := func(address string) (string, bool) {
+		connection, err := net.DialTimeout("tcp", address, time.Second)
+		if err != nil {
+			return err.Error(), false
+		}
+		defer connection.Close()
+		line, err := bufio.NewReader(connection).ReadString('\n')
+		return fmt.Sprint(line, err), strings.HasPrefix(line, "SSH-2.0-")
+	}
+	address := first.Annotations[SSHAnnotation]
+	await(t, "the guest", func() (string, bool) { return answers(address) })
+
+	// A restart opens a new life; while it goes down nobody answers.
+	if err := c.virtctl(ctx, ns, "virtualmachines", "vm0", "restart"); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "restarted", func() (string, bool) {
+		got, err := c.instances(ns).Get(ctx, "vm0", metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		return string(got.Status.Phase), got.UID != first.UID && got.Status.Phase == kubevirt.Running
+	})
+	if err := c.virtctl(ctx, ns, "virtualmachines", "vm0", "start"); !apierrors.IsConflict(err) && (err == nil || !strings.Contains(err.Error(), "already running")) {
+		t.Errorf("start of a machine that runs: %v", err)
+	}
+
+	// All are moved at once: never more than two from a node, five in all.
+	watching, stop := context.WithCancel(ctx)
+	var seen sync.WaitGroup
+	seen.Go(func() { c.watchLimits(t, watching, ns, 5, 2) })
+	for i := range n {
+		if err := c.virtctl(ctx, ns, "virtualmachines", fmt.Sprint("vm", i), "migrate"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	await(t, "migrations", func() (string, bool) {
+		list, err := c.migrations(ns).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		done := 0
+		for _, m := range list.Items {
+			if m.Status.Phase == kubevirt.MigrationSucceeded {
+				done++
+			}
+		}
+		return fmt.Sprintf("%d of %d", done, len(list.Items)), done == n
+	})
+	moved := vmi(1)
+	if m := moved.Status.MigrationState; m == nil || !m.Completed || m.SourceNode == moved.Status.NodeName || m.TargetNode != moved.Status.NodeName {
+		t.Errorf("after a migration: %+v on %s", m, moved.Status.NodeName)
+	}
+
+	// An eviction is refused and answered by a migration.
+	node := moved.Status.NodeName
+	pods, err := c.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{LabelSelector: kubevirt.CreatedByLabel + "=" + string(moved.UID), FieldSelector: "spec.nodeName=" + node})
+	if err != nil || len(pods.Items) == 0 {
+		t.Fatalf("launchers: %v, %v", pods, err)
+	}
+	evict := func() error {
+		return c.CoreV1().Pods(ns).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: pods.Items[0].Name}})
+	}
+	if err := evict(); !apierrors.IsTooManyRequests(err) {
+		t.Errorf("eviction: %v", err)
+	}
+	await(t, "evacuated", func() (string, bool) {
+		at := vmi(1).Status.NodeName
+		return at, at != node
+	})
+	await(t, "the launcher it left", func() (string, bool) { err := evict(); return fmt.Sprint(err), apierrors.IsNotFound(err) })
+	stop()
+	seen.Wait()
+
+	if err := c.machines(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "all gone", func() (string, bool) {
+		pods, err := c.CoreV1().Pods(ns).List(ctx, metav1.ListOptions{})
+		claims, err2 := c.CoreV1().PersistentVolumeClaims(ns).List(ctx, metav1.ListOptions{})
+		if err != nil || err2 != nil {
+			return fmt.Sprint(err, err2), false
+		}
+		return fmt.Sprintf("%d pods, %d claims", len(pods.Items), len(claims.Items)), len(pods.Items) == 0 && len(claims.Items) == 1
+	})
+	if _, ok := answers(vmiAddress(moved)); ok {
+		t.Error("a machine that is gone answers")
+	}
+}
+
+func vmiAddress(vmi *kubevirt.VirtualMachineInstance) string { return vmi.Annotations[SSHAnnotation] }
+
+// virtctl is what "virtctl VERB NAME" sends.
+func (c clients) virtctl(ctx context.Context, namespace, resource, name, verb string) error {
+	return c.CoreV1().RESTClient().Put().AbsPath("/apis/subresources.kubevirt.io/v1/namespaces", namespace, resource, name, verb).Body([]byte("{}")).Do(ctx).Error()
+}
+
+// watchLimits follows migrations and holds them against the limits after each news.
+func (c clients) watchLimits(t *testing.T, ctx context.Context, namespace string, cluster, outbound int) {
+	w, err := c.migrations(namespace).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Error(err)
+		return
+	}
+	defer w.Stop()
+	under, from := map[types.UID]bool{}, map[types.UID]string{}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case event := <-w.ResultChan():
+			m, ok := event.Object.(*kubevirt.VirtualMachineInstanceMigration)
+			if !ok {
+				return
+			}
+			delete(under, m.UID)
+			if !m.IsFinal() && m.Status.Phase != "" && m.Status.Phase != kubevirt.MigrationPending {
+				under[m.UID] = true
+				if s := m.Status.MigrationState; s != nil {
+					from[m.UID] = s.SourceNode
+				}
+			}
+			counts := map[string]int{}
+			for id := range under {
+				if from[id] != "" {
+					counts[from[id]]++
+				}
+			}
+			for node, n := range counts {
+				if n > outbound {
+					t.Errorf("%d migrations from %s, limit %d", n, node, outbound)
+				}
+			}
+			if len(under) > cluster {
+				t.Errorf("%d migrations, limit %d", len(under), cluster)
+			}
+		}
+	}
+}

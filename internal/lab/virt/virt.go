@@ -1,0 +1,429 @@
+// Package virt plays KubeVirt, its importer of images and the nodes' operator of
+// OpenShift in a lab: it serves their APIs and takes virtual machines, volumes,
+// migrations and pools through the states that they report, with planted times
+// and limits. No guest runs; of each only the greeting of an SSH server is there,
+// at an address of its own on the loopback.
+package virt
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	corev1 "k8s.io/api/core/v1"
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
+	kubevirt "kubevirt.io/api/core/v1"
+	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"plimsoll.dev/plimsoll/internal/plan/planted"
+)
+
+//go:generate go run generate.go
+
+//go:embed crds.json.gz
+var definitions []byte
+
+// Definitions are those of the resources that a lab with virtual machines serves.
+func Definitions() ([]apiextensions.CustomResourceDefinition, error) {
+	r, err := gzip.NewReader(bytes.NewReader(definitions))
+	if err != nil {
+		return nil, fmt.Errorf("read the resource definitions: %w", err)
+	}
+	var all []apiextensions.CustomResourceDefinition
+	if err := json.NewDecoder(r).Decode(&all); err != nil {
+		return nil, fmt.Errorf("read the resource definitions: %w", err)
+	}
+	return all, nil
+}
+
+// Options say what is played.
+type Options struct {
+	Config  *rest.Config
+	Figures planted.Virt // at the scale of time
+	Scale   float64      // by which everything is faster than what is played
+	// Nodes is how many nodes must be prepared before machines can be made.
+	Nodes int
+	// APIPort is where the API server reaches what virt-api would answer, SSHPort
+	// where guests answer.
+	APIPort, SSHPort int
+	// Cert and Key are files of what the former shows, CA of its authority;
+	// FrontProxyCA is that of whom it lets ask.
+	Cert, Key, CA, FrontProxyCA string
+	// Metrics is served beside it, nil for nothing.
+	Metrics http.Handler
+	// Ready is called once machines can be made.
+	Ready func()
+	Log   *slog.Logger
+}
+
+// Namespace is where what belongs to KubeVirt stands.
+const Namespace = "kubevirt"
+
+// world is all that is known and under way.
+type world struct {
+	Options
+
+	limiter *limiter
+	control clients // virt-controller's, limited
+	free    clients // of virt-handler, the importer and the nodes' operator
+
+	machines   store[*kubevirt.VirtualMachine]
+	instances  store[*kubevirt.VirtualMachineInstance]
+	migrations store[*kubevirt.VirtualMachineInstanceMigration]
+	kubevirts  store[*kubevirt.KubeVirt]
+	volumes    store[*cdi.DataVolume]
+	profiles   store[*cdi.StorageProfile]
+	sources    store[*cdi.DataSource]
+	launchers  store[*corev1.Pod]
+	claims     store[*corev1.PersistentVolumeClaim]
+	persistent store[*corev1.PersistentVolume]
+	nodes      store[*corev1.Node]
+
+	machineControl, instanceControl, migrationControl     *controller
+	volumeControl, nodeControl, profileControl, pvControl *controller
+
+	guests *guests
+
+	mu      sync.Mutex
+	config  kubevirt.KubeVirtConfiguration
+	boots   bootLine
+	gate    *gate
+	clones  *cloneQueue
+	cloning map[string]*clone // by the key of its volume
+	cloned  chan struct{}     // told when the storage has something new to wait for
+	moments map[moment]time.Time
+	counted map[string]int // of what every so many-th goes wrong
+}
+
+// moment is something that an object waits for.
+type moment struct {
+	object types.UID
+	what   string
+}
+
+// since is when something was first asked for an object.
+func (w *world) since(object types.UID, what string) time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	at, ok := w.moments[moment{object, what}]
+	if !ok {
+		at = time.Now()
+		w.moments[moment{object, what}] = at
+	}
+	return at
+}
+
+// left is how much of a time has not passed since this was first asked.
+func (w *world) left(object types.UID, what string, duration time.Duration) time.Duration {
+	return time.Until(w.since(object, what).Add(duration))
+}
+
+func (w *world) forget(object types.UID, what ...string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, one := range what {
+		delete(w.moments, moment{object, one})
+	}
+}
+
+// scaled is a duration of what is played that is no figure of the plan's.
+func (w *world) scaled(d time.Duration) time.Duration { return time.Duration(float64(d) / w.Scale) }
+
+// every reports whether this is one of those that go wrong.
+func (w *world) every(n int, what string) bool {
+	if n == 0 {
+		return false
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.counted[what]++
+	return w.counted[what]%n == 0
+}
+
+// Run plays until ctx ends.
+func Run(ctx context.Context, o Options) error {
+	w := &world{Options: o, limiter: &limiter{}, gate: newGate(), clones: newCloneQueue(o.Figures), cloning: map[string]*clone{}, cloned: make(chan struct{}, 1),
+		moments: map[moment]time.Time{}, counted: map[string]int{},
+		boots: bootLine{share: o.Figures.BootShare, growth: o.Figures.BootGrowth}}
+	w.configure(kubevirt.KubeVirtConfiguration{})
+	var err error
+	if w.control, err = newClients(o.Config, "virt-controller", w.limiter); err != nil {
+		return fmt.Errorf("make clients: %w", err)
+	}
+	if w.free, err = newClients(o.Config, "plimsoll-virt", nil); err != nil {
+		return fmt.Errorf("make clients: %w", err)
+	}
+	group, ctx := errgroup.WithContext(ctx)
+	if w.guests, err = listenGuests(o.SSHPort); err != nil {
+		return err
+	}
+	group.Go(func() error { return w.guests.serve(ctx) })
+	group.Go(func() error { return w.serveAPI(ctx) })
+	if err := w.install(ctx); err != nil {
+		return err
+	}
+	w.wire()
+	var informers []cache.SharedIndexInformer
+	for _, i := range []cache.SharedIndexInformer{w.machines, w.instances, w.migrations, w.kubevirts, w.volumes, w.profiles, w.sources, w.launchers, w.claims, w.persistent, w.nodes} {
+		informers = append(informers, i)
+		group.Go(func() error {
+			i.Run(ctx.Done())
+			return nil
+		})
+	}
+	for _, i := range informers {
+		if !cache.WaitForCacheSync(ctx.Done(), i.HasSynced) {
+			return ctx.Err()
+		}
+	}
+	for _, c := range w.controllers() {
+		for range c.workers {
+			group.Go(func() error {
+				c.work(ctx, func(key string, err error) {
+					w.Log.Warn("will try again", "controller", c.name, "object", key, "error", err)
+				})
+				return nil
+			})
+		}
+		context.AfterFunc(ctx, c.queue.ShutDown)
+	}
+	group.Go(func() error { return w.runClones(ctx) })
+	group.Go(func() error { return w.runPools(ctx) })
+	if err := w.offer(ctx); err != nil {
+		return err
+	}
+	for w.prepared() < o.Nodes {
+		select {
+		case <-ctx.Done():
+			return group.Wait()
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	o.Ready()
+	return group.Wait()
+}
+
+// served waits until what is followed can be listed: an informer that is refused
+// tries again only after a second and more.
+func (w *world) served(ctx context.Context) error {
+	one := metav1.ListOptions{Limit: 1}
+	f := w.free
+	for _, list := range []func() error{
+		func() error { _, err := f.machines("").List(ctx, one); return err },
+		func() error { _, err := f.instances("").List(ctx, one); return err },
+		func() error { _, err := f.migrations("").List(ctx, one); return err },
+		func() error { _, err := f.kubevirts("").List(ctx, one); return err },
+		func() error { _, err := f.volumes("").List(ctx, one); return err },
+		func() error { _, err := f.profiles().List(ctx, one); return err },
+		func() error { _, err := f.sources("").List(ctx, one); return err },
+	} {
+		for list() != nil {
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(25 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+func (w *world) controllers() []*controller {
+	return []*controller{w.machineControl, w.instanceControl, w.migrationControl, w.volumeControl, w.nodeControl, w.profileControl, w.pvControl}
+}
+
+// configure takes over what the resource KubeVirt says.
+func (w *world) configure(c kubevirt.KubeVirtConfiguration) {
+	qps, burst := w.Figures.QPS, w.Figures.Burst
+	if r := c.ControllerConfiguration; r != nil && r.RestClient != nil && r.RestClient.RateLimiter != nil {
+		if bucket := r.RestClient.RateLimiter.TokenBucketRateLimiter; bucket != nil && bucket.QPS > 0 && bucket.Burst > 0 {
+			qps, burst = float64(bucket.QPS)*w.Scale, bucket.Burst
+		}
+	}
+	w.limiter.set(qps, burst)
+	w.mu.Lock()
+	w.config = c
+	w.gate.limits = limits{cluster: 5, outbound: 2} // KubeVirt's defaults
+	if m := c.MigrationConfiguration; m != nil {
+		if m.ParallelMigrationsPerCluster != nil {
+			w.gate.limits.cluster = int(*m.ParallelMigrationsPerCluster)
+		}
+		if m.ParallelOutboundMigrationsPerNode != nil {
+			w.gate.limits.outbound = int(*m.ParallelOutboundMigrationsPerNode)
+		}
+	}
+	begin := w.gate.admit()
+	w.mu.Unlock()
+	for _, key := range begin {
+		w.migrationControl.queue.Add(key)
+	}
+}
+
+const (
+	byOwner = "owner" // launchers by the instance, instances by the machine
+	byNode  = "node"
+	byClaim = "claim" // launchers by the claims that they use
+)
+
+// wire makes stores and controllers and ties them together.
+func (w *world) wire() {
+	pods := "kubevirt.io=virt-launcher"
+	byOwnerOf := func(o any) ([]string, error) {
+		if m, ok := o.(metav1.Object); ok {
+			if owner := metav1.GetControllerOf(m); owner != nil {
+				return []string{string(owner.UID)}, nil
+			}
+		}
+		return nil, nil
+	}
+	f := w.free
+	w.machines = follow(f.machines(""), &kubevirt.VirtualMachine{}, "", nil)
+	w.instances = follow(f.instances(""), &kubevirt.VirtualMachineInstance{}, "", nil)
+	w.migrations = follow(f.migrations(""), &kubevirt.VirtualMachineInstanceMigration{}, "", cache.Indexers{byOwner: func(o any) ([]string, error) {
+		m, ok := o.(*kubevirt.VirtualMachineInstanceMigration)
+		if !ok {
+			return nil, nil
+		}
+		return []string{m.Namespace + "/" + m.Spec.VMIName}, nil
+	}})
+	w.kubevirts = follow(f.kubevirts(""), &kubevirt.KubeVirt{}, "", nil)
+	w.volumes = follow(f.volumes(""), &cdi.DataVolume{}, "", cache.Indexers{byOwner: byOwnerOf})
+	w.profiles = follow(f.profiles(), &cdi.StorageProfile{}, "", nil)
+	w.sources = follow(f.sources(""), &cdi.DataSource{}, "", nil)
+	w.launchers = follow(f.CoreV1().Pods(""), &corev1.Pod{}, pods, cache.Indexers{byOwner: byOwnerOf,
+		byNode: func(o any) ([]string, error) {
+			p, ok := o.(*corev1.Pod)
+			if !ok {
+				return nil, nil
+			}
+			return []string{p.Spec.NodeName}, nil
+		},
+		byClaim: func(o any) (claims []string, err error) {
+			p, ok := o.(*corev1.Pod)
+			if !ok {
+				return nil, nil
+			}
+			for _, v := range p.Spec.Volumes {
+				if v.PersistentVolumeClaim != nil {
+					claims = append(claims, p.Namespace+"/"+v.PersistentVolumeClaim.ClaimName)
+				}
+			}
+			return claims, nil
+		}})
+	w.claims = follow(f.CoreV1().PersistentVolumeClaims(""), &corev1.PersistentVolumeClaim{}, "", nil)
+	w.persistent = follow(f.CoreV1().PersistentVolumes(), &corev1.PersistentVolume{}, "", nil)
+	w.nodes = follow(f.CoreV1().Nodes(), &corev1.Node{}, "", nil)
+
+	w.machineControl = newController("machines", 10, w.syncMachine)
+	w.instanceControl = newController("instances", 10, w.syncInstance)
+	w.migrationControl = newController("migrations", 5, w.syncMigration)
+	w.volumeControl = newController("volumes", 10, w.syncVolume)
+	w.nodeControl = newController("nodes", 4, w.syncNode)
+	w.profileControl = newController("profiles", 1, w.syncProfile)
+	w.pvControl = newController("persistent volumes", 4, w.syncPersistent)
+
+	w.machines.each(func(o *kubevirt.VirtualMachine) { w.machineControl.queue.Add(key(o)) })
+	w.instances.each(func(o *kubevirt.VirtualMachineInstance) {
+		w.instanceControl.queue.Add(key(o))
+		w.machineControl.queue.Add(key(o)) // of the same name
+		for _, m := range w.migrations.by(byOwner, key(o)) {
+			if !m.IsFinal() {
+				w.migrationControl.queue.Add(key(m))
+			}
+		}
+	})
+	w.migrations.each(func(o *kubevirt.VirtualMachineInstanceMigration) { w.migrationControl.queue.Add(key(o)) })
+	w.volumes.each(func(o *cdi.DataVolume) {
+		w.volumeControl.queue.Add(key(o))
+		if owner := metav1.GetControllerOf(o); owner != nil && owner.Kind == kindMachine {
+			w.machineControl.queue.Add(o.Namespace + "/" + owner.Name)
+		}
+	})
+	w.claims.each(func(o *corev1.PersistentVolumeClaim) { w.volumeControl.queue.Add(key(o)) })
+	w.persistent.each(func(o *corev1.PersistentVolume) {
+		if o.Status.Phase == corev1.VolumeReleased {
+			w.pvControl.queue.Add(o.Name)
+		}
+	})
+	w.launchers.each(func(o *corev1.Pod) {
+		if owner := metav1.GetControllerOf(o); owner != nil {
+			w.instanceControl.queue.Add(o.Namespace + "/" + owner.Name)
+			if o.Labels[kubevirt.MigrationJobLabel] != "" {
+				for _, m := range w.migrations.by(byOwner, o.Namespace+"/"+owner.Name) {
+					w.migrationControl.queue.Add(key(m))
+				}
+			}
+		}
+	})
+	w.nodes.each(func(o *corev1.Node) { w.nodeControl.queue.Add(o.Name) })
+	w.profiles.each(func(o *cdi.StorageProfile) { w.profileControl.queue.Add(o.Name) })
+	w.kubevirts.each(func(o *kubevirt.KubeVirt) {
+		if o.DeletionTimestamp == nil {
+			w.configure(o.Spec.Configuration)
+		}
+	})
+}
+
+// install makes the resources known to the API server and waits until it serves
+// them.
+func (w *world) install(ctx context.Context) error {
+	all, err := Definitions()
+	if err != nil {
+		return err
+	}
+	config := rest.CopyConfig(w.Config)
+	config.QPS = -1
+	client, err := apiextensionsclient.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("make client: %w", err)
+	}
+	crds := client.ApiextensionsV1().CustomResourceDefinitions()
+	group, making := errgroup.WithContext(ctx)
+	for i := range all {
+		group.Go(func() error {
+			if _, err := crds.Create(making, &all[i], metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+				return fmt.Errorf("define %s: %w", all[i].Name, err)
+			}
+			return nil
+		})
+	}
+	if err := group.Wait(); err != nil {
+		return err
+	}
+	for {
+		list, err := crds.List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return fmt.Errorf("wait for the definitions: %w", err)
+		}
+		established := 0
+		for i := range list.Items {
+			for _, c := range list.Items[i].Status.Conditions {
+				if c.Type == apiextensions.Established && c.Status == apiextensions.ConditionTrue {
+					established++
+				}
+			}
+		}
+		if established >= len(all) {
+			return w.served(ctx)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(50 * time.Millisecond):
+		}
+	}
+}
