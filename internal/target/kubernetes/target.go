@@ -241,7 +241,7 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 		want = int(math.Floor(level.Value*float64(len(nodes))+1e-9)) - others
 	case observe.AxisRate:
 		want = t.population.units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
-	case observe.AxisObjects:
+	case observe.AxisObjects, observe.AxisAtOnce:
 		want = int(math.Floor(level.Value + 1e-9))
 	case observe.AxisBulk:
 		want = t.population.whole()
@@ -267,7 +267,7 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	case observe.AxisRate:
 		batch.Reached = float64(load.units) / level.Span.Seconds()
 		t.ageing.begin(t.watch.watching, t.remover.deleteAged)
-	case observe.AxisObjects:
+	case observe.AxisObjects, observe.AxisAtOnce:
 		batch.Reached = float64(t.population.units)
 	case observe.AxisBulk:
 		batch.Reached, batch.Due = level.Value, t.inBulks(int(level.Value))

@@ -194,10 +194,9 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 		if rule.stage < 0 {
 			continue
 		}
-		if met, _ := rule.when.met(m); met && change != Gone {
+		// What was ready once has been set up, whatever the load makes of it.
+		if met, _ := rule.when.met(m); met {
 			d.ready[rule.stage][m.namespace+"/"+m.name] = true
-		} else {
-			delete(d.ready[rule.stage], m.namespace+"/"+m.name)
 		}
 	}
 	name := m.objectOf(r)
