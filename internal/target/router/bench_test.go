@@ -95,7 +95,7 @@ func ours(b *testing.B, s *system, connections float64) yield {
 		b.Fatal(err)
 	}
 	defer undo()
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(s.placement.generator)))
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(s.placement.generator) + 1))
 	clock := record.StartClock(time.Now)
 	g := load.New(s.load(), clock.Now, 1)
 	before, err := telemetry.ReadProcess(os.Getpid())
