@@ -296,6 +296,10 @@ const (
 	CollectionCPU    = "CPU of a garbage collection"
 )
 
+// SourceRequests is the source of histograms of the API server's requests: the
+// name of each is a verb and a resource.
+const SourceRequests = "API requests"
+
 // Canary is one measurement of watch lag: a change made at a known time and
 // the receipt of its news. Seen is 0 when it never came.
 type Canary struct {
