@@ -28,7 +28,7 @@ STATICCHECK := go tool -modfile=tools/go.mod staticcheck
 # staticcheck would read the sources of a whole control plane.
 CHECKED = $$(go list ./... | grep -v -e '/internal/lab/component$$' -e '^plimsoll.dev/plimsoll$$')
 # Packages that share data between goroutines and do not link Kubernetes.
-CONCURRENT := ./internal/judge ./internal/run ./internal/run/engine ./internal/record ./internal/target/simulated ./internal/target/kubernetes/observe
+CONCURRENT := ./internal/judge ./internal/run ./internal/run/engine ./internal/record ./internal/target/simulated ./internal/target/kubernetes/observe ./internal/target/router/load
 
 .PHONY: build ui demo demo-real deps test test-long truth check race race-core bench bench-scale clean
 .DEFAULT_GOAL := build
@@ -68,8 +68,8 @@ NODE_PACKAGES := containerd runc crun containernetworking-plugins nftables
 # others against: haproxy -c. With it the yardsticks of its generator.
 READER_PACKAGES := haproxy wrk nghttp2-client
 
-# What the workload io-volumes runs.
-STORAGE_PACKAGES := fio
+# What the workloads of volumes and of IO run.
+STORAGE_PACKAGES := glusterfs-server glusterfs-client xfsprogs fio
 
 # What tests of the page, of real nodes and of written files need, and what a
 # real node needs. Without it they are skipped, and say so.
@@ -77,14 +77,10 @@ deps:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(NODE_PACKAGES) >/dev/null 2>&1; then \
 		echo "installing $(NODE_PACKAGES) for real nodes"; \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(NODE_PACKAGES); } >/dev/null 2>&1 || echo "that failed: what needs them will be skipped"; fi
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(READER_PACKAGES) >/dev/null 2>&1; then \
-		echo "installing $(READER_PACKAGES) for the workload router and the tests of what is written for it"; \
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(READER_PACKAGES) $(STORAGE_PACKAGES) >/dev/null 2>&1; then \
+		echo "installing $(READER_PACKAGES) $(STORAGE_PACKAGES) for workloads, and the tests of what is written for HAProxy"; \
 		[ -e /usr/sbin/policy-rc.d ] || { printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; trap 'rm -f /usr/sbin/policy-rc.d' EXIT; }; \
-		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(READER_PACKAGES); } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(STORAGE_PACKAGES) >/dev/null 2>&1; then \
-		echo "installing $(STORAGE_PACKAGES) for the workloads of storage"; \
-		[ -e /usr/sbin/policy-rc.d ] || { printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; trap 'rm -f /usr/sbin/policy-rc.d' EXIT; }; \
-		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(STORAGE_PACKAGES); } >/dev/null 2>&1 || echo "that failed: what needs them will be skipped"; fi
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(READER_PACKAGES) $(STORAGE_PACKAGES); } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "installing chromium for the tests of the report"; \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi

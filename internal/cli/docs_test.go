@@ -51,6 +51,7 @@ func TestDocumentedCommands(t *testing.T) {
 	const (
 		minutes = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
 		real    = "it takes minutes, on a real node"
+		volumes = "it takes minutes, with a real GlusterFS; TestVolumes makes shorter ones"
 		storage = "it takes minutes, with a real fio; TestIO makes shorter ones"
 		haproxy = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
 	)
@@ -88,12 +89,14 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep io-volumes --set path=.+/var/tmp --set rw=randrw --set mix=70 --set verify=crc", nil, storage},
 		{"bin/plimsoll limit io-volumes --axis depth --set path=.", nil, storage},
 		{"bin/plimsoll limit io-volumes --axis rate --set path=. --set volumes=4", nil, storage},
+		{"bin/plimsoll sweep small-files --set path=.", nil, storage},
+		{"bin/plimsoll limit small-files --axis rate --set path=. --set fsync=true", nil, storage},
 		{"bin/plimsoll workloads show io-volumes", []int{exitHeld}, ""},
 		{"bin/plimsoll sweep router", nil, haproxy},
 		{"bin/plimsoll sweep router --vary termination=none,edge,passthrough,reencrypt --vary pageSize=1KiB,4KiB", nil, haproxy},
 		{"bin/plimsoll limit router --axis rate", nil, haproxy},
 		{"bin/plimsoll workloads show router", []int{exitHeld}, ""},
-		{"bin/plimsoll ab router --level 40 --arm full:resumption=false,keepAlive=false,termination=edge --arm resumed:resumption=true,keepAlive=false,termination=edge", nil, haproxy},
+		{"bin/plimsoll ab router --level 40 --arm full:resumption=false,keepAlive=false --arm resumed:resumption=true,keepAlive=false", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --arm regexp:routes=2000 --arm exact:routes=2000,lookup=exact", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB", nil, haproxy},
 		{"bin/plimsoll sweep router --set requestHeader=30KiB --set bufsize=65536", nil, haproxy},
@@ -102,9 +105,15 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep router --axis idle --vary bufsize=16384,32768,65536", nil, haproxy},
 		{"bin/plimsoll sweep router --set link=1Gbit --vary pageSize=1KiB,4KiB,16KiB", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm runtime:event=route-runtime,churn=5 --arm reload:event=route-reload,churn=5,churnBy=reload", nil, haproxy},
+		{"bin/plimsoll sweep router --set recordRequests=20", nil, haproxy},
 		{"bin/plimsoll sweep router --set event=reload --slo 'errors <= 0%'", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm reload:event=route-reload --arm runtime:event=route-runtime", nil, haproxy},
 		{"bin/plimsoll ab router --level 40 --metric change --arm empty:event=route-change --arm churn:event=route-change,churn=100", nil, haproxy},
+		{"bin/plimsoll sweep gluster-volumes --levels 100,300,500,1000", nil, volumes},
+		{"bin/plimsoll limit gluster-volumes", nil, volumes},
+		{"bin/plimsoll ab gluster-volumes --level 20 --arm off:multiplex=false --arm on:multiplex=true", nil, volumes},
+		{"bin/plimsoll sweep gluster-volumes --axis rate --levels 1,2 --pod-life 5s", nil, volumes},
+		{"bin/plimsoll workloads show gluster-volumes", []int{exitHeld}, ""},
 		{`bin/plimsoll tune plan "2500 pods per node on 26 nodes" --write plan`, []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --rtt 0.208ms --link 50Gbit", []int{exitHeld}, ""},
 		{"bin/plimsoll tune host --bundle node7.tar -o json", []int{exitHeld}, ""},

@@ -20,12 +20,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -524,6 +527,22 @@ func routerRequirement(ctx context.Context) lab.Requirement {
 	return f
 }
 
+// volumesRequirements are what the workloads of volumes need of this machine.
+func volumesRequirements() []lab.Requirement {
+	var list []lab.Requirement
+	for _, n := range gluster.Find() {
+		f := lab.Requirement{For: volumes.Name, What: n.What, Need: "installed", Grade: lab.Good, Value: n.Found}
+		if n.Found == "" {
+			f.Grade, f.Value, f.Remedy = lab.Missing, "not found", machine.Install(n.Package)
+		}
+		if n.Optional {
+			f.Need = "installed, for bricks=xfs"
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
 // ioRequirement is what the workload io-volumes needs of this machine.
 func ioRequirement(ctx context.Context) lab.Requirement {
 	f := lab.Requirement{For: "io", What: "fio", Need: "installed", Grade: lab.Good}
@@ -551,6 +570,7 @@ node, or a workload that needs no lab, needs is shown for information.`,
 				return err
 			}
 			findings := append(lab.Store{Root: dir, Executable: p.Executable}.Doctor(), routerRequirement(cmd.Context()), ioRequirement(cmd.Context()))
+			findings = append(findings, volumesRequirements()...)
 			if format == "json" {
 				err = printJSON(p, findings)
 			} else {

@@ -9,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
 	"plimsoll.dev/plimsoll/internal/target/storage/io"
+	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
 )
 
 // providers are the targets that this program can load.
@@ -18,6 +19,7 @@ func providers() []target.Provider {
 		router.Provider{},
 		io.Provider{},
 		simulated.Provider{},
+		volumes.Provider{},
 	}
 }
 

@@ -18,6 +18,10 @@ func usedBy(r *record.Reading) used {
 	var u used
 	u.cpu, u.okCPU = reading(r, "cpuSeconds")
 	u.rss, u.okRSS = reading(r, "rssBytes")
+	// Of many processes of one program, what they share counts once.
+	if shares, ok := reading(r, "pssBytes"); ok {
+		u.rss, u.okRSS = shares, true
+	}
 	// Where the system tells the peak between two readings, that counts.
 	u.peak, _ = reading(r, "peakBytes")
 	u.peak = max(u.peak, u.rss)
@@ -37,7 +41,8 @@ func reading(r *record.Reading, name string) (float64, bool) {
 type readings struct {
 	usage    map[string]*stepUsage // by source
 	cpu      map[string][]cpuPoint
-	gauges   map[string][]gaugePoint // of sources that tell no use of CPU or memory
+	gauges   map[string][]gaugePoint       // of sources that tell no use of CPU or memory
+	most     map[string]map[string]float64 // the most of each value, by source
 	ownDelay *OwnDelay
 }
 
@@ -65,7 +70,7 @@ type cpuPoint struct {
 }
 
 func newReadings() readings {
-	return readings{usage: make(map[string]*stepUsage), cpu: make(map[string][]cpuPoint), gauges: make(map[string][]gaugePoint)}
+	return readings{usage: make(map[string]*stepUsage), cpu: make(map[string][]cpuPoint), gauges: make(map[string][]gaugePoint), most: make(map[string]map[string]float64)}
 }
 
 // add takes in a sample.
@@ -73,6 +78,16 @@ func (c *readings) add(t record.Micros, r *record.Reading) {
 	if r.Source == SourceWakes {
 		c.addWakes(r)
 		return
+	}
+	most := c.most[r.Source]
+	if most == nil {
+		most = make(map[string]float64)
+		c.most[r.Source] = most
+	}
+	for name := range r.Values {
+		if value, ok := reading(r, name); ok {
+			most[name] = max(most[name], value)
+		}
 	}
 	now := usedBy(r)
 	if !now.okCPU && !now.okRSS {

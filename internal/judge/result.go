@@ -270,7 +270,25 @@ type StreamRequests struct {
 	// where it is not known.
 	BitsPerSecond *float64 `json:"bitsPerSecond,omitempty"`
 
+	// Recorded are single requests, where the target put some on record: those
+	// that took longest, first of those that were done and then of those that
+	// failed, at most recordedShown of each.
+	Recorded []RecordedRequest `json:"recorded,omitempty"`
+
 	bytesIn int64
+}
+
+// RecordedRequest is a single request of a stream. Its answer took Seconds from
+// when it was due, and Late of them had gone before it was begun.
+type RecordedRequest struct {
+	Due     string  `json:"due"` // wall clock
+	Late    float64 `json:"late"`
+	Seconds float64 `json:"seconds"`
+	Place   string  `json:"place,omitempty"`
+	Status  int     `json:"status,omitempty"`
+	Failed  string  `json:"failed,omitempty"` // the kind of failure, "" for none
+	Retried bool    `json:"retried,omitempty"`
+	Bytes   int64   `json:"bytes,omitempty"` // of the answer
 }
 
 // failedAll is how many failed in any way.
@@ -354,7 +372,8 @@ type Usage struct {
 	// seconds; null where the step was shorter than half of that.
 	PeakCPUs *float64 `json:"peakCPUs"`
 	// PeakRSSBytes and StartRSSBytes are of resident memory; growth is the
-	// difference. That of a real node's parts is what cannot be dropped: without
+	// difference. Of many processes of one program, memory that they share
+	// counts once (PSS). That of a real node's parts is what cannot be dropped: without
 	// files that were read.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`

@@ -1,7 +1,6 @@
 package lab
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -10,11 +9,9 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
-	"strings"
 	"syscall"
 
-	"github.com/prometheus/procfs"
-
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 )
@@ -94,7 +91,7 @@ const gib = 1 << 30
 // GiB without load, and about 2 GiB under some ten thousand pods.
 func memory() Requirement {
 	f := Requirement{For: forLab, What: "memory", Need: "1 GiB available, 4 GiB for 10,000 pods"}
-	available, err := availableMemory()
+	available, err := telemetry.AvailableMemory()
 	if err != nil {
 		return f.failed(err.Error(), "mount /proc")
 	}
@@ -119,7 +116,7 @@ func Memory(nodes, pods int) int64 {
 
 // fitsMemory refuses a lab that this machine has no memory for.
 func (s Spec) fitsMemory() error {
-	available, err := availableMemory()
+	available, err := telemetry.AvailableMemory()
 	need := Memory(s.Nodes, s.Pods)
 	if err != nil || need <= available {
 		return nil // what is not known is not refused
@@ -132,33 +129,6 @@ func (s Spec) fitsMemory() error {
 		fits = fmt.Sprintf("%d pods would fit on as many nodes", max(0, (available-Memory(s.Nodes, 0))/memoryPerPod))
 	}
 	return &SpecError{"memory", fmt.Sprintf("%s take about %.1f GiB, and %.1f GiB are available: %s", what, float64(need)/gib, float64(available)/gib, fits)}
-}
-
-// availableMemory is the lesser of what the machine and our cgroup leave.
-func availableMemory() (int64, error) {
-	proc, err := procfs.NewDefaultFS()
-	var info procfs.Meminfo
-	if err == nil {
-		info, err = proc.Meminfo()
-	}
-	if err != nil {
-		return 0, err
-	}
-	if info.MemAvailableBytes == nil {
-		return 0, errors.New("/proc/meminfo has no MemAvailable")
-	}
-	available := int64(*info.MemAvailableBytes)
-	for _, version := range []struct{ limit, used string }{
-		{"memory.max", "memory.current"},
-		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"},
-	} {
-		if limit, ok := readInt(filepath.Join("/sys/fs/cgroup", version.limit)); ok {
-			if used, ok := readInt(filepath.Join("/sys/fs/cgroup", version.used)); ok {
-				available = min(available, max(0, limit-used))
-			}
-		}
-	}
-	return available, nil
 }
 
 func disk(root string) Requirement {
@@ -244,7 +214,7 @@ func cgroups() Requirement {
 func inotify(name string, least, enough int64) Requirement {
 	f := Requirement{For: forLab, What: "inotify " + name, Need: fmt.Sprintf("%d, %d for a real node", least, enough)}
 	path := "/proc/sys/fs/inotify/" + name
-	value, ok := readInt(path)
+	value, ok := telemetry.ReadInt(path)
 	if !ok {
 		f.Grade, f.Value, f.Remedy = Scarce, "unknown", "cat "+path
 		return f
@@ -254,31 +224,22 @@ func inotify(name string, least, enough int64) Requirement {
 	return f.atLeast(value, least, enough, remedy, remedy)
 }
 
-func readInt(path string) (int64, bool) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return 0, false
-	}
-	v, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
-	return v, err == nil
-}
-
 func root() Requirement {
 	f := Requirement{For: forRealNode, What: "root", Need: "user 0", Value: fmt.Sprintf("user %d", os.Geteuid()), Grade: Good}
 	if os.Geteuid() != 0 {
-		f.Grade, f.Remedy = Missing, "run as root; simulated nodes need none"
+		f.Grade, f.Remedy = Missing, "run as root; "+realnode.Rootless
 	}
 	return f
 }
 
-func program(n realnode.Need) Requirement {
+func program(n machine.Need) Requirement {
 	f := Requirement{For: forRealNode, What: n.What, Need: "installed", Grade: Good, Value: n.Found}
 	if n.Optional {
 		f.Need = "installed, to compare runtimes"
 	}
 	switch {
 	case n.Found == "":
-		f = f.failed("not found", "apt-get install --no-install-recommends "+n.Package)
+		f = f.failed("not found", machine.Install(n.Package))
 		if n.Optional {
 			f.Grade = Scarce
 		}

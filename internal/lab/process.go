@@ -17,7 +17,7 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 
-	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 )
 
@@ -199,7 +199,7 @@ func start(executable string, dir directory, component string, args []string, s 
 	// that owns the lab decides when it goes.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if component == RealNode {
-		cmd.SysProcAttr.Cloneflags = realnode.Namespaces
+		cmd.SysProcAttr.Cloneflags = machine.Namespaces
 	}
 	run := func() error { return onProcessors(apart, cmd.Start) }
 	if s != nil {

@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 )
 
@@ -65,7 +66,7 @@ func traces(t *testing.T) map[string]string {
 			found["interfaces"] += i.Name + " "
 		}
 	}
-	if nft, err := realnode.FindProgram("nft"); err == nil {
+	if nft, err := machine.FindProgram("nft"); err == nil {
 		rules, err := exec.Command(nft, "list", "ruleset").Output()
 		found["rules"] = fmt.Sprint(string(rules), err)
 	}

@@ -118,6 +118,8 @@ type Metric struct {
 	// Source is whose samples it is made of, and Figure what is made of them.
 	Source string       `json:"source"`
 	Figure SampleFigure `json:"figure"`
+	// Value is the sample's value that FigureMost is of.
+	Value string `json:"value,omitempty"`
 }
 
 // SampleFigure is what the samples of a source come to in a step.
@@ -135,6 +137,8 @@ const (
 	FigureRate   SampleFigure = "rate"
 	// FigureSeconds is the last value "seconds" that the source told in a step.
 	FigureSeconds SampleFigure = "seconds"
+	// FigureMost is the most of the value that the metric names.
+	FigureMost SampleFigure = "most"
 	// FigureTold is the last "value" that the source told in a step.
 	FigureTold SampleFigure = "told"
 )

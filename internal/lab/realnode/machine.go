@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 )
 
 // Names of the runtimes, which are also those of their RuntimeClasses.
@@ -45,53 +47,28 @@ func (p Programs) Runtimes() []Runtime {
 	return runtimes
 }
 
-// Need is one thing of the system's that a node needs.
-type Need struct {
-	What string
-	// Package is Debian's package that has it.
-	Package string
-	// Found is where it is, "" if it is not.
-	Found string
-	// Optional is what the node can do without.
-	Optional bool
-}
-
 // Find looks for the programs that a node runs.
-func Find() (Programs, []Need) {
+func Find() (Programs, []machine.Need) {
 	var p Programs
 	needs := []struct {
-		Need
+		machine.Need
 		into *string
 	}{
-		{Need{What: "containerd", Package: "containerd"}, &p.Containerd},
-		{Need{What: "ctr", Package: "containerd"}, &p.Ctr},
-		{Need{What: "containerd-shim-runc-v2", Package: "containerd"}, &p.Shim},
-		{Need{What: "runc", Package: "runc"}, &p.Runc},
-		{Need{What: "crun", Package: "crun", Optional: true}, &p.Crun},
-		{Need{What: "nft", Package: "nftables"}, &p.Nft},
+		{machine.Need{What: "containerd", Package: "containerd"}, &p.Containerd},
+		{machine.Need{What: "ctr", Package: "containerd"}, &p.Ctr},
+		{machine.Need{What: "containerd-shim-runc-v2", Package: "containerd"}, &p.Shim},
+		{machine.Need{What: "runc", Package: "runc"}, &p.Runc},
+		{machine.Need{What: "crun", Package: "crun", Optional: true}, &p.Crun},
+		{machine.Need{What: "nft", Package: "nftables"}, &p.Nft},
 	}
-	found := make([]Need, 0, len(needs)+1)
+	found := make([]machine.Need, 0, len(needs)+1)
 	for _, n := range needs {
-		n.Found, _ = FindProgram(n.What) // that there is none is what is told
+		n.Found, _ = machine.FindProgram(n.What) // that there is none is what is told
 		*n.into = n.Found
 		found = append(found, n.Need)
 	}
 	p.CNI = findPlugins()
-	return p, append(found, Need{What: "CNI plugins", Package: "containernetworking-plugins", Found: p.CNI})
-}
-
-// FindProgram also looks where a user's PATH often does not lead.
-func FindProgram(name string) (string, error) {
-	path, err := exec.LookPath(name)
-	if err == nil {
-		return path, nil
-	}
-	for _, dir := range []string{"/usr/local/sbin", "/usr/sbin", "/sbin"} {
-		if p, sbinErr := exec.LookPath(filepath.Join(dir, name)); sbinErr == nil {
-			return p, nil
-		}
-	}
-	return "", err
+	return p, append(found, machine.Need{What: "CNI plugins", Package: "containernetworking-plugins", Found: p.CNI})
 }
 
 // findPlugins is the directory with all network plug-ins that are used, "" if
@@ -109,58 +86,22 @@ func findPlugins() string {
 	return ""
 }
 
-// MissingError says what a real node needs and this machine lacks.
-type MissingError struct {
-	What []string
-	// Packages are those of Debian that have it; empty if it is not a matter
-	// of packages.
-	Packages []string
-}
-
-func (e *MissingError) Error() string {
-	return "a real node needs " + strings.Join(e.What, ", ")
-}
-
-// Remedy is the command that helps, "" if there is none.
-func (e *MissingError) Remedy() string {
-	var words []string
-	if len(e.Packages) > 0 {
-		words = append(words, "apt-get install --no-install-recommends "+strings.Join(e.Packages, " "))
-	}
-	if slices.Contains(e.What, needRoot) {
-		words = append(words, "run it as root; simulated nodes need none")
-	}
-	return strings.Join(words, ", and ")
-}
-
-// needRoot is what is missing to any other user.
-const needRoot = "root"
-
 // Check reports whether this machine can have a real node; the error is a
-// *MissingError.
+// *machine.MissingError.
 func Check() (Programs, error) {
 	programs, needs := Find()
-	var missing MissingError
-	for _, n := range needs {
-		if n.Found != "" || n.Optional {
-			continue
-		}
-		missing.What = append(missing.What, n.What)
-		if !slices.Contains(missing.Packages, n.Package) {
-			missing.Packages = append(missing.Packages, n.Package)
-		}
-	}
-	if os.Geteuid() != 0 {
-		missing.What = append(missing.What, needRoot)
-	}
+	missing := machine.Missing("a real node", Rootless, needs)
 	if _, err := findHierarchy(); err != nil {
 		missing.What = append(missing.What, err.Error())
 	}
 	if len(missing.What) > 0 {
-		return programs, &missing
+		return programs, missing
 	}
 	return programs, nil
 }
+
+// Rootless is what does without root.
+const Rootless = "simulated nodes need none"
 
 // Version is what a program says its version is, "" if it does not say.
 func Version(path string) string {

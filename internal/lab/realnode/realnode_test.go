@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+
+	"plimsoll.dev/plimsoll/internal/lab/machine"
 )
 
 func spec(change ...func(*Spec)) Spec {
@@ -191,13 +193,13 @@ func TestRunRefusesToBeAnOrdinaryProcess(t *testing.T) {
 
 func TestWhatIsMissingIsNamedWithItsRemedy(t *testing.T) {
 	for _, c := range []struct {
-		err  MissingError
+		err  machine.MissingError
 		want string
 		why  string
 	}{
-		{MissingError{What: []string{"runc"}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc", "a package"},
-		{MissingError{What: []string{"runc", needRoot}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc, and run it as root; simulated nodes need none", "a package and root"},
-		{MissingError{What: []string{"control groups"}}, "", "what no command brings"},
+		{machine.MissingError{Rootless: Rootless, What: []string{"runc"}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc", "a package"},
+		{machine.MissingError{Rootless: Rootless, What: []string{"runc", machine.NeedRoot}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc, and run it as root; simulated nodes need none", "a package and root"},
+		{machine.MissingError{Rootless: Rootless, What: []string{"control groups"}}, "", "what no command brings"},
 	} {
 		if got := c.err.Remedy(); got != c.want {
 			t.Errorf("%s: %q, want %q", c.why, got, c.want)

@@ -14,10 +14,9 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// Namespaces are those that the node's first process must be started in.
-const Namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET
+	"plimsoll.dev/plimsoll/internal/lab/machine"
+)
 
 // Run is the node's first process. It sets up the namespaces that it was
 // started in, starts the node's programs and keeps them running; it returns
@@ -32,7 +31,7 @@ func Run(file string, log *slog.Logger) error {
 		return err
 	}
 	k := &keeper{spec: s, log: log, children: make(map[int]*child), ended: make(chan *child)}
-	go k.reap()
+	go machine.Reap(k.reap)
 	for _, step := range []func() error{
 		s.makeGroups, func() error { return enter(s, partNode, os.Getpid()) }, s.mounts, s.configureNetwork,
 		k.startContainerd, k.importImages,
@@ -59,38 +58,17 @@ func Run(file string, log *slog.Logger) error {
 // mounts gives the node its own view of the directories that its programs
 // write to by fixed names, so that nothing of it shows up in the system's.
 func (s Spec) mounts() error {
-	// What the system mounts and unmounts is seen here, not the reverse.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
-		return fmt.Errorf("detach the node's mounts: %w", err)
+	if err := machine.Detach(); err != nil {
+		return err
 	}
-	// Containers' mounts propagate within the node.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
-		return fmt.Errorf("share mounts within the node: %w", err)
-	}
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return fmt.Errorf("mount the node's /proc: %w", err)
-	}
-	dir, err := unix.Open(s.Dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("open the lab's directory: %w", err)
-	}
-	defer unix.Close(dir)
-	for _, hidden := range []string{"/run", "/var/lib", "/var/log"} {
-		if err := unix.Mount("tmpfs", hidden, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
-			return fmt.Errorf("give the node its own %s: %w", hidden, err)
-		}
-		// The lab itself may lie under it.
-		if strings.HasPrefix(s.Dir, hidden+"/") {
-			if err := bind(fmt.Sprintf("/proc/self/fd/%d", dir), s.Dir, true); err != nil {
-				return err
-			}
-		}
+	if err := machine.Hide(s.Dir, "/run", "/var/lib", "/var/log"); err != nil {
+		return err
 	}
 	node := NodeDir(s.Dir)
 	for _, b := range []struct{ from, to string }{
 		{"kubelet", "/var/lib/kubelet"}, {"containerd", "/var/lib/containerd"}, {"cni", "/var/lib/cni"}, {"log", "/var/log"},
 	} {
-		if err := bind(filepath.Join(node, b.from), b.to, true); err != nil {
+		if err := machine.BindDir(filepath.Join(node, b.from), b.to); err != nil {
 			return err
 		}
 	}
@@ -105,20 +83,6 @@ func (s Spec) mounts() error {
 		if err := unix.Unmount(unified, unix.MNT_DETACH); err != nil {
 			return fmt.Errorf("hide %s from the node: %w", unified, err)
 		}
-	}
-	return nil
-}
-
-func bind(from, to string, isDir bool) error {
-	var err error
-	if isDir {
-		err = os.MkdirAll(to, 0o755)
-	}
-	if err == nil {
-		err = unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, "")
-	}
-	if err != nil {
-		return fmt.Errorf("mount %s: %w", to, err)
 	}
 	return nil
 }
@@ -144,7 +108,7 @@ func (s Spec) coverSettings(dir string) error {
 		if err := os.WriteFile(file, []byte(value+"\n"), 0o644); err != nil {
 			return fmt.Errorf("cover the machine's settings: %w", err)
 		}
-		if err := bind(file, setting, false); err != nil {
+		if err := machine.BindFile(file, setting); err != nil {
 			return err
 		}
 	}
@@ -170,25 +134,17 @@ type keeper struct {
 	ended    chan *child
 }
 
-// reap takes note of every process of the node that has ended: its own
-// children, and those that lost their parents.
-func (k *keeper) reap() {
-	for {
-		var status syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &status, 0, nil)
-		if err != nil {
-			time.Sleep(10 * time.Millisecond) // there is none now
-			continue
-		}
-		// A program that ends at once may be here before it is entered.
-		k.mu.Lock()
-		c := k.children[pid]
-		delete(k.children, pid)
-		k.mu.Unlock()
-		if c != nil {
-			c.status = status
-			k.ended <- c
-		}
+// reap takes note of a process of the node that has ended: an own child, or one
+// that lost its parents.
+func (k *keeper) reap(pid int, status syscall.WaitStatus) {
+	// A program that ends at once may be here before it is entered.
+	k.mu.Lock()
+	c := k.children[pid]
+	delete(k.children, pid)
+	k.mu.Unlock()
+	if c != nil {
+		c.status = status
+		k.ended <- c
 	}
 }
 

@@ -2,10 +2,14 @@
 package telemetry
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"runtime/debug"
+	"strconv"
+	"strings"
 
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
@@ -20,6 +24,12 @@ type Usage struct {
 	// PeakBytes is the largest resident memory since the start, or since
 	// ResetPeak; 0 where it is not known.
 	PeakBytes int64
+	// ShareBytes is the proportional share of memory: what processes have in
+	// common counts in parts (PSS). 0 where it was not read.
+	ShareBytes int64
+	// Threads and Handles (open files) are those of now, 0 where they were not
+	// read.
+	Threads, Handles int
 }
 
 // ReadProcess reads the usage of a process. CPU time of another process has a
@@ -37,6 +47,33 @@ func ReadProcess(pid int) (Usage, error) {
 		return Usage{}, fmt.Errorf("read usage of process %d: %w", pid, err)
 	}
 	return Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory())}, nil
+}
+
+// ReadAny reads the usage of a process of whatever view of processes, with its
+// threads and open files; on request with its proportional share of memory, and
+// with the CPU time of children of its that have ended.
+func ReadAny(proc procfs.Proc, share, children bool) (Usage, error) {
+	stat, err := proc.Stat()
+	if err != nil {
+		return Usage{}, fmt.Errorf("read usage of process %d: %w", proc.PID, err)
+	}
+	u := Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), Threads: stat.NumThreads}
+	if children {
+		own := stat
+		own.UTime, own.STime = uint(own.CUTime), uint(own.CSTime)
+		u.CPUSeconds += own.CPUTime()
+	}
+	if u.Handles, err = proc.FileDescriptorsLen(); err != nil {
+		return Usage{}, fmt.Errorf("read open files of process %d: %w", proc.PID, err)
+	}
+	if share {
+		rollup, err := proc.ProcSMapsRollup()
+		if err != nil {
+			return Usage{}, fmt.Errorf("read memory of process %d: %w", proc.PID, err)
+		}
+		u.ShareBytes = int64(rollup.Pss)
+	}
+	return u, nil
 }
 
 func self() (Usage, error) {
@@ -150,4 +187,42 @@ func Host() record.Host {
 	}
 	h.CgroupVersion = CgroupVersion()
 	return h
+}
+
+// AvailableMemory is, in bytes, the lesser of what the machine and our cgroup leave.
+func AvailableMemory() (int64, error) {
+	proc, err := procfs.NewDefaultFS()
+	var info procfs.Meminfo
+	if err == nil {
+		info, err = proc.Meminfo()
+	}
+	if err != nil {
+		return 0, err
+	}
+	if info.MemAvailableBytes == nil {
+		return 0, errors.New("/proc/meminfo has no MemAvailable")
+	}
+	available := int64(*info.MemAvailableBytes)
+	for _, version := range []struct{ limit, used string }{
+		{"memory.max", "memory.current"},
+		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"},
+	} {
+		if limit, ok := ReadInt(filepath.Join("/sys/fs/cgroup", version.limit)); ok {
+			if used, ok := ReadInt(filepath.Join("/sys/fs/cgroup", version.used)); ok {
+				available = min(available, max(0, limit-used))
+			}
+		}
+	}
+	return available, nil
+}
+
+// ReadInt is the number that a file of the system holds; not ok where it holds
+// none.
+func ReadInt(path string) (int64, bool) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return 0, false
+	}
+	v, err := strconv.ParseInt(strings.TrimSpace(string(data)), 10, 64)
+	return v, err == nil
 }

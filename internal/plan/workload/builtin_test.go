@@ -17,12 +17,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/simulated"
 	"plimsoll.dev/plimsoll/internal/target/storage/io"
+	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
 const uuid = "0b1c2d3e-4f50-4161-8273-8495a6b7c8d9"
 
-var targets = workload.TargetsOf(observe.Declare(), router.Provider{}.Declare(), io.Provider{}.Declare(), simulated.Provider{}.Declare())
+var targets = workload.TargetsOf(observe.Declare(), router.Provider{}.Declare(), io.Provider{}.Declare(), simulated.Provider{}.Declare(),
+	volumes.Provider{}.Declare())
 
 // TestBuiltIn holds for every built-in workload.
 func TestBuiltIn(t *testing.T) {

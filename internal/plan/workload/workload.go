@@ -5,6 +5,7 @@
 package workload
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +35,9 @@ type Workload struct {
 	Axes       []Axis      `yaml:"axes"`   // the first is the one meant when none is named
 	Params     []Param     `yaml:"params"` // in the order in which they are shown
 	Components []Component `yaml:"components"`
+	// Lab is what a private lab must have for it besides a control plane and
+	// nodes: "virt" for virtual machines, "" for nothing.
+	Lab string `yaml:"lab"`
 	// Objects is what is followed; nil is what the target follows by itself.
 	Objects *Objects `yaml:"objects"`
 	// Goals have load lines of their own; the first is the headline. Each is a
@@ -78,6 +82,8 @@ type TargetAxis struct {
 	// Stream is the kind of the requests of a stream; nil where each thing that
 	// is asked for is a record of its own.
 	Stream *record.ObjectKind
+	// Kind is that of the objects of this axis, nil where it is the target's.
+	Kind *record.ObjectKind
 }
 
 // Targets finds a target by its name. One that is not there is an
@@ -306,8 +312,9 @@ func (w *Workload) TargetAxis(axis string) TargetAxis {
 
 // KindOn is the kind of what is asked for along an axis.
 func (w *Workload) KindOn(axis string) record.ObjectKind {
-	if stream := w.TargetAxis(axis).Stream; stream != nil {
-		return *stream
+	declared := w.TargetAxis(axis)
+	if kind := cmp.Or(declared.Stream, declared.Kind); kind != nil {
+		return *kind
 	}
 	return w.kind()
 }

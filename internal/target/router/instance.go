@@ -101,17 +101,11 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 // stream makes the load of a step.
 func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
 	s := i.system
-	threads := max(len(s.placement.generator), 1)
-	if len(s.placement.generator) == 0 {
-		threads = len(s.allCPUs)
-	}
 	if i.Plan.Axis.Name == axisIdle {
 		schedule.Value = float64(s.settings.clients)
 	}
-	if schedule.Open {
-		threads++ // the one that sends does nothing else
-	}
-	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(threads))
+	// One more than make requests: they hold theirs all the while.
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(s.load().Threads + 1))
 	defer uncollected()()
 
 	changed := make(chan error, 1)
@@ -121,6 +115,9 @@ func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
 	beside.Go(func() { s.churn(changing) })
 	beside.Go(func() { s.holdIdle(changing) })
 	err := s.clients.Run(ctx, schedule, func(w *record.Window) { i.rec.Emit(w) })
+	for _, x := range s.clients.Recorded() {
+		i.rec.Emit(&x)
+	}
 	stop()
 	beside.Wait()
 	err = errors.Join(err, <-changed)

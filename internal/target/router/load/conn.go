@@ -9,8 +9,6 @@ import (
 	"net"
 	"os"
 	"strconv"
-	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -21,20 +19,25 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
-// bufferBytes is how much is read at a time.
-const bufferBytes = 16 << 10
+// fruitlessPause is how long a client waits that failed to connect, twice in a
+// row.
+const fruitlessPause = 5 * time.Millisecond
 
-// conn is a client: it has at most one connection and one request under way. Its
-// own goroutine opens, reads and closes the connection.
+// conn is a client: it has at most one connection and one request under way. It
+// is a coroutine of its loop.
 type conn struct {
-	*stream
-	rng *rand.Rand
-	buf []byte
+	*loop
+	id     int32
+	rng    *rand.Rand
+	resume func()      // goes on with the coroutine, until it waits
+	yield  func() bool // called by the coroutine, it waits; nil without a loop
+	stop   func()
 
-	// The request under way. Where another goroutine begins one, the stream's
-	// lock guards it.
+	// The request under way.
 	intended record.Micros
-	bound    atomic.Int64 // when it is given up, 0 while there is none
+	began    record.Micros // when it was
+	bound    record.Micros // when it is given up, 0 while there is none
+	aborted  bool          // it was
 	answer   Answer
 	retried  bool
 	times    map[string]record.Micros
@@ -43,21 +46,22 @@ type conn struct {
 	answered int // requests on this connection
 	// fruitless is how many requests in a row could not even connect.
 	fruitless int
-	slot      int // where among the idle ones, of an open loop
 
+	fd    int    // of the connection, -1 while there is none
+	opens int32  // how often one was opened
+	ready uint32 // what happened to it and was not taken in yet
+	waits uint32 // for which events
+	got   int    // bytes, since others had their turn
+	wire  io.ReadWriter
 	// framed speaks HTTP/2 on the connection, nil for HTTP/1.1.
-	framed *http2.ClientConn
-
-	lock   sync.Mutex // of raw and wire, which others abort
-	raw    net.Conn   // nil while there is none
-	wire   net.Conn   // the same, or TLS over it
-	failed bool       // it was aborted
+	framed *framed
 }
 
 // begin begins a request that is due at a time.
 func (c *conn) begin(intended record.Micros) {
-	c.intended, c.retried = intended, false
-	c.bound.Store(int64(intended + record.MicrosOf(c.Timeout)))
+	c.intended, c.retried, c.aborted = intended, false, false
+	c.bound = intended + record.MicrosOf(c.Timeout)
+	c.nextBound = min(c.nextBound, c.bound)
 	if c.wire == nil || c.plan.TLS == nil {
 		// A connection of TLS was opened for its host.
 		c.host = c.chooser.draw(c.rng)
@@ -68,6 +72,7 @@ func (c *conn) begin(intended record.Micros) {
 
 // transact makes the request under way from its beginning.
 func (c *conn) transact() target.Outcome {
+	c.began = c.last
 	for {
 		if c.wire == nil {
 			if x, ok := c.open(); !ok {
@@ -78,7 +83,7 @@ func (c *conn) transact() target.Outcome {
 		if c.framed != nil {
 			err = c.exchange()
 		} else if _, err = c.wire.Write(c.requests[c.host]); err == nil {
-			err = c.read(0, nil)
+			err = c.read()
 		}
 		if x, again := c.outcome(err); !again {
 			return x
@@ -92,16 +97,17 @@ func (c *conn) outcome(err error) (x target.Outcome, again bool) {
 	if err != nil {
 		kept := c.answered > 0
 		c.close()
-		if kept && !c.retried && !c.answer.Started() && isClosed(err) && !c.isCut() {
+		if kept && !c.retried && !c.answer.Started() && isClosed(err) && !c.cut.Load() {
 			c.retried = true
 			c.Generator.retried.Add(1)
 			c.answer.Reset(c.plan.Want, c.plan.Method == "HEAD")
 			return x, true
 		}
-		c.bound.Store(0)
+		c.bound = 0
 		return target.Outcome{Failed: kindOf(err), BytesOut: int64(len(c.requests[c.host]))}, false
 	}
-	c.bound.Store(0)
+	c.bound = 0
+	c.tick()
 	c.answered++
 	a := &c.answer
 	x = target.Outcome{BytesIn: a.Body + int64(a.total), BytesOut: int64(len(c.requests[c.host]))}
@@ -111,7 +117,7 @@ func (c *conn) outcome(err error) (x target.Outcome, again bool) {
 	case a.Wrong || a.Body != c.plan.Size && c.plan.Method != "HEAD":
 		x.Failed = FailedBody
 	default:
-		c.times[Response] = c.now() - c.intended
+		c.times[Response] = c.last - c.intended
 		x.Times = c.times
 	}
 	if a.Close || c.plan.Close {
@@ -120,9 +126,10 @@ func (c *conn) outcome(err error) (x target.Outcome, again bool) {
 	return x, false
 }
 
-// read reads until the answer is whole, after n bytes that are in the buffer.
-func (c *conn) read(n int, err error) error {
+// read reads until the answer is whole.
+func (c *conn) read() error {
 	for {
+		n, err := c.wire.Read(c.buf)
 		if n > 0 {
 			read, bad := c.answer.Feed(c.buf[:n])
 			switch {
@@ -140,109 +147,62 @@ func (c *conn) read(n int, err error) error {
 			}
 			return err
 		}
-		n, err = c.wire.Read(c.buf)
 	}
 }
 
 // open opens a connection for the request under way.
 func (c *conn) open() (x target.Outcome, ok bool) {
-	left := (record.Micros(c.bound.Load()) - c.now()).Duration()
-	if left <= 0 {
-		c.bound.Store(0)
-		return target.Outcome{Failed: record.FailedTimeout}, false
-	}
-	dialer := net.Dialer{Timeout: left, KeepAlive: -1}
-	if n := len(c.plan.Sources); n > 0 {
-		dialer.LocalAddr = &net.TCPAddr{IP: c.plan.Sources[int(c.source.Add(1))%n]}
-		dialer.Control = portLate
-	}
-	raw, err := dialer.Dial("tcp4", c.plan.Address)
-	if err != nil {
+	fail := func(x target.Outcome) (target.Outcome, bool) {
 		c.close()
-		c.bound.Store(0)
+		c.bound = 0
+		return x, false
+	}
+	if c.now() >= c.bound {
+		return fail(target.Outcome{Failed: record.FailedTimeout})
+	}
+	if err := c.connect(); err != nil {
 		c.fruitless++
 		if errors.Is(err, syscall.EADDRNOTAVAIL) || errors.Is(err, syscall.EMFILE) {
 			// This machine's fault, not that of what is loaded.
 			c.noPort.Add(1)
-			return target.Outcome{Lost: true}, false
+			return fail(target.Outcome{Lost: true})
 		}
-		return target.Outcome{Failed: kindOf(err)}, false
+		return fail(target.Outcome{Failed: kindOf(err)})
 	}
 	c.opened.Add(1)
 	c.answered, c.fruitless = 0, 0
 	c.times[Connected] = c.now() - c.intended
-	c.hold(raw, raw)
+	c.wire = socket{conn: c}
 	if c.plan.TLS == nil {
 		return x, true
 	}
-	secure := tls.Client(raw, c.configs[c.host])
+	secure := tls.Client(socket{conn: c}, c.configs[c.host])
 	if err := secure.Handshake(); err != nil {
-		c.close()
-		c.bound.Store(0)
-		return target.Outcome{Failed: cmp.Or(ifTimeout(err), FailedTLS)}, false
+		return fail(target.Outcome{Failed: cmp.Or(ifTimeout(err), FailedTLS)})
 	}
-	if secure.ConnectionState().DidResume {
+	state := secure.ConnectionState()
+	if state.DidResume {
 		c.resumed.Add(1)
 	}
 	c.times[Secured] = c.now() - c.intended
-	c.hold(raw, secure)
+	c.wire = secure
 	if !c.plan.HTTP2 {
 		return x, true
 	}
-	if secure.ConnectionState().NegotiatedProtocol != http2.NextProtoTLS {
-		c.close()
-		c.bound.Store(0)
-		return target.Outcome{Failed: FailedAnswer}, false
+	if state.NegotiatedProtocol != http2.NextProtoTLS {
+		return fail(target.Outcome{Failed: FailedAnswer})
 	}
-	if c.framed, err = new(http2.Transport).NewClientConn(secure); err != nil {
-		c.close()
-		c.bound.Store(0)
-		return target.Outcome{Failed: kindOf(err)}, false
-	}
+	c.framed = newFramed(secure)
 	return x, true
 }
 
-// hold keeps a connection, so that it can be aborted.
-func (c *conn) hold(raw, wire net.Conn) {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	c.raw, c.wire = raw, wire
-	if c.failed {
-		_ = raw.SetDeadline(past())
-	}
-}
-
-// close closes the connection, if there is one.
+// close closes the connection, if there is one. A TLS connection's farewell is
+// not waited for, nor sent: the answer is there, or nothing more will come.
 func (c *conn) close() {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if c.raw != nil {
-		// A TLS connection's farewell is not waited for, nor sent: the answer is
-		// there, or nothing more will come.
-		c.raw.Close()
+	if c.fd >= 0 {
+		_ = unix.Close(c.fd)
 	}
-	c.raw, c.wire, c.framed, c.failed = nil, nil, nil, false
-}
-
-// abort makes whatever is done with the connection fail.
-func (c *conn) abort() {
-	c.lock.Lock()
-	defer c.lock.Unlock()
-	if c.raw != nil {
-		_ = c.raw.SetDeadline(past())
-	}
-	c.failed = c.raw == nil
-}
-
-// past is a deadline that is over.
-func past() time.Time { return time.Unix(1, 0) }
-
-// portLate has the port chosen when the connection is made, so that one can
-// serve for many destinations.
-func portLate(_, _ string, c syscall.RawConn) error {
-	return c.Control(func(fd uintptr) {
-		_ = unix.SetsockoptInt(int(fd), unix.IPPROTO_IP, unix.IP_BIND_ADDRESS_NO_PORT, 1) // without it there are fewer ports
-	})
+	c.fd, c.ready, c.wire, c.framed = -1, 0, nil, nil
 }
 
 // isClosed reports whether the other side has ended the connection.

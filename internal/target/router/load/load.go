@@ -8,14 +8,15 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
-	"math/rand/v2"
 	"net"
+	"net/netip"
+	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
 	"golang.org/x/net/http2"
+	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
@@ -42,7 +43,7 @@ const (
 
 // Plan is what requests are like. A Plan is not changed once it is in use.
 type Plan struct {
-	Address string // host and port that connections go to
+	Address string // IPv4 address and port that connections go to
 	// TLS is nil for plain text. The name of the server is the request's host.
 	TLS *tls.Config
 	// HTTP2 sends by HTTP/2, which takes TLS: one request at a time on each
@@ -65,6 +66,13 @@ type Plan struct {
 	Sources []net.IP
 	// Random draws the arrivals of an open loop as of many independent users.
 	Random bool
+	// Threads is how many threads make requests, at least one: no more than there
+	// are processors for them. GOMAXPROCS must be more, for they stay at work
+	// while they wait.
+	Threads int
+	// Record is how many of the slowest requests of a stream's hold, and of those
+	// that failed, Recorded tells.
+	Record int
 	// Work is a time that the generator is kept busy with for each request, to
 	// see what comes of a slow one.
 	Work time.Duration
@@ -84,6 +92,8 @@ type Generator struct {
 	requests [][]byte      // for each host
 	configs  []*tls.Config // for each host, none for plain text
 	chooser  chooser
+	peer     unix.SockaddrInet4
+	wrong    error // with the address
 	now      func() record.Micros
 	seed     uint64
 	streams  uint64
@@ -91,16 +101,22 @@ type Generator struct {
 	opened, resumed, retried, noPort atomic.Int64
 	source                           atomic.Uint32
 	progress                         progress
+	recorded                         recorded
 }
 
 type progress struct {
 	sent, done, failed, late, dropped, moved atomic.Int64
-	inFlight                                 atomic.Int64
+	inFlight, waiting                        atomic.Int64
 }
 
 // New makes a generator.
 func New(p Plan, now func() record.Micros, seed uint64) *Generator {
 	g := &Generator{plan: p, chooser: newChooser(p.Hosts), now: now, seed: seed}
+	if peer, err := netip.ParseAddrPort(p.Address); err != nil || !peer.Addr().Is4() {
+		g.wrong = fmt.Errorf("connect to %s: not an IPv4 address and a port", p.Address)
+	} else {
+		g.peer = unix.SockaddrInet4{Port: int(peer.Port()), Addr: peer.Addr().As4()}
+	}
 	for _, h := range p.Hosts {
 		g.requests = append(g.requests, requestOf(p, h.Name))
 		if p.TLS != nil {
@@ -151,24 +167,15 @@ type stream struct {
 	*Generator
 	target.Schedule
 	windows *target.Windows
-
-	mu    sync.Mutex
-	conns map[*conn]bool // all there are
-	spare []*conn        // that are done
-	ended bool           // the load was cut
-	over  bool           // no more requests are due
-
-	// Of an open loop: connections without a request, and requests that were
-	// due and found no place, from first.
-	idle    []*conn
-	waiting []record.Micros
-	first   int
-	places  int // that are taken
-	done    sync.WaitGroup
+	loops   int
+	// cut says that no more requests are sent, and abortAt when those under way
+	// are given up, 0 for never.
+	cut     atomic.Bool
+	abortAt atomic.Int64
 }
 
 const (
-	// tick is how often what is over is told of, and late requests are given up.
+	// tick is how often what is over is told of.
 	tick = 20 * time.Millisecond
 	// lastWords is how long requests under way may take when the load is cut.
 	lastWords = time.Second
@@ -178,186 +185,77 @@ const (
 // what was under way when ctx ended has had time to end.
 func (g *Generator) Run(ctx context.Context, schedule target.Schedule, emit func(*record.Window)) error {
 	p := &g.progress
-	for _, n := range []*atomic.Int64{&p.sent, &p.done, &p.failed, &p.late, &p.dropped, &p.moved, &p.inFlight} {
+	for _, n := range []*atomic.Int64{&p.sent, &p.done, &p.failed, &p.late, &p.dropped, &p.moved, &p.inFlight, &p.waiting} {
 		n.Store(0)
 	}
 	g.streams++
-	s := &stream{Generator: g, Schedule: schedule, windows: target.NewWindows(schedule, "", emit), conns: make(map[*conn]bool)}
-	over := make(chan struct{})
-	go func() {
-		defer close(over)
-		switch {
-		case schedule.Open:
-			s.openLoop(ctx)
-		default:
-			s.closedLoop(ctx)
-		}
-	}()
+	s := &stream{Generator: g, Schedule: schedule, windows: target.NewWindows(schedule, "", emit), loops: max(g.plan.Threads, 1)}
+	most := int(schedule.Value)
+	if schedule.Open {
+		most = schedule.MaxInFlight
+	}
+	s.loops = max(min(s.loops, most), 1)
+	g.recorded = recorded{most: g.plan.Record}
+	type end struct {
+		recorded recorded
+		err      error
+	}
+	over := make(chan end, s.loops)
+	for n := range s.loops {
+		go func() {
+			l := newLoop(s, n)
+			err := l.run()
+			over <- end{l.recorded, err}
+		}()
+	}
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
-	var cut record.Micros // when the load was cut, 0 while it was not
-	for {
-		stopped := ctx.Done()
-		if cut > 0 {
-			stopped = nil
-		}
-		ended := false
+	stopped := ctx.Done()
+	var failed error
+	for left := s.loops; ; {
 		select {
-		case <-over:
-			ended = true
+		case e := <-over:
+			left--
+			g.recorded.merge(e.recorded)
+			if e.err != nil && failed == nil {
+				failed = e.err
+				s.stop(0)
+			}
 		case <-stopped:
-			cut = g.now()
+			stopped = nil
+			s.stop(lastWords)
 		case <-ticker.C:
 		}
 		now := g.now()
-		s.giveUp(now, cut)
-		behind := int(p.inFlight.Load()) + s.unsent()
-		if err := s.windows.Tell(now, int(p.inFlight.Load()), behind); err != nil {
-			s.cut()
-			<-over
-			return err
-		}
-		if !ended {
-			continue
-		}
-		if cut > 0 {
-			return s.windows.Lose(now)
-		}
-		if now >= schedule.End() {
-			return nil
-		}
-		// The last window is told of once it is over.
-		over = nil
-		time.Sleep((schedule.End() - now).Duration())
-		return s.windows.Tell(g.now(), 0, 0)
-	}
-}
-
-// unsent is how many requests are due and wait for a place.
-func (s *stream) unsent() int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return len(s.waiting) - s.first
-}
-
-// giveUp ends requests whose time is over, and all of them some time after the
-// load was cut.
-func (s *stream) giveUp(now, cut record.Micros) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.dropOld(now)
-	if cut > 0 {
-		s.ended = true
-	}
-	for c := range s.conns {
-		if bound := c.bound.Load(); bound > 0 && (int64(now) >= bound || cut > 0 && now >= cut+record.MicrosOf(lastWords)) {
-			c.abort()
-		}
-	}
-}
-
-// cut ends everything.
-func (s *stream) cut() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.ended = true
-	for c := range s.conns {
-		c.abort()
-	}
-}
-
-// closedLoop sends from each client as fast as it is answered.
-func (s *stream) closedLoop(ctx context.Context) {
-	for i := range int(s.Value) {
-		s.done.Go(func() {
-			c := s.newConn(uint64(i))
-			defer s.remove(c)
-			for ctx.Err() == nil {
-				now := s.now()
-				if now >= s.End() {
-					return
-				}
-				c.begin(now)
-				s.sent(now, false, 0)
-				failed := s.end(c, c.transact())
-				if failed && c.fruitless > 1 {
-					// One that cannot even connect tries again, not as fast as it can.
-					select {
-					case <-ctx.Done():
-					case <-time.After(fruitlessPause):
-					}
-				}
+		if failed == nil {
+			if failed = s.windows.Tell(now, int(p.inFlight.Load()), int(p.inFlight.Load()+p.waiting.Load())); failed != nil {
+				s.stop(0)
 			}
-		})
-	}
-	s.done.Wait()
-}
-
-// fruitlessPause is how long a client waits that failed to connect, twice in a
-// row.
-const fruitlessPause = 5 * time.Millisecond
-
-// newConn takes a connection that is done, or makes one. N is a number of its
-// own, of those that are made.
-func (s *stream) newConn(n uint64) *conn {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var c *conn
-	if last := len(s.spare) - 1; last >= 0 {
-		c, s.spare = s.spare[last], s.spare[:last]
-	} else {
-		c = &conn{stream: s, rng: rand.New(rand.NewPCG(s.seed^s.streams, n)), buf: make([]byte, bufferBytes), times: make(map[string]record.Micros, 3)}
-	}
-	s.conns[c] = true
-	return c
-}
-
-func (s *stream) remove(c *conn) {
-	c.close()
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.conns, c)
-	s.spare = append(s.spare, c)
-}
-
-// sent notes that a request is sent now.
-func (s *stream) sent(intended record.Micros, late bool, own record.Micros) {
-	if s.plan.Work > 0 {
-		s.toil()
-	}
-	s.windows.Sent(intended, late, own)
-	s.progress.sent.Add(1)
-	s.progress.inFlight.Add(1)
-}
-
-// toil keeps the generator's processor busy.
-func (s *stream) toil() {
-	for until := s.now() + record.MicrosOf(s.plan.Work); s.now() < until; {
+		}
+		switch {
+		case left > 0:
+		case failed != nil:
+			return failed
+		case s.cut.Load():
+			return s.windows.Lose(now)
+		case now >= schedule.End():
+			return nil
+		default:
+			// The last window is told of once it is over.
+			time.Sleep((schedule.End() - now).Duration())
+			return s.windows.Tell(g.now(), 0, 0)
+		}
 	}
 }
 
-// end notes how a connection's request ended, and reports whether it failed.
-func (s *stream) end(c *conn, x target.Outcome) (failed bool) {
-	now := s.now()
-	if x.Failed != "" && !x.Lost && s.isCut() {
-		x = target.Outcome{Lost: true} // it was we who ended it
-	}
-	x.Retried = c.retried
-	s.windows.End(c.intended, x)
-	p := &s.progress
-	p.inFlight.Add(-1)
-	p.moved.Store(int64(now))
-	switch {
-	case x.Failed != "":
-		p.failed.Add(1)
-	case !x.Lost:
-		p.done.Add(1)
-	}
-	return x.Failed != "" || x.Lost
+// Recorded are single requests of the last stream, which is over: the slowest,
+// the slowest first, and then the first ones that failed.
+func (g *Generator) Recorded() []record.Request {
+	return slices.Concat(g.recorded.slowest, g.recorded.failed)
 }
 
-func (s *stream) isCut() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended
+// stop ends the load: requests under way have so long to end.
+func (s *stream) stop(after time.Duration) {
+	s.abortAt.Store(int64(s.now() + record.MicrosOf(after)))
+	s.cut.Store(true)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"net"
+	"runtime"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/router/backend"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
 )
+
+func TestMain(m *testing.M) {
+	runtime.GOMAXPROCS(16) // more than threads that make requests, of all tests at once
+	m.Run()
+}
 
 // listen serves with what is given and returns the address.
 func listen(t *testing.T, serve func(net.Listener)) string {

@@ -8,13 +8,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
-// One asks one request after the other, apart from any stream.
+// One asks one request after the other, apart from any stream, each on a
+// connection of its own.
 type One struct{ conn *conn }
 
 // NewOne makes one of a plan's requests.
 func NewOne(p Plan, now func() record.Micros) *One {
-	s := &stream{Generator: New(p, now, 0)}
-	return &One{&conn{stream: s, rng: rand.New(rand.NewPCG(0, 0)), buf: make([]byte, bufferBytes), times: make(map[string]record.Micros, 3)}}
+	l := newLoop(&stream{Generator: New(p, now, 0)}, 0)
+	return &One{&conn{loop: l, fd: -1, rng: rand.New(rand.NewPCG(0, 0)), times: make(map[string]record.Micros, 3)}}
 }
 
 // Ask makes a request and returns the kind of its failure, "" for none. A time
@@ -22,8 +23,7 @@ func NewOne(p Plan, now func() record.Micros) *One {
 func (o *One) Ask(bound time.Duration) (failed string) {
 	o.conn.Schedule = target.Schedule{Timeout: bound}
 	o.conn.begin(o.conn.now())
-	// Nobody else ends it.
-	defer time.AfterFunc(bound, o.conn.abort).Stop()
+	defer o.conn.close()
 	x := o.conn.transact()
 	if x.Lost {
 		return "lost"

@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// volumesProgram is the built program, where there is a GlusterFS.
+func volumesProgram(t *testing.T) *harness.Program {
+	t.Helper()
+	if err := gluster.Check(true); err != nil {
+		t.Skip(err)
+	}
+	return suite.Program(t)
+}
+
+// glusters are the processes of a program's GlusterFS whose command line has all
+// of some words, by the number that this test sees.
+func glusters(p *harness.Program, words ...string) (pids []int) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		line := strings.ReplaceAll(string(text), "\x00", " ")
+		if err != nil || !strings.Contains(line, p.State) || strings.Contains(line, " component ") {
+			continue
+		}
+		all := true
+		for _, word := range words {
+			all = all && strings.Contains(line, word)
+		}
+		if pid, err := strconv.Atoi(strings.Split(file, "/")[2]); err == nil && all {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// leavesNoVolumes says that nothing of a GlusterFS is left: no process, mount,
+// directory or loop device.
+func leavesNoVolumes(t *testing.T, p *harness.Program) {
+	t.Helper()
+	p.LeavesNoProcess(t)
+	if pids := glusters(p); len(pids) > 0 {
+		t.Errorf("processes are left: %v", pids)
+	}
+	dirs, err := filepath.Glob(filepath.Join(p.State, "plimsoll", "volumes", "*"))
+	if err != nil || len(dirs) > 0 {
+		t.Errorf("directories are left: %v, %v", dirs, err)
+	}
+	mounts, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil || strings.Contains(string(mounts), p.State) {
+		t.Errorf("mounts are left: %v\n%s", err, mounts)
+	}
+	loops, _ := filepath.Glob("/sys/block/loop*/loop/backing_file")
+	for _, loop := range loops {
+		if text, err := os.ReadFile(loop); err == nil && strings.Contains(string(text), p.State) {
+			t.Errorf("%s is left: %s", loop, text)
+		}
+	}
+}
+
+// The ladder with multiplexing and without, side by side.
+func TestVolumes(t *testing.T) {
+	t.Parallel()
+	results := make(map[string]judge.Result)
+	t.Run("ladders", func(t *testing.T) {
+		for _, multiplex := range []string{"true", "false"} {
+			t.Run(multiplex, func(t *testing.T) {
+				t.Parallel()
+				p := volumesProgram(t)
+				got := p.Run(t, "sweep", "gluster-volumes", "--levels", "10,20", "--hold", "1500ms", "--set", "multiplex="+multiplex, "--out", "ladder")
+				if got.Code != exitHeld {
+					t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+				}
+				leavesNoVolumes(t, p)
+				results[multiplex] = p.Result(t, "ladder")
+			})
+		}
+	})
+	if len(results) < 2 {
+		t.Skip("the ladders were not made")
+	}
+	last := func(multiplex string) judge.Step { return results[multiplex].Steps[1] }
+	for multiplex, want := range map[string]float64{"true": 1, "false": 20} {
+		step := last(multiplex)
+		if n := step.Told["bricks processes"]; n != want {
+			t.Errorf("multiplex %s: %g processes serve 20 bricks, want %g: %v", multiplex, n, want, step.Told)
+		}
+		if n := step.Told["bricks ports"]; n != want {
+			t.Errorf("multiplex %s: bricks listen on %g ports, want %g", multiplex, n, want)
+		}
+		if step.Objects.Ready != 20 || step.Latency["Started"].N != 10 {
+			t.Errorf("multiplex %s: %+v, %+v", multiplex, step.Objects, step.Latency)
+		}
+	}
+	on, off := last("true").Resources["bricks"].PeakRSSBytes, last("false").Resources["bricks"].PeakRSSBytes
+	if 2*on > off || on < 10<<20 {
+		t.Errorf("20 bricks take %d MiB with multiplexing and %d MiB without", on>>20, off>>20)
+	}
+}
+
+// Mounted, written to, on XFS, with replicas: each has its milestones.
+func TestVolumesOfReplicas(t *testing.T) {
+	t.Parallel()
+	p := volumesProgram(t)
+	got := p.Run(t, "sweep", "gluster-volumes", "--levels", "3", "--hold", "1s", "--out", "one",
+		"--set", "replica=2", "--set", "bricks=xfs", "--set", "brickSize=1Gi", "--set", "mount=true", "--set", "write=64Ki", "--set", "distinctOptions=2")
+	if got.Code != exitHeld {
+		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+	step := p.Result(t, "one").Steps[0]
+	for _, milestone := range []string{"Created", "Started", "Mounted", "Written", "Ready"} {
+		if l := step.Latency[milestone]; l.N != 3 || l.Censored > 0 {
+			t.Errorf("%s: %+v", milestone, l)
+		}
+	}
+	if n := step.Told["bricks processes"]; n != 4 {
+		t.Errorf("%g processes serve bricks of two kinds on two servers", n)
+	}
+	leavesNoVolumes(t, p)
+}
+
+// What goes wrong ends in a breach that says what it was.
+func TestVolumesThatFail(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, reason, message string
+		args                  []string
+		do                    func(t *testing.T, p *harness.Program)
+	}{
+		{"a full disk", "NoSpace", "no space left on device", []string{"--set", "bricks=xfs", "--set", "brickSize=300Mi", "--set", "mount=true", "--set", "write=100Mi"}, nil},
+		{"a brick that dies", "BrickDown", "its brick on storage server 1 is down", []string{"--set", "multiplex=false", "--hold", "4s"}, func(t *testing.T, p *harness.Program) {
+			kill(t, syscall.SIGKILL, glusters(p, "glusterfsd", "volume-2."))
+		}},
+		{"a mount that hangs", "MountHung", "did not answer", []string{"--set", "mount=true", "--set", "write=4Ki", "--set", "patience=3s", "--hold", "8s"}, func(t *testing.T, p *harness.Program) {
+			kill(t, syscall.SIGSTOP, glusters(p, "--process-name fuse", "/volume-2"))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := volumesProgram(t)
+			run := p.Start(t, append([]string{"sweep", "gluster-volumes", "--levels", "4", "--hold", "1s", "--out", "one"}, c.args...)...)
+			if c.do != nil {
+				harness.Await(t, "the hold", func() bool {
+					return p.Count("one", func(e record.Event) bool {
+						s, ok := e.Body.(*record.StepEvent)
+						return ok && s.Phase == record.PhaseReached
+					}) > 0
+				})
+				c.do(t, p)
+			}
+			got := run.Wait()
+			step := p.Result(t, "one").Steps[0]
+			if got.Code != exitBreached || len(step.Reasons) == 0 || step.Reasons[0].Reason != c.reason || !strings.Contains(step.Reasons[0].Message, c.message) {
+				t.Errorf("exit code %d, reasons %+v\n%s%s", got.Code, step.Reasons, got.Stdout, got.Stderr)
+			}
+			leavesNoVolumes(t, p)
+		})
+	}
+}
+
+func kill(t *testing.T, signal syscall.Signal, pids []int) {
+	t.Helper()
+	if len(pids) == 0 {
+		t.Error("there is no such process")
+	}
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, signal); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// However a run ends, nothing of it is left.
+func TestVolumesAreRemoved(t *testing.T) {
+	t.Parallel()
+	args := []string{"sweep", "gluster-volumes", "--levels", "50", "--out", "cut", "--set", "mount=true", "--set", "bricks=xfs", "--set", "brickSize=1Gi"}
+	for name, end := range map[string]func(t *testing.T, p *harness.Program, run *harness.Started){
+		"interrupt": func(t *testing.T, p *harness.Program, run *harness.Started) {
+			run.Signal(os.Interrupt)
+			if got := run.Wait(); got.Code != 130 {
+				t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+			}
+		},
+		"kill": func(t *testing.T, p *harness.Program, run *harness.Started) {
+			run.Kill()
+			harness.Await(t, "the end of all processes", func() bool { return len(glusters(p)) == 0 })
+			// The next command removes the directory.
+			if got := p.Run(t, "sweep", "gluster-volumes", "--levels", "1", "--hold", "100ms", "--out", "next"); got.Code != exitHeld {
+				t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			p := volumesProgram(t)
+			run := p.Start(t, args...)
+			harness.Await(t, "three mounts", func() bool { return len(glusters(p, "--process-name fuse")) >= 3 })
+			end(t, p, run)
+			leavesNoVolumes(t, p)
+		})
+	}
+}
+
+func TestVolumesRefuseBadInput(t *testing.T) {
+	t.Parallel()
+	p := volumesProgram(t)
+	for _, c := range []struct {
+		why  string
+		args []string
+		want []string
+	}{
+		{"a file on what is not mounted", []string{"--set", "write=1Ki"}, []string{"write", "mount=true"}},
+		{"a size in no unit that is known", []string{"--set", "write=4 pages", "--set", "mount=true"}, []string{"write", "pages"}},
+		{"an XFS that is too small", []string{"--set", "bricks=xfs", "--set", "brickSize=1Mi"}, []string{"brickSize", "300Mi"}},
+		{"an option without its value", []string{"--set", "options=performance.io-cache"}, []string{"options", "performance.io-cache", "for example"}},
+		{"more servers than there are addresses", []string{"--set", "replica=1000"}, []string{"replica", "253"}},
+		{"no patience", []string{"--set", "patience=0s"}, []string{"patience"}},
+	} {
+		got := p.Run(t, append([]string{"sweep", "gluster-volumes", "--levels", "1", "--out", "refused"}, c.args...)...)
+		if got.Code != exitUsage {
+			t.Errorf("%s: exit code %d\n%s", c.why, got.Code, got.Stderr)
+		}
+		for _, want := range c.want {
+			if !strings.Contains(got.Stderr, want) {
+				t.Errorf("%s: %q is missing in\n%s", c.why, want, got.Stderr)
+			}
+		}
+	}
+}

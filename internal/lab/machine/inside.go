@@ -1,0 +1,146 @@
+// Package machine makes machines within this machine: processes with namespaces
+// of their own for processes, mounts and the network. When the first process of
+// one ends, be it by SIGKILL, the kernel takes every process, mount and
+// interface of it along.
+package machine
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Namespaces are those that a machine's first process must be started in.
+const Namespaces = syscall.CLONE_NEWPID | syscall.CLONE_NEWNS | syscall.CLONE_NEWNET
+
+// Component is the name of the first process among the program's components.
+const Component = "machine"
+
+// Spec is what a machine sees of this machine's files.
+type Spec struct {
+	// Keep is a directory that stays as it is, also where it lies below one of
+	// Hide: those are empty ones of the machine's own.
+	Keep string   `json:"keep"`
+	Hide []string `json:"hide"`
+	// Binds are directories that stand in the place of others.
+	Binds []Bind `json:"binds"`
+}
+
+// Bind is a directory that is seen at another path too.
+type Bind struct {
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// Run is the first process of a machine that was started by Start. It says on
+// out that the machine is set up, and then takes note of processes that have
+// ended, for ever; it returns only when it fails.
+func Run(args []string, out io.WriteCloser) error {
+	if os.Getpid() != 1 || len(args) != 1 {
+		return errors.New("this is the first process of a machine within the machine, which other commands start")
+	}
+	var s Spec
+	if err := json.Unmarshal([]byte(args[0]), &s); err != nil {
+		return fmt.Errorf("read what the machine is like: %w", err)
+	}
+	if err := s.mount(); err != nil {
+		return err
+	}
+	if _, err := io.WriteString(out, ready); err != nil {
+		return fmt.Errorf("say that the machine is set up: %w", err)
+	}
+	out.Close()
+	Reap(func(int, syscall.WaitStatus) {})
+	return nil
+}
+
+// ready is what the first process says once the machine is set up.
+const ready = "ready\n"
+
+func (s Spec) mount() error {
+	if err := Detach(); err != nil {
+		return err
+	}
+	if err := Hide(s.Keep, s.Hide...); err != nil {
+		return err
+	}
+	for _, b := range s.Binds {
+		if err := BindDir(b.From, b.To); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Detach gives this process's mounts a life of their own, and mounts the /proc of
+// its processes: what the system mounts and unmounts is seen here, not the
+// reverse. Within, mounts propagate.
+func Detach() error {
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SLAVE, ""); err != nil {
+		return fmt.Errorf("detach own mounts: %w", err)
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
+		return fmt.Errorf("share mounts within: %w", err)
+	}
+	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
+		return fmt.Errorf("mount own /proc: %w", err)
+	}
+	return nil
+}
+
+// Hide lays empty directories over some, but for keep where it lies in one.
+func Hide(keep string, dirs ...string) error {
+	dir, err := unix.Open(keep, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return fmt.Errorf("open %s: %w", keep, err)
+	}
+	defer unix.Close(dir)
+	for _, hidden := range dirs {
+		if err := unix.Mount("tmpfs", hidden, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=755"); err != nil {
+			return fmt.Errorf("hide %s: %w", hidden, err)
+		}
+		if strings.HasPrefix(keep, hidden+"/") {
+			if err := BindDir(fmt.Sprintf("/proc/self/fd/%d", dir), keep); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// BindDir shows a directory at another path too, which is made.
+func BindDir(from, to string) error {
+	if err := os.MkdirAll(to, 0o755); err != nil {
+		return fmt.Errorf("mount %s: %w", to, err)
+	}
+	return BindFile(from, to)
+}
+
+// BindFile shows what is at one path at another one too, which must be there.
+func BindFile(from, to string) error {
+	if err := unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return fmt.Errorf("mount %s: %w", to, err)
+	}
+	return nil
+}
+
+// Reap calls ended for every process of the machine that has ended: own
+// children, and those that lost their parents. It does not return.
+func Reap(ended func(pid int, status syscall.WaitStatus)) {
+	for {
+		var status syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &status, 0, nil)
+		if err != nil {
+			time.Sleep(10 * time.Millisecond) // there is none now
+			continue
+		}
+		ended(pid, status)
+	}
+}

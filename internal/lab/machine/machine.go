@@ -1,0 +1,226 @@
+package machine
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/netip"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/prometheus/procfs"
+	"github.com/vishvananda/netlink"
+	"github.com/vishvananda/netns"
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/starter"
+)
+
+// Machine is a running one.
+type Machine struct {
+	cmd   *exec.Cmd
+	tied  *starter.Starter
+	enter string        // the program that enters namespaces
+	ended chan struct{} // closed once the first process has
+}
+
+// Start starts a machine of this program, whose path is executable. It ends with
+// the starter at the latest. Root alone may.
+func Start(tied *starter.Starter, executable string, s Spec) (*Machine, error) {
+	enter, err := FindProgram("nsenter")
+	if err != nil {
+		return nil, fmt.Errorf("start a machine within this one: %w", err)
+	}
+	text, err := json.Marshal(s)
+	if err != nil {
+		return nil, fmt.Errorf("start a machine within this one: %w", err)
+	}
+	cmd := exec.Command(executable, "component", Component, string(text))
+	cmd.Dir, cmd.Env = "/", environment()
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: Namespaces}
+	var said bytes.Buffer
+	cmd.Stderr = &said
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start a machine within this one: %w", err)
+	}
+	m := &Machine{cmd: cmd, tied: tied, enter: enter, ended: make(chan struct{})}
+	if err := m.start(cmd); err != nil {
+		return nil, fmt.Errorf("start a machine within this one: %w", err)
+	}
+	line, readErr := bufio.NewReader(out).ReadString('\n')
+	go func() {
+		_ = cmd.Wait() // that it has ended is all there is to know
+		close(m.ended)
+	}()
+	if readErr != nil || line != ready {
+		m.Close()
+		return nil, fmt.Errorf("start a machine within this one: %s", strings.TrimSpace(said.String()))
+	}
+	return m, nil
+}
+
+// environment is that of everything in a machine.
+func environment() []string {
+	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C", "GOMAXPROCS=1"}
+}
+
+// start starts a process at normal priority, which ends with this program.
+func (m *Machine) start(cmd *exec.Cmd) error {
+	return m.tied.Do(func() error {
+		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst it has ours
+		return cmd.Start()
+	})
+}
+
+// PID is the first process's.
+func (m *Machine) PID() int { return m.cmd.Process.Pid }
+
+// Ended is closed once the machine has ended.
+func (m *Machine) Ended() <-chan struct{} { return m.ended }
+
+// Path is where a file of the machine is seen from outside.
+func (m *Machine) Path(inside string) string {
+	return filepath.Join("/proc", strconv.Itoa(m.PID()), "root", inside)
+}
+
+// Command prepares a command that runs in the machine, with its files, its
+// network and its processes. It is to be started by StartCommand.
+func (m *Machine) Command(name string, args ...string) *exec.Cmd {
+	cmd := exec.Command(m.enter, append([]string{"--target=" + strconv.Itoa(m.PID()), "--mount", "--net", "--pid", "--wd=/", "--", name}, args...)...)
+	cmd.Env = environment()
+	return cmd
+}
+
+// StartCommand starts a command at normal priority, whatever this program's is.
+// What kills its process kills a program that enters the machine, not the command
+// itself, which ends with the machine at the latest.
+func (m *Machine) StartCommand(cmd *exec.Cmd) error {
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+	return m.start(cmd)
+}
+
+// Proc is the view of the machine's processes, by their numbers within it.
+func (m *Machine) Proc() (procfs.FS, error) { return procfs.NewFS(m.Path("/proc")) }
+
+// Kill kills a process by its number within the machine.
+func (m *Machine) Kill(pid int) error {
+	cmd := m.Command("/bin/sh", "-c", "kill -9 "+strconv.Itoa(pid))
+	if err := m.StartCommand(cmd); err != nil {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	if err := cmd.Wait(); err != nil {
+		return fmt.Errorf("kill process %d: %w", pid, err)
+	}
+	return nil
+}
+
+// Close ends the machine and everything in it.
+func (m *Machine) Close() {
+	_ = m.cmd.Process.Kill() // it may have ended
+	<-m.ended
+}
+
+const (
+	hubNumber  = 253 // its address is the last of the range
+	bridgeName = "hub"
+	ownName    = "eth0"
+)
+
+// Address is the n-th connected machine's, from 0: of a range that is set aside for
+// examples (RFC 5737), which these machines alone see.
+func Address(n int) netip.Addr { return netip.AddrFrom4([4]byte{192, 0, 2, byte(n + 1)}) }
+
+// MaxConnected is how many machines can be connected to a hub.
+const MaxConnected = hubNumber
+
+// Connect lays a link from each machine to a bridge of the hub's, where they see
+// each other and the hub. Nothing of it is seen on this machine itself.
+func Connect(hub *Machine, machines []*Machine) error {
+	center, err := hub.network()
+	if err != nil {
+		return err
+	}
+	defer center.Close()
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name = bridgeName
+	if err := center.LinkAdd(&netlink.Bridge{LinkAttrs: attributes}); err != nil {
+		return fmt.Errorf("make a bridge: %w", err)
+	}
+	if err := raise(center, bridgeName, Address(hubNumber)); err != nil {
+		return err
+	}
+	bridge, err := center.LinkByName(bridgeName)
+	if err != nil {
+		return fmt.Errorf("make a bridge: %w", err)
+	}
+	for n, m := range machines {
+		if err := m.connect(center, bridge, n); err != nil {
+			return fmt.Errorf("connect machine %d: %w", n+1, err)
+		}
+	}
+	return nil
+}
+
+func (m *Machine) connect(center *netlink.Handle, bridge netlink.Link, n int) error {
+	own, err := m.network()
+	if err != nil {
+		return err
+	}
+	defer own.Close()
+	attributes := netlink.NewLinkAttrs()
+	attributes.Name, attributes.MasterIndex = "m"+strconv.Itoa(n+1), bridge.Attrs().Index
+	link := &netlink.Veth{LinkAttrs: attributes, PeerName: ownName, PeerNamespace: netlink.NsPid(m.PID())}
+	if err := center.LinkAdd(link); err != nil {
+		return fmt.Errorf("lay a link: %w", err)
+	}
+	if err := center.LinkSetUp(link); err != nil {
+		return fmt.Errorf("set up a link: %w", err)
+	}
+	return raise(own, ownName, Address(n))
+}
+
+// network reaches the machine's interfaces, with the loopback set up.
+func (m *Machine) network() (*netlink.Handle, error) {
+	ns, err := netns.GetFromPid(m.PID())
+	if err != nil {
+		return nil, fmt.Errorf("reach a machine's network: %w", err)
+	}
+	defer ns.Close()
+	h, err := netlink.NewHandleAt(ns)
+	if err != nil {
+		return nil, fmt.Errorf("reach a machine's network: %w", err)
+	}
+	lo, err := h.LinkByName("lo")
+	if err == nil {
+		err = h.LinkSetUp(lo)
+	}
+	if err != nil {
+		h.Close()
+		return nil, fmt.Errorf("set up the loopback: %w", err)
+	}
+	return h, nil
+}
+
+// raise gives an interface its address and sets it up.
+func raise(h *netlink.Handle, name string, address netip.Addr) error {
+	link, err := h.LinkByName(name)
+	if err == nil {
+		err = h.AddrAdd(link, &netlink.Addr{IPNet: &net.IPNet{IP: address.AsSlice(), Mask: net.CIDRMask(24, 32)}})
+	}
+	if err == nil {
+		err = h.LinkSetUp(link)
+	}
+	if err != nil {
+		return fmt.Errorf("set up %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,36 @@
+package volumes
+
+import (
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"math/rand/v2"
+	"os"
+)
+
+// content is what a volume's file holds: bytes that follow from its name, so that
+// they need not be kept.
+func content(volume string, size int64) io.Reader {
+	h := fnv.New128a()
+	h.Write([]byte(volume))
+	var seed [32]byte
+	copy(seed[:], h.Sum(nil))
+	return io.LimitReader(rand.NewChaCha8(seed), size)
+}
+
+// write writes a volume's file, and returns once it is on its bricks.
+func write(path, volume string, size int64) error {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err != nil {
+		return fmt.Errorf("write to volume %s: %w", volume, err)
+	}
+	_, err = io.Copy(f, content(volume, size))
+	if err == nil {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return fmt.Errorf("write to volume %s: %w", volume, err)
+	}
+	return nil
+}

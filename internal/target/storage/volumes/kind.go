@@ -1,0 +1,135 @@
+// Package volumes loads a GlusterFS, which it runs for itself, with volumes: they
+// are made, mounted, written to and deleted, and what their servers use is read.
+package volumes
+
+import (
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
+)
+
+// Name is the target's name.
+const Name = "volumes"
+
+// The axes that it can be raised along.
+const (
+	axisVolumes   = "volumes"
+	axisRate      = "rate"
+	axisDeletions = "deletions"
+	axisBricks    = "bricks"
+)
+
+// Milestones of a volume, and of a brick after a fault.
+const (
+	created   = "Created"
+	started   = "Started"
+	mounted   = "Mounted"
+	written   = "Written"
+	ready     = "Ready"
+	unmounted = "Unmounted"
+	stopped   = "Stopped"
+	deleted   = "Deleted"
+
+	hit      = "Hit"
+	back     = "Back"
+	verified = "Verified"
+)
+
+// Reasons of a volume that is not what it should be.
+const (
+	createFailed = "CreateFailed"
+	startFailed  = "StartFailed"
+	mountFailed  = "MountFailed"
+	mountHung    = "MountHung"
+	writeFailed  = "WriteFailed"
+	noSpace      = "NoSpace"
+	brickDown    = "BrickDown"
+	wrongData    = "WrongData"
+	deleteFailed = "DeleteFailed"
+	notBack      = "NotBack"
+)
+
+// Sources of what is read, besides gluster's parts.
+const (
+	sourceServers  = "storage servers/all" // all parts of the servers, which are sources too
+	sourceCommands = "commands"            // that are given to glusterd, and that mount
+	sourceMachine  = "machine"             // as judge.SourceMachine
+	sourceFault    = "fault"
+)
+
+// measureMemory is the measure of health that keeps the machine alive.
+const measureMemory = "memory"
+
+func volumes() record.ObjectKind {
+	k := kind("volume", "volumes")
+	k.Milestones = []record.Milestone{
+		{Name: created, Owner: "glusterd"}, {Name: started, Owner: "brick processes"}, {Name: mounted, Owner: "client"},
+		{Name: written, Owner: "bricks"}, {Name: ready, Owner: "client"}, {Name: deleted, Owner: "glusterd"},
+	}
+	k.Created, k.Started, k.There, k.Gone = created, started, ready, deleted
+	return k
+}
+
+func deletions() record.ObjectKind {
+	k := kind("volume", "volumes")
+	k.Milestones = []record.Milestone{{Name: unmounted, Owner: "client"}, {Name: stopped, Owner: "brick processes"}, {Name: deleted, Owner: "glusterd"}}
+	k.There = deleted
+	return k
+}
+
+func bricks() record.ObjectKind {
+	k := kind("brick", "bricks")
+	k.Milestones = []record.Milestone{{Name: hit, Owner: "fault"}, {Name: back, Owner: "glusterd"}, {Name: verified, Owner: "client"}}
+	k.Created, k.There = hit, back
+	k.Metrics = append(k.Metrics, record.Metric{Name: "bricks down", Help: "the most bricks that were seen down at a time", Source: sourceFault, Figure: record.FigureMost, Value: "down"})
+	return k
+}
+
+// kind is what all that this target is asked for have in common.
+func kind(one, many string) record.ObjectKind {
+	k := record.ObjectKind{
+		Object: record.Noun{One: one, Many: many},
+		Measures: []record.Measure{
+			{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true},
+			{Name: measureMemory, Help: "memory of GlusterFS, in percent of what was available before any load, or of the parameter memory", Percent: true, Bound: mostMemory},
+		},
+		Troubles: []record.Trouble{
+			{Class: "space", What: "the bricks' file system is full", Reasons: []string{noSpace}},
+			{Class: "bricks", What: "bricks went down", Reasons: []string{brickDown, notBack}},
+			{Class: "mounts", What: "mounts failed or hung", Reasons: []string{mountFailed, mountHung}},
+			{Class: "data", What: "what was read is not what was written", Reasons: []string{wrongData}},
+			{Class: "management", What: "glusterd refused", Reasons: []string{createFailed, startFailed, deleteFailed}},
+		},
+	}
+	memory := func(source, of string) {
+		k.Metrics = append(k.Metrics,
+			record.Metric{Name: source + " memory, most", Unit: "B", Help: "the most memory of " + of + ", shared memory counted in parts (PSS)", Source: source, Figure: record.FigureMemory},
+			record.Metric{Name: source + " memory, growth", Unit: "B", Help: "the most memory of " + of + " less that at the start", Source: source, Figure: record.FigureGrowth},
+			record.Metric{Name: source + " CPU", Unit: "s", Help: "processor time of " + of, Source: source, Figure: record.FigureCPU})
+	}
+	memory(string(gluster.Bricks), "the processes that serve bricks")
+	memory(string(gluster.Management), "glusterd")
+	memory(string(gluster.Mounts), "the mounts' processes")
+	memory(sourceServers, "all processes of the storage servers")
+	for _, m := range []record.Metric{
+		{Name: "processes", Help: "processes that serve bricks", Value: "processes"},
+		{Name: "RSS", Unit: "B", Help: "resident memory of the processes that serve bricks, shared memory counted for each", Value: "residentBytes"},
+		{Name: "threads", Help: "threads of the processes that serve bricks", Value: "threads"},
+		{Name: "open files", Help: "open files of the processes that serve bricks", Value: "handles"},
+		{Name: "ports", Help: "ports that bricks listen on", Value: "ports"},
+	} {
+		m.Name, m.Source, m.Figure = string(gluster.Bricks)+" "+m.Name, string(gluster.Bricks), record.FigureMost
+		k.Metrics = append(k.Metrics, m)
+	}
+	return k
+}
+
+// declared is what this target can be asked for.
+func declared() workload.Target {
+	gone, hurt := deletions(), bricks()
+	return workload.Target{Name: Name, Kind: volumes(), Axes: map[string]workload.TargetAxis{
+		axisVolumes: {Loop: workload.Closed}, axisRate: {Loop: workload.Open},
+		axisDeletions: {Loop: workload.Closed, Kind: &gone}, axisBricks: {Loop: workload.Closed, Kind: &hurt},
+	}}
+}

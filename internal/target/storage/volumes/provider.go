@@ -1,0 +1,196 @@
+package volumes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
+)
+
+// Provider opens GlusterFS.
+type Provider struct{}
+
+// Declare implements target.Provider.
+func (Provider) Declare() workload.Target { return declared() }
+
+// Outline implements target.Provider.
+func (Provider) Outline(r target.Request) ([]target.Change, error) {
+	each := ""
+	if len(r.Plan.Arms) > 0 {
+		each = "run of an arm"
+	}
+	return []target.Change{
+		{Action: target.Make, What: "a GlusterFS of its own: storage servers and a client in namespaces of their own", Each: each},
+		{Action: target.Make, What: "volumes with their bricks, in the run's directory", Each: "level"},
+	}, nil
+}
+
+// rooms is the kind of directory of what runs.
+const rooms = "volumes"
+
+// Open implements target.Provider.
+func (Provider) Open(_ context.Context, r target.Request) (target.Session, error) {
+	s := &session{Request: r}
+	if r.Workload == nil {
+		return s, nil
+	}
+	if err := s.resolve(); err != nil {
+		return nil, err
+	}
+	if r.ToRead {
+		return s, nil
+	}
+	xfs := false
+	for _, one := range s.arms {
+		xfs = xfs || one.gluster.XFS
+	}
+	if err := gluster.Check(xfs); err != nil {
+		return nil, unable(err)
+	}
+	s.tied = starter.New()
+	return s, nil
+}
+
+// unable tells what is missing, and the command that helps.
+func unable(err error) error {
+	if missing, ok := errors.AsType[*machine.MissingError](err); ok {
+		return &target.UnableError{Err: err, Hint: missing.Remedy()}
+	}
+	return err
+}
+
+// session is a GlusterFS of ours, for one run.
+type session struct {
+	target.Request
+	tied *starter.Starter // nil where nothing is loaded
+	arms map[string]settings
+	room *room.Room // nil before it is made
+
+	mu       sync.Mutex
+	instance *instance // nil before it is open
+}
+
+// resolve reads the parameters, with each arm's.
+func (s *session) resolve() error {
+	s.arms = make(map[string]settings)
+	for _, arm := range append([]plan.Arm{{}}, s.Plan.Arms...) {
+		given := maps.Clone(s.Plan.Params)
+		if given == nil {
+			given = make(map[string]string)
+		}
+		maps.Copy(given, arm.Params)
+		params, err := s.Workload.Resolve(given)
+		if err != nil {
+			return target.Mistakef("", "%w", err)
+		}
+		one, err := settingsOf(params, time.Duration(s.Plan.Axis.PodLife))
+		if err != nil {
+			if arm.Name != "" {
+				return fmt.Errorf("arm %s: %w", arm.Name, err)
+			}
+			return err
+		}
+		s.arms[arm.Name] = one
+	}
+	return nil
+}
+
+// Consent implements target.Session: what is changed is ours.
+func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
+
+// Sweep implements target.Session.
+func (s *session) Sweep(context.Context) error { return Provider{}.SweepHost(s.Host) }
+
+// SweepHost implements target.Sweeper.
+func (Provider) SweepHost(h target.Host) error {
+	state, err := h.StateDir()
+	if err != nil {
+		return err
+	}
+	return room.RemoveDead(state, rooms, nil)
+}
+
+// Prepare implements target.Session.
+func (s *session) Prepare(context.Context) error {
+	state, err := s.StateDir()
+	if err != nil {
+		return err
+	}
+	s.room, err = room.Make(state, rooms, s.Run)
+	return err
+}
+
+// Survey implements target.Session.
+func (s *session) Survey(context.Context, bool) (target.Survey, error) {
+	found := target.Survey{Target: naming(), Version: gluster.Version(), Findings: []record.HealthFinding{}}
+	if s.Workload == nil {
+		return found, nil
+	}
+	found.Kind = kindOn(s.Workload.KindOn(s.Plan.Axis.Name), s.arms)
+	return found, nil
+}
+
+func naming() record.TargetNaming {
+	return record.TargetNaming{Kind: "GlusterFS", Name: "glusterfs", Private: true}
+}
+
+// mostMemory is the percentage of the memory that GlusterFS may use.
+const mostMemory = 90
+
+// Bounds implements target.Session.
+func (s *session) Bounds() target.Bounds {
+	most := 1
+	for _, one := range s.arms {
+		most = max(most, one.creators)
+	}
+	return target.Bounds{Pace: plan.Pace{Max: true}, MaxInFlight: most, MaxInFlightOpen: 64, Guards: plan.Guards{measureMemory: {Value: mostMemory, Percent: true}}, Stall: 2 * time.Second}
+}
+
+// Target implements target.Session.
+func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instance, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.instance = newInstance(s, rec)
+	return s.instance, nil
+}
+
+// Readings implements target.Session.
+func (s *session) Readings() []record.Reading {
+	s.mu.Lock()
+	i := s.instance
+	s.mu.Unlock()
+	if i == nil {
+		return nil
+	}
+	return i.readings()
+}
+
+// Renew implements target.Session.
+func (*session) Renew(context.Context) error {
+	return errors.New("each step from empty has a GlusterFS of its own: there is nothing to renew")
+}
+
+// Close implements target.Session.
+func (s *session) Close() error {
+	if s.instance != nil {
+		s.instance.stop()
+	}
+	if s.tied != nil {
+		s.tied.Close()
+	}
+	if s.room != nil {
+		return s.room.Remove()
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package volumes
+
+import (
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
+)
+
+// settings are what one arm's GlusterFS and its volumes are like.
+type settings struct {
+	gluster  gluster.Settings // but for where it lies
+	mount    bool
+	write    int64 // bytes of a file that each volume gets, 0 for none
+	creators int   // volumes that are made at a time
+	options  map[string]string
+	distinct int           // how many kinds of volumes there are by their options
+	patience time.Duration // for a mount and a file
+	memory   int64         // bytes, 0 for what is available
+	life     time.Duration // of a volume on the axis rate
+	wait     time.Duration // before volumes are deleted
+	fault    string
+}
+
+// mistake is a value of a parameter that does not do.
+func mistake(param, hint, format string, args ...any) error {
+	return target.Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
+}
+
+// The sizes of an XFS: the least that mkfs.xfs makes.
+const leastXFS = 300 << 20
+
+// settingsOf checks what parameters say.
+func settingsOf(p workload.Params, life time.Duration) (settings, error) {
+	flag := func(name string) bool { return p.Get(name) == "true" }
+	duration := func(name string) time.Duration {
+		d, _ := time.ParseDuration(p.Get(name)) // the workload checks its form
+		return d
+	}
+	s := settings{
+		gluster: gluster.Settings{
+			Replica: int(p.Int("replica")), Multiplex: flag("multiplex"), MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs",
+		},
+		mount: flag("mount"), creators: int(p.Int("creators")), distinct: int(p.Int("distinctOptions")), patience: duration("patience"),
+		life: life, wait: duration("deleteAfter"), fault: p.Get("fault"),
+	}
+	for name, into := range map[string]*int64{"write": &s.write, "memory": &s.memory, "brickSize": &s.gluster.Size} {
+		n, err := tune.ParseBytes(p.Get(name))
+		if err != nil {
+			return s, mistake(name, "", "%w", err)
+		}
+		*into = int64(n)
+	}
+	switch {
+	case s.gluster.Replica > machine.MaxConnected:
+		return s, mistake("replica", "", "there can be %d storage servers at most", machine.MaxConnected)
+	case s.gluster.XFS && s.gluster.Size < leastXFS:
+		return s, mistake("brickSize", "", "an XFS takes 300Mi at least")
+	case s.write > 0 && !s.mount:
+		return s, mistake("write", "set mount=true, or write=0", "only a volume that is mounted can be written to")
+	case s.patience <= 0:
+		return s, mistake("patience", "for example 30s", "it must be more than 0")
+	}
+	var err error
+	if s.options, err = optionsOf(p.Get("options")); err != nil {
+		return s, err
+	}
+	return s, nil
+}
+
+// optionsOf reads options of volumes: name=value, separated by spaces.
+func optionsOf(text string) (map[string]string, error) {
+	options := make(map[string]string)
+	for word := range strings.FieldsSeq(text) {
+		name, value, ok := strings.Cut(word, "=")
+		if !ok || name == "" || value == "" {
+			return nil, mistake("options", "for example 'performance.io-cache=off network.ping-timeout=10'", "%q is no option with its value", word)
+		}
+		options[name] = value
+	}
+	return options, nil
+}
+
+// optionsOf are the n-th volume's. Bricks share a process only where the options
+// of their volumes are the same: an option that changes little tells them apart.
+func (s settings) optionsOf(n int) map[string]string {
+	if s.distinct <= 1 {
+		return s.options
+	}
+	options := maps.Clone(s.options)
+	options["network.inode-lru-limit"] = strconv.Itoa(16384 + n%s.distinct)
+	return options
+}
+
+// kindOn is the kind of what is asked for along an axis, with those milestones
+// that the settings reach.
+func kindOn(k record.ObjectKind, all map[string]settings) record.ObjectKind {
+	mounts, writes := false, false
+	for _, s := range all {
+		mounts, writes = mounts || s.mount, writes || s.write > 0
+	}
+	var list []record.Milestone
+	for _, m := range k.Milestones {
+		if !mounts && (m.Name == mounted || m.Name == unmounted) || !writes && (m.Name == written || m.Name == verified) {
+			continue
+		}
+		list = append(list, m)
+	}
+	k.Milestones = list
+	return k
+}
