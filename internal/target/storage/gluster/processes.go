@@ -183,6 +183,43 @@ func readState(lines *bufio.Scanner, host string) ([]Brick, error) {
 	return list, lines.Err()
 }
 
+// Serving reports whether a process serves each brick of a volume: with
+// multiplexing GlusterFS says that a volume has started where none does.
+func (s *System) Serving(volume string) bool {
+	for n := range s.servers {
+		if s.pidOf(Brick{Server: n, Volume: volume}) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// OpenFiles is how many files the process of a server has open that serves
+// bricks and is nearest to its limit, and that limit.
+func (s *System) OpenFiles(n int) (open, limit int, err error) {
+	fs, err := s.servers[n].Proc()
+	if err != nil {
+		return 0, 0, fmt.Errorf("read open files: %w", err)
+	}
+	all, err := fs.AllProcs()
+	if err != nil {
+		return 0, 0, fmt.Errorf("read open files: %w", err)
+	}
+	for _, p := range all {
+		if name, err := p.Comm(); err != nil || name != "glusterfsd" {
+			continue // it has ended, or is another
+		}
+		handles, err := p.FileDescriptorsLen()
+		if err != nil {
+			continue
+		}
+		if limits, err := p.Limits(); err == nil && handles > open {
+			open, limit = handles, int(min(limits.OpenFiles, 1<<40))
+		}
+	}
+	return open, limit, nil
+}
+
 // pidOf is the process that serves a brick, by the file that it writes; 0 where
 // none runs.
 func (s *System) pidOf(b Brick) int {

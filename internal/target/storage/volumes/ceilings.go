@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sort"
 
+	"golang.org/x/sys/unix"
+
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
@@ -26,7 +28,7 @@ func readFacts(one settings) facts {
 	if f.memory == 0 {
 		f.memory, _ = telemetry.AvailableMemory() // else it is not known
 	}
-	f.files, _ = telemetry.ReadInt("/proc/sys/fs/nr_open")
+	f.files = openFiles()
 	f.allOpen, _ = telemetry.ReadInt("/proc/sys/fs/file-max")
 	threads, ok := telemetry.ReadInt("/proc/sys/kernel/threads-max")
 	pids, okPIDs := telemetry.ReadInt("/proc/sys/kernel/pid_max")
@@ -34,6 +36,24 @@ func readFacts(one settings) facts {
 		f.threads = min(threads, pids)
 	}
 	return f
+}
+
+// mostFiles is how many files GlusterFS allows its processes to open, where it may.
+const mostFiles = 1 << 20
+
+// openFiles is how many files a process of GlusterFS may open.
+func openFiles() int64 {
+	var own unix.Rlimit
+	if unix.Getrlimit(unix.RLIMIT_NOFILE, &own) != nil {
+		return 0
+	}
+	// Whether the limit may be raised shows only where it is.
+	more := unix.Rlimit{Cur: own.Cur, Max: own.Max + 1}
+	if own.Max < mostFiles && unix.Setrlimit(unix.RLIMIT_NOFILE, &more) == nil {
+		_ = unix.Setrlimit(unix.RLIMIT_NOFILE, &own) // as it was; it may always be lowered
+		return mostFiles
+	}
+	return int64(min(own.Max, mostFiles))
 }
 
 // What a GlusterFS 10.3 was measured to take (docs/volumes.md): a process that
@@ -95,33 +115,33 @@ const (
 // ceilingsOf is how far volumes can be raised, before any load: by what this
 // machine has and by what volumes were measured to take.
 func ceilingsOf(s settings, f facts, table record.CeilingTable) record.CeilingTable {
-	measured := "this machine, by what GlusterFS 10.3 was measured to take"
+	estimated := "what volumes need is an estimate, by what GlusterFS 10.3 was measured to take"
 	add := func(name, what, unit string, class record.CeilingClass, limit int64, reason, sign, from, note string, used func(needs) float64) {
 		row := record.Ceiling{Name: name, What: what, Class: class, Unit: unit, Reason: reason, Sign: sign, From: from, Note: note}
 		if limit <= 0 {
 			row.Class = record.CeilingUnknown
 		} else {
 			level := float64(sort.Search(mostCounted, func(n int) bool { return used(s.needsOf(n+1)) > float64(limit) }))
-			row.Limit, row.Level, row.Total = new(float64(limit)), &level, &level
+			row.Limit, row.Level = new(float64(limit)), &level
 			if level >= mostCounted {
-				row.Class, row.Level, row.Total = record.CeilingUnbound, nil, nil
+				row.Class, row.Level = record.CeilingUnbound, nil
 			}
 		}
 		table.Ceilings = append(table.Ceilings, row)
 	}
-	add("memory", "memory", "B", record.CeilingHard, f.memory*mostMemory/100, fmt.Sprintf("guard %s: GlusterFS uses %d %% of the memory", measureMemory, mostMemory), measureMemory, measured,
-		"an estimate", func(n needs) float64 { return n.memory })
+	add("memory", "memory", "bytes", record.CeilingHard, f.memory*mostMemory/100, fmt.Sprintf("guard %s: GlusterFS uses %d %% of the memory", measureMemory, mostMemory), measureMemory, "available memory, or the parameter memory",
+		"", func(n needs) float64 { return n.memory })
 	add("ports", "ports for bricks of a server", "ports", record.CeilingHard, f.ports, startFailed+": every port for bricks is in use", startFailed, "GlusterFS, base-port and max-port", "",
 		func(n needs) float64 { return n.processes })
-	add("openFiles", "open files of a process", "files", record.CeilingHard, f.files, startFailed+": too many open files", startFailed, "fs.nr_open, "+measured, "",
+	add("openFiles", "open files of a process", "files", record.CeilingHard, f.files, startFailed+": no process serves a brick, for it has too many open files", "files open", "limit of open files (ulimit -n)", "",
 		func(n needs) float64 { return processFiles + brickFiles*n.bricksOfOne })
-	add("allOpenFiles", "open files of the machine", "files", record.CeilingHard, f.allOpen, startFailed+": too many open files in system", startFailed, "fs.file-max, "+measured, "",
+	add("allOpenFiles", "open files of the machine", "files", record.CeilingHard, f.allOpen, startFailed+": too many open files in system", startFailed, "fs.file-max", "",
 		func(n needs) float64 { return n.files })
-	add("threads", "threads of the machine", "threads", record.CeilingHard, f.threads, startFailed+": no thread can be started", startFailed, "kernel.threads-max and kernel.pid_max, "+measured, "",
+	add("threads", "threads of the machine", "threads", record.CeilingHard, f.threads, startFailed+": no thread can be started", startFailed, "kernel.threads-max, kernel.pid_max", "",
 		func(n needs) float64 { return n.threads })
 	supported := float64(published)
 	table.Ceilings = append(table.Ceilings, record.Ceiling{
-		Name: "published", What: "volumes that were published as tested", Class: record.CeilingAdvisory, Level: &supported, Total: &supported, Limit: &supported, Unit: "volumes",
+		Name: "published", What: "volumes that were published as tested", Class: record.CeilingAdvisory, Level: &supported, Limit: &supported, Unit: "volumes",
 		From: "Container-native GlusterFS and brick multiplexing", Note: "stay inside the number that your release supports",
 	})
 	if s.gluster.Multiplex {
@@ -152,5 +172,6 @@ func ceilingsOf(s settings, f facts, table record.CeilingTable) record.CeilingTa
 			break
 		}
 	}
+	table.Notes = append(table.Notes, estimated)
 	return table
 }

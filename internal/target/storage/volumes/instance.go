@@ -27,6 +27,8 @@ type instance struct {
 	// used is where GlusterFS lies, for those who read it, nil between two.
 	used atomic.Pointer[gluster.System]
 
+	unserved atomic.Bool // the last volume that was started is not served
+
 	mu       sync.Mutex
 	arm      string
 	settings settings // of the arm
@@ -197,6 +199,9 @@ func (i *instance) finish(ctx context.Context, sys *gluster.System, v *volume, r
 	if err := sys.Start(ctx, v.name, false); err != nil {
 		return startFailed, err
 	}
+	if !i.serves(sys, v) {
+		return startFailed, fmt.Errorf("GlusterFS says that volume %s has started, and no process serves its brick", v.name)
+	}
 	reach(v.name, started)
 	if !i.settings.mount {
 		return "", nil
@@ -228,6 +233,32 @@ func (i *instance) finish(ctx context.Context, sys *gluster.System, v *volume, r
 	i.mu.Unlock()
 	reach(v.name, written)
 	return "", nil
+}
+
+// servedWithin is how long it may take from the start of a volume until its bricks
+// are served. Once one was not, the next ones get less.
+const (
+	servedWithin = 10 * time.Second
+	servedAgain  = 200 * time.Millisecond
+)
+
+// serves reports whether the bricks of a volume that has started come to be served.
+func (i *instance) serves(sys *gluster.System, v *volume) bool {
+	bound := servedWithin
+	if i.unserved.Load() {
+		bound = servedAgain
+	}
+	deadline := time.After(bound)
+	for !sys.Serving(v.name) {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-deadline:
+			i.unserved.Store(true)
+			return false
+		}
+	}
+	i.unserved.Store(false)
+	return true
 }
 
 // file is that of a mounted volume, as this program sees it.
@@ -329,7 +360,19 @@ const leastFree = 1 << 20
 
 // explain is an error with what the servers are short of.
 func (i *instance) explain(sys *gluster.System, err error) string {
-	text := err.Error()
+	return err.Error() + i.short(sys)
+}
+
+// nearFiles is the share of the open files that it may have at which a process
+// counts as short of them.
+const nearFiles = 0.98
+
+// short is what the first server is short of, to be put after what went wrong.
+func (i *instance) short(sys *gluster.System) string {
+	text := ""
+	if open, limit, err := sys.OpenFiles(0); err == nil && float64(open) > nearFiles*float64(limit) {
+		text += fmt.Sprintf("; the process that serves bricks has %d of %d files open", open, limit)
+	}
 	if free, freeErr := sys.FreeBytes(0); freeErr == nil && free < leastFree {
 		text += "; the bricks' file system is full"
 	}
@@ -362,13 +405,14 @@ func (i *instance) look(ctx context.Context, sys *gluster.System) error {
 	if err != nil {
 		return err
 	}
+	lack := i.short(sys)
 	whole := make(map[string]int) // bricks that serve, by volume
 	down := make(map[string]string)
 	for _, b := range serving {
 		if b.PID > 0 {
 			whole[b.Volume]++
 		} else {
-			down[b.Volume] = fmt.Sprintf("its brick on storage server %d is down", b.Server+1)
+			down[b.Volume] = fmt.Sprintf("its brick on storage server %d is down%s", b.Server+1, lack)
 		}
 	}
 	i.mu.Lock()

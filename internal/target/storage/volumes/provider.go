@@ -147,10 +147,10 @@ func (s *session) Survey(context.Context, bool) (target.Survey, error) {
 		arms = []plan.Arm{{}}
 	}
 	for _, arm := range arms {
-		one, none := s.arms[arm.Name], 0
+		one := s.arms[arm.Name]
 		found.Tables = append(found.Tables, ceilingsOf(one, readFacts(one), record.CeilingTable{
 			Workload: s.Workload.Name, Axis: axis.Name, Unit: axis.Unit, Arm: arm.Name,
-			Nodes: &one.gluster.Replica, AllNodes: &one.gluster.Replica, Others: &none, Ceilings: []record.Ceiling{}, Notes: []string{},
+			Ceilings: []record.Ceiling{}, Notes: []string{},
 		}))
 	}
 	return found, nil
