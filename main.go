@@ -5,17 +5,23 @@ package main
 import (
 	"fmt"
 	"os"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/cli"
 	"plimsoll.dev/plimsoll/internal/lab/component"
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/target/router/backend"
+	"plimsoll.dev/plimsoll/internal/target/storage/smallfiles"
 )
 
 func main() {
 	components := component.All()
 	components[backend.Component] = func(args []string) int {
 		fmt.Fprintln(os.Stderr, backend.Run(args)) // it returns only when it fails
+		return 1
+	}
+	components[smallfiles.Component] = func([]string) int {
+		fmt.Fprintln(os.Stderr, smallfiles.Run(time.Now, os.Stdin, os.Stdout)) // likewise
 		return 1
 	}
 	components[machine.Component] = func(args []string) int {

@@ -56,7 +56,7 @@ func TestReportsAreRead(t *testing.T) {
 		if len(got) != c.reports || !slices.Equal(lines, c.lines) {
 			t.Errorf("%s: %d reports and the lines %q", c.why, len(got), lines)
 		}
-		if len(got) > 0 && (!maps.Equal(got[0].Reads.Bins, c.reads) || got[0].Errno != c.errno) {
+		if len(got) > 0 && (!maps.Equal(got[0].Sides[Read].Bins, c.reads) || got[0].Errno != c.errno) {
 			t.Errorf("%s: %+v", c.why, got[0])
 		}
 	}
@@ -72,7 +72,7 @@ func FuzzReadReports(f *testing.F) {
 			if r.Ran < 0 {
 				t.Errorf("it ran for %v", r.Ran)
 			}
-			for _, s := range r.Sides() {
+			for _, s := range r.Sides {
 				for at := range s.Bins {
 					if at < 0 {
 						t.Errorf("a bin at %d", at)
@@ -195,8 +195,8 @@ func TestRealFioAgrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	p, last := run(t, b, job.Text(), 5)
-	if kind, why := p.Failure(true); kind != "" || last.Reads.Bins.N() < 100 || last.Writes.Bins.N() < 30 {
-		t.Errorf("%d reads and %d writes: %s %s", last.Reads.Bins.N(), last.Writes.Bins.N(), kind, why)
+	if kind, why := p.Failure(true); kind != "" || last.Sides[Read].Bins.N() < 100 || last.Sides[Write].Bins.N() < 30 {
+		t.Errorf("%d reads and %d writes: %s %s", last.Sides[Read].Bins.N(), last.Sides[Write].Bins.N(), kind, why)
 	}
 	cmd := exec.Command(b.Path, "--output-format=json+", "--time_based=0", "-")
 	cmd.Stdin = strings.NewReader(strings.Replace(job.Text(), "time_based=1\n"+endless, "runtime=1", 1))
@@ -214,7 +214,7 @@ func TestRealFioAgrees(t *testing.T) {
 	if err := json.Unmarshal(text, &told); err != nil {
 		t.Fatal(err)
 	}
-	for name, side := range map[string]Side{Read: r.Reads, Write: r.Writes} {
+	for name, side := range map[string]Side{Read: r.Sides[Read], Write: r.Sides[Write]} {
 		var of struct {
 			IOs uint64 `json:"total_ios"`
 			Lat struct {

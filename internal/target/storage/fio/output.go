@@ -17,8 +17,8 @@ import (
 type Report struct {
 	// Ran is for how long it has run.
 	Ran time.Duration
-	// Reads, Writes and Syncs are those that were done.
-	Reads, Writes, Syncs Side
+	// Sides are what was done, by the names of what it is.
+	Sides map[string]Side
 	// Errno is the first error of a job, 0 for none.
 	Errno int
 }
@@ -30,17 +30,18 @@ type Side struct {
 	Bins Bins
 }
 
-// Sides are the report's sides by their names.
-func (r Report) Sides() map[string]Side {
-	return map[string]Side{Read: r.Reads, Write: r.Writes, Sync: r.Syncs}
-}
-
-// Names of the sides of a report.
+// Names of the sides of a report. The last three are not fio's.
 const (
-	Read  = "read"
-	Write = "write"
-	Sync  = "sync"
+	Read   = "read"
+	Write  = "write"
+	Sync   = "sync"
+	Create = "create"
+	Stat   = "stat"
+	Delete = "delete"
 )
+
+// SidesInOrder are all names of sides.
+func SidesInOrder() []string { return []string{Read, Write, Sync, Create, Stat, Delete} }
 
 // document is what is read of fio's json+ output.
 type document struct {
@@ -55,6 +56,9 @@ type jobOutput struct {
 	Read    sideOutput `json:"read"`
 	Write   sideOutput `json:"write"`
 	Sync    sideOutput `json:"sync"`
+	Create  sideOutput `json:"create"`
+	Stat    sideOutput `json:"stat"`
+	Delete  sideOutput `json:"delete"`
 }
 
 type sideOutput struct {
@@ -75,7 +79,7 @@ func ParseReport(text []byte) (Report, error) {
 	if err := json.Unmarshal(text, &d); err != nil {
 		return Report{}, fmt.Errorf("read the output of fio: %w", err)
 	}
-	r := Report{Reads: Side{Bins: Bins{}}, Writes: Side{Bins: Bins{}}, Syncs: Side{Bins: Bins{}}}
+	r := Report{Sides: make(map[string]Side)}
 	jobs := 0
 	for _, j := range append(d.Jobs, d.Client...) {
 		if j.Name == allClients {
@@ -89,18 +93,20 @@ func ParseReport(text []byte) (Report, error) {
 			return r, fmt.Errorf("read the output of fio: a job ran for %d ms", j.Runtime)
 		}
 		r.Ran = max(r.Ran, time.Duration(j.Runtime)*time.Millisecond)
-		for _, x := range []struct {
-			to   *Side
-			from sideOutput
-		}{{&r.Reads, j.Read}, {&r.Writes, j.Write}, {&r.Syncs, j.Sync}} {
-			x.to.Bytes += x.from.Bytes
-			for key, n := range x.from.Latency.Bins {
+		for name, from := range map[string]sideOutput{Read: j.Read, Write: j.Write, Sync: j.Sync, Create: j.Create, Stat: j.Stat, Delete: j.Delete} {
+			to := r.Sides[name]
+			if to.Bins == nil {
+				to.Bins = make(Bins, len(from.Latency.Bins))
+			}
+			to.Bytes += from.Bytes
+			for key, n := range from.Latency.Bins {
 				at, err := strconv.ParseInt(key, 10, 64)
 				if err != nil || at < 0 {
 					return r, fmt.Errorf("read the output of fio: %q is no bin of a histogram", key)
 				}
-				x.to.Bins[at] += n
+				to.Bins[at] += n
 			}
+			r.Sides[name] = to
 		}
 	}
 	if jobs == 0 {

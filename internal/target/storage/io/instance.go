@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/target/storage/smallfiles"
 )
 
 // instance is what the engine loads.
@@ -32,16 +33,21 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	one := i.arms[""]
 	e := record.Environment{
 		Start: i.rec.Clock.Start(), Target: naming(),
-		Fidelity: record.Fidelity{ControlPlane: record.None, Nodes: record.None, Containers: record.None, Guests: record.None, Notes: []string{
+		Fidelity: record.Fidelity{ControlPlane: record.None, Nodes: record.None, Containers: record.None, Guests: record.None},
+	}
+	notes := []string{"the files are real; one process for each volume creates, reads and deletes them, and at a fixed rate latencies count from when an operation was due"}
+	if one.small == nil {
+		notes = []string{
 			"the IO is real and is made by fio; its latencies have fio's resolution, 1 part in 128 and at least 1 µs",
 			"latencies count from submission, also at a fixed rate: what waited before fio submitted it is in the achieved rate alone",
-		}},
+		}
+		e.Host.Runtimes = map[string]string{"fio": one.binary.Version}
 	}
 	if !one.job.Direct {
-		e.Fidelity.Notes = append(e.Fidelity.Notes, "IO is buffered: reads may come from memory, and writes be done before they are on the drive")
+		notes = append(notes, "IO is buffered: reads may come from memory, and writes be done before they are on the drive")
 	}
-	e.Host.Runtimes = map[string]string{"fio": one.binary.Version}
-	e.Isolation.Notes = []string{"fio, the volumes and this program share all processors"}
+	e.Fidelity.Notes = notes
+	e.Isolation.Notes = []string{"what makes the load, the volumes and this program share all processors"}
 	return e, nil
 }
 
@@ -122,9 +128,9 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 		if err != nil {
 			return err
 		}
-		l.volumes = append(l.volumes, &volume{name: fmt.Sprintf("volume-%d", n+1), n: n, dir: dir, job: l.of(n, dir)})
+		l.volumes = append(l.volumes, &volume{name: fmt.Sprintf("volume-%d", n+1), n: n, dir: dir})
 	}
-	if l.raw == "" && l.job.Reads() {
+	if l.small == nil && l.raw == "" && l.job.Reads() {
 		if err := l.fill(ctx, filled); err != nil {
 			return err
 		}
@@ -147,7 +153,7 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 		if v.proc == nil {
 			continue
 		}
-		text, err := l.text(v.n, v.dir)
+		text, err := l.text(v.n, v.dir, l.every)
 		if err == nil {
 			err = v.proc.Feed(text)
 		}
@@ -169,6 +175,9 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 
 // spawn starts an fio that waits for its job.
 func (l *load) spawn(every time.Duration) (*fio.Process, error) {
+	if l.small != nil {
+		return fio.Start(l.ground.command(l.session.Executable, "component", smallfiles.Component), l.ground.start)
+	}
 	return fio.Start(l.ground.command(l.binary.Path, fio.Args(every)...), l.ground.start)
 }
 
@@ -204,7 +213,7 @@ func (l *load) fill(ctx context.Context, filled map[string]bool) error {
 		all.Go(func() {
 			places <- struct{}{}
 			defer func() { <-places }()
-			job := v.job
+			job := l.of(v.n, v.dir)
 			job.Fill = true
 			p, err := l.spawn(0)
 			if err == nil {
@@ -295,7 +304,7 @@ func (l *load) measureDrive(ctx context.Context) error {
 	if err != nil || r.Ran == 0 {
 		return err
 	}
-	l.alone = float64(r.Reads.Bytes+r.Writes.Bytes) / r.Ran.Seconds()
+	l.alone = float64(r.Sides[fio.Read].Bytes+r.Sides[fio.Write].Bytes) / r.Ran.Seconds()
 	return nil
 }
 

@@ -10,6 +10,9 @@ const (
 	axisVolumes = "volumes"
 	axisDepth   = "depth"
 	axisRate    = "rate"
+	// Of small files.
+	axisWorkers    = "workers"
+	axisOperations = "operations"
 )
 
 // complete is what an IO reaches.
@@ -49,4 +52,12 @@ func operations() record.ObjectKind {
 			{Name: "drive", What: "the drive: its device was busy", Source: sourceDrive, Value: "busy", Full: 0.9},
 		},
 	}
+}
+
+// fileOperations are the kind of what is done with small files.
+func fileOperations() record.ObjectKind {
+	k := operations()
+	k.Object, k.Generator, k.Bounds = record.Noun{One: "operation", Many: "operations"}, "the process that works on the files", k.Bounds[1:]
+	k.Metrics[0].Help = "operations completed per second"
+	return k
 }

@@ -28,9 +28,10 @@ const rooms = "io"
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {
-	kind := operations()
+	kind, small := operations(), fileOperations()
 	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisVolumes: {Loop: workload.Closed, Stream: &kind}, axisDepth: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
+		axisWorkers: {Loop: workload.Closed, Stream: &small}, axisOperations: {Loop: workload.Open, Stream: &small},
 	}}
 }
 
@@ -103,9 +104,20 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 	if err != nil {
 		return target.Mistakef("", "%w", err)
 	}
-	one, err := settingsOf(params)
+	_, notSmall := s.Workload.Param("files")
+	one, err := settingsOf(params, notSmall == nil)
 	if err != nil {
 		return err
+	}
+	axis := s.axis()
+	for _, level := range levels(s.Plan) {
+		if err := one.along(axis, level).check(axis); err != nil {
+			return err
+		}
+	}
+	if one.small != nil {
+		s.arms[arm.Name] = one
+		return nil
 	}
 	path := params.Get("fio")
 	if one.binary, err = fio.Find(ctx, path); err != nil {
@@ -117,12 +129,6 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 			return &target.UnableError{Err: err, Hint: "install it: " + fio.Install + ", or give its path: --set fio=PATH"}
 		}
 		return err
-	}
-	axis := s.axis()
-	for _, level := range levels(s.Plan) {
-		if err := one.along(axis, level).check(axis); err != nil {
-			return err
-		}
 	}
 	if err := one.checkJob(ctx); err != nil {
 		return err
@@ -142,7 +148,7 @@ func (s *session) axis() string {
 
 // Survey implements target.Session.
 func (s *session) Survey(context.Context, bool) (target.Survey, error) {
-	return target.Survey{Target: naming(), Version: s.arms[""].binary.Version, Kind: operations(), Findings: []record.HealthFinding{}}, nil
+	return target.Survey{Target: naming(), Version: s.arms[""].binary.Version, Kind: s.Workload.KindOn(s.Plan.Axis.Name), Findings: []record.HealthFinding{}}, nil
 }
 
 func naming() record.TargetNaming { return record.TargetNaming{Kind: Name, Name: "fio", Private: true} }

@@ -2,6 +2,7 @@ package io
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -10,19 +11,22 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/target/storage/smallfiles"
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // settings are what one arm's volumes and IO are like.
 type settings struct {
 	binary  fio.Binary
-	job     fio.Job // but for its directory, depth and rate
-	raw     string  // a job file of the user's, "" for none
+	job     fio.Job          // but for its directory, depth and rate
+	raw     string           // a job file of the user's, "" for none
+	small   *smallfiles.Spec // what is done with small files instead of a job, but for its directory and rate; nil for a job
 	volumes int
 	depth   int
 	rate    int // IOs a second in all, 0 for as many as it goes
@@ -40,11 +44,13 @@ const (
 	mostVolumes = 2000
 	mostDepth   = 4096
 	mostRate    = 100_000_000
+	mostSmall   = 1 << 20
+	mostFiles   = 100_000
 )
 
 // settingsOf checks what parameters say, along an axis. Files are read, and
 // nothing is started.
-func settingsOf(p workload.Params) (s settings, err error) {
+func settingsOf(p workload.Params, small bool) (s settings, err error) {
 	sizeOf := func(name string) int64 {
 		n, sizeErr := size.Parse(p.Get(name), mostSize)
 		if sizeErr != nil {
@@ -59,11 +65,19 @@ func settingsOf(p workload.Params) (s settings, err error) {
 		},
 		volumes: int(p.Int("volumes")), depth: int(p.Int("depth")), rate: int(p.Int("rate")), drive: p.Get("drive") == "true",
 	}
+	if small {
+		s.job, err = fio.Job{}, nil // whatever parameters of jobs are not there
+		s.small = &smallfiles.Spec{Workers: int(p.Int("workers")), Files: int(p.Int("files")), Size: sizeOf("size"), Fsync: p.Get("fsync") == "true"}
+		s.depth = s.small.Workers
+	}
 	if err != nil {
 		return s, err
 	}
 	j := &s.job
 	switch {
+	case small && (s.small.Size > mostSmall || s.small.Files > mostFiles):
+		return s, mistake("files", "", "there may be %d files of at most %s for each worker, not %d of %s", mostFiles, size.Text(mostSmall), s.small.Files, size.Text(s.small.Size))
+	case small:
 	case j.Block < 512 || j.Block > j.Size:
 		return s, mistake("blockSize", "for example blockSize=4KiB and size=64MiB", "an IO has at least 512 bytes and at most those of the file (%s), not %s", size.Text(j.Size), size.Text(j.Block))
 	case j.Direct && j.Block%512 != 0:
@@ -136,9 +150,9 @@ func (s settings) along(axis string, level float64) settings {
 	switch n := int(math.Floor(level + 1e-9)); axis {
 	case axisVolumes:
 		s.volumes = n
-	case axisDepth:
+	case axisDepth, axisWorkers:
 		s.depth = n
-	case axisRate:
+	case axisRate, axisOperations:
 		s.rate = n
 	}
 	return s
@@ -147,16 +161,20 @@ func (s settings) along(axis string, level float64) settings {
 // check checks what an axis may change.
 func (s settings) check(axis string) error {
 	kinds := 1
-	if s.job.Reads() && s.job.Writes() {
+	if s.small == nil && s.job.Reads() && s.job.Writes() {
 		kinds = 2
 	}
 	switch {
+	case (s.small != nil) != slices.Contains([]string{axisWorkers, axisOperations}, axis):
+		return target.Mistakef("", "the axis %s is of another workload of this target", axis)
 	case s.volumes < 1 || s.volumes > mostVolumes:
 		return mistake("volumes", "", "there must be 1 to %d volumes, not %d", mostVolumes, s.volumes)
 	case s.depth < 1 || s.depth > mostDepth:
 		return mistake("depth", "", "the depth must be 1 to %d, not %d", mostDepth, s.depth)
-	case s.depth > 1 && s.raw == "" && slices.Contains([]string{"psync", "sync", "mmap"}, s.job.Engine):
+	case s.small == nil && s.depth > 1 && s.raw == "" && slices.Contains([]string{"psync", "sync", "mmap"}, s.job.Engine):
 		return mistake("depth", "engine=libaio, io_uring or posixaio", "the engine %s does one IO at a time, and the depth is %d", s.job.Engine, s.depth)
+	case s.rate < 1 && slices.Contains([]string{axisRate, axisOperations}, axis):
+		return mistake("rate", "", "less than one operation a second is no rate")
 	case s.rate < 0 || s.rate > mostRate:
 		return mistake("rate", "", "the rate must be at most %d IOs a second, not %d", mostRate, s.rate)
 	case s.rate > 0 && s.rate < s.volumes*kinds:
@@ -187,17 +205,50 @@ func (s settings) of(n int, dir string) fio.Job {
 	return j
 }
 
-// text is the job of a volume as a file for fio.
-func (s settings) text(n int, dir string) (string, error) {
-	if s.raw != "" {
+// text is what a volume's process is told to do.
+func (s settings) text(n int, dir string, every time.Duration) (string, error) {
+	switch {
+	case s.small != nil:
+		spec := *s.small
+		spec.Dir, spec.Workers, spec.Rate, spec.Every, spec.Seed = dir, s.depth, float64(s.rate)/float64(s.volumes), every, uint64(n)+1
+		text, err := json.Marshal(spec)
+		return string(text), err
+	case s.raw != "":
 		return fio.Raw(s.raw, dir)
 	}
 	return s.of(n, dir).Text(), nil
 }
 
+// rates are how many operations of each kind are due each second on a volume.
+func (s settings) rates(n int) map[string]float64 {
+	rates := make(map[string]float64)
+	switch {
+	case s.rate == 0:
+	case s.small != nil:
+		for _, name := range smallfiles.Operations() {
+			rates[name] = float64(s.rate) / float64(s.volumes*len(smallfiles.Operations()))
+		}
+	default:
+		reads, writes := s.of(n, "").Rates()
+		rates[fio.Read], rates[fio.Write] = float64(reads), float64(writes)
+	}
+	return rates
+}
+
+// main is the component that what was not done is counted among.
+func (s settings) main() string {
+	switch {
+	case s.small != nil:
+		return fio.Create
+	case s.job.Reads():
+		return fio.Read
+	}
+	return fio.Write
+}
+
 // checkJob has fio itself read the job.
 func (s settings) checkJob(ctx context.Context) error {
-	text, err := s.text(0, os.TempDir())
+	text, err := s.text(0, os.TempDir(), time.Second)
 	if err == nil {
 		err = s.binary.Check(ctx, text)
 	}

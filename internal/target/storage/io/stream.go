@@ -39,7 +39,6 @@ type volume struct {
 	name string
 	n    int
 	dir  string
-	job  fio.Job
 	proc *fio.Process // nil where the volume could not be filled
 	over bool         // the process has ended
 	// failed is how it failed, "" where it did not, and since the window from
@@ -66,9 +65,6 @@ type side struct {
 	bytes int64
 	due   float64
 }
-
-// sidesInOrder are the components of the windows.
-func sidesInOrder() []string { return []string{fio.Read, fio.Write, fio.Sync} }
 
 const (
 	streamTick = 20 * time.Millisecond
@@ -158,12 +154,12 @@ func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 		return // after the last one
 	}
 	w := l.windows[at]
-	reads, writes := v.job.Rates()
-	before := v.last.Sides()
-	for name, now := range r.Sides() {
+	rates := l.rates(v.n)
+	before := v.last.Sides
+	for name, now := range r.Sides {
 		d := now.Bins.Since(before[name].Bins)
 		n := d.N()
-		rate := map[string]int{fio.Read: reads, fio.Write: writes}[name]
+		rate := rates[name]
 		if n == 0 && rate == 0 {
 			continue
 		}
@@ -174,7 +170,7 @@ func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 		}
 		x.bins.Add(d)
 		x.bytes += now.Bytes - before[name].Bytes
-		x.due += float64(rate) * (r.Ran - v.last.Ran).Seconds()
+		x.due += rate * (r.Ran - v.last.Ran).Seconds()
 		w.places[v.name] += int(n)
 		if at >= l.warm {
 			v.held += n
@@ -218,17 +214,13 @@ func (l *load) emit(s target.Schedule, dropped float64) error {
 	l.told++
 	failed, alive := l.failures(s, i)
 	if len(w.sides) == 0 {
-		name := fio.Read
-		if !l.job.Reads() {
-			name = fio.Write
-		}
-		w.sides[name] = &side{bins: make(fio.Bins)}
+		w.sides[l.main()] = &side{bins: make(fio.Bins)} // nothing was done
 	}
 	backlog := l.backlog(0, i+1)
 	if dropped > 0 {
 		backlog = l.backlog(0, l.warm) // those that are dropped are waited for no more
 	}
-	for _, name := range sidesInOrder() {
+	for _, name := range fio.SidesInOrder() {
 		x := w.sides[name]
 		if x == nil {
 			continue
@@ -278,8 +270,8 @@ func (l *load) failures(s target.Schedule, i int) (failed map[string]int, alive 
 				failed = make(map[string]int)
 			}
 			n := l.settings.depth
-			if v.job.Rate > 0 {
-				n = int(math.Round(float64(v.job.Rate) * s.Window.Seconds()))
+			if l.rate > 0 {
+				n = int(math.Round(float64(l.rate) / float64(len(l.volumes)) * s.Window.Seconds()))
 			}
 			failed[v.failed] += max(n, 1)
 		case v.proc != nil && !v.over:
@@ -314,7 +306,11 @@ func (l *load) finish(ctx context.Context, s target.Schedule) error {
 	l.asked, l.shares = true, l.waiting(s)
 	l.mu.Unlock()
 	for _, v := range l.running() {
-		v.proc.End()
+		if l.small != nil {
+			v.proc.Kill() // it has nothing to report at its end
+		} else {
+			v.proc.End()
+		}
 	}
 	_ = wait(ctx, min(max(s.Timeout, leastEnding), mostEnding), func() bool {
 		l.collect(s)
