@@ -3,6 +3,7 @@ package cli
 import (
 	"context"
 	"crypto/rand"
+	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -41,6 +42,21 @@ func inRooms(t *testing.T, p *harness.Program, kind string) (processes, files []
 		t.Fatal(err)
 	}
 	return processes, files
+}
+
+// routerLinks are the links to routers that this machine has.
+func routerLinks(t *testing.T) (names []string) {
+	t.Helper()
+	links, err := net.Interfaces()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, l := range links {
+		if strings.HasPrefix(l.Name, "plr") {
+			names = append(names, l.Name)
+		}
+	}
+	return names
 }
 
 func windows(p *harness.Program, dir string) int {
@@ -210,8 +226,13 @@ func TestRouter(t *testing.T) {
 // is left.
 func TestRouterLeavesNothing(t *testing.T) {
 	p := routerProgram(t)
+	args := []string{"sweep", "router", "--levels", "4", "--hold", "1m"}
+	if os.Getuid() == 0 {
+		args = append(args, "--set", "link=1Gbit")
+	}
+	before := routerLinks(t)
 	under := func(out string) *harness.Started {
-		s := p.Start(t, "sweep", "router", "--levels", "4", "--hold", "1m", "--out", out)
+		s := p.Start(t, append(args, "--out", out)...)
 		harness.Await(t, "requests on record", func() bool { return windows(p, out) > 0 })
 		if processes, files := inRooms(t, p, "routers"); len(processes) < 2 || len(files) != 1 {
 			t.Fatalf("under load there are %v %v", processes, files)
@@ -227,8 +248,18 @@ func TestRouterLeavesNothing(t *testing.T) {
 		t.Errorf("Ctrl-C has left: %v %v", processes, files)
 	}
 	s = under("killed")
+	made := routerLinks(t)
 	s.Kill()
+	harness.Await(t, "no link", func() bool {
+		return !slices.ContainsFunc(routerLinks(t), func(l string) bool { return slices.Contains(made, l) && !slices.Contains(before, l) })
+	})
 	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "routers"); return len(processes) == 0 })
+	if got := p.Run(t, "lab", "down", "none"); got.Code != exitUsage {
+		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	if _, files := inRooms(t, p, "routers"); len(files) > 0 {
+		t.Errorf("SIGKILL and the next command have left: %v", files)
+	}
 	if got := p.Run(t, "sweep", "router", "--levels", "1", "--repeat", "1", "--hold", "1s", "--out", "next"); got.Code != exitHeld && got.Code != exitInvalid {
 		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
 	}

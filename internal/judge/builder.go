@@ -138,6 +138,10 @@ func (b *Builder) Add(e record.Event) {
 				b.Windows(&f.head, body)
 			}
 		}
+	case *record.Request:
+		if f != nil && f.head.ID == e.Step && f.stream != nil {
+			f.stream.recorded = append(f.stream.recorded, body)
+		}
 	case *record.ComponentHistogram:
 		b.histograms.add(body)
 	case *record.Reading:

@@ -26,7 +26,8 @@ import (
 // A law is given only where a test holds: the figures' ranks must go with the
 // levels', also when the order of the steps is allowed for, unless a peak or a
 // knee is shown, which have tests of their own. Steps in which others used the
-// machine, all stood still, or the processors were busy, show something else.
+// machine, all stood still, or the processors were busy, show something else; of
+// these only the second kind does of memory.
 type Laws struct {
 	// Levels is how many different ones there are, from Lowest to Highest.
 	Levels  int     `json:"levels"`
@@ -197,12 +198,12 @@ func LawsOf(spec Spec, made []Step) *Laws {
 			s.out = fmt.Sprintf("it is %s: %s", s.Verdict, s.VerdictWhy)
 		case slices.ContainsFunc(s.Breaches, func(x Breach) bool { return x.Kind == BreachStandstill }):
 			s.out = "all writes stood still"
-		case s.Bottleneck.by(othersOf) >= othersInLaws:
-			s.out = "other programs used a third of the CPUs"
 		default:
 			levels = append(levels, s.LevelReached)
 		}
-		if n := s.Bottleneck; n != nil && n.CPUBusy != nil && max(*n.CPUBusy, n.CPUPeak) >= busyInLaws {
+		if s.Bottleneck.by(othersOf) >= othersInLaws {
+			s.busy = "other programs used a third of the CPUs"
+		} else if n := s.Bottleneck; n != nil && n.CPUBusy != nil && max(*n.CPUBusy, n.CPUPeak) >= busyInLaws {
 			s.busy = "the CPUs were busy"
 		}
 		if s.out != "" {

@@ -270,7 +270,25 @@ type StreamRequests struct {
 	// where it is not known.
 	BitsPerSecond *float64 `json:"bitsPerSecond,omitempty"`
 
+	// Recorded are single requests, where the target put some on record: those
+	// that took longest, first of those that were done and then of those that
+	// failed, at most recordedShown of each.
+	Recorded []RecordedRequest `json:"recorded,omitempty"`
+
 	bytesIn int64
+}
+
+// RecordedRequest is a single request of a stream. Its answer took Seconds from
+// when it was due, and Late of them had gone before it was begun.
+type RecordedRequest struct {
+	Due     string  `json:"due"` // wall clock
+	Late    float64 `json:"late"`
+	Seconds float64 `json:"seconds"`
+	Place   string  `json:"place,omitempty"`
+	Status  int     `json:"status,omitempty"`
+	Failed  string  `json:"failed,omitempty"` // the kind of failure, "" for none
+	Retried bool    `json:"retried,omitempty"`
+	Bytes   int64   `json:"bytes,omitempty"` // of the answer
 }
 
 // failedAll is how many failed in any way.

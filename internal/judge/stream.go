@@ -21,14 +21,15 @@ const streamBatches = 20
 // Stream folds the windows of one step's stream of requests. Its memory grows
 // with the number of windows by a few counts each.
 type Stream struct {
-	hold    record.Micros
-	windows []windowCounts
-	warmUp  int // requests that are not judged
-	account StreamRequests
-	first   record.Micros // when the first window began that is judged
-	batches map[streamSeries]*[streamBatches]*hdrhistogram.Histogram
-	sums    map[string]*hdrhistogram.Histogram // of all batches, by milestone
-	delay   *hdrhistogram.Histogram
+	hold     record.Micros
+	windows  []windowCounts
+	warmUp   int // requests that are not judged
+	account  StreamRequests
+	recorded []*record.Request
+	first    record.Micros // when the first window began that is judged
+	batches  map[streamSeries]*[streamBatches]*hdrhistogram.Histogram
+	sums     map[string]*hdrhistogram.Histogram // of all batches, by milestone
+	delay    *hdrhistogram.Histogram
 	// bounds are those whose exceeding is counted by window.
 	bounds []slo.SLO
 	err    error // a histogram that could not be read
@@ -253,6 +254,7 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 	own := sampleOf(s.delay, 0)
 	step.Arrivals = &Arrivals{WarmUp: s.warmUp, Judged: s.account.Intended, Late: s.account.Late, Dropped: s.account.Dropped, OwnDelayP99: finite(own.Quantile(0.99))}
 	step.Reasons = s.reasons()
+	s.account.Recorded = s.shown(spec)
 	for _, w := range s.windows {
 		step.InFlightMax = max(step.InFlightMax, w.inFlight)
 	}
@@ -292,6 +294,30 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 	if s.account.Intended > 0 {
 		v.achieved = new(100 * float64(done) / float64(s.account.Intended))
 	}
+}
+
+// recordedShown is how many of the slowest requests, and of those that failed, a
+// result has; the history has all that are on record.
+const recordedShown = 10
+
+// shown are the single requests that a result has: of either kind those that took
+// longest.
+func (s *Stream) shown(spec *Spec) []RecordedRequest {
+	slices.SortStableFunc(s.recorded, func(a, b *record.Request) int { return cmp.Compare(b.Ended-b.Intended, a.Ended-a.Intended) })
+	var lists [2][]RecordedRequest
+	for _, x := range s.recorded {
+		list := &lists[0]
+		if x.Failed != "" {
+			list = &lists[1]
+		}
+		if len(*list) < recordedShown {
+			*list = append(*list, RecordedRequest{
+				Due: spec.wall(x.Intended), Late: (x.Sent - x.Intended).Seconds(), Seconds: (x.Ended - x.Intended).Seconds(),
+				Place: x.Place, Status: x.Status, Failed: x.Failed, Retried: x.Retried, Bytes: x.BytesIn,
+			})
+		}
+	}
+	return slices.Concat(lists[0], lists[1])
 }
 
 // behind is by how many requests the backlog rose over the hold.

@@ -68,6 +68,8 @@ const (
 	KindDurations EventKind = "durations"
 	// KindWindow is of a stretch of a stream of requests.
 	KindWindow EventKind = "window"
+	// KindRequest is of one request of a stream, out of many.
+	KindRequest EventKind = "request"
 	// KindCleanup is of the removal of what the run has made.
 	KindCleanup EventKind = "cleanup"
 )
@@ -294,6 +296,10 @@ const (
 	CollectionCPU    = "CPU of a garbage collection"
 )
 
+// SourceRequests is the source of histograms of the API server's requests: the
+// name of each is a verb and a resource.
+const SourceRequests = "API requests"
+
 // Canary is one measurement of watch lag: a change made at a known time and
 // the receipt of its news. Seen is 0 when it never came.
 type Canary struct {
@@ -308,6 +314,21 @@ type Guard struct {
 	Value   float64 `json:"value"`
 	Bound   float64 `json:"bound"`
 	Message string  `json:"message,omitempty"`
+}
+
+// Request is one request of a stream that is on record by itself, besides being
+// counted in its window: one of the slowest, or one that failed.
+type Request struct {
+	Component string `json:"component,omitempty"`
+	Place     string `json:"place,omitempty"` // what it was sent to, such as a host
+	Intended  Micros `json:"intended"`        // when the schedule wanted it sent; closed loop: when it was
+	Sent      Micros `json:"sent"`            // when it was begun, 0 for never
+	Ended     Micros `json:"ended"`           // when its answer was whole, or it failed
+	Status    int    `json:"status,omitempty"`
+	Failed    string `json:"failed,omitempty"` // the kind of failure, "" for none
+	Retried   bool   `json:"retried,omitempty"`
+	BytesIn   int64  `json:"bytesIn,omitempty"`
+	BytesOut  int64  `json:"bytesOut,omitempty"`
 }
 
 // Fault is something that went wrong with observing or loading: a watch that
@@ -365,6 +386,7 @@ func (*Fault) Kind() EventKind     { return KindFault }
 func (*Note) Kind() EventKind      { return KindNote }
 func (*Log) Kind() EventKind       { return KindLog }
 func (*Window) Kind() EventKind    { return KindWindow }
+func (*Request) Kind() EventKind   { return KindRequest }
 func (*Cleanup) Kind() EventKind   { return KindCleanup }
 
 // Kind implements Body.
@@ -404,6 +426,8 @@ func newBody(k EventKind) Body {
 		return new(Cleanup)
 	case KindWindow:
 		return new(Window)
+	case KindRequest:
+		return new(Request)
 	}
 	return nil
 }

@@ -203,7 +203,7 @@ type page struct {
 	Trends                 []compare.Trend
 	Grid                   *gridPart // nil for all but the page of a grid
 	GridPage               string    // of the grid that the run is a cell of, "" for none
-	BoundBy                []string  // what bound the steps of a stream
+	BoundBy                []string  // what bound the steps of a stream, and its slowest requests
 	Facts                  []fact
 	Result                 judge.Result
 	Kind                   record.ObjectKind
@@ -253,7 +253,7 @@ func pageOf(in Input, data pageData) page {
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
 		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, Milestones: data.Milestones, Bounds: data.Bounds, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
-		Missing: in.Missing, PlanText: in.PlanText, GridPage: in.GridPage, BoundBy: boundLines(r),
+		Missing: in.Missing, PlanText: in.PlanText, GridPage: in.GridPage, BoundBy: append(boundLines(r), recordedLines(r)...),
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0 || len(data.Streams) > 0,
 	}
 	p.Mark, p.MarkUnit = "?", data.Unit

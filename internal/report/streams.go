@@ -1,11 +1,13 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
@@ -152,6 +154,45 @@ func boundLines(r judge.Result) []string {
 		list = append(list, text)
 	}
 	return list
+}
+
+// recordedLines tells of the slowest single requests on record over all steps, and
+// of those that failed, a few of each.
+func recordedLines(r judge.Result) []string {
+	const few = 5
+	type one struct {
+		judge.RecordedRequest
+		step int
+	}
+	var done, failed []one
+	for _, s := range r.Steps {
+		if s.Requests == nil {
+			continue
+		}
+		for _, x := range s.Requests.Recorded {
+			if x.Failed == "" {
+				done = append(done, one{x, s.ID})
+			} else {
+				failed = append(failed, one{x, s.ID})
+			}
+		}
+	}
+	var lines []string
+	for _, list := range [][]one{done, failed} {
+		slices.SortStableFunc(list, func(a, b one) int { return cmp.Compare(b.Seconds, a.Seconds) })
+		for _, x := range list[:min(len(list), few)] {
+			text := fmt.Sprintf("Slow request in step %d: %s", x.step, Seconds(x.Seconds))
+			if x.Failed != "" {
+				text = fmt.Sprintf("Failed request in step %d: %s after %s", x.step, x.Failed, Seconds(x.Seconds))
+			}
+			text += fmt.Sprintf(", due at %s, sent %s later", strings.TrimSuffix(x.Due[strings.Index(x.Due, "T")+1:], "Z"), Seconds(x.Late))
+			if x.Retried {
+				text += " and once more"
+			}
+			lines = append(lines, text+", to "+x.Place)
+		}
+	}
+	return lines
 }
 
 // streams fills in the course and the distributions of the steps whose load was

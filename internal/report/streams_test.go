@@ -45,6 +45,28 @@ func TestBoundLines(t *testing.T) {
 	}
 }
 
+// The slowest requests of all steps are told, and then those that failed.
+func TestRecordedLines(t *testing.T) {
+	one := func(seconds float64, failed string) judge.RecordedRequest {
+		return judge.RecordedRequest{Due: "2026-01-02T03:04:05.000006Z", Late: 0.0002, Seconds: seconds, Place: "a.test", Failed: failed, Retried: failed != ""}
+	}
+	step := func(id int, list ...judge.RecordedRequest) judge.Step {
+		return judge.Step{ID: id, Requests: &judge.StreamRequests{Recorded: list}}
+	}
+	got := recordedLines(judge.Result{Steps: []judge.Step{
+		step(1, one(0.5, ""), one(0.004, ""), one(0.003, ""), one(0.002, ""), one(2, "reset")), step(2, one(1, ""), one(0.001, "")), {ID: 3},
+	}})
+	want := []string{"step 2: 1.00 s", "step 1: 500 ms", "step 1: 4.00 ms", "step 1: 3.00 ms", "step 1: 2.00 ms"}
+	if len(got) != 6 || got[5] != "Failed request in step 1: reset after 2.00 s, due at 03:04:05.000006, sent 200 µs later and once more, to a.test" {
+		t.Fatalf("%q", got)
+	}
+	for i, w := range want {
+		if got[i] != "Slow request in "+w+", due at 03:04:05.000006, sent 200 µs later, to a.test" {
+			t.Errorf("%q, want %q", got[i], w)
+		}
+	}
+}
+
 // Warnings of cells that differ in their figures alone are one.
 func TestGridWarningsOfOneKind(t *testing.T) {
 	cell := func(texts ...string) judge.Cell {

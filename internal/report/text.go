@@ -23,7 +23,7 @@ import (
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 	p := newPrinter(w)
 	p.steps(r)
-	for _, text := range boundLines(r) {
+	for _, text := range append(boundLines(r), recordedLines(r)...) {
 		p.line("%s", text)
 	}
 	p.backlogs(r, explain)

@@ -91,6 +91,12 @@ func PodsOf(doc map[string]any) (pods int, perNode bool) {
 		return min(parallel, count(spec, "completions", parallel)), false
 	case "apps/DaemonSet":
 		return 0, true
+	case "kubevirt.io/VirtualMachine":
+		// A machine that is to run runs in a pod; one that only may is counted
+		// by whoever starts it.
+		if strategy, _ := spec["runStrategy"].(string); strategy == "Always" || strategy == "RerunOnFailure" || spec["running"] == true {
+			return 1, false
+		}
 	}
 	return 0, false
 }

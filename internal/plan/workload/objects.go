@@ -26,8 +26,9 @@ type Objects struct {
 	There      string            `yaml:"there"`
 	// Troubles are what says why an object is not there.
 	Troubles []ObjectTrouble `yaml:"troubles"`
-	// SetUp, if not nil, is what is made before the load and not measured.
-	SetUp *SetUp `yaml:"setUp"`
+	// SetUp is what is made before the load and not measured, one stage after
+	// the other.
+	SetUp []SetUp `yaml:"setUp"`
 	// Begin, if not nil, is what is asked of an object that was set up, and
 	// what its times count from; else that is its creation.
 	Begin *Begin `yaml:"begin"`
@@ -76,9 +77,11 @@ type ObjectMilestone struct {
 
 // Probe is a server that is called until it answers.
 type Probe struct {
-	Address string `yaml:"address"` // path to its IP address
-	Port    int    `yaml:"port"`
-	Banner  string `yaml:"banner"` // what it must begin with, "" for a connection alone
+	// Addresses are paths to its IP address, which may tell a port too: the
+	// first one that there is counts.
+	Addresses []string `yaml:"addresses"`
+	Port      int      `yaml:"port"`   // where the address tells none
+	Banner    string   `yaml:"banner"` // what it must begin with, "" for a connection alone
 }
 
 // ObjectTrouble is something that keeps an object from being there.
@@ -95,11 +98,15 @@ type ObjectTrouble struct {
 	What  string `yaml:"what"`
 }
 
-// SetUp is what the jobs of a configuration make before the load: the
-// iterations that a level takes of Jobs, each with what holds of Until.
+// SetUp is a stage of what is made before the load: a job of the configuration,
+// of which as many iterations are made as the level takes, and what must hold of
+// each thing made.
 type SetUp struct {
-	Jobs  []string `yaml:"jobs"` // of the configuration, in order
-	Until When     `yaml:"until"`
+	Job string `yaml:"job"`
+	// Once says that all iterations of the job are made, when the target is
+	// empty.
+	Once  bool `yaml:"once"`
+	Until When `yaml:"until"`
 }
 
 // Begin is a request to each object that was set up: a merge patch, or a call
@@ -189,16 +196,17 @@ func (v *validator) objects(o *Objects) {
 		}
 	}
 	switch {
-	case o.Begin != nil && o.SetUp == nil:
+	case o.Begin != nil && len(o.SetUp) == 0:
 		v.Fail("objects.begin", "asks something of objects that were set up: setUp is missing")
 	case o.Begin != nil && (o.Begin.Patch == nil) == (o.Begin.Put == ""):
 		v.Fail("objects.begin", "is either a patch or a put")
 	}
-	if o.SetUp != nil {
-		if len(o.SetUp.Jobs) == 0 {
-			v.Fail("objects.setUp.jobs", "is missing: the jobs of the configuration that are made before the load")
+	for i, s := range o.SetUp {
+		path := strictyaml.Index("objects.setUp", i)
+		if s.Job == "" {
+			v.Fail(path+".job", "is missing: the job of the configuration that is made before the load")
 		}
-		v.when(o, "objects.setUp.until", &o.SetUp.Until)
+		v.when(o, path+".until", &o.SetUp[i].Until)
 	}
 }
 
@@ -223,8 +231,8 @@ func (v *validator) objectMilestones(o *Objects) {
 			v.Fail(path+".by", "is missing: whose work it is that objects reach it")
 		}
 		v.when(o, path, &m.When)
-		if p := m.Probe; p != nil && (p.Address == "" || p.Port < 1 || p.Port > 65535) {
-			v.Fail(path+".probe", "needs the path of an address and a port from 1 to 65535")
+		if p := m.Probe; p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
+			v.Fail(path+".probe", "needs paths of an address and a port from 1 to 65535")
 		}
 	}
 	if !slices.Contains(names, o.There) {

@@ -36,6 +36,9 @@ func validate(w *Workload) error {
 	if len(w.Goals) == 0 {
 		v.Fail("goals", "is missing: at least one is needed, the headline first")
 	}
+	if w.Lab != "" && (w.Lab != LabVirt || !slices.Contains(w.Target.Takes, "lab")) {
+		v.Fail("lab", "must be %s, on a target that has labs, is %q", LabVirt, w.Lab)
+	}
 	v.objects(w.Objects)
 	v.goals("goals", w.Goals, w.kind())
 	v.primary("primary", w.Primary, w.kind())
@@ -47,6 +50,9 @@ func validate(w *Workload) error {
 	}
 	return strictyaml.Join(v.Problems)
 }
+
+// LabVirt is a lab with virtual machines.
+const LabVirt = "virt"
 
 type validator struct {
 	strictyaml.Validation

@@ -35,6 +35,9 @@ type Workload struct {
 	Axes       []Axis      `yaml:"axes"`   // the first is the one meant when none is named
 	Params     []Param     `yaml:"params"` // in the order in which they are shown
 	Components []Component `yaml:"components"`
+	// Lab is what a private lab must have for it besides a control plane and
+	// nodes: "virt" for virtual machines, "" for nothing.
+	Lab string `yaml:"lab"`
 	// Objects is what is followed; nil is what the target follows by itself.
 	Objects *Objects `yaml:"objects"`
 	// Goals have load lines of their own; the first is the headline. Each is a

@@ -53,14 +53,13 @@ type objectMaker struct {
 	ids      identity
 	mapper   meta.RESTMapper
 	objects  *workload.Objects // what is followed, nil for pods
-	setUp    bool              // what it makes is not measured
+	stage    int               // of the set-up, -1 for what is measured
 
 	// Of the first iteration: what it asks for and what its pods are like.
 	units    int
 	pods     []corev1.PodSpec
 	latency  bool     // it plants start latencies
 	onlyPods bool     // it makes pods and nothing else
-	kinds    []string // what it makes
 	unknown  []string // fields that the API does not know, of the first iteration
 	begun    bool     // unknown is complete
 
@@ -79,7 +78,10 @@ type identity struct{ uuid, run string }
 func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburner.Template, ids identity, mapper meta.RESTMapper, objects *workload.Objects) (*objectMaker, error) {
 	m := &objectMaker{
 		job: job, jobIndex: jobIndex, index: index, template: template, ids: ids, mapper: mapper, onlyPods: true,
-		objects: objects, setUp: objects != nil && objects.SetUp != nil && slices.Contains(objects.SetUp.Jobs, job.Name),
+		objects: objects, stage: -1,
+	}
+	if objects != nil {
+		m.stage = slices.IndexFunc(objects.SetUp, func(s workload.SetUp) bool { return s.Job == job.Name })
 	}
 	first := kubeburner.Slot{Object: index, Iteration: 0, Replica: 1, Namespace: job.NamespaceOf(0)}
 	docs, err := template.Render(m.vars(first))
@@ -96,7 +98,6 @@ func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburn
 			return nil, target.Mistakef("", "%w", err)
 		}
 		m.units += made.units
-		m.kinds = append(m.kinds, made.kind)
 		m.onlyPods = m.onlyPods && made.kind == "Pod"
 		m.latency = m.latency || made.latency != ""
 		if spec := podSpecOf(typed); spec != nil {
@@ -107,9 +108,6 @@ func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburn
 	m.specialise(len(docs))
 	return m, nil
 }
-
-// makes reports whether it makes objects of a kind.
-func (m *objectMaker) makes(kind string) bool { return slices.Contains(m.kinds, kind) }
 
 func (m *objectMaker) vars(s kubeburner.Slot) kubeburner.Vars {
 	return kubeburner.Vars{

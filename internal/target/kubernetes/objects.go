@@ -119,7 +119,7 @@ func (s *objectSet) probe(p observe.Probe) {
 	tick := time.NewTicker(probeInterval)
 	defer tick.Stop()
 	for {
-		ok := hears(s.probing, net.JoinHostPort(p.Address, strconv.Itoa(p.Port)), p.Banner)
+		ok := hears(s.probing, p.Address, p.Banner)
 		now := s.clock.Now()
 		s.mu.Lock()
 		wanted := s.described.Awaits(p)
@@ -179,13 +179,13 @@ func (s *objectSet) forget() {
 	s.described.Forget()
 }
 
-// awaitSetUp waits until n objects that the load needs are set up, as long as
-// patience lasts since the last one was.
-func (s *objectSet) awaitSetUp(ctx context.Context, n int, patience time.Duration, show func(done int)) error {
+// awaitSetUp waits until n things of a stage are set up, as long as patience
+// lasts since the last one was.
+func (s *objectSet) awaitSetUp(ctx context.Context, stage, n int, patience time.Duration, show func(done int)) error {
 	last, since := -1, s.clock.Now()
 	for {
 		s.mu.Lock()
-		done := s.described.SetUp()
+		done := s.described.SetUp(stage)
 		s.mu.Unlock()
 		if done != last {
 			last, since = done, s.clock.Now()

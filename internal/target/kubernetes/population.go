@@ -9,17 +9,24 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // rendering is a Variant made ready.
 type rendering struct {
 	config *kubeburner.Config
 	makers [][]*objectMaker // by job and object
+	// objects is what is followed, nil for pods.
+	objects *workload.Objects
 }
 
 // render makes a variant ready, for the objects of a run.
 func render(v Variant, ids identity, mapper meta.RESTMapper, objects *workload.Objects) (*rendering, error) {
-	r := &rendering{config: v.Config}
+	r := &rendering{config: v.Config, objects: objects}
+	if err := r.knowsStages(); err != nil {
+		return nil, err
+	}
 	for j := range v.Config.Jobs {
 		job := &v.Config.Jobs[j]
 		var makers []*objectMaker
@@ -33,6 +40,27 @@ func render(v Variant, ids identity, mapper meta.RESTMapper, objects *workload.O
 		r.makers = append(r.makers, makers)
 	}
 	return r, nil
+}
+
+// knowsStages checks that the stages of the set-up are jobs of the configuration.
+func (r *rendering) knowsStages() error {
+	if r.objects == nil {
+		return nil
+	}
+	var names []string
+	for _, job := range r.config.Jobs {
+		names = append(names, job.Name)
+	}
+	last := names[len(names)-1]
+	for _, s := range r.objects.SetUp {
+		if !slices.Contains(names, s.Job) {
+			return target.Mistakef(nearest.OneOf(s.Job, names), "the set-up of the workload has the job %q, and its configuration has none of that name", s.Job)
+		}
+		if s.Job == last && r.objects.Begin == nil {
+			return target.Mistakef("what is measured is made by the last job", "the set-up of the workload has the job %q, which is the last one of its configuration", s.Job)
+		}
+	}
+	return nil
 }
 
 // onlyPods reports whether the load makes pods and nothing else.
@@ -64,11 +92,11 @@ func (r *rendering) unknownFields() []string {
 // population is how much of a load was asked for since the target was last
 // empty.
 type population struct {
-	*rendering      // of the present arm
-	iterations int  // of the last job
-	units      int  // pods
-	setUp      int  // objects that the set-up ends with
-	prepared   bool // the jobs before the last one were made
+	*rendering       // of the present arm
+	iterations int   // of the last job
+	units      int   // pods
+	setUp      []int // things of each stage of the set-up
+	prepared   bool  // the jobs before the last one were made
 }
 
 // whole is how many objects the configuration itself asks for.
@@ -93,14 +121,15 @@ type plannedSlot struct {
 // raising is what raises a load: slots that are set up and those that are
 // measured, with the objects that these ask for.
 type raising struct {
-	setUp, slots []plannedSlot
-	units        int
+	setUp [][]plannedSlot // by stage
+	slots []plannedSlot
+	units int
 }
 
-// setsUp reports whether a job is one of the set-up: as many iterations of it
-// are made as of the last job.
-func (p *population) setsUp(job int) bool {
-	return slices.ContainsFunc(p.makers[job], func(m *objectMaker) bool { return m.setUp })
+// follows reports whether as many iterations of a job are made as of the last
+// one.
+func (p *population) follows(job int) bool {
+	return slices.ContainsFunc(p.makers[job], func(m *objectMaker) bool { return m.stage >= 0 && !m.objects.SetUp[m.stage].Once })
 }
 
 // plan lists the slots that raise the objects in place to at most want, by whole
@@ -109,15 +138,18 @@ func (p *population) setsUp(job int) bool {
 // begun that were set up, the slots are those of their beginning.
 func (p *population) plan(want int) (r raising, err error) {
 	last := len(p.config.Jobs) - 1
+	if p.objects != nil {
+		r.setUp = make([][]plannedSlot, len(p.objects.SetUp))
+	}
 	take := func(j, from, to int) {
 		for s := range p.config.Jobs[j].Slots(from, to) {
 			m := p.makers[j][s.Object]
-			if !m.setUp {
+			if m.stage < 0 {
 				r.slots = append(r.slots, plannedSlot{s, m, false})
 				r.units += m.units
 				continue
 			}
-			r.setUp = append(r.setUp, plannedSlot{s, m, false})
+			r.setUp[m.stage] = append(r.setUp[m.stage], plannedSlot{s, m, false})
 			if m.objects.Begin != nil && m.units > 0 {
 				r.slots = append(r.slots, plannedSlot{s, m, true})
 				r.units += m.units
@@ -126,7 +158,7 @@ func (p *population) plan(want int) (r raising, err error) {
 	}
 	if !p.prepared {
 		for j := range last {
-			if !p.setsUp(j) {
+			if !p.follows(j) {
 				take(j, 0, p.config.Jobs[j].JobIterations)
 			}
 		}
@@ -149,7 +181,7 @@ func (p *population) plan(want int) (r raising, err error) {
 			return r, nil
 		}
 		for j := range last {
-			if p.setsUp(j) {
+			if p.follows(j) {
 				take(j, p.iterations, p.iterations+1)
 			}
 		}

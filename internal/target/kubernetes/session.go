@@ -124,13 +124,23 @@ func (t *loaded) Account(ctx context.Context) (target.Spread, error) {
 }
 
 // putDurations puts on record what a real node's kubelet publishes of its work,
-// and the API server of its garbage collection.
+// and the API server of its garbage collection; and of its requests, where
+// objects are what their controllers make many of.
 func (t *loaded) putDurations(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
+	defer cancel()
+	if t.load.Objects != nil {
+		list, err := t.s.cluster.requests(ctx)
+		if err != nil {
+			t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the requests for each object are not known: %v", err)})
+		}
+		for _, h := range list {
+			t.rec.Emit(h)
+		}
+	}
 	if t.s.lab == nil {
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
-	defer cancel()
 	for source, read := range map[string]func(context.Context) ([]realnode.Histogram, error){lab.Kubelet: t.s.lab.RealNodeDurations, lab.APIServer: t.s.lab.APIServerCollections} {
 		list, err := read(ctx)
 		if err != nil {

@@ -241,7 +241,7 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 		want = int(math.Floor(level.Value*float64(len(nodes))+1e-9)) - others
 	case observe.AxisRate:
 		want = t.population.units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
-	case observe.AxisObjects:
+	case observe.AxisObjects, observe.AxisAtOnce:
 		want = int(math.Floor(level.Value + 1e-9))
 	case observe.AxisBulk:
 		want = t.population.whole()
@@ -250,7 +250,7 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	if err != nil {
 		return target.Batch{}, err
 	}
-	if err := t.holdings.makeNamespaces(ctx, slices.Concat(load.setUp, load.slots)); err != nil {
+	if err := t.holdings.makeNamespaces(ctx, slices.Concat(slices.Concat(load.setUp...), load.slots)); err != nil {
 		return target.Batch{}, err
 	}
 	if err := t.setUp(ctx, load.setUp); err != nil {
@@ -267,7 +267,7 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	case observe.AxisRate:
 		batch.Reached = float64(load.units) / level.Span.Seconds()
 		t.ageing.begin(t.watch.watching, t.remover.deleteAged)
-	case observe.AxisObjects:
+	case observe.AxisObjects, observe.AxisAtOnce:
 		batch.Reached = float64(t.population.units)
 	case observe.AxisBulk:
 		batch.Reached, batch.Due = level.Value, t.inBulks(int(level.Value))
@@ -287,30 +287,41 @@ func knownAxis(axis string, objects *workload.Objects) error {
 	return nil
 }
 
-// setUp makes what the load needs before it begins, and waits until it is ready.
-func (t *Target) setUp(ctx context.Context, slots []plannedSlot) error {
-	if len(slots) == 0 {
-		return nil
+// setUp makes what the load needs before it begins, stage by stage, and waits
+// until each is ready.
+func (t *Target) setUp(ctx context.Context, stages [][]plannedSlot) error {
+	if t.population.setUp == nil {
+		t.population.setUp = make([]int, len(stages))
 	}
+	for i, slots := range stages {
+		if len(slots) == 0 {
+			continue
+		}
+		if err := t.setUpStage(ctx, i, slots); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (t *Target) setUpStage(ctx context.Context, stage int, slots []plannedSlot) error {
 	show := func(string) {}
 	if t.load.Progress != nil {
 		var end func()
 		show, end = t.load.Progress()
 		defer end()
 	}
-	until, _ := t.load.Objects.Resource(t.load.Objects.SetUp.Until.Resource) // the description was checked
+	until, _ := t.load.Objects.Resource(t.load.Objects.SetUp[stage].Until.Resource) // the description was checked
 	kind := t.load.Objects.Resources[until].Kind
-	for _, s := range slots {
-		if s.maker.makes(kind) {
-			t.population.setUp++
-		}
-	}
-	what := record.Noun{One: kind, Many: kind + "s"}.Count(t.population.setUp)
+	n := &t.population.setUp[stage]
+	// What is waited for may be made by a controller, one for each slot.
+	*n += len(slots)
+	what := record.Noun{One: kind, Many: kind + "s"}.Count(*n)
 	show("setting up " + what)
 	if err := t.sender.setUp(ctx, slots); err != nil {
 		return fmt.Errorf("set up %s: %w", what, err)
 	}
-	err := t.watch.objects.awaitSetUp(ctx, t.population.setUp, t.load.Follow, func(done int) {
+	err := t.watch.objects.awaitSetUp(ctx, stage, *n, t.load.Follow, func(done int) {
 		show(fmt.Sprintf("setting up %s: %d done", what, done))
 	})
 	if err != nil {

@@ -115,6 +115,9 @@ func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
 	beside.Go(func() { s.churn(changing) })
 	beside.Go(func() { s.holdIdle(changing) })
 	err := s.clients.Run(ctx, schedule, func(w *record.Window) { i.rec.Emit(w) })
+	for _, x := range s.clients.Recorded() {
+		i.rec.Emit(&x)
+	}
 	stop()
 	beside.Wait()
 	err = errors.Join(err, <-changed)

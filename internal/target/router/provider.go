@@ -93,6 +93,12 @@ func (Provider) SweepHost(h target.Host) error {
 // Prepare implements target.Session.
 func (s *session) Prepare(ctx context.Context) error {
 	s.arms = make(map[string]settings)
+	if s.asksForTLS() {
+		if s.Plan.Params == nil {
+			s.Plan.Params = make(plan.Params)
+		}
+		s.Plan.Params["termination"] = string(haproxy.Edge)
+	}
 	for _, arm := range append([]plan.Arm{{}}, s.Plan.Arms...) {
 		if err := s.prepare(ctx, arm); err != nil {
 			if arm.Name != "" {
@@ -102,6 +108,22 @@ func (s *session) Prepare(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// asksForTLS reports whether the plan says how TLS is to be, and nowhere where it
+// ends: without any, what it says would change nothing.
+func (s *session) asksForTLS() bool {
+	asks := false
+	for _, arm := range append([]plan.Arm{{Params: s.Plan.Params}}, s.Plan.Arms...) {
+		if _, where := arm.Params["termination"]; where {
+			return false
+		}
+		for _, name := range []string{"resumption", "tlsVersion", "certificate"} {
+			_, how := arm.Params[name]
+			asks = asks || how
+		}
+	}
+	return asks
 }
 
 func (s *session) prepare(ctx context.Context, arm plan.Arm) error {

@@ -20,6 +20,7 @@ type gauges struct {
 	threads  map[int]haproxy.Thread
 	busy     map[int]float64 // seconds that each processor worked
 	used     [2]float64      // CPU seconds of the servers, and of the generator
+	wanted   [2]float64      // likewise, with those for which they waited for a processor
 	counts   load.Counts
 	asked    int     // how often
 	received float64 // bytes, by the link
@@ -62,6 +63,7 @@ func (i *instance) readings() []record.Reading {
 		if u, err := x.usage(); err == nil {
 			all.CPUSeconds, all.RSSBytes = all.CPUSeconds+u.CPUSeconds, all.RSSBytes+u.RSSBytes
 		}
+		next.wanted[0] += wanted(x.cmd.Process.Pid)
 	}
 	list = append(list, all.Sample(sourceServers))
 	next.used[0] = all.CPUSeconds
@@ -71,6 +73,7 @@ func (i *instance) readings() []record.Reading {
 	if cpus, busy, err := telemetry.Machine(); err == nil {
 		add(sourceMachine, map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)})
 	}
+	next.wanted[1] = wanted(os.Getpid())
 	next.readBusy()
 	if s.link != nil {
 		next.received, _ = s.link.received() // without it, it has carried nothing
@@ -83,14 +86,18 @@ func (i *instance) readings() []record.Reading {
 			figures["linkShare"] = figures["linkBits"] / s.rate
 		}
 		servers, own := next.used[0]-i.gauges.used[0], next.used[1]-i.gauges.used[1]
+		wantedServers, wantedOwn := next.wanted[0]-i.gauges.wanted[0], next.wanted[1]-i.gauges.wanted[1]
+		if shared(s.placement) {
+			wantedServers, wantedOwn = wantedServers+own, wantedOwn+servers
+		}
 		// Where both share processors, it is the one that uses more of them.
 		generator := make(map[string]float64)
-		if busy := next.share(i.gauges, s.placement.generator, s.allCPUs, seconds); own >= servers || !shared(s.placement) {
+		if busy := next.share(i.gauges, wantedOwn, s.placement.generator, s.allCPUs, seconds); own >= servers || !shared(s.placement) {
 			generator["demand"] = busy
 		} else {
 			generator["demand"] = 0
 		}
-		if busy := next.share(i.gauges, s.placement.servers, s.allCPUs, seconds); servers > own || !shared(s.placement) {
+		if busy := next.share(i.gauges, wantedServers, s.placement.servers, s.allCPUs, seconds); servers > own || !shared(s.placement) {
 			figures["serverBusy"] = busy
 		} else {
 			figures["serverBusy"] = 0
@@ -200,15 +207,28 @@ func (g *gauges) readBusy() {
 	}
 }
 
+// wanted is for how long the threads of a process have run, or waited for a
+// processor.
+func wanted(pid int) (seconds float64) {
+	for _, t := range haproxy.Threads(pid) {
+		seconds += t.Ran + t.Waited
+	}
+	return seconds
+}
+
 // share is how much of some processors, or of all, was used since other gauges
-// were read.
-func (g *gauges) share(was gauges, cpus, all []int, seconds float64) float64 {
+// were read. Where it is known for how many seconds those ran or waited whose
+// processors they are, what other programs used besides is not counted.
+func (g *gauges) share(was gauges, own float64, cpus, all []int, seconds float64) float64 {
 	if len(cpus) == 0 {
 		cpus = all
 	}
 	used := 0.0
 	for _, c := range cpus {
 		used += g.busy[c] - was.busy[c]
+	}
+	if own > 0 {
+		used = min(used, own)
 	}
 	return min(used/seconds/float64(max(len(cpus), 1)), 1)
 }

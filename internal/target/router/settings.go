@@ -42,6 +42,7 @@ type settings struct {
 	connections int // at most, of an open loop
 	random      bool
 	work        time.Duration
+	recorded    int // requests of a step, of the slowest and of those that failed
 
 	servers int
 	nginx   backend.Nginx // that serves the pages, zero for servers of ours
@@ -100,6 +101,7 @@ const (
 	mostPage         = 64 << 20
 	mostSize         = 1 << 30 // of anything
 	mostChurn        = 1000
+	mostRecorded     = 1000
 )
 
 // settingsOf checks what parameters say against what this machine allows. Files
@@ -125,7 +127,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		},
 		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
 		method: p.Get("method"), close: !flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
-		work: duration("generatorWork"), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
+		work: duration("generatorWork"), recorded: int(p.Int("recordRequests")), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
 		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
 	}
 	if text := p.Get("link"); text != "" {
@@ -165,6 +167,9 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	}
 	if s.event == evRoute || s.event == evRouteAPI {
 		s.router.Spares = 1
+	}
+	if s.recorded > mostRecorded {
+		return s, mistake("recordRequests", fmt.Sprintf("at most %d", mostRecorded), "%d requests of each step are more than a record is for; windows.parquet has all of them, counted", s.recorded)
 	}
 	if s.churned > mostChurn {
 		return s, mistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)

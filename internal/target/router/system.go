@@ -321,7 +321,7 @@ func (s *system) load() load.Plan {
 	p := load.Plan{
 		Address: s.router.Plain, Hosts: s.hosts, Method: s.method, Path: "/", Header: s.requestHead, Body: s.body,
 		Size: int64(s.pageSize), Want: backend.Begin(s.pageSize), Close: s.close, Random: s.random, Work: s.work, HTTP2: s.router.HTTP2,
-		Threads: len(s.placement.generator),
+		Threads: len(s.placement.generator), Record: s.recorded,
 	}
 	if p.Threads == 0 {
 		p.Threads = len(s.allCPUs)

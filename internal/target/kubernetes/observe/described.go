@@ -2,7 +2,9 @@ package observe
 
 import (
 	"fmt"
+	"net"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -22,8 +24,8 @@ type Described struct {
 	there     int      // the resource of the milestone that counts
 	objects   map[string]*told
 	lists     []int // how many lists of each resource there were
-	// ready are the objects that the load needs and that are set up, by name.
-	ready map[string]bool
+	// ready are, by stage, the things of the set-up that are ready, by name.
+	ready []map[string]bool
 }
 
 // rule is what a message of a resource is looked at for.
@@ -34,7 +36,7 @@ type rule struct {
 	place     string
 	probe     *workload.Probe
 	trouble   *workload.ObjectTrouble
-	setUp     bool
+	stage     int // of the set-up, -1 for none
 }
 
 // told is what the resources have told of an object.
@@ -60,15 +62,15 @@ type trouble struct {
 type Probe struct {
 	Object    string
 	Milestone int
-	Address   string
-	*workload.Probe
-	resource int
-	uid      string // of the object of the resource that told the address
+	Address   string // with its port
+	Banner    string
+	resource  int
+	uid       string // of the object of the resource that told the address
 }
 
 // NewDescribed makes a Described that hands its events to emit.
 func NewDescribed(spec *workload.Objects, created string, emit func(record.Micros, record.Body)) *Described {
-	d := &Described{spec: spec, objects: make(map[string]*told), ready: make(map[string]bool), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources))}
+	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources))}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
 		i, _ := spec.Resource(name) // the description was checked
@@ -84,15 +86,17 @@ func NewDescribed(spec *workload.Objects, created string, emit func(record.Micro
 		if m.Place != "" {
 			d.course.Placed = bit
 		}
-		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&m.When), milestone: bit, stamp: m.StampPath(), place: m.Place, probe: m.Probe})
+		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&m.When), stage: -1, milestone: bit, stamp: m.StampPath(), place: m.Place, probe: m.Probe})
 	}
 	for _, t := range spec.Troubles {
 		at := of(t.Resource)
-		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&t.When), trouble: &t})
+		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&t.When), stage: -1, trouble: &t})
 	}
-	if s := spec.SetUp; s != nil {
-		at := of(s.Until.Resource)
-		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&s.Until), setUp: true})
+	for i := range spec.SetUp {
+		until := &spec.SetUp[i].Until
+		at := of(until.Resource)
+		d.resources[at] = append(d.resources[at], rule{when: matcherOf(until), stage: i})
+		d.ready = append(d.ready, make(map[string]bool))
 	}
 	d.Tracker = NewTracker(d.course, emit)
 	d.Asleep = spec.Begin != nil
@@ -102,14 +106,16 @@ func NewDescribed(spec *workload.Objects, created string, emit func(record.Micro
 // Course is which milestones the objects reach.
 func (d *Described) Course() Course { return d.course }
 
-// SetUp is how many objects that the load needs are set up.
-func (d *Described) SetUp() int { return len(d.ready) }
+// SetUp is how many things of a stage of the set-up are ready.
+func (d *Described) SetUp(stage int) int { return len(d.ready[stage]) }
 
 // Forget drops all that is known, for a target that was emptied.
 func (d *Described) Forget() {
 	d.Tracker.Forget()
 	clear(d.objects)
-	clear(d.ready)
+	for _, ready := range d.ready {
+		clear(ready)
+	}
 }
 
 // BeginResource and EndResource are BeginList and EndList of a list of one of
@@ -183,18 +189,19 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	if r.Unlabelled && !ours(m.namespace) {
 		return nil, nil
 	}
+	for i := range d.resources[resource] {
+		rule := &d.resources[resource][i]
+		if rule.stage < 0 {
+			continue
+		}
+		// What was ready once has been set up, whatever the load makes of it.
+		if met, _ := rule.when.met(m); met {
+			d.ready[rule.stage][m.namespace+"/"+m.name] = true
+		}
+	}
 	name := m.objectOf(r)
 	if name == "" {
 		return nil, nil // nobody's
-	}
-	for i := range d.resources[resource] {
-		if rule := &d.resources[resource][i]; rule.setUp {
-			if met, _ := rule.when.met(m); met && change != Gone {
-				d.ready[name] = true
-			} else {
-				delete(d.ready, name)
-			}
-		}
 	}
 	o := d.objects[name]
 	if o == nil {
@@ -258,9 +265,9 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 				d.reach(o, rule.milestone, unixOf(m.get(rule.stamp)), place)
 			}
 		case rule.probe != nil && met && o.probing&(1<<rule.milestone) == 0:
-			if address := m.get(rule.probe.Address).String(); address != "" {
+			if address := m.address(rule.probe); address != "" {
 				o.probing |= 1 << rule.milestone
-				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe, resource, m.uid})
+				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe.Banner, resource, m.uid})
 			}
 		}
 	}
@@ -412,6 +419,19 @@ func (m *message) condition(name string) (found gjson.Result) {
 		return !found.Exists()
 	})
 	return found
+}
+
+// address is where a probe calls, "" while that is not known.
+func (m *message) address(p *workload.Probe) string {
+	for _, path := range p.Addresses {
+		address := m.get(path).String()
+		if _, _, err := net.SplitHostPort(address); err == nil {
+			return address
+		} else if address != "" {
+			return net.JoinHostPort(address, strconv.Itoa(p.Port))
+		}
+	}
+	return ""
 }
 
 // objectOf is the name, "namespace/name", of the object that a message of a

@@ -24,7 +24,7 @@ func machines() *workload.Objects {
 				Stamp: `status.times.#(phase=="Scheduled").at`},
 			{Name: "Running", When: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
 			{Name: "Agent", When: workload.When{Resource: "instance", Condition: "AgentConnected"}},
-			{Name: "SSHAnswered", When: workload.When{Resource: "instance", Path: "status.address"}, Probe: &workload.Probe{Address: "status.address", Port: 22, Banner: "SSH-"}},
+			{Name: "SSHAnswered", When: workload.When{Resource: "instance", Path: "status.address"}, Probe: &workload.Probe{Addresses: []string{"metadata.annotations.at", "status.address"}, Port: 22, Banner: "SSH-"}},
 		},
 		There: "Running",
 		Troubles: []workload.ObjectTrouble{
@@ -164,7 +164,7 @@ func TestProbes(t *testing.T) {
 	tr.tell(Changed, 0, machineA, "")
 	tr.tell(Changed, 1, instanceA, `"address":"10.0.0.1"`)
 	tr.tell(Changed, 1, instanceA, `"address":"10.0.0.1"`)
-	if len(tr.probes) != 1 || tr.probes[0].Address != "10.0.0.1" || tr.probes[0].Port != 22 || !tr.described.Awaits(tr.probes[0]) {
+	if len(tr.probes) != 1 || tr.probes[0].Address != "10.0.0.1:22" || !tr.described.Awaits(tr.probes[0]) {
 		t.Fatalf("%+v", tr.probes)
 	}
 	tr.described.Answered(8, tr.probes[0])
@@ -181,13 +181,13 @@ func TestProbes(t *testing.T) {
 // What is set up is silent until it begins; then only a new life counts.
 func TestBegin(t *testing.T) {
 	spec := machines()
-	spec.SetUp = &workload.SetUp{Until: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}}
+	spec.SetUp = []workload.SetUp{{Until: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}}}
 	spec.Begin = &workload.Begin{Put: "restart"}
 	tr := newDescribedTrial(t, spec)
 	tr.tell(Changed, 0, machineA, "")
 	tr.tell(Changed, 1, instanceA, running)
-	if tr.text() != "" || tr.described.SetUp() != 1 {
-		t.Errorf("set up %d, told\n%s", tr.described.SetUp(), tr.text())
+	if tr.text() != "" || tr.described.SetUp(0) != 1 {
+		t.Errorf("set up %d, told\n%s", tr.described.SetUp(0), tr.text())
 	}
 	tr.described.Begin(3, "ns/a")
 	tr.tell(Changed, 1, instanceA, running)                           // the old life

@@ -67,6 +67,7 @@ const (
 	AxisPodsPerNode = "pods-per-node" // closed: pods in place, on average over the nodes
 	AxisRate        = "rate"          // open: pods that arrive, per second
 	AxisObjects     = "objects"       // closed: objects in place
+	AxisAtOnce      = "at-once"       // closed: objects that are asked for at once, each level from empty
 	AxisBulk        = "bulk"          // closed: objects that are asked for at once, of a number that each level makes
 )
 
@@ -76,7 +77,7 @@ func Declare() workload.Target {
 		Name: "kubernetes", Kind: Pods(), Configured: true,
 		Axes: map[string]workload.TargetAxis{
 			AxisPodsPerNode: {Loop: workload.Closed}, AxisRate: {Loop: workload.Open},
-			AxisObjects: {Loop: workload.Closed}, AxisBulk: {Loop: workload.Closed, Whole: true},
+			AxisObjects: {Loop: workload.Closed}, AxisAtOnce: {Loop: workload.Closed, Whole: true}, AxisBulk: {Loop: workload.Closed, Whole: true},
 		},
 		Takes: []string{"lab", "labName", "kubeconfig", "context", "fresh", "normalEvents"},
 	}

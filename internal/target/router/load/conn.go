@@ -35,6 +35,7 @@ type conn struct {
 
 	// The request under way.
 	intended record.Micros
+	began    record.Micros // when it was
 	bound    record.Micros // when it is given up, 0 while there is none
 	aborted  bool          // it was
 	answer   Answer
@@ -71,6 +72,7 @@ func (c *conn) begin(intended record.Micros) {
 
 // transact makes the request under way from its beginning.
 func (c *conn) transact() target.Outcome {
+	c.began = c.last
 	for {
 		if c.wire == nil {
 			if x, ok := c.open(); !ok {

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -69,6 +70,9 @@ type Plan struct {
 	// are processors for them. GOMAXPROCS must be more, for they stay at work
 	// while they wait.
 	Threads int
+	// Record is how many of the slowest requests of a stream's hold, and of those
+	// that failed, Recorded tells.
+	Record int
 	// Work is a time that the generator is kept busy with for each request, to
 	// see what comes of a slow one.
 	Work time.Duration
@@ -97,6 +101,7 @@ type Generator struct {
 	opened, resumed, retried, noPort atomic.Int64
 	source                           atomic.Uint32
 	progress                         progress
+	recorded                         recorded
 }
 
 type progress struct {
@@ -190,9 +195,18 @@ func (g *Generator) Run(ctx context.Context, schedule target.Schedule, emit func
 		most = schedule.MaxInFlight
 	}
 	s.loops = max(min(s.loops, most), 1)
-	over := make(chan error, s.loops)
+	g.recorded = recorded{most: g.plan.Record}
+	type end struct {
+		recorded recorded
+		err      error
+	}
+	over := make(chan end, s.loops)
 	for n := range s.loops {
-		go func() { over <- newLoop(s, n).run() }()
+		go func() {
+			l := newLoop(s, n)
+			err := l.run()
+			over <- end{l.recorded, err}
+		}()
 	}
 	ticker := time.NewTicker(tick)
 	defer ticker.Stop()
@@ -200,10 +214,11 @@ func (g *Generator) Run(ctx context.Context, schedule target.Schedule, emit func
 	var failed error
 	for left := s.loops; ; {
 		select {
-		case err := <-over:
+		case e := <-over:
 			left--
-			if err != nil && failed == nil {
-				failed = err
+			g.recorded.merge(e.recorded)
+			if e.err != nil && failed == nil {
+				failed = e.err
 				s.stop(0)
 			}
 		case <-stopped:
@@ -231,6 +246,12 @@ func (g *Generator) Run(ctx context.Context, schedule target.Schedule, emit func
 			return s.windows.Tell(g.now(), 0, 0)
 		}
 	}
+}
+
+// Recorded are single requests of the last stream, which is over: the slowest,
+// the slowest first, and then the first ones that failed.
+func (g *Generator) Recorded() []record.Request {
+	return slices.Concat(g.recorded.slowest, g.recorded.failed)
 }
 
 // stop ends the load: requests under way have so long to end.

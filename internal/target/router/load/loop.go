@@ -30,9 +30,10 @@ type loop struct {
 	last record.Micros
 	// nextBound is when the first request is given up, or earlier.
 	nextBound record.Micros
-	later     []*conn
-	live      int // clients of a closed loop that are not done
-	busy      int // requests under way
+	later     []*conn // that send next, after what is there was read
+	live      int     // clients of a closed loop that are not done
+	busy      int     // requests under way
+	recorded  recorded
 
 	// Of an open loop: clients without a request, and requests that were due and
 	// found no place, from first.
@@ -50,7 +51,7 @@ const (
 )
 
 func newLoop(s *stream, n int) *loop {
-	return &loop{stream: s, n: n, epoll: -1, events: make([]unix.EpollEvent, batch), buf: make([]byte, bufferBytes), nextBound: never}
+	return &loop{stream: s, n: n, epoll: -1, events: make([]unix.EpollEvent, batch), buf: make([]byte, bufferBytes), nextBound: never, recorded: recorded{most: s.plan.Record}}
 }
 
 // run makes the loop's part of the stream.
@@ -96,7 +97,7 @@ func (l *loop) run() (err error) {
 			l.newConn((*conn).closedLoop).resume()
 		}
 		l.expire(l.last)
-		if len(l.conns) < clients {
+		if len(l.conns) < clients || len(l.later) > 0 {
 			due = 0
 		}
 		n, err := l.poll(min(due, l.nextBound))
@@ -116,9 +117,9 @@ func (l *loop) run() (err error) {
 				l.arrive(arrivals)
 			}
 		}
-		l.tick()
-		for _, c := range l.later {
-			c.resume()
+		for i := 0; i < len(l.later); i++ { // some may be there anew
+			l.tick()
+			l.later[i].resume()
 		}
 		l.later = l.later[:0]
 	}
@@ -312,6 +313,7 @@ func (c *conn) end(x target.Outcome) (failed bool) {
 	}
 	x.Retried = c.retried
 	c.windows.End(c.intended, x)
+	c.note(x)
 	c.busy--
 	p := &c.progress
 	p.inFlight.Add(-1)

@@ -170,6 +170,21 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
+// Clients that nobody listens to try again and again, not as fast as they can.
+func TestNobodyListens(t *testing.T) {
+	t.Parallel()
+	l, err := net.Listen("tcp4", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := l.Addr().String()
+	l.Close()
+	sum, _ := run(t, plan(address), target.Schedule{Value: 3, Hold: span})
+	if n := sum.Failed[load.FailedRefused]; n < 6 || n > 3*82 || n != sum.Sent {
+		t.Errorf("%+v", sum.Window)
+	}
+}
+
 // files is how many files this process has open.
 func files(t *testing.T) int {
 	t.Helper()
@@ -270,6 +285,39 @@ func TestSecureConnections(t *testing.T) {
 	sum, _ := run(t, p, target.Schedule{Open: true, Value: 50, Hold: 100 * time.Millisecond, MaxInFlight: 2})
 	if sum.Failed[load.FailedTLS] != 5 {
 		t.Errorf("a certificate that nobody trusts: %+v", sum.Window)
+	}
+}
+
+// The slowest requests and those that failed are told by themselves.
+func TestSingleRequests(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	p := short(each(t, func(c *net.TCPConn, _ int) bool {
+		n := asked.Add(1)
+		if n == 7 {
+			time.Sleep(50 * time.Millisecond)
+		}
+		if n == 9 {
+			_, _ = io.WriteString(c, "HTTP/1.1 503 No\r\nContent-Length: 0\r\n\r\n")
+			return true
+		}
+		_, _ = io.WriteString(c, answer)
+		return n != 11
+	}))
+	p.Record = 2
+	clock := record.StartClock(time.Now)
+	g := load.New(p, clock.Now, 1)
+	if err := g.Run(context.Background(), target.Schedule{Value: 1, Hold: span, Window: time.Second, Timeout: time.Second}, func(*record.Window) {}); err != nil {
+		t.Fatal(err)
+	}
+	list := g.Recorded()
+	if len(list) != 3 || list[0].Ended-list[0].Intended < 50_000 || list[0].Status != 200 || list[0].BytesIn != int64(len(answer)) || list[2].Failed != load.FailedStatus+"503" || list[2].Status != 503 {
+		t.Errorf("%+v", list)
+	}
+	for _, x := range list {
+		if x.Sent < x.Intended || x.Ended < x.Sent || x.Place == "" || x.BytesOut == 0 {
+			t.Errorf("%+v", x)
+		}
 	}
 }
 
