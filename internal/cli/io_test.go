@@ -4,6 +4,7 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -12,6 +13,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -62,6 +64,9 @@ func TestIORefusesBadInput(t *testing.T) {
 		{"a mix that leaves no write", []string{"--axis", "rate", "--levels", "2", "--set", "rw=randrw", "--set", "mix=99"}, []string{"mix", "2 reads and 0 writes"}},
 		{"a directory that is not there", []string{"--set", "path=nowhere"}, []string{"path", "nowhere", "no such file"}},
 		{"one of two that is not there", []string{"--set", "path=.+nowhere"}, []string{"path", "nowhere"}},
+		{"a GlusterFS and something else", []string{"--set", "path=.", "--set", "multiplex=false"}, []string{"multiplex", "leave path out"}},
+		{"more storage servers than there can be", []string{"--set", "replica=1000"}, []string{"replica", "at most"}},
+		{"an XFS that is too small", []string{"--set", "bricks=xfs", "--set", "brickSize=1MiB"}, []string{"brickSize", "300MiB"}},
 		{"a job file that is not there", []string{"--set", "job=nothing.fio"}, []string{"job", "nothing.fio"}},
 		{"a job file without a job", []string{"--set", "job=none.fio"}, []string{"job", "none.fio", "no job"}},
 		{"a job on a device", []string{"--set", "job=escape.fio"}, []string{"line 3", "own directory"}},
@@ -197,11 +202,9 @@ func TestIOBreaches(t *testing.T) {
 			processes, _ := inRooms(t, p, "io")
 			for _, link := range processes {
 				if text, err := os.ReadFile(filepath.Join(filepath.Dir(strings.Fields(link)[0]), "comm")); err == nil && strings.TrimSpace(string(text)) == "fio" {
-					pid := 0
-					for _, c := range filepath.Base(filepath.Dir(strings.Fields(link)[0])) {
-						pid = 10*pid + int(c-'0')
+					if pid, err := strconv.Atoi(filepath.Base(filepath.Dir(strings.Fields(link)[0]))); err == nil {
+						_ = unix.Kill(pid, unix.SIGKILL)
 					}
-					_ = unix.Kill(pid, unix.SIGKILL)
 				}
 			}
 		}},
@@ -260,8 +263,89 @@ func TestIOLeavesNothing(t *testing.T) {
 	s = under("killed")
 	s.Kill()
 	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "io"); return len(processes) == 0 })
-	if got := p.Run(t, "sweep", "io-volumes", "--levels", "1", "--hold", "1s", "--set", "size=1MiB", "--set", "drive=false", "--out", "next"); got.Code != exitHeld && got.Code != exitInvalid {
+	if got := p.Run(t, "sweep", "io-volumes", "--levels", "1", "--hold", "1s", "--set", "path=.", "--set", "size=1MiB", "--set", "drive=false", "--out", "next"); got.Code != exitHeld && got.Code != exitInvalid {
 		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	leavesNoIO(t, p, "SIGKILL and the next command")
+}
+
+// glusterProgram is the built program, where there is a GlusterFS and a fio.
+func glusterProgram(t *testing.T) *harness.Program {
+	t.Helper()
+	if err := gluster.Check(false); err != nil {
+		t.Skip(err)
+	}
+	return ioProgram(t)
+}
+
+// glusterLeft are the processes of GlusterFS and of machines that work below the
+// program's state directory.
+func glusterLeft(p *harness.Program) (list []string) {
+	files, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+	for _, file := range files {
+		if line, err := os.ReadFile(file); err == nil && strings.Contains(string(line), p.State+"/") && !strings.Contains(string(line), "sweep") {
+			list = append(list, file)
+		}
+	}
+	return list
+}
+
+// Volumes of a GlusterFS of the run's own, which leaves nothing however it ends.
+func TestIOOnGluster(t *testing.T) {
+	t.Parallel()
+	p := glusterProgram(t)
+	args := func(hold, out string) []string {
+		return []string{"sweep", "io-volumes", "--axis", "rate", "--levels", "100", "--hold", hold, "--set", "volumes=2", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "verify=crc",
+			"--set", "drive=false", "--slo", "errors <= 0%", "--out", out}
+	}
+	got := p.Run(t, args("2s", "one")...)
+	result := p.Result(t, "one")
+	if got.Code != exitHeld && got.Code != exitInvalid || len(result.Steps) != 1 || result.Steps[0].Requests.Done < 150 { // by what else the machine does
+		t.Fatalf("exit code %d, %+v\n%s", got.Code, result.Steps, got.Stderr)
+	}
+	if u := result.Steps[0].Resources; u["bricks"].PeakRSSBytes <= 0 || u["mounts"].PeakRSSBytes <= 0 {
+		t.Errorf("what GlusterFS used is not known: %v", u)
+	}
+	leavesNoIO(t, p, "the run")
+	s := p.Start(t, args("1m", "killed")...)
+	harness.Await(t, "IO on record", func() bool { return windows(p, "killed") > 0 })
+	s.Kill()
+	harness.Await(t, "no process", func() bool { return len(glusterLeft(p)) == 0 })
+	if got := p.Run(t, "lab", "down", "--all"); got.Code != exitHeld {
+		t.Errorf("lab down: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	leavesNoIO(t, p, "SIGKILL and lab down")
+}
+
+// A mount that hangs is a breach and ends, and so is a brick that dies.
+func TestIOOnGlusterThatBreaks(t *testing.T) {
+	suite.Long(t, "a mount that hangs is waited for")
+	p := glusterProgram(t)
+	for _, c := range []struct {
+		why, kind string
+		comm      string // of the process
+		signal    unix.Signal
+	}{
+		{"a mount that hangs", record.FailedTimeout, "glusterfs", unix.SIGSTOP},
+		{"a brick that dies", "ENOTCONN", "glusterfsd", unix.SIGKILL},
+	} {
+		s := p.Start(t, "sweep", "io-volumes", "--levels", "1", "--hold", "8s", "--set", "rate=50", "--set", "size=1MiB", "--set", "drive=false", "--out", c.comm)
+		harness.Await(t, "IO on record", func() bool { return windows(p, c.comm) > 0 })
+		for _, file := range glusterLeft(p) {
+			text, err := os.ReadFile(filepath.Join(filepath.Dir(file), "comm"))
+			pid, convErr := strconv.Atoi(filepath.Base(filepath.Dir(file)))
+			if err == nil && convErr == nil && strings.TrimSpace(string(text)) == c.comm {
+				_ = unix.Kill(pid, c.signal)
+			}
+		}
+		got := s.Wait()
+		result := p.Result(t, c.comm)
+		if got.Code != exitBreached || len(result.Steps) != 1 || result.Steps[0].Requests.Failed[c.kind] == 0 {
+			t.Errorf("%s: exit code %d, %+v\n%s", c.why, got.Code, result.Steps[0].Requests, got.Stderr)
+		}
+		if left := glusterLeft(p); len(left) > 0 {
+			t.Errorf("%s has left: %v", c.why, left)
+		}
+		leavesNoIO(t, p, c.why)
+	}
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // ground is what volumes are made on.
@@ -27,8 +29,8 @@ type ground interface {
 	below() string
 	// abort ends what hangs in a volume, if that can be done.
 	abort(n int) error
-	// about says what the volumes are, in a line.
-	about() string
+	// readings are what it uses itself.
+	readings() []record.Reading
 	// close removes the volumes.
 	close() error
 }
@@ -43,17 +45,12 @@ const (
 // directories are volumes that are directories of file systems that are there.
 type directories struct {
 	session *session
-	bases   []string
-	own     bool // in the run's directory
+	bases   []string // for volumes
 }
 
-// newDirectories makes a directory for volumes in each of some paths, or in the
-// run's own directory without any.
+// newDirectories makes a directory for volumes in each of some paths.
 func newDirectories(s *session, paths []string) (*directories, error) {
-	d := &directories{session: s, own: len(paths) == 0}
-	if d.own {
-		paths = []string{s.room.Dir}
-	}
+	d := &directories{session: s}
 	for _, path := range paths {
 		base, err := os.MkdirTemp(path, volumesPrefix)
 		if err == nil {
@@ -96,12 +93,7 @@ func (*directories) abort(int) error {
 	return errors.New("it is not this program's, and nothing of it is ended")
 }
 
-func (d *directories) about() string {
-	if d.own {
-		return "directories of this machine"
-	}
-	return "directories in " + strings.Join(d.session.pathsOf(), ", ")
-}
+func (*directories) readings() []record.Reading { return nil }
 
 func (d *directories) close() error {
 	var all error

@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 	"plimsoll.dev/plimsoll/internal/target/storage/smallfiles"
 )
 
@@ -46,18 +47,16 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	if !one.job.Direct {
 		notes = append(notes, "IO is buffered: reads may come from memory, and writes be done before they are on the drive")
 	}
+	if one.gluster != nil {
+		notes = append(notes, fmt.Sprintf("the volumes are real ones of a GlusterFS %s of the run's own; its storage servers are namespaces of this machine, and the network between them is a bridge of it", gluster.Version()))
+		if e.Host.Runtimes == nil {
+			e.Host.Runtimes = make(map[string]string)
+		}
+		e.Host.Runtimes["glusterfs"] = gluster.Version()
+	}
 	e.Fidelity.Notes = notes
 	e.Isolation.Notes = []string{"what makes the load, the volumes and this program share all processors"}
 	return e, nil
-}
-
-// pathsOf are the paths of all arms.
-func (s *session) pathsOf() []string {
-	var all []string
-	for _, one := range s.arms {
-		all = append(all, one.paths...)
-	}
-	return all
 }
 
 // Raise implements target.Target: the volumes are made, their files filled, and
@@ -81,11 +80,13 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 		}
 	}
 	if i.ground == nil {
-		g, err := newDirectories(i.session, one.paths)
+		g, err := i.newGround(ctx, one)
 		if err != nil {
 			return target.Batch{}, err
 		}
+		i.mu.Lock()
 		i.arm, i.ground, i.filled = level.Arm, g, make(map[string]bool)
+		i.mu.Unlock()
 	}
 	l := &load{settings: one, session: i.session, ground: i.ground, rec: i.rec, every: i.every()}
 	if err := l.prepare(ctx, i.filled); err != nil {
@@ -95,6 +96,14 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 	i.load, i.gauges = l, gauges{}
 	i.mu.Unlock()
 	return target.Batch{Reached: math.Floor(level.Value + 1e-9), Stream: l.stream}, nil
+}
+
+// newGround makes what volumes are made on.
+func (i *instance) newGround(ctx context.Context, one settings) (ground, error) {
+	if one.gluster != nil {
+		return newGlusterfs(ctx, i.session, *one.gluster)
+	}
+	return newDirectories(i.session, one.paths)
 }
 
 // every is how often fio reports: as long as a window.

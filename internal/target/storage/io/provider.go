@@ -38,7 +38,7 @@ func (Provider) Declare() workload.Target {
 // Outline implements target.Provider.
 func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	return []target.Change{
-		{Action: target.Make, What: "a directory for each volume, with a file that is read and written"},
+		{Action: target.Make, What: "volumes of a GlusterFS of its own, or directories where path is given, with files that are read and written"},
 		{Action: target.Make, What: "an fio for each volume", Each: "step"},
 	}, nil
 }
@@ -105,7 +105,7 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 		return target.Mistakef("", "%w", err)
 	}
 	_, notSmall := s.Workload.Param("files")
-	one, err := settingsOf(params, notSmall == nil)
+	one, err := settingsOf(params, notSmall == nil, given)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 	}
 	if one.small != nil {
 		s.arms[arm.Name] = one
-		return nil
+		return one.checkGluster()
 	}
 	path := params.Get("fio")
 	if one.binary, err = fio.Find(ctx, path); err != nil {
@@ -134,7 +134,7 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 		return err
 	}
 	s.arms[arm.Name] = one
-	return nil
+	return one.checkGluster()
 }
 
 // axis is the target's axis that the plan is made along.

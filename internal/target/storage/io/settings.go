@@ -17,6 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 	"plimsoll.dev/plimsoll/internal/target/storage/smallfiles"
 	"plimsoll.dev/plimsoll/internal/text/size"
 )
@@ -31,7 +32,8 @@ type settings struct {
 	depth   int
 	rate    int // IOs a second in all, 0 for as many as it goes
 	paths   []string
-	drive   bool // measure it before each step
+	gluster *gluster.Settings // nil where there are paths
+	drive   bool              // measure it before each step
 }
 
 // mistake is a value of a parameter that does not do.
@@ -50,7 +52,7 @@ const (
 
 // settingsOf checks what parameters say, along an axis. Files are read, and
 // nothing is started.
-func settingsOf(p workload.Params, small bool) (s settings, err error) {
+func settingsOf(p workload.Params, small bool, given map[string]string) (s settings, err error) {
 	sizeOf := func(name string) int64 {
 		n, sizeErr := size.Parse(p.Get(name), mostSize)
 		if sizeErr != nil {
@@ -101,7 +103,7 @@ func settingsOf(p workload.Params, small bool) (s settings, err error) {
 			return s, err
 		}
 	}
-	return s, nil
+	return s, s.glusterOf(p, given)
 }
 
 // checkPath checks that volumes can be made in a directory, and makes it
@@ -233,6 +235,14 @@ func (s settings) rates(n int) map[string]float64 {
 		rates[fio.Read], rates[fio.Write] = float64(reads), float64(writes)
 	}
 	return rates
+}
+
+// maker is what makes the load.
+func (s settings) maker() string {
+	if s.small != nil {
+		return fileOperations().Generator
+	}
+	return operations().Generator
 }
 
 // main is the component that what was not done is counted among.

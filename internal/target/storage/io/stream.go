@@ -281,17 +281,20 @@ func (l *load) failures(s target.Schedule, i int) (failed map[string]int, alive 
 	return failed, alive
 }
 
-// backlog is how many IOs were due in some windows and not done.
+// backlog is how many IOs were due in some windows and not done, beyond the one
+// of each kind that a volume may be at when it reports.
 func (l *load) backlog(from, to int) int {
+	kinds := make(map[string]bool)
 	behind := 0.0
 	for _, w := range l.windows[from:to] {
-		for _, x := range w.sides {
+		for name, x := range w.sides {
 			if x.due > 0 {
+				kinds[name] = true
 				behind += x.due - float64(x.bins.N())
 			}
 		}
 	}
-	return int(max(behind, 0))
+	return int(max(behind-float64(len(kinds)*len(l.volumes)), 0))
 }
 
 // finish ends the fios, and tells the last window and what the step came to.
@@ -337,7 +340,7 @@ func (l *load) finish(ctx context.Context, s target.Schedule) error {
 			due += x.due
 		}
 	}
-	if missing < 2 || missing <= achievedTolerated*due {
+	if missing <= achievedTolerated*due {
 		missing = 0
 	}
 	if err := l.emit(s, missing); err != nil {

@@ -74,7 +74,7 @@ func (l *load) sumUp(s target.Schedule) {
 		l.rec.Emit(&record.Note{About: l.rec.Step(), Text: fmt.Sprintf(format, args...)})
 	}
 	if most > 0.1 {
-		note("fio waited for a processor in %.0f %% of the latency of a volume: others on this machine were in its way", 100*most)
+		note("%s waited for a processor in more than a tenth of the mean latency of a volume: others on this machine were in its way", l.maker())
 	}
 	byKind := make(map[string][]string)
 	for _, v := range l.volumes {
@@ -182,7 +182,7 @@ func (i *instance) readings() []record.Reading {
 			busiest = max(busiest, min((u.CPUSeconds-was)/seconds, 1))
 		}
 	}
-	list = append(list, all.Sample(processesOf))
+	list = append(append(list, all.Sample(processesOf)), l.ground.readings()...)
 	if cpus, busy, err := telemetry.Machine(); err == nil {
 		add(sourceMachine, map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)})
 	}

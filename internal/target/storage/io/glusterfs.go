@@ -1,0 +1,139 @@
+package io
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strconv"
+
+	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/text/size"
+)
+
+// glusterParams are the parameters of a GlusterFS of the run's own.
+func glusterParams() []string {
+	return []string{"multiplex", "maxBricksPerProcess", "replica", "bricks", "brickSize"}
+}
+
+// glusterOf checks what parameters say of the run's own GlusterFS. Given are
+// those that were named.
+func (s *settings) glusterOf(p workload.Params, given map[string]string) error {
+	if len(s.paths) > 0 {
+		for _, name := range glusterParams() {
+			if _, ok := given[name]; ok {
+				return mistake(name, "leave path out", "it is of a GlusterFS of the run's own, and path names something else")
+			}
+		}
+		return nil
+	}
+	g := gluster.Settings{Replica: int(p.Int("replica")), Multiplex: p.Get("multiplex") == "true", MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs"}
+	var err error
+	if g.Size, err = size.Parse(p.Get("brickSize"), mostSize); err != nil {
+		return mistake("brickSize", "for example 10GiB", "%w", err)
+	}
+	const leastXFS = 300 << 20 // that mkfs.xfs makes
+	switch {
+	case g.Replica > machine.MaxConnected:
+		return mistake("replica", "", "there can be %d storage servers at most", machine.MaxConnected)
+	case g.XFS && g.Size < leastXFS:
+		return mistake("brickSize", "", "an XFS takes 300MiB at least")
+	}
+	s.gluster = &g
+	return nil
+}
+
+// checkGluster checks that this machine can run it.
+func (s *settings) checkGluster() error {
+	if s.gluster == nil {
+		return nil
+	}
+	if err := gluster.Check(s.gluster.XFS); err != nil {
+		if missing, ok := errors.AsType[*machine.MissingError](err); ok {
+			return &target.UnableError{Err: err, Hint: missing.Remedy() + ", or name a directory or mount: --set path=DIR"}
+		}
+		return err
+	}
+	return nil
+}
+
+// glusterfs are mounted volumes of a GlusterFS of the run's own.
+type glusterfs struct {
+	*gluster.System
+	mounted map[int]string
+}
+
+// newGlusterfs starts a GlusterFS without volumes.
+func newGlusterfs(ctx context.Context, s *session, g gluster.Settings) (*glusterfs, error) {
+	dir, err := os.MkdirTemp(s.room.Dir, "gluster-")
+	if err != nil {
+		return nil, fmt.Errorf("make a directory for GlusterFS: %w", err)
+	}
+	g.Dir, g.Executable, g.Tied = dir, s.Executable, s.tied
+	sys, err := gluster.Open(ctx, g)
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start GlusterFS: %w", err), os.RemoveAll(dir))
+	}
+	return &glusterfs{sys, make(map[int]string)}, nil
+}
+
+func (g *glusterfs) name(n int) string { return "volume-" + strconv.Itoa(n+1) }
+
+func (g *glusterfs) volume(ctx context.Context, n int) (string, error) {
+	if at, ok := g.mounted[n]; ok {
+		return at, nil
+	}
+	err := g.Create(ctx, g.name(n), nil)
+	if err == nil {
+		err = g.System.Start(ctx, g.name(n), false)
+	}
+	if err == nil {
+		g.mounted[n], err = g.Mount(ctx, g.name(n))
+	}
+	if err != nil {
+		delete(g.mounted, n)
+		return "", err
+	}
+	return g.mounted[n], nil
+}
+
+func (g *glusterfs) command(name string, args ...string) *exec.Cmd {
+	return g.Client().Command(name, args...)
+}
+
+func (g *glusterfs) start(cmd *exec.Cmd) error { return g.Client().StartCommand(cmd) }
+
+func (g *glusterfs) below() string { return g.Dir }
+
+func (g *glusterfs) abort(n int) error { return g.Abort(g.name(n)) }
+
+// readings are what its processes use, by what they do.
+func (g *glusterfs) readings() []record.Reading {
+	processes, err := g.Processes(func(int, int) bool { return false })
+	if err != nil {
+		return nil // it is being closed
+	}
+	sums := make(map[gluster.Part]telemetry.Usage)
+	for _, p := range processes {
+		u := sums[p.Part]
+		sums[p.Part] = telemetry.Usage{CPUSeconds: u.CPUSeconds + p.CPUSeconds, RSSBytes: u.RSSBytes + p.RSSBytes}
+	}
+	var list []record.Reading
+	for _, part := range gluster.Parts() {
+		if u, ok := sums[part]; ok {
+			list = append(list, u.Sample(string(part)))
+		}
+	}
+	return list
+}
+
+func (g *glusterfs) close() error {
+	g.Close()
+	return removeBounded(g.Dir)
+}
