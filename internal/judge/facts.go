@@ -26,6 +26,7 @@ type facts struct {
 	setOut     int     // objects that the steps set out to ask for since the target was empty
 	asked      int     // objects that its own requests on record ask for
 	services   map[string]int
+	nodeName   []string // by index
 	replaced   int
 	replacedAt record.Micros // the first of them
 

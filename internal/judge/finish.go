@@ -246,6 +246,9 @@ func warningsOf(steps []*judged) record.Warnings {
 		})
 	}
 	for _, s := range steps {
+		if text := s.AtOnce.breach(); text != "" {
+			warnings.Add(record.Warning{Kind: record.WarningLimit, Steps: []int{s.ID}, Count: 1, Text: text})
+		}
 		if s.stood > 0 {
 			warnings.Add(record.Warning{
 				Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Seconds: s.stood,

@@ -60,6 +60,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		s.Retries429 += x.throttled
 	}
 	s.InFlightMax, s.WatchLag, s.Resources = inFlight(f.own), f.canaries.lag(), f.readings.resources()
+	s.AtOnce = atOnceOf(spec, f)
 	s.Told = f.readings.told(spec.Kind.Metrics)
 	s.OwnDelay, s.Logs = f.readings.ownDelay, f.logs
 	if f.stream != nil {

@@ -69,6 +69,8 @@ type object struct {
 	fell    record.Micros
 	reason  string
 	message string
+	// troubled says that it ever told of a trouble.
+	troubled bool
 }
 
 // reached is when the object reached a milestone, or never.
@@ -372,6 +374,7 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 		return "", false
 	}
 	was = o.reason
+	o.troubled = o.troubled || r.Reason != ""
 	o.reason, o.message = c.intern(r.Reason), c.intern(r.Message)
 	if r.Node != "" {
 		o.node = c.node(r.Node)
@@ -397,6 +400,7 @@ func (c *objects) addState(e record.Event, r *record.State) (was string, ok bool
 // slots in place, and those that replaced others during the step.
 func (c *objects) end(f *facts) {
 	f.milestones, f.own, f.place, f.setOut, f.services = c.milestones, c.own, c.place.slots, c.place.units, c.place.services
+	f.nodeName = c.nodeName
 	f.units = make([]unit, 0, len(f.place))
 	for _, s := range f.place {
 		if surplus := len(s.objects) - s.units; s.told && surplus > s.surplus {

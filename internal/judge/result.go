@@ -147,6 +147,8 @@ type Step struct {
 	Latency        Latencies        `json:"latency"`
 	Reasons        []Reason         `json:"reasons"`
 	Resources      map[string]Usage `json:"resources"`
+	// AtOnce is how many objects were between two milestones at once.
+	AtOnce *AtOnce `json:"atOnce,omitempty"`
 	// Told are figures that the target told of the step by itself, by the names of
 	// its metrics.
 	Told     map[string]float64 `json:"told,omitempty"`

@@ -37,8 +37,19 @@ type ObjectKind struct {
 	// Bounds are what can keep a stream of requests from going faster, the one
 	// first that is to be named where several hold.
 	Bounds []Bound `json:"bounds,omitempty"`
+	// AtOnce, if not nil, says between which milestones objects are counted.
+	AtOnce *AtOnce `json:"atOnce,omitempty"`
 	// Generator is the program that makes the load, "" for this one.
 	Generator string `json:"generator,omitempty"`
+}
+
+// AtOnce says between which milestones objects are counted, and how many may be
+// there at once: in all and of one place. 0 is no limit, or one that is not known.
+type AtOnce struct {
+	From          string `json:"from"`
+	To            string `json:"to"`
+	Limit         int    `json:"limit,omitempty"`
+	PerPlaceLimit int    `json:"perPlaceLimit,omitempty"`
 }
 
 // Bound is something that can keep a stream of requests from going faster, and

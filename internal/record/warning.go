@@ -50,6 +50,7 @@ const (
 	WarningSignatures  WarningKind = "signatures"  // they cannot be used
 	WarningShape       WarningKind = "shape"       // one percentile misleads
 	WarningComparable  WarningKind = "comparable"  // of what two records were compared by
+	WarningLimit       WarningKind = "limit"       // more at once than the target's own limit lets
 	WarningChosenAfter WarningKind = "chosenAfter" // what decides was chosen after the runs
 )
 

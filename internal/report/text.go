@@ -100,6 +100,10 @@ func (p *printer) steps(r judge.Result) {
 	if refused {
 		rows[0] = append(rows[0], "requests failed")
 	}
+	atOnce := objectKind(r).AtOnce
+	if atOnce != nil {
+		rows[0] = append(rows[0], atOnce.From+" at once", "of one "+objectKind(r).Place.One)
+	}
 	for _, s := range r.Steps {
 		l, o := s.Latency[arrived], s.Account()
 		rows = append(rows, []string{
@@ -109,8 +113,19 @@ func (p *printer) steps(r judge.Result) {
 		if refused {
 			rows[len(rows)-1] = append(rows[len(rows)-1], shareOfRequests(s))
 		}
+		if a := s.AtOnce; a != nil && atOnce != nil {
+			rows[len(rows)-1] = append(rows[len(rows)-1], ofLimit(a.Most, a.Limit), ofLimit(a.PerPlace, a.PerPlaceLimit))
+		}
 	}
 	p.columns("  ", strings.Repeat("r", len(rows[0])), rows)
+}
+
+// ofLimit is a number with its limit, where that is known.
+func ofLimit(n, limit int) string {
+	if limit == 0 {
+		return strconv.Itoa(n)
+	}
+	return fmt.Sprintf("%d of %d", n, limit)
 }
 
 // failedRequests says in a sentence that requests failed, and at which level

@@ -32,6 +32,8 @@ type Objects struct {
 	// Begin, if not nil, is what is asked of an object that was set up, and
 	// what its times count from; else that is its creation.
 	Begin *Begin `yaml:"begin"`
+	// AtOnce, if not nil, says between which milestones objects are counted.
+	AtOnce *AtOnce `yaml:"atOnce"`
 }
 
 // Resource is a resource of the API whose news tells of the objects.
@@ -109,12 +111,42 @@ type SetUp struct {
 	Until When `yaml:"until"`
 }
 
-// Begin is a request to each object that was set up: a merge patch, or a call
-// of a subresource by PUT.
+// Begin is a request to each object that was set up: a merge patch, a call of a
+// subresource by PUT, or the eviction of its pod from a node that is drained.
 type Begin struct {
 	Patch map[string]any `yaml:"patch"`
 	// Put is the path of the call, with {namespace} and {name} in it.
-	Put string `yaml:"put"`
+	Put   string `yaml:"put"`
+	Drain *Drain `yaml:"drain"`
+}
+
+// Drain says what is evicted from which nodes: as many nodes as the last job has
+// iterations.
+type Drain struct {
+	Nodes string `yaml:"nodes"` // label selector of those that may be drained
+	Pods  string `yaml:"pods"`  // label selector; the first owner's name is the object's
+}
+
+// AtOnce says between which milestones objects are counted, in all and on one
+// place, and what tells how many may be there.
+type AtOnce struct {
+	From   string  `yaml:"from"`
+	To     string  `yaml:"to"`
+	Limits *Limits `yaml:"limits"` // nil: there are none
+}
+
+// Limits are told by the first object of a kind that the cluster has.
+type Limits struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+	All        Limit  `yaml:"all"`
+	PerPlace   Limit  `yaml:"perPlace"`
+}
+
+// Limit is a figure at a path, and what holds where there is none.
+type Limit struct {
+	Path    string `yaml:"path"`
+	Default int    `yaml:"default"`
 }
 
 // kind is the kind of such objects, on a target whose own kind is base.
@@ -134,6 +166,9 @@ func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 		}
 	}
 	k.Milestones = append(k.Milestones, record.Milestone{Name: base.Gone, Owner: base.Owner(base.Created)})
+	if o.AtOnce != nil {
+		k.AtOnce = &record.AtOnce{From: o.AtOnce.From, To: o.AtOnce.To}
+	}
 	k.Troubles = slices.Clone(base.Troubles)
 	for _, t := range slices.Backward(o.Troubles) {
 		if t.Class != "" {
@@ -198,8 +233,13 @@ func (v *validator) objects(o *Objects) {
 	switch {
 	case o.Begin != nil && len(o.SetUp) == 0:
 		v.Fail("objects.begin", "asks something of objects that were set up: setUp is missing")
-	case o.Begin != nil && (o.Begin.Patch == nil) == (o.Begin.Put == ""):
-		v.Fail("objects.begin", "is either a patch or a put")
+	case o.Begin != nil && o.Begin.ways() != 1:
+		v.Fail("objects.begin", "is one of a patch, a put and a drain")
+	case o.Begin != nil && o.Begin.Drain != nil && (o.Begin.Drain.Nodes == "" || o.Begin.Drain.Pods == ""):
+		v.Fail("objects.begin.drain", "needs the label selectors nodes and pods")
+	}
+	if l := o.AtOnce; l != nil && l.Limits != nil && (l.Limits.APIVersion == "" || l.Limits.Kind == "") {
+		v.Fail("objects.atOnce.limits", "needs the apiVersion and kind of the object that tells them")
 	}
 	for i, s := range o.SetUp {
 		path := strictyaml.Index("objects.setUp", i)
@@ -208,6 +248,16 @@ func (v *validator) objects(o *Objects) {
 		}
 		v.when(o, path+".until", &o.SetUp[i].Until)
 	}
+}
+
+// ways is how many requests it describes.
+func (b *Begin) ways() (n int) {
+	for _, is := range []bool{b.Patch != nil, b.Put != "", b.Drain != nil} {
+		if is {
+			n++
+		}
+	}
+	return n
 }
 
 func (v *validator) objectMilestones(o *Objects) {
@@ -237,6 +287,13 @@ func (v *validator) objectMilestones(o *Objects) {
 	}
 	if !slices.Contains(names, o.There) {
 		v.Add("objects.there", nearest.OneOf(o.There, names), "%q is none of the milestones", o.There)
+	}
+	if o.AtOnce != nil {
+		for key, name := range map[string]string{"from": o.AtOnce.From, "to": o.AtOnce.To} {
+			if !slices.Contains(names, name) {
+				v.Add("objects.atOnce."+key, nearest.OneOf(name, names), "%q is none of the milestones", name)
+			}
+		}
 	}
 }
 

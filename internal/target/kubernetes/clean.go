@@ -21,6 +21,8 @@ type Leftover struct {
 	Namespaces []string `json:"namespaces"`
 	// Others are the paths of objects outside of those namespaces.
 	Others []string `json:"others"`
+	// Nodes are those that it has chosen to drain: it may have cordoned them.
+	Nodes []string `json:"nodes,omitempty"`
 	// Alive says that the run gave a sign of life lately: it may still be
 	// going on.
 	Alive bool `json:"alive"`
@@ -36,7 +38,11 @@ func (l *Leftover) DeadFrom() time.Time { return l.LastSign.Add(AliveFor) }
 
 // What names all that is left, in a line.
 func (l *Leftover) What() string {
-	return strings.Join(append(slices.Clone(l.Namespaces), l.Others...), ", ")
+	what := append(slices.Clone(l.Namespaces), l.Others...)
+	for _, node := range l.Nodes {
+		what = append(what, "the cordon of node "+node)
+	}
+	return strings.Join(what, ", ")
 }
 
 // AliveFor is how long after its last sign of life a run counts as going on.
@@ -69,6 +75,9 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 			l.LastSign = sign
 			l.Alive = c.now().Sub(sign) < AliveFor
 		}
+	}
+	if err := c.drained(ctx, of); err != nil {
+		return nil, err
 	}
 	if !quick {
 		if err := c.strays(ctx, ours.LabelSelector, taken, of); err != nil {
@@ -162,6 +171,9 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 
 // Clean removes what a run has left and waits until it is gone.
 func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
+	if err := c.client.releaseNodes(ctx, l.Run, l.Nodes); err != nil {
+		return err
+	}
 	for _, path := range l.Others {
 		r, err := c.client.call(ctx, http.MethodDelete, path, nil)
 		if err == nil && r.code != http.StatusNotFound {

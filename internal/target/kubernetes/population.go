@@ -101,12 +101,16 @@ type population struct {
 
 // whole is how many objects the configuration itself asks for.
 func (p *population) whole() int {
+	return p.perIteration() * p.config.Jobs[len(p.config.Jobs)-1].JobIterations
+}
+
+// perIteration is how many objects an iteration of the last job asks for.
+func (p *population) perIteration() (units int) {
 	last := len(p.config.Jobs) - 1
-	units := 0
 	for s := range p.config.Jobs[last].Slots(0, 1) {
 		units += p.makers[last][s.Object].units
 	}
-	return units * p.config.Jobs[last].JobIterations
+	return units
 }
 
 // plannedSlot is one slot, and what makes its objects.

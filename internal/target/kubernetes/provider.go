@@ -43,6 +43,7 @@ type session struct {
 	real    bool        // some node that takes the load has a kubelet
 	usage   usageReader // of what the lab's parts use
 	release func()      // of the processors that this program is kept to, or nil
+	drains  []string    // nodes that its user let be drained, nil for any
 	beside  []string    // what is told of other runs that may load the cluster
 	// held ends what says that this run is alive, nil before it is said.
 	held  func(clean bool)
@@ -168,7 +169,7 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 	if exempt, err := s.cluster.exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
-	return consent, nil
+	return consent, s.agreeToDrain(ctx, consent)
 }
 
 // Sweep implements target.Session. Of a run that goes on everything goes,

@@ -23,6 +23,7 @@ type sender struct {
 	pods     *podSet
 	objects  *objectSet // nil where the load is of pods
 	holdings *holdings
+	drain    *drain // nil where no node is drained
 	fail     func(error)
 	levels   map[string]string // names of priority levels by UID
 	allowed  atomic.Bool       // an object was created: the user has the right to
@@ -70,6 +71,9 @@ func (s *sender) create(ctx context.Context, m *manifest, component string) reco
 	slot := record.Slot{Slot: m.slot, Component: component, Units: m.units, Grouped: m.grouped, Outcome: record.SlotUnknown}
 	if m.units == 0 {
 		slot.Resource = m.kind
+	}
+	if m.begins && s.drain != nil {
+		return s.drain.evict(ctx, m.slot, slot)
 	}
 	buf := answers.Get().(*bytes.Buffer)
 	defer answers.Put(buf)
@@ -229,10 +233,12 @@ func (s *sender) beginning(manifests []manifest) (list []manifest, err error) {
 			continue
 		}
 		b := manifest{begins: true, kind: m.kind, namespace: m.namespace, name: m.name, slot: m.slot, units: m.units}
-		if ask := s.load.Objects.Begin; ask.Put != "" {
+		switch ask := s.load.Objects.Begin; {
+		case ask.Drain != nil: // asked by its pod's name
+		case ask.Put != "":
 			b.method, b.contentType, b.body = http.MethodPut, "application/json", []byte("{}")
 			b.path = "/" + strings.TrimPrefix(strings.NewReplacer("{namespace}", m.namespace, "{name}", m.name).Replace(ask.Put), "/")
-		} else {
+		default:
 			b.method, b.contentType, b.path = http.MethodPatch, "application/merge-patch+json", m.path+"/"+m.name
 			if b.body, err = json.Marshal(ask.Patch); err != nil {
 				return nil, fmt.Errorf("encode the patch of %s: %w", m.slot, err)

@@ -44,7 +44,7 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 func (s *session) load() PreparedWorkload {
 	l := PreparedWorkload{
 		Axis: s.axis(), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
-		Abandon: s.private, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
+		Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode != nil,
 		PodLife: time.Duration(s.Plan.Axis.PodLife), Follow: time.Duration(s.Plan.StepTimeout),
 	}
@@ -199,6 +199,11 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 	survey, err := s.cluster.Survey(ctx)
 	if err != nil {
 		return found, err
+	}
+	if s.Workload != nil && found.Kind.AtOnce != nil {
+		if err := s.cluster.readLimits(ctx, s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce); err != nil {
+			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
+		}
 	}
 	found.Version = survey.Version
 	looks, err := s.assessArms(ctx, survey)

@@ -59,6 +59,9 @@ type PreparedWorkload struct {
 	// Patience is how long a request is tried again while the server is out of
 	// reach or asks for patience; 0 is a minute.
 	Patience time.Duration
+	// DrainNodes are the nodes that may be drained, nil for any that the workload
+	// names.
+	DrainNodes []string
 	// Abandon leaves everything where it is at the end: the cluster itself is
 	// about to go.
 	Abandon bool
@@ -98,6 +101,7 @@ type Target struct {
 	watch      *observer
 	ageing     *ageing
 	remover    *remover
+	drain      *drain // nil where no node is drained
 
 	realness record.Realness // of the nodes, at the last Raise
 	others   map[string]int  // pods that are not ours, per eligible node, at the last Raise
@@ -134,6 +138,10 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 	}
 	t.holdings = newHoldings(t.shared)
 	t.sender = &sender{shared: t.shared, pods: t.watch.pods, objects: t.watch.objects, holdings: t.holdings, fail: fail, levels: c.client.priorityLevels(ctx)}
+	if o := load.Objects; o != nil && o.Begin != nil && o.Begin.Drain != nil {
+		t.drain = &drain{shared: t.shared, spec: o.Begin.Drain, ours: t.watch.namespaces.has, agreed: load.DrainNodes}
+		t.sender.drain = t.drain
+	}
 	t.remover = &remover{shared: t.shared, followed: t.watch.followed, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
 	if t.watch.objects != nil {
 		t.remover.path = t.watch.objects.path
@@ -245,6 +253,8 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 		want = int(math.Floor(level.Value + 1e-9))
 	case observe.AxisBulk:
 		want = t.population.whole()
+	case observe.AxisIterations:
+		want = int(math.Floor(level.Value+1e-9)) * t.population.perIteration()
 	}
 	load, err := t.population.plan(want)
 	if err != nil {
@@ -253,7 +263,13 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	if err := t.holdings.makeNamespaces(ctx, slices.Concat(slices.Concat(load.setUp...), load.slots)); err != nil {
 		return target.Batch{}, err
 	}
+	if err := t.drain.mark(ctx, t.population.iterations); err != nil {
+		return target.Batch{}, err
+	}
 	if err := t.setUp(ctx, load.setUp); err != nil {
+		return target.Batch{}, err
+	}
+	if err := t.drain.cordon(ctx); err != nil {
 		return target.Batch{}, err
 	}
 	t.population.units += load.units
@@ -269,6 +285,8 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 		t.ageing.begin(t.watch.watching, t.remover.deleteAged)
 	case observe.AxisObjects, observe.AxisAtOnce:
 		batch.Reached = float64(t.population.units)
+	case observe.AxisIterations:
+		batch.Reached = float64(t.population.iterations)
 	case observe.AxisBulk:
 		batch.Reached, batch.Due = level.Value, t.inBulks(int(level.Value))
 	}
@@ -401,6 +419,9 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 // namespaces go, and everything in them.
 func (t *Target) Reset(ctx context.Context) error {
 	t.ageing.end()
+	if err := t.drain.release(ctx); err != nil {
+		return err
+	}
 	if err := t.remover.empty(ctx, t.population.onlyPods()); err != nil {
 		return err
 	}
@@ -418,7 +439,7 @@ func (t *Target) Reset(ctx context.Context) error {
 // its end is not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.end()
-	var err error
+	err := t.drain.release(context.WithoutCancel(done))
 	if !t.load.Abandon {
 		ctx, cancel := context.WithTimeout(done, removalBound)
 		defer cancel()
@@ -428,7 +449,7 @@ func (t *Target) Close(done context.Context) error {
 		defer blind(nil)
 		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
 		go t.remover.endOutOfReach(ctx, blind)
-		err = t.remover.removeAll(ctx, t.population.onlyPods())
+		err = errors.Join(err, t.remover.removeAll(ctx, t.population.onlyPods()))
 	}
 	t.watch.close()
 	t.client.close()

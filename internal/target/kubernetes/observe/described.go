@@ -162,8 +162,10 @@ func (d *Described) Awaits(p Probe) bool {
 func (d *Described) Begin(now record.Micros, name string) {
 	d.Tracker.Begin(now, name)
 	if o := d.objects[name]; o != nil {
-		copy(o.stale, o.uids)
-		o.stale[0] = "" // the object itself goes on
+		if d.spec.Begin.Drain == nil {
+			copy(o.stale, o.uids)
+			o.stale[0] = "" // the object itself goes on
+		}
 		o.news.Reached, o.news.There, o.news.Done, o.probing = 0, false, false, 0
 		clear(o.troubles)
 	}

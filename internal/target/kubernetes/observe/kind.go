@@ -68,6 +68,7 @@ const (
 	AxisRate        = "rate"          // open: pods that arrive, per second
 	AxisObjects     = "objects"       // closed: objects in place
 	AxisAtOnce      = "at-once"       // closed: objects that are asked for at once, each level from empty
+	AxisIterations  = "iterations"    // closed: iterations of the last job, each level from empty
 	AxisBulk        = "bulk"          // closed: objects that are asked for at once, of a number that each level makes
 )
 
@@ -78,6 +79,7 @@ func Declare() workload.Target {
 		Axes: map[string]workload.TargetAxis{
 			AxisPodsPerNode: {Loop: workload.Closed}, AxisRate: {Loop: workload.Open},
 			AxisObjects: {Loop: workload.Closed}, AxisAtOnce: {Loop: workload.Closed, Whole: true}, AxisBulk: {Loop: workload.Closed, Whole: true},
+			AxisIterations: {Loop: workload.Closed, Whole: true},
 		},
 		Takes: []string{"lab", "labName", "kubeconfig", "context", "fresh", "normalEvents"},
 	}

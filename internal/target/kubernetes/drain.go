@@ -1,0 +1,400 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tidwall/gjson"
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// What a node carries that a run has chosen to drain: the run, which of its nodes
+// it is, and the run again from when it cordoned it. Whoever removes what a run
+// has left uncordons by the last one, and no other node.
+const (
+	labelDrained  = "plimsoll.dev/drained-by"
+	labelDrain    = "plimsoll.dev/drain"
+	labelCordoned = "plimsoll.dev/cordoned-by"
+)
+
+// evictAgain is how often an eviction that was refused is asked for again, unless
+// the server says otherwise: as often as kubectl does.
+const evictAgain = 5 * time.Second
+
+// drain drains nodes as kubectl does, but evicts only the pods of this run's
+// objects.
+type drain struct {
+	*shared
+	spec   *workload.Drain
+	ours   func(namespace string) bool
+	agreed []string // nodes that may be drained, nil for any
+
+	nodes []string           // that were chosen, by iteration
+	pods  map[string]evictee // of the objects on them, by the object's name
+	asked sync.WaitGroup     // evictions that are asked for again
+	stop  context.CancelFunc // ends them
+	again context.Context    // ends with stop
+}
+
+// evictee is the pod of an object.
+type evictee struct{ namespace, name, node string }
+
+// nodesToDrain are the nodes that can be drained, in order: ready, schedulable,
+// chosen by no other run, and without others' pods of the kind that is evicted.
+func (c *client) nodesToDrain(ctx context.Context, spec *workload.Drain, ours func(namespace string) bool) ([]string, error) {
+	nodes, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: spec.Nodes})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", c.unreachable(err))
+	}
+	pods, err := c.typed.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: spec.Pods, FieldSelector: notTerminal})
+	if err != nil {
+		return nil, fmt.Errorf("list pods that would be evicted: %w", c.unreachable(err))
+	}
+	busy := make(map[string]bool)
+	for _, pod := range pods.Items {
+		busy[pod.Spec.NodeName] = busy[pod.Spec.NodeName] || !ours(pod.Namespace)
+	}
+	return drainable(nodes.Items, busy), nil
+}
+
+// drainable are those of nodes that can be drained; busy are those with pods of
+// others.
+func drainable(nodes []corev1.Node, busy map[string]bool) (list []string) {
+	for _, node := range nodes {
+		ready := slices.ContainsFunc(node.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+		tainted := slices.ContainsFunc(node.Spec.Taints, func(t corev1.Taint) bool { return t.Effect != corev1.TaintEffectPreferNoSchedule })
+		if ready && !tainted && !node.Spec.Unschedulable && !busy[node.Name] && node.Labels[labelDrained] == "" {
+			list = append(list, node.Name)
+		}
+	}
+	slices.Sort(list)
+	return list
+}
+
+// chosen are the first n of the nodes that can be drained: at least one more
+// must be there, to take what leaves them.
+func chosen(nodes []string, n int) ([]string, error) {
+	if n >= len(nodes) {
+		return nil, target.Mistakef("lower the level; nodes that are cordoned, tainted, not ready or have others' machines are left alone, and plimsoll clean uncordons those of runs that were killed",
+			"%s to drain, and one that is left to take what is on them: there are %d that could be drained", record.Noun{One: "node", Many: "nodes"}.Count(n), len(nodes))
+	}
+	return nodes[:n], nil
+}
+
+// mark chooses the nodes to drain, one for each iteration, and labels them, so
+// that what is set up can ask to be there.
+func (d *drain) mark(ctx context.Context, n int) error {
+	if d == nil {
+		return nil
+	}
+	can, err := d.client.nodesToDrain(ctx, d.spec, d.ours)
+	if err != nil {
+		return err
+	}
+	if d.agreed == nil {
+		can, err = chosen(can, n)
+	} else if left := slices.DeleteFunc(slices.Clone(d.agreed), func(node string) bool { return slices.Contains(can, node) }); len(left) > 0 || n > len(d.agreed) {
+		err = fmt.Errorf("drain %d of the nodes that were agreed to: %s cannot be drained any more", n, strings.Join(left, ", "))
+	} else {
+		can = d.agreed[:n]
+	}
+	if err != nil {
+		return err
+	}
+	d.nodes = can
+	return d.each(ctx, func(ctx context.Context, i int) error {
+		return d.client.changeNode(ctx, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
+			if by := node.Labels[labelDrained]; by != "" && by != d.load.RunID {
+				return nil, fmt.Errorf("run %s drains it", by)
+			}
+			return map[string]any{"metadata": map[string]any{"labels": map[string]any{labelDrained: d.load.RunID, labelDrain: strconv.Itoa(i)}}}, nil
+		})
+	})
+}
+
+// each does something for each of the chosen nodes.
+func (d *drain) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
+	return inParallel(ctx, len(d.nodes), removalWorkers, 0, do)
+}
+
+// cordon cordons the chosen nodes and finds the pods of this run's objects there.
+func (d *drain) cordon(ctx context.Context) error {
+	if d == nil {
+		return nil
+	}
+	pods, err := d.client.typed.CoreV1().Pods("").List(ctx, metav1.ListOptions{LabelSelector: d.spec.Pods, FieldSelector: notTerminal})
+	if err != nil {
+		return fmt.Errorf("list the pods to evict: %w", d.client.unreachable(err))
+	}
+	d.pods = make(map[string]evictee)
+	perNode := make(map[string]int)
+	for _, pod := range pods.Items {
+		if owner := metav1.GetControllerOf(&pod); owner != nil && d.ours(pod.Namespace) {
+			d.pods[pod.Namespace+"/"+owner.Name] = evictee{pod.Namespace, pod.Name, pod.Spec.NodeName}
+			perNode[pod.Spec.NodeName]++
+		}
+	}
+	for _, node := range d.nodes {
+		if even := len(d.pods) / len(d.nodes); perNode[node] != even {
+			d.emit(&record.Note{Warning: record.WarningNote, Place: node, Text: "the objects do not lie evenly on the nodes that are drained"})
+		}
+	}
+	d.again, d.stop = context.WithCancel(context.WithoutCancel(ctx))
+	return d.each(ctx, func(ctx context.Context, i int) error {
+		if err := d.tellOthers(ctx, d.nodes[i]); err != nil {
+			return err
+		}
+		return d.client.changeNode(ctx, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
+			if node.Spec.Unschedulable {
+				return nil, errors.New("somebody else has cordoned it")
+			}
+			return map[string]any{
+				"metadata": map[string]any{"labels": map[string]any{labelCordoned: d.load.RunID}}, "spec": map[string]any{"unschedulable": true},
+			}, nil
+		})
+	})
+}
+
+// tellOthers says which pods stay on a node although it is drained.
+func (d *drain) tellOthers(ctx context.Context, node string) error {
+	pods, err := d.client.typed.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: notTerminal + ",spec.nodeName=" + node})
+	if err != nil {
+		return fmt.Errorf("list the pods of node %s: %w", node, d.client.unreachable(err))
+	}
+	for _, pod := range pods.Items {
+		if owner := metav1.GetControllerOf(&pod); !d.ours(pod.Namespace) && (owner == nil || owner.Kind != "DaemonSet" && owner.Kind != "Node") {
+			d.emit(&record.Note{Warning: record.WarningNote, Place: node, Text: "pods of others stay on nodes that are drained: only this run's are evicted"})
+			return nil
+		}
+	}
+	return nil
+}
+
+// evict asks for the eviction of an object's pod. A refusal is an answer too: it
+// is asked for again until the pod is gone, and the object is followed.
+func (d *drain) evict(ctx context.Context, object string, slot record.Slot) record.Slot {
+	pod, there := d.pods[object]
+	if !there || !slices.Contains(d.nodes, pod.node) {
+		slot.Outcome, slot.Error = record.SlotFailed, "it is on none of the nodes that are drained, but on "+strconv.Quote(pod.node)
+		return slot
+	}
+	var last reply
+	err := retry(context.WithoutCancel(ctx), d.load.patience(), func(ctx context.Context) (r reply, err error) {
+		last, err = d.ask(ctx, pod)
+		return last, err
+	}, http.StatusTooManyRequests)
+	slot.Code = last.code
+	if err != nil {
+		slot.Outcome, slot.Error = record.SlotFailed, err.Error()
+		return slot
+	}
+	slot.Outcome = record.SlotCreated
+	if last.code == http.StatusTooManyRequests {
+		d.asked.Go(func() { d.askAgain(pod, last.retryAfter()) })
+	}
+	return slot
+}
+
+// askAgain asks for an eviction until it is granted, or the pod is gone.
+func (d *drain) askAgain(pod evictee, after time.Duration) {
+	for sleep(d.again, max(evictAgain, after)) {
+		r, err := d.ask(d.again, pod)
+		if err == nil && r.code != http.StatusTooManyRequests && !r.transient() {
+			return
+		}
+		after = r.retryAfter()
+	}
+}
+
+func (d *drain) ask(ctx context.Context, pod evictee) (reply, error) {
+	body, err := json.Marshal(policyv1.Eviction{
+		TypeMeta: metav1.TypeMeta{APIVersion: "policy/v1", Kind: "Eviction"}, ObjectMeta: metav1.ObjectMeta{Namespace: pod.namespace, Name: pod.name},
+	})
+	if err != nil {
+		return reply{}, fmt.Errorf("encode the eviction of %s: %w", pod.name, err)
+	}
+	return d.client.do(ctx, http.MethodPost, podPath(pod.namespace+"/"+pod.name)+"/eviction", nil, "application/json", body, new(bytes.Buffer))
+}
+
+// release ends the drains and uncordons what they cordoned.
+func (d *drain) release(ctx context.Context) error {
+	if d == nil || len(d.nodes) == 0 {
+		return nil
+	}
+	if d.stop != nil {
+		d.stop()
+		d.asked.Wait()
+	}
+	ctx, cancel := context.WithTimeout(ctx, dismissBound)
+	defer cancel()
+	err := d.client.releaseNodes(ctx, d.load.RunID, d.nodes)
+	if err == nil {
+		d.nodes, d.pods = nil, nil
+	}
+	return err
+}
+
+// releaseNodes takes a run's labels off nodes, and uncordons those that it has
+// cordoned.
+func (c *client) releaseNodes(ctx context.Context, run string, nodes []string) error {
+	return inParallel(ctx, len(nodes), removalWorkers, 0, func(ctx context.Context, i int) error {
+		err := c.changeNode(ctx, nodes[i], func(node *corev1.Node) (map[string]any, error) { return releaseOf(node, run), nil })
+		if apierrors.IsNotFound(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// releaseOf is the patch that takes a run's labels off a node, and its cordon if
+// it is the run's; nil where there is nothing of it.
+func releaseOf(node *corev1.Node, run string) map[string]any {
+	if node.Labels[labelDrained] != run {
+		return nil
+	}
+	patch := map[string]any{"metadata": map[string]any{"labels": map[string]any{labelDrained: nil, labelDrain: nil, labelCordoned: nil}}}
+	if node.Labels[labelCordoned] == run {
+		patch["spec"] = map[string]any{"unschedulable": nil}
+	}
+	return patch
+}
+
+// changeNode patches a node by what it is: a patch of nil changes nothing. The
+// patch holds only for what was looked at.
+func (c *client) changeNode(ctx context.Context, name string, change func(*corev1.Node) (map[string]any, error)) error {
+	for {
+		node, err := c.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
+		if err != nil {
+			return fmt.Errorf("get node %s: %w", name, c.unreachable(err))
+		}
+		patch, err := change(node)
+		if err != nil {
+			return fmt.Errorf("node %s: %w", name, err)
+		}
+		if patch == nil {
+			return nil
+		}
+		meta := maps.Clone(patch["metadata"].(map[string]any))
+		meta["resourceVersion"] = node.ResourceVersion
+		patch["metadata"] = meta
+		body, err := json.Marshal(patch)
+		if err != nil {
+			return fmt.Errorf("encode the patch of node %s: %w", name, err)
+		}
+		_, err = c.typed.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, body, metav1.PatchOptions{})
+		switch {
+		case apierrors.IsConflict(err):
+			continue
+		case err != nil:
+			return fmt.Errorf("patch node %s: %w", name, c.unreachable(err))
+		}
+		return nil
+	}
+}
+
+// drained finds the nodes that runs have chosen to drain. Whoever may not see
+// nodes has cordoned none.
+func (c *Cluster) drained(ctx context.Context, of func(run string) *Leftover) error {
+	nodes, err := c.client.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: labelDrained})
+	if apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list nodes that are drained: %w", c.client.unreachable(err))
+	}
+	for _, node := range nodes.Items {
+		l := of(node.Labels[labelDrained])
+		l.Nodes = append(l.Nodes, node.Name)
+	}
+	return nil
+}
+
+// agreeToDrain names the nodes that the run will cordon and drain at most; no
+// others are.
+func (s *session) agreeToDrain(ctx context.Context, consent *target.Consent) error {
+	if s.Workload == nil || s.Workload.Objects == nil || s.Workload.Objects.Begin == nil || s.Workload.Objects.Begin.Drain == nil {
+		return nil
+	}
+	can, err := s.cluster.client.nodesToDrain(ctx, s.Workload.Objects.Begin.Drain, func(string) bool { return false })
+	if err != nil {
+		return err
+	}
+	if s.drains, err = chosen(can, mostNodes(&s.Plan.Axis)); err != nil {
+		return err
+	}
+	consent.Warnings = append(consent.Warnings, fmt.Sprintf("these nodes will be cordoned, and this run's machines on them evicted; they are uncordoned at the end: %s", strings.Join(s.drains, ", ")))
+	return nil
+}
+
+// mostNodes is the highest level of a plan.
+func mostNodes(axis *plan.Axis) int {
+	levels := slices.Clone(axis.Levels)
+	if axis.Level != nil {
+		levels = append(levels, *axis.Level)
+	}
+	if axis.Search != nil {
+		levels = append(levels, axis.Search.Max)
+	}
+	return int(slices.Max(append(levels, 1)))
+}
+
+// readLimits reads what a cluster's own limits are.
+func (c *Cluster) readLimits(ctx context.Context, from *workload.Limits, to *record.AtOnce) error {
+	if from == nil {
+		return nil
+	}
+	mapper, err := c.mapper()
+	if err != nil {
+		return err
+	}
+	group, err := schema.ParseGroupVersion(from.APIVersion)
+	if err != nil {
+		return target.Mistakef("", "limits: %w", err)
+	}
+	mapping, err := mapper.RESTMapping(group.WithKind(from.Kind).GroupKind(), group.Version)
+	if err != nil {
+		return fmt.Errorf("the cluster knows no %s in %s: %w", from.Kind, from.APIVersion, err)
+	}
+	found := false
+	_, err = c.client.listIn(ctx, jsonEncoding(), collection(mapping.Resource, ""), nil, func(object []byte) error {
+		if !found {
+			to.Limit, to.PerPlaceLimit = limitIn(object, from.All), limitIn(object, from.PerPlace)
+		}
+		found = true
+		return nil
+	})
+	if err == nil && !found {
+		err = fmt.Errorf("there is no %s", from.Kind)
+	}
+	return err
+}
+
+// limitIn is the limit that an object tells.
+func limitIn(object []byte, l workload.Limit) int {
+	if v := gjson.GetBytes(object, l.Path); l.Path != "" && v.Exists() {
+		return int(v.Int())
+	}
+	return l.Default
+}
