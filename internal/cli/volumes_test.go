@@ -92,7 +92,8 @@ func TestVolumes(t *testing.T) {
 	last := func(multiplex string) judge.Step { return results[multiplex].Steps[1] }
 	for multiplex, want := range map[string]float64{"true": 1, "false": 20} {
 		step := last(multiplex)
-		if n := step.Told["bricks processes"]; n != want {
+		// The one that a process detaches itself from may be seen beside it.
+		if n := step.Told["bricks processes"]; n < want || n > want+1 {
 			t.Errorf("multiplex %s: %g processes serve 20 bricks, want %g: %v", multiplex, n, want, step.Told)
 		}
 		if n := step.Told["bricks ports"]; n != want {
