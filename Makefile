@@ -129,9 +129,12 @@ bench: build
 	go test -run '^$$' -bench . -benchmem ./internal/target/kubernetes ./internal/record ./internal/plan/kubeburner ./internal/judge ./internal/report
 
 # Kubernetes' tested maximum: 150,000 pods on 5000 simulated nodes. It takes 22
-# GiB of memory and some twenty minutes. docs/lab.md has its figures.
+# GiB of memory and some twenty minutes. docs/lab.md has its figures. Then a
+# thousand volumes of a real GlusterFS, with multiplexing and without, in 8 GiB and
+# some thirty minutes: docs/volumes.md has them.
 bench-scale: build
 	bin/plimsoll sweep node-density --lab-nodes 5000 --levels 30 --step-timeout 20m --explain
+	bin/plimsoll sweep gluster-volumes --levels 100,300,500,1000 --set maxBricksPerProcess=70 --vary multiplex=true,false --explain
 
 clean:
 	rm -rf bin internal/lab/image/built/agent

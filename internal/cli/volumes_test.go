@@ -237,3 +237,96 @@ func TestVolumesRefuseBadInput(t *testing.T) {
 		}
 	}
 }
+
+// After a fault every brick comes back, and every volume holds what was written.
+func TestGlusterRestart(t *testing.T) {
+	t.Parallel()
+	for i, c := range []struct {
+		fault, multiplex string
+		hit              int // of 3 bricks
+	}{{"kill", "true", 3}, {"kill", "false", 1}, {"reboot", "false", 3}, {"restart", "true", 3}} {
+		if i >= suite.Size(1, 4) {
+			break // the others are in the long tests
+		}
+		t.Run(c.fault+c.multiplex, func(t *testing.T) {
+			t.Parallel()
+			p := volumesProgram(t)
+			got := p.Run(t, "sweep", "gluster-restart", "--levels", "3", "--set", "fault="+c.fault, "--set", "multiplex="+c.multiplex, "--out", "one")
+			if got.Code != exitHeld {
+				t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
+			}
+			step := p.Result(t, "one").Steps[0]
+			for _, milestone := range []string{"Back", "Verified", "Recovered"} {
+				if l := step.Latency[milestone]; l.N != c.hit || l.Censored > 0 {
+					t.Errorf("%s: %+v, want %d", milestone, l, c.hit)
+				}
+			}
+			leavesNoVolumes(t, p)
+		})
+	}
+}
+
+// Volumes are deleted, and made and deleted by a schedule.
+func TestVolumesAreDeleted(t *testing.T) {
+	suite.Long(t, "it takes a minute")
+	t.Parallel()
+	p := volumesProgram(t)
+	got := p.Run(t, "sweep", "gluster-volumes", "--axis", "deletions", "--levels", "3", "--set", "mount=true", "--set", "deleteAfter=1s", "--out", "deleted")
+	if l := p.Result(t, "deleted").Steps[0].Latency["Deleted"]; got.Code != exitHeld || l.N != 3 || l.Censored > 0 {
+		t.Errorf("exit code %d, %+v\n%s", got.Code, l, got.Stderr)
+	}
+	got = p.Measure(t, "churned", "sweep", "gluster-volumes", "--axis", "rate", "--levels", "0.5", "--hold", "20s", "--pod-life", "3s")
+	gone := p.Count("churned", func(e record.Event) bool {
+		o, ok := e.Body.(*record.Object)
+		return ok && o.Milestone == "Deleted"
+	})
+	if got.Code != exitHeld || gone < 5 {
+		t.Errorf("exit code %d, %d deleted\n%s%s", got.Code, gone, got.Stdout, got.Stderr)
+	}
+	leavesNoVolumes(t, p)
+}
+
+// With multiplexing a hundred volumes take a small part of the memory that they
+// take without, and what an arm saves is told with its interval.
+func TestVolumesToAHundred(t *testing.T) {
+	suite.Long(t, "it makes some six hundred volumes")
+	p := volumesProgram(t)
+	slopes := make(map[string]judge.Interval)
+	for _, multiplex := range []string{"true", "false"} {
+		got := p.Run(t, "sweep", "gluster-volumes", "--levels", "10,25,40,55,70,85,100", "--hold", "2s", "--set", "maxBricksPerProcess=70", "--set", "multiplex="+multiplex, "--out", multiplex)
+		result := p.Result(t, multiplex)
+		if got.Code != exitHeld || result.Laws == nil {
+			t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+		}
+		for _, l := range result.Laws.List {
+			if l.Name == "bricks memory" && l.Line != nil {
+				slopes[multiplex] = l.Line.Slope
+			}
+		}
+	}
+	on, off := slopes["true"], slopes["false"]
+	if on.Hi == nil || off.Lo == nil || !(3**on.Hi < *off.Lo) {
+		t.Errorf("memory of a brick: %+v with multiplexing, %+v without", on, off)
+	}
+	got := p.Run(t, "ab", "gluster-volumes", "--level", "20", "--repeat", "4", "--hold", "1s", "--arm", "off:multiplex=false", "--arm", "on:multiplex=true", "--out", "arms")
+	if c := p.Result(t, "arms").Comparison; got.Code != exitHeld || c == nil || p.Result(t, "arms").Verdict != "better" {
+		t.Errorf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	leavesNoVolumes(t, p)
+}
+
+// A user who is not root, or has no GlusterFS, is told what to do.
+func TestVolumesNeedRoot(t *testing.T) {
+	t.Parallel()
+	p := volumesProgram(t)
+	cmd := p.Command("sweep", "gluster-volumes", "--levels", "1", "--out", filepath.Join(t.TempDir(), "none"))
+	cmd.SysProcAttr.Credential = &syscall.Credential{Uid: 65534, Gid: 65534}
+	cmd.Env = append(cmd.Env, "XDG_STATE_HOME=/nonexistent")
+	cmd.Dir = "/"
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	_ = cmd.Run() // its exit code tells
+	if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(stderr.String(), "root") {
+		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), stderr.String())
+	}
+}

@@ -20,6 +20,9 @@ const (
 	FidelitySimulated = "simulated"
 	// FidelityReal is its value on the node with a kubelet.
 	FidelityReal = "real"
+	// DownAnnotation on a simulated node says that it is down: nothing tells of
+	// it that it is well.
+	DownAnnotation = "plimsoll.dev/down"
 	// SimulatedSelector selects all simulated nodes.
 	SimulatedSelector = FidelityLabel + "=" + FidelitySimulated
 )

@@ -106,6 +106,11 @@ type Lab struct {
 	// ControlPlaneCPUs is the time of so many processors that the control plane
 	// gets; 0 for all.
 	ControlPlaneCPUs float64 `yaml:"controlPlaneCPUs,omitempty"`
+	// Virt is what is planted in simulated virtual machines beside the defaults,
+	// by the keys of planted.Virt; TimeScale is how many times faster than
+	// planted their time passes. 0 is a lab without any.
+	Virt      Params  `yaml:"virt,omitempty"`
+	TimeScale float64 `yaml:"timeScale,omitempty"`
 	// RealNode adds a node of this machine that runs containers; the rest
 	// belongs to it alone. NodeCPUs and NodeMemory are what it gets, 0 for all
 	// that there is; PodCIDRPrefix is the prefix of its pods' range of

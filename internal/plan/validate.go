@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -165,6 +166,9 @@ func (p *Plan) DefaultTarget() {
 		if isOpen(p, "target.lab.maxPods", lab.MaxPods) {
 			lab.MaxPods = DefaultLabMaxPods
 		}
+		if lab.Virt != nil && isOpen(p, "target.lab.timeScale", lab.TimeScale) {
+			lab.TimeScale = 1
+		}
 	}
 }
 
@@ -242,6 +246,7 @@ func (v *validator) target() {
 	if !(lab.ControlPlaneCPUs >= 0) || math.IsInf(lab.ControlPlaneCPUs, 0) {
 		v.Add("target.lab.controlPlaneCPUs", "", "%g is not a number of processors", lab.ControlPlaneCPUs)
 	}
+	v.virt(lab)
 	if !lab.RealNode {
 		for _, only := range []struct {
 			key   string
@@ -258,6 +263,22 @@ func (v *validator) target() {
 	}
 	if lab.PodCIDRPrefix != 0 && (lab.PodCIDRPrefix < 16 || lab.PodCIDRPrefix > 29) {
 		v.Add("target.lab.podCIDRPrefix", "", "%d is not a prefix of a range of pod addresses: want 16 to 29", lab.PodCIDRPrefix)
+	}
+}
+
+// virt judges a lab's virtual machines.
+func (v *validator) virt(lab *Lab) {
+	switch {
+	case lab.TimeScale == 0 && lab.Virt == nil:
+		return
+	case !(lab.TimeScale > 0) || lab.TimeScale > planted.MaxTimeScale:
+		v.Add("target.lab.timeScale", "for example timeScale: 60", "%g is not a scale of time: want more than 0 and at most %d", lab.TimeScale, planted.MaxTimeScale)
+		return
+	case lab.Nodes == 0:
+		v.Add("target.lab.virt", "for example nodes: 20", "virtual machines need simulated nodes")
+	}
+	if _, err := planted.Parse(lab.Virt, lab.TimeScale); err != nil {
+		v.Add("target.lab.virt", "", "%v", err)
 	}
 }
 

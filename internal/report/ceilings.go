@@ -3,6 +3,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
@@ -48,6 +49,9 @@ func Check(w io.Writer, c ceiling.Check) error {
 // checked names what was looked at.
 func checked(c ceiling.Check) string {
 	name := c.Target.Kind
+	if name != "lab" && name != "cluster" {
+		return strings.TrimSpace(name + " " + c.Target.Version)
+	}
 	if c.Target.Name != c.Target.Kind {
 		name += " " + c.Target.Name
 	}
@@ -85,17 +89,19 @@ func (t ceilingText) table() {
 	if what == "" {
 		what = "pods that ask for nothing"
 	}
-	where := "on unknown nodes"
-	if t.Nodes != nil && t.AllNodes != nil {
+	where := ", on unknown nodes"
+	if !t.placed() {
+		where = ""
+	} else if t.Nodes != nil && t.AllNodes != nil {
 		standing := "other pods not known"
 		if t.Others != nil && *t.Others == 0 {
 			standing = "no other pods"
 		} else if t.Others != nil {
 			standing = fmt.Sprintf("%d other pods", *t.Others)
 		}
-		where = fmt.Sprintf("on %d of %d nodes (%s)", *t.Nodes, *t.AllNodes, standing)
+		where = fmt.Sprintf(", on %d of %d nodes (%s)", *t.Nodes, *t.AllNodes, standing)
 	}
-	t.line("Ceilings of %s along %s, %s:", what, t.Axis, where)
+	t.line("Ceilings of %s along %s%s:", what, t.Axis, where)
 	t.levels()
 	t.unleveled("Never reached by this workload:", func(c record.Ceiling) string {
 		text := c.What
@@ -118,6 +124,11 @@ func (t ceilingText) table() {
 	}
 }
 
+// placed reports whether the ceilings are those of nodes that hold pods.
+func (t ceilingText) placed() bool {
+	return t.AllNodes != nil || slices.ContainsFunc(t.Ceilings, func(c record.Ceiling) bool { return c.Total != nil })
+}
+
 // levels are the ceilings that have a level, the lowest first.
 func (t ceilingText) levels() {
 	rows := [][]string{{"", t.Unit, "pods in all", "limit", "used", "left", "kind", " ceiling"}}
@@ -136,8 +147,15 @@ func (t ceilingText) levels() {
 		}
 		rows = append(rows, []string{mark, Number(*c.Level), levelOf(c.Total), inUnit(c.Limit, c.Unit), inUnit(c.Used, c.Unit), inUnit(c.Left, c.Unit), kindOf(c.Class), " " + described(c)})
 	}
+	columns := "rrrrrrrl"
+	if !t.placed() {
+		columns = "rrrrrrl"
+		for i, row := range rows {
+			rows[i] = slices.Delete(row, 2, 3)
+		}
+	}
 	if len(rows) > 1 {
-		t.columns("  ", "rrrrrrrl", rows)
+		t.columns("  ", columns, rows)
 	}
 	if far > 0 {
 		t.line("     and %d far above (-o json lists them)", far)

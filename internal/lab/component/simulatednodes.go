@@ -248,6 +248,11 @@ func nodeStages(nodes int) []*internalversion.Stage {
 				Operator: operator,
 				Values:   []string{"True"},
 			},
+		}, {
+			JQ: &internalversion.SelectorJQ{
+				Key:      `.metadata.annotations["` + lab.DownAnnotation + `"]`,
+				Operator: internalversion.SelectorOpDoesNotExist,
+			},
 		}}}
 	}
 	confirm := func(times ...string) []internalversion.StageStep {

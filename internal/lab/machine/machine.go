@@ -7,11 +7,13 @@ import (
 	"fmt"
 	"net"
 	"net/netip"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netlink"
@@ -111,17 +113,40 @@ func (m *Machine) StartCommand(cmd *exec.Cmd) error {
 // Proc is the view of the machine's processes, by their numbers within it.
 func (m *Machine) Proc() (procfs.FS, error) { return procfs.NewFS(m.Path("/proc")) }
 
-// Kill kills a process by its number within the machine.
-func (m *Machine) Kill(pid int) error {
-	cmd := m.Command("/bin/sh", "-c", "kill -9 "+strconv.Itoa(pid))
-	if err := m.StartCommand(cmd); err != nil {
-		return fmt.Errorf("kill process %d: %w", pid, err)
+// Kill kills processes by their numbers within the machine, and returns once they
+// have ended.
+func (m *Machine) Kill(pids ...int) error {
+	words := []string{"kill", "-9"}
+	for _, pid := range pids {
+		words = append(words, strconv.Itoa(pid))
 	}
-	if err := cmd.Wait(); err != nil {
-		return fmt.Errorf("kill process %d: %w", pid, err)
+	cmd := m.Command("/bin/sh", "-c", strings.Join(words, " "))
+	err := m.StartCommand(cmd)
+	if err == nil {
+		err = cmd.Wait()
+	}
+	if err != nil {
+		return fmt.Errorf("kill processes %v: %w", pids, err)
+	}
+	deadline := time.After(killBound)
+	for _, pid := range pids {
+		for {
+			if _, err := os.Stat(m.Path("/proc/" + strconv.Itoa(pid))); err != nil {
+				break
+			}
+			select {
+			case <-time.After(time.Millisecond):
+			case <-deadline:
+				return fmt.Errorf("process %d was killed and does not end", pid)
+			}
+		}
 	}
 	return nil
 }
+
+// killBound is how long processes may take to end that were killed: one that
+// waits for a disk does not end at once.
+const killBound = 30 * time.Second
 
 // Close ends the machine and everything in it.
 func (m *Machine) Close() {

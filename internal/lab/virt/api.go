@@ -393,6 +393,10 @@ func (w *world) offer(ctx context.Context) error {
 			return err
 		},
 		func() error {
+			_, err := w.free.dynamic.Resource(versionResource()).Create(ctx, newVersion(), metav1.CreateOptions{})
+			return err
+		},
+		func() error {
 			made, err := w.free.kubevirts(Namespace).Create(ctx, kv, metav1.CreateOptions{})
 			if err == nil {
 				made.Status = kubevirt.KubeVirtStatus{Phase: kubevirt.KubeVirtPhaseDeployed, ObservedKubeVirtVersion: "v1.8.1", OperatorVersion: "v1.8.1"}

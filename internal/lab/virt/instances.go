@@ -172,8 +172,7 @@ func (w *world) syncInstance(ctx context.Context, key string) (time.Duration, er
 		if len(vmi.Status.Interfaces) > 0 {
 			w.guests.keep(vmi.UID, vmi.Status.Interfaces[0].IP)
 		}
-		w.guests.answer(vmi.UID, w.since(vmi.UID, "running").Add(w.Figures.BootTime), instanceIs(vmi, kubevirt.VirtualMachineInstancePaused))
-		w.watchNode(vmi)
+		w.guests.answer(vmi.UID, w.since(vmi.UID, "running").Add(w.Figures.BootTime), instanceIs(vmi, kubevirt.VirtualMachineInstancePaused) || w.down(vmi.Status.NodeName))
 		switch {
 		case pod == nil || !alive(pod):
 			if pod == nil && len(w.launchers.by(byOwner, string(vmi.UID))) > 0 && migrating(vmi) {
@@ -316,7 +315,7 @@ func (w *world) newLauncher(vmi *kubevirt.VirtualMachineInstance, reason types.U
 		Spec: corev1.PodSpec{
 			Containers: []corev1.Container{{Name: "compute", Image: "plimsoll.dev/simulated-virt-launcher",
 				Resources: corev1.ResourceRequirements{Requests: requests, Limits: devices}}},
-			RestartPolicy: corev1.RestartPolicyNever, NodeSelector: selector, Tolerations: vmi.Spec.Tolerations, Affinity: vmi.Spec.Affinity.DeepCopy(),
+			RestartPolicy: corev1.RestartPolicyNever, NodeSelector: selector, Tolerations: append(slices.Clone(vmi.Spec.Tolerations), w.patience()...), Affinity: vmi.Spec.Affinity.DeepCopy(),
 			TopologySpreadConstraints: vmi.Spec.TopologySpreadConstraints, PriorityClassName: vmi.Spec.PriorityClassName, SchedulerName: vmi.Spec.SchedulerName,
 			AutomountServiceAccountToken: new(false), EnableServiceLinks: new(false), TerminationGracePeriodSeconds: new(int64(30)),
 		},
@@ -326,6 +325,16 @@ func (w *world) newLauncher(vmi *kubevirt.VirtualMachineInstance, reason types.U
 			PersistentVolumeClaim: &corev1.PersistentVolumeClaimVolumeSource{ClaimName: claim}}})
 	}
 	return pod
+}
+
+// patience is for how long a launcher stays on a node that is gone: the default
+// of a cluster, at the scale of time.
+func (w *world) patience() (tolerations []corev1.Toleration) {
+	seconds := max(1, int64(w.scaled(5*time.Minute)/time.Second))
+	for _, taint := range []string{corev1.TaintNodeNotReady, corev1.TaintNodeUnreachable} {
+		tolerations = append(tolerations, corev1.Toleration{Key: taint, Operator: corev1.TolerationOpExists, Effect: corev1.TaintEffectNoExecute, TolerationSeconds: &seconds})
+	}
+	return tolerations
 }
 
 // migrationTime is what is planted for the system of a machine.

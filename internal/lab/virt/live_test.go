@@ -33,7 +33,12 @@ func TestMain(m *testing.M) { os.Exit(suite.Run(m, os.Stderr)) }
 // fast, with a namespace of the test's own.
 func connect(t *testing.T, namespace string) (clients, *harness.Program) {
 	t.Helper()
-	p := suite.Lab(t, "--virt", "--nodes", "3", "--time-scale", "50")
+	return connectTo(t, namespace, "--virt", "--nodes", "3", "--time-scale", "50", "--virt-figures", "reboot=30s,lostAfter=20s")
+}
+
+func connectTo(t *testing.T, namespace string, args ...string) (clients, *harness.Program) {
+	t.Helper()
+	p := suite.Lab(t, args...)
 	config, err := clientcmd.BuildConfigFromFlags("", p.Kubeconfig)
 	if err != nil {
 		t.Fatal(err)
@@ -109,6 +114,12 @@ func (c clients) apply(t *testing.T, namespace, text string, dry bool) error {
 
 func machineNamed(name, namespace, strategy string) string {
 	return strings.NewReplacer("NAMESPACE", namespace, "NAME", name, "STRATEGY", strategy).Replace(machine)
+}
+
+// diskless is a machine NAME without a volume.
+func diskless(namespace, strategy string) string {
+	text := strings.Replace(machineNamed("NAME", namespace, strategy), "dataVolume: {name: NAME-disk}", "containerDisk: {image: none}", 1)
+	return text[:strings.Index(text, "  dataVolumeTemplates")] + text[strings.Index(text, "  template:"):]
 }
 
 // The real API server takes what is right and refuses what would be pruned.
@@ -271,6 +282,212 @@ func TestLifeOfMachines(t *testing.T) {
 	})
 	if _, ok := answers(vmiAddress(moved)); ok {
 		t.Error("a machine that is gone answers")
+	}
+}
+
+// A configuration that comes drains and reboots the nodes of its pool, one after
+// the other, and the machines on them are moved. A pool that cannot take it is
+// degraded. A node that is lost takes its machines along, and they start anew.
+func TestNodesThatGo(t *testing.T) {
+	suite.Long(t, "a roll-out over three nodes, and a node that is lost")
+	const ns, n = "nodes", 4
+	c, _ := connect(t, ns)
+	ctx := t.Context()
+	simple := diskless(ns, "Always")
+	for i := range n {
+		if err := c.apply(t, ns, strings.ReplaceAll(simple, "NAME", fmt.Sprint("vm", i)), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	on := func() (nodes map[string]int, phases string) {
+		list, err := c.instances(ns).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		nodes = map[string]int{}
+		for _, vmi := range list.Items {
+			phases += string(vmi.Status.Phase) + " "
+			if vmi.Status.Phase == kubevirt.Running && vmi.DeletionTimestamp == nil && instanceIs(&vmi, kubevirt.VirtualMachineInstanceReady) {
+				nodes[vmi.Status.NodeName]++
+			}
+		}
+		return nodes, phases
+	}
+	running := func() (string, bool) {
+		nodes, phases := on()
+		sum := 0
+		for _, count := range nodes {
+			sum += count
+		}
+		return phases, sum == n
+	}
+	await(t, "machines", running)
+	if err := c.apply(t, "", "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfigPool\nmetadata: {name: zone}\nspec:\n  nodeSelector: {matchLabels: {type: kwok}}\n  machineConfigSelector: {matchLabels: {machineconfiguration.openshift.io/role: zone}}", false); err != nil {
+		t.Fatal(err)
+	}
+	count := func(field string) int64 {
+		u, err := c.dynamic.Resource(poolResource()).Get(ctx, "zone", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		n, _, _ := unstructured.NestedInt64(u.Object, "status", field)
+		return n
+	}
+	updated := func() (string, bool) {
+		return fmt.Sprint(count("updatedMachineCount")), count("updatedMachineCount") == 3 && count("readyMachineCount") == 3
+	}
+	await(t, "the pool", updated)
+	config := "apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: 99-NAME, labels: {machineconfiguration.openshift.io/role: zone}}\nspec: {config: {ignition: {version: 3.1.0}}}"
+	if err := c.apply(t, "", strings.ReplaceAll(config, "NAME", "a"), false); err != nil {
+		t.Fatal(err)
+	}
+	away := 0
+	await(t, "the roll-out's beginning", func() (string, bool) { now := count("updatedMachineCount"); return fmt.Sprint(now), now < 3 })
+	await(t, "the roll-out", func() (string, bool) {
+		nodes, err := c.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		gone := 0
+		for i := range nodes.Items {
+			if !available(&nodes.Items[i]) {
+				gone++
+			}
+		}
+		away = max(away, gone)
+		return updated()
+	})
+	if away != 1 {
+		t.Errorf("at most %d nodes were away, want 1", away)
+	}
+	await(t, "machines after the roll-out", running)
+	if list, err := c.migrations(ns).List(ctx, metav1.ListOptions{}); err != nil || len(list.Items) < 2 {
+		t.Errorf("%d migrations, %v", len(list.Items), err)
+	}
+
+	annotate := func(path, value string) {
+		t.Helper()
+		patch := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%s}}}`, FaultAnnotation, value)
+		if err := c.CoreV1().RESTClient().Patch(types.MergePatchType).AbsPath(path).Body(patch).Do(ctx).Error(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const zone = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools/zone"
+	annotate(zone, `"degraded"`)
+	if err := c.apply(t, "", strings.ReplaceAll(config, "NAME", "b"), false); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "degraded", func() (string, bool) { now := count("degradedMachineCount"); return fmt.Sprint(now), now == 1 })
+	annotate(zone, "null")
+	await(t, "no longer degraded", updated)
+	await(t, "machines after that", running)
+
+	nodes, _ := on()
+	lost := ""
+	for lost = range nodes {
+	}
+	annotate("/api/v1/nodes/"+lost, `"lost"`)
+	await(t, "machines elsewhere", func() (string, bool) {
+		nodes, phases := on()
+		_, all := running()
+		return phases, all && nodes[lost] == 0
+	})
+	annotate("/api/v1/nodes/"+lost, "null")
+	await(t, "the node back", updated)
+	if err := c.machines(ns).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "all gone", func() (string, bool) {
+		list, err := c.instances(ns).List(ctx, metav1.ListOptions{})
+		return fmt.Sprint(err), err == nil && len(list.Items) == 0
+	})
+}
+
+// The limit of virt-controller's client is what machines wait for, and the
+// resource KubeVirt changes it. A snapshot becomes ready and a cluster's upgrade
+// says how far it is.
+func TestClientLimit(t *testing.T) {
+	suite.Long(t, "machines that wait for one request after the other")
+	const ns, n, perMachine = "limit", 30, 6
+	const qps, burst, scale = 1, 10, 20
+	c, _ := connectTo(t, ns, "--virt", "--nodes", "2", "--time-scale", fmt.Sprint(scale), "--virt-figures", fmt.Sprintf("qps=%d,burst=%d,bootShare=1ms,upgrade=20s", qps, burst))
+	ctx := t.Context()
+	simple := diskless(ns, "Halted")
+	for i := range n {
+		if err := c.apply(t, ns, strings.ReplaceAll(simple, "NAME", fmt.Sprint("vm", i)), false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	all := func(want kubevirt.VirtualMachinePrintableStatus) func() (string, bool) {
+		return func() (string, bool) {
+			list, err := c.machines(ns).List(ctx, metav1.ListOptions{})
+			if err != nil {
+				return err.Error(), false
+			}
+			there := 0
+			for _, vm := range list.Items {
+				if vm.Status.PrintableStatus == want {
+					there++
+				}
+			}
+			return fmt.Sprintf("%d %s", there, want), there == n
+		}
+	}
+	set := func(strategy string) time.Duration {
+		began := time.Now()
+		for i := range n {
+			if _, err := c.machines(ns).Patch(ctx, fmt.Sprint("vm", i), types.MergePatchType, fmt.Appendf(nil, `{"spec":{"runStrategy":%q}}`, strategy), metav1.PatchOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		want := kubevirt.VirtualMachineStatusRunning
+		if strategy == "Halted" {
+			want = kubevirt.VirtualMachineStatusStopped
+		}
+		await(t, "machines", all(want))
+		return time.Since(began)
+	}
+	await(t, "machines", all(kubevirt.VirtualMachineStatusStopped))
+	least := time.Second * (n*perMachine - burst) / (qps * scale)
+	slow := set("Always")
+	if slow < least || slow > 3*least {
+		t.Errorf("with %d requests a second %d machines run after %v, want from %v on", qps*scale, n, slow, least)
+	}
+	raise := []byte(`{"spec":{"configuration":{"controllerConfiguration":{"restClient":{"rateLimiter":{"tokenBucketRateLimiter":{"qps":400,"burst":600}}}}}}}`)
+	if _, err := c.kubevirts(Namespace).Patch(ctx, "kubevirt", types.MergePatchType, raise, metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	set("Halted")
+	if quick := set("Always"); quick > slow*2/3 {
+		t.Errorf("with the limit raised %d machines run after %v, before after %v", n, quick, slow)
+	}
+
+	if err := c.apply(t, ns, "apiVersion: snapshot.kubevirt.io/v1beta1\nkind: VirtualMachineSnapshot\nmetadata: {name: s}\nspec: {source: {apiGroup: kubevirt.io, kind: VirtualMachine, name: vm0}}", false); err != nil {
+		t.Fatal(err)
+	}
+	await(t, "the snapshot", func() (string, bool) {
+		u, err := c.dynamic.Resource(snapshotResource()).Namespace(ns).Get(ctx, "s", metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		ready, _, _ := unstructured.NestedBool(u.Object, "status", "readyToUse")
+		return "", ready
+	})
+	if _, err := c.dynamic.Resource(versionResource()).Patch(ctx, "version", types.MergePatchType, []byte(`{"spec":{"desiredUpdate":{"version":"4.20.1"}}}`), metav1.PatchOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	towards := false
+	await(t, "the upgrade", func() (string, bool) {
+		u, err := c.dynamic.Resource(versionResource()).Get(ctx, "version", metav1.GetOptions{})
+		if err != nil {
+			return err.Error(), false
+		}
+		status := fmt.Sprint(u.Object["status"])
+		towards = towards || strings.Contains(status, "Working towards 4.20.1: ")
+		return status, strings.Contains(status, "Cluster version is 4.20.1")
+	})
+	if !towards {
+		t.Error("the upgrade did not say how far it was")
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	kubevirt "kubevirt.io/api/core/v1"
@@ -44,9 +45,67 @@ func (w *world) syncNode(ctx context.Context, name string) (time.Duration, error
 			return 0, fmt.Errorf("label: %w", err)
 		}
 	}
-	return 0, nil
+	why, again := w.lose(node)
+	is := node.Annotations[lab.DownAnnotation]
+	switch {
+	case why != "" && is == "":
+		return 0, w.setDown(ctx, name, why, corev1.ConditionUnknown)
+	case why == "" && is == FaultLost:
+		return again, w.setDown(ctx, name, "", corev1.ConditionTrue)
+	}
+	return again, nil
 }
 
-func (w *world) watchNode(vmi *kubevirt.VirtualMachineInstance) {}
+// lose says what a node is to be lost for, empty for nothing, or when to ask again.
+func (w *world) lose(node *corev1.Node) (why string, again time.Duration) {
+	if node.Annotations[FaultAnnotation] == FaultLost {
+		return FaultLost, 0
+	}
+	if node.Name != w.Figures.LostNode {
+		return "", 0
+	}
+	for _, pod := range w.launchers.by(byNode, node.Name) {
+		if podIs(pod, corev1.ContainersReady, corev1.ConditionTrue) {
+			w.since(node.UID, "loaded")
+		}
+	}
+	w.mu.Lock()
+	loaded, ok := w.moments[moment{node.UID, "loaded"}]
+	w.mu.Unlock()
+	switch left := time.Until(loaded.Add(w.Figures.LostAfter)); {
+	case !ok:
+		return "", w.scaled(5 * time.Second)
+	case left > 0:
+		return "", left
+	}
+	return FaultLost, 0
+}
 
-func (w *world) runPools(ctx context.Context) error { return nil }
+// setDown takes a node down, or brings it up again where why is empty.
+func (w *world) setDown(ctx context.Context, name, why string, ready corev1.ConditionStatus) error {
+	nodes := w.free.CoreV1().Nodes()
+	note := fmt.Appendf(nil, `{"metadata":{"annotations":{%q:%q}}}`, lab.DownAnnotation, why)
+	if why == "" {
+		note = fmt.Appendf(nil, `{"metadata":{"annotations":{%q:null}}}`, lab.DownAnnotation)
+	}
+	now := time.Now().UTC().Format(time.RFC3339)
+	reason, message := "NodeStatusUnknown", "the simulated node is down: "+why
+	if ready == corev1.ConditionTrue {
+		reason, message = "KubeletReady", "simulated node takes pods"
+	}
+	condition := fmt.Appendf(nil, `{"status":{"conditions":[{"type":"Ready","status":%q,"reason":%q,"message":%q,"lastHeartbeatTime":%q,"lastTransitionTime":%[4]q}]}}`,
+		ready, reason, message, now)
+	if _, err := nodes.Patch(ctx, name, types.MergePatchType, note, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("mark node %s: %w", name, err)
+	}
+	if _, err := nodes.Patch(ctx, name, types.StrategicMergePatchType, condition, metav1.PatchOptions{}, "status"); err != nil {
+		return fmt.Errorf("take node %s down or up: %w", name, err)
+	}
+	return nil
+}
+
+// down reports whether a node is.
+func (w *world) down(name string) bool {
+	node, ok := w.nodes.get(name)
+	return ok && node.Annotations[lab.DownAnnotation] != ""
+}

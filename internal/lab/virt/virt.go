@@ -23,6 +23,8 @@ import (
 	apiextensionsclient "k8s.io/apiextensions-apiserver/pkg/client/clientset/clientset"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
@@ -92,6 +94,12 @@ type world struct {
 	claims     store[*corev1.PersistentVolumeClaim]
 	persistent store[*corev1.PersistentVolume]
 	nodes      store[*corev1.Node]
+	pools      store[*unstructured.Unstructured]
+	configs    store[*unstructured.Unstructured]
+	snapshots  store[*unstructured.Unstructured]
+	restores   store[*unstructured.Unstructured]
+	versions   store[*unstructured.Unstructured]
+	operators  store[*unstructured.Unstructured]
 
 	machineControl, instanceControl, migrationControl     *controller
 	volumeControl, nodeControl, profileControl, pvControl *controller
@@ -178,7 +186,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	w.wire()
 	var informers []cache.SharedIndexInformer
-	for _, i := range []cache.SharedIndexInformer{w.machines, w.instances, w.migrations, w.kubevirts, w.volumes, w.profiles, w.sources, w.launchers, w.claims, w.persistent, w.nodes} {
+	for _, i := range []cache.SharedIndexInformer{w.machines, w.instances, w.migrations, w.kubevirts, w.volumes, w.profiles, w.sources, w.launchers, w.claims, w.persistent, w.nodes, w.pools, w.configs, w.snapshots, w.restores, w.versions, w.operators} {
 		informers = append(informers, i)
 		group.Go(func() error {
 			i.Run(ctx.Done())
@@ -203,6 +211,7 @@ func Run(ctx context.Context, o Options) error {
 	}
 	group.Go(func() error { return w.runClones(ctx) })
 	group.Go(func() error { return w.runPools(ctx) })
+	group.Go(func() error { return w.runOthers(ctx) })
 	if err := w.offer(ctx); err != nil {
 		return err
 	}
@@ -217,12 +226,18 @@ func Run(ctx context.Context, o Options) error {
 	return group.Wait()
 }
 
+// asData is the stores of kinds that are known as data only.
+func (w *world) asData() map[schema.GroupVersionResource]*store[*unstructured.Unstructured] {
+	return map[schema.GroupVersionResource]*store[*unstructured.Unstructured]{poolResource(): &w.pools, configResource(): &w.configs,
+		snapshotResource(): &w.snapshots, restoreResource(): &w.restores, versionResource(): &w.versions, operatorResource(): &w.operators}
+}
+
 // served waits until what is followed can be listed: an informer that is refused
 // tries again only after a second and more.
 func (w *world) served(ctx context.Context) error {
 	one := metav1.ListOptions{Limit: 1}
 	f := w.free
-	for _, list := range []func() error{
+	lists := []func() error{
 		func() error { _, err := f.machines("").List(ctx, one); return err },
 		func() error { _, err := f.instances("").List(ctx, one); return err },
 		func() error { _, err := f.migrations("").List(ctx, one); return err },
@@ -230,7 +245,11 @@ func (w *world) served(ctx context.Context) error {
 		func() error { _, err := f.volumes("").List(ctx, one); return err },
 		func() error { _, err := f.profiles().List(ctx, one); return err },
 		func() error { _, err := f.sources("").List(ctx, one); return err },
-	} {
+	}
+	for resource := range w.asData() {
+		lists = append(lists, func() error { _, err := f.dynamic.Resource(resource).List(ctx, one); return err })
+	}
+	for _, list := range lists {
 		for list() != nil {
 			select {
 			case <-ctx.Done():
@@ -327,6 +346,9 @@ func (w *world) wire() {
 	w.claims = follow(f.CoreV1().PersistentVolumeClaims(""), &corev1.PersistentVolumeClaim{}, "", nil)
 	w.persistent = follow(f.CoreV1().PersistentVolumes(), &corev1.PersistentVolume{}, "", nil)
 	w.nodes = follow(f.CoreV1().Nodes(), &corev1.Node{}, "", nil)
+	for resource, into := range w.asData() {
+		*into = follow(f.dynamic.Resource(resource), &unstructured.Unstructured{}, "", nil)
+	}
 
 	w.machineControl = newController("machines", 10, w.syncMachine)
 	w.instanceControl = newController("instances", 10, w.syncInstance)
@@ -369,7 +391,13 @@ func (w *world) wire() {
 			}
 		}
 	})
-	w.nodes.each(func(o *corev1.Node) { w.nodeControl.queue.Add(o.Name) })
+	w.nodes.each(func(o *corev1.Node) {
+		w.nodeControl.queue.Add(o.Name)
+		// Seldom enough: a node says every few minutes that it is well.
+		for _, pod := range w.launchers.by(byNode, o.Name) {
+			w.instanceControl.queue.Add(pod.Namespace + "/" + metav1.GetControllerOf(pod).Name)
+		}
+	})
 	w.profiles.each(func(o *cdi.StorageProfile) { w.profileControl.queue.Add(o.Name) })
 	w.kubevirts.each(func(o *kubevirt.KubeVirt) {
 		if o.DeletionTimestamp == nil {

@@ -54,6 +54,7 @@ type Virt struct {
 	MigratePrepare                                           time.Duration // from a target that is Scheduled until its machine moves
 
 	Reboot     time.Duration // of a node
+	Upgrade    time.Duration // of a cluster's operators
 	KVMPerNode int           // machines that a node's devices allow; 0 is no device at all
 
 	// QPS and Burst limit virt-controller's requests unless the resource KubeVirt does.
@@ -92,6 +93,7 @@ func (v *Virt) flags() *flag.FlagSet {
 	f.DurationVar(&v.MigrateOther, "migrateOther", 14*time.Second, "live migration of any other machine")
 	f.DurationVar(&v.MigratePrepare, "migratePrepare", time.Second, "preparing the target of a migration")
 	f.DurationVar(&v.Reboot, "reboot", 8*time.Minute, "time for which a node that reboots is not ready")
+	f.DurationVar(&v.Upgrade, "upgrade", 35*time.Minute, "upgrade of a cluster's operators, before its nodes reboot")
 	f.IntVar(&v.KVMPerNode, "kvmPerNode", 1000, "devices.kubevirt.io/kvm of each node; 0 is none")
 	f.Float64Var(&v.QPS, "qps", 200, "requests per second of virt-controller, unless the resource KubeVirt says otherwise")
 	f.IntVar(&v.Burst, "burst", 400, "requests that it may send at once")

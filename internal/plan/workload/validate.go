@@ -33,7 +33,8 @@ func validate(w *Workload) error {
 	v.axes()
 	v.params()
 	v.components()
-	if len(w.Goals) == 0 {
+	// What every axis has of its own need not be said once more.
+	if len(w.Goals) == 0 && slices.ContainsFunc(w.Axes, func(a Axis) bool { return len(a.Goals) == 0 }) {
 		v.Fail("goals", "is missing: at least one is needed, the headline first")
 	}
 	if w.Lab != "" && (w.Lab != LabVirt || !slices.Contains(w.Target.Takes, "lab")) {
@@ -41,7 +42,9 @@ func validate(w *Workload) error {
 	}
 	v.objects(w.Objects)
 	v.goals("goals", w.Goals, w.kind())
-	v.primary("primary", w.Primary, w.kind())
+	if w.Primary != "" || slices.ContainsFunc(w.Axes, func(a Axis) bool { return a.Primary == "" }) {
+		v.primary("primary", w.Primary, w.kind())
+	}
 	if w.Hold < 0 {
 		v.Fail("hold", "must not be negative, is %v", w.Hold)
 	}

@@ -11,6 +11,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -113,6 +114,7 @@ func aspects() []aspect {
 		{"target", "a lab, a cluster or a simulated target", refuses, ofEnvironment(func(e *record.Environment) string { return e.Target.Kind }), nil},
 		{"target-name", "which lab or cluster", noted, ofEnvironment(targetName), nil},
 		{"lab-start-latency", "start latency of all pods of a private lab", refuses, ofPlan(labLatency), oneWithoutLab},
+		{"lab-virt", "what is planted in a private lab's virtual machines, and their scale of time", refuses, ofPlan(labVirt), oneWithoutLab},
 		{"pod-range", "prefix length of the pod addresses of a private lab's real node", refuses, ofPlan(podRange), oneWithoutLab},
 		{"health", "problems of the target before any load", refuses, ofEnvironment(health), nil},
 		{"ceilings", "the ceiling known before any load that binds first", noted, ofEnvironment(binding), nil},
@@ -523,6 +525,13 @@ func labLatency(p *plan.Plan) string {
 		return ""
 	}
 	return cmp.Or(p.Target.Lab.StartLatency, "none")
+}
+
+func labVirt(p *plan.Plan) string {
+	if lab := p.Target.Lab; lab != nil && lab.TimeScale != 0 {
+		return strings.TrimSuffix(fmt.Sprintf("scale %g, %s", lab.TimeScale, planted.List(lab.Virt)), ", ")
+	}
+	return ""
 }
 
 func podRange(p *plan.Plan) string {

@@ -110,15 +110,15 @@ func (s *System) Bricks(ctx context.Context) ([]Brick, error) {
 	lists := make([][]Brick, len(s.servers))
 	err := s.each(func(n int) error {
 		var err error
-		lists[n], err = s.bricksOf(ctx, n)
+		lists[n], err = s.BricksOf(ctx, n)
 		return err
 	})
 	return slices.Concat(lists...), err
 }
 
-// bricksOf asks glusterd of a server which of its bricks serve, in one command
+// BricksOf asks glusterd of a server which of its bricks serve, in one command
 // for all of them.
-func (s *System) bricksOf(ctx context.Context, n int) ([]Brick, error) {
+func (s *System) BricksOf(ctx context.Context, n int) ([]Brick, error) {
 	const file = "state"
 	dir := filepath.Join(s.Dir, serverName(n))
 	if _, err := s.cli(ctx, n, "get-state", "glusterd", "odir", dir, "file", file); err != nil {
@@ -183,8 +183,45 @@ func readState(lines *bufio.Scanner, host string) ([]Brick, error) {
 	return list, lines.Err()
 }
 
+// Serving reports whether a process serves each brick of a volume: with
+// multiplexing GlusterFS says that a volume has started where none does.
+func (s *System) Serving(volume string) bool {
+	for n := range s.servers {
+		if s.pidOf(Brick{Server: n, Volume: volume}) == 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// OpenFiles is how many files the process of a server has open that serves
+// bricks and is nearest to its limit, and that limit.
+func (s *System) OpenFiles(n int) (open, limit int, err error) {
+	fs, err := s.servers[n].Proc()
+	if err != nil {
+		return 0, 0, fmt.Errorf("read open files: %w", err)
+	}
+	all, err := fs.AllProcs()
+	if err != nil {
+		return 0, 0, fmt.Errorf("read open files: %w", err)
+	}
+	for _, p := range all {
+		if name, err := p.Comm(); err != nil || name != "glusterfsd" {
+			continue // it has ended, or is another
+		}
+		handles, err := p.FileDescriptorsLen()
+		if err != nil {
+			continue
+		}
+		if limits, err := p.Limits(); err == nil && handles > open {
+			open, limit = handles, int(min(limits.OpenFiles, 1<<40))
+		}
+	}
+	return open, limit, nil
+}
+
 // pidOf is the process that serves a brick, by the file that it writes; 0 where
-// there is none.
+// none runs.
 func (s *System) pidOf(b Brick) int {
 	name := s.address(b.Server).String() + strings.ReplaceAll(b.dir(s), "/", "-") + ".pid"
 	text, err := os.ReadFile(s.servers[b.Server].Path(filepath.Join("/run/gluster/vols", b.Volume, name)))
@@ -193,6 +230,9 @@ func (s *System) pidOf(b Brick) int {
 	}
 	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
 	if err != nil {
+		return 0
+	}
+	if _, err := os.Stat(s.servers[b.Server].Path("/proc/" + strconv.Itoa(pid))); err != nil {
 		return 0
 	}
 	return pid

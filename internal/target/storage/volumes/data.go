@@ -34,3 +34,26 @@ func write(path, volume string, size int64) error {
 	}
 	return nil
 }
+
+// errWrong says that a file does not hold what was written.
+var errWrong = errors.New("what was read is not what was written")
+
+// verify reads a volume's file.
+func verify(path, volume string, size int64) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("read volume %s: %w", volume, err)
+	}
+	defer f.Close()
+	got, want := fnv.New128a(), fnv.New128a()
+	if _, err := io.Copy(got, f); err != nil {
+		return fmt.Errorf("read volume %s: %w", volume, err)
+	}
+	if _, err := io.Copy(want, content(volume, size)); err != nil {
+		return fmt.Errorf("read volume %s: %w", volume, err)
+	}
+	if string(got.Sum(nil)) != string(want.Sum(nil)) {
+		return fmt.Errorf("read volume %s: %w", volume, errWrong)
+	}
+	return nil
+}

@@ -27,6 +27,8 @@ type instance struct {
 	// used is where GlusterFS lies, for those who read it, nil between two.
 	used atomic.Pointer[gluster.System]
 
+	unserved atomic.Bool // the last volume that was started is not served
+
 	mu       sync.Mutex
 	arm      string
 	settings settings // of the arm
@@ -41,10 +43,12 @@ type instance struct {
 	readers  sync.RWMutex // held by those who read GlusterFS while it may not go
 	meter    meter
 	memory   int64 // that GlusterFS may use, in bytes
+	resting  bool  // between two steps: what volumes that stay take is no trouble
 }
 
 // volume is one that was created.
 type volume struct {
+	number  int
 	name    string
 	options map[string]string
 	mounted bool
@@ -110,15 +114,26 @@ func (i *instance) system(ctx context.Context, arm string) (*gluster.System, err
 	i.mu.Unlock()
 	i.used.Store(sys)
 	ages := i.ages
-	i.ageing.Go(func() { i.watch(ages, sys) })
+	if i.axis == axisVolumes || i.axis == axisRate { // else what fails is what is measured
+		i.ageing.Go(func() { i.watch(ages, sys) })
+	}
 	return sys, nil
 }
 
 // Raise implements target.Target.
 func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
+	i.mu.Lock()
+	i.resting = false
+	i.mu.Unlock()
 	sys, err := i.system(ctx, level.Arm)
 	if err != nil {
 		return target.Batch{}, err
+	}
+	switch i.axis {
+	case axisDeletions:
+		return i.raiseDeletions(ctx, sys, int(math.Floor(level.Value+1e-9)))
+	case axisBricks:
+		return i.raiseBricks(ctx, level)
 	}
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -131,22 +146,28 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 		return target.Batch{}, fmt.Errorf("level %g is below what is in place", level.Value)
 	}
 	i.asked = want
-	names := make([]*volume, n)
-	for k := range names {
-		i.next++
-		names[k] = &volume{name: fmt.Sprintf("volume-%d", i.next), options: i.settings.optionsOf(i.next)}
-	}
+	names := i.newVolumes(n)
 	open := level.Span > 0
 	return target.Batch{Requests: n, Units: n, Reached: reached, Send: func(_ context.Context, k int) record.Slot {
 		return i.provide(sys, names[k], k, open)
 	}}, nil
 }
 
+// newVolumes are volumes that are not made yet. It is called with the lock held.
+func (i *instance) newVolumes(n int) []*volume {
+	list := make([]*volume, n)
+	for k := range list {
+		i.next++
+		list[k] = &volume{number: i.next, name: fmt.Sprintf("volume-%d", i.next), options: i.settings.optionsOf(i.next)}
+	}
+	return list
+}
+
 // provide creates a volume and makes it ready. Its request is answered once it
 // is, or has failed: each command is bounded, and is not cut by the user, for
 // what became of it would not be known.
 func (i *instance) provide(sys *gluster.System, v *volume, n int, open bool) record.Slot {
-	slot := record.Slot{Slot: v.name, Component: "volume", Units: 1, Iteration: n, Outcome: record.SlotCreated}
+	slot := record.Slot{Slot: v.name, Component: component, Units: 1, Iteration: n, Outcome: record.SlotCreated}
 	ctx := context.Background()
 	if err := sys.Create(ctx, v.name, v.options); err != nil {
 		slot.Outcome, slot.Error = record.SlotFailed, i.explain(sys, err)
@@ -157,7 +178,7 @@ func (i *instance) provide(sys *gluster.System, v *volume, n int, open bool) rec
 	i.progress.Left = 0
 	i.mu.Unlock()
 	i.reach(v.name, created)
-	if reason, err := i.finish(ctx, sys, v); err != nil {
+	if reason, err := i.finish(ctx, sys, v, i.reach); err != nil {
 		i.fail(v.name, reason, i.explain(sys, err))
 		return slot
 	}
@@ -174,11 +195,14 @@ func (i *instance) provide(sys *gluster.System, v *volume, n int, open bool) rec
 }
 
 // finish starts, mounts and writes to a volume that was created.
-func (i *instance) finish(ctx context.Context, sys *gluster.System, v *volume) (reason string, err error) {
+func (i *instance) finish(ctx context.Context, sys *gluster.System, v *volume, reach func(volume, milestone string)) (reason string, err error) {
 	if err := sys.Start(ctx, v.name, false); err != nil {
 		return startFailed, err
 	}
-	i.reach(v.name, started)
+	if !i.serves(sys, v) {
+		return startFailed, fmt.Errorf("GlusterFS says that volume %s has started, and no process serves its brick", v.name)
+	}
+	reach(v.name, started)
 	if !i.settings.mount {
 		return "", nil
 	}
@@ -191,7 +215,7 @@ func (i *instance) finish(ctx context.Context, sys *gluster.System, v *volume) (
 	i.mu.Lock()
 	v.mounted = true
 	i.mu.Unlock()
-	i.reach(v.name, mounted)
+	reach(v.name, mounted)
 	if i.settings.write == 0 {
 		return "", nil
 	}
@@ -207,8 +231,34 @@ func (i *instance) finish(ctx context.Context, sys *gluster.System, v *volume) (
 	i.mu.Lock()
 	v.written = true
 	i.mu.Unlock()
-	i.reach(v.name, written)
+	reach(v.name, written)
 	return "", nil
+}
+
+// servedWithin is how long it may take from the start of a volume until its bricks
+// are served. Once one was not, the next ones get less.
+const (
+	servedWithin = 10 * time.Second
+	servedAgain  = 200 * time.Millisecond
+)
+
+// serves reports whether the bricks of a volume that has started come to be served.
+func (i *instance) serves(sys *gluster.System, v *volume) bool {
+	bound := servedWithin
+	if i.unserved.Load() {
+		bound = servedAgain
+	}
+	deadline := time.After(bound)
+	for !sys.Serving(v.name) {
+		select {
+		case <-time.After(5 * time.Millisecond):
+		case <-deadline:
+			i.unserved.Store(true)
+			return false
+		}
+	}
+	i.unserved.Store(false)
+	return true
 }
 
 // file is that of a mounted volume, as this program sees it.
@@ -276,7 +326,7 @@ func (i *instance) remove(ctx context.Context, sys *gluster.System, v *volume, r
 	}
 	i.mu.Lock()
 	delete(i.volumes, v.name)
-	if v.ready && i.axis != axisDeletions {
+	if i.axis == axisRate {
 		i.progress.There--
 	}
 	i.mu.Unlock()
@@ -289,8 +339,11 @@ func (i *instance) reach(object, milestone string) {
 	i.mu.Lock()
 	i.progress.Moved = i.rec.Clock.Now()
 	i.mu.Unlock()
-	i.rec.Emit(&record.Object{Object: object, Milestone: milestone, Component: "volume"})
+	i.rec.Emit(&record.Object{Object: object, Milestone: milestone, Component: component})
 }
+
+// component is that of the workloads' objects.
+const component = "volume"
 
 // fail puts on record that an object will never be ready.
 func (i *instance) fail(object, reason, message string) {
@@ -307,7 +360,19 @@ const leastFree = 1 << 20
 
 // explain is an error with what the servers are short of.
 func (i *instance) explain(sys *gluster.System, err error) string {
-	text := err.Error()
+	return err.Error() + i.short(sys)
+}
+
+// nearFiles is the share of the open files that it may have at which a process
+// counts as short of them.
+const nearFiles = 0.98
+
+// short is what the first server is short of, to be put after what went wrong.
+func (i *instance) short(sys *gluster.System) string {
+	text := ""
+	if open, limit, err := sys.OpenFiles(0); err == nil && float64(open) > nearFiles*float64(limit) {
+		text += fmt.Sprintf("; the process that serves bricks has %d of %d files open", open, limit)
+	}
 	if free, freeErr := sys.FreeBytes(0); freeErr == nil && free < leastFree {
 		text += "; the bricks' file system is full"
 	}
@@ -340,13 +405,14 @@ func (i *instance) look(ctx context.Context, sys *gluster.System) error {
 	if err != nil {
 		return err
 	}
+	lack := i.short(sys)
 	whole := make(map[string]int) // bricks that serve, by volume
 	down := make(map[string]string)
 	for _, b := range serving {
 		if b.PID > 0 {
 			whole[b.Volume]++
 		} else {
-			down[b.Volume] = fmt.Sprintf("its brick on storage server %d is down", b.Server+1)
+			down[b.Volume] = fmt.Sprintf("its brick on storage server %d is down%s", b.Server+1, lack)
 		}
 	}
 	i.mu.Lock()
@@ -377,10 +443,15 @@ func (i *instance) look(ctx context.Context, sys *gluster.System) error {
 // Account implements target.Target.
 func (*instance) Account(context.Context) (target.Spread, error) { return target.Spread{}, nil }
 
-// Reset implements target.Target: GlusterFS goes as a whole.
+// Reset implements target.Target: GlusterFS goes as a whole, unless the volumes in
+// it are what a step needs before it begins.
 func (i *instance) Reset(context.Context) error {
 	i.mu.Lock()
-	i.progress = target.Progress{}
+	i.progress, i.resting = target.Progress{}, true
+	if i.axis == axisBricks || i.axis == axisDeletions {
+		i.mu.Unlock()
+		return nil
+	}
 	var names []string
 	for name := range i.volumes {
 		names = append(names, name)
@@ -388,7 +459,7 @@ func (i *instance) Reset(context.Context) error {
 	i.mu.Unlock()
 	err := i.empty()
 	for _, name := range names {
-		i.rec.Emit(&record.Object{Object: name, Milestone: deleted, Component: "volume"})
+		i.rec.Emit(&record.Object{Object: name, Milestone: deleted, Component: component})
 	}
 	return err
 }
@@ -429,7 +500,7 @@ func (i *instance) Health(context.Context) (map[string]float64, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	measures := map[string]float64{measureMemory: 0}
-	if i.memory > 0 {
+	if i.memory > 0 && !i.resting {
 		measures[measureMemory] = 100 * i.meter.allMemory() / float64(i.memory)
 	}
 	return measures, nil

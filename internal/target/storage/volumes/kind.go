@@ -31,9 +31,10 @@ const (
 	stopped   = "Stopped"
 	deleted   = "Deleted"
 
-	hit      = "Hit"
-	back     = "Back"
-	verified = "Verified"
+	hit       = "Hit"
+	back      = "Back"
+	verified  = "Verified"
+	recovered = "Recovered"
 )
 
 // Reasons of a volume that is not what it should be.
@@ -80,8 +81,8 @@ func deletions() record.ObjectKind {
 
 func bricks() record.ObjectKind {
 	k := kind("brick", "bricks")
-	k.Milestones = []record.Milestone{{Name: hit, Owner: "fault"}, {Name: back, Owner: "glusterd"}, {Name: verified, Owner: "client"}}
-	k.Created, k.There = hit, back
+	k.Milestones = []record.Milestone{{Name: hit, Owner: "fault"}, {Name: back, Owner: "glusterd"}, {Name: verified, Owner: "client"}, {Name: recovered, Owner: "client"}}
+	k.Created, k.There = hit, recovered
 	k.Metrics = append(k.Metrics, record.Metric{Name: "bricks down", Help: "the most bricks that were seen down at a time", Source: sourceFault, Figure: record.FigureMost, Value: "down"})
 	return k
 }
@@ -130,6 +131,6 @@ func declared() workload.Target {
 	gone, hurt := deletions(), bricks()
 	return workload.Target{Name: Name, Kind: volumes(), Axes: map[string]workload.TargetAxis{
 		axisVolumes: {Loop: workload.Closed}, axisRate: {Loop: workload.Open},
-		axisDeletions: {Loop: workload.Closed, Kind: &gone}, axisBricks: {Loop: workload.Closed, Kind: &hurt},
+		axisDeletions: {Loop: workload.Closed, Whole: true, Kind: &gone}, axisBricks: {Loop: workload.Closed, Whole: true, Kind: &hurt},
 	}}
 }

@@ -138,6 +138,21 @@ func (s *session) Survey(context.Context, bool) (target.Survey, error) {
 		return found, nil
 	}
 	found.Kind = kindOn(s.Workload.KindOn(s.Plan.Axis.Name), s.arms)
+	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+	if err != nil || axis.Name == axisRate {
+		return found, err // what stands there at a rate is little
+	}
+	arms := s.Plan.Arms
+	if len(arms) == 0 {
+		arms = []plan.Arm{{}}
+	}
+	for _, arm := range arms {
+		one := s.arms[arm.Name]
+		found.Tables = append(found.Tables, ceilingsOf(one, readFacts(one), record.CeilingTable{
+			Workload: s.Workload.Name, Axis: axis.Name, Unit: axis.Unit, Arm: arm.Name,
+			Ceilings: []record.Ceiling{}, Notes: []string{},
+		}))
+	}
 	return found, nil
 }
 

@@ -30,6 +30,13 @@ type settings struct {
 	fault    string
 }
 
+// The faults.
+const (
+	faultRestart = "restart" // glusterd alone
+	faultReboot  = "reboot"  // every process of a storage server
+	faultKill    = "kill"    // the process that serves most bricks
+)
+
 // mistake is a value of a parameter that does not do.
 func mistake(param, hint, format string, args ...any) error {
 	return target.Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))

@@ -39,7 +39,7 @@ func (i *instance) watch(ctx context.Context, sys *gluster.System) {
 			ended = ended || !runs[p]
 		}
 		ran = runs
-		if ended && i.axis != axisBricks {
+		if ended {
 			_ = i.look(ctx, sys) // what fails now is asked for again at the end of the step
 		}
 		i.askMounts(ctx, sys, turn)

@@ -1,0 +1,276 @@
+package virt
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+func snapshotResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinesnapshots"}
+}
+
+func restoreResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "snapshot.kubevirt.io", Version: "v1beta1", Resource: "virtualmachinerestores"}
+}
+
+func versionResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "config.openshift.io", Version: "v1", Resource: "clusterversions"}
+}
+
+func operatorResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "config.openshift.io", Version: "v1", Resource: "clusteroperators"}
+}
+
+// runOthers takes snapshots, restores and the cluster's version on until ctx ends.
+func (w *world) runOthers(ctx context.Context) error {
+	period := min(max(w.scaled(time.Second), 50*time.Millisecond), time.Second)
+	for {
+		for what, sync := range map[*store[*unstructured.Unstructured]]func(context.Context, *unstructured.Unstructured) error{
+			&w.snapshots: w.syncSnapshot, &w.restores: w.syncRestore, &w.versions: w.syncVersion,
+		} {
+			for _, u := range what.all() {
+				if err := sync(ctx, u); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+					w.Log.Warn("will try again", "kind", u.GetKind(), "object", key(u), "error", err)
+				}
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(period):
+		}
+	}
+}
+
+// write changes the status of an object that is known as data only.
+func (w *world) write(ctx context.Context, resource schema.GroupVersionResource, u *unstructured.Unstructured, status map[string]any) error {
+	next := u.DeepCopy()
+	next.Object["status"] = status
+	if _, err := w.free.dynamic.Resource(resource).Namespace(u.GetNamespace()).UpdateStatus(ctx, next, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("report on %s: %w", u.GetKind(), err)
+	}
+	return nil
+}
+
+func stamp() string { return time.Now().UTC().Format(time.RFC3339) }
+
+// syncSnapshot makes a snapshot of a machine: at once where it does not run, and
+// else while its file systems are frozen, which takes no longer here.
+func (w *world) syncSnapshot(ctx context.Context, u *unstructured.Unstructured) error {
+	phase, _, _ := unstructured.NestedString(u.Object, "status", "phase")
+	name, _, _ := unstructured.NestedString(u.Object, "spec", "source", "name")
+	switch {
+	case phase == "Succeeded" || u.GetDeletionTimestamp() != nil:
+		return nil
+	case phase == "":
+		w.since(u.GetUID(), "snapshot")
+		return w.write(ctx, snapshotResource(), u, map[string]any{"phase": "InProgress", "readyToUse": false})
+	case w.left(u.GetUID(), "snapshot", w.Figures.SnapshotTime) > 0:
+		return nil
+	}
+	vm, ok := w.machines.get(u.GetNamespace() + "/" + name)
+	if !ok {
+		return nil // it waits for its machine, as in a cluster
+	}
+	w.forget(u.GetUID(), "snapshot")
+	return w.write(ctx, snapshotResource(), u, map[string]any{"phase": "Succeeded", "readyToUse": true, "creationTime": stamp(), "sourceUID": string(vm.UID),
+		"virtualMachineSnapshotContentName": "vmsnapshot-content-" + string(u.GetUID()),
+		"conditions":                        []any{map[string]any{"type": "Ready", "status": "True", "reason": "Operation complete", "lastTransitionTime": stamp()}}})
+}
+
+// syncRestore puts a machine that does not run back to a snapshot.
+func (w *world) syncRestore(ctx context.Context, u *unstructured.Unstructured) error {
+	complete, _, _ := unstructured.NestedBool(u.Object, "status", "complete")
+	target, _, _ := unstructured.NestedString(u.Object, "spec", "target", "name")
+	snapshot, _, _ := unstructured.NestedString(u.Object, "spec", "virtualMachineSnapshotName")
+	if complete || u.GetDeletionTimestamp() != nil {
+		return nil
+	}
+	ready := false
+	if s, ok := w.snapshots.get(u.GetNamespace() + "/" + snapshot); ok {
+		ready, _, _ = unstructured.NestedBool(s.Object, "status", "readyToUse")
+	}
+	if _, runs := w.instances.get(u.GetNamespace() + "/" + target); runs || !ready {
+		return nil
+	}
+	if w.left(u.GetUID(), "restore", w.Figures.CloneFinish) > 0 {
+		return nil
+	}
+	w.forget(u.GetUID(), "restore")
+	return w.write(ctx, restoreResource(), u, map[string]any{"complete": true, "restoreTime": stamp()})
+}
+
+// The version that a cluster begins with, and how many parts an upgrade has.
+const (
+	firstVersion = "4.19.0"
+	upgradeParts = 738
+)
+
+// operators are those of a cluster whose versions are played, in the order in
+// which they are upgraded. The last one's nodes are rebooted, pool by pool.
+func operators() []string {
+	return []string{"etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "authentication", "network", "storage", "machine-config"}
+}
+
+// newVersion is the cluster's version as it is found.
+func newVersion() *unstructured.Unstructured {
+	return &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "ClusterVersion",
+		"metadata": map[string]any{"name": "version"}, "spec": map[string]any{"clusterID": string(uuid.NewUUID())}}}
+}
+
+func versionStatus(u *unstructured.Unstructured, version string, history []any, progressing bool, message string) map[string]any {
+	state := map[bool]string{true: "True", false: "False"}
+	condition := func(kind string, is bool, message string) any {
+		return map[string]any{"type": kind, "status": state[is], "reason": "AsExpected", "message": message, "lastTransitionTime": stamp()}
+	}
+	return map[string]any{"desired": map[string]any{"version": version, "image": "simulated/" + version}, "history": history, "observedGeneration": u.GetGeneration(),
+		"versionHash": version, "availableUpdates": nil,
+		"conditions": []any{condition("Available", true, "Done applying "+version), condition("Progressing", progressing, message), condition("Failing", false, "")}}
+}
+
+func historyOf(version, state string, completed any) map[string]any {
+	return map[string]any{"state": state, "version": version, "image": "simulated/" + version, "startedTime": stamp(), "completionTime": completed, "verified": true}
+}
+
+// syncVersion upgrades the cluster where another version is desired: the
+// operators one after the other, then the nodes.
+func (w *world) syncVersion(ctx context.Context, u *unstructured.Unstructured) error {
+	history, _, _ := unstructured.NestedSlice(u.Object, "status", "history")
+	if len(history) == 0 {
+		if err := w.setOperators(ctx, firstVersion, len(operators())); err != nil {
+			return err
+		}
+		return w.write(ctx, versionResource(), u, versionStatus(u, firstVersion, []any{historyOf(firstVersion, "Completed", stamp())}, false, "Cluster version is "+firstVersion))
+	}
+	last, _ := history[0].(map[string]any)
+	current, _ := last["version"].(string)
+	desired, _, _ := unstructured.NestedString(u.Object, "spec", "desiredUpdate", "version")
+	under := last["state"] == "Partial"
+	switch {
+	case desired == "" || desired == current && !under:
+		return nil
+	case !under:
+		w.since(u.GetUID(), "upgrade")
+		history = slices.Insert(history, 0, any(historyOf(desired, "Partial", nil)))
+		return w.write(ctx, versionResource(), u, versionStatus(u, desired, history, true, fmt.Sprintf("Working towards %s: 0 of %d done (0%% complete)", desired, upgradeParts)))
+	}
+	share := 1 - float64(w.left(u.GetUID(), "upgrade", w.Figures.Upgrade))/float64(max(1, w.Figures.Upgrade))
+	names := operators()
+	done := min(len(names)-1, int(share*float64(len(names))))
+	if err := w.setOperators(ctx, current, done); err != nil {
+		return err
+	}
+	if share >= 1 {
+		updated, err := w.upgradeNodes(ctx, current)
+		if err != nil {
+			return err
+		}
+		if updated {
+			if err := w.setOperators(ctx, current, len(names)); err != nil {
+				return err
+			}
+			w.forget(u.GetUID(), "upgrade")
+			last["state"], last["completionTime"] = "Completed", stamp()
+			return w.write(ctx, versionResource(), u, versionStatus(u, current, history, false, "Cluster version is "+current))
+		}
+		share = 1
+	}
+	parts := int(share * upgradeParts * float64(len(names)-1) / float64(len(names)))
+	message := fmt.Sprintf("Working towards %s: %d of %d done (%d%% complete)", current, parts, upgradeParts, 100*parts/upgradeParts)
+	if done == len(names)-1 {
+		message += ", waiting on machine-config"
+	}
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	if slices.ContainsFunc(conditions, func(c any) bool { m, ok := c.(map[string]any); return ok && m["message"] == message }) {
+		return nil
+	}
+	return w.write(ctx, versionResource(), u, versionStatus(u, current, history, true, message))
+}
+
+// setOperators lets the first so many operators tell of a version.
+func (w *world) setOperators(ctx context.Context, version string, done int) error {
+	client := w.free.dynamic.Resource(operatorResource())
+	for i, name := range operators() {
+		u, ok := w.operators.get(name)
+		if !ok {
+			var err error
+			u, err = client.Create(ctx, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "config.openshift.io/v1", "kind": "ClusterOperator",
+				"metadata": map[string]any{"name": name}, "spec": map[string]any{}}}, metav1.CreateOptions{})
+			if apierrors.IsAlreadyExists(err) {
+				return nil // heard of in a moment
+			}
+			if err != nil {
+				return fmt.Errorf("make operator %s: %w", name, err)
+			}
+		}
+		state := map[bool]string{true: "True", false: "False"}
+		progressing := i == done
+		if i > done {
+			continue
+		}
+		versions, _, _ := unstructured.NestedSlice(u.Object, "status", "versions")
+		if !progressing {
+			versions = []any{map[string]any{"name": "operator", "version": version}}
+		}
+		if same(u, versions, state[progressing]) {
+			continue
+		}
+		condition := func(kind, status string) any {
+			return map[string]any{"type": kind, "status": status, "reason": "AsExpected", "lastTransitionTime": stamp()}
+		}
+		if err := w.write(ctx, operatorResource(), u, map[string]any{"versions": versions,
+			"conditions": []any{condition("Available", "True"), condition("Progressing", state[progressing]), condition("Degraded", "False")}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// same reports whether an operator tells of these versions and this progress.
+func same(u *unstructured.Unstructured, versions []any, progressing string) bool {
+	told, _, _ := unstructured.NestedSlice(u.Object, "status", "versions")
+	conditions, _, _ := unstructured.NestedSlice(u.Object, "status", "conditions")
+	return fmt.Sprint(told) == fmt.Sprint(versions) && slices.ContainsFunc(conditions, func(c any) bool {
+		m, ok := c.(map[string]any)
+		return ok && m["type"] == "Progressing" && m["status"] == progressing
+	})
+}
+
+// upgradeNodes gives every pool a configuration of its version, and reports
+// whether all nodes have it.
+func (w *world) upgradeNodes(ctx context.Context, version string) (all bool, err error) {
+	all = true
+	for _, p := range w.pools.all() {
+		name := "00-" + p.GetName() + "-" + strings.ReplaceAll(version, ".", "-")
+		if _, ok := w.configs.get(name); !ok {
+			all = false
+			labels, _, _ := unstructured.NestedStringMap(p.Object, "spec", "machineConfigSelector", "matchLabels")
+			u := &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+				"metadata": map[string]any{"name": name}, "spec": map[string]any{"osImageURL": "simulated/" + version}}}
+			u.SetLabels(labels)
+			if _, err := w.free.dynamic.Resource(configResource()).Create(ctx, u, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+				return false, fmt.Errorf("make configuration %s: %w", name, err)
+			}
+			continue
+		}
+		var now pool
+		if err := now.read(p); err != nil {
+			return false, err
+		}
+		rendered, err := w.render(&now)
+		if err != nil {
+			return false, err
+		}
+		all = all && now.Status.Configuration.Name == rendered
+	}
+	return all, nil
+}

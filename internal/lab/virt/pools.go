@@ -1,0 +1,371 @@
+package virt
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"plimsoll.dev/plimsoll/internal/lab"
+)
+
+func poolResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "machineconfiguration.openshift.io", Version: "v1", Resource: "machineconfigpools"}
+}
+
+func configResource() schema.GroupVersionResource {
+	return schema.GroupVersionResource{Group: "machineconfiguration.openshift.io", Version: "v1", Resource: "machineconfigs"}
+}
+
+// What the operator writes on nodes.
+const (
+	currentConfig = "machineconfiguration.openshift.io/currentConfig"
+	desiredConfig = "machineconfiguration.openshift.io/desiredConfig"
+	configState   = "machineconfiguration.openshift.io/state"
+	configReason  = "machineconfiguration.openshift.io/reason"
+	rebooting     = "reboot" // in the annotation of a node that is down
+)
+
+// pool is what is read from, and written to, a MachineConfigPool.
+type pool struct {
+	Metadata metav1.ObjectMeta `json:"metadata"`
+	Spec     struct {
+		Paused                bool                  `json:"paused"`
+		MaxUnavailable        *intstr.IntOrString   `json:"maxUnavailable"`
+		NodeSelector          *metav1.LabelSelector `json:"nodeSelector"`
+		MachineConfigSelector *metav1.LabelSelector `json:"machineConfigSelector"`
+	} `json:"spec"`
+	Status poolStatus `json:"status"`
+}
+
+type poolStatus struct {
+	ObservedGeneration      int64                  `json:"observedGeneration"`
+	MachineCount            int32                  `json:"machineCount"`
+	UpdatedMachineCount     int32                  `json:"updatedMachineCount"`
+	ReadyMachineCount       int32                  `json:"readyMachineCount"`
+	UnavailableMachineCount int32                  `json:"unavailableMachineCount"`
+	DegradedMachineCount    int32                  `json:"degradedMachineCount"`
+	Configuration           corev1.ObjectReference `json:"configuration"`
+	Conditions              []poolCondition        `json:"conditions"`
+}
+
+type poolCondition struct {
+	Type               string                 `json:"type"`
+	Status             corev1.ConditionStatus `json:"status"`
+	LastTransitionTime metav1.Time            `json:"lastTransitionTime"`
+	Reason             string                 `json:"reason"`
+	Message            string                 `json:"message"`
+}
+
+// Steps of the operator: how often it looks, how long a node may take to be
+// drained before it is said to be degraded.
+const (
+	poolPeriod   = 5 * time.Second
+	drainTimeout = time.Hour
+)
+
+// runPools rolls configurations out until ctx ends.
+func (w *world) runPools(ctx context.Context) error {
+	period := min(max(w.scaled(poolPeriod), 100*time.Millisecond), time.Second)
+	for {
+		for _, u := range w.pools.all() {
+			if err := w.syncPool(ctx, u); err != nil && ctx.Err() == nil && !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) {
+				w.Log.Warn("will try again", "pool", u.GetName(), "error", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(period):
+		}
+	}
+}
+
+// syncPool takes the nodes of a pool a step on.
+func (w *world) syncPool(ctx context.Context, u *unstructured.Unstructured) error {
+	var p pool
+	if err := p.read(u); err != nil {
+		return err
+	}
+	nodes, err := w.nodesOf(&p)
+	if err != nil {
+		return err
+	}
+	rendered, err := w.render(&p)
+	if err != nil {
+		return err
+	}
+	unavailable := 0
+	for _, n := range nodes {
+		if !available(n) {
+			unavailable++
+		}
+	}
+	var steps sync.WaitGroup
+	var mu sync.Mutex
+	for _, n := range nodes {
+		begin := false
+		switch state := n.Annotations[configState]; {
+		case n.Annotations[currentConfig] == "":
+			// A node that was never configured has what its pool has now.
+		case state == "Working" || state == "Degraded":
+		case n.Annotations[currentConfig] == rendered:
+			continue
+		case p.Spec.Paused || unavailable >= mostUnavailable(&p, len(nodes)) && available(n):
+			continue
+		default:
+			begin = true
+			if available(n) {
+				unavailable++
+			}
+		}
+		steps.Go(func() {
+			if stepped := w.stepNode(ctx, &p, n, rendered, begin); stepped != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				err = stepped
+			}
+		})
+	}
+	steps.Wait()
+	if err != nil {
+		return err
+	}
+	return w.reportPool(ctx, u, &p, rendered)
+}
+
+func (p *pool) read(u *unstructured.Unstructured) error {
+	if err := runtime.DefaultUnstructuredConverter.FromUnstructured(u.Object, p); err != nil {
+		return fmt.Errorf("read pool: %w", err)
+	}
+	return nil
+}
+
+// nodesOf is the simulated nodes of a pool, in order.
+func (w *world) nodesOf(p *pool) ([]*corev1.Node, error) {
+	selector, err := metav1.LabelSelectorAsSelector(p.Spec.NodeSelector)
+	if err != nil {
+		return nil, fmt.Errorf("read nodeSelector: %w", err)
+	}
+	var nodes []*corev1.Node
+	for _, n := range w.nodes.all() {
+		if n.Labels[lab.FidelityLabel] == lab.FidelitySimulated && selector.Matches(labels.Set(n.Labels)) {
+			nodes = append(nodes, n)
+		}
+	}
+	slices.SortFunc(nodes, func(a, b *corev1.Node) int { return strings.Compare(a.Name, b.Name) })
+	return nodes, nil
+}
+
+// render is the name of what a pool's configurations come to: another as soon as
+// one is added, changed or removed.
+func (w *world) render(p *pool) (string, error) {
+	selector, err := metav1.LabelSelectorAsSelector(p.Spec.MachineConfigSelector)
+	if err != nil {
+		return "", fmt.Errorf("read machineConfigSelector: %w", err)
+	}
+	configs := w.configs.all()
+	slices.SortFunc(configs, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	h := fnv.New64a()
+	for _, c := range configs {
+		if !selector.Matches(labels.Set(c.GetLabels())) {
+			continue
+		}
+		spec, err := json.Marshal(c.Object["spec"])
+		if err != nil {
+			return "", fmt.Errorf("read configuration %s: %w", c.GetName(), err)
+		}
+		fmt.Fprintf(h, "%s %s\n", c.GetName(), spec)
+	}
+	return fmt.Sprintf("rendered-%s-%016x", p.Metadata.Name, h.Sum64()), nil
+}
+
+// available reports whether a node takes pods and is not being changed.
+func available(n *corev1.Node) bool {
+	return !n.Spec.Unschedulable && n.Annotations[configState] != "Working" && n.Annotations[configState] != "Degraded" &&
+		slices.ContainsFunc(n.Status.Conditions, func(c corev1.NodeCondition) bool {
+			return c.Type == corev1.NodeReady && c.Status == corev1.ConditionTrue
+		})
+}
+
+func mostUnavailable(p *pool, nodes int) int {
+	if p.Spec.MaxUnavailable == nil {
+		return 1
+	}
+	most, err := intstr.GetScaledValueFromIntOrPercent(p.Spec.MaxUnavailable, nodes, false)
+	if err != nil {
+		return 1
+	}
+	return max(1, most)
+}
+
+// stepNode cordons, drains, reboots and frees a node, as far as it gets now.
+func (w *world) stepNode(ctx context.Context, p *pool, n *corev1.Node, rendered string, begin bool) error {
+	if n.Annotations[currentConfig] == "" {
+		return w.markNode(ctx, n.Name, nil, map[string]any{currentConfig: rendered, desiredConfig: rendered, configState: "Done"})
+	}
+	if begin {
+		return w.markNode(ctx, n.Name, new(true), map[string]any{desiredConfig: rendered, configState: "Working", configReason: ""})
+	}
+	if n.Annotations[lab.DownAnnotation] == rebooting {
+		if left := w.left(n.UID, rebooting, w.Figures.Reboot); left > 0 {
+			return nil
+		}
+		if err := w.setDown(ctx, n.Name, "", corev1.ConditionTrue); err != nil {
+			return err
+		}
+		w.forget(n.UID, rebooting, "drain", "rebooted")
+		w.since(n.UID, "rebooted")
+		return nil
+	}
+	w.mu.Lock()
+	_, rebooted := w.moments[moment{n.UID, "rebooted"}]
+	w.mu.Unlock()
+	if rebooted {
+		w.forget(n.UID, "rebooted")
+		return w.markNode(ctx, n.Name, new(false), map[string]any{currentConfig: n.Annotations[desiredConfig], configState: "Done", configReason: ""})
+	}
+	degrade := func(reason string) error {
+		if n.Annotations[configState] == "Degraded" {
+			return nil
+		}
+		return w.markNode(ctx, n.Name, nil, map[string]any{configState: "Degraded", configReason: reason})
+	}
+	late := w.left(n.UID, "drain", w.scaled(drainTimeout)) <= 0
+	remain, err := w.drain(ctx, n.Name)
+	switch {
+	case err != nil:
+		return err
+	case remain > 0 && late:
+		return degrade(fmt.Sprintf("failed to drain node: %s after 1 hour: %d pods are left", n.Name, remain))
+	case remain > 0:
+		return nil
+	case p.Metadata.Annotations[FaultAnnotation] == FaultDegraded || p.Metadata.Name == w.Figures.DegradedPool:
+		return degrade("unexpected on-disk state validating against " + n.Annotations[desiredConfig])
+	}
+	w.since(n.UID, rebooting)
+	return w.setDown(ctx, n.Name, rebooting, corev1.ConditionFalse)
+}
+
+// markNode cordons or frees a node, where that is asked, and notes how far it is.
+func (w *world) markNode(ctx context.Context, name string, cordon *bool, annotations map[string]any) error {
+	change := map[string]any{"metadata": map[string]any{"annotations": annotations}}
+	if cordon != nil {
+		change["spec"] = map[string]any{"unschedulable": *cordon}
+	}
+	patch, err := json.Marshal(change)
+	if err != nil {
+		return err
+	}
+	if _, err := w.free.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+		return fmt.Errorf("mark node %s: %w", name, err)
+	}
+	return nil
+}
+
+// drain asks for the eviction of a node's pods and returns how many are left.
+func (w *world) drain(ctx context.Context, node string) (left int, err error) {
+	pods, err := w.free.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("spec.nodeName", node).String(), ResourceVersion: "0"})
+	if err != nil {
+		return 0, fmt.Errorf("list pods of %s: %w", node, err)
+	}
+	for i := range pods.Items {
+		pod := &pods.Items[i]
+		owner := metav1.GetControllerOf(pod)
+		if owner != nil && owner.Kind == "DaemonSet" || pod.Annotations[corev1.MirrorPodAnnotationKey] != "" {
+			continue
+		}
+		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		left++
+		if pod.DeletionTimestamp != nil {
+			continue
+		}
+		err := w.free.CoreV1().Pods(pod.Namespace).EvictV1(ctx, &policyv1.Eviction{ObjectMeta: metav1.ObjectMeta{Namespace: pod.Namespace, Name: pod.Name}})
+		if err != nil && !apierrors.IsTooManyRequests(err) && !apierrors.IsNotFound(err) {
+			return left, fmt.Errorf("evict %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+	}
+	return left, nil
+}
+
+// reportPool writes a pool's status where it differs.
+func (w *world) reportPool(ctx context.Context, u *unstructured.Unstructured, p *pool, rendered string) error {
+	nodes, err := w.nodesOf(p)
+	if err != nil {
+		return err
+	}
+	next := poolStatus{ObservedGeneration: u.GetGeneration(), MachineCount: int32(len(nodes)), Configuration: p.Status.Configuration}
+	why := ""
+	for _, n := range nodes {
+		switch done := n.Annotations[currentConfig] == rendered && n.Annotations[configState] == "Done"; {
+		case n.Annotations[configState] == "Degraded":
+			next.DegradedMachineCount++
+			why = "Node " + n.Name + " is reporting: " + n.Annotations[configReason]
+		case done:
+			next.UpdatedMachineCount++
+			if available(n) {
+				next.ReadyMachineCount++
+			}
+		}
+		if !available(n) {
+			next.UnavailableMachineCount++
+		}
+	}
+	updated := next.UpdatedMachineCount == next.MachineCount && next.UnavailableMachineCount == 0
+	if updated {
+		next.Configuration = corev1.ObjectReference{Name: rendered}
+	}
+	next.Conditions = slices.Clone(p.Status.Conditions)
+	set := func(kind string, is bool, reason, message string) {
+		c := poolCondition{kind, corev1.ConditionFalse, metav1.NewTime(time.Now().Truncate(time.Second)), reason, message}
+		if is {
+			c.Status = corev1.ConditionTrue
+		}
+		i := slices.IndexFunc(next.Conditions, func(c poolCondition) bool { return c.Type == kind })
+		if i < 0 {
+			next.Conditions = append(next.Conditions, c)
+			return
+		}
+		if next.Conditions[i].Status == c.Status {
+			c.LastTransitionTime = next.Conditions[i].LastTransitionTime
+		}
+		next.Conditions[i] = c
+	}
+	set("Updated", updated, "", "All nodes are updated with "+rendered)
+	set("Updating", !updated && !p.Spec.Paused, "", "Nodes are updating to "+rendered)
+	set("Degraded", next.DegradedMachineCount > 0, "", why)
+	set("NodeDegraded", next.DegradedMachineCount > 0, fmt.Sprintf("%d nodes are reporting degraded status on sync", next.DegradedMachineCount), why)
+	set("RenderDegraded", false, "", "")
+	if equality.Semantic.DeepEqual(p.Status, next) {
+		return nil
+	}
+	status, err := runtime.DefaultUnstructuredConverter.ToUnstructured(&next)
+	if err != nil {
+		return err
+	}
+	changed := u.DeepCopy()
+	changed.Object["status"] = status
+	if _, err := w.free.dynamic.Resource(poolResource()).UpdateStatus(ctx, changed, metav1.UpdateOptions{}); err != nil {
+		return fmt.Errorf("report on pool: %w", err)
+	}
+	return nil
+}
