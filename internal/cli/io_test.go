@@ -2,14 +2,11 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -385,41 +382,4 @@ func TestIOBesidePgbench(t *testing.T) {
 	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "io"); return len(processes)+len(databases()) == 0 })
 	p.Run(t, "lab", "down", "--all")
 	leavesNoIO(t, p, "SIGKILL")
-}
-
-// fio's own search for the depth at which latencies hold finds what the limit on
-// the axis of depths finds.
-func TestIODepthAgreesWithFio(t *testing.T) {
-	suite.Long(t, "two searches")
-	p := ioProgram(t)
-	b, err := fio.Find(context.Background(), "")
-	if err != nil {
-		t.Fatal(err)
-	}
-	const bound = time.Millisecond // for the median, which is steadier than a tail on a machine that others use
-	args := []string{"--name=x", "--directory=" + p.Dir, "--size=16m", "--rw=randread", "--bs=64k", "--direct=1", "--ioengine=libaio", "--iodepth=64", "--time_based=1", "--runtime=30",
-		"--latency_target=" + strconv.FormatInt(bound.Microseconds(), 10) + "us", "--latency_window=1s", "--latency_percentile=50", "--output-format=json"}
-	text, err := exec.Command(b.Path, args...).Output()
-	if err != nil {
-		t.Fatal(err)
-	}
-	var own struct {
-		Jobs []struct {
-			Depth int `json:"latency_depth"`
-		} `json:"jobs"`
-	}
-	if err := json.Unmarshal(text, &own); err != nil || len(own.Jobs) != 1 || own.Jobs[0].Depth < 1 {
-		t.Fatalf("fio's own search: %v, %+v", err, own)
-	}
-	got := p.Measure(t, "depth", "limit", "io-volumes", "--axis", "depth", "--hold", "3s", "--confirm", "1", "--from", "8", "--step", "8", "--max", "64", "--set", "path=.", "--set", "size=16MiB",
-		"--set", "blockSize=64KiB", "--set", "drive=false", "--resolution", "4", "--slo", "Complete p50 <= "+bound.String())
-	line := p.Result(t, "depth").LoadLine
-	t.Logf("the line is %+v, and fio finds a depth of %d", line, own.Jobs[0].Depth)
-	if got.Code != exitHeld || line.Level == nil {
-		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
-	}
-	// fio halves and doubles the depth, and its windows are short.
-	if ours, fios := *line.Level, float64(own.Jobs[0].Depth); ours < fios/3 || ours > 3*fios {
-		t.Errorf("the depth that holds p50 <= %v is %v, and %v by fio's own search", bound, ours, fios)
-	}
 }
