@@ -98,6 +98,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep io-volumes --set path=.+/var/tmp --set rw=randrw --set mix=70 --set verify=crc", nil, storage},
 		{"bin/plimsoll limit io-volumes --axis depth --set path=.", nil, storage},
 		{"bin/plimsoll limit io-volumes --axis rate --set path=. --set volumes=4", nil, storage},
+		{"bin/plimsoll sweep io-volumes --axis rate --levels 100 --set volumes=4 --set size=16MiB --set beside=pgbench", nil, storage},
 		{"bin/plimsoll sweep small-files --set path=.", nil, storage},
 		{"bin/plimsoll limit small-files --axis rate --set path=. --set fsync=true", nil, storage},
 		{"bin/plimsoll workloads show io-volumes", []int{exitHeld}, ""},

@@ -413,7 +413,7 @@ func newLabLogsCommand(p *Process) *cobra.Command {
 		Use:   "logs COMPONENT",
 		Short: "Print the log of a component of a lab",
 		Long: "Print the log of a component of a lab: " + strings.Join(lab.ComponentNames(), ", ") + `;
-with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ".",
+with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ";\nwith virtual machines also " + lab.Virt + ".",
 		Example: `  plimsoll lab logs kube-apiserver
   plimsoll lab logs etcd --lab big`,
 	}, func(_ context.Context, l *lab.Lab, component string) error {
@@ -454,7 +454,7 @@ func newLabRestartCommand(p *Process) *cobra.Command {
 		Long: `Kill a component with SIGKILL and start it again with the same arguments, to see
 what happens to a load that is running. The components are
 ` + strings.Join(lab.ComponentNames(), ", ") + `;
-with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ".",
+with a real node also ` + strings.Join(lab.RealNodeComponentNames(), ", ") + ";\nwith virtual machines also " + lab.Virt + ".",
 		Example: `  plimsoll lab restart kube-apiserver`,
 	}, func(ctx context.Context, l *lab.Lab, component string) error {
 		began := time.Now()

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -234,7 +235,8 @@ func (c *controller) work(ctx context.Context, failed func(key string, err error
 		switch {
 		case err != nil && ctx.Err() == nil:
 			// Someone else wrote first, or what was heard of is old.
-			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !errors.Is(err, errStale) {
+			if !apierrors.IsConflict(err) && !apierrors.IsNotFound(err) && !errors.Is(err, errStale) &&
+				!apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause) {
 				failed(key, err)
 			}
 			c.queue.AddRateLimited(key)

@@ -181,9 +181,6 @@ func newInstance(vm *kubevirt.VirtualMachine, eviction *kubevirt.EvictionStrateg
 	vmi := &kubevirt.VirtualMachineInstance{ObjectMeta: metav1.ObjectMeta{Namespace: vm.Namespace, Name: vm.Name,
 		Labels: t.ObjectMeta.Labels, Annotations: t.ObjectMeta.Annotations, Finalizers: []string{kubevirt.VirtualMachineInstanceFinalizer},
 		OwnerReferences: []metav1.OwnerReference{owner(vm, kindMachine)}}, Spec: t.Spec}
-	if fault := vm.Annotations[FaultAnnotation]; fault != "" {
-		metav1.SetMetaDataAnnotation(&vmi.ObjectMeta, FaultAnnotation, fault)
-	}
 	if vmi.Spec.EvictionStrategy == nil {
 		vmi.Spec.EvictionStrategy = eviction
 	}

@@ -134,7 +134,7 @@ func (w *world) syncMigration(ctx context.Context, key string) (time.Duration, e
 		w.mu.Lock()
 		_, again := w.moments[moment{m.UID, "moving"}]
 		w.mu.Unlock()
-		if !again && w.every(w.Figures.StuckMigrations, "migrations") || m.Annotations[FaultAnnotation] == FaultStuck || vmi.Annotations[FaultAnnotation] == FaultStuckMigration {
+		if !again && w.every(w.Figures.StuckMigrations, "migrations") || m.Annotations[FaultAnnotation] == FaultStuck || w.faultOf(vmi) == FaultStuckMigration {
 			w.since(m.UID, "stuck")
 		}
 		w.since(m.UID, "moving")
@@ -179,6 +179,14 @@ func (w *world) syncMigration(ctx context.Context, key string) (time.Duration, e
 		return 0, w.stepMigration(ctx, m, s, kubevirt.MigrationSucceeded)
 	}
 	return 0, nil
+}
+
+// faultOf is what is planted in a machine, or in an instance without one.
+func (w *world) faultOf(vmi *kubevirt.VirtualMachineInstance) string {
+	if vm, ok := w.machines.get(key(vmi)); ok {
+		return vm.Annotations[FaultAnnotation]
+	}
+	return vmi.Annotations[FaultAnnotation]
 }
 
 // stepMigration takes a migration into a phase.
