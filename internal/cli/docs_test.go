@@ -49,11 +49,12 @@ func documented(t *testing.T) []string {
 func TestDocumentedCommands(t *testing.T) {
 	t.Parallel()
 	const (
-		minutes = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
-		real    = "it takes minutes, on a real node"
-		volumes = "it takes minutes, with a real GlusterFS; TestVolumes makes shorter ones"
-		storage = "it takes minutes, with a real fio; TestIO makes shorter ones"
-		haproxy = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
+		minutes  = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
+		real     = "it takes minutes, on a real node"
+		volumes  = "it takes minutes, with a real GlusterFS; TestVolumes makes shorter ones"
+		storage  = "it takes minutes, with a real fio; TestIO makes shorter ones"
+		machines = "TestVirtualMachines makes such runs"
+		haproxy  = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
 	)
 	type row struct {
 		line   string // up to a comment
@@ -79,6 +80,12 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
 		{"bin/plimsoll lab up vms --virt --nodes 20 --time-scale 60", nil, "the tests of internal/lab/virt start such a lab"},
 		{"bin/plimsoll lab up slow --virt --time-scale 60 --virt-figures qps=5,burst=10", nil, "likewise"},
+		{"bin/plimsoll sweep vm-boot-storm --lab-time-scale 20 --levels 20,50", nil, machines},
+		{"bin/plimsoll sweep vm-boot-storm --kubeconfig ~/.kube/config --levels 100", nil, machines},
+		{`bin/plimsoll limit vm-boot-storm --slo "all SSHAnswered within 5m" --lab-time-scale 10`, nil, machines},
+		{"bin/plimsoll sweep vm-deploy --lab-time-scale 60 --set machines=400", nil, machines},
+		{"bin/plimsoll sweep vm-migration --lab-time-scale 20 --axis parallel", nil, machines},
+		{"bin/plimsoll limit density-mix --lab-time-scale 20", nil, machines},
 		{"bin/plimsoll sweep node-density --lab default --levels 10,20,40", nil, "it makes 4000 pods, and what the machine makes of them is no matter of the command"},
 		{"bin/plimsoll lab down", []int{exitHeld}, ""},
 		{"bin/plimsoll lab doctor", []int{exitHeld, exitBreached}, ""}, // by what the machine has
@@ -91,6 +98,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep io-volumes --set path=.+/var/tmp --set rw=randrw --set mix=70 --set verify=crc", nil, storage},
 		{"bin/plimsoll limit io-volumes --axis depth --set path=.", nil, storage},
 		{"bin/plimsoll limit io-volumes --axis rate --set path=. --set volumes=4", nil, storage},
+		{"bin/plimsoll sweep io-volumes --axis rate --levels 100 --set volumes=4 --set size=16MiB --set beside=pgbench", nil, storage},
 		{"bin/plimsoll sweep small-files --set path=.", nil, storage},
 		{"bin/plimsoll limit small-files --axis rate --set path=. --set fsync=true", nil, storage},
 		{"bin/plimsoll workloads show io-volumes", []int{exitHeld}, ""},
@@ -205,6 +213,7 @@ func TestDocumentedCommands(t *testing.T) {
 		}
 		args, _, _ := shell(strings.Replace(row.line, "bin/plimsoll", "./arguments", 1))
 		args = bytes.ReplaceAll(args, []byte(".kube/config\x00"), []byte("away\x00"))
+		args = bytes.ReplaceAll(args, []byte("\x00examples/"), []byte("\x00../../examples/"))
 		env := map[string]string{"XDG_STATE_HOME": "/dev/null"}
 		if strings.Contains(row.line, "--lab default") {
 			env["XDG_STATE_HOME"] = withDefault

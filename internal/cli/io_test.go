@@ -349,3 +349,37 @@ func TestIOOnGlusterThatBreaks(t *testing.T) {
 		leavesNoIO(t, p, c.why)
 	}
 }
+
+// A second load of PostgreSQL's pgbench is told beside the IO, and goes with it.
+func TestIOBesidePgbench(t *testing.T) {
+	suite.Long(t, "a database is made first")
+	p := ioProgram(t)
+	args := func(hold, out string) []string {
+		return []string{"sweep", "io-volumes", "--axis", "rate", "--levels", "50", "--hold", hold, "--set", "path=.", "--set", "beside=pgbench", "--set", "size=1MiB", "--set", "drive=false",
+			"--slo", "errors <= 0%", "--out", out}
+	}
+	got := p.Run(t, args("3s", "one")...)
+	if strings.Contains(got.Stderr, "beside=pgbench") && got.Code == exitCouldNotRun {
+		t.Skip(got.Stderr)
+	}
+	result := p.Result(t, "one")
+	if len(result.Steps) != 1 || result.Steps[0].Told["transactions"] <= 0 || result.Steps[0].Told["transaction latency"] <= 0 {
+		t.Fatalf("exit code %d, %+v\n%s", got.Code, result.Steps, got.Stderr)
+	}
+	databases := func() (list []string) {
+		links, _ := filepath.Glob("/proc/[0-9]*/cmdline")
+		for _, file := range links {
+			if line, err := os.ReadFile(file); err == nil && strings.Contains(string(line), "plimsoll-pgbench-"+result.Experiment) {
+				list = append(list, file)
+			}
+		}
+		return list
+	}
+	leavesNoIO(t, p, "the run")
+	s := p.Start(t, args("1m", "killed")...)
+	harness.Await(t, "IO on record", func() bool { return windows(p, "killed") > 0 })
+	s.Kill()
+	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "io"); return len(processes)+len(databases()) == 0 })
+	p.Run(t, "lab", "down", "--all")
+	leavesNoIO(t, p, "SIGKILL")
+}

@@ -51,13 +51,14 @@ const (
 	LawTime       = "time"       // until every object of the step was there, by the object
 	LawMemory     = "memory"     // of a process, the most in a step
 	LawCPU        = "cpu"        // that a process kept busy, over a step
+	LawCount      = "count"      // of what a target declares as the most of a value
 )
 
 // Law is how one figure hangs together with the level, or with the number of
 // objects. Of USL and Line at most one is there; none where Refused says why.
 type Law struct {
 	Name  string `json:"name"` // such as "Ready p99" or "etcd memory"
-	Of    string `json:"of"`   // throughput, latency, time, memory or cpu
+	Of    string `json:"of"`   // throughput, latency, time, memory, cpu or count
 	X     string `json:"x"`    // level, offered rate, objects or objects a second
 	XUnit string `json:"xUnit"`
 	YUnit string `json:"yUnit"` // s, /s, B or CPUs
@@ -228,6 +229,11 @@ func LawsOf(spec Spec, made []Step) *Laws {
 		drafts = append(drafts, timeLaw(spec, steps))
 		for _, source := range sources {
 			drafts = append(drafts, memoryLaw(spec, steps, source))
+		}
+	}
+	for _, m := range spec.Kind.Metrics {
+		if m.Figure == record.FigureMost && !anyOpen(steps) {
+			drafts = append(drafts, inPlaceLaw(spec, steps, m.Name, LawCount, m.Unit, func(s lawStep) float64 { return s.Told[m.Name] }))
 		}
 	}
 	for _, source := range sources {
@@ -556,12 +562,17 @@ func (d *lawDraft) fitOwn(spec Spec, steps []lawStep, noise stats.Noise, cost fu
 	d.setLine(law, law.Lowest)
 }
 
-// memoryLaw is that of the most memory of a process. What an earlier, larger
-// load has left behind a process keeps for long, so a step with less in place
-// than one before it does not show its own load, unless the lab was
-// made anew for it.
+// memoryLaw is that of the most memory of a process.
 func memoryLaw(spec Spec, steps []lawStep, source string) *lawDraft {
-	d := newLawDraft(source+" memory", LawMemory, "objects", "objects", "B")
+	return inPlaceLaw(spec, steps, source+" memory", LawMemory, "B", func(s lawStep) float64 { return float64(s.Resources[source].PeakRSSBytes) })
+}
+
+// inPlaceLaw is that of the most of something that objects take as long as they
+// are in place; 0 is not known. What an earlier, larger load has left behind a
+// process keeps for long, so a step with less in place than one before it does not
+// show its own load, unless the lab was made anew for it.
+func inPlaceLaw(spec Spec, steps []lawStep, name, of, unit string, value func(lawStep) float64) *lawDraft {
+	d := newLawDraft(name, of, "objects", "objects", unit)
 	most, removed, stained := 0, false, false
 	for _, s := range steps {
 		in := s.Account().Created
@@ -573,16 +584,16 @@ func memoryLaw(spec Spec, steps []lawStep, source string) *lawDraft {
 			most, removed = 0, false
 		}
 		removed = removed || s.FromEmpty && most > 0
-		u, ok := s.Resources[source]
+		y := value(s)
 		switch {
 		case s.out != "":
-		case !ok || u.PeakRSSBytes <= 0:
+		case y <= 0:
 			d.leaveOut(s.ID, "it is not known")
 		case in < most:
 			d.leaveOut(s.ID, fmt.Sprintf("an earlier step had %s in place, and processes keep memory", manyObjects(most)))
 		default:
 			stained = stained || removed
-			d.addPoint(s.ID, float64(in), float64(u.PeakRSSBytes))
+			d.addPoint(s.ID, float64(in), y)
 		}
 		most = max(most, in)
 	}

@@ -209,7 +209,10 @@ type Fidelity struct {
 	Nodes        Realness `json:"nodes"`
 	Containers   Realness `json:"containers"`
 	Guests       Realness `json:"guests"`
-	Notes        []string `json:"notes"`
+	// TimeScale is how many times faster than it would be what is simulated
+	// passes: a measured second stands for so many. 0 is 1.
+	TimeScale float64  `json:"timeScale,omitempty"`
+	Notes     []string `json:"notes"`
 }
 
 // Isolation says who shared CPUs with whom.

@@ -54,7 +54,7 @@ func lawsBasis(l *judge.Laws) string {
 func shownLaws(l *judge.Laws, all bool) (shown []judge.Law, hidden int) {
 	said := make(map[string]bool)
 	for _, x := range l.List {
-		process := x.Of == judge.LawMemory || x.Of == judge.LawCPU
+		process := perObject(x)
 		own := process && strings.HasPrefix(x.Name, judge.SourceSelf+" ")
 		again := x.Refused != "" && (said[x.Refused] || process)
 		unsure := process && x.Line != nil && !above(x.Line.Slope.Lo, 0)
@@ -70,6 +70,11 @@ func shownLaws(l *judge.Laws, all bool) (shown []judge.Law, hidden int) {
 	return shown, hidden
 }
 
+// perObject reports whether a law is of what objects take.
+func perObject(x judge.Law) bool {
+	return x.Of == judge.LawMemory || x.Of == judge.LawCPU || x.Of == judge.LawCount
+}
+
 func above(x *float64, bound float64) bool { return x != nil && *x > bound }
 
 func lawSentence(x judge.Law) string {
@@ -80,7 +85,7 @@ func lawSentence(x judge.Law) string {
 		return "no fit: " + x.Refused + figuresOf(x)
 	case x.USL != nil:
 		return throughputSentence(x)
-	case x.Line != nil && (x.Of == judge.LawMemory || x.Of == judge.LawCPU):
+	case x.Line != nil && perObject(x):
 		return costSentence(x)
 	case x.Line != nil:
 		return latencySentence(x)
@@ -297,7 +302,7 @@ func lawDetails(x judge.Law) []string {
 	}
 	switch {
 	case x.Misfit == nil || x.Line != nil && x.Knee != nil:
-	case x.Of == judge.LawMemory || x.Of == judge.LawCPU:
+	case perObject(x):
 		add("mean deviation from the line: %s", quantity(*x.Misfit, x.YUnit))
 	default:
 		add("mean deviation from the fit: %.1f %%", 100**x.Misfit)
@@ -382,6 +387,7 @@ func lawsOfPage(r judge.Result) *lawsPart {
 	groups := map[string]*lawGroup{
 		judge.LawThroughput: {Title: "Rates and times"},
 		judge.LawMemory:     {Folds: true, Open: true, Title: "Memory of each process", Hint: "Peak resident memory of a step, against all objects in place."},
+		judge.LawCount:      {Folds: true, Title: "What objects take besides", Hint: "The most in a step, against all objects in place."},
 		judge.LawCPU:        {Folds: true, Title: "CPU of each process", Hint: "Processors kept busy over a step, against the objects that it asked for by the second."},
 	}
 	said := make(map[string]bool)
@@ -413,7 +419,7 @@ func lawsOfPage(r judge.Result) *lawsPart {
 		}
 		g.Laws = append(g.Laws, v)
 	}
-	for _, of := range []string{judge.LawThroughput, judge.LawMemory, judge.LawCPU} {
+	for _, of := range []string{judge.LawThroughput, judge.LawMemory, judge.LawCount, judge.LawCPU} {
 		if g := groups[of]; len(g.Laws)+len(g.Refused) > 0 {
 			p.Groups = append(p.Groups, *g)
 		}

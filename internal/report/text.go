@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -23,6 +24,7 @@ import (
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 	p := newPrinter(w)
 	p.steps(r)
+	p.played(r)
 	for _, text := range append(boundLines(r), recordedLines(r)...) {
 		p.line("%s", text)
 	}
@@ -171,6 +173,34 @@ func quantile(l judge.Latency, v *float64) string {
 		return "-"
 	}
 	return "never"
+}
+
+// played shows the times of simulated parts as they would be: those that were
+// measured, times the scale at which they pass.
+func (p *printer) played(r judge.Result) {
+	scale := r.Fidelity.TimeScale
+	if scale == 0 || scale == 1 {
+		return
+	}
+	kind := objectKind(r)
+	rows := [][]string{{"step", "level", "milestone", "p50", "p99", "last"}}
+	for _, s := range r.Steps {
+		for _, m := range kind.Milestones {
+			l, ok := s.Latency[m.Name]
+			if !ok || l.N == 0 || m.Name == kind.Gone {
+				continue
+			}
+			played := func(v *float64) string {
+				return known(v, func(x float64) string {
+					return time.Duration(x * scale * float64(time.Second)).Round(time.Second).String()
+				})
+			}
+			rows = append(rows, []string{strconv.Itoa(s.ID), Number(s.LevelReached), m.Name, played(l.P50), played(l.P99), played(l.Max)})
+		}
+	}
+	p.line("")
+	p.line("As it would be, %g times as long as it was measured (our own share of it, too):", scale)
+	p.columns("  ", "rrlrrr", rows)
 }
 
 func rate(v *float64) string {

@@ -248,7 +248,7 @@ func (s sides) compared(f Figure) (Compared, stats.Change, error) {
 	b, startB := of(s.b, &c.Arm)
 	if f.Kind == KindMemory || f.Kind == KindGrowth {
 		if c.Note = memoryMismatch(startA, startB); c.Note != "" {
-			return c, stats.Change{}, nil
+			return c, stats.Change{}, errors.New(c.Note)
 		}
 	}
 	change, err := s.change(a, b)

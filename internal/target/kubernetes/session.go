@@ -165,6 +165,14 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 		env.Host.Runtimes = t.s.lab.RealNodeVersions()
 		env.Isolation.Notes = append(env.Isolation.Notes, t.processors())
 	}
+	if v := t.s.lab.Spec().Virt; v != nil {
+		env.Fidelity.Guests = record.Simulated
+		env.Fidelity.Notes = append(env.Fidelity.Notes, "virtual machines, their disks and migrations are simulated with planted times; no guest ran")
+		if v.TimeScale > 0 && v.TimeScale != 1 {
+			env.Fidelity.TimeScale = v.TimeScale
+			env.Fidelity.Notes = append(env.Fidelity.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast: a measured second stands for %[1]g, and what the control plane and this program took themselves counts %[1]g times too much", v.TimeScale))
+		}
+	}
 	if cpus := t.s.lab.Spec().ControlPlaneCPUs; cpus > 0 {
 		env.Isolation.Notes = append(env.Isolation.Notes, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
 	}

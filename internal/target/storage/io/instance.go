@@ -25,7 +25,8 @@ type instance struct {
 	arm    string
 	ground ground // nil before there are volumes
 	filled map[string]bool
-	load   *load // nil between steps
+	beside *database // nil without
+	load   *load     // nil between steps
 	gauges gauges
 }
 
@@ -88,7 +89,20 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 		i.arm, i.ground, i.filled = level.Arm, g, make(map[string]bool)
 		i.mu.Unlock()
 	}
-	l := &load{settings: one, session: i.session, ground: i.ground, rec: i.rec, every: i.every()}
+	if one.postgres != "" && (i.beside == nil || i.beside.ended()) {
+		dir, err := i.ground.volume(ctx, 0)
+		if err != nil {
+			return target.Batch{}, err
+		}
+		d, err := startDatabase(ctx, i.ground, dir, one.postgres, i.Run)
+		if err != nil {
+			return target.Batch{}, err
+		}
+		i.mu.Lock()
+		i.beside = d
+		i.mu.Unlock()
+	}
+	l := &load{beside: i.beside, settings: one, session: i.session, ground: i.ground, rec: i.rec, every: i.every()}
 	if err := l.prepare(ctx, i.filled); err != nil {
 		return target.Batch{}, errors.Join(err, l.kill())
 	}
@@ -359,6 +373,12 @@ func (i *instance) stop() error {
 // close ends the load and removes the volumes.
 func (i *instance) close() error {
 	err := i.stop()
+	if i.beside != nil {
+		i.beside.stop()
+		i.mu.Lock()
+		i.beside = nil
+		i.mu.Unlock()
+	}
 	if i.ground != nil {
 		err = errors.Join(err, i.ground.close())
 		i.ground = nil

@@ -27,6 +27,10 @@ const (
 	sourceDriveAlone = "drive alone"
 	sourceShare      = "share of the drive"
 	sourceSpread     = "spread"
+	sourcePgbench    = "pgbench"
+	// What pgbench did in the hold.
+	sourceTransactions = "transactions"
+	sourceTransaction  = "transaction latency"
 )
 
 // operations are the kind of what volumes are loaded with.
@@ -46,6 +50,8 @@ func operations() record.ObjectKind {
 			told("drive alone", "B/s", "bytes per second of one fio on the file system below the volumes, right before the step", sourceDriveAlone, true),
 			told("share of the drive", "%", "throughput as a share of that of the drive alone", sourceShare, true),
 			told("finish spread", "s", "by how much earlier the fastest volume had done what the slowest one did in the hold", sourceSpread, false),
+			told("transactions", "/s", "transactions per second of pgbench beside the IO", sourceTransactions, true),
+			told("transaction latency", "s", "mean latency of these", sourceTransaction, false),
 		},
 		Bounds: []record.Bound{
 			{Name: "fio", What: "the processor of fio", Source: sourceFio, Value: "busiest", Full: 0.9, Generator: true},

@@ -33,7 +33,10 @@ type settings struct {
 	rate    int // IOs a second in all, 0 for as many as it goes
 	paths   []string
 	gluster *gluster.Settings // nil where there are paths
-	drive   bool              // measure it before each step
+	// postgres is the directory of PostgreSQL's programs where pgbench runs on the
+	// first volume beside the IO, "" for none.
+	postgres string
+	drive    bool // measure it before each step
 }
 
 // mistake is a value of a parameter that does not do.
@@ -97,6 +100,11 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 			return s, err
 		}
 		s.paths = append(s.paths, path)
+	}
+	if p.Get("beside") == "pgbench" {
+		if s.postgres, err = findPostgres(); err != nil {
+			return s, err
+		}
 	}
 	if file := p.Get("job"); file != "" {
 		if err := s.readJob(file, p); err != nil {

@@ -19,9 +19,13 @@ type load struct {
 	settings
 	session *session
 	ground  ground
-	rec     target.Recorder
-	every   time.Duration // how often fio reports
-	alone   float64       // bytes a second of the drive by itself, 0 is not known
+	beside  *database // nil without
+	// What that had told when the hold began.
+	besideSeconds            int
+	besideSum, besideWeighed float64
+	rec                      target.Recorder
+	every                    time.Duration // how often fio reports
+	alone                    float64       // bytes a second of the drive by itself, 0 is not known
 
 	mu      sync.Mutex
 	volumes []*volume
@@ -111,6 +115,9 @@ func (l *load) stream(ctx context.Context, s target.Schedule) error {
 			warmed = true
 			for _, v := range l.running() {
 				v.waited = v.proc.Waited()
+			}
+			if l.beside != nil {
+				l.besideSeconds, l.besideSum, l.besideWeighed, _ = l.beside.told()
 			}
 		}
 		l.collect(s)
@@ -263,6 +270,9 @@ func (l *load) emit(s target.Schedule, dropped float64) error {
 // failed by then as many as it was to do, or would have had under way. Alive is
 // how many volumes had not.
 func (l *load) failures(s target.Schedule, i int) (failed map[string]int, alive int) {
+	if i == len(l.windows)-1 && l.beside != nil && l.beside.ended() {
+		failed = map[string]int{"pgbench ended": 1}
+	}
 	for _, v := range l.volumes {
 		switch {
 		case v.failed != "" && i >= v.since:

@@ -65,6 +65,14 @@ func (l *load) sumUp(s target.Schedule) {
 		tell(sourceShare, 100*throughput/l.alone)
 	}
 	tell(sourceSpread, l.spread(s))
+	if l.beside != nil {
+		if n, sum, weighed, last := l.beside.told(); n > l.besideSeconds && sum > l.besideSum {
+			tell(sourceTransactions, (sum-l.besideSum)/float64(n-l.besideSeconds))
+			tell(sourceTransaction, (weighed-l.besideWeighed)/(sum-l.besideSum))
+		} else if l.beside.ended() {
+			l.rec.Emit(&record.Note{About: l.rec.Step(), Text: "pgbench ended: " + last})
+		}
+	}
 	most := 0.0
 	for _, share := range l.shares {
 		most = max(most, share)
@@ -183,6 +191,9 @@ func (i *instance) readings() []record.Reading {
 		}
 	}
 	list = append(append(list, all.Sample(processesOf)), l.ground.readings()...)
+	if l.beside != nil {
+		list = append(list, l.beside.reading())
+	}
 	if cpus, busy, err := telemetry.Machine(); err == nil {
 		add(sourceMachine, map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)})
 	}

@@ -68,7 +68,7 @@ func volumes() record.ObjectKind {
 		{Name: created, Owner: "glusterd"}, {Name: started, Owner: "brick processes"}, {Name: mounted, Owner: "client"},
 		{Name: written, Owner: "bricks"}, {Name: ready, Owner: "client"}, {Name: deleted, Owner: "glusterd"},
 	}
-	k.Created, k.Started, k.There, k.Gone = created, started, ready, deleted
+	k.Created, k.Started, k.There, k.Gone, k.Anew = created, started, ready, deleted, true
 	return k
 }
 

@@ -83,7 +83,11 @@ func (m *meter) read(sys *gluster.System) (map[string]sum, error) {
 	if err != nil {
 		return nil, err
 	}
-	sums := make(map[string]sum)
+	// A part of which nothing runs uses nothing: that is known, too.
+	sums := map[string]sum{sourceServers: {}}
+	for _, part := range gluster.Parts() {
+		sums[string(part)] = sum{}
+	}
 	add := func(source string, u telemetry.Usage) {
 		s := sums[source]
 		s.processes++

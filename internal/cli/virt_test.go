@@ -1,0 +1,61 @@
+package cli
+
+import (
+	"strings"
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Virtual machines are loaded on the APIs that a private lab plays: what was
+// planted is found again, in the time that is played.
+func TestVirtualMachines(t *testing.T) {
+	t.Parallel()
+	p := suite.Program(t)
+	tests := []struct {
+		why, args  string
+		milestones []string
+		// What is planted of the milestone that counts, in the time that is
+		// played, at the median: at least so many seconds.
+		atLeast float64
+	}{
+		{"machines boot in turns and answer by SSH", "vm-boot-storm --levels 10 --lab-virt bootShare=1s,bootTime=20s", []string{"Accepted", "Scheduling", "Scheduled", "Running", "SSHAnswered"}, 25},
+		{"machines are restarted: a new life each", "vm-restart --levels 5 --lab-virt shutdown=20s,bootTime=20s", []string{"Accepted", "Running", "SSHAnswered"}, 40},
+		{"migrations wait for the limit of two from a node and five in all", "vm-migration --levels 10 --lab-virt migrateFedora=40s", []string{"Admitted", "Moving", "Migrated"}, 40},
+		{"clones of a golden image", "vm-deploy --axis machines --levels 5 --lab-virt cloneTime=40s --set run=true", []string{"CloneStarted", "Cloned"}, 40},
+		{"machines and pods side by side", "density-mix --levels 8", []string{"Created", "Scheduled", "Ready"}, 0},
+	}
+	for _, tt := range tests[:suite.Size(1, len(tests))] {
+		words := strings.Fields(tt.args)
+		got := p.Measure(t, words[0], append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "20"}, words...)...)
+		r := p.Result(t, words[0])
+		if got.Code != exitHeld || len(r.Steps) == 0 {
+			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
+			continue
+		}
+		s := r.Steps[len(r.Steps)-1]
+		for _, m := range tt.milestones {
+			if l := s.Latency[m]; l.N == 0 || l.Censored > 0 {
+				t.Errorf("%s: %s: %+v", tt.why, m, l)
+			}
+		}
+		there := s.Latency[tt.milestones[len(tt.milestones)-1]]
+		if r.Fidelity.TimeScale != 20 || r.Fidelity.Guests != record.Simulated || there.P50 == nil || *there.P50*20 < tt.atLeast {
+			t.Errorf("%s: %+v, fidelity %+v", tt.why, there, r.Fidelity)
+		}
+		if !strings.Contains(got.Stdout, "As it would be, 20 times as long") || !strings.Contains(got.Stdout, "Simulated: nodes, containers, guests") {
+			t.Errorf("%s: it is not said what was played:\n%s", tt.why, got.Stdout)
+		}
+	}
+	p.LeavesNoProcess(t)
+}
+
+// What cannot be there says so before any load.
+func TestClusterWithoutVirtualMachines(t *testing.T) {
+	t.Parallel()
+	p := suite.Lab(t, smallLab...)
+	got := p.Run(t, "sweep", "vm-boot-storm", "--lab", p.Lab, "--levels", "5")
+	if got.Code != exitUsage || !strings.Contains(got.Stderr, "VirtualMachine") || !strings.Contains(got.Stderr, "kubevirt.io/v1") {
+		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
+	}
+}
