@@ -60,7 +60,7 @@ func TestUnknownAxis(t *testing.T) {
 	for _, axis := range []string{"", "vms"} {
 		_, err := (&Cluster{client: on.client}).Open(t.Context(), PreparedWorkload{Axis: axis}, on.sink, on.clock, on.step, nil)
 		var mistake *target.MistakeError
-		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), fmt.Sprintf("%q, only along at-once, bulk, objects, pods-per-node, rate", axis)) {
+		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), fmt.Sprintf("%q, only along at-once, bulk, iterations, objects, pods-per-node, rate", axis)) {
 			t.Errorf("axis %q: %v", axis, err)
 		}
 	}

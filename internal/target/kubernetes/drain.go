@@ -22,6 +22,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -95,10 +96,10 @@ func drainable(nodes []corev1.Node, busy map[string]bool) (list []string) {
 
 // chosen are the first n of the nodes that can be drained: at least one more
 // must be there, to take what leaves them.
-func chosen(nodes []string, n int) ([]string, error) {
+func chosen(nodes []string, n int, selector string) ([]string, error) {
 	if n >= len(nodes) {
 		return nil, target.Mistakef("lower the level; nodes that are cordoned, tainted, not ready or have others' machines are left alone, and plimsoll clean uncordons those of runs that were killed",
-			"%s to drain, and one that is left to take what is on them: there are %d that could be drained", record.Noun{One: "node", Many: "nodes"}.Count(n), len(nodes))
+			"%s to drain, and one that is left to take what is on them: of the nodes with the label %s, %d could be drained", record.Noun{One: "node", Many: "nodes"}.Count(n), selector, len(nodes))
 	}
 	return nodes[:n], nil
 }
@@ -114,7 +115,7 @@ func (d *drain) mark(ctx context.Context, n int) error {
 		return err
 	}
 	if d.agreed == nil {
-		can, err = chosen(can, n)
+		can, err = chosen(can, n, d.spec.Nodes)
 	} else if left := slices.DeleteFunc(slices.Clone(d.agreed), func(node string) bool { return slices.Contains(can, node) }); len(left) > 0 || n > len(d.agreed) {
 		err = fmt.Errorf("drain %d of the nodes that were agreed to: %s cannot be drained any more", n, strings.Join(left, ", "))
 	} else {
@@ -331,17 +332,31 @@ func (c *Cluster) drained(ctx context.Context, of func(run string) *Leftover) er
 	return nil
 }
 
+// drainOf is what a workload drains, nil for nothing.
+func drainOf(w *workload.Workload) *workload.Drain {
+	if w == nil || w.Objects == nil || w.Objects.Begin == nil {
+		return nil
+	}
+	return w.Objects.Begin.Drain
+}
+
+// drainRights is what draining takes besides.
+func drainRights() []ceiling.Right {
+	return []ceiling.Right{{Verb: "get", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "create", Resource: "pods/eviction"}}
+}
+
 // agreeToDrain names the nodes that the run will cordon and drain at most; no
 // others are.
 func (s *session) agreeToDrain(ctx context.Context, consent *target.Consent) error {
-	if s.Workload == nil || s.Workload.Objects == nil || s.Workload.Objects.Begin == nil || s.Workload.Objects.Begin.Drain == nil {
+	spec := drainOf(s.Workload)
+	if spec == nil || s.ToRead {
 		return nil
 	}
-	can, err := s.cluster.client.nodesToDrain(ctx, s.Workload.Objects.Begin.Drain, func(string) bool { return false })
+	can, err := s.cluster.client.nodesToDrain(ctx, spec, func(string) bool { return false })
 	if err != nil {
 		return err
 	}
-	if s.drains, err = chosen(can, mostNodes(&s.Plan.Axis)); err != nil {
+	if s.drains, err = chosen(can, mostNodes(&s.Plan.Axis), spec.Nodes); err != nil {
 		return err
 	}
 	consent.Warnings = append(consent.Warnings, fmt.Sprintf("these nodes will be cordoned, and this run's machines on them evicted; they are uncordoned at the end: %s", strings.Join(s.drains, ", ")))

@@ -109,9 +109,10 @@ func (s *Survey) review(ctx context.Context, h *ceiling.Health, needs []ceiling.
 	return inParallel(ctx, len(needs), reviewers, 0, func(ctx context.Context, i int) error {
 		r := &h.Rights[i]
 		resource, group, _ := strings.Cut(r.Resource, ".")
+		resource, part, _ := strings.Cut(resource, "/")
 		review, err := s.typed.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, &authorizationv1.SelfSubjectAccessReview{
 			Spec: authorizationv1.SelfSubjectAccessReviewSpec{ResourceAttributes: &authorizationv1.ResourceAttributes{
-				Namespace: r.Where, Verb: r.Verb, Group: group, Resource: resource,
+				Namespace: r.Where, Verb: r.Verb, Group: group, Resource: resource, Subresource: part,
 			}},
 		}, metav1.CreateOptions{})
 		if err != nil {

@@ -482,6 +482,9 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	} else {
 		list = append(list, target.Change{Action: target.RemoveLeft, What: "leftovers of earlier runs"})
 	}
+	if d := drainOf(r.Workload); d != nil {
+		list = append(list, target.Change{Action: target.ChangeIt, What: fmt.Sprintf("nodes with the label %s, as many as the level: cordoned, and this run's %s there evicted", d.Nodes, r.Workload.Objects.Noun.Many)})
+	}
 	list = append(list, target.Change{Action: target.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})
 	seen := make(map[target.Change]bool)
 	for _, a := range rendered.toLoad() {

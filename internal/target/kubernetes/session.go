@@ -300,6 +300,9 @@ func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Asses
 		}
 	}
 	l, err := survey.Assess(ctx, d)
+	if err == nil && drainOf(s.Workload) != nil {
+		l.Needs = append(l.Needs, drainRights()...)
+	}
 	if err == nil && s.ToRead && v.Config != nil {
 		if err := v.repeatedNames(identity{uuid: s.UUID, run: s.Run}); err != nil {
 			l.found(record.SeverityError, "workload", "", "%v", err)

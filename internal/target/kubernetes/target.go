@@ -299,6 +299,9 @@ func knownAxis(axis string, objects *workload.Objects) error {
 	if objects != nil {
 		known = slices.DeleteFunc(known, func(a string) bool { return a == observe.AxisPodsPerNode })
 	}
+	if objects != nil && objects.Begin != nil && objects.Begin.Drain != nil {
+		known = []string{observe.AxisIterations}
+	}
 	if !slices.Contains(known, axis) {
 		return target.Mistakef("", "a cluster cannot be loaded with this workload along the axis %q, only along %s", axis, strings.Join(known, ", "))
 	}

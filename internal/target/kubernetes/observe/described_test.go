@@ -233,3 +233,32 @@ func BenchmarkDescribed(b *testing.B) {
 		}
 	}
 }
+
+// An object that is drained goes on with what it had, and a migration that has
+// failed has not moved it.
+func TestDescribedDrain(t *testing.T) {
+	spec := &workload.Objects{
+		Resources: []workload.Resource{{Name: "machine", Kind: "Machine"}, {Name: "instance", Kind: "Instance"}},
+		Milestones: []workload.ObjectMilestone{
+			{Name: "Evacuating", When: workload.When{Resource: "instance", Path: "status.evacuate"}},
+			{Name: "Migrated", When: workload.When{Resource: "instance", Path: "status.[move.completed,move.failed]", Values: []string{"[true]", "[true,false]"}}},
+		},
+		There: "Migrated",
+		SetUp: []workload.SetUp{{Job: "machines", Until: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}}},
+		Begin: &workload.Begin{Drain: &workload.Drain{Nodes: "a", Pods: "b"}},
+	}
+	tr := newDescribedTrial(t, spec)
+	tr.tell(Changed, 0, machineA, "")
+	tr.tell(Changed, 1, instanceA, running)
+	if n := tr.described.SetUp(0); n != 1 || len(tr.events) > 0 {
+		t.Fatalf("%d set up, told %v", n, tr.events)
+	}
+	tr.described.Begin(tr.now, "ns/a")
+	tr.tell(Changed, 1, instanceA, `"evacuate":"n1"`)
+	tr.tell(Changed, 1, instanceA, `"evacuate":"n1","move":{"completed":true,"failed":true}`)
+	tr.tell(Changed, 1, instanceA, `"evacuate":"n1","move":{"start":"now"}`)
+	tr.tell(Changed, 1, instanceA, `"move":{"completed":true}`)
+	if got := tr.text(); got != "3 a Evacuating\n6 a Migrated" {
+		t.Errorf("told\n%s", got)
+	}
+}
