@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -21,6 +22,9 @@ type Leftover struct {
 	Namespaces []string `json:"namespaces"`
 	// Others are the paths of objects outside of those namespaces.
 	Others []string `json:"others"`
+	// Changed are the paths of objects that are not the run's, and that it has
+	// changed.
+	Changed []string `json:"changed"`
 	// Alive says that the run gave a sign of life lately: it may still be
 	// going on.
 	Alive bool `json:"alive"`
@@ -36,7 +40,11 @@ func (l *Leftover) DeadFrom() time.Time { return l.LastSign.Add(AliveFor) }
 
 // What names all that is left, in a line.
 func (l *Leftover) What() string {
-	return strings.Join(append(slices.Clone(l.Namespaces), l.Others...), ", ")
+	all := slices.Concat(l.Namespaces, l.Others)
+	for _, path := range l.Changed {
+		all = append(all, "the settings changed in "+path)
+	}
+	return strings.Join(all, ", ")
 }
 
 // AliveFor is how long after its last sign of life a run counts as going on.
@@ -50,7 +58,7 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 	of := func(run string) *Leftover {
 		l, ok := byRun[run]
 		if !ok {
-			l = &Leftover{Run: run, Namespaces: []string{}, Others: []string{}}
+			l = &Leftover{Run: run, Namespaces: []string{}, Others: []string{}, Changed: []string{}}
 			byRun[run] = l
 		}
 		return l
@@ -65,13 +73,30 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 		l := of(ns.Labels[LabelRun])
 		l.Namespaces = append(l.Namespaces, ns.Name)
 		taken[ns.Name] = true
+		var changed []string
+		if json.Unmarshal([]byte(ns.Annotations[annotationChanged]), &changed) == nil {
+			l.Changed = append(l.Changed, changed...)
+		}
 		if sign, err := time.Parse(time.RFC3339, ns.Annotations[annotationAlive]); err == nil && ns.DeletionTimestamp == nil {
 			l.LastSign = sign
 			l.Alive = c.now().Sub(sign) < AliveFor
 		}
 	}
 	if !quick {
-		if err := c.strays(ctx, ours.LabelSelector, taken, of); err != nil {
+		err := c.strays(ctx, ours.LabelSelector, func(o *metav1.PartialObjectMetadata, at string) {
+			if !taken[o.Namespace] {
+				l := of(o.Labels[LabelRun])
+				l.Others = append(l.Others, at)
+			}
+		})
+		if err == nil {
+			err = c.strays(ctx, LabelChangedBy, func(o *metav1.PartialObjectMetadata, at string) {
+				if l := of(o.Labels[LabelChangedBy]); !slices.Contains(l.Changed, at) {
+					l.Changed = append(l.Changed, at)
+				}
+			})
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -89,9 +114,9 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 	return list, nil
 }
 
-// strays finds labelled objects of every kind that no namespace of ours will
-// take along.
-func (c *Cluster) strays(ctx context.Context, selector string, taken map[string]bool, of func(run string) *Leftover) error {
+// strays finds the labelled objects of every kind but namespaces, with their
+// paths.
+func (c *Cluster) strays(ctx context.Context, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	_, lists, err := c.client.typed.Discovery().ServerGroupsAndResources()
 	if err != nil && lists == nil {
 		return fmt.Errorf("discover the API: %w", c.client.unreachable(err))
@@ -105,7 +130,7 @@ func (c *Cluster) strays(ctx context.Context, selector string, taken map[string]
 			if strings.Contains(list.GroupVersion, "/") {
 				path = "/apis/" + list.GroupVersion
 			}
-			if err := c.straysOf(ctx, path, r, selector, taken, of); err != nil {
+			if err := c.straysOf(ctx, path, r, selector, found); err != nil {
 				return fmt.Errorf("list %s: %w", r.Name, err)
 			}
 		}
@@ -114,7 +139,7 @@ func (c *Cluster) strays(ctx context.Context, selector string, taken map[string]
 }
 
 // straysOf lists one resource by its metadata only.
-func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResource, selector string, taken map[string]bool, of func(string) *Leftover) error {
+func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
 	var buf bytes.Buffer
 	for {
@@ -142,15 +167,11 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 			if err := o.Unmarshal(item); err != nil {
 				return err
 			}
-			if taken[o.Namespace] {
-				return nil
-			}
 			at := path + "/" + r.Name + "/" + o.Name
 			if r.Namespaced {
 				at = path + "/namespaces/" + o.Namespace + "/" + r.Name + "/" + o.Name
 			}
-			l := of(o.Labels[LabelRun])
-			l.Others = append(l.Others, at)
+			found(&o, at)
 			return nil
 		})
 		if err != nil || next == "" {
@@ -160,8 +181,18 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 	}
 }
 
-// Clean removes what a run has left and waits until it is gone.
+// Clean puts back what a run has changed, removes what it has left and waits
+// until that is gone.
 func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
+	for _, path := range l.Changed {
+		_, others, err := c.client.rewriteObject(ctx, path, l.Run, nil, false)
+		if err != nil {
+			return fmt.Errorf("put back the settings changed in %s: %w", path, err)
+		}
+		for _, text := range others {
+			c.host.Log("note: %s: %s", path, text)
+		}
+	}
 	for _, path := range l.Others {
 		r, err := c.client.call(ctx, http.MethodDelete, path, nil)
 		if err == nil && r.code != http.StatusNotFound {

@@ -168,7 +168,9 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 	if exempt, err := s.cluster.exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
-	return consent, nil
+	changes, err := s.settingTexts(ctx)
+	consent.Warnings = append(consent.Warnings, changes...)
+	return consent, err
 }
 
 // Sweep implements target.Session. Of a run that goes on everything goes,
@@ -366,6 +368,7 @@ func variantOf(r target.Request, given map[string]string) (v Variant, err error)
 	if err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
+	v.Settings = r.Workload.Values(params)
 	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
@@ -495,7 +498,7 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 			}
 		}
 	}
-	return list, nil
+	return append(list, settingChanges(rendered.toLoad())...), nil
 }
 
 // outline is what the jobs of a rendering make.

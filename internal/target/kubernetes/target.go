@@ -68,6 +68,7 @@ type PreparedWorkload struct {
 type Variant struct {
 	Config    *kubeburner.Config
 	Templates [][]*kubeburner.Template // by job and object
+	Settings  []workload.Value         // of the cluster
 }
 
 func (l *PreparedWorkload) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
@@ -98,6 +99,7 @@ type Target struct {
 	watch      *observer
 	ageing     *ageing
 	remover    *remover
+	settings   *settings
 
 	realness record.Realness // of the nodes, at the last Raise
 	others   map[string]int  // pods that are not ours, per eligible node, at the last Raise
@@ -141,7 +143,11 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 	if err := t.watch.start(ctx, fail); err != nil {
 		return nil, err
 	}
-	if err := t.tryOut(ctx); err != nil {
+	err = t.tryOut(ctx)
+	if err == nil {
+		t.settings, err = c.newSettings(ctx, t.shared, t.watch.canary.namespace)
+	}
+	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalBound)
 		defer cancel()
 		return nil, errors.Join(err, t.Close(ctx))
@@ -207,6 +213,9 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 			return target.Batch{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
 		}
 		t.population.rendering = arm
+	}
+	if err := t.settings.apply(ctx, level.Arm); err != nil {
+		return target.Batch{}, err
 	}
 	nodes, _, realness, err := t.places()
 	if err != nil {
@@ -428,7 +437,7 @@ func (t *Target) Close(done context.Context) error {
 		defer blind(nil)
 		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
 		go t.remover.endOutOfReach(ctx, blind)
-		err = t.remover.removeAll(ctx, t.population.onlyPods())
+		err = errors.Join(t.settings.putBack(done), t.remover.removeAll(ctx, t.population.onlyPods()))
 	}
 	t.watch.close()
 	t.client.close()
