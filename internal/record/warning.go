@@ -46,6 +46,7 @@ const (
 	WarningNotKnown    WarningKind = "notKnown"    // something could not be found out
 	WarningFields      WarningKind = "fields"      // of templates, which the API ignores
 	WarningCleanup     WarningKind = "cleanup"     // what was made was not removed
+	WarningSetting     WarningKind = "setting"     // of the target, which was changed for the run
 	WarningBeside      WarningKind = "beside"      // another run that was, or may have been, loading the target
 	WarningSignatures  WarningKind = "signatures"  // they cannot be used
 	WarningShape       WarningKind = "shape"       // one percentile misleads

@@ -41,6 +41,8 @@ type Param struct {
 	Values  []string `yaml:"values"`  // the only ones allowed; empty allows all of the type
 	Min     *int     `yaml:"min"`     // of an int or a number
 	Pattern string   `yaml:"pattern"` // regular expression that a whole string must match, unless it is empty
+	// Optional allows the empty value beside those of the type.
+	Optional bool `yaml:"optional"`
 }
 
 // quantityForm is Kubernetes' grammar of quantities without a minus sign: a
@@ -48,8 +50,11 @@ type Param struct {
 var quantityForm = regexp.MustCompile(`^\+?([0-9]+(\.[0-9]*)?|\.[0-9]+)([KMGTPE]i|[numkMGTPE]|[eE][-+]?[0-9]+)?$`)
 
 // resolve checks a value and gives it as templates get it: an int64, a float64,
-// a bool, or a string.
+// a bool, or a string; an empty one of any type is a string.
 func (p Param) resolve(text string) (any, error) {
+	if p.Optional && text == "" {
+		return "", nil
+	}
 	if len(p.Values) > 0 && !slices.Contains(p.Values, text) {
 		return nil, fmt.Errorf("%q is none of %s", text, strings.Join(p.Values, ", "))
 	}

@@ -41,6 +41,7 @@ func validate(w *Workload) error {
 		v.Fail("lab", "must be %s, on a target that has labs, is %q", LabVirt, w.Lab)
 	}
 	v.objects(w.Objects)
+	v.settings()
 	v.goals("goals", w.Goals, w.kind())
 	if w.Primary != "" || slices.ContainsFunc(w.Axes, func(a Axis) bool { return a.Primary == "" }) {
 		v.primary("primary", w.Primary, w.kind())

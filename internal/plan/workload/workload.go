@@ -40,6 +40,8 @@ type Workload struct {
 	Lab string `yaml:"lab"`
 	// Objects is what is followed; nil is what the target follows by itself.
 	Objects *Objects `yaml:"objects"`
+	// Settings are what parameters change of the system itself.
+	Settings []Setting `yaml:"settings"`
 	// Goals have load lines of their own; the first is the headline. Each is a
 	// list of objectives that must all hold.
 	Goals strictyaml.Ordered[[]string] `yaml:"goals"`

@@ -99,6 +99,42 @@ func TestUnknownNames(t *testing.T) {
 	}
 }
 
+// paramA is a parameter that may be empty, and settingOf one setting beside
+// parameters.
+const paramA = "params: [{name: a, type: int, optional: true, help: x}]"
+
+func settingOf(params, setting string) string { return params + "\nsettings: [" + setting + "]\n" }
+
+// A parameter that may be empty changes something only where it has a value.
+func TestValues(t *testing.T) {
+	w, err := Load(tree(small+settingOf("params: [{name: a, type: int, optional: true, help: x}, {name: b, type: string, help: x}]",
+		"{param: a, in: [{apiVersion: v1, kind: A, path: spec.a, nameParam: b}, {apiVersion: v1, kind: B, path: status.a}]}")), "small", things)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		why   string
+		given map[string]string
+		want  string
+	}{
+		{"left empty", nil, "[]"},
+		{"empty by word", map[string]string{"a": ""}, "[]"},
+		{"given", map[string]string{"a": "3", "b": "n"}, "[a 3 [n ]]"},
+	} {
+		p, err := w.Resolve(c.given)
+		var got []string
+		for _, v := range w.Values(p) {
+			got = append(got, fmt.Sprint(v.Param, " ", v.To, " ", v.Names))
+		}
+		if err != nil || fmt.Sprint(got) != c.want {
+			t.Errorf("%s: %v, %v", c.why, got, err)
+		}
+	}
+	if _, err := w.Resolve(map[string]string{"a": "x"}); err == nil {
+		t.Error("a text is a whole number")
+	}
+}
+
 func TestDescriptionErrors(t *testing.T) {
 	replace := func(old, with string) string {
 		if !strings.Contains(small, old) {
@@ -140,6 +176,14 @@ func TestDescriptionErrors(t *testing.T) {
 		{"a default that is not allowed", small + "params: [{name: a, type: string, help: x, values: [b, c]}]\n", `workload.yaml:9:10: params[0].default: "" is none of b, c`},
 		{"a pattern that is none", small + "params: [{name: a, type: string, help: x, pattern: '('}]\n", "workload.yaml:9:52: params[0].pattern: is no regular expression: error parsing regexp: missing closing ): `(`"},
 		{"a minimum of a text", small + "params: [{name: a, type: string, help: x, min: 1}]\n", "workload.yaml:9:48: params[0].min: only a parameter of type int or number has one"},
+		{"a setting of no parameter", small + settingOf("params: []", "{param: a, in: [{apiVersion: v1, kind: A, path: spec.a}]}"), `workload.yaml:10:20: settings[0].param: there is no parameter of small "a", there is none at all`},
+		{"a setting without a place", small + settingOf(paramA, "{param: a}"), "workload.yaml:10:12: settings[0].in: is missing: at least one place with a path is needed"},
+		{"a setting that is only refused", small + settingOf(paramA, "{param: a, in: [{apiVersion: v1, kind: A, refuse: no}]}"), "workload.yaml:10:23: settings[0].in: is missing: at least one place with a path is needed"},
+		{"a place with a path and without", small + settingOf(paramA, "{param: a, in: [{apiVersion: v1, kind: A, path: spec.a, refuse: no}, {apiVersion: v1, kind: A, path: spec.a}]}"),
+			"workload.yaml:10:28: settings[0].in[0]: has either a path, such as spec.replicas, or refuse"},
+		{"a path with a hole", small + settingOf(paramA, "{param: a, in: [{apiVersion: v1, kind: A, path: spec..a}]}"), "workload.yaml:10:28: settings[0].in[0]: has either a path, such as spec.replicas, or refuse"},
+		{"a place of no kind", small + settingOf(paramA, "{param: a, in: [{apiVersion: v1, path: spec.a}]}"), "workload.yaml:10:28: settings[0].in[0]: apiVersion and kind are needed"},
+		{"a name of no parameter", small + settingOf(paramA, "{param: a, in: [{apiVersion: v1, kind: A, path: spec.a, nameParam: b}]}"), `workload.yaml:10:79: settings[0].in[0].nameParam: there is no parameter of small "b", did you mean "a"?`},
 		{"hold", small + "hold: -1s\n", "workload.yaml:9:7: hold: must not be negative, is -1s"},
 	} {
 		_, err := Load(tree(c.text), "small", things)

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
 	"maps"
 	"net/http"
@@ -23,6 +24,9 @@ type Leftover struct {
 	Others []string `json:"others"`
 	// Nodes are those that it has chosen to drain: it may have cordoned them.
 	Nodes []string `json:"nodes,omitempty"`
+	// Changed are the paths of objects that are not the run's, and that it has
+	// changed.
+	Changed []string `json:"changed"`
 	// Alive says that the run gave a sign of life lately: it may still be
 	// going on.
 	Alive bool `json:"alive"`
@@ -38,11 +42,14 @@ func (l *Leftover) DeadFrom() time.Time { return l.LastSign.Add(AliveFor) }
 
 // What names all that is left, in a line.
 func (l *Leftover) What() string {
-	what := append(slices.Clone(l.Namespaces), l.Others...)
-	for _, node := range l.Nodes {
-		what = append(what, "the cordon of node "+node)
+	all := slices.Concat(l.Namespaces, l.Others)
+	for _, path := range l.Changed {
+		all = append(all, "the settings changed in "+path)
 	}
-	return strings.Join(what, ", ")
+	for _, node := range l.Nodes {
+		all = append(all, "the cordon of node "+node)
+	}
+	return strings.Join(all, ", ")
 }
 
 // AliveFor is how long after its last sign of life a run counts as going on.
@@ -56,7 +63,7 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 	of := func(run string) *Leftover {
 		l, ok := byRun[run]
 		if !ok {
-			l = &Leftover{Run: run, Namespaces: []string{}, Others: []string{}}
+			l = &Leftover{Run: run, Namespaces: []string{}, Others: []string{}, Changed: []string{}}
 			byRun[run] = l
 		}
 		return l
@@ -71,6 +78,10 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 		l := of(ns.Labels[LabelRun])
 		l.Namespaces = append(l.Namespaces, ns.Name)
 		taken[ns.Name] = true
+		var changed []string
+		if json.Unmarshal([]byte(ns.Annotations[annotationChanged]), &changed) == nil {
+			l.Changed = append(l.Changed, changed...)
+		}
 		if sign, err := time.Parse(time.RFC3339, ns.Annotations[annotationAlive]); err == nil && ns.DeletionTimestamp == nil {
 			l.LastSign = sign
 			l.Alive = c.now().Sub(sign) < AliveFor
@@ -80,7 +91,20 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 		return nil, err
 	}
 	if !quick {
-		if err := c.strays(ctx, ours.LabelSelector, taken, of); err != nil {
+		err := c.strays(ctx, ours.LabelSelector, func(o *metav1.PartialObjectMetadata, at string) {
+			if !taken[o.Namespace] {
+				l := of(o.Labels[LabelRun])
+				l.Others = append(l.Others, at)
+			}
+		})
+		if err == nil {
+			err = c.strays(ctx, LabelChangedBy, func(o *metav1.PartialObjectMetadata, at string) {
+				if l := of(o.Labels[LabelChangedBy]); !slices.Contains(l.Changed, at) {
+					l.Changed = append(l.Changed, at)
+				}
+			})
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -98,9 +122,9 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 	return list, nil
 }
 
-// strays finds labelled objects of every kind that no namespace of ours will
-// take along.
-func (c *Cluster) strays(ctx context.Context, selector string, taken map[string]bool, of func(run string) *Leftover) error {
+// strays finds the labelled objects of every kind but namespaces, with their
+// paths.
+func (c *Cluster) strays(ctx context.Context, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	_, lists, err := c.client.typed.Discovery().ServerGroupsAndResources()
 	if err != nil && lists == nil {
 		return fmt.Errorf("discover the API: %w", c.client.unreachable(err))
@@ -114,7 +138,7 @@ func (c *Cluster) strays(ctx context.Context, selector string, taken map[string]
 			if strings.Contains(list.GroupVersion, "/") {
 				path = "/apis/" + list.GroupVersion
 			}
-			if err := c.straysOf(ctx, path, r, selector, taken, of); err != nil {
+			if err := c.straysOf(ctx, path, r, selector, found); err != nil {
 				return fmt.Errorf("list %s: %w", r.Name, err)
 			}
 		}
@@ -123,7 +147,7 @@ func (c *Cluster) strays(ctx context.Context, selector string, taken map[string]
 }
 
 // straysOf lists one resource by its metadata only.
-func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResource, selector string, taken map[string]bool, of func(string) *Leftover) error {
+func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
 	var buf bytes.Buffer
 	for {
@@ -151,15 +175,11 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 			if err := o.Unmarshal(item); err != nil {
 				return err
 			}
-			if taken[o.Namespace] {
-				return nil
-			}
 			at := path + "/" + r.Name + "/" + o.Name
 			if r.Namespaced {
 				at = path + "/namespaces/" + o.Namespace + "/" + r.Name + "/" + o.Name
 			}
-			l := of(o.Labels[LabelRun])
-			l.Others = append(l.Others, at)
+			found(&o, at)
 			return nil
 		})
 		if err != nil || next == "" {
@@ -169,10 +189,20 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 	}
 }
 
-// Clean removes what a run has left and waits until it is gone.
+// Clean puts back what a run has changed, removes what it has left and waits
+// until that is gone.
 func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
 	if err := c.client.releaseNodes(ctx, l.Run, l.Nodes); err != nil {
 		return err
+	}
+	for _, path := range l.Changed {
+		_, others, err := c.client.rewriteObject(ctx, path, l.Run, nil, false)
+		if err != nil {
+			return fmt.Errorf("put back the settings changed in %s: %w", path, err)
+		}
+		for _, text := range others {
+			c.host.Log("note: %s: %s", path, text)
+		}
 	}
 	for _, path := range l.Others {
 		r, err := c.client.call(ctx, http.MethodDelete, path, nil)

@@ -239,14 +239,18 @@ func (d *drain) ask(ctx context.Context, pod evictee) (reply, error) {
 	return d.client.do(ctx, http.MethodPost, podPath(pod.namespace+"/"+pod.name)+"/eviction", nil, "application/json", body, new(bytes.Buffer))
 }
 
-// release ends the drains and uncordons what they cordoned.
-func (d *drain) release(ctx context.Context) error {
+// release ends the drains and uncordons what they cordoned, unless the run is
+// leaving a cluster that is about to go.
+func (d *drain) release(ctx context.Context, leaving bool) error {
 	if d == nil || len(d.nodes) == 0 {
 		return nil
 	}
 	if d.stop != nil {
 		d.stop()
 		d.asked.Wait()
+	}
+	if d.load.Abandon && leaving {
+		return nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, dismissBound)
 	defer cancel()

@@ -169,6 +169,11 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 	if exempt, err := s.cluster.exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
+	changes, err := s.settingTexts(ctx)
+	consent.Warnings = append(consent.Warnings, changes...)
+	if err != nil {
+		return nil, err
+	}
 	return consent, s.agreeToDrain(ctx, consent)
 }
 
@@ -367,6 +372,7 @@ func variantOf(r target.Request, given map[string]string) (v Variant, err error)
 	if err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
+	v.Settings = r.Workload.Values(params)
 	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
@@ -499,7 +505,7 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 			}
 		}
 	}
-	return list, nil
+	return append(list, settingChanges(rendered.toLoad())...), nil
 }
 
 // outline is what the jobs of a rendering make.

@@ -71,6 +71,7 @@ type PreparedWorkload struct {
 type Variant struct {
 	Config    *kubeburner.Config
 	Templates [][]*kubeburner.Template // by job and object
+	Settings  []workload.Value         // of the cluster
 }
 
 func (l *PreparedWorkload) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
@@ -102,6 +103,7 @@ type Target struct {
 	ageing     *ageing
 	remover    *remover
 	drain      *drain // nil where no node is drained
+	settings   *settings
 
 	realness record.Realness // of the nodes, at the last Raise
 	others   map[string]int  // pods that are not ours, per eligible node, at the last Raise
@@ -149,7 +151,11 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 	if err := t.watch.start(ctx, fail); err != nil {
 		return nil, err
 	}
-	if err := t.tryOut(ctx); err != nil {
+	err = t.tryOut(ctx)
+	if err == nil {
+		t.settings, err = c.newSettings(ctx, t.shared, t.watch.canary.namespace)
+	}
+	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalBound)
 		defer cancel()
 		return nil, errors.Join(err, t.Close(ctx))
@@ -215,6 +221,9 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 			return target.Batch{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
 		}
 		t.population.rendering = arm
+	}
+	if err := t.settings.apply(ctx, level.Arm); err != nil {
+		return target.Batch{}, err
 	}
 	nodes, _, realness, err := t.places()
 	if err != nil {
@@ -422,7 +431,7 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 // namespaces go, and everything in them.
 func (t *Target) Reset(ctx context.Context) error {
 	t.ageing.end()
-	if err := t.drain.release(ctx); err != nil {
+	if err := t.drain.release(ctx, false); err != nil {
 		return err
 	}
 	if err := t.remover.empty(ctx, t.population.onlyPods()); err != nil {
@@ -442,7 +451,7 @@ func (t *Target) Reset(ctx context.Context) error {
 // its end is not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.end()
-	err := t.drain.release(context.WithoutCancel(done))
+	err := t.drain.release(context.WithoutCancel(done), true)
 	if !t.load.Abandon {
 		ctx, cancel := context.WithTimeout(done, removalBound)
 		defer cancel()
@@ -452,7 +461,7 @@ func (t *Target) Close(done context.Context) error {
 		defer blind(nil)
 		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
 		go t.remover.endOutOfReach(ctx, blind)
-		err = errors.Join(err, t.remover.removeAll(ctx, t.population.onlyPods()))
+		err = errors.Join(err, t.settings.putBack(done), t.remover.removeAll(ctx, t.population.onlyPods()))
 	}
 	t.watch.close()
 	t.client.close()

@@ -1,0 +1,342 @@
+package kubernetes
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+const (
+	// LabelChangedBy, on an object that is not ours, names the run that has
+	// changed it.
+	LabelChangedBy = "plimsoll.dev/changed-by"
+	// annotationWas, on the same object, is what has to be put back: a list of
+	// change.
+	annotationWas = "plimsoll.dev/was"
+	// annotationChanged, on a run's own namespace, lists the paths of objects
+	// that the run may have changed.
+	annotationChanged = "plimsoll.dev/changed"
+)
+
+// place is where a setting stands in the cluster.
+type place struct {
+	path, what string // of the object, and how it is called
+	keys       []string
+}
+
+// setting is one that is to be changed in the cluster.
+type setting struct {
+	place
+	wanted
+	repeats []place // say the same some time later
+	was     any     // nil for not set
+}
+
+// findSettings finds where settings stand in the cluster.
+func (c *Cluster) findSettings(ctx context.Context, values []workload.Value) (list []setting, err error) {
+	for _, v := range values {
+		var places []place
+		for i, in := range v.In {
+			at, err := c.findPlace(ctx, in, v.Names[i])
+			if err != nil {
+				return nil, fmt.Errorf("parameter %s: %w", v.Param, err)
+			}
+			if at != nil && in.Refuse != "" && len(places) == 0 {
+				return nil, target.Mistakef(in.Refuse, "parameter %s: %s overwrites what would be changed", v.Param, at.what)
+			} else if at != nil && in.Refuse == "" {
+				places = append(places, *at)
+			}
+		}
+		if len(places) == 0 {
+			return nil, target.Mistakef("load a cluster that has it, or leave the parameter out", "parameter %s changes a setting of %s, and the cluster has none", v.Param, v.In[len(v.In)-1].Kind)
+		}
+		raw, err := json.Marshal(v.To)
+		if err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", v.Param, err)
+		}
+		s := setting{place: places[0], wanted: wanted{param: v.Param, keys: places[0].keys}, repeats: places[1:]}
+		if err := json.Unmarshal(raw, &s.to); err != nil {
+			return nil, fmt.Errorf("parameter %s: %w", v.Param, err)
+		}
+		object, err := c.client.readObject(ctx, s.path)
+		if err != nil {
+			return nil, fmt.Errorf("read %s: %w", s.what, err)
+		}
+		s.was, _, _ = unstructured.NestedFieldNoCopy(object, s.wanted.keys...)
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// findPlace finds the object in which a setting stands, nil for none.
+func (c *Cluster) findPlace(ctx context.Context, in workload.SettingPlace, name string) (*place, error) {
+	mapper, err := c.mapper()
+	if err != nil {
+		return nil, err
+	}
+	group, err := schema.ParseGroupVersion(in.APIVersion)
+	if err != nil {
+		return nil, target.Mistakef("", "%w", err)
+	}
+	mapping, err := mapper.RESTMapping(group.WithKind(in.Kind).GroupKind(), group.Version)
+	if meta.IsNoMatchError(err) {
+		return nil, nil
+	} else if err != nil {
+		return nil, err
+	}
+	if in.NameParam != "" && name == "" {
+		if name, err = c.defaultStorageClass(ctx); err != nil {
+			return nil, err
+		}
+	}
+	var found metav1.PartialObjectMetadataList
+	if err := c.client.inJSON(ctx, collection(mapping.Resource, ""), nil, nil, &found); err != nil {
+		return nil, fmt.Errorf("list %s: %w", mapping.Resource.Resource, err)
+	}
+	var places []place
+	var names []string
+	for _, o := range found.Items {
+		if name != "" && o.Name != name {
+			continue
+		}
+		called := strings.TrimPrefix(o.Namespace+"/"+o.Name, "/")
+		names = append(names, called)
+		places = append(places, place{collection(mapping.Resource, o.Namespace) + "/" + o.Name, in.Kind + " " + called, in.Keys()})
+	}
+	switch len(places) {
+	case 0:
+		return nil, nil
+	case 1:
+		return &places[0], nil
+	}
+	return nil, target.Mistakef("", "the cluster has several %s: %s", mapping.Resource.Resource, strings.Join(names, ", "))
+}
+
+// defaultStorageClass is the class of volumes that name none: that of virtual
+// machines' where there is one.
+func (c *Cluster) defaultStorageClass(ctx context.Context) (string, error) {
+	classes, err := c.client.typed.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return "", fmt.Errorf("list storage classes: %w", c.client.unreachable(err))
+	}
+	for _, mark := range []string{"storageclass.kubevirt.io/is-default-virt-class", "storageclass.kubernetes.io/is-default-class"} {
+		for _, class := range classes.Items {
+			if class.Annotations[mark] == "true" {
+				return class.Name, nil
+			}
+		}
+	}
+	return "", target.Mistakef("name a storage class", "the cluster has no default storage class")
+}
+
+// settings are those that a run changes, and puts back.
+type settings struct {
+	*shared
+	namespace string               // the run's own
+	arms      map[string][]setting // of each arm, of the workload itself for ""
+	arm       string               // whose settings are in force
+	changed   bool                 // something may have been changed
+}
+
+// newSettings finds the settings of each arm, and has the server look at them.
+// Nothing is changed yet.
+func (c *Cluster) newSettings(ctx context.Context, common *shared, namespace string) (*settings, error) {
+	s := &settings{shared: common, namespace: namespace, arms: make(map[string][]setting)}
+	for arm, v := range armsOf(common.load) {
+		list, err := c.findSettings(ctx, v.Settings)
+		if err != nil {
+			return nil, err
+		}
+		s.arms[arm] = list
+		if err := s.rewrite(ctx, arm, true); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// armsOf are the renderings by arm, by "" where there are no arms.
+func armsOf(load *PreparedWorkload) map[string]Variant {
+	if len(load.Arms) > 0 {
+		return load.Arms
+	}
+	return map[string]Variant{"": load.Variant}
+}
+
+// objects are what any of the arms changes, by path.
+func (s *settings) objects() map[string]string {
+	all := make(map[string]string)
+	for _, list := range s.arms {
+		for _, at := range list {
+			all[at.path] = at.what
+		}
+	}
+	return all
+}
+
+// apply puts the settings of an arm in force, and waits until all that repeats
+// them says so.
+func (s *settings) apply(ctx context.Context, arm string) error {
+	objects := s.objects()
+	if len(objects) == 0 || s.changed && s.arm == arm {
+		return nil
+	}
+	if !s.changed {
+		// Whoever comes after a run that was killed finds them there.
+		list, err := json.Marshal(slices.Sorted(maps.Keys(objects)))
+		if err != nil {
+			return err
+		}
+		patch, err := json.Marshal(map[string]any{"metadata": map[string]any{"annotations": map[string]string{annotationChanged: string(list)}}})
+		if err != nil {
+			return err
+		}
+		if _, err := s.client.typed.CoreV1().Namespaces().Patch(ctx, s.namespace, types.MergePatchType, patch, metav1.PatchOptions{}); err != nil {
+			return fmt.Errorf("note what is changed in namespace %s: %w", s.namespace, s.client.unreachable(err))
+		}
+	}
+	s.changed, s.arm = true, arm
+	if err := s.rewrite(ctx, arm, false); err != nil {
+		return err
+	}
+	for _, at := range s.arms[arm] {
+		for _, r := range at.repeats {
+			if err := s.awaitRepeat(ctx, at, r); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// rewrite changes the settings to those of an arm; a dry run only asks whether
+// that can be done.
+func (s *settings) rewrite(ctx context.Context, arm string, dryRun bool) error {
+	for path, what := range s.objects() {
+		var want []wanted
+		for _, at := range s.arms[arm] {
+			if at.path == path {
+				want = append(want, at.wanted)
+			}
+		}
+		told, others, err := s.client.rewriteObject(ctx, path, s.load.RunID, want, dryRun)
+		switch {
+		case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err):
+			return target.Mistakef("the server said so", "change the settings of %s: %w", what, err)
+		case err != nil:
+			return fmt.Errorf("change the settings of %s: %w", what, err)
+		case !dryRun:
+			s.tell(what, slices.Concat(told, others))
+		}
+	}
+	return nil
+}
+
+func (s *settings) tell(what string, texts []string) {
+	for _, text := range texts {
+		s.emit(&record.Note{Warning: record.WarningSetting, Text: what + ": " + text})
+	}
+}
+
+// How long a request for a setting is tried again, and putting back may take
+// when the user wants no more waiting; and how long a change may take to be in
+// force.
+const (
+	settingPatience = 15 * time.Second
+	repeatPatience  = time.Minute
+)
+
+func (s *settings) awaitRepeat(ctx context.Context, at setting, in place) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, repeatPatience, fmt.Errorf("%v after %s was changed to %s", repeatPatience, at.what, value(at.to)))
+	defer cancel()
+	for {
+		object, err := s.client.readObject(ctx, in.path)
+		if err != nil && ctx.Err() == nil {
+			return fmt.Errorf("read %s: %w", in.what, err)
+		}
+		is, _, _ := unstructured.NestedFieldNoCopy(object, in.keys...)
+		if reflect.DeepEqual(is, at.to) {
+			return nil
+		}
+		if !sleep(ctx, 100*time.Millisecond) {
+			return fmt.Errorf("parameter %s: %s of %s is still %s: %w", at.param, strings.Join(in.keys, "."), in.what, value(is), context.Cause(ctx))
+		}
+	}
+}
+
+// putBack makes all as it was before the run.
+func (s *settings) putBack(ctx context.Context) error {
+	if s == nil || !s.changed {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), settingPatience)
+	defer cancel()
+	var errs []error
+	for path, what := range s.objects() {
+		_, others, err := s.client.rewriteObject(ctx, path, s.load.RunID, nil, false)
+		s.tell(what, others)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("put back the settings of %s ('plimsoll clean' does): %w", what, err))
+		}
+	}
+	s.changed = len(errs) > 0
+	return errors.Join(errs...)
+}
+
+// settingChanges are what renderings would change, as a dry run lists it.
+func settingChanges(variants []armVariant) (list []target.Change) {
+	for _, a := range variants {
+		for _, v := range a.Settings {
+			var places []string
+			for _, in := range v.In {
+				if in.Path != "" && !strings.HasPrefix(in.Path, "status.") {
+					places = append(places, in.Path+" of "+in.Kind)
+				}
+			}
+			c := target.Change{Action: target.ChangeIt, What: fmt.Sprintf("%s to %v", strings.Join(places, ", or without it "), v.To)}
+			if a.arm != "" {
+				c.Each = "step of arm " + a.arm
+			}
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// settingTexts say what would be changed in the cluster, for whoever must agree.
+func (s *session) settingTexts(ctx context.Context) (texts []string, err error) {
+	if s.ToRead {
+		return nil, nil
+	}
+	for _, a := range s.toLoad() {
+		list, err := s.cluster.findSettings(ctx, a.Settings)
+		if err != nil {
+			return nil, err
+		}
+		for _, at := range list {
+			during := "the run"
+			if a.arm != "" {
+				during = "arm " + a.arm
+			}
+			texts = append(texts, fmt.Sprintf("%s of %s is changed for %s, %s -> %s, and put back at the end", strings.Join(at.place.keys, "."), at.what, during, value(at.was), value(at.to)))
+		}
+	}
+	return texts, nil
+}
