@@ -372,7 +372,7 @@ func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	var r judge.Result
-	if r = p.Result(t, "r"); r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 4 || *r.Prediction.FoundFailing != 8 {
+	if r = p.Result(t, "r"); r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || r.Prediction.Found == nil || r.Prediction.FoundFailing == nil || *r.Prediction.Found != 4 || *r.Prediction.FoundFailing != 8 {
 		t.Errorf("predicted and found: %+v", r.Prediction)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"os"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -510,4 +511,17 @@ func withoutEmpty(v reflect.Value) reflect.Value {
 		said.Set(v)
 	}
 	return said
+}
+
+// Levels are those that the plan names: of a sweep, a level, or the first and
+// the highest of a search.
+func (p *Plan) Levels() []float64 {
+	all := slices.Clone(p.Axis.Levels)
+	if p.Axis.Level != nil {
+		all = append(all, *p.Axis.Level)
+	}
+	if search := p.Axis.Search; search != nil {
+		all = append(all, search.From, search.Max)
+	}
+	return all
 }

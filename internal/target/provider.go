@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"maps"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -95,6 +96,34 @@ type Request struct {
 	ToRead bool
 	// Clean is the command that removes what runs have left in the system.
 	Clean string
+}
+
+// EachArm calls make for the workload by itself, whose arm is "", and for each
+// arm of the plan, with the parameters that are given for it. The map is make's
+// own.
+func (r Request) EachArm(make func(arm string, given map[string]string) error) error {
+	for _, arm := range append([]plan.Arm{{}}, r.Plan.Arms...) {
+		given := map[string]string{}
+		maps.Copy(given, r.Plan.Params)
+		maps.Copy(given, arm.Params)
+		if err := make(arm.Name, given); err != nil {
+			if arm.Name != "" {
+				return fmt.Errorf("arm %s: %w", arm.Name, err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+// Resolve are the workload's parameters where these are given; what is wrong
+// with them is a *MistakeError.
+func (r Request) Resolve(given map[string]string) (workload.Params, error) {
+	params, err := r.Workload.Resolve(given)
+	if err != nil {
+		return params, Mistakef("", "%w", err)
+	}
+	return params, nil
 }
 
 // Host is what a session may use of the process that opened it.

@@ -54,7 +54,7 @@ func running(t testing.TB, given map[string]string) *system {
 		t.Fatal(err)
 	}
 	one.binary = installed
-	r, err := room.Make(t.TempDir(), rooms, "test")
+	r, err := room.Make(t.TempDir(), rooms().Kind, "test")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -80,7 +80,7 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 	if i.Plan.Axis.Name == axisIdle {
 		one.idle = int(reached)
 	}
-	s := &system{settings: one, room: i.room, host: i.Host, tied: i.tied}
+	s := &system{settings: one, room: i.Room, host: i.Host, tied: i.Tied}
 	i.made++
 	if err := s.start(ctx, i.rec.Clock.Now, i.Plan.Seed+i.made); err != nil {
 		return target.Batch{}, errors.Join(err, s.stop())

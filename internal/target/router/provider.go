@@ -5,17 +5,15 @@ package router
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
-	"sync"
 
-	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/local"
 	"plimsoll.dev/plimsoll/internal/target/router/backend"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 )
@@ -26,8 +24,11 @@ type Provider struct{}
 // Name is the target's name.
 const Name = "router"
 
-// rooms is where the directories of runs are, below the state directory.
-const rooms = "routers"
+// rooms are the directories of the runs.
+func rooms() local.Rooms { return local.Rooms{Kind: "routers"} }
+
+// SweepHost implements target.Sweeper.
+func (Provider) SweepHost(h target.Host) error { return rooms().SweepHost(h) }
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {
@@ -56,7 +57,7 @@ func (Provider) Open(ctx context.Context, r target.Request) (target.Session, err
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Request: r, limits: l, tied: starter.New()}
+	s := &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: starter.New()}, limits: l}
 	if r.ToRead || r.Workload == nil {
 		return s, nil
 	}
@@ -65,29 +66,9 @@ func (Provider) Open(ctx context.Context, r target.Request) (target.Session, err
 
 // session is a router of ours, for one run.
 type session struct {
-	target.Request
+	local.Session
 	limits limits
-	tied   *starter.Starter
 	arms   map[string]settings
-	room   *room.Room // nil before it is made
-
-	mu       sync.Mutex
-	instance *instance // nil before it is open
-}
-
-// Consent implements target.Session: what is changed is ours.
-func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
-
-// Sweep implements target.Session.
-func (s *session) Sweep(context.Context) error { return Provider{}.SweepHost(s.Host) }
-
-// SweepHost implements target.Sweeper.
-func (Provider) SweepHost(h target.Host) error {
-	state, err := h.StateDir()
-	if err != nil {
-		return err
-	}
-	return room.RemoveDead(state, rooms, nil)
 }
 
 // Prepare implements target.Session.
@@ -99,15 +80,7 @@ func (s *session) Prepare(ctx context.Context) error {
 		}
 		s.Plan.Params["termination"] = string(haproxy.Edge)
 	}
-	for _, arm := range append([]plan.Arm{{}}, s.Plan.Arms...) {
-		if err := s.prepare(ctx, arm); err != nil {
-			if arm.Name != "" {
-				return fmt.Errorf("arm %s: %w", arm.Name, err)
-			}
-			return err
-		}
-	}
-	return nil
+	return s.EachArm(func(arm string, given map[string]string) error { return s.prepare(ctx, arm, given) })
 }
 
 // asksForTLS reports whether the plan says how TLS is to be, and nowhere where it
@@ -126,20 +99,14 @@ func (s *session) asksForTLS() bool {
 	return asks
 }
 
-func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
-	given := make(map[string]string)
-	for _, params := range []map[string]string{s.Plan.Params, arm.Params} {
-		for name, value := range params {
-			given[name] = value
-		}
-	}
-	most := slices.Max(append(levels(s.Plan), 0))
+func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
+	most := slices.Max(append(s.Plan.Levels(), 0))
 	if s.Plan.Axis.Name == axisIdle {
 		given["idle"] = strconv.Itoa(int(most))
 	}
-	params, err := s.Workload.Resolve(given)
+	params, err := s.Resolve(given)
 	if err != nil {
-		return target.Mistakef("", "%w", err)
+		return err
 	}
 	one, err := settingsOf(params, s.limits)
 	if err != nil {
@@ -171,23 +138,17 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 			return err
 		}
 	}
-	if s.room == nil {
-		state, err := s.StateDir()
-		if err != nil {
-			return err
-		}
-		if s.room, err = room.Make(state, rooms, s.Run); err != nil {
-			return err
-		}
+	if err := s.MakeRoom(); err != nil {
+		return err
 	}
-	s.arms[arm.Name] = one
+	s.arms[arm] = one
 	// What HAProxy itself refuses is refused before any load.
 	return s.check(ctx, one)
 }
 
 // check has HAProxy read its configuration, and reads the certificate.
 func (s *session) check(ctx context.Context, one settings) error {
-	sys := &system{settings: one, room: s.room, host: s.Host, tied: s.tied}
+	sys := &system{settings: one, room: s.Room, host: s.Host, tied: s.Tied}
 	if err := sys.draw(); err != nil {
 		return err
 	}
@@ -201,25 +162,13 @@ func (s *session) check(ctx context.Context, one settings) error {
 	if err := sys.write(); err != nil {
 		return err
 	}
-	if err := haproxy.Check(ctx, one.binary, s.room.Dir, sys.settings.router); err != nil {
+	if err := haproxy.Check(ctx, one.binary, s.Room.Dir, sys.settings.router); err != nil {
 		if one.router.Template != "" {
 			return mistake("template", "", "%w", err)
 		}
 		return err
 	}
 	return nil
-}
-
-// levels are the highest levels that a plan names.
-func levels(p *plan.Plan) []float64 {
-	all := slices.Clone(p.Axis.Levels)
-	if p.Axis.Level != nil {
-		all = append(all, *p.Axis.Level)
-	}
-	if search := p.Axis.Search; search != nil {
-		all = append(all, search.Max)
-	}
-	return all
 }
 
 // Survey implements target.Session.
@@ -246,37 +195,7 @@ func (s *session) Bounds() target.Bounds {
 
 // Target implements target.Session.
 func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instance, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.instance = &instance{session: s, rec: rec}
-	return s.instance, nil
-}
-
-// Readings implements target.Session.
-func (s *session) Readings() []record.Reading {
-	s.mu.Lock()
-	i := s.instance
-	s.mu.Unlock()
-	if i == nil {
-		return nil
-	}
-	return i.readings()
-}
-
-// Renew implements target.Session.
-func (*session) Renew(context.Context) error {
-	return errors.New("each step has a router of its own: there is nothing to renew")
-}
-
-// Close implements target.Session.
-func (s *session) Close() error {
-	var err error
-	if s.instance != nil {
-		err = s.instance.stop()
-	}
-	s.tied.Close()
-	if s.room != nil {
-		err = errors.Join(err, s.room.Remove())
-	}
-	return err
+	i := &instance{session: s, rec: rec}
+	s.Loads(i)
+	return i, nil
 }

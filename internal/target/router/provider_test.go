@@ -5,6 +5,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/local"
 )
 
 // Where a plan says how TLS is to be and not where it ends, there must be some.
@@ -26,7 +27,7 @@ func TestTLSThatIsAskedFor(t *testing.T) {
 		for _, params := range c.arms {
 			p.Arms = append(p.Arms, plan.Arm{Params: params})
 		}
-		if got := (&session{Request: target.Request{Plan: p}}).asksForTLS(); got != c.want {
+		if got := (&session{Session: local.Session{Request: target.Request{Plan: p}}}).asksForTLS(); got != c.want {
 			t.Errorf("%s: %v, want %v", c.why, got, c.want)
 		}
 	}

@@ -27,9 +27,9 @@ type gauges struct {
 	totals   haproxy.Totals
 }
 
-// readings are what the parts of the router use now, and what it tells of
+// Readings are what the parts of the router use now, and what it tells of
 // itself.
-func (i *instance) readings() []record.Reading {
+func (i *instance) Readings() []record.Reading {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	s := i.system

@@ -87,26 +87,19 @@ func (*session) Sweep(context.Context) error { return nil }
 // Prepare implements target.Session.
 func (s *session) Prepare(context.Context) error {
 	s.plans = make(map[string]Plan)
-	arms := append([]plan.Arm{{}}, s.Plan.Arms...)
-	for _, arm := range arms {
-		given := make(map[string]string)
-		for _, params := range []map[string]string{s.Plan.Params, arm.Params} {
-			for name, value := range params {
-				given[name] = value
-			}
-		}
-		params, err := s.Workload.Resolve(given)
+	return s.EachArm(func(arm string, given map[string]string) error {
+		params, err := s.Resolve(given)
 		if err != nil {
-			return target.Mistakef("", "%w", err)
+			return err
 		}
 		planned := planted(params, time.Duration(s.Plan.Axis.PodLife))
 		planned.Stream = s.streams()
-		s.plans[arm.Name] = planned
-		if arm.Name == "" {
+		s.plans[arm] = planned
+		if arm == "" {
 			s.stall, _ = time.ParseDuration(params.Get("stall")) // the workload checks its form
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
 // planted is what parameters say.

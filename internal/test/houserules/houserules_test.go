@@ -188,6 +188,9 @@ func TestTargetsDoNotImportEachOther(t *testing.T) {
 			return ""
 		}
 		name, _, _ := strings.Cut(rest, "/")
+		if name == "local" {
+			return "" // no target, but what some have in common
+		}
 		return name
 	}
 	for pkg, imports := range reach(sources(t)) {

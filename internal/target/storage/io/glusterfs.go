@@ -71,11 +71,11 @@ type glusterfs struct {
 
 // newGlusterfs starts a GlusterFS without volumes.
 func newGlusterfs(ctx context.Context, s *session, g gluster.Settings) (*glusterfs, error) {
-	dir, err := os.MkdirTemp(s.room.Dir, "gluster-")
+	dir, err := os.MkdirTemp(s.Room.Dir, "gluster-")
 	if err != nil {
 		return nil, fmt.Errorf("make a directory for GlusterFS: %w", err)
 	}
-	g.Dir, g.Executable, g.Tied = dir, s.Executable, s.tied
+	g.Dir, g.Executable, g.Tied = dir, s.Executable, s.Tied
 	sys, err := gluster.Open(ctx, g)
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("start GlusterFS: %w", err), os.RemoveAll(dir))

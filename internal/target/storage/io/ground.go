@@ -55,7 +55,7 @@ func newDirectories(s *session, paths []string) (*directories, error) {
 		base, err := os.MkdirTemp(path, volumesPrefix)
 		if err == nil {
 			d.bases = append(d.bases, base)
-			err = os.WriteFile(filepath.Join(s.room.Dir, madeFile), []byte(strings.Join(d.bases, "\n")+"\n"), 0o600)
+			err = os.WriteFile(filepath.Join(s.Room.Dir, madeFile), []byte(strings.Join(d.bases, "\n")+"\n"), 0o600)
 		}
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("make a directory for volumes: %w", err), d.close())
@@ -74,13 +74,13 @@ func (d *directories) volume(_ context.Context, n int) (string, error) {
 
 func (d *directories) command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(name, args...)
-	cmd.Dir, cmd.Env = d.session.room.Dir, []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
+	cmd.Dir, cmd.Env = d.session.Room.Dir, []string{"PATH=/usr/bin:/bin", "LC_ALL=C"}
 	return cmd
 }
 
 func (d *directories) start(cmd *exec.Cmd) error {
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	return d.session.tied.Do(func() error {
+	return d.session.Tied.Do(func() error {
 		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst it has our priority
 		return cmd.Start()
 	})

@@ -5,15 +5,13 @@ package io
 import (
 	"context"
 	"errors"
-	"fmt"
-	"sync"
 
-	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/local"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
 )
 
@@ -23,8 +21,11 @@ type Provider struct{}
 // Name is the target's name.
 const Name = "io"
 
-// rooms is where the directories of runs are, below the state directory.
-const rooms = "io"
+// rooms are the directories of the runs.
+func rooms() local.Rooms { return local.Rooms{Kind: "io", Before: removeVolumes} }
+
+// SweepHost implements target.Sweeper.
+func (Provider) SweepHost(h target.Host) error { return rooms().SweepHost(h) }
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {
@@ -45,64 +46,29 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 
 // Open implements target.Provider.
 func (Provider) Open(_ context.Context, r target.Request) (target.Session, error) {
-	return &session{Request: r, tied: starter.New()}, nil
+	return &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: starter.New()}}, nil
 }
 
 // session is the volumes of one run.
 type session struct {
-	target.Request
-	tied *starter.Starter
+	local.Session
 	arms map[string]settings
-	room *room.Room // nil before it is made
-
-	mu       sync.Mutex
-	instance *instance // nil before it is open
-}
-
-// Consent implements target.Session: what is changed is ours.
-func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
-
-// Sweep implements target.Session.
-func (s *session) Sweep(context.Context) error { return Provider{}.SweepHost(s.Host) }
-
-// SweepHost implements target.Sweeper.
-func (Provider) SweepHost(h target.Host) error {
-	state, err := h.StateDir()
-	if err != nil {
-		return err
-	}
-	return room.RemoveDead(state, rooms, removeVolumes)
 }
 
 // Prepare implements target.Session.
 func (s *session) Prepare(ctx context.Context) error {
 	s.arms = make(map[string]settings)
-	for _, arm := range append([]plan.Arm{{}}, s.Plan.Arms...) {
-		if err := s.prepare(ctx, arm); err != nil {
-			if arm.Name != "" {
-				return fmt.Errorf("arm %s: %w", arm.Name, err)
-			}
-			return err
-		}
-	}
-	state, err := s.StateDir()
+	err := s.EachArm(func(arm string, given map[string]string) error { return s.prepare(ctx, arm, given) })
 	if err != nil {
 		return err
 	}
-	s.room, err = room.Make(state, rooms, s.Run)
-	return err
+	return s.MakeRoom()
 }
 
-func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
-	given := make(map[string]string)
-	for _, params := range []map[string]string{s.Plan.Params, arm.Params} {
-		for name, value := range params {
-			given[name] = value
-		}
-	}
-	params, err := s.Workload.Resolve(given)
+func (s *session) prepare(ctx context.Context, arm string, given map[string]string) error {
+	params, err := s.Resolve(given)
 	if err != nil {
-		return target.Mistakef("", "%w", err)
+		return err
 	}
 	_, notSmall := s.Workload.Param("files")
 	one, err := settingsOf(params, notSmall == nil, given)
@@ -110,13 +76,13 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 		return err
 	}
 	axis := s.axis()
-	for _, level := range levels(s.Plan) {
+	for _, level := range s.Plan.Levels() {
 		if err := one.along(axis, level).check(axis); err != nil {
 			return err
 		}
 	}
 	if one.small != nil {
-		s.arms[arm.Name] = one
+		s.arms[arm] = one
 		return one.checkGluster()
 	}
 	path := params.Get("fio")
@@ -133,7 +99,7 @@ func (s *session) prepare(ctx context.Context, arm plan.Arm) error {
 	if err := one.checkJob(ctx); err != nil {
 		return err
 	}
-	s.arms[arm.Name] = one
+	s.arms[arm] = one
 	return one.checkGluster()
 }
 
@@ -160,37 +126,7 @@ func (s *session) Bounds() target.Bounds {
 
 // Target implements target.Session.
 func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instance, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.instance = &instance{session: s, rec: rec}
-	return s.instance, nil
-}
-
-// Readings implements target.Session.
-func (s *session) Readings() []record.Reading {
-	s.mu.Lock()
-	i := s.instance
-	s.mu.Unlock()
-	if i == nil {
-		return nil
-	}
-	return i.readings()
-}
-
-// Renew implements target.Session.
-func (*session) Renew(context.Context) error {
-	return errors.New("volumes are made for each arm: there is nothing to renew")
-}
-
-// Close implements target.Session.
-func (s *session) Close() error {
-	var err error
-	if s.instance != nil {
-		err = s.instance.close()
-	}
-	s.tied.Close()
-	if s.room != nil {
-		err = errors.Join(err, s.room.Remove())
-	}
-	return err
+	i := &instance{session: s, rec: rec}
+	s.Loads(i)
+	return i, nil
 }

@@ -13,7 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
@@ -277,16 +276,4 @@ func (s settings) checkJob(ctx context.Context) error {
 		return mistake("engine", "another engine, or another fio: --set fio=PATH", "%w", err)
 	}
 	return nil
-}
-
-// levels are the lowest and highest levels that a plan names.
-func levels(p *plan.Plan) []float64 {
-	all := slices.Clone(p.Axis.Levels)
-	if p.Axis.Level != nil {
-		all = append(all, *p.Axis.Level)
-	}
-	if search := p.Axis.Search; search != nil {
-		all = append(all, search.From, search.Max)
-	}
-	return all
 }

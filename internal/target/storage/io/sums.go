@@ -158,8 +158,8 @@ type gauges struct {
 	ticks float64         // seconds in which the device was busy
 }
 
-// readings are what the parts use now.
-func (i *instance) readings() []record.Reading {
+// Readings are what the parts use now.
+func (i *instance) Readings() []record.Reading {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	l := i.load

@@ -93,7 +93,7 @@ func (i *instance) system(ctx context.Context, arm string) (*gluster.System, err
 	}
 	i.made++
 	own := one.gluster
-	own.Dir, own.Executable, own.Tied = filepath.Join(i.room.Dir, fmt.Sprintf("glusterfs-%d", i.made)), i.Executable, i.tied
+	own.Dir, own.Executable, own.Tied = filepath.Join(i.Room.Dir, fmt.Sprintf("glusterfs-%d", i.made)), i.Executable, i.Tied
 	if err := os.Mkdir(own.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for GlusterFS: %w", err)
 	}

@@ -3,18 +3,15 @@ package volumes
 import (
 	"context"
 	"errors"
-	"fmt"
-	"maps"
-	"sync"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
-	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/local"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 )
 
@@ -36,12 +33,15 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	}, nil
 }
 
-// rooms is the kind of directory of what runs.
-const rooms = "volumes"
+// rooms are the directories of the runs.
+func rooms() local.Rooms { return local.Rooms{Kind: "volumes"} }
+
+// SweepHost implements target.Sweeper.
+func (Provider) SweepHost(h target.Host) error { return rooms().SweepHost(h) }
 
 // Open implements target.Provider.
 func (Provider) Open(_ context.Context, r target.Request) (target.Session, error) {
-	s := &session{Request: r}
+	s := &session{Session: local.Session{Request: r, Rooms: rooms()}}
 	if r.Workload == nil {
 		return s, nil
 	}
@@ -58,7 +58,7 @@ func (Provider) Open(_ context.Context, r target.Request) (target.Session, error
 	if err := gluster.Check(xfs); err != nil {
 		return nil, unable(err)
 	}
-	s.tied = starter.New()
+	s.Tied = starter.New()
 	return s, nil
 }
 
@@ -72,64 +72,25 @@ func unable(err error) error {
 
 // session is a GlusterFS of ours, for one run.
 type session struct {
-	target.Request
-	tied *starter.Starter // nil where nothing is loaded
+	local.Session
 	arms map[string]settings
-	room *room.Room // nil before it is made
-
-	mu       sync.Mutex
-	instance *instance // nil before it is open
 }
 
 // resolve reads the parameters, with each arm's.
 func (s *session) resolve() error {
 	s.arms = make(map[string]settings)
-	for _, arm := range append([]plan.Arm{{}}, s.Plan.Arms...) {
-		given := maps.Clone(s.Plan.Params)
-		if given == nil {
-			given = make(map[string]string)
-		}
-		maps.Copy(given, arm.Params)
-		params, err := s.Workload.Resolve(given)
+	return s.EachArm(func(arm string, given map[string]string) error {
+		params, err := s.Resolve(given)
 		if err != nil {
-			return target.Mistakef("", "%w", err)
-		}
-		one, err := settingsOf(params, time.Duration(s.Plan.Axis.PodLife))
-		if err != nil {
-			if arm.Name != "" {
-				return fmt.Errorf("arm %s: %w", arm.Name, err)
-			}
 			return err
 		}
-		s.arms[arm.Name] = one
-	}
-	return nil
-}
-
-// Consent implements target.Session: what is changed is ours.
-func (*session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
-
-// Sweep implements target.Session.
-func (s *session) Sweep(context.Context) error { return Provider{}.SweepHost(s.Host) }
-
-// SweepHost implements target.Sweeper.
-func (Provider) SweepHost(h target.Host) error {
-	state, err := h.StateDir()
-	if err != nil {
+		s.arms[arm], err = settingsOf(params, time.Duration(s.Plan.Axis.PodLife))
 		return err
-	}
-	return room.RemoveDead(state, rooms, nil)
+	})
 }
 
 // Prepare implements target.Session.
-func (s *session) Prepare(context.Context) error {
-	state, err := s.StateDir()
-	if err != nil {
-		return err
-	}
-	s.room, err = room.Make(state, rooms, s.Run)
-	return err
-}
+func (s *session) Prepare(context.Context) error { return s.MakeRoom() }
 
 // Survey implements target.Session.
 func (s *session) Survey(context.Context, bool) (target.Survey, error) {
@@ -174,38 +135,7 @@ func (s *session) Bounds() target.Bounds {
 
 // Target implements target.Session.
 func (s *session) Target(_ context.Context, rec target.Recorder) (target.Instance, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.instance = newInstance(s, rec)
-	return s.instance, nil
-}
-
-// Readings implements target.Session.
-func (s *session) Readings() []record.Reading {
-	s.mu.Lock()
-	i := s.instance
-	s.mu.Unlock()
-	if i == nil {
-		return nil
-	}
-	return i.readings()
-}
-
-// Renew implements target.Session.
-func (*session) Renew(context.Context) error {
-	return errors.New("each step from empty has a GlusterFS of its own: there is nothing to renew")
-}
-
-// Close implements target.Session.
-func (s *session) Close() error {
-	if s.instance != nil {
-		s.instance.stop()
-	}
-	if s.tied != nil {
-		s.tied.Close()
-	}
-	if s.room != nil {
-		return s.room.Remove()
-	}
-	return nil
+	i := newInstance(s, rec)
+	s.Loads(i)
+	return i, nil
 }

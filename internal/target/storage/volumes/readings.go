@@ -136,8 +136,8 @@ func sourcesOf(part gluster.Part) []string {
 	return []string{string(part), sourceServers}
 }
 
-// readings are what GlusterFS's parts use now.
-func (i *instance) readings() []record.Reading {
+// Readings are what GlusterFS's parts use now.
+func (i *instance) Readings() []record.Reading {
 	var list []record.Reading
 	if cpus, busy, err := telemetry.Machine(); err == nil {
 		list = append(list, record.Reading{Source: sourceMachine, Values: map[string]float64{"cpuSeconds": busy, "cpus": float64(cpus)}})

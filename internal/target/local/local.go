@@ -1,0 +1,114 @@
+// Package local is what sessions on systems of this machine's own have in
+// common: nobody needs to agree, each run has a directory, and what a killed run
+// left is removed by the next one.
+package local
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// Rooms are the directories of the runs on one kind of system.
+type Rooms struct {
+	// Kind is their name below the state directory.
+	Kind string
+	// Before removes what a dead run has left outside of its directory; nil
+	// where nothing can be.
+	Before func(dir string) error
+}
+
+// SweepHost implements target.Sweeper.
+func (r Rooms) SweepHost(h target.Host) error {
+	state, err := h.StateDir()
+	if err != nil {
+		return err
+	}
+	return room.RemoveDead(state, r.Kind, r.Before)
+}
+
+// Running is a system that is loaded.
+type Running interface {
+	// Readings are what its parts use now.
+	Readings() []record.Reading
+	// Close ends it. It may be called again.
+	Close(context.Context) error
+}
+
+// Session implements what target.Sessions of such systems have in common.
+type Session struct {
+	target.Request
+	Rooms Rooms
+	// Tied starts processes that die with this one; nil where nothing is loaded.
+	Tied *starter.Starter
+	// Room is the run's directory, nil before MakeRoom.
+	Room *room.Room
+
+	mu      sync.Mutex
+	running Running
+}
+
+// Consent implements target.Session: what is changed is ours.
+func (*Session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
+
+// Sweep implements target.Session.
+func (s *Session) Sweep(context.Context) error { return s.Rooms.SweepHost(s.Host) }
+
+// MakeRoom makes the run's directory, once.
+func (s *Session) MakeRoom() error {
+	if s.Room != nil {
+		return nil
+	}
+	state, err := s.StateDir()
+	if err != nil {
+		return err
+	}
+	s.Room, err = room.Make(state, s.Rooms.Kind, s.Run)
+	return err
+}
+
+// Loads notes the system that is loaded from now on.
+func (s *Session) Loads(r Running) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = r
+}
+
+func (s *Session) loaded() Running {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.running
+}
+
+// Readings implements target.Session.
+func (s *Session) Readings() []record.Reading {
+	if r := s.loaded(); r != nil {
+		return r.Readings()
+	}
+	return nil
+}
+
+// Renew implements target.Session.
+func (*Session) Renew(context.Context) error {
+	return errors.New("a system of this machine's own is made for each step or arm: there is nothing to renew")
+}
+
+// Close implements target.Session.
+func (s *Session) Close() error {
+	var err error
+	if r := s.loaded(); r != nil {
+		err = r.Close(context.Background())
+	}
+	if s.Tied != nil {
+		s.Tied.Close()
+	}
+	if s.Room != nil {
+		err = errors.Join(err, s.Room.Remove())
+	}
+	return err
+}
