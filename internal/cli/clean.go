@@ -23,7 +23,7 @@ func newCleanCommand(p *Process) *cobra.Command {
 		Use:   "clean (--kubeconfig FILE | --lab NAME)",
 		Short: "Remove what killed runs left in a cluster",
 		Long: `Remove everything from a cluster that has this program's labels and belongs to a
-run that has ended. That a run of this machine is dead is known at once. One from
+run that has ended, and put back the settings that it has changed. That a run of this machine is dead is known at once. One from
 elsewhere counts as dead a minute after its last sign of life: --wait waits for
 that, --force does not. Labs whose command was killed are removed by every
 command, and so is what killed runs of other targets left on this machine by this

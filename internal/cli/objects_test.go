@@ -11,6 +11,7 @@ import (
 // Objects of any kind are followed as a workload describes them: created in
 // place, in bulks, by a schedule, and set up before they are begun.
 func TestObjectsOfAnyKind(t *testing.T) {
+	suite.Long(t, "each run takes ten seconds to remove its namespaces")
 	t.Parallel()
 	p := suite.Lab(t, smallLab...)
 	if err := os.CopyFS(p.Dir, os.DirFS("testdata/workloads")); err != nil {
@@ -28,7 +29,7 @@ func TestObjectsOfAnyKind(t *testing.T) {
 		{"in bulks, each level from empty", []string{"./deployments", "--axis", "bulk", "--levels", "4,6", "--set", "deployments=12"}, 12, 6, []string{"Created", "Scheduled", "Available"}},
 		{"by a schedule, deleted as they age", []string{"./deployments", "--axis", "rate", "--levels", "4", "--pod-life", "500ms"}, 8, 4, []string{"Created", "Available", "Deleted"}},
 	}
-	for _, tt := range tests[:suite.Size(1, len(tests))] { // each run takes ten seconds to remove its namespaces
+	for _, tt := range tests {
 		dir := filepath.Base(tt.args[0]) + "-" + tt.args[2]
 		got := p.Measure(t, dir, append(append([]string{"sweep"}, tt.args...), "--lab", p.Lab, "--hold", "2s")...)
 		r := p.Result(t, dir)

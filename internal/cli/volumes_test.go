@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 
@@ -71,6 +72,7 @@ func leavesNoVolumes(t *testing.T, p *harness.Program) {
 // The ladder with multiplexing and without, side by side.
 func TestVolumes(t *testing.T) {
 	t.Parallel()
+	var mu sync.Mutex
 	results := make(map[string]judge.Result)
 	t.Run("ladders", func(t *testing.T) {
 		for _, multiplex := range []string{"true", "false"} {
@@ -82,7 +84,10 @@ func TestVolumes(t *testing.T) {
 					t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 				}
 				leavesNoVolumes(t, p)
-				results[multiplex] = p.Result(t, "ladder")
+				r := p.Result(t, "ladder")
+				mu.Lock()
+				defer mu.Unlock()
+				results[multiplex] = r
 			})
 		}
 	})
@@ -111,6 +116,7 @@ func TestVolumes(t *testing.T) {
 
 // Mounted, written to, on XFS, with replicas: each has its milestones.
 func TestVolumesOfReplicas(t *testing.T) {
+	suite.Long(t, "two servers are brought up")
 	t.Parallel()
 	p := volumesProgram(t)
 	got := p.Run(t, "sweep", "gluster-volumes", "--levels", "3", "--hold", "1s", "--out", "one",

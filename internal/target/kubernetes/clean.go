@@ -151,20 +151,23 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
 	var buf bytes.Buffer
 	for {
-		request, err := c.client.request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
-		if err != nil {
-			return err
-		}
-		request.Header.Set("Accept", protobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-		answer, err := c.client.send(request, &buf)
+		notOurs := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}
+		var answer reply
+		// A kind that is new to the server is not ready for some seconds.
+		err := retry(ctx, settingPatience, func(ctx context.Context) (reply, error) {
+			request, err := c.client.request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
+			if err != nil {
+				return reply{}, err
+			}
+			request.Header.Set("Accept", protobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
+			answer, err = c.client.send(request, &buf)
+			return answer, err
+		}, notOurs...)
 		if err != nil {
 			return c.client.unreachable(err)
 		}
-		if slices.Contains([]int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}, answer.code) {
+		if slices.Contains(notOurs, answer.code) {
 			return nil // not ours to see: then not ours to have made
-		}
-		if err := answer.error(); err != nil {
-			return err
 		}
 		raw, err := openEnvelope(answer.body)
 		if err != nil {
