@@ -184,7 +184,7 @@ func (s *System) open(ctx context.Context) error {
 	if s.Multiplex {
 		options["cluster.brick-multiplex"] = "on"
 	}
-	if s.MaxBricks > 0 {
+	if s.Multiplex && s.MaxBricks > 0 { // glusterd refuses it without multiplexing
 		options["cluster.max-bricks-per-process"] = strconv.Itoa(s.MaxBricks)
 	}
 	return s.set(ctx, "all", options)
