@@ -23,16 +23,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/workloads"
 )
+
+// suite is the tests of this package that need the program.
+var suite = harness.New(os.Getenv)
 
 // running starts a router by parameters, until the test ends.
 func running(t testing.TB, given map[string]string) *system {
 	t.Helper()
-	binary := os.Getenv("PLIMSOLL_BINARY")
-	if binary == "" {
-		t.Skip("PLIMSOLL_BINARY does not name the program, which the servers are a part of")
-	}
+	binary := suite.Binary(t) // which the servers are a part of
 	installed, err := haproxy.Find(context.Background(), "")
 	if err != nil {
 		t.Skip(err)
