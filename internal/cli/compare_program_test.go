@@ -24,7 +24,7 @@ func TestRecordedRunsAreCompared(t *testing.T) {
 		}
 	}
 	sweep("fast", "300ms", "--lab", p.Lab)
-	sweep("slow", "8s", "--lab", p.Lab)
+	sweep("slow", "4s", "--lab", p.Lab)
 	// What else the machine does meanwhile is not looked at.
 	got := p.Run(t, "compare", "fast", "slow", "--arm-is", "others,health", "--out", "c")
 	const verdict = "slow is worse than fast"
@@ -37,7 +37,7 @@ func TestRecordedRunsAreCompared(t *testing.T) {
 	}
 	// No pod is ready before it was planted to be.
 	l := out.Comparison.Levels[0]
-	for arm, least := range map[*[]*float64]float64{&l.Primary.Baseline: 0.3, &l.Primary.Arm: 8} {
+	for arm, least := range map[*[]*float64]float64{&l.Primary.Baseline: 0.3, &l.Primary.Arm: 4} {
 		for _, v := range *arm {
 			if *v < least {
 				t.Errorf("a run took %g s, planted was %g s", *v, least)

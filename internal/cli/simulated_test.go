@@ -45,7 +45,7 @@ func measured(t *testing.T, args ...string) (dir string, got outcome) {
 // The simulated target is whole: what is planted in it is found by the commands
 // that a user has, without a lab.
 func TestPlantedLimitsAreFound(t *testing.T) {
-	for _, c := range []struct {
+	tests := []struct {
 		why  string
 		args []string
 		code int
@@ -57,10 +57,11 @@ func TestPlantedLimitsAreFound(t *testing.T) {
 		{"no limit below the highest level", []string{"--set", "limit=0", "--max", "50"}, 0, 50},
 		{"requests that are answered 429", []string{"--set", "limit=23", "--set", "throttleEvery=9"}, 0, 23},
 		{"not even the first level holds", []string{"--from", "10", "--set", "limit=5"}, 1, 0},
-		{"a capacity of requests per second", []string{"--axis", "requests", "--set", "capacity=2300", "--hold", "600ms", "--confirm", "1"}, 0, 2300},
 		{"clients that share a server", []string{"--axis", "clients", "--set", "capacity=1000", "--set", "latency=constant:2ms", "--hold", "600ms", "--confirm", "1", "--slo", "Responded p99 <= 25500us", "--from", "20", "--step", "4"}, 0, 25},
+		{"a capacity of requests per second", []string{"--axis", "requests", "--set", "capacity=2300", "--hold", "600ms", "--confirm", "1"}, 0, 2300},
 		{"a capacity of objects per second", []string{"--axis", "rate", "--set", "capacity=130", "--hold", "1s", "--confirm", "1"}, 0, 130},
-	} {
+	}
+	for _, c := range tests[:suite.Size(7, len(tests))] {
 		t.Run(c.why, func(t *testing.T) {
 			dir, got := measured(t, append([]string{"limit", "simulated", "--seed", "1", "--hold", "200ms"}, c.args...)...)
 			r := resultIn(t, dir)
@@ -89,18 +90,19 @@ func TestAPlantedNoiseIsMet(t *testing.T) {
 }
 
 func TestPlantedChangesAreFound(t *testing.T) {
-	for _, c := range []struct {
+	tests := []struct {
 		why, verdict string
 		code         int
 		args         []string
 	}{
 		{"twice the delay", "worse", 1, []string{"--arm", "a:latency=constant:100ms", "--arm", "b:latency=constant:250ms"}},
-		{"half the delay", "better", 0, []string{"--arm", "a:latency=constant:250ms", "--arm", "b:latency=constant:100ms"}},
 		{"the same delay", "equivalent", 0, []string{"--arm", "a:latency=constant:200ms", "--arm", "b:latency=constant:200ms", "--margin", "20%"}},
 		{"twice the CPU time, by a metric that the target declares", "worse", 1, []string{"--arm", "a:cpuPerObject=1ms", "--arm", "b:cpuPerObject=2ms", "--metric", "simulated CPU"}},
 		{"a tenth more of a stream's delay", "worse", 1, []string{"--axis", "requests", "--level", "500", "--arm", "a:latency=constant:20ms", "--arm", "b:latency=constant:22ms"}},
 		{"the same memory", "equivalent", 0, []string{"--arm", "a:", "--arm", "b:latency=constant:3ms", "--metric", "simulated memory, most"}},
-	} {
+		{"half the delay", "better", 0, []string{"--arm", "a:latency=constant:250ms", "--arm", "b:latency=constant:100ms"}},
+	}
+	for _, c := range tests[:suite.Size(4, len(tests))] {
 		t.Run(c.why, func(t *testing.T) {
 			dir, got := measured(t, append([]string{"ab", "simulated", "--level", "20", "--hold", "200ms", "--seed", "1"}, c.args...)...)
 			if r := resultIn(t, dir); got.code != c.code || string(r.Verdict) != c.verdict {

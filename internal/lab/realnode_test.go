@@ -284,6 +284,7 @@ func reachService(t *testing.T, client kubernetes.Interface) {
 
 // A private lab with a confined real node, whose owner is killed.
 func TestPrivateRealNode(t *testing.T) {
+	suite.Long(t, "a real node is killed with its owner")
 	t.Parallel()
 	needRealNode(t)
 	before := traces(t)
@@ -364,6 +365,7 @@ func TestRealNodesThatCannotBe(t *testing.T) {
 
 // An application is ready while its database answers, and only then.
 func TestProbesFollowTheDatabase(t *testing.T) {
+	suite.Long(t, "a database's image is made")
 	t.Parallel()
 	needRealNode(t)
 	before := traces(t)

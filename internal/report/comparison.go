@@ -494,6 +494,8 @@ func figureOf(x *float64, unit string) string {
 		return Seconds(*x)
 	case unit == "B":
 		return byteCount(int64(*x))
+	case unit == "B/s":
+		return byteCount(int64(*x)) + "/s"
 	}
 	if *x >= 10_000 && *x < 1e9 { // not as a power of ten
 		return strings.TrimSpace(fmt.Sprintf("%.0f %s", *x, unit))

@@ -24,6 +24,7 @@ import (
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 	p := newPrinter(w)
 	p.steps(r)
+	p.told(r)
 	p.played(r)
 	for _, text := range append(boundLines(r), recordedLines(r)...) {
 		p.line("%s", text)

@@ -43,6 +43,16 @@ func Prefer(exact bool) (how string, undo func()) {
 	return "the load generator and observer run at normal priority", undo
 }
 
+// PreferThread makes a thread of another process that loads by a schedule a
+// real-time one, as Prefer does with exact, or as others again.
+func PreferThread(tid int, prefer bool) error {
+	a := unix.SchedAttr{Size: unix.SizeofSchedAttr}
+	if prefer {
+		a.Policy, a.Priority = roundRobin, 1
+	}
+	return unix.SchedSetAttr(tid, &a, 0)
+}
+
 // Keep keeps the calling process to some processors, so that what it measures
 // has the others to itself. Undo lets it have those of before again.
 func Keep(processors []int) (undo func(), err error) {

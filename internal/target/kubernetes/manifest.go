@@ -54,6 +54,8 @@ type objectMaker struct {
 	mapper   meta.RESTMapper
 	objects  *workload.Objects // what is followed, nil for pods
 	stage    int               // of the set-up, -1 for what is measured
+	later    bool              // asked for once an object has reached a milestone
+	all      *rendering        // that it is part of
 
 	// Of the first iteration: what it asks for and what its pods are like.
 	units    int
@@ -85,6 +87,7 @@ func newObjectMaker(job *kubeburner.Job, jobIndex, index int, template *kubeburn
 	}
 	if objects != nil {
 		m.stage = slices.IndexFunc(objects.SetUp, func(s workload.SetUp) bool { return s.Job == job.Name })
+		m.later = slices.ContainsFunc(objects.Then, func(t workload.Then) bool { return t.Job == job.Name })
 	}
 	first := kubeburner.Slot{Object: index, Iteration: 0, Replica: 1, Namespace: job.NamespaceOf(0)}
 	docs, err := template.Render(m.vars(first))

@@ -23,16 +23,17 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/workloads"
 )
+
+// suite is the tests of this package that need the program.
+var suite = harness.New(os.Getenv)
 
 // running starts a router by parameters, until the test ends.
 func running(t testing.TB, given map[string]string) *system {
 	t.Helper()
-	binary := os.Getenv("PLIMSOLL_BINARY")
-	if binary == "" {
-		t.Skip("PLIMSOLL_BINARY does not name the program, which the servers are a part of")
-	}
+	binary := suite.Binary(t) // which the servers are a part of
 	installed, err := haproxy.Find(context.Background(), "")
 	if err != nil {
 		t.Skip(err)
@@ -191,10 +192,11 @@ func BenchmarkYardsticks(b *testing.B) {
 		asked  string // of h2load, which wants a number of requests
 		more   []string
 	}{
-		{"plain", map[string]string{"termination": "none"}, "100000", nil},
-		{"tls", map[string]string{"termination": "edge"}, "60000", nil},
-		{"tls-bulk", map[string]string{"termination": "edge", "pageSize": "1MiB"}, "1500", nil},
-		{"handshakes", map[string]string{"termination": "edge", "keepAlive": "false", "resumption": "false"}, "3000", []string{"-H", "Connection: close"}},
+		{"plain", map[string]string{"termination": "none"}, "100000", []string{"--h1"}},
+		{"tls", map[string]string{"termination": "edge"}, "60000", []string{"--h1"}},
+		{"tls-bulk", map[string]string{"termination": "edge", "pageSize": "1MiB"}, "1500", []string{"--h1"}},
+		{"handshakes", map[string]string{"termination": "edge", "keepAlive": "false", "resumption": "false"}, "3000", []string{"--h1", "-H", "Connection: close"}},
+		{"http2", map[string]string{"termination": "edge", "http": "2"}, "40000", nil},
 	} {
 		b.Run(x.name, func(b *testing.B) {
 			x.params["routes"] = "1"
@@ -212,7 +214,7 @@ func BenchmarkYardsticks(b *testing.B) {
 						w := theirs(b, s, `(\d+) requests in`, "wrk", "-t1", "-c"+n, "-d"+benchSpan.String(), "--latency", "-H", "Host: "+host, "http://"+address+"/")
 						wrk, toWrk = append(wrk, w), append(toWrk, y.requests/y.cpu*w.cpu/w.requests)
 					}
-					h := theirs(b, s, `(\d+) succeeded`, append([]string{"h2load", "--h1", "-t1", "-c" + n, "-n" + x.asked, "--connect-to=" + address, scheme + "://" + host + "/"}, x.more...)...)
+					h := theirs(b, s, `(\d+) succeeded`, append([]string{"h2load", "-t1", "-c" + n, "-n" + x.asked, "--connect-to=" + address, scheme + "://" + host + "/"}, x.more...)...)
 					h2load, toH2load = append(h2load, h), append(toH2load, y.requests/y.cpu*h.cpu/h.requests)
 				}
 				middle(own).report(b, "ours")

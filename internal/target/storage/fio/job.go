@@ -81,7 +81,7 @@ func (j Job) Text() string {
 		put("direct=1")
 	}
 	if j.Verify {
-		put("verify=crc32c\nverify_fatal=1")
+		put("verify=crc32c\nverify_fatal=1\nverify_state_save=0")
 	}
 	if j.Fill {
 		block := min(int64(fillBlock), j.Size)

@@ -19,8 +19,9 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/cpu"
 )
 
 // Install is the command that installs fio.
@@ -101,6 +102,7 @@ type Process struct {
 	told    int      // reports
 	lines   []string // the last that it printed beside
 	err     error    // why its output could not be read
+	watched []*os.File
 }
 
 // Start starts a command that is a fio with Args, which then waits for its job.
@@ -124,6 +126,10 @@ func Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Process, error) {
 		_ = cmd.Wait() // its outcome is in ProcessState
 		p.mu.Lock()
 		p.err = readErr
+		for _, f := range p.watched {
+			f.Close()
+		}
+		p.watched = nil
 		p.mu.Unlock()
 		close(p.done)
 	}()
@@ -279,23 +285,59 @@ func (p *Process) Failure(asked bool) (kind, why string) {
 // thread, and the one that prints.
 const besideThreads = 2
 
-// Waited is for how long the threads that do IO have waited for a processor since
-// they began.
-func (p *Process) Waited() time.Duration {
-	proc, err := procfs.NewProc(p.PID())
+// Prefer has a process that waits for its job served before others on this machine,
+// as far as that is allowed. Watch takes it back for the threads that do no IO. It
+// matters from the beginning: fio sees then how exactly it is woken, and is awake
+// for as long before each IO that is due.
+func (p *Process) Prefer() { _ = cpu.PreferThread(p.PID(), true) } // at worst it waits, which is read
+
+// Watch begins to read what the threads that do IO wait for, which there must be.
+// With prefer they are served before others.
+func (p *Process) Watch(prefer bool) error {
+	tasks, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", p.PID()))
 	if err != nil {
-		return 0 // it has ended
+		return fmt.Errorf("read the threads of fio: %w", err)
 	}
-	threads, err := procfs.AllThreads(proc.PID)
-	if err != nil || len(threads) <= besideThreads {
-		return 0
-	}
-	slices.SortFunc(threads, func(a, b procfs.Proc) int { return cmp.Compare(a.PID, b.PID) })
-	sum := time.Duration(0)
-	for _, t := range threads[besideThreads:] {
-		if s, err := t.Schedstat(); err == nil {
-			sum += time.Duration(s.WaitingNanoseconds)
+	var threads []int
+	for _, task := range tasks {
+		if tid, err := strconv.Atoi(task.Name()); err == nil {
+			threads = append(threads, tid)
 		}
 	}
-	return sum
+	slices.Sort(threads)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for n, tid := range threads {
+		if prefer {
+			_ = cpu.PreferThread(tid, n >= besideThreads) // as above
+		}
+		if n < besideThreads {
+			continue
+		}
+		if f, err := os.Open(fmt.Sprintf("/proc/%d/schedstat", tid)); err == nil {
+			p.watched = append(p.watched, f)
+		}
+	}
+	return nil
+}
+
+// Waits are how often the threads of Watch have waited for a processor since they
+// began, and for how long in all, by the kernel's schedstat: from when a thread
+// could run until it did, be it that it was woken or that another took its place.
+func (p *Process) Waits() (waited time.Duration, times uint64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var text [64]byte
+	for _, f := range p.watched {
+		n, err := f.ReadAt(text[:], 0)
+		if err != nil && !errors.Is(err, io.EOF) {
+			continue // it has ended
+		}
+		if fields := strings.Fields(string(text[:n])); len(fields) == 3 {
+			ns, _ := strconv.ParseInt(fields[1], 10, 64) // the kernel writes numbers
+			k, _ := strconv.ParseUint(fields[2], 10, 64)
+			waited, times = waited+time.Duration(ns), times+k
+		}
+	}
+	return waited, times
 }

@@ -176,6 +176,9 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 		if v.proc == nil {
 			continue
 		}
+		if l.rate > 0 {
+			v.proc.Prefer()
+		}
 		text, err := l.text(v.n, v.dir, l.every)
 		if err == nil {
 			err = v.proc.Feed(text)

@@ -53,6 +53,10 @@ func operations() record.ObjectKind {
 			told("transactions", "/s", "transactions per second of pgbench beside the IO", sourceTransactions, true),
 			told("transaction latency", "s", "mean latency of these", sourceTransaction, false),
 		},
+		Courses: []record.Course{
+			{Title: "Drive: share of the time busy", Source: sourceDrive, Values: []record.Value{{Key: "busy", Name: "drive"}}},
+			{Title: "pgbench: transactions per second", Source: sourcePgbench, Values: []record.Value{{Key: "transactionsPerSecond", Name: "transactions"}}},
+		},
 		Bounds: []record.Bound{
 			{Name: "fio", What: "the processor of fio", Source: sourceFio, Value: "busiest", Full: 0.9, Generator: true},
 			{Name: "drive", What: "the drive: its device was busy", Source: sourceDrive, Value: "busy", Full: 0.9},

@@ -33,9 +33,7 @@ type load struct {
 	told    int
 	warm    int  // windows of the warm-up
 	asked   bool // fio to end
-	// shares are the parts of the hold's latencies in which each volume's fio waited
-	// for a processor.
-	shares map[*volume]float64
+	ticks   int  // readings of waits
 }
 
 // volume is one volume and its fio.
@@ -54,7 +52,8 @@ type volume struct {
 	next        int        // the window of the next report
 	held        uint64     // IOs of the hold
 	nanos       float64    // their latencies, summed up
-	waited      time.Duration
+	longest     float64    // of them
+	waits       waits
 }
 
 // window is what was done within one window, over all volumes.
@@ -97,6 +96,7 @@ func (l *load) stream(ctx context.Context, s target.Schedule) error {
 			v.proc.Take()
 			v.first, _ = v.proc.Last()
 			v.last = v.first
+			_ = v.proc.Watch(l.rate > 0) // one that has ended failed
 		}
 	}
 	l.mu.Unlock()
@@ -113,12 +113,12 @@ func (l *load) stream(ctx context.Context, s target.Schedule) error {
 		now := l.rec.Clock.Now()
 		if !warmed && now >= warmAt {
 			warmed = true
-			for _, v := range l.running() {
-				v.waited = v.proc.Waited()
-			}
 			if l.beside != nil {
 				l.besideSeconds, l.besideSum, l.besideWeighed, _ = l.beside.told()
 			}
+		}
+		if warmed {
+			l.readWaits(now)
 		}
 		l.collect(s)
 		if err := l.tell(s, now); err != nil {
@@ -183,6 +183,7 @@ func (l *load) add(v *volume, r fio.Report, length time.Duration) {
 			v.held += n
 			for ns, k := range d {
 				v.nanos += float64(ns) * float64(k)
+				v.longest = max(v.longest, float64(ns))
 			}
 		}
 	}
@@ -316,7 +317,7 @@ func (l *load) finish(ctx context.Context, s target.Schedule) error {
 		return !slices.ContainsFunc(l.running(), func(v *volume) bool { return v.next < last })
 	})
 	l.mu.Lock()
-	l.asked, l.shares = true, l.waiting(s)
+	l.asked = true
 	l.mu.Unlock()
 	for _, v := range l.running() {
 		if l.small != nil {

@@ -16,37 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
-// waiting is the part of the hold's latencies in which each volume's fio waited
-// for a processor: what it waited for each IO, or, where several IOs were under
-// way while it did, the part of the time.
-func (l *load) waiting(s target.Schedule) map[*volume]float64 {
-	shares := make(map[*volume]float64)
-	for _, v := range l.running() {
-		if v.held > 0 && v.nanos > 0 {
-			waited := float64(v.proc.Waited() - v.waited)
-			shares[v] = max(waited/v.nanos, waited/float64(s.Hold))
-		}
-	}
-	return shares
-}
-
-// ownDelay is what the IOs of the hold waited for fio's processor, for each
-// volume as on average. Where a volume failed it is left open: that it did is so,
-// whatever fio waited for.
-func (l *load) ownDelay() (record.Histogram, error) {
-	h := record.NewCounts()
-	for _, v := range l.volumes {
-		if v.failed != "" {
-			return "", nil
-		}
-		if v.held > 0 {
-			own := l.shares[v] * v.nanos / float64(v.held) / 1000
-			_ = h.RecordValues(min(int64(own), h.HighestTrackableValue()), int64(v.held))
-		}
-	}
-	return record.HistogramOf(h)
-}
-
 // sumUp puts on record what the step came to.
 func (l *load) sumUp(s target.Schedule) {
 	tell := func(source string, value float64) {
@@ -74,8 +43,8 @@ func (l *load) sumUp(s target.Schedule) {
 		}
 	}
 	most := 0.0
-	for _, share := range l.shares {
-		most = max(most, share)
+	for _, v := range l.volumes {
+		most = max(most, l.shareWaited(v))
 	}
 	l.rec.Emit(&record.Reading{Source: sourceFio, Values: map[string]float64{"waitShare": most}})
 	note := func(format string, args ...any) {
