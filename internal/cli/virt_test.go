@@ -23,6 +23,7 @@ func TestVirtualMachines(t *testing.T) {
 		{"machines are restarted: a new life each", "vm-restart --levels 5 --lab-virt shutdown=20s,bootTime=20s", []string{"Accepted", "Running", "SSHAnswered"}, 40},
 		{"migrations wait for the limit of two from a node and five in all", "vm-migration --levels 10 --lab-virt migrateFedora=40s", []string{"Admitted", "Moving", "Migrated"}, 40},
 		{"clones of a golden image", "vm-deploy --axis machines --levels 5 --lab-virt cloneTime=40s --set run=true", []string{"CloneStarted", "Cloned"}, 40},
+		{"machines are taken through their life", "vm-lifecycle --levels 4 --lab-virt shutdown=20s,migrateFedora=40s", []string{"Running", "Resized", "Restarted", "Snapshotted", "Migrated", "Removed"}, 80},
 		{"machines and pods side by side", "density-mix --levels 8", []string{"Created", "Scheduled", "Ready"}, 0},
 	}
 	for _, tt := range tests[:suite.Size(1, len(tests))] {

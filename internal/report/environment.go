@@ -88,8 +88,8 @@ func (g nodeGroup) fact() string {
 		strings.Join(strings.Fields(strings.Join([]string{g.Kubelet, g.Runtime, g.OSImage, g.Kernel}, " ")), " "))
 }
 
-// fidelityOf are the parts of which it is known whether they were real.
+// fidelityOf are the parts that there were and of which it is known whether they were real.
 func fidelityOf(f record.Fidelity) []fidelityPart {
 	list := []fidelityPart{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}}
-	return slices.DeleteFunc(list, func(p fidelityPart) bool { return p.Is == "" })
+	return slices.DeleteFunc(list, func(p fidelityPart) bool { return p.Is == "" || p.Is == record.None })
 }

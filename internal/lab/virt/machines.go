@@ -215,6 +215,13 @@ func (w *world) reportMachine(ctx context.Context, vm *kubevirt.VirtualMachine, 
 		}
 		s.Conditions[i] = ready
 	}
+	s.Conditions = slices.DeleteFunc(s.Conditions, func(c kubevirt.VirtualMachineCondition) bool {
+		return c.Type == kubevirt.VirtualMachineRestartRequired && !outgrown(vm, vmi)
+	})
+	if outgrown(vm, vmi) && !slices.ContainsFunc(s.Conditions, func(c kubevirt.VirtualMachineCondition) bool { return c.Type == kubevirt.VirtualMachineRestartRequired }) {
+		s.Conditions = append(s.Conditions, kubevirt.VirtualMachineCondition{Type: kubevirt.VirtualMachineRestartRequired, Status: corev1.ConditionTrue, LastTransitionTime: metav1.Now(),
+			Reason: "RestartRequired", Message: "a non-live-updatable field was changed in the template spec"})
+	}
 	if equality.Semantic.DeepEqual(vm.Status, next.Status) {
 		return nil
 	}
@@ -222,6 +229,16 @@ func (w *world) reportMachine(ctx context.Context, vm *kubevirt.VirtualMachine, 
 		return fmt.Errorf("report on machine: %w", err)
 	}
 	return nil
+}
+
+// outgrown reports whether a machine was given another size than its instance has:
+// a restart gives it that.
+func outgrown(vm *kubevirt.VirtualMachine, vmi *kubevirt.VirtualMachineInstance) bool {
+	if vmi == nil {
+		return false
+	}
+	want, has := &vm.Spec.Template.Spec.Domain, &vmi.Spec.Domain
+	return !equality.Semantic.DeepEqual(want.CPU, has.CPU) || !equality.Semantic.DeepEqual(want.Memory, has.Memory) || !equality.Semantic.DeepEqual(want.Resources, has.Resources)
 }
 
 // printable is the status that a user sees first.

@@ -32,6 +32,9 @@ type Objects struct {
 	// Begin, if not nil, is what is asked of an object that was set up, and
 	// what its times count from; else that is its creation.
 	Begin *Begin `yaml:"begin"`
+	// Then is what is asked of an object further, each once it has reached a
+	// milestone.
+	Then []Then `yaml:"then"`
 	// AtOnce, if not nil, says between which milestones objects are counted.
 	AtOnce *AtOnce `yaml:"atOnce"`
 }
@@ -67,6 +70,11 @@ type ObjectMilestone struct {
 	Name string `yaml:"name"`
 	By   string `yaml:"by"` // whose work it is
 	When `yaml:",inline"`
+	// After is a milestone before which this one is not looked for. Without one
+	// it is the last of those before it at which something further is asked.
+	After string `yaml:"after"`
+	// Gone says that it is reached once the object is gone, without more.
+	Gone bool `yaml:"gone"`
 	// Stamp is the path to its time by the server's clock, "" for none; a
 	// condition has one by itself.
 	Stamp string `yaml:"stamp"`
@@ -111,13 +119,32 @@ type SetUp struct {
 	Until When `yaml:"until"`
 }
 
-// Begin is a request to each object that was set up: a merge patch, a call of a
-// subresource by PUT, or the eviction of its pod from a node that is drained.
-type Begin struct {
+// Ask is a request to an object: a merge patch, or a call of a subresource by
+// PUT.
+type Ask struct {
 	Patch map[string]any `yaml:"patch"`
 	// Put is the path of the call, with {namespace} and {name} in it.
-	Put   string `yaml:"put"`
+	Put string `yaml:"put"`
+}
+
+// Begin is a request to each object that was set up: an Ask, or the eviction of
+// its pod from a node that is drained.
+type Begin struct {
+	Ask   `yaml:",inline"`
 	Drain *Drain `yaml:"drain"`
+}
+
+// Then is a further request, to an object that has reached a milestone: an Ask,
+// its deletion, or what a job of the configuration makes in the object's own
+// iteration and replica.
+type Then struct {
+	After  string `yaml:"after"`
+	Ask    `yaml:",inline"`
+	Job    string `yaml:"job"`
+	Delete bool   `yaml:"delete"`
+	// Renews is a resource that gets another object by the request: what the
+	// present one tells counts no more.
+	Renews string `yaml:"renews"`
 }
 
 // Drain says what is evicted from which nodes: as many nodes as the last job has
@@ -233,11 +260,12 @@ func (v *validator) objects(o *Objects) {
 	switch {
 	case o.Begin != nil && len(o.SetUp) == 0:
 		v.Fail("objects.begin", "asks something of objects that were set up: setUp is missing")
-	case o.Begin != nil && o.Begin.ways() != 1:
+	case o.Begin != nil && ways(o.Begin.Patch != nil, o.Begin.Put != "", o.Begin.Drain != nil) != 1:
 		v.Fail("objects.begin", "is one of a patch, a put and a drain")
 	case o.Begin != nil && o.Begin.Drain != nil && (o.Begin.Drain.Nodes == "" || o.Begin.Drain.Pods == ""):
 		v.Fail("objects.begin.drain", "needs the label selectors nodes and pods")
 	}
+	v.then(o)
 	if l := o.AtOnce; l != nil && l.Limits != nil && (l.Limits.APIVersion == "" || l.Limits.Kind == "") {
 		v.Fail("objects.atOnce.limits", "needs the apiVersion and kind of the object that tells them")
 	}
@@ -250,9 +278,34 @@ func (v *validator) objects(o *Objects) {
 	}
 }
 
-// ways is how many requests it describes.
-func (b *Begin) ways() (n int) {
-	for _, is := range []bool{b.Patch != nil, b.Put != "", b.Drain != nil} {
+func (v *validator) then(o *Objects) {
+	if len(o.Then) > 0 && o.Begin != nil {
+		v.Fail("objects.then", "is asked of objects that the load makes: leave begin out")
+	}
+	for i, t := range o.Then {
+		path := strictyaml.Index("objects.then", i)
+		v.after(o, path+".after", t.After, len(o.Milestones))
+		if ways(t.Patch != nil, t.Put != "", t.Job != "", t.Delete) != 1 {
+			v.Fail(path, "is one of a patch, a put, a job and delete: true")
+		}
+		v.when(o, path+".renews", &When{Resource: t.Renews})
+	}
+}
+
+// after checks that a name is one of the first n milestones.
+func (v *validator) after(o *Objects, path, name string, n int) {
+	var names []string
+	for _, m := range o.Milestones[:n] {
+		names = append(names, m.Name)
+	}
+	if !slices.Contains(names, name) {
+		v.Add(path, nearest.OneOf(name, names), "%q is none of the milestones before it", name)
+	}
+}
+
+// ways is how many of these a request is.
+func ways(these ...bool) (n int) {
+	for _, is := range these {
 		if is {
 			n++
 		}
@@ -281,6 +334,12 @@ func (v *validator) objectMilestones(o *Objects) {
 			v.Fail(path+".by", "is missing: whose work it is that objects reach it")
 		}
 		v.when(o, path, &m.When)
+		if m.After != "" {
+			v.after(o, path+".after", m.After, i)
+		}
+		if m.Gone && (m.Resource+m.Path+m.Condition != "" || m.Probe != nil) {
+			v.Fail(path+".gone", "is reached when the object is gone, and looks at nothing else")
+		}
 		if p := m.Probe; p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
 			v.Fail(path+".probe", "needs paths of an address and a port from 1 to 65535")
 		}
@@ -320,4 +379,18 @@ func (m *ObjectMilestone) StampPath() string {
 		return `status.conditions.#(type=="` + m.Condition + `").lastTransitionTime`
 	}
 	return m.Stamp
+}
+
+// Opens is the milestone before which the milestone of an index is not looked
+// for, "" for none.
+func (o *Objects) Opens(i int) (name string) {
+	if after := o.Milestones[i].After; after != "" {
+		return after
+	}
+	for _, m := range o.Milestones[:i] {
+		if slices.ContainsFunc(o.Then, func(t Then) bool { return t.After == m.Name }) {
+			name = m.Name
+		}
+	}
+	return name
 }

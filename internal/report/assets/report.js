@@ -1,6 +1,6 @@
 /*!
 Built from ui/ by `make ui`: do not edit.
-sources sha256 e9e315575726154e4cb1ffa885b27e96f96eb2598e3b6ec69addf726b66e6e74
+sources sha256 a1709bdde72f4f591d7d3111ffc46fde7550419eb4a2a73377dfea0fda2a03a7
 
 This bundle contains:
 

@@ -410,6 +410,27 @@ func (c *Cluster) readLimits(ctx context.Context, from *workload.Limits, to *rec
 	return err
 }
 
+// changeLimits takes the limits that a run will set for those that hold; of arms
+// that differ in one the highest.
+func changeLimits(arms []armVariant, from *workload.Limits, to *record.AtOnce) {
+	if from == nil {
+		return
+	}
+	for path, limit := range map[string]*int{from.All.Path: &to.Limit, from.PerPlace.Path: &to.PerPlaceLimit} {
+		highest := int64(0)
+		for _, a := range arms {
+			for _, v := range a.Settings {
+				if n, is := v.To.(int64); is && slices.ContainsFunc(v.In, func(in workload.SettingPlace) bool { return in.Kind == from.Kind && in.Path == path }) {
+					highest = max(highest, n)
+				}
+			}
+		}
+		if highest > 0 {
+			*limit = int(highest)
+		}
+	}
+}
+
 // limitIn is the limit that an object tells.
 func limitIn(object []byte, l workload.Limit) int {
 	if v := gjson.GetBytes(object, l.Path); l.Path != "" && v.Exists() {

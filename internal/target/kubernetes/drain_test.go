@@ -10,6 +10,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 func drainNode(name string, change func(*corev1.Node)) corev1.Node {
@@ -85,6 +86,29 @@ func TestLimitInAnObject(t *testing.T) {
 	for path, want := range map[string]int{"spec.migrations.cluster": 20, "spec.migrations.node": 2, "": 2} {
 		if got := limitIn(object, workload.Limit{Path: path, Default: 2}); got != want {
 			t.Errorf("%q: %d, want %d", path, got, want)
+		}
+	}
+}
+
+// A limit that a run sets is the one that holds; of arms the highest.
+func TestChangedLimits(t *testing.T) {
+	from := &workload.Limits{Kind: "KubeVirt", All: workload.Limit{Path: "spec.all"}, PerPlace: workload.Limit{Path: "spec.each"}}
+	arm := func(kind, path string, to int64) armVariant {
+		return armVariant{Variant: Variant{Settings: []workload.Value{{To: to, Setting: workload.Setting{In: []workload.SettingPlace{{Kind: "Other", Path: "x"}, {Kind: kind, Path: path}}}}}}}
+	}
+	for _, tt := range []struct {
+		why  string
+		arms []armVariant
+		want record.AtOnce
+	}{
+		{"nothing is changed", nil, record.AtOnce{Limit: 5, PerPlaceLimit: 2}},
+		{"one limit", []armVariant{arm("KubeVirt", "spec.each", 4)}, record.AtOnce{Limit: 5, PerPlaceLimit: 4}},
+		{"arms that differ", []armVariant{arm("KubeVirt", "spec.all", 1), arm("KubeVirt", "spec.all", 3)}, record.AtOnce{Limit: 3, PerPlaceLimit: 2}},
+		{"another object's", []armVariant{arm("Quota", "spec.all", 9)}, record.AtOnce{Limit: 5, PerPlaceLimit: 2}},
+	} {
+		got := record.AtOnce{Limit: 5, PerPlaceLimit: 2}
+		if changeLimits(tt.arms, from, &got); got != tt.want {
+			t.Errorf("%s: %+v", tt.why, got)
 		}
 	}
 }

@@ -27,6 +27,10 @@ type objectSet struct {
 	collect   []string // the path of each resource
 	ours      func(namespace string) bool
 	probing   context.Context // ends with the watches
+	// ask asks something further of an object, and is what was refused; at most
+	// as many at once as asking has room for.
+	ask    func(ctx context.Context, name string, then *workload.Then) error
+	asking chan struct{}
 }
 
 // path is that of an object by its name, "namespace/name".
@@ -44,9 +48,10 @@ func (s *objectSet) path(name string) string {
 func newObjectSet(common *shared, ageing *ageing, namespaces *namespaceSet, mapper meta.RESTMapper) (*objectSet, error) {
 	spec := common.load.Objects
 	s := &objectSet{
-		following: &following{shared: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.has,
+		following: &following{shared: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.has, asking: make(chan struct{}, setUpWorkers),
 	}
 	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
+	s.described.Ask = func(name string, then *workload.Then) { go s.further(name, then) }
 	s.tracker = s.described.Tracker
 	for _, r := range spec.Resources {
 		group, err := schema.ParseGroupVersion(r.APIVersion)
@@ -111,6 +116,18 @@ func (n *resourceNews) apply(now record.Micros, change observe.Change, object []
 		go s.probe(p)
 	}
 	return err
+}
+
+// further asks something further of an object.
+func (s *objectSet) further(name string, then *workload.Then) {
+	s.asking <- struct{}{}
+	err := s.ask(s.probing, name, then)
+	<-s.asking
+	if err != nil && s.probing.Err() == nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.described.Refused(s.clock.Now(), name, "RefusedAfter"+then.After, err.Error())
+	}
 }
 
 // probe calls a server until it answers as it should, its object is gone, or

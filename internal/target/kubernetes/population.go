@@ -39,6 +39,9 @@ func render(v Variant, ids identity, mapper meta.RESTMapper, objects *workload.O
 		}
 		r.makers = append(r.makers, makers)
 	}
+	for _, m := range slices.Concat(r.makers...) {
+		m.all = r
+	}
 	return r, nil
 }
 
@@ -52,6 +55,11 @@ func (r *rendering) knowsStages() error {
 		names = append(names, job.Name)
 	}
 	last := names[len(names)-1]
+	for _, t := range r.objects.Then {
+		if t.Job != "" && (t.Job == last || !slices.Contains(names, t.Job)) {
+			return target.Mistakef(nearest.OneOf(t.Job, names), "after %s the job %q is asked for: the configuration must have it, before its last job, which makes the objects", t.After, t.Job)
+		}
+	}
 	for _, s := range r.objects.SetUp {
 		if !slices.Contains(names, s.Job) {
 			return target.Mistakef(nearest.OneOf(s.Job, names), "the set-up of the workload has the job %q, and its configuration has none of that name", s.Job)
@@ -122,6 +130,22 @@ type plannedSlot struct {
 	begin bool
 }
 
+// ofJob is what a job asks for in the iteration and replica of a slot.
+func (p plannedSlot) ofJob(name string) (list []manifest, err error) {
+	all := p.maker.all
+	j := slices.IndexFunc(all.config.Jobs, func(job kubeburner.Job) bool { return job.Name == name })
+	for s := range all.config.Jobs[j].Slots(p.Iteration, p.Iteration+1) {
+		if s.Replica == p.Replica {
+			made, err := all.makers[j][s.Object].make(s)
+			if err != nil {
+				return nil, err
+			}
+			list = append(list, made...)
+		}
+	}
+	return list, nil
+}
+
 // raising is what raises a load: slots that are set up and those that are
 // measured, with the objects that these ask for.
 type raising struct {
@@ -148,6 +172,9 @@ func (p *population) plan(want int) (r raising, err error) {
 	take := func(j, from, to int) {
 		for s := range p.config.Jobs[j].Slots(from, to) {
 			m := p.makers[j][s.Object]
+			if m.later {
+				continue
+			}
 			if m.stage < 0 {
 				r.slots = append(r.slots, plannedSlot{s, m, false})
 				r.units += m.units

@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
@@ -14,6 +15,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -27,6 +29,7 @@ type sender struct {
 	fail     func(error)
 	levels   map[string]string // names of priority levels by UID
 	allowed  atomic.Bool       // an object was created: the user has the right to
+	slots    sync.Map          // the plannedSlot of each object that something further is asked of
 }
 
 // send creates the objects of one slot, one after the other, and tells what
@@ -48,6 +51,9 @@ func (s *sender) send(ctx context.Context, p plannedSlot) record.Slot {
 			slot.Outcome = record.SlotCreated // the template writes nothing for this slot
 		}
 		return slot
+	}
+	if s.load.Objects != nil && len(s.load.Objects.Then) > 0 && p.maker.units > 0 {
+		s.slots.Store(manifests[len(manifests)-1].slot, p)
 	}
 	var last record.Slot
 	var before *record.Slot
@@ -232,22 +238,55 @@ func (s *sender) beginning(manifests []manifest) (list []manifest, err error) {
 		if m.units == 0 {
 			continue
 		}
-		b := manifest{begins: true, kind: m.kind, namespace: m.namespace, name: m.name, slot: m.slot, units: m.units}
-		switch ask := s.load.Objects.Begin; {
-		case ask.Drain != nil: // asked by its pod's name
-		case ask.Put != "":
-			b.method, b.contentType, b.body = http.MethodPut, "application/json", []byte("{}")
-			b.path = "/" + strings.TrimPrefix(strings.NewReplacer("{namespace}", m.namespace, "{name}", m.name).Replace(ask.Put), "/")
-		default:
-			b.method, b.contentType, b.path = http.MethodPatch, "application/merge-patch+json", m.path+"/"+m.name
-			if b.body, err = json.Marshal(ask.Patch); err != nil {
-				return nil, fmt.Errorf("encode the patch of %s: %w", m.slot, err)
-			}
+		b := manifest{kind: m.kind, namespace: m.namespace, name: m.name, slot: m.slot, units: m.units}
+		if err := s.asks(&b, s.load.Objects.Begin.Ask); err != nil {
+			return nil, err
 		}
 		s.objects.begin(m.slot)
 		list = append(list, b)
 	}
 	return list, nil
+}
+
+// asks makes a request to the object that m names of what is asked of it; a drain
+// asks by the name of its pod.
+func (s *sender) asks(m *manifest, ask workload.Ask) (err error) {
+	m.begins, m.path = true, s.objects.path(m.slot)
+	switch {
+	case ask.Put != "":
+		m.method, m.contentType, m.body = http.MethodPut, "application/json", []byte("{}")
+		m.path = "/" + strings.TrimPrefix(strings.NewReplacer("{namespace}", m.namespace, "{name}", m.name).Replace(ask.Put), "/")
+	case ask.Patch != nil:
+		m.method, m.contentType = http.MethodPatch, "application/merge-patch+json"
+		if m.body, err = json.Marshal(ask.Patch); err != nil {
+			return fmt.Errorf("encode the patch of %s: %w", m.slot, err)
+		}
+	}
+	return nil
+}
+
+// further asks of an object what is asked once it has reached a milestone.
+func (s *sender) further(ctx context.Context, name string, then *workload.Then) error {
+	var manifests []manifest
+	if then.Job == "" {
+		m := manifest{slot: name, method: http.MethodDelete}
+		m.namespace, m.name, _ = strings.Cut(name, "/")
+		if err := s.asks(&m, then.Ask); err != nil {
+			return err
+		}
+		manifests = append(manifests, m)
+	} else if p, ok := s.slots.Load(name); ok {
+		var err error
+		if manifests, err = p.(plannedSlot).ofJob(then.Job); err != nil {
+			return err
+		}
+	}
+	for i := range manifests {
+		if slot := s.create(ctx, &manifests[i], ""); slot.Outcome != record.SlotCreated {
+			return errors.New(cmp.Or(slot.Error, "no answer"))
+		}
+	}
+	return nil
 }
 
 // setUp makes what the load needs before it begins, and is what could not be

@@ -212,6 +212,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 		if err := s.cluster.readLimits(ctx, s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce); err != nil {
 			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
 		}
+		changeLimits(s.toLoad(), s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce)
 	}
 	found.Version = survey.Version
 	looks, err := s.assessArms(ctx, survey)

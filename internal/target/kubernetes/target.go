@@ -147,6 +147,7 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 	t.remover = &remover{shared: t.shared, followed: t.watch.followed, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
 	if t.watch.objects != nil {
 		t.remover.path = t.watch.objects.path
+		t.watch.objects.ask = t.sender.further
 	}
 	if err := t.watch.start(ctx, fail); err != nil {
 		return nil, err

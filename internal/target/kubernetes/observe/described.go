@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -26,12 +27,17 @@ type Described struct {
 	lists     []int // how many lists of each resource there were
 	// ready are, by stage, the things of the set-up that are ready, by name.
 	ready []map[string]bool
+	then  map[int]*workload.Then // by the milestone after which it is asked
+	gone  *rule                  // the milestone that an object is gone, nil for none
+	// Ask is called for what is to be asked of an object further.
+	Ask func(object string, then *workload.Then)
 }
 
 // rule is what a message of a resource is looked at for.
 type rule struct {
 	when      matcher
 	milestone int // its bit, 0 for none: a milestone that is created is no rule
+	after     int // the milestone before which it is not looked for
 	stamp     string
 	place     string
 	probe     *workload.Probe
@@ -48,6 +54,7 @@ type told struct {
 	// an earlier life.
 	stale    []string
 	troubles []trouble
+	refused  Reason // a further request was refused
 	probing  uint32 // milestones whose probe is under way
 }
 
@@ -70,13 +77,13 @@ type Probe struct {
 
 // NewDescribed makes a Described that hands its events to emit.
 func NewDescribed(spec *workload.Objects, created string, emit func(record.Micros, record.Body)) *Described {
-	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources))}
+	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then)}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
 		i, _ := spec.Resource(name) // the description was checked
 		return i
 	}
-	for _, m := range spec.Milestones {
+	for i, m := range spec.Milestones {
 		bit := len(d.course.Names)
 		d.course.Names = append(d.course.Names, m.Name)
 		at := of(m.Resource)
@@ -86,7 +93,15 @@ func NewDescribed(spec *workload.Objects, created string, emit func(record.Micro
 		if m.Place != "" {
 			d.course.Placed = bit
 		}
-		d.resources[at] = append(d.resources[at], rule{when: matcherOf(&m.When), stage: -1, milestone: bit, stamp: m.StampPath(), place: m.Place, probe: m.Probe})
+		if j := slices.IndexFunc(spec.Then, func(t workload.Then) bool { return t.After == m.Name }); j >= 0 {
+			d.then[bit] = &spec.Then[j]
+		}
+		r := rule{when: matcherOf(&m.When), stage: -1, milestone: bit, after: max(bitCreated, slices.Index(d.course.Names, spec.Opens(i))), stamp: m.StampPath(), place: m.Place, probe: m.Probe}
+		if m.Gone {
+			d.gone = &r
+			continue
+		}
+		d.resources[at] = append(d.resources[at], r)
 	}
 	for _, t := range spec.Troubles {
 		at := of(t.Resource)
@@ -129,11 +144,11 @@ func (d *Described) BeginResource(resource int) {
 
 // EndResource takes what the list did not have for deleted before now.
 func (d *Described) EndResource(now record.Micros, resource int) {
-	for name, o := range d.objects {
+	for _, o := range d.objects {
 		switch {
 		case o.uids[resource] == "" || o.listed[resource] == d.lists[resource]:
 		case resource == 0:
-			delete(d.objects, name)
+			d.leave(now, o)
 		default:
 			d.lose(o, resource)
 			d.apply(now, Changed, o)
@@ -149,6 +164,32 @@ func (d *Described) lose(o *told, resource int) {
 	o.uids[resource], o.troubles[resource] = "", trouble{}
 	if resource == d.there {
 		o.news.There = false
+	}
+}
+
+// leave forgets an object that is gone: where that is a milestone of its own, it
+// has reached it.
+func (d *Described) leave(now record.Micros, o *told) {
+	delete(d.objects, o.news.Name)
+	if d.gone != nil && o.opened(d.gone) {
+		o.news.Deleting = false // it is where it should be
+		d.reach(o, d.gone.milestone, 0, "")
+		d.apply(now, Changed, o)
+		d.Depart(o.news.Name)
+	}
+}
+
+// opened reports whether a milestone is looked for.
+func (o *told) opened(r *rule) bool {
+	return r.after == bitCreated || o.news.Reached&(1<<r.after) != 0
+}
+
+// Refused says that what was asked of an object further was refused: it will
+// never be there.
+func (d *Described) Refused(now record.Micros, name, reason, message string) {
+	if o := d.objects[name]; o != nil {
+		o.refused, o.news.Done = Reason{reason, message}, true
+		d.apply(now, Changed, o)
 	}
 }
 
@@ -183,7 +224,8 @@ func (d *Described) Answered(now record.Micros, p Probe) {
 // and gives the probes that it asks for. Ours says whether a namespace is the
 // run's.
 func (d *Described) Apply(now record.Micros, change Change, resource int, raw []byte, ours func(namespace string) bool) ([]Probe, error) {
-	if !gjson.ValidBytes(raw) {
+	// A server's JSON is right or cut off: all of it is not read to see that.
+	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
 		return nil, fmt.Errorf("decode %s: it is no JSON", d.spec.Resources[resource].Kind)
 	}
 	m := messageOf(raw)
@@ -232,8 +274,8 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	if change == Gone {
 		d.lose(o, resource)
 		if resource == 0 {
+			d.leave(now, o)
 			d.Tracker.Apply(now, Gone, &o.news)
-			delete(d.objects, name)
 			return nil, nil
 		}
 		d.apply(now, Changed, o)
@@ -249,6 +291,15 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 	o.troubles[resource] = trouble{}
 	for i := range d.resources[resource] {
 		rule := &d.resources[resource][i]
+		if !o.opened(rule) {
+			continue
+		}
+		if m.uid == o.stale[resource] {
+			return probes // something was asked just now that renews it
+		}
+		if rule.milestone > 0 && rule.milestone != d.course.There && o.news.Reached&(1<<rule.milestone) != 0 {
+			continue // it is told once
+		}
 		met, value := rule.when.met(m)
 		switch {
 		case rule.trouble != nil:
@@ -287,13 +338,20 @@ func (d *Described) reach(o *told, bit int, stamp int64, place string) {
 	o.news.Reached |= 1 << bit
 	o.news.Stamps[bit] = stamp
 	if place != "" {
-		o.news.Place = place
+		o.news.Place = strings.Clone(place)
+	}
+	if then := d.then[bit]; then != nil && !o.news.Deleting {
+		if then.Renews != "" {
+			i, _ := d.spec.Resource(then.Renews) // the description was checked
+			o.stale[i], o.uids[i], o.troubles[i] = o.uids[i], "", trouble{}
+		}
+		d.Ask(o.news.Name, then)
 	}
 }
 
 // apply hands what all resources have told to the tracker.
 func (d *Described) apply(now record.Micros, change Change, o *told) {
-	o.news.Trouble, o.news.Unplaced, o.news.Lacks = Reason{}, Reason{}, Reason{}
+	o.news.Trouble, o.news.Unplaced, o.news.Lacks = o.refused, Reason{}, Reason{}
 	for _, t := range o.troubles {
 		if o.news.Trouble.Reason == "" {
 			o.news.Trouble = t.trouble
@@ -391,7 +449,7 @@ func messageOf(raw []byte) *message {
 		case "namespace":
 			m.namespace = value.Str
 		case "uid":
-			m.uid = value.Str
+			m.uid = strings.Clone(value.Str) // it is kept, and the message is not
 		case "creationTimestamp":
 			m.created = unixOf(value)
 		case "deletionTimestamp":

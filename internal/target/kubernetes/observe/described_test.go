@@ -182,7 +182,7 @@ func TestProbes(t *testing.T) {
 func TestBegin(t *testing.T) {
 	spec := machines()
 	spec.SetUp = []workload.SetUp{{Until: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}}}
-	spec.Begin = &workload.Begin{Put: "restart"}
+	spec.Begin = &workload.Begin{Ask: workload.Ask{Put: "restart"}}
 	tr := newDescribedTrial(t, spec)
 	tr.tell(Changed, 0, machineA, "")
 	tr.tell(Changed, 1, instanceA, running)
@@ -260,5 +260,51 @@ func TestDescribedDrain(t *testing.T) {
 	tr.tell(Changed, 1, instanceA, `"move":{"completed":true}`)
 	if got := tr.text(); got != "3 a Evacuating\n6 a Migrated" {
 		t.Errorf("told\n%s", got)
+	}
+}
+
+// What is asked once a milestone is reached opens those behind it; a resource
+// that it renews counts from its next object on, and an object that was to go
+// stays counted as there.
+func TestThen(t *testing.T) {
+	spec := &workload.Objects{
+		Resources: []workload.Resource{{Name: "machine", Kind: "Machine"}, {Name: "instance", Kind: "Instance"}},
+		Milestones: []workload.ObjectMilestone{
+			{Name: "Running", When: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
+			{Name: "Restarted", When: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}}},
+			{Name: "Removed", Gone: true},
+		},
+		There: "Removed",
+		Then:  []workload.Then{{After: "Running", Renews: "instance"}, {After: "Restarted", Delete: true}},
+	}
+	tr := newDescribedTrial(t, spec)
+	var asked []string
+	tr.described.Ask = func(object string, then *workload.Then) { asked = append(asked, object+" "+then.After) }
+	tr.tell(Changed, 0, machineA, "")
+	tr.tell(Changed, 1, instanceA, running)
+	tr.tell(Changed, 1, instanceA, running) // the old life
+	tr.tell(Gone, 1, instanceA, running)
+	tr.tell(Changed, 1, `"name":"a","uid":"i2"`, running)
+	tr.tell(Gone, 1, `"name":"a","uid":"i2"`, running)
+	tr.tell(Gone, 0, machineA, "")
+	tr.tell(Changed, 1, `"name":"a","uid":"i2"`, `"phase":"Failed"`) // late news
+	if want := "1 a Created at 7\n2 a Running\n5 a Restarted\n7 a Removed"; tr.text() != want {
+		t.Errorf("got\n%s\nwant\n%s", tr.text(), want)
+	}
+	if strings.Join(asked, ", ") != "ns/a Running, ns/a Restarted" {
+		t.Errorf("asked %v", asked)
+	}
+	if c := tr.described.Counts(); c.Ready != 1 || tr.described.Followed() != 0 || len(tr.described.Names()) != 0 {
+		t.Errorf("%+v, followed %d", c, tr.described.Followed())
+	}
+
+	tr = newDescribedTrial(t, spec)
+	tr.described.Ask = func(string, *workload.Then) {}
+	tr.tell(Changed, 0, machineA, "")
+	tr.tell(Changed, 1, instanceA, running)
+	tr.described.Refused(3, "ns/a", "RefusedAfterRunning", "no room")
+	tr.tell(Changed, 0, machineA, "") // it stays so
+	if want := "1 a Created at 7\n2 a Running\n3 a RefusedAfterRunning (no room) failed"; tr.text() != want || tr.described.Counts().Failed != 1 {
+		t.Errorf("got\n%s\nwant\n%s", tr.text(), want)
 	}
 }

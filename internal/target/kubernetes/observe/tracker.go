@@ -91,6 +91,8 @@ type object struct {
 	parts    int
 	pulled   []string
 	restarts int
+	// departed says that it is gone, which was its last milestone.
+	departed bool
 	// asleep says that it is being made ready: nothing is told of it before it
 	// is asked for what is measured.
 	asleep bool
@@ -114,6 +116,7 @@ type Tracker struct {
 	objects map[string]*object
 	counts  Counts
 	list    int
+	left    int // departed
 	// Asleep says that objects are made ready first: each begins with Begin.
 	Asleep bool
 }
@@ -129,6 +132,7 @@ func (t *Tracker) Counts() Counts { return t.counts }
 // Forget drops all that is known, for a target that was emptied.
 func (t *Tracker) Forget() {
 	clear(t.objects)
+	t.left = 0
 	t.counts = Counts{Moved: t.counts.Moved}
 }
 
@@ -141,9 +145,18 @@ func (t *Tracker) BeginList() { t.list++ }
 // now.
 func (t *Tracker) EndList(now record.Micros) {
 	for name, o := range t.objects {
-		if o.listed != t.list && o.uid != "" {
+		if o.listed != t.list && o.uid != "" && !o.departed {
 			t.gone(now, name, o, true)
 		}
+	}
+}
+
+// Depart says that an object is gone, which was its last milestone: it stays
+// counted as there.
+func (t *Tracker) Depart(name string) {
+	if o := t.objects[name]; o != nil && !o.departed {
+		o.departed = true
+		t.left++
 	}
 }
 
@@ -161,6 +174,9 @@ func (t *Tracker) Begin(now record.Micros, name string) {
 func (t *Tracker) Apply(now record.Micros, change Change, m *News) {
 	late := change == Listed
 	o := t.objects[m.Name]
+	if o != nil && o.departed {
+		return
+	}
 	if o != nil && o.uid != "" && m.UID != "" && o.uid != m.UID {
 		// The name was given to another object: the old one's deletion was
 		// missed, or comes after the new one's news.
@@ -347,13 +363,15 @@ func (t *Tracker) Unfinished(now record.Micros) {
 }
 
 // Followed is how many objects are followed.
-func (t *Tracker) Followed() int { return len(t.objects) }
+func (t *Tracker) Followed() int { return len(t.objects) - t.left }
 
 // Names are the names of the objects that are followed, in no order.
 func (t *Tracker) Names() []string {
 	names := make([]string, 0, len(t.objects))
-	for name := range t.objects {
-		names = append(names, name)
+	for name, o := range t.objects {
+		if !o.departed {
+			names = append(names, name)
+		}
 	}
 	return names
 }
@@ -362,7 +380,7 @@ func (t *Tracker) Names() []string {
 // without one are left out.
 func (t *Tracker) PerPlace(counts map[string]int) {
 	for _, o := range t.objects {
-		if o.place != "" {
+		if o.place != "" && !o.departed {
 			counts[o.place]++
 		}
 	}
