@@ -81,7 +81,7 @@ func TestVolumes(t *testing.T) {
 			t.Run(multiplex, func(t *testing.T) {
 				t.Parallel()
 				p := volumesProgram(t)
-				got := p.Run(t, "sweep", "gluster-volumes", "--levels", "10,20", "--hold", "1500ms", "--set", "multiplex="+multiplex, "--out", "ladder")
+				got := p.Run(t, "sweep", "gluster-volumes", "--levels", "10,20", "--hold", "500ms", "--set", "multiplex="+multiplex, "--out", "ladder")
 				if got.Code != exitHeld {
 					t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 				}
@@ -140,6 +140,7 @@ func TestVolumesOfReplicas(t *testing.T) {
 
 // What goes wrong ends in a breach that says what it was.
 func TestVolumesThatFail(t *testing.T) {
+	suite.Long(t, "failures are waited for")
 	t.Parallel()
 	for _, c := range []struct {
 		name, reason, message string
@@ -204,12 +205,15 @@ func TestVolumesAreRemoved(t *testing.T) {
 			run.Kill()
 			harness.Await(t, "the end of all processes", func() bool { return len(glusters(p)) == 0 })
 			// The next command removes the directory.
-			if got := p.Run(t, "sweep", "gluster-volumes", "--levels", "1", "--hold", "100ms", "--out", "next"); got.Code != exitHeld {
+			if got := p.Run(t, "lab", "down", "--all"); got.Code != exitHeld {
 				t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "kill" {
+				suite.Long(t, "a GlusterFS is brought up for it")
+			}
 			t.Parallel()
 			p := volumesProgram(t)
 			run := p.Start(t, args...)
@@ -249,14 +253,12 @@ func TestVolumesRefuseBadInput(t *testing.T) {
 
 // After a fault every brick comes back, and every volume holds what was written.
 func TestGlusterRestart(t *testing.T) {
+	suite.Long(t, "bricks are waited for")
 	t.Parallel()
-	for i, c := range []struct {
+	for _, c := range []struct {
 		fault, multiplex string
 		hit              int // of 3 bricks
 	}{{"kill", "true", 3}, {"kill", "false", 1}, {"reboot", "false", 3}, {"restart", "true", 3}} {
-		if i >= suite.Size(1, 4) {
-			break // the others are in the long tests
-		}
 		t.Run(c.fault+c.multiplex, func(t *testing.T) {
 			t.Parallel()
 			p := volumesProgram(t)
