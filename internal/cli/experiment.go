@@ -37,6 +37,7 @@ type experimentFlags struct {
 	lab                          plan.Lab // shape of a private lab
 	labVirt                      string   // its Virt
 	yes                          bool
+	reboots                      int
 	dryRun                       bool
 	ignoreHealth                 bool
 	wait                         bool
@@ -91,6 +92,7 @@ func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
+	flags.IntVar(&f.reboots, "reboots", 0, "agree that `so many` nodes of a cluster that is not a lab are rebooted; --yes does not say that")
 }
 
 // addNamedTarget adds the flags that name a cluster, to do with it what verb
@@ -474,7 +476,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait, fromOpen: fromOpen, stepOpen: stepOpen}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, reboots: x.flags.reboots, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait, fromOpen: fromOpen, stepOpen: stepOpen}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
 	}

@@ -301,8 +301,8 @@ func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Asses
 		}
 	}
 	l, err := survey.Assess(ctx, d)
-	if err == nil && drainOf(s.Workload) != nil {
-		l.Needs = append(l.Needs, drainRights()...)
+	if spec := drainOf(s.Workload); err == nil && spec != nil {
+		l.Needs = append(l.Needs, drainRights(spec)...)
 	}
 	if err == nil && s.ToRead && v.Config != nil {
 		if err := v.repeatedNames(identity{uuid: s.UUID, run: s.Run}); err != nil {

@@ -282,6 +282,9 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	if err := t.drain.cordon(ctx); err != nil {
 		return target.Batch{}, err
 	}
+	if t.drain != nil {
+		t.watch.objects.live(t.drain.pods)
+	}
 	t.population.units += load.units
 	batch := target.Batch{
 		Requests: len(load.slots), Units: load.units, Spread: t.spread(),
@@ -452,7 +455,7 @@ func (t *Target) Reset(ctx context.Context) error {
 // its end is not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.end()
-	err := t.drain.release(context.WithoutCancel(done), true)
+	err := t.drain.release(done, true)
 	if !t.load.Abandon {
 		ctx, cancel := context.WithTimeout(done, removalBound)
 		defer cancel()
