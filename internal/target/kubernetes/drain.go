@@ -48,6 +48,7 @@ type drain struct {
 	*shared
 	spec   *workload.Drain
 	ours   func(namespace string) bool
+	log    func(format string, args ...any)
 	agreed []string // nodes that may be drained, nil for any
 
 	nodes     []string           // that were chosen

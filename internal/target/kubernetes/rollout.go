@@ -169,7 +169,9 @@ func (d *drain) rollBack(ctx context.Context) error {
 	err := d.client.rollBack(ctx, d.load.RunID, names, func(left []string) {
 		show("taking the configurations away reboots the nodes again: waiting for " + strings.Join(left, ", "))
 	}, func(pool string) {
-		d.emit(&record.Note{Warning: record.WarningNote, Place: pool, Text: fmt.Sprintf("the second roll-out, which took the configuration away, took %v", (d.clock.Now() - begin).Duration().Round(100*time.Millisecond))})
+		text := fmt.Sprintf("the second roll-out, which took the configuration away, took %v", (d.clock.Now() - begin).Duration().Round(100*time.Millisecond))
+		d.emit(&record.Note{Warning: record.WarningNote, Place: pool, Text: text})
+		d.log("pool %s: %s", pool, text) // at the end the result is already there
 	})
 	if err == nil {
 		d.pools = nil

@@ -141,7 +141,7 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 	t.holdings = newHoldings(t.shared)
 	t.sender = &sender{shared: t.shared, pods: t.watch.pods, objects: t.watch.objects, holdings: t.holdings, fail: fail, levels: c.client.priorityLevels(ctx)}
 	if o := load.Objects; o != nil && o.Begin != nil && o.Begin.Drain != nil {
-		t.drain = &drain{shared: t.shared, spec: o.Begin.Drain, ours: t.watch.namespaces.has, agreed: load.DrainNodes}
+		t.drain = &drain{shared: t.shared, spec: o.Begin.Drain, ours: t.watch.namespaces.has, log: c.host.Log, agreed: load.DrainNodes}
 		t.sender.drain = t.drain
 	}
 	t.remover = &remover{shared: t.shared, followed: t.watch.followed, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
@@ -422,7 +422,7 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 		return nil, err
 	}
 	return map[string]float64{
-		"nodesNotReady":       float64(t.watch.nodes.countNotReady()),
+		observe.NodesNotReady: float64(t.watch.nodes.countNotReady()),
 		"pending":             float64(t.watch.followed.progress().Unschedulable),
 		target.MeasureLatency: latency,
 	}, nil
