@@ -112,6 +112,7 @@ func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags.Float64Var(&f.lab.ControlPlaneCPUs, "lab-control-plane-cpus", 0, "processors of its control plane, such as 0.5 (default all; needs root)")
 	flags.StringVar(&f.labVirt, "lab-virt", "", "add simulated virtual machines with `KEY=VALUE,...` planted, \"\" for the defaults (docs/virt.md lists the keys)")
 	flags.Float64Var(&f.lab.TimeScale, "lab-time-scale", 0, "add simulated virtual machines whose time passes so many times faster (default 1)")
+	flags.IntVar(&f.lab.RealGuests, "lab-real-guests", 0, "let the first `N` machines that start have a guest that QEMU runs")
 	flags.BoolVar(&f.lab.RealNode, "lab-real-node", false, "add a real node; without --lab-nodes it is the only one (needs root; see 'plimsoll lab doctor')")
 	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors of the real node, such as 0.5 (default all)")
 	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory of the real node, such as 2Gi (default all)")
@@ -309,7 +310,7 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 		return twice
 	})
 	x.goals()
-	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-control-plane-cpus", "lab-virt", "lab-time-scale", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
+	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-control-plane-cpus", "lab-virt", "lab-time-scale", "lab-real-guests", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
 		if f.lab.RealNode && !cmd.Flags().Changed("lab-nodes") {
 			f.lab.Nodes = 0
 		}
@@ -600,7 +601,7 @@ func flagOf(path string) string {
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.podLife", "--pod-life"},
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
-		{"target.lab.controlPlaneCPUs", "--lab-control-plane-cpus"}, {"target.lab.virt", "--lab-virt"}, {"target.lab.timeScale", "--lab-time-scale"}, {"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
+		{"target.lab.controlPlaneCPUs", "--lab-control-plane-cpus"}, {"target.lab.virt", "--lab-virt"}, {"target.lab.timeScale", "--lab-time-scale"}, {"target.lab.realGuests", "--lab-real-guests"}, {"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
 		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {

@@ -59,6 +59,8 @@ type runner struct {
 	asked []run.Asked // levels that the user has named
 	out   string
 	quiet bool // print nothing on the way
+	// guards are what a run before this one has said of its guards.
+	guards string
 	// steps bounds the steps of this part of the run; 0 is no bound.
 	steps int
 	// past is the run that goes on, nil for one that begins.
@@ -102,7 +104,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 		return "", nil, err
 	}
 	show := &progress{
-		p: r.p, quiet: r.quiet, soft: r.stop.soft,
+		p: r.p, quiet: r.quiet, soft: r.stop.soft, guards: r.guards,
 		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name), plan: r.plan,
 	}
 	show.stream = r.workload.TargetAxis(axis.Name).Stream != nil
@@ -123,6 +125,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 	}
 	dir, result, err := job.Run(r.stop.soft, r.stop.hard)
 	show.end(result != nil)
+	r.guards = show.guards
 	if _, ok := errors.AsType[*run.ContradictionError](err); ok {
 		err = usagef("resume it where it was started, or start again: plimsoll run FILE", "%w", err)
 	}

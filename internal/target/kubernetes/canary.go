@@ -27,7 +27,8 @@ type canary struct {
 	now       func() time.Time
 	dead      func() // is told when the watches' connection is
 	namespace string
-	path      string
+	pods      string // the path of its namespace's pods
+	path      string // its own
 
 	mu      sync.Mutex
 	last    int                   // the number of the last change
@@ -55,7 +56,7 @@ func newCanary(common *shared, now func() time.Time, dead func()) *canary {
 	namespace := "plimsoll-" + common.load.RunID
 	return &canary{
 		shared: common, now: now, dead: dead,
-		namespace: namespace, path: podPath(namespace + "/" + canaryName), open: make(map[int]*canaryChange),
+		namespace: namespace, pods: "/api/v1/namespaces/" + namespace + "/pods", path: podPath(namespace + "/" + canaryName), open: make(map[int]*canaryChange),
 	}
 }
 

@@ -29,7 +29,7 @@ type client struct {
 	config *rest.Config
 	base   *url.URL
 	load   [loadConnections]*http.Client // requests of the load, see send
-	stream atomic.Pointer[http.Client]   // watches, on a connection of their own
+	stream atomic.Pointer[http.Client]   // watches, on connections of their own
 	typed  kubernetes.Interface
 	agent  string
 
@@ -59,11 +59,9 @@ func newClient(config *rest.Config, agent string) (*client, error) {
 			return nil, err
 		}
 	}
-	stream, err := httpClient(config)
-	if err != nil {
+	if err := c.renewStream(); err != nil {
 		return nil, err
 	}
-	c.stream.Store(stream)
 	typed := rest.CopyConfig(config)
 	typed.ContentType = protobufType
 	typed.AcceptContentTypes = protobufType + ",application/json"
@@ -89,14 +87,20 @@ func httpClient(config *rest.Config) (*http.Client, error) {
 	return &http.Client{Transport: transport}, nil
 }
 
-// renewStream makes watches that begin from now on use a connection of their
-// own: the present one is believed dead.
+// renewStream makes watches that begin from now on use new connections: the
+// present ones are believed dead. Each watch has one of its own, by HTTP/1.1: a
+// message is then read where it arrives, with no frames to be taken apart by one
+// goroutine and handed to others.
 func (c *client) renewStream() error {
-	stream, err := httpClient(c.config)
+	config := rest.CopyConfig(c.config)
+	config.NextProtos = []string{"http/1.1"}
+	stream, err := httpClient(config)
 	if err != nil {
 		return err
 	}
-	c.stream.Swap(stream).CloseIdleConnections()
+	if old := c.stream.Swap(stream); old != nil {
+		old.CloseIdleConnections()
+	}
 	return nil
 }
 

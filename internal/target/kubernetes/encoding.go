@@ -43,11 +43,13 @@ func jsonEncoding() *encoding {
 		accept: "application/json", watch: "application/json",
 		read: readLine,
 		event: func(msg []byte) (string, []byte, error) {
-			e := gjson.GetManyBytes(msg, "type", "object")
-			if !e[0].Exists() || !e[1].Exists() {
+			// As the API writes it: {"type":"ADDED","object":{...}}
+			rest, typed := bytes.CutPrefix(bytes.TrimSpace(msg), []byte(`{"type":"`))
+			kind, object, whole := bytes.Cut(rest, []byte(`","object":`))
+			if object, _ = bytes.CutSuffix(object, []byte("}")); !typed || !whole || len(object) == 0 {
 				return "", nil, errors.New("decode watch event: it has no type or no object")
 			}
-			return e[0].String(), []byte(e[1].Raw), nil
+			return string(kind), object, nil
 		},
 		open:    func(object []byte) ([]byte, error) { return object, nil },
 		version: func(raw []byte) string { return gjson.GetBytes(raw, version).String() },

@@ -68,10 +68,13 @@ type objectMaker struct {
 	fast []fastManifest // nil where each slot must be rendered
 }
 
-// fastManifest is a manifest whose template needs no rendering.
+// fastManifest is a manifest whose template needs no rendering: a sample with
+// marks where the numbers go.
 type fastManifest struct {
-	stencil *stencil
-	sample  manifest
+	iteration, replica string   // the marks
+	stencil            *stencil // nil for a custom resource, which is JSON
+	sample             manifest
+	namespace          string // that the document names, "" for the slot's
 }
 
 // identity is the run that objects belong to.
@@ -129,18 +132,19 @@ func (m *objectMaker) specialise(docs int) {
 	for i, doc := range pattern.Docs {
 		doc = runtime.DeepCopyJSON(doc)
 		typed, err := m.prepare(doc, i, pattern.Iteration, pattern.Replica)
-		if err != nil || typed == nil {
-			return
-		}
-		s, ok := newStencil(typed, pattern.Iteration, pattern.Replica)
-		if !ok {
-			return
-		}
-		made, err := m.manifest(doc, typed, i, kubeburner.Slot{Replica: 1, Namespace: m.job.NamespaceOf(0)})
 		if err != nil {
 			return
 		}
-		fast = append(fast, fastManifest{s, made})
+		f := fastManifest{iteration: pattern.Iteration, replica: pattern.Replica, namespace: (&unstructured.Unstructured{Object: doc}).GetNamespace()}
+		if typed != nil {
+			if f.stencil, ok = newStencil(typed, pattern.Iteration, pattern.Replica); !ok {
+				return
+			}
+		}
+		if f.sample, err = m.manifest(doc, typed, i, kubeburner.Slot{Replica: 1, Namespace: m.job.NamespaceOf(0)}); err != nil {
+			return
+		}
+		fast = append(fast, f)
 	}
 	m.fast = fast
 }
@@ -310,21 +314,19 @@ func (m *objectMaker) makeFast(s kubeburner.Slot) ([]manifest, error) {
 	for i := range m.fast {
 		f := &m.fast[i]
 		out := f.sample
-		err := f.stencil.fill(s.Iteration, s.Replica, func(object runtime.Object) error {
-			accessor, err := meta.Accessor(object)
-			if err != nil {
-				return err
+		numbers := strings.NewReplacer(f.iteration, strconv.Itoa(s.Iteration), f.replica, strconv.Itoa(s.Replica))
+		out.name = numbers.Replace(out.name)
+		if out.namespace != "" {
+			if out.namespace = numbers.Replace(f.namespace); out.namespace == "" {
+				out.namespace = s.Namespace
 			}
-			out.name = accessor.GetName()
-			if out.namespace != "" {
-				if out.namespace = accessor.GetNamespace(); out.namespace == "" {
-					out.namespace = s.Namespace
-				}
-			}
+		}
+		if f.stencil == nil {
+			out.body = []byte(numbers.Replace(string(f.sample.body)))
+		} else if err := f.stencil.fill(numbers, func(object runtime.Object) (err error) {
 			out.body, err = encode(object)
 			return err
-		})
-		if err != nil {
+		}); err != nil {
 			return nil, err
 		}
 		if f.sample.namespace != out.namespace {
@@ -461,11 +463,10 @@ func (s *stencil) find(v reflect.Value, c *markedCopy) bool {
 	return true
 }
 
-// fill gives the object for one slot to use, and takes it back.
-func (s *stencil) fill(iteration, replica int, use func(runtime.Object) error) error {
+// fill gives the object with numbers for its marks to use, and takes it back.
+func (s *stencil) fill(numbers *strings.Replacer, use func(runtime.Object) error) error {
 	c := s.copies.Get().(*markedCopy)
 	defer s.copies.Put(c)
-	numbers := strings.NewReplacer(s.iteration, strconv.Itoa(iteration), s.replica, strconv.Itoa(replica))
 	for _, h := range c.holes {
 		h.set(numbers.Replace(h.text))
 	}

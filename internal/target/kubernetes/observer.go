@@ -68,6 +68,9 @@ func (o *observer) open(ctx context.Context, fail func(error)) error {
 		events.Set("fieldSelector", "type=Warning")
 	}
 	pods := &watcher{name: "pods", path: "/api/v1/pods", query: ours, handler: o.pods}
+	if o.objects != nil {
+		pods.path = o.canary.pods // the others tell of nothing that is followed
+	}
 	o.watchers = []*watcher{
 		pods,
 		{name: "nodes", path: "/api/v1/nodes", handler: o.nodes},

@@ -12,15 +12,13 @@ import (
 type podSet struct {
 	*following
 	canary *canary
-	// idle says that the load is of other objects: just the canary is followed.
-	idle  bool
-	parts map[string]string // components of pods in place by UID
+	parts  map[string]string // components of pods in place by UID
 }
 
 func newPodSet(common *shared, canary *canary, ageing *ageing) *podSet {
 	kind := observe.Pods()
 	f := &following{shared: common, ageing: ageing, noun: kind.Object, there: kind.There}
-	s := &podSet{following: f, canary: canary, idle: common.load.Objects != nil, parts: make(map[string]string)}
+	s := &podSet{following: f, canary: canary, parts: make(map[string]string)}
 	s.tracker = observe.NewTracker(observe.PodCourse(), s.follow)
 	return s
 }
@@ -55,9 +53,6 @@ func (s *podSet) apply(now record.Micros, change observe.Change, object []byte) 
 	}
 	if p.isCanary {
 		s.canary.seen(now, p.canary)
-		return nil
-	}
-	if s.idle {
 		return nil
 	}
 	s.mu.Lock()

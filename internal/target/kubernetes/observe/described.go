@@ -5,6 +5,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tidwall/gjson"
@@ -229,7 +230,8 @@ func (d *Described) Answered(now record.Micros, p Probe) {
 // and gives the probes that it asks for. Ours says whether a namespace is the
 // run's.
 func (d *Described) Apply(now record.Micros, change Change, resource int, raw []byte, ours func(namespace string) bool) ([]Probe, error) {
-	if !gjson.ValidBytes(raw) {
+	// A server's JSON is right or cut off: all of it is not read to see that.
+	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
 		return nil, fmt.Errorf("decode %s: it is no JSON", d.spec.Resources[resource].Kind)
 	}
 	m := messageOf(raw)
@@ -311,6 +313,9 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 		if m.uid != "" && m.uid == o.stale[resource] {
 			return probes // something was asked just now that renews it
 		}
+		if rule.milestone > 0 && rule.milestone != d.course.There && o.news.Reached&(1<<rule.milestone) != 0 {
+			continue // it is told once
+		}
 		met, value := rule.when.met(m)
 		switch {
 		case rule.trouble != nil:
@@ -349,7 +354,7 @@ func (d *Described) reach(o *told, bit int, stamp int64, place string) {
 	o.news.Reached |= 1 << bit
 	o.news.Stamps[bit] = stamp
 	if place != "" {
-		o.news.Place = place
+		o.news.Place = strings.Clone(place)
 	}
 	if then := d.then[bit]; then != nil && !o.news.Deleting {
 		if then.Renews != "" {
@@ -460,7 +465,7 @@ func messageOf(raw []byte) *message {
 		case "namespace":
 			m.namespace = value.Str
 		case "uid":
-			m.uid = value.Str
+			m.uid = strings.Clone(value.Str) // it is kept, and the message is not
 		case "creationTimestamp":
 			m.created = unixOf(value)
 		case "deletionTimestamp":

@@ -1,0 +1,107 @@
+package kubernetes
+
+import (
+	"fmt"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/tools/clientcmd"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+// What watching costs this program for each machine with its instance and its
+// disk, and for each with its migration, while another process makes them. It
+// should be at most 1 ms.
+func BenchmarkWatchMachines(b *testing.B) {
+	const machines = 300
+	for _, args := range [][]string{{"vm-deploy", "machines", "run=true"}, {"vm-migration", "migrations", "parallelMigrations=50"}} {
+		b.Run(fmt.Sprintf("machines=%d/%s", machines, args[0]), func(b *testing.B) {
+			p := suite.Program(b)
+			for range b.N {
+				must := func(args ...string) string {
+					got := p.Run(b, args...)
+					if got.Code != 0 {
+						b.Fatalf("plimsoll %s: exit code %d\n%s", strings.Join(args, " "), got.Code, got.Stderr)
+					}
+					return strings.TrimSpace(got.Stdout)
+				}
+				must("lab", "up", "l", "--virt", "--time-scale", "60")
+				news := watchAll(b, must("lab", "kubeconfig", "l"), args[0])
+				before := cpuTime()
+				must("sweep", args[0], "--lab", "l", "--axis", args[1], "--set", args[2], "--levels", fmt.Sprint(machines))
+				b.ReportMetric((cpuTime()-before).Seconds()*1000/machines, "cpu-ms/machine")
+				b.ReportMetric(1, "bound-ms/machine")
+				b.ReportMetric(float64(news.Load())/machines, "news/machine")
+				must("lab", "down", "l")
+			}
+			b.ReportMetric(0, "ns/op")
+		})
+	}
+}
+
+// watchAll watches what tells of a workload's objects, as a run does, of
+// whichever run, and counts the news.
+func watchAll(b *testing.B, kubeconfig, name string) *atomic.Int64 {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		b.Fatal(err)
+	}
+	client, err := newClient(config, "plimsoll")
+	if err != nil {
+		b.Fatal(err)
+	}
+	w, err := workload.Load(workloads.FS(), name, workload.TargetsOf(observe.Declare()))
+	if err != nil {
+		b.Fatal(err)
+	}
+	mapper, err := (&Cluster{client: client}).mapper()
+	if err != nil {
+		b.Fatal(err)
+	}
+	common := &shared{client: client, load: &PreparedWorkload{Objects: w.Objects}, sink: &sinkOf{}, clock: record.StartClock(time.Now), step: func() int { return 1 }}
+	set, err := newObjectSet(common, &ageing{shared: common}, newNamespaceSet(), mapper)
+	if err != nil {
+		b.Fatal(err)
+	}
+	set.ours, set.probing = func(string) bool { return true }, b.Context()
+	var news atomic.Int64
+	for _, w := range set.watchers() {
+		w.client, w.clock, w.fault = client, common.clock, func(*record.Fault) {}
+		w.handler = &countedNews{w.handler, &news}
+		if w.query != nil {
+			w.query = url.Values{"labelSelector": {LabelManagedBy + "=" + ManagedBy}}
+		}
+		if err := w.start(b.Context()); err != nil {
+			b.Fatal(err)
+		}
+		go func() { _ = w.run(b.Context()) }()
+	}
+	return &news
+}
+
+// countedNews counts what a watch tells.
+type countedNews struct {
+	watchHandler
+	n *atomic.Int64
+}
+
+func (c *countedNews) changed(now record.Micros, kind string, object []byte) error {
+	c.n.Add(1)
+	return c.watchHandler.changed(now, kind, object)
+}
+
+func cpuTime() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}
