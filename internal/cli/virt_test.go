@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"os/exec"
 	"strings"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // Virtual machines are loaded on the APIs that a private lab plays: what was
@@ -59,4 +61,40 @@ func TestClusterWithoutVirtualMachines(t *testing.T) {
 	if got.Code != exitUsage || !strings.Contains(got.Stderr, "VirtualMachine") || !strings.Contains(got.Stderr, "kubevirt.io/v1") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
+}
+
+// The first machines of a lab run where QEMU is installed. What they use is on
+// record, and they go with the lab, also when the command is killed.
+func TestRealGuests(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "guests boot by emulation")
+	p := suite.Program(t)
+	needQEMU(t)
+	args := []string{"sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "2"}
+	got := p.Measure(t, "boot", append(args, "--hold", "6s")...)
+	r := p.Result(t, "boot")
+	if got.Code != exitHeld || len(r.Steps) == 0 || r.Steps[0].Objects.Ready != 2 || r.Steps[0].Resources["guest-1"].PeakRSSBytes == 0 {
+		t.Errorf("exit code %d, steps %+v\n%s%s", got.Code, r.Steps, got.Stdout, got.Stderr)
+	}
+	if notes := strings.Join(r.Fidelity.Notes, "\n"); !strings.Contains(notes, "the first 1 to start have a real guest") {
+		t.Errorf("it is not said which machines were real:\n%s", notes)
+	}
+	p.LeavesNoProcess(t)
+	s := p.Start(t, append(args, "--hold", "60s", "--out", "killed")...)
+	harness.Await(t, "a guest", func() bool { return guestOf(p) })
+	s.Kill()
+	harness.Await(t, "its end", func() bool { return !guestOf(p) })
+}
+
+func needQEMU(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+		t.Skip("there is no QEMU: apt-get install --no-install-recommends qemu-system-x86")
+	}
+}
+
+// guestOf reports whether a guest of a program's labs runs.
+func guestOf(p *harness.Program) bool {
+	out, _ := exec.Command("pgrep", "-f", "qemu-system-x86_64 -name guest-.*"+p.State).Output()
+	return len(out) > 0
 }
