@@ -1,8 +1,11 @@
 package cli
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -11,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/storage/fio"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
@@ -373,6 +377,59 @@ func TestIOOnGlusterThatBreaks(t *testing.T) {
 			t.Errorf("%s has left: %v", c.why, left)
 		}
 		leavesNoIO(t, p, c.why)
+	}
+}
+
+// The depth that a search finds is the one that fio's own search by latency_target
+// finds, on a volume whose reads take 20 ms each, one after the other: a depth of 9
+// keeps within 200 ms but for what a busy machine adds.
+func TestDepthAsFioFindsIt(t *testing.T) {
+	suite.Long(t, "two searches are made")
+	p := glusterProgram(t)
+	tied := starter.New()
+	t.Cleanup(tied.Close)
+	sys, err := gluster.Open(t.Context(), gluster.Settings{Dir: t.TempDir(), Executable: suite.Binary(t), Tied: tied, Replica: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(sys.Close)
+	err = sys.Create(t.Context(), "slow", map[string]string{
+		"debug.delay-gen": "posix", "delay-gen.delay-duration": "20000", "delay-gen.delay-percentage": "100", "delay-gen.enable": "read", "performance.io-thread-count": "1",
+		"performance.io-cache": "off", "performance.read-ahead": "off", "performance.quick-read": "off",
+	})
+	if err == nil {
+		err = sys.Start(t.Context(), "slow", false)
+	}
+	if err == nil {
+		_, err = sys.Mount(t.Context(), "slow")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := sys.Client().Path(sys.Mounted("slow"))
+	got := p.Measure(t, "depth", "limit", "io-volumes", "--axis", "depth", "--from", "2", "--step", "4", "--max", "32", "--resolution", "1", "--confirm", "1", "--hold", "5s", "--slo", "Complete p99 <= 200ms",
+		"--set", "path="+path, "--set", "size=1MiB", "--set", "drive=false")
+	line := p.Result(t, "depth").LoadLine
+	if line == nil || line.Level == nil {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	text, err := exec.Command("fio", "--name=x", "--directory="+path, "--size=1m", "--rw=randread", "--bs=4k", "--direct=1", "--ioengine=libaio", "--thread", "--iodepth=32", "--time_based",
+		"--runtime=30", "--latency_target=200ms", "--latency_window=5s", "--latency_percentile=99", "--output-format=json").Output()
+	var own struct {
+		Jobs []struct {
+			Depth int `json:"latency_depth"`
+		} `json:"jobs"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text[max(bytes.IndexByte(text, '{'), 0):], &own)
+	}
+	if err != nil || len(own.Jobs) != 1 {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	if ours, theirs := *line.Level, float64(own.Jobs[0].Depth); ours < 2 || ours > 2*theirs || theirs > 2*ours || theirs > 11 || ours > 11 {
+		t.Errorf("the search finds a depth of %g, and fio one of %g\n%s", ours, theirs, got.Stdout)
+	} else {
+		t.Logf("the search finds a depth of %g, and fio one of %g", ours, theirs)
 	}
 }
 
