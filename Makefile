@@ -71,16 +71,19 @@ READER_PACKAGES := haproxy wrk nghttp2-client
 # What the workloads of volumes and of IO run.
 STORAGE_PACKAGES := glusterfs-server glusterfs-client xfsprogs fio
 
+# What runs real guests in a lab (82 MB).
+GUEST_PACKAGES := qemu-system-x86
+
 # What tests of the page, of real nodes and of written files need, and what a
 # real node needs. Without it they are skipped, and say so.
 deps:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(NODE_PACKAGES) >/dev/null 2>&1; then \
 		echo "installing $(NODE_PACKAGES) for real nodes"; \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(NODE_PACKAGES); } >/dev/null 2>&1 || echo "that failed: what needs them will be skipped"; fi
-	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(READER_PACKAGES) $(STORAGE_PACKAGES) >/dev/null 2>&1; then \
-		echo "installing $(READER_PACKAGES) $(STORAGE_PACKAGES) for workloads, and the tests of what is written for HAProxy"; \
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null && ! dpkg -s $(READER_PACKAGES) $(STORAGE_PACKAGES) $(GUEST_PACKAGES) >/dev/null 2>&1; then \
+		echo "installing $(READER_PACKAGES) $(STORAGE_PACKAGES) $(GUEST_PACKAGES) for workloads, and the tests of what is written for HAProxy"; \
 		[ -e /usr/sbin/policy-rc.d ] || { printf '#!/bin/sh\nexit 101\n' > /usr/sbin/policy-rc.d; chmod 755 /usr/sbin/policy-rc.d; trap 'rm -f /usr/sbin/policy-rc.d' EXIT; }; \
-		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(READER_PACKAGES) $(STORAGE_PACKAGES); } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi
+		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(READER_PACKAGES) $(STORAGE_PACKAGES) $(GUEST_PACKAGES); } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi
 	@if ! command -v chromium >/dev/null && [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 		echo "installing chromium for the tests of the report"; \
 		{ apt-get update && DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends chromium; } >/dev/null 2>&1 || echo "that failed: they will be skipped"; fi

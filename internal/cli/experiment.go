@@ -37,6 +37,7 @@ type experimentFlags struct {
 	lab                          plan.Lab // shape of a private lab
 	labVirt                      string   // its Virt
 	yes                          bool
+	reboots                      int
 	dryRun                       bool
 	ignoreHealth                 bool
 	wait                         bool
@@ -91,6 +92,7 @@ func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
+	flags.IntVar(&f.reboots, "reboots", 0, "agree that `so many` nodes of a cluster that is not a lab are rebooted; --yes does not say that")
 }
 
 // addNamedTarget adds the flags that name a cluster, to do with it what verb
@@ -110,6 +112,7 @@ func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
 	flags.Float64Var(&f.lab.ControlPlaneCPUs, "lab-control-plane-cpus", 0, "processors of its control plane, such as 0.5 (default all; needs root)")
 	flags.StringVar(&f.labVirt, "lab-virt", "", "add simulated virtual machines with `KEY=VALUE,...` planted, \"\" for the defaults (docs/virt.md lists the keys)")
 	flags.Float64Var(&f.lab.TimeScale, "lab-time-scale", 0, "add simulated virtual machines whose time passes so many times faster (default 1)")
+	flags.IntVar(&f.lab.RealGuests, "lab-real-guests", 0, "let the first `N` machines that start have a guest that QEMU runs")
 	flags.BoolVar(&f.lab.RealNode, "lab-real-node", false, "add a real node; without --lab-nodes it is the only one (needs root; see 'plimsoll lab doctor')")
 	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors of the real node, such as 0.5 (default all)")
 	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory of the real node, such as 2Gi (default all)")
@@ -307,7 +310,7 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 		return twice
 	})
 	x.goals()
-	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-control-plane-cpus", "lab-virt", "lab-time-scale", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
+	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-control-plane-cpus", "lab-virt", "lab-time-scale", "lab-real-guests", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
 		if f.lab.RealNode && !cmd.Flags().Changed("lab-nodes") {
 			f.lab.Nodes = 0
 		}
@@ -474,7 +477,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := x.plan.Validate(w); err != nil {
 		return x.planError(err)
 	}
-	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait, fromOpen: fromOpen, stepOpen: stepOpen}
+	r := &runner{p: p, stop: stop, plan: x.plan, workload: w, yes: x.flags.yes, reboots: x.flags.reboots, out: x.flags.out, quiet: x.flags.output == "json", asked: levels, ignoreHealth: x.flags.ignoreHealth, wait: x.flags.wait, fromOpen: fromOpen, stepOpen: stepOpen}
 	if x.flags.dryRun {
 		return r.outline(x.flags.output)
 	}
@@ -598,7 +601,7 @@ func flagOf(path string) string {
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
 		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.podLife", "--pod-life"},
 		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
-		{"target.lab.controlPlaneCPUs", "--lab-control-plane-cpus"}, {"target.lab.virt", "--lab-virt"}, {"target.lab.timeScale", "--lab-time-scale"}, {"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
+		{"target.lab.controlPlaneCPUs", "--lab-control-plane-cpus"}, {"target.lab.virt", "--lab-virt"}, {"target.lab.timeScale", "--lab-time-scale"}, {"target.lab.realGuests", "--lab-real-guests"}, {"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
 		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {

@@ -189,7 +189,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 		r.plan.Budget = plan.Duration(max(end.Sub(g.p.Now()), time.Millisecond))
 	}
 	dir, result, err := r.run(func(record.Dir, *judge.Result, error) {})
-	g.yes = r.yes // an answer is for all cells
+	g.yes, g.guards = r.yes, r.guards // an answer is for all cells, and guards are said once
 	if result == nil {
 		return err
 	}

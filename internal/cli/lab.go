@@ -165,6 +165,7 @@ func newLabUpCommand(p *Process, stop *interrupts) *cobra.Command {
 	var format, figures string
 	var virt bool
 	var scale float64
+	var guests int
 	cmd := &cobra.Command{
 		Use:   "up [NAME]",
 		Short: "Start a lab",
@@ -205,8 +206,8 @@ has its own namespaces and does not touch the system's containerd. Without
 				if err != nil {
 					return usagef("for example --virt-figures bootTime=20s,qps=5", "--virt-figures: %w", err)
 				}
-				spec.Virt = &lab.VirtSpec{Figures: given, TimeScale: scale}
-			} else if name, given := firstChanged(cmd, "virt-figures", "time-scale"); given {
+				spec.Virt = &lab.VirtSpec{Figures: given, TimeScale: scale, RealGuests: guests}
+			} else if name, given := firstChanged(cmd, "virt-figures", "time-scale", "real-guests"); given {
 				return usagef("add --virt", "--%s needs virtual machines", name)
 			}
 			if spec.Nodes < 1 && !real {
@@ -233,6 +234,7 @@ has its own namespaces and does not touch the system's containerd. Without
 	cmd.Flags().BoolVar(&virt, "virt", false, "add simulated virtual machines: the APIs of KubeVirt, its importer and OpenShift's nodes")
 	cmd.Flags().StringVar(&figures, "virt-figures", "", "what is planted in them, as KEY=VALUE,... (docs/virt.md lists the keys)")
 	cmd.Flags().Float64Var(&scale, "time-scale", 1, "how many times faster than planted their time passes")
+	cmd.Flags().IntVar(&guests, "real-guests", 0, "let the first `N` virtual machines that start have a guest that QEMU runs")
 	cmd.Flags().StringVar(&latency, "start-latency", "", "how long pods take to start, a DIST (default none)")
 	return cmd
 }

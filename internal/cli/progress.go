@@ -40,6 +40,7 @@ type progress struct {
 
 	mu       sync.Mutex
 	ended    bool
+	guards   string    // as they were said, "" for none
 	begun    time.Time // the first step
 	steps    []judge.Step
 	forecast forecast
@@ -214,7 +215,8 @@ func (g *progress) Chose(n design.Next, ahead [][]design.Next) {
 	now := g.p.Now()
 	if g.begun.IsZero() {
 		g.begun = now
-		if text := guardsText(g.plan.Guards, g.kind.Measures); text != "" && !g.quiet {
+		if text := guardsText(g.plan.Guards, g.kind.Measures); text != g.guards && !g.quiet {
+			g.guards = text
 			g.say("%s", text)
 		}
 	}

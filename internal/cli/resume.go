@@ -64,7 +64,7 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 		return showFinished(p, f, dir, x)
 	}
 	p.logf("%s\n", whereItGoesOn(path, past))
-	r.p, r.stop, r.yes, r.quiet, r.ignoreHealth, r.wait = p, stop, f.yes, f.output == "json", f.ignoreHealth, f.wait
+	r.p, r.stop, r.yes, r.reboots, r.quiet, r.ignoreHealth, r.wait = p, stop, f.yes, f.reboots, f.output == "json", f.ignoreHealth, f.wait
 	r.past = past
 	return r.show(f)
 }
@@ -92,7 +92,7 @@ func resumeGrid(p *Process, stop *interrupts, f *experimentFlags, path string) e
 	if err := loaded.Validate(w); err != nil {
 		return usagef("", "%w", err)
 	}
-	r := &runner{p: p, stop: stop, plan: loaded, workload: w, yes: f.yes, out: path, quiet: f.output == "json", ignoreHealth: f.ignoreHealth}
+	r := &runner{p: p, stop: stop, plan: loaded, workload: w, yes: f.yes, reboots: f.reboots, out: path, quiet: f.output == "json", ignoreHealth: f.ignoreHealth}
 	return r.showGrid(f)
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/google/uuid"
@@ -47,6 +48,7 @@ type runner struct {
 	plan     *plan.Plan
 	workload *workload.Workload
 	yes      bool
+	reboots  int // how many nodes may be rebooted
 	// ignoreHealth loads a system that is not fit for it.
 	ignoreHealth bool
 	// fromOpen and stepOpen say that nobody has said where a search begins, and
@@ -57,6 +59,8 @@ type runner struct {
 	asked []run.Asked // levels that the user has named
 	out   string
 	quiet bool // print nothing on the way
+	// guards are what a run before this one has said of its guards.
+	guards string
 	// steps bounds the steps of this part of the run; 0 is no bound.
 	steps int
 	// past is the run that goes on, nil for one that begins.
@@ -100,7 +104,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 		return "", nil, err
 	}
 	show := &progress{
-		p: r.p, quiet: r.quiet, soft: r.stop.soft,
+		p: r.p, quiet: r.quiet, soft: r.stop.soft, guards: r.guards,
 		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name), plan: r.plan,
 	}
 	show.stream = r.workload.TargetAxis(axis.Name).Stream != nil
@@ -121,6 +125,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 	}
 	dir, result, err := job.Run(r.stop.soft, r.stop.hard)
 	show.end(result != nil)
+	r.guards = show.guards
 	if _, ok := errors.AsType[*run.ContradictionError](err); ok {
 		err = usagef("resume it where it was started, or start again: plimsoll run FILE", "%w", err)
 	}
@@ -132,6 +137,9 @@ func (r *runner) agree(ctx context.Context, c *target.Consent) error {
 	for _, w := range c.Warnings {
 		r.p.logf("warning: %s\n", w)
 	}
+	if err := r.agreeToReboots(ctx, c.Reboots); err != nil {
+		return err
+	}
 	if r.yes {
 		r.p.logf("loading %s\n", c.System)
 		return nil
@@ -139,6 +147,28 @@ func (r *runner) agree(ctx context.Context, c *target.Consent) error {
 	err := r.p.confirm(ctx, c.System, c.Why, fmt.Sprintf("This %s. Load it with %s (%s)?", c.Why, r.workload.Name, r.extent()))
 	r.yes = err == nil // for further cells as well
 	return err
+}
+
+// agreeToReboots asks for the number of nodes that will be rebooted, unless it was
+// given. That a cluster may be loaded does not answer it.
+func (r *runner) agreeToReboots(ctx context.Context, n int) error {
+	if n == 0 || r.reboots == n {
+		return nil
+	}
+	what := record.Noun{One: "node", Many: "nodes"}.Count(n) + " will be rebooted, twice"
+	if r.reboots != 0 || !r.p.StdinTerminal {
+		return usagef(fmt.Sprintf("check that these are the right ones, and give --reboots %d", n), "%s, and this was not confirmed", what)
+	}
+	r.p.logf("%s. How many nodes may be rebooted? ", what)
+	answer, err := readLine(ctx, r.p.Stdin)
+	if err != nil {
+		return err
+	}
+	if strings.TrimSpace(answer) != strconv.Itoa(n) {
+		return usagef("", "not confirmed: nothing was done")
+	}
+	r.reboots = n // for further cells as well
+	return nil
 }
 
 // confirm asks the question about a system on the terminal. An answer that is

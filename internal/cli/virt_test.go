@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // Virtual machines are loaded on the APIs that a private lab plays: what was
@@ -66,7 +68,7 @@ func TestWhatBoundVirtualMachines(t *testing.T) {
 		{"that of each node", "vm-migration 20 20 all Migrated within 3s --lab-nodes 3 --set parallelMigrations=30 --set outboundMigrations=1", "parallelOutboundMigrationsPerNode", 0},
 		{"no limit: a migration takes that long", "vm-migration 10 10 all Migrated within 1s --lab-nodes 3 --set parallelMigrations=30 --set outboundMigrations=30 --lab-virt migrateFedora=60s", "", 0},
 		{"virt-controller's client", "vm-boot-storm 5 60 all SSHAnswered within 5s --set controllerQPS=5 --set controllerBurst=10", "controllerQPS", 0},
-		{"the lock of an image, and its flattening from the 250th clone on", "vm-deploy 20 400 all Cloned within 10s --axis machines", "cloneLock", 250},
+		{"the lock of an image, and its flattening from the 250th clone on", "vm-deploy 5 400 all Cloned within 20s --axis machines --lab-virt cloneLock=1s,cloneContention=0", "cloneLock", 250},
 		{"the provisioner's workers", "vm-deploy 20 40 all Cloned within 3s --axis machines --lab-virt cloneLock=0s,cloneTime=40s", "cloneWorkers", 0},
 	}
 	for _, tt := range tests {
@@ -107,4 +109,40 @@ func TestClusterWithoutVirtualMachines(t *testing.T) {
 	if got.Code != exitUsage || !strings.Contains(got.Stderr, "VirtualMachine") || !strings.Contains(got.Stderr, "kubevirt.io/v1") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
+}
+
+// The first machines of a lab run where QEMU is installed. What they use is on
+// record, and they go with the lab, also when the command is killed.
+func TestRealGuests(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "guests boot by emulation")
+	p := suite.Program(t)
+	needQEMU(t)
+	args := []string{"sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "2"}
+	got := p.Measure(t, "boot", append(args, "--hold", "6s")...)
+	r := p.Result(t, "boot")
+	if got.Code != exitHeld || len(r.Steps) == 0 || r.Steps[0].Objects.Ready != 2 || r.Steps[0].Resources["guest-1"].PeakRSSBytes == 0 {
+		t.Errorf("exit code %d, steps %+v\n%s%s", got.Code, r.Steps, got.Stdout, got.Stderr)
+	}
+	if notes := strings.Join(r.Fidelity.Notes, "\n"); !strings.Contains(notes, "the first 1 to start have a real guest") {
+		t.Errorf("it is not said which machines were real:\n%s", notes)
+	}
+	p.LeavesNoProcess(t)
+	s := p.Start(t, append(args, "--hold", "60s", "--out", "killed")...)
+	harness.Await(t, "a guest", func() bool { return guestOf(p) })
+	s.Kill()
+	harness.Await(t, "its end", func() bool { return !guestOf(p) })
+}
+
+func needQEMU(t *testing.T) {
+	t.Helper()
+	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
+		t.Skip("there is no QEMU: apt-get install --no-install-recommends qemu-system-x86")
+	}
+}
+
+// guestOf reports whether a guest of a program's labs runs.
+func guestOf(p *harness.Program) bool {
+	out, _ := exec.Command("pgrep", "-f", "qemu-system-x86_64 -name guest-.*"+p.State).Output()
+	return len(out) > 0
 }

@@ -3,11 +3,13 @@ package cli
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -291,6 +293,29 @@ func TestVolumesAreDeleted(t *testing.T) {
 	})
 	if got.Code != exitHeld && got.Code != exitBreached || gone < 5 {
 		t.Errorf("exit code %d, %d deleted\n%s%s", got.Code, gone, got.Stdout, got.Stderr)
+	}
+	leavesNoVolumes(t, p)
+}
+
+// A glusterd that stops answering is a breach, and is not waited for again with
+// each command.
+func TestVolumesOfAGlusterdThatStalls(t *testing.T) {
+	suite.Long(t, "commands run out of patience")
+	t.Parallel()
+	p := volumesProgram(t)
+	run := p.Start(t, "sweep", "gluster-volumes", "--axis", "rate", "--levels", "0.5", "--hold", "20s", "--pod-life", "3s", "--set", "patience=10s", "--out", "one")
+	harness.Await(t, "volumes", func() bool {
+		return p.Count("one", func(e record.Event) bool {
+			o, ok := e.Body.(*record.Object)
+			return ok && o.Milestone == "Ready"
+		}) > 2
+	})
+	kill(t, syscall.SIGSTOP, glusters(p, "glusterd --volfile"))
+	begun := time.Now()
+	got := run.Wait()
+	step := p.Result(t, "one").Steps[0]
+	if got.Code != exitBreached || time.Since(begun) > 2*time.Minute || !slices.ContainsFunc(step.Reasons, func(r judge.Reason) bool { return strings.Contains(r.Message, "glusterd did not answer") }) {
+		t.Errorf("exit code %d after %v, reasons %+v\n%s%s", got.Code, time.Since(begun), step.Reasons, got.Stdout, got.Stderr)
 	}
 	leavesNoVolumes(t, p)
 }

@@ -31,7 +31,8 @@ const (
 )
 
 // standstills are those of a step, in order. There are none where this program
-// itself stood still: then it does not know.
+// itself stood still: then it does not know; nor where nothing but the load writes:
+// a request that takes long, as each may at a target without an API, is no more.
 func (f *facts) standstills() []standstill {
 	type write struct{ sent, replied record.Micros }
 	var writes []write
@@ -67,7 +68,7 @@ func (f *facts) standstills() []standstill {
 			list = append(list, standstill{from: from, to: to})
 		}
 	}
-	if d := f.readings.ownDelay; len(list) == 0 || d != nil && d.Max >= leastStandstill.Seconds()/2 {
+	if d := f.readings.ownDelay; len(list) == 0 || len(f.canaries.list) == 0 || d != nil && d.Max >= leastStandstill.Seconds()/2 {
 		return nil
 	}
 	moved := func(s standstill) bool {

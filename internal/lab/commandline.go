@@ -215,7 +215,7 @@ func simulatedNodesArguments(dir directory, r record) []string {
 }
 
 func virtArguments(dir directory, r record) []string {
-	return []string{
+	arguments := []string{
 		"--kubeconfig=" + dir.componentConfig(Virt),
 		"--figures=" + planted.List(r.Virt.Figures),
 		"--time-scale=" + strconv.FormatFloat(r.Virt.TimeScale, 'g', -1, 64),
@@ -225,4 +225,8 @@ func virtArguments(dir directory, r record) []string {
 		"--cert=" + dir.cert(Virt), "--key=" + dir.key(Virt), "--ca=" + dir.cert(clusterCA), "--front-proxy-ca=" + dir.cert(frontProxyCA),
 		"--sign=" + dir.readyFile(Virt),
 	}
+	if n := r.Virt.RealGuests; n > 0 {
+		arguments = append(arguments, "--real-guests="+strconv.Itoa(n), "--qemu="+r.QEMU, "--guest-image="+r.GuestImage, "--guest-dir="+dir.path("guests"))
+	}
+	return arguments
 }

@@ -42,8 +42,9 @@ type Requirement struct {
 
 // What the findings are about.
 const (
-	forLab      = "lab"
-	forRealNode = "real node"
+	forLab        = "lab"
+	forRealNode   = "real node"
+	forRealGuests = "real guests"
 )
 
 // Healthy reports whether nothing is missing that every lab needs.
@@ -80,9 +81,9 @@ func (s Store) Doctor() []Requirement {
 	}
 	_, needs := realnode.Find()
 	for _, n := range needs {
-		findings = append(findings, program(n))
+		findings = append(findings, program(forRealNode, n))
 	}
-	return findings
+	return append(findings, program(forRealGuests, findQEMU()))
 }
 
 const gib = 1 << 30
@@ -106,6 +107,8 @@ const (
 	baseMemory    = gib * 9 / 10
 	memoryPerNode = 3 * gib / 10_000
 	memoryPerPod  = 13 * gib / 100_000
+	// Of a real guest, with all of its own memory in use.
+	memoryPerGuest = GuestMemory + 192<<20
 )
 
 // Memory is about how much memory a lab of so many simulated nodes takes with so
@@ -117,6 +120,11 @@ func Memory(nodes, pods int) int64 {
 // fitsMemory refuses a lab that this machine has no memory for.
 func (s Spec) fitsMemory() error {
 	available, err := telemetry.AvailableMemory()
+	guests := int64(0)
+	if s.Virt != nil {
+		guests = int64(s.Virt.RealGuests) * memoryPerGuest
+	}
+	available -= guests
 	need := Memory(s.Nodes, s.Pods)
 	if err != nil || need <= available {
 		return nil // what is not known is not refused
@@ -232,8 +240,8 @@ func root() Requirement {
 	return f
 }
 
-func program(n machine.Need) Requirement {
-	f := Requirement{For: forRealNode, What: n.What, Need: "installed", Grade: Good, Value: n.Found}
+func program(whatFor string, n machine.Need) Requirement {
+	f := Requirement{For: whatFor, What: n.What, Need: "installed", Grade: Good, Value: n.Found}
 	if n.Optional {
 		f.Need = "installed, to compare runtimes"
 	}

@@ -96,6 +96,9 @@ type VirtSpec struct {
 	// TimeScale is how many times faster than what is played everything is; 0
 	// stands for 1.
 	TimeScale float64
+	// RealGuests is how many machines, the first to start, have a guest that QEMU
+	// runs.
+	RealGuests int
 }
 
 func (s *VirtSpec) validate(nodes int) error {
@@ -104,6 +107,9 @@ func (s *VirtSpec) validate(nodes int) error {
 	}
 	if !(s.TimeScale >= 0) || s.TimeScale > MaxTimeScale {
 		return &SpecError{"scale of time", fmt.Sprintf("%g is not between 0 and %g", s.TimeScale, float64(MaxTimeScale))}
+	}
+	if s.RealGuests < 0 || s.RealGuests > MostRealGuests {
+		return &SpecError{"real guests", fmt.Sprintf("%d is not between 0 and %d", s.RealGuests, MostRealGuests)}
 	}
 	if nodes == 0 {
 		return &SpecError{"virtual machines", "they need simulated nodes, and there are none"}
@@ -117,6 +123,10 @@ func (s *VirtSpec) validate(nodes int) error {
 // MaxTimeScale is the largest scale of time: what is played would be over before
 // anybody could see it.
 const MaxTimeScale = planted.MaxTimeScale
+
+// MostRealGuests is how many guests of a lab can be real: each takes a processor
+// of this machine for itself while it boots.
+const MostRealGuests = planted.MostRealGuests
 
 // RealNodeSpec says which real node is wanted. A zero field means all that
 // there is. It takes MaxPods of the Spec.

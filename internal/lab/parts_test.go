@@ -195,6 +195,8 @@ func TestParseCmdline(t *testing.T) {
 		{"/usr/bin/containerd --config=/state/labs/a/node/containerd.toml ", Containerd, "a", "the system's program for a lab"},
 		{"/usr/bin/containerd --config=/etc/containerd/config.toml ", "", "", "the system's program for others"},
 		{"/usr/bin/containerd ", "", "", "the system's program alone"},
+		{"/usr/bin/qemu-system-x86_64 -name guest-2 -pidfile /state/labs/a/guests/1/pid ", "guest-2", "a", "a real guest"},
+		{"/usr/bin/qemu-system-x86_64 -name mine -pidfile /run/mine ", "", "", "a guest of another's"},
 		{"plimsoll component etcd --data-dir /state/labs/a/etcd ", Etcd, "a", "a value of its own"},
 		{"plimsoll component etcd --v=1 --data-dir=/state/labs/b-2 ", Etcd, "b-2", "the directory itself, not at first"},
 		{"plimsoll component etcd --data-dir=/state/labs2/a/etcd ", "", "", "another directory that begins the same"},

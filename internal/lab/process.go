@@ -75,8 +75,10 @@ func parseCmdline(args []string, labs string) (component, lab string, ok bool) {
 	switch {
 	case len(args) >= 4 && args[1] == "component":
 		component, args = args[2], args[3:]
-	case len(args) >= 2 && filepath.Base(args[0]) == Containerd: // the one program that is the system's
+	case len(args) >= 2 && filepath.Base(args[0]) == Containerd: // a program of the system's
 		component, args = Containerd, args[1:]
+	case len(args) >= 3 && filepath.Base(args[0]) == qemu && args[1] == "-name":
+		component, args = args[2], args[3:]
 	default:
 		return "", "", false
 	}

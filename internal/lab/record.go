@@ -35,6 +35,10 @@ type record struct {
 	ControlPlaneCPUs float64 `json:"controlPlaneCPUs,omitempty"`
 	// Virt is that of the Spec.
 	Virt *VirtSpec `json:"virt,omitempty"`
+	// QEMU is the program that runs real guests, GuestImage the directory of what
+	// they boot from; empty without any.
+	QEMU       string `json:"qemu,omitempty"`
+	GuestImage string `json:"guestImage,omitempty"`
 	// RealNode is the real node, nil if there is none.
 	RealNode *realnode.Spec `json:"realNode,omitempty"`
 }

@@ -40,6 +40,11 @@ func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 			return nil, err
 		}
 	}
+	if spec.Virt != nil && spec.Virt.RealGuests > 0 {
+		if err := s.needGuests(ctx); err != nil {
+			return nil, err
+		}
+	}
 	if err := spec.fitsMemory(); err != nil {
 		return nil, err
 	}
@@ -150,6 +155,9 @@ func (s Store) prepare(dir directory, spec Spec, now time.Time) (record, error) 
 		MaxPods:      spec.MaxPods,
 		StartLatency: spec.StartLatency.String(), ControlPlaneCPUs: spec.ControlPlaneCPUs,
 		Ports: chosen, Virt: spec.Virt,
+	}
+	if r.Virt != nil && r.Virt.RealGuests > 0 {
+		r.QEMU, r.GuestImage = findQEMU().Found, s.guestImage()
 	}
 	if spec.RealNode != nil {
 		if r.RealNode, err = dir.planRealNode(spec); err != nil {

@@ -112,6 +112,8 @@ type Lab struct {
 	// planted their time passes. 0 is a lab without any.
 	Virt      Params  `yaml:"virt,omitempty"`
 	TimeScale float64 `yaml:"timeScale,omitempty"`
+	// RealGuests is how many of the machines have a guest that QEMU runs.
+	RealGuests int `yaml:"realGuests,omitempty"`
 	// RealNode adds a node of this machine that runs containers; the rest
 	// belongs to it alone. NodeCPUs and NodeMemory are what it gets, 0 for all
 	// that there is; PodCIDRPrefix is the prefix of its pods' range of

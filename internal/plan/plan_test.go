@@ -128,7 +128,7 @@ func TestParseProblems(t *testing.T) {
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
 		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, seed, pace, hold, stepTimeout, budget, goals, require, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
-		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, controlPlaneCPUs, virt, timeScale, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
+		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, controlPlaneCPUs, virt, timeScale, realGuests, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
 		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
 		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
 		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},

@@ -166,7 +166,7 @@ func (p *Plan) DefaultTarget() {
 		if isOpen(p, "target.lab.maxPods", lab.MaxPods) {
 			lab.MaxPods = DefaultLabMaxPods
 		}
-		if lab.Virt != nil && isOpen(p, "target.lab.timeScale", lab.TimeScale) {
+		if (lab.Virt != nil || lab.RealGuests != 0) && isOpen(p, "target.lab.timeScale", lab.TimeScale) {
 			lab.TimeScale = 1
 		}
 	}
@@ -276,6 +276,9 @@ func (v *validator) virt(lab *Lab) {
 		return
 	case lab.Nodes == 0:
 		v.Add("target.lab.virt", "for example nodes: 20", "virtual machines need simulated nodes")
+	}
+	if lab.RealGuests < 0 || lab.RealGuests > planted.MostRealGuests {
+		v.Add("target.lab.realGuests", "for example realGuests: 2", "%d is not a number of real guests: want 0 to %d", lab.RealGuests, planted.MostRealGuests)
 	}
 	if _, err := planted.Parse(lab.Virt, lab.TimeScale); err != nil {
 		v.Add("target.lab.virt", "", "%v", err)

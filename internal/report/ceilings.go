@@ -126,7 +126,11 @@ func (t ceilingText) table() {
 
 // placed reports whether the ceilings are those of nodes that hold pods.
 func (t ceilingText) placed() bool {
-	return t.AllNodes != nil || slices.ContainsFunc(t.Ceilings, func(c record.Ceiling) bool { return c.Total != nil })
+	return t.AllNodes != nil || placed(t.Ceilings)
+}
+
+func placed(list []record.Ceiling) bool {
+	return slices.ContainsFunc(list, func(c record.Ceiling) bool { return c.Total != nil })
 }
 
 // levels are the ceilings that have a level, the lowest first.

@@ -163,7 +163,7 @@ func write(w io.Writer, p page, data pageData) error {
 		objects = data.Objects.data
 	}
 	t, err := template.New("page.html").Funcs(template.FuncMap{
-		"seconds": Seconds, "told": toldRows, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
+		"seconds": Seconds, "told": toldRows, "placed": placed, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
 		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady, "refused": shareOfRequests,
 		"bearing": bearingWord, "goal": goalSentence, "required": requiredSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },

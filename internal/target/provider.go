@@ -148,6 +148,9 @@ type Consent struct {
 	Why string
 	// Warnings are what should be known before the answer.
 	Warnings []string
+	// Reboots is how many nodes are rebooted, which takes an agreement of its
+	// own; 0 is none.
+	Reboots int
 }
 
 // Survey is what was found out about a system without loading it.

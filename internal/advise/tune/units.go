@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/text/nearest"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // Rate is a link's speed in bits per second.
@@ -112,31 +113,10 @@ func prefix(unit string) (scale float64, rest string) {
 	return math.Pow(1000, float64(power)), unit[1:]
 }
 
-// ParseBytes reads an amount: 32Gi, 32GiB, 4G, 512KB, 1.5Ti, or a bare number
-// of bytes. Units with an i are binary, others decimal, as in Kubernetes.
+// ParseBytes reads an amount as package size does.
 func ParseBytes(text string) (Bytes, error) {
-	const allowed = "want an amount such as 32Gi, 4G, 512Ki or 16384"
-	value, unit, ok := number(strings.TrimSpace(text))
-	if !ok {
-		return 0, fmt.Errorf("%q is no amount: %s", text, allowed)
-	}
-	unit = strings.TrimSpace(unit)
-	scale := 1.0
-	if unit != "" && unit != "B" {
-		var rest string
-		scale, rest = prefix(unit)
-		if scale == 1 || rest != "" && rest != "B" || unit[0] == 'm' {
-			return 0, fmt.Errorf("%q: unknown unit %q: %s", text, unit, allowed)
-		}
-	}
-	amount := value * scale
-	if amount > 1<<60 {
-		return 0, fmt.Errorf("%q: more than 1 EiB", text)
-	}
-	if amount != math.Trunc(amount) && scale == 1 {
-		return 0, fmt.Errorf("%q: bytes are whole: %s", text, allowed)
-	}
-	return Bytes(math.Round(amount)), nil
+	n, err := size.Parse(text, 1<<60)
+	return Bytes(n), err
 }
 
 // ParseCores reads an amount of CPU in cores: 500m or 1.5.

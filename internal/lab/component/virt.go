@@ -32,6 +32,10 @@ func virtualMachines(args []string) int {
 	flags.StringVar(&o.Key, "key", "", "file of its key")
 	flags.StringVar(&o.CA, "ca", "", "file of the authority that signed it")
 	flags.StringVar(&o.FrontProxyCA, "front-proxy-ca", "", "file of the authority of who may ask")
+	flags.IntVar(&o.Real.Most, "real-guests", 0, "how many machines have a guest that runs")
+	flags.StringVar(&o.Real.QEMU, "qemu", "", "the program that runs them")
+	flags.StringVar(&o.Real.Image, "guest-image", "", "directory of what they boot from")
+	flags.StringVar(&o.Real.Dir, "guest-dir", "", "directory of their disks")
 	flags.StringVar(&sign, "sign", "", "file to make when machines can be made")
 	if err := flags.Parse(args); errors.Is(err, flag.ErrHelp) {
 		return 0

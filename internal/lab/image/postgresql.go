@@ -61,7 +61,7 @@ func postgreSQL(ctx context.Context, executable, dir string) (v1.Image, error) {
 	var layer bytes.Buffer
 	w := newRootWriter(&layer)
 	for _, p := range packages {
-		if err := unpack(ctx, p, w); err != nil {
+		if err := unpack(ctx, p, w.add); err != nil {
 			return nil, err
 		}
 	}
@@ -92,8 +92,7 @@ func download(ctx context.Context, dir string, names ...string) ([]string, error
 	}, names...)
 	out, err := exec.CommandContext(ctx, "apt-get", args...).CombinedOutput()
 	if err != nil {
-		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-		return nil, &NoPackagesError{fmt.Errorf("apt-get: %w: %s ('apt-get update' reads what there is)", err, lines[len(lines)-1])}
+		return nil, &NoPackagesError{fmt.Errorf("apt-get: %w: %s ('apt-get update' reads what there is)", err, lastLine(out))}
 	}
 	packages, err := filepath.Glob(filepath.Join(dir, "*.deb"))
 	if err == nil && len(packages) == 0 {
@@ -102,8 +101,8 @@ func download(ctx context.Context, dir string, names ...string) ([]string, error
 	return packages, err
 }
 
-// unpack takes what the server needs out of a package.
-func unpack(ctx context.Context, file string, w *rootWriter) (err error) {
+// unpack hands over the files of a package, one after the other.
+func unpack(ctx context.Context, file string, add func(*tar.Header, io.Reader) error) (err error) {
 	cmd := exec.CommandContext(ctx, "dpkg-deb", "--fsys-tarfile", file)
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -124,7 +123,7 @@ func unpack(ctx context.Context, file string, w *rootWriter) (err error) {
 			return nil
 		}
 		if err == nil {
-			err = w.add(header, r)
+			err = add(header, r)
 		}
 		if err != nil {
 			return fmt.Errorf("unpack %s: %w", filepath.Base(file), err)

@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -29,6 +31,9 @@ type Machine struct {
 	tied  *starter.Starter
 	enter string        // the program that enters namespaces
 	ended chan struct{} // closed once the first process has
+
+	mu       sync.Mutex
+	entering []*os.Process // programs that have entered and may run
 }
 
 // Start starts a machine of this program, whose path is executable. It ends with
@@ -107,7 +112,13 @@ func (m *Machine) StartCommand(cmd *exec.Cmd) error {
 		cmd.SysProcAttr = &syscall.SysProcAttr{}
 	}
 	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	return m.start(cmd)
+	if err := m.start(cmd); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.entering = append(slices.DeleteFunc(m.entering, func(p *os.Process) bool { return p.Signal(syscall.Signal(0)) != nil }), cmd.Process)
+	return nil
 }
 
 // Proc is the view of the machine's processes, by their numbers within it.
@@ -151,6 +162,13 @@ const killBound = 30 * time.Second
 // Close ends the machine and everything in it.
 func (m *Machine) Close() {
 	_ = m.cmd.Process.Kill() // it may have ended
+	// The kernel waits for the parents of what ran within to notice its end, and one
+	// whose command was stopped has stopped itself.
+	m.mu.Lock()
+	for _, p := range m.entering {
+		_ = p.Kill() // as above
+	}
+	m.mu.Unlock()
 	<-m.ended
 }
 

@@ -426,6 +426,14 @@ func (w *world) offer(ctx context.Context) error {
 			return err
 		},
 		func() error {
+			for _, p := range newPools() {
+				if _, err := w.free.dynamic.Resource(poolResource()).Create(ctx, p, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+					return err
+				}
+			}
+			return nil
+		},
+		func() error {
 			made, err := w.free.kubevirts(Namespace).Create(ctx, kv, metav1.CreateOptions{})
 			if err == nil {
 				made.Status = kubevirt.KubeVirtStatus{Phase: kubevirt.KubeVirtPhaseDeployed, ObservedKubeVirtVersion: "v1.8.1", OperatorVersion: "v1.8.1"}

@@ -1,6 +1,7 @@
 package virt
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"hash/fnv"
@@ -158,8 +159,15 @@ func (w *world) syncInstance(ctx context.Context, key string) (time.Duration, er
 			return left, nil
 		}
 		address := w.guests.address(vmi.UID)
+		port, err := w.startReal(vmi, address)
+		if err != nil {
+			return 0, err
+		}
+		if port > 0 {
+			metav1.SetMetaDataAnnotation(&next.ObjectMeta, GuestAnnotation, GuestReal)
+		}
 		next.Status.Interfaces = []kubevirt.VirtualMachineInstanceNetworkInterface{{Name: "default", IP: address, IPs: []string{address}, InfoSource: "domain"}}
-		metav1.SetMetaDataAnnotation(&next.ObjectMeta, SSHAnnotation, address+":"+strconv.Itoa(w.SSHPort))
+		metav1.SetMetaDataAnnotation(&next.ObjectMeta, SSHAnnotation, address+":"+strconv.Itoa(cmp.Or(port, w.SSHPort)))
 		enter(next, kubevirt.Running)
 		note(next, kubevirt.VirtualMachineInstanceReady, true, "", "")
 		reason := w.notMigratable(vmi)
@@ -172,8 +180,14 @@ func (w *world) syncInstance(ctx context.Context, key string) (time.Duration, er
 		if len(vmi.Status.Interfaces) > 0 {
 			w.guests.keep(vmi.UID, vmi.Status.Interfaces[0].IP)
 		}
-		w.guests.answer(vmi.UID, w.since(vmi.UID, "running").Add(w.Figures.BootTime), instanceIs(vmi, kubevirt.VirtualMachineInstancePaused) || w.down(vmi.Status.NodeName))
+		silent := instanceIs(vmi, kubevirt.VirtualMachineInstancePaused) || w.down(vmi.Status.NodeName)
+		real := vmi.Annotations[GuestAnnotation] == GuestReal
+		if !real {
+			w.guests.answer(vmi.UID, w.since(vmi.UID, "running").Add(w.Figures.BootTime), silent)
+		}
 		switch {
+		case real && !w.real.runsNow(vmi.UID, silent):
+			w.fail(next)
 		case pod == nil || !alive(pod):
 			if pod == nil && len(w.launchers.by(byOwner, string(vmi.UID))) > 0 && migrating(vmi) {
 				return w.scaled(time.Second), nil
@@ -183,7 +197,7 @@ func (w *world) syncInstance(ctx context.Context, key string) (time.Duration, er
 			return w.evacuate(ctx, vmi)
 		}
 	default: // it has ended
-		w.guests.end(vmi.UID)
+		w.silence(vmi.UID)
 		return 0, nil
 	}
 	if _, err := client.Update(ctx, next, metav1.UpdateOptions{}); err != nil {
@@ -195,7 +209,7 @@ func (w *world) syncInstance(ctx context.Context, key string) (time.Duration, er
 func (w *world) fail(vmi *kubevirt.VirtualMachineInstance) {
 	enter(vmi, kubevirt.Failed)
 	note(vmi, kubevirt.VirtualMachineInstanceReady, false, "PodTerminating", "virt-launcher pod is gone")
-	w.guests.end(vmi.UID)
+	w.silence(vmi.UID)
 }
 
 // bootTurn is how long an instance must still wait for its turn to start.
@@ -214,7 +228,7 @@ func (w *world) bootTurn(vmi *kubevirt.VirtualMachineInstance) time.Duration {
 // endInstance shuts an instance that is to go down and lets go of it once its
 // launchers are gone.
 func (w *world) endInstance(ctx context.Context, vmi *kubevirt.VirtualMachineInstance) (time.Duration, error) {
-	w.guests.end(vmi.UID)
+	w.silence(vmi.UID)
 	pods := w.launchers.by(byOwner, string(vmi.UID))
 	if vmi.Status.Phase == kubevirt.Running && len(pods) > 0 {
 		if left := w.left(vmi.UID, "shutdown", w.Figures.Shutdown); left > 0 {

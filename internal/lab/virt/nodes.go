@@ -3,6 +3,8 @@ package virt
 import (
 	"context"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -40,7 +42,7 @@ func (w *world) syncNode(ctx context.Context, name string) (time.Duration, error
 				return 0, fmt.Errorf("give devices: %w", err)
 			}
 		}
-		label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true"}}}`, kubevirt.NodeSchedulable)
+		label := fmt.Appendf(nil, `{"metadata":{"labels":{%q:"true",%q:%q}}}`, kubevirt.NodeSchedulable, corev1.LabelTopologyZone, zoneOf(name))
 		if _, err := w.free.CoreV1().Nodes().Patch(ctx, name, types.MergePatchType, label, metav1.PatchOptions{}); err != nil {
 			return 0, fmt.Errorf("label: %w", err)
 		}
@@ -54,6 +56,15 @@ func (w *world) syncNode(ctx context.Context, name string) (time.Duration, error
 		return again, w.setDown(ctx, name, "", corev1.ConditionTrue)
 	}
 	return again, nil
+}
+
+// zones is how many zones the nodes are in, each with a pool of its own.
+const zones = 3
+
+// zoneOf is the zone of a node: by the number that its name ends with.
+func zoneOf(node string) string {
+	number, _ := strconv.Atoi(node[strings.LastIndexByte(node, '-')+1:]) // what has none is in the first
+	return fmt.Sprintf("zone-%d", number%zones)
 }
 
 // lose says what a node is to be lost for, empty for nothing, or when to ask again.

@@ -56,14 +56,20 @@ type pool struct {
 }
 
 type poolStatus struct {
-	ObservedGeneration      int64                  `json:"observedGeneration"`
-	MachineCount            int32                  `json:"machineCount"`
-	UpdatedMachineCount     int32                  `json:"updatedMachineCount"`
-	ReadyMachineCount       int32                  `json:"readyMachineCount"`
-	UnavailableMachineCount int32                  `json:"unavailableMachineCount"`
-	DegradedMachineCount    int32                  `json:"degradedMachineCount"`
-	Configuration           corev1.ObjectReference `json:"configuration"`
-	Conditions              []poolCondition        `json:"conditions"`
+	ObservedGeneration      int64             `json:"observedGeneration"`
+	MachineCount            int32             `json:"machineCount"`
+	UpdatedMachineCount     int32             `json:"updatedMachineCount"`
+	ReadyMachineCount       int32             `json:"readyMachineCount"`
+	UnavailableMachineCount int32             `json:"unavailableMachineCount"`
+	DegradedMachineCount    int32             `json:"degradedMachineCount"`
+	Configuration           poolConfiguration `json:"configuration"`
+	Conditions              []poolCondition   `json:"conditions"`
+}
+
+// poolConfiguration is what a pool has in force, and what that was made of.
+type poolConfiguration struct {
+	Name   string                   `json:"name,omitempty"`
+	Source []corev1.ObjectReference `json:"source,omitempty"`
 }
 
 type poolCondition struct {
@@ -158,15 +164,26 @@ func (p *pool) read(u *unstructured.Unstructured) error {
 	return nil
 }
 
-// nodesOf is the simulated nodes of a pool, in order.
+// nodesOf is the simulated nodes of a pool, in order. One that several pools
+// select belongs to the newest.
 func (w *world) nodesOf(p *pool) ([]*corev1.Node, error) {
 	selector, err := metav1.LabelSelectorAsSelector(p.Spec.NodeSelector)
 	if err != nil {
 		return nil, fmt.Errorf("read nodeSelector: %w", err)
 	}
+	var newer []labels.Selector
+	for _, u := range w.pools.all() {
+		var other pool
+		if u.GetCreationTimestamp().After(p.Metadata.CreationTimestamp.Time) && other.read(u) == nil {
+			if s, err := metav1.LabelSelectorAsSelector(other.Spec.NodeSelector); err == nil {
+				newer = append(newer, s)
+			}
+		}
+	}
 	var nodes []*corev1.Node
 	for _, n := range w.nodes.all() {
-		if n.Labels[lab.FidelityLabel] == lab.FidelitySimulated && selector.Matches(labels.Set(n.Labels)) {
+		if n.Labels[lab.FidelityLabel] == lab.FidelitySimulated && selector.Matches(labels.Set(n.Labels)) &&
+			!slices.ContainsFunc(newer, func(s labels.Selector) bool { return s.Matches(labels.Set(n.Labels)) }) {
 			nodes = append(nodes, n)
 		}
 	}
@@ -174,20 +191,26 @@ func (w *world) nodesOf(p *pool) ([]*corev1.Node, error) {
 	return nodes, nil
 }
 
+// selected are the configurations that a pool selects, in order.
+func (w *world) selected(p *pool) ([]*unstructured.Unstructured, error) {
+	selector, err := metav1.LabelSelectorAsSelector(p.Spec.MachineConfigSelector)
+	if err != nil {
+		return nil, fmt.Errorf("read machineConfigSelector: %w", err)
+	}
+	configs := slices.DeleteFunc(w.configs.all(), func(c *unstructured.Unstructured) bool { return !selector.Matches(labels.Set(c.GetLabels())) })
+	slices.SortFunc(configs, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
+	return configs, nil
+}
+
 // render is the name of what a pool's configurations come to: another as soon as
 // one is added, changed or removed.
 func (w *world) render(p *pool) (string, error) {
-	selector, err := metav1.LabelSelectorAsSelector(p.Spec.MachineConfigSelector)
+	configs, err := w.selected(p)
 	if err != nil {
-		return "", fmt.Errorf("read machineConfigSelector: %w", err)
+		return "", err
 	}
-	configs := w.configs.all()
-	slices.SortFunc(configs, func(a, b *unstructured.Unstructured) int { return strings.Compare(a.GetName(), b.GetName()) })
 	h := fnv.New64a()
 	for _, c := range configs {
-		if !selector.Matches(labels.Set(c.GetLabels())) {
-			continue
-		}
 		spec, err := json.Marshal(c.Object["spec"])
 		if err != nil {
 			return "", fmt.Errorf("read configuration %s: %w", c.GetName(), err)
@@ -196,6 +219,9 @@ func (w *world) render(p *pool) (string, error) {
 	}
 	return fmt.Sprintf("rendered-%s-%016x", p.Metadata.Name, h.Sum64()), nil
 }
+
+// contents is what two names of configurations with the same in them share.
+func contents(rendered string) string { return rendered[strings.LastIndexByte(rendered, '-')+1:] }
 
 // available reports whether a node takes pods and is not being changed.
 func available(n *corev1.Node) bool {
@@ -216,9 +242,26 @@ func mostUnavailable(p *pool, nodes int) int {
 	return max(1, most)
 }
 
+// newPools are the pools of the zones as they are found. A pool selects what has
+// its name as role.
+func newPools() (list []*unstructured.Unstructured) {
+	for i := range zones {
+		name := fmt.Sprintf("zone-%d", i)
+		list = append(list, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
+			"metadata": map[string]any{"name": name, "labels": map[string]any{corev1.LabelTopologyZone: name}},
+			"spec": map[string]any{"maxUnavailable": int64(10), "nodeSelector": map[string]any{"matchLabels": map[string]any{corev1.LabelTopologyZone: name}},
+				"machineConfigSelector": map[string]any{"matchLabels": map[string]any{"machineconfiguration.openshift.io/role": name}}}}})
+	}
+	return list
+}
+
 // stepNode cordons, drains, reboots and frees a node, as far as it gets now.
 func (w *world) stepNode(ctx context.Context, p *pool, n *corev1.Node, rendered string, begin bool) error {
 	if n.Annotations[currentConfig] == "" {
+		return w.markNode(ctx, n.Name, nil, map[string]any{currentConfig: rendered, desiredConfig: rendered, configState: "Done"})
+	}
+	if begin && contents(rendered) == contents(n.Annotations[currentConfig]) {
+		// It came from another pool, with the same in it.
 		return w.markNode(ctx, n.Name, nil, map[string]any{currentConfig: rendered, desiredConfig: rendered, configState: "Done"})
 	}
 	if begin {
@@ -332,7 +375,14 @@ func (w *world) reportPool(ctx context.Context, u *unstructured.Unstructured, p 
 	}
 	updated := next.UpdatedMachineCount == next.MachineCount && next.UnavailableMachineCount == 0
 	if updated {
-		next.Configuration = corev1.ObjectReference{Name: rendered}
+		next.Configuration = poolConfiguration{Name: rendered}
+		configs, err := w.selected(p)
+		if err != nil {
+			return err
+		}
+		for _, c := range configs {
+			next.Configuration.Source = append(next.Configuration.Source, corev1.ObjectReference{APIVersion: c.GetAPIVersion(), Kind: c.GetKind(), Name: c.GetName()})
+		}
 	}
 	next.Conditions = slices.Clone(p.Status.Conditions)
 	set := func(kind string, is bool, reason, message string) {

@@ -31,6 +31,7 @@ import (
 	kubevirt "kubevirt.io/api/core/v1"
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 )
 
@@ -59,6 +60,8 @@ type Options struct {
 	Scale   float64      // by which everything is faster than what is played
 	// Nodes is how many nodes must be prepared before machines can be made.
 	Nodes int
+	// Real is what runs instead of being played.
+	Real RealOptions
 	// APIPort is where the API server reaches what virt-api would answer, SSHPort
 	// where guests answer.
 	APIPort, SSHPort int
@@ -105,6 +108,7 @@ type world struct {
 	volumeControl, nodeControl, profileControl, pvControl *controller
 
 	guests *guests
+	real   *realGuests
 
 	mu      sync.Mutex
 	config  kubevirt.KubeVirtConfiguration
@@ -170,7 +174,9 @@ func (w *world) every(n int, what string) bool {
 func Run(ctx context.Context, o Options) error {
 	w := &world{Options: o, limiter: &limiter{}, gate: newGate(), clones: newCloneQueue(o.Figures), cloning: map[string]*clone{}, cloned: make(chan struct{}, 1),
 		moments: map[moment]time.Time{}, counted: map[string]int{},
+		real:  &realGuests{RealOptions: o.Real, tied: starter.New(), slots: map[string]int{}, runs: map[types.UID]*realGuest{}},
 		boots: bootLine{share: o.Figures.BootShare, growth: o.Figures.BootGrowth}}
+	defer w.real.tied.Close()
 	w.configure(kubevirt.KubeVirtConfiguration{})
 	var err error
 	if w.control, err = newClients(o.Config, "virt-controller", w.limiter); err != nil {

@@ -48,7 +48,8 @@ type Resource struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
 	// Of says which object one tells of: "name" (the default) has the object's
-	// name and namespace, "owner" is owned by it, and else a path to its name.
+	// name and namespace, "owner" is owned by it, "place" is the node on which it
+	// was when its drain began, and else a path to its name.
 	Of string `yaml:"of"`
 	// Unlabelled says that none carries the run's label, since whoever makes it
 	// does not hand labels on: those in the run's namespaces are followed.
@@ -155,6 +156,10 @@ type Then struct {
 type Drain struct {
 	Nodes string `yaml:"nodes"` // label selector of those that may be drained
 	Pods  string `yaml:"pods"`  // label selector; the first owner's name is the object's
+	// Pools, instead of nodes, is the label selector of the MachineConfigPools to
+	// which a configuration is rolled out: whoever does that drains their nodes
+	// and reboots them. An iteration is a pool.
+	Pools string `yaml:"pools"`
 }
 
 // AtOnce says between which milestones objects are counted, in all and on one
@@ -272,8 +277,8 @@ func (v *validator) objects(o *Objects) {
 		v.Fail("objects.begin", "asks something of objects that were set up: setUp is missing")
 	case o.Begin != nil && ways(o.Begin.Patch != nil, o.Begin.Put != "", o.Begin.Drain != nil) != 1:
 		v.Fail("objects.begin", "is one of a patch, a put and a drain")
-	case o.Begin != nil && o.Begin.Drain != nil && (o.Begin.Drain.Nodes == "" || o.Begin.Drain.Pods == ""):
-		v.Fail("objects.begin.drain", "needs the label selectors nodes and pods")
+	case o.Begin != nil && o.Begin.Drain != nil && ((o.Begin.Drain.Nodes == "") == (o.Begin.Drain.Pools == "") || o.Begin.Drain.Pods == ""):
+		v.Fail("objects.begin.drain", "needs the label selectors pods and either nodes or pools")
 	}
 	v.then(o)
 	if l := o.AtOnce; l != nil && l.Limits != nil && (l.Limits.APIVersion == "" || l.Limits.Kind == "") {

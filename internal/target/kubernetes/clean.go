@@ -24,6 +24,9 @@ type Leftover struct {
 	Others []string `json:"others"`
 	// Nodes are those that it has chosen to drain: it may have cordoned them.
 	Nodes []string `json:"nodes,omitempty"`
+	// Pools are those that it has made a configuration for: taking that away
+	// reboots their nodes.
+	Pools []string `json:"pools,omitempty"`
 	// Changed are the paths of objects that are not the run's, and that it has
 	// changed.
 	Changed []string `json:"changed"`
@@ -45,6 +48,9 @@ func (l *Leftover) What() string {
 	all := slices.Concat(l.Namespaces, l.Others)
 	for _, path := range l.Changed {
 		all = append(all, "the settings changed in "+path)
+	}
+	for _, pool := range l.Pools {
+		all = append(all, "the configuration of pool "+pool+" (its removal reboots the nodes)")
 	}
 	for _, node := range l.Nodes {
 		all = append(all, "the cordon of node "+node)
@@ -90,9 +96,12 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 	if err := c.drained(ctx, of); err != nil {
 		return nil, err
 	}
+	if err := c.rolledOut(ctx, of); err != nil {
+		return nil, err
+	}
 	if !quick {
 		err := c.strays(ctx, ours.LabelSelector, func(o *metav1.PartialObjectMetadata, at string) {
-			if !taken[o.Namespace] {
+			if !taken[o.Namespace] && !strings.HasPrefix(at, configsPath+"/") {
 				l := of(o.Labels[LabelRun])
 				l.Others = append(l.Others, at)
 			}
@@ -195,6 +204,12 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 // Clean puts back what a run has changed, removes what it has left and waits
 // until that is gone.
 func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
+	if len(l.Pools) > 0 {
+		c.host.Log("note: the nodes of %s are rebooted, since their configuration is taken away; waiting for that", strings.Join(l.Pools, ", "))
+	}
+	if err := c.client.rollBack(ctx, l.Run, l.Pools, func([]string) {}, func(string) {}); err != nil {
+		return err
+	}
 	if err := c.client.releaseNodes(ctx, l.Run, l.Nodes); err != nil {
 		return err
 	}

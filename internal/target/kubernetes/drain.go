@@ -48,13 +48,16 @@ type drain struct {
 	*shared
 	spec   *workload.Drain
 	ours   func(namespace string) bool
+	log    func(format string, args ...any)
 	agreed []string // nodes that may be drained, nil for any
 
-	nodes []string           // that were chosen, by iteration
-	pods  map[string]evictee // of the objects on them, by the object's name
-	asked sync.WaitGroup     // evictions that are asked for again
-	stop  context.CancelFunc // ends them
-	again context.Context    // ends with stop
+	nodes     []string           // that were chosen
+	iteration []int              // of each of them
+	pools     []pool             // that were chosen, by iteration, where there are roll-outs
+	pods      map[string]evictee // of the objects on them, by the object's name
+	asked     sync.WaitGroup     // evictions that are asked for again
+	stop      context.CancelFunc // ends them
+	again     context.Context    // ends with stop
 }
 
 // evictee is the pod of an object.
@@ -110,6 +113,12 @@ func (d *drain) mark(ctx context.Context, n int) error {
 	if d == nil {
 		return nil
 	}
+	if d.spec.Pools != "" {
+		if err := d.choosePools(ctx, n); err != nil {
+			return err
+		}
+		return d.label(ctx)
+	}
 	can, err := d.client.nodesToDrain(ctx, d.spec, d.ours)
 	if err != nil {
 		return err
@@ -124,13 +133,21 @@ func (d *drain) mark(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	d.nodes = can
+	d.nodes, d.iteration = can, nil
+	for i := range can {
+		d.iteration = append(d.iteration, i)
+	}
+	return d.label(ctx)
+}
+
+// label labels the chosen nodes.
+func (d *drain) label(ctx context.Context) error {
 	return d.each(ctx, func(ctx context.Context, i int) error {
 		return d.client.changeNode(ctx, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
 			if by := node.Labels[labelDrained]; by != "" && by != d.load.RunID {
 				return nil, fmt.Errorf("run %s drains it", by)
 			}
-			return map[string]any{"metadata": map[string]any{"labels": map[string]any{labelDrained: d.load.RunID, labelDrain: strconv.Itoa(i)}}}, nil
+			return map[string]any{"metadata": map[string]any{"labels": map[string]any{labelDrained: d.load.RunID, labelDrain: strconv.Itoa(d.iteration[i])}}}, nil
 		})
 	})
 }
@@ -156,6 +173,9 @@ func (d *drain) cordon(ctx context.Context) error {
 			d.pods[pod.Namespace+"/"+owner.Name] = evictee{pod.Namespace, pod.Name, pod.Spec.NodeName}
 			perNode[pod.Spec.NodeName]++
 		}
+	}
+	if d.spec.Pools != "" {
+		return nil // whoever rolls out cordons
 	}
 	for _, node := range d.nodes {
 		if even := len(d.pods) / len(d.nodes); perNode[node] != even {
@@ -200,6 +220,9 @@ func (d *drain) evict(ctx context.Context, object string, slot record.Slot) reco
 	if !there || !slices.Contains(d.nodes, pod.node) {
 		slot.Outcome, slot.Error = record.SlotFailed, "it is on none of the nodes that are drained, but on "+strconv.Quote(pod.node)
 		return slot
+	}
+	if d.spec.Pools != "" {
+		return d.rollOut(pod.node, slot)
 	}
 	var last reply
 	err := retry(context.WithoutCancel(ctx), d.load.patience(), func(ctx context.Context) (r reply, err error) {
@@ -252,7 +275,12 @@ func (d *drain) release(ctx context.Context, leaving bool) error {
 	if d.load.Abandon && leaving {
 		return nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, dismissBound)
+	if d.spec.Pools != "" {
+		if err := d.rollBack(ctx); err != nil {
+			return err
+		}
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dismissBound)
 	defer cancel()
 	err := d.client.releaseNodes(ctx, d.load.RunID, d.nodes)
 	if err == nil {
@@ -345,7 +373,11 @@ func drainOf(w *workload.Workload) *workload.Drain {
 }
 
 // drainRights is what draining takes besides.
-func drainRights() []ceiling.Right {
+func drainRights(spec *workload.Drain) []ceiling.Right {
+	if spec.Pools != "" {
+		const pools, configs = "machineconfigpools.machineconfiguration.openshift.io", "machineconfigs.machineconfiguration.openshift.io"
+		return []ceiling.Right{{Verb: "get", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "list", Resource: pools}, {Verb: "get", Resource: pools}, {Verb: "create", Resource: configs}, {Verb: "delete", Resource: configs}}
+	}
 	return []ceiling.Right{{Verb: "get", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "create", Resource: "pods/eviction"}}
 }
 
@@ -355,6 +387,9 @@ func (s *session) agreeToDrain(ctx context.Context, consent *target.Consent) err
 	spec := drainOf(s.Workload)
 	if spec == nil || s.ToRead {
 		return nil
+	}
+	if spec.Pools != "" {
+		return s.agreeToRollOut(ctx, consent, spec.Pools)
 	}
 	can, err := s.cluster.client.nodesToDrain(ctx, spec, func(string) bool { return false })
 	if err != nil {

@@ -189,6 +189,15 @@ func (s *objectSet) begin(name string) {
 	s.described.Begin(s.clock.Now(), name)
 }
 
+// live says on which node each object is.
+func (s *objectSet) live(on map[string]evictee) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for name, pod := range on {
+		s.described.Live(name, pod.node)
+	}
+}
+
 func (s *objectSet) forget() {
 	s.following.forget()
 	s.mu.Lock()

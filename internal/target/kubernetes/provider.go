@@ -93,8 +93,8 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	}
 	store.Progress = show
 	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency, ControlPlaneCPUs: t.Lab.ControlPlaneCPUs, Pods: podsAsked(s.Plan)}
-	if t.Lab.Virt != nil || t.Lab.TimeScale != 0 || s.Workload != nil && s.Workload.Lab == workload.LabVirt {
-		spec.Virt = &lab.VirtSpec{Figures: t.Lab.Virt, TimeScale: t.Lab.TimeScale}
+	if t.Lab.Virt != nil || t.Lab.TimeScale != 0 || t.Lab.RealGuests != 0 || s.Workload != nil && s.Workload.Lab == workload.LabVirt {
+		spec.Virt = &lab.VirtSpec{Figures: t.Lab.Virt, TimeScale: t.Lab.TimeScale, RealGuests: t.Lab.RealGuests}
 	}
 	if t.Lab.RealNode {
 		if err := needImages(ctx, s.Request, store); err != nil {
@@ -262,6 +262,9 @@ func (s *session) Bounds() target.Bounds {
 		if m.Bound > 0 {
 			b.Guards[m.Name] = plan.Bound{Value: m.Bound, Percent: m.Percent}
 		}
+	}
+	if d := drainOf(s.Workload); d != nil && d.Pools != "" {
+		delete(b.Guards, observe.NodesNotReady) // that is what is done to them
 	}
 	return b
 }
@@ -488,7 +491,9 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	} else {
 		list = append(list, target.Change{Action: target.RemoveLeft, What: "leftovers of earlier runs"})
 	}
-	if d := drainOf(r.Workload); d != nil {
+	if d := drainOf(r.Workload); d != nil && d.Pools != "" {
+		list = append(list, target.Change{Action: target.Reboot, What: fmt.Sprintf("all nodes of MachineConfigPools with the label %s, as many pools as the level: drained and rebooted, and once more when the configuration is taken away", d.Pools)})
+	} else if d != nil {
 		list = append(list, target.Change{Action: target.ChangeIt, What: fmt.Sprintf("nodes with the label %s, as many as the level: cordoned, and this run's %s there evicted", d.Nodes, r.Workload.Objects.Noun.Many)})
 	}
 	list = append(list, target.Change{Action: target.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})

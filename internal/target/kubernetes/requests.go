@@ -47,7 +47,7 @@ func (c *Cluster) limits() (list []record.Reading) {
 }
 
 // limitsPatience is how long a lab may take to tell: readings must not wait.
-const limitsPatience = 500 * time.Millisecond
+const limitsPatience = time.Second
 
 // requestsIn reads them from its metrics. Watches are left out, since they last,
 // and leases, which are nobody's load.

@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -167,7 +168,11 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 	}
 	if v := t.s.lab.Spec().Virt; v != nil {
 		env.Fidelity.Guests = record.Simulated
-		env.Fidelity.Notes = append(env.Fidelity.Notes, "virtual machines, their disks and migrations are simulated with planted times; no guest ran")
+		note := "virtual machines, their disks and migrations are simulated with planted times; no guest ran"
+		if v.RealGuests > 0 {
+			note = fmt.Sprintf("virtual machines, their disks and migrations are simulated with planted times; the first %d to start have a real guest, which QEMU runs by emulation (TCG): its boot, its SSH server and its IO are real, to a file of this machine; a migration of it is played, and a stop of it is a loss of power", v.RealGuests)
+		}
+		env.Fidelity.Notes = append(env.Fidelity.Notes, note)
 		if v.TimeScale > 0 && v.TimeScale != 1 {
 			env.Fidelity.TimeScale = v.TimeScale
 			env.Fidelity.Notes = append(env.Fidelity.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast: a measured second stands for %[1]g, and what the control plane and this program took themselves counts %[1]g times too much", v.TimeScale))
@@ -303,8 +308,8 @@ func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Asses
 		}
 	}
 	l, err := survey.Assess(ctx, d)
-	if err == nil && drainOf(s.Workload) != nil {
-		l.Needs = append(l.Needs, drainRights()...)
+	if spec := drainOf(s.Workload); err == nil && spec != nil {
+		l.Needs = append(l.Needs, drainRights(spec)...)
 	}
 	if err == nil && s.ToRead && v.Config != nil {
 		if err := v.repeatedNames(identity{uuid: s.UUID, run: s.Run}); err != nil {
@@ -378,11 +383,18 @@ func (r *usageReader) forget() (done func()) {
 
 // findInterval is how often the components' processes are looked for: that
 // takes longer than reading them.
-const findInterval = 15 * time.Second
+const (
+	findInterval  = 15 * time.Second
+	guestInterval = 2 * time.Second
+)
 
 // processes reads what the lab's own processes use.
 func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
-	if len(r.pids) == 0 || now.Sub(r.pidsAt) > findInterval {
+	interval := findInterval
+	if v := l.Spec().Virt; v != nil && v.RealGuests > 0 {
+		interval = guestInterval // they come and go with the load
+	}
+	if len(r.pids) == 0 || now.Sub(r.pidsAt) > interval {
 		r.pids, r.pidsAt = make(map[string]int), now
 		components, err := l.Components()
 		if err != nil {
@@ -393,6 +405,7 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 				r.pids[c.Name] = c.PID
 			}
 		}
+		maps.Copy(r.pids, l.RealGuests())
 	}
 	var samples []record.Reading
 	for source, pid := range r.pids {

@@ -141,7 +141,7 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 	t.holdings = newHoldings(t.shared)
 	t.sender = &sender{shared: t.shared, pods: t.watch.pods, objects: t.watch.objects, holdings: t.holdings, fail: fail, levels: c.client.priorityLevels(ctx)}
 	if o := load.Objects; o != nil && o.Begin != nil && o.Begin.Drain != nil {
-		t.drain = &drain{shared: t.shared, spec: o.Begin.Drain, ours: t.watch.namespaces.has, agreed: load.DrainNodes}
+		t.drain = &drain{shared: t.shared, spec: o.Begin.Drain, ours: t.watch.namespaces.has, log: c.host.Log, agreed: load.DrainNodes}
 		t.sender.drain = t.drain
 	}
 	t.remover = &remover{shared: t.shared, followed: t.watch.followed, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
@@ -282,6 +282,9 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	if err := t.drain.cordon(ctx); err != nil {
 		return target.Batch{}, err
 	}
+	if t.drain != nil {
+		t.watch.objects.live(t.drain.pods)
+	}
 	t.population.units += load.units
 	batch := target.Batch{
 		Requests: len(load.slots), Units: load.units, Spread: t.spread(),
@@ -419,7 +422,7 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 		return nil, err
 	}
 	return map[string]float64{
-		"nodesNotReady":       float64(t.watch.nodes.countNotReady()),
+		observe.NodesNotReady: float64(t.watch.nodes.countNotReady()),
 		"pending":             float64(t.watch.followed.progress().Unschedulable),
 		target.MeasureLatency: latency,
 	}, nil
@@ -452,7 +455,7 @@ func (t *Target) Reset(ctx context.Context) error {
 // its end is not awaited.
 func (t *Target) Close(done context.Context) error {
 	t.ageing.end()
-	err := t.drain.release(context.WithoutCancel(done), true)
+	err := t.drain.release(done, true)
 	if !t.load.Abandon {
 		ctx, cancel := context.WithTimeout(done, removalBound)
 		defer cancel()

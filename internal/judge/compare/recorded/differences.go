@@ -529,7 +529,11 @@ func labLatency(p *plan.Plan) string {
 
 func labVirt(p *plan.Plan) string {
 	if lab := p.Target.Lab; lab != nil && lab.TimeScale != 0 {
-		return strings.TrimSuffix(fmt.Sprintf("scale %g, %s", lab.TimeScale, planted.List(lab.Virt)), ", ")
+		said := strings.TrimSuffix(fmt.Sprintf("scale %g, %s", lab.TimeScale, planted.List(lab.Virt)), ", ")
+		if lab.RealGuests > 0 {
+			said += fmt.Sprintf(", %d real guests", lab.RealGuests)
+		}
+		return said
 	}
 	return ""
 }

@@ -27,6 +27,7 @@ type Described struct {
 	lists     []int // how many lists of each resource there were
 	// ready are, by stage, the things of the set-up that are ready, by name.
 	ready []map[string]bool
+	on    map[string][]string    // the objects of each place
 	then  map[int]*workload.Then // by the milestone after which it is asked
 	gone  *rule                  // the milestone that an object is gone, nil for none
 	// Ask is called for what is to be asked of an object further.
@@ -77,7 +78,7 @@ type Probe struct {
 
 // NewDescribed makes a Described that hands its events to emit.
 func NewDescribed(spec *workload.Objects, created string, emit func(record.Micros, record.Body)) *Described {
-	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then)}
+	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then), on: make(map[string][]string)}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
 		i, _ := spec.Resource(name) // the description was checked
@@ -128,6 +129,7 @@ func (d *Described) SetUp(stage int) int { return len(d.ready[stage]) }
 func (d *Described) Forget() {
 	d.Tracker.Forget()
 	clear(d.objects)
+	clear(d.on)
 	for _, ready := range d.ready {
 		clear(ready)
 	}
@@ -166,6 +168,10 @@ func (d *Described) lose(o *told, resource int) {
 		o.news.There = false
 	}
 }
+
+// Live says on which place an object is: what that place tells is told of the
+// object, wherever it goes.
+func (d *Described) Live(name, place string) { d.on[place] = append(d.on[place], name) }
 
 // leave forgets an object that is gone: where that is a milestone of its own, it
 // has reached it.
@@ -230,7 +236,7 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	}
 	m := messageOf(raw)
 	r := &d.spec.Resources[resource]
-	if r.Unlabelled && !ours(m.namespace) {
+	if r.Unlabelled && m.namespace != "" && !ours(m.namespace) {
 		return nil, nil
 	}
 	for i := range d.resources[resource] {
@@ -242,6 +248,16 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 		if met, _ := rule.when.met(m); met {
 			d.ready[rule.stage][m.namespace+"/"+m.name] = true
 		}
+	}
+	if r.Of == ofPlace {
+		var probes []Probe
+		for _, name := range d.on[m.name] {
+			if o := d.objects[name]; o != nil && change != Gone {
+				probes = append(probes, d.look(o, resource, m)...)
+				d.apply(now, Changed, o)
+			}
+		}
+		return probes, nil
 	}
 	name := m.objectOf(r)
 	if name == "" {
@@ -294,7 +310,7 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 		if !o.opened(rule) {
 			continue
 		}
-		if m.uid == o.stale[resource] {
+		if m.uid != "" && m.uid == o.stale[resource] {
 			return probes // something was asked just now that renews it
 		}
 		if rule.milestone > 0 && rule.milestone != d.course.There && o.news.Reached&(1<<rule.milestone) != 0 {
@@ -515,6 +531,7 @@ func (m *message) objectOf(r *workload.Resource) string {
 const (
 	ofName  = "name"
 	ofOwner = "owner"
+	ofPlace = "place" // of all objects that were there when they were begun
 )
 
 // unixOf is a time of the API in seconds since 1970, 0 for none.

@@ -308,3 +308,43 @@ func TestThen(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", tr.text(), want)
 	}
 }
+
+// A place tells of all that were there, wherever they go, and a milestone is not
+// looked for before another that it comes after.
+func TestPlaces(t *testing.T) {
+	spec := &workload.Objects{
+		Resources: []workload.Resource{{Name: "machine", Kind: "Machine"}, {Name: "node", Kind: "Node", Of: "place", Unlabelled: true}},
+		Milestones: []workload.ObjectMilestone{
+			{Name: "Down", When: workload.When{Resource: "node", Path: "status.ready", Values: []string{"false"}}},
+			{Name: "Up", After: "Down", When: workload.When{Resource: "node", Path: "status.ready", Values: []string{"true"}}},
+		},
+		There: "Up",
+	}
+	var told []string
+	d := NewDescribed(spec, Created, func(_ record.Micros, body record.Body) {
+		if o, ok := body.(*record.Object); ok {
+			told = append(told, o.Object+" "+o.Milestone)
+		}
+	})
+	tell := func(resource int, text string) {
+		t.Helper()
+		if _, err := d.Apply(1, Changed, resource, []byte(text), func(string) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		tell(0, `{"metadata":{"namespace":"ns","name":"`+name+`","uid":"`+name+`"}}`)
+	}
+	d.Live("ns/a", "n1")
+	d.Live("ns/b", "n1")
+	d.Live("ns/c", "n2")
+	for _, ready := range []string{"true", "false", "true"} {
+		tell(1, `{"metadata":{"name":"n1","uid":"n"},"status":{"ready":`+ready+`}}`)
+	}
+	if got := strings.Join(told, ", "); got != "ns/a Created, ns/b Created, ns/c Created, ns/a Down, ns/b Down, ns/a Up, ns/b Up" {
+		t.Error(got)
+	}
+	if d.Counts().Ready != 2 {
+		t.Errorf("%+v", d.Counts())
+	}
+}

@@ -25,7 +25,7 @@ func Pods() record.ObjectKind {
 		Unplaced: reasonUnschedulable, Removing: reasonDeleting,
 		Measures: []record.Measure{
 			{Name: "apiErrors", Help: "failed requests of the latest 200", Percent: true, Bound: 5},
-			{Name: "nodesNotReady", Help: "nodes that are not ready", Bound: 1},
+			{Name: NodesNotReady, Help: "nodes that are not ready", Bound: 1},
 			{Name: "pending", Help: "pods without a node"},
 		},
 		Metrics: metrics("etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubelet", "runtime", "node"),
@@ -61,6 +61,9 @@ func metrics(sources ...string) (list []record.Metric) {
 	}
 	return list
 }
+
+// NodesNotReady is the measure of nodes that are not ready.
+const NodesNotReady = "nodesNotReady"
 
 // The axes that a cluster can be raised along.
 const (

@@ -85,6 +85,7 @@ type System struct {
 	client  *machine.Machine
 	servers []*machine.Machine
 	used    atomic.Int64 // nanoseconds of CPU time of commands
+	stalled atomic.Bool  // glusterd did not answer the last command within the patience
 }
 
 // Packages are Debian's that a System needs; that of xfs only where it is asked
@@ -148,7 +149,7 @@ func serverName(n int) string { return "server-" + strconv.Itoa(n+1) }
 // nothing is left but the directory.
 func Open(ctx context.Context, s Settings) (*System, error) {
 	if s.Patience == 0 {
-		s.Patience = 2 * time.Minute
+		s.Patience = leastStart
 	}
 	sys := &System{Settings: s}
 	if err := sys.open(ctx); err != nil {
@@ -278,6 +279,10 @@ func (s *System) prepare(ctx context.Context, n int) error {
 
 func (s *System) bricks(n int) string { return filepath.Join(s.Dir, serverName(n), bricksDir) }
 
+// leastStart is how long glusterd may take at least until it answers: it starts
+// the bricks of all volumes before.
+const leastStart = 2 * time.Minute
+
 // StartManagement starts glusterd on a server, and returns once it answers.
 func (s *System) StartManagement(ctx context.Context, n int) error {
 	m := s.servers[n]
@@ -287,7 +292,7 @@ func (s *System) StartManagement(ctx context.Context, n int) error {
 	}
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }()
-	deadline := time.After(s.Patience)
+	deadline := time.After(max(s.Patience, leastStart))
 	for {
 		if err := s.ask(ctx, n); err == nil {
 			return nil
@@ -389,7 +394,7 @@ func (s *System) Server(n int) *machine.Machine { return s.servers[n] }
 
 // run runs a command in one of the machines, and gives what it wrote.
 func (s *System) run(ctx context.Context, m *machine.Machine, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Patience)
+	ctx, cancel := context.WithTimeout(ctx, s.Patience+time.Second) // a bound of the caller's own comes before
 	defer cancel()
 	cmd := m.Command(name, args...)
 	var out strings.Builder
@@ -431,9 +436,26 @@ func (e *CommandError) Error() string {
 // Unwrap gives how it ended.
 func (e *CommandError) Unwrap() error { return e.Err }
 
+// patienceAgain is how long a command may take after one that was not answered:
+// else each of those that wait would take its whole patience.
+const patienceAgain = 3 * time.Second
+
+// ErrStalled says that glusterd did not answer in time.
+var ErrStalled = errors.New("glusterd did not answer")
+
 // cli gives a command to glusterd of a server.
 func (s *System) cli(ctx context.Context, n int, words ...string) (string, error) {
-	return s.run(ctx, s.servers[n], "gluster", append([]string{"--mode=script", "--timeout=" + strconv.Itoa(int(s.Patience.Seconds()))}, words...)...)
+	patience := s.Patience
+	if s.stalled.Load() {
+		patience = patienceAgain
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w within %v", ErrStalled, patience))
+	defer cancel()
+	text, err := s.run(bounded, s.servers[n], "gluster", append([]string{"--mode=script", "--timeout=" + strconv.Itoa(int(s.Patience.Seconds())+1)}, words...)...)
+	if ctx.Err() == nil {
+		s.stalled.Store(errors.Is(err, ErrStalled))
+	}
+	return text, err
 }
 
 // Create creates a volume, with a brick on each server, and sets its options.

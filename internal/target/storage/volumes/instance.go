@@ -77,6 +77,9 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	return e, nil
 }
 
+// leastPatience is how long a command may take at least.
+const leastPatience = 10 * time.Second
+
 // system is the GlusterFS that runs, of an arm; another arm's goes before.
 func (i *instance) system(ctx context.Context, arm string) (*gluster.System, error) {
 	if sys := i.used.Load(); sys != nil {
@@ -93,6 +96,7 @@ func (i *instance) system(ctx context.Context, arm string) (*gluster.System, err
 	}
 	i.made++
 	own := one.gluster
+	own.Patience = max(one.patience, leastPatience)
 	own.Dir, own.Executable, own.Tied = filepath.Join(i.Room.Dir, fmt.Sprintf("glusterfs-%d", i.made)), i.Executable, i.Tied
 	if err := os.Mkdir(own.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for GlusterFS: %w", err)
@@ -402,7 +406,8 @@ func (i *instance) Settle(ctx context.Context) error {
 // look asks glusterd which bricks serve, and notes the volumes that lack one.
 func (i *instance) look(ctx context.Context, sys *gluster.System) error {
 	serving, err := sys.Bricks(ctx)
-	if err != nil {
+	stalled := errors.Is(err, gluster.ErrStalled)
+	if err != nil && !stalled {
 		return err
 	}
 	lack := i.short(sys)
@@ -423,11 +428,16 @@ func (i *instance) look(ctx context.Context, sys *gluster.System) error {
 		}
 		ok := whole[name] == i.settings.gluster.Replica
 		switch {
+		case stalled && v.lost == "":
+			v.lost = noAnswer
+			i.progress.There--
+			news = append(news, &record.State{Object: name, Reason: noAnswer, Message: err.Error(), Lost: ready})
+		case stalled:
 		case !ok && v.lost == "":
 			v.lost = brickDown
 			i.progress.There--
 			news = append(news, &record.State{Object: name, Reason: brickDown, Message: down[name], Lost: ready})
-		case ok && v.lost == brickDown:
+		case ok && (v.lost == brickDown || v.lost == noAnswer):
 			v.lost = ""
 			i.progress.There++
 			news = append(news, &record.State{Object: name, Regained: ready})

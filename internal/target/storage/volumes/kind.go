@@ -49,6 +49,7 @@ const (
 	wrongData    = "WrongData"
 	deleteFailed = "DeleteFailed"
 	notBack      = "NotBack"
+	noAnswer     = "NoAnswer"
 )
 
 // Sources of what is read, besides gluster's parts.
@@ -100,7 +101,7 @@ func kind(one, many string) record.ObjectKind {
 			{Class: "bricks", What: "bricks went down", Reasons: []string{brickDown, notBack}},
 			{Class: "mounts", What: "mounts failed or hung", Reasons: []string{mountFailed, mountHung}},
 			{Class: "data", What: "what was read is not what was written", Reasons: []string{wrongData}},
-			{Class: "management", What: "glusterd refused", Reasons: []string{createFailed, startFailed, deleteFailed}},
+			{Class: "management", What: "glusterd refused, or did not answer", Reasons: []string{createFailed, startFailed, deleteFailed, noAnswer}},
 		},
 	}
 	memory := func(source, of string) {

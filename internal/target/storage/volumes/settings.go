@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/text/size"
 )
 
 // settings are what one arm's GlusterFS and its volumes are like.
@@ -42,8 +42,10 @@ func mistake(param, hint, format string, args ...any) error {
 	return target.Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
 }
 
-// The sizes of an XFS: the least that mkfs.xfs makes.
-const leastXFS = 300 << 20
+const (
+	leastXFS = 300 << 20 // that mkfs.xfs makes
+	mostSize = 1 << 50   // of a file, a file system or memory
+)
 
 // settingsOf checks what parameters say.
 func settingsOf(p workload.Params, life time.Duration) (settings, error) {
@@ -60,11 +62,11 @@ func settingsOf(p workload.Params, life time.Duration) (settings, error) {
 		life: life, wait: duration("deleteAfter"), fault: p.Get("fault"),
 	}
 	for name, into := range map[string]*int64{"write": &s.write, "memory": &s.memory, "brickSize": &s.gluster.Size} {
-		n, err := tune.ParseBytes(p.Get(name))
+		n, err := size.Parse(p.Get(name), mostSize)
 		if err != nil {
 			return s, mistake(name, "", "%w", err)
 		}
-		*into = int64(n)
+		*into = n
 	}
 	switch {
 	case s.gluster.Replica > machine.MaxConnected:

@@ -1,0 +1,103 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/test/harness"
+)
+
+// A configuration is rolled out to pools and taken away again: at the end of a
+// run, and by the next command after a kill, which waits for the second roll-out.
+func TestZones(t *testing.T) {
+	suite.Long(t, "rolls configurations out to the nodes of a lab")
+	t.Parallel()
+	p := suite.Program(t)
+	p.Run(t, "lab", "up", "zones", "--virt", "--nodes", "6", "--time-scale", "120")
+	l := p.Run(t, "lab", "kubeconfig", "zones")
+	t.Cleanup(func() { p.Run(t, "lab", "down", "zones") })
+	_, client := labClient(t, strings.TrimSpace(l.Stdout))
+	list := func(resource string) (names []string) {
+		found, err := client.Resource(schema.GroupVersionResource{Group: "machineconfiguration.openshift.io", Version: "v1", Resource: resource}).List(context.Background(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, o := range found.Items {
+			names = append(names, o.GetName())
+		}
+		return names
+	}
+	sweep := func(args ...string) []string {
+		return append([]string{"sweep", "vm-zones", "--lab", "zones", "--hold", "1s", "--set", "rhel=1", "--set", "fedora=1", "--set", "windows=1"}, args...)
+	}
+	got := p.Measure(t, "whole", sweep("--levels", "1")...)
+	r := p.Result(t, "whole")
+	if got.Code != exitHeld || len(r.Steps) != 1 || r.Steps[0].Objects.Ready != 3 {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	// A reboot takes 8 minutes, and nothing is updated before that.
+	for _, m := range []string{"Draining", "Migrated", "Rebooting", "NodeReady", "Updated"} {
+		if l := r.Steps[0].Latency[m]; l.N != 3 || l.Censored > 0 {
+			t.Errorf("%s: %+v", m, l)
+		}
+	}
+	if took := *r.Steps[0].Latency["NodeReady"].P50 - *r.Steps[0].Latency["Rebooting"].P50; took*120 < 480 {
+		t.Errorf("a reboot took %v s", took*120)
+	}
+	if !strings.Contains(got.Stderr, "pool zone-0: the second roll-out, which took the configuration away, took") || len(list("machineconfigs")) != 0 {
+		t.Errorf("configurations left: %v\n%s", list("machineconfigs"), got.Stderr)
+	}
+	over := p.Run(t, sweep("--levels", "4", "--out", "over")...)
+	if over.Code == exitHeld || !strings.Contains(over.Stderr, "4 MachineConfigPools to roll out: of those with the label topology.kubernetes.io/zone, 3 could be") {
+		t.Errorf("more pools than there are: exit code %d\n%s", over.Code, over.Stderr)
+	}
+
+	s := p.Start(t, sweep("--levels", "2", "--out", "killed")...)
+	harness.Await(t, "configurations", func() bool { return len(list("machineconfigs")) == 2 })
+	s.Kill()
+	clean := p.Run(t, "clean", "--lab", "zones")
+	if clean.Code != exitHeld || !strings.Contains(clean.Stdout, "the configuration of pool zone-1 (its removal reboots the nodes)") || !strings.Contains(clean.Stderr, "are rebooted, since their configuration is taken away") {
+		t.Errorf("clean: exit code %d\n%s%s", clean.Code, clean.Stdout, clean.Stderr)
+	}
+	if left := list("machineconfigs"); len(left) != 0 {
+		t.Errorf("left after clean: %v", left)
+	}
+}
+
+// That nodes are rebooted is agreed to by their number, which --yes does not say.
+func TestAgreementToReboots(t *testing.T) {
+	for _, tt := range []struct {
+		why      string
+		given    int
+		terminal bool
+		answer   string
+		code     int
+	}{
+		{"nothing is rebooted", 0, false, "", 0},
+		{"the number was given", 6, false, "", 0},
+		{"another number was given", 5, true, "6\n", exitUsage},
+		{"nobody can be asked", 0, false, "", exitUsage},
+		{"it is typed", 0, true, "6\n", 0},
+		{"yes is no number", 0, true, "yes\n", exitUsage},
+	} {
+		var log strings.Builder
+		n := 6
+		if tt.why == "nothing is rebooted" {
+			n = 0
+		}
+		r := &runner{p: &Process{Stdin: strings.NewReader(tt.answer), StdinTerminal: tt.terminal, Stderr: &log}, yes: true, reboots: tt.given}
+		err := r.agree(context.Background(), &target.Consent{System: "a cluster", Reboots: n})
+		if (err != nil) != (tt.code != 0) {
+			t.Errorf("%s: %v", tt.why, err)
+		}
+		if tt.answer != "" && tt.given == 0 && !slices.Contains(strings.Split(log.String(), " "), "rebooted,") {
+			t.Errorf("%s: asked %q", tt.why, log.String())
+		}
+	}
+}

@@ -1,0 +1,254 @@
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
+)
+
+// Where pools of nodes and their configurations are, and the label by which a
+// pool selects its own.
+const (
+	poolsPath   = "/apis/machineconfiguration.openshift.io/v1/machineconfigpools"
+	configsPath = "/apis/machineconfiguration.openshift.io/v1/machineconfigs"
+	labelRole   = "machineconfiguration.openshift.io/role"
+)
+
+// pool is what is read of a MachineConfigPool, and its nodes.
+type pool struct {
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Paused                bool                  `json:"paused"`
+		NodeSelector          *metav1.LabelSelector `json:"nodeSelector"`
+		MachineConfigSelector *metav1.LabelSelector `json:"machineConfigSelector"`
+	} `json:"spec"`
+	Status struct {
+		MachineCount        int `json:"machineCount"`
+		UpdatedMachineCount int `json:"updatedMachineCount"`
+		Configuration       struct {
+			Source []corev1.ObjectReference `json:"source"`
+		} `json:"configuration"`
+		Conditions []metav1.Condition `json:"conditions"`
+	} `json:"status"`
+
+	nodes []string
+	apply func() error // makes its configuration, the first time
+}
+
+func (p *pool) is(condition string) bool {
+	return slices.ContainsFunc(p.Status.Conditions, func(c metav1.Condition) bool { return c.Type == condition && c.Status == metav1.ConditionTrue })
+}
+
+// poolsToRollOut are the pools with a label to which a configuration can be
+// rolled out, in order: updated, not paused, and with nodes that no run has
+// chosen.
+func (c *client) poolsToRollOut(ctx context.Context, selector string) (list []pool, err error) {
+	var found struct {
+		Items []pool `json:"items"`
+	}
+	if err := c.inJSON(ctx, poolsPath, map[string][]string{"labelSelector": {selector}}, nil, &found); err != nil && !apierrors.IsNotFound(err) {
+		return nil, fmt.Errorf("list machineconfigpools: %w", c.unreachable(err))
+	}
+	for _, p := range found.Items {
+		takes, err := metav1.LabelSelectorAsSelector(p.Spec.MachineConfigSelector)
+		if err != nil {
+			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
+		}
+		if p.Spec.Paused || !p.is("Updated") || !takes.Matches(labels.Set{labelRole: p.Name}) {
+			continue
+		}
+		nodes, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(p.Spec.NodeSelector)})
+		if err != nil {
+			return nil, fmt.Errorf("list the nodes of pool %s: %w", p.Name, c.unreachable(err))
+		}
+		taken := false
+		for _, node := range nodes.Items {
+			p.nodes = append(p.nodes, node.Name)
+			taken = taken || node.Labels[labelDrained] != ""
+		}
+		if len(p.nodes) > 0 && !taken {
+			list = append(list, p)
+		}
+	}
+	slices.SortFunc(list, func(a, b pool) int { return strings.Compare(a.Name, b.Name) })
+	return list, nil
+}
+
+// chosenPools are the first n of the pools that can be rolled out.
+func chosenPools(pools []pool, n int, selector string) ([]pool, error) {
+	if n > len(pools) {
+		return nil, target.Mistakef("label the pools that may be rolled out; one that is paused, is not updated, does not select configurations by the role of its name or has nodes that a run has chosen is left alone, and plimsoll clean ends those of runs that were killed",
+			"%s to roll out: of those with the label %s, %d could be", record.Noun{One: "MachineConfigPool", Many: "MachineConfigPools"}.Count(n), selector, len(pools))
+	}
+	return pools[:n], nil
+}
+
+// choosePools chooses the pools of a level, one for each iteration.
+func (d *drain) choosePools(ctx context.Context, n int) error {
+	can, err := d.client.poolsToRollOut(ctx, d.spec.Pools)
+	if err != nil {
+		return err
+	}
+	if d.pools, err = chosenPools(can, n, d.spec.Pools); err != nil {
+		return err
+	}
+	d.nodes, d.iteration = nil, nil
+	for i := range d.pools {
+		p := &d.pools[i]
+		for _, node := range p.nodes {
+			if d.agreed != nil && !slices.Contains(d.agreed, node) {
+				return fmt.Errorf("roll out to pool %s: its node %s was not agreed to", p.Name, node)
+			}
+			d.nodes, d.iteration = append(d.nodes, node), append(d.iteration, i)
+		}
+		p.apply = sync.OnceValue(func() error { return d.client.makeConfig(context.WithoutCancel(ctx), d.load.RunID, p.Name) })
+	}
+	return nil
+}
+
+// configName is the name of a run's configuration of a pool.
+func configName(run, pool string) string { return "99-plimsoll-" + run + "-" + pool }
+
+// makeConfig makes a configuration that changes a file that nothing reads: an
+// empty one is no change, and would not be rolled out.
+func (c *client) makeConfig(ctx context.Context, run, pool string) error {
+	body, err := json.Marshal(map[string]any{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
+		"metadata": map[string]any{"name": configName(run, pool), "labels": map[string]string{LabelManagedBy: ManagedBy, LabelRun: run, labelRole: pool}},
+		"spec": map[string]any{"config": map[string]any{"ignition": map[string]any{"version": "3.1.0"}, "storage": map[string]any{"files": []any{
+			map[string]any{"path": "/etc/plimsoll-roll-out", "mode": 420, "overwrite": true, "contents": map[string]any{"source": "data:," + run}}}}}}})
+	if err != nil {
+		return fmt.Errorf("encode the configuration of pool %s: %w", pool, err)
+	}
+	r, err := c.do(ctx, http.MethodPost, configsPath, nil, "application/json", body, new(bytes.Buffer))
+	if err == nil && r.code >= 300 {
+		err = r.error()
+	}
+	if err != nil {
+		return fmt.Errorf("make the configuration of pool %s: %w", pool, c.unreachable(err))
+	}
+	return nil
+}
+
+// rollOut begins the roll-out to an object's pool.
+func (d *drain) rollOut(node string, slot record.Slot) record.Slot {
+	slot.Outcome = record.SlotCreated
+	if err := d.pools[d.iteration[slices.Index(d.nodes, node)]].apply(); err != nil {
+		slot.Outcome, slot.Error = record.SlotFailed, err.Error()
+	}
+	return slot
+}
+
+// rollBack takes the configurations of the level away, which reboots the nodes
+// again, and says how long that took.
+func (d *drain) rollBack(ctx context.Context) error {
+	show := func(string) {}
+	if d.load.Progress != nil && len(d.pools) > 0 {
+		var end func()
+		show, end = d.load.Progress()
+		defer end()
+	}
+	var names []string
+	for _, p := range d.pools {
+		names = append(names, p.Name)
+	}
+	begin := d.clock.Now()
+	err := d.client.rollBack(ctx, d.load.RunID, names, func(left []string) {
+		show("taking the configurations away reboots the nodes again: waiting for " + strings.Join(left, ", "))
+	}, func(pool string) {
+		text := fmt.Sprintf("the second roll-out, which took the configuration away, took %v", (d.clock.Now() - begin).Duration().Round(100*time.Millisecond))
+		d.emit(&record.Note{Warning: record.WarningNote, Place: pool, Text: text})
+		d.log("pool %s: %s", pool, text) // at the end the result is already there
+	})
+	if err == nil {
+		d.pools = nil
+	}
+	return err
+}
+
+// rollBack removes a run's configurations of pools and waits until the pools are
+// updated without them.
+func (c *client) rollBack(ctx context.Context, run string, pools []string, waits func(left []string), back func(pool string)) error {
+	for _, p := range pools {
+		r, err := c.call(context.WithoutCancel(ctx), http.MethodDelete, configsPath+"/"+configName(run, p), nil)
+		if err == nil && r.code >= 300 && r.code != http.StatusNotFound {
+			err = r.error()
+		}
+		if err != nil {
+			return fmt.Errorf("take the configuration of pool %s away: %w", p, c.unreachable(err))
+		}
+	}
+	left := slices.Clone(pools)
+	for {
+		left = slices.DeleteFunc(left, func(name string) bool {
+			var p pool
+			err := c.inJSON(ctx, poolsPath+"/"+name, nil, nil, &p)
+			gone := apierrors.IsNotFound(err)
+			ours := slices.ContainsFunc(p.Status.Configuration.Source, func(s corev1.ObjectReference) bool { return s.Name == configName(run, name) })
+			done := gone || err == nil && !ours && p.is("Updated") && p.Status.UpdatedMachineCount == p.Status.MachineCount
+			if done {
+				back(name)
+			}
+			return done
+		})
+		if len(left) == 0 {
+			return nil
+		}
+		waits(left)
+		if !sleep(ctx, time.Second) {
+			return fmt.Errorf("the second roll-out of %s goes on, and its nodes are rebooted ('plimsoll clean' waits for it): %w", strings.Join(left, ", "), context.Cause(ctx))
+		}
+	}
+}
+
+// rolledOut finds the configurations that runs have made. A cluster that has no
+// pools has none, and whoever may not see them has made none.
+func (c *Cluster) rolledOut(ctx context.Context, of func(run string) *Leftover) error {
+	var found metav1.PartialObjectMetadataList
+	err := c.client.inJSON(ctx, configsPath, map[string][]string{"labelSelector": {LabelManagedBy + "=" + ManagedBy + "," + LabelRun}}, nil, &found)
+	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("list machineconfigs: %w", c.client.unreachable(err))
+	}
+	for _, o := range found.Items {
+		l := of(o.Labels[LabelRun])
+		l.Pools = append(l.Pools, o.Labels[labelRole])
+	}
+	return nil
+}
+
+// agreeToRollOut names the pools whose nodes the run will reboot at most, and
+// how many these are.
+func (s *session) agreeToRollOut(ctx context.Context, consent *target.Consent, selector string) error {
+	can, err := s.cluster.client.poolsToRollOut(ctx, selector)
+	if err != nil {
+		return err
+	}
+	can, err = chosenPools(can, mostNodes(&s.Plan.Axis), selector)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, p := range can {
+		s.drains = append(s.drains, p.nodes...)
+		names = append(names, fmt.Sprintf("%s (%s)", p.Name, strings.Join(p.nodes, ", ")))
+	}
+	consent.Reboots = len(s.drains)
+	consent.Warnings = append(consent.Warnings, fmt.Sprintf("a configuration is made for these pools and taken away again: each time their %d nodes are drained, of everybody's pods, and rebooted: %s", consent.Reboots, strings.Join(names, "; ")))
+	return nil
+}
