@@ -37,6 +37,9 @@ type Objects struct {
 	Then []Then `yaml:"then"`
 	// AtOnce, if not nil, says between which milestones objects are counted.
 	AtOnce *AtOnce `yaml:"atOnce"`
+	// Bounds are what can keep the load from going faster, by samples that a lab
+	// or a cluster gives.
+	Bounds []record.Bound `yaml:"bounds"`
 }
 
 // Resource is a resource of the API whose news tells of the objects.
@@ -208,6 +211,9 @@ type Limit struct {
 	Default int    `yaml:"default"`
 }
 
+// name is what a limit is called: the last key of its path.
+func (l Limit) name() string { return l.Path[strings.LastIndexByte(l.Path, '.')+1:] }
+
 // kind is the kind of such objects, on a target whose own kind is base.
 func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 	k := base
@@ -227,10 +233,14 @@ func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 	k.Milestones = append(k.Milestones, record.Milestone{Name: base.Gone, Owner: base.Owner(base.Created)})
 	if o.AtOnce != nil {
 		k.AtOnce = &record.AtOnce{From: o.AtOnce.From, To: o.AtOnce.To}
+		if l := o.AtOnce.Limits; l != nil {
+			k.AtOnce.Setting, k.AtOnce.PerPlaceSetting = l.All.name(), l.PerPlace.name()
+		}
 	}
 	if o.ReadsFIO() {
 		k.Metrics = append(slices.Clone(k.Metrics), fioMetrics()...)
 	}
+	k.Bounds = o.Bounds
 	k.Troubles = slices.Clone(base.Troubles)
 	for _, t := range slices.Backward(o.Troubles) {
 		if t.Class != "" {
