@@ -2,6 +2,7 @@ package cli
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -81,7 +82,7 @@ func TestVolumes(t *testing.T) {
 			t.Run(multiplex, func(t *testing.T) {
 				t.Parallel()
 				p := volumesProgram(t)
-				got := p.Run(t, "sweep", "gluster-volumes", "--levels", "10,20", "--hold", "1500ms", "--set", "multiplex="+multiplex, "--out", "ladder")
+				got := p.Run(t, "sweep", "gluster-volumes", "--levels", "10,20", "--hold", "500ms", "--set", "multiplex="+multiplex, "--out", "ladder")
 				if got.Code != exitHeld {
 					t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 				}
@@ -140,6 +141,7 @@ func TestVolumesOfReplicas(t *testing.T) {
 
 // What goes wrong ends in a breach that says what it was.
 func TestVolumesThatFail(t *testing.T) {
+	suite.Long(t, "failures are waited for")
 	t.Parallel()
 	for _, c := range []struct {
 		name, reason, message string
@@ -204,12 +206,15 @@ func TestVolumesAreRemoved(t *testing.T) {
 			run.Kill()
 			harness.Await(t, "the end of all processes", func() bool { return len(glusters(p)) == 0 })
 			// The next command removes the directory.
-			if got := p.Run(t, "sweep", "gluster-volumes", "--levels", "1", "--hold", "100ms", "--out", "next"); got.Code != exitHeld {
+			if got := p.Run(t, "lab", "down", "--all"); got.Code != exitHeld {
 				t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 			}
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
+			if name != "kill" {
+				suite.Long(t, "a GlusterFS is brought up for it")
+			}
 			t.Parallel()
 			p := volumesProgram(t)
 			run := p.Start(t, args...)
@@ -249,14 +254,12 @@ func TestVolumesRefuseBadInput(t *testing.T) {
 
 // After a fault every brick comes back, and every volume holds what was written.
 func TestGlusterRestart(t *testing.T) {
+	suite.Long(t, "bricks are waited for")
 	t.Parallel()
-	for i, c := range []struct {
+	for _, c := range []struct {
 		fault, multiplex string
 		hit              int // of 3 bricks
 	}{{"kill", "true", 3}, {"kill", "false", 1}, {"reboot", "false", 3}, {"restart", "true", 3}} {
-		if i >= suite.Size(1, 4) {
-			break // the others are in the long tests
-		}
 		t.Run(c.fault+c.multiplex, func(t *testing.T) {
 			t.Parallel()
 			p := volumesProgram(t)
@@ -295,6 +298,45 @@ func TestVolumesAreDeleted(t *testing.T) {
 		t.Errorf("exit code %d, %d deleted\n%s%s", got.Code, gone, got.Stdout, got.Stderr)
 	}
 	leavesNoVolumes(t, p)
+}
+
+// A search goes on until something breaks, and says what: open files, where it is
+// what was predicted, too, and the disk.
+func TestLimitOfVolumes(t *testing.T) {
+	suite.Long(t, "two load lines are searched for")
+	t.Parallel()
+	for _, c := range []struct {
+		name, reason, message string
+		predicted             int // 0 for what does not bind first by any figure
+		within                []string
+		args                  []string
+	}{
+		{"open files", "StartFailed", "files open", 7, []string{"setpriv", "--bounding-set=-sys_resource", "prlimit", "--nofile=2000:2000"}, nil},
+		{"disk", "NoSpace", "file system is full", 0, nil, []string{"--set", "bricks=xfs", "--set", "brickSize=300Mi", "--set", "mount=true", "--set", "write=40Mi"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			p := volumesProgram(t)
+			cmd := p.Command(append([]string{"limit", "gluster-volumes", "--from", "3", "--step", "3", "--max", "20", "--resolution", "1", "--confirm", "1", "--hold", "300ms", "--out", "one"}, c.args...)...)
+			if len(c.within) > 0 {
+				path, err := exec.LookPath(c.within[0])
+				if err != nil {
+					t.Skip(err)
+				}
+				cmd.Args = slices.Concat(c.within, []string{cmd.Path}, cmd.Args[1:])
+				cmd.Path = path
+			}
+			said, err := cmd.CombinedOutput()
+			r := p.Result(t, "one")
+			if err != nil || r.LoadLine == nil || r.LoadLine.LowestFailing == nil || !strings.Contains(r.LoadLine.Binding, c.reason) || !strings.Contains(r.LoadLine.Binding, c.message) {
+				t.Fatalf("%v: %+v\n%s", err, r.LoadLine, said)
+			}
+			if x := r.Prediction; c.predicted > 0 && (x == nil || x.Level == nil || int(*x.Level) != c.predicted || *r.LoadLine.Level != *x.Level) {
+				t.Errorf("predicted and found: %+v, want %d\n%s", x, c.predicted, said)
+			}
+			leavesNoVolumes(t, p)
+		})
+	}
 }
 
 // A glusterd that stops answering is a breach, and is not waited for again with

@@ -84,6 +84,10 @@ type Spec struct {
 	Private bool
 }
 
+// VirtLimitsPath is where a lab's API server answers how far what can hold
+// virtual machines up is used up: by source, "use", "limit" and "waiting".
+const VirtLimitsPath = "/apis/subresources.kubevirt.io/v1/plimsoll-limits"
+
 // VirtSpec says what simulated virtual machines do.
 type VirtSpec struct {
 	// Figures are those that differ from the defaults, by their keys; see

@@ -40,6 +40,9 @@ type Objects struct {
 	Held []Held `yaml:"held"`
 	// AtOnce, if not nil, says between which milestones objects are counted.
 	AtOnce *AtOnce `yaml:"atOnce"`
+	// Bounds are what can keep the load from going faster, by samples that a lab
+	// or a cluster gives.
+	Bounds []record.Bound `yaml:"bounds"`
 }
 
 // Resource is a resource of the API whose news tells of the objects.
@@ -199,6 +202,9 @@ type Limit struct {
 	Default int    `yaml:"default"`
 }
 
+// name is what a limit is called: the last key of its path.
+func (l Limit) name() string { return l.Path[strings.LastIndexByte(l.Path, '.')+1:] }
+
 // kind is the kind of such objects, on a target whose own kind is base.
 func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 	k := base
@@ -218,7 +224,11 @@ func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 	k.Milestones = append(k.Milestones, record.Milestone{Name: base.Gone, Owner: base.Owner(base.Created)})
 	if o.AtOnce != nil {
 		k.AtOnce = &record.AtOnce{From: o.AtOnce.From, To: o.AtOnce.To}
+		if l := o.AtOnce.Limits; l != nil {
+			k.AtOnce.Setting, k.AtOnce.PerPlaceSetting = l.All.name(), l.PerPlace.name()
+		}
 	}
+	k.Bounds = o.Bounds
 	k.Troubles = slices.Clone(base.Troubles)
 	for _, t := range slices.Backward(o.Troubles) {
 		if t.Class != "" {

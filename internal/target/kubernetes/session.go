@@ -217,7 +217,9 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 		if err := s.cluster.readLimits(ctx, s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce); err != nil {
 			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
 		}
-		changeLimits(s.toLoad(), s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce)
+		if from, to := s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce; from != nil {
+			to.Limit, to.PerPlaceLimit = s.changed(to.Limit, from.All), s.changed(to.PerPlaceLimit, from.PerPlace)
+		}
 	}
 	found.Version = survey.Version
 	looks, err := s.assessArms(ctx, survey)
@@ -356,6 +358,9 @@ func (s *session) Readings() []record.Reading {
 		component = t.ComponentOfPod
 	}
 	samples = append(samples, s.usage.realNode(s.lab, s.Workload, component)...)
+	if s.lab.Spec().Virt != nil && s.cluster != nil {
+		samples = append(samples, s.cluster.limits()...)
+	}
 	return append(samples, s.usage.processes(s.lab, s.Now())...)
 }
 

@@ -61,7 +61,7 @@ func openFiles() int64 {
 // mount.
 const (
 	mib           = 1 << 20
-	processMemory = 6 * mib
+	processMemory = 7 * mib
 	brickMemory   = mib * 8 / 10
 	managerMemory = 15 * mib
 	volumeMemory  = mib / 8

@@ -1,6 +1,7 @@
 package volumes
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"hash/fnv"
@@ -29,7 +30,7 @@ func write(path, volume string, size int64) error {
 	if err == nil {
 		err = f.Sync()
 	}
-	if err = errors.Join(err, f.Close()); err != nil {
+	if err = cmp.Or(err, f.Close()); err != nil {
 		return fmt.Errorf("write to volume %s: %w", volume, err)
 	}
 	return nil

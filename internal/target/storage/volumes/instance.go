@@ -367,14 +367,11 @@ func (i *instance) explain(sys *gluster.System, err error) string {
 	return err.Error() + i.short(sys)
 }
 
-// nearFiles is the share of the open files that it may have at which a process
-// counts as short of them.
-const nearFiles = 0.98
-
-// short is what the first server is short of, to be put after what went wrong.
+// short is what the first server is short of, to be put after what went wrong. A
+// process is short of files where it has none for another brick.
 func (i *instance) short(sys *gluster.System) string {
 	text := ""
-	if open, limit, err := sys.OpenFiles(0); err == nil && float64(open) > nearFiles*float64(limit) {
+	if open, limit, err := sys.OpenFiles(0); err == nil && open+brickFiles > limit {
 		text += fmt.Sprintf("; the process that serves bricks has %d of %d files open", open, limit)
 	}
 	if free, freeErr := sys.FreeBytes(0); freeErr == nil && free < leastFree {

@@ -23,8 +23,8 @@ func TestCeilings(t *testing.T) {
 		{"bricks share the files of a process", func(s *settings, f *facts) { s.gluster.Multiplex, f.files = true, 20_000 }, "openFiles", 77},
 		{"fewer bricks a process are within its files", func(s *settings, f *facts) { s.gluster.Multiplex, s.gluster.MaxBricks, f.files = true, 70, 20_000 }, "ports", 829_360},
 		{"of volumes with different options no bricks share", func(s *settings, f *facts) { s.gluster.Multiplex, s.distinct, f.ports = true, 1000, 100 }, "ports", 100},
-		{"two servers take twice the memory", func(s *settings, f *facts) { s.gluster.Replica, f.memory = 2, 1<<30 }, "memory", 64},
-		{"so does a client", func(s *settings, f *facts) { s.mount, f.memory = true, 1<<30 }, "memory", 60},
+		{"two servers take twice the memory", func(s *settings, f *facts) { s.gluster.Replica, f.memory = 2, 1<<30 }, "memory", 56},
+		{"so does a client", func(s *settings, f *facts) { s.mount, f.memory = true, 1<<30 }, "memory", 56},
 		{"threads", func(_ *settings, f *facts) { f.threads = 1500 }, "threads", 100},
 	} {
 		s, f := settings{gluster: gluster.Settings{Replica: 1}, distinct: 1}, plenty

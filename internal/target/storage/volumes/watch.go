@@ -19,6 +19,7 @@ import (
 const (
 	watchInterval = time.Second
 	askedAtATime  = 50
+	lookAgain     = 5 // seconds, while a brick is down: glusterd may not know yet that it serves
 )
 
 // watch notes volumes that fail while they are in place: bricks whose process has
@@ -39,11 +40,23 @@ func (i *instance) watch(ctx context.Context, sys *gluster.System) {
 			ended = ended || !runs[p]
 		}
 		ran = runs
-		if ended {
+		if ended || turn%lookAgain == 0 && i.anyDown() {
 			_ = i.look(ctx, sys) // what fails now is asked for again at the end of the step
 		}
 		i.askMounts(ctx, sys, turn)
 	}
+}
+
+// anyDown reports whether a volume lacks a brick.
+func (i *instance) anyDown() bool {
+	i.mu.Lock()
+	defer i.mu.Unlock()
+	for _, v := range i.volumes {
+		if v.lost == brickDown || v.lost == noAnswer {
+			return true
+		}
+	}
+	return false
 }
 
 // askMounts asks some of the mounts, in turns, whether they answer.
