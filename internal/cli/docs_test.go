@@ -92,6 +92,8 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep vm-drain --lab-nodes 12 --lab-time-scale 20 --levels 2,4", nil, "TestDrain makes such a run"},
 		{"bin/plimsoll sweep vm-zones --lab-nodes 9 --lab-time-scale 60", nil, "TestZones makes such a run"},
 		{"bin/plimsoll sweep vm-zones --kubeconfig ~/.kube/config --levels 1 --reboots 33", nil, "likewise"},
+		{"bin/plimsoll sweep vm-upgrade --lab-nodes 9 --lab-time-scale 60 --levels 50 --set to=4.20.0", nil, "TestUpgrade makes a shorter one"},
+		{"bin/plimsoll sweep vm-upgrade --kubeconfig ~/.kube/config --levels 100", nil, "likewise"},
 		{"bin/plimsoll sweep vm-lifecycle --lab-time-scale 20 --levels 10,50", nil, machines},
 		{"bin/plimsoll limit density-mix --lab-time-scale 20", nil, machines},
 		{"bin/plimsoll sweep node-density --lab default --levels 10,20,40", nil, "it makes 4000 pods, and what the machine makes of them is no matter of the command"},

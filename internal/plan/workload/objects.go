@@ -35,6 +35,9 @@ type Objects struct {
 	// Then is what is asked of an object further, each once it has reached a
 	// milestone.
 	Then []Then `yaml:"then"`
+	// Held are the times for which something held, of which the distribution in
+	// the step is told.
+	Held []Held `yaml:"held"`
 	// AtOnce, if not nil, says between which milestones objects are counted.
 	AtOnce *AtOnce `yaml:"atOnce"`
 	// Bounds are what can keep the load from going faster, by samples that a lab
@@ -49,11 +52,21 @@ type Resource struct {
 	Kind       string `yaml:"kind"`
 	// Of says which object one tells of: "name" (the default) has the object's
 	// name and namespace, "owner" is owned by it, "place" is the node on which it
-	// was when its drain began, and else a path to its name.
+	// was when its drain began, "all" tells of all of them, and else a path to its name.
 	Of string `yaml:"of"`
 	// Unlabelled says that none carries the run's label, since whoever makes it
 	// does not hand labels on: those in the run's namespaces are followed.
 	Unlabelled bool `yaml:"unlabelled"`
+	// Says is the path to a text that is shown and put on record as it changes.
+	Says string `yaml:"says"`
+}
+
+// Held is something that holds of a resource for a time, which is told.
+type Held struct {
+	When `yaml:",inline"`
+	Name string `yaml:"name"` // what takes that time
+	// Each says that the times are told for each object by its name.
+	Each bool `yaml:"each"`
 }
 
 // When says what must hold of a resource. Without a path and a condition it
@@ -96,6 +109,9 @@ type Probe struct {
 	Addresses []string `yaml:"addresses"`
 	Port      int      `yaml:"port"`   // where the address tells none
 	Banner    string   `yaml:"banner"` // what it must begin with, "" for a connection alone
+	// Keep says that it is called on, and that the times without an answer are
+	// told.
+	Keep bool `yaml:"keep"`
 }
 
 // ObjectTrouble is something that keeps an object from being there.
@@ -136,6 +152,8 @@ type Ask struct {
 type Begin struct {
 	Ask   `yaml:",inline"`
 	Drain *Drain `yaml:"drain"`
+	// GoesOn says that objects go on with what they had: no new life begins.
+	GoesOn bool `yaml:"goesOn"`
 }
 
 // Then is a further request, to an object that has reached a milestone: an Ask,
@@ -281,6 +299,13 @@ func (v *validator) objects(o *Objects) {
 		v.Fail("objects.begin.drain", "needs the label selectors pods and either nodes or pools")
 	}
 	v.then(o)
+	for i := range o.Held {
+		path := strictyaml.Index("objects.held", i)
+		v.when(o, path, &o.Held[i].When)
+		if o.Held[i].Name == "" {
+			v.Fail(path+".name", "is missing: what takes the time")
+		}
+	}
 	if l := o.AtOnce; l != nil && l.Limits != nil && (l.Limits.APIVersion == "" || l.Limits.Kind == "") {
 		v.Fail("objects.atOnce.limits", "needs the apiVersion and kind of the object that tells them")
 	}
