@@ -2,9 +2,11 @@ package cli
 
 import (
 	"os/exec"
+	"slices"
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
@@ -53,6 +55,52 @@ func TestVirtualMachines(t *testing.T) {
 	p.LeavesNoProcess(t)
 }
 
+// What was planted as the limit is named as what bound, and nothing is where
+// nothing bound.
+func TestWhatBoundVirtualMachines(t *testing.T) {
+	suite.Long(t, "finds which limit held virtual machines up")
+	p := suite.Program(t)
+	tests := []struct {
+		why, args, bound string
+		slowAfter        int // 0: they do not slow down
+	}{
+		{"the cluster's limit of migrations", "vm-migration 20 20 all Migrated within 3s --lab-nodes 6 --set parallelMigrations=3 --set outboundMigrations=10", "parallelMigrationsPerCluster", 0},
+		{"that of each node", "vm-migration 20 20 all Migrated within 3s --lab-nodes 3 --set parallelMigrations=30 --set outboundMigrations=1", "parallelOutboundMigrationsPerNode", 0},
+		{"no limit: a migration takes that long", "vm-migration 10 10 all Migrated within 1s --lab-nodes 3 --set parallelMigrations=30 --set outboundMigrations=30 --lab-virt migrateFedora=60s", "", 0},
+		{"virt-controller's client", "vm-boot-storm 5 60 all SSHAnswered within 5s --set controllerQPS=5 --set controllerBurst=10", "controllerQPS", 0},
+		{"the lock of an image, and its flattening from the 250th clone on", "vm-deploy 5 400 all Cloned within 20s --axis machines --lab-virt cloneLock=1s,cloneContention=0", "cloneLock", 250},
+		{"the provisioner's workers", "vm-deploy 20 40 all Cloned within 3s --axis machines --lab-virt cloneLock=0s,cloneTime=40s", "cloneWorkers", 0},
+	}
+	for _, tt := range tests {
+		w := strings.Fields(tt.args)
+		objective := strings.Join(w[3:7], " ")
+		args := append([]string{"limit", w[0], "--lab-time-scale", w[1], "--from", w[2], "--max", w[2], "--confirm", "1", "--slo", objective}, w[7:]...)
+		got := p.Measure(t, "r", args...)
+		r := p.Result(t, "r")
+		if got.Code != exitBreached || r.LoadLine == nil || r.Steps[0].Bottleneck == nil {
+			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
+			continue
+		}
+		b, bound := r.Steps[0].Bottleneck, ""
+		if i := slices.IndexFunc(b.Bounds, func(b judge.BoundShare) bool { return b.Held }); i >= 0 {
+			bound = b.Bounds[i].Name
+			if !strings.HasPrefix(r.LoadLine.Binding, b.Bounds[i].What) || !strings.Contains(got.Stdout, "Bound in step 1: "+b.Bounds[i].What) {
+				t.Errorf("%s: %q is not what is told: %q\n%s", tt.why, bound, r.LoadLine.Binding, got.Stdout)
+			}
+		}
+		if bound != tt.bound {
+			t.Errorf("%s: %q bound of %+v", tt.why, bound, b.Bounds)
+		}
+		after := 0
+		if b.Slowdown != nil {
+			after = b.Slowdown.After
+		}
+		if after < tt.slowAfter*9/10 || after > tt.slowAfter*11/10 {
+			t.Errorf("%s: slowed down after %d: %+v", tt.why, after, b.Slowdown)
+		}
+	}
+}
+
 // What cannot be there says so before any load.
 func TestClusterWithoutVirtualMachines(t *testing.T) {
 	t.Parallel()
@@ -84,6 +132,31 @@ func TestRealGuests(t *testing.T) {
 	harness.Await(t, "a guest", func() bool { return guestOf(p) })
 	s.Kill()
 	harness.Await(t, "its end", func() bool { return !guestOf(p) })
+}
+
+// IO in guests is measured in them, and never made up where none runs.
+func TestIOInGuests(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "guests boot by emulation and do IO")
+	p := suite.Program(t)
+	needQEMU(t)
+	if _, err := exec.LookPath("fio"); err != nil {
+		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
+	}
+	args := []string{"sweep", "vm-io", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "1"}
+	got := p.Measure(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5")...)
+	r := p.Result(t, "io")
+	if got.Code != exitHeld || len(r.Steps) == 0 {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	if told := r.Steps[0].Told; told["read rate"] < 150 || told["read rate"] > 250 || told["read p50"] <= 0 || told["read p99"] < told["read p50"] {
+		t.Errorf("at 200 IOs per second the guest told %v", told)
+	}
+	got = p.Run(t, args...)
+	if got.Code != exitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 15") {
+		t.Errorf("machines that are played: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	p.LeavesNoProcess(t)
 }
 
 func needQEMU(t *testing.T) {

@@ -101,3 +101,30 @@ func TestAgreementToReboots(t *testing.T) {
 		}
 	}
 }
+
+// An upgrade is begun once the machines run, and what it took is told: of each
+// operator, and of the migrations that its reboots made.
+func TestUpgrade(t *testing.T) {
+	suite.Long(t, "upgrades a lab")
+	t.Parallel()
+	p := suite.Program(t)
+	got := p.Measure(t, "upgrade", "sweep", "vm-upgrade", "--lab-nodes", "6", "--lab-time-scale", "120", "--levels", "4", "--hold", "1s", "--set", "to=4.20.0")
+	r := p.Result(t, "upgrade")
+	if got.Code != exitHeld || len(r.Steps) != 1 || r.Steps[0].Latency["Upgraded"].Censored > 0 {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	// 35 minutes for the operators, and then the nodes reboot.
+	if took := *r.Steps[0].Latency["Upgraded"].P50 * 120; took < (35+8)*60 {
+		t.Errorf("it took %v s", took)
+	}
+	n := make(map[string]uint64)
+	for _, d := range r.Steps[0].Durations {
+		n[d.Source+" "+d.Name] = d.N
+	}
+	if n["etcd upgrade"] != 1 || n["machine-config upgrade"] != 1 || n["machines migration"] == 0 {
+		t.Errorf("told of %v", n)
+	}
+	if !strings.Contains(got.Stderr, "ClusterVersion version: Working towards 4.20.0: ") {
+		t.Errorf("no progress is shown:\n%s", got.Stderr)
+	}
+}

@@ -101,6 +101,9 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 			if text := c.Bottleneck.growth(v.normal, c.WatchLag); text != "" && (c.Open || f.stream != nil) {
 				c.binding[g.Name] += "; " + text
 			}
+			if text := c.Bottleneck.longest(); text != "" && !c.Open && f.stream == nil {
+				c.binding[g.Name] += "; " + text
+			}
 		}
 		return slo.Breached, what
 	case len(open) > 0:

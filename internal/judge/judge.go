@@ -60,7 +60,8 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 		s.Retries429 += x.throttled
 	}
 	s.InFlightMax, s.WatchLag, s.Resources = inFlight(f.own), f.canaries.lag(), f.readings.resources()
-	s.AtOnce = atOnceOf(spec, f)
+	var limits []BoundShare
+	s.AtOnce, limits = atOnceOf(spec, f)
 	s.Told = f.readings.told(spec.Kind.Metrics)
 	s.OwnDelay, s.Logs = f.readings.ownDelay, f.logs
 	if f.stream != nil {
@@ -77,7 +78,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 			b.Balance = finite(round(*mean**s.AchievedRate, 3))
 		}
 	}
-	s.Bottleneck, s.others = bottleneckOf(spec, f)
+	s.Bottleneck, s.others = bottleneckOf(spec, f, limits)
 	if b := s.Bottleneck.bound(); f.stream != nil {
 		s.AtLeast = b != nil && b.generator || s.OwnDelay.short(s.Open)
 	}

@@ -126,8 +126,8 @@ func (f *facts) reachedIn(milestone int, from, to record.Micros) int {
 // bottleneckOf is what the step's own objects waited for, and what the CPUs did;
 // nil where neither is known. Others is what other programs used of the CPUs in
 // percent, 0 where that is no more than is tolerated.
-func bottleneckOf(spec *Spec, f *facts) (n *Bottleneck, others float64) {
-	n = &Bottleneck{Waits: waitsOf(spec, f)}
+func bottleneckOf(spec *Spec, f *facts, atOnce []BoundShare) (n *Bottleneck, others float64) {
+	n = &Bottleneck{Waits: waitsOf(spec, f), Slowdown: slowdownOf(spec, f)}
 	if m, ok := f.readings.usage[SourceMachine]; ok && m.cpus > 0 && m.span > 0 {
 		others = n.addCPUs(m, f.readings.usage)
 		if peak, ok := peakCPU(f.readings.cpu[SourceMachine]); ok {
@@ -135,7 +135,9 @@ func bottleneckOf(spec *Spec, f *facts) (n *Bottleneck, others float64) {
 		}
 	}
 	if from, to := f.held(); f.stream != nil && to > from {
-		n.Bounds = f.readings.boundsIn(spec.Kind.Bounds, from, to)
+		n.Bounds = f.readings.boundsIn(spec.Kind.Bounds, from, to, false)
+	} else if f.stream == nil {
+		n.Bounds = append(atOnce, f.readings.boundsIn(spec.Kind.Bounds, f.start, min(f.reached, f.end), true)...)
 	}
 	if len(n.Waits) == 0 && n.CPUs == 0 && len(n.Bounds) == 0 {
 		return nil, 0
@@ -143,7 +145,7 @@ func bottleneckOf(spec *Spec, f *facts) (n *Bottleneck, others float64) {
 	return n, others
 }
 
-// bound is what kept a stream from going faster, nil where nothing that is known
+// bound is what kept the load from going faster, nil where nothing that is known
 // of did.
 func (n *Bottleneck) bound() *BoundShare {
 	if n == nil {
@@ -287,6 +289,20 @@ const (
 	leastGrowth = 0.2
 	lagsOfWait  = 2
 )
+
+// longest says in a phrase what a closed step's objects waited for longest, and
+// from where on they waited longer; "" if that is not known.
+func (n *Bottleneck) longest() string {
+	if n == nil || len(n.Waits) == 0 {
+		return ""
+	}
+	w := n.Waits[0]
+	text := fmt.Sprintf("the longest wait was for the %s (%s to %s: %s on average, %.0f%% of all waiting)", w.For, w.From, w.To, duration(w.Mean, 0), w.Share)
+	if n.Slowdown != nil {
+		text += "; " + n.Slowdown.String()
+	}
+	return text
+}
 
 // growth says in a phrase which wait grew the most beside what is normal, and what
 // the CPUs did; "" if that is not known. A wait that is as long as ever binds

@@ -202,11 +202,13 @@ func usedBetween(points []cpuPoint, from, to record.Micros) (float64, bool) {
 const leastWaiting = 0.5
 
 // boundsIn are how far what a target declares was used up between two moments.
-func (c *readings) boundsIn(bounds []record.Bound, from, to record.Micros) []BoundShare {
+// With whileWaited each moment counts as often as it was waited through: a load
+// of objects waits for one thing after the other.
+func (c *readings) boundsIn(bounds []record.Bound, from, to record.Micros, whileWaited bool) []BoundShare {
 	var list []BoundShare
 	for _, b := range bounds {
 		sum, n := 0.0, 0
-		waited, times := 0.0, 0
+		weighted, waited, times := 0.0, 0.0, 0
 		for _, p := range c.gauges[b.Source] {
 			value, ok := p.values[b.Value]
 			limit := 1.0
@@ -218,11 +220,14 @@ func (c *readings) boundsIn(bounds []record.Bound, from, to record.Micros) []Bou
 			}
 			sum, n = sum+value/limit, n+1
 			if waiting, ok := p.values[b.Waiting]; ok {
-				waited, times = waited+waiting, times+1
+				weighted, waited, times = weighted+waiting*value/limit, waited+waiting, times+1
 			}
 		}
 		if n > 0 {
 			share := sum / float64(n)
+			if whileWaited && waited > 0 {
+				share = weighted / waited
+			}
 			one := BoundShare{Name: b.Name, What: b.What, Share: round(share, 3), Held: share >= b.Full, generator: b.Generator}
 			if times > 0 {
 				one.Waiting = new(round(waited/float64(times), 1))

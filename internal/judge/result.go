@@ -206,18 +206,22 @@ type Bottleneck struct {
 	CPUPeak float64 `json:"cpuPeak,omitempty"`
 	// CPUBy is the share of all CPUs by process, in percent, the largest first.
 	CPUBy []CPUShare `json:"cpuBy,omitempty"`
-	// Bounds are what the target declares that can keep a stream from going
-	// faster, in its order: those that are known of.
+	// Bounds are what can keep the load from going faster: the target's limits of
+	// objects at once, the one first that was used up most, and what it declares
+	// besides, in its order; those that are known of.
 	Bounds []BoundShare `json:"bounds,omitempty"`
+	// Slowdown is where a milestone was reached less often from then on.
+	Slowdown *Slowdown `json:"slowdown,omitempty"`
 }
 
-// BoundShare is how far something that can keep a stream from going faster was
+// BoundShare is how far something that can keep the load from going faster was
 // used up.
 type BoundShare struct {
 	Name string `json:"name"`
 	What string `json:"what"`
-	// Share is the average over the hold, 1 is all of it; Held says that it was
-	// enough to bind.
+	// Share is the average over the hold of a stream, and of other loads until
+	// the last object was there, or while any waited; 1 is all of it. Held says
+	// that it was enough to bind.
 	Share float64 `json:"share"`
 	Held  bool    `json:"held"`
 	// Waiting is how many waited for it, on average over the hold; null where

@@ -34,8 +34,8 @@ type ObjectKind struct {
 	Anew bool `json:"anew,omitempty"`
 	// Courses are figures among the samples that a report draws over time.
 	Courses []Course `json:"courses,omitempty"`
-	// Bounds are what can keep a stream of requests from going faster, the one
-	// first that is to be named where several hold.
+	// Bounds are what can keep a load from going faster, the one first that is to
+	// be named where several hold.
 	Bounds []Bound `json:"bounds,omitempty"`
 	// AtOnce, if not nil, says between which milestones objects are counted.
 	AtOnce *AtOnce `json:"atOnce,omitempty"`
@@ -50,24 +50,28 @@ type AtOnce struct {
 	To            string `json:"to"`
 	Limit         int    `json:"limit,omitempty"`
 	PerPlaceLimit int    `json:"perPlaceLimit,omitempty"`
+	// Setting and PerPlaceSetting are what the limits are called, "" for no name.
+	Setting         string `json:"setting,omitempty"`
+	PerPlaceSetting string `json:"perPlaceSetting,omitempty"`
 }
 
-// Bound is something that can keep a stream of requests from going faster, and
-// how it is seen in samples: it held where a value was, on average over the
-// hold, at least the share Full of its limit.
+// Bound is something that can keep a load from going faster, and how it is seen
+// in samples: it held where a value was, on average over a stream's hold, or
+// until the last object of another load was there, at least the share Full of
+// its limit.
 type Bound struct {
-	Name   string  `json:"name"`
-	What   string  `json:"what"` // in words
-	Source string  `json:"source"`
-	Value  string  `json:"value"`
-	Limit  string  `json:"limit,omitempty"` // the value that is its limit; "" is 1
-	Full   float64 `json:"full"`
+	Name   string  `json:"name" yaml:"name"`
+	What   string  `json:"what" yaml:"what"` // in words
+	Source string  `json:"source" yaml:"source"`
+	Value  string  `json:"value" yaml:"value"`
+	Limit  string  `json:"limit,omitempty" yaml:"limit"` // the value that is its limit; "" is 1
+	Full   float64 `json:"full" yaml:"full"`
 	// Waiting is the value that tells how many wait for it, "" where that is not
 	// known: without anybody it did not hold.
-	Waiting string `json:"waiting,omitempty"`
+	Waiting string `json:"waiting,omitempty" yaml:"waiting"`
 	// Generator says that it is what makes the load that was short: the rate
 	// that was reached is then the least that the target can do.
-	Generator bool `json:"generator,omitempty"`
+	Generator bool `json:"generator,omitempty" yaml:"generator"`
 }
 
 // Course is some figures of one source that belong on one chart over time.

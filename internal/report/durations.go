@@ -64,7 +64,7 @@ func (p *printer) durations(r judge.Result) {
 		return
 	}
 	p.line("")
-	p.line("Durations in step %d, from the histograms that programs publish (quantiles as their buckets):", last.ID)
+	p.line("Durations in step %d, from histograms (quantiles as their buckets):", last.ID)
 	rows := [][]string{{"", "", "n", "mean", "p50", "p99"}}
 	for _, d := range last.Durations {
 		if d.Source == record.SourceRequests {

@@ -112,7 +112,7 @@ func samplesOf(dir record.Dir, kind record.ObjectKind) (map[int][]record.Event, 
 	return samples, err
 }
 
-// boundLines say what bound the steps of a stream, as far as it is known.
+// boundLines say what bound the steps, as far as it is known.
 func boundLines(r judge.Result) []string {
 	type group struct {
 		what     string
@@ -122,7 +122,7 @@ func boundLines(r judge.Result) []string {
 	}
 	var groups []*group
 	for _, s := range r.Steps {
-		if s.Requests == nil || s.Bottleneck == nil {
+		if s.Bottleneck == nil {
 			continue
 		}
 		held := slices.IndexFunc(s.Bottleneck.Bounds, func(b judge.BoundShare) bool { return b.Held })
@@ -137,7 +137,8 @@ func boundLines(r judge.Result) []string {
 		}
 		g := groups[i]
 		g.steps = append(g.steps, s.ID)
-		if bits := s.Requests.BitsPerSecond; bits != nil {
+		if s.Requests != nil && s.Requests.BitsPerSecond != nil {
+			bits := s.Requests.BitsPerSecond
 			g.measured, g.lo, g.hi = true, min(g.lo, *bits/1e9), max(g.hi, *bits/1e9)
 		}
 	}
@@ -152,6 +153,11 @@ func boundLines(r judge.Result) []string {
 			text += fmt.Sprintf("; answers came to %s to %s Gbit/s", lo, hi)
 		}
 		list = append(list, text)
+	}
+	for _, s := range r.Steps {
+		if s.Bottleneck != nil && s.Bottleneck.Slowdown != nil {
+			list = append(list, fmt.Sprintf("Slowed down in step %d: %s", s.ID, s.Bottleneck.Slowdown))
+		}
 	}
 	return list
 }

@@ -25,6 +25,8 @@ import (
 	aggregatorclient "k8s.io/kube-aggregator/pkg/client/clientset_generated/clientset"
 	kubevirt "kubevirt.io/api/core/v1"
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+
+	"plimsoll.dev/plimsoll/internal/lab"
 )
 
 const (
@@ -40,6 +42,32 @@ func machineVerbs() []string {
 	return []string{"start", "stop", "restart", "migrate", "addvolume", "removevolume"}
 }
 func instanceVerbs() []string { return []string{"pause", "unpause", "addvolume", "removevolume"} }
+
+// usedUp is, of each thing that can hold machines up, how much of it is in use,
+// its limit and how many wait for it. Of requests it is those by the second since
+// it was last told.
+func (w *world) usedUp(now time.Time) map[string]map[string]float64 {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	sent := w.limiter.sent.Load() - w.limiter.waiting.Load()
+	rate := 0.0
+	if span := now.Sub(w.told.at).Seconds(); span > 0 && !w.told.at.IsZero() {
+		rate = float64(sent-w.told.sent) / span
+	}
+	w.told.at, w.told.sent = now, sent
+	held, busy, waiting := 0, 0, 0
+	for _, p := range w.clones.parents {
+		busy, waiting = busy+1, waiting+len(p.waiting)
+		if p.held {
+			held++
+		}
+	}
+	return map[string]map[string]float64{
+		"virt-controller's client": {"use": rate, "limit": float64(w.limiter.QPS()), "waiting": float64(w.limiter.waiting.Load())},
+		"clone workers":            {"use": float64(w.clones.busy), "limit": float64(w.Figures.CloneWorkers), "waiting": float64(len(w.clones.waiting))},
+		"locks of parents":         {"use": float64(held), "limit": float64(max(busy, 1)), "waiting": float64(waiting)},
+	}
+}
 
 // serveAPI answers in the place of virt-api: subresources, and evictions of
 // launchers.
@@ -69,6 +97,7 @@ func (w *world) serveAPI(ctx context.Context) error {
 	}
 	mux.HandleFunc("GET "+base, func(r http.ResponseWriter, _ *http.Request) { reply(r, http.StatusOK, list) })
 	mux.HandleFunc("PUT "+base+"/namespaces/{namespace}/{resource}/{name}/{verb}", w.subresource)
+	mux.HandleFunc("GET "+lab.VirtLimitsPath, func(r http.ResponseWriter, _ *http.Request) { reply(r, http.StatusOK, w.usedUp(time.Now())) })
 	mux.HandleFunc("POST /evict", w.evict)
 	mux.HandleFunc("GET /healthz", func(r http.ResponseWriter, _ *http.Request) { io.WriteString(r, "ok") })
 	if w.Metrics != nil {

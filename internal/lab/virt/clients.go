@@ -109,9 +109,11 @@ func (c clients) sources(namespace string) *gentype.ClientWithList[*cdi.DataSour
 		func() *cdi.DataSource { return &cdi.DataSource{} }, func() *cdi.DataSourceList { return &cdi.DataSourceList{} })
 }
 
-// limiter is a limit of requests that can be changed while they are made.
+// limiter is a limit of requests that can be changed while they are made, and
+// counts them.
 type limiter struct {
-	now atomic.Pointer[flowcontrol.RateLimiter]
+	now           atomic.Pointer[flowcontrol.RateLimiter]
+	sent, waiting atomic.Int64
 }
 
 func (l *limiter) set(qps float64, burst int) {
@@ -119,11 +121,17 @@ func (l *limiter) set(qps float64, burst int) {
 	l.now.Store(&made)
 }
 
-func (l *limiter) TryAccept() bool                { return (*l.now.Load()).TryAccept() }
-func (l *limiter) Accept()                        { (*l.now.Load()).Accept() }
-func (l *limiter) Stop()                          {}
-func (l *limiter) QPS() float32                   { return (*l.now.Load()).QPS() }
-func (l *limiter) Wait(ctx context.Context) error { return (*l.now.Load()).Wait(ctx) }
+func (l *limiter) TryAccept() bool { return (*l.now.Load()).TryAccept() }
+func (l *limiter) Accept()         { (*l.now.Load()).Accept() }
+func (l *limiter) Stop()           {}
+func (l *limiter) QPS() float32    { return (*l.now.Load()).QPS() }
+
+func (l *limiter) Wait(ctx context.Context) error {
+	l.waiting.Add(1)
+	defer l.waiting.Add(-1)
+	l.sent.Add(1)
+	return (*l.now.Load()).Wait(ctx)
+}
 
 // object is what a store holds.
 type object interface {

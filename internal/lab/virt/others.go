@@ -156,8 +156,8 @@ func (w *world) syncVersion(ctx context.Context, u *unstructured.Unstructured) e
 	desired, _, _ := unstructured.NestedString(u.Object, "spec", "desiredUpdate", "version")
 	under := last["state"] == "Partial"
 	switch {
-	case desired == "" || desired == current && !under:
-		return nil
+	case !under && (desired == "" || desired == current):
+		return nil // one that is under way goes on
 	case !under:
 		w.since(u.GetUID(), "upgrade")
 		history = slices.Insert(history, 0, any(historyOf(desired, "Partial", nil)))

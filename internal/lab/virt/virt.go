@@ -119,6 +119,10 @@ type world struct {
 	cloned  chan struct{}     // told when the storage has something new to wait for
 	moments map[moment]time.Time
 	counted map[string]int // of what every so many-th goes wrong
+	told    struct {       // of virt-controller's requests
+		at   time.Time
+		sent int64
+	}
 }
 
 // moment is something that an object waits for.

@@ -35,8 +35,14 @@ type Objects struct {
 	// Then is what is asked of an object further, each once it has reached a
 	// milestone.
 	Then []Then `yaml:"then"`
+	// Held are the times for which something held, of which the distribution in
+	// the step is told.
+	Held []Held `yaml:"held"`
 	// AtOnce, if not nil, says between which milestones objects are counted.
 	AtOnce *AtOnce `yaml:"atOnce"`
+	// Bounds are what can keep the load from going faster, by samples that a lab
+	// or a cluster gives.
+	Bounds []record.Bound `yaml:"bounds"`
 }
 
 // Resource is a resource of the API whose news tells of the objects.
@@ -46,11 +52,21 @@ type Resource struct {
 	Kind       string `yaml:"kind"`
 	// Of says which object one tells of: "name" (the default) has the object's
 	// name and namespace, "owner" is owned by it, "place" is the node on which it
-	// was when its drain began, and else a path to its name.
+	// was when its drain began, "all" tells of all of them, and else a path to its name.
 	Of string `yaml:"of"`
 	// Unlabelled says that none carries the run's label, since whoever makes it
 	// does not hand labels on: those in the run's namespaces are followed.
 	Unlabelled bool `yaml:"unlabelled"`
+	// Says is the path to a text that is shown and put on record as it changes.
+	Says string `yaml:"says"`
+}
+
+// Held is something that holds of a resource for a time, which is told.
+type Held struct {
+	When `yaml:",inline"`
+	Name string `yaml:"name"` // what takes that time
+	// Each says that the times are told for each object by its name.
+	Each bool `yaml:"each"`
 }
 
 // When says what must hold of a resource. Without a path and a condition it
@@ -93,6 +109,36 @@ type Probe struct {
 	Addresses []string `yaml:"addresses"`
 	Port      int      `yaml:"port"`   // where the address tells none
 	Banner    string   `yaml:"banner"` // what it must begin with, "" for a connection alone
+	// Keep says that it is called on, and that the times without an answer are
+	// told.
+	Keep bool `yaml:"keep"`
+	// FIO is a command that is run on it by SSH as root, once, and prints what a fio
+	// has done, as json+; the milestone is reached when it has. The key is that of
+	// the parameter ParamSSHKey, which the run fills in.
+	FIO string `yaml:"fio"`
+}
+
+// ParamSSHKey is the parameter that a run fills in with the public key that opens
+// its machines.
+const ParamSSHKey = "sshKey"
+
+// ReadsFIO reports whether objects tell of IO that they do.
+func (o *Objects) ReadsFIO() bool {
+	return o != nil && slices.ContainsFunc(o.Milestones, func(m ObjectMilestone) bool { return m.Probe != nil && m.Probe.FIO != "" })
+}
+
+// SourceFIO is the source of samples of IO that objects have done, whose values
+// are those of the metrics that a kind has for it.
+const SourceFIO = "fio"
+
+func fioMetrics() (list []record.Metric) {
+	for _, side := range []string{"read", "write"} {
+		list = append(list, record.Metric{Name: side + " rate", Unit: "/s", Help: side + "s per second, of all together (IOPS)", LessIsWorse: true, Source: SourceFIO, Figure: record.FigureMost, Value: side + "Rate"})
+		for _, q := range []string{"p50", "p99"} {
+			list = append(list, record.Metric{Name: side + " " + q, Unit: "s", Help: q + " of the latencies of " + side + "s, of all together", Source: SourceFIO, Figure: record.FigureMost, Value: side + " " + q})
+		}
+	}
+	return list
 }
 
 // ObjectTrouble is something that keeps an object from being there.
@@ -133,6 +179,8 @@ type Ask struct {
 type Begin struct {
 	Ask   `yaml:",inline"`
 	Drain *Drain `yaml:"drain"`
+	// GoesOn says that objects go on with what they had: no new life begins.
+	GoesOn bool `yaml:"goesOn"`
 }
 
 // Then is a further request, to an object that has reached a milestone: an Ask,
@@ -181,6 +229,9 @@ type Limit struct {
 	Default int    `yaml:"default"`
 }
 
+// name is what a limit is called: the last key of its path.
+func (l Limit) name() string { return l.Path[strings.LastIndexByte(l.Path, '.')+1:] }
+
 // kind is the kind of such objects, on a target whose own kind is base.
 func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 	k := base
@@ -200,7 +251,14 @@ func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 	k.Milestones = append(k.Milestones, record.Milestone{Name: base.Gone, Owner: base.Owner(base.Created)})
 	if o.AtOnce != nil {
 		k.AtOnce = &record.AtOnce{From: o.AtOnce.From, To: o.AtOnce.To}
+		if l := o.AtOnce.Limits; l != nil {
+			k.AtOnce.Setting, k.AtOnce.PerPlaceSetting = l.All.name(), l.PerPlace.name()
+		}
 	}
+	if o.ReadsFIO() {
+		k.Metrics = append(slices.Clone(k.Metrics), fioMetrics()...)
+	}
+	k.Bounds = o.Bounds
 	k.Troubles = slices.Clone(base.Troubles)
 	for _, t := range slices.Backward(o.Troubles) {
 		if t.Class != "" {
@@ -271,6 +329,13 @@ func (v *validator) objects(o *Objects) {
 		v.Fail("objects.begin.drain", "needs the label selectors pods and either nodes or pools")
 	}
 	v.then(o)
+	for i := range o.Held {
+		path := strictyaml.Index("objects.held", i)
+		v.when(o, path, &o.Held[i].When)
+		if o.Held[i].Name == "" {
+			v.Fail(path+".name", "is missing: what takes the time")
+		}
+	}
 	if l := o.AtOnce; l != nil && l.Limits != nil && (l.Limits.APIVersion == "" || l.Limits.Kind == "") {
 		v.Fail("objects.atOnce.limits", "needs the apiVersion and kind of the object that tells them")
 	}
@@ -347,6 +412,8 @@ func (v *validator) objectMilestones(o *Objects) {
 		}
 		if p := m.Probe; p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
 			v.Fail(path+".probe", "needs paths of an address and a port from 1 to 65535")
+		} else if p != nil && p.FIO != "" && !slices.ContainsFunc(v.w.Params, func(p Param) bool { return p.Name == ParamSSHKey }) {
+			v.Fail(path+".probe.fio", "needs a parameter %s, which lets it in", ParamSSHKey)
 		}
 	}
 	if !slices.Contains(names, o.There) {

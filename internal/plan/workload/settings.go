@@ -14,6 +14,9 @@ type Setting struct {
 	// In are the places where it stands. The first that the system has is
 	// changed; those after it repeat what it says, and are waited for.
 	In []SettingPlace `yaml:"in"`
+	// Late says that it is changed only once all is set up: it is what begins the
+	// load.
+	Late bool `yaml:"late"`
 }
 
 // SettingPlace is where in which object a setting stands.

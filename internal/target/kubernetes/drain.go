@@ -466,6 +466,27 @@ func changeLimits(arms []armVariant, from *workload.Limits, to *record.AtOnce) {
 	}
 }
 
+// changed is a limit as the run sets it, 0 where arms differ in it.
+func (s *session) changed(limit int, l workload.Limit) int {
+	of := func(v Variant) int {
+		for _, setting := range v.Settings {
+			if slices.ContainsFunc(setting.In, func(p workload.SettingPlace) bool { return p.Path != "" && p.Path == l.Path }) {
+				if to, err := strconv.Atoi(fmt.Sprint(setting.To)); err == nil {
+					return to
+				}
+			}
+		}
+		return limit
+	}
+	arms := s.toLoad()
+	for _, a := range arms {
+		if of(a.Variant) != of(arms[0].Variant) {
+			return 0
+		}
+	}
+	return of(arms[0].Variant)
+}
+
 // limitIn is the limit that an object tells.
 func limitIn(object []byte, l workload.Limit) int {
 	if v := gjson.GetBytes(object, l.Path); l.Path != "" && v.Exists() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -17,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/local/fio"
 )
 
 // objectSet follows the objects that a workload describes. Each of their
@@ -26,11 +28,14 @@ type objectSet struct {
 	described *observe.Described
 	collect   []string // the path of each resource
 	ours      func(namespace string) bool
-	probing   context.Context // ends with the watches
+	probing   context.Context       // ends with the watches
+	done      map[string]fio.Report // IO that objects have told of, by their names
 	// ask asks something further of an object, and is what was refused; at most
 	// as many at once as asking has room for.
 	ask    func(ctx context.Context, name string, then *workload.Then) error
 	asking chan struct{}
+	// spells are the times for which something held, by whose they are and what.
+	spells map[[2]string]*record.ComponentHistogram
 }
 
 // path is that of an object by its name, "namespace/name".
@@ -49,9 +54,18 @@ func newObjectSet(common *shared, ageing *ageing, namespaces *namespaceSet, mapp
 	spec := common.load.Objects
 	s := &objectSet{
 		following: &following{shared: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.has, asking: make(chan struct{}, setUpWorkers),
+		spells: make(map[[2]string]*record.ComponentHistogram),
 	}
 	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
+	s.done = make(map[string]fio.Report)
 	s.described.Ask = func(name string, then *workload.Then) { go s.further(name, then) }
+	s.described.Held = func(what *workload.Held, name string, since, until record.Micros) {
+		whose := spec.Noun.Many
+		if what.Each {
+			whose = name
+		}
+		s.spell(whose, what.Name, (until - since).Duration())
+	}
 	s.tracker = s.described.Tracker
 	for _, r := range spec.Resources {
 		group, err := schema.ParseGroupVersion(r.APIVersion)
@@ -130,20 +144,114 @@ func (s *objectSet) further(name string, then *workload.Then) {
 	}
 }
 
+// spellBounds are those of the histograms of times for which something held, in
+// seconds.
+func spellBounds() []float64 {
+	return []float64{0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000}
+}
+
+// spell notes how long something held: 0 that it may. It is called with mu held.
+func (s *objectSet) spell(whose, what string, d time.Duration) {
+	h := s.spells[[2]string{whose, what}]
+	if h == nil {
+		h = &record.ComponentHistogram{Source: whose, Name: what, Bounds: spellBounds(), Counts: make([]uint64, len(spellBounds()))}
+		s.spells[[2]string{whose, what}] = h
+	}
+	if d <= 0 {
+		return
+	}
+	h.Count, h.Sum = h.Count+1, h.Sum+d.Seconds()
+	for i, bound := range h.Bounds {
+		if d.Seconds() <= bound {
+			h.Counts[i]++
+		}
+	}
+}
+
+// tellSpells puts on record how long what was described held so far.
+func (s *objectSet) tellSpells() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i := range s.load.Objects.Held {
+		if h := &s.load.Objects.Held[i]; !h.Each {
+			s.spell(s.noun.Many, h.Name, 0)
+		}
+	}
+	for _, m := range s.load.Objects.Milestones {
+		if m.Probe != nil && m.Probe.Keep {
+			s.spell(s.noun.Many, silence, 0)
+		}
+	}
+	for _, h := range s.spells {
+		told := *h
+		told.Counts = slices.Clone(h.Counts)
+		s.emit(&told)
+	}
+}
+
+// silence is what a server's times without an answer are called.
+const silence = "time without an answer"
+
+// keep calls a server that has answered until its object is gone, and tells of
+// the times without an answer.
+func (s *objectSet) keep(p observe.Probe) {
+	last := s.clock.Now()
+	for sleep(s.probing, probeInterval) {
+		s.mu.Lock()
+		wanted, address := s.described.Awaits(p), s.described.Address(p)
+		s.mu.Unlock()
+		if !wanted {
+			return
+		}
+		if !hears(s.probing, address, p.Banner) {
+			continue
+		}
+		now := s.clock.Now()
+		if gap := (now - last).Duration(); gap > 3*probeInterval {
+			s.mu.Lock()
+			s.spell(s.noun.Many, silence, gap)
+			s.mu.Unlock()
+		}
+		last = now
+	}
+}
+
 // probe calls a server until it answers as it should, its object is gone, or
 // the watches end.
 func (s *objectSet) probe(p observe.Probe) {
-	tick := time.NewTicker(probeInterval)
+	interval := probeInterval
+	if p.FIO != "" {
+		interval = loginInterval
+	}
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		ok := hears(s.probing, p.Address, p.Banner)
+		var did fio.Report
+		var ok bool
+		var failed error
+		if p.FIO == "" {
+			ok = hears(s.probing, p.Address, p.Banner)
+		} else {
+			did, ok, failed = s.readFIO(p)
+		}
 		now := s.clock.Now()
 		s.mu.Lock()
 		wanted := s.described.Awaits(p)
-		if wanted && ok {
+		switch {
+		case wanted && failed != nil:
+			s.described.Refused(now, p.Object, "FioFailed", failed.Error())
+			wanted = false
+		case wanted && ok:
 			s.described.Answered(now, p)
+			if p.FIO != "" {
+				s.done[p.Object] = did
+			}
 		}
 		s.mu.Unlock()
+		if ok && wanted && p.Keep {
+			s.keep(p)
+			return
+		}
 		if ok || !wanted {
 			return
 		}
@@ -203,6 +311,7 @@ func (s *objectSet) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.described.Forget()
+	clear(s.done)
 }
 
 // awaitSetUp waits until n things of a stage are set up, as long as patience

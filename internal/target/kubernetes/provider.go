@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,8 @@ import (
 	"strings"
 	"sync/atomic"
 	"time"
+
+	"golang.org/x/crypto/ssh"
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
@@ -39,6 +42,7 @@ type session struct {
 	cluster *Cluster
 	lab     *lab.Lab // nil for a cluster that is none
 	private bool
+	key     ssh.Signer // of machines that are to be logged in to, or nil
 
 	real    bool        // some node that takes the load has a kubelet
 	usage   usageReader // of what the lab's parts use
@@ -116,17 +120,36 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 // podsAsked is how many pods the plan will have in its lab at once by what it
 // says itself, 0 where it does not say it.
 func podsAsked(p *plan.Plan) int {
-	levels := p.Axis.Levels
+	if p.Axis.Name != observe.AxisPodsPerNode {
+		return 0
+	}
+	return int(math.Ceil(mostAsked(p) * float64(p.Target.Lab.Nodes)))
+}
+
+// mostAsked is the highest level that the plan will make by what it says itself,
+// 0 where it does not say it.
+func mostAsked(p *plan.Plan) float64 {
+	levels := slices.Concat([]float64{0}, p.Axis.Levels)
 	if p.Axis.Level != nil {
 		levels = []float64{*p.Axis.Level}
 	}
 	if p.Axis.Search != nil {
 		levels = []float64{p.Axis.Search.From}
 	}
-	if p.Axis.Name != observe.AxisPodsPerNode || len(levels) == 0 {
+	return slices.Max(levels)
+}
+
+// machinesAsked is how many virtual machines there will be at once, likewise: an
+// object of an axis that counts objects has one.
+func machinesAsked(p *plan.Plan, w *workload.Workload) int {
+	if w == nil || w.Objects == nil {
 		return 0
 	}
-	return int(math.Ceil(slices.Max(levels) * float64(p.Target.Lab.Nodes)))
+	axis, err := w.Axis(p.Axis.Name)
+	if err != nil || !slices.Contains([]string{observe.AxisObjects, observe.AxisAtOnce}, cmp.Or(axis.Means, axis.Name)) {
+		return 0
+	}
+	return int(mostAsked(p))
 }
 
 func (s *session) openNamedLab(ctx context.Context, name string) error {
@@ -410,16 +433,27 @@ const (
 // time for pods to stop in, since a level that begins from empty begins when
 // the node has stopped them, not only the API has forgotten them.
 func (s *session) Prepare(context.Context) error {
-	if !s.onRealNode() {
+	fill := make(map[string]string)
+	if s.Workload != nil && s.Workload.Objects.ReadsFIO() {
+		key, public, err := newKey()
+		if err != nil {
+			return err
+		}
+		s.key, fill[workload.ParamSSHKey] = key, public
+	}
+	if s.onRealNode() {
+		maps.Copy(fill, map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses})
+	}
+	if len(fill) == 0 {
 		return nil
 	}
-	if needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
+	if s.onRealNode() && needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
 		// It has no registry to get the image from.
 		return target.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, s.lab.Name(), paramDatabase),
 			"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
 	}
-	for name, value := range map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses} {
-		if _, given := s.Plan.Params[name]; given || !hasParam(s.Request, name) {
+	for name, value := range fill {
+		if _, given := s.Plan.Params[name]; given && name != workload.ParamSSHKey || !hasParam(s.Request, name) {
 			continue
 		}
 		if s.Plan.Params == nil {

@@ -45,7 +45,7 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 func (s *session) load() PreparedWorkload {
 	l := PreparedWorkload{
 		Axis: s.axis(), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
-		Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
+		Key: s.key, Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode != nil,
 		PodLife: time.Duration(s.Plan.Axis.PodLife), Follow: time.Duration(s.Plan.StepTimeout),
 	}
@@ -114,6 +114,9 @@ func (t *loaded) Close(done context.Context) error {
 
 // Raise implements target.Target.
 func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
+	if err := t.needGuests(level); err != nil {
+		return target.Batch{}, err
+	}
 	t.putDurations(ctx)
 	return t.Target.Raise(ctx, level)
 }
@@ -217,7 +220,9 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 		if err := s.cluster.readLimits(ctx, s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce); err != nil {
 			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
 		}
-		changeLimits(s.toLoad(), s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce)
+		if from, to := s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce; from != nil {
+			to.Limit, to.PerPlaceLimit = s.changed(to.Limit, from.All), s.changed(to.PerPlaceLimit, from.PerPlace)
+		}
 	}
 	found.Version = survey.Version
 	looks, err := s.assessArms(ctx, survey)
@@ -356,6 +361,9 @@ func (s *session) Readings() []record.Reading {
 		component = t.ComponentOfPod
 	}
 	samples = append(samples, s.usage.realNode(s.lab, s.Workload, component)...)
+	if s.lab.Spec().Virt != nil && s.cluster != nil {
+		samples = append(samples, s.cluster.limits()...)
+	}
 	return append(samples, s.usage.processes(s.lab, s.Now())...)
 }
 

@@ -47,6 +47,7 @@ type setting struct {
 	wanted
 	repeats []place // say the same some time later
 	was     any     // nil for not set
+	late    bool    // changed once all is set up
 }
 
 // findSettings finds where settings stand in the cluster.
@@ -71,7 +72,7 @@ func (c *Cluster) findSettings(ctx context.Context, values []workload.Value) (li
 		if err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", v.Param, err)
 		}
-		s := setting{place: places[0], wanted: wanted{param: v.Param, keys: places[0].keys}, repeats: places[1:]}
+		s := setting{place: places[0], wanted: wanted{param: v.Param, keys: places[0].keys}, repeats: places[1:], late: v.Late}
 		if err := json.Unmarshal(raw, &s.to); err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", v.Param, err)
 		}
@@ -153,6 +154,7 @@ type settings struct {
 	arms      map[string][]setting // of each arm, of the workload itself for ""
 	arm       string               // whose settings are in force
 	changed   bool                 // something may have been changed
+	late      bool                 // so is what is changed late
 }
 
 // newSettings finds the settings of each arm, and has the server look at them.
@@ -192,10 +194,10 @@ func (s *settings) objects() map[string]string {
 }
 
 // apply puts the settings of an arm in force, and waits until all that repeats
-// them says so.
-func (s *settings) apply(ctx context.Context, arm string) error {
+// them says so; late says that all is set up.
+func (s *settings) apply(ctx context.Context, arm string, late bool) error {
 	objects := s.objects()
-	if len(objects) == 0 || s.changed && s.arm == arm {
+	if len(objects) == 0 || s.changed && s.arm == arm && (s.late || !late) {
 		return nil
 	}
 	if !s.changed {
@@ -212,7 +214,7 @@ func (s *settings) apply(ctx context.Context, arm string) error {
 			return fmt.Errorf("note what is changed in namespace %s: %w", s.namespace, s.client.unreachable(err))
 		}
 	}
-	s.changed, s.arm = true, arm
+	s.changed, s.arm, s.late = true, arm, late
 	if err := s.rewrite(ctx, arm, false); err != nil {
 		return err
 	}
@@ -232,7 +234,7 @@ func (s *settings) rewrite(ctx context.Context, arm string, dryRun bool) error {
 	for path, what := range s.objects() {
 		var want []wanted
 		for _, at := range s.arms[arm] {
-			if at.path == path {
+			if at.path == path && (s.late || dryRun || !at.late) {
 				want = append(want, at.wanted)
 			}
 		}

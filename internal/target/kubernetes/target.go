@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"golang.org/x/crypto/ssh"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -35,6 +36,8 @@ type PreparedWorkload struct {
 	Arms map[string]Variant
 	// Component names the component of an object of a job, "" for none.
 	Component func(job, object int) string
+	// Key opens machines that are to be logged in to, nil where none are.
+	Key ssh.Signer
 	// RunID and UUID name the run; RunID is part of names and labels.
 	RunID, UUID string
 	// NormalEvents records the cluster's events of type Normal too.
@@ -148,6 +151,15 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 	if t.watch.objects != nil {
 		t.remover.path = t.watch.objects.path
 		t.watch.objects.ask = t.sender.further
+		var shown record.Micros // 0 for nothing
+		t.watch.objects.described.Says = func(kind, name, text string) {
+			now := clock.Now()
+			t.emitAt(now, &record.KubeEvent{Object: name, About: kind, Type: corev1.EventTypeNormal, Reason: "Says", Message: text})
+			if shown == 0 || (now-shown).Duration() >= saysInterval {
+				shown = now
+				c.host.Log("%s %s: %s", kind, name, text)
+			}
+		}
 	}
 	if err := t.watch.start(ctx, fail); err != nil {
 		return nil, err
@@ -223,7 +235,7 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 		}
 		t.population.rendering = arm
 	}
-	if err := t.settings.apply(ctx, level.Arm); err != nil {
+	if err := t.settings.apply(ctx, level.Arm, false); err != nil {
 		return target.Batch{}, err
 	}
 	nodes, _, realness, err := t.places()
@@ -285,6 +297,12 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	if t.drain != nil {
 		t.watch.objects.live(t.drain.pods)
 	}
+	if err := t.settings.apply(ctx, level.Arm, true); err != nil {
+		return target.Batch{}, err
+	}
+	if t.watch.objects != nil {
+		t.watch.objects.tellSpells()
+	}
 	t.population.units += load.units
 	batch := target.Batch{
 		Requests: len(load.slots), Units: load.units, Spread: t.spread(),
@@ -305,6 +323,10 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	}
 	return batch, nil
 }
+
+// saysInterval is how often a text that changes is shown at most; all are on
+// record.
+const saysInterval = 10 * time.Second
 
 // knownAxis refuses what objects of a kind are not raised along.
 func knownAxis(axis string, objects *workload.Objects) error {
@@ -396,6 +418,9 @@ func (t *Target) Account(ctx context.Context) (target.Spread, error) {
 	var failing []observe.Failing
 	t.onNode, failing = t.watch.followed.account(t.realness == record.Real && t.load.Objects == nil) // what is simulated writes nothing
 	sampleLogs(ctx, t.shared, failing)
+	if t.watch.objects != nil {
+		t.watch.objects.tellSpells()
+	}
 	return t.spread(), nil
 }
 

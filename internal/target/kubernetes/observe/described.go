@@ -32,6 +32,13 @@ type Described struct {
 	gone  *rule                  // the milestone that an object is gone, nil for none
 	// Ask is called for what is to be asked of an object further.
 	Ask func(object string, then *workload.Then)
+	// Says is called with a text that has changed, and Held when something that
+	// was seen to hold no longer does; when its object is first seen, it held for
+	// no time.
+	Says func(kind, name, text string)
+	Held func(what *workload.Held, name string, since, until record.Micros)
+	said map[int]string                              // by resource
+	held map[*workload.Held]map[string]record.Micros // since when it holds, by name; -1: it does not
 }
 
 // rule is what a message of a resource is looked at for.
@@ -55,6 +62,7 @@ type told struct {
 	// an earlier life.
 	stale    []string
 	troubles []trouble
+	address  string // that is called now
 	refused  Reason // a further request was refused
 	probing  uint32 // milestones whose probe is under way
 }
@@ -71,14 +79,17 @@ type Probe struct {
 	Object    string
 	Milestone int
 	Address   string // with its port
+	Keep      bool   // it is called on after its answer
 	Banner    string
+	FIO       string // a command to be run there instead; see workload.Probe
 	resource  int
 	uid       string // of the object of the resource that told the address
 }
 
 // NewDescribed makes a Described that hands its events to emit.
 func NewDescribed(spec *workload.Objects, created string, emit func(record.Micros, record.Body)) *Described {
-	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then), on: make(map[string][]string)}
+	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then), on: make(map[string][]string),
+		said: make(map[int]string), held: make(map[*workload.Held]map[string]record.Micros)}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
 		i, _ := spec.Resource(name) // the description was checked
@@ -205,10 +216,18 @@ func (d *Described) Awaits(p Probe) bool {
 	return o != nil && o.probing&(1<<p.Milestone) != 0 && o.uids[p.resource] == p.uid
 }
 
+// Address is where a probe's server is now.
+func (d *Described) Address(p Probe) string {
+	if o := d.objects[p.Object]; o != nil && o.address != "" {
+		return o.address
+	}
+	return p.Address
+}
+
 // Begin says that an object that was set up is asked for what is measured now.
 func (d *Described) Begin(now record.Micros, name string) {
 	d.Tracker.Begin(now, name)
-	if o := d.objects[name]; o != nil {
+	if o := d.objects[name]; o != nil && !d.spec.Begin.GoesOn {
 		if d.spec.Begin.Drain == nil {
 			copy(o.stale, o.uids)
 			o.stale[0] = "" // the object itself goes on
@@ -249,9 +268,14 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 			d.ready[rule.stage][m.namespace+"/"+m.name] = true
 		}
 	}
-	if r.Of == ofPlace {
+	d.besides(now, change, resource, m)
+	if r.Of == ofPlace || r.Of == ofAll {
 		var probes []Probe
-		for _, name := range d.on[m.name] {
+		names := d.on[m.name]
+		if r.Of == ofAll {
+			names = d.Names()
+		}
+		for _, name := range names {
 			if o := d.objects[name]; o != nil && change != Gone {
 				probes = append(probes, d.look(o, resource, m)...)
 				d.apply(now, Changed, o)
@@ -302,6 +326,41 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	return probes, nil
 }
 
+// besides tells what a message says besides milestones and troubles.
+func (d *Described) besides(now record.Micros, change Change, resource int, m *message) {
+	if path := d.spec.Resources[resource].Says; path != "" {
+		if text := m.get(path).String(); text != d.said[resource] {
+			d.said[resource] = text
+			d.Says(d.spec.Resources[resource].Kind, m.name, text)
+		}
+	}
+	for i := range d.spec.Held {
+		h := &d.spec.Held[i]
+		if at, _ := d.spec.Resource(h.Resource); at != resource {
+			continue
+		}
+		when := matcherOf(&h.When)
+		met, _ := when.met(m)
+		name := strings.TrimPrefix(m.namespace+"/"+m.name, "/")
+		if d.held[h] == nil {
+			d.held[h] = make(map[string]record.Micros)
+		}
+		since, seen := d.held[h][name]
+		if !seen {
+			since = -1
+			d.Held(h, name, 0, 0)
+		}
+		switch met = met && change != Gone; {
+		case met && since < 0:
+			since = now
+		case !met && since >= 0:
+			d.Held(h, name, since, now)
+			since = -1
+		}
+		d.held[h][name] = since
+	}
+}
+
 // look takes in what a message tells by the rules of its resource.
 func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 	o.troubles[resource] = trouble{}
@@ -333,10 +392,12 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 				}
 				d.reach(o, rule.milestone, unixOf(m.get(rule.stamp)), place)
 			}
+		case rule.probe != nil && met && o.probing&(1<<rule.milestone) != 0:
+			o.address = m.address(rule.probe) // a machine that moves may get another one
 		case rule.probe != nil && met && o.probing&(1<<rule.milestone) == 0:
 			if address := m.address(rule.probe); address != "" {
 				o.probing |= 1 << rule.milestone
-				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe.Banner, resource, m.uid})
+				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe.Keep, rule.probe.Banner, rule.probe.FIO, resource, m.uid})
 			}
 		}
 	}
@@ -531,6 +592,7 @@ func (m *message) objectOf(r *workload.Resource) string {
 const (
 	ofName  = "name"
 	ofOwner = "owner"
+	ofAll   = "all"   // of all objects
 	ofPlace = "place" // of all objects that were there when they were begun
 )
 

@@ -348,3 +348,43 @@ func TestPlaces(t *testing.T) {
 		t.Errorf("%+v", d.Counts())
 	}
 }
+
+// How long something held is told once it no longer does, and a text when it
+// changes; what tells of all objects is a milestone of each.
+func TestBesides(t *testing.T) {
+	spec := &workload.Objects{
+		Resources:  []workload.Resource{{Name: "machine", Kind: "Machine"}, {Name: "version", Kind: "Version", Of: "all", Unlabelled: true, Says: "status.text"}},
+		Milestones: []workload.ObjectMilestone{{Name: "Upgraded", When: workload.When{Resource: "version", Path: "status.state", Values: []string{"done"}}}},
+		There:      "Upgraded",
+		Held:       []workload.Held{{Name: "upgrade", When: workload.When{Resource: "version", Path: "status.state", Values: []string{"going"}}}},
+	}
+	var told []string
+	tell := func(text string, args ...any) { told = append(told, fmt.Sprintf(text, args...)) }
+	d := NewDescribed(spec, Created, func(at record.Micros, body record.Body) {
+		if o, ok := body.(*record.Object); ok {
+			tell("%d %s %s", at, o.Object, o.Milestone)
+		}
+	})
+	d.Says = func(kind, name, text string) { tell("%s %s: %s", kind, name, text) }
+	d.Held = func(what *workload.Held, name string, since, until record.Micros) {
+		tell("%s of %s %d to %d", what.Name, name, since, until)
+	}
+	for i, m := range []struct {
+		resource int
+		text     string
+	}{
+		{0, `{"metadata":{"namespace":"ns","name":"a","uid":"a"}}`},
+		{1, `{"metadata":{"name":"v","uid":"v"},"status":{"state":"idle","text":"one"}}`},
+		{1, `{"metadata":{"name":"v","uid":"v"},"status":{"state":"going","text":"two"}}`},
+		{1, `{"metadata":{"name":"v","uid":"v"},"status":{"state":"going","text":"two"}}`},
+		{1, `{"metadata":{"name":"v","uid":"v"},"status":{"state":"done","text":"two"}}`},
+	} {
+		if _, err := d.Apply(record.Micros(i), Changed, m.resource, []byte(m.text), func(string) bool { return true }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := "0 ns/a Created, Version v: one, upgrade of v 0 to 0, Version v: two, upgrade of v 2 to 4, 4 ns/a Upgraded"
+	if got := strings.Join(told, ", "); got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}
