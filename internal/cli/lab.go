@@ -267,6 +267,9 @@ func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec, form
 	if need := lab.Memory(spec.Nodes, 0); need > roomyLab {
 		p.logf("note: its processes take about %.1f GiB of memory, and %.1f GiB more for each 10,000 pods\n", gibOf(need), gibOf(lab.Memory(0, 10_000)-lab.Memory(0, 0)))
 	}
+	if spec.Virt != nil {
+		p.logf("note: 1000 virtual machines take about %.1f GiB of memory\n", gibOf(lab.MachinesMemory(1000)))
+	}
 	if spec.RealNode != nil && spec.MaxPods > realnode.BridgePorts {
 		p.logf("note: the bridge of the real node has %d ports: more pods than that will not start\n", realnode.BridgePorts)
 	}

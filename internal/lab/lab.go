@@ -80,6 +80,9 @@ type Spec struct {
 	// Virt adds simulated virtual machines: the APIs of KubeVirt and of those
 	// beside it, and what plays them. Nil means none.
 	Virt *VirtSpec
+	// Machines is how many virtual machines it will have at once; 0 is not known.
+	// A lab that this machine has no memory for is refused.
+	Machines int
 	// Private ties the lab to the life of this process.
 	Private bool
 }

@@ -24,6 +24,19 @@ func TestMemoryIsWhatWasMeasured(t *testing.T) {
 	}
 }
 
+// The same of labs with virtual machines on 10 nodes.
+func TestMachinesMemoryIsWhatWasMeasured(t *testing.T) {
+	for machines, measured := range map[int]float64{40: 1.38, 300: 1.98, 1000: 2.89} {
+		if got := float64(Memory(10, 0)+MachinesMemory(machines)) / gib; got < 0.9*measured || got > 1.1*measured {
+			t.Errorf("%d machines: %.2f GiB, measured %.2f", machines, got, measured)
+		}
+	}
+	err := Spec{Name: "a", Nodes: 10, Virt: &VirtSpec{}, Machines: 1_000_000}.fitsMemory()
+	if err == nil || !strings.Contains(err.Error(), "with 1000000 virtual machines take about 1601") || !strings.Contains(err.Error(), "machines would fit") {
+		t.Errorf("%v", err)
+	}
+}
+
 // A lab that does not fit is refused with what would.
 func TestALabThatDoesNotFitIsRefused(t *testing.T) {
 	err := Spec{Name: "a", Nodes: 100_000, Pods: 11_000_000}.fitsMemory()

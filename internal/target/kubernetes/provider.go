@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -116,17 +117,36 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 // podsAsked is how many pods the plan will have in its lab at once by what it
 // says itself, 0 where it does not say it.
 func podsAsked(p *plan.Plan) int {
-	levels := p.Axis.Levels
+	if p.Axis.Name != observe.AxisPodsPerNode {
+		return 0
+	}
+	return int(math.Ceil(mostAsked(p) * float64(p.Target.Lab.Nodes)))
+}
+
+// mostAsked is the highest level that the plan will make by what it says itself,
+// 0 where it does not say it.
+func mostAsked(p *plan.Plan) float64 {
+	levels := slices.Concat([]float64{0}, p.Axis.Levels)
 	if p.Axis.Level != nil {
 		levels = []float64{*p.Axis.Level}
 	}
 	if p.Axis.Search != nil {
 		levels = []float64{p.Axis.Search.From}
 	}
-	if p.Axis.Name != observe.AxisPodsPerNode || len(levels) == 0 {
+	return slices.Max(levels)
+}
+
+// machinesAsked is how many virtual machines there will be at once, likewise: an
+// object of an axis that counts objects has one.
+func machinesAsked(p *plan.Plan, w *workload.Workload) int {
+	if w == nil || w.Objects == nil {
 		return 0
 	}
-	return int(math.Ceil(slices.Max(levels) * float64(p.Target.Lab.Nodes)))
+	axis, err := w.Axis(p.Axis.Name)
+	if err != nil || !slices.Contains([]string{observe.AxisObjects, observe.AxisAtOnce}, cmp.Or(axis.Means, axis.Name)) {
+		return 0
+	}
+	return int(mostAsked(p))
 }
 
 func (s *session) openNamedLab(ctx context.Context, name string) error {
