@@ -134,6 +134,31 @@ func TestRealGuests(t *testing.T) {
 	harness.Await(t, "its end", func() bool { return !guestOf(p) })
 }
 
+// IO in guests is measured in them, and never made up where none runs.
+func TestIOInGuests(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "guests boot by emulation and do IO")
+	p := suite.Program(t)
+	needQEMU(t)
+	if _, err := exec.LookPath("fio"); err != nil {
+		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
+	}
+	args := []string{"sweep", "vm-io", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "1"}
+	got := p.Measure(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5")...)
+	r := p.Result(t, "io")
+	if got.Code != exitHeld || len(r.Steps) == 0 {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	if told := r.Steps[0].Told; told["read rate"] < 150 || told["read rate"] > 250 || told["read p50"] <= 0 || told["read p99"] < told["read p50"] {
+		t.Errorf("at 200 IOs per second the guest told %v", told)
+	}
+	got = p.Run(t, args...)
+	if got.Code != exitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 15") {
+		t.Errorf("machines that are played: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	p.LeavesNoProcess(t)
+}
+
 func needQEMU(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
