@@ -32,7 +32,7 @@ func TestVirtualMachines(t *testing.T) {
 	}
 	for _, tt := range tests[:suite.Size(1, len(tests))] {
 		words := strings.Fields(tt.args)
-		got := p.Measure(t, words[0], append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "20"}, words...)...)
+		got := p.Measure(t, words[0], append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "20", "--hold", "1s"}, words...)...)
 		r := p.Result(t, words[0])
 		if got.Code != exitHeld || len(r.Steps) == 0 {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
@@ -134,6 +134,31 @@ func TestRealGuests(t *testing.T) {
 	harness.Await(t, "its end", func() bool { return !guestOf(p) })
 }
 
+// IO in guests is measured in them, and never made up where none runs.
+func TestIOInGuests(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "guests boot by emulation and do IO")
+	p := suite.Program(t)
+	needQEMU(t)
+	if _, err := exec.LookPath("fio"); err != nil {
+		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
+	}
+	args := []string{"sweep", "vm-io", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "1"}
+	got := p.Measure(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5")...)
+	r := p.Result(t, "io")
+	if got.Code != exitHeld || len(r.Steps) == 0 {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	if told := r.Steps[0].Told; told["read rate"] < 150 || told["read rate"] > 250 || told["read p50"] <= 0 || told["read p99"] < told["read p50"] {
+		t.Errorf("at 200 IOs per second the guest told %v", told)
+	}
+	got = p.Run(t, args...)
+	if got.Code != exitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 15") {
+		t.Errorf("machines that are played: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	p.LeavesNoProcess(t)
+}
+
 func needQEMU(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
@@ -145,4 +170,33 @@ func needQEMU(t *testing.T) {
 func guestOf(p *harness.Program) bool {
 	out, _ := exec.Command("pgrep", "-f", "qemu-system-x86_64 -name guest-.*"+p.State).Output()
 	return len(out) > 0
+}
+
+// What goes wrong with machines ends in a breach that says what it was, and never
+// in a hang.
+func TestFaultsOfVirtualMachines(t *testing.T) {
+	suite.Long(t, "waits for what never comes")
+	t.Parallel()
+	p := suite.Program(t)
+	for _, tt := range []struct{ why, args, reason string }{
+		{"migrations that make no progress", "vm-migration --levels 4 --lab-virt stuckMigrations=2", "Failed"},
+		{"clones that never end", "vm-deploy --axis machines --levels 4 --lab-virt stuckClones=2", "CSICloneInProgress"},
+		{"a pool that is degraded", "vm-zones --levels 1 --lab-virt degradedPool=zone-0", "Degraded"},
+	} {
+		dir := strings.Fields(tt.args)[0]
+		got := p.Run(t, append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "60", "--hold", "1s", "--step-timeout", "15s", "--out", dir}, strings.Fields(tt.args)...)...)
+		r := p.Result(t, dir)
+		if got.Code != exitBreached || len(r.Steps) != 1 {
+			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
+			continue
+		}
+		var reasons []string
+		for _, reason := range r.Steps[0].Reasons {
+			reasons = append(reasons, reason.Reason)
+		}
+		if !slices.Contains(reasons, tt.reason) || r.Steps[0].Objects.NeverReady == 0 {
+			t.Errorf("%s: reasons %v, objects %+v", tt.why, reasons, r.Steps[0].Objects)
+		}
+	}
+	p.LeavesNoProcess(t)
 }

@@ -112,6 +112,33 @@ type Probe struct {
 	// Keep says that it is called on, and that the times without an answer are
 	// told.
 	Keep bool `yaml:"keep"`
+	// FIO is a command that is run on it by SSH as root, once, and prints what a fio
+	// has done, as json+; the milestone is reached when it has. The key is that of
+	// the parameter ParamSSHKey, which the run fills in.
+	FIO string `yaml:"fio"`
+}
+
+// ParamSSHKey is the parameter that a run fills in with the public key that opens
+// its machines.
+const ParamSSHKey = "sshKey"
+
+// ReadsFIO reports whether objects tell of IO that they do.
+func (o *Objects) ReadsFIO() bool {
+	return o != nil && slices.ContainsFunc(o.Milestones, func(m ObjectMilestone) bool { return m.Probe != nil && m.Probe.FIO != "" })
+}
+
+// SourceFIO is the source of samples of IO that objects have done, whose values
+// are those of the metrics that a kind has for it.
+const SourceFIO = "fio"
+
+func fioMetrics() (list []record.Metric) {
+	for _, side := range []string{"read", "write"} {
+		list = append(list, record.Metric{Name: side + " rate", Unit: "/s", Help: side + "s per second, of all together (IOPS)", LessIsWorse: true, Source: SourceFIO, Figure: record.FigureMost, Value: side + "Rate"})
+		for _, q := range []string{"p50", "p99"} {
+			list = append(list, record.Metric{Name: side + " " + q, Unit: "s", Help: q + " of the latencies of " + side + "s, of all together", Source: SourceFIO, Figure: record.FigureMost, Value: side + " " + q})
+		}
+	}
+	return list
 }
 
 // ObjectTrouble is something that keeps an object from being there.
@@ -227,6 +254,9 @@ func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 		if l := o.AtOnce.Limits; l != nil {
 			k.AtOnce.Setting, k.AtOnce.PerPlaceSetting = l.All.name(), l.PerPlace.name()
 		}
+	}
+	if o.ReadsFIO() {
+		k.Metrics = append(slices.Clone(k.Metrics), fioMetrics()...)
 	}
 	k.Bounds = o.Bounds
 	k.Troubles = slices.Clone(base.Troubles)
@@ -382,6 +412,8 @@ func (v *validator) objectMilestones(o *Objects) {
 		}
 		if p := m.Probe; p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
 			v.Fail(path+".probe", "needs paths of an address and a port from 1 to 65535")
+		} else if p != nil && p.FIO != "" && !slices.ContainsFunc(v.w.Params, func(p Param) bool { return p.Name == ParamSSHKey }) {
+			v.Fail(path+".probe.fio", "needs a parameter %s, which lets it in", ParamSSHKey)
 		}
 	}
 	if !slices.Contains(names, o.There) {

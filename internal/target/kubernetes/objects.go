@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/local/fio"
 )
 
 // objectSet follows the objects that a workload describes. Each of their
@@ -27,7 +28,8 @@ type objectSet struct {
 	described *observe.Described
 	collect   []string // the path of each resource
 	ours      func(namespace string) bool
-	probing   context.Context // ends with the watches
+	probing   context.Context       // ends with the watches
+	done      map[string]fio.Report // IO that objects have told of, by their names
 	// ask asks something further of an object, and is what was refused; at most
 	// as many at once as asking has room for.
 	ask    func(ctx context.Context, name string, then *workload.Then) error
@@ -55,6 +57,7 @@ func newObjectSet(common *shared, ageing *ageing, namespaces *namespaceSet, mapp
 		spells: make(map[[2]string]*record.ComponentHistogram),
 	}
 	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
+	s.done = make(map[string]fio.Report)
 	s.described.Ask = func(name string, then *workload.Then) { go s.further(name, then) }
 	s.described.Held = func(what *workload.Held, name string, since, until record.Micros) {
 		whose := spec.Noun.Many
@@ -216,15 +219,33 @@ func (s *objectSet) keep(p observe.Probe) {
 // probe calls a server until it answers as it should, its object is gone, or
 // the watches end.
 func (s *objectSet) probe(p observe.Probe) {
-	tick := time.NewTicker(probeInterval)
+	interval := probeInterval
+	if p.FIO != "" {
+		interval = loginInterval
+	}
+	tick := time.NewTicker(interval)
 	defer tick.Stop()
 	for {
-		ok := hears(s.probing, p.Address, p.Banner)
+		var did fio.Report
+		var ok bool
+		var failed error
+		if p.FIO == "" {
+			ok = hears(s.probing, p.Address, p.Banner)
+		} else {
+			did, ok, failed = s.readFIO(p)
+		}
 		now := s.clock.Now()
 		s.mu.Lock()
 		wanted := s.described.Awaits(p)
-		if wanted && ok {
+		switch {
+		case wanted && failed != nil:
+			s.described.Refused(now, p.Object, "FioFailed", failed.Error())
+			wanted = false
+		case wanted && ok:
 			s.described.Answered(now, p)
+			if p.FIO != "" {
+				s.done[p.Object] = did
+			}
 		}
 		s.mu.Unlock()
 		if ok && wanted && p.Keep {
@@ -290,6 +311,7 @@ func (s *objectSet) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.described.Forget()
+	clear(s.done)
 }
 
 // awaitSetUp waits until n things of a stage are set up, as long as patience

@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/crypto/ssh"
+
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/plan"
@@ -40,6 +42,7 @@ type session struct {
 	cluster *Cluster
 	lab     *lab.Lab // nil for a cluster that is none
 	private bool
+	key     ssh.Signer // of machines that are to be logged in to, or nil
 
 	real    bool        // some node that takes the load has a kubelet
 	usage   usageReader // of what the lab's parts use
@@ -430,16 +433,27 @@ const (
 // time for pods to stop in, since a level that begins from empty begins when
 // the node has stopped them, not only the API has forgotten them.
 func (s *session) Prepare(context.Context) error {
-	if !s.onRealNode() {
+	fill := make(map[string]string)
+	if s.Workload != nil && s.Workload.Objects.ReadsFIO() {
+		key, public, err := newKey()
+		if err != nil {
+			return err
+		}
+		s.key, fill[workload.ParamSSHKey] = key, public
+	}
+	if s.onRealNode() {
+		maps.Copy(fill, map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses})
+	}
+	if len(fill) == 0 {
 		return nil
 	}
-	if needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
+	if s.onRealNode() && needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
 		// It has no registry to get the image from.
 		return target.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, s.lab.Name(), paramDatabase),
 			"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
 	}
-	for name, value := range map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses} {
-		if _, given := s.Plan.Params[name]; given || !hasParam(s.Request, name) {
+	for name, value := range fill {
+		if _, given := s.Plan.Params[name]; given && name != workload.ParamSSHKey || !hasParam(s.Request, name) {
 			continue
 		}
 		if s.Plan.Params == nil {

@@ -45,7 +45,7 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 func (s *session) load() PreparedWorkload {
 	l := PreparedWorkload{
 		Axis: s.axis(), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
-		Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
+		Key: s.key, Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode != nil,
 		PodLife: time.Duration(s.Plan.Axis.PodLife), Follow: time.Duration(s.Plan.StepTimeout),
 	}
@@ -114,6 +114,9 @@ func (t *loaded) Close(done context.Context) error {
 
 // Raise implements target.Target.
 func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
+	if err := t.needGuests(level); err != nil {
+		return target.Batch{}, err
+	}
 	t.putDurations(ctx)
 	return t.Target.Raise(ctx, level)
 }

@@ -14,6 +14,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
+	"golang.org/x/crypto/ssh"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -35,6 +36,8 @@ type PreparedWorkload struct {
 	Arms map[string]Variant
 	// Component names the component of an object of a job, "" for none.
 	Component func(job, object int) string
+	// Key opens machines that are to be logged in to, nil where none are.
+	Key ssh.Signer
 	// RunID and UUID name the run; RunID is part of names and labels.
 	RunID, UUID string
 	// NormalEvents records the cluster's events of type Normal too.

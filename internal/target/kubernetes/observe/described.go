@@ -81,6 +81,7 @@ type Probe struct {
 	Address   string // with its port
 	Keep      bool   // it is called on after its answer
 	Banner    string
+	FIO       string // a command to be run there instead; see workload.Probe
 	resource  int
 	uid       string // of the object of the resource that told the address
 }
@@ -396,7 +397,7 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 		case rule.probe != nil && met && o.probing&(1<<rule.milestone) == 0:
 			if address := m.address(rule.probe); address != "" {
 				o.probing |= 1 << rule.milestone
-				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe.Keep, rule.probe.Banner, resource, m.uid})
+				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe.Keep, rule.probe.Banner, rule.probe.FIO, resource, m.uid})
 			}
 		}
 	}

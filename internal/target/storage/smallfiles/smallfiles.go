@@ -17,7 +17,7 @@ import (
 	"syscall"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/target/local/fio"
 )
 
 // Component is the name of the process among the program's hidden commands.

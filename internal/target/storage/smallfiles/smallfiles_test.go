@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/target/storage/fio"
+	"plimsoll.dev/plimsoll/internal/target/local/fio"
 )
 
 // A latency is within 1 part in 1024 of the middle of its bin.
