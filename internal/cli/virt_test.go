@@ -32,7 +32,7 @@ func TestVirtualMachines(t *testing.T) {
 	}
 	for _, tt := range tests[:suite.Size(1, len(tests))] {
 		words := strings.Fields(tt.args)
-		got := p.Measure(t, words[0], append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "20"}, words...)...)
+		got := p.Measure(t, words[0], append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "20", "--hold", "1s"}, words...)...)
 		r := p.Result(t, words[0])
 		if got.Code != exitHeld || len(r.Steps) == 0 {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
@@ -170,4 +170,33 @@ func needQEMU(t *testing.T) {
 func guestOf(p *harness.Program) bool {
 	out, _ := exec.Command("pgrep", "-f", "qemu-system-x86_64 -name guest-.*"+p.State).Output()
 	return len(out) > 0
+}
+
+// What goes wrong with machines ends in a breach that says what it was, and never
+// in a hang.
+func TestFaultsOfVirtualMachines(t *testing.T) {
+	suite.Long(t, "waits for what never comes")
+	t.Parallel()
+	p := suite.Program(t)
+	for _, tt := range []struct{ why, args, reason string }{
+		{"migrations that make no progress", "vm-migration --levels 4 --lab-virt stuckMigrations=2", "Failed"},
+		{"clones that never end", "vm-deploy --axis machines --levels 4 --lab-virt stuckClones=2", "CSICloneInProgress"},
+		{"a pool that is degraded", "vm-zones --levels 1 --lab-virt degradedPool=zone-0", "Degraded"},
+	} {
+		dir := strings.Fields(tt.args)[0]
+		got := p.Run(t, append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "60", "--hold", "1s", "--step-timeout", "15s", "--out", dir}, strings.Fields(tt.args)...)...)
+		r := p.Result(t, dir)
+		if got.Code != exitBreached || len(r.Steps) != 1 {
+			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
+			continue
+		}
+		var reasons []string
+		for _, reason := range r.Steps[0].Reasons {
+			reasons = append(reasons, reason.Reason)
+		}
+		if !slices.Contains(reasons, tt.reason) || r.Steps[0].Objects.NeverReady == 0 {
+			t.Errorf("%s: reasons %v, objects %+v", tt.why, reasons, r.Steps[0].Objects)
+		}
+	}
+	p.LeavesNoProcess(t)
 }

@@ -142,7 +142,7 @@ func TestDefinitionsAreStrict(t *testing.T) {
 		}
 	}
 	for _, text := range []string{
-		"apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfigPool\nmetadata: {name: zone-0}\nspec: {maxUnavailable: 10, nodeSelector: {matchLabels: {zone: zone-0}}}",
+		"apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfigPool\nmetadata: {name: other}\nspec: {maxUnavailable: 10, nodeSelector: {matchLabels: {zone: zone-0}}}",
 		"apiVersion: machineconfiguration.openshift.io/v1\nkind: MachineConfig\nmetadata: {name: 99-empty}\nspec: {config: {ignition: {version: 3.1.0}}}",
 		"apiVersion: cdi.kubevirt.io/v1beta1\nkind: StorageProfile\nmetadata: {name: other}\nspec: {cloneStrategy: copy}",
 	} {

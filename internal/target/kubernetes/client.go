@@ -209,8 +209,12 @@ func (r reply) error() error {
 			return &apierrors.StatusError{ErrStatus: *status}
 		}
 	}
-	text := string(bytes.TrimSpace(r.body[:min(len(r.body), 200)]))
-	return fmt.Errorf("HTTP %d: %s", r.code, text)
+	text := fmt.Sprintf("HTTP %d: %s", r.code, bytes.TrimSpace(r.body[:min(len(r.body), 200)]))
+	if r.code == http.StatusNotFound {
+		// A group that the cluster does not have is answered in plain text.
+		return &apierrors.StatusError{ErrStatus: metav1.Status{Status: metav1.StatusFailure, Code: http.StatusNotFound, Reason: metav1.StatusReasonNotFound, Message: text}}
+	}
+	return errors.New(text)
 }
 
 // transient reports whether an answer says that the same request may succeed
