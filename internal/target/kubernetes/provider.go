@@ -96,7 +96,7 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 		return target.Mistakef("", "%w", err)
 	}
 	store.Progress = show
-	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency, ControlPlaneCPUs: t.Lab.ControlPlaneCPUs, Pods: podsAsked(s.Plan)}
+	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency, ControlPlaneCPUs: t.Lab.ControlPlaneCPUs, Pods: podsAsked(s.Plan), Machines: machinesAsked(s.Plan, s.Workload)}
 	if t.Lab.Virt != nil || t.Lab.TimeScale != 0 || t.Lab.RealGuests != 0 || s.Workload != nil && s.Workload.Lab == workload.LabVirt {
 		spec.Virt = &lab.VirtSpec{Figures: t.Lab.Virt, TimeScale: t.Lab.TimeScale, RealGuests: t.Lab.RealGuests}
 	}
