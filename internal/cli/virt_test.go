@@ -178,10 +178,11 @@ func TestFaultsOfVirtualMachines(t *testing.T) {
 	suite.Long(t, "waits for what never comes")
 	t.Parallel()
 	p := suite.Program(t)
-	for _, tt := range []struct{ why, args, reason string }{
-		{"migrations that make no progress", "vm-migration --levels 4 --lab-virt stuckMigrations=2", "Failed"},
-		{"clones that never end", "vm-deploy --axis machines --levels 4 --lab-virt stuckClones=2", "CSICloneInProgress"},
-		{"a pool that is degraded", "vm-zones --levels 1 --lab-virt degradedPool=zone-0", "Degraded"},
+	for _, tt := range []struct{ why, args, reason, known string }{
+		{"migrations that make no progress", "vm-migration --levels 4 --lab-virt stuckMigrations=2", "Failed", ""},
+		{"clones that never end", "vm-deploy --axis machines --levels 4 --lab-virt stuckClones=2", "CSICloneInProgress", ""},
+		{"a pool that is degraded", "vm-zones --levels 1 --lab-virt degradedPool=zone-0", "Degraded", ""},
+		{"a node that is lost under machines", "vm-boot-storm --levels 12 --lab-time-scale 20 --lab-virt lostNode=node-0001,lostAfter=1s", "", "node-not-ready"},
 	} {
 		dir := strings.Fields(tt.args)[0]
 		got := p.Run(t, append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "60", "--hold", "1s", "--step-timeout", "15s", "--out", dir}, strings.Fields(tt.args)...)...)
@@ -194,8 +195,9 @@ func TestFaultsOfVirtualMachines(t *testing.T) {
 		for _, reason := range r.Steps[0].Reasons {
 			reasons = append(reasons, reason.Reason)
 		}
-		if !slices.Contains(reasons, tt.reason) || r.Steps[0].Objects.NeverReady == 0 {
-			t.Errorf("%s: reasons %v, objects %+v", tt.why, reasons, r.Steps[0].Objects)
+		known := slices.ContainsFunc(r.Diagnosis, func(d judge.Diagnosis) bool { return d.Signature == tt.known })
+		if tt.reason != "" && !slices.Contains(reasons, tt.reason) || tt.known != "" && !known || r.Steps[0].Objects.NeverReady == 0 {
+			t.Errorf("%s: reasons %v, known failures %+v, objects %+v", tt.why, reasons, r.Diagnosis, r.Steps[0].Objects)
 		}
 	}
 	p.LeavesNoProcess(t)
