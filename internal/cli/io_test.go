@@ -382,7 +382,8 @@ func TestIOOnGlusterThatBreaks(t *testing.T) {
 
 // The depth that a search finds is the one that fio's own search by latency_target
 // finds, on a volume whose reads take 20 ms each, one after the other: a depth of 9
-// keeps within 200 ms but for what a busy machine adds.
+// keeps within 200 ms but for what a busy machine adds. fio halves and doubles, and
+// may end a step above what held.
 func TestDepthAsFioFindsIt(t *testing.T) {
 	suite.Long(t, "two searches are made")
 	p := glusterProgram(t)
@@ -426,7 +427,7 @@ func TestDepthAsFioFindsIt(t *testing.T) {
 	if err != nil || len(own.Jobs) != 1 {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	if ours, theirs := *line.Level, float64(own.Jobs[0].Depth); ours < 2 || ours > 2*theirs || theirs > 2*ours || theirs > 11 || ours > 11 {
+	if ours, theirs := *line.Level, float64(own.Jobs[0].Depth); ours < 2 || ours > 11 || ours > 2*theirs || theirs > 3*ours {
 		t.Errorf("the search finds a depth of %g, and fio one of %g\n%s", ours, theirs, got.Stdout)
 	} else {
 		t.Logf("the search finds a depth of %g, and fio one of %g", ours, theirs)

@@ -410,7 +410,7 @@ func TestClientLimit(t *testing.T) {
 	suite.Long(t, "machines that wait for one request after the other")
 	const ns, n, perMachine = "limit", 30, 6
 	const qps, burst, scale = 1, 10, 20
-	c, _ := connectTo(t, ns, "--virt", "--nodes", "2", "--time-scale", fmt.Sprint(scale), "--virt-figures", fmt.Sprintf("qps=%d,burst=%d,bootShare=1ms,upgrade=20s", qps, burst))
+	c, _ := connectTo(t, ns, "--virt", "--nodes", "2", "--time-scale", fmt.Sprint(scale), "--virt-figures", fmt.Sprintf("qps=%d,burst=%d,bootShare=1ms,upgrade=20s,reboot=10s", qps, burst))
 	ctx := t.Context()
 	simple := diskless(ns, "Halted")
 	for i := range n {
@@ -473,6 +473,7 @@ func TestClientLimit(t *testing.T) {
 		ready, _, _ := unstructured.NestedBool(u.Object, "status", "readyToUse")
 		return "", ready
 	})
+	set("Halted") // so that nothing holds up the drains of its nodes
 	if _, err := c.dynamic.Resource(versionResource()).Patch(ctx, "version", types.MergePatchType, []byte(`{"spec":{"desiredUpdate":{"version":"4.20.1"}}}`), metav1.PatchOptions{}); err != nil {
 		t.Fatal(err)
 	}

@@ -196,6 +196,7 @@ func (s *settings) objects() map[string]string {
 // apply puts the settings of an arm in force, and waits until all that repeats
 // them says so; late says that all is set up.
 func (s *settings) apply(ctx context.Context, arm string, late bool) error {
+	late = late && slices.ContainsFunc(s.arms[arm], func(at setting) bool { return at.late })
 	objects := s.objects()
 	if len(objects) == 0 || s.changed && s.arm == arm && (s.late || !late) {
 		return nil
