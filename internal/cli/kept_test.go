@@ -42,6 +42,7 @@ func TestKeptRecordsAreJudgedAsTheyWere(t *testing.T) {
 			if err := json.Unmarshal([]byte(got.stdout), &now); err != nil {
 				t.Fatal(err)
 			}
+			delete(now, "record") // the test's own directory
 			if *updateKept {
 				text, err := json.Marshal(now)
 				if err == nil {
