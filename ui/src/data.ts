@@ -1,7 +1,5 @@
 // What a page carries, as internal/report writes it.
 
-import type { Law } from './laws'
-
 export type Verdict = 'pass' | 'breach' | 'inconclusive' | 'invalid'
 
 export interface Latency {
@@ -171,6 +169,28 @@ export interface Shift {
   change: number | null
   lo: number | null
   hi: number | null
+}
+
+export interface CurvePoint {
+  x: number
+  y: number
+  lo?: number | null
+  hi?: number | null
+}
+
+export interface Law {
+  name: string
+  of: 'throughput' | 'latency' | 'time' | 'memory' | 'cpu'
+  x: string
+  xUnit: string
+  yUnit: string
+  lowest: number
+  highest: number
+  limit: number
+  points: { step: number; x: number; y: number }[]
+  usl?: { peak: { level: Interval; throughput: Interval } | null }
+  knee?: { at: Interval; logLog?: boolean; line: CurvePoint[] } | null
+  curve: CurvePoint[]
 }
 
 export interface Result {

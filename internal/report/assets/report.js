@@ -1,6 +1,6 @@
 /*!
 Built from ui/ by `make ui`: do not edit.
-sources sha256 a1709bdde72f4f591d7d3111ffc46fde7550419eb4a2a73377dfea0fda2a03a7
+sources sha256 47e2cfe28e4003228b6df63233f9655d553c87913478ec3139b9111728b3ad2b
 
 This bundle contains:
 
