@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -121,8 +122,11 @@ func TestARunOnATerminal(t *testing.T) {
 			if strings.Contains(text, "█") || strings.Contains(text, "steps left") || !strings.Contains(text, "verdict") || !strings.Contains(text, "Load line of simulated: ") || !strings.HasSuffix(text, "\n") {
 				t.Errorf("on the terminal is left\n%s", text)
 			}
-			if once := len(regexp.MustCompile(`bracket +38`).FindAllString(text, -1)); tt.picture && once != 1 {
-				t.Errorf("the step at 38 is on the terminal %d times:\n%s", once, text)
+			// A busy machine makes a step invalid, which is then made again.
+			rows := regexp.MustCompile(`(?m)^ *\d+ +bracket +38 `).FindAllString(text, -1)
+			slices.Sort(rows)
+			if tt.picture && (len(rows) == 0 || len(slices.Compact(slices.Clone(rows))) < len(rows)) {
+				t.Errorf("the steps at 38 are on the terminal as %q:\n%s", rows, text)
 			}
 		})
 	}

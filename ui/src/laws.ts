@@ -2,33 +2,10 @@
 // band, where it bends or peaks, and how far it says anything.
 
 import { scaleLinear, scaleLog } from 'd3-scale'
-import type { Interval, Run } from './data'
+import type { CurvePoint, Interval, Law, Run } from './data'
 import { byId, svg, widthOf } from './dom'
 import { bytes, number, seconds, tick } from './format'
 import { canvas, frame, titled, xAxis, yAxis, type Drawing, type Mark } from './frame'
-
-interface Point {
-  x: number
-  y: number
-  lo?: number | null
-  hi?: number | null
-}
-
-// As internal/judge writes it.
-export interface Law {
-  name: string
-  of: 'throughput' | 'latency' | 'time' | 'memory' | 'cpu'
-  x: string
-  xUnit: string
-  yUnit: string
-  lowest: number
-  highest: number
-  limit: number
-  points: { step: number; x: number; y: number }[]
-  usl?: { peak: { level: Interval; throughput: Interval } | null }
-  knee?: { at: Interval; logLog?: boolean; line: Point[] } | null
-  curve: Point[]
-}
 
 export function laws(run: Run): void {
   run.result.laws?.list?.forEach((law, i) => {
@@ -38,7 +15,7 @@ export function laws(run: Run): void {
 }
 
 const figure = (v: number, unit: string) => (unit === 's' ? seconds(v) : unit === 'B' ? bytes(v) : `${Number(v.toPrecision(3))}${unit === 'CPUs' ? ' ' : ''}${unit}`)
-const span = (i: Point | Interval, unit: string) => `${i.lo == null ? '?' : figure(i.lo, unit)} to ${i.hi == null ? '?' : figure(i.hi, unit)}`
+const span = (i: CurvePoint | Interval, unit: string) => `${i.lo == null ? '?' : figure(i.lo, unit)} to ${i.hi == null ? '?' : figure(i.hi, unit)}`
 
 // Round figures on an axis, in powers of 1024 for bytes.
 function ticksOf(from: number, to: number, unit: string, many: number): number[] {
@@ -96,7 +73,7 @@ function chart(law: Law, host: HTMLElement): void {
       const below = band.map((p) => `${x(p.x).toFixed(1)} ${inside(y(Math.max(p.lo!, low))).toFixed(1)}`).reverse()
       body.push(svg('path', { class: 'law-band', d: `M${above.join('L')}L${below.join('L')}Z` }))
     }
-    const line = (list: Point[], cls: string) => {
+    const line = (list: CurvePoint[], cls: string) => {
       const d = list.map((p, i) => `${i ? 'L' : 'M'}${x(p.x).toFixed(1)} ${inside(y(p.y)).toFixed(1)}`).join('')
       if (list.length > 1) body.push(svg('path', { class: cls, d }))
     }
@@ -157,6 +134,6 @@ function unitOf(law: Law, cut: boolean, logarithmic: boolean): string {
 }
 
 // The height of a curve at a place, of the point that is nearest.
-function nearest(curve: Point[], x: number): number {
+function nearest(curve: CurvePoint[], x: number): number {
   return curve.reduce((best, p) => (Math.abs(p.x - x) < Math.abs(best.x - x) ? p : best)).y
 }

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"errors"
@@ -9,11 +10,14 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
+	"unsafe"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -76,15 +80,64 @@ func newClient(config *rest.Config, agent string) (*client, error) {
 // one's own makes a configuration equal to no other.
 func httpClient(config *rest.Config) (*http.Client, error) {
 	config = rest.CopyConfig(config)
-	if config.Dial == nil {
-		dialer := &net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}
-		config.Dial = dialer.DialContext
+	dial := config.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: 10 * time.Second, KeepAlive: 15 * time.Second}).DialContext
+	}
+	config.Dial = func(ctx context.Context, network, address string) (net.Conn, error) {
+		conn, err := dial(ctx, network, address)
+		if err != nil {
+			return nil, err
+		}
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			raw, err := tcp.SyscallConn()
+			if err != nil {
+				return nil, errors.Join(err, conn.Close())
+			}
+			return &readAhead{conn, bufio.NewReaderSize(socket{raw}, 32<<10)}, nil
+		}
+		return conn, nil
 	}
 	transport, err := rest.TransportFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("make transport: %w", err)
 	}
 	return &http.Client{Transport: transport}, nil
+}
+
+// readAhead is a connection that is read as far as it goes: TLS by itself asks
+// the system twice for each of its records, of which a message has several.
+type readAhead struct {
+	net.Conn
+	ahead *bufio.Reader
+}
+
+func (r *readAhead) Read(p []byte) (int, error) { return r.ahead.Read(p) }
+
+// socket reads a connection without telling Go's runtime of the system call,
+// which never blocks: being told wakes the thread that looks after such calls,
+// and of a program that waits that is a quarter of what each message costs.
+type socket struct{ syscall.RawConn }
+
+func (s socket) Read(p []byte) (n int, err error) {
+	var errno syscall.Errno
+	err = s.RawConn.Read(func(fd uintptr) bool {
+		var got uintptr
+		for errno = syscall.EINTR; errno == syscall.EINTR; {
+			got, _, errno = syscall.RawSyscall(syscall.SYS_READ, fd, uintptr(unsafe.Pointer(unsafe.SliceData(p))), uintptr(len(p)))
+		}
+		n = int(got)
+		return errno != syscall.EAGAIN
+	})
+	switch {
+	case err != nil:
+		return 0, err
+	case errno != 0:
+		return 0, os.NewSyscallError("read", errno)
+	case n == 0 && len(p) > 0:
+		return 0, io.EOF
+	}
+	return n, nil
 }
 
 // renewStream makes watches that begin from now on use new connections: the

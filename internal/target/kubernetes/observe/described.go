@@ -35,11 +35,12 @@ type Described struct {
 	// Says is called with a text that has changed, and Held when something that
 	// was seen to hold no longer does; when its object is first seen, it held for
 	// no time.
-	Says func(kind, name, text string)
-	Held func(what *workload.Held, name string, since, until record.Micros)
-	said map[int]string // by resource
+	Says    func(kind, name, text string)
+	Held    func(what *workload.Held, name string, since, until record.Micros)
+	message message // the one that is taken in
 	// silent says that objects which do not answer are in trouble: a step has ended.
 	silent bool
+	said   map[int]string                              // by resource
 	held   map[*workload.Held]map[string]record.Micros // since when it holds, by name; -1: it does not
 }
 
@@ -277,7 +278,8 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	if len(raw) < 2 || raw[0] != '{' || raw[len(raw)-1] != '}' {
 		return nil, fmt.Errorf("decode %s: it is no JSON", d.spec.Resources[resource].Kind)
 	}
-	m := messageOf(raw)
+	m := &d.message
+	m.read(raw)
 	r := &d.spec.Resources[resource]
 	if r.Unlabelled && m.namespace != "" && !ours(m.namespace) {
 		return nil, nil
@@ -334,6 +336,11 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	o.uids[resource], o.listed[resource] = m.uid, d.lists[resource]
 	if resource == 0 {
 		o.news.UID, o.news.Deleting, o.news.Stamps[bitCreated] = m.uid, m.deleting, m.created
+		if by := d.spec.By; by != nil && o.news.Labels == nil {
+			for _, label := range by.Labels {
+				o.news.Labels = append(o.news.Labels, m.get("metadata.labels."+gjson.Escape(label)).String())
+			}
+		}
 	}
 	if change == Gone {
 		d.lose(o, resource)
@@ -534,19 +541,24 @@ func (w *matcher) met(m *message) (met bool, value string) {
 
 // message is an object of the API, its parts found once.
 type message struct {
-	parts                map[string]gjson.Result
+	parts                []part
 	namespace, name, uid string
 	created              int64
 	deleting             bool
 }
 
-func messageOf(raw []byte) *message {
-	m := &message{parts: make(map[string]gjson.Result, 4)}
-	gjson.ParseBytes(raw).ForEach(func(key, value gjson.Result) bool {
-		m.parts[key.Str] = value
+// part is the JSON of one of an object's fields, such as its status.
+type part struct{ key, json string }
+
+// read takes in the next message. It keeps the room of the one before, for
+// there is one of them after the other, many times.
+func (m *message) read(raw []byte) {
+	*m = message{parts: m.parts[:0]}
+	gjson.Parse(string(raw)).ForEach(func(key, value gjson.Result) bool {
+		m.parts = append(m.parts, part{key.Str, value.Raw})
 		return true
 	})
-	m.parts["metadata"].ForEach(func(key, value gjson.Result) bool {
+	gjson.Parse(m.part("metadata")).ForEach(func(key, value gjson.Result) bool {
 		switch key.Str {
 		case "name":
 			m.name = value.Str
@@ -557,26 +569,35 @@ func messageOf(raw []byte) *message {
 		case "creationTimestamp":
 			m.created = unixOf(value)
 		case "deletionTimestamp":
-			m.deleting = true
+			m.deleting = value.Type != gjson.Null
 		}
 		return true
 	})
-	return m
+}
+
+// part is the JSON of a field, "" where there is none. Of two of one name the
+// last counts.
+func (m *message) part(key string) string {
+	for i := len(m.parts) - 1; i >= 0; i-- {
+		if m.parts[i].key == key {
+			return m.parts[i].json
+		}
+	}
+	return ""
 }
 
 // get is the value at a path.
 func (m *message) get(path string) gjson.Result {
-	for i := range len(path) {
-		if path[i] == '.' {
-			return m.parts[path[:i]].Get(path[i+1:])
-		}
+	first, rest, within := strings.Cut(path, ".")
+	if !within {
+		return gjson.Parse(m.part(first))
 	}
-	return m.parts[path]
+	return gjson.Get(m.part(first), rest)
 }
 
 // condition is the one of its status of that type.
 func (m *message) condition(name string) (found gjson.Result) {
-	m.parts["status"].Get("conditions").ForEach(func(_, c gjson.Result) bool {
+	m.get("status.conditions").ForEach(func(_, c gjson.Result) bool {
 		if c.Get("type").Str == name {
 			found = c
 		}
@@ -605,7 +626,7 @@ func (m *message) objectOf(r *workload.Resource) string {
 	switch r.Of {
 	case "", ofName:
 	case ofOwner:
-		name = m.parts["metadata"].Get("ownerReferences.0.name").String()
+		name = m.get("metadata.ownerReferences.0.name").String()
 	default:
 		name = m.get(r.Of).String()
 	}

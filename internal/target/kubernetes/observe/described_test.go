@@ -1,9 +1,12 @@
 package observe
 
 import (
+	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+
+	"github.com/tidwall/gjson"
 
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -242,6 +245,44 @@ func FuzzDescribed(f *testing.F) {
 		}
 		if c := d.Counts(); c.Ready < 0 || c.Failed < 0 || c.Unschedulable < 0 || c.Ready+c.Failed+c.Unschedulable > d.Followed() {
 			t.Errorf("%+v of %d", c, d.Followed())
+		}
+	})
+}
+
+// What is read of a message is what decoding all of it gives.
+func FuzzMessage(f *testing.F) {
+	f.Add([]byte(`{"metadata":{"namespace":"ns",` + machineA + `,"deletionTimestamp":null},"status":{` + running + `}}`))
+	f.Add([]byte(`{"kind":"A","metadata":{"managedFields":[{"f:status":{".":{},"k:{\"uid\":\"x\"}":{}}}],` + diskA + `},"status":{"phase":"\u003ca\"}"}}`))
+	f.Add([]byte(`{"status":[{"phase":"a"}],"metadata":"name"}`))
+	var m message
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		var whole map[string]any
+		if json.Unmarshal(raw, &whole) != nil || whole == nil {
+			return
+		}
+		raw, err := json.Marshal(whole) // as an API writes it: no key twice
+		if err != nil {
+			t.Fatal(err)
+		}
+		at := func(key, within string) any {
+			part, _ := whole[key].(map[string]any)
+			return part[within]
+		}
+		m.read(raw)
+		for got, want := range map[*string]any{&m.name: at("metadata", "name"), &m.namespace: at("metadata", "namespace"), &m.uid: at("metadata", "uid")} {
+			if text, _ := want.(string); *got != text {
+				t.Errorf("got %q, want %q", *got, text)
+			}
+		}
+		if m.deleting != (at("metadata", "deletionTimestamp") != nil) {
+			t.Errorf("deleting is %v", m.deleting)
+		}
+		want, is := at("status", "phase").(string)
+		if got := m.get("status.phase"); is != (got.Type == gjson.String) || got.Str != want {
+			t.Errorf("phase is %v, want %q", got, want)
+		}
+		if phase, is := whole["phase"].(string); is && m.get("phase").String() != phase {
+			t.Errorf("a field at the top is %v, want %q", m.get("phase"), phase)
 		}
 	})
 }
