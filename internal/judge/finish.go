@@ -76,6 +76,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	}
 	kind := b.spec.Kind
 	kind.Measures, kind.Troubles, kind.Bounds = nil, nil, nil
+	if kind.By != nil {
+		kind.By = &record.By{Labels: kind.By.Labels, From: kind.By.From, To: kind.By.To}
+	}
 	// Those of CPU and memory are made of each source anyway.
 	kind.Metrics = slices.DeleteFunc(slices.Clone(kind.Metrics), func(m record.Metric) bool {
 		return slices.Contains([]record.SampleFigure{record.FigureCPU, record.FigureMemory, record.FigureGrowth}, m.Figure)

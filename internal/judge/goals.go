@@ -105,6 +105,9 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 				c.binding[g.Name] += "; " + text
 			}
 		}
+		if len(f.guards) > 0 && f.stream == nil {
+			what += fmt.Sprintf("; %d of %d were ready", c.Objects.Ready, c.Objects.Intended)
+		}
 		return slo.Breached, what
 	case len(open) > 0:
 		return slo.Inconclusive, strings.Join(open, "; ")

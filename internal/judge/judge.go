@@ -62,6 +62,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 	s.InFlightMax, s.WatchLag, s.Resources = inFlight(f.own), f.canaries.lag(), f.readings.resources()
 	var limits []BoundShare
 	s.AtOnce, limits = atOnceOf(spec, f)
+	s.By = byLabels(spec, f, outcomes)
 	s.Told = f.readings.told(spec.Kind.Metrics)
 	s.OwnDelay, s.Logs = f.readings.ownDelay, f.logs
 	if f.stream != nil {

@@ -59,9 +59,11 @@ type object struct {
 	first record.Micros   // news of it
 	at    []record.Micros // when each milestone was reached, or never
 	node  int32           // index into nodeName, -1 unknown
-	late  bool
-	there bool // at the arrival milestone, and not fallen from it since
-	gone  bool
+	// labels are its values of the labels that times are told apart by.
+	labels []string
+	late   bool
+	there  bool // at the arrival milestone, and not fallen from it since
+	gone   bool
 	// failed says that it will never be ready.
 	failed bool
 	// fell is since when it is no more where it was, or never will be; never
@@ -356,6 +358,11 @@ func (c *objects) addObject(e record.Event, r *record.Object) {
 	}
 	if r.Node != "" {
 		o.node = c.node(r.Node)
+	}
+	if o.labels == nil {
+		for _, value := range r.Labels {
+			o.labels = append(o.labels, c.intern(value))
+		}
 	}
 	o.late = o.late || r.Late
 	switch i {

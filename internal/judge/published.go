@@ -27,7 +27,7 @@ type Published struct {
 	Unit      string  `json:"unit"` // s, B, /s, %, or the axis's own
 	Published float64 `json:"published"`
 	// Found is the median over the runs that count, or the change; null where
-	// the run has no such figure. Lo and Hi are the change's interval.
+	// the run has no such figure. Times of what passes faster are as they would be. Lo and Hi are the change's interval.
 	Found *float64 `json:"found"`
 	Lo    *float64 `json:"lo"`
 	Hi    *float64 `json:"hi"`
@@ -95,6 +95,11 @@ func (p *Published) findValue(kind record.ObjectKind, milestones []string, r Res
 		if s.Level != *level || s.Arm != p.Arm || !s.Verdict.Decided() {
 			continue
 		}
+		for _, b := range s.By {
+			if v := b.figure(p.Metric); v != nil {
+				p.Unit, values = "s", append(values, *v)
+			}
+		}
 		for _, f := range RunOf(s, kind, milestones, nil).Figures {
 			if f.Metric != p.Metric {
 				continue
@@ -105,6 +110,10 @@ func (p *Published) findValue(kind record.ObjectKind, milestones []string, r Res
 		}
 	}
 	if len(values) > 0 {
-		p.Found, p.At = finite(stats.NewSample(values, 0).Quantile(0.5)), level
+		found := stats.NewSample(values, 0).Quantile(0.5)
+		if scale := r.Fidelity.TimeScale; scale > 0 && p.Unit == "s" {
+			found *= scale
+		}
+		p.Found, p.At = finite(found), level
 	}
 }

@@ -149,6 +149,9 @@ type Step struct {
 	Resources      map[string]Usage `json:"resources"`
 	// AtOnce is how many objects were between two milestones at once.
 	AtOnce *AtOnce `json:"atOnce,omitempty"`
+	// By are the times of its objects by the values of each label that the workload
+	// names.
+	By []ByLabel `json:"by,omitempty"`
 	// Told are figures that the target told of the step by itself, by the names of
 	// its metrics.
 	Told     map[string]float64 `json:"told,omitempty"`

@@ -237,6 +237,9 @@ type Object struct {
 	Milestone string `json:"milestone"`
 	Component string `json:"component,omitempty"`
 	Node      string `json:"node,omitempty"`
+	// Labels are, with the first milestone, the object's values of the labels that
+	// its kind tells times apart by, in their order, "" for none.
+	Labels []string `json:"labels,omitempty"`
 	// Stamp is the server's own time of the milestone in seconds since 1970,
 	// 0 when it gave none. Servers keep whole seconds.
 	Stamp int64 `json:"stamp,omitempty"`

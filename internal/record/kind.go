@@ -39,6 +39,8 @@ type ObjectKind struct {
 	Bounds []Bound `json:"bounds,omitempty"`
 	// AtOnce, if not nil, says between which milestones objects are counted.
 	AtOnce *AtOnce `json:"atOnce,omitempty"`
+	// By, if not nil, says by which labels the times of objects are told apart.
+	By *By `json:"by,omitempty"`
 	// Generator is the program that makes the load, "" for this one.
 	Generator string `json:"generator,omitempty"`
 }
@@ -53,6 +55,17 @@ type AtOnce struct {
 	// Setting and PerPlaceSetting are what the limits are called, "" for no name.
 	Setting         string `json:"setting,omitempty"`
 	PerPlaceSetting string `json:"perPlaceSetting,omitempty"`
+}
+
+// By says by which labels times are told apart. Besides those of the milestones it
+// is the time from one to another; from time zero where From is "".
+type By struct {
+	Labels []string `json:"labels"`
+	From   string   `json:"from,omitempty"`
+	To     string   `json:"to"`
+	// Places are the labels' values of each place, in their order, "" for none:
+	// they hold for what is there and has not the label itself.
+	Places map[string][]string `json:"places,omitempty"`
 }
 
 // Bound is something that can keep a load from going faster, and how it is seen

@@ -36,6 +36,8 @@ func events(t *testing.T) []Event {
 				f.SetFloat(0.5)
 			case reflect.Bool:
 				f.SetBool(true)
+			case reflect.Slice:
+				f.Set(reflect.ValueOf([]string{"text"}))
 			case reflect.Map:
 				f.Set(reflect.ValueOf(map[string]float64{"cpuSeconds": 1.5}))
 			default:

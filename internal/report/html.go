@@ -163,7 +163,7 @@ func write(w io.Writer, p page, data pageData) error {
 		objects = data.Objects.data
 	}
 	t, err := template.New("page.html").Funcs(template.FuncMap{
-		"seconds": Seconds, "told": toldRows, "placed": placed, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
+		"seconds": Seconds, "told": toldRows, "title": capital, "played": playedRows, "labels": labelTables, "span": spanOf, "scaled": scaled, "placed": placed, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
 		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady, "refused": shareOfRequests,
 		"bearing": bearingWord, "goal": goalSentence, "required": requiredSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
@@ -219,7 +219,7 @@ type page struct {
 	Waits                  []judge.Step // that say what their objects waited for
 	Open                   bool         // requests came by a schedule
 	Stream                 bool         // the load was a stream of requests
-	Things                 string       // what was asked for
+	Thing, Things          string       // what one and several of what was asked for are called
 	Machine                []fact
 	Nodes                  []nodeGroup
 	PublishedNote          string
@@ -279,9 +279,7 @@ func pageOf(in Input, data pageData) page {
 		p.HasUsage = p.HasUsage || s.WatchLag != nil || len(s.Resources) > 0
 	}
 	p.HasUsage = p.HasUsage || len(p.Waits) > 0
-	if p.Things = "objects"; p.Stream {
-		p.Things = "requests"
-	}
+	p.Thing, p.Things = thingsOf(r)
 	p.Reasons, p.Refused = reasonsOf(r), failedRequests(r) != ""
 	if p.Refused {
 		p.Headline += "; requests failed"
@@ -355,11 +353,8 @@ func factsOf(r judge.Result, data pageData) []fact {
 		}
 	}
 	if r.Cost.Objects > 0 {
-		what := "Objects"
-		if len(data.Streams) > 0 {
-			what = "Requests"
-		}
-		add(what+" measured", grouped(r.Cost.Objects), fmt.Sprintf("plimsoll used %.3g ms of CPU for each", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
+		_, things := thingsOf(r)
+		add(capital(things)+" measured", grouped(r.Cost.Objects), fmt.Sprintf("plimsoll used %.3g ms of CPU for each", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
 	}
 	return list
 }
@@ -489,9 +484,20 @@ func summary(r judge.Result) []string {
 }
 
 // asSentence begins a text with a capital letter and ends it with a full stop.
-func asSentence(text string) string {
+func asSentence(text string) string { return capital(strings.TrimSuffix(text, ".")) + "." }
+
+func capital(text string) string {
 	first, size := utf8.DecodeRuneInString(text)
-	return string(unicode.ToUpper(first)) + strings.TrimSuffix(text[size:], ".") + "."
+	return string(unicode.ToUpper(first)) + text[size:]
+}
+
+// thingsOf is what one and several of what a run asks for are called.
+func thingsOf(r judge.Result) (one, many string) {
+	if slices.ContainsFunc(r.Steps, func(s judge.Step) bool { return s.Requests != nil }) {
+		return "request", "requests"
+	}
+	kind := objectKind(r).Object
+	return cmp.Or(kind.One, "object"), cmp.Or(kind.Many, "objects")
 }
 
 // verdictWord is a step's or a goal's verdict as people say it.

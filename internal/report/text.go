@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -26,6 +25,7 @@ func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 	p.steps(r)
 	p.told(r)
 	p.played(r)
+	p.byLabels(r)
 	for _, text := range append(boundLines(r), recordedLines(r)...) {
 		p.line("%s", text)
 	}
@@ -179,28 +179,12 @@ func quantile(l judge.Latency, v *float64) string {
 // played shows the times of simulated parts as they would be: those that were
 // measured, times the scale at which they pass.
 func (p *printer) played(r judge.Result) {
-	scale := r.Fidelity.TimeScale
-	if scale == 0 || scale == 1 {
+	rows := playedRows(r)
+	if rows == nil {
 		return
 	}
-	kind := objectKind(r)
-	rows := [][]string{{"step", "level", "milestone", "p50", "p99", "last"}}
-	for _, s := range r.Steps {
-		for _, m := range kind.Milestones {
-			l, ok := s.Latency[m.Name]
-			if !ok || l.N == 0 || m.Name == kind.Gone {
-				continue
-			}
-			played := func(v *float64) string {
-				return known(v, func(x float64) string {
-					return time.Duration(x * scale * float64(time.Second)).Round(time.Second).String()
-				})
-			}
-			rows = append(rows, []string{strconv.Itoa(s.ID), Number(s.LevelReached), m.Name, played(l.P50), played(l.P99), played(l.Max)})
-		}
-	}
 	p.line("")
-	p.line("As it would be, %g times as long as it was measured (our own share of it, too):", scale)
+	p.line("As it would be, %g times as long as it was measured (our own share of it, too):", timeScale(r))
 	p.columns("  ", "rrlrrr", rows)
 }
 
@@ -264,11 +248,11 @@ func (p *printer) reasons(r judge.Result) {
 			continue
 		}
 		p.line("")
-		thing, there := "object", "ready"
+		thing, things := thingsOf(r)
+		title := things + " were not ready"
 		if s.Requests != nil {
-			thing, there = "request", "done"
+			title = things + " were not done"
 		}
-		title := fmt.Sprintf("%s were not %s", noun(2, thing), there)
 		if !slices.ContainsFunc(s.Reasons, func(x judge.Reason) bool { return !x.Requests }) {
 			title = "requests failed"
 		}
@@ -278,11 +262,11 @@ func (p *printer) reasons(r judge.Result) {
 			if reason.Nodes > 0 {
 				on = fmt.Sprintf(" on %d of %d %s", reason.Nodes, reason.NodesOf, objectKind(r).Place.Many)
 			}
-			of := thing
+			of := record.Noun{One: thing, Many: things}
 			if reason.Requests {
-				of = "request"
+				of = record.Noun{One: "request", Many: "requests"}
 			}
-			p.line("  %d %s: %s%s", reason.Count, noun(reason.Count, of), reason.Reason, on)
+			p.line("  %s: %s%s", of.Count(reason.Count), reason.Reason, on)
 			if reason.Message != "" && reason.Message != reason.Reason {
 				p.line("      %s", reason.Message)
 			}

@@ -84,7 +84,7 @@ export function cdf(run: Run, host: HTMLElement, controls: HTMLElement, list: HT
     const body: Node[] = [
       yAxis(tail ? [0, 0.5, 0.9, 0.99, 0.999, 0.9999] : [0, 0.25, 0.5, 0.75, 1], y, left, right, (v) => `${number(100 * v)} %`),
       xAxis(ticks, x, top, bottom, tick, 44),
-      titled(run.streams.length > 0 ? 'Share of the requests' : 'Share of the objects asked for', 0, 14),
+      titled(`Share of the ${things(run)}${run.streams.length > 0 ? '' : ' asked for'}`, 0, 14),
       titled(over === 'steps' ? `time to ${milestone}` : run.streams.length > 0 ? 'time since the request was due' : 'time since the object was asked for', right, bottom + 36, 'end', 'tick'),
     ]
     for (const b of bounds) {

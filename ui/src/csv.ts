@@ -1,6 +1,6 @@
 // The raw data as CSV (RFC 4180), made when they are asked for.
 
-import { curveOf, type Comparison, type Grid, type Run } from './data'
+import { curveOf, things, type Comparison, type Grid, type Run } from './data'
 import { html } from './dom'
 import { count } from './format'
 
@@ -45,6 +45,19 @@ function* distributions(run: Run): Iterable<Cell[]> {
       const c = curveOf(run.curves[k]!)
       for (let j = 0; j < c.x.length; j++) yield [m, s.id, s.levelReached, c.x[j], c.y[j], c.n]
     }
+}
+
+function* byLabel(run: Run): Iterable<Cell[]> {
+  yield ['step', 'level', 'label', 'value', 'from', 'to', 'n', 'never', 'p50_s', 'p90_s', 'p95_s', 'p99_s', 'max_s', 'mean_s']
+  for (const s of run.result.steps)
+    for (const b of s.by ?? [])
+      for (const v of b.values)
+        for (const [from, to, l] of [[b.from ?? '', b.to, v.time] as const, ...run.milestones.flatMap((m) => (v.latency[m] ? [['', m, v.latency[m]] as const] : []))]) yield [s.id, s.levelReached, b.label, v.value, from, to, l.n, l.censored, l.p50, l.p90, l.p95, l.p99, l.max, l.mean]
+}
+
+function* histograms(run: Run): Iterable<Cell[]> {
+  yield ['step', 'level', 'label', 'value', 'above_s', 'up_to_s', 'n']
+  for (const s of run.result.steps) for (const b of s.by ?? []) for (const v of b.values) for (const [i, n] of v.counts.entries()) yield [s.id, s.levelReached, b.label, v.value, b.edges?.[i], b.edges?.[i + 1], n]
 }
 
 function* progress(run: Run): Iterable<Cell[]> {
@@ -253,12 +266,16 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
   if (run.objects) {
     const { rows, unit, short } = run.objects
     const how = unit === 1 ? 'to the microsecond' : `to ${unit === 100 ? '0.1 ms' : '1 ms'}${short ? ' and without what tells of the requests' : ''}, so that this page stays small: objects.parquet has all`
-    offer('objects', `one row for each of ${count(rows)} objects, times since the start of the run ${how}`, () => objects(run))
+    offer('objects', `one row for each of ${count(rows)} ${things(run)}, times since the start of the run ${how}`, () => objects(run))
   }
   if (run.result.steps.length > 0) offer('steps', 'one row for each step, with every figure', () => steps(run))
   if (run.curves.length > 0) offer('distributions', 'the curves of latencies as they are drawn', () => distributions(run))
   if (run.streams.length > 0) offer('windows', 'one row for each window of requests: windows.parquet has their histograms too', () => windows(run))
-  if (run.progress.length > 0) offer('progress', 'objects over time as they are drawn', () => progress(run))
-  if (run.result.steps.some((s) => s.reasons.length)) offer('reasons', 'why objects were not ready', () => reasons(run))
+  if (run.result.steps.some((s) => s.by?.length)) {
+    offer('by-label', `the times of ${things(run)} by their labels`, () => byLabel(run))
+    offer('histograms', 'the histograms of these times', () => histograms(run))
+  }
+  if (run.progress.length > 0) offer('progress', `${things(run)} over time as they are drawn`, () => progress(run))
+  if (run.result.steps.some((s) => s.reasons.length)) offer('reasons', `why ${things(run)} were not ready`, () => reasons(run))
   if (run.result.steps.some((s) => Object.keys(s.resources).length)) offer('resources', 'what each process used in each step', () => resources(run))
 }

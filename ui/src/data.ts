@@ -72,11 +72,22 @@ export interface Step {
   requests?: { intended: number; sent: number; done: number; failed: Record<string, number> | null; late: number; dropped: number; lost: number } | null
   effectiveLevel: number | null
   latency: Record<string, Latency>
+  by?: ByLabel[] | null
   reasons: { reason: string; message: string; count: number; nodes: number; nodesOf: number }[]
   open?: boolean
   arrivals?: { warmUp: number; judged: number; late: number; dropped: number; ownDelayP99: number | null; deletionsPerSecond: number } | null
   bottleneck?: { waits: { from: string; to: string; for: string; mean: number; p99: number; share: number }[] | null; cpus?: number; cpuBusy: number | null } | null
   resources: Record<string, { cpuSeconds: number; peakRSSBytes: number; startRSSBytes: number }>
+}
+
+// Times told apart by a label: internal/judge/by.go writes it.
+export interface ByLabel {
+  label: string
+  from?: string
+  to: string
+  edges: number[] | null
+  values: { value: string; time: Latency; counts: number[]; latency: Record<string, Latency> }[]
+  cut?: number
 }
 
 export interface LoadLine {
@@ -197,6 +208,8 @@ export interface Result {
   experiment: string
   workload: string
   verdict: Verdict
+  objectKind?: { object?: { one: string; many: string } } | null
+  fidelity?: { timeScale?: number }
   comparison: Comparison | null
   loadLine: LoadLine | null
   laws?: { list: Law[] | null } | null
@@ -370,7 +383,9 @@ export function placeOf(c: Curve, y: number): number | undefined {
 }
 
 // What was asked for.
-export const things = (run: Run) => (run.streams.length > 0 ? 'requests' : 'objects')
+export const things = (run: Run) => (run.streams.length > 0 ? 'requests' : run.result.objectKind?.object?.many || 'objects')
+
+export const capital = (text: string) => text.slice(0, 1).toUpperCase() + text.slice(1)
 
 // What a result leaves out is empty.
 export function readRun(): Run {

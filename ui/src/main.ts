@@ -2,6 +2,7 @@
 // the charts and makes the controls work.
 
 import { arms } from './arms'
+import { byLabel } from './by'
 import { cdf } from './cdf'
 import { downloads } from './csv'
 import { readRun } from './data'
@@ -74,6 +75,7 @@ if (run.grid) grid(run, run.grid)
 run.trends.forEach((t, i) => part(`trend-chart-${i}`, (e) => trend(run, t, e, byId(`trend-controls-${i}`)!)))
 part('ladder-chart', (e) => ladder(run, e, byId('ladder-controls')!))
 part('cdf-chart', (e) => cdf(run, e, byId('cdf-controls')!, byId('cdf-series') as HTMLFieldSetElement))
+part('by-chart', (e) => byLabel(run, e, byId('by-controls')!))
 part('streams-chart', (e) => streams(run, e, byId('streams-controls')!))
 part('progress-chart', (e) => progress(run, e, byId('progress-controls')!))
 part('lag-chart', (e) => usage(run, e, byId('waits-chart')!, byId('cpu-chart')!, byId('memory-chart')!))

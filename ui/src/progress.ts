@@ -2,7 +2,7 @@
 // that were there.
 
 import { scaleLinear } from 'd3-scale'
-import { curveOf, heightAt, type Run } from './data'
+import { capital, curveOf, heightAt, things, type Run } from './data'
 import { choose, svg, widthOf } from './dom'
 import { count, number, said, seconds, tick } from './format'
 import { canvas, frame, glyph, titled, xAxis, yAxis, type Drawing, type Mark } from './frame'
@@ -30,7 +30,7 @@ export function progress(run: Run, host: HTMLElement, controls: HTMLElement): vo
     const body: Node[] = [
       yAxis(y.ticks(5), y, left, right, count),
       xAxis(ticks, x, top, bottom, (t) => (t - zero >= 120 && only < 0 ? `${number(Math.round(t - zero))} s` : tick(Math.round((t - zero) * 1e6) / 1e6)), 44),
-      titled('Objects', 0, 14),
+      titled(capital(things(run)), 0, 14),
       titled(only < 0 ? 'since the first step began' : 'since the step began', right, bottom + 36, 'end', 'tick'),
     ]
     const rows: Mark[][] = [[]]
@@ -68,6 +68,6 @@ export function progress(run: Run, host: HTMLElement, controls: HTMLElement): vo
     const key = svg('g', { class: 'legend' }, svg('path', { class: 'curve asked', d: `M${right - 190} 10h22` }), titled('asked for', right - 164, 14, 'start', 'tick'), svg('rect', { class: 'area', x: right - 84, y: 4, width: 22, height: 10 }), svg('path', { class: 'curve there', d: `M${right - 84} 5h22` }), titled(run.arrived, right - 58, 14, 'start', 'tick'))
     return { svg: canvas(width, bottom + 46, key, ...body), points, rows, at, top: 24, bottom }
   }
-  const redraw = frame(host, `Objects asked for and objects ${run.arrived} over time`, render)
+  const redraw = frame(host, `${capital(things(run))} asked for, and ${run.arrived}, over time`, render)
   controls.append(choose('Show', [['-1', 'the whole run'], ...steps.map((s, i): [string, string] => [String(i), `${nameOf(s, run.unit)}, ${s.purpose}, ${said[s.verdict]}`])], '-1', (v) => ((only = Number(v)), redraw())))
 }

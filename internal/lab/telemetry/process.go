@@ -190,6 +190,8 @@ func Host() record.Host {
 }
 
 // AvailableMemory is, in bytes, the lesser of what the machine and our cgroup leave.
+// What a cgroup holds of files that were not used lately counts as left: the kernel
+// takes it back first.
 func AvailableMemory() (int64, error) {
 	proc, err := procfs.NewDefaultFS()
 	var info procfs.Meminfo
@@ -203,17 +205,30 @@ func AvailableMemory() (int64, error) {
 		return 0, errors.New("/proc/meminfo has no MemAvailable")
 	}
 	available := int64(*info.MemAvailableBytes)
-	for _, version := range []struct{ limit, used string }{
-		{"memory.max", "memory.current"},
-		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"},
+	for _, version := range []struct{ limit, used, stat, files string }{
+		{"memory.max", "memory.current", "memory.stat", "inactive_file "},
+		{"memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes", "memory/memory.stat", "total_inactive_file "},
 	} {
-		if limit, ok := ReadInt(filepath.Join("/sys/fs/cgroup", version.limit)); ok {
-			if used, ok := ReadInt(filepath.Join("/sys/fs/cgroup", version.used)); ok {
-				available = min(available, max(0, limit-used))
-			}
+		if left, ok := leftIn("/sys/fs/cgroup", version.limit, version.used, version.stat, version.files); ok {
+			available = min(available, left)
 		}
 	}
 	return available, nil
+}
+
+// leftIn is what the limit of a control group leaves of its memory; not ok where it
+// has none.
+func leftIn(group, limit, used, stat, files string) (int64, bool) {
+	most, limited := ReadInt(filepath.Join(group, limit))
+	now, ok := ReadInt(filepath.Join(group, used))
+	text, _ := os.ReadFile(filepath.Join(group, stat)) // without it all of it is in use
+	for line := range strings.Lines(string(text)) {
+		if value, is := strings.CutPrefix(line, files); is {
+			unused, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			now -= unused
+		}
+	}
+	return max(0, most-now), limited && ok
 }
 
 // ReadInt is the number that a file of the system holds; not ok where it holds

@@ -243,13 +243,13 @@ func mostUnavailable(p *pool, nodes int) int {
 }
 
 // newPools are the pools of the zones as they are found. A pool selects what has
-// its name as role.
+// its name as role. Even of the smallest some nodes are left to take machines.
 func newPools() (list []*unstructured.Unstructured) {
 	for i := range zones {
 		name := fmt.Sprintf("zone-%d", i)
 		list = append(list, &unstructured.Unstructured{Object: map[string]any{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfigPool",
 			"metadata": map[string]any{"name": name, "labels": map[string]any{corev1.LabelTopologyZone: name}},
-			"spec": map[string]any{"maxUnavailable": int64(10), "nodeSelector": map[string]any{"matchLabels": map[string]any{corev1.LabelTopologyZone: name}},
+			"spec": map[string]any{"maxUnavailable": "33%", "nodeSelector": map[string]any{"matchLabels": map[string]any{corev1.LabelTopologyZone: name}},
 				"machineConfigSelector": map[string]any{"matchLabels": map[string]any{"machineconfiguration.openshift.io/role": name}}}}})
 	}
 	return list

@@ -259,6 +259,7 @@ func FuzzLiteralOf(f *testing.F) {
 func TestShape(t *testing.T) {
 	for _, tt := range []struct{ why, message, object, want string }{
 		{"names", "pod web-1 of ns-3", "ns-3/web-1", "pod NAME of NAMESPACE"},
+		{"a name without a namespace", "start volume volume-7: not volume-71", "volume-7", "start volume NAME: not volume-71"},
 		{"a namespace that is a word", "exceeded quota: few, by web-1", "quota/web-1", "exceeded quota: few, by NAME"},
 		{"a UID", "pod web_ns(5b6c7e22-3c63-4a53-9d4b-0a3b3f9be6bb) failed", "ns/web", "pod NAME_NAMESPACE(*) failed"},
 		{"a sandbox", `sandbox "42bf93c90d996c112f711d9bddbd40fbb03e0a5a8eeccee5f38a98c4a494ca90": no`, "", `sandbox "*": no`},

@@ -40,8 +40,8 @@ func Unnamed(message, object string) string {
 	if m := refused.FindStringSubmatch(message); m != nil {
 		message = replaceWord(message, m[1], "NAME")
 	}
-	if len(parts) < 2 {
-		return message
+	if len(parts) == 1 { // of a target without namespaces
+		return replaceWord(message, object, "NAME")
 	}
 	namespace, name := parts[0], parts[1]
 	return replaceWord(replaceWord(message, name, "NAME"), namespace, "NAMESPACE")

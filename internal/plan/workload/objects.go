@@ -1,6 +1,7 @@
 package workload
 
 import (
+	"cmp"
 	"regexp"
 	"slices"
 	"strings"
@@ -40,6 +41,8 @@ type Objects struct {
 	Held []Held `yaml:"held"`
 	// AtOnce, if not nil, says between which milestones objects are counted.
 	AtOnce *AtOnce `yaml:"atOnce"`
+	// By, if not nil, says by which labels the objects' times are told apart.
+	By *By `yaml:"by"`
 	// Bounds are what can keep the load from going faster, by samples that a lab
 	// or a cluster gives.
 	Bounds []record.Bound `yaml:"bounds"`
@@ -215,6 +218,15 @@ type AtOnce struct {
 	Limits *Limits `yaml:"limits"` // nil: there are none
 }
 
+// By names labels of the objects, or of the nodes that they are on, by which their
+// times are told apart, and between which milestones these are; without From they
+// are from time zero.
+type By struct {
+	Labels []string `yaml:"labels"`
+	From   string   `yaml:"from"`
+	To     string   `yaml:"to"`
+}
+
 // Limits are told by the first object of a kind that the cluster has.
 type Limits struct {
 	APIVersion string `yaml:"apiVersion"`
@@ -254,6 +266,9 @@ func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 		if l := o.AtOnce.Limits; l != nil {
 			k.AtOnce.Setting, k.AtOnce.PerPlaceSetting = l.All.name(), l.PerPlace.name()
 		}
+	}
+	if o.By != nil {
+		k.By = &record.By{Labels: o.By.Labels, From: o.By.From, To: o.By.To}
 	}
 	if o.ReadsFIO() {
 		k.Metrics = append(slices.Clone(k.Metrics), fioMetrics()...)
@@ -419,11 +434,19 @@ func (v *validator) objectMilestones(o *Objects) {
 	if !slices.Contains(names, o.There) {
 		v.Add("objects.there", nearest.OneOf(o.There, names), "%q is none of the milestones", o.There)
 	}
+	between := map[string]string{}
 	if o.AtOnce != nil {
-		for key, name := range map[string]string{"from": o.AtOnce.From, "to": o.AtOnce.To} {
-			if !slices.Contains(names, name) {
-				v.Add("objects.atOnce."+key, nearest.OneOf(name, names), "%q is none of the milestones", name)
-			}
+		between["atOnce.from"], between["atOnce.to"] = o.AtOnce.From, o.AtOnce.To
+	}
+	if o.By != nil {
+		between["by.from"], between["by.to"] = cmp.Or(o.By.From, o.There), o.By.To
+		if len(o.By.Labels) == 0 {
+			v.Fail("objects.by.labels", "is missing: the labels by which times are told apart")
+		}
+	}
+	for key, name := range between {
+		if !slices.Contains(names, name) {
+			v.Add("objects."+key, nearest.OneOf(name, names), "%q is none of the milestones", name)
 		}
 	}
 }

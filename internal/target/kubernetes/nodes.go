@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	corev1 "k8s.io/api/core/v1"
@@ -18,11 +19,47 @@ import (
 // simulatedAnnotation marks nodes that KWOK keeps alive: nothing runs on them.
 const simulatedAnnotation = "kwok.x-k8s.io/node"
 
+// reasonMeant is the reason of an event of what is done to nodes on purpose.
+const reasonMeant = "NodesAreUpdated"
+
+// annotationUpdate tells how far OpenShift's operator of nodes is with one.
+const annotationUpdate = "machineconfiguration.openshift.io/state"
+
 // nodeView is a node as the level and the guards see it.
 type nodeView struct {
 	node     *corev1.Node // metadata, spec and the parts of status that are used
 	ready    bool
 	troubles []nodeTrouble
+}
+
+// rebooting reports whether a node's operator drains and reboots it: what it tells
+// of itself meanwhile is no failure.
+func (v nodeView) rebooting() bool { return v.node.Annotations[annotationUpdate] == "Working" }
+
+// meant reports whether an event tells only of what is done to nodes on purpose:
+// that the one it is about, or those that are not ready, are rebooted by their
+// operator, or that pods find no node among those that are drained.
+func (s *nodeSet) meant(e *corev1.Event) bool {
+	_, reasons, _ := strings.Cut(e.Message, "nodes are available: ")
+	first, _, _ := strings.Cut(reasons, ",")
+	closed := e.Reason == "FailedScheduling" && strings.Contains(first, "node(s) were unschedulable")
+	if !closed && e.Reason != "NodeNotReady" {
+		return false
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	is := false
+	for name, v := range s.nodes {
+		concerns := !v.ready && (e.InvolvedObject.Kind != "Node" || e.InvolvedObject.Name == name)
+		if closed {
+			concerns = v.node.Spec.Unschedulable
+		}
+		if concerns && !v.rebooting() && v.node.Labels[labelCordoned] == "" {
+			return false
+		}
+		is = is || concerns || v.rebooting()
+	}
+	return is
 }
 
 // nodeTrouble is a condition that a node should not have.
@@ -100,7 +137,11 @@ func (s *nodeSet) compare(now record.Micros, was, is nodeView) {
 		s.tell(now, &record.KubeEvent{Object: is.node.Name, About: "Node", Type: kind, Reason: reason, Message: message, Source: "plimsoll", Count: 1})
 	}
 	for _, t := range is.troubles {
-		if !has(was.troubles, t.reason) {
+		switch {
+		case has(was.troubles, t.reason):
+		case is.rebooting():
+			event(corev1.EventTypeNormal, reasonMeant, t.reason+": it is rebooted")
+		default:
 			event(corev1.EventTypeWarning, t.reason, t.message)
 		}
 	}

@@ -78,3 +78,53 @@ func TestTroublesOfNodes(t *testing.T) {
 		t.Errorf("%d nodes are not ready, want d", n)
 	}
 }
+
+// What is done to nodes on purpose is no failure: they are rebooted by their
+// operator, or drained by a run. What happens to others meanwhile is told.
+func TestEventsThatAreMeant(t *testing.T) {
+	node := func(name, state, cordonedBy string, ready, closed bool) *corev1.Node {
+		n := &corev1.Node{ObjectMeta: metav1.ObjectMeta{Name: name, Labels: map[string]string{}, Annotations: map[string]string{annotationUpdate: state}}, Spec: corev1.NodeSpec{Unschedulable: closed}}
+		if cordonedBy != "" {
+			n.Labels[labelCordoned] = cordonedBy
+		}
+		status := corev1.ConditionFalse
+		if ready {
+			status = corev1.ConditionTrue
+		}
+		n.Status.Conditions = []corev1.NodeCondition{{Type: corev1.NodeReady, Status: status}}
+		return n
+	}
+	rebooted, drained := node("rebooted", "Working", "", false, true), node("drained", "", "run", true, true)
+	well, lost, shut := node("well", "Done", "", true, false), node("lost", "Done", "", false, false), node("shut", "", "", true, true)
+	event := func(kind, name, reason, message string) *corev1.Event {
+		return &corev1.Event{InvolvedObject: corev1.ObjectReference{Kind: kind, Name: name}, Reason: reason, Message: message}
+	}
+	notReady, podOn := event("Node", "rebooted", "NodeNotReady", ""), event("Pod", "p", "NodeNotReady", "Node is not ready")
+	noPlace := event("Pod", "p", "FailedScheduling", "0/3 nodes are available: 2 node(s) were unschedulable, 1 Too many pods.")
+	tests := []struct {
+		why   string
+		nodes []*corev1.Node
+		event *corev1.Event
+		want  bool
+	}{
+		{"a node that is rebooted", []*corev1.Node{rebooted, well}, notReady, true},
+		{"another one is lost meanwhile", []*corev1.Node{rebooted, lost}, notReady, true},
+		{"the lost one", []*corev1.Node{rebooted, lost}, event("Node", "lost", "NodeNotReady", ""), false},
+		{"a pod of a node that is rebooted", []*corev1.Node{rebooted, well}, podOn, true},
+		{"a pod, perhaps of the lost one", []*corev1.Node{rebooted, lost}, podOn, false},
+		{"no node is rebooted", []*corev1.Node{well}, podOn, false},
+		{"pods wait for nodes that are drained", []*corev1.Node{rebooted, drained, well}, noPlace, true},
+		{"somebody has closed one", []*corev1.Node{drained, shut, well}, noPlace, false},
+		{"pods wait for room", []*corev1.Node{rebooted}, event("Pod", "p", "FailedScheduling", "0/3 nodes are available: 2 Too many pods, 1 node(s) were unschedulable."), false},
+		{"an event of something else", []*corev1.Node{rebooted}, event("Pod", "p", "Unhealthy", ""), false},
+	}
+	for _, tt := range tests {
+		s := newNodeSet()
+		for _, n := range tt.nodes {
+			s.put(n.DeepCopy(), false)
+		}
+		if got := s.meant(tt.event); got != tt.want {
+			t.Errorf("%s: %t", tt.why, got)
+		}
+	}
+}

@@ -172,6 +172,9 @@ func (o *observer) event(now record.Micros, e *corev1.Event) {
 	if e.Series != nil {
 		count = int(e.Series.Count)
 	}
+	if o.nodes.meant(e) {
+		e.Type, e.Message, e.Reason = corev1.EventTypeNormal, e.Reason+": "+e.Message, reasonMeant
+	}
 	name := about.Name
 	if about.Namespace != "" {
 		name = about.Namespace + "/" + about.Name

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,6 +16,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
@@ -33,6 +35,7 @@ type pool struct {
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
 		Paused                bool                  `json:"paused"`
+		MaxUnavailable        *intstr.IntOrString   `json:"maxUnavailable"`
 		NodeSelector          *metav1.LabelSelector `json:"nodeSelector"`
 		MachineConfigSelector *metav1.LabelSelector `json:"machineConfigSelector"`
 	} `json:"spec"`
@@ -88,11 +91,32 @@ func (c *client) poolsToRollOut(ctx context.Context, selector string) (list []po
 	return list, nil
 }
 
-// chosenPools are the first n of the pools that can be rolled out.
-func chosenPools(pools []pool, n int, selector string) ([]pool, error) {
+// atOnce is how many of the pool's nodes are drained at once.
+func (p *pool) atOnce() int {
+	most, err := intstr.GetScaledValueFromIntOrPercent(cmp.Or(p.Spec.MaxUnavailable, new(intstr.FromInt32(1))), len(p.nodes), false)
+	if err != nil {
+		return 1
+	}
+	return min(max(1, most), len(p.nodes))
+}
+
+// chosenPools are the first n of the pools that can be rolled out. So many nodes
+// that take machines are left out of a roll-out at least: one.
+func (c *client) chosenPools(ctx context.Context, pools []pool, n int, selector string) ([]pool, error) {
 	if n > len(pools) {
 		return nil, target.Mistakef("label the pools that may be rolled out; one that is paused, is not updated, does not select configurations by the role of its name or has nodes that a run has chosen is left alone, and plimsoll clean ends those of runs that were killed",
 			"%s to roll out: of those with the label %s, %d could be", record.Noun{One: "MachineConfigPool", Many: "MachineConfigPools"}.Count(n), selector, len(pools))
+	}
+	nodes, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("list nodes: %w", c.unreachable(err))
+	}
+	drained, can := 0, len(drainable(nodes.Items, nil))
+	for i := range pools[:n] {
+		drained += pools[i].atOnce()
+	}
+	if drained >= can {
+		return nil, target.Mistakef("lower the level, or maxUnavailable of the pools, or add nodes", "a roll-out to %s drains %d nodes at once, of %d that take pods: none is left to take their machines", record.Noun{One: "pool", Many: "pools"}.Count(n), drained, can)
 	}
 	return pools[:n], nil
 }
@@ -103,7 +127,7 @@ func (d *drain) choosePools(ctx context.Context, n int) error {
 	if err != nil {
 		return err
 	}
-	if d.pools, err = chosenPools(can, n, d.spec.Pools); err != nil {
+	if d.pools, err = d.client.chosenPools(ctx, can, n, d.spec.Pools); err != nil {
 		return err
 	}
 	d.nodes, d.iteration = nil, nil
@@ -239,7 +263,7 @@ func (s *session) agreeToRollOut(ctx context.Context, consent *target.Consent, s
 	if err != nil {
 		return err
 	}
-	can, err = chosenPools(can, mostNodes(&s.Plan.Axis), selector)
+	can, err = s.cluster.client.chosenPools(ctx, can, mostNodes(&s.Plan.Axis), selector)
 	if err != nil {
 		return err
 	}

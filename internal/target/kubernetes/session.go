@@ -224,6 +224,14 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 			to.Limit, to.PerPlaceLimit = s.changed(to.Limit, from.All), s.changed(to.PerPlaceLimit, from.PerPlace)
 		}
 	}
+	if by := found.Kind.By; by != nil {
+		by.Places = make(map[string][]string, len(survey.nodes))
+		for _, node := range survey.nodes {
+			for _, label := range by.Labels {
+				by.Places[node.Name] = append(by.Places[node.Name], node.Labels[label])
+			}
+		}
+	}
 	found.Version = survey.Version
 	looks, err := s.assessArms(ctx, survey)
 	if err != nil {

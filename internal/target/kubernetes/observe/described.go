@@ -312,6 +312,11 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	o.uids[resource], o.listed[resource] = m.uid, d.lists[resource]
 	if resource == 0 {
 		o.news.UID, o.news.Deleting, o.news.Stamps[bitCreated] = m.uid, m.deleting, m.created
+		if by := d.spec.By; by != nil && o.news.Labels == nil {
+			for _, label := range by.Labels {
+				o.news.Labels = append(o.news.Labels, m.get("metadata.labels."+gjson.Escape(label)).String())
+			}
+		}
 	}
 	if change == Gone {
 		d.lose(o, resource)

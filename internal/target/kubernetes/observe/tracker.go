@@ -31,7 +31,8 @@ type News struct {
 	UID       string // "" where another object tells of this one
 	Slot      string // the slot it fills; equal to Name for an object that we created
 	Component string
-	Place     string // where it is, "" while that is not known
+	Place     string   // where it is, "" while that is not known
+	Labels    []string // as record.Object has them, nil while they are not known
 
 	// Reached are the milestones that the message shows, bit i for the
 	// milestone of index i, and Stamps their times by the server's clock, in
@@ -91,6 +92,7 @@ type object struct {
 	parts    int
 	pulled   []string
 	restarts int
+	labelled bool // its labels were told
 	// departed says that it is gone, which was its last milestone.
 	departed bool
 	// asleep says that it is being made ready: nothing is told of it before it
@@ -251,6 +253,9 @@ func (t *Tracker) reach(now record.Micros, m *News, o *object, bit int, late boo
 	o.reached |= 1 << bit
 	t.counts.Moved = now
 	e := &record.Object{Object: m.Name, Slot: o.slot, Milestone: t.course.Names[bit], Stamp: m.Stamps[bit], Late: late}
+	if !o.labelled && !o.asleep {
+		e.Labels, o.labelled = m.Labels, m.Labels != nil
+	}
 	switch bit {
 	case bitCreated:
 		e.Component = m.Component

@@ -2,6 +2,7 @@ package gluster
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -218,6 +219,17 @@ func (s *System) OpenFiles(n int) (open, limit int, err error) {
 		}
 	}
 	return open, limit, nil
+}
+
+// ListensInVain reports whether a process that serves several bricks of a server
+// has tried to listen again for a volume that was deleted meanwhile, by its log. It
+// attaches and detaches no brick while it tries.
+func (s *System) ListensInVain(n int) bool {
+	logs, _ := filepath.Glob(filepath.Join(s.Dir, serverName(n), "log", "bricks", "*.log")) // the pattern is well formed
+	return s.Multiplex && slices.ContainsFunc(logs, func(log string) bool {
+		text, _ := os.ReadFile(log) // one that cannot be read tells nothing
+		return bytes.Contains(text, []byte("creation of listener failed"))
+	})
 }
 
 // pidOf is the process that serves a brick, by the file that it writes; 0 where

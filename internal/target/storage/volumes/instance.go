@@ -42,8 +42,7 @@ type instance struct {
 	ages     context.Context
 	readers  sync.RWMutex // held by those who read GlusterFS while it may not go
 	meter    meter
-	memory   int64 // that GlusterFS may use, in bytes
-	resting  bool  // between two steps: what volumes that stay take is no trouble
+	resting  bool // between two steps: what volumes that stay take is no trouble
 }
 
 // volume is one that was created.
@@ -101,19 +100,12 @@ func (i *instance) system(ctx context.Context, arm string) (*gluster.System, err
 	if err := os.Mkdir(own.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("make a directory for GlusterFS: %w", err)
 	}
-	available, err := telemetry.AvailableMemory()
-	if err != nil {
-		return nil, err
-	}
 	sys, err := gluster.Open(ctx, own)
 	if err != nil {
 		return nil, err
 	}
 	i.mu.Lock()
 	i.arm, i.settings = arm, one
-	if i.memory = available; one.memory > 0 {
-		i.memory = one.memory
-	}
 	i.ages, i.stopAge = context.WithCancel(context.Background())
 	i.mu.Unlock()
 	i.used.Store(sys)
@@ -304,7 +296,7 @@ func (i *instance) age(sys *gluster.System, v *volume) {
 			return
 		}
 		if err := i.remove(ctx, sys, v, func(string) {}); err != nil && ctx.Err() == nil {
-			i.rec.Emit(&record.State{Object: v.name, Reason: deleteFailed, Message: err.Error()})
+			i.rec.Emit(&record.State{Object: v.name, Reason: deleteFailed, Message: i.explain(sys, err)})
 		}
 	})
 }
@@ -379,6 +371,9 @@ func (i *instance) short(sys *gluster.System) string {
 	}
 	if ports, portsErr := sys.Ports(0); portsErr == nil && ports > gluster.LastPort-gluster.FirstPort {
 		text += "; every port for bricks is in use"
+	}
+	if sys.ListensInVain(0) {
+		text += "; a process that serves bricks has listened in vain for a volume that was deleted"
 	}
 	return text
 }
@@ -502,14 +497,26 @@ func (i *instance) stop() *gluster.System {
 	return sys
 }
 
-// Health implements target.Target.
+// Health implements target.Target. Without a bound of its own GlusterFS may have
+// what it uses and what is available besides, now: others take memory too, and what
+// the kernel keeps for it is in no process.
 func (i *instance) Health(context.Context) (map[string]float64, error) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	measures := map[string]float64{measureMemory: 0}
-	if i.memory > 0 && !i.resting {
-		measures[measureMemory] = 100 * i.meter.allMemory() / float64(i.memory)
+	used := i.meter.allMemory()
+	if i.resting || used == 0 {
+		return measures, nil
 	}
+	may := float64(i.settings.memory)
+	if may == 0 {
+		available, err := telemetry.AvailableMemory()
+		if err != nil {
+			return nil, err
+		}
+		may = used + float64(available)
+	}
+	measures[measureMemory] = 100 * used / may
 	return measures, nil
 }
 

@@ -94,7 +94,7 @@ func kind(one, many string) record.ObjectKind {
 		Object: record.Noun{One: one, Many: many},
 		Measures: []record.Measure{
 			{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true},
-			{Name: measureMemory, Help: "memory of GlusterFS, in percent of what was available before any load, or of the parameter memory", Percent: true, Bound: mostMemory},
+			{Name: measureMemory, Help: "memory of GlusterFS, in percent of that and what is available besides, or of the parameter memory", Percent: true, Bound: mostMemory},
 		},
 		Troubles: []record.Trouble{
 			{Class: "space", What: "the bricks' file system is full", Reasons: []string{noSpace}},
