@@ -444,6 +444,12 @@ func (w *world) offer(ctx context.Context) error {
 			return err
 		},
 	}
+	if w.Figures.HyperConverged {
+		creates = append(creates, func() error {
+			_, err := w.free.dynamic.Resource(hyperResource()).Namespace(Namespace).Create(ctx, newHyperConverged(), metav1.CreateOptions{})
+			return err
+		})
+	}
 	for _, create := range creates {
 		if err := create(); err != nil && !apierrors.IsAlreadyExists(err) {
 			return fmt.Errorf("set up what belongs to virtual machines: %w", err)
