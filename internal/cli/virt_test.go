@@ -192,6 +192,22 @@ func TestIOInGuests(t *testing.T) {
 	p.LeavesNoProcess(t)
 }
 
+// Without QEMU no lab with real guests is begun, and the way to get it is told.
+func TestRealGuestsWithoutQEMU(t *testing.T) {
+	t.Parallel()
+	p := suite.Program(t)
+	for _, args := range []string{"sweep vm-boot-storm --lab-nodes 2 --lab-real-guests 1 --levels 2", "lab up guests --virt --real-guests 1"} {
+		cmd := p.Command(strings.Fields(args)...)
+		cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
+		out, _ := cmd.CombinedOutput() // the code tells
+		if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(string(out), "needs qemu-system-x86_64") || !strings.Contains(string(out), "apt-get install --no-install-recommends qemu-system-x86") {
+			t.Errorf("%s: exit code %d\n%s", args, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+	p.LeavesNoLab(t)
+	p.LeavesNoProcess(t)
+}
+
 func needQEMU(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
