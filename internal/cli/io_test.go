@@ -128,6 +128,9 @@ func TestIO(t *testing.T) {
 			t.Errorf("%s is not told: %v", name, step.Told)
 		}
 	}
+	if _, ok := step.Told["link alone"]; ok {
+		t.Errorf("a link to this machine's own directory is told: %v", step.Told)
+	}
 	if step.Resources["fio processes"].CPUSeconds <= 0 || step.Resources[judge.SourceSelf].CPUSeconds <= 0 {
 		t.Errorf("what fio and this program used is not known: %v", step.Resources)
 	}
@@ -301,9 +304,9 @@ func TestIOOnGluster(t *testing.T) {
 	suite.Long(t, "GlusterFS is brought up three times")
 	t.Parallel()
 	p := glusterProgram(t)
-	args := func(hold, out string) []string {
-		return []string{"sweep", "io-volumes", "--axis", "rate", "--levels", "100", "--hold", hold, "--set", "volumes=2", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "verify=crc",
-			"--set", "drive=false", "--slo", "errors <= 20%", "--out", out} // a busy machine drops some
+	args := func(hold, out string, more ...string) []string {
+		return append([]string{"sweep", "io-volumes", "--axis", "rate", "--levels", "100", "--hold", hold, "--set", "volumes=2", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "verify=crc",
+			"--slo", "errors <= 20%", "--out", out}, more...) // a busy machine drops some
 	}
 	got := p.Run(t, args("2s", "one")...)
 	result := p.Result(t, "one")
@@ -313,8 +316,12 @@ func TestIOOnGluster(t *testing.T) {
 	if u := result.Steps[0].Resources; u["bricks"].PeakRSSBytes <= 0 || u["mounts"].PeakRSSBytes <= 0 {
 		t.Errorf("what GlusterFS used is not known: %v", u)
 	}
+	// 100 IOs of 4 KiB a second.
+	if told := result.Steps[0].Told; told["link alone"] <= 0.01 || told["share of the link"] <= 0 || told["share of the link"] > 100*0.0034/told["link alone"]*1.2 {
+		t.Errorf("what the link carries is not known: %v", told)
+	}
 	leavesNoIO(t, p, "the run")
-	s := p.Start(t, args("1m", "interrupted")...)
+	s := p.Start(t, args("1m", "interrupted", "--set", "drive=false")...)
 	harness.Await(t, "IO on record", func() bool { return windows(p, "interrupted") > 0 })
 	s.Signal(os.Interrupt)
 	if got := s.Wait(); got.Code != 130 {
@@ -324,7 +331,7 @@ func TestIOOnGluster(t *testing.T) {
 		t.Errorf("Ctrl-C has left: %v", left)
 	}
 	leavesNoIO(t, p, "Ctrl-C")
-	s = p.Start(t, args("1m", "killed")...)
+	s = p.Start(t, args("1m", "killed", "--set", "drive=false")...)
 	harness.Await(t, "IO on record", func() bool { return windows(p, "killed") > 0 })
 	s.Kill()
 	harness.Await(t, "no process", func() bool { return len(glusterLeft(p)) == 0 })

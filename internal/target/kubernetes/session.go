@@ -323,6 +323,9 @@ func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Asses
 	if spec := drainOf(s.Workload); err == nil && spec != nil {
 		l.Needs = append(l.Needs, drainRights(spec)...)
 	}
+	if err == nil && v.Forward {
+		l.Needs = append(l.Needs, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + subresources})
+	}
 	if err == nil && s.ToRead && v.Config != nil {
 		if err := v.repeatedNames(identity{uuid: s.UUID, run: s.Run}); err != nil {
 			l.found(record.SeverityError, "workload", "", "%v", err)

@@ -538,6 +538,12 @@ func (s *System) Mount(ctx context.Context, volume string) (string, error) {
 
 func (s *System) address(n int) netip.Addr { return machine.Address(n) }
 
+// Link is how many bytes a second the link carries from the first server to the
+// client, as fast as it goes and for so long.
+func (s *System) Link(long time.Duration) (float64, error) {
+	return machine.Throughput(s.servers[0], s.address(0), s.client, long)
+}
+
 // Unmount unmounts a volume.
 func (s *System) Unmount(ctx context.Context, volume string) error {
 	at := s.Mounted(volume)

@@ -62,6 +62,9 @@ func TestVolumesOfOneServer(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(s.Dir, "server-1/bricks/v1/file")); err != nil || string(text) != "text" {
 		t.Errorf("the brick holds %q, %v", text, err)
 	}
+	if link, err := s.Link(100 * time.Millisecond); err != nil || link < 1e6 || link > 1e12 {
+		t.Errorf("the link carries %g bytes a second, %v", link, err)
+	}
 	began = time.Now()
 	bricks, err := s.Bricks(t.Context())
 	t.Logf("state within %v: %+v", time.Since(began), bricks)

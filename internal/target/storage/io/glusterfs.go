@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"strconv"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
@@ -110,6 +111,11 @@ func (g *glusterfs) command(name string, args ...string) *exec.Cmd {
 func (g *glusterfs) start(cmd *exec.Cmd) error { return g.Client().StartCommand(cmd) }
 
 func (g *glusterfs) below() string { return g.Dir }
+
+func (g *glusterfs) link(long time.Duration) (float64, int, error) {
+	bytes, err := g.Link(long)
+	return bytes, g.Replica, err
+}
 
 func (g *glusterfs) abort(n int) error { return g.Abort(g.name(n)) }
 

@@ -27,6 +27,10 @@ type ground interface {
 	start(cmd *exec.Cmd) error
 	// below is a directory of this machine on the file system below the volumes.
 	below() string
+	// link is how many bytes a second the network to the volumes carries, measured
+	// for so long, and how often a byte that is written crosses it; 0 where there is
+	// none that is known.
+	link(long time.Duration) (bytes float64, copies int, err error)
 	// abort ends what hangs in a volume, if that can be done.
 	abort(n int) error
 	// readings are what it uses itself.
@@ -87,6 +91,8 @@ func (d *directories) start(cmd *exec.Cmd) error {
 }
 
 func (d *directories) below() string { return d.bases[0] }
+
+func (*directories) link(time.Duration) (float64, int, error) { return 0, 0, nil }
 
 // abort implements ground: a file system of somebody else's is left alone.
 func (*directories) abort(int) error {

@@ -140,10 +140,12 @@ const (
 	driveTime = 1500 * time.Millisecond
 	// driveDepth bounds the depth at which it is.
 	driveDepth = 64
+	// linkTime is for how long the link to the volumes is.
+	linkTime = 500 * time.Millisecond
 )
 
-// prepare makes the volumes of a step with their files, measures the drive, and
-// starts an fio on each volume, which does IO when it returns. A volume that
+// prepare makes the volumes of a step with their files, measures the drive and
+// the link, and starts an fio on each volume, which does IO when it returns. A volume that
 // cannot be filled has a failure.
 func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 	for n := range l.settings.volumes {
@@ -160,6 +162,10 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 	}
 	if l.drive {
 		if err := l.measureDrive(ctx); err != nil {
+			return err
+		}
+		var err error
+		if l.link, l.copies, err = l.ground.link(linkTime); err != nil {
 			return err
 		}
 	}

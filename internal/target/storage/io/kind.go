@@ -26,6 +26,8 @@ const (
 	sourceThroughput = "throughput"
 	sourceDriveAlone = "drive alone"
 	sourceShare      = "share of the drive"
+	sourceLinkAlone  = "link alone"
+	sourceLinkShare  = "share of the link"
 	sourceSpread     = "spread"
 	sourcePgbench    = "pgbench"
 	// What pgbench did in the hold.
@@ -48,7 +50,9 @@ func operations() record.ObjectKind {
 			{Name: "achieved rate", Unit: "/s", Help: "IOs completed per second (IOPS)", LessIsWorse: true, Figure: record.FigureRate},
 			told("throughput", "B/s", "bytes read and written per second", sourceThroughput, true),
 			told("drive alone", "B/s", "bytes per second of one fio on the file system below the volumes, right before the step", sourceDriveAlone, true),
-			told("share of the drive", "%", "throughput as a share of that of the drive alone; the link to a volume that is remote is not measured", sourceShare, true),
+			told("share of the drive", "%", "throughput as a share of that of the drive alone", sourceShare, true),
+			told("link alone", "Gbit/s", "what one connection by TCP carries from a storage server of the run's own GlusterFS to its client, right before the step", sourceLinkAlone, true),
+			told("share of the link", "%", "what crossed that link as a share of it; what is written crosses it once for each replica", sourceLinkShare, true),
 			told("finish spread", "s", "by how much earlier the fastest volume had done what the slowest one did in the hold", sourceSpread, false),
 			told("transactions", "/s", "transactions per second of pgbench beside the IO", sourceTransactions, true),
 			told("transaction latency", "s", "mean latency of these", sourceTransaction, false),

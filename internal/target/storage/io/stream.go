@@ -25,7 +25,8 @@ type load struct {
 	besideSum, besideWeighed float64
 	rec                      target.Recorder
 	every                    time.Duration // how often fio reports
-	alone                    float64       // bytes a second of the drive by itself, 0 is not known
+	alone, link              float64       // bytes a second of the drive by itself, and of the link; 0 is not known
+	copies                   int           // of what is written that cross the link
 
 	mu      sync.Mutex
 	volumes []*volume

@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/local/fio"
 )
 
 // sumUp puts on record what the step came to.
@@ -21,10 +22,13 @@ func (l *load) sumUp(s target.Schedule) {
 	tell := func(source string, value float64) {
 		l.rec.Emit(&record.Reading{Source: source, Values: map[string]float64{"value": value}})
 	}
-	bytes := int64(0)
+	bytes, crossed := int64(0), int64(0)
 	for _, w := range l.windows[l.warm:] {
-		for _, x := range w.sides {
+		for name, x := range w.sides {
 			bytes += x.bytes
+			if crossed += x.bytes; name != fio.Read {
+				crossed += int64(l.copies-1) * x.bytes
+			}
 		}
 	}
 	throughput := float64(bytes) / s.Hold.Seconds()
@@ -32,6 +36,10 @@ func (l *load) sumUp(s target.Schedule) {
 	if l.alone > 0 {
 		tell(sourceDriveAlone, l.alone)
 		tell(sourceShare, 100*throughput/l.alone)
+	}
+	if l.link > 0 {
+		tell(sourceLinkAlone, 8e-9*l.link)
+		tell(sourceLinkShare, 100*float64(crossed)/s.Hold.Seconds()/l.link)
 	}
 	tell(sourceSpread, l.spread(s))
 	if l.beside != nil {

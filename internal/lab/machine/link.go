@@ -1,0 +1,80 @@
+package machine
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime"
+	"time"
+
+	"github.com/vishvananda/netns"
+)
+
+// linkBlock is how many bytes are sent at a time, as many as a write of FUSE has at
+// most.
+const linkBlock = 128 << 10
+
+// Throughput is how many bytes a second one connection by TCP carries from one
+// machine, at its address, to another, as fast as it goes and for so long.
+func Throughput(from *Machine, address netip.Addr, to *Machine, long time.Duration) (float64, error) {
+	var listener net.Listener
+	var sender, receiver net.Conn
+	err := from.inNetwork(func() (err error) {
+		listener, err = net.Listen("tcp4", netip.AddrPortFrom(address, 0).String())
+		return err
+	})
+	if err == nil {
+		defer listener.Close()
+		err = to.inNetwork(func() (err error) {
+			receiver, err = net.DialTimeout("tcp4", listener.Addr().String(), long)
+			return err
+		})
+	}
+	if err == nil {
+		defer receiver.Close()
+		sender, err = listener.Accept()
+	}
+	if err != nil {
+		return 0, fmt.Errorf("measure a link: %w", err)
+	}
+	go func() {
+		defer sender.Close()
+		block := make([]byte, linkBlock)
+		for _, err := sender.Write(block); err == nil; { // it ends with the receiver
+			_, err = sender.Write(block)
+		}
+	}()
+	time.AfterFunc(long, func() { receiver.Close() })
+	received, block := 0, make([]byte, linkBlock)
+	for {
+		n, err := receiver.Read(block)
+		received += n
+		switch {
+		case errors.Is(err, net.ErrClosed):
+			return float64(received) / long.Seconds(), nil
+		case err != nil:
+			return 0, fmt.Errorf("measure a link: %w", err)
+		}
+	}
+}
+
+// inNetwork does something in the machine's network, where sockets that it makes
+// stay.
+func (m *Machine) inNetwork(do func() error) error {
+	ns, err := netns.GetFromPid(m.PID())
+	if err != nil {
+		return fmt.Errorf("reach a machine's network: %w", err)
+	}
+	defer ns.Close()
+	done := make(chan error, 1)
+	go func() {
+		runtime.LockOSThread() // and never unlocked: the thread ends with this
+		err := netns.Set(ns)
+		if err == nil {
+			err = do()
+		}
+		done <- err
+	}()
+	return <-done
+}
