@@ -84,6 +84,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{`bin/plimsoll ab vm-io --kubeconfig ~/.kube/config --level 4 --arm idle:iops=1 --arm loaded:iops=1000 --metric "read p99"`, nil, machines},
 		{"bin/plimsoll sweep vm-boot-storm --lab-real-guests 2 --levels 4", nil, "TestRealGuests makes such a run"},
 		{"bin/plimsoll lab up guests --virt --real-guests 2", nil, "likewise"},
+		{"bin/plimsoll sweep vm-migration --lab-virt hyperconverged=true --lab-time-scale 20 --set parallelMigrations=20 --levels 20", nil, "it takes a minute; TestSettingsOfHyperConverged makes a shorter one"},
 		{"bin/plimsoll sweep vm-migration --lab vms --vary parallelMigrations=5,20", nil, "it takes minutes; TestSettings makes shorter ones"},
 		{"bin/plimsoll ab vm-boot-storm --lab vms --arm slow:controllerQPS=5,controllerBurst=10 --arm fast:controllerQPS=200,controllerBurst=400", nil, "likewise"},
 		{"bin/plimsoll sweep vm-boot-storm --lab-time-scale 20 --levels 20,50", nil, machines},

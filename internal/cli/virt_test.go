@@ -101,6 +101,39 @@ func TestWhatBoundVirtualMachines(t *testing.T) {
 	}
 }
 
+// The way on which machines are called changes when they are heard by no more than
+// its resolution; both say what it was.
+func TestWaysToMachines(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "two labs boot machines")
+	p := suite.Program(t)
+	for _, way := range []string{"host", "portforward"} {
+		got := p.Measure(t, way, "sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-time-scale", "20", "--hold", "1s", "--levels", "10", "--lab-virt", "bootShare=0s,bootTime=40s", "--set", "sshFrom="+way)
+		r := p.Result(t, way)
+		if got.Code != exitHeld || len(r.Steps) != 1 {
+			t.Fatalf("%s: exit code %d\n%s%s", way, got.Code, got.Stdout, got.Stderr)
+		}
+		s := r.Steps[0]
+		running, answered := s.Latency["Running"].P50, s.Latency["SSHAnswered"].P50
+		if running == nil || answered == nil || *answered-*running < 1.5 || *answered-*running > 3.5 {
+			t.Errorf("%s: guests boot for 2 s, Running %+v, SSHAnswered %+v", way, s.Latency["Running"], s.Latency["SSHAnswered"])
+		}
+		calls := 0
+		for _, d := range s.Durations {
+			if d.Source == "machines" && (d.Name == "call that was answered" || d.Name == "answer seen late by at most") {
+				calls += int(d.N)
+			}
+		}
+		if calls != 20 {
+			t.Errorf("%s: 10 machines and %d figures of their calls: %+v", way, calls, s.Durations)
+		}
+	}
+	if got := p.Run(t, "sweep", "vm-boot-storm", "--levels", "1", "--set", "sshFrom=pod"); got.Code != exitUsage || !strings.Contains(got.Stderr, "host, portforward") {
+		t.Errorf("from a pod: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	p.LeavesNoProcess(t)
+}
+
 // What cannot be there says so before any load.
 func TestClusterWithoutVirtualMachines(t *testing.T) {
 	t.Parallel()
@@ -144,7 +177,7 @@ func TestIOInGuests(t *testing.T) {
 		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
 	}
 	args := []string{"sweep", "vm-io", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "1"}
-	got := p.Measure(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5")...)
+	got := p.Measure(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5", "--set", "sshFrom=portforward")...)
 	r := p.Result(t, "io")
 	if got.Code != exitHeld || len(r.Steps) == 0 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)

@@ -95,6 +95,8 @@ func (w *world) serveAPI(ctx context.Context) error {
 			list.APIResources = append(list.APIResources, metav1.APIResource{Name: resource + "/" + verb, Namespaced: true, Verbs: metav1.Verbs{"update"}})
 		}
 	}
+	list.APIResources = append(list.APIResources, metav1.APIResource{Name: "virtualmachineinstances/portforward", Namespaced: true, Verbs: metav1.Verbs{"get"}})
+	mux.HandleFunc("GET "+base+"/namespaces/{namespace}/virtualmachineinstances/{name}/portforward/{port}/{protocol}", w.forward)
 	mux.HandleFunc("GET "+base, func(r http.ResponseWriter, _ *http.Request) { reply(r, http.StatusOK, list) })
 	mux.HandleFunc("PUT "+base+"/namespaces/{namespace}/{resource}/{name}/{verb}", w.subresource)
 	mux.HandleFunc("GET "+lab.VirtLimitsPath, func(r http.ResponseWriter, _ *http.Request) { reply(r, http.StatusOK, w.usedUp(time.Now())) })
@@ -441,6 +443,12 @@ func (w *world) offer(ctx context.Context) error {
 			}
 			return err
 		},
+	}
+	if w.Figures.HyperConverged {
+		creates = append(creates, func() error {
+			_, err := w.free.dynamic.Resource(hyperResource()).Namespace(Namespace).Create(ctx, newHyperConverged(), metav1.CreateOptions{})
+			return err
+		})
 	}
 	for _, create := range creates {
 		if err := create(); err != nil && !apierrors.IsAlreadyExists(err) {

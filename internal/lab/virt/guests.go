@@ -5,14 +5,19 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"net/http"
 	"net/netip"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
+	"github.com/gorilla/websocket"
 	"golang.org/x/sys/unix"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/portforward"
+	kubevirt "kubevirt.io/api/core/v1"
 )
 
 // What a user writes on and reads from objects.
@@ -149,14 +154,19 @@ func (g *guests) serve(ctx context.Context) error {
 	}
 }
 
+// up reports whether a guest that is played answers.
+func (g *guests) up(a netip.Addr) bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	it, ok := g.answers[a]
+	return ok && !it.paused && !time.Now().Before(it.from)
+}
+
 // greet says the banner for a guest that has booted. Otherwise the connection is
 // reset at once, as where nothing listens.
 func (g *guests) greet(connection *net.TCPConn) {
 	local, err := netip.ParseAddrPort(connection.LocalAddr().String())
-	g.mu.Lock()
-	it, ok := g.answers[local.Addr()]
-	g.mu.Unlock()
-	if err != nil || !ok || it.paused || time.Now().Before(it.from) {
+	if err != nil || !g.up(local.Addr()) {
 		connection.SetLinger(0)
 		connection.Close()
 		return
@@ -169,6 +179,46 @@ func (g *guests) greet(connection *net.TCPConn) {
 			io.Copy(io.Discard, connection)
 		}
 	}()
+}
+
+// forward connects whoever asks by WebSocket to a port of a guest, as virt-api does:
+// first the guest is reached, and then the request is answered.
+func (w *world) forward(r http.ResponseWriter, request *http.Request) {
+	vmi, ok := w.instances.get(request.PathValue("namespace") + "/" + request.PathValue("name"))
+	if !ok {
+		refuse(r, apierrors.NewNotFound(kubevirt.Resource("virtualmachineinstances"), request.PathValue("name")))
+		return
+	}
+	if instanceIs(vmi, kubevirt.VirtualMachineInstancePaused) {
+		refuse(r, conflict("virtualmachineinstance", vmi.Name, "VMI is paused"))
+		return
+	}
+	address, err := netip.ParseAddrPort(vmi.Annotations[SSHAnnotation])
+	if err != nil {
+		refuse(r, apierrors.NewBadRequest("no network interfaces are present"))
+		return
+	}
+	var guest net.Conn
+	if err = syscall.ECONNREFUSED; request.PathValue("port") == "22" && request.PathValue("protocol") == "tcp" && (vmi.Annotations[GuestAnnotation] == GuestReal || w.guests.up(address.Addr())) {
+		guest, err = new(net.Dialer).DialContext(request.Context(), "tcp", address.String())
+	}
+	if err != nil {
+		refuse(r, apierrors.NewInternalError(fmt.Errorf("dialing VM: dial tcp %s:%s: %w", address.Addr(), request.PathValue("port"), err)))
+		return
+	}
+	defer guest.Close()
+	upgrader := websocket.Upgrader{Subprotocols: []string{"plain.kubevirt.io"}, CheckOrigin: func(*http.Request) bool { return true }}
+	socket, err := upgrader.Upgrade(r, request, nil)
+	if err != nil {
+		return // it has been answered
+	}
+	caller := portforward.NewTunnelingConnection("guest", socket)
+	go func() {
+		io.Copy(guest, caller)
+		guest.Close()
+	}()
+	io.Copy(caller, guest)
+	caller.Close()
 }
 
 // patience is for how long a guest waits for a client that says no more.

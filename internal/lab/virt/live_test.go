@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"net/http"
 	"os"
 	"strings"
 	"sync"
@@ -19,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/transport/websocket"
 	kubevirt "kubevirt.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -156,7 +158,7 @@ func TestDefinitionsAreStrict(t *testing.T) {
 // drain, and goes.
 func TestLifeOfMachines(t *testing.T) {
 	const ns, n = "life", 6
-	c, _ := connect(t, ns)
+	c, p := connect(t, ns)
 	ctx := t.Context()
 	if err := c.apply(t, ns, golden, false); err != nil {
 		t.Fatal(err)
@@ -206,6 +208,16 @@ func TestLifeOfMachines(t *testing.T) {
 	}
 	address := first.Annotations[SSHAnnotation]
 	await(t, "the guest", func() (string, bool) { return answers(address) })
+	// Through the API server too, as virtctl asks; at another port nothing listens.
+	if line, err := c.forward(ctx, p.Kubeconfig, ns, "vm0", 22); !strings.HasPrefix(line, "SSH-2.0-") {
+		t.Errorf("through the API server it says %q, %v", line, err)
+	}
+	if line, err := c.forward(ctx, p.Kubeconfig, ns, "vm0", 80); err == nil || !strings.Contains(err.Error(), "dialing VM") || !strings.Contains(err.Error(), "connection refused") {
+		t.Errorf("at a port where nothing listens it says %q, %v", line, err)
+	}
+	if line, err := c.forward(ctx, p.Kubeconfig, ns, "nobody", 22); !strings.Contains(fmt.Sprint(err), `"nobody" not found`) {
+		t.Errorf("of a machine that is not there it says %q, %v", line, err)
+	}
 
 	// A restart opens a new life; while it goes down nobody answers.
 	if err := c.virtctl(ctx, ns, "virtualmachines", "vm0", "restart"); err != nil {
@@ -497,6 +509,30 @@ func vmiAddress(vmi *kubevirt.VirtualMachineInstance) string { return vmi.Annota
 // virtctl is what "virtctl VERB NAME" sends.
 func (c clients) virtctl(ctx context.Context, namespace, resource, name, verb string) error {
 	return c.CoreV1().RESTClient().Put().AbsPath("/apis/subresources.kubevirt.io/v1/namespaces", namespace, resource, name, verb).Body([]byte("{}")).Do(ctx).Error()
+}
+
+// forward is what a machine says first at a port, through the API server.
+func (c clients) forward(ctx context.Context, kubeconfig, namespace, name string, port int) (string, error) {
+	config, err := clientcmd.BuildConfigFromFlags("", kubeconfig)
+	if err != nil {
+		return "", err
+	}
+	transport, made, err := websocket.RoundTripperFor(config)
+	if err != nil {
+		return "", err
+	}
+	request := c.CoreV1().RESTClient().Get().AbsPath("/apis/subresources.kubevirt.io/v1/namespaces", namespace, "virtualmachineinstances", name, "portforward", fmt.Sprint(port), "tcp")
+	asked, err := http.NewRequestWithContext(ctx, http.MethodGet, request.URL().String(), nil)
+	if err != nil {
+		return "", err
+	}
+	conn, err := websocket.Negotiate(transport, made, asked, "plain.kubevirt.io")
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close()
+	_, line, err := conn.ReadMessage()
+	return string(line), err
 }
 
 // watchLimits follows migrations and holds them against the limits after each news.

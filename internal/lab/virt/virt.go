@@ -103,9 +103,11 @@ type world struct {
 	restores   store[*unstructured.Unstructured]
 	versions   store[*unstructured.Unstructured]
 	operators  store[*unstructured.Unstructured]
+	hyper      store[*unstructured.Unstructured] // nil where there is none
 
 	machineControl, instanceControl, migrationControl     *controller
 	volumeControl, nodeControl, profileControl, pvControl *controller
+	kubevirtControl                                       *controller
 
 	guests *guests
 	real   *realGuests
@@ -195,9 +197,11 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	w.wire()
-	var informers []cache.SharedIndexInformer
-	for _, i := range []cache.SharedIndexInformer{w.machines, w.instances, w.migrations, w.kubevirts, w.volumes, w.profiles, w.sources, w.launchers, w.claims, w.persistent, w.nodes, w.pools, w.configs, w.snapshots, w.restores, w.versions, w.operators} {
-		informers = append(informers, i)
+	informers := []cache.SharedIndexInformer{w.machines, w.instances, w.migrations, w.kubevirts, w.volumes, w.profiles, w.sources, w.launchers, w.claims, w.persistent, w.nodes}
+	for _, s := range w.asData() {
+		informers = append(informers, s)
+	}
+	for _, i := range informers {
 		group.Go(func() error {
 			i.Run(ctx.Done())
 			return nil
@@ -238,8 +242,12 @@ func Run(ctx context.Context, o Options) error {
 
 // asData is the stores of kinds that are known as data only.
 func (w *world) asData() map[schema.GroupVersionResource]*store[*unstructured.Unstructured] {
-	return map[schema.GroupVersionResource]*store[*unstructured.Unstructured]{poolResource(): &w.pools, configResource(): &w.configs,
+	all := map[schema.GroupVersionResource]*store[*unstructured.Unstructured]{poolResource(): &w.pools, configResource(): &w.configs,
 		snapshotResource(): &w.snapshots, restoreResource(): &w.restores, versionResource(): &w.versions, operatorResource(): &w.operators}
+	if w.Figures.HyperConverged {
+		all[hyperResource()] = &w.hyper
+	}
+	return all
 }
 
 // served waits until what is followed can be listed: an informer that is refused
@@ -272,7 +280,7 @@ func (w *world) served(ctx context.Context) error {
 }
 
 func (w *world) controllers() []*controller {
-	return []*controller{w.machineControl, w.instanceControl, w.migrationControl, w.volumeControl, w.nodeControl, w.profileControl, w.pvControl}
+	return []*controller{w.machineControl, w.instanceControl, w.migrationControl, w.volumeControl, w.nodeControl, w.profileControl, w.pvControl, w.kubevirtControl}
 }
 
 // configure takes over what the resource KubeVirt says.
@@ -367,6 +375,7 @@ func (w *world) wire() {
 	w.nodeControl = newController("nodes", 4, w.syncNode)
 	w.profileControl = newController("profiles", 1, w.syncProfile)
 	w.pvControl = newController("persistent volumes", 4, w.syncPersistent)
+	w.kubevirtControl = newController("settings", 1, w.syncKubeVirt)
 
 	w.machines.each(func(o *kubevirt.VirtualMachine) { w.machineControl.queue.Add(key(o)) })
 	w.instances.each(func(o *kubevirt.VirtualMachineInstance) {
@@ -413,7 +422,17 @@ func (w *world) wire() {
 		if o.DeletionTimestamp == nil {
 			w.configure(o.Spec.Configuration)
 		}
+		if w.Figures.HyperConverged {
+			w.kubevirtControl.queue.Add(key(o))
+		}
 	})
+	if w.Figures.HyperConverged {
+		w.hyper.each(func(*unstructured.Unstructured) {
+			for _, o := range w.kubevirts.all() {
+				w.kubevirtControl.queue.Add(key(o))
+			}
+		})
+	}
 }
 
 // install makes the resources known to the API server and waits until it serves
@@ -422,6 +441,9 @@ func (w *world) install(ctx context.Context) error {
 	all, err := Definitions()
 	if err != nil {
 		return err
+	}
+	if w.Figures.HyperConverged {
+		all = append(all, hyperDefinition())
 	}
 	config := rest.CopyConfig(w.Config)
 	config.QPS = -1

@@ -64,6 +64,8 @@ type Virt struct {
 	QPS   float64
 	Burst int
 
+	HyperConverged bool // one stands there, and overwrites the KubeVirt
+
 	StuckMigrations int    // every so many-th migration makes no progress; 0 is none
 	StuckClones     int    // every so many-th clone never ends; 0 is none
 	DegradedPool    string // the pool whose nodes cannot take a configuration
@@ -100,6 +102,7 @@ func (v *Virt) flags() *flag.FlagSet {
 	f.IntVar(&v.KVMPerNode, "kvmPerNode", 1000, "devices.kubevirt.io/kvm of each node; 0 is none")
 	f.Float64Var(&v.QPS, "qps", 200, "requests per second of virt-controller, unless the resource KubeVirt says otherwise")
 	f.IntVar(&v.Burst, "burst", 400, "requests that it may send at once")
+	f.BoolVar(&v.HyperConverged, "hyperconverged", false, "whether there is a HyperConverged, which overwrites the KubeVirt")
 	f.IntVar(&v.StuckMigrations, "stuckMigrations", 0, "every so many-th migration makes no progress; 0 is none")
 	f.IntVar(&v.StuckClones, "stuckClones", 0, "every so many-th clone never ends; 0 is none")
 	f.StringVar(&v.DegradedPool, "degradedPool", "", "pool whose nodes cannot take a new configuration")
@@ -160,6 +163,8 @@ func kindOf(f *flag.Flag) string {
 		return "a duration such as 1.5s"
 	case int:
 		return "a whole number"
+	case bool:
+		return "true or false"
 	default:
 		return "a number"
 	}

@@ -125,6 +125,13 @@ type Probe struct {
 // its machines.
 const ParamSSHKey = "sshKey"
 
+// ParamSSHFrom is the parameter that says from where machines are called:
+// SSHFromForward is through the API server, else from this machine.
+const (
+	ParamSSHFrom   = "sshFrom"
+	SSHFromForward = "portforward"
+)
+
 // ReadsFIO reports whether objects tell of IO that they do.
 func (o *Objects) ReadsFIO() bool {
 	return o != nil && slices.ContainsFunc(o.Milestones, func(m ObjectMilestone) bool { return m.Probe != nil && m.Probe.FIO != "" })

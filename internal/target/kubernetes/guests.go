@@ -5,7 +5,6 @@ import (
 	"crypto/ed25519"
 	"errors"
 	"fmt"
-	"net"
 	"strings"
 	"time"
 
@@ -42,17 +41,12 @@ func newKey() (ssh.Signer, string, error) {
 // false for a machine that cannot be logged in to yet, or was lost meanwhile; an
 // error says that it never will tell.
 func (s *objectSet) readFIO(p observe.Probe) (did fio.Report, ok bool, failed error) {
-	ctx, cancel := context.WithTimeout(s.probing, loginPatience)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", p.Address)
+	conn, _, err := s.open(p, p.Address, loginPatience)
 	if err != nil {
-		return did, false, nil
+		return did, false, forbidden(err)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(s.probing, func() { conn.Close() })()
-	if deadline, ok := ctx.Deadline(); ok && conn.SetDeadline(deadline) != nil {
-		return did, false, nil
-	}
 	// Whose address it is was told by the cluster: the machine is as old as its key.
 	opened, channels, requests, err := ssh.NewClientConn(conn, p.Address, &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(s.load.Key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
 	if err != nil || conn.SetDeadline(time.Time{}) != nil {
@@ -80,6 +74,7 @@ func (s *objectSet) readFIO(p observe.Probe) (did fio.Report, ok bool, failed er
 // account implements followed, and tells what IO the objects have done.
 func (s *objectSet) account(failing bool) (map[string]int, []observe.Failing) {
 	s.mu.Lock()
+	s.described.Unanswered(s.clock.Now())
 	// Of some alone it would be the IO of those that were fast.
 	if left := s.tracker.Followed(); left > 0 && left == len(s.done) {
 		s.emit(&record.Reading{Source: workload.SourceFIO, Values: sumOf(s.done)})

@@ -1,11 +1,8 @@
 package kubernetes
 
 import (
-	"bufio"
 	"context"
 	"fmt"
-	"io"
-	"net"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,8 +25,8 @@ type objectSet struct {
 	described *observe.Described
 	collect   []string // the path of each resource
 	ours      func(namespace string) bool
-	probing   context.Context       // ends with the watches
-	done      map[string]fio.Report // IO that objects have told of, by their names
+	*calls
+	done map[string]fio.Report // IO that objects have told of, by their names
 	// ask asks something further of an object, and is what was refused; at most
 	// as many at once as asking has room for.
 	ask    func(ctx context.Context, name string, then *workload.Then) error
@@ -54,7 +51,7 @@ func newObjectSet(common *shared, ageing *ageing, namespaces *namespaceSet, mapp
 	spec := common.load.Objects
 	s := &objectSet{
 		following: &following{shared: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.has, asking: make(chan struct{}, setUpWorkers),
-		spells: make(map[[2]string]*record.ComponentHistogram),
+		calls: newCalls(common), spells: make(map[[2]string]*record.ComponentHistogram),
 	}
 	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
 	s.done = make(map[string]fio.Report)
@@ -147,7 +144,7 @@ func (s *objectSet) further(name string, then *workload.Then) {
 // spellBounds are those of the histograms of times for which something held, in
 // seconds.
 func spellBounds() []float64 {
-	return []float64{0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000}
+	return []float64{0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1000, 2500, 5000, 10000}
 }
 
 // spell notes how long something held: 0 that it may. It is called with mu held.
@@ -178,8 +175,8 @@ func (s *objectSet) tellSpells() {
 		}
 	}
 	for _, m := range s.load.Objects.Milestones {
-		if m.Probe != nil && m.Probe.Keep {
-			s.spell(s.noun.Many, silence, 0)
+		for _, name := range told(m.Probe) {
+			s.spell(s.noun.Many, name, 0)
 		}
 	}
 	for _, h := range s.spells {
@@ -187,107 +184,6 @@ func (s *objectSet) tellSpells() {
 		told.Counts = slices.Clone(h.Counts)
 		s.emit(&told)
 	}
-}
-
-// silence is what a server's times without an answer are called.
-const silence = "time without an answer"
-
-// keep calls a server that has answered until its object is gone, and tells of
-// the times without an answer.
-func (s *objectSet) keep(p observe.Probe) {
-	last := s.clock.Now()
-	for sleep(s.probing, probeInterval) {
-		s.mu.Lock()
-		wanted, address := s.described.Awaits(p), s.described.Address(p)
-		s.mu.Unlock()
-		if !wanted {
-			return
-		}
-		if !hears(s.probing, address, p.Banner) {
-			continue
-		}
-		now := s.clock.Now()
-		if gap := (now - last).Duration(); gap > 3*probeInterval {
-			s.mu.Lock()
-			s.spell(s.noun.Many, silence, gap)
-			s.mu.Unlock()
-		}
-		last = now
-	}
-}
-
-// probe calls a server until it answers as it should, its object is gone, or
-// the watches end.
-func (s *objectSet) probe(p observe.Probe) {
-	interval := probeInterval
-	if p.FIO != "" {
-		interval = loginInterval
-	}
-	tick := time.NewTicker(interval)
-	defer tick.Stop()
-	for {
-		var did fio.Report
-		var ok bool
-		var failed error
-		if p.FIO == "" {
-			ok = hears(s.probing, p.Address, p.Banner)
-		} else {
-			did, ok, failed = s.readFIO(p)
-		}
-		now := s.clock.Now()
-		s.mu.Lock()
-		wanted := s.described.Awaits(p)
-		switch {
-		case wanted && failed != nil:
-			s.described.Refused(now, p.Object, "FioFailed", failed.Error())
-			wanted = false
-		case wanted && ok:
-			s.described.Answered(now, p)
-			if p.FIO != "" {
-				s.done[p.Object] = did
-			}
-		}
-		s.mu.Unlock()
-		if ok && wanted && p.Keep {
-			s.keep(p)
-			return
-		}
-		if ok || !wanted {
-			return
-		}
-		select {
-		case <-tick.C:
-		case <-s.probing.Done():
-			return
-		}
-	}
-}
-
-// How servers are called: how often, which is the resolution of the milestone,
-// and how long a call may take.
-const (
-	probeInterval = 250 * time.Millisecond
-	probePatience = time.Second
-)
-
-// hears reports whether a server takes a connection and begins with a banner.
-func hears(ctx context.Context, address, banner string) bool {
-	ctx, cancel := context.WithTimeout(ctx, probePatience)
-	defer cancel()
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
-	if err != nil {
-		return false
-	}
-	defer conn.Close()
-	if banner == "" {
-		return true
-	}
-	if deadline, ok := ctx.Deadline(); ok && conn.SetDeadline(deadline) != nil {
-		return false
-	}
-	got := make([]byte, len(banner))
-	_, err = io.ReadFull(bufio.NewReader(conn), got)
-	return err == nil && string(got) == banner
 }
 
 // begin says that an object that was set up is asked for what is measured.

@@ -19,11 +19,12 @@ type rendering struct {
 	makers [][]*objectMaker // by job and object
 	// objects is what is followed, nil for pods.
 	objects *workload.Objects
+	forward bool // as of Variant
 }
 
 // render makes a variant ready, for the objects of a run.
 func render(v Variant, ids identity, mapper meta.RESTMapper, objects *workload.Objects) (*rendering, error) {
-	r := &rendering{config: v.Config, objects: objects}
+	r := &rendering{config: v.Config, objects: objects, forward: v.Forward}
 	if err := r.knowsStages(); err != nil {
 		return nil, err
 	}

@@ -398,7 +398,7 @@ func variantOf(r target.Request, given map[string]string) (v Variant, err error)
 	if err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
-	v.Settings = r.Workload.Values(params)
+	v.Settings, v.Forward = r.Workload.Values(params), params.Get(workload.ParamSSHFrom) == workload.SSHFromForward
 	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}

@@ -117,8 +117,9 @@ func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Batch, e
 	if err := t.needGuests(level); err != nil {
 		return target.Batch{}, err
 	}
-	t.putDurations(ctx)
-	return t.Target.Raise(ctx, level)
+	batch, err := t.Target.Raise(ctx, level)
+	t.putDurations(ctx) // what was set up before the load is not of it
+	return batch, err
 }
 
 // Account implements target.Target.
@@ -321,6 +322,9 @@ func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Asses
 	l, err := survey.Assess(ctx, d)
 	if spec := drainOf(s.Workload); err == nil && spec != nil {
 		l.Needs = append(l.Needs, drainRights(spec)...)
+	}
+	if err == nil && v.Forward {
+		l.Needs = append(l.Needs, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + subresources})
 	}
 	if err == nil && s.ToRead && v.Config != nil {
 		if err := v.repeatedNames(identity{uuid: s.UUID, run: s.Run}); err != nil {

@@ -75,6 +75,7 @@ type Variant struct {
 	Config    *kubeburner.Config
 	Templates [][]*kubeburner.Template // by job and object
 	Settings  []workload.Value         // of the cluster
+	Forward   bool                     // machines are called through the API server
 }
 
 func (l *PreparedWorkload) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
@@ -234,6 +235,9 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 			return target.Batch{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
 		}
 		t.population.rendering = arm
+	}
+	if t.watch.objects != nil {
+		t.watch.objects.forward.Store(t.population.forward)
 	}
 	if err := t.settings.apply(ctx, level.Arm, false); err != nil {
 		return target.Batch{}, err

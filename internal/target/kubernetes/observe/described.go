@@ -37,9 +37,11 @@ type Described struct {
 	// no time.
 	Says    func(kind, name, text string)
 	Held    func(what *workload.Held, name string, since, until record.Micros)
-	message message                                     // the one that is taken in
-	said    map[int]string                              // by resource
-	held    map[*workload.Held]map[string]record.Micros // since when it holds, by name; -1: it does not
+	message message // the one that is taken in
+	// silent says that objects which do not answer are in trouble: a step has ended.
+	silent bool
+	said   map[int]string                              // by resource
+	held   map[*workload.Held]map[string]record.Micros // since when it holds, by name; -1: it does not
 }
 
 // rule is what a message of a resource is looked at for.
@@ -65,6 +67,7 @@ type told struct {
 	troubles []trouble
 	address  string // that is called now
 	refused  Reason // a further request was refused
+	unheard  string // why it has not answered, "" while it is not called
 	probing  uint32 // milestones whose probe is under way
 }
 
@@ -80,6 +83,7 @@ type Probe struct {
 	Object    string
 	Milestone int
 	Address   string // with its port
+	Port      int    // of the object's server, wherever the address leads
 	Keep      bool   // it is called on after its answer
 	Banner    string
 	FIO       string // a command to be run there instead; see workload.Probe
@@ -233,14 +237,34 @@ func (d *Described) Begin(now record.Micros, name string) {
 			copy(o.stale, o.uids)
 			o.stale[0] = "" // the object itself goes on
 		}
-		o.news.Reached, o.news.There, o.news.Done, o.probing = 0, false, false, 0
+		o.news.Reached, o.news.There, o.news.Done, o.probing, o.unheard = 0, false, false, 0, ""
 		clear(o.troubles)
 	}
+}
+
+// Unheard says why a call of a probe had no answer, and Unanswered that the last
+// such word is what is wrong with the objects that have told of nothing else.
+func (d *Described) Unheard(p Probe, why string) {
+	if o := d.objects[p.Object]; o != nil {
+		o.unheard = why
+	}
+}
+
+// Unanswered is told of in Unheard.
+func (d *Described) Unanswered(now record.Micros) {
+	d.silent = true
+	for _, o := range d.objects {
+		if o.unheard != "" {
+			d.apply(now, Changed, o)
+		}
+	}
+	d.silent = false
 }
 
 // Answered says that a probe was answered at now.
 func (d *Described) Answered(now record.Micros, p Probe) {
 	if o := d.objects[p.Object]; d.Awaits(p) {
+		o.unheard = ""
 		d.reach(o, p.Milestone, 0, "")
 		d.apply(now, Changed, o)
 	}
@@ -404,7 +428,7 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 		case rule.probe != nil && met && o.probing&(1<<rule.milestone) == 0:
 			if address := m.address(rule.probe); address != "" {
 				o.probing |= 1 << rule.milestone
-				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe.Keep, rule.probe.Banner, rule.probe.FIO, resource, m.uid})
+				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe.Port, rule.probe.Keep, rule.probe.Banner, rule.probe.FIO, resource, m.uid})
 			}
 		}
 	}
@@ -444,6 +468,9 @@ func (d *Described) apply(now record.Micros, change Change, o *told) {
 			o.news.Unplaced = t.unplaced
 		}
 		o.news.Done = o.news.Done || t.final
+	}
+	if d.silent && o.news.Trouble.Reason == "" && o.unheard != "" {
+		o.news.Trouble = Reason{"NoAnswer", o.unheard}
 	}
 	d.Tracker.Apply(now, change, &o.news)
 }

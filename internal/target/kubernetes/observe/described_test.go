@@ -181,6 +181,32 @@ func TestProbes(t *testing.T) {
 	}
 }
 
+// Why a machine did not answer is told at the end of the step, once it is known,
+// and not of one that has answered.
+func TestUnanswered(t *testing.T) {
+	for _, answers := range []bool{false, true} {
+		spec := machines()
+		spec.There = "SSHAnswered"
+		tr := newDescribedTrial(t, spec)
+		tr.tell(Changed, 0, machineA, "")
+		tr.tell(Changed, 1, instanceA, `"address":"10.0.0.1"`)
+		tr.described.Unheard(tr.probes[0], "connection refused")
+		if answers {
+			tr.described.Answered(8, tr.probes[0])
+		}
+		before := len(tr.events)
+		tr.described.Unanswered(9)
+		told := tr.events[before:]
+		state := &record.State{}
+		if len(told) == 1 {
+			state, _ = told[0].Body.(*record.State)
+		}
+		if answers && len(told) > 0 || !answers && (len(told) != 1 || state == nil || state.Reason != "NoAnswer" || state.Message != "connection refused") {
+			t.Errorf("answers %v: told %+v %+v", answers, told, state)
+		}
+	}
+}
+
 // What is set up is silent until it begins; then only a new life counts.
 func TestBegin(t *testing.T) {
 	spec := machines()
