@@ -90,6 +90,13 @@ func timeScale(r judge.Result) float64 {
 	return 1
 }
 
+// played is a time as it would be.
+func played(v *float64, scale float64) string {
+	return known(v, func(x float64) string {
+		return time.Duration(x * scale * float64(time.Second)).Round(time.Second).String()
+	})
+}
+
 // playedRows are the times of simulated parts as they would be, with a head; nil
 // where they are as they were measured.
 func playedRows(r judge.Result) [][]string {
@@ -104,12 +111,8 @@ func playedRows(r judge.Result) [][]string {
 			if !ok || l.N == 0 || m.Name == kind.Gone {
 				continue
 			}
-			played := func(v *float64) string {
-				return known(v, func(x float64) string {
-					return time.Duration(x * timeScale(r) * float64(time.Second)).Round(time.Second).String()
-				})
-			}
-			rows = append(rows, []string{strconv.Itoa(s.ID), Number(s.LevelReached), m.Name, played(l.P50), played(l.P99), played(l.Max)})
+			scale := timeScale(r)
+			rows = append(rows, []string{strconv.Itoa(s.ID), Number(s.LevelReached), m.Name, played(l.P50, scale), played(l.P99, scale), played(l.Max, scale)})
 		}
 	}
 	return rows

@@ -284,7 +284,7 @@ func pageOf(in Input, data pageData) page {
 	if p.Refused {
 		p.Headline += "; requests failed"
 	}
-	p.PublishedNote = publishedNote
+	p.PublishedNote = publishedNote(r)
 	p.Broke = brokeOf(r, data.Unit)
 	p.environment(in.Environment)
 	return p
@@ -349,7 +349,11 @@ func factsOf(r judge.Result, data pageData) []fact {
 	}
 	if s := lineStep(r); s != nil && r.Comparison == nil {
 		if l, ok := s.Latency[data.Arrived]; ok && l.N > 0 {
-			add(data.Arrived+" p99", quantile(l, l.P99), fmt.Sprintf("at %s %s, p50 %s", Number(s.LevelReached), data.Unit, quantile(l, l.P50)))
+			note := fmt.Sprintf("at %s %s, p50 %s", Number(s.LevelReached), data.Unit, quantile(l, l.P50))
+			if timeScale(r) != 1 && l.P99 != nil {
+				note += fmt.Sprintf("; %s as it would be", played(l.P99, timeScale(r)))
+			}
+			add(data.Arrived+" p99", quantile(l, l.P99), note)
 		}
 	}
 	if r.Cost.Objects > 0 {

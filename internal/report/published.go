@@ -2,13 +2,21 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
 )
 
 // publishedNote says what a published figure beside a found one is worth.
-const publishedNote = "Published figures are from other machines and do not affect the verdict."
+func publishedNote(r judge.Result) string {
+	note := "Published figures are from other machines and do not affect the verdict."
+	if timeScale(r) != 1 {
+		note += fmt.Sprintf(" Times found here are told as they would be: %g times as long as they were measured.", timeScale(r))
+	}
+	return note
+}
 
 // published writes published figures beside those of the run.
 func (p *printer) published(r judge.Result) {
@@ -25,7 +33,7 @@ func (p *printer) published(r judge.Result) {
 		rows = append(rows, []string{what, publishedFigure(f), foundFigure(f), f.Source})
 	}
 	p.columns("", "llll", rows)
-	p.line("%s", publishedNote)
+	p.line("%s", publishedNote(r))
 }
 
 func publishedFigure(f judge.Published) string { return publishedNumber(f.Published, f.Unit) }
@@ -50,6 +58,9 @@ func publishedNumber(x float64, unit string) string {
 	case "%":
 		return fmt.Sprintf("%+.1f%%", 100*x)
 	case "s":
+		if x >= 600 {
+			return time.Duration(math.Round(x) * float64(time.Second)).String()
+		}
 		return Seconds(x)
 	case "B":
 		return byteCount(int64(x))

@@ -117,8 +117,9 @@ func (t *loaded) Raise(ctx context.Context, level target.Level) (target.Batch, e
 	if err := t.needGuests(level); err != nil {
 		return target.Batch{}, err
 	}
-	t.putDurations(ctx)
-	return t.Target.Raise(ctx, level)
+	batch, err := t.Target.Raise(ctx, level)
+	t.putDurations(ctx) // what was set up before the load is not of it
+	return batch, err
 }
 
 // Account implements target.Target.

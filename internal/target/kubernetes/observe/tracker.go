@@ -166,7 +166,6 @@ func (t *Tracker) Depart(name string) {
 // measured: what it reaches from here on is told.
 func (t *Tracker) Begin(now record.Micros, name string) {
 	if o := t.objects[name]; o != nil && o.asleep {
-		t.count(o.standing, -1)
 		o.asleep, o.reached, o.standing = false, 1<<bitCreated, standing{}
 		t.counts.Moved = now
 	}
@@ -275,21 +274,23 @@ func (t *Tracker) tell(now record.Micros, o *object, body record.Body) {
 func (o *object) has(bit int) bool { return o.reached&(1<<bit) != 0 }
 
 func (t *Tracker) gone(now record.Micros, name string, o *object, late bool) {
-	t.count(o.standing, -1)
+	t.count(o, -1)
 	t.counts.Gone++
 	t.counts.Moved = now
 	delete(t.objects, name)
 	t.tell(now, o, &record.Object{Object: name, Slot: o.slot, Milestone: Deleted, Late: late})
 }
 
-// count adds n objects of a standing to the counts.
-func (t *Tracker) count(s standing, n int) {
+// count adds an object to the counts, or takes it out of them. One that is made
+// ready only is in none.
+func (t *Tracker) count(o *object, n int) {
 	switch {
-	case s.ready:
+	case o.asleep:
+	case o.ready:
 		t.counts.Ready += n
-	case s.done:
+	case o.done:
 		t.counts.Failed += n
-	case s.unschedulable:
+	case o.unschedulable:
 		t.counts.Unschedulable += n
 	}
 }
@@ -299,9 +300,9 @@ func (t *Tracker) count(s standing, n int) {
 // the message was the first to tell that it was there.
 func (t *Tracker) updateStanding(now record.Micros, m *News, o *object, arrived bool) {
 	was, is := o.standing, t.standsBy(m, o)
+	t.count(o, -1)
 	o.standing, o.restarts = is, m.Restarts
-	t.count(was, -1)
-	t.count(is, +1)
+	t.count(o, +1)
 	if is.ready != was.ready || is.done != was.done || is.unschedulable != was.unschedulable {
 		t.counts.Moved = now
 	}
