@@ -111,8 +111,41 @@ func TestCallsFromHere(t *testing.T) {
 		t.Fatal(err)
 	}
 	closed.Close()
+	serve := func(answer func(*net.TCPConn)) string {
+		l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { l.Close() })
+		go func() {
+			for {
+				conn, err := l.AcceptTCP()
+				if err != nil {
+					return
+				}
+				answer(conn)
+				conn.Close()
+			}
+		}()
+		return l.Addr().String()
+	}
 	c := callsTo(t, "")
+	for _, pause := range []time.Duration{0, 20 * time.Millisecond} {
+		address := serve(func(conn *net.TCPConn) {
+			for _, part := range []string{"SS", "H-2.0-x\r\n"} {
+				time.Sleep(pause)
+				_, _ = conn.Write([]byte(part)) // the client may have gone
+			}
+		})
+		if _, err := c.hears(observe.Probe{Banner: "SSH-"}, address); err != nil {
+			t.Errorf("a greeting in two parts, each after %v: %v", pause, err)
+		}
+	}
 	for address, want := range map[string]string{
+		serve(func(conn *net.TCPConn) { _ = conn.SetLinger(0) }):                                    "no answer to this machine: connection reset by peer",
+		serve(func(conn *net.TCPConn) { time.Sleep(20 * time.Millisecond); _ = conn.SetLinger(0) }): "no answer to this machine: connection reset by peer",
+		serve(func(*net.TCPConn) {}): "no answer to this machine: closed without a greeting",
+		serve(func(conn *net.TCPConn) { _, _ = conn.Write([]byte("HTTP/1.1 400")); time.Sleep(time.Second) }): `no answer to this machine: it begins with "HTTP"`,
 		listener.Addr().String(): "no answer to this machine: nothing came in time; if its address cannot be reached from here, sshFrom=portforward goes through the API server",
 		closed.Addr().String():   "no answer to this machine: connection refused",
 	} {
