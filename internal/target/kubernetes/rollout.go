@@ -60,16 +60,16 @@ func (p *pool) is(condition string) bool {
 // rolled out, in order: updated, not paused, and with nodes that no run has
 // chosen.
 func (c *client) poolsToRollOut(ctx context.Context, selector string) (list []pool, err error) {
-	for began := time.Now(); ; {
+	for tries := 1; ; tries++ {
 		list, settling, err := c.poolsNow(ctx, selector)
-		if err != nil || !settling || time.Since(began) > poolsPatience || !sleep(ctx, time.Second) {
+		if err != nil || !settling || tries == poolsTries || !sleep(ctx, time.Second) {
 			return list, err
 		}
 	}
 }
 
-// poolsPatience is how long pools that are not updated are waited for.
-const poolsPatience = 30 * time.Second
+// poolsTries is how many seconds pools that are not updated are waited for.
+const poolsTries = 30
 
 // poolsNow are the pools that could be rolled out now; settling says that others
 // may be soon: they are not updated yet.
