@@ -1,12 +1,10 @@
 package judge
 
 import (
-	"cmp"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
-	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -29,10 +27,8 @@ type verdicts struct {
 // goal judges a step by one goal: the worst of its objectives.
 func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	c, f := v.step, v.f
-	if a := c.Arrivals; a != nil && a.OwnDelayP99 != nil && *a.OwnDelayP99 > v.ownDelayBound(g) {
-		bound := time.Duration(v.ownDelayBound(g) * float64(time.Second)).Round(time.Microsecond)
-		return slo.Invalid, fmt.Sprintf("%s itself was late: its own delay, p99 of %d arrivals, was %s, more than %v",
-			cmp.Or(v.spec.Kind.Generator, "plimsoll"), a.Judged, duration(*a.OwnDelayP99, bound), bound)
+	if why := v.tooLate(g); why != "" {
+		return slo.Invalid, why
 	}
 	if d := c.OwnDelay; d.short(c.Open) {
 		return slo.Invalid, fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, OwnDelayBound)

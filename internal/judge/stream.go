@@ -2,8 +2,10 @@ package judge
 
 import (
 	"cmp"
+	"fmt"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -351,19 +353,45 @@ func (s *Stream) reasons() []Reason {
 	return list
 }
 
-// ownDelayBound is how late the generator may be by its own doing, at p99: a
-// tenth of the quantile that is judged, and OwnDelayBound at most.
-func (v *verdicts) ownDelayBound(g slo.Goal) float64 {
-	bound := OwnDelayBound.Seconds()
-	if v.f.stream == nil {
-		return bound
+// leastOwn is the least quantile of the generator's own delay that is judged: of a
+// twentieth of the requests that came later than a median shows little.
+const leastOwn = 0.95
+
+// tooLate says that the generator was late by its own doing, "" where it was not:
+// its delay at p99 may be a tenth of the quantile that is judged, and OwnDelayBound
+// at most. Arms that are compared by a lower quantile are judged by that alone, and
+// by the same one of the delay, for what comes beyond does not shift it.
+func (v *verdicts) tooLate(g slo.Goal) string {
+	a := v.step.Arrivals
+	if a == nil || a.OwnDelayP99 == nil {
+		return ""
 	}
-	for _, s := range g.SLOs {
-		if x, ok := v.samples[s.Milestone]; ok && s.Form == slo.Quantile && x.N() > 0 {
-			bound = min(bound, x.Quantile(s.Q)/10)
+	q, delay, bound, of := 0.99, *a.OwnDelayP99, OwnDelayBound.Seconds(), ""
+	if v.f.stream != nil {
+		var judged []slo.Figure
+		for _, s := range g.SLOs {
+			if s.Form == slo.Quantile {
+				judged = append(judged, slo.Figure{Milestone: s.Milestone, Q: s.Q})
+			}
+		}
+		if arms := v.spec.Arms; arms != nil {
+			if f, err := slo.ParseFigure(arms.Metric); err == nil {
+				judged, q = []slo.Figure{f}, min(max(f.Q, leastOwn), q)
+				delay = sampleOf(v.f.stream.delay, 0).Quantile(q)
+			}
+		}
+		for _, f := range judged {
+			if x, ok := v.samples[f.Milestone]; ok && x.N() > 0 && x.Quantile(f.Q)/10 < bound {
+				bound, of = x.Quantile(f.Q)/10, ", a tenth of "+f.String()
+			}
 		}
 	}
-	return bound
+	if delay <= bound {
+		return ""
+	}
+	most := time.Duration(bound * float64(time.Second)).Round(time.Microsecond)
+	return fmt.Sprintf("%s itself was late: its own delay, %s of %d arrivals, was %s, more than %v%s",
+		cmp.Or(v.spec.Kind.Generator, "plimsoll"), stats.QuantileName(q), a.Judged, duration(delay, most), most, of)
 }
 
 // since is when a count over the judged windows first came to n, to a window:

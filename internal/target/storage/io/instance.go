@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"runtime"
 	"sync"
 	"time"
 
@@ -182,7 +183,7 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 		if v.proc == nil {
 			continue
 		}
-		if l.rate > 0 {
+		if l.goesFirst() {
 			v.proc.Prefer()
 		}
 		text, err := l.text(v.n, v.dir, l.every)
@@ -203,6 +204,12 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 		}
 		return true
 	})
+}
+
+// goesFirst reports whether fio's threads go before others on this machine: at a
+// fixed rate, and as fast as it goes where they leave a processor to what they load.
+func (l *load) goesFirst() bool {
+	return l.rate > 0 || l.small == nil && l.raw == "" && len(l.volumes) < runtime.NumCPU()
 }
 
 // spawn starts an fio that waits for its job.

@@ -97,7 +97,7 @@ func (l *load) stream(ctx context.Context, s target.Schedule) error {
 			v.proc.Take()
 			v.first, _ = v.proc.Last()
 			v.last = v.first
-			_ = v.proc.Watch(l.rate > 0) // one that has ended failed
+			_ = v.proc.Watch(l.goesFirst()) // one that has ended failed
 		}
 	}
 	l.mu.Unlock()
