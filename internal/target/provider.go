@@ -221,6 +221,11 @@ func Mistakef(hint, format string, args ...any) error {
 	return &MistakeError{fmt.Errorf(format, args...), hint}
 }
 
+// ParamMistake is the mistake of a parameter's value that does not do.
+func ParamMistake(param, hint, format string, args ...any) error {
+	return Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
+}
+
 // UnableError is an error with advice that is no mistake of the user's.
 type UnableError struct {
 	Err  error

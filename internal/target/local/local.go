@@ -40,6 +40,21 @@ type Running interface {
 	Close(context.Context) error
 }
 
+// Streamed implements what has nothing to do in a target.Target whose load is a
+// stream: all that is known of it is on record.
+type Streamed struct{}
+
+// Settle implements target.Target.
+func (Streamed) Settle(context.Context) error { return nil }
+
+// Account implements target.Target.
+func (Streamed) Account(context.Context) (target.Spread, error) { return target.Spread{}, nil }
+
+// Health implements target.Target.
+func (Streamed) Health(context.Context) (map[string]float64, error) {
+	return map[string]float64{}, nil
+}
+
 // Session implements what target.Sessions of such systems have in common.
 type Session struct {
 	target.Request

@@ -13,12 +13,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/local"
 )
 
 // instance is what the engine loads: each step has a router of its own, so that
 // none inherits what another one left.
 type instance struct {
 	*session
+	local.Streamed
 	rec  target.Recorder
 	made uint64 // routers
 
@@ -152,19 +154,8 @@ func (i *instance) Progress() target.Progress {
 	return i.system.clients.Progress()
 }
 
-// Settle implements target.Target: all that is known is on record.
-func (*instance) Settle(context.Context) error { return nil }
-
-// Account implements target.Target.
-func (*instance) Account(context.Context) (target.Spread, error) { return target.Spread{}, nil }
-
 // Reset implements target.Target.
 func (i *instance) Reset(context.Context) error { return i.stop() }
-
-// Health implements target.Target.
-func (*instance) Health(context.Context) (map[string]float64, error) {
-	return map[string]float64{}, nil
-}
 
 // Close implements target.Instance.
 func (i *instance) Close(context.Context) error { return i.stop() }

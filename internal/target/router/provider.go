@@ -127,7 +127,7 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 		var missing *haproxy.NotFoundError
 		switch {
 		case path != "":
-			return mistake("haproxy", "give the path of an HAProxy", "%w", err)
+			return target.ParamMistake("haproxy", "give the path of an HAProxy", "%w", err)
 		case errors.As(err, &missing):
 			return &target.UnableError{Err: err, Hint: "install it: " + haproxy.Install + ", or give its path: --set haproxy=PATH"}
 		}
@@ -164,7 +164,7 @@ func (s *session) check(ctx context.Context, one settings) error {
 	}
 	if err := haproxy.Check(ctx, one.binary, s.Room.Dir, sys.settings.router); err != nil {
 		if one.router.Template != "" {
-			return mistake("template", "", "%w", err)
+			return target.ParamMistake("template", "", "%w", err)
 		}
 		return err
 	}

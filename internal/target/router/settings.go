@@ -64,11 +64,6 @@ const afterHalf = "half-header"
 // domain is that of the routes' hosts where no names are given.
 const domain = "router.plimsoll.test"
 
-// mistake is a value of a parameter that does not do.
-func mistake(param, hint, format string, args ...any) error {
-	return target.Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
-}
-
 // limits are what this machine allows.
 type limits struct {
 	handles int64 // open files of a process
@@ -115,7 +110,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	sizeOf := func(name string) int {
 		n, sizeErr := size.Parse(p.Get(name), mostSize)
 		if sizeErr != nil {
-			err = errors.Join(err, mistake(name, "for example 4KiB", "%w", sizeErr))
+			err = errors.Join(err, target.ParamMistake(name, "for example 4KiB", "%w", sizeErr))
 		}
 		return int(n)
 	}
@@ -134,9 +129,9 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		r, rateErr := tune.ParseRate(text)
 		switch {
 		case rateErr != nil:
-			return s, mistake("link", "", "%w", rateErr)
+			return s, target.ParamMistake("link", "", "%w", rateErr)
 		case r < 1e6 || r > 30e9:
-			return s, mistake("link", "", "a link of 1 Mbit/s to 30 Gbit/s can be made, not one of %s", r)
+			return s, target.ParamMistake("link", "", "a link of 1 Mbit/s to 30 Gbit/s can be made, not one of %s", r)
 		}
 		s.rate = float64(r)
 	}
@@ -147,17 +142,17 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		return s, err
 	}
 	if s.pageSize < 1 || s.pageSize > mostPage {
-		return s, mistake("pageSize", "for example 1KiB", "a page must have from 1 byte to 64 MiB, this one has %d", s.pageSize)
+		return s, target.ParamMistake("pageSize", "for example 1KiB", "a page must have from 1 byte to 64 MiB, this one has %d", s.pageSize)
 	}
 	if s.router.HTTP2 && !s.router.Termination.Secure() {
-		return s, mistake("http", "termination=edge, passthrough or reencrypt", "clients speak HTTP/2 by TLS alone, and the termination is none")
+		return s, target.ParamMistake("http", "termination=edge, passthrough or reencrypt", "clients speak HTTP/2 by TLS alone, and the termination is none")
 	}
 	if s.router.HTTP2 && s.router.Passes() {
 		s.router.ServerHTTP2 = true // the servers speak with the clients
 	}
 	s.allCPUs = l.cpus
 	if s.event, err = parseEvent(p.Get("event")); err != nil {
-		return s, mistake("event", "", "%w", err)
+		return s, target.ParamMistake("event", "", "%w", err)
 	}
 	if s.hosts, err = hostsOf(p.Get("hosts"), int(p.Int("routes"))); err != nil {
 		return s, err
@@ -169,25 +164,25 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		s.router.Spares = 1
 	}
 	if s.recorded > mostRecorded {
-		return s, mistake("recordRequests", fmt.Sprintf("at most %d", mostRecorded), "%d requests of each step are more than a record is for; windows.parquet has all of them, counted", s.recorded)
+		return s, target.ParamMistake("recordRequests", fmt.Sprintf("at most %d", mostRecorded), "%d requests of each step are more than a record is for; windows.parquet has all of them, counted", s.recorded)
 	}
 	if s.churned > mostChurn {
-		return s, mistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)
+		return s, target.ParamMistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)
 	}
 	if s.churned > 0 && s.reloads && s.event == evRouteAPI {
-		return s, mistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
+		return s, target.ParamMistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
 	}
 	if s.churned > 0 && !s.reloads {
 		s.router.Spares++ // the last one
 	}
 	if s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD") {
-		return s, mistake("event", fmt.Sprintf("method=GET and pageSize=%dB or more", backend.CommonMark+1), "servers are told apart by their pages, and there is none, or too short a one")
+		return s, target.ParamMistake("event", fmt.Sprintf("method=GET and pageSize=%dB or more", backend.CommonMark+1), "servers are told apart by their pages, and there is none, or too short a one")
 	}
 	if s.idle > 0 && s.router.Passes() && s.idleAfter == afterHalf {
-		return s, mistake("idle", "termination=none, edge or reencrypt, or idleAfter=request", "HAProxy reads no header of what passes through")
+		return s, target.ParamMistake("idle", "termination=none, edge or reencrypt, or idleAfter=request", "HAProxy reads no header of what passes through")
 	}
 	if s.event == evKill && s.servers < 2 {
-		return s, mistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
+		return s, target.ParamMistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
 	}
 	if err := s.place(p.Get("pinning"), l.cpus); err != nil {
 		return s, err
@@ -195,13 +190,13 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	if file := p.Get("template"); file != "" {
 		text, err := os.ReadFile(file)
 		if err != nil {
-			return s, mistake("template", "give the file of an HAProxy configuration as a template", "%w", err)
+			return s, target.ParamMistake("template", "give the file of an HAProxy configuration as a template", "%w", err)
 		}
 		s.router.Template = string(text)
 	}
 	if file := p.Get("certificate"); file != "" {
 		if s.certificate, err = os.ReadFile(file); err != nil {
-			return s, mistake("certificate", "give a file with the certificate and its key in PEM", "%w", err)
+			return s, target.ParamMistake("certificate", "give a file with the certificate and its key in PEM", "%w", err)
 		}
 	}
 	return s, s.files(l.handles)
@@ -210,7 +205,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 // plainPages refuses what an nginx does not serve here.
 func (s *settings) plainPages() error {
 	if s.service != "" || s.workers > 0 || s.answerHead > 0 || s.router.ServerHTTP2 || s.method != "GET" && s.method != "HEAD" {
-		return mistake("backend", "backend=ours", "nginx serves pages as they are, by HTTP/1.1: service, workers, answerHeader, serverHTTP=2 and other methods than GET and HEAD are not for it")
+		return target.ParamMistake("backend", "backend=ours", "nginx serves pages as they are, by HTTP/1.1: service, workers, answerHeader, serverHTTP=2 and other methods than GET and HEAD are not for it")
 	}
 	return nil
 }
@@ -227,14 +222,14 @@ func (s *settings) files(handles int64) error {
 	most := (handles - tune.HAProxyFiles(0, threads, besides)) / 2
 	switch {
 	case most < 1:
-		return mistake("routes", "fewer routes, or a higher limit (ulimit -Hn)", "the checks of %d servers want more open files than the %d that a process may have here", s.servers*len(s.hosts), handles)
+		return target.ParamMistake("routes", "fewer routes, or a higher limit (ulimit -Hn)", "the checks of %d servers want more open files than the %d that a process may have here", s.servers*len(s.hosts), handles)
 	case s.router.Maxconn == 0:
 		s.router.Maxconn = int(min(openShiftMaxconn, most))
 	case int64(s.router.Maxconn) > most:
-		return mistake("maxconn", fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "HAProxy wants %d open files for %d connections, and a process may have %d here", tune.HAProxyFiles(int64(s.router.Maxconn), threads, besides), s.router.Maxconn, handles)
+		return target.ParamMistake("maxconn", fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "HAProxy wants %d open files for %d connections, and a process may have %d here", tune.HAProxyFiles(int64(s.router.Maxconn), threads, besides), s.router.Maxconn, handles)
 	}
 	if s.router.Bufsize < 1024 || s.router.Maxrewrite >= s.router.Bufsize {
-		return mistake("bufsize", "", "a buffer of %d bytes, of which %d are kept free for rewriting, holds no request", s.router.Bufsize, s.router.Maxrewrite)
+		return target.ParamMistake("bufsize", "", "a buffer of %d bytes, of which %d are kept free for rewriting, holds no request", s.router.Bufsize, s.router.Maxrewrite)
 	}
 	if err := checkConnections("idle", s.idle, handles); err != nil {
 		return err
@@ -245,7 +240,7 @@ func (s *settings) files(handles int64) error {
 // checkConnections checks that this program can have so many connections.
 func checkConnections(what string, n int, handles int64) error {
 	if most := handles - ownHandles; int64(n) > most {
-		return mistake(what, fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "%d connections want more open files than the %d that a process may have here", n, handles)
+		return target.ParamMistake(what, fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "%d connections want more open files than the %d that a process may have here", n, handles)
 	}
 	return nil
 }
@@ -260,7 +255,7 @@ const (
 func hostsOf(file string, n int) ([]load.Host, error) {
 	if file == "" {
 		if n < 1 || n > mostRoutes {
-			return nil, mistake("routes", "", "there must be 1 to %d routes, not %d", mostRoutes, n)
+			return nil, target.ParamMistake("routes", "", "there must be 1 to %d routes, not %d", mostRoutes, n)
 		}
 		hosts := make([]load.Host, n)
 		for i := range hosts {
@@ -270,7 +265,7 @@ func hostsOf(file string, n int) ([]load.Host, error) {
 	}
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return nil, mistake("hosts", "give a file with one name a line", "%w", err)
+		return nil, target.ParamMistake("hosts", "give a file with one name a line", "%w", err)
 	}
 	return parseHosts(file, text)
 }
@@ -291,31 +286,31 @@ func parseHosts(file string, text []byte) ([]load.Host, error) {
 		const hint = "a line is a name and, if it is not 1, a weight: www.example.com 2.5"
 		h := load.Host{Name: fields[0], Weight: 1}
 		if !form.MatchString(h.Name) || len(h.Name) > 253 {
-			return nil, mistake("hosts", hint, "%s: %q is not the name of a host in lower case with a domain", at, h.Name)
+			return nil, target.ParamMistake("hosts", hint, "%s: %q is not the name of a host in lower case with a domain", at, h.Name)
 		}
 		if was := known[h.Name]; was > 0 {
-			return nil, mistake("hosts", hint, "%s: %s stands in line %d already", at, h.Name, was)
+			return nil, target.ParamMistake("hosts", hint, "%s: %s stands in line %d already", at, h.Name, was)
 		}
 		if len(fields) > 1 {
 			w, err := strconv.ParseFloat(fields[1], 64)
 			if err != nil || !(w > 0) || w > 1e9 {
-				return nil, mistake("hosts", hint, "%s: the weight %q is no number above 0", at, fields[1])
+				return nil, target.ParamMistake("hosts", hint, "%s: the weight %q is no number above 0", at, fields[1])
 			}
 			h.Weight = w
 		}
 		if len(fields) > 2 {
-			return nil, mistake("hosts", hint, "%s: %q follows the weight", at, fields[2])
+			return nil, target.ParamMistake("hosts", hint, "%s: %q follows the weight", at, fields[2])
 		}
 		known[h.Name] = n
 		if hosts = append(hosts, h); len(hosts) > mostRoutes {
-			return nil, mistake("hosts", hint, "%s has more than %d names", file, mostRoutes)
+			return nil, target.ParamMistake("hosts", hint, "%s has more than %d names", file, mostRoutes)
 		}
 	}
 	if err := lines.Err(); err != nil {
-		return nil, mistake("hosts", "give a file with one name a line", "read %s: %w", file, err)
+		return nil, target.ParamMistake("hosts", "give a file with one name a line", "read %s: %w", file, err)
 	}
 	if len(hosts) == 0 {
-		return nil, mistake("hosts", "give a file with one name a line", "%s has no names", file)
+		return nil, target.ParamMistake("hosts", "give a file with one name a line", "%s has no names", file)
 	}
 	return hosts, nil
 }
@@ -348,7 +343,7 @@ func (s *settings) place(pinning string, cpus []int) error {
 		for _, part := range strings.Split(pinning, "+") {
 			cpu, err := strconv.Atoi(part)
 			if err != nil || !slices.Contains(cpus, cpu) || slices.Contains(s.placement.router, cpu) {
-				return mistake("pinning", fmt.Sprintf("auto, none, or processors out of %s, such as %d", list(cpus), cpus[0]), "%q is none of this machine's processors, or stands there twice", part)
+				return target.ParamMistake("pinning", fmt.Sprintf("auto, none, or processors out of %s, such as %d", list(cpus), cpus[0]), "%q is none of this machine's processors, or stands there twice", part)
 			}
 			s.placement.router = append(s.placement.router, cpu)
 		}

@@ -143,12 +143,12 @@ func (s *system) write() error {
 	}
 	inner, err := haproxy.MakeCertificate(s.router.Routes, s.host.Random, s.host.Now())
 	if err != nil {
-		return mistake("hosts", "names of fewer domains, or a certificate of your own", "%w", err)
+		return target.ParamMistake("hosts", "names of fewer domains, or a certificate of your own", "%w", err)
 	}
 	s.pair = inner
 	if s.certificate != nil {
 		if s.pair, err = haproxy.ReadCertificate(s.certificate, s.router.Routes, s.host.Now()); err != nil {
-			return mistake("certificate", "give one that is for all hosts, with its own key", "%w", err)
+			return target.ParamMistake("certificate", "give one that is for all hosts, with its own key", "%w", err)
 		}
 	}
 	for name, pair := range map[string]haproxy.Pair{certificateFile: s.pair, innerFile: inner} {

@@ -9,45 +9,27 @@ import (
 	"strconv"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
-	"plimsoll.dev/plimsoll/internal/text/size"
 )
-
-// glusterParams are the parameters of a GlusterFS of the run's own.
-func glusterParams() []string {
-	return []string{"multiplex", "maxBricksPerProcess", "replica", "bricks", "brickSize"}
-}
 
 // glusterOf checks what parameters say of the run's own GlusterFS. Given are
 // those that were named.
 func (s *settings) glusterOf(p workload.Params, given map[string]string) error {
 	if len(s.paths) > 0 {
-		for _, name := range glusterParams() {
+		for _, name := range gluster.Params() {
 			if _, ok := given[name]; ok {
-				return mistake(name, "leave path out", "it is of a GlusterFS of the run's own, and path names something else")
+				return target.ParamMistake(name, "leave path out", "it is of a GlusterFS of the run's own, and path names something else")
 			}
 		}
 		return nil
 	}
-	g := gluster.Settings{Replica: int(p.Int("replica")), Multiplex: p.Get("multiplex") == "true", MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs"}
-	var err error
-	if g.Size, err = size.Parse(p.Get("brickSize"), mostSize); err != nil {
-		return mistake("brickSize", "for example 10GiB", "%w", err)
-	}
-	const leastXFS = 300 << 20 // that mkfs.xfs makes
-	switch {
-	case g.Replica > machine.MaxConnected:
-		return mistake("replica", "", "there can be %d storage servers at most", machine.MaxConnected)
-	case g.XFS && g.Size < leastXFS:
-		return mistake("brickSize", "", "an XFS takes 300MiB at least")
-	}
+	g, err := gluster.SettingsOf(p)
 	s.gluster = &g
-	return nil
+	return err
 }
 
 // checkGluster checks that this machine can run it.
@@ -55,13 +37,7 @@ func (s *settings) checkGluster() error {
 	if s.gluster == nil {
 		return nil
 	}
-	if err := gluster.Check(s.gluster.XFS); err != nil {
-		if missing, ok := errors.AsType[*machine.MissingError](err); ok {
-			return &target.UnableError{Err: err, Hint: missing.Remedy() + ", or name a directory or mount: --set path=DIR"}
-		}
-		return err
-	}
-	return nil
+	return gluster.Able(s.gluster.XFS, ", or name a directory or mount: --set path=DIR")
 }
 
 // glusterfs are mounted volumes of a GlusterFS of the run's own.

@@ -12,6 +12,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/local"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 	"plimsoll.dev/plimsoll/internal/target/storage/smallfiles"
@@ -20,6 +21,7 @@ import (
 // instance is what the engine loads.
 type instance struct {
 	*session
+	local.Streamed
 	rec target.Recorder
 
 	mu     sync.Mutex
@@ -357,19 +359,8 @@ func (i *instance) Progress() target.Progress {
 	return i.load.progress()
 }
 
-// Settle implements target.Target: all that is known is on record.
-func (*instance) Settle(context.Context) error { return nil }
-
-// Account implements target.Target.
-func (*instance) Account(context.Context) (target.Spread, error) { return target.Spread{}, nil }
-
 // Reset implements target.Target: the volumes stay, with their files.
 func (i *instance) Reset(context.Context) error { return i.stop() }
-
-// Health implements target.Target.
-func (*instance) Health(context.Context) (map[string]float64, error) {
-	return map[string]float64{}, nil
-}
 
 // Close implements target.Instance.
 func (i *instance) Close(context.Context) error { return i.close() }

@@ -90,7 +90,7 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 		var missing *fio.NotFoundError
 		switch {
 		case path != "":
-			return mistake("fio", "give the path of an fio", "%w", err)
+			return target.ParamMistake("fio", "give the path of an fio", "%w", err)
 		case errors.As(err, &missing):
 			return &target.UnableError{Err: err, Hint: "install it: " + fio.Install + ", or give its path: --set fio=PATH"}
 		}

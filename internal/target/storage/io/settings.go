@@ -38,11 +38,6 @@ type settings struct {
 	drive    bool // measure it before each step
 }
 
-// mistake is a value of a parameter that does not do.
-func mistake(param, hint, format string, args ...any) error {
-	return target.Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
-}
-
 const (
 	mostSize    = 1 << 40
 	mostVolumes = 2000
@@ -58,7 +53,7 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 	sizeOf := func(name string) int64 {
 		n, sizeErr := size.Parse(p.Get(name), mostSize)
 		if sizeErr != nil {
-			err = errors.Join(err, mistake(name, "for example 4KiB", "%w", sizeErr))
+			err = errors.Join(err, target.ParamMistake(name, "for example 4KiB", "%w", sizeErr))
 		}
 		return n
 	}
@@ -80,16 +75,16 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 	j := &s.job
 	switch {
 	case small && (s.small.Size > mostSmall || s.small.Files > mostFiles):
-		return s, mistake("files", "", "there may be %d files of at most %s for each worker, not %d of %s", mostFiles, size.Text(mostSmall), s.small.Files, size.Text(s.small.Size))
+		return s, target.ParamMistake("files", "", "there may be %d files of at most %s for each worker, not %d of %s", mostFiles, size.Text(mostSmall), s.small.Files, size.Text(s.small.Size))
 	case small:
 	case j.Block < 512 || j.Block > j.Size:
-		return s, mistake("blockSize", "for example blockSize=4KiB and size=64MiB", "an IO has at least 512 bytes and at most those of the file (%s), not %s", size.Text(j.Size), size.Text(j.Block))
+		return s, target.ParamMistake("blockSize", "for example blockSize=4KiB and size=64MiB", "an IO has at least 512 bytes and at most those of the file (%s), not %s", size.Text(j.Size), size.Text(j.Block))
 	case j.Direct && j.Block%512 != 0:
-		return s, mistake("blockSize", "a multiple of 512, or direct=false", "direct IO is done in sectors, and %d bytes are none", j.Block)
+		return s, target.ParamMistake("blockSize", "a multiple of 512, or direct=false", "direct IO is done in sectors, and %d bytes are none", j.Block)
 	case j.Verify && j.Size%j.Block != 0:
-		return s, mistake("size", "a multiple of blockSize", "a checksum is kept for each block, and %s are no whole number of %s", size.Text(j.Size), size.Text(j.Block))
+		return s, target.ParamMistake("size", "a multiple of blockSize", "a checksum is kept for each block, and %s are no whole number of %s", size.Text(j.Size), size.Text(j.Block))
 	case j.Reads() && j.Writes() && (j.ReadPercent < 1 || j.ReadPercent > 99):
-		return s, mistake("mix", "rw=read or rw=write for one alone", "%d is no percentage from 1 to 99", j.ReadPercent)
+		return s, target.ParamMistake("mix", "rw=read or rw=write for one alone", "%d is no percentage from 1 to 99", j.ReadPercent)
 	}
 	for _, path := range strings.Split(p.Get("path"), "+") {
 		if path == "" {
@@ -119,11 +114,11 @@ func (s *settings) checkPath(path string) (string, error) {
 	const hint = "give directories that can be written to, such as path=/mnt/a+/mnt/b"
 	absolute, err := filepath.Abs(path)
 	if err != nil {
-		return "", mistake("path", hint, "%w", err)
+		return "", target.ParamMistake("path", hint, "%w", err)
 	}
 	probe, err := os.MkdirTemp(absolute, volumesPrefix)
 	if err != nil {
-		return "", mistake("path", hint, "%w", err)
+		return "", target.ParamMistake("path", hint, "%w", err)
 	}
 	defer os.RemoveAll(probe)
 	if !s.job.Direct {
@@ -131,7 +126,7 @@ func (s *settings) checkPath(path string) (string, error) {
 	}
 	f, err := os.OpenFile(filepath.Join(probe, fio.FileName), os.O_CREATE|os.O_WRONLY|syscall.O_DIRECT, 0o600)
 	if err != nil {
-		return "", mistake("direct", "direct=false", "the file system of %s does no direct IO: %w", absolute, err)
+		return "", target.ParamMistake("direct", "direct=false", "the file system of %s does no direct IO: %w", absolute, err)
 	}
 	f.Close()
 	return absolute, nil
@@ -142,13 +137,13 @@ func (s *settings) readJob(file string, p workload.Params) error {
 	const hint = "give a file with jobs for fio"
 	text, err := os.ReadFile(file)
 	if err != nil {
-		return mistake("job", hint, "%w", err)
+		return target.ParamMistake("job", hint, "%w", err)
 	}
 	if _, err := fio.Raw(string(text), "/"); err != nil {
-		return mistake("job", hint, "%s: %w", file, err)
+		return target.ParamMistake("job", hint, "%s: %w", file, err)
 	}
 	if s.rate > 0 {
-		return mistake("rate", "give it in the job, as rate_iops", "the job in %s says what is done", file)
+		return target.ParamMistake("rate", "give it in the job, as rate_iops", "the job in %s says what is done", file)
 	}
 	s.raw = string(text)
 	return nil
@@ -177,24 +172,24 @@ func (s settings) check(axis string) error {
 	case (s.small != nil) != slices.Contains([]string{axisWorkers, axisOperations}, axis):
 		return target.Mistakef("", "the axis %s is of another workload of this target", axis)
 	case s.volumes < 1 || s.volumes > mostVolumes:
-		return mistake("volumes", "", "there must be 1 to %d volumes, not %d", mostVolumes, s.volumes)
+		return target.ParamMistake("volumes", "", "there must be 1 to %d volumes, not %d", mostVolumes, s.volumes)
 	case s.depth < 1 || s.depth > mostDepth:
-		return mistake("depth", "", "the depth must be 1 to %d, not %d", mostDepth, s.depth)
+		return target.ParamMistake("depth", "", "the depth must be 1 to %d, not %d", mostDepth, s.depth)
 	case s.small == nil && s.depth > 1 && s.raw == "" && slices.Contains([]string{"psync", "sync", "mmap"}, s.job.Engine):
-		return mistake("depth", "engine=libaio, io_uring or posixaio", "the engine %s does one IO at a time, and the depth is %d", s.job.Engine, s.depth)
+		return target.ParamMistake("depth", "engine=libaio, io_uring or posixaio", "the engine %s does one IO at a time, and the depth is %d", s.job.Engine, s.depth)
 	case s.rate < 1 && slices.Contains([]string{axisRate, axisOperations}, axis):
-		return mistake("rate", "", "less than one operation a second is no rate")
+		return target.ParamMistake("rate", "", "less than one operation a second is no rate")
 	case s.rate < 0 || s.rate > mostRate:
-		return mistake("rate", "", "the rate must be at most %d IOs a second, not %d", mostRate, s.rate)
+		return target.ParamMistake("rate", "", "the rate must be at most %d IOs a second, not %d", mostRate, s.rate)
 	case s.rate > 0 && s.rate < s.volumes*kinds:
-		return mistake("rate", fmt.Sprintf("at least %d", s.volumes*kinds), "%d IOs a second are not one of each kind for each of %d volumes", s.rate, s.volumes)
+		return target.ParamMistake("rate", fmt.Sprintf("at least %d", s.volumes*kinds), "%d IOs a second are not one of each kind for each of %d volumes", s.rate, s.volumes)
 	case s.raw != "" && axis != axisVolumes:
-		return mistake("job", "--axis volumes", "the job says how deep and how fast it is, and the axis is %s", axis)
+		return target.ParamMistake("job", "--axis volumes", "the job says how deep and how fast it is, and the axis is %s", axis)
 	}
 	if s.rate > 0 && kinds == 2 {
 		for n := range s.volumes {
 			if reads, writes := s.of(n, "").Rates(); reads < 1 || writes < 1 {
-				return mistake("mix", "a higher rate, or a mix nearer to 50", "of %d IOs a second a volume has %d reads and %d writes: none is no rate for fio", s.of(n, "").Rate, reads, writes)
+				return target.ParamMistake("mix", "a higher rate, or a mix nearer to 50", "of %d IOs a second a volume has %d reads and %d writes: none is no rate for fio", s.of(n, "").Rate, reads, writes)
 			}
 		}
 	}
@@ -271,9 +266,9 @@ func (s settings) checkJob(ctx context.Context) error {
 	}
 	switch {
 	case err != nil && s.raw != "":
-		return mistake("job", "", "%w", err)
+		return target.ParamMistake("job", "", "%w", err)
 	case err != nil:
-		return mistake("engine", "another engine, or another fio: --set fio=PATH", "%w", err)
+		return target.ParamMistake("engine", "another engine, or another fio: --set fio=PATH", "%w", err)
 	}
 	return nil
 }

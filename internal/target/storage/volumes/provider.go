@@ -2,10 +2,8 @@ package volumes
 
 import (
 	"context"
-	"errors"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -55,19 +53,11 @@ func (Provider) Open(_ context.Context, r target.Request) (target.Session, error
 	for _, one := range s.arms {
 		xfs = xfs || one.gluster.XFS
 	}
-	if err := gluster.Check(xfs); err != nil {
-		return nil, unable(err)
+	if err := gluster.Able(xfs, ""); err != nil {
+		return nil, err
 	}
 	s.Tied = starter.New()
 	return s, nil
-}
-
-// unable tells what is missing, and the command that helps.
-func unable(err error) error {
-	if missing, ok := errors.AsType[*machine.MissingError](err); ok {
-		return &target.UnableError{Err: err, Hint: missing.Remedy()}
-	}
-	return err
 }
 
 // session is a GlusterFS of ours, for one run.

@@ -1,13 +1,11 @@
 package volumes
 
 import (
-	"fmt"
 	"maps"
 	"strconv"
 	"strings"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
@@ -37,15 +35,7 @@ const (
 	faultKill    = "kill"    // the process that serves most bricks
 )
 
-// mistake is a value of a parameter that does not do.
-func mistake(param, hint, format string, args ...any) error {
-	return target.Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
-}
-
-const (
-	leastXFS = 300 << 20 // that mkfs.xfs makes
-	mostSize = 1 << 50   // of a file, a file system or memory
-)
+const mostSize = 1 << 50 // of a file or memory
 
 // settingsOf checks what parameters say.
 func settingsOf(p workload.Params, life time.Duration) (settings, error) {
@@ -55,34 +45,28 @@ func settingsOf(p workload.Params, life time.Duration) (settings, error) {
 		return d
 	}
 	s := settings{
-		gluster: gluster.Settings{
-			Replica: int(p.Int("replica")), Multiplex: flag("multiplex"), MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs",
-		},
 		mount: flag("mount"), creators: int(p.Int("creators")), distinct: int(p.Int("distinctOptions")), patience: duration("patience"),
 		life: life, wait: duration("deleteAfter"), fault: p.Get("fault"),
 	}
-	for name, into := range map[string]*int64{"write": &s.write, "memory": &s.memory, "brickSize": &s.gluster.Size} {
+	for name, into := range map[string]*int64{"write": &s.write, "memory": &s.memory} {
 		n, err := size.Parse(p.Get(name), mostSize)
 		if err != nil {
-			return s, mistake(name, "", "%w", err)
+			return s, target.ParamMistake(name, "", "%w", err)
 		}
 		*into = n
 	}
 	switch {
-	case s.gluster.Replica > machine.MaxConnected:
-		return s, mistake("replica", "", "there can be %d storage servers at most", machine.MaxConnected)
-	case s.gluster.XFS && s.gluster.Size < leastXFS:
-		return s, mistake("brickSize", "", "an XFS takes 300Mi at least")
 	case s.write > 0 && !s.mount:
-		return s, mistake("write", "set mount=true, or write=0", "only a volume that is mounted can be written to")
+		return s, target.ParamMistake("write", "set mount=true, or write=0", "only a volume that is mounted can be written to")
 	case s.patience <= 0:
-		return s, mistake("patience", "for example 30s", "it must be more than 0")
+		return s, target.ParamMistake("patience", "for example 30s", "it must be more than 0")
 	}
 	var err error
 	if s.options, err = optionsOf(p.Get("options")); err != nil {
 		return s, err
 	}
-	return s, nil
+	s.gluster, err = gluster.SettingsOf(p)
+	return s, err
 }
 
 // optionsOf reads options of volumes: name=value, separated by spaces.
@@ -91,7 +75,7 @@ func optionsOf(text string) (map[string]string, error) {
 	for word := range strings.FieldsSeq(text) {
 		name, value, ok := strings.Cut(word, "=")
 		if !ok || name == "" || value == "" {
-			return nil, mistake("options", "for example 'performance.io-cache=off network.ping-timeout=10'", "%q is no option with its value", word)
+			return nil, target.ParamMistake("options", "for example 'performance.io-cache=off network.ping-timeout=10'", "%q is no option with its value", word)
 		}
 		options[name] = value
 	}
