@@ -43,6 +43,10 @@ func newKey() (ssh.Signer, string, error) {
 func (s *objectSet) readFIO(p observe.Probe) (did fio.Report, ok bool, failed error) {
 	conn, _, err := s.open(p, p.Address, loginPatience)
 	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.heard = p.Server + ": " + s.silentFor(err)
+		s.described.Unheard(p, s.silentFor(err))
 		return did, false, forbidden(err)
 	}
 	defer conn.Close()

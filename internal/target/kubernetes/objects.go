@@ -28,7 +28,7 @@ type objectSet struct {
 	ours      func(namespace string) bool
 	*calls
 	done    map[string]map[string]fio.Report // IO that objects have told of, by its phase and their names
-	heard   string                           // the last word of a server that will never answer
+	heard   string                           // why the last server did not let itself be read
 	reading atomic.Int32                     // figures that are read behind what counts
 	// ask asks something further of an object, and is what was refused; at most
 	// as many at once as asking has room for.
