@@ -81,6 +81,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
 		{"bin/plimsoll lab up vms --virt --nodes 20 --time-scale 60", nil, "the tests of internal/lab/virt start such a lab"},
 		{"bin/plimsoll lab up slow --virt --time-scale 60 --virt-figures qps=5,burst=10", nil, "likewise"},
+		{"bin/plimsoll ab vm-migration --lab-real-guests 1 --level 1 --arm idle:guestIOPS=0 --arm loaded:guestIOPS=200 --set guestDisk=16Mi --repeat 3 --margin 2%", nil, "TestMigrationUnderIO makes such a run"},
 		{"bin/plimsoll sweep vm-io --lab-real-guests 2 --levels 1 --set machinesPerNode=2 --set size=64Mi", nil, "TestIOInGuests makes such a run"},
 		{`bin/plimsoll ab vm-io --kubeconfig ~/.kube/config --level 4 --arm idle:iops=1 --arm loaded:iops=1000 --metric "read p99"`, nil, machines},
 		{"bin/plimsoll sweep vm-boot-storm --lab-real-guests 2 --levels 4", nil, "TestRealGuests makes such a run"},
