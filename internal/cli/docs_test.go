@@ -54,6 +54,7 @@ func TestDocumentedCommands(t *testing.T) {
 		volumes  = "it takes minutes, with a real GlusterFS; TestVolumes makes shorter ones"
 		storage  = "it takes minutes, with a real fio; TestIO makes shorter ones"
 		machines = "TestVirtualMachines makes such runs"
+		thousand = "it takes three to ten minutes and gigabytes of memory"
 		haproxy  = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
 	)
 	type row struct {
@@ -80,6 +81,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll lab up --nodes 100 --start-latency uniform:500ms,1.5s", []int{exitHeld}, ""},
 		{"bin/plimsoll lab up vms --virt --nodes 20 --time-scale 60", nil, "the tests of internal/lab/virt start such a lab"},
 		{"bin/plimsoll lab up slow --virt --time-scale 60 --virt-figures qps=5,burst=10", nil, "likewise"},
+		{"bin/plimsoll ab vm-migration --lab-real-guests 1 --level 1 --arm idle:guestIOPS=0 --arm loaded:guestIOPS=200 --set guestDisk=16Mi --repeat 3 --margin 2%", nil, "TestMigrationUnderIO makes such a run"},
 		{"bin/plimsoll sweep vm-io --lab-real-guests 2 --levels 1 --set machinesPerNode=2 --set size=64Mi", nil, "TestIOInGuests makes such a run"},
 		{`bin/plimsoll ab vm-io --kubeconfig ~/.kube/config --level 4 --arm idle:iops=1 --arm loaded:iops=1000 --metric "read p99"`, nil, machines},
 		{"bin/plimsoll sweep vm-boot-storm --lab-real-guests 2 --levels 4", nil, "TestRealGuests makes such a run"},
@@ -93,6 +95,10 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep vm-deploy --lab-time-scale 60 --set machines=400", nil, machines},
 		{"bin/plimsoll sweep vm-migration --lab-time-scale 20 --axis parallel", nil, machines},
 		{"bin/plimsoll sweep vm-drain --lab-nodes 12 --lab-time-scale 20 --levels 2,4", nil, "TestDrain makes such a run"},
+		{"bin/plimsoll sweep vm-deploy --axis machines --levels 1000 --set run=true --lab-nodes 20 --lab-max-pods 110 --lab-time-scale 20", nil, thousand},
+		{"bin/plimsoll sweep vm-restart --levels 1000 --lab-nodes 20 --lab-max-pods 110 --lab-time-scale 10", nil, thousand},
+		{"bin/plimsoll sweep vm-drain --levels 20 --set machinesPerNode=50 --set parallelMigrations=20 --set outboundMigrations=4 --lab-nodes 40 --lab-max-pods 110 --lab-time-scale 10", nil, thousand},
+		{"bin/plimsoll sweep vm-zones --levels 3 --set rhel=134 --set fedora=134 --set windows=66 --set parallelMigrations=20 --set outboundMigrations=4 --lab-nodes 33 --lab-max-pods 110 --lab-time-scale 10", nil, thousand},
 		{"bin/plimsoll sweep vm-zones --lab-nodes 9 --lab-time-scale 60", nil, "TestZones makes such a run"},
 		{"bin/plimsoll sweep vm-zones --kubeconfig ~/.kube/config --levels 1 --reboots 33", nil, "likewise"},
 		{"bin/plimsoll sweep vm-upgrade --lab-nodes 9 --lab-time-scale 60 --levels 50 --set to=4.20.0", nil, "TestUpgrade makes a shorter one"},

@@ -192,6 +192,57 @@ func TestIOInGuests(t *testing.T) {
 	p.LeavesNoProcess(t)
 }
 
+// Machines do IO while they are migrated, which is measured before they move and
+// while they do, and the slowdown that is planted is found.
+func TestMigrationUnderIO(t *testing.T) {
+	t.Parallel()
+	suite.Long(t, "guests boot by emulation and do IO")
+	p := suite.Program(t)
+	needQEMU(t)
+	if _, err := exec.LookPath("fio"); err != nil {
+		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
+	}
+	args := []string{"ab", "vm-migration", "--lab-nodes", "2", "--lab-real-guests", "1", "--lab-virt", "migrateFedora=8s,migrateUnderIO=1", "--arm", "idle:guestIOPS=0", "--arm", "loaded:guestIOPS=100", "--set", "guestDisk=16Mi"}
+	got := p.Measure(t, "moved", append(args, "--level", "1", "--repeat", "1", "--hold", "1s")...)
+	r := p.Result(t, "moved")
+	if len(r.Steps) != 2 {
+		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
+	}
+	for _, s := range r.Steps {
+		moved, told := s.Latency["Migrated"], s.Told
+		loaded := s.Arm == "loaded"
+		if moved.P50 == nil || *moved.P50 < 8 || (*moved.P50 >= 16) != loaded {
+			t.Errorf("%s: a migration takes 8 s, twice as long with IO: %+v", s.Arm, moved)
+		}
+		for _, phase := range []string{"before", "moving"} {
+			if rate := told["read rate "+phase]; loaded && (rate < 50 || rate > 150 || told["write p99 "+phase] <= 0) || !loaded && rate > 0 {
+				t.Errorf("%s: with 100 reads and writes per second told %v", s.Arm, told)
+			}
+		}
+	}
+	got = p.Run(t, append(args, "--level", "2")...)
+	if got.Code != exitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 2") {
+		t.Errorf("machines that are played: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	p.LeavesNoProcess(t)
+}
+
+// Without QEMU no lab with real guests is begun, and the way to get it is told.
+func TestRealGuestsWithoutQEMU(t *testing.T) {
+	t.Parallel()
+	p := suite.Program(t)
+	for _, args := range []string{"sweep vm-boot-storm --lab-nodes 2 --lab-real-guests 1 --levels 2", "lab up guests --virt --real-guests 1"} {
+		cmd := p.Command(strings.Fields(args)...)
+		cmd.Env = append(cmd.Env, "PATH="+t.TempDir())
+		out, _ := cmd.CombinedOutput() // the code tells
+		if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(string(out), "needs qemu-system-x86_64") || !strings.Contains(string(out), "apt-get install --no-install-recommends qemu-system-x86") {
+			t.Errorf("%s: exit code %d\n%s", args, cmd.ProcessState.ExitCode(), out)
+		}
+	}
+	p.LeavesNoLab(t)
+	p.LeavesNoProcess(t)
+}
+
 func needQEMU(t *testing.T) {
 	t.Helper()
 	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {

@@ -127,7 +127,8 @@ func (c cluster) waitServiceAccount(ctx context.Context) error {
 }
 
 // waitNodesReady waits until all simulated nodes can take pods: Ready, and
-// freed by the controller manager of the taint that every new node gets.
+// freed by the controller manager of the taint that every new node gets; and
+// labelled for virtual machines, where there are any.
 func (c cluster) waitNodesReady(ctx context.Context) error {
 	if c.record.Nodes == 0 {
 		return nil
@@ -162,7 +163,8 @@ func (c cluster) countReady(ctx context.Context, ready map[string]bool) error {
 		if !ok {
 			return apierrors.FromObject(event.Object)
 		}
-		if event.Type != watch.Deleted && usable(node) {
+		_, zoned := node.Labels[corev1.LabelTopologyZone]
+		if event.Type != watch.Deleted && usable(node) && (zoned || c.record.Virt == nil) {
 			ready[node.Name] = true
 		} else {
 			delete(ready, node.Name)

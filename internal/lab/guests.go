@@ -26,7 +26,9 @@ func findQEMU() machine.Need {
 }
 
 // guestImage is the directory of what real guests boot from, kept for labs to come.
-func (s Store) guestImage() string { return filepath.Join(s.Root, ImagesDir, "guest") }
+func (s Store) guestImage() string {
+	return filepath.Join(s.Root, ImagesDir, "guest-"+image.GuestKey())
+}
 
 // needGuests finds what runs real guests and makes what they boot from, unless it
 // is there.
@@ -41,7 +43,7 @@ func (s Store) needGuests(ctx context.Context) error {
 	if err := os.MkdirAll(filepath.Dir(s.guestImage()), 0o700); err != nil {
 		return err
 	}
-	made, err := os.MkdirTemp(filepath.Dir(s.guestImage()), "guest-")
+	made, err := os.MkdirTemp(filepath.Dir(s.guestImage()), ".guest-")
 	if err != nil {
 		return err
 	}

@@ -44,6 +44,9 @@ func (s *shapes) definition(t reflect.Type) (d apiextensions.JSONSchemaProps) {
 				one.Minimum, one.Maximum = bound(pairs[0]), bound(pairs[len(pairs)-1])
 			}
 			d.Properties[f.name] = one
+			if f.required {
+				d.Required = append(d.Required, f.name)
+			}
 		}
 	case reflect.Map:
 		elem := s.definition(t.Elem())

@@ -69,7 +69,7 @@ func lookAtObject(out *report, v value) {
 	}
 	out.objects = append(out.objects, o)
 	if t := kindOf(o.apiVersion, o.kind); t != nil {
-		fits(out, v, article(o.kind), t)
+		(&fit{out: out, doc: v.doc, what: article(o.kind), whole: !v.doc.templated}).check(v, t)
 		if o.kind != "KubeletConfiguration" {
 			checkNamed(out, o)
 		}

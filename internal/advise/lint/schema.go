@@ -1,6 +1,7 @@
 package lint
 
 import (
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -16,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	kubevirt "kubevirt.io/api/core/v1"
+	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -30,6 +33,8 @@ type field struct {
 	typ    reflect.Type
 	values []string // the texts that it can be, if not any
 	bounds string   // of a number, in pairs; "" for none
+	// required is that an object without it is refused.
+	required bool
 }
 
 // fieldSet are the keys of a struct.
@@ -83,9 +88,22 @@ func (s *shapes) of(t reflect.Type) *fieldSet {
 		if tag := f.Tag.Get("values"); tag != "" {
 			values = strings.Fields(tag)
 		}
-		set.add(field{name, f.Type, values, f.Tag.Get("range")})
+		set.add(field{name, f.Type, values, f.Tag.Get("range"), requires(t, name, rest)})
 	}
 	return set
+}
+
+// requires reports whether a published type requires a key: those that it leaves
+// out where they are empty are optional. A test holds it against the published
+// definitions.
+func requires(t reflect.Type, key, options string) bool {
+	switch {
+	case strings.Contains(options, "omit") || key == "status" || key == "apiGroup" || key == "mediatedDeviceTypes":
+		return false
+	case t == reflect.TypeFor[kubevirt.Machine](), t == reflect.TypeFor[cdi.TLSSecurityProfile]():
+		return false
+	}
+	return t == reflect.TypeFor[metav1.LabelSelectorRequirement]() || strings.HasPrefix(t.PkgPath(), "kubevirt.io/") || strings.HasPrefix(t.PkgPath(), "k8s.io/api/")
 }
 
 func (f *fieldSet) add(one field) {
@@ -158,6 +176,7 @@ type fit struct {
 	// unknown is asked about a key that the type does not have, before anything
 	// is said of it; it reports whether it has said so itself.
 	unknown func(f frame, e entry) bool
+	whole   bool // nothing that is required may be missing
 	frames  []frame
 }
 
@@ -406,8 +425,10 @@ func (c *fit) structure(v value, t reflect.Type) {
 			}
 			continue
 		}
-		f := set.fields[i]
+		f, whole := set.fields[i], c.whole
+		c.whole = whole && f.name != "status" // which the server writes
 		c.check(e.value, f.typ)
+		c.whole = whole
 		if f.values != nil {
 			c.oneOf(e.value, f.values)
 		}
@@ -416,6 +437,12 @@ func (c *fit) structure(v value, t reflect.Type) {
 		}
 	}
 	c.frames = c.frames[:top]
+	for _, f := range set.fields {
+		// A name has a rule of its own.
+		if c.whole && f.required && f.name != "name" && v.get(f.name).node == nil {
+			c.out.find("missing-field", v.at(), "write it; a patch of an object needs it not", fmt.Sprintf("%s has no %s, which is required", cmp.Or(v.path, c.what), f.name))
+		}
+	}
 }
 
 // enumKey is a field of a struct whose type alone does not tell its values.

@@ -4,8 +4,10 @@ import (
 	"archive/tar"
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"debug/elf"
 	_ "embed"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -41,6 +43,20 @@ func guestPackages() []string {
 // guestModules are the parts of the kernel that a guest loads, in this order.
 func guestModules() []string {
 	return []string{"virtio_ring", "virtio", "virtio_pci_legacy_dev", "virtio_pci_modern_dev", "virtio_pci", "failover", "net_failover", "virtio_net", "virtio_blk", "fat", "vfat", "nls_cp437", "nls_ascii"}
+}
+
+// GuestKey tells apart what real guests boot from by what it is made of here: this
+// program's part, the names of packages, and this machine's fio. Newer versions of
+// the packages do not change it.
+func GuestKey() string {
+	sum := sha256.New()
+	sum.Write(guestInit)
+	fmt.Fprint(sum, guestKernelPackage, guestPackages(), guestModules())
+	if fio, err := exec.LookPath("fio"); err == nil {
+		program, _ := os.ReadFile(fio) // making it says what is wrong
+		sum.Write(program)
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:6])
 }
 
 // Guest makes what a small virtual machine boots from, in dir: a kernel, and a root

@@ -26,6 +26,8 @@ const (
 	SSHAnnotation = "plimsoll.dev/ssh"
 	// OSLabel of an instance names its guest's system, such as rhel9.
 	OSLabel = "plimsoll.dev/os"
+	// IOLabel of an instance says that its guest does IO.
+	IOLabel = "plimsoll.dev/io"
 	// FaultAnnotation plants a fault: FaultStuck on a data volume or a migration,
 	// FaultStuckMigration on a machine, FaultDegraded on a pool, FaultLost on a
 	// node.

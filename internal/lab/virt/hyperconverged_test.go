@@ -2,10 +2,15 @@ package virt
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kubevirt "kubevirt.io/api/core/v1"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint"
 )
 
 // What a HyperConverged says stands in the KubeVirt, and nothing else of the
@@ -67,4 +72,49 @@ func sameJSON(t *testing.T, a, b string) bool {
 	x, _ := json.Marshal(of[0])
 	y, _ := json.Marshal(of[1])
 	return string(x) == string(y)
+}
+
+// What lint takes for required of the published types is what the definitions
+// require.
+func TestLintKnowsWhatIsRequired(t *testing.T) {
+	all, err := Definitions()
+	if err != nil {
+		t.Fatal(err)
+	}
+	compared := 0
+	for _, crd := range all {
+		if !strings.HasSuffix(crd.Spec.Group, "kubevirt.io") {
+			continue // lint has tables of its own
+		}
+		for _, v := range crd.Spec.Versions {
+			if known := lint.Definition(crd.Spec.Group+"/"+v.Name, crd.Spec.Names.Kind); known != nil {
+				compared += sameRequired(t, crd.Spec.Names.Kind, v.Schema.OpenAPIV3Schema, known)
+			}
+		}
+	}
+	if compared < 400 {
+		t.Errorf("only %d fields are required", compared)
+	}
+}
+
+// sameRequired compares what two schemas require, and counts it.
+func sameRequired(t *testing.T, path string, want, got *apiextensions.JSONSchemaProps) (n int) {
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(slices.Concat(want.Required, got.Required)))) {
+		n++
+		if slices.Contains(want.Required, name) != slices.Contains(got.Required, name) {
+			t.Errorf("%s.%s: required is %v by the definition", path, name, slices.Contains(want.Required, name))
+		}
+	}
+	for name, in := range want.Properties {
+		if of, ok := got.Properties[name]; ok && name != "status" {
+			n += sameRequired(t, path+"."+name, &in, &of)
+		}
+	}
+	if want.Items != nil && got.Items != nil {
+		n += sameRequired(t, path+"[]", want.Items.Schema, got.Items.Schema)
+	}
+	if want.AdditionalProperties != nil && got.AdditionalProperties != nil && want.AdditionalProperties.Schema != nil {
+		n += sameRequired(t, path+"{}", want.AdditionalProperties.Schema, got.AdditionalProperties.Schema)
+	}
+	return n
 }

@@ -351,18 +351,21 @@ func (w *world) patience() (tolerations []corev1.Toleration) {
 	return tolerations
 }
 
-// migrationTime is what is planted for the system of a machine.
+// migrationTime is what is planted for the system of a machine, and for its IO.
 func (w *world) migrationTime(vmi *kubevirt.VirtualMachineInstance) time.Duration {
-	system := strings.ToLower(osOf(vmi))
+	system, takes := strings.ToLower(osOf(vmi)), w.Figures.MigrateOther
 	switch {
 	case strings.HasPrefix(system, "rhel"):
-		return w.Figures.MigrateRHEL
+		takes = w.Figures.MigrateRHEL
 	case strings.HasPrefix(system, "fedora"):
-		return w.Figures.MigrateFedora
+		takes = w.Figures.MigrateFedora
 	case strings.HasPrefix(system, "win"):
-		return w.Figures.MigrateWindows
+		takes = w.Figures.MigrateWindows
 	}
-	return w.Figures.MigrateOther
+	if _, does := vmi.Labels[IOLabel]; does {
+		takes += time.Duration(float64(takes) * w.Figures.MigrateUnderIO)
+	}
+	return takes
 }
 
 // osOf is the system of a machine by its label, or by the annotation of its

@@ -55,6 +55,8 @@ type Virt struct {
 
 	MigrateRHEL, MigrateFedora, MigrateWindows, MigrateOther time.Duration
 	MigratePrepare                                           time.Duration // from a target that is Scheduled until its machine moves
+	// MigrateUnderIO is the share by which a machine that does IO takes longer.
+	MigrateUnderIO float64
 
 	Reboot     time.Duration // of a node
 	Upgrade    time.Duration // of a cluster's operators
@@ -97,6 +99,7 @@ func (v *Virt) flags() *flag.FlagSet {
 	f.DurationVar(&v.MigrateWindows, "migrateWindows", 12*time.Second, "live migration of a machine with Windows")
 	f.DurationVar(&v.MigrateOther, "migrateOther", 14*time.Second, "live migration of any other machine")
 	f.DurationVar(&v.MigratePrepare, "migratePrepare", time.Second, "preparing the target of a migration")
+	f.Float64Var(&v.MigrateUnderIO, "migrateUnderIO", 0.04, "share by which the live migration of a machine with the label plimsoll.dev/io takes longer")
 	f.DurationVar(&v.Reboot, "reboot", 8*time.Minute, "time for which a node that reboots is not ready")
 	f.DurationVar(&v.Upgrade, "upgrade", 35*time.Minute, "upgrade of a cluster's operators, before its nodes reboot")
 	f.IntVar(&v.KVMPerNode, "kvmPerNode", 1000, "devices.kubevirt.io/kvm of each node; 0 is none")

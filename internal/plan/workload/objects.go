@@ -119,6 +119,10 @@ type Probe struct {
 	// has done, as json+; the milestone is reached when it has. The key is that of
 	// the parameter ParamSSHKey, which the run fills in.
 	FIO string `yaml:"fio"`
+	// Phase is what the figures of that IO are told for, "" where there is one.
+	Phase string `yaml:"phase"`
+	// Where, if not "", is a path without whose value there is nothing to be called.
+	Where string `yaml:"where"`
 }
 
 // ParamSSHKey is the parameter that a run fills in with the public key that opens
@@ -132,20 +136,46 @@ const (
 	SSHFromForward = "portforward"
 )
 
+// ParamGuestIOPS is the parameter without which, or with 0, objects do no IO. Where
+// a workload that reads what they did has none, they do some.
+const ParamGuestIOPS = "guestIOPS"
+
 // ReadsFIO reports whether objects tell of IO that they do.
-func (o *Objects) ReadsFIO() bool {
-	return o != nil && slices.ContainsFunc(o.Milestones, func(m ObjectMilestone) bool { return m.Probe != nil && m.Probe.FIO != "" })
+func (o *Objects) ReadsFIO() bool { return len(o.phases()) > 0 }
+
+// phases are those that figures of IO are told for.
+func (o *Objects) phases() (list []string) {
+	if o == nil {
+		return nil
+	}
+	for _, m := range o.Milestones {
+		if m.Probe != nil && m.Probe.FIO != "" {
+			list = append(list, m.Probe.Phase)
+		}
+	}
+	return list
+}
+
+// DoesIO reports whether the objects of a workload do IO, with these parameters.
+func (w *Workload) DoesIO(params Params) bool {
+	_, err := w.Param(ParamGuestIOPS)
+	return w.Objects.ReadsFIO() && (err != nil || params.Int(ParamGuestIOPS) > 0)
 }
 
 // SourceFIO is the source of samples of IO that objects have done, whose values
 // are those of the metrics that a kind has for it.
 const SourceFIO = "fio"
 
-func fioMetrics() (list []record.Metric) {
-	for _, side := range []string{"read", "write"} {
-		list = append(list, record.Metric{Name: side + " rate", Unit: "/s", Help: side + "s per second, of all together (IOPS)", LessIsWorse: true, Source: SourceFIO, Figure: record.FigureMost, Value: side + "Rate"})
-		for _, q := range []string{"p50", "p99"} {
-			list = append(list, record.Metric{Name: side + " " + q, Unit: "s", Help: q + " of the latencies of " + side + "s, of all together", Source: SourceFIO, Figure: record.FigureMost, Value: side + " " + q})
+func (o *Objects) fioMetrics() (list []record.Metric) {
+	for _, phase := range o.phases() {
+		if phase != "" {
+			phase = " " + phase
+		}
+		for _, side := range []string{"read", "write"} {
+			list = append(list, record.Metric{Name: side + " rate" + phase, Unit: "/s", Help: side + "s per second" + phase + ", of all together (IOPS)", LessIsWorse: true, Source: SourceFIO, Figure: record.FigureMost, Value: side + "Rate" + phase})
+			for _, q := range []string{"p50", "p99"} {
+				list = append(list, record.Metric{Name: side + " " + q + phase, Unit: "s", Help: q + " of the latencies of " + side + "s" + phase + ", of all together", Source: SourceFIO, Figure: record.FigureMost, Value: side + " " + q + phase})
+			}
 		}
 	}
 	return list
@@ -174,6 +204,8 @@ type SetUp struct {
 	// empty.
 	Once  bool `yaml:"once"`
 	Until When `yaml:"until"`
+	// Probe, if not nil, is what must answer then.
+	Probe *Probe `yaml:"probe"`
 }
 
 // Ask is a request to an object: a merge patch, or a call of a subresource by
@@ -262,6 +294,9 @@ func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 		k.Created = "" // they are there before they are asked for anything
 	}
 	for _, m := range o.Milestones {
+		if m.Probe != nil && m.Probe.Where != "" {
+			continue // not all objects have it to reach
+		}
 		k.Milestones = append(k.Milestones, record.Milestone{Name: m.Name, Owner: m.By})
 		if m.Place != "" {
 			k.Placed = m.Name
@@ -278,7 +313,7 @@ func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 		k.By = &record.By{Labels: o.By.Labels, From: o.By.From, To: o.By.To}
 	}
 	if o.ReadsFIO() {
-		k.Metrics = append(slices.Clone(k.Metrics), fioMetrics()...)
+		k.Metrics = append(slices.Clone(k.Metrics), o.fioMetrics()...)
 	}
 	k.Bounds = o.Bounds
 	k.Troubles = slices.Clone(base.Troubles)
@@ -367,6 +402,7 @@ func (v *validator) objects(o *Objects) {
 			v.Fail(path+".job", "is missing: the job of the configuration that is made before the load")
 		}
 		v.when(o, path+".until", &o.SetUp[i].Until)
+		v.probe(path+".probe", s.Probe)
 	}
 }
 
@@ -432,11 +468,7 @@ func (v *validator) objectMilestones(o *Objects) {
 		if m.Gone && (m.Resource+m.Path+m.Condition != "" || m.Probe != nil) {
 			v.Fail(path+".gone", "is reached when the object is gone, and looks at nothing else")
 		}
-		if p := m.Probe; p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
-			v.Fail(path+".probe", "needs paths of an address and a port from 1 to 65535")
-		} else if p != nil && p.FIO != "" && !slices.ContainsFunc(v.w.Params, func(p Param) bool { return p.Name == ParamSSHKey }) {
-			v.Fail(path+".probe.fio", "needs a parameter %s, which lets it in", ParamSSHKey)
-		}
+		v.probe(path+".probe", m.Probe)
 	}
 	if !slices.Contains(names, o.There) {
 		v.Add("objects.there", nearest.OneOf(o.There, names), "%q is none of the milestones", o.There)
@@ -455,6 +487,14 @@ func (v *validator) objectMilestones(o *Objects) {
 		if !slices.Contains(names, name) {
 			v.Add("objects."+key, nearest.OneOf(name, names), "%q is none of the milestones", name)
 		}
+	}
+}
+
+func (v *validator) probe(path string, p *Probe) {
+	if p != nil && (len(p.Addresses) == 0 || p.Port < 1 || p.Port > 65535) {
+		v.Fail(path, "needs paths of an address and a port from 1 to 65535")
+	} else if p != nil && p.FIO != "" && !slices.ContainsFunc(v.w.Params, func(p Param) bool { return p.Name == ParamSSHKey }) {
+		v.Fail(path+".fio", "needs a parameter %s, which lets it in", ParamSSHKey)
 	}
 }
 

@@ -89,7 +89,7 @@ func (c *calls) open(p observe.Probe, address string, patience time.Duration) (c
 	ctx, cancel := context.WithTimeout(c.probing, patience)
 	defer cancel()
 	if forward {
-		conn, err = c.client.forward(ctx, p.Object, p.Port)
+		conn, err = c.client.forward(ctx, p.Server, p.Port)
 	} else {
 		conn, err = new(net.Dialer).DialContext(ctx, "tcp", address)
 	}
@@ -236,12 +236,36 @@ func (s *objectSet) keep(p observe.Probe) {
 	}
 }
 
+// gaveUp notes that a server will never answer: its object is never there, unless
+// it was before. It is called with mu held.
+func (s *objectSet) gaveUp(now record.Micros, p observe.Probe, reason, message string) {
+	s.heard = reason + ": " + message
+	if p.Milestone >= 0 && p.Milestone <= s.described.Course().There {
+		s.described.Refused(now, p.Object, reason, message)
+	} else {
+		s.emitAt(now, &record.Note{Text: p.Server + ": " + s.heard})
+	}
+}
+
+// awaitFigures waits for what is still being read at the end of a step.
+func (s *objectSet) awaitFigures(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, loginPatience)
+	defer cancel()
+	for s.reading.Load() > 0 && sleep(ctx, 50*time.Millisecond) {
+	}
+}
+
 // probe calls a server until it answers as it should, its object is gone, or
 // the watches end.
 func (s *objectSet) probe(p observe.Probe) {
 	interval := probeInterval
 	if p.FIO != "" {
 		interval = loginInterval
+	}
+	// A step that has ended waits for figures of what is past what counts.
+	if p.FIO != "" && p.Milestone > s.described.Course().There {
+		s.reading.Add(1)
+		defer s.reading.Add(-1)
 	}
 	tick := time.NewTicker(interval)
 	defer tick.Stop()
@@ -266,12 +290,17 @@ func (s *objectSet) probe(p observe.Probe) {
 			if forbidden(failed) != nil {
 				reason = "CallForbidden"
 			}
-			s.described.Refused(now, p.Object, reason, failed.Error())
+			s.gaveUp(now, p, reason, failed.Error())
 			wanted = false
 		case wanted && ok:
 			s.described.Answered(now, p)
+			if p.FIO != "" && p.Milestone >= 0 {
+				if s.done[p.Phase] == nil {
+					s.done[p.Phase] = make(map[string]fio.Report)
+				}
+				s.done[p.Phase][p.Object] = did
+			}
 			if p.FIO != "" {
-				s.done[p.Object] = did
 				break
 			}
 			s.spell(s.noun.Many, answered, (now - began).Duration())

@@ -60,7 +60,7 @@ func TestCalls(t *testing.T) {
 			}
 		}
 	}
-	p := observe.Probe{Object: "ns/vm-0", Port: 22, Banner: "SSH-"}
+	p := observe.Probe{Server: "ns/vm-0", Port: 22, Banner: "SSH-"}
 	for _, tt := range []struct {
 		why     string
 		answer  http.HandlerFunc
@@ -173,7 +173,7 @@ func TestForwardBothWays(t *testing.T) {
 		}
 	}))
 	t.Cleanup(server.CloseClientConnections)
-	conn, _, err := callsTo(t, server.URL).open(observe.Probe{Object: "ns/vm-0", Port: 22}, "", probePatience)
+	conn, _, err := callsTo(t, server.URL).open(observe.Probe{Server: "ns/vm-0", Port: 22}, "", probePatience)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -112,3 +112,29 @@ func TestChangedLimits(t *testing.T) {
 		}
 	}
 }
+
+// A pool's nodes are drained at once within its maxUnavailable.
+func TestPoolAtOnce(t *testing.T) {
+	tests := []struct {
+		why   string
+		most  string
+		nodes int
+		want  int
+	}{
+		{"the default is one", `null`, 5, 1},
+		{"a number", `10`, 33, 10},
+		{"more than there are", `10`, 5, 5},
+		{"a share is rounded down", `"33%"`, 11, 3},
+		{"one at the least", `"33%"`, 2, 1},
+		{"no share", `"many"`, 9, 1},
+	}
+	for _, tt := range tests {
+		p := pool{nodes: make([]string, tt.nodes)}
+		if err := json.Unmarshal([]byte(`{"spec":{"maxUnavailable":`+tt.most+`}}`), &p); err != nil {
+			t.Fatal(err)
+		}
+		if got := p.atOnce(); got != tt.want {
+			t.Errorf("%s: %d at once, want %d", tt.why, got, tt.want)
+		}
+	}
+}

@@ -43,6 +43,10 @@ func newKey() (ssh.Signer, string, error) {
 func (s *objectSet) readFIO(p observe.Probe) (did fio.Report, ok bool, failed error) {
 	conn, _, err := s.open(p, p.Address, loginPatience)
 	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.heard = p.Server + ": " + s.silentFor(err)
+		s.described.Unheard(p, s.silentFor(err))
 		return did, false, forbidden(err)
 	}
 	defer conn.Close()
@@ -76,39 +80,53 @@ func (s *objectSet) account(failing bool) (map[string]int, []observe.Failing) {
 	s.mu.Lock()
 	s.described.Unanswered(s.clock.Now())
 	// Of some alone it would be the IO of those that were fast.
-	if left := s.tracker.Followed(); left > 0 && left == len(s.done) {
-		s.emit(&record.Reading{Source: workload.SourceFIO, Values: sumOf(s.done)})
+	values := make(map[string]float64)
+	for phase, done := range s.done {
+		if left := s.tracker.Followed(); left > 0 && left == len(done) {
+			sumOf(done, phase, values)
+		}
+	}
+	if len(values) > 0 {
+		s.emit(&record.Reading{Source: workload.SourceFIO, Values: values})
 	}
 	s.mu.Unlock()
 	return s.following.account(failing)
 }
 
-// sumOf are the figures of IO over all who did it: their rates added, and their
-// latencies merged.
-func sumOf(done map[string]fio.Report) map[string]float64 {
-	values := make(map[string]float64)
+// sumOf adds the figures of IO over all who did it in a phase: their rates added,
+// and their latencies merged.
+func sumOf(done map[string]fio.Report, phase string, values map[string]float64) {
+	if phase != "" {
+		phase = " " + phase
+	}
 	for _, side := range []string{fio.Read, fio.Write} {
 		all := make(fio.Bins)
 		for _, r := range done {
 			all.Add(r.Sides[side].Bins)
 			if n := r.Sides[side].Bins.N(); n > 0 && r.Ran > 0 {
-				values[side+"Rate"] += float64(n) / r.Ran.Seconds()
+				values[side+"Rate"+phase] += float64(n) / r.Ran.Seconds()
 			}
 		}
 		if all.N() > 0 {
-			values[side+" p50"], values[side+" p99"] = float64(all.Quantile(0.5))/1e9, float64(all.Quantile(0.99))/1e9
+			values[side+" p50"+phase], values[side+" p99"+phase] = float64(all.Quantile(0.5))/1e9, float64(all.Quantile(0.99))/1e9
 		}
 	}
-	return values
 }
 
 // needGuests refuses a level of machines that do IO in a lab that has fewer real
 // ones: what is played does none.
 func (t *loaded) needGuests(level target.Level) error {
-	if t.s.lab == nil || t.s.lab.Spec().Virt == nil || !t.load.Objects.ReadsFIO() {
+	load := t.population.rendering
+	if arm, ok := t.arms[level.Arm]; ok {
+		load = arm
+	}
+	if t.s.lab == nil || t.s.lab.Spec().Virt == nil || !load.doesIO {
 		return nil
 	}
 	wanted, have := int(level.Value)*t.population.perIteration(), t.s.lab.Spec().Virt.RealGuests
+	if t.load.Axis == observe.AxisBulk {
+		wanted = t.population.whole()
+	}
 	if wanted <= have {
 		return nil
 	}

@@ -16,10 +16,11 @@ func TestSumOfIO(t *testing.T) {
 		}
 		return r
 	}
-	got := sumOf(map[string]fio.Report{
+	got := make(map[string]float64)
+	sumOf(map[string]fio.Report{
 		"a/vm-0": report(`{"jobs":[{"jobname":"io","job_runtime":10000,"read":{"lat_ns":{"bins":{"100000":98,"200000":2}}}}]}`),
 		"a/vm-1": report(`{"jobs":[{"jobname":"io","job_runtime":20000,"read":{"lat_ns":{"bins":{"100000":60,"9000000":40}}}}]}`),
-	})
+	}, "", got)
 	for name, want := range map[string]float64{"readRate": 15, "read p50": 0.0001, "read p99": 0.009} {
 		if got[name] != want {
 			t.Errorf("%s is %g, want %g", name, got[name], want)

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -26,7 +27,9 @@ type objectSet struct {
 	collect   []string // the path of each resource
 	ours      func(namespace string) bool
 	*calls
-	done map[string]fio.Report // IO that objects have told of, by their names
+	done    map[string]map[string]fio.Report // IO that objects have told of, by its phase and their names
+	heard   string                           // why the last server did not let itself be read
+	reading atomic.Int32                     // figures that are read behind what counts
 	// ask asks something further of an object, and is what was refused; at most
 	// as many at once as asking has room for.
 	ask    func(ctx context.Context, name string, then *workload.Then) error
@@ -54,7 +57,7 @@ func newObjectSet(common *shared, ageing *ageing, namespaces *namespaceSet, mapp
 		calls: newCalls(common), spells: make(map[[2]string]*record.ComponentHistogram),
 	}
 	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
-	s.done = make(map[string]fio.Report)
+	s.done = make(map[string]map[string]fio.Report)
 	s.described.Ask = func(name string, then *workload.Then) { go s.further(name, then) }
 	s.described.Held = func(what *workload.Held, name string, since, until record.Micros) {
 		whose := spec.Noun.Many
@@ -226,6 +229,11 @@ func (s *objectSet) awaitSetUp(ctx context.Context, stage, n int, patience time.
 		case done >= n:
 			return nil
 		case (s.clock.Now() - since).Duration() > patience:
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if s.heard != "" {
+				return fmt.Errorf("%d of %d were set up, and none further for %v; %s", done, n, patience, s.heard)
+			}
 			return fmt.Errorf("%d of %d were set up, and none further for %v", done, n, patience)
 		}
 		if !sleep(ctx, 20*time.Millisecond) {

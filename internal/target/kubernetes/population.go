@@ -18,13 +18,13 @@ type rendering struct {
 	config *kubeburner.Config
 	makers [][]*objectMaker // by job and object
 	// objects is what is followed, nil for pods.
-	objects *workload.Objects
-	forward bool // as of Variant
+	objects         *workload.Objects
+	forward, doesIO bool // as of Variant
 }
 
 // render makes a variant ready, for the objects of a run.
 func render(v Variant, ids identity, mapper meta.RESTMapper, objects *workload.Objects) (*rendering, error) {
-	r := &rendering{config: v.Config, objects: objects, forward: v.Forward}
+	r := &rendering{config: v.Config, objects: objects, forward: v.Forward, doesIO: v.DoesIO}
 	if err := r.knowsStages(); err != nil {
 		return nil, err
 	}

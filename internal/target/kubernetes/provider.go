@@ -399,6 +399,7 @@ func variantOf(r target.Request, given map[string]string) (v Variant, err error)
 		return v, target.Mistakef("", "%w", err)
 	}
 	v.Settings, v.Forward = r.Workload.Values(params), params.Get(workload.ParamSSHFrom) == workload.SSHFromForward
+	v.DoesIO = r.Workload.DoesIO(params)
 	if v.Config, err = r.Workload.Config(params, r.UUID); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}

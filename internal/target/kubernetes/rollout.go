@@ -60,23 +60,38 @@ func (p *pool) is(condition string) bool {
 // rolled out, in order: updated, not paused, and with nodes that no run has
 // chosen.
 func (c *client) poolsToRollOut(ctx context.Context, selector string) (list []pool, err error) {
+	for tries := 1; ; tries++ {
+		list, settling, err := c.poolsNow(ctx, selector)
+		if err != nil || !settling || tries == poolsTries || !sleep(ctx, time.Second) {
+			return list, err
+		}
+	}
+}
+
+// poolsTries is how many seconds pools that are not updated are waited for.
+const poolsTries = 30
+
+// poolsNow are the pools that could be rolled out now; settling says that others
+// may be soon: they are not updated yet.
+func (c *client) poolsNow(ctx context.Context, selector string) (list []pool, settling bool, err error) {
 	var found struct {
 		Items []pool `json:"items"`
 	}
 	if err := c.inJSON(ctx, poolsPath, map[string][]string{"labelSelector": {selector}}, nil, &found); err != nil && !apierrors.IsNotFound(err) {
-		return nil, fmt.Errorf("list machineconfigpools: %w", c.unreachable(err))
+		return nil, false, fmt.Errorf("list machineconfigpools: %w", c.unreachable(err))
 	}
 	for _, p := range found.Items {
 		takes, err := metav1.LabelSelectorAsSelector(p.Spec.MachineConfigSelector)
 		if err != nil {
-			return nil, fmt.Errorf("pool %s: %w", p.Name, err)
+			return nil, false, fmt.Errorf("pool %s: %w", p.Name, err)
 		}
+		settling = settling || !p.Spec.Paused && !p.is("Updated")
 		if p.Spec.Paused || !p.is("Updated") || !takes.Matches(labels.Set{labelRole: p.Name}) {
 			continue
 		}
 		nodes, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(p.Spec.NodeSelector)})
 		if err != nil {
-			return nil, fmt.Errorf("list the nodes of pool %s: %w", p.Name, c.unreachable(err))
+			return nil, false, fmt.Errorf("list the nodes of pool %s: %w", p.Name, c.unreachable(err))
 		}
 		taken := false
 		for _, node := range nodes.Items {
@@ -88,7 +103,7 @@ func (c *client) poolsToRollOut(ctx context.Context, selector string) (list []po
 		}
 	}
 	slices.SortFunc(list, func(a, b pool) int { return strings.Compare(a.Name, b.Name) })
-	return list, nil
+	return list, settling, nil
 }
 
 // atOnce is how many of the pool's nodes are drained at once.

@@ -177,7 +177,11 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 			note = fmt.Sprintf("virtual machines, their disks and migrations are simulated with planted times; the first %d to start have a real guest, which QEMU runs by emulation (TCG): its boot, its SSH server and its IO are real, to a file of this machine; a migration of it is played, and a stop of it is a loss of power", v.RealGuests)
 		}
 		env.Fidelity.Notes = append(env.Fidelity.Notes, note)
-		if v.TimeScale > 0 && v.TimeScale != 1 {
+		switch {
+		case v.TimeScale <= 0 || v.TimeScale == 1:
+		case v.RealGuests > 0:
+			env.Fidelity.Notes = append(env.Fidelity.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast and what is real does not: times are told as they were measured, and stand for no other", v.TimeScale))
+		default:
 			env.Fidelity.TimeScale = v.TimeScale
 			env.Fidelity.Notes = append(env.Fidelity.Notes, fmt.Sprintf("what is simulated of them passes %g times as fast: a measured second stands for %[1]g, and what the control plane and this program took themselves counts %[1]g times too much", v.TimeScale))
 		}

@@ -76,6 +76,7 @@ type Variant struct {
 	Templates [][]*kubeburner.Template // by job and object
 	Settings  []workload.Value         // of the cluster
 	Forward   bool                     // machines are called through the API server
+	DoesIO    bool                     // machines do IO, which is measured in them
 }
 
 func (l *PreparedWorkload) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
@@ -420,6 +421,9 @@ func (t *Target) Settle(ctx context.Context) error { return t.watch.settle(ctx) 
 // Account implements target.Target.
 func (t *Target) Account(ctx context.Context) (target.Spread, error) {
 	var failing []observe.Failing
+	if t.watch.objects != nil {
+		t.watch.objects.awaitFigures(ctx)
+	}
 	t.onNode, failing = t.watch.followed.account(t.realness == record.Real && t.load.Objects == nil) // what is simulated writes nothing
 	sampleLogs(ctx, t.shared, failing)
 	if t.watch.objects != nil {

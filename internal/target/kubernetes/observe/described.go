@@ -27,6 +27,7 @@ type Described struct {
 	lists     []int // how many lists of each resource there were
 	// ready are, by stage, the things of the set-up that are ready, by name.
 	ready []map[string]bool
+	asked map[string]bool        // things of the set-up whose server is called
 	on    map[string][]string    // the objects of each place
 	then  map[int]*workload.Then // by the milestone after which it is asked
 	gone  *rule                  // the milestone that an object is gone, nil for none
@@ -81,19 +82,22 @@ type trouble struct {
 // of an object.
 type Probe struct {
 	Object    string
-	Milestone int
+	Milestone int    // -1 for a stage of the set-up
+	Server    string // "namespace/name" of what has the address
 	Address   string // with its port
 	Port      int    // of the object's server, wherever the address leads
 	Keep      bool   // it is called on after its answer
 	Banner    string
 	FIO       string // a command to be run there instead; see workload.Probe
+	Phase     string // what its figures are told for
+	stage     int
 	resource  int
 	uid       string // of the object of the resource that told the address
 }
 
 // NewDescribed makes a Described that hands its events to emit.
 func NewDescribed(spec *workload.Objects, created string, emit func(record.Micros, record.Body)) *Described {
-	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then), on: make(map[string][]string),
+	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then), on: make(map[string][]string), asked: make(map[string]bool),
 		said: make(map[int]string), held: make(map[*workload.Held]map[string]record.Micros)}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
@@ -127,7 +131,7 @@ func NewDescribed(spec *workload.Objects, created string, emit func(record.Micro
 	for i := range spec.SetUp {
 		until := &spec.SetUp[i].Until
 		at := of(until.Resource)
-		d.resources[at] = append(d.resources[at], rule{when: matcherOf(until), stage: i})
+		d.resources[at] = append(d.resources[at], rule{when: matcherOf(until), stage: i, probe: spec.SetUp[i].Probe})
 		d.ready = append(d.ready, make(map[string]bool))
 	}
 	d.Tracker = NewTracker(d.course, emit)
@@ -146,6 +150,7 @@ func (d *Described) Forget() {
 	d.Tracker.Forget()
 	clear(d.objects)
 	clear(d.on)
+	clear(d.asked)
 	for _, ready := range d.ready {
 		clear(ready)
 	}
@@ -217,6 +222,9 @@ func (d *Described) Refused(now record.Micros, name, reason, message string) {
 
 // Awaits reports whether a probe's answer is waited for.
 func (d *Described) Awaits(p Probe) bool {
+	if p.Milestone < 0 {
+		return d.asked[p.Object] && !d.ready[p.stage][p.Object]
+	}
 	o := d.objects[p.Object]
 	return o != nil && o.probing&(1<<p.Milestone) != 0 && o.uids[p.resource] == p.uid
 }
@@ -263,6 +271,10 @@ func (d *Described) Unanswered(now record.Micros) {
 
 // Answered says that a probe was answered at now.
 func (d *Described) Answered(now record.Micros, p Probe) {
+	if p.Milestone < 0 && d.Awaits(p) {
+		d.ready[p.stage][p.Object] = true
+		return
+	}
 	if o := d.objects[p.Object]; d.Awaits(p) {
 		o.unheard = ""
 		d.reach(o, p.Milestone, 0, "")
@@ -281,6 +293,7 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	m := &d.message
 	m.read(raw)
 	r := &d.spec.Resources[resource]
+	var called []Probe // of the set-up
 	if r.Unlabelled && m.namespace != "" && !ours(m.namespace) {
 		return nil, nil
 	}
@@ -290,13 +303,21 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 			continue
 		}
 		// What was ready once has been set up, whatever the load makes of it.
-		if met, _ := rule.when.met(m); met {
-			d.ready[rule.stage][m.namespace+"/"+m.name] = true
+		name := m.namespace + "/" + m.name
+		if met, _ := rule.when.met(m); met && !d.ready[rule.stage][name] {
+			if !m.has(rule.probe) {
+				d.ready[rule.stage][name] = true
+			} else if address := m.address(rule.probe); address != "" && !d.asked[name] {
+				d.asked[name] = true
+				p := m.asks(rule.probe, address)
+				p.Object, p.Milestone, p.stage = name, -1, rule.stage
+				called = append(called, p)
+			}
 		}
 	}
 	d.besides(now, change, resource, m)
 	if r.Of == ofPlace || r.Of == ofAll {
-		var probes []Probe
+		probes := called
 		names := d.on[m.name]
 		if r.Of == ofAll {
 			names = d.Names()
@@ -311,7 +332,7 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	}
 	name := m.objectOf(r)
 	if name == "" {
-		return nil, nil // nobody's
+		return called, nil // nobody's
 	}
 	o := d.objects[name]
 	if o == nil {
@@ -352,7 +373,7 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 		d.apply(now, Changed, o)
 		return nil, nil
 	}
-	probes := d.look(o, resource, m)
+	probes := append(called, d.look(o, resource, m)...)
 	d.apply(now, change, o)
 	return probes, nil
 }
@@ -397,7 +418,7 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 	o.troubles[resource] = trouble{}
 	for i := range d.resources[resource] {
 		rule := &d.resources[resource][i]
-		if !o.opened(rule) {
+		if rule.stage >= 0 || !o.opened(rule) {
 			continue
 		}
 		if m.uid != "" && m.uid == o.stale[resource] {
@@ -426,9 +447,11 @@ func (d *Described) look(o *told, resource int, m *message) (probes []Probe) {
 		case rule.probe != nil && met && o.probing&(1<<rule.milestone) != 0:
 			o.address = m.address(rule.probe) // a machine that moves may get another one
 		case rule.probe != nil && met && o.probing&(1<<rule.milestone) == 0:
-			if address := m.address(rule.probe); address != "" {
+			if address := m.address(rule.probe); address != "" && m.has(rule.probe) {
 				o.probing |= 1 << rule.milestone
-				probes = append(probes, Probe{o.news.Name, rule.milestone, address, rule.probe.Port, rule.probe.Keep, rule.probe.Banner, rule.probe.FIO, resource, m.uid})
+				p := m.asks(rule.probe, address)
+				p.Object, p.Milestone, p.resource = o.news.Name, rule.milestone, resource
+				probes = append(probes, p)
 			}
 		}
 	}
@@ -617,6 +640,16 @@ func (m *message) address(p *workload.Probe) string {
 		}
 	}
 	return ""
+}
+
+// has reports whether there is something to be called.
+func (m *message) has(p *workload.Probe) bool {
+	return p != nil && (p.Where == "" || m.get(p.Where).Exists())
+}
+
+// asks is a probe of what a message tells of.
+func (m *message) asks(p *workload.Probe, address string) Probe {
+	return Probe{Server: m.namespace + "/" + m.name, Address: address, Port: p.Port, Keep: p.Keep, Banner: p.Banner, FIO: p.FIO, Phase: p.Phase, uid: m.uid}
 }
 
 // objectOf is the name, "namespace/name", of the object that a message of a

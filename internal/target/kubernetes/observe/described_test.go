@@ -3,6 +3,7 @@ package observe
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,6 +179,30 @@ func TestProbes(t *testing.T) {
 	tr.tell(Gone, 1, instanceA, "")
 	if tr.described.Awaits(tr.probes[0]) {
 		t.Error("the answer of what is gone is awaited")
+	}
+}
+
+// A thing of the set-up is ready once its server has answered, where it has one.
+func TestProbesOfSetUp(t *testing.T) {
+	spec := machines()
+	spec.SetUp = []workload.SetUp{{Job: "machines", Until: workload.When{Resource: "instance", Path: "status.phase", Values: []string{"Running"}},
+		Probe: &workload.Probe{Addresses: []string{"status.address"}, Port: 22, FIO: "cat", Where: "metadata.labels.io"}}}
+	tr := newDescribedTrial(t, spec)
+	tr.tell(Changed, 1, instanceA, `"phase":"Running","address":""`)
+	if tr.described.SetUp(0) != 1 || len(tr.probes) != 0 {
+		t.Errorf("one without a server: %d are ready, %+v called", tr.described.SetUp(0), tr.probes)
+	}
+	const other = `"name":"b","uid":"ub","labels":{"io":"100"}`
+	tr.tell(Changed, 1, other, `"phase":"Running"`)
+	tr.tell(Changed, 1, other, `"phase":"Running","address":"10.0.0.2"`)
+	tr.tell(Changed, 1, other, `"phase":"Running","address":"10.0.0.2"`)
+	calls := slices.DeleteFunc(slices.Clone(tr.probes), func(p Probe) bool { return p.Milestone >= 0 })
+	if tr.described.SetUp(0) != 1 || len(calls) != 1 || calls[0].Server != "ns/b" || calls[0].Address != "10.0.0.2:22" || !tr.described.Awaits(calls[0]) {
+		t.Fatalf("one with a server: %d are ready, %+v called", tr.described.SetUp(0), calls)
+	}
+	tr.described.Answered(9, calls[0])
+	if tr.described.SetUp(0) != 2 || tr.described.Awaits(calls[0]) {
+		t.Errorf("once it has answered, %d are ready", tr.described.SetUp(0))
 	}
 }
 
