@@ -259,6 +259,27 @@ func TestWhatBrokeFirstOfAnOpenStep(t *testing.T) {
 	}
 }
 
+// One that came too late, and was then removed as it aged, was not deleted by
+// others.
+func TestWhatCameTooLateWasNotDeletedByOthers(t *testing.T) {
+	s := newScript(t)
+	s.begin(1, func(b *record.StepEvent) { b.Open, b.Hold = true, 10e6 })
+	s.at(1).put(&record.StepEvent{Phase: record.PhaseReached})
+	s.asked("late taken")
+	s.news("late Created, taken Created")
+	s.at(5).news("taken Deleted")
+	s.at(70).news("late Ready")
+	s.at(75).news("late Deleted")
+	c := s.at(80).end(record.EndHeld)
+	got := make(map[string]int)
+	for _, r := range c.Reasons {
+		got[r.Reason] = r.Count
+	}
+	if got["TooLate"] != 1 || len(c.Reasons) != 2 {
+		t.Errorf("%+v", c.Reasons)
+	}
+}
+
 // quantileAtSlowly asks of every moment whether the objective could still be
 // met, with all that is not known then at its best.
 func quantileAtSlowly(spec *Spec, c *facts, s slo.SLO) record.Micros {

@@ -65,6 +65,8 @@ func reasonsOf(spec *Spec, f *facts, outcomes []unitOutcome) []Reason {
 	return r.grouped()
 }
 
+const tooLate = "the object was ready only after the step timeout"
+
 // add takes in one object that was not ready.
 func (r *reasons) add(u *unit) *reasonGroup {
 	name, node := u.slot.name, int32(-1)
@@ -79,13 +81,17 @@ func (r *reasons) add(u *unit) *reasonGroup {
 		// That containers are not ready says no more than that the pod is not:
 		// why, say the warnings about its probes.
 		silent = o.reason == "" || strings.HasPrefix(o.reason, "Not") || o.reason == "ContainersNotReady"
+		// Those of a rate are removed as they age.
+		aged := r.f.head.Open && o.gone && o.reached(r.f.there) != never
 		switch {
+		case aged:
+			key = eventKey{"TooLate", tooLate}
 		case o.gone && (silent || o.reason == r.spec.Kind.Removing):
 			key = eventKey{r.spec.Kind.Gone, "the object was deleted, but not by this run"}
 		case o.reason != "":
 			key = eventKey{o.reason, o.message}
 		case o.there:
-			key = eventKey{"TooLate", "the object was ready only after the step timeout"}
+			key = eventKey{"TooLate", tooLate}
 		default:
 			key = eventKey{"NotReady", "no reason given"}
 		}
