@@ -96,7 +96,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep vm-migration --lab-time-scale 20 --axis parallel", nil, machines},
 		{"bin/plimsoll sweep vm-drain --lab-nodes 12 --lab-time-scale 20 --levels 2,4", nil, "TestDrain makes such a run"},
 		{"bin/plimsoll sweep vm-deploy --axis machines --levels 1000 --set run=true --lab-nodes 20 --lab-max-pods 110 --lab-time-scale 20", nil, thousand},
-		{"bin/plimsoll sweep vm-restart --levels 1000 --lab-nodes 20 --lab-max-pods 110 --lab-time-scale 10", nil, thousand},
+		{"bin/plimsoll sweep vm-restart --levels 1000 --lab-nodes 20 --lab-max-pods 110 --lab-time-scale 5", nil, thousand},
 		{"bin/plimsoll sweep vm-drain --levels 20 --set machinesPerNode=50 --set parallelMigrations=20 --set outboundMigrations=4 --lab-nodes 40 --lab-max-pods 110 --lab-time-scale 10", nil, thousand},
 		{"bin/plimsoll sweep vm-zones --levels 3 --set rhel=134 --set fedora=134 --set windows=66 --set parallelMigrations=20 --set outboundMigrations=4 --lab-nodes 33 --lab-max-pods 110 --lab-time-scale 10", nil, thousand},
 		{"bin/plimsoll sweep vm-zones --lab-nodes 9 --lab-time-scale 60", nil, "TestZones makes such a run"},
