@@ -25,7 +25,13 @@ import (
 // suite is the tests of this package that run the built program.
 var suite = harness.New(os.Getenv)
 
-func TestMain(m *testing.M) { os.Exit(suite.Run(m, os.Stderr)) }
+func TestMain(m *testing.M) {
+	// What reads written files is there, where no user's path leads.
+	if err := os.Setenv("PATH", os.Getenv("PATH")+":/usr/sbin"); err != nil {
+		panic(err)
+	}
+	os.Exit(suite.Run(m, os.Stderr))
+}
 
 // smallLab and wideLab are the shapes of the labs that tests of this package
 // share: one whose nodes are soon full, and one with room.

@@ -225,6 +225,7 @@ func TestRouter(t *testing.T) {
 // However a run ends, nothing of it goes on, and the next command removes what
 // is left.
 func TestRouterLeavesNothing(t *testing.T) {
+	t.Parallel()
 	p := routerProgram(t)
 	args := []string{"sweep", "router", "--levels", "4", "--hold", "1m"}
 	if os.Getuid() == 0 {

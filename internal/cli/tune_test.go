@@ -323,6 +323,7 @@ func TestTuneRouterFromARecord(t *testing.T) {
 // Numbers that make no sense are told so, for every flag that takes one, and
 // none ends in a panic.
 func TestNonsenseIsRefusedByEveryFlagOfTune(t *testing.T) {
+	t.Parallel()
 	// What the flag's command needs besides, so that the flag is what is wrong.
 	needs := map[string]string{
 		"subnet": "--nodes 10", "kubelet": "--max-pods 250", "host": "--neighbours 5", "ceph": "--osds 12", "virt": "--vms 10 --nodes 2",

@@ -42,7 +42,7 @@ func TestWhatIsCutDecidesNothing(t *testing.T) {
 			}
 			plain := text(t, dir)
 			rng := rand.New(rand.NewPCG(11, 11))
-			cuts := 40
+			cuts := suite.Size(15, 40)
 			if testing.Short() {
 				cuts = 10
 			}
