@@ -203,7 +203,6 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 
 // A scheduler that may send 20 requests a second is named, with how many.
 func TestASchedulersLimit(t *testing.T) {
-	t.Parallel()
 	suite.Long(t, "a scheduler of 20 pods a second schedules 300")
 	p := suite.Program(t)
 	if got := p.Run(t, "lab", "up", "slow", "--nodes", "10"); got.Code != exitHeld {
@@ -222,8 +221,16 @@ func TestASchedulersLimit(t *testing.T) {
 	if got := p.Run(t, "lab", "restart", "kube-scheduler", "--lab", "slow"); got.Code != exitHeld {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
-	p.Measure(t, "paced", "sweep", "node-density", "--lab", "slow", "--levels", "30", "--slo", "all Ready")
-	r := p.Result(t, "paced")
+	var r judge.Result
+	for try := range 4 {
+		out := fmt.Sprintf("paced-%d", try)
+		p.Measure(t, out, "sweep", "node-density", "--lab", "slow", "--levels", "30", "--slo", "all Ready")
+		r = p.Result(t, out)
+		// Where others keep the processors busy, nothing is said of a pace.
+		if b := r.Steps[0].Bottleneck; b == nil || b.CPUBusy == nil || *b.CPUBusy < 80 {
+			break
+		}
+	}
 	i := slices.IndexFunc(r.Diagnosis, func(d judge.Diagnosis) bool { return d.Signature == "client-limit" })
 	if i < 0 {
 		t.Fatalf("it is not recognised, but %+v; waits %+v", r.Diagnosis, r.Steps[0].Bottleneck)

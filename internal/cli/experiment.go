@@ -519,7 +519,9 @@ func (r *runner) show(f *experimentFlags) error {
 	if c := result.Cleanup; c != nil && !c.Done {
 		p.logf("%s\n", leftText(c.Left, cleanCommand(r.plan.Target)))
 	}
-	if err != nil {
+	if hint := hintOf(err); hint != "" && exitCode(err) == exitUsage {
+		p.logf("hint: %s\n", hint)
+	} else if err != nil {
 		p.logf("hint: 'plimsoll run --resume %s' continues it\n", dir)
 	}
 	if showErr != nil {
