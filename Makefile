@@ -97,15 +97,16 @@ deps:
 # Tests that need the program find it by PLIMSOLL_BINARY. Most of them wait for
 # labs and loads, so that more of them run at once than there are processors.
 # truth times milliseconds: it runs alone.
-GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -timeout 60m -p 2 -parallel 5
+GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -timeout 60m -p 2
 
 test: deps build check
-	$(GO_TEST) $$(go list ./... | grep -v /internal/test/truth$$)
-	$(GO_TEST) ./internal/test/truth
+	$(GO_TEST) -parallel 5 $$(go list ./... | grep -v /internal/test/truth$$)
+	$(GO_TEST) -parallel 5 ./internal/test/truth
 
-# The packages of which some tests skip themselves without PLIMSOLL_LONG.
+# The packages of which some tests skip themselves without PLIMSOLL_LONG. Guests
+# and searches fill the processors: fewer tests run at once.
 test-long: deps build
-	PLIMSOLL_LONG=1 $(GO_TEST) $$(grep -rlE 'suite\.(Long|Size)\(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+	PLIMSOLL_LONG=1 $(GO_TEST) -parallel 4 $$(grep -rlE 'suite\.(Long|Size)\(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 # What is found of what was planted. Delays of milliseconds are told apart
 # there: it runs alone, and the machine should be doing nothing else.
