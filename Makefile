@@ -97,7 +97,7 @@ deps:
 # Tests that need the program find it by PLIMSOLL_BINARY. Most of them wait for
 # labs and loads, so that more of them run at once than there are processors.
 # truth times milliseconds: it runs alone.
-GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -timeout 60m -p 2
+GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll .ci/gotest -timeout 60m -p 2
 
 test: deps build check
 	$(GO_TEST) -parallel 5 $$(go list ./... | grep -v /internal/test/truth$$)
