@@ -34,6 +34,10 @@ const (
 	// steadyRise is how much of the hold's arrivals a backlog may rise by, in
 	// percent.
 	steadyRise = 5.0
+	// leastRise is how many arrivals a backlog must rise by to be told from its
+	// own steps: in a short hold with few arrivals, one of them that is slow
+	// makes a slope that is more than steadyRise of them.
+	leastRise = 3.0
 	// throughout is the part of the hold, from its start, in which a backlog
 	// that grows throughout must grow as well.
 	throughout = 0.75
@@ -101,8 +105,9 @@ func newBacklog(means []float64, hold record.Micros, arrivals int) *Backlog {
 		return b
 	}
 	b.Slope = Interval{finite(whole.Value), finite(whole.Lo), finite(whole.Hi)}
-	b.Rise = round(100*whole.Value*hold.Seconds()/float64(arrivals), 2)
-	if whole.Lo <= 0 || b.Rise <= steadyRise {
+	rise := whole.Value * hold.Seconds()
+	b.Rise = round(100*rise/float64(arrivals), 2)
+	if whole.Lo <= 0 || b.Rise <= steadyRise || rise < leastRise {
 		return b
 	}
 	early, ok := risingSlope(means[:int(throughout*float64(len(means)))], each)

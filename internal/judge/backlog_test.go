@@ -75,6 +75,24 @@ func TestABacklogThatGrows(t *testing.T) {
 	}
 }
 
+// What a few slow arrivals of a short hold make is no trend, and a backlog of
+// many that grows by the same slope of them is.
+func TestABacklogOfAFewArrivals(t *testing.T) {
+	means := make([]float64, backlogBatches)
+	for i := range means {
+		means[i] = 0.07 * float64(i) // 1.4 in all, of 8
+	}
+	if b := newBacklog(means, 2e6, 8); b.Growing || b.Stalled {
+		t.Errorf("a rise by one arrival is called a trend: %+v", b)
+	}
+	for i := range means {
+		means[i] *= 3
+	}
+	if b := newBacklog(means, 2e6, 24); !b.Growing {
+		t.Errorf("a rise by four is not: %+v", b)
+	}
+}
+
 // A backlog in balance is seldom called a trend, however near to each other in
 // time its figures are: those of a queue with nine of ten places taken.
 func TestABacklogInBalanceIsSteady(t *testing.T) {

@@ -2,7 +2,6 @@ package judge
 
 import (
 	"cmp"
-	"fmt"
 	"net/http"
 	"regexp"
 	"slices"
@@ -215,8 +214,8 @@ func binding(kind *record.ObjectKind, list []Reason) string {
 		return ""
 	}
 	top := top(list)
-	if top.NodesOf > 0 && top.Nodes > 0 {
-		return fmt.Sprintf("%s on %d of %d %s", top.Reason, top.Nodes, top.NodesOf, kind.Place.Many)
+	if on := top.On(kind.Place); on != "" {
+		return top.Reason + " " + on
 	}
 	if top.Message != "" {
 		return top.Reason + ": " + top.Message

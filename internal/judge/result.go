@@ -4,6 +4,7 @@
 package judge
 
 import (
+	"fmt"
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/plan/design"
@@ -364,7 +365,8 @@ type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Count   int    `json:"count"`
-	// Nodes is how many nodes the reason was told of, of NodesOf.
+	// Nodes is how many nodes the reason was told of, of NodesOf; 0 of those
+	// where it is not known.
 	Nodes   int `json:"nodes"`
 	NodesOf int `json:"nodesOf"`
 	// Requests says that the count is of requests that failed and that asked
@@ -372,6 +374,18 @@ type Reason struct {
 	Requests bool `json:"requests,omitempty"`
 
 	certain int // of Count, those whose state is known
+}
+
+// On says on how many places the reason was found, such as "on 2 of 3 nodes",
+// and is empty where none is known.
+func (r Reason) On(place record.Noun) string {
+	switch {
+	case r.Nodes == 0:
+		return ""
+	case r.NodesOf == 0:
+		return "on " + place.Count(r.Nodes)
+	}
+	return fmt.Sprintf("on %d of %s", r.Nodes, place.Count(r.NodesOf))
 }
 
 // Usage is what a process used during a step.

@@ -258,15 +258,11 @@ func (p *printer) reasons(r judge.Result) {
 		}
 		p.line("Why %s in step %d, at %s:", title, s.ID, Number(s.LevelReached))
 		for _, reason := range s.Reasons[:min(len(s.Reasons), 5)] {
-			on := ""
-			if reason.Nodes > 0 {
-				on = fmt.Sprintf(" on %d of %d %s", reason.Nodes, reason.NodesOf, objectKind(r).Place.Many)
-			}
 			of := record.Noun{One: thing, Many: things}
 			if reason.Requests {
 				of = record.Noun{One: "request", Many: "requests"}
 			}
-			p.line("  %s: %s%s", of.Count(reason.Count), reason.Reason, on)
+			p.line("  %s", strings.TrimSpace(fmt.Sprintf("%s: %s %s", of.Count(reason.Count), reason.Reason, reason.On(objectKind(r).Place))))
 			if reason.Message != "" && reason.Message != reason.Reason {
 				p.line("      %s", reason.Message)
 			}
