@@ -23,7 +23,7 @@ func TestVirtualMachines(t *testing.T) {
 		// played, at the median: at least so many seconds.
 		atLeast float64
 	}{
-		{"machines boot in turns and answer by SSH", "vm-boot-storm --levels 10 --lab-virt bootShare=1s,bootTime=20s", []string{"Accepted", "Scheduling", "Scheduled", "Running", "SSHAnswered"}, 25},
+		{"machines boot in turns and answer by SSH", "vm-boot-storm --levels 10 --lab-virt bootShare=1s,bootTime=20s", []string{"Accepted", "Scheduling", "LauncherScheduled", "LauncherReady", "Scheduled", "Running", "SSHAnswered"}, 25},
 		{"machines are restarted: a new life each", "vm-restart --levels 5 --lab-virt shutdown=20s,bootTime=20s", []string{"Accepted", "Running", "SSHAnswered"}, 40},
 		{"migrations wait for the limit of two from a node and five in all", "vm-migration --levels 10 --lab-virt migrateFedora=40s", []string{"Admitted", "Moving", "Migrated"}, 40},
 		{"clones of a golden image", "vm-deploy --axis machines --levels 5 --lab-virt cloneTime=40s --set run=true", []string{"CloneStarted", "Cloned"}, 40},
