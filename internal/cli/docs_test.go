@@ -101,6 +101,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep vm-zones --levels 3 --set rhel=134 --set fedora=134 --set windows=66 --set parallelMigrations=20 --set outboundMigrations=4 --lab-nodes 33 --lab-max-pods 110 --lab-time-scale 10", nil, thousand},
 		{"bin/plimsoll sweep vm-lifecycle --levels 1000 --lab-nodes 20 --lab-max-pods 110 --lab-time-scale 20", nil, thousand},
 		{"bin/plimsoll sweep density-mix --levels 244 --lab-nodes 33 --lab-max-pods 250 --lab-time-scale 20", nil, thousand},
+		{"bin/plimsoll sweep vm-upgrade --levels 1000 --set os=rhel --set to=4.20.0 --lab-nodes 33 --lab-max-pods 110 --lab-time-scale 30", nil, thousand},
 		{"bin/plimsoll sweep vm-zones --lab-nodes 9 --lab-time-scale 60", nil, "TestZones makes such a run"},
 		{"bin/plimsoll sweep vm-zones --kubeconfig ~/.kube/config --levels 1 --reboots 33", nil, "likewise"},
 		{"bin/plimsoll sweep vm-upgrade --lab-nodes 9 --lab-time-scale 60 --levels 50 --set to=4.20.0", nil, "TestUpgrade makes a shorter one"},

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -65,7 +66,10 @@ func TestMain(m *testing.M) {
 			os.Exit(1)
 		}
 		fmt.Println("up:", l.Name())
-		select {}
+		for { // A lab that nothing refers to any more is closed with its lock.
+			time.Sleep(time.Second)
+			runtime.KeepAlive(l)
+		}
 	}
 	code := suite.Run(m, os.Stderr)
 	if shared.lab != nil {
