@@ -214,8 +214,8 @@ func binding(kind *record.ObjectKind, list []Reason) string {
 		return ""
 	}
 	top := top(list)
-	if on := top.On(kind.Place); on != "" {
-		return top.Reason + " " + on
+	if top.NodesOf > 0 && top.Nodes > 0 {
+		return top.Reason + " " + top.On(kind.Place)
 	}
 	if top.Message != "" {
 		return top.Reason + ": " + top.Message

@@ -5,6 +5,7 @@ package judge
 
 import (
 	"fmt"
+
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/plan/design"

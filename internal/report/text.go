@@ -262,7 +262,7 @@ func (p *printer) reasons(r judge.Result) {
 			if reason.Requests {
 				of = record.Noun{One: "request", Many: "requests"}
 			}
-			p.line("  %s", strings.TrimSpace(fmt.Sprintf("%s: %s %s", of.Count(reason.Count), reason.Reason, reason.On(objectKind(r).Place))))
+			p.line("  %s: %s", of.Count(reason.Count), strings.TrimSpace(reason.Reason+" "+reason.On(objectKind(r).Place)))
 			if reason.Message != "" && reason.Message != reason.Reason {
 				p.line("      %s", reason.Message)
 			}
