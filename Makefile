@@ -1,7 +1,7 @@
 # make         builds bin/plimsoll
 # make demo    finds a load line on an embedded control plane
 # make demo-real  finds a load line with real containers (root; see make deps)
-# make test    runs all tests and checks, but for tests that take long
+# make test    runs the tests, but for those that take long
 # make test-long  runs those, with the rest of their packages
 # make truth   finds what was planted, and prints the table of it
 # make race-core  the race detector over what shares data (CI)
@@ -96,17 +96,21 @@ deps:
 
 # Tests that need the program find it by PLIMSOLL_BINARY. Most of them wait for
 # labs and loads, so that more of them run at once than there are processors.
-# truth times milliseconds: it runs alone.
-GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll .ci/gotest -timeout 60m -p 2
+# Those that measure run after them, one at a time. No test is run again when it
+# fails: what shows why is in PLIMSOLL_KEEP (/tmp/plimsoll-failed), with the
+# command that runs it again.
+GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -timeout 20m
+MEASURING = $$(grep -rl 'suite\.Measures(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 test: deps build check
-	$(GO_TEST) -parallel 5 $$(go list ./... | grep -v /internal/test/truth$$)
-	$(GO_TEST) -parallel 5 ./internal/test/truth
+	$(GO_TEST) -p 2 -parallel 5 ./...
+	PLIMSOLL_MEASURE=1 $(GO_TEST) -p 1 -parallel 1 -run '^TestMeasured' $(MEASURING)
 
 # The packages of which some tests skip themselves without PLIMSOLL_LONG. Guests
 # and searches fill the processors: fewer tests run at once.
 test-long: deps build
-	PLIMSOLL_LONG=1 $(GO_TEST) -parallel 4 $$(grep -rlE 'suite\.(Long|Size)\(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+	PLIMSOLL_LONG=1 $(GO_TEST) -timeout 60m -p 2 -parallel 4 $$(grep -rlE 'suite\.(Long|Size)\(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+	PLIMSOLL_LONG=1 PLIMSOLL_MEASURE=1 $(GO_TEST) -timeout 60m -p 1 -parallel 1 -run '^TestMeasured' $(MEASURING)
 
 # What is found of what was planted. Delays of milliseconds are told apart
 # there: it runs alone, and the machine should be doing nothing else.

@@ -98,7 +98,7 @@ func TestPredictionAndRunAgree(t *testing.T) {
 			continue
 		}
 		dir := "r" + tt.reason[:3]
-		got := p.Measure(t, dir, append(append(strings.Fields(tt.run), tt.args...), "--lab", p.Lab, "--hold", "500ms", "--slo", "all Ready")...)
+		got := p.RunTo(t, dir, append(append(strings.Fields(tt.run), tt.args...), "--lab", p.Lab, "--hold", "500ms", "--slo", "all Ready")...)
 		r := p.Result(t, dir)
 		if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != tt.level || !strings.Contains(r.Prediction.FoundBinding, tt.reason) || !strings.Contains(got.Stdout, "bound by the same.") {
 			t.Errorf("%s: predicted and found: %+v\n%s%s", tt.why, r.Prediction, got.Stdout, got.Stderr)
@@ -368,7 +368,7 @@ func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
 func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
-	got := p.Measure(t, "r", "sweep", "node-density", "--lab-nodes", "2", "--lab-max-pods", "5", "--levels", "4,8,9", "--hold", "500ms", "--step-timeout", "5s")
+	got := p.RunTo(t, "r", "sweep", "node-density", "--lab-nodes", "2", "--lab-max-pods", "5", "--levels", "4,8,9", "--hold", "500ms", "--step-timeout", "5s")
 	if got.Code != exitBreached || !strings.Contains(got.Stderr, "warning: --levels 8, --levels 9 lie above 5 pods/node, the ceiling by the allocatable pods of the nodes: Too many pods on 2 of 2 nodes") {
 		t.Errorf("exit code %d\n%s", got.Code, got.Stderr)
 	}
@@ -408,7 +408,7 @@ func TestPodAddressesOfARealNode(t *testing.T) {
 	if m := ceilingNamed(t, c.Table.Ceilings, "bridgePorts"); m.Class != record.CeilingHard || *m.Level != 1023 {
 		t.Errorf("the bridge of a lab's real node: %+v", m)
 	}
-	got := p.Measure(t, "r", "sweep", "node-density", "--lab", p.Lab, "--levels", "5,7", "--hold", "500ms", "--step-timeout", "20s", "--slo", "all Ready")
+	got := p.RunTo(t, "r", "sweep", "node-density", "--lab", p.Lab, "--levels", "5,7", "--hold", "500ms", "--step-timeout", "20s", "--slo", "all Ready")
 	r := p.Result(t, "r")
 	if r.Prediction == nil || r.Prediction.Agreement != ceiling.AsPredicted || *r.Prediction.Found != 5 {
 		t.Errorf("exit code %d, predicted and found: %+v\n%s%s", got.Code, r.Prediction, got.Stdout, got.Stderr)

@@ -19,7 +19,7 @@ func TestRecordedRunsAreCompared(t *testing.T) {
 	sweep := func(out, latency string, target ...string) {
 		t.Helper()
 		args := append([]string{"sweep", "node-density", "--levels", "6,6,6", "--hold", "200ms", "--set", "startLatency=constant:" + latency}, target...)
-		if got := p.Measure(t, out, args...); got.Code != exitHeld {
+		if got := p.RunTo(t, out, args...); got.Code != exitHeld {
 			t.Fatalf("%s: exit code %d\n%s", out, got.Code, got.Stderr)
 		}
 	}

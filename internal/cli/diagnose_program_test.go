@@ -165,7 +165,7 @@ func TestRealFailuresAreRecognised(t *testing.T) {
 			if tt.prepare != nil {
 				tt.prepare(t)
 			}
-			got := p.Measure(t, tt.signature, append(tt.args, "--lab", p.Lab, "--hold", "100ms", "--step-timeout", "3s", "--slo", "all Ready")...)
+			got := p.RunTo(t, tt.signature, append(tt.args, "--lab", p.Lab, "--hold", "100ms", "--step-timeout", "3s", "--slo", "all Ready")...)
 			if got.Code != tt.exit {
 				t.Errorf("exit code %d, want %d\n%s%s", got.Code, tt.exit, got.Stdout, got.Stderr)
 			}
@@ -224,7 +224,7 @@ func TestASchedulersLimit(t *testing.T) {
 	var r judge.Result
 	for try := range 4 {
 		out := fmt.Sprintf("paced-%d", try)
-		p.Measure(t, out, "sweep", "node-density", "--lab", "slow", "--levels", "30", "--slo", "all Ready")
+		p.RunTo(t, out, "sweep", "node-density", "--lab", "slow", "--levels", "30", "--slo", "all Ready")
 		r = p.Result(t, out)
 		// Where others keep the processors busy, nothing is said of a pace.
 		if b := r.Steps[0].Bottleneck; b == nil || b.CPUBusy == nil || *b.CPUBusy < 80 {

@@ -33,7 +33,7 @@ func TestDrain(t *testing.T) {
 	nodes("cordon", "node-0000")
 	t.Cleanup(func() { nodes("uncordon", "node-0000") })
 
-	got := p.Measure(t, "whole", "sweep", "vm-drain", "--lab", p.Lab, "--levels", "1,3", "--hold", "1s")
+	got := p.RunTo(t, "whole", "sweep", "vm-drain", "--lab", p.Lab, "--levels", "1,3", "--hold", "1s")
 	r := p.Result(t, "whole")
 	if got.Code != exitHeld || len(r.Steps) != 2 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)

@@ -15,7 +15,7 @@ import (
 func onFreshLabs(t *testing.T, repeat, exit int) compare.LevelComparison {
 	t.Helper()
 	p := suite.Program(t)
-	got := p.Measure(t, "r", "ab", "node-density", "--fresh", "lab", "--lab-nodes", "3", "--level", "8", "--repeat", strconv.Itoa(repeat), "--hold", "1s",
+	got := p.RunTo(t, "r", "ab", "node-density", "--fresh", "lab", "--lab-nodes", "3", "--level", "8", "--repeat", strconv.Itoa(repeat), "--hold", "1s",
 		"--arm", "soon:startLatency=constant:200ms", "--arm", "late:startLatency=constant:4s")
 	if got.Code != exit {
 		t.Fatalf("exit code %d, want %d\n%s%s", got.Code, exit, got.Stdout, got.Stderr)

@@ -345,7 +345,7 @@ func TestIOOnGluster(t *testing.T) {
 func TestIOOnFiftyVolumes(t *testing.T) {
 	suite.Long(t, "fifty volumes are made and mounted")
 	p := glusterProgram(t)
-	got := p.Measure(t, "fifty", "sweep", "io-volumes", "--axis", "rate", "--levels", "300", "--hold", "5s", "--set", "volumes=50", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "drive=false",
+	got := p.RunTo(t, "fifty", "sweep", "io-volumes", "--axis", "rate", "--levels", "300", "--hold", "5s", "--set", "volumes=50", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "drive=false",
 		"--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	step := p.Result(t, "fifty").Steps[0]
 	if got.Code != exitHeld || len(step.Requests.ByPlace) != 50 || step.Told["throughput"] <= 0 || !strings.Contains(got.Stdout, "finish spread") {
@@ -415,7 +415,7 @@ func TestDepthAsFioFindsIt(t *testing.T) {
 		t.Fatal(err)
 	}
 	path := sys.Client().Path(sys.Mounted("slow"))
-	got := p.Measure(t, "depth", "limit", "io-volumes", "--axis", "depth", "--from", "2", "--step", "4", "--max", "32", "--resolution", "1", "--confirm", "1", "--hold", "5s", "--slo", "Complete p99 <= 200ms",
+	got := p.RunTo(t, "depth", "limit", "io-volumes", "--axis", "depth", "--from", "2", "--step", "4", "--max", "32", "--resolution", "1", "--confirm", "1", "--hold", "5s", "--slo", "Complete p99 <= 200ms",
 		"--set", "path="+path, "--set", "size=1MiB", "--set", "drive=false")
 	line := p.Result(t, "depth").LoadLine
 	if line == nil || line.Level == nil {

@@ -31,7 +31,7 @@ func TestObjectsOfAnyKind(t *testing.T) {
 	}
 	for _, tt := range tests {
 		dir := filepath.Base(tt.args[0]) + "-" + tt.args[2]
-		got := p.Measure(t, dir, append(append([]string{"sweep"}, tt.args...), "--lab", p.Lab, "--hold", "2s")...)
+		got := p.RunTo(t, dir, append(append([]string{"sweep"}, tt.args...), "--lab", p.Lab, "--hold", "2s")...)
 		r := p.Result(t, dir)
 		if got.Code != exitHeld || len(r.Steps) == 0 {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)

@@ -45,7 +45,7 @@ var (
 func TestLimitFindsThePlantedLimit(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
-	got := p.Measure(t, "r", "limit", "node-density", "--lab-nodes", "4", "--lab-max-pods", "11", "--from", "5", "--step", "5", "--max", "30",
+	got := p.RunTo(t, "r", "limit", "node-density", "--lab-nodes", "4", "--lab-max-pods", "11", "--from", "5", "--step", "5", "--max", "30",
 		"--hold", "1s", "--slo", "all Ready", "-o", "json")
 	if got.Code != exitHeld {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
@@ -290,7 +290,7 @@ func TestAClusterThatIsNoLab(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(p.Dir, "plimsoll-runs")); err == nil {
 		t.Error("a run that was refused has left a record")
 	}
-	got = p.Measure(t, "careful", "sweep", "node-density", "--kubeconfig", stripped, "--levels", "12", "--yes", "--hold", "1s")
+	got = p.RunTo(t, "careful", "sweep", "node-density", "--kubeconfig", stripped, "--levels", "12", "--yes", "--hold", "1s")
 	if got.Code != 0 {
 		t.Fatalf("with --yes: %d %s", got.Code, got.Stderr)
 	}
@@ -306,7 +306,7 @@ func TestAClusterThatIsNoLab(t *testing.T) {
 		t.Errorf("left %+v", left)
 	}
 	// A copy with its marker is a lab, wherever it lies.
-	got = p.Measure(t, "lab", "sweep", "node-density", "--kubeconfig", marked, "--levels", "2", "--hold", "100ms")
+	got = p.RunTo(t, "lab", "sweep", "node-density", "--kubeconfig", marked, "--levels", "2", "--hold", "100ms")
 	if got.Code != 0 || p.Result(t, "lab").Steps[0].Pace != "max" {
 		t.Errorf("with its marker: %d %s", got.Code, got.Stderr)
 	}
@@ -374,7 +374,7 @@ func TestPlanFiles(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	got := p.Measure(t, "r", "run", file)
+	got := p.RunTo(t, "r", "run", file)
 	if got.Code != exitBreached {
 		t.Fatalf("exit code %d, want 1: 30 is above 20\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
@@ -392,7 +392,7 @@ func TestPlanFiles(t *testing.T) {
 		t.Error("a lower level was not made from empty")
 	}
 	// The copy that the run has left is such a file.
-	again := p.Measure(t, "again", "run", filepath.Join("r", record.ExperimentFile))
+	again := p.RunTo(t, "again", "run", filepath.Join("r", record.ExperimentFile))
 	if again.Code != exitBreached || len(p.Result(t, "again").Steps) != 3 {
 		t.Errorf("run of experiment.yaml: %d\n%s", again.Code, again.Stderr)
 	}

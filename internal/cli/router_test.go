@@ -178,7 +178,7 @@ func TestRouterLine(t *testing.T) {
 	suite.Long(t, "a search takes a minute")
 	p := routerProgram(t)
 	// Ten workers, each busy for 10 ms: a little less than 1000 requests a second.
-	got := p.Measure(t, "line", "limit", "router", "--axis", "rate", "--hold", "4s", "--from", "400", "--step", "400", "--resolution", "100", "--confirm", "2",
+	got := p.RunTo(t, "line", "limit", "router", "--axis", "rate", "--hold", "4s", "--from", "400", "--step", "400", "--resolution", "100", "--confirm", "2",
 		"--set", "service=constant:10ms", "--set", "workers=10")
 	line := p.Result(t, "line").LoadLine
 	if got.Code != exitHeld || line.Level == nil || *line.Level < 600 || *line.Level > 1000 || !strings.HasPrefix(line.Binding, "the servers: ") {
@@ -189,7 +189,7 @@ func TestRouterLine(t *testing.T) {
 // A short run has what every run has.
 func TestRouter(t *testing.T) {
 	p := routerProgram(t)
-	got := p.Measure(t, "one", "sweep", "router", "--levels", "4", "--repeat", "1", "--hold", "2s", "--set", "termination=edge")
+	got := p.RunTo(t, "one", "sweep", "router", "--levels", "4", "--repeat", "1", "--hold", "2s", "--set", "termination=edge")
 	if got.Code != exitHeld {
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}

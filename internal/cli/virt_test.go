@@ -32,7 +32,7 @@ func TestVirtualMachines(t *testing.T) {
 	}
 	for _, tt := range tests[:suite.Size(1, len(tests))] {
 		words := strings.Fields(tt.args)
-		got := p.Measure(t, words[0], append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "20", "--hold", "1s"}, words...)...)
+		got := p.RunTo(t, words[0], append([]string{"sweep", "--lab-nodes", "3", "--lab-time-scale", "20", "--hold", "1s"}, words...)...)
 		r := p.Result(t, words[0])
 		if got.Code != exitHeld || len(r.Steps) == 0 {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
@@ -75,7 +75,7 @@ func TestWhatBoundVirtualMachines(t *testing.T) {
 		w := strings.Fields(tt.args)
 		objective := strings.Join(w[3:7], " ")
 		args := append([]string{"limit", w[0], "--lab-time-scale", w[1], "--from", w[2], "--max", w[2], "--confirm", "1", "--slo", objective}, w[7:]...)
-		got := p.Measure(t, "r", args...)
+		got := p.RunTo(t, "r", args...)
 		r := p.Result(t, "r")
 		if got.Code != exitBreached || r.LoadLine == nil || r.Steps[0].Bottleneck == nil {
 			t.Errorf("%s: exit code %d\n%s%s", tt.why, got.Code, got.Stdout, got.Stderr)
@@ -108,7 +108,7 @@ func TestWaysToMachines(t *testing.T) {
 	suite.Long(t, "two labs boot machines")
 	p := suite.Program(t)
 	for _, way := range []string{"host", "portforward"} {
-		got := p.Measure(t, way, "sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-time-scale", "20", "--hold", "1s", "--levels", "10", "--lab-virt", "bootShare=0s,bootTime=40s", "--set", "sshFrom="+way)
+		got := p.RunTo(t, way, "sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-time-scale", "20", "--hold", "1s", "--levels", "10", "--lab-virt", "bootShare=0s,bootTime=40s", "--set", "sshFrom="+way)
 		r := p.Result(t, way)
 		if got.Code != exitHeld || len(r.Steps) != 1 {
 			t.Fatalf("%s: exit code %d\n%s%s", way, got.Code, got.Stdout, got.Stderr)
@@ -152,7 +152,7 @@ func TestRealGuests(t *testing.T) {
 	p := suite.Program(t)
 	needQEMU(t)
 	args := []string{"sweep", "vm-boot-storm", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "2"}
-	got := p.Measure(t, "boot", append(args, "--hold", "6s")...)
+	got := p.RunTo(t, "boot", append(args, "--hold", "6s")...)
 	r := p.Result(t, "boot")
 	if got.Code != exitHeld || len(r.Steps) == 0 || r.Steps[0].Objects.Ready != 2 || r.Steps[0].Resources["guest-1"].PeakRSSBytes == 0 {
 		t.Errorf("exit code %d, steps %+v\n%s%s", got.Code, r.Steps, got.Stdout, got.Stderr)
@@ -177,7 +177,7 @@ func TestIOInGuests(t *testing.T) {
 		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
 	}
 	args := []string{"sweep", "vm-io", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "1"}
-	got := p.Measure(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5", "--set", "sshFrom=portforward")...)
+	got := p.RunTo(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5", "--set", "sshFrom=portforward")...)
 	r := p.Result(t, "io")
 	if got.Code != exitHeld || len(r.Steps) == 0 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
@@ -203,7 +203,7 @@ func TestMigrationUnderIO(t *testing.T) {
 		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
 	}
 	args := []string{"ab", "vm-migration", "--lab-nodes", "2", "--lab-real-guests", "1", "--lab-virt", "migrateFedora=8s,migrateUnderIO=1", "--arm", "idle:guestIOPS=0", "--arm", "loaded:guestIOPS=100", "--set", "guestDisk=16Mi"}
-	got := p.Measure(t, "moved", append(args, "--level", "1", "--repeat", "1", "--hold", "1s")...)
+	got := p.RunTo(t, "moved", append(args, "--level", "1", "--repeat", "1", "--hold", "1s")...)
 	r := p.Result(t, "moved")
 	if len(r.Steps) != 2 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)

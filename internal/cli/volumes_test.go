@@ -289,7 +289,7 @@ func TestVolumesAreDeleted(t *testing.T) {
 	}
 	// Whether it keeps up is GlusterFS's own matter: with multiplexing a brick that
 	// is started while another is stopped may not be served.
-	got = p.Measure(t, "churned", "sweep", "gluster-volumes", "--axis", "rate", "--levels", "0.5", "--hold", "20s", "--pod-life", "3s", "--set", "multiplex=false")
+	got = p.RunTo(t, "churned", "sweep", "gluster-volumes", "--axis", "rate", "--levels", "0.5", "--hold", "20s", "--pod-life", "3s", "--set", "multiplex=false")
 	gone := p.Count("churned", func(e record.Event) bool {
 		o, ok := e.Body.(*record.Object)
 		return ok && o.Milestone == "Deleted"

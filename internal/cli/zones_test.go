@@ -36,7 +36,7 @@ func TestZones(t *testing.T) {
 	sweep := func(args ...string) []string {
 		return append([]string{"sweep", "vm-zones", "--lab", "zones", "--hold", "1s", "--set", "rhel=1", "--set", "fedora=1", "--set", "windows=1"}, args...)
 	}
-	got := p.Measure(t, "whole", sweep("--levels", "1")...)
+	got := p.RunTo(t, "whole", sweep("--levels", "1")...)
 	r := p.Result(t, "whole")
 	if got.Code != exitHeld || len(r.Steps) != 1 || r.Steps[0].Objects.Ready != 3 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
@@ -108,7 +108,7 @@ func TestUpgrade(t *testing.T) {
 	suite.Long(t, "upgrades a lab")
 	t.Parallel()
 	p := suite.Program(t)
-	got := p.Measure(t, "upgrade", "sweep", "vm-upgrade", "--lab-nodes", "6", "--lab-time-scale", "120", "--levels", "4", "--hold", "1s", "--set", "to=4.20.0")
+	got := p.RunTo(t, "upgrade", "sweep", "vm-upgrade", "--lab-nodes", "6", "--lab-time-scale", "120", "--levels", "4", "--hold", "1s", "--set", "to=4.20.0")
 	r := p.Result(t, "upgrade")
 	if got.Code != exitHeld || len(r.Steps) != 1 || r.Steps[0].Latency["Upgraded"].Censored > 0 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)

@@ -113,12 +113,12 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 		return err
 	}
 	if params.Get("backend") == "nginx" {
+		if err := one.plainPages(); err != nil {
+			return err
+		}
 		if one.nginx, err = backend.FindNginx(ctx); errors.Is(err, backend.ErrNoNginx) {
 			return &target.UnableError{Err: err, Hint: "install it: " + backend.InstallNginx}
 		} else if err != nil {
-			return err
-		}
-		if err := one.plainPages(); err != nil {
 			return err
 		}
 	}

@@ -10,8 +10,10 @@
 //
 // A test then takes the program with a state directory of its own
 // (Suite.Program), for what labs do, or one with a lab that tests share
-// (Suite.Lab), for what is done to a lab. Tests that mostly wait are parallel;
-// tests that time something are not, and so run before those that are.
+// (Suite.Lab), for what is done to a lab. Tests that mostly wait are parallel.
+// Those whose verdict depends on how long something takes begin with
+// Suite.Measures, and have the machine for themselves. No test runs anything
+// again because it failed.
 package harness
 
 import (
@@ -87,14 +89,16 @@ func (s *Suite) Program(t testing.TB) *Program {
 	t.Cleanup(func() {
 		p.Run(t, "lab", "down", "--all")
 		p.LeavesNoProcess(t)
+		p.keep(t)
 		os.RemoveAll(p.State)
 	})
+	t.Cleanup(func() { p.keep(t) }) // before the labs go, with their logs
 	return p
 }
 
 func (s *Suite) newProgram(t testing.TB, state string) *Program {
 	t.Helper()
-	return &Program{binary: s.Binary(t), State: state, Dir: t.TempDir()}
+	return &Program{binary: s.Binary(t), suite: s, State: state, Dir: t.TempDir()}
 }
 
 // newState makes a state directory, of a short path: sockets have a bound.
@@ -152,6 +156,7 @@ func (s *Suite) Lab(t testing.TB, args ...string) *Program {
 			t.Errorf("left in the shared lab: %+v", left)
 			p.Run(t, "clean", "--lab", p.Lab, "--force")
 		}
+		p.keep(t)
 	})
 	return p
 }
@@ -194,8 +199,13 @@ func (s *Suite) shape(args []string) *shape {
 
 // Run runs the tests of a package and then removes the labs that they shared.
 // It returns the exit code, which is not 0 if one of these leaves something:
-// that is written to stderr.
+// that is written to stderr. Until the process ends no test binary measures
+// beside it, and none at all runs beside one that measures.
 func (s *Suite) Run(m *testing.M, stderr io.Writer) int {
+	if err := lockMachine(s.getenv(MeasureVariable) != ""); err != nil {
+		fmt.Fprintln(stderr, err)
+		return 1
+	}
 	code := m.Run()
 	for _, of := range s.shapes {
 		for _, l := range of.every {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -28,6 +29,10 @@ type Program struct {
 	// path of that lab's kubeconfig; "" without one.
 	Lab, Kubeconfig string
 	binary          string
+	suite           *Suite
+	mu              sync.Mutex
+	commands        strings.Builder // that were run, with what they printed
+	kept            bool            // what it left, since its test failed
 }
 
 // Outcome is what a user sees of a command that has ended. Code is -1 when a
@@ -58,26 +63,22 @@ func (p *Program) Run(t testing.TB, args ...string) Outcome {
 	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
-	return Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	got := Outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
+	p.note(args, got)
+	return got
 }
 
-// Measure runs an experiment whose record goes to the directory out. One that
-// is invalid (exit code 4: the machine was busy with something else) is made
-// again, twice at most; then the test fails.
-func (p *Program) Measure(t testing.TB, out string, args ...string) Outcome {
+// RunTo runs an experiment to its end, whose record goes to the directory out.
+func (p *Program) RunTo(t testing.TB, out string, args ...string) Outcome {
 	t.Helper()
-	const invalid, tries = 4, 3
-	var got Outcome
-	for range tries {
-		if err := os.RemoveAll(filepath.Join(p.Dir, out)); err != nil {
-			t.Fatal(err)
-		}
-		if got = p.Run(t, append(args, "--out", out)...); got.Code != invalid {
-			return got
-		}
-	}
-	t.Fatalf("this machine is too busy: in %d runs of 'plimsoll %s' the program was the bottleneck\n%s%s", tries, strings.Join(args, " "), got.Stdout, got.Stderr)
-	return got
+	return p.Run(t, append(args, "--out", out)...)
+}
+
+// note puts down a command that has ended, for the case that the test fails.
+func (p *Program) note(args []string, got Outcome) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(&p.commands, "$ plimsoll %s\nexit code %d\n%s%s\n", strings.Join(args, " "), got.Code, got.Stdout, got.Stderr)
 }
 
 // Result is the result of the run that was recorded in a directory.
@@ -201,6 +202,7 @@ func (p *Program) labFiles() (list []string) {
 
 // Started is a command under way.
 type Started struct {
+	program        *Program
 	cmd            *exec.Cmd
 	stdout, stderr buffer
 }
@@ -209,7 +211,7 @@ type Started struct {
 // started in its process group.
 func (p *Program) Start(t testing.TB, args ...string) *Started {
 	t.Helper()
-	s := &Started{cmd: p.Command(args...)}
+	s := &Started{program: p, cmd: p.Command(args...)}
 	s.cmd.Stdout, s.cmd.Stderr = &s.stdout, &s.stderr
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
@@ -227,7 +229,9 @@ func (s *Started) Stderr() string { return s.stderr.String() }
 // Wait waits until the command has ended.
 func (s *Started) Wait() Outcome {
 	s.cmd.Wait()
-	return Outcome{s.cmd.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String()}
+	got := Outcome{s.cmd.ProcessState.ExitCode(), s.stdout.String(), s.stderr.String()}
+	s.program.note(s.cmd.Args[1:], got)
+	return got
 }
 
 // Kill ends the command as SIGKILL does, and nothing that it started.
