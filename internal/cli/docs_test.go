@@ -52,10 +52,10 @@ func TestDocumentedCommands(t *testing.T) {
 		minutes  = "it takes minutes: a search, or arms in several blocks, on a lab of its own"
 		real     = "it takes minutes, on a real node"
 		volumes  = "it takes minutes, with a real GlusterFS; TestVolumes makes shorter ones"
-		storage  = "it takes minutes, with a real fio; TestIO makes shorter ones"
+		storage  = "it takes minutes, with a real fio; TestMeasuredIO makes shorter ones"
 		machines = "TestVirtualMachines makes such runs"
 		thousand = "it takes three to ten minutes and gigabytes of memory"
-		haproxy  = "it takes minutes, with a real HAProxy; TestRouter makes shorter ones"
+		haproxy  = "it takes minutes, with a real HAProxy; TestMeasuredRouter makes shorter ones"
 	)
 	type row struct {
 		line   string // up to a comment

@@ -134,7 +134,8 @@ func TestRouterRefusesBadInput(t *testing.T) {
 }
 
 // What bound a stream is told, for each thing that can and is planted.
-func TestRouterBounds(t *testing.T) {
+func TestMeasuredRouterBounds(t *testing.T) {
+	quiet := suite.Measures(t)
 	p := routerProgram(t)
 	for i, c := range []struct {
 		bound string
@@ -162,35 +163,42 @@ func TestRouterBounds(t *testing.T) {
 			}
 		}
 		if b := result.Steps[0].Bottleneck.Bounds[0]; c.bound == "maxconn" && (b.Waiting == nil || *b.Waiting < 1) {
+			quiet.Needed(t)
 			t.Errorf("of 40 clients, for which there are 8 places, none waited: %+v", b)
 		}
 		if first != c.bound {
+			quiet.Needed(t)
 			t.Errorf("%s was planted, found is %q: %+v", c.bound, first, result.Steps[0].Bottleneck.Bounds)
 		}
 		if !slices.Contains(c.code, got.Code) {
+			quiet.Needed(t)
 			t.Errorf("%s: exit code %d\n%s%s", c.bound, got.Code, got.Stdout, got.Stderr)
 		}
 	}
 }
 
 // A search says what bound the rate that it found.
-func TestRouterLine(t *testing.T) {
+func TestMeasuredRouterLine(t *testing.T) {
 	suite.Long(t, "a search takes a minute")
+	quiet := suite.Measures(t)
 	p := routerProgram(t)
 	// Ten workers, each busy for 10 ms: a little less than 1000 requests a second.
 	got := p.RunTo(t, "line", "limit", "router", "--axis", "rate", "--hold", "4s", "--from", "400", "--step", "400", "--resolution", "100", "--confirm", "2",
 		"--set", "service=constant:10ms", "--set", "workers=10")
 	line := p.Result(t, "line").LoadLine
 	if got.Code != exitHeld || line.Level == nil || *line.Level < 600 || *line.Level > 1000 || !strings.HasPrefix(line.Binding, "the servers: ") {
+		quiet.Needed(t)
 		t.Errorf("exit code %d, %+v\n%s", got.Code, line, got.Stdout)
 	}
 }
 
 // A short run has what every run has.
-func TestRouter(t *testing.T) {
+func TestMeasuredRouter(t *testing.T) {
+	quiet := suite.Measures(t)
 	p := routerProgram(t)
 	got := p.RunTo(t, "one", "sweep", "router", "--levels", "4", "--repeat", "1", "--hold", "2s", "--set", "termination=edge")
 	if got.Code != exitHeld {
+		quiet.Needed(t)
 		t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 	}
 	step := p.Result(t, "one").Steps[0]

@@ -268,7 +268,7 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 		},
 		{
 			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
-			allowed: []string{".", "internal/cli", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt"},
+			allowed: []string{".", "internal/cli", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness"},
 			remedy:  "take a clock: func() time.Time, or *record.Clock",
 		},
 		{
@@ -576,5 +576,43 @@ func TestWordsArePlain(t *testing.T) {
 			}
 			return true
 		})
+	}
+}
+
+// mostMeasuring is how many tests of 'make test' may skip themselves where the
+// machine is busy with something else.
+const mostMeasuring = 10
+
+// Make and CI find the tests that measure by their name. They are few, so that a
+// busy machine tests nearly everything.
+func TestTestsThatMeasureAreNamedSo(t *testing.T) {
+	head := regexp.MustCompile(`(?m)^func (Test\w+)\(t \*testing\.T\) \{\n`)
+	short := 0
+	err := filepath.WalkDir("../..", func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !strings.HasSuffix(p, "_test.go") || strings.Contains(p, "houserules") {
+			return err
+		}
+		data, err := os.ReadFile(p)
+		if err != nil {
+			return err
+		}
+		text := string(data)
+		for _, at := range head.FindAllStringSubmatchIndex(text, -1) {
+			name, body := text[at[2]:at[3]], text[at[1]:]
+			if end := strings.Index(body, "\n}\n"); end >= 0 {
+				body = body[:end]
+			}
+			measures := strings.Contains(body, "suite.Measures(t)")
+			if named := strings.HasPrefix(name, "TestMeasured"); named != measures {
+				t.Errorf("%s: %s: a test is called TestMeasured... if and only if it begins with suite.Measures", p, name)
+			}
+			if measures && !strings.Contains(body, "suite.Long(t,") {
+				short++
+			}
+		}
+		return nil
+	})
+	if err != nil || short == 0 || short > mostMeasuring {
+		t.Errorf("%d tests measure, at most %d may: let the others judge on a virtual clock, or by what is exact (%v)", short, mostMeasuring, err)
 	}
 }
