@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -442,5 +443,34 @@ func TestErrorsNameWhatTheyAreAbout(t *testing.T) {
 				t.Errorf("%q lacks %q", tt.err, part)
 			}
 		}
+	}
+}
+
+// A component is found by its command line as soon as it was started: one that
+// is looked for in vain would be left behind. In one of ten starts the kernel has
+// not put the command line down yet.
+func TestAStartedComponentIsFound(t *testing.T) {
+	t.Parallel()
+	forever, err := exec.LookPath("yes")
+	if err != nil {
+		t.Skip(err)
+	}
+	dir := directory(filepath.Join(t.TempDir(), "labs", "found"))
+	if err := os.MkdirAll(filepath.Dir(dir.log(Etcd)), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 200 {
+		c, err := start(forever, dir, Etcd, []string{string(dir) + "/data"}, nil, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		proc, err := procfs.NewProc(c.pid)
+		_, found := inspect(proc, filepath.Dir(string(dir)))
+		syscall.Kill(c.pid, syscall.SIGKILL)
+		<-c.ended
+		if err != nil || !found {
+			t.Fatalf("component %d is not found: %v", i, err)
+		}
+		os.Remove(dir.log(Etcd))
 	}
 }

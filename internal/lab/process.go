@@ -217,7 +217,25 @@ func start(executable string, dir directory, component string, args []string, s 
 		c.state = cmd.ProcessState
 		close(c.ended)
 	}()
+	c.awaitCommandLine()
 	return c, nil
+}
+
+// awaitCommandLine waits until a child that was started can be found. The kernel
+// ends a start before it has put down the new command line: one that is looked
+// for in between would be left behind.
+func (c *child) awaitCommandLine() {
+	for {
+		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.pid))
+		if err != nil || len(line) > 0 {
+			return
+		}
+		select {
+		case <-c.ended:
+			return
+		case <-time.After(time.Millisecond):
+		}
+	}
 }
 
 // onProcessors calls f on a thread that is kept to some processors, and so are
