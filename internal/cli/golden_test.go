@@ -75,6 +75,14 @@ func TestGoldenDryRuns(t *testing.T) {
 		text.WriteString(transcript(t, "", "sweep", w.Name, "--levels", "1,2", "--dry-run") + "\n")
 		text.WriteString(transcript(t, "", "ab", w.Name, "--level", "2", "--arm", "a:", "--arm", "b:", "--dry-run") + "\n")
 	}
+	for _, line := range []string{
+		"sweep vm-migration --levels 5 --set parallelMigrations=10 --set outboundMigrations=4",
+		"sweep node-density --levels 5 --vary lab.maxPods=10,20 --vary cpu=10m,20m",
+		"limit node-density --kubeconfig kubeconfig --context prod --guard nodesNotReady=1 --guard apiErrors=5%",
+		"sweep vm-zones --levels 1 --lab vms -o json",
+	} {
+		text.WriteString(transcript(t, "", append(strings.Fields(line), "--dry-run")...) + "\n")
+	}
 	golden.Check(t, *update, "dry-run.txt", []byte(text.String()))
 }
 
