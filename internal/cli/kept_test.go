@@ -1,101 +1,231 @@
 package cli
 
 import (
+	"bytes"
+	"compress/flate"
+	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
-	"flag"
+	"errors"
 	"fmt"
+	"html"
+	"io"
+	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
-var updateKept = flag.Bool("update-kept", false, "accept what the kept records are judged to")
+// transcript is what a user sees of a command: the line, what it prints, and its
+// exit code where that is not 0. Dir is told as DIR.
+func transcript(t *testing.T, dir string, args ...string) string {
+	t.Helper()
+	return shown(dir, args, command(t, nil, args...))
+}
 
-// Records that were made by an earlier version: a search on simulated nodes, a
-// search of a rate, a comparison on a real node, a run that was killed, and the
-// same run resumed. They are judged as they were when they were made: what a
-// result said then it says now. It may say more.
-func TestKeptRecordsAreJudgedAsTheyWere(t *testing.T) {
-	dirs, err := filepath.Glob("testdata/records/*")
-	if err != nil || len(dirs) < 5 {
-		t.Fatal(dirs, err)
+// takesLong is what a command says that takes long, which depends on what else the
+// machine does.
+var takesLong = regexp.MustCompile(`(?m)^.* \.\.\.\n`)
+
+// shown is the transcript of a command that has ended.
+func shown(dir string, args []string, got outcome) string {
+	text := "$ " + commandLine(args) + "\n" + got.stdout + takesLong.ReplaceAllString(got.stderr, "")
+	if got.code != 0 {
+		text += fmt.Sprintf("exit code %d\n", got.code)
 	}
-	for _, kept := range dirs {
-		t.Run(filepath.Base(kept), func(t *testing.T) {
+	if dir == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, dir, "DIR")
+}
+
+// Records of every kind of experiment, and five that an earlier version has made
+// (old-...), are judged and shown as they were: the whole result, the text, and
+// what the page is drawn from. testdata/records holds the records, testdata/kept
+// what comes of them.
+func TestKeptRecords(t *testing.T) {
+	const records = 20
+	kept, err := os.ReadDir("testdata/records")
+	if err != nil || len(kept) < records {
+		t.Fatal(kept, err)
+	}
+	for _, of := range kept {
+		t.Run(of.Name(), func(t *testing.T) {
 			t.Parallel()
 			dir := filepath.Join(t.TempDir(), "run")
-			if err := os.CopyFS(dir, os.DirFS(kept)); err != nil {
+			if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata/records", of.Name()))); err != nil {
 				t.Fatal(err)
 			}
-			var want map[string]any
-			if err := record.Dir(kept).ReadJSON(record.ResultFile, &want); err != nil {
-				t.Fatal(err)
-			}
-			got := command(t, nil, "analyze", dir, "-o", "json")
-			if got.code != int(want["exitCode"].(float64)) {
-				t.Errorf("exit code %d, was %v: %s", got.code, want["exitCode"], got.stderr)
-			}
-			var now map[string]any
-			if err := json.Unmarshal([]byte(got.stdout), &now); err != nil {
-				t.Fatal(err)
-			}
-			delete(now, "record") // the test's own directory
-			if *updateKept {
-				text, err := json.Marshal(now)
-				if err == nil {
-					err = os.WriteFile(filepath.Join(kept, record.ResultFile), append(text, '\n'), 0o644)
-				}
-				if err != nil {
+			results := filepath.Join("kept", of.Name())
+			if *update {
+				if err := os.RemoveAll(filepath.Join("testdata", results)); err != nil {
 					t.Fatal(err)
 				}
-				return
 			}
-			differences := compareKept("", want, now)
-			for _, d := range differences[:min(len(differences), 20)] {
-				t.Error(d)
+			made := make(map[string]bool)
+			check := func(file, got string) {
+				t.Helper()
+				made[filepath.Join("testdata", results, file)] = true
+				golden.Check(t, *update, filepath.Join(results, file), []byte(got))
 			}
-			if n := len(differences); n > 20 {
-				t.Errorf("and %d more", n-20)
+			got := command(t, nil, "analyze", dir, "-o", "json")
+			check("result.json", strings.ReplaceAll(got.stdout, dir, "DIR")+takesLong.ReplaceAllString(got.stderr, ""))
+			text := transcript(t, dir, "analyze", dir)
+			if !record.IsGrid(dir) { // a grid has nothing to explain
+				text += transcript(t, dir, "analyze", dir, "--explain")
 			}
+			check("text.txt", text)
+			if text := checkAsRecorded(t, record.Dir(dir)); text != "" {
+				check("check.txt", text)
+			}
+			if got := command(t, nil, "report", dir); got.code != 0 {
+				t.Fatal(got.stderr)
+			}
+			err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+				if err != nil || d.Name() != record.ReportFile {
+					return err
+				}
+				page, err := os.ReadFile(path)
+				if err != nil {
+					return err
+				}
+				in, err := filepath.Rel(dir, filepath.Dir(path))
+				if err != nil {
+					return err
+				}
+				data, err := dataIn(page)
+				check(filepath.Join(in, "page.json"), data)
+				check(filepath.Join(in, "page.txt"), wordsOf(page))
+				return err
+			})
+			if err != nil {
+				t.Error(err)
+			}
+			filepath.WalkDir(filepath.Join("testdata", results), func(path string, d fs.DirEntry, err error) error {
+				if err == nil && !d.IsDir() && !made[path] {
+					t.Errorf("%s is kept, and nothing of its name is made any more", path)
+				}
+				return err
+			})
 		})
 	}
 }
 
-// compareKept lists what was said at a path and is no longer.
-func compareKept(path string, was, now any) []string {
-	switch w := was.(type) {
-	case map[string]any:
-		n, ok := now.(map[string]any)
-		if !ok {
-			break
-		}
-		var list []string
-		for key, value := range w {
-			if _, there := n[key]; !there {
-				list = append(list, fmt.Sprintf("%s.%s is gone, it was %v", path, key, value))
-				continue
+// checkAsRecorded is how a check would show the findings and the ceilings that a
+// run has put on record, "" where it has none.
+func checkAsRecorded(t *testing.T, dir record.Dir) string {
+	t.Helper()
+	var env record.Environment
+	if err := dir.ReadJSON(record.EnvironmentFile, &env); errors.Is(err, fs.ErrNotExist) || err == nil && env.Ceilings == nil {
+		return ""
+	} else if err != nil {
+		t.Fatal(err)
+	}
+	var text strings.Builder
+	if err := report.Check(&text, ceiling.Check{Target: ceiling.CheckTarget{Kind: env.Target.Kind, Private: env.Target.Private}, Findings: env.Findings, Table: *env.Ceilings}); err != nil {
+		t.Fatal(err)
+	}
+	return text.String()
+}
+
+var (
+	dataElement   = regexp.MustCompile(`(?s)<script type="application/json" id="run">(.*?)</script>`)
+	packedElement = regexp.MustCompile(`<script type="application/octet-stream" id="packed">([^<]*)</script>`)
+	listOfNumbers = regexp.MustCompile(`\[[-\d\s,.e+]+\]`)
+	blanks        = regexp.MustCompile(`\s+`)
+
+	unread = regexp.MustCompile(`(?s)<(script|style|svg)\b.*?</(script|style|svg)>`)
+	block  = regexp.MustCompile(`</?(address|article|aside|button|caption|details|div|dd|dl|dt|fieldset|figcaption|figure|footer|h[1-6]|header|label|legend|li|main|nav|ol|option|p|pre|section|select|summary|table|tbody|tfoot|thead|title|tr|ul)\b[^>]*>`)
+	cell   = regexp.MustCompile(`</t[dh]>`)
+	tag    = regexp.MustCompile(`<[^>]*>`)
+)
+
+// inOrder puts the curves of a page in the order in which milestones, by name,
+// have them: in a page of streams it is left to chance.
+func inOrder(parts map[string]any) error {
+	curves, _ := parts["curves"].([]any)
+	distribution, _ := parts["distribution"].(map[string]any)
+	var ordered []any
+	became := make(map[json.Number]json.Number)
+	for _, milestone := range slices.Sorted(maps.Keys(distribution)) {
+		steps, _ := distribution[milestone].([]any)
+		for i, step := range steps {
+			was, _ := step.(json.Number)
+			at, err := was.Int64()
+			if err != nil || at >= int64(len(curves)) {
+				return fmt.Errorf("the distribution of %s names the curve %v of %d", milestone, step, len(curves))
 			}
-			list = append(list, compareKept(path+"."+key, value, n[key])...)
-		}
-		slices.Sort(list)
-		return list
-	case []any:
-		n, ok := now.([]any)
-		if !ok || len(n) != len(w) {
-			break
-		}
-		var list []string
-		for i := range w {
-			list = append(list, compareKept(fmt.Sprintf("%s[%d]", path, i), w[i], n[i])...)
-		}
-		return list
-	default:
-		if was == now {
-			return nil
+			if _, seen := became[was]; !seen && at >= 0 {
+				became[was] = json.Number(strconv.Itoa(len(ordered)))
+				ordered = append(ordered, curves[at])
+			}
+			if at >= 0 {
+				steps[i] = became[was]
+			}
 		}
 	}
-	return []string{fmt.Sprintf("%s is %v, it was %v", path, now, was)}
+	if len(ordered) != len(curves) {
+		return fmt.Errorf("of %d curves %d are a milestone's", len(curves), len(ordered))
+	}
+	if len(curves) > 0 {
+		parts["curves"] = ordered
+	}
+	return nil
+}
+
+// wordsOf is what can be read on a page without its charts, a line for each row
+// and paragraph.
+func wordsOf(page []byte) string {
+	text := unread.ReplaceAllString(string(page), "")
+	text = cell.ReplaceAllString(block.ReplaceAllString(text, "\n"), " | ")
+	text = html.UnescapeString(tag.ReplaceAllString(text, " "))
+	var lines strings.Builder
+	for line := range strings.Lines(text) {
+		if words := strings.Join(strings.Fields(line), " "); words != "" {
+			lines.WriteString(words + "\n")
+		}
+	}
+	return lines.String()
+}
+
+// dataIn is what a page is drawn from, but for the result, which is kept beside
+// it. Of the table of all objects it is the digest.
+func dataIn(page []byte) (string, error) {
+	element, packed := dataElement.FindSubmatch(page), packedElement.FindSubmatch(page)
+	if element == nil || packed == nil {
+		return "", fmt.Errorf("the page has no data")
+	}
+	var parts map[string]any
+	numbers := json.NewDecoder(bytes.NewReader(element[1]))
+	numbers.UseNumber()
+	if err := numbers.Decode(&parts); err != nil {
+		return "", err
+	}
+	delete(parts, "result")
+	if err := inOrder(parts); err != nil {
+		return "", err
+	}
+	if len(packed[1]) > 0 {
+		table, err := io.ReadAll(flate.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(packed[1]))))
+		if err != nil {
+			return "", err
+		}
+		parts["packed"] = fmt.Sprintf("%d bytes, SHA-256 %x", len(table), sha256.Sum256(table))
+	}
+	text, err := json.MarshalIndent(parts, "", " ")
+	if err != nil {
+		return "", err
+	}
+	text = listOfNumbers.ReplaceAllFunc(text, func(list []byte) []byte { return blanks.ReplaceAll(list, nil) })
+	return string(text) + "\n", nil
 }

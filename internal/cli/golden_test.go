@@ -1,0 +1,156 @@
+package cli
+
+import (
+	"encoding/json"
+	"io"
+	"io/fs"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
+	"plimsoll.dev/plimsoll/internal/test/golden"
+	"plimsoll.dev/plimsoll/workloads"
+)
+
+// What commands print that need no cluster and no record is kept in testdata, a
+// file for each kind of them.
+
+func TestGoldenHelp(t *testing.T) {
+	t.Parallel()
+	stop := newInterrupts(nil, func(string, ...any) {})
+	defer stop.close()
+	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
+	var text strings.Builder
+	var visit func(c *cobra.Command, path ...string)
+	visit = func(c *cobra.Command, path ...string) {
+		text.WriteString(transcript(t, "", append(path, "--help")...) + "\n")
+		for _, sub := range c.Commands() {
+			visit(sub, append(path[:len(path):len(path)], sub.Name())...)
+		}
+	}
+	visit(root)
+	golden.Check(t, *update, "help.txt", []byte(text.String()))
+}
+
+// builtIn are the workloads of the program, by name.
+func builtIn(t *testing.T) (list []*workload.Workload) {
+	t.Helper()
+	dirs, err := fs.ReadDir(workloads.FS(), ".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, d := range dirs {
+		w, err := loadWorkload(d.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		list = append(list, w)
+	}
+	return list
+}
+
+func TestGoldenWorkloads(t *testing.T) {
+	t.Parallel()
+	text := transcript(t, "", "workloads", "list") + "\n"
+	for _, w := range builtIn(t) {
+		text += transcript(t, "", "workloads", "show", w.Name) + "\n"
+	}
+	golden.Check(t, *update, "workloads.txt", []byte(text))
+}
+
+func TestGoldenDryRuns(t *testing.T) {
+	t.Parallel()
+	var text strings.Builder
+	for _, w := range builtIn(t) {
+		for _, a := range w.Axes {
+			text.WriteString(transcript(t, "", "limit", w.Name, "--axis", a.Name, "--dry-run") + "\n")
+		}
+		text.WriteString(transcript(t, "", "sweep", w.Name, "--levels", "1,2", "--dry-run") + "\n")
+		text.WriteString(transcript(t, "", "ab", w.Name, "--level", "2", "--arm", "a:", "--arm", "b:", "--dry-run") + "\n")
+	}
+	for _, line := range []string{
+		"sweep vm-migration --levels 5 --set parallelMigrations=10 --set outboundMigrations=4",
+		"sweep node-density --levels 5 --vary lab.maxPods=10,20 --vary cpu=10m,20m",
+		"limit node-density --kubeconfig kubeconfig --context prod --guard nodesNotReady=1 --guard apiErrors=5%",
+		"sweep vm-zones --levels 1 --lab vms -o json",
+	} {
+		text.WriteString(transcript(t, "", append(strings.Fields(line), "--dry-run")...) + "\n")
+	}
+	golden.Check(t, *update, "dry-run.txt", []byte(text.String()))
+}
+
+// What a check finds is kept in words and figures where nothing but the lab
+// decides it. The port of the lab, the time that a request takes and what the
+// clocks differ by are the machine's.
+func TestGoldenChecks(t *testing.T) {
+	t.Parallel()
+	var local strings.Builder
+	for _, w := range builtIn(t) {
+		if w.Target.Name == "router" || w.Target.Name == "io" || w.Target.Name == "simulated" {
+			local.WriteString(transcript(t, "", "check", w.Name) + "\n")
+		}
+	}
+	golden.Check(t, *update, "check.txt", []byte(local.String()))
+
+	p := suite.Program(t) // what tests leave in a lab that they share would be seen
+	if got := p.Run(t, "lab", "up", "l", "--virt", "--nodes", "4", "--max-pods", "20"); got.Code != exitHeld {
+		t.Fatalf("lab up: exit code %d\n%s", got.Code, got.Stderr)
+	}
+	var lab strings.Builder
+	for _, w := range builtIn(t) {
+		if w.Target.Name == "kubernetes" {
+			args := []string{"check", w.Name, "--lab", "l"}
+			got := p.Run(t, args...)
+			lab.WriteString(shown("", args, outcome{got.Code, got.Stdout, got.Stderr}) + "\n")
+		}
+	}
+	text := lab.String()
+	for pattern, to := range map[string]string{
+		`https://127\.0\.0\.1:\d+`:              "https://127.0.0.1:PORT",
+		`(?m)^\w+ +API latency .*(\n {6,}.*)*$`: "...  API latency  ...",
+		`(?m)^\w+ +clock .*(\n {6,}.*)*$`:       "...  clock  ...",
+	} {
+		text = regexp.MustCompile(pattern).ReplaceAllString(text, to)
+	}
+	golden.Check(t, *update, "check-lab.txt", []byte(text))
+}
+
+// How many volumes a machine holds is its own figure. What is kept is the words,
+// by the names of the ceilings; TestKeptRecords keeps the figures of a run.
+func TestGoldenChecksOfVolumes(t *testing.T) {
+	t.Parallel()
+	if err := gluster.Check(false); err != nil {
+		t.Skip(err)
+	}
+	var list []ceiling.Check
+	for _, name := range []string{"gluster-restart", "gluster-volumes"} {
+		var found ceiling.Check
+		got := command(t, nil, "check", name, "--set", "memory=4GiB", "-o", "json")
+		if err := json.Unmarshal([]byte(got.stdout), &found); err != nil {
+			t.Fatalf("%v\n%s%s", err, got.stdout, got.stderr)
+		}
+		found.Target.Version, found.Binding = "", nil
+		ceilings := found.Table.Ceilings
+		for i := range ceilings {
+			c := &ceilings[i]
+			if c.Name != "memory" {
+				c.Level, c.Total, c.Limit, c.Used, c.Left = nil, nil, nil, nil, nil
+			}
+			c.Binds = false
+		}
+		slices.SortFunc(ceilings, func(a, b record.Ceiling) int { return strings.Compare(a.Name, b.Name) })
+		list = append(list, found)
+	}
+	text, err := json.MarshalIndent(list, "", " ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	golden.Check(t, *update, "check-volumes.json", append(text, '\n'))
+}
