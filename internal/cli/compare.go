@@ -310,7 +310,7 @@ func (o *compareOptions) write(outcome recorded.Outcome, page func(io.Writer) er
 		return err
 	}
 	dir := record.Dir(o.out)
-	if err := dir.WriteJSON(comparisonFile, outcome); err != nil {
+	if err := dir.WriteJSON(comparisonFile, &outcome); err != nil {
 		return err
 	}
 	var text bytes.Buffer

@@ -273,7 +273,7 @@ func showGridResult(p *Process, g judge.Grid, dir, format string) error {
 
 // writeGrid writes what a grid leaves beside its cells.
 func writeGrid(dir record.Dir, g judge.Grid) error {
-	if err := dir.WriteJSON(record.ResultFile, g); err != nil {
+	if err := dir.WriteJSON(record.ResultFile, &g); err != nil {
 		return err
 	}
 	return report.WriteGridFile(dir, g)

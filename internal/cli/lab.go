@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -24,6 +23,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
 	"plimsoll.dev/plimsoll/internal/target/router"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
@@ -148,7 +148,7 @@ func oneOf(words []string) string {
 }
 
 func printJSON(p *Process, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
+	data, err := record.Encode(v, "  ")
 	if err != nil {
 		return err
 	}

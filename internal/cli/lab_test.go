@@ -21,6 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -94,7 +95,6 @@ func TestLabMistakesAreExplained(t *testing.T) {
 		{"image build agnet", nil, []string{`no image "agnet"`, `did you mean "agent"?`}, "an image"},
 		{"image save agent", nil, []string{"an image and a file"}, "no file"},
 		{"image push", nil, []string{"which registry?"}, "no registry"},
-		{"image push not/A/Registry", nil, []string{"image"}, "a registry that cannot be"},
 		{"lab dwon", nil, []string{"no command 'lab dwon'", `did you mean "down"?`}, "a verb"},
 		{"lab status", map[string]string{"XDG_STATE_HOME": "state"}, []string{`relative path "state"`}, "a state directory that depends on where one is"},
 		{"lab status", map[string]string{"XDG_STATE_HOME": ""}, []string{"neither HOME nor XDG_STATE_HOME", "set XDG_STATE_HOME"}, "no home"},
@@ -121,6 +121,16 @@ func TestLabMistakesAreExplained(t *testing.T) {
 	}
 	if entries, err := os.ReadDir(empty); err != nil || len(entries) > 0 {
 		t.Errorf("looking for a lab made %v, %v", entries, err)
+	}
+}
+
+// A registry that cannot be is a mistake, which is seen once there is an image.
+func TestARegistryThatCannotBe(t *testing.T) {
+	if !image.HasAgent() {
+		t.Skip("needs the agent in the tests: make build")
+	}
+	if got := command(t, nil, "image", "push", "not/A/Registry"); got.code != exitUsage || got.stdout != "" || !strings.Contains(got.stderr, "image") {
+		t.Errorf("exit code %d, want 2; standard output %q\n%s", got.code, got.stdout, got.stderr)
 	}
 }
 

@@ -332,7 +332,9 @@ func TestKubeconfigInTheEnvironmentIsNotEnough(t *testing.T) {
 	p := suite.Lab(t, wideLab...)
 	cmd := p.Command("sweep", "node-density", "--lab-nodes", "2", "--levels", "1", "--hold", "100ms", "--out", "r")
 	cmd.Env = append(cmd.Env, "KUBECONFIG="+p.Kubeconfig)
-	if out, err := cmd.CombinedOutput(); err != nil {
+	// What was loaded is asked here: that a busy machine makes the step invalid
+	// does not matter.
+	if out, err := cmd.CombinedOutput(); err != nil && cmd.ProcessState.ExitCode() != exitInvalid {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	env := p.Environment(t, "r")

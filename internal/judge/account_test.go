@@ -338,7 +338,7 @@ func TestAccountAgreesWithASlowTwin(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	steps := 0
 	for range 4000 {
-		s := newScript(t, "errors=errors <= 0%")
+		s := oneOfMany(t, "errors=errors <= 0%")
 		var resets, replaced int
 		randomEvents(rng, s, func() {
 			c := s.LastStep()

@@ -331,7 +331,7 @@ func TestTheMomentOfAQuantileAgreesWithASlowTwin(t *testing.T) {
 		q := []string{"p50", "p90", "p99", "p7"}[rng.IntN(4)]
 		op := []string{"<", "<="}[rng.IntN(2)]
 		objective := fmt.Sprintf("Ready %s %s %dms", q, op, 1000*(1+rng.IntN(4)))
-		s := newScript(t, "g="+objective)
+		s := oneOfMany(t, "g="+objective)
 		s.begin(1, func(b *record.StepEvent) { b.Timeout = record.Micros(2+rng.IntN(8)) * 1e6 })
 		for i := range 1 + rng.IntN(12) {
 			name := fmt.Sprint(i)

@@ -27,11 +27,12 @@ type verdicts struct {
 // goal judges a step by one goal: the worst of its objectives.
 func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	c, f := v.step, v.f
-	if why := v.tooLate(g); why != "" {
-		return slo.Invalid, why
+	own := v.tooLate(g) // why the program itself could be the reason for what was seen
+	if d := c.OwnDelay; own == "" && d.short(c.Open) {
+		own = fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, OwnDelayBound)
 	}
-	if d := c.OwnDelay; d.short(c.Open) {
-		return slo.Invalid, fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, OwnDelayBound)
+	if own != "" && f.head.Ending != record.EndInterrupted {
+		return slo.Invalid, own
 	}
 	var open, broken []string
 	missing := false // the goal broke on objects that were not ready
@@ -76,6 +77,8 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		}
 	}
 	switch {
+	case len(broken) > 0 && own != "":
+		return slo.Invalid, own // what decides nothing is not known, and not invalid
 	case len(broken) > 0 && c.AtLeast:
 		return slo.Invalid, "the generator was short of processor time, so that this says nothing of the target: " + strings.Join(broken, "; ")
 	case len(broken) > 0:

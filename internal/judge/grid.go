@@ -36,6 +36,8 @@ type Grid struct {
 	Alpha  float64         `json:"alpha"` // an interval of a pair is one of 1 - Alpha
 	Pairs  []Pair          `json:"pairs"`
 	Curves []CapacityCurve `json:"curves,omitempty"`
+	// Warnings are those of the grid as a whole: each cell has its own.
+	Warnings record.Warnings `json:"warnings,omitempty"`
 }
 
 // Varied is a key and its values.

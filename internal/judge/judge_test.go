@@ -432,6 +432,35 @@ func TestObjectsOfEarlierSteps(t *testing.T) {
 	}
 }
 
+// A step that the program itself was too slow for decides nothing, and is
+// invalid only if it had decided something.
+func TestOwnDelayOfAStepThatWasCut(t *testing.T) {
+	slow := &record.Reading{Source: SourceWakes, Values: map[string]float64{"wakes": 100, "late": 50}}
+	for _, tt := range []struct {
+		why     string
+		ending  record.Ending
+		refused bool // one of the requests
+		want    slo.Verdict
+		because string
+	}{
+		{"it was made whole", record.EndHeld, false, slo.Invalid, "short of CPU"},
+		{"it was made whole and broke", record.EndHeld, true, slo.Invalid, "short of CPU"},
+		{"it was cut: it is not known what became of its objects", record.EndInterrupted, false, slo.Inconclusive, "is not known"},
+		{"it was cut after it broke for certain", record.EndInterrupted, true, slo.Invalid, "short of CPU"},
+	} {
+		s := newScript(t)
+		s.begin(3)
+		s.made("a b", 1)
+		if s.asked("c"); tt.refused {
+			s.asked("d", outcome(record.SlotFailed, 403, "no"))
+		}
+		s.put(slow)
+		if c := s.at(10).end(tt.ending); c.Verdict != tt.want || !strings.Contains(c.VerdictWhy, tt.because) {
+			t.Errorf("%s: %s: %s, want %s", tt.why, c.Verdict, c.VerdictWhy, tt.want)
+		}
+	}
+}
+
 // An emptied target begins anew, with the same names.
 func TestNamesUsedAgain(t *testing.T) {
 	s := newScript(t)

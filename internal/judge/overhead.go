@@ -99,7 +99,7 @@ func (s *phases) add(spec *Spec, f *facts) {
 		first, last := 0, len(points)-1
 		middle, _ := slices.BinarySearchFunc(points, f.reached, func(p cpuPoint, t record.Micros) int { return cmp.Compare(p.t, t) })
 		for _, phase := range [][2]int{{first, middle}, {middle, last}} {
-			if phase[1] > last || points[phase[1]].t-points[phase[0]].t < leastPhase {
+			if max(phase[0], phase[1]) > last || points[phase[1]].t-points[phase[0]].t < leastPhase {
 				continue
 			}
 			p, q := points[phase[0]], points[phase[1]]

@@ -29,6 +29,7 @@ func TestForeseen(t *testing.T) {
 		{Result{LoadLine: &LoadLine{Level: new(15.0), LowestFailing: new(16.0), Binding: "Too many pods on 3 of 3 nodes"}}, ceiling.AsPredicted, 15, "a search has its line"},
 		{Result{Steps: []Step{{Level: 5, Verdict: slo.Pass}, {Level: 14, Verdict: slo.Pass}, {Level: 20, Verdict: slo.Breached, Reasons: full}, {Level: 30, Verdict: slo.Breached}}}, ceiling.AsPredicted, 14, "of a sweep the highest that held counts, below the lowest that did not"},
 		{Result{Steps: []Step{{Level: 10, Verdict: slo.Breached, VerdictWhy: "a latency"}, {Level: 14, Verdict: slo.Pass}}}, ceiling.Earlier, 0, "a level above one that failed has not held"},
+		{Result{Steps: []Step{{Level: 14, Verdict: slo.Invalid}, {Level: 20, Verdict: slo.Breached, Reasons: full}}}, ceiling.NoneHeld, 0, "a busy machine hid whether the level below held"},
 		{Result{Steps: []Step{{Level: 10, Verdict: slo.Pass}, {Level: 12, Verdict: slo.Invalid}}}, ceiling.NotReached, 10, "what was not judged is not found"},
 		{Result{Steps: []Step{{Level: 10, Verdict: slo.Inconclusive}}}, "", 0, "nothing was found"},
 		{Result{Comparison: &compare.Comparison{}, Steps: []Step{{Level: 10, Verdict: slo.Pass}}}, "", 0, "a comparison asks for no level"},

@@ -17,7 +17,8 @@ import (
 const ResultSchema = "plimsoll/result/v1"
 
 // Result is result.json: durations in seconds, times RFC 3339 with
-// microseconds. A null figure is one that is not known or not finite.
+// microseconds. A null figure is one that is not known or not finite: one that is
+// never null otherwise is named by a warning.
 type Result struct {
 	Schema     string      `json:"schema"`
 	Experiment string      `json:"experiment"`

@@ -48,7 +48,18 @@ type script struct {
 	rows   []record.ObjectRow
 }
 
+// newScript makes a script. At the end of the test its events are judged with
+// other times, too.
 func newScript(t testing.TB, goals ...string) *script {
+	s := oneOfMany(t, goals...)
+	if t, ok := t.(*testing.T); ok {
+		t.Cleanup(func() { distorted(t, s) })
+	}
+	return s
+}
+
+// oneOfMany makes a script of a test that makes thousands at random.
+func oneOfMany(t testing.TB, goals ...string) *script {
 	if len(goals) == 0 {
 		goals = []string{"ready=all Ready"}
 	}

@@ -86,7 +86,7 @@ func slowdownIn(times []record.Micros) *Slowdown {
 			end = changes[i+1].At
 		}
 		pace := func(from, to int) float64 {
-			return float64((to-from)*size) / (times[to*size] - times[from*size]).Seconds()
+			return float64((to-from)*size) / max(times[to*size]-times[from*size], 1).Seconds()
 		}
 		if c.At-begin < slowEnds || end-c.At < slowEnds {
 			continue

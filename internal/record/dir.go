@@ -108,9 +108,10 @@ func (d Dir) WriteFile(name string, data []byte) error {
 	return nil
 }
 
-// WriteJSON writes one of the directory's files as indented JSON.
+// WriteJSON writes one of the directory's files as indented JSON, as Encode makes
+// it.
 func (d Dir) WriteJSON(name string, v any) error {
-	data, err := json.MarshalIndent(v, "", "  ")
+	data, err := Encode(v, "  ")
 	if err != nil {
 		return fmt.Errorf("write %s: %w", name, err)
 	}

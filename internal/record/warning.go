@@ -52,6 +52,7 @@ const (
 	WarningShape       WarningKind = "shape"       // one percentile misleads
 	WarningComparable  WarningKind = "comparable"  // of what two records were compared by
 	WarningLimit       WarningKind = "limit"       // more at once than the target's own limit lets
+	WarningNotFinite   WarningKind = "notFinite"   // figures that could not be written
 	WarningChosenAfter WarningKind = "chosenAfter" // what decides was chosen after the runs
 )
 

@@ -260,7 +260,7 @@ func gridFidelity(g judge.Grid) (parts []fidelityPart, same bool) {
 }
 
 // gridWarnings are those of the cells, each text once whatever its figures, with
-// how many cells have it.
+// how many cells have it, and those of the grid.
 func gridWarnings(g judge.Grid) record.Warnings {
 	figures := regexp.MustCompile(`[0-9]+([.][0-9]+)?`)
 	var list record.Warnings
@@ -289,7 +289,7 @@ func gridWarnings(g judge.Grid) record.Warnings {
 		}
 		list[i].Text = fmt.Sprintf("%s (in %d of %d cells%s)", strings.TrimSuffix(list[i].Text, "."), cells[like], len(g.Cells), more)
 	}
-	return list
+	return append(list, g.Warnings...)
 }
 
 // gridPart is what the page says of a grid.

@@ -6,7 +6,6 @@ import (
 	"crypto/sha256"
 	"embed"
 	"encoding/base64"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"html/template"
@@ -153,8 +152,8 @@ func HTML(w io.Writer, in Input) error {
 
 // write writes a page with the data that its charts are drawn from.
 func write(w io.Writer, p page, data pageData) error {
-	// json.Marshal writes <, > and & as escapes: no text can end the element.
-	encoded, err := json.Marshal(data)
+	// It has <, > and & as escapes: no text can end the element.
+	encoded, err := record.Encode(data, "")
 	if err != nil {
 		return err
 	}

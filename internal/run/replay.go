@@ -28,7 +28,8 @@ func Replay(dir record.Dir, x Experiment) (judge.Result, error) {
 	if err := errors.Join(err, rowErr, rows.Close(), windows.Close()); err != nil {
 		return judge.Result{}, err
 	}
-	return result, dir.WriteJSON(record.ResultFile, result)
+	err = dir.WriteJSON(record.ResultFile, &result)
+	return result, err
 }
 
 // Judge judges a recorded run from its record alone and writes nothing.

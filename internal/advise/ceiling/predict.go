@@ -27,6 +27,7 @@ const (
 	Earlier      Agreement = "earlier"      // something else came first
 	Beyond       Agreement = "beyond"       // it held where it was predicted to fail
 	NotReached   Agreement = "notReached"   // the run did not come as far as the prediction
+	NoneHeld     Agreement = "noneHeld"     // a level above the prediction failed and none held: whether it was met is not known
 	NotPredicted Agreement = "notPredicted" // no hard ceiling was known
 )
 
@@ -84,6 +85,9 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	case o.LowestFailing == nil:
 		p.Agreement = NotReached
 		p.Text = fmt.Sprintf("%s; %s, and nothing above that was tried.", said, found)
+	case o.Level == nil:
+		p.Agreement = NoneHeld
+		p.Text = fmt.Sprintf("%s; %s, and no level held.", said, bound(found))
 	case same:
 		p.Agreement = AsPredicted
 		p.Text = fmt.Sprintf("%s; %s, bound by the same.", said, found)

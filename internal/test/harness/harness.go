@@ -20,9 +20,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -206,6 +208,7 @@ func (s *Suite) Run(m *testing.M, stderr io.Writer) int {
 		fmt.Fprintln(stderr, err)
 		return 1
 	}
+	defaultSignals()
 	code := m.Run()
 	for _, of := range s.shapes {
 		for _, l := range of.every {
@@ -220,4 +223,15 @@ func (s *Suite) Run(m *testing.M, stderr io.Writer) int {
 		}
 	}
 	return code
+}
+
+// defaultSignals lets what tests start begin with what signals do by default.
+// What ignores a signal hands that down, as nohup does to all below it; what
+// takes it does not, and these tests still do nothing at it.
+func defaultSignals() {
+	for _, inherited := range []os.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGTERM, syscall.SIGPIPE} {
+		if signal.Ignored(inherited) {
+			signal.Notify(make(chan os.Signal, 1), inherited)
+		}
+	}
 }
