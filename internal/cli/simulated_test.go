@@ -12,7 +12,6 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
-	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -345,11 +344,9 @@ func TestAnInterruptedSimulatedRunGoesOn(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		var stdout bytes.Buffer
 		stderr := &trigger{on: "step 3", then: func() { signals <- os.Interrupt }}
-		code := Main(Process{
-			Args: []string{"limit", "simulated", "--set", "limit=57", "--from", "10", "--hold", "500ms", "--seed", "1", "--out", dir}, Executable: "/nonexistent",
-			Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
-			Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 10)),
-		})
+		p := process(t, nil, "limit", "simulated", "--set", "limit=57", "--from", "10", "--hold", "500ms", "--seed", "1", "--out", dir)
+		p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
+		code := Main(p)
 		if code != exitInterrupted || !strings.Contains(stdout.String(), "inconclusive, at least 30 objects/place held") || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
 			t.Fatalf("exit code %d:\n%s%s", code, stdout.String(), stderr.text.String())
 		}
@@ -373,11 +370,9 @@ func TestAResultComesBeforeTheRemoval(t *testing.T) {
 			signals <- os.Interrupt
 			signals <- os.Interrupt
 		}}
-		code := Main(Process{
-			Args: []string{"sweep", "simulated", "--levels", "10", "--set", "removal=1h", "--out", dir}, Executable: "/nonexistent",
-			Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
-			Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 10)),
-		})
+		p := process(t, nil, "sweep", "simulated", "--levels", "10", "--set", "removal=1h", "--out", dir)
+		p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
+		code := Main(p)
 		if !strings.Contains(shown, "simulated held at every level") || !strings.Contains(shown, "Report: "+dir) {
 			t.Errorf("shown before the removal:\n%s", shown)
 		}
@@ -567,11 +562,9 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		var stdout bytes.Buffer
 		stderr := &trigger{on: "cell 2 of 2, round 2 of 3", then: func() { signals <- os.Interrupt }}
-		code := Main(Process{
-			Args: []string{"sweep", "simulated", "--levels", "10,20", "--repeat", "3", "--vary", "limit=15,30", "--seed", "1", "--hold", "100ms", "--out", dir}, Executable: "/nonexistent",
-			Env: func(string) string { return "" }, Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: stderr,
-			Signals: signals, Width: func() int { return 0 }, Now: time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 30)),
-		})
+		p := process(t, nil, "sweep", "simulated", "--levels", "10,20", "--repeat", "3", "--vary", "limit=15,30", "--seed", "1", "--hold", "100ms", "--out", dir)
+		p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
+		code := Main(p)
 		if code != exitInterrupted || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
 			t.Fatalf("exit code %d:\n%s%s", code, &stdout, &stderr.text)
 		}

@@ -243,8 +243,8 @@ func (j *Job) experiment() (Experiment, error) {
 	x.load(p, axis, j.Workload.TargetAxis(axis.Name), bounds)
 	x.Readings = func() []record.Reading {
 		var own []record.Reading
-		if u, err := telemetry.ReadProcess(os.Getpid()); err == nil { // else it is not known, and the result says null
-			own = append(own, u.Sample(judge.SourceSelf))
+		if used, err := j.Used(); err == nil { // else it is not known, and the result says null
+			own = append(own, used)
 		}
 		return append(own, j.session.Readings()...)
 	}

@@ -134,6 +134,8 @@ type Host struct {
 	Version    string
 	Now        func() time.Time
 	Random     io.Reader
+	// Used reads what this process has used so far.
+	Used func() (record.Reading, error)
 	// Log shows the user a line.
 	Log func(format string, args ...any)
 	// Progress shows what is waited for, until the returned function is called.
