@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -26,6 +27,16 @@ func resultIn(t *testing.T, dir string) judge.Result {
 		t.Fatal(err)
 	}
 	return r
+}
+
+// lineIn is the load line that a search has left, and the lowest level that
+// failed; 0 is none.
+func lineIn(t *testing.T, dir string) (line, fails float64) {
+	t.Helper()
+	if l := resultIn(t, dir).LoadLine; l != nil {
+		line, fails = *cmp.Or(l.Level, new(float64)), *cmp.Or(l.LowestFailing, new(float64))
+	}
+	return line, fails
 }
 
 // onVirtualClock makes a test in a bubble of synctest: there a run on the
@@ -57,45 +68,41 @@ func TestPlantedLimitsAreFound(t *testing.T) {
 		why  string
 		args []string
 		code int
-		line float64
+		// line is the level that is found, fails the lowest that does not hold; 0
+		// is none.
+		line, fails float64
 	}{
-		{"a limit between the ramp's levels", []string{"--set", "limit=37"}, 0, 37},
-		{"a limit that is one of the ramp's levels", []string{"--set", "limit=40"}, 0, 40},
-		{"a single place", []string{"--set", "limit=13", "--set", "places=1", "--from", "3", "--step", "5"}, 0, 13},
-		{"no limit below the highest level", []string{"--set", "limit=0", "--max", "50"}, 0, 50},
-		{"requests that are answered 429", []string{"--set", "limit=23", "--set", "throttleEvery=9"}, 0, 23},
-		{"not even the first level holds", []string{"--from", "10", "--set", "limit=5"}, 1, 0},
-		{"clients that share a server", []string{"--axis", "clients", "--set", "capacity=1000", "--set", "latency=constant:2ms", "--hold", "600ms", "--confirm", "1", "--slo", "Responded p99 <= 25500us", "--from", "20", "--step", "4"}, 0, 25},
-		{"a capacity of requests per second", []string{"--axis", "requests", "--set", "capacity=2300", "--hold", "600ms", "--confirm", "1"}, 0, 2300},
-		{"a capacity of objects per second", []string{"--axis", "rate", "--set", "capacity=130", "--hold", "1s", "--confirm", "1"}, 0, 130},
+		{"a limit between the ramp's levels", []string{"--set", "limit=37"}, 0, 37, 38},
+		{"a limit that is one of the ramp's levels", []string{"--set", "limit=40"}, 0, 40, 41},
+		{"a single place", []string{"--set", "limit=13", "--set", "places=1", "--from", "3", "--step", "5"}, 0, 13, 14},
+		{"no limit below the highest level", []string{"--set", "limit=0", "--max", "50"}, 0, 50, 0},
+		{"requests that are answered 429", []string{"--set", "limit=23", "--set", "throttleEvery=9"}, 0, 23, 24},
+		{"not even the first level holds", []string{"--from", "10", "--set", "limit=5"}, 1, 0, 10},
+		{"clients that share a server", []string{"--axis", "clients", "--set", "capacity=1000", "--set", "latency=constant:2ms", "--slo", "Responded p99 <= 25500us", "--from", "20", "--step", "4"}, 0, 25, 26},
+		{"a capacity of requests per second", []string{"--axis", "requests", "--set", "capacity=2300"}, 0, 2300, 2400},
+		{"a capacity of objects per second", []string{"--axis", "rate", "--set", "capacity=130"}, 0, 130, 140},
 	}
 	for _, c := range tests {
 		t.Run(c.why, func(t *testing.T) {
 			onVirtualClock(t, func(t *testing.T) {
-				dir, got := measured(t, append([]string{"limit", "simulated", "--seed", "1", "--hold", "200ms"}, c.args...)...)
-				r := resultIn(t, dir)
-				level := 0.0
-				if r.LoadLine != nil && r.LoadLine.Level != nil {
-					level = *r.LoadLine.Level
-				}
-				if got.code != c.code || level != c.line {
-					t.Errorf("exit code %d, line %g, want %d, %g:\n%s%s", got.code, level, c.code, c.line, got.stdout, got.stderr)
+				dir, got := measured(t, append([]string{"limit", "simulated", "--seed", "1"}, c.args...)...)
+				if line, fails := lineIn(t, dir); got.code != c.code || line != c.line || fails != c.fails {
+					t.Errorf("exit code %d, line %g, %g fails, want %d, %g, %g:\n%s%s", got.code, line, fails, c.code, c.line, c.fails, got.stdout, got.stderr)
 				}
 			})
 		})
 	}
 }
 
-// A limit that holds by chance is found near where it is, or the search says
-// that it cannot tell.
+// Of a limit that holds by chance a level is found that held each time, below one
+// that did not.
 func TestAPlantedNoiseIsMet(t *testing.T) {
 	onVirtualClock(t, func(t *testing.T) {
 		dir, got := measured(t, "limit", "simulated", "--set", "limit=110", "--set", "noise=0.1", "--seed", "3")
-		r := resultIn(t, dir)
-		if r.LoadLine == nil || r.LoadLine.Level == nil || *r.LoadLine.Level < 50 || *r.LoadLine.Level > 140 {
-			t.Errorf("exit code %d, line %+v:\n%s", got.code, r.LoadLine, got.stdout)
+		if line, fails := lineIn(t, dir); got.code != 0 || line != 108 || fails != 109 {
+			t.Errorf("exit code %d, line %g, %g fails:\n%s", got.code, line, fails, got.stdout)
 		}
-		if !strings.Contains(got.stdout, "PlantedFailure") {
+		if !strings.Contains(got.stdout, "109 held 2 of 3 times, bound by: PlantedFailure") {
 			t.Errorf("no fill failed by chance:\n%s", got.stdout)
 		}
 	})
@@ -117,7 +124,7 @@ func TestPlantedChangesAreFound(t *testing.T) {
 	for _, c := range tests {
 		t.Run(c.why, func(t *testing.T) {
 			onVirtualClock(t, func(t *testing.T) {
-				dir, got := measured(t, append([]string{"ab", "simulated", "--level", "20", "--hold", "200ms", "--seed", "1"}, c.args...)...)
+				dir, got := measured(t, append([]string{"ab", "simulated", "--level", "20", "--seed", "1"}, c.args...)...)
 				if r := resultIn(t, dir); got.code != c.code || string(r.Verdict) != c.verdict {
 					t.Errorf("exit code %d, verdict %s, want %d, %s:\n%s%s", got.code, r.Verdict, c.code, c.verdict, got.stdout, got.stderr)
 				}
@@ -129,21 +136,16 @@ func TestPlantedChangesAreFound(t *testing.T) {
 func TestASimulatedRunIsResumed(t *testing.T) {
 	onVirtualClock(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
-		cut := command(t, nil, "limit", "simulated", "--set", "limit=57", "--budget", "400ms", "--seed", "1", "--out", dir)
-		if cut.code != exitInconclusive {
-			t.Fatalf("exit code %d:\n%s%s", cut.code, cut.stdout, cut.stderr)
+		got, parts := command(t, nil, "limit", "simulated", "--set", "limit=57", "--budget", "2s", "--hold", "1s", "--seed", "1", "--out", dir), 1
+		for ; parts < 10 && strings.Contains(got.stderr, "run --resume"); parts++ {
+			got = command(t, nil, "run", "--resume", dir)
 		}
-		for range 20 {
-			got := command(t, nil, "run", "--resume", dir)
-			if got.code == 0 {
-				break
-			}
-			if got.code != exitInconclusive {
-				t.Fatalf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
-			}
+		if line, fails := lineIn(t, dir); got.code != 0 || parts != 4 || line != 57 || fails != 58 {
+			t.Errorf("in %d parts exit code %d, line %g, %g fails:\n%s%s", parts, got.code, line, fails, got.stdout, got.stderr)
 		}
-		if r := resultIn(t, dir); r.LoadLine == nil || r.LoadLine.Level == nil || *r.LoadLine.Level != 57 {
-			t.Errorf("the line is %+v", r.LoadLine)
+		// Each part but the last was cut in a step, which the next one made again.
+		if r := resultIn(t, dir); len(r.Steps) != 15 || strings.Count(strings.Join(r.Warnings.Lines(), "\n"), "was cut off and is repeated") != 3 {
+			t.Errorf("%d steps, warnings %q", len(r.Steps), r.Warnings)
 		}
 		if got := command(t, nil, "report", dir); got.code != 0 {
 			t.Errorf("report: exit code %d: %s", got.code, got.stderr)
@@ -156,27 +158,28 @@ func TestASimulatedRunIsResumed(t *testing.T) {
 func TestASimulatedStreamIsWhole(t *testing.T) {
 	onVirtualClock(t, func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "run")
-		args := []string{"sweep", "simulated", "--axis", "requests", "--levels", "500,1500,800", "--set", "capacity=1000", "--hold", "300ms", "--out"}
-		if cut := command(t, nil, append(args, dir, "--budget", "1700ms")...); cut.code != exitInconclusive {
-			t.Fatalf("exit code %d:\n%s%s", cut.code, cut.stdout, cut.stderr)
+		args := []string{"sweep", "simulated", "--axis", "requests", "--levels", "500,1500,800", "--set", "capacity=1000", "--out"}
+		got, parts := command(t, nil, append(args, dir, "--budget", "4s")...), 1
+		for ; parts < 10 && strings.Contains(got.stderr, "run --resume"); parts++ {
+			got = command(t, nil, "run", "--resume", dir)
 		}
-		for tries := 0; ; tries++ {
-			got := command(t, nil, "run", "--resume", dir)
-			if got.code == exitBreached && strings.Contains(got.stdout, " intended ") {
-				break
-			}
-			if tries == 20 || got.code != exitInconclusive {
-				t.Fatalf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
-			}
+		if got.code != exitBreached || parts != 3 || !strings.Contains(got.stdout, " intended ") {
+			t.Fatalf("in %d parts exit code %d:\n%s%s", parts, got.code, got.stdout, got.stderr)
 		}
 		before := resultIn(t, dir)
+		held := make(map[float64]int)
 		for _, s := range before.Steps {
 			if r := s.Requests; r == nil || r.Intended != r.Sent+r.Dropped {
 				t.Errorf("step %d: %+v", s.ID, r)
+			} else if s.Ending == record.EndHeld {
+				held[s.Level] = r.Done
 			}
 		}
+		if want := map[float64]int{500: 1000, 1500: 3000, 800: 1600}; !reflect.DeepEqual(held, want) {
+			t.Errorf("in the holds %v requests were done, want %v", held, want)
+		}
 		windows, err := record.ReadWindows(record.Dir(dir))
-		if err != nil || len(windows) < 20 {
+		if err != nil || len(windows) != 46 {
 			t.Errorf("%d windows, %v", len(windows), err)
 		}
 		if got := command(t, nil, "analyze", dir); got.code != exitBreached {
@@ -203,7 +206,7 @@ func TestASimulatedStreamIsWhole(t *testing.T) {
 // record says what it was of.
 func TestASimulatedRecordStandsAlone(t *testing.T) {
 	onVirtualClock(t, func(t *testing.T) {
-		dir, got := measured(t, "sweep", "simulated", "--levels", "10,20", "--hold", "200ms")
+		dir, got := measured(t, "sweep", "simulated", "--levels", "10,20")
 		if got.code != 0 {
 			t.Fatalf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
 		}
@@ -217,7 +220,7 @@ func TestASimulatedRecordStandsAlone(t *testing.T) {
 				t.Errorf("latencies %+v", s.Latency)
 			}
 		}
-		if cpu := r.Steps[1].Resources["simulated"].CPUSeconds; cpu < 0.039 || cpu > 0.041 {
+		if cpu := r.Steps[1].Resources["simulated"].CPUSeconds; cpu != 0.04 {
 			t.Errorf("40 objects cost %g s of CPU, 0.04 s were planted", cpu)
 		}
 		before, err := os.ReadFile(filepath.Join(dir, record.ResultFile))
@@ -344,7 +347,7 @@ func TestAnInterruptedSimulatedRunGoesOn(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		var stdout bytes.Buffer
 		stderr := &trigger{on: "step 3", then: func() { signals <- os.Interrupt }}
-		p := process(t, nil, "limit", "simulated", "--set", "limit=57", "--from", "10", "--hold", "500ms", "--seed", "1", "--out", dir)
+		p := process(t, nil, "limit", "simulated", "--set", "limit=57", "--from", "10", "--seed", "1", "--out", dir)
 		p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
 		code := Main(p)
 		if code != exitInterrupted || !strings.Contains(stdout.String(), "inconclusive, at least 30 objects/place held") || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
@@ -425,12 +428,12 @@ func TestARateThatIsNotSteady(t *testing.T) {
 	onVirtualClock(t, func(t *testing.T) {
 		for _, axis := range []string{"rate", "requests"} {
 			there := map[string]string{"rate": "Ready", "requests": "Responded"}[axis]
-			dir, got := measured(t, "sweep", "simulated", "--axis", axis, "--levels", "150,250", "--set", "capacity=200", "--hold", "3s", "--slo", there+" p99 <= 30s", "--seed", "1")
+			dir, got := measured(t, "sweep", "simulated", "--axis", axis, "--levels", "150,250", "--set", "capacity=200", "--slo", there+" p99 <= 30s", "--seed", "1")
 			steps := resultIn(t, dir).Steps
 			if got.code != exitBreached || steps[0].Verdict != slo.Pass || !strings.HasPrefix(steps[1].VerdictWhy, "notSteady: the backlog grew throughout the hold") {
 				t.Errorf("%s: exit code %d:\n%s%s", axis, got.code, got.stdout, got.stderr)
 			}
-			if b := steps[1].Backlog; b == nil || *b.Slope.Value < 40 || *b.Slope.Value > 60 {
+			if b := steps[1].Backlog; b == nil || *b.Slope.Value < 49 || *b.Slope.Value > 51 {
 				t.Errorf("%s: 250 arrivals a second where 200 are served: %+v", axis, b)
 			}
 		}
@@ -455,7 +458,7 @@ func TestWhereASearchBeginsAndHowItGoes(t *testing.T) {
 	} {
 		t.Run(c.why, func(t *testing.T) {
 			onVirtualClock(t, func(t *testing.T) {
-				dir, got := measured(t, append([]string{"limit", "simulated", "--seed", "1", "--confirm", "1", "--hold", "50ms"}, c.args...)...)
+				dir, got := measured(t, append([]string{"limit", "simulated", "--seed", "1"}, c.args...)...)
 				r := resultIn(t, dir)
 				var ramp []float64
 				for _, s := range r.Steps {
@@ -463,11 +466,7 @@ func TestWhereASearchBeginsAndHowItGoes(t *testing.T) {
 						ramp = append(ramp, s.Level)
 					}
 				}
-				level := 0.0
-				if r.LoadLine != nil && r.LoadLine.Level != nil {
-					level = *r.LoadLine.Level
-				}
-				if !slices.Equal(ramp, c.levels) || level != c.line || !strings.Contains(got.stderr, c.says) {
+				if level, _ := lineIn(t, dir); !slices.Equal(ramp, c.levels) || level != c.line || !strings.Contains(got.stderr, c.says) {
 					t.Errorf("ramp %v, line %g, want %v, %g and %q:\n%s%s", ramp, level, c.levels, c.line, c.says, got.stdout, got.stderr)
 				}
 			})
@@ -562,7 +561,7 @@ func TestAGridIsMadeInRoundsAndResumed(t *testing.T) {
 		signals := make(chan os.Signal, 1)
 		var stdout bytes.Buffer
 		stderr := &trigger{on: "cell 2 of 2, round 2 of 3", then: func() { signals <- os.Interrupt }}
-		p := process(t, nil, "sweep", "simulated", "--levels", "10,20", "--repeat", "3", "--vary", "limit=15,30", "--seed", "1", "--hold", "100ms", "--out", dir)
+		p := process(t, nil, "sweep", "simulated", "--levels", "10,20", "--repeat", "3", "--vary", "limit=15,30", "--seed", "1", "--out", dir)
 		p.Stdout, p.Stderr, p.Signals = &stdout, stderr, signals
 		code := Main(p)
 		if code != exitInterrupted || !strings.Contains(stderr.text.String(), "run --resume "+dir) {
