@@ -12,7 +12,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge"
-	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -90,7 +89,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 		return "", nil, err
 	}
 	defer unlock()
-	preferred, undo := cpu.Prefer(x.Options.Open)
+	preferred, undo := j.Prefer(x.Options.Open)
 	defer undo()
 	x.Steps = j.Steps
 	telemetry.ShedStartup()
