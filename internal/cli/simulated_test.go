@@ -44,9 +44,9 @@ func lineIn(t *testing.T, dir string) (line, fails float64) {
 // nothing that is measured. The clock goes on from one command to the next.
 func onVirtualClock(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
-	// The reader of objects.parquet keeps decoders in a sync.Pool, and in them
-	// channels, which no one outside of the bubble may use. The second collection
-	// of garbage leaves nothing in a pool.
+	// What reads and writes objects.parquet keeps coders in a sync.Pool, and in
+	// them channels, which no one outside of the bubble may use. The second
+	// collection of garbage leaves nothing in a pool.
 	defer runtime.GC()
 	defer runtime.GC()
 	synctest.Test(t, test)
