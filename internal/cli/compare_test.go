@@ -281,17 +281,19 @@ func TestACompareThatCannotBeWritten(t *testing.T) {
 
 // Tables fit the terminal, or 80 columns without one.
 func TestTablesFit(t *testing.T) {
-	dir, _ := measured(t, "sweep", "simulated", "--levels", "12,20", "--set", "limit=10")
-	a := recordedSteps(t, "a-name-that-is-long-enough-to-make-a-table-wide-"+strings.Repeat("x", 40), "6.1", 500*ms, 505*ms, 495*ms)
-	b := recordedSteps(t, "another-name-"+strings.Repeat("y", 60), strings.Repeat("6.1-of-a-kernel-with-a-long-name ", 6), 503*ms, 499*ms, 497*ms)
-	for _, args := range [][]string{{"analyze", dir}, {"compare", a, b}} {
-		got := command(t, nil, args...)
-		for line := range strings.Lines(got.stdout) {
-			// A row of a table has a gap in it; sentences are the terminal's to wrap.
-			row := strings.Count(strings.TrimSpace(line), "  ") > 1
-			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); row && n > noTerminalWidth {
-				t.Errorf("%v: a row of %d columns:\n%s", args, n, line)
+	onVirtualClock(t, func(t *testing.T) {
+		dir, _ := measured(t, "sweep", "simulated", "--levels", "12,20", "--set", "limit=10")
+		a := recordedSteps(t, "a-name-that-is-long-enough-to-make-a-table-wide-"+strings.Repeat("x", 40), "6.1", 500*ms, 505*ms, 495*ms)
+		b := recordedSteps(t, "another-name-"+strings.Repeat("y", 60), strings.Repeat("6.1-of-a-kernel-with-a-long-name ", 6), 503*ms, 499*ms, 497*ms)
+		for _, args := range [][]string{{"analyze", dir}, {"compare", a, b}} {
+			got := command(t, nil, args...)
+			for line := range strings.Lines(got.stdout) {
+				// A row of a table has a gap in it; sentences are the terminal's to wrap.
+				row := strings.Count(strings.TrimSpace(line), "  ") > 1
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); row && n > noTerminalWidth {
+					t.Errorf("%v: a row of %d columns:\n%s", args, n, line)
+				}
 			}
 		}
-	}
+	})
 }

@@ -86,50 +86,52 @@ func TestCompletion(t *testing.T) {
 // What prints JSON prints its errors as JSON too, and nothing else on standard
 // output.
 func TestJSONEverywhere(t *testing.T) {
-	dir, ran := measured(t, "sweep", "simulated", "--levels", "3", "-o", "json")
-	for _, c := range []struct {
-		why  string
-		got  outcome
-		code int
-		want func(v any) bool
-	}{
-		{"a result, with where its record is", ran, exitHeld, func(v any) bool {
-			return v.(map[string]any)["record"] == dir && v.(map[string]any)["verdict"] == "pass"
-		}},
-		{"a result that is judged again", command(t, nil, "analyze", dir, "-o", "json"), exitHeld, func(v any) bool { return v.(map[string]any)["record"] == dir }},
-		{"the workloads", command(t, nil, "workloads", "list", "-o", "json"), exitHeld, func(v any) bool {
-			return slices.ContainsFunc(v.([]any), func(w any) bool { return w.(map[string]any)["name"] == "node-density" })
-		}},
-		{"a workload", command(t, nil, "workloads", "show", "simulated", "-o", "json"), exitHeld, func(v any) bool {
-			axis := v.(map[string]any)["axes"].([]any)[0].(map[string]any)
-			return axis["name"] == "objects" && axis["from"] == 10.0 && axis["hold"] == 0.05
-		}},
-		{"the signatures", command(t, nil, "signatures", "list", "-o", "json"), exitHeld, func(v any) bool { return len(v.(map[string]any)["signatures"].([]any)) > 40 }},
-		{"a signature", command(t, nil, "signatures", "show", "too-many-pods", "-o", "json"), exitHeld, func(v any) bool {
-			return v.(map[string]any)["signatures"].([]any)[0].(map[string]any)["name"] == "too-many-pods"
-		}},
-		{"a workload that there is not", command(t, nil, "workloads", "show", "simulatd", "-o", "json"), exitUsage, failed(`there is no workload "simulatd"`, `did you mean "simulated"?`)},
-		{"no cluster to be cleaned", command(t, nil, "clean", "-o", "json"), exitUsage, failed("which cluster?", "give --kubeconfig")},
-		{"a lab without nodes", command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), exitUsage, failed("needs at least one node", "")},
-		{"a signature that there is not", command(t, nil, "signatures", "show", "x", "--output=json"), exitUsage, failed(`no signature "x"`, "")},
-		{"a flag that there is not", command(t, nil, "limit", "simulated", "--frm", "5", "-o", "json"), exitUsage, failed("unknown flag", "--from")},
-		{"a plan with a mistake", command(t, nil, "limit", "simulated", "-o", "json", "--from", "0"), exitUsage, failed("--from 0", "")},
-		{"a lab that cannot come up", command(t, nil, "limit", "node-density", "-o", "json"), exitCouldNotRun, failed("private lab", "")},
-	} {
-		var v any
-		if err := json.Unmarshal([]byte(c.got.stdout), &v); err != nil || c.got.code != c.code {
-			t.Errorf("%s: exit code %d, want %d, %v:\n%s%s", c.why, c.got.code, c.code, err, c.got.stdout, c.got.stderr)
-			continue
+	onVirtualClock(t, func(t *testing.T) {
+		dir, ran := measured(t, "sweep", "simulated", "--levels", "3", "-o", "json")
+		for _, c := range []struct {
+			why  string
+			got  outcome
+			code int
+			want func(v any) bool
+		}{
+			{"a result, with where its record is", ran, exitHeld, func(v any) bool {
+				return v.(map[string]any)["record"] == dir && v.(map[string]any)["verdict"] == "pass"
+			}},
+			{"a result that is judged again", command(t, nil, "analyze", dir, "-o", "json"), exitHeld, func(v any) bool { return v.(map[string]any)["record"] == dir }},
+			{"the workloads", command(t, nil, "workloads", "list", "-o", "json"), exitHeld, func(v any) bool {
+				return slices.ContainsFunc(v.([]any), func(w any) bool { return w.(map[string]any)["name"] == "node-density" })
+			}},
+			{"a workload", command(t, nil, "workloads", "show", "simulated", "-o", "json"), exitHeld, func(v any) bool {
+				axis := v.(map[string]any)["axes"].([]any)[0].(map[string]any)
+				return axis["name"] == "objects" && axis["from"] == 10.0 && axis["hold"] == 0.05
+			}},
+			{"the signatures", command(t, nil, "signatures", "list", "-o", "json"), exitHeld, func(v any) bool { return len(v.(map[string]any)["signatures"].([]any)) > 40 }},
+			{"a signature", command(t, nil, "signatures", "show", "too-many-pods", "-o", "json"), exitHeld, func(v any) bool {
+				return v.(map[string]any)["signatures"].([]any)[0].(map[string]any)["name"] == "too-many-pods"
+			}},
+			{"a workload that there is not", command(t, nil, "workloads", "show", "simulatd", "-o", "json"), exitUsage, failed(`there is no workload "simulatd"`, `did you mean "simulated"?`)},
+			{"no cluster to be cleaned", command(t, nil, "clean", "-o", "json"), exitUsage, failed("which cluster?", "give --kubeconfig")},
+			{"a lab without nodes", command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), exitUsage, failed("needs at least one node", "")},
+			{"a signature that there is not", command(t, nil, "signatures", "show", "x", "--output=json"), exitUsage, failed(`no signature "x"`, "")},
+			{"a flag that there is not", command(t, nil, "limit", "simulated", "--frm", "5", "-o", "json"), exitUsage, failed("unknown flag", "--from")},
+			{"a plan with a mistake", command(t, nil, "limit", "simulated", "-o", "json", "--from", "0"), exitUsage, failed("--from 0", "")},
+			{"a lab that cannot come up", command(t, nil, "limit", "node-density", "-o", "json"), exitCouldNotRun, failed("private lab", "")},
+		} {
+			var v any
+			if err := json.Unmarshal([]byte(c.got.stdout), &v); err != nil || c.got.code != c.code {
+				t.Errorf("%s: exit code %d, want %d, %v:\n%s%s", c.why, c.got.code, c.code, err, c.got.stdout, c.got.stderr)
+				continue
+			}
+			document, _ := v.(map[string]any)
+			if e, ok := document["exitCode"]; ok && e != float64(c.code) || !c.want(v) {
+				t.Errorf("%s: %s", c.why, c.got.stdout)
+			}
 		}
-		document, _ := v.(map[string]any)
-		if e, ok := document["exitCode"]; ok && e != float64(c.code) || !c.want(v) {
-			t.Errorf("%s: %s", c.why, c.got.stdout)
+		// Where nobody asked for it there is none.
+		if got := command(t, nil, "workloads", "show", "simulatd"); got.stdout != "" {
+			t.Errorf("an error on standard output: %s", got.stdout)
 		}
-	}
-	// Where nobody asked for it there is none.
-	if got := command(t, nil, "workloads", "show", "simulatd"); got.stdout != "" {
-		t.Errorf("an error on standard output: %s", got.stdout)
-	}
+	})
 }
 
 func failed(what, hint string) func(any) bool {

@@ -17,7 +17,7 @@ import (
 )
 
 // documented are the commands of this program in the fenced blocks of README.md
-// and of docs/, in their order.
+// and of docs/, in their order, up to a comment.
 func documented(t *testing.T) []string {
 	t.Helper()
 	files, err := filepath.Glob("../../docs/*.md")
@@ -37,11 +37,56 @@ func documented(t *testing.T) []string {
 			case strings.HasPrefix(line, "```"):
 				inside = !inside
 			case inside && (strings.HasPrefix(line, "plimsoll ") || strings.HasPrefix(line, "bin/plimsoll ")):
-				lines = append(lines, "bin/plimsoll "+line[strings.Index(line, " ")+1:])
+				line, _, _ = strings.Cut(line, " #")
+				lines = append(lines, "bin/plimsoll "+strings.TrimSpace(line[strings.Index(line, " ")+1:]))
 			}
 		}
 	}
 	return lines
+}
+
+// simulates reports whether a documented command loads the simulated target and
+// leaves nothing that other commands read.
+func simulates(line string) bool {
+	return regexp.MustCompile(`^bin/plimsoll (limit|sweep|ab) simulated`).MatchString(line) && !strings.Contains(line, "--out ")
+}
+
+// The commands on the simulated target that README.md and docs/ show, on a
+// virtual clock.
+func TestDocumentedSimulations(t *testing.T) {
+	codes := map[string]int{
+		"bin/plimsoll limit simulated --set limit=37":                                                    exitHeld,
+		"bin/plimsoll limit simulated --axis requests --set capacity=5000":                               exitHeld,
+		"bin/plimsoll sweep simulated --axis clients --levels 50,200,400 --set capacity=5000":            exitBreached,
+		"bin/plimsoll limit simulated --vary limit=20,40,80 --vary places=2,4":                           exitHeld,
+		"bin/plimsoll sweep simulated --axis requests --levels 500 --repeat 3 --vary capacity=1000,2000": exitHeld,
+		`bin/plimsoll limit simulated --goal "fast=Ready p99 <= 60ms" --require all`:                     exitHeld,
+	}
+	lines := slices.DeleteFunc(documented(t), func(line string) bool { return !simulates(line) })
+	for line := range codes {
+		if !slices.Contains(lines, line) {
+			t.Errorf("%s is in this test's table and shown nowhere: take it out", line)
+		}
+	}
+	slices.Sort(lines)
+	for _, line := range slices.Compact(lines) {
+		code, ok := codes[line]
+		if !ok {
+			t.Errorf("%s is shown and not in this test's table: add it, with its exit code", line)
+			continue
+		}
+		args, err := exec.Command("sh", "-c", strings.Replace(line, "bin/plimsoll", `printf '%s\0'`, 1)).Output()
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run(line, func(t *testing.T) {
+			onVirtualClock(t, func(t *testing.T) {
+				if _, got := measured(t, strings.Split(strings.TrimSuffix(string(args), "\x00"), "\x00")...); got.code != code {
+					t.Errorf("exit code %d, want %d\n%s%s", got.code, code, got.stdout, got.stderr)
+				}
+			})
+		})
+	}
 }
 
 // The commands that README.md and docs/ show are valid, and those that need
@@ -58,23 +103,17 @@ func TestDocumentedCommands(t *testing.T) {
 		haproxy  = "it takes minutes, with a real HAProxy; TestMeasuredRouter makes shorter ones"
 	)
 	type row struct {
-		line   string // up to a comment
+		line   string
 		codes  []int  // that it may exit with
 		notRun string // why it is only parsed
 	}
 	table := []row{
-		{"bin/plimsoll limit simulated --set limit=37", []int{exitHeld}, ""},
-		{"bin/plimsoll limit simulated --axis requests --set capacity=5000", []int{exitHeld, exitInvalid}, ""}, // by what else the machine does
-		{"bin/plimsoll sweep simulated --axis clients --levels 50,200,400 --set capacity=5000", []int{exitBreached}, ""},
-		{"bin/plimsoll limit simulated --vary limit=20,40,80 --vary places=2,4", []int{exitHeld}, ""},
-		{"bin/plimsoll sweep simulated --axis requests --levels 500 --repeat 3 --vary capacity=1000,2000", []int{exitHeld, exitInvalid}, ""}, // likewise
 		{"bin/plimsoll workloads show simulated", []int{exitHeld}, ""},
 		{"bin/plimsoll check node-density --kubeconfig ~/.kube/config", []int{exitHeld}, ""},
 		{"bin/plimsoll sweep node-density --kubeconfig ~/.kube/config --levels 50 --out first", []int{exitHeld, exitInvalid}, ""}, // by what else the machine does
 		{"bin/plimsoll limit node-density --kubeconfig ~/.kube/config --from 50 --step 25 --max 250", nil, minutes},
 		{"bin/plimsoll limit node-density --slo 'Ready p99 <= 2s' --slo 'errors < 1%'", nil, minutes},
 		{`bin/plimsoll limit node-density --goal "fast=Ready p99 <= 2s"`, nil, minutes},
-		{`bin/plimsoll limit simulated --goal "fast=Ready p99 <= 60ms" --require all`, []int{exitHeld}, ""},
 		{"bin/plimsoll limit node-density --axis rate --lab-nodes 100", nil, minutes},
 		{"bin/plimsoll ab node-density --lab-nodes 20 --level 20 --arm plain: --arm links:serviceLinks=true", nil, minutes},
 		{"bin/plimsoll limit node-density --axis rate --vary lab.controlPlaneCPUs=0.5,1,2", nil, minutes},
@@ -162,12 +201,10 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll workloads show node-density", []int{exitHeld}, ""},
 		{"bin/plimsoll workloads export node-density my-density", []int{exitHeld}, ""},
 	}
-	lines := documented(t)
-	for i, line := range lines {
-		line, _, _ = strings.Cut(line, " #")
-		lines[i] = strings.TrimSpace(line)
-		if !slices.ContainsFunc(table, func(r row) bool { return r.line == lines[i] }) {
-			t.Errorf("%s is shown and not in this test's table: add it, with the exit code that it has or why it is not run", lines[i])
+	lines := slices.DeleteFunc(documented(t), simulates)
+	for _, line := range lines {
+		if !slices.ContainsFunc(table, func(r row) bool { return r.line == line }) {
+			t.Errorf("%s is shown and not in this test's table: add it, with the exit code that it has or why it is not run", line)
 		}
 	}
 

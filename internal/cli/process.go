@@ -18,6 +18,10 @@ import (
 
 	"golang.org/x/term"
 
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 )
 
@@ -45,6 +49,10 @@ type Process struct {
 	// Now is the wall clock, Random a source of random bytes.
 	Now    func() time.Time
 	Random io.Reader
+	// Used reads what this process has used so far, by that clock; Prefer makes it
+	// go first on the processors.
+	Used   func() (record.Reading, error)
+	Prefer func(exact bool) (how string, undo func())
 
 	// screen is the terminal of standard error, nil where nothing is animated.
 	screen *screen
@@ -88,6 +96,11 @@ func OSProcess(components map[string]Component) Process {
 		Components:     components,
 		Now:            time.Now,
 		Random:         rand.Reader,
+		Used: func() (record.Reading, error) {
+			used, err := telemetry.ReadProcess(os.Getpid())
+			return used.Sample(judge.SourceSelf), err
+		},
+		Prefer: cpu.Prefer,
 	}
 }
 

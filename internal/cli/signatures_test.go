@@ -70,15 +70,17 @@ func TestSignatures(t *testing.T) {
 
 // A run is judged again with failures that were not known when it was made.
 func TestAnalyzeTakesSignatures(t *testing.T) {
-	own := t.TempDir()
-	if err := os.WriteFile(filepath.Join(own, "mine.yaml"), []byte(ownSignature), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	dir, got := measured(t, "sweep", "simulated", "--levels", "12", "--set", "limit=10")
-	if got.code != exitBreached || strings.Contains(got.stdout, "my-failure") {
-		t.Fatalf("exit code %d:\n%s", got.code, got.stdout)
-	}
-	if got = command(t, nil, "analyze", dir, "--signatures", own); got.code != exitBreached || !strings.Contains(got.stdout, "Ask the people next door.") {
-		t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
-	}
+	onVirtualClock(t, func(t *testing.T) {
+		own := t.TempDir()
+		if err := os.WriteFile(filepath.Join(own, "mine.yaml"), []byte(ownSignature), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		dir, got := measured(t, "sweep", "simulated", "--levels", "12", "--set", "limit=10")
+		if got.code != exitBreached || strings.Contains(got.stdout, "my-failure") {
+			t.Fatalf("exit code %d:\n%s", got.code, got.stdout)
+		}
+		if got = command(t, nil, "analyze", dir, "--signatures", own); got.code != exitBreached || !strings.Contains(got.stdout, "Ask the people next door.") {
+			t.Errorf("exit code %d:\n%s%s", got.code, got.stdout, got.stderr)
+		}
+	})
 }

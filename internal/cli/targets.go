@@ -56,7 +56,7 @@ func (p *Process) sweepHost() error {
 // host is what sessions may use of this process.
 func (p *Process) host() target.Host {
 	return target.Host{
-		StateDir: p.stateDir, Executable: p.Executable, Version: version, Now: p.Now, Random: p.Random,
+		StateDir: p.stateDir, Executable: p.Executable, Version: version, Now: p.Now, Random: p.Random, Used: p.Used, Prefer: p.Prefer,
 		Log: func(format string, args ...any) { p.logf(format+"\n", args...) },
 		Progress: func() (func(string), func()) {
 			line := progressLine{p: p}

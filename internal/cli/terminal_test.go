@@ -7,7 +7,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -29,7 +28,7 @@ type onTerminal struct {
 }
 
 // startOnTerminal starts a command of the program on a terminal of its own.
-func startOnTerminal(t *testing.T, p *harness.Program, env []string, args ...string) *onTerminal {
+func startOnTerminal(t *testing.T, p *harness.Program, args ...string) *onTerminal {
 	t.Helper()
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -51,7 +50,7 @@ func startOnTerminal(t *testing.T, p *harness.Program, env []string, args ...str
 		t.Fatal(err)
 	}
 	o := &onTerminal{t: t, cmd: p.Command(args...), master: master}
-	o.cmd.Env = append(o.cmd.Env, append([]string{"TERM=xterm", "NO_COLOR="}, env...)...)
+	o.cmd.Env = append(o.cmd.Env, "TERM=xterm", "NO_COLOR=")
 	o.cmd.Stdin, o.cmd.Stdout, o.cmd.Stderr = slave, slave, slave
 	o.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := o.cmd.Start(); err != nil {
@@ -97,37 +96,39 @@ func (o *onTerminal) end() (int, *terminal) {
 // A run on a terminal is drawn in place; at the end its table is there, and
 // nothing of the picture.
 func TestARunOnATerminal(t *testing.T) {
-	t.Parallel()
-	p := suite.Program(t)
-	limit := []string{"limit", "simulated", "--set", "limit=37", "--hold", "700ms", "--seed", "1", "--confirm", "1"}
 	for _, tt := range []struct {
 		why             string
-		env             []string
+		env             map[string]string
 		picture, colors bool
 	}{
-		{"a terminal", nil, true, true},
-		{"without colours", []string{"NO_COLOR=1"}, true, false},
-		{"one that cannot be drawn on", []string{"TERM=dumb"}, false, false},
+		{"a terminal", map[string]string{"TERM": "xterm"}, true, true},
+		{"without colours", map[string]string{"TERM": "xterm", "NO_COLOR": "1"}, true, false},
+		{"one that cannot be drawn on", map[string]string{"TERM": "dumb"}, false, false},
 	} {
 		t.Run(tt.why, func(t *testing.T) {
-			o := startOnTerminal(t, p, tt.env, append(limit, "--out", filepath.Join(t.TempDir(), "run"))...)
-			code, shown := o.end()
-			if code != exitHeld && code != 4 {
-				t.Errorf("exit code %d", code)
-			}
-			if drawn := strings.Contains(o.written(), "█"); drawn != tt.picture || (shown.escapes > 0) != tt.picture || shown.hasColor != tt.colors {
-				t.Errorf("a picture: %t, %d escapes, colours: %t in\n%q", drawn, shown.escapes, shown.hasColor, o.written())
-			}
-			text := shown.String()
-			if strings.Contains(text, "█") || strings.Contains(text, "steps left") || !strings.Contains(text, "verdict") || !strings.Contains(text, "Load line of simulated: ") || !strings.HasSuffix(text, "\n") {
-				t.Errorf("on the terminal is left\n%s", text)
-			}
-			// A busy machine makes a step invalid, which is then made again.
-			rows := regexp.MustCompile(`(?m)^ *\d+ +bracket +38 `).FindAllString(text, -1)
-			slices.Sort(rows)
-			if tt.picture && (len(rows) == 0 || len(slices.Compact(slices.Clone(rows))) < len(rows)) {
-				t.Errorf("the steps at 38 are on the terminal as %q:\n%s", rows, text)
-			}
+			onVirtualClock(t, func(t *testing.T) {
+				written := &trigger{}
+				p := process(t, tt.env, "limit", "simulated", "--set", "limit=37", "--hold", "700ms", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
+				p.Stdout, p.Stderr, p.StdoutTerminal, p.StderrTerminal = written, written, true, true
+				p.Width, p.Height = func() int { return 80 }, func() int { return 24 }
+				if code := Main(p); code != exitHeld {
+					t.Errorf("exit code %d", code)
+				}
+				shown, raw := &terminal{}, written.text.String()
+				if _, err := io.WriteString(shown, raw); err != nil {
+					t.Fatalf("%v in\n%q", err, raw)
+				}
+				if drawn := strings.Contains(raw, "█"); drawn != tt.picture || (shown.escapes > 0) != tt.picture || shown.hasColor != tt.colors {
+					t.Errorf("a picture: %t, %d escapes, colours: %t in\n%q", drawn, shown.escapes, shown.hasColor, raw)
+				}
+				text := shown.String()
+				if strings.Contains(text, "█") || strings.Contains(text, "steps left") || !strings.Contains(text, "verdict") || !strings.Contains(text, "Load line of simulated: ") || !strings.HasSuffix(text, "\n") {
+					t.Errorf("on the terminal is left\n%s", text)
+				}
+				if rows := regexp.MustCompile(`(?m)^ *\d+ +bracket +38 `).FindAllString(text, -1); len(rows) != 1 {
+					t.Errorf("the step at 38 is on the terminal as %q:\n%s", rows, text)
+				}
+			})
 		})
 	}
 }
@@ -137,7 +138,7 @@ func TestARunOnATerminal(t *testing.T) {
 func TestATerminalIsLeftInOrder(t *testing.T) {
 	t.Parallel()
 	p := suite.Program(t)
-	o := startOnTerminal(t, p, nil, "limit", "simulated", "--set", "limit=57", "--hold", "5s", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
+	o := startOnTerminal(t, p, "limit", "simulated", "--set", "limit=57", "--hold", "5s", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
 	harness.Await(t, "the first level to hold", func() bool { return strings.Contains(o.written(), "held") })
 	if _, err := o.master.WriteString("\x03"); err != nil {
 		t.Fatal(err)
@@ -148,7 +149,7 @@ func TestATerminalIsLeftInOrder(t *testing.T) {
 		t.Errorf("exit code %d; on the terminal is left\n%s", code, text)
 	}
 
-	o = startOnTerminal(t, p, nil, "limit", "simulated", "--set", "limit=0x")
+	o = startOnTerminal(t, p, "limit", "simulated", "--set", "limit=0x")
 	code, shown = o.end()
 	if text := shown.String(); code != exitUsage || shown.escapes > 0 || !strings.HasPrefix(text, "plimsoll: ") || !strings.HasSuffix(text, "\n") {
 		t.Errorf("exit code %d; on the terminal is left\n%s", code, text)

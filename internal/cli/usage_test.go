@@ -13,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // outcome is what a user sees of a command.
@@ -21,13 +24,12 @@ type outcome struct {
 	stdout, stderr string
 }
 
-// command runs a whole command in this process. It can talk to no cluster: its
-// executable does not exist, so that no lab comes up.
-func command(t *testing.T, env map[string]string, args ...string) outcome {
+// process is a process in memory. It can talk to no cluster: its executable does
+// not exist, so that no lab comes up. Of its clock it uses a twentieth.
+func process(t *testing.T, env map[string]string, args ...string) Process {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	state := t.TempDir()
-	code := Main(Process{
+	state, began := t.TempDir(), time.Now()
+	return Process{
 		Args:       args,
 		Executable: filepath.Join(state, "no-such-program"),
 		Env: func(key string) string {
@@ -39,11 +41,24 @@ func command(t *testing.T, env map[string]string, args ...string) outcome {
 			}
 			return ""
 		},
-		Stdin: strings.NewReader(""), Stdout: &stdout, Stderr: &stderr,
+		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
 		Signals: make(chan os.Signal),
 		Width:   func() int { return 0 },
-		Now:     time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 10)),
-	})
+		Now:     time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 30)),
+		Used: func() (record.Reading, error) {
+			return record.Reading{Source: judge.SourceSelf, Values: map[string]float64{"cpuSeconds": time.Since(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
+		},
+		Prefer: func(bool) (string, func()) { return "it is simulated", func() {} },
+	}
+}
+
+// command runs a whole command in this process.
+func command(t *testing.T, env map[string]string, args ...string) outcome {
+	t.Helper()
+	p := process(t, env, args...)
+	var stdout, stderr bytes.Buffer
+	p.Stdout, p.Stderr = &stdout, &stderr
+	code := Main(p)
 	return outcome{code, stdout.String(), stderr.String()}
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge"
-	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -90,7 +89,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 		return "", nil, err
 	}
 	defer unlock()
-	preferred, undo := cpu.Prefer(x.Options.Open)
+	preferred, undo := j.Prefer(x.Options.Open)
 	defer undo()
 	x.Steps = j.Steps
 	telemetry.ShedStartup()
@@ -243,8 +242,8 @@ func (j *Job) experiment() (Experiment, error) {
 	x.load(p, axis, j.Workload.TargetAxis(axis.Name), bounds)
 	x.Readings = func() []record.Reading {
 		var own []record.Reading
-		if u, err := telemetry.ReadProcess(os.Getpid()); err == nil { // else it is not known, and the result says null
-			own = append(own, u.Sample(judge.SourceSelf))
+		if used, err := j.Used(); err == nil { // else it is not known, and the result says null
+			own = append(own, used)
 		}
 		return append(own, j.session.Readings()...)
 	}

@@ -134,6 +134,11 @@ type Host struct {
 	Version    string
 	Now        func() time.Time
 	Random     io.Reader
+	// Used reads what this process has used so far.
+	Used func() (record.Reading, error)
+	// Prefer makes this process go first on the machine's processors until undo,
+	// as far as it may, and says in a phrase what it was allowed; see cpu.Prefer.
+	Prefer func(exact bool) (how string, undo func())
 	// Log shows the user a line.
 	Log func(format string, args ...any)
 	// Progress shows what is waited for, until the returned function is called.
