@@ -253,7 +253,7 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 		},
 		{
 			uses:    map[string][]string{"os/signal": nil, "golang.org/x/term": nil},
-			allowed: []string{"agent", "internal/cli", "internal/lab/component"},
+			allowed: []string{"agent", "internal/cli", "internal/lab/component", "internal/test/harness"},
 			remedy:  "take a context: internal/cli owns signals and the terminal",
 		},
 		{
