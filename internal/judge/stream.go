@@ -202,9 +202,10 @@ func (s *Stream) sample(milestone string, chosen func(streamSeries) bool, there 
 	return stats.Batched(batches...)
 }
 
-// batch is the batch that requests belong to which were due at a time.
+// batch is the batch that requests belong to which were due at a time. Those of a
+// damaged record may be due before the first.
 func (s *Stream) batch(t record.Micros) int {
-	return min(int((t-s.first)*streamBatches/max(s.hold, 1)), streamBatches-1)
+	return int(min(max((t-s.first)*streamBatches/max(s.hold, 1), 0), streamBatches-1))
 }
 
 // components are the components of which there are distributions, where there

@@ -43,12 +43,13 @@ type Outcome struct {
 }
 
 // Command is a command that has not been started. It knows no cluster from its
-// environment, and is a process group of its own.
+// environment, and is a session of its own: where the kernel shares the processors
+// among sessions first, it need not share those of the tests and compilers.
 func (p *Program) Command(args ...string) *exec.Cmd {
 	cmd := exec.Command(p.binary, args...)
 	cmd.Dir = p.Dir
 	cmd.Env = append(cmd.Environ(), "XDG_STATE_HOME="+p.State, "KUBECONFIG=/nonexistent/kubeconfig")
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	return cmd
 }
 
