@@ -115,7 +115,7 @@ test-long: deps build
 # What is found of what was planted. Delays of milliseconds are told apart
 # there: it runs alone, and the machine should be doing nothing else.
 truth: build
-	PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/truth.md go test -count=1 -v ./internal/test/truth
+	PLIMSOLL_LONG=1 PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/truth.md go test -count=1 -v ./internal/test/truth
 
 # The packages that share data between goroutines, under the race detector.
 race-core:

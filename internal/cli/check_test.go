@@ -366,6 +366,7 @@ func TestALoadDoesNotBeginOnAnUnfitCluster(t *testing.T) {
 
 // A sweep says what was predicted too, and warns of levels above it.
 func TestSweepAboveACeilingIsWarnedOf(t *testing.T) {
+	suite.Long(t, "a lab of its own is filled above its places")
 	t.Parallel()
 	p := suite.Program(t)
 	got := p.RunTo(t, "r", "sweep", "node-density", "--lab-nodes", "2", "--lab-max-pods", "5", "--levels", "4,8,9", "--hold", "500ms", "--step-timeout", "5s")
@@ -391,6 +392,7 @@ func onRealNode(t *testing.T) *harness.Program {
 // On a real node, whose network plug-in keeps to the node's range of addresses,
 // the run ends where the range does, in the plug-in's own words.
 func TestPodAddressesOfARealNode(t *testing.T) {
+	suite.Long(t, "a real node is brought up and filled")
 	t.Parallel()
 	p := onRealNode(t)
 	// What its node cannot run is said before anything is made.

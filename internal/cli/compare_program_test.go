@@ -14,6 +14,7 @@ import (
 // Two runs that were made apart, of which the second starts its pods so much
 // later that three steps tell, whatever else the machine does.
 func TestRecordedRunsAreCompared(t *testing.T) {
+	suite.Long(t, "seven levels are made from empty; runs of simulated ones are always compared")
 	t.Parallel()
 	p := suite.Lab(t, smallLab...)
 	sweep := func(out, latency string, target ...string) {

@@ -38,6 +38,7 @@ func onFreshLabs(t *testing.T, repeat, exit int) compare.LevelComparison {
 
 // One run of each arm has no spread, so that nothing can be decided.
 func TestArmsOnFreshLabs(t *testing.T) {
+	suite.Long(t, "brings up two labs")
 	t.Parallel()
 	if l := onFreshLabs(t, 1, exitInconclusive); l.Verdict != stats.Undecided {
 		t.Errorf("%s: %s", l.Verdict, l.Why)

@@ -145,6 +145,7 @@ func TestAKilledRunIsResumed(t *testing.T) {
 // In a lab of its own name the killed run has left its pods: they are
 // removed before it goes on, although it gave a sign of life just now.
 func TestAKilledRunIsResumedInANamedLab(t *testing.T) {
+	suite.Long(t, "as in a private lab, which is always tested")
 	t.Parallel()
 	p := suite.Lab(t, smallLab...)
 	w := p.Start(t, "sweep", "node-density", "--lab", p.Lab, "--levels", "4,8,11", "--hold", "1s", "--out", "r")

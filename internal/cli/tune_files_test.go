@@ -138,7 +138,7 @@ func TestWhatReadsTheFilesTakesThem(t *testing.T) {
 	random := rand.New(rand.NewPCG(14, 8))
 	all := variedParameters()
 	for _, name := range slices.Sorted(maps.Keys(all)) {
-		const draws = 40
+		draws := suite.Size(8, 40)
 		wrote := 0
 		for range draws {
 			if try(append(strings.Fields(name), drawFlags(random, all[name])...)) {

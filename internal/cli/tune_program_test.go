@@ -54,7 +54,7 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 		"--max-pods 250 --measured kubelet@100=0.4,300Mi --measured kubelet@250=0.9,450Mi --measured sshd@250=0.1,20Mi --even-spread=false",
 	}
 	random := rand.New(rand.NewPCG(14, 9))
-	for range 8 {
+	for range suite.Size(1, 8) {
 		rows = append(rows, strings.Join(drawFlags(random, variedParameters()["kubelet"]), " "))
 	}
 	taken := 0
@@ -110,6 +110,7 @@ func TestTheKubeletTakesItsConfiguration(t *testing.T) {
 
 // A node of a cluster is read by a pod on it, which is gone afterwards.
 func TestTuneReadsANode(t *testing.T) {
+	suite.Long(t, "a real node is brought up")
 	t.Parallel()
 	p := onRealNode(t)
 	got := p.Run(t, "tune", "host", "--node", "real-0", "--lab", p.Lab, "--interval", "200ms", "-o", "json")

@@ -82,7 +82,7 @@ func TestVolumes(t *testing.T) {
 			t.Run(multiplex, func(t *testing.T) {
 				t.Parallel()
 				p := volumesProgram(t)
-				got := p.Run(t, "sweep", "gluster-volumes", "--levels", "10,20", "--hold", "500ms", "--set", "multiplex="+multiplex, "--out", "ladder")
+				got := p.Run(t, "sweep", "gluster-volumes", "--levels", "5,10", "--hold", "500ms", "--set", "multiplex="+multiplex, "--out", "ladder")
 				if got.Code != exitHeld {
 					t.Fatalf("exit code %d\n%s", got.Code, got.Stderr)
 				}
@@ -98,22 +98,22 @@ func TestVolumes(t *testing.T) {
 		t.Skip("the ladders were not made")
 	}
 	last := func(multiplex string) judge.Step { return results[multiplex].Steps[1] }
-	for multiplex, want := range map[string]float64{"true": 1, "false": 20} {
+	for multiplex, want := range map[string]float64{"true": 1, "false": 10} {
 		step := last(multiplex)
 		// The one that a process detaches itself from may be seen beside it.
 		if n := step.Told["bricks processes"]; n < want || n > want+1 {
-			t.Errorf("multiplex %s: %g processes serve 20 bricks, want %g: %v", multiplex, n, want, step.Told)
+			t.Errorf("multiplex %s: %g processes serve 10 bricks, want %g: %v", multiplex, n, want, step.Told)
 		}
 		if n := step.Told["bricks ports"]; n != want {
 			t.Errorf("multiplex %s: bricks listen on %g ports, want %g", multiplex, n, want)
 		}
-		if step.Objects.Ready != 20 || step.Latency["Started"].N != 10 {
+		if step.Objects.Ready != 10 || step.Latency["Started"].N != 5 {
 			t.Errorf("multiplex %s: %+v, %+v", multiplex, step.Objects, step.Latency)
 		}
 	}
 	on, off := last("true").Resources["bricks"].PeakRSSBytes, last("false").Resources["bricks"].PeakRSSBytes
 	if 2*on > off || on < 10<<20 {
-		t.Errorf("20 bricks take %d MiB with multiplexing and %d MiB without", on>>20, off>>20)
+		t.Errorf("10 bricks take %d MiB with multiplexing and %d MiB without", on>>20, off>>20)
 	}
 }
 

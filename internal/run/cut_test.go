@@ -42,7 +42,7 @@ func TestWhatIsCutDecidesNothing(t *testing.T) {
 			}
 			plain := text(t, dir)
 			rng := rand.New(rand.NewPCG(11, 11))
-			cuts := suite.Size(15, 40)
+			cuts := suite.Size(8, 40)
 			if testing.Short() {
 				cuts = 10
 			}
@@ -92,7 +92,7 @@ func TestADamagedRecordIsJudgedUpToTheDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	rng := rand.New(rand.NewPCG(5, 5))
-	tries, judged, steps := 12, 0, 0
+	tries, judged, steps := suite.Size(6, 12), 0, 0
 	for range tries {
 		at := rng.IntN(len(sound))
 		damaged := slices.Clone(sound)

@@ -195,7 +195,7 @@ func TestAKilledRunGoesOnToTheSameVerdict(t *testing.T) {
 		t.Fatalf("the unbroken run: %v, %+v", err, whole.LoadLine)
 	}
 	plain := text(t, dir)
-	cuts, places := 0, suite.Size(11, 29)
+	cuts, places := 0, suite.Size(6, 29)
 	if testing.Short() {
 		places = 5 // under the race detector each takes seconds
 	}
