@@ -102,8 +102,8 @@ deps:
 GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -timeout 20m
 MEASURING = $$(grep -rl 'suite\.Measures(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
-test: deps build check
-	$(GO_TEST) -p 2 -parallel 5 ./...
+test: deps build
+	$(GO_TEST) -p 3 -parallel 6 ./...
 	PLIMSOLL_MEASURE=1 $(GO_TEST) -p 1 -parallel 1 -run '^TestMeasured' $(MEASURING)
 
 # The packages of which some tests skip themselves without PLIMSOLL_LONG. Guests
@@ -115,7 +115,7 @@ test-long: deps build
 # What is found of what was planted. Delays of milliseconds are told apart
 # there: it runs alone, and the machine should be doing nothing else.
 truth: build
-	PLIMSOLL_LONG=1 PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/truth.md go test -count=1 -v ./internal/test/truth
+	PLIMSOLL_MEASURE=1 PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll PLIMSOLL_TRUTH_OUT=$(CURDIR)/docs/truth.md go test -count=1 -v ./internal/test/truth
 
 # The packages that share data between goroutines, under the race detector.
 race-core:

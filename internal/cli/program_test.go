@@ -395,7 +395,7 @@ func TestPlanFiles(t *testing.T) {
 	}
 	// The copy that the run has left is such a file.
 	again := p.Run(t, "run", filepath.Join("r", record.ExperimentFile), "--dry-run")
-	if again.Code != exitHeld || !strings.Contains(again.Stdout, "5, 30, 10") {
+	if again.Code != exitHeld || !strings.Contains(again.Stdout, "5 30 10 pods/node") {
 		t.Errorf("run of experiment.yaml: %d\n%s", again.Code, again.Stderr)
 	}
 }

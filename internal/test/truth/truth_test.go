@@ -152,8 +152,7 @@ func TestHardLimits(t *testing.T) {
 // logistic curve. What is confirmed three times out of three must hold with a
 // probability of at least 37 % in 95 % of cases.
 func TestSoftLimits(t *testing.T) {
-	const at, width = 60.0, 2.0
-	runs := suite.Size(5, 12)
+	const at, width, runs = 60.0, 2.0, 12
 	passes := func(level float64) float64 { return 1 - 1/(1+math.Exp(-(level-at)/width)) }
 	confirmed, wrong, open := 0, 0, 0
 	var lines []float64
