@@ -22,6 +22,9 @@ import (
 // what is cut is never a breach that the rest could have made up for, and the
 // line is never another one.
 func TestWhatIsCutDecidesNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector it takes half a minute, and shares no more between goroutines than others do")
+	}
 	t.Parallel()
 	density := small()
 	density.goals = []string{"ready=all Ready", "fast=Ready p99 <= 5s; errors < 5%"}
@@ -42,11 +45,7 @@ func TestWhatIsCutDecidesNothing(t *testing.T) {
 			}
 			plain := text(t, dir)
 			rng := rand.New(rand.NewPCG(11, 11))
-			cuts := suite.Size(8, 40)
-			if testing.Short() {
-				cuts = 10
-			}
-			for range cuts {
+			for range suite.Size(8, 40) {
 				size := rng.IntN(len(plain))
 				what := fmt.Sprintf("cut at %d of %d", size, len(plain))
 				got := tr.judged(t, cutTo(t, dir, plain[:size]))
@@ -80,6 +79,9 @@ func TestWhatIsCutDecidesNothing(t *testing.T) {
 // A byte that is wrong in the middle of a record costs what comes after it: what
 // was recorded well before that is judged as it was, and the run decides nothing.
 func TestADamagedRecordIsJudgedUpToTheDamage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector it takes half a minute, and shares no more between goroutines than others do")
+	}
 	t.Parallel()
 	tr := small()
 	tr.plan.Places = 400

@@ -310,6 +310,9 @@ func TestARunThatIsCut(t *testing.T) {
 // Several goals have a line each, and the second search repeats no step that
 // the first has made.
 func TestTwoGoalsShareTheirSteps(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector it takes half a minute, and shares no more between goroutines than others do")
+	}
 	t.Parallel()
 	p := plain()
 	one, _, _, _ := trial{plan: p, design: limit}.run(t)

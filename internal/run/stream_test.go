@@ -184,6 +184,9 @@ func TestASweepSaysWhyItCannotTell(t *testing.T) {
 
 // The planted capacity is found, and what a cut leaves is no breach.
 func TestAPlantedCapacityIsFound(t *testing.T) {
+	if testing.Short() {
+		t.Skip("under the race detector it takes half a minute, and shares no more between goroutines than others do")
+	}
 	t.Parallel()
 	tr := streamed(simulated.Plan{Latency: took(2 * time.Millisecond), Rate: 730})
 	tr.design = design.Search{From: 200, Step: 200, Max: 5000, Resolution: 10, Need: 3, Of: 3}
