@@ -282,7 +282,7 @@ func TestMeasuredDelays(t *testing.T) {
 		pods, pace, distinct int
 		bound                bool
 	}
-	loads := []load{{400, 25, 300, false}}
+	loads := []load{{200, 25, 150, false}}
 	if strict {
 		line := rateLine(t, p, quiet)
 		add("load line of the rate axis (lab)", "", "found, for the delays' bound", "%g pods/s", line)
