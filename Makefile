@@ -100,7 +100,7 @@ deps:
 # fails: what shows why is in PLIMSOLL_KEEP (/tmp/plimsoll-failed), with the
 # command that runs it again.
 GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -vet=off -timeout 20m
-MEASURING = $$(grep -rl 'suite\.Measures(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
+MEASURING = $$(grep -rl ':= suite\.Measures(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 test: deps build
 	$(GO_TEST) -p 3 -parallel 6 ./...

@@ -58,6 +58,13 @@ func measured(t *testing.T, args ...string) (dir string, got outcome) {
 	t.Helper()
 	synctest.Wait() // it panics where the clock is real
 	dir = filepath.Join(t.TempDir(), "run")
+	t.Cleanup(func() {
+		if t.Failed() {
+			if _, err := suite.Keep(t, dir); err != nil {
+				t.Log(err)
+			}
+		}
+	})
 	return dir, command(t, nil, append(args, "--out", dir)...)
 }
 
