@@ -96,14 +96,16 @@ deps:
 
 # Tests that need the program find it by PLIMSOLL_BINARY. Most of them wait for
 # labs and loads, so that more of them run at once than there are processors.
-# Those that measure run after them, one at a time. No test is run again when it
+# The loads of a real HAProxy, which fill the processors, run by themselves, and
+# those that measure one at a time after all. No test is run again when it
 # fails: what shows why is in PLIMSOLL_KEEP (/tmp/plimsoll-failed), with the
 # command that runs it again.
 GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -vet=off -timeout 20m
 MEASURING = $$(grep -rl ':= suite\.Measures(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 test: deps build
-	$(GO_TEST) -p 3 -parallel 6 ./...
+	$(GO_TEST) -p 3 -parallel 6 $$(go list ./... | grep -v /internal/target/router$$)
+	$(GO_TEST) -parallel 2 ./internal/target/router
 	PLIMSOLL_MEASURE=1 $(GO_TEST) -p 1 -parallel 1 -run '^TestMeasured' $(MEASURING)
 
 # The packages of which some tests skip themselves without PLIMSOLL_LONG. Guests

