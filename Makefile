@@ -104,7 +104,7 @@ GO_TEST := PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -vet=off -timeout 20m
 MEASURING = $$(grep -rl ':= suite\.Measures(' --include='*_test.go' internal | xargs -n 1 dirname | sort -u | sed 's|^|./|')
 
 test: deps build
-	$(GO_TEST) -p 3 -parallel 6 $$(go list ./... | grep -v /internal/target/router$$)
+	$(GO_TEST) -p 2 -parallel 6 $$(go list ./... | grep -v /internal/target/router$$)
 	$(GO_TEST) -parallel 2 ./internal/target/router
 	PLIMSOLL_MEASURE=1 $(GO_TEST) -p 1 -parallel 1 -run '^TestMeasured' $(MEASURING)
 
