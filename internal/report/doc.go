@@ -3,7 +3,6 @@
 //
 // The page of a comparison is drawn from the result's comparison alone, so that
 // a run with arms and recorded experiments have one page. Milestones that all
-// objects reached at the same moments are shown once. A figure without an
-// interval is drawn hollow. Where the verdict is refused no interval is drawn,
-// but what was measured is.
+// objects reached at the same moments are shown once. Where the verdict is
+// refused no interval is drawn, but what was measured is.
 package report

@@ -10,7 +10,8 @@
 // the words of its failure, by which a run's own reason is recognised. On an
 // axis of arrivals the objects in place are the rate times a pod's life.
 //
-// Two findings stop a run before its load: an API server that is not ready, and
-// no node that is. A result would then show nothing. Everything else is a
-// warning, since a cluster in trouble may be what is to be measured.
+// What stops a run before its load is an API server that is not ready, or
+// cannot use its etcd, and a cluster without a node that is ready. A result
+// would then show nothing. Everything else is a warning, since a cluster in
+// trouble may be what is to be measured.
 package ceiling
