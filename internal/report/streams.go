@@ -216,12 +216,13 @@ func (d *pageData) streams(in Input) error {
 		last := len(course.At) - 1
 		course.Sampled = sampledOf(objectKind(in.Result), in.Samples[s.ID], course.At[0], course.At[last]+course.For[last])
 		d.Streams = append(d.Streams, course)
-		for milestone, sample := range objects.Stream(windows).Samples(d.Arrived) {
+		samples := objects.Stream(windows).Samples(d.Arrived)
+		for _, milestone := range slices.Sorted(maps.Keys(samples)) {
 			if d.Distribution[milestone] == nil {
 				d.Distribution[milestone] = slices.Repeat([]int{-1}, len(in.Result.Steps))
 			}
 			d.Distribution[milestone][i] = len(d.Curves)
-			d.Curves = append(d.Curves, tailedCurve(sample))
+			d.Curves = append(d.Curves, tailedCurve(samples[milestone]))
 		}
 	}
 	return nil
