@@ -244,7 +244,7 @@ func courseOf(step int, windows []*record.Window, there string) (streamCourse, e
 		for _, w := range byStart[from] {
 			sum.To, sum.WarmUp = w.To, w.WarmUp
 			sum.Intended, sum.Done, sum.Late, sum.Dropped = sum.Intended+w.Intended, sum.Done+w.Done, sum.Late+w.Late, sum.Dropped+w.Dropped
-			sum.Lost, sum.InFlight, sum.Backlog = sum.Lost+w.Lost, sum.InFlight+w.InFlight, sum.Backlog+w.Backlog
+			sum.Lost, sum.InFlight, sum.Backlog = sum.Lost+w.Lost, sum.InFlight+w.InFlight, max(sum.Backlog, w.Backlog) // which is of all
 			for kind, k := range w.Failed {
 				failed[kind] += k
 			}
