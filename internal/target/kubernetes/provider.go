@@ -568,7 +568,7 @@ func (v armVariant) outline(ids identity) (list []target.Change, err error) {
 				return nil, target.Mistakef("", "%w", err)
 			}
 			for _, doc := range docs {
-				list = append(list, target.Change{Action: target.Make, What: fmt.Sprintf("%d %v", max(1, job.Objects[o].Replicas), doc["kind"]), Each: "iteration"})
+				list = append(list, target.Change{Action: target.Make, What: countOf(max(1, job.Objects[o].Replicas), fmt.Sprint(doc["kind"])), Each: "iteration"})
 			}
 		}
 	}

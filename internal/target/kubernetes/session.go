@@ -221,15 +221,15 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 	if err != nil {
 		return found, err
 	}
-	if s.Workload != nil && found.Kind.AtOnce != nil {
-		if err := s.cluster.readLimits(ctx, s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce); err != nil {
+	if s.Workload != nil && found.Kind.Concurrent != nil {
+		if err := s.cluster.readLimits(ctx, s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent); err != nil {
 			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
 		}
-		if from, to := s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce; from != nil {
+		if from, to := s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent; from != nil {
 			to.Limit, to.PerPlaceLimit = s.changed(to.Limit, from.All), s.changed(to.PerPlaceLimit, from.PerPlace)
 		}
 	}
-	if by := found.Kind.By; by != nil {
+	if by := found.Kind.GroupBy; by != nil {
 		by.Places = make(map[string][]string, len(survey.nodes))
 		for _, node := range survey.nodes {
 			for _, label := range by.Labels {

@@ -10,9 +10,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// ByLabel is how long the objects of a step took by the values of a label: of the
+// Group is how long the objects of a step took by the values of a label: of the
 // object, or of where it was.
-type ByLabel struct {
+type Group struct {
 	Label string `json:"label"`
 	From  string `json:"from,omitempty"` // "" is time zero
 	To    string `json:"to"`
@@ -34,34 +34,34 @@ type LabelValue struct {
 	Latency Latencies `json:"latency"` // from time zero
 }
 
-// Bounds of what is told of a label.
+// Bounds of what a result has of a label.
 const (
 	mostValues = 12
 	mostBins   = 24
 )
 
-// byLabels tells the latencies of a step's own objects apart by labels. One that
-// nothing has is left out.
-func byLabels(spec *Spec, f *facts, outcomes []unitOutcome) (list []ByLabel) {
-	by := spec.Kind.By
+// groupsOf are the latencies of a step's own objects by the values of labels. One
+// that nothing has is left out.
+func groupsOf(spec *Spec, f *facts, outcomes []unitOutcome) (list []Group) {
+	by := spec.Kind.GroupBy
 	if by == nil || f.stream != nil {
 		return nil
 	}
 	from, to := f.of(by.From), f.of(by.To)
 	for at, label := range by.Labels {
-		groups := make(map[string][]int)
+		byValue := make(map[string][]int)
 		for i := range f.units {
 			if u := &f.units[i]; u.own {
 				value := u.label(by, f, at)
-				groups[value] = append(groups[value], i)
+				byValue[value] = append(byValue[value], i)
 			}
 		}
-		if len(groups) == 0 || len(groups) == 1 && groups[""] != nil {
+		if len(byValue) == 0 || len(byValue) == 1 && byValue[""] != nil {
 			continue
 		}
-		b := ByLabel{Label: label, From: by.From, To: by.To}
-		values := slices.SortedFunc(maps.Keys(groups), func(x, y string) int {
-			return cmp.Or(cmp.Compare(len(groups[y]), len(groups[x])), cmp.Compare(x, y))
+		b := Group{Label: label, From: by.From, To: by.To}
+		values := slices.SortedFunc(maps.Keys(byValue), func(x, y string) int {
+			return cmp.Or(cmp.Compare(len(byValue[y]), len(byValue[x])), cmp.Compare(x, y))
 		})
 		if len(values) > mostValues {
 			b.Cut = len(values) - mostValues
@@ -73,7 +73,7 @@ func byLabels(spec *Spec, f *facts, outcomes []unitOutcome) (list []ByLabel) {
 			part := *f
 			part.units = nil
 			var ends []unitOutcome
-			for _, i := range groups[value] {
+			for _, i := range byValue[value] {
 				u := f.units[i]
 				part.units, ends = append(part.units, u), append(ends, outcomes[i])
 				if t := u.between(from, to); t != unreached && u.latency(to) <= f.timeout {
@@ -91,7 +91,7 @@ func byLabels(spec *Spec, f *facts, outcomes []unitOutcome) (list []ByLabel) {
 }
 
 // label is an object's value of the label of an index, or that of where it is.
-func (u *unit) label(by *record.By, f *facts, at int) (value string) {
+func (u *unit) label(by *record.GroupBy, f *facts, at int) (value string) {
 	if o := u.object; o != nil {
 		if at < len(o.labels) {
 			value = o.labels[at]
@@ -116,7 +116,7 @@ func (u *unit) between(from, to int) record.Micros {
 }
 
 // count counts the times of each value in bins of one width.
-func (b *ByLabel) count(took [][]float64) {
+func (b *Group) count(took [][]float64) {
 	all := slices.Concat(took...)
 	bins := 0
 	if len(all) > 0 {
@@ -140,7 +140,7 @@ func (b *ByLabel) count(took [][]float64) {
 
 // figure is a value of a label as a published figure's metric names it:
 // "LABEL=VALUE mean", or p50, p90 or p99; nil where there is none such.
-func (b ByLabel) figure(metric string) *float64 {
+func (b Group) figure(metric string) *float64 {
 	name, figure, _ := strings.Cut(strings.TrimPrefix(metric, b.Label+"="), " ")
 	i := slices.IndexFunc(b.Values, func(v LabelValue) bool { return v.Value == name })
 	if i < 0 || !strings.HasPrefix(metric, b.Label+"=") {

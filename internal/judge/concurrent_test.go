@@ -10,12 +10,12 @@ import (
 
 // What is between two milestones at once is counted in all and by place, and
 // held against the target's limits.
-func TestAtOnce(t *testing.T) {
+func TestConcurrent(t *testing.T) {
 	tests := []struct {
 		why             string
 		limit, perPlace int
 		play            func(s *script)
-		want            AtOnce
+		want            Concurrent
 		breach          string
 	}{
 		{"one that ends as another begins does not go on with it", 2, 2, func(s *script) {
@@ -24,39 +24,39 @@ func TestAtOnce(t *testing.T) {
 			s.at(3).news("a Migrated")
 			s.at(3).moving("c", "n1")
 			s.at(4).news("b Migrated, c Migrated")
-		}, AtOnce{Most: 2, PerPlace: 1, Place: "n1"}, ""},
+		}, Concurrent{Most: 2, PerPlace: 1, Place: "n1"}, ""},
 		{"one that never ends goes on", 2, 0, func(s *script) {
 			s.at(1).moving("a", "n1")
 			s.at(2).moving("b", "n1")
 			s.at(3).moving("c", "n2")
-		}, AtOnce{Most: 3, PerPlace: 2, Place: "n1"}, "3 objects were between Moving and Migrated at once, more than the target's own limit of 2"},
+		}, Concurrent{Most: 3, PerPlace: 2, Place: "n1"}, "3 objects were between Moving and Migrated at once, more than the target's own limit of 2"},
 		{"a limit of one place alone", 5, 1, func(s *script) {
 			s.at(1).moving("a", "n2")
 			s.at(2).moving("b", "n2")
-		}, AtOnce{Most: 2, PerPlace: 2, Place: "n2"}, "2 objects of n2 were between"},
-		{"one that told of a trouble is left out", 1, 1, func(s *script) {
+		}, Concurrent{Most: 2, PerPlace: 2, Place: "n2"}, "2 objects of n2 were between"},
+		{"one that had a trouble is left out", 1, 1, func(s *script) {
 			s.at(1).moving("a", "n1")
 			s.at(2).state("a", "Stuck", "")
 			s.at(3).moving("b", "n1")
 			s.at(4).news("a Migrated, b Migrated")
-		}, AtOnce{Most: 1, PerPlace: 1, Place: "n1", LeftOut: 1}, ""},
-		{"limits that are not known", 0, 0, func(s *script) { s.at(1).moving("a", "n1") }, AtOnce{Most: 1, PerPlace: 1, Place: "n1"}, ""},
-		{"nothing moved", 1, 1, func(*script) {}, AtOnce{}, ""},
+		}, Concurrent{Most: 1, PerPlace: 1, Place: "n1", LeftOut: 1}, ""},
+		{"limits that are not known", 0, 0, func(s *script) { s.at(1).moving("a", "n1") }, Concurrent{Most: 1, PerPlace: 1, Place: "n1"}, ""},
+		{"nothing moved", 1, 1, func(*script) {}, Concurrent{}, ""},
 	}
 	for _, tt := range tests {
 		kind := record.ObjectKind{
 			Object: record.Noun{One: "machine", Many: "machines"}, Place: record.Noun{One: "node", Many: "nodes"},
 			Milestones: []record.Milestone{{Name: "Moving"}, {Name: "Migrated"}, {Name: "Deleted"}}, Placed: "Moving", There: "Migrated", Gone: "Deleted",
-			AtOnce: &record.AtOnce{From: "Moving", To: "Migrated", Limit: tt.limit, PerPlaceLimit: tt.perPlace},
+			Concurrent: &record.Concurrent{From: "Moving", To: "Migrated", Limit: tt.limit, PerPlaceLimit: tt.perPlace},
 		}
 		s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
 		s.begin(1)
 		s.asked("a b c")
 		tt.play(s)
 		step := s.at(20).end(record.EndStalled)
-		tt.want.AtOnce = *kind.AtOnce
-		if *step.AtOnce != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.why, *step.AtOnce, tt.want)
+		tt.want.Concurrent = *kind.Concurrent
+		if *step.Concurrent != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.why, *step.Concurrent, tt.want)
 		}
 		warned := ""
 		for _, w := range s.finish(design.Sweep{Levels: []float64{1}}).Warnings {
@@ -76,7 +76,7 @@ func (s *script) moving(name, place string) {
 }
 
 // A limit is named that was in use while others waited for it, and no other.
-func TestLimitsAtOnceBind(t *testing.T) {
+func TestConcurrentLimitsBind(t *testing.T) {
 	tests := []struct {
 		why             string
 		limit, perPlace int
@@ -120,7 +120,7 @@ func TestLimitsAtOnceBind(t *testing.T) {
 		kind := record.ObjectKind{
 			Object: record.Noun{One: "machine", Many: "machines"}, Place: record.Noun{One: "node", Many: "nodes"},
 			Milestones: []record.Milestone{{Name: "Moving"}, {Name: "Migrated"}, {Name: "Deleted"}}, Placed: "Moving", There: "Migrated", Gone: "Deleted",
-			AtOnce: &record.AtOnce{From: "Moving", To: "Migrated", Limit: tt.limit, PerPlaceLimit: tt.perPlace, Setting: "all", PerPlaceSetting: "place"},
+			Concurrent: &record.Concurrent{From: "Moving", To: "Migrated", Limit: tt.limit, PerPlaceLimit: tt.perPlace, Setting: "all", PerPlaceSetting: "place"},
 		}
 		s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
 		s.begin(1)

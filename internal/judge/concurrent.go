@@ -10,26 +10,26 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// AtOnce is how many objects were at most between two milestones at once, by
+// Concurrent is how many objects were at most between two milestones at once, by
 // when news of them came, beside the target's own limits.
-type AtOnce struct {
-	record.AtOnce
+type Concurrent struct {
+	record.Concurrent
 	Most     int    `json:"most"`
 	PerPlace int    `json:"perPlace"` // of the place that had most
 	Place    string `json:"place,omitempty"`
-	// LeftOut are objects that told of a trouble between the milestones: since
-	// when they were not under way is not known.
+	// LeftOut are objects that had a trouble between the milestones: since when
+	// they were not under way is not known.
 	LeftOut int `json:"leftOut"`
 }
 
-// atOnceOf counts a step's objects, and says how far the limits were used up
+// concurrentIn counts a step's objects, and says how far the limits were used up
 // while others waited, the most used one first; nil where its kind does not ask
 // for it.
-func atOnceOf(spec *Spec, f *facts) (a *AtOnce, bounds []BoundShare) {
-	if spec.Kind.AtOnce == nil {
+func concurrentIn(spec *Spec, f *facts) (a *Concurrent, bounds []BoundShare) {
+	if spec.Kind.Concurrent == nil {
 		return nil, nil
 	}
-	a = &AtOnce{AtOnce: *spec.Kind.AtOnce}
+	a = &Concurrent{Concurrent: *spec.Kind.Concurrent}
 	from, to := f.of(a.From), f.of(a.To)
 	var all, waits []edge
 	byPlace, waitsAt := make(map[int32][]edge), make(map[int32][]edge)
@@ -124,7 +124,7 @@ func (n *usedUp) add(underWay, waits []edge) {
 const limitFull = 0.7
 
 // bound is how far a limit was used up, if there is one and some waited.
-func (a *AtOnce) bound(n usedUp, limit, most int, where, setting string) []BoundShare {
+func (a *Concurrent) bound(n usedUp, limit, most int, where, setting string) []BoundShare {
 	if limit == 0 || !(n.waited > 0) {
 		return nil
 	}
@@ -138,7 +138,7 @@ func (a *AtOnce) bound(n usedUp, limit, most int, where, setting string) []Bound
 }
 
 // breach says which limit did not hold, "" for none.
-func (a *AtOnce) breach() string {
+func (a *Concurrent) breach() string {
 	switch {
 	case a == nil:
 	case a.Limit > 0 && a.Most > a.Limit:

@@ -8,12 +8,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// Times are told apart by the labels of objects, or of where they were, from one
+// Times are grouped by the labels of objects, or of where they were, from one
 // milestone to the other.
 func TestTimesByLabel(t *testing.T) {
 	kind := record.ObjectKind{
 		Milestones: []record.Milestone{{Name: "Moving"}, {Name: "Migrated"}, {Name: "Deleted"}}, Placed: "Moving", There: "Migrated", Gone: "Deleted",
-		By: &record.By{Labels: []string{"os", "zone", "none"}, From: "Moving", To: "Migrated", Places: map[string][]string{"n1": {"", "west", ""}, "n2": {"", "east", ""}}},
+		GroupBy: &record.GroupBy{Labels: []string{"os", "zone", "none"}, From: "Moving", To: "Migrated", Places: map[string][]string{"n1": {"", "west", ""}, "n2": {"", "east", ""}}},
 	}
 	s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
 	s.begin(1)
@@ -29,7 +29,7 @@ func TestTimesByLabel(t *testing.T) {
 	step := s.at(20).end(record.EndStalled)
 
 	var got []string
-	for _, b := range step.By {
+	for _, b := range step.Groups {
 		for _, v := range b.Values {
 			at := slices.Index(v.Counts, 1)
 			got = append(got, fmt.Sprintf("%s=%s: %d, %d never, mean %v, Moving %d, in bin %d", b.Label, v.Value, v.Time.N, v.Time.Censored, known(v.Time.Mean), v.Latency["Moving"].N-v.Latency["Moving"].Censored, at))
@@ -46,19 +46,19 @@ func TestTimesByLabel(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	if v := step.By[0].figure("os=rhel mean"); v == nil || *v != 3 {
+	if v := step.Groups[0].figure("os=rhel mean"); v == nil || *v != 3 {
 		t.Errorf("os=rhel mean: %v", known(v))
 	}
 	for _, none := range []string{"os=windows mean", "zone=west mean", "os=rhel first", "Migrated p50"} {
-		if v := step.By[0].figure(none); v != nil {
+		if v := step.Groups[0].figure(none); v != nil {
 			t.Errorf("%s is %v: there is none", none, *v)
 		}
 	}
 }
 
-// Of a label with many values those that most objects have are told.
+// Of a label with many values those that most objects have are kept.
 func TestManyValues(t *testing.T) {
-	kind := record.ObjectKind{Milestones: []record.Milestone{{Name: "Ready"}}, There: "Ready", By: &record.By{Labels: []string{"app"}, To: "Ready"}}
+	kind := record.ObjectKind{Milestones: []record.Milestone{{Name: "Ready"}}, There: "Ready", GroupBy: &record.GroupBy{Labels: []string{"app"}, To: "Ready"}}
 	s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Ready")})}
 	s.begin(1)
 	for i := range 2 * mostValues {
@@ -66,7 +66,7 @@ func TestManyValues(t *testing.T) {
 		s.asked(name)
 		s.put(&record.Object{Object: "ns/" + name, Milestone: "Ready", Labels: []string{fmt.Sprintf("app-%02d", max(i, 3))}})
 	}
-	by := s.at(20).end(record.EndHeld).By[0]
+	by := s.at(20).end(record.EndHeld).Groups[0]
 	if len(by.Values) != mostValues || by.Cut != 2*mostValues-3-mostValues || by.Values[0].Value != "app-03" || by.Values[0].Time.N != 4 {
 		t.Errorf("%d values of which the first is %s of %d, %d cut", len(by.Values), by.Values[0].Value, by.Values[0].Time.N, by.Cut)
 	}
