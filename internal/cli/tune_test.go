@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	"mvdan.cc/sh/v3/shell"
-	k8syaml "sigs.k8s.io/yaml"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune"
 )
@@ -69,7 +69,7 @@ func TestTuneFigures(t *testing.T) {
 		// As YAML it is the same.
 		var fromYAML, fromJSON any
 		asYAML := command(t, nil, append(append([]string{"tune"}, strings.Fields(tt.args)...), "-o", "yaml")...)
-		if err := k8syaml.Unmarshal([]byte(asYAML.stdout), &fromYAML); err != nil {
+		if data, err := k8syaml.ToJSON([]byte(asYAML.stdout)); err != nil || json.Unmarshal(data, &fromYAML) != nil {
 			t.Errorf("tune %s -o yaml: %v", tt.args, err)
 		}
 		if data, err := json.Marshal(a); err != nil || json.Unmarshal(data, &fromJSON) != nil || !reflect.DeepEqual(fromYAML, fromJSON) {

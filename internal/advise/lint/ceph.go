@@ -30,12 +30,6 @@ func cephPrometheusKeys() []string {
 		log_to_cluster log_to_cluster_level log_to_file sqlite3_killpoint`)
 }
 
-// cephPool is what a script sets of a pool.
-type cephPool struct {
-	pool, key, value string
-	at               place
-}
-
 // cephCommand looks at commands that set something of Ceph.
 func cephCommand(out *report, c call) {
 	words, _ := positional(c.args[1:], "-c", "--conf", "-i", "--id", "-n", "--name", "--cluster", "-f", "--format", "-k", "--keyring", "-m", "--monmap")

@@ -3,8 +3,6 @@ package lint
 import (
 	"cmp"
 	"fmt"
-	"maps"
-	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -172,18 +170,11 @@ func patchFits(out *report, spec value, resource string) {
 	short := map[string]string{"mcp": "machineconfigpool", "mc": "machineconfig", "hco": "hyperconverged", "vm": "virtualmachine", "vmi": "virtualmachineinstance", "kv": "kubevirt", "dv": "datavolume"}
 	name = cmp.Or(short[name], strings.TrimSuffix(name, "s"))
 	var best *report
-	all := kinds()
-	for _, group := range slices.Sorted(maps.Keys(all)) {
-		for kind, object := range all[group] {
-			f, ok := reflect.TypeOf(object).FieldByName("Spec")
-			if !ok || strings.ToLower(kind) != name {
-				continue
-			}
-			var one report
-			(&fit{out: &one, doc: spec.doc, what: article(kind)}).check(spec, f.Type)
-			if best == nil || len(one.findings) < len(best.findings) {
-				best = &one
-			}
+	for _, s := range out.Specs(name) {
+		one := report{tables: out.tables}
+		(&fit{out: &one, doc: spec.doc, what: article(s.Kind)}).check(spec, s.Type)
+		if best == nil || len(one.findings) < len(best.findings) {
+			best = &one
 		}
 	}
 	if best != nil {

@@ -83,10 +83,10 @@ func fixesOf(findings []Finding, stubborn map[string]bool) (edited map[string][]
 	accepted := make(map[*text][]edit)
 	taken := make(spans)
 	for _, f := range findings {
-		if len(f.edits) == 0 || stubborn[f.File] || slices.ContainsFunc(f.edits, func(e edit) bool { return !taken.free(e) }) {
+		if len(f.Edits) == 0 || stubborn[f.File] || slices.ContainsFunc(f.Edits, func(e edit) bool { return !taken.free(e) }) {
 			continue
 		}
-		for _, e := range f.edits {
+		for _, e := range f.Edits {
 			taken.take(e)
 			accepted[e.text] = append(accepted[e.text], e)
 		}

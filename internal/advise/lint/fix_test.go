@@ -21,7 +21,7 @@ func TestEditsStayInTheirRanges(t *testing.T) {
 	for _, a := range archives(t) {
 		r := Lint(a.parts["faulty"], Options{})
 		for _, f := range r.Findings {
-			for _, e := range f.edits {
+			for _, e := range f.Edits {
 				if e.start < 0 || e.end < e.start || e.end > len(e.text.data) {
 					t.Fatalf("%s %s: edit %d to %d of %d", a.name, f.Rule, e.start, e.end, len(e.text.data))
 				}
@@ -111,9 +111,9 @@ func TestMendsInOtherForms(t *testing.T) {
 
 // Edits that touch each other are not made in one round, and none is lost.
 func TestCollisions(t *testing.T) {
-	x := newText(&source{file: Input{Name: "x", Data: []byte("0123456789")}})
+	x := newText(Input{Name: "x", Data: []byte("0123456789")})
 	inner := x.part(2, 6, "inner")
-	finding := func(edits ...edit) Finding { return Finding{edits: edits} }
+	finding := func(edits ...edit) Finding { return Finding{Edits: edits} }
 	for _, c := range []struct {
 		why  string
 		in   []Finding
@@ -142,7 +142,7 @@ func TestCollisions(t *testing.T) {
 func TestSpansAgainstAList(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		x := newText(&source{file: Input{Name: "x", Data: bytes.Repeat([]byte("x"), 20)}})
+		x := newText(Input{Name: "x", Data: bytes.Repeat([]byte("x"), 20)})
 		s := make(spans)
 		var list []edit
 		for range 8 {

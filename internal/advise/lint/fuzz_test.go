@@ -27,12 +27,12 @@ func FuzzLint(f *testing.F) {
 	f.Fuzz(func(t *testing.T, name, data string) {
 		inputs := []Input{{Name: name, Data: []byte(data), Asked: true}}
 		r := Lint(inputs, Options{})
-		lines := len(newText(&source{file: inputs[0]}).lines)
+		lines := len(newText(inputs[0]).lines)
 		for _, found := range r.Findings {
 			if found.Line < 1 || found.Line > lines || found.Found == "" || found.Fix == "" || found.Why == "" {
 				t.Errorf("%q: %+v of %d lines", data, found, lines)
 			}
-			for _, e := range found.edits {
+			for _, e := range found.Edits {
 				if e.start < 0 || e.end < e.start || e.end > len(e.text.data) {
 					t.Errorf("%q: %s edits %d to %d of %d", data, found.Rule, e.start, e.end, len(e.text.data))
 				}

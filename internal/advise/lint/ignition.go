@@ -6,9 +6,15 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+
+	ignition30 "github.com/coreos/ignition/v2/config/v3_0/types"
+	ignition31 "github.com/coreos/ignition/v2/config/v3_1/types"
+	ignition32 "github.com/coreos/ignition/v2/config/v3_2/types"
+	ignition33 "github.com/coreos/ignition/v2/config/v3_3/types"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -100,7 +106,7 @@ func ignitionFields(out *report, root value, version string) {
 		return
 	}
 	// What a later version knows is no slip.
-	var newest report
+	newest := report{tables: out.tables}
 	fits(&newest, root, c.what, ignitionTypes()[newestIgnition])
 	for i := range out.findings[first:] {
 		f := &out.findings[first+i]
@@ -149,7 +155,7 @@ func embeddedFile(out *report, f value, role string) {
 	if role != "" {
 		t.role = role
 	}
-	lookAt(out, t)
+	out.look(out, t)
 }
 
 func gunzip(data string) (string, error) {
@@ -190,4 +196,38 @@ func decodeDataURL(source string) (data string, encode func(string) string, err 
 		return "", nil, err
 	}
 	return unescaped, func(s string) string { return "data:" + header + "," + url.PathEscape(s) }, nil
+}
+
+// ignitionTypes are what Ignition's configuration of each version of version 3
+// can hold. What came after 3.3.0 is in laterIgnition.
+func ignitionTypes() map[string]reflect.Type {
+	newest := reflect.TypeFor[ignition33.Config]()
+	return map[string]reflect.Type{
+		"3.0.0": reflect.TypeFor[ignition30.Config](), "3.1.0": reflect.TypeFor[ignition31.Config](), "3.2.0": reflect.TypeFor[ignition32.Config](),
+		"3.3.0": newest, "3.4.0": newest, newestIgnition: newest,
+	}
+}
+
+const newestIgnition = "3.5.0"
+
+// laterIgnition are the keys of storage.luks that came after 3.3.0, with the
+// version that brought each.
+func laterIgnition() map[string]string {
+	return map[string]string{"discard": "3.4.0", "openOptions": "3.4.0", "cex": "3.5.0"}
+}
+
+// oldIgnition says of the keys that version 2 had and version 3 has not what
+// took their place.
+func oldIgnition() map[string]string {
+	return map[string]string{
+		"networkd":   "write the unit as a file below /etc/systemd/network in storage.files, or configure the network with NMState",
+		"filesystem": "remove it: a file is placed by its path alone, below the path of a filesystem that is mounted",
+		"append":     "write ignition.config.merge",
+		"mount":      "move what it holds up into the filesystem: device, format, label, uuid, options, wipeFilesystem",
+		"create":     "write the fields of the user or filesystem themselves; wipeFilesystem takes the place of create.force",
+		"enable":     "write enabled",
+		"size":       "write sizeMiB, in MiB instead of sectors",
+		"start":      "write startMiB, in MiB instead of sectors",
+		"homedir":    "write homeDir",
+	}
 }

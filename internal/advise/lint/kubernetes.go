@@ -4,42 +4,8 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
-
-// object is an object of Kubernetes in a document.
-type object struct {
-	value
-	apiVersion, kind, group string
-	namespace, name         string
-}
-
-// closest is the place of a value below the object, or of the nearest mapping
-// that is there.
-func (o *object) closest(keys ...string) place {
-	v := o.value
-	at := v.at()
-	for _, k := range keys {
-		raw, ok := v.node.Entry(k)
-		if !ok {
-			break
-		}
-		e := v.child(raw)
-		v, at = e.value, e.keyAt()
-		if v.node.Kind == strictyaml.Scalar && !isNull(v.node) {
-			at = v.at()
-		}
-	}
-	return at
-}
-
-func (o *object) String() string {
-	if o.name == "" {
-		return "the " + o.kind
-	}
-	return o.kind + " " + o.name
-}
 
 // lookAtObject looks at an object, and at those inside of a list or a template.
 func lookAtObject(out *report, v value) {
@@ -68,7 +34,7 @@ func lookAtObject(out *report, v value) {
 		return
 	}
 	out.objects = append(out.objects, o)
-	if t := kindOf(o.apiVersion, o.kind); t != nil {
+	if t := out.Kind(o.apiVersion, o.kind); t != nil {
 		(&fit{out: out, doc: v.doc, what: article(o.kind), whole: !v.doc.templated}).check(v, t)
 		if o.kind != "KubeletConfiguration" {
 			checkNamed(out, o)
@@ -82,14 +48,6 @@ func checkNamed(out *report, o *object) {
 	if metadata := o.get("metadata"); metadata.get("name").text() == "" && metadata.get("generateName").text() == "" {
 		out.find("missing-name", o.closest("metadata", "name"), "write metadata.name", article(o.kind)+" without a name")
 	}
-}
-
-// article is a kind with its article.
-func article(kind string) string {
-	if strings.ContainsAny(kind[:1], "AEIO") {
-		return "an " + kind
-	}
-	return "a " + kind
 }
 
 // checkKind holds an object against the rules of its kind.
@@ -130,7 +88,7 @@ func checkKind(out *report, o *object) {
 			if ok && strings.EqualFold(e.key(), "userdata") {
 				checkUserData(out, t)
 			} else if ok && utf8.ValidString(t.data) && wouldRecognise(t) {
-				lookAt(out, t)
+				out.look(out, t)
 			}
 		}
 	case "Network":
@@ -157,12 +115,4 @@ func checkPods(out *report, spec value) {
 		}
 		return false
 	})
-}
-
-// near is the hint for a misspelling, or "".
-func near(word string, known []string, otherwise string) string {
-	if w, ok := nearest.Word(word, known); ok {
-		return "did you mean " + w + "?"
-	}
-	return otherwise
 }

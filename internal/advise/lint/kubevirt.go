@@ -218,14 +218,6 @@ func checkCloneStrategy(out *report, spec value) {
 	}
 }
 
-// clonedPiece is a claim that is cloned.
-type clonedPiece struct {
-	at              place
-	namespace, name string
-	by              string
-	spec            value // of the clone
-}
-
 // storageRequest is what a claim or a DataVolume asks for.
 func storageRequest(spec value) (v value, size resource.Quantity, ok bool) {
 	for _, path := range [][]string{{"storage"}, {"pvc"}, {}} {
@@ -272,86 +264,74 @@ func acrossClones(out *report) {
 			checkDataVolumeTemplates(out, o, made)
 		}
 	}
-	cloned := make(map[string]bool)
+	c := cloned{made: made, names: names, as: make(map[string]bool), within: make(map[string][]string), guesses: make(map[[2]string]string)}
 	for _, s := range sources {
-		cloned[s.name] = true
+		c.as[s.name] = true
 	}
-	// What is made in a namespace, or may be.
-	madeIn := make(map[string][]string)
-	within := func(namespace string) []string {
-		list, known := madeIn[namespace]
+	for _, s := range sources {
+		if s.name != "" && !hasHole(s.name) && !hasHole(s.namespace) {
+			c.check(out, s)
+		}
+	}
+}
+
+// cloned is what clones are held against.
+type cloned struct {
+	made    map[string][]*object // by name
+	names   []string             // of what can be cloned
+	as      map[string]bool      // names that are cloned
+	within  map[string][]string  // of names, what is made in a namespace, or may be
+	guesses map[[2]string]string // what was meant by a namespace and a name
+}
+
+func (c *cloned) in(namespace string) []string {
+	list, known := c.within[namespace]
+	if !known {
+		list = slices.DeleteFunc(slices.Clone(c.names), func(n string) bool {
+			return !slices.ContainsFunc(c.made[n], func(m *object) bool { return sameNamespace(m.namespace, namespace) })
+		})
+		c.within[namespace] = list
+	}
+	return list
+}
+
+// check holds a clone against what is made.
+func (c *cloned) check(out *report, s clonedPiece) {
+	makers, near := c.made[s.name], c.in(s.namespace)
+	switch {
+	case len(makers) == 0 && len(near) == 0:
+		out.note("clone-source", s.at, "%s clones %s: no DataVolume or claim of its namespace is among the files, so whether there is one was not checked", s.by, s.name)
+		return
+	case len(makers) == 0:
+		guess, known := c.guesses[[2]string{s.namespace, s.name}]
 		if !known {
-			list = slices.DeleteFunc(slices.Clone(names), func(n string) bool {
-				return !slices.ContainsFunc(made[n], func(m *object) bool { return sameNamespace(m.namespace, namespace) })
-			})
-			madeIn[namespace] = list
+			free := slices.DeleteFunc(slices.Clone(near), func(n string) bool { return c.as[n] })
+			guess = cmp.Or(nearestName(s.name, free), nearestName(s.name, near))
+			c.guesses[[2]string{s.namespace, s.name}] = guess
 		}
-		return list
+		fix := "make a DataVolume of that name, or clone one of: " + strings.Join(few(near), ", ")
+		severity := Warning // it may be in the cluster already
+		if guess != "" {
+			fix = fmt.Sprintf("clone %s, which is made %s", guess, seen(s.at, c.made[guess][0].closest("metadata", "name")))
+			severity = Error
+		}
+		out.findAs(severity, "clone-source", s.at, fix, fmt.Sprintf("it clones %s, and nothing here makes that", s.name))
+		return
+	case !slices.ContainsFunc(makers, func(m *object) bool { return sameNamespace(m.namespace, s.namespace) }):
+		out.find("clone-source", s.at, "write namespace: "+makers[0].namespace,
+			fmt.Sprintf("it clones %s of the namespace %s, and %s is made in %s", s.name, s.namespace, s.name, makers[0].namespace))
+		return
 	}
-	guesses := make(map[[2]string]string)
-	for _, s := range sources {
-		if s.name == "" || hasHole(s.name) || hasHole(s.namespace) {
-			continue
-		}
-		makers, near := made[s.name], within(s.namespace)
-		if len(makers) == 0 && len(near) == 0 {
-			out.note("clone-source", s.at, "%s clones %s: no DataVolume or claim of its namespace is among the files, so whether there is one was not checked", s.by, s.name)
-			continue
-		}
-		if len(makers) == 0 {
-			guess, known := guesses[[2]string{s.namespace, s.name}]
-			if !known {
-				free := slices.DeleteFunc(slices.Clone(near), func(n string) bool { return cloned[n] })
-				guess = cmp.Or(nearestName(s.name, free), nearestName(s.name, near))
-				guesses[[2]string{s.namespace, s.name}] = guess
-			}
-			fix := "make a DataVolume of that name, or clone one of: " + strings.Join(few(near), ", ")
-			severity := Warning // it may be in the cluster already
-			if guess != "" {
-				fix = fmt.Sprintf("clone %s, which is made %s", guess, seen(s.at, made[guess][0].closest("metadata", "name")))
-				severity = Error
-			}
-			out.findAs(severity, "clone-source", s.at, fix, fmt.Sprintf("it clones %s, and nothing here makes that", s.name))
-			continue
-		}
-		if !slices.ContainsFunc(makers, func(m *object) bool { return sameNamespace(m.namespace, s.namespace) }) {
-			out.find("clone-source", s.at, "write namespace: "+makers[0].namespace,
-				fmt.Sprintf("it clones %s of the namespace %s, and %s is made in %s", s.name, s.namespace, s.name, makers[0].namespace))
-			continue
-		}
-		at, asked, ok := storageRequest(s.spec)
-		for _, m := range makers {
-			if from, has, made := storageRequest(m.get("spec")); ok && made && asked.Cmp(has) < 0 && m.namespace == s.namespace {
-				out.find("clone-source", at.at(), "ask for "+from.text()+" or more", fmt.Sprintf("it asks for %s, and %s, which it clones, has %s (%s)", at.text(), s.name, from.text(), seen(at.at(), from.at())))
-			}
+	at, asked, ok := storageRequest(s.spec)
+	for _, m := range makers {
+		if from, has, made := storageRequest(m.get("spec")); ok && made && asked.Cmp(has) < 0 && m.namespace == s.namespace {
+			out.find("clone-source", at.at(), "ask for "+from.text()+" or more", fmt.Sprintf("it asks for %s, and %s, which it clones, has %s (%s)", at.text(), s.name, from.text(), seen(at.at(), from.at())))
 		}
 	}
 }
 
 // sameNamespace reports whether two objects may be in one namespace.
 func sameNamespace(a, b string) bool { return a == "" || b == "" || a == b || hasHole(a) || hasHole(b) }
-
-// seen is a place as it is named at another one: by its line, and by its file
-// if that is another.
-func seen(from, at place) string {
-	if at.text == nil {
-		return ""
-	}
-	_, line, _, _ := at.text.position(at.line, at.column)
-	if from.text != nil && from.text.file.Name == at.text.file.Name {
-		return fmt.Sprintf("on line %d", line)
-	}
-	return fmt.Sprintf("in %s:%d", at.text.file.Name, line)
-}
-
-// few cuts a list that is too long for a message.
-func few(names []string) []string {
-	const most = 8
-	if len(names) > most {
-		return append(slices.Clone(names[:most]), fmt.Sprintf("... (%d in all)", len(names)))
-	}
-	return names
-}
 
 // nearestName is the name that was meant: one that is written almost like it,
 // or the one that has all of its parts between dashes (rhel-dv, rhel-clone-dv).
@@ -485,7 +465,7 @@ func checkUserData(out *report, t *text) {
 		}
 		if t, ok := content.literal(name); ok && wouldRecognise(t) {
 			t.inside = name
-			lookAt(out, t)
+			out.look(out, t)
 		}
 	}
 }

@@ -23,17 +23,6 @@ import (
 // Schema names the format of a Result as JSON.
 const Schema = "plimsoll/lint/v1"
 
-// Severity says how bad a finding is.
-type Severity string
-
-// The severities.
-const (
-	// Error: it is refused, or it does not do what it says.
-	Error Severity = "error"
-	// Warning: it works, but costs something or will stop to work.
-	Warning Severity = "warning"
-)
-
 // Rule is one thing that is looked for.
 type Rule struct {
 	ID       string   `json:"id"`
@@ -51,46 +40,6 @@ func Rules() (rules []Rule) {
 		rules = append(rules, Rule{row[0], Severity(row[1]), row[2], row[3], row[4]})
 	}
 	return rules
-}
-
-// Finding is one thing that is wrong.
-type Finding struct {
-	Rule     string   `json:"rule"`
-	Severity Severity `json:"severity"`
-	File     string   `json:"file"`
-	Line     int      `json:"line"`   // from 1
-	Column   int      `json:"column"` // from 1, in characters; 0 is unknown
-	// Path is where in its document it stands, such as spec.template.spec; "".
-	Path string `json:"path,omitempty"`
-	// Inside names a file that is written inside of this one, with the line in
-	// there: "/etc/sysctl.d/99.conf:3". "" for what stands in the file itself.
-	Inside string `json:"inside,omitempty"`
-	Found  string `json:"found"` // what was found
-	Why    string `json:"why"`   // what it costs
-	Fix    string `json:"fix"`   // what to do about it
-	Source string `json:"source"`
-	// Fixable says that Fix makes the fix.
-	Fixable bool `json:"fixable"`
-
-	edits []edit
-}
-
-// Note is something that the reader must know and that is no fault: what could
-// not be checked, or was not looked at.
-type Note struct {
-	Rule   string `json:"rule,omitempty"`
-	File   string `json:"file"`
-	Line   int    `json:"line,omitempty"`
-	Column int    `json:"column,omitempty"`
-	Text   string `json:"text"`
-}
-
-// Problem is why a file, or a part of it, could not be read.
-type Problem struct {
-	File   string `json:"file"`
-	Line   int    `json:"line,omitempty"`
-	Column int    `json:"column,omitempty"`
-	Text   string `json:"text"`
 }
 
 // Result is what was found in all files together.
@@ -120,29 +69,8 @@ func count[T any](list []T, meant func(T) bool) (n int) {
 	return n
 }
 
-// Input is a file to look at.
-type Input struct {
-	Name string
-	Data []byte
-	// Asked says that the user named this very file: that it is of no known
-	// kind is then worth a note.
-	Asked bool
-	// Checked says that the caller knows this kind of file and has looked at it;
-	// Faults are what it found, in this file or in those that belong to it.
-	Checked bool
-	Faults  []Fault
-}
-
 // RuleOwnFile is the rule that a Fault is found by.
 const RuleOwnFile = "own-file"
-
-// Fault is a mistake in a file of this program's own formats.
-type Fault struct {
-	File         string // that it stands in
-	Line, Column int
-	Path, Found  string
-	Fix          string
-}
 
 // Options say what is looked for.
 type Options struct {
@@ -153,11 +81,10 @@ type Options struct {
 // Lint looks at all files together.
 func Lint(inputs []Input, o Options) *Result {
 	r := &Result{Schema: Schema, Findings: []Finding{}, Notes: []Note{}, Problems: []Problem{}, Files: len(inputs)}
-	known := newTables()
-	var all report
+	all := report{look: lookAt, tables: newTables()}
 	for _, in := range inputs {
 		all.recognised = false
-		lookAtFile(&all, newText(&source{file: in, options: o, tables: known}))
+		lookAtFile(&all, newText(in))
 		if all.recognised {
 			r.Recognised++
 		}

@@ -15,15 +15,6 @@ const (
 	poolLabel    = "pools.operator.machineconfiguration.openshift.io/"
 )
 
-// labelled is a label that a command gives to something.
-type labelled struct {
-	kind       string // MachineConfigPool or Node
-	name       string
-	key, value string
-	at         place
-	replace    func(value string) []edit
-}
-
 // checkPool looks whether a pool selects what is its own.
 func checkPool(out *report, o *object) {
 	if o.name == "" || hasHole(o.name) {
@@ -151,12 +142,6 @@ func checkKubelet(out *report, config value) {
 	}
 }
 
-// podLimit is how many pods a node takes.
-type podLimit struct {
-	maxPods int64
-	at      place
-}
-
 // poolLabels are those of a MachineConfigPool.
 type poolLabels struct {
 	o      *object // nil for one that is known by a command alone
@@ -207,6 +192,20 @@ func acrossPools(out *report) {
 	if worker := ensure("worker"); worker.o == nil {
 		worker.labels["machineconfiguration.openshift.io/mco-built-in"] = ""
 	}
+	for _, o := range configs {
+		selector := o.get("spec", "machineConfigPoolSelector")
+		if want := wantedLabels(o); len(want) > 0 && selector.get("matchExpressions").node == nil && !slices.ContainsFunc(slices.Collect(maps.Values(want)), hasHole) &&
+			!slices.ContainsFunc(names, func(name string) bool { return matchesAll(want, pools[name].labels) }) {
+			unmatched(out, o, want, selector.get("matchLabels").entries()[0].at(), given, wanted)
+		}
+	}
+	shadowedConfigs(out, configs, names, pools)
+	rolesWithoutPool(out, names)
+	nodesWithoutPool(out)
+}
+
+// shadowedConfigs finds KubeletConfigs that another is for the same pool as.
+func shadowedConfigs(out *report, configs []*object, names []string, pools map[string]*poolLabels) {
 	taken := make(map[string]*object)  // the first KubeletConfig of a pool
 	shadowed := make(map[*object]bool) // said once for each
 	shadowOnce := func(o, first *object, which string) {
@@ -216,16 +215,14 @@ func acrossPools(out *report) {
 		}
 	}
 	for _, o := range configs {
-		selector := o.get("spec", "machineConfigPoolSelector")
 		want := wantedLabels(o)
-		if len(want) == 0 || selector.get("matchExpressions").node != nil || slices.ContainsFunc(slices.Collect(maps.Values(want)), hasHole) {
+		if len(want) == 0 || o.get("spec", "machineConfigPoolSelector", "matchExpressions").node != nil || slices.ContainsFunc(slices.Collect(maps.Values(want)), hasHole) {
 			continue
 		}
-		matched := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !matchesAll(want, pools[name].labels) })
-		if len(matched) == 0 {
-			unmatched(out, o, want, selector.get("matchLabels").entries()[0].at(), given, wanted)
-		}
-		for _, name := range matched {
+		for _, name := range names {
+			if !matchesAll(want, pools[name].labels) {
+				continue
+			}
 			if first := taken[name]; first != nil {
 				shadowOnce(o, first, "the pool "+name)
 			} else {
@@ -247,8 +244,6 @@ func acrossPools(out *report) {
 			bySelector[key] = o
 		}
 	}
-	rolesWithoutPool(out, names)
-	nodesWithoutPool(out)
 }
 
 // wantedLabels are those that a KubeletConfig's selector wants of its pool.
@@ -349,12 +344,6 @@ func unmatched(out *report, o *object, want map[string]string, at place, given b
 	}
 	label := keys[0] + "=" + want[keys[0]]
 	out.find("kubeletconfig-selector", at, "label a pool: oc label machineconfigpool worker "+label, fmt.Sprintf("the selector of %s wants %s, and no pool here has that label", o, label))
-}
-
-// fileLine is the line of a place in its file.
-func fileLine(at place) int {
-	_, line, _, _ := at.text.position(at.line, at.column)
-	return line
 }
 
 // rolesWithoutPool finds MachineConfigs for roles that no pool selects.

@@ -72,11 +72,6 @@ func joined(a, b *text) *text {
 	return t
 }
 
-// isPage reports whether files of an ending are for people.
-func isPage(ext string) bool {
-	return slices.Contains([]string{".md", ".markdown", ".adoc", ".asciidoc", ".rst"}, strings.ToLower(ext))
-}
-
 // fenceLine matches the beginning or end of a block.
 var fenceLine = regexp.MustCompile("^( {0,12})(`{3,}|~{3,}|-{4,}|\\.{4,})[ \t]*([A-Za-z0-9_+-]*)[ \t]*$")
 
@@ -163,14 +158,14 @@ func lookAtFragment(out *report, root value) {
 			out.note("", root.at(), "no apiVersion and no kind: it was taken for a piece of %s", what)
 		}
 	}
-	spec := root.get("spec")
+	spec, hyperConverged := root.get("spec"), out.Specs("hyperconverged")[0].Type // that of v1beta1
 	switch {
 	case root.get("liveMigrationConfig").node != nil:
 		taken("the HyperConverged object's spec")
-		fits(out, root, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
+		fits(out, root, "the spec of a HyperConverged", hyperConverged)
 	case spec.get("liveMigrationConfig").node != nil:
 		taken("a HyperConverged object")
-		fits(out, spec, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
+		fits(out, spec, "the spec of a HyperConverged", hyperConverged)
 	case root.get("cloneStrategy").node != nil:
 		taken("a StorageProfile's spec")
 		strategyOf(out, root)

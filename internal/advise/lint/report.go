@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"plimsoll.dev/plimsoll/internal/advise/schema"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -12,30 +13,22 @@ import (
 // what it finds.
 type report struct {
 	recognised bool // the file, or the part looked at, is of a kind that is known
-	findings   []Finding
-	notes      []Note
-	problems   []Problem
+	// look looks at a text inside of another, by what it is.
+	look func(*report, *text)
+	*tables
+	findings []Finding
+	notes    []Note
+	problems []Problem
 	facts
 }
 
-// facts are what files say, to be held against each other.
-type facts struct {
-	objects   []*object
-	labels    []labelled
-	settings  []setting
-	maxPods   []podLimit
-	clusters  []clusterNetwork
-	cephPools []cephPool
-	// clonedPieces are of pieces of objects in texts for people.
-	clonedPieces []clonedPiece
+// tables are what is known beforehand.
+type tables struct {
+	*schema.Schemas
+	kernel *schema.Kernel
 }
 
-// place is where a finding stands.
-type place struct {
-	text         *text
-	line, column int
-	path         string
-}
+func newTables() *tables { return &tables{schema.New(), schema.NewKernel()} }
 
 // find makes a finding. The edits, if any, are its fix; they are made all or
 // none.
@@ -54,7 +47,7 @@ func (r *report) findAs(s Severity, rule string, at place, fix, found string, ed
 	file, line, column, inside := at.text.position(at.line, at.column)
 	r.findings = append(r.findings, Finding{
 		Rule: rule, Severity: s, File: file, Line: line, Column: column, Path: at.path, Inside: inside,
-		Found: found, Fix: fix, Fixable: len(edits) > 0, edits: edits,
+		Found: found, Fix: fix, Fixable: len(edits) > 0, Edits: edits,
 	})
 }
 

@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -199,12 +198,9 @@ func hereDocument(out *report, c call, r *syntax.Redirect) {
 		t.encode = nil
 	}
 	if wouldRecognise(t) {
-		lookAt(out, t)
+		out.look(out, t)
 	}
 }
-
-// holes writes as many holes as a text has characters.
-func holes(s string) string { return strings.Repeat(hole, utf8.RuneCountInString(s)) }
 
 // wordsOf reads arguments.
 func wordsOf(source string, list []*syntax.Word) []word {

@@ -1,8 +1,9 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
-	"math"
+	"plimsoll.dev/plimsoll/internal/text/size"
 	"regexp"
 	"strconv"
 	"strings"
@@ -34,9 +35,10 @@ func proseStatements(out *report, t *text) {
 		word := func(i int) string { return flat[m[2*i]:m[2*i+1]] }
 		directories, err1 := strconv.ParseFloat(strings.ReplaceAll(word(1), ",", ""), 64)
 		files, err2 := strconv.ParseFloat(strings.ReplaceAll(word(2), ",", ""), 64)
-		each, ok1 := bytesOf(word(3) + word(4))
-		said, ok2 := bytesOf(word(6) + word(7))
-		if err1 != nil || err2 != nil || !ok1 || !ok2 || directories*files*each <= 0 {
+		one, err3 := size.Parse(word(3)+word(4)+"i", 1<<60)
+		all, err4 := size.Parse(word(6)+word(7)+"i", 1<<60)
+		each, said := float64(one), float64(all)
+		if cmp.Or(err1, err2, err3, err4) != nil || directories*files*each <= 0 {
 			continue
 		}
 		out.recognised = true
@@ -113,25 +115,6 @@ func sourcesOf(out *report, v value) {
 		out.clonedPieces = append(out.clonedPieces, clonedPiece{name.at(), e.get("pvc", "namespace").text(), name.text(), "a piece of an object", value{}})
 		return false
 	})
-}
-
-// bytesOf reads a size as fio and vdbench write it: units of 1024.
-func bytesOf(text string) (float64, bool) {
-	text = strings.ToLower(strings.TrimSpace(text))
-	text = strings.TrimSuffix(strings.TrimSuffix(text, "b"), "i")
-	if text == "" {
-		return 0, false
-	}
-	factor := 1.0
-	if i := strings.IndexByte("kmgtp", text[len(text)-1]); i >= 0 {
-		factor = math.Pow(1024, float64(i+1))
-		text = text[:len(text)-1]
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0, false
-	}
-	return v * factor, true
 }
 
 // humanBytes writes a size.

@@ -17,23 +17,6 @@ type addressRange struct {
 	at     place
 }
 
-// clusterNetwork is what nodes get their pods' subnets from.
-type clusterNetwork struct {
-	prefix     netip.Prefix
-	hostPrefix int
-	at         place
-}
-
-// addresses is how many addresses the subnet of a node has for pods.
-func (c clusterNetwork) addresses() int64 {
-	return int64(min(1<<62, ceiling.Addresses(netip.PrefixFrom(c.prefix.Addr(), c.hostPrefix))))
-}
-
-// nodes is how many nodes get a subnet.
-func (c clusterNetwork) nodes() int64 {
-	return int64(min(1<<62, ceiling.NodeRanges(ceiling.Range{Prefix: c.prefix, PerNode: c.hostPrefix})))
-}
-
 // checkInstallConfig looks at the networks of an installation.
 func checkInstallConfig(out *report, root value) {
 	networking := root.get("networking")

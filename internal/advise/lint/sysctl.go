@@ -1,7 +1,6 @@
 package lint
 
 import (
-	_ "embed"
 	"fmt"
 	"math"
 	"slices"
@@ -10,17 +9,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
-
-//go:embed sysctl-keys.txt
-var sysctlKeys string
-
-// setting is a sysctl key and what it is set to.
-type setting struct {
-	key, value     string
-	atKey, atValue place
-	replaceValue   func(string) []edit // nil if it cannot be
-	scope          string              // settings of one scope meet on one machine
-}
 
 // sysctlFile reads a file of the form of sysctl.conf.
 func sysctlFile(out *report, t *text) {
@@ -32,7 +20,7 @@ func sysctlFile(out *report, t *text) {
 			continue
 		}
 		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-		s, ok := t.assignment(n)
+		s, ok := assignment(t, n)
 		if !ok {
 			if trimmed[0] != '-' { // "-key" excludes it from a pattern
 				out.find("sysctl-value", t.place(n, 1+len(indent)), "write KEY = VALUE", fmt.Sprintf("the line is no setting: %q", trimmed))
@@ -58,7 +46,7 @@ func sysctlFile(out *report, t *text) {
 }
 
 // assignment reads a line KEY = VALUE.
-func (t *text) assignment(n int) (s setting, ok bool) {
+func assignment(t *text, n int) (s setting, ok bool) {
 	key, value, ok := strings.Cut(t.line(n), "=")
 	keyAt := len(key) - len(strings.TrimLeft(key, " \t-"))
 	valueAt := len(key) + 1 + len(value) - len(strings.TrimLeft(value, " \t"))
@@ -97,12 +85,6 @@ func normalKey(key string) string {
 	return strings.Join(parts, ".")
 }
 
-// sysctlRange is what the kernel takes for a key.
-type sysctlRange struct {
-	numbers   int // how many; 0 is not known
-	low, high int64
-}
-
 // checkSetting holds one setting against what the kernel takes, and keeps it to be
 // held against others.
 func checkSetting(out *report, s setting) {
@@ -110,23 +92,23 @@ func checkSetting(out *report, s setting) {
 		return // a pattern, or a variable
 	}
 	key := normalKey(s.key)
-	kernel := s.atKey.text.kernel
-	if instead, ok := kernel.removed[key]; ok {
+	kernel := out.kernel
+	if instead, ok := kernel.Removed[key]; ok {
 		out.findAs(Warning, "sysctl-key", s.atKey, instead, fmt.Sprintf("the kernel no longer has %s", s.key))
 		return
 	}
-	r, ok := kernel.known[key]
+	r, ok := kernel.Known[key]
 	if !ok {
 		unknownSysctl(out, s, key)
 		return
 	}
 	out.settings = append(out.settings, s)
-	if r.numbers == 0 || hasHole(s.value) || strings.ContainsAny(s.value, "$") {
+	if r.Numbers == 0 || hasHole(s.value) || strings.ContainsAny(s.value, "$") {
 		return
 	}
 	fields := strings.Fields(s.value)
-	if len(fields) != r.numbers {
-		out.find("sysctl-value", s.atValue, fmt.Sprintf("write %s", counted(r.numbers, "number")), fmt.Sprintf("%s is %q, and wants %s", s.key, s.value, counted(r.numbers, "number")))
+	if len(fields) != r.Numbers {
+		out.find("sysctl-value", s.atValue, fmt.Sprintf("write %s", counted(r.Numbers, "number")), fmt.Sprintf("%s is %q, and wants %s", s.key, s.value, counted(r.Numbers, "number")))
 		return
 	}
 	for _, f := range fields {
@@ -134,10 +116,10 @@ func checkSetting(out *report, s setting) {
 		switch {
 		case err != nil:
 			out.find("sysctl-value", s.atValue, "write a whole number", fmt.Sprintf("%s is %q, which is no whole number", s.key, f))
-		case v < r.low || v > r.high:
-			bounds := fmt.Sprintf("%d to %d", r.low, r.high)
-			if r.high >= math.MaxInt32 {
-				bounds = fmt.Sprintf("at least %d, at most %d", r.low, r.high)
+		case v < r.Low || v > r.High:
+			bounds := fmt.Sprintf("%d to %d", r.Low, r.High)
+			if r.High >= math.MaxInt32 {
+				bounds = fmt.Sprintf("at least %d, at most %d", r.Low, r.High)
 			}
 			out.find("sysctl-value", s.atValue, "write "+bounds, fmt.Sprintf("%s is %s", s.key, f))
 		}
@@ -162,10 +144,10 @@ func counted(n int, what string) string {
 // unknownSysctl says of a key that the kernel does not have what was meant.
 func unknownSysctl(out *report, s setting, key string) {
 	family, _, ok := strings.Cut(key, ".")
-	kernel := s.atKey.text.kernel
-	candidates := kernel.families[family]
+	kernel := out.kernel
+	candidates := kernel.Families[family]
 	if !ok || len(candidates) == 0 {
-		if near, found := nearest.Word(family, kernel.roots); found && near != family {
+		if near, found := nearest.Word(family, kernel.Roots); found && near != family {
 			out.find("sysctl-key", s.atKey, "did you mean "+near+key[len(family):]+"?", fmt.Sprintf("there is no key %s", s.key))
 		}
 		return
@@ -203,40 +185,6 @@ func unknownSysctl(out *report, s setting, key string) {
 func isNear(a, b string) bool {
 	_, ok := nearest.Word(a, []string{b})
 	return ok && !(strings.HasPrefix(b, a) && len(b)-len(a) > 2)
-}
-
-// kernelKeys are what is known of the kernel's keys.
-type kernelKeys struct {
-	known    map[string]sysctlRange
-	families map[string][]string
-	roots    []string
-	removed  map[string]string // and what to do instead
-}
-
-func newKernelKeys() *kernelKeys {
-	f := &kernelKeys{known: make(map[string]sysctlRange), families: make(map[string][]string), removed: make(map[string]string)}
-	for line := range strings.Lines(sysctlKeys) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
-			continue
-		}
-		if key, instead, ok := strings.Cut(line, ": "); ok {
-			f.removed[key] = instead
-			continue
-		}
-		var r sysctlRange
-		line, bounds, _ := strings.Cut(line, " ")
-		if bounds != "" {
-			_, _ = fmt.Sscan(bounds, &r.numbers, &r.low, &r.high) // a file of ours, that a test reads
-		}
-		f.known[line] = r
-		family, _, _ := strings.Cut(line, ".")
-		if f.families[family] == nil {
-			f.roots = append(f.roots, family)
-		}
-		f.families[family] = append(f.families[family], line)
-	}
-	return f
 }
 
 // scope is what settings of one machine come to: the last one of each key.

@@ -10,7 +10,7 @@ import (
 // text is a piece of writing that is looked at: a file, or what is written
 // inside of one, such as a file in a MachineConfig or a block in a runbook.
 type text struct {
-	*source
+	file *Input
 	// name is what it is called where it is used, so that it is known what to
 	// read it as: the file's own name, or "/etc/sysctl.d/99.conf" inside of a
 	// MachineConfig.
@@ -36,24 +36,9 @@ type text struct {
 	inside string
 }
 
-// source is a file that was given, and what the reading of it depends on.
-type source struct {
-	file    Input
-	options Options
-	*tables
-}
-
-// tables are what is known beforehand.
-type tables struct {
-	*shapes
-	kernel *kernelKeys
-}
-
-func newTables() *tables { return &tables{newShapes(), newKernelKeys()} }
-
 // newText is a whole file.
-func newText(s *source) *text {
-	t := &text{source: s, name: s.file.Name, data: string(s.file.Data)}
+func newText(in Input) *text {
+	t := &text{file: &in, name: in.Name, data: string(in.Data)}
 	t.index()
 	return t
 }
@@ -61,7 +46,7 @@ func newText(s *source) *text {
 // inner is a text that stands in a range of this one in another form. It cannot
 // be changed there.
 func (t *text) inner(start, end int, name, data string) *text {
-	p := &text{source: t.source, name: name, data: data, parent: t, start: start, end: end, snippet: t.snippet, role: t.role}
+	p := &text{file: t.file, name: name, data: data, parent: t, start: start, end: end, snippet: t.snippet, role: t.role}
 	p.index()
 	return p
 }
@@ -248,4 +233,30 @@ type edit struct {
 	text       *text
 	start, end int
 	with       string
+}
+
+// place is where a finding stands.
+type place struct {
+	text         *text
+	line, column int
+	path         string
+}
+
+// fileLine is the line of a place in its file.
+func fileLine(at place) int {
+	_, line, _, _ := at.text.position(at.line, at.column)
+	return line
+}
+
+// seen is a place as it is named at another one: by its line, and by its file
+// if that is another.
+func seen(from, at place) string {
+	if at.text == nil {
+		return ""
+	}
+	_, line, _, _ := at.text.position(at.line, at.column)
+	if from.text != nil && from.text.file.Name == at.text.file.Name {
+		return fmt.Sprintf("on line %d", line)
+	}
+	return fmt.Sprintf("in %s:%d", at.text.file.Name, line)
 }

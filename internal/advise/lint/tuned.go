@@ -29,7 +29,7 @@ func tunedProfile(out *report, t *text) {
 			end(name)
 			continue
 		}
-		s, ok := t.assignment(n)
+		s, ok := assignment(t, n)
 		switch s.key {
 		case "type":
 			plugin = s.value

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 )
@@ -17,30 +18,20 @@ func newBuilder(tool string) *builder {
 	}}
 }
 
-// input puts a parameter, an In, on record, unless it was neither given nor has
-// a default. It takes the place of one of the same name.
-func (b *builder) input(name string, in interface{ recorded() (any, string) }, unit string) {
+// put puts a parameter, an In, on record.
+func (b *builder) put(name string, in said, unit string) {
 	value, from := in.recorded()
+	b.input(name, value, unit, from)
+}
+
+// input puts a parameter on record, unless it was neither given nor has a
+// default. It takes the place of one of the same name.
+func (b *builder) input(name string, value any, unit, from string) {
 	if from == "" {
 		return
 	}
 	b.Inputs = slices.DeleteFunc(b.Inputs, func(i Input) bool { return i.Name == name })
 	b.Inputs = append(b.Inputs, Input{name, value, unit, from})
-}
-
-// plain makes numbers and texts of what the parameters hold.
-func plain(v any) any {
-	switch v := v.(type) {
-	case int:
-		return int64(v)
-	case int64, float64, string, bool:
-		return v
-	case Rate:
-		return float64(v)
-	case Bytes:
-		return int64(v)
-	}
-	return fmt.Sprint(v)
 }
 
 func (b *builder) result(name string, value any, unit, note string) {
@@ -90,4 +81,24 @@ func (b *builder) cite(ids ...string) {
 			b.Sources = append(b.Sources, sourceOf(id))
 		}
 	}
+}
+
+// begin settles the parameters of a calculator and begins its answer with them.
+// problems are what is wrong besides.
+func begin(tool string, params []Param, problems ...func() error) (*builder, error) {
+	var errs []error
+	for _, p := range params {
+		errs = append(errs, p.settle())
+	}
+	for _, check := range problems {
+		errs = append(errs, check())
+	}
+	if err := errors.Join(errs...); err != nil {
+		return nil, err
+	}
+	b := newBuilder(tool)
+	for _, p := range params {
+		b.input(p.inputOf())
+	}
+	return b, nil
 }

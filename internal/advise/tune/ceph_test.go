@@ -12,7 +12,7 @@ import (
 func TestCephPlacementGroups(t *testing.T) {
 	// V12: 100 x 141 x 0.85 / 3 = 3995, rounded to 4096.
 	a, err := TuneCeph(Ceph{OSDs: count(141), Replicas: count(3)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "pgNum", int64(4096))
 	if !strings.Contains(a.Steps[0].Numbers, "= 3995") {
 		t.Errorf("the step does not show 3995: %+v", a.Steps[0])
@@ -43,7 +43,7 @@ func TestCephPlacementGroups(t *testing.T) {
 		{"a target beyond what monitors allow", Ceph{OSDs: count(100), Replicas: count(3), Target: count(400)}, 8192, 16384, Change, false, false},
 	} {
 		a, err := TuneCeph(tt.p)
-		answer(t, a, err)
+		answered(t, a, err)
 		wantResult(t, a, "pgNum", tt.use)
 		if tt.other != 0 {
 			wantResult(t, a, "pgNumOther", tt.other)
@@ -58,7 +58,7 @@ func TestCephPlacementGroups(t *testing.T) {
 
 func TestCephSeveralPools(t *testing.T) {
 	a, err := TuneCeph(Ceph{OSDs: count(141), Pools: []CephPool{{Name: "vms", Share: 0.8}, {Name: "tiny", Share: 0.001}, {Name: "archive", Share: 0.1, Size: 6}}})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "pgNum.vms", int64(4096))
 	wantResult(t, a, "pgNum.tiny", int64(64))     // 4.7 is below the floor 141/3 = 47, rounded to 64
 	wantResult(t, a, "pgNum.archive", int64(256)) // 100 x 141 x 0.1 / 6 = 235
@@ -116,7 +116,7 @@ func TestCephClones(t *testing.T) {
 		parents any
 	}{{0, "", nil}, {100, OK, int64(1)}, {101, Change, int64(1)}, {800, Change, int64(4)}} {
 		a, err := TuneCeph(Ceph{OSDs: count(141), Clones: count(tt.clones)})
-		answer(t, a, err)
+		answered(t, a, err)
 		wantResult(t, a, "parentImages", tt.parents)
 		if tt.grade != "" {
 			if f := finding(t, a, "clones of one image"); f.Grade != tt.grade {
@@ -155,7 +155,7 @@ func shellReads(t *testing.T, text string) {
 func TestCephCopies(t *testing.T) {
 	for copies, want := range map[int64]float64{3: 88, 2: 59} {
 		a, err := TuneCeph(Ceph{OSDs: count(141), Replicas: count(copies)})
-		answer(t, a, err)
+		answered(t, a, err)
 		wantResult(t, a, "writeLatencyAdded", want)
 		if text := fileOf(t, a, "ceph-tuning.sh"); strings.Contains(text, " POOL") || !strings.Contains(text, `ceph osd pool set "$pool" pg_num 4096`) && copies == 3 {
 			t.Errorf("%s", text)

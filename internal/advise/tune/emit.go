@@ -1,25 +1,21 @@
 package tune
 
 import (
+	"encoding/base64"
 	"reflect"
 	"strings"
 
 	"github.com/goccy/go-yaml"
 )
 
-// mapping is a YAML mapping, whose entries keep their order. What is empty is
-// left out, but for truth values.
-type mapping []entry
-
-type entry struct {
-	key   string
-	value any
-}
+// mapping is a YAML mapping: keys and values, which keep their order. What is
+// empty is left out, but for truth values.
+type mapping [][2]any
 
 // compact leaves out what is empty; nil is nothing left.
 func (m mapping) compact() (out mapping) {
 	for _, e := range m {
-		if v := reflect.ValueOf(e.value); v.Kind() == reflect.Bool || !v.IsZero() {
+		if v := reflect.ValueOf(e[1]); v.Kind() == reflect.Bool || !v.IsZero() {
 			out = append(out, e)
 		}
 	}
@@ -30,7 +26,7 @@ func (m mapping) compact() (out mapping) {
 func (m mapping) MarshalYAML() (any, error) {
 	var out yaml.MapSlice
 	for _, e := range m.compact() {
-		out = append(out, yaml.MapItem{Key: e.key, Value: e.value})
+		out = append(out, yaml.MapItem{Key: e[0], Value: e[1]})
 	}
 	return out, nil
 }
@@ -66,25 +62,39 @@ func script(what string, list []Command) string {
 	return b.String()
 }
 
-// plainWord reports whether a text means itself to every shell.
-func plainWord(s string) bool {
-	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_.,:/=@%+-", r))
+// poolOf is a MachineConfigPool as the operator makes it, with a further
+// label. MachineConfigs of other pools than worker build on worker's.
+func poolOf(name string, labels map[string]string, maxUnavailable int64) mapping {
+	const role = "machineconfiguration.openshift.io/role"
+	selector := mapping{{"matchExpressions", []mapping{{{"key", role}, {"operator", "In"}, {"values", []string{"worker", name}}}}}}
+	if name == "worker" || name == "master" {
+		selector = matchLabels(role, name)
+	}
+	return object("machineconfiguration.openshift.io/v1", "MachineConfigPool", mapping{{"name", name}, {"labels", labels}}, mapping{
+		{"machineConfigSelector", selector}, {"nodeSelector", matchLabels("node-role.kubernetes.io/"+name, "")}, {"maxUnavailable", maxUnavailable},
 	})
 }
 
-// word quotes a text for a shell.
-func word(s string) string {
-	if plainWord(s) {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+func matchLabels(key, value string) mapping {
+	return mapping{{"matchLabels", map[string]string{key: value}}}
 }
 
-// checkWord refuses names that no cluster or host gives to anything.
-func checkWord(name, value string) error {
-	if value != "" && !plainWord(value) {
-		return badParam(name, "", "%q: letters, digits and _.,:/=@%%+- only", value)
-	}
-	return nil
+// builtInLabel is what the machine config operator labels its own pools with.
+const builtInLabel = "pools.operator.machineconfiguration.openshift.io/"
+
+// ignitionRelease is the version of Ignition's configuration that OpenShift
+// takes since 4.7. Version 2's fields filesystem and networkd are not in it.
+const ignitionRelease = "3.2.0"
+
+// machineConfigOf makes a MachineConfig that puts files on the nodes of a pool.
+func machineConfigOf(name, role string, files []mapping) mapping {
+	return object("machineconfiguration.openshift.io/v1", "MachineConfig", mapping{{"name", name}, {"labels", map[string]string{"machineconfiguration.openshift.io/role": role}}}, mapping{
+		{"config", mapping{{"ignition", mapping{{"version", ignitionRelease}}}, {"storage", mapping{{"files", files}}}}},
+	})
+}
+
+// ignite is a file as Ignition writes it, readable by all.
+func ignite(path, content string) mapping {
+	source := "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(content))
+	return mapping{{"path", path}, {"mode", 0o644}, {"overwrite", true}, {"contents", mapping{{"source", source}}}}
 }

@@ -34,14 +34,6 @@ type NetworkFacts struct {
 	Service  []netip.Prefix
 }
 
-// readFrom is a value that was read; nothing where it is zero.
-func readFrom[T comparable](value T, from string) (in In[T]) {
-	if value != in.Value {
-		in = Given(value, "read from "+from)
-	}
-	return in
-}
-
 func (f ClusterFacts) platform() (in In[string]) {
 	switch {
 	case f.From == "":

@@ -168,7 +168,7 @@ func (t *hostTuner) arp() []setting {
 	if !flux.Ok() {
 		return nil
 	}
-	t.input("arpFlux", flux, "")
+	t.put("arpFlux", flux, "")
 	t.cite("V3", "kernel-ip")
 	if t.Facts != nil {
 		for _, s := range t.Facts.SharedSubnets {

@@ -30,7 +30,7 @@ func TestHostBuffers(t *testing.T) {
 	// V7, V8: 0.208 ms and 50000 Mbit/s give 10905190 and 4362076 by the
 	// document; the bandwidth-delay product is 1300000 bytes.
 	a, err := TuneHost(rttAndLink(208*time.Microsecond, 50e9))
-	answer(t, a, err)
+	answered(t, a, err)
 	for name, want := range map[string]int64{
 		"bufferBytes": 1300000, "bufferBytesDocument": 10905190, "defaultBytes": 520000, "defaultBytesDocument": 4362076,
 		"gcThresh1": 4096, "gcThresh2": 16384, "gcThresh3": 32768,
@@ -54,7 +54,7 @@ func TestHostBuffers(t *testing.T) {
 	// A long fat network: 0.4 of 1.25 GB is for programs that ask for it, and not
 	// for every socket.
 	a, err = TuneHost(rttAndLink(100*time.Millisecond, 100e9))
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "defaultBytes", int64(500_000_000))
 	if text := fileOf(t, a, "etc/sysctl.d/99.9-buffers.conf"); !strings.Contains(text, "wmem_default = 16777216\n") || !strings.Contains(text, "wmem_max = 1250000000\n") {
 		t.Errorf("on a long fat network:\n%s", text)
@@ -64,7 +64,7 @@ func TestHostBuffers(t *testing.T) {
 	}
 	// V9: packets of 512 KiB.
 	a, err = TuneHost(Host{Packet: Given(Bytes(512<<10), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	for name, want := range map[string]int64{"packetMinimumBytes": 1048576, "packetDefaultBytes": 2097152, "packetMaximumBytes": 5242880} {
 		wantResult(t, a, name, want)
 	}
@@ -74,19 +74,19 @@ func TestHostBuffers(t *testing.T) {
 	}
 	// Decimal kilobytes are told from binary ones.
 	a, err = TuneHost(Host{Packet: Given(Bytes(512_000), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	if !strings.Contains(strings.Join(a.Warnings, " "), "512Ki") {
 		t.Errorf("%q", a.Warnings)
 	}
 	// What is more than an int of the kernel holds is clamped.
 	a, err = TuneHost(rttAndLink(100*time.Millisecond, 100e9))
-	answer(t, a, err)
+	answered(t, a, err)
 	if text := fileOf(t, a, "etc/sysctl.d/99.9-buffers.conf"); !strings.Contains(text, "tcp_rmem = 4096 131072 2147483647") {
 		t.Errorf("%s", text)
 	}
 	// Small products do not lower what any kernel has by default.
 	a, err = TuneHost(rttAndLink(50*time.Microsecond, 1e9))
-	answer(t, a, err)
+	answered(t, a, err)
 	if text := fileOf(t, a, "etc/sysctl.d/99.9-buffers.conf"); !strings.Contains(text, "rmem_max = 4194304") || !strings.Contains(text, "131072 33554432") {
 		t.Errorf("%s", text)
 	}
@@ -232,7 +232,7 @@ func TestHostFromABundle(t *testing.T) {
 		t.Fatalf("%+v", facts)
 	}
 	a, err := TuneHost(Host{Facts: &facts})
-	answer(t, a, err)
+	answered(t, a, err)
 	f := finding(t, a, "CPU 2: time_squeeze")
 	if f.Grade != Change || !strings.Contains(f.Now, "+57 in 10s (5.7/s)") || !strings.Contains(f.Remedy, "net.core.netdev_budget to 450") {
 		t.Errorf("%+v", f)
@@ -315,7 +315,7 @@ func TestHostReadings(t *testing.T) {
 			}
 			continue
 		}
-		if f := finding(t, answer(t, a, nil), tt.what); f.Grade != tt.grade {
+		if f := finding(t, answered(t, a, nil), tt.what); f.Grade != tt.grade {
 			t.Errorf("%s: %+v", tt.why, f)
 		}
 	}
@@ -335,7 +335,7 @@ func TestHostFromTwoReadingsAlone(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err := TuneHost(Host{Facts: &facts})
-	answer(t, a, err)
+	answered(t, a, err)
 	for what, want := range map[string]string{"CPU 95: time_squeeze": "raise net.core.netdev_budget to 450", "CPU 95: dropped": "raise net.core.netdev_max_backlog to 1500"} {
 		if f := finding(t, a, what); f.Grade != Change || f.Remedy != want {
 			t.Errorf("%+v", f)
@@ -353,7 +353,7 @@ func TestHostFromTwoReadingsAlone(t *testing.T) {
 
 func TestHostOfPods(t *testing.T) {
 	a, err := TuneHost(Host{Pods: count(500), Connections: count(600_000), Outgoing: count(40_000)})
-	answer(t, a, err)
+	answered(t, a, err)
 	text := fileOf(t, a, "etc/sysctl.d/"+nodeFile)
 	for _, part := range []string{"net.netfilter.nf_conntrack_max = 1048576\n", "net.netfilter.nf_conntrack_buckets = 1048576\n", "net.ipv4.ip_local_reserved_ports = 30000-32767\n", "kernel.pid_max = 4194304\n", "fs.inotify.max_user_instances = 8192\n", "ip_local_port_range = 1024 65535\n"} {
 		if !strings.Contains(text, part) {
@@ -370,7 +370,7 @@ func TestHostOfPods(t *testing.T) {
 		t.Errorf("%+v", a.Findings)
 	}
 	a, err = TuneHost(Host{Pods: count(2500), Outgoing: count(65_000)})
-	answer(t, a, err)
+	answered(t, a, err)
 	if f := finding(t, a, "outgoing connections"); f.Grade != Cannot {
 		t.Errorf("%+v", f)
 	}
@@ -382,7 +382,7 @@ func TestHostOfPods(t *testing.T) {
 func TestARPCacheForNeighbours(t *testing.T) {
 	for neighbours, want := range map[int64]int64{1: 4096, 4096: 4096, 4097: 8192, 100_000: 131072} {
 		a, err := TuneHost(Host{Neighbours: count(neighbours)})
-		answer(t, a, err)
+		answered(t, a, err)
 		wantResult(t, a, "gcThresh1", want)
 		wantResult(t, a, "gcThresh3", 8*want)
 	}
@@ -395,7 +395,7 @@ func TestHostFiles(t *testing.T) {
 	p.Pods = count(500)
 	p.Formats = HostFormats()
 	a, err := TuneHost(p)
-	answer(t, a, err)
+	answered(t, a, err)
 	values := map[string]string{}
 	plain := map[string]string{}
 	for _, f := range a.Files {
@@ -524,7 +524,7 @@ func TestSysctlsExistHere(t *testing.T) {
 	p := rttAndLink(208*time.Microsecond, 50e9)
 	p.ARPFlux, p.Pods, p.Outgoing = Given(true, "flag"), count(500), count(40_000)
 	a, err := TuneHost(p)
-	answer(t, a, err)
+	answered(t, a, err)
 	for _, f := range a.Files {
 		path := filepath.Join(t.TempDir(), "x.conf")
 		if err := os.WriteFile(path, []byte(f.Content), 0o600); err != nil {
@@ -546,7 +546,7 @@ func TestTheKernelTakesTheValues(t *testing.T) {
 	p := rttAndLink(20*time.Millisecond, 50e9)
 	p.ARPFlux, p.Outgoing = Given(true, "flag"), count(40_000)
 	a, err := TuneHost(p)
-	answer(t, a, err)
+	answered(t, a, err)
 	written := 0
 	for _, f := range a.Files {
 		for _, line := range strings.Split(f.Content, "\n") {

@@ -289,3 +289,72 @@ func CollectScript() string {
 //
 //go:embed collect.sh
 var collectScript string
+
+// nicCPUs is the fastest physical interface whose NUMA node is known, with the
+// CPUs of that node. A host of one node needs no interface to name it.
+func nicCPUs(f *HostFacts) (*HostInterface, []int) {
+	var best *HostInterface
+	for i := range f.Interfaces {
+		n := &f.Interfaces[i]
+		if n.Physical && n.Up && (best == nil || n.Speed > best.Speed) {
+			best = n
+		}
+	}
+	if best == nil {
+		return nil, nil
+	}
+	node := best.NUMANode
+	if node < 0 && len(f.NUMA) == 1 {
+		for only := range f.NUMA {
+			node = only
+		}
+	}
+	found := *best
+	found.NUMANode = node
+	cpus, err := cpuList(f.NUMA[node])
+	if err != nil {
+		return nil, nil
+	}
+	return &found, cpus
+}
+
+// cpuList reads CPUs as the kernel lists them, such as 0-3,8.
+func cpuList(text string) ([]int, error) {
+	var list []int
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		a, err := strconv.Atoi(first)
+		b := a
+		if err == nil && isRange {
+			b, err = strconv.Atoi(last)
+		}
+		if err != nil || a < 0 || b < a || b > 65535 {
+			return nil, fmt.Errorf("%q is no list of CPUs: want one such as 0-3,8", text)
+		}
+		for c := a; c <= b; c++ {
+			list = append(list, c)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// compactCPUs writes CPUs as the kernel does.
+func compactCPUs(list []int) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(list[i])
+		if j > i {
+			part += "-" + strconv.Itoa(list[j])
+		}
+		parts, i = append(parts, part), j+1
+	}
+	return strings.Join(parts, ",")
+}

@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"encoding/base64"
 	"slices"
 	"strings"
 )
@@ -77,23 +76,6 @@ func tunedObject(list []setting, pool string) string {
 		{"profile", []mapping{{{"name", name}, {"data", tunedProfile(list, "openshift-node\n[sysctl]")}}}},
 		{"recommend", []mapping{{{"match", []mapping{{{"label", "node-role.kubernetes.io/" + pool}}}}, {"priority", 20}, {"profile", name}}}},
 	}), "")
-}
-
-// ignitionRelease is the version of Ignition's configuration that OpenShift
-// takes since 4.7. Version 2's fields filesystem and networkd are not in it.
-const ignitionRelease = "3.2.0"
-
-// machineConfigOf makes a MachineConfig that puts files on the nodes of a pool.
-func machineConfigOf(name, role string, files []mapping) mapping {
-	return object("machineconfiguration.openshift.io/v1", "MachineConfig", mapping{{"name", name}, {"labels", map[string]string{"machineconfiguration.openshift.io/role": role}}}, mapping{
-		{"config", mapping{{"ignition", mapping{{"version", ignitionRelease}}}, {"storage", mapping{{"files", files}}}}},
-	})
-}
-
-// ignite is a file as Ignition writes it, readable by all.
-func ignite(path, content string) mapping {
-	source := "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(content))
-	return mapping{{"path", path}, {"mode", 0o644}, {"overwrite", true}, {"contents", mapping{{"source", source}}}}
 }
 
 func sysctlMachineConfig(list []setting, names []string, pool string) string {

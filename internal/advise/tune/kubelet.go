@@ -61,7 +61,7 @@ const (
 func (p *Kubelet) Params() []Param {
 	rebooted := p.Platform.orThat(p.Cluster.platform()).Value != Kubernetes && p.Nodes.orThat(p.Cluster.workerCount()).Ok()
 	return []Param{
-		platformParam(&p.Platform, p.Cluster),
+		platformParam(&p.Platform, p.Cluster.platform()),
 		intParam(&p.MaxPods, "max-pods", "pods that a node takes").within(1, 100_000).needed("--max-pods 500"),
 		intParam(&p.QPS, "qps", "requests per second to the API server (default 50; above 250 pods 100)").within(1, 100_000),
 		intParam(&p.Burst, "burst", "requests in a burst (default twice --qps)").within(1, 100_000),
@@ -81,7 +81,7 @@ func (p *Kubelet) Params() []Param {
 }
 
 // costParam is a list of what components used.
-func costParam(list *[]ComponentCost) *param[ComponentCost] {
+func costParam(list *[]ComponentCost) Param {
 	return newParts(list, "measured", "name@pods=cores,memory", "what a component of the node used", "kubelet@250=0.8,450Mi", func(c *ComponentCost) []func(string) error {
 		c.From = "flag --measured"
 		return []func(string) error{into(&c.Name, parseName), into(&c.Pods, whole[float64]), into(&c.Cores, ParseCores), into(&c.Memory, ParseBytes)}
@@ -188,7 +188,7 @@ func (t *kubeletTuner) rates() {
 	t.result("kubeAPIBurst", burst, "requests", fmt.Sprintf("%d by default", defaultBurst))
 	t.cite("V15", "kubelet-config")
 	if qps != defaultQPS || burst != defaultBurst {
-		t.fields = append(t.fields, entry{"kubeAPIQPS", qps}, entry{"kubeAPIBurst", burst})
+		t.fields = append(t.fields, [2]any{"kubeAPIQPS", qps}, [2]any{"kubeAPIBurst", burst})
 		t.cite("D14")
 		t.find(Finding{Grade: Advice, What: "kubeAPIQPS and kubeAPIBurst", Wanted: fmt.Sprintf("%d and %d", qps, burst), Remedy: "not required: 2500 pods per node were reached without (D14); it shortens bursts and loads the API server more"})
 		if t.Nodes.Ok() {
@@ -209,7 +209,7 @@ func (t *kubeletTuner) images() {
 	t.cite("V16", "kubelet-config")
 	t.result("nodeStatusMaxImages", int64(-1), "", "no bound, 50 by default: the scheduler's preference for nodes that have the image then sees all of them")
 	t.warn("nodeStatusMaxImages -1 makes a node's status longer by each image on it, and the status is sent every few minutes and on every change")
-	t.fields = append(t.fields, entry{"nodeStatusMaxImages", -1})
+	t.fields = append(t.fields, [2]any{"nodeStatusMaxImages", -1})
 }
 
 // pids bounds each pod's PIDs so that all pods together leave some.
@@ -232,7 +232,7 @@ func (t *kubeletTuner) pids() {
 		write = false
 	}
 	if write {
-		t.fields = append(t.fields, entry{"podPidsLimit", limit})
+		t.fields = append(t.fields, [2]any{"podPidsLimit", limit})
 	}
 	t.result("podPidsLimit", limit, "PIDs/pod", note)
 }
@@ -265,7 +265,7 @@ func (t *kubeletTuner) reserve() {
 			continue
 		}
 		cpu, memory := r.text()
-		t.fields = slices.Insert(t.fields, at, entry{r.name, mapping{{"cpu", cpu}, {"memory", memory}}})
+		t.fields = slices.Insert(t.fields, at, [2]any{r.name, mapping{{"cpu", cpu}, {"memory", memory}}})
 		t.result(r.name+".cpu", cpu, "", "")
 		t.result(r.name+".memory", memory, "", "")
 	}
@@ -389,26 +389,6 @@ func (t *kubeletTuner) reboots() {
 	t.result("rebootTime", total.String(), "", "")
 	t.warn("applying it reboots all %s nodes of the pool, %d at a time: about %v", grouped(t.Nodes.Value), unavailable.Value, total)
 }
-
-// poolOf is a MachineConfigPool as the operator makes it, with a further
-// label. MachineConfigs of other pools than worker build on worker's.
-func poolOf(name string, labels map[string]string, maxUnavailable int64) mapping {
-	const role = "machineconfiguration.openshift.io/role"
-	selector := mapping{{"matchExpressions", []mapping{{{"key", role}, {"operator", "In"}, {"values", []string{"worker", name}}}}}}
-	if name == "worker" || name == "master" {
-		selector = matchLabels(role, name)
-	}
-	return object("machineconfiguration.openshift.io/v1", "MachineConfigPool", mapping{{"name", name}, {"labels", labels}}, mapping{
-		{"machineConfigSelector", selector}, {"nodeSelector", matchLabels("node-role.kubernetes.io/"+name, "")}, {"maxUnavailable", maxUnavailable},
-	})
-}
-
-func matchLabels(key, value string) mapping {
-	return mapping{{"matchLabels", map[string]string{key: value}}}
-}
-
-// builtInLabel is what the machine config operator labels its own pools with.
-const builtInLabel = "pools.operator.machineconfiguration.openshift.io/"
 
 func (t *kubeletTuner) files() {
 	if t.Platform.Value == Kubernetes {

@@ -1,6 +1,7 @@
 package tune
 
 import (
+	"encoding/json"
 	"math"
 	"math/rand/v2"
 	"net/netip"
@@ -8,14 +9,14 @@ import (
 	"testing"
 	"time"
 
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	kubeletapi "k8s.io/kubelet/config/v1beta1"
-	k8syaml "sigs.k8s.io/yaml"
 )
 
 func TestKubeletOfTheDocument(t *testing.T) {
 	// V15, V16, V17.
 	a, err := TuneKubelet(Kubelet{MaxPods: count(500), EvenSpread: Given(true, "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	for name, want := range map[string]int64{"maxPods": 500, "kubeAPIQPS": 100, "kubeAPIBurst": 200, "nodeStatusMaxImages": -1, "podPidsLimit": 4096} {
 		wantResult(t, a, name, want)
 	}
@@ -43,7 +44,7 @@ func TestKubeletOfTheDocument(t *testing.T) {
 	}
 	// A pool of one's own selects its own MachineConfigs and worker's.
 	a, err = TuneKubelet(Kubelet{MaxPods: count(500), Pool: Given("dense", "flag"), Label: Given("a=b", "flag"), MaxUnavailable: count(10), Nodes: count(100)})
-	answer(t, a, err)
+	answered(t, a, err)
 	pool := objectOf[readPool](t, a, "machineconfigpool-dense.yaml")
 	if e := pool.Spec.MachineConfigSelector.MatchExpressions; len(e) != 1 || strings.Join(e[0].Values, ",") != "worker,dense" || pool.Metadata.Labels["a"] != "b" || pool.Spec.MaxUnavailable != 10 {
 		t.Errorf("%+v", pool)
@@ -56,7 +57,7 @@ func TestKubeletOfTheDocument(t *testing.T) {
 	}
 	// Nothing that was not asked for and is the default.
 	a, err = TuneKubelet(Kubelet{MaxPods: count(250)})
-	answer(t, a, err)
+	answered(t, a, err)
 	if text := fileOf(t, a, "kubeletconfig-worker.yaml"); strings.Contains(text, "nodeStatusMaxImages") {
 		t.Errorf("%s", text)
 	}
@@ -73,7 +74,7 @@ func TestKubeletReadsItsConfiguration(t *testing.T) {
 	} {
 		p.Platform = Given(Kubernetes, "flag")
 		a, err := TuneKubelet(p)
-		answer(t, a, err)
+		answered(t, a, err)
 		var config kubeletapi.KubeletConfiguration
 		if err := k8syaml.UnmarshalStrict([]byte(fileOf(t, a, "kubelet-config.yaml")), &config); err != nil {
 			t.Errorf("%v", err)
@@ -87,7 +88,7 @@ func TestKubeletReadsItsConfiguration(t *testing.T) {
 		// The same settings in a KubeletConfig of OpenShift.
 		p.Platform = Given(OpenShift, "flag")
 		a, err = TuneKubelet(p)
-		answer(t, a, err)
+		answered(t, a, err)
 		var object struct {
 			Spec struct {
 				KubeletConfig kubeletapi.KubeletConfiguration `json:"kubeletConfig"`
@@ -96,7 +97,7 @@ func TestKubeletReadsItsConfiguration(t *testing.T) {
 		if err := k8syaml.Unmarshal([]byte(fileOf(t, a, "kubeletconfig-worker.yaml")), &object); err != nil {
 			t.Error(err)
 		}
-		inner, err := k8syaml.Marshal(object.Spec.KubeletConfig)
+		inner, err := json.Marshal(object.Spec.KubeletConfig)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -129,7 +130,7 @@ func TestKubeletReserves(t *testing.T) {
 	a, err := TuneKubelet(Kubelet{MaxPods: count(500), Headroom: Given(0.0, "flag"), Costs: []ComponentCost{
 		{"kubelet", 100, 0.4, 300 << 20, "x"}, {"kubelet", 250, 0.7, 450 << 20, "x"}, {"crio", 250, 0.5, 100 << 20, "x"},
 	}})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "systemReserved.cpu", "2200m")    // 1.2 + 1.0
 	wantResult(t, a, "systemReserved.memory", "900Mi") // 700 + 200
 	if a.Result("kubeReserved.cpu") != nil {
@@ -137,7 +138,7 @@ func TestKubeletReserves(t *testing.T) {
 	}
 	// Far beyond what was measured is said to be.
 	a, err = TuneKubelet(Kubelet{MaxPods: count(2500), Costs: []ComponentCost{{"kubelet", 100, 0.4, 300 << 20, "x"}}})
-	answer(t, a, err)
+	answered(t, a, err)
 	if !strings.Contains(strings.Join(a.Warnings, "\n"), "more than twice as far") {
 		t.Errorf("%q", a.Warnings)
 	}
@@ -191,13 +192,13 @@ func TestKubeletBounds(t *testing.T) {
 			t.Errorf("%s: %v", tt.why, err)
 			continue
 		}
-		if f := finding(t, answer(t, a, nil), tt.what); f.Grade != tt.grade {
+		if f := finding(t, answered(t, a, nil), tt.what); f.Grade != tt.grade {
 			t.Errorf("%s: %+v", tt.why, f)
 		}
 	}
 	// 2500 pods of 4096 PIDs are more than any kernel has.
 	a, err := TuneKubelet(Kubelet{MaxPods: count(2500)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "podPidsLimit", int64(1664))
 	for why, p := range map[string]Kubelet{
 		"no number of pods":        {},
@@ -223,7 +224,7 @@ func TestKubeletFromACluster(t *testing.T) {
 		t.Errorf("%+v", p)
 	}
 	a, err := TuneKubelet(p)
-	answer(t, a, err)
+	answered(t, a, err)
 	if f := finding(t, a, "maxPods"); f.Grade != Change || !strings.HasPrefix(f.Now, "110 (read from node small") {
 		t.Errorf("%+v", f)
 	}

@@ -99,7 +99,7 @@ func overhead(overlay string, ipv6, ipsec bool) (n int64, parts string) {
 // Params are the parameters as flags.
 func (p *Network) Params() []Param {
 	return []Param{
-		platformParam(&p.Platform, ClusterFacts{}),
+		platformParam(&p.Platform, In[string]{}),
 		wordParam(&p.Overlay, "overlay", "how pods' packets go between nodes", overlays()...).by("geneve", "OVN-Kubernetes'"),
 		boolParam(&p.IPsec, "ipsec", "encrypted between nodes by IPsec"),
 		boolParam(&p.IPv6, "ipv6", "the nodes' own addresses are IPv6"),

@@ -31,7 +31,7 @@ func TestNetworkMTU(t *testing.T) {
 			p.IPv6 = Given(true, "flag")
 		}
 		a, err := TuneNetwork(p)
-		answer(t, a, err)
+		answered(t, a, err)
 		wantResult(t, a, "podMTU", tt.pod)
 		if tt.ipsec {
 			if c := correction(t, a, "R17"); !strings.Contains(c.Right, "costs CPU") {
@@ -53,13 +53,13 @@ func TestNetworkMTU(t *testing.T) {
 	// Plain Ethernet carries 94.15 % of TCP data at 1500 and 99.0 % at 9000.
 	for mtu, want := range map[int64]float64{1500: 941.5e6, 9000: 990.0e6} {
 		a, err := TuneNetwork(Network{Overlay: Given("none", "flag"), MTU: count(mtu), Link: Given(Rate(1e9), "flag")})
-		answer(t, a, err)
+		answered(t, a, err)
 		if got := a.Result("goodput").(float64); got < want-0.1e6 || got > want+0.1e6 {
 			t.Errorf("MTU %d: %v, want %v", mtu, got, want)
 		}
 	}
 	a, err := TuneNetwork(Network{Link: Given(Rate(25e9), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	if f := finding(t, a, "MTU of the link"); f.Grade != Change || !strings.Contains(f.Remedy, "8900 for pods") {
 		t.Errorf("%+v", f)
 	}
@@ -76,7 +76,7 @@ func TestNetworkMTU(t *testing.T) {
 		grade    Grade
 	}{{"none", 5000, Cannot}, {"vxlan", 5000, OK}, {"vxlan", 1<<24 + 1, Cannot}, {"none", 4094, OK}} {
 		a, err := TuneNetwork(Network{Overlay: Given(tt.overlay, "flag"), Networks: count(tt.networks)})
-		answer(t, a, err)
+		answered(t, a, err)
 		if f := finding(t, a, "networks"); f.Grade != tt.grade {
 			t.Errorf("%+v: %+v", tt, f)
 		}
@@ -121,7 +121,7 @@ func TestNetworkOfANode(t *testing.T) {
 		t.Fatalf("%+v", facts)
 	}
 	a, err := TuneNetwork(Network{Overlay: Given("vxlan", "flag"), Facts: &facts})
-	answer(t, a, err)
+	answered(t, a, err)
 	for what, grade := range map[string]Grade{
 		"rx-checksumming": OK, "tcp-segmentation-offload": Change, "tx-udp_tnl-segmentation": Advice, "tx-udp_tnl-csum-segmentation": NoSuch,
 		"rx-udp_tunnel-port-offload": OK, "large-receive-offload": Change, "queues of eth1": Change,

@@ -1,7 +1,6 @@
 package tune
 
 import (
-	"errors"
 	"fmt"
 	"net/netip"
 	"regexp"
@@ -40,6 +39,20 @@ func (in In[T]) orThat(other In[T]) In[T] {
 // recorded is the parameter as an answer shows it.
 func (in In[T]) recorded() (value any, from string) { return plain(in.Value), in.From }
 
+// said is an In of any value.
+type said interface {
+	// recorded is what stands in an answer of it, and where it came from.
+	recorded() (value any, from string)
+}
+
+// readFrom is a value that was read; nothing where it is zero.
+func readFrom[T comparable](value T, from string) (in In[T]) {
+	if value != in.Value {
+		in = Given(value, "read from "+from)
+	}
+	return in
+}
+
 // Param is a parameter of a calculator, declared once: its name, what it takes,
 // its unit, range and default, its help, and where it can be read from. It is a
 // flag of the command line as it is.
@@ -52,8 +65,8 @@ type Param interface {
 	// settle takes what was read or the default where nothing was given, and
 	// returns what is wrong.
 	settle() error
-	// record puts it among the inputs of an answer.
-	record(b *builder)
+	// inputOf is it among the inputs of an answer, by its name there.
+	inputOf() (name string, value any, unit, from string)
 }
 
 // param is a parameter of one value, or with a list of several.
@@ -176,14 +189,15 @@ func (p *param[T]) settle() error {
 	return nil
 }
 
-func (p *param[T]) record(b *builder) {
+func (p *param[T]) inputOf() (name string, value any, unit, from string) {
 	first, rest, _ := strings.Cut(p.name, "-")
 	for part := range strings.SplitSeq(rest, "-") {
 		if part != "" {
 			first += strings.ToUpper(part[:1]) + part[1:]
 		}
 	}
-	b.input(first, *p.in, p.unit)
+	value, from = p.in.recorded()
+	return first, value, p.unit, from
 }
 
 // A parameter of each kind.
@@ -234,9 +248,15 @@ func wordParam(in *In[string], name, help string, words ...string) *param[string
 	}}
 }
 
-// platformParam is the platform that settings are for.
-func platformParam(in *In[string], c ClusterFacts) *param[string] {
-	return wordParam(in, "platform", "what the cluster is", OpenShift, Kubernetes).read(c.platform()).by(OpenShift, "the documents' platform")
+// platformParam is the platform that settings are for; found is what a cluster
+// was seen to be.
+func platformParam(in *In[string], found In[string]) *param[string] {
+	return wordParam(in, "platform", "what the cluster is", OpenShift, Kubernetes).read(found).by(OpenShift, "the documents' platform")
+}
+
+// formParam is a text of a form of its own.
+func formParam[T any](in *In[T], name, form, help string, parse func(string) (T, error)) *param[T] {
+	return &param[T]{in: in, name: name, kind: form, help: help, parse: parse}
 }
 
 // newList is a parameter that may be given several times. It is not among the
@@ -302,26 +322,6 @@ func rangeParam(list *[]netip.Prefix, name, help string) *param[netip.Prefix] {
 	return newList(list, name, "CIDR", help, ParsePrefix)
 }
 
-// begin settles the parameters of a calculator and begins its answer with them.
-// problems are what is wrong besides.
-func begin(tool string, params []Param, problems ...func() error) (*builder, error) {
-	var errs []error
-	for _, p := range params {
-		errs = append(errs, p.settle())
-	}
-	for _, check := range problems {
-		errs = append(errs, check())
-	}
-	if err := errors.Join(errs...); err != nil {
-		return nil, err
-	}
-	b := newBuilder(tool)
-	for _, p := range params {
-		p.record(b)
-	}
-	return b, nil
-}
-
 // ParamError is a parameter that makes no sense. Name is the parameter's, such
 // as "osds".
 type ParamError struct {
@@ -340,3 +340,15 @@ func badParam(name, hint, format string, args ...any) error {
 func needs(name, what, example string) error {
 	return badParam(name, "for example "+example, "is needed: %s", what)
 }
+
+// The platforms that settings are computed for.
+const (
+	OpenShift  = "openshift"
+	Kubernetes = "kubernetes"
+)
+
+// The network plug-ins of OpenShift.
+const (
+	OVNKubernetes = "OVNKubernetes"
+	OpenShiftSDN  = "OpenShiftSDN"
+)

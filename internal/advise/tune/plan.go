@@ -79,7 +79,7 @@ func (p *Plan) Params() []Param {
 		services.by(1, "of the database (D16)")
 	}
 	return []Param{
-		platformParam(&p.Platform, ClusterFacts{}),
+		platformParam(&p.Platform, In[string]{}),
 		intParam(&p.Nodes, "nodes", "nodes that take pods").within(1, 100_000).needed("--nodes 26"),
 		intParam(&p.OtherNodes, "other-nodes", "nodes of the control plane and infrastructure").within(0, 10_000).by(3, "a control plane of three"),
 		intParam(&p.PodsPerNode, "pods-per-node", "all pods of each node").within(1, 100_000),
@@ -159,7 +159,7 @@ func TunePlan(p Plan) (*Answer, error) {
 	}
 	b := planner{builder: begun, Plan: p, maxPods: maxPods, perNode: all, iterationPods: max(pods, 0) * n}
 	b.Title = fmt.Sprintf("A plan for %s, on %s nodes", strings.Join(target, " and "), grouped(n))
-	b.input("maxPods", maxPods, "")
+	b.put("maxPods", maxPods, "")
 	b.step("pods of a node", how, "V2", "D4")
 	b.result("allPodsPerNode", all, "", "")
 	b.result("maxPods", maxPods.Value, "", maxPods.From)
@@ -301,16 +301,16 @@ func (b *planner) storage() error {
 	if err != nil {
 		return err
 	}
-	host, err := TuneHost(Host{RTT: b.RTT, Link: b.bufferLink(), Neighbours: Given(b.Nodes.Value+b.OtherNodes.Value+b.OSDs.Value, "nodes, and a host for each OSD at most"), ARPFlux: Given(true, "bonded or several interfaces, as in the document"), Formats: []string{"sysctl", "ansible"}})
+	settings, err := TuneHost(Host{RTT: b.RTT, Link: b.bufferLink(), Neighbours: Given(b.Nodes.Value+b.OtherNodes.Value+b.OSDs.Value, "nodes, and a host for each OSD at most"), ARPFlux: Given(true, "bonded or several interfaces, as in the document"), Formats: []string{"sysctl", "ansible"}})
 	if err != nil {
 		return err
 	}
 	b.result("pgNum", ceph.Result("pgNum"), "", "")
 	b.take(stageStorage, ceph)
-	b.take(stageStorage, host)
+	b.take(stageStorage, settings)
 	b.set(stageStorage, "pg_num", "by the autoscaler", fmt.Sprint(ceph.Result("pgNum")), "ceph-tuning.sh")
 	b.set(stageStorage, "mgr/prometheus/scrape_interval", "15", "60", "ceph-tuning.sh")
-	b.set(stageStorage, "gc_thresh3 of Ceph hosts", "1024", fmt.Sprint(host.Result("gcThresh3")), "etc/sysctl.d/"+arpCacheFile)
+	b.set(stageStorage, "gc_thresh3 of Ceph hosts", "1024", fmt.Sprint(settings.Result("gcThresh3")), "etc/sysctl.d/"+arpCacheFile)
 	b.set(stageStorage, "arp_filter, arp_ignore, arp_announce of Ceph hosts", "0", "1", "etc/sysctl.d/"+arpFile)
 	do := []string{"kernel settings of the Ceph hosts (" + b.dir(stageStorage) + "/etc/sysctl.d, or ansible-sysctl.yaml)", "placement groups, in steps, and monitoring (" + b.dir(stageStorage) + "/ceph-tuning.sh)"}
 	if b.VMs.Ok() {
@@ -351,12 +351,12 @@ func (b *planner) nodes() error {
 	if n, ok := pids.(int64); ok {
 		perPod = Given(n, "podPidsLimit")
 	}
-	host, err := TuneHost(Host{Platform: b.Platform, Pods: b.maxPods, PIDsPerPod: perPod, Neighbours: Given(b.Nodes.Value+b.OtherNodes.Value+b.maxPods.Value, "nodes and own pods"), RTT: b.RTT, Link: b.bufferLink(), Formats: formats})
+	settings, err := TuneHost(Host{Platform: b.Platform, Pods: b.maxPods, PIDsPerPod: perPod, Neighbours: Given(b.Nodes.Value+b.OtherNodes.Value+b.maxPods.Value, "nodes and own pods"), RTT: b.RTT, Link: b.bufferLink(), Formats: formats})
 	if err != nil {
 		return err
 	}
 	b.take(stageNodes, kubelet)
-	b.take(stageNodes, host)
+	b.take(stageNodes, settings)
 	usual, file := int64(ceiling.OpenShiftMaxPods), "kubeletconfig-worker.yaml"
 	if b.Platform.Value == Kubernetes {
 		usual, file = ceiling.DefaultMaxPods, "kubelet-config.yaml"
@@ -391,7 +391,7 @@ func (b *planner) nodes() error {
 		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/etc/sysctl.d)", "the kubelets' configuration ("+b.dir(stageNodes)+"/kubelet-config.yaml), and their restart")
 	}
 	if !b.VMs.Ok() { // with machines, virt says it
-		b.splitClusters(b.perNode*b.Nodes.Value, b.Nodes.Value+b.OtherNodes.Value, 0)
+		splitClusters(b.builder, b.perNode*b.Nodes.Value, b.Nodes.Value+b.OtherNodes.Value, 0)
 	}
 	b.stage("nodes, while they are empty", false, do...)
 	return nil

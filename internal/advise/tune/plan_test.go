@@ -39,7 +39,7 @@ func settingOf(t *testing.T, a *Answer, name string) Setting {
 func TestPlanForMachines(t *testing.T) {
 	// V2: 3000 machines and 21,400 pods on 100 nodes, with V12's 141 OSDs.
 	a, err := TunePlan(Plan{VMs: count(3000), Pods: count(21400), Nodes: count(100), OSDs: count(141), RTT: Given(208*time.Microsecond, "flag"), Link: Given(Rate(50e9), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	for name, want := range map[string]any{
 		"allPodsPerNode": int64(260), "maxPods": int64(500), "hostPrefix": int64(22), "clusterCIDR": "10.128.0.0/14",
 		"pgNum": int64(4096), "virtAPIReplicas": int64(4), "services": int64(0), "migrationTimeExpected": 7080.0,
@@ -91,7 +91,7 @@ func TestPlanForMachines(t *testing.T) {
 func TestPlanForDensity(t *testing.T) {
 	// D3, D16: 2500 pods per node on 26 nodes.
 	a, err := TunePlan(Plan{PodsPerNode: count(2500), Nodes: count(26)})
-	answer(t, a, err)
+	answered(t, a, err)
 	for name, want := range map[string]any{
 		"allPods": int64(65000), "maxPods": int64(2500), "hostPrefix": int64(20), "podsPerNodeOfOneNamespace": int64(384), "iterations": int64(32292), "namespaces": int64(7),
 	} {
@@ -139,7 +139,7 @@ func TestPlanForDensity(t *testing.T) {
 	} {
 		p.PodsPerNode = count(2500)
 		moved, err := TunePlan(p)
-		answer(t, moved, err)
+		answered(t, moved, err)
 		wantResult(t, moved, "clusterCIDR", want)
 		if s := settingOf(t, moved, "range of the pods"); s.From != "10.128.0.0/14" || s.To != want {
 			t.Errorf("%+v", s)
@@ -147,16 +147,16 @@ func TestPlanForDensity(t *testing.T) {
 	}
 	// D16's remedy is not asked for below 385 pods per node.
 	a, err = TunePlan(Plan{PodsPerNode: count(384), Nodes: count(26)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "namespaces", int64(1))
 	a, err = TunePlan(Plan{PodsPerNode: count(450), Nodes: count(26)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "namespaces", int64(2))
 }
 
 func TestPlanElsewhere(t *testing.T) {
 	a, err := TunePlan(Plan{Platform: Given(Kubernetes, "flag"), Pods: count(5000), Nodes: count(50), Growth: Given(1.0, "flag"), MachineCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
-	answer(t, a, err)
+	answered(t, a, err)
 	if cidr := a.Result("clusterCIDR").(string); strings.HasPrefix(cidr, "10.") {
 		t.Errorf("%s is in the machines' range", cidr)
 	}
@@ -191,7 +191,7 @@ func every(t *testing.T) []*Answer {
 	var list []*Answer
 	add := func(a *Answer, err error) {
 		t.Helper()
-		list = append(list, answer(t, a, err))
+		list = append(list, answered(t, a, err))
 	}
 	add(TuneSubnet(Subnet{PodsPerNode: count(500), Nodes: count(100), Services: count(10)}))
 	add(TuneSubnet(Subnet{Platform: Given(Kubernetes, "x"), Nodes: count(10), DualStack: Given(true, "x")}))

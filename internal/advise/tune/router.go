@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"math"
-	"slices"
-	"strconv"
 	"strings"
 )
 
@@ -305,7 +303,7 @@ func (t *routerTuner) pinning() {
 		t.warn("pinning pays where nothing else runs on those CPUs: on bare metal irqbalance minds NUMA nodes, in a public cloud they are not shown (R9)")
 		return
 	}
-	t.input("cpus", cpus, "")
+	t.put("cpus", cpus, "")
 	list, err := cpuList(cpus.Value)
 	if err != nil || len(list) == 0 {
 		return
@@ -334,58 +332,6 @@ func (t *routerTuner) placeByNUMA() (in In[string]) {
 	return Given(compactCPUs(cpus[1:1+t.threads]), fmt.Sprintf("NUMA node %d, which %s is at", nic.NUMANode, nic.Name))
 }
 
-// nicCPUs is the fastest physical interface whose NUMA node is known, with the
-// CPUs of that node. A host of one node needs no interface to name it.
-func nicCPUs(f *HostFacts) (*HostInterface, []int) {
-	var best *HostInterface
-	for i := range f.Interfaces {
-		n := &f.Interfaces[i]
-		if n.Physical && n.Up && (best == nil || n.Speed > best.Speed) {
-			best = n
-		}
-	}
-	if best == nil {
-		return nil, nil
-	}
-	node := best.NUMANode
-	if node < 0 && len(f.NUMA) == 1 {
-		for only := range f.NUMA {
-			node = only
-		}
-	}
-	found := *best
-	found.NUMANode = node
-	cpus, err := cpuList(f.NUMA[node])
-	if err != nil {
-		return nil, nil
-	}
-	return &found, cpus
-}
-
-// cpuList reads CPUs as the kernel lists them, such as 0-3,8.
-func cpuList(text string) ([]int, error) {
-	var list []int
-	if strings.TrimSpace(text) == "" {
-		return nil, nil
-	}
-	for _, part := range strings.Split(text, ",") {
-		first, last, isRange := strings.Cut(part, "-")
-		a, err := strconv.Atoi(first)
-		b := a
-		if err == nil && isRange {
-			b, err = strconv.Atoi(last)
-		}
-		if err != nil || a < 0 || b < a || b > 65535 {
-			return nil, fmt.Errorf("%q is no list of CPUs: want one such as 0-3,8", text)
-		}
-		for c := a; c <= b; c++ {
-			list = append(list, c)
-		}
-	}
-	slices.Sort(list)
-	return slices.Compact(list), nil
-}
-
 func checkCPUs(text string) error {
 	if _, err := cpuList(text); err != nil {
 		return badParam("cpus", "", "%v", err)
@@ -393,32 +339,15 @@ func checkCPUs(text string) error {
 	return nil
 }
 
-// compactCPUs writes CPUs as the kernel does.
-func compactCPUs(list []int) string {
-	var parts []string
-	for i := 0; i < len(list); {
-		j := i
-		for j+1 < len(list) && list[j+1] == list[j]+1 {
-			j++
-		}
-		part := strconv.Itoa(list[i])
-		if j > i {
-			part += "-" + strconv.Itoa(list[j])
-		}
-		parts, i = append(parts, part), j+1
-	}
-	return strings.Join(parts, ",")
-}
-
 func (t *routerTuner) files() {
 	switch t.Platform.Value {
 	case OpenShift:
 		tuning := mapping{{"maxConnections", t.maxconn}}
 		if t.Threads.Ok() {
-			tuning = append(tuning, entry{"threadCount", t.threads})
+			tuning = append(tuning, [2]any{"threadCount", t.threads})
 		}
 		if t.buffer > 0 {
-			tuning = append(tuning, entry{"headerBufferBytes", t.buffer}, entry{"headerBufferMaxRewriteBytes", t.rewrite})
+			tuning = append(tuning, [2]any{"headerBufferBytes", t.buffer}, [2]any{"headerBufferMaxRewriteBytes", t.rewrite})
 		}
 		tuning = tuning.compact()
 		var replicas int64

@@ -17,7 +17,7 @@ import (
 func TestRouterOfTheDocument(t *testing.T) {
 	// R3: pages of 8192 bytes fill 1 Gbit/s at 15,259 requests/s.
 	a, err := TuneRouter(Router{Page: Given(Bytes(8192), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "requestsFillingLink", int64(15259))
 	correction(t, a, "R7")
 	correction(t, a, "R10")
@@ -33,16 +33,16 @@ func TestRouterOfTheDocument(t *testing.T) {
 	}{{"none", 15435, 11947, 30870, 13691}, {"edge", 7467, 7678, 14934, 7573}, {"passthrough", 25789, 17876, 51578, 21833}, {"reencrypt", 7611, 7395, 15222, 7503}} {
 		for page, want := range map[Bytes]int64{1000: tt.at1k, 4000: tt.at4k, 2500: tt.betweenOf2k5, 500: tt.at1k} {
 			a, err := TuneRouter(Router{Encryption: Given(tt.encryption, "flag"), Page: Given(page, "flag")})
-			answer(t, a, err)
+			answered(t, a, err)
 			wantResult(t, a, "requestsPerRouter", want)
 		}
 		a, err := TuneRouter(Router{Encryption: Given(tt.encryption, "flag"), Metal: Given(true, "flag")})
-		answer(t, a, err)
+		answered(t, a, err)
 		wantResult(t, a, "requestsPerRouter", tt.at1kOnMetal)
 	}
 	// R5, R6.
 	a, err = TuneRouter(Router{Static: count(50), Dynamic: count(2000), Routes: count(9000), Domain: Given("apps.example.com", "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "routersForStatic", "5 to 10")
 	wantResult(t, a, "routersForDynamic", "2 to 20")
 	wantResult(t, a, "shards", int64(5))
@@ -52,17 +52,17 @@ func TestRouterOfTheDocument(t *testing.T) {
 	}
 	// One's own measurement takes the table's place, and the link bounds it.
 	a, err = TuneRouter(Router{Rate: count(100_000), Measured: count(20_000), Use: Given(0.5, "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "routers", int64(10))
 	a, err = TuneRouter(Router{Rate: count(10_000), Page: Given(Bytes(1<<20), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "requestsPerRouter", int64(119))
 }
 
 func TestRouterBuffersAndConnections(t *testing.T) {
 	// R11: the header and what is kept for rewriting must fit.
 	a, err := TuneRouter(Router{Header: Given(Bytes(64<<10), "flag"), Connections: count(100_000), Memory: Given(Bytes(1<<30), "flag"), NoFile: count(1_048_576)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "bufsize", int64(73728))
 	if f := finding(t, a, "largest header"); f.Grade != Change {
 		t.Errorf("%+v", f)
@@ -76,13 +76,13 @@ func TestRouterBuffersAndConnections(t *testing.T) {
 	}
 	// A header that fits changes nothing, and no file is written.
 	a, err = TuneRouter(Router{Header: Given(Bytes(16<<10), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	if f := finding(t, a, "largest header"); f.Grade != OK || len(a.Files) != 0 {
 		t.Errorf("%+v, files %v", f, a.Files)
 	}
 	// With 20,000 open files at most some 9,900 connections.
 	a, err = TuneRouter(Router{Platform: Given(HAProxyAlone, "flag"), Connections: count(50_000), NoFile: count(20_000)})
-	answer(t, a, err)
+	answered(t, a, err)
 	if f := finding(t, a, "open files"); f.Grade != Cannot {
 		t.Errorf("%+v", f)
 	}
@@ -90,13 +90,13 @@ func TestRouterBuffersAndConnections(t *testing.T) {
 		t.Errorf("%d connections for 20000 open files", n)
 	}
 	a, err = TuneRouter(Router{Connections: count(5_000_000)})
-	answer(t, a, err)
+	answered(t, a, err)
 	if f := finding(t, a, "maxConnections"); f.Grade != Cannot {
 		t.Errorf("%+v", f)
 	}
 	// OpenShift 3 has the document's environment variable.
 	a, err = TuneRouter(Router{Platform: Given(OpenShift3, "flag"), Connections: count(30_000)})
-	answer(t, a, err)
+	answered(t, a, err)
 	if len(a.Commands) != 1 || !strings.Contains(a.Commands[0].Line, "ROUTER_MAX_CONNECTIONS=43000") {
 		t.Errorf("%+v", a.Commands)
 	}
@@ -110,7 +110,7 @@ func TestRouterPinsToTheNUMANode(t *testing.T) {
 		Interrupts: []HostInterrupt{{"30", "eth0"}, {"31", "eth1"}},
 	}
 	a, err := TuneRouter(Router{Platform: Given(HAProxyAlone, "flag"), Threads: count(2), Facts: &facts})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "interruptCPU", int64(4))
 	if text := fileOf(t, a, "haproxy-global.cfg"); !strings.Contains(text, "cpu-map auto:1/1-2 5-6\n") {
 		t.Errorf("%s", text)
@@ -120,7 +120,7 @@ func TestRouterPinsToTheNUMANode(t *testing.T) {
 	}
 	// Too few CPUs there.
 	a, err = TuneRouter(Router{Platform: Given(HAProxyAlone, "flag"), Threads: count(4), Facts: &facts})
-	answer(t, a, err)
+	answered(t, a, err)
 	if strings.Contains(fileOf(t, a, "haproxy-global.cfg"), "cpu-map") || !strings.Contains(strings.Join(a.Warnings, " "), "nothing is pinned") {
 		t.Errorf("%q", a.Warnings)
 	}
@@ -160,7 +160,7 @@ func TestHAProxyTakesTheFile(t *testing.T) {
 	} {
 		p.Platform = Given(HAProxyAlone, "flag")
 		a, err := TuneRouter(p)
-		answer(t, a, err)
+		answered(t, a, err)
 		global := write(fmt.Sprintf("global%d.cfg", i), fileOf(t, a, "haproxy-global.cfg"))
 		if out, err := exec.Command(haproxy, "-c", "-f", global, "-f", rest).CombinedOutput(); err != nil || strings.Contains(string(out), "WARNING") || strings.Contains(string(out), "ALERT") {
 			t.Errorf("haproxy -c: %v\n%s\n%s", err, out, fileOf(t, a, "haproxy-global.cfg"))
@@ -211,7 +211,7 @@ func FuzzCPUList(f *testing.F) {
 func TestRouterMapsThreadsToCPUs(t *testing.T) {
 	for cpus, want := range map[string]string{"0-7": "cpu-map auto:1/1-8 0-7\n", "0-3": "cpu-map 1/1-8 0-3\n"} {
 		a, err := TuneRouter(Router{Platform: Given(HAProxyAlone, "flag"), Threads: count(8), CPUs: Given(cpus, "flag")})
-		answer(t, a, err)
+		answered(t, a, err)
 		if text := fileOf(t, a, "haproxy-global.cfg"); !strings.Contains(text, want) {
 			t.Errorf("%s: %s", cpus, text)
 		}

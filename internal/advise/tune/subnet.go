@@ -10,18 +10,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 )
 
-// The platforms that settings are computed for.
-const (
-	OpenShift  = "openshift"
-	Kubernetes = "kubernetes"
-)
-
-// The network plug-ins of OpenShift.
-const (
-	OVNKubernetes = "OVNKubernetes"
-	OpenShiftSDN  = "OpenShiftSDN"
-)
-
 // Subnet are the parameters of a cluster's address ranges. What is given
 // decides the direction: ranges give sizes, sizes give ranges, both are held
 // against each other.
@@ -93,7 +81,7 @@ func (p *Subnet) Params() []Param {
 		}
 	}
 	return []Param{
-		platformParam(&p.Platform, p.Cluster),
+		platformParam(&p.Platform, p.Cluster.platform()),
 		wordParam(&p.Network, "network", "OpenShift's network plug-in", OVNKubernetes, OpenShiftSDN).read(p.Cluster.networkType()).by(OVNKubernetes, "OpenShift's since 4.12"),
 		newList(&p.ClusterCIDRs, "cluster-cidr", "CIDR", "range of the pods; once for each family", given("cluster-cidr")),
 		intParam(&p.HostPrefix, "host-prefix", "prefix length of each node's subnet (default 23, Kubernetes 24)").read(p.Cluster.hostPrefix(true)).within(4, 30),
@@ -257,8 +245,8 @@ func (t *subnetTuner) ranges(f family, cluster, service In[netip.Prefix], hostPr
 	if int64(cluster.Value.Bits()) > hostPrefix.Value {
 		return "", badParam("host-prefix"+f.suffix, "", "/%d is larger than the whole range %s", hostPrefix.Value, cluster.Value)
 	}
-	t.input("clusterCIDR"+f.suffix, cluster, "")
-	t.input("hostPrefix"+f.suffix, hostPrefix, "")
+	t.put("clusterCIDR"+f.suffix, cluster, "")
+	t.put("hostPrefix"+f.suffix, hostPrefix, "")
 
 	wide, narrow := int(hostPrefix.Value)-cluster.Value.Bits(), f.bits-int(hostPrefix.Value)
 	nodes := power(wide)
@@ -460,7 +448,7 @@ func (t *subnetTuner) serviceRange(f family, given In[netip.Prefix], taken []nam
 			given = Given(rng, "from services, clear of the other ranges")
 		}
 	}
-	t.input("serviceCIDR"+f.suffix, given, "")
+	t.put("serviceCIDR"+f.suffix, given, "")
 	wide := f.bits - given.Value.Bits()
 	all := power(wide)
 	usable := addresses(given.Value)
@@ -524,7 +512,7 @@ func (t *subnetTuner) readMaxPods() {
 	if !maxPods.Ok() || !known {
 		return
 	}
-	t.input("maxPods", maxPods, "")
+	t.put("maxPods", maxPods, "")
 	t.check(maxPods.Value <= own, Finding{Change, "maxPods of the nodes against their addresses", grouped(maxPods.Value), "at most " + grouped(own), "pods beyond the addresses stay in ContainerCreating", "a lower maxPods, or new nodes with larger subnets"})
 }
 
@@ -532,14 +520,6 @@ func (t *subnetTuner) readMaxPods() {
 func grown(n int64, share float64) int64 {
 	g := int64(float64(n)*(1+share) + 0.999999)
 	return max(g, n)
-}
-
-// power is 2^n, or the largest number where it is larger.
-func power(n int) int64 {
-	if n >= 62 {
-		return 1 << 62
-	}
-	return 1 << max(n, 0)
 }
 
 // addresses is how many a range can give away, or the largest number.

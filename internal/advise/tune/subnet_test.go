@@ -19,7 +19,7 @@ func ranges(texts ...string) (list []In[netip.Prefix]) {
 func TestSubnetFigures(t *testing.T) {
 	// R16: 10.128.0.0/10 gives 8192 nodes with 510 addresses each.
 	a, err := TuneSubnet(Subnet{ClusterCIDRs: ranges("10.128.0.0/10"), HostPrefix: count(23)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(8192))
 	wantResult(t, a, "addressesPerNode", int64(510))
 	wantResult(t, a, "podsPerNode", int64(494))
@@ -37,19 +37,19 @@ func TestSubnetFigures(t *testing.T) {
 
 	// R15: the defaults give 512, and 1024 nodes need a /13.
 	a, err = TuneSubnet(Subnet{})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(512))
 	a, err = TuneSubnet(Subnet{Nodes: count(1024)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "clusterCIDR", "10.128.0.0/13")
 
 	// D3: 500 pods need a /22, since a /23 has 510 and 16 are the node's own.
 	a, err = TuneSubnet(Subnet{PodsPerNode: count(500)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "hostPrefix", int64(22))
 	// D3: 2500 pods on 26 nodes need a /20 each.
 	a, err = TuneSubnet(Subnet{Nodes: count(26), PodsPerNode: count(2500)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "hostPrefix", int64(20))
 	wantResult(t, a, "clusterCIDR", "10.128.0.0/15")
 	wantResult(t, a, "nodesLeft", int64(6))
@@ -86,7 +86,7 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 			t.Errorf("%s: %v", tt.why, err)
 			continue
 		}
-		answer(t, a, nil)
+		answered(t, a, nil)
 		if f := finding(t, a, tt.what); f.Grade != tt.grade {
 			t.Errorf("%s: %+v", tt.why, f)
 		}
@@ -116,19 +116,19 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 // whichever family there is.
 func TestSubnetSeveralRanges(t *testing.T) {
 	a, err := TuneSubnet(Subnet{ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/15"), Nodes: count(700)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(512+256))
 	if text := fileOf(t, a, "install-config-networking.yaml"); a.Impossible() || !strings.Contains(text, "cidr: 10.4.0.0/15\n    hostPrefix: 23\n") || strings.Index(text, "10.0.0.0/14") > strings.Index(text, "10.4.0.0/15") {
 		t.Errorf("%+v\n%s", a.Findings, text)
 	}
 	a, err = TuneSubnet(Subnet{ClusterCIDRs: ranges("fd01::/48"), HostPrefix: count(64)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "nodes6", int64(65536))
 }
 
 func TestSubnetDualStack(t *testing.T) {
 	a, err := TuneSubnet(Subnet{ClusterCIDRs: ranges("10.128.0.0/14", "fd01::/48")})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(512))
 	wantResult(t, a, "nodes6", int64(65536))
 	wantResult(t, a, "addressesPerNode6", "2^64")
@@ -155,7 +155,7 @@ func TestSubnetDualStack(t *testing.T) {
 		}
 	}
 	a, err = TuneSubnet(Subnet{Platform: Given(Kubernetes, "flag"), Nodes: count(10), DualStack: Given(true, "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	text := fileOf(t, a, "kubeadm-cluster.yaml")
 	for _, part := range []string{"kubeadm.k8s.io/v1beta4", "node-cidr-mask-size-ipv4", "node-cidr-mask-size-ipv6", "podSubnet: 10.128.0.0/20,fd00:10:244::/48"} {
 		if !strings.Contains(text, part) {
@@ -240,7 +240,7 @@ func TestSubnetFromACluster(t *testing.T) {
 		{Name: "b", Worker: true, MaxPods: 110},
 	}}
 	a, err := TuneSubnet(Subnet{Cluster: facts})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "hostPrefix", int64(24))
 	if f := finding(t, a, "maxPods of the nodes"); f.Grade != Change || f.Now != "250" {
 		t.Errorf("%+v", f)
@@ -258,6 +258,6 @@ func TestSubnetFromACluster(t *testing.T) {
 	}
 	facts.Network = &NetworkFacts{Type: OVNKubernetes, Cluster: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}, Prefixes: []int64{22}, Service: []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16")}}
 	a, err = TuneSubnet(Subnet{Cluster: facts})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(256))
 }

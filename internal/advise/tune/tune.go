@@ -7,8 +7,6 @@ package tune
 
 import (
 	"slices"
-
-	"github.com/dustin/go-humanize"
 )
 
 // Schema names the form of an Answer as JSON and YAML.
@@ -159,6 +157,3 @@ func (a *Answer) Result(name string) any {
 func (a *Answer) Impossible() bool {
 	return slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Grade == Cannot })
 }
-
-// grouped writes a whole number with a comma before every third digit.
-func grouped[T int | int64](n T) string { return humanize.Comma(int64(n)) }

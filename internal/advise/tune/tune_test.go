@@ -19,8 +19,8 @@ import (
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// answer fails the test unless the calculator answered.
-func answer(t *testing.T, a *Answer, err error) *Answer {
+// answered fails the test unless the calculator answered.
+func answered(t *testing.T, a *Answer, err error) *Answer {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -237,7 +237,7 @@ func count(n int64) In[int64] { return Given(n, "flag") }
 
 func TestRender(t *testing.T) {
 	a, err := TuneCeph(Ceph{OSDs: count(141), Replicas: count(3)})
-	answer(t, a, err)
+	answered(t, a, err)
 	text, err := Render(a, "table", 100)
 	if err != nil {
 		t.Fatal(err)

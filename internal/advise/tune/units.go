@@ -204,3 +204,64 @@ func ParsePrefix(text string) (netip.Prefix, error) {
 	}
 	return p, nil
 }
+
+// plain makes numbers and texts of what the parameters hold.
+func plain(v any) any {
+	switch v := v.(type) {
+	case int:
+		return int64(v)
+	case int64, float64, string, bool:
+		return v
+	case Rate:
+		return float64(v)
+	case Bytes:
+		return int64(v)
+	}
+	return fmt.Sprint(v)
+}
+
+// plainWord reports whether a text means itself to every shell.
+func plainWord(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("_.,:/=@%+-", r))
+	})
+}
+
+// word quotes a text for a shell.
+func word(s string) string {
+	if plainWord(s) {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// checkWord refuses names that no cluster or host gives to anything.
+func checkWord(name, value string) error {
+	if value != "" && !plainWord(value) {
+		return badParam(name, "", "%q: letters, digits and _.,:/=@%%+- only", value)
+	}
+	return nil
+}
+
+// grouped writes a whole number with a comma before every third digit.
+func grouped[T int | int64](n T) string {
+	text := strconv.FormatInt(int64(n), 10)
+	for i := len(text) - 3; i > 0 && text[i-1] != '-'; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return text
+}
+
+// ceilDiv is a / b, rounded up.
+func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
+
+// roundUp is the multiple of a step that n needs.
+func roundUp(n, step int64) int64 { return ceilDiv(n, step) * step }
+
+// power is 2^n, or the largest number where it is larger.
+func power(n int) int64 {
+	if n >= 62 {
+		return 1 << 62
+	}
+	return 1 << max(n, 0)
+}

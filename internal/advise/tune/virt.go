@@ -144,7 +144,7 @@ func (p *Virt) Params() []Param {
 	clones := p.Clones.Ok() && (p.CloneLock.Ok() || len(p.CloneReadings) > 0)
 	perNode := p.VMs.Ok() && p.Nodes.orThat(p.Cluster.workerCount()).Ok()
 	return []Param{
-		platformParam(&p.Platform, p.Cluster),
+		platformParam(&p.Platform, p.Cluster.platform()),
 		intParam(&p.VMs, "vms", "virtual machines").within(1, 10_000_000),
 		classParam(&p.Classes),
 		intParam(&p.Nodes, "nodes", "nodes that they are on").read(p.Cluster.workerCount()).within(1, 1_000_000),
@@ -179,13 +179,13 @@ func (p *Virt) Params() []Param {
 			r.From = "flag --clone-measured"
 			return []func(string) error{into(&r.Bulk, whole[int]), into(&r.Seconds, parseSeconds)}
 		}),
-		&param[DatasetShape]{in: &p.Dataset, name: "dataset", kind: "DxFxsize", help: "directories x files x size of each machine's data set", parse: ParseDataset},
+		formParam(&p.Dataset, "dataset", "DxFxsize", "directories x files x size of each machine's data set", ParseDataset),
 		bytesParam(&p.Disk, "disk", "size of the data set's disk"),
 	}
 }
 
 // classParam is a list of machines by their kind.
-func classParam(list *[]VMClass) *param[VMClass] {
+func classParam(list *[]VMClass) Param {
 	return newParts(list, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", "rhel=1500,1,4Gi,14s", func(c *VMClass) []func(string) error {
 		return []func(string) error{into(&c.Name, parseName), into(&c.Count, ParseCount), into(&c.Cores, ParseCores), into(&c.Memory, ParseBytes), into(&c.Migration, ParseDelay)}
 	})
@@ -327,10 +327,6 @@ func (t *virtTuner) density() {
 	t.resources()
 }
 
-func ceilDiv(a, b int64) int64 { return (a + b - 1) / b }
-
-func roundUp(n, step int64) int64 { return ceilDiv(n, step) * step }
-
 // resources holds what the classes ask for against what nodes have.
 func (t *virtTuner) resources() {
 	if len(t.Classes) == 0 {
@@ -378,11 +374,11 @@ func (t *virtTuner) bootStorm() {
 
 // split is V41: when one cluster is too large.
 func (t *virtTuner) split() {
-	t.splitClusters(t.VMs.Value+t.Pods.Value+t.OwnPods.Value*t.Nodes.Value, t.Nodes.Value, t.VMs.Value)
+	splitClusters(t.builder, t.VMs.Value+t.Pods.Value+t.OwnPods.Value*t.Nodes.Value, t.Nodes.Value, t.VMs.Value)
 }
 
 // splitClusters is V41: how many clusters take so many pods, nodes and machines.
-func (t *builder) splitClusters(pods, nodes, vms int64) {
+func splitClusters(t *builder, pods, nodes, vms int64) {
 	t.cite("V41", "openshift-500")
 	clusters := max(ceilDiv(pods, ceiling.TestedPods), ceilDiv(max(nodes, 1), ceiling.OpenShiftNodes))
 	t.result("clusters", clusters, "", fmt.Sprintf("by the tested maximums of %s pods and %s nodes", grouped(int64(ceiling.TestedPods)), grouped(int64(ceiling.OpenShiftNodes))))
@@ -447,8 +443,8 @@ func (t *virtTuner) migration() {
 	each = each.or(17200*time.Millisecond, "V37: (400 x 14 s + 400 x 23 s + 200 x 12 s) / 1000")
 	cluster, node := t.ParallelCluster.Value, t.ParallelNode.Value
 	unavailable, reboot := t.MaxUnavailable, t.Reboot
-	t.input("drain", drained, "nodes")
-	t.input("migrationTime", each, "")
+	t.put("drain", drained, "nodes")
+	t.put("migrationTime", each, "")
 	plan := drainPlan{t.Migrate.Value, drained.Value, unavailable.Value, cluster, node}
 	waves, rounds := plan.waves()
 	parallel := plan.parallel(unavailable.Value)

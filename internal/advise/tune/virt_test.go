@@ -8,14 +8,14 @@ import (
 	"testing"
 	"time"
 
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	kubevirt "kubevirt.io/api/core/v1"
-	k8syaml "sigs.k8s.io/yaml"
 )
 
 func TestVirtOfTheDocument(t *testing.T) {
 	// V35: 3000 machines need four virt-api pods.
 	a, err := TuneVirt(Virt{VMs: count(3000)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "virtAPIReplicas", int64(4))
 	correction(t, a, "V35")
 	// V34, with the defaults of the version.
@@ -26,7 +26,7 @@ func TestVirtOfTheDocument(t *testing.T) {
 		written bool
 	}{{"0.44", 800, true, true}, {"0.53", 800, false, true}, {"1.3", 800, false, true}, {"v1.4.0", 150, false, false}, {"1.7", 150, false, false}} {
 		a, err := TuneVirt(Virt{VMs: count(3000), Nodes: count(100), KubeVirt: Given(tt.version, "flag")})
-		answer(t, a, err)
+		answered(t, a, err)
 		wantResult(t, a, "parallelMigrationsPerCluster", int64(20))
 		wantResult(t, a, "parallelOutboundMigrationsPerNode", int64(4))
 		wantResult(t, a, "progressTimeout", int64(150))
@@ -43,7 +43,7 @@ func TestVirtOfTheDocument(t *testing.T) {
 	// V2: 30 machines and 214 pods of each node, and a machine is a pod too.
 	classes := []VMClass{{"rhel", 1500, 1, 4e9, 14 * time.Second}, {"windows", 500, 1, 4e9, 12 * time.Second}, {"fedora", 1000, 0.1, 256 << 20, 23 * time.Second}}
 	a, err = TuneVirt(Virt{Classes: classes, Nodes: count(100), Pods: count(21400), Cores: Given(40.0, "flag"), Memory: Given(Bytes(384<<30), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "vmsPerNode", int64(30))
 	wantResult(t, a, "podsPerNode", int64(214))
 	wantResult(t, a, "allPodsPerNode", int64(260))
@@ -55,7 +55,7 @@ func TestVirtOfTheDocument(t *testing.T) {
 	// V26, at both ends.
 	for vms, want := range map[int64]float64{100: 102, 1000: 1065} {
 		a, err := TuneVirt(Virt{VMs: count(vms)})
-		answer(t, a, err)
+		answered(t, a, err)
 		wantResult(t, a, "bootStorm", want)
 	}
 	// V30.
@@ -64,7 +64,7 @@ func TestVirtOfTheDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, err = TuneVirt(Virt{Dataset: Given(shape, "flag"), Disk: Given(Bytes(40<<30), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "datasetBytes", int64(48000<<20))
 	if f := finding(t, a, "data set on its disk"); f.Grade != Cannot || f.Now != "46.88 GiB" {
 		t.Errorf("%+v", f)
@@ -75,7 +75,7 @@ func TestVirtOfTheDocument(t *testing.T) {
 	}
 	// V41.
 	a, err = TuneVirt(Virt{VMs: count(10_000), Nodes: count(400), Pods: count(300_000)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "clusters", int64(3))
 	for why, p := range map[string]Virt{
 		"nothing":                     {},
@@ -94,7 +94,7 @@ func TestVirtOfTheDocument(t *testing.T) {
 // the document's is not.
 func TestVirtAPIPatchIsJSON(t *testing.T) {
 	a, err := TuneVirt(Virt{VMs: count(3000), KubeVirt: Given("0.44", "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	object := objectOf[map[string]any](t, a, "hyperconverged.yaml")
 	var outer []struct {
 		Op, Path string
@@ -114,7 +114,7 @@ func TestVirtAPIPatchIsJSON(t *testing.T) {
 		t.Errorf("%v %+v", err, inner)
 	}
 	a, err = TuneVirt(Virt{VMs: count(3000), KubeVirt: Given("0.44", "flag"), Platform: Given(Kubernetes, "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	var upstream kubevirt.KubeVirt
 	if err := k8syaml.UnmarshalStrict([]byte(fileOf(t, a, "kubevirt.yaml")), &upstream); err != nil {
 		t.Fatal(err)
@@ -128,7 +128,7 @@ func TestVirtAPIPatchIsJSON(t *testing.T) {
 func TestMigration(t *testing.T) {
 	// V38: 1000 machines of 34 nodes, 10 at a time.
 	a, err := TuneVirt(Virt{VMs: count(3000), Nodes: count(100), Migrate: count(1000)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "rebootRounds", int64(4))
 	wantResult(t, a, "migrationTimeExpected", 7080.0) // the document's 118 min
 	wantResult(t, a, "totalTimeExpected", 9180.0)     // and 35 min (V38)
@@ -143,11 +143,11 @@ func TestMigration(t *testing.T) {
 	}
 	// One's own measurement takes the document's place.
 	a, err = TuneVirt(Virt{Migrate: count(500), Drain: count(10), Observed: Given(30*time.Minute, "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "migrationTimeExpected", 1800.0)
 	// A link that is too slow for the timeout.
 	a, err = TuneVirt(Virt{VMs: count(10), Link: Given(Rate(100e6), "flag"), VMMemory: Given(Bytes(64<<30), "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	if f := finding(t, a, "time of a copy"); f.Grade != Change {
 		t.Errorf("%+v", f)
 	}
@@ -209,7 +209,7 @@ func TestWavesEqualTheirSlowTwin(t *testing.T) {
 func TestZones(t *testing.T) {
 	// V31 to V33: each pool selects its own zone.
 	a, err := TuneVirt(Virt{VMs: count(1000), Zones: count(3)})
-	answer(t, a, err)
+	answered(t, a, err)
 	for _, zone := range []string{"zone-0", "zone-1", "zone-2"} {
 		pool := objectOf[readPool](t, a, "machineconfigpool-"+zone+".yaml")
 		e := pool.Spec.MachineConfigSelector.MatchExpressions
@@ -308,7 +308,7 @@ func TestCloneBulks(t *testing.T) {
 	// Small bulks cost their overhead, large ones the penalty: the best is in
 	// between, and here the document's.
 	a, err := TuneVirt(Virt{Clones: count(800), CloneLock: Given(time.Second, "flag"), CloneBulk: Given(10*time.Second, "flag"), ClonePenalty: Given(0.002, "flag"), Flatten: Given(time.Nanosecond, "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	bulk, best, all := a.Result("bulk").(int64), a.Result("cloneTime").(float64), a.Result("cloneTimeAtOnce").(float64)
 	if bulk != 100 || best >= all {
 		t.Errorf("bulks of %d in %v s, all at once in %v s", bulk, best, all)
@@ -320,18 +320,18 @@ func TestCloneBulks(t *testing.T) {
 	}
 	// Flattening that outweighs everything is said to.
 	a, err = TuneVirt(Virt{Clones: count(800), CloneLock: Given(3*time.Second, "flag"), Flatten: Given(20*time.Second, "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	if f := finding(t, a, "flattening"); f.Grade != Change || !strings.Contains(f.Remedy, "4 golden images") {
 		t.Errorf("%+v", f)
 	}
 	// With nothing measured nothing is made up.
 	a, err = TuneVirt(Virt{Clones: count(800)})
-	answer(t, a, err)
+	answered(t, a, err)
 	if a.Result("bulk") != nil || !strings.Contains(strings.Join(a.Warnings, " "), "--clone-lock") {
 		t.Errorf("%v %q", a.Results, a.Warnings)
 	}
 	a, err = TuneVirt(Virt{Clones: count(300), CloneReadings: []CloneReading{{10, 45, "x"}, {100, 360, "x"}}})
-	answer(t, a, err)
+	answered(t, a, err)
 	if a.Result("cloneLock") == nil || a.Result("bulkOverhead") == nil || a.Result("cloneFlatten") != nil {
 		t.Errorf("%v", a.Results)
 	}
@@ -343,7 +343,7 @@ func TestCloneBulks(t *testing.T) {
 		readings = append(readings, CloneReading{bulk, planted.BulkTime(bulk, 0), "x"})
 	}
 	a, err = TuneVirt(Virt{Clones: count(800), CloneReadings: readings})
-	answer(t, a, err)
+	answered(t, a, err)
 	if flatten, _ := a.Result("cloneFlatten").(float64); math.Abs(flatten-9) > 0.1 {
 		t.Errorf("a flattening takes %v s, planted were 9", flatten)
 	}
@@ -355,7 +355,7 @@ func TestCloneBulks(t *testing.T) {
 	}
 	// A time of flattening that the readings belie is said to.
 	a, err = TuneVirt(Virt{Clones: count(800), CloneReadings: readings, Flatten: Given(90*time.Second, "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	if a.Result("cloneFlatten") != nil || !strings.Contains(strings.Join(a.Warnings, " "), "misses a reading") {
 		t.Errorf("%q", a.Warnings)
 	}
@@ -374,7 +374,7 @@ func FuzzParseDataset(f *testing.F) {
 // What is as it should be is no change, and what cannot be is refused.
 func TestVirtOfFewMachines(t *testing.T) {
 	a, err := TuneVirt(Virt{VMs: count(100), KubeVirt: Given("0.40", "flag")})
-	answer(t, a, err)
+	answered(t, a, err)
 	if f := finding(t, a, "virt-api replicas"); f.Grade != OK {
 		t.Errorf("%+v", f)
 	}

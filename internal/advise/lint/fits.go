@@ -3,7 +3,6 @@ package lint
 import (
 	"cmp"
 	"encoding/base64"
-	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -12,154 +11,12 @@ import (
 	"strings"
 	"time"
 
-	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/util/intstr"
-	kubevirt "kubevirt.io/api/core/v1"
-	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
+	"plimsoll.dev/plimsoll/internal/advise/schema"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
-
-// A shape is a Go type that says with its JSON tags what a document can hold:
-// the published types of an API, or tables of our own in openshift.go.
-
-// field is a key that a struct can hold.
-type field struct {
-	name   string
-	typ    reflect.Type
-	values []string // the texts that it can be, if not any
-	bounds string   // of a number, in pairs; "" for none
-	// required is that an object without it is refused.
-	required bool
-}
-
-// fieldSet are the keys of a struct.
-type fieldSet struct {
-	fields []field
-	byName map[string]int
-}
-
-func (f *fieldSet) names() []string {
-	names := make([]string, len(f.fields))
-	for i, field := range f.fields {
-		names[i] = field.name
-	}
-	return names
-}
-
-// shapes remembers what types hold.
-type shapes struct {
-	sets  map[reflect.Type]*fieldSet
-	enums map[any][]string
-}
-
-func newShapes() *shapes { return &shapes{make(map[reflect.Type]*fieldSet), enums()} }
-
-// of lists the keys of a struct in the order of its fields.
-func (s *shapes) of(t reflect.Type) *fieldSet {
-	if known, ok := s.sets[t]; ok {
-		return known
-	}
-	set := &fieldSet{byName: make(map[string]int)}
-	s.sets[t] = set
-	for i := range t.NumField() {
-		f := t.Field(i)
-		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
-		inner := f.Type
-		if inner.Kind() == reflect.Pointer {
-			inner = inner.Elem()
-		}
-		switch {
-		case name == "-" || !f.IsExported() && !f.Anonymous:
-			continue
-		case inner.Kind() == reflect.Struct && name == "" && (f.Anonymous || strings.Contains(rest, "inline")):
-			for _, field := range s.of(inner).fields {
-				set.add(field)
-			}
-			continue
-		case name == "":
-			name = f.Name
-		}
-		values := s.enums[enumKey{t, name}]
-		if tag := f.Tag.Get("values"); tag != "" {
-			values = strings.Fields(tag)
-		}
-		set.add(field{name, f.Type, values, f.Tag.Get("range"), requires(t, name, rest)})
-	}
-	return set
-}
-
-// requires reports whether a published type requires a key: those that it leaves
-// out where they are empty are optional. A test holds it against the published
-// definitions.
-func requires(t reflect.Type, key, options string) bool {
-	switch {
-	case strings.Contains(options, "omit") || key == "status" || key == "apiGroup" || key == "mediatedDeviceTypes":
-		return false
-	case t == reflect.TypeFor[kubevirt.Machine](), t == reflect.TypeFor[cdi.TLSSecurityProfile]():
-		return false
-	}
-	return t == reflect.TypeFor[metav1.LabelSelectorRequirement]() || strings.HasPrefix(t.PkgPath(), "kubevirt.io/") || strings.HasPrefix(t.PkgPath(), "k8s.io/api/")
-}
-
-func (f *fieldSet) add(one field) {
-	if i, ok := f.byName[one.name]; ok {
-		f.fields[i] = one
-		return
-	}
-	f.byName[one.name] = len(f.fields)
-	f.fields = append(f.fields, one)
-}
-
-// leaf is how a type that is no plain struct, list or map is read: what it
-// wants, in words.
-type leaf string
-
-const (
-	noLeaf      leaf = ""
-	anything    leaf = "anything"
-	quantity    leaf = "a quantity such as 500m or 4Gi"
-	intOrString leaf = "a whole number or a text"
-	timeStamp   leaf = "a time"
-	duration    leaf = "a duration such as 10s"
-	bytes64     leaf = "text in base64"
-)
-
-func leafOf(t reflect.Type) leaf {
-	switch t {
-	case reflect.TypeFor[resource.Quantity]():
-		return quantity
-	case reflect.TypeFor[intstr.IntOrString]():
-		return intOrString
-	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
-		return timeStamp
-	case reflect.TypeFor[metav1.Duration]():
-		return duration
-	case reflect.TypeFor[[]byte]():
-		return bytes64
-	case reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1](), reflect.TypeFor[json.RawMessage](),
-		reflect.TypeFor[apiextensions.JSON](), reflect.TypeFor[apiextensions.JSONSchemaProps](), reflect.TypeFor[runtime.Unknown]():
-		return anything
-	}
-	if t.Kind() == reflect.Interface {
-		return anything
-	}
-	if t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
-		// It reads itself, and its fields do not say how. Those of KubeVirt do:
-		// they only set what is missing.
-		if f, ok := t.FieldByName("Quantity"); ok && f.Anonymous {
-			return quantity
-		}
-		if !strings.HasPrefix(t.PkgPath(), "kubevirt.io/api/") {
-			return anything
-		}
-	}
-	return noLeaf
-}
 
 // frame is a mapping on the way to a value.
 type frame struct {
@@ -191,11 +48,11 @@ func (c *fit) check(v value, t reflect.Type) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	l := leafOf(t)
+	l := schema.LeafOf(t)
 	switch k := t.Kind(); {
 	case isNull(v.node), v.node.Kind == strictyaml.Scalar && hasHole(v.node.Text):
 		// A key without a value says nothing.
-	case l != noLeaf:
+	case l != schema.NoLeaf:
 		c.leaf(v, l)
 	case k == reflect.Struct && v.node.Kind == strictyaml.Mapping:
 		c.structure(v, t)
@@ -214,7 +71,7 @@ func (c *fit) check(v value, t reflect.Type) {
 	case v.node.Kind != strictyaml.Scalar || !holds(t, v.node.Value()):
 		c.wants(v, scalarWord(t))
 	default:
-		if allowed, ok := c.doc.text.enums[t]; ok {
+		if allowed := c.out.Values(t); allowed != nil {
 			c.oneOf(v, allowed)
 		}
 	}
@@ -260,9 +117,9 @@ func readsAs(unquoted, wanted string) bool {
 	return false
 }
 
-func (c *fit) leaf(v value, l leaf) {
+func (c *fit) leaf(v value, l schema.Leaf) {
 	n := v.node
-	if l == anything {
+	if l == schema.Anything {
 		return
 	}
 	if n.Kind != strictyaml.Scalar {
@@ -271,25 +128,25 @@ func (c *fit) leaf(v value, l leaf) {
 	}
 	text := n.Text
 	switch l {
-	case quantity:
+	case schema.Quantity:
 		if _, err := resource.ParseQuantity(text); err != nil {
 			c.out.find("bad-quantity", v.at(), quantityHint(text), fmt.Sprintf("%s is no quantity: %q", lastOf(v.path), text))
 		}
-	case intOrString:
+	case schema.IntOrString:
 		switch n.Value().(type) {
 		case int64, string:
 		default:
 			c.wants(v, string(l))
 		}
-	case timeStamp:
+	case schema.TimeStamp:
 		if _, err := time.Parse(time.RFC3339, text); err != nil {
 			c.wants(v, "a time such as 2026-01-31T10:00:00Z")
 		}
-	case duration:
+	case schema.Duration:
 		if _, err := time.ParseDuration(text); err != nil {
 			c.wants(v, string(l))
 		}
-	case bytes64:
+	case schema.Bytes64:
 		if _, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(text), "")); err != nil {
 			c.out.find("wrong-type", v.at(), "encode it: base64 -w0", fmt.Sprintf("%s wants text in base64", lastOf(v.path)))
 		}
@@ -413,50 +270,44 @@ func lastOf(path string) string {
 
 // structure holds a mapping against a struct.
 func (c *fit) structure(v value, t reflect.Type) {
-	set := c.doc.text.of(t)
+	set := c.out.Of(t)
 	c.frames = append(c.frames, frame{value: v, typ: t})
 	top := len(c.frames) - 1
 	for _, e := range v.entries() {
 		c.frames[top].key = e.key()
-		i, known := set.byName[e.key()]
+		f, known := set.Get(e.key())
 		if !known {
 			if !hasHole(e.key()) {
 				c.unknownKey(c.frames[top], e, set)
 			}
 			continue
 		}
-		f, whole := set.fields[i], c.whole
-		c.whole = whole && f.name != "status" // which the server writes
-		c.check(e.value, f.typ)
+		whole := c.whole
+		c.whole = whole && f.Name != "status" // which the server writes
+		c.check(e.value, f.Type)
 		c.whole = whole
-		if f.values != nil {
-			c.oneOf(e.value, f.values)
+		if f.Values != nil {
+			c.oneOf(e.value, f.Values)
 		}
-		if n, ok := e.node.Value().(int64); ok && f.bounds != "" {
-			c.within(e.value, n, f.bounds)
+		if n, ok := e.node.Value().(int64); ok && f.Bounds != "" {
+			c.within(e.value, n, f.Bounds)
 		}
 	}
 	c.frames = c.frames[:top]
-	for _, f := range set.fields {
+	for _, f := range set.List {
 		// A name has a rule of its own.
-		if c.whole && f.required && f.name != "name" && v.get(f.name).node == nil {
-			c.out.find("missing-field", v.at(), "write it; a patch of an object needs it not", fmt.Sprintf("%s has no %s, which is required", cmp.Or(v.path, c.what), f.name))
+		if c.whole && f.Required && f.Name != "name" && v.get(f.Name).node == nil {
+			c.out.find("missing-field", v.at(), "write it; a patch of an object needs it not", fmt.Sprintf("%s has no %s, which is required", cmp.Or(v.path, c.what), f.Name))
 		}
 	}
 }
 
-// enumKey is a field of a struct whose type alone does not tell its values.
-type enumKey struct {
-	typ reflect.Type
-	key string
-}
-
 // unknownKey says of a key that its type does not have what was meant by it.
-func (c *fit) unknownKey(f frame, e entry, set *fieldSet) {
+func (c *fit) unknownKey(f frame, e entry, set *schema.Fields) {
 	if c.unknown != nil && c.unknown(f, e) || c.cloudInitLevel(f, e) {
 		return
 	}
-	names := set.names()
+	names := set.Names()
 	where := f.path
 	if where == "" {
 		where = "the top of " + c.what
@@ -593,20 +444,20 @@ func (c *fit) below(up frame, e entry) []spot {
 		var found []spot
 		var next []step
 		for _, s := range level {
-			set := c.doc.text.of(s.typ)
-			if i, ok := set.byName[e.key()]; ok && plausible(c.doc.text.shapes, e.node, set.fields[i].typ) {
-				found = append(found, spot{up: up, keys: s.keys, path: s.path, typ: set.fields[i].typ})
+			set := c.out.Of(s.typ)
+			if f, ok := set.Get(e.key()); ok && plausible(c.out.Schemas, e.node, f.Type) {
+				found = append(found, spot{up: up, keys: s.keys, path: s.path, typ: f.Type})
 			}
-			for _, f := range set.fields {
-				inner := f.typ
+			for _, f := range set.List {
+				inner := f.Type
 				for inner.Kind() == reflect.Pointer {
 					inner = inner.Elem()
 				}
-				if inner.Kind() != reflect.Struct || leafOf(inner) != noLeaf || seen[inner] || f.name == "status" {
+				if inner.Kind() != reflect.Struct || schema.LeafOf(inner) != schema.NoLeaf || seen[inner] || f.Name == "status" {
 					continue
 				}
 				seen[inner] = true
-				next = append(next, step{inner, append(slices.Clone(s.keys), f.name), strictyaml.Key(s.path, f.name)})
+				next = append(next, step{inner, append(slices.Clone(s.keys), f.Name), strictyaml.Key(s.path, f.Name)})
 			}
 		}
 		if len(found) > 0 {
@@ -618,14 +469,14 @@ func (c *fit) below(up frame, e entry) []spot {
 }
 
 // plausible reports whether a value is of the kind that a type wants.
-func plausible(s *shapes, n *node, t reflect.Type) bool {
+func plausible(s *schema.Schemas, n *node, t reflect.Type) bool {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	if isNull(n) || leafOf(t) == anything {
+	if isNull(n) || schema.LeafOf(t) == schema.Anything {
 		return true
 	}
-	if leafOf(t) != noLeaf {
+	if schema.LeafOf(t) != schema.NoLeaf {
 		return n.Kind == strictyaml.Scalar
 	}
 	switch t.Kind() {
@@ -634,9 +485,9 @@ func plausible(s *shapes, n *node, t reflect.Type) bool {
 			return false
 		}
 		// At least one of its keys must be known there.
-		set := s.of(t)
+		set := s.Of(t)
 		for _, e := range n.Entries {
-			if _, ok := set.byName[e.Key]; ok {
+			if _, ok := set.Get(e.Key); ok {
 				return true
 			}
 		}
@@ -653,4 +504,15 @@ func plausible(s *shapes, n *node, t reflect.Type) bool {
 
 func sameScalar(a, b *node) bool {
 	return a.Kind == strictyaml.Scalar && b.Kind == strictyaml.Scalar && a.Value() == b.Value()
+}
+
+// valueHints say more of a value that people write and that there is not, by
+// field=value.
+func valueHints() map[string]string {
+	return map[string]string{
+		"evictionStrategy=Restart": "A machine whose disk lives in its container cannot come back as it was: None shuts it down when its node is drained, and a runStrategy of Always starts it anew elsewhere.",
+		"evictionStrategy=Delete":  "None shuts the machine down when its node is drained.",
+		"runStrategy=Running":      "Always keeps the machine running.",
+		"runStrategy=Stopped":      "Halted keeps the machine stopped.",
+	}
 }

@@ -1,4 +1,4 @@
-package lint
+package schema
 
 import (
 	"reflect"
@@ -12,24 +12,25 @@ import (
 // resource tells an API server: the fields, values and bounds that documents are
 // checked against. It is nil for a kind that is not known.
 func Definition(apiVersion, kind string) *apiextensions.JSONSchemaProps {
-	t := kindOf(apiVersion, kind)
+	s := New()
+	t := s.Kind(apiVersion, kind)
 	if t == nil {
 		return nil
 	}
-	d := newShapes().definition(t)
+	d := s.definition(t)
 	d.Properties["metadata"] = apiextensions.JSONSchemaProps{Type: "object"} // the server knows it itself
 	return &d
 }
 
-func (s *shapes) definition(t reflect.Type) (d apiextensions.JSONSchemaProps) {
+func (s *Schemas) definition(t reflect.Type) (d apiextensions.JSONSchemaProps) {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch leafOf(t) {
-	case noLeaf:
-	case anything:
+	switch LeafOf(t) {
+	case NoLeaf:
+	case Anything:
 		return apiextensions.JSONSchemaProps{XPreserveUnknownFields: new(true)}
-	case quantity, intOrString:
+	case Quantity, IntOrString:
 		return apiextensions.JSONSchemaProps{XIntOrString: true}
 	default:
 		return apiextensions.JSONSchemaProps{Type: "string"}
@@ -37,15 +38,15 @@ func (s *shapes) definition(t reflect.Type) (d apiextensions.JSONSchemaProps) {
 	switch t.Kind() {
 	case reflect.Struct:
 		d = apiextensions.JSONSchemaProps{Type: "object", Properties: make(map[string]apiextensions.JSONSchemaProps)}
-		for _, f := range s.of(t).fields {
-			one := s.definition(f.typ)
-			one.Enum = append(one.Enum, quoted(f.values)...)
-			if pairs := strings.Fields(f.bounds); len(pairs) > 0 {
+		for _, f := range s.Of(t).List {
+			one := s.definition(f.Type)
+			one.Enum = append(one.Enum, quoted(f.Values)...)
+			if pairs := strings.Fields(f.Bounds); len(pairs) > 0 {
 				one.Minimum, one.Maximum = bound(pairs[0]), bound(pairs[len(pairs)-1])
 			}
-			d.Properties[f.name] = one
-			if f.required {
-				d.Required = append(d.Required, f.name)
+			d.Properties[f.Name] = one
+			if f.Required {
+				d.Required = append(d.Required, f.Name)
 			}
 		}
 	case reflect.Map:
@@ -55,7 +56,7 @@ func (s *shapes) definition(t reflect.Type) (d apiextensions.JSONSchemaProps) {
 		elem := s.definition(t.Elem())
 		d = apiextensions.JSONSchemaProps{Type: "array", Items: &apiextensions.JSONSchemaPropsOrArray{Schema: &elem}}
 	case reflect.String:
-		d = apiextensions.JSONSchemaProps{Type: "string", Enum: quoted(s.enums[t])}
+		d = apiextensions.JSONSchemaProps{Type: "string", Enum: quoted(s.Values(t))}
 	case reflect.Bool:
 		d.Type = "boolean"
 	case reflect.Float32, reflect.Float64:

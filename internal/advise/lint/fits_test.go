@@ -3,14 +3,8 @@ package lint
 import (
 	"encoding/json"
 	"fmt"
-	"go/ast"
-	"go/parser"
-	"go/token"
-	"os/exec"
-	"path/filepath"
 	"reflect"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,9 +14,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/intstr"
+	kubernetes "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
-	kubernetes "sigs.k8s.io/yaml"
 
+	"plimsoll.dev/plimsoll/internal/advise/schema"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -120,10 +115,10 @@ func kindsWithTypes() []string {
 // What encoding/json writes of a value with all fields set has no key and no
 // value that does not fit.
 func TestFilledObjectsFit(t *testing.T) {
-	kinds := kindsWithTypes()
-	for _, k := range kinds {
+	known := schema.New()
+	for _, k := range kindsWithTypes() {
 		apiVersion, kind, _ := strings.Cut(k, " ")
-		typ := kindOf(apiVersion, kind)
+		typ := known.Kind(apiVersion, kind)
 		if typ == nil {
 			t.Errorf("%s has no type", k)
 			continue
@@ -149,8 +144,8 @@ func fitted(t *testing.T, typ reflect.Type, data []byte) []Finding {
 	if len(problems) > 0 || len(docs) != 1 || docs[0].Root == nil {
 		t.Fatalf("%v %v", problems, docs)
 	}
-	x := newText(&source{file: Input{Name: "x.json", Data: data}, tables: newTables()})
-	var out report
+	x := newText(Input{Name: "x.json", Data: data})
+	out := report{tables: newTables()}
 	fits(&out, value{doc: &doc{text: x}, node: docs[0].Root}, "the document", typ)
 	return out.findings
 }
@@ -159,14 +154,15 @@ func fitted(t *testing.T, typ reflect.Type, data []byte) []Finding {
 // all manifests of testdata, as they stand and with a key renamed.
 func TestStrictDecoderAgrees(t *testing.T) {
 	structural := []string{"unknown-field", "wrong-level", "wrong-type", "bad-quantity"}
+	known := schema.New()
 	compared, refused := 0, 0
 	compare := func(name string, root any) {
 		m, _ := root.(map[string]any)
 		apiVersion, _ := m["apiVersion"].(string)
 		kind, _ := m["kind"].(string)
-		typ := kindOf(apiVersion, kind)
-		if typ == nil || strings.Contains(typ.PkgPath(), "plimsoll.dev") {
-			return // tables of our own are no types to decode into
+		typ := known.Kind(apiVersion, kind)
+		if typ == nil || typ.PkgPath() == "" {
+			return // those of a table are no types to decode into
 		}
 		data, err := json.Marshal(root)
 		if err != nil {
@@ -193,7 +189,7 @@ func TestStrictDecoderAgrees(t *testing.T) {
 				continue
 			}
 			for i, d := range docs {
-				asJSON, err := kubernetes.YAMLToJSON(d.Text)
+				asJSON, err := kubernetes.ToJSON(d.Text)
 				var root any
 				if err != nil || d.Root == nil || len(d.Root.Duplicates) > 0 || json.Unmarshal(asJSON, &root) != nil {
 					continue
@@ -244,126 +240,4 @@ func renamed(v any, n int) any {
 		return v
 	}
 	return walk(v, 1)
-}
-
-// The values that are listed are those that the packages declare, by their
-// sources.
-func TestEnumsAreThoseOfTheTypes(t *testing.T) {
-	// Values that are declared and that no object may have, or that are listed
-	// in other words.
-	except := map[string][]string{
-		"VirtualMachineRunStrategy": {""},
-	}
-	var packages []string
-	for key := range enums() {
-		if typ, ok := key.(reflect.Type); ok && !slices.Contains(packages, typ.PkgPath()) {
-			packages = append(packages, typ.PkgPath())
-		}
-	}
-	out, err := exec.Command("go", append([]string{"list", "-f", "{{.ImportPath}} {{.Dir}}"}, packages...)...).Output()
-	if err != nil {
-		t.Skipf("needs the sources of the types: %v", err)
-	}
-	sources := make(map[string]map[string][]string) // package to type to values
-	for line := range strings.Lines(string(out)) {
-		name, dir, _ := strings.Cut(strings.TrimSpace(line), " ")
-		sources[name] = declared(t, dir)
-	}
-	checked := 0
-	for key, values := range enums() {
-		typ, ok := key.(reflect.Type)
-		if !ok {
-			continue
-		}
-		want := slices.DeleteFunc(slices.Clone(sources[typ.PkgPath()][typ.Name()]), func(v string) bool { return slices.Contains(except[typ.Name()], v) })
-		got := slices.Clone(values)
-		slices.Sort(got)
-		slices.Sort(want)
-		want = slices.Compact(want)
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: listed %q, declared %q", typ, got, want)
-		}
-		checked++
-	}
-	if checked < 30 {
-		t.Errorf("%d types were checked", checked)
-	}
-}
-
-// declared reads the text constants of a package's directory, by their type.
-func declared(t *testing.T, dir string) map[string][]string {
-	t.Helper()
-	files, _ := filepath.Glob(filepath.Join(dir, "*.go"))
-	values := make(map[string][]string)
-	plain := make(map[string]string) // constants of no type of their own
-	var aliases []*ast.ValueSpec
-	for _, file := range files {
-		if strings.HasSuffix(file, "_test.go") {
-			continue
-		}
-		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.SkipObjectResolution)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, decl := range parsed.Decls {
-			d, ok := decl.(*ast.GenDecl)
-			if !ok || d.Tok != token.CONST {
-				continue
-			}
-			for _, spec := range d.Specs {
-				v := spec.(*ast.ValueSpec)
-				if len(v.Values) != 1 {
-					continue
-				}
-				typ, _ := v.Type.(*ast.Ident)
-				switch value := v.Values[0].(type) {
-				case *ast.BasicLit:
-					text, err := strconv.Unquote(value.Value)
-					if err != nil {
-						continue
-					}
-					if typ == nil {
-						plain[v.Names[0].Name] = text
-					} else {
-						values[typ.Name] = append(values[typ.Name], text)
-					}
-				case *ast.CallExpr: // T("value")
-					name, ok := value.Fun.(*ast.Ident)
-					if lit, isLit := value.Args[0].(*ast.BasicLit); ok && isLit {
-						if text, err := strconv.Unquote(lit.Value); err == nil {
-							values[name.Name] = append(values[name.Name], text)
-						}
-					}
-				case *ast.Ident:
-					if typ != nil {
-						aliases = append(aliases, v)
-					}
-				}
-			}
-		}
-	}
-	for _, v := range aliases {
-		if text, ok := plain[v.Values[0].(*ast.Ident).Name]; ok {
-			name := v.Type.(*ast.Ident).Name
-			values[name] = append(values[name], text)
-		}
-	}
-	return values
-}
-
-// Each line of the table of kernel keys is read whole: a key, or a key with how
-// many numbers it takes and their bounds.
-func TestKernelKeysAreReadWhole(t *testing.T) {
-	bounded := 0
-	for key, r := range newKernelKeys().known {
-		if strings.ContainsAny(key, " :") || r.numbers < 0 || r.numbers > 4 || r.low > r.high || r.numbers == 0 && r.high != 0 {
-			t.Errorf("%q takes %d numbers from %d to %d", key, r.numbers, r.low, r.high)
-		}
-		if r.numbers > 0 {
-			bounded++
-		}
-	}
-	if n := len(newKernelKeys().removed); bounded < 80 || n < 10 {
-		t.Errorf("%d keys have bounds, and %d went", bounded, n)
-	}
 }
