@@ -12,21 +12,21 @@ import (
 	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	"mvdan.cc/sh/v3/shell"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
 )
 
 // tuned runs a calculator with -o json and returns its answer.
-func tuned(t *testing.T, code int, args ...string) tune.Answer {
+func tuned(t *testing.T, code int, args ...string) answer.Answer {
 	t.Helper()
 	got := command(t, nil, append(append([]string{"tune"}, args...), "-o", "json")...)
 	if got.code != code {
 		t.Fatalf("tune %s: exit code %d, want %d\n%s", strings.Join(args, " "), got.code, code, got.stderr)
 	}
-	var a tune.Answer
+	var a answer.Answer
 	if err := json.Unmarshal([]byte(got.stdout), &a); err != nil {
 		t.Fatalf("tune %s: %v\n%s", strings.Join(args, " "), err, got.stdout)
 	}
-	if a.Schema != tune.Schema {
+	if a.Schema != answer.Schema {
 		t.Errorf("schema %q", a.Schema)
 	}
 	return a
@@ -206,7 +206,7 @@ func TestTuneReadsALab(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, wideLab...)
 	got := p.Run(t, "tune", "kubelet", "--max-pods", "200", "--lab", p.Lab, "-o", "json")
-	var a tune.Answer
+	var a answer.Answer
 	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil || got.Code != 0 {
 		t.Fatalf("%v: %d %s", err, got.Code, got.Stderr)
 	}

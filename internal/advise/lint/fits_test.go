@@ -17,6 +17,9 @@ import (
 	kubernetes "k8s.io/apimachinery/pkg/util/yaml"
 	kjson "sigs.k8s.io/json"
 
+	"plimsoll.dev/plimsoll/internal/advise/lint/objects"
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 	"plimsoll.dev/plimsoll/internal/advise/schema"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -138,16 +141,16 @@ func TestFilledObjectsFit(t *testing.T) {
 }
 
 // fitted is what is found in a document that is held against a type.
-func fitted(t *testing.T, typ reflect.Type, data []byte) []Finding {
+func fitted(t *testing.T, typ reflect.Type, data []byte) []report.Finding {
 	t.Helper()
 	docs, problems := strictyaml.Documents("x.json", data)
 	if len(problems) > 0 || len(docs) != 1 || docs[0].Root == nil {
 		t.Fatalf("%v %v", problems, docs)
 	}
-	x := newText(Input{Name: "x.json", Data: data})
-	out := report{tables: newTables()}
-	fits(&out, value{doc: &doc{text: x}, node: docs[0].Root}, "the document", typ)
-	return out.findings
+	x := reading.NewText(reading.Input{Name: "x.json", Data: data})
+	out := report.Report{Tables: report.NewTables()}
+	objects.Fits(&out, reading.Value{Doc: &reading.Doc{Text: x}, Node: docs[0].Root}, "the document", typ)
+	return out.Findings
 }
 
 // What the strict decoder of Kubernetes refuses is found, and nothing else: in
@@ -171,7 +174,7 @@ func TestStrictDecoderAgrees(t *testing.T) {
 		into := reflect.New(typ).Interface()
 		strict, err := kjson.UnmarshalStrict(data, into)
 		theirs := err != nil || len(strict) > 0
-		ours := slices.ContainsFunc(fitted(t, typ, data), func(f Finding) bool { return slices.Contains(structural, f.Rule) })
+		ours := slices.ContainsFunc(fitted(t, typ, data), func(f report.Finding) bool { return slices.Contains(structural, f.Rule) })
 		compared++
 		if theirs {
 			refused++
@@ -185,7 +188,7 @@ func TestStrictDecoderAgrees(t *testing.T) {
 	for _, a := range archives(t) {
 		for _, in := range slices.Concat(a.parts["faulty"], a.parts["good"], a.parts["near"]) {
 			docs, problems := strictyaml.Documents(in.Name, in.Data)
-			if len(problems) > 0 || !strings.Contains(string(in.Data), "apiVersion") || hasHole(string(in.Data)) {
+			if len(problems) > 0 || !strings.Contains(string(in.Data), "apiVersion") || reading.HasHole(string(in.Data)) {
 				continue
 			}
 			for i, d := range docs {

@@ -13,34 +13,39 @@ import (
 
 	kubernetes "k8s.io/apimachinery/pkg/util/yaml"
 
+	"plimsoll.dev/plimsoll/internal/advise/lint/commands"
+	"plimsoll.dev/plimsoll/internal/advise/lint/host"
+	"plimsoll.dev/plimsoll/internal/advise/lint/objects"
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // lookAtFile looks at a file.
-func lookAtFile(out *report, t *text) {
-	if i := strings.IndexByte(t.data, 0); i >= 0 || !utf8.ValidString(t.data) {
-		if t.file.Asked {
-			out.problems = append(out.problems, Problem{File: t.file.Name, Text: "not a text file"})
+func lookAtFile(out *report.Report, t *reading.Text) {
+	if i := strings.IndexByte(t.Data, 0); i >= 0 || !utf8.ValidString(t.Data) {
+		if t.File.Asked {
+			out.Problems = append(out.Problems, report.Problem{File: t.File.Name, Text: "not a text file"})
 		}
 		return
 	}
-	if strings.TrimSpace(t.data) == "" {
-		if t.file.Asked {
-			out.note("", place{text: t}, "not checked: the file is empty")
+	if strings.TrimSpace(t.Data) == "" {
+		if t.File.Asked {
+			out.Note("", reading.Place{Text: t}, "not checked: the file is empty")
 		}
 		return
 	}
-	if t.file.Checked {
-		out.recognised = true
-		for _, f := range t.file.Faults {
-			out.findings = append(out.findings, Finding{Rule: RuleOwnFile, File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Found: f.Found, Fix: f.Fix})
+	if t.File.Checked {
+		out.Recognised = true
+		for _, f := range t.File.Faults {
+			out.Findings = append(out.Findings, report.Finding{Rule: RuleOwnFile, File: f.File, Line: f.Line, Column: f.Column, Path: f.Path, Found: f.Found, Fix: f.Fix})
 		}
 		return
 	}
-	problems := len(out.problems)
+	problems := len(out.Problems)
 	lookAt(out, t)
-	if !out.recognised && t.file.Asked && len(out.problems) == problems {
-		out.note("", place{text: t}, "not checked: lint does not know this kind of file")
+	if !out.Recognised && t.File.Asked && len(out.Problems) == problems {
+		out.Note("", reading.Place{Text: t}, "not checked: lint does not know this kind of file")
 	}
 }
 
@@ -48,56 +53,56 @@ func lookAtFile(out *report, t *text) {
 const maxDepth = 6
 
 // readers are what looks at a text of each format.
-func readers() map[format]func(*report, *text) {
-	return map[format]func(*report, *text){
-		yamlFormat: yamlText, sysctlFormat: sysctlFile, tunedFormat: tunedProfile,
-		haproxyFormat: haproxyFile, shellFormat: shellText, cloudConfigFormat: checkUserData, proseFormat: proseText,
+func readers() map[reading.Format]func(*report.Report, *reading.Text) {
+	return map[reading.Format]func(*report.Report, *reading.Text){
+		reading.YAML: yamlText, reading.Sysctl: host.SysctlFile, reading.Tuned: host.TunedProfile,
+		reading.HAProxy: host.HAProxyFile, reading.Shell: commands.ShellText, reading.CloudConfig: objects.CheckUserData, reading.Prose: proseText,
 	}
 }
 
 // lookAt looks at a text, by what it is.
-func lookAt(out *report, t *text) {
-	if read := readers()[formatOf(t)]; read != nil && t.depth() <= maxDepth {
+func lookAt(out *report.Report, t *reading.Text) {
+	if read := readers()[reading.FormatOf(t)]; read != nil && t.Depth() <= maxDepth {
 		read(out, t)
 	}
 }
 
 // yamlText reads a text of YAML or JSON documents.
-func yamlText(out *report, t *text) {
+func yamlText(out *report.Report, t *reading.Text) {
 	if parts := jsonStream(t); len(parts) > 1 {
 		for _, part := range parts {
 			yamlText(out, part)
 		}
 		return
 	}
-	data := t.data
+	data := t.Data
 	actions := strings.Contains(data, "{{")
 	templated := false
 	if actions {
 		// As it stands it is YAML when the actions stand in quotes.
-		if _, problems := documents(t.name, data); len(problems) > 0 {
+		if _, problems := reading.Documents(t.Name, data); len(problems) > 0 {
 			data, templated = withHoles(data), true
 		}
 	}
-	docs, problems := strictyaml.Documents(t.name, []byte(data))
+	docs, problems := strictyaml.Documents(t.Name, []byte(data))
 	yamlProblems(out, t, problems, templated)
 	for _, parsed := range docs {
 		if parsed.Root == nil {
 			yamlProblems(out, t, parsed.Problems, templated)
 			continue
 		}
-		d := &doc{text: t, templated: actions}
+		d := &reading.Doc{Text: t, Templated: actions}
 		if !templated {
 			yamlProblems(out, t, asKubernetesReads(parsed), false)
 		}
-		root := value{doc: d, node: parsed.Root}
-		before := out.recognised
-		out.recognised = false
+		root := reading.Value{Doc: d, Node: parsed.Root}
+		before := out.Recognised
+		out.Recognised = false
 		lookAtDocument(out, root)
-		if !d.templated && (out.recognised || !t.snippet) {
-			checkDuplicates(out, root, make(map[*node]bool))
+		if !d.Templated && (out.Recognised || !t.Snippet) {
+			checkDuplicates(out, root, make(map[*reading.Node]bool))
 		}
-		out.recognised = out.recognised || before
+		out.Recognised = out.Recognised || before
 	}
 }
 
@@ -128,11 +133,11 @@ func withHoles(data string) string {
 	var b strings.Builder
 	for line := range strings.Lines(data) {
 		body := strings.TrimRight(line, "\r\n")
-		if rest := strings.TrimSpace(templateAction.ReplaceAllString(body, "")); rest == "" && strings.Contains(body, "{{") {
+		if rest := strings.TrimSpace(reading.TemplateAction.ReplaceAllString(body, "")); rest == "" && strings.Contains(body, "{{") {
 			b.WriteString(line[len(body):])
 			continue
 		}
-		b.WriteString(templateAction.ReplaceAllStringFunc(body, holes))
+		b.WriteString(reading.TemplateAction.ReplaceAllStringFunc(body, reading.Holes))
 		b.WriteString(line[len(body):])
 	}
 	return b.String()
@@ -140,32 +145,32 @@ func withHoles(data string) string {
 
 // yamlProblems says why a text cannot be read: of a file it is a problem, of a
 // block in a text for people a finding, if it looks like YAML at all.
-func yamlProblems(out *report, t *text, problems []strictyaml.Problem, templated bool) {
+func yamlProblems(out *report.Report, t *reading.Text, problems []strictyaml.Problem, templated bool) {
 	if len(problems) == 0 {
 		return
 	}
 	switch {
 	case templated:
-		out.recognised = true
-		out.note("", t.place(max(1, problems[0].Line), problems[0].Column), "a template that cannot be read before it is rendered: not checked from here on")
-	case t.snippet || t.parent != nil:
+		out.Recognised = true
+		out.Note("", t.Place(max(1, problems[0].Line), problems[0].Column), "a template that cannot be read before it is rendered: not checked from here on")
+	case t.Snippet || t.Parent != nil:
 		// Of JSON, texts for people show pieces with dots in them.
-		inBraces := strings.HasPrefix(strings.TrimSpace(t.data), "{") || strings.HasPrefix(strings.TrimSpace(t.data), "[")
-		if t.snippet && !yamlObject.MatchString(t.data) && (inBraces || !looksLikeYAML(t.data)) {
+		inBraces := strings.HasPrefix(strings.TrimSpace(t.Data), "{") || strings.HasPrefix(strings.TrimSpace(t.Data), "[")
+		if t.Snippet && !reading.YAMLObject.MatchString(t.Data) && (inBraces || !reading.LooksLikeYAML(t.Data)) {
 			return
 		}
-		out.recognised = true
+		out.Recognised = true
 		for _, p := range problems {
-			out.find("yaml-syntax", t.place(max(1, p.Line), p.Column), "correct it", strings.TrimPrefix(p.Message, "not valid YAML: "))
+			out.Find("yaml-syntax", t.Place(max(1, p.Line), p.Column), "correct it", strings.TrimPrefix(p.Message, "not valid YAML: "))
 		}
-		if t.snippet {
+		if t.Snippet {
 			proseFragments(out, t)
 		}
-	case !t.file.Asked && (!yamlObject.MatchString(t.data) || !yamlName(t.name)):
+	case !t.File.Asked && (!reading.YAMLObject.MatchString(t.Data) || !yamlName(t.Name)):
 		// Found in a directory, and of nothing that is known.
-		out.note("", t.place(max(1, problems[0].Line), problems[0].Column), "not looked at: %s", problems[0].Message)
+		out.Note("", t.Place(max(1, problems[0].Line), problems[0].Column), "not looked at: %s", problems[0].Message)
 	default:
-		out.unreadable(t, problems)
+		out.Unreadable(t, problems)
 	}
 }
 
@@ -176,11 +181,11 @@ func yamlName(name string) bool {
 
 // jsonStream are the documents of a JSON text that has several, one behind the
 // other, which kubectl reads too; nothing if it is no such text.
-func jsonStream(t *text) (parts []*text) {
-	if data := strings.TrimSpace(t.data); !strings.HasPrefix(data, "{") || json.Valid([]byte(data)) {
+func jsonStream(t *reading.Text) (parts []*reading.Text) {
+	if data := strings.TrimSpace(t.Data); !strings.HasPrefix(data, "{") || json.Valid([]byte(data)) {
 		return nil
 	}
-	decoder := json.NewDecoder(strings.NewReader(t.data))
+	decoder := json.NewDecoder(strings.NewReader(t.Data))
 	for {
 		var raw json.RawMessage
 		err := decoder.Decode(&raw)
@@ -191,54 +196,54 @@ func jsonStream(t *text) (parts []*text) {
 		case err != nil:
 			return nil
 		}
-		parts = append(parts, t.part(end-len(raw), end, t.name))
+		parts = append(parts, t.Part(end-len(raw), end, t.Name))
 	}
 }
 
 // checkDuplicates finds keys that stand twice.
-func checkDuplicates(out *report, v value, seen map[*node]bool) {
-	if seen[v.node] {
+func checkDuplicates(out *report.Report, v reading.Value, seen map[*reading.Node]bool) {
+	if seen[v.Node] {
 		return // an anchor's, seen where it is written
 	}
-	seen[v.node] = true
-	for _, item := range v.items() {
+	seen[v.Node] = true
+	for _, item := range v.Items() {
 		checkDuplicates(out, item, seen)
 	}
-	t := v.doc.text
-	for _, e := range v.node.Duplicates {
-		first, _ := v.node.Entry(e.Key)
-		var edits []edit
-		if sameScalar(first.Value, e.Value) {
-			if b, ok := v.doc.blockOf(e); ok {
-				edits = []edit{{t, t.lines[b.first-1], t.lineEnd(b.last), ""}}
+	t := v.Doc.Text
+	for _, e := range v.Node.Duplicates {
+		first, _ := v.Node.Entry(e.Key)
+		var edits []reading.Edit
+		if objects.SameScalar(first.Value, e.Value) {
+			if b, ok := v.Doc.BlockOf(e); ok {
+				edits = []reading.Edit{{Text: t, Start: t.Lines[b.First-1], End: t.LineEnd(b.Last), With: ""}}
 			}
 		}
-		out.find("duplicate-key", v.child(e).keyAt(), "keep one of the two",
-			fmt.Sprintf("the key \"%s\" stands here a second time, first on line %d", e.Key, fileLine(t.place(first.Line, 1))), edits...)
+		out.Find("duplicate-key", v.Child(e).KeyAt(), "keep one of the two",
+			fmt.Sprintf("the key \"%s\" stands here a second time, first on line %d", e.Key, reading.FileLine(t.Place(first.Line, 1))), edits...)
 	}
-	for _, e := range v.entries() {
-		if !e.raw.Merged {
-			checkDuplicates(out, e.value, seen)
+	for _, e := range v.Entries() {
+		if !e.Raw.Merged {
+			checkDuplicates(out, e.Value, seen)
 		}
 	}
 }
 
 // lookAtDocument looks at a document: an object, or a piece that has another
 // form.
-func lookAtDocument(out *report, root value) {
-	if root.node.Kind != strictyaml.Mapping {
+func lookAtDocument(out *report.Report, root reading.Value) {
+	if root.Node.Kind != strictyaml.Mapping {
 		return
 	}
-	has := func(key string) bool { _, ok := root.node.Entry(key); return ok }
+	has := func(key string) bool { _, ok := root.Node.Entry(key); return ok }
 	switch {
-	case has("apiVersion") && has("kind"), root.get("kind").text() == "KubeletConfiguration":
-		lookAtObject(out, root)
-	case root.get("ignition", "version").node != nil:
-		out.recognised = true
-		ignitionConfig(out, root, "")
-	case has("networking") && (has("baseDomain") || has("controlPlane") || has("platform") || has("pullSecret") || root.get("networking", "clusterNetwork").node != nil):
-		out.recognised = true
-		checkInstallConfig(out, root)
+	case has("apiVersion") && has("kind"), root.Get("kind").Text() == "KubeletConfiguration":
+		objects.LookAtObject(out, root)
+	case root.Get("ignition", "version").Node != nil:
+		out.Recognised = true
+		objects.IgnitionConfig(out, root, "")
+	case has("networking") && (has("baseDomain") || has("controlPlane") || has("platform") || has("pullSecret") || root.Get("networking", "clusterNetwork").Node != nil):
+		out.Recognised = true
+		objects.CheckInstallConfig(out, root)
 	default:
 		lookAtFragment(out, root)
 	}
