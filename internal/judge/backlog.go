@@ -160,22 +160,9 @@ func (s *Stream) backlog() *Backlog {
 	return newBacklog(means, s.hold, arrivals)
 }
 
-// breach is what a goal breaks on where the backlog grew throughout the hold.
-func (b *Backlog) breach() (Breach, bool) {
-	if b == nil || !b.Growing {
-		return Breach{}, false
-	}
-	bound := steadyRise
-	return Breach{
-		What: fmt.Sprintf("notSteady: the backlog grew throughout the hold, from %.0f to %.0f (%.3g a second, 95 %% interval %.3g to %.3g), by %.3g %% of its arrivals",
-			b.Means[0], b.Means[len(b.Means)-1], *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Rise),
-		Value: &b.Rise, Bound: &bound, Kind: BreachNotSteady,
-	}, true
-}
-
-// stall says what a backlog that rose at the end of the hold alone is, "" for
+// stallOf says what a backlog that rose at the end of the hold alone is, "" for
 // any other.
-func (b *Backlog) stall() string {
+func stallOf(b *Backlog) string {
 	if b == nil || !b.Stalled {
 		return ""
 	}

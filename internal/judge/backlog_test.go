@@ -66,10 +66,10 @@ func TestABacklogThatGrows(t *testing.T) {
 		}, false, false},
 	} {
 		b := newBacklog(means(c.at), 60e6, 6000)
-		if b.Growing != c.growing || b.Stalled != c.stalled || (b.stall() != "") != c.stalled {
+		if b.Growing != c.growing || b.Stalled != c.stalled || (stallOf(b) != "") != c.stalled {
 			t.Errorf("%s: %+v", c.why, b)
 		}
-		if breach, ok := b.breach(); ok != c.growing || ok && !strings.HasPrefix(breach.What, "notSteady: the backlog grew throughout the hold, from ") {
+		if breach, ok := notSteady(b); ok != c.growing || ok && !strings.HasPrefix(breach.What, "notSteady: the backlog grew throughout the hold, from ") {
 			t.Errorf("%s: %v %q", c.why, ok, breach.What)
 		}
 	}

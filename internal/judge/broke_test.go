@@ -349,10 +349,9 @@ func TestTheMomentOfAQuantileAgreesWithASlowTwin(t *testing.T) {
 				s.made(name, float64(rng.IntN(7)))
 			}
 		}
-		f := s.current
-		f.head.Ending, f.end = record.EndHeld, record.Micros(6+rng.IntN(10))*1e6
-		s.objects.end(f)
-		c := judge(&s.spec, f, nil)
+		s.collector.current.head.Ending = record.EndHeld
+		m, f := s.collector.end(record.Micros(6+rng.IntN(10)) * 1e6)
+		c := judge(&s.spec, m, f, nil)
 		i := slices.IndexFunc(c.Breaches, func(b Breach) bool { return b.Decided })
 		if i < 0 {
 			continue

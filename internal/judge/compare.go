@@ -11,17 +11,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// ArmsSpec is what must be known of a comparison, besides its history.
-type ArmsSpec struct {
-	Names  []string // the baseline first
-	Params map[string]map[string]string
-	// Metric is the one that decides, such as "ContainersStarted p50"; it was
-	// declared before the runs.
-	Metric string
-	Margin float64 // 0.05 is 5 %
-	Alpha  float64
-}
-
 // RunOf is a step as a comparison takes it. The milestones give the order of
 // its figures, the kind the names of those that its target declares; samples
 // are its distributions.
@@ -87,7 +76,7 @@ func comparisonOf(spec ArmsSpec, kind record.ObjectKind, milestones []string, st
 	for _, s := range steps {
 		var samples []compare.MilestoneSample
 		for _, name := range milestones {
-			for _, x := range s.samples[name] {
+			for _, x := range s.parts[name] {
 				samples = append(samples, compare.MilestoneSample{Milestone: name, Component: x.component, Sample: x.Sample})
 			}
 		}

@@ -76,7 +76,7 @@ func concurrentIn(spec *Spec, f *facts) (a *Concurrent, bounds []BoundShare) {
 	for node, edges := range byPlace {
 		useAt.add(edges, waitsAt[node])
 	}
-	bounds = append(a.bound(use, a.Limit, a.Most, "", a.Setting), a.bound(useAt, a.PerPlaceLimit, a.PerPlace, " of one "+spec.Kind.Place.One, a.PerPlaceSetting)...)
+	bounds = append(boundOf(a, use, a.Limit, a.Most, "", a.Setting), boundOf(a, useAt, a.PerPlaceLimit, a.PerPlace, " of one "+spec.Kind.Place.One, a.PerPlaceSetting)...)
 	slices.SortStableFunc(bounds, func(x, y BoundShare) int { return cmp.Compare(y.Share, x.Share) })
 	return a, bounds
 }
@@ -123,8 +123,8 @@ func (n *usedUp) add(underWay, waits []edge) {
 // others wait: the next one begins a little after one has ended.
 const limitFull = 0.7
 
-// bound is how far a limit was used up, if there is one and some waited.
-func (a *Concurrent) bound(n usedUp, limit, most int, where, setting string) []BoundShare {
+// boundOf is how far a limit was used up, if there is one and some waited.
+func boundOf(a *Concurrent, n usedUp, limit, most int, where, setting string) []BoundShare {
 	if limit == 0 || !(n.waited > 0) {
 		return nil
 	}

@@ -5,7 +5,6 @@ import (
 	"maps"
 	"slices"
 
-	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -44,68 +43,6 @@ const (
 	FigureMachine  = signature.FigureMachine
 	FigureCPU      = signature.FigureCPU // begins the name of a process's
 )
-
-// window is how long before a moment its conditions are of.
-const window = record.Micros(5e6)
-
-// figuresIn are the conditions of a step between two moments. Load is that at
-// the later one. What was under way between them counts with all of its time:
-// what stands still is answered only afterwards.
-func (f *facts) figuresIn(from, to record.Micros, load StepProgress) map[string]float64 {
-	figures := make(map[string]float64)
-	for source, points := range f.readings.cpu {
-		used, ok := cpuIn(points, from, to)
-		if !ok {
-			continue
-		}
-		if used = f.readings.percent(used); source == SourceMachine {
-			figures[FigureMachine] = used
-		} else {
-			figures[FigureCPU+source] = used
-		}
-	}
-	var service []float64
-	var edges []edge
-	for _, s := range f.own {
-		if !s.onRecord || s.outcome == record.SlotDropped || s.sent > to || s.replied < from {
-			continue
-		}
-		edges = append(edges, edge{max(s.sent, from), 1}, edge{s.replied, -1})
-		service = append(service, (s.replied - s.sent).Seconds())
-	}
-	figures[FigureInFlight] = float64(mostAtOnce(edges))
-	if f.stream != nil {
-		if w := f.stream.windowAt(to); w != nil {
-			figures[FigureInFlight] = float64(w.inFlight)
-		}
-	}
-	put := func(name string, values []float64) {
-		if len(values) > 0 {
-			figures[name] = round(stats.NewSample(values, 0).Quantile(0.5), 6)
-		}
-	}
-	put(FigureRequest, service)
-	var latency, lag []float64
-	for _, x := range f.canaries.list {
-		if x.Sent > to || max(x.Replied, x.Seen, x.Sent) < from {
-			continue
-		}
-		if x.Replied > 0 {
-			latency = append(latency, (x.Replied - x.Sent).Seconds())
-		}
-		if x.Seen > 0 {
-			lag = append(lag, (x.Seen - x.Sent).Seconds())
-		}
-	}
-	put(FigureAPI, latency)
-	put(FigureWatchLag, lag)
-	if f.stream != nil {
-		figures[FigureBacklog] = float64(load.Backlog)
-		return figures
-	}
-	figures[FigurePending], figures[FigureUnplaced] = float64(load.pending()), float64(load.Unplaced)
-	return figures
-}
 
 // describe records the conditions at what broke first in a step, and those of
 // the first step as what is normal.
@@ -150,28 +87,6 @@ func (c *judged) describe(f *facts, first *judged) {
 		}
 		c.Conditions.Figures = append(c.Conditions.Figures, figure)
 	}
-}
-
-// mostPending is the load at the moment up to t at which the most objects of a
-// step were pending, by its own requests.
-func (f *facts) mostPending(t record.Micros) StepProgress {
-	// At a few hundred moments, evenly spread: exact enough to compare with.
-	const moments = 256
-	times := make([]record.Micros, 0, moments)
-	for i := range record.Micros(moments) {
-		at := f.start + (t-f.start)*(i+1)/moments
-		if len(times) == 0 || at > times[len(times)-1] {
-			times = append(times, at)
-		}
-	}
-	var most StepProgress
-	for _, l := range f.loadsAt(times) {
-		if l.pending() > most.pending() {
-			most.Asked, most.There = l.Asked, l.There
-		}
-		most.Unplaced, most.Backlog = max(most.Unplaced, l.Unplaced), max(most.Backlog, l.Backlog)
-	}
-	return most
 }
 
 // compareFigures puts what is known of the objects first, then the API, then

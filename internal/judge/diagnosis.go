@@ -2,7 +2,6 @@ package judge
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/plan/signature"
@@ -80,39 +79,6 @@ func diagnosisOf(spec *Spec, steps []*judged) []Diagnosis {
 	return list
 }
 
-// peaks are a step's figures as its signatures ask for them: the most of what
-// is counted and used, the median of what takes time.
-func (c *judged) peaks(spec *Spec, f *facts) map[string]float64 {
-	figures := make(map[string]float64)
-	if len(spec.Signatures) == 0 {
-		return figures
-	}
-	maps.Copy(figures, f.figuresIn(f.start, f.end, f.mostPending(f.end)))
-	for source, points := range f.readings.cpu {
-		peak, ok := peakCPU(points)
-		if !ok {
-			// Figures of signatures are in percent of one processor.
-			delete(figures, FigureCPU+source)
-			continue
-		}
-		if source != SourceMachine {
-			figures[signature.FigureCPU+source] = peak
-		} else if cpus := f.readings.usage[source].cpus; cpus > 0 {
-			figures[signature.FigureMachine] = round(peak/float64(cpus), 1)
-		}
-	}
-	for source, u := range c.Resources {
-		if u.PeakRSSBytes > 0 {
-			figures[signature.FigureMemory+source] = float64(u.PeakRSSBytes)
-		}
-	}
-	for _, n := range f.services {
-		figures[signature.FigureServices] = max(figures[signature.FigureServices], float64(n))
-	}
-	figures[signature.FigureThrottled] = float64(c.Retries429)
-	return figures
-}
-
 // LogTail is the end of what a container of a failing object has written,
 // secrets masked.
 type LogTail struct {
@@ -124,8 +90,3 @@ type LogTail struct {
 	Masked    int      `json:"masked,omitempty"` // lines in which something was masked
 	Error     string   `json:"error,omitempty"`  // why there are none
 }
-
-const (
-	maxLogs     = 12 // of a step, in its result
-	maxLogLines = 8  // of one of them
-)

@@ -37,6 +37,13 @@ type facts struct {
 	canaries canaries
 	guards   []stop
 	logs     []LogTail
+
+	// What follows from all of this, once the step was measured.
+	outcomes []unitOutcome     // of the units
+	samples  map[string]sample // by milestone, of the step's own objects
+	dropped  int               // requests of the step that were never sent
+	achieved *float64          // in percent of the rate that was offered, nil is not known
+	stood    []standstill
 }
 
 // unit is one object that is asked for.
@@ -79,6 +86,11 @@ func (f *facts) ended(s *record.StepEvent) {
 	}
 	f.head.Ending, f.message = s.Ending, s.Message
 }
+
+const (
+	maxLogs     = 12 // of a step, in its result
+	maxLogLines = 8  // of one of them
+)
 
 // addLog takes in a sample of what a container has written.
 func (f *facts) addLog(r *record.Log) {

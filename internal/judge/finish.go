@@ -60,7 +60,7 @@ func (b *Builder) Ahead(d design.Design) [][]design.Next {
 // says why a run that was not finished ended, "" when it was.
 func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string) Result {
 	b.close()
-	for _, w := range slices.Concat(warningsOf(b.steps), b.faults.lasting("to the end")) {
+	for _, w := range slices.Concat(warningsOf(b.steps), b.collector.lasting()) {
 		b.Warn(w)
 	}
 	if !b.ended && stop == "" {
@@ -84,7 +84,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.ExperimentKind,
 		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, ObjectKind: &kind, Arrived: b.spec.Kind.There,
 		Goals: []GoalResult{}, Steps: b.Steps(),
-		Diagnosis: diagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.cost.Cost, Cleanup: b.cleanup, Warnings: b.warnings,
+		Diagnosis: diagnosisOf(&b.spec, b.steps), Ceilings: []record.Ceiling{}, Cost: b.collector.ownCost(), Cleanup: b.cleanup, Warnings: b.warnings,
 	}
 	for i, g := range b.spec.Goals {
 		n := d.Next(b.Made(g.Name), stop)
@@ -119,11 +119,11 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	r.Require = b.spec.Require
 	r.ExitCode = exitCodeOf(r.required())
 	if b.spec.Arms != nil {
-		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.objects.names, b.steps), stop)
+		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.collector.milestoneNames(), b.steps), stop)
 	}
-	r.Published = publishedFigures(&b.spec, b.objects.names, r)
+	r.Published = publishedFigures(&b.spec, b.collector.milestoneNames(), r)
 	r.Laws = LawsOf(b.spec, r.Steps)
-	r.Overhead = b.phases.overhead(r.Laws)
+	r.Overhead = b.collector.overhead(r.Laws)
 	return r
 }
 
@@ -228,6 +228,9 @@ func (line *LoadLine) setPassProbability(steps []*judged, goal string) {
 	line.PassProbability = round(stats.PassProbability(line.Confirmations, line.ConfirmationsMade, confidence), 2)
 }
 
+// confidence is that of every interval in a result.
+const confidence = 0.95
+
 // warningsOf are what the reader must know of how the steps were judged.
 func warningsOf(steps []*judged) record.Warnings {
 	var warnings record.Warnings
@@ -255,7 +258,7 @@ func warningsOf(steps []*judged) record.Warnings {
 				Text: "all writes to the API stood still: what was slow then tells of that, and not of a limit of the load",
 			})
 		}
-		if text := s.Backlog.stall(); text != "" {
+		if text := stallOf(s.Backlog); text != "" {
 			warnings.Add(record.Warning{Kind: record.WarningStandstill, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
 		for _, what := range s.largest {

@@ -1,10 +1,12 @@
 package judge
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
 	"strings"
+	"time"
 
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -14,14 +16,10 @@ import (
 // verdicts judges a step by the goals. It reads the facts, and notes in the step
 // what it broke on.
 type verdicts struct {
-	spec     *Spec
-	f        *facts
-	step     *judged
-	normal   *judged           // the first step, nil where it tells of nothing
-	outcomes []unitOutcome     // of the facts' units
-	samples  map[string]sample // by milestone, of the step's own objects
-	dropped  int               // requests of the step that were never sent
-	achieved *float64          // in percent of the rate that was offered, nil is not known
+	spec   *Spec
+	f      *facts
+	step   *judged
+	normal *judged // the first step, nil where it tells of nothing
 }
 
 // goal judges a step by one goal: the worst of its objectives.
@@ -46,13 +44,13 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		broken = append(broken, what)
 		c.addBreach([]string{g.Name}, Breach{What: what, Value: &n, Bound: new(float64), Kind: BreachReplaced, Count: f.replaced, at: max(f.replacedAt, f.start)})
 	}
-	if a := c.Arrivals; a != nil && c.Open && a.held() {
+	if a := c.Arrivals; a != nil && c.Open && heldBack(a) {
 		value, bound := 100-100*float64(a.Late)/float64(a.Judged), 100-lateTolerated
 		what := fmt.Sprintf("achievedRate: %d of %d arrivals waited because answers were slow and the limit of requests in flight was reached; %d were dropped", a.Late, a.Judged, a.Dropped)
 		broken = append(broken, what)
-		c.addBreach([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: BreachAchieved, Count: a.Late, at: f.heldBackAt(a)})
+		c.addBreach([]string{g.Name}, Breach{What: what, Value: &value, Bound: &bound, Kind: BreachAchieved, Count: a.Late, at: f.moments().heldBackAt(a)})
 	}
-	if b, grew := c.Backlog.breach(); grew {
+	if b, grew := notSteady(c.Backlog); grew {
 		b.at = f.end
 		broken = append(broken, b.What)
 		c.addBreach([]string{g.Name}, b)
@@ -97,10 +95,10 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 			if refused != "" {
 				c.binding[g.Name] += "; " + refused
 			}
-			if text := c.Bottleneck.growth(v.normal, c.WatchLag); text != "" && (c.Open || f.stream != nil) {
+			if text := growthOf(c.Bottleneck, v.normal, c.WatchLag); text != "" && (c.Open || f.stream != nil) {
 				c.binding[g.Name] += "; " + text
 			}
-			if text := c.Bottleneck.longest(); text != "" && !c.Open && f.stream == nil {
+			if text := longestOf(c.Bottleneck); text != "" && !c.Open && f.stream == nil {
 				c.binding[g.Name] += "; " + text
 			}
 		}
@@ -188,7 +186,7 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 	case slo.Quantile:
 		return v.quantile(s)
 	case slo.Errors:
-		asked, failed := c.APIRequests.N+v.dropped, c.APIRequests.Failed+v.dropped
+		asked, failed := c.APIRequests.N+f.dropped, c.APIRequests.Failed+f.dropped
 		if r := c.Requests; r != nil {
 			asked, failed = r.Intended-r.Lost, r.failedAll()+r.Dropped
 		}
@@ -196,14 +194,14 @@ func (v *verdicts) objective(s slo.SLO) judgement {
 			return inconclusive("%s: no request was made", s)
 		}
 		o := judgePercent(s, 100*float64(failed)/float64(asked))
-		o.kind, o.count, o.at = BreachErrors, failed, f.errorsAt(s, asked)
+		o.kind, o.count, o.at = BreachErrors, failed, f.moments().errorsAt(s, asked)
 		return o
 	default: // slo.Achieved
-		if v.achieved == nil {
+		if f.achieved == nil {
 			return inconclusive("%s: the rate is not known", s)
 		}
-		o := judgePercent(s, *v.achieved)
-		o.kind, o.at = BreachAchieved, f.achievedAt(s)
+		o := judgePercent(s, *f.achieved)
+		o.kind, o.at = BreachAchieved, f.moments().achievedAt(s)
 		return o
 	}
 }
@@ -217,7 +215,7 @@ func judgePercent(s slo.SLO, value float64) judgement {
 
 // quantile judges the latencies of the step's own objects.
 func (v *verdicts) quantile(s slo.SLO) judgement {
-	sample, ok := v.samples[s.Milestone]
+	sample, ok := v.f.samples[s.Milestone]
 	if !ok || sample.N() == 0 {
 		return inconclusive("%s: nothing of the step could be judged", s)
 	}
@@ -237,7 +235,7 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 	if holds {
 		return passed()
 	}
-	at, count := v.quantileAt(s, sample)
+	at, count := v.f.moments().quantileAt(s, sample)
 	return judgement{verdict: slo.Breached, what: fmt.Sprintf("%s: it was %s", s, duration(value, s.Within)), value: finite(value), bound: &bound, missing: math.IsInf(value, 1), kind: BreachLatency, count: count, at: at}
 }
 
@@ -245,42 +243,74 @@ func (v *verdicts) quantile(s slo.SLO) judgement {
 // step's own, whether they were in time.
 func (v *verdicts) all(s slo.SLO) judgement {
 	f := v.f
-	if f.stream != nil {
-		return f.stream.all(f, s)
-	}
-	bound := f.timeout
-	if s.Within > 0 {
-		bound = min(bound, record.MicrosOf(s.Within))
-	}
-	m := f.of(s.Milestone)
-	short, lost := 0, 0
-	first := f.end // when the first was short
-	for i := range f.units {
-		u := &f.units[i]
-		took := u.latency(m)
-		late := u.own && took > bound
-		switch {
-		case took == unreached && v.outcomes[i] == unitLost:
-			lost++
-			continue
-		case took == unreached || late || u.object.gone && !f.head.Open:
-		case m != f.there || v.outcomes[i] == unitReady:
-			continue
-		case v.outcomes[i] == unitLost:
-			lost++
-			continue
-		}
-		short++
-		first = min(first, v.shortAt(i, m, bound))
-	}
-	switch n := float64(short); {
+	short, lost, first := f.moments().short(s)
+	n := float64(short)
+	broken := judgement{verdict: slo.Breached, value: &n, bound: new(float64), missing: true, kind: BreachMissing, count: short, at: first}
+	switch {
+	case short > 0 && f.stream != nil:
+		broken.what = s.String() + ": " + v.many(short) + " did not reach it"
+		return broken
 	case short > 0:
-		return judgement{
-			verdict: slo.Breached, what: fmt.Sprintf("%s: %d of %d did not reach it", s, short, len(f.units)), value: &n, bound: new(float64), missing: true,
-			kind: BreachMissing, count: short, at: first,
-		}
+		broken.what = fmt.Sprintf("%s: %d of %d did not reach it", s, short, len(f.units))
+		return broken
+	case lost > 0 && f.stream != nil:
+		return inconclusive("%s: what became of %s is not known", s, v.many(lost))
 	case lost > 0:
 		return inconclusive("%s: the state of %d of %d is not known", s, lost, len(f.units))
 	}
 	return passed()
+}
+
+// leastOwn is the least quantile of the generator's own delay that is judged: of a
+// twentieth of the requests that came later than a median shows little.
+const leastOwn = 0.95
+
+// tooLate says that the generator was late by its own doing, "" where it was not:
+// its delay at p99 may be a tenth of the quantile that is judged, and OwnDelayBound
+// at most. Arms that are compared by a lower quantile are judged by that alone, and
+// by the same one of the delay, for what comes beyond does not shift it.
+func (v *verdicts) tooLate(g slo.Goal) string {
+	a := v.step.Arrivals
+	if a == nil || a.OwnDelayP99 == nil {
+		return ""
+	}
+	q, delay, bound, of := 0.99, *a.OwnDelayP99, OwnDelayBound.Seconds(), ""
+	if v.f.stream != nil {
+		var judged []slo.Figure
+		for _, s := range g.SLOs {
+			if s.Form == slo.Quantile {
+				judged = append(judged, slo.Figure{Milestone: s.Milestone, Q: s.Q})
+			}
+		}
+		if arms := v.spec.Arms; arms != nil {
+			if f, err := slo.ParseFigure(arms.Metric); err == nil {
+				judged, q = []slo.Figure{f}, min(max(f.Q, leastOwn), q)
+				delay = v.f.stream.ownDelay(q)
+			}
+		}
+		for _, f := range judged {
+			if x, ok := v.f.samples[f.Milestone]; ok && x.N() > 0 && x.Quantile(f.Q)/10 < bound {
+				bound, of = x.Quantile(f.Q)/10, ", a tenth of "+f.String()
+			}
+		}
+	}
+	if delay <= bound {
+		return ""
+	}
+	most := time.Duration(bound * float64(time.Second)).Round(time.Microsecond)
+	return fmt.Sprintf("%s itself was late: its own delay, %s of %d arrivals, was %s, more than %v%s",
+		cmp.Or(v.spec.Kind.Generator, "plimsoll"), stats.QuantileName(q), a.Judged, duration(delay, most), most, of)
+}
+
+// notSteady is what a goal breaks on where the backlog grew throughout the hold.
+func notSteady(b *Backlog) (Breach, bool) {
+	if b == nil || !b.Growing {
+		return Breach{}, false
+	}
+	bound := steadyRise
+	return Breach{
+		What: fmt.Sprintf("notSteady: the backlog grew throughout the hold, from %.0f to %.0f (%.3g a second, 95 %% interval %.3g to %.3g), by %.3g %% of its arrivals",
+			b.Means[0], b.Means[len(b.Means)-1], *b.Slope.Value, *b.Slope.Lo, *b.Slope.Hi, b.Rise),
+		Value: &b.Rise, Bound: &bound, Kind: BreachNotSteady,
+	}, true
 }

@@ -84,7 +84,7 @@ func groupsOf(spec *Spec, f *facts, outcomes []unitOutcome) (list []Group) {
 			v.Latency, _ = latenciesOf(spec, &part, ends)
 			b.Values = append(b.Values, v)
 		}
-		b.count(took)
+		countIn(&b, took)
 		list = append(list, b)
 	}
 	return list
@@ -115,8 +115,8 @@ func (u *unit) between(from, to int) record.Micros {
 	return max(u.latency(to)-u.latency(from), 0)
 }
 
-// count counts the times of each value in bins of one width.
-func (b *Group) count(took [][]float64) {
+// countIn counts the times of each value in bins of one width.
+func countIn(b *Group, took [][]float64) {
 	all := slices.Concat(took...)
 	bins := 0
 	if len(all) > 0 {

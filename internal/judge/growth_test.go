@@ -10,9 +10,9 @@ func TestTheWaitThatGrew(t *testing.T) {
 	wait := func(whose, from, to string, mean float64) Wait {
 		return Wait{For: whose, From: from, To: to, Mean: mean}
 	}
-	normal := &judged{Step: Step{ID: 1, Bottleneck: &Bottleneck{Waits: []Wait{
+	normal := &judged{measured: measured{Step: Step{ID: 1, Bottleneck: &Bottleneck{Waits: []Wait{
 		wait("nodes", "Scheduled", "Ready", 2), wait("API server", "request", "Created", 0.01), wait("scheduler", "Created", "Scheduled", 0.001),
-	}}}}
+	}}}}}
 	lag := &WatchLag{P50: new(0.02)}
 	for _, tt := range []struct {
 		why    string
@@ -29,7 +29,7 @@ func TestTheWaitThatGrew(t *testing.T) {
 	} {
 		n := &Bottleneck{Waits: tt.waits, CPUs: 2, CPUBusy: new(51.0), CPUBy: []CPUShare{{"etcd", 30}}}
 		want := strings.TrimPrefix(tt.want+"; the 2 CPUs were 51% busy, etcd 30%", "; ")
-		if got := n.growth(tt.normal, lag); got != want {
+		if got := growthOf(n, tt.normal, lag); got != want {
 			t.Errorf("%s:\n%s\nwant %s", tt.why, got, want)
 		}
 	}

@@ -53,7 +53,8 @@ func TestOwnDelayShiftsLittle(t *testing.T) {
 			record.Count(s.delay, record.Micros(1e6*own))
 		}
 		p99 := sampleOf(s.delay, 0).Quantile(0.99)
-		v := &verdicts{spec: &Spec{}, f: &facts{stream: s}, step: &judged{}, samples: map[string]sample{"Complete": {Sample: stats.NewSample(seen, 0)}}}
+		v := &verdicts{spec: &Spec{}, f: &facts{stream: s}, step: &judged{}}
+		v.f.samples = map[string]sample{"Complete": {Sample: stats.NewSample(seen, 0)}}
 		v.step.Arrivals = &Arrivals{Judged: len(seen), OwnDelayP99: &p99}
 		q := 0.99
 		if c.metric != "" {

@@ -4,7 +4,7 @@ import "plimsoll.dev/plimsoll/internal/record"
 
 // metricsOf are the figures of a step that its target declares, by name, but for
 // those that every step has.
-func metricsOf(spec *Spec, f *facts, s *judged) map[string]float64 {
+func metricsOf(spec *Spec, f *facts, s *measured) map[string]float64 {
 	account := s.Account()
 	own := map[string]*float64{
 		record.ValueAsked: new(float64(account.Intended)), record.ValueDone: new(float64(account.Ready)),

@@ -10,12 +10,17 @@ import (
 // within is a moment of the step's: its start or end for one before or after.
 func (f *facts) within(t record.Micros) record.Micros { return min(max(t, f.start), f.end) }
 
+// moments tells at which moment an objective could no longer hold.
+type moments struct{ *facts }
+
+func (f *facts) moments() moments { return moments{f} }
+
 // lateAt is when it was certain that an object of the step would not be at a
 // milestone within the bound: when its time was over, or earlier where its
 // request was refused, or where it ended or went without having been there.
 // What the step did not wait for is certain at its end.
-func (v *verdicts) lateAt(i, m int, bound record.Micros) record.Micros {
-	f, u, outcome := v.f, &v.f.units[i], v.outcomes[i]
+func (f moments) lateAt(i, m int, bound record.Micros) record.Micros {
+	u, outcome := &f.units[i], f.outcomes[i]
 	at := f.end
 	if bound < at-u.zero {
 		at = u.zero + bound
@@ -35,13 +40,13 @@ func (v *verdicts) lateAt(i, m int, bound record.Micros) record.Micros {
 
 // shortAt is when an object in place was first short of what is asked of all:
 // when its time was over, or when it fell from where it was, or went.
-func (v *verdicts) shortAt(i, m int, bound record.Micros) record.Micros {
-	f, u := v.f, &v.f.units[i]
+func (f moments) shortAt(i, m int, bound record.Micros) record.Micros {
+	u := &f.units[i]
 	at := f.end
 	o := u.object
 	if u.own {
 		if l := u.latency(m); l == unreached || l > bound {
-			at = v.lateAt(i, m, bound)
+			at = f.lateAt(i, m, bound)
 		}
 	} else if o == nil || o.reached(m) == never {
 		at = f.start // it was so before the step
@@ -64,10 +69,9 @@ func (v *verdicts) shortAt(i, m int, bound record.Micros) record.Micros {
 // the quantile is the ceil(q n)-th smallest latency, so that it takes
 // n - ceil(q n) + 1 of them. An objective that asks for slow objects is lost
 // once ceil(q n) of them were quick.
-func (v *verdicts) quantileAt(s slo.SLO, sample sample) (record.Micros, int) {
-	f := v.f
+func (f moments) quantileAt(s slo.SLO, sample sample) (record.Micros, int) {
 	if f.stream != nil {
-		return f.stream.quantileAt(f, s, sample)
+		return f.stream.quantileAt(f.facts, s, sample)
 	}
 	m, bound := f.of(s.Milestone), record.MicrosOf(s.Within)
 	need := sample.N() - sample.Rank(s.Q) + 1
@@ -90,7 +94,7 @@ func (v *verdicts) quantileAt(s slo.SLO, sample sample) (record.Micros, int) {
 			moments = append(moments, u.object.reached(m))
 			continue
 		}
-		moments = append(moments, v.lateAt(i, m, min(bound, f.timeout)))
+		moments = append(moments, f.lateAt(i, m, min(bound, f.timeout)))
 	}
 	if len(moments) < need {
 		return f.end, len(moments) // some of those that are lost count as late
@@ -101,13 +105,13 @@ func (v *verdicts) quantileAt(s slo.SLO, sample sample) (record.Micros, int) {
 
 // errorsAt is when so many of the step's requests had failed that their share
 // could no longer be what the objective allows.
-func (f *facts) errorsAt(s slo.SLO, asked int) record.Micros {
+func (f moments) errorsAt(s slo.SLO, asked int) record.Micros {
 	if f.stream != nil {
 		most := 0 // that the objective allows
 		for most < asked && s.Op.Holds(100*float64(most+1)/float64(asked), s.Percent) {
 			most++
 		}
-		at, _ := f.stream.since(f, most+1, func(w windowCounts) int { return w.failed + w.dropped })
+		at, _ := f.stream.since(f.facts, most+1, func(w windowCounts) int { return w.failed + w.dropped })
 		return at
 	}
 	var moments []record.Micros
@@ -134,7 +138,7 @@ func firstBeyond(moments []record.Micros, end record.Micros, tolerated func(n in
 // achievedAt is when the rate could no longer be achieved, even if every
 // object was ready at that moment: with a schedule that is at the end of
 // the hold.
-func (f *facts) achievedAt(s slo.SLO) record.Micros {
+func (f moments) achievedAt(s slo.SLO) record.Micros {
 	at := f.end
 	switch {
 	case f.head.Open && f.reached != never:
@@ -149,10 +153,10 @@ func (f *facts) achievedAt(s slo.SLO) record.Micros {
 
 // heldBackAt is when so many arrivals had found no place that the rate counts
 // as not achieved: when one too many was late, or the first was dropped.
-func (f *facts) heldBackAt(a *Arrivals) record.Micros {
+func (f moments) heldBackAt(a *Arrivals) record.Micros {
 	at := f.end
 	if f.stream != nil {
-		at, _ := f.stream.since(f, int(lateTolerated/100*float64(a.Judged))+1, func(w windowCounts) int { return w.late })
+		at, _ := f.stream.since(f.facts, int(lateTolerated/100*float64(a.Judged))+1, func(w windowCounts) int { return w.late })
 		return at
 	}
 	var late []record.Micros
@@ -169,4 +173,39 @@ func (f *facts) heldBackAt(a *Arrivals) record.Micros {
 	}
 	tooMany := firstBeyond(late, f.end, func(n int) bool { return 100*float64(n)/float64(a.Judged) <= lateTolerated })
 	return f.within(min(at, tooMany))
+}
+
+// short is of all objects in place how many are short of what is asked of them,
+// how many may be, and when the first was: whether they are there, and, of the
+// step's own, whether they were in time.
+func (f moments) short(s slo.SLO) (short, lost int, first record.Micros) {
+	if f.stream != nil {
+		first, short = f.stream.since(f.facts, 1, f.stream.over(s))
+		return short, f.stream.account.Lost, first
+	}
+	bound := f.timeout
+	if s.Within > 0 {
+		bound = min(bound, record.MicrosOf(s.Within))
+	}
+	m := f.of(s.Milestone)
+	first = f.end
+	for i := range f.units {
+		u := &f.units[i]
+		took := u.latency(m)
+		late := u.own && took > bound
+		switch {
+		case took == unreached && f.outcomes[i] == unitLost:
+			lost++
+			continue
+		case took == unreached || late || u.object.gone && !f.head.Open:
+		case m != f.there || f.outcomes[i] == unitReady:
+			continue
+		case f.outcomes[i] == unitLost:
+			lost++
+			continue
+		}
+		short++
+		first = min(first, f.shortAt(i, m, bound))
+	}
+	return short, lost, first
 }

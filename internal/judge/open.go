@@ -47,9 +47,9 @@ func (d *OwnDelay) short(open bool) bool {
 // chance: a step of a tenth of a second has ten wakes.
 const leastLate = 3
 
-// held reports whether the target held back so many arrivals that the rate
+// heldBack reports whether the target held back so many arrivals that the rate
 // was not achieved.
-func (a *Arrivals) held() bool {
+func heldBack(a *Arrivals) bool {
 	return a.Judged > 0 && (a.Dropped > 0 || 100*float64(a.Late)/float64(a.Judged) > lateTolerated)
 }
 
@@ -129,7 +129,7 @@ func (f *facts) reachedIn(milestone int, from, to record.Micros) int {
 func bottleneckOf(spec *Spec, f *facts, atOnce []BoundShare) (n *Bottleneck, others float64) {
 	n = &Bottleneck{Waits: waitsOf(spec, f), Slowdown: slowdownOf(spec, f)}
 	if m, ok := f.readings.usage[SourceMachine]; ok && m.cpus > 0 && m.span > 0 {
-		others = n.addCPUs(m, f.readings.usage)
+		others = addCPUs(n, m, f.readings.usage)
 		if peak, ok := peakCPU(f.readings.cpu[SourceMachine]); ok {
 			n.CPUPeak = min(f.readings.percent(peak), 100)
 		}
@@ -225,7 +225,7 @@ func waitsOf(spec *Spec, f *facts) []Wait {
 
 // addCPUs adds what the CPUs of the machine did, and returns what other programs
 // used of them in percent, 0 where that is no more than is tolerated.
-func (n *Bottleneck) addCPUs(machine *stepUsage, usage map[string]*stepUsage) float64 {
+func addCPUs(n *Bottleneck, machine *stepUsage, usage map[string]*stepUsage) float64 {
 	n.CPUs = machine.cpus
 	all := float64(machine.cpus) * machine.span
 	busy := round(min(100*machine.used/all, 100), 1)
@@ -281,74 +281,4 @@ func (n *Bottleneck) by(source string) float64 {
 		}
 	}
 	return 0
-}
-
-// Of a wait that counts as grown: by how much of what is normal, and by how many
-// times the lag with which all news comes.
-const (
-	leastGrowth = 0.2
-	lagsOfWait  = 2
-)
-
-// longest says in a phrase what a closed step's objects waited for longest, and
-// from where on they waited longer; "" if that is not known.
-func (n *Bottleneck) longest() string {
-	if n == nil || len(n.Waits) == 0 {
-		return ""
-	}
-	w := n.Waits[0]
-	text := fmt.Sprintf("the longest wait was for the %s (%s to %s: %s on average, %.0f%% of all waiting)", w.For, w.From, w.To, duration(w.Mean, 0), w.Share)
-	if n.Slowdown != nil {
-		text += "; " + n.Slowdown.String()
-	}
-	return text
-}
-
-// growth says in a phrase which wait grew the most beside what is normal, and what
-// the CPUs did; "" if that is not known. A wait that is as long as ever binds
-// nothing, however much of all waiting it is, and one as short as the lag of news
-// is not told from it.
-func (n *Bottleneck) growth(normal *judged, lag *WatchLag) string {
-	if n == nil {
-		return ""
-	}
-	var parts []string
-	if len(n.Bounds) > 0 && n.bound() == nil {
-		parts = append(parts, "nothing that is watched was used up")
-	}
-	if normal != nil && normal.Bottleneck != nil && len(n.Bounds) == 0 {
-		most, by, was := Wait{}, 0.0, 0.0
-		for _, w := range n.Waits {
-			before := 0.0 // of a way that no object of the normal step went
-			for _, x := range normal.Bottleneck.Waits {
-				if x.From == w.From && x.To == w.To {
-					before = x.Mean
-				}
-			}
-			grew := w.Mean - before
-			if lag != nil && lag.P50 != nil && grew <= lagsOfWait**lag.P50 || grew <= leastGrowth*before {
-				continue
-			}
-			if grew > by {
-				most, by, was = w, grew, before
-			}
-		}
-		text := fmt.Sprintf("no wait grew beside step %d", normal.ID)
-		if by > 0 {
-			text = fmt.Sprintf("the wait for the %s (%s to %s) grew from %s to %s on average beside step %d", most.For, most.From, most.To, duration(was, 0), duration(most.Mean, 0), normal.ID)
-		}
-		parts = append(parts, text)
-	}
-	if n.CPUBusy != nil {
-		text := fmt.Sprintf("the %d CPUs were %.0f%% busy", n.CPUs, *n.CPUBusy)
-		var most []string
-		for _, u := range n.CPUBy[:min(len(n.CPUBy), 3)] {
-			most = append(most, fmt.Sprintf("%s %.0f%%", u.Source, u.Percent))
-		}
-		if len(most) > 0 {
-			text += ", " + strings.Join(most, ", ")
-		}
-		parts = append(parts, text)
-	}
-	return strings.Join(parts, "; ")
 }

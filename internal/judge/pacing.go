@@ -90,15 +90,13 @@ func spreadEvenly(waits []float64) bool {
 	return far <= max(paceEven/math.Sqrt(n), paceUneven)
 }
 
-// found tells the signatures what the step shows besides what it was given.
-func (b *Builder) found(f *facts, s *judged) {
+// showed tells the signatures what the step shows besides what it was given.
+func (c *collector) showed(f *facts, s *measured) {
 	tell := func(t record.Micros, reason, text string) {
-		b.matcher.Event(t, &record.KubeEvent{Reason: reason, Message: text, Source: SourceSelf})
+		c.matcher.Event(t, &record.KubeEvent{Reason: reason, Message: text, Source: SourceSelf})
 	}
-	for _, x := range s.Breaches {
-		if x.Kind == BreachStandstill {
-			tell(x.at, "WritesStoodStill", x.Message)
-		}
+	for _, x := range f.stood {
+		tell(x.from, "WritesStoodStill", x.evidence)
 	}
 	for _, text := range f.pacings(s.Bottleneck) {
 		tell(f.start, "PacedEvenly", text)
@@ -117,7 +115,7 @@ const (
 
 // collections are the programs whose garbage collection stopped them for long or
 // took much of their CPU time, each in a sentence.
-func (c *judged) collections() (list []string) {
+func (c *measured) collections() (list []string) {
 	for _, d := range c.Durations {
 		switch {
 		case d.Mean == nil:

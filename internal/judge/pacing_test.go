@@ -90,7 +90,7 @@ func TestGarbageCollectionIsNamed(t *testing.T) {
 		if tt.d.N == 4 {
 			all = 0.8
 		}
-		c := &judged{Step: Step{Durations: []HistogramSummary{tt.d}, Resources: map[string]Usage{"kube-apiserver": {CPUSeconds: all}}}}
+		c := &measured{Step: Step{Durations: []HistogramSummary{tt.d}, Resources: map[string]Usage{"kube-apiserver": {CPUSeconds: all}}}}
 		if got := strings.Join(c.collections(), "; "); got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
 		}

@@ -7,16 +7,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// PublishedSpec is a figure that somebody has published: times in seconds,
-// changes as a share.
-type PublishedSpec struct {
-	What, Metric, Arm, Source string
-	Value                     float64
-	// IsChange says that Value is by how much the arm differs from the
-	// baseline; IsLine that it is a load line.
-	IsChange, IsLine bool
-}
-
 // Published is a published figure beside what the run found. It decides
 // nothing: the two were found on different machines.
 type Published struct {

@@ -308,8 +308,8 @@ func (c *ownCost) add(r *record.Reading) {
 	}
 }
 
-// addStep takes in a step that was judged.
-func (c *ownCost) addStep(s *judged) {
+// addStep takes in a step that was measured.
+func (c *ownCost) addStep(s *measured) {
 	c.Objects += s.requested
 	if self, ok := s.Resources[SourceSelf]; ok {
 		c.LoadCPUSeconds = round(c.LoadCPUSeconds+self.CPUSeconds, 6)

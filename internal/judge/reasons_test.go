@@ -260,7 +260,7 @@ func TestWarningsAreBounded(t *testing.T) {
 	for i := range maxEventObjects + 10 {
 		s.Add(record.Event{Step: 1, Body: &record.KubeEvent{Object: "ns/" + strconv.Itoa(i), Type: "Warning", Reason: "R", Message: "m"}})
 	}
-	g := s.current.troubles.warnings[eventKey{"R", "m"}]
+	g := s.collector.current.troubles.warnings[eventKey{"R", "m"}]
 	if g.count != maxEventObjects+10 || len(g.objects) != maxEventObjects {
 		t.Errorf("%d warnings about %d objects", g.count, len(g.objects))
 	}

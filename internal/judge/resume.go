@@ -37,17 +37,15 @@ func (b *Builder) Resume() Resumable {
 			r.Whole, r.Cut = s.ID, 0
 		}
 	}
-	for _, w := range b.faults.lasting("until the run was cut off") {
+	for _, w := range b.collector.resume() {
 		b.Warn(w)
 	}
-	b.faults = nil
-	b.cost.before = b.cost.CPUSeconds
 	return r
 }
 
 // Forget leaves out the step under way: what is on record of it is not to be
 // relied on.
-func (b *Builder) Forget() { b.current = nil }
+func (b *Builder) Forget() { b.collector.forget() }
 
 // clearVerdicts takes back what a step that is made again was judged to be.
 func (s *judged) clearVerdicts() {

@@ -16,6 +16,7 @@ import (
 type standstill struct {
 	from, to record.Micros
 	released int // requests that were answered together when it was over
+	evidence string
 }
 
 func (s standstill) seconds() float64 { return (s.to - s.from).Seconds() }
@@ -97,6 +98,7 @@ func (f *facts) standstills() []standstill {
 				s.released++
 			}
 		}
+		s.evidence = f.evidence(*s)
 	}
 	return list
 }

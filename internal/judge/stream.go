@@ -2,10 +2,8 @@ package judge
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/HdrHistogram/hdrhistogram-go"
 
@@ -241,18 +239,17 @@ func (s *Stream) ByComponent(there string, milestones []string) []compare.Milest
 }
 
 // fill fills in what a result has of a step whose load was a stream.
-func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
-	step := v.step
+func (s *Stream) fill(spec *Spec, f *facts, step *measured) {
 	step.Requests, step.Objects.none = &s.account, true
 	step.requested, step.asked = s.warmUp+s.account.Intended, s.account.Intended
-	v.samples = make(map[string]sample)
+	f.samples = make(map[string]sample)
 	step.Latency = make(Latencies)
 	for name, x := range s.Samples(spec.Kind.There) {
 		one := sample{Sample: x}
 		if name == spec.Kind.There {
 			one.lost = s.account.Lost
 		}
-		v.samples[name], step.Latency[name] = one, summarise(x)
+		f.samples[name], step.Latency[name] = one, summarise(x)
 	}
 	own := sampleOf(s.delay, 0)
 	step.Arrivals = &Arrivals{WarmUp: s.warmUp, Judged: s.account.Intended, Late: s.account.Late, Dropped: s.account.Dropped, OwnDelayP99: finite(own.Quantile(0.99))}
@@ -278,7 +275,7 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 		s.account.BitsPerSecond = significant(bits)
 	}
 	if s.account.Intended > 0 {
-		v.achieved = new(100 * float64(done) / float64(s.account.Intended))
+		f.achieved = new(100 * float64(done) / float64(s.account.Intended))
 	}
 }
 
@@ -337,46 +334,8 @@ func (s *Stream) reasons() []Reason {
 	return list
 }
 
-// leastOwn is the least quantile of the generator's own delay that is judged: of a
-// twentieth of the requests that came later than a median shows little.
-const leastOwn = 0.95
-
-// tooLate says that the generator was late by its own doing, "" where it was not:
-// its delay at p99 may be a tenth of the quantile that is judged, and OwnDelayBound
-// at most. Arms that are compared by a lower quantile are judged by that alone, and
-// by the same one of the delay, for what comes beyond does not shift it.
-func (v *verdicts) tooLate(g slo.Goal) string {
-	a := v.step.Arrivals
-	if a == nil || a.OwnDelayP99 == nil {
-		return ""
-	}
-	q, delay, bound, of := 0.99, *a.OwnDelayP99, OwnDelayBound.Seconds(), ""
-	if v.f.stream != nil {
-		var judged []slo.Figure
-		for _, s := range g.SLOs {
-			if s.Form == slo.Quantile {
-				judged = append(judged, slo.Figure{Milestone: s.Milestone, Q: s.Q})
-			}
-		}
-		if arms := v.spec.Arms; arms != nil {
-			if f, err := slo.ParseFigure(arms.Metric); err == nil {
-				judged, q = []slo.Figure{f}, min(max(f.Q, leastOwn), q)
-				delay = sampleOf(v.f.stream.delay, 0).Quantile(q)
-			}
-		}
-		for _, f := range judged {
-			if x, ok := v.samples[f.Milestone]; ok && x.N() > 0 && x.Quantile(f.Q)/10 < bound {
-				bound, of = x.Quantile(f.Q)/10, ", a tenth of "+f.String()
-			}
-		}
-	}
-	if delay <= bound {
-		return ""
-	}
-	most := time.Duration(bound * float64(time.Second)).Round(time.Microsecond)
-	return fmt.Sprintf("%s itself was late: its own delay, %s of %d arrivals, was %s, more than %v%s",
-		cmp.Or(v.spec.Kind.Generator, "plimsoll"), stats.QuantileName(q), a.Judged, duration(delay, most), most, of)
-}
+// ownDelay is a quantile of by how much the generator itself was late, in seconds.
+func (s *Stream) ownDelay(q float64) float64 { return sampleOf(s.delay, 0).Quantile(q) }
 
 // since is when a count over the judged windows first came to n, to a window:
 // the end of that one, or of the step if it never did. It returns the whole
@@ -408,29 +367,13 @@ func (s *Stream) over(bound slo.SLO) func(w windowCounts) int {
 	}
 }
 
-// quantileAt is verdicts.quantileAt for a stream.
+// quantileAt is moments.quantileAt for a stream.
 func (s *Stream) quantileAt(f *facts, o slo.SLO, sample sample) (record.Micros, int) {
 	if o.Op == slo.Greater || o.Op == slo.GreaterEqual {
 		over := s.over(o)
 		return s.since(f, sample.Rank(o.Q), func(w windowCounts) int { return w.intended - over(w) })
 	}
 	return s.since(f, sample.N()-sample.Rank(o.Q)+1, s.over(o))
-}
-
-// all is verdicts.all for a stream.
-func (s *Stream) all(f *facts, o slo.SLO) judgement {
-	at, n := s.since(f, 1, s.over(o))
-	short := float64(n)
-	switch {
-	case n > 0:
-		return judgement{
-			verdict: slo.Breached, what: o.String() + ": " + manyOf("request", n) + " did not reach it", value: &short, bound: new(float64), missing: true,
-			kind: BreachMissing, count: n, at: at,
-		}
-	case s.account.Lost > 0:
-		return inconclusive("%s: what became of %s is not known", o, manyOf("request", s.account.Lost))
-	}
-	return passed()
 }
 
 // windowAt is the window that a moment lies in, nil for none.

@@ -1,0 +1,97 @@
+package judge
+
+import (
+	"cmp"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+)
+
+// BrokeFirst is what broke first in the step that decided a goal: its lowest
+// failing level.
+type BrokeFirst struct {
+	Goal   string  `json:"goal"`
+	Step   int     `json:"step"`
+	Level  float64 `json:"level"` // that the step reached
+	Breach Breach  `json:"breach"`
+	// Says is what follows from it, "" where no limit was looked for.
+	Says       string      `json:"says"`
+	Conditions *Conditions `json:"conditions"`
+}
+
+// functionalMaximum is what the second source document concludes from a limit
+// whose cause is not known.
+const functionalMaximum = "a limit of one or more components was reached; the functional maximum is lower than these conditions"
+
+// noLimit is what follows where all stood still first.
+const noLimit = "all writes stood still before anything else broke: that is no limit of the load, and the step should be made again"
+
+// brokeFirst finds what broke first in the step that decided. It is nil where
+// every goal held.
+func brokeFirst(kind string, steps []*judged, goals []GoalResult) *BrokeFirst {
+	says := ""
+	if kind == "limit" {
+		says = functionalMaximum
+	}
+	for _, g := range goals {
+		c := decidingStep(steps, g)
+		if c == nil {
+			continue
+		}
+		i := firstOf(c.Breaches)
+		if i < 0 {
+			continue
+		}
+		first := c.Breaches[i]
+		first.First = true
+		other := func(x Breach) bool { return x.Decided && x.Kind != BreachLatency && x.Kind != BreachAchieved }
+		switch {
+		case says != "" && len(c.Reasons) > 0 && top(c.Reasons).mistaken():
+			says = "the server refused requests for what they asked for: that is a mistake in the workload, and no limit"
+		case first.Kind == BreachStandstill && !slices.ContainsFunc(c.Breaches, other):
+			says = noLimit
+		}
+		return &BrokeFirst{Goal: g.Name, Step: c.ID, Level: c.LevelReached, Breach: first, Says: says, Conditions: c.Conditions}
+	}
+	return nil
+}
+
+// decidingStep is the step that a goal failed in: the last one at the lowest
+// failing level, since that was made from empty; where no line is sought, the
+// one at the lowest level. It is nil where the goal did not fail.
+func decidingStep(steps []*judged, g GoalResult) *judged {
+	var best *judged
+	for _, s := range steps {
+		if s.again || s.Goals[g.Name] != slo.Breached {
+			continue
+		}
+		if l := g.LoadLine; l != nil && l.LowestFailing != nil {
+			if s.Level == *l.failingAsked() {
+				best = s
+			}
+			continue
+		}
+		if best == nil || s.LevelReached < best.LevelReached {
+			best = s
+		}
+	}
+	return best
+}
+
+// breachesInOrder are the breaches of all steps, and what guards have stopped
+// outside of any, in order of time; the first of all is marked.
+func breachesInOrder(steps []*judged, stray []Breach, first *BrokeFirst) []Breach {
+	list := slices.Clone(stray)
+	for _, s := range steps {
+		list = append(list, s.Breaches...)
+	}
+	slices.SortStableFunc(list, func(x, y Breach) int { return cmp.Compare(x.at, y.at) })
+	for i := range list {
+		x := &list[i]
+		x.First = first != nil && x.Step == first.Step && x.Kind == first.Breach.Kind && x.What == first.Breach.What
+	}
+	if list == nil {
+		list = []Breach{}
+	}
+	return list
+}
