@@ -171,7 +171,7 @@ func (c *collector) end(t record.Micros) (*measured, *facts) {
 	c.showed(f, s)
 	s.hits = c.matcher.End(f.end, peaksOf(s, c.spec, f))
 	c.phases.add(c.spec, f)
-	c.cost.addStep(s)
+	c.cost.addStep(s.requested, s.Resources)
 	if c.heads[s.ID] == nil {
 		head := f.head // and not all of the facts
 		c.heads[s.ID] = &head

@@ -6,7 +6,6 @@ import (
 	"slices"
 
 	"plimsoll.dev/plimsoll/internal/judge/compare"
-	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -87,34 +86,4 @@ func comparisonOf(spec ArmsSpec, kind record.ObjectKind, milestones []string, st
 		Metric: spec.Metric, Margin: spec.Margin, Alpha: spec.Alpha, Paired: true,
 	}, runs)
 	return &c
-}
-
-// ExitCodeOfArms is the exit code of a comparison.
-func ExitCodeOfArms(v stats.Verdict) int {
-	switch v {
-	case stats.Better, stats.Equivalent, stats.NotWorse:
-		return 0
-	case stats.Worse:
-		return 1
-	}
-	return 3
-}
-
-// putComparison puts a comparison in the place of the goals' verdict.
-func (r *Result) putComparison(c *compare.Comparison, stop string) {
-	r.Comparison = c
-	verdict, why := c.Verdict()
-	if stop != "" && verdict != stats.Worse {
-		verdict, why = stats.Undecided, why+"; "+stop
-	}
-	r.Verdict, r.Why, r.ExitCode = slo.Verdict(verdict), why, ExitCodeOfArms(verdict)
-	invalid := 0
-	for _, s := range r.Steps {
-		if s.Verdict == slo.Invalid {
-			invalid++
-		}
-	}
-	if verdict == stats.Undecided && invalid > 0 && 2*invalid >= len(r.Steps) {
-		r.Verdict, r.Why, r.ExitCode = slo.Invalid, fmt.Sprintf("%d of %d runs are invalid; %s", invalid, len(r.Steps), why), exitCodeOf(slo.Invalid)
-	}
 }

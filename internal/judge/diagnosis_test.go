@@ -174,7 +174,7 @@ func TestLogs(t *testing.T) {
 		s.put(&record.Log{Object: fmt.Sprintf("ns/b%d", i), Container: "app", Reason: "ContainersNotReady", Lines: lines, Masked: 1})
 	}
 	c := s.at(30).end(record.EndTimeout)
-	if len(c.Logs) != maxLogs || !slices.Equal(c.Logs[0].Lines, lines[12:]) || c.Logs[0].Object != "ns/b0" || c.Logs[0].Masked != 1 {
+	if len(c.Logs) != 12 || !slices.Equal(c.Logs[0].Lines, lines[12:]) || c.Logs[0].Object != "ns/b0" || c.Logs[0].Masked != 1 {
 		t.Errorf("%d logs, the first %+v", len(c.Logs), c.Logs[0])
 	}
 	r := s.finish(design.Sweep{Levels: []float64{1}})

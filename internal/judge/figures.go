@@ -8,9 +8,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// window is how long before a moment its conditions are of.
-const window = record.Micros(5e6)
-
 // figuresIn are the conditions of a step between two moments. Load is that at
 // the later one. What was under way between them counts with all of its time:
 // what stands still is answered only afterwards.

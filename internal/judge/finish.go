@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 
+	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/design"
@@ -117,9 +118,9 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 		r.Warnings = record.Warnings{}
 	}
 	r.Require = b.spec.Require
-	r.ExitCode = exitCodeOf(r.required())
+	r.ExitCode = exitCodeOf(required(&r))
 	if b.spec.Arms != nil {
-		r.putComparison(comparisonOf(*b.spec.Arms, b.spec.Kind, b.collector.milestoneNames(), b.steps), stop)
+		putComparison(&r, comparisonOf(*b.spec.Arms, b.spec.Kind, b.collector.milestoneNames(), b.steps), stop)
 	}
 	r.Published = publishedFigures(&b.spec, b.collector.milestoneNames(), r)
 	r.Laws = LawsOf(b.spec, r.Steps)
@@ -129,7 +130,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 
 // required is the verdict of the goals that the exit code follows: of all, the
 // worst.
-func (r *Result) required() slo.Verdict {
+func required(r *Result) slo.Verdict {
 	if r.Require == "" || len(r.Goals) == 0 {
 		return r.Verdict
 	}
@@ -199,7 +200,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 		Confirmations: o.Confirmations, ConfirmationsAsked: s.Need, Mixed: o.Mixed,
 	}
 	line.LevelAsked, line.LowestFailingAsked = otherThan(o.LineAsked, o.Line), otherThan(o.FailingAsked, o.LowestFailing)
-	line.setPassProbability(steps, goal)
+	setPassProbability(line, steps, goal)
 	if o.LowestFailing == nil {
 		return line
 	}
@@ -215,7 +216,7 @@ func lineOf(spec *Spec, steps []*judged, d design.Design, goal string, o design.
 }
 
 // setPassProbability states what the confirmations of a line mean.
-func (line *LoadLine) setPassProbability(steps []*judged, goal string) {
+func setPassProbability(line *LoadLine, steps []*judged, goal string) {
 	if line.Level == nil {
 		return
 	}
@@ -266,4 +267,34 @@ func warningsOf(steps []*judged) record.Warnings {
 		}
 	}
 	return warnings
+}
+
+// ExitCodeOfArms is the exit code of a comparison.
+func ExitCodeOfArms(v stats.Verdict) int {
+	switch v {
+	case stats.Better, stats.Equivalent, stats.NotWorse:
+		return 0
+	case stats.Worse:
+		return 1
+	}
+	return 3
+}
+
+// putComparison puts a comparison in the place of the goals' verdict.
+func putComparison(r *Result, c *compare.Comparison, stop string) {
+	r.Comparison = c
+	verdict, why := c.Verdict()
+	if stop != "" && verdict != stats.Worse {
+		verdict, why = stats.Undecided, why+"; "+stop
+	}
+	r.Verdict, r.Why, r.ExitCode = slo.Verdict(verdict), why, ExitCodeOfArms(verdict)
+	invalid := 0
+	for _, s := range r.Steps {
+		if s.Verdict == slo.Invalid {
+			invalid++
+		}
+	}
+	if verdict == stats.Undecided && invalid > 0 && 2*invalid >= len(r.Steps) {
+		r.Verdict, r.Why, r.ExitCode = slo.Invalid, fmt.Sprintf("%d of %d runs are invalid; %s", invalid, len(r.Steps), why), exitCodeOf(slo.Invalid)
+	}
 }

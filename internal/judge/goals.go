@@ -29,7 +29,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	if d := c.OwnDelay; own == "" && d.short(c.Open) {
 		own = fmt.Sprintf("plimsoll itself was short of CPU: of %d wakeups, %d were late by more than %v", d.Wakes, d.Late, OwnDelayBound)
 	}
-	if own != "" && f.head.Ending != record.EndInterrupted {
+	if own != "" && c.Ending != record.EndInterrupted {
 		return slo.Invalid, own
 	}
 	var open, broken []string
@@ -59,7 +59,7 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 		o := v.objective(s)
 		switch o.verdict {
 		case slo.Breached:
-			if f.cutBefore(s) {
+			if f.moments().cutBefore(s) {
 				// What the rest of the step would have added may change it.
 				open = append(open, "the step was cut short: "+o.what+" until then")
 				continue
@@ -115,9 +115,9 @@ func (v *verdicts) goal(g slo.Goal) (slo.Verdict, string) {
 	case f.blind:
 		return slo.Inconclusive, "the watch was cut at the end of the step"
 	case f.cut():
-		return slo.Inconclusive, "the step was cut short: " + f.message
-	case f.toAsk > f.asked:
-		return slo.Inconclusive, "the requests for " + manyObjects(f.toAsk-f.asked) + " are not on record"
+		return slo.Inconclusive, "the step was cut short: " + c.message
+	case f.toAsk > c.requested:
+		return slo.Inconclusive, "the requests for " + manyObjects(f.toAsk-c.requested) + " are not on record"
 	case c.Account().Intended == 0 && f.others > 0:
 		return slo.Inconclusive, fmt.Sprintf("%d %s that are not this run's already make %.10g %s: nothing was asked for", f.others, v.spec.Kind.Object.Many, c.LevelReached, v.spec.Unit)
 	case c.Account().Intended == 0:
@@ -134,13 +134,6 @@ func manyOf(one string, n int) string {
 		one += "s"
 	}
 	return strconv.Itoa(n) + " " + one
-}
-
-// cutBefore reports whether the step was cut before an objective's breach was
-// certain: the rest of the step could have made up for it.
-func (f *facts) cutBefore(s slo.SLO) bool {
-	unasked := f.stream != nil || f.toAsk > f.asked
-	return f.head.Ending == record.EndInterrupted && (s.Form == slo.Achieved || s.Form != slo.All && unasked)
 }
 
 // many is a number of what the step asked for.
@@ -251,12 +244,12 @@ func (v *verdicts) all(s slo.SLO) judgement {
 		broken.what = s.String() + ": " + v.many(short) + " did not reach it"
 		return broken
 	case short > 0:
-		broken.what = fmt.Sprintf("%s: %d of %d did not reach it", s, short, len(f.units))
+		broken.what = fmt.Sprintf("%s: %d of %d did not reach it", s, short, v.step.asked)
 		return broken
 	case lost > 0 && f.stream != nil:
 		return inconclusive("%s: what became of %s is not known", s, v.many(lost))
 	case lost > 0:
-		return inconclusive("%s: the state of %d of %d is not known", s, lost, len(f.units))
+		return inconclusive("%s: the state of %d of %d is not known", s, lost, v.step.asked)
 	}
 	return passed()
 }

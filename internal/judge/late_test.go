@@ -44,15 +44,21 @@ func TestOwnDelayShiftsLittle(t *testing.T) {
 		{"a figure that is no quantile: the goal is judged", "achieved rate", some(0.02, 150e-6), "a tenth of Complete p99"},
 	} {
 		rng := rand.New(rand.NewPCG(1, 2))
-		s := NewStream(0, nil)
+		delays := record.NewCounts()
 		var target, seen []float64
 		for range 20_000 {
 			latency := p50 * math.Exp(0.6*rng.NormFloat64())
 			own := c.delay(rng, latency)
 			target, seen = append(target, latency), append(seen, latency+own)
-			record.Count(s.delay, record.Micros(1e6*own))
+			record.Count(delays, record.Micros(1e6*own))
 		}
-		p99 := sampleOf(s.delay, 0).Quantile(0.99)
+		own, err := record.HistogramOf(delays)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := NewStream(1e6, nil)
+		s.Add(&record.Window{To: 1e6, Intended: len(seen), OwnDelay: own})
+		p99 := s.ownDelay(0.99)
 		v := &verdicts{spec: &Spec{}, f: &facts{stream: s}, step: &judged{}}
 		v.f.samples = map[string]sample{"Complete": {Sample: stats.NewSample(seen, 0)}}
 		v.step.Arrivals = &Arrivals{Judged: len(seen), OwnDelayP99: &p99}

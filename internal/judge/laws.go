@@ -163,10 +163,9 @@ const (
 	// lawSeed draws the lots of the tests: the same record must tell the same
 	// each time it is read.
 	lawSeed = 1
-	// othersInLaws is the percentage of the CPUs that other programs may use,
-	// and busyInLaws that in use, in a step that laws stand on.
+	// othersInLaws is the percentage of the CPUs that other programs may use in
+	// a step that laws stand on.
 	othersInLaws = 100.0 / 3
-	busyInLaws   = 95.0
 	// orderTold is how closely levels and the order of the steps may go together
 	// and still be told apart.
 	orderTold = 0.95
@@ -204,7 +203,7 @@ func LawsOf(spec Spec, made []Step) *Laws {
 		}
 		if s.Bottleneck.by(othersOf) >= othersInLaws {
 			s.busy = "other programs used a third of the CPUs"
-		} else if n := s.Bottleneck; n != nil && n.CPUBusy != nil && max(*n.CPUBusy, n.CPUPeak) >= busyInLaws {
+		} else if n := s.Bottleneck; n != nil && n.CPUBusy != nil && max(*n.CPUBusy, n.CPUPeak) >= cpusBusy {
 			s.busy = "the CPUs were busy"
 		}
 		if s.out != "" {

@@ -209,3 +209,10 @@ func (f moments) short(s slo.SLO) (short, lost int, first record.Micros) {
 	}
 	return short, lost, first
 }
+
+// cutBefore reports whether the step was cut before an objective's breach was
+// certain: the rest of the step could have made up for it.
+func (f moments) cutBefore(s slo.SLO) bool {
+	unasked := f.stream != nil || f.toAsk > f.asked
+	return f.head.Ending == record.EndInterrupted && (s.Form == slo.Achieved || s.Form != slo.All && unasked)
+}

@@ -11,11 +11,12 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
+// OwnDelayBound is how late this program may be by its own doing, at p99:
+// in sending what a schedule says, and in being woken by a timer. Beyond it
+// the step says nothing of the target.
+const OwnDelayBound = 10 * time.Millisecond
+
 const (
-	// OwnDelayBound is how late this program may be by its own doing, at p99:
-	// in sending what a schedule says, and in being woken by a timer. Beyond it
-	// the step says nothing of the target.
-	OwnDelayBound = 10 * time.Millisecond
 	// lateTolerated is the percentage of arrivals that may find no place
 	// before the rate counts as not achieved.
 	lateTolerated = 1.0
@@ -225,19 +226,19 @@ func waitsOf(spec *Spec, f *facts) []Wait {
 
 // addCPUs adds what the CPUs of the machine did, and returns what other programs
 // used of them in percent, 0 where that is no more than is tolerated.
-func addCPUs(n *Bottleneck, machine *stepUsage, usage map[string]*stepUsage) float64 {
+func addCPUs(n *Bottleneck, machine *stepUsage, by map[string]*stepUsage) float64 {
 	n.CPUs = machine.cpus
 	all := float64(machine.cpus) * machine.span
 	busy := round(min(100*machine.used/all, 100), 1)
 	n.CPUBusy = &busy
 	others := busy
 	split := make(map[string]bool) // sources whose parts are known too, which say more
-	for source := range usage {
+	for source := range by {
 		if whole, _, ok := strings.Cut(source, "/"); ok {
 			split[whole] = true
 		}
 	}
-	for source, u := range usage {
+	for source, u := range by {
 		if source == SourceMachine || source == SourceNode {
 			continue
 		}

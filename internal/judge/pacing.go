@@ -21,6 +21,10 @@ const (
 	paceOwn    = 0.15 // how near to the load's own rate it is that of the load
 )
 
+// cpusBusy is the percentage of the CPUs in use from which on a step shows what
+// these can do, and not what the target does.
+const cpusBusy = 95.0
+
 // pacings are the parts of the step that a limit on requests paced, each in a
 // sentence. Such a limit, as the clients of schedulers and controllers have,
 // lets one request through every 1/QPS seconds. So what it delays comes evenly,
@@ -29,7 +33,7 @@ const (
 // time. What is even because the load came evenly has not waited like that, and
 // one that is short of processors is not even.
 func (f *facts) pacings(n *Bottleneck) []string {
-	if n == nil || n.CPUBusy != nil && *n.CPUBusy >= busyInLaws || f.stream != nil {
+	if n == nil || n.CPUBusy != nil && *n.CPUBusy >= cpusBusy || f.stream != nil {
 		return nil
 	}
 	own := f.head.Level // of the load, by the second

@@ -33,14 +33,14 @@ func publishedFigures(spec *Spec, milestones []string, r Result) []Published {
 		switch {
 		case f.IsChange:
 			p.Unit = "%"
-			p.findChange(r)
+			findChange(&p, r)
 		case f.IsLine:
 			p.Unit = spec.Unit
 			if r.LoadLine != nil {
 				p.Found = r.LoadLine.Level
 			}
 		default:
-			p.findValue(spec.Kind, milestones, r)
+			findValue(&p, spec.Kind, milestones, r)
 		}
 		list = append(list, p)
 	}
@@ -48,7 +48,7 @@ func publishedFigures(spec *Spec, milestones []string, r Result) []Published {
 }
 
 // findChange finds how the arm differs, at the highest level.
-func (p *Published) findChange(r Result) {
+func findChange(p *Published, r Result) {
 	if r.Comparison == nil {
 		return
 	}
@@ -66,7 +66,7 @@ func (p *Published) findChange(r Result) {
 
 // findValue finds the median over the runs: at the load line where there
 // is one, else at the highest level.
-func (p *Published) findValue(kind record.ObjectKind, milestones []string, r Result) {
+func findValue(p *Published, kind record.ObjectKind, milestones []string, r Result) {
 	var level *float64
 	for i := range r.Steps {
 		s := &r.Steps[i]

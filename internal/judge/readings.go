@@ -277,6 +277,10 @@ func (c *readings) boundsIn(bounds []record.Bound, from, to record.Micros, while
 	return list
 }
 
+// window is how long before a moment its conditions are of, and the stretch that a
+// peak is of.
+const window = record.Micros(5e6)
+
 // peakCPU is the most that a process used of one processor, in percent, over
 // any stretch of readings that is as long as those around a moment.
 func peakCPU(points []cpuPoint) (float64, bool) {
@@ -308,10 +312,10 @@ func (c *ownCost) add(r *record.Reading) {
 	}
 }
 
-// addStep takes in a step that was measured.
-func (c *ownCost) addStep(s *measured) {
-	c.Objects += s.requested
-	if self, ok := s.Resources[SourceSelf]; ok {
+// addStep takes in what a step has used, and how many objects it asked for.
+func (c *ownCost) addStep(requested int, used map[string]Usage) {
+	c.Objects += requested
+	if self, ok := used[SourceSelf]; ok {
 		c.LoadCPUSeconds = round(c.LoadCPUSeconds+self.CPUSeconds, 6)
 		c.LoadPeakMemoryBytes = max(c.LoadPeakMemoryBytes, self.PeakRSSBytes)
 	}

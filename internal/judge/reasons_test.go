@@ -255,12 +255,11 @@ func TestReasons(t *testing.T) {
 
 // Warnings of one kind that name ever more objects do not fill the memory.
 func TestWarningsAreBounded(t *testing.T) {
-	s := newScript(t)
-	s.begin(1)
+	c := newTroubles(newKnownTroubles(&record.ObjectKind{}), false)
 	for i := range maxEventObjects + 10 {
-		s.Add(record.Event{Step: 1, Body: &record.KubeEvent{Object: "ns/" + strconv.Itoa(i), Type: "Warning", Reason: "R", Message: "m"}})
+		c.addEvent(0, &record.KubeEvent{Object: "ns/" + strconv.Itoa(i), Type: "Warning", Reason: "R", Message: "m"})
 	}
-	g := s.collector.current.troubles.warnings[eventKey{"R", "m"}]
+	g := c.warnings[eventKey{"R", "m"}]
 	if g.count != maxEventObjects+10 || len(g.objects) != maxEventObjects {
 		t.Errorf("%d warnings about %d objects", g.count, len(g.objects))
 	}

@@ -497,7 +497,7 @@ func TestRequiredGoals(t *testing.T) {
 		for i, v := range c.goals {
 			r.Goals = append(r.Goals, GoalResult{Name: string(rune('a' + i)), Verdict: v})
 		}
-		if got := exitCodeOf(r.required()); got != c.want {
+		if got := exitCodeOf(required(&r)); got != c.want {
 			t.Errorf("%s: require %q of %v: exit code %d, want %d", c.why, c.require, c.goals, got, c.want)
 		}
 	}

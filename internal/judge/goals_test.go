@@ -1,0 +1,24 @@
+package judge
+
+import (
+	"strings"
+	"testing"
+)
+
+// A goal breaks on a backlog that grows, and on no other.
+func TestNotSteady(t *testing.T) {
+	for _, c := range []struct {
+		why     string
+		backlog *Backlog
+		breaks  bool
+	}{
+		{"there is none", nil, false},
+		{"it rose at the end alone", &Backlog{Means: []float64{10, 100}, Stalled: true}, false},
+		{"it grew", &Backlog{Means: []float64{10, 100}, Slope: Interval{Value: new(2.0), Lo: new(1.0), Hi: new(3.0)}, Rise: 12, Growing: true}, true},
+	} {
+		breach, breaks := notSteady(c.backlog)
+		if breaks != c.breaks || breaks && (!strings.HasPrefix(breach.What, "notSteady: the backlog grew throughout the hold, from 10 to 100 (2 a second") || *breach.Value != 12) {
+			t.Errorf("%s: %v %+v", c.why, breaks, breach)
+		}
+	}
+}
