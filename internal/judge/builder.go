@@ -3,19 +3,22 @@ package judge
 import (
 	"cmp"
 
+	"plimsoll.dev/plimsoll/internal/judge/fold"
+	"plimsoll.dev/plimsoll/internal/judge/result"
+	"plimsoll.dev/plimsoll/internal/judge/verdict"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // Builder takes in a run's events in the order of its history, and judges each
 // step at its end.
 type Builder struct {
-	Tables
+	fold.Tables
 
-	spec      Spec
-	collector *collector
+	spec      result.Spec
+	collector *fold.Collector
 
-	steps    []*judged
-	stray    []Breach // guards outside of any step
+	steps    []*verdict.Judged
+	stray    []result.Breach // guards outside of any step
 	warnings record.Warnings
 	cleanup  *record.Cleanup // of the last part of the run, nil is not known
 	ended    bool            // the run's end was recorded
@@ -25,10 +28,10 @@ type Builder struct {
 }
 
 // NewBuilder makes a Builder for one run.
-func NewBuilder(spec Spec) *Builder {
+func NewBuilder(spec result.Spec) *Builder {
 	b := &Builder{spec: spec}
 	var err error
-	if b.collector, err = newCollector(&b.spec, &b.Tables); err != nil {
+	if b.collector, err = fold.NewCollector(&b.spec, &b.Tables); err != nil {
 		b.Warn(record.Warning{Kind: record.WarningSignatures, Text: err.Error()})
 	}
 	return b
@@ -54,12 +57,12 @@ func (b *Builder) Add(e record.Event) {
 		if body.Phase == record.PhaseStart || body.Phase == record.PhaseReset {
 			b.closeStep(e.T)
 		}
-		b.collector.addStep(e, body)
+		b.collector.AddStep(e, body)
 		if body.Phase == record.PhaseEnd {
 			b.closeStep(e.T)
 		}
 	case *record.Fault:
-		if w, over := b.collector.addFault(body); over {
+		if w, over := b.collector.AddFault(body); over {
 			b.Warn(w)
 		}
 	case *record.Note:
@@ -72,21 +75,21 @@ func (b *Builder) Add(e record.Event) {
 		}
 		b.Warn(w)
 	case *record.Guard:
-		if !b.collector.underWay() {
-			breach := guardBreach(stop{*body, e.T})
-			breach.Time, breach.Step, breach.Decided = b.spec.wall(e.T), e.Step, true
+		if !b.collector.UnderWay() {
+			breach := verdict.GuardBreach(fold.Stop{Guard: *body, At: e.T})
+			breach.Time, breach.Step, breach.Decided = b.spec.Wall(e.T), e.Step, true
 			b.stray = append(b.stray, breach)
 		}
-		b.collector.add(e)
+		b.collector.Add(e)
 	default:
-		b.collector.add(e)
+		b.collector.Add(e)
 	}
 }
 
 // closeStep judges the step under way, if there is one.
 func (b *Builder) closeStep(t record.Micros) {
-	if m, f := b.collector.end(t); m != nil {
-		b.steps = append(b.steps, judge(&b.spec, m, f, firstStep(b.steps)))
+	if m, f := b.collector.End(t); m != nil {
+		b.steps = append(b.steps, verdict.Judge(&b.spec, m, f, verdict.FirstStep(b.steps)))
 	}
 }
 
@@ -94,11 +97,11 @@ func (b *Builder) closeStep(t record.Micros) {
 // news of any object is awaited any more.
 func (b *Builder) close() {
 	b.closeStep(b.lastT)
-	b.collector.empty()
+	b.collector.Empty()
 }
 
 // LastStep is the last step that has ended, or nil.
-func (b *Builder) LastStep() *Step {
+func (b *Builder) LastStep() *result.Step {
 	if len(b.steps) == 0 {
 		return nil
 	}
@@ -106,11 +109,11 @@ func (b *Builder) LastStep() *Step {
 }
 
 // Live sums up the step under way. It takes time in proportion to its objects.
-func (b *Builder) Live() Live { return b.collector.live() }
+func (b *Builder) Live() fold.Live { return b.collector.Live() }
 
 // Steps are the steps that have ended, in order.
-func (b *Builder) Steps() []Step {
-	steps := make([]Step, len(b.steps))
+func (b *Builder) Steps() []result.Step {
+	steps := make([]result.Step, len(b.steps))
 	for i, s := range b.steps {
 		steps[i] = s.Step
 	}

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -27,7 +28,7 @@ func newDiagnosed(t testing.TB, signatures ...signature.Signature) *script {
 	return s
 }
 
-func shown(list []Diagnosis) string {
+func shown(list []result.Diagnosis) string {
 	var words []string
 	for _, d := range list {
 		text := fmt.Sprintf("%s %d in %v", d.Signature, d.Count, d.Steps)

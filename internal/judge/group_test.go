@@ -5,6 +5,7 @@ import (
 	"slices"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -15,7 +16,7 @@ func TestTimesByLabel(t *testing.T) {
 		Milestones: []record.Milestone{{Name: "Moving"}, {Name: "Migrated"}, {Name: "Deleted"}}, Placed: "Moving", There: "Migrated", Gone: "Deleted",
 		GroupBy: &record.GroupBy{Labels: []string{"os", "zone", "none"}, From: "Moving", To: "Migrated", Places: map[string][]string{"n1": {"", "west", ""}, "n2": {"", "east", ""}}},
 	}
-	s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
+	s := &script{Builder: NewBuilder(result.Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Migrated")})}
 	s.begin(1)
 	s.asked("a b c d")
 	move := func(at float64, name, node, os string) {
@@ -46,11 +47,11 @@ func TestTimesByLabel(t *testing.T) {
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
-	if v := step.Groups[0].figure("os=rhel mean"); v == nil || *v != 3 {
+	if v := step.Groups[0].Figure("os=rhel mean"); v == nil || *v != 3 {
 		t.Errorf("os=rhel mean: %v", known(v))
 	}
 	for _, none := range []string{"os=windows mean", "zone=west mean", "os=rhel first", "Migrated p50"} {
-		if v := step.Groups[0].figure(none); v != nil {
+		if v := step.Groups[0].Figure(none); v != nil {
 			t.Errorf("%s is %v: there is none", none, *v)
 		}
 	}
@@ -60,7 +61,7 @@ func TestTimesByLabel(t *testing.T) {
 func TestManyValues(t *testing.T) {
 	const most = 12
 	kind := record.ObjectKind{Milestones: []record.Milestone{{Name: "Ready"}}, There: "Ready", GroupBy: &record.GroupBy{Labels: []string{"app"}, To: "Ready"}}
-	s := &script{Builder: NewBuilder(Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Ready")})}
+	s := &script{Builder: NewBuilder(result.Spec{Kind: kind, Milestones: kind.Names(), Goals: goalsOf(t, "g=all Ready")})}
 	s.begin(1)
 	for i := range 2 * most {
 		name := fmt.Sprintf("o%d", i)

@@ -24,6 +24,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -251,7 +252,7 @@ func pageOf(in Input, data pageData) page {
 	r := in.Result
 	p := page{
 		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
-		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, Milestones: data.Milestones, Bounds: data.Bounds, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
+		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: objectKind(r), Arrived: data.Arrived, Unit: data.Unit, Milestones: data.Milestones, Bounds: data.Bounds, NodeSource: usage.SourceNode, Overhead: overheadOf(r.Overhead, objectKind(r)), Laws: lawsOfPage(r),
 		Missing: in.Missing, PlanText: in.PlanText, GridPage: in.GridPage, BoundBy: append(boundLines(r), recordedLines(r)...),
 		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0 || len(data.Streams) > 0,
 	}
@@ -273,7 +274,7 @@ func pageOf(in Input, data pageData) page {
 			p.Waits = append(p.Waits, s)
 		}
 		p.Durations = p.Durations || len(s.Durations) > 0
-		_, node := s.Resources[judge.SourceNode]
+		_, node := s.Resources[usage.SourceNode]
 		p.RealNode = p.RealNode || node
 		p.HasUsage = p.HasUsage || s.WatchLag != nil || len(s.Resources) > 0
 	}

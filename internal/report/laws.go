@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 )
 
 // laws writes what the steps along the axis tell together, a line for each
@@ -55,7 +56,7 @@ func shownLaws(l *judge.Laws, all bool) (shown []judge.Law, hidden int) {
 	said := make(map[string]bool)
 	for _, x := range l.List {
 		process := perObject(x)
-		own := process && strings.HasPrefix(x.Name, judge.SourceSelf+" ")
+		own := process && strings.HasPrefix(x.Name, usage.SourceSelf+" ")
 		again := x.Refused != "" && (said[x.Refused] || process)
 		unsure := process && x.Line != nil && !above(x.Line.Slope.Lo, 0)
 		if !all && (own || again || unsure) {

@@ -10,6 +10,7 @@ import (
 	"unicode"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/result"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -147,7 +148,7 @@ func failedRequests(r judge.Result) string {
 	if most == nil {
 		return ""
 	}
-	why := judge.Refusal(most.Reasons)
+	why := result.Refusal(most.Reasons)
 	if why != "" {
 		why = " (" + why + ")"
 	}
