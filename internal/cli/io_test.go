@@ -147,7 +147,7 @@ func TestMeasuredIO(t *testing.T) {
 	if sides["read"] == 0 || sides["write"] == 0 {
 		t.Errorf("reads and writes are components: %v", sides)
 	}
-	if env := p.Environment(t, "one"); env.Host.Runtimes["fio"] == "" || env.Kind == nil || env.Kind.There != "Complete" {
+	if env := p.Environment(t, "one"); env.Value("runtime:fio") == "" || env.Value("filesystem") == "" || env.Kind == nil || env.Kind.There != "Complete" {
 		t.Errorf("%+v", env)
 	}
 	leavesNoIO(t, p, "the run")

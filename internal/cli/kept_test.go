@@ -19,6 +19,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/report"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
@@ -122,8 +123,8 @@ func TestKeptRecords(t *testing.T) {
 // run has put on record, "" where it has none.
 func checkAsRecorded(t *testing.T, dir record.Dir) string {
 	t.Helper()
-	var env record.Environment
-	if err := dir.ReadJSON(record.EnvironmentFile, &env); errors.Is(err, fs.ErrNotExist) || err == nil && env.Ceilings == nil {
+	env, err := upgrade.Environment(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && env.Ceilings == nil {
 		return ""
 	} else if err != nil {
 		t.Fatal(err)

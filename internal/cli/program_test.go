@@ -66,7 +66,7 @@ func TestLimitFindsThePlantedLimit(t *testing.T) {
 		t.Errorf("command %q", r.Command)
 	}
 	env := p.Environment(t, "r")
-	if env.Cluster.Server != "v1.36.3" || len(env.Cluster.Nodes) != 4 || !env.Target.Private || env.Host.CPUs == 0 {
+	if env.Value("kubernetes") != "v1.36.3" || env.Value("nodes") != "4" || !env.Target.Private || env.Value("host:cpus") == "" {
 		t.Errorf("environment %+v", env)
 	}
 	p.LeavesNoLab(t)
@@ -338,8 +338,8 @@ func TestKubeconfigInTheEnvironmentIsNotEnough(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	env := p.Environment(t, "r")
-	if !env.Target.Private || len(env.Cluster.Nodes) != 2 {
-		t.Errorf("target %+v with %d nodes", env.Target, len(env.Cluster.Nodes))
+	if !env.Target.Private || env.Value("nodes") != "2" {
+		t.Errorf("target %+v with %s nodes", env.Target, env.Value("nodes"))
 	}
 }
 

@@ -214,7 +214,7 @@ func TestMeasuredRouter(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	env := p.Environment(t, "one")
-	if env.Host.Runtimes["haproxy"] == "" || env.Host.Runtimes["haproxy TLS"] == "" || env.Kind == nil || env.Kind.There != "Response" || env.Target.Kind != router.Name {
+	if env.Value("runtime:haproxy") == "" || env.Value("runtime:haproxy-TLS") == "" || env.Value("isolation:placement") == "" || env.Value("host:cpus") == "" || env.Kind == nil || env.Kind.There != "Response" || env.Target.Kind != router.Name {
 		t.Errorf("%+v", env)
 	}
 	figures := p.Count("one", func(e record.Event) bool {

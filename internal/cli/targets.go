@@ -4,6 +4,7 @@ import (
 	"errors"
 
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/target/router"
@@ -30,6 +31,15 @@ func targets() workload.Targets {
 		list = append(list, p.Declare())
 	}
 	return workload.TargetsOf(list...)
+}
+
+// declaredFacts are what targets can tell of where a run was made.
+func declaredFacts() []record.Fact {
+	var list []record.Fact
+	for _, p := range providers() {
+		list = append(list, p.Declare().Facts...)
+	}
+	return list
 }
 
 // providerOf is the provider of the target of that name.

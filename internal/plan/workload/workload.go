@@ -70,6 +70,8 @@ type Target struct {
 	// Takes lists the keys of a plan that only some targets know and that this
 	// one does: lab, labName, kubeconfig, context, fresh, normalEvents.
 	Takes []string
+	// Facts are what it can tell of where a run was made; their values say nothing.
+	Facts []record.Fact
 }
 
 // TargetAxis is what a target declares of an axis.

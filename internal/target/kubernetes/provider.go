@@ -32,7 +32,11 @@ import (
 type Provider struct{}
 
 // Declare implements target.Provider.
-func (Provider) Declare() workload.Target { return observe.Declare() }
+func (Provider) Declare() workload.Target {
+	declared := observe.Declare()
+	declared.Facts = declaredFacts()
+	return declared
+}
 
 // session is one opened cluster.
 type session struct {

@@ -166,9 +166,11 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 	if t.s.lab == nil {
 		return env, err
 	}
+	var placement []string
+	env.Facts = append(env.Facts, labFacts(t.s.lab.Spec())...)
 	if t.s.lab.Spec().RealNode != nil {
-		env.Host.Runtimes = t.s.lab.RealNodeVersions()
-		env.Isolation.Notes = append(env.Isolation.Notes, t.processors())
+		env.Facts = append(env.Facts, record.Versions(t.s.lab.RealNodeVersions())...)
+		placement = append(placement, t.processors())
 	}
 	if v := t.s.lab.Spec().Virt; v != nil {
 		env.Fidelity.Guests = record.Simulated
@@ -187,9 +189,10 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 		}
 	}
 	if cpus := t.s.lab.Spec().ControlPlaneCPUs; cpus > 0 {
-		env.Isolation.Notes = append(env.Isolation.Notes, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
+		placement = append(placement, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
 	}
-	env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
+	placement = append(placement, "the control plane, the load generator and the observer share this machine's CPUs")
+	env.Facts = append(env.Facts, record.Placement(strings.Join(placement, "; ")))
 	return env, err
 }
 

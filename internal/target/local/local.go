@@ -6,13 +6,39 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 )
+
+// FileSystem says which file systems directories are on.
+func FileSystem(dirs ...string) record.Fact {
+	mounts, _ := procfs.GetMounts() // without them it is not on record
+	var on []string
+	for _, dir := range dirs {
+		var s unix.Stat_t
+		if unix.Stat(dir, &s) != nil {
+			continue
+		}
+		device := fmt.Sprintf("%d:%d", unix.Major(s.Dev), unix.Minor(s.Dev))
+		for _, m := range slices.Backward(mounts) {
+			if m.MajorMinorVer == device {
+				on = append(on, m.FSType+" on "+m.Source)
+				break
+			}
+		}
+	}
+	return record.Fact{Name: "filesystem", What: "file system below the volumes, and its drive", Value: strings.Join(slices.Compact(on), ", "), Bearing: record.Refuses}
+}
 
 // Rooms are the directories of the runs on one kind of system.
 type Rooms struct {

@@ -34,7 +34,7 @@ func (Provider) Declare() workload.Target {
 	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisIdle: {Loop: workload.Closed, Stream: &kind},
-	}}
+	}, Facts: record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""})}
 }
 
 // Outline implements target.Provider.

@@ -496,7 +496,6 @@ func TestNothingLeadsToOneMachine(t *testing.T) {
 func TestTheKindOfTheObjectsIsData(t *testing.T) {
 	ofPods := regexp.MustCompile(`\b(Created|Scheduled|ContainersStarted|Ready|Deleted|Unschedulable|[Pp]ods?|[Nn]odes?)\b`)
 	allowed := []string{
-		"internal/run/same.go",                           // is the cluster the one that was loaded?
 		"internal/judge/sources.go",                      // names of what is measured
 		"internal/judge/objects/before.go",               // records that did not say it
 		"internal/judge/compare/recorded/differences.go", // what differs between clusters

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
@@ -46,20 +47,26 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 			"the IO is real and is made by fio; its latencies have fio's resolution, 1 part in 128 and at least 1 µs",
 			"latencies count from submission, also at a fixed rate: what waited before fio submitted it is in the achieved rate alone",
 		}
-		e.Host.Runtimes = map[string]string{"fio": one.binary.Version}
+	}
+	below := one.paths
+	if one.gluster != nil {
+		below = []string{i.Room.Dir}
+	}
+	e.Facts = []record.Fact{
+		record.Version("fio", one.binary.Version), local.FileSystem(below...),
+		record.Placement("what makes the load, the volumes and this program share all processors"),
 	}
 	if !one.job.Direct {
 		notes = append(notes, "IO is buffered: reads may come from memory, and writes be done before they are on the drive")
 	}
 	if one.gluster != nil {
 		notes = append(notes, fmt.Sprintf("the volumes are real ones of a GlusterFS %s of the run's own; its storage servers are namespaces of this machine, and the network between them is a bridge of it", gluster.Version()))
-		if e.Host.Runtimes == nil {
-			e.Host.Runtimes = make(map[string]string)
-		}
-		e.Host.Runtimes["glusterfs"] = gluster.Version()
+		e.Facts = append(e.Facts, record.Version("glusterfs", gluster.Version()))
+	}
+	if one.postgres != "" {
+		e.Facts = append(e.Facts, record.Version("PostgreSQL", filepath.Base(filepath.Dir(one.postgres))))
 	}
 	e.Fidelity.Notes = notes
-	e.Isolation.Notes = []string{"what makes the load, the volumes and this program share all processors"}
 	return e, nil
 }
 

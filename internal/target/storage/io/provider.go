@@ -31,7 +31,7 @@ func (Provider) Declare() workload.Target {
 	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisVolumes: {Loop: workload.Closed, Stream: &kind}, axisDepth: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisWorkers: {Loop: workload.Closed, Stream: &small}, axisOperations: {Loop: workload.Open, Stream: &small},
-	}}
+	}, Facts: append(record.Versions(map[string]string{"fio": "", "glusterfs": "", "PostgreSQL": ""}), local.FileSystem())}
 }
 
 // Outline implements target.Provider.
