@@ -21,9 +21,8 @@ import (
 // routerProgram is the built program, where there is an HAProxy.
 func routerProgram(t *testing.T) *harness.Program {
 	t.Helper()
-	if _, err := haproxy.Find(context.Background(), ""); err != nil {
-		t.Skipf("%v: %s", err, haproxy.Install)
-	}
+	_, err := haproxy.Find(context.Background(), "")
+	harness.Able(t, err)
 	return suite.Program(t)
 }
 

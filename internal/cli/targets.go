@@ -2,8 +2,10 @@ package cli
 
 import (
 	"errors"
+	"slices"
 
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/target/router"
@@ -51,6 +53,18 @@ func (p *Process) sweepHost() error {
 		}
 	}
 	return err
+}
+
+// needs are the programs that targets run on this machine, each once.
+func needs() (list []proc.Program) {
+	for _, one := range providers() {
+		for _, n := range one.Needs() {
+			if !slices.ContainsFunc(list, func(other proc.Program) bool { return n.Name == other.Name && n.For == other.For }) {
+				list = append(list, n)
+			}
+		}
+	}
+	return list
 }
 
 // host is what sessions may use of this process.

@@ -21,9 +21,7 @@ import (
 // volumesProgram is the built program, where there is a GlusterFS.
 func volumesProgram(t *testing.T) *harness.Program {
 	t.Helper()
-	if err := gluster.Check(true); err != nil {
-		t.Skip(err)
-	}
+	harness.Able(t, gluster.Check(true))
 	return suite.Program(t)
 }
 

@@ -450,8 +450,8 @@ func (l *Lab) Down(ctx context.Context) error {
 	if err := remove(ctx, l.dir); err != nil {
 		return fmt.Errorf("remove lab %q: %w", l.Name(), err)
 	}
-	if l.starter != nil {
-		l.starter.Close()
+	if l.tie != nil {
+		l.tie.Close()
 	}
 	return nil
 }

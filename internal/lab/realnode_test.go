@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // realNodes is held by the test that has a real node: each takes many of the
@@ -68,8 +68,8 @@ func traces(t *testing.T) map[string]string {
 			found["interfaces"] += i.Name + " "
 		}
 	}
-	if nft, err := machine.FindProgram("nft"); err == nil {
-		rules, err := exec.Command(nft, "list", "ruleset").Output()
+	if nft, err := (proc.Program{Name: "nft"}).Find(t.Context(), ""); err == nil {
+		rules, err := exec.Command(nft.Path, "list", "ruleset").Output()
 		found["rules"] = fmt.Sprint(string(rules), err)
 	}
 	for _, setting := range []string{"net/ipv4/ip_forward", "vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops"} {

@@ -2,6 +2,7 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -9,6 +10,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -16,6 +18,8 @@ import (
 type Provider interface {
 	// Declare tells what can be loaded there, without looking at any system.
 	Declare() workload.Target
+	// Needs are the programs of this machine's that its systems run.
+	Needs() []proc.Program
 	// Open finds the system that the request's plan names, or brings one up.
 	// Nothing is loaded. A session that is returned must be closed.
 	Open(ctx context.Context, r Request) (Session, error)
@@ -229,6 +233,15 @@ func Mistakef(hint, format string, args ...any) error {
 // ParamMistake is the mistake of a parameter's value that does not do.
 func ParamMistake(param, hint, format string, args ...any) error {
 	return Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
+}
+
+// Lacking gives an error that says what this machine lacks the command that
+// helps, and what can be done instead; others stay as they are.
+func Lacking(err error, instead string) error {
+	if missing, ok := errors.AsType[*proc.MissingError](err); ok {
+		return &UnableError{Err: err, Hint: missing.Remedy() + instead}
+	}
+	return err
 }
 
 // UnableError is an error with advice that is no mistake of the user's.

@@ -7,8 +7,6 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
-
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 )
 
 func spec(change ...func(*Spec)) Spec {
@@ -188,27 +186,6 @@ func TestSpecsAreReadAsWritten(t *testing.T) {
 func TestRunRefusesToBeAnOrdinaryProcess(t *testing.T) {
 	if err := Run("/nowhere", nil); err == nil || !strings.Contains(err.Error(), "lab up --real-node") {
 		t.Errorf("outside of a process namespace: %v", err)
-	}
-}
-
-func TestWhatIsMissingIsNamedWithItsRemedy(t *testing.T) {
-	for _, c := range []struct {
-		err  machine.MissingError
-		want string
-		why  string
-	}{
-		{machine.MissingError{Rootless: Rootless, What: []string{"runc"}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc", "a package"},
-		{machine.MissingError{Rootless: Rootless, What: []string{"runc", machine.NeedRoot}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc, and run it as root; simulated nodes need none", "a package and root"},
-		{machine.MissingError{Rootless: Rootless, What: []string{"control groups"}}, "", "what no command brings"},
-	} {
-		if got := c.err.Remedy(); got != c.want {
-			t.Errorf("%s: %q, want %q", c.why, got, c.want)
-		}
-		for _, what := range c.err.What {
-			if !strings.Contains(c.err.Error(), what) {
-				t.Errorf("%s: %v does not name %s", c.why, &c.err, what)
-			}
-		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/lab"
-	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -64,7 +64,7 @@ func LabError(err error) error {
 	if _, ok := errors.AsType[*lab.SpecError](err); ok {
 		return target.Mistakef("", "%w", err)
 	}
-	if lacking, ok := errors.AsType[*machine.MissingError](err); ok {
+	if lacking, ok := errors.AsType[*proc.MissingError](err); ok {
 		return &target.UnableError{Err: err, Hint: cmp.Or(lacking.Remedy(), "'plimsoll lab doctor' shows what this machine has")}
 	}
 	return err

@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"plimsoll.dev/plimsoll/internal/lab/room"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 )
@@ -60,7 +60,7 @@ type Session struct {
 	target.Request
 	Rooms Rooms
 	// Tied starts processes that die with this one; nil where nothing is loaded.
-	Tied *starter.Starter
+	Tied *proc.Tie
 	// Room is the run's directory, nil before MakeRoom.
 	Room *room.Room
 

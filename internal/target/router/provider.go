@@ -4,13 +4,12 @@ package router
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 
-	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/local"
@@ -39,6 +38,11 @@ func (Provider) Declare() workload.Target {
 	}}
 }
 
+// Needs implements target.Provider.
+func (Provider) Needs() []proc.Program {
+	return []proc.Program{haproxy.Program(), backend.NginxProgram()}
+}
+
 // Outline implements target.Provider.
 func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	each := "step"
@@ -57,7 +61,7 @@ func (Provider) Open(ctx context.Context, r target.Request) (target.Session, err
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: starter.New()}, limits: l}
+	s := &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}, limits: l}
 	if r.ToRead || r.Workload == nil {
 		return s, nil
 	}
@@ -116,22 +120,16 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 		if err := one.plainPages(); err != nil {
 			return err
 		}
-		if one.nginx, err = backend.FindNginx(ctx); errors.Is(err, backend.ErrNoNginx) {
-			return &target.UnableError{Err: err, Hint: "install it: " + backend.InstallNginx}
-		} else if err != nil {
-			return err
+		if one.nginx, err = backend.FindNginx(ctx); err != nil {
+			return target.Lacking(err, "")
 		}
 	}
 	path := params.Get("haproxy")
 	if one.binary, err = haproxy.Find(ctx, path); err != nil {
-		var missing *haproxy.NotFoundError
-		switch {
-		case path != "":
+		if path != "" {
 			return target.ParamMistake("haproxy", "give the path of an HAProxy", "%w", err)
-		case errors.As(err, &missing):
-			return &target.UnableError{Err: err, Hint: "install it: " + haproxy.Install + ", or give its path: --set haproxy=PATH"}
 		}
-		return err
+		return target.Lacking(err, ", or give its path: --set haproxy=PATH")
 	}
 	if s.Plan.Axis.Name == axisConnections {
 		if err := checkConnections("the level", int(most)+one.idle, s.limits.handles); err != nil {

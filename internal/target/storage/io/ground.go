@@ -9,11 +9,9 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -24,7 +22,7 @@ type ground interface {
 	volume(ctx context.Context, n int) (string, error)
 	// command prepares a process of the ground, which start starts.
 	command(name string, args ...string) *exec.Cmd
-	start(cmd *exec.Cmd) error
+	start(cmd *exec.Cmd, how proc.How) (*proc.Process, error)
 	// below is a directory of this machine on the file system below the volumes.
 	below() string
 	// link is how many bytes a second the network to the volumes carries, measured
@@ -82,12 +80,9 @@ func (d *directories) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (d *directories) start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	return d.session.Tied.Do(func() error {
-		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst it has our priority
-		return cmd.Start()
-	})
+func (d *directories) start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
+	how.On = d.session.Tied.Do
+	return proc.Start(cmd, how)
 }
 
 func (d *directories) below() string { return d.bases[0] }

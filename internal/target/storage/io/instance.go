@@ -92,7 +92,7 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 		i.arm, i.ground, i.filled = level.Arm, g, make(map[string]bool)
 		i.mu.Unlock()
 	}
-	if one.postgres != "" && (i.beside == nil || i.beside.ended()) {
+	if one.postgres != "" && (i.beside == nil || i.beside.Ended()) {
 		dir, err := i.ground.volume(ctx, 0)
 		if err != nil {
 			return target.Batch{}, err
@@ -290,7 +290,7 @@ func (l *load) put(v *volume, p *fio.Process) error {
 	if p.Ended() {
 		return nil
 	}
-	p.Kill()
+	p.KillAll()
 	_ = wait(context.Background(), endBound, p.Ended)
 	if p.Ended() {
 		return nil
@@ -324,9 +324,9 @@ func (l *load) measureDrive(ctx context.Context) error {
 		}
 		if err == nil {
 			err = wait(ctx, bound, p.Ended)
-			p.End()
+			p.Interrupt()
 			_ = wait(context.Background(), endBound, p.Ended)
-			p.Kill()
+			p.KillAll()
 		}
 		if err != nil {
 			return fio.Report{}, fmt.Errorf("measure the drive: %w", err)

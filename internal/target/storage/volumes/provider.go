@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/local"
@@ -18,6 +18,9 @@ type Provider struct{}
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target { return declared() }
+
+// Needs implements target.Provider.
+func (Provider) Needs() []proc.Program { return gluster.Needs() }
 
 // Outline implements target.Provider.
 func (Provider) Outline(r target.Request) ([]target.Change, error) {
@@ -56,7 +59,7 @@ func (Provider) Open(_ context.Context, r target.Request) (target.Session, error
 	if err := gluster.Able(xfs, ""); err != nil {
 		return nil, err
 	}
-	s.Tied = starter.New()
+	s.Tied = proc.NewTie()
 	return s, nil
 }
 
