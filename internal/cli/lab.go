@@ -471,7 +471,13 @@ func newLabDownCommand(p *Process) *cobra.Command {
 		Short: "Remove a lab: its processes and its files",
 		Args:  atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := p.sweepHost(); err != nil {
+			left, err := p.sweepHost(cmd.Context(), func(string) bool { return true })
+			for _, l := range left {
+				if !l.Alive {
+					p.logf("removed %s\n", l.What())
+				}
+			}
+			if err != nil {
 				return err
 			}
 			if !all {

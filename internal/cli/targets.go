@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"slices"
 
@@ -44,15 +45,16 @@ func providerOf(name string) (target.Provider, error) {
 	return nil, &workload.UnknownError{What: "target", Name: name}
 }
 
-// sweepHost removes what dead runs of any target have left on this machine.
-func (p *Process) sweepHost() error {
-	var err error
+// sweepHost removes what dead runs of any target have left on this machine; see
+// target.Sweeper.
+func (p *Process) sweepHost(ctx context.Context, removes func(run string) bool) (list []target.Leftover, err error) {
 	for _, one := range providers() {
 		if s, ok := one.(target.Sweeper); ok {
-			err = errors.Join(err, s.SweepHost(p.host()))
+			left, failed := s.SweepHost(ctx, p.host(), removes)
+			list, err = append(list, left...), errors.Join(err, failed)
 		}
 	}
-	return err
+	return list, err
 }
 
 // needs are the programs that targets run on this machine, each once.

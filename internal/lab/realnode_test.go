@@ -340,7 +340,7 @@ func TestPrivateRealNode(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if swept, err := s.Sweep(t.Context()); !slices.Equal(swept, []string{name}) || err != nil {
+	if swept, err := sweptBy(t, s); !slices.Equal(swept, []string{name}) || err != nil {
 		t.Errorf("swept %v, %v, want %s", swept, err, name)
 	}
 	leavesNoTrace(t, s, string(l.dir), before)

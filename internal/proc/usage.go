@@ -130,3 +130,13 @@ func Threads(pid int) []Thread {
 	slices.SortFunc(list, func(a, b Thread) int { return cmp.Compare(a.ID, b.ID) })
 	return list
 }
+
+// Arguments are those of all processes that can be seen.
+func Arguments() (list []string) {
+	all, _ := procfs.AllProcs() // without /proc none is seen
+	for _, p := range all {
+		args, _ := p.CmdLine() // of one that has ended there are none
+		list = append(list, args...)
+	}
+	return list
+}

@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -31,8 +33,25 @@ type Provider interface {
 // Sweeper is a Provider whose runs, where they are killed, leave something on
 // this machine, whichever system they loaded.
 type Sweeper interface {
-	// SweepHost removes what dead runs have left.
-	SweepHost(h Host) error
+	// SweepHost removes what dead runs have left, of those that removes does not
+	// leave out; "" is a run that is not known. It tells of all that there is, also
+	// of what it leaves alone.
+	SweepHost(ctx context.Context, h Host, removes func(run string) bool) ([]Leftover, error)
+}
+
+// Leftover is what a run has left on this machine, or works with there.
+type Leftover struct {
+	Target string `json:"target"`
+	room.Left
+}
+
+// What names all that is left, in a line.
+func (l *Leftover) What() string {
+	things := strings.Join(l.Things, ", ")
+	if l.Run == "" {
+		return things
+	}
+	return "run " + l.Run + " of target " + l.Target + ", on this machine: " + things
 }
 
 // Change is something that a run does to a system.

@@ -3,8 +3,13 @@ package realnode
 import (
 	"encoding/json"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/opencontainers/cgroups"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -191,3 +196,42 @@ func TestRunRefusesToBeAnOrdinaryProcess(t *testing.T) {
 
 // podAddresses is how many pods a range has addresses for.
 func podAddresses(r netip.Prefix) int { return 1<<(32-r.Bits()) - 3 }
+
+// A group is removed only where nothing else of its lab is left.
+func TestStrayGroups(t *testing.T) {
+	root := t.TempDir()
+	add := func(name, procs string) {
+		for dir, text := range map[string]string{name: "", name + "/system": procs} {
+			err := os.MkdirAll(filepath.Join(root, dir), 0o700)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(root, dir, "cgroup.procs"), []byte(text), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	add(group("/a/labs/dead"), "")
+	add(controlPlaneGroup("/a/labs/dead"), "")
+	add(group("/a/labs/known"), "")
+	add(controlPlaneGroup("/a/labs/known"), "")
+	add(group("/a/labs/running"), "12\n")
+	add("another", "")
+	cgroups.TestMode = true // it is no file system of groups
+	defer func() { cgroups.TestMode = false }()
+	got := hierarchy{unified: root}.strays([]string{"/a/labs/known"})
+	want := []string{filepath.Join(root, group("/a/labs/dead")), filepath.Join(root, controlPlaneGroup("/a/labs/dead"))}
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for _, c := range []struct{ arg, want, why string }{
+		{"--data-dir=/s/plimsoll/labs/x/etcd", "/s/plimsoll/labs/x", "a flag"},
+		{"/s/labs/y", "/s/labs/y", "the directory itself"},
+		{"/home/labs/s/plimsoll/labs/x/etcd", "/home/labs/s/plimsoll/labs/x", "a directory of that name above"},
+		{"labs", "", "no path"},
+	} {
+		if got := labIn.FindString(c.arg); got != c.want {
+			t.Errorf("%s: %q, want %q", c.why, got, c.want)
+		}
+	}
+}

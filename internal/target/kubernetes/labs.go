@@ -25,12 +25,14 @@ func LabStore(ctx context.Context, host target.Host) (lab.Store, error) {
 		return lab.Store{}, err
 	}
 	store := lab.Store{Root: dir, Executable: host.Executable}
-	swept, err := store.Sweep(ctx)
+	swept, err := store.Sweep(ctx, false)
 	if err != nil {
 		return store, err
 	}
-	for _, name := range swept {
-		host.Log("removed lab %q, whose command is gone", name)
+	for _, l := range swept {
+		if !l.Alive {
+			host.Log("removed %s, whose command is gone", l.Things[0])
+		}
 	}
 	return store, nil
 }

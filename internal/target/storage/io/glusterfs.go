@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -118,5 +119,5 @@ func (g *glusterfs) readings() []record.Reading {
 
 func (g *glusterfs) close() error {
 	g.Close()
-	return removeBounded(g.Dir)
+	return room.RemoveBounded(g.Dir)
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -99,43 +100,25 @@ func (*directories) readings() []record.Reading { return nil }
 func (d *directories) close() error {
 	var all error
 	for _, base := range d.bases {
-		all = errors.Join(all, removeBounded(base))
+		all = errors.Join(all, room.RemoveBounded(base))
 	}
 	return all
 }
 
-// removeBound is how long the removal of volumes may take.
-const removeBound = time.Minute
-
-// removeBounded removes a directory whose file system may hang.
-func removeBounded(dir string) error {
-	done := make(chan error, 1)
-	go func() { done <- os.RemoveAll(dir) }()
-	select {
-	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("remove volumes: %w", err)
-		}
-		return nil
-	case <-time.After(removeBound):
-		return fmt.Errorf("remove volumes: %s is not removed after %v", dir, removeBound)
-	}
-}
-
-// removeVolumes removes what a run that was killed has made besides its own
-// directory, by the list there.
-func removeVolumes(roomDir string) error {
+// volumesElsewhere are the directories that a run which was killed has made besides
+// its own, by the list there.
+func volumesElsewhere(roomDir string) (dirs []string, err error) {
 	text, err := os.ReadFile(filepath.Join(roomDir, madeFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read which volumes there were: %w", err)
+		return nil, fmt.Errorf("read which volumes there were: %w", err)
 	}
 	for dir := range strings.Lines(string(text)) {
 		if dir = strings.TrimSpace(dir); filepath.IsAbs(dir) && strings.HasPrefix(filepath.Base(dir), volumesPrefix) {
-			err = errors.Join(err, removeBounded(dir))
+			dirs = append(dirs, dir)
 		}
 	}
-	return err
+	return dirs, nil
 }

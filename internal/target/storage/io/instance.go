@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/local"
@@ -310,7 +311,7 @@ func (l *load) measureDrive(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("measure the drive: %w", err)
 	}
-	defer removeBounded(base)
+	defer room.RemoveBounded(base)
 	here := &directories{session: l.session, bases: []string{base}}
 	job := l.job
 	job.Dir, job.Depth, job.Verify, job.Fsync = base, min(l.settings.depth*len(l.volumes), driveDepth), false, 0

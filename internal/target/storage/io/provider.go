@@ -22,10 +22,12 @@ type Provider struct{}
 const Name = "io"
 
 // rooms are the directories of the runs.
-func rooms() local.Rooms { return local.Rooms{Kind: "io", Before: removeVolumes} }
+func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "io", Elsewhere: volumesElsewhere} }
 
 // SweepHost implements target.Sweeper.
-func (Provider) SweepHost(h target.Host) error { return rooms().SweepHost(h) }
+func (Provider) SweepHost(ctx context.Context, h target.Host, removes func(run string) bool) ([]target.Leftover, error) {
+	return rooms().SweepHost(ctx, h, removes)
+}
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {

@@ -35,10 +35,12 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 }
 
 // rooms are the directories of the runs.
-func rooms() local.Rooms { return local.Rooms{Kind: "volumes"} }
+func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "volumes"} }
 
 // SweepHost implements target.Sweeper.
-func (Provider) SweepHost(h target.Host) error { return rooms().SweepHost(h) }
+func (Provider) SweepHost(ctx context.Context, h target.Host, removes func(run string) bool) ([]target.Leftover, error) {
+	return rooms().SweepHost(ctx, h, removes)
+}
 
 // Open implements target.Provider.
 func (Provider) Open(_ context.Context, r target.Request) (target.Session, error) {
