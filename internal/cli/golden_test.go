@@ -16,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 	"plimsoll.dev/plimsoll/internal/test/golden"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
@@ -126,9 +127,7 @@ func TestGoldenChecks(t *testing.T) {
 // by the names of the ceilings; TestKeptRecords keeps the figures of a run.
 func TestGoldenChecksOfVolumes(t *testing.T) {
 	t.Parallel()
-	if err := gluster.Check(false); err != nil {
-		t.Skip(err)
-	}
+	harness.Able(t, gluster.Check(false))
 	var list []ceiling.Check
 	for _, name := range []string{"gluster-restart", "gluster-volumes"} {
 		var found ceiling.Check

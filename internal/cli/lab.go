@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,16 +18,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/lab"
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target/local/fio"
-	"plimsoll.dev/plimsoll/internal/target/router"
-	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
-	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
-	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
@@ -478,7 +471,13 @@ func newLabDownCommand(p *Process) *cobra.Command {
 		Short: "Remove a lab: its processes and its files",
 		Args:  atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := p.sweepHost(); err != nil {
+			left, err := p.sweepHost(cmd.Context(), func(string) bool { return true })
+			for _, l := range left {
+				if !l.Alive {
+					p.logf("removed %s\n", l.What())
+				}
+			}
+			if err != nil {
 				return err
 			}
 			if !all {
@@ -520,46 +519,6 @@ func labDownAll(ctx context.Context, p *Process) error {
 	return failed
 }
 
-// routerRequirement is what the workload router needs of this machine.
-func routerRequirement(ctx context.Context) lab.Requirement {
-	f := lab.Requirement{For: router.Name, What: "haproxy", Need: "installed", Grade: lab.Good}
-	found, err := haproxy.Find(ctx, "")
-	if err != nil {
-		f.Grade, f.Value, f.Remedy = lab.Missing, "not found", haproxy.Install
-		return f
-	}
-	f.Value = found.Path + " " + found.Version + ", " + cmp.Or(found.TLS, "without TLS")
-	return f
-}
-
-// volumesRequirements are what the workloads of volumes need of this machine.
-func volumesRequirements() []lab.Requirement {
-	var list []lab.Requirement
-	for _, n := range gluster.Find() {
-		f := lab.Requirement{For: volumes.Name, What: n.What, Need: "installed", Grade: lab.Good, Value: n.Found}
-		if n.Found == "" {
-			f.Grade, f.Value, f.Remedy = lab.Missing, "not found", machine.Install(n.Package)
-		}
-		if n.Optional {
-			f.Need = "installed, for bricks=xfs"
-		}
-		list = append(list, f)
-	}
-	return list
-}
-
-// ioRequirement is what the workload io-volumes needs of this machine.
-func ioRequirement(ctx context.Context) lab.Requirement {
-	f := lab.Requirement{For: "io", What: "fio", Need: "installed", Grade: lab.Good}
-	found, err := fio.Find(ctx, "")
-	if err != nil {
-		f.Grade, f.Value, f.Remedy = lab.Missing, "not found", fio.Install
-		return f
-	}
-	f.Value = found.Path + " " + found.Version
-	return f
-}
-
 func newLabDoctorCommand(p *Process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -574,8 +533,10 @@ node, or a workload that needs no lab, needs is shown for information.`,
 			if err != nil {
 				return err
 			}
-			findings := append(lab.Store{Root: dir, Executable: p.Executable}.Doctor(), routerRequirement(cmd.Context()), ioRequirement(cmd.Context()))
-			findings = append(findings, volumesRequirements()...)
+			findings := lab.Store{Root: dir, Executable: p.Executable}.Doctor()
+			for _, n := range needs() {
+				findings = append(findings, lab.ProgramRequirement(cmd.Context(), n))
+			}
 			if format == "json" {
 				err = printJSON(p, findings)
 			} else {

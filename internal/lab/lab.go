@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 )
@@ -370,8 +371,9 @@ func (s Store) names() ([]string, error) {
 }
 
 // Sweep removes what dead owners left: private labs whose process is
-// gone, and those whose making was cut short. It returns their names.
-func (s Store) Sweep(ctx context.Context) ([]string, error) {
+// gone, and those whose making was cut short, or with dry only looks for them. It
+// tells of all that there is of them, and of labs that are left alone.
+func (s Store) Sweep(ctx context.Context, dry bool) ([]room.Left, error) {
 	entries, err := os.ReadDir(s.labs())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -379,44 +381,79 @@ func (s Store) Sweep(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for abandoned labs: %w", err)
 	}
-	var swept []string
+	var list []room.Left
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
 		}
-		gone, err := s.sweepOne(ctx, e.Name())
+		left, err := s.sweepOne(ctx, e.Name(), dry)
 		if err != nil {
-			return swept, fmt.Errorf("remove abandoned lab %q: %w", e.Name(), err)
+			return list, fmt.Errorf("remove abandoned lab %q: %w", e.Name(), err)
 		}
-		if gone {
-			swept = append(swept, e.Name())
+		if left != nil {
+			left.Alive = left.Why != ""
+			list = append(list, *left)
 		}
 	}
-	return swept, nil
+	return list, nil
 }
 
-func (s Store) sweepOne(ctx context.Context, name string) (bool, error) {
+// sweepOne removes a lab that is abandoned; nil is one that is not.
+func (s Store) sweepOne(ctx context.Context, name string, dry bool) (*room.Left, error) {
 	dir := directory(s.dir(name))
+	left := &room.Left{Things: []string{fmt.Sprintf("lab %q in %s", name, dir)}}
 	held, err := tryLock(string(dir))
-	if err != nil || held == nil {
-		// Gone by now, or its owner lives.
-		return false, ignoreNotExist(err)
+	if err != nil {
+		return nil, ignoreNotExist(err) // gone by now
+	}
+	record, readErr := dir.readRecord()
+	if held == nil {
+		left.Why = "its command runs"
+		if readErr != nil || !record.Private {
+			return nil, nil // it is being made, or another command is at work on it
+		}
+		return left, nil
 	}
 	defer held.release()
-	record, err := dir.readRecord()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		// Without a record only its processes can say whether it was one.
-		processes, err := processesOf(string(dir))
-		if err != nil || len(processes) > 0 {
-			return false, err
-		}
-	case err != nil:
-		return false, nil // unreadable: for the user to look at, and to remove by name
-	case !record.Private && record.Ready:
-		return false, nil
+	processes, err := processesOf(string(dir))
+	if err != nil {
+		return nil, err
 	}
-	return true, remove(ctx, dir)
+	switch {
+	case errors.Is(readErr, fs.ErrNotExist):
+		// Without a record only its processes can say whether it was one.
+		if left.Why = "it has processes and no record: 'plimsoll lab down " + name + "' removes it"; len(processes) > 0 {
+			return left, nil
+		}
+	case readErr != nil:
+		left.Why = "its record cannot be read: 'plimsoll lab down " + name + "' removes it"
+		return left, nil
+	case !record.Private && record.Ready:
+		return nil, nil
+	}
+	left.Why = ""
+	for _, p := range processes {
+		left.Things = append(left.Things, fmt.Sprintf("its process %d (%s)", p.pid, p.component))
+	}
+	left.Things = append(left.Things, realnode.Leftovers(string(dir))...)
+	if dry {
+		return left, nil
+	}
+	return left, remove(ctx, dir)
+}
+
+// SweepGroups removes control groups of labs of which nothing else is left, or
+// with dry only looks for them. It returns their paths.
+func (s Store) SweepGroups(ctx context.Context, dry bool) ([]string, error) {
+	names, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, name := range names {
+		dirs = append(dirs, s.dir(name))
+	}
+	return realnode.SweepGroups(ctx, dirs, dry)
 }
 
 func ignoreNotExist(err error) error {
@@ -442,8 +479,8 @@ func (l *Lab) Down(ctx context.Context) error {
 	if err := remove(ctx, l.dir); err != nil {
 		return fmt.Errorf("remove lab %q: %w", l.Name(), err)
 	}
-	if l.starter != nil {
-		l.starter.Close()
+	if l.tie != nil {
+		l.tie.Close()
 	}
 	return nil
 }

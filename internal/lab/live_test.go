@@ -837,7 +837,7 @@ func TestPrivateLabs(t *testing.T) {
 	if err := l.Down(t.Context()); !errors.As(err, &busy) || busy.PID != owner.Process.Pid {
 		t.Errorf("it could be removed under its owner: %v", err)
 	}
-	if swept, err := s.Sweep(t.Context()); len(swept) > 0 || err != nil {
+	if swept, err := sweptBy(t, s); len(swept) > 0 || err != nil {
 		t.Errorf("it was swept under its owner: %v, %v", swept, err)
 	}
 	owner.Process.Kill()
@@ -853,7 +853,7 @@ func TestPrivateLabs(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if swept, err := s.Sweep(t.Context()); !slices.Equal(swept, []string{name}) || err != nil {
+	if swept, err := sweptBy(t, s); !slices.Equal(swept, []string{name}) || err != nil {
 		t.Errorf("swept %v, %v, want %s", swept, err, name)
 	}
 	leavesNothing(t, s, "after the owner's end")

@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -13,14 +12,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/procfs"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 func TestLeases(t *testing.T) {
@@ -246,32 +244,6 @@ func TestProcessesEnd(t *testing.T) {
 	}
 }
 
-func TestLogTail(t *testing.T) {
-	dir := directory(t.TempDir())
-	if got := realnode.LogTail(dir.log(Etcd), 3); got != "" {
-		t.Errorf("without a log: %q", got)
-	}
-	os.Mkdir(dir.path("logs"), 0o700)
-	var long strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&long, "line %d of many\n", i)
-	}
-	for _, tt := range []struct{ text, want, why string }{
-		{"", "", "empty"},
-		{"one\n", "one", "one line"},
-		{"one\ntwo\nthree\nfour\n", "two\nthree\nfour", "the last three"},
-		{"one\ntwo", "one\ntwo", "cut off"},
-		{long.String(), "line 9997 of many\nline 9998 of many\nline 9999 of many", "longer than what is read"},
-	} {
-		if err := os.WriteFile(dir.log(Etcd), []byte(tt.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := realnode.LogTail(dir.log(Etcd), 3); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
-		}
-	}
-}
-
 // Whoever may talk to one server may not thereby talk to another.
 func TestAuthoritiesAreApart(t *testing.T) {
 	s := Store{Root: t.TempDir()}
@@ -395,8 +367,18 @@ func TestMarker(t *testing.T) {
 
 func TestDoctor(t *testing.T) {
 	findings := Store{Root: filepath.Join(t.TempDir(), "not", "there", "yet")}.Doctor()
-	if len(findings) < 10 {
+	for _, n := range Needs() {
+		findings = append(findings, ProgramRequirement(t.Context(), n))
+	}
+	if len(findings) < 15 {
 		t.Errorf("%d findings", len(findings))
+	}
+	gone := ProgramRequirement(t.Context(), proc.Program{Name: "plimsoll-nothing", Package: "nothing", For: "a test"})
+	if gone.Grade != Missing || gone.Value != "not found" || !strings.HasSuffix(gone.Remedy, " nothing") {
+		t.Errorf("a program that is not there: %+v", gone)
+	}
+	if spare := ProgramRequirement(t.Context(), proc.Program{Name: "plimsoll-nothing", Optional: "for more"}); spare.Grade != Scarce || spare.Need != "installed, for more" {
+		t.Errorf("one that can be done without: %+v", spare)
 	}
 	for _, f := range findings {
 		if f.For == "" || f.What == "" || f.Value == "" || f.Need == "" {
@@ -464,10 +446,10 @@ func TestAStartedComponentIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proc, err := procfs.NewProc(c.pid)
-		_, found := inspect(proc, filepath.Dir(string(dir)))
-		syscall.Kill(c.pid, syscall.SIGKILL)
-		<-c.ended
+		started, err := procfs.NewProc(c.PID())
+		_, found := inspect(started, filepath.Dir(string(dir)))
+		c.Kill()
+		c.Wait()
 		if err != nil || !found {
 			t.Fatalf("component %d is not found: %v", i, err)
 		}

@@ -53,7 +53,7 @@ func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := realnode.CheckContainerd(realnode.Version(programs.Containerd)); err != nil {
+	if err := realnode.CheckContainerd(programs.Versions()["containerd"]); err != nil {
 		return nil, err
 	}
 	link, err := realnode.ChooseLink()

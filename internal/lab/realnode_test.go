@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // realNodes is held by the test that has a real node: each takes many of the
@@ -68,8 +68,8 @@ func traces(t *testing.T) map[string]string {
 			found["interfaces"] += i.Name + " "
 		}
 	}
-	if nft, err := machine.FindProgram("nft"); err == nil {
-		rules, err := exec.Command(nft, "list", "ruleset").Output()
+	if nft, err := (proc.Program{Name: "nft"}).Find(t.Context(), ""); err == nil {
+		rules, err := exec.Command(nft.Path, "list", "ruleset").Output()
 		found["rules"] = fmt.Sprint(string(rules), err)
 	}
 	for _, setting := range []string{"net/ipv4/ip_forward", "vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops"} {
@@ -340,7 +340,7 @@ func TestPrivateRealNode(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if swept, err := s.Sweep(t.Context()); !slices.Equal(swept, []string{name}) || err != nil {
+	if swept, err := sweptBy(t, s); !slices.Equal(swept, []string{name}) || err != nil {
 		t.Errorf("swept %v, %v, want %s", swept, err, name)
 	}
 	leavesNoTrace(t, s, string(l.dir), before)

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // portAttempts is how often Up draws ports: another program may take one
@@ -77,15 +77,15 @@ func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 		}
 		if err != nil {
 			err = errors.Join(err, remove(ctx, l.dir))
-			if l.starter != nil {
-				l.starter.Close()
+			if l.tie != nil {
+				l.tie.Close()
 			}
 		}
 		l.lock.release()
 		l.lock = nil
 	}()
 	if spec.Private {
-		l.starter = starter.New()
+		l.tie = proc.NewTie()
 	}
 	if l.record, err = s.prepare(l.dir, spec, time.Now()); err != nil {
 		return nil, err
@@ -157,7 +157,11 @@ func (s Store) prepare(dir directory, spec Spec, now time.Time) (record, error) 
 		Ports: chosen, Virt: spec.Virt,
 	}
 	if r.Virt != nil && r.Virt.RealGuests > 0 {
-		r.QEMU, r.GuestImage = findQEMU().Found, s.guestImage()
+		found, err := qemuProgram().Find(context.Background(), "")
+		if err != nil {
+			return r, err
+		}
+		r.QEMU, r.GuestImage = found.Path, s.guestImage()
 	}
 	if spec.RealNode != nil {
 		if r.RealNode, err = dir.planRealNode(spec); err != nil {

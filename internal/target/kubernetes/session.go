@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
@@ -431,7 +432,7 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	}
 	var samples []record.Reading
 	for source, pid := range r.pids {
-		u, err := telemetry.ReadProcess(pid)
+		u, err := proc.Read(pid)
 		if err != nil {
 			delete(r.pids, source) // gone, or started anew: found again soon
 			continue

@@ -9,6 +9,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/dist"
@@ -60,6 +61,9 @@ func (Provider) Open(ctx context.Context, r target.Request) (target.Session, err
 	s := &session{Request: r}
 	return s, s.Prepare(ctx)
 }
+
+// Needs implements target.Provider: it runs no program.
+func (Provider) Needs() []proc.Program { return nil }
 
 // Outline implements target.Provider: nothing is touched.
 func (Provider) Outline(target.Request) ([]target.Change, error) { return []target.Change{}, nil }

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/local"
@@ -99,7 +100,7 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 		i.arm, i.ground, i.filled = level.Arm, g, make(map[string]bool)
 		i.mu.Unlock()
 	}
-	if one.postgres != "" && (i.beside == nil || i.beside.ended()) {
+	if one.postgres != "" && (i.beside == nil || i.beside.Ended()) {
 		dir, err := i.ground.volume(ctx, 0)
 		if err != nil {
 			return target.Batch{}, err
@@ -297,7 +298,7 @@ func (l *load) put(v *volume, p *fio.Process) error {
 	if p.Ended() {
 		return nil
 	}
-	p.Kill()
+	p.KillAll()
 	_ = wait(context.Background(), endBound, p.Ended)
 	if p.Ended() {
 		return nil
@@ -317,7 +318,7 @@ func (l *load) measureDrive(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("measure the drive: %w", err)
 	}
-	defer removeBounded(base)
+	defer room.RemoveBounded(base)
 	here := &directories{session: l.session, bases: []string{base}}
 	job := l.job
 	job.Dir, job.Depth, job.Verify, job.Fsync = base, min(l.settings.depth*len(l.volumes), driveDepth), false, 0
@@ -331,9 +332,9 @@ func (l *load) measureDrive(ctx context.Context) error {
 		}
 		if err == nil {
 			err = wait(ctx, bound, p.Ended)
-			p.End()
+			p.Interrupt()
 			_ = wait(context.Background(), endBound, p.Ended)
-			p.Kill()
+			p.KillAll()
 		}
 		if err != nil {
 			return fio.Report{}, fmt.Errorf("measure the drive: %w", err)
