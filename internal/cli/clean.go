@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -65,7 +64,7 @@ one, by 'lab down' and by the next run.`,
 					return err
 				}
 			}
-			return clean(cmd, p, c, leftovers, run, force, dryRun, cleanCommand(plan.Target{LabName: from.lab, Kubeconfig: from.kubeconfig, Context: from.context}), output)
+			return clean(cmd, p, c, leftovers, run, force, dryRun, cleanCommand(&kubernetes.Settings{LabName: from.lab, Kubeconfig: from.kubeconfig, Context: from.context}), output)
 		},
 	}
 	outputFlag(cmd, &output)

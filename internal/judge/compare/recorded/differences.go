@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -65,7 +66,7 @@ const (
 // the runs. What may be the cause of a change refuses a verdict:
 //
 //   - what was asked for and how (workload and its files, axis, milestones, pace, hold,
-//     timeout, pod-life, fresh, normal-events, lab-start-latency), since other work
+//     timeout, life, fresh, normal-events, lab-start-latency), since other work
 //     takes other time;
 //   - what it was asked of (target, pod-range, kubernetes, kubelet, nodes,
 //     node-shape, kernel, os, runtime, cgroup, fidelity), which is what people
@@ -101,7 +102,7 @@ func aspects() []aspect {
 		{"pace", "creations per second", refuses, func(o *Operand) string { return text(o.plan.Pace) }, nil},
 		{"hold", "how long a level was held", refuses, func(o *Operand) string { return text(o.plan.Hold) }, nil},
 		{"timeout", "how long objects were followed", refuses, func(o *Operand) string { return text(o.plan.StepTimeout) }, nil},
-		{"pod-life", "how long a pod of an axis of arrivals lives", refuses, func(o *Operand) string { return text(o.plan.Axis.PodLife) }, nil},
+		{"life", "how long an object of an axis of arrivals lives", refuses, func(o *Operand) string { return text(o.plan.Axis.Life) }, nil},
 		// A guard is in the way only where it struck.
 		{"guards", "bounds that stop the load", func(p pair) string {
 			if p.a.guarded() || p.b.guarded() {
@@ -361,7 +362,7 @@ func oneWithoutSearch(a, b *Operand) bool {
 	return a.plan.Axis.Search == nil || b.plan.Axis.Search == nil
 }
 
-func oneWithoutLab(a, b *Operand) bool { return a.plan.Target.Lab == nil || b.plan.Target.Lab == nil }
+func oneWithoutLab(a, b *Operand) bool { return !a.plan.Target.Has("lab") || !b.plan.Target.Has("lab") }
 
 func ofPlan(value func(*plan.Plan) string) func(*Operand) string {
 	return func(o *Operand) string { return value(o.plan) }
@@ -521,26 +522,31 @@ func (o *Operand) guarded() bool {
 }
 
 func labLatency(p *plan.Plan) string {
-	if p.Target.Lab == nil {
+	if !p.Target.Has("lab") {
 		return ""
 	}
-	return cmp.Or(p.Target.Lab.StartLatency, "none")
+	return cmp.Or(p.Target.At("lab.startLatency").String(), "none")
 }
 
 func labVirt(p *plan.Plan) string {
-	if lab := p.Target.Lab; lab != nil && lab.TimeScale != 0 {
-		said := strings.TrimSuffix(fmt.Sprintf("scale %g, %s", lab.TimeScale, planted.List(lab.Virt)), ", ")
-		if lab.RealGuests > 0 {
-			said += fmt.Sprintf(", %d real guests", lab.RealGuests)
-		}
-		return said
+	scale, err := strconv.ParseFloat(p.Target.At("lab.timeScale").String(), 64)
+	if err != nil || scale == 0 {
+		return ""
 	}
-	return ""
+	var figures map[string]string
+	if err := p.Target.At("lab.virt").Decode("", &figures, nil); err != nil {
+		return ""
+	}
+	said := strings.TrimSuffix(fmt.Sprintf("scale %g, %s", scale, planted.List(figures)), ", ")
+	if guests := p.Target.At("lab.realGuests").String(); guests != "" && guests != "0" {
+		said += ", " + guests + " real guests"
+	}
+	return said
 }
 
 func podRange(p *plan.Plan) string {
-	if lab := p.Target.Lab; lab != nil && lab.PodCIDRPrefix != 0 {
-		return fmt.Sprintf("/%d", lab.PodCIDRPrefix)
+	if prefix := p.Target.At("lab.podCIDRPrefix").String(); prefix != "" && prefix != "0" {
+		return "/" + prefix
 	}
 	return "default"
 }

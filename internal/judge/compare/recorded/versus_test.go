@@ -44,7 +44,7 @@ func sweep(name string, seconds float64) *fixture {
 		name: name, files: "12",
 		plan: plan.Plan{
 			Schema: plan.Schema, Name: "x", Workload: "node-density", Kind: plan.Sweep, Pace: plan.Pace{Max: true},
-			Target: plan.Target{Lab: &plan.Lab{Nodes: 4, MaxPods: 110}},
+			Target: strictyaml.Raw{}.With("lab.nodes", strictyaml.Word("4")),
 			Axis:   plan.Axis{Name: "pods-per-node", Levels: []float64{10, 10, 10, 10, 10}},
 			Hold:   plan.Duration(10 * time.Second), StepTimeout: plan.Duration(time.Minute), Seed: 1,
 			Goals: strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all Ready"}}},
@@ -285,7 +285,7 @@ func TestDifferences(t *testing.T) {
 	}
 	onCluster := func(f *fixture) {
 		f.environment.Target = record.TargetNaming{Kind: "cluster", Name: "prod"}
-		f.plan.Target = plan.Target{Kubeconfig: "k"}
+		f.plan.Target = strictyaml.Raw{}.With("kubeconfig", strictyaml.Text("k"))
 	}
 	steps := func(change func(*judge.Step)) func(*fixture) {
 		return func(f *fixture) {
@@ -308,7 +308,7 @@ func TestDifferences(t *testing.T) {
 		{"a parameter that is empty by default", nil, func(f *fixture) { f.plan.Params = plan.Params{"runtimeClass": "crun"} }, "param:runtimeClass " + arm + " not set|crun"},
 		{"a parameter that the workload has no more", nil, func(f *fixture) { f.plan.Params = plan.Params{"old": "1"} }, "param:old " + arm + " not given|1"},
 		{"the workload's files", nil, func(f *fixture) { f.files = "77" }, "workload-files " + refuses + " 12|77"},
-		{"addresses for pods", nil, func(f *fixture) { f.plan.Target.Lab.PodCIDRPrefix = 24 }, "pod-range " + refuses + " default|/24"},
+		{"addresses for pods", nil, func(f *fixture) { f.plan.Target = f.plan.Target.With("lab.podCIDRPrefix", strictyaml.Word("24")) }, "pod-range " + refuses + " default|/24"},
 		{"a cluster that was ill", nil, func(f *fixture) {
 			f.environment.Findings = []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "clock"}, {Severity: record.SeverityOK, What: "etcd"}}
 		}, "health " + refuses + " nothing wrong|pods: warning"},
@@ -325,16 +325,18 @@ func TestDifferences(t *testing.T) {
 		{"the pace", nil, func(f *fixture) { f.plan.Pace = plan.Pace{PerSecond: 20} }, "pace " + refuses + " max|20"},
 		{"the hold", nil, func(f *fixture) { f.plan.Hold = plan.Duration(time.Second) }, "hold " + refuses + " 10s|1s"},
 		{"the step timeout", nil, func(f *fixture) { f.plan.StepTimeout = plan.Duration(time.Second) }, "timeout " + refuses + " 1m0s|1s"},
-		{"the pods' life", nil, func(f *fixture) { f.plan.Axis.PodLife = plan.Duration(time.Second) }, "pod-life " + refuses + " 0s|1s"},
+		{"the pods' life", nil, func(f *fixture) { f.plan.Axis.Life = plan.Duration(time.Second) }, "life " + refuses + " 0s|1s"},
 		{"a guard that never struck", nil, func(f *fixture) { f.plan.Guards = plan.Guards{"pending": {Value: 5}} }, "guards " + noted + " none|pending 5"},
 		{"a guard that struck", nil, func(f *fixture) {
 			f.plan.Guards = plan.Guards{"pending": {Value: 5}}
 			f.result.Steps[0].Ending = record.EndGuard
 		}, "guards " + refuses + " none|pending 5"},
 		{"Normal events", nil, func(f *fixture) { f.plan.NormalEvents = true }, "normal-events " + refuses + " no|yes"},
-		{"what a run begins with", nil, func(f *fixture) { f.plan.Fresh = plan.FreshLab }, "fresh " + refuses + " objects|lab"},
+		{"what a run begins with", nil, func(f *fixture) { f.plan.Fresh = "lab" }, "fresh " + refuses + " objects|lab"},
 		{"the default of it, said", nil, func(f *fixture) { f.plan.Fresh = plan.FreshObjects }, ""},
-		{"a private lab's delays", nil, func(f *fixture) { f.plan.Target.Lab.StartLatency = "constant:1s" }, "lab-start-latency " + refuses + " none|constant:1s"},
+		{"a private lab's delays", nil, func(f *fixture) {
+			f.plan.Target = f.plan.Target.With("lab.startLatency", strictyaml.Word("constant:1s"))
+		}, "lab-start-latency " + refuses + " none|constant:1s"},
 		{"a lab of one's own", nil, func(f *fixture) { f.environment.Target = record.TargetNaming{Kind: "lab", Name: "l"} }, "target-name " + noted + " private|l"},
 		{"two private labs", nil, func(f *fixture) { f.environment.Target.Name = "private-2" }, ""},
 		{"the server's version", nil, func(f *fixture) { f.environment.Cluster.Server = "v1.36.4" }, "kubernetes " + refuses + " v1.36.3|v1.36.4"},
@@ -436,7 +438,7 @@ func TestTheArmIsWhatIsSaid(t *testing.T) {
 	}
 	a, b := sweep("a", 1), sweep("b", 2)
 	for _, f := range []*fixture{a, b} {
-		f.environment.Target, f.plan.Target = record.TargetNaming{Kind: "cluster", Name: "c"}, plan.Target{Kubeconfig: "k"}
+		f.environment.Target, f.plan.Target = record.TargetNaming{Kind: "cluster", Name: "c"}, strictyaml.Raw{}.With("kubeconfig", strictyaml.Text("k"))
 	}
 	out = of(t, a.write(t, ""), b.write(t, ""), Options{ArmIs: []string{"cgroup"}})
 	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].String(), "neither record holds it") {
