@@ -130,8 +130,14 @@ func (r *runner) check(ctx context.Context) (found ceiling.Check, err error) {
 		Target:   ceiling.CheckTarget{Kind: survey.Target.Kind, Name: survey.Target.Name, Private: survey.Target.Private, Server: survey.Server, Version: survey.Version},
 		Severity: ceiling.Worst(survey.Findings), Findings: survey.Findings,
 	}
-	if len(survey.Tables) > 0 {
+	if found.Kind = provider.Declare().Kind; len(survey.Tables) > 0 {
 		found.Table = survey.Tables[0]
+	} else if r.workload != nil {
+		axis, err := r.workload.Axis(r.plan.Axis.Name)
+		if err != nil {
+			return found, err
+		}
+		found.Table = record.CeilingTable{Workload: r.workload.Name, Axis: axis.Name, Unit: axis.Unit, Ceilings: []record.Ceiling{}, Notes: []string{}}
 	}
 	if found.Severity == record.SeverityError {
 		found.ExitCode = exitBreached
