@@ -105,6 +105,9 @@ func helpOfTarget(cmd *cobra.Command) {
 			}
 			f.Hidden = f.Hidden || of != nil || known && f.Name == lifeFlag && !ages(w)
 		})
+		if known && w.Target.Name != clusters().Name {
+			cmd.Example = "" // they are of clusters
+		}
 		help(cmd, args)
 		if !own.HasFlags() {
 			return
