@@ -10,7 +10,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -180,7 +179,7 @@ func (c *cleaner) cleanCluster(ctx context.Context) error {
 				c.say("left alone, it is going on: %s\n", what)
 				continue
 			}
-			command := cleanCommand(plan.Target{LabName: c.from.lab, Kubeconfig: c.from.kubeconfig, Context: c.from.context})
+			command := cleanCommand(&kubernetes.Settings{LabName: c.from.lab, Kubeconfig: c.from.kubeconfig, Context: c.from.context})
 			c.say("left alone, it gave a sign of life at %s: %s\n", at(l.LastSign), what)
 			c.say("Without another sign it counts as dead from %s on (--wait waits for that); if it is dead, this removes it now: %s --run %s --force\n", at(l.DeadFrom()), command, l.Run)
 			continue

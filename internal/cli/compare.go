@@ -130,7 +130,9 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 		o.Metric = f.String() // as the figures of a run are named
 	}
 	for i, name := range o.ArmIs {
-		o.ArmIs[i] = strings.TrimSpace(name)
+		if o.ArmIs[i] = strings.TrimSpace(name); o.ArmIs[i] == "pod-life" {
+			o.ArmIs[i] = "life" // as it is called now
+		}
 	}
 	if o.margin != "" {
 		share, err := plan.Primary{Margin: o.margin}.Share()

@@ -37,6 +37,10 @@ func TestGoldenHelp(t *testing.T) {
 		}
 	}
 	visit(root)
+	// A workload's name shows the flags of its own target.
+	for _, name := range []string{"node-density", "gluster-volumes", "router"} {
+		text.WriteString(transcript(t, "", "limit", name, "--help") + "\n")
+	}
 	golden.Check(t, *update, "help.txt", []byte(text.String()))
 }
 

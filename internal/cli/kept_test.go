@@ -129,8 +129,12 @@ func checkAsRecorded(t *testing.T, dir record.Dir) string {
 	} else if err != nil {
 		t.Fatal(err)
 	}
+	w, err := loadWorkload(env.Ceilings.Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var text strings.Builder
-	if err := report.Check(&text, ceiling.Check{Target: ceiling.CheckTarget{Kind: env.Target.Kind, Private: env.Target.Private}, Findings: env.Findings, Table: *env.Ceilings}); err != nil {
+	if err := report.Check(&text, ceiling.Check{Kind: w.Target.Kind, Target: ceiling.CheckTarget{Kind: env.Target.Kind, Private: env.Target.Private}, Findings: env.Findings, Table: *env.Ceilings}); err != nil {
 		t.Fatal(err)
 	}
 	return text.String()

@@ -130,9 +130,6 @@ func TestARunThatIsKilled(t *testing.T) {
 		!strings.Contains(out, "it counts as dead from ") || !strings.Contains(out, command) || strings.Contains(out, "nothing to remove") {
 		t.Errorf("clean from elsewhere: %d %s%s", code, out, err)
 	}
-	if out, err, _ := elsewhere("sweep", "simulated", "--levels", "1", "--wait"); strings.Contains(err, "unknown flag") {
-		t.Errorf("--wait: %s%s", out, err)
-	}
 	// Its pods count in the levels of a run from elsewhere, whose result says so.
 	out, err, _ := elsewhere("sweep", "node-density", "--kubeconfig", p.Kubeconfig, "--levels", "4", "--hold", "100ms", "--yes", "--out", "beside")
 	if r := p.Result(t, "beside"); !strings.Contains(strings.Join(r.Warnings.Lines(), "\n"), "run "+id+" may be loading this cluster too") || !strings.Contains(out, command) {

@@ -27,6 +27,9 @@ func providers() []target.Provider {
 	}
 }
 
+// clusters is the target that a command means which names no workload.
+func clusters() workload.Target { return providers()[0].Declare() }
+
 // targets finds what a target declares of itself by its name.
 func targets() workload.Targets {
 	var list []workload.Target

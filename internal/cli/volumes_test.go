@@ -286,7 +286,7 @@ func TestVolumesAreDeleted(t *testing.T) {
 	}
 	// Whether it keeps up is GlusterFS's own matter: with multiplexing a brick that
 	// is started while another is stopped may not be served.
-	got = p.RunTo(t, "churned", "sweep", "gluster-volumes", "--axis", "rate", "--levels", "0.5", "--hold", "20s", "--pod-life", "3s", "--set", "multiplex=false")
+	got = p.RunTo(t, "churned", "sweep", "gluster-volumes", "--axis", "rate", "--levels", "0.5", "--hold", "20s", "--life", "3s", "--set", "multiplex=false")
 	gone := p.Count("churned", func(e record.Event) bool {
 		o, ok := e.Body.(*record.Object)
 		return ok && o.Milestone == "Deleted"
@@ -342,7 +342,7 @@ func TestVolumesOfAGlusterdThatStalls(t *testing.T) {
 	suite.Long(t, "commands run out of patience")
 	t.Parallel()
 	p := volumesProgram(t)
-	run := p.Start(t, "sweep", "gluster-volumes", "--axis", "rate", "--levels", "0.5", "--hold", "20s", "--pod-life", "3s", "--set", "patience=10s", "--out", "one")
+	run := p.Start(t, "sweep", "gluster-volumes", "--axis", "rate", "--levels", "0.5", "--hold", "20s", "--life", "3s", "--set", "patience=10s", "--out", "one")
 	harness.Await(t, "volumes", func() bool {
 		return p.Count("one", func(e record.Event) bool {
 			o, ok := e.Body.(*record.Object)

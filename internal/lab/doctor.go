@@ -125,13 +125,9 @@ func MachinesMemory(machines int) int64 { return memoryOfVirt + int64(machines)*
 // fitsMemory refuses a lab that this machine has no memory for.
 func (s Spec) fitsMemory() error {
 	available, err := telemetry.AvailableMemory()
-	guests := int64(0)
-	if s.Virt != nil {
-		guests = int64(s.Virt.RealGuests) * memoryPerGuest
-	}
-	available -= guests
+	available -= int64(s.RealGuests) * memoryPerGuest
 	need := Memory(s.Nodes, s.Pods)
-	if s.Virt != nil {
+	if s.HasVirt() {
 		need += MachinesMemory(s.Machines)
 	}
 	if err != nil || need <= available {

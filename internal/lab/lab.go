@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
-	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
 // The components of a lab, under the names by which the program starts
@@ -42,11 +41,9 @@ func ComponentNames() []string {
 // RealNodeComponentNames lists what is added by a real node.
 func RealNodeComponentNames() []string { return []string{RealNode, Containerd, Kubelet, KubeProxy} }
 
-// What a Spec's zero fields stand for.
-const (
-	DefaultNodes   = 10  // simulated nodes that the command line makes unless told otherwise
-	DefaultMaxPods = 110 // allocatable pods of a node, the kubelet's own default
-)
+// DefaultMaxPods is what a Spec's MaxPods stand for that are 0: the kubelet's own
+// default.
+const DefaultMaxPods = 110
 
 // Spec says which lab is wanted. Apart from Nodes a zero field means
 // the default.
@@ -54,25 +51,9 @@ type Spec struct {
 	// Name is a DNS label, unique in the Store. A private lab may leave
 	// it empty and is given one.
 	Name string
-	// Nodes is the number of simulated nodes; 0 means none.
-	Nodes int
-	// MaxPods is each node's allocatable number of pods.
-	MaxPods int
-	// StartLatency is how long a pod takes from being bound to a node until it
-	// is Ready. Zero means at once. A pod's own annotation overrides it.
-	StartLatency dist.Dist
+	Shape
 	// Pods is the most that are to be in the lab at once, 0 for not known.
 	Pods int
-	// ControlPlaneCPUs is the time of so many processors that etcd, the API
-	// server, the scheduler and the controller manager get together; 0 is all
-	// that there is.
-	ControlPlaneCPUs float64
-	// RealNode adds a node of this machine that runs containers; see its
-	// fields for what it gets. Nil means none.
-	RealNode *RealNodeSpec
-	// Virt adds simulated virtual machines: the APIs of KubeVirt and of those
-	// beside it, and what plays them. Nil means none.
-	Virt *VirtSpec
 	// Machines is how many virtual machines it will have at once; 0 is not known.
 	// A lab that this machine has no memory for is refused.
 	Machines int
@@ -84,65 +65,10 @@ type Spec struct {
 // virtual machines up is used up: by source, "use", "limit" and "waiting".
 const VirtLimitsPath = "/apis/subresources.kubevirt.io/v1/plimsoll-limits"
 
-// VirtSpec says what simulated virtual machines do.
-type VirtSpec struct {
-	// Figures are those that differ from the defaults, by their keys; see
-	// planted.Virt.
-	Figures map[string]string
-	// TimeScale is how many times faster than what is played everything is; 0
-	// stands for 1.
-	TimeScale float64
-	// RealGuests is how many machines, the first to start, have a guest that QEMU
-	// runs.
-	RealGuests int
-}
-
-func (s *VirtSpec) validate(nodes int) error {
-	if s == nil {
-		return nil
-	}
-	if !(s.TimeScale >= 0) || s.TimeScale > MaxTimeScale {
-		return &SpecError{"scale of time", fmt.Sprintf("%g is not between 0 and %g", s.TimeScale, float64(MaxTimeScale))}
-	}
-	if s.RealGuests < 0 || s.RealGuests > MostRealGuests {
-		return &SpecError{"real guests", fmt.Sprintf("%d is not between 0 and %d", s.RealGuests, MostRealGuests)}
-	}
-	if nodes == 0 {
-		return &SpecError{"virtual machines", "they need simulated nodes, and there are none"}
-	}
-	if _, err := planted.Parse(s.Figures, cmp.Or(s.TimeScale, 1)); err != nil {
-		return &SpecError{"virtual machines", err.Error()}
-	}
-	return nil
-}
-
-// MaxTimeScale is the largest scale of time: what is played would be over before
-// anybody could see it.
-const MaxTimeScale = planted.MaxTimeScale
-
-// MostRealGuests is how many guests of a lab can be real: each takes a processor
-// of this machine for itself while it boots.
-const MostRealGuests = planted.MostRealGuests
-
-// RealNodeSpec says which real node is wanted. A zero field means all that
-// there is. It takes MaxPods of the Spec.
-type RealNodeSpec struct {
-	// CPUs is how many processors its pods and its own processes get together;
-	// 0.5 is half of one's time.
-	CPUs float64
-	// MemoryBytes is how much memory they get.
-	MemoryBytes int64
-	// PodCIDRPrefix is the number of bits of the prefix of the pods' range of
-	// addresses; 0 makes it large enough.
-	PodCIDRPrefix int
-}
-
 func (s Spec) withDefaults() Spec {
 	s.MaxPods = cmp.Or(s.MaxPods, DefaultMaxPods)
-	if s.Virt != nil {
-		virt := *s.Virt
-		virt.TimeScale = cmp.Or(virt.TimeScale, 1)
-		s.Virt = &virt
+	if s.Virt != nil || s.RealGuests != 0 {
+		s.TimeScale = cmp.Or(s.TimeScale, 1)
 	}
 	return s
 }
@@ -151,29 +77,27 @@ func (s Spec) withDefaults() Spec {
 // comes up in reasonable time.
 const leastControlPlane = 0.1
 
-// maxNodes is what the simulated nodes' addresses (198.18.0.0/15) hold.
-const maxNodes = 100_000
-
 func (s Spec) validate() error {
 	if err := ValidateName(s.Name); err != nil {
 		return err
 	}
+	for _, p := range settings.Ranges(&s.Shape) {
+		return &SpecError{p.Path, p.Message}
+	}
 	switch {
-	case s.Nodes < 0:
-		return &SpecError{"number of nodes", fmt.Sprintf("%d is negative", s.Nodes)}
-	case s.Nodes > maxNodes:
-		return &SpecError{"number of nodes", fmt.Sprintf("%d is more than %d", s.Nodes, maxNodes)}
-	case s.MaxPods < 0:
-		return &SpecError{"pods of a node", fmt.Sprintf("%d is negative", s.MaxPods)}
-	case s.ControlPlaneCPUs != 0 && !(s.ControlPlaneCPUs >= leastControlPlane) || math.IsInf(s.ControlPlaneCPUs, 0):
+	case s.ControlPlaneCPUs != 0 && s.ControlPlaneCPUs < leastControlPlane:
 		return &SpecError{"processors of the control plane", fmt.Sprintf("%g is less than it needs to start (%g)", s.ControlPlaneCPUs, leastControlPlane)}
 	case s.ControlPlaneCPUs > 0 && os.Geteuid() != 0:
 		return &SpecError{"processors of the control plane", "bounding them needs root"}
+	case s.HasVirt() && s.Nodes == 0:
+		return &SpecError{"virtual machines", "they need simulated nodes, and there are none"}
 	}
-	if err := s.Virt.validate(s.Nodes); err != nil {
-		return err
+	if s.HasVirt() {
+		if _, err := planted.Parse(s.Virt, s.TimeScale); err != nil {
+			return &SpecError{"virtual machines", err.Error()}
+		}
 	}
-	return s.RealNode.validate(s.MaxPods)
+	return s.validateRealNode()
 }
 
 // SpecError is a lab that was asked for and cannot be: What was given

@@ -19,6 +19,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
 func TestLeases(t *testing.T) {
@@ -147,7 +148,7 @@ func TestPorts(t *testing.T) {
 func TestCommandLines(t *testing.T) {
 	s := Store{Root: "/state"}
 	dir := directory(s.dir("a"))
-	r := record{Name: "a", Nodes: 5, MaxPods: 20, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5, 6, 7, 8}}
+	r := record{Name: "a", Shape: Shape{Nodes: 5, MaxPods: 20, StartLatency: dist.Dist{Shape: dist.Uniform, A: time.Second, B: 2 * time.Second}}, Ports: ports{1, 2, 3, 4, 5, 6, 7, 8}}
 	for _, component := range ComponentNames() {
 		args := arguments(component, dir, r)
 		gotComponent, gotLab, ok := parseCmdline(append([]string{"/bin/plimsoll", "component", component}, args...), s.labs())

@@ -116,7 +116,7 @@ func TestRealNode(t *testing.T) {
 	programs := needRealNode(t)
 	before := traces(t)
 	s := liveStore(t)
-	l, err := s.Up(t.Context(), Spec{Name: "real", RealNode: &RealNodeSpec{}})
+	l, err := s.Up(t.Context(), Spec{Name: "real", Shape: Shape{RealNode: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,17 +348,18 @@ func TestPrivateRealNode(t *testing.T) {
 
 func TestRealNodesThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
-		spec RealNodeSpec
-		says string
-		why  string
+		shape Shape
+		says  string
+		why   string
 	}{
-		{RealNodeSpec{CPUs: -1}, "negative", "less than no processor"},
-		{RealNodeSpec{CPUs: 0.01}, "its own processes", "too little for a kubelet"},
-		{RealNodeSpec{CPUs: 100_000}, "there are", "more than there are"},
-		{RealNodeSpec{MemoryBytes: 1 << 20}, "its own processes", "too little memory for a kubelet"},
-		{RealNodeSpec{PodCIDRPrefix: 31}, "16 to 29", "no address for a pod"},
+		{Shape{NodeCPUs: -1}, "want at least 0", "less than no processor"},
+		{Shape{NodeCPUs: 0.01}, "its own processes", "too little for a kubelet"},
+		{Shape{NodeCPUs: 100_000}, "there are", "more than there are"},
+		{Shape{NodeMemory: 1 << 20}, "its own processes", "too little memory for a kubelet"},
+		{Shape{PodCIDRPrefix: 31}, "16 to 29", "no address for a pod"},
 	} {
-		err := Spec{Name: "a", RealNode: &c.spec}.withDefaults().validate()
+		c.shape.RealNode = true
+		err := Spec{Name: "a", Shape: c.shape}.withDefaults().validate()
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.why, err, c.says)
 		}
@@ -388,7 +389,7 @@ func TestProbesFollowTheDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Up(t.Context(), Spec{Name: "database", RealNode: &RealNodeSpec{}})
+	l, err := s.Up(t.Context(), Spec{Name: "database", Shape: Shape{RealNode: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -24,7 +24,7 @@ type runner struct {
 // componentNames lists the components of this lab.
 func (r *runner) componentNames() []string {
 	names := ComponentNames()
-	if r.record.Virt != nil {
+	if r.record.HasVirt() {
 		names = append(names, Virt)
 	}
 	if r.record.RealNode == nil {

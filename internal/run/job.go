@@ -105,7 +105,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 		}
 	}
 	open := j.described(j.session.Target, preferred)
-	if j.Plan.Fresh == plan.FreshLab {
+	if j.Plan.Renews() {
 		open = j.renewed(open)
 	}
 	var runErr error

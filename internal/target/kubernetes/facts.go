@@ -16,7 +16,7 @@ import (
 
 // declaredFacts are the facts that a cluster or a lab can have.
 func declaredFacts() []record.Fact {
-	all := lab.Spec{Virt: &lab.VirtSpec{}, RealNode: &lab.RealNodeSpec{}}
+	all := lab.Spec{Shape: lab.Shape{TimeScale: 1, RealNode: true}}
 	return slices.Concat(clusterFacts("", 0, 0, nil), nodeFacts(false), labFacts(all))
 }
 
@@ -70,20 +70,20 @@ func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
 // labFacts are what a lab was made with that its cluster does not show.
 func labFacts(s lab.Spec) []record.Fact {
 	list := []record.Fact{{Name: "lab-start-latency", What: "start latency of the lab's pods", Value: cmp.Or(s.StartLatency.String(), "none"), Bearing: record.Refuses}}
-	if v := s.Virt; v != nil {
-		said := fmt.Sprintf("scale %g", cmp.Or(v.TimeScale, 1))
-		if v.Figures != nil {
-			said += ", " + planted.List(v.Figures)
+	if s.HasVirt() {
+		said := fmt.Sprintf("scale %g", s.TimeScale)
+		if len(s.Virt) > 0 {
+			said += ", " + planted.List(s.Virt)
 		}
-		if v.RealGuests > 0 {
-			said += fmt.Sprintf(", %d real guests", v.RealGuests)
+		if s.RealGuests > 0 {
+			said += fmt.Sprintf(", %d real guests", s.RealGuests)
 		}
 		list = append(list, record.Fact{Name: "lab-virt", What: "what is planted in the lab's virtual machines, and their scale of time", Value: said, Bearing: record.Refuses})
 	}
-	if n := s.RealNode; n != nil {
+	if s.RealNode {
 		value := "default"
-		if n.PodCIDRPrefix != 0 {
-			value = fmt.Sprintf("/%d", n.PodCIDRPrefix)
+		if s.PodCIDRPrefix != 0 {
+			value = fmt.Sprintf("/%d", s.PodCIDRPrefix)
 		}
 		list = append(list, record.Fact{Name: "pod-range", What: "prefix length of the pod addresses of the lab's real node", Value: value, Bearing: record.Refuses})
 	}

@@ -93,7 +93,7 @@ func (s *session) Prepare(context.Context) error {
 		if err != nil {
 			return err
 		}
-		planned := planted(params, time.Duration(s.Plan.Axis.PodLife))
+		planned := planted(params, time.Duration(s.Plan.Axis.Life))
 		planned.Stream = s.streams()
 		s.plans[arm] = planned
 		if arm == "" {

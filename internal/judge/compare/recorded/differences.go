@@ -79,7 +79,7 @@ func aspects() []aspect {
 		{"pace", "creations per second", refuses, func(o *Operand) string { return text(o.plan.Pace) }, nil},
 		{"hold", "how long a level was held", refuses, func(o *Operand) string { return text(o.plan.Hold) }, nil},
 		{"timeout", "how long objects were followed", refuses, func(o *Operand) string { return text(o.plan.StepTimeout) }, nil},
-		{"pod-life", "how long a pod of an axis of arrivals lives", refuses, func(o *Operand) string { return text(o.plan.Axis.PodLife) }, nil},
+		{"life", "how long an object of an axis of arrivals lives", refuses, func(o *Operand) string { return text(o.plan.Axis.Life) }, nil},
 		// A guard is in the way only where it struck.
 		{"guards", "bounds that stop the load", func(p pair) string {
 			if p.a.guarded() || p.b.guarded() {

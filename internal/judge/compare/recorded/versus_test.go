@@ -44,7 +44,7 @@ func sweep(name string, seconds float64) *fixture {
 		name: name, files: "12",
 		plan: plan.Plan{
 			Schema: plan.Schema, Name: "x", Workload: "node-density", Kind: plan.Sweep, Pace: plan.Pace{Max: true},
-			Target: plan.Target{Lab: &plan.Lab{Nodes: 4, MaxPods: 110}},
+			Target: strictyaml.Raw{}.With("lab.nodes", strictyaml.Word("4")),
 			Axis:   plan.Axis{Name: "pods-per-node", Levels: []float64{10, 10, 10, 10, 10}},
 			Hold:   plan.Duration(10 * time.Second), StepTimeout: plan.Duration(time.Minute), Seed: 1,
 			Goals: strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all Ready"}}},
@@ -310,7 +310,7 @@ func TestDifferences(t *testing.T) {
 	onCluster := func(f *fixture) {
 		f.environment.Target, f.environment.Elsewhere = record.TargetNaming{Kind: "cluster", Name: "prod"}, true
 		f.environment.Facts = machine().Facts(true)
-		f.plan.Target = plan.Target{Kubeconfig: "k"}
+		f.plan.Target = strictyaml.Raw{}.With("kubeconfig", strictyaml.Text("k"))
 	}
 	steps := func(change func(*judge.Step)) func(*fixture) {
 		return func(f *fixture) {
@@ -350,14 +350,14 @@ func TestDifferences(t *testing.T) {
 		{"the pace", nil, func(f *fixture) { f.plan.Pace = plan.Pace{PerSecond: 20} }, "pace " + refuses + " max|20"},
 		{"the hold", nil, func(f *fixture) { f.plan.Hold = plan.Duration(time.Second) }, "hold " + refuses + " 10s|1s"},
 		{"the step timeout", nil, func(f *fixture) { f.plan.StepTimeout = plan.Duration(time.Second) }, "timeout " + refuses + " 1m0s|1s"},
-		{"the pods' life", nil, func(f *fixture) { f.plan.Axis.PodLife = plan.Duration(time.Second) }, "pod-life " + refuses + " 0s|1s"},
+		{"the pods' life", nil, func(f *fixture) { f.plan.Axis.Life = plan.Duration(time.Second) }, "life " + refuses + " 0s|1s"},
 		{"a guard that never struck", nil, func(f *fixture) { f.plan.Guards = plan.Guards{"pending": {Value: 5}} }, "guards " + noted + " none|pending 5"},
 		{"a guard that struck", nil, func(f *fixture) {
 			f.plan.Guards = plan.Guards{"pending": {Value: 5}}
 			f.result.Steps[0].Ending = record.EndGuard
 		}, "guards " + refuses + " none|pending 5"},
 		{"Normal events", nil, func(f *fixture) { f.plan.NormalEvents = true }, "normal-events " + refuses + " no|yes"},
-		{"what a run begins with", nil, func(f *fixture) { f.plan.Fresh = plan.FreshLab }, "fresh " + refuses + " objects|lab"},
+		{"what a run begins with", nil, func(f *fixture) { f.plan.Fresh = "lab" }, "fresh " + refuses + " objects|lab"},
 		{"the default of it, said", nil, func(f *fixture) { f.plan.Fresh = plan.FreshObjects }, ""},
 		{"a number that is not known to be one", nil, func(f *fixture) { f.set("host:memory", "some") }, "host:memory " + refuses + " 8 GiB|some"},
 		{"a lab of one's own", nil, func(f *fixture) { f.environment.Target = record.TargetNaming{Kind: "lab", Name: "l"} }, "target-name " + noted + " private|l"},
@@ -479,7 +479,7 @@ func TestTheArmIsWhatIsSaid(t *testing.T) {
 	}
 	a, b := sweep("a", 1), sweep("b", 2)
 	for _, f := range []*fixture{a, b} {
-		f.environment.Target, f.plan.Target = record.TargetNaming{Kind: "cluster", Name: "c"}, plan.Target{Kubeconfig: "k"}
+		f.environment.Target, f.plan.Target = record.TargetNaming{Kind: "cluster", Name: "c"}, strictyaml.Raw{}.With("kubeconfig", strictyaml.Text("k"))
 		f.set("cgroup", "")
 	}
 	out = of(t, a.write(t, ""), b.write(t, ""), Options{ArmIs: []string{"cgroup"}})

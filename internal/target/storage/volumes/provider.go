@@ -79,7 +79,7 @@ func (s *session) resolve() error {
 		if err != nil {
 			return err
 		}
-		s.arms[arm], err = settingsOf(params, time.Duration(s.Plan.Axis.PodLife))
+		s.arms[arm], err = settingsOf(params, time.Duration(s.Plan.Axis.Life))
 		return err
 	})
 }
