@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/judge"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
@@ -24,9 +24,8 @@ import (
 // ioProgram is the built program, where there is a fio.
 func ioProgram(t *testing.T) *harness.Program {
 	t.Helper()
-	if _, err := fio.Find(context.Background(), ""); err != nil {
-		t.Skipf("%v: %s", err, fio.Install)
-	}
+	_, err := fio.Find(context.Background(), "")
+	harness.Able(t, err)
 	return suite.Program(t)
 }
 
@@ -101,7 +100,7 @@ func TestIOWithoutFio(t *testing.T) {
 	cmd := p.Command("sweep", "io-volumes")
 	cmd.Env = append(cmd.Env, "PATH=/nowhere")
 	text, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(string(text), fio.Install) {
+	if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(string(text), "missing for io: fio") || !strings.Contains(string(text), proc.Install("fio")) {
 		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), text)
 	}
 }
@@ -127,12 +126,12 @@ func TestMeasuredIO(t *testing.T) {
 		t.Errorf("%+v of %d", l, r.Intended)
 	}
 	for _, name := range []string{"throughput", "drive alone", "share of the drive"} {
-		if step.Told[name] <= 0 {
-			t.Errorf("%s is not told: %v", name, step.Told)
+		if step.Metrics[name] <= 0 {
+			t.Errorf("%s is not among the metrics: %v", name, step.Metrics)
 		}
 	}
-	if _, ok := step.Told["link alone"]; ok {
-		t.Errorf("a link to this machine's own directory is told: %v", step.Told)
+	if _, ok := step.Metrics["link alone"]; ok {
+		t.Errorf("a link to this machine's own directory is measured: %v", step.Metrics)
 	}
 	if step.Resources["fio processes"].CPUSeconds <= 0 || step.Resources[judge.SourceSelf].CPUSeconds <= 0 {
 		t.Errorf("what fio and this program used is not known: %v", step.Resources)
@@ -147,7 +146,7 @@ func TestMeasuredIO(t *testing.T) {
 	if sides["read"] == 0 || sides["write"] == 0 {
 		t.Errorf("reads and writes are components: %v", sides)
 	}
-	if env := p.Environment(t, "one"); env.Host.Runtimes["fio"] == "" || env.Kind == nil || env.Kind.There != "Complete" {
+	if env := p.Environment(t, "one"); env.Value("runtime:fio") == "" || env.Value("filesystem") == "" || env.Kind == nil || env.Kind.There != "Complete" {
 		t.Errorf("%+v", env)
 	}
 	leavesNoIO(t, p, "the run")
@@ -278,18 +277,14 @@ func TestIOLeavesNothing(t *testing.T) {
 	s := under("killed")
 	s.Kill()
 	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "io"); return len(processes) == 0 })
-	if got := p.Run(t, "lab", "down", "--all"); got.Code != exitHeld {
-		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
-	}
+	cleans(t, p, "run [0-9a-z]+ of target io, on this machine: .*/mount/plimsoll-io-.*/io/")
 	leavesNoIO(t, p, "SIGKILL and the next command")
 }
 
 // glusterProgram is the built program, where there is a GlusterFS and a fio.
 func glusterProgram(t *testing.T) *harness.Program {
 	t.Helper()
-	if err := gluster.Check(false); err != nil {
-		t.Skip(err)
-	}
+	harness.Able(t, gluster.Check(false))
 	return ioProgram(t)
 }
 
@@ -323,8 +318,8 @@ func TestIOOnGluster(t *testing.T) {
 		t.Errorf("what GlusterFS used is not known: %v", u)
 	}
 	// 100 IOs of 4 KiB a second.
-	if told := result.Steps[0].Told; told["link alone"] <= 0.01 || told["share of the link"] <= 0 || told["share of the link"] > 100*0.0034/told["link alone"]*1.2 {
-		t.Errorf("what the link carries is not known: %v", told)
+	if m := result.Steps[0].Metrics; m["link alone"] <= 0.01 || m["share of the link"] <= 0 || m["share of the link"] > 100*0.0034/m["link alone"]*1.2 {
+		t.Errorf("what the link carries is not known: %v", m)
 	}
 	leavesNoIO(t, p, "the run")
 	s := p.Start(t, args("1m", "interrupted", "--set", "drive=false")...)
@@ -355,7 +350,7 @@ func TestMeasuredIOOnFiftyVolumes(t *testing.T) {
 	got := p.RunTo(t, "fifty", "sweep", "io-volumes", "--axis", "rate", "--levels", "300", "--hold", "5s", "--set", "volumes=50", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "drive=false",
 		"--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	step := p.Result(t, "fifty").Steps[0]
-	if got.Code != exitHeld || len(step.Requests.ByPlace) != 50 || step.Told["throughput"] <= 0 || !strings.Contains(got.Stdout, "finish spread") {
+	if got.Code != exitHeld || len(step.Requests.ByPlace) != 50 || step.Metrics["throughput"] <= 0 || !strings.Contains(got.Stdout, "finish spread") {
 		quiet.Needed(t)
 		t.Errorf("exit code %d, %+v\n%s%s", got.Code, step.Requests, got.Stdout, got.Stderr)
 	}
@@ -403,7 +398,7 @@ func TestMeasuredDepthIsFios(t *testing.T) {
 	suite.Long(t, "two searches are made")
 	quiet := suite.Measures(t)
 	p := glusterProgram(t)
-	tied := starter.New()
+	tied := proc.NewTie()
 	t.Cleanup(tied.Close)
 	sys, err := gluster.Open(t.Context(), gluster.Settings{Dir: t.TempDir(), Executable: suite.Binary(t), Tied: tied, Replica: 1})
 	if err != nil {
@@ -465,7 +460,7 @@ func TestIOBesidePgbench(t *testing.T) {
 		t.Skip(got.Stderr)
 	}
 	result := p.Result(t, "one")
-	if len(result.Steps) != 1 || result.Steps[0].Told["transactions"] <= 0 || result.Steps[0].Told["transaction latency"] <= 0 {
+	if len(result.Steps) != 1 || result.Steps[0].Metrics["transactions"] <= 0 || result.Steps[0].Metrics["transaction latency"] <= 0 {
 		t.Fatalf("exit code %d, %+v\n%s", got.Code, result.Steps, got.Stderr)
 	}
 	databases := func() (list []string) {

@@ -11,17 +11,15 @@ import (
 	"html"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/report/text"
 	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/test/golden"
@@ -126,14 +124,18 @@ func TestKeptRecords(t *testing.T) {
 // run has put on record, "" where it has none.
 func checkAsRecorded(t *testing.T, dir record.Dir) string {
 	t.Helper()
-	var env record.Environment
-	if err := dir.ReadJSON(record.EnvironmentFile, &env); errors.Is(err, fs.ErrNotExist) || err == nil && env.Ceilings == nil {
+	env, err := upgrade.Environment(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && env.Ceilings == nil {
 		return ""
 	} else if err != nil {
 		t.Fatal(err)
 	}
+	w, err := loadWorkload(env.Ceilings.Workload)
+	if err != nil {
+		t.Fatal(err)
+	}
 	var said strings.Builder
-	if err := text.Write(&said, view.Check(ceiling.Check{Target: ceiling.CheckTarget{Kind: env.Target.Kind, Private: env.Target.Private}, Findings: env.Findings, Table: *env.Ceilings})); err != nil {
+	if err := text.Write(&said, view.Check(ceiling.Check{Kind: w.Target.Kind, Target: ceiling.CheckTarget{Kind: env.Target.Kind, Private: env.Target.Private}, Findings: env.Findings, Table: *env.Ceilings})); err != nil {
 		t.Fatal(err)
 	}
 	return said.String()
@@ -150,39 +152,6 @@ var (
 	cell   = regexp.MustCompile(`</t[dh]>`)
 	tag    = regexp.MustCompile(`<[^>]*>`)
 )
-
-// inOrder puts the curves of a page in the order in which milestones, by name,
-// have them: in a page of streams it is left to chance.
-func inOrder(parts map[string]any) error {
-	curves, _ := parts["curves"].([]any)
-	distribution, _ := parts["distribution"].(map[string]any)
-	var ordered []any
-	became := make(map[json.Number]json.Number)
-	for _, milestone := range slices.Sorted(maps.Keys(distribution)) {
-		steps, _ := distribution[milestone].([]any)
-		for i, step := range steps {
-			was, _ := step.(json.Number)
-			at, err := was.Int64()
-			if err != nil || at >= int64(len(curves)) {
-				return fmt.Errorf("the distribution of %s names the curve %v of %d", milestone, step, len(curves))
-			}
-			if _, seen := became[was]; !seen && at >= 0 {
-				became[was] = json.Number(strconv.Itoa(len(ordered)))
-				ordered = append(ordered, curves[at])
-			}
-			if at >= 0 {
-				steps[i] = became[was]
-			}
-		}
-	}
-	if len(ordered) != len(curves) {
-		return fmt.Errorf("of %d curves %d are a milestone's", len(curves), len(ordered))
-	}
-	if len(curves) > 0 {
-		parts["curves"] = ordered
-	}
-	return nil
-}
 
 // wordsOf is what can be read on a page without its charts, a line for each row
 // and paragraph.
@@ -213,9 +182,6 @@ func dataIn(page []byte) (string, error) {
 		return "", err
 	}
 	delete(parts, "result")
-	if err := inOrder(parts); err != nil {
-		return "", err
-	}
 	if len(packed[1]) > 0 {
 		table, err := io.ReadAll(flate.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(packed[1]))))
 		if err != nil {

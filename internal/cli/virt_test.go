@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/local/fio"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -173,17 +175,16 @@ func TestIOInGuests(t *testing.T) {
 	suite.Long(t, "guests boot by emulation and do IO")
 	p := suite.Program(t)
 	needQEMU(t)
-	if _, err := exec.LookPath("fio"); err != nil {
-		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
-	}
+	_, err := fio.Find(t.Context(), "")
+	harness.Able(t, err)
 	args := []string{"sweep", "vm-io", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "1"}
 	got := p.RunTo(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5", "--set", "sshFrom=portforward")...)
 	r := p.Result(t, "io")
 	if got.Code != exitHeld || len(r.Steps) == 0 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	if told := r.Steps[0].Told; told["read rate"] < 150 || told["read rate"] > 250 || told["read p50"] <= 0 || told["read p99"] < told["read p50"] {
-		t.Errorf("at 200 IOs per second the guest told %v", told)
+	if m := r.Steps[0].Metrics; m["read rate"] < 150 || m["read rate"] > 250 || m["read p50"] <= 0 || m["read p99"] < m["read p50"] {
+		t.Errorf("at 200 IOs per second the guest reported %v", m)
 	}
 	got = p.Run(t, args...)
 	if got.Code != exitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 15") {
@@ -199,9 +200,8 @@ func TestMigrationUnderIO(t *testing.T) {
 	suite.Long(t, "guests boot by emulation and do IO")
 	p := suite.Program(t)
 	needQEMU(t)
-	if _, err := exec.LookPath("fio"); err != nil {
-		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
-	}
+	_, err := fio.Find(t.Context(), "")
+	harness.Able(t, err)
 	args := []string{"ab", "vm-migration", "--lab-nodes", "2", "--lab-real-guests", "1", "--lab-virt", "migrateFedora=8s,migrateUnderIO=1", "--arm", "idle:guestIOPS=0", "--arm", "loaded:guestIOPS=100", "--set", "guestDisk=16Mi"}
 	got := p.RunTo(t, "moved", append(args, "--level", "1", "--repeat", "1", "--hold", "1s")...)
 	r := p.Result(t, "moved")
@@ -209,14 +209,14 @@ func TestMigrationUnderIO(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	for _, s := range r.Steps {
-		moved, told := s.Latency["Migrated"], s.Told
+		moved, metrics := s.Latency["Migrated"], s.Metrics
 		loaded := s.Arm == "loaded"
 		if moved.P50 == nil || *moved.P50 < 8 || (*moved.P50 >= 16) != loaded {
 			t.Errorf("%s: a migration takes 8 s, twice as long with IO: %+v", s.Arm, moved)
 		}
 		for _, phase := range []string{"before", "moving"} {
-			if rate := told["read rate "+phase]; loaded && (rate < 50 || rate > 150 || told["write p99 "+phase] <= 0) || !loaded && rate > 0 {
-				t.Errorf("%s: with 100 reads and writes per second told %v", s.Arm, told)
+			if rate := metrics["read rate "+phase]; loaded && (rate < 50 || rate > 150 || metrics["write p99 "+phase] <= 0) || !loaded && rate > 0 {
+				t.Errorf("%s: with 100 reads and writes per second: %v", s.Arm, metrics)
 			}
 		}
 	}
@@ -245,8 +245,11 @@ func TestRealGuestsWithoutQEMU(t *testing.T) {
 
 func needQEMU(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
-		t.Skip("there is no QEMU: apt-get install --no-install-recommends qemu-system-x86")
+	for _, n := range lab.Needs() {
+		if n.For == "real guests" {
+			_, err := n.Find(t.Context(), "")
+			harness.Able(t, err)
+		}
 	}
 }
 

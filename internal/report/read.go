@@ -16,6 +16,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/objects"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
 	"plimsoll.dev/plimsoll/internal/report/page"
 	"plimsoll.dev/plimsoll/internal/report/view"
 )
@@ -105,18 +106,15 @@ func Read(dir record.Dir, before record.ObjectKind) (view.Input, error) {
 	if err != nil {
 		missing(record.ExperimentFile, "the plan is not shown", err)
 	}
-	var environment record.Environment
-	if err := dir.ReadJSON(record.EnvironmentFile, &environment); err == nil {
-		in.Environment = &environment
-	} else {
+	if in.Environment, err = upgrade.Environment(dir); err != nil {
 		missing(record.EnvironmentFile, "the environment is not shown", err)
 	}
 	if slices.ContainsFunc(in.Result.Steps, func(s judge.Step) bool { return s.Requests != nil }) {
 		if in.Windows, err = objects.Windows(dir); err != nil || in.Windows == nil {
 			missing(record.WindowsFile, "distributions and the course of the run are not drawn", cmp.Or(err, fs.ErrNotExist))
 		}
-		if in.Samples, err = samplesOf(dir, in.Result.ObjectKind.Courses); err != nil {
-			missing(record.HistoryFile, "not all that parts of the target told of themselves is drawn", err)
+		if in.Samples, err = samplesOf(dir, in.Result.ObjectKind.Charts); err != nil {
+			missing(record.HistoryFile, "not all that parts of the target reported is drawn", err)
 		}
 	} else if in.Objects, err = objects.Read(dir, nil); err != nil {
 		missing(record.ObjectsFile, "distributions and the course of the run are not shown", err)
@@ -141,14 +139,14 @@ func readPlan(dir record.Dir, in *view.Input) error {
 	return err
 }
 
-// samplesOf are the samples by the step's ID that courses are drawn from.
-func samplesOf(dir record.Dir, courses []record.Course) (map[int][]record.Event, error) {
-	if len(courses) == 0 {
+// samplesOf are the samples by the step's ID that charts are drawn from.
+func samplesOf(dir record.Dir, charts []record.Chart) (map[int][]record.Event, error) {
+	if len(charts) == 0 {
 		return nil, nil
 	}
 	samples := make(map[int][]record.Event)
 	_, err := record.ReadHistory(dir, func(e record.Event) error {
-		if r, ok := e.Body.(*record.Reading); ok && slices.ContainsFunc(courses, func(c record.Course) bool { return c.Source == r.Source }) {
+		if r, ok := e.Body.(*record.Reading); ok && slices.ContainsFunc(charts, func(c record.Chart) bool { return c.Source == r.Source }) {
 			samples[e.Step] = append(samples[e.Step], e)
 		}
 		return nil

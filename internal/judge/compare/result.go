@@ -1,12 +1,8 @@
-// Package compare answers whether runs of one arm are better or worse than
-// those of another, by how much, and what else differs. It is pure: runs come
-// in as figures and samples, and a comparison comes out.
-//
-// The run is the replicate. One metric decides, which was declared before the
-// runs; everything else is descriptive, with its rate of false discoveries.
 package compare
 
 import (
+	"cmp"
+
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -55,11 +51,13 @@ type Difference struct {
 	Bearing  string `json:"bearing"` // one of the Bearing constants
 }
 
-// What a difference means for the verdict.
+// What a difference means for the verdict: that of the fact, or that it is what is
+// compared.
 const (
-	BearingArm     = "arm"     // it the arm
-	BearingRefuses = "refuses" // it could be the cause of whatever else differs
-	BearingNoted   = "noted"   // the reader should know it
+	BearingArm        = "arm"
+	BearingRefuses    = string(record.Refuses)
+	BearingMayExplain = string(record.MayExplain)
+	BearingNoted      = string(record.Noted)
 )
 
 // LineComparison compares two load lines of one goal, where more is better.
@@ -118,8 +116,10 @@ type LevelComparison struct {
 // were made side by side. A null is a figure that was never reached.
 type Compared struct {
 	Metric string `json:"metric"`
-	Unit   string `json:"unit"`
-	Kind   string `json:"kind"` // one of the Kind constants
+	// Title is what readers see in place of the metric's name, "" for the name.
+	Title string `json:"title,omitempty"`
+	Unit  string `json:"unit"`
+	Kind  string `json:"kind"` // one of the Kind constants
 	// LessIsWorse says that more of it is better.
 	LessIsWorse bool       `json:"lessIsWorse,omitempty"`
 	Baseline    []*float64 `json:"baseline"`
@@ -135,8 +135,22 @@ type Compared struct {
 	FalseDiscovery *float64 `json:"falseDiscovery,omitempty"`
 }
 
+// Called is what readers see the metric that decides as.
+func (c *Comparison) Called() string {
+	for _, l := range c.Levels {
+		if l.Primary.Title != "" {
+			return l.Primary.Title
+		}
+	}
+	return c.Metric
+}
+
+// Called is what readers see the metric as.
+func (c Compared) Called() string { return cmp.Or(c.Title, c.Metric) }
+
 // Kinds of metrics.
 const (
+	KindMetric  = "metric" // that the target declares
 	KindLatency = "latency"
 	KindRequest = "request"
 	KindRate    = "rate"

@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -31,7 +32,7 @@ type Recorded struct {
 	// Windows are those of the steps whose load was a stream, by the step's ID;
 	// nil where none was.
 	Windows map[int][]*record.Window
-	// Samples are those that the kind's courses are drawn from, likewise.
+	// Samples are those that the kind's charts are drawn from, likewise.
 	Samples map[int][]record.Event
 }
 
@@ -117,8 +118,9 @@ func Of(in Recorded) (Data, error) {
 	d.Axis, d.Unit = axisOf(in)
 	var origin time.Time
 	if in.Environment != nil {
-		origin, d.CPUs = in.Environment.Start, in.Environment.Host.CPUs
+		origin = in.Environment.Start
 	}
+	d.CPUs, _ = strconv.Atoi(in.Environment.Value("host:cpus")) // 0 where it is not on record
 	for i, s := range in.Result.Steps {
 		d.Times[i] = [2]float64{since(origin, s.Start), since(origin, s.End)}
 	}

@@ -14,6 +14,7 @@ type Grid struct {
 	Kind    string                `json:"kind"` // limit or sweep
 	Vary    []judge.Varied        `json:"vary"`
 	Metric  string                `json:"metric"`
+	Title   string                `json:"title,omitempty"` // of the metric
 	Margin  float64               `json:"margin"`
 	Alpha   float64               `json:"alpha"`
 	Arrived string                `json:"arrived"`
@@ -52,7 +53,7 @@ type cellStep struct {
 
 // GridOf is that of a grid.
 func GridOf(g judge.Grid) *Grid {
-	d := &Grid{Kind: g.Kind, Vary: g.Vary, Metric: g.Metric, Margin: g.Margin, Alpha: g.Alpha, Cells: []cellData{}, Pairs: g.Pairs, Curves: g.Curves}
+	d := &Grid{Kind: g.Kind, Vary: g.Vary, Metric: g.Metric, Title: g.MetricTitle, Margin: g.Margin, Alpha: g.Alpha, Cells: []cellData{}, Pairs: g.Pairs, Curves: g.Curves}
 	for i := range g.Cells {
 		c := &g.Cells[i]
 		d.Arrived = cmp.Or(d.Arrived, c.Arrived)

@@ -24,8 +24,8 @@ type labelTable struct {
 func labelTables(r judge.Result) (list []labelTable) {
 	things := chart.Kind(r).Object.Many
 	for _, s := range r.Steps {
-		for _, b := range s.By {
-			t := labelTable{Step: s, What: spanOf(*chart.Kind(r).By), Label: b.Label, Table: Table{"lrrrrrrr", [][]string{{b.Label, things, "never", "mean", "p50", "p90", "p99", "max"}}}}
+		for _, b := range s.Groups {
+			t := labelTable{Step: s, What: spanOf(*chart.Kind(r).GroupBy), Label: b.Label, Table: Table{"lrrrrrrr", [][]string{{b.Label, things, "never", "mean", "p50", "p90", "p99", "max"}}}}
 			for _, v := range b.Values {
 				row := []string{v.Value, strconv.Itoa(v.Time.N), strconv.Itoa(v.Time.Censored)}
 				if v.Value == "" {
@@ -48,8 +48,8 @@ func labelTables(r judge.Result) (list []labelTable) {
 	return list
 }
 
-// spanOf names the time that is told by labels.
-func spanOf(by record.By) string {
+// spanOf names the time that is grouped by labels.
+func spanOf(by record.GroupBy) string {
 	if by.From == "" {
 		return "Time to " + by.To
 	}
@@ -72,7 +72,7 @@ func labelSection(r judge.Result) (s Section) {
 	return s
 }
 
-// scaled says that times are told as they would be, "" where they pass as they do.
+// scaled says that times are shown as they would be, "" where they pass as they do.
 func scaled(r judge.Result) string {
 	if timeScale(r) == 1 {
 		return ""

@@ -49,7 +49,7 @@ func Check(c ceiling.Check) []Section {
 		}
 	}
 	found.table(0, t)
-	return said(append([]Section{what, found}, ceilingSections(c.Table)...)...)
+	return said(append([]Section{what, found}, ceilingSections(ceilings{c.Table, c.Kind})...)...)
 }
 
 // checked names what was looked at.
@@ -73,24 +73,34 @@ func checked(c ceiling.Check) string {
 	return name
 }
 
+// ceilings is a table of them in the words of its target.
+type ceilings struct {
+	record.CeilingTable
+	kind record.ObjectKind // of the objects that are counted
+}
+
 // ceilingSections are a table of ceilings, what has no level, and what binds first.
-func ceilingSections(t record.CeilingTable) []Section {
-	what := cmp.Or(t.Workload, "pods that ask for nothing")
-	inPods := t.AllNodes != nil || placed(t.Ceilings)
-	where := ", on unknown nodes"
-	if !inPods {
+func ceilingSections(t ceilings) []Section {
+	things, places := t.kind.Object.Many, t.kind.Place.Many
+	what := cmp.Or(t.Workload, things+" that ask for nothing")
+	if len(t.Ceilings) == 0 {
+		return []Section{{Title: fmt.Sprintf("Ceilings of %s along %s: none is known before a load.", what, t.Axis)}}
+	}
+	onPlaces := t.AllNodes != nil || placed(t.Ceilings)
+	where := ", on unknown " + places
+	if !onPlaces {
 		where = ""
 	} else if t.Nodes != nil && t.AllNodes != nil {
-		standing := "other pods not known"
+		standing := "other " + things + " not known"
 		if t.Others != nil && *t.Others == 0 {
-			standing = "no other pods"
+			standing = "no other " + things
 		} else if t.Others != nil {
-			standing = fmt.Sprintf("%d other pods", *t.Others)
+			standing = fmt.Sprintf("%d other %s", *t.Others, things)
 		}
-		where = fmt.Sprintf(", on %d of %d nodes (%s)", *t.Nodes, *t.AllNodes, standing)
+		where = fmt.Sprintf(", on %d of %d %s (%s)", *t.Nodes, *t.AllNodes, places, standing)
 	}
 	levels := Section{Title: fmt.Sprintf("Ceilings of %s along %s%s:", what, t.Axis, where)}
-	rows, far := leveled(t, inPods)
+	rows, far := leveled(t, onPlaces)
 	if rows.Any() {
 		levels.table(2, rows)
 	}
@@ -126,15 +136,15 @@ func ceilingSections(t record.CeilingTable) []Section {
 	return append(list, bindsFirst(t))
 }
 
-// placed reports whether ceilings are those of nodes that hold pods.
+// placed reports whether ceilings are those of places that hold objects.
 func placed(list []record.Ceiling) bool {
 	return slices.ContainsFunc(list, func(c record.Ceiling) bool { return c.Total != nil })
 }
 
 // leveled has the ceilings that have a level, the lowest first; far is how many
 // advise of levels far above.
-func leveled(t record.CeilingTable, inPods bool) (rows Table, far int) {
-	rows = Table{"rrrrrrrl", [][]string{{"", t.Unit, "pods in all", "limit", "used", "left", "kind", " ceiling"}}}
+func leveled(t ceilings, onPlaces bool) (rows Table, far int) {
+	rows = Table{"rrrrrrrl", [][]string{{"", t.Unit, t.kind.Object.Many + " in all", "limit", "used", "left", "kind", " ceiling"}}}
 	for _, c := range t.Ceilings {
 		if c.Level == nil {
 			continue
@@ -153,7 +163,7 @@ func leveled(t record.CeilingTable, inPods bool) (rows Table, far int) {
 		}
 		rows.add(mark, words.Number(*c.Level), words.Level(c.Total), limitText(c.Limit, c.Unit), limitText(c.Used, c.Unit), limitText(c.Left, c.Unit), kindOf(c.Class), " "+noted(what, c.Note))
 	}
-	if !inPods {
+	if !onPlaces {
 		rows.Align = rows.Align[1:]
 		for i, row := range rows.Rows {
 			rows.Rows[i] = slices.Delete(row, 2, 3)
@@ -174,7 +184,7 @@ func noted(text, note string) string {
 }
 
 // bindsFirst says what binds first, and what is untested before it.
-func bindsFirst(t record.CeilingTable) (s Section) {
+func bindsFirst(t ceilings) (s Section) {
 	b := t.Binding()
 	if b == nil {
 		s.linef("Binds first: not known, no hard ceiling could be read.")
@@ -189,10 +199,10 @@ func bindsFirst(t record.CeilingTable) (s Section) {
 }
 
 // bindingText is the ceiling that binds first in a sentence.
-func bindingText(t record.CeilingTable, b record.Ceiling) string {
+func bindingText(t ceilings, b record.Ceiling) string {
 	text := fmt.Sprintf("%s %s", words.Number(*b.Level), t.Unit)
-	if b.Total != nil && !strings.HasPrefix(t.Unit, "pods/s") {
-		text += fmt.Sprintf(" (%s pods in all)", words.Number(*b.Total))
+	if b.Total != nil && !strings.HasPrefix(t.Unit, t.kind.Object.Many+"/s") {
+		text += fmt.Sprintf(" (%s %s in all)", words.Number(*b.Total), t.kind.Object.Many)
 	}
 	return text + fmt.Sprintf(", by the %s. Beyond it: %s.", b.What, strings.TrimSuffix(b.Reason, "."))
 }

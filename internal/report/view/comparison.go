@@ -154,9 +154,9 @@ func (m equalMetrics) OtherMilestones() string {
 // name is the metric and how many others are the same.
 func (m equalMetrics) name() string {
 	if len(m.Same) == 0 {
-		return m.Metric
+		return m.Called()
 	}
-	return fmt.Sprintf("%s (and of %s)", m.Metric, m.OtherMilestones())
+	return fmt.Sprintf("%s (and of %s)", m.Called(), m.OtherMilestones())
 }
 
 // Compared is what a terminal shows of a comparison of recorded experiments:
@@ -210,6 +210,8 @@ func bearingWord(bearing string) string {
 		return "the arm"
 	case compare.BearingRefuses:
 		return "prevents a verdict"
+	case compare.BearingMayExplain:
+		return "may explain a part"
 	case compare.BearingNoted:
 		return "note"
 	}
@@ -253,9 +255,9 @@ func comparison(c *compare.Comparison) (list []Section) {
 // of each arm where they were made apart.
 func runTable(c *compare.Comparison, l compare.LevelComparison) Table {
 	m := l.Primary
-	t := Table{"rrr", [][]string{{m.Metric, c.Baseline, l.Arm}}}
+	t := Table{"rrr", [][]string{{m.Called(), c.Baseline, l.Arm}}}
 	if c.Paired {
-		t = Table{"rrrr", [][]string{{m.Metric, c.Baseline, l.Arm, "change"}}}
+		t = Table{"rrrr", [][]string{{m.Called(), c.Baseline, l.Arm, "change"}}}
 	}
 	at := func(list []*float64, i int) (*float64, string) {
 		if i >= len(list) {

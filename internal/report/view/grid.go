@@ -95,7 +95,7 @@ func levelHead(g judge.Grid, arrived string) []string {
 		head = append(head, "Gbit/s")
 	}
 	if ownMetric(g) {
-		head = append(head, g.Metric)
+		head = append(head, g.MetricCalled())
 	}
 	return head
 }
@@ -166,7 +166,7 @@ func comparedBy(g judge.Grid) string {
 	if g.Kind == "limit" {
 		return "load line, by the brackets"
 	}
-	return g.Metric
+	return g.MetricCalled()
 }
 
 // pairs says what was found of the pairs of cells: for each two values of a

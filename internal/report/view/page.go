@@ -48,12 +48,12 @@ type Page struct {
 	Stream                 bool         // the load was a stream of requests
 	Thing, Things          string       // what one and several of what was asked for are called
 	Machine                []fact
-	Nodes                  []nodeGroup
+	Places                 *placesTable // nil for none
 	Metrics, Played        Table
 	Published              Table
 	PublishedNote          string
 	Broke                  *brokePart // nil where nothing broke
-	RealNode               bool       // parts of a real node are told
+	RealNode               bool       // parts of a real node are shown
 	NodeSource             string
 	Durations              bool // a node has published some
 	Overhead               *overheadTable
@@ -89,7 +89,6 @@ func Words() map[string]any {
 		"seconds": words.Seconds, "title": words.Capital, "labels": labelTables, "span": spanOf, "scaled": scaled, "placed": placed, "number": words.Number, "bytes": words.Bytes, "quantile": quantile, "rate": words.Rate,
 		"count": words.Count, "verdict": verdictWord, "tone": toneOf, "level": words.Level, "lag": words.Lag, "sentence": words.Sentence, "percent": words.Percent, "missed": notReady, "refused": shareOfRequests,
 		"bearing": bearingWord, "goal": GoalSentence, "required": requiredSentence, "limit": limitText, "ceiling": kindOf, "bucket": bucketText, "more": moreSteps,
-		"cpus": func(millis int64) string { return words.Number(float64(millis) / 1000) },
 		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "shareOf": shareOf, "moment": words.Moment,
 		"minus": func(a, b int64) int64 { return a - b },
 		"busy":  func(v *float64) string { return words.Known(v, words.TwoDigits) }, "change": func(v *float64) string { return words.Known(v, words.Change) }, "interval": words.ChangeInterval,
@@ -101,10 +100,7 @@ func Words() map[string]any {
 // fact is a figure with its name and what it means.
 type fact struct{ Name, Value, Note string }
 
-type fidelityPart struct {
-	Part string
-	Is   record.Realness
-}
+type fidelityPart = record.FidelityPart
 
 func pageOf(in Input, data chart.Data) Page {
 	r := in.Result
@@ -142,7 +138,7 @@ func pageOf(in Input, data chart.Data) Page {
 	if p.Refused {
 		p.Headline += "; requests failed"
 	}
-	p.Metrics, p.Played = figures(toldRows(r)), playedTable(r)
+	p.Metrics, p.Played = figures(metricRows(r)), playedTable(r)
 	p.Published, p.PublishedNote = publishedTable(r), publishedNote(r)
 	p.Broke = brokeOf(r, data.Unit)
 	p.environment(in.Environment)

@@ -57,8 +57,8 @@ func steps(r judge.Result) (s Section) {
 	if refused {
 		head = append(head, "requests failed")
 	}
-	if kind.AtOnce != nil {
-		head = append(head, kind.AtOnce.From+" at once", "of one "+kind.Place.One)
+	if kind.Concurrent != nil {
+		head = append(head, kind.Concurrent.From+" at once", "of one "+kind.Place.One)
 	}
 	rows := [][]string{head}
 	for _, s := range r.Steps {
@@ -70,7 +70,7 @@ func steps(r judge.Result) (s Section) {
 		if refused {
 			row = append(row, shareOfRequests(s))
 		}
-		if a := s.AtOnce; a != nil && kind.AtOnce != nil {
+		if a := s.Concurrent; a != nil && kind.Concurrent != nil {
 			row = append(row, ofLimit(a.Most, a.Limit), ofLimit(a.PerPlace, a.PerPlaceLimit))
 		}
 		rows = append(rows, row)

@@ -1,6 +1,3 @@
-// Package view shapes what a result says, once: sections with a heading, tables
-// and lines, and the figures that charts are drawn from. It is pure: package
-// text writes it for a terminal, package page as a page.
 package view
 
 import (

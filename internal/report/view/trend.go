@@ -70,7 +70,7 @@ func trendSection(t compare.Trend, axis chart.Axis) Section {
 }
 
 func trendTitle(t compare.Trend) string {
-	text := t.Metric + " of " + t.Workload
+	text := t.Called() + " of " + t.Workload
 	if goal, ok := strings.CutPrefix(t.Metric, compare.LoadLine); ok {
 		text = fmt.Sprintf("Load line of %s by goal %s, %s", t.Workload, goal, t.Unit)
 	}
@@ -140,7 +140,7 @@ func TrendPage(in TrendInput) (Page, error) {
 	p := pageOf(only, data)
 	p.Headline, p.Mark = strings.TrimSuffix(words.Sentence(in.Why), "."), ""
 	if len(in.Trends) > 0 {
-		what := in.Trends[0].Metric
+		what := in.Trends[0].Called()
 		if goal, ok := strings.CutPrefix(what, compare.LoadLine); ok {
 			what = "Load line by goal " + goal
 		}

@@ -1,5 +1,3 @@
-// Package kubernetes is the Kubernetes target: it applies a workload's objects at
-// a bounded rate, watches them, and removes everything that it made.
 package kubernetes
 
 import (
@@ -126,25 +124,19 @@ func (c *client) priorityLevels(ctx context.Context) map[string]string {
 	return names
 }
 
-// describe fills in what environment.json says of the cluster as a whole.
-func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
-	env := record.Environment{
-		Target: c.Naming,
-		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None,
-			Notes: []string{}},
-	}
+// version is that of the server, and its clock less ours; see clockOffset.
+func (c *Cluster) version(ctx context.Context) (version string, offset *float64, err error) {
 	before := c.now()
 	r, err := c.client.call(ctx, http.MethodGet, "/version", nil)
 	if err != nil {
-		return env, c.client.unreachable(err)
+		return "", nil, c.client.unreachable(err)
 	}
-	env.ClockOffset = clockOffset(r.header, before, c.now())
-	version, err := c.client.typed.Discovery().ServerVersion()
+	offset = clockOffset(r.header, before, c.now())
+	info, err := c.client.typed.Discovery().ServerVersion()
 	if err != nil {
-		return env, fmt.Errorf("get the server's version: %w", c.client.unreachable(err))
+		return "", nil, fmt.Errorf("get the server's version: %w", c.client.unreachable(err))
 	}
-	env.Cluster = &record.Cluster{Server: version.GitVersion}
-	return env, nil
+	return info.GitVersion, offset, nil
 }
 
 // clockOffset is the server's clock less ours by the date of an answer, in

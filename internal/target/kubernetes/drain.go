@@ -415,7 +415,7 @@ func mostNodes(axis *plan.Axis) int {
 }
 
 // readLimits reads what a cluster's own limits are.
-func (c *Cluster) readLimits(ctx context.Context, from *workload.Limits, to *record.AtOnce) error {
+func (c *Cluster) readLimits(ctx context.Context, from *workload.Limits, to *record.Concurrent) error {
 	if from == nil {
 		return nil
 	}
@@ -447,7 +447,7 @@ func (c *Cluster) readLimits(ctx context.Context, from *workload.Limits, to *rec
 
 // changeLimits takes the limits that a run will set for those that hold; of arms
 // that differ in one the highest.
-func changeLimits(arms []armVariant, from *workload.Limits, to *record.AtOnce) {
+func changeLimits(arms []armVariant, from *workload.Limits, to *record.Concurrent) {
 	if from == nil {
 		return
 	}

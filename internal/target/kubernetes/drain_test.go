@@ -99,14 +99,14 @@ func TestChangedLimits(t *testing.T) {
 	for _, tt := range []struct {
 		why  string
 		arms []armVariant
-		want record.AtOnce
+		want record.Concurrent
 	}{
-		{"nothing is changed", nil, record.AtOnce{Limit: 5, PerPlaceLimit: 2}},
-		{"one limit", []armVariant{arm("KubeVirt", "spec.each", 4)}, record.AtOnce{Limit: 5, PerPlaceLimit: 4}},
-		{"arms that differ", []armVariant{arm("KubeVirt", "spec.all", 1), arm("KubeVirt", "spec.all", 3)}, record.AtOnce{Limit: 3, PerPlaceLimit: 2}},
-		{"another object's", []armVariant{arm("Quota", "spec.all", 9)}, record.AtOnce{Limit: 5, PerPlaceLimit: 2}},
+		{"nothing is changed", nil, record.Concurrent{Limit: 5, PerPlaceLimit: 2}},
+		{"one limit", []armVariant{arm("KubeVirt", "spec.each", 4)}, record.Concurrent{Limit: 5, PerPlaceLimit: 4}},
+		{"arms that differ", []armVariant{arm("KubeVirt", "spec.all", 1), arm("KubeVirt", "spec.all", 3)}, record.Concurrent{Limit: 3, PerPlaceLimit: 2}},
+		{"another object's", []armVariant{arm("Quota", "spec.all", 9)}, record.Concurrent{Limit: 5, PerPlaceLimit: 2}},
 	} {
-		got := record.AtOnce{Limit: 5, PerPlaceLimit: 2}
+		got := record.Concurrent{Limit: 5, PerPlaceLimit: 2}
 		if changeLimits(tt.arms, from, &got); got != tt.want {
 			t.Errorf("%s: %+v", tt.why, got)
 		}

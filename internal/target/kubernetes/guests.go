@@ -120,10 +120,10 @@ func (t *loaded) needGuests(level target.Level) error {
 	if arm, ok := t.arms[level.Arm]; ok {
 		load = arm
 	}
-	if t.s.lab == nil || t.s.lab.Spec().Virt == nil || !load.doesIO {
+	if t.s.lab == nil || !t.s.lab.Spec().HasVirt() || !load.doesIO {
 		return nil
 	}
-	wanted, have := int(level.Value)*t.population.perIteration(), t.s.lab.Spec().Virt.RealGuests
+	wanted, have := int(level.Value)*t.population.perIteration(), t.s.lab.Spec().RealGuests
 	if t.load.Axis == observe.AxisBulk {
 		wanted = t.population.whole()
 	}

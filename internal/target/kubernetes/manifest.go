@@ -481,3 +481,16 @@ func encode(object runtime.Object) ([]byte, error) {
 	}
 	return b.Bytes(), nil
 }
+
+// countOf is a number of objects of a kind, with the kind's plural.
+func countOf(n int, kind string) string {
+	if n != 1 {
+		many, one := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+		same := 0
+		for same < min(len(many.Resource), len(one.Resource)) && many.Resource[same] == one.Resource[same] {
+			same++
+		}
+		kind = kind[:same] + many.Resource[same:]
+	}
+	return fmt.Sprintf("%d %s", n, kind)
+}

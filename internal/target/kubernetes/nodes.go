@@ -224,16 +224,6 @@ func fidelityOf(node *corev1.Node) record.Realness {
 	return record.Real
 }
 
-// describeNode is the node's entry in environment.json.
-func describeNode(node *corev1.Node) record.Node {
-	info, can := node.Status.NodeInfo, node.Status.Allocatable
-	return record.Node{
-		Name: node.Name, Pods: can.Pods().Value(), CPUMillis: can.Cpu().MilliValue(), MemoryBytes: can.Memory().Value(),
-		Kernel: info.KernelVersion, OSImage: info.OSImage, Kubelet: info.KubeletVersion, Runtime: info.ContainerRuntimeVersion,
-		Fidelity: fidelityOf(node),
-	}
-}
-
 // noNodes refuses a workload whose pods could land on none of so many nodes.
 func noNodes(skipped int) error {
 	return target.Mistakef("choose nodes with --set nodeSelector=k=v", "no node takes the workload's pods: all %d are unschedulable, tainted or not selected", skipped)

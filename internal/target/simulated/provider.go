@@ -9,6 +9,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/dist"
@@ -32,10 +33,7 @@ func Objects() record.ObjectKind {
 			{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true},
 			{Name: placesNotReady, Help: "places that are not ready"},
 		},
-		Metrics: []record.Metric{
-			{Name: "simulated CPU", Unit: "s", Help: "planted CPU time of the objects", Source: source, Figure: record.FigureCPU},
-			{Name: "simulated memory, most", Unit: "B", Help: "planted peak memory of the objects", Source: source, Figure: record.FigureMemory},
-		},
+		Metrics: record.UseOf(source, "the objects (planted)"),
 		Troubles: []record.Trouble{
 			{Class: "scheduling", What: "no place had room for objects", Reasons: []string{unplaced}},
 			{Class: "restarts", What: "objects were planted to fail", Reasons: []string{plantedFailure}},
@@ -63,6 +61,9 @@ func (Provider) Open(ctx context.Context, r target.Request) (target.Session, err
 	s := &session{Request: r}
 	return s, s.Prepare(ctx)
 }
+
+// Needs implements target.Provider: it runs no program.
+func (Provider) Needs() []proc.Program { return nil }
 
 // Outline implements target.Provider: nothing is touched.
 func (Provider) Outline(target.Request) ([]target.Change, error) { return []target.Change{}, nil }
@@ -92,7 +93,7 @@ func (s *session) Prepare(context.Context) error {
 		if err != nil {
 			return err
 		}
-		planned := planted(params, time.Duration(s.Plan.Axis.PodLife))
+		planned := planted(params, time.Duration(s.Plan.Axis.Life))
 		planned.Stream = s.streams()
 		s.plans[arm] = planned
 		if arm == "" {
