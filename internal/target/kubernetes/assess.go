@@ -16,7 +16,6 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	resources "k8s.io/component-helpers/resource"
 	psa "k8s.io/pod-security-admission/api"
 	"k8s.io/pod-security-admission/policy"
@@ -125,7 +124,7 @@ func (l *Assessment) foundIn(place, text string) {
 
 // render reads from the first iteration of each entry what it asks for.
 func (l *Assessment) render(d Demand) error {
-	mapper, err := l.survey.cluster.mapper()
+	mapper, err := l.survey.mapper()
 	if err != nil {
 		return err
 	}
@@ -147,12 +146,15 @@ func (l *Assessment) render(d Demand) error {
 			if job.Objects[o].Replicas < 1 {
 				continue
 			}
-			m := &objectMaker{job: job, jobIndex: j, index: o, template: d.Variant.Templates[j][o], ids: identity{uuid: d.UUID, run: d.RunID}, mapper: mapper}
 			repeat := repetition(job, o, job == last)
 			if job != last && job.NamespaceOf(0) != last.NamespaceOf(0) {
 				repeat.Namespace = job.NamespaceOf(0)
 			}
-			if err := l.renderEntry(m, repeat, labels); err != nil {
+			docs, err := documents(d.Variant, j, o, identity{uuid: d.UUID, run: d.RunID}, mapper)
+			if err == nil {
+				err = l.renderEntry(docs, job.NamespaceOf(0), repeat, labels)
+			}
+			if err != nil {
 				return err
 			}
 		}
@@ -179,26 +181,14 @@ func repetition(job *kubeburner.Job, object int, isLast bool) ceiling.Entry {
 }
 
 // renderEntry takes in the documents of one template.
-func (l *Assessment) renderEntry(m *objectMaker, repeat ceiling.Entry, labels map[string]string) error {
-	first := kubeburner.Slot{Object: m.index, Iteration: 0, Replica: 1, Namespace: m.job.NamespaceOf(0)}
-	docs, err := m.template.Render(m.vars(first))
-	if err != nil {
-		return err
-	}
-	for i, doc := range docs {
-		typed, err := m.prepare(doc, i, "0", "1")
-		if err != nil {
-			return err
-		}
-		u := unstructured.Unstructured{Object: doc}
-		gvk := u.GroupVersionKind()
-		mapping, err := m.mapper.RESTMapping(gvk.GroupKind(), gvk.Version)
-		if err != nil {
-			err := m.unknownKind(i, &u)
+func (l *Assessment) renderEntry(docs []document, namespace string, repeat ceiling.Entry, labels map[string]string) error {
+	for _, doc := range docs {
+		mapping, typed := doc.mapping, doc.typed
+		if doc.unknown != nil {
 			if l.toLoad {
-				return err
+				return doc.unknown
 			}
-			l.found(record.SeverityError, "workload", "", "%v", err)
+			l.found(record.SeverityError, "workload", "", "%v", doc.unknown)
 			continue
 		}
 		e := repeat
@@ -206,10 +196,10 @@ func (l *Assessment) renderEntry(m *objectMaker, repeat ceiling.Entry, labels ma
 		if mapping.Resource.Group != "" {
 			e.Resource += "." + mapping.Resource.Group
 		}
-		if own := u.GetNamespace(); own != "" && own != first.Namespace && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
+		if own := doc.GetNamespace(); own != "" && own != namespace && mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			e.Namespace = own
 		}
-		pods, _ := kubeburner.PodsOf(doc)
+		pods, _ := kubeburner.PodsOf(doc.Object)
 		e.Pods = int64(pods)
 		where := e.Namespace
 		for _, verb := range []string{"create", "delete"} {
@@ -221,7 +211,7 @@ func (l *Assessment) renderEntry(m *objectMaker, repeat ceiling.Entry, labels ma
 				e.ClusterIP, e.LinkBytes = true, linkBytes(o)
 			}
 		case *corev1.ResourceQuota:
-			l.quotas = append(l.quotas, quotaOf(o, e.Namespace, m.template.Name()))
+			l.quotas = append(l.quotas, quotaOf(o, e.Namespace, doc.from))
 		case *corev1.LimitRange:
 			l.limits = append(l.limits, namedLimits{e.Namespace, o.Spec.Limits})
 		}

@@ -72,8 +72,8 @@ func newCalls(common *shared) *calls {
 // open connects to the server of a probe, for as long as patience lasts, and says
 // when it began to.
 func (c *calls) open(p observe.Probe, address string, patience time.Duration) (conn net.Conn, began record.Micros, err error) {
-	forward := c.forward.Load()
-	if forward {
+	through := c.forward.Load()
+	if through {
 		if err := c.rate.Wait(c.probing); err != nil {
 			return nil, c.clock.Now(), err
 		}
@@ -88,8 +88,8 @@ func (c *calls) open(p observe.Probe, address string, patience time.Duration) (c
 	began = c.clock.Now()
 	ctx, cancel := context.WithTimeout(c.probing, patience)
 	defer cancel()
-	if forward {
-		conn, err = c.client.forward(ctx, p.Server, p.Port)
+	if through {
+		conn, err = forward(ctx, c.client, p.Server, p.Port)
 	} else {
 		conn, err = new(net.Dialer).DialContext(ctx, "tcp", address)
 	}
@@ -107,7 +107,7 @@ const subresources = "subresources.kubevirt.io"
 
 // forward connects to a port of a virtual machine, "namespace/name", through the
 // API server, as virtctl does. An answer other than a connection is an APIStatus.
-func (c *client) forward(ctx context.Context, machine string, port int) (net.Conn, error) {
+func forward(ctx context.Context, c *client, machine string, port int) (net.Conn, error) {
 	namespace, name, _ := strings.Cut(machine, "/")
 	request, err := c.request(ctx, http.MethodGet, fmt.Sprintf("/apis/%s/v1/namespaces/%s/virtualmachineinstances/%s/portforward/%d/tcp", subresources, namespace, name, port), nil, "", nil)
 	if err != nil {

@@ -14,6 +14,8 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // Leftover is what a run has left in a cluster.
@@ -61,10 +63,10 @@ func (l *Leftover) What() string {
 // AliveFor is how long after its last sign of life a run counts as going on.
 const AliveFor = 3 * aliveInterval
 
-// Leftovers finds what carries this program's labels, by run: all of it, or
+// leftovers finds what carries this program's labels, by run: all of it, or
 // with quick just namespaces, which hold nearly everything and cost one
 // request.
-func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error) {
+func leftovers(ctx context.Context, c *client, host target.Host, quick bool) ([]Leftover, error) {
 	byRun := make(map[string]*Leftover)
 	of := func(run string) *Leftover {
 		l, ok := byRun[run]
@@ -75,9 +77,9 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 		return l
 	}
 	ours := metav1.ListOptions{LabelSelector: LabelManagedBy + "=" + ManagedBy + "," + LabelRun}
-	namespaces, err := c.client.typed.CoreV1().Namespaces().List(ctx, ours)
+	namespaces, err := c.typed.CoreV1().Namespaces().List(ctx, ours)
 	if err != nil {
-		return nil, fmt.Errorf("list namespaces: %w", c.client.unreachable(err))
+		return nil, fmt.Errorf("list namespaces: %w", c.unreachable(err))
 	}
 	taken := make(map[string]bool)
 	for _, ns := range namespaces.Items {
@@ -90,24 +92,25 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 		}
 		if sign, err := time.Parse(time.RFC3339, ns.Annotations[annotationAlive]); err == nil && ns.DeletionTimestamp == nil {
 			l.LastSign = sign
-			l.Alive = c.now().Sub(sign) < AliveFor
+			l.Alive = host.Now().Sub(sign) < AliveFor
 		}
 	}
-	if err := c.drained(ctx, of); err != nil {
-		return nil, err
+	err = drained(ctx, c, func(run, node string) { l := of(run); l.Nodes = append(l.Nodes, node) })
+	if err == nil {
+		err = rolledOut(ctx, c, func(run, pool string) { l := of(run); l.Pools = append(l.Pools, pool) })
 	}
-	if err := c.rolledOut(ctx, of); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	if !quick {
-		err := c.strays(ctx, ours.LabelSelector, func(o *metav1.PartialObjectMetadata, at string) {
+		err := strays(ctx, c, ours.LabelSelector, func(o *metav1.PartialObjectMetadata, at string) {
 			if !taken[o.Namespace] && !strings.HasPrefix(at, configsPath+"/") {
 				l := of(o.Labels[LabelRun])
 				l.Others = append(l.Others, at)
 			}
 		})
 		if err == nil {
-			err = c.strays(ctx, LabelChangedBy, func(o *metav1.PartialObjectMetadata, at string) {
+			err = strays(ctx, c, LabelChangedBy, func(o *metav1.PartialObjectMetadata, at string) {
 				if l := of(o.Labels[LabelChangedBy]); !slices.Contains(l.Changed, at) {
 					l.Changed = append(l.Changed, at)
 				}
@@ -120,7 +123,7 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 	list := make([]Leftover, 0, len(byRun))
 	for _, run := range slices.Sorted(maps.Keys(byRun)) {
 		l := byRun[run]
-		switch runState(c.host, run) {
+		switch runState(host, run) {
 		case runAlive:
 			l.Here, l.Alive = true, true
 		case runDead:
@@ -133,10 +136,10 @@ func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error)
 
 // strays finds the labelled objects of every kind but namespaces, with their
 // paths.
-func (c *Cluster) strays(ctx context.Context, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
-	_, lists, err := c.client.typed.Discovery().ServerGroupsAndResources()
+func strays(ctx context.Context, c *client, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
+	_, lists, err := c.typed.Discovery().ServerGroupsAndResources()
 	if err != nil && lists == nil {
-		return fmt.Errorf("discover the API: %w", c.client.unreachable(err))
+		return fmt.Errorf("discover the API: %w", c.unreachable(err))
 	}
 	for _, list := range lists {
 		for _, r := range list.APIResources {
@@ -147,7 +150,7 @@ func (c *Cluster) strays(ctx context.Context, selector string, found func(o *met
 			if strings.Contains(list.GroupVersion, "/") {
 				path = "/apis/" + list.GroupVersion
 			}
-			if err := c.straysOf(ctx, path, r, selector, found); err != nil {
+			if err := straysOf(ctx, c, path, r, selector, found); err != nil {
 				return fmt.Errorf("list %s: %w", r.Name, err)
 			}
 		}
@@ -155,25 +158,28 @@ func (c *Cluster) strays(ctx context.Context, selector string, found func(o *met
 	return nil
 }
 
+// kindPatience is how long a kind that is new to the server is waited for.
+const kindPatience = 15 * time.Second
+
 // straysOf lists one resource by its metadata only.
-func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
+func straysOf(ctx context.Context, c *client, path string, r metav1.APIResource, selector string, found func(o *metav1.PartialObjectMetadata, at string)) error {
 	query := url.Values{"labelSelector": {selector}, "limit": {"500"}}
 	var buf bytes.Buffer
 	for {
 		notOurs := []int{http.StatusForbidden, http.StatusNotFound, http.StatusMethodNotAllowed}
 		var answer reply
 		// A kind that is new to the server is not ready for some seconds.
-		err := retry(ctx, settingPatience, func(ctx context.Context) (reply, error) {
-			request, err := c.client.request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
+		err := retry(ctx, kindPatience, func(ctx context.Context) (reply, error) {
+			request, err := c.request(ctx, http.MethodGet, path+"/"+r.Name, query, "", nil)
 			if err != nil {
 				return reply{}, err
 			}
 			request.Header.Set("Accept", protobufType+";as=PartialObjectMetadataList;g=meta.k8s.io;v=v1")
-			answer, err = c.client.send(request, &buf)
+			answer, err = c.send(request, &buf)
 			return answer, err
 		}, notOurs...)
 		if err != nil {
-			return c.client.unreachable(err)
+			return c.unreachable(err)
 		}
 		if slices.Contains(notOurs, answer.code) {
 			return nil // not ours to see: then not ours to have made
@@ -201,40 +207,40 @@ func (c *Cluster) straysOf(ctx context.Context, path string, r metav1.APIResourc
 	}
 }
 
-// Clean puts back what a run has changed, removes what it has left and waits
+// clean puts back what a run has changed, removes what it has left and waits
 // until that is gone.
-func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
+func clean(ctx context.Context, c *client, host target.Host, l Leftover) error {
 	if len(l.Pools) > 0 {
-		c.host.Log("note: the nodes of %s are rebooted, since their configuration is taken away; waiting for that", strings.Join(l.Pools, ", "))
+		host.Log("note: the nodes of %s are rebooted, since their configuration is taken away; waiting for that", strings.Join(l.Pools, ", "))
 	}
-	if err := c.client.rollBack(ctx, l.Run, l.Pools, func([]string) {}, func(string) {}); err != nil {
+	if err := rollBack(ctx, c, l.Run, l.Pools, func([]string) {}, func(string) {}); err != nil {
 		return err
 	}
-	if err := c.client.releaseNodes(ctx, l.Run, l.Nodes); err != nil {
+	if err := releaseNodes(ctx, c, l.Run, l.Nodes); err != nil {
 		return err
 	}
 	for _, path := range l.Changed {
-		_, others, err := c.client.rewriteObject(ctx, path, l.Run, nil, false)
+		_, others, err := rewriteObject(ctx, c, path, l.Run, nil, false)
 		if err != nil {
 			return fmt.Errorf("put back the settings changed in %s: %w", path, err)
 		}
 		for _, text := range others {
-			c.host.Log("note: %s: %s", path, text)
+			host.Log("note: %s: %s", path, text)
 		}
 	}
 	for _, path := range l.Others {
-		r, err := c.client.call(ctx, http.MethodDelete, path, nil)
+		r, err := c.call(ctx, http.MethodDelete, path, nil)
 		if err == nil && r.code != http.StatusNotFound {
 			err = r.error()
 		}
 		if err != nil {
-			return fmt.Errorf("delete %s: %w", path, c.client.unreachable(err))
+			return fmt.Errorf("delete %s: %w", path, c.unreachable(err))
 		}
 	}
 	err := inParallel(ctx, len(l.Namespaces), removalWorkers, 0, func(ctx context.Context, i int) error {
-		err := c.client.typed.CoreV1().Namespaces().Delete(ctx, l.Namespaces[i], metav1.DeleteOptions{})
+		err := c.typed.CoreV1().Namespaces().Delete(ctx, l.Namespaces[i], metav1.DeleteOptions{})
 		if err != nil && !apierrors.IsNotFound(err) {
-			return fmt.Errorf("delete namespace %s: %w", l.Namespaces[i], c.client.unreachable(err))
+			return fmt.Errorf("delete namespace %s: %w", l.Namespaces[i], c.unreachable(err))
 		}
 		return nil
 	})
@@ -243,27 +249,27 @@ func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
 	}
 	// The namespaces' controller does the same some seconds later, and then
 	// waits longer than pods take to go. Whoever may not do it has to wait.
-	err = c.client.deletePods(ctx, l.Namespaces, l.Run, nil, requestTimeout)
+	err = deletePods(ctx, c, l.Namespaces, l.Run, nil, requestTimeout)
 	if err != nil && !apierrors.IsForbidden(err) {
-		return c.client.unreachable(err)
+		return c.unreachable(err)
 	}
-	if err := c.awaitNamespacesGone(ctx, l.Run); err != nil {
+	if err := awaitNamespacesGone(ctx, c, l.Run); err != nil {
 		return err
 	}
-	forgetRun(c.host, l.Run)
+	forgetRun(host, l.Run)
 	return nil
 }
 
 // awaitNamespacesGone waits until a run has no namespaces.
-func (c *Cluster) awaitNamespacesGone(ctx context.Context, run string) error {
+func awaitNamespacesGone(ctx context.Context, c *client, run string) error {
 	selector := metav1.ListOptions{LabelSelector: LabelManagedBy + "=" + ManagedBy + "," + LabelRun + "=" + run}
 	for {
-		list, err := c.client.typed.CoreV1().Namespaces().List(ctx, selector)
+		list, err := c.typed.CoreV1().Namespaces().List(ctx, selector)
 		switch {
 		case ctx.Err() != nil:
 			return fmt.Errorf("wait for the namespaces to be gone: %w", context.Cause(ctx))
 		case err != nil:
-			return fmt.Errorf("list namespaces: %w", c.client.unreachable(err))
+			return fmt.Errorf("list namespaces: %w", c.unreachable(err))
 		case len(list.Items) == 0:
 			return nil
 		}

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -14,16 +15,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 	"time"
 	"unsafe"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/restmapper"
 )
 
 // client talks to one API server. Requests of the load go straight to the
@@ -39,6 +44,9 @@ type client struct {
 
 	answers  atomic.Int64 // answers to requests of the load, so far
 	inFlight atomic.Int64
+
+	discovering sync.Mutex
+	discovered  meta.RESTMapper // nil until the API was first asked what it knows
 }
 
 const protobufType = "application/vnd.kubernetes.protobuf"
@@ -343,3 +351,89 @@ func (c *client) unreachable(err error) error {
 	}
 	return &UnreachableError{c.base.Redacted(), err}
 }
+
+// exemption tells whether priority and fairness does not apply to the user, by
+// the level that the server gave a request: a load of such a user is not held
+// back as others are, and can starve them. Nil is not known.
+func (c *client) exemption(ctx context.Context) (*bool, error) {
+	r, err := c.call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
+	if err != nil {
+		return nil, c.unreachable(err)
+	}
+	name := c.priorityLevels(ctx)[r.level()]
+	if name == "" {
+		return nil, nil
+	}
+	return new(name == "exempt"), nil
+}
+
+// priorityLevels are the names of the cluster's priority levels by their UIDs,
+// nil where they are not ours to see: that is no reason to stop.
+func (c *client) priorityLevels(ctx context.Context) map[string]string {
+	levels, err := c.typed.FlowcontrolV1().PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil
+	}
+	names := make(map[string]string, len(levels.Items))
+	for _, level := range levels.Items {
+		names[string(level.UID)] = level.Name
+	}
+	return names
+}
+
+// clockOffset is the server's clock less ours by the date of an answer, in
+// seconds; nil where it has none.
+func clockOffset(header http.Header, before, after time.Time) *float64 {
+	date, err := http.ParseTime(header.Get("Date"))
+	if err != nil {
+		return nil
+	}
+	// The header has whole seconds; half of one is its mean.
+	middle := before.Add(after.Sub(before) / 2)
+	return new(date.Add(500 * time.Millisecond).Sub(middle).Seconds())
+}
+
+// know says what the API knows, which is then not asked.
+func (c *client) know(mapper meta.RESTMapper) { c.discovered = mapper }
+
+// mapper finds the resource of a kind. The API is asked once what it knows.
+func (c *client) mapper() (meta.RESTMapper, error) {
+	c.discovering.Lock()
+	defer c.discovering.Unlock()
+	if c.discovered != nil {
+		return c.discovered, nil
+	}
+	groups, err := restmapper.GetAPIGroupResources(c.typed.Discovery())
+	if err != nil {
+		return nil, fmt.Errorf("discover the API: %w", c.unreachable(err))
+	}
+	c.discovered = restmapper.NewDiscoveryRESTMapper(groups)
+	return c.discovered, nil
+}
+
+// inJSON makes a request that is answered in JSON, whatever the API knows of the
+// kind; patch is nil for reading.
+func (c *client) inJSON(ctx context.Context, path string, query url.Values, patch []byte, into any) error {
+	method, contentType := http.MethodGet, ""
+	if patch != nil {
+		method, contentType = http.MethodPatch, string(types.MergePatchType)
+	}
+	var body []byte
+	err := retry(ctx, jsonPatience, func(ctx context.Context) (reply, error) {
+		request, err := c.request(ctx, method, path, query, contentType, patch)
+		if err != nil {
+			return reply{}, err
+		}
+		request.Header.Set("Accept", "application/json")
+		r, err := c.send(request, new(bytes.Buffer))
+		body = r.body
+		return r, err
+	})
+	if err != nil {
+		return c.unreachable(err)
+	}
+	return json.Unmarshal(body, into)
+}
+
+// jsonPatience is how long a request that is answered in JSON is tried again.
+const jsonPatience = 15 * time.Second

@@ -11,13 +11,8 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
-	"time"
 
-	"k8s.io/apimachinery/pkg/api/meta"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/restmapper"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -38,11 +33,7 @@ type Cluster struct {
 	Config *clientcmdapi.Config
 	// Naming is how the target is named in records.
 	Naming record.TargetNaming
-	now    func() time.Time
 	host   target.Host
-
-	discovering sync.Mutex
-	discovered  meta.RESTMapper // nil until the API was first asked what it knows
 }
 
 // Connect reads a kubeconfig and makes a client for one of its contexts, the
@@ -78,7 +69,7 @@ func Connect(kubeconfig, context string, host target.Host) (*Cluster, error) {
 	}
 	return &Cluster{
 		client: c, Context: context, Server: rest.Host, Config: config,
-		Naming: record.TargetNaming{Kind: "cluster", Name: context}, now: host.Now, host: host,
+		Naming: record.TargetNaming{Kind: "cluster", Name: context}, host: host,
 	}, nil
 }
 
@@ -97,35 +88,6 @@ func (c *Cluster) summary(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s at %s: Kubernetes %s, %s, %s", c.Context, c.Server, version.GitVersion, observe.Pods().Place.Count(counts[0]), observe.Pods().Object.Count(counts[1])), nil
 }
 
-// exemption tells whether priority and fairness does not apply to the user, by
-// the level that the server gave a request: a load of such a user is not held
-// back as others are, and can starve them. Nil is not known.
-func (c *Cluster) exemption(ctx context.Context) (*bool, error) {
-	r, err := c.client.call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
-	if err != nil {
-		return nil, c.client.unreachable(err)
-	}
-	name := c.client.priorityLevels(ctx)[r.level()]
-	if name == "" {
-		return nil, nil
-	}
-	return new(name == "exempt"), nil
-}
-
-// priorityLevels are the names of the cluster's priority levels by their UIDs,
-// nil where they are not ours to see: that is no reason to stop.
-func (c *client) priorityLevels(ctx context.Context) map[string]string {
-	levels, err := c.typed.FlowcontrolV1().PriorityLevelConfigurations().List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil
-	}
-	names := make(map[string]string, len(levels.Items))
-	for _, level := range levels.Items {
-		names[string(level.UID)] = level.Name
-	}
-	return names
-}
-
 // describe fills in what environment.json says of the cluster as a whole.
 func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
 	env := record.Environment{
@@ -133,12 +95,12 @@ func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None,
 			Notes: []string{}},
 	}
-	before := c.now()
+	before := c.host.Now()
 	r, err := c.client.call(ctx, http.MethodGet, "/version", nil)
 	if err != nil {
 		return env, c.client.unreachable(err)
 	}
-	env.ClockOffset = clockOffset(r.header, before, c.now())
+	env.ClockOffset = clockOffset(r.header, before, c.host.Now())
 	version, err := c.client.typed.Discovery().ServerVersion()
 	if err != nil {
 		return env, fmt.Errorf("get the server's version: %w", c.client.unreachable(err))
@@ -147,31 +109,17 @@ func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
 	return env, nil
 }
 
-// clockOffset is the server's clock less ours by the date of an answer, in
-// seconds; nil where it has none.
-func clockOffset(header http.Header, before, after time.Time) *float64 {
-	date, err := http.ParseTime(header.Get("Date"))
-	if err != nil {
-		return nil
-	}
-	// The header has whole seconds; half of one is its mean.
-	middle := before.Add(after.Sub(before) / 2)
-	return new(date.Add(500 * time.Millisecond).Sub(middle).Seconds())
+// Survey looks at the cluster, see look.
+func (c *Cluster) Survey(ctx context.Context) (*Survey, error) { return look(ctx, c.client, c.host) }
+
+// Leftovers are what runs have left in the cluster, see leftovers.
+func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error) {
+	return leftovers(ctx, c.client, c.host, quick)
 }
 
-// mapper finds the resource of a kind. The API is asked once what it knows.
-func (c *Cluster) mapper() (meta.RESTMapper, error) {
-	c.discovering.Lock()
-	defer c.discovering.Unlock()
-	if c.discovered != nil {
-		return c.discovered, nil
-	}
-	groups, err := restmapper.GetAPIGroupResources(c.client.typed.Discovery())
-	if err != nil {
-		return nil, fmt.Errorf("discover the API: %w", c.client.unreachable(err))
-	}
-	c.discovered = restmapper.NewDiscoveryRESTMapper(groups)
-	return c.discovered, nil
+// Clean removes what a run has left, see clean.
+func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
+	return clean(ctx, c.client, c.host, l)
 }
 
 // Typed is a client of the API's own types, for what happens once in a run.
@@ -179,24 +127,3 @@ func (c *Cluster) Typed() kubernetes.Interface { return c.client.typed }
 
 // Close lets go of the cluster's connections.
 func (c *Cluster) Close() { c.client.close() }
-
-// Labels and annotations on everything that this program makes in a cluster.
-const (
-	// LabelManagedBy marks every object of ours, whatever run made it.
-	LabelManagedBy = "app.kubernetes.io/managed-by"
-	// ManagedBy is its value.
-	ManagedBy = "plimsoll"
-	// LabelRun names the run that an object belongs to.
-	LabelRun = "plimsoll.dev/run"
-	// LabelSlot names the slot that a pod made by a controller fills.
-	LabelSlot = "plimsoll.dev/slot"
-	// LabelCanary marks the pod that measures watch lag.
-	LabelCanary = "plimsoll.dev/canary"
-	// annotationCanary numbers the canary's changes.
-	annotationCanary = "plimsoll.dev/canary-number"
-	// annotationAlive, on a run's own namespace, is when the run last gave a
-	// sign of life: clean leaves a run alone that gave one lately.
-	annotationAlive = "plimsoll.dev/alive"
-	// AnnotationStartLatency plants a start latency on a simulated pod.
-	AnnotationStartLatency = "plimsoll.dev/start-latency"
-)

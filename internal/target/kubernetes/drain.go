@@ -29,18 +29,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
-// What a node carries that a run has chosen to drain: the run, which of its nodes
-// it is, and the run again from when it cordoned it. Whoever removes what a run
-// has left uncordons by the last one, and no other node.
-const (
-	labelDrained  = "plimsoll.dev/drained-by"
-	labelDrain    = "plimsoll.dev/drain"
-	labelCordoned = "plimsoll.dev/cordoned-by"
-)
-
 // evictAgain is how often an eviction that was refused is asked for again, unless
 // the server says otherwise: as often as kubectl does.
 const evictAgain = 5 * time.Second
+
+const (
+	nodeWorkers  = 8                // nodes that are changed at once
+	releaseBound = 10 * time.Second // how long letting go of them may take
+)
 
 // drain drains nodes as kubectl does, but evicts only the pods of this run's
 // objects.
@@ -60,12 +56,18 @@ type drain struct {
 	again     context.Context    // ends with stop
 }
 
+// newDrain makes what drains nodes of a cluster; ours tells which namespaces are
+// the run's.
+func newDrain(common *shared, spec *workload.Drain, ours func(namespace string) bool, log func(format string, args ...any)) *drain {
+	return &drain{shared: common, spec: spec, ours: ours, log: log, agreed: common.load.DrainNodes}
+}
+
 // evictee is the pod of an object.
 type evictee struct{ namespace, name, node string }
 
 // nodesToDrain are the nodes that can be drained, in order: ready, schedulable,
 // chosen by no other run, and without others' pods of the kind that is evicted.
-func (c *client) nodesToDrain(ctx context.Context, spec *workload.Drain, ours func(namespace string) bool) ([]string, error) {
+func nodesToDrain(ctx context.Context, c *client, spec *workload.Drain, ours func(namespace string) bool) ([]string, error) {
 	nodes, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: spec.Nodes})
 	if err != nil {
 		return nil, fmt.Errorf("list nodes: %w", c.unreachable(err))
@@ -119,7 +121,7 @@ func (d *drain) mark(ctx context.Context, n int) error {
 		}
 		return d.label(ctx)
 	}
-	can, err := d.client.nodesToDrain(ctx, d.spec, d.ours)
+	can, err := nodesToDrain(ctx, d.client, d.spec, d.ours)
 	if err != nil {
 		return err
 	}
@@ -143,7 +145,7 @@ func (d *drain) mark(ctx context.Context, n int) error {
 // label labels the chosen nodes.
 func (d *drain) label(ctx context.Context) error {
 	return d.each(ctx, func(ctx context.Context, i int) error {
-		return d.client.changeNode(ctx, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
+		return changeNode(ctx, d.client, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
 			if by := node.Labels[labelDrained]; by != "" && by != d.load.RunID {
 				return nil, fmt.Errorf("run %s drains it", by)
 			}
@@ -154,7 +156,7 @@ func (d *drain) label(ctx context.Context) error {
 
 // each does something for each of the chosen nodes.
 func (d *drain) each(ctx context.Context, do func(ctx context.Context, i int) error) error {
-	return inParallel(ctx, len(d.nodes), removalWorkers, 0, do)
+	return inParallel(ctx, len(d.nodes), nodeWorkers, 0, do)
 }
 
 // cordon cordons the chosen nodes and finds the pods of this run's objects there.
@@ -187,7 +189,7 @@ func (d *drain) cordon(ctx context.Context) error {
 		if err := d.tellOthers(ctx, d.nodes[i]); err != nil {
 			return err
 		}
-		return d.client.changeNode(ctx, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
+		return changeNode(ctx, d.client, d.nodes[i], func(node *corev1.Node) (map[string]any, error) {
 			if node.Spec.Unschedulable {
 				return nil, errors.New("somebody else has cordoned it")
 			}
@@ -280,9 +282,9 @@ func (d *drain) release(ctx context.Context, leaving bool) error {
 			return err
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), dismissBound)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), releaseBound)
 	defer cancel()
-	err := d.client.releaseNodes(ctx, d.load.RunID, d.nodes)
+	err := releaseNodes(ctx, d.client, d.load.RunID, d.nodes)
 	if err == nil {
 		d.nodes, d.pods = nil, nil
 	}
@@ -291,9 +293,9 @@ func (d *drain) release(ctx context.Context, leaving bool) error {
 
 // releaseNodes takes a run's labels off nodes, and uncordons those that it has
 // cordoned.
-func (c *client) releaseNodes(ctx context.Context, run string, nodes []string) error {
-	return inParallel(ctx, len(nodes), removalWorkers, 0, func(ctx context.Context, i int) error {
-		err := c.changeNode(ctx, nodes[i], func(node *corev1.Node) (map[string]any, error) { return releaseOf(node, run), nil })
+func releaseNodes(ctx context.Context, c *client, run string, nodes []string) error {
+	return inParallel(ctx, len(nodes), nodeWorkers, 0, func(ctx context.Context, i int) error {
+		err := changeNode(ctx, c, nodes[i], func(node *corev1.Node) (map[string]any, error) { return releaseOf(node, run), nil })
 		if apierrors.IsNotFound(err) {
 			return nil
 		}
@@ -316,7 +318,7 @@ func releaseOf(node *corev1.Node, run string) map[string]any {
 
 // changeNode patches a node by what it is: a patch of nil changes nothing. The
 // patch holds only for what was looked at.
-func (c *client) changeNode(ctx context.Context, name string, change func(*corev1.Node) (map[string]any, error)) error {
+func changeNode(ctx context.Context, c *client, name string, change func(*corev1.Node) (map[string]any, error)) error {
 	for {
 		node, err := c.typed.CoreV1().Nodes().Get(ctx, name, metav1.GetOptions{})
 		if err != nil {
@@ -349,17 +351,16 @@ func (c *client) changeNode(ctx context.Context, name string, change func(*corev
 
 // drained finds the nodes that runs have chosen to drain. Whoever may not see
 // nodes has cordoned none.
-func (c *Cluster) drained(ctx context.Context, of func(run string) *Leftover) error {
-	nodes, err := c.client.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: labelDrained})
+func drained(ctx context.Context, c *client, found func(run, node string)) error {
+	nodes, err := c.typed.CoreV1().Nodes().List(ctx, metav1.ListOptions{LabelSelector: labelDrained})
 	if apierrors.IsForbidden(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list nodes that are drained: %w", c.client.unreachable(err))
+		return fmt.Errorf("list nodes that are drained: %w", c.unreachable(err))
 	}
 	for _, node := range nodes.Items {
-		l := of(node.Labels[labelDrained])
-		l.Nodes = append(l.Nodes, node.Name)
+		found(node.Labels[labelDrained], node.Name)
 	}
 	return nil
 }
@@ -381,6 +382,32 @@ func drainRights(spec *workload.Drain) []ceiling.Right {
 	return []ceiling.Right{{Verb: "get", Resource: "nodes"}, {Verb: "patch", Resource: "nodes"}, {Verb: "create", Resource: "pods/eviction"}}
 }
 
+// agree chooses the nodes that a run will drain at most, and says what will be
+// done to them, for whoever must agree.
+func agree(ctx context.Context, c *client, spec *workload.Drain, most int) (nodes []string, text string, err error) {
+	if spec.Pools != "" {
+		return agreeToRollOut(ctx, c, spec.Pools, most)
+	}
+	can, err := nodesToDrain(ctx, c, spec, func(string) bool { return false })
+	if err == nil {
+		nodes, err = chosen(can, most, spec.Nodes)
+	}
+	return nodes, fmt.Sprintf("these nodes will be cordoned, and this run's machines on them evicted; they are uncordoned at the end: %s", strings.Join(nodes, ", ")), err
+}
+
+// on are the nodes of the objects that are drained, by their names; none where no
+// node is drained.
+func (d *drain) on() map[string]string {
+	if d == nil {
+		return nil
+	}
+	list := make(map[string]string, len(d.pods))
+	for name, pod := range d.pods {
+		list[name] = pod.node
+	}
+	return list
+}
+
 // agreeToDrain names the nodes that the run will cordon and drain at most; no
 // others are.
 func (s *session) agreeToDrain(ctx context.Context, consent *target.Consent) error {
@@ -388,17 +415,14 @@ func (s *session) agreeToDrain(ctx context.Context, consent *target.Consent) err
 	if spec == nil || s.ToRead {
 		return nil
 	}
-	if spec.Pools != "" {
-		return s.agreeToRollOut(ctx, consent, spec.Pools)
-	}
-	can, err := s.cluster.client.nodesToDrain(ctx, spec, func(string) bool { return false })
+	nodes, text, err := agree(ctx, s.cluster.client, spec, mostNodes(&s.Plan.Axis))
 	if err != nil {
 		return err
 	}
-	if s.drains, err = chosen(can, mostNodes(&s.Plan.Axis), spec.Nodes); err != nil {
-		return err
+	if s.drains = nodes; spec.Pools != "" {
+		consent.Reboots = len(nodes)
 	}
-	consent.Warnings = append(consent.Warnings, fmt.Sprintf("these nodes will be cordoned, and this run's machines on them evicted; they are uncordoned at the end: %s", strings.Join(s.drains, ", ")))
+	consent.Warnings = append(consent.Warnings, text)
 	return nil
 }
 
@@ -415,7 +439,7 @@ func mostNodes(axis *plan.Axis) int {
 }
 
 // readLimits reads what a cluster's own limits are.
-func (c *Cluster) readLimits(ctx context.Context, from *workload.Limits, to *record.AtOnce) error {
+func readLimits(ctx context.Context, c *client, from *workload.Limits, to *record.AtOnce) error {
 	if from == nil {
 		return nil
 	}
@@ -432,7 +456,7 @@ func (c *Cluster) readLimits(ctx context.Context, from *workload.Limits, to *rec
 		return fmt.Errorf("the cluster knows no %s in %s: %w", from.Kind, from.APIVersion, err)
 	}
 	found := false
-	_, err = c.client.listIn(ctx, jsonEncoding(), collection(mapping.Resource, ""), nil, func(object []byte) error {
+	_, err = c.listIn(ctx, jsonEncoding(), collection(mapping.Resource, ""), nil, func(object []byte) error {
 		if !found {
 			to.Limit, to.PerPlaceLimit = limitIn(object, from.All), limitIn(object, from.PerPlace)
 		}
@@ -445,29 +469,8 @@ func (c *Cluster) readLimits(ctx context.Context, from *workload.Limits, to *rec
 	return err
 }
 
-// changeLimits takes the limits that a run will set for those that hold; of arms
-// that differ in one the highest.
-func changeLimits(arms []armVariant, from *workload.Limits, to *record.AtOnce) {
-	if from == nil {
-		return
-	}
-	for path, limit := range map[string]*int{from.All.Path: &to.Limit, from.PerPlace.Path: &to.PerPlaceLimit} {
-		highest := int64(0)
-		for _, a := range arms {
-			for _, v := range a.Settings {
-				if n, is := v.To.(int64); is && slices.ContainsFunc(v.In, func(in workload.SettingPlace) bool { return in.Kind == from.Kind && in.Path == path }) {
-					highest = max(highest, n)
-				}
-			}
-		}
-		if highest > 0 {
-			*limit = int(highest)
-		}
-	}
-}
-
 // changed is a limit as the run sets it, 0 where arms differ in it.
-func (s *session) changed(limit int, l workload.Limit) int {
+func changed(arms []armVariant, limit int, l workload.Limit) int {
 	of := func(v Variant) int {
 		for _, setting := range v.Settings {
 			if slices.ContainsFunc(setting.In, func(p workload.SettingPlace) bool { return p.Path != "" && p.Path == l.Path }) {
@@ -478,7 +481,6 @@ func (s *session) changed(limit int, l workload.Limit) int {
 		}
 		return limit
 	}
-	arms := s.toLoad()
 	for _, a := range arms {
 		if of(a.Variant) != of(arms[0].Variant) {
 			return 0

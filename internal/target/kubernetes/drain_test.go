@@ -7,10 +7,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"plimsoll.dev/plimsoll/internal/plan"
-	"plimsoll.dev/plimsoll/internal/plan/workload"
-	"plimsoll.dev/plimsoll/internal/record"
 )
 
 func drainNode(name string, change func(*corev1.Node)) corev1.Node {
@@ -61,54 +57,6 @@ func TestReleaseOfANode(t *testing.T) {
 		got, err := json.Marshal(releaseOf(&corev1.Node{ObjectMeta: metav1.ObjectMeta{Labels: tt.labels}}, "run"))
 		if err != nil || string(got) != tt.want {
 			t.Errorf("%s: %s, %v, want %s", tt.why, got, err, tt.want)
-		}
-	}
-}
-
-func TestMostNodesOfAPlan(t *testing.T) {
-	tests := []struct {
-		axis plan.Axis
-		want int
-	}{
-		{plan.Axis{Levels: []float64{2, 8, 4}}, 8},
-		{plan.Axis{Level: new(3.0)}, 3},
-		{plan.Axis{Search: &plan.Search{From: 1, Max: 10}}, 10},
-	}
-	for _, tt := range tests {
-		if got := mostNodes(&tt.axis); got != tt.want {
-			t.Errorf("%+v: %d, want %d", tt.axis, got, tt.want)
-		}
-	}
-}
-
-func TestLimitInAnObject(t *testing.T) {
-	object := []byte(`{"spec":{"migrations":{"cluster":20}}}`)
-	for path, want := range map[string]int{"spec.migrations.cluster": 20, "spec.migrations.node": 2, "": 2} {
-		if got := limitIn(object, workload.Limit{Path: path, Default: 2}); got != want {
-			t.Errorf("%q: %d, want %d", path, got, want)
-		}
-	}
-}
-
-// A limit that a run sets is the one that holds; of arms the highest.
-func TestChangedLimits(t *testing.T) {
-	from := &workload.Limits{Kind: "KubeVirt", All: workload.Limit{Path: "spec.all"}, PerPlace: workload.Limit{Path: "spec.each"}}
-	arm := func(kind, path string, to int64) armVariant {
-		return armVariant{Variant: Variant{Settings: []workload.Value{{To: to, Setting: workload.Setting{In: []workload.SettingPlace{{Kind: "Other", Path: "x"}, {Kind: kind, Path: path}}}}}}}
-	}
-	for _, tt := range []struct {
-		why  string
-		arms []armVariant
-		want record.AtOnce
-	}{
-		{"nothing is changed", nil, record.AtOnce{Limit: 5, PerPlaceLimit: 2}},
-		{"one limit", []armVariant{arm("KubeVirt", "spec.each", 4)}, record.AtOnce{Limit: 5, PerPlaceLimit: 4}},
-		{"arms that differ", []armVariant{arm("KubeVirt", "spec.all", 1), arm("KubeVirt", "spec.all", 3)}, record.AtOnce{Limit: 3, PerPlaceLimit: 2}},
-		{"another object's", []armVariant{arm("Quota", "spec.all", 9)}, record.AtOnce{Limit: 5, PerPlaceLimit: 2}},
-	} {
-		got := record.AtOnce{Limit: 5, PerPlaceLimit: 2}
-		if changeLimits(tt.arms, from, &got); got != tt.want {
-			t.Errorf("%s: %+v", tt.why, got)
 		}
 	}
 }

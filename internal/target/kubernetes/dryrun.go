@@ -28,7 +28,7 @@ import (
 // repeatedNames finds templates that ask for an object of one name twice: all
 // requests but the first would be refused. It looks at the first iterations,
 // and at those namespaces that a job or a template names.
-func (v Variant) repeatedNames(ids identity) error {
+func repeatedNames(v Variant, ids identity) error {
 	type asked struct {
 		maker *objectMaker
 		slot  kubeburner.Slot
@@ -140,13 +140,14 @@ func (m *objectMaker) unknownKind(doc int, u *unstructured.Unstructured) error {
 
 // tryOut has the server look at every template of the load, as it is in its
 // first iteration, without making anything: what it refuses for what it says is
-// a mistake. What it could not look at is put on record.
-func (t *Target) tryOut(ctx context.Context) error {
+// a mistake. What it could not look at is put on record. Objects whose namespaces
+// are not there yet are asked for in the one that is named.
+func tryOut(ctx context.Context, common *shared, namespace string, list []*rendering) error {
 	var problems []strictyaml.Problem
 	told := make(map[string]bool)
-	try := func(r *rendering) error {
+	for _, r := range list {
 		for _, m := range slices.Concat(r.makers...) {
-			found, err := t.tryOutEntry(ctx, m)
+			found, err := tryOutEntry(ctx, common, namespace, m)
 			if err != nil {
 				return err
 			}
@@ -157,17 +158,6 @@ func (t *Target) tryOut(ctx context.Context) error {
 				}
 			}
 		}
-		return nil
-	}
-	if len(t.arms) == 0 {
-		if err := try(t.population.rendering); err != nil {
-			return err
-		}
-	}
-	for _, arm := range t.arms {
-		if err := try(arm); err != nil {
-			return err
-		}
 	}
 	if len(problems) > 0 {
 		return target.Mistakef("the server said so to a dry run; nothing was made", "%w", strictyaml.Join(problems))
@@ -176,7 +166,7 @@ func (t *Target) tryOut(ctx context.Context) error {
 }
 
 // tryOutEntry is what the server refuses of one template.
-func (t *Target) tryOutEntry(ctx context.Context, m *objectMaker) (problems []strictyaml.Problem, err error) {
+func tryOutEntry(ctx context.Context, common *shared, own string, m *objectMaker) (problems []strictyaml.Problem, err error) {
 	docs, err := m.template.Render(m.vars(kubeburner.Slot{Object: m.index, Replica: 1, Namespace: m.job.NamespaceOf(0)}))
 	if err != nil {
 		return nil, err
@@ -194,8 +184,8 @@ func (t *Target) tryOutEntry(ctx context.Context, m *objectMaker) (problems []st
 		namespace := ""
 		if mapping.Scope.Name() == meta.RESTScopeNameNamespace {
 			// The namespaces of the load are not there yet.
-			if namespace = u.GetNamespace(); namespace == "" || !t.hasNamespace(ctx, namespace) {
-				namespace = t.watch.canary.namespace
+			if namespace = u.GetNamespace(); namespace == "" || !hasNamespace(ctx, common.client, namespace) {
+				namespace = own
 				u.SetNamespace(namespace)
 			}
 		}
@@ -206,19 +196,19 @@ func (t *Target) tryOutEntry(ctx context.Context, m *objectMaker) (problems []st
 		query := url.Values{"dryRun": {metav1.DryRunAll}, "fieldValidation": {metav1.FieldValidationStrict}}
 		var answer reply
 		err = retry(ctx, tryOutPatience, func(ctx context.Context) (reply, error) {
-			answer, err = t.client.do(ctx, http.MethodPost, collection(mapping.Resource, namespace), query, "application/json", body, new(bytes.Buffer))
+			answer, err = common.client.do(ctx, http.MethodPost, collection(mapping.Resource, namespace), query, "application/json", body, new(bytes.Buffer))
 			return answer, err
 		})
 		switch {
 		case err == nil:
 		case ctx.Err() != nil:
 			return nil, context.Cause(ctx)
-		case answer.mistaken(err):
+		case mistaken(answer, err):
 			for _, r := range refusals(err) {
 				problems = append(problems, m.problem(i, r.path, strings.TrimPrefix(r.says, r.path+": "), ""))
 			}
 		default:
-			t.emit(&record.Note{Warning: record.WarningNotKnown, Place: m.template.Name(), Text: fmt.Sprintf("whether the server takes a template is not known, its dry run failed: %v", err)})
+			common.emit(&record.Note{Warning: record.WarningNotKnown, Place: m.template.Name(), Text: fmt.Sprintf("whether the server takes a template is not known, its dry run failed: %v", err)})
 		}
 	}
 	return problems, nil
@@ -227,14 +217,14 @@ func (t *Target) tryOutEntry(ctx context.Context, m *objectMaker) (problems []st
 // tryOutPatience is how long a dry run is tried again.
 const tryOutPatience = requestTimeout
 
-func (t *Target) hasNamespace(ctx context.Context, name string) bool {
-	r, err := t.client.call(ctx, http.MethodGet, "/api/v1/namespaces/"+name, nil)
+func hasNamespace(ctx context.Context, c *client, name string) bool {
+	r, err := c.call(ctx, http.MethodGet, "/api/v1/namespaces/"+name, nil)
 	return err == nil && r.code == http.StatusOK
 }
 
 // mistaken reports whether a server refused an object for what it says. An
 // admission webhook that takes no dry runs says so with the same code.
-func (r reply) mistaken(err error) bool {
+func mistaken(r reply, err error) bool {
 	switch r.code {
 	case http.StatusBadRequest:
 		return !strings.Contains(err.Error(), "dry run")

@@ -30,7 +30,7 @@ func TestRefusalsNameTheirPath(t *testing.T) {
 	if got := fmt.Sprint(refusals(invalid)); got != "[{spec.a one} {spec.b two}]" {
 		t.Errorf("causes: %s", got)
 	}
-	if (reply{code: 400}).mistaken(errors.New("admission webhook x does not support dry run")) || !(reply{code: 400}).mistaken(errors.New("strict")) || (reply{code: 403}).mistaken(errors.New("quota")) {
+	if mistaken(reply{code: 400}, errors.New("admission webhook x does not support dry run")) || !mistaken(reply{code: 400}, errors.New("strict")) || mistaken(reply{code: 403}, errors.New("quota")) {
 		t.Error("what is a mistake")
 	}
 }
@@ -63,7 +63,7 @@ func TestRepeatedNames(t *testing.T) {
 			}
 			v.Templates[0] = append(v.Templates[0], template)
 		}
-		err := v.repeatedNames(identity{"u", "r"})
+		err := repeatedNames(v, identity{"u", "r"})
 		if (err == nil) != (tt.want == "") || err != nil && (!strings.Contains(err.Error(), tt.want) || !strings.Contains(err.Error(), ".yml:3: metadata.name: ConfigMap ")) {
 			t.Errorf("%s: %v, want %q", tt.why, err, tt.want)
 		}

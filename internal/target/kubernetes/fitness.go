@@ -47,7 +47,7 @@ func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling
 	if err := s.identify(ctx, h); err != nil {
 		return err
 	}
-	leftovers, err := s.cluster.Leftovers(ctx, true)
+	left, err := leftovers(ctx, s.client, s.host, true)
 	if err != nil {
 		why, err := s.why(err)
 		if err != nil {
@@ -55,7 +55,7 @@ func (s *Survey) Examine(ctx context.Context, h *ceiling.Health, needs []ceiling
 		}
 		h.Found = append(h.Found, record.HealthFinding{Severity: record.SeverityWarning, What: "leftovers", Text: "whether an earlier run has left anything is not known: " + why})
 	}
-	for _, l := range leftovers {
+	for _, l := range left {
 		h.Leftovers = append(h.Leftovers, ceiling.Leftover{Run: l.Run, Namespaces: len(l.Namespaces), Alive: l.Alive})
 	}
 	return s.review(ctx, h, needs)
@@ -67,12 +67,12 @@ const reads = 5
 // time times some reads, and compares the clocks.
 func (s *Survey) time(ctx context.Context, h *ceiling.Health) error {
 	for range reads {
-		before := s.cluster.now()
+		before := s.host.Now()
 		r, err := s.call(ctx, http.MethodGet, "/api/v1/namespaces/default", nil)
 		if err != nil {
 			return s.unreachable(err)
 		}
-		after := s.cluster.now()
+		after := s.host.Now()
 		h.Reads = append(h.Reads, after.Sub(before).Seconds())
 		h.ClockOffset = clockOffset(r.header, before, after)
 	}
@@ -89,7 +89,7 @@ func (s *Survey) identify(ctx context.Context, h *ceiling.Health) error {
 	} else if _, err := s.why(err); err != nil {
 		return err
 	}
-	if h.Exempt, err = s.cluster.exemption(ctx); err != nil {
+	if h.Exempt, err = s.exemption(ctx); err != nil {
 		return err
 	}
 	// A flow schema that every cluster has exempts this group.

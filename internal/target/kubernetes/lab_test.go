@@ -18,7 +18,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -463,13 +462,11 @@ func TestADeadConnectionIsFoundOut(t *testing.T) {
 	var f freezer
 	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{20}, pace: 100, hold: 300 * time.Millisecond, interval: 20 * time.Millisecond,
 		open: func(c *Cluster, _ *PreparedWorkload) {
-			config := rest.CopyConfig(c.client.config)
-			config.Dial = f.dial
-			stream, err := httpClient(config)
-			if err != nil {
+			c.client.config.Dial = f.dial // of the streams alone
+			if err := c.client.renewStream(); err != nil {
 				t.Error(err)
 			}
-			c.client.stream.Store(stream)
+			c.client.config.Dial = nil
 		},
 		onStatus: whenRaising(40, f.freeze)}.do(t)
 	if err != nil {

@@ -60,8 +60,8 @@ func TestWhichContainerTells(t *testing.T) {
 	}
 }
 
-func logsOn(target *Target) (logs []*record.Log) {
-	for _, e := range target.sink.(*sinkOf).events {
+func logsIn(sink *sinkOf) (logs []*record.Log) {
+	for _, e := range sink.Events() {
 		if l, ok := e.Body.(*record.Log); ok {
 			logs = append(logs, l)
 		}
@@ -72,7 +72,7 @@ func logsOn(target *Target) (logs []*record.Log) {
 // The end of a log is put on record, without its secrets.
 func TestLogsAreSampled(t *testing.T) {
 	var asked atomic.Value
-	target := targetOn(t, func(w http.ResponseWriter, r *http.Request) {
+	run, sink := runOn(t, func(w http.ResponseWriter, r *http.Request) {
 		switch {
 		case strings.HasSuffix(r.URL.Path, "/pods/a/log"):
 			asked.Store(r.URL.RawQuery)
@@ -88,8 +88,8 @@ func TestLogsAreSampled(t *testing.T) {
 			w.WriteHeader(404)
 		}
 	})
-	sampleLogs(t.Context(), target.shared, []observe.Failing{{Name: "ns/a", Place: "n1", Reason: "Restarted"}, {Name: "ns/b"}, {Name: "ns/c"}})
-	logs := logsOn(target)
+	sampleLogs(t.Context(), run, []observe.Failing{{Name: "ns/a", Place: "n1", Reason: "Restarted"}, {Name: "ns/b"}, {Name: "ns/c"}})
+	logs := logsIn(sink)
 	if len(logs) != 3 {
 		t.Fatalf("%d logs", len(logs))
 	}
@@ -117,41 +117,26 @@ func TestLogsThatDoNotCome(t *testing.T) {
 	var requests atomic.Int64
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	target := targetOn(t, func(w http.ResponseWriter, r *http.Request) {
+	run, _ := runOn(t, func(w http.ResponseWriter, r *http.Request) {
 		if requests.Add(1) == logWorkers { // there is no time any more, and all wait
 			cancel()
 		}
 		<-r.Context().Done()
 	})
-	sampleLogs(ctx, target.shared, pods)
+	sampleLogs(ctx, run, pods)
 	if n := requests.Load(); n > 2*logWorkers {
 		t.Errorf("%d requests to a server that does not answer", n)
 	}
 	requests.Store(0)
-	target = targetOn(t, func(w http.ResponseWriter, r *http.Request) {
+	run, sink := runOn(t, func(w http.ResponseWriter, r *http.Request) {
 		requests.Add(1)
 		answer(t, w, 403, &metav1.Status{Status: metav1.StatusFailure, Reason: metav1.StatusReasonForbidden, Code: 403, Message: "pods is forbidden"})
 	})
-	sampleLogs(t.Context(), target.shared, pods)
+	sampleLogs(t.Context(), run, pods)
 	if n := requests.Load(); n > 2*logWorkers {
 		t.Errorf("%d requests by one who may not", n)
 	}
-	if logs := logsOn(target); len(logs) == 0 || logs[0].Error == "" {
+	if logs := logsIn(sink); len(logs) == 0 || logs[0].Error == "" {
 		t.Errorf("nothing tells why there are no logs: %+v", logs)
-	}
-}
-
-// Simulated containers write nothing, and are not asked.
-func TestSimulatedNodesAreNotAskedForLogs(t *testing.T) {
-	for realness, want := range map[record.Realness]int{record.Real: 1, record.Simulated: 0} {
-		target := targetOn(t, func(w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusNotFound) })
-		target.realness = realness
-		target.watch.pods.tracker.Apply(1, observe.Changed, (&observe.Pod{Name: "ns/a", Slot: "ns/a", UID: "1", Node: "n", Phase: observe.PhaseRunning, Started: true}).News())
-		if _, err := target.Account(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if logs := logsOn(target); len(logs) != want {
-			t.Errorf("%s nodes: %d pods were asked, want %d", realness, len(logs), want)
-		}
 	}
 }

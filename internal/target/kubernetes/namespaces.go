@@ -121,13 +121,20 @@ func (h *holdings) count() (spaces, strays int) {
 	return len(h.spaces), len(h.strays)
 }
 
-// drop takes out of a set of the holdings what is gone.
-func (h *holdings) drop(set map[string]bool, gone ...string) {
+// dropSpaces forgets namespaces that are gone.
+func (h *holdings) dropSpaces(gone ...string) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, name := range gone {
-		delete(set, name)
+		delete(h.spaces, name)
 	}
+}
+
+// dropStray forgets an object that is gone, by its path.
+func (h *holdings) dropStray(path string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	delete(h.strays, path)
 }
 
 // makeNamespaces makes those namespaces of slots that are not there yet, and

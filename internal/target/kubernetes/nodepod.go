@@ -77,7 +77,7 @@ func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err 
 			err = errors.Join(err, fmt.Errorf("remove pod %s/%s: %w", s.Namespace, pod.Name, gone))
 		}
 	}()
-	began := c.now()
+	began := c.host.Now()
 	for wait := s.Timeout; ; {
 		if pod, err = pods.Get(ctx, pod.Name, metav1.GetOptions{}); err != nil {
 			return nil, fmt.Errorf("wait for pod %s/%s: %w", s.Namespace, pod.Name, c.client.unreachable(err))
@@ -91,7 +91,7 @@ func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err 
 		reason, message := waitingFor(pod)
 		// A second try at pulling would find the same.
 		hopeless := strings.HasSuffix(reason, "ImagePullBackOff") || strings.HasSuffix(reason, "InvalidImageName")
-		if hopeless || c.now().Sub(began) > wait {
+		if hopeless || c.host.Now().Sub(began) > wait {
 			return nil, &NodeScriptError{Node: s.Node, Reason: reason, Message: message}
 		}
 		select {

@@ -290,6 +290,3 @@ func otherPods(list func(each func([]byte) error) error, nodes []*corev1.Node) (
 	})
 	return perNode, pending, err
 }
-
-// notTerminal selects pods that take up a place.
-const notTerminal = "status.phase!=Succeeded,status.phase!=Failed"

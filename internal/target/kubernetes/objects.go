@@ -38,6 +38,12 @@ type objectSet struct {
 	spells map[[2]string]*record.ComponentHistogram
 }
 
+// says hands the texts that objects tell to a function as they change.
+func (s *objectSet) says(tell func(kind, name, text string)) { s.described.Says = tell }
+
+// callThrough makes calls go through the API server from now on, or straight.
+func (s *objectSet) callThrough(api bool) { s.forward.Store(api) }
+
 // path is that of an object by its name, "namespace/name".
 func (s *objectSet) path(name string) string {
 	namespace, name, inOne := strings.Cut(name, "/")
@@ -53,7 +59,7 @@ func (s *objectSet) path(name string) string {
 func newObjectSet(common *shared, ageing *ageing, namespaces *namespaceSet, mapper meta.RESTMapper) (*objectSet, error) {
 	spec := common.load.Objects
 	s := &objectSet{
-		following: &following{shared: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.has, asking: make(chan struct{}, setUpWorkers),
+		following: &following{shared: common, ageing: ageing, noun: spec.Noun, there: spec.There}, ours: namespaces.has, asking: make(chan struct{}, askingAtOnce),
 		calls: newCalls(common), spells: make(map[[2]string]*record.ComponentHistogram),
 	}
 	s.described = observe.NewDescribed(spec, observe.Created, s.follow)
@@ -132,6 +138,9 @@ func (n *resourceNews) apply(now record.Micros, change observe.Change, object []
 	return err
 }
 
+// askingAtOnce is of how many objects something further is asked at once.
+const askingAtOnce = 32
+
 // further asks something further of an object.
 func (s *objectSet) further(name string, then *workload.Then) {
 	s.asking <- struct{}{}
@@ -196,13 +205,11 @@ func (s *objectSet) begin(name string) {
 	s.described.Begin(s.clock.Now(), name)
 }
 
-// live says on which node each object is.
-func (s *objectSet) live(on map[string]evictee) {
+// live says on which node an object is.
+func (s *objectSet) live(name, node string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for name, pod := range on {
-		s.described.Live(name, pod.node)
-	}
+	s.described.Live(name, node)
 }
 
 func (s *objectSet) forget() {

@@ -129,6 +129,12 @@ func (o *observer) settle(ctx context.Context) error {
 	}))
 }
 
+// own is the run's own namespace.
+func (o *observer) own() string { return o.canary.namespace }
+
+// latency is that of the API now, in seconds.
+func (o *observer) latency() (float64, error) { return o.canary.latency() }
+
 // close ends the watches.
 func (o *observer) close() {
 	o.stop(nil)

@@ -39,10 +39,8 @@ type session struct {
 	target.Request
 
 	renderings
-	cluster *Cluster
-	lab     *lab.Lab // nil for a cluster that is none
-	private bool
-	key     ssh.Signer // of machines that are to be logged in to, or nil
+	opened
+	key ssh.Signer // of machines that are to be logged in to, or nil
 
 	real    bool        // some node that takes the load has a kubelet
 	usage   usageReader // of what the lab's parts use
@@ -54,6 +52,13 @@ type session struct {
 	clean bool // nothing is left of it
 	// instance is what is loaded, nil before it is open.
 	instance atomic.Pointer[Target]
+}
+
+// opened is a cluster, and the lab that it is.
+type opened struct {
+	cluster *Cluster
+	lab     *lab.Lab // nil for a cluster that is none
+	private bool
 }
 
 // Open implements target.Provider.
@@ -78,9 +83,9 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	t := s.Plan.Target
 	switch {
 	case t.LabName != "":
-		return s.openNamedLab(ctx, t.LabName)
+		return s.openNamedLab(ctx, s.Host, t.LabName)
 	case t.Kubeconfig != "":
-		if err := s.connect(t.Kubeconfig, t.Context); err != nil {
+		if err := s.connect(t.Kubeconfig, t.Context, s.Host); err != nil {
 			return err
 		}
 		l, err := s.cluster.LabOf(ctx, s.Host)
@@ -110,7 +115,7 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 		return fmt.Errorf("bring up a private lab: %w", LabError(err))
 	}
 	s.private = true
-	if err := s.connect(s.lab.Kubeconfig(), ""); err != nil {
+	if err := s.connect(s.lab.Kubeconfig(), "", s.Host); err != nil {
 		return err
 	}
 	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true}
@@ -152,8 +157,8 @@ func machinesAsked(p *plan.Plan, w *workload.Workload) int {
 	return int(mostAsked(p))
 }
 
-func (s *session) openNamedLab(ctx context.Context, name string) error {
-	l, err := OpenLab(ctx, s.Host, name)
+func (o *opened) openNamedLab(ctx context.Context, host target.Host, name string) error {
+	l, err := OpenLab(ctx, host, name)
 	if err != nil {
 		return err
 	}
@@ -164,17 +169,17 @@ func (s *session) openNamedLab(ctx context.Context, name string) error {
 	if status.State != lab.Running {
 		return fmt.Errorf("lab %q is %s; 'plimsoll lab status %s' shows more", name, status.State, name)
 	}
-	s.lab = l
-	if err := s.connect(l.Kubeconfig(), ""); err != nil {
+	o.lab = l
+	if err := o.connect(l.Kubeconfig(), "", host); err != nil {
 		return err
 	}
-	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: name}
+	o.cluster.Naming = record.TargetNaming{Kind: "lab", Name: name}
 	return nil
 }
 
-func (s *session) connect(kubeconfig, contextName string) error {
-	c, err := Connect(kubeconfig, contextName, s.Host)
-	s.cluster = c
+func (o *opened) connect(kubeconfig, contextName string, host target.Host) error {
+	c, err := Connect(kubeconfig, contextName, host)
+	o.cluster = c
 	return err
 }
 
@@ -189,7 +194,7 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 		return nil, err
 	}
 	consent := &target.Consent{System: summary, Why: "is not a plimsoll lab"}
-	if exempt, err := s.cluster.exemption(ctx); err == nil && exempt != nil && *exempt {
+	if exempt, err := s.cluster.client.exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
 	changes, err := s.settingTexts(ctx)
@@ -219,7 +224,7 @@ func (s *session) Sweep(ctx context.Context) error {
 	s.beside = nil
 	for _, l := range leftovers {
 		if l.Alive && !slices.Contains(s.Before, l.Run) {
-			note := s.besideText(l)
+			note := besideText(l, s.Request.Clean)
 			s.beside = append(s.beside, note)
 			s.Log("note: %s", note)
 			continue
@@ -232,13 +237,14 @@ func (s *session) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// besideText tells of a run that is, or may be, loading the cluster too.
-func (s *session) besideText(l Leftover) string {
+// besideText tells of a run that is, or may be, loading the cluster too; clean is
+// the command that removes what it left.
+func besideText(l Leftover, clean string) string {
 	if l.Here {
 		return fmt.Sprintf("run %s of this machine is loading this cluster too, and what it has there counts in the levels; --wait waits for its end", l.Run)
 	}
 	return fmt.Sprintf("run %s may be loading this cluster too, and what it has there counts in the levels. Its last sign of life was at %s: without another it counts as dead from %s on. --wait waits for that; if it is dead, this removes it now: %s --run %s --force",
-		l.Run, clockTime(l.LastSign), clockTime(l.DeadFrom()), s.Request.Clean, l.Run)
+		l.Run, clockTime(l.LastSign), clockTime(l.DeadFrom()), clean, l.Run)
 }
 
 // clockTime is a time of day as a user reads it.
@@ -412,7 +418,7 @@ func variantOf(r target.Request, given map[string]string) (v Variant, err error)
 	if r.ToRead {
 		return v, nil
 	}
-	if err := v.repeatedNames(identity{uuid: r.UUID, run: r.Run}); err != nil {
+	if err := repeatedNames(v, identity{uuid: r.UUID, run: r.Run}); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
 	return v, nil
@@ -442,13 +448,13 @@ func (s *session) Prepare(context.Context) error {
 		}
 		s.key, fill[workload.ParamSSHKey] = key, public
 	}
-	if s.onRealNode() {
+	if s.onRealNode(s.Plan.Params) {
 		maps.Copy(fill, map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses})
 	}
 	if len(fill) == 0 {
 		return nil
 	}
-	if s.onRealNode() && needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
+	if s.onRealNode(s.Plan.Params) && needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
 		// It has no registry to get the image from.
 		return target.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, s.lab.Name(), paramDatabase),
 			"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
@@ -468,11 +474,11 @@ func (s *session) Prepare(context.Context) error {
 }
 
 // onRealNode reports whether the load goes to a lab's real node.
-func (s *session) onRealNode() bool {
-	if s.lab == nil || s.lab.Spec().RealNode == nil {
+func (o *opened) onRealNode(params map[string]string) bool {
+	if o.lab == nil || o.lab.Spec().RealNode == nil {
 		return false
 	}
-	return s.lab.Spec().Nodes == 0 || strings.Contains(s.Plan.Params[paramNodeSelector], lab.RealSelector)
+	return o.lab.Spec().Nodes == 0 || strings.Contains(params[paramNodeSelector], lab.RealSelector)
 }
 
 // needsDatabase reports whether the workload runs the database's image as this
@@ -534,7 +540,7 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	list = append(list, target.Change{Action: target.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})
 	seen := make(map[target.Change]bool)
 	for _, a := range rendered.toLoad() {
-		changes, err := a.outline(identity{uuid: r.UUID, run: r.Run})
+		changes, err := outline(a.Variant, identity{uuid: r.UUID, run: r.Run})
 		if err != nil {
 			return nil, err
 		}
@@ -546,31 +552,4 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 		}
 	}
 	return append(list, settingChanges(rendered.toLoad())...), nil
-}
-
-// outline is what the jobs of a rendering make.
-func (v armVariant) outline(ids identity) (list []target.Change, err error) {
-	for j := range v.Config.Jobs {
-		job := &v.Config.Jobs[j]
-		if job.Namespace != "" {
-			c := target.Change{Action: target.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), ids.run, "RUN")}
-			if job.NamespacedIterations {
-				if c.Each = "iteration"; job.IterationsPerNamespace > 1 {
-					c.Each = fmt.Sprintf("%d iterations", job.IterationsPerNamespace)
-				}
-			}
-			list = append(list, c)
-		}
-		for o := range job.Objects {
-			m := &objectMaker{job: job, jobIndex: j, index: o, ids: ids}
-			docs, err := v.Templates[j][o].Render(m.vars(kubeburner.Slot{Object: o, Replica: 1, Namespace: job.NamespaceOf(0)}))
-			if err != nil {
-				return nil, target.Mistakef("", "%w", err)
-			}
-			for _, doc := range docs {
-				list = append(list, target.Change{Action: target.Make, What: fmt.Sprintf("%d %v", max(1, job.Objects[o].Replicas), doc["kind"]), Each: "iteration"})
-			}
-		}
-	}
-	return list, nil
 }

@@ -33,6 +33,18 @@ type remover struct {
 	path func(name string) string
 }
 
+// newRemover makes what removes what watch follows and holdings are.
+func newRemover(common *shared, watch *observer, holdings *holdings) *remover {
+	rm := &remover{shared: common, followed: watch.followed, namespaces: watch.namespaces, holdings: holdings, own: watch.own()}
+	if watch.objects != nil {
+		rm.path = watch.objects.path
+	}
+	return rm
+}
+
+// lies says on which nodes the pods lie.
+func (rm *remover) lies(on record.Realness) { rm.grace = graceOn(on) }
+
 // Bounds of the end of a run.
 const (
 	removalBound = 15 * time.Minute // how long it waits for its objects to be gone
@@ -141,7 +153,7 @@ func (rm *remover) deleteNamespaces(ctx context.Context, names []string) error {
 	if err := rm.namespaces.awaitGone(ctx, names); err != nil {
 		return err
 	}
-	rm.holdings.drop(rm.holdings.spaces, names...)
+	rm.holdings.dropSpaces(names...)
 	return nil
 }
 
@@ -222,7 +234,7 @@ func (rm *remover) dismissPods(ctx context.Context) error {
 			namespace, _, _ := strings.Cut(name, "/")
 			holds[namespace] = true
 		}
-		return rm.client.deletePods(ctx, slices.Sorted(maps.Keys(holds)), rm.load.RunID, rm.grace, rm.load.patience())
+		return deletePods(ctx, rm.client, slices.Sorted(maps.Keys(holds)), rm.load.RunID, rm.grace, rm.load.patience())
 	}
 	return inParallel(ctx, len(names), removalWorkers, rm.load.Deletions, func(ctx context.Context, i int) error {
 		if err := rm.delete(ctx, podPath(names[i]), rm.grace); err != nil {
@@ -266,7 +278,7 @@ func (rm *remover) deleteStrays(ctx context.Context) error {
 		if err := rm.delete(ctx, paths[i], nil); err != nil {
 			return fmt.Errorf("delete %s: %w", paths[i], err)
 		}
-		rm.holdings.drop(rm.holdings.strays, paths[i])
+		rm.holdings.dropStray(paths[i])
 		return nil
 	})
 }
@@ -312,7 +324,7 @@ func inParallel(ctx context.Context, n, workers int, rate float64, work func(con
 }
 
 // deletePods asks for the end of a run's pods in namespaces, page by page.
-func (c *client) deletePods(ctx context.Context, namespaces []string, run string, grace url.Values, patience time.Duration) error {
+func deletePods(ctx context.Context, c *client, namespaces []string, run string, grace url.Values, patience time.Duration) error {
 	return inParallel(ctx, len(namespaces), removalWorkers, 0, func(ctx context.Context, i int) error {
 		query := url.Values{"labelSelector": {LabelRun + "=" + run}, "limit": {strconv.Itoa(listPage)}}
 		maps.Copy(query, grace)

@@ -14,6 +14,8 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // Pods go by namespace and page, only this run's, and through passing troubles.
@@ -21,7 +23,7 @@ func TestPodsAreDeletedByNamespace(t *testing.T) {
 	var mu sync.Mutex
 	var got []string
 	troubled := false
-	target := targetOn(t, func(w http.ResponseWriter, r *http.Request) {
+	run, _ := runOn(t, func(w http.ResponseWriter, r *http.Request) {
 		mu.Lock()
 		defer mu.Unlock()
 		if !troubled {
@@ -42,7 +44,7 @@ func TestPodsAreDeletedByNamespace(t *testing.T) {
 		answer(t, w, http.StatusOK, list)
 	})
 	grace := map[string][]string{"gracePeriodSeconds": {"1"}}
-	if err := target.client.deletePods(context.Background(), []string{"small", "large", "gone"}, "run1", grace, time.Minute); err != nil {
+	if err := deletePods(context.Background(), run.client, []string{"small", "large", "gone"}, "run1", grace, time.Minute); err != nil {
 		t.Fatal(err)
 	}
 	slices.Sort(got)
@@ -59,7 +61,7 @@ func TestPodsAreDeletedByNamespace(t *testing.T) {
 
 // Whoever may not delete pods together cleans up all the same.
 func TestCleanWithoutTheRightToCollections(t *testing.T) {
-	target := targetOn(t, func(w http.ResponseWriter, r *http.Request) {
+	run, _ := runOn(t, func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodDelete && r.URL.Path == "/api/v1/namespaces/a/pods" {
 			w.Header().Set("Content-Type", "application/json")
 			w.WriteHeader(http.StatusForbidden)
@@ -69,11 +71,10 @@ func TestCleanWithoutTheRightToCollections(t *testing.T) {
 		w.Header().Set("Content-Type", "application/json")
 		w.Write([]byte(`{"kind":"NamespaceList","apiVersion":"v1"}`))
 	})
-	c := &Cluster{client: target.client, now: time.Now}
-	if err := c.Clean(context.Background(), Leftover{Run: "run1", Namespaces: []string{"a"}}); err != nil {
+	if err := clean(context.Background(), run.client, target.Host{Now: time.Now}, Leftover{Run: "run1", Namespaces: []string{"a"}}); err != nil {
 		t.Error(err)
 	}
-	err := target.client.deletePods(context.Background(), []string{"a"}, "run1", nil, time.Minute)
+	err := deletePods(context.Background(), run.client, []string{"a"}, "run1", nil, time.Minute)
 	if !apierrors.IsForbidden(err) {
 		t.Errorf("the refusal was told as %v", err)
 	}

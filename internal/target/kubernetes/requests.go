@@ -22,8 +22,8 @@ const requestFamily = "apiserver_request_duration_seconds"
 
 // requests are all the requests that the API server has answered since its
 // start, by verb and resource, whoever made them.
-func (c *Cluster) requests(ctx context.Context) ([]*record.ComponentHistogram, error) {
-	metrics, err := c.client.typed.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+func requests(ctx context.Context, c *client) ([]*record.ComponentHistogram, error) {
+	metrics, err := c.typed.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the API server's metrics: %w", err)
 	}
@@ -32,10 +32,10 @@ func (c *Cluster) requests(ctx context.Context) ([]*record.ComponentHistogram, e
 
 // limits are how far what can hold up virtual machines is used up, as a lab
 // tells; none where it does not.
-func (c *Cluster) limits() (list []record.Reading) {
+func limits(c *client) (list []record.Reading) {
 	ctx, cancel := context.WithTimeout(context.Background(), limitsPatience)
 	defer cancel()
-	raw, err := c.client.typed.CoreV1().RESTClient().Get().AbsPath(lab.VirtLimitsPath).DoRaw(ctx)
+	raw, err := c.typed.CoreV1().RESTClient().Get().AbsPath(lab.VirtLimitsPath).DoRaw(ctx)
 	told := make(map[string]map[string]float64)
 	if err != nil || json.Unmarshal(raw, &told) != nil {
 		return nil

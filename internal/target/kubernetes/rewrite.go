@@ -1,11 +1,9 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"net/url"
 	"reflect"
 	"slices"
@@ -16,7 +14,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/jsonmergepatch"
 )
 
@@ -127,41 +124,17 @@ func (e changedByError) Error() string {
 	return fmt.Sprintf("run %s has changed it, and may be going on: --wait waits for its end", string(e))
 }
 
-// inJSON makes a request that is answered in JSON, whatever the API knows of the
-// kind; patch is nil for reading.
-func (c *client) inJSON(ctx context.Context, path string, query url.Values, patch []byte, into any) error {
-	method, contentType := http.MethodGet, ""
-	if patch != nil {
-		method, contentType = http.MethodPatch, string(types.MergePatchType)
-	}
-	var body []byte
-	err := retry(ctx, settingPatience, func(ctx context.Context) (reply, error) {
-		request, err := c.request(ctx, method, path, query, contentType, patch)
-		if err != nil {
-			return reply{}, err
-		}
-		request.Header.Set("Accept", "application/json")
-		r, err := c.send(request, new(bytes.Buffer))
-		body = r.body
-		return r, err
-	})
-	if err != nil {
-		return c.unreachable(err)
-	}
-	return json.Unmarshal(body, into)
-}
-
 // readObject reads an object as JSON decodes it.
-func (c *client) readObject(ctx context.Context, path string) (object map[string]any, err error) {
+func readObject(ctx context.Context, c *client, path string) (object map[string]any, err error) {
 	err = c.inJSON(ctx, path, nil, nil, &object)
 	return object, err
 }
 
 // rewriteObject does it to an object of the cluster, or with dryRun has the
 // server look at it. One that is gone needs nothing put back.
-func (c *client) rewriteObject(ctx context.Context, path, run string, want []wanted, dryRun bool) (told, others []string, err error) {
+func rewriteObject(ctx context.Context, c *client, path, run string, want []wanted, dryRun bool) (told, others []string, err error) {
 	for {
-		before, err := c.readObject(ctx, path)
+		before, err := readObject(ctx, c, path)
 		if apierrors.IsNotFound(err) && len(want) == 0 {
 			return nil, nil, nil
 		} else if err != nil {

@@ -59,9 +59,9 @@ func (p *pool) is(condition string) bool {
 // poolsToRollOut are the pools with a label to which a configuration can be
 // rolled out, in order: updated, not paused, and with nodes that no run has
 // chosen.
-func (c *client) poolsToRollOut(ctx context.Context, selector string) (list []pool, err error) {
+func poolsToRollOut(ctx context.Context, c *client, selector string) (list []pool, err error) {
 	for tries := 1; ; tries++ {
-		list, settling, err := c.poolsNow(ctx, selector)
+		list, settling, err := poolsNow(ctx, c, selector)
 		if err != nil || !settling || tries == poolsTries || !sleep(ctx, time.Second) {
 			return list, err
 		}
@@ -73,7 +73,7 @@ const poolsTries = 30
 
 // poolsNow are the pools that could be rolled out now; settling says that others
 // may be soon: they are not updated yet.
-func (c *client) poolsNow(ctx context.Context, selector string) (list []pool, settling bool, err error) {
+func poolsNow(ctx context.Context, c *client, selector string) (list []pool, settling bool, err error) {
 	var found struct {
 		Items []pool `json:"items"`
 	}
@@ -117,7 +117,7 @@ func (p *pool) atOnce() int {
 
 // chosenPools are the first n of the pools that can be rolled out. So many nodes
 // that take machines are left out of a roll-out at least: one.
-func (c *client) chosenPools(ctx context.Context, pools []pool, n int, selector string) ([]pool, error) {
+func chosenPools(ctx context.Context, c *client, pools []pool, n int, selector string) ([]pool, error) {
 	if n > len(pools) {
 		return nil, target.Mistakef("label the pools that may be rolled out; one that is paused, is not updated, does not select configurations by the role of its name or has nodes that a run has chosen is left alone, and plimsoll clean ends those of runs that were killed",
 			"%s to roll out: of those with the label %s, %d could be", record.Noun{One: "MachineConfigPool", Many: "MachineConfigPools"}.Count(n), selector, len(pools))
@@ -138,11 +138,11 @@ func (c *client) chosenPools(ctx context.Context, pools []pool, n int, selector 
 
 // choosePools chooses the pools of a level, one for each iteration.
 func (d *drain) choosePools(ctx context.Context, n int) error {
-	can, err := d.client.poolsToRollOut(ctx, d.spec.Pools)
+	can, err := poolsToRollOut(ctx, d.client, d.spec.Pools)
 	if err != nil {
 		return err
 	}
-	if d.pools, err = d.client.chosenPools(ctx, can, n, d.spec.Pools); err != nil {
+	if d.pools, err = chosenPools(ctx, d.client, can, n, d.spec.Pools); err != nil {
 		return err
 	}
 	d.nodes, d.iteration = nil, nil
@@ -154,7 +154,7 @@ func (d *drain) choosePools(ctx context.Context, n int) error {
 			}
 			d.nodes, d.iteration = append(d.nodes, node), append(d.iteration, i)
 		}
-		p.apply = sync.OnceValue(func() error { return d.client.makeConfig(context.WithoutCancel(ctx), d.load.RunID, p.Name) })
+		p.apply = sync.OnceValue(func() error { return makeConfig(context.WithoutCancel(ctx), d.client, d.load.RunID, p.Name) })
 	}
 	return nil
 }
@@ -164,7 +164,7 @@ func configName(run, pool string) string { return "99-plimsoll-" + run + "-" + p
 
 // makeConfig makes a configuration that changes a file that nothing reads: an
 // empty one is no change, and would not be rolled out.
-func (c *client) makeConfig(ctx context.Context, run, pool string) error {
+func makeConfig(ctx context.Context, c *client, run, pool string) error {
 	body, err := json.Marshal(map[string]any{"apiVersion": "machineconfiguration.openshift.io/v1", "kind": "MachineConfig",
 		"metadata": map[string]any{"name": configName(run, pool), "labels": map[string]string{LabelManagedBy: ManagedBy, LabelRun: run, labelRole: pool}},
 		"spec": map[string]any{"config": map[string]any{"ignition": map[string]any{"version": "3.1.0"}, "storage": map[string]any{"files": []any{
@@ -205,7 +205,7 @@ func (d *drain) rollBack(ctx context.Context) error {
 		names = append(names, p.Name)
 	}
 	begin := d.clock.Now()
-	err := d.client.rollBack(ctx, d.load.RunID, names, func(left []string) {
+	err := rollBack(ctx, d.client, d.load.RunID, names, func(left []string) {
 		show("taking the configurations away reboots the nodes again: waiting for " + strings.Join(left, ", "))
 	}, func(pool string) {
 		text := fmt.Sprintf("the second roll-out, which took the configuration away, took %v", (d.clock.Now() - begin).Duration().Round(100*time.Millisecond))
@@ -220,7 +220,7 @@ func (d *drain) rollBack(ctx context.Context) error {
 
 // rollBack removes a run's configurations of pools and waits until the pools are
 // updated without them.
-func (c *client) rollBack(ctx context.Context, run string, pools []string, waits func(left []string), back func(pool string)) error {
+func rollBack(ctx context.Context, c *client, run string, pools []string, waits func(left []string), back func(pool string)) error {
 	for _, p := range pools {
 		r, err := c.call(context.WithoutCancel(ctx), http.MethodDelete, configsPath+"/"+configName(run, p), nil)
 		if err == nil && r.code >= 300 && r.code != http.StatusNotFound {
@@ -255,39 +255,34 @@ func (c *client) rollBack(ctx context.Context, run string, pools []string, waits
 
 // rolledOut finds the configurations that runs have made. A cluster that has no
 // pools has none, and whoever may not see them has made none.
-func (c *Cluster) rolledOut(ctx context.Context, of func(run string) *Leftover) error {
+func rolledOut(ctx context.Context, c *client, tell func(run, pool string)) error {
 	var found metav1.PartialObjectMetadataList
-	err := c.client.inJSON(ctx, configsPath, map[string][]string{"labelSelector": {LabelManagedBy + "=" + ManagedBy + "," + LabelRun}}, nil, &found)
+	err := c.inJSON(ctx, configsPath, map[string][]string{"labelSelector": {LabelManagedBy + "=" + ManagedBy + "," + LabelRun}}, nil, &found)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil
 	}
 	if err != nil {
-		return fmt.Errorf("list machineconfigs: %w", c.client.unreachable(err))
+		return fmt.Errorf("list machineconfigs: %w", c.unreachable(err))
 	}
 	for _, o := range found.Items {
-		l := of(o.Labels[LabelRun])
-		l.Pools = append(l.Pools, o.Labels[labelRole])
+		tell(o.Labels[LabelRun], o.Labels[labelRole])
 	}
 	return nil
 }
 
-// agreeToRollOut names the pools whose nodes the run will reboot at most, and
-// how many these are.
-func (s *session) agreeToRollOut(ctx context.Context, consent *target.Consent, selector string) error {
-	can, err := s.cluster.client.poolsToRollOut(ctx, selector)
+// agreeToRollOut chooses the pools whose nodes are rebooted at most.
+func agreeToRollOut(ctx context.Context, c *client, selector string, most int) (nodes []string, text string, err error) {
+	can, err := poolsToRollOut(ctx, c, selector)
 	if err != nil {
-		return err
+		return nil, "", err
 	}
-	can, err = s.cluster.client.chosenPools(ctx, can, mostNodes(&s.Plan.Axis), selector)
-	if err != nil {
-		return err
+	if can, err = chosenPools(ctx, c, can, most, selector); err != nil {
+		return nil, "", err
 	}
 	var names []string
 	for _, p := range can {
-		s.drains = append(s.drains, p.nodes...)
+		nodes = append(nodes, p.nodes...)
 		names = append(names, fmt.Sprintf("%s (%s)", p.Name, strings.Join(p.nodes, ", ")))
 	}
-	consent.Reboots = len(s.drains)
-	consent.Warnings = append(consent.Warnings, fmt.Sprintf("a configuration is made for these pools and taken away again: each time their %d nodes are drained, of everybody's pods, and rebooted: %s", consent.Reboots, strings.Join(names, "; ")))
-	return nil
+	return nodes, fmt.Sprintf("a configuration is made for these pools and taken away again: each time their %d nodes are drained, of everybody's pods, and rebooted: %s", len(nodes), strings.Join(names, "; ")), nil
 }

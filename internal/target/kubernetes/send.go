@@ -25,11 +25,19 @@ type sender struct {
 	pods     *podSet
 	objects  *objectSet // nil where the load is of pods
 	holdings *holdings
-	drain    *drain // nil where no node is drained
-	fail     func(error)
-	levels   map[string]string // names of priority levels by UID
-	allowed  atomic.Bool       // an object was created: the user has the right to
-	slots    sync.Map          // the plannedSlot of each object that something further is asked of
+	// evict asks for what is measured where that is no request to the object, nil
+	// where it is one.
+	evict   func(ctx context.Context, object string, slot record.Slot) record.Slot
+	fail    func(error)
+	levels  map[string]string // names of priority levels by UID
+	allowed atomic.Bool       // an object was created: the user has the right to
+	slots   sync.Map          // the plannedSlot of each object that something further is asked of
+}
+
+// newSender makes what creates objects that watch follows. Fail ends the run;
+// levels are the names of the server's priority levels.
+func newSender(common *shared, watch *observer, holdings *holdings, fail func(error), levels map[string]string) *sender {
+	return &sender{shared: common, pods: watch.pods, objects: watch.objects, holdings: holdings, fail: fail, levels: levels}
 }
 
 // send creates the objects of one slot, one after the other, and tells what
@@ -78,8 +86,8 @@ func (s *sender) create(ctx context.Context, m *manifest, component string) reco
 	if m.units == 0 {
 		slot.Resource = m.kind
 	}
-	if m.begins && s.drain != nil {
-		return s.drain.evict(ctx, m.slot, slot)
+	if m.begins && s.evict != nil {
+		return s.evict(ctx, m.slot, slot)
 	}
 	buf := answers.Get().(*bytes.Buffer)
 	defer answers.Put(buf)

@@ -23,18 +23,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
-const (
-	// LabelChangedBy, on an object that is not ours, names the run that has
-	// changed it.
-	LabelChangedBy = "plimsoll.dev/changed-by"
-	// annotationWas, on the same object, is what has to be put back: a list of
-	// change.
-	annotationWas = "plimsoll.dev/was"
-	// annotationChanged, on a run's own namespace, lists the paths of objects
-	// that the run may have changed.
-	annotationChanged = "plimsoll.dev/changed"
-)
-
 // place is where a setting stands in the cluster.
 type place struct {
 	path, what string // of the object, and how it is called
@@ -51,11 +39,11 @@ type setting struct {
 }
 
 // findSettings finds where settings stand in the cluster.
-func (c *Cluster) findSettings(ctx context.Context, values []workload.Value) (list []setting, err error) {
+func findSettings(ctx context.Context, c *client, values []workload.Value) (list []setting, err error) {
 	for _, v := range values {
 		var places []place
 		for i, in := range v.In {
-			at, err := c.findPlace(ctx, in, v.Names[i])
+			at, err := findPlace(ctx, c, in, v.Names[i])
 			if err != nil {
 				return nil, fmt.Errorf("parameter %s: %w", v.Param, err)
 			}
@@ -76,7 +64,7 @@ func (c *Cluster) findSettings(ctx context.Context, values []workload.Value) (li
 		if err := json.Unmarshal(raw, &s.to); err != nil {
 			return nil, fmt.Errorf("parameter %s: %w", v.Param, err)
 		}
-		object, err := c.client.readObject(ctx, s.path)
+		object, err := readObject(ctx, c, s.path)
 		if err != nil {
 			return nil, fmt.Errorf("read %s: %w", s.what, err)
 		}
@@ -87,7 +75,7 @@ func (c *Cluster) findSettings(ctx context.Context, values []workload.Value) (li
 }
 
 // findPlace finds the object in which a setting stands, nil for none.
-func (c *Cluster) findPlace(ctx context.Context, in workload.SettingPlace, name string) (*place, error) {
+func findPlace(ctx context.Context, c *client, in workload.SettingPlace, name string) (*place, error) {
 	mapper, err := c.mapper()
 	if err != nil {
 		return nil, err
@@ -103,12 +91,12 @@ func (c *Cluster) findPlace(ctx context.Context, in workload.SettingPlace, name 
 		return nil, err
 	}
 	if in.NameParam != "" && name == "" {
-		if name, err = c.defaultStorageClass(ctx); err != nil {
+		if name, err = defaultStorageClass(ctx, c); err != nil {
 			return nil, err
 		}
 	}
 	var found metav1.PartialObjectMetadataList
-	if err := c.client.inJSON(ctx, collection(mapping.Resource, ""), nil, nil, &found); err != nil {
+	if err := c.inJSON(ctx, collection(mapping.Resource, ""), nil, nil, &found); err != nil {
 		return nil, fmt.Errorf("list %s: %w", mapping.Resource.Resource, err)
 	}
 	var places []place
@@ -132,10 +120,10 @@ func (c *Cluster) findPlace(ctx context.Context, in workload.SettingPlace, name 
 
 // defaultStorageClass is the class of volumes that name none: that of virtual
 // machines' where there is one.
-func (c *Cluster) defaultStorageClass(ctx context.Context) (string, error) {
-	classes, err := c.client.typed.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
+func defaultStorageClass(ctx context.Context, c *client) (string, error) {
+	classes, err := c.typed.StorageV1().StorageClasses().List(ctx, metav1.ListOptions{})
 	if err != nil {
-		return "", fmt.Errorf("list storage classes: %w", c.client.unreachable(err))
+		return "", fmt.Errorf("list storage classes: %w", c.unreachable(err))
 	}
 	for _, mark := range []string{"storageclass.kubevirt.io/is-default-virt-class", "storageclass.kubernetes.io/is-default-class"} {
 		for _, class := range classes.Items {
@@ -159,10 +147,10 @@ type settings struct {
 
 // newSettings finds the settings of each arm, and has the server look at them.
 // Nothing is changed yet.
-func (c *Cluster) newSettings(ctx context.Context, common *shared, namespace string) (*settings, error) {
+func newSettings(ctx context.Context, common *shared, namespace string) (*settings, error) {
 	s := &settings{shared: common, namespace: namespace, arms: make(map[string][]setting)}
 	for arm, v := range armsOf(common.load) {
-		list, err := c.findSettings(ctx, v.Settings)
+		list, err := findSettings(ctx, common.client, v.Settings)
 		if err != nil {
 			return nil, err
 		}
@@ -239,7 +227,7 @@ func (s *settings) rewrite(ctx context.Context, arm string, dryRun bool) error {
 				want = append(want, at.wanted)
 			}
 		}
-		told, others, err := s.client.rewriteObject(ctx, path, s.load.RunID, want, dryRun)
+		told, others, err := rewriteObject(ctx, s.client, path, s.load.RunID, want, dryRun)
 		switch {
 		case apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) || apierrors.IsForbidden(err):
 			return target.Mistakef("the server said so", "change the settings of %s: %w", what, err)
@@ -270,7 +258,7 @@ func (s *settings) awaitRepeat(ctx context.Context, at setting, in place) error 
 	ctx, cancel := context.WithTimeoutCause(ctx, repeatPatience, fmt.Errorf("%v after %s was changed to %s", repeatPatience, at.what, value(at.to)))
 	defer cancel()
 	for {
-		object, err := s.client.readObject(ctx, in.path)
+		object, err := readObject(ctx, s.client, in.path)
 		if err != nil && ctx.Err() == nil {
 			return fmt.Errorf("read %s: %w", in.what, err)
 		}
@@ -293,7 +281,7 @@ func (s *settings) putBack(ctx context.Context) error {
 	defer cancel()
 	var errs []error
 	for path, what := range s.objects() {
-		_, others, err := s.client.rewriteObject(ctx, path, s.load.RunID, nil, false)
+		_, others, err := rewriteObject(ctx, s.client, path, s.load.RunID, nil, false)
 		s.tell(what, others)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("put back the settings of %s ('plimsoll clean' does): %w", what, err))
@@ -323,23 +311,31 @@ func settingChanges(variants []armVariant) (list []target.Change) {
 	return list
 }
 
+// texts say what values would change in the cluster during something, for whoever
+// must agree.
+func texts(ctx context.Context, c *client, values []workload.Value, during string) (texts []string, err error) {
+	list, err := findSettings(ctx, c, values)
+	for _, at := range list {
+		texts = append(texts, fmt.Sprintf("%s of %s is changed for %s, %s -> %s, and put back at the end", strings.Join(at.place.keys, "."), at.what, during, value(at.was), value(at.to)))
+	}
+	return texts, err
+}
+
 // settingTexts say what would be changed in the cluster, for whoever must agree.
-func (s *session) settingTexts(ctx context.Context) (texts []string, err error) {
+func (s *session) settingTexts(ctx context.Context) (list []string, err error) {
 	if s.ToRead {
 		return nil, nil
 	}
 	for _, a := range s.toLoad() {
-		list, err := s.cluster.findSettings(ctx, a.Settings)
+		during := "the run"
+		if a.arm != "" {
+			during = "arm " + a.arm
+		}
+		more, err := texts(ctx, s.cluster.client, a.Settings, during)
 		if err != nil {
 			return nil, err
 		}
-		for _, at := range list {
-			during := "the run"
-			if a.arm != "" {
-				during = "arm " + a.arm
-			}
-			texts = append(texts, fmt.Sprintf("%s of %s is changed for %s, %s -> %s, and put back at the end", strings.Join(at.place.keys, "."), at.what, during, value(at.was), value(at.to)))
-		}
+		list = append(list, more...)
 	}
-	return texts, nil
+	return list, nil
 }

@@ -109,8 +109,8 @@ func TestRewrite(t *testing.T) {
 	}
 }
 
-// settingsOn is a cluster that knows some kinds and answers with these objects.
-func settingsOn(t *testing.T, answers map[string]string) (*Cluster, *[]string) {
+// settingsOn is an API server that knows some kinds and answers with these objects.
+func settingsOn(t *testing.T, answers map[string]string) (*client, *[]string) {
 	t.Helper()
 	var patches []string
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -130,7 +130,7 @@ func settingsOn(t *testing.T, answers map[string]string) (*Cluster, *[]string) {
 		fmt.Fprint(w, text)
 	}))
 	t.Cleanup(server.Close)
-	client, err := newClient(&rest.Config{Host: server.URL}, "test")
+	c, err := newClient(&rest.Config{Host: server.URL}, "test")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,7 +138,8 @@ func settingsOn(t *testing.T, answers map[string]string) (*Cluster, *[]string) {
 	for _, kind := range []string{"Thing", "Master"} {
 		mapper.Add(schema.GroupVersionKind{Group: "x", Version: "v1", Kind: kind}, meta.RESTScopeNamespace)
 	}
-	return &Cluster{client: client, discovered: mapper}, &patches
+	c.know(mapper)
+	return c, &patches
 }
 
 func TestFindSettings(t *testing.T) {
@@ -172,7 +173,7 @@ func TestFindSettings(t *testing.T) {
 	}
 	for _, tt := range tests {
 		c, _ := settingsOn(t, tt.answers)
-		list, err := c.findSettings(context.Background(), tt.values)
+		list, err := findSettings(context.Background(), c, tt.values)
 		got := fmt.Sprint(err)
 		if err == nil {
 			var repeats []string
@@ -191,7 +192,7 @@ func TestFindSettings(t *testing.T) {
 // else was first; what is gone needs nothing.
 func TestRewriteObject(t *testing.T) {
 	c, patches := settingsOn(t, map[string]string{"/apis/x/v1/things/a": `{"metadata":{"name":"a","resourceVersion":"7"},"spec":{"b":1}}`})
-	told, _, err := c.client.rewriteObject(context.Background(), "/apis/x/v1/things/a", "run1", asked("spec.a=2"), false)
+	told, _, err := rewriteObject(context.Background(), c, "/apis/x/v1/things/a", "run1", asked("spec.a=2"), false)
 	if err != nil || len(told) != 1 || len(*patches) != 2 {
 		t.Fatalf("told %q, patches %q, %v", told, *patches, err)
 	}
@@ -199,10 +200,10 @@ func TestRewriteObject(t *testing.T) {
 	if (*patches)[1] != want {
 		t.Errorf("patch %s", (*patches)[1])
 	}
-	if _, _, err := c.client.rewriteObject(context.Background(), "/apis/x/v1/things/gone", "run1", nil, false); err != nil {
+	if _, _, err := rewriteObject(context.Background(), c, "/apis/x/v1/things/gone", "run1", nil, false); err != nil {
 		t.Errorf("what is gone: %v", err)
 	}
-	if _, _, err := c.client.rewriteObject(context.Background(), "/apis/x/v1/things/gone", "run1", asked("spec.a=2"), false); err == nil {
+	if _, _, err := rewriteObject(context.Background(), c, "/apis/x/v1/things/gone", "run1", asked("spec.a=2"), false); err == nil {
 		t.Error("what is gone is changed")
 	}
 }

@@ -22,13 +22,14 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target"
 )
 
 // Survey is what one look at a cluster has found. It was made by reading only,
 // and what the user may not read is not known: that is no error.
 type Survey struct {
 	reader
-	cluster *Cluster
+	host target.Host
 
 	Version string // of the API server
 
@@ -58,6 +59,17 @@ type Survey struct {
 	ownAddresses             string // the plug-in that has ranges of its own
 }
 
+// labels are the values of labels of each node.
+func (s *Survey) labels(names []string) map[string][]string {
+	of := make(map[string][]string, len(s.nodes))
+	for _, node := range s.nodes {
+		for _, label := range names {
+			of[node.Name] = append(of[node.Name], node.Labels[label])
+		}
+	}
+	return of
+}
+
 // surveyedNode is a node and what stands on it.
 type surveyedNode struct {
 	*corev1.Node
@@ -78,12 +90,12 @@ type waitingPods struct {
 // yet: one that has just started has checks that pass a little later.
 const readyPatience = 3 * time.Second
 
-// Survey looks at the cluster: its API server's checks, nodes, pods, services,
+// look looks at the cluster: its API server's checks, nodes, pods, services,
 // namespaces and ranges of addresses. The error is an *UnreachableError, or the
 // end of ctx.
-func (c *Cluster) Survey(ctx context.Context) (*Survey, error) {
+func look(ctx context.Context, c *client, host target.Host) (*Survey, error) {
 	s := &Survey{
-		reader: reader{c.client}, cluster: c, byName: make(map[string]*surveyedNode), waiting: make(map[string]*waitingPods),
+		reader: reader{c}, host: host, byName: make(map[string]*surveyedNode), waiting: make(map[string]*waitingPods),
 		namespaces: make(map[string]map[string]string),
 	}
 	// Nodes come first: pods are added up by node.
@@ -233,7 +245,7 @@ func (s *Survey) readNodes(ctx context.Context) (err error) {
 const longPending = time.Minute
 
 func (s *Survey) readPods(ctx context.Context) (err error) {
-	now := s.cluster.now()
+	now := s.host.Now()
 	s.podsRead, err = s.read(ctx, "/api/v1/pods", "the pods", url.Values{"fieldSelector": {notTerminal}}, decoded("pod", func(pod *corev1.Pod) {
 		if _, canary := pod.Labels[LabelCanary]; !canary {
 			s.addPod(pod, now)

@@ -136,8 +136,7 @@ func surveyed(t *testing.T, f *fakeAPI) (*Survey, error) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c := &Cluster{client: client, Server: server.URL, now: func() time.Time { return time.Unix(1_000_000, 0) }}
-	return c.Survey(context.Background())
+	return look(context.Background(), client, target.Host{Now: func() time.Time { return time.Unix(1_000_000, 0) }})
 }
 
 // tableOf is what the survey tells of pods that ask for nothing.
@@ -366,7 +365,7 @@ func TestSurveyOfAServerThatIsGone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = (&Cluster{client: client, now: time.Now}).Survey(context.Background())
+	_, err = look(context.Background(), client, target.Host{Now: time.Now})
 	var unreachable *UnreachableError
 	if !errors.As(err, &unreachable) {
 		t.Errorf("got %v, want an UnreachableError", err)
@@ -385,7 +384,7 @@ func lookAt(t *testing.T, f *fakeAPI, job string, docs map[string]string) *Asses
 		mapper.Add(corev1.SchemeGroupVersion.WithKind(kind), meta.RESTScopeNamespace)
 	}
 	mapper.Add(appsv1.SchemeGroupVersion.WithKind("Deployment"), meta.RESTScopeNamespace)
-	s.cluster.discovered = mapper
+	s.know(mapper)
 	files := fstest.MapFS{"c.yml": {Data: []byte(job)}}
 	for name, text := range docs {
 		files[name] = &fstest.MapFile{Data: []byte(text)}
@@ -512,7 +511,7 @@ func TestLookFindsWhatIsWrongWithAWorkload(t *testing.T) {
 		{job, strings.Replace(bareTemplate, "spec: {", "spec: {runtimeClassName: crun, ", 1), nil, "there is no RuntimeClass crun", "a runtime class that is not there"},
 		{job, strings.Replace(bareTemplate, "spec: {", "spec: {nodeSelector: {a: b}, ", 1), nil, "no node takes the workload's pods: all 2", "a selector that fits no node"},
 		{job, bareTemplate, func(f *fakeAPI) {
-			f.lists["/api/v1/nodes"] = &corev1.NodeList{Items: []corev1.Node{nodeOf("a", nil), nodeOf("b", func(n *corev1.Node) { n.Annotations = map[string]string{simulatedAnnotation: "fake"} })}}
+			f.lists["/api/v1/nodes"] = &corev1.NodeList{Items: []corev1.Node{nodeOf("a", nil), nodeOf("b", func(n *corev1.Node) { n.Annotations = map[string]string{"kwok.x-k8s.io/node": "fake"} })}}
 		}, "1 real and 1 simulated nodes", "nodes of two fidelities"},
 		{strings.Replace(job, "namespace: w", "namespace: default, namespacedIterations: false", 1), bareTemplate, nil, "namespace default exists and was not made by plimsoll", "a namespace that is somebody's"},
 		{strings.Replace(job, "namespace: w", "namespace: w, namespaceLabels: {pod-security.kubernetes.io/enforce: baseline}", 1), strings.Replace(bareTemplate, "spec: {", "spec: {hostNetwork: true, ", 1), nil, "enforce Pod Security baseline", "labels that the workload gives its own namespaces"},
@@ -557,44 +556,6 @@ func TestKubeletsAreAsked(t *testing.T) {
 	}
 	if slices.Contains(f.asked, "GET /api/v1/nodes/b/proxy/configz") {
 		t.Error("a second node of the same kind was asked")
-	}
-}
-
-// A real API server is read in full, and in a time that nobody notices before a
-// run.
-func TestSurveyOfALab(t *testing.T) {
-	t.Parallel()
-	kubeconfig := needLab(t).Kubeconfig
-	c, err := Connect(kubeconfig, "", target.Host{Version: "test", Now: time.Now})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer c.Close()
-	begin := time.Now()
-	s, err := c.Survey(context.Background())
-	if err != nil {
-		t.Fatal(err)
-	}
-	table := tableOf(t, s)
-	t.Logf("a survey of 10 nodes took %v", time.Since(begin).Round(time.Millisecond))
-	if c := rowOf(t, table, "allocatablePods"); !c.Binds || *c.Level != 40 || c.Reason != "Too many pods on 10 of 10 nodes" {
-		t.Errorf("allocatable pods: %+v", c)
-	}
-	if c := rowOf(t, table, "serviceAddresses"); *c.Limit != 1<<20-2 || c.From != "servicecidrs.networking.k8s.io" {
-		t.Errorf("addresses for services: %+v", c)
-	}
-	if c := rowOf(t, table, "podAddressesPerNode"); c.Class != record.CeilingUnknown || !strings.Contains(c.Note, "without looking at the end") {
-		t.Errorf("pod addresses of simulated nodes: %+v", c)
-	}
-	h := s.Health()
-	if err := s.Examine(context.Background(), &h, []ceiling.Right{{Verb: "create", Resource: "pods"}, {Verb: "create", Resource: "deployments.apps", Where: "default"}}); err != nil {
-		t.Fatal(err)
-	}
-	if list := ceiling.Judge(h); ceiling.Worst(list) != record.SeverityOK && h.Leftovers == nil {
-		t.Errorf("findings %+v", list)
-	}
-	if h.User != "plimsoll" || h.Exempt == nil || *h.Exempt || len(h.Checks) < 10 || !h.Checks["etcd"] {
-		t.Errorf("user %q, exempt %v, checks %v", h.User, h.Exempt, h.Checks)
 	}
 }
 

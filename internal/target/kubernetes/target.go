@@ -12,9 +12,9 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/crypto/ssh"
 	corev1 "k8s.io/api/core/v1"
 
-	"golang.org/x/crypto/ssh"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -122,7 +122,7 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 	if err := knownAxis(load.Axis, load.Objects); err != nil {
 		return nil, err
 	}
-	mapper, err := c.mapper()
+	mapper, err := c.client.mapper()
 	if err != nil {
 		return nil, err
 	}
@@ -140,35 +140,34 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 		}
 	}
 	t.ageing = &ageing{shared: t.shared}
-	if t.watch, err = newObserver(t.shared, t.ageing, c.now, mapper); err != nil {
+	if t.watch, err = newObserver(t.shared, t.ageing, c.host.Now, mapper); err != nil {
 		return nil, err
 	}
 	t.holdings = newHoldings(t.shared)
-	t.sender = &sender{shared: t.shared, pods: t.watch.pods, objects: t.watch.objects, holdings: t.holdings, fail: fail, levels: c.client.priorityLevels(ctx)}
+	t.sender = newSender(t.shared, t.watch, t.holdings, fail, c.client.priorityLevels(ctx))
 	if o := load.Objects; o != nil && o.Begin != nil && o.Begin.Drain != nil {
-		t.drain = &drain{shared: t.shared, spec: o.Begin.Drain, ours: t.watch.namespaces.has, log: c.host.Log, agreed: load.DrainNodes}
-		t.sender.drain = t.drain
+		t.drain = newDrain(t.shared, o.Begin.Drain, t.watch.namespaces.has, c.host.Log)
+		t.sender.evict = t.drain.evict
 	}
-	t.remover = &remover{shared: t.shared, followed: t.watch.followed, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
+	t.remover = newRemover(t.shared, t.watch, t.holdings)
 	if t.watch.objects != nil {
-		t.remover.path = t.watch.objects.path
 		t.watch.objects.ask = t.sender.further
 		var shown record.Micros // 0 for nothing
-		t.watch.objects.described.Says = func(kind, name, text string) {
+		t.watch.objects.says(func(kind, name, text string) {
 			now := clock.Now()
 			t.emitAt(now, &record.KubeEvent{Object: name, About: kind, Type: corev1.EventTypeNormal, Reason: "Says", Message: text})
 			if shown == 0 || (now-shown).Duration() >= saysInterval {
 				shown = now
 				c.host.Log("%s %s: %s", kind, name, text)
 			}
-		}
+		})
 	}
 	if err := t.watch.start(ctx, fail); err != nil {
 		return nil, err
 	}
-	err = t.tryOut(ctx)
+	err = tryOut(ctx, t.shared, t.watch.own(), t.renderings())
 	if err == nil {
-		t.settings, err = c.newSettings(ctx, t.shared, t.watch.canary.namespace)
+		t.settings, err = newSettings(ctx, t.shared, t.watch.own())
 	}
 	if err != nil {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalBound)
@@ -179,6 +178,14 @@ func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.S
 		t.emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API ignores unknown fields"})
 	}
 	return t, nil
+}
+
+// renderings are those that are loaded: the arms', or that of the workload itself.
+func (t *Target) renderings() []*rendering {
+	if len(t.arms) == 0 {
+		return []*rendering{t.population.rendering}
+	}
+	return slices.Collect(maps.Values(t.arms))
 }
 
 // ComponentOfPod names the component of a pod in place, "" where it has none
@@ -238,7 +245,7 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 		t.population.rendering = arm
 	}
 	if t.watch.objects != nil {
-		t.watch.objects.forward.Store(t.population.forward)
+		t.watch.objects.callThrough(t.population.forward)
 	}
 	if err := t.settings.apply(ctx, level.Arm, false); err != nil {
 		return target.Batch{}, err
@@ -247,7 +254,8 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 	if err != nil {
 		return target.Batch{}, err
 	}
-	t.realness, t.remover.grace = realness, graceOn(realness)
+	t.realness = realness
+	t.remover.lies(realness)
 	if t.load.Objects != nil {
 		return t.raise(ctx, level, nil, 0)
 	}
@@ -299,8 +307,8 @@ func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.
 	if err := t.drain.cordon(ctx); err != nil {
 		return target.Batch{}, err
 	}
-	if t.drain != nil {
-		t.watch.objects.live(t.drain.pods)
+	for name, node := range t.drain.on() {
+		t.watch.objects.live(name, node)
 	}
 	if err := t.settings.apply(ctx, level.Arm, true); err != nil {
 		return target.Batch{}, err
@@ -450,7 +458,7 @@ func (t *Target) spread() target.Spread {
 
 // Health implements target.Target.
 func (t *Target) Health(context.Context) (map[string]float64, error) {
-	latency, err := t.watch.canary.latency()
+	latency, err := t.watch.latency()
 	if err != nil {
 		return nil, err
 	}

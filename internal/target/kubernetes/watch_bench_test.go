@@ -3,6 +3,7 @@ package kubernetes
 import (
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -14,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
@@ -25,7 +27,7 @@ func BenchmarkWatchMachines(b *testing.B) {
 	const machines = 300
 	for _, args := range [][]string{{"vm-deploy", "machines", "run=true"}, {"vm-migration", "migrations", "parallelMigrations=50"}} {
 		b.Run(fmt.Sprintf("machines=%d/%s", machines, args[0]), func(b *testing.B) {
-			p := suite.Program(b)
+			p := harness.New(os.Getenv).Program(b)
 			for range b.N {
 				must := func(args ...string) string {
 					got := p.Run(b, args...)
@@ -71,7 +73,7 @@ func watchAll(b *testing.B, kubeconfig, name string) *newsCount {
 	for _, condition := range []string{"PodScheduled", "ContainersReady"} {
 		w.Objects.Milestones = append(w.Objects.Milestones, workload.ObjectMilestone{Name: "Launcher" + condition, When: workload.When{Resource: "launcher", Condition: condition}})
 	}
-	mapper, err := (&Cluster{client: client}).mapper()
+	mapper, err := client.mapper()
 	if err != nil {
 		b.Fatal(err)
 	}

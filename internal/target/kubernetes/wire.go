@@ -202,21 +202,12 @@ func decodePod(raw []byte, p *podNews) (err error) {
 				case 20: // initContainers
 					p.Containers++
 				}
-			case 3: // status
-				switch f.num {
-				case 1:
-					p.Phase = phaseOf(f.b)
-				case 2:
-					decodeCondition(f.b, &p.Pod, &err)
-				case 3:
-					p.Trouble.Message = string(f.b)
-				case 4:
-					p.Trouble.Reason = string(f.b)
-				case 8: // containerStatuses
+			case 3:
+				if f.num == 8 { // containerStatuses
 					statuses++
 					started = decodeContainer(f.b, &p.Pod, &err) && started
-				case 10: // initContainerStatuses
-					decodeContainer(f.b, &p.Pod, &err)
+				} else {
+					decodeStatus(f, &p.Pod, &err)
 				}
 			}
 		}
@@ -236,6 +227,22 @@ func decodePod(raw []byte, p *podNews) (err error) {
 		p.Slot = string(namespace) + "/" + string(slot)
 	}
 	return nil
+}
+
+// decodeStatus reads one field of a pod's status.
+func decodeStatus(f field, p *observe.Pod, err *error) {
+	switch f.num {
+	case 1:
+		p.Phase = phaseOf(f.b)
+	case 2:
+		decodeCondition(f.b, p, err)
+	case 3:
+		p.Trouble.Message = string(f.b)
+	case 4:
+		p.Trouble.Reason = string(f.b)
+	case 10: // initContainerStatuses
+		decodeContainer(f.b, p, err)
+	}
 }
 
 // decodeCondition reads one of a pod's conditions.
