@@ -11,6 +11,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -49,7 +50,7 @@ one, by 'lab down' and by the next run.`,
 			if err != nil {
 				return err
 			}
-			for wait && !force && slices.ContainsFunc(leftovers, func(l kubernetes.Leftover) bool {
+			for wait && !force && slices.ContainsFunc(leftovers, func(l sweep.Leftover) bool {
 				return l.Alive && !l.Here && (run == "" || run == l.Run)
 			}) {
 				waited := p.waitFor("waiting for runs to give no further sign of life")
@@ -82,13 +83,13 @@ one, by 'lab down' and by the next run.`,
 // and what was left alone since it may be in use.
 type cleaned struct {
 	DryRun  bool                  `json:"dryRun"`
-	Removed []kubernetes.Leftover `json:"removed"`
-	Left    []kubernetes.Leftover `json:"left"`
+	Removed []sweep.Leftover `json:"removed"`
+	Left    []sweep.Leftover `json:"left"`
 }
 
-func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []kubernetes.Leftover, run string, force, dryRun bool, command, output string) error {
+func clean(cmd *cobra.Command, p *Process, c *kubernetes.Cluster, leftovers []sweep.Leftover, run string, force, dryRun bool, command, output string) error {
 	var ids []string
-	out := cleaned{DryRun: dryRun, Removed: []kubernetes.Leftover{}, Left: []kubernetes.Leftover{}}
+	out := cleaned{DryRun: dryRun, Removed: []sweep.Leftover{}, Left: []sweep.Leftover{}}
 	say := p.printf
 	if output == "json" {
 		say = func(string, ...any) {}

@@ -18,13 +18,16 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/survey"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // Cluster is one Kubernetes cluster, by a kubeconfig's context.
 type Cluster struct {
-	client *client
+	client *api.Client
 	// Context is the name of the kubeconfig's context.
 	Context string
 	// Server is the API server's address.
@@ -63,7 +66,7 @@ func Connect(kubeconfig, context string, host target.Host) (*Cluster, error) {
 	if err != nil {
 		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
-	c, err := newClient(rest, "plimsoll/"+host.Version)
+	c, err := api.NewClient(rest, "plimsoll/"+host.Version)
 	if err != nil {
 		return nil, target.Mistakef("", "kubeconfig %s: %w", kubeconfig, err)
 	}
@@ -75,14 +78,14 @@ func Connect(kubeconfig, context string, host target.Host) (*Cluster, error) {
 
 // summary is what a user is shown before the cluster is loaded.
 func (c *Cluster) summary(ctx context.Context) (string, error) {
-	version, err := c.client.typed.Discovery().ServerVersion()
+	version, err := c.client.Typed.Discovery().ServerVersion()
 	if err != nil {
-		return "", c.client.unreachable(err)
+		return "", c.client.Unreachable(err)
 	}
 	var counts [2]int
 	for i, what := range []string{"nodes", "pods"} {
-		if _, err := c.client.list(ctx, "/api/v1/"+what, nil, func([]byte) error { counts[i]++; return nil }); err != nil {
-			return "", fmt.Errorf("list %s: %w", what, c.client.unreachable(err))
+		if _, err := c.client.List(ctx, "/api/v1/"+what, nil, func([]byte) error { counts[i]++; return nil }); err != nil {
+			return "", fmt.Errorf("list %s: %w", what, c.client.Unreachable(err))
 		}
 	}
 	return fmt.Sprintf("%s at %s: Kubernetes %s, %s, %s", c.Context, c.Server, version.GitVersion, observe.Pods().Place.Count(counts[0]), observe.Pods().Object.Count(counts[1])), nil
@@ -96,34 +99,36 @@ func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
 			Notes: []string{}},
 	}
 	before := c.host.Now()
-	r, err := c.client.call(ctx, http.MethodGet, "/version", nil)
+	r, err := c.client.Call(ctx, http.MethodGet, "/version", nil)
 	if err != nil {
-		return env, c.client.unreachable(err)
+		return env, c.client.Unreachable(err)
 	}
-	env.ClockOffset = clockOffset(r.header, before, c.host.Now())
-	version, err := c.client.typed.Discovery().ServerVersion()
+	env.ClockOffset = api.ClockOffset(r.Header, before, c.host.Now())
+	version, err := c.client.Typed.Discovery().ServerVersion()
 	if err != nil {
-		return env, fmt.Errorf("get the server's version: %w", c.client.unreachable(err))
+		return env, fmt.Errorf("get the server's version: %w", c.client.Unreachable(err))
 	}
 	env.Cluster = &record.Cluster{Server: version.GitVersion}
 	return env, nil
 }
 
-// Survey looks at the cluster, see look.
-func (c *Cluster) Survey(ctx context.Context) (*Survey, error) { return look(ctx, c.client, c.host) }
-
-// Leftovers are what runs have left in the cluster, see leftovers.
-func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]Leftover, error) {
-	return leftovers(ctx, c.client, c.host, quick)
+// Survey looks at the cluster, see survey.Of.
+func (c *Cluster) Survey(ctx context.Context) (*survey.Survey, error) {
+	return survey.Of(ctx, c.client, c.host)
 }
 
-// Clean removes what a run has left, see clean.
-func (c *Cluster) Clean(ctx context.Context, l Leftover) error {
-	return clean(ctx, c.client, c.host, l)
+// Leftovers are what runs have left in the cluster, see sweep.Leftovers.
+func (c *Cluster) Leftovers(ctx context.Context, quick bool) ([]sweep.Leftover, error) {
+	return sweep.Leftovers(ctx, c.client, c.host, quick)
+}
+
+// Clean removes what a run has left, see sweep.Clean.
+func (c *Cluster) Clean(ctx context.Context, l sweep.Leftover) error {
+	return sweep.Clean(ctx, c.client, c.host, l)
 }
 
 // Typed is a client of the API's own types, for what happens once in a run.
-func (c *Cluster) Typed() kubernetes.Interface { return c.client.typed }
+func (c *Cluster) Typed() kubernetes.Interface { return c.client.Typed }
 
 // Close lets go of the cluster's connections.
-func (c *Cluster) Close() { c.client.close() }
+func (c *Cluster) Close() { c.client.Close() }

@@ -28,7 +28,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/run/engine"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -209,9 +211,9 @@ type labRun struct {
 	hold       time.Duration
 	onStatus   func(engine.Status)
 	onOpen     func(*Target)
-	beforeEnd  func()                            // is called before the target is emptied
-	open       func(*Cluster, *PreparedWorkload) // changes the load
-	n          int64                             // its number, which names what it makes; 0 for the next
+	beforeEnd  func()                             // is called before the target is emptied
+	open       func(*Cluster, *prepared.Workload) // changes the load
+	n          int64                              // its number, which names what it makes; 0 for the next
 }
 
 type statusObserver struct{ onStatus func(engine.Status) }
@@ -221,8 +223,11 @@ func (o statusObserver) Status(s engine.Status, _ func() judge.Live) {
 		o.onStatus(s)
 	}
 }
-func (statusObserver) Stepped(judge.Step)                 {}
-func (statusObserver) Event(record.Event)                 {}
+
+func (statusObserver) Stepped(judge.Step) {}
+
+func (statusObserver) Event(record.Event) {}
+
 func (statusObserver) Chose(design.Next, [][]design.Next) {}
 
 // runs counts the runs of this process.
@@ -275,7 +280,7 @@ func (r labRun) do(t *testing.T) (judge.Result, error) {
 		t.Fatal(err)
 	}
 	err = run.Run(context.Background(), context.Background(), dir, id, x, time.Now, statusObserver{r.onStatus}, func(ctx context.Context, rec target.Recorder) (target.Instance, error) {
-		load := PreparedWorkload{Axis: observe.AxisPodsPerNode, Variant: Variant{Config: config, Templates: templates}, RunID: id, UUID: uuid, CanaryInterval: r.interval}
+		load := prepared.Workload{Axis: observe.AxisPodsPerNode, Variant: prepared.Variant{Config: config, Templates: templates}, RunID: id, UUID: uuid, CanaryInterval: r.interval}
 		if r.open != nil {
 			r.open(c, &load)
 		}
@@ -461,12 +466,12 @@ func TestADeadConnectionIsFoundOut(t *testing.T) {
 	l := needLab(t)
 	var f freezer
 	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{20}, pace: 100, hold: 300 * time.Millisecond, interval: 20 * time.Millisecond,
-		open: func(c *Cluster, _ *PreparedWorkload) {
-			c.client.config.Dial = f.dial // of the streams alone
-			if err := c.client.renewStream(); err != nil {
+		open: func(c *Cluster, _ *prepared.Workload) {
+			c.client.Config.Dial = f.dial // of the streams alone
+			if err := c.client.RenewStream(); err != nil {
 				t.Error(err)
 			}
-			c.client.config.Dial = nil
+			c.client.Config.Dial = nil
 		},
 		onStatus: whenRaising(40, f.freeze)}.do(t)
 	if err != nil {
@@ -517,8 +522,8 @@ func TestARemovalOutOfReach(t *testing.T) {
 	p := newProxy(t, serverOf(t, l.Kubeconfig))
 	r, err := labRun{kubeconfig: p.through(t, l.Kubeconfig), levels: []float64{20}, pace: 100,
 		beforeEnd: func() { p.listener.Close(); p.cut() },
-		open:      func(_ *Cluster, load *PreparedWorkload) { load.Patience = 2 * time.Second }}.do(t)
-	var unreachable *OutOfReachError
+		open:      func(_ *Cluster, load *prepared.Workload) { load.Patience = 2 * time.Second }}.do(t)
+	var unreachable *api.OutOfReachError
 	if !errors.As(err, &unreachable) {
 		t.Errorf("a removal whose API server went away ended with %v", err)
 	}
@@ -551,8 +556,8 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	p := newProxy(t, serverOf(t, l.Kubeconfig))
 	r, err := labRun{kubeconfig: p.through(t, l.Kubeconfig), levels: []float64{20}, pace: 100,
 		onStatus: whenRaising(40, func() { p.listener.Close(); p.cut() }),
-		open:     func(_ *Cluster, load *PreparedWorkload) { load.Abandon, load.Patience = true, 2*time.Second }}.do(t)
-	var unreachable *OutOfReachError
+		open:     func(_ *Cluster, load *prepared.Workload) { load.Abandon, load.Patience = true, 2*time.Second }}.do(t)
+	var unreachable *api.OutOfReachError
 	if !errors.As(err, &unreachable) {
 		t.Errorf("a run whose API server went away ended with %v", err)
 	}

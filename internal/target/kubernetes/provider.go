@@ -22,7 +22,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -194,7 +198,7 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 		return nil, err
 	}
 	consent := &target.Consent{System: summary, Why: "is not a plimsoll lab"}
-	if exempt, err := s.cluster.client.exemption(ctx); err == nil && exempt != nil && *exempt {
+	if exempt, err := s.cluster.client.Exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
 	changes, err := s.settingTexts(ctx)
@@ -239,7 +243,7 @@ func (s *session) Sweep(ctx context.Context) error {
 
 // besideText tells of a run that is, or may be, loading the cluster too; clean is
 // the command that removes what it left.
-func besideText(l Leftover, clean string) string {
+func besideText(l sweep.Leftover, clean string) string {
 	if l.Here {
 		return fmt.Sprintf("run %s of this machine is loading this cluster too, and what it has there counts in the levels; --wait waits for its end", l.Run)
 	}
@@ -251,7 +255,7 @@ func besideText(l Leftover, clean string) string {
 func clockTime(t time.Time) string { return t.Local().Format("15:04:05") }
 
 // awaitOthers waits until no other run is going on, and is what is left then.
-func (s *session) awaitOthers(ctx context.Context, leftovers []Leftover) ([]Leftover, error) {
+func (s *session) awaitOthers(ctx context.Context, leftovers []sweep.Leftover) ([]sweep.Leftover, error) {
 	show, end := s.Progress()
 	defer end()
 	for {
@@ -265,7 +269,7 @@ func (s *session) awaitOthers(ctx context.Context, leftovers []Leftover) ([]Left
 			return leftovers, nil
 		}
 		show("waiting for the end of run " + strings.Join(runs, ", "))
-		if !sleep(ctx, othersInterval) {
+		if !api.Sleep(ctx, othersInterval) {
 			return nil, fmt.Errorf("wait for the end of run %s: %w", strings.Join(runs, ", "), context.Cause(ctx))
 		}
 		var err error
@@ -358,14 +362,14 @@ func mistakes(err error) error {
 // renderings are a workload's: by the plan's parameters, and with those of each
 // arm. Without a workload all are empty.
 type renderings struct {
-	variant Variant
+	variant prepared.Variant
 	arms    []armVariant // in the order of the plan
 }
 
 // armVariant is the rendering of an arm, of the workload itself for "".
 type armVariant struct {
 	arm string
-	Variant
+	prepared.Variant
 }
 
 // renderingsOf renders the workload of a request, and each arm of it.
@@ -396,7 +400,7 @@ func (all renderings) toLoad() []armVariant {
 }
 
 // variantOf renders the workload of a request with these parameters.
-func variantOf(r target.Request, given map[string]string) (v Variant, err error) {
+func variantOf(r target.Request, given map[string]string) (v prepared.Variant, err error) {
 	if r.Workload == nil {
 		return v, nil
 	}
@@ -418,7 +422,7 @@ func variantOf(r target.Request, given map[string]string) (v Variant, err error)
 	if r.ToRead {
 		return v, nil
 	}
-	if err := repeatedNames(v, identity{uuid: r.UUID, run: r.Run}); err != nil {
+	if err := create.RepeatedNames(v, prepared.Identity{UUID: r.UUID, Run: r.Run}); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
 	return v, nil
@@ -540,7 +544,7 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	list = append(list, target.Change{Action: target.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})
 	seen := make(map[target.Change]bool)
 	for _, a := range rendered.toLoad() {
-		changes, err := outline(a.Variant, identity{uuid: r.UUID, run: r.Run})
+		changes, err := create.Outline(a.Variant, prepared.Identity{UUID: r.UUID, Run: r.Run})
 		if err != nil {
 			return nil, err
 		}

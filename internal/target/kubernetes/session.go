@@ -20,14 +20,19 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/survey"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
 )
 
 // Target implements target.Session.
 func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Instance, error) {
 	s.release = keepApart(s.lab)
 	if !s.private && s.held == nil {
-		s.held = holdRun(s.Host, s.Run)
+		s.held = sweep.Hold(s.Host, s.Run)
 	}
 	s.clean = false
 	t, err := s.cluster.Open(ctx, s.load(), rec.Sink, rec.Clock, rec.Step, rec.Fail)
@@ -42,9 +47,9 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 }
 
 // load is the workload as the cluster takes it.
-func (s *session) load() PreparedWorkload {
-	l := PreparedWorkload{
-		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
+func (s *session) load() prepared.Workload {
+	l := prepared.Workload{
+		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
 		Key: s.key, Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode != nil,
 		PodLife: time.Duration(s.Plan.Axis.PodLife), Follow: time.Duration(s.Plan.StepTimeout),
@@ -135,7 +140,7 @@ func (t *loaded) Account(ctx context.Context) (target.Spread, error) {
 func (t *loaded) putDurations(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
 	defer cancel()
-	if t.load.Objects != nil {
+	if t.Load.Objects != nil {
 		list, err := requests(ctx, t.s.cluster.client)
 		if err != nil {
 			t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the requests for each object are not known: %v", err)})
@@ -231,7 +236,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 		}
 	}
 	if by := found.Kind.By; by != nil {
-		by.Places = seen.labels(by.Labels)
+		by.Places = seen.Labels(by.Labels)
 	}
 	found.Version = seen.Version
 	looks, err := s.assessArms(ctx, seen)
@@ -267,7 +272,7 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 }
 
 // examine adds all that may be read to what was found.
-func (s *session) examine(ctx context.Context, from *Survey, look *Assessment, found *target.Survey) error {
+func (s *session) examine(ctx context.Context, from *survey.Survey, look *survey.Assessment, found *target.Survey) error {
 	from.Kubelets(ctx, look)
 	health := from.Health()
 	health.Found, health.Clean = look.Findings, s.Clean
@@ -283,12 +288,12 @@ func (s *session) examine(ctx context.Context, from *Survey, look *Assessment, f
 
 // armAssessment is what a survey tells of one arm, of the workload itself for "".
 type armAssessment struct {
-	*Assessment
+	*survey.Assessment
 	arm string
 }
 
 // assessArms are what a survey tells of each arm, in the order of the plan.
-func (s *session) assessArms(ctx context.Context, from *Survey) ([]armAssessment, error) {
+func (s *session) assessArms(ctx context.Context, from *survey.Survey) ([]armAssessment, error) {
 	arms := s.toLoad()
 	if s.ToRead {
 		arms = []armVariant{{"", s.variant}}
@@ -305,8 +310,8 @@ func (s *session) assessArms(ctx context.Context, from *Survey) ([]armAssessment
 }
 
 // assess is what a survey tells of a rendering of the workload.
-func (s *session) assess(ctx context.Context, from *Survey, v Variant) (*Assessment, error) {
-	d := Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
+func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Variant) (*survey.Assessment, error) {
+	d := survey.Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
 	if s.Workload != nil {
 		d.Workload = s.Workload.Name
 		axis, err := s.Workload.Axis(s.Plan.Axis.Name)
@@ -324,11 +329,11 @@ func (s *session) assess(ctx context.Context, from *Survey, v Variant) (*Assessm
 		l.Needs = append(l.Needs, drainRights(spec)...)
 	}
 	if err == nil && v.Forward {
-		l.Needs = append(l.Needs, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + subresources})
+		l.Needs = append(l.Needs, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + follow.Subresources})
 	}
 	if err == nil && s.ToRead && v.Config != nil {
-		if err := repeatedNames(v, identity{uuid: s.UUID, run: s.Run}); err != nil {
-			l.found(record.SeverityError, "workload", "", "%v", err)
+		if err := create.RepeatedNames(v, prepared.Identity{UUID: s.UUID, Run: s.Run}); err != nil {
+			l.Found(record.SeverityError, "workload", "", "%v", err)
 		}
 	}
 	return l, mistakes(err)

@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/survey"
 )
 
 // A real API server is read in full, and in a time that nobody notices before a
@@ -27,7 +28,7 @@ func TestSurveyOfALab(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	assessed, err := s.Assess(context.Background(), Demand{Axis: ceiling.Axis{Name: "pods-per-node", Unit: "pods/node"}})
+	assessed, err := s.Assess(context.Background(), survey.Demand{Axis: ceiling.Axis{Name: "pods-per-node", Unit: "pods/node"}})
 	if err != nil {
 		t.Fatal(err)
 	}

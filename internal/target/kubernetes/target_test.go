@@ -14,32 +14,36 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/kubetest"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 )
 
 // targetOn is a target whose API server answers as handler says.
-func targetOn(t *testing.T, handler http.HandlerFunc) (*Target, *sinkOf) {
+func targetOn(t *testing.T, handler http.HandlerFunc) (*Target, *kubetest.Sink) {
 	t.Helper()
-	common, sink := runOn(t, handler)
-	watch, err := newObserver(common, &ageing{shared: common}, time.Now, nil)
+	common, sink := kubetest.RunOn(t, handler)
+	watch, err := follow.NewObserver(common, &follow.Ageing{Run: common}, time.Now, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &Target{shared: common, watch: watch}, sink
+	return &Target{Run: common, watch: watch}, sink
 }
 
 // An axis that nobody knows is refused before anything is asked of the cluster.
 func TestUnknownAxis(t *testing.T) {
 	on, sink := targetOn(t, func(w http.ResponseWriter, r *http.Request) { t.Errorf("%s %s", r.Method, r.URL) })
 	for _, axis := range []string{"", "vms"} {
-		_, err := (&Cluster{client: on.client}).Open(t.Context(), PreparedWorkload{Axis: axis}, sink, on.clock, func() int { return 1 }, nil)
+		_, err := (&Cluster{client: on.Client}).Open(t.Context(), prepared.Workload{Axis: axis}, sink, on.Clock, func() int { return 1 }, nil)
 		var mistake *target.MistakeError
 		if !errors.As(err, &mistake) || !strings.Contains(err.Error(), fmt.Sprintf("%q, only along at-once, bulk, iterations, objects, pods-per-node, rate", axis)) {
 			t.Errorf("axis %q: %v", axis, err)
 		}
 	}
 	for axis, span := range map[string]time.Duration{observe.AxisPodsPerNode: time.Second, observe.AxisRate: 0} {
-		on.load.Axis = axis
+		on.Load.Axis = axis
 		if _, err := on.Raise(t.Context(), target.Level{Value: 1, Span: span}); err == nil || !strings.Contains(err.Error(), "span") {
 			t.Errorf("axis %s with a span of %v: %v", axis, span, err)
 		}
@@ -57,7 +61,7 @@ func TestSimulatedNodesAreNotAskedForLogs(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := target.watch.pods.changed(1, eventAdded, raw); err != nil {
+		if err := target.watch.Pods.Changed(1, api.EventAdded, raw); err != nil {
 			t.Fatal(err)
 		}
 		if _, err := target.Account(t.Context()); err != nil {
