@@ -82,7 +82,7 @@ one, by 'lab down' and by the next run.`,
 // cleaned is the document of clean: what was removed, or would be by a dry run,
 // and what was left alone since it may be in use.
 type cleaned struct {
-	DryRun  bool                  `json:"dryRun"`
+	DryRun  bool             `json:"dryRun"`
 	Removed []sweep.Leftover `json:"removed"`
 	Left    []sweep.Leftover `json:"left"`
 }

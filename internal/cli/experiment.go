@@ -92,7 +92,7 @@ func (f *experimentFlags) addTarget(cmd *cobra.Command) {
 	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
-	flags.IntVar(&f.reboots, "reboots", 0, "agree that `so many` nodes of a cluster that is not a lab are rebooted; --yes does not say that")
+	flags.IntVar(&f.reboots, "reboots", 0, "agree that `N` nodes of a cluster that is not a lab are rebooted; --yes does not say that")
 }
 
 // addNamedTarget adds the flags that name a cluster, to do with it what verb

@@ -1,6 +1,3 @@
-// Package judge turns what was recorded into a Result: what was reached at
-// each level and by whom, whether each goal held, where the load line lies and
-// what bound it. It works from events alone, during a run and long after it.
 package judge
 
 import (

@@ -1,6 +1,3 @@
-// Package plan is the experiment file: what is to be run, in one document.
-// Flags of the command line fill in the same Plan, so that every run can be
-// written down, read and repeated.
 package plan
 
 import (

@@ -1,7 +1,3 @@
-// Package record is the waist of the program: everything that is seen is
-// written here before anything is judged, and everything after it works from
-// what was written. It holds the types of the history, the run directory, the
-// Writer and the Reader, and judges nothing.
 package record
 
 import (

@@ -1,5 +1,3 @@
-// Package report turns a Result into what people read: text for a terminal, and
-// a page that needs nothing else.
 package report
 
 import (

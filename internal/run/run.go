@@ -1,6 +1,3 @@
-// Package run is the loop that everything plugs into: the design says
-// what to run next, the engine makes the step on the target, the record keeps
-// what was seen, the analysis judges it, and the design is asked again.
 package run
 
 import (

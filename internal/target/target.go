@@ -1,5 +1,3 @@
-// Package target is the seam between the loop and what is loaded: what a target
-// must do to be raised, observed and emptied.
 package target
 
 import (

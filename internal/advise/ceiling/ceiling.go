@@ -1,7 +1,3 @@
-// Package ceiling answers, before any load: how far can a workload be raised on
-// a cluster at most, what will stop it there, and is the cluster fit to be
-// loaded at all? Facts go in, a table comes out. After a run it says what came
-// of the prediction.
 package ceiling
 
 import (

@@ -1,15 +1,3 @@
-// Package lint answers one question: what in these configuration files will
-// not do what its author meant? It reads what people keep for a cluster and
-// for the machines below it (manifests, machine configurations, virtual
-// machines, sysctl files, commands in scripts and runbooks), and
-// says of each fault where it stands, what it costs and how it is fixed. It
-// talks to no cluster.
-//
-// Rules are small checks over parsed files; see Rules. A text is looked at by the
-// reader of its format (see readers), which may find texts inside of it; each
-// look adds to a report what is wrong, and facts. The facts of all files are then
-// held against each other: a selector against the pools, a clone against its
-// source.
 package lint
 
 import (

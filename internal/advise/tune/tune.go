@@ -1,8 +1,3 @@
-// Package tune answers: which settings does this host, cluster or workload
-// need, why, and which file or command applies them? Each calculator takes
-// parameters and returns an Answer that carries its inputs, its formula with
-// the numbers put in, its sources, what those sources print wrongly, and the
-// files to apply. It measures nothing and changes nothing.
 package tune
 
 import (

@@ -1,9 +1,3 @@
-// Package compare answers whether runs of one arm are better or worse than
-// those of another, by how much, and what else differs. It is pure: runs come
-// in as figures and samples, and a comparison comes out.
-//
-// The run is the replicate. One metric decides, which was declared before the
-// runs; everything else is descriptive, with its rate of false discoveries.
 package compare
 
 import (

@@ -1,6 +1,3 @@
-// Package agent is what runs inside of the containers of our workloads: one
-// small program with a role for each kind. It links nothing of Kubernetes, so
-// that starting it costs milliseconds and what is measured is the node.
 package agent
 
 import (

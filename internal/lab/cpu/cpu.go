@@ -1,7 +1,3 @@
-// Package cpu decides who gets this machine's processors first when a
-// lab's control plane, the load generator and the observer share them:
-// the program that measures, since a generator that is late is late for the
-// target too, and news that is read late looks like latency.
 package cpu
 
 import (

@@ -1,12 +1,3 @@
-// Package realnode makes a node of this machine: a kubelet, containerd and
-// kube-proxy that run real containers for a lab.
-//
-// The node is a machine within the machine. One process of ours is its first
-// (Run), in namespaces of its own for processes, mounts and the network, and
-// starts all others. So the system's containerd, its directories, interfaces
-// and packet filter are never touched, and when that process ends, however it
-// ends, the kernel takes with it every process, mount, interface and rule of
-// the node. Only empty control groups and files are left to be removed.
 package realnode
 
 import (

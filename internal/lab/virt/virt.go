@@ -1,8 +1,3 @@
-// Package virt plays KubeVirt, its importer of images and the nodes' operator of
-// OpenShift in a lab: it serves their APIs and takes virtual machines, volumes,
-// migrations and pools through the states that they report, with planted times
-// and limits. No guest runs; of each only the greeting of an SSH server is there,
-// at an address of its own on the loopback.
 package virt
 
 import (

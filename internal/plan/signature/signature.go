@@ -1,8 +1,3 @@
-// Package signature answers one question: which failure that is known does a
-// step look like? Signatures are data: what to look for in the cluster's
-// events, in what objects, requests and logs tell, and in the conditions of a
-// step, with an explanation and a remedy. It matches records as they come and
-// holds a bounded amount of them.
 package signature
 
 import (

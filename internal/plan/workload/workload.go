@@ -1,7 +1,3 @@
-// Package workload answers one question: what can be loaded, along which axis,
-// with which parameters? A workload is data: a directory with a description
-// (workload.yaml) and a configuration in kube-burner's format, into which the
-// parameters go as template variables.
 package workload
 
 import (

@@ -1,6 +1,3 @@
-// Package engine makes one step: it raises a target to a level at a bounded
-// rate, waits for everything to be ready, holds, and guards the target
-// meanwhile. What it sees goes to a sink; it judges nothing but its guards.
 package engine
 
 import (

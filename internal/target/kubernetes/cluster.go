@@ -1,5 +1,5 @@
-// Package kubernetes is the Kubernetes target: it applies a workload's objects at
-// a bounded rate, watches them, and removes everything that it made.
+// Package kubernetes is the Kubernetes target: it applies a workload's objects
+// at a bounded rate, watches them, and removes everything that it made.
 package kubernetes
 
 import (

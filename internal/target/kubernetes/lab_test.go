@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -396,6 +397,11 @@ func TestWhatIsThereAlreadyCountsAndIsLeftAlone(t *testing.T) {
 	}
 	zero := int64(0)
 	defer typed.Pods("default").DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{})
+	// Until they have a node they count in the level, and lie nowhere.
+	harness.Await(t, "the others to have a node", func() bool {
+		list, err := typed.Pods("default").List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == "" })
+	})
 	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{5}}.do(t)
 	if err != nil {
 		t.Fatal(err)

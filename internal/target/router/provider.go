@@ -1,5 +1,3 @@
-// Package router loads a real HAProxy, which it runs for itself in the shape of
-// OpenShift's router, with requests of its own generator.
 package router
 
 import (

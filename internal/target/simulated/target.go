@@ -1,7 +1,3 @@
-// Package simulated is a target whose limit, latency and faults are planted: the
-// ground truth that the search, the accounting and the quantiles are tested
-// against. It runs on whatever clock the time package has, so that a test in a
-// synctest bubble takes no time.
 package simulated
 
 import (

@@ -1,5 +1,17 @@
 // Package api talks to one Kubernetes API server: requests of a load, lists and
 // watches, with what the server says of them. What is on the wire is decoded here.
+//
+// Requests bypass client-go's request type, which retries 429 silently and
+// decodes answers that nobody reads. Its configuration, authentication and
+// transports are used. A pod costs half a millisecond of this program's CPU
+// time, from request to record.
+//
+// Pods are decoded in part, by hand: the observer needs a twentieth of the
+// message. Other objects are watched as JSON, of which only the paths are read
+// that the workload names, and a milestone that was reached is not looked for
+// again: decoding a whole virtual machine instance (14 kB) takes ten times as
+// long. Each watch has a connection of its own by HTTP/1.1, for with HTTP/2
+// half of the cost was handing frames from goroutine to goroutine.
 package api
 
 import (

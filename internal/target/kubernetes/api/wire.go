@@ -18,7 +18,9 @@ import (
 // the message and tell of no milestone. The field numbers are those of
 // k8s.io/api/core/v1 and k8s.io/apimachinery/pkg/apis/meta/v1 (generated.proto),
 // which the API's compatibility promise fixes. The slow twin in wire_test.go
-// decodes whole objects and must agree.
+// decodes whole objects and must agree. Code that is generated from a trimmed .proto
+// was tried: 2,000 lines and more, and at best 73 allocations of 2,896 bytes for the
+// pod of BenchmarkDecodePod, where this takes 13 of 136.
 
 // PodNews is what one message tells of a pod, and what else is needed to see
 // whose it is.

@@ -1,5 +1,12 @@
 // Package change changes settings of a cluster for as long as a run lasts, and puts
 // them back.
+//
+// A setting that a run changes is noted on the changed object: the former value
+// is an annotation that comes with the same patch, bound to the object's
+// version. So a killed run leaves no change that cannot be put back. The run's
+// namespace lists these objects before the first change, so that the next run
+// finds them with a request that it makes anyway; 'plimsoll clean' finds them
+// by their label.
 package change
 
 import (

@@ -1,5 +1,15 @@
 // Package drain drains nodes for a run, or has their pools rolled out, and lets go
 // of them.
+//
+// A drain labels the nodes that it has chosen before it makes machines, which
+// prefer them by that label. It cordons them with a label of the run, in one
+// patch bound to what was looked at. So the nodes of a dead run are found by
+// one list, and a node that somebody else cordoned is never uncordoned. A
+// refused eviction is an answer, no throttled request. A roll-out is a drain
+// that somebody else carries out: it has the same labels, set-up and
+// milestones, and begins with a MachineConfig. That its end is over is read
+// from the pool's list of sources, since the name of what is in force may be
+// another one afterwards.
 package drain
 
 import (

@@ -1,5 +1,19 @@
 // Package follow watches a cluster for a run: the objects of its load, its nodes
 // and namespaces, and how late the news of them comes.
+//
+// The canary is the barrier. It is a pod that no scheduler places, changed at
+// known times on the watch that brings the news of the load's pods: when a
+// change made now has been seen, so has everything before it. It also measures
+// the API's latency and shows a dead connection. The lag is counted from the
+// request that made the change, so it is an upper bound. For other resources
+// the barrier is a list: once a watch has seen the newest version in it, it has
+// seen all.
+//
+// Machines are called from this machine or through the API server, never from a
+// pod of the run: that needs an image that the cluster can pull, and a clock
+// that agrees with ours. Calls through the API server are bounded here, since
+// priority and fairness lets long-running requests pass. How late an answer may
+// have been seen is measured: the time since the failed call before.
 package follow
 
 import (

@@ -1,6 +1,3 @@
-// Package observe turns news of objects into milestones: a pure state machine
-// that reads no clock, knows no server and judges nothing. Whoever receives
-// news stamps it and hands it over; out come the events of the history.
 package observe
 
 import (

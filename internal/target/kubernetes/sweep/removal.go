@@ -1,5 +1,10 @@
 // Package sweep removes what runs have made: a run its own at its end, and any
 // command what dead runs have left.
+//
+// The namespaces of a load stay between steps if it makes nothing but pods.
+// Removing them would take along thousands of the cluster's events, which is a
+// load of its own. A load that makes other objects is emptied by its
+// namespaces, since these take along what controllers made.
 package sweep
 
 import (

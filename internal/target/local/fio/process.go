@@ -1,5 +1,3 @@
-// Package fio runs fio and reads what it tells: jobs as files, one process for
-// each volume, and the bins of its json+ output, merged without loss.
 package fio
 
 import (

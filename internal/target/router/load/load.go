@@ -1,7 +1,3 @@
-// Package load sends streams of HTTP requests and sees what becomes of each: at
-// a rate by a schedule, or from a number of clients as fast as they are
-// answered. It is made to cost little of a processor, since what it costs is
-// missing to what it measures.
 package load
 
 import (

@@ -21,6 +21,12 @@
 //
 // What the client sees of this machine's files is the same, but for /run,
 // /var/lib and /var/log; Dir is there too.
+//
+// Files of a mount are reached through /proc/PID/root: a mount that was passed
+// on to this machine would stay when its namespace goes. A mount that hangs is
+// ended by its FUSE connection, since nothing else lets go of what waits for
+// it. The link to a server is measured by two sockets of this program, whose
+// threads enter the namespaces and end there.
 package gluster
 
 import (

@@ -1,5 +1,3 @@
-// Package io loads volumes, or any file systems, with IO: one fio for each
-// volume.
 package io
 
 import (

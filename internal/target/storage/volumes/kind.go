@@ -1,5 +1,3 @@
-// Package volumes loads a GlusterFS, which it runs for itself, with volumes: they
-// are made, mounted, written to and deleted, and what their servers use is read.
 package volumes
 
 import (
