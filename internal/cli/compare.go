@@ -100,7 +100,7 @@ was the bottleneck.`,
 	}
 	flags := cmd.Flags()
 	flags.StringSliceVar(&o.ArmIs, "arm-is", nil, "what belongs to the arm besides the parameters: `NAMES` as above")
-	flags.StringVar(&o.Metric, "metric", "", "the figure that decides: `MILESTONE pNN|max`, or a name from the table (default the plans', else the workload's)")
+	flags.StringVar(&o.Metric, "metric", "", "the figure that decides: `MILESTONE pNN|max`, or a metric by its name, which 'plimsoll workloads show' lists (default the plans', else the workload's)")
 	flags.StringVar(&o.margin, "margin", "", "relative change that still counts as the same (default the plans', else 5%)")
 	flags.Float64Var(&o.Alpha, "alpha", 0, "error rate of the interval (default the plans', else 0.05)")
 	flags.BoolVar(&o.AsGiven, "as-given", false, "keep the order of the arguments in a trend")

@@ -43,7 +43,7 @@ func TestDrain(t *testing.T) {
 		if s.LevelReached != float64(want.nodes) || s.Objects.Intended != 4*want.nodes || s.Objects.Ready != s.Objects.Intended || s.Latency["Moving"].Censored > 0 {
 			t.Errorf("step %d: level %g, %+v, moving %+v", s.ID, s.LevelReached, s.Objects, s.Latency["Moving"])
 		}
-		if a := s.AtOnce; a == nil || a.Limit != 5 || a.PerPlaceLimit != 2 || a.Most != want.atOnce || a.PerPlace != 2 || a.LeftOut != 0 {
+		if a := s.Concurrent; a == nil || a.Limit != 5 || a.PerPlaceLimit != 2 || a.Most != want.atOnce || a.PerPlace != 2 || a.LeftOut != 0 {
 			t.Errorf("step %d: at once %+v", s.ID, a)
 		}
 	}

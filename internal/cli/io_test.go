@@ -127,12 +127,12 @@ func TestMeasuredIO(t *testing.T) {
 		t.Errorf("%+v of %d", l, r.Intended)
 	}
 	for _, name := range []string{"throughput", "drive alone", "share of the drive"} {
-		if step.Told[name] <= 0 {
-			t.Errorf("%s is not told: %v", name, step.Told)
+		if step.Metrics[name] <= 0 {
+			t.Errorf("%s is not among the metrics: %v", name, step.Metrics)
 		}
 	}
-	if _, ok := step.Told["link alone"]; ok {
-		t.Errorf("a link to this machine's own directory is told: %v", step.Told)
+	if _, ok := step.Metrics["link alone"]; ok {
+		t.Errorf("a link to this machine's own directory is measured: %v", step.Metrics)
 	}
 	if step.Resources["fio processes"].CPUSeconds <= 0 || step.Resources[judge.SourceSelf].CPUSeconds <= 0 {
 		t.Errorf("what fio and this program used is not known: %v", step.Resources)
@@ -323,8 +323,8 @@ func TestIOOnGluster(t *testing.T) {
 		t.Errorf("what GlusterFS used is not known: %v", u)
 	}
 	// 100 IOs of 4 KiB a second.
-	if told := result.Steps[0].Told; told["link alone"] <= 0.01 || told["share of the link"] <= 0 || told["share of the link"] > 100*0.0034/told["link alone"]*1.2 {
-		t.Errorf("what the link carries is not known: %v", told)
+	if m := result.Steps[0].Metrics; m["link alone"] <= 0.01 || m["share of the link"] <= 0 || m["share of the link"] > 100*0.0034/m["link alone"]*1.2 {
+		t.Errorf("what the link carries is not known: %v", m)
 	}
 	leavesNoIO(t, p, "the run")
 	s := p.Start(t, args("1m", "interrupted", "--set", "drive=false")...)
@@ -355,7 +355,7 @@ func TestMeasuredIOOnFiftyVolumes(t *testing.T) {
 	got := p.RunTo(t, "fifty", "sweep", "io-volumes", "--axis", "rate", "--levels", "300", "--hold", "5s", "--set", "volumes=50", "--set", "size=1MiB", "--set", "rw=randrw", "--set", "drive=false",
 		"--slo", "achieved >= 99%", "--slo", "errors <= 0%")
 	step := p.Result(t, "fifty").Steps[0]
-	if got.Code != exitHeld || len(step.Requests.ByPlace) != 50 || step.Told["throughput"] <= 0 || !strings.Contains(got.Stdout, "finish spread") {
+	if got.Code != exitHeld || len(step.Requests.ByPlace) != 50 || step.Metrics["throughput"] <= 0 || !strings.Contains(got.Stdout, "finish spread") {
 		quiet.Needed(t)
 		t.Errorf("exit code %d, %+v\n%s%s", got.Code, step.Requests, got.Stdout, got.Stderr)
 	}
@@ -465,7 +465,7 @@ func TestIOBesidePgbench(t *testing.T) {
 		t.Skip(got.Stderr)
 	}
 	result := p.Result(t, "one")
-	if len(result.Steps) != 1 || result.Steps[0].Told["transactions"] <= 0 || result.Steps[0].Told["transaction latency"] <= 0 {
+	if len(result.Steps) != 1 || result.Steps[0].Metrics["transactions"] <= 0 || result.Steps[0].Metrics["transaction latency"] <= 0 {
 		t.Fatalf("exit code %d, %+v\n%s", got.Code, result.Steps, got.Stderr)
 	}
 	databases := func() (list []string) {

@@ -11,12 +11,9 @@ import (
 	"html"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -150,39 +147,6 @@ var (
 	tag    = regexp.MustCompile(`<[^>]*>`)
 )
 
-// inOrder puts the curves of a page in the order in which milestones, by name,
-// have them: in a page of streams it is left to chance.
-func inOrder(parts map[string]any) error {
-	curves, _ := parts["curves"].([]any)
-	distribution, _ := parts["distribution"].(map[string]any)
-	var ordered []any
-	became := make(map[json.Number]json.Number)
-	for _, milestone := range slices.Sorted(maps.Keys(distribution)) {
-		steps, _ := distribution[milestone].([]any)
-		for i, step := range steps {
-			was, _ := step.(json.Number)
-			at, err := was.Int64()
-			if err != nil || at >= int64(len(curves)) {
-				return fmt.Errorf("the distribution of %s names the curve %v of %d", milestone, step, len(curves))
-			}
-			if _, seen := became[was]; !seen && at >= 0 {
-				became[was] = json.Number(strconv.Itoa(len(ordered)))
-				ordered = append(ordered, curves[at])
-			}
-			if at >= 0 {
-				steps[i] = became[was]
-			}
-		}
-	}
-	if len(ordered) != len(curves) {
-		return fmt.Errorf("of %d curves %d are a milestone's", len(curves), len(ordered))
-	}
-	if len(curves) > 0 {
-		parts["curves"] = ordered
-	}
-	return nil
-}
-
 // wordsOf is what can be read on a page without its charts, a line for each row
 // and paragraph.
 func wordsOf(page []byte) string {
@@ -212,9 +176,6 @@ func dataIn(page []byte) (string, error) {
 		return "", err
 	}
 	delete(parts, "result")
-	if err := inOrder(parts); err != nil {
-		return "", err
-	}
 	if len(packed[1]) > 0 {
 		table, err := io.ReadAll(flate.NewReader(base64.NewDecoder(base64.StdEncoding, bytes.NewReader(packed[1]))))
 		if err != nil {

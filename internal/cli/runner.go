@@ -12,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/google/uuid"
-
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -32,13 +30,15 @@ func (p *Process) randomSeed() (uint64, error) {
 	return binary.BigEndian.Uint64(b[:])>>11 | 1, nil
 }
 
-// names draws the names of a run, by which what it makes is known.
+// names draws the names of a run, by which what it makes is known. The long one
+// is a UUID of version 4 (RFC 9562).
 func (p *Process) names() (id, long string, err error) {
-	u, err := uuid.NewRandomFromReader(p.Random)
-	if err != nil {
+	var u [16]byte
+	if _, err := io.ReadFull(p.Random, u[:]); err != nil {
 		return "", "", fmt.Errorf("draw the run's name: %w", err)
 	}
-	return hex.EncodeToString(u[:4]), u.String(), nil
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	return hex.EncodeToString(u[:4]), fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
 }
 
 // runner runs one valid plan.

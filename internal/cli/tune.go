@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -42,7 +43,7 @@ type tuneOutput struct {
 
 func (o *tuneOutput) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVarP(&o.format, "output", "o", "table", strings.Join(tune.Formats(), ", "))
+	flags.StringVarP(&o.format, "output", "o", "table", strings.Join(answer.Formats(), ", "))
 	flags.StringVar(&o.dir, "write", "", "write the files to this `directory`")
 	flags.BoolVar(&o.force, "force", false, "with --write: also over files that exist")
 }
@@ -52,8 +53,8 @@ func (o *tuneOutput) check() error {
 	if o.format == "text" { // as other commands call it
 		o.format = "table"
 	}
-	if !slices.Contains(tune.Formats(), o.format) {
-		return usagef(nearest.Hint(o.format, tune.Formats(), ""), "-o %q: want %s", o.format, strings.Join(tune.Formats(), ", "))
+	if !slices.Contains(answer.Formats(), o.format) {
+		return usagef(nearest.Hint(o.format, answer.Formats(), ""), "-o %q: want %s", o.format, strings.Join(answer.Formats(), ", "))
 	}
 	if o.force && o.dir == "" {
 		return usagef("add --write DIR", "--force without --write")
@@ -62,17 +63,17 @@ func (o *tuneOutput) check() error {
 }
 
 // show prints an answer and writes its files.
-func (o *tuneOutput) show(p *Process, a *tune.Answer) error {
+func (o *tuneOutput) show(p *Process, a *answer.Answer) error {
 	width := 0
 	if p.StderrTerminal {
 		width = p.Width()
 	}
-	out, err := tune.Render(a, o.format, width)
+	out, err := answer.Render(a, o.format, width)
 	if err != nil {
 		return err
 	}
 	if o.dir != "" {
-		paths, err := tune.Write(o.dir, a.Files, o.force)
+		paths, err := answer.Write(o.dir, a.Files, o.force)
 		if errors.Is(err, fs.ErrExist) {
 			return usagef("--force writes over it; nothing was written", "--write: %w", err)
 		}
@@ -99,7 +100,7 @@ func tuneUsage(err error) error {
 	var lines []string
 	hint := ""
 	for _, e := range list {
-		var param *tune.ParamError
+		var param *param.Error
 		if !errors.As(e, &param) {
 			return err
 		}
@@ -110,7 +111,7 @@ func tuneUsage(err error) error {
 }
 
 // tuneCommand makes a calculator's command of its description and parameters.
-func tuneCommand(p *Process, cmd *cobra.Command, params []tune.Param, calculate func(ctx context.Context) (*tune.Answer, error)) *cobra.Command {
+func tuneCommand(p *Process, cmd *cobra.Command, params []param.Param, calculate func(ctx context.Context) (*answer.Answer, error)) *cobra.Command {
 	var out tuneOutput
 	if cmd.Args == nil {
 		cmd.Args = noArguments
@@ -141,8 +142,8 @@ type facts[T any] interface {
 }
 
 // tuneReading is a calculator that reads something first, if flags say where.
-func tuneReading[T any](p *Process, cmd *cobra.Command, params []tune.Param, into *T, from facts[T], calculate func() (*tune.Answer, error)) *cobra.Command {
-	cmd = tuneCommand(p, cmd, params, func(ctx context.Context) (_ *tune.Answer, err error) {
+func tuneReading[T any](p *Process, cmd *cobra.Command, params []param.Param, into *T, from facts[T], calculate func() (*answer.Answer, error)) *cobra.Command {
+	cmd = tuneCommand(p, cmd, params, func(ctx context.Context) (_ *answer.Answer, err error) {
 		if *into, err = from.read(ctx, p); err != nil {
 			return nil, err
 		}

@@ -5,11 +5,15 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/ceph"
+	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/virt"
 )
 
 func newTuneSubnetCommand(p *Process) *cobra.Command {
-	var params tune.Subnet
+	var params cluster.Subnet
 	return tuneReading(p, &cobra.Command{
 		Use:   "subnet",
 		Short: "Address ranges of a cluster: nodes, pods per node, services",
@@ -26,11 +30,11 @@ read, and nothing is changed.`,
   plimsoll tune subnet --nodes 400 --growth 50% --machine-cidr 10.0.0.0/8 --write ranges/
   plimsoll tune subnet --platform kubernetes --cluster-cidr 10.244.0.0/16 --cluster-cidr fd00:10:244::/56
   plimsoll tune subnet --lab default`,
-	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*tune.Answer, error) { return tune.TuneSubnet(params) })
+	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) { return cluster.TuneSubnet(params) })
 }
 
 func newTuneCephCommand(p *Process) *cobra.Command {
-	var params tune.Ceph
+	var params ceph.Ceph
 	return tuneCommand(p, &cobra.Command{
 		Use:   "ceph --osds N",
 		Short: "Placement groups, monitoring and clone limits of a Ceph cluster",
@@ -42,11 +46,11 @@ down. With --clones the limits of clones of one image are looked at too.`,
   plimsoll tune ceph --osds 141 --pool vms=80% --pool images=5%
   plimsoll tune ceph --osds 12 --pool archive=50%,6 --write ceph/
   plimsoll tune ceph --osds 141 --clones 1500 -o json`,
-	}, params.Params(), func(context.Context) (*tune.Answer, error) { return tune.TuneCeph(params) })
+	}, params.Params(), func(context.Context) (*answer.Answer, error) { return ceph.Tune(params) })
 }
 
 func newTuneVirtCommand(p *Process) *cobra.Command {
-	var params tune.Virt
+	var params virt.Virt
 	return tuneReading(p, &cobra.Command{
 		Use:   "virt",
 		Short: "Virtual machines: density, virt-api, live migration, clones",
@@ -64,11 +68,11 @@ what the document saw, or what --observed says of an earlier one.`,
   plimsoll tune virt --vms 3000 --nodes 100 --migrate 1000 --zones 3 --write zones/
   plimsoll tune virt --clones 800 --clone-measured 10=45s --clone-measured 100=5m --clone-measured 400=40m
   plimsoll tune virt --dataset 300x8x20Mi --disk 40Gi`,
-	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*tune.Answer, error) { return tune.TuneVirt(params) })
+	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) { return virt.Tune(params) })
 }
 
 func newTuneRouterCommand(p *Process) *cobra.Command {
-	var params tune.Router
+	var params host.Router
 	var run string
 	cmd := tuneReading(p, &cobra.Command{
 		Use:   "router",
@@ -84,20 +88,20 @@ host (--live) or a saved one (--bundle).`,
   plimsoll tune router --rate 100000 --run plimsoll-runs/20261121-101500-router --link 10Gbit
   plimsoll tune router --header 64Ki --platform haproxy --threads 4 --cpus 0-3 --write router/
   plimsoll tune router --routes 9000 --domain apps.example.com -o json`,
-	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*tune.Answer, error) {
+	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*answer.Answer, error) {
 		if run != "" {
 			if err := measuredRouter(&params, run); err != nil {
 				return nil, err
 			}
 		}
-		return tune.TuneRouter(params)
+		return host.TuneRouter(params)
 	})
 	cmd.Flags().StringVar(&run, "run", "", "read what one router was measured to do from this run `directory`")
 	return cmd
 }
 
 func newTuneNetworkCommand(p *Process) *cobra.Command {
-	var params tune.Network
+	var params host.Network
 	return tuneReading(p, &cobra.Command{
 		Use:   "network",
 		Short: "Network of nodes: MTU of overlays, offloads, queues, interrupts",
@@ -111,5 +115,5 @@ saves them.`,
 		Example: `  plimsoll tune network --overlay vxlan --mtu 1500 --link 10Gbit
   plimsoll tune network --mtu 9000 --link 2x25GbE --ipsec --write network/
   plimsoll tune network --live`,
-	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*tune.Answer, error) { return tune.TuneNetwork(params) })
+	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*answer.Answer, error) { return host.TuneNetwork(params) })
 }

@@ -12,7 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 )
@@ -62,8 +63,8 @@ func (c *tuneCluster) add(cmd *cobra.Command) { c.clusterFlags.add(cmd, "read") 
 
 // read gets what the calculators use of a cluster, with two requests that
 // change nothing. Without a cluster the facts are empty.
-func (c *tuneCluster) read(ctx context.Context, p *Process) (tune.ClusterFacts, error) {
-	var facts tune.ClusterFacts
+func (c *tuneCluster) read(ctx context.Context, p *Process) (cluster.Facts, error) {
+	var facts cluster.Facts
 	if c.clusterFlags == (clusterFlags{}) {
 		return facts, nil
 	}
@@ -82,24 +83,24 @@ func (c *tuneCluster) read(ctx context.Context, p *Process) (tune.ClusterFacts, 
 	}
 	nodes, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{ResourceVersion: "0"})
 	if err != nil {
-		return tune.ClusterFacts{}, fmt.Errorf("read the nodes of %s: %w", facts.From, err)
+		return cluster.Facts{}, fmt.Errorf("read the nodes of %s: %w", facts.From, err)
 	}
 	for i := range nodes.Items {
 		facts.Nodes = append(facts.Nodes, nodeFacts(&nodes.Items[i]))
 	}
 	facts.Network, err = openShiftNetwork(ctx, client.CoreV1().RESTClient())
 	if err != nil {
-		return tune.ClusterFacts{}, fmt.Errorf("read the network configuration of %s: %w", facts.From, err)
+		return cluster.Facts{}, fmt.Errorf("read the network configuration of %s: %w", facts.From, err)
 	}
 	return facts, nil
 }
 
-func nodeFacts(n *corev1.Node) tune.NodeFacts {
-	facts := tune.NodeFacts{
+func nodeFacts(n *corev1.Node) cluster.NodeFacts {
+	facts := cluster.NodeFacts{
 		Name: n.Name, Worker: true,
 		MaxPods: n.Status.Allocatable.Pods().Value(),
 		Cores:   float64(n.Status.Capacity.Cpu().MilliValue()) / 1000,
-		Memory:  tune.Bytes(n.Status.Capacity.Memory().Value()),
+		Memory:  param.Bytes(n.Status.Capacity.Memory().Value()),
 	}
 	for _, t := range n.Spec.Taints {
 		if t.Key == "node-role.kubernetes.io/control-plane" || t.Key == "node-role.kubernetes.io/master" {
@@ -116,7 +117,7 @@ func nodeFacts(n *corev1.Node) tune.NodeFacts {
 
 // openShiftNetwork reads the ranges that an OpenShift cluster was made with;
 // nil on any other.
-func openShiftNetwork(ctx context.Context, client rest.Interface) (*tune.NetworkFacts, error) {
+func openShiftNetwork(ctx context.Context, client rest.Interface) (*cluster.NetworkFacts, error) {
 	data, err := client.Get().AbsPath("/apis/config.openshift.io/v1/networks/cluster").DoRaw(ctx)
 	if apierrors.IsNotFound(err) || apierrors.IsForbidden(err) {
 		return nil, nil
@@ -137,16 +138,16 @@ func openShiftNetwork(ctx context.Context, client rest.Interface) (*tune.Network
 	if err := json.Unmarshal(data, &object); err != nil {
 		return nil, err
 	}
-	facts := &tune.NetworkFacts{Type: object.Spec.NetworkType}
+	facts := &cluster.NetworkFacts{Type: object.Spec.NetworkType}
 	for _, c := range object.Spec.ClusterNetwork {
-		rng, err := tune.ParsePrefix(c.CIDR)
+		rng, err := param.ParsePrefix(c.CIDR)
 		if err != nil {
 			return nil, err
 		}
 		facts.Cluster, facts.Prefixes = append(facts.Cluster, rng), append(facts.Prefixes, c.HostPrefix)
 	}
 	for _, text := range object.Spec.ServiceNetwork {
-		rng, err := tune.ParsePrefix(text)
+		rng, err := param.ParsePrefix(text)
 		if err != nil {
 			return nil, err
 		}

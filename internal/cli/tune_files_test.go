@@ -15,10 +15,10 @@ import (
 	"strings"
 	"testing"
 
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	kubeletapi "k8s.io/kubelet/config/v1beta1"
 	kubevirt "kubevirt.io/api/core/v1"
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
-	k8syaml "sigs.k8s.io/yaml"
 )
 
 // variedParameters are the parameters of each calculator that decide on files:

@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -39,7 +40,7 @@ func (h *tuneHostFacts) addTwice(cmd *cobra.Command) {
 }
 
 // read reads the host, or nothing.
-func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, error) {
+func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*host.Facts, error) {
 	switch {
 	case h.interval < 0:
 		return nil, usagef("for example --interval 10s", "--interval %v: want a time above zero", h.interval)
@@ -63,7 +64,7 @@ func (h *tuneHostFacts) read(ctx context.Context, p *Process) (*tune.HostFacts, 
 	return nil, nil
 }
 
-func (h *tuneHostFacts) readBundle() (*tune.HostFacts, error) {
+func (h *tuneHostFacts) readBundle() (*host.Facts, error) {
 	info, err := os.Stat(h.bundle)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, usagef(nearest.File(h.bundle), "there is no directory or archive %s", h.bundle)
@@ -78,7 +79,7 @@ func (h *tuneHostFacts) readBundle() (*tune.HostFacts, error) {
 			return nil, usagef(hint, "--bundle %s: want a directory or a tar archive: %w", h.bundle, err)
 		}
 	}
-	facts, err := tune.ReadHost(root, "bundle "+h.bundle)
+	facts, err := host.ReadFacts(root, "bundle "+h.bundle)
 	if err != nil {
 		return nil, usagef(hint, "--bundle %s: %w", h.bundle, err)
 	}
@@ -92,14 +93,14 @@ func openBundle(file string) (fs.FS, error) {
 		return nil, err
 	}
 	defer f.Close()
-	return tune.OpenBundle(f)
+	return host.OpenBundle(f)
 }
 
 // readLive reads this host, and its softnet_stat once more after a while.
-func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*tune.HostFacts, error) {
+func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*host.Facts, error) {
 	interval := cmp.Or(h.interval, 10*time.Second)
 	root := os.DirFS("/")
-	facts, err := tune.ReadHost(root, "this host")
+	facts, err := host.ReadFacts(root, "this host")
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*tune.HostFac
 		return nil, context.Cause(ctx)
 	case <-time.After(interval):
 	}
-	again, err := tune.ReadHost(root, "this host")
+	again, err := host.ReadFacts(root, "this host")
 	if err != nil {
 		return nil, err
 	}
@@ -128,7 +129,7 @@ func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*tune.HostFac
 
 // askNICs asks ethtool, where there is one, what this host's physical
 // interfaces can do.
-func askNICs(ctx context.Context, facts *tune.HostFacts) {
+func askNICs(ctx context.Context, facts *host.Facts) {
 	tool, err := exec.LookPath("ethtool")
 	if err != nil {
 		return
@@ -139,17 +140,17 @@ func askNICs(ctx context.Context, facts *tune.HostFacts) {
 			continue
 		}
 		if out, err := exec.CommandContext(ctx, tool, "-k", n.Name).Output(); err == nil {
-			n.Features, _ = tune.ParseFeatures(out)
+			n.Features, _ = host.ParseFeatures(out)
 		}
 		if out, err := exec.CommandContext(ctx, tool, "-l", n.Name).Output(); err == nil {
-			n.MaxQueues = tune.ParseChannels(out)
+			n.MaxQueues = host.ParseChannels(out)
 		}
 	}
 }
 
 func newTuneHostCommand(p *Process) *cobra.Command {
-	var params tune.Host
-	var host tuneHostFacts
+	var params host.Host
+	var from tuneHostFacts
 	var collect bool
 	cmd := tuneReading(p, &cobra.Command{
 		Use:   "host",
@@ -177,16 +178,16 @@ Values are never written lower than they are on the host that was read.`,
   plimsoll tune host --node worker-7 --kubeconfig prod.kubeconfig --platform openshift
   plimsoll tune host --bundle node7/ --pods 500 --format tuned --format machineconfig --write node7-files/
   plimsoll tune host --packet 512Ki -o json`,
-	}, params.Params(), &params.Facts, &host, func() (*tune.Answer, error) { return tune.TuneHost(params) })
+	}, params.Params(), &params.Facts, &from, func() (*answer.Answer, error) { return host.TuneHost(params) })
 	calculate := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if collect {
-			p.printf("%s", tune.CollectScript())
+			p.printf("%s", host.CollectScript())
 			return nil
 		}
 		return calculate(cmd, args)
 	}
 	cmd.Flags().BoolVar(&collect, "collect-script", false, "print a shell script that saves a host as a bundle")
-	host.addTwice(cmd)
+	from.addTwice(cmd)
 	return cmd
 }

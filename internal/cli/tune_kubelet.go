@@ -11,14 +11,16 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
 func newTuneKubeletCommand(p *Process) *cobra.Command {
-	var params tune.Kubelet
+	var params cluster.Kubelet
 	var runs []string
 	cmd := tuneReading(p, &cobra.Command{
 		Use:   "kubelet --max-pods N",
@@ -35,11 +37,11 @@ it follows from the size of the node (--cores, --memory) by OpenShift's rule.`,
   plimsoll tune kubelet --max-pods 2500 --host-prefix 20 --cores 112 --memory 512Gi --nodes 26
   plimsoll tune kubelet --max-pods 500 --measured kubelet@100=0.4,300Mi --measured kubelet@250=0.9,450Mi --measured crio@250=0.7,600Mi
   plimsoll tune kubelet --max-pods 250 --platform kubernetes --run plimsoll-runs/20261121-101500-node-density`,
-	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*tune.Answer, error) {
+	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) {
 		if err := addMeasured(&params.Costs, runs); err != nil {
 			return nil, err
 		}
-		return tune.TuneKubelet(params)
+		return cluster.TuneKubelet(params)
 	})
 	addRuns(cmd, &runs)
 	return cmd
@@ -51,7 +53,7 @@ func addRuns(cmd *cobra.Command, runs *[]string) {
 }
 
 // addMeasured adds what components used in recorded runs.
-func addMeasured(costs *[]tune.ComponentCost, runs []string) error {
+func addMeasured(costs *[]cluster.ComponentCost, runs []string) error {
 	for _, dir := range runs {
 		measured, err := measuredCosts(dir)
 		if err != nil {
@@ -64,7 +66,7 @@ func addMeasured(costs *[]tune.ComponentCost, runs []string) error {
 
 // measuredCosts reads what the components of a real node used in the steps of a
 // recorded run.
-func measuredCosts(path string) ([]tune.ComponentCost, error) {
+func measuredCosts(path string) ([]cluster.ComponentCost, error) {
 	file := record.Dir(path).Path(record.ResultFile)
 	data, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -77,7 +79,7 @@ func measuredCosts(path string) ([]tune.ComponentCost, error) {
 	if err := json.Unmarshal(data, &result); err != nil {
 		return nil, usagef("'plimsoll analyze DIR' writes it anew", "--run: %s is damaged: %w", file, err)
 	}
-	var costs []tune.ComponentCost
+	var costs []cluster.ComponentCost
 	for _, s := range result.Steps {
 		if s.PerNode == nil || s.Seconds <= 0 || s.PerNode.Max < 1 || s.Verdict == slo.Invalid {
 			continue
@@ -91,8 +93,8 @@ func measuredCosts(path string) ([]tune.ComponentCost, error) {
 				continue
 			}
 			u := s.Resources[source]
-			costs = append(costs, tune.ComponentCost{
-				Name: source, Pods: s.PerNode.Max, Cores: u.CPUSeconds / s.Seconds, Memory: tune.Bytes(u.PeakRSSBytes),
+			costs = append(costs, cluster.ComponentCost{
+				Name: source, Pods: s.PerNode.Max, Cores: u.CPUSeconds / s.Seconds, Memory: param.Bytes(u.PeakRSSBytes),
 				From: fmt.Sprintf("step %d of %s%s", s.ID, path, verdict),
 			})
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 )
@@ -45,7 +45,7 @@ func (n *tuneNode) given() bool {
 }
 
 // read reads a node.
-func (n *tuneNode) read(ctx context.Context, p *Process, interval time.Duration) (*tune.HostFacts, error) {
+func (n *tuneNode) read(ctx context.Context, p *Process, interval time.Duration) (*host.Facts, error) {
 	if n.name == "" {
 		return nil, usagef("add --node NAME", "a cluster without the node in it that is to be read")
 	}
@@ -78,7 +78,7 @@ func (n *tuneNode) read(ctx context.Context, p *Process, interval time.Duration)
 	printed, err := connected.RunOnNode(ctx, kubernetes.NodeScript{
 		Node: n.name, Namespace: n.namespace, Image: cmp.Or(n.image, standard), Timeout: 2 * time.Minute, Runs: interval + time.Minute,
 		// Logs hold lines of text: the archive goes through them as such.
-		Script: `sh -c "$1" collect "$2" | gzip -c | base64`, Args: []string{tune.CollectScript(), fmt.Sprintf("%g", interval.Seconds())},
+		Script: `sh -c "$1" collect "$2" | gzip -c | base64`, Args: []string{host.CollectScript(), fmt.Sprintf("%g", interval.Seconds())},
 	})
 	if err != nil {
 		return nil, nodeUsage(n, err)
@@ -87,11 +87,11 @@ func (n *tuneNode) read(ctx context.Context, p *Process, interval time.Duration)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: its pod did not print an archive: %w: %.400q", n.name, err, printed)
 	}
-	root, err := tune.OpenBundle(bytes.NewReader(archive))
+	root, err := host.OpenBundle(bytes.NewReader(archive))
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", n.name, err)
 	}
-	facts, err := tune.ReadHost(root, "node "+n.name)
+	facts, err := host.ReadFacts(root, "node "+n.name)
 	if err != nil {
 		return nil, fmt.Errorf("node %s: %w", n.name, err)
 	}

@@ -7,6 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
 func newTunePlanCommand(p *Process) *cobra.Command {
@@ -27,7 +29,7 @@ node, its own included. What an overlay costs is not planned but to be measured.
   plimsoll tune plan --pods-per-node 2500 --nodes 26 --cores 112 --memory 512Gi --write plan/
   plimsoll tune plan --vms 3000 --pods 21400 --nodes 100 --osds 141 --rtt 0.208ms --link 2x25GbE --mtu 9000 -o yaml`,
 		Args: func(_ *cobra.Command, args []string) error { target = args; return nil },
-	}, params.Params(), func(context.Context) (*tune.Answer, error) {
+	}, params.Params(), func(context.Context) (*answer.Answer, error) {
 		if len(target) > 0 {
 			if err := takeTarget(&params, strings.Join(target, " ")); err != nil {
 				return nil, err
@@ -51,8 +53,8 @@ func takeTarget(params *tune.Plan, text string) error {
 	}
 	for _, t := range []struct {
 		flag string
-		said tune.In[int64]
-		to   *tune.In[int64]
+		said param.In[int64]
+		to   *param.In[int64]
 	}{
 		{"vms", target.VMs, &params.VMs}, {"pods", target.Pods, &params.Pods}, {"pods-per-node", target.PodsPerNode, &params.PodsPerNode},
 		{"nodes", target.Nodes, &params.Nodes}, {"osds", target.OSDs, &params.OSDs},

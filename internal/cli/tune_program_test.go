@@ -10,7 +10,7 @@ import (
 
 	"github.com/goccy/go-yaml"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
 )
 
 // The kubelet itself reads what is written for it: the one in the program, up
@@ -114,7 +114,7 @@ func TestTuneReadsANode(t *testing.T) {
 	t.Parallel()
 	p := onRealNode(t)
 	got := p.Run(t, "tune", "host", "--node", "real-0", "--lab", p.Lab, "--interval", "200ms", "-o", "json")
-	var a tune.Answer
+	var a answer.Answer
 	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil || got.Code != exitHeld {
 		t.Fatalf("%d %v\n%s", got.Code, err, got.Stderr)
 	}
@@ -123,12 +123,12 @@ func TestTuneReadsANode(t *testing.T) {
 	}
 	// Settings that no namespace has of its own are the machine's.
 	machine := p.Run(t, "tune", "host", "--live", "--interval", "10ms", "--pods", "100", "-o", "json")
-	var live tune.Answer
+	var live answer.Answer
 	if err := json.Unmarshal([]byte(machine.Stdout), &live); err != nil {
 		t.Fatalf("%v\n%s", err, machine.Stderr)
 	}
 	node := p.Run(t, "tune", "host", "--node", "real-0", "--lab", p.Lab, "--interval", "10ms", "--pods", "100", "-o", "json")
-	var b tune.Answer
+	var b answer.Answer
 	if err := json.Unmarshal([]byte(node.Stdout), &b); err != nil {
 		t.Fatalf("%v\n%s", err, node.Stderr)
 	}

@@ -3,7 +3,8 @@ package cli
 import (
 	"fmt"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
@@ -17,7 +18,7 @@ import (
 // measuredRouter fills in what a recorded run of the workload router found, as far
 // as flags do not say otherwise: the rate of one router, its encryption and the
 // size of a page.
-func measuredRouter(params *tune.Router, path string) error {
+func measuredRouter(params *host.Router, path string) error {
 	dir, err := record.OpenDir(path)
 	if err != nil {
 		return usagef("", "--run: %w", err)
@@ -39,7 +40,7 @@ func measuredRouter(params *tune.Router, path string) error {
 	}
 	from := fmt.Sprintf("%s of %s", how, path)
 	if !params.Measured.Ok() {
-		params.Measured = tune.Given(int64(rate), from)
+		params.Measured = param.Given(int64(rate), from)
 	}
 	w, err := workload.Load(workloads.FS(), of.Workload, targets())
 	if err != nil {
@@ -50,21 +51,21 @@ func measuredRouter(params *tune.Router, path string) error {
 		return fmt.Errorf("--run %s: %w", path, err)
 	}
 	if !params.Encryption.Ok() {
-		params.Encryption = tune.Given(values.Get("termination"), from)
+		params.Encryption = param.Given(values.Get("termination"), from)
 	}
 	if !params.Page.Ok() {
 		page, err := size.Parse(values.Get("pageSize"), 1<<30)
 		if err != nil {
 			return fmt.Errorf("--run %s: %w", path, err)
 		}
-		params.Page = tune.Given(tune.Bytes(page), from)
+		params.Page = param.Given(param.Bytes(page), from)
 	}
 	if text := values.Get("link"); text != "" && !params.Link.Ok() {
-		speed, err := tune.ParseRate(text)
+		speed, err := param.ParseRate(text)
 		if err != nil {
 			return fmt.Errorf("--run %s: %w", path, err)
 		}
-		params.Link = tune.Given(speed, from)
+		params.Link = param.Given(speed, from)
 	}
 	return nil
 }

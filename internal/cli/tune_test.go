@@ -9,24 +9,24 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	"mvdan.cc/sh/v3/shell"
-	k8syaml "sigs.k8s.io/yaml"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
 )
 
 // tuned runs a calculator with -o json and returns its answer.
-func tuned(t *testing.T, code int, args ...string) tune.Answer {
+func tuned(t *testing.T, code int, args ...string) answer.Answer {
 	t.Helper()
 	got := command(t, nil, append(append([]string{"tune"}, args...), "-o", "json")...)
 	if got.code != code {
 		t.Fatalf("tune %s: exit code %d, want %d\n%s", strings.Join(args, " "), got.code, code, got.stderr)
 	}
-	var a tune.Answer
+	var a answer.Answer
 	if err := json.Unmarshal([]byte(got.stdout), &a); err != nil {
 		t.Fatalf("tune %s: %v\n%s", strings.Join(args, " "), err, got.stdout)
 	}
-	if a.Schema != tune.Schema {
+	if a.Schema != answer.Schema {
 		t.Errorf("schema %q", a.Schema)
 	}
 	return a
@@ -69,7 +69,7 @@ func TestTuneFigures(t *testing.T) {
 		// As YAML it is the same.
 		var fromYAML, fromJSON any
 		asYAML := command(t, nil, append(append([]string{"tune"}, strings.Fields(tt.args)...), "-o", "yaml")...)
-		if err := k8syaml.Unmarshal([]byte(asYAML.stdout), &fromYAML); err != nil {
+		if data, err := k8syaml.ToJSON([]byte(asYAML.stdout)); err != nil || json.Unmarshal(data, &fromYAML) != nil {
 			t.Errorf("tune %s -o yaml: %v", tt.args, err)
 		}
 		if data, err := json.Marshal(a); err != nil || json.Unmarshal(data, &fromJSON) != nil || !reflect.DeepEqual(fromYAML, fromJSON) {
@@ -206,7 +206,7 @@ func TestTuneReadsALab(t *testing.T) {
 	t.Parallel()
 	p := suite.Lab(t, wideLab...)
 	got := p.Run(t, "tune", "kubelet", "--max-pods", "200", "--lab", p.Lab, "-o", "json")
-	var a tune.Answer
+	var a answer.Answer
 	if err := json.Unmarshal([]byte(got.Stdout), &a); err != nil || got.Code != 0 {
 		t.Fatalf("%v: %d %s", err, got.Code, got.Stderr)
 	}

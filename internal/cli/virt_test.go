@@ -182,8 +182,8 @@ func TestIOInGuests(t *testing.T) {
 	if got.Code != exitHeld || len(r.Steps) == 0 {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
-	if told := r.Steps[0].Told; told["read rate"] < 150 || told["read rate"] > 250 || told["read p50"] <= 0 || told["read p99"] < told["read p50"] {
-		t.Errorf("at 200 IOs per second the guest told %v", told)
+	if m := r.Steps[0].Metrics; m["read rate"] < 150 || m["read rate"] > 250 || m["read p50"] <= 0 || m["read p99"] < m["read p50"] {
+		t.Errorf("at 200 IOs per second the guest reported %v", m)
 	}
 	got = p.Run(t, args...)
 	if got.Code != exitUsage || !strings.Contains(got.Stderr, "--lab-real-guests 15") {
@@ -209,14 +209,14 @@ func TestMigrationUnderIO(t *testing.T) {
 		t.Fatalf("exit code %d\n%s%s", got.Code, got.Stdout, got.Stderr)
 	}
 	for _, s := range r.Steps {
-		moved, told := s.Latency["Migrated"], s.Told
+		moved, metrics := s.Latency["Migrated"], s.Metrics
 		loaded := s.Arm == "loaded"
 		if moved.P50 == nil || *moved.P50 < 8 || (*moved.P50 >= 16) != loaded {
 			t.Errorf("%s: a migration takes 8 s, twice as long with IO: %+v", s.Arm, moved)
 		}
 		for _, phase := range []string{"before", "moving"} {
-			if rate := told["read rate "+phase]; loaded && (rate < 50 || rate > 150 || told["write p99 "+phase] <= 0) || !loaded && rate > 0 {
-				t.Errorf("%s: with 100 reads and writes per second told %v", s.Arm, told)
+			if rate := metrics["read rate "+phase]; loaded && (rate < 50 || rate > 150 || metrics["write p99 "+phase] <= 0) || !loaded && rate > 0 {
+				t.Errorf("%s: with 100 reads and writes per second: %v", s.Arm, metrics)
 			}
 		}
 	}

@@ -101,10 +101,10 @@ func TestVolumes(t *testing.T) {
 	for multiplex, want := range map[string]float64{"true": 1, "false": 10} {
 		step := last(multiplex)
 		// The one that a process detaches itself from may be seen beside it.
-		if n := step.Told["bricks processes"]; n < want || n > want+1 {
-			t.Errorf("multiplex %s: %g processes serve 10 bricks, want %g: %v", multiplex, n, want, step.Told)
+		if n := step.Metrics["bricks processes"]; n < want || n > want+1 {
+			t.Errorf("multiplex %s: %g processes serve 10 bricks, want %g: %v", multiplex, n, want, step.Metrics)
 		}
-		if n := step.Told["bricks ports"]; n != want {
+		if n := step.Metrics["bricks ports"]; n != want {
 			t.Errorf("multiplex %s: bricks listen on %g ports, want %g", multiplex, n, want)
 		}
 		if step.Objects.Ready != 10 || step.Latency["Started"].N != 5 {
@@ -133,7 +133,7 @@ func TestVolumesOfReplicas(t *testing.T) {
 			t.Errorf("%s: %+v", milestone, l)
 		}
 	}
-	if n := step.Told["bricks processes"]; n != 4 {
+	if n := step.Metrics["bricks processes"]; n != 4 {
 		t.Errorf("%g processes serve bricks of two kinds on two servers", n)
 	}
 	leavesNoVolumes(t, p)

@@ -128,16 +128,24 @@ func risingSlope(means []float64, each float64) (stats.Estimate, bool) {
 }
 
 // backlog is the backlog of a stream over its hold: that at the end of each
-// window that is judged, in batches where there are more. It is nil where too
-// few are on record.
+// period that is judged, in batches where there are more. It is nil where too
+// few are on record. The windows that several components have of one period have
+// the same backlog. Where it fell because arrivals were given up, and not because
+// they were done, they had waited until then.
 func (s *Stream) backlog() *Backlog {
 	var means []float64
-	arrivals := 0
-	for _, w := range s.windows {
-		if !w.warmUp {
-			means = append(means, float64(w.backlog))
-			arrivals += w.intended
+	arrivals, before := 0, 0
+	for i := 0; i < len(s.windows); {
+		w := s.windows[i]
+		dropped, intended := 0, 0
+		for ; i < len(s.windows) && s.windows[i].from == w.from; i++ {
+			dropped, intended = dropped+s.windows[i].dropped, intended+s.windows[i].intended
 		}
+		if w.warmUp {
+			continue
+		}
+		means = append(means, float64(max(w.backlog, min(before, w.backlog+dropped))))
+		arrivals, before = arrivals+intended, w.backlog
 	}
 	for len(means) >= 2*backlogBatches {
 		half := make([]float64, len(means)/2)

@@ -119,3 +119,24 @@ func TestABacklogInBalanceIsSteady(t *testing.T) {
 		t.Errorf("%d of 300 backlogs in balance are called growing", wrong)
 	}
 }
+
+// Arrivals that are given up at the end waited until then, and what several
+// components have of one period is one backlog.
+func TestABacklogThatIsGivenUp(t *testing.T) {
+	s := NewStream(10e6, nil)
+	for i := range record.Micros(10) {
+		w := record.Window{From: i * 1e6, To: (i + 1) * 1e6, Intended: 10, Sent: 10, Done: 10, Backlog: int(i+1) * 100}
+		if i == 9 {
+			w.Intended, w.Late, w.Dropped, w.Backlog = 1010, 1000, 1000, 0
+		}
+		for _, component := range []string{"read", "write"} {
+			w.Component = component
+			s.Add(&w)
+			w.Intended, w.Late, w.Dropped = 10, 0, 0 // of the first one
+		}
+	}
+	b := s.backlog()
+	if want := []float64{100, 200, 300, 400, 500, 600, 700, 800, 900, 900}; !slices.Equal(b.Means, want) || !b.Growing {
+		t.Errorf("%v, want %v; it grows: %v", b.Means, want, b.Growing)
+	}
+}

@@ -51,7 +51,7 @@ type Breach struct {
 	// each object that it asked for: it belongs to what is normal.
 	Usual bool `json:"usual"`
 	// Count is how many objects, requests or events it is of, all through the
-	// step; Object is the first of them, and Message what was told of it.
+	// step; Object is the first of them, and Message what was said of it.
 	Count   int          `json:"count"`
 	Object  string       `json:"object,omitempty"`
 	Message string       `json:"message,omitempty"`
@@ -216,14 +216,14 @@ func (f *facts) loadsAt(moments []record.Micros) []StepProgress {
 			continue
 		}
 		n := s.count()
-		if s.told {
+		if s.onRecord {
 			loads[from(s.sent)].Asked += n
 		}
 		for i, o := range s.filling() {
 			if i >= n {
 				break
 			}
-			if !s.told {
+			if !s.onRecord {
 				loads[from(o.first)].Asked++
 			}
 			end := len(moments)

@@ -508,7 +508,7 @@ func TestTheStepThatDecided(t *testing.T) {
 // Readings of a long step are thinned out, and what is computed from them
 // stays what it was.
 func TestReadingsAreBounded(t *testing.T) {
-	s := newReadings()
+	s := newReadings(nil)
 	for i := range 5 * maxPoints {
 		s.add(record.Micros(i)*1e6, &record.Reading{Source: "p", Values: map[string]float64{"cpuSeconds": float64(i) / 4}})
 	}

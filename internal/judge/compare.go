@@ -64,29 +64,19 @@ func RunOf(s Step, kind record.ObjectKind, milestones []string, samples []compar
 	add(compare.KindRate, "achieved rate", "/s", s.AchievedRate)
 	r.Figures[len(r.Figures)-1].LessIsWorse = true
 	for _, m := range kind.Metrics {
-		if x, ok := s.Told[m.Name]; ok {
-			r.Figures = append(r.Figures, compare.Figure{Metric: m.Name, Unit: m.Unit, Kind: compare.KindRequest, Value: &x, LessIsWorse: m.LessIsWorse})
+		if x, ok := s.Metrics[m.Name]; ok {
+			r.Figures = append(r.Figures, compare.Figure{Metric: m.Name, Title: m.Title, Unit: m.Unit, Kind: compare.KindMetric, Value: &x, LessIsWorse: m.LessIsWorse})
 		}
 	}
 	for _, source := range slices.Sorted(maps.Keys(s.Resources)) {
 		u := s.Resources[source]
 		cpu, peak, start := u.CPUSeconds, float64(u.PeakRSSBytes), float64(u.StartRSSBytes)
 		growth := peak - start
-		figures := map[record.SampleFigure]compare.Figure{
-			record.FigureCPU:    {Metric: source + " CPU", Unit: "s", Kind: compare.KindCPU, Value: &cpu},
-			record.FigureMemory: {Metric: source + " memory, most", Unit: "B", Kind: compare.KindMemory, Value: &peak, Start: &start},
-			record.FigureGrowth: {Metric: source + " memory, growth", Unit: "B", Kind: compare.KindGrowth, Value: &growth, Start: &start},
+		use := []compare.Figure{{Kind: compare.KindCPU, Value: &cpu}, {Kind: compare.KindMemory, Value: &peak, Start: &start}, {Kind: compare.KindGrowth, Value: &growth, Start: &start}}
+		for i, m := range record.UseOf(source, "") {
+			use[i].Metric, use[i].Unit = m.Name, m.Unit
 		}
-		for _, m := range kind.Metrics {
-			if m.Source == source && m.Figure == record.FigurePerCPU {
-				r.Figures = append(r.Figures, compare.Figure{Metric: m.Name, Unit: m.Unit, Kind: compare.KindCPU, Value: u.RequestsPerCPUSecond, LessIsWorse: m.LessIsWorse})
-			}
-			if f, ok := figures[m.Figure]; ok && m.Source == source {
-				f.Metric, f.Unit, f.LessIsWorse = m.Name, m.Unit, m.LessIsWorse
-				figures[m.Figure] = f
-			}
-		}
-		r.Figures = append(r.Figures, figures[record.FigureCPU], figures[record.FigureMemory], figures[record.FigureGrowth])
+		r.Figures = append(r.Figures, use...)
 	}
 	return r
 }

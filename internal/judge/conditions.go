@@ -67,7 +67,7 @@ func (f *facts) figuresIn(from, to record.Micros, load StepProgress) map[string]
 	var service []float64
 	var edges []edge
 	for _, s := range f.own {
-		if !s.told || s.outcome == record.SlotDropped || s.sent > to || s.replied < from {
+		if !s.onRecord || s.outcome == record.SlotDropped || s.sent > to || s.replied < from {
 			continue
 		}
 		edges = append(edges, edge{max(s.sent, from), 1}, edge{s.replied, -1})
@@ -174,7 +174,7 @@ func (f *facts) mostPending(t record.Micros) StepProgress {
 	return most
 }
 
-// compareFigures puts what is told of the objects first, then the API, then
+// compareFigures puts what is known of the objects first, then the API, then
 // the processes.
 func compareFigures(x, y string) int {
 	return cmp.Or(cmp.Compare(orderOf(x), orderOf(y)), cmp.Compare(x, y))

@@ -63,7 +63,7 @@ func newFacts(t record.Micros, id int, s *record.StepEvent, known *knownTroubles
 		},
 		start: t, loaded: never, reached: never, end: never,
 		timeout: s.Timeout, hold: s.Hold, places: s.Places, others: s.Others, toAsk: s.Units,
-		readings: newReadings(), troubles: newTroubles(known, s.Open),
+		readings: newReadings(known.kind.Metrics), troubles: newTroubles(known, s.Open),
 	}
 	if s.Timeout <= 0 {
 		f.timeout = unreached - 1

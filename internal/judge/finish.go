@@ -76,13 +76,10 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	}
 	kind := b.spec.Kind
 	kind.Measures, kind.Troubles, kind.Bounds = nil, nil, nil
-	if kind.By != nil {
-		kind.By = &record.By{Labels: kind.By.Labels, From: kind.By.From, To: kind.By.To}
+	if by := kind.GroupBy; by != nil {
+		kind.GroupBy = &record.GroupBy{Labels: by.Labels, From: by.From, To: by.To}
 	}
-	// Those of CPU and memory are made of each source anyway.
-	kind.Metrics = slices.DeleteFunc(slices.Clone(kind.Metrics), func(m record.Metric) bool {
-		return slices.Contains([]record.SampleFigure{record.FigureCPU, record.FigureMemory, record.FigureGrowth}, m.Figure)
-	})
+	kind.Metrics = slices.DeleteFunc(slices.Clone(kind.Metrics), record.Metric.Everywhere)
 	r := Result{
 		Schema: ResultSchema, Experiment: b.spec.Experiment, Workload: b.spec.Workload, Kind: b.spec.ExperimentKind,
 		Command: b.spec.Command, Version: b.spec.Version, Fidelity: fidelity, ObjectKind: &kind, Arrived: b.spec.Kind.There,
@@ -249,7 +246,7 @@ func warningsOf(steps []*judged) record.Warnings {
 		})
 	}
 	for _, s := range steps {
-		if text := s.AtOnce.breach(); text != "" {
+		if text := s.Concurrent.breach(); text != "" {
 			warnings.Add(record.Warning{Kind: record.WarningLimit, Steps: []int{s.ID}, Count: 1, Text: text})
 		}
 		if s.stood > 0 {

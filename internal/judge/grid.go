@@ -31,14 +31,19 @@ type Grid struct {
 	Cells      []Cell      `json:"cells"`
 	// Pairs compare cells that differ in the value of one key alone, by Metric;
 	// load lines by their brackets.
-	Metric string          `json:"metric,omitempty"`
-	Margin float64         `json:"margin"`
-	Alpha  float64         `json:"alpha"` // an interval of a pair is one of 1 - Alpha
-	Pairs  []Pair          `json:"pairs"`
-	Curves []CapacityCurve `json:"curves,omitempty"`
+	Metric string `json:"metric,omitempty"`
+	// MetricTitle is what readers see in place of the metric's name, "" for the name.
+	MetricTitle string          `json:"metricTitle,omitempty"`
+	Margin      float64         `json:"margin"`
+	Alpha       float64         `json:"alpha"` // an interval of a pair is one of 1 - Alpha
+	Pairs       []Pair          `json:"pairs"`
+	Curves      []CapacityCurve `json:"curves,omitempty"`
 	// Warnings are those of the grid as a whole: each cell has its own.
 	Warnings record.Warnings `json:"warnings,omitempty"`
 }
+
+// MetricCalled is what readers see the metric as.
+func (g Grid) MetricCalled() string { return cmp.Or(g.MetricTitle, g.Metric) }
 
 // Varied is a key and its values.
 type Varied struct {
@@ -129,6 +134,9 @@ func NewGrid(vary []Varied, cells []Cell, metric string, margin, alpha float64) 
 	for _, c := range cells {
 		if c.Failed == "" {
 			g.Experiment, g.Workload, g.Kind = c.Experiment, c.Workload, c.Result.Kind
+			if c.ObjectKind != nil && c.ObjectKind.Metric(metric) != nil {
+				g.MetricTitle = c.ObjectKind.Metric(metric).Title
+			}
 			counts[c.Verdict]++
 		}
 	}

@@ -61,9 +61,8 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 	}
 	s.InFlightMax, s.WatchLag, s.Resources = inFlight(f.own), f.canaries.lag(), f.readings.resources()
 	var limits []BoundShare
-	s.AtOnce, limits = atOnceOf(spec, f)
-	s.By = byLabels(spec, f, outcomes)
-	s.Told = f.readings.told(spec.Kind.Metrics)
+	s.Concurrent, limits = concurrentIn(spec, f)
+	s.Groups = groupsOf(spec, f, outcomes)
 	s.OwnDelay, s.Logs = f.readings.ownDelay, f.logs
 	if f.stream != nil {
 		f.stream.fill(spec, f, v)
@@ -74,6 +73,7 @@ func judge(spec *Spec, f *facts, first *judged) *judged {
 	} else {
 		s.OfferedRate, s.AchievedRate, v.achieved = ratesOf(f)
 	}
+	s.Metrics = metricsOf(spec, f, s)
 	if b := s.Backlog; b != nil {
 		if mean := s.Latency[spec.Kind.There].Mean; mean != nil && s.AchievedRate != nil {
 			b.Balance = finite(round(*mean**s.AchievedRate, 3))
@@ -236,13 +236,13 @@ func effective(f *facts, s *judged, outcomes []unitOutcome) *float64 {
 	// A request that is not on record belongs to no iteration that is known.
 	short := make(map[int]bool)
 	for i, u := range f.units {
-		if outcomes[i] != unitReady && u.slot.told {
+		if outcomes[i] != unitReady && u.slot.onRecord {
 			short[u.slot.iteration] = true
 		}
 	}
 	whole := 0
 	for _, u := range f.units {
-		if u.slot.told && !short[u.slot.iteration] {
+		if u.slot.onRecord && !short[u.slot.iteration] {
 			whole++
 		}
 	}

@@ -879,7 +879,7 @@ func inFlightSlowly(slots []*slot) int {
 	for _, at := range slots {
 		n := 0
 		for _, s := range slots {
-			if s.told && s.outcome != record.SlotDropped && s.sent <= at.sent && at.sent < s.replied {
+			if s.onRecord && s.outcome != record.SlotDropped && s.sent <= at.sent && at.sent < s.replied {
 				n++
 			}
 		}
@@ -894,10 +894,10 @@ func TestInFlightAgreesWithASlowTwin(t *testing.T) {
 		var slots []*slot
 		for range rng.IntN(20) {
 			sent := record.Micros(rng.IntN(12))
-			s := &slot{told: true, sent: sent, replied: sent + record.Micros(rng.IntN(5)), outcome: record.SlotCreated}
+			s := &slot{onRecord: true, sent: sent, replied: sent + record.Micros(rng.IntN(5)), outcome: record.SlotCreated}
 			switch rng.IntN(8) {
 			case 0:
-				s.told = false
+				s.onRecord = false
 			case 1:
 				s.outcome = record.SlotDropped
 			}

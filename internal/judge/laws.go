@@ -232,8 +232,8 @@ func LawsOf(spec Spec, made []Step) *Laws {
 		}
 	}
 	for _, m := range spec.Kind.Metrics {
-		if m.Figure == record.FigureMost && !anyOpen(steps) {
-			drafts = append(drafts, inPlaceLaw(spec, steps, m.Name, LawCount, m.Unit, func(s lawStep) float64 { return s.Told[m.Name] }))
+		if m.Per == nil && m.Of.Fold == record.FoldMost && !m.Everywhere() && !anyOpen(steps) {
+			drafts = append(drafts, inPlaceLaw(spec, steps, m.Called(), LawCount, m.Unit, func(s lawStep) float64 { return s.Metrics[m.Name] }))
 		}
 	}
 	for _, source := range sources {
@@ -580,7 +580,7 @@ func inPlaceLaw(spec Spec, steps []lawStep, name, of, unit string, value func(la
 			in = int(s.LevelReached)
 			d.X, d.XUnit = levelName(spec)
 		}
-		if spec.Kind.Anew || s.FromEmpty && spec.FreshLab {
+		if spec.Kind.FreshPerStep || s.FromEmpty && spec.FreshLab {
 			most, removed = 0, false
 		}
 		removed = removed || s.FromEmpty && most > 0

@@ -95,20 +95,6 @@ func (c *readings) resources() map[string]Usage {
 	return list
 }
 
-// told are the figures of a step that its target declares as the most of a value.
-func (c *readings) told(metrics []record.Metric) map[string]float64 {
-	var told map[string]float64
-	for _, m := range metrics {
-		if most, ok := c.most[m.Source][m.Value]; ok && m.Figure == record.FigureMost {
-			if told == nil {
-				told = make(map[string]float64)
-			}
-			told[m.Name] = most
-		}
-	}
-	return told
-}
-
 // ratesOf are the rates of a step on an axis of levels in place: that at which
 // its objects were asked for, that at which they were ready, up to the last of
 // them, and the second in percent of the first; nil for one that is not known.
@@ -148,7 +134,7 @@ func rate(n int, t record.Micros) *float64 { return new(round(float64(n)/t.Secon
 func inFlight(slots []*slot) int {
 	edges := make([]edge, 0, 2*len(slots))
 	for _, s := range slots {
-		if s.told && s.outcome != record.SlotDropped {
+		if s.onRecord && s.outcome != record.SlotDropped {
 			edges = append(edges, edge{s.sent, 1}, edge{s.replied, -1})
 		}
 	}

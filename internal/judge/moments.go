@@ -53,7 +53,7 @@ func (v *verdicts) shortAt(i, m int, bound record.Micros) record.Micros {
 		if t := o.reached(f.gone); t != never {
 			at = min(at, t)
 		} else if o.fell == never {
-			at = f.start // another one took its place; when it went was not told
+			at = f.start // another one took its place; when it went is not known
 		}
 	}
 	return f.within(at)

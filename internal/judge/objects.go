@@ -59,7 +59,7 @@ type object struct {
 	first record.Micros   // news of it
 	at    []record.Micros // when each milestone was reached, or never
 	node  int32           // index into nodeName, -1 unknown
-	// labels are its values of the labels that times are told apart by.
+	// labels are its values of the labels that times are grouped by.
 	labels []string
 	late   bool
 	there  bool // at the arrival milestone, and not fallen from it since
@@ -71,7 +71,7 @@ type object struct {
 	fell    record.Micros
 	reason  string
 	message string
-	// troubled says that it ever told of a trouble.
+	// troubled says that it ever had a trouble.
 	troubled bool
 }
 
@@ -91,7 +91,7 @@ type slot struct {
 	units     int
 	iteration int
 	intended  record.Micros
-	told      bool // its request is on record, and not just news of what it asked for
+	onRecord  bool // its request is on record, and not just news of what it asked for
 	sent      record.Micros
 	waited    record.Micros // for a place among the requests under way
 	scheduled bool          // a schedule said when to send it
@@ -113,13 +113,13 @@ type slot struct {
 // failed reports whether the slot's request was sent and refused, given up, or
 // never answered.
 func (s *slot) failed() bool {
-	return s.told && (s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown)
+	return s.onRecord && (s.outcome == record.SlotFailed || s.outcome == record.SlotUnknown)
 }
 
 // asked reports whether there was a request: a template that writes nothing for
 // a slot asks for nothing.
 func (s *slot) asked() bool {
-	return s.told && (s.units > 0 || s.code != 0 || s.outcome != record.SlotCreated)
+	return s.onRecord && (s.units > 0 || s.code != 0 || s.outcome != record.SlotCreated)
 }
 
 // zeroOf is an object's time zero, from which its latencies count: when its
@@ -128,7 +128,7 @@ func (s *slot) asked() bool {
 // and that of the request where there is no news of the object.
 func (s *slot) zeroOf(o *object) record.Micros {
 	switch {
-	case o != nil && (o.name != s.name || !s.told):
+	case o != nil && (o.name != s.name || !s.onRecord):
 		return o.first
 	case s.scheduled:
 		return s.intended
@@ -139,7 +139,7 @@ func (s *slot) zeroOf(o *object) record.Micros {
 // count is how many objects the slot stands for. As long as its request is not
 // on record nobody knows: then it is as many as there are.
 func (s *slot) count() int {
-	if s.told {
+	if s.onRecord {
 		return s.units
 	}
 	living := 0
@@ -252,13 +252,13 @@ func (c *objects) addSlot(step int, open bool, r *record.Slot) {
 	switch {
 	case !ok:
 		s = c.newSlot(r.Slot, step)
-	case s.told:
+	case s.onRecord:
 		s = c.repeated(s, step, r.Outcome)
 	case s.step != step:
 		s.step = step // there was news before it was asked for
 		c.own = append(c.own, s)
 	}
-	s.told, s.scheduled = true, open
+	s.onRecord, s.scheduled = true, open
 	s.component, s.units, s.iteration = c.intern(r.Component), max(r.Units, 0), r.Iteration
 	s.intended, s.sent, s.replied, s.waited = r.Intended, r.Sent, r.Replied, r.Waited
 	s.code, s.retries, s.throttled = r.Code, r.Retries, r.Throttled
@@ -410,7 +410,7 @@ func (c *objects) end(f *facts) {
 	f.nodeName = c.nodeName
 	f.units = make([]unit, 0, len(f.place))
 	for _, s := range f.place {
-		if surplus := len(s.objects) - s.units; s.told && surplus > s.surplus {
+		if surplus := len(s.objects) - s.units; s.onRecord && surplus > s.surplus {
 			if at := s.objects[s.units+s.surplus].first; f.replaced == 0 || at < f.replacedAt {
 				f.replacedAt = at
 			}

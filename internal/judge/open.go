@@ -74,7 +74,7 @@ func arrivalsOf(f *facts) *Arrivals {
 		if s.waited > 0 {
 			a.Late++
 		}
-		if s.told {
+		if s.onRecord {
 			own = append(own, max(s.sent-s.intended-s.waited, 0).Seconds())
 		}
 	}
@@ -165,11 +165,11 @@ func waitsOf(spec *Spec, f *facts) []Wait {
 	total := 0.0
 	for i := range f.units {
 		u := &f.units[i]
-		if !u.own || u.slot.outcome == record.SlotDropped || !u.slot.told && u.object == nil {
+		if !u.own || u.slot.outcome == record.SlotDropped || !u.slot.onRecord && u.object == nil {
 			continue
 		}
 		at, from := u.zero, -1
-		if u.slot.told {
+		if u.slot.onRecord {
 			at = u.slot.zeroOf(nil)
 		}
 		onTheWay := -1 // to the first milestone that none of those reached follows
@@ -231,7 +231,7 @@ func (n *Bottleneck) addCPUs(machine *stepUsage, usage map[string]*stepUsage) fl
 	busy := round(min(100*machine.used/all, 100), 1)
 	n.CPUBusy = &busy
 	others := busy
-	split := make(map[string]bool) // sources whose parts are told too, which say more
+	split := make(map[string]bool) // sources whose parts are known too, which say more
 	for source := range usage {
 		if whole, _, ok := strings.Cut(source, "/"); ok {
 			split[whole] = true

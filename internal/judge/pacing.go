@@ -15,7 +15,7 @@ import (
 const (
 	paceNeeds  = 50   // objects
 	paceSpread = 0.35 // of the median distance, that between the quartiles at most
-	paceLeast  = 4e-3 // seconds between two: above 250 a second nothing is told
+	paceLeast  = 4e-3 // seconds between two: above 250 a second nothing is shown
 	paceEven   = 1.5  // of the distance from an even spread of waits, by the root of their number
 	paceUneven = 0.15 // that distance where they are many: a load that is held up for a moment makes waits uneven, too
 	paceOwn    = 0.15 // how near to the load's own rate it is that of the load
@@ -90,7 +90,7 @@ func spreadEvenly(waits []float64) bool {
 	return far <= max(paceEven/math.Sqrt(n), paceUneven)
 }
 
-// found tells the signatures what the step shows besides what it was told.
+// found tells the signatures what the step shows besides what it was given.
 func (b *Builder) found(f *facts, s *judged) {
 	tell := func(t record.Micros, reason, text string) {
 		b.matcher.Event(t, &record.KubeEvent{Reason: reason, Message: text, Source: SourceSelf})

@@ -95,7 +95,7 @@ func (p *Published) findValue(kind record.ObjectKind, milestones []string, r Res
 		if s.Level != *level || s.Arm != p.Arm || !s.Verdict.Decided() {
 			continue
 		}
-		for _, b := range s.By {
+		for _, b := range s.Groups {
 			if v := b.figure(p.Metric); v != nil {
 				p.Unit, values = "s", append(values, *v)
 			}

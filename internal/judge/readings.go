@@ -7,7 +7,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
-// used is what a sample tells that a process has used.
+// used is what a process has used, by a sample.
 type used struct {
 	cpu          float64 // seconds since it was started
 	rss, peak    float64 // bytes; rss is below 0 where it is not known
@@ -16,13 +16,13 @@ type used struct {
 
 func usedBy(r *record.Reading) used {
 	var u used
-	u.cpu, u.okCPU = reading(r, "cpuSeconds")
+	u.cpu, u.okCPU = reading(r, record.ValueCPU)
 	u.rss, u.okRSS = reading(r, "rssBytes")
 	// Of many processes of one program, what they share counts once.
 	if shares, ok := reading(r, "pssBytes"); ok {
 		u.rss, u.okRSS = shares, true
 	}
-	// Where the system tells the peak between two readings, that counts.
+	// Where the system has the peak between two readings, that counts.
 	u.peak, _ = reading(r, "peakBytes")
 	u.peak = max(u.peak, u.rss)
 	return u
@@ -41,12 +41,20 @@ func reading(r *record.Reading, name string) (float64, bool) {
 type readings struct {
 	usage    map[string]*stepUsage // by source
 	cpu      map[string][]cpuPoint
-	gauges   map[string][]gaugePoint       // of sources that tell no use of CPU or memory
-	most     map[string]map[string]float64 // the most of each value, by source
+	gauges   map[string][]gaugePoint      // of sources that say no use of CPU or memory, and those that metrics need
+	needed   map[string]bool              // the latter
+	sums     map[string]map[string]*sumOf // by source and value
 	ownDelay *OwnDelay
 }
 
-// gaugePoint is what a source told at a time.
+// sumOf is what the samples of one value came to in a step so far.
+type sumOf struct {
+	first, last, most float64
+	risen             float64 // by how much a value that only grows did, over all starts of its process
+	from, to          record.Micros
+}
+
+// gaugePoint is what a source reported at a time.
 type gaugePoint struct {
 	t      record.Micros
 	values map[string]float64
@@ -69,8 +77,20 @@ type cpuPoint struct {
 	rss  float64 // bytes at that time, below 0 where it is not known
 }
 
-func newReadings() readings {
-	return readings{usage: make(map[string]*stepUsage), cpu: make(map[string][]cpuPoint), gauges: make(map[string][]gaugePoint), most: make(map[string]map[string]float64)}
+// newReadings collects what these metrics need besides what every step has.
+func newReadings(metrics []record.Metric) readings {
+	c := readings{
+		usage: make(map[string]*stepUsage), cpu: make(map[string][]cpuPoint), gauges: make(map[string][]gaugePoint),
+		needed: make(map[string]bool), sums: make(map[string]map[string]*sumOf),
+	}
+	for _, m := range metrics {
+		for _, x := range m.Folds() {
+			if x.Value != record.ValueCPU && (m.Per != nil || x.Fold == record.FoldMean || x.Fold == record.FoldPerSecond) {
+				c.needed[x.Source] = true
+			}
+		}
+	}
+	return c
 }
 
 // add takes in a sample.
@@ -79,19 +99,20 @@ func (c *readings) add(t record.Micros, r *record.Reading) {
 		c.addWakes(r)
 		return
 	}
-	most := c.most[r.Source]
-	if most == nil {
-		most = make(map[string]float64)
-		c.most[r.Source] = most
-	}
 	for name := range r.Values {
 		if value, ok := reading(r, name); ok {
-			most[name] = max(most[name], value)
+			c.sum(t, r.Source, name, value, value)
 		}
 	}
 	now := usedBy(r)
-	if !now.okCPU && !now.okRSS {
+	if now.okRSS {
+		c.sum(t, r.Source, record.ValueMemory, now.rss, now.peak)
+	}
+	uses := now.okCPU || now.okRSS
+	if !uses || c.needed[r.Source] {
 		c.gauges[r.Source] = append(thinned(c.gauges[r.Source]), gaugePoint{t, r.Values})
+	}
+	if !uses {
 		return
 	}
 	held := now.rss
@@ -113,11 +134,28 @@ func (c *readings) add(t record.Micros, r *record.Reading) {
 		return
 	}
 	if now.cpu < u.cpu {
-		u.cpu = 0 // the process was started anew
+		u.cpu = 0 // the process was started again
 	}
 	u.used += now.cpu - u.cpu
 	u.cpu = now.cpu
 	c.cpu[r.Source] = append(thinned(c.cpu[r.Source]), cpuPoint{t, u.used, held})
+}
+
+// sum takes in a value of a sample, and the most that it was since the one before.
+func (c *readings) sum(t record.Micros, source, name string, value, most float64) {
+	if c.sums[source] == nil {
+		c.sums[source] = make(map[string]*sumOf)
+	}
+	x, ok := c.sums[source][name]
+	if !ok {
+		x = &sumOf{first: value, last: value, from: t}
+		c.sums[source][name] = x
+	}
+	if value < x.last {
+		x.last = 0 // the process was started again
+	}
+	x.risen += value - x.last
+	x.last, x.most, x.to = value, max(x.most, most), t
 }
 
 func (c *readings) addWakes(r *record.Reading) {
@@ -180,7 +218,7 @@ func cpuIn(points []cpuPoint, from, to record.Micros) (float64, bool) {
 	return round(100*(points[j].used-points[i].used)/span, 1), true
 }
 
-// usedBetween is how many seconds of CPU a process used between two moments, in
+// usedBetween is by how much a value that only grows did between two moments, in
 // proportion between readings.
 func usedBetween(points []cpuPoint, from, to record.Micros) (float64, bool) {
 	if len(points) < 2 || points[0].t > from || points[len(points)-1].t < to {

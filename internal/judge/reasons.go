@@ -28,8 +28,8 @@ type reasonGroup struct {
 	nodes   map[int32]bool
 	// Of the scheduler's own words: how many nodes they count, of how many,
 	// and how often each of them came.
-	told, of int
-	messages map[string]int
+	found, of int
+	messages  map[string]int
 }
 
 func (g *reasonGroup) add(certain bool) {
@@ -70,7 +70,7 @@ const tooLate = "the object was ready only after the step timeout"
 func (r *reasons) add(u *unit) *reasonGroup {
 	name, node := u.slot.name, int32(-1)
 	key := eventKey{"NoNews", "the object was never seen"}
-	silent := true // it told of no trouble: there may be a warning about it
+	silent := true // it had no trouble: there may be a warning about it
 	switch o := u.object; {
 	case o == nil && u.slot.outcome == record.SlotUnknown:
 		key = eventKey{"NoAnswer", u.slot.err}
@@ -105,7 +105,7 @@ func (r *reasons) add(u *unit) *reasonGroup {
 			// The reason that holds for the most nodes is the one that binds.
 			// How many nodes have another one changes from object to object.
 			g := r.group(eventKey{counts[0].Reason, ""})
-			g.told, g.of = max(g.told, counts[0].Nodes), max(g.of, of)
+			g.found, g.of = max(g.found, counts[0].Nodes), max(g.of, of)
 			g.messages[key.message]++
 			return g
 		}
@@ -159,7 +159,7 @@ func (r *reasons) grouped() []Reason {
 	for key, g := range r.groups {
 		reason := Reason{Reason: key.reason, Message: key.message, Count: g.count, Nodes: len(g.nodes), NodesOf: r.f.places, Requests: g.units == 0, certain: g.certain}
 		if g.of > 0 {
-			reason.Nodes, reason.NodesOf = g.told, g.of
+			reason.Nodes, reason.NodesOf = g.found, g.of
 			most := 0
 			for message, n := range g.messages {
 				if n > most || n == most && message < reason.Message {

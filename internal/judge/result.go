@@ -1,6 +1,7 @@
 package judge
 
 import (
+	"encoding/json"
 	"fmt"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
@@ -8,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade/keys"
 )
 
 // ResultSchema names the format of result.json.
@@ -147,14 +149,14 @@ type Step struct {
 	Latency        Latencies        `json:"latency"`
 	Reasons        []Reason         `json:"reasons"`
 	Resources      map[string]Usage `json:"resources"`
-	// AtOnce is how many objects were between two milestones at once.
-	AtOnce *AtOnce `json:"atOnce,omitempty"`
-	// By are the times of its objects by the values of each label that the workload
-	// names.
-	By []ByLabel `json:"by,omitempty"`
-	// Told are figures that the target told of the step by itself, by the names of
-	// its metrics.
-	Told     map[string]float64 `json:"told,omitempty"`
+	// Concurrent is how many objects were between two milestones at once.
+	Concurrent *Concurrent `json:"concurrent,omitempty"`
+	// Groups are the times of its objects by the values of each label that the
+	// workload names.
+	Groups []Group `json:"groups,omitempty"`
+	// Metrics are the figures that the target declares, by name, but for those of
+	// CPU, memory and rate, which every step has.
+	Metrics  map[string]float64 `json:"metrics,omitempty"`
 	Breaches []Breach           `json:"breaches"` // in order of time
 	// Conditions are those at what broke first; null where nothing broke.
 	Conditions *Conditions `json:"conditions,omitempty"`
@@ -163,6 +165,17 @@ type Step struct {
 	Durations []HistogramSummary `json:"durations,omitempty"`
 	// Logs are samples of what containers of failing objects have written.
 	Logs []LogTail `json:"logs,omitempty"`
+}
+
+// UnmarshalJSON implements json.Unmarshaler: a result may be of an earlier
+// version.
+func (s *Step) UnmarshalJSON(data []byte) error {
+	data, err := keys.Step(data)
+	if err != nil {
+		return err
+	}
+	type plain Step
+	return json.Unmarshal(data, (*plain)(s))
 }
 
 // Objects accounts for every slot in place at the end of a step:
@@ -364,7 +377,7 @@ type Reason struct {
 	Reason  string `json:"reason"`
 	Message string `json:"message"`
 	Count   int    `json:"count"`
-	// Nodes is how many nodes the reason was told of, of NodesOf; 0 of those
+	// Nodes is how many nodes the reason was found on, of NodesOf; 0 of those
 	// where it is not known.
 	Nodes   int `json:"nodes"`
 	NodesOf int `json:"nodesOf"`
@@ -399,10 +412,6 @@ type Usage struct {
 	// files that were read.
 	PeakRSSBytes  int64 `json:"peakRSSBytes"`
 	StartRSSBytes int64 `json:"startRSSBytes"`
-	// RequestsPerCPUSecond is how many requests of a stream were done in the
-	// hold for each second of CPU that it used in it; null where that is not
-	// known.
-	RequestsPerCPUSecond *float64 `json:"requestsPerCPUSecond,omitempty"`
 }
 
 // Cost is what this program itself used for the whole run.

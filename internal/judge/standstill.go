@@ -24,7 +24,7 @@ const (
 	// leastStandstill is how long one is at least: shorter ones are a matter of
 	// disks and of garbage collection, and are seen in the latencies.
 	leastStandstill = record.Micros(2e6)
-	// newsDelay is how long what was done before may still be told of.
+	// newsDelay is how long what was done before may still be reported.
 	newsDelay = record.Micros(500e3)
 	// releasedWithin is how soon after its end what it held back is answered.
 	releasedWithin = record.Micros(1e6)
@@ -43,7 +43,7 @@ func (f *facts) standstills() []standstill {
 		writes = append(writes, write{sent, replied})
 	}
 	for _, s := range f.own {
-		if s.told && s.outcome != record.SlotDropped {
+		if s.onRecord && s.outcome != record.SlotDropped {
 			add(s.sent, s.replied, s.outcome != record.SlotUnknown)
 		}
 	}
@@ -93,7 +93,7 @@ func (f *facts) standstills() []standstill {
 	for i := range list {
 		s := &list[i]
 		for _, x := range f.own {
-			if x.told && x.sent < s.to && x.replied >= s.to && x.replied <= s.to+releasedWithin {
+			if x.onRecord && x.sent < s.to && x.replied >= s.to && x.replied <= s.to+releasedWithin {
 				s.released++
 			}
 		}
@@ -162,7 +162,7 @@ func (f *facts) hiddenBy(s standstill) string {
 	}
 	sent := 0
 	for _, x := range f.own {
-		if x.told && (x.sent < s.from || x.sent > s.to) {
+		if x.onRecord && (x.sent < s.from || x.sent > s.to) {
 			sent++
 		}
 	}

@@ -240,7 +240,7 @@ func (s *Stream) ByComponent(there string, milestones []string) []compare.Milest
 	return list
 }
 
-// fill fills in what is told of a step whose load was a stream.
+// fill fills in what a result has of a step whose load was a stream.
 func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 	step := v.step
 	step.Requests, step.Objects.none = &s.account, true
@@ -276,23 +276,6 @@ func (s *Stream) fill(spec *Spec, f *facts, v *verdicts) {
 	step.AchievedRate = rate(done, to-from)
 	if bits := 8 * float64(s.account.bytesIn) / (to - from).Seconds(); bits > 0 {
 		s.account.BitsPerSecond = significant(bits)
-	}
-	for _, m := range spec.Kind.Metrics {
-		key, tells := map[record.SampleFigure]string{record.FigureSeconds: "seconds", record.FigureTold: "value"}[m.Figure]
-		if told := f.readings.gauges[m.Source]; tells && len(told) > 0 {
-			if step.Told == nil {
-				step.Told = make(map[string]float64)
-			}
-			step.Told[m.Name] = *significant(told[len(told)-1].values[key])
-		}
-		if m.Figure != record.FigurePerCPU {
-			continue
-		}
-		if used, ok := usedBetween(f.readings.cpu[m.Source], from, to); ok && used > 0 {
-			u := step.Resources[m.Source]
-			u.RequestsPerCPUSecond = significant(float64(s.account.Done) / used)
-			step.Resources[m.Source] = u
-		}
 	}
 	if s.account.Intended > 0 {
 		v.achieved = new(100 * float64(done) / float64(s.account.Intended))

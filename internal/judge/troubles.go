@@ -22,7 +22,7 @@ type troubles struct {
 // sighting is one kind of trouble as it is seen in a step.
 type sighting struct {
 	first record.Micros
-	// reports is how many objects or requests told of it themselves, events how
+	// reports is how many objects or requests had it themselves, events how
 	// many events did: both may be of the same.
 	reports, events int
 	what            string
@@ -69,7 +69,7 @@ func (c *troubles) addRequest(r *record.Slot) {
 	if r.Throttled > 0 {
 		at := r.ThrottledAt
 		if at == 0 {
-			at = r.Replied // a record of before that was told
+			at = r.Replied // a record of before that was known
 		}
 		c.observe(BreachThrottling, at, "the server throttled requests (429)", r.Slot, r.Trouble).reports += r.Throttled
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/goccy/go-yaml"
 
 	"plimsoll.dev/plimsoll/internal/plan/signature"
+	"plimsoll.dev/plimsoll/internal/text/size"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -121,60 +122,8 @@ type Lab struct {
 	PodCIDRPrefix int     `yaml:"podCIDRPrefix,omitempty"`
 }
 
-// Bytes is an amount of memory, written as Kubernetes does: 512Mi, 2Gi.
-type Bytes int64
-
-type byteUnit struct {
-	suffix string
-	bytes  int64
-}
-
-// byteUnits are the units of Bytes, the largest first.
-func byteUnits() []byteUnit {
-	return []byteUnit{{"Ti", 1 << 40}, {"Gi", 1 << 30}, {"Mi", 1 << 20}, {"Ki", 1 << 10}, {"", 1}}
-}
-
-// UnmarshalText reads "512Mi", "1.5Gi" or a number of bytes.
-func (b *Bytes) UnmarshalText(text []byte) error {
-	for _, u := range byteUnits() {
-		number, ok := strings.CutSuffix(string(text), u.suffix)
-		if !ok {
-			continue
-		}
-		v, err := strconv.ParseFloat(number, 64)
-		if err != nil || !(v >= 0) || v*float64(u.bytes) >= 1<<62 {
-			break
-		}
-		*b = Bytes(v * float64(u.bytes))
-		return nil
-	}
-	return fmt.Errorf("%q is not an amount of memory: want one such as 512Mi or 2Gi", text)
-}
-
-// MarshalText writes what UnmarshalText reads.
-func (b Bytes) MarshalText() ([]byte, error) {
-	for _, u := range byteUnits() {
-		if int64(b)%u.bytes == 0 {
-			return fmt.Appendf(nil, "%d%s", int64(b)/u.bytes, u.suffix), nil
-		}
-	}
-	return nil, nil
-}
-
-// String and Set make it a flag.
-func (b *Bytes) String() string {
-	if *b == 0 {
-		return ""
-	}
-	text, _ := b.MarshalText() // it always can
-	return string(text)
-}
-
-// Set reads a flag's value.
-func (b *Bytes) Set(text string) error { return b.UnmarshalText([]byte(text)) }
-
-// Type is what a flag's value is called in the help.
-func (b *Bytes) Type() string { return "memory" }
+// Bytes is an amount of memory: 512Mi, 2GiB.
+type Bytes = size.Bytes
 
 // Axis is what is raised, and how.
 type Axis struct {

@@ -568,32 +568,6 @@ func TestFullExample(t *testing.T) {
 	}
 }
 
-func TestBytes(t *testing.T) {
-	for _, c := range []struct {
-		text string
-		want Bytes
-		ok   bool
-		why  string
-	}{
-		{"512Mi", 512 << 20, true, "whole units"},
-		{"1.5Gi", 3 << 29, true, "a part of a unit"},
-		{"100", 100, true, "bytes"},
-		{"2G", 0, false, "a unit that is not of 1024"},
-		{"-1Gi", 0, false, "less than nothing"},
-		{"9999999999Ti", 0, false, "more than can be counted"},
-		{"much", 0, false, "no number"},
-	} {
-		var b Bytes
-		if err := b.Set(c.text); (err == nil) != c.ok || b != c.want {
-			t.Errorf("%s: %q is %d, %v; want %d", c.why, c.text, b, err, c.want)
-		}
-		var again Bytes
-		if c.ok && c.want != 0 && (again.Set(b.String()) != nil || again != b) {
-			t.Errorf("%s: %q is written as %q, which is %d", c.why, c.text, b.String(), again)
-		}
-	}
-}
-
 // Signatures in a plan are judged like everything else, survive the copy that a
 // run keeps, and have no part in the conditions that a run is resumed by.
 func TestSignatures(t *testing.T) {

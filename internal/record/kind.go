@@ -1,13 +1,16 @@
 package record
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
+
+	"plimsoll.dev/plimsoll/internal/record/upgrade/keys"
 )
 
 // ObjectKind describes the objects that a target is asked for. It is data, put
-// on record with the environment, so that a record is judged, told and shown
-// without its target.
+// on record with the environment, so that a record is judged and shown without
+// its target.
 type ObjectKind struct {
 	Object Noun `json:"object"` // pod, volume, machine
 	// Place is where objects are: node, brick. It is zero where a level is no
@@ -30,24 +33,36 @@ type ObjectKind struct {
 	Measures []Measure `json:"measures,omitempty"`
 	Metrics  []Metric  `json:"metrics,omitempty"`
 	Troubles []Trouble `json:"troubles,omitempty"`
-	// Anew says that each step has a system of its own, so that none shows what an earlier one left.
-	Anew bool `json:"anew,omitempty"`
-	// Courses are figures among the samples that a report draws over time.
-	Courses []Course `json:"courses,omitempty"`
+	// FreshPerStep says that each step has a system of its own, so that none shows what an earlier one left.
+	FreshPerStep bool `json:"freshPerStep,omitempty"`
+	// Charts are figures among the samples that a report draws over time.
+	Charts []Chart `json:"charts,omitempty"`
 	// Bounds are what can keep a load from going faster, the one first that is to
 	// be named where several hold.
 	Bounds []Bound `json:"bounds,omitempty"`
-	// AtOnce, if not nil, says between which milestones objects are counted.
-	AtOnce *AtOnce `json:"atOnce,omitempty"`
-	// By, if not nil, says by which labels the times of objects are told apart.
-	By *By `json:"by,omitempty"`
+	// Concurrent, if not nil, says between which milestones objects are counted.
+	Concurrent *Concurrent `json:"concurrent,omitempty"`
+	// GroupBy, if not nil, says by which labels the times of objects are grouped.
+	GroupBy *GroupBy `json:"groupBy,omitempty"`
 	// Generator is the program that makes the load, "" for this one.
 	Generator string `json:"generator,omitempty"`
 }
 
-// AtOnce says between which milestones objects are counted, and how many may be
-// there at once: in all and of one place. 0 is no limit, or one that is not known.
-type AtOnce struct {
+// UnmarshalJSON implements json.Unmarshaler: kinds on record may be of an earlier
+// version.
+func (k *ObjectKind) UnmarshalJSON(data []byte) error {
+	data, err := keys.Kind(data)
+	if err != nil {
+		return err
+	}
+	type plain ObjectKind
+	return json.Unmarshal(data, (*plain)(k))
+}
+
+// Concurrent says between which milestones objects are counted, and how many may
+// be there at once: in all and of one place. 0 is no limit, or one that is not
+// known.
+type Concurrent struct {
 	From          string `json:"from"`
 	To            string `json:"to"`
 	Limit         int    `json:"limit,omitempty"`
@@ -57,9 +72,9 @@ type AtOnce struct {
 	PerPlaceSetting string `json:"perPlaceSetting,omitempty"`
 }
 
-// By says by which labels times are told apart. Besides those of the milestones it
-// is the time from one to another; from time zero where From is "".
-type By struct {
+// GroupBy says by which labels times are grouped. Besides those of the milestones
+// it is the time from one to another; from time zero where From is "".
+type GroupBy struct {
 	Labels []string `json:"labels"`
 	From   string   `json:"from,omitempty"`
 	To     string   `json:"to"`
@@ -79,7 +94,7 @@ type Bound struct {
 	Value  string  `json:"value" yaml:"value"`
 	Limit  string  `json:"limit,omitempty" yaml:"limit"` // the value that is its limit; "" is 1
 	Full   float64 `json:"full" yaml:"full"`
-	// Waiting is the value that tells how many wait for it, "" where that is not
+	// Waiting is the value that is how many wait for it, "" where that is not
 	// known: without anybody it did not hold.
 	Waiting string `json:"waiting,omitempty" yaml:"waiting"`
 	// Generator says that it is what makes the load that was short: the rate
@@ -87,8 +102,8 @@ type Bound struct {
 	Generator bool `json:"generator,omitempty" yaml:"generator"`
 }
 
-// Course is some figures of one source that belong on one chart over time.
-type Course struct {
+// Chart is some figures of one source that belong on one chart over time.
+type Chart struct {
 	Title  string  `json:"title"` // with the unit
 	Source string  `json:"source"`
 	Values []Value `json:"values"`
@@ -135,42 +150,6 @@ type Measure struct {
 	Bound float64 `json:"bound,omitempty"`
 }
 
-// Metric is a figure of a step, besides the latencies of its milestones, that
-// arms can be compared by.
-type Metric struct {
-	Name string `json:"name"`
-	Unit string `json:"unit"` // s, B, B/s, %
-	Help string `json:"help"`
-	// LessIsWorse is the direction; else more is worse.
-	LessIsWorse bool `json:"lessIsWorse,omitempty"`
-	// Source is whose samples it is made of, and Figure what is made of them.
-	Source string       `json:"source"`
-	Figure SampleFigure `json:"figure"`
-	// Value is the sample's value that FigureMost is of.
-	Value string `json:"value,omitempty"`
-}
-
-// SampleFigure is what the samples of a source come to in a step.
-type SampleFigure string
-
-// The figures of samples.
-const (
-	FigureCPU    SampleFigure = "cpu"    // seconds of CPU used
-	FigureMemory SampleFigure = "memory" // the most bytes of memory
-	FigureGrowth SampleFigure = "growth" // the most bytes less those at the start
-	// FigurePerCPU is how many requests of a stream were done in the hold for
-	// each second of CPU that the source used in it, and FigureRate how many a
-	// second.
-	FigurePerCPU SampleFigure = "perCPU"
-	FigureRate   SampleFigure = "rate"
-	// FigureSeconds is the last value "seconds" that the source told in a step.
-	FigureSeconds SampleFigure = "seconds"
-	// FigureMost is the most of the value that the metric names.
-	FigureMost SampleFigure = "most"
-	// FigureTold is the last "value" that the source told in a step.
-	FigureTold SampleFigure = "told"
-)
-
 // Trouble is a class of what goes wrong with objects, by the reasons that they
 // and the target's events give. The first one of a list that holds counts.
 type Trouble struct {
@@ -189,15 +168,6 @@ func (k ObjectKind) Names() []string {
 		names[i] = m.Name
 	}
 	return names
-}
-
-// Metric is the metric of that name, nil for one that the kind does not have.
-func (k ObjectKind) Metric(name string) *Metric {
-	i := slices.IndexFunc(k.Metrics, func(m Metric) bool { return m.Name == name })
-	if i < 0 {
-		return nil
-	}
-	return &k.Metrics[i]
 }
 
 // Owner is whose work it is that an object reaches a milestone, "" for one that

@@ -114,6 +114,7 @@ func kindsInOrder() [][3]string {
 		{compare.KindLatency, "Latency", "from time zero to a milestone; an object that never reached it counts as infinitely late"},
 		{compare.KindRequest, "Requests", "from a request to its reply"},
 		{compare.KindRate, "Rates", "more is better"},
+		{compare.KindMetric, "Metrics", "that the target declares"},
 		{compare.KindCPU, "CPU time", "of each process over the whole run"},
 		{compare.KindMemory, "Memory", "the peak resident memory of the run"},
 		{compare.KindGrowth, "Growth of memory", "the peak less the memory at the start of the run"},
@@ -337,7 +338,7 @@ func factsOfArms(r judge.Result) []fact {
 		return list
 	}
 	if p := l.Primary; p.Lo != nil && p.Hi != nil {
-		add(fmt.Sprintf("%g %% interval", round(100*(1-c.Alpha))), intervalOnPage(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Metric, l.Arm, c.Baseline))
+		add(fmt.Sprintf("%g %% interval", round(100*(1-c.Alpha))), intervalOnPage(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Called(), l.Arm, c.Baseline))
 	}
 	add("Margin", fmt.Sprintf("± %g %%", round(100*c.Margin)), "a change within it counts as none")
 	if l.Runs[0]+l.Runs[1] > 0 {
@@ -367,7 +368,7 @@ func markOfArms(r judge.Result) (mark, unit string) {
 		return "?", ""
 	}
 	_, quantile, _ := strings.Cut(l.Primary.Metric, " ")
-	return wholeChange(*l.Primary.Change), cmp.Or(quantile, l.Primary.Metric)
+	return wholeChange(*l.Primary.Change), cmp.Or(l.Primary.Title, quantile, l.Primary.Metric)
 }
 
 // wholeChange is a change to the percent, or to a tenth where that would be

@@ -23,8 +23,8 @@ type labelTable struct {
 func labelTables(r judge.Result) (list []labelTable) {
 	things := objectKind(r).Object.Many
 	for _, s := range r.Steps {
-		for _, b := range s.By {
-			t := labelTable{Step: s, What: spanOf(*objectKind(r).By), Label: b.Label, Rows: [][]string{{b.Label, things, "never", "mean", "p50", "p90", "p99", "max"}}}
+		for _, b := range s.Groups {
+			t := labelTable{Step: s, What: spanOf(*objectKind(r).GroupBy), Label: b.Label, Rows: [][]string{{b.Label, things, "never", "mean", "p50", "p90", "p99", "max"}}}
 			for _, v := range b.Values {
 				row := []string{v.Value, strconv.Itoa(v.Time.N), strconv.Itoa(v.Time.Censored)}
 				if v.Value == "" {
@@ -47,8 +47,8 @@ func labelTables(r judge.Result) (list []labelTable) {
 	return list
 }
 
-// spanOf names the time that is told by labels.
-func spanOf(by record.By) string {
+// spanOf names the time that is grouped by labels.
+func spanOf(by record.GroupBy) string {
 	if by.From == "" {
 		return "Time to " + by.To
 	}
@@ -73,7 +73,7 @@ func (p *printer) byLabels(r judge.Result) {
 	}
 }
 
-// scaled says that times are told as they would be, "" where they pass as they do.
+// scaled says that times are shown as they would be, "" where they pass as they do.
 func scaled(r judge.Result) string {
 	if timeScale(r) == 1 {
 		return ""

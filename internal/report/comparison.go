@@ -162,9 +162,9 @@ func (m equalMetrics) OtherMilestones() string {
 // name is the metric and how many others are the same.
 func (m equalMetrics) name() string {
 	if len(m.Same) == 0 {
-		return m.Metric
+		return m.Called()
 	}
-	return fmt.Sprintf("%s (and of %s)", m.Metric, m.OtherMilestones())
+	return fmt.Sprintf("%s (and of %s)", m.Called(), m.OtherMilestones())
 }
 
 // ComparisonText writes a comparison of recorded experiments for a terminal:
@@ -279,7 +279,7 @@ func (l levelText) runs() {
 	if len(l.Primary.Baseline)+len(l.Primary.Arm) == 0 {
 		return
 	}
-	rows := [][]string{{l.Primary.Metric, l.of.Baseline, l.Arm, ""}}
+	rows := [][]string{{l.Primary.Called(), l.of.Baseline, l.Arm, ""}}
 	for _, r := range runRows(l.of.Paired, l.Primary) {
 		rows = append(rows, []string{r.Name, r.Baseline, r.Arm, r.Change})
 	}

@@ -102,7 +102,7 @@ func (p *printer) cellLevels(g judge.Grid) {
 	}
 	own := ownMetric(g)
 	if own {
-		head, align = append(head, g.Metric), align+"r"
+		head, align = append(head, g.MetricCalled()), align+"r"
 	}
 	figures := func(l judge.CellLevel) []string {
 		row := []string{Number(l.Level), fmt.Sprintf("%d of %d", l.Held, l.Runs), atLeast(l.AtLeast) + plusMinus(l.Rate, ""), latencyPlusMinus(l.P50), latencyPlusMinus(l.P99)}
@@ -202,7 +202,7 @@ func comparedBy(g judge.Grid) string {
 	if g.Kind == "limit" {
 		return "load line, by the brackets"
 	}
-	return g.Metric
+	return g.MetricCalled()
 }
 
 // pairs shows what was found of the pairs of cells: for each two values of a

@@ -24,6 +24,7 @@ type gridData struct {
 	Kind    string                `json:"kind"` // limit or sweep
 	Vary    []judge.Varied        `json:"vary"`
 	Metric  string                `json:"metric"`
+	Title   string                `json:"title,omitempty"` // of the metric
 	Margin  float64               `json:"margin"`
 	Alpha   float64               `json:"alpha"`
 	Arrived string                `json:"arrived"`
@@ -61,7 +62,7 @@ type cellStep struct {
 }
 
 func gridDataOf(g judge.Grid) *gridData {
-	d := &gridData{Kind: g.Kind, Vary: g.Vary, Metric: g.Metric, Margin: g.Margin, Alpha: g.Alpha, Cells: []cellData{}, Pairs: g.Pairs, Curves: g.Curves}
+	d := &gridData{Kind: g.Kind, Vary: g.Vary, Metric: g.Metric, Title: g.MetricTitle, Margin: g.Margin, Alpha: g.Alpha, Cells: []cellData{}, Pairs: g.Pairs, Curves: g.Curves}
 	for i := range g.Cells {
 		c := &g.Cells[i]
 		d.Arrived = cmp.Or(d.Arrived, c.Arrived)

@@ -115,7 +115,7 @@ func Read(dir record.Dir, before record.ObjectKind) (Input, error) {
 			missing(record.WindowsFile, "distributions and the course of the run are not drawn", cmp.Or(err, fs.ErrNotExist))
 		}
 		if in.Samples, err = samplesOf(dir, objectKind(in.Result)); err != nil {
-			missing(record.HistoryFile, "not all that parts of the target told of themselves is drawn", err)
+			missing(record.HistoryFile, "not all that parts of the target reported is drawn", err)
 		}
 	} else if in.Objects, err = objects.Read(dir, nil); err != nil {
 		missing(record.ObjectsFile, "distributions and the course of the run are not shown", err)
@@ -162,7 +162,7 @@ func write(w io.Writer, p page, data pageData) error {
 		objects = data.Objects.data
 	}
 	t, err := template.New("page.html").Funcs(template.FuncMap{
-		"seconds": Seconds, "told": toldRows, "title": capital, "played": playedRows, "labels": labelTables, "span": spanOf, "scaled": scaled, "placed": placed, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
+		"seconds": Seconds, "metrics": metricRows, "title": capital, "played": playedRows, "labels": labelTables, "span": spanOf, "scaled": scaled, "placed": placed, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
 		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady, "refused": shareOfRequests,
 		"bearing": bearingWord, "goal": goalSentence, "required": requiredSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
 		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
@@ -223,7 +223,7 @@ type page struct {
 	Nodes                  []nodeGroup
 	PublishedNote          string
 	Broke                  *brokePart // nil where nothing broke
-	RealNode               bool       // parts of a real node are told
+	RealNode               bool       // parts of a real node are shown
 	NodeSource             string
 	Durations              bool // a node has published some
 	Overhead               *overheadTable

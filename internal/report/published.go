@@ -13,7 +13,7 @@ import (
 func publishedNote(r judge.Result) string {
 	note := "Published figures are from other machines and do not affect the verdict."
 	if timeScale(r) != 1 {
-		note += fmt.Sprintf(" Times found here are told as they would be: %g times as long as they were measured.", timeScale(r))
+		note += fmt.Sprintf(" Times found here are shown as they would be: %g times as long as they were measured.", timeScale(r))
 	}
 	return note
 }

@@ -36,11 +36,11 @@ type streamCourse struct {
 	// where none was done.
 	P50 []*float64 `json:"p50"`
 	P99 []*float64 `json:"p99"`
-	// Sampled are figures that parts of the target told of themselves.
+	// Sampled are figures that parts of the target reported.
 	Sampled []sampled `json:"sampled,omitempty"`
 }
 
-// sampled is a course of the kind of objects in one step: lines over the times of
+// sampled is a chart of the kind of objects in one step: lines over the times of
 // the samples, in seconds since the start of the run.
 type sampled struct {
 	Title string       `json:"title"`
@@ -50,17 +50,17 @@ type sampled struct {
 
 type sampleLine struct {
 	Name   string     `json:"name"`
-	Values []*float64 `json:"values"` // null where a sample did not tell it
+	Values []*float64 `json:"values"` // null where a sample has none
 }
 
-// sampledOf draws the courses of a kind from a step's samples between two moments
+// sampledOf draws the charts of a kind from a step's samples between two moments
 // in seconds. A figure that was always 0 has no line.
 func sampledOf(kind record.ObjectKind, samples []record.Event, from, to float64) []sampled {
 	var list []sampled
-	for _, c := range kind.Courses {
+	for _, c := range kind.Charts {
 		one := sampled{Title: c.Title}
 		lines := make([]sampleLine, len(c.Values))
-		told := make([]bool, len(c.Values))
+		drawn := make([]bool, len(c.Values))
 		for _, e := range samples {
 			r := e.Body.(*record.Reading)
 			if t := e.T.Seconds(); r.Source != c.Source || t < from || t > to {
@@ -71,13 +71,13 @@ func sampledOf(kind record.ObjectKind, samples []record.Event, from, to float64)
 				var value *float64
 				if x, ok := r.Values[v.Key]; ok && !math.IsNaN(x) && !math.IsInf(x, 0) {
 					value = new(digits(x))
-					told[i] = told[i] || x != 0
+					drawn[i] = drawn[i] || x != 0
 				}
 				lines[i].Name, lines[i].Values = v.Name, append(lines[i].Values, value)
 			}
 		}
 		for i, l := range lines {
-			if told[i] {
+			if drawn[i] {
 				one.Lines = append(one.Lines, l)
 			}
 		}
@@ -97,14 +97,14 @@ func digits(x float64) float64 {
 	return y
 }
 
-// samplesOf are the samples by the step's ID that a kind's courses are drawn from.
+// samplesOf are the samples by the step's ID that a kind's charts are drawn from.
 func samplesOf(dir record.Dir, kind record.ObjectKind) (map[int][]record.Event, error) {
-	if len(kind.Courses) == 0 {
+	if len(kind.Charts) == 0 {
 		return nil, nil
 	}
 	samples := make(map[int][]record.Event)
 	_, err := record.ReadHistory(dir, func(e record.Event) error {
-		if r, ok := e.Body.(*record.Reading); ok && slices.ContainsFunc(kind.Courses, func(c record.Course) bool { return c.Source == r.Source }) {
+		if r, ok := e.Body.(*record.Reading); ok && slices.ContainsFunc(kind.Charts, func(c record.Chart) bool { return c.Source == r.Source }) {
 			samples[e.Step] = append(samples[e.Step], e)
 		}
 		return nil
@@ -216,12 +216,13 @@ func (d *pageData) streams(in Input) error {
 		last := len(course.At) - 1
 		course.Sampled = sampledOf(objectKind(in.Result), in.Samples[s.ID], course.At[0], course.At[last]+course.For[last])
 		d.Streams = append(d.Streams, course)
-		for milestone, sample := range objects.Stream(windows).Samples(d.Arrived) {
+		samples := objects.Stream(windows).Samples(d.Arrived)
+		for _, milestone := range slices.Sorted(maps.Keys(samples)) {
 			if d.Distribution[milestone] == nil {
 				d.Distribution[milestone] = slices.Repeat([]int{-1}, len(in.Result.Steps))
 			}
 			d.Distribution[milestone][i] = len(d.Curves)
-			d.Curves = append(d.Curves, tailedCurve(sample))
+			d.Curves = append(d.Curves, tailedCurve(samples[milestone]))
 		}
 	}
 	return nil
@@ -243,7 +244,7 @@ func courseOf(step int, windows []*record.Window, there string) (streamCourse, e
 		for _, w := range byStart[from] {
 			sum.To, sum.WarmUp = w.To, w.WarmUp
 			sum.Intended, sum.Done, sum.Late, sum.Dropped = sum.Intended+w.Intended, sum.Done+w.Done, sum.Late+w.Late, sum.Dropped+w.Dropped
-			sum.Lost, sum.InFlight, sum.Backlog = sum.Lost+w.Lost, sum.InFlight+w.InFlight, sum.Backlog+w.Backlog
+			sum.Lost, sum.InFlight, sum.Backlog = sum.Lost+w.Lost, sum.InFlight+w.InFlight, max(sum.Backlog, w.Backlog) // which is of all
 			for kind, k := range w.Failed {
 				failed[kind] += k
 			}

@@ -11,7 +11,7 @@ import (
 // Figures that were always 0, sources that are not drawn, and samples outside of
 // the step's windows have no line.
 func TestSampledCourses(t *testing.T) {
-	kind := record.ObjectKind{Courses: []record.Course{
+	kind := record.ObjectKind{Charts: []record.Chart{
 		{Title: "queues", Source: "server", Values: []record.Value{{Key: "a", Name: "first"}, {Key: "b", Name: "second"}, {Key: "c", Name: "third"}}},
 		{Title: "nothing", Source: "server", Values: []record.Value{{Key: "b", Name: "second"}}},
 	}}

@@ -21,7 +21,7 @@ import (
 func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
 	p := newPrinter(w)
 	p.steps(r)
-	p.told(r)
+	p.metrics(r)
 	p.played(r)
 	p.byLabels(r)
 	for _, text := range append(boundLines(r), recordedLines(r)...) {
@@ -101,9 +101,9 @@ func (p *printer) steps(r judge.Result) {
 	if refused {
 		rows[0] = append(rows[0], "requests failed")
 	}
-	atOnce := objectKind(r).AtOnce
-	if atOnce != nil {
-		rows[0] = append(rows[0], atOnce.From+" at once", "of one "+objectKind(r).Place.One)
+	concurrent := objectKind(r).Concurrent
+	if concurrent != nil {
+		rows[0] = append(rows[0], concurrent.From+" at once", "of one "+objectKind(r).Place.One)
 	}
 	for _, s := range r.Steps {
 		l, o := s.Latency[arrived], s.Account()
@@ -114,7 +114,7 @@ func (p *printer) steps(r judge.Result) {
 		if refused {
 			rows[len(rows)-1] = append(rows[len(rows)-1], shareOfRequests(s))
 		}
-		if a := s.AtOnce; a != nil && atOnce != nil {
+		if a := s.Concurrent; a != nil && concurrent != nil {
 			rows[len(rows)-1] = append(rows[len(rows)-1], ofLimit(a.Most, a.Limit), ofLimit(a.PerPlace, a.PerPlaceLimit))
 		}
 	}

@@ -91,7 +91,7 @@ func startText(start string) string {
 }
 
 func trendTitle(t compare.Trend) string {
-	text := t.Metric + " of " + t.Workload
+	text := t.Called() + " of " + t.Workload
 	if goal, ok := strings.CutPrefix(t.Metric, compare.LoadLine); ok {
 		text = fmt.Sprintf("Load line of %s by goal %s, %s", t.Workload, goal, t.Unit)
 	}
@@ -253,7 +253,7 @@ func TrendHTML(w io.Writer, in TrendInput) error {
 	p := pageOf(Input{Result: r}, data)
 	p.Headline, p.Mark = strings.TrimSuffix(asSentence(in.Why), "."), ""
 	if len(in.Trends) > 0 {
-		what := in.Trends[0].Metric
+		what := in.Trends[0].Called()
 		if goal, ok := strings.CutPrefix(what, compare.LoadLine); ok {
 			what = "Load line by goal " + goal
 		}

@@ -2,7 +2,7 @@
 // and the charts of it.
 
 import { blocks } from './blocks'
-import type { Run, SeriesComparison } from './data'
+import { called, type Run, type SeriesComparison } from './data'
 import { byId, choose, segments } from './dom'
 import { forest, nameOfLevel } from './forest'
 import { count } from './format'
@@ -105,7 +105,7 @@ export function arms(run: Run): void {
   }
   const chart = (id: string, label: string, render: (width: number) => Drawing) => part(id, (host) => redraws.push(frame(host, label, render)))
   const now = () => c.levels[level]!
-  chart('blocks-chart', `${c.metric} run by run`, (width) => blocks(c, now(), width))
+  chart('blocks-chart', `${called(now().primary)} run by run`, (width) => blocks(c, now(), width))
   chart('shapes-chart', 'Whole distributions of both arms', (width) => shapes(c, now(), shown()!.first, logarithmic, width))
   chart('shift-chart', 'Shift of each quantile', (width) => shift(c, now(), shown()!.first, width))
   byId('shapes-controls')?.append(segments('Scale', 'shapes-scale', [['linear', 'linear'], ['log', 'logarithmic']], 'linear', (v) => ((logarithmic = v === 'log'), update())))

@@ -4,7 +4,7 @@
 
 import { scaleLinear } from 'd3-scale'
 import { changeAxis } from './change'
-import type { Comparison, LevelComparison } from './data'
+import { called, type Comparison, type LevelComparison } from './data'
 import { svg, widthOf } from './dom'
 import { change, figure, number, short, tick, tone } from './format'
 import { canvas, titled, yAxis, type Drawing, type Mark } from './frame'
@@ -44,7 +44,7 @@ export function blocks(c: Comparison, l: LevelComparison, width: number): Drawin
   const begin = (end: number) => {
     body.push(yAxis(known.length ? y.ticks(4) : [], y, left, end, text))
     if (missing) body.push(svg('rect', { class: 'never', x: left, y: top, width: end - left, height: 18, rx: 4 }), titled(p.kind === 'latency' ? 'never' : 'not known', left - 8, top + 13, 'end', 'tick'))
-    body.push(titled(p.metric, 0, 14), legend(c.baseline, l.arm, narrow ? 0 : Math.max(widthOf(p.metric, 13) + 24, left), narrow ? 32 : 14))
+    body.push(titled(called(p), 0, 14), legend(c.baseline, l.arm, narrow ? 0 : Math.max(widthOf(called(p), 13) + 24, left), narrow ? 32 : 14))
   }
   if (!c.paired) {
     begin(right)
@@ -62,7 +62,7 @@ export function blocks(c: Comparison, l: LevelComparison, width: number): Drawin
       return list.map((v, i) => {
         const x = middle[k]! + (list.length > 1 ? spread * ((2 * i) / (list.length - 1) - 1) : 0)
         body.push(dot(cls, x, at(v)))
-        return { x, y: at(v), title: `${name}, run ${i + 1}`, rows: [[p.metric, figure(v, p.unit, p.kind)]] }
+        return { x, y: at(v), title: `${name}, run ${i + 1}`, rows: [[called(p), figure(v, p.unit, p.kind)]] }
       })
     })
     return { svg: canvas(width, bottom + 30, ...body), points: rows.flat().length, rows, top, bottom }

@@ -9,14 +9,14 @@ import { canvas, frame, titled, xAxis, type Drawing, type Mark } from './frame'
 import { nameOf } from './ladder'
 
 export function byLabel(run: Run, host: HTMLElement, controls: HTMLElement): void {
-  const steps = run.result.steps.filter((s) => s.by?.length)
+  const steps = run.result.steps.filter((s) => s.groups?.length)
   let step = steps.at(-1)!
-  let label = step.by![0]!.label
+  let label = step.groups![0]!.label
   const scale = run.result.fidelity?.timeScale || 1
   const time = (v: number | null) => (v == null ? v : v * scale)
 
   const render = (width: number): Drawing => {
-    const by = step.by!.find((b) => b.label === label) ?? step.by![0]!
+    const by = step.groups!.find((b) => b.label === label) ?? step.groups![0]!
     const [left, right, top, tall] = [56, width - 16, 10, 84]
     const bottom = top + by.values.length * tall
     const edges = (by.edges ?? []).map((v) => v * scale)
@@ -49,6 +49,6 @@ export function byLabel(run: Run, host: HTMLElement, controls: HTMLElement): voi
     return { svg: canvas(width, bottom + 44, ...body), points: rows.flat().length, rows, top, bottom }
   }
   const redraw = frame(host, `Number of ${things(run)} by time; the dashed line is the mean`, render)
-  controls.append(choose('Label', step.by!.map((b) => [b.label, b.label]), label, (v) => ((label = v), redraw())))
+  controls.append(choose('Label', step.groups!.map((b) => [b.label, b.label]), label, (v) => ((label = v), redraw())))
   if (steps.length > 1) controls.append(choose('Step', steps.map((s) => [String(s.id), `${nameOf(s, run.unit)}, ${said[s.verdict]}`]), String(step.id), (v) => ((step = steps.find((s) => String(s.id) === v)!), redraw())))
 }

@@ -50,14 +50,14 @@ function* distributions(run: Run): Iterable<Cell[]> {
 function* byLabel(run: Run): Iterable<Cell[]> {
   yield ['step', 'level', 'label', 'value', 'from', 'to', 'n', 'never', 'p50_s', 'p90_s', 'p95_s', 'p99_s', 'max_s', 'mean_s']
   for (const s of run.result.steps)
-    for (const b of s.by ?? [])
+    for (const b of s.groups ?? [])
       for (const v of b.values)
         for (const [from, to, l] of [[b.from ?? '', b.to, v.time] as const, ...run.milestones.flatMap((m) => (v.latency[m] ? [['', m, v.latency[m]] as const] : []))]) yield [s.id, s.levelReached, b.label, v.value, from, to, l.n, l.censored, l.p50, l.p90, l.p95, l.p99, l.max, l.mean]
 }
 
 function* histograms(run: Run): Iterable<Cell[]> {
   yield ['step', 'level', 'label', 'value', 'above_s', 'up_to_s', 'n']
-  for (const s of run.result.steps) for (const b of s.by ?? []) for (const v of b.values) for (const [i, n] of v.counts.entries()) yield [s.id, s.levelReached, b.label, v.value, b.edges?.[i], b.edges?.[i + 1], n]
+  for (const s of run.result.steps) for (const b of s.groups ?? []) for (const v of b.values) for (const [i, n] of v.counts.entries()) yield [s.id, s.levelReached, b.label, v.value, b.edges?.[i], b.edges?.[i + 1], n]
 }
 
 function* progress(run: Run): Iterable<Cell[]> {
@@ -271,7 +271,7 @@ export function downloads(run: Run, list: HTMLElement, status: HTMLElement): voi
   if (run.result.steps.length > 0) offer('steps', 'one row for each step, with every figure', () => steps(run))
   if (run.curves.length > 0) offer('distributions', 'the curves of latencies as they are drawn', () => distributions(run))
   if (run.streams.length > 0) offer('windows', 'one row for each window of requests: windows.parquet has their histograms too', () => windows(run))
-  if (run.result.steps.some((s) => s.by?.length)) {
+  if (run.result.steps.some((s) => s.groups?.length)) {
     offer('by-label', `the times of ${things(run)} by their labels`, () => byLabel(run))
     offer('histograms', 'the histograms of these times', () => histograms(run))
   }

@@ -72,7 +72,7 @@ export interface Step {
   requests?: { intended: number; sent: number; done: number; failed: Record<string, number> | null; late: number; dropped: number; lost: number } | null
   effectiveLevel: number | null
   latency: Record<string, Latency>
-  by?: ByLabel[] | null
+  groups?: ByLabel[] | null
   reasons: { reason: string; message: string; count: number; nodes: number; nodesOf: number }[]
   open?: boolean
   arrivals?: { warmUp: number; judged: number; late: number; dropped: number; ownDelayP99: number | null; deletionsPerSecond: number } | null
@@ -80,7 +80,7 @@ export interface Step {
   resources: Record<string, { cpuSeconds: number; peakRSSBytes: number; startRSSBytes: number }>
 }
 
-// Times told apart by a label: internal/judge/by.go writes it.
+// Times by the values of a label: internal/judge/group.go writes it.
 export interface ByLabel {
   label: string
   from?: string
@@ -110,6 +110,9 @@ export interface Comparison {
   lines: LineComparison[]
   levels: LevelComparison[]
 }
+
+// What readers see a metric as.
+export const called = (m: { metric: string; title?: string }): string => m.title || m.metric
 
 export interface Bracket {
   level: number | null
@@ -143,6 +146,7 @@ export interface LevelComparison {
 
 export interface Compared {
   metric: string
+  title?: string // what readers see in place of the metric's name
   unit: string
   kind: string
   lessIsWorse?: boolean
@@ -260,6 +264,7 @@ export interface Grid {
   kind: 'limit' | 'sweep'
   vary: { key: string; values: string[] }[]
   metric: string // that pairs of sweeps are compared by
+  title?: string // of the metric
   margin: number
   alpha: number
   arrived: string
@@ -302,6 +307,7 @@ export interface Capacity {
 export interface Trend {
   workload: string
   metric: string
+  title?: string // of the metric
   unit: string
   lessIsWorse?: boolean
   axis: string

@@ -1,7 +1,7 @@
 // The verdicts: each change with its interval, against the margin.
 
 import { changeAxis, marginBand } from './change'
-import type { LevelComparison, Run } from './data'
+import { called, type LevelComparison, type Run } from './data'
 import { svg } from './dom'
 import { change, number, said, short, tone } from './format'
 import { canvas, frame, glyph, titled, xAxis, type Drawing, type Mark } from './frame'
@@ -38,7 +38,8 @@ export function saysChange(d: number | null, lo: number | null, hi: number | nul
 export function forest(run: Run, host: HTMLElement): void {
   const c = run.result.comparison!
   const { levels } = c
-  changes(host, `Change of ${c.metric} with its interval, against the margin`, c.metric, c.margin, levels.some((l) => l.primary.lessIsWorse), 190, () => levels.map((l): ChangeRow => {
+  const metric = called(levels.find((l) => l.primary.title)?.primary ?? c)
+  changes(host, `Change of ${metric} with its interval, against the margin`, metric, c.margin, levels.some((l) => l.primary.lessIsWorse), 190, () => levels.map((l): ChangeRow => {
     const { lo, hi } = l.primary
     const d = changeOf(l)
     return {

@@ -2,7 +2,7 @@
 // the changes between cells; and the load line against what was varied.
 
 import { scaleLinear, scaleLog } from 'd3-scale'
-import type { Capacity, Grid, GridCell, GridPair, Interval, Run } from './data'
+import { called, type Capacity, type Grid, type GridCell, type GridPair, type Interval, type Run } from './data'
 import { byId, choose, svg, widthOf } from './dom'
 import { change, figure, number, quantile, said, short, tick } from './format'
 import { canvas, frame, glyph, titled, xAxis, yAxis, type Drawing, type Mark } from './frame'
@@ -130,7 +130,7 @@ function sweep(run: Run, g: Grid) {
 // The metric of all cells at their one level: each run a dot, and the mean with
 // its interval.
 function dots(g: Grid, host: HTMLElement): void {
-  const metric = g.metric || `${g.arrived} p99`
+  const metric = called(g) || `${g.arrived} p99`
   const of = g.metric ? ((s: GridCell['steps'][number]) => s.metric) : ((s: GridCell['steps'][number]) => s.p99)
   const meanOf = (c: GridCell): Interval => c.levels[0]?.[g.metric ? 'metric' : 'p99'] ?? { value: null, lo: null, hi: null }
   const unit = g.metric ? (g.cells.flatMap((c) => c.steps).find((s) => s.unit)?.unit ?? '') : 's'
@@ -174,7 +174,7 @@ function pairs(g: Grid, key: string, host: HTMLElement, controls: HTMLElement): 
   const cells = new Map(g.cells.map((c) => [c.name, c]))
   let level = levels.length > 1 && own.length > 24 ? String(levels.at(-1)) : ''
   const value = (p: GridPair, side: 'arm' | 'baseline') => cells.get(p[side])?.params[key] ?? p[side]
-  const metric = g.kind === 'limit' ? 'the load line' : g.metric
+  const metric = g.kind === 'limit' ? 'the load line' : called(g)
   const rowOf = (p: GridPair): ChangeRow => {
     const d = p.figure ?? p.line
     const [by, hi] = [d?.change ?? null, d?.hi ?? null]

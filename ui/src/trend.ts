@@ -2,7 +2,7 @@
 // of its runs, and where the figure changes its level.
 
 import { scaleLog } from 'd3-scale'
-import type { Run, Trend, TrendPoint } from './data'
+import { called, type Run, type Trend, type TrendPoint } from './data'
 import { segments, svg, widthOf } from './dom'
 import { bytes, change, figure, number, short, tick } from './format'
 import { canvas, frame, titled, yAxis, type Drawing, type Mark } from './frame'
@@ -40,7 +40,7 @@ export function trend(run: Run, t: Trend, host: HTMLElement, controls: HTMLEleme
   const n = t.points.length
   const text = (v: number) => (t.unit === 's' ? tick(v) : t.unit === 'B' ? bytes(v) : number(Number(v.toPrecision(4))))
   const says = (v: number | null) => (isLine ? (v == null ? '-' : `${number(v)} ${t.unit}`) : figure(v, t.unit, 'latency'))
-  const redraw = frame(host, isLine ? `Load lines over ${n} experiments` : `${t.metric} over ${n} experiments`, (width): Drawing => {
+  const redraw = frame(host, isLine ? `Load lines over ${n} experiments` : `${called(t)} over ${n} experiments`, (width): Drawing => {
     const narrow = width < 620
     const [left, right] = [64, width - 12]
     const missing = t.points.some((p) => p.value == null)
@@ -53,7 +53,7 @@ export function trend(run: Run, t: Trend, host: HTMLElement, controls: HTMLEleme
     const end = left + wide * n
     const body: Node[] = [
       yAxis(logTicks(range), y, left, end, text),
-      titled(isLine ? `Load line, ${t.unit}, logarithmic` : `${t.metric}, logarithmic`, 0, 14),
+      titled(isLine ? `Load line, ${t.unit}, logarithmic` : `${called(t)}, logarithmic`, 0, 14),
     ]
     if (missing) body.push(svg('rect', { class: 'never', x: left, y: top, width: end - left, height: 20, rx: 4 }), titled('none', left - 8, top + 14, 'end', 'tick'))
     let way = ''

@@ -98,29 +98,37 @@ func (c *computation) resource(name string) (allowed int64, ok bool) {
 		}
 		row.Note = sentences(row.Note, "what stands there is not known: "+f.PodsRead.Why)
 	}
-	if size, same := c.uniform(name); same {
-		// What is left of a node that is too small for another pod is lost.
-		var room int64
-		for _, n := range f.Nodes {
-			room += max(0, n.Allocatable[name]-c.used(n, name)) / size
-		}
-		if name == Pods {
-			room = max(0, room-int64(f.Pending))
-		}
-		allowed = most(room, func(i int64) int64 {
-			return c.load.sum(i, func(e Entry) int64 {
-				if request(e) == 0 {
-					return 0
-				}
-				return e.Pods
-			})
-		})
-	} else {
-		allowed = most(max(0, limit-used), func(i int64) int64 { return c.load.sum(i, request) })
+	allowed, whole := c.fits(name, max(0, limit-used), request)
+	if !whole {
 		row.Note = sentences(row.Note, "an upper bound: pods of several sizes may not fill a node")
 	}
 	c.add(row, allowed, false)
 	return allowed, true
+}
+
+// fits is how many iterations the nodes hold by a resource of which so much is
+// left, and whether that counts node by node.
+func (c *computation) fits(name string, left int64, request func(Entry) int64) (iterations int64, whole bool) {
+	size, same := c.uniform(name)
+	if !same {
+		return most(left, func(i int64) int64 { return c.load.sum(i, request) }), false
+	}
+	// What is left of a node that is too small for another pod is lost.
+	var room int64
+	for _, n := range c.f.Nodes {
+		room += max(0, n.Allocatable[name]-c.used(n, name)) / size
+	}
+	if name == Pods {
+		room = max(0, room-int64(c.f.Pending))
+	}
+	return most(room, func(i int64) int64 {
+		return c.load.sum(i, func(e Entry) int64 {
+			if request(e) == 0 {
+				return 0
+			}
+			return e.Pods
+		})
+	}), true
 }
 
 // used is what is taken of a resource of a node.

@@ -6,6 +6,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
 // Fixed is what Fix made of the files.
@@ -14,7 +17,7 @@ type Fixed struct {
 	// given.
 	Changes []Change
 	// Done are the findings that were fixed.
-	Done []Finding
+	Done []report.Finding
 	// Left is what is found in the files as they are now.
 	Left *Result
 }
@@ -32,7 +35,7 @@ const maxRounds = 20
 // that a second Fix changes nothing. It writes nothing: see Write. Whatever is
 // not part of a fix, comments and form included, stays as it is. A file that
 // would be harder to read afterwards than before is left alone.
-func Fix(inputs []Input, o Options) *Fixed {
+func Fix(inputs []reading.Input, o Options) *Fixed {
 	files := slices.Clone(inputs)
 	fixed := &Fixed{Left: Lint(files, o)}
 	stubborn := make(map[string]bool) // files that fixes would break
@@ -75,57 +78,57 @@ func Fix(inputs []Input, o Options) *Fixed {
 }
 
 func problemsOf(r *Result, file string) int {
-	return count(r.Problems, func(p Problem) bool { return p.File == file })
+	return count(r.Problems, func(p report.Problem) bool { return p.File == file })
 }
 
 // fixesOf makes the edits of as many findings as do not touch each other.
-func fixesOf(findings []Finding, stubborn map[string]bool) (edited map[string][]byte, fixed []Finding) {
-	accepted := make(map[*text][]edit)
+func fixesOf(findings []report.Finding, stubborn map[string]bool) (edited map[string][]byte, fixed []report.Finding) {
+	accepted := make(map[*reading.Text][]reading.Edit)
 	taken := make(spans)
 	for _, f := range findings {
-		if len(f.edits) == 0 || stubborn[f.File] || slices.ContainsFunc(f.edits, func(e edit) bool { return !taken.free(e) }) {
+		if len(f.Edits) == 0 || stubborn[f.File] || slices.ContainsFunc(f.Edits, func(e reading.Edit) bool { return !taken.free(e) }) {
 			continue
 		}
-		for _, e := range f.edits {
+		for _, e := range f.Edits {
 			taken.take(e)
-			accepted[e.text] = append(accepted[e.text], e)
+			accepted[e.Text] = append(accepted[e.Text], e)
 		}
 		fixed = append(fixed, f)
 	}
 	// From the innermost texts outwards.
 	deepest := 0
 	for t := range accepted {
-		deepest = max(deepest, t.depth())
+		deepest = max(deepest, t.Depth())
 	}
 	for ; deepest > 0; deepest-- {
 		for t, edits := range maps.Clone(accepted) {
-			if t.depth() == deepest {
-				accepted[t.parent] = append(accepted[t.parent], edit{t.parent, t.start, t.end, t.encode(apply(t.data, edits))})
+			if t.Depth() == deepest {
+				accepted[t.Parent] = append(accepted[t.Parent], reading.Edit{Text: t.Parent, Start: t.Start, End: t.End, With: t.Encode(apply(t.Data, edits))})
 				delete(accepted, t)
 			}
 		}
 	}
 	edited = make(map[string][]byte)
 	for t, edits := range accepted {
-		edited[t.file.Name] = []byte(apply(t.data, edits))
+		edited[t.File.Name] = []byte(apply(t.Data, edits))
 	}
 	return edited, fixed
 }
 
 // spans are the ranges of texts that edits change, sorted. They do not overlap.
-type spans map[*text][]span
+type spans map[*reading.Text][]span
 
 // span is changed itself (inner is nil), or by what is changed inside of it.
 type span struct {
 	start, end int
-	inner      *text
+	inner      *reading.Text
 }
 
 // free reports whether an edit touches nothing that is taken, in its own text
 // and in those around it.
-func (s spans) free(e edit) bool {
-	want := span{e.start, e.end, nil}
-	for t := e.text; t != nil; t = t.parent {
+func (s spans) free(e reading.Edit) bool {
+	want := span{e.Start, e.End, nil}
+	for t := e.Text; t != nil; t = t.Parent {
 		all := s[t]
 		i, _ := slices.BinarySearchFunc(all, want.start, func(a span, start int) int { return a.end - start })
 		for ; i < len(all) && all[i].start <= want.end; i++ {
@@ -133,20 +136,20 @@ func (s spans) free(e edit) bool {
 				return false
 			}
 		}
-		want = span{t.start, t.end, t}
+		want = span{t.Start, t.End, t}
 	}
 	return true
 }
 
-func (s spans) take(e edit) {
-	want := span{e.start, e.end, nil}
-	for t := e.text; t != nil; t = t.parent {
+func (s spans) take(e reading.Edit) {
+	want := span{e.Start, e.End, nil}
+	for t := e.Text; t != nil; t = t.Parent {
 		all := s[t]
 		i, _ := slices.BinarySearchFunc(all, want, func(a, b span) int { return cmp.Or(a.start-b.start, a.end-b.end) })
 		if want.inner == nil || i == len(all) || all[i] != want {
 			s[t] = slices.Insert(all, i, want)
 		}
-		want = span{t.start, t.end, t}
+		want = span{t.Start, t.End, t}
 	}
 }
 
@@ -160,15 +163,15 @@ func overlap(aStart, aEnd, bStart, bEnd int) bool {
 }
 
 // apply makes edits that do not overlap.
-func apply(data string, edits []edit) string {
+func apply(data string, edits []reading.Edit) string {
 	sorted := slices.Clone(edits)
-	slices.SortStableFunc(sorted, func(a, b edit) int { return cmp.Or(a.start-b.start, a.end-b.end) })
+	slices.SortStableFunc(sorted, func(a, b reading.Edit) int { return cmp.Or(a.Start-b.Start, a.End-b.End) })
 	var b strings.Builder
 	at := 0
 	for _, e := range sorted {
-		b.WriteString(data[at:e.start])
-		b.WriteString(e.with)
-		at = e.end
+		b.WriteString(data[at:e.Start])
+		b.WriteString(e.With)
+		at = e.End
 	}
 	b.WriteString(data[at:])
 	return b.String()

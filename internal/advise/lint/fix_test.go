@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -21,12 +23,12 @@ func TestEditsStayInTheirRanges(t *testing.T) {
 	for _, a := range archives(t) {
 		r := Lint(a.parts["faulty"], Options{})
 		for _, f := range r.Findings {
-			for _, e := range f.edits {
-				if e.start < 0 || e.end < e.start || e.end > len(e.text.data) {
-					t.Fatalf("%s %s: edit %d to %d of %d", a.name, f.Rule, e.start, e.end, len(e.text.data))
+			for _, e := range f.Edits {
+				if e.Start < 0 || e.End < e.Start || e.End > len(e.Text.Data) {
+					t.Fatalf("%s %s: edit %d to %d of %d", a.name, f.Rule, e.Start, e.End, len(e.Text.Data))
 				}
-				line, _ := e.text.at(e.start)
-				if line < 1 || line > len(e.text.lines) {
+				line, _ := e.Text.At(e.Start)
+				if line < 1 || line > len(e.Text.Lines) {
 					t.Errorf("%s %s: edit on line %d", a.name, f.Rule, line)
 				}
 			}
@@ -50,8 +52,8 @@ func TestMendsKeepTheRest(t *testing.T) {
 					}
 				}
 				docs, _ := strictyaml.Documents("", data)
-				var walk func(n *node)
-				walk = func(n *node) {
+				var walk func(n *reading.Node)
+				walk = func(n *reading.Node) {
 					if n.Kind == strictyaml.Scalar {
 						leaves++
 					}
@@ -98,7 +100,7 @@ func TestMendsInOtherForms(t *testing.T) {
 		{"a byte order mark", func(s string) string { return "\ufeff" + s }},
 		{"no end of the last line", func(s string) string { return strings.TrimSuffix(s, "\n") }},
 	} {
-		fixed := Fix([]Input{{Name: "a.yaml", Data: []byte(form.of(before))}}, Options{})
+		fixed := Fix([]reading.Input{{Name: "a.yaml", Data: []byte(form.of(before))}}, Options{})
 		if len(fixed.Changes) != 1 {
 			t.Errorf("%s: %d changes: %+v", form.name, len(fixed.Changes), fixed.Left)
 			continue
@@ -111,25 +113,25 @@ func TestMendsInOtherForms(t *testing.T) {
 
 // Edits that touch each other are not made in one round, and none is lost.
 func TestCollisions(t *testing.T) {
-	x := newText(&source{file: Input{Name: "x", Data: []byte("0123456789")}})
-	inner := x.part(2, 6, "inner")
-	finding := func(edits ...edit) Finding { return Finding{edits: edits} }
+	x := reading.NewText(reading.Input{Name: "x", Data: []byte("0123456789")})
+	inner := x.Part(2, 6, "inner")
+	finding := func(edits ...reading.Edit) report.Finding { return report.Finding{Edits: edits} }
 	for _, c := range []struct {
 		why  string
-		in   []Finding
+		in   []report.Finding
 		want string
 		n    int
 	}{
-		{"apart", []Finding{finding(edit{x, 0, 1, "a"}), finding(edit{x, 9, 10, "b"})}, "a12345678b", 2},
-		{"the same range", []Finding{finding(edit{x, 0, 2, "a"}), finding(edit{x, 0, 2, "b"})}, "a23456789", 1},
-		{"all or none of a finding", []Finding{finding(edit{x, 4, 5, "a"}), finding(edit{x, 0, 1, "b"}, edit{x, 3, 6, "c"})}, "0123a56789", 1},
-		{"side by side", []Finding{finding(edit{x, 0, 2, ""}), finding(edit{x, 2, 4, ""})}, "456789", 2},
-		{"an insertion at the edge", []Finding{finding(edit{x, 0, 2, ""}), finding(edit{x, 2, 2, "a"})}, "a23456789", 2},
-		{"an insertion in the middle", []Finding{finding(edit{x, 0, 4, ""}), finding(edit{x, 2, 2, "a"})}, "456789", 1},
-		{"two in one inner text", []Finding{finding(edit{inner, 0, 1, "a"}), finding(edit{inner, 3, 4, "b"})}, "01a34b6789", 2},
-		{"around an inner text", []Finding{finding(edit{inner, 0, 1, "a"}), finding(edit{x, 0, 3, "b"})}, "01a3456789", 1},
-		{"inside of what is replaced", []Finding{finding(edit{x, 0, 9, "b"}), finding(edit{inner, 0, 1, "a"})}, "b9", 1},
-		{"beside an inner text", []Finding{finding(edit{inner, 0, 4, "a"}), finding(edit{x, 6, 7, "b"})}, "01ab789", 2},
+		{"apart", []report.Finding{finding(reading.Edit{Text: x, Start: 0, End: 1, With: "a"}), finding(reading.Edit{Text: x, Start: 9, End: 10, With: "b"})}, "a12345678b", 2},
+		{"the same range", []report.Finding{finding(reading.Edit{Text: x, Start: 0, End: 2, With: "a"}), finding(reading.Edit{Text: x, Start: 0, End: 2, With: "b"})}, "a23456789", 1},
+		{"all or none of a finding", []report.Finding{finding(reading.Edit{Text: x, Start: 4, End: 5, With: "a"}), finding(reading.Edit{Text: x, Start: 0, End: 1, With: "b"}, reading.Edit{Text: x, Start: 3, End: 6, With: "c"})}, "0123a56789", 1},
+		{"side by side", []report.Finding{finding(reading.Edit{Text: x, Start: 0, End: 2, With: ""}), finding(reading.Edit{Text: x, Start: 2, End: 4, With: ""})}, "456789", 2},
+		{"an insertion at the edge", []report.Finding{finding(reading.Edit{Text: x, Start: 0, End: 2, With: ""}), finding(reading.Edit{Text: x, Start: 2, End: 2, With: "a"})}, "a23456789", 2},
+		{"an insertion in the middle", []report.Finding{finding(reading.Edit{Text: x, Start: 0, End: 4, With: ""}), finding(reading.Edit{Text: x, Start: 2, End: 2, With: "a"})}, "456789", 1},
+		{"two in one inner text", []report.Finding{finding(reading.Edit{Text: inner, Start: 0, End: 1, With: "a"}), finding(reading.Edit{Text: inner, Start: 3, End: 4, With: "b"})}, "01a34b6789", 2},
+		{"around an inner text", []report.Finding{finding(reading.Edit{Text: inner, Start: 0, End: 1, With: "a"}), finding(reading.Edit{Text: x, Start: 0, End: 3, With: "b"})}, "01a3456789", 1},
+		{"inside of what is replaced", []report.Finding{finding(reading.Edit{Text: x, Start: 0, End: 9, With: "b"}), finding(reading.Edit{Text: inner, Start: 0, End: 1, With: "a"})}, "b9", 1},
+		{"beside an inner text", []report.Finding{finding(reading.Edit{Text: inner, Start: 0, End: 4, With: "a"}), finding(reading.Edit{Text: x, Start: 6, End: 7, With: "b"})}, "01ab789", 2},
 	} {
 		edited, fixed := fixesOf(c.in, nil)
 		if string(edited["x"]) != c.want || len(fixed) != c.n {
@@ -142,13 +144,13 @@ func TestCollisions(t *testing.T) {
 func TestSpansAgainstAList(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 2000 {
-		x := newText(&source{file: Input{Name: "x", Data: bytes.Repeat([]byte("x"), 20)}})
+		x := reading.NewText(reading.Input{Name: "x", Data: bytes.Repeat([]byte("x"), 20)})
 		s := make(spans)
-		var list []edit
+		var list []reading.Edit
 		for range 8 {
 			start := random.IntN(20)
-			e := edit{x, start, start + random.IntN(20-start)*random.IntN(2), ""}
-			free := !slices.ContainsFunc(list, func(o edit) bool { return overlap(o.start, o.end, e.start, e.end) })
+			e := reading.Edit{Text: x, Start: start, End: start + random.IntN(20-start)*random.IntN(2), With: ""}
+			free := !slices.ContainsFunc(list, func(o reading.Edit) bool { return overlap(o.Start, o.End, e.Start, e.End) })
 			if got := s.free(e); got != free {
 				t.Fatalf("%v free: %v beside %v", e, got, list)
 			}
@@ -216,7 +218,7 @@ func TestAStubbornFileIsLeftAlone(t *testing.T) {
 	// The key's line is part of a mapping in braces that goes on: to take it
 	// away with its lines would leave them open.
 	text := "apiVersion: kubevirt.io/v1\nkind: VirtualMachineInstance\nmetadata:\n  name: a\nspec:\n  domain: {devices: {},\n     cpu: {cores: 1},\n     hostname: b}\n"
-	fixed := Fix([]Input{{Name: "a.yaml", Data: []byte(text)}}, Options{})
+	fixed := Fix([]reading.Input{{Name: "a.yaml", Data: []byte(text)}}, Options{})
 	for _, c := range fixed.Changes {
 		if docs, problems := strictyaml.Documents("", c.After); len(problems) > 0 || docs[0].Root == nil {
 			t.Errorf("it cannot be read any more: %s", c.After)
@@ -232,7 +234,7 @@ func TestManyFaults(t *testing.T) {
 	for i := range many {
 		fmt.Fprintf(&b, "- apiVersion: cdi.kubevirt.io/v1beta1\n  kind: StorageProfile\n  metadata: {name: p%d}\n  spec:\n    clonestrategy: \"Copy\"\n", i)
 	}
-	fixed := Fix([]Input{{Name: "a.yaml", Data: []byte(b.String())}}, Options{})
+	fixed := Fix([]reading.Input{{Name: "a.yaml", Data: []byte(b.String())}}, Options{})
 	if len(fixed.Done) != 2*many || len(fixed.Left.Findings) != 0 {
 		t.Errorf("%d were fixed, %d are left", len(fixed.Done), len(fixed.Left.Findings))
 	}

@@ -2,6 +2,8 @@ package lint
 
 import (
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
 )
 
 // FuzzLint asks that no text makes the linter panic, that each finding says
@@ -25,16 +27,16 @@ func FuzzLint(f *testing.F) {
 		f.Add(s[0], s[1])
 	}
 	f.Fuzz(func(t *testing.T, name, data string) {
-		inputs := []Input{{Name: name, Data: []byte(data), Asked: true}}
+		inputs := []reading.Input{{Name: name, Data: []byte(data), Asked: true}}
 		r := Lint(inputs, Options{})
-		lines := len(newText(&source{file: inputs[0]}).lines)
+		lines := len(reading.NewText(inputs[0]).Lines)
 		for _, found := range r.Findings {
 			if found.Line < 1 || found.Line > lines || found.Found == "" || found.Fix == "" || found.Why == "" {
 				t.Errorf("%q: %+v of %d lines", data, found, lines)
 			}
-			for _, e := range found.edits {
-				if e.start < 0 || e.end < e.start || e.end > len(e.text.data) {
-					t.Errorf("%q: %s edits %d to %d of %d", data, found.Rule, e.start, e.end, len(e.text.data))
+			for _, e := range found.Edits {
+				if e.Start < 0 || e.End < e.Start || e.End > len(e.Text.Data) {
+					t.Errorf("%q: %s edits %d to %d of %d", data, found.Rule, e.Start, e.End, len(e.Text.Data))
 				}
 			}
 		}
@@ -42,7 +44,7 @@ func FuzzLint(f *testing.F) {
 		if len(fixed.Changes) == 0 {
 			return
 		}
-		again := Fix([]Input{{Name: name, Data: fixed.Changes[0].After, Asked: true}}, Options{})
+		again := Fix([]reading.Input{{Name: name, Data: fixed.Changes[0].After, Asked: true}}, Options{})
 		if len(again.Changes) > 0 && len(fixed.Done) < maxRounds {
 			t.Errorf("%q: fixed to %q, and then to %q", data, fixed.Changes[0].After, again.Changes[0].After)
 		}

@@ -11,6 +11,9 @@ import (
 	"testing"
 
 	"golang.org/x/tools/txtar"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
 func update(t *testing.T) bool {
@@ -35,7 +38,7 @@ func TestMain(m *testing.M) {
 type archive struct {
 	name  string
 	rules []string
-	parts map[string][]Input
+	parts map[string][]reading.Input
 	want  []byte
 	whole *txtar.Archive
 }
@@ -51,7 +54,7 @@ func archives(t *testing.T) (all []archive) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		a := archive{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), parts: make(map[string][]Input), whole: whole}
+		a := archive{name: strings.TrimSuffix(filepath.Base(file), ".txtar"), parts: make(map[string][]reading.Input), whole: whole}
 		first, why, _ := strings.Cut(string(whole.Comment), "\n")
 		a.rules = strings.Fields(strings.TrimPrefix(first, "rules:"))
 		if !strings.HasPrefix(first, "rules:") || len(a.rules) == 0 || strings.TrimSpace(why) == "" {
@@ -66,7 +69,7 @@ func archives(t *testing.T) (all []archive) {
 			if !slices.Contains([]string{"faulty", "fixed", "good", "near"}, kind) || name == "" {
 				t.Fatalf("%s: %s: want faulty/, fixed/, good/, near/ or want", file, f.Name)
 			}
-			a.parts[kind] = append(a.parts[kind], Input{Name: name, Data: f.Data, Asked: true})
+			a.parts[kind] = append(a.parts[kind], reading.Input{Name: name, Data: f.Data, Asked: true})
 		}
 		all = append(all, a)
 	}
@@ -74,7 +77,7 @@ func archives(t *testing.T) (all []archive) {
 }
 
 // readArchives are the faulty files of all archives.
-func readArchives() (inputs []Input, err error) {
+func readArchives() (inputs []reading.Input, err error) {
 	files, err := filepath.Glob("testdata/*.txtar")
 	if err != nil {
 		return nil, err
@@ -86,7 +89,7 @@ func readArchives() (inputs []Input, err error) {
 		}
 		for _, f := range whole.Files {
 			if name, ok := strings.CutPrefix(f.Name, "faulty/"); ok {
-				inputs = append(inputs, Input{Name: name, Data: f.Data})
+				inputs = append(inputs, reading.Input{Name: name, Data: f.Data})
 			}
 		}
 	}
@@ -149,12 +152,12 @@ func TestRules(t *testing.T) {
 
 // groups are files that are looked at together: those of one directory, and
 // each that is in none.
-func groups(inputs []Input) (out [][]Input) {
+func groups(inputs []reading.Input) (out [][]reading.Input) {
 	byDir := make(map[string]int)
 	for _, in := range inputs {
 		dir, _, inDir := strings.Cut(in.Name, "/")
 		if !inDir {
-			out = append(out, []Input{in})
+			out = append(out, []reading.Input{in})
 			continue
 		}
 		i, ok := byDir[dir]
@@ -183,7 +186,7 @@ func (a archive) write(t *testing.T, got string) {
 
 // checkFix makes the fixes: they are what the archive says, they leave nothing
 // that could be fixed, and a second time changes nothing.
-func (a archive) checkFix(t *testing.T, faulty []Input) {
+func (a archive) checkFix(t *testing.T, faulty []reading.Input) {
 	t.Helper()
 	fixed := Fix(faulty, Options{})
 	got := make(map[string]string)
@@ -237,7 +240,7 @@ func TestRulesAreDescribed(t *testing.T) {
 			t.Errorf("%s stands twice", r.ID)
 		}
 		seen[r.ID] = true
-		if r.Title == "" || r.Why == "" || r.Source == "" || r.Severity != Error && r.Severity != Warning {
+		if r.Title == "" || r.Why == "" || r.Source == "" || r.Severity != report.Error && r.Severity != report.Warning {
 			t.Errorf("%s: %+v", r.ID, r)
 		}
 		if strings.HasSuffix(r.Why, ".") || strings.HasSuffix(r.Title, ".") {
@@ -247,7 +250,7 @@ func TestRulesAreDescribed(t *testing.T) {
 }
 
 func ExampleResult_Summary() {
-	r := Lint([]Input{{Name: "pool.sh", Data: []byte("ceph osd pool set rbd pg_autoscaler_mode off\n")}}, Options{})
+	r := Lint([]reading.Input{{Name: "pool.sh", Data: []byte("ceph osd pool set rbd pg_autoscaler_mode off\n")}}, Options{})
 	fmt.Println(r.Summary())
 	// Output: 1 error, 0 warnings in 1 file; --fix can fix 1
 }

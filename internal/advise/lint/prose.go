@@ -11,12 +11,15 @@ import (
 	kubelet "k8s.io/kubelet/config/v1beta1"
 	kubevirt "kubevirt.io/api/core/v1"
 
+	"plimsoll.dev/plimsoll/internal/advise/lint/objects"
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // proseText looks at the blocks of a text for people: what stands between fences,
 // or, where there are none, paragraphs that are beyond doubt.
-func proseText(out *report, t *text) {
+func proseText(out *report.Report, t *reading.Text) {
 	proseStatements(out, t)
 	blocks := fenced(t)
 	if len(blocks) == 0 {
@@ -24,21 +27,21 @@ func proseText(out *report, t *text) {
 	}
 	for i := 0; i < len(blocks); i++ {
 		b := blocks[i]
-		b.snippet = true
+		b.Snippet = true
 		if i+1 < len(blocks) {
 			if whole := joined(b, blocks[i+1]); whole != nil {
 				b = whole
 				i++
 			}
 		}
-		if f := formatOf(b); f == unknownFormat || f == proseFormat {
+		if f := reading.FormatOf(b); f == reading.Unknown || f == reading.Prose {
 			continue
 		}
 		lookAt(out, b)
 	}
 	// A text without a block that is known has nothing to check, and is none
 	// the worse for it.
-	out.recognised = out.recognised || isPage(path.Ext(t.name))
+	out.Recognised = out.Recognised || reading.IsPage(path.Ext(t.Name))
 }
 
 // openKey matches a last line that is a key without a value.
@@ -47,45 +50,40 @@ var openKey = regexp.MustCompile(`(?:^|\n)( *)[A-Za-z][\w.-]*:[ \t]*\s*$`)
 // joined is an object that a page break cut into two blocks: the first ends with
 // a key that waits for its value, and the second begins at the margin. nil is no
 // such pair.
-func joined(a, b *text) *text {
-	end := openKey.FindStringSubmatch(a.data)
-	between := strings.Trim(a.parent.data[a.end:b.start], "`~ \t\r\n")
-	if end == nil || between != "" || !yamlObject.MatchString(a.data) || yamlObject.MatchString(b.data) || !marginKey.MatchString(b.data) {
+func joined(a, b *reading.Text) *reading.Text {
+	end := openKey.FindStringSubmatch(a.Data)
+	between := strings.Trim(a.Parent.Data[a.End:b.Start], "`~ \t\r\n")
+	if end == nil || between != "" || !reading.YAMLObject.MatchString(a.Data) || reading.YAMLObject.MatchString(b.Data) || !marginKey.MatchString(b.Data) {
 		return nil
 	}
-	head := strings.TrimRight(a.data, " \t\r\n") + "\n"
+	head := strings.TrimRight(a.Data, " \t\r\n") + "\n"
 	lines, indent := strings.Count(head, "\n"), len(end[1])+2
-	for line := range strings.Lines(b.data) {
+	for line := range strings.Lines(b.Data) {
 		head += strings.Repeat(" ", indent) + line
 	}
-	t := a.parent.inner(a.start, b.end, a.name, head)
-	t.snippet = true
-	t.outer = func(line, column int) (int, int) {
+	t := a.Parent.Inner(a.Start, b.End, a.Name, head)
+	t.Snippet = true
+	t.Outer = func(line, column int) (int, int) {
 		if line <= lines {
-			return a.outer(line, column)
+			return a.Outer(line, column)
 		}
-		return b.outer(line-lines, max(0, column-indent))
+		return b.Outer(line-lines, max(0, column-indent))
 	}
-	if root, _ := single(t); root.node == nil {
+	if root, _ := reading.Single(t); root.Node == nil {
 		return nil
 	}
 	return t
-}
-
-// isPage reports whether files of an ending are for people.
-func isPage(ext string) bool {
-	return slices.Contains([]string{".md", ".markdown", ".adoc", ".asciidoc", ".rst"}, strings.ToLower(ext))
 }
 
 // fenceLine matches the beginning or end of a block.
 var fenceLine = regexp.MustCompile("^( {0,12})(`{3,}|~{3,}|-{4,}|\\.{4,})[ \t]*([A-Za-z0-9_+-]*)[ \t]*$")
 
 // fenced finds the blocks between fences, of Markdown and of AsciiDoc.
-func fenced(t *text) (blocks []*text) {
-	asciidoc := strings.HasPrefix(strings.ToLower(path.Ext(t.name)), ".a")
+func fenced(t *reading.Text) (blocks []*reading.Text) {
+	asciidoc := strings.HasPrefix(strings.ToLower(path.Ext(t.Name)), ".a")
 	open, indent, language, start := "", "", "", 0
-	for n := 1; n <= len(t.lines); n++ {
-		m := fenceLine.FindStringSubmatch(t.line(n))
+	for n := 1; n <= len(t.Lines); n++ {
+		m := fenceLine.FindStringSubmatch(t.Line(n))
 		if m != nil && (m[2][0] == '-' || m[2][0] == '.') != asciidoc && m[2][0] != '`' {
 			m = nil
 		}
@@ -95,7 +93,7 @@ func fenced(t *text) (blocks []*text) {
 			open, indent, language, start = m[2], m[1], strings.ToLower(m[3]), n+1
 		case m[2][0] == open[0] && len(m[2]) >= len(open) && m[3] == "":
 			if start < n && !program(language) {
-				blocks = append(blocks, t.indented(t.lines[start-1], t.lines[n-1], indent, nameOf(language)))
+				blocks = append(blocks, t.Indented(t.Lines[start-1], t.Lines[n-1], indent, nameOf(language)))
 			}
 			open = ""
 		}
@@ -123,11 +121,11 @@ func nameOf(language string) string {
 
 // paragraphs finds lines between empty ones that are a configuration beyond
 // doubt.
-func paragraphs(t *text) (blocks []*text) {
+func paragraphs(t *reading.Text) (blocks []*reading.Text) {
 	start := 0
-	for n := 1; n <= len(t.lines)+1; n++ {
-		last := n > len(t.lines) // a text that ends in the middle of a line
-		if !last && strings.TrimSpace(t.line(n)) != "" {
+	for n := 1; n <= len(t.Lines)+1; n++ {
+		last := n > len(t.Lines) // a text that ends in the middle of a line
+		if !last && strings.TrimSpace(t.Line(n)) != "" {
 			if start == 0 {
 				start = n
 			}
@@ -136,10 +134,10 @@ func paragraphs(t *text) (blocks []*text) {
 		if start == 0 {
 			continue
 		}
-		b := t.part(t.lines[start-1], t.lineEnd(n-1), "block")
+		b := t.Part(t.Lines[start-1], t.LineEnd(n-1), "block")
 		start = 0
-		if commandLine.MatchString(b.data) ||
-			!last && (haproxyWord.MatchString(b.data) && strings.Count(b.data, "\n") <= 2 || sysctlKeyLine.MatchString(b.data)) {
+		if reading.CommandLine.MatchString(b.Data) ||
+			!last && (reading.HAProxyWord.MatchString(b.Data) && strings.Count(b.Data, "\n") <= 2 || reading.SysctlKeyLine.MatchString(b.Data)) {
 			blocks = append(blocks, b)
 		}
 	}
@@ -148,65 +146,65 @@ func paragraphs(t *text) (blocks []*text) {
 
 // lookAtFragment looks at a piece of an object that stands alone, as documents
 // show what is to be added somewhere.
-func lookAtFragment(out *report, root value) {
+func lookAtFragment(out *report.Report, root reading.Value) {
 	// What only a kubelet's configuration has.
 	kubelets := strings.Fields(`maxPods kubeAPIQPS kubeAPIBurst nodeStatusMaxImages podPidsLimit systemReserved kubeReserved
 		evictionHard evictionSoft cpuManagerPolicy topologyManagerPolicy serializeImagePulls imageGCHighThresholdPercent`)
-	if root.doc.text.snippet {
+	if root.Doc.Text.Snippet {
 		cloudInits(out, root)
 		sourcesOf(out, root)
 	}
 	// taken says what a piece was taken for.
 	taken := func(what string) {
-		out.recognised = true
-		if !root.doc.text.snippet {
-			out.note("", root.at(), "no apiVersion and no kind: it was taken for a piece of %s", what)
+		out.Recognised = true
+		if !root.Doc.Text.Snippet {
+			out.Note("", root.At(), "no apiVersion and no kind: it was taken for a piece of %s", what)
 		}
 	}
-	spec := root.get("spec")
+	spec, hyperConverged := root.Get("spec"), out.Specs("hyperconverged")[0].Type // that of v1beta1
 	switch {
-	case root.get("liveMigrationConfig").node != nil:
+	case root.Get("liveMigrationConfig").Node != nil:
 		taken("the HyperConverged object's spec")
-		fits(out, root, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
-	case spec.get("liveMigrationConfig").node != nil:
+		objects.Fits(out, root, "the spec of a HyperConverged", hyperConverged)
+	case spec.Get("liveMigrationConfig").Node != nil:
 		taken("a HyperConverged object")
-		fits(out, spec, "the spec of a HyperConverged", reflect.TypeFor[hyperConvergedSpec]())
-	case root.get("cloneStrategy").node != nil:
+		objects.Fits(out, spec, "the spec of a HyperConverged", hyperConverged)
+	case root.Get("cloneStrategy").Node != nil:
 		taken("a StorageProfile's spec")
 		strategyOf(out, root)
-	case spec.get("cloneStrategy").node != nil:
+	case spec.Get("cloneStrategy").Node != nil:
 		taken("a StorageProfile")
 		strategyOf(out, spec)
-	case root.get("networkd").node != nil || root.get("storage", "files").node != nil:
+	case root.Get("networkd").Node != nil || root.Get("storage", "files").Node != nil:
 		taken("an Ignition configuration")
-		if root.get("version").text() != "" || root.get("ignition", "version").node != nil {
-			ignitionConfig(out, root, "")
+		if root.Get("version").Text() != "" || root.Get("ignition", "version").Node != nil {
+			objects.IgnitionConfig(out, root, "")
 		}
-	case slices.ContainsFunc(root.node.Entries, func(e strictyaml.Entry) bool { return slices.Contains(kubelets, e.Key) }):
+	case slices.ContainsFunc(root.Node.Entries, func(e strictyaml.Entry) bool { return slices.Contains(kubelets, e.Key) }):
 		taken("a kubelet's configuration")
-		fits(out, root, "a KubeletConfiguration", reflect.TypeFor[kubelet.KubeletConfiguration]())
-		checkKubelet(out, root)
+		objects.Fits(out, root, "a KubeletConfiguration", reflect.TypeFor[kubelet.KubeletConfiguration]())
+		objects.CheckKubelet(out, root)
 	}
 }
 
 // cloudInits finds user data in a piece of a machine.
-func cloudInits(out *report, v value) {
-	v.walk(func(e entry) bool {
-		if e.key() != "cloudInitNoCloud" && e.key() != "cloudInitConfigDrive" {
+func cloudInits(out *report.Report, v reading.Value) {
+	v.Walk(func(e reading.Entry) bool {
+		if e.Key() != "cloudInitNoCloud" && e.Key() != "cloudInitConfigDrive" {
 			return true
 		}
-		out.recognised = true
-		fits(out, e.value, "cloud-init's source", reflect.TypeFor[kubevirt.CloudInitNoCloudSource]())
-		checkCloudInit(out, e.value)
+		out.Recognised = true
+		objects.Fits(out, e.Value, "cloud-init's source", reflect.TypeFor[kubevirt.CloudInitNoCloudSource]())
+		objects.CheckCloudInit(out, e.Value)
 		return false
 	})
 }
 
 // strategyOf looks at the cloning strategy in a piece of a StorageProfile.
-func strategyOf(out *report, spec value) {
-	if s := spec.get("cloneStrategy"); s.text() != "" {
-		c := &fit{out: out, doc: s.doc}
-		c.oneOf(s, []string{"copy", "snapshot", "csi-clone"})
+func strategyOf(out *report.Report, spec reading.Value) {
+	if s := spec.Get("cloneStrategy"); s.Text() != "" {
+		c := &objects.Fit{Out: out, Doc: s.Doc}
+		c.OneOf(s, []string{"copy", "snapshot", "csi-clone"})
 	}
-	checkCloneStrategy(out, spec)
+	objects.CheckCloneStrategy(out, spec)
 }

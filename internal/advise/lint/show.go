@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 )
 
 // Text writes a result as compilers do: one line for each finding, and below
@@ -46,8 +48,8 @@ func (r *Result) Summary() string {
 	if len(r.Findings) == 0 {
 		return fmt.Sprintf("nothing found in %s", plural(r.Recognised, "checked file"))
 	}
-	fixable := count(r.Findings, func(f Finding) bool { return f.Fixable })
-	text := fmt.Sprintf("%s, %s in %s", plural(r.Count(Error), "error"), plural(r.Count(Warning), "warning"), plural(r.Recognised, "file"))
+	fixable := count(r.Findings, func(f report.Finding) bool { return f.Fixable })
+	text := fmt.Sprintf("%s, %s in %s", plural(r.Count(report.Error), "error"), plural(r.Count(report.Warning), "warning"), plural(r.Recognised, "file"))
 	if fixable > 0 {
 		text += fmt.Sprintf("; --fix can fix %d", fixable)
 	}

@@ -1,8 +1,11 @@
 package lint
 
 import (
+	"cmp"
 	"fmt"
-	"math"
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
+	"plimsoll.dev/plimsoll/internal/text/size"
 	"regexp"
 	"strconv"
 	"strings"
@@ -26,26 +29,27 @@ var twiceWords = regexp.MustCompile(`(?i)\bat (?:twice|double|two times) (?:this
 var neighbourWords = regexp.MustCompile(`\bgc_thresh[123]\b`)
 
 // proseStatements looks at the sentences of a text for people.
-func proseStatements(out *report, t *text) {
+func proseStatements(out *report.Report, t *reading.Text) {
 	// Lines of one paragraph are one to a reader: an end of a line that is not
 	// an empty one is a space, which keeps all offsets.
-	flat := flatten(t.data)
+	flat := flatten(t.Data)
 	for _, m := range dataSetWords.FindAllStringSubmatchIndex(flat, -1) {
 		word := func(i int) string { return flat[m[2*i]:m[2*i+1]] }
 		directories, err1 := strconv.ParseFloat(strings.ReplaceAll(word(1), ",", ""), 64)
 		files, err2 := strconv.ParseFloat(strings.ReplaceAll(word(2), ",", ""), 64)
-		each, ok1 := bytesOf(word(3) + word(4))
-		said, ok2 := bytesOf(word(6) + word(7))
-		if err1 != nil || err2 != nil || !ok1 || !ok2 || directories*files*each <= 0 {
+		one, err3 := size.Parse(word(3)+word(4)+"i", 1<<60)
+		all, err4 := size.Parse(word(6)+word(7)+"i", 1<<60)
+		each, said := float64(one), float64(all)
+		if cmp.Or(err1, err2, err3, err4) != nil || directories*files*each <= 0 {
 			continue
 		}
-		out.recognised = true
+		out.Recognised = true
 		total := directories * files * each
-		at := t.placeAt(m[12])
+		at := t.PlaceAt(m[12])
 		// Sizes of 1000 and of 1024 are told apart by few: the two are within a
 		// tenth of each other up to TiB.
 		if said < total*0.9 || said > total*1.1 {
-			out.find("data-set-claim", at, "write "+humanBytes(total),
+			out.Find("data-set-claim", at, "write "+humanBytes(total),
 				fmt.Sprintf("the text says %s, and %g directories x %g files x %s are %s", flat[m[12]:m[17]]+"B", directories, files, humanBytes(each), humanBytes(total)))
 		}
 	}
@@ -53,8 +57,8 @@ func proseStatements(out *report, t *text) {
 		return
 	}
 	for _, m := range twiceWords.FindAllStringIndex(flat, -1) {
-		out.recognised = true
-		out.find("neighbour-thresholds", t.placeAt(m[0]),
+		out.Recognised = true
+		out.Find("neighbour-thresholds", t.PlaceAt(m[0]),
 			"write: no entry is collected below gc_thresh1, entries older than 5 s are above gc_thresh2, and gc_thresh3 is the most there are",
 			"the text says that entries are refused at twice a threshold: they are at gc_thresh3")
 	}
@@ -79,59 +83,40 @@ func flatten(data string) string {
 // proseFragments looks into what stands of a block in a text for people that is no
 // valid YAML as a whole, as page breaks leave it: each key at the margin begins
 // a piece, and those that can be read are held against the rest.
-func proseFragments(out *report, t *text) {
+func proseFragments(out *report.Report, t *reading.Text) {
 	start := -1
 	look := func(end int) {
 		if start < 0 {
 			return
 		}
-		part := t.part(start, end, "block.yaml")
-		if root, _ := single(part); root.node != nil {
+		part := t.Part(start, end, "block.yaml")
+		if root, _ := reading.Single(part); root.Node != nil {
 			sourcesOf(out, root)
 		}
 	}
-	for n := 1; n <= len(t.lines); n++ {
-		if marginKey.MatchString(t.line(n)) {
-			look(t.lines[n-1])
-			start = t.lines[n-1]
+	for n := 1; n <= len(t.Lines); n++ {
+		if marginKey.MatchString(t.Line(n)) {
+			look(t.Lines[n-1])
+			start = t.Lines[n-1]
 		}
 	}
-	look(len(t.data))
+	look(len(t.Data))
 }
 
 // marginKey matches a line that begins a piece.
 var marginKey = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]*:(\s|$)`)
 
 // sourcesOf finds what a piece of an object clones.
-func sourcesOf(out *report, v value) {
-	v.walk(func(e entry) bool {
-		name := e.get("pvc", "name")
-		if e.key() != "source" || name.text() == "" {
+func sourcesOf(out *report.Report, v reading.Value) {
+	v.Walk(func(e reading.Entry) bool {
+		name := e.Get("pvc", "name")
+		if e.Key() != "source" || name.Text() == "" {
 			return true
 		}
-		out.recognised = true
-		out.clonedPieces = append(out.clonedPieces, clonedPiece{name.at(), e.get("pvc", "namespace").text(), name.text(), "a piece of an object", value{}})
+		out.Recognised = true
+		out.ClonedPieces = append(out.ClonedPieces, report.ClonedPiece{At: name.At(), Namespace: e.Get("pvc", "namespace").Text(), Name: name.Text(), By: "a piece of an object", Spec: reading.Value{}})
 		return false
 	})
-}
-
-// bytesOf reads a size as fio and vdbench write it: units of 1024.
-func bytesOf(text string) (float64, bool) {
-	text = strings.ToLower(strings.TrimSpace(text))
-	text = strings.TrimSuffix(strings.TrimSuffix(text, "b"), "i")
-	if text == "" {
-		return 0, false
-	}
-	factor := 1.0
-	if i := strings.IndexByte("kmgtp", text[len(text)-1]); i >= 0 {
-		factor = math.Pow(1024, float64(i+1))
-		text = text[:len(text)-1]
-	}
-	v, err := strconv.ParseFloat(text, 64)
-	if err != nil || v < 0 || math.IsInf(v, 0) || math.IsNaN(v) {
-		return 0, false
-	}
-	return v * factor, true
 }
 
 // humanBytes writes a size.

@@ -1,18 +1,21 @@
 package tune
 
 import (
-	"math"
 	"os/exec"
 	"strings"
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/ceph"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
 func TestCephPlacementGroups(t *testing.T) {
 	// V12: 100 x 141 x 0.85 / 3 = 3995, rounded to 4096.
-	a, err := TuneCeph(Ceph{OSDs: count(141), Replicas: count(3)})
-	answer(t, a, err)
+	a, err := ceph.Tune(ceph.Ceph{OSDs: count(141), Replicas: count(3)})
+	answered(t, a, err)
 	wantResult(t, a, "pgNum", int64(4096))
 	if !strings.Contains(a.Steps[0].Numbers, "= 3995") {
 		t.Errorf("the step does not show 3995: %+v", a.Steps[0])
@@ -32,33 +35,33 @@ func TestCephPlacementGroups(t *testing.T) {
 	shellReads(t, text)
 	for _, tt := range []struct {
 		why            string
-		p              Ceph
+		p              ceph.Ceph
 		use, other     int64 // 0: the same
-		grade          Grade
+		grade          answer.Grade
 		floored, pools bool
 	}{
-		{"rounding down by 29 %: the calculator takes the next power of two", Ceph{OSDs: count(141), Replicas: count(3), Fill: Given(0.613, "flag")}, 2048, 4096, OK, false, false},
-		{"64 is 24.7 % below 85: both take it", Ceph{OSDs: count(3), Replicas: count(3)}, 64, 0, OK, false, false},
-		{"one OSD, one copy", Ceph{OSDs: count(1), Replicas: count(1), Target: count(1), Fill: Given(0.01, "flag")}, 1, 0, OK, false, false},
-		{"a target beyond what monitors allow", Ceph{OSDs: count(100), Replicas: count(3), Target: count(400)}, 8192, 16384, Change, false, false},
+		{"rounding down by 29 %: the calculator takes the next power of two", ceph.Ceph{OSDs: count(141), Replicas: count(3), Fill: param.Given(0.613, "flag")}, 2048, 4096, answer.OK, false, false},
+		{"64 is 24.7 % below 85: both take it", ceph.Ceph{OSDs: count(3), Replicas: count(3)}, 64, 0, answer.OK, false, false},
+		{"one OSD, one copy", ceph.Ceph{OSDs: count(1), Replicas: count(1), Target: count(1), Fill: param.Given(0.01, "flag")}, 1, 0, answer.OK, false, false},
+		{"a target beyond what monitors allow", ceph.Ceph{OSDs: count(100), Replicas: count(3), Target: count(400)}, 8192, 16384, answer.Change, false, false},
 	} {
-		a, err := TuneCeph(tt.p)
-		answer(t, a, err)
+		a, err := ceph.Tune(tt.p)
+		answered(t, a, err)
 		wantResult(t, a, "pgNum", tt.use)
 		if tt.other != 0 {
 			wantResult(t, a, "pgNumOther", tt.other)
 		} else if a.Result("pgNumOther") != nil {
 			t.Errorf("%s: another result %v", tt.why, a.Result("pgNumOther"))
 		}
-		if tt.grade == OK && finding(t, a, "placement groups on each OSD").Grade == Cannot {
+		if tt.grade == answer.OK && finding(t, a, "placement groups on each OSD").Grade == answer.Cannot {
 			t.Errorf("%s: %+v", tt.why, a.Findings)
 		}
 	}
 }
 
 func TestCephSeveralPools(t *testing.T) {
-	a, err := TuneCeph(Ceph{OSDs: count(141), Pools: []CephPool{{Name: "vms", Share: 0.8}, {Name: "tiny", Share: 0.001}, {Name: "archive", Share: 0.1, Size: 6}}})
-	answer(t, a, err)
+	a, err := ceph.Tune(ceph.Ceph{OSDs: count(141), Pools: []ceph.CephPool{{Name: "vms", Share: 0.8}, {Name: "tiny", Share: 0.001}, {Name: "archive", Share: 0.1, Size: 6}}})
+	answered(t, a, err)
 	wantResult(t, a, "pgNum.vms", int64(4096))
 	wantResult(t, a, "pgNum.tiny", int64(64))     // 4.7 is below the floor 141/3 = 47, rounded to 64
 	wantResult(t, a, "pgNum.archive", int64(256)) // 100 x 141 x 0.1 / 6 = 235
@@ -66,45 +69,15 @@ func TestCephSeveralPools(t *testing.T) {
 	if len(a.Warnings) == 0 || !strings.Contains(strings.Join(a.Warnings, " "), "90.1 %") {
 		t.Errorf("shares that do not come to 100 %% are not warned about: %q", a.Warnings)
 	}
-	for why, pools := range map[string][]CephPool{
+	for why, pools := range map[string][]ceph.CephPool{
 		"more than all data":  {{Name: "a", Share: 0.7}, {Name: "b", Share: 0.5}},
 		"the same pool":       {{Name: "a", Share: 0.1}, {Name: "a", Share: 0.1}},
 		"no share":            {{Name: "a", Share: 0}},
 		"a name for a shell":  {{Name: "a; reboot", Share: 0.1}},
 		"copies without OSDs": {{Name: "a", Share: 0.1, Size: 11}},
 	} {
-		if _, err := TuneCeph(Ceph{OSDs: count(10), Pools: pools}); err == nil {
+		if _, err := ceph.Tune(ceph.Ceph{OSDs: count(10), Pools: pools}); err == nil {
 			t.Errorf("%s was taken", why)
-		}
-	}
-}
-
-// The calculator's rule, written as its page words it.
-func TestCalculatorEqualsItsSlowTwin(t *testing.T) {
-	slow := func(ideal, floor float64) int64 {
-		x := max(ideal, floor, 1)
-		below, above := int64(1), int64(2)
-		for float64(above) <= x {
-			below, above = above, above*2
-		}
-		nearest := below
-		if math.Log2(float64(above))-math.Log2(x) <= math.Log2(x)-math.Log2(float64(below)) {
-			nearest = above
-		}
-		if float64(nearest) < x-x/4 {
-			return above
-		}
-		return nearest
-	}
-	for ideal := 0.1; ideal < 20000; ideal *= 1.013 {
-		for _, floor := range []float64{0, 1, 47, 1000} {
-			if got, _ := calculatorPGs(ideal, floor); got != slow(ideal, floor) {
-				t.Fatalf("calculatorPGs(%v, %v) = %d, want %d", ideal, floor, got, slow(ideal, floor))
-			}
-			// Never below three quarters of what is wanted.
-			if got, _ := calculatorPGs(ideal, floor); float64(got) < 0.75*max(ideal, floor) {
-				t.Fatalf("%d groups for %v", got, max(ideal, floor))
-			}
 		}
 	}
 }
@@ -112,11 +85,11 @@ func TestCalculatorEqualsItsSlowTwin(t *testing.T) {
 func TestCephClones(t *testing.T) {
 	for _, tt := range []struct {
 		clones  int64
-		grade   Grade
+		grade   answer.Grade
 		parents any
-	}{{0, "", nil}, {100, OK, int64(1)}, {101, Change, int64(1)}, {800, Change, int64(4)}} {
-		a, err := TuneCeph(Ceph{OSDs: count(141), Clones: count(tt.clones)})
-		answer(t, a, err)
+	}{{0, "", nil}, {100, answer.OK, int64(1)}, {101, answer.Change, int64(1)}, {800, answer.Change, int64(4)}} {
+		a, err := ceph.Tune(ceph.Ceph{OSDs: count(141), Clones: count(tt.clones)})
+		answered(t, a, err)
 		wantResult(t, a, "parentImages", tt.parents)
 		if tt.grade != "" {
 			if f := finding(t, a, "clones of one image"); f.Grade != tt.grade {
@@ -154,14 +127,14 @@ func shellReads(t *testing.T, text string) {
 // not named is an argument of the script.
 func TestCephCopies(t *testing.T) {
 	for copies, want := range map[int64]float64{3: 88, 2: 59} {
-		a, err := TuneCeph(Ceph{OSDs: count(141), Replicas: count(copies)})
-		answer(t, a, err)
+		a, err := ceph.Tune(ceph.Ceph{OSDs: count(141), Replicas: count(copies)})
+		answered(t, a, err)
 		wantResult(t, a, "writeLatencyAdded", want)
 		if text := fileOf(t, a, "ceph-tuning.sh"); strings.Contains(text, " POOL") || !strings.Contains(text, `ceph osd pool set "$pool" pg_num 4096`) && copies == 3 {
 			t.Errorf("%s", text)
 		}
 	}
-	if _, err := TuneCeph(Ceph{OSDs: count(3), Replicas: count(5)}); err == nil {
+	if _, err := ceph.Tune(ceph.Ceph{OSDs: count(3), Replicas: count(5)}); err == nil {
 		t.Error("five copies on three OSDs were taken")
 	}
 }

@@ -7,10 +7,10 @@ import (
 
 	ignition32 "github.com/coreos/ignition/v2/config/v3_2"
 	"github.com/goccy/go-yaml"
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	kubeletapi "k8s.io/kubelet/config/v1beta1"
 	kubevirt "kubevirt.io/api/core/v1"
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
-	k8syaml "sigs.k8s.io/yaml"
 )
 
 // Every object that is written has a reader that a test gives it to, or is

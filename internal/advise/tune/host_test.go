@@ -7,7 +7,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"math/rand/v2"
 	"net/netip"
 	"os"
 	"os/exec"
@@ -20,17 +19,21 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-func rttAndLink(rtt time.Duration, link Rate) Host {
-	return Host{RTT: Given(rtt, "flag"), Link: Given(link, "flag")}
+func rttAndLink(rtt time.Duration, link param.Rate) host.Host {
+	return host.Host{RTT: param.Given(rtt, "flag"), Link: param.Given(link, "flag")}
 }
 
 func TestHostBuffers(t *testing.T) {
 	// V7, V8: 0.208 ms and 50000 Mbit/s give 10905190 and 4362076 by the
 	// document; the bandwidth-delay product is 1300000 bytes.
-	a, err := TuneHost(rttAndLink(208*time.Microsecond, 50e9))
-	answer(t, a, err)
+	a, err := host.TuneHost(rttAndLink(208*time.Microsecond, 50e9))
+	answered(t, a, err)
 	for name, want := range map[string]int64{
 		"bufferBytes": 1300000, "bufferBytesDocument": 10905190, "defaultBytes": 520000, "defaultBytesDocument": 4362076,
 		"gcThresh1": 4096, "gcThresh2": 16384, "gcThresh3": 32768,
@@ -53,8 +56,8 @@ func TestHostBuffers(t *testing.T) {
 	}
 	// A long fat network: 0.4 of 1.25 GB is for programs that ask for it, and not
 	// for every socket.
-	a, err = TuneHost(rttAndLink(100*time.Millisecond, 100e9))
-	answer(t, a, err)
+	a, err = host.TuneHost(rttAndLink(100*time.Millisecond, 100e9))
+	answered(t, a, err)
 	wantResult(t, a, "defaultBytes", int64(500_000_000))
 	if text := fileOf(t, a, "etc/sysctl.d/99.9-buffers.conf"); !strings.Contains(text, "wmem_default = 16777216\n") || !strings.Contains(text, "wmem_max = 1250000000\n") {
 		t.Errorf("on a long fat network:\n%s", text)
@@ -63,8 +66,8 @@ func TestHostBuffers(t *testing.T) {
 		t.Errorf("the bound is not told of: %q", a.Warnings)
 	}
 	// V9: packets of 512 KiB.
-	a, err = TuneHost(Host{Packet: Given(Bytes(512<<10), "flag")})
-	answer(t, a, err)
+	a, err = host.TuneHost(host.Host{Packet: param.Given(param.Bytes(512<<10), "flag")})
+	answered(t, a, err)
 	for name, want := range map[string]int64{"packetMinimumBytes": 1048576, "packetDefaultBytes": 2097152, "packetMaximumBytes": 5242880} {
 		wantResult(t, a, name, want)
 	}
@@ -73,32 +76,32 @@ func TestHostBuffers(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	// Decimal kilobytes are told from binary ones.
-	a, err = TuneHost(Host{Packet: Given(Bytes(512_000), "flag")})
-	answer(t, a, err)
+	a, err = host.TuneHost(host.Host{Packet: param.Given(param.Bytes(512_000), "flag")})
+	answered(t, a, err)
 	if !strings.Contains(strings.Join(a.Warnings, " "), "512Ki") {
 		t.Errorf("%q", a.Warnings)
 	}
 	// What is more than an int of the kernel holds is clamped.
-	a, err = TuneHost(rttAndLink(100*time.Millisecond, 100e9))
-	answer(t, a, err)
+	a, err = host.TuneHost(rttAndLink(100*time.Millisecond, 100e9))
+	answered(t, a, err)
 	if text := fileOf(t, a, "etc/sysctl.d/99.9-buffers.conf"); !strings.Contains(text, "tcp_rmem = 4096 131072 2147483647") {
 		t.Errorf("%s", text)
 	}
 	// Small products do not lower what any kernel has by default.
-	a, err = TuneHost(rttAndLink(50*time.Microsecond, 1e9))
-	answer(t, a, err)
+	a, err = host.TuneHost(rttAndLink(50*time.Microsecond, 1e9))
+	answered(t, a, err)
 	if text := fileOf(t, a, "etc/sysctl.d/99.9-buffers.conf"); !strings.Contains(text, "rmem_max = 4194304") || !strings.Contains(text, "131072 33554432") {
 		t.Errorf("%s", text)
 	}
-	for why, p := range map[string]Host{
+	for why, p := range map[string]host.Host{
 		"nothing":                {},
-		"a packet of nothing":    {Packet: Given(Bytes(0), "flag")},
-		"a round trip, no link":  {RTT: Given(time.Millisecond, "flag")},
-		"a link, no round trip":  {Link: Given(Rate(1e9), "flag")},
+		"a packet of nothing":    {Packet: param.Given(param.Bytes(0), "flag")},
+		"a round trip, no link":  {RTT: param.Given(time.Millisecond, "flag")},
+		"a link, no round trip":  {Link: param.Given(param.Rate(1e9), "flag")},
 		"a form of files":        {Neighbours: count(5), Formats: []string{"puppet"}},
-		"a pool that is no word": {Neighbours: count(5), Pool: Given("a b", "flag")},
+		"a pool that is no word": {Neighbours: count(5), Pool: param.Given("a b", "flag")},
 	} {
-		if _, err := TuneHost(p); err == nil {
+		if _, err := host.TuneHost(p); err == nil {
 			t.Errorf("%s was taken", why)
 		}
 	}
@@ -119,29 +122,29 @@ const (
 )
 
 func TestParseSoftnet(t *testing.T) {
-	got, err := ParseSoftnet([]byte(documentSqueezed))
-	want := []SoftnetCPU{{93, 0x01877e29, 0, 0x22}, {94, 0x0c4a6107, 0, 0}, {95, 0x01d05820, 0, 0x12}, {96, 0x092b933a, 0, 0}}
+	got, err := host.ParseSoftnet([]byte(documentSqueezed))
+	want := []host.SoftnetCPU{{CPU: 93, Processed: 0x01877e29, Dropped: 0, Squeezed: 0x22}, {CPU: 94, Processed: 0x0c4a6107, Dropped: 0, Squeezed: 0}, {CPU: 95, Processed: 0x01d05820, Dropped: 0, Squeezed: 0x12}, {CPU: 96, Processed: 0x092b933a, Dropped: 0, Squeezed: 0}}
 	if err != nil || !slices.Equal(got, want) {
 		t.Errorf("%v %v", got, err)
 	}
 	// What the document takes for dropped packets is time_squeeze.
-	got, err = ParseSoftnet([]byte(documentDropped))
-	if err != nil || got[1] != (SoftnetCPU{1, 0x023a354d, 0, 0x18}) {
+	got, err = host.ParseSoftnet([]byte(documentDropped))
+	if err != nil || got[1] != (host.SoftnetCPU{CPU: 1, Processed: 0x023a354d, Dropped: 0, Squeezed: 0x18}) {
 		t.Errorf("%v %v", got, err)
 	}
 	row := func(n int) string { return strings.TrimSpace(strings.Repeat("00000007 ", n)) }
 	for _, n := range []int{9, 10, 11, 12} {
-		got, err := ParseSoftnet([]byte(row(n) + "\n" + row(n) + "\n"))
+		got, err := host.ParseSoftnet([]byte(row(n) + "\n" + row(n) + "\n"))
 		if err != nil || len(got) != 2 || got[0].CPU != 0 || got[1].CPU != 1 {
 			t.Errorf("%d columns: %v %v", n, got, err)
 		}
 	}
 	// Twice the same CPU: the column is not the CPU on that kernel.
-	if got, err := ParseSoftnet([]byte(row(15) + "\n" + row(15))); err != nil || got[0].CPU != 0 || got[1].CPU != 1 {
+	if got, err := host.ParseSoftnet([]byte(row(15) + "\n" + row(15))); err != nil || got[0].CPU != 0 || got[1].CPU != 1 {
 		t.Errorf("15 columns: %v %v", got, err)
 	}
 	for why, text := range map[string]string{"empty": "", "few columns": "00000000 00000000", "not hexadecimal": strings.Replace(row(9), "7", "g", 1), "decimal": strings.Replace(row(9), "00000007", "7", 1), "another file": "eth0: 12 34"} {
-		if got, err := ParseSoftnet([]byte(text)); err == nil {
+		if got, err := host.ParseSoftnet([]byte(text)); err == nil {
 			t.Errorf("%s was read as %v", why, got)
 		}
 	}
@@ -151,7 +154,7 @@ func FuzzParseSoftnet(f *testing.F) {
 	f.Add([]byte(documentSqueezed), []byte(documentDropped))
 	f.Add([]byte("ffffffff 00000000 00000000 00000000 00000000 00000000 00000000 00000000 00000000\n"), []byte(""))
 	f.Fuzz(func(t *testing.T, one, two []byte) {
-		a, err := ParseSoftnet(one)
+		a, err := host.ParseSoftnet(one)
 		if err != nil {
 			return
 		}
@@ -162,25 +165,25 @@ func FuzzParseSoftnet(f *testing.F) {
 			}
 			cpus[c.CPU] = true
 		}
-		if same, err := GrowSoftnet(a, a); err != nil || slices.ContainsFunc(same, func(g SoftnetCPU) bool { return g.Processed+g.Dropped+g.Squeezed != 0 }) {
+		if same, err := host.GrowSoftnet(a, a); err != nil || slices.ContainsFunc(same, func(g host.SoftnetCPU) bool { return g.Processed+g.Dropped+g.Squeezed != 0 }) {
 			t.Errorf("a reading differs from itself: %v %v", same, err)
 		}
-		if b, err := ParseSoftnet(two); err == nil {
-			_, _ = GrowSoftnet(a, b)
+		if b, err := host.ParseSoftnet(two); err == nil {
+			_, _ = host.GrowSoftnet(a, b)
 		}
 	})
 }
 
 func TestGrowSoftnet(t *testing.T) {
 	// 32 bits wrap around.
-	got, err := GrowSoftnet([]SoftnetCPU{{0, 0xfffffff0, 5, 0xffffffff}}, []SoftnetCPU{{0, 0x10, 5, 1}, {1, 7, 7, 7}})
-	if err != nil || len(got) != 1 || got[0] != (SoftnetCPU{0, 0x20, 0, 2}) {
+	got, err := host.GrowSoftnet([]host.SoftnetCPU{{CPU: 0, Processed: 0xfffffff0, Dropped: 5, Squeezed: 0xffffffff}}, []host.SoftnetCPU{{CPU: 0, Processed: 0x10, Dropped: 5, Squeezed: 1}, {CPU: 1, Processed: 7, Dropped: 7, Squeezed: 7}})
+	if err != nil || len(got) != 1 || got[0] != (host.SoftnetCPU{CPU: 0, Processed: 0x20, Dropped: 0, Squeezed: 2}) {
 		t.Errorf("%v %v", got, err)
 	}
-	if _, err := GrowSoftnet([]SoftnetCPU{{0, 100, 0, 50}}, []SoftnetCPU{{0, 90, 0, 0}}); err == nil || !strings.Contains(err.Error(), "went back") {
+	if _, err := host.GrowSoftnet([]host.SoftnetCPU{{CPU: 0, Processed: 100, Dropped: 0, Squeezed: 50}}, []host.SoftnetCPU{{CPU: 0, Processed: 90, Dropped: 0, Squeezed: 0}}); err == nil || !strings.Contains(err.Error(), "went back") {
 		t.Errorf("counters that went back: %v", err)
 	}
-	if _, err := GrowSoftnet([]SoftnetCPU{{0, 1, 0, 0}}, []SoftnetCPU{{1, 1, 0, 0}}); err == nil {
+	if _, err := host.GrowSoftnet([]host.SoftnetCPU{{CPU: 0, Processed: 1, Dropped: 0, Squeezed: 0}}, []host.SoftnetCPU{{CPU: 1, Processed: 1, Dropped: 0, Squeezed: 0}}); err == nil {
 		t.Error("no CPU in common")
 	}
 }
@@ -224,20 +227,20 @@ func TestHostFromABundle(t *testing.T) {
 		"proc/sys/net/ipv4/conf/all/arp_filter": "0\n", "proc/sys/net/ipv4/conf/all/arp_ignore": "0\n", "proc/sys/net/ipv4/conf/all/arp_announce": "2\n",
 		"proc/net/route": "Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT\neth0 00000000 010200C0 0003 0 0 0 00000000 0 0 0\neth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\neth1 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0\n",
 	}
-	facts, err := ReadHost(bundle(files), "bundle x")
+	facts, err := host.ReadFacts(bundle(files), "bundle x")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if facts.Interval != 10*time.Second || len(facts.Softnet) != 2 || len(facts.SharedSubnets) != 1 || facts.SharedSubnets[0].Range != netip.MustParsePrefix("192.0.2.0/24") {
 		t.Fatalf("%+v", facts)
 	}
-	a, err := TuneHost(Host{Facts: &facts})
-	answer(t, a, err)
+	a, err := host.TuneHost(host.Host{Facts: &facts})
+	answered(t, a, err)
 	f := finding(t, a, "CPU 2: time_squeeze")
-	if f.Grade != Change || !strings.Contains(f.Now, "+57 in 10s (5.7/s)") || !strings.Contains(f.Remedy, "net.core.netdev_budget to 450") {
+	if f.Grade != answer.Change || !strings.Contains(f.Now, "+57 in 10s (5.7/s)") || !strings.Contains(f.Remedy, "net.core.netdev_budget to 450") {
 		t.Errorf("%+v", f)
 	}
-	if f := finding(t, a, "CPU 2: dropped"); f.Grade != Change || !strings.Contains(f.Remedy, "netdev_max_backlog to 1500") {
+	if f := finding(t, a, "CPU 2: dropped"); f.Grade != answer.Change || !strings.Contains(f.Remedy, "netdev_max_backlog to 1500") {
 		t.Errorf("%+v", f)
 	}
 	for _, f := range a.Findings {
@@ -248,26 +251,26 @@ func TestHostFromABundle(t *testing.T) {
 	wantResult(t, a, "netdevBudget", int64(450))
 	wantResult(t, a, "netdevBudgetUsecs", int64(12000))
 	wantResult(t, a, "netdevMaxBacklog", int64(1500))
-	text := fileOf(t, a, "etc/sysctl.d/"+receiveFile)
+	text := fileOf(t, a, "etc/sysctl.d/"+"99.9-receive.conf")
 	if !strings.Contains(text, "net.core.netdev_budget = 450\n") || !strings.Contains(text, "net.core.netdev_max_backlog = 1500\n") {
 		t.Errorf("%s", text)
 	}
 	correction(t, a, "V11")
 	// What is larger already stays.
-	if text := fileOf(t, a, "etc/sysctl.d/"+arpCacheFile); !strings.Contains(text, "gc_thresh1 = 8192\n") || !strings.Contains(text, "gc_thresh2 = 16384\n") {
+	if text := fileOf(t, a, "etc/sysctl.d/"+"99.7-arpcachesize.conf"); !strings.Contains(text, "gc_thresh1 = 8192\n") || !strings.Contains(text, "gc_thresh2 = 16384\n") {
 		t.Errorf("%s", text)
 	}
 	// ARP flux is read from the routes, and a stricter arp_announce stays.
-	if text := fileOf(t, a, "etc/sysctl.d/"+arpFile); !strings.Contains(text, "arp_filter = 1\n") || !strings.Contains(text, "arp_announce = 2\n") {
+	if text := fileOf(t, a, "etc/sysctl.d/"+"99.8-arp.conf"); !strings.Contains(text, "arp_filter = 1\n") || !strings.Contains(text, "arp_announce = 2\n") {
 		t.Errorf("%s", text)
 	}
-	if f := finding(t, a, "eth0 and eth1"); f.Grade != Change {
+	if f := finding(t, a, "eth0 and eth1"); f.Grade != answer.Change {
 		t.Errorf("%+v", f)
 	}
-	if f := finding(t, a, "tcp_window_scaling"); f.Grade != Change || !strings.Contains(f.Cost, "524 Mbit/s") {
+	if f := finding(t, a, "tcp_window_scaling"); f.Grade != answer.Change || !strings.Contains(f.Cost, "524 Mbit/s") {
 		t.Errorf("%+v", f)
 	}
-	if f := finding(t, a, "open files of the host"); f.Grade != Change || !strings.Contains(f.Now, "90 %") {
+	if f := finding(t, a, "open files of the host"); f.Grade != answer.Change || !strings.Contains(f.Now, "90 %") {
 		t.Errorf("%+v", f)
 	}
 }
@@ -278,44 +281,44 @@ func TestHostReadings(t *testing.T) {
 		why   string
 		files map[string]string
 		what  string
-		grade Grade
+		grade answer.Grade
 		read  string // part of the error of reading
 		err   string // part of the error of answering
 	}{
-		{"no growth", map[string]string{"proc/net/softnet_stat.0": quiet, "proc/net/softnet_stat.1": quiet}, "ran out of its budget", OK, "", ""},
-		{"the plain name is the first of two", map[string]string{"proc/net/softnet_stat": quiet, "proc/net/softnet_stat.1": quiet}, "ran out of its budget", OK, "", ""},
-		{"saved by hand at the top", map[string]string{"softnet_stat.0": quiet, "softnet_stat.1": quiet, "time": "60"}, "ran out of its budget", OK, "", ""},
-		{"one reading tells of the past only", map[string]string{"proc/net/softnet_stat": softnetRow(7, 5, 1, 0)}, "dropped since the host was started, on CPU 7", Unseen, "", ""},
-		{"one quiet reading", map[string]string{"proc/net/softnet_stat": quiet}, "no CPU squeezed", OK, "", ""},
+		{"no growth", map[string]string{"proc/net/softnet_stat.0": quiet, "proc/net/softnet_stat.1": quiet}, "ran out of its budget", answer.OK, "", ""},
+		{"the plain name is the first of two", map[string]string{"proc/net/softnet_stat": quiet, "proc/net/softnet_stat.1": quiet}, "ran out of its budget", answer.OK, "", ""},
+		{"saved by hand at the top", map[string]string{"softnet_stat.0": quiet, "softnet_stat.1": quiet, "time": "60"}, "ran out of its budget", answer.OK, "", ""},
+		{"one reading tells of the past only", map[string]string{"proc/net/softnet_stat": softnetRow(7, 5, 1, 0)}, "dropped since the host was started, on CPU 7", answer.Unseen, "", ""},
+		{"one quiet reading", map[string]string{"proc/net/softnet_stat": quiet}, "no CPU squeezed", answer.OK, "", ""},
 		{"the wrong way round", map[string]string{"proc/net/softnet_stat.0": softnetRow(0, 50, 0, 9), "proc/net/softnet_stat.1": softnetRow(0, 5, 0, 0)}, "", "", "", "went back"},
 		{"not such a file", map[string]string{"proc/net/softnet_stat": "hello\n"}, "", "", "softnet_stat: line 1", ""},
 		{"no such interval", map[string]string{"proc/net/softnet_stat": quiet, "interval": "soon"}, "", "", "interval", ""},
-		{"seconds without a unit", map[string]string{"proc/net/softnet_stat": quiet, "interval": "10\n"}, "no CPU squeezed", OK, "", ""},
+		{"seconds without a unit", map[string]string{"proc/net/softnet_stat": quiet, "interval": "10\n"}, "no CPU squeezed", answer.OK, "", ""},
 		{"an empty directory", map[string]string{"hello": ""}, "", "", "neither", ""},
-		{"a setting that does not exist there", map[string]string{"proc/sys/net/core/rmem_max": "1", "proc/sys/kernel/osrelease": "6.1"}, "tcp_window_scaling", NoSuch, "", ""},
-		{"a setting that was not saved", map[string]string{"proc/sys/net/core/rmem_max": "1"}, "tcp_window_scaling", Unseen, "", ""},
-		{"routes that were not saved", map[string]string{"softnet_stat.0": quiet, "softnet_stat.1": quiet}, "interfaces on one subnet", Unseen, "", ""},
-		{"a value that is no number", map[string]string{"proc/sys/net/ipv4/tcp_window_scaling": "yes"}, "tcp_window_scaling", Unseen, "", ""},
+		{"a setting that does not exist there", map[string]string{"proc/sys/net/core/rmem_max": "1", "proc/sys/kernel/osrelease": "6.1"}, "tcp_window_scaling", answer.NoSuch, "", ""},
+		{"a setting that was not saved", map[string]string{"proc/sys/net/core/rmem_max": "1"}, "tcp_window_scaling", answer.Unseen, "", ""},
+		{"routes that were not saved", map[string]string{"softnet_stat.0": quiet, "softnet_stat.1": quiet}, "interfaces on one subnet", answer.Unseen, "", ""},
+		{"a value that is no number", map[string]string{"proc/sys/net/ipv4/tcp_window_scaling": "yes"}, "tcp_window_scaling", answer.Unseen, "", ""},
 		{"one CPU takes nearly everything", map[string]string{
 			"proc/net/softnet_stat.0": softnetRow(0, 0, 0, 0) + softnetRow(1, 0, 0, 0) + softnetRow(2, 0, 0, 0) + softnetRow(3, 0, 0, 0),
 			"proc/net/softnet_stat.1": softnetRow(0, 9, 0, 0) + softnetRow(1, 9, 0, 0) + softnetRow(2, 9999, 0, 0) + softnetRow(3, 9, 0, 0),
-		}, "CPU 2: share of all packets", Advice, "", ""},
+		}, "CPU 2: share of all packets", answer.Advice, "", ""},
 	} {
-		facts, err := ReadHost(bundle(tt.files), "bundle x")
+		facts, err := host.ReadFacts(bundle(tt.files), "bundle x")
 		if tt.read != "" || err != nil {
 			if err == nil || tt.read == "" || !strings.Contains(err.Error(), tt.read) {
 				t.Errorf("%s: %v", tt.why, err)
 			}
 			continue
 		}
-		a, err := TuneHost(Host{Facts: &facts})
+		a, err := host.TuneHost(host.Host{Facts: &facts})
 		if tt.err != "" || err != nil {
 			if err == nil || tt.err == "" || !strings.Contains(err.Error(), tt.err) {
 				t.Errorf("%s: %v", tt.why, err)
 			}
 			continue
 		}
-		if f := finding(t, answer(t, a, nil), tt.what); f.Grade != tt.grade {
+		if f := finding(t, answered(t, a, nil), tt.what); f.Grade != tt.grade {
 			t.Errorf("%s: %+v", tt.why, f)
 		}
 	}
@@ -326,7 +329,7 @@ func TestHostReadings(t *testing.T) {
 // are the document's sample (V10), and what it was a while later.
 func TestHostFromTwoReadingsAlone(t *testing.T) {
 	row := func(head, cpu string) string { return head + strings.Repeat(" 00000000", 9) + " " + cpu + "\n" }
-	facts, err := ReadHost(bundle(map[string]string{
+	facts, err := host.ReadFacts(bundle(map[string]string{
 		"softnet_stat.0": row("01877e29 00000000 00000022", "0000005d") + row("0c4a6107 00000000 00000000", "0000005e") + row("01d05820 00000000 00000012", "0000005f") + row("092b933a 00000000 00000000", "00000060"),
 		"softnet_stat.1": row("01877f29 00000000 00000022", "0000005d") + row("0c4a6207 00000000 00000000", "0000005e") + row("01d05920 00000003 00000412", "0000005f") + row("092b943a 00000000 00000000", "00000060"),
 		"interval":       "60",
@@ -334,27 +337,27 @@ func TestHostFromTwoReadingsAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := TuneHost(Host{Facts: &facts})
-	answer(t, a, err)
+	a, err := host.TuneHost(host.Host{Facts: &facts})
+	answered(t, a, err)
 	for what, want := range map[string]string{"CPU 95: time_squeeze": "raise net.core.netdev_budget to 450", "CPU 95: dropped": "raise net.core.netdev_max_backlog to 1500"} {
-		if f := finding(t, a, what); f.Grade != Change || f.Remedy != want {
+		if f := finding(t, a, what); f.Grade != answer.Change || f.Remedy != want {
 			t.Errorf("%+v", f)
 		}
 	}
 	for _, f := range a.Findings {
-		if f.Grade == NoSuch || strings.Contains(f.What, "no ARP flux") {
+		if f.Grade == answer.NoSuch || strings.Contains(f.What, "no ARP flux") {
 			t.Errorf("nothing was read of it: %+v", f)
 		}
 	}
-	if text := fileOf(t, a, "etc/sysctl.d/"+receiveFile); !strings.Contains(text, "net.core.netdev_budget = 450\n") || !strings.Contains(text, "net.core.netdev_max_backlog = 1500\n") {
+	if text := fileOf(t, a, "etc/sysctl.d/"+"99.9-receive.conf"); !strings.Contains(text, "net.core.netdev_budget = 450\n") || !strings.Contains(text, "net.core.netdev_max_backlog = 1500\n") {
 		t.Errorf("%s", text)
 	}
 }
 
 func TestHostOfPods(t *testing.T) {
-	a, err := TuneHost(Host{Pods: count(500), Connections: count(600_000), Outgoing: count(40_000)})
-	answer(t, a, err)
-	text := fileOf(t, a, "etc/sysctl.d/"+nodeFile)
+	a, err := host.TuneHost(host.Host{Pods: count(500), Connections: count(600_000), Outgoing: count(40_000)})
+	answered(t, a, err)
+	text := fileOf(t, a, "etc/sysctl.d/"+"99.9-node.conf")
 	for _, part := range []string{"net.netfilter.nf_conntrack_max = 1048576\n", "net.netfilter.nf_conntrack_buckets = 1048576\n", "net.ipv4.ip_local_reserved_ports = 30000-32767\n", "kernel.pid_max = 4194304\n", "fs.inotify.max_user_instances = 8192\n", "ip_local_port_range = 1024 65535\n"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the file lacks %q:\n%s", part, text)
@@ -369,9 +372,9 @@ func TestHostOfPods(t *testing.T) {
 	if a.Impossible() {
 		t.Errorf("%+v", a.Findings)
 	}
-	a, err = TuneHost(Host{Pods: count(2500), Outgoing: count(65_000)})
-	answer(t, a, err)
-	if f := finding(t, a, "outgoing connections"); f.Grade != Cannot {
+	a, err = host.TuneHost(host.Host{Pods: count(2500), Outgoing: count(65_000)})
+	answered(t, a, err)
+	if f := finding(t, a, "outgoing connections"); f.Grade != answer.Cannot {
 		t.Errorf("%+v", f)
 	}
 	if f := finding(t, a, "PIDs of all pods"); !strings.Contains(f.Remedy, "podPidsLimit 1664") {
@@ -381,8 +384,8 @@ func TestHostOfPods(t *testing.T) {
 
 func TestARPCacheForNeighbours(t *testing.T) {
 	for neighbours, want := range map[int64]int64{1: 4096, 4096: 4096, 4097: 8192, 100_000: 131072} {
-		a, err := TuneHost(Host{Neighbours: count(neighbours)})
-		answer(t, a, err)
+		a, err := host.TuneHost(host.Host{Neighbours: count(neighbours)})
+		answered(t, a, err)
 		wantResult(t, a, "gcThresh1", want)
 		wantResult(t, a, "gcThresh3", 8*want)
 	}
@@ -391,11 +394,11 @@ func TestARPCacheForNeighbours(t *testing.T) {
 // The forms say the same, and their consumers can read them.
 func TestHostFiles(t *testing.T) {
 	p := rttAndLink(208*time.Microsecond, 50e9)
-	p.ARPFlux = Given(true, "flag")
+	p.ARPFlux = param.Given(true, "flag")
 	p.Pods = count(500)
-	p.Formats = HostFormats()
-	a, err := TuneHost(p)
-	answer(t, a, err)
+	p.Formats = host.HostFormats()
+	a, err := host.TuneHost(p)
+	answered(t, a, err)
 	values := map[string]string{}
 	plain := map[string]string{}
 	for _, f := range a.Files {
@@ -502,8 +505,8 @@ func TestSysctlsExistHere(t *testing.T) {
 	if _, err := os.Stat("/proc/sys/net/core/rmem_max"); err != nil {
 		t.Skip("this is no Linux host's network namespace: there is no /proc/sys/net/core/rmem_max")
 	}
-	for _, name := range sysctlNames() {
-		if _, err := os.Stat("/" + sysctlPath(name)); err != nil {
+	for _, name := range host.SysctlNames() {
+		if _, err := os.Stat("/" + host.SysctlPath(name)); err != nil {
 			switch {
 			case strings.HasPrefix(name, "net.netfilter."):
 				t.Logf("%s: nf_conntrack is not loaded here", name)
@@ -522,9 +525,9 @@ func TestSysctlsExistHere(t *testing.T) {
 		t.Skip("this sysctl has no --dry-run")
 	}
 	p := rttAndLink(208*time.Microsecond, 50e9)
-	p.ARPFlux, p.Pods, p.Outgoing = Given(true, "flag"), count(500), count(40_000)
-	a, err := TuneHost(p)
-	answer(t, a, err)
+	p.ARPFlux, p.Pods, p.Outgoing = param.Given(true, "flag"), count(500), count(40_000)
+	a, err := host.TuneHost(p)
+	answered(t, a, err)
 	for _, f := range a.Files {
 		path := filepath.Join(t.TempDir(), "x.conf")
 		if err := os.WriteFile(path, []byte(f.Content), 0o600); err != nil {
@@ -544,9 +547,9 @@ func TestTheKernelTakesTheValues(t *testing.T) {
 		t.Skipf("no network namespace can be made here: %v", err)
 	}
 	p := rttAndLink(20*time.Millisecond, 50e9)
-	p.ARPFlux, p.Outgoing = Given(true, "flag"), count(40_000)
-	a, err := TuneHost(p)
-	answer(t, a, err)
+	p.ARPFlux, p.Outgoing = param.Given(true, "flag"), count(40_000)
+	a, err := host.TuneHost(p)
+	answered(t, a, err)
 	written := 0
 	for _, f := range a.Files {
 		for _, line := range strings.Split(f.Content, "\n") {
@@ -554,7 +557,7 @@ func TestTheKernelTakesTheValues(t *testing.T) {
 			if !ok || strings.HasPrefix(line, "#") || !strings.HasPrefix(name, "net.ipv4.conf.") && !strings.HasPrefix(name, "net.ipv4.tcp_") && name != "net.ipv4.ip_local_port_range" {
 				continue
 			}
-			out, err := exec.Command("unshare", "-n", "sh", "-c", `echo "$1" > "/$0" && cat "/$0"`, sysctlPath(name), value).CombinedOutput()
+			out, err := exec.Command("unshare", "-n", "sh", "-c", `echo "$1" > "/$0" && cat "/$0"`, host.SysctlPath(name), value).CombinedOutput()
 			if got := strings.Join(strings.Fields(string(out)), " "); err != nil || got != value {
 				t.Errorf("%s = %s: %v, the kernel has %q", name, value, err, got)
 			}
@@ -568,16 +571,16 @@ func TestTheKernelTakesTheValues(t *testing.T) {
 
 // A shell on a node writes the bundle that is read.
 func TestCollectScript(t *testing.T) {
-	shellReads(t, CollectScript())
+	shellReads(t, host.CollectScript())
 	tar, err := exec.LookPath("tar")
 	if err != nil {
 		t.Skip("there is no tar here")
 	}
-	if _, err := os.Stat("/" + softnetFile); err != nil {
-		t.Skip("there is no /" + softnetFile + " here")
+	if _, err := os.Stat("/" + "proc/net/softnet_stat"); err != nil {
+		t.Skip("there is no /" + "proc/net/softnet_stat" + " here")
 	}
 	collect := exec.Command("sh", "-s", "0.1")
-	collect.Stdin = strings.NewReader(CollectScript())
+	collect.Stdin = strings.NewReader(host.CollectScript())
 	var archive, stderr bytes.Buffer
 	collect.Stdout, collect.Stderr = &archive, &stderr
 	if err := collect.Run(); err != nil || stderr.Len() > 0 {
@@ -590,18 +593,18 @@ func TestCollectScript(t *testing.T) {
 	if _, err := z.Write(whole); err != nil || z.Close() != nil {
 		t.Fatal(err)
 	}
-	var packed []HostFacts
+	var packed []host.Facts
 	for _, data := range [][]byte{whole, zipped.Bytes()} {
-		root, err := OpenBundle(bytes.NewReader(data))
+		root, err := host.OpenBundle(bytes.NewReader(data))
 		if err != nil {
 			t.Fatal(err)
 		}
-		facts, err := ReadHost(root, "bundle")
+		facts, err := host.ReadFacts(root, "bundle")
 		if err != nil {
 			t.Fatal(err)
 		}
 		packed = append(packed, facts)
-		if _, err := OpenBundle(bytes.NewReader(data[:len(data)/2])); err == nil {
+		if _, err := host.OpenBundle(bytes.NewReader(data[:len(data)/2])); err == nil {
 			t.Error("half an archive was read")
 		}
 	}
@@ -611,7 +614,7 @@ func TestCollectScript(t *testing.T) {
 	if out, err := unpack.CombinedOutput(); err != nil {
 		t.Fatalf("%v %s", err, out)
 	}
-	saved, err := ReadHost(os.DirFS(dir), "bundle")
+	saved, err := host.ReadFacts(os.DirFS(dir), "bundle")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -620,7 +623,7 @@ func TestCollectScript(t *testing.T) {
 			t.Errorf("packed %+v\nunpacked %+v", p, saved)
 		}
 	}
-	live, err := ReadHost(os.DirFS("/"), "this host")
+	live, err := host.ReadFacts(os.DirFS("/"), "this host")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -648,64 +651,6 @@ func TestCollectScript(t *testing.T) {
 	}
 }
 
-func TestSharedSubnetsEqualsItsSlowTwin(t *testing.T) {
-	random := rand.New(rand.NewPCG(7, 8))
-	for range 300 {
-		var lines []string
-		in := map[string]map[string]bool{}
-		for range random.IntN(8) {
-			iface := fmt.Sprintf("eth%d", random.IntN(3))
-			third := random.IntN(3)
-			lines = append(lines, fmt.Sprintf("%s 00%02X000A 00000000 0001 0 0 0 00FFFFFF 0 0 0", iface, third))
-			subnet := fmt.Sprintf("10.0.%d.0/24", third)
-			if in[subnet] == nil {
-				in[subnet] = map[string]bool{}
-			}
-			in[subnet][iface] = true
-		}
-		want := 0
-		for _, set := range in {
-			if len(set) > 1 {
-				want++
-			}
-		}
-		got := sharedSubnets(strings.Join(lines, "\n"))
-		if len(got) != want {
-			t.Fatalf("%v: %v, want %d", lines, got, want)
-		}
-		for _, s := range got {
-			if len(in[s.Range.String()]) != len(s.Interfaces) {
-				t.Fatalf("%v: %v", lines, got)
-			}
-		}
-	}
-}
-
-func FuzzReadHost(f *testing.F) {
-	f.Add("300\n", documentSqueezed, "10s", "eth0 000200C0 00000000 0001 0 0 0 00FFFFFF 0 0 0", "node0 0-3", "MemTotal: 5 kB")
-	f.Add("4096\t131072\t6291456", "", "", "", "", "")
-	f.Fuzz(func(t *testing.T, value, softnet, interval, route, interrupts, meminfo string) {
-		files := map[string]string{
-			softnetFile + ".0": softnet, softnetFile + ".1": softnet, intervalFile: interval, "proc/net/route": route, "proc/interrupts": interrupts, "proc/meminfo": meminfo,
-			netDir + "/eth0/operstate": "up", netDir + "/eth0/speed": value, netDir + "/eth0/mtu": value, netDir + "/eth0/device/numa_node": value,
-		}
-		for _, name := range sysctlNames() {
-			files[sysctlPath(name)] = value
-		}
-		facts, err := ReadHost(bundle(files), "bundle")
-		if err != nil {
-			return
-		}
-		a, err := TuneHost(Host{Facts: &facts, Pods: count(10), RTT: Given(time.Millisecond, "flag"), Link: Given(Rate(1e9), "flag"), Formats: HostFormats()})
-		if err != nil {
-			return
-		}
-		if _, err := Render(a, "table", 80); err != nil {
-			t.Error(err)
-		}
-	})
-}
-
 func FuzzOpenBundle(f *testing.F) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -722,10 +667,10 @@ func FuzzOpenBundle(f *testing.F) {
 	}
 	f.Add(b.Bytes())
 	f.Fuzz(func(t *testing.T, data []byte) {
-		root, err := OpenBundle(bytes.NewReader(data))
+		root, err := host.OpenBundle(bytes.NewReader(data))
 		if err != nil {
 			return
 		}
-		_, _ = ReadHost(root, "bundle")
+		_, _ = host.ReadFacts(root, "bundle")
 	})
 }

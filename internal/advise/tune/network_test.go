@@ -4,6 +4,10 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
 func TestNetworkMTU(t *testing.T) {
@@ -23,15 +27,15 @@ func TestNetworkMTU(t *testing.T) {
 		{"wireguard", 1500, false, true, 1420},
 		{"none", 1500, false, false, 1500},
 	} {
-		p := Network{Overlay: Given(tt.overlay, "flag"), MTU: count(tt.mtu)}
+		p := host.Network{Overlay: param.Given(tt.overlay, "flag"), MTU: count(tt.mtu)}
 		if tt.ipsec {
-			p.IPsec = Given(true, "flag")
+			p.IPsec = param.Given(true, "flag")
 		}
 		if tt.six {
-			p.IPv6 = Given(true, "flag")
+			p.IPv6 = param.Given(true, "flag")
 		}
-		a, err := TuneNetwork(p)
-		answer(t, a, err)
+		a, err := host.TuneNetwork(p)
+		answered(t, a, err)
 		wantResult(t, a, "podMTU", tt.pod)
 		if tt.ipsec {
 			if c := correction(t, a, "R17"); !strings.Contains(c.Right, "costs CPU") {
@@ -52,31 +56,31 @@ func TestNetworkMTU(t *testing.T) {
 	}
 	// Plain Ethernet carries 94.15 % of TCP data at 1500 and 99.0 % at 9000.
 	for mtu, want := range map[int64]float64{1500: 941.5e6, 9000: 990.0e6} {
-		a, err := TuneNetwork(Network{Overlay: Given("none", "flag"), MTU: count(mtu), Link: Given(Rate(1e9), "flag")})
-		answer(t, a, err)
+		a, err := host.TuneNetwork(host.Network{Overlay: param.Given("none", "flag"), MTU: count(mtu), Link: param.Given(param.Rate(1e9), "flag")})
+		answered(t, a, err)
 		if got := a.Result("goodput").(float64); got < want-0.1e6 || got > want+0.1e6 {
 			t.Errorf("MTU %d: %v, want %v", mtu, got, want)
 		}
 	}
-	a, err := TuneNetwork(Network{Link: Given(Rate(25e9), "flag")})
-	answer(t, a, err)
-	if f := finding(t, a, "MTU of the link"); f.Grade != Change || !strings.Contains(f.Remedy, "8900 for pods") {
+	a, err := host.TuneNetwork(host.Network{Link: param.Given(param.Rate(25e9), "flag")})
+	answered(t, a, err)
+	if f := finding(t, a, "MTU of the link"); f.Grade != answer.Change || !strings.Contains(f.Remedy, "8900 for pods") {
 		t.Errorf("%+v", f)
 	}
-	if f := finding(t, a, "an overlay above 1 Gbit/s"); f.Grade != Advice {
+	if f := finding(t, a, "an overlay above 1 Gbit/s"); f.Grade != answer.Advice {
 		t.Errorf("%+v", f)
 	}
-	if _, err := TuneNetwork(Network{MTU: count(600)}); err == nil {
+	if _, err := host.TuneNetwork(host.Network{MTU: count(600)}); err == nil {
 		t.Error("an MTU that leaves nothing was taken")
 	}
 	// R13: 4096 networks against 2^24.
 	for _, tt := range []struct {
 		overlay  string
 		networks int64
-		grade    Grade
-	}{{"none", 5000, Cannot}, {"vxlan", 5000, OK}, {"vxlan", 1<<24 + 1, Cannot}, {"none", 4094, OK}} {
-		a, err := TuneNetwork(Network{Overlay: Given(tt.overlay, "flag"), Networks: count(tt.networks)})
-		answer(t, a, err)
+		grade    answer.Grade
+	}{{"none", 5000, answer.Cannot}, {"vxlan", 5000, answer.OK}, {"vxlan", 1<<24 + 1, answer.Cannot}, {"none", 4094, answer.OK}} {
+		a, err := host.TuneNetwork(host.Network{Overlay: param.Given(tt.overlay, "flag"), Networks: count(tt.networks)})
+		answered(t, a, err)
 		if f := finding(t, a, "networks"); f.Grade != tt.grade {
 			t.Errorf("%+v: %+v", tt, f)
 		}
@@ -98,7 +102,7 @@ rx-udp_tunnel-port-offload: on [requested off]
 
 // Offloads, queues and interrupts of a node that was saved.
 func TestNetworkOfANode(t *testing.T) {
-	facts, err := ReadHost(bundle(map[string]string{
+	facts, err := host.ReadFacts(bundle(map[string]string{
 		"proc/net/softnet_stat":                 softnetRow(0, 1, 0, 0),
 		"sys/class/net/lo/operstate":            "unknown",
 		"sys/class/net/eth1/operstate":          "up",
@@ -120,11 +124,11 @@ func TestNetworkOfANode(t *testing.T) {
 	if len(facts.Interfaces) != 1 || facts.Interfaces[0].RX != 2 || facts.Interfaces[0].MaxQueues != 16 || facts.Interfaces[0].Speed != 25e9 || len(facts.Interrupts) != 2 {
 		t.Fatalf("%+v", facts)
 	}
-	a, err := TuneNetwork(Network{Overlay: Given("vxlan", "flag"), Facts: &facts})
-	answer(t, a, err)
-	for what, grade := range map[string]Grade{
-		"rx-checksumming": OK, "tcp-segmentation-offload": Change, "tx-udp_tnl-segmentation": Advice, "tx-udp_tnl-csum-segmentation": NoSuch,
-		"rx-udp_tunnel-port-offload": OK, "large-receive-offload": Change, "queues of eth1": Change,
+	a, err := host.TuneNetwork(host.Network{Overlay: param.Given("vxlan", "flag"), Facts: &facts})
+	answered(t, a, err)
+	for what, grade := range map[string]answer.Grade{
+		"rx-checksumming": answer.OK, "tcp-segmentation-offload": answer.Change, "tx-udp_tnl-segmentation": answer.Advice, "tx-udp_tnl-csum-segmentation": answer.NoSuch,
+		"rx-udp_tunnel-port-offload": answer.OK, "large-receive-offload": answer.Change, "queues of eth1": answer.Change,
 	} {
 		if f := finding(t, a, what); f.Grade != grade {
 			t.Errorf("%s: %+v", what, f)
@@ -145,12 +149,12 @@ func TestNetworkOfANode(t *testing.T) {
 }
 
 func TestParseFeatures(t *testing.T) {
-	f, err := ParseFeatures([]byte(featuresText))
-	if err != nil || f["tx-udp_tnl-segmentation"] != (NICFeature{false, true}) || f["rx-udp_tunnel-port-offload"] != (NICFeature{true, false}) || f["tx-checksum-ipv4"] != (NICFeature{false, true}) {
+	f, err := host.ParseFeatures([]byte(featuresText))
+	if err != nil || f["tx-udp_tnl-segmentation"] != (host.NICFeature{On: false, Fixed: true}) || f["rx-udp_tunnel-port-offload"] != (host.NICFeature{On: true, Fixed: false}) || f["tx-checksum-ipv4"] != (host.NICFeature{On: false, Fixed: true}) {
 		t.Errorf("%v %+v", err, f)
 	}
 	for _, text := range []string{"", "hello", "Features for eth0:\n"} {
-		if _, err := ParseFeatures([]byte(text)); err == nil {
+		if _, err := host.ParseFeatures([]byte(text)); err == nil {
 			t.Errorf("%q was read", text)
 		}
 	}
@@ -163,7 +167,7 @@ func TestParseFeatures(t *testing.T) {
 	if err != nil {
 		t.Skipf("ethtool -k lo: %v", err)
 	}
-	if f, err := ParseFeatures(out); err != nil || len(f) < 20 {
+	if f, err := host.ParseFeatures(out); err != nil || len(f) < 20 {
 		t.Errorf("%d features, %v", len(f), err)
 	}
 }
@@ -171,10 +175,10 @@ func TestParseFeatures(t *testing.T) {
 func FuzzParseFeatures(f *testing.F) {
 	f.Add([]byte(featuresText))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if features, err := ParseFeatures(data); err == nil && len(features) == 0 {
+		if features, err := host.ParseFeatures(data); err == nil && len(features) == 0 {
 			t.Error("no features and no error")
 		}
-		if n := ParseChannels(data); n < 0 {
+		if n := host.ParseChannels(data); n < 0 {
 			t.Errorf("%d queues", n)
 		}
 	})

@@ -1,3 +1,6 @@
+// Package tune answers: which settings does a cluster that is to be need, in which
+// order, and which files apply them? It asks the calculators of its subjects: host,
+// cluster, ceph and virt. They measure nothing and change nothing.
 package tune
 
 import (
@@ -10,33 +13,39 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/ceph"
+	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/advise/tune/virt"
 )
 
 // Plan are the parameters of a whole cluster that is to be.
 type Plan struct {
-	Platform    In[string]
-	Nodes       In[int64] // that take pods
-	OtherNodes  In[int64] // control plane and infrastructure
-	Pods        In[int64] // of users, over all nodes
-	PodsPerNode In[int64] // all pods of a node; in place of Pods
-	VMs         In[int64]
-	Classes     []VMClass
-	MaxPods     In[int64]
-	Growth      In[float64]
+	Platform    param.In[string]
+	Nodes       param.In[int64] // that take pods
+	OtherNodes  param.In[int64] // control plane and infrastructure
+	Pods        param.In[int64] // of users, over all nodes
+	PodsPerNode param.In[int64] // all pods of a node; in place of Pods
+	VMs         param.In[int64]
+	Classes     []virt.VMClass
+	MaxPods     param.In[int64]
+	Growth      param.In[float64]
 	// PodsPerIteration and ServicesPerIteration are of the load: two pods and
 	// one service in node-density-heavy (D4).
-	PodsPerIteration, ServicesPerIteration In[int64]
-	OSDs, Replicas                         In[int64]
-	CephPool                               In[string]
-	RTT                                    In[time.Duration]
-	Link                                   In[Rate]
-	MTU                                    In[int64]
-	Cores                                  In[float64]
-	Memory                                 In[Bytes]
-	MaxUnavailable                         In[int64]
+	PodsPerIteration, ServicesPerIteration param.In[int64]
+	OSDs, Replicas                         param.In[int64]
+	CephPool                               param.In[string]
+	RTT                                    param.In[time.Duration]
+	Link                                   param.In[param.Rate]
+	MTU                                    param.In[int64]
+	Cores                                  param.In[float64]
+	Memory                                 param.In[param.Bytes]
+	MaxUnavailable                         param.In[int64]
 	MachineCIDRs, Avoid                    []netip.Prefix
-	Costs                                  []ComponentCost
-	KubeVirt                               In[string]
+	Costs                                  []cluster.ComponentCost
+	KubeVirt                               param.In[string]
 }
 
 // The stages of a plan, in order.
@@ -69,65 +78,65 @@ func (b *planner) dir(stage int) string {
 }
 
 // Params are the parameters as flags.
-func (p *Plan) Params() []Param {
-	pods, services := intParam(&p.PodsPerIteration, "pods-per-iteration", "pods of an iteration of the load"), intParam(&p.ServicesPerIteration, "services-per-iteration", "services of an iteration of the load")
+func (p *Plan) Params() []param.Param {
+	pods, services := param.Int(&p.PodsPerIteration, "pods-per-iteration", "pods of an iteration of the load"), param.Int(&p.ServicesPerIteration, "services-per-iteration", "services of an iteration of the load")
 	if p.VMs.Ok() {
-		pods.by(1, "idle pods beside the machines, as in the document (V2)")
-		services.by(0, "idle pods")
+		pods.By(1, "idle pods beside the machines, as in the document (V2)")
+		services.By(0, "idle pods")
 	} else {
-		pods.by(2, "an application and its database (D4)")
-		services.by(1, "of the database (D16)")
+		pods.By(2, "an application and its database (D4)")
+		services.By(1, "of the database (D16)")
 	}
-	return []Param{
-		platformParam(&p.Platform, ClusterFacts{}),
-		intParam(&p.Nodes, "nodes", "nodes that take pods").within(1, 100_000).needed("--nodes 26"),
-		intParam(&p.OtherNodes, "other-nodes", "nodes of the control plane and infrastructure").within(0, 10_000).by(3, "a control plane of three"),
-		intParam(&p.PodsPerNode, "pods-per-node", "all pods of each node").within(1, 100_000),
-		intParam(&p.Pods, "pods", "users' pods over all nodes").within(0, 100_000_000),
-		intParam(&p.VMs, "vms", "virtual machines").within(0, 10_000_000),
-		classParam(&p.Classes),
-		intParam(&p.MaxPods, "max-pods", "maxPods of the nodes (default the next that was tested)").within(1, 100_000),
-		shareParam(&p.Growth, "growth", "headroom for more nodes, such as 50%").by(0, "no headroom asked for"),
-		pods.within(1, 10_000),
-		services.within(0, 10_000),
-		intParam(&p.OSDs, "osds", "OSDs of a Ceph cluster"),
-		intParam(&p.Replicas, "replicas", "copies in Ceph (default 3)"),
-		textParam(&p.CephPool, "pool-name", "name", "Ceph's pool of the machines"),
-		timeParam(&p.RTT, "rtt", "round trip between the hosts").within(1, longestRTT),
-		rateParam(&p.Link, "link", "speed of the nodes' link"),
-		intParam(&p.MTU, "mtu", "MTU of the nodes' link (default 1500)"),
-		coresParam(&p.Cores, "cores", "CPU of a node"),
-		bytesParam(&p.Memory, "memory", "memory of a node"),
-		intParam(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time (default 1, with 100 nodes and more 10)"),
-		rangeParam(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
-		rangeParam(&p.Avoid, "avoid", "range that is in use elsewhere"),
-		costParam(&p.Costs),
-		textParam(&p.KubeVirt, "kubevirt", "version", "KubeVirt's version (default 1.4)"),
+	return []param.Param{
+		param.Platform(&p.Platform, param.In[string]{}),
+		param.Int(&p.Nodes, "nodes", "nodes that take pods").Within(1, 100_000).Needed("--nodes 26"),
+		param.Int(&p.OtherNodes, "other-nodes", "nodes of the control plane and infrastructure").Within(0, 10_000).By(3, "a control plane of three"),
+		param.Int(&p.PodsPerNode, "pods-per-node", "all pods of each node").Within(1, 100_000),
+		param.Int(&p.Pods, "pods", "users' pods over all nodes").Within(0, 100_000_000),
+		param.Int(&p.VMs, "vms", "virtual machines").Within(0, 10_000_000),
+		virt.ClassParam(&p.Classes),
+		param.Int(&p.MaxPods, "max-pods", "maxPods of the nodes (default the next that was tested)").Within(1, 100_000),
+		param.Share(&p.Growth, "growth", "headroom for more nodes, such as 50%").By(0, "no headroom asked for"),
+		pods.Within(1, 10_000),
+		services.Within(0, 10_000),
+		param.Int(&p.OSDs, "osds", "OSDs of a Ceph cluster"),
+		param.Int(&p.Replicas, "replicas", "copies in Ceph (default 3)"),
+		param.Text(&p.CephPool, "pool-name", "name", "Ceph's pool of the machines"),
+		param.Time(&p.RTT, "rtt", "round trip between the hosts").Within(1, host.LongestRTT),
+		param.Speed(&p.Link, "link", "speed of the nodes' link"),
+		param.Int(&p.MTU, "mtu", "MTU of the nodes' link (default 1500)"),
+		param.Cores(&p.Cores, "cores", "CPU of a node"),
+		param.Size(&p.Memory, "memory", "memory of a node"),
+		param.Int(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time (default 1, with 100 nodes and more 10)"),
+		param.Ranges(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
+		param.Ranges(&p.Avoid, "avoid", "range that is in use elsewhere"),
+		cluster.CostParam(&p.Costs),
+		param.Text(&p.KubeVirt, "kubevirt", "version", "KubeVirt's version (default 1.4)"),
 	}
 }
 
 // TunePlan makes one plan for a target: ceilings, settings, their order and
 // their files.
-func TunePlan(p Plan) (*Answer, error) {
+func TunePlan(p Plan) (*answer.Answer, error) {
 	if len(p.Classes) > 0 {
 		total := int64(0)
 		for _, c := range p.Classes {
 			total += c.Count
 		}
-		p.VMs = Given(total, "from the classes")
+		p.VMs = param.Given(total, "from the classes")
 	}
 	switch {
 	case p.Pods.Ok() && p.PodsPerNode.Ok():
-		return nil, badParam("pods", "keep one of them", "--pods and --pods-per-node both say how many")
+		return nil, param.Bad("pods", "keep one of them", "--pods and --pods-per-node both say how many")
 	case !p.Pods.Ok() && !p.PodsPerNode.Ok() && !p.VMs.Ok():
-		return nil, needs("pods-per-node", "how many pods, or --pods, or --vms", "--pods-per-node 2500")
+		return nil, param.Needs("pods-per-node", "how many pods, or --pods, or --vms", "--pods-per-node 2500")
 	}
-	begun, err := begin("plan", p.Params())
+	begun, err := answer.Begin("plan", p.Params())
 	if err != nil {
 		return nil, err
 	}
 	n := p.Nodes.Value
-	vms, pods := ceilDiv(p.VMs.Value, n), ceilDiv(p.Pods.Value, n)
+	vms, pods := param.CeilDiv(p.VMs.Value, n), param.CeilDiv(p.Pods.Value, n)
 	all := vms + pods + ceiling.ReservedAddresses
 	how := fmt.Sprintf("%d machines + %d pods + %d of its own = %d", vms, pods, ceiling.ReservedAddresses, all)
 	if p.PodsPerNode.Ok() {
@@ -138,32 +147,32 @@ func TunePlan(p Plan) (*Answer, error) {
 	maxPods := p.MaxPods
 	switch {
 	case maxPods.Ok() && maxPods.Value < all:
-		return nil, badParam("max-pods", "leave it out for the next that was tested", "%d, and %s pods come to each node", maxPods.Value, grouped(all))
+		return nil, param.Bad("max-pods", "leave it out for the next that was tested", "%d, and %s pods come to each node", maxPods.Value, param.Grouped(all))
 	case maxPods.Ok():
 	case p.PodsPerNode.Ok() || all > 500:
-		maxPods = Given(max(all, ceiling.OpenShiftMaxPods), "all pods of a node")
+		maxPods = param.Given(max(all, ceiling.OpenShiftMaxPods), "all pods of a node")
 	case all > ceiling.OpenShiftMaxPods:
-		maxPods = Given(int64(500), "V15: the next that was tested")
+		maxPods = param.Given(int64(500), "V15: the next that was tested")
 	default:
-		maxPods = Given(int64(ceiling.OpenShiftMaxPods), "OpenShift's default")
+		maxPods = param.Given(int64(ceiling.OpenShiftMaxPods), "OpenShift's default")
 	}
 	var target []string
 	if p.VMs.Ok() {
-		target = append(target, grouped(p.VMs.Value)+" virtual machines")
+		target = append(target, param.Grouped(p.VMs.Value)+" virtual machines")
 	}
 	if p.Pods.Ok() {
-		target = append(target, grouped(p.Pods.Value)+" pods")
+		target = append(target, param.Grouped(p.Pods.Value)+" pods")
 	}
 	if p.PodsPerNode.Ok() {
-		target = append(target, grouped(p.PodsPerNode.Value)+" pods on each node")
+		target = append(target, param.Grouped(p.PodsPerNode.Value)+" pods on each node")
 	}
-	b := planner{builder: begun, Plan: p, maxPods: maxPods, perNode: all, iterationPods: max(pods, 0) * n}
-	b.Title = fmt.Sprintf("A plan for %s, on %s nodes", strings.Join(target, " and "), grouped(n))
-	b.input("maxPods", maxPods, "")
-	b.step("pods of a node", how, "V2", "D4")
-	b.result("allPodsPerNode", all, "", "")
-	b.result("maxPods", maxPods.Value, "", maxPods.From)
-	b.result("allPods", all*n, "", "over the nodes that take pods")
+	b := planner{Builder: begun, Plan: p, maxPods: maxPods, perNode: all, iterationPods: max(pods, 0) * n}
+	b.Title = fmt.Sprintf("A plan for %s, on %s nodes", strings.Join(target, " and "), param.Grouped(n))
+	b.Put("maxPods", maxPods, "")
+	b.Step("pods of a node", how, "V2", "D4")
+	b.Figure("allPodsPerNode", all, "", "")
+	b.Figure("maxPods", maxPods.Value, "", maxPods.From)
+	b.Figure("allPods", all*n, "", "over the nodes that take pods")
 	for _, stage := range []func() error{b.install, b.storage, b.nodes, b.virt, b.load, b.raise, b.write} {
 		if err := stage(); err != nil {
 			return nil, err
@@ -174,9 +183,9 @@ func TunePlan(p Plan) (*Answer, error) {
 
 // planner gathers what the calculators say.
 type planner struct {
-	*builder
+	*answer.Builder
 	Plan
-	maxPods       In[int64]
+	maxPods       param.In[int64]
 	perNode       int64
 	iterationPods int64 // that the load brings, over all nodes
 	hostPrefix    int64
@@ -185,23 +194,23 @@ type planner struct {
 
 // take takes over another calculator's answer into a stage: its files below the
 // stage's directory, its commands unless a script among its files holds them.
-func (b *planner) take(stage int, c *Answer) {
+func (b *planner) take(stage int, c *answer.Answer) {
 	dir := b.dir(stage) + "/"
 	for _, f := range c.Findings {
 		f.What = c.Tool + ": " + f.What
-		b.find(f)
+		b.Find(f)
 	}
 	for _, c := range c.Corrections {
-		b.correct(c.Row, c.Says, c.Right, c.Effect)
+		b.Correct(c.Row, c.Says, c.Right, c.Effect)
 	}
 	for _, w := range c.Warnings {
-		b.warn("%s: %s", c.Tool, w)
+		b.Warn("%s: %s", c.Tool, w)
 	}
 	for _, f := range c.Files {
-		b.file(dir+f.Path, f.Content, f.For)
+		b.File(dir+f.Path, f.Content, f.For)
 	}
 	for _, s := range c.Sources {
-		b.cite(s.ID)
+		b.Cite(s.ID)
 	}
 	if c.Tool != "kubelet" && c.Tool != "virt" {
 		return
@@ -218,51 +227,51 @@ func (b *planner) set(stage int, name, from, to, file string) {
 	if file != "" {
 		file = b.dir(stage) + "/" + file
 	}
-	b.Settings = append(b.Settings, Setting{name, from, to, b.number(stage), stage == stageInstall, file})
+	b.Settings = append(b.Settings, answer.Setting{Name: name, From: from, To: to, Stage: b.number(stage), Fixed: stage == stageInstall, File: file})
 }
 
 func (b *planner) stage(when string, fixed bool, do ...string) {
-	b.Stages = append(b.Stages, Stage{when, do, fixed})
+	b.Stages = append(b.Stages, answer.Stage{When: when, Do: do, Fixed: fixed})
 }
 
 func (b *planner) ceiling(name, what string, limit, asked, usual int64, set string) {
-	b.Ceilings = append(b.Ceilings, Ceiling{name, what, limit, asked, usual, set, asked <= limit})
+	b.Ceilings = append(b.Ceilings, answer.Ceiling{Name: name, What: what, Limit: limit, Asked: asked, Usual: usual, Set: set, Holds: asked <= limit})
 	if asked > limit && set == "tested" {
-		b.find(Finding{Grade: Advice, What: name, Now: grouped(asked), Wanted: "at most " + grouped(limit) + " were tested", Cost: "untested ground", Remedy: what})
+		b.Find(answer.Finding{Grade: answer.Advice, What: name, Now: param.Grouped(asked), Wanted: "at most " + param.Grouped(limit) + " were tested", Cost: "untested ground", Remedy: what})
 	}
 }
 
 // install is what can only be chosen at installation: address ranges and MTU.
 func (b *planner) install() error {
-	asked := Subnet{
-		Platform: b.Platform, Nodes: Given(b.Nodes.Value+b.OtherNodes.Value, "nodes and other nodes"), PodsPerNode: Given(b.maxPods.Value, "maxPods"),
+	asked := cluster.Subnet{
+		Platform: b.Platform, Nodes: param.Given(b.Nodes.Value+b.OtherNodes.Value, "nodes and other nodes"), PodsPerNode: param.Given(b.maxPods.Value, "maxPods"),
 		Growth: b.Growth, MachineCIDRs: b.MachineCIDRs, Avoid: b.Avoid,
 	}
-	subnet, err := TuneSubnet(asked)
+	subnet, err := cluster.TuneSubnet(asked)
 	if err != nil {
 		return err
 	}
-	if usual, ok := asked.usualRange(subnet); ok {
-		asked.ClusterCIDRs = []In[netip.Prefix]{usual}
-		if subnet, err = TuneSubnet(asked); err != nil {
+	if usual, ok := asked.UsualRange(subnet); ok {
+		asked.ClusterCIDRs = []param.In[netip.Prefix]{usual}
+		if subnet, err = cluster.TuneSubnet(asked); err != nil {
 			return err
 		}
 	}
 	b.hostPrefix = subnet.Result("hostPrefix").(int64)
 	b.services = subnet.Result("services").(int64)
-	network, err := TuneNetwork(Network{Platform: b.Platform, MTU: b.MTU, Link: b.Link})
+	network, err := host.TuneNetwork(host.Network{Platform: b.Platform, MTU: b.MTU, Link: b.Link})
 	if err != nil {
 		return err
 	}
-	b.result("clusterCIDR", subnet.Result("clusterCIDR"), "", "")
-	b.result("hostPrefix", b.hostPrefix, "", "")
-	b.result("serviceCIDR", subnet.Result("serviceCIDR"), "", "")
-	b.result("podMTU", network.Result("podMTU"), "B", "")
+	b.Figure("clusterCIDR", subnet.Result("clusterCIDR"), "", "")
+	b.Figure("hostPrefix", b.hostPrefix, "", "")
+	b.Figure("serviceCIDR", subnet.Result("serviceCIDR"), "", "")
+	b.Figure("podMTU", network.Result("podMTU"), "B", "")
 	b.take(stageInstall, subnet)
 	b.take(stageInstall, network)
 	usualPrefix, usualCIDR, file := "23", "10.128.0.0/14", "install-config-networking.yaml"
 	usualNodes, usualAddresses := int64(512), int64(510-ceiling.ReservedAddresses)
-	if b.Platform.Value == Kubernetes {
+	if b.Platform.Value == param.Kubernetes {
 		usualPrefix, usualCIDR, file = "24", "none", "kubeadm-cluster.yaml"
 		usualNodes, usualAddresses = 0, 254-ceiling.ReservedAddresses
 	}
@@ -289,29 +298,29 @@ func (b *planner) install() error {
 func (b *planner) storage() error {
 	if !b.OSDs.Ok() {
 		if b.VMs.Ok() {
-			b.warn("nothing is planned for the storage of the machines: --osds of a Ceph cluster")
+			b.Warn("nothing is planned for the storage of the machines: --osds of a Ceph cluster")
 		}
 		return nil
 	}
-	clones := In[int64]{}
+	clones := param.In[int64]{}
 	if b.VMs.Ok() {
-		clones = Given(b.VMs.Value, "all machines, of one image")
+		clones = param.Given(b.VMs.Value, "all machines, of one image")
 	}
-	ceph, err := TuneCeph(Ceph{OSDs: b.OSDs, Replicas: b.Replicas, Pool: b.CephPool, Clones: clones})
+	ceph, err := ceph.Tune(ceph.Ceph{OSDs: b.OSDs, Replicas: b.Replicas, Pool: b.CephPool, Clones: clones})
 	if err != nil {
 		return err
 	}
-	host, err := TuneHost(Host{RTT: b.RTT, Link: b.bufferLink(), Neighbours: Given(b.Nodes.Value+b.OtherNodes.Value+b.OSDs.Value, "nodes, and a host for each OSD at most"), ARPFlux: Given(true, "bonded or several interfaces, as in the document"), Formats: []string{"sysctl", "ansible"}})
+	settings, err := host.TuneHost(host.Host{RTT: b.RTT, Link: b.bufferLink(), Neighbours: param.Given(b.Nodes.Value+b.OtherNodes.Value+b.OSDs.Value, "nodes, and a host for each OSD at most"), ARPFlux: param.Given(true, "bonded or several interfaces, as in the document"), Formats: []string{"sysctl", "ansible"}})
 	if err != nil {
 		return err
 	}
-	b.result("pgNum", ceph.Result("pgNum"), "", "")
+	b.Figure("pgNum", ceph.Result("pgNum"), "", "")
 	b.take(stageStorage, ceph)
-	b.take(stageStorage, host)
+	b.take(stageStorage, settings)
 	b.set(stageStorage, "pg_num", "by the autoscaler", fmt.Sprint(ceph.Result("pgNum")), "ceph-tuning.sh")
 	b.set(stageStorage, "mgr/prometheus/scrape_interval", "15", "60", "ceph-tuning.sh")
-	b.set(stageStorage, "gc_thresh3 of Ceph hosts", "1024", fmt.Sprint(host.Result("gcThresh3")), "etc/sysctl.d/"+arpCacheFile)
-	b.set(stageStorage, "arp_filter, arp_ignore, arp_announce of Ceph hosts", "0", "1", "etc/sysctl.d/"+arpFile)
+	b.set(stageStorage, "gc_thresh3 of Ceph hosts", "1024", fmt.Sprint(settings.Result("gcThresh3")), "etc/sysctl.d/"+host.ArpCacheFile)
+	b.set(stageStorage, "arp_filter, arp_ignore, arp_announce of Ceph hosts", "0", "1", "etc/sysctl.d/"+host.ArpFile)
 	do := []string{"kernel settings of the Ceph hosts (" + b.dir(stageStorage) + "/etc/sysctl.d, or ansible-sysctl.yaml)", "placement groups, in steps, and monitoring (" + b.dir(stageStorage) + "/ceph-tuning.sh)"}
 	if b.VMs.Ok() {
 		do = append(do, fmt.Sprintf("cloneStrategy copy, or %v golden images ("+b.dir(stageStorage)+"/storageprofile.yaml)", ceph.Result("parentImages")))
@@ -322,7 +331,7 @@ func (b *planner) storage() error {
 }
 
 // bufferLink is the link where a round trip is known, since buffers need both.
-func (b *planner) bufferLink() (in In[Rate]) {
+func (b *planner) bufferLink() (in param.In[param.Rate]) {
 	if b.RTT.Ok() {
 		in = b.Link
 	}
@@ -333,42 +342,42 @@ func (b *planner) bufferLink() (in In[Rate]) {
 func (b *planner) nodes() error {
 	unavailable := b.MaxUnavailable
 	if !unavailable.Ok() && b.Nodes.Value >= 100 {
-		unavailable = Given(int64(10), "V31")
+		unavailable = param.Given(int64(10), "V31")
 	}
-	kubelet, err := TuneKubelet(Kubelet{
-		Platform: b.Platform, MaxPods: b.maxPods, HostPrefix: Given(b.hostPrefix, "the plan's"), Nodes: b.Nodes, MaxUnavailable: unavailable,
+	kubelet, err := cluster.TuneKubelet(cluster.Kubelet{
+		Platform: b.Platform, MaxPods: b.maxPods, HostPrefix: param.Given(b.hostPrefix, "the plan's"), Nodes: b.Nodes, MaxUnavailable: unavailable,
 		Cores: b.Cores, Memory: b.Memory, Costs: b.Costs,
 	})
 	if err != nil {
 		return err
 	}
 	formats := []string{"tuned"}
-	if b.Platform.Value == Kubernetes {
+	if b.Platform.Value == param.Kubernetes {
 		formats = []string{"sysctl", "ansible"}
 	}
 	pids := kubelet.Result("podPidsLimit")
-	perPod := In[int64]{}
+	perPod := param.In[int64]{}
 	if n, ok := pids.(int64); ok {
-		perPod = Given(n, "podPidsLimit")
+		perPod = param.Given(n, "podPidsLimit")
 	}
-	host, err := TuneHost(Host{Platform: b.Platform, Pods: b.maxPods, PIDsPerPod: perPod, Neighbours: Given(b.Nodes.Value+b.OtherNodes.Value+b.maxPods.Value, "nodes and own pods"), RTT: b.RTT, Link: b.bufferLink(), Formats: formats})
+	settings, err := host.TuneHost(host.Host{Platform: b.Platform, Pods: b.maxPods, PIDsPerPod: perPod, Neighbours: param.Given(b.Nodes.Value+b.OtherNodes.Value+b.maxPods.Value, "nodes and own pods"), RTT: b.RTT, Link: b.bufferLink(), Formats: formats})
 	if err != nil {
 		return err
 	}
 	b.take(stageNodes, kubelet)
-	b.take(stageNodes, host)
+	b.take(stageNodes, settings)
 	usual, file := int64(ceiling.OpenShiftMaxPods), "kubeletconfig-worker.yaml"
-	if b.Platform.Value == Kubernetes {
+	if b.Platform.Value == param.Kubernetes {
 		usual, file = ceiling.DefaultMaxPods, "kubelet-config.yaml"
 	}
 	if b.maxPods.Value != usual {
 		b.set(stageNodes, "maxPods", fmt.Sprint(usual), fmt.Sprint(b.maxPods.Value), file)
 	}
-	if qps := kubelet.Result("kubeAPIQPS").(int64); qps != defaultQPS {
+	if qps := kubelet.Result("kubeAPIQPS").(int64); qps != cluster.DefaultQPS {
 		b.set(stageNodes, "kubeAPIQPS, kubeAPIBurst", "50, 100", fmt.Sprintf("%d, %v", qps, kubelet.Result("kubeAPIBurst")), file)
 	}
-	if pids != nil && pids != int64(openShiftPIDs) {
-		b.set(stageNodes, "podPidsLimit", fmt.Sprint(openShiftPIDs), fmt.Sprint(pids), file)
+	if pids != nil && pids != int64(cluster.OpenShiftPIDs) {
+		b.set(stageNodes, "podPidsLimit", fmt.Sprint(cluster.OpenShiftPIDs), fmt.Sprint(pids), file)
 	}
 	for _, r := range []string{"systemReserved", "kubeReserved"} {
 		if cpu := kubelet.Result(r + ".cpu"); cpu != nil {
@@ -379,9 +388,9 @@ func (b *planner) nodes() error {
 	b.ceiling("testedPodsPerNode", "raise step by step, and confirm", ceiling.ShownMaxPods, b.perNode, 0, "tested")
 	b.ceiling("testedPods", "several clusters (V41)", ceiling.TestedPods, b.perNode*b.Nodes.Value, 0, "tested")
 	b.ceiling("testedNodes", "several clusters (V41)", ceiling.OpenShiftNodes, b.Nodes.Value+b.OtherNodes.Value, 0, "tested")
-	b.cite("openshift-2500", "openshift-500")
+	b.Cite("openshift-2500", "openshift-500")
 	do := []string{}
-	if b.Platform.Value == OpenShift {
+	if b.Platform.Value == param.OpenShift {
 		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/tuned-worker.yaml): no reboot",
 			"one KubeletConfig for the pool ("+b.dir(stageNodes)+"/kubeletconfig-worker.yaml)")
 		if t := kubelet.Result("rebootTime"); t != nil {
@@ -391,7 +400,7 @@ func (b *planner) nodes() error {
 		do = append(do, "kernel settings of the nodes ("+b.dir(stageNodes)+"/etc/sysctl.d)", "the kubelets' configuration ("+b.dir(stageNodes)+"/kubelet-config.yaml), and their restart")
 	}
 	if !b.VMs.Ok() { // with machines, virt says it
-		b.splitClusters(b.perNode*b.Nodes.Value, b.Nodes.Value+b.OtherNodes.Value, 0)
+		virt.SplitClusters(b.Builder, b.perNode*b.Nodes.Value, b.Nodes.Value+b.OtherNodes.Value, 0)
 	}
 	b.stage("nodes, while they are empty", false, do...)
 	return nil
@@ -402,20 +411,20 @@ func (b *planner) virt() error {
 	if !b.VMs.Ok() {
 		return nil
 	}
-	virt, err := TuneVirt(Virt{
-		Platform: b.Platform, VMs: Given(b.VMs.Value, b.VMs.From), Classes: b.Classes, Nodes: b.Nodes, Pods: Given(b.iterationPods, "of the plan"), MaxPods: b.maxPods, Cores: b.Cores, Memory: b.Memory,
-		KubeVirt: b.KubeVirt, Zones: Given(int64(3), "V31"), Migrate: Given(ceilDiv(b.VMs.Value, 3), "a zone of three"), MaxUnavailable: b.MaxUnavailable,
+	virt, err := virt.Tune(virt.Virt{
+		Platform: b.Platform, VMs: param.Given(b.VMs.Value, b.VMs.From), Classes: b.Classes, Nodes: b.Nodes, Pods: param.Given(b.iterationPods, "of the plan"), MaxPods: b.maxPods, Cores: b.Cores, Memory: b.Memory,
+		KubeVirt: b.KubeVirt, Zones: param.Given(int64(3), "V31"), Migrate: param.Given(param.CeilDiv(b.VMs.Value, 3), "a zone of three"), MaxUnavailable: b.MaxUnavailable,
 	})
 	if err != nil {
 		return err
 	}
-	b.result("clusters", virt.Result("clusters"), "", "by the tested maximums (V41)")
-	b.result("virtAPIReplicas", virt.Result("virtAPIReplicas"), "", "")
-	b.result("bootStorm", virt.Result("bootStorm"), "s", "of all machines at once")
-	b.result("migrationTimeExpected", virt.Result("migrationTimeExpected"), "s", "of a third of the machines, by the document's experience")
+	b.Figure("clusters", virt.Result("clusters"), "", "by the tested maximums (V41)")
+	b.Figure("virtAPIReplicas", virt.Result("virtAPIReplicas"), "", "")
+	b.Figure("bootStorm", virt.Result("bootStorm"), "s", "of all machines at once")
+	b.Figure("migrationTimeExpected", virt.Result("migrationTimeExpected"), "s", "of a third of the machines, by the document's experience")
 	b.take(stageVirt, virt)
 	file := "hyperconverged.yaml"
-	if b.Platform.Value == Kubernetes {
+	if b.Platform.Value == param.Kubernetes {
 		file = "kubevirt.yaml"
 	}
 	b.set(stageVirt, "parallelMigrationsPerCluster", "5", "20", file)
@@ -433,25 +442,25 @@ func (b *planner) virt() error {
 
 // load is what the load itself must mind: namespaces and services.
 func (b *planner) load() error {
-	b.cite("D4", "D16")
+	b.Cite("D4", "D16")
 	iterations := max(0, b.iterationPods/b.PodsPerIteration.Value)
 	services := iterations * b.ServicesPerIteration.Value
-	b.step("iterations = (nodes x pods of a node - those that are there) / pods of an iteration", fmt.Sprintf("%s / %d = %s", grouped(b.iterationPods), b.PodsPerIteration.Value, grouped(iterations)), "D4")
+	b.Step("iterations = (nodes x pods of a node - those that are there) / pods of an iteration", fmt.Sprintf("%s / %d = %s", param.Grouped(b.iterationPods), b.PodsPerIteration.Value, param.Grouped(iterations)), "D4")
 	of := "of 1 pod"
 	if b.PodsPerIteration.Value > 1 {
 		of = fmt.Sprintf("of %d pods", b.PodsPerIteration.Value)
 	}
-	b.result("iterations", iterations, "", of)
-	b.result("services", services, "", "of the load")
-	namespaces := max(1, ceilDiv(services, ceiling.NamespaceServices))
-	b.result("namespaces", namespaces, "", fmt.Sprintf("at least, with at most %d services in each", ceiling.NamespaceServices))
+	b.Figure("iterations", iterations, "", of)
+	b.Figure("services", services, "", "of the load")
+	namespaces := max(1, param.CeilDiv(services, ceiling.NamespaceServices))
+	b.Figure("namespaces", namespaces, "", fmt.Sprintf("at least, with at most %d services in each", ceiling.NamespaceServices))
 	if b.ServicesPerIteration.Value > 0 {
 		at := ceiling.NamespaceServices * b.PodsPerIteration.Value / (b.Nodes.Value * b.ServicesPerIteration.Value)
-		b.step("pods per node at which one namespace has 5000 services", fmt.Sprintf("%d x %d / %s = %d", ceiling.NamespaceServices, b.PodsPerIteration.Value, grouped(b.Nodes.Value*b.ServicesPerIteration.Value), at), "D16")
-		b.result("podsPerNodeOfOneNamespace", at, "", "above it one namespace is not enough")
+		b.Step("pods per node at which one namespace has 5000 services", fmt.Sprintf("%d x %d / %s = %d", ceiling.NamespaceServices, b.PodsPerIteration.Value, param.Grouped(b.Nodes.Value*b.ServicesPerIteration.Value), at), "D16")
+		b.Figure("podsPerNodeOfOneNamespace", at, "", "above it one namespace is not enough")
 	}
 	do := []string{"enableServiceLinks: false in every pod: else each container gets about 7 environment variables for every service of its namespace, until exec fails with 'argument list too long'"}
-	b.ceiling("servicesPerNamespace", "services in one namespace, with "+grouped(namespaces)+" of them", ceiling.NamespaceServices, ceilDiv(services, namespaces), 0, "tested")
+	b.ceiling("servicesPerNamespace", "services in one namespace, with "+param.Grouped(namespaces)+" of them", ceiling.NamespaceServices, param.CeilDiv(services, namespaces), 0, "tested")
 	if namespaces > 1 {
 		do = append(do, fmt.Sprintf("a namespace for each iteration, or at least %d (namespacedIterations): one fails above 5000 services", namespaces))
 		b.set(stageLoad, "namespacedIterations", "false", "true", "")
@@ -465,19 +474,19 @@ func (b *planner) load() error {
 
 // raise is how the target is approached: D5, D15, D18.
 func (b *planner) raise() error {
-	b.cite("D5", "D15", "D18", "D8", "D14")
+	b.Cite("D5", "D15", "D18", "D8", "D14")
 	top := b.perNode
 	start := min(int64(150), top)
-	step := max(50, roundUp((top-start)/6, 50))
+	step := max(50, param.RoundUp((top-start)/6, 50))
 	const pace = 20
 	total := b.perNode * b.Nodes.Value
 	took := (time.Duration(total/pace) * time.Second).Round(time.Minute)
-	b.step("time to make all pods at 20 a second", fmt.Sprintf("%s / %d = %v", grouped(total), pace, took), "D18")
-	b.result("creationTime", took.String(), "", "at 20 pods a second")
-	b.command("plimsoll check node-density --kubeconfig FILE", "what is in the way, before any load")
-	b.command(fmt.Sprintf("plimsoll sweep node-density --kubeconfig FILE --levels %d --out normal", start), "what normal looks like (D18)")
+	b.Step("time to make all pods at 20 a second", fmt.Sprintf("%s / %d = %v", param.Grouped(total), pace, took), "D18")
+	b.Figure("creationTime", took.String(), "", "at 20 pods a second")
+	b.Command("plimsoll check node-density --kubeconfig FILE", "what is in the way, before any load")
+	b.Command(fmt.Sprintf("plimsoll sweep node-density --kubeconfig FILE --levels %d --out normal", start), "what normal looks like (D18)")
 	if top > start {
-		b.command(fmt.Sprintf("plimsoll limit node-density --kubeconfig FILE --from %d --step %d --max %d", start, step, top), "raise, and confirm the highest level that holds (D5)")
+		b.Command(fmt.Sprintf("plimsoll limit node-density --kubeconfig FILE --from %d --step %d --max %d", start, step, top), "raise, and confirm the highest level that holds (D5)")
 	}
 	b.stage("raise, from low to high", false,
 		fmt.Sprintf("begin with %d pods per node and learn what normal looks like (D18)", start),
@@ -494,11 +503,11 @@ var planPage string
 
 // write adds the plan itself as a file.
 func (b *planner) write() error {
-	page, err := template.New("PLAN.md").Funcs(template.FuncMap{"grouped": grouped[int64], "inc": func(i int) int { return i + 1 }}).Parse(planPage)
+	page, err := template.New("PLAN.md").Funcs(template.FuncMap{"grouped": param.Grouped[int64], "inc": func(i int) int { return i + 1 }}).Parse(planPage)
 	var t strings.Builder
 	if err == nil {
 		err = page.Execute(&t, &b.Answer)
 	}
-	b.Files = slices.Insert(b.Files, 0, File{"PLAN.md", t.String(), "people: the order, the ceilings, the commands and notes"})
+	b.Files = slices.Insert(b.Files, 0, answer.File{Path: "PLAN.md", Content: t.String(), For: "people: the order, the ceilings, the commands and notes"})
 	return err
 }

@@ -12,9 +12,16 @@ import (
 	"time"
 
 	"github.com/goccy/go-yaml"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/ceph"
+	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/advise/tune/virt"
 )
 
-func ceilingOf(t *testing.T, a *Answer, name string) Ceiling {
+func ceilingOf(t *testing.T, a *answer.Answer, name string) answer.Ceiling {
 	t.Helper()
 	for _, c := range a.Ceilings {
 		if c.Name == name {
@@ -22,10 +29,10 @@ func ceilingOf(t *testing.T, a *Answer, name string) Ceiling {
 		}
 	}
 	t.Fatalf("no ceiling %s: %+v", name, a.Ceilings)
-	return Ceiling{}
+	return answer.Ceiling{}
 }
 
-func settingOf(t *testing.T, a *Answer, name string) Setting {
+func settingOf(t *testing.T, a *answer.Answer, name string) answer.Setting {
 	t.Helper()
 	for _, s := range a.Settings {
 		if strings.HasPrefix(s.Name, name) {
@@ -33,13 +40,13 @@ func settingOf(t *testing.T, a *Answer, name string) Setting {
 		}
 	}
 	t.Fatalf("no setting %s: %+v", name, a.Settings)
-	return Setting{}
+	return answer.Setting{}
 }
 
 func TestPlanForMachines(t *testing.T) {
 	// V2: 3000 machines and 21,400 pods on 100 nodes, with V12's 141 OSDs.
-	a, err := TunePlan(Plan{VMs: count(3000), Pods: count(21400), Nodes: count(100), OSDs: count(141), RTT: Given(208*time.Microsecond, "flag"), Link: Given(Rate(50e9), "flag")})
-	answer(t, a, err)
+	a, err := TunePlan(Plan{VMs: count(3000), Pods: count(21400), Nodes: count(100), OSDs: count(141), RTT: param.Given(208*time.Microsecond, "flag"), Link: param.Given(param.Rate(50e9), "flag")})
+	answered(t, a, err)
 	for name, want := range map[string]any{
 		"allPodsPerNode": int64(260), "maxPods": int64(500), "hostPrefix": int64(22), "clusterCIDR": "10.128.0.0/14",
 		"pgNum": int64(4096), "virtAPIReplicas": int64(4), "services": int64(0), "migrationTimeExpected": 7080.0,
@@ -55,7 +62,7 @@ func TestPlanForMachines(t *testing.T) {
 		}
 	}
 	// The customary range is enough, and stays: only the subnets are larger.
-	if slices.ContainsFunc(a.Settings, func(s Setting) bool { return s.Name == "range of the pods" }) {
+	if slices.ContainsFunc(a.Settings, func(s answer.Setting) bool { return s.Name == "range of the pods" }) {
 		t.Errorf("%+v", a.Settings)
 	}
 	// What can only be chosen at installation is said to be, and comes first.
@@ -65,25 +72,25 @@ func TestPlanForMachines(t *testing.T) {
 	if s := settingOf(t, a, "maxPods"); s.Fixed || s.Stage != 3 || s.To != "500" {
 		t.Errorf("%+v", s)
 	}
-	if !a.Stages[0].Fixed || len(a.Stages) != 6 || slices.ContainsFunc(a.Stages[1:], func(s Stage) bool { return s.Fixed }) {
+	if !a.Stages[0].Fixed || len(a.Stages) != 6 || slices.ContainsFunc(a.Stages[1:], func(s answer.Stage) bool { return s.Fixed }) {
 		t.Errorf("%+v", a.Stages)
 	}
-	if last := a.Settings[0].Stage; last != 1 || !slices.IsSortedFunc(a.Settings, func(x, y Setting) int { return x.Stage - y.Stage }) {
+	if last := a.Settings[0].Stage; last != 1 || !slices.IsSortedFunc(a.Settings, func(x, y answer.Setting) int { return x.Stage - y.Stage }) {
 		t.Errorf("the settings are not in their order: %+v", a.Settings)
 	}
-	for _, path := range []string{"PLAN.md", "1-installation/install-config-networking.yaml", "2-storage/ceph-tuning.sh", "2-storage/etc/sysctl.d/" + arpFile, "3-nodes/kubeletconfig-worker.yaml", "3-nodes/tuned-worker.yaml", "4-virtualization/hyperconverged.yaml"} {
+	for _, path := range []string{"PLAN.md", "1-installation/install-config-networking.yaml", "2-storage/ceph-tuning.sh", "2-storage/etc/sysctl.d/" + host.ArpFile, "3-nodes/kubeletconfig-worker.yaml", "3-nodes/tuned-worker.yaml", "4-virtualization/hyperconverged.yaml"} {
 		fileOf(t, a, path)
 	}
 	// Ceph's hosts get the document's ARP cache; OpenShift's nodes keep the
 	// larger one of their own profile.
-	if text := fileOf(t, a, "2-storage/etc/sysctl.d/"+arpCacheFile); !strings.Contains(text, "gc_thresh3 = 32768\n") {
+	if text := fileOf(t, a, "2-storage/etc/sysctl.d/"+host.ArpCacheFile); !strings.Contains(text, "gc_thresh3 = 32768\n") {
 		t.Errorf("%s", text)
 	}
 	if text := fileOf(t, a, "3-nodes/tuned-worker.yaml"); !strings.Contains(text, "gc_thresh3=>65536\n") {
 		t.Errorf("%s", text)
 	}
 	// Commands name the files where the plan writes them.
-	if !slices.ContainsFunc(a.Commands, func(c Command) bool { return c.Line == "oc apply -f 3-nodes/kubeletconfig-worker.yaml" }) {
+	if !slices.ContainsFunc(a.Commands, func(c answer.Command) bool { return c.Line == "oc apply -f 3-nodes/kubeletconfig-worker.yaml" }) {
 		t.Errorf("%+v", a.Commands)
 	}
 }
@@ -91,7 +98,7 @@ func TestPlanForMachines(t *testing.T) {
 func TestPlanForDensity(t *testing.T) {
 	// D3, D16: 2500 pods per node on 26 nodes.
 	a, err := TunePlan(Plan{PodsPerNode: count(2500), Nodes: count(26)})
-	answer(t, a, err)
+	answered(t, a, err)
 	for name, want := range map[string]any{
 		"allPods": int64(65000), "maxPods": int64(2500), "hostPrefix": int64(20), "podsPerNodeOfOneNamespace": int64(384), "iterations": int64(32292), "namespaces": int64(7),
 	} {
@@ -125,7 +132,7 @@ func TestPlanForDensity(t *testing.T) {
 			t.Errorf("PLAN.md lacks %q:\n%s", part, text)
 		}
 	}
-	if !slices.ContainsFunc(a.Commands, func(c Command) bool {
+	if !slices.ContainsFunc(a.Commands, func(c answer.Command) bool {
 		return strings.HasPrefix(c.Line, "plimsoll limit node-density") && strings.HasSuffix(c.Line, "--max 2500")
 	}) {
 		t.Errorf("%+v", a.Commands)
@@ -139,7 +146,7 @@ func TestPlanForDensity(t *testing.T) {
 	} {
 		p.PodsPerNode = count(2500)
 		moved, err := TunePlan(p)
-		answer(t, moved, err)
+		answered(t, moved, err)
 		wantResult(t, moved, "clusterCIDR", want)
 		if s := settingOf(t, moved, "range of the pods"); s.From != "10.128.0.0/14" || s.To != want {
 			t.Errorf("%+v", s)
@@ -147,16 +154,16 @@ func TestPlanForDensity(t *testing.T) {
 	}
 	// D16's remedy is not asked for below 385 pods per node.
 	a, err = TunePlan(Plan{PodsPerNode: count(384), Nodes: count(26)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "namespaces", int64(1))
 	a, err = TunePlan(Plan{PodsPerNode: count(450), Nodes: count(26)})
-	answer(t, a, err)
+	answered(t, a, err)
 	wantResult(t, a, "namespaces", int64(2))
 }
 
 func TestPlanElsewhere(t *testing.T) {
-	a, err := TunePlan(Plan{Platform: Given(Kubernetes, "flag"), Pods: count(5000), Nodes: count(50), Growth: Given(1.0, "flag"), MachineCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
-	answer(t, a, err)
+	a, err := TunePlan(Plan{Platform: param.Given(param.Kubernetes, "flag"), Pods: count(5000), Nodes: count(50), Growth: param.Given(1.0, "flag"), MachineCIDRs: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}})
+	answered(t, a, err)
 	if cidr := a.Result("clusterCIDR").(string); strings.HasPrefix(cidr, "10.") {
 		t.Errorf("%s is in the machines' range", cidr)
 	}
@@ -172,7 +179,7 @@ func TestPlanElsewhere(t *testing.T) {
 		"no pods":               {Nodes: count(5)},
 		"pods twice":            {Nodes: count(5), Pods: count(5), PodsPerNode: count(5)},
 		"more than there is":    {Nodes: count(100_000), PodsPerNode: count(2500)},
-		"a class without count": {Nodes: count(5), Classes: []VMClass{{"x", 0, 1, 1, 0}}},
+		"a class without count": {Nodes: count(5), Classes: []virt.VMClass{{Name: "x", Count: 0, Cores: 1, Memory: 1, Migration: 0}}},
 	} {
 		if a, err := TunePlan(p); err == nil {
 			t.Errorf("%s was taken: %s", why, a.Title)
@@ -181,32 +188,32 @@ func TestPlanElsewhere(t *testing.T) {
 }
 
 // every answers once for nearly everything that can be asked.
-func every(t *testing.T) []*Answer {
+func every(t *testing.T) []*answer.Answer {
 	t.Helper()
-	shape, _ := ParseDataset("300x8x20Mi")
-	facts, err := ReadHost(bundle(map[string]string{"proc/net/softnet_stat.0": softnetRow(0, 1, 0, 0), "proc/net/softnet_stat.1": softnetRow(0, 9, 1, 1)}), "bundle")
+	shape, _ := virt.ParseDataset("300x8x20Mi")
+	facts, err := host.ReadFacts(bundle(map[string]string{"proc/net/softnet_stat.0": softnetRow(0, 1, 0, 0), "proc/net/softnet_stat.1": softnetRow(0, 9, 1, 1)}), "bundle")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var list []*Answer
-	add := func(a *Answer, err error) {
+	var list []*answer.Answer
+	add := func(a *answer.Answer, err error) {
 		t.Helper()
-		list = append(list, answer(t, a, err))
+		list = append(list, answered(t, a, err))
 	}
-	add(TuneSubnet(Subnet{PodsPerNode: count(500), Nodes: count(100), Services: count(10)}))
-	add(TuneSubnet(Subnet{Platform: Given(Kubernetes, "x"), Nodes: count(10), DualStack: Given(true, "x")}))
-	add(TuneKubelet(Kubelet{MaxPods: count(2750), Cores: Given(8.0, "x"), Memory: Given(Bytes(32<<30), "x")}))
-	add(TuneKubelet(Kubelet{MaxPods: count(500), Nodes: count(5), MaxUnavailable: count(2), EvenSpread: Given(true, "x")}))
-	add(TuneHost(Host{Facts: &facts, RTT: Given(time.Millisecond, "x"), Link: Given(Rate(1e9), "x"), Packet: Given(Bytes(512<<10), "x"), ARPFlux: Given(true, "x"), Pods: count(5), Connections: count(5), Outgoing: count(5), Formats: HostFormats()}))
-	add(TuneHost(Host{Packet: Given(Bytes(512<<10), "x"), Pods: count(5), Connections: count(5), Outgoing: count(40_000), Formats: HostFormats()}))
-	add(TuneCeph(Ceph{OSDs: count(141), Clones: count(1000)}))
-	add(TuneVirt(Virt{VMs: count(3000), Nodes: count(100), Pods: count(21400), Migrate: count(1000), Zones: count(3), Clones: count(100), CloneLock: Given(time.Second, "x"), Dataset: Given(shape, "x"), KubeVirt: Given("0.44", "x")}))
-	add(TuneRouter(Router{Rate: count(5), Metal: Given(true, "x"), Static: count(5), Routes: count(5), Header: Given(Bytes(5), "x"), Connections: count(5)}))
-	add(TuneNetwork(Network{Networks: count(5), MTU: count(9000), IPsec: Given(true, "x"), Facts: &HostFacts{
-		NUMA: map[int]string{0: "0"}, Interfaces: []HostInterface{{Name: "e", Up: true, Physical: true, Features: NICFeatures{"rx-checksumming": {On: true}}}},
+	add(cluster.TuneSubnet(cluster.Subnet{PodsPerNode: count(500), Nodes: count(100), Services: count(10)}))
+	add(cluster.TuneSubnet(cluster.Subnet{Platform: param.Given(param.Kubernetes, "x"), Nodes: count(10), DualStack: param.Given(true, "x")}))
+	add(cluster.TuneKubelet(cluster.Kubelet{MaxPods: count(2750), Cores: param.Given(8.0, "x"), Memory: param.Given(param.Bytes(32<<30), "x")}))
+	add(cluster.TuneKubelet(cluster.Kubelet{MaxPods: count(500), Nodes: count(5), MaxUnavailable: count(2), EvenSpread: param.Given(true, "x")}))
+	add(host.TuneHost(host.Host{Facts: &facts, RTT: param.Given(time.Millisecond, "x"), Link: param.Given(param.Rate(1e9), "x"), Packet: param.Given(param.Bytes(512<<10), "x"), ARPFlux: param.Given(true, "x"), Pods: count(5), Connections: count(5), Outgoing: count(5), Formats: host.HostFormats()}))
+	add(host.TuneHost(host.Host{Packet: param.Given(param.Bytes(512<<10), "x"), Pods: count(5), Connections: count(5), Outgoing: count(40_000), Formats: host.HostFormats()}))
+	add(ceph.Tune(ceph.Ceph{OSDs: count(141), Clones: count(1000)}))
+	add(virt.Tune(virt.Virt{VMs: count(3000), Nodes: count(100), Pods: count(21400), Migrate: count(1000), Zones: count(3), Clones: count(100), CloneLock: param.Given(time.Second, "x"), Dataset: param.Given(shape, "x"), KubeVirt: param.Given("0.44", "x")}))
+	add(host.TuneRouter(host.Router{Rate: count(5), Metal: param.Given(true, "x"), Static: count(5), Routes: count(5), Header: param.Given(param.Bytes(5), "x"), Connections: count(5)}))
+	add(host.TuneNetwork(host.Network{Networks: count(5), MTU: count(9000), IPsec: param.Given(true, "x"), Facts: &host.Facts{
+		NUMA: map[int]string{0: "0"}, Interfaces: []host.Interface{{Name: "e", Up: true, Physical: true, Features: host.NICFeatures{"rx-checksumming": {On: true}}}},
 	}}))
 	add(TunePlan(Plan{VMs: count(3000), Pods: count(21400), Nodes: count(100), OSDs: count(141)}))
-	add(TunePlan(Plan{Platform: Given(Kubernetes, "x"), VMs: count(300), Pods: count(2000), Nodes: count(100), OSDs: count(141)}))
+	add(TunePlan(Plan{Platform: param.Given(param.Kubernetes, "x"), VMs: count(300), Pods: count(2000), Nodes: count(100), OSDs: count(141)}))
 	return list
 }
 
@@ -256,11 +263,11 @@ func TestEveryRuleHasACalculator(t *testing.T) {
 // What every answer has in common.
 func TestEveryAnswerIsWhole(t *testing.T) {
 	for _, a := range every(t) {
-		if a.Schema != Schema || a.Title == "" || len(a.Inputs) == 0 || len(a.Results) == 0 || len(a.Sources) == 0 || len(a.Steps) == 0 {
+		if a.Schema != answer.Schema || a.Title == "" || len(a.Inputs) == 0 || len(a.Results) == 0 || len(a.Sources) == 0 || len(a.Steps) == 0 {
 			t.Errorf("%s lacks something: %d inputs, %d results, %d sources, %d steps", a.Tool, len(a.Inputs), len(a.Results), len(a.Sources), len(a.Steps))
 		}
-		for _, format := range Formats() {
-			if text, err := Render(a, format, 100); err != nil || len(text) == 0 {
+		for _, format := range answer.Formats() {
+			if text, err := answer.Render(a, format, 100); err != nil || len(text) == 0 {
 				t.Errorf("%s as %s: %v", a.Tool, format, err)
 			}
 		}
@@ -297,7 +304,7 @@ func TestEveryAnswerIsWhole(t *testing.T) {
 				shellReads(t, f.Content)
 			}
 		}
-		if _, err := Write(t.TempDir(), a.Files, false); err != nil {
+		if _, err := answer.Write(t.TempDir(), a.Files, false); err != nil {
 			t.Errorf("%s: %v", a.Tool, err)
 		}
 	}
@@ -305,18 +312,18 @@ func TestEveryAnswerIsWhole(t *testing.T) {
 
 // A mistake in a parameter is told as one, with the parameter's name.
 func TestMistakesAreParamErrors(t *testing.T) {
-	for i, f := range []func() (*Answer, error){
-		func() (*Answer, error) { return TuneSubnet(Subnet{Nodes: count(-1)}) },
-		func() (*Answer, error) { return TuneKubelet(Kubelet{}) },
-		func() (*Answer, error) { return TuneHost(Host{}) },
-		func() (*Answer, error) { return TuneCeph(Ceph{}) },
-		func() (*Answer, error) { return TuneVirt(Virt{}) },
-		func() (*Answer, error) { return TuneRouter(Router{Threads: count(1000)}) },
-		func() (*Answer, error) { return TuneNetwork(Network{MTU: count(1)}) },
-		func() (*Answer, error) { return TunePlan(Plan{}) },
+	for i, f := range []func() (*answer.Answer, error){
+		func() (*answer.Answer, error) { return cluster.TuneSubnet(cluster.Subnet{Nodes: count(-1)}) },
+		func() (*answer.Answer, error) { return cluster.TuneKubelet(cluster.Kubelet{}) },
+		func() (*answer.Answer, error) { return host.TuneHost(host.Host{}) },
+		func() (*answer.Answer, error) { return ceph.Tune(ceph.Ceph{}) },
+		func() (*answer.Answer, error) { return virt.Tune(virt.Virt{}) },
+		func() (*answer.Answer, error) { return host.TuneRouter(host.Router{Threads: count(1000)}) },
+		func() (*answer.Answer, error) { return host.TuneNetwork(host.Network{MTU: count(1)}) },
+		func() (*answer.Answer, error) { return TunePlan(Plan{}) },
 	} {
 		a, err := f()
-		var param *ParamError
+		var param *param.Error
 		if a != nil || !errors.As(err, &param) || param.Name == "" || strings.Contains(fmt.Sprint(err), "%!") {
 			t.Errorf("%d: %v %v", i, a, err)
 		}

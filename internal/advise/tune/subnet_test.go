@@ -7,19 +7,23 @@ import (
 	"testing"
 
 	"github.com/goccy/go-yaml"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-func ranges(texts ...string) (list []In[netip.Prefix]) {
+func ranges(texts ...string) (list []param.In[netip.Prefix]) {
 	for _, s := range texts {
-		list = append(list, Given(netip.MustParsePrefix(s), "flag"))
+		list = append(list, param.Given(netip.MustParsePrefix(s), "flag"))
 	}
 	return list
 }
 
 func TestSubnetFigures(t *testing.T) {
 	// R16: 10.128.0.0/10 gives 8192 nodes with 510 addresses each.
-	a, err := TuneSubnet(Subnet{ClusterCIDRs: ranges("10.128.0.0/10"), HostPrefix: count(23)})
-	answer(t, a, err)
+	a, err := cluster.TuneSubnet(cluster.Subnet{ClusterCIDRs: ranges("10.128.0.0/10"), HostPrefix: count(23)})
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(8192))
 	wantResult(t, a, "addressesPerNode", int64(510))
 	wantResult(t, a, "podsPerNode", int64(494))
@@ -36,20 +40,20 @@ func TestSubnetFigures(t *testing.T) {
 	}
 
 	// R15: the defaults give 512, and 1024 nodes need a /13.
-	a, err = TuneSubnet(Subnet{})
-	answer(t, a, err)
+	a, err = cluster.TuneSubnet(cluster.Subnet{})
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(512))
-	a, err = TuneSubnet(Subnet{Nodes: count(1024)})
-	answer(t, a, err)
+	a, err = cluster.TuneSubnet(cluster.Subnet{Nodes: count(1024)})
+	answered(t, a, err)
 	wantResult(t, a, "clusterCIDR", "10.128.0.0/13")
 
 	// D3: 500 pods need a /22, since a /23 has 510 and 16 are the node's own.
-	a, err = TuneSubnet(Subnet{PodsPerNode: count(500)})
-	answer(t, a, err)
+	a, err = cluster.TuneSubnet(cluster.Subnet{PodsPerNode: count(500)})
+	answered(t, a, err)
 	wantResult(t, a, "hostPrefix", int64(22))
 	// D3: 2500 pods on 26 nodes need a /20 each.
-	a, err = TuneSubnet(Subnet{Nodes: count(26), PodsPerNode: count(2500)})
-	answer(t, a, err)
+	a, err = cluster.TuneSubnet(cluster.Subnet{Nodes: count(26), PodsPerNode: count(2500)})
+	answered(t, a, err)
 	wantResult(t, a, "hostPrefix", int64(20))
 	wantResult(t, a, "clusterCIDR", "10.128.0.0/15")
 	wantResult(t, a, "nodesLeft", int64(6))
@@ -64,49 +68,49 @@ func TestSubnetFigures(t *testing.T) {
 func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 	for _, tt := range []struct {
 		why, what string
-		p         Subnet
-		grade     Grade
+		p         cluster.Subnet
+		grade     answer.Grade
 	}{
-		{"more nodes than subnets", "nodes in", Subnet{ClusterCIDRs: ranges("10.128.0.0/20"), Nodes: count(100)}, Cannot},
-		{"headroom counts", "nodes in", Subnet{Nodes: count(400), Growth: Given(0.5, "flag"), ClusterCIDRs: ranges("10.128.0.0/14")}, Cannot},
-		{"without headroom they fit", "nodes in", Subnet{Nodes: count(400), ClusterCIDRs: ranges("10.128.0.0/14")}, OK},
-		{"a /23 is too small for 500", "pods per node in a /23", Subnet{HostPrefix: count(23), PodsPerNode: count(500)}, Cannot},
-		{"494 is the most", "pods per node in a /23", Subnet{HostPrefix: count(23), PodsPerNode: count(494)}, OK},
-		{"495 is one too many", "pods per node in a /23", Subnet{HostPrefix: count(23), PodsPerNode: count(495)}, Cannot},
-		{"pods and machines", "machine network 10.128.0.0/16 and cluster network", Subnet{MachineCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/16")}}, Cannot},
-		{"OVN's own range", "OVN-Kubernetes join subnet", Subnet{ClusterCIDRs: ranges("100.64.0.0/14")}, Cannot},
-		{"services in the pods' range", "cluster network 10.0.0.0/8 and service network", Subnet{ClusterCIDRs: ranges("10.0.0.0/8"), ServiceCIDRs: ranges("10.96.0.0/16")}, Cannot},
-		{"services do not fit", "services in", Subnet{ServiceCIDRs: ranges("172.30.0.0/24"), Services: count(300)}, Cannot},
-		{"254 services, two of them the cluster's", "cluster network", Subnet{ServiceCIDRs: ranges("172.30.0.0/24"), Services: count(252)}, OK},
-		{"kubelets that allow more than there are addresses", "maxPods of the nodes", Subnet{Cluster: ClusterFacts{Nodes: []NodeFacts{{Name: "a", MaxPods: 500}}}}, Change},
-		{"an IPv6 range too wide for kube-controller-manager", "IPv6 node subnets", Subnet{Platform: Given(Kubernetes, "flag"), ClusterCIDRs: ranges("fd00::/40")}, Cannot},
+		{"more nodes than subnets", "nodes in", cluster.Subnet{ClusterCIDRs: ranges("10.128.0.0/20"), Nodes: count(100)}, answer.Cannot},
+		{"headroom counts", "nodes in", cluster.Subnet{Nodes: count(400), Growth: param.Given(0.5, "flag"), ClusterCIDRs: ranges("10.128.0.0/14")}, answer.Cannot},
+		{"without headroom they fit", "nodes in", cluster.Subnet{Nodes: count(400), ClusterCIDRs: ranges("10.128.0.0/14")}, answer.OK},
+		{"a /23 is too small for 500", "pods per node in a /23", cluster.Subnet{HostPrefix: count(23), PodsPerNode: count(500)}, answer.Cannot},
+		{"494 is the most", "pods per node in a /23", cluster.Subnet{HostPrefix: count(23), PodsPerNode: count(494)}, answer.OK},
+		{"495 is one too many", "pods per node in a /23", cluster.Subnet{HostPrefix: count(23), PodsPerNode: count(495)}, answer.Cannot},
+		{"pods and machines", "machine network 10.128.0.0/16 and cluster network", cluster.Subnet{MachineCIDRs: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/16")}}, answer.Cannot},
+		{"OVN's own range", "OVN-Kubernetes join subnet", cluster.Subnet{ClusterCIDRs: ranges("100.64.0.0/14")}, answer.Cannot},
+		{"services in the pods' range", "cluster network 10.0.0.0/8 and service network", cluster.Subnet{ClusterCIDRs: ranges("10.0.0.0/8"), ServiceCIDRs: ranges("10.96.0.0/16")}, answer.Cannot},
+		{"services do not fit", "services in", cluster.Subnet{ServiceCIDRs: ranges("172.30.0.0/24"), Services: count(300)}, answer.Cannot},
+		{"254 services, two of them the cluster's", "cluster network", cluster.Subnet{ServiceCIDRs: ranges("172.30.0.0/24"), Services: count(252)}, answer.OK},
+		{"kubelets that allow more than there are addresses", "maxPods of the nodes", cluster.Subnet{Cluster: cluster.Facts{Nodes: []cluster.NodeFacts{{Name: "a", MaxPods: 500}}}}, answer.Change},
+		{"an IPv6 range too wide for kube-controller-manager", "IPv6 node subnets", cluster.Subnet{Platform: param.Given(param.Kubernetes, "flag"), ClusterCIDRs: ranges("fd00::/40")}, answer.Cannot},
 	} {
-		a, err := TuneSubnet(tt.p)
+		a, err := cluster.TuneSubnet(tt.p)
 		if err != nil {
 			t.Errorf("%s: %v", tt.why, err)
 			continue
 		}
-		answer(t, a, nil)
+		answered(t, a, nil)
 		if f := finding(t, a, tt.what); f.Grade != tt.grade {
 			t.Errorf("%s: %+v", tt.why, f)
 		}
-		if a.Impossible() != (tt.grade == Cannot) {
+		if a.Impossible() != (tt.grade == answer.Cannot) {
 			t.Errorf("%s: impossible %v", tt.why, a.Impossible())
 		}
 	}
-	for why, p := range map[string]Subnet{
+	for why, p := range map[string]cluster.Subnet{
 		"no private range has room":        {Nodes: count(100000), PodsPerNode: count(2500)},
-		"two ranges of one family":         {Platform: Given(Kubernetes, "flag"), ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/14")},
+		"two ranges of one family":         {Platform: param.Given(param.Kubernetes, "flag"), ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/14")},
 		"every address there is":           {ClusterCIDRs: ranges("0.0.0.0/0")},
 		"loopback":                         {ClusterCIDRs: ranges("127.0.0.0/8")},
 		"multicast":                        {ServiceCIDRs: ranges("224.0.0.0/4")},
 		"a subnet larger than the range":   {ClusterCIDRs: ranges("10.128.0.0/24"), HostPrefix: count(23)},
 		"no nodes":                         {Nodes: count(0)},
-		"Kubernetes without any size":      {Platform: Given(Kubernetes, "flag")},
+		"Kubernetes without any size":      {Platform: param.Given(param.Kubernetes, "flag")},
 		"no room beside what is in use":    {Nodes: count(60000), Avoid: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
 		"a service range nobody has space": {Services: count(900_000_000)},
 	} {
-		if a, err := TuneSubnet(p); err == nil {
+		if a, err := cluster.TuneSubnet(p); err == nil {
 			t.Errorf("%s was taken: %s", why, a.Title)
 		}
 	}
@@ -115,20 +119,20 @@ func TestSubnetAgainstWhatIsAsked(t *testing.T) {
 // OpenShift takes several ranges of one family, and one host prefix serves
 // whichever family there is.
 func TestSubnetSeveralRanges(t *testing.T) {
-	a, err := TuneSubnet(Subnet{ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/15"), Nodes: count(700)})
-	answer(t, a, err)
+	a, err := cluster.TuneSubnet(cluster.Subnet{ClusterCIDRs: ranges("10.0.0.0/14", "10.4.0.0/15"), Nodes: count(700)})
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(512+256))
 	if text := fileOf(t, a, "install-config-networking.yaml"); a.Impossible() || !strings.Contains(text, "cidr: 10.4.0.0/15\n    hostPrefix: 23\n") || strings.Index(text, "10.0.0.0/14") > strings.Index(text, "10.4.0.0/15") {
 		t.Errorf("%+v\n%s", a.Findings, text)
 	}
-	a, err = TuneSubnet(Subnet{ClusterCIDRs: ranges("fd01::/48"), HostPrefix: count(64)})
-	answer(t, a, err)
+	a, err = cluster.TuneSubnet(cluster.Subnet{ClusterCIDRs: ranges("fd01::/48"), HostPrefix: count(64)})
+	answered(t, a, err)
 	wantResult(t, a, "nodes6", int64(65536))
 }
 
 func TestSubnetDualStack(t *testing.T) {
-	a, err := TuneSubnet(Subnet{ClusterCIDRs: ranges("10.128.0.0/14", "fd01::/48")})
-	answer(t, a, err)
+	a, err := cluster.TuneSubnet(cluster.Subnet{ClusterCIDRs: ranges("10.128.0.0/14", "fd01::/48")})
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(512))
 	wantResult(t, a, "nodes6", int64(65536))
 	wantResult(t, a, "addressesPerNode6", "2^64")
@@ -154,8 +158,8 @@ func TestSubnetDualStack(t *testing.T) {
 			t.Error("an inventory for two families")
 		}
 	}
-	a, err = TuneSubnet(Subnet{Platform: Given(Kubernetes, "flag"), Nodes: count(10), DualStack: Given(true, "flag")})
-	answer(t, a, err)
+	a, err = cluster.TuneSubnet(cluster.Subnet{Platform: param.Given(param.Kubernetes, "flag"), Nodes: count(10), DualStack: param.Given(true, "flag")})
+	answered(t, a, err)
 	text := fileOf(t, a, "kubeadm-cluster.yaml")
 	for _, part := range []string{"kubeadm.k8s.io/v1beta4", "node-cidr-mask-size-ipv4", "node-cidr-mask-size-ipv6", "podSubnet: 10.128.0.0/20,fd00:10:244::/48"} {
 		if !strings.Contains(text, part) {
@@ -169,7 +173,7 @@ func TestSubnetBothWaysAgree(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for range 300 {
 		nodes, pods := int64(1+random.IntN(3000)), int64(1+random.IntN(4000))
-		a, err := TuneSubnet(Subnet{Nodes: count(nodes), PodsPerNode: count(pods)})
+		a, err := cluster.TuneSubnet(cluster.Subnet{Nodes: count(nodes), PodsPerNode: count(pods)})
 		if err != nil {
 			// Only what needs more than the largest private range may fail.
 			if size := nodes * (pods + 18); size < 1<<22 {
@@ -188,61 +192,22 @@ func TestSubnetBothWaysAgree(t *testing.T) {
 		if n := a.Result("nodes").(int64); n < nodes || n/2 >= nodes {
 			t.Fatalf("%d nodes in %d subnets", nodes, n)
 		}
-		again, err := TuneSubnet(Subnet{ClusterCIDRs: ranges(a.Result("clusterCIDR").(string)), HostPrefix: count(prefix), Nodes: count(nodes), PodsPerNode: count(pods)})
+		again, err := cluster.TuneSubnet(cluster.Subnet{ClusterCIDRs: ranges(a.Result("clusterCIDR").(string)), HostPrefix: count(prefix), Nodes: count(nodes), PodsPerNode: count(pods)})
 		if err != nil || again.Impossible() {
 			t.Fatalf("the other way: %v, %+v", err, again.Findings)
 		}
 	}
 }
 
-// The slow twin tries every block of the pools in turn.
-func TestFreeRangeEqualsItsSlowTwin(t *testing.T) {
-	random := rand.New(rand.NewPCG(5, 6))
-	pools := []string{"10.16.0.0/14", "192.168.0.0/18"}
-	slow := func(length int, taken []named) (netip.Prefix, bool) {
-		for _, text := range pools {
-			pool := netip.MustParsePrefix(text)
-			if length < pool.Bits() {
-				continue
-			}
-			for at := pool.Addr(); pool.Contains(at); {
-				rng := netip.PrefixFrom(at, length)
-				clear := true
-				for _, x := range taken {
-					clear = clear && !x.rng.Overlaps(rng)
-				}
-				if clear {
-					return rng, true
-				}
-				at = last(rng).Next()
-			}
-		}
-		return netip.Prefix{}, false
-	}
-	for range 400 {
-		var taken []named
-		for range random.IntN(12) {
-			raw := [4]byte{10, byte(16 + random.IntN(4)), byte(random.IntN(256)), 0}
-			taken = append(taken, named{rng: netip.PrefixFrom(netip.AddrFrom4(raw), 14+random.IntN(10)).Masked()})
-		}
-		length := 12 + random.IntN(10)
-		got, ok := freeRange(pools, length, taken)
-		want, found := slow(length, taken)
-		if got != want || ok != found {
-			t.Fatalf("freeRange(/%d, %v) = %v %v, want %v %v", length, taken, got, ok, want, found)
-		}
-	}
-}
-
 func TestSubnetFromACluster(t *testing.T) {
-	facts := ClusterFacts{From: "cluster x", Nodes: []NodeFacts{
+	facts := cluster.Facts{From: "cluster x", Nodes: []cluster.NodeFacts{
 		{Name: "a", Worker: true, MaxPods: 250, PodCIDRs: []netip.Prefix{netip.MustParsePrefix("10.244.0.0/24")}},
 		{Name: "b", Worker: true, MaxPods: 110},
 	}}
-	a, err := TuneSubnet(Subnet{Cluster: facts})
-	answer(t, a, err)
+	a, err := cluster.TuneSubnet(cluster.Subnet{Cluster: facts})
+	answered(t, a, err)
 	wantResult(t, a, "hostPrefix", int64(24))
-	if f := finding(t, a, "maxPods of the nodes"); f.Grade != Change || f.Now != "250" {
+	if f := finding(t, a, "maxPods of the nodes"); f.Grade != answer.Change || f.Now != "250" {
 		t.Errorf("%+v", f)
 	}
 	for _, in := range a.Inputs {
@@ -251,13 +216,13 @@ func TestSubnetFromACluster(t *testing.T) {
 		}
 	}
 	// What the user says counts more.
-	p := Subnet{HostPrefix: count(20), Nodes: count(7), Cluster: facts}
+	p := cluster.Subnet{HostPrefix: count(20), Nodes: count(7), Cluster: facts}
 	p.Params()
 	if p.HostPrefix.Value != 20 || p.Nodes.Value != 7 {
 		t.Errorf("%+v", p)
 	}
-	facts.Network = &NetworkFacts{Type: OVNKubernetes, Cluster: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}, Prefixes: []int64{22}, Service: []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16")}}
-	a, err = TuneSubnet(Subnet{Cluster: facts})
-	answer(t, a, err)
+	facts.Network = &cluster.NetworkFacts{Type: param.OVNKubernetes, Cluster: []netip.Prefix{netip.MustParsePrefix("10.128.0.0/14")}, Prefixes: []int64{22}, Service: []netip.Prefix{netip.MustParsePrefix("172.30.0.0/16")}}
+	a, err = cluster.TuneSubnet(cluster.Subnet{Cluster: facts})
+	answered(t, a, err)
 	wantResult(t, a, "nodes", int64(256))
 }

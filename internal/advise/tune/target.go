@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // Target is what a plan is for, as people say it. A number that was not said is
 // not Ok.
 type Target struct {
-	VMs, Pods, PodsPerNode, Nodes, OSDs In[int64]
+	VMs, Pods, PodsPerNode, Nodes, OSDs param.In[int64]
 }
 
 // ParseTarget reads a target such as "3000 VMs and 21,400 pods on 100 nodes" or
@@ -30,7 +31,7 @@ func ParseTarget(text string) (t Target, err error) {
 			i++
 			continue
 		}
-		n, err := ParseCount(word)
+		n, err := param.ParseCount(word)
 		if err != nil {
 			return t, fmt.Errorf("%q: %q is no number: %s", text, word, allowed)
 		}
@@ -49,7 +50,7 @@ func ParseTarget(text string) (t Target, err error) {
 			perNode = true
 			i += 2
 		}
-		var in *In[int64]
+		var in *param.In[int64]
 		switch strings.TrimSuffix(noun, "s") {
 		case "vm", "machine":
 			in = &t.VMs
@@ -74,7 +75,7 @@ func ParseTarget(text string) (t Target, err error) {
 		if in.Ok() {
 			return t, fmt.Errorf("%q says twice how many %s", text, noun)
 		}
-		*in = Given(n, from)
+		*in = param.Given(n, from)
 	}
 	return t, nil
 }

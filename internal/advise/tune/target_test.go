@@ -3,6 +3,8 @@ package tune
 import (
 	"strings"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
 func TestParseTarget(t *testing.T) {
@@ -23,7 +25,7 @@ func TestParseTarget(t *testing.T) {
 			continue
 		}
 		for name, x := range map[string]struct {
-			in   In[int64]
+			in   param.In[int64]
 			want int64
 		}{"VMs": {got.VMs, tt.vms}, "pods": {got.Pods, tt.pods}, "pods per node": {got.PodsPerNode, tt.podsPerNode}, "nodes": {got.Nodes, tt.nodes}, "OSDs": {got.OSDs, tt.osds}} {
 			if x.in.Ok() != (x.want >= 0) || x.in.Ok() && (x.in.Value != x.want || !strings.Contains(x.in.From, tt.text)) {

@@ -14,13 +14,19 @@ import (
 
 	"github.com/goccy/go-yaml"
 
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/ceph"
+	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/advise/tune/virt"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
 var update = flag.Bool("update", false, "write golden files anew")
 
-// answer fails the test unless the calculator answered.
-func answer(t *testing.T, a *Answer, err error) *Answer {
+// answered fails the test unless the calculator answered.
+func answered(t *testing.T, a *answer.Answer, err error) *answer.Answer {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -44,7 +50,7 @@ func answer(t *testing.T, a *Answer, err error) *Answer {
 	return a
 }
 
-func wantResult(t *testing.T, a *Answer, name string, want any) {
+func wantResult(t *testing.T, a *answer.Answer, name string, want any) {
 	t.Helper()
 	if got := a.Result(name); got != want {
 		t.Errorf("%s: %s = %v (%T), want %v (%T)", a.Tool, name, got, got, want, want)
@@ -52,7 +58,7 @@ func wantResult(t *testing.T, a *Answer, name string, want any) {
 }
 
 // correction finds what is said of a row, or fails the test.
-func correction(t *testing.T, a *Answer, row string) Correction {
+func correction(t *testing.T, a *answer.Answer, row string) answer.Correction {
 	t.Helper()
 	for _, c := range a.Corrections {
 		if c.Row == row {
@@ -60,11 +66,11 @@ func correction(t *testing.T, a *Answer, row string) Correction {
 		}
 	}
 	t.Fatalf("%s says nothing about the error in %s", a.Tool, row)
-	return Correction{}
+	return answer.Correction{}
 }
 
 // finding finds what was found about something, or fails the test.
-func finding(t *testing.T, a *Answer, what string) Finding {
+func finding(t *testing.T, a *answer.Answer, what string) answer.Finding {
 	t.Helper()
 	var have []string
 	for _, f := range a.Findings {
@@ -74,10 +80,10 @@ func finding(t *testing.T, a *Answer, what string) Finding {
 		have = append(have, f.What)
 	}
 	t.Fatalf("%s finds nothing about %q, only %q", a.Tool, what, have)
-	return Finding{}
+	return answer.Finding{}
 }
 
-func fileOf(t *testing.T, a *Answer, path string) string {
+func fileOf(t *testing.T, a *answer.Answer, path string) string {
 	t.Helper()
 	var have []string
 	for _, f := range a.Files {
@@ -102,7 +108,7 @@ type readObject[S any] struct {
 	Spec S
 }
 
-func objectOf[S any](t *testing.T, a *Answer, path string) (o readObject[S]) {
+func objectOf[S any](t *testing.T, a *answer.Answer, path string) (o readObject[S]) {
 	t.Helper()
 	if err := yaml.UnmarshalWithOptions([]byte(fileOf(t, a, path)), &o, yaml.Strict()); err != nil {
 		t.Fatal(err)
@@ -141,12 +147,12 @@ type (
 
 // What makes no sense is refused, with the parameter that is wrong.
 func TestNonsenseIsRefused(t *testing.T) {
-	v := Virt{VMs: count(100), Nodes: count(10)}
-	with := func(change func(v *Virt)) func() error {
+	v := virt.Virt{VMs: count(100), Nodes: count(10)}
+	with := func(change func(v *virt.Virt)) func() error {
 		return func() error {
 			changed := v
 			change(&changed)
-			_, err := TuneVirt(changed)
+			_, err := virt.Tune(changed)
 			return err
 		}
 	}
@@ -155,38 +161,40 @@ func TestNonsenseIsRefused(t *testing.T) {
 		try   func() error
 	}{
 		"a pool of no name that an API server takes": {"pool", func() error {
-			_, err := TuneKubelet(Kubelet{MaxPods: count(500), Pool: Given("gpu_1", "flag")})
+			_, err := cluster.TuneKubelet(cluster.Kubelet{MaxPods: count(500), Pool: param.Given("gpu_1", "flag")})
 			return err
 		}},
 		"a label that no object has": {"label", func() error {
-			_, err := TuneKubelet(Kubelet{MaxPods: count(500), Label: Given("a=b/c", "flag")})
+			_, err := cluster.TuneKubelet(cluster.Kubelet{MaxPods: count(500), Label: param.Given("a=b/c", "flag")})
 			return err
 		}},
 		"a domain in capitals": {"domain", func() error {
-			_, err := TuneRouter(Router{Routes: count(5000), Domain: Given("Apps.example.com", "flag")})
+			_, err := host.TuneRouter(host.Router{Routes: count(5000), Domain: param.Given("Apps.example.com", "flag")})
 			return err
 		}},
 		"a round trip of hours": {"rtt", func() error {
-			_, err := TuneHost(rttAndLink(10*time.Hour, 1e9))
+			_, err := host.TuneHost(rttAndLink(10*time.Hour, 1e9))
 			return err
 		}},
 		"a plan with fewer maxPods than pods": {"max-pods", func() error {
 			_, err := TunePlan(Plan{VMs: count(3000), Nodes: count(100), MaxPods: count(20)})
 			return err
 		}},
-		"a migration to no other node": {"nodes", with(func(v *Virt) { v.Nodes, v.Migrate = count(1), count(50) })},
-		"more zones than nodes":        {"zones", with(func(v *Virt) { v.Zones = count(30) })},
-		"a class twice": {"class", with(func(v *Virt) {
-			v.VMs, v.Classes = In[int64]{}, []VMClass{{Name: "a", Count: 1, Memory: 1 << 30}, {Name: "a", Count: 2, Memory: 1 << 30}}
+		"a migration to no other node": {"nodes", with(func(v *virt.Virt) { v.Nodes, v.Migrate = count(1), count(50) })},
+		"more zones than nodes":        {"zones", with(func(v *virt.Virt) { v.Zones = count(30) })},
+		"a class twice": {"class", with(func(v *virt.Virt) {
+			v.VMs, v.Classes = param.In[int64]{}, []virt.VMClass{{Name: "a", Count: 1, Memory: 1 << 30}, {Name: "a", Count: 2, Memory: 1 << 30}}
 		})},
-		"a machine without memory": {"class", with(func(v *Virt) { v.VMs, v.Classes = In[int64]{}, []VMClass{{Name: "a", Count: 1, Cores: 1}} })},
+		"a machine without memory": {"class", with(func(v *virt.Virt) {
+			v.VMs, v.Classes = param.In[int64]{}, []virt.VMClass{{Name: "a", Count: 1, Cores: 1}}
+		})},
 	} {
-		var param *ParamError
+		var param *param.Error
 		if err := tt.try(); !errors.As(err, &param) || param.Name != tt.param {
 			t.Errorf("%s: %v, want one about --%s", why, err, tt.param)
 		}
 	}
-	if shape, err := ParseDataset("0x8x20Mi"); err == nil {
+	if shape, err := virt.ParseDataset("0x8x20Mi"); err == nil {
 		t.Errorf("a data set of nothing was taken: %v", shape)
 	}
 }
@@ -217,28 +225,28 @@ func TestParametersOfParts(t *testing.T) {
 			}
 		}
 	}
-	var c Ceph
-	var v Virt
+	var c ceph.Ceph
+	var v virt.Virt
 	for _, param := range append(c.Params(), v.Params()...) {
 		switch param.Name() {
 		case "pool":
-			if err := cmp.Or(param.Set("a=50%"), param.Set("b=0.2,6")); err != nil || len(c.Pools) != 2 || c.Pools[0] != (CephPool{Name: "a", Share: 0.5}) || c.Pools[1] != (CephPool{Name: "b", Share: 0.2, Size: 6}) {
+			if err := cmp.Or(param.Set("a=50%"), param.Set("b=0.2,6")); err != nil || len(c.Pools) != 2 || c.Pools[0] != (ceph.CephPool{Name: "a", Share: 0.5}) || c.Pools[1] != (ceph.CephPool{Name: "b", Share: 0.2, Size: 6}) {
 				t.Errorf("%v %+v", err, c.Pools)
 			}
 		case "clone-measured":
-			if err := param.Set("100=5m"); err != nil || v.CloneReadings[0] != (CloneReading{Bulk: 100, Seconds: 300, From: "flag --clone-measured"}) {
+			if err := param.Set("100=5m"); err != nil || v.CloneReadings[0] != (virt.CloneReading{Bulk: 100, Seconds: 300, From: "flag --clone-measured"}) {
 				t.Errorf("%v %+v", err, v.CloneReadings)
 			}
 		}
 	}
 }
 
-func count(n int64) In[int64] { return Given(n, "flag") }
+func count(n int64) param.In[int64] { return param.Given(n, "flag") }
 
 func TestRender(t *testing.T) {
-	a, err := TuneCeph(Ceph{OSDs: count(141), Replicas: count(3)})
-	answer(t, a, err)
-	text, err := Render(a, "table", 100)
+	a, err := ceph.Tune(ceph.Ceph{OSDs: count(141), Replicas: count(3)})
+	answered(t, a, err)
+	text, err := answer.Render(a, "table", 100)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -249,16 +257,16 @@ func TestRender(t *testing.T) {
 			t.Errorf("a line is wider than 100 columns: %q", line)
 		}
 	}
-	data, err := Render(a, "json", 0)
+	data, err := answer.Render(a, "json", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden.Check(t, *update, "ceph.json", data)
-	var fromJSON, fromYAML Answer
+	var fromJSON, fromYAML answer.Answer
 	if err := json.Unmarshal(data, &fromJSON); err != nil {
 		t.Fatal(err)
 	}
-	inYAML, err := Render(a, "yaml", 0)
+	inYAML, err := answer.Render(a, "yaml", 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,30 +281,15 @@ func TestRender(t *testing.T) {
 	if string(one) != string(other) {
 		t.Errorf("yaml says something else than json:\n%s\n%s", one, other)
 	}
-	if _, err := Render(a, "xml", 0); err == nil {
+	if _, err := answer.Render(a, "xml", 0); err == nil {
 		t.Error("a form that does not exist was rendered")
-	}
-}
-
-// What was read from a cluster must not move the cursor.
-func TestTheTablePrintsNoControlCharacters(t *testing.T) {
-	a := newBuilder("x")
-	a.Title = "title\x1b[2J"
-	a.find(Finding{Grade: OK, What: "node \x1b[31mred\r\n"})
-	a.command("echo \x07", "")
-	text, err := Render(&a.Answer, "table", 40)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if strings.ContainsAny(string(text), "\x1b\r\x07") {
-		t.Errorf("%q", text)
 	}
 }
 
 func TestWriteWritesAllOrNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "new")
-	files := []File{{Path: "a/one", Content: "1"}, {Path: "two", Content: "2"}}
-	paths, err := Write(dir, files, false)
+	files := []answer.File{{Path: "a/one", Content: "1"}, {Path: "two", Content: "2"}}
+	paths, err := answer.Write(dir, files, false)
 	if err != nil || len(paths) != 2 {
 		t.Fatalf("%v, %v", paths, err)
 	}
@@ -315,7 +308,7 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(dir, "a")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Write(dir, files, false); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), filepath.Join(dir, "two")) {
+	if _, err := answer.Write(dir, files, false); !errors.Is(err, fs.ErrExist) || !strings.Contains(err.Error(), filepath.Join(dir, "two")) {
 		t.Errorf("over a file that exists: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "a")); err == nil {
@@ -324,14 +317,14 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 
 	// With force what is there is replaced, and kept where a later file fails.
 	files[1].Content = "3"
-	if _, err := Write(dir, files, true); err != nil || read("two") != "3" {
+	if _, err := answer.Write(dir, files, true); err != nil || read("two") != "3" {
 		t.Errorf("with force: %v, two %q", err, read("two"))
 	}
 	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	bad := []File{{Path: "two", Content: "4"}, {Path: "fresh", Content: "5"}, {Path: "b/c/d", Content: "5"}, {Path: "b/e", Content: "5"}, {Path: "directory", Content: "6"}}
-	if _, err := Write(dir, bad, true); err == nil {
+	bad := []answer.File{{Path: "two", Content: "4"}, {Path: "fresh", Content: "5"}, {Path: "b/c/d", Content: "5"}, {Path: "b/e", Content: "5"}, {Path: "directory", Content: "6"}}
+	if _, err := answer.Write(dir, bad, true); err == nil {
 		t.Error("a directory was written over")
 	}
 	if read("two") != "3" {
@@ -346,7 +339,7 @@ func TestWriteWritesAllOrNothing(t *testing.T) {
 	if err != nil || len(left) > 0 {
 		t.Errorf("temporary files were left: %v %v", left, err)
 	}
-	if _, err := Write(dir, []File{{Path: "../out", Content: "x"}}, true); err == nil {
+	if _, err := answer.Write(dir, []answer.File{{Path: "../out", Content: "x"}}, true); err == nil {
 		t.Error("a path led out of the directory")
 	}
 }

@@ -2,20 +2,26 @@ package tune
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"strings"
 	"testing"
 	"time"
 
+	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	kubevirt "kubevirt.io/api/core/v1"
-	k8syaml "sigs.k8s.io/yaml"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
+	"plimsoll.dev/plimsoll/internal/advise/tune/ceph"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+	"plimsoll.dev/plimsoll/internal/advise/tune/virt"
 )
 
 func TestVirtOfTheDocument(t *testing.T) {
 	// V35: 3000 machines need four virt-api pods.
-	a, err := TuneVirt(Virt{VMs: count(3000)})
-	answer(t, a, err)
+	a, err := virt.Tune(virt.Virt{VMs: count(3000)})
+	answered(t, a, err)
 	wantResult(t, a, "virtAPIReplicas", int64(4))
 	correction(t, a, "V35")
 	// V34, with the defaults of the version.
@@ -25,8 +31,8 @@ func TestVirtOfTheDocument(t *testing.T) {
 		patch   bool
 		written bool
 	}{{"0.44", 800, true, true}, {"0.53", 800, false, true}, {"1.3", 800, false, true}, {"v1.4.0", 150, false, false}, {"1.7", 150, false, false}} {
-		a, err := TuneVirt(Virt{VMs: count(3000), Nodes: count(100), KubeVirt: Given(tt.version, "flag")})
-		answer(t, a, err)
+		a, err := virt.Tune(virt.Virt{VMs: count(3000), Nodes: count(100), KubeVirt: param.Given(tt.version, "flag")})
+		answered(t, a, err)
 		wantResult(t, a, "parallelMigrationsPerCluster", int64(20))
 		wantResult(t, a, "parallelOutboundMigrationsPerNode", int64(4))
 		wantResult(t, a, "progressTimeout", int64(150))
@@ -41,32 +47,32 @@ func TestVirtOfTheDocument(t *testing.T) {
 		}
 	}
 	// V2: 30 machines and 214 pods of each node, and a machine is a pod too.
-	classes := []VMClass{{"rhel", 1500, 1, 4e9, 14 * time.Second}, {"windows", 500, 1, 4e9, 12 * time.Second}, {"fedora", 1000, 0.1, 256 << 20, 23 * time.Second}}
-	a, err = TuneVirt(Virt{Classes: classes, Nodes: count(100), Pods: count(21400), Cores: Given(40.0, "flag"), Memory: Given(Bytes(384<<30), "flag")})
-	answer(t, a, err)
+	classes := []virt.VMClass{{Name: "rhel", Count: 1500, Cores: 1, Memory: 4e9, Migration: 14 * time.Second}, {Name: "windows", Count: 500, Cores: 1, Memory: 4e9, Migration: 12 * time.Second}, {Name: "fedora", Count: 1000, Cores: 0.1, Memory: 256 << 20, Migration: 23 * time.Second}}
+	a, err = virt.Tune(virt.Virt{Classes: classes, Nodes: count(100), Pods: count(21400), Cores: param.Given(40.0, "flag"), Memory: param.Given(param.Bytes(384<<30), "flag")})
+	answered(t, a, err)
 	wantResult(t, a, "vmsPerNode", int64(30))
 	wantResult(t, a, "podsPerNode", int64(214))
 	wantResult(t, a, "allPodsPerNode", int64(260))
 	wantResult(t, a, "coresPerNode", 21.0)
 	wantResult(t, a, "ioThreadsPerNode", int64(30))
-	if f := finding(t, a, "pods of a node"); f.Grade != Change || !strings.Contains(f.Remedy, "--max-pods 500") {
+	if f := finding(t, a, "pods of a node"); f.Grade != answer.Change || !strings.Contains(f.Remedy, "--max-pods 500") {
 		t.Errorf("%+v", f)
 	}
 	// V26, at both ends.
 	for vms, want := range map[int64]float64{100: 102, 1000: 1065} {
-		a, err := TuneVirt(Virt{VMs: count(vms)})
-		answer(t, a, err)
+		a, err := virt.Tune(virt.Virt{VMs: count(vms)})
+		answered(t, a, err)
 		wantResult(t, a, "bootStorm", want)
 	}
 	// V30.
-	shape, err := ParseDataset("300x8x20Mi")
+	shape, err := virt.ParseDataset("300x8x20Mi")
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err = TuneVirt(Virt{Dataset: Given(shape, "flag"), Disk: Given(Bytes(40<<30), "flag")})
-	answer(t, a, err)
+	a, err = virt.Tune(virt.Virt{Dataset: param.Given(shape, "flag"), Disk: param.Given(param.Bytes(40<<30), "flag")})
+	answered(t, a, err)
 	wantResult(t, a, "datasetBytes", int64(48000<<20))
-	if f := finding(t, a, "data set on its disk"); f.Grade != Cannot || f.Now != "46.88 GiB" {
+	if f := finding(t, a, "data set on its disk"); f.Grade != answer.Cannot || f.Now != "46.88 GiB" {
 		t.Errorf("%+v", f)
 	}
 	correction(t, a, "V30")
@@ -74,17 +80,17 @@ func TestVirtOfTheDocument(t *testing.T) {
 		t.Errorf("a data set has files %v", a.Files)
 	}
 	// V41.
-	a, err = TuneVirt(Virt{VMs: count(10_000), Nodes: count(400), Pods: count(300_000)})
-	answer(t, a, err)
+	a, err = virt.Tune(virt.Virt{VMs: count(10_000), Nodes: count(400), Pods: count(300_000)})
+	answered(t, a, err)
 	wantResult(t, a, "clusters", int64(3))
-	for why, p := range map[string]Virt{
+	for why, p := range map[string]virt.Virt{
 		"nothing":                     {},
-		"classes that do not add up":  {VMs: count(5), Classes: []VMClass{{"a", 4, 1, 1, 0}}},
-		"no version":                  {VMs: count(5), KubeVirt: Given("new", "flag")},
-		"a bulk that took no time":    {Clones: count(5), CloneReadings: []CloneReading{{10, 0, ""}}},
-		"a class named for the shell": {Classes: []VMClass{{"a b", 4, 1, 1, 0}}},
+		"classes that do not add up":  {VMs: count(5), Classes: []virt.VMClass{{Name: "a", Count: 4, Cores: 1, Memory: 1, Migration: 0}}},
+		"no version":                  {VMs: count(5), KubeVirt: param.Given("new", "flag")},
+		"a bulk that took no time":    {Clones: count(5), CloneReadings: []virt.CloneReading{{Bulk: 10, Seconds: 0, From: ""}}},
+		"a class named for the shell": {Classes: []virt.VMClass{{Name: "a b", Count: 4, Cores: 1, Memory: 1, Migration: 0}}},
 	} {
-		if _, err := TuneVirt(p); err == nil {
+		if _, err := virt.Tune(p); err == nil {
 			t.Errorf("%s was taken", why)
 		}
 	}
@@ -93,8 +99,8 @@ func TestVirtOfTheDocument(t *testing.T) {
 // The annotation is a text that holds JSON that holds a text that holds JSON:
 // the document's is not.
 func TestVirtAPIPatchIsJSON(t *testing.T) {
-	a, err := TuneVirt(Virt{VMs: count(3000), KubeVirt: Given("0.44", "flag")})
-	answer(t, a, err)
+	a, err := virt.Tune(virt.Virt{VMs: count(3000), KubeVirt: param.Given("0.44", "flag")})
+	answered(t, a, err)
 	object := objectOf[map[string]any](t, a, "hyperconverged.yaml")
 	var outer []struct {
 		Op, Path string
@@ -113,8 +119,8 @@ func TestVirtAPIPatchIsJSON(t *testing.T) {
 	if err := json.Unmarshal([]byte(outer[0].Value[0].Patch), &inner); err != nil || len(inner) != 1 || inner[0].Value != 4 || inner[0].Path != "/spec/replicas" {
 		t.Errorf("%v %+v", err, inner)
 	}
-	a, err = TuneVirt(Virt{VMs: count(3000), KubeVirt: Given("0.44", "flag"), Platform: Given(Kubernetes, "flag")})
-	answer(t, a, err)
+	a, err = virt.Tune(virt.Virt{VMs: count(3000), KubeVirt: param.Given("0.44", "flag"), Platform: param.Given(param.Kubernetes, "flag")})
+	answered(t, a, err)
 	var upstream kubevirt.KubeVirt
 	if err := k8syaml.UnmarshalStrict([]byte(fileOf(t, a, "kubevirt.yaml")), &upstream); err != nil {
 		t.Fatal(err)
@@ -127,8 +133,8 @@ func TestVirtAPIPatchIsJSON(t *testing.T) {
 
 func TestMigration(t *testing.T) {
 	// V38: 1000 machines of 34 nodes, 10 at a time.
-	a, err := TuneVirt(Virt{VMs: count(3000), Nodes: count(100), Migrate: count(1000)})
-	answer(t, a, err)
+	a, err := virt.Tune(virt.Virt{VMs: count(3000), Nodes: count(100), Migrate: count(1000)})
+	answered(t, a, err)
 	wantResult(t, a, "rebootRounds", int64(4))
 	wantResult(t, a, "migrationTimeExpected", 7080.0) // the document's 118 min
 	wantResult(t, a, "totalTimeExpected", 9180.0)     // and 35 min (V38)
@@ -142,74 +148,28 @@ func TestMigration(t *testing.T) {
 		t.Errorf("%q", inputsOf(a))
 	}
 	// One's own measurement takes the document's place.
-	a, err = TuneVirt(Virt{Migrate: count(500), Drain: count(10), Observed: Given(30*time.Minute, "flag")})
-	answer(t, a, err)
+	a, err = virt.Tune(virt.Virt{Migrate: count(500), Drain: count(10), Observed: param.Given(30*time.Minute, "flag")})
+	answered(t, a, err)
 	wantResult(t, a, "migrationTimeExpected", 1800.0)
 	// A link that is too slow for the timeout.
-	a, err = TuneVirt(Virt{VMs: count(10), Link: Given(Rate(100e6), "flag"), VMMemory: Given(Bytes(64<<30), "flag")})
-	answer(t, a, err)
-	if f := finding(t, a, "time of a copy"); f.Grade != Change {
+	a, err = virt.Tune(virt.Virt{VMs: count(10), Link: param.Given(param.Rate(100e6), "flag"), VMMemory: param.Given(param.Bytes(64<<30), "flag")})
+	answered(t, a, err)
+	if f := finding(t, a, "time of a copy"); f.Grade != answer.Change {
 		t.Errorf("%+v", f)
 	}
 }
 
-func inputsOf(a *Answer) (list []string) {
+func inputsOf(a *answer.Answer) (list []string) {
 	for _, in := range a.Inputs {
-		list = append(list, in.Name+" "+shown(in.Value, in.Unit))
+		list = append(list, in.Name+" "+fmt.Sprint(in.Value)+in.Unit)
 	}
 	return list
 }
 
-// The slow twin moves machine after machine: in each wave every node sends as
-// many as it may, as long as the cluster allows more.
-func TestWavesEqualTheirSlowTwin(t *testing.T) {
-	random := rand.New(rand.NewPCG(11, 12))
-	for range 2000 {
-		d := drainPlan{int64(1 + random.IntN(500)), int64(1 + random.IntN(30)), int64(1 + random.IntN(12)), int64(1 + random.IntN(30)), int64(1 + random.IntN(6))}
-		slowWaves, slowRounds := int64(0), int64(0)
-		left, nodes := d.machines, d.nodes
-		for nodes > 0 {
-			m := min(d.unavailable, nodes)
-			here := (left*m + nodes - 1) / nodes
-			on := make([]int64, m)
-			for i := range here {
-				on[i%m]++
-			}
-			for moved := int64(0); moved < here; slowWaves++ {
-				budget := d.cluster
-				// The fullest nodes first, one machine of each in turn.
-				sent := make([]int64, m)
-				for budget > 0 {
-					best := -1
-					for i := range on {
-						if on[i] > 0 && sent[i] < d.node && (best < 0 || on[i] > on[best]) {
-							best = i
-						}
-					}
-					if best < 0 {
-						break
-					}
-					on[best]--
-					sent[best]++
-					budget--
-					moved++
-				}
-			}
-			left -= here
-			nodes -= m
-			slowRounds++
-		}
-		waves, rounds := d.waves()
-		if rounds != slowRounds || waves > slowWaves || waves < slowWaves-slowRounds {
-			t.Fatalf("%+v: %d waves in %d rounds, want %d in %d", d, waves, rounds, slowWaves, slowRounds)
-		}
-	}
-}
-
 func TestZones(t *testing.T) {
 	// V31 to V33: each pool selects its own zone.
-	a, err := TuneVirt(Virt{VMs: count(1000), Zones: count(3)})
-	answer(t, a, err)
+	a, err := virt.Tune(virt.Virt{VMs: count(1000), Zones: count(3)})
+	answered(t, a, err)
 	for _, zone := range []string{"zone-0", "zone-1", "zone-2"} {
 		pool := objectOf[readPool](t, a, "machineconfigpool-"+zone+".yaml")
 		e := pool.Spec.MachineConfigSelector.MatchExpressions
@@ -227,7 +187,7 @@ func TestZones(t *testing.T) {
 
 func TestCloneModel(t *testing.T) {
 	// Without timeouts the lock makes clones serial: closed forms.
-	m := CloneModel{Workers: 10, Lock: 2, Work: 0}
+	m := virt.CloneModel{Workers: 10, Lock: 2, Work: 0}
 	if got := m.BulkTime(100, 0); got != 200 {
 		t.Errorf("100 clones of 2 s: %v", got)
 	}
@@ -239,23 +199,23 @@ func TestCloneModel(t *testing.T) {
 		t.Errorf("5 clones: %v", got)
 	}
 	// Two workers that spend 2 s at the lock and 5 s after it: two clones every 7 s.
-	if got := (CloneModel{Workers: 2, Lock: 2, Work: 5}).BulkTime(4, 0); got != 16 {
+	if got := (virt.CloneModel{Workers: 2, Lock: 2, Work: 5}).BulkTime(4, 0); got != 16 {
 		t.Errorf("two workers: %v", got)
 	}
 	// Past 250 each clone flattens.
-	m = CloneModel{Workers: 10, Lock: 1, FlattenAfter: 250, Flatten: 20}
+	m = virt.CloneModel{Workers: 10, Lock: 1, FlattenAfter: 250, Flatten: 20}
 	if got := m.BulkTime(10, 245); got != 5+5*21 {
 		t.Errorf("flattening: %v", got)
 	}
 	// Each clone that waits beyond the workers slows the one that holds the image.
-	m = CloneModel{Workers: 10, Lock: 1, Penalty: 0.1}
+	m = virt.CloneModel{Workers: 10, Lock: 1, Penalty: 0.1}
 	if got := m.BulkTime(12, 0); math.Abs(got-(1.2+1.1+10)) > 1e-9 {
 		t.Errorf("a penalty of 10 %%: %v", got)
 	}
 	// The lock is the bound, whatever else.
 	random := rand.New(rand.NewPCG(13, 14))
 	for range 300 {
-		m := CloneModel{Workers: 1 + random.IntN(12), Lock: random.Float64() * 5, Work: random.Float64() * 5, Penalty: random.Float64() * 0.1, Bulk: random.Float64() * 5}
+		m := virt.CloneModel{Workers: 1 + random.IntN(12), Lock: random.Float64() * 5, Work: random.Float64() * 5, Penalty: random.Float64() * 0.1, Bulk: random.Float64() * 5}
 		n := 1 + random.IntN(120)
 		got := m.BulkTime(n, 0)
 		if got < float64(n)*m.Lock+m.Work+m.Bulk-1e-9 || math.IsNaN(got) {
@@ -268,82 +228,46 @@ func TestCloneModel(t *testing.T) {
 	}
 }
 
-// What was planted is found again.
-func TestCalibrateFindsWhatWasPlanted(t *testing.T) {
-	random := rand.New(rand.NewPCG(15, 16))
-	for range 5 {
-		planted := CloneModel{Workers: 10, Lock: 0.2 + random.Float64()*8, Work: 1, Penalty: math.Pow(10, -4+2*random.Float64()), Bulk: random.Float64() * 60}
-		var readings []CloneReading
-		for _, b := range []int{5, 20, 50, 100, 200, 300} {
-			readings = append(readings, CloneReading{Bulk: b, Seconds: planted.BulkTime(b, 0)})
-		}
-		start := planted
-		start.Lock, start.Bulk, start.Penalty = 0, 2, 0
-		got, worst := start.Calibrate(readings, true)
-		if math.Abs(got.Lock-planted.Lock) > 0.1*planted.Lock || worst > 0.03 {
-			t.Errorf("planted %+v, found %+v, worst %.1f %%", planted, got, 100*worst)
-		}
-		// What it is for: the best bulk is as good as with what was planted.
-		bestBulk := func(m CloneModel) (best int) {
-			for _, b := range bulkSizes(1000) {
-				if best == 0 || m.Total(1000, b) < m.Total(1000, best) {
-					best = b
-				}
-			}
-			return best
-		}
-		if a, b := planted.Total(1000, bestBulk(got)), planted.Total(1000, bestBulk(planted)); a > 1.05*b {
-			t.Errorf("the bulk that was found takes %.0f s, the best %.0f s", a, b)
-		}
-	}
-	// One size of bulk cannot tell the two apart: the bulk's cost stays.
-	m := CloneModel{Workers: 10, Work: 1, Bulk: 2}
-	got, _ := m.Calibrate([]CloneReading{{Bulk: 100, Seconds: 303}}, true)
-	if got.Bulk != 2 || math.Abs(got.Lock-3) > 0.05 {
-		t.Errorf("%+v", got)
-	}
-}
-
 func TestCloneBulks(t *testing.T) {
 	// Small bulks cost their overhead, large ones the penalty: the best is in
 	// between, and here the document's.
-	a, err := TuneVirt(Virt{Clones: count(800), CloneLock: Given(time.Second, "flag"), CloneBulk: Given(10*time.Second, "flag"), ClonePenalty: Given(0.002, "flag"), Flatten: Given(time.Nanosecond, "flag")})
-	answer(t, a, err)
+	a, err := virt.Tune(virt.Virt{Clones: count(800), CloneLock: param.Given(time.Second, "flag"), CloneBulk: param.Given(10*time.Second, "flag"), ClonePenalty: param.Given(0.002, "flag"), Flatten: param.Given(time.Nanosecond, "flag")})
+	answered(t, a, err)
 	bulk, best, all := a.Result("bulk").(int64), a.Result("cloneTime").(float64), a.Result("cloneTimeAtOnce").(float64)
 	if bulk != 100 || best >= all {
 		t.Errorf("bulks of %d in %v s, all at once in %v s", bulk, best, all)
 	}
 	wantResult(t, a, "goldenImages", int64(4))
 	wantResult(t, a, "bulkDocument", int64(100))
-	if f := finding(t, a, "cloneStrategy"); f.Grade != Advice {
+	if f := finding(t, a, "cloneStrategy"); f.Grade != answer.Advice {
 		t.Errorf("%+v", f)
 	}
 	// Flattening that outweighs everything is said to.
-	a, err = TuneVirt(Virt{Clones: count(800), CloneLock: Given(3*time.Second, "flag"), Flatten: Given(20*time.Second, "flag")})
-	answer(t, a, err)
-	if f := finding(t, a, "flattening"); f.Grade != Change || !strings.Contains(f.Remedy, "4 golden images") {
+	a, err = virt.Tune(virt.Virt{Clones: count(800), CloneLock: param.Given(3*time.Second, "flag"), Flatten: param.Given(20*time.Second, "flag")})
+	answered(t, a, err)
+	if f := finding(t, a, "flattening"); f.Grade != answer.Change || !strings.Contains(f.Remedy, "4 golden images") {
 		t.Errorf("%+v", f)
 	}
 	// With nothing measured nothing is made up.
-	a, err = TuneVirt(Virt{Clones: count(800)})
-	answer(t, a, err)
+	a, err = virt.Tune(virt.Virt{Clones: count(800)})
+	answered(t, a, err)
 	if a.Result("bulk") != nil || !strings.Contains(strings.Join(a.Warnings, " "), "--clone-lock") {
 		t.Errorf("%v %q", a.Results, a.Warnings)
 	}
-	a, err = TuneVirt(Virt{Clones: count(300), CloneReadings: []CloneReading{{10, 45, "x"}, {100, 360, "x"}}})
-	answer(t, a, err)
+	a, err = virt.Tune(virt.Virt{Clones: count(300), CloneReadings: []virt.CloneReading{{Bulk: 10, Seconds: 45, From: "x"}, {Bulk: 100, Seconds: 360, From: "x"}}})
+	answered(t, a, err)
 	if a.Result("cloneLock") == nil || a.Result("bulkOverhead") == nil || a.Result("cloneFlatten") != nil {
 		t.Errorf("%v", a.Results)
 	}
 	// Bulks beyond where flattening begins tell how long it takes, and the
 	// smaller ones the rest.
-	planted := CloneModel{Workers: 10, Lock: 2.5, Work: 1, Bulk: 20, FlattenAfter: cloneSoftLimit, Flatten: 9}
-	var readings []CloneReading
+	planted := virt.CloneModel{Workers: 10, Lock: 2.5, Work: 1, Bulk: 20, FlattenAfter: ceph.CloneSoftLimit, Flatten: 9}
+	var readings []virt.CloneReading
 	for _, bulk := range []int{10, 100, 300, 400} {
-		readings = append(readings, CloneReading{bulk, planted.BulkTime(bulk, 0), "x"})
+		readings = append(readings, virt.CloneReading{Bulk: bulk, Seconds: planted.BulkTime(bulk, 0), From: "x"})
 	}
-	a, err = TuneVirt(Virt{Clones: count(800), CloneReadings: readings})
-	answer(t, a, err)
+	a, err = virt.Tune(virt.Virt{Clones: count(800), CloneReadings: readings})
+	answered(t, a, err)
 	if flatten, _ := a.Result("cloneFlatten").(float64); math.Abs(flatten-9) > 0.1 {
 		t.Errorf("a flattening takes %v s, planted were 9", flatten)
 	}
@@ -354,8 +278,8 @@ func TestCloneBulks(t *testing.T) {
 		t.Errorf("%q", a.Warnings)
 	}
 	// A time of flattening that the readings belie is said to.
-	a, err = TuneVirt(Virt{Clones: count(800), CloneReadings: readings, Flatten: Given(90*time.Second, "flag")})
-	answer(t, a, err)
+	a, err = virt.Tune(virt.Virt{Clones: count(800), CloneReadings: readings, Flatten: param.Given(90*time.Second, "flag")})
+	answered(t, a, err)
 	if a.Result("cloneFlatten") != nil || !strings.Contains(strings.Join(a.Warnings, " "), "misses a reading") {
 		t.Errorf("%q", a.Warnings)
 	}
@@ -365,7 +289,7 @@ func FuzzParseDataset(f *testing.F) {
 	f.Add("300x8x20Mi")
 	f.Add("1x1x1")
 	f.Fuzz(func(t *testing.T, s string) {
-		if d, err := ParseDataset(s); err == nil && d.Bytes() < 0 {
+		if d, err := virt.ParseDataset(s); err == nil && d.Bytes() < 0 {
 			t.Errorf("%q: %v", s, d.Bytes())
 		}
 	})
@@ -373,13 +297,13 @@ func FuzzParseDataset(f *testing.F) {
 
 // What is as it should be is no change, and what cannot be is refused.
 func TestVirtOfFewMachines(t *testing.T) {
-	a, err := TuneVirt(Virt{VMs: count(100), KubeVirt: Given("0.40", "flag")})
-	answer(t, a, err)
-	if f := finding(t, a, "virt-api replicas"); f.Grade != OK {
+	a, err := virt.Tune(virt.Virt{VMs: count(100), KubeVirt: param.Given("0.40", "flag")})
+	answered(t, a, err)
+	if f := finding(t, a, "virt-api replicas"); f.Grade != answer.OK {
 		t.Errorf("%+v", f)
 	}
 	finding(t, a, "defaults of newer hyperconverged operators")
-	if _, err := TuneVirt(Virt{VMs: count(100), Migrate: count(200)}); err == nil {
+	if _, err := virt.Tune(virt.Virt{VMs: count(100), Migrate: count(200)}); err == nil {
 		t.Error("200 of 100 machines were taken")
 	}
 }

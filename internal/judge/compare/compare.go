@@ -46,8 +46,9 @@ type Run struct {
 
 // Figure is one figure of a run.
 type Figure struct {
-	Metric, Unit, Kind string
-	LessIsWorse        bool
+	// Title is what readers see in place of the metric's name, "" for the name.
+	Metric, Title, Unit, Kind string
+	LessIsWorse               bool
 	// Value is nil where it was never reached or is not known.
 	Value *float64
 	// Start is the resident memory at the start of the run, of figures of
@@ -235,7 +236,7 @@ func (r *Run) figure(metric string) Figure {
 
 // compared is one metric in the runs of both sides.
 func (s sides) compared(f Figure) (Compared, stats.Change, error) {
-	c := Compared{Metric: f.Metric, Unit: f.Unit, Kind: f.Kind, LessIsWorse: f.LessIsWorse, Baseline: []*float64{}, Arm: []*float64{}}
+	c := Compared{Metric: f.Metric, Title: f.Title, Unit: f.Unit, Kind: f.Kind, LessIsWorse: f.LessIsWorse, Baseline: []*float64{}, Arm: []*float64{}}
 	of := func(runs []*Run, shown *[]*float64) (values, starts []float64) {
 		for _, r := range runs {
 			g := r.figure(f.Metric)
@@ -315,7 +316,7 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 		always := !slices.Contains(c.Primary.Baseline, nil)
 		never := !slices.ContainsFunc(c.Primary.Arm, func(v *float64) bool { return v != nil })
 		if always && never && missingB > 0 {
-			c.Verdict, c.Why = stats.Worse, fmt.Sprintf("%s was never reached: %s", spec.Metric, who)
+			c.Verdict, c.Why = stats.Worse, fmt.Sprintf("%s was never reached: %s", c.Primary.Called(), who)
 		}
 		return
 	}
@@ -325,7 +326,7 @@ func (c *LevelComparison) decide(s sides, lessIsWorse bool, change stats.Change,
 	}
 	c.Verdict = change.Judge(spec.Margin, lessIsWorse)
 	c.Why = fmt.Sprintf("%s changed by %s, %g%% interval %s to %s, margin %s, %s",
-		spec.Metric, percent(change.D), 100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), share(spec.Margin), runs)
+		c.Primary.Called(), percent(change.D), 100*(1-spec.Alpha), percent(change.Lo), percent(change.Hi), share(spec.Margin), runs)
 	part := func(n, all int) float64 { return float64(n) / float64(max(all, 1)) }
 	if part(missingB, askedB) > part(missingA, askedA) && c.Verdict != stats.Worse && c.Verdict != stats.Undecided {
 		c.Why = fmt.Sprintf("%s of those that were ready, but %s", c.Why, who)

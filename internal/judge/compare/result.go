@@ -1,6 +1,8 @@
 package compare
 
 import (
+	"cmp"
+
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/record"
 )
@@ -112,8 +114,10 @@ type LevelComparison struct {
 // were made side by side. A null is a figure that was never reached.
 type Compared struct {
 	Metric string `json:"metric"`
-	Unit   string `json:"unit"`
-	Kind   string `json:"kind"` // one of the Kind constants
+	// Title is what readers see in place of the metric's name, "" for the name.
+	Title string `json:"title,omitempty"`
+	Unit  string `json:"unit"`
+	Kind  string `json:"kind"` // one of the Kind constants
 	// LessIsWorse says that more of it is better.
 	LessIsWorse bool       `json:"lessIsWorse,omitempty"`
 	Baseline    []*float64 `json:"baseline"`
@@ -129,8 +133,22 @@ type Compared struct {
 	FalseDiscovery *float64 `json:"falseDiscovery,omitempty"`
 }
 
+// Called is what readers see the metric that decides as.
+func (c *Comparison) Called() string {
+	for _, l := range c.Levels {
+		if l.Primary.Title != "" {
+			return l.Primary.Title
+		}
+	}
+	return c.Metric
+}
+
+// Called is what readers see the metric as.
+func (c Compared) Called() string { return cmp.Or(c.Title, c.Metric) }
+
 // Kinds of metrics.
 const (
+	KindMetric  = "metric" // that the target declares
 	KindLatency = "latency"
 	KindRequest = "request"
 	KindRate    = "rate"

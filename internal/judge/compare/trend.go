@@ -1,6 +1,7 @@
 package compare
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,7 +13,9 @@ import (
 type Trend struct {
 	Workload string `json:"workload"`
 	// Metric is the figure, or LoadLine of a goal.
-	Metric      string `json:"metric"`
+	Metric string `json:"metric"`
+	// Title is what readers see in place of the metric's name, "" for the name.
+	Title       string `json:"title,omitempty"`
 	Unit        string `json:"unit"`
 	LessIsWorse bool   `json:"lessIsWorse,omitempty"`
 	// Level is that at which the figure was taken, and Axis what it is a level
@@ -28,6 +31,9 @@ type Trend struct {
 	Seed    uint64        `json:"seed"`
 	Why     string        `json:"why"`
 }
+
+// Called is what readers see the metric as.
+func (t Trend) Called() string { return cmp.Or(t.Title, t.Metric) }
 
 // LoadLine is the metric of a trend of load lines, before the goal's name.
 const LoadLine = "load line: "

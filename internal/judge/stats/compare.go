@@ -6,8 +6,9 @@ import (
 	"math"
 	"slices"
 
-	moremath "github.com/aclements/go-moremath/stats"
 	"gonum.org/v1/gonum/floats"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/gonum/stat/distuv"
 )
 
 // Verdict says how an arm compares with the baseline.
@@ -59,7 +60,7 @@ func CompareBlocks(a, b []float64, confidence float64) (Change, error) {
 	if err := cmp.Or(errA, errB); err != nil {
 		return Change{}, err
 	}
-	mean, sd := meanSD(floats.SubTo(make([]float64, n), lb, la))
+	mean, sd := stat.MeanStdDev(floats.SubTo(make([]float64, n), lb, la), nil)
 	half := studentQuantile(1-(1-confidence)/2, float64(n-1)) * sd / math.Sqrt(float64(n))
 	return Change{Blocks: n, D: math.Expm1(mean), Lo: math.Expm1(mean - half), Hi: math.Expm1(mean + half), SD: sd, df: float64(n - 1)}, nil
 }
@@ -79,8 +80,8 @@ func CompareApart(a, b []float64, confidence float64) (Change, error) {
 	if err != nil {
 		return Change{}, err
 	}
-	ma, sa := meanSD(la)
-	mb, sb := meanSD(lb)
+	ma, sa := stat.MeanStdDev(la, nil)
+	mb, sb := stat.MeanStdDev(lb, nil)
 	va, vb := sa*sa/float64(len(a)), sb*sb/float64(len(b))
 	n := min(len(a), len(b))
 	c := Change{Blocks: n, D: math.Expm1(mb - ma), SD: math.Sqrt((va + vb) * float64(n)), df: 1}
@@ -153,21 +154,13 @@ func Detectable(sd float64, blocks int, margin, confidence float64) float64 {
 	return math.Expm1(math.Log1p(margin) + half)
 }
 
-func meanSD(x []float64) (mean, sd float64) {
-	mean = moremath.Mean(x)
-	return mean, moremath.StdDev(x)
-}
-
 // studentQuantile is the quantile of Student's distribution with df degrees of
 // freedom.
 func studentQuantile(q, df float64) float64 {
-	if q < 0.5 {
-		return -studentQuantile(1-q, df)
-	}
-	return moremath.InvCDF(moremath.TDist{V: df})(q)
+	return distuv.StudentsT{Sigma: 1, Nu: df}.Quantile(q)
 }
 
-func studentCDF(t, df float64) float64 { return moremath.TDist{V: df}.CDF(t) }
+func studentCDF(t, df float64) float64 { return distuv.StudentsT{Sigma: 1, Nu: df}.CDF(t) }
 
 // Distance is the Kolmogorov-Smirnov distance of two samples: the largest
 // vertical distance of their distribution functions. It is an effect size; as

@@ -1,6 +1,10 @@
 package stats
 
-import "math"
+import (
+	"math"
+
+	"gonum.org/v1/gonum/stat"
+)
 
 // Bounds of what counts as a form of a distribution.
 const (
@@ -36,7 +40,7 @@ func Forms(s Sample) int {
 	if different < formsValues {
 		return 0
 	}
-	_, sd := meanSD(points)
+	sd := stat.StdDev(points, nil)
 	n := len(points)
 	spread := min(sd, (points[n*3/4]-points[n/4])/1.34)
 	if spread <= 0 {

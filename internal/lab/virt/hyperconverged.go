@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	kubevirt "kubevirt.io/api/core/v1"
 
-	"plimsoll.dev/plimsoll/internal/advise/lint"
+	kinds "plimsoll.dev/plimsoll/internal/advise/schema"
 )
 
 const hyperConverged = "HyperConverged"
@@ -24,14 +24,14 @@ func hyperResource() schema.GroupVersionResource {
 }
 
 // hyperDefinition is that of a HyperConverged. Its types are no module that can
-// be had; lint has tables of what it can hold.
+// be had; what it can hold stands in a table.
 func hyperDefinition() apiextensions.CustomResourceDefinition {
 	r := hyperResource()
 	return apiextensions.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: r.GroupResource().String()}, Spec: apiextensions.CustomResourceDefinitionSpec{
 		Group: r.Group, Scope: apiextensions.NamespaceScoped,
 		Names: apiextensions.CustomResourceDefinitionNames{Plural: r.Resource, Singular: "hyperconverged", Kind: hyperConverged, ListKind: hyperConverged + "List", ShortNames: []string{"hco", "hcos"}},
 		Versions: []apiextensions.CustomResourceDefinitionVersion{{Name: r.Version, Served: true, Storage: true,
-			Schema:       &apiextensions.CustomResourceValidation{OpenAPIV3Schema: lint.Definition(r.GroupVersion().String(), hyperConverged)},
+			Schema:       &apiextensions.CustomResourceValidation{OpenAPIV3Schema: kinds.Definition(r.GroupVersion().String(), hyperConverged)},
 			Subresources: &apiextensions.CustomResourceSubresources{Status: &apiextensions.CustomResourceSubresourceStatus{}}}},
 	}}
 }

@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	kubevirt "kubevirt.io/api/core/v1"
 
-	"plimsoll.dev/plimsoll/internal/advise/lint"
+	kinds "plimsoll.dev/plimsoll/internal/advise/schema"
 )
 
 // What a HyperConverged says stands in the KubeVirt, and nothing else of the
@@ -74,9 +74,9 @@ func sameJSON(t *testing.T, a, b string) bool {
 	return string(x) == string(y)
 }
 
-// What lint takes for required of the published types is what the definitions
+// What is taken for required of the published types is what the definitions
 // require.
-func TestLintKnowsWhatIsRequired(t *testing.T) {
+func TestWhatIsRequired(t *testing.T) {
 	all, err := Definitions()
 	if err != nil {
 		t.Fatal(err)
@@ -84,10 +84,10 @@ func TestLintKnowsWhatIsRequired(t *testing.T) {
 	compared := 0
 	for _, crd := range all {
 		if !strings.HasSuffix(crd.Spec.Group, "kubevirt.io") {
-			continue // lint has tables of its own
+			continue // these stand in a table
 		}
 		for _, v := range crd.Spec.Versions {
-			if known := lint.Definition(crd.Spec.Group+"/"+v.Name, crd.Spec.Names.Kind); known != nil {
+			if known := kinds.Definition(crd.Spec.Group+"/"+v.Name, crd.Spec.Names.Kind); known != nil {
 				compared += sameRequired(t, crd.Spec.Names.Kind, v.Schema.OpenAPIV3Schema, known)
 			}
 		}

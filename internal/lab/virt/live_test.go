@@ -19,10 +19,10 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/yaml"
 	"k8s.io/client-go/tools/clientcmd"
 	"k8s.io/client-go/transport/websocket"
 	kubevirt "kubevirt.io/api/core/v1"
-	"sigs.k8s.io/yaml"
 
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )

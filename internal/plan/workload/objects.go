@@ -39,10 +39,10 @@ type Objects struct {
 	// Held are the times for which something held, of which the distribution in
 	// the step is told.
 	Held []Held `yaml:"held"`
-	// AtOnce, if not nil, says between which milestones objects are counted.
-	AtOnce *AtOnce `yaml:"atOnce"`
-	// By, if not nil, says by which labels the objects' times are told apart.
-	By *By `yaml:"by"`
+	// Concurrent, if not nil, says between which milestones objects are counted.
+	Concurrent *Concurrent `yaml:"atOnce"`
+	// GroupBy, if not nil, says by which labels the objects' times are grouped.
+	GroupBy *GroupBy `yaml:"by"`
 	// Bounds are what can keep the load from going faster, by samples that a lab
 	// or a cluster gives.
 	Bounds []record.Bound `yaml:"bounds"`
@@ -64,11 +64,11 @@ type Resource struct {
 	Says string `yaml:"says"`
 }
 
-// Held is something that holds of a resource for a time, which is told.
+// Held is something that holds of a resource for a time, which is reported.
 type Held struct {
 	When `yaml:",inline"`
 	Name string `yaml:"name"` // what takes that time
-	// Each says that the times are told for each object by its name.
+	// Each says that the times are those of each object by its name.
 	Each bool `yaml:"each"`
 }
 
@@ -119,7 +119,7 @@ type Probe struct {
 	// has done, as json+; the milestone is reached when it has. The key is that of
 	// the parameter ParamSSHKey, which the run fills in.
 	FIO string `yaml:"fio"`
-	// Phase is what the figures of that IO are told for, "" where there is one.
+	// Phase is what the figures of that IO are for, "" where there is one.
 	Phase string `yaml:"phase"`
 	// Where, if not "", is a path without whose value there is nothing to be called.
 	Where string `yaml:"where"`
@@ -143,7 +143,7 @@ const ParamGuestIOPS = "guestIOPS"
 // ReadsFIO reports whether objects tell of IO that they do.
 func (o *Objects) ReadsFIO() bool { return len(o.phases()) > 0 }
 
-// phases are those that figures of IO are told for.
+// phases are those that figures of IO are for.
 func (o *Objects) phases() (list []string) {
 	if o == nil {
 		return nil
@@ -172,9 +172,9 @@ func (o *Objects) fioMetrics() (list []record.Metric) {
 			phase = " " + phase
 		}
 		for _, side := range []string{"read", "write"} {
-			list = append(list, record.Metric{Name: side + " rate" + phase, Unit: "/s", Help: side + "s per second" + phase + ", of all together (IOPS)", LessIsWorse: true, Source: SourceFIO, Figure: record.FigureMost, Value: side + "Rate" + phase})
+			list = append(list, record.Metric{Name: side + " rate" + phase, Unit: "/s", Help: side + "s per second" + phase + ", of all together (IOPS)", LessIsWorse: true, Of: record.Fold{Source: SourceFIO, Value: side + "Rate" + phase, Fold: record.FoldMost}})
 			for _, q := range []string{"p50", "p99"} {
-				list = append(list, record.Metric{Name: side + " " + q + phase, Unit: "s", Help: q + " of the latencies of " + side + "s" + phase + ", of all together", Source: SourceFIO, Figure: record.FigureMost, Value: side + " " + q + phase})
+				list = append(list, record.Metric{Name: side + " " + q + phase, Unit: "s", Help: q + " of the latencies of " + side + "s" + phase + ", of all together", Of: record.Fold{Source: SourceFIO, Value: side + " " + q + phase, Fold: record.FoldMost}})
 			}
 		}
 	}
@@ -249,24 +249,24 @@ type Drain struct {
 	Pools string `yaml:"pools"`
 }
 
-// AtOnce says between which milestones objects are counted, in all and on one
-// place, and what tells how many may be there.
-type AtOnce struct {
+// Concurrent says between which milestones objects are counted, in all and on one
+// place, and what says how many may be there.
+type Concurrent struct {
 	From   string  `yaml:"from"`
 	To     string  `yaml:"to"`
 	Limits *Limits `yaml:"limits"` // nil: there are none
 }
 
-// By names labels of the objects, or of the nodes that they are on, by which their
-// times are told apart, and between which milestones these are; without From they
-// are from time zero.
-type By struct {
+// GroupBy names labels of the objects, or of the nodes that they are on, by which
+// their times are grouped, and between which milestones these are; without From
+// they are from time zero.
+type GroupBy struct {
 	Labels []string `yaml:"labels"`
 	From   string   `yaml:"from"`
 	To     string   `yaml:"to"`
 }
 
-// Limits are told by the first object of a kind that the cluster has.
+// Limits are those that the first object of a kind has that the cluster has.
 type Limits struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -303,14 +303,14 @@ func (o *Objects) kind(base record.ObjectKind) record.ObjectKind {
 		}
 	}
 	k.Milestones = append(k.Milestones, record.Milestone{Name: base.Gone, Owner: base.Owner(base.Created)})
-	if o.AtOnce != nil {
-		k.AtOnce = &record.AtOnce{From: o.AtOnce.From, To: o.AtOnce.To}
-		if l := o.AtOnce.Limits; l != nil {
-			k.AtOnce.Setting, k.AtOnce.PerPlaceSetting = l.All.name(), l.PerPlace.name()
+	if c := o.Concurrent; c != nil {
+		k.Concurrent = &record.Concurrent{From: c.From, To: c.To}
+		if l := c.Limits; l != nil {
+			k.Concurrent.Setting, k.Concurrent.PerPlaceSetting = l.All.name(), l.PerPlace.name()
 		}
 	}
-	if o.By != nil {
-		k.By = &record.By{Labels: o.By.Labels, From: o.By.From, To: o.By.To}
+	if by := o.GroupBy; by != nil {
+		k.GroupBy = &record.GroupBy{Labels: by.Labels, From: by.From, To: by.To}
 	}
 	if o.ReadsFIO() {
 		k.Metrics = append(slices.Clone(k.Metrics), o.fioMetrics()...)
@@ -393,7 +393,7 @@ func (v *validator) objects(o *Objects) {
 			v.Fail(path+".name", "is missing: what takes the time")
 		}
 	}
-	if l := o.AtOnce; l != nil && l.Limits != nil && (l.Limits.APIVersion == "" || l.Limits.Kind == "") {
+	if l := o.Concurrent; l != nil && l.Limits != nil && (l.Limits.APIVersion == "" || l.Limits.Kind == "") {
 		v.Fail("objects.atOnce.limits", "needs the apiVersion and kind of the object that tells them")
 	}
 	for i, s := range o.SetUp {
@@ -474,13 +474,13 @@ func (v *validator) objectMilestones(o *Objects) {
 		v.Add("objects.there", nearest.OneOf(o.There, names), "%q is none of the milestones", o.There)
 	}
 	between := map[string]string{}
-	if o.AtOnce != nil {
-		between["atOnce.from"], between["atOnce.to"] = o.AtOnce.From, o.AtOnce.To
+	if o.Concurrent != nil {
+		between["atOnce.from"], between["atOnce.to"] = o.Concurrent.From, o.Concurrent.To
 	}
-	if o.By != nil {
-		between["by.from"], between["by.to"] = cmp.Or(o.By.From, o.There), o.By.To
-		if len(o.By.Labels) == 0 {
-			v.Fail("objects.by.labels", "is missing: the labels by which times are told apart")
+	if by := o.GroupBy; by != nil {
+		between["by.from"], between["by.to"] = cmp.Or(by.From, o.There), by.To
+		if len(by.Labels) == 0 {
+			v.Fail("objects.by.labels", "is missing: the labels by which times are grouped")
 		}
 	}
 	for key, name := range between {

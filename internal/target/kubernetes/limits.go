@@ -17,7 +17,7 @@ import (
 )
 
 // readLimits reads what a cluster's own limits are.
-func readLimits(ctx context.Context, c *api.Client, from *workload.Limits, to *record.AtOnce) error {
+func readLimits(ctx context.Context, c *api.Client, from *workload.Limits, to *record.Concurrent) error {
 	if from == nil {
 		return nil
 	}

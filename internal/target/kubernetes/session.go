@@ -227,15 +227,15 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 	if err != nil {
 		return found, err
 	}
-	if s.Workload != nil && found.Kind.AtOnce != nil {
-		if err := readLimits(ctx, s.cluster.client, s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce); err != nil {
+	if s.Workload != nil && found.Kind.Concurrent != nil {
+		if err := readLimits(ctx, s.cluster.client, s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent); err != nil {
 			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
 		}
-		if from, to := s.Workload.Objects.AtOnce.Limits, found.Kind.AtOnce; from != nil {
+		if from, to := s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent; from != nil {
 			to.Limit, to.PerPlaceLimit = changed(s.toLoad(), to.Limit, from.All), changed(s.toLoad(), to.PerPlaceLimit, from.PerPlace)
 		}
 	}
-	if by := found.Kind.By; by != nil {
+	if by := found.Kind.GroupBy; by != nil {
 		by.Places = seen.Labels(by.Labels)
 	}
 	found.Version = seen.Version

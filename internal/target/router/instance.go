@@ -9,7 +9,7 @@ import (
 	"runtime/debug"
 	"sync"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
@@ -40,7 +40,7 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 		}},
 	}
 	if one.rate > 0 {
-		e.Fidelity.Notes[0] = fmt.Sprintf("HAProxy is real and runs on this machine, as its servers and the generator do: requests cross a link that the kernel limits to %s each way, and no network card", tune.Rate(one.rate))
+		e.Fidelity.Notes[0] = fmt.Sprintf("HAProxy is real and runs on this machine, as its servers and the generator do: requests cross a link that the kernel limits to %s each way, and no network card", param.Rate(one.rate))
 	}
 	e.Host.Runtimes = map[string]string{"haproxy": one.binary.Version, "haproxy TLS": one.binary.TLS}
 	for name, arm := range i.arms {

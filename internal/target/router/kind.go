@@ -1,6 +1,8 @@
 package router
 
 import (
+	"slices"
+
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
@@ -17,7 +19,7 @@ const (
 const (
 	sourceRouter  = "haproxy"
 	sourceServers = "backend"
-	sourceFigures = "haproxy figures" // what it tells of itself
+	sourceFigures = "haproxy figures" // what it reports of itself
 	sourceLoad    = "generator"       // what its connections came to
 	sourceMachine = "machine"         // as judge.SourceMachine
 	sourceChange  = "change"          // of what a plan changes under load
@@ -30,18 +32,21 @@ func requests() record.ObjectKind {
 		Milestones: []record.Milestone{
 			{Name: load.Connected, Owner: "listener"}, {Name: load.Secured, Owner: "TLS handshake"}, {Name: load.Response, Owner: "router and its servers"},
 		},
-		There:    load.Response,
-		Anew:     true,
-		Measures: []record.Measure{{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true}},
-		Metrics: []record.Metric{
-			{Name: "requestsPerCPUSecond", Unit: "/s", Help: "requests that HAProxy served for each second of processor time that it used", LessIsWorse: true, Source: sourceRouter, Figure: record.FigurePerCPU},
-			{Name: "achieved rate", Unit: "/s", Help: "requests answered per second", LessIsWorse: true, Figure: record.FigureRate},
-			{Name: "haproxy CPU", Unit: "s", Help: "processor time of HAProxy", Source: sourceRouter, Figure: record.FigureCPU},
-			{Name: "haproxy memory, most", Unit: "B", Help: "the most memory of HAProxy", Source: sourceRouter, Figure: record.FigureMemory},
-			{Name: "haproxy memory, growth", Unit: "B", Help: "the most memory of HAProxy less that at the start", Source: sourceRouter, Figure: record.FigureGrowth},
-			{Name: "change", Unit: "s", Help: "time that the event took: a reload until the new process serves, a route until its first right answer", Source: sourceChange, Figure: record.FigureSeconds},
-		},
-		Courses: []record.Course{
+		There:        load.Response,
+		FreshPerStep: true,
+		Measures:     []record.Measure{{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true}},
+		Metrics: slices.Concat([]record.Metric{
+			{
+				Name: "requestsPerCPUSecond", Title: "requests per HAProxy CPU second", Unit: "/s", Help: "requests that HAProxy served for each second of CPU time that it used",
+				LessIsWorse: true,
+				Of:          record.Fold{Source: record.SourceStep, Value: record.ValueDone, Fold: record.FoldLast},
+				Per:         &record.Fold{Source: sourceRouter, Value: record.ValueCPU, Fold: record.FoldDifference},
+			},
+			record.AchievedRate("requests answered per second"),
+		}, record.UseOf(sourceRouter, "HAProxy"), []record.Metric{
+			{Name: "change", Unit: "s", Help: "time that the event took: a reload until the new process serves, a route until its first right answer", Of: record.Fold{Source: sourceChange, Value: "seconds", Fold: record.FoldLast}},
+		}),
+		Charts: []record.Chart{
 			{Title: "HAProxy: sessions per second", Source: sourceFigures, Values: []record.Value{{Key: "sessRate", Name: "new"}, {Key: "tlsRate", Name: "by TLS"}}},
 			{Title: "HAProxy: connections", Source: sourceFigures, Values: []record.Value{
 				{Key: "currConns", Name: "current"}, {Key: "backlog", Name: "waiting"}, {Key: "queue", Name: "queue"}, {Key: "idleHeld", Name: "idle"},

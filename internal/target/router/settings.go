@@ -14,7 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll.dev/plimsoll/internal/advise/tune"
+	"plimsoll.dev/plimsoll/internal/advise/tune/host"
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/router/backend"
@@ -126,7 +127,7 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
 	}
 	if text := p.Get("link"); text != "" {
-		r, rateErr := tune.ParseRate(text)
+		r, rateErr := param.ParseRate(text)
 		switch {
 		case rateErr != nil:
 			return s, target.ParamMistake("link", "", "%w", rateErr)
@@ -219,14 +220,14 @@ func (s *settings) files(handles int64) error {
 		besides += int64(s.servers * len(s.hosts))
 	}
 	threads := int64(s.router.Threads)
-	most := (handles - tune.HAProxyFiles(0, threads, besides)) / 2
+	most := (handles - host.HAProxyFiles(0, threads, besides)) / 2
 	switch {
 	case most < 1:
 		return target.ParamMistake("routes", "fewer routes, or a higher limit (ulimit -Hn)", "the checks of %d servers want more open files than the %d that a process may have here", s.servers*len(s.hosts), handles)
 	case s.router.Maxconn == 0:
 		s.router.Maxconn = int(min(openShiftMaxconn, most))
 	case int64(s.router.Maxconn) > most:
-		return target.ParamMistake("maxconn", fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "HAProxy wants %d open files for %d connections, and a process may have %d here", tune.HAProxyFiles(int64(s.router.Maxconn), threads, besides), s.router.Maxconn, handles)
+		return target.ParamMistake("maxconn", fmt.Sprintf("at most %d, or a higher limit (ulimit -Hn)", most), "HAProxy wants %d open files for %d connections, and a process may have %d here", host.HAProxyFiles(int64(s.router.Maxconn), threads, besides), s.router.Maxconn, handles)
 	}
 	if s.router.Bufsize < 1024 || s.router.Maxrewrite >= s.router.Bufsize {
 		return target.ParamMistake("bufsize", "", "a buffer of %d bytes, of which %d are kept free for rewriting, holds no request", s.router.Bufsize, s.router.Maxrewrite)

@@ -32,10 +32,7 @@ func Objects() record.ObjectKind {
 			{Name: target.MeasureRequestErrors, Help: "failed requests of the latest 200", Percent: true},
 			{Name: placesNotReady, Help: "places that are not ready"},
 		},
-		Metrics: []record.Metric{
-			{Name: "simulated CPU", Unit: "s", Help: "planted CPU time of the objects", Source: source, Figure: record.FigureCPU},
-			{Name: "simulated memory, most", Unit: "B", Help: "planted peak memory of the objects", Source: source, Figure: record.FigureMemory},
-		},
+		Metrics: record.UseOf(source, "the objects (planted)"),
 		Troubles: []record.Trouble{
 			{Class: "scheduling", What: "no place had room for objects", Reasons: []string{unplaced}},
 			{Class: "restarts", What: "objects were planted to fail", Reasons: []string{plantedFailure}},

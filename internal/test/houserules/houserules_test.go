@@ -115,7 +115,8 @@ func isKubernetes(p string) bool {
 func impure() []string {
 	return []string{
 		".", "internal/cli", "internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
-		"internal/target/kubernetes", "internal/advise/lint",
+		"internal/target/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
+		"internal/advise/lint/objects", "internal/advise/lint/commands",
 		"internal/target/kubernetes/api", "internal/target/kubernetes/prepared", "internal/target/kubernetes/kubetest", "internal/target/kubernetes/follow",
 		"internal/target/kubernetes/create", "internal/target/kubernetes/change", "internal/target/kubernetes/drain", "internal/target/kubernetes/sweep", "internal/target/kubernetes/survey",
 	}

@@ -1,4 +1,4 @@
-// Package size answers: how many bytes does a text such as 4KiB stand for?
+// Package size answers: how many bytes does a text such as 512Mi stand for?
 package size
 
 import (
@@ -9,15 +9,16 @@ import (
 	"strings"
 )
 
-var form = regexp.MustCompile(`^([0-9]+\.?[0-9]*)[ ]*(?:([kKMGTPgtp])(i?)B?|B)?$`)
+var form = regexp.MustCompile(`^([0-9]+\.?[0-9]*)[ ]*(?:([kKMGTPEgtp])(i?)B?|B)?$`)
 
 // Parse reads a number of bytes: 4KiB, 32Gi, 1.5Ti, 512kB, 4G, or a bare number.
 // Units with an i are binary, others decimal, as in Kubernetes. More than most is
 // an error.
 func Parse(text string, most int64) (int64, error) {
+	const allowed = "want bytes such as 4096, 512Mi or 1.5GiB (units of 1024), 500M or 4GB (of 1000)"
 	m := form.FindStringSubmatch(strings.TrimSpace(text))
 	if m == nil {
-		return 0, fmt.Errorf("%q is no size: want one such as 32Gi, 4KiB, 512kB or 4096", text)
+		return 0, fmt.Errorf("%q is no size: %s", text, allowed)
 	}
 	value, err := strconv.ParseFloat(m[1], 64)
 	if err != nil {
@@ -29,7 +30,7 @@ func Parse(text string, most int64) (int64, error) {
 	}
 	n := value
 	if m[2] != "" {
-		n *= math.Pow(base, float64(strings.Index("kmgtp", strings.ToLower(m[2]))+1))
+		n *= math.Pow(base, float64(strings.Index("kmgtpe", strings.ToLower(m[2]))+1))
 	}
 	switch {
 	case m[2] == "" && n != math.Trunc(n):
@@ -43,13 +44,51 @@ func Parse(text string, most int64) (int64, error) {
 // Text writes a number of bytes, in the largest binary unit that gives a whole
 // number.
 func Text(n int64) string {
-	for _, u := range []struct {
-		name  string
-		bytes int64
-	}{{"EiB", 1 << 60}, {"PiB", 1 << 50}, {"TiB", 1 << 40}, {"GiB", 1 << 30}, {"MiB", 1 << 20}, {"KiB", 1 << 10}} {
-		if n >= u.bytes && n%u.bytes == 0 {
-			return fmt.Sprintf("%d %s", n/u.bytes, u.name)
-		}
-	}
-	return fmt.Sprintf("%d B", n)
+	number, unit := largest(n)
+	return fmt.Sprintf("%d %sB", number, unit)
 }
+
+// largest is a number of bytes in the largest binary unit that gives a whole
+// number.
+func largest(n int64) (number int64, unit string) {
+	for _, prefix := range "KMGTPE" {
+		if n < 1024 || n%1024 != 0 {
+			break
+		}
+		n, unit = n/1024, string(prefix)+"i"
+	}
+	return n, unit
+}
+
+// Bytes is a size that is a flag or a key of a file: 512Mi, 1.5GiB, 500MB.
+type Bytes int64
+
+// UnmarshalText reads what Parse does, up to 1 EiB.
+func (b *Bytes) UnmarshalText(text []byte) error {
+	n, err := Parse(string(text), 1<<60)
+	if err == nil {
+		*b = Bytes(n)
+	}
+	return err
+}
+
+// MarshalText writes it as Kubernetes does, whole: 512Mi.
+func (b Bytes) MarshalText() ([]byte, error) {
+	number, unit := largest(int64(b))
+	return fmt.Appendf(nil, "%d%s", number, unit), nil
+}
+
+// String is that of a flag: nothing for 0.
+func (b *Bytes) String() string {
+	if *b == 0 {
+		return ""
+	}
+	text, _ := b.MarshalText() // it always can
+	return string(text)
+}
+
+// Set reads a flag's value.
+func (b *Bytes) Set(text string) error { return b.UnmarshalText([]byte(text)) }
+
+// Type is what a flag's value is called in the help.
+func (b *Bytes) Type() string { return "memory" }

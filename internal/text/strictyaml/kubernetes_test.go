@@ -8,14 +8,14 @@ import (
 	"strings"
 	"testing"
 
-	kubernetes "sigs.k8s.io/yaml"
+	kubernetes "k8s.io/apimachinery/pkg/util/yaml"
 )
 
 // asKubernetesReads is the slow twin of DecodeAll with Kubernetes(): the reader
 // that Kubernetes itself uses, by way of JSON.
 func asKubernetesReads(text string) (any, error) {
-	asJSON, err := kubernetes.YAMLToJSONStrict([]byte(text))
-	if err != nil {
+	var asJSON json.RawMessage
+	if err := kubernetes.UnmarshalStrict([]byte(text), &asJSON); err != nil {
 		return nil, err
 	}
 	decoder := json.NewDecoder(bytes.NewReader(asJSON))

@@ -111,7 +111,7 @@ func (out *Outcome) addTrends(list []*Operand, o TrendOptions) (trends []compare
 		for i := range list {
 			figure := levelPoint(runs[i], at, metric, &t.Points[i])
 			if figure != nil {
-				t.Unit, t.LessIsWorse = figure.Unit, figure.LessIsWorse
+				t.Title, t.Unit, t.LessIsWorse = figure.Title, figure.Unit, figure.LessIsWorse
 			}
 		}
 		t.FindChanges(o.alpha(), o.Seed)

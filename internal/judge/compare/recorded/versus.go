@@ -459,7 +459,7 @@ func advise(c *compare.LevelComparison, spec compare.Spec, a, b *Operand) {
 	c.Why = fmt.Sprintf("%s at level %s, and an interval needs two of each: run 'plimsoll ab --repeat 5', or 'plimsoll sweep --levels %s' for each",
 		strings.Join(few, ", "), level, strings.Join(slices.Repeat([]string{level}, 5), ","))
 	if c.Primary.Change != nil {
-		c.Why = fmt.Sprintf("%s changed by %+.1f%%, but %s", spec.Metric, 100**c.Primary.Change, c.Why)
+		c.Why = fmt.Sprintf("%s changed by %+.1f%%, but %s", c.Primary.Called(), 100**c.Primary.Change, c.Why)
 	}
 }
 

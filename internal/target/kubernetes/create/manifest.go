@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/runtime/serializer/protobuf"
 	"k8s.io/client-go/kubernetes/scheme"
 
@@ -456,4 +457,17 @@ func encode(object runtime.Object) ([]byte, error) {
 		return nil, fmt.Errorf("encode %T: %w", object, err)
 	}
 	return b.Bytes(), nil
+}
+
+// countOf is a number of objects of a kind, with the kind's plural.
+func countOf(n int, kind string) string {
+	if n != 1 {
+		many, one := meta.UnsafeGuessKindToResource(schema.GroupVersionKind{Kind: kind})
+		same := 0
+		for same < min(len(many.Resource), len(one.Resource)) && many.Resource[same] == one.Resource[same] {
+			same++
+		}
+		kind = kind[:same] + many.Resource[same:]
+	}
+	return fmt.Sprintf("%d %s", n, kind)
 }

@@ -56,3 +56,15 @@ func TestManifestsWithoutRendering(t *testing.T) {
 		}
 	}
 }
+
+func TestCountOf(t *testing.T) {
+	for _, c := range []struct {
+		n    int
+		kind string
+		want string
+	}{{1, "Pod", "1 Pod"}, {7, "Pod", "7 Pods"}, {2, "NetworkPolicy", "2 NetworkPolicies"}, {0, "Ingress", "0 Ingresses"}, {2, "VirtualMachine", "2 VirtualMachines"}} {
+		if got := countOf(c.n, c.kind); got != c.want {
+			t.Errorf("%s, want %s", got, c.want)
+		}
+	}
+}

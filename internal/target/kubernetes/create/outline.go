@@ -33,7 +33,7 @@ func Outline(v prepared.Variant, ids prepared.Identity) (list []target.Change, e
 				return nil, target.Mistakef("", "%w", err)
 			}
 			for _, doc := range docs {
-				list = append(list, target.Change{Action: target.Make, What: fmt.Sprintf("%d %v", max(1, job.Objects[o].Replicas), doc["kind"]), Each: "iteration"})
+				list = append(list, target.Change{Action: target.Make, What: countOf(max(1, job.Objects[o].Replicas), fmt.Sprint(doc["kind"])), Each: "iteration"})
 			}
 		}
 	}

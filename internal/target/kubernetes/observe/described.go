@@ -373,7 +373,7 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	o.uids[resource], o.listed[resource] = m.uid, d.lists[resource]
 	if resource == 0 {
 		o.news.UID, o.news.Deleting, o.news.Stamps[bitCreated] = m.uid, m.deleting, m.created
-		if by := d.spec.By; by != nil && o.news.Labels == nil {
+		if by := d.spec.GroupBy; by != nil && o.news.Labels == nil {
 			for _, label := range by.Labels {
 				o.news.Labels = append(o.news.Labels, m.get("metadata.labels."+gjson.Escape(label)).String())
 			}

@@ -54,10 +54,7 @@ func Pods() record.ObjectKind {
 // and all of it.
 func metrics(sources ...string) (list []record.Metric) {
 	for _, source := range sources {
-		list = append(list,
-			record.Metric{Name: source + " CPU", Unit: "s", Help: "CPU time of " + source, Source: source, Figure: record.FigureCPU},
-			record.Metric{Name: source + " memory, most", Unit: "B", Help: "the most memory of " + source, Source: source, Figure: record.FigureMemory},
-			record.Metric{Name: source + " memory, growth", Unit: "B", Help: "the most memory of " + source + " less that at the start", Source: source, Figure: record.FigureGrowth})
+		list = append(list, record.UseOf(source, source)...)
 	}
 	return list
 }

@@ -18,7 +18,7 @@ const (
 // complete is what an IO reaches.
 const complete = "Complete"
 
-// Names of what is told beside the windows, among the sources of samples.
+// Names of what is reported beside the windows, among the sources of samples.
 const (
 	sourceFio        = "fio"
 	sourceMachine    = "machine" // as judge.SourceMachine
@@ -37,8 +37,8 @@ const (
 
 // operations are the kind of what volumes are loaded with.
 func operations() record.ObjectKind {
-	told := func(name, unit, help, source string, lessIsWorse bool) record.Metric {
-		return record.Metric{Name: name, Unit: unit, Help: help, LessIsWorse: lessIsWorse, Source: source, Figure: record.FigureTold}
+	reported := func(name, unit, help, source string, lessIsWorse bool) record.Metric {
+		return record.Metric{Name: name, Unit: unit, Help: help, LessIsWorse: lessIsWorse, Of: record.Fold{Source: source, Value: "value", Fold: record.FoldLast}}
 	}
 	return record.ObjectKind{
 		Object:     record.Noun{One: "IO", Many: "IOs"},
@@ -47,17 +47,17 @@ func operations() record.ObjectKind {
 		Generator:  "fio",
 		Measures:   []record.Measure{{Name: target.MeasureRequestErrors, Help: "failed IOs of the latest 200", Percent: true}},
 		Metrics: []record.Metric{
-			{Name: "achieved rate", Unit: "/s", Help: "IOs completed per second (IOPS)", LessIsWorse: true, Figure: record.FigureRate},
-			told("throughput", "B/s", "bytes read and written per second", sourceThroughput, true),
-			told("drive alone", "B/s", "bytes per second of one fio on the file system below the volumes, right before the step", sourceDriveAlone, true),
-			told("share of the drive", "%", "throughput as a share of that of the drive alone", sourceShare, true),
-			told("link alone", "Gbit/s", "what one connection by TCP carries from a storage server of the run's own GlusterFS to its client, right before the step", sourceLinkAlone, true),
-			told("share of the link", "%", "what crossed that link as a share of it; what is written crosses it once for each replica", sourceLinkShare, true),
-			told("finish spread", "s", "by how much earlier the fastest volume had done what the slowest one did in the hold", sourceSpread, false),
-			told("transactions", "/s", "transactions per second of pgbench beside the IO", sourceTransactions, true),
-			told("transaction latency", "s", "mean latency of these", sourceTransaction, false),
+			record.AchievedRate("IOs completed per second (IOPS)"),
+			reported("throughput", "B/s", "bytes read and written per second", sourceThroughput, true),
+			reported("drive alone", "B/s", "bytes per second of one fio on the file system below the volumes, right before the step", sourceDriveAlone, true),
+			reported("share of the drive", "%", "throughput as a share of that of the drive alone", sourceShare, true),
+			reported("link alone", "Gbit/s", "what one connection by TCP carries from a storage server of the run's own GlusterFS to its client, right before the step", sourceLinkAlone, true),
+			reported("share of the link", "%", "what crossed that link as a share of it; what is written crosses it once for each replica", sourceLinkShare, true),
+			reported("finish spread", "s", "by how much earlier the fastest volume had done what the slowest one did in the hold", sourceSpread, false),
+			reported("transactions", "/s", "transactions per second of pgbench beside the IO", sourceTransactions, true),
+			reported("transaction latency", "s", "mean latency of these", sourceTransaction, false),
 		},
-		Courses: []record.Course{
+		Charts: []record.Chart{
 			{Title: "Drive: share of the time busy", Source: sourceDrive, Values: []record.Value{{Key: "busy", Name: "drive"}}},
 			{Title: "pgbench: transactions per second", Source: sourcePgbench, Values: []record.Value{{Key: "transactionsPerSecond", Name: "transactions"}}},
 		},

@@ -67,7 +67,7 @@ func volumes() record.ObjectKind {
 		{Name: created, Owner: "glusterd"}, {Name: started, Owner: "brick processes"}, {Name: mounted, Owner: "client"},
 		{Name: written, Owner: "bricks"}, {Name: ready, Owner: "client"}, {Name: deleted, Owner: "glusterd"},
 	}
-	k.Created, k.Started, k.There, k.Gone, k.Anew = created, started, ready, deleted, true
+	k.Created, k.Started, k.There, k.Gone, k.FreshPerStep = created, started, ready, deleted, true
 	return k
 }
 
@@ -82,7 +82,7 @@ func bricks() record.ObjectKind {
 	k := kind("brick", "bricks")
 	k.Milestones = []record.Milestone{{Name: hit, Owner: "fault"}, {Name: back, Owner: "glusterd"}, {Name: verified, Owner: "client"}, {Name: recovered, Owner: "client"}}
 	k.Created, k.There = hit, recovered
-	k.Metrics = append(k.Metrics, record.Metric{Name: "bricks down", Help: "the most bricks that were seen down at a time", Source: sourceFault, Figure: record.FigureMost, Value: "down"})
+	k.Metrics = append(k.Metrics, record.Metric{Name: "bricks down", Help: "the most bricks that were seen down at a time", Of: record.Fold{Source: sourceFault, Value: "down", Fold: record.FoldMost}})
 	return k
 }
 
@@ -102,26 +102,23 @@ func kind(one, many string) record.ObjectKind {
 			{Class: "management", What: "glusterd refused, or did not answer", Reasons: []string{createFailed, startFailed, deleteFailed, noAnswer}},
 		},
 	}
-	memory := func(source, of string) {
-		k.Metrics = append(k.Metrics,
-			record.Metric{Name: source + " memory, most", Unit: "B", Help: "the most memory of " + of + ", shared memory counted in parts (PSS)", Source: source, Figure: record.FigureMemory},
-			record.Metric{Name: source + " memory, growth", Unit: "B", Help: "the most memory of " + of + " less that at the start", Source: source, Figure: record.FigureGrowth},
-			record.Metric{Name: source + " CPU", Unit: "s", Help: "processor time of " + of, Source: source, Figure: record.FigureCPU})
-	}
-	memory(string(gluster.Bricks), "the processes that serve bricks")
-	memory(string(gluster.Management), "glusterd")
-	memory(string(gluster.Mounts), "the mounts' processes")
-	memory(sourceServers, "all processes of the storage servers")
-	for _, m := range []record.Metric{
-		{Name: "processes", Help: "processes that serve bricks", Value: "processes"},
-		{Name: "RSS", Unit: "B", Help: "resident memory of the processes that serve bricks, shared memory counted for each", Value: "residentBytes"},
-		{Name: "threads", Help: "threads of the processes that serve bricks", Value: "threads"},
-		{Name: "open files", Help: "open files of the processes that serve bricks", Value: "handles"},
-		{Name: "ports", Help: "ports that bricks listen on", Value: "ports"},
+	for _, x := range [][2]string{
+		{string(gluster.Bricks), "the processes that serve bricks"}, {string(gluster.Management), "glusterd"},
+		{string(gluster.Mounts), "the mounts' processes"}, {sourceServers, "all processes of the storage servers"},
 	} {
-		m.Name, m.Source, m.Figure = string(gluster.Bricks)+" "+m.Name, string(gluster.Bricks), record.FigureMost
-		k.Metrics = append(k.Metrics, m)
+		use := record.UseOf(x[0], x[1])
+		use[1].Help += ", shared memory counted in parts (PSS)"
+		k.Metrics = append(k.Metrics, use...)
 	}
+	most := func(name, unit, help, value string) {
+		of := record.Fold{Source: string(gluster.Bricks), Value: value, Fold: record.FoldMost}
+		k.Metrics = append(k.Metrics, record.Metric{Name: of.Source + " " + name, Unit: unit, Help: help, Of: of})
+	}
+	most("processes", "", "processes that serve bricks", "processes")
+	most("RSS", "B", "resident memory of the processes that serve bricks, shared memory counted for each", "residentBytes")
+	most("threads", "", "threads of the processes that serve bricks", "threads")
+	most("open files", "", "open files of the processes that serve bricks", "handles")
+	most("ports", "", "ports that bricks listen on", "ports")
 	return k
 }
 

@@ -1,0 +1,152 @@
+package commands
+
+import (
+	"fmt"
+	"math/bits"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
+	"plimsoll.dev/plimsoll/internal/text/nearest"
+)
+
+// cephPoolKeys are what can be set of a pool (Ceph's documentation of pools).
+func cephPoolKeys() []string {
+	return strings.Fields(`size min_size pg_num pgp_num pgp_num_actual pg_num_min pg_num_max pg_autoscale_mode pg_autoscale_bias bulk
+		target_size_bytes target_size_ratio crush_rule hashpspool nodelete nopgchange nosizechange write_fadvise_dontneed noscrub
+		nodeep-scrub hit_set_type hit_set_period hit_set_count hit_set_fpp use_gmt_hitset target_max_bytes target_max_objects
+		cache_target_dirty_ratio cache_target_dirty_high_ratio cache_target_full_ratio cache_min_flush_age cache_min_evict_age
+		min_read_recency_for_promote min_write_recency_for_promote hit_set_grade_decay_rate hit_set_search_last_n fast_read
+		allow_ec_overwrites allow_ec_optimizations compression_mode compression_algorithm compression_required_ratio
+		compression_max_blob_size compression_min_blob_size scrub_min_interval scrub_max_interval deep_scrub_interval
+		scrub_priority recovery_priority recovery_op_priority csum_type csum_max_block csum_min_block fingerprint_algorithm
+		dedup_tier dedup_chunk_algorithm dedup_cdc_chunk_size read_ratio eio auid`)
+}
+
+// cephPrometheusKeys are the settings of the manager's exporter.
+func cephPrometheusKeys() []string {
+	return strings.Fields(`server_addr server_port scrape_interval stale_cache_strategy cache rbd_stats_pools
+		rbd_stats_pools_refresh_interval standby_behaviour standby_error_status_code exclude_perf_counters log_level
+		log_to_cluster log_to_cluster_level log_to_file sqlite3_killpoint`)
+}
+
+// cephCommand looks at commands that set something of Ceph.
+func cephCommand(out *report.Report, c call) {
+	words, _ := positional(c.args[1:], "-c", "--conf", "-i", "--id", "-n", "--name", "--cluster", "-f", "--format", "-k", "--keyring", "-m", "--monmap")
+	values := make([]string, len(words))
+	for i, w := range words {
+		values[i] = w.value
+	}
+	is := func(want ...string) bool { return len(values) > len(want) && slices.Equal(values[:len(want)], want) }
+	switch {
+	case is("osd", "pool", "set") && len(words) >= 6:
+		setPool(out, c, words[3], words[4], words[5])
+	case is("config", "set") && len(words) >= 5:
+		setCephConfig(out, c, words[3], words[4])
+	case is("osd", "pool", "create") && len(words) >= 5:
+		checkPGNum(out, c, words[4])
+	}
+}
+
+func setPool(out *report.Report, c call, pool, key, value word) {
+	if reading.HasHole(key.value) {
+		return
+	}
+	if keys := cephPoolKeys(); !slices.Contains(keys, key.value) {
+		fix, edits := suggest(c, key, "", keys, strings.Join(keys[:8], ", ")+" ...")
+		out.Find("ceph-pool-key", c.at(key), fix, "a pool has no setting "+key.value, edits...)
+		return
+	}
+	out.CephPools = append(out.CephPools, report.CephPool{Pool: pool.value, Key: key.value, Value: value.value, At: c.at(value)})
+	if reading.HasHole(value.value) {
+		return
+	}
+	switch key.value {
+	case "pg_autoscale_mode":
+		if !slices.Contains([]string{"on", "off", "warn"}, value.value) {
+			out.Find("ceph-value", c.at(value), "write on, off or warn", fmt.Sprintf("pg_autoscale_mode cannot be %q", value.value))
+		}
+	case "pg_num", "pgp_num", "pg_num_min", "pg_num_max":
+		checkPGNum(out, c, value)
+	case "size", "min_size":
+		if n, err := strconv.Atoi(value.value); err != nil || n < 1 || n > 10 {
+			out.Find("ceph-value", c.at(value), "write 1 to 10", fmt.Sprintf("%s cannot be %q", key.value, value.value))
+		}
+	}
+}
+
+// suggest is what to write for a key that is not known, and the edits if one
+// was meant beyond doubt. The key stands behind a prefix; some are those that
+// are named if none is near.
+func suggest(c call, key word, prefix string, known []string, some string) (fix string, edits []reading.Edit) {
+	near, ok := nearest.Word(key.value[len(prefix):], known)
+	if !ok {
+		return "write one of " + some, nil
+	}
+	return "write " + prefix + near, c.replace(key, len(prefix), len(key.value), near)
+}
+
+// checkPGNum holds a number of placement groups against what is good.
+func checkPGNum(out *report.Report, c call, w word) {
+	if reading.HasHole(w.value) {
+		return
+	}
+	n, err := strconv.Atoi(w.value)
+	if err != nil {
+		if w.value != "replicated" && w.value != "erasure" {
+			out.Find("ceph-value", c.at(w), "write a whole number", fmt.Sprintf("a number of placement groups cannot be %q", w.value))
+		}
+		return
+	}
+	if n < 1 || n > 1<<20 {
+		out.Find("ceph-value", c.at(w), "write a power of two; 100 groups for each OSD in all is the usual aim", fmt.Sprintf("a number of placement groups cannot be %d", n))
+		return
+	}
+	if n&(n-1) != 0 {
+		low := 1 << (bits.Len(uint(n)) - 1)
+		out.Find("ceph-pg-num", c.at(w), fmt.Sprintf("write %d or %d", low, 2*low), fmt.Sprintf("%d is no power of two", n))
+	}
+}
+
+func setCephConfig(out *report.Report, c call, key, value word) {
+	name, isPrometheus := strings.CutPrefix(key.value, "mgr/prometheus/")
+	if !isPrometheus {
+		// mgr.prometheus/..., mgr/promethues/...
+		if module, _, ok := strings.Cut(strings.TrimPrefix(key.value, "mgr/"), "/"); ok && strings.HasPrefix(key.value, "mgr/") {
+			if near, ok := nearest.Word(module, []string{"prometheus"}); ok && near != module {
+				out.Find("ceph-config-key", c.at(key), "write mgr/prometheus/...", fmt.Sprintf("the manager has no module %s", module), c.replace(key, len("mgr/"), len("mgr/")+len(module), near)...)
+			}
+		}
+		return
+	}
+	keys := cephPrometheusKeys()
+	if !slices.Contains(keys, name) && !reading.HasHole(name) {
+		fix, edits := suggest(c, key, "mgr/prometheus/", keys, strings.Join(keys[:7], ", "))
+		out.Find("ceph-config-key", c.at(key), fix, fmt.Sprintf("the exporter has no setting %s", name), edits...)
+		return
+	}
+	if (name == "scrape_interval" || name == "rbd_stats_pools_refresh_interval") && !reading.HasHole(value.value) {
+		if v, err := strconv.ParseFloat(value.value, 64); err != nil || v <= 0 {
+			out.Find("ceph-value", c.at(value), "write a number of seconds, without a unit", fmt.Sprintf("%s cannot be %q", name, value.value))
+		}
+	}
+}
+
+// AcrossCephPools finds pools whose number of groups the autoscaler changes
+// back.
+func AcrossCephPools(out *report.Report) {
+	off := make(map[string]bool)
+	for _, p := range out.CephPools {
+		if p.Key == "pg_autoscale_mode" && p.Value != "on" {
+			off[p.Pool] = true
+		}
+	}
+	for _, p := range out.CephPools {
+		if p.Key == "pg_num" && !off[p.Pool] {
+			out.Find("ceph-autoscaler", p.At, fmt.Sprintf("turn it off for the pool first: ceph osd pool set %s pg_autoscale_mode off", p.Pool),
+				fmt.Sprintf("pg_num of %s is set, and the autoscaler is not turned off for it here", p.Pool))
+		}
+	}
+}

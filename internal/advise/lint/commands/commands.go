@@ -1,0 +1,353 @@
+package commands
+
+import (
+	"cmp"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint/host"
+	"plimsoll.dev/plimsoll/internal/advise/lint/objects"
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// command holds a command against the rules for it. broken says that the
+// command before ended where its patch should stand; so does its result of this
+// one.
+func command(out *report.Report, c call, broken bool) (nowBroken bool) {
+	if first := c.args[0]; broken && (strings.HasPrefix(first.value, "{") || strings.HasPrefix(first.value, "[")) {
+		// The patch of the command before, on a line of its own.
+		checkPatch(out, c, first)
+	}
+	switch c.name() {
+	case "oc", "kubectl":
+		return kubectlCommand(out, c)
+	case "ceph":
+		cephCommand(out, c)
+	case "gluster":
+		glusterCommand(out, c)
+	case "sysctl":
+		sysctlCommand(out, c)
+	case "echo", "printf":
+		echoCommand(out, c)
+	}
+	return false
+}
+
+// positional are the arguments that are no flags and no values of flags.
+// withValue are the flags that take their value from the next argument.
+func positional(args []word, withValue ...string) (words []word, flags map[string]word) {
+	flags = make(map[string]word)
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a.value == "--":
+			return append(words, args[i+1:]...), flags
+		case !strings.HasPrefix(a.value, "-") || a.value == "-":
+			words = append(words, a)
+		default:
+			name, value, has := strings.Cut(a.value, "=")
+			switch {
+			case has:
+				v := a
+				v.value = value
+				if v.inner >= 0 {
+					v.inner += len(name) + 1
+				}
+				flags[name] = v
+			case slices.Contains(withValue, a.value) && i+1 < len(args):
+				i++
+				flags[name] = args[i]
+			case len(a.value) > 2 && a.value[1] != '-' && slices.Contains(withValue, a.value[:2]):
+				v := a
+				v.value = a.value[2:]
+				v.inner = -1 // begins in the middle
+				flags[a.value[:2]] = v
+			default:
+				flags[name] = a
+			}
+		}
+	}
+	return words, flags
+}
+
+// resourceKind is the kind that a name on a command line stands for, and
+// whether it has no namespace.
+func resourceKind(name string) (kind string, cluster bool) {
+	name, _, _ = strings.Cut(strings.ToLower(name), ".")
+	short := map[string]string{
+		"MachineConfigPool": "mcp", "Node": "no", "StorageProfile": "", "MachineConfig": "mc", "KubeletConfig": "", "StorageClass": "sc",
+		"PersistentVolume": "pv", "ClusterVersion": "", "Namespace": "ns", "ClusterRole": "", "CustomResourceDefinition": "crd",
+		"PriorityClass": "pc", "DeploymentConfig": "dc", "Deployment": "deploy",
+	}
+	for kind, short := range short {
+		one := strings.ToLower(kind)
+		many := one + "s"
+		if strings.HasSuffix(one, "s") {
+			many = one + "es"
+		}
+		if name != "" && (name == one || name == many || name == short || short == "crd" && name == "crds") {
+			return kind, !strings.HasPrefix(kind, "Deployment")
+		}
+	}
+	return "", false
+}
+
+// kubectlCommand looks at commands of oc and kubectl.
+func kubectlCommand(out *report.Report, c call) (broken bool) {
+	words, flags := positional(c.args[1:], "-n", "--namespace", "--context", "--kubeconfig", "-f", "--filename", "-p", "--patch", "--patch-file", "--type",
+		"-o", "--output", "-l", "--selector", "--replicas", "--as", "--cluster", "--user", "-s", "--server", "--token", "-c", "--container", "--subresource", "--field-selector", "-e", "--env", "--to", "--to-image", "--cpu-percent", "--min", "--max", "--timeout", "--grace-period", "-k", "--kustomize")
+	if len(words) == 0 {
+		return
+	}
+	verb := words[0].value
+	rest := words[1:]
+	// The resource is KIND NAME... or KIND/NAME.
+	kind, cluster, name := "", false, ""
+	if len(rest) > 0 {
+		k, n, slash := strings.Cut(rest[0].value, "/")
+		kind, cluster = resourceKind(k)
+		switch {
+		case slash:
+			name = n
+		case len(rest) > 1:
+			name = rest[1].value
+		}
+		for _, f := range []string{"-n", "--namespace"} {
+			if ns, ok := flags[f]; ok && cluster && slices.Contains([]string{"edit", "patch", "label", "annotate", "delete", "apply"}, verb) {
+				out.Find("cluster-scoped", c.at(ns), "leave the namespace out", fmt.Sprintf("a %s has no namespace", kind))
+			}
+		}
+	}
+	switch verb {
+	case "label":
+		if len(rest) == 0 {
+			return
+		}
+		labels := rest[1:]
+		if !strings.Contains(rest[0].value, "/") && len(labels) > 0 && name != "" && !strings.ContainsAny(name, "=") {
+			labels = labels[1:]
+		}
+		for _, w := range labels {
+			labelWord(out, c, kind, name, w)
+		}
+	case "patch":
+		for _, f := range []string{"-p", "--patch"} {
+			p, ok := flags[f]
+			switch {
+			case ok && p.value == f:
+				broken = true
+				out.Find("patch-syntax", c.at(p), "end the line with a backslash, or write the patch behind it", f+" stands at the end of its line, without a patch")
+			case ok && p.literal:
+				spec := checkPatch(out, c, p)
+				if k, _, _ := strings.Cut(words[min(1, len(words)-1)].value, "/"); spec.Node != nil && spec.Node.Kind == strictyaml.Mapping {
+					patchFits(out, spec, k)
+				}
+			}
+		}
+	}
+	return broken
+}
+
+// labelWord reads KEY=VALUE of a label command.
+func labelWord(out *report.Report, c call, kind, name string, w word) {
+	key, value, ok := strings.Cut(w.value, "=")
+	if !ok || reading.HasHole(w.value) || reading.HasHole(name) {
+		return
+	}
+	if kind == "" || name == "" {
+		return
+	}
+	out.Labels = append(out.Labels, report.Labelled{
+		Kind: kind, Name: name, Key: key, Value: value, At: c.at(w),
+		Replace: func(fresh string) []reading.Edit { return c.replace(w, len(key)+1, len(w.value), fresh) },
+	})
+}
+
+// patchFits holds what a patch writes into a specification against that of its
+// kind, in the version that fits better.
+func patchFits(out *report.Report, spec reading.Value, resource string) {
+	name, _, _ := strings.Cut(strings.ToLower(resource), ".")
+	short := map[string]string{"mcp": "machineconfigpool", "mc": "machineconfig", "hco": "hyperconverged", "vm": "virtualmachine", "vmi": "virtualmachineinstance", "kv": "kubevirt", "dv": "datavolume"}
+	name = cmp.Or(short[name], strings.TrimSuffix(name, "s"))
+	var best *report.Report
+	for _, s := range out.Specs(name) {
+		one := report.Report{Tables: out.Tables}
+		(&objects.Fit{Out: &one, Doc: spec.Doc, What: report.Article(s.Kind)}).Check(spec, s.Type)
+		if best == nil || len(one.Findings) < len(best.Findings) {
+			best = &one
+		}
+	}
+	if best != nil {
+		out.Findings = append(out.Findings, best.Findings...)
+	}
+}
+
+// checkPatch reads the patch of a command, and returns what it writes into the
+// specification.
+func checkPatch(out *report.Report, c call, w word) (spec reading.Value) {
+	t := c.text.Inner(w.start, w.end, "patch", w.value)
+	if w.inner >= 0 {
+		t = c.text.Part(w.inner, w.inner+len(w.value), "patch")
+	}
+	root, problems := reading.Single(t)
+	if len(problems) > 0 {
+		p := problems[0]
+		fix := "correct its quotes and brackets; an annotation that holds JSON is one text: \"[{\\\"op\\\": ...}]\""
+		out.Find("patch-syntax", t.Place(max(1, p.Line), p.Column), fix, "the patch cannot be read: "+strings.TrimPrefix(p.Message, "not valid YAML: "))
+		return reading.Value{}
+	}
+	for _, which := range []string{"annotations", "labels"} {
+		for _, e := range root.Get("metadata", which).Entries() {
+			if reading.IsNull(e.Node) {
+				continue // which removes it
+			}
+			if _, isText := e.Node.Value().(string); !isText {
+				out.Find("annotation-type", e.At(), "write it as one text, in quotes", fmt.Sprintf("%s wants text, found %s", e.Key(), e.Node.Describe()))
+			} else if strings.HasSuffix(e.Key(), "/jsonpatch") {
+				jsonPatch(out, e)
+			}
+		}
+	}
+	return root.Get("spec")
+}
+
+// jsonPatch reads the patch that an annotation of the HyperConverged operator
+// holds.
+func jsonPatch(out *report.Report, e reading.Entry) {
+	at := e.At()
+	list, _ := reading.Single(&reading.Text{Data: e.Text()})
+	if list.Node == nil || list.Node.Kind != strictyaml.List {
+		out.Find("patch-syntax", at, `write a list of operations: [{"op": "add", "path": "/spec/...", "value": ...}]`, "the annotation "+e.Key()+" holds no JSON patch")
+		return
+	}
+	for _, op := range list.Items() {
+		name := op.Get("op").Text()
+		if !slices.Contains([]string{"add", "remove", "replace", "move", "copy", "test"}, name) {
+			out.Find("patch-syntax", at, "write add, remove, replace, move, copy or test", fmt.Sprintf("a JSON patch has no operation %q", name))
+		}
+		if p := op.Get("path").Text(); p != "" && !strings.HasPrefix(p, "/") {
+			out.Find("patch-syntax", at, "begin it with /", fmt.Sprintf("a path of a JSON patch begins with /, not as %q", p))
+		}
+		for _, inner := range op.Get("value").Items() {
+			if p := inner.Get("patch").Text(); p != "" {
+				if docs, problems := strictyaml.Documents("", []byte(p)); len(problems) > 0 || len(docs) != 1 || len(docs[0].Problems) > 0 {
+					out.Find("patch-syntax", at, "correct its quotes and brackets", "the patch inside of the annotation "+e.Key()+" cannot be read")
+				}
+			}
+		}
+	}
+}
+
+// glusterCommand looks at volume options.
+func glusterCommand(out *report.Report, c call) {
+	words, _ := positional(c.args[1:])
+	if len(words) < 5 || words[0].value != "volume" || words[1].value != "set" {
+		return
+	}
+	if key, value := words[3], words[4]; key.value == "cluster.brick-multiplex" && slices.Contains([]string{"off", "no", "disable", "false", "0"}, value.value) {
+		out.Find("gluster-multiplex-off", c.at(value), "leave it on: cluster.brick-multiplex on", "cluster.brick-multiplex is turned off")
+	}
+}
+
+// sysctlCommand reads settings of a sysctl command.
+func sysctlCommand(out *report.Report, c call) {
+	words, flags := positional(c.args[1:], "-r", "--pattern")
+	if _, loads := flags["-p"]; loads {
+		return
+	}
+	for _, w := range words {
+		key, value, ok := strings.Cut(w.value, "=")
+		if !ok {
+			continue
+		}
+		host.CheckSetting(out, report.Setting{
+			Key: key, Value: value, AtKey: c.at(w), AtValue: c.at(w), Scope: reading.ScopeOf(c.text),
+			ReplaceValue: func(fresh string) []reading.Edit { return c.replace(w, len(key)+1, len(w.value), fresh) },
+		})
+	}
+}
+
+// echoCommand reads settings that are written to a sysctl file.
+func echoCommand(out *report.Report, c call) {
+	if !strings.Contains(c.to, "sysctl") || len(c.args) < 2 {
+		return
+	}
+	w := c.args[len(c.args)-1]
+	key, value, ok := strings.Cut(w.value, "=")
+	if !ok || strings.Contains(w.value, "\n") {
+		return
+	}
+	host.CheckSetting(out, report.Setting{Key: strings.TrimSpace(key), Value: strings.TrimSpace(value), AtKey: c.at(w), AtValue: c.at(w), Scope: reading.ScopeOf(c.text)})
+}
+
+// Expressions that compute something.
+var (
+	// The product of V7: milliseconds / 1000 x Mb/s x 1024^2.
+	mebibits = regexp.MustCompile(`/\s*1000\s*\)?\s*\*\s*[0-9]+\s*\*\s*(1024\s*\^\s*2|1024\s*\*\*\s*2|1024\s*\*\s*1024|1048576)`)
+	// The digit 1 in place of the letter l before a bracket.
+	digitForLetter = regexp.MustCompile(`(^|[^0-9A-Za-z_.])1\(`)
+)
+
+// piped holds commands whose output another reads against the rules for it.
+// head is the first of the pipeline.
+func piped(out *report.Report, head, from, into call) {
+	switch into.name() {
+	case "wc":
+		if len(into.args) > 1 && into.args[1].value == "-l" {
+			countedLines(out, from)
+		}
+	case "awk", "gawk", "mawk":
+		if head.name() != "ping" {
+			return
+		}
+		for _, w := range into.args[1:] {
+			if mebibits.MatchString(w.value) {
+				out.Find("bdp-formula", into.at(w), "for bytes write ($5/1000) * LINK * 1000000 / 8, LINK in Mb/s", "the round trip in seconds is multiplied by Mb/s and by 1024^2")
+			}
+		}
+	case "bc":
+		if from.name() == "echo" {
+			for _, w := range from.args[1:] {
+				if places := digitForLetter.FindAllStringIndex(w.value, -1); len(places) > 0 {
+					var edits []reading.Edit
+					for _, p := range places {
+						edits = append(edits, from.replace(w, p[1]-2, p[1]-1, "l")...)
+					}
+					if len(edits) != len(places) {
+						edits = nil
+					}
+					out.Find("bc-syntax", from.at(w), "write l( with the letter, the natural logarithm of bc -l", "a number stands right before a bracket: 1(", edits...)
+				}
+			}
+		}
+	}
+}
+
+// countedLines finds lists whose first line is a header.
+func countedLines(out *report.Report, c call) {
+	switch c.name() {
+	case "lvs", "pvs", "vgs":
+		_, flags := positional(c.args[1:], "-o", "--options", "-S", "--select")
+		for _, f := range []string{"--noheadings", "--noheading", "--reportformat"} {
+			if _, ok := flags[f]; ok {
+				return
+			}
+		}
+		out.Find("counts-header", c.at(c.args[0]), fmt.Sprintf("write %s --noheadings, with a selection of what is meant (-S)", c.name()),
+			fmt.Sprintf("%s prints a header, and every volume of the host, such as its root", c.name()))
+	case "oc", "kubectl":
+		words, flags := positional(c.args[1:], "-o", "-n", "--namespace", "-l", "--selector", "--output", "--context", "--kubeconfig", "--field-selector")
+		if len(words) == 0 || words[0].value != "get" {
+			return
+		}
+		format := flags["-o"].value + flags["--output"].value
+		if _, ok := flags["--no-headers"]; ok || format != "" && format != "wide" {
+			return
+		}
+		out.Find("counts-header", c.at(c.args[0]), "write --no-headers, or -o name", fmt.Sprintf("%s get prints a header", c.name()))
+	}
+}

@@ -1,0 +1,124 @@
+// Package objects answers: which objects of a cluster will not do what their author
+// meant? It holds them against their schemas, against the rules of their kinds, and
+// against each other.
+package objects
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint/host"
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// LookAtObject looks at an object, and at those inside of a list or a template.
+func LookAtObject(out *report.Report, v reading.Value) {
+	o := &report.Object{
+		Value: v, APIVersion: v.Get("apiVersion").Text(), Kind: v.Get("kind").Text(),
+		Namespace: v.Get("metadata", "namespace").Text(), Name: v.Get("metadata", "name").Text(),
+	}
+	if group, _, ok := strings.Cut(o.APIVersion, "/"); ok {
+		o.Group = group
+	}
+	inner := func(key string) {
+		for _, item := range v.Get(key).Items() {
+			if item.Node.Kind == strictyaml.Mapping {
+				LookAtObject(out, item)
+			}
+		}
+	}
+	if o.Kind == "List" || strings.HasSuffix(o.Kind, "List") && v.Get("items").Node != nil && o.Kind != "AllowList" {
+		inner("items")
+		return
+	}
+	out.Recognised = true
+	if o.Kind == "Template" && o.Group == "template.openshift.io" {
+		v.Doc.Templated = true
+		inner("objects")
+		return
+	}
+	out.Objects = append(out.Objects, o)
+	if t := out.Kind(o.APIVersion, o.Kind); t != nil {
+		(&Fit{Out: out, Doc: v.Doc, What: report.Article(o.Kind), whole: !v.Doc.Templated}).Check(v, t)
+		if o.Kind != "KubeletConfiguration" {
+			checkNamed(out, o)
+		}
+	}
+	checkKind(out, o)
+}
+
+// checkNamed finds objects without a name.
+func checkNamed(out *report.Report, o *report.Object) {
+	if metadata := o.Get("metadata"); metadata.Get("name").Text() == "" && metadata.Get("generateName").Text() == "" {
+		out.Find("missing-name", o.Closest("metadata", "name"), "write metadata.name", report.Article(o.Kind)+" without a name")
+	}
+}
+
+// checkKind holds an object against the rules of its kind.
+func checkKind(out *report.Report, o *report.Object) {
+	spec := o.Get("spec")
+	switch o.Kind {
+	case "VirtualMachine":
+		checkVirtualMachine(out, o)
+	case "VirtualMachineInstance":
+		checkMachine(out, o, spec)
+	case "VirtualMachineInstanceReplicaSet":
+		checkMachine(out, o, spec.Get("template", "spec"))
+	case "VirtualMachinePool":
+		checkMachine(out, o, spec.Get("virtualMachineTemplate", "spec", "template", "spec"))
+	case "StorageProfile":
+		CheckCloneStrategy(out, spec)
+		if e, ok := o.Get("metadata").Entry("namespace"); ok {
+			out.Find("cluster-scoped", e.KeyAt(), "remove it", "a StorageProfile has no namespace", o.Get("metadata").Remove("namespace")...)
+		}
+	case "MachineConfigPool":
+		checkPool(out, o)
+	case "MachineConfig":
+		if config := spec.Get("config"); config.Node != nil {
+			IgnitionConfig(out, config, o.Get("metadata", "labels", roleLabel).Text())
+		}
+	case "KubeletConfig":
+		checkKubeletConfig(out, o)
+	case "KubeletConfiguration":
+		CheckKubelet(out, o.Value)
+	case "Tuned":
+		host.CheckTuned(out, spec)
+	case "ConfigMap", "Secret":
+		for _, e := range append(o.Get("data").Entries(), o.Get("stringData").Entries()...) {
+			t, ok := e.Literal(e.Key())
+			if o.Kind == "Secret" && strings.HasPrefix(e.Path, "data") {
+				t, ok = e.Decoded(e.Key())
+			}
+			if ok && strings.EqualFold(e.Key(), "userdata") {
+				CheckUserData(out, t)
+			} else if ok && utf8.ValidString(t.Data) && reading.WouldRecognise(t) {
+				out.Look(out, t)
+			}
+		}
+	case "Network":
+		if o.Group == "config.openshift.io" || o.Group == "operator.openshift.io" {
+			checkClusterNetworks(out, spec)
+		}
+	default:
+		checkPods(out, spec)
+	}
+}
+
+// checkPods looks at what no API server knows of pods: the kernel's settings.
+func checkPods(out *report.Report, spec reading.Value) {
+	spec.Walk(func(e reading.Entry) bool {
+		if e.Key() != "sysctls" {
+			return true
+		}
+		for _, s := range e.Items() {
+			key, val := s.Get("name"), s.Get("value")
+			if key.Text() != "" && val.Text() != "" {
+				key.Path, val.Path = s.Path, s.Path
+				host.CheckSetting(out, report.Setting{Key: key.Text(), Value: val.Text(), AtKey: key.At(), AtValue: val.At(), Scope: "pod:" + e.Path})
+			}
+		}
+		return false
+	})
+}

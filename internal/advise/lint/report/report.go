@@ -1,0 +1,80 @@
+// Package report answers: what was found in files, and what do they say that other
+// things are held against?
+package report
+
+import (
+	"fmt"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/schema"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Report is what a look at files comes to: what is wrong with them, and what
+// they say that other things are held against. Each check is a method that adds
+// what it finds.
+type Report struct {
+	Recognised bool // the file, or the part looked at, is of a kind that is known
+	// look looks at a text inside of another, by what it is.
+	Look func(*Report, *reading.Text)
+	*Tables
+	Findings []Finding
+	Notes    []Note
+	Problems []Problem
+	facts
+}
+
+// Tables are what is known beforehand.
+type Tables struct {
+	*schema.Schemas
+	Kernel *schema.Kernel
+}
+
+// NewTables reads the tables.
+func NewTables() *Tables { return &Tables{schema.New(), schema.NewKernel()} }
+
+// Find makes a finding. The edits, if any, are its fix; they are made all or
+// none.
+func (r *Report) Find(rule string, at reading.Place, fix, found string, edits ...reading.Edit) {
+	r.FindAs("", rule, at, fix, found, edits...)
+}
+
+// FindAs is find with a severity other than the rule's own.
+func (r *Report) FindAs(s Severity, rule string, at reading.Place, fix, found string, edits ...reading.Edit) {
+	if at.Text.Ignores(at.Line, rule) {
+		return
+	}
+	if slices.ContainsFunc(edits, func(e reading.Edit) bool { return !e.Text.Editable() }) {
+		edits = nil
+	}
+	file, line, column, inside := at.Text.Position(at.Line, at.Column)
+	r.Findings = append(r.Findings, Finding{
+		Rule: rule, Severity: s, File: file, Line: line, Column: column, Path: at.Path, Inside: inside,
+		Found: found, Fix: fix, Fixable: len(edits) > 0, Edits: edits,
+	})
+}
+
+// Note says what the reader must know besides.
+func (r *Report) Note(rule string, at reading.Place, format string, args ...any) {
+	file, line, column, _ := at.Text.Position(at.Line, at.Column)
+	r.Notes = append(r.Notes, Note{Rule: rule, File: file, Line: line, Column: column, Text: fmt.Sprintf(format, args...)})
+}
+
+// Unreadable records why a text cannot be read.
+func (r *Report) Unreadable(t *reading.Text, problems []strictyaml.Problem) {
+	for _, p := range problems {
+		file, line, column, inside := t.Position(max(1, p.Line), p.Column)
+		if p.Line == 0 {
+			line, column = 0, 0
+		}
+		text := p.Message
+		if inside != "" {
+			text = inside + ": " + text
+		}
+		if p.Hint != "" {
+			text += " (" + p.Hint + ")"
+		}
+		r.Problems = append(r.Problems, Problem{File: file, Line: line, Column: column, Text: text})
+	}
+}

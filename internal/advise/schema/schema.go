@@ -1,0 +1,245 @@
+// Package schema answers: what can an object of a kind hold? It reads the
+// published types of KubeVirt and its neighbours by reflection. What OpenShift's
+// and its operators' objects can hold stands in a table, objects.txt, of which it
+// makes types of the same form: JSON tags name the keys, "values" lists the texts
+// that a field can be, "range" the bounds of numbers.
+package schema
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+
+	apiextensions "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	kubelet "k8s.io/kubelet/config/v1beta1"
+	clone "kubevirt.io/api/clone/v1beta1"
+	kubevirt "kubevirt.io/api/core/v1"
+	instancetype "kubevirt.io/api/instancetype/v1beta1"
+	migrations "kubevirt.io/api/migrations/v1alpha1"
+	pool "kubevirt.io/api/pool/v1beta1"
+	snapshot "kubevirt.io/api/snapshot/v1beta1"
+	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
+)
+
+// published are the kinds of each group whose types are published. Kubernetes'
+// own kinds are left to its API server and to kubeconform.
+func published() map[string][]any {
+	return map[string][]any{
+		"kubevirt.io": {
+			kubevirt.VirtualMachine{}, kubevirt.VirtualMachineInstance{}, kubevirt.VirtualMachineInstanceReplicaSet{},
+			kubevirt.VirtualMachineInstanceMigration{}, kubevirt.VirtualMachineInstancePreset{}, kubevirt.KubeVirt{},
+		},
+		"cdi.kubevirt.io": {cdi.DataVolume{}, cdi.DataSource{}, cdi.DataImportCron{}, cdi.StorageProfile{}, cdi.CDI{}},
+		"instancetype.kubevirt.io": {
+			instancetype.VirtualMachineInstancetype{}, instancetype.VirtualMachineClusterInstancetype{},
+			instancetype.VirtualMachinePreference{}, instancetype.VirtualMachineClusterPreference{},
+		},
+		"migrations.kubevirt.io": {migrations.MigrationPolicy{}},
+		"pool.kubevirt.io":       {pool.VirtualMachinePool{}},
+		"clone.kubevirt.io":      {clone.VirtualMachineClone{}},
+		"snapshot.kubevirt.io":   {snapshot.VirtualMachineSnapshot{}, snapshot.VirtualMachineRestore{}},
+		"kubelet.config.k8s.io":  {kubelet.KubeletConfiguration{}},
+	}
+}
+
+// Field is a key that an object can hold.
+type Field struct {
+	Name   string
+	Type   reflect.Type
+	Values []string // the texts that it can be, if not any
+	Bounds string   // of a number, in pairs; "" for none
+	// Required is that an object without it is refused.
+	Required bool
+}
+
+// Fields are the keys of a struct, in its order.
+type Fields struct {
+	List   []Field
+	byName map[string]int
+}
+
+// Get is the field of a name.
+func (f *Fields) Get(name string) (field Field, ok bool) {
+	i, ok := f.byName[name]
+	if ok {
+		field = f.List[i]
+	}
+	return field, ok
+}
+
+// Names are those of all fields.
+func (f *Fields) Names() []string {
+	names := make([]string, len(f.List))
+	for i, field := range f.List {
+		names[i] = field.Name
+	}
+	return names
+}
+
+func (f *Fields) add(one Field) {
+	if i, ok := f.byName[one.Name]; ok {
+		f.List[i] = one
+		return
+	}
+	f.byName[one.Name] = len(f.List)
+	f.List = append(f.List, one)
+}
+
+// Schemas are all that is known. It remembers what types hold, so it is not to be
+// used from several goroutines.
+type Schemas struct {
+	fields map[reflect.Type]*Fields
+	kinds  map[string]map[string]reflect.Type // by group, or group and version, and name
+	values map[string][]string                // of PACKAGE.TYPE and PACKAGE.STRUCT.KEY
+}
+
+// New reads the table.
+func New() *Schemas {
+	s := &Schemas{fields: make(map[reflect.Type]*Fields), kinds: make(map[string]map[string]reflect.Type), values: make(map[string][]string)}
+	for group, kinds := range published() {
+		for _, kind := range kinds {
+			s.add(group, reflect.TypeOf(kind).Name(), reflect.TypeOf(kind))
+		}
+	}
+	s.readTable()
+	return s
+}
+
+func (s *Schemas) add(group, kind string, t reflect.Type) {
+	if s.kinds[group] == nil {
+		s.kinds[group] = make(map[string]reflect.Type)
+	}
+	s.kinds[group][kind] = t
+}
+
+// Kind is the type that says what an object of a kind can hold, whatever its
+// version where that makes no difference; nil if the kind is not known.
+func (s *Schemas) Kind(apiVersion, kind string) reflect.Type {
+	if t := s.kinds[apiVersion][kind]; t != nil {
+		return t
+	}
+	group, _, _ := strings.Cut(apiVersion, "/")
+	return s.kinds[group][kind]
+}
+
+// Spec is the specification of a kind.
+type Spec struct {
+	Kind string
+	Type reflect.Type
+}
+
+// Specs are those of all kinds of a name in small letters, by group.
+func (s *Schemas) Specs(name string) (list []Spec) {
+	for _, group := range slices.Sorted(maps.Keys(s.kinds)) {
+		for kind, t := range s.kinds[group] {
+			if f, ok := t.FieldByName("Spec"); ok && strings.ToLower(kind) == name {
+				list = append(list, Spec{kind, f.Type})
+			}
+		}
+	}
+	return list
+}
+
+// Values are the texts that a named type of text can be; none is any.
+func (s *Schemas) Values(t reflect.Type) []string { return s.values[t.PkgPath()+"."+t.Name()] }
+
+// Of lists the keys of a struct in the order of its fields.
+func (s *Schemas) Of(t reflect.Type) *Fields {
+	if known, ok := s.fields[t]; ok {
+		return known
+	}
+	set := &Fields{byName: make(map[string]int)}
+	s.fields[t] = set
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
+		inner := f.Type
+		if inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
+		}
+		switch {
+		case name == "-" || !f.IsExported() && !f.Anonymous:
+			continue
+		case inner.Kind() == reflect.Struct && name == "" && (f.Anonymous || strings.Contains(rest, "inline")):
+			for _, field := range s.Of(inner).List {
+				set.add(field)
+			}
+			continue
+		case name == "":
+			name = f.Name
+		}
+		values := s.values[t.PkgPath()+"."+t.Name()+"."+name]
+		if tag := f.Tag.Get("values"); tag != "" {
+			values = strings.Fields(tag)
+		}
+		set.add(Field{name, f.Type, values, f.Tag.Get("range"), requires(t, name, rest)})
+	}
+	return set
+}
+
+// requires reports whether a published type requires a key: those that it leaves
+// out where they are empty are optional. A test holds it against the published
+// definitions.
+func requires(t reflect.Type, key, options string) bool {
+	switch {
+	case strings.Contains(options, "omit") || slices.Contains([]string{"status", "apiGroup", "mediatedDeviceTypes"}, key):
+		return false
+	case t == reflect.TypeFor[kubevirt.Machine](), t == reflect.TypeFor[cdi.TLSSecurityProfile]():
+		return false
+	}
+	return t == reflect.TypeFor[metav1.LabelSelectorRequirement]() || strings.HasPrefix(t.PkgPath(), "kubevirt.io/") || strings.HasPrefix(t.PkgPath(), "k8s.io/api/")
+}
+
+// Leaf is how a type that is no plain struct, list or map is read: what it
+// wants, in words.
+type Leaf string
+
+// The leaves.
+const (
+	NoLeaf      Leaf = ""
+	Anything    Leaf = "anything"
+	Quantity    Leaf = "a quantity such as 500m or 4Gi"
+	IntOrString Leaf = "a whole number or a text"
+	TimeStamp   Leaf = "a time"
+	Duration    Leaf = "a duration such as 10s"
+	Bytes64     Leaf = "text in base64"
+)
+
+// LeafOf is how a type is read.
+func LeafOf(t reflect.Type) Leaf {
+	switch t {
+	case reflect.TypeFor[resource.Quantity]():
+		return Quantity
+	case reflect.TypeFor[intstr.IntOrString]():
+		return IntOrString
+	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
+		return TimeStamp
+	case reflect.TypeFor[metav1.Duration]():
+		return Duration
+	case reflect.TypeFor[[]byte]():
+		return Bytes64
+	case reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1](), reflect.TypeFor[json.RawMessage](),
+		reflect.TypeFor[apiextensions.JSON](), reflect.TypeFor[apiextensions.JSONSchemaProps](), reflect.TypeFor[runtime.Unknown]():
+		return Anything
+	}
+	if t.Kind() == reflect.Interface {
+		return Anything
+	}
+	if t.Kind() == reflect.Struct && reflect.PointerTo(t).Implements(reflect.TypeFor[json.Unmarshaler]()) {
+		// It reads itself, and its fields do not say how. Those of KubeVirt do:
+		// they only set what is missing.
+		if f, ok := t.FieldByName("Quantity"); ok && f.Anonymous {
+			return Quantity
+		}
+		if !strings.HasPrefix(t.PkgPath(), "kubevirt.io/api/") {
+			return Anything
+		}
+	}
+	return NoLeaf
+}

@@ -1,0 +1,101 @@
+package answer
+
+import (
+	"encoding/base64"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+)
+
+// Mapping is a YAML mapping: keys and values, which keep their order. What is
+// empty is left out, but for truth values.
+type Mapping [][2]any
+
+// Compact leaves out what is empty; nil is nothing left.
+func (m Mapping) Compact() (out Mapping) {
+	for _, e := range m {
+		if v := reflect.ValueOf(e[1]); v.Kind() == reflect.Bool || !v.IsZero() {
+			out = append(out, e)
+		}
+	}
+	return out
+}
+
+// MarshalYAML gives the mapping to the encoder.
+func (m Mapping) MarshalYAML() (any, error) {
+	var out yaml.MapSlice
+	for _, e := range m.Compact() {
+		out = append(out, yaml.MapItem{Key: e[0], Value: e[1]})
+	}
+	return out, nil
+}
+
+// Object is a Kubernetes object.
+func Object(apiVersion, kind string, metadata, spec Mapping) Mapping {
+	return Mapping{{"apiVersion", apiVersion}, {"kind", kind}, {"metadata", metadata}, {"spec", spec}}
+}
+
+// Manifest writes an object, or a list of them, as YAML below a line of comment,
+// if there is one.
+func Manifest(object any, comment string) string {
+	data, err := yaml.MarshalWithOptions(object, yaml.IndentSequence(false), yaml.UseLiteralStyleIfMultiline(true))
+	if err != nil {
+		panic(err) // a mistake in this package, which its tests find
+	}
+	if comment != "" {
+		comment = "# " + printable(comment) + "\n"
+	}
+	return comment + strings.TrimRight(string(data), "\n") + "\n"
+}
+
+// Script writes commands for a shell that stops at the first failure.
+func Script(what string, list []Command) string {
+	var b strings.Builder
+	b.WriteString("#!/bin/sh\n# " + printable(what) + "\nset -eu\n")
+	for _, c := range list {
+		if c.Why != "" {
+			b.WriteString("# " + printable(c.Why) + "\n")
+		}
+		b.WriteString(c.Line + "\n")
+	}
+	return b.String()
+}
+
+// PoolOf is a MachineConfigPool as the operator makes it, with a further
+// label. MachineConfigs of other pools than worker build on worker's.
+func PoolOf(name string, labels map[string]string, maxUnavailable int64) Mapping {
+	const role = "machineconfiguration.openshift.io/role"
+	selector := Mapping{{"matchExpressions", []Mapping{{{"key", role}, {"operator", "In"}, {"values", []string{"worker", name}}}}}}
+	if name == "worker" || name == "master" {
+		selector = MatchLabels(role, name)
+	}
+	return Object("machineconfiguration.openshift.io/v1", "MachineConfigPool", Mapping{{"name", name}, {"labels", labels}}, Mapping{
+		{"machineConfigSelector", selector}, {"nodeSelector", MatchLabels("node-role.kubernetes.io/"+name, "")}, {"maxUnavailable", maxUnavailable},
+	})
+}
+
+// MatchLabels is a selector of one label.
+func MatchLabels(key, value string) Mapping {
+	return Mapping{{"matchLabels", map[string]string{key: value}}}
+}
+
+// BuiltInLabel is what the machine config operator labels its own pools with.
+const BuiltInLabel = "pools.operator.machineconfiguration.openshift.io/"
+
+// ignitionRelease is the version of Ignition's configuration that OpenShift
+// takes since 4.7. Version 2's fields filesystem and networkd are not in it.
+const ignitionRelease = "3.2.0"
+
+// MachineConfigOf makes a MachineConfig that puts files on the nodes of a pool.
+func MachineConfigOf(name, role string, files []Mapping) Mapping {
+	return Object("machineconfiguration.openshift.io/v1", "MachineConfig", Mapping{{"name", name}, {"labels", map[string]string{"machineconfiguration.openshift.io/role": role}}}, Mapping{
+		{"config", Mapping{{"ignition", Mapping{{"version", ignitionRelease}}}, {"storage", Mapping{{"files", files}}}}},
+	})
+}
+
+// Ignite is a file as Ignition writes it, readable by all.
+func Ignite(path, content string) Mapping {
+	source := "data:text/plain;charset=utf-8;base64," + base64.StdEncoding.EncodeToString([]byte(content))
+	return Mapping{{"path", path}, {"mode", 0o644}, {"overwrite", true}, {"contents", Mapping{{"source", source}}}}
+}

@@ -1,0 +1,363 @@
+package host
+
+import (
+	_ "embed"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/bits"
+	"net/netip"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/advise/tune/param"
+)
+
+// Facts are what was read of a host.
+type Facts struct {
+	From string // "this host", "bundle DIR"
+	// Sysctls holds the values of those of sysctlNames that exist there, by
+	// their dotted names.
+	Sysctls map[string]string
+	// Softnet holds no, one or two readings of /proc/net/softnet_stat, and
+	// Interval the time between two; 0 is not known.
+	Softnet  [][]SoftnetCPU
+	Interval time.Duration
+	// Interfaces are those of the host, without loopback.
+	Interfaces []Interface
+	// SharedSubnets are ranges that more than one interface is in. Routes says
+	// that they were looked for: a bundle may lack the table.
+	SharedSubnets []SharedSubnet
+	Routes        bool
+	// NUMA holds the CPUs of each NUMA node, as the kernel lists them.
+	NUMA map[int]string
+	// Interrupts are lines of /proc/interrupts that belong to interfaces.
+	Interrupts []Interrupt
+}
+
+// Interface is one network interface.
+type Interface struct {
+	Name     string
+	Up       bool
+	Speed    param.Rate // 0 is not known
+	MTU      int64      // 0 is not known
+	RX       int        // receive queues
+	NUMANode int        // -1 is not known
+	Physical bool       // it has a device behind it
+	// Features and MaxQueues are what ethtool -k and -l say, where that was
+	// saved; nil and 0 are not known.
+	Features  NICFeatures
+	MaxQueues int
+}
+
+// SharedSubnet is a range with the interfaces that are in it.
+type SharedSubnet struct {
+	Range      netip.Prefix
+	Interfaces []string
+}
+
+// Interrupt is one interrupt of an interface.
+type Interrupt struct {
+	Number, Interface string
+}
+
+// The files of a host that are read, below its root or a bundle's.
+const (
+	softnetFile  = "proc/net/softnet_stat"
+	intervalFile = "interval"
+	netDir       = "sys/class/net"
+	numaDir      = "sys/devices/system/node"
+	ethtoolDir   = "ethtool" // of a bundle: NAME.features and NAME.channels
+)
+
+// SysctlNames are the settings that answers are about.
+func SysctlNames() []string {
+	return []string{
+		"net.ipv4.conf.all.arp_filter", "net.ipv4.conf.all.arp_ignore", "net.ipv4.conf.all.arp_announce",
+		"net.ipv4.neigh.default.gc_thresh1", "net.ipv4.neigh.default.gc_thresh2", "net.ipv4.neigh.default.gc_thresh3",
+		"net.ipv4.tcp_window_scaling", "net.core.rmem_max", "net.core.wmem_max", "net.core.rmem_default", "net.core.wmem_default",
+		"net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem", "net.core.netdev_budget", "net.core.netdev_budget_usecs", "net.core.netdev_max_backlog",
+		"net.core.somaxconn", "net.ipv4.ip_local_port_range", "net.ipv4.ip_local_reserved_ports",
+		"net.netfilter.nf_conntrack_max", "net.netfilter.nf_conntrack_count", "net.netfilter.nf_conntrack_buckets",
+		"fs.file-max", "fs.file-nr", "fs.nr_open", "fs.inotify.max_user_instances", "fs.inotify.max_user_watches",
+		"kernel.pid_max", "kernel.threads-max", "kernel.osrelease",
+	}
+}
+
+// SysctlPath is the file of a setting, below the root.
+func SysctlPath(name string) string { return "proc/sys/" + strings.ReplaceAll(name, ".", "/") }
+
+// ReadFacts reads what answers use of a host: from its root, or from a bundle
+// with the same relative paths, where two readings of softnet_stat are
+// softnet_stat.0 and softnet_stat.1 (which may stand at the top as well), with
+// the time between them in the file interval or time at the top, such as "10s"
+// or seconds. What is missing is left out; nothing at all is an error.
+func ReadFacts(fsys fs.FS, from string) (Facts, error) {
+	f := Facts{From: from, Sysctls: map[string]string{}, NUMA: map[int]string{}}
+	for _, name := range SysctlNames() {
+		if data, err := fs.ReadFile(fsys, SysctlPath(name)); err == nil {
+			f.Sysctls[name] = strings.Join(strings.Fields(string(data)), " ")
+		}
+	}
+	if err := f.readSoftnet(fsys); err != nil {
+		return f, err
+	}
+	if len(f.Sysctls) == 0 && len(f.Softnet) == 0 {
+		return f, fmt.Errorf("it has neither proc/sys nor %s: a bundle has the same paths as a host's root", softnetFile)
+	}
+	f.readInterfaces(fsys)
+	f.readNUMA(fsys)
+	if data, err := fs.ReadFile(fsys, "proc/net/route"); err == nil {
+		f.SharedSubnets, f.Routes = sharedSubnets(string(data)), true
+	}
+	if data, err := fs.ReadFile(fsys, "proc/interrupts"); err == nil {
+		f.Interrupts = interruptsOf(string(data), f.Interfaces)
+	}
+	return f, nil
+}
+
+// readSoftnet reads one or two readings. A file that exists and cannot be
+// understood is an error: it is what the user saved.
+func (f *Facts) readSoftnet(fsys fs.FS) error {
+	var found []string
+	for _, suffix := range []string{".0", "", ".1"} {
+		name := softnetFile + suffix
+		data, err := fs.ReadFile(fsys, name)
+		if errors.Is(err, fs.ErrNotExist) {
+			// Saved by hand, they may stand at the top.
+			name = path.Base(name)
+			data, err = fs.ReadFile(fsys, name)
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("read %s: %w", name, err)
+		}
+		reading, err := ParseSoftnet(data)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		// The plain name is the first reading or the second, or all there is.
+		if suffix == ".1" && len(found) == 2 {
+			f.Softnet, found = f.Softnet[:1], found[:1]
+		}
+		f.Softnet, found = append(f.Softnet, reading), append(found, name)
+	}
+	for _, name := range []string{"time", intervalFile} {
+		data, err := fs.ReadFile(fsys, name)
+		if err != nil {
+			continue
+		}
+		text := strings.TrimSpace(string(data))
+		if _, rest, ok := param.Number(text); ok && rest == "" {
+			text += "s"
+		}
+		if f.Interval, err = param.ParseDelay(text); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+func (f *Facts) readInterfaces(fsys fs.FS) {
+	entries, _ := fs.ReadDir(fsys, netDir)
+	for _, e := range entries {
+		name := e.Name()
+		read := func(file string) string {
+			data, _ := fs.ReadFile(fsys, path.Join(netDir, name, file)) // "" is not known
+			return strings.TrimSpace(string(data))
+		}
+		if read("type") == "772" || name == "lo" || read("operstate") == "" {
+			continue // loopback, or no interface at all
+		}
+		i := Interface{Name: name, Up: read("operstate") == "up" || read("operstate") == "unknown", NUMANode: -1}
+		if mbit, err := strconv.ParseInt(read("speed"), 10, 64); err == nil && mbit > 0 {
+			i.Speed = param.Rate(float64(mbit) * 1e6)
+		}
+		i.MTU, _ = strconv.ParseInt(read("mtu"), 10, 64)
+		if n, err := strconv.Atoi(read("device/numa_node")); err == nil {
+			i.NUMANode = n
+		}
+		_, err := fs.Stat(fsys, path.Join(netDir, name, "device"))
+		i.Physical = err == nil
+		queues, _ := fs.ReadDir(fsys, path.Join(netDir, name, "queues"))
+		for _, q := range queues {
+			if strings.HasPrefix(q.Name(), "rx-") {
+				i.RX++
+			}
+		}
+		if data, err := fs.ReadFile(fsys, path.Join(ethtoolDir, name+".features")); err == nil {
+			i.Features, _ = ParseFeatures(data)
+		}
+		if data, err := fs.ReadFile(fsys, path.Join(ethtoolDir, name+".channels")); err == nil {
+			i.MaxQueues = ParseChannels(data)
+		}
+		f.Interfaces = append(f.Interfaces, i)
+	}
+}
+
+func (f *Facts) readNUMA(fsys fs.FS) {
+	entries, _ := fs.ReadDir(fsys, numaDir)
+	for _, e := range entries {
+		n, err := strconv.Atoi(strings.TrimPrefix(e.Name(), "node"))
+		if err != nil {
+			continue
+		}
+		if data, err := fs.ReadFile(fsys, path.Join(numaDir, e.Name(), "cpulist")); err == nil {
+			f.NUMA[n] = strings.TrimSpace(string(data))
+		}
+	}
+}
+
+// sharedSubnets finds ranges that several interfaces are in, from
+// /proc/net/route: routes without a gateway. That is where ARP flux can be.
+func sharedSubnets(text string) []SharedSubnet {
+	var list []SharedSubnet
+	for _, line := range strings.Split(text, "\n") {
+		fields := strings.Fields(line)
+		if len(fields) < 8 || fields[2] != "00000000" {
+			continue
+		}
+		address, err := strconv.ParseUint(fields[1], 16, 32)
+		mask, err2 := strconv.ParseUint(fields[7], 16, 32)
+		if err != nil || err2 != nil || mask == 0 {
+			continue
+		}
+		var raw [4]byte // machines of this kind write addresses with the last byte first
+		binary.LittleEndian.PutUint32(raw[:], uint32(address))
+		rng := netip.PrefixFrom(netip.AddrFrom4(raw), bits.OnesCount64(mask)).Masked()
+		i := slices.IndexFunc(list, func(s SharedSubnet) bool { return s.Range == rng })
+		if i < 0 {
+			i = len(list)
+			list = append(list, SharedSubnet{Range: rng})
+		}
+		if !slices.Contains(list[i].Interfaces, fields[0]) {
+			list[i].Interfaces = append(list[i].Interfaces, fields[0])
+		}
+	}
+	return slices.DeleteFunc(list, func(s SharedSubnet) bool { return len(s.Interfaces) < 2 })
+}
+
+// interruptsOf finds the interrupts that carry an interface's name, such as
+// "eth0-TxRx-3".
+func interruptsOf(text string, interfaces []Interface) []Interrupt {
+	var list []Interrupt
+	for _, line := range strings.Split(text, "\n") {
+		fields := strings.Fields(line)
+		if len(fields) < 3 || !strings.HasSuffix(fields[0], ":") {
+			continue
+		}
+		irq := strings.TrimSuffix(fields[0], ":")
+		if _, err := strconv.Atoi(irq); err != nil {
+			continue
+		}
+		action := fields[len(fields)-1]
+		for _, i := range interfaces {
+			if action == i.Name || strings.HasPrefix(action, i.Name+"-") || strings.HasPrefix(action, i.Name+"@") {
+				list = append(list, Interrupt{irq, i.Name})
+				break
+			}
+		}
+	}
+	return list
+}
+
+// whole is a sysctl's value as a number.
+func (f *Facts) whole(name string) (int64, bool) {
+	if f == nil {
+		return 0, false
+	}
+	n, err := strconv.ParseInt(f.Sysctls[name], 10, 64)
+	return n, err == nil
+}
+
+// CollectScript is a shell script that reads a host as ReadHost does and
+// writes a bundle to its standard output, as a tar archive: for nodes that are
+// reached by a debug pod only. Its first argument is the number of seconds
+// between the two readings, by default 10.
+func CollectScript() string {
+	var keep strings.Builder
+	for _, name := range SysctlNames() {
+		keep.WriteString("keep " + SysctlPath(name) + "\n")
+	}
+	return strings.Replace(collectScript, "# SYSCTLS\n", keep.String(), 1)
+}
+
+// collectScript has a comment in the place of what is kept of proc/sys.
+//
+//go:embed collect.sh
+var collectScript string
+
+// nicCPUs is the fastest physical interface whose NUMA node is known, with the
+// CPUs of that node. A host of one node needs no interface to name it.
+func nicCPUs(f *Facts) (*Interface, []int) {
+	var best *Interface
+	for i := range f.Interfaces {
+		n := &f.Interfaces[i]
+		if n.Physical && n.Up && (best == nil || n.Speed > best.Speed) {
+			best = n
+		}
+	}
+	if best == nil {
+		return nil, nil
+	}
+	node := best.NUMANode
+	if node < 0 && len(f.NUMA) == 1 {
+		for only := range f.NUMA {
+			node = only
+		}
+	}
+	found := *best
+	found.NUMANode = node
+	cpus, err := cpuList(f.NUMA[node])
+	if err != nil {
+		return nil, nil
+	}
+	return &found, cpus
+}
+
+// cpuList reads CPUs as the kernel lists them, such as 0-3,8.
+func cpuList(text string) ([]int, error) {
+	var list []int
+	if strings.TrimSpace(text) == "" {
+		return nil, nil
+	}
+	for _, part := range strings.Split(text, ",") {
+		first, last, isRange := strings.Cut(part, "-")
+		a, err := strconv.Atoi(first)
+		b := a
+		if err == nil && isRange {
+			b, err = strconv.Atoi(last)
+		}
+		if err != nil || a < 0 || b < a || b > 65535 {
+			return nil, fmt.Errorf("%q is no list of CPUs: want one such as 0-3,8", text)
+		}
+		for c := a; c <= b; c++ {
+			list = append(list, c)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list), nil
+}
+
+// compactCPUs writes CPUs as the kernel does.
+func compactCPUs(list []int) string {
+	var parts []string
+	for i := 0; i < len(list); {
+		j := i
+		for j+1 < len(list) && list[j+1] == list[j]+1 {
+			j++
+		}
+		part := strconv.Itoa(list[i])
+		if j > i {
+			part += "-" + strconv.Itoa(list[j])
+		}
+		parts, i = append(parts, part), j+1
+	}
+	return strings.Join(parts, ",")
+}
