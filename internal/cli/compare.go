@@ -44,7 +44,8 @@ workload's. Two searches for a load line are compared by their lines.
 The result lists everything in which the two differ. Their parameters are what is
 compared: the arm. Any other difference that may cause a change prevents a
 verdict, unless --arm-is says that it is part of the arm. Other differences are
-noted. --arm-is takes, separated by commas:
+noted. --arm-is takes, separated by commas, what follows and any other fact that
+the records differ in; the part before a colon stands for all that begin with it:
 
 ` + armNames() + `
 Three or more experiments make a trend: the figure of each in the order of the
@@ -118,7 +119,7 @@ type compareOptions struct {
 
 // read takes in the flags that need it.
 func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
-	o.Workload = loadWorkload
+	o.Workload, o.Facts = loadWorkload, declaredFacts()
 	if name, given := firstChanged(cmd, "arm-is", "margin"); given && trend {
 		return usagef("name two experiments", "--%s: a trend has no verdict", name)
 	}
@@ -129,7 +130,9 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 		o.Metric = f.String() // as the figures of a run are named
 	}
 	for i, name := range o.ArmIs {
-		o.ArmIs[i] = strings.TrimSpace(name)
+		if o.ArmIs[i] = strings.TrimSpace(name); o.ArmIs[i] == "pod-life" {
+			o.ArmIs[i] = "life" // as it is called now
+		}
 	}
 	if o.margin != "" {
 		share, err := plan.Primary{Margin: o.margin}.Share()
@@ -147,8 +150,8 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 // armNames is the list of what --arm-is takes.
 func armNames() string {
 	var b strings.Builder
-	for _, n := range recorded.Names() {
-		fmt.Fprintf(&b, "  %-18s %s\n", n.Name, n.Help)
+	for _, n := range recorded.Names(declaredFacts()) {
+		fmt.Fprintf(&b, "  %-22s %s\n", n.Name, n.Help)
 	}
 	return b.String()
 }

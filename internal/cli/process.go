@@ -20,7 +20,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
-	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
 )
@@ -97,7 +97,7 @@ func OSProcess(components map[string]Component) Process {
 		Now:            time.Now,
 		Random:         rand.Reader,
 		Used: func() (record.Reading, error) {
-			used, err := telemetry.ReadProcess(os.Getpid())
+			used, err := proc.Read(os.Getpid())
 			return used.Sample(judge.SourceSelf), err
 		},
 		Prefer: cpu.Prefer,

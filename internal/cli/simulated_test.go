@@ -627,7 +627,7 @@ func TestWhatCannotBeVaried(t *testing.T) {
 		{"a parameter that there is not", "limits=1,2", `"limits"`},
 		{"a value that it cannot have", "places=1,zero", "zero"},
 		{"the same value twice", "places=2,2", "twice"},
-		{"a key of a lab where there is none", "lab.nodes=1,2", "private lab"},
+		{"a key of a lab where there is none", "lab.nodes=1,2", "has no lab of its own"},
 		{"no value", "places", "want k=v1,v2"},
 	} {
 		dir := filepath.Join(t.TempDir(), "grid")

@@ -200,12 +200,8 @@ func operands() []Operand {
 		Steps:    []judge.Step{{Start: "2030-01-02T03:04:05.000000Z"}},
 	}
 	e := &record.Environment{
-		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Host: record.Host{OS: "Linux", Kernel: "6.1", CPUs: 2, MemoryBytes: 8 << 30, CgroupVersion: "2"},
-		Target: record.TargetNaming{Kind: "lab", Name: "private-1a2b3c4d"}, Cluster: &record.Cluster{Server: "v1.36.3"},
-		Isolation: record.Isolation{Split: "none", Notes: []string{"everything shares the CPUs"}},
-	}
-	for i := range 12 {
-		e.Cluster.Nodes = append(e.Cluster.Nodes, record.Node{Name: fmt.Sprintf("node-%d", i), Pods: 110, CPUMillis: 4000, MemoryBytes: 16 << 30, Kubelet: "v1.36.3", Fidelity: record.Simulated})
+		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Target: record.TargetNaming{Kind: "lab", Name: "private-1a2b3c4d"},
+		Facts: facts(), Places: places(12, 110),
 	}
 	return []Operand{{Arm: "A", Dir: "runs/a", Result: r, Environment: e}, {Arm: "B", Dir: "runs/b", Result: r}}
 }

@@ -42,7 +42,7 @@ func Check(w io.Writer, c ceiling.Check) error {
 	p.line("")
 	p.findings(c.Findings)
 	p.line("")
-	ceilingText{p, c.Table}.table()
+	ceilingText{p, c.Table, c.Kind}.table()
 	return p.err
 }
 
@@ -82,24 +82,29 @@ func (p *printer) findings(list []record.HealthFinding) {
 type ceilingText struct {
 	*printer
 	record.CeilingTable
+	kind record.ObjectKind // of the objects that are counted
 }
 
 func (t ceilingText) table() {
 	what := t.Workload
 	if what == "" {
-		what = "pods that ask for nothing"
+		what = t.kind.Object.Many + " that ask for nothing"
 	}
-	where := ", on unknown nodes"
+	if len(t.Ceilings) == 0 {
+		t.line("Ceilings of %s along %s: none is known before a load.", what, t.Axis)
+		return
+	}
+	where := ", on unknown " + t.kind.Place.Many
 	if !t.placed() {
 		where = ""
 	} else if t.Nodes != nil && t.AllNodes != nil {
-		standing := "other pods not known"
+		standing := "other " + t.kind.Object.Many + " not known"
 		if t.Others != nil && *t.Others == 0 {
-			standing = "no other pods"
+			standing = "no other " + t.kind.Object.Many
 		} else if t.Others != nil {
-			standing = fmt.Sprintf("%d other pods", *t.Others)
+			standing = fmt.Sprintf("%d other %s", *t.Others, t.kind.Object.Many)
 		}
-		where = fmt.Sprintf(", on %d of %d nodes (%s)", *t.Nodes, *t.AllNodes, standing)
+		where = fmt.Sprintf(", on %d of %d %s (%s)", *t.Nodes, *t.AllNodes, t.kind.Place.Many, standing)
 	}
 	t.line("Ceilings of %s along %s%s:", what, t.Axis, where)
 	t.levels()
@@ -135,7 +140,7 @@ func placed(list []record.Ceiling) bool {
 
 // levels are the ceilings that have a level, the lowest first.
 func (t ceilingText) levels() {
-	rows := [][]string{{"", t.Unit, "pods in all", "limit", "used", "left", "kind", " ceiling"}}
+	rows := [][]string{{"", t.Unit, t.kind.Object.Many + " in all", "limit", "used", "left", "kind", " ceiling"}}
 	far := 0
 	for _, c := range t.Ceilings {
 		if c.Level == nil {
@@ -208,7 +213,7 @@ func (t ceilingText) verdict() {
 	if b == nil {
 		t.line("Binds first: not known, no hard ceiling could be read.")
 	} else {
-		t.line("Binds first: %s", bindingText(t.CeilingTable, *b))
+		t.line("Binds first: %s", t.bindingText(*b))
 	}
 	if a := t.Advised(); a != nil && (b == nil || *a.Level < *b.Level) {
 		t.line("Untested above %s %s (%s; %s).", Number(*a.Level), t.Unit, a.What, a.From)
@@ -216,10 +221,10 @@ func (t ceilingText) verdict() {
 }
 
 // bindingText is the ceiling that binds first in a sentence.
-func bindingText(t record.CeilingTable, b record.Ceiling) string {
+func (t ceilingText) bindingText(b record.Ceiling) string {
 	text := fmt.Sprintf("%s %s", Number(*b.Level), t.Unit)
-	if b.Total != nil && !strings.HasPrefix(t.Unit, "pods/s") {
-		text += fmt.Sprintf(" (%s pods in all)", Number(*b.Total))
+	if b.Total != nil && !strings.HasPrefix(t.Unit, t.kind.Object.Many+"/s") {
+		text += fmt.Sprintf(" (%s %s in all)", Number(*b.Total), t.kind.Object.Many)
 	}
 	return text + fmt.Sprintf(", by the %s. Beyond it: %s.", b.What, strings.TrimSuffix(b.Reason, "."))
 }

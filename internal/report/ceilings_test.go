@@ -10,6 +10,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -58,6 +59,7 @@ func TestCheckText(t *testing.T) {
 		"hostile": {Target: target, Table: ceiling.Compute(hostile), Findings: []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods", Text: "1 pod: \x1b[2Jx"}}},
 	} {
 		var out bytes.Buffer
+		c.Kind = observe.Pods()
 		if err := Check(&out, c); err != nil {
 			t.Fatal(err)
 		}

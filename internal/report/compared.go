@@ -106,11 +106,13 @@ func operandsOf(operands []Operand) []operandPart {
 			add("Start", startOf(o.Result), "")
 		}
 		part.Facts = append(part.Facts, machine.Machine...)
-		nodes := make([]string, 0, len(machine.Nodes))
-		for _, g := range machine.Nodes {
-			nodes = append(nodes, g.fact())
+		if machine.Places != nil {
+			var kinds []string
+			for _, r := range machine.Places.Rows {
+				kinds = append(kinds, r.fact())
+			}
+			add("Kinds of "+strings.ToLower(machine.Places.Title), strings.Join(kinds, "; "), "")
 		}
-		add(kindsOfNodes, strings.Join(nodes, "; "), "")
 		add("CPU split", machine.Split, strings.Join(machine.SplitNotes, "; "))
 		part.Fidelity = fidelityOf(o.Result.Fidelity)
 		list = append(list, part)

@@ -226,6 +226,8 @@ func bearingWord(bearing string) string {
 		return "the arm"
 	case compare.BearingRefuses:
 		return "prevents a verdict"
+	case compare.BearingMayExplain:
+		return "may explain a part"
 	case compare.BearingNoted:
 		return "note"
 	}

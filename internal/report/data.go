@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -113,8 +114,9 @@ func dataOf(in Input) (pageData, error) {
 	d.Axis, d.Unit = axisOf(in)
 	var origin time.Time
 	if in.Environment != nil {
-		origin, d.CPUs = in.Environment.Start, in.Environment.Host.CPUs
+		origin = in.Environment.Start
 	}
+	d.CPUs, _ = strconv.Atoi(in.Environment.Value("host:cpus")) // 0 where it is not on record
 	for i, s := range in.Result.Steps {
 		d.Times[i] = [2]float64{since(origin, s.Start), since(origin, s.End)}
 	}

@@ -3,17 +3,10 @@ package report
 import (
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
-
-type nodeGroup struct {
-	Count       int
-	First, Last string
-	record.Node
-}
 
 // environment says what is on record of the target and of this machine.
 func (p *page) environment(e *record.Environment) {
@@ -28,68 +21,61 @@ func (p *page) environment(e *record.Environment) {
 	if !e.Start.IsZero() {
 		add("Start", e.Start.UTC().Format("2006-01-02 15:04:05 MST"), "")
 	}
-	target := e.Target.Kind
-	if e.Target.Name != "" {
-		target += " " + e.Target.Name
-	}
 	note := ""
 	if e.Target.Private {
-		note = "a private lab of this run"
+		note = "of this run alone"
 	}
-	add("Target", target, note)
-	if c := e.Cluster; c != nil {
-		add("API server", c.Server, "")
-		note := ""
-		if c.Skipped > 0 {
-			note = fmt.Sprintf("%d more cannot take the workload", c.Skipped)
+	add("Target", strings.TrimSpace(e.Target.Kind+" "+e.Target.Name), note)
+	for _, f := range e.Facts {
+		switch {
+		case f.Name == "isolation":
+			p.Split = f.Value
+		case strings.HasPrefix(f.Name, "isolation:"):
+			p.SplitNotes = append(p.SplitNotes, f.Value)
+		default:
+			add(capital(f.What), f.Text(), "")
 		}
-		add("Nodes", strconv.Itoa(len(c.Nodes)), note)
-		p.Nodes = groupNodes(c.Nodes)
 	}
-	if e.ClockOffset != nil {
-		add("Clock offset", fmt.Sprintf("%+.1f s", *e.ClockOffset), "server minus plimsoll, to within 1 s; latencies do not depend on it")
-	}
-	if e.Host.OS != "" || e.Host.CPUs > 0 {
-		add("Plimsoll ran on", strings.TrimSpace(fmt.Sprintf("%s %s", e.Host.OS, e.Host.Kernel)), "")
-		add("CPUs", strconv.Itoa(e.Host.CPUs), "")
-		add("Memory", byteCount(e.Host.MemoryBytes), "")
-		add("Control groups", e.Host.CgroupVersion, "")
-	}
-	p.Split, p.SplitNotes = e.Isolation.Split, e.Isolation.Notes
+	p.Places = placesOf(e.Places)
 }
 
-// kindsOfNodes names the fact that they are.
-const kindsOfNodes = "Kinds of nodes"
-
-// groupNodes puts nodes of one shape together, in the order of their names.
-func groupNodes(nodes []record.Node) []nodeGroup {
-	nodes = slices.Clone(nodes)
-	slices.SortStableFunc(nodes, func(a, b record.Node) int { return strings.Compare(a.Name, b.Name) })
-	var list []nodeGroup
-	index := make(map[record.Node]int)
-	for _, n := range nodes {
-		shape := n
-		shape.Name = ""
-		i, ok := index[shape]
-		if !ok {
-			i = len(list)
-			index[shape] = i
-			list = append(list, nodeGroup{First: n.Name, Node: n})
-		}
-		list[i].Count++
-		list[i].Last = n.Name
-	}
-	return list
+// placesTable are the places that were loaded, those that are alike in a row.
+type placesTable struct {
+	Title string
+	Heads []string
+	Rows  []placesRow
 }
 
-// fact is the shape of the nodes of a group in a phrase.
-func (g nodeGroup) fact() string {
-	return fmt.Sprintf("%s of %d pods, %s CPUs, %s, %s", grouped(g.Count), g.Pods, Number(float64(g.CPUMillis)/1000), byteCount(g.MemoryBytes),
-		strings.Join(strings.Fields(strings.Join([]string{g.Kubelet, g.Runtime, g.OSImage, g.Kernel}, " ")), " "))
+type placesRow struct {
+	record.PlaceRow
+	Cells []string
+}
+
+func placesOf(p *record.Places) *placesTable {
+	if p == nil || len(p.Rows) == 0 {
+		return nil
+	}
+	t := &placesTable{Title: capital(p.Place.Many)}
+	for _, f := range p.Facts {
+		t.Heads = append(t.Heads, capital(f.What))
+	}
+	for _, r := range p.Rows {
+		row := placesRow{PlaceRow: r}
+		for i, f := range p.Facts {
+			f.Value = r.Values[i]
+			row.Cells = append(row.Cells, f.Text())
+		}
+		t.Rows = append(t.Rows, row)
+	}
+	return t
+}
+
+// fact is what is known of the places of a row in a phrase.
+func (r placesRow) fact() string {
+	return fmt.Sprintf("%s of %s", grouped(r.Count), strings.Join(slices.DeleteFunc(slices.Clone(r.Cells), func(c string) bool { return c == "" }), ", "))
 }
 
 // fidelityOf are the parts that there were and of which it is known whether they were real.
 func fidelityOf(f record.Fidelity) []fidelityPart {
-	list := []fidelityPart{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}}
-	return slices.DeleteFunc(list, func(p fidelityPart) bool { return p.Is == "" || p.Is == record.None })
+	return slices.DeleteFunc(f.Parts(), func(p fidelityPart) bool { return p.Is == "" || p.Is == record.None })
 }

@@ -27,6 +27,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // templates are the page and its parts.
@@ -104,10 +105,7 @@ func Read(dir record.Dir, before record.ObjectKind) (Input, error) {
 	if err != nil {
 		missing(record.ExperimentFile, "the plan is not shown", err)
 	}
-	var environment record.Environment
-	if err := dir.ReadJSON(record.EnvironmentFile, &environment); err == nil {
-		in.Environment = &environment
-	} else {
+	if in.Environment, err = upgrade.Environment(dir); err != nil {
 		missing(record.EnvironmentFile, "the environment is not shown", err)
 	}
 	if slices.ContainsFunc(in.Result.Steps, func(s judge.Step) bool { return s.Requests != nil }) {
@@ -165,7 +163,6 @@ func write(w io.Writer, p page, data pageData) error {
 		"seconds": Seconds, "metrics": metricRows, "title": capital, "played": playedRows, "labels": labelTables, "span": spanOf, "scaled": scaled, "placed": placed, "number": Number, "bytes": byteCount, "quantile": quantile, "rate": rate,
 		"count": grouped, "verdict": verdictWord, "tone": toneOf, "level": levelOf, "lag": lagOf, "sentence": asSentence, "percent": percent, "missed": notReady, "refused": shareOfRequests,
 		"bearing": bearingWord, "goal": goalSentence, "required": requiredSentence, "limit": inUnit, "ceiling": kindOf, "published": publishedFigure, "found": foundFigure, "bucket": bucketText, "more": moreSteps,
-		"cpus": func(millis int64) string { return Number(float64(millis) / 1000) },
 		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "shareOf": shareOf,
 		"minus":  func(a, b int64) int64 { return a - b },
 		"busy":   func(v *float64) string { return known(v, hundredths) },
@@ -220,7 +217,7 @@ type page struct {
 	Stream                 bool         // the load was a stream of requests
 	Thing, Things          string       // what one and several of what was asked for are called
 	Machine                []fact
-	Nodes                  []nodeGroup
+	Places                 *placesTable // nil for none
 	PublishedNote          string
 	Broke                  *brokePart // nil where nothing broke
 	RealNode               bool       // parts of a real node are shown
@@ -242,10 +239,7 @@ type page struct {
 // fact is a figure with its name and what it means.
 type fact struct{ Name, Value, Note string }
 
-type fidelityPart struct {
-	Part string
-	Is   record.Realness
-}
+type fidelityPart = record.FidelityPart
 
 func pageOf(in Input, data pageData) page {
 	r := in.Result

@@ -96,9 +96,11 @@ const hostile = `</script><script>alert(1)</script><!--<script>"'><img src=x one
 func TestHostileNamesStayText(t *testing.T) {
 	dir := scene{design: search(), limit: 25, name: "pod" + hostile, message: hostile}.make(t)
 	in := read(t, dir)
-	in.Environment.Target.Name, in.Environment.Cluster.Server = hostile, hostile
-	in.Environment.Cluster.Nodes[0].Name, in.Environment.Cluster.Nodes[1].Runtime = hostile, hostile
-	in.Environment.Isolation.Notes = []string{hostile}
+	in.Environment.Target.Name = hostile
+	for i := range in.Environment.Facts {
+		in.Environment.Facts[i].What, in.Environment.Facts[i].Value = hostile, hostile
+	}
+	in.Environment.Places.Facts[0].What, in.Environment.Places.Rows[0].First, in.Environment.Places.Rows[0].Values[2] = hostile, hostile, hostile
 	in.Result.Experiment, in.Result.Command, in.Result.Version, in.PlanText = hostile, hostile, hostile, hostile
 	in.Result.Warnings, in.Missing = record.Warnings{{Text: hostile, Places: []string{hostile}}}, []string{hostile}
 	in.Result.Steps[0].Arm, in.Result.Steps[0].Resources["x"+hostile] = hostile, judge.Usage{CPUSeconds: 1}
@@ -272,17 +274,6 @@ func TestNoResultIsNoReport(t *testing.T) {
 	}
 	if _, err := os.Stat(dir.Path(record.ReportFile)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("a report was left: %v", err)
-	}
-}
-
-func TestNodesOfOneShapeAreTogether(t *testing.T) {
-	var nodes []record.Node
-	for i := range 1000 {
-		nodes = append(nodes, record.Node{Name: fmt.Sprintf("n%03d", 999-i), Pods: int64(100 + i/900*50)})
-	}
-	groups := groupNodes(nodes)
-	if len(groups) != 2 || groups[0].Count != 100 || groups[0].First != "n000" || groups[0].Last != "n099" || groups[1].Count != 900 || groups[1].Last != "n999" {
-		t.Errorf("groups %+v", groups)
 	}
 }
 

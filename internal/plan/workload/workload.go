@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -68,9 +69,17 @@ type Target struct {
 	// Configured says that a configuration in kube-burner's format tells what
 	// is made.
 	Configured bool
-	// Takes lists the keys of a plan that only some targets know and that this
-	// one does: lab, labName, kubeconfig, context, fresh, normalEvents.
-	Takes []string
+	// Settings are a new struct of the target's own settings, which stand under
+	// target: in a plan; nil for a target without any.
+	Settings func() settings.Own
+	// Takes are the flags of an experiment that only some targets know and that
+	// this one does, each with what it does there.
+	Takes map[string]string
+	// Renews is what a plan says under fresh: to have the system made anew for
+	// each step, "" where that cannot be.
+	Renews string
+	// Facts are what it can tell of where a run was made; their values say nothing.
+	Facts []record.Fact
 }
 
 // TargetAxis is what a target declares of an axis.

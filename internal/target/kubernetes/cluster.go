@@ -91,25 +91,19 @@ func (c *Cluster) summary(ctx context.Context) (string, error) {
 	return fmt.Sprintf("%s at %s: Kubernetes %s, %s, %s", c.Context, c.Server, version.GitVersion, observe.Pods().Place.Count(counts[0]), observe.Pods().Object.Count(counts[1])), nil
 }
 
-// describe fills in what environment.json says of the cluster as a whole.
-func (c *Cluster) describe(ctx context.Context) (record.Environment, error) {
-	env := record.Environment{
-		Target: c.Naming,
-		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None,
-			Notes: []string{}},
-	}
+// version is that of the server, and its clock less ours; see api.ClockOffset.
+func (c *Cluster) version(ctx context.Context) (version string, offset *float64, err error) {
 	before := c.host.Now()
 	r, err := c.client.Call(ctx, http.MethodGet, "/version", nil)
 	if err != nil {
-		return env, c.client.Unreachable(err)
+		return "", nil, c.client.Unreachable(err)
 	}
-	env.ClockOffset = api.ClockOffset(r.Header, before, c.host.Now())
-	version, err := c.client.Typed.Discovery().ServerVersion()
+	offset = api.ClockOffset(r.Header, before, c.host.Now())
+	info, err := c.client.Typed.Discovery().ServerVersion()
 	if err != nil {
-		return env, fmt.Errorf("get the server's version: %w", c.client.Unreachable(err))
+		return "", nil, fmt.Errorf("get the server's version: %w", c.client.Unreachable(err))
 	}
-	env.Cluster = &record.Cluster{Server: version.GitVersion}
-	return env, nil
+	return info.GitVersion, offset, nil
 }
 
 // Survey looks at the cluster, see survey.Of.

@@ -31,10 +31,10 @@ func (t *loaded) needGuests(level target.Level) error {
 	if arm, ok := t.arms[level.Arm]; ok {
 		load = arm
 	}
-	if t.s.lab == nil || t.s.lab.Spec().Virt == nil || !load.DoesIO {
+	if t.s.lab == nil || !t.s.lab.Spec().HasVirt() || !load.DoesIO {
 		return nil
 	}
-	wanted, have := int(level.Value)*t.population.PerIteration(), t.s.lab.Spec().Virt.RealGuests
+	wanted, have := int(level.Value)*t.population.PerIteration(), t.s.lab.Spec().RealGuests
 	if t.Load.Axis == observe.AxisBulk {
 		wanted = t.population.Whole()
 	}

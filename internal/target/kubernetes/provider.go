@@ -19,6 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/image"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	own "plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
@@ -27,7 +28,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
-	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -36,7 +36,12 @@ import (
 type Provider struct{}
 
 // Declare implements target.Provider.
-func (Provider) Declare() workload.Target { return observe.Declare() }
+func (Provider) Declare() workload.Target {
+	declared := observe.Declare()
+	declared.Facts = declaredFacts()
+	declared.Settings = func() own.Own { return new(Settings) }
+	return declared
+}
 
 // session is one opened cluster.
 type session struct {
@@ -84,7 +89,10 @@ func (Provider) Open(ctx context.Context, r target.Request) (target.Session, err
 
 // open brings up the private lab, or finds the lab or cluster that was named.
 func (s *session) open(ctx context.Context, show func(string)) error {
-	t := s.Plan.Target
+	t, err := settingsOf(s.Plan)
+	if err != nil {
+		return err
+	}
 	switch {
 	case t.LabName != "":
 		return s.openNamedLab(ctx, s.Host, t.LabName)
@@ -100,20 +108,15 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	if err != nil {
 		return err
 	}
-	latency, err := dist.Parse(t.Lab.StartLatency)
-	if err != nil {
-		return target.Mistakef("", "%w", err)
-	}
 	store.Progress = show
-	spec := lab.Spec{Private: true, Nodes: t.Lab.Nodes, MaxPods: t.Lab.MaxPods, StartLatency: latency, ControlPlaneCPUs: t.Lab.ControlPlaneCPUs, Pods: podsAsked(s.Plan), Machines: machinesAsked(s.Plan, s.Workload)}
-	if t.Lab.Virt != nil || t.Lab.TimeScale != 0 || t.Lab.RealGuests != 0 || s.Workload != nil && s.Workload.Lab == workload.LabVirt {
-		spec.Virt = &lab.VirtSpec{Figures: t.Lab.Virt, TimeScale: t.Lab.TimeScale, RealGuests: t.Lab.RealGuests}
+	spec := lab.Spec{Private: true, Shape: *t.Lab, Pods: podsAsked(s.Plan, t.Lab.Nodes), Machines: machinesAsked(s.Plan, s.Workload)}
+	if s.Workload != nil && s.Workload.Lab == workload.LabVirt {
+		spec.TimeScale = cmp.Or(spec.TimeScale, 1)
 	}
-	if t.Lab.RealNode {
+	if spec.RealNode {
 		if err := needImages(ctx, s.Request, store); err != nil {
 			return err
 		}
-		spec.RealNode = &lab.RealNodeSpec{CPUs: t.Lab.NodeCPUs, MemoryBytes: int64(t.Lab.NodeMemory), PodCIDRPrefix: t.Lab.PodCIDRPrefix}
 	}
 	if s.lab, err = store.Up(ctx, spec); err != nil {
 		return fmt.Errorf("bring up a private lab: %w", LabError(err))
@@ -126,13 +129,13 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	return nil
 }
 
-// podsAsked is how many pods the plan will have in its lab at once by what it
-// says itself, 0 where it does not say it.
-func podsAsked(p *plan.Plan) int {
+// podsAsked is how many pods the plan will have in its lab of so many nodes at
+// once by what it says itself, 0 where it does not say it.
+func podsAsked(p *plan.Plan, nodes int) int {
 	if p.Axis.Name != observe.AxisPodsPerNode {
 		return 0
 	}
-	return int(math.Ceil(mostAsked(p) * float64(p.Target.Lab.Nodes)))
+	return int(math.Ceil(mostAsked(p) * float64(nodes)))
 }
 
 // mostAsked is the highest level that the plan will make by what it says itself,
@@ -479,7 +482,7 @@ func (s *session) Prepare(context.Context) error {
 
 // onRealNode reports whether the load goes to a lab's real node.
 func (o *opened) onRealNode(params map[string]string) bool {
-	if o.lab == nil || o.lab.Spec().RealNode == nil {
+	if o.lab == nil || !o.lab.Spec().RealNode {
 		return false
 	}
 	return o.lab.Spec().Nodes == 0 || strings.Contains(params[paramNodeSelector], lab.RealSelector)
@@ -524,13 +527,20 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 		return nil, err
 	}
 	list := []target.Change{}
-	if t := r.Plan.Target; t.Lab != nil {
+	t, err := settingsOf(r.Plan)
+	if err != nil {
+		return nil, err
+	}
+	if t.Named() == nil {
 		what := "a private lab: etcd, API server, controller manager and scheduler"
 		if t.Lab.Nodes > 0 {
 			what += fmt.Sprintf(", %s of %s", record.Noun{One: "simulated node", Many: "simulated nodes"}.Count(t.Lab.Nodes), observe.Pods().Object.Count(t.Lab.MaxPods))
 		}
 		if t.Lab.RealNode {
 			what += fmt.Sprintf(", a real node of %s (containerd, kubelet and kube-proxy in namespaces of their own)", observe.Pods().Object.Count(t.Lab.MaxPods))
+		}
+		if told := own.Differing(t.Lab, "nodes", "maxPods", "realNode"); len(told) > 0 {
+			what += ", with " + strings.Join(told, ", ")
 		}
 		list = append(list, target.Change{Action: target.Make, What: what})
 	} else {

@@ -18,6 +18,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
@@ -51,8 +52,8 @@ func (s *session) load() prepared.Workload {
 	l := prepared.Workload{
 		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
 		Key: s.key, Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
-		Places:  s.lab != nil && s.lab.Spec().RealNode != nil,
-		PodLife: time.Duration(s.Plan.Axis.PodLife), Follow: time.Duration(s.Plan.StepTimeout),
+		Places:  s.lab != nil && s.lab.Spec().RealNode,
+		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),
 	}
 	for _, a := range s.arms {
 		l.Arms[a.arm] = a.Variant
@@ -172,11 +173,13 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 	if t.s.lab == nil {
 		return env, err
 	}
-	if t.s.lab.Spec().RealNode != nil {
-		env.Host.Runtimes = t.s.lab.RealNodeVersions()
-		env.Isolation.Notes = append(env.Isolation.Notes, t.processors())
+	var placement []string
+	env.Facts = append(env.Facts, labFacts(t.s.lab.Spec())...)
+	if t.s.lab.Spec().RealNode {
+		env.Facts = append(env.Facts, record.Versions(t.s.lab.RealNodeVersions())...)
+		placement = append(placement, t.processors())
 	}
-	if v := t.s.lab.Spec().Virt; v != nil {
+	if v := t.s.lab.Spec(); v.HasVirt() {
 		env.Fidelity.Guests = record.Simulated
 		note := "virtual machines, their disks and migrations are simulated with planted times; no guest ran"
 		if v.RealGuests > 0 {
@@ -193,9 +196,10 @@ func (t *loaded) Describe(ctx context.Context) (record.Environment, error) {
 		}
 	}
 	if cpus := t.s.lab.Spec().ControlPlaneCPUs; cpus > 0 {
-		env.Isolation.Notes = append(env.Isolation.Notes, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
+		placement = append(placement, fmt.Sprintf("the control plane gets the time of %g processors", cpus))
 	}
-	env.Isolation.Notes = append(env.Isolation.Notes, "the control plane, the load generator and the observer share this machine's CPUs")
+	placement = append(placement, "the control plane, the load generator and the observer share this machine's CPUs")
+	env.Facts = append(env.Facts, record.Placement(strings.Join(placement, "; ")))
 	return env, err
 }
 
@@ -211,7 +215,7 @@ func (t *loaded) processors() string {
 	case len(node) > 0:
 		note = fmt.Sprintf("the real node is kept to processors %v, which are all that there are: the control plane shares them", node)
 	}
-	if cpus := t.s.lab.Spec().RealNode.CPUs; cpus > 0 && cpus < float64(len(node)) {
+	if cpus := t.s.lab.Spec().NodeCPUs; cpus > 0 && cpus < float64(len(node)) {
 		note += fmt.Sprintf("; it gets the time of %g", cpus)
 	}
 	return note
@@ -320,7 +324,7 @@ func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Va
 		}
 		d.Axis = ceiling.Axis{Name: axis.Name, Unit: axis.Unit, Foreign: s.Workload.Objects != nil || axis.Means != observe.AxisPodsPerNode && axis.Loop != workload.Open}
 		if axis.Loop == workload.Open {
-			d.Axis.Life = time.Duration(s.Plan.Axis.PodLife)
+			d.Axis.Life = time.Duration(s.Plan.Axis.Life)
 			d.Axis.Span = d.Axis.Life + time.Duration(s.Plan.Hold)
 		}
 	}
@@ -378,7 +382,7 @@ func (s *session) Readings() []record.Reading {
 		component = t.ComponentOfPod
 	}
 	samples = append(samples, s.usage.realNode(s.lab, s.Workload, component)...)
-	if s.lab.Spec().Virt != nil && s.cluster != nil {
+	if s.lab.Spec().HasVirt() && s.cluster != nil {
 		samples = append(samples, limits(s.cluster.client)...)
 	}
 	return append(samples, s.usage.processes(s.lab, s.Now())...)
@@ -411,7 +415,7 @@ const (
 // processes reads what the lab's own processes use.
 func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	interval := findInterval
-	if v := l.Spec().Virt; v != nil && v.RealGuests > 0 {
+	if l.Spec().RealGuests > 0 {
 		interval = guestInterval // they come and go with the load
 	}
 	if len(r.pids) == 0 || now.Sub(r.pidsAt) > interval {
@@ -429,7 +433,7 @@ func (r *usageReader) processes(l *lab.Lab, now time.Time) []record.Reading {
 	}
 	var samples []record.Reading
 	for source, pid := range r.pids {
-		u, err := telemetry.ReadProcess(pid)
+		u, err := proc.Read(pid)
 		if err != nil {
 			delete(r.pids, source) // gone, or started anew: found again soon
 			continue

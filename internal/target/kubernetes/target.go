@@ -124,7 +124,11 @@ func (t *Target) ComponentOfPod(uid string) string { return t.watch.Pods.Compone
 
 // Describe implements target.Target.
 func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
-	env, err := t.cluster.describe(ctx)
+	env := record.Environment{
+		Target: t.cluster.Naming, Elsewhere: t.cluster.Naming.Kind == "cluster",
+		Fidelity: record.Fidelity{ControlPlane: record.Real, Guests: record.None, Notes: []string{}},
+	}
+	server, clockOffset, err := t.cluster.version(ctx)
 	if err != nil {
 		return env, err
 	}
@@ -132,10 +136,7 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 	if err != nil {
 		return env, err
 	}
-	for _, n := range nodes {
-		env.Cluster.Nodes = append(env.Cluster.Nodes, follow.DescribeNode(n))
-	}
-	env.Cluster.Skipped = skipped
+	env.Facts, env.Places = clusterFacts(server, len(nodes), skipped, clockOffset), placesOf(nodes, !env.Elsewhere)
 	env.Fidelity.Nodes, env.Fidelity.Containers = realness, realness
 	if realness == record.Simulated {
 		env.Fidelity.Notes = append(env.Fidelity.Notes,

@@ -230,16 +230,6 @@ func FidelityOf(node *corev1.Node) record.Realness {
 	return record.Real
 }
 
-// DescribeNode is the node's entry in environment.json.
-func DescribeNode(node *corev1.Node) record.Node {
-	info, can := node.Status.NodeInfo, node.Status.Allocatable
-	return record.Node{
-		Name: node.Name, Pods: can.Pods().Value(), CPUMillis: can.Cpu().MilliValue(), MemoryBytes: can.Memory().Value(),
-		Kernel: info.KernelVersion, OSImage: info.OSImage, Kubelet: info.KubeletVersion, Runtime: info.ContainerRuntimeVersion,
-		Fidelity: FidelityOf(node),
-	}
-}
-
 // NoNodes refuses a workload whose pods could land on none of so many nodes.
 func NoNodes(skipped int) error {
 	return target.Mistakef("choose nodes with --set nodeSelector=k=v", "no node takes the workload's pods: all %d are unschedulable, tainted or not selected", skipped)
