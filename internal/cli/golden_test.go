@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"io"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -47,12 +46,12 @@ func TestGoldenHelp(t *testing.T) {
 // builtIn are the workloads of the program, by name.
 func builtIn(t *testing.T) (list []*workload.Workload) {
 	t.Helper()
-	dirs, err := fs.ReadDir(workloads.FS(), ".")
+	names, err := workload.Names(workloads.FS())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range dirs {
-		w, err := loadWorkload(d.Name())
+	for _, name := range names {
+		w, err := loadWorkload(name)
 		if err != nil {
 			t.Fatal(err)
 		}

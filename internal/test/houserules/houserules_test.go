@@ -117,6 +117,8 @@ func impure() []string {
 		".", "internal/cli", "internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
 		"internal/target/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
+		"internal/target/kubernetes/api", "internal/target/kubernetes/prepared", "internal/target/kubernetes/kubetest", "internal/target/kubernetes/follow",
+		"internal/target/kubernetes/create", "internal/target/kubernetes/change", "internal/target/kubernetes/drain", "internal/target/kubernetes/sweep", "internal/target/kubernetes/survey",
 	}
 }
 
@@ -177,6 +179,42 @@ func TestImportsNeverRunUp(t *testing.T) {
 	for _, room := range rooms() {
 		if !seen[room] {
 			t.Errorf("the room internal/%s is empty: take it out of the list of rooms", room)
+		}
+	}
+}
+
+// floors are the folders of a room that is several packages, from the top down; ""
+// is the room's own package. A package imports from those below its own.
+func floors() map[string][]string {
+	return map[string][]string{
+		"internal/target/kubernetes": {"", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe"},
+	}
+}
+
+func TestImportsRunOneWayInARoom(t *testing.T) {
+	for room, list := range floors() {
+		floor := func(pkg string) int {
+			if rest, ok := strings.CutPrefix(pkg, room); ok && (rest == "" || rest[0] == '/') {
+				return slices.Index(list, strings.TrimPrefix(rest, "/"))
+			}
+			return len(list)
+		}
+		seen := make(map[int]bool)
+		for _, f := range sources(t) {
+			at := floor(f.pkg)
+			if seen[at] = true; at < 0 {
+				t.Errorf("%s: find a floor for %s among those of %s: %s", f.name, f.pkg, room, strings.Join(list, " > "))
+			}
+			for p, spec := range f.imports() {
+				if at < len(list) && floor(strings.TrimPrefix(p, module+"/")) <= at {
+					t.Errorf("%s imports %s: inside %s imports run down, %s", f.at(spec), p, room, strings.Join(list, " > "))
+				}
+			}
+		}
+		for i, name := range list {
+			if !seen[i] {
+				t.Errorf("%s has no folder %q: take it out of its floors", room, name)
+			}
 		}
 	}
 }
@@ -269,7 +307,7 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 		},
 		{
 			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
-			allowed: []string{".", "internal/cli", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness"},
+			allowed: []string{".", "internal/cli", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/target/kubernetes/kubetest"},
 			remedy:  "take a clock: func() time.Time, or *record.Clock",
 		},
 		{
