@@ -10,7 +10,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 )
 
@@ -51,7 +52,7 @@ useless.`,
 			}
 			if f.output == "json" {
 				err = printJSON(p, found)
-			} else if err = report.Check(p.text(), found); err != nil {
+			} else if err = text.Write(p.text(), view.Check(found)); err != nil {
 				err = fmt.Errorf("print what was found: %w", err)
 			}
 			if err == nil && found.ExitCode != exitHeld {

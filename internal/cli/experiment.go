@@ -21,6 +21,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -595,7 +597,7 @@ func showResult(p *Process, r judge.Result, dir, format string, explain bool) er
 	case "junit":
 		return report.JUnit(p.Stdout, r)
 	}
-	if err := report.Text(p.text(), r, dir, explain); err != nil {
+	if err := text.Write(p.text(), view.Run(r, dir, explain)); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

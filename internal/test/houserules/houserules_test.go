@@ -537,8 +537,8 @@ func TestTheKindOfTheObjectsIsData(t *testing.T) {
 		"internal/judge/sources.go",                      // names of what is measured
 		"internal/judge/objects/before.go",               // records that did not say it
 		"internal/judge/compare/recorded/differences.go", // what differs between clusters
-		"internal/report/environment.go",                 // what a cluster is, and what of it was real
-		"internal/report/ceilings.go",                    // how far a cluster can be loaded
+		"internal/report/view/environment.go",            // what a cluster is, and what of it was real
+		"internal/report/view/ceilings.go",               // how far a cluster can be loaded
 	}
 	where := []string{"internal/run", "internal/judge", "internal/report"}
 	seen := make(map[string]bool)
