@@ -3,14 +3,15 @@ package cli
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 )
 
@@ -51,7 +52,7 @@ useless.`,
 			}
 			if f.output == "json" {
 				err = printJSON(p, found)
-			} else if err = report.Check(p.text(), found); err != nil {
+			} else if err = text.Write(p.text(), view.Check(found)); err != nil {
 				err = fmt.Errorf("print what was found: %w", err)
 			}
 			if err == nil && found.ExitCode != exitHeld {
@@ -60,12 +61,11 @@ useless.`,
 			return err
 		},
 	}
-	f.addNamedTarget(cmd, "look at")
-	f.addPrivateLab(cmd)
+	f.addOwn(cmd, func(settings.Field) bool { return true })
+	f.addLife(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what would be raised; 'plimsoll workloads show WORKLOAD' lists the axes")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
-	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "on an axis of arrivals per second, how long a pod stays after it is Ready (default the workload's)")
 	outputFlag(cmd, &f.output)
 	return cmd
 }
@@ -76,7 +76,7 @@ func (f *experimentFlags) checker(cmd *cobra.Command, args []string) (*runner, e
 	name := ""
 	if len(args) > 0 {
 		name = args[0]
-	} else if flag, given := firstChanged(cmd, "axis", "set", "pod-life"); given {
+	} else if flag, given := firstChanged(cmd, "axis", "set", lifeFlag, formerLifeFlag); given {
 		return nil, usagef("for example 'plimsoll check node-density'", "--%s needs a workload", flag)
 	}
 	x := f.experiment(cmd, name)
@@ -85,13 +85,14 @@ func (f *experimentFlags) checker(cmd *cobra.Command, args []string) (*runner, e
 		return nil, x.err
 	}
 	if name == "" {
-		x.plan.DefaultTarget()
-		if err := x.plan.ValidateTarget(); err != nil {
+		x.target = clusters()
+		x.plan.DefaultTarget(x.target)
+		if err := x.plan.ValidateTarget(x.target); err != nil {
 			return nil, x.planError(err)
 		}
 		return &runner{plan: x.plan}, nil
 	}
-	w, err := loadWorkload(name)
+	w, err := x.loadWorkload()
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +120,7 @@ func (r *runner) check(ctx context.Context) (found ceiling.Check, err error) {
 			err = closeErr
 		}
 	}()
-	looked := r.p.waitFor("looking at the cluster")
+	looked := r.p.waitFor("looking at the target")
 	survey, err := session.Survey(ctx, true)
 	looked()
 	if err != nil {
@@ -130,8 +131,14 @@ func (r *runner) check(ctx context.Context) (found ceiling.Check, err error) {
 		Target:   ceiling.CheckTarget{Kind: survey.Target.Kind, Name: survey.Target.Name, Private: survey.Target.Private, Server: survey.Server, Version: survey.Version},
 		Severity: ceiling.Worst(survey.Findings), Findings: survey.Findings,
 	}
-	if len(survey.Tables) > 0 {
+	if found.Kind = provider.Declare().Kind; len(survey.Tables) > 0 {
 		found.Table = survey.Tables[0]
+	} else if r.workload != nil {
+		axis, err := r.workload.Axis(r.plan.Axis.Name)
+		if err != nil {
+			return found, err
+		}
+		found.Table = record.CeilingTable{Workload: r.workload.Name, Axis: axis.Name, Unit: axis.Unit, Ceilings: []record.Ceiling{}, Notes: []string{}}
 	}
 	if found.Severity == record.SeverityError {
 		found.ExitCode = exitBreached
@@ -140,20 +147,6 @@ func (r *runner) check(ctx context.Context) (found ceiling.Check, err error) {
 		found.Binding = &b.Name
 	}
 	return found, nil
-}
-
-// cleanCommand is the command that removes what runs have left in a target, ""
-// for one of which nothing can be left.
-func cleanCommand(t plan.Target) string {
-	switch {
-	case t.LabName != "":
-		return "plimsoll clean --lab " + t.LabName
-	case t.Kubeconfig != "" && t.Context != "":
-		return commandLine([]string{"clean", "--kubeconfig", t.Kubeconfig, "--context", t.Context})
-	case t.Kubeconfig != "":
-		return commandLine([]string{"clean", "--kubeconfig", t.Kubeconfig})
-	}
-	return ""
 }
 
 // askedIn are the levels that a plan asks for by itself, before what it leaves

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -18,7 +17,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -44,7 +45,8 @@ workload's. Two searches for a load line are compared by their lines.
 The result lists everything in which the two differ. Their parameters are what is
 compared: the arm. Any other difference that may cause a change prevents a
 verdict, unless --arm-is says that it is part of the arm. Other differences are
-noted. --arm-is takes, separated by commas:
+noted. --arm-is takes, separated by commas, what follows and any other fact that
+the records differ in; the part before a colon stands for all that begin with it:
 
 ` + armNames() + `
 Three or more experiments make a trend: the figure of each in the order of the
@@ -118,7 +120,7 @@ type compareOptions struct {
 
 // read takes in the flags that need it.
 func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
-	o.Workload = loadWorkload
+	o.Workload, o.Facts = loadWorkload, declaredFacts()
 	if name, given := firstChanged(cmd, "arm-is", "margin"); given && trend {
 		return usagef("name two experiments", "--%s: a trend has no verdict", name)
 	}
@@ -129,7 +131,9 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 		o.Metric = f.String() // as the figures of a run are named
 	}
 	for i, name := range o.ArmIs {
-		o.ArmIs[i] = strings.TrimSpace(name)
+		if o.ArmIs[i] = strings.TrimSpace(name); o.ArmIs[i] == "pod-life" {
+			o.ArmIs[i] = "life" // as it is called now
+		}
 	}
 	if o.margin != "" {
 		share, err := plan.Primary{Margin: o.margin}.Share()
@@ -147,8 +151,8 @@ func (o *compareOptions) read(cmd *cobra.Command, trend bool) error {
 // armNames is the list of what --arm-is takes.
 func armNames() string {
 	var b strings.Builder
-	for _, n := range recorded.Names() {
-		fmt.Fprintf(&b, "  %-18s %s\n", n.Name, n.Help)
+	for _, n := range recorded.Names(declaredFacts()) {
+		fmt.Fprintf(&b, "  %-22s %s\n", n.Name, n.Help)
 	}
 	return b.String()
 }
@@ -226,9 +230,13 @@ func compareUsage(err error) error {
 
 // show prints an outcome, and writes it down where it is wanted.
 func (o *compareOptions) show(p *Process, outcome recorded.Outcome, operands []*recorded.Operand) error {
-	text, page := views(outcome, operands)
+	// What is not finite is null where it is written, which a warning tells.
+	if _, err := record.Encode(&outcome, ""); err != nil {
+		return fmt.Errorf("encode the comparison: %w", err)
+	}
+	said, shaped := views(outcome, operands)
 	if o.out != "" {
-		if err := o.write(outcome, page); err != nil {
+		if err := o.write(outcome, shaped); err != nil {
 			return fmt.Errorf("write the comparison: %w", err)
 		}
 	}
@@ -238,7 +246,7 @@ func (o *compareOptions) show(p *Process, outcome recorded.Outcome, operands []*
 		}
 		return exitError(outcome.ExitCode)
 	}
-	if err := text(p.text()); err != nil {
+	if err := text.Write(p.text(), said); err != nil {
 		return fmt.Errorf("print the comparison: %w", err)
 	}
 	if o.out != "" {
@@ -247,28 +255,28 @@ func (o *compareOptions) show(p *Process, outcome recorded.Outcome, operands []*
 	return exitError(outcome.ExitCode)
 }
 
-// views are what writes an outcome as text and as a page.
-func views(outcome recorded.Outcome, operands []*recorded.Operand) (text, page func(io.Writer) error) {
-	shown := make([]report.Operand, 0, len(operands))
+// views are an outcome as text, and what shapes its page.
+func views(outcome recorded.Outcome, operands []*recorded.Operand) (said []view.Section, shaped func() (view.Page, error)) {
+	shown := make([]view.Operand, 0, len(operands))
 	for _, e := range outcome.Experiments { // in their order
 		for _, x := range operands {
 			if x.Name == e.Name {
-				shown = append(shown, report.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result, Environment: x.Environment})
+				shown = append(shown, view.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result, Environment: x.Environment})
 			}
 		}
 	}
 	if outcome.Comparison == nil {
-		in := report.TrendInput{Trends: outcome.Trends, Operands: shown, Command: outcome.Command, Version: outcome.Version, Warnings: outcome.Warnings, Why: outcome.Why}
-		return func(w io.Writer) error { return report.TrendText(w, in) }, func(w io.Writer) error { return report.TrendHTML(w, in) }
+		in := view.TrendInput{Trends: outcome.Trends, Operands: shown, Command: outcome.Command, Version: outcome.Version, Warnings: outcome.Warnings, Why: outcome.Why}
+		return view.Trends(in), func() (view.Page, error) { return view.TrendPage(in) }
 	}
-	in := report.ComparisonInput{
+	in := view.ComparisonInput{
 		Comparison: *outcome.Comparison, Operands: shown, Command: outcome.Command, Version: outcome.Version,
 		Verdict: outcome.Verdict, Why: outcome.Why, Warnings: outcome.Warnings,
 	}
 	if axis, unit := operands[0].Axis(); operands[1].SameAxis(operands[0]) {
 		in.Axis, in.Unit = axis, unit
 	}
-	return func(w io.Writer) error { return report.ComparisonText(w, in) }, func(w io.Writer) error { return report.ComparisonHTML(w, in) }
+	return view.Compared(in), func() (view.Page, error) { return view.ComparedPage(in) }
 }
 
 // checkOut refuses a directory that holds something else: a run's record, or a
@@ -305,7 +313,7 @@ func (o *compareOptions) checkOut(operands []*recorded.Operand) error {
 func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }
 
 // write leaves an outcome and its page in a directory.
-func (o *compareOptions) write(outcome recorded.Outcome, page func(io.Writer) error) error {
+func (o *compareOptions) write(outcome recorded.Outcome, shaped func() (view.Page, error)) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
@@ -313,9 +321,13 @@ func (o *compareOptions) write(outcome recorded.Outcome, page func(io.Writer) er
 	if err := dir.WriteJSON(comparisonFile, &outcome); err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	if err := page(&text); err != nil {
+	p, err := shaped()
+	if err != nil {
 		return err
 	}
-	return dir.WriteFile(record.ReportFile, text.Bytes())
+	var html bytes.Buffer
+	if err := page.Write(&html, p); err != nil {
+		return err
+	}
+	return dir.WriteFile(record.ReportFile, html.Bytes())
 }

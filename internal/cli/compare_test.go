@@ -41,7 +41,7 @@ func recordedArms(t *testing.T, name, kernel string, arms []string, times ...tim
 	}
 	environment := record.Environment{
 		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Target: record.TargetNaming{Kind: "cluster", Name: "prod"},
-		Cluster: &record.Cluster{Server: "v1.36.3", Nodes: []record.Node{{Name: "a", Pods: 110, Kernel: kernel}}}, Fidelity: record.Fidelity{Nodes: record.Real},
+		Elsewhere: true, Fidelity: record.Fidelity{Nodes: record.Real}, Facts: []record.Fact{{Name: "kernel", Value: kernel, Bearing: record.Refuses}},
 	}
 	if err := dir.WriteJSON(record.EnvironmentFile, environment); err != nil {
 		t.Fatal(err)

@@ -110,7 +110,8 @@ func TestJSONEverywhere(t *testing.T) {
 				return v.(map[string]any)["signatures"].([]any)[0].(map[string]any)["name"] == "too-many-pods"
 			}},
 			{"a workload that there is not", command(t, nil, "workloads", "show", "simulatd", "-o", "json"), exitUsage, failed(`there is no workload "simulatd"`, `did you mean "simulated"?`)},
-			{"no cluster to be cleaned", command(t, nil, "clean", "-o", "json"), exitUsage, failed("which cluster?", "give --kubeconfig")},
+			{"no cluster to be cleaned", command(t, nil, "clean", "--force", "-o", "json"), exitUsage, failed("which cluster?", "give --kubeconfig")},
+			{"nothing to be cleaned", command(t, nil, "clean", "--dry-run", "-o", "json"), exitHeld, func(v any) bool { return v.(map[string]any)["dryRun"] == true }},
 			{"a lab without nodes", command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), exitUsage, failed("needs at least one node", "")},
 			{"a signature that there is not", command(t, nil, "signatures", "show", "x", "--output=json"), exitUsage, failed(`no signature "x"`, "")},
 			{"a flag that there is not", command(t, nil, "limit", "simulated", "--frm", "5", "-o", "json"), exitUsage, failed("unknown flag", "--from")},

@@ -183,7 +183,7 @@ func TestDocumentedCommands(t *testing.T) {
 		{"bin/plimsoll sweep gluster-volumes --levels 100,300,500,1000", nil, volumes},
 		{"bin/plimsoll limit gluster-volumes", nil, volumes},
 		{"bin/plimsoll ab gluster-volumes --level 20 --arm off:multiplex=false --arm on:multiplex=true", nil, volumes},
-		{"bin/plimsoll sweep gluster-volumes --axis rate --levels 1,2 --pod-life 5s", nil, volumes},
+		{"bin/plimsoll sweep gluster-volumes --axis rate --levels 1,2 --life 5s", nil, volumes},
 		{"bin/plimsoll sweep gluster-volumes --axis deletions --levels 10,20 --set deleteAfter=10s", nil, volumes},
 		{"bin/plimsoll sweep gluster-restart --levels 10,50", nil, volumes},
 		{"bin/plimsoll run examples/000-brick-multiplexing.yaml", nil, volumes},

@@ -15,15 +15,16 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan"
-	"plimsoll.dev/plimsoll/internal/plan/planted"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/target"
-	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 	"plimsoll.dev/plimsoll/workloads"
@@ -32,15 +33,12 @@ import (
 // experimentFlags are the flags that limit, sweep and run share. Those of an
 // experiment fill in a plan.
 type experimentFlags struct {
-	// target
-	kubeconfig, context, labName string
-	lab                          plan.Lab // shape of a private lab
-	labVirt                      string   // its Virt
-	yes                          bool
-	reboots                      int
-	dryRun                       bool
-	ignoreHealth                 bool
-	wait                         bool
+	own          settings.Flags // of targets
+	yes          bool
+	reboots      int
+	dryRun       bool
+	ignoreHealth bool
+	wait         bool
 	// experiment
 	plan             plan.Plan // what needs no more reading
 	search           plan.Search
@@ -58,25 +56,23 @@ type experimentFlags struct {
 
 // add adds the flags that limit, sweep and ab have in common.
 func (f *experimentFlags) add(cmd *cobra.Command) {
-	f.addTarget(cmd)
-	f.addPrivateLab(cmd)
+	f.addDryRun(cmd)
+	f.addOwn(cmd, func(settings.Field) bool { return true }, append(ofConsent(), "fresh", "normal-events")...)
 	f.addOutput(cmd)
+	f.addLife(cmd)
 	flags := cmd.Flags()
 	flags.StringVar(&f.plan.Axis.Name, "axis", "", "what is raised; 'plimsoll workloads show WORKLOAD' lists the axes")
 	flags.StringArrayVar(&f.slos, "slo", nil, "`objective` that must hold at a level, instead of the workload's goals; may be repeated")
 	flags.StringArrayVar(&f.goals, "goal", nil, "another goal, with its own load line: `NAME='SLO; SLO'`; may be repeated")
 	flags.StringArrayVar(&f.set, "set", nil, "parameter of the workload as `k=v`; may be repeated")
 	if cmd.Name() != "ab" {
-		flags.StringArrayVar(&f.vary, "vary", nil, "values that are varied, as `k=v1,v2,...` (k=v1;v2 where a value holds commas): of a parameter, or of lab.KEY for a private lab; may be repeated, and each combination is a run of its own")
+		flags.StringArrayVar(&f.vary, "vary", nil, "values that are varied, as `k=v1,v2,...` (k=v1;v2 where a value holds commas): of a parameter, or of a setting of the target by its key in a plan, such as lab.nodes; may be repeated, and each combination is a run of its own")
 	}
-	flags.StringVar(&f.pace, "pace", "", "creations per second, or max (default max in a lab, 20 elsewhere)")
+	flags.StringVar(&f.pace, "pace", "", "requests per second, or max (default the target's: on kubernetes max in a lab, 20 elsewhere)")
 	flags.DurationVar((*time.Duration)(&f.plan.Hold), "hold", 0, "how long a level is held (default the workload's)")
 	flags.DurationVar((*time.Duration)(&f.plan.StepTimeout), "step-timeout", 0, "how long objects are followed after the last one was created (default 5m)")
 	flags.DurationVar((*time.Duration)(&f.plan.Budget), "budget", 0, "time after which no step begins; the result is the best range so far (default none)")
-	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example nodesNotReady=1 or apiErrors=5%; may be repeated")
-	flags.DurationVar((*time.Duration)(&f.plan.Axis.PodLife), "pod-life", 0, "on an axis of arrivals per second, how long a pod stays after it is Ready; the warm-up lasts as long (default the workload's)")
-	flags.StringVar(&f.plan.Fresh, "fresh", "", "how a target is emptied before a step: `objects|lab` (objects, the default: the load's objects are removed; lab: the private lab is recreated)")
-	flags.BoolVar(&f.plan.NormalEvents, "normal-events", false, "also record the cluster's events of type Normal")
+	flags.StringArrayVar(&f.guards, "guard", nil, "stop the load when a measure reaches a bound: `name=bound`, for example apiErrors=5%; 'plimsoll workloads show WORKLOAD' lists the measures; may be repeated")
 	f.addSignatures(cmd)
 	flags.Uint64Var(&f.plan.Seed, "seed", 0, "seed of all random choices (default a random one, which is recorded)")
 }
@@ -85,39 +81,23 @@ func (f *experimentFlags) addRequire(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.plan.Require, "require", "", "which goals the exit code follows: `all|NAME` (default the headline, which is the first)")
 }
 
-func (f *experimentFlags) addTarget(cmd *cobra.Command) {
-	f.addNamedTarget(cmd, "load")
-	flags := cmd.Flags()
-	flags.BoolVar(&f.wait, "wait", false, "wait until no other run loads the cluster, or until it counts as dead")
-	flags.BoolVar(&f.ignoreHealth, "ignore-health", false, "load the cluster even if its API server or all of its nodes are not ready")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
-	flags.BoolVar(&f.yes, "yes", false, "load a cluster that is not a lab without asking")
-	flags.IntVar(&f.reboots, "reboots", 0, "agree that `N` nodes of a cluster that is not a lab are rebooted; --yes does not say that")
+func (f *experimentFlags) addDryRun(cmd *cobra.Command) {
+	cmd.Flags().BoolVar(&f.dryRun, "dry-run", false, "list what would be created, changed, rebooted and removed, and do nothing")
 }
 
-// addNamedTarget adds the flags that name a cluster, to do with it what verb
-// says.
-func (f *experimentFlags) addNamedTarget(cmd *cobra.Command, verb string) {
+// addLife adds the flag of an object's life, by its former name as well.
+func (f *experimentFlags) addLife(cmd *cobra.Command) {
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", "", verb+" the cluster of this kubeconfig `file`; $KUBECONFIG is not read")
-	flags.StringVar(&f.context, "context", "", "context of the kubeconfig (default its current one)")
-	flags.StringVar(&f.labName, "lab", "", verb+" the lab with this `name`; see 'plimsoll lab'")
+	for _, name := range []string{lifeFlag, formerLifeFlag} {
+		flags.DurationVar((*time.Duration)(&f.plan.Axis.Life), name, 0, "on an axis of arrivals per second, how long each object stays once it is ready; the warm-up lasts as long (default the workload's)")
+	}
+	flags.Lookup(formerLifeFlag).Hidden = true
 }
 
-func (f *experimentFlags) addPrivateLab(cmd *cobra.Command) {
-	flags := cmd.Flags()
-	flags.IntVar(&f.lab.Nodes, "lab-nodes", plan.DefaultLabNodes, "simulated nodes of the private lab, which is created when no target is named")
-	flags.IntVar(&f.lab.MaxPods, "lab-max-pods", plan.DefaultLabMaxPods, "allocatable pods of each of its nodes")
-	flags.StringVar(&f.lab.StartLatency, "lab-start-latency", "", "how long pods take to start there: "+dist.Grammar)
-	flags.Float64Var(&f.lab.ControlPlaneCPUs, "lab-control-plane-cpus", 0, "processors of its control plane, such as 0.5 (default all; needs root)")
-	flags.StringVar(&f.labVirt, "lab-virt", "", "add simulated virtual machines with `KEY=VALUE,...` planted, \"\" for the defaults (docs/virt.md lists the keys)")
-	flags.Float64Var(&f.lab.TimeScale, "lab-time-scale", 0, "add simulated virtual machines whose time passes so many times faster (default 1)")
-	flags.IntVar(&f.lab.RealGuests, "lab-real-guests", 0, "let the first `N` machines that start have a guest that QEMU runs")
-	flags.BoolVar(&f.lab.RealNode, "lab-real-node", false, "add a real node; without --lab-nodes it is the only one (needs root; see 'plimsoll lab doctor')")
-	flags.Float64Var(&f.lab.NodeCPUs, "lab-node-cpus", 0, "processors of the real node, such as 0.5 (default all)")
-	flags.Var(&f.lab.NodeMemory, "lab-node-memory", "memory of the real node, such as 2Gi (default all)")
-	flags.IntVar(&f.lab.PodCIDRPrefix, "lab-pod-cidr-prefix", 0, "prefix length of the real node's pod addresses (default large enough)")
-}
+const (
+	lifeFlag       = "life"
+	formerLifeFlag = "pod-life"
+)
 
 func (f *experimentFlags) addSignatures(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.signatures, "signatures", "", "also look for the failures in this `directory`; see 'plimsoll signatures'")
@@ -139,7 +119,7 @@ func newLimitCommand(p *Process, stop *interrupts) *cobra.Command {
 and confirm the highest level that holds by repeating it from empty. WORKLOAD is
 the name of a built-in workload or a directory with one.
 
-Without a target, a private lab is created for the run and removed after it.
+Where no target is named, one is made for the run and removed after it.
 An objective is ` + slo.Grammar + `.
 
 The exit code is 0 if the line was confirmed, 1 if the first level failed, 3 if
@@ -238,7 +218,8 @@ budget starts again from zero.`,
 			return x.run(p, stop)
 		},
 	}
-	f.addTarget(cmd)
+	f.addDryRun(cmd)
+	f.addOwn(cmd, namesSystem, ofConsent()...)
 	f.addSignatures(cmd)
 	cmd.Flags().StringVar(&resume, "resume", "", "continue the run in this `directory`")
 	f.addOutput(cmd)
@@ -277,6 +258,19 @@ type experimentCommand struct {
 	plan  *plan.Plan
 	file  string // the plan came from, "" for flags
 	err   error  // the first flag that could not be read
+	// target is what the workload loads.
+	target workload.Target
+}
+
+// loadWorkload finds the plan's workload, which all flags that were given must
+// belong to.
+func (x *experimentCommand) loadWorkload() (*workload.Workload, error) {
+	w, err := loadWorkload(x.plan.Workload)
+	if err != nil {
+		return nil, err
+	}
+	x.target = w.Target
+	return w, ofOtherTarget(x.cmd, w)
 }
 
 // experiment fills in a plan from the flags that were given.
@@ -310,25 +304,6 @@ func (f *experimentFlags) experiment(cmd *cobra.Command, workloadName string) *e
 		return twice
 	})
 	x.goals()
-	if _, given := firstChanged(cmd, "lab-nodes", "lab-max-pods", "lab-start-latency", "lab-control-plane-cpus", "lab-virt", "lab-time-scale", "lab-real-guests", "lab-real-node", "lab-node-cpus", "lab-node-memory", "lab-pod-cidr-prefix"); given {
-		if f.lab.RealNode && !cmd.Flags().Changed("lab-nodes") {
-			f.lab.Nodes = 0
-		}
-		if cmd.Flags().Changed("lab-virt") {
-			figures, err := planted.ParseList(f.labVirt)
-			if err != nil {
-				x.fail(usagef("for example --lab-virt bootTime=20s,qps=5", "--lab-virt: %w", err))
-			}
-			f.lab.Virt = figures
-		}
-		p.Target.Lab = &f.lab
-		if f.lab.Nodes < 1 && !f.lab.RealNode {
-			x.fail(usagef(fmt.Sprintf("for example --lab-nodes %d", plan.DefaultLabNodes), "--lab-nodes %d: a lab needs at least one node", f.lab.Nodes))
-		}
-		if f.lab.MaxPods < 1 {
-			x.fail(usagef(fmt.Sprintf("for example --lab-max-pods %d", plan.DefaultLabMaxPods), "--lab-max-pods %d: a node takes at least one pod", f.lab.MaxPods))
-		}
-	}
 	x.targetFromFlags()
 	return x
 }
@@ -410,15 +385,9 @@ func (x *experimentCommand) goals() {
 
 // targetFromFlags lets flags that name a target come before the plan's own.
 func (x *experimentCommand) targetFromFlags() {
-	f := x.flags
-	if f.labName == "" && f.kubeconfig == "" && f.context == "" {
-		return
+	if given := x.flags.own.Written(); !given.IsZero() {
+		x.plan.Target = given
 	}
-	t := plan.Target{LabName: f.labName, Kubeconfig: f.kubeconfig, Context: f.context}
-	if x.file == "" {
-		t.Lab = x.plan.Target.Lab // given too: validation says so
-	}
-	x.plan.Target = t
 }
 
 // loadWorkload finds a workload by its name, or by its directory.
@@ -452,7 +421,7 @@ func (x *experimentCommand) run(p *Process, stop *interrupts) error {
 	if err := checkOutput(x.flags.output); err != nil {
 		return err
 	}
-	w, err := loadWorkload(x.plan.Workload)
+	w, err := x.loadWorkload()
 	if err != nil {
 		return err
 	}
@@ -511,13 +480,13 @@ func (r *runner) show(f *experimentFlags) error {
 	})
 	if result == nil {
 		if left, ok := errors.AsType[*run.LeftError](err); ok {
-			return &target.UnableError{Err: err, Hint: leftText(left.Left, cleanCommand(r.plan.Target))}
+			return &target.UnableError{Err: err, Hint: leftText(left.Left, r.cleanCommand())}
 		}
 		return err
 	}
 	show(dir, result, err)
 	if c := result.Cleanup; c != nil && !c.Done {
-		p.logf("%s\n", leftText(c.Left, cleanCommand(r.plan.Target)))
+		p.logf("%s\n", leftText(c.Left, r.cleanCommand()))
 	}
 	if hint := hintOf(err); hint != "" && exitCode(err) == exitUsage {
 		p.logf("hint: %s\n", hint)
@@ -567,7 +536,7 @@ func (x *experimentCommand) planError(err error) error {
 	var lines []string
 	hint := ""
 	for _, problem := range problems {
-		lines = append(lines, flagOf(problem.Path)+problem.Message)
+		lines = append(lines, x.flagOf(problem.Path)+problem.Message)
 		if hint == "" {
 			hint = hintInFlags(problem.Hint)
 		}
@@ -578,9 +547,6 @@ func (x *experimentCommand) planError(err error) error {
 // hintInFlags is a hint about a plan's keys in the words of flags.
 func hintInFlags(hint string) string {
 	for _, h := range [...]struct{ plan, flags string }{
-		{"keep one of lab, labName and kubeconfig", "keep one of --lab, --kubeconfig, and the flags that shape a private lab (--lab-nodes, --lab-real-node ...)"},
-		{"name the file as well: kubeconfig", "name the file as well: --kubeconfig FILE"},
-		{"add realNode: true", "add --lab-real-node"},
 		{"for example levels: [50, 100]", "for example --levels 50,100"},
 		{"for example level: 60", "for example --level 60"},
 		{"give level or levels", "give --level or --levels"},
@@ -592,20 +558,20 @@ func hintInFlags(hint string) string {
 			return h.flags
 		}
 	}
-	hint = strings.Replace(hint, "for example nodes: ", "for example --lab-nodes ", 1)
 	return strings.Replace(hint, "for example confirm: ", "for example --confirm ", 1)
 }
 
 // flagOf is the flag that fills in a part of a plan, with a colon; "" if none
 // does.
-func flagOf(path string) string {
+func (x *experimentCommand) flagOf(path string) string {
+	if own, ok := strings.CutPrefix(path, "target."); ok && x.target.Settings != nil {
+		return strings.TrimPrefix(settings.FlagOf(x.target.Settings(), own)+": ", ": ")
+	}
 	for _, f := range [...]struct{ path, flag string }{
 		{"axis.name", "--axis"}, {"axis.search.from", "--from"}, {"axis.search.step", "--step"}, {"axis.search.max", "--max"},
-		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.podLife", "--pod-life"},
-		{"target.lab.nodes", "--lab-nodes"}, {"target.lab.maxPods", "--lab-max-pods"}, {"target.lab.startLatency", "--lab-start-latency"},
-		{"target.lab.controlPlaneCPUs", "--lab-control-plane-cpus"}, {"target.lab.virt", "--lab-virt"}, {"target.lab.timeScale", "--lab-time-scale"}, {"target.lab.realGuests", "--lab-real-guests"}, {"target.lab.realNode", "--lab-real-node"}, {"target.lab.nodeCPUs", "--lab-node-cpus"}, {"target.lab.nodeMemory", "--lab-node-memory"}, {"target.lab.podCIDRPrefix", "--lab-pod-cidr-prefix"},
+		{"axis.search.resolution", "--resolution"}, {"axis.search.confirm", "--confirm"}, {"axis.levels", "--levels"}, {"axis.life", "--" + lifeFlag},
 		{"axis.level", "--level"}, {"primary.metric", "--metric"}, {"primary.margin", "--margin"}, {"primary.alpha", "--alpha"}, {"repeat", "--repeat"}, {"fresh", "--fresh"},
-		{"target.context", "--context"}, {"target.kubeconfig", "--kubeconfig"}, {"target.labName", "--lab"}, {"target.lab", "--lab-nodes, --lab-max-pods ..."}, {"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
+		{"normalEvents", "--normal-events"}, {"hold", "--hold"}, {"stepTimeout", "--step-timeout"}, {"budget", "--budget"}, {"require", "--require"}, {"goals.slo", "--slo"},
 	} {
 		if rest, ok := strings.CutPrefix(path, f.path); ok && (rest == "" || rest[0] == '[') {
 			return f.flag + ": "
@@ -631,7 +597,7 @@ func showResult(p *Process, r judge.Result, dir, format string, explain bool) er
 	case "junit":
 		return report.JUnit(p.Stdout, r)
 	}
-	if err := report.Text(p.text(), r, dir, explain); err != nil {
+	if err := text.Write(p.text(), view.Run(r, dir, explain)); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

@@ -3,7 +3,6 @@ package cli
 import (
 	"encoding/json"
 	"io"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 	"plimsoll.dev/plimsoll/internal/test/golden"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/workloads"
 )
 
@@ -36,18 +36,22 @@ func TestGoldenHelp(t *testing.T) {
 		}
 	}
 	visit(root)
+	// A workload's name shows the flags of its own target.
+	for _, name := range []string{"node-density", "gluster-volumes", "router"} {
+		text.WriteString(transcript(t, "", "limit", name, "--help") + "\n")
+	}
 	golden.Check(t, *update, "help.txt", []byte(text.String()))
 }
 
 // builtIn are the workloads of the program, by name.
 func builtIn(t *testing.T) (list []*workload.Workload) {
 	t.Helper()
-	dirs, err := fs.ReadDir(workloads.FS(), ".")
+	names, err := workload.Names(workloads.FS())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range dirs {
-		w, err := loadWorkload(d.Name())
+	for _, name := range names {
+		w, err := loadWorkload(name)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -126,9 +130,7 @@ func TestGoldenChecks(t *testing.T) {
 // by the names of the ceilings; TestKeptRecords keeps the figures of a run.
 func TestGoldenChecksOfVolumes(t *testing.T) {
 	t.Parallel()
-	if err := gluster.Check(false); err != nil {
-		t.Skip(err)
-	}
+	harness.Able(t, gluster.Check(false))
 	var list []ceiling.Check
 	for _, name := range []string{"gluster-restart", "gluster-volumes"} {
 		var found ceiling.Check

@@ -16,6 +16,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -83,7 +85,7 @@ func (r *runner) showGrid(f *experimentFlags) error {
 	if err != nil {
 		return errors.Join(runErr, err)
 	}
-	if err := writeGrid(dir, result); err != nil {
+	if err := writeGrid(dir, &result); err != nil {
 		return err
 	}
 	if err := showGridResult(r.p, result, string(dir), f.output); err != nil {
@@ -195,7 +197,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 	}
 	r.page(dir, false)
 	if !g.quiet && (r.steps == 0 || round+1 == g.plan.Repeat) {
-		g.p.logf("  %s\n", report.Sentence(*result))
+		g.p.logf("  %s\n", view.Sentence(*result))
 	}
 	return err
 }
@@ -264,7 +266,7 @@ func showGridResult(p *Process, g judge.Grid, dir, format string) error {
 	case "junit":
 		return report.GridJUnit(p.Stdout, g)
 	}
-	if err := report.GridText(p.text(), g, dir); err != nil {
+	if err := text.Write(p.text(), view.Grid(g, dir)); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	p.printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))
@@ -272,11 +274,11 @@ func showGridResult(p *Process, g judge.Grid, dir, format string) error {
 }
 
 // writeGrid writes what a grid leaves beside its cells.
-func writeGrid(dir record.Dir, g judge.Grid) error {
-	if err := dir.WriteJSON(record.ResultFile, &g); err != nil {
+func writeGrid(dir record.Dir, g *judge.Grid) error {
+	if err := dir.WriteJSON(record.ResultFile, g); err != nil {
 		return err
 	}
-	return report.WriteGridFile(dir, g)
+	return report.WriteGridFile(dir, *g)
 }
 
 // reportGrid judges the cells of a recorded grid and writes its pages.
@@ -301,7 +303,8 @@ func reportGrid(p *Process, path string) (judge.Grid, error) {
 			}
 		}
 	}
-	return g, writeGrid(dir, g)
+	err = writeGrid(dir, &g)
+	return g, err
 }
 
 // cellPath is the directory of DIR:CELL in a grid, and path itself for any

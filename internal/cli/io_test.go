@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/judge/usage"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
@@ -24,9 +24,8 @@ import (
 // ioProgram is the built program, where there is a fio.
 func ioProgram(t *testing.T) *harness.Program {
 	t.Helper()
-	if _, err := fio.Find(context.Background(), ""); err != nil {
-		t.Skipf("%v: %s", err, fio.Install)
-	}
+	_, err := fio.Find(context.Background(), "")
+	harness.Able(t, err)
 	return suite.Program(t)
 }
 
@@ -101,7 +100,7 @@ func TestIOWithoutFio(t *testing.T) {
 	cmd := p.Command("sweep", "io-volumes")
 	cmd.Env = append(cmd.Env, "PATH=/nowhere")
 	text, _ := cmd.CombinedOutput()
-	if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(string(text), fio.Install) {
+	if cmd.ProcessState.ExitCode() != exitCouldNotRun || !strings.Contains(string(text), "missing for io: fio") || !strings.Contains(string(text), proc.Install("fio")) {
 		t.Errorf("exit code %d\n%s", cmd.ProcessState.ExitCode(), text)
 	}
 }
@@ -147,7 +146,7 @@ func TestMeasuredIO(t *testing.T) {
 	if sides["read"] == 0 || sides["write"] == 0 {
 		t.Errorf("reads and writes are components: %v", sides)
 	}
-	if env := p.Environment(t, "one"); env.Host.Runtimes["fio"] == "" || env.Kind == nil || env.Kind.There != "Complete" {
+	if env := p.Environment(t, "one"); env.Value("runtime:fio") == "" || env.Value("filesystem") == "" || env.Kind == nil || env.Kind.There != "Complete" {
 		t.Errorf("%+v", env)
 	}
 	leavesNoIO(t, p, "the run")
@@ -278,18 +277,14 @@ func TestIOLeavesNothing(t *testing.T) {
 	s := under("killed")
 	s.Kill()
 	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "io"); return len(processes) == 0 })
-	if got := p.Run(t, "lab", "down", "--all"); got.Code != exitHeld {
-		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
-	}
+	cleans(t, p, "run [0-9a-z]+ of target io, on this machine: .*/mount/plimsoll-io-.*/io/")
 	leavesNoIO(t, p, "SIGKILL and the next command")
 }
 
 // glusterProgram is the built program, where there is a GlusterFS and a fio.
 func glusterProgram(t *testing.T) *harness.Program {
 	t.Helper()
-	if err := gluster.Check(false); err != nil {
-		t.Skip(err)
-	}
+	harness.Able(t, gluster.Check(false))
 	return ioProgram(t)
 }
 
@@ -403,7 +398,7 @@ func TestMeasuredDepthIsFios(t *testing.T) {
 	suite.Long(t, "two searches are made")
 	quiet := suite.Measures(t)
 	p := glusterProgram(t)
-	tied := starter.New()
+	tied := proc.NewTie()
 	t.Cleanup(tied.Close)
 	sys, err := gluster.Open(t.Context(), gluster.Settings{Dir: t.TempDir(), Executable: suite.Binary(t), Tied: tied, Replica: 1})
 	if err != nil {

@@ -19,7 +19,9 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -122,17 +124,21 @@ func TestKeptRecords(t *testing.T) {
 // run has put on record, "" where it has none.
 func checkAsRecorded(t *testing.T, dir record.Dir) string {
 	t.Helper()
-	var env record.Environment
-	if err := dir.ReadJSON(record.EnvironmentFile, &env); errors.Is(err, fs.ErrNotExist) || err == nil && env.Ceilings == nil {
+	env, err := upgrade.Environment(dir)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && env.Ceilings == nil {
 		return ""
 	} else if err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder
-	if err := report.Check(&text, ceiling.Check{Target: ceiling.CheckTarget{Kind: env.Target.Kind, Private: env.Target.Private}, Findings: env.Findings, Table: *env.Ceilings}); err != nil {
+	w, err := loadWorkload(env.Ceilings.Workload)
+	if err != nil {
 		t.Fatal(err)
 	}
-	return text.String()
+	var said strings.Builder
+	if err := text.Write(&said, view.Check(ceiling.Check{Kind: w.Target.Kind, Target: ceiling.CheckTarget{Kind: env.Target.Kind, Private: env.Target.Private}, Findings: env.Findings, Table: *env.Ceilings})); err != nil {
+		t.Fatal(err)
+	}
+	return said.String()
 }
 
 var (

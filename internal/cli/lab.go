@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,17 +18,12 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/lab"
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target/local/fio"
-	"plimsoll.dev/plimsoll/internal/target/router"
-	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
-	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
-	"plimsoll.dev/plimsoll/internal/target/storage/volumes"
 	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // defaultLab is the lab that the lab commands mean when none is named.
@@ -157,15 +151,9 @@ func printJSON(p *Process, v any) error {
 }
 
 func newLabUpCommand(p *Process, stop *interrupts) *cobra.Command {
-	var spec lab.Spec
-	var latency string
-	var real bool
-	var node lab.RealNodeSpec
-	var memory plan.Bytes
+	var given settings.Flags
 	var format, figures string
 	var virt bool
-	var scale float64
-	var guests int
 	cmd := &cobra.Command{
 		Use:   "up [NAME]",
 		Short: "Start a lab",
@@ -187,34 +175,24 @@ has its own namespaces and does not touch the system's containerd. Without
   plimsoll lab up real --real-node --max-pods 250 --node-cpus 1`,
 		Args: atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			spec.Name = nameIn(args)
-			var err error
-			if spec.StartLatency, err = dist.Parse(latency); err != nil {
-				return usagef("for example --start-latency uniform:500ms,1.5s", "--start-latency: %w", err)
-			}
-			if real {
-				spec.RealNode = &node
-				if !cmd.Flags().Changed("nodes") {
-					spec.Nodes = 0
-				}
-				node.MemoryBytes = int64(memory)
-			} else if name, given := firstChanged(cmd, "node-cpus", "node-memory", "pod-cidr-prefix"); given {
-				return usagef("add --real-node", "--%s needs a real node", name)
-			}
+			written := given.Written()
 			if virt {
-				given, err := planted.ParseList(figures)
+				texts, err := planted.ParseList(figures)
 				if err != nil {
 					return usagef("for example --virt-figures bootTime=20s,qps=5", "--virt-figures: %w", err)
 				}
-				spec.Virt = &lab.VirtSpec{Figures: given, TimeScale: scale, RealGuests: guests}
-			} else if name, given := firstChanged(cmd, "virt-figures", "time-scale", "real-guests"); given {
+				written = written.With("virt", strictyaml.Map(texts))
+			} else if name, is := firstChanged(cmd, "virt-figures", "time-scale", "real-guests"); is {
 				return usagef("add --virt", "--%s needs virtual machines", name)
 			}
-			if spec.Nodes < 1 && !real {
-				return usagef(fmt.Sprintf("for example --nodes %d", lab.DefaultNodes), "--nodes %d: a lab needs at least one node", spec.Nodes)
-			}
-			if spec.MaxPods < 1 {
-				return usagef(fmt.Sprintf("for example --max-pods %d", lab.DefaultMaxPods), "--max-pods %d: a node takes at least one pod", spec.MaxPods)
+			spec := lab.Spec{Name: nameIn(args)}
+			err := settings.Read(written, &spec.Shape, "", nil)
+			for _, problem := range append(strictyaml.Problems(err), settings.Validate(&spec.Shape, "", nil)...) {
+				flag := settings.FlagOf(&spec.Shape, problem.Path)
+				if problem.Path == "virt" {
+					flag = "--virt-figures"
+				}
+				return usagef(problem.Hint, "%s: %s", flag, problem.Message)
 			}
 			store, err := kubernetes.LabStore(cmd.Context(), p.host())
 			if err != nil {
@@ -224,18 +202,9 @@ has its own namespaces and does not touch the system's containerd. Without
 		},
 	}
 	outputFlag(cmd, &format)
-	cmd.Flags().IntVar(&spec.Nodes, "nodes", lab.DefaultNodes, "number of simulated nodes")
-	cmd.Flags().IntVar(&spec.MaxPods, "max-pods", lab.DefaultMaxPods, "allocatable pods of each node")
-	cmd.Flags().Float64Var(&spec.ControlPlaneCPUs, "control-plane-cpus", 0, "processors of the control plane, such as 0.5 (default all; needs root)")
-	cmd.Flags().BoolVar(&real, "real-node", false, "add a node that runs containers on this machine")
-	cmd.Flags().Float64Var(&node.CPUs, "node-cpus", 0, "processors of the real node, with its own processes, such as 0.5 (default all)")
-	cmd.Flags().Var(&memory, "node-memory", "memory of the real node, such as 2Gi (default all)")
-	cmd.Flags().IntVar(&node.PodCIDRPrefix, "pod-cidr-prefix", 0, "prefix length of the real node's pod addresses (default large enough)")
+	given = settings.AddFlags(cmd.Flags(), &lab.Shape{}, func(f settings.Field) bool { return f.Flag != "virt" })
 	cmd.Flags().BoolVar(&virt, "virt", false, "add simulated virtual machines: the APIs of KubeVirt, its importer and OpenShift's nodes")
 	cmd.Flags().StringVar(&figures, "virt-figures", "", "what is planted in them, as KEY=VALUE,... (docs/virt.md lists the keys)")
-	cmd.Flags().Float64Var(&scale, "time-scale", 1, "how many times faster than planted their time passes")
-	cmd.Flags().IntVar(&guests, "real-guests", 0, "let the first `N` virtual machines that start have a guest that QEMU runs")
-	cmd.Flags().StringVar(&latency, "start-latency", "", "how long pods take to start, a DIST (default none)")
 	return cmd
 }
 
@@ -267,14 +236,14 @@ func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec, form
 	if need := lab.Memory(spec.Nodes, 0); need > roomyLab {
 		p.logf("note: its processes take about %.1f GiB of memory, and %.1f GiB more for each 10,000 pods\n", gibOf(need), gibOf(lab.Memory(0, 10_000)-lab.Memory(0, 0)))
 	}
-	if spec.Virt != nil {
+	if spec.HasVirt() {
 		p.logf("note: 1000 virtual machines take about %.1f GiB of memory\n", gibOf(lab.MachinesMemory(1000)))
 	}
-	if spec.RealNode != nil && spec.MaxPods > realnode.BridgePorts {
+	if spec.RealNode && spec.MaxPods > realnode.BridgePorts {
 		p.logf("note: the bridge of the real node has %d ports: more pods than that will not start\n", realnode.BridgePorts)
 	}
 	if format == "json" {
-		return printJSON(p, labIsUp{spec.Name, l.Kubeconfig(), l.Spec().Nodes, spec.RealNode != nil, l.Spec().MaxPods, time.Since(began).Round(time.Millisecond).Seconds()})
+		return printJSON(p, labIsUp{spec.Name, l.Kubeconfig(), l.Spec().Nodes, spec.RealNode, l.Spec().MaxPods, time.Since(began).Round(time.Millisecond).Seconds()})
 	}
 	p.printf("export KUBECONFIG=%s\n", l.Kubeconfig())
 	return nil
@@ -289,7 +258,7 @@ func gibOf(bytes int64) float64 { return float64(bytes) / (1 << 30) }
 func nodesOf(spec lab.Spec) string {
 	simulated := count(spec.Nodes, "simulated node")
 	switch {
-	case spec.RealNode == nil:
+	case !spec.RealNode:
 		return simulated
 	case spec.Nodes == 0:
 		return "a real node"
@@ -478,7 +447,13 @@ func newLabDownCommand(p *Process) *cobra.Command {
 		Short: "Remove a lab: its processes and its files",
 		Args:  atMostOneName,
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := p.sweepHost(); err != nil {
+			left, err := p.sweepHost(cmd.Context(), func(string) bool { return true })
+			for _, l := range left {
+				if !l.Alive {
+					p.logf("removed %s\n", l.What())
+				}
+			}
+			if err != nil {
 				return err
 			}
 			if !all {
@@ -520,46 +495,6 @@ func labDownAll(ctx context.Context, p *Process) error {
 	return failed
 }
 
-// routerRequirement is what the workload router needs of this machine.
-func routerRequirement(ctx context.Context) lab.Requirement {
-	f := lab.Requirement{For: router.Name, What: "haproxy", Need: "installed", Grade: lab.Good}
-	found, err := haproxy.Find(ctx, "")
-	if err != nil {
-		f.Grade, f.Value, f.Remedy = lab.Missing, "not found", haproxy.Install
-		return f
-	}
-	f.Value = found.Path + " " + found.Version + ", " + cmp.Or(found.TLS, "without TLS")
-	return f
-}
-
-// volumesRequirements are what the workloads of volumes need of this machine.
-func volumesRequirements() []lab.Requirement {
-	var list []lab.Requirement
-	for _, n := range gluster.Find() {
-		f := lab.Requirement{For: volumes.Name, What: n.What, Need: "installed", Grade: lab.Good, Value: n.Found}
-		if n.Found == "" {
-			f.Grade, f.Value, f.Remedy = lab.Missing, "not found", machine.Install(n.Package)
-		}
-		if n.Optional {
-			f.Need = "installed, for bricks=xfs"
-		}
-		list = append(list, f)
-	}
-	return list
-}
-
-// ioRequirement is what the workload io-volumes needs of this machine.
-func ioRequirement(ctx context.Context) lab.Requirement {
-	f := lab.Requirement{For: "io", What: "fio", Need: "installed", Grade: lab.Good}
-	found, err := fio.Find(ctx, "")
-	if err != nil {
-		f.Grade, f.Value, f.Remedy = lab.Missing, "not found", fio.Install
-		return f
-	}
-	f.Value = found.Path + " " + found.Version
-	return f
-}
-
 func newLabDoctorCommand(p *Process) *cobra.Command {
 	var format string
 	cmd := &cobra.Command{
@@ -574,8 +509,10 @@ node, or a workload that needs no lab, needs is shown for information.`,
 			if err != nil {
 				return err
 			}
-			findings := append(lab.Store{Root: dir, Executable: p.Executable}.Doctor(), routerRequirement(cmd.Context()), ioRequirement(cmd.Context()))
-			findings = append(findings, volumesRequirements()...)
+			findings := lab.Store{Root: dir, Executable: p.Executable}.Doctor()
+			for _, n := range needs() {
+				findings = append(findings, lab.ProgramRequirement(cmd.Context(), n))
+			}
 			if format == "json" {
 				err = printJSON(p, findings)
 			} else {

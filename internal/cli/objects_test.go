@@ -27,7 +27,7 @@ func TestObjectsOfAnyKind(t *testing.T) {
 		{"set up, and begun by a patch", []string{"./scaleup", "--levels", "8"}, 8, 8, []string{"Scheduled", "Ready"}},
 		{"in place", []string{"./deployments", "--levels", "10"}, 10, 10, []string{"Created", "Observed", "Scheduled", "Available"}},
 		{"in bulks, each level from empty", []string{"./deployments", "--axis", "bulk", "--levels", "4,6", "--set", "deployments=12"}, 12, 6, []string{"Created", "Scheduled", "Available"}},
-		{"by a schedule, deleted as they age", []string{"./deployments", "--axis", "rate", "--levels", "4", "--pod-life", "500ms"}, 8, 4, []string{"Created", "Available", "Deleted"}},
+		{"by a schedule, deleted as they age", []string{"./deployments", "--axis", "rate", "--levels", "4", "--life", "500ms"}, 8, 4, []string{"Created", "Available", "Deleted"}},
 	}
 	for _, tt := range tests {
 		dir := filepath.Base(tt.args[0]) + "-" + tt.args[2]

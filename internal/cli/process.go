@@ -20,9 +20,9 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
-	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
 )
 
 // Component runs one part of the embedded control plane in this process until
@@ -97,7 +97,7 @@ func OSProcess(components map[string]Component) Process {
 		Now:            time.Now,
 		Random:         rand.Reader,
 		Used: func() (record.Reading, error) {
-			used, err := telemetry.ReadProcess(os.Getpid())
+			used, err := proc.Read(os.Getpid())
 			return used.Sample(usage.SourceSelf), err
 		},
 		Prefer: cpu.Prefer,
@@ -140,12 +140,12 @@ const noTerminalWidth = 80
 
 // text is standard output for results: tables on it are as wide as the
 // terminal at most.
-func (p *Process) text() report.Terminal {
+func (p *Process) text() text.Terminal {
 	columns := noTerminalWidth
 	if p.StdoutTerminal && p.Width != nil {
 		columns = cmp.Or(p.Width(), columns)
 	}
-	return report.Terminal{Writer: p.Stdout, Columns: columns}
+	return text.Terminal{Writer: p.Stdout, Columns: columns}
 }
 
 // animate lets standard error be drawn on, if it is a terminal that can.

@@ -14,6 +14,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
@@ -116,7 +117,7 @@ func TestReferenceHasEveryKey(t *testing.T) {
 		page string
 		keys []string
 	}{
-		{"experiment.md", keysOf(reflect.TypeFor[plan.Plan](), "yaml", reflect.TypeFor[signature.Signature]())},
+		{"experiment.md", append(keysOf(reflect.TypeFor[plan.Plan](), "yaml", reflect.TypeFor[signature.Signature]()), ownKeys()...)},
 		{"workload.md", keysOf(reflect.TypeFor[workload.Workload](), "yaml")},
 		{"result.md", keysOf(reflect.TypeFor[judge.Result](), "json")},
 		{"grid.md", keysOf(reflect.TypeFor[judge.Grid](), "json", reflect.TypeFor[judge.Result](), reflect.TypeFor[compare.Compared](), reflect.TypeFor[compare.LineComparison]())},
@@ -133,6 +134,44 @@ func TestReferenceHasEveryKey(t *testing.T) {
 		for _, key := range c.keys {
 			if !slices.Contains(got, key) {
 				t.Errorf("docs/%s lacks the key %s", c.page, key)
+			}
+		}
+	}
+}
+
+// ownKeys are the keys of targets' own settings in a plan.
+func ownKeys() (keys []string) {
+	for _, p := range providers() {
+		declared := p.Declare().Settings
+		if declared == nil {
+			continue
+		}
+		for _, f := range settings.Fields(declared()) {
+			parts := strings.Split("target."+f.Path, ".")
+			for n := 2; n <= len(parts); n++ {
+				if key := strings.Join(parts[:n], "."); !slices.Contains(keys, key) {
+					keys = append(keys, key)
+				}
+			}
+		}
+	}
+	return keys
+}
+
+// The page of reference names the flag of each of a target's own settings beside
+// its key.
+func TestReferenceNamesTheFlagsOfSettings(t *testing.T) {
+	for _, p := range providers() {
+		declared := p.Declare().Settings
+		if declared == nil {
+			continue
+		}
+		for _, f := range settings.Fields(declared()) {
+			key := f.Path[strings.LastIndexByte(f.Path, '.')+1:]
+			if !slices.ContainsFunc(tableRows(t, "experiment.md"), func(row []string) bool {
+				return strings.HasPrefix(row[0], "`target.") && strings.Contains(row[0], key+"`") && strings.Contains(row[1], "`--"+f.Flag+"`")
+			}) {
+				t.Errorf("docs/experiment.md has no row with the key %s and the flag --%s", f.Path, f.Flag)
 			}
 		}
 	}

@@ -21,9 +21,13 @@ func resumeRun(cmd *cobra.Command, p *Process, stop *interrupts, f *experimentFl
 	if err := checkOutput(f.output); err != nil {
 		return err
 	}
+	for _, own := range f.own {
+		if cmd.Flags().Changed(own.Flag) {
+			return usagef("leave it out", "--%s: a resumed run keeps its target", own.Flag)
+		}
+	}
 	for _, kept := range []struct{ flag, what, hint string }{
 		{"signatures", "keeps its signatures", "leave it out; 'plimsoll analyze --signatures' takes others"},
-		{"kubeconfig", "keeps its target", "leave it out"}, {"context", "keeps its target", "leave it out"}, {"lab", "keeps its target", "leave it out"},
 		{"dry-run", "creates what it created before", "leave it out"},
 		{"out", "keeps its directory", "leave it out"},
 	} {

@@ -21,9 +21,8 @@ import (
 // routerProgram is the built program, where there is an HAProxy.
 func routerProgram(t *testing.T) *harness.Program {
 	t.Helper()
-	if _, err := haproxy.Find(context.Background(), ""); err != nil {
-		t.Skipf("%v: %s", err, haproxy.Install)
-	}
+	_, err := haproxy.Find(context.Background(), "")
+	harness.Able(t, err)
 	return suite.Program(t)
 }
 
@@ -214,7 +213,7 @@ func TestMeasuredRouter(t *testing.T) {
 		t.Errorf("%+v", l)
 	}
 	env := p.Environment(t, "one")
-	if env.Host.Runtimes["haproxy"] == "" || env.Host.Runtimes["haproxy TLS"] == "" || env.Kind == nil || env.Kind.There != "Response" || env.Target.Kind != router.Name {
+	if env.Value("runtime:haproxy") == "" || env.Value("runtime:haproxy-TLS") == "" || env.Value("isolation:placement") == "" || env.Value("host:cpus") == "" || env.Kind == nil || env.Kind.There != "Response" || env.Target.Kind != router.Name {
 		t.Errorf("%+v", env)
 	}
 	figures := p.Count("one", func(e record.Event) bool {
@@ -257,14 +256,13 @@ func TestRouterLeavesNothing(t *testing.T) {
 	}
 	s = under("killed")
 	made := routerLinks(t)
+	sparesAlive(t, p, "routers", router.Name)
 	s.Kill()
 	harness.Await(t, "no link", func() bool {
 		return !slices.ContainsFunc(routerLinks(t), func(l string) bool { return slices.Contains(made, l) && !slices.Contains(before, l) })
 	})
 	harness.Await(t, "no process", func() bool { processes, _ := inRooms(t, p, "routers"); return len(processes) == 0 })
-	if got := p.Run(t, "lab", "down", "none"); got.Code != exitUsage {
-		t.Errorf("the next command: exit code %d\n%s", got.Code, got.Stderr)
-	}
+	cleans(t, p, "run [0-9a-z]+ of target router, on this machine: .*/routers/")
 	if _, files := inRooms(t, p, "routers"); len(files) > 0 {
 		t.Errorf("SIGKILL and the next command have left: %v", files)
 	}

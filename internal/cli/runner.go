@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/run"
@@ -76,7 +77,7 @@ func (r *runner) mild(err error) bool {
 // request is what a session is opened for, and with what. Where no workload
 // says more, that is a cluster.
 func (r *runner) request() (target.Provider, target.Request, error) {
-	provider := providers()[0]
+	provider := providers()[0] // as clusters has it
 	if r.workload != nil {
 		var err error
 		if provider, err = providerOf(r.workload.Target.Name); err != nil {
@@ -84,7 +85,7 @@ func (r *runner) request() (target.Provider, target.Request, error) {
 		}
 	}
 	id, long, err := r.p.names()
-	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: cleanCommand(r.plan.Target), Wait: r.wait}
+	q := target.Request{Host: r.p.host(), Plan: r.plan, Workload: r.workload, Run: id, UUID: long, Clean: r.cleanCommand(), Wait: r.wait}
 	if r.past != nil {
 		q.Before = r.past.IDs
 	}
@@ -118,7 +119,7 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 			judged(dir, result, err)
 		},
 	}
-	if command := cleanCommand(r.plan.Target); command != "" {
+	if command := r.cleanCommand(); command != "" {
 		left := "what the run has made is left; this removes it: " + command
 		r.stop.left.Store(&left)
 		defer r.stop.left.Store(nil)
@@ -277,7 +278,7 @@ func (r *runner) outline(format string) error {
 		return err
 	}
 	o := outline{
-		Schema: outlineSchema, Workload: r.workload.Name, Target: targetText(r.plan.Target, r.workload.Target.Name),
+		Schema: outlineSchema, Workload: r.workload.Name, Target: r.system(),
 		Axis: axis.Name, Levels: levelsText(r.plan, axis.Unit, r.fromOpen), Changes: changes, Guards: r.plan.Guards,
 	}
 	for _, c := range r.plan.Cells() {
@@ -314,19 +315,36 @@ func (r *runner) outline(format string) error {
 	return nil
 }
 
-// targetText names what would be loaded.
-func targetText(t plan.Target, name string) string {
-	switch {
-	case t.LabName != "":
-		return "lab " + t.LabName
-	case t.Kubeconfig != "" && t.Context != "":
-		return "the context " + t.Context + " of " + t.Kubeconfig
-	case t.Kubeconfig != "":
-		return "the cluster of " + t.Kubeconfig
-	case t.Lab != nil:
-		return "a private lab"
+// settings are the target's own, as the plan has them; nil for none.
+func (r *runner) settings() settings.Own {
+	t := clusters()
+	if r.workload != nil {
+		t = r.workload.Target
 	}
-	return "the target " + name
+	own, _ := r.plan.Settings(t) // the plan is valid
+	return own
+}
+
+// system names what would be loaded.
+func (r *runner) system() string {
+	if own := r.settings(); own != nil {
+		return own.System()
+	}
+	return "the target " + r.workload.Target.Name
+}
+
+// cleanCommand is the command that removes what runs have left in the system, ""
+// for one of which nothing can be left.
+func (r *runner) cleanCommand() string {
+	if own := r.settings(); own != nil && own.Named() != nil {
+		return cleanCommand(own)
+	}
+	return ""
+}
+
+// cleanCommand is the command that removes what runs have left in a system.
+func cleanCommand(of settings.Own) string {
+	return commandLine(append([]string{"clean"}, of.Named()...))
 }
 
 // levelsText says which levels would be made.

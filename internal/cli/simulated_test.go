@@ -298,7 +298,7 @@ func TestTheExitCodeFollowsTheRequiredGoals(t *testing.T) {
 				args = append(args, "--require", c.require)
 			}
 			dir, got := measured(t, args...)
-			if got.code != c.code || !strings.Contains(got.stdout, c.said) || !strings.Contains(got.stdout, "goal ready (all Ready): the headline: pass") {
+			if got.code != c.code || !strings.Contains(got.stdout, c.said) || !strings.Contains(got.stdout, "goal ready (all Ready): pass; it is the headline") {
 				t.Errorf("--require %q: exit code %d, want %d\n%s%s", c.require, got.code, c.code, got.stdout, got.stderr)
 			}
 			if again := command(t, nil, "analyze", dir); again.code != c.code {
@@ -627,7 +627,7 @@ func TestWhatCannotBeVaried(t *testing.T) {
 		{"a parameter that there is not", "limits=1,2", `"limits"`},
 		{"a value that it cannot have", "places=1,zero", "zero"},
 		{"the same value twice", "places=2,2", "twice"},
-		{"a key of a lab where there is none", "lab.nodes=1,2", "private lab"},
+		{"a key of a lab where there is none", "lab.nodes=1,2", "has no lab of its own"},
 		{"no value", "places", "want k=v1,v2"},
 	} {
 		dir := filepath.Join(t.TempDir(), "grid")

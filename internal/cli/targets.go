@@ -1,9 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"slices"
 
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
 	"plimsoll.dev/plimsoll/internal/target/router"
@@ -23,6 +27,9 @@ func providers() []target.Provider {
 	}
 }
 
+// clusters is the target that a command means which names no workload.
+func clusters() workload.Target { return providers()[0].Declare() }
+
 // targets finds what a target declares of itself by its name.
 func targets() workload.Targets {
 	var list []workload.Target
@@ -30,6 +37,15 @@ func targets() workload.Targets {
 		list = append(list, p.Declare())
 	}
 	return workload.TargetsOf(list...)
+}
+
+// declaredFacts are what targets can tell of where a run was made.
+func declaredFacts() []record.Fact {
+	var list []record.Fact
+	for _, p := range providers() {
+		list = append(list, p.Declare().Facts...)
+	}
+	return list
 }
 
 // providerOf is the provider of the target of that name.
@@ -42,15 +58,28 @@ func providerOf(name string) (target.Provider, error) {
 	return nil, &workload.UnknownError{What: "target", Name: name}
 }
 
-// sweepHost removes what dead runs of any target have left on this machine.
-func (p *Process) sweepHost() error {
-	var err error
+// sweepHost removes what dead runs of any target have left on this machine; see
+// target.Sweeper.
+func (p *Process) sweepHost(ctx context.Context, removes func(run string) bool) (list []target.Leftover, err error) {
 	for _, one := range providers() {
 		if s, ok := one.(target.Sweeper); ok {
-			err = errors.Join(err, s.SweepHost(p.host()))
+			left, failed := s.SweepHost(ctx, p.host(), removes)
+			list, err = append(list, left...), errors.Join(err, failed)
 		}
 	}
-	return err
+	return list, err
+}
+
+// needs are the programs that targets run on this machine, each once.
+func needs() (list []proc.Program) {
+	for _, one := range providers() {
+		for _, n := range one.Needs() {
+			if !slices.ContainsFunc(list, func(other proc.Program) bool { return n.Name == other.Name && n.For == other.For }) {
+				list = append(list, n)
+			}
+		}
+	}
+	return list
 }
 
 // host is what sessions may use of this process.

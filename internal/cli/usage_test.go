@@ -95,21 +95,21 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --goal fast", []string{"--goal", "NAME=SLO"}, "a goal without objectives"},
 		{"limit node-density --lab-node 5", []string{"unknown flag: --lab-node", "did you mean --lab-nodes?"}, "a flag"},
 		{"limit node-density --lab-nodes five", []string{"invalid argument"}, "a flag's number"},
-		{"limit node-density --lab-nodes 0", []string{"--lab-nodes 0"}, "a lab without nodes"},
-		{"limit node-density --lab-nodes -3", []string{"--lab-nodes -3", "hint: for example --lab-nodes 10"}, "a negative number of nodes"},
-		{"limit node-density --lab-max-pods 0", []string{"--lab-max-pods 0", "hint: for example --lab-max-pods 110"}, "nodes without room"},
-		{"limit node-density --lab-max-pods -1", []string{"--lab-max-pods -1", "hint: "}, "a negative room"},
-		{"lab up --nodes 0", []string{"--nodes 0", "hint: for example --nodes 10"}, "a lab of one's own without nodes"},
-		{"lab up --nodes -1", []string{"--nodes -1", "hint: "}, "a negative number of nodes"},
-		{"lab up --max-pods 0", []string{"--max-pods 0", "hint: for example --max-pods 110"}, "nodes without room"},
+		{"limit node-density --lab-nodes 0", []string{"--lab-nodes: a lab without nodes"}, "a lab without nodes"},
+		{"limit node-density --lab-nodes -3", []string{"--lab-nodes: -3 is not a number of simulated nodes", "hint: for example --lab-nodes 10"}, "a negative number of nodes"},
+		{"limit node-density --lab-max-pods 0", []string{"--lab-max-pods: 0 is not", "hint: for example --lab-max-pods 110"}, "nodes without room"},
+		{"limit node-density --lab-max-pods -1", []string{"--lab-max-pods: -1 is not", "hint: "}, "a negative room"},
+		{"lab up --nodes 0", []string{"--nodes: a lab without nodes", "hint: for example --nodes 10"}, "a lab of one's own without nodes"},
+		{"lab up --nodes -1", []string{"--nodes: -1 is not", "hint: "}, "a negative number of nodes"},
+		{"lab up --max-pods 0", []string{"--max-pods: 0 is not", "hint: for example --max-pods 110"}, "nodes without room"},
 		{"ab node-density --arm a --arm b: --level 10", []string{`--arm "a": want NAME:k=v,k=v`, "hint: for example"}, "an arm without a colon"},
 		{"ab node-density --arm a:5 --arm b: --level 10", []string{`--arm a: "5": want k=v`}, "an arm's value without a name"},
 		{"ab node-density --arm a: --arm a: --level 10", []string{`two arms "a"`}, "two arms of one name"},
 		{"ab node-density --arm a: --level 10", []string{"needs two arms", "hint: for example --arm a:image=x --arm b:image=y"}, "one arm"},
 		{"limit node-density --lab-node-cpus 1", []string{"--lab-node-cpus: it belongs to a real node", "hint: add --lab-real-node"}, "a real node's processors without one"},
 		{"limit node-density --lab-nodes 0", []string{"hint: for example --lab-nodes 10"}, "a hint about a flag to who used flags"},
-		{"limit node-density --lab-nodes 3 --lab x", []string{"more than one target", "hint: keep one of --lab, --kubeconfig"}, "a private lab and another"},
-		{"limit node-density --context c", []string{"--context: ", "hint: name the file as well: --kubeconfig FILE"}, "a context of no file"},
+		{"limit node-density --lab-nodes 3 --lab x", []string{"more than one target", "hint: keep one of --lab-nodes, --lab-max-pods ..., --lab and --kubeconfig"}, "a private lab and another"},
+		{"limit node-density --context c", []string{"--context: ", "hint: name the file as well: --kubeconfig"}, "a context of no file"},
 		{"ab node-density --arm a: --arm b:imge=x --level 10", []string{`"imge"`, `"image"`}, "an arm's parameter"},
 		{"ab node-density --arm a: --arm b: --level 10 --margin 5", []string{"not a margin", "percentage"}, "a margin without a sign"},
 		{"ab node-density --arm a: --arm b: --level 10 --alpha 2", []string{"not an error rate"}, "an error rate"},
@@ -141,7 +141,11 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"limit node-density --context prod", []string{"--context", "without the kubeconfig"}, "a context alone"},
 		{"limit node-density --kubeconfig " + noContext + " --context prd", []string{"no such context", "prod"}, "a context"},
 		{"limit node-density --kubeconfig " + noContext, []string{"no current-context", "prod"}, "no context at all"},
-		{"limit node-density --pod-life 5s", []string{"--pod-life: the axis pods-per-node keeps its pods"}, "what does not go together"},
+		{"limit node-density --pod-life 5s", []string{"--life: the axis pods-per-node removes nothing as it ages"}, "what does not go together, by its former name"},
+		{"limit router --life 5s", []string{"--life: the axis connections removes nothing as it ages"}, "the life of what another target does not make"},
+		{"limit router --lab-nodes 5", []string{"--lab-nodes belongs to the target kubernetes, and router loads the target router", "hint: leave it out"}, "a flag of another target"},
+		{"check router --lab l", []string{"--lab belongs to the target kubernetes, and router loads the target router"}, "another target to look at"},
+		{"sweep simulated --levels 1 --yes", []string{"--yes belongs to the target kubernetes, and simulated loads the target simulated"}, "consent to what nobody is asked for"},
 		{"limit node-density -o jsn", []string{`did you mean "json"?`}, "an output format"},
 		{"sweep node-density", []string{"--levels"}, "a sweep without levels"},
 		{"sweep node-density --levels 10,x", []string{`"x" is not a number`}, "a level"},
@@ -160,7 +164,9 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"run --resume " + dir + " --out x", []string{"--out: a resumed run keeps its directory"}, "another directory"},
 		{"analyze " + dir, []string{"not a run directory"}, "a directory without a record"},
 		{"analyze " + dir + "/none", []string{"does not exist"}, "no directory"},
-		{"clean", []string{"which cluster?"}, "no cluster named"},
+		{"clean --wait", []string{"which cluster?"}, "no cluster to wait for"},
+		{"clean --context prod", []string{"which cluster?"}, "a context alone to clean"},
+		{"clean --run r1", []string{"run r1 left nothing here"}, "a run that there was not"},
 		{"check node-densty", []string{`no workload "node-densty"`, `did you mean "node-density"?`}, "a workload to look at"},
 		{"check node-density extra", []string{`unexpected argument "extra"`}, "one name too many"},
 		{"check node-density --axis pods-per-nod", []string{"--axis", `did you mean "pods-per-node"?`}, "an axis to look at"},
@@ -171,7 +177,7 @@ func TestMistakesAreExplained(t *testing.T) {
 		{"check --lab a --kubeconfig " + noContext, []string{"more than one target"}, "two targets to look at"},
 		{"check --context prod", []string{"--context", "without the kubeconfig"}, "a context alone to look at"},
 		{"check --kubeconfig /no/such/file", []string{"no kubeconfig /no/such/file"}, "a kubeconfig to look at"},
-		{"check --lab-nodes 0", []string{"--lab-nodes 0"}, "a lab without nodes to look at"},
+		{"check --lab-nodes 0", []string{"--lab-nodes: a lab without nodes"}, "a lab without nodes to look at"},
 		{"check --yes", []string{"unknown flag: --yes"}, "there is nothing to confirm"},
 		{"check -o jsn", []string{`did you mean "json"?`}, "an output format of a check"},
 		{"workloads export node-density", []string{"a workload and a directory"}, "half of an export"},
@@ -255,11 +261,12 @@ func TestNoForeignFlags(t *testing.T) {
 
 // Each part of a plan that a flag fills in is named by it.
 func TestMessagesNameTheFlag(t *testing.T) {
+	x := &experimentCommand{target: clusters()}
 	for path, want := range map[string]string{
-		"axis.search.confirm": "--confirm: ", "hold": "--hold: ", "budget": "--budget: ", "axis.levels[1]": "--levels: ",
+		"target.lab.nodes": "--lab-nodes: ", "target.labName": "--lab: ", "target": "", "axis.life": "--life: ", "axis.search.confirm": "--confirm: ", "hold": "--hold: ", "budget": "--budget: ", "axis.levels[1]": "--levels: ",
 		"guards.pending": "--guard pending: ", "axis": "", "repeat": "--repeat: ",
 	} {
-		if got := flagOf(path); got != want {
+		if got := x.flagOf(path); got != want {
 			t.Errorf("flagOf(%q) = %q, want %q", path, got, want)
 		}
 	}

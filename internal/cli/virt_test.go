@@ -7,7 +7,9 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/local/fio"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -48,7 +50,7 @@ func TestVirtualMachines(t *testing.T) {
 		if r.Fidelity.TimeScale != 20 || r.Fidelity.Guests != record.Simulated || there.P50 == nil || *there.P50*20 < tt.atLeast {
 			t.Errorf("%s: %+v, fidelity %+v", tt.why, there, r.Fidelity)
 		}
-		if !strings.Contains(got.Stdout, "As it would be, 20 times as long") || !strings.Contains(got.Stdout, "Simulated: nodes, containers, guests") {
+		if !strings.Contains(got.Stdout, "Times as they would be, 20 times as long") || !strings.Contains(got.Stdout, "Simulated: nodes, containers, guests") {
 			t.Errorf("%s: it is not said what was played:\n%s", tt.why, got.Stdout)
 		}
 	}
@@ -173,9 +175,8 @@ func TestIOInGuests(t *testing.T) {
 	suite.Long(t, "guests boot by emulation and do IO")
 	p := suite.Program(t)
 	needQEMU(t)
-	if _, err := exec.LookPath("fio"); err != nil {
-		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
-	}
+	_, err := fio.Find(t.Context(), "")
+	harness.Able(t, err)
 	args := []string{"sweep", "vm-io", "--lab-nodes", "2", "--lab-real-guests", "1", "--levels", "1"}
 	got := p.RunTo(t, "io", append(args, "--set", "machinesPerNode=1", "--set", "iops=200", "--set", "size=16Mi", "--set", "settle=1", "--set", "runtime=5", "--set", "sshFrom=portforward")...)
 	r := p.Result(t, "io")
@@ -199,9 +200,8 @@ func TestMigrationUnderIO(t *testing.T) {
 	suite.Long(t, "guests boot by emulation and do IO")
 	p := suite.Program(t)
 	needQEMU(t)
-	if _, err := exec.LookPath("fio"); err != nil {
-		t.Skip("there is no fio: apt-get install --no-install-recommends fio")
-	}
+	_, err := fio.Find(t.Context(), "")
+	harness.Able(t, err)
 	args := []string{"ab", "vm-migration", "--lab-nodes", "2", "--lab-real-guests", "1", "--lab-virt", "migrateFedora=8s,migrateUnderIO=1", "--arm", "idle:guestIOPS=0", "--arm", "loaded:guestIOPS=100", "--set", "guestDisk=16Mi"}
 	got := p.RunTo(t, "moved", append(args, "--level", "1", "--repeat", "1", "--hold", "1s")...)
 	r := p.Result(t, "moved")
@@ -245,8 +245,11 @@ func TestRealGuestsWithoutQEMU(t *testing.T) {
 
 func needQEMU(t *testing.T) {
 	t.Helper()
-	if _, err := exec.LookPath("qemu-system-x86_64"); err != nil {
-		t.Skip("there is no QEMU: apt-get install --no-install-recommends qemu-system-x86")
+	for _, n := range lab.Needs() {
+		if n.For == "real guests" {
+			_, err := n.Find(t.Context(), "")
+			harness.Able(t, err)
+		}
 	}
 }
 

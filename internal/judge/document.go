@@ -5,7 +5,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/result"
 )
 
-// What users of this package read of a result, by the names of package result.
+// What users of this package read of a result, as package result has it.
 type (
 	APIRequests      = result.APIRequests
 	ArmsSpec         = result.ArmsSpec
@@ -60,6 +60,7 @@ const (
 	FromSteps        = result.FromSteps
 	LawCPU           = result.LawCPU
 	LawCount         = result.LawCount
+	LawLatency       = result.LawLatency
 	LawMemory        = result.LawMemory
 	LawThroughput    = result.LawThroughput
 	LawTime          = result.LawTime

@@ -73,7 +73,7 @@ func (c cluster) setUp(ctx context.Context) error {
 			return err
 		},
 	}
-	if c.record.Virt != nil {
+	if c.record.HasVirt() {
 		creates = append(creates, creating(bindings.Create, bindUser(userVirt, "cluster-admin")))
 	}
 	if c.record.RealNode != nil {
@@ -164,7 +164,7 @@ func (c cluster) countReady(ctx context.Context, ready map[string]bool) error {
 			return apierrors.FromObject(event.Object)
 		}
 		_, zoned := node.Labels[corev1.LabelTopologyZone]
-		if event.Type != watch.Deleted && usable(node) && (zoned || c.record.Virt == nil) {
+		if event.Type != watch.Deleted && usable(node) && (zoned || !c.record.HasVirt()) {
 			ready[node.Name] = true
 		} else {
 			delete(ready, node.Name)

@@ -204,7 +204,7 @@ func simulatedNodesArguments(dir directory, r record) []string {
 		"--kubeconfig=" + dir.componentConfig(SimulatedNodes),
 		"--nodes=" + strconv.Itoa(r.Nodes),
 		"--max-pods=" + strconv.Itoa(r.MaxPods),
-		"--start-latency=" + r.StartLatency,
+		"--start-latency=" + r.StartLatency.String(),
 		"--lease-duration=" + leaseDuration(r.Nodes).String(),
 		"--sign=" + dir.readyFile(SimulatedNodes),
 	}
@@ -217,15 +217,15 @@ func simulatedNodesArguments(dir directory, r record) []string {
 func virtArguments(dir directory, r record) []string {
 	arguments := []string{
 		"--kubeconfig=" + dir.componentConfig(Virt),
-		"--figures=" + planted.List(r.Virt.Figures),
-		"--time-scale=" + strconv.FormatFloat(r.Virt.TimeScale, 'g', -1, 64),
+		"--figures=" + planted.List(r.Virt),
+		"--time-scale=" + strconv.FormatFloat(r.TimeScale, 'g', -1, 64),
 		"--nodes=" + strconv.Itoa(r.Nodes),
 		"--api-port=" + strconv.Itoa(r.Ports.VirtAPI),
 		"--guest-port=" + strconv.Itoa(r.Ports.Guests),
 		"--cert=" + dir.cert(Virt), "--key=" + dir.key(Virt), "--ca=" + dir.cert(clusterCA), "--front-proxy-ca=" + dir.cert(frontProxyCA),
 		"--sign=" + dir.readyFile(Virt),
 	}
-	if n := r.Virt.RealGuests; n > 0 {
+	if n := r.RealGuests; n > 0 {
 		arguments = append(arguments, "--real-guests="+strconv.Itoa(n), "--qemu="+r.QEMU, "--guest-image="+r.GuestImage, "--guest-dir="+dir.path("guests"))
 	}
 	return arguments

@@ -1,6 +1,8 @@
 package lab
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"math"
 	"net"
@@ -11,9 +13,9 @@ import (
 	"strconv"
 	"syscall"
 
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // Grade says how well one thing that a lab needs is met.
@@ -42,9 +44,8 @@ type Requirement struct {
 
 // What the findings are about.
 const (
-	forLab        = "lab"
-	forRealNode   = "real node"
-	forRealGuests = "real guests"
+	forLab      = "lab"
+	forRealNode = "real node"
 )
 
 // Healthy reports whether nothing is missing that every lab needs.
@@ -72,18 +73,13 @@ func (f Requirement) atLeast(n, least, enough int64, missing, scarce string) Req
 	return f
 }
 
-// Doctor says what this machine has of the things that labs need.
+// Doctor says what this machine has of the things that labs need, but for programs.
 func (s Store) Doctor() []Requirement {
-	findings := []Requirement{
+	return []Requirement{
 		memory(), disk(s.Root), processors(), fileHandles(), loopback(), cgroups(),
 		inotify("max_user_instances", 128, 512), inotify("max_user_watches", 8192, 65536),
 		root(),
 	}
-	_, needs := realnode.Find()
-	for _, n := range needs {
-		findings = append(findings, program(forRealNode, n))
-	}
-	return append(findings, program(forRealGuests, findQEMU()))
 }
 
 const gib = 1 << 30
@@ -129,13 +125,9 @@ func MachinesMemory(machines int) int64 { return memoryOfVirt + int64(machines)*
 // fitsMemory refuses a lab that this machine has no memory for.
 func (s Spec) fitsMemory() error {
 	available, err := telemetry.AvailableMemory()
-	guests := int64(0)
-	if s.Virt != nil {
-		guests = int64(s.Virt.RealGuests) * memoryPerGuest
-	}
-	available -= guests
+	available -= int64(s.RealGuests) * memoryPerGuest
 	need := Memory(s.Nodes, s.Pods)
-	if s.Virt != nil {
+	if s.HasVirt() {
 		need += MachinesMemory(s.Machines)
 	}
 	if err != nil || need <= available {
@@ -256,23 +248,21 @@ func root() Requirement {
 	return f
 }
 
-func program(whatFor string, n machine.Need) Requirement {
-	f := Requirement{For: whatFor, What: n.What, Need: "installed", Grade: Good, Value: n.Found}
-	if n.Optional {
-		f.Need = "installed, to compare runtimes"
+// ProgramRequirement says whether this machine has a program.
+func ProgramRequirement(ctx context.Context, p proc.Program) Requirement {
+	f := Requirement{For: p.For, What: p.Name, Need: "installed", Grade: Good}
+	if p.Optional != "" {
+		f.Need += ", " + p.Optional
 	}
-	switch {
-	case n.Found == "":
-		f = f.failed("not found", machine.Install(n.Package))
-		if n.Optional {
-			f.Grade = Scarce
-		}
-	case n.What == "containerd":
-		version := realnode.Version(n.Found)
-		f.Value += " " + version
-		if err := realnode.CheckContainerd(version); err != nil {
-			return f.failed(f.Value, err.Error())
-		}
+	found, err := p.Find(ctx, "")
+	f.Value = found.String()
+	if missing, ok := errors.AsType[*proc.MissingError](err); ok {
+		f = f.failed("not found", missing.Remedy())
+	} else if err != nil {
+		f = f.failed(f.Value, err.Error())
+	}
+	if err != nil && p.Optional != "" {
+		f.Grade = Scarce
 	}
 	return f
 }

@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
-	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 const (
@@ -19,11 +20,13 @@ const (
 	qemu        = "qemu-system-x86_64"
 )
 
-// findQEMU is what runs real guests.
-func findQEMU() machine.Need {
-	found, _ := machine.FindProgram(qemu) // that there is none is what is told
-	return machine.Need{What: qemu, Package: "qemu-system-x86", Found: found}
+// qemuProgram is what runs real guests.
+func qemuProgram() proc.Program {
+	return proc.Program{Name: qemu, Package: "qemu-system-x86", For: "real guests", Asks: "--version"}
 }
+
+// Needs are the programs of the system's that parts of labs run.
+func Needs() []proc.Program { return append(realnode.Needs(), qemuProgram()) }
 
 // guestImage is the directory of what real guests boot from, kept for labs to come.
 func (s Store) guestImage() string {
@@ -33,8 +36,8 @@ func (s Store) guestImage() string {
 // needGuests finds what runs real guests and makes what they boot from, unless it
 // is there.
 func (s Store) needGuests(ctx context.Context) error {
-	if n := findQEMU(); n.Found == "" {
-		return &machine.MissingError{For: "a real guest", What: []string{n.What}, Packages: []string{n.Package}}
+	if _, err := qemuProgram().Find(ctx, ""); err != nil {
+		return err
 	}
 	if _, err := os.Stat(s.guestImage()); err == nil {
 		return nil

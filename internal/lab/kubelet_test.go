@@ -39,8 +39,8 @@ func TestASimulatedNodesPodsAreLikeAKubelets(t *testing.T) {
 	suite.Long(t, "it runs pods of every kind on a real node")
 	needRealNode(t)
 	s := liveStore(t)
-	l, err := s.Up(t.Context(), Spec{Name: "both", Nodes: 1, RealNode: &RealNodeSpec{},
-		StartLatency: dist.Dist{Shape: dist.Constant, A: time.Second}})
+	l, err := s.Up(t.Context(), Spec{Name: "both", Shape: Shape{Nodes: 1, RealNode: true,
+		StartLatency: dist.Dist{Shape: dist.Constant, A: time.Second}}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -14,8 +13,9 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
-	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 )
 
 // The components of a lab, under the names by which the program starts
@@ -41,11 +41,9 @@ func ComponentNames() []string {
 // RealNodeComponentNames lists what is added by a real node.
 func RealNodeComponentNames() []string { return []string{RealNode, Containerd, Kubelet, KubeProxy} }
 
-// What a Spec's zero fields stand for.
-const (
-	DefaultNodes   = 10  // simulated nodes that the command line makes unless told otherwise
-	DefaultMaxPods = 110 // allocatable pods of a node, the kubelet's own default
-)
+// DefaultMaxPods is what a Spec's MaxPods stand for that are 0: the kubelet's own
+// default.
+const DefaultMaxPods = 110
 
 // Spec says which lab is wanted. Apart from Nodes a zero field means
 // the default.
@@ -53,25 +51,9 @@ type Spec struct {
 	// Name is a DNS label, unique in the Store. A private lab may leave
 	// it empty and is given one.
 	Name string
-	// Nodes is the number of simulated nodes; 0 means none.
-	Nodes int
-	// MaxPods is each node's allocatable number of pods.
-	MaxPods int
-	// StartLatency is how long a pod takes from being bound to a node until it
-	// is Ready. Zero means at once. A pod's own annotation overrides it.
-	StartLatency dist.Dist
+	Shape
 	// Pods is the most that are to be in the lab at once, 0 for not known.
 	Pods int
-	// ControlPlaneCPUs is the time of so many processors that etcd, the API
-	// server, the scheduler and the controller manager get together; 0 is all
-	// that there is.
-	ControlPlaneCPUs float64
-	// RealNode adds a node of this machine that runs containers; see its
-	// fields for what it gets. Nil means none.
-	RealNode *RealNodeSpec
-	// Virt adds simulated virtual machines: the APIs of KubeVirt and of those
-	// beside it, and what plays them. Nil means none.
-	Virt *VirtSpec
 	// Machines is how many virtual machines it will have at once; 0 is not known.
 	// A lab that this machine has no memory for is refused.
 	Machines int
@@ -83,65 +65,10 @@ type Spec struct {
 // virtual machines up is used up: by source, "use", "limit" and "waiting".
 const VirtLimitsPath = "/apis/subresources.kubevirt.io/v1/plimsoll-limits"
 
-// VirtSpec says what simulated virtual machines do.
-type VirtSpec struct {
-	// Figures are those that differ from the defaults, by their keys; see
-	// planted.Virt.
-	Figures map[string]string
-	// TimeScale is how many times faster than what is played everything is; 0
-	// stands for 1.
-	TimeScale float64
-	// RealGuests is how many machines, the first to start, have a guest that QEMU
-	// runs.
-	RealGuests int
-}
-
-func (s *VirtSpec) validate(nodes int) error {
-	if s == nil {
-		return nil
-	}
-	if !(s.TimeScale >= 0) || s.TimeScale > MaxTimeScale {
-		return &SpecError{"scale of time", fmt.Sprintf("%g is not between 0 and %g", s.TimeScale, float64(MaxTimeScale))}
-	}
-	if s.RealGuests < 0 || s.RealGuests > MostRealGuests {
-		return &SpecError{"real guests", fmt.Sprintf("%d is not between 0 and %d", s.RealGuests, MostRealGuests)}
-	}
-	if nodes == 0 {
-		return &SpecError{"virtual machines", "they need simulated nodes, and there are none"}
-	}
-	if _, err := planted.Parse(s.Figures, cmp.Or(s.TimeScale, 1)); err != nil {
-		return &SpecError{"virtual machines", err.Error()}
-	}
-	return nil
-}
-
-// MaxTimeScale is the largest scale of time: what is played would be over before
-// anybody could see it.
-const MaxTimeScale = planted.MaxTimeScale
-
-// MostRealGuests is how many guests of a lab can be real: each takes a processor
-// of this machine for itself while it boots.
-const MostRealGuests = planted.MostRealGuests
-
-// RealNodeSpec says which real node is wanted. A zero field means all that
-// there is. It takes MaxPods of the Spec.
-type RealNodeSpec struct {
-	// CPUs is how many processors its pods and its own processes get together;
-	// 0.5 is half of one's time.
-	CPUs float64
-	// MemoryBytes is how much memory they get.
-	MemoryBytes int64
-	// PodCIDRPrefix is the number of bits of the prefix of the pods' range of
-	// addresses; 0 makes it large enough.
-	PodCIDRPrefix int
-}
-
 func (s Spec) withDefaults() Spec {
 	s.MaxPods = cmp.Or(s.MaxPods, DefaultMaxPods)
-	if s.Virt != nil {
-		virt := *s.Virt
-		virt.TimeScale = cmp.Or(virt.TimeScale, 1)
-		s.Virt = &virt
+	if s.Virt != nil || s.RealGuests != 0 {
+		s.TimeScale = cmp.Or(s.TimeScale, 1)
 	}
 	return s
 }
@@ -150,29 +77,27 @@ func (s Spec) withDefaults() Spec {
 // comes up in reasonable time.
 const leastControlPlane = 0.1
 
-// maxNodes is what the simulated nodes' addresses (198.18.0.0/15) hold.
-const maxNodes = 100_000
-
 func (s Spec) validate() error {
 	if err := ValidateName(s.Name); err != nil {
 		return err
 	}
+	for _, p := range settings.Ranges(&s.Shape) {
+		return &SpecError{p.Path, p.Message}
+	}
 	switch {
-	case s.Nodes < 0:
-		return &SpecError{"number of nodes", fmt.Sprintf("%d is negative", s.Nodes)}
-	case s.Nodes > maxNodes:
-		return &SpecError{"number of nodes", fmt.Sprintf("%d is more than %d", s.Nodes, maxNodes)}
-	case s.MaxPods < 0:
-		return &SpecError{"pods of a node", fmt.Sprintf("%d is negative", s.MaxPods)}
-	case s.ControlPlaneCPUs != 0 && !(s.ControlPlaneCPUs >= leastControlPlane) || math.IsInf(s.ControlPlaneCPUs, 0):
+	case s.ControlPlaneCPUs != 0 && s.ControlPlaneCPUs < leastControlPlane:
 		return &SpecError{"processors of the control plane", fmt.Sprintf("%g is less than it needs to start (%g)", s.ControlPlaneCPUs, leastControlPlane)}
 	case s.ControlPlaneCPUs > 0 && os.Geteuid() != 0:
 		return &SpecError{"processors of the control plane", "bounding them needs root"}
+	case s.HasVirt() && s.Nodes == 0:
+		return &SpecError{"virtual machines", "they need simulated nodes, and there are none"}
 	}
-	if err := s.Virt.validate(s.Nodes); err != nil {
-		return err
+	if s.HasVirt() {
+		if _, err := planted.Parse(s.Virt, s.TimeScale); err != nil {
+			return &SpecError{"virtual machines", err.Error()}
+		}
 	}
-	return s.RealNode.validate(s.MaxPods)
+	return s.validateRealNode()
 }
 
 // SpecError is a lab that was asked for and cannot be: What was given
@@ -370,8 +295,9 @@ func (s Store) names() ([]string, error) {
 }
 
 // Sweep removes what dead owners left: private labs whose process is
-// gone, and those whose making was cut short. It returns their names.
-func (s Store) Sweep(ctx context.Context) ([]string, error) {
+// gone, and those whose making was cut short, or with dry only looks for them. It
+// tells of all that there is of them, and of labs that are left alone.
+func (s Store) Sweep(ctx context.Context, dry bool) ([]room.Left, error) {
 	entries, err := os.ReadDir(s.labs())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -379,44 +305,79 @@ func (s Store) Sweep(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, fmt.Errorf("look for abandoned labs: %w", err)
 	}
-	var swept []string
+	var list []room.Left
 	for _, e := range entries {
 		if !e.IsDir() {
 			continue
 		}
-		gone, err := s.sweepOne(ctx, e.Name())
+		left, err := s.sweepOne(ctx, e.Name(), dry)
 		if err != nil {
-			return swept, fmt.Errorf("remove abandoned lab %q: %w", e.Name(), err)
+			return list, fmt.Errorf("remove abandoned lab %q: %w", e.Name(), err)
 		}
-		if gone {
-			swept = append(swept, e.Name())
+		if left != nil {
+			left.Alive = left.Why != ""
+			list = append(list, *left)
 		}
 	}
-	return swept, nil
+	return list, nil
 }
 
-func (s Store) sweepOne(ctx context.Context, name string) (bool, error) {
+// sweepOne removes a lab that is abandoned; nil is one that is not.
+func (s Store) sweepOne(ctx context.Context, name string, dry bool) (*room.Left, error) {
 	dir := directory(s.dir(name))
+	left := &room.Left{Things: []string{fmt.Sprintf("lab %q in %s", name, dir)}}
 	held, err := tryLock(string(dir))
-	if err != nil || held == nil {
-		// Gone by now, or its owner lives.
-		return false, ignoreNotExist(err)
+	if err != nil {
+		return nil, ignoreNotExist(err) // gone by now
+	}
+	record, readErr := dir.readRecord()
+	if held == nil {
+		left.Why = "its command runs"
+		if readErr != nil || !record.Private {
+			return nil, nil // it is being made, or another command is at work on it
+		}
+		return left, nil
 	}
 	defer held.release()
-	record, err := dir.readRecord()
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		// Without a record only its processes can say whether it was one.
-		processes, err := processesOf(string(dir))
-		if err != nil || len(processes) > 0 {
-			return false, err
-		}
-	case err != nil:
-		return false, nil // unreadable: for the user to look at, and to remove by name
-	case !record.Private && record.Ready:
-		return false, nil
+	processes, err := processesOf(string(dir))
+	if err != nil {
+		return nil, err
 	}
-	return true, remove(ctx, dir)
+	switch {
+	case errors.Is(readErr, fs.ErrNotExist):
+		// Without a record only its processes can say whether it was one.
+		if left.Why = "it has processes and no record: 'plimsoll lab down " + name + "' removes it"; len(processes) > 0 {
+			return left, nil
+		}
+	case readErr != nil:
+		left.Why = "its record cannot be read: 'plimsoll lab down " + name + "' removes it"
+		return left, nil
+	case !record.Private && record.Ready:
+		return nil, nil
+	}
+	left.Why = ""
+	for _, p := range processes {
+		left.Things = append(left.Things, fmt.Sprintf("its process %d (%s)", p.pid, p.component))
+	}
+	left.Things = append(left.Things, realnode.Leftovers(string(dir))...)
+	if dry {
+		return left, nil
+	}
+	return left, remove(ctx, dir)
+}
+
+// SweepGroups removes control groups of labs of which nothing else is left, or
+// with dry only looks for them. It returns their paths.
+func (s Store) SweepGroups(ctx context.Context, dry bool) ([]string, error) {
+	names, err := s.names()
+	if err != nil {
+		return nil, err
+	}
+	var dirs []string
+	for _, name := range names {
+		dirs = append(dirs, s.dir(name))
+	}
+	return realnode.SweepGroups(ctx, dirs, dry)
 }
 
 func ignoreNotExist(err error) error {
@@ -442,8 +403,8 @@ func (l *Lab) Down(ctx context.Context) error {
 	if err := remove(ctx, l.dir); err != nil {
 		return fmt.Errorf("remove lab %q: %w", l.Name(), err)
 	}
-	if l.starter != nil {
-		l.starter.Close()
+	if l.tie != nil {
+		l.tie.Close()
 	}
 	return nil
 }

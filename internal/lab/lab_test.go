@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -55,10 +56,10 @@ func TestSpecs(t *testing.T) {
 		why  string
 	}{
 		{Spec{Name: "a"}, "", "no nodes are none, not the default"},
-		{Spec{Name: "a", Nodes: 5000, MaxPods: 500}, "", "a large one"},
-		{Spec{Name: "a", Nodes: maxNodes + 1}, "more than", "there are no addresses for them"},
-		{Spec{Name: "a", Nodes: -1}, "-1 is negative", "nodes"},
-		{Spec{Name: "a", MaxPods: -1}, "-1 is negative", "pods"},
+		{Spec{Name: "a", Shape: Shape{Nodes: 5000, MaxPods: 500}}, "", "a large one"},
+		{Spec{Name: "a", Shape: Shape{Nodes: 100_001}}, "want 0 to 100000", "there are no addresses for them"},
+		{Spec{Name: "a", Shape: Shape{Nodes: -1}}, "-1 is not a number of simulated nodes", "nodes"},
+		{Spec{Name: "a", Shape: Shape{MaxPods: -1}}, "-1 is not a number of pods", "pods"},
 		{Spec{}, "is empty", "only a private one is given a name"},
 	} {
 		store := Store{Root: filepath.Join(t.TempDir(), "state"), Executable: "/nonexistent/program"}
@@ -78,8 +79,8 @@ func TestSpecs(t *testing.T) {
 		}
 	}
 	got := Spec{Name: "a"}.withDefaults()
-	want := Spec{Name: "a", MaxPods: DefaultMaxPods}
-	if got != want {
+	want := Spec{Name: "a", Shape: Shape{MaxPods: DefaultMaxPods}}
+	if !reflect.DeepEqual(got, want) {
 		t.Errorf("defaults: %+v, want %+v", got, want)
 	}
 }
@@ -115,7 +116,7 @@ func recorded(t *testing.T, s Store, r record) directory {
 
 func TestFilesAreForTheirOwnerOnly(t *testing.T) {
 	s := Store{Root: filepath.Join(t.TempDir(), "deep", "state")}
-	l := written(t, s, Spec{Name: "a", Nodes: 3})
+	l := written(t, s, Spec{Name: "a", Shape: Shape{Nodes: 3}})
 	files := 0
 	err := filepath.WalkDir(filepath.Dir(s.Root), func(path string, d os.DirEntry, err error) error {
 		if err != nil {
@@ -149,7 +150,7 @@ func TestWhatIsFound(t *testing.T) {
 	if labs, err := s.List(); len(labs) != 0 || err != nil {
 		t.Errorf("where there is nothing: %v, %v", labs, err)
 	}
-	recorded(t, s, record{Name: "b", Ready: true, StartLatency: "constant:1s"})
+	recorded(t, s, record{Name: "b", Ready: true, Shape: Shape{StartLatency: dist.Dist{Shape: dist.Constant, A: time.Second}}})
 	recorded(t, s, record{Name: "a", Ready: true})
 	os.Mkdir(filepath.Join(s.labs(), "No Name"), 0o700)
 	os.WriteFile(filepath.Join(s.labs(), "file"), nil, 0o600)
@@ -244,10 +245,10 @@ func TestDamagedRecords(t *testing.T) {
 
 func TestRecordIsReplacedWhole(t *testing.T) {
 	s := Store{Root: t.TempDir()}
-	r := record{Schema: recordSchema, Name: "a", ID: "id", Owner: 7, Nodes: 2, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5, 6, 7, 8}, Created: time.Now().UTC()}
+	r := record{Schema: recordSchema, Name: "a", ID: "id", Owner: 7, Shape: Shape{Nodes: 2, StartLatency: dist.Dist{Shape: dist.Uniform, A: time.Second, B: 2 * time.Second}, Virt: map[string]string{"qps": "5"}, TimeScale: 1}, Ports: ports{1, 2, 3, 4, 5, 6, 7, 8}, Created: time.Now().UTC()}
 	dir := recorded(t, s, r)
 	got, err := dir.readRecord()
-	if err != nil || got != r {
+	if err != nil || !reflect.DeepEqual(got, r) {
 		t.Errorf("read back %+v, %v\nwant %+v", got, err, r)
 	}
 	entries, _ := os.ReadDir(string(dir))
@@ -290,7 +291,7 @@ func TestSweep(t *testing.T) {
 			}
 			defer held.release()
 		}
-		swept, err := s.Sweep(t.Context())
+		swept, err := sweptBy(t, s)
 		if err != nil || slices.Equal(swept, []string{"a"}) != tt.want {
 			t.Errorf("%s: swept %v, %v", tt.why, swept, err)
 		}
@@ -298,7 +299,7 @@ func TestSweep(t *testing.T) {
 			t.Errorf("%s: its directory: %v", tt.why, err)
 		}
 	}
-	if swept, err := (Store{Root: filepath.Join(t.TempDir(), "none")}).Sweep(t.Context()); len(swept) != 0 || err != nil {
+	if swept, err := sweptBy(t, (Store{Root: filepath.Join(t.TempDir(), "none")})); len(swept) != 0 || err != nil {
 		t.Errorf("where there is nothing: %v, %v", swept, err)
 	}
 }
@@ -459,4 +460,16 @@ func TestStartLatenciesAreSpreadEvenly(t *testing.T) {
 			t.Errorf("%s: %v in the tenths, chi-squared %.1f", tt.why, tenths, chi)
 		}
 	}
+}
+
+// sweptBy are the names of the labs that a Sweep removes.
+func sweptBy(t *testing.T, s Store) (names []string, err error) {
+	t.Helper()
+	left, err := s.Sweep(t.Context(), false)
+	for _, l := range left {
+		if !l.Alive {
+			names = append(names, strings.Split(l.Things[0], `"`)[1])
+		}
+	}
+	return names, err
 }

@@ -39,8 +39,8 @@ import (
 // The tests of this file bring up labs. Most share one of 20 nodes.
 const sharedNodes = 20
 
-var sharedSpec = Spec{Name: "shared", Nodes: sharedNodes, MaxPods: 37,
-	StartLatency: dist.Dist{Shape: dist.Uniform, A: 300 * time.Millisecond, B: 2300 * time.Millisecond}}
+var sharedSpec = Spec{Name: "shared", Shape: Shape{Nodes: sharedNodes, MaxPods: 37,
+	StartLatency: dist.Dist{Shape: dist.Uniform, A: 300 * time.Millisecond, B: 2300 * time.Millisecond}}}
 
 var shared struct {
 	once sync.Once
@@ -90,9 +90,9 @@ func TestMain(m *testing.M) {
 // privateSpec is the lab of the process that is killed.
 func privateSpec() Spec {
 	if os.Getenv(ownerOfReal) == "" {
-		return Spec{Nodes: 1, Private: true}
+		return Spec{Shape: Shape{Nodes: 1}, Private: true}
 	}
-	return Spec{Private: true, RealNode: &RealNodeSpec{CPUs: 0.5, MemoryBytes: 1 << 30, PodCIDRPrefix: 26}}
+	return Spec{Private: true, Shape: Shape{RealNode: true, NodeCPUs: 0.5, NodeMemory: 1 << 30, PodCIDRPrefix: 26}}
 }
 
 func sharedLab(t *testing.T) *Lab {
@@ -754,7 +754,7 @@ func TestInterruptedUp(t *testing.T) {
 			}
 		}
 		began := time.Now()
-		l, err := s.Up(ctx, Spec{Name: "never", Nodes: 100})
+		l, err := s.Up(ctx, Spec{Name: "never", Shape: Shape{Nodes: 100}})
 		if l != nil || !errors.Is(err, context.Canceled) {
 			t.Errorf("interrupted when %s: %v, %v", at, l, err)
 		}
@@ -837,7 +837,7 @@ func TestPrivateLabs(t *testing.T) {
 	if err := l.Down(t.Context()); !errors.As(err, &busy) || busy.PID != owner.Process.Pid {
 		t.Errorf("it could be removed under its owner: %v", err)
 	}
-	if swept, err := s.Sweep(t.Context()); len(swept) > 0 || err != nil {
+	if swept, err := sweptBy(t, s); len(swept) > 0 || err != nil {
 		t.Errorf("it was swept under its owner: %v, %v", swept, err)
 	}
 	owner.Process.Kill()
@@ -853,7 +853,7 @@ func TestPrivateLabs(t *testing.T) {
 	}); err != nil {
 		t.Error(err)
 	}
-	if swept, err := s.Sweep(t.Context()); !slices.Equal(swept, []string{name}) || err != nil {
+	if swept, err := sweptBy(t, s); !slices.Equal(swept, []string{name}) || err != nil {
 		t.Errorf("swept %v, %v, want %s", swept, err, name)
 	}
 	leavesNothing(t, s, "after the owner's end")
@@ -867,7 +867,7 @@ func TestAConfinedControlPlane(t *testing.T) {
 		t.Skip("needs root")
 	}
 	s := liveStore(t)
-	l, err := s.Up(t.Context(), Spec{Name: "confined", Nodes: 2, ControlPlaneCPUs: 0.5})
+	l, err := s.Up(t.Context(), Spec{Name: "confined", Shape: Shape{Nodes: 2, ControlPlaneCPUs: 0.5}})
 	if err != nil {
 		t.Fatal(err)
 	}

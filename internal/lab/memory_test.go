@@ -31,7 +31,7 @@ func TestMachinesMemoryIsWhatWasMeasured(t *testing.T) {
 			t.Errorf("%d machines: %.2f GiB, measured %.2f", machines, got, measured)
 		}
 	}
-	err := Spec{Name: "a", Nodes: 10, Virt: &VirtSpec{}, Machines: 1_000_000}.fitsMemory()
+	err := Spec{Name: "a", Shape: Shape{Nodes: 10, TimeScale: 1}, Machines: 1_000_000}.fitsMemory()
 	if err == nil || !strings.Contains(err.Error(), "with 1000000 virtual machines take about 1601") || !strings.Contains(err.Error(), "machines would fit") {
 		t.Errorf("%v", err)
 	}
@@ -39,11 +39,11 @@ func TestMachinesMemoryIsWhatWasMeasured(t *testing.T) {
 
 // A lab that does not fit is refused with what would.
 func TestALabThatDoesNotFitIsRefused(t *testing.T) {
-	err := Spec{Name: "a", Nodes: 100_000, Pods: 11_000_000}.fitsMemory()
+	err := Spec{Name: "a", Shape: Shape{Nodes: 100_000}, Pods: 11_000_000}.fitsMemory()
 	if err == nil || !strings.Contains(err.Error(), "100000 simulated nodes with 11000000 pods take about 1") || !strings.Contains(err.Error(), "pods would fit") {
 		t.Errorf("%v", err)
 	}
-	if err := (Spec{Name: "a", Nodes: 10}).fitsMemory(); err != nil {
+	if err := (Spec{Name: "a", Shape: Shape{Nodes: 10}}).fitsMemory(); err != nil {
 		t.Errorf("a small one is refused: %v", err)
 	}
 }

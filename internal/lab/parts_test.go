@@ -5,7 +5,6 @@ import (
 	"crypto/x509"
 	"encoding/pem"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
@@ -13,14 +12,14 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/prometheus/procfs"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/text/dist"
 )
 
 func TestLeases(t *testing.T) {
@@ -149,7 +148,7 @@ func TestPorts(t *testing.T) {
 func TestCommandLines(t *testing.T) {
 	s := Store{Root: "/state"}
 	dir := directory(s.dir("a"))
-	r := record{Name: "a", Nodes: 5, MaxPods: 20, StartLatency: "uniform:1s,2s", Ports: ports{1, 2, 3, 4, 5, 6, 7, 8}}
+	r := record{Name: "a", Shape: Shape{Nodes: 5, MaxPods: 20, StartLatency: dist.Dist{Shape: dist.Uniform, A: time.Second, B: 2 * time.Second}}, Ports: ports{1, 2, 3, 4, 5, 6, 7, 8}}
 	for _, component := range ComponentNames() {
 		args := arguments(component, dir, r)
 		gotComponent, gotLab, ok := parseCmdline(append([]string{"/bin/plimsoll", "component", component}, args...), s.labs())
@@ -242,32 +241,6 @@ func TestProcessesEnd(t *testing.T) {
 	for deadline := time.Now().Add(20 * time.Second); !ended.ended(); time.Sleep(time.Millisecond) {
 		if err != nil || time.Now().After(deadline) {
 			t.Fatalf("a process that waits to be reaped has not ended, %v", err)
-		}
-	}
-}
-
-func TestLogTail(t *testing.T) {
-	dir := directory(t.TempDir())
-	if got := realnode.LogTail(dir.log(Etcd), 3); got != "" {
-		t.Errorf("without a log: %q", got)
-	}
-	os.Mkdir(dir.path("logs"), 0o700)
-	var long strings.Builder
-	for i := range 10_000 {
-		fmt.Fprintf(&long, "line %d of many\n", i)
-	}
-	for _, tt := range []struct{ text, want, why string }{
-		{"", "", "empty"},
-		{"one\n", "one", "one line"},
-		{"one\ntwo\nthree\nfour\n", "two\nthree\nfour", "the last three"},
-		{"one\ntwo", "one\ntwo", "cut off"},
-		{long.String(), "line 9997 of many\nline 9998 of many\nline 9999 of many", "longer than what is read"},
-	} {
-		if err := os.WriteFile(dir.log(Etcd), []byte(tt.text), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		if got := realnode.LogTail(dir.log(Etcd), 3); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
 		}
 	}
 }
@@ -395,8 +368,18 @@ func TestMarker(t *testing.T) {
 
 func TestDoctor(t *testing.T) {
 	findings := Store{Root: filepath.Join(t.TempDir(), "not", "there", "yet")}.Doctor()
-	if len(findings) < 10 {
+	for _, n := range Needs() {
+		findings = append(findings, ProgramRequirement(t.Context(), n))
+	}
+	if len(findings) < 15 {
 		t.Errorf("%d findings", len(findings))
+	}
+	gone := ProgramRequirement(t.Context(), proc.Program{Name: "plimsoll-nothing", Package: "nothing", For: "a test"})
+	if gone.Grade != Missing || gone.Value != "not found" || !strings.HasSuffix(gone.Remedy, " nothing") {
+		t.Errorf("a program that is not there: %+v", gone)
+	}
+	if spare := ProgramRequirement(t.Context(), proc.Program{Name: "plimsoll-nothing", Optional: "for more"}); spare.Grade != Scarce || spare.Need != "installed, for more" {
+		t.Errorf("one that can be done without: %+v", spare)
 	}
 	for _, f := range findings {
 		if f.For == "" || f.What == "" || f.Value == "" || f.Need == "" {
@@ -464,10 +447,10 @@ func TestAStartedComponentIsFound(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		proc, err := procfs.NewProc(c.pid)
-		_, found := inspect(proc, filepath.Dir(string(dir)))
-		syscall.Kill(c.pid, syscall.SIGKILL)
-		<-c.ended
+		started, err := procfs.NewProc(c.PID())
+		_, found := inspect(started, filepath.Dir(string(dir)))
+		c.Kill()
+		c.Wait()
 		if err != nil || !found {
 			t.Fatalf("component %d is not found: %v", i, err)
 		}

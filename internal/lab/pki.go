@@ -170,7 +170,7 @@ func writePKI(dir directory, r record, now time.Time) error {
 		{Scheduler, cluster, identity{user: Scheduler, server: true}},
 		{SimulatedNodes, cluster, identity{user: SimulatedNodes, server: true}},
 	}
-	if r.Virt != nil {
+	if r.HasVirt() {
 		certificates = append(certificates, certificate{Virt, cluster, identity{user: Virt, server: true}})
 	}
 	if r.RealNode != nil {
@@ -204,7 +204,7 @@ func writePKI(dir directory, r record, now time.Time) error {
 		// tie it to a single node. Its rights come from a role of its own.
 		{dir.componentConfig(SimulatedNodes), userSimulatedNodes, []string{"system:nodes"}},
 	}
-	if r.Virt != nil {
+	if r.HasVirt() {
 		kubeconfigs = append(kubeconfigs, kubeconfig{dir.componentConfig(Virt), userVirt, nil})
 	}
 	if r.RealNode != nil {

@@ -7,18 +7,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
-	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // process is one running component, found in the process table.
@@ -176,88 +173,41 @@ func (p process) ended() bool {
 	return err != nil || len(threads) <= 1
 }
 
-// child is a component that this process started.
-type child struct {
-	component string
-	pid       int
-	ended     chan struct{} // closed when it has ended and been reaped
-	state     *os.ProcessState
-}
-
 // start runs one component. Its standard input is empty, its output goes to
-// its log. With a starter it dies with that starter's thread.
-// Apart are the processors that it is kept to, none for all.
-func start(executable string, dir directory, component string, args []string, s *starter.Starter, apart []int) (*child, error) {
-	log, err := os.OpenFile(dir.log(component), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return nil, fmt.Errorf("start %s: %w", component, err)
-	}
-	defer log.Close()
+// its log. With a tie it dies with that. Apart are the processors that it is kept
+// to, none for all.
+func start(executable string, dir directory, component string, args []string, tie *proc.Tie, apart []int) (*proc.Process, error) {
 	cmd := exec.Command(executable, append([]string{"component", component}, args...)...)
 	cmd.Dir = string(dir)
 	cmd.Env = environment(dir, component, usableProcessors())
-	cmd.Stdout, cmd.Stderr = log, log
-	// A session of its own keeps the terminal's Ctrl-C from it: the command
-	// that owns the lab decides when it goes.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	how := proc.How{Name: component, CPUs: apart, Log: dir.log(component)}
 	if component == RealNode {
-		cmd.SysProcAttr.Cloneflags = machine.Namespaces
+		how.Namespaces = machine.Namespaces
 	}
-	run := func() error { return onProcessors(apart, cmd.Start) }
-	if s != nil {
-		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-		run = func() error { return s.Do(func() error { return onProcessors(apart, cmd.Start) }) }
+	if tie != nil {
+		how.On = tie.Do
 	}
-	if err := run(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", component, err)
+	p, err := proc.Start(cmd, how)
+	if err == nil {
+		awaitCommandLine(p)
 	}
-	c := &child{component: component, pid: cmd.Process.Pid, ended: make(chan struct{})}
-	go func() {
-		cmd.Wait() // its outcome is in ProcessState
-		c.state = cmd.ProcessState
-		close(c.ended)
-	}()
-	c.awaitCommandLine()
-	return c, nil
+	return p, err
 }
 
-// awaitCommandLine waits until a child that was started can be found. The kernel
+// awaitCommandLine waits until a process that was started can be found. The kernel
 // ends a start before it has put down the new command line: one that is looked
 // for in between would be left behind.
-func (c *child) awaitCommandLine() {
-	for {
-		line, err := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", c.pid))
-		if err != nil || len(line) > 0 {
+func awaitCommandLine(p *proc.Process) {
+	for found, err := procfs.NewProc(p.PID()); err == nil; {
+		if line, err := found.CmdLine(); err != nil || len(line) > 0 {
 			return
 		}
 		select {
-		case <-c.ended:
+		case <-p.Done():
 			return
 		case <-time.After(time.Millisecond):
 		}
 	}
-}
-
-// onProcessors calls f on a thread that is kept to some processors, and so are
-// processes that f starts. None means no change.
-func onProcessors(processors []int, f func() error) error {
-	if len(processors) == 0 {
-		return f()
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var before, wanted unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &before); err != nil {
-		return fmt.Errorf("read the processors of a thread: %w", err)
-	}
-	for _, p := range processors {
-		wanted.Set(p)
-	}
-	if err := unix.SchedSetaffinity(0, &wanted); err != nil {
-		return fmt.Errorf("keep a thread to processors %v: %w", processors, err)
-	}
-	defer unix.SchedSetaffinity(0, &before)
-	return f()
 }
 
 // environment is all that a component gets to see of one. etcd reads its whole

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,26 +19,23 @@ import (
 // RealSelector selects the real node.
 const RealSelector = FidelityLabel + "=" + FidelityReal
 
-func (r *RealNodeSpec) validate(maxPods int) error {
-	if r == nil {
+// validateRealNode judges the real node by what this machine has.
+func (s Spec) validateRealNode() error {
+	if !s.RealNode {
 		return nil
 	}
 	switch {
-	case r.CPUs < 0 || math.IsNaN(r.CPUs):
-		return &SpecError{"processors of the real node", fmt.Sprintf("%g is negative", r.CPUs)}
-	case r.CPUs > 0 && r.CPUs < 0.1:
-		return &SpecError{"processors of the real node", fmt.Sprintf("%g is less than its own processes need (0.1)", r.CPUs)}
-	case r.MemoryBytes < 0:
-		return &SpecError{"memory of the real node", fmt.Sprintf("%d is negative", r.MemoryBytes)}
-	case r.MemoryBytes > 0 && r.MemoryBytes < leastNodeMemory:
-		return &SpecError{"memory of the real node", fmt.Sprintf("%d MiB is less than its own processes need (%d MiB)", r.MemoryBytes>>20, leastNodeMemory>>20)}
+	case s.NodeCPUs > 0 && s.NodeCPUs < 0.1:
+		return &SpecError{"processors of the real node", fmt.Sprintf("%g is less than its own processes need (0.1)", s.NodeCPUs)}
+	case s.NodeMemory > 0 && s.NodeMemory < leastNodeMemory:
+		return &SpecError{"memory of the real node", fmt.Sprintf("%d MiB is less than its own processes need (%d MiB)", s.NodeMemory>>20, leastNodeMemory>>20)}
 	}
-	if r.CPUs > 0 {
-		if _, err := realnode.ProcessorsOf(r.CPUs); err != nil {
+	if s.NodeCPUs > 0 {
+		if _, err := realnode.ProcessorsOf(s.NodeCPUs); err != nil {
 			return &SpecError{"processors of the real node", err.Error()}
 		}
 	}
-	if _, err := realnode.PodRange(r.PodCIDRPrefix, maxPods); err != nil {
+	if _, err := realnode.PodRange(s.PodCIDRPrefix, s.MaxPods); err != nil {
 		return &SpecError{"pod addresses of the real node", err.Error()}
 	}
 	return nil
@@ -53,14 +49,14 @@ func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := realnode.CheckContainerd(realnode.Version(programs.Containerd)); err != nil {
+	if err := realnode.CheckContainerd(programs.Versions()["containerd"]); err != nil {
 		return nil, err
 	}
 	link, err := realnode.ChooseLink()
 	if err != nil {
 		return nil, err
 	}
-	pods, err := realnode.PodRange(spec.RealNode.PodCIDRPrefix, spec.MaxPods)
+	pods, err := realnode.PodRange(spec.PodCIDRPrefix, spec.MaxPods)
 	if err != nil {
 		return nil, err
 	}
@@ -70,8 +66,8 @@ func (d directory) planRealNode(spec Spec) (*realnode.Spec, error) {
 		PodCIDR:       pods,
 		ServiceCIDR:   serviceRange,
 		ClusterDNS:    clusterDNSAddress,
-		CPUs:          spec.RealNode.CPUs,
-		MemoryBytes:   spec.RealNode.MemoryBytes,
+		CPUs:          spec.NodeCPUs,
+		MemoryBytes:   int64(spec.NodeMemory),
 		Link:          link,
 		Programs:      programs,
 		KubeletConfig: d.componentConfig(Kubelet),

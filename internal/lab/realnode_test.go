@@ -21,8 +21,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"plimsoll.dev/plimsoll/internal/lab/image"
-	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // realNodes is held by the test that has a real node: each takes many of the
@@ -68,8 +68,8 @@ func traces(t *testing.T) map[string]string {
 			found["interfaces"] += i.Name + " "
 		}
 	}
-	if nft, err := machine.FindProgram("nft"); err == nil {
-		rules, err := exec.Command(nft, "list", "ruleset").Output()
+	if nft, err := (proc.Program{Name: "nft"}).Find(t.Context(), ""); err == nil {
+		rules, err := exec.Command(nft.Path, "list", "ruleset").Output()
 		found["rules"] = fmt.Sprint(string(rules), err)
 	}
 	for _, setting := range []string{"net/ipv4/ip_forward", "vm/overcommit_memory", "kernel/panic", "kernel/panic_on_oops"} {
@@ -116,7 +116,7 @@ func TestRealNode(t *testing.T) {
 	programs := needRealNode(t)
 	before := traces(t)
 	s := liveStore(t)
-	l, err := s.Up(t.Context(), Spec{Name: "real", RealNode: &RealNodeSpec{}})
+	l, err := s.Up(t.Context(), Spec{Name: "real", Shape: Shape{RealNode: true}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -340,7 +340,7 @@ func TestPrivateRealNode(t *testing.T) {
 	if err != nil {
 		t.Error(err)
 	}
-	if swept, err := s.Sweep(t.Context()); !slices.Equal(swept, []string{name}) || err != nil {
+	if swept, err := sweptBy(t, s); !slices.Equal(swept, []string{name}) || err != nil {
 		t.Errorf("swept %v, %v, want %s", swept, err, name)
 	}
 	leavesNoTrace(t, s, string(l.dir), before)
@@ -348,17 +348,18 @@ func TestPrivateRealNode(t *testing.T) {
 
 func TestRealNodesThatCannotBe(t *testing.T) {
 	for _, c := range []struct {
-		spec RealNodeSpec
-		says string
-		why  string
+		shape Shape
+		says  string
+		why   string
 	}{
-		{RealNodeSpec{CPUs: -1}, "negative", "less than no processor"},
-		{RealNodeSpec{CPUs: 0.01}, "its own processes", "too little for a kubelet"},
-		{RealNodeSpec{CPUs: 100_000}, "there are", "more than there are"},
-		{RealNodeSpec{MemoryBytes: 1 << 20}, "its own processes", "too little memory for a kubelet"},
-		{RealNodeSpec{PodCIDRPrefix: 31}, "16 to 29", "no address for a pod"},
+		{Shape{NodeCPUs: -1}, "want at least 0", "less than no processor"},
+		{Shape{NodeCPUs: 0.01}, "its own processes", "too little for a kubelet"},
+		{Shape{NodeCPUs: 100_000}, "there are", "more than there are"},
+		{Shape{NodeMemory: 1 << 20}, "its own processes", "too little memory for a kubelet"},
+		{Shape{PodCIDRPrefix: 31}, "16 to 29", "no address for a pod"},
 	} {
-		err := Spec{Name: "a", RealNode: &c.spec}.withDefaults().validate()
+		c.shape.RealNode = true
+		err := Spec{Name: "a", Shape: c.shape}.withDefaults().validate()
 		if err == nil || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: %v, want %q", c.why, err, c.says)
 		}
@@ -388,7 +389,7 @@ func TestProbesFollowTheDatabase(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	l, err := s.Up(t.Context(), Spec{Name: "database", RealNode: &RealNodeSpec{}})
+	l, err := s.Up(t.Context(), Spec{Name: "database", Shape: Shape{RealNode: true}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/text/dist"
+	"plimsoll.dev/plimsoll/internal/plan"
 )
 
 // recordSchema is the version of lab.json.
@@ -20,21 +20,16 @@ const recordSchema = "plimsoll/lab/v1"
 // record is what is written down about a lab, as lab.json. It holds no
 // process numbers: those are read from the system, which cannot be out of date.
 type record struct {
-	Schema       string    `json:"schema"`
-	Name         string    `json:"name"`
-	ID           string    `json:"id"`
-	Created      time.Time `json:"created"`
-	Private      bool      `json:"private"`
-	Owner        int       `json:"owner"` // process that made it, and that a private one belongs to
-	Ready        bool      `json:"ready"` // it was up once
-	Nodes        int       `json:"nodes"`
-	MaxPods      int       `json:"maxPods"`
-	StartLatency string    `json:"startLatency"`
-	Ports        ports     `json:"ports"`
-	// ControlPlaneCPUs is that of the Spec.
-	ControlPlaneCPUs float64 `json:"controlPlaneCPUs,omitempty"`
-	// Virt is that of the Spec.
-	Virt *VirtSpec `json:"virt,omitempty"`
+	Schema  string    `json:"schema"`
+	Name    string    `json:"name"`
+	ID      string    `json:"id"`
+	Created time.Time `json:"created"`
+	Private bool      `json:"private"`
+	Owner   int       `json:"owner"` // process that made it, and that a private one belongs to
+	Ready   bool      `json:"ready"` // it was up once
+	// Shape is that of the Spec, but for the real node.
+	Shape
+	Ports ports `json:"ports"`
 	// QEMU is the program that runs real guests, GuestImage the directory of what
 	// they boot from; empty without any.
 	QEMU       string `json:"qemu,omitempty"`
@@ -44,24 +39,11 @@ type record struct {
 }
 
 func (r record) spec() Spec {
-	// What was written from a Dist parses; anything else was edited by hand,
-	// and the simulated nodes refuse it when they start.
-	latency, _ := dist.Parse(r.StartLatency)
-	var real *RealNodeSpec
+	s := Spec{Name: r.Name, Shape: r.Shape, Private: r.Private}
 	if n := r.RealNode; n != nil {
-		real = &RealNodeSpec{CPUs: n.CPUs, MemoryBytes: n.MemoryBytes, PodCIDRPrefix: n.PodCIDR.Bits()}
+		s.RealNode, s.NodeCPUs, s.NodeMemory, s.PodCIDRPrefix = true, n.CPUs, plan.Bytes(n.MemoryBytes), n.PodCIDR.Bits()
 	}
-	return Spec{
-		RealNode:     real,
-		Name:         r.Name,
-		Nodes:        r.Nodes,
-		MaxPods:      r.MaxPods,
-		StartLatency: latency,
-		Private:      r.Private,
-		Virt:         r.Virt,
-
-		ControlPlaneCPUs: r.ControlPlaneCPUs,
-	}
+	return s
 }
 
 // directory is where all files of one lab are.

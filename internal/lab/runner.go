@@ -9,22 +9,22 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // runner starts the components of a lab, asks whether they work, and
 // starts them again.
 type runner struct {
-	store   Store
-	dir     directory
-	record  record
-	starter *starter.Starter // the thread that a private lab's processes are tied to
+	store  Store
+	dir    directory
+	record record
+	tie    *proc.Tie // what a private lab's processes are tied to
 }
 
 // componentNames lists the components of this lab.
 func (r *runner) componentNames() []string {
 	names := ComponentNames()
-	if r.record.Virt != nil {
+	if r.record.HasVirt() {
 		names = append(names, Virt)
 	}
 	if r.record.RealNode == nil {
@@ -49,22 +49,22 @@ func (r *runner) processOf(component string) (*process, error) {
 	return nil, nil
 }
 
-func (r *runner) start(component string) (*child, error) {
+func (r *runner) start(component string) (*proc.Process, error) {
 	var apart []int
 	if node := r.record.RealNode; node != nil && component != RealNode {
 		apart = realnode.ProcessorsBeside(node.CPUs)
 	}
-	c, err := start(r.store.Executable, r.dir, component, arguments(component, r.dir, r.record), r.starter, apart)
+	c, err := start(r.store.Executable, r.dir, component, arguments(component, r.dir, r.record), r.tie, apart)
 	if err != nil {
 		return c, err
 	}
 	if r.record.ControlPlaneCPUs > 0 && slices.Contains([]string{Etcd, APIServer, ControllerManager, Scheduler}, component) {
-		return c, realnode.EnterControlPlane(string(r.dir), c.pid)
+		return c, realnode.EnterControlPlane(string(r.dir), c.PID())
 	}
 	if component != RealNode {
 		return c, nil
 	}
-	return c, r.record.RealNode.Attach(c.pid)
+	return c, r.record.RealNode.Attach(c.PID())
 }
 
 // startAll starts the components, each as soon as what it needs is there: the
@@ -131,8 +131,8 @@ func (r *runner) startOne(ctx context.Context, component string, except ...strin
 	go func() {
 		defer close(watcher)
 		select {
-		case <-c.ended:
-			cancel(&endedError{component, c.state.String(), realnode.LogTail(r.dir.log(component), 15)})
+		case <-c.Done():
+			cancel(&endedError{component, c.State().String(), proc.LogTail(r.dir.log(component), 15)})
 		case <-ctx.Done():
 		}
 	}()

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // portAttempts is how often Up draws ports: another program may take one
@@ -35,12 +35,12 @@ func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 	if err := spec.validate(); err != nil {
 		return nil, err
 	}
-	if spec.RealNode != nil {
+	if spec.RealNode {
 		if _, err := realnode.Check(); err != nil {
 			return nil, err
 		}
 	}
-	if spec.Virt != nil && spec.Virt.RealGuests > 0 {
+	if spec.RealGuests > 0 {
 		if err := s.needGuests(ctx); err != nil {
 			return nil, err
 		}
@@ -77,20 +77,20 @@ func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 		}
 		if err != nil {
 			err = errors.Join(err, remove(ctx, l.dir))
-			if l.starter != nil {
-				l.starter.Close()
+			if l.tie != nil {
+				l.tie.Close()
 			}
 		}
 		l.lock.release()
 		l.lock = nil
 	}()
 	if spec.Private {
-		l.starter = starter.New()
+		l.tie = proc.NewTie()
 	}
 	if l.record, err = s.prepare(l.dir, spec, time.Now()); err != nil {
 		return nil, err
 	}
-	if spec.RealNode != nil {
+	if spec.RealNode {
 		// The API server listens on this link, so it comes first.
 		if err := l.record.RealNode.MakeLink(); err != nil {
 			return nil, err
@@ -145,21 +145,23 @@ func (s Store) prepare(dir directory, spec Spec, now time.Time) (record, error) 
 		return record{}, err
 	}
 	r := record{
-		Schema:       recordSchema,
-		Name:         spec.Name,
-		ID:           hex.EncodeToString(id[:]),
-		Created:      now,
-		Private:      spec.Private,
-		Owner:        os.Getpid(),
-		Nodes:        spec.Nodes,
-		MaxPods:      spec.MaxPods,
-		StartLatency: spec.StartLatency.String(), ControlPlaneCPUs: spec.ControlPlaneCPUs,
-		Ports: chosen, Virt: spec.Virt,
+		Schema:  recordSchema,
+		Name:    spec.Name,
+		ID:      hex.EncodeToString(id[:]),
+		Created: now,
+		Private: spec.Private,
+		Owner:   os.Getpid(),
+		Shape:   spec.Shape,
+		Ports:   chosen,
 	}
-	if r.Virt != nil && r.Virt.RealGuests > 0 {
-		r.QEMU, r.GuestImage = findQEMU().Found, s.guestImage()
+	if r.RealGuests > 0 {
+		found, err := qemuProgram().Find(context.Background(), "")
+		if err != nil {
+			return r, err
+		}
+		r.QEMU, r.GuestImage = found.Path, s.guestImage()
 	}
-	if spec.RealNode != nil {
+	if spec.RealNode {
 		if r.RealNode, err = dir.planRealNode(spec); err != nil {
 			return r, err
 		}

@@ -3,6 +3,8 @@ package plan
 import (
 	"testing"
 	"time"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // A plan's fingerprint outlives the file, and changes with the conditions that
@@ -42,10 +44,11 @@ func TestFingerprint(t *testing.T) {
 		{"the order of the parameters", func(p *Plan) { p.Params = Params{"namespacesPer": "7", "image": "a"} }, true},
 		{"the workload", func(p *Plan) { p.Workload = "./mine" }, false},
 		{"a parameter", func(p *Plan) { p.Params["image"] = "b" }, false},
-		{"the target", func(p *Plan) { p.Target = Target{LabName: "l"} }, false},
-		{"the lab's nodes", func(p *Plan) { p.Target.Lab.Nodes++ }, false},
+		{"the target", func(p *Plan) { p.Target = raw(t, "labName: l") }, false},
+		{"the lab's nodes", func(p *Plan) { p.Target = p.Target.With("lab.nodes", strictyaml.Word("11")) }, false},
+		{"the order of what a target is", func(p *Plan) { p.Target = raw(t, "lab: {maxPods: 110, nodes: 10}") }, true},
 		{"the axis", func(p *Plan) { p.Axis.Name = "rate" }, false},
-		{"the life of a pod", func(p *Plan) { p.Axis.PodLife = Duration(time.Minute) }, false},
+		{"the life of a pod", func(p *Plan) { p.Axis.Life = Duration(time.Minute) }, false},
 		{"the pace", func(p *Plan) { p.Pace = Pace{Max: true} }, false},
 		{"the hold", func(p *Plan) { p.Hold = Duration(time.Second) }, false},
 		{"the step timeout", func(p *Plan) { p.StepTimeout = Duration(time.Second) }, false},

@@ -38,9 +38,10 @@ type Plan struct {
 	Name     string `yaml:"name,omitempty"`
 	Workload string `yaml:"workload"` // a built-in one's name, or a directory
 	Params   Params `yaml:"params,omitempty"`
-	Target   Target `yaml:"target,omitempty"`
-	Axis     Axis   `yaml:"axis,omitempty"`
-	Arms     []Arm  `yaml:"arms,omitempty"`
+	// Target is what stands there, as it is written: the target's own settings.
+	Target strictyaml.Raw `yaml:"target,omitempty"`
+	Axis   Axis           `yaml:"axis,omitempty"`
+	Arms   []Arm          `yaml:"arms,omitempty"`
 	// Vary are values by key; each combination is a search or a sweep of its
 	// own. See Cells.
 	Vary   strictyaml.Ordered[[]string] `yaml:"vary,omitempty"`
@@ -57,8 +58,8 @@ type Plan struct {
 	Require string   `yaml:"require,omitempty"`
 	Primary *Primary `yaml:"primary,omitempty"`
 	Guards  Guards   `yaml:"guards,omitempty"`
-	// Fresh is what a step that begins from empty begins with: FreshObjects or
-	// FreshLab.
+	// Fresh is what a step that begins from empty begins with: FreshObjects, or
+	// the word by which the target makes its system anew.
 	Fresh string `yaml:"fresh,omitempty"`
 	// NormalEvents records the cluster's events of type Normal too, and not
 	// just those of type Warning.
@@ -83,44 +84,12 @@ type Plan struct {
 // RequireAll lets the exit code follow every goal: the worst of them.
 const RequireAll = "all"
 
-// What a step that begins from empty begins with.
-const (
-	FreshObjects = "objects" // the objects of the load are removed
-	FreshLab     = "lab"     // the private lab is made anew too
-)
+// FreshObjects lets a step that begins from empty begin once the objects of the
+// load are removed.
+const FreshObjects = "objects"
 
-// Target names what is loaded: a private lab unless it says otherwise.
-type Target struct {
-	Lab        *Lab   `yaml:"lab,omitempty"`
-	LabName    string `yaml:"labName,omitempty"`
-	Kubeconfig string `yaml:"kubeconfig,omitempty"`
-	Context    string `yaml:"context,omitempty"`
-}
-
-// Lab is the shape of a private lab.
-type Lab struct {
-	Nodes        int    `yaml:"nodes,omitempty"` // simulated
-	MaxPods      int    `yaml:"maxPods,omitempty"`
-	StartLatency string `yaml:"startLatency,omitempty"`
-	// ControlPlaneCPUs is the time of so many processors that the control plane
-	// gets; 0 for all.
-	ControlPlaneCPUs float64 `yaml:"controlPlaneCPUs,omitempty"`
-	// Virt is what is planted in simulated virtual machines beside the defaults,
-	// by the keys of planted.Virt; TimeScale is how many times faster than
-	// planted their time passes. 0 is a lab without any.
-	Virt      Params  `yaml:"virt,omitempty"`
-	TimeScale float64 `yaml:"timeScale,omitempty"`
-	// RealGuests is how many of the machines have a guest that QEMU runs.
-	RealGuests int `yaml:"realGuests,omitempty"`
-	// RealNode adds a node of this machine that runs containers; the rest
-	// belongs to it alone. NodeCPUs and NodeMemory are what it gets, 0 for all
-	// that there is; PodCIDRPrefix is the prefix of its pods' range of
-	// addresses in bits, 0 for one that is large enough.
-	RealNode      bool    `yaml:"realNode,omitempty"`
-	NodeCPUs      float64 `yaml:"nodeCPUs,omitempty"`
-	NodeMemory    Bytes   `yaml:"nodeMemory,omitempty"`
-	PodCIDRPrefix int     `yaml:"podCIDRPrefix,omitempty"`
-}
+// Renews reports whether the system is made anew for such a step.
+func (p *Plan) Renews() bool { return p.Fresh != "" && p.Fresh != FreshObjects }
 
 // Bytes is an amount of memory: 512Mi, 2GiB.
 type Bytes = size.Bytes
@@ -131,9 +100,11 @@ type Axis struct {
 	Search *Search   `yaml:"search,omitempty"`
 	Levels []float64 `yaml:"levels,omitempty"`
 	Level  *float64  `yaml:"level,omitempty"`
-	// PodLife is how long after it was Ready a pod is deleted on an axis of
+	// Life is how long after it was ready an object is removed on an axis of
 	// arrivals per second; such a step's warm-up lasts as long. 0 is the
 	// workload's own.
+	Life Duration `yaml:"life,omitempty"`
+	// PodLife is what Life was called; a plan that is read has it in Life.
 	PodLife Duration `yaml:"podLife,omitempty"`
 }
 
@@ -395,6 +366,14 @@ func Parse(file string, data []byte) (*Plan, error) {
 		v.Add("workload", "for example workload: node-density", "the experiment names no workload")
 		return nil, strictyaml.Join(v.Problems)
 	}
+	if p.Axis.PodLife != 0 {
+		if p.Axis.Life != 0 {
+			v := p.validator()
+			v.Add("axis.podLife", "leave it out", "it is what life was called, and both are given")
+			return nil, strictyaml.Join(v.Problems)
+		}
+		p.Axis.Life, p.Axis.PodLife = p.Axis.PodLife, 0
+	}
 	if err := p.checkRecorded(); err != nil {
 		return nil, err
 	}
@@ -433,6 +412,7 @@ func (p *Plan) marshal(style ...yaml.EncodeOption) ([]byte, error) {
 func (p *Plan) normalised() Plan {
 	said := withoutEmpty(reflect.ValueOf(*p)).Interface().(Plan)
 	said.positions, said.Kind = nil, ""
+	said.Target = strictyaml.Text(p.Target.Meaning())
 	return said
 }
 

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan/design"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
@@ -23,7 +24,57 @@ import (
 
 // head begins the files of the tables below: what they add starts on line 3.
 // targets is what the workloads of the tests load.
-var targets = workload.TargetsOf(observe.Declare())
+var targets = workload.TargetsOf(withSettings(observe.Declare()))
+
+// own are settings of a target's own, as a plan reads, completes, judges and
+// writes them.
+type own struct {
+	Lab  *shape `yaml:"lab" flag:"lab-"`
+	Name string `yaml:"labName" flag:"lab"`
+}
+
+type shape struct {
+	Nodes    int               `yaml:"nodes" flag:"nodes" default:"10" range:"0..100" unit:"number of nodes"`
+	MaxPods  int               `yaml:"maxPods" flag:"max-pods" default:"110" range:"1.." unit:"number of pods"`
+	RealNode bool              `yaml:"realNode" flag:"real-node"`
+	Figures  map[string]string `yaml:"figures" flag:"figures"`
+}
+
+func (o *own) Complete(func(string) bool) {
+	if o.Lab == nil && o.Name == "" {
+		o.Lab = new(shape)
+	}
+}
+
+func (o *own) Check(c *settings.Check) {
+	if o.Lab != nil && o.Name != "" {
+		c.Problem("", "keep one of "+c.Key("lab")+" and "+c.Key("labName"), "more than one target is named")
+	}
+}
+
+func (o *own) System() string { return "a lab" }
+
+func (o *own) Named() []string {
+	if o.Name == "" {
+		return nil
+	}
+	return []string{"--lab", o.Name}
+}
+
+func withSettings(t workload.Target) workload.Target {
+	t.Settings = func() settings.Own { return new(own) }
+	return t
+}
+
+// raw is what stands under target: in a plan.
+func raw(t testing.TB, text string) strictyaml.Raw {
+	t.Helper()
+	var r strictyaml.Raw
+	if _, err := strictyaml.Decode("", []byte(text), &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
 
 const head = "schema: plimsoll/experiment/v1\nworkload: node-density\n"
 
@@ -61,13 +112,10 @@ func TestParse(t *testing.T) {
 		{"an empty text is a value", "params: {image: \"\"}\n", base(func(p *Plan) { p.Params = Params{"image": ""} })},
 		{"parameters are kept as they are written", "params: {a: 1.10, b: yes, c: 0x10, d: \"5\"}\n",
 			base(func(p *Plan) { p.Params = Params{"a": "1.10", "b": "yes", "c": "0x10", "d": "5"} })},
-		{"a private lab", "target: {lab: {nodes: 3, maxPods: 20, realNode: true, startLatency: \"constant:1s\"}}\n",
-			base(func(p *Plan) {
-				p.Target.Lab = &Lab{Nodes: 3, MaxPods: 20, RealNode: true, StartLatency: "constant:1s"}
-			})},
-		{"a private lab of the usual shape", "target: {lab: {}}\n", base(func(p *Plan) { p.Target.Lab = &Lab{} })},
-		{"a cluster", "target: {kubeconfig: k, context: c}\n", base(func(p *Plan) { p.Target = Target{Kubeconfig: "k", Context: "c"} })},
-		{"a named lab", "target: {labName: l}\n", base(func(p *Plan) { p.Target = Target{LabName: "l"} })},
+		{"what a target is, as it is written", "target: {lab: {size: 1.10, real: yes}}\n", base(func(p *Plan) { p.Target = raw(t, "lab: {real: yes, size: 1.1}") })},
+		{"a target of the usual shape", "target: {lab: {}}\n", base(func(p *Plan) { p.Target = raw(t, "lab: {}") })},
+		{"a target of which nothing is said", "target: {}\n", base(func(*Plan) {})},
+		{"an object's life by its former name", "axis: {podLife: 5s}\n", base(func(p *Plan) { p.Axis.Life = Duration(5 * time.Second) })},
 		{"a search", "axis: {name: a, search: {from: 1, step: 0.5, max: 1e3, resolution: 0.25, confirm: 3}}\n",
 			base(func(p *Plan) { p.Axis = Axis{Name: "a", Search: &Search{1, 0.5, 1000, 0.25, Confirm{3, 3}}} })},
 		{"one confirmation of several may fail", "axis: {search: {confirm: 4/5}}\n",
@@ -102,7 +150,7 @@ func TestParse(t *testing.T) {
 			base(func(p *Plan) { p.Primary = &Primary{"Ready p50", "5%", 0.01} })},
 	} {
 		p := parsed(t, head+c.text)
-		if got := p.normalised(); !reflect.DeepEqual(got, c.want) {
+		if got := p.normalised(); !reflect.DeepEqual(got, c.want.normalised()) {
 			t.Errorf("%s:\n got %+v\nwant %+v", c.why, got, c.want)
 		}
 	}
@@ -128,8 +176,6 @@ func TestParseProblems(t *testing.T) {
 		{"a key in the wrong case", head + "steptimeout: 5m\n", `f.yaml:3:1: unknown key "steptimeout" (did you mean "stepTimeout"?)`},
 		{"a key that is like none", head + "colour: red\n", `f.yaml:3:1: unknown key "colour" (allowed: schema, name, workload, params, target, axis, arms, vary, repeat, seed, pace, hold, stepTimeout, budget, goals, require, primary, guards, fresh, normalEvents, published, signatures, asRun)`},
 		{"a key of a search misspelled", head + "axis:\n  search:\n    frm: 5\n", `f.yaml:5:5: axis.search: unknown key "frm" (did you mean "from"?)`},
-		{"a key of a lab that is like none", head + "target: {lab: {size: 3}}\n", `f.yaml:3:16: target.lab: unknown key "size" (allowed: nodes, maxPods, startLatency, controlPlaneCPUs, virt, timeScale, realGuests, realNode, nodeCPUs, nodeMemory, podCIDRPrefix)`},
-		{"a key of a target that is like none", head + "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName, kubeconfig, context)`},
 		{"a key of an arm misspelled", head + "arms:\n- name: a\n- nme: b\n", `f.yaml:5:3: arms[1]: unknown key "nme" (did you mean "name"?)`},
 		{"a key of the primary metric misspelled", head + "primary: {metrics: Ready p50}\n", `f.yaml:3:11: primary: unknown key "metrics" (did you mean "metric"?)`},
 
@@ -141,7 +187,6 @@ func TestParseProblems(t *testing.T) {
 		{"an infinite level", head + "axis: {search: {from: .inf}}\n", "f.yaml:3:23: axis.search.from: wants a number, found the number .inf"},
 		{"half a repetition", head + "repeat: 1.5\n", "f.yaml:3:9: repeat: wants a whole number, found the number 1.5"},
 		{"a negative seed", head + "seed: -1\n", "f.yaml:3:7: seed: wants a whole number that is not negative, found the number -1"},
-		{"a number for a truth", head + "target: {lab: {realNode: 1}}\n", "f.yaml:3:26: target.lab.realNode: wants true or false, found the number 1"},
 		{"goals as a list", head + "goals: [all Ready]\n", "f.yaml:3:8: goals: wants a mapping, found a list"},
 		{"a goal's objective not in a list", head + "goals: {ready: all Ready}\n", `f.yaml:3:16: goals.ready: wants a list, found the text "all Ready"`},
 		{"a parameter that is a list", head + "params: {image: [a]}\n", "f.yaml:3:17: params.image: wants text, found a list"},
@@ -233,7 +278,7 @@ func TestDefault(t *testing.T) {
 	want := func(change func(*Plan)) Plan {
 		p := Plan{
 			Schema: Schema, Name: "node-density", Workload: "node-density", Kind: Limit,
-			Target:      Target{Lab: &Lab{Nodes: DefaultLabNodes, MaxPods: DefaultLabMaxPods}},
+			Target:      raw(t, "lab: {nodes: 10, maxPods: 110}"),
 			Axis:        Axis{Name: "pods-per-node", Search: &Search{From: 50, Step: 50, Max: 500, Resolution: 1, Confirm: Confirm{3, 3}}},
 			StepTimeout: Duration(5 * time.Minute), Hold: Duration(10 * time.Second), Repeat: 1, Fresh: FreshObjects, Goals: w.Goals,
 		}
@@ -261,7 +306,7 @@ func TestDefault(t *testing.T) {
 			p.Kind, p.Arms, p.Axis.Search.From, p.Repeat, p.Primary = AB, []Arm{{Name: "a"}}, 20, 5, &Primary{"ContainersStarted p50", "5%", 0.05}
 		})},
 		{"the axis that is named has its own range", "axis: {name: rate}\n", want(func(p *Plan) {
-			p.Axis.Name, p.Axis.PodLife, p.Hold = "rate", Duration(30*time.Second), Duration(time.Minute)
+			p.Axis.Name, p.Axis.Life, p.Hold = "rate", Duration(30*time.Second), Duration(time.Minute)
 			*p.Axis.Search = Search{From: 20, Step: 20, Max: 1000, Resolution: 5, Confirm: Confirm{3, 3}}
 			p.Goals = strictyaml.Ordered[[]string]{{Key: "startup", Value: []string{"ContainersStarted p99 <= 5s", "achieved >= 95%"}}}
 		})},
@@ -269,14 +314,12 @@ func TestDefault(t *testing.T) {
 		{"an end below the default start", "axis: {search: {max: 20}}\n", want(search(func(s *Search) { s.From, s.Max = 20, 20 }))},
 		{"a start above the default end", "axis: {search: {from: 900}}\n", want(search(func(s *Search) { s.From, s.Max = 900, 900 }))},
 		{"a resolution above the default step", "axis: {search: {resolution: 80}}\n", want(search(func(s *Search) { s.Step, s.Resolution = 80, 80 }))},
-		{"the rest of a lab", "target: {lab: {nodes: 3}}\n", want(func(p *Plan) { p.Target.Lab.Nodes = 3 })},
-		{"a real node needs no simulated ones", "target: {lab: {realNode: true}}\n", want(func(p *Plan) { p.Target.Lab.Nodes, p.Target.Lab.RealNode = 0, true })},
-		{"a cluster is no lab", "target: {kubeconfig: k}\n", want(func(p *Plan) { p.Target = Target{Kubeconfig: "k"} })},
-		{"a context alone is a mistake, not a lab", "target: {context: c}\n", want(func(p *Plan) { p.Target = Target{Context: "c"} })},
-		{"a named lab has its own shape", "target: {labName: l}\n", want(func(p *Plan) { p.Target = Target{LabName: "l"} })},
+		{"the rest of a target", "target: {lab: {figures: {a: 1}}}\n", want(func(p *Plan) { p.Target = raw(t, "lab: {nodes: 10, maxPods: 110, figures: {a: \"1\"}}") })},
+		{"another target", "target: {labName: 7}\n", want(func(p *Plan) { p.Target = raw(t, "labName: \"7\"") })},
+		{"a target that cannot be read is left to be judged", "target: {labs: 7}\n", want(func(p *Plan) { p.Target = raw(t, "labs: 7") })},
 		{"a zero that is said is not filled in", "repeat: 0\nstepTimeout: 0s\ntarget: {lab: {nodes: 0, maxPods: 0}}\naxis: {search: {from: 0, step: 0, max: 0, resolution: 0}}\n",
 			want(func(p *Plan) {
-				p.Repeat, p.StepTimeout, p.Target.Lab, p.Axis.Search = 0, 0, &Lab{}, &Search{Confirm: Confirm{3, 3}}
+				p.Repeat, p.StepTimeout, p.Target, p.Axis.Search = 0, 0, raw(t, "lab: {nodes: 0, maxPods: 0}"), &Search{Confirm: Confirm{3, 3}}
 			})},
 		{"a hold of nothing is the workload's own", "hold: 0s\n", want(func(*Plan) {})},
 		{"pace, seed, budget and guards are the target's or the run's to choose", "seed: 0\nbudget: 0s\n", want(func(*Plan) {})},
@@ -285,7 +328,8 @@ func TestDefault(t *testing.T) {
 		p.Default(w)
 		got, kind := p.normalised(), p.Kind
 		got.Kind = kind
-		if !reflect.DeepEqual(got, c.want) {
+		wanted := c.want.normalised()
+		if wanted.Kind = c.want.Kind; !reflect.DeepEqual(got, wanted) {
 			t.Errorf("%s:\n got %+v %+v\nwant %+v %+v", c.why, got, got.Axis.Search, c.want, c.want.Axis.Search)
 		}
 		p.Default(w)
@@ -311,12 +355,12 @@ func TestValidate(t *testing.T) {
 	grammar := " (" + slo.Grammar + ")"
 	for _, c := range []struct{ why, text, want string }{
 		{"nothing is said", "", ok},
-		{"everything that a limit can say", "name: n\nparams: {image: a}\ntarget: {lab: {nodes: 1, maxPods: 1, startLatency: \"uniform:1s,2s\"}}\naxis: {name: pods-per-node, search: {from: 1, step: 1, max: 1, resolution: 1, confirm: 1/9}}\n" +
+		{"everything that a limit can say", "name: n\nparams: {image: a}\ntarget: {lab: {nodes: 1, figures: {a: b}}}\naxis: {name: pods-per-node, search: {from: 1, step: 1, max: 1, resolution: 1, confirm: 1/9}}\n" +
 			"repeat: 1\nseed: 1\npace: max\nhold: 1s\nstepTimeout: 1s\nbudget: 1s\ngoals: {a: [all Ready within 5s, errors <= 1%, achieved >= 99%, Created p99.9 < 5s]}\nguards: {apiErrors: 100%, nodesNotReady: 0.5}\n", ok},
 
 		{"an axis misspelled", "axis: {name: pods-per-nod}\n", `f.yaml:3:14: axis.name: there is no axis of node-density "pods-per-nod" (did you mean "pods-per-node"?)`},
 		{"an axis that is like none", "axis: {name: colour}\n", `f.yaml:3:14: axis.name: there is no axis of node-density "colour" (there is: pods-per-node, rate)`},
-		{"an axis whose pods stay", "axis: {podLife: 10s}\n", "f.yaml:3:17: axis.podLife: the axis pods-per-node keeps its pods (leave it out)"},
+		{"an axis whose pods stay", "axis: {life: 10s}\n", "f.yaml:3:14: axis.life: the axis pods-per-node removes nothing as it ages (leave it out)"},
 		{"a search and levels", "axis: {search: {}, levels: [1]}\n", "f.yaml:3:1: axis: the axis has both a search and given levels (keep one of search, levels and level)"},
 		{"levels and a level", "axis: {level: 1, levels: [1]}\n", "f.yaml:3:1: axis: the axis has both a search and given levels (keep one of search, levels and level)"},
 		{"a level of nothing", "axis: {level: 0}\n", "f.yaml:3:15: axis.level: 0 is not a level: want a number above 0"},
@@ -347,10 +391,7 @@ func TestValidate(t *testing.T) {
 		{"many nodes are no percentage", "guards: {nodesNotReady: 150}\n", ok},
 
 		{"no time to arrive in", "stepTimeout: 0s\n", "f.yaml:3:14: stepTimeout: the step timeout is not above 0"},
-		{"two targets", "target: {labName: a, kubeconfig: b}\n", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName and kubeconfig)"},
-		{"a lab and a cluster's context", "target: {lab: {}, kubeconfig: k, context: c}\n", "f.yaml:3:1: target: more than one target is named (keep one of lab, labName and kubeconfig)"},
-		{"a context of no file", "target: {context: c}\n", "f.yaml:3:19: target.context: a context is named without the kubeconfig that has it (name the file as well: kubeconfig)"},
-		{"a cluster", "target: {kubeconfig: k, context: c}\n", ok},
+		{"two targets", "target: {labName: a, lab: {}}\n", "f.yaml:3:1: target: more than one target is named (keep one of lab and labName)"},
 		{"a named lab", "target: {labName: l}\n", ok},
 		{"figures of others", "published: [{what: a, metric: load line, value: 2500, source: s}, {what: b, value: 183s, source: s}]\n", ok},
 		{"a figure without a source", "published: [{what: a, value: 1}]\n", `f.yaml:3:13: published[0]: the published figure "a" has no source`},
@@ -361,16 +402,11 @@ func TestValidate(t *testing.T) {
 		{"a change of what?", "published: [{what: a, change: 5%, source: s}]\n", "f.yaml:3:13: published[0].arm: a change is one of an arm against the baseline (name an arm that is not the first)"},
 		{"a lab made anew for each step", "fresh: lab\n", ok},
 		{"somebody's lab is not made anew", "target: {labName: l}\nfresh: lab\n", "f.yaml:4:8: fresh: only a private lab can be recreated for each step (leave out the target, or say objects)"},
-		{"a start that is none", "fresh: labs\n", "f.yaml:3:8: fresh: there is no fresh start \"labs\" (did you mean \"lab\"?)"},
-		{"a lab without nodes", "target: {lab: {nodes: 0}}\n", "f.yaml:3:23: target.lab.nodes: a lab without nodes holds no pods (for example nodes: 10)"},
-		{"fewer nodes than none", "target: {lab: {nodes: -1}}\n", "f.yaml:3:23: target.lab.nodes: -1 is not a number of simulated nodes: want 1 to 10000"},
-		{"more nodes than a lab bears", "target: {lab: {nodes: 10001}}\n", "f.yaml:3:23: target.lab.nodes: 10001 is not a number of simulated nodes: want 1 to 10000"},
-		{"nodes that hold nothing", "target: {lab: {maxPods: 0}}\n", "f.yaml:3:25: target.lab.maxPods: 0 is not a number of pods that a node can hold: want 1 to 100000"},
-		{"a delay without a shape", "target: {lab: {startLatency: 5s}}\n", `f.yaml:3:30: target.lab.startLatency: delay "5s" has no shape: want constant:D | uniform:LO,HI | lognormal:P50,P99`},
-		{"a real node", "target: {lab: {realNode: true, nodeCPUs: 0.5, nodeMemory: 1.5Gi, podCIDRPrefix: 22}}\n", "<nil>"},
-		{"what belongs to a real node without one", "target: {lab: {nodeCPUs: 1}}\n", "f.yaml:3:26: target.lab.nodeCPUs: it belongs to a real node, and the lab has none (add realNode: true)"},
-		{"less than no processor", "target: {lab: {realNode: true, nodeCPUs: -1}}\n", "f.yaml:3:42: target.lab.nodeCPUs: -1 is not a number of processors"},
-		{"a range of one address", "target: {lab: {realNode: true, podCIDRPrefix: 32}}\n", "f.yaml:3:47: target.lab.podCIDRPrefix: 32 is not a prefix of a range of pod addresses: want 16 to 29"},
+		{"a start that is none", "fresh: labs\n", "f.yaml:3:8: fresh: the target kubernetes has no fresh start \"labs\" (did you mean \"lab\"?)"},
+		{"what a target has a default for is none", "target: {lab: {maxPods: 0}}\n", "f.yaml:3:25: target.lab.maxPods: 0 is not a number of pods: want at least 1 (for example maxPods: 110)"},
+		{"a key of a target that is like none", "target: {cluster: x}\n", `f.yaml:3:10: target: unknown key "cluster" (allowed: lab, labName)`},
+		{"another type in a target", "target: {lab: {nodes: 1.5}}\n", "f.yaml:3:23: target.lab.nodes: wants a whole number, found the number 1.5"},
+		{"a target that is no mapping", "target: 5\n", "f.yaml:3:9: target: wants a mapping, found the number 5"},
 
 		{"a parameter misspelled", "params: {imag: x}\n", `f.yaml:3:16: params.imag: there is no parameter of node-density "imag", did you mean "image"?`},
 		{"parameters that do not fit", "params:\n  image: a b\n  namespacesPer: 0\n", "f.yaml:4:10: params.image: \"a b\" does not have the form \\S+\nf.yaml:5:18: params.namespacesPer: must be at least 1, is 0"},
@@ -533,20 +569,20 @@ func TestFullExample(t *testing.T) {
 	p := parsed(t, fullExample)
 	want := Plan{
 		Schema: Schema, Name: "crun-vs-runc", Workload: "node-density", Params: Params{"image": "", "namespacesPer": "1000"},
-		Target: Target{Lab: &Lab{RealNode: true, MaxPods: 250}},
+		Target: raw(t, "lab: {nodes: 0, realNode: true, maxPods: 250}"),
 		Axis:   Axis{Name: "pods-per-node", Search: &Search{20, 20, 250, 1, Confirm{3, 3}}},
 		Arms:   []Arm{{"runc", Params{"runtimeClass": "runc"}}, {"crun", Params{"runtimeClass": "crun"}}},
 		Repeat: 5, Seed: 1, Pace: Pace{Max: true}, Hold: Duration(10 * time.Second), StepTimeout: Duration(5 * time.Minute), Budget: Duration(time.Hour),
 		Goals:   strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all Ready"}}, {Key: "startup", Value: []string{"ContainersStarted p99 <= 5s"}}},
 		Primary: &Primary{"ContainersStarted p50", "5%", 0.05}, Guards: Guards{"nodesNotReady": {Value: 1}, "apiErrors": {Value: 5, Percent: true}},
 	}
-	if got := p.normalised(); !reflect.DeepEqual(got, want) {
+	if got := p.normalised(); !reflect.DeepEqual(got, want.normalised()) {
 		t.Errorf("it is read as\n%+v\nwant\n%+v", got, want)
 	}
 	w := nodeDensity(t)
 	p.Default(w)
 	want.Fresh = FreshObjects // the contract's example is silent on it
-	if got := p.normalised(); !reflect.DeepEqual(got, want) {
+	if got := p.normalised(); !reflect.DeepEqual(got, want.normalised()) {
 		t.Errorf("it says everything, and defaults make it\n%+v\nwant\n%+v", got, want)
 	}
 	unsupported := "f.yaml:6:29: axis.search: the arms of a comparison are run at given levels (give level or levels)"

@@ -39,7 +39,7 @@ func TestAsRun(t *testing.T) {
 	w := nodeDensity(t)
 	for _, c := range []struct{ why, text string }{
 		{"a limit", ""},
-		{"a limit of a cluster, with its guards", "target: {kubeconfig: k}\nguards: {apiErrors: 5%, nodesNotReady: 1}\nparams: {image: \"\"}\naxis: {search: {from: 0.1, max: 1e6, confirm: 4/5}}\n"},
+		{"a limit of a cluster, with its guards", "target: {labName: k}\nguards: {apiErrors: 5%, nodesNotReady: 1}\nparams: {image: \"\"}\naxis: {search: {from: 0.1, max: 1e6, confirm: 4/5}}\n"},
 		{"a sweep", "axis: {levels: [5, 30.5, 10]}\nbudget: 90m\n"},
 		{"a run of one level", "axis: {level: 60}\n"},
 	} {
@@ -184,14 +184,16 @@ func (d drawer) goals() strictyaml.Ordered[[]string] {
 func (d drawer) plan() *Plan {
 	p := &Plan{
 		Schema: Schema, Name: d.text(), Workload: d.text() + "w", Params: d.params(),
-		Repeat: d.IntN(5) - 1, Fresh: []string{"", FreshObjects, FreshLab}[d.IntN(3)], NormalEvents: d.IntN(2) == 1, Seed: d.Uint64() >> d.IntN(65), Hold: d.duration(), StepTimeout: d.duration(), Budget: d.duration(), Goals: d.goals(),
+		Repeat: d.IntN(5) - 1, Fresh: []string{"", FreshObjects, "lab"}[d.IntN(3)], NormalEvents: d.IntN(2) == 1, Seed: d.Uint64() >> d.IntN(65), Hold: d.duration(), StepTimeout: d.duration(), Budget: d.duration(), Goals: d.goals(),
 	}
 	if d.IntN(2) == 0 {
-		p.Target = Target{LabName: d.text(), Kubeconfig: d.text(), Context: d.text()}
+		p.Target = strictyaml.Raw{}.With("labName", strictyaml.Text(d.text())).With("context", strictyaml.Text(d.text()))
 	}
 	if d.IntN(2) == 0 {
-		p.Target.Lab = &Lab{Nodes: d.IntN(3), MaxPods: d.IntN(3), StartLatency: d.text(), RealNode: d.IntN(2) == 0,
-			NodeCPUs: float64(d.IntN(4)) / 2, NodeMemory: Bytes(d.IntN(3)) << (10 * d.IntN(4)), PodCIDRPrefix: d.IntN(3)}
+		for path, value := range map[string]string{"nodes": fmt.Sprint(d.IntN(3)), "realNode": fmt.Sprint(d.IntN(2) == 0), "nodeCPUs": fmt.Sprint(d.number())} {
+			p.Target = p.Target.With("lab."+path, strictyaml.Word(value))
+		}
+		p.Target = p.Target.With("lab.virt", strictyaml.Map(d.params()))
 	}
 	p.Axis.Name = d.text()
 	if d.IntN(2) == 0 {

@@ -11,24 +11,21 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan/design"
-	"plimsoll.dev/plimsoll/internal/plan/planted"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/plan/signature"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 // What holds where a plan says nothing.
 const (
-	DefaultLabNodes   = 10
-	DefaultLabMaxPods = 110
-	defaultConfirm    = 3
-	defaultRepeat     = 5
-	defaultMargin     = "5%"
-	defaultAlpha      = 0.05
+	defaultConfirm = 3
+	defaultRepeat  = 5
+	defaultMargin  = "5%"
+	defaultAlpha   = 0.05
 )
 
 // Default fills in what the plan leaves open, by what the workload offers. It
@@ -41,9 +38,7 @@ func (p *Plan) Default(w *workload.Workload) {
 	if p.Name == "" {
 		p.Name = w.Name
 	}
-	if slices.Contains(w.Target.Takes, "lab") {
-		p.DefaultTarget()
-	}
+	p.DefaultTarget(w.Target)
 	if p.Axis.Name == "" && len(w.Axes) > 0 {
 		p.Axis.Name = w.Axes[0].Name
 	}
@@ -87,8 +82,8 @@ func (p *Plan) Default(w *workload.Workload) {
 	if p.Hold == 0 {
 		p.Hold = Duration(cmp.Or(axis.Hold, w.Hold))
 	}
-	if p.Axis.PodLife == 0 {
-		p.Axis.PodLife = Duration(axis.ObjectLife)
+	if p.Axis.Life == 0 {
+		p.Axis.Life = Duration(axis.ObjectLife)
 	}
 	if isOpen(p, "fresh", p.Fresh) {
 		p.Fresh = FreshObjects
@@ -150,33 +145,35 @@ func (p *Plan) kind() ExperimentKind {
 	return Limit
 }
 
-func (t Target) isNone() bool {
-	return t.Lab == nil && t.LabName == "" && t.Kubeconfig == "" && t.Context == ""
+// settingsPath is where a plan has the target's own settings.
+const settingsPath = "target"
+
+// Settings are the target's own, as the plan has them and with what it leaves
+// open; nil for a target without any. The error is a *strictyaml.Error.
+func (p *Plan) Settings(t workload.Target) (settings.Own, error) {
+	if t.Settings == nil {
+		v := p.validator()
+		if !p.Target.IsZero() {
+			v.Add(settingsPath, "leave it out", "the target %s has no settings", t.Name)
+		}
+		return nil, strictyaml.Join(v.Problems)
+	}
+	own := t.Settings()
+	return own, settings.Read(p.Target, own, settingsPath, p.positions)
 }
 
 // DefaultTarget fills in what the plan leaves open of its target.
-func (p *Plan) DefaultTarget() {
-	if p.Target.isNone() {
-		p.Target.Lab = &Lab{}
-	}
-	if lab := p.Target.Lab; lab != nil {
-		if isOpen(p, "target.lab.nodes", lab.Nodes) && !lab.RealNode {
-			lab.Nodes = DefaultLabNodes
-		}
-		if isOpen(p, "target.lab.maxPods", lab.MaxPods) {
-			lab.MaxPods = DefaultLabMaxPods
-		}
-		if (lab.Virt != nil || lab.RealGuests != 0) && isOpen(p, "target.lab.timeScale", lab.TimeScale) {
-			lab.TimeScale = 1
-		}
+func (p *Plan) DefaultTarget(t workload.Target) {
+	if own, err := p.Settings(t); own != nil && err == nil { // else Validate says what is wrong
+		p.Target = settings.Write(own, p.Target)
 	}
 }
 
 // ValidateTarget judges the plan's target alone, after DefaultTarget. The error
 // is as that of Validate.
-func (p *Plan) ValidateTarget() error {
+func (p *Plan) ValidateTarget(t workload.Target) error {
 	v := p.validator()
-	v.target()
+	v.target(t)
 	return strictyaml.Join(v.Problems)
 }
 
@@ -184,8 +181,7 @@ func (p *Plan) ValidateTarget() error {
 // *strictyaml.Error with places in the file where the plan came from one.
 func (p *Plan) Validate(w *workload.Workload) error {
 	v := p.validator()
-	v.target()
-	v.takes(w.Target)
+	v.fresh(w.Target, v.target(w.Target))
 	v.params(w, "params", p.Params)
 	v.axis(w)
 	kind := w.KindOn(p.Axis.Name)
@@ -220,85 +216,32 @@ func several(given ...bool) bool {
 	return first >= 0 && slices.Contains(given[first+1:], true)
 }
 
-func (v *validator) target() {
-	t := v.plan.Target
-	if several(t.Lab != nil, t.LabName != "", t.Kubeconfig != "" || t.Context != "") {
-		v.Add("target", "keep one of lab, labName and kubeconfig", "more than one target is named")
-	}
-	if t.Context != "" && t.Kubeconfig == "" {
-		v.Add("target.context", "name the file as well: kubeconfig", "a context is named without the kubeconfig that has it")
-	}
-	lab := t.Lab
-	if lab == nil {
-		return
-	}
-	if lab.Nodes < 0 || lab.Nodes > 10_000 {
-		v.Add("target.lab.nodes", "", "%d is not a number of simulated nodes: want 1 to 10000", lab.Nodes)
-	} else if lab.Nodes == 0 && !lab.RealNode {
-		v.Add("target.lab.nodes", fmt.Sprintf("for example nodes: %d", DefaultLabNodes), "a lab without nodes holds no pods")
-	}
-	if lab.MaxPods < 1 || lab.MaxPods > 100_000 {
-		v.Add("target.lab.maxPods", "", "%d is not a number of pods that a node can hold: want 1 to 100000", lab.MaxPods)
-	}
-	if _, err := dist.Parse(lab.StartLatency); err != nil {
-		v.Add("target.lab.startLatency", "", "%v", err)
-	}
-	if !(lab.ControlPlaneCPUs >= 0) || math.IsInf(lab.ControlPlaneCPUs, 0) {
-		v.Add("target.lab.controlPlaneCPUs", "", "%g is not a number of processors", lab.ControlPlaneCPUs)
-	}
-	v.virt(lab)
-	if !lab.RealNode {
-		for _, only := range []struct {
-			key   string
-			given bool
-		}{{"nodeCPUs", lab.NodeCPUs != 0}, {"nodeMemory", lab.NodeMemory != 0}, {"podCIDRPrefix", lab.PodCIDRPrefix != 0}} {
-			if only.given {
-				v.Add("target.lab."+only.key, "add realNode: true", "it belongs to a real node, and the lab has none")
-			}
-		}
-		return
-	}
-	if !(lab.NodeCPUs >= 0) || math.IsInf(lab.NodeCPUs, 0) {
-		v.Add("target.lab.nodeCPUs", "", "%g is not a number of processors", lab.NodeCPUs)
-	}
-	if lab.PodCIDRPrefix != 0 && (lab.PodCIDRPrefix < 16 || lab.PodCIDRPrefix > 29) {
-		v.Add("target.lab.podCIDRPrefix", "", "%d is not a prefix of a range of pod addresses: want 16 to 29", lab.PodCIDRPrefix)
-	}
-}
-
-// virt judges a lab's virtual machines.
-func (v *validator) virt(lab *Lab) {
+// target judges what the plan says of its target.
+func (v *validator) target(t workload.Target) settings.Own {
+	own, err := v.plan.Settings(t)
 	switch {
-	case lab.TimeScale == 0 && lab.Virt == nil:
-		return
-	case !(lab.TimeScale > 0) || lab.TimeScale > planted.MaxTimeScale:
-		v.Add("target.lab.timeScale", "for example timeScale: 60", "%g is not a scale of time: want more than 0 and at most %d", lab.TimeScale, planted.MaxTimeScale)
-		return
-	case lab.Nodes == 0:
-		v.Add("target.lab.virt", "for example nodes: 20", "virtual machines need simulated nodes")
+	case err != nil:
+		v.Problems = append(v.Problems, strictyaml.Problems(err)...)
+		return nil
+	case own != nil:
+		v.Problems = append(v.Problems, settings.Validate(own, settingsPath, v.plan.positions)...)
 	}
-	if lab.RealGuests < 0 || lab.RealGuests > planted.MostRealGuests {
-		v.Add("target.lab.realGuests", "for example realGuests: 2", "%d is not a number of real guests: want 0 to %d", lab.RealGuests, planted.MostRealGuests)
-	}
-	if _, err := planted.Parse(lab.Virt, lab.TimeScale); err != nil {
-		v.Add("target.lab.virt", "", "%v", err)
-	}
+	return own
 }
 
-// takes refuses the keys that the workload's target does not know.
-func (v *validator) takes(target workload.Target) {
+// fresh judges what steps begin with, and other keys that only some targets
+// know.
+func (v *validator) fresh(t workload.Target, own settings.Own) {
 	p := v.plan
-	for _, only := range []struct {
-		path, key string
-		given     bool
-	}{
-		{"target.lab", "lab", p.Target.Lab != nil}, {"target.labName", "labName", p.Target.LabName != ""},
-		{"target.kubeconfig", "kubeconfig", p.Target.Kubeconfig != ""}, {"target.context", "context", p.Target.Context != ""},
-		{"fresh", "fresh", p.Fresh == FreshLab}, {"normalEvents", "normalEvents", p.NormalEvents},
-	} {
-		if only.given && !slices.Contains(target.Takes, only.key) {
-			v.Add(only.path, "leave it out", "the target %s does not know it", target.Name)
-		}
+	starts := slices.DeleteFunc([]string{FreshObjects, t.Renews}, func(word string) bool { return word == "" })
+	switch {
+	case !slices.Contains(starts, p.Fresh):
+		v.Add("fresh", nearest.OneOf(p.Fresh, starts), "the target %s has no fresh start %q", t.Name, p.Fresh)
+	case p.Renews() && own != nil && own.Named() != nil:
+		v.Add("fresh", "leave out the target, or say objects", "only a private %s can be recreated for each step", t.Renews)
+	}
+	if _, takes := t.Takes["normal-events"]; p.NormalEvents && !takes {
+		v.Add("normalEvents", "leave it out", "the target %s does not know it", t.Name)
 	}
 }
 
@@ -326,10 +269,10 @@ func (v *validator) axis(w *workload.Workload) {
 		v.unknown("axis.name", err)
 		return
 	}
-	if a.PodLife != 0 && axis.Loop != workload.Open {
-		v.Add("axis.podLife", "leave it out", "the axis %s keeps its pods", a.Name)
-	} else if a.PodLife < 0 { // from a flag
-		v.Add("axis.podLife", "", "%v is not a time to live", time.Duration(a.PodLife))
+	if a.Life != 0 && (axis.Loop != workload.Open || w.TargetAxis(a.Name).Stream != nil) {
+		v.Add("axis.life", "leave it out", "the axis %s removes nothing as it ages", a.Name)
+	} else if a.Life < 0 { // from a flag
+		v.Add("axis.life", "", "%v is not a time to live", time.Duration(a.Life))
 	}
 	v.levels(v.plan.Kind)
 }
@@ -521,11 +464,6 @@ func (v *validator) rest() {
 	}
 	if p.Budget < 0 {
 		v.Add("budget", "", "the budget %s is negative", time.Duration(p.Budget))
-	}
-	if starts := []string{FreshObjects, FreshLab}; !slices.Contains(starts, p.Fresh) {
-		v.Add("fresh", nearest.OneOf(p.Fresh, starts), "there is no fresh start %q", p.Fresh)
-	} else if p.Fresh == FreshLab && p.Target.Lab == nil {
-		v.Add("fresh", "leave out the target, or say objects", "only a private lab can be recreated for each step")
 	}
 }
 

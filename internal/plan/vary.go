@@ -7,8 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/goccy/go-yaml"
-
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -17,15 +15,13 @@ import (
 type Cell struct {
 	// Name tells it from the others: k=v,k=v in the order of the plan.
 	Name string
-	// Values are by key: a parameter of the workload, or "lab." and a key of
-	// the private lab.
+	// Values are by key: a parameter of the workload, or a setting of the target
+	// by its path, such as lab.nodes.
 	Values map[string]string
 }
 
-const (
-	labKey   = "lab." // begins a key of the private lab
-	maxCells = 500    // of one plan
-)
+// maxCells is how many a plan can have.
+const maxCells = 500
 
 // Cells are all combinations of the values that the plan varies, the last key
 // changing fastest; nil where it varies nothing.
@@ -73,18 +69,16 @@ func (p *Plan) OfCell(c Cell) (*Plan, error) {
 	of.Vary, of.positions = nil, nil
 	of.Name += "-" + c.Name
 	of.Params = maps.Clone(p.Params)
-	if p.Target.Lab != nil {
-		lab := *p.Target.Lab
-		of.Target.Lab = &lab
-	}
 	for key, value := range c.Values {
-		if name, ok := strings.CutPrefix(key, labKey); ok {
-			if of.Target.Lab == nil {
-				return nil, fmt.Errorf("%s is of a private lab, and the plan names another target", key)
+		if in, _, is := strings.Cut(key, "."); is { // no parameter's name has a dot
+			if !p.Target.Has(in) {
+				return nil, fmt.Errorf("%s: what the plan loads has no %s of its own", key, in)
 			}
-			if err := yaml.UnmarshalWithOptions([]byte(name+": "+value), of.Target.Lab, yaml.Strict()); err != nil {
-				return nil, fmt.Errorf("%s=%s: %s", key, value, yaml.FormatError(err, false, false))
+			var raw strictyaml.Raw
+			if _, err := strictyaml.Decode("", []byte(value), &raw); err != nil {
+				return nil, fmt.Errorf("%s=%s: %w", key, value, err)
 			}
+			of.Target = of.Target.With(key, raw)
 			continue
 		}
 		if of.Params == nil {

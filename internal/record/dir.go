@@ -130,20 +130,19 @@ func (d Dir) ReadJSON(name string, v any) error {
 	return nil
 }
 
-// Environment is what a run found where it ran: environment.json.
+// Environment is what a run found where it ran: environment.json. Package upgrade
+// reads it, also as earlier versions wrote it.
 type Environment struct {
 	// Start is the wall clock at T = 0 of the history.
-	Start   time.Time    `json:"start"`
-	Host    Host         `json:"host"`
-	Cluster *Cluster     `json:"cluster,omitempty"`
-	Target  TargetNaming `json:"target"`
-	// ClockOffset is the server's wall clock less ours, in seconds, from the
-	// Date header of a reply: known to within a second. Nil is not measured.
-	ClockOffset *float64 `json:"clockOffset,omitempty"`
-	Fidelity    Fidelity `json:"fidelity"`
-	// Isolation says how the CPUs were split between the target, the control
-	// plane, the load generator and the observer.
-	Isolation Isolation `json:"isolation"`
+	Start    time.Time    `json:"start"`
+	Target   TargetNaming `json:"target"`
+	Fidelity Fidelity     `json:"fidelity"`
+	// Elsewhere says that the target does not run on the machine of this program.
+	Elsewhere bool `json:"elsewhere,omitempty"`
+	// Facts are what else is known of it and of the machine, and Places what is
+	// known of each of its places; nil for none.
+	Facts  []Fact  `json:"facts"`
+	Places *Places `json:"places,omitempty"`
 	// Findings are problems of the target before any load, and Ceilings
 	// how far the workload could be raised by what was known then; nil is not
 	// looked at.
@@ -152,38 +151,9 @@ type Environment struct {
 	// Kind is that of the objects that the target was asked for; nil in a record
 	// that was made before records said.
 	Kind *ObjectKind `json:"kind,omitempty"`
-}
-
-// Host is the machine that this program ran on.
-type Host struct {
-	OS            string `json:"os"`
-	Kernel        string `json:"kernel"`
-	CPUs          int    `json:"cpus"`
-	MemoryBytes   int64  `json:"memoryBytes"`
-	CgroupVersion string `json:"cgroupVersion"` // 1, 2 or hybrid
-	// Runtimes are the versions of containerd and of the container runtimes
-	// by name, where a real node of this machine was part of the target.
-	Runtimes map[string]string `json:"runtimes,omitempty"`
-}
-
-// Cluster is the Kubernetes cluster that was loaded.
-type Cluster struct {
-	Server  string `json:"server"` // the API server's version
-	Nodes   []Node `json:"nodes"`
-	Skipped int    `json:"nodesSkipped"` // nodes that the workload cannot land on
-}
-
-// Node is one node that the workload can land on.
-type Node struct {
-	Name        string   `json:"name"`
-	Pods        int64    `json:"pods"` // allocatable
-	CPUMillis   int64    `json:"cpuMillis"`
-	MemoryBytes int64    `json:"memoryBytes"`
-	Kernel      string   `json:"kernel,omitempty"`
-	OSImage     string   `json:"osImage,omitempty"`
-	Kubelet     string   `json:"kubelet,omitempty"`
-	Runtime     string   `json:"runtime,omitempty"`
-	Fidelity    Realness `json:"fidelity"`
+	// Upgraded says that it was made before records had facts: one that it lacks
+	// may have been as in any other record.
+	Upgraded bool `json:"-"`
 }
 
 // TargetNaming says which target was loaded, and how it was chosen.
@@ -216,9 +186,13 @@ type Fidelity struct {
 	Notes     []string `json:"notes"`
 }
 
-// Isolation says who shared CPUs with whom.
-type Isolation struct {
-	// Split is how the CPUs were divided: "none" when everything shares them.
-	Split string   `json:"split"`
-	Notes []string `json:"notes"`
+// FidelityPart is a part of what was loaded.
+type FidelityPart struct {
+	Part string
+	Is   Realness
+}
+
+// Parts are what was loaded, part by part.
+func (f Fidelity) Parts() []FidelityPart {
+	return []FidelityPart{{"control plane", f.ControlPlane}, {"nodes", f.Nodes}, {"containers", f.Containers}, {"guests", f.Guests}}
 }

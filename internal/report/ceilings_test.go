@@ -10,6 +10,9 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -58,7 +61,8 @@ func TestCheckText(t *testing.T) {
 		"hostile": {Target: target, Table: ceiling.Compute(hostile), Findings: []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods", Text: "1 pod: \x1b[2Jx"}}},
 	} {
 		var out bytes.Buffer
-		if err := Check(&out, c); err != nil {
+		c.Kind = observe.Pods()
+		if err := text.Write(&out, view.Check(c)); err != nil {
 			t.Fatal(err)
 		}
 		if name == "hostile" {

@@ -19,6 +19,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/report/words"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
@@ -96,9 +99,11 @@ const hostile = `</script><script>alert(1)</script><!--<script>"'><img src=x one
 func TestHostileNamesStayText(t *testing.T) {
 	dir := scene{design: search(), limit: 25, name: "pod" + hostile, message: hostile}.make(t)
 	in := read(t, dir)
-	in.Environment.Target.Name, in.Environment.Cluster.Server = hostile, hostile
-	in.Environment.Cluster.Nodes[0].Name, in.Environment.Cluster.Nodes[1].Runtime = hostile, hostile
-	in.Environment.Isolation.Notes = []string{hostile}
+	in.Environment.Target.Name = hostile
+	for i := range in.Environment.Facts {
+		in.Environment.Facts[i].What, in.Environment.Facts[i].Value = hostile, hostile
+	}
+	in.Environment.Places.Facts[0].What, in.Environment.Places.Rows[0].First, in.Environment.Places.Rows[0].Values[2] = hostile, hostile, hostile
 	in.Result.Experiment, in.Result.Command, in.Result.Version, in.PlanText = hostile, hostile, hostile, hostile
 	in.Result.Warnings, in.Missing = record.Warnings{{Text: hostile, Places: []string{hostile}}}, []string{hostile}
 	in.Result.Steps[0].Arm, in.Result.Steps[0].Resources["x"+hostile] = hostile, judge.Usage{CPUSeconds: 1}
@@ -130,8 +135,8 @@ func TestHostileNamesStayText(t *testing.T) {
 }
 
 func TestThePolicyAllowsOnlyTheBundle(t *testing.T) {
-	page := pageIn(t, read(t, scene{design: search(), limit: 25}.make(t)))
-	_, attributes, _ := elements(t, page)
+	whole := pageIn(t, read(t, scene{design: search(), limit: 25}.make(t)))
+	_, attributes, _ := elements(t, whole)
 	i := slices.IndexFunc(attributes, func(a html.Attribute) bool { return strings.HasPrefix(a.Val, "default-src") })
 	if i < 0 {
 		t.Fatal("no policy")
@@ -141,7 +146,7 @@ func TestThePolicyAllowsOnlyTheBundle(t *testing.T) {
 		t.Errorf("policy %s", policy)
 	}
 	for _, text := range []string{pageScript, pageStyle} {
-		if !strings.Contains(policy, hashSource(text)) || !strings.Contains(page, ">"+text+"</") {
+		if !strings.Contains(policy, page.HashSource(text)) || !strings.Contains(whole, ">"+text+"</") {
 			t.Errorf("the policy does not allow what stands in the page: %s", policy)
 		}
 	}
@@ -245,7 +250,7 @@ func TestEveryDirectoryMakesAPage(t *testing.T) {
 			"no steps":     {"nothing was measured"},
 			"arms":         {"Inconclusive"},
 		}[name] {
-			if !strings.Contains(page, want) && !strings.Contains(page, asSentence(want)) && !strings.Contains(page, strings.ToUpper(want[:1])+want[1:]) {
+			if !strings.Contains(page, want) && !strings.Contains(page, strings.ToUpper(want[:1])+want[1:]) {
 				t.Errorf("%s: the page does not say %q", name, want)
 			}
 		}
@@ -275,22 +280,11 @@ func TestNoResultIsNoReport(t *testing.T) {
 	}
 }
 
-func TestNodesOfOneShapeAreTogether(t *testing.T) {
-	var nodes []record.Node
-	for i := range 1000 {
-		nodes = append(nodes, record.Node{Name: fmt.Sprintf("n%03d", 999-i), Pods: int64(100 + i/900*50)})
-	}
-	groups := groupNodes(nodes)
-	if len(groups) != 2 || groups[0].Count != 100 || groups[0].First != "n000" || groups[0].Last != "n099" || groups[1].Count != 900 || groups[1].Last != "n999" {
-		t.Errorf("groups %+v", groups)
-	}
-}
-
 // That requests failed stands in the sentence, in the table of steps and on the
 // page, whatever the verdict.
 func TestFailedRequestsAreTold(t *testing.T) {
 	in := read(t, scene{design: search(), limit: 25}.make(t))
-	if failed := failedRequests(in.Result); failed != "" {
+	if failed := view.Sentence(in.Result); strings.Contains(failed, "requests failed") {
 		t.Errorf("none failed: %q", failed)
 	}
 	s := &in.Result.Steps[0]
@@ -302,7 +296,7 @@ func TestFailedRequestsAreTold(t *testing.T) {
 	}
 	page := pageIn(t, in)
 	for where, want := range map[string][]string{
-		text.String(): {"requests failed\n", "9 of 30\n", `9 of 30 requests failed at ` + Number(s.LevelReached) + ` (HTTP 409: configmaps "NAME" already exists).`},
+		text.String(): {"requests failed\n", "9 of 30\n", `9 of 30 requests failed at ` + words.Number(s.LevelReached) + ` (HTTP 409: configmaps "NAME" already exists).`},
 		page:          {"; requests failed</h1>", "<th scope=\"col\" class=\"n\">Requests failed</th>", "<td class=\"n\">9 of 30</td>", "9 requests:", "9 of 30 requests failed at "},
 	} {
 		for _, w := range want {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
@@ -75,14 +79,11 @@ func (s scene) make(t testing.TB) record.Dir {
 	fmt.Fprintf(plan, "asRun:\n  id: 1a2b3c4d\n  kind: sweep\n  command: plimsoll\n  version: v0\n  started: '2030-01-02T03:04:05Z'\n  unit: %s\n  milestones: [%s]\n  arrived: Ready\n", s.unit, strings.Join(milestones, ", "))
 	start := time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC)
 	environment := record.Environment{
-		Start: start, Host: record.Host{OS: "Linux", Kernel: "6.1", CPUs: 2, MemoryBytes: 8 << 30, CgroupVersion: "2"},
-		Target:    record.TargetNaming{Kind: "lab", Name: "private-1a2b3c4d", Private: true},
-		Fidelity:  record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None, Notes: []string{"no container started"}},
-		Isolation: record.Isolation{Split: "none", Notes: []string{"everything shares the CPUs"}},
-		Cluster:   &record.Cluster{Server: "v1.36.3"},
-	}
-	for i := range s.places {
-		environment.Cluster.Nodes = append(environment.Cluster.Nodes, record.Node{Name: fmt.Sprintf("node-%04d", i), Pods: int64(s.limit), CPUMillis: 4000, MemoryBytes: 16 << 30, Kubelet: "v1.36.3", Fidelity: record.Simulated})
+		Start:    start,
+		Target:   record.TargetNaming{Kind: "lab", Name: "private-1a2b3c4d", Private: true},
+		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None, Notes: []string{"no container started"}},
+		Facts:    facts(),
+		Places:   places(s.places, int(s.limit)),
 	}
 	if s.plain {
 		environment = record.Environment{}
@@ -124,6 +125,21 @@ func (s scene) make(t testing.TB) record.Dir {
 		}
 	}
 	return dir
+}
+
+// facts are of a machine and of a cluster.
+func facts() []record.Fact {
+	h := record.Host{Kernel: "6.1", CPUs: 2, MemoryBytes: 8 << 30, Cgroup: "2", Sharing: "none", Placement: "everything shares the CPUs"}
+	return append(record.OnRecord(h.Facts(false)), record.Fact{Name: "kubernetes", What: "version of the API server", Value: "v1.36.3"})
+}
+
+// places are as many nodes, each of so many pods.
+func places(n, pods int) *record.Places {
+	p := &record.Places{Place: record.Noun{One: "node", Many: "nodes"}, Facts: []record.Fact{{What: "allocatable pods", Unit: "pods"}, {What: "allocatable memory", Unit: "B"}, {What: "version of the kubelet"}}}
+	for i := range n {
+		p.Add(fmt.Sprintf("node-%04d", i), record.Simulated, fmt.Sprint(pods), "17179869184", "v1.36.3")
+	}
+	return p
 }
 
 // player writes down what would have happened.
@@ -271,7 +287,7 @@ func search() design.Search {
 	return design.Search{From: 10, Step: 10, Max: 60, Resolution: 1, Need: 2, Of: 2}
 }
 
-func read(t testing.TB, dir record.Dir) Input {
+func read(t testing.TB, dir record.Dir) view.Input {
 	t.Helper()
 	in, err := Read(dir, observe.Pods())
 	if err != nil {
@@ -280,7 +296,7 @@ func read(t testing.TB, dir record.Dir) Input {
 	return in
 }
 
-func pageIn(t testing.TB, in Input) string {
+func pageIn(t testing.TB, in view.Input) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := HTML(&out, in); err != nil {
@@ -294,3 +310,19 @@ func pods() *record.ObjectKind {
 	kind := observe.Pods()
 	return &kind
 }
+
+// Text writes the text of a result, HTML its page.
+func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
+	return text.Write(w, view.Run(r, dir, explain))
+}
+
+func HTML(w io.Writer, in view.Input) error {
+	p, err := view.RunPage(in)
+	if err != nil {
+		return err
+	}
+	return page.Write(w, p)
+}
+
+// The bundle that stands in each page.
+var pageScript, pageStyle = page.Bundle()

@@ -43,7 +43,7 @@ func FromPlan(p *plan.Plan) (Experiment, error) {
 			Start:      started,
 			Experiment: p.Name, Workload: p.Workload, ExperimentKind: string(p.Kind), Command: p.AsRun.Command, Version: p.AsRun.Version,
 			Axis: p.Axis.Name, Unit: p.AsRun.Unit, Goals: goals, Require: p.Require, Kind: record.ObjectKind{There: p.AsRun.Arrived}, Milestones: p.AsRun.Milestones,
-			Arms: armsOf(p), Published: published, Signatures: signature.Merge(signatures, p.Signatures), FreshLab: p.Fresh == plan.FreshLab,
+			Arms: armsOf(p), Published: published, Signatures: signature.Merge(signatures, p.Signatures), FreshLab: p.Renews(),
 		},
 		Design: p.Design(),
 	}, nil
@@ -109,7 +109,7 @@ func Holds(p *plan.Plan, axis workload.Axis, stream bool) (warmUp, whole, short 
 	case stream:
 		warmUp = axis.WarmUp
 	case open:
-		warmUp = time.Duration(p.Axis.PodLife)
+		warmUp = time.Duration(p.Axis.Life)
 	}
 	return warmUp, whole, short
 }

@@ -105,7 +105,7 @@ func (j *Job) Run(soft, hard context.Context) (dir record.Dir, result *judge.Res
 		}
 	}
 	open := j.described(j.session.Target, preferred)
-	if j.Plan.Fresh == plan.FreshLab {
+	if j.Plan.Renews() {
 		open = j.renewed(open)
 	}
 	var runErr error
@@ -374,10 +374,9 @@ const removalShown = 5 * time.Second
 func (t *describedTarget) Describe(ctx context.Context) (record.Environment, error) {
 	env, err := t.Instance.Describe(ctx)
 	host := telemetry.Host()
-	host.Runtimes = env.Host.Runtimes
-	env.Host = host
+	host.Sharing, host.Priority = "priority", t.preferred
+	env.Facts = record.OnRecord(append(host.Facts(env.Elsewhere), env.Facts...))
 	env.Findings, env.Ceilings = t.findings, t.table
-	env.Isolation.Split, env.Isolation.Notes = "priority", append([]string{t.preferred}, env.Isolation.Notes...)
 	return env, err
 }
 

@@ -9,6 +9,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/findings"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // Replay judges a recorded run from its record alone and writes objects.parquet,
@@ -37,15 +38,15 @@ func Replay(dir record.Dir, x Experiment) (judge.Result, error) {
 func Judge(dir record.Dir, x Experiment) (judge.Result, error) { return judged(dir, x, nil, nil) }
 
 func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows func(*judge.Step, *record.Window)) (judge.Result, error) {
-	var environment record.Environment
-	err := dir.ReadJSON(record.EnvironmentFile, &environment)
+	environment, err := upgrade.Environment(dir)
 	missing := errors.Is(err, fs.ErrNotExist)
 	if err != nil && !missing {
 		return judge.Result{}, err
 	}
-	if !missing {
-		x.Spec.Start = environment.Start
+	if missing {
+		environment = &record.Environment{Start: x.Spec.Start}
 	}
+	x.Spec.Start = environment.Start
 	x.Spec.Kind = kindOf(environment, x.Spec.Kind)
 	builder := judge.NewBuilder(x.Spec)
 	builder.Rows, builder.Windows = rows, windows
@@ -66,6 +67,6 @@ func judged(dir record.Dir, x Experiment, rows func(record.ObjectRow), windows f
 		builder.Warn(record.Warning{Kind: record.WarningCut, Text: "the history has events of unknown kinds: they were skipped"})
 	}
 	result := builder.Finish(x.Design, environment.Fidelity, "")
-	findings.AddPredictions(&result, environment)
+	findings.AddPredictions(&result, *environment)
 	return result, nil
 }

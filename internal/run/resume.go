@@ -10,6 +10,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // Past is what the record of a run tells that may go on.
@@ -40,16 +41,16 @@ func (e *ContradictionError) Error() string { return e.Why }
 // is not. Nothing is written.
 func OpenPast(dir record.Dir, id string, x Experiment) (*Past, error) {
 	p := &Past{dir: dir, IDs: []string{id}, start: x.Spec.Start}
-	var environment record.Environment
-	switch err := dir.ReadJSON(record.EnvironmentFile, &environment); {
+	var err error
+	switch p.environment, err = upgrade.Environment(dir); {
 	case err == nil:
-		p.environment, p.start = &environment, environment.Start
+		p.start = p.environment.Start
 	case !errors.Is(err, fs.ErrNotExist):
 		return nil, err
 	}
-	x.Spec.Start, x.Spec.Kind = p.start, kindOf(environment, x.Spec.Kind)
+	x.Spec.Start, x.Spec.Kind = p.start, kindOf(p.environment, x.Spec.Kind)
 	p.builder = judge.NewBuilder(x.Spec)
-	_, err := record.ReadHistory(dir, func(e record.Event) error {
+	_, err = record.ReadHistory(dir, func(e record.Event) error {
 		switch b := e.Body.(type) {
 		case *record.RunEvent:
 			if err := p.startPart(b, id, x.Plan); err != nil {

@@ -455,11 +455,20 @@ func TestContradictions(t *testing.T) {
 }
 
 func TestWhatHasChangedIsSaid(t *testing.T) {
-	was := record.Environment{Host: record.Host{CPUs: 4, Kernel: "6.1"}, Cluster: &record.Cluster{Server: "v1.36.3", Nodes: []record.Node{{Name: "a", Pods: 110}, {Name: "b", Pods: 110}}}}
-	is := record.Environment{Host: record.Host{CPUs: 2, Kernel: "6.1"}, Cluster: &record.Cluster{Server: "v1.36.4", Nodes: []record.Node{{Name: "a", Pods: 250}}}}
+	environment := func(cpus int, server string, pods ...string) record.Environment {
+		e := record.Environment{
+			Facts:  append(record.Host{CPUs: cpus, Kernel: "6.1"}.Facts(false), record.Fact{Name: "server", What: "the server's version", Value: server}),
+			Places: &record.Places{Facts: []record.Fact{{Name: "pods", What: "allocatable pods"}}},
+		}
+		for i, n := range pods {
+			e.Places.Add(fmt.Sprint(i), record.Real, n)
+		}
+		return e
+	}
+	was, is := environment(4, "1.3", "110", "110"), environment(2, "1.4", "250")
+	is.Facts = append(is.Facts, record.Version("other", "1")) // which is on record now alone
 	want := []string{
-		"this machine's number of CPUs was 4 and is 2", "the server's version was v1.36.3 and is v1.36.4",
-		"the number of nodes that take the workload was 2 and is 1", "the number of pods that these can hold was 220 and is 250",
+		"processors of plimsoll's machine: it was 4 and is 2", "the server's version: it was 1.3 and is 1.4", "allocatable pods: it was 110 and is 250",
 	}
 	if got := changes(was, is); !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)

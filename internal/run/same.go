@@ -2,49 +2,45 @@ package run
 
 import (
 	"fmt"
+	"slices"
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
 // sameTarget refuses a target that is not the one that a run has loaded.
 func sameTarget(was, is record.Environment) error {
-	switch {
-	case was.Target != is.Target && !(was.Target.Private && is.Target.Private):
+	if was.Target != is.Target && !(was.Target.Private && is.Target.Private) {
 		return &ContradictionError{fmt.Sprintf("the run loaded %s, this is %s", targetName(was.Target), targetName(is.Target))}
-	case was.Fidelity.Nodes != is.Fidelity.Nodes:
-		return &ContradictionError{fmt.Sprintf("the run loaded nodes that are %s, these are %s", was.Fidelity.Nodes, is.Fidelity.Nodes)}
+	}
+	parts := is.Fidelity.Parts()
+	for i, part := range was.Fidelity.Parts() {
+		if part.Is != "" && part.Is != parts[i].Is {
+			return &ContradictionError{fmt.Sprintf("%s of what the run loaded: %s; of this: %s", part.Part, part.Is, parts[i].Is)}
+		}
 	}
 	return nil
 }
 
 func targetName(t record.TargetNaming) string {
 	if t.Private {
-		return "a private lab"
+		return "a private " + t.Kind
 	}
 	return fmt.Sprintf("%s %q", t.Kind, t.Name)
 }
 
-// changes lists what bears on the measurements and is no longer as it was.
+// changes lists the facts that are no longer as they were, of those that are on
+// record both times.
 func changes(was, is record.Environment) []string {
+	known := func(e record.Environment) []record.Known {
+		return (&record.Environment{Facts: e.Facts, Places: e.Places}).Known()
+	}
 	var list []string
-	changed := func(what string, was, is any) {
-		if was != is {
-			list = append(list, fmt.Sprintf("%s was %v and is %v", what, was, is))
+	now := known(is)
+	for _, before := range known(was) {
+		i := slices.IndexFunc(now, func(k record.Known) bool { return k.Name == before.Name })
+		if i >= 0 && !before.Same(now[i]) {
+			list = append(list, fmt.Sprintf("%s: it was %s and is %s", before.What, before.Text(), now[i].Text()))
 		}
 	}
-	changed("this machine's number of CPUs", was.Host.CPUs, is.Host.CPUs)
-	changed("this machine's kernel", was.Host.Kernel, is.Host.Kernel)
-	if was.Cluster == nil || is.Cluster == nil {
-		return list
-	}
-	pods := func(c *record.Cluster) (n int64) {
-		for _, node := range c.Nodes {
-			n += node.Pods
-		}
-		return n
-	}
-	changed("the server's version", was.Cluster.Server, is.Cluster.Server)
-	changed("the number of nodes that take the workload", len(was.Cluster.Nodes), len(is.Cluster.Nodes))
-	changed("the number of pods that these can hold", pods(was.Cluster), pods(is.Cluster))
 	return list
 }

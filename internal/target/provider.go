@@ -2,13 +2,17 @@ package target
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"strings"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -16,6 +20,8 @@ import (
 type Provider interface {
 	// Declare tells what can be loaded there, without looking at any system.
 	Declare() workload.Target
+	// Needs are the programs of this machine's that its systems run.
+	Needs() []proc.Program
 	// Open finds the system that the request's plan names, or brings one up.
 	// Nothing is loaded. A session that is returned must be closed.
 	Open(ctx context.Context, r Request) (Session, error)
@@ -27,8 +33,25 @@ type Provider interface {
 // Sweeper is a Provider whose runs, where they are killed, leave something on
 // this machine, whichever system they loaded.
 type Sweeper interface {
-	// SweepHost removes what dead runs have left.
-	SweepHost(h Host) error
+	// SweepHost removes what dead runs have left, of those that removes does not
+	// leave out; "" is a run that is not known. It tells of all that there is, also
+	// of what it leaves alone.
+	SweepHost(ctx context.Context, h Host, removes func(run string) bool) ([]Leftover, error)
+}
+
+// Leftover is what a run has left on this machine, or works with there.
+type Leftover struct {
+	Target string `json:"target"`
+	room.Left
+}
+
+// What names all that is left, in a line.
+func (l *Leftover) What() string {
+	things := strings.Join(l.Things, ", ")
+	if l.Run == "" {
+		return things
+	}
+	return "run " + l.Run + " of target " + l.Target + ", on this machine: " + things
 }
 
 // Change is something that a run does to a system.
@@ -229,6 +252,15 @@ func Mistakef(hint, format string, args ...any) error {
 // ParamMistake is the mistake of a parameter's value that does not do.
 func ParamMistake(param, hint, format string, args ...any) error {
 	return Mistakef(hint, "%s: %w", param, fmt.Errorf(format, args...))
+}
+
+// Lacking gives an error that says what this machine lacks the command that
+// helps, and what can be done instead; others stay as they are.
+func Lacking(err error, instead string) error {
+	if missing, ok := errors.AsType[*proc.MissingError](err); ok {
+		return &UnableError{Err: err, Hint: missing.Remedy() + instead}
+	}
+	return err
 }
 
 // UnableError is an error with advice that is no mistake of the user's.

@@ -18,6 +18,8 @@ type Check struct {
 	ExitCode int                    `json:"exitCode"`
 	Findings []record.HealthFinding `json:"findings"`
 	Table    record.CeilingTable    `json:"table"`
+	// Kind is that of the objects that the target's ceilings count.
+	Kind record.ObjectKind `json:"-"`
 	// Binding is the name of the ceiling that binds first, null where no hard
 	// one is known.
 	Binding *string `json:"binding"`

@@ -67,7 +67,7 @@ func (c *computation) environment() {
 		return
 	}
 	row.Note = "enableServiceLinks: false lifts it"
-	if c.simulated() {
+	if c.f.simulated() {
 		row.Class, row.Reason, row.Sign = record.CeilingNotEnforced, "", ""
 		row.Note = "no container is started"
 	}

@@ -26,8 +26,8 @@ type Ranges struct {
 const gateway = 1
 
 // simulated reports whether all nodes are simulated.
-func (c *computation) simulated() bool {
-	return len(c.f.Nodes) > 0 && !slices.ContainsFunc(c.f.Nodes, func(n Node) bool { return !n.Simulated })
+func (f *Facts) simulated() bool {
+	return len(f.Nodes) > 0 && !slices.ContainsFunc(f.Nodes, func(n Node) bool { return !n.Simulated })
 }
 
 // addressed counts the pods that need an address.
@@ -43,8 +43,8 @@ func addressed(e Entry) int64 {
 const noSandbox = "FailedCreatePodSandBox"
 
 // noSandbox is how a result tells of it, with the plug-in's own words.
-func (c *computation) noSandbox(why string) string {
-	return fmt.Sprintf("%s (%s)", onNodes(noSandbox, len(c.f.Nodes), len(c.f.Nodes)), why)
+func (f *Facts) noSandbox(why string) string {
+	return fmt.Sprintf("%s (%s)", onNodes(noSandbox, len(f.Nodes), len(f.Nodes)), why)
 }
 
 // PodCIDRs is where most clusters keep the nodes' ranges.
@@ -54,7 +54,7 @@ const PodCIDRs = "spec.podCIDRs of the nodes"
 func (c *computation) podRanges() {
 	row := record.Ceiling{
 		Name: "podAddressesPerNode", What: "pod addresses of the nodes", Class: record.CeilingHard, Unit: "addresses",
-		Reason: c.noSandbox("no IP addresses available in range set"), Sign: "no IP addresses available",
+		Reason: c.f.noSandbox("no IP addresses available in range set"), Sign: "no IP addresses available",
 	}
 	if !c.f.NodesRead.Known() {
 		c.unknown(row, c.f.NodesRead.Why)
@@ -82,12 +82,12 @@ func (c *computation) podRanges() {
 		}
 		if row.From != PodCIDRs {
 			// Other plug-ins say it in other words.
-			row.Reason, row.Sign = c.noSandbox("no address left in the node's range"), noSandbox
+			row.Reason, row.Sign = c.f.noSandbox("no address left in the node's range"), noSandbox
 		}
 		if len(ranges) == 0 {
 			row.From = ""
 			why := "the nodes have no range of their own: the network plug-in gives out addresses in its own way"
-			if c.simulated() {
+			if c.f.simulated() {
 				why = "the nodes have no range of their own, and none is kept: the simulation gives out addresses without looking at the end of a range"
 			}
 			c.unknown(row, why)
@@ -116,7 +116,7 @@ func (c *computation) addresses(row record.Ceiling, limit, used, room float64) {
 		return
 	}
 	row.Used = figure(used)
-	if c.simulated() {
+	if c.f.simulated() {
 		row.Class = record.CeilingNotEnforced
 		row.Reason, row.Sign = "", ""
 		row.Note = sentences(row.Note, "simulated nodes give out addresses past the end")
@@ -133,7 +133,7 @@ func (c *computation) addresses(row record.Ceiling, limit, used, room float64) {
 func (c *computation) podNetwork() {
 	row := record.Ceiling{Name: "podAddresses", What: "pod addresses in all", Class: record.CeilingHard, Unit: "addresses", From: c.f.PodAddresses.From}
 	if !c.f.PodAddresses.Known() || len(c.f.PodAddresses.List) == 0 {
-		if !c.simulated() { // what they hand out comes from no network
+		if !c.f.simulated() { // what they hand out comes from no network
 			c.unknown(row, c.f.PodAddresses.Why)
 		}
 		return
@@ -160,7 +160,7 @@ func (c *computation) podNetwork() {
 		}, unbounded, false)
 		return
 	}
-	row.Reason, row.Sign = c.noSandbox("no address left in the pod network"), noSandbox
+	row.Reason, row.Sign = c.f.noSandbox("no address left in the pod network"), noSandbox
 	c.addresses(row, all, float64(c.f.Addresses), all-float64(c.f.Addresses))
 }
 
@@ -182,11 +182,11 @@ func (c *computation) bridges() {
 	}
 	row := record.Ceiling{
 		Name: "bridgePorts", What: "ports of the nodes' Linux bridges", Class: record.CeilingHard, Unit: "ports",
-		Reason: c.noSandbox("failed to connect veth to bridge: exchange full"), Sign: "exchange full",
+		Reason: c.f.noSandbox("failed to connect veth to bridge: exchange full"), Sign: "exchange full",
 		From: "the Linux kernel: 1023 for each bridge",
 	}
 	switch {
-	case bridges == 0 && (c.simulated() || len(c.f.Nodes) == 0):
+	case bridges == 0 && (c.f.simulated() || len(c.f.Nodes) == 0):
 	case bridges == 0:
 		row.From = ""
 		c.unknown(row, "the API does not tell what pods hang on; if it is a bridge, it has 1023 ports")

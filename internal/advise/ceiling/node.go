@@ -60,7 +60,7 @@ func (c *computation) resource(name string) (allowed int64, ok bool) {
 	for _, n := range f.Nodes {
 		can := n.Allocatable[name]
 		limit += can
-		used += c.used(n, name)
+		used += n.used(name)
 		if least < 0 || can < least {
 			least = can
 		}
@@ -74,7 +74,7 @@ func (c *computation) resource(name string) (allowed int64, ok bool) {
 		row.Note = fmt.Sprintf("%s to %s on a node", amount(name, least), amount(name, largest))
 	}
 	if name == Pods {
-		row.Note = sentences(row.Note, c.standing())
+		row.Note = sentences(row.Note, f.standing())
 	}
 	request := func(e Entry) int64 {
 		if name == Pods {
@@ -109,14 +109,14 @@ func (c *computation) resource(name string) (allowed int64, ok bool) {
 // fits is how many iterations the nodes hold by a resource of which so much is
 // left, and whether that counts node by node.
 func (c *computation) fits(name string, left int64, request func(Entry) int64) (iterations int64, whole bool) {
-	size, same := c.uniform(name)
+	size, same := c.load.uniform(name)
 	if !same {
 		return most(left, func(i int64) int64 { return c.load.sum(i, request) }), false
 	}
 	// What is left of a node that is too small for another pod is lost.
 	var room int64
 	for _, n := range c.f.Nodes {
-		room += max(0, n.Allocatable[name]-c.used(n, name)) / size
+		room += max(0, n.Allocatable[name]-n.used(name)) / size
 	}
 	if name == Pods {
 		room = max(0, room-int64(c.f.Pending))
@@ -131,20 +131,20 @@ func (c *computation) fits(name string, left int64, request func(Entry) int64) (
 	}), true
 }
 
-// used is what is taken of a resource of a node.
-func (c *computation) used(n Node, name string) int64 {
+// used is what is taken of a resource of the node.
+func (n Node) used(name string) int64 {
 	if name == Pods {
 		return int64(n.Standing)
 	}
 	return n.Requested[name]
 }
 
-// uniform is what every pod of the workload that asks for a resource asks for.
-func (c *computation) uniform(name string) (size int64, same bool) {
+// uniform is what every pod of the load that asks for a resource asks for.
+func (l Load) uniform(name string) (size int64, same bool) {
 	if name == Pods {
 		return 1, true
 	}
-	for _, p := range c.load.shapes() {
+	for _, p := range l.shapes() {
 		switch one := p.Requests[name]; {
 		case one == 0 || one == size:
 		case size != 0:
@@ -172,7 +172,7 @@ func (c *computation) together(allowed map[string]int64) {
 		by := make(map[string]int64)
 		for _, name := range names {
 			size := max(1, pod.Requests[name])
-			by[name] = max(0, n.Allocatable[name]-c.used(n, name)) / size
+			by[name] = max(0, n.Allocatable[name]-n.used(name)) / size
 			if fits < 0 || by[name] < fits {
 				fits = by[name]
 			}
@@ -221,20 +221,20 @@ func onNodes(reason string, nodes, of int) string {
 }
 
 // standing says what stands on the nodes before any load.
-func (c *computation) standing() string {
-	if !c.f.PodsRead.Known() {
+func (f *Facts) standing() string {
+	if !f.PodsRead.Known() {
 		return ""
 	}
 	var pods, static, daemons int
-	for _, n := range c.f.Nodes {
+	for _, n := range f.Nodes {
 		pods, static, daemons = pods+n.Standing, static+n.Static, daemons+n.Daemons
 	}
 	text := ""
 	if pods > 0 {
 		text = fmt.Sprintf("%d pods stand there, %d of them static and %d of DaemonSets", pods, static, daemons)
 	}
-	if c.f.Pending > 0 {
-		text = sentences(text, fmt.Sprintf("%d more wait for a place that could be there", c.f.Pending))
+	if f.Pending > 0 {
+		text = sentences(text, fmt.Sprintf("%d more wait for a place that could be there", f.Pending))
 	}
 	return text
 }
@@ -243,7 +243,7 @@ func (c *computation) standing() string {
 // allocatable pods follow from it, and from the pods of a core if that is less.
 func (c *computation) maxPods() {
 	row := record.Ceiling{Name: "kubeletMaxPods", What: "maxPods of the kubelets", Unit: Pods}
-	if len(c.f.Nodes) == 0 || c.simulated() {
+	if len(c.f.Nodes) == 0 || c.f.simulated() {
 		return // there are no kubelets
 	}
 	var known int

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	core "k8s.io/api/core/v1"
@@ -115,4 +116,31 @@ func (t table) typeOf(word string, b *block) reflect.Type {
 		}
 	}
 	return reflect.StructOf(t.fields(b))
+}
+
+//go:embed words.txt
+var words string
+
+// Words are the names that a program knows: "cloud-init", "ceph-pool",
+// "ceph-exporter".
+func Words(of string) (list []string) {
+	for _, line := range wordsOf(of) {
+		list = append(list, line.words...)
+	}
+	return list
+}
+
+// Hints are what is said of words: of "ignition-2", its keys that are no more; of
+// "values", FIELD=VALUE that there is not.
+func Hints(of string) map[string]string {
+	hints := make(map[string]string)
+	for _, line := range wordsOf(of) {
+		hints[line.words[0]] = strings.Join(line.words[1:], " ")
+	}
+	return hints
+}
+
+func wordsOf(name string) []*block {
+	all := blocksOf(words)
+	return all[slices.IndexFunc(all, func(b *block) bool { return b.words[0] == name })].inner
 }

@@ -51,11 +51,13 @@ type Difference struct {
 	Bearing  string `json:"bearing"` // one of the Bearing constants
 }
 
-// What a difference means for the verdict.
+// What a difference means for the verdict: that of the fact, or that it is what is
+// compared.
 const (
-	BearingArm     = "arm"     // it the arm
-	BearingRefuses = "refuses" // it could be the cause of whatever else differs
-	BearingNoted   = "noted"   // the reader should know it
+	BearingArm        = "arm"
+	BearingRefuses    = string(record.Refuses)
+	BearingMayExplain = string(record.MayExplain)
+	BearingNoted      = string(record.Noted)
 )
 
 // LineComparison compares two load lines of one goal, where more is better.

@@ -2,9 +2,10 @@ package machine
 
 import (
 	"bufio"
-	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"os"
@@ -14,34 +15,36 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/prometheus/procfs"
 	"github.com/vishvananda/netlink"
 	"github.com/vishvananda/netns"
-	"golang.org/x/sys/unix"
 
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // Machine is a running one.
 type Machine struct {
-	cmd   *exec.Cmd
-	tied  *starter.Starter
-	enter string        // the program that enters namespaces
-	ended chan struct{} // closed once the first process has
+	first *proc.Process
+	tied  *proc.Tie
+	enter string // the program that enters namespaces
 
 	mu       sync.Mutex
-	entering []*os.Process // programs that have entered and may run
+	entering []*proc.Process // programs that have entered and may run
+}
+
+// Enters is the program that machines are entered by.
+func Enters() proc.Program {
+	return proc.Program{Name: "nsenter", Package: "util-linux", For: "a machine within this one"}
 }
 
 // Start starts a machine of this program, whose path is executable. It ends with
-// the starter at the latest. Root alone may.
-func Start(tied *starter.Starter, executable string, s Spec) (*Machine, error) {
-	enter, err := FindProgram("nsenter")
+// the tie at the latest. Root alone may.
+func Start(tied *proc.Tie, executable string, s Spec) (*Machine, error) {
+	enter, err := Enters().Find(context.Background(), "")
 	if err != nil {
-		return nil, fmt.Errorf("start a machine within this one: %w", err)
+		return nil, err
 	}
 	text, err := json.Marshal(s)
 	if err != nil {
@@ -49,25 +52,18 @@ func Start(tied *starter.Starter, executable string, s Spec) (*Machine, error) {
 	}
 	cmd := exec.Command(executable, "component", Component, string(text))
 	cmd.Dir, cmd.Env = "/", environment()
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL, Cloneflags: Namespaces}
-	var said bytes.Buffer
-	cmd.Stderr = &said
-	out, err := cmd.StdoutPipe()
+	said := make(chan string, 1)
+	m := &Machine{tied: tied, enter: enter.Path}
+	m.first, err = proc.Start(cmd, proc.How{Name: "a machine within this one", On: tied.Do, Namespaces: Namespaces, Output: func(out io.Reader) {
+		line, _ := bufio.NewReader(out).ReadString('\n') // one that ends has said nothing
+		said <- line
+	}})
 	if err != nil {
-		return nil, fmt.Errorf("start a machine within this one: %w", err)
+		return nil, err
 	}
-	m := &Machine{cmd: cmd, tied: tied, enter: enter, ended: make(chan struct{})}
-	if err := m.start(cmd); err != nil {
-		return nil, fmt.Errorf("start a machine within this one: %w", err)
-	}
-	line, readErr := bufio.NewReader(out).ReadString('\n')
-	go func() {
-		_ = cmd.Wait() // that it has ended is all there is to know
-		close(m.ended)
-	}()
-	if readErr != nil || line != ready {
+	if <-said != ready {
 		m.Close()
-		return nil, fmt.Errorf("start a machine within this one: %s", strings.TrimSpace(said.String()))
+		return nil, fmt.Errorf("start a machine within this one: %s", m.first.Said())
 	}
 	return m, nil
 }
@@ -77,19 +73,11 @@ func environment() []string {
 	return []string{"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME=/root", "LC_ALL=C", "GOMAXPROCS=1"}
 }
 
-// start starts a process at normal priority, which ends with this program.
-func (m *Machine) start(cmd *exec.Cmd) error {
-	return m.tied.Do(func() error {
-		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst it has ours
-		return cmd.Start()
-	})
-}
-
 // PID is the first process's.
-func (m *Machine) PID() int { return m.cmd.Process.Pid }
+func (m *Machine) PID() int { return m.first.PID() }
 
 // Ended is closed once the machine has ended.
-func (m *Machine) Ended() <-chan struct{} { return m.ended }
+func (m *Machine) Ended() <-chan struct{} { return m.first.Done() }
 
 // Path is where a file of the machine is seen from outside.
 func (m *Machine) Path(inside string) string {
@@ -97,28 +85,25 @@ func (m *Machine) Path(inside string) string {
 }
 
 // Command prepares a command that runs in the machine, with its files, its
-// network and its processes. It is to be started by StartCommand.
+// network and its processes. It is to be started by Start.
 func (m *Machine) Command(name string, args ...string) *exec.Cmd {
 	cmd := exec.Command(m.enter, append([]string{"--target=" + strconv.Itoa(m.PID()), "--mount", "--net", "--pid", "--wd=/", "--", name}, args...)...)
 	cmd.Env = environment()
 	return cmd
 }
 
-// StartCommand starts a command at normal priority, whatever this program's is.
-// What kills its process kills a program that enters the machine, not the command
-// itself, which ends with the machine at the latest.
-func (m *Machine) StartCommand(cmd *exec.Cmd) error {
-	if cmd.SysProcAttr == nil {
-		cmd.SysProcAttr = &syscall.SysProcAttr{}
-	}
-	cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
-	if err := m.start(cmd); err != nil {
-		return err
+// Start starts a command. What kills its process kills a program that enters the
+// machine, not the command itself, which ends with the machine at the latest.
+func (m *Machine) Start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
+	how.On = m.tied.Do
+	p, err := proc.Start(cmd, how)
+	if err != nil {
+		return nil, err
 	}
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.entering = append(slices.DeleteFunc(m.entering, func(p *os.Process) bool { return p.Signal(syscall.Signal(0)) != nil }), cmd.Process)
-	return nil
+	m.entering = append(slices.DeleteFunc(m.entering, (*proc.Process).Ended), p)
+	return p, nil
 }
 
 // Proc is the view of the machine's processes, by their numbers within it.
@@ -131,15 +116,14 @@ func (m *Machine) Kill(pids ...int) error {
 	for _, pid := range pids {
 		words = append(words, strconv.Itoa(pid))
 	}
-	cmd := m.Command("/bin/sh", "-c", strings.Join(words, " "))
-	err := m.StartCommand(cmd)
+	p, err := m.Start(m.Command("/bin/sh", "-c", strings.Join(words, " ")), proc.How{Name: "kill"})
 	if err == nil {
-		err = cmd.Wait()
+		err = p.Wait()
 	}
 	if err != nil {
 		return fmt.Errorf("kill processes %v: %w", pids, err)
 	}
-	deadline := time.After(killBound)
+	deadline := time.After(proc.EndBound)
 	for _, pid := range pids {
 		for {
 			if _, err := os.Stat(m.Path("/proc/" + strconv.Itoa(pid))); err != nil {
@@ -155,21 +139,17 @@ func (m *Machine) Kill(pids ...int) error {
 	return nil
 }
 
-// killBound is how long processes may take to end that were killed: one that
-// waits for a disk does not end at once.
-const killBound = 30 * time.Second
-
 // Close ends the machine and everything in it.
 func (m *Machine) Close() {
-	_ = m.cmd.Process.Kill() // it may have ended
+	m.first.Kill()
 	// The kernel waits for the parents of what ran within to notice its end, and one
 	// whose command was stopped has stopped itself.
 	m.mu.Lock()
 	for _, p := range m.entering {
-		_ = p.Kill() // as above
+		p.Kill()
 	}
 	m.mu.Unlock()
-	<-m.ended
+	<-m.first.Done()
 }
 
 const (

@@ -1,18 +1,22 @@
 package realnode
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"math"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
+	"github.com/opencontainers/cgroups"
+
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // The parts of a node by the control groups that they are in, which are also
@@ -32,7 +36,9 @@ func systemParts() []string {
 
 // group is the control group, from each hierarchy's root, that the whole node
 // is in.
-func group(dir string) string { return "plimsoll-" + tag(dir) }
+func group(dir string) string { return groupPrefix + tag(dir) }
+
+const groupPrefix = "plimsoll-"
 
 func systemGroup(dir, part string) string { return group(dir) + "/system/" + part }
 
@@ -285,21 +291,9 @@ func ProcessorsBeside(cpus float64) []int {
 	return all[:max(0, len(all)-int(math.Ceil(cpus)))]
 }
 
-func usableProcessors() ([]int, error) {
-	// Those of the first process, since a lab keeps its own apart from
-	// a node's.
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(1, &set); err != nil {
-		return nil, fmt.Errorf("read the processors: %w", err)
-	}
-	var all []int
-	for cpu := 0; len(all) < set.Count(); cpu++ {
-		if set.IsSet(cpu) {
-			all = append(all, cpu)
-		}
-	}
-	return all, nil
-}
+// usableProcessors are those of the first process, since a lab keeps its own apart
+// from a node's.
+func usableProcessors() ([]int, error) { return proc.Processors(1) }
 
 // enter puts a process into the group of a part of the node.
 func enter(s Spec, part string, pid int) error {
@@ -332,36 +326,68 @@ func removeGroups(dir string) error {
 	return nil
 }
 
-// removeGroup removes a group, which need not be there.
-func removeGroup(top string) error {
-	if _, err := os.Stat(top); err != nil {
-		return nil
+// groupPatience is for how long a group must be nobody's: that of a lab which is
+// being made has a process right after.
+const groupPatience = 2 * time.Second
+
+// SweepGroups removes the groups of nodes and control planes of which nothing
+// else is left on this machine, or with dry only looks for them: those without a
+// process whose lab is none of dirs, nor one that a process works in. It returns
+// their paths.
+func SweepGroups(ctx context.Context, dirs []string, dry bool) ([]string, error) {
+	h, err := findHierarchy()
+	found := h.strays(dirs)
+	if err != nil || len(found) == 0 {
+		return nil, nil // without a hierarchy nothing made one
 	}
-	// The last process of a group leaves it a moment after it has ended.
-	for tries := 0; ; tries++ {
-		err := removeTree(top)
-		if err == nil {
-			return nil
-		}
-		if !errors.Is(err, syscall.EBUSY) || tries == 100 {
-			return fmt.Errorf("remove control group: %w", err)
-		}
-		time.Sleep(20 * time.Millisecond)
+	select {
+	case <-time.After(groupPatience):
+	case <-ctx.Done():
+		return nil, context.Cause(ctx)
 	}
+	still := h.strays(dirs)
+	found = slices.DeleteFunc(found, func(g string) bool { return !slices.Contains(still, g) })
+	for _, g := range found {
+		if !dry {
+			err = errors.Join(err, removeGroup(g))
+		}
+	}
+	return found, err
 }
 
-// removeTree removes a group and those below it: files in it go by themselves.
-func removeTree(dir string) error {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return ignoreNotExist(err)
+// labIn finds the directory of a lab that an argument names.
+var labIn = regexp.MustCompile(`/.*/labs/[^/]+`)
+
+func (h hierarchy) strays(dirs []string) (stray []string) {
+	of := make(map[string]bool)
+	for _, arg := range proc.Arguments() {
+		dirs = append(dirs, labIn.FindString(arg))
 	}
-	for _, e := range entries {
-		if e.IsDir() {
-			if err := removeTree(filepath.Join(dir, e.Name())); err != nil {
-				return err
+	for _, dir := range dirs {
+		of[group(dir)], of[controlPlaneGroup(dir)] = true, true
+	}
+	for _, root := range h.roots() {
+		groups, _ := filepath.Glob(filepath.Join(root, groupPrefix+"*")) // the pattern is well formed
+		for _, g := range groups {
+			// What cannot be read may have some.
+			if pids, err := cgroups.GetAllPids(g); err == nil && len(pids) == 0 && !of[filepath.Base(g)] {
+				stray = append(stray, g)
 			}
 		}
 	}
-	return ignoreNotExist(os.Remove(dir))
+	return stray
+}
+
+// removeGroup removes a group with those below it, which need not be there.
+func removeGroup(top string) error {
+	// The last process of a group leaves it a moment after it has ended.
+	for tries := 0; ; tries++ {
+		err := cgroups.RemovePath(top)
+		if err == nil {
+			return nil
+		}
+		if !errors.Is(err, syscall.EBUSY) || tries == 10 {
+			return fmt.Errorf("remove control group: %w", err)
+		}
+	}
 }

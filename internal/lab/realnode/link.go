@@ -124,13 +124,15 @@ func removeLink(dir string) error {
 // processes have ended: control groups, and a link that was laid for it.
 func Remove(dir string) error { return errors.Join(removeGroups(dir), removeLink(dir)) }
 
-// Leftovers names what there is of a node outside of its directory.
+// Leftovers names what there is of a lab outside of its directory.
 func Leftovers(dir string) []string {
 	var found []string
 	if h, err := findHierarchy(); err == nil {
 		for _, root := range h.roots() {
-			if _, err := os.Stat(root + "/" + group(dir)); err == nil {
-				found = append(found, root+"/"+group(dir))
+			for _, g := range []string{group(dir), controlPlaneGroup(dir)} {
+				if _, err := os.Stat(root + "/" + g); err == nil {
+					found = append(found, root+"/"+g)
+				}
 			}
 		}
 	}

@@ -1,20 +1,19 @@
 package realnode
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // Names of the runtimes, which are also those of their RuntimeClasses.
@@ -47,29 +46,25 @@ func (p Programs) Runtimes() []Runtime {
 	return runtimes
 }
 
-// Find looks for the programs that a node runs.
-func Find() (Programs, []machine.Need) {
-	var p Programs
-	needs := []struct {
-		machine.Need
-		into *string
-	}{
-		{machine.Need{What: "containerd", Package: "containerd"}, &p.Containerd},
-		{machine.Need{What: "ctr", Package: "containerd"}, &p.Ctr},
-		{machine.Need{What: "containerd-shim-runc-v2", Package: "containerd"}, &p.Shim},
-		{machine.Need{What: "runc", Package: "runc"}, &p.Runc},
-		{machine.Need{What: "crun", Package: "crun", Optional: true}, &p.Crun},
-		{machine.Need{What: "nft", Package: "nftables"}, &p.Nft},
+// Needs are the programs that a node runs.
+func Needs() []proc.Program {
+	const version = "--version"
+	needs := []proc.Program{
+		{Name: "containerd", Package: "containerd", Asks: version, Suits: CheckContainerd},
+		{Name: "ctr", Package: "containerd"},
+		{Name: "containerd-shim-runc-v2", Package: "containerd"},
+		{Name: RuntimeRunc, Package: "runc", Asks: version},
+		{Name: RuntimeCrun, Package: "crun", Asks: version, Optional: "to compare runtimes"},
+		{Name: "nft", Package: "nftables"},
+		{Name: plugins, Package: "containernetworking-plugins", Look: findPlugins},
 	}
-	found := make([]machine.Need, 0, len(needs)+1)
-	for _, n := range needs {
-		n.Found, _ = machine.FindProgram(n.What) // that there is none is what is told
-		*n.into = n.Found
-		found = append(found, n.Need)
+	for i := range needs {
+		needs[i].For = "real node"
 	}
-	p.CNI = findPlugins()
-	return p, append(found, machine.Need{What: "CNI plugins", Package: "containernetworking-plugins", Found: p.CNI})
+	return needs
 }
+
+const plugins = "CNI plugins"
 
 // findPlugins is the directory with all network plug-ins that are used, "" if
 // there is none.
@@ -87,38 +82,32 @@ func findPlugins() string {
 }
 
 // Check reports whether this machine can have a real node; the error is a
-// *machine.MissingError.
+// *proc.MissingError.
 func Check() (Programs, error) {
-	programs, needs := Find()
-	missing := machine.Missing("a real node", Rootless, needs)
+	at, missing := proc.Look("a real node", Rootless, Needs())
 	if _, err := findHierarchy(); err != nil {
 		missing.What = append(missing.What, err.Error())
 	}
-	if len(missing.What) > 0 {
-		return programs, missing
-	}
-	return programs, nil
+	return Programs{
+		Containerd: at["containerd"], Ctr: at["ctr"], Shim: at["containerd-shim-runc-v2"], Runc: at[RuntimeRunc], Crun: at[RuntimeCrun], Nft: at["nft"], CNI: at[plugins],
+	}, missing.Err()
 }
 
 // Rootless is what does without root.
 const Rootless = "simulated nodes need none"
 
-// Version is what a program says its version is, "" if it does not say.
-func Version(path string) string {
-	out, err := exec.Command(path, "--version").Output()
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	return regexp.MustCompile(`\d+\.\d+[.\d]*`).FindString(line)
-}
-
 // Versions are the versions of containerd and of the runtimes that there are,
 // by their names.
 func (p Programs) Versions() map[string]string {
-	versions := map[string]string{"containerd": Version(p.Containerd)}
+	paths, versions := map[string]string{"containerd": p.Containerd}, make(map[string]string)
 	for _, r := range p.Runtimes() {
-		versions[r.Name] = Version(r.Path)
+		paths[r.Name] = r.Path
+	}
+	for _, n := range Needs() {
+		if path := paths[n.Name]; path != "" {
+			found, _ := n.Find(context.Background(), path) // one that does not tell has none
+			versions[n.Name] = found.Version
+		}
 	}
 	return versions
 }

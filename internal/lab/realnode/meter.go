@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
 
-	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -34,7 +34,7 @@ const (
 // Use is what a part of the node has used.
 type Use struct {
 	Part string
-	telemetry.Usage
+	proc.Usage
 	// Processes is how many are counted in: pods of a component, shims, and
 	// runtime processes alive at the reading; 0 where it is not counted.
 	Processes int
@@ -159,7 +159,7 @@ func (m *Meter) Read(component func(uid string) string) ([]Use, error) {
 }
 
 // apart tells the shims from the runtime that they start.
-func (m *Meter) apart(g string, both telemetry.Usage) []Use {
+func (m *Meter) apart(g string, both proc.Usage) []Use {
 	list, err := os.ReadFile(filepath.Join(m.h.counting(), g, "cgroup.procs"))
 	if err != nil {
 		return []Use{{Part: partShims, Usage: both}}
@@ -303,7 +303,7 @@ func (m *Meter) byComponent(component func(uid string) string) []Use {
 	}
 	var uses []Use
 	for name, p := range m.parts {
-		uses = append(uses, Use{Part: name, Usage: telemetry.Usage{CPUSeconds: p.cpu, RSSBytes: p.memory}, Processes: p.pods})
+		uses = append(uses, Use{Part: name, Usage: proc.Usage{CPUSeconds: p.cpu, RSSBytes: p.memory}, Processes: p.pods})
 	}
 	slices.SortFunc(uses, func(a, b Use) int { return strings.Compare(a.Part, b.Part) })
 	return uses
@@ -357,10 +357,10 @@ func (h hierarchy) counting() string {
 	return h.mounts["cpuacct"]
 }
 
-func (h hierarchy) usage(g string) (telemetry.Usage, error) {
+func (h hierarchy) usage(g string) (proc.Usage, error) {
 	cpu, err1 := h.cpu(g)
 	memory, err2 := h.memory(g)
-	return telemetry.Usage{CPUSeconds: cpu, RSSBytes: memory}, errors.Join(err1, err2)
+	return proc.Usage{CPUSeconds: cpu, RSSBytes: memory}, errors.Join(err1, err2)
 }
 
 // cpu is what a group and those below it have used, in seconds.

@@ -3,12 +3,15 @@ package realnode
 import (
 	"encoding/json"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
-	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+	"github.com/opencontainers/cgroups"
 
-	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
 func spec(change ...func(*Spec)) Spec {
@@ -191,26 +194,44 @@ func TestRunRefusesToBeAnOrdinaryProcess(t *testing.T) {
 	}
 }
 
-func TestWhatIsMissingIsNamedWithItsRemedy(t *testing.T) {
-	for _, c := range []struct {
-		err  machine.MissingError
-		want string
-		why  string
-	}{
-		{machine.MissingError{Rootless: Rootless, What: []string{"runc"}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc", "a package"},
-		{machine.MissingError{Rootless: Rootless, What: []string{"runc", machine.NeedRoot}, Packages: []string{"runc"}}, "apt-get install --no-install-recommends runc, and run it as root; simulated nodes need none", "a package and root"},
-		{machine.MissingError{Rootless: Rootless, What: []string{"control groups"}}, "", "what no command brings"},
-	} {
-		if got := c.err.Remedy(); got != c.want {
-			t.Errorf("%s: %q, want %q", c.why, got, c.want)
-		}
-		for _, what := range c.err.What {
-			if !strings.Contains(c.err.Error(), what) {
-				t.Errorf("%s: %v does not name %s", c.why, &c.err, what)
+// podAddresses is how many pods a range has addresses for.
+func podAddresses(r netip.Prefix) int { return 1<<(32-r.Bits()) - 3 }
+
+// A group is removed only where nothing else of its lab is left.
+func TestStrayGroups(t *testing.T) {
+	root := t.TempDir()
+	add := func(name, procs string) {
+		for dir, text := range map[string]string{name: "", name + "/system": procs} {
+			err := os.MkdirAll(filepath.Join(root, dir), 0o700)
+			if err == nil {
+				err = os.WriteFile(filepath.Join(root, dir, "cgroup.procs"), []byte(text), 0o600)
+			}
+			if err != nil {
+				t.Fatal(err)
 			}
 		}
 	}
+	add(group("/a/labs/dead"), "")
+	add(controlPlaneGroup("/a/labs/dead"), "")
+	add(group("/a/labs/known"), "")
+	add(controlPlaneGroup("/a/labs/known"), "")
+	add(group("/a/labs/running"), "12\n")
+	add("another", "")
+	cgroups.TestMode = true // it is no file system of groups
+	defer func() { cgroups.TestMode = false }()
+	got := hierarchy{unified: root}.strays([]string{"/a/labs/known"})
+	want := []string{filepath.Join(root, group("/a/labs/dead")), filepath.Join(root, controlPlaneGroup("/a/labs/dead"))}
+	if slices.Sort(want); !slices.Equal(got, want) {
+		t.Errorf("%v, want %v", got, want)
+	}
+	for _, c := range []struct{ arg, want, why string }{
+		{"--data-dir=/s/plimsoll/labs/x/etcd", "/s/plimsoll/labs/x", "a flag"},
+		{"/s/labs/y", "/s/labs/y", "the directory itself"},
+		{"/home/labs/s/plimsoll/labs/x/etcd", "/home/labs/s/plimsoll/labs/x", "a directory of that name above"},
+		{"labs", "", "no path"},
+	} {
+		if got := labIn.FindString(c.arg); got != c.want {
+			t.Errorf("%s: %q, want %q", c.why, got, c.want)
+		}
+	}
 }
-
-// podAddresses is how many pods a range has addresses for.
-func podAddresses(r netip.Prefix) int { return 1<<(32-r.Bits()) - 3 }

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // Run is the node's first process. It sets up the namespaces that it was
@@ -189,7 +190,7 @@ func (k *keeper) restart(c *child) error {
 	}
 	if c.quick >= quickEnds {
 		return fmt.Errorf("%s ends as soon as it is started (%s); its log ends with\n%s", c.part, state,
-			LogTail(filepath.Join(k.spec.Dir, "logs", c.part+".log"), 15))
+			proc.LogTail(filepath.Join(k.spec.Dir, "logs", c.part+".log"), 15))
 	}
 	k.log.Warn("starting again", "program", c.part, "ended", state)
 	return k.start(c)
@@ -270,34 +271,9 @@ func (k *keeper) importImage(file string) error {
 			continue
 		}
 		if c.status.ExitStatus() != 0 {
-			return fmt.Errorf("import %s: %s", file, LogTail(logFile.Name(), 5))
+			return fmt.Errorf("import %s: %s", file, proc.LogTail(logFile.Name(), 5))
 		}
 		break
 	}
 	return nil
-}
-
-// LogTail is the end of a program's log, for an error message: why it cannot be
-// read, or "" if there is none.
-func LogTail(file string, lines int) string {
-	const most = 64 << 10
-	f, err := os.Open(file)
-	if err != nil {
-		if errors.Is(err, os.ErrNotExist) {
-			return ""
-		}
-		return err.Error()
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return err.Error()
-	}
-	data := make([]byte, min(info.Size(), most))
-	n, err := f.ReadAt(data, info.Size()-int64(len(data)))
-	if n < len(data) && err != nil {
-		return err.Error()
-	}
-	all := strings.Split(strings.TrimRight(string(data), "\n"), "\n")
-	return strings.Join(all[max(0, len(all)-lines):], "\n")
 }

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -70,35 +71,81 @@ func (r *Room) Remove() error {
 	return nil
 }
 
-// RemoveDead removes the directories of a kind whose runs were killed. Before,
-// where it is not nil, is called for each of them first: it removes what the run
-// has left elsewhere. Processes must have died with the run.
-func RemoveDead(state, kind string, before func(dir string) error) error {
+// Left is what a run has left on this machine, or works with there.
+type Left struct {
+	Run    string   `json:"run"`    // "" where it is not known
+	Things []string `json:"things"` // directories by their paths, and others by what they are
+	// Alive says that it may be in use, and is left alone; Why says more.
+	Alive bool   `json:"alive"`
+	Why   string `json:"why,omitempty"`
+}
+
+// Sweep removes the directories of a kind whose runs were killed, with the
+// directories that elsewhere names for each, nil for none. It tells of all runs,
+// also of those alive, and of those that removes leaves out. Processes must have
+// died with the run.
+func Sweep(state, kind string, removes func(run string) bool, elsewhere func(dir string) ([]string, error)) ([]Left, error) {
 	entries, err := os.ReadDir(filepath.Join(state, kind))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("look for %s of runs that were killed: %w", kind, err)
+		return nil, fmt.Errorf("look for %s of runs that were killed: %w", kind, err)
 	}
+	var list []Left
 	for _, e := range entries {
-		dir := filepath.Join(state, kind, e.Name())
-		lock, err := lockDir(dir)
-		if errors.Is(err, unix.EWOULDBLOCK) || errors.Is(err, os.ErrNotExist) {
-			continue // its run is alive, or has just ended
-		}
-		if err == nil {
-			if before != nil {
-				err = before(dir)
-			}
-			if err == nil {
-				err = os.RemoveAll(dir)
-			}
-			lock.Close()
+		left, err := sweepOne(filepath.Join(state, kind, e.Name()), removes, elsewhere)
+		if errors.Is(err, os.ErrNotExist) {
+			continue // its run has just ended
 		}
 		if err != nil {
-			return fmt.Errorf("remove what a run that was killed has left: %w", err)
+			return list, fmt.Errorf("remove what a run that was killed has left: %w", err)
+		}
+		list = append(list, left)
+	}
+	return list, nil
+}
+
+func sweepOne(dir string, removes func(run string) bool, elsewhere func(dir string) ([]string, error)) (Left, error) {
+	run := filepath.Base(dir)
+	left := Left{Run: run[:max(0, strings.LastIndexByte(run, '-'))], Things: []string{dir}}
+	lock, err := lockDir(dir)
+	if left.Alive = errors.Is(err, unix.EWOULDBLOCK); left.Alive {
+		return left, nil
+	}
+	if err != nil {
+		return left, err
+	}
+	defer lock.Close()
+	if elsewhere != nil {
+		paths, err := elsewhere(dir)
+		if err != nil {
+			return left, err
+		}
+		left.Things = append(paths, dir) // which names the others, and goes last
+	}
+	for _, path := range left.Things {
+		if !removes(left.Run) {
+			break
+		}
+		if err := RemoveBounded(path); err != nil {
+			return left, err
 		}
 	}
-	return nil
+	return left, nil
+}
+
+// removeBound is how long a removal may take.
+const removeBound = time.Minute
+
+// RemoveBounded removes a directory whose file system may hang.
+func RemoveBounded(dir string) error {
+	done := make(chan error, 1)
+	go func() { done <- os.RemoveAll(dir) }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(removeBound):
+		return fmt.Errorf("%s is not removed after %v", dir, removeBound)
+	}
 }

@@ -3,6 +3,7 @@ package room
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,12 +20,30 @@ func TestRoomsOfDeadRunsAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	dead.lock.Close() // as the kernel does
-	var told []string
-	if err := RemoveDead(state, "rooms", func(dir string) error { told = append(told, dir); return nil }); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := os.Stat(dead.Dir); err == nil || len(told) != 1 || told[0] != dead.Dir {
-		t.Errorf("the room of a dead run is still there, or was removed unasked: %v", told)
+	other := t.TempDir()
+	for _, c := range []struct {
+		dry, there bool
+		left       int
+		why        string
+	}{
+		{true, true, 2, "a look removes nothing"},
+		{false, false, 2, "what a dead run has left goes"},
+		{false, false, 1, "then nothing of it is left"},
+	} {
+		list, err := Sweep(state, "rooms", func(string) bool { return !c.dry }, func(string) ([]string, error) { return []string{other}, nil })
+		if err != nil || len(list) != c.left {
+			t.Fatalf("%s: %+v, %v", c.why, list, err)
+		}
+		for _, l := range list {
+			if l.Alive != (l.Run == "alive") || !l.Alive && (l.Run != "de-ad" || !slices.Equal(l.Things, []string{other, dead.Dir})) {
+				t.Errorf("%s: %+v", c.why, l)
+			}
+		}
+		for _, dir := range []string{dead.Dir, other} {
+			if _, err := os.Stat(dir); (err == nil) != c.there {
+				t.Errorf("%s: %s: %v", c.why, dir, err)
+			}
+		}
 	}
 	if _, err := os.Stat(alive.Dir); err != nil || strings.Contains(filepath.Base(dead.Dir), "/ad") {
 		t.Errorf("the room of a run that is alive: %v", err)

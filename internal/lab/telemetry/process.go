@@ -1,4 +1,4 @@
-// Package telemetry reads what processes use: CPU and memory, from /proc.
+// Package telemetry reads what this machine has and what of it is in use.
 package telemetry
 
 import (
@@ -16,83 +16,6 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/record"
 )
-
-// Usage is what a process has used so far.
-type Usage struct {
-	CPUSeconds float64 // user and system, since its start
-	RSSBytes   int64   // resident memory now
-	// PeakBytes is the largest resident memory since the start, or since
-	// ResetPeak; 0 where it is not known.
-	PeakBytes int64
-	// ShareBytes is the proportional share of memory: what processes have in
-	// common counts in parts (PSS). 0 where it was not read.
-	ShareBytes int64
-	// Threads and Handles (open files) are those of now, 0 where they were not
-	// read.
-	Threads, Handles int
-}
-
-// ReadProcess reads the usage of a process. CPU time of another process has a
-// resolution of 10 ms, that of this one of a microsecond.
-func ReadProcess(pid int) (Usage, error) {
-	if pid == os.Getpid() {
-		return self()
-	}
-	proc, err := procfs.NewProc(pid)
-	var stat procfs.ProcStat
-	if err == nil {
-		stat, err = proc.Stat()
-	}
-	if err != nil {
-		return Usage{}, fmt.Errorf("read usage of process %d: %w", pid, err)
-	}
-	return Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory())}, nil
-}
-
-// ReadAny reads the usage of a process of whatever view of processes, with its
-// threads and open files; on request with its proportional share of memory, and
-// with the CPU time of children of its that have ended.
-func ReadAny(proc procfs.Proc, share, children bool) (Usage, error) {
-	stat, err := proc.Stat()
-	if err != nil {
-		return Usage{}, fmt.Errorf("read usage of process %d: %w", proc.PID, err)
-	}
-	u := Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), Threads: stat.NumThreads}
-	if children {
-		own := stat
-		own.UTime, own.STime = uint(own.CUTime), uint(own.CSTime)
-		u.CPUSeconds += own.CPUTime()
-	}
-	if u.Handles, err = proc.FileDescriptorsLen(); err != nil {
-		return Usage{}, fmt.Errorf("read open files of process %d: %w", proc.PID, err)
-	}
-	if share {
-		rollup, err := proc.ProcSMapsRollup()
-		if err != nil {
-			return Usage{}, fmt.Errorf("read memory of process %d: %w", proc.PID, err)
-		}
-		u.ShareBytes = int64(rollup.Pss)
-	}
-	return u, nil
-}
-
-func self() (Usage, error) {
-	var r unix.Rusage
-	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
-		return Usage{}, fmt.Errorf("read own usage: %w", err)
-	}
-	u := Usage{CPUSeconds: float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9}
-	proc, err := procfs.Self()
-	var status procfs.ProcStatus
-	if err == nil {
-		status, err = proc.NewStatus()
-	}
-	if err != nil {
-		return u, fmt.Errorf("read own usage: %w", err)
-	}
-	u.RSSBytes, u.PeakBytes = int64(status.VmRSS), int64(status.VmHWM)
-	return u, nil
-}
 
 // Machine reads how many CPUs the machine has and for how many seconds, summed
 // over them, they have worked since it was started.
@@ -164,28 +87,19 @@ func CgroupVersion() string {
 	return "1"
 }
 
-// Sample is the usage as a reading of a source of that name.
-func (u Usage) Sample(source string) record.Reading {
-	s := record.Reading{Source: source, Values: map[string]float64{"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes)}}
-	if u.PeakBytes > 0 {
-		s.Values["peakBytes"] = float64(u.PeakBytes)
-	}
-	return s
-}
-
 // Host describes this machine. What cannot be read is zero.
 func Host() record.Host {
 	var h record.Host
 	var name unix.Utsname
 	if unix.Uname(&name) == nil {
-		h.OS, h.Kernel = unix.ByteSliceToString(name.Sysname[:]), unix.ByteSliceToString(name.Release[:])
+		h.Kernel = unix.ByteSliceToString(name.Release[:])
 	}
 	h.CPUs = runtime.NumCPU() // as it was at the start, before this program kept off some
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) == nil {
 		h.MemoryBytes = int64(info.Totalram) * int64(info.Unit)
 	}
-	h.CgroupVersion = CgroupVersion()
+	h.Cgroup = CgroupVersion()
 	return h
 }
 

@@ -2,71 +2,15 @@ package telemetry
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 )
 
-func TestUsageOfOurselves(t *testing.T) {
-	before, err := ReadProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	for begin := time.Now(); time.Since(begin) < 50*time.Millisecond; {
-	}
-	block := make([]byte, 32<<20)
-	for i := range block {
-		block[i] = byte(i)
-	}
-	after, err := ReadProcess(os.Getpid())
-	if err != nil {
-		t.Fatal(err)
-	}
-	if used := after.CPUSeconds - before.CPUSeconds; used < 0.02 {
-		t.Errorf("50 ms of work used %.4f s of CPU", used)
-	}
-	if after.RSSBytes-before.RSSBytes < 16<<20 || after.PeakBytes < after.RSSBytes {
-		t.Errorf("after writing 32 MiB: resident %d to %d, peak %d", before.RSSBytes, after.RSSBytes, after.PeakBytes)
-	}
-	if block[5] != 5 {
-		t.Error("the block is gone")
-	}
-}
-
-func TestUsageOfAnother(t *testing.T) {
-	cmd := exec.Command("sh", "-c", "while :; do :; done")
-	if err := cmd.Start(); err != nil {
-		t.Skip("no shell: ", err)
-	}
-	defer func() { cmd.Process.Kill(); cmd.Wait() }()
-	deadline := time.Now().Add(20 * time.Second)
-	for {
-		u, err := ReadProcess(cmd.Process.Pid)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if u.CPUSeconds > 0 && u.RSSBytes > 0 {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("a busy process used %+v", u)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
-}
-
-func TestUsageOfNobody(t *testing.T) {
-	if _, err := ReadProcess(1 << 30); err == nil {
-		t.Error("a process that cannot exist has a usage")
-	}
-}
-
 func TestShedStartupKeepsTheProgramRunning(t *testing.T) {
 	ShedStartup()
-	u, err := ReadProcess(os.Getpid())
-	if err != nil || u.RSSBytes == 0 {
-		t.Errorf("after shedding: %+v, %v", u, err)
+	if cpus, _, err := Machine(); err != nil || cpus < 1 {
+		t.Errorf("after shedding: %d CPUs, %v", cpus, err)
 	}
 }
 

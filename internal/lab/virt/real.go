@@ -20,7 +20,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/lab/image"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // GuestAnnotation of an instance says what its guest is: GuestReal, or nothing of
@@ -41,7 +41,7 @@ type RealOptions struct {
 // realGuests are the guests that run: those of the first machines to start.
 type realGuests struct {
 	RealOptions
-	tied *starter.Starter
+	tied *proc.Tie
 
 	mu    sync.Mutex
 	slots map[string]int // by the key of the machine, from 1 on

@@ -26,8 +26,8 @@ import (
 	kubevirt "kubevirt.io/api/core/v1"
 	cdi "kubevirt.io/containerized-data-importer-api/pkg/apis/core/v1beta1"
 
-	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 //go:generate go run generate.go
@@ -171,7 +171,7 @@ func (w *world) every(n int, what string) bool {
 func Run(ctx context.Context, o Options) error {
 	w := &world{Options: o, limiter: &limiter{}, gate: newGate(), clones: newCloneQueue(o.Figures), cloning: map[string]*clone{}, cloned: make(chan struct{}, 1),
 		moments: map[moment]time.Time{}, counted: map[string]int{},
-		real:  &realGuests{RealOptions: o.Real, tied: starter.New(), slots: map[string]int{}, runs: map[types.UID]*realGuest{}},
+		real:  &realGuests{RealOptions: o.Real, tied: proc.NewTie(), slots: map[string]int{}, runs: map[types.UID]*realGuest{}},
 		boots: bootLine{share: o.Figures.BootShare, growth: o.Figures.BootGrowth}}
 	defer w.real.tied.Close()
 	w.configure(kubevirt.KubeVirtConfiguration{})

@@ -18,12 +18,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// MaxTimeScale is the largest scale of time.
-const MaxTimeScale = 1000
-
-// MostRealGuests is how many machines of a lab can have a guest that runs.
-const MostRealGuests = 64
-
 // Virt is what is planted.
 type Virt struct {
 	Import time.Duration // of an image over HTTP

@@ -37,7 +37,7 @@ func validate(w *Workload) error {
 	if len(w.Goals) == 0 && slices.ContainsFunc(w.Axes, func(a Axis) bool { return len(a.Goals) == 0 }) {
 		v.Fail("goals", "is missing: at least one is needed, the headline first")
 	}
-	if w.Lab != "" && (w.Lab != LabVirt || !slices.Contains(w.Target.Takes, "lab")) {
+	if w.Lab != "" && (w.Lab != LabVirt || w.Target.Renews == "") {
 		v.Fail("lab", "must be %s, on a target that has labs, is %q", LabVirt, w.Lab)
 	}
 	v.objects(w.Objects)

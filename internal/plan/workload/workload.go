@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
+	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
@@ -28,6 +29,7 @@ type Workload struct {
 	Help       string      `yaml:"help"`   // one line
 	TargetName string      `yaml:"target"` // what is loaded
 	ConfigFile string      `yaml:"config"` // the configuration in kube-burner's format, where the target takes one
+	Shared     []string    `yaml:"shared"` // files of SharedDir that are read as if they stood beside it
 	Axes       []Axis      `yaml:"axes"`   // the first is the one meant when none is named
 	Params     []Param     `yaml:"params"` // in the order in which they are shown
 	Components []Component `yaml:"components"`
@@ -67,9 +69,17 @@ type Target struct {
 	// Configured says that a configuration in kube-burner's format tells what
 	// is made.
 	Configured bool
-	// Takes lists the keys of a plan that only some targets know and that this
-	// one does: lab, labName, kubeconfig, context, fresh, normalEvents.
-	Takes []string
+	// Settings are a new struct of the target's own settings, which stand under
+	// target: in a plan; nil for a target without any.
+	Settings func() settings.Own
+	// Takes are the flags of an experiment that only some targets know and that
+	// this one does, each with what it does there.
+	Takes map[string]string
+	// Renews is what a plan says under fresh: to have the system made anew for
+	// each step, "" where that cannot be.
+	Renews string
+	// Facts are what it can tell of where a run was made; their values say nothing.
+	Facts []record.Fact
 }
 
 // TargetAxis is what a target declares of an axis.
@@ -234,6 +244,13 @@ func Load(fsys fs.FS, name string, targets Targets) (*Workload, error) {
 	w, err := Read(dir, targets)
 	if err != nil {
 		return nil, err
+	}
+	if len(w.Shared) > 0 {
+		shared, err := fs.Sub(fsys, SharedDir)
+		if err != nil {
+			return nil, fmt.Errorf("open the files that %s shares: %w", name, err)
+		}
+		w.files = withShared{dir, shared, w.Shared}
 	}
 	if w.Name != name {
 		return nil, strictyaml.Join([]strictyaml.Problem{w.positions.Problem("name", "must be %q, as its directory, is %q", name, w.Name)})

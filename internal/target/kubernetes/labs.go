@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/lab"
-	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -25,12 +25,14 @@ func LabStore(ctx context.Context, host target.Host) (lab.Store, error) {
 		return lab.Store{}, err
 	}
 	store := lab.Store{Root: dir, Executable: host.Executable}
-	swept, err := store.Sweep(ctx)
+	swept, err := store.Sweep(ctx, false)
 	if err != nil {
 		return store, err
 	}
-	for _, name := range swept {
-		host.Log("removed lab %q, whose command is gone", name)
+	for _, l := range swept {
+		if !l.Alive {
+			host.Log("removed %s, whose command is gone", l.Things[0])
+		}
 	}
 	return store, nil
 }
@@ -64,7 +66,7 @@ func LabError(err error) error {
 	if _, ok := errors.AsType[*lab.SpecError](err); ok {
 		return target.Mistakef("", "%w", err)
 	}
-	if lacking, ok := errors.AsType[*machine.MissingError](err); ok {
+	if lacking, ok := errors.AsType[*proc.MissingError](err); ok {
 		return &target.UnableError{Err: err, Hint: cmp.Or(lacking.Remedy(), "'plimsoll lab doctor' shows what this machine has")}
 	}
 	return err
@@ -79,9 +81,9 @@ func (c *Cluster) LabOf(ctx context.Context, host target.Host) (*lab.Lab, error)
 	if !ok {
 		return nil, nil
 	}
-	written, err := c.client.typed.CoreV1().ConfigMaps(lab.MarkerNamespace).Get(ctx, lab.MarkerConfigMap, metav1.GetOptions{})
+	written, err := c.client.Typed.CoreV1().ConfigMaps(lab.MarkerNamespace).Get(ctx, lab.MarkerConfigMap, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return nil, c.client.unreachable(err)
+		return nil, c.client.Unreachable(err)
 	}
 	if err != nil || written.Data[lab.MarkerKey] != marker.ID {
 		return nil, nil

@@ -6,30 +6,61 @@ package local
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"sync"
 
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
 	"plimsoll.dev/plimsoll/internal/lab/room"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
+// FileSystem says which file systems directories are on.
+func FileSystem(dirs ...string) record.Fact {
+	mounts, _ := procfs.GetMounts() // without them it is not on record
+	var on []string
+	for _, dir := range dirs {
+		var s unix.Stat_t
+		if unix.Stat(dir, &s) != nil {
+			continue
+		}
+		device := fmt.Sprintf("%d:%d", unix.Major(s.Dev), unix.Minor(s.Dev))
+		for _, m := range slices.Backward(mounts) {
+			if m.MajorMinorVer == device {
+				on = append(on, m.FSType+" on "+m.Source)
+				break
+			}
+		}
+	}
+	return record.Fact{Name: "filesystem", What: "file system below the volumes, and its drive", Value: strings.Join(slices.Compact(on), ", "), Bearing: record.Refuses}
+}
+
 // Rooms are the directories of the runs on one kind of system.
 type Rooms struct {
-	// Kind is their name below the state directory.
-	Kind string
-	// Before removes what a dead run has left outside of its directory; nil
-	// where nothing can be.
-	Before func(dir string) error
+	// Target is the target's name, Kind that of the rooms below the state directory.
+	Target, Kind string
+	// Elsewhere names the directories that a dead run has left outside of its own;
+	// nil where there are none.
+	Elsewhere func(dir string) ([]string, error)
 }
 
 // SweepHost implements target.Sweeper.
-func (r Rooms) SweepHost(h target.Host) error {
+func (r Rooms) SweepHost(_ context.Context, h target.Host, removes func(run string) bool) ([]target.Leftover, error) {
 	state, err := h.StateDir()
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return room.RemoveDead(state, r.Kind, r.Before)
+	rooms, err := room.Sweep(state, r.Kind, removes, r.Elsewhere)
+	var list []target.Leftover
+	for _, l := range rooms {
+		list = append(list, target.Leftover{Target: r.Target, Left: l})
+	}
+	return list, err
 }
 
 // Running is a system that is loaded.
@@ -60,7 +91,7 @@ type Session struct {
 	target.Request
 	Rooms Rooms
 	// Tied starts processes that die with this one; nil where nothing is loaded.
-	Tied *starter.Starter
+	Tied *proc.Tie
 	// Room is the run's directory, nil before MakeRoom.
 	Room *room.Room
 
@@ -72,7 +103,10 @@ type Session struct {
 func (*Session) Consent(context.Context) (*target.Consent, error) { return nil, nil }
 
 // Sweep implements target.Session.
-func (s *Session) Sweep(context.Context) error { return s.Rooms.SweepHost(s.Host) }
+func (s *Session) Sweep(ctx context.Context) error {
+	_, err := s.Rooms.SweepHost(ctx, s.Host, func(string) bool { return true })
+	return err
+}
 
 // MakeRoom makes the run's directory, once.
 func (s *Session) MakeRoom() error {

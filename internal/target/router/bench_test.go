@@ -16,9 +16,8 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/lab/room"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
-	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
@@ -35,9 +34,7 @@ func running(t testing.TB, given map[string]string) *system {
 	t.Helper()
 	binary := suite.Binary(t) // which the servers are a part of
 	installed, err := haproxy.Find(context.Background(), "")
-	if err != nil {
-		t.Skip(err)
-	}
+	harness.Able(t, err)
 	w, err := workload.Load(workloads.FS(), "router", func(string) (workload.Target, error) { return Provider{}.Declare(), nil })
 	if err != nil {
 		t.Fatal(err)
@@ -59,7 +56,7 @@ func running(t testing.TB, given map[string]string) *system {
 	if err != nil {
 		t.Fatal(err)
 	}
-	tied := starter.New()
+	tied := proc.NewTie()
 	s := &system{settings: one, room: r, tied: tied, host: target.Host{Executable: binary, Random: rand.Reader, Now: time.Now}}
 	t.Cleanup(func() {
 		if err := s.stop(); err != nil {
@@ -111,7 +108,7 @@ func ours(b *testing.B, s *system, connections float64) yield {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(len(s.placement.generator) + 1))
 	clock := record.StartClock(time.Now)
 	g := load.New(s.load(), clock.Now, 1)
-	before, err := telemetry.ReadProcess(os.Getpid())
+	before, err := proc.Read(os.Getpid())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -129,7 +126,7 @@ func ours(b *testing.B, s *system, connections float64) yield {
 	}); err != nil {
 		b.Fatal(err)
 	}
-	after, err := telemetry.ReadProcess(os.Getpid())
+	after, err := proc.Read(os.Getpid())
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -148,11 +145,12 @@ func theirs(b *testing.B, s *system, requests string, command ...string) yield {
 	cmd := exec.Command(path, command[1:]...)
 	text := new(output)
 	cmd.Stdout, cmd.Stderr = text, text
-	if err := s.apart(s.placement.generator)(cmd.Start); err != nil {
+	p, err := proc.Start(cmd, s.how(command[0], s.placement.generator))
+	if err != nil {
 		b.Fatal(err)
 	}
 	began := time.Now()
-	err = cmd.Wait()
+	err = p.Wait()
 	took := time.Since(began)
 	if err != nil {
 		b.Fatalf("%v: %v\n%s", command, err, text)

@@ -42,25 +42,28 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 	if one.rate > 0 {
 		e.Fidelity.Notes[0] = fmt.Sprintf("HAProxy is real and runs on this machine, as its servers and the generator do: requests cross a link that the kernel limits to %s each way, and no network card", param.Rate(one.rate))
 	}
-	e.Host.Runtimes = map[string]string{"haproxy": one.binary.Version, "haproxy TLS": one.binary.TLS}
+	programs := map[string]string{"haproxy": one.binary.Version, "haproxy TLS": one.binary.TLS}
 	for name, arm := range i.arms {
 		if name != "" && arm.binary != one.binary {
-			e.Host.Runtimes["haproxy of "+name], e.Host.Runtimes["haproxy TLS of "+name] = arm.binary.Version, arm.binary.TLS
+			programs["haproxy of "+name], programs["haproxy TLS of "+name] = arm.binary.Version, arm.binary.TLS
 		}
 		if arm.nginx.Version != "" {
-			e.Host.Runtimes["nginx"] = arm.nginx.Version
+			programs["nginx"] = arm.nginx.Version
 		}
 	}
-	p := one.placement
+	e.Facts = append(record.Versions(programs), record.Placement(one.placement.text()))
+	return e, nil
+}
+
+// text says who has which processors.
+func (p placement) text() string {
 	switch {
 	case len(p.router) == 0:
-		e.Isolation.Notes = []string{"HAProxy, its servers and the generator share all processors"}
+		return "HAProxy, its servers and the generator share all processors"
 	case len(p.generator) > 0 && len(p.servers) > 0 && p.generator[0] == p.servers[0]:
-		e.Isolation.Notes = []string{fmt.Sprintf("HAProxy has the processors %s, and the generator and the servers share %s", list(p.router), list(p.generator))}
-	default:
-		e.Isolation.Notes = []string{fmt.Sprintf("HAProxy has the processors %s, the servers %s and the generator %s", list(p.router), list(p.servers), list(p.generator))}
+		return fmt.Sprintf("HAProxy has the processors %s, and the generator and the servers share %s", list(p.router), list(p.generator))
 	}
-	return e, nil
+	return fmt.Sprintf("HAProxy has the processors %s, the servers %s and the generator %s", list(p.router), list(p.servers), list(p.generator))
 }
 
 // Raise implements target.Target: a router is started for the level.

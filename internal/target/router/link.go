@@ -9,7 +9,7 @@ import (
 	"github.com/vishvananda/netlink"
 	"golang.org/x/sys/unix"
 
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // link is a network of one router: a namespace in which it and its servers run,
@@ -17,7 +17,7 @@ import (
 // namespace has no name: with this program and the processes in it the kernel
 // takes it and the cable away.
 type link struct {
-	tied            *starter.Starter
+	tied            *proc.Tie
 	inside, outside *os.File // the namespaces, outside is this program's own
 	end             netlink.Link
 }
@@ -32,7 +32,7 @@ const (
 
 // makeLink makes a link of so many bits a second, whose ends have these
 // addresses. Its end on this machine has the further ones too.
-func makeLink(tied *starter.Starter, rate float64, name, inside string, outside []string) (*link, error) {
+func makeLink(tied *proc.Tie, rate float64, name, inside string, outside []string) (*link, error) {
 	l := &link{tied: tied}
 	err := tied.Do(func() (err error) {
 		const own = "/proc/thread-self/ns/net"

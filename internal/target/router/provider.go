@@ -2,13 +2,12 @@ package router
 
 import (
 	"context"
-	"errors"
 	"slices"
 	"strconv"
 
-	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/local"
@@ -23,10 +22,12 @@ type Provider struct{}
 const Name = "router"
 
 // rooms are the directories of the runs.
-func rooms() local.Rooms { return local.Rooms{Kind: "routers"} }
+func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "routers"} }
 
 // SweepHost implements target.Sweeper.
-func (Provider) SweepHost(h target.Host) error { return rooms().SweepHost(h) }
+func (Provider) SweepHost(ctx context.Context, h target.Host, removes func(run string) bool) ([]target.Leftover, error) {
+	return rooms().SweepHost(ctx, h, removes)
+}
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {
@@ -34,7 +35,12 @@ func (Provider) Declare() workload.Target {
 	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisConnections: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisIdle: {Loop: workload.Closed, Stream: &kind},
-	}}
+	}, Facts: record.Versions(map[string]string{"haproxy": "", "haproxy TLS": "", "nginx": ""})}
+}
+
+// Needs implements target.Provider.
+func (Provider) Needs() []proc.Program {
+	return []proc.Program{haproxy.Program(), backend.NginxProgram()}
 }
 
 // Outline implements target.Provider.
@@ -55,7 +61,7 @@ func (Provider) Open(ctx context.Context, r target.Request) (target.Session, err
 	if err != nil {
 		return nil, err
 	}
-	s := &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: starter.New()}, limits: l}
+	s := &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}, limits: l}
 	if r.ToRead || r.Workload == nil {
 		return s, nil
 	}
@@ -114,22 +120,16 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 		if err := one.plainPages(); err != nil {
 			return err
 		}
-		if one.nginx, err = backend.FindNginx(ctx); errors.Is(err, backend.ErrNoNginx) {
-			return &target.UnableError{Err: err, Hint: "install it: " + backend.InstallNginx}
-		} else if err != nil {
-			return err
+		if one.nginx, err = backend.FindNginx(ctx); err != nil {
+			return target.Lacking(err, "")
 		}
 	}
 	path := params.Get("haproxy")
 	if one.binary, err = haproxy.Find(ctx, path); err != nil {
-		var missing *haproxy.NotFoundError
-		switch {
-		case path != "":
+		if path != "" {
 			return target.ParamMistake("haproxy", "give the path of an HAProxy", "%w", err)
-		case errors.As(err, &missing):
-			return &target.UnableError{Err: err, Hint: "install it: " + haproxy.Install + ", or give its path: --set haproxy=PATH"}
 		}
-		return err
+		return target.Lacking(err, ", or give its path: --set haproxy=PATH")
 	}
 	if s.Plan.Axis.Name == axisConnections {
 		if err := checkConnections("the level", int(most)+one.idle, s.limits.handles); err != nil {

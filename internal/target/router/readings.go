@@ -8,6 +8,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
 	"plimsoll.dev/plimsoll/internal/target/router/load"
@@ -17,7 +18,7 @@ import (
 // difference.
 type gauges struct {
 	at       record.Micros
-	threads  map[int]haproxy.Thread
+	threads  map[int]proc.Thread
 	busy     map[int]float64 // seconds that each processor worked
 	used     [2]float64      // CPU seconds of the servers, and of the generator
 	wanted   [2]float64      // likewise, with those for which they waited for a processor
@@ -44,13 +45,13 @@ func (i *instance) Readings() []record.Reading {
 	if u, err := s.proxy.Usage(); err == nil {
 		list = append(list, u.Sample(sourceRouter))
 	}
-	next := gauges{at: now, threads: make(map[int]haproxy.Thread), busy: make(map[int]float64), counts: s.clients.Counts(), asked: i.gauges.asked + 1, totals: i.gauges.totals}
+	next := gauges{at: now, threads: make(map[int]proc.Thread), busy: make(map[int]float64), counts: s.clients.Counts(), asked: i.gauges.asked + 1, totals: i.gauges.totals}
 	figures := make(map[string]float64)
 	seconds := (now - i.gauges.at).Seconds()
 	known := i.gauges.at > 0 && seconds > 0.1
 	busiest := 0.0
 	for _, pid := range s.proxy.PIDs() {
-		for n, t := range haproxy.Threads(pid) {
+		for n, t := range proc.Threads(pid) {
 			next.threads[t.ID] = t
 			add(sourceRouter+"/thread-"+strconv.Itoa(n+1), map[string]float64{"cpuSeconds": t.Ran, "waitSeconds": t.Waited})
 			if was, ok := i.gauges.threads[t.ID]; ok && known {
@@ -58,16 +59,16 @@ func (i *instance) Readings() []record.Reading {
 			}
 		}
 	}
-	all := telemetry.Usage{}
+	all := proc.Usage{}
 	for _, x := range s.servers {
-		if u, err := x.usage(); err == nil {
-			all.CPUSeconds, all.RSSBytes = all.CPUSeconds+u.CPUSeconds, all.RSSBytes+u.RSSBytes
+		if u, err := x.process.Usage(); err == nil {
+			all = all.Plus(u)
 		}
-		next.wanted[0] += wanted(x.cmd.Process.Pid)
+		next.wanted[0] += wanted(x.process.PID())
 	}
 	list = append(list, all.Sample(sourceServers))
 	next.used[0] = all.CPUSeconds
-	if own, err := telemetry.ReadProcess(os.Getpid()); err == nil {
+	if own, err := proc.Read(os.Getpid()); err == nil {
 		next.used[1] = own.CPUSeconds
 	}
 	if cpus, busy, err := telemetry.Machine(); err == nil {
@@ -194,11 +195,11 @@ func (i *instance) figures(s *system, figures map[string]float64, next *gauges) 
 
 // readBusy reads for how long each processor has worked.
 func (g *gauges) readBusy() {
-	proc, err := procfs.NewDefaultFS()
+	fs, err := procfs.NewDefaultFS()
 	if err != nil {
 		return
 	}
-	stat, err := proc.Stat()
+	stat, err := fs.Stat()
 	if err != nil {
 		return
 	}
@@ -210,7 +211,7 @@ func (g *gauges) readBusy() {
 // wanted is for how long the threads of a process have run, or waited for a
 // processor.
 func wanted(pid int) (seconds float64) {
-	for _, t := range haproxy.Threads(pid) {
+	for _, t := range proc.Threads(pid) {
 		seconds += t.Ran + t.Waited
 	}
 	return seconds

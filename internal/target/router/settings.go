@@ -17,6 +17,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/host"
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/router/backend"
 	"plimsoll.dev/plimsoll/internal/target/router/haproxy"
@@ -79,16 +80,9 @@ func readLimits() (limits, error) {
 		return l, fmt.Errorf("read the limit of open files: %w", err)
 	}
 	l.handles = int64(min(files.Max, 1<<40))
-	var set unix.CPUSet
-	if err := unix.SchedGetaffinity(0, &set); err != nil {
-		return l, fmt.Errorf("read own processors: %w", err)
-	}
-	for cpu := range 1024 {
-		if set.IsSet(cpu) {
-			l.cpus = append(l.cpus, cpu)
-		}
-	}
-	return l, nil
+	var err error
+	l.cpus, err = proc.Processors(0)
+	return l, err
 }
 
 const (

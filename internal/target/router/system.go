@@ -15,14 +15,10 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"plimsoll.dev/plimsoll/internal/lab/room"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
-	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/router/backend"
@@ -35,7 +31,7 @@ type system struct {
 	settings
 	room *room.Room
 	host target.Host
-	tied *starter.Starter
+	tied *proc.Tie
 
 	pair    haproxy.Pair // that clients trust
 	network [3]byte      // how its addresses begin
@@ -53,11 +49,9 @@ type system struct {
 
 // server is one server process.
 type server struct {
-	spec  backend.Spec
-	file  string
-	cmd   *exec.Cmd
-	ended chan struct{}
-	used  float64 // CPU seconds of all, once it has ended
+	spec    backend.Spec
+	file    string
+	process *proc.Process // nil until it is started
 }
 
 // Names of files in a room.
@@ -203,7 +197,7 @@ func (s *system) start(ctx context.Context, now func() record.Micros, seed uint6
 		}
 	}
 	var err error
-	if s.proxy, err = haproxy.Start(ctx, s.binary, s.room.Dir, s.router, s.apart(nil)); err != nil {
+	if s.proxy, err = haproxy.Start(ctx, s.binary, s.room.Dir, s.router, s.how("HAProxy", nil)); err != nil {
 		return err
 	}
 	s.config = s.router
@@ -211,27 +205,13 @@ func (s *system) start(ctx context.Context, now func() record.Micros, seed uint6
 	return nil
 }
 
-// apart starts processes that are kept to some processors, none for all, at
-// normal priority: this program may have a higher one.
-func (s *system) apart(cpus []int) func(func() error) error {
-	return func(start func() error) error {
-		return s.within(func() error {
-			_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst they have ours
-			var set unix.CPUSet
-			for _, c := range cpus {
-				set.Set(c)
-			}
-			for _, c := range s.allCPUs {
-				if len(cpus) == 0 {
-					set.Set(c)
-				}
-			}
-			if err := unix.SchedSetaffinity(0, &set); err != nil {
-				return fmt.Errorf("keep processes to processors %v: %w", cpus, err)
-			}
-			return start()
-		})
+// how starts processes in the system's network, kept to some processors, none for
+// all: this program may be kept to others.
+func (s *system) how(name string, cpus []int) proc.How {
+	if len(cpus) == 0 {
+		cpus = s.allCPUs
 	}
+	return proc.How{Name: name, On: s.within, CPUs: cpus}
 }
 
 // serverBound is how long a server may take until it serves.
@@ -246,74 +226,33 @@ func (s *system) serve(ctx context.Context, x *server) error {
 	if err != nil {
 		return fmt.Errorf("write what a server serves: %w", err)
 	}
-	logPath := filepath.Join(s.room.Dir, x.file+".log")
-	log, err := os.OpenFile(logPath, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("start a server: %w", err)
-	}
-	defer log.Close()
 	cmd := exec.Command(s.host.Executable, "component", backend.Component, x.file)
 	if s.nginx.Path != "" {
 		if cmd, err = s.nginx.Command(s.room.Dir, strings.TrimSuffix(x.file, ".json"), x.spec); err != nil {
 			return err
 		}
 	}
-	cmd.Dir, cmd.Stdout, cmd.Stderr = s.room.Dir, log, log
-	cmd.Env = []string{"PATH=/usr/bin:/bin", "GOGC=400"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if err := s.apart(s.placement.servers)(cmd.Start); err != nil {
-		return fmt.Errorf("start a server: %w", err)
+	cmd.Dir, cmd.Env = s.room.Dir, []string{"PATH=/usr/bin:/bin", "GOGC=400"}
+	if x.process, err = proc.Start(cmd, s.how("a server", s.placement.servers)); err != nil {
+		return err
 	}
-	x.cmd, x.ended = cmd, make(chan struct{})
-	go func() {
-		_ = cmd.Wait() // its outcome is in ProcessState
-		x.used = (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-		close(x.ended)
-	}()
-	ctx, cancel := context.WithTimeout(ctx, serverBound)
-	defer cancel()
-	for {
-		err := s.within(func() error {
+	return x.process.Await(ctx, serverBound, func() error {
+		return s.within(func() error {
 			conn, err := net.Dial("tcp4", x.spec.Secure)
 			if err == nil {
 				conn.Close()
 			}
 			return err
 		})
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-x.ended:
-			text, _ := os.ReadFile(logPath)
-			return fmt.Errorf("a server ended at its start: %s", strings.TrimSpace(string(text)))
-		case <-ctx.Done():
-			return fmt.Errorf("a server does not serve: %w", err)
-		case <-time.After(2 * time.Millisecond):
-		}
-	}
+	})
 }
 
 // kill ends a server.
 func (x *server) kill() error {
-	if x.cmd == nil {
+	if x.process == nil {
 		return nil
 	}
-	if err := x.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-		return fmt.Errorf("end a server: %w", err)
-	}
-	<-x.ended
-	return nil
-}
-
-// usage is what the server has used.
-func (x *server) usage() (telemetry.Usage, error) {
-	select {
-	case <-x.ended:
-		return telemetry.Usage{CPUSeconds: x.used}, nil
-	default:
-		return telemetry.ReadProcess(x.cmd.Process.Pid)
-	}
+	return x.process.Stop()
 }
 
 // load is what the generator sends.

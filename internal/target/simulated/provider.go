@@ -9,6 +9,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/dist"
@@ -61,6 +62,9 @@ func (Provider) Open(ctx context.Context, r target.Request) (target.Session, err
 	return s, s.Prepare(ctx)
 }
 
+// Needs implements target.Provider: it runs no program.
+func (Provider) Needs() []proc.Program { return nil }
+
 // Outline implements target.Provider: nothing is touched.
 func (Provider) Outline(target.Request) ([]target.Change, error) { return []target.Change{}, nil }
 
@@ -89,7 +93,7 @@ func (s *session) Prepare(context.Context) error {
 		if err != nil {
 			return err
 		}
-		planned := planted(params, time.Duration(s.Plan.Axis.PodLife))
+		planned := planted(params, time.Duration(s.Plan.Axis.Life))
 		planned.Stream = s.streams()
 		s.plans[arm] = planned
 		if arm == "" {

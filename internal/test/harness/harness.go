@@ -17,6 +17,7 @@
 package harness
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,6 +27,8 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // BinaryVariable names the environment variable that holds the path of the
@@ -70,6 +73,18 @@ func (s *Suite) Long(t testing.TB, what string) {
 	t.Helper()
 	if s.getenv(LongVariable) == "" {
 		t.Skipf("%s: make test-long runs it", what)
+	}
+}
+
+// Able skips the test where this machine lacks something that it needs, and says
+// what installs it.
+func Able(t testing.TB, err error) {
+	t.Helper()
+	if missing, ok := errors.AsType[*proc.MissingError](err); ok {
+		t.Skipf("%v: %s", err, missing.Remedy())
+	}
+	if err != nil {
+		t.Skip(err)
 	}
 }
 

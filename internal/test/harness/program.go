@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -134,31 +133,35 @@ func (p *Program) Requested(dir string, n int) bool {
 	return p.Count(dir, func(e record.Event) bool { return e.Body.Kind() == record.KindSlot }) >= n
 }
 
-// Leftover is what a run has left in a cluster. Alive says that the run may
-// still be going on.
+// Leftover is what a run has left. Alive says that the run may still be going on;
+// Target is that of one on this machine, "" of one in a cluster.
 type Leftover struct {
-	Run   string
-	Alive bool
+	Run, Target string
+	Things      []string
+	Alive       bool
 }
-
-var leftover = regexp.MustCompile(`(?m)^(would remove|left alone).*\brun ([0-9a-z]+): `)
 
 // Leftovers is what runs have left in the shared lab's cluster, as 'plimsoll
 // clean' tells it.
-func (p *Program) Leftovers(t testing.TB) []Leftover {
+func (p *Program) Leftovers(t testing.TB) (list []Leftover) {
 	t.Helper()
-	got := p.Run(t, "clean", "--lab", p.Lab, "--dry-run")
-	if got.Code != 0 {
-		t.Fatalf("clean --dry-run: exit code %d\n%s", got.Code, got.Stderr)
-	}
-	var list []Leftover
-	for _, m := range leftover.FindAllStringSubmatch(got.Stdout, -1) {
-		list = append(list, Leftover{Run: m[2], Alive: m[1] == "left alone"})
-	}
-	if len(list) == 0 && got.Stdout != "nothing to remove\n" {
-		t.Fatalf("clean --dry-run printed what this test does not know:\n%s", got.Stdout)
+	for _, l := range p.Cleaned(t, "--lab", p.Lab, "--dry-run") {
+		if l.Target == "" {
+			list = append(list, l)
+		}
 	}
 	return list
+}
+
+// Cleaned is what 'plimsoll clean' removes, or would, and what it leaves alone.
+func (p *Program) Cleaned(t testing.TB, args ...string) []Leftover {
+	t.Helper()
+	got := p.Run(t, append([]string{"clean", "-o", "json"}, args...)...)
+	var cleaned struct{ Removed, Left []Leftover }
+	if err := json.Unmarshal([]byte(got.Stdout), &cleaned); err != nil || got.Code != 0 {
+		t.Fatalf("clean %q: exit code %d, %v\n%s%s", args, got.Code, err, got.Stdout, got.Stderr)
+	}
+	return append(cleaned.Removed, cleaned.Left...)
 }
 
 // LeavesNoProcess fails the test if a process of this program's labs is alive

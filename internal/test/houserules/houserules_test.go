@@ -117,6 +117,8 @@ func impure() []string {
 		".", "internal/cli", "internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
 		"internal/target/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
+		"internal/target/kubernetes/api", "internal/target/kubernetes/prepared", "internal/target/kubernetes/kubetest", "internal/target/kubernetes/follow",
+		"internal/target/kubernetes/create", "internal/target/kubernetes/change", "internal/target/kubernetes/drain", "internal/target/kubernetes/sweep", "internal/target/kubernetes/survey",
 	}
 }
 
@@ -143,7 +145,7 @@ func TestPackagesArePure(t *testing.T) {
 // rooms are the folders of internal from the top down: a package imports from
 // its own room and from those below it.
 func rooms() []string {
-	return []string{"cli", "run", "target", "report", "judge", "lab", "advise", "plan", "record", "text"}
+	return []string{"cli", "run", "target", "report", "judge", "lab", "advise", "plan", "proc", "record", "text"}
 }
 
 func TestImportsNeverRunUp(t *testing.T) {
@@ -177,6 +179,43 @@ func TestImportsNeverRunUp(t *testing.T) {
 	for _, room := range rooms() {
 		if !seen[room] {
 			t.Errorf("the room internal/%s is empty: take it out of the list of rooms", room)
+		}
+	}
+}
+
+// floors are the folders of a room that is several packages, from the top down; ""
+// is the room's own package. A package imports from those below its own.
+func floors() map[string][]string {
+	return map[string][]string{
+		"internal/judge":             {"compare/recorded", "objects", "", "findings", "verdict", "fold", "usage", "result", "compare", "stats"},
+		"internal/target/kubernetes": {"", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe"},
+	}
+}
+
+func TestImportsRunOneWayInARoom(t *testing.T) {
+	for room, list := range floors() {
+		floor := func(pkg string) int {
+			if rest, ok := strings.CutPrefix(pkg, room); ok && (rest == "" || rest[0] == '/') {
+				return slices.Index(list, strings.TrimPrefix(rest, "/"))
+			}
+			return len(list)
+		}
+		seen := make(map[int]bool)
+		for _, f := range sources(t) {
+			at := floor(f.pkg)
+			if seen[at] = true; at < 0 {
+				t.Errorf("%s: find a floor for %s among those of %s: %s", f.name, f.pkg, room, strings.Join(list, " > "))
+			}
+			for p, spec := range f.imports() {
+				if at < len(list) && floor(strings.TrimPrefix(p, module+"/")) <= at {
+					t.Errorf("%s imports %s: inside %s imports run down, %s", f.at(spec), p, room, strings.Join(list, " > "))
+				}
+			}
+		}
+		for i, name := range list {
+			if !seen[i] {
+				t.Errorf("%s has no folder %q: take it out of its floors", room, name)
+			}
 		}
 	}
 }
@@ -269,7 +308,7 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 		},
 		{
 			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
-			allowed: []string{".", "internal/cli", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness"},
+			allowed: []string{".", "internal/cli", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/target/kubernetes/kubetest"},
 			remedy:  "take a clock: func() time.Time, or *record.Clock",
 		},
 		{
@@ -496,12 +535,11 @@ func TestNothingLeadsToOneMachine(t *testing.T) {
 func TestTheKindOfTheObjectsIsData(t *testing.T) {
 	ofPods := regexp.MustCompile(`\b(Created|Scheduled|ContainersStarted|Ready|Deleted|Unschedulable|[Pp]ods?|[Nn]odes?)\b`)
 	allowed := []string{
-		"internal/run/same.go",                           // is the cluster the one that was loaded?
 		"internal/judge/usage/sources.go",                // names of what is measured
 		"internal/judge/objects/before.go",               // records that did not say it
 		"internal/judge/compare/recorded/differences.go", // what differs between clusters
-		"internal/report/environment.go",                 // what a cluster is, and what of it was real
-		"internal/report/ceilings.go",                    // how far a cluster can be loaded
+		"internal/report/view/environment.go",            // what a cluster is, and what of it was real
+		"internal/report/view/ceilings.go",               // how far a cluster can be loaded
 	}
 	where := []string{"internal/run", "internal/judge", "internal/report"}
 	seen := make(map[string]bool)

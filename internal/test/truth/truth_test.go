@@ -352,7 +352,7 @@ func TestMeasuredDelays(t *testing.T) {
 func rateLine(t *testing.T, p *harness.Program, quiet *harness.Quiet) float64 {
 	t.Helper()
 	got := p.RunTo(t, "line", "limit", "node-density", "--axis", "rate", "--lab-nodes", "100", "--from", "20", "--step", "40", "--max", "300", "--resolution", "20", "--confirm", "1",
-		"--pod-life", "3s", "--hold", "6s", "-o", "json")
+		"--life", "3s", "--hold", "6s", "-o", "json")
 	r := p.Result(t, "line")
 	t.Logf("exit code %d: %s; %q", got.Code, r.Why, r.Warnings)
 	if r.LoadLine == nil || r.LoadLine.Level == nil {
@@ -406,7 +406,7 @@ func peer(t *testing.T) string {
 // by its own doing: its run must say that it is worth nothing.
 func TestARunLimitedByTheToolIsInvalid(t *testing.T) {
 	p := suite.Program(t)
-	w := p.Start(t, "sweep", "node-density", "--axis", "rate", "--levels", "20", "--lab-nodes", "10", "--pod-life", "3s", "--hold", "10s", "--out", "stopped", "-o", "json")
+	w := p.Start(t, "sweep", "node-density", "--axis", "rate", "--levels", "20", "--lab-nodes", "10", "--life", "3s", "--hold", "10s", "--out", "stopped", "-o", "json")
 	done := make(chan harness.Outcome, 1)
 	go func() { done <- w.Wait() }()
 	tick := time.NewTicker(300 * time.Millisecond)

@@ -90,6 +90,15 @@ func (d Dist) String() string {
 	return ""
 }
 
+// UnmarshalText reads what Parse does.
+func (d *Dist) UnmarshalText(text []byte) (err error) {
+	*d, err = Parse(string(text))
+	return err
+}
+
+// MarshalText writes what UnmarshalText reads.
+func (d Dist) MarshalText() ([]byte, error) { return []byte(d.String()), nil }
+
 // IsZero reports whether every delay is 0.
 func (d Dist) IsZero() bool { return d.A == 0 && d.B == 0 }
 

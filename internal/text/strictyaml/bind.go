@@ -107,6 +107,9 @@ func (b *binder) bindCustom(n *Node, v reflect.Value, path string) bool {
 		return false
 	}
 	switch custom := v.Addr().Interface().(type) {
+	case *Raw:
+		custom.node = n
+		return true
 	case Unmarshaler:
 		b.bindUnmarshaler(n, custom, path)
 		return true

@@ -9,28 +9,9 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
+	"plimsoll.dev/plimsoll/internal/advise/schema"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
-
-// cephPoolKeys are what can be set of a pool (Ceph's documentation of pools).
-func cephPoolKeys() []string {
-	return strings.Fields(`size min_size pg_num pgp_num pgp_num_actual pg_num_min pg_num_max pg_autoscale_mode pg_autoscale_bias bulk
-		target_size_bytes target_size_ratio crush_rule hashpspool nodelete nopgchange nosizechange write_fadvise_dontneed noscrub
-		nodeep-scrub hit_set_type hit_set_period hit_set_count hit_set_fpp use_gmt_hitset target_max_bytes target_max_objects
-		cache_target_dirty_ratio cache_target_dirty_high_ratio cache_target_full_ratio cache_min_flush_age cache_min_evict_age
-		min_read_recency_for_promote min_write_recency_for_promote hit_set_grade_decay_rate hit_set_search_last_n fast_read
-		allow_ec_overwrites allow_ec_optimizations compression_mode compression_algorithm compression_required_ratio
-		compression_max_blob_size compression_min_blob_size scrub_min_interval scrub_max_interval deep_scrub_interval
-		scrub_priority recovery_priority recovery_op_priority csum_type csum_max_block csum_min_block fingerprint_algorithm
-		dedup_tier dedup_chunk_algorithm dedup_cdc_chunk_size read_ratio eio auid`)
-}
-
-// cephPrometheusKeys are the settings of the manager's exporter.
-func cephPrometheusKeys() []string {
-	return strings.Fields(`server_addr server_port scrape_interval stale_cache_strategy cache rbd_stats_pools
-		rbd_stats_pools_refresh_interval standby_behaviour standby_error_status_code exclude_perf_counters log_level
-		log_to_cluster log_to_cluster_level log_to_file sqlite3_killpoint`)
-}
 
 // cephCommand looks at commands that set something of Ceph.
 func cephCommand(out *report.Report, c call) {
@@ -54,7 +35,7 @@ func setPool(out *report.Report, c call, pool, key, value word) {
 	if reading.HasHole(key.value) {
 		return
 	}
-	if keys := cephPoolKeys(); !slices.Contains(keys, key.value) {
+	if keys := schema.Words("ceph-pool"); !slices.Contains(keys, key.value) {
 		fix, edits := suggest(c, key, "", keys, strings.Join(keys[:8], ", ")+" ...")
 		out.Find("ceph-pool-key", c.at(key), fix, "a pool has no setting "+key.value, edits...)
 		return
@@ -121,7 +102,7 @@ func setCephConfig(out *report.Report, c call, key, value word) {
 		}
 		return
 	}
-	keys := cephPrometheusKeys()
+	keys := schema.Words("ceph-exporter")
 	if !slices.Contains(keys, name) && !reading.HasHole(name) {
 		fix, edits := suggest(c, key, "mgr/prometheus/", keys, strings.Join(keys[:7], ", "))
 		out.Find("ceph-config-key", c.at(key), fix, fmt.Sprintf("the exporter has no setting %s", name), edits...)

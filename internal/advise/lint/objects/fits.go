@@ -221,7 +221,7 @@ func (c *Fit) OneOf(v reading.Value, allowed []string) {
 			fix = fmt.Sprintf("did you mean %s? There is: %s", near, strings.Join(allowed, ", "))
 		}
 	}
-	if extra := valueHints()[lastOf(v.Path)+"="+text]; extra != "" {
+	if extra := schema.Hints("values")[lastOf(v.Path)+"="+text]; extra != "" {
 		fix += ". " + extra
 	}
 	c.Out.Find("bad-value", v.At(), fix, fmt.Sprintf("%s cannot be %q", lastOf(v.Path), text), edits...)
@@ -507,15 +507,4 @@ func plausible(s *schema.Schemas, n *reading.Node, t reflect.Type) bool {
 // SameScalar reports whether two values are the same number, word or text.
 func SameScalar(a, b *reading.Node) bool {
 	return a.Kind == strictyaml.Scalar && b.Kind == strictyaml.Scalar && a.Value() == b.Value()
-}
-
-// valueHints say more of a value that people write and that there is not, by
-// field=value.
-func valueHints() map[string]string {
-	return map[string]string{
-		"evictionStrategy=Restart": "A machine whose disk lives in its container cannot come back as it was: None shuts it down when its node is drained, and a runStrategy of Always starts it anew elsewhere.",
-		"evictionStrategy=Delete":  "None shuts the machine down when its node is drained.",
-		"runStrategy=Running":      "Always keeps the machine running.",
-		"runStrategy=Stopped":      "Halted keeps the machine stopped.",
-	}
 }

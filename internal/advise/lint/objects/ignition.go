@@ -18,6 +18,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
+	"plimsoll.dev/plimsoll/internal/advise/schema"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -82,7 +83,7 @@ func ignitionFields(out *report.Report, root reading.Value, version string) {
 		if since := laterIgnition()[e.Key()]; since != "" && strings.Contains(f.Path, "luks") && version >= since {
 			return true
 		}
-		fix, known := oldIgnition()[e.Key()]
+		fix, known := schema.Hints("ignition-2")[e.Key()]
 		if !known {
 			return false
 		}
@@ -216,20 +217,4 @@ const newestIgnition = "3.5.0"
 // version that brought each.
 func laterIgnition() map[string]string {
 	return map[string]string{"discard": "3.4.0", "openOptions": "3.4.0", "cex": "3.5.0"}
-}
-
-// oldIgnition says of the keys that version 2 had and version 3 has not what
-// took their place.
-func oldIgnition() map[string]string {
-	return map[string]string{
-		"networkd":   "write the unit as a file below /etc/systemd/network in storage.files, or configure the network with NMState",
-		"filesystem": "remove it: a file is placed by its path alone, below the path of a filesystem that is mounted",
-		"append":     "write ignition.config.merge",
-		"mount":      "move what it holds up into the filesystem: device, format, label, uuid, options, wipeFilesystem",
-		"create":     "write the fields of the user or filesystem themselves; wipeFilesystem takes the place of create.force",
-		"enable":     "write enabled",
-		"size":       "write sizeMiB, in MiB instead of sectors",
-		"start":      "write startMiB, in MiB instead of sectors",
-		"homedir":    "write homeDir",
-	}
 }

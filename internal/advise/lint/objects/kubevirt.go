@@ -10,6 +10,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
 	"plimsoll.dev/plimsoll/internal/advise/lint/report"
+	"plimsoll.dev/plimsoll/internal/advise/schema"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -366,7 +367,7 @@ func (c *Fit) cloudInitLevel(f frame, e reading.Entry) bool {
 	if !strings.HasSuffix(f.Path, "cloudInitNoCloud") && !strings.HasSuffix(f.Path, "cloudInitConfigDrive") {
 		return false
 	}
-	for _, k := range cloudInitKeys() {
+	for _, k := range schema.Words("cloud-init") {
 		if strings.EqualFold(k, e.Key()) {
 			found := fmt.Sprintf("%s stands beside the user data", e.Key())
 			if k != e.Key() {
@@ -434,7 +435,7 @@ func CheckUserData(out *report.Report, t *reading.Text) {
 	if len(problems) > 0 || root.Node == nil || root.Node.Kind != strictyaml.Mapping {
 		return
 	}
-	known := cloudInitKeys()
+	known := schema.Words("cloud-init")
 	for _, e := range root.Entries() {
 		if slices.Contains(known, e.Key()) || reading.HasHole(e.Key()) {
 			continue
@@ -472,22 +473,4 @@ func CheckUserData(out *report.Report, t *reading.Text) {
 			out.Look(out, t)
 		}
 	}
-}
-
-// cloudInitKeys are the keys of cloud-init's own modules.
-func cloudInitKeys() []string {
-	return strings.Fields(`
-		allow_public_ssh_keys ansible apk_repos apt apt_pipelining apt_reboot_if_required apt_update apt_upgrade
-		authkey_hash autoinstall bootcmd byobu_by_default ca-certs ca_certs chef chpasswd cloud_config_modules
-		cloud_final_modules cloud_init_modules create_hostname_file datasource datasource_list debug def_log_file
-		device_aliases disable_ec2_metadata disable_root disable_root_opts disk_setup drivers fan final_message fqdn
-		fs_setup groups growpart grub-dpkg grub_dpkg hostname keyboard landscape launch-index locale locale_configfile
-		log_cfgs lxd manage_etc_hosts manage_resolv_conf mcollective merge_how merge_type migrate mount_default_fields
-		mounts network no_ssh_fingerprints ntp output package_reboot_if_required package_update package_upgrade packages
-		password phone_home power_state prefer_fqdn_over_hostname preserve_hostname puppet random_seed reporting
-		resize_rootfs resolv_conf rh_subscription rpi rsyslog runcmd salt_minion snap spacewalk ssh ssh_authorized_keys
-		ssh_deletekeys ssh_fp_console_blacklist ssh_genkeytypes ssh_import_id ssh_key_console_blacklist ssh_keys
-		ssh_publish_hostkeys ssh_pwauth ssh_quiet_keygen swap syslog_fix_perms system_info timezone ubuntu_advantage
-		ubuntu_pro unverified_modules updates user users vendor_data version wireguard write_files yum_repo_dir
-		yum_repos zypper`)
 }

@@ -217,42 +217,42 @@ func (p *Typed[T]) InputOf() (name string, value any, unit, from string) {
 
 // Int takes a whole number.
 func Int(in *In[int64], name, help string) *Typed[int64] {
-	return &Typed[int64]{in: in, name: name, kind: "number", help: help, parse: ParseCount}
+	return Form(in, name, "number", help, ParseCount)
 }
 
 // Share takes a share, such as 85%.
 func Share(in *In[float64], name, help string) *Typed[float64] {
-	return &Typed[float64]{in: in, name: name, kind: "share", help: help, parse: ParsePercent}
+	return Form(in, name, "share", help, ParsePercent)
 }
 
 // Cores takes an amount of CPU.
 func Cores(in *In[float64], name, help string) *Typed[float64] {
-	return &Typed[float64]{in: in, name: name, kind: "CPU", help: help, parse: ParseCores}
+	return Form(in, name, "CPU", help, ParseCores)
 }
 
 // Size takes an amount of memory or data.
 func Size(in *In[Bytes], name, help string) *Typed[Bytes] {
-	return &Typed[Bytes]{in: in, name: name, kind: "bytes", help: help, parse: ParseBytes, unit: "B"}
+	return Form(in, name, "bytes", help, ParseBytes).Per("B")
 }
 
 // Speed takes the speed of a link.
 func Speed(in *In[Rate], name, help string) *Typed[Rate] {
-	return &Typed[Rate]{in: in, name: name, kind: "speed", help: help, parse: ParseRate, unit: "bit/s"}
+	return Form(in, name, "speed", help, ParseRate).Per("bit/s")
 }
 
 // Time takes a time.
 func Time(in *In[time.Duration], name, help string) *Typed[time.Duration] {
-	return &Typed[time.Duration]{in: in, name: name, kind: "time", help: help, parse: ParseDelay}
+	return Form(in, name, "time", help, ParseDelay)
 }
 
 // Bool takes a truth value.
 func Bool(in *In[bool], name, help string) *Typed[bool] {
-	return &Typed[bool]{in: in, name: name, kind: "bool", help: help, parse: strconv.ParseBool}
+	return Form(in, name, "bool", help, strconv.ParseBool)
 }
 
-// Text takes any word.
-func Text(in *In[string], name, kind, help string) *Typed[string] {
-	return &Typed[string]{in: in, name: name, kind: kind, help: help, parse: func(s string) (string, error) { return s, nil }}
+// Text takes any word; form says what it is.
+func Text(in *In[string], name, form, help string) *Typed[string] {
+	return Form(in, name, form, help, func(s string) (string, error) { return s, nil })
 }
 
 // Word takes one of several words.

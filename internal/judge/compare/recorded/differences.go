@@ -11,7 +11,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/plan"
-	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -39,47 +38,26 @@ type aspect struct {
 func refuses(pair) string { return compare.BearingRefuses }
 func noted(pair) string   { return compare.BearingNoted }
 
-// inLab refuses what ran on the machine of a lab, where everything
-// shares it; beside any other cluster the machine only sends requests, and a
-// run in which that was too slow is invalid.
-func inLab(p pair) string {
-	if p.a.inLab() || p.b.inLab() {
-		return compare.BearingRefuses
-	}
-	return compare.BearingNoted
-}
-
 // Names that are told apart by what comes after a colon, and names of what is
 // found in the runs themselves.
 const (
-	paramPrefix    = "param:"
-	fidelityPrefix = "fidelity:"
-	axisName       = "axis"
-	noEnvironment  = "environment"
-	loadName       = "load"
-	offeredName    = "offered-rate"
-	othersName     = "others"
+	paramPrefix   = "param:"
+	axisName      = "axis"
+	noEnvironment = "environment"
+	loadName      = "load"
+	offeredName   = "offered-rate"
+	othersName    = "others"
 )
 
-// aspects are what is compared, besides the parameters and what is found in
-// the runs. What may be the cause of a change refuses a verdict:
+// aspects are what is compared of what was asked for, besides the parameters and
+// what is found in the runs; where it ran is compared by the facts of both
+// environments. Other work takes other time, so that most of it refuses a verdict.
 //
-//   - what was asked for and how (workload and its files, axis, milestones, pace, hold,
-//     timeout, pod-life, fresh, normal-events, lab-start-latency), since other work
-//     takes other time;
-//   - what it was asked of (target, pod-range, kubernetes, kubelet, nodes,
-//     node-shape, kernel, os, runtime, cgroup, fidelity), which is what people
-//     change, and state with --arm-is;
-//   - what was in the way (health, load, others, and host and isolation beside a
-//     lab).
-//
-// What only bears on what is told is noted: where a search looked, which kind
-// of experiment it was, when it was made, the clock's offset (latencies are of
-// one clock), which of several alike targets it was, and the ceiling that binds
-// first, which follows from what is compared already. Not compared is what is
-// drawn for each run (its ID and its seed), its name and its budget.
+// What only bears on what is told is noted: where a search looked, which kind of
+// experiment it was, when it was made. Not compared is what is drawn for each run
+// (its ID and its seed), its name and its budget.
 func aspects() []aspect {
-	list := []aspect{
+	return []aspect{
 		{"workload", "the workload's name", refuses, func(o *Operand) string { return o.plan.Workload }, nil},
 		{"workload-files", "the fingerprint of the workload's files", refuses, func(o *Operand) string { return o.files }, nil},
 		{axisName, "the axis; levels on different axes are never compared", refuses, func(o *Operand) string {
@@ -101,7 +79,7 @@ func aspects() []aspect {
 		{"pace", "creations per second", refuses, func(o *Operand) string { return text(o.plan.Pace) }, nil},
 		{"hold", "how long a level was held", refuses, func(o *Operand) string { return text(o.plan.Hold) }, nil},
 		{"timeout", "how long objects were followed", refuses, func(o *Operand) string { return text(o.plan.StepTimeout) }, nil},
-		{"pod-life", "how long a pod of an axis of arrivals lives", refuses, func(o *Operand) string { return text(o.plan.Axis.PodLife) }, nil},
+		{"life", "how long an object of an axis of arrivals lives", refuses, func(o *Operand) string { return text(o.plan.Axis.Life) }, nil},
 		// A guard is in the way only where it struck.
 		{"guards", "bounds that stop the load", func(p pair) string {
 			if p.a.guarded() || p.b.guarded() {
@@ -111,91 +89,47 @@ func aspects() []aspect {
 		}, ofPlan(guards), nil},
 		{"fresh", "what a step from empty begins with: no objects, or a new lab", refuses, func(o *Operand) string { return cmp.Or(o.plan.Fresh, plan.FreshObjects) }, nil},
 		{"normal-events", "whether events of type Normal were watched", refuses, func(o *Operand) string { return yes(o.plan.NormalEvents) }, nil},
-		{"target", "a lab, a cluster or a simulated target", refuses, ofEnvironment(func(e *record.Environment) string { return e.Target.Kind }), nil},
-		{"target-name", "which lab or cluster", noted, ofEnvironment(targetName), nil},
-		{"lab-start-latency", "start latency of all pods of a private lab", refuses, ofPlan(labLatency), oneWithoutLab},
-		{"lab-virt", "what is planted in a private lab's virtual machines, and their scale of time", refuses, ofPlan(labVirt), oneWithoutLab},
-		{"pod-range", "prefix length of the pod addresses of a private lab's real node", refuses, ofPlan(podRange), oneWithoutLab},
-		{"health", "problems of the target before any load", refuses, ofEnvironment(health), nil},
-		{"ceilings", "the ceiling known before any load that binds first", noted, ofEnvironment(binding), nil},
-		{"kubernetes", "the API server's version", refuses, ofCluster(func(c *record.Cluster) string { return c.Server }), nil},
-		{"kubelet", "the nodes' kubelet", refuses, ofNodes(func(n record.Node) string { return n.Kubelet }), nil},
-		{"nodes", "number of nodes that take the workload", refuses, ofCluster(func(c *record.Cluster) string { return fmt.Sprint(len(c.Nodes)) }), nil},
-		{"node-shape", "the nodes' allocatable pods, CPU and memory", refuses, ofCluster(shape), sameShape},
-		{"nodes-skipped", "number of nodes that do not take the workload", noted, ofCluster(func(c *record.Cluster) string { return fmt.Sprint(c.Skipped) }), nil},
-		{"kernel", "the nodes' kernel; in a lab this machine's", refuses, func(o *Operand) string {
-			if o.inLab() {
-				return o.Environment.Host.Kernel
-			}
-			return ofNodes(func(n record.Node) string { return n.Kernel })(o)
-		}, nil},
-		{"os", "the nodes' operating system", refuses, ofNodes(func(n record.Node) string { return n.OSImage }), nil},
-		{"runtime", "the nodes' container runtime", refuses, (*Operand).runtimes, nil},
-		{"cgroup", "the cgroup version in a lab; a cluster's is not on record", refuses, func(o *Operand) string {
-			if o.inLab() {
-				return o.Environment.Host.CgroupVersion
-			}
-			return ""
-		}, nil},
-		{"host", "CPUs and memory of the machine that plimsoll ran on", inLab, ofEnvironment(host), sameHost},
-		{"isolation", "how that machine's CPUs were shared", inLab, ofEnvironment(func(e *record.Environment) string { return e.Isolation.Split }), nil},
-	}
-	for _, part := range []struct {
-		name string
-		is   func(record.Fidelity) record.Realness
-	}{
-		{"control-plane", func(f record.Fidelity) record.Realness { return f.ControlPlane }},
-		{"nodes", func(f record.Fidelity) record.Realness { return f.Nodes }},
-		{"containers", func(f record.Fidelity) record.Realness { return f.Containers }},
-		{"guests", func(f record.Fidelity) record.Realness { return f.Guests }},
-	} {
-		list = append(list, aspect{fidelityPrefix + part.name, "real or simulated", refuses, ofEnvironment(func(e *record.Environment) string { return string(part.is(e.Fidelity)) }), nil})
-	}
-	return append(list,
-		aspect{"program", "plimsoll's version; a change beyond the patch number may change what is measured", func(p pair) string {
+		{"program", "plimsoll's version; a change beyond the patch number may change what is measured", func(p pair) string {
 			if release(p.a.Result.Version) == release(p.b.Result.Version) {
 				return compare.BearingNoted
 			}
 			return compare.BearingRefuses
 		}, func(o *Operand) string { return o.Result.Version }, nil},
-		aspect{"clock", "offset of the server's clock", noted, ofEnvironment(clock), sameClock},
-		aspect{"time", "when it was run", noted, func(o *Operand) string {
+		{"time", "when it was run", noted, func(o *Operand) string {
 			if o.start().IsZero() {
 				return ""
 			}
 			return o.start().UTC().Format("2006-01-02 15:04:05")
 		}, nil},
-	)
+	}
 }
 
-// Kept is how far apart what is measured of machines and of runs may lie and
-// still be the same.
+// Kept is how far apart what is measured of runs may lie and still be the same.
 const (
-	sameMemory = 0.02 // of a node's or a host's memory: what firmware and kernel keep varies
 	sameLoad   = 0.01 // of a level that was reached, and of objects asked for
 	sameRate   = 0.10 // of the offered rate
 	sameOthers = 15.0 // percent of the CPUs, as much as is tolerated in a step
-	sameOffset = 1.0  // seconds: the clock's offset is known to within one
 )
 
 // Name of what --arm-is takes, and what it stands for.
 type NameHelp struct{ Name, Help string }
 
-// Names are what --arm-is takes: a part of what two experiments may not have
-// in common.
-func Names() []NameHelp {
-	list := []NameHelp{{paramPrefix + "NAME", "a parameter of the workload; param stands for all"}}
-	fidelity := false
+// Names are what --arm-is takes: a part of what two experiments may not have in
+// common. Facts are those that targets declare, or that records have.
+func Names(facts []record.Fact) []NameHelp {
+	list := []NameHelp{{paramPrefix + "NAME", "a parameter of the workload"}}
 	for _, x := range aspects() {
-		switch {
-		case x.name == axisName: // never an arm
-		case strings.HasPrefix(x.name, fidelityPrefix):
-			if !fidelity {
-				list = append(list, NameHelp{fidelityPrefix + "PART", "control-plane, nodes, containers or guests: real or simulated; fidelity stands for all"})
-			}
-			fidelity = true
-		default:
+		if x.name != axisName { // never an arm
 			list = append(list, NameHelp{x.name, x.help})
+		}
+	}
+	for _, f := range slices.Concat(record.Declared(), facts, record.Host{}.Facts(false), record.Host{}.Facts(true)) {
+		i := slices.IndexFunc(list, func(n NameHelp) bool { return n.Name == f.Name })
+		switch {
+		case i < 0:
+			list = append(list, NameHelp{f.Name, f.What})
+		case !strings.Contains(list[i].Help, f.What):
+			list[i].Help += ", or " + f.What
 		}
 	}
 	return append(list,
@@ -219,21 +153,20 @@ func (e *UnknownNameError) Error() string {
 	return fmt.Sprintf("unknown difference %q", e.Name)
 }
 
-// CheckArm reports whether each name is one that --arm-is takes. A parameter
-// must be one that an operand has or that the workload knows.
-func CheckArm(names []string, params []string) error {
+// CheckArm reports whether each name is one that --arm-is takes, or the part before
+// a colon of one. A parameter must be one that an operand has or that the workload
+// knows.
+func CheckArm(names, params []string, facts []record.Fact) error {
 	var known []string
-	for _, x := range Names() {
-		switch x.Name {
-		case paramPrefix + "NAME":
-			known = append(known, strings.TrimSuffix(paramPrefix, ":"))
-			for _, p := range params {
-				known = append(known, paramPrefix+p)
-			}
-		case fidelityPrefix + "PART":
-			known = append(known, strings.TrimSuffix(fidelityPrefix, ":"), fidelityPrefix+"control-plane", fidelityPrefix+"nodes", fidelityPrefix+"containers", fidelityPrefix+"guests")
-		default:
-			known = append(known, x.Name)
+	for _, p := range params {
+		known = append(known, paramPrefix+p)
+	}
+	for _, x := range Names(facts)[1:] {
+		known = append(known, x.Name)
+	}
+	for _, name := range append([]string{paramPrefix}, known...) {
+		if group, _, several := strings.Cut(name, ":"); several && !slices.Contains(known, group) {
+			known = append(known, group)
 		}
 	}
 	for _, n := range names {
@@ -261,12 +194,47 @@ func (p pair) differences() []compare.Difference {
 			Detail: "neither record names its target",
 		})
 	}
+	list = append(list, p.factDifferences()...)
 	for _, x := range aspects() {
 		a, b := x.value(p.a), x.value(p.b)
 		if a == b || x.same != nil && x.same(p.a, p.b) {
 			continue
 		}
 		list = append(list, compare.Difference{What: x.name, Baseline: cmp.Or(a, unknown), Arm: cmp.Or(b, unknown), Bearing: x.bearing(p)})
+	}
+	return list
+}
+
+// factDifferences are the differences of where the two ran. What an earlier version
+// did not put on record may have been the same.
+func (p pair) factDifferences() []compare.Difference {
+	var list []compare.Difference
+	a, b := p.a.Environment.Known(), p.b.Environment.Known()
+	upgraded := a != nil && p.a.Environment.Upgraded || b != nil && p.b.Environment.Upgraded
+	seen := make(map[string]bool)
+	for _, k := range slices.Concat(a, b) {
+		if seen[k.Name] {
+			continue
+		}
+		seen[k.Name] = true
+		d := compare.Difference{What: k.Name, Baseline: unknown, Arm: unknown, Bearing: string(k.Bearing)}
+		named := func(other record.Known) bool { return other.Name == k.Name }
+		i, j := slices.IndexFunc(a, named), slices.IndexFunc(b, named)
+		switch {
+		case i >= 0 && j >= 0 && a[i].Same(b[j]):
+			continue
+		case i >= 0 && j >= 0 && b[j].Bearing == record.Refuses:
+			d.Bearing = compare.BearingRefuses
+		case (i < 0 || j < 0) && upgraded:
+			d.Bearing = compare.BearingNoted
+		}
+		if i >= 0 {
+			d.Baseline = a[i].Text()
+		}
+		if j >= 0 {
+			d.Arm = b[j].Text()
+		}
+		list = append(list, d)
 	}
 	return list
 }
@@ -353,133 +321,13 @@ func (p pair) atLevel(level float64, a, b []replicate) []compare.Difference {
 	return list
 }
 
-func (o *Operand) inLab() bool { return o.Environment != nil && o.Environment.Target.Kind == "lab" }
-
-// oneWithoutSearch and oneWithoutLab take for the same what only one of the two
-// plans can say.
+// oneWithoutSearch takes for the same what only one of the two plans can say.
 func oneWithoutSearch(a, b *Operand) bool {
 	return a.plan.Axis.Search == nil || b.plan.Axis.Search == nil
 }
 
-func oneWithoutLab(a, b *Operand) bool { return a.plan.Target.Lab == nil || b.plan.Target.Lab == nil }
-
 func ofPlan(value func(*plan.Plan) string) func(*Operand) string {
 	return func(o *Operand) string { return value(o.plan) }
-}
-
-func ofEnvironment(value func(*record.Environment) string) func(*Operand) string {
-	return func(o *Operand) string {
-		if o.Environment == nil {
-			return ""
-		}
-		return value(o.Environment)
-	}
-}
-
-func ofCluster(value func(*record.Cluster) string) func(*Operand) string {
-	return ofEnvironment(func(e *record.Environment) string {
-		if e.Cluster == nil {
-			return ""
-		}
-		return value(e.Cluster)
-	})
-}
-
-// ofNodes are the nodes' values with their shares, the most frequent first.
-func ofNodes(value func(record.Node) string) func(*Operand) string {
-	return ofCluster(func(c *record.Cluster) string { return shares(c.Nodes, value) })
-}
-
-func shares(nodes []record.Node, value func(record.Node) string) string {
-	count := make(map[string]int)
-	for _, n := range nodes {
-		count[value(n)]++
-	}
-	values := slices.Sorted(maps.Keys(count))
-	slices.SortStableFunc(values, func(x, y string) int { return cmp.Compare(count[y], count[x]) })
-	if len(values) == 1 {
-		return values[0]
-	}
-	const most = 4
-	var parts []string
-	for i, v := range values {
-		if i == most {
-			parts = append(parts, fmt.Sprintf("and %d more", len(values)-most))
-			break
-		}
-		parts = append(parts, fmt.Sprintf("%s on %.0f%%", cmp.Or(v, unknown), 100*float64(count[v])/float64(len(nodes))))
-	}
-	return strings.Join(parts, ", ")
-}
-
-func shape(c *record.Cluster) string {
-	return shares(c.Nodes, func(n record.Node) string {
-		return fmt.Sprintf("%d pods, %s CPUs, %s", n.Pods, number(float64(n.CPUMillis)/1000), gibibytes(n.MemoryBytes))
-	})
-}
-
-// sameShape compares the nodes in the order of their size, at as many places as
-// the smaller cluster has nodes.
-func sameShape(a, b *Operand) bool {
-	sorted := func(o *Operand) []record.Node {
-		if o.Environment == nil || o.Environment.Cluster == nil {
-			return nil
-		}
-		nodes := slices.Clone(o.Environment.Cluster.Nodes)
-		slices.SortFunc(nodes, func(x, y record.Node) int {
-			return cmp.Or(cmp.Compare(x.Pods, y.Pods), cmp.Compare(x.CPUMillis, y.CPUMillis), cmp.Compare(x.MemoryBytes, y.MemoryBytes))
-		})
-		return nodes
-	}
-	x, y := sorted(a), sorted(b)
-	n := min(len(x), len(y))
-	if n == 0 {
-		return len(x) == len(y)
-	}
-	for i := range n {
-		p, q := x[i*len(x)/n], y[i*len(y)/n]
-		if p.Pods != q.Pods || p.CPUMillis != q.CPUMillis || !near(p.MemoryBytes, q.MemoryBytes) {
-			return false
-		}
-	}
-	return true
-}
-
-func host(e *record.Environment) string {
-	if e.Host.CPUs == 0 && e.Host.MemoryBytes == 0 {
-		return ""
-	}
-	return fmt.Sprintf("%d CPUs, %s", e.Host.CPUs, gibibytes(e.Host.MemoryBytes))
-}
-
-func sameHost(a, b *Operand) bool {
-	x, y := a.Environment, b.Environment
-	return x != nil && y != nil && x.Host.CPUs == y.Host.CPUs && near(x.Host.MemoryBytes, y.Host.MemoryBytes)
-}
-
-func near(x, y int64) bool {
-	return math.Abs(float64(x-y)) <= sameMemory*float64(max(x, y))
-}
-
-func clock(e *record.Environment) string {
-	if e.ClockOffset == nil {
-		return ""
-	}
-	return fmt.Sprintf("%+.1f s", *e.ClockOffset)
-}
-
-func sameClock(a, b *Operand) bool {
-	x, y := a.Environment, b.Environment
-	return x != nil && y != nil && x.ClockOffset != nil && y.ClockOffset != nil && math.Abs(*x.ClockOffset-*y.ClockOffset) <= sameOffset
-}
-
-// targetName tells private labs, which live as long as a run, from
-// others, but not from each other.
-func targetName(e *record.Environment) string {
-	if e.Target.Private {
-		return "private"
-	}
-	return e.Target.Name
 }
 
 func goals(p *plan.Plan) string {
@@ -520,83 +368,11 @@ func (o *Operand) guarded() bool {
 	})
 }
 
-func labLatency(p *plan.Plan) string {
-	if p.Target.Lab == nil {
-		return ""
-	}
-	return cmp.Or(p.Target.Lab.StartLatency, "none")
-}
-
-func labVirt(p *plan.Plan) string {
-	if lab := p.Target.Lab; lab != nil && lab.TimeScale != 0 {
-		said := strings.TrimSuffix(fmt.Sprintf("scale %g, %s", lab.TimeScale, planted.List(lab.Virt)), ", ")
-		if lab.RealGuests > 0 {
-			said += fmt.Sprintf(", %d real guests", lab.RealGuests)
-		}
-		return said
-	}
-	return ""
-}
-
-func podRange(p *plan.Plan) string {
-	if lab := p.Target.Lab; lab != nil && lab.PodCIDRPrefix != 0 {
-		return fmt.Sprintf("/%d", lab.PodCIDRPrefix)
-	}
-	return "default"
-}
-
-// runtimes are what the nodes tell of their runtimes, and with a real node of
-// a lab the versions of what it runs.
-func (o *Operand) runtimes() string {
-	value := ofNodes(func(n record.Node) string { return n.Runtime })(o)
-	if o.Environment == nil || len(o.Environment.Host.Runtimes) == 0 {
-		return value
-	}
-	var parts []string
-	for _, name := range slices.Sorted(maps.Keys(o.Environment.Host.Runtimes)) {
-		parts = append(parts, name+" "+o.Environment.Host.Runtimes[name])
-	}
-	return strings.TrimSpace(value + " (" + strings.Join(parts, ", ") + ")")
-}
-
-// health is what was found wrong before any load, without how much of it. What
-// only bears on what can be told or done is left out.
-func health(e *record.Environment) string {
-	if e.Findings == nil {
-		return ""
-	}
-	var list []string
-	for _, f := range e.Findings {
-		if f.Severity == record.SeverityOK || f.What == "clock" || f.What == "rights" {
-			continue
-		}
-		if text := fmt.Sprintf("%s: %s", f.What, f.Severity); !slices.Contains(list, text) {
-			list = append(list, text)
-		}
-	}
-	slices.Sort(list)
-	return cmp.Or(strings.Join(list, ", "), "nothing wrong")
-}
-
-// binding is the ceiling that binds first.
-func binding(e *record.Environment) string {
-	if e.Ceilings == nil {
-		return ""
-	}
-	b := e.Ceilings.Binding()
-	if b == nil || b.Level == nil {
-		return "none known"
-	}
-	return fmt.Sprintf("%s at %s", b.Name, number(*b.Level))
-}
-
 // release is a version without its last number: 0.1 of 0.1.3.
 func release(version string) string {
 	parts := strings.SplitN(version, ".", 3)
 	return strings.Join(parts[:min(len(parts), 2)], ".")
 }
-
-func gibibytes(n int64) string { return fmt.Sprintf("%.4g GiB", float64(n)/(1<<30)) }
 
 func yes(b bool) string {
 	if b {

@@ -19,6 +19,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
 )
 
 // Operand is one side of a comparison: a recorded experiment, or one arm of an
@@ -73,14 +74,10 @@ func Load(dir record.Dir, p *plan.Plan, arm string) (*Operand, error) {
 	if o.Result.Schema != judge.ResultSchema {
 		return nil, fmt.Errorf("read %s: schema %q, want %q", dir.Path(record.ResultFile), o.Result.Schema, judge.ResultSchema)
 	}
-	var environment record.Environment
-	switch err := dir.ReadJSON(record.EnvironmentFile, &environment); {
-	case err == nil:
-		o.Environment = &environment
-	case !errors.Is(err, fs.ErrNotExist):
+	var err error
+	if o.Environment, err = upgrade.Environment(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, err
 	}
-	var err error
 	if o.files, err = filesOf(dir); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,7 @@ func trendOf(t *testing.T, list []*Operand, o TrendOptions) Outcome {
 func TestTrend(t *testing.T) {
 	release := func(i int, f *fixture) {
 		if i >= 8 {
-			f.environment.Cluster.Server = "v1.37.0"
+			f.set("kubernetes", "v1.37.0")
 		}
 	}
 	list := nightly(t, 14, 8, release)

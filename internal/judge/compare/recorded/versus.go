@@ -33,6 +33,8 @@ type Options struct {
 	Alpha  float64 // likewise
 	// ArmIs names what the arm is besides the parameters; see Names.
 	ArmIs []string
+	// Facts are those that targets declare; the records' own need not be among them.
+	Facts []record.Fact
 	// Workload finds a workload by the name in a plan, for its defaults. It
 	// may fail: a workload need not be there any more.
 	Workload func(name string) (*workload.Workload, error)
@@ -93,7 +95,7 @@ func Compare(a, b *Operand, o Options) (Outcome, error) {
 	if w != nil && a.plan.Workload == b.plan.Workload {
 		p.defaults = defaultsOf(w)
 	}
-	if err := CheckArm(o.ArmIs, p.paramNames()); err != nil {
+	if err := CheckArm(o.ArmIs, p.paramNames(), slices.Concat(o.Facts, a.facts(), b.facts())); err != nil {
 		return out, err
 	}
 	runsA, err := a.runs(true)
@@ -165,6 +167,15 @@ func (o Options) workload(a *Operand) (*workload.Workload, error) {
 		return nil, errors.New("the workload is not known")
 	}
 	return o.Workload(a.plan.Workload)
+}
+
+// facts are those that its environment has.
+func (o *Operand) facts() []record.Fact {
+	var list []record.Fact
+	for _, k := range o.Environment.Known() {
+		list = append(list, k.Fact)
+	}
+	return list
 }
 
 // paramNames are the parameters that an operand has or that the workload knows.
@@ -427,9 +438,11 @@ func (out *Outcome) bearings(p pair, differences []compare.Difference, armIs []s
 
 // notOnRecord reports whether neither says what a name stands for.
 func (p pair) notOnRecord(name string) bool {
-	return slices.ContainsFunc(aspects(), func(x aspect) bool {
-		return x.name == name && x.value(p.a) == "" && x.value(p.b) == ""
-	})
+	has := func(o *Operand) bool {
+		return slices.ContainsFunc(o.Environment.Known(), func(k record.Known) bool { return nameMatches(name, k.Name) }) ||
+			slices.ContainsFunc(aspects(), func(x aspect) bool { return x.name == name && x.value(o) != "" })
+	}
+	return !has(p.a) && !has(p.b) && !strings.HasPrefix(name+":", paramPrefix) && !slices.Contains([]string{noEnvironment, loadName, offeredName, othersName}, name)
 }
 
 // short is a value as a sentence takes it.

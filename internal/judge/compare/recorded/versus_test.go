@@ -44,7 +44,7 @@ func sweep(name string, seconds float64) *fixture {
 		name: name, files: "12",
 		plan: plan.Plan{
 			Schema: plan.Schema, Name: "x", Workload: "node-density", Kind: plan.Sweep, Pace: plan.Pace{Max: true},
-			Target: plan.Target{Lab: &plan.Lab{Nodes: 4, MaxPods: 110}},
+			Target: strictyaml.Raw{}.With("lab.nodes", strictyaml.Word("4")),
 			Axis:   plan.Axis{Name: "pods-per-node", Levels: []float64{10, 10, 10, 10, 10}},
 			Hold:   plan.Duration(10 * time.Second), StepTimeout: plan.Duration(time.Minute), Seed: 1,
 			Goals: strictyaml.Ordered[[]string]{{Key: "ready", Value: []string{"all Ready"}}},
@@ -54,20 +54,22 @@ func sweep(name string, seconds float64) *fixture {
 			},
 		},
 		environment: &record.Environment{
-			Start: start(), Host: record.Host{OS: "Linux", Kernel: "6.1", CPUs: 2, MemoryBytes: 8 << 30, CgroupVersion: "2"},
+			Start:    start(),
 			Target:   record.TargetNaming{Kind: "lab", Name: "private-" + name, Private: true},
 			Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None, Notes: []string{}},
-			Cluster:  &record.Cluster{Server: "v1.36.3"}, Isolation: record.Isolation{Split: "priority"},
+			Facts: slices.Concat(machine().Facts(false), []record.Fact{
+				{Name: "kubernetes", Value: "v1.36.3", Bearing: record.Refuses},
+				{Name: "nodes-skipped", Value: "0", Bearing: record.Noted},
+				{Name: "clock", Value: "+0.2", Unit: "s", Within: "1", Bearing: record.Noted},
+			}),
+			Places: &record.Places{Facts: []record.Fact{
+				{Name: "node-shape:pods", Unit: "pods", Bearing: record.Refuses}, {Name: "node-shape:memory", Unit: "B", Within: "2%", Bearing: record.Refuses},
+				{Name: "kubelet", Bearing: record.Refuses},
+			}},
 		},
 		result: judge.Result{Schema: judge.ResultSchema, Experiment: "x", Workload: "node-density", Kind: "sweep", Verdict: slo.Pass, Version: "0.1.0", Arrived: "Ready"},
 	}
-	offset := 0.25
-	f.environment.ClockOffset = &offset
-	for i := range 4 {
-		f.environment.Cluster.Nodes = append(f.environment.Cluster.Nodes, record.Node{
-			Name: fmt.Sprintf("node-%d", i), Pods: 110, CPUMillis: 4000, MemoryBytes: 16 << 30, Kernel: "6.1-node", OSImage: "os", Kubelet: "v1.36.3", Runtime: "containerd://1",
-		})
-	}
+	f.nodes([]string{"110", "17179869184", "v1.36.3"}, []string{"110", "17179869184", "v1.36.3"}, []string{"110", "17179869184", "v1.36.3"}, []string{"110", "17179869184", "v1.36.3"})
 	most := 110.0
 	f.environment.Findings = []record.HealthFinding{{Severity: record.SeverityOK, What: "nodes"}}
 	f.environment.Ceilings = &record.CeilingTable{Ceilings: []record.Ceiling{{Name: "allocatablePods", Level: &most, Binds: true}}}
@@ -77,6 +79,30 @@ func sweep(name string, seconds float64) *fixture {
 		f.step(10, seconds*math.Exp(0.01*rng.NormFloat64()))
 	}
 	return f
+}
+
+// machine is what fixtures ran on.
+func machine() record.Host {
+	return record.Host{CPUs: 2, MemoryBytes: 8 << 30, Kernel: "6.1", Cgroup: "2", Sharing: "priority", Priority: "nice -10", Placement: "all share all"}
+}
+
+// set gives a fact another value; "" takes it off the record.
+func (f *fixture) set(name, value string) {
+	for i := range f.environment.Facts {
+		if x := &f.environment.Facts[i]; x.Name == name {
+			x.Value = value
+			return
+		}
+	}
+	f.environment.Facts = append(f.environment.Facts, record.Fact{Name: name, Value: value, Bearing: record.Refuses})
+}
+
+// nodes makes the places those of these values.
+func (f *fixture) nodes(values ...[]string) {
+	f.environment.Places.Rows = nil
+	for i, v := range values {
+		f.environment.Places.Add(fmt.Sprintf("node-%d", i), record.Simulated, v...)
+	}
 }
 
 // step adds a step from empty.
@@ -224,9 +250,9 @@ func TestVerdicts(t *testing.T) {
 		{"a parameter is the arm", sweep("bb", 2), func(f *fixture) { f.plan.Params = plan.Params{"image": "other"} }, Options{}, "worse 1", nil},
 		{"faster", sweep("bb", 0.5), nil, Options{}, "better 0", nil},
 		{"a wider margin", sweep("bb", 1.2), nil, Options{Margin: 0.5}, "equivalent 0", nil},
-		{"another kernel may be the cause", sweep("bb", 2), func(f *fixture) { f.environment.Host.Kernel = "6.2" }, Options{}, "inconclusive 3", []string{"kernel (6.1 against 6.2) differs and may cause any other difference", "say --arm-is kernel"}},
-		{"unless it is the arm", sweep("bb", 2), func(f *fixture) { f.environment.Host.Kernel = "6.2" }, Options{ArmIs: []string{"kernel"}}, "worse 1", nil},
-		{"of two one is left", sweep("bb", 2), func(f *fixture) { f.environment.Host.Kernel, f.environment.Host.CgroupVersion = "6.2", "1" }, Options{ArmIs: []string{"kernel"}}, "inconclusive 3", []string{"cgroup (2 against 1) differs", "say --arm-is kernel,cgroup"}},
+		{"another kernel may be the cause", sweep("bb", 2), func(f *fixture) { f.set("kernel", "6.2") }, Options{}, "inconclusive 3", []string{"kernel (6.1 against 6.2) differs and may cause any other difference", "say --arm-is kernel"}},
+		{"unless it is the arm", sweep("bb", 2), func(f *fixture) { f.set("kernel", "6.2") }, Options{ArmIs: []string{"kernel"}}, "worse 1", nil},
+		{"of two one is left", sweep("bb", 2), func(f *fixture) { f.set("kernel", "6.2"); f.set("cgroup", "1") }, Options{ArmIs: []string{"kernel"}}, "inconclusive 3", []string{"cgroup (2 against 1) differs", "say --arm-is kernel,cgroup"}},
 		{"one run of a side has no interval", sweep("bb", 2), func(f *fixture) { f.result.Steps = f.result.Steps[:1] }, Options{}, "inconclusive 3", []string{"Ready p50 changed by +", "one run of bb counts", "sweep --levels 10,10,10,10,10"}},
 		{"nor has none", sweep("bb", 2), func(f *fixture) {
 			for i := range f.result.Steps {
@@ -276,16 +302,15 @@ func TestVerdicts(t *testing.T) {
 
 // Each thing in which experiments can differ is found, and found once.
 func TestDifferences(t *testing.T) {
-	node := func(change func(*record.Node)) func(*fixture) {
-		return func(f *fixture) {
-			for i := range f.environment.Cluster.Nodes {
-				change(&f.environment.Cluster.Nodes[i])
-			}
-		}
+	// nodes are of 110 pods, 16 GiB and this version, but for the last ones.
+	nodes := func(same int, others ...[]string) func(*fixture) {
+		usual := []string{"110", "17179869184", "v1.36.3"}
+		return func(f *fixture) { f.nodes(append(slices.Repeat([][]string{usual}, same), others...)...) }
 	}
 	onCluster := func(f *fixture) {
-		f.environment.Target = record.TargetNaming{Kind: "cluster", Name: "prod"}
-		f.plan.Target = plan.Target{Kubeconfig: "k"}
+		f.environment.Target, f.environment.Elsewhere = record.TargetNaming{Kind: "cluster", Name: "prod"}, true
+		f.environment.Facts = machine().Facts(true)
+		f.plan.Target = strictyaml.Raw{}.With("kubeconfig", strictyaml.Text("k"))
 	}
 	steps := func(change func(*judge.Step)) func(*fixture) {
 		return func(f *fixture) {
@@ -308,7 +333,7 @@ func TestDifferences(t *testing.T) {
 		{"a parameter that is empty by default", nil, func(f *fixture) { f.plan.Params = plan.Params{"runtimeClass": "crun"} }, "param:runtimeClass " + arm + " not set|crun"},
 		{"a parameter that the workload has no more", nil, func(f *fixture) { f.plan.Params = plan.Params{"old": "1"} }, "param:old " + arm + " not given|1"},
 		{"the workload's files", nil, func(f *fixture) { f.files = "77" }, "workload-files " + refuses + " 12|77"},
-		{"addresses for pods", nil, func(f *fixture) { f.plan.Target.Lab.PodCIDRPrefix = 24 }, "pod-range " + refuses + " default|/24"},
+		{"what a lab was made with", nil, func(f *fixture) { f.set("pod-range", "/24") }, "pod-range " + refuses + " not on record|/24"},
 		{"a cluster that was ill", nil, func(f *fixture) {
 			f.environment.Findings = []record.HealthFinding{{Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "pods"}, {Severity: record.SeverityWarning, What: "clock"}, {Severity: record.SeverityOK, What: "etcd"}}
 		}, "health " + refuses + " nothing wrong|pods: warning"},
@@ -316,50 +341,49 @@ func TestDifferences(t *testing.T) {
 			level := 50.0
 			f.environment.Ceilings = &record.CeilingTable{Ceilings: []record.Ceiling{{Name: "podAddresses", Level: &level, Binds: true}}}
 		}, "ceilings " + noted + " allocatablePods at 110|podAddresses at 50"},
-		{"the versions of what a real node runs", nil, func(f *fixture) {
-			f.environment.Host.Runtimes = map[string]string{"runc": "1.1.5", "containerd": "1.6.20"}
-		}, "runtime " + refuses + " containerd://1|containerd://1 (containerd 1.6.20, runc 1.1.5)"},
+		{"a program that one did not use", nil, func(f *fixture) {
+			f.environment.Facts = append(f.environment.Facts, record.Version("router TLS", "3.0"))
+		}, "runtime:router-TLS " + refuses + " not on record|3.0"},
 		{"the axis", nil, func(f *fixture) { f.plan.Axis.Name = "rate" }, "axis " + refuses + " pods-per-node (pods/node)|rate (pods/node)"},
 		{"the milestones", nil, func(f *fixture) { f.plan.AsRun.Milestones = []string{"Created", "Bound", "Ready"} }, "milestones " + refuses + " Created Ready; ready at Ready|Created Bound Ready; ready at Ready"},
 		{"the goals", nil, func(f *fixture) { f.plan.Goals[0].Value = []string{"all Ready within 5s"} }, "goals " + noted + " ready: all Ready|ready: all Ready within 5s"},
 		{"the pace", nil, func(f *fixture) { f.plan.Pace = plan.Pace{PerSecond: 20} }, "pace " + refuses + " max|20"},
 		{"the hold", nil, func(f *fixture) { f.plan.Hold = plan.Duration(time.Second) }, "hold " + refuses + " 10s|1s"},
 		{"the step timeout", nil, func(f *fixture) { f.plan.StepTimeout = plan.Duration(time.Second) }, "timeout " + refuses + " 1m0s|1s"},
-		{"the pods' life", nil, func(f *fixture) { f.plan.Axis.PodLife = plan.Duration(time.Second) }, "pod-life " + refuses + " 0s|1s"},
+		{"the pods' life", nil, func(f *fixture) { f.plan.Axis.Life = plan.Duration(time.Second) }, "life " + refuses + " 0s|1s"},
 		{"a guard that never struck", nil, func(f *fixture) { f.plan.Guards = plan.Guards{"pending": {Value: 5}} }, "guards " + noted + " none|pending 5"},
 		{"a guard that struck", nil, func(f *fixture) {
 			f.plan.Guards = plan.Guards{"pending": {Value: 5}}
 			f.result.Steps[0].Ending = record.EndGuard
 		}, "guards " + refuses + " none|pending 5"},
 		{"Normal events", nil, func(f *fixture) { f.plan.NormalEvents = true }, "normal-events " + refuses + " no|yes"},
-		{"what a run begins with", nil, func(f *fixture) { f.plan.Fresh = plan.FreshLab }, "fresh " + refuses + " objects|lab"},
+		{"what a run begins with", nil, func(f *fixture) { f.plan.Fresh = "lab" }, "fresh " + refuses + " objects|lab"},
 		{"the default of it, said", nil, func(f *fixture) { f.plan.Fresh = plan.FreshObjects }, ""},
-		{"a private lab's delays", nil, func(f *fixture) { f.plan.Target.Lab.StartLatency = "constant:1s" }, "lab-start-latency " + refuses + " none|constant:1s"},
+		{"a number that is not known to be one", nil, func(f *fixture) { f.set("host:memory", "some") }, "host:memory " + refuses + " 8 GiB|some"},
 		{"a lab of one's own", nil, func(f *fixture) { f.environment.Target = record.TargetNaming{Kind: "lab", Name: "l"} }, "target-name " + noted + " private|l"},
 		{"two private labs", nil, func(f *fixture) { f.environment.Target.Name = "private-2" }, ""},
-		{"the server's version", nil, func(f *fixture) { f.environment.Cluster.Server = "v1.36.4" }, "kubernetes " + refuses + " v1.36.3|v1.36.4"},
-		{"a version that one does not know", nil, func(f *fixture) { f.environment.Cluster.Server = "" }, "kubernetes " + refuses + " v1.36.3|not on record"},
-		{"the kubelets", nil, node(func(n *record.Node) { n.Kubelet = "v1.35.0" }), "kubelet " + refuses + " v1.36.3|v1.35.0"},
-		{"one kubelet of four", nil, func(f *fixture) { f.environment.Cluster.Nodes[2].Kubelet = "v1.35.0" }, "kubelet " + refuses + " v1.36.3|v1.36.3 on 75%, v1.35.0 on 25%"},
-		{"the number of nodes", nil, func(f *fixture) { f.environment.Cluster.Nodes = f.environment.Cluster.Nodes[:2] }, "nodes " + refuses + " 4|2"},
-		{"the nodes' pods", nil, node(func(n *record.Node) { n.Pods = 250 }), "node-shape " + refuses + " 110 pods, 4 CPUs, 16 GiB|250 pods, 4 CPUs, 16 GiB"},
-		{"one node's memory", nil, func(f *fixture) { f.environment.Cluster.Nodes[0].MemoryBytes = 8 << 30 }, "node-shape " + refuses + " 110 pods, 4 CPUs, 16 GiB|110 pods, 4 CPUs, 16 GiB on 75%, 110 pods, 4 CPUs, 8 GiB on 25%"},
-		{"what a kernel keeps of it", nil, node(func(n *record.Node) { n.MemoryBytes -= 100 << 20 }), ""},
-		{"nodes that are not loaded", nil, func(f *fixture) { f.environment.Cluster.Skipped = 1 }, "nodes-skipped " + noted + " 0|1"},
-		{"a lab's kernel is this machine's", nil, func(f *fixture) { f.environment.Host.Kernel = "6.2" }, "kernel " + refuses + " 6.1|6.2"},
-		{"a cluster's is its nodes'", onCluster, node(func(n *record.Node) { n.Kernel = "6.2" }), "kernel " + refuses + " 6.1-node|6.2"},
-		{"and this machine's does not matter there", onCluster, func(f *fixture) { f.environment.Host.Kernel, f.environment.Host.CgroupVersion = "6.2", "1" }, ""},
-		{"the operating system", nil, node(func(n *record.Node) { n.OSImage = "other" }), "os " + refuses + " os|other"},
-		{"the runtime", nil, node(func(n *record.Node) { n.Runtime = "cri-o://1" }), "runtime " + refuses + " containerd://1|cri-o://1"},
-		{"the cgroup version", nil, func(f *fixture) { f.environment.Host.CgroupVersion = "1" }, "cgroup " + refuses + " 2|1"},
-		{"this machine's CPUs, with a lab on it", nil, func(f *fixture) { f.environment.Host.CPUs = 4 }, "host " + refuses + " 2 CPUs, 8 GiB|4 CPUs, 8 GiB"},
-		{"and without", onCluster, func(f *fixture) { f.environment.Host.CPUs = 4 }, "host " + noted + " 2 CPUs, 8 GiB|4 CPUs, 8 GiB"},
-		{"how the CPUs were divided", nil, func(f *fixture) { f.environment.Isolation.Split = "none" }, "isolation " + refuses + " priority|none"},
+		{"a version", nil, func(f *fixture) { f.set("kubernetes", "v1.36.4") }, "kubernetes " + refuses + " v1.36.3|v1.36.4"},
+		{"a version that one does not know", nil, func(f *fixture) { f.set("kubernetes", "") }, "kubernetes " + refuses + " v1.36.3|not on record"},
+		{"the kubelets", nil, nodes(0, slices.Repeat([][]string{{"110", "17179869184", "v1.35.0"}}, 4)...), "kubelet " + refuses + " v1.36.3|v1.35.0"},
+		{"one kubelet of four", nil, nodes(3, []string{"110", "17179869184", "v1.35.0"}), "kubelet " + refuses + " v1.36.3|v1.36.3 on 75%, v1.35.0 on 25%"},
+		{"fewer places that are alike: a target says their number too", nil, nodes(2), ""},
+		{"the nodes' pods", nil, nodes(0, slices.Repeat([][]string{{"250", "17179869184", "v1.36.3"}}, 4)...), "node-shape:pods " + refuses + " 110 pods|250 pods"},
+		{"one node's memory", nil, nodes(3, []string{"110", "8589934592", "v1.36.3"}), "node-shape:memory " + refuses + " 16 GiB|16 GiB on 75%, 8 GiB on 25%"},
+		{"what a kernel keeps of it", nil, nodes(3, []string{"110", "17079869184", "v1.36.3"}), ""},
+		{"nodes that are not loaded", nil, func(f *fixture) { f.set("nodes-skipped", "1") }, "nodes-skipped " + noted + " 0|1"},
+		{"this machine's kernel", nil, func(f *fixture) { f.set("kernel", "6.2") }, "kernel " + refuses + " 6.1|6.2"},
+		{"which beside a target that is elsewhere is noted", onCluster, func(f *fixture) { f.set("host:kernel", "6.2"); f.set("host:cgroup", "1") }, "host:kernel " + noted + " 6.1|6.2; host:cgroup " + noted + " 2|1"},
+		{"the priority of this program may explain something", nil, func(f *fixture) { f.set("isolation:priority", "nice 0") }, "isolation:priority " + compare.BearingMayExplain + " nice -10|nice 0"},
+		{"who had which processors", nil, func(f *fixture) { f.set("isolation:placement", "each its own") }, "isolation:placement " + refuses + " all share all|each its own"},
+		{"the cgroup version", nil, func(f *fixture) { f.set("cgroup", "1") }, "cgroup " + refuses + " 2|1"},
+		{"this machine's CPUs, with the target on it", nil, func(f *fixture) { f.set("host:cpus", "4") }, "host:cpus " + refuses + " 2|4"},
+		{"and without", onCluster, func(f *fixture) { f.set("host:cpus", "4") }, "host:cpus " + noted + " 2|4"},
+		{"how the CPUs were shared", nil, func(f *fixture) { f.set("isolation", "none") }, "isolation " + refuses + " priority|none"},
 		{"what was real", nil, func(f *fixture) { f.environment.Fidelity.Containers = record.Real }, "fidelity:containers " + refuses + " simulated|real"},
 		{"a last number of the version", nil, func(f *fixture) { f.result.Version = "0.1.7" }, "program " + noted + " 0.1.0|0.1.7"},
 		{"another release", nil, func(f *fixture) { f.result.Version = "0.2.0" }, "program " + refuses + " 0.1.0|0.2.0"},
-		{"a clock that was off", nil, func(f *fixture) { *f.environment.ClockOffset = 3 }, "clock " + noted + " +0.2 s|+3.0 s"},
-		{"a clock as good as the other", nil, func(f *fixture) { *f.environment.ClockOffset = 1 }, ""},
+		{"a clock that was off", nil, func(f *fixture) { f.set("clock", "+3.0") }, "clock " + noted + " +0.2 s|+3.0 s"},
+		{"a clock as good as the other", nil, func(f *fixture) { f.set("clock", "+1.0") }, ""},
 		{"the time of day", nil, func(f *fixture) { f.environment.Start = start().Add(time.Hour) }, "time " + noted + " 2030-01-02 03:04:05|2030-01-02 04:04:05"},
 		{"a level that was not reached", nil, steps(func(s *judge.Step) { s.LevelReached = 9 }), "load " + refuses + " 10|9"},
 		{"what stood there before", nil, steps(func(s *judge.Step) { s.Objects.Intended = 30 }), "load " + refuses + " 40|30"},
@@ -402,20 +426,39 @@ func TestDifferences(t *testing.T) {
 // Every name of a difference is one that --arm-is takes, but for the axis.
 func TestNamesAreThoseOfTheDifferences(t *testing.T) {
 	for _, x := range aspects() {
-		err := CheckArm([]string{x.name}, nil)
+		err := CheckArm([]string{x.name}, nil, nil)
 		if (err != nil) != (x.name == axisName) {
 			t.Errorf("%s: %v", x.name, err)
 		}
-		if x.help == "" {
-			t.Errorf("%s says nothing of itself", x.name)
+	}
+	for _, n := range Names(nil) {
+		if n.Help == "" {
+			t.Errorf("%s says nothing of itself", n.Name)
 		}
 	}
 	var unknown *UnknownNameError
-	if err := CheckArm([]string{"param:x", "param", "fidelity", "load"}, []string{"x"}); err != nil {
+	facts := []record.Fact{{Name: "drive"}, {Name: "shape:weight"}}
+	if err := CheckArm([]string{"param:x", "param", "fidelity", "fidelity:guests", "load", "host", "host:cpus", "isolation", "drive", "shape"}, []string{"x"}, facts); err != nil {
 		t.Error(err)
 	}
-	if err := CheckArm([]string{"param:y"}, []string{"x"}); !errors.As(err, &unknown) || !slices.Contains(unknown.Known, "param:x") {
+	if err := CheckArm([]string{"weight"}, nil, facts); err == nil {
+		t.Error("a part of a name after its colon stands for it")
+	}
+	if err := CheckArm([]string{"param:y"}, []string{"x"}, nil); !errors.As(err, &unknown) || !slices.Contains(unknown.Known, "param:x") {
 		t.Errorf("a parameter that nobody knows: %v", err)
+	}
+}
+
+// What an earlier version could not put on record prevents no verdict.
+func TestWhatAnEarlierVersionDidNotTellIsNoted(t *testing.T) {
+	for _, upgraded := range []bool{false, true} {
+		a, b := sweep("a", 1).write(t, ""), sweep("b", 1)
+		b.set("drive", "x")
+		a.Environment.Upgraded = upgraded
+		out := of(t, a, b.write(t, ""), Options{})
+		if d := out.Comparison.Differences; len(d) != 1 || d[0].What != "drive" || d[0].Bearing == compare.BearingNoted != upgraded || (out.Comparison.Refused == "") != upgraded {
+			t.Errorf("upgraded %v: %+v, refused %q", upgraded, d, out.Comparison.Refused)
+		}
 	}
 }
 
@@ -425,8 +468,8 @@ func TestTheArmIsWhatIsSaid(t *testing.T) {
 		b.environment.Fidelity.Containers, b.environment.Fidelity.Nodes = record.Real, record.Real
 		return b
 	}
-	out := of(t, sweep("a", 1).write(t, ""), change().write(t, ""), Options{ArmIs: []string{"fidelity", "os"}})
-	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].String(), "--arm-is os: the records do not differ in it") {
+	out := of(t, sweep("a", 1).write(t, ""), change().write(t, ""), Options{ArmIs: []string{"fidelity", "kubelet"}})
+	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].String(), "--arm-is kubelet: the records do not differ in it") {
 		t.Errorf("%s, warnings %q", out.Verdict, out.Warnings)
 	}
 	for _, d := range out.Comparison.Differences {
@@ -436,7 +479,8 @@ func TestTheArmIsWhatIsSaid(t *testing.T) {
 	}
 	a, b := sweep("a", 1), sweep("b", 2)
 	for _, f := range []*fixture{a, b} {
-		f.environment.Target, f.plan.Target = record.TargetNaming{Kind: "cluster", Name: "c"}, plan.Target{Kubeconfig: "k"}
+		f.environment.Target, f.plan.Target = record.TargetNaming{Kind: "cluster", Name: "c"}, strictyaml.Raw{}.With("kubeconfig", strictyaml.Text("k"))
+		f.set("cgroup", "")
 	}
 	out = of(t, a.write(t, ""), b.write(t, ""), Options{ArmIs: []string{"cgroup"}})
 	if out.Verdict != "worse" || len(out.Warnings) != 1 || !strings.Contains(out.Warnings[0].String(), "neither record holds it") {

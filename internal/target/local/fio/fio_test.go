@@ -15,15 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 func binary(t *testing.T) Binary {
 	t.Helper()
 	b, err := Find(context.Background(), "")
-	if err != nil {
-		t.Skipf("%v: %s", err, Install)
-	}
+	harness.Able(t, err)
 	return b
 }
 
@@ -163,11 +163,11 @@ func FuzzRaw(f *testing.F) {
 // number of reports.
 func run(t *testing.T, b Binary, job string, reports int) (*Process, Report) {
 	t.Helper()
-	p, err := Start(exec.Command(b.Path, Args(100*time.Millisecond)...), (*exec.Cmd).Start)
+	p, err := Start(exec.Command(b.Path, Args(100*time.Millisecond)...), proc.Start)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(p.Kill)
+	t.Cleanup(p.KillAll)
 	if err := p.Feed(job); err != nil {
 		t.Fatal(err)
 	}
@@ -175,7 +175,7 @@ func run(t *testing.T, b Binary, job string, reports int) (*Process, Report) {
 	for until := time.Now().Add(20 * time.Second); !p.Ended() && time.Now().Before(until); time.Sleep(20 * time.Millisecond) {
 		if _, n := p.Last(); n >= reports && !ended {
 			ended = true
-			p.End()
+			p.Interrupt()
 		}
 	}
 	if !p.Ended() {

@@ -1,7 +1,6 @@
 package fio
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -20,41 +19,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// Install is the command that installs fio.
-const Install = "apt-get install --no-install-recommends fio"
-
-// NotFoundError says that there is no fio.
-type NotFoundError struct{ Path string }
-
-// Error implements error.
-func (e *NotFoundError) Error() string { return "there is no fio: " + e.Path + " was not found" }
+// Program is the fio of this machine.
+func Program() proc.Program {
+	return proc.Program{Name: "fio", Package: "fio", For: "io", Asks: "--version", Version: versionLine}
+}
 
 // Binary is a fio that is installed.
-type Binary struct{ Path, Version string }
+type Binary proc.Found
 
-var versionLine = regexp.MustCompile(`^fio-(\d+\.\d+\S*)`)
+var versionLine = regexp.MustCompile(`(?m)^fio-(\d+\.\d+\S*)`)
 
-// Find finds a fio: at a path, or where it is installed for "". One that is not
-// there is a *NotFoundError.
+// Find finds a fio: at a path, or where it is installed for "".
 func Find(ctx context.Context, path string) (Binary, error) {
-	if path == "" {
-		path = "fio"
-	}
-	found, err := exec.LookPath(path)
-	if err != nil {
-		return Binary{}, &NotFoundError{path}
-	}
-	text, err := exec.CommandContext(ctx, found, "--version").Output()
-	if err != nil {
-		return Binary{}, fmt.Errorf("ask %s for its version: %w", found, err)
-	}
-	version := versionLine.FindStringSubmatch(strings.TrimSpace(string(text)))
-	if version == nil {
-		return Binary{}, fmt.Errorf("%s does not tell a version of fio: it is another program", found)
-	}
-	return Binary{found, version[1]}, nil
+	found, err := Program().Find(ctx, path)
+	return Binary(found), err
 }
 
 // Check has fio read a job file without running it.
@@ -90,85 +71,47 @@ func Args(every time.Duration) []string {
 
 // Process is a fio that was started.
 type Process struct {
-	cmd   *exec.Cmd
+	*proc.Process
 	stdin io.WriteCloser
-	done  chan struct{}
+	tail  proc.Tail // of what it printed beside
 
 	mu      sync.Mutex
 	reports []Report // that were not taken
 	last    Report
-	told    int      // reports
-	lines   []string // the last that it printed beside
-	err     error    // why its output could not be read
+	told    int   // reports
+	err     error // why its output could not be read
 	watched []*os.File
 }
 
 // Start starts a command that is a fio with Args, which then waits for its job.
 // How it is started is said, so that it dies with this program.
-func Start(cmd *exec.Cmd, start func(*exec.Cmd) error) (*Process, error) {
-	p := &Process{cmd: cmd, done: make(chan struct{})}
+func Start(cmd *exec.Cmd, start func(*exec.Cmd, proc.How) (*proc.Process, error)) (*Process, error) {
+	p := &Process{}
 	var err error
 	if p.stdin, err = cmd.StdinPipe(); err != nil {
 		return nil, fmt.Errorf("start fio: %w", err)
 	}
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start fio: %w", err)
+	cmd.Stderr = &p.tail
+	p.Process, err = start(cmd, proc.How{Name: "fio", Output: p.read})
+	return p, err
+}
+
+// read reads what it prints.
+func (p *Process) read(out io.Reader) {
+	err := ReadReports(out, p.add, func(line string) { fmt.Fprintln(&p.tail, line) })
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.err = err
+	for _, f := range p.watched {
+		f.Close()
 	}
-	cmd.Stderr = &lineWriter{p: p}
-	if err := start(cmd); err != nil {
-		return nil, fmt.Errorf("start fio: %w", err)
-	}
-	go func() {
-		readErr := ReadReports(out, p.add, p.line)
-		_ = cmd.Wait() // its outcome is in ProcessState
-		p.mu.Lock()
-		p.err = readErr
-		for _, f := range p.watched {
-			f.Close()
-		}
-		p.watched = nil
-		p.mu.Unlock()
-		close(p.done)
-	}()
-	return p, nil
+	p.watched = nil
 }
 
 func (p *Process) add(r Report) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.reports, p.last, p.told = append(p.reports, r), r, p.told+1
-}
-
-const keptLines = 20
-
-func (p *Process) line(text string) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.lines = append(p.lines, text); len(p.lines) > keptLines {
-		p.lines = p.lines[1:]
-	}
-}
-
-// lineWriter keeps the lines that fio writes to its standard error.
-type lineWriter struct {
-	p    *Process
-	rest []byte
-}
-
-// Write implements io.Writer.
-func (w *lineWriter) Write(text []byte) (int, error) {
-	w.rest = append(w.rest, text...)
-	for {
-		i := bytes.IndexByte(w.rest, '\n')
-		if i < 0 {
-			return len(text), nil
-		}
-		if line := strings.TrimSpace(string(w.rest[:i])); line != "" {
-			w.p.line(line)
-		}
-		w.rest = w.rest[i+1:]
-	}
 }
 
 // Feed gives the process its job: it begins.
@@ -178,19 +121,6 @@ func (p *Process) Feed(job string) error {
 		return fmt.Errorf("give fio its job: %w", err)
 	}
 	return nil
-}
-
-// Done is closed once the process has ended and its output was read.
-func (p *Process) Done() <-chan struct{} { return p.done }
-
-// Ended reports whether it has.
-func (p *Process) Ended() bool {
-	select {
-	case <-p.done:
-		return true
-	default:
-		return false
-	}
 }
 
 // Take are the reports since the last call.
@@ -211,34 +141,7 @@ func (p *Process) Last() (Report, int) {
 
 // PID is that of fio itself: what was started may be a program that starts it,
 // such as one that enters namespaces.
-func (p *Process) PID() int {
-	pid := p.cmd.Process.Pid
-	for range 4 {
-		text, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-		child, _, _ := strings.Cut(string(text), " ")
-		n, convErr := strconv.Atoi(child)
-		if err != nil || convErr != nil {
-			break
-		}
-		pid = n
-	}
-	return pid
-}
-
-// End asks the process to end: it completes what is under way, and reports.
-func (p *Process) End() {
-	if !p.Ended() {
-		_ = syscall.Kill(p.PID(), syscall.SIGINT) // it may have ended meanwhile
-	}
-}
-
-// Kill ends it.
-func (p *Process) Kill() {
-	if !p.Ended() {
-		_ = syscall.Kill(p.PID(), syscall.SIGKILL)
-		_ = p.cmd.Process.Kill()
-	}
-}
+func (p *Process) PID() int { return p.Inner() }
 
 // Kinds of failure of a process.
 const (
@@ -254,12 +157,12 @@ func (p *Process) Failure(asked bool) (kind, why string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	text := ""
-	for i := len(p.lines) - 1; i >= 0 && text == ""; i-- {
-		if l := p.lines[i]; !strings.Contains(l, "terminating on signal") && !strings.Contains(l, "will never start") {
+	for lines := p.tail.Lines(); len(lines) > 0 && text == ""; lines = lines[:len(lines)-1] {
+		if l := lines[len(lines)-1]; !strings.Contains(l, "terminating on signal") && !strings.Contains(l, "will never start") {
 			text = l
 		}
 	}
-	status, _ := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+	status, _ := p.State().Sys().(syscall.WaitStatus)
 	switch e := syscall.Errno(p.last.Errno); {
 	case e == syscall.EILSEQ:
 		return FailedVerify, text

@@ -3,38 +3,29 @@ package backend
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
+	"regexp"
+
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
-// InstallNginx is the command that installs nginx.
-const InstallNginx = "apt-get install --no-install-recommends nginx-light"
+// NginxProgram is the nginx of this machine.
+func NginxProgram() proc.Program {
+	return proc.Program{Name: "nginx", Package: "nginx-light", For: "router", Optional: "for backend=nginx", Asks: "-v", Version: nginxVersion}
+}
 
-// ErrNoNginx says that there is no nginx.
-var ErrNoNginx = errors.New("there is no nginx")
+var nginxVersion = regexp.MustCompile(`nginx/(\S+)`)
 
 // Nginx is an nginx that is installed.
-type Nginx struct{ Path, Version string }
+type Nginx proc.Found
 
-// FindNginx finds the nginx of this machine; ErrNoNginx where there is none.
+// FindNginx finds the nginx of this machine.
 func FindNginx(ctx context.Context) (Nginx, error) {
-	for _, name := range []string{"nginx", "/usr/sbin/nginx", "/usr/local/sbin/nginx"} {
-		path, err := exec.LookPath(name)
-		if err != nil {
-			continue
-		}
-		text, err := exec.CommandContext(ctx, path, "-v").CombinedOutput()
-		_, version, ok := strings.Cut(strings.TrimSpace(string(text)), "nginx/")
-		if err != nil || !ok {
-			return Nginx{}, fmt.Errorf("ask %s for its version: %q, %w", path, text, err)
-		}
-		return Nginx{path, version}, nil
-	}
-	return Nginx{}, ErrNoNginx
+	found, err := NginxProgram().Find(ctx, "")
+	return Nginx(found), err
 }
 
 // nginxText serves one page for every path. One process does all: a worker would

@@ -67,7 +67,6 @@ const (
 	configFile  = "haproxy.cfg"
 	statsSocket = "stats.sock"
 	sniSocket   = "sni.sock"
-	logFile     = "haproxy.log"
 )
 
 // Files are the configuration's files by name.

@@ -1,7 +1,7 @@
 package haproxy
 
 import (
-	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -16,10 +16,9 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // Binary is an HAProxy that is installed.
@@ -29,73 +28,30 @@ type Binary struct {
 	TLS     string // the library that it runs with, "" for none
 }
 
-// NotFoundError says that there is no HAProxy.
-type NotFoundError struct{ Path string }
-
-// Error implements error.
-func (e *NotFoundError) Error() string { return "there is no HAProxy: " + e.Path + " was not found" }
-
-// Install is the command that installs HAProxy.
-const Install = "apt-get install --no-install-recommends haproxy"
-
-// places are where HAProxy lies besides the directories of commands.
-func places() []string {
-	return []string{"/usr/sbin/haproxy", "/usr/local/sbin/haproxy", "/usr/bin/haproxy", "/usr/local/bin/haproxy"}
+// Program is the HAProxy of this machine.
+func Program() proc.Program {
+	return proc.Program{Name: "haproxy", Package: "haproxy", For: "router", Asks: "-vv", Version: versionText}
 }
 
-// Find finds an HAProxy: at a path, or where they are installed for "". One
-// that is not there is a *NotFoundError.
+// versionText is what haproxy -vv prints, with the library that it runs with.
+var versionText = regexp.MustCompile(`(?m)^HA-?Proxy version (\S+)(?:(?s:.*)^Running on (?:OpenSSL|SSL library) version : (.+)$)?`)
+
+// Find finds an HAProxy: at a path, or where it is installed for "".
 func Find(ctx context.Context, path string) (Binary, error) {
-	if path == "" {
-		path = "haproxy"
-		if found := slices.IndexFunc(places(), func(p string) bool { _, err := exec.LookPath(p); return err == nil }); found >= 0 {
-			path = places()[found]
-		}
-	}
-	found, err := exec.LookPath(path)
-	if err != nil {
-		return Binary{}, &NotFoundError{path}
-	}
-	text, err := exec.CommandContext(ctx, found, "-vv").Output()
-	if err != nil {
-		return Binary{}, fmt.Errorf("ask %s for its version: %w", found, err)
-	}
-	return parseVersion(found, string(text))
-}
-
-var (
-	versionLine = regexp.MustCompile(`(?m)^HA-?Proxy version (\S+)`)
-	tlsLine     = regexp.MustCompile(`(?m)^Running on (?:OpenSSL|SSL library) version : (.+)$`)
-)
-
-// parseVersion reads what haproxy -vv prints.
-func parseVersion(path, text string) (Binary, error) {
-	version := versionLine.FindStringSubmatch(text)
-	if version == nil {
-		return Binary{}, fmt.Errorf("%s does not tell a version of HAProxy: it is another program", path)
-	}
-	b := Binary{Path: path, Version: version[1]}
-	if lib := tlsLine.FindStringSubmatch(text); lib != nil {
-		b.TLS = strings.TrimSpace(lib[1])
-	}
-	return b, nil
+	found, err := Program().Find(ctx, path)
+	return Binary{found.Path, found.Version, found.Library}, err
 }
 
 // Process is an HAProxy that runs: after reloads, several processes.
 type Process struct {
 	binary Binary
 	dir    string
-	run    func(func() error) error
+	how    proc.How
 	stats  *Stats
 
 	mu    sync.Mutex
-	all   []*one  // that run; the last one serves
-	ended float64 // CPU seconds of those that ran
-}
-
-type one struct {
-	cmd   *exec.Cmd
-	ended chan struct{}
+	all   []*proc.Process // that run; the last one serves
+	ended float64         // CPU seconds of those that ran
 }
 
 // Check holds a configuration against HAProxy's own reading of it. The error
@@ -148,13 +104,13 @@ func write(dir string, c Config) error {
 const startBound = 30 * time.Second
 
 // Start starts HAProxy with a configuration in a directory of its own, and
-// returns once it serves. Run calls a function that starts a process, on a thread
-// with which HAProxy dies.
-func Start(ctx context.Context, b Binary, dir string, c Config, run func(func() error) error) (*Process, error) {
+// returns once it serves.
+func Start(ctx context.Context, b Binary, dir string, c Config, how proc.How) (*Process, error) {
 	if err := write(dir, c); err != nil {
 		return nil, err
 	}
-	p := &Process{binary: b, dir: dir, run: run, stats: &Stats{dir: dir}}
+	how.Name = "HAProxy"
+	p := &Process{binary: b, dir: dir, how: how, stats: &Stats{dir: dir}}
 	if err := p.start(ctx); err != nil {
 		return nil, errors.Join(err, p.Stop())
 	}
@@ -164,45 +120,26 @@ func Start(ctx context.Context, b Binary, dir string, c Config, run func(func() 
 // start starts one more process with what the files say, and returns once it
 // serves.
 func (p *Process) start(ctx context.Context, more ...string) error {
-	log, err := os.OpenFile(filepath.Join(p.dir, logFile), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err != nil {
-		return fmt.Errorf("start HAProxy: %w", err)
-	}
-	defer log.Close()
 	cmd := exec.Command(p.binary.Path, append([]string{"-db", "-f", configFile}, more...)...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir, log, log
-	cmd.Env = []string{"PATH=/usr/bin:/bin"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	if err := p.run(cmd.Start); err != nil {
-		return fmt.Errorf("start HAProxy: %w", err)
+	cmd.Dir, cmd.Env = p.dir, []string{"PATH=/usr/bin:/bin"}
+	x, err := proc.Start(cmd, p.how)
+	if err != nil {
+		return err
 	}
-	x := &one{cmd, make(chan struct{})}
 	p.mu.Lock()
 	p.all = append(p.all, x)
 	p.mu.Unlock()
-	go func() {
-		_ = cmd.Wait() // its outcome is in ProcessState
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.ended += (cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()).Seconds()
-		p.all = slices.DeleteFunc(p.all, func(y *one) bool { return x == y })
-		close(x.ended)
-	}()
-	ctx, cancel := context.WithTimeout(ctx, startBound)
-	defer cancel()
-	for {
-		if info, err := p.stats.Info(); err == nil && info.PID == cmd.Process.Pid {
-			return nil
+	err = x.Await(ctx, startBound, func() error {
+		info, err := p.stats.Info()
+		if err == nil && info.PID != x.PID() {
+			err = errors.New("another process serves")
 		}
-		select {
-		case <-x.ended:
-			text, _ := os.ReadFile(filepath.Join(p.dir, logFile))
-			return fmt.Errorf("HAProxy ended at its start: %s", said(string(text)))
-		case <-ctx.Done():
-			return fmt.Errorf("HAProxy does not serve: %w", ctx.Err())
-		case <-time.After(2 * time.Millisecond):
-		}
+		return err
+	})
+	if ended, ok := errors.AsType[*proc.EndedError](err); ok {
+		ended.Said = said(ended.Said)
 	}
+	return err
 }
 
 // Reload has a new process take the listeners over with a configuration, as
@@ -218,13 +155,26 @@ func (p *Process) Reload(ctx context.Context, c Config) error {
 	return p.start(ctx, more...)
 }
 
+// running are the processes that run, the serving one last; the mutex is held.
+func (p *Process) running() []*proc.Process {
+	p.all = slices.DeleteFunc(p.all, func(x *proc.Process) bool {
+		if !x.Ended() {
+			return false
+		}
+		used, _ := x.Usage() // of one that has ended it is known
+		p.ended += used.CPUSeconds
+		return true
+	})
+	return p.all
+}
+
 // PIDs are the processes that run, the serving one last.
 func (p *Process) PIDs() []int {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var list []int
-	for _, x := range p.all {
-		list = append(list, x.cmd.Process.Pid)
+	for _, x := range p.running() {
+		list = append(list, x.PID())
 	}
 	return list
 }
@@ -233,71 +183,27 @@ func (p *Process) PIDs() []int {
 func (p *Process) Stats() *Stats { return p.stats }
 
 // Usage is what all of its processes have used.
-func (p *Process) Usage() (u telemetry.Usage, err error) {
+func (p *Process) Usage() (u proc.Usage, err error) {
 	p.mu.Lock()
-	u.CPUSeconds = p.ended
-	p.mu.Unlock()
-	for _, pid := range p.PIDs() {
-		x, readErr := telemetry.ReadProcess(pid)
-		if readErr != nil {
-			err = readErr
-			continue
-		}
-		u.CPUSeconds, u.RSSBytes = u.CPUSeconds+x.CPUSeconds, u.RSSBytes+x.RSSBytes
+	defer p.mu.Unlock()
+	for _, x := range p.running() {
+		used, readErr := x.Usage()
+		err = cmp.Or(err, readErr)
+		u = u.Plus(used)
 	}
+	u.CPUSeconds += p.ended
 	return u, err
-}
-
-// Thread is what one thread has had of the processors since its start.
-type Thread struct {
-	ID      int
-	Ran     float64 // seconds
-	Waited  float64 // seconds for which it could have run and did not
-	Process int
-}
-
-// Threads are the threads of a process in their order, none where they cannot
-// be read.
-func Threads(pid int) []Thread {
-	dir := fmt.Sprintf("/proc/%d/task", pid)
-	tasks, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	var list []Thread
-	for _, t := range tasks {
-		id, err := strconv.Atoi(t.Name())
-		if err != nil {
-			continue
-		}
-		text, err := os.ReadFile(dir + "/" + t.Name() + "/schedstat")
-		if err != nil {
-			continue
-		}
-		fields := bytes.Fields(text)
-		if len(fields) < 2 {
-			continue
-		}
-		ran, _ := strconv.ParseFloat(string(fields[0]), 64)
-		waited, _ := strconv.ParseFloat(string(fields[1]), 64)
-		list = append(list, Thread{ID: id, Ran: ran / 1e9, Waited: waited / 1e9, Process: pid})
-	}
-	slices.SortFunc(list, func(a, b Thread) int { return a.ID - b.ID })
-	return list
 }
 
 // Stop ends all processes and returns once they are gone.
 func (p *Process) Stop() error {
 	p.mu.Lock()
-	all := slices.Clone(p.all)
-	p.mu.Unlock()
-	for _, x := range all {
-		if err := x.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
-			return fmt.Errorf("end HAProxy: %w", err)
-		}
-		<-x.ended
+	defer p.mu.Unlock()
+	var err error
+	for _, x := range p.running() {
+		err = cmp.Or(err, x.Stop())
 	}
-	return nil
+	return err
 }
 
 // Stats asks an HAProxy on its socket.

@@ -14,7 +14,7 @@
 //	at, err := sys.Mount(ctx, "v1")    // a path as processes at the client see it
 //	sys.Client().Path(at)              // and as this program sees it
 //	cmd := sys.Client().Command("fio", ...)  // a process at the client
-//	err = sys.Client().StartCommand(cmd)     // then cmd.Wait()
+//	p, err := sys.Client().Start(cmd, ...)
 //	list, err := sys.Processes(...)    // what runs, and what it uses
 //	bricks, err := sys.Bricks()        // and which process serves which brick
 //	err = sys.Server(0).Kill(pid)      // a process of the first storage server
@@ -38,7 +38,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -49,7 +48,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // Settings are what a GlusterFS is like.
@@ -58,7 +57,7 @@ type Settings struct {
 	Dir string
 	// Executable is this program, and Tied starts what must end with it.
 	Executable string
-	Tied       *starter.Starter
+	Tied       *proc.Tie
 	// Replica is how many storage servers there are, each with one brick of
 	// every volume, at least 1.
 	Replica   int
@@ -101,47 +100,36 @@ const (
 	PackageXFS = "xfsprogs"
 )
 
-// Find looks for the programs that a System runs.
-func Find() []machine.Need {
-	needs := []machine.Need{
-		{What: "glusterd", Package: Package}, {What: "glusterfsd", Package: Package}, {What: "gluster", Package: Package},
-		{What: "mount.glusterfs", Package: "glusterfs-client"}, {What: "nsenter", Package: "util-linux"}, {What: "mkfs.xfs", Package: PackageXFS, Optional: true},
+// Needs are the programs that a System runs.
+func Needs() []proc.Program {
+	needs := []proc.Program{
+		{Name: "glusterd", Package: Package, Asks: "--version"}, {Name: "glusterfsd", Package: Package}, {Name: "gluster", Package: Package},
+		{Name: "mount.glusterfs", Package: "glusterfs-client"}, machine.Enters(), {Name: "mkfs.xfs", Package: PackageXFS, Optional: "for bricks=xfs"},
 	}
 	for i := range needs {
-		needs[i].Found, _ = machine.FindProgram(needs[i].What) // that there is none is what is told
+		needs[i].For = "GlusterFS"
 	}
 	return needs
 }
 
 // Check reports whether this machine can run a System; the error is a
-// *machine.MissingError.
+// *proc.MissingError.
 func Check(xfs bool) error {
-	needs := Find()
-	for i := range needs {
-		needs[i].Optional = needs[i].Optional && !xfs
+	needs := Needs()
+	if xfs {
+		needs[len(needs)-1].Optional = ""
 	}
-	missing := machine.Missing("a GlusterFS", "", needs)
+	_, missing := proc.Look("a GlusterFS", "", needs)
 	if _, err := os.Stat("/dev/fuse"); err != nil {
 		missing.What = append(missing.What, "/dev/fuse")
 	}
-	if len(missing.What) > 0 {
-		return missing
-	}
-	return nil
+	return missing.Err()
 }
 
 // Version is that of the system's GlusterFS, "" where it does not tell.
 func Version() string {
-	path, err := machine.FindProgram("glusterd")
-	if err != nil {
-		return ""
-	}
-	out, err := exec.Command(path, "--version").Output()
-	if err != nil {
-		return ""
-	}
-	line, _, _ := strings.Cut(string(out), "\n")
-	return regexp.MustCompile(`\d+\.\d+[.\d]*`).FindString(line)
+	found, _ := Needs()[0].Find(context.Background(), "")
+	return found.Version
 }
 
 // hidden are the directories that GlusterFS writes to by fixed names.
@@ -293,26 +281,11 @@ const leastStart = 2 * time.Minute
 func (s *System) StartManagement(ctx context.Context, n int) error {
 	m := s.servers[n]
 	cmd := m.Command("glusterd", "--volfile="+filepath.Join(s.Dir, volfile), "--pid-file=/run/glusterd.pid", "--no-daemon")
-	if err := m.StartCommand(cmd); err != nil {
-		return fmt.Errorf("start glusterd: %w", err)
+	p, err := m.Start(cmd, proc.How{Name: "glusterd", Log: filepath.Join(s.Dir, serverName(n), "log", "glusterd.log")})
+	if err != nil {
+		return err
 	}
-	ended := make(chan error, 1)
-	go func() { ended <- cmd.Wait() }()
-	deadline := time.After(max(s.Patience, leastStart))
-	for {
-		if err := s.ask(ctx, n); err == nil {
-			return nil
-		}
-		select {
-		case err := <-ended:
-			return fmt.Errorf("glusterd ended at its start: %v: %s", err, s.logTail(n))
-		case <-ctx.Done():
-			return fmt.Errorf("start glusterd: %w", context.Cause(ctx))
-		case <-deadline:
-			return fmt.Errorf("glusterd does not answer within %v: %s", s.Patience, s.logTail(n))
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	return p.Await(ctx, max(s.Patience, leastStart), func() error { return s.ask(ctx, n) })
 }
 
 // ask asks glusterd for nothing in particular, once it listens.
@@ -347,16 +320,6 @@ func (s *System) listening(n int, which func(port uint64) bool) (int, error) {
 // Ports is how many ports of a server its bricks listen on.
 func (s *System) Ports(n int) (int, error) {
 	return s.listening(n, func(port uint64) bool { return port >= FirstPort && port <= LastPort })
-}
-
-// logTail is the end of glusterd's log of a server.
-func (s *System) logTail(n int) string {
-	text, err := os.ReadFile(filepath.Join(s.Dir, serverName(n), "log", "glusterd.log"))
-	if err != nil {
-		return err.Error()
-	}
-	lines := strings.Split(strings.TrimSpace(string(text)), "\n")
-	return strings.Join(lines[max(0, len(lines)-3):], "; ")
 }
 
 // join makes the servers one pool.
@@ -405,14 +368,14 @@ func (s *System) run(ctx context.Context, m *machine.Machine, name string, args 
 	cmd := m.Command(name, args...)
 	var out strings.Builder
 	cmd.Stdout, cmd.Stderr = &out, &out
-	cmd.WaitDelay = time.Second // a daemon may hold what it writes to
-	if err := m.StartCommand(cmd); err != nil {
-		return "", fmt.Errorf("run %s: %w", name, err)
+	p, err := m.Start(cmd, proc.How{Name: name})
+	if err != nil {
+		return "", err
 	}
-	stop := context.AfterFunc(ctx, func() { _ = cmd.Process.Kill() })
-	err := cmd.Wait()
+	stop := context.AfterFunc(ctx, p.Kill)
+	err = p.Wait()
 	stop()
-	s.used.Add(int64(cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()))
+	s.used.Add(int64(p.State().UserTime() + p.State().SystemTime()))
 	text := strings.TrimSpace(out.String())
 	switch {
 	case ctx.Err() != nil:

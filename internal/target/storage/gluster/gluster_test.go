@@ -9,20 +9,19 @@ import (
 	"testing"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/starter"
+	"plimsoll.dev/plimsoll/internal/proc"
+	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
 // open starts a GlusterFS that is closed with the test.
 func open(t *testing.T, s Settings) *System {
 	t.Helper()
-	if err := Check(s.XFS); err != nil {
-		t.Skip(err)
-	}
+	harness.Able(t, Check(s.XFS))
 	s.Executable = os.Getenv("PLIMSOLL_BINARY")
 	if s.Executable == "" {
 		t.Skip("PLIMSOLL_BINARY does not name the program")
 	}
-	s.Dir, s.Tied = t.TempDir(), starter.New()
+	s.Dir, s.Tied = t.TempDir(), proc.NewTie()
 	t.Cleanup(s.Tied.Close)
 	sys, err := Open(t.Context(), s)
 	if err != nil {

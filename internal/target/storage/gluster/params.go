@@ -1,8 +1,6 @@
 package gluster
 
 import (
-	"errors"
-
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/target"
@@ -37,9 +35,5 @@ func SettingsOf(p workload.Params) (Settings, error) {
 
 // Able is Check with the command that helps, and what can be done instead.
 func Able(xfs bool, instead string) error {
-	err := Check(xfs)
-	if missing, ok := errors.AsType[*machine.MissingError](err); ok {
-		return &target.UnableError{Err: err, Hint: missing.Remedy() + instead}
-	}
-	return err
+	return target.Lacking(Check(xfs), instead)
 }

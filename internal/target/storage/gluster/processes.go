@@ -15,7 +15,7 @@ import (
 	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
-	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 )
 
 // Part is what a process of a System does.
@@ -38,7 +38,7 @@ type Process struct {
 	Server int
 	PID    int
 	Part   Part
-	telemetry.Usage
+	proc.Usage
 }
 
 // Processes are those of GlusterFS that run, with what they use. Shares says of
@@ -88,7 +88,7 @@ func processesOf(m *machine.Machine, n int, shares func(server, pid int) bool) (
 		default:
 			continue // a command
 		}
-		if x.Usage, err = telemetry.ReadAny(p, shares == nil || shares(n, p.PID), x.Part == Management); err != nil {
+		if x.Usage, err = proc.ReadAny(p, shares == nil || shares(n, p.PID), x.Part == Management); err != nil {
 			continue // it has ended
 		}
 		list = append(list, x)

@@ -9,8 +9,9 @@ import (
 	"strconv"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
@@ -84,7 +85,9 @@ func (g *glusterfs) command(name string, args ...string) *exec.Cmd {
 	return g.Client().Command(name, args...)
 }
 
-func (g *glusterfs) start(cmd *exec.Cmd) error { return g.Client().StartCommand(cmd) }
+func (g *glusterfs) start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
+	return g.Client().Start(cmd, how)
+}
 
 func (g *glusterfs) below() string { return g.Dir }
 
@@ -101,10 +104,9 @@ func (g *glusterfs) readings() []record.Reading {
 	if err != nil {
 		return nil // it is being closed
 	}
-	sums := make(map[gluster.Part]telemetry.Usage)
+	sums := make(map[gluster.Part]proc.Usage)
 	for _, p := range processes {
-		u := sums[p.Part]
-		sums[p.Part] = telemetry.Usage{CPUSeconds: u.CPUSeconds + p.CPUSeconds, RSSBytes: u.RSSBytes + p.RSSBytes}
+		sums[p.Part] = sums[p.Part].Plus(p.Usage)
 	}
 	var list []record.Reading
 	for _, part := range gluster.Parts() {
@@ -117,5 +119,5 @@ func (g *glusterfs) readings() []record.Reading {
 
 func (g *glusterfs) close() error {
 	g.Close()
-	return removeBounded(g.Dir)
+	return room.RemoveBounded(g.Dir)
 }

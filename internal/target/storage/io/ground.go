@@ -9,11 +9,10 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"plimsoll.dev/plimsoll/internal/lab/room"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -24,7 +23,7 @@ type ground interface {
 	volume(ctx context.Context, n int) (string, error)
 	// command prepares a process of the ground, which start starts.
 	command(name string, args ...string) *exec.Cmd
-	start(cmd *exec.Cmd) error
+	start(cmd *exec.Cmd, how proc.How) (*proc.Process, error)
 	// below is a directory of this machine on the file system below the volumes.
 	below() string
 	// link is how many bytes a second the network to the volumes carries, measured
@@ -82,12 +81,9 @@ func (d *directories) command(name string, args ...string) *exec.Cmd {
 	return cmd
 }
 
-func (d *directories) start(cmd *exec.Cmd) error {
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
-	return d.session.Tied.Do(func() error {
-		_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst it has our priority
-		return cmd.Start()
-	})
+func (d *directories) start(cmd *exec.Cmd, how proc.How) (*proc.Process, error) {
+	how.On = d.session.Tied.Do
+	return proc.Start(cmd, how)
 }
 
 func (d *directories) below() string { return d.bases[0] }
@@ -104,43 +100,25 @@ func (*directories) readings() []record.Reading { return nil }
 func (d *directories) close() error {
 	var all error
 	for _, base := range d.bases {
-		all = errors.Join(all, removeBounded(base))
+		all = errors.Join(all, room.RemoveBounded(base))
 	}
 	return all
 }
 
-// removeBound is how long the removal of volumes may take.
-const removeBound = time.Minute
-
-// removeBounded removes a directory whose file system may hang.
-func removeBounded(dir string) error {
-	done := make(chan error, 1)
-	go func() { done <- os.RemoveAll(dir) }()
-	select {
-	case err := <-done:
-		if err != nil {
-			return fmt.Errorf("remove volumes: %w", err)
-		}
-		return nil
-	case <-time.After(removeBound):
-		return fmt.Errorf("remove volumes: %s is not removed after %v", dir, removeBound)
-	}
-}
-
-// removeVolumes removes what a run that was killed has made besides its own
-// directory, by the list there.
-func removeVolumes(roomDir string) error {
+// volumesElsewhere are the directories that a run which was killed has made besides
+// its own, by the list there.
+func volumesElsewhere(roomDir string) (dirs []string, err error) {
 	text, err := os.ReadFile(filepath.Join(roomDir, madeFile))
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return nil, nil
 	}
 	if err != nil {
-		return fmt.Errorf("read which volumes there were: %w", err)
+		return nil, fmt.Errorf("read which volumes there were: %w", err)
 	}
 	for dir := range strings.Lines(string(text)) {
 		if dir = strings.TrimSpace(dir); filepath.IsAbs(dir) && strings.HasPrefix(filepath.Base(dir), volumesPrefix) {
-			err = errors.Join(err, removeBounded(dir))
+			dirs = append(dirs, dir)
 		}
 	}
-	return err
+	return dirs, nil
 }

@@ -6,10 +6,12 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"path/filepath"
 	"runtime"
 	"sync"
 	"time"
 
+	"plimsoll.dev/plimsoll/internal/lab/room"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/local"
@@ -46,20 +48,26 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 			"the IO is real and is made by fio; its latencies have fio's resolution, 1 part in 128 and at least 1 µs",
 			"latencies count from submission, also at a fixed rate: what waited before fio submitted it is in the achieved rate alone",
 		}
-		e.Host.Runtimes = map[string]string{"fio": one.binary.Version}
+	}
+	below := one.paths
+	if one.gluster != nil {
+		below = []string{i.Room.Dir}
+	}
+	e.Facts = []record.Fact{
+		record.Version("fio", one.binary.Version), local.FileSystem(below...),
+		record.Placement("what makes the load, the volumes and this program share all processors"),
 	}
 	if !one.job.Direct {
 		notes = append(notes, "IO is buffered: reads may come from memory, and writes be done before they are on the drive")
 	}
 	if one.gluster != nil {
 		notes = append(notes, fmt.Sprintf("the volumes are real ones of a GlusterFS %s of the run's own; its storage servers are namespaces of this machine, and the network between them is a bridge of it", gluster.Version()))
-		if e.Host.Runtimes == nil {
-			e.Host.Runtimes = make(map[string]string)
-		}
-		e.Host.Runtimes["glusterfs"] = gluster.Version()
+		e.Facts = append(e.Facts, record.Version("glusterfs", gluster.Version()))
+	}
+	if one.postgres != "" {
+		e.Facts = append(e.Facts, record.Version("PostgreSQL", filepath.Base(filepath.Dir(one.postgres))))
 	}
 	e.Fidelity.Notes = notes
-	e.Isolation.Notes = []string{"what makes the load, the volumes and this program share all processors"}
 	return e, nil
 }
 
@@ -92,7 +100,7 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 		i.arm, i.ground, i.filled = level.Arm, g, make(map[string]bool)
 		i.mu.Unlock()
 	}
-	if one.postgres != "" && (i.beside == nil || i.beside.ended()) {
+	if one.postgres != "" && (i.beside == nil || i.beside.Ended()) {
 		dir, err := i.ground.volume(ctx, 0)
 		if err != nil {
 			return target.Batch{}, err
@@ -290,7 +298,7 @@ func (l *load) put(v *volume, p *fio.Process) error {
 	if p.Ended() {
 		return nil
 	}
-	p.Kill()
+	p.KillAll()
 	_ = wait(context.Background(), endBound, p.Ended)
 	if p.Ended() {
 		return nil
@@ -310,7 +318,7 @@ func (l *load) measureDrive(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("measure the drive: %w", err)
 	}
-	defer removeBounded(base)
+	defer room.RemoveBounded(base)
 	here := &directories{session: l.session, bases: []string{base}}
 	job := l.job
 	job.Dir, job.Depth, job.Verify, job.Fsync = base, min(l.settings.depth*len(l.volumes), driveDepth), false, 0
@@ -324,9 +332,9 @@ func (l *load) measureDrive(ctx context.Context) error {
 		}
 		if err == nil {
 			err = wait(ctx, bound, p.Ended)
-			p.End()
+			p.Interrupt()
 			_ = wait(context.Background(), endBound, p.Ended)
-			p.Kill()
+			p.KillAll()
 		}
 		if err != nil {
 			return fio.Report{}, fmt.Errorf("measure the drive: %w", err)

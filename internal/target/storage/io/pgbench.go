@@ -5,8 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
-	"os/exec"
+	"io"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -15,43 +14,45 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
-
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 )
 
-// installPostgres is the command that installs a PostgreSQL with pgbench.
-const installPostgres = "apt-get install --no-install-recommends postgresql"
-
-// findPostgres is the directory of the programs of the newest PostgreSQL.
-func findPostgres() (string, error) {
-	unable := func(format string, args ...any) error {
-		return &target.UnableError{Err: fmt.Errorf("beside=pgbench: "+format, args...), Hint: "install it: " + installPostgres + ", or leave beside out"}
-	}
-	if os.Geteuid() != 0 {
-		return "", unable("PostgreSQL gets a user and a mount of its own, which takes root")
-	}
-	for _, name := range []string{"unshare", "setpriv"} {
-		if _, err := exec.LookPath(name); err != nil {
-			return "", unable("%w", err)
+// postgresNeeds are the programs of a PostgreSQL under pgbench.
+func postgresNeeds() []proc.Program {
+	pgbench := proc.Program{Name: pgbenchName, Package: "postgresql", Look: func() string {
+		found, _ := filepath.Glob("/usr/lib/postgresql/*/bin/" + pgbenchName) // the pattern is well formed
+		if len(found) == 0 {
+			return ""
 		}
+		version := func(path string) int {
+			n, _ := strconv.Atoi(strings.Split(path, "/")[4])
+			return n
+		}
+		return slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })
+	}}
+	needs := []proc.Program{pgbench, {Name: "unshare", Package: "util-linux"}, {Name: "setpriv", Package: "util-linux"}}
+	for i := range needs {
+		needs[i].For = Name
 	}
-	found, err := filepath.Glob("/usr/lib/postgresql/*/bin/pgbench")
-	if err != nil || len(found) == 0 {
-		return "", unable("there is no pgbench of PostgreSQL in /usr/lib/postgresql")
-	}
-	version := func(path string) int {
-		n, _ := strconv.Atoi(strings.Split(path, "/")[4])
-		return n
-	}
-	return filepath.Dir(slices.MaxFunc(found, func(a, b string) int { return version(a) - version(b) })), nil
+	return needs
+}
+
+const pgbenchName = "pgbench"
+
+// findPostgres is the directory of the programs of the newest PostgreSQL. It gets
+// a user and a mount of its own, which takes root.
+func findPostgres() (string, error) {
+	paths, missing := proc.Look("beside="+pgbenchName, "", postgresNeeds())
+	return filepath.Dir(paths[pgbenchName]), target.Lacking(missing.Err(), ", or leave beside out")
 }
 
 // postgresScript runs a PostgreSQL on a volume ($1) by programs of a directory
 // ($2), and pgbench on it. The volume lies over /mnt, where its user may go; the
 // socket is an abstract one of the network's namespace.
 const postgresScript = `set -e
+exec 2>&1
 rm -rf "$1/postgres"
 mkdir "$1/postgres"
 chown postgres: "$1/postgres"
@@ -69,8 +70,7 @@ exec setpriv --reuid=postgres --regid=postgres --init-groups --no-new-privs "$bi
 
 // database is a PostgreSQL under pgbench on a volume, as a second load.
 type database struct {
-	cmd  *exec.Cmd
-	done chan struct{}
+	*proc.Process
 
 	mu        sync.Mutex
 	seconds   int // that it told of
@@ -86,26 +86,20 @@ const databaseBound = 2 * time.Minute
 // startDatabase starts one on a directory of a ground and returns once it tells
 // of transactions.
 func startDatabase(ctx context.Context, g ground, dir, programs, name string) (*database, error) {
-	d := &database{done: make(chan struct{})}
+	d := &database{}
 	// The first process of a namespace takes all others along, and ends with the
 	// one that made it.
-	d.cmd = g.command("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c", postgresScript, "sh", dir, programs, name)
-	out, err := d.cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("start pgbench: %w", err)
-	}
-	d.cmd.Stderr = d.cmd.Stdout
-	if err := g.start(d.cmd); err != nil {
-		return nil, fmt.Errorf("start pgbench: %w", err)
-	}
-	go func() {
+	cmd := g.command("unshare", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc", "/bin/sh", "-c", postgresScript, "sh", dir, programs, name)
+	var err error
+	d.Process, err = g.start(cmd, proc.How{Name: pgbenchName, Output: func(out io.Reader) {
 		for lines := bufio.NewScanner(out); lines.Scan(); {
 			d.read(lines.Text())
 		}
-		_ = d.cmd.Wait() // that it has ended is what counts
-		close(d.done)
-	}()
-	err = wait(ctx, databaseBound, func() bool { n, _, _, _ := d.told(); return n > 0 || d.ended() })
+	}})
+	if err != nil {
+		return nil, err
+	}
+	err = wait(ctx, databaseBound, func() bool { n, _, _, _ := d.told(); return n > 0 || d.Ended() })
 	if n, _, _, last := d.told(); err == nil && n == 0 {
 		err = errors.New("it makes no transactions: " + last)
 	}
@@ -143,15 +137,6 @@ func (d *database) told() (seconds int, sum, weighed float64, last string) {
 	return d.seconds, d.sum, d.weighed, d.last
 }
 
-func (d *database) ended() bool {
-	select {
-	case <-d.done:
-		return true
-	default:
-		return false
-	}
-}
-
 // reading is what it last told.
 func (d *database) reading() record.Reading {
 	d.mu.Lock()
@@ -162,20 +147,6 @@ func (d *database) reading() record.Reading {
 // stop ends it: the program that made its namespace is the child of one that
 // enters a machine, or what was started itself.
 func (d *database) stop() {
-	if d.ended() {
-		return
-	}
-	pids := []int{d.cmd.Process.Pid}
-	for i := 0; i < len(pids); i++ {
-		text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pids[i], pids[i]))
-		for word := range strings.FieldsSeq(string(text)) {
-			if n, err := strconv.Atoi(word); err == nil {
-				pids = append(pids, n)
-			}
-		}
-	}
-	for _, pid := range slices.Backward(pids) {
-		_ = unix.Kill(pid, unix.SIGKILL) // it may have ended with another
-	}
-	_ = wait(context.Background(), endBound, d.ended)
+	d.KillAll()
+	_ = wait(context.Background(), endBound, d.Ended)
 }

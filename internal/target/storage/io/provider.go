@@ -2,15 +2,15 @@ package io
 
 import (
 	"context"
-	"errors"
 
-	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/local"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
+	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 )
 
 // Provider opens volumes.
@@ -20,10 +20,12 @@ type Provider struct{}
 const Name = "io"
 
 // rooms are the directories of the runs.
-func rooms() local.Rooms { return local.Rooms{Kind: "io", Before: removeVolumes} }
+func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "io", Elsewhere: volumesElsewhere} }
 
 // SweepHost implements target.Sweeper.
-func (Provider) SweepHost(h target.Host) error { return rooms().SweepHost(h) }
+func (Provider) SweepHost(ctx context.Context, h target.Host, removes func(run string) bool) ([]target.Leftover, error) {
+	return rooms().SweepHost(ctx, h, removes)
+}
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target {
@@ -31,7 +33,16 @@ func (Provider) Declare() workload.Target {
 	return workload.Target{Name: Name, Kind: kind, Axes: map[string]workload.TargetAxis{
 		axisVolumes: {Loop: workload.Closed, Stream: &kind}, axisDepth: {Loop: workload.Closed, Stream: &kind}, axisRate: {Loop: workload.Open, Stream: &kind},
 		axisWorkers: {Loop: workload.Closed, Stream: &small}, axisOperations: {Loop: workload.Open, Stream: &small},
-	}}
+	}, Facts: append(record.Versions(map[string]string{"fio": "", "glusterfs": "", "PostgreSQL": ""}), local.FileSystem())}
+}
+
+// Needs implements target.Provider.
+func (Provider) Needs() []proc.Program {
+	needs := append([]proc.Program{fio.Program()}, postgresNeeds()...)
+	for i := range needs[1:] {
+		needs[1+i].Optional = "for beside=" + pgbenchName
+	}
+	return append(needs, gluster.Needs()...)
 }
 
 // Outline implements target.Provider.
@@ -44,7 +55,7 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 
 // Open implements target.Provider.
 func (Provider) Open(_ context.Context, r target.Request) (target.Session, error) {
-	return &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: starter.New()}}, nil
+	return &session{Session: local.Session{Request: r, Rooms: rooms(), Tied: proc.NewTie()}}, nil
 }
 
 // session is the volumes of one run.
@@ -85,14 +96,10 @@ func (s *session) prepare(ctx context.Context, arm string, given map[string]stri
 	}
 	path := params.Get("fio")
 	if one.binary, err = fio.Find(ctx, path); err != nil {
-		var missing *fio.NotFoundError
-		switch {
-		case path != "":
+		if path != "" {
 			return target.ParamMistake("fio", "give the path of an fio", "%w", err)
-		case errors.As(err, &missing):
-			return &target.UnableError{Err: err, Hint: "install it: " + fio.Install + ", or give its path: --set fio=PATH"}
 		}
-		return err
+		return target.Lacking(err, ", or give its path: --set fio=PATH")
 	}
 	if err := one.checkJob(ctx); err != nil {
 		return err

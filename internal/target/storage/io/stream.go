@@ -272,7 +272,7 @@ func (l *load) emit(s target.Schedule, dropped float64) error {
 // failed by then as many as it was to do, or would have had under way. Alive is
 // how many volumes had not.
 func (l *load) failures(s target.Schedule, i int) (failed map[string]int, alive int) {
-	if i == len(l.windows)-1 && l.beside != nil && l.beside.ended() {
+	if i == len(l.windows)-1 && l.beside != nil && l.beside.Ended() {
 		failed = map[string]int{"pgbench ended": 1}
 	}
 	for _, v := range l.volumes {
@@ -322,9 +322,9 @@ func (l *load) finish(ctx context.Context, s target.Schedule) error {
 	l.mu.Unlock()
 	for _, v := range l.running() {
 		if l.small != nil {
-			v.proc.Kill() // it has nothing to report at its end
+			v.proc.KillAll() // it has nothing to report at its end
 		} else {
-			v.proc.End()
+			v.proc.Interrupt()
 		}
 	}
 	_ = wait(ctx, min(max(s.Timeout, leastEnding), mostEnding), func() bool {

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/local/fio"
@@ -46,7 +47,7 @@ func (l *load) sumUp(s target.Schedule) {
 		if n, sum, weighed, last := l.beside.told(); n > l.besideSeconds && sum > l.besideSum {
 			tell(sourceTransactions, (sum-l.besideSum)/float64(n-l.besideSeconds))
 			tell(sourceTransaction, (weighed-l.besideWeighed)/(sum-l.besideSum))
-		} else if l.beside.ended() {
+		} else if l.beside.Ended() {
 			l.rec.Emit(&record.Note{About: l.rec.Step(), Text: "pgbench ended: " + last})
 		}
 	}
@@ -150,18 +151,18 @@ func (i *instance) Readings() []record.Reading {
 	next := gauges{at: i.rec.Clock.Now(), used: make(map[int]float64)}
 	seconds := (next.at - i.gauges.at).Seconds()
 	known := i.gauges.at > 0 && seconds > 0.05
-	var all telemetry.Usage
+	var all proc.Usage
 	busiest := 0.0
 	for _, v := range l.volumes {
 		if v.proc == nil || v.proc.Ended() {
 			continue
 		}
 		pid := v.proc.PID()
-		u, err := telemetry.ReadProcess(pid)
+		u, err := proc.Read(pid)
 		if err != nil {
 			continue // it has just ended
 		}
-		all.CPUSeconds, all.RSSBytes = all.CPUSeconds+u.CPUSeconds, all.RSSBytes+u.RSSBytes
+		all = all.Plus(u)
 		next.used[pid] = u.CPUSeconds
 		if was, ok := i.gauges.used[pid]; ok && known {
 			busiest = max(busiest, min((u.CPUSeconds-was)/seconds, 1))

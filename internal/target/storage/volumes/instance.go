@@ -15,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/local"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 )
 
@@ -72,7 +73,7 @@ func (i *instance) Describe(context.Context) (record.Environment, error) {
 			"GlusterFS is real; its storage servers and the client run on this machine in namespaces of their own: they share its processors and disk, and no network card is between them",
 		}},
 	}
-	e.Host.Runtimes = map[string]string{"glusterfs": gluster.Version()}
+	e.Facts = []record.Fact{record.Version("glusterfs", gluster.Version()), local.FileSystem(i.Room.Dir)}
 	return e, nil
 }
 

@@ -4,6 +4,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/local"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 )
 
@@ -128,5 +129,5 @@ func declared() workload.Target {
 	return workload.Target{Name: Name, Kind: volumes(), Axes: map[string]workload.TargetAxis{
 		axisVolumes: {Loop: workload.Closed}, axisRate: {Loop: workload.Open},
 		axisDeletions: {Loop: workload.Closed, Whole: true, Kind: &gone}, axisBricks: {Loop: workload.Closed, Whole: true, Kind: &hurt},
-	}}
+	}, Facts: []record.Fact{record.Version("glusterfs", ""), local.FileSystem()}}
 }

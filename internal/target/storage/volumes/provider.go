@@ -4,9 +4,9 @@ import (
 	"context"
 	"time"
 
-	"plimsoll.dev/plimsoll/internal/lab/starter"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/target/local"
@@ -18,6 +18,9 @@ type Provider struct{}
 
 // Declare implements target.Provider.
 func (Provider) Declare() workload.Target { return declared() }
+
+// Needs implements target.Provider.
+func (Provider) Needs() []proc.Program { return gluster.Needs() }
 
 // Outline implements target.Provider.
 func (Provider) Outline(r target.Request) ([]target.Change, error) {
@@ -32,10 +35,12 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 }
 
 // rooms are the directories of the runs.
-func rooms() local.Rooms { return local.Rooms{Kind: "volumes"} }
+func rooms() local.Rooms { return local.Rooms{Target: Name, Kind: "volumes"} }
 
 // SweepHost implements target.Sweeper.
-func (Provider) SweepHost(h target.Host) error { return rooms().SweepHost(h) }
+func (Provider) SweepHost(ctx context.Context, h target.Host, removes func(run string) bool) ([]target.Leftover, error) {
+	return rooms().SweepHost(ctx, h, removes)
+}
 
 // Open implements target.Provider.
 func (Provider) Open(_ context.Context, r target.Request) (target.Session, error) {
@@ -56,7 +61,7 @@ func (Provider) Open(_ context.Context, r target.Request) (target.Session, error
 	if err := gluster.Able(xfs, ""); err != nil {
 		return nil, err
 	}
-	s.Tied = starter.New()
+	s.Tied = proc.NewTie()
 	return s, nil
 }
 
@@ -74,7 +79,7 @@ func (s *session) resolve() error {
 		if err != nil {
 			return err
 		}
-		s.arms[arm], err = settingsOf(params, time.Duration(s.Plan.Axis.PodLife))
+		s.arms[arm], err = settingsOf(params, time.Duration(s.Plan.Axis.Life))
 		return err
 	})
 }

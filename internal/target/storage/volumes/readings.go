@@ -4,6 +4,7 @@ import (
 	"sync"
 
 	"plimsoll.dev/plimsoll/internal/lab/telemetry"
+	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 )
@@ -56,7 +57,7 @@ func (m *meter) bricks() map[process]bool {
 
 // sum is what processes use together.
 type sum struct {
-	telemetry.Usage
+	proc.Usage
 	processes int
 }
 
@@ -88,11 +89,10 @@ func (m *meter) read(sys *gluster.System) (map[string]sum, error) {
 	for _, part := range gluster.Parts() {
 		sums[string(part)] = sum{}
 	}
-	add := func(source string, u telemetry.Usage) {
+	add := func(source string, u proc.Usage) {
 		s := sums[source]
 		s.processes++
-		s.CPUSeconds, s.RSSBytes, s.ShareBytes = s.CPUSeconds+u.CPUSeconds, s.RSSBytes+u.RSSBytes, s.ShareBytes+u.ShareBytes
-		s.Threads, s.Handles = s.Threads+u.Threads, s.Handles+u.Handles
+		s.Usage = s.Usage.Plus(u)
 		sums[source] = s
 	}
 	shares, cpu := make(map[process]int64, len(list)), make(map[process]float64, len(list))

@@ -1,0 +1,35 @@
+package cli
+
+import (
+	"os"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// What targets run is what 'make deps' installs, so that their tests are not
+// skipped where it was run.
+func TestMakeDepsInstallsWhatTargetsNeed(t *testing.T) {
+	text, err := os.ReadFile("../../Makefile")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var installed, needed []string
+	for _, line := range regexp.MustCompile(`(?m)^[A-Z]+_PACKAGES := (.+)$`).FindAllStringSubmatch(string(text), -1) {
+		installed = append(installed, strings.Fields(line[1])...)
+	}
+	for _, n := range needs() {
+		needed = append(needed, n.Package)
+		// Debian always has util-linux.
+		if n.Optional == "" && n.Package != "util-linux" && !slices.Contains(installed, n.Package) {
+			t.Errorf("target %s runs %s: add the package %s to the Makefile's", n.For, n.Name, n.Package)
+		}
+	}
+	yardsticks := []string{"wrk", "nghttp2-client"} // of benchmarks
+	for _, name := range installed {
+		if !slices.Contains(needed, name) && !slices.Contains(yardsticks, name) {
+			t.Errorf("the Makefile installs %s: no target needs it", name)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package settings
+
+import (
+	"errors"
+	"reflect"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"plimsoll.dev/plimsoll/internal/plan/planted"
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Flags are the flags of a target's settings on one command.
+type Flags []*flag
+
+// flag is the value of one of them.
+type flag struct {
+	Field
+	text  string
+	given bool
+}
+
+// AddFlags adds the flags of those settings that are taken.
+func AddFlags(to *pflag.FlagSet, own any, take func(Field) bool) (added Flags) {
+	for _, f := range Fields(own) {
+		if f.Flag == "" || !take(f) {
+			continue
+		}
+		help := f.tag.Get("help")
+		if word := f.tag.Get("value"); word != "" {
+			help = strings.Replace(help, word, "`"+word+"`", 1)
+		}
+		one := &flag{Field: f, text: f.tag.Get("default")}
+		added = append(added, one)
+		if to.Var(one, f.Flag, help); f.typ.Kind() == reflect.Bool {
+			to.Lookup(f.Flag).NoOptDefVal = "true"
+		}
+	}
+	return added
+}
+
+// Written is what was given by the flags, as a file says it.
+func (f Flags) Written() (written strictyaml.Raw) {
+	for _, one := range f {
+		if one.given && (one.text != "" || one.typ.Kind() == reflect.Map) { // "$UNSET" names nothing
+			raw, _ := one.raw(one.text) // Set has read it
+			written = written.With(one.Path, raw)
+		}
+	}
+	return written
+}
+
+// raw is the text of a flag as a file has it.
+func (f *flag) raw(text string) (strictyaml.Raw, error) {
+	if f.typ.Kind() == reflect.Map {
+		values, err := planted.ParseList(text)
+		return strictyaml.Map(values), err
+	}
+	if _, reads := reflect.New(f.typ).Interface().(interface{ UnmarshalText([]byte) error }); reads || f.typ.Kind() == reflect.String {
+		return strictyaml.Text(text), nil
+	}
+	return strictyaml.Word(text), nil
+}
+
+// Set implements pflag.Value: a flag is read as the same value in a file.
+func (f *flag) Set(text string) error {
+	raw, err := f.raw(text)
+	if err == nil {
+		err = raw.Decode("", reflect.New(f.typ).Interface(), nil)
+	}
+	if problems := strictyaml.Problems(err); len(problems) > 0 {
+		err = errors.New(problems[0].Message)
+	}
+	if example := f.tag.Get("example"); err != nil && example != "" {
+		return errors.New(err.Error() + ", for example --" + f.Flag + " " + example)
+	}
+	f.text, f.given = text, true
+	return err
+}
+
+// String implements pflag.Value.
+func (f *flag) String() string { return f.text }
+
+// Type implements pflag.Value: it stands in the help.
+func (f *flag) Type() string {
+	if named, ok := reflect.New(f.typ).Interface().(interface{ Type() string }); ok {
+		return named.Type()
+	}
+	switch f.typ.Kind() {
+	case reflect.Float64:
+		return "float"
+	case reflect.Struct, reflect.Map:
+		return "string"
+	}
+	return f.typ.Kind().String()
+}

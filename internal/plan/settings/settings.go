@@ -1,0 +1,310 @@
+// Package settings answers one question: what can a user set of one target, by
+// which key of a plan and by which flag? A target declares that as a struct, and
+// one walk of it gives the flags with their help, reads what stands in a plan,
+// fills in the defaults, checks it and writes it down.
+//
+// A field has a key (the tag yaml). Further tags are:
+//
+//	flag     its flag; of an inner struct what the flags of its fields begin with
+//	help     what the flag does
+//	value    the word of help that stands for the flag's value
+//	default  what holds where nothing is said
+//	unit     what a number counts, such as "number of processors"
+//	range    its bounds, "0..64", or "0.." for no upper one
+//	example  a value, where the default is none
+//
+// The zero value of a field without a default stands for one that is not given.
+package settings
+
+import (
+	"cmp"
+	"encoding"
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/text/strictyaml"
+)
+
+// Own are a target's own settings: a pointer to a struct as the package tells.
+type Own interface {
+	// System names what is loaded, as in "node-density on a private lab".
+	System() string
+	// Named are the flags that name the same system to another command; nil for
+	// one that the run makes for itself.
+	Named() []string
+}
+
+// completer is a struct with defaults that follow from others of its fields.
+// Given reports whether something was said of a key.
+type completer interface {
+	Complete(given func(key string) bool)
+}
+
+// checker is a struct that judges more than the bounds of its fields.
+type checker interface{ Check(c *Check) }
+
+// Field is one setting.
+type Field struct {
+	Path string // its key, after those that it stands below: lab.nodes
+	Flag string // without dashes
+
+	tag   reflect.StructTag
+	typ   reflect.Type
+	index []int
+}
+
+// example is a value that a user might give, "" for none.
+func (f Field) example() string { return cmp.Or(f.tag.Get("example"), f.tag.Get("default")) }
+
+// Fields lists the settings in a struct, or in a pointer to one, in their order.
+func Fields(of any) []Field {
+	t := reflect.TypeOf(of)
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	return fieldsOf(t, Field{})
+}
+
+// fieldsOf lists those of a struct that stands at a field.
+func fieldsOf(t reflect.Type, in Field) (list []Field) {
+	for i := range t.NumField() {
+		field := t.Field(i)
+		key, _, _ := strings.Cut(field.Tag.Get("yaml"), ",")
+		f := Field{in.Path + key, in.Flag + field.Tag.Get("flag"), field.Tag, field.Type, append(in.index[:len(in.index):len(in.index)], i)}
+		if inner, ok := group(field.Type); ok {
+			f.Path += "."
+			list = append(list, fieldsOf(inner, f)...)
+			continue
+		}
+		list = append(list, f)
+	}
+	return list
+}
+
+// group is the struct that a field holds settings in.
+func group(t reflect.Type) (reflect.Type, bool) {
+	if t.Kind() != reflect.Pointer || t.Elem().Kind() != reflect.Struct {
+		return nil, false
+	}
+	return t.Elem(), true
+}
+
+// of is the value of the field, invalid where what it stands in is not there.
+func (f Field) of(own any) reflect.Value {
+	v := reflect.ValueOf(own).Elem()
+	for _, i := range f.index {
+		if v.Kind() == reflect.Pointer {
+			if v.IsNil() {
+				return reflect.Value{}
+			}
+			v = v.Elem()
+		}
+		v = v.Field(i)
+	}
+	return v
+}
+
+// visit calls each for a struct and those in it, with what their paths begin
+// with. A struct is visited before those in it.
+func visit(v reflect.Value, path string, each func(one any, path string)) {
+	each(v.Addr().Interface(), path)
+	for i := range v.NumField() {
+		if _, ok := group(v.Field(i).Type()); ok && !v.Field(i).IsNil() {
+			key, _, _ := strings.Cut(v.Type().Field(i).Tag.Get("yaml"), ",")
+			visit(v.Field(i).Elem(), path+key+".", each)
+		}
+	}
+}
+
+// Read reads what is written into a pointer to a struct, and fills in what is
+// left open. In is where it stands in the file whose positions these are. The
+// error is a *strictyaml.Error.
+func Read(written strictyaml.Raw, into any, in string, at *strictyaml.Positions) error {
+	if err := written.Decode(in, into, at); err != nil {
+		return err
+	}
+	visit(reflect.ValueOf(into).Elem(), "", func(one any, path string) {
+		given := func(key string) bool { return written.Has(path + key) }
+		for _, f := range Fields(one) {
+			text, ok := f.tag.Lookup("default")
+			if v := f.of(one); ok && v.IsValid() && v.IsZero() && !given(f.Path) {
+				if err := strictyaml.Word(text).Decode("", v.Addr().Interface(), nil); err != nil {
+					panic(fmt.Sprintf("settings: the default of %s: %v", f.Path, err))
+				}
+			}
+		}
+		if c, ok := one.(completer); ok {
+			c.Complete(given)
+		}
+	})
+	return nil
+}
+
+// Write writes settings down: what was given, and whatever is not zero.
+func Write(own any, given strictyaml.Raw) (written strictyaml.Raw) {
+	for _, f := range Fields(own) {
+		if v := f.of(own); v.IsValid() && (!v.IsZero() || given.Has(f.Path)) {
+			written = written.With(f.Path, rawOf(v))
+		}
+	}
+	return written
+}
+
+// Differing tells what of settings is not their default, as "key: value", but for
+// some keys.
+func Differing(own any, but ...string) (told []string) {
+	for _, f := range Fields(own) {
+		v := f.of(own)
+		if slices.Contains(but, f.Path) || !v.IsValid() || v.IsZero() {
+			continue
+		}
+		text := rawOf(v).Meaning()
+		if plain := rawOf(v).String(); plain != "" {
+			text = plain
+		}
+		if text != f.tag.Get("default") {
+			told = append(told, f.Path+": "+text)
+		}
+	}
+	return told
+}
+
+// rawOf is a value as a file has it.
+func rawOf(v reflect.Value) strictyaml.Raw {
+	switch value := v.Interface().(type) {
+	case encoding.TextMarshaler:
+		text, _ := value.MarshalText() // one that was read can be written
+		return strictyaml.Text(string(text))
+	case string:
+		return strictyaml.Text(value)
+	case map[string]string:
+		return strictyaml.Map(value)
+	case float64:
+		return strictyaml.Word(strconv.FormatFloat(value, 'g', -1, 64))
+	default:
+		return strictyaml.Word(fmt.Sprint(value))
+	}
+}
+
+// FlagOf is the flag of the setting at a path, with dashes, and for a path that
+// holds settings the first of theirs; "" for none.
+func FlagOf(own any, path string) string {
+	var below []string
+	for _, f := range Fields(own) {
+		switch {
+		case f.Flag == "":
+		case f.Path == path:
+			return "--" + f.Flag
+		case strings.HasPrefix(f.Path, path+"."):
+			below = append(below, "--"+f.Flag)
+		}
+	}
+	if len(below) == 0 {
+		return ""
+	}
+	return strings.Join(below[:min(len(below), 2)], ", ") + " ..."
+}
+
+// Check collects what is wrong with settings, in the words of the file that they
+// are from, or of flags.
+type Check struct {
+	strictyaml.Validation
+	own  any
+	in   string // the path of the settings in the file
+	path string // of the struct that is judged
+	// flags says that they are from flags.
+	flags bool
+}
+
+// Problem adds a problem with the value of a key.
+func (c *Check) Problem(key, hint, format string, args ...any) {
+	c.Add(strings.TrimSuffix(c.in+c.path+key, "."), hint, format, args...)
+}
+
+// Key is what the user knows a key by: itself, or its flag.
+func (c *Check) Key(key string) string {
+	if flag := FlagOf(c.own, c.path+key); c.flags && flag != "" {
+		return flag
+	}
+	return key
+}
+
+// Set is how the user gives a key a value.
+func (c *Check) Set(key, value string) string {
+	switch {
+	case !c.flags:
+		return key + ": " + value
+	case value == "true":
+		return c.Key(key)
+	}
+	return c.Key(key) + " " + value
+}
+
+// Validate judges settings that were read. In is where they stand in the file
+// whose positions these are; without positions they are from flags.
+func Validate(own any, in string, at *strictyaml.Positions) []strictyaml.Problem {
+	c := &Check{strictyaml.Validation{At: at}, own, in + ".", "", at == nil}
+	if in == "" {
+		c.in = ""
+	}
+	visit(reflect.ValueOf(own).Elem(), "", func(one any, path string) {
+		c.path = path
+		c.ranges(one)
+		if judged, ok := one.(checker); ok {
+			judged.Check(c)
+		}
+	})
+	return c.Problems
+}
+
+// Ranges judges the bounds of settings alone, in the words of a file.
+func Ranges(own any) []strictyaml.Problem {
+	c := &Check{own: own}
+	c.ranges(own)
+	return c.Problems
+}
+
+// ranges judges the fields of a struct itself by their bounds.
+func (c *Check) ranges(one any) {
+	for _, f := range Fields(one) {
+		bounds, ok := f.tag.Lookup("range")
+		if !ok || len(f.index) > 1 {
+			continue
+		}
+		v, x := f.of(one), 0.0
+		if v.CanFloat() {
+			x = v.Float()
+		} else {
+			x = float64(v.Int())
+		}
+		low, high, want := bounded(bounds)
+		if x == 0 && f.tag.Get("default") == "" || x >= low && x <= high && !math.IsInf(x, 0) {
+			continue
+		}
+		hint := ""
+		if example := f.example(); example != "" {
+			hint = "for example " + c.Set(f.Path, example)
+		}
+		c.Problem(f.Path, hint, "%v is not a %s: want %s", v.Interface(), f.tag.Get("unit"), want)
+	}
+}
+
+// bounded reads the bounds of a range, and tells them in words.
+func bounded(text string) (low, high float64, want string) {
+	first, last, _ := strings.Cut(text, "..")
+	low, err := strconv.ParseFloat(first, 64)
+	if high = math.Inf(1); last != "" && err == nil {
+		high, err = strconv.ParseFloat(last, 64)
+	}
+	switch {
+	case err != nil:
+		panic("settings: no range: " + text)
+	case last == "":
+		return low, high, "at least " + first
+	}
+	return low, high, first + " to " + last
+}

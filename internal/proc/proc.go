@@ -1,0 +1,293 @@
+// Package proc runs programs: it finds one and its version, starts it tied to
+// this process and placed, waits until it is ready, keeps the tail of what it
+// says, reads what it uses, and ends it.
+//
+//	found, err := program.Find(ctx, "")
+//	p, err := proc.Start(exec.Command(found.Path), proc.How{Name: "HAProxy", On: tie.Do})
+//	err = p.Await(ctx, time.Second, func() error { ... })
+//	used, err := p.Usage()
+//	err = p.Stop()
+package proc
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// How says how a program is started.
+type How struct {
+	// Name is what errors call it.
+	Name string
+	// On calls a function on a thread that the process dies with, and where it is
+	// to run: Tie.Do, or what enters a namespace there. The process then begins at
+	// normal priority, whatever this one has. Nil lets it outlive this one.
+	On func(func() error) error
+	// CPUs are the processors that it is kept to, none for those of the thread.
+	CPUs []int
+	// Namespaces are those that are made for it (CLONE_NEW...).
+	Namespaces uintptr
+	// Output reads what it writes to its standard output, to the end.
+	Output func(io.Reader)
+	// Log is a file that what it says is added to; "" keeps the last lines.
+	Log string
+}
+
+// Process is a program that was started.
+type Process struct {
+	name  string
+	cmd   *exec.Cmd
+	log   string
+	tail  Tail
+	ended chan struct{} // closed once it was waited for
+	err   error         // how it ended, once it has
+}
+
+// Start starts a command, in a session of its own: the terminal's Ctrl-C is not
+// for it. Its tail, or log, is of what it writes and the command leads nowhere.
+func Start(cmd *exec.Cmd, how How) (*Process, error) {
+	p := &Process{name: how.Name, cmd: cmd, log: how.Log, ended: make(chan struct{})}
+	var says io.Writer = &p.tail
+	if how.Log != "" {
+		log, err := os.OpenFile(how.Log, os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+		if err != nil {
+			return nil, p.failed("start", err)
+		}
+		defer log.Close()
+		says = log
+	}
+	var out io.Reader
+	switch {
+	case how.Output != nil:
+		var err error
+		if out, err = cmd.StdoutPipe(); err != nil {
+			return nil, p.failed("start", err)
+		}
+	case cmd.Stdout == nil:
+		cmd.Stdout = says
+	}
+	if cmd.Stderr == nil {
+		cmd.Stderr = says
+	}
+	if cmd.WaitDelay == 0 {
+		cmd.WaitDelay = time.Second // what it has started may hold what it wrote to
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Cloneflags: how.Namespaces}
+	start := func() error { return keptTo(how.CPUs, cmd.Start) }
+	if how.On != nil {
+		cmd.SysProcAttr.Pdeathsig = syscall.SIGKILL
+		start = func() error {
+			return how.On(func() error {
+				_ = unix.SchedSetAttr(0, &unix.SchedAttr{Size: unix.SizeofSchedAttr}, 0) // at worst it has our priority
+				return keptTo(how.CPUs, cmd.Start)
+			})
+		}
+	}
+	if err := start(); err != nil {
+		return nil, p.failed("start", err)
+	}
+	go func() {
+		if out != nil {
+			how.Output(out)
+		}
+		p.err = cmd.Wait()
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+func (p *Process) failed(what string, err error) error {
+	return fmt.Errorf("%s %s: %w", what, p.name, err)
+}
+
+// keptTo calls f on a thread that is kept to some processors, and so are
+// processes that f starts. None means no change.
+func keptTo(processors []int, f func() error) error {
+	if len(processors) == 0 {
+		return f()
+	}
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	var before, wanted unix.CPUSet
+	if err := unix.SchedGetaffinity(0, &before); err != nil {
+		return fmt.Errorf("read the processors of a thread: %w", err)
+	}
+	for _, c := range processors {
+		wanted.Set(c)
+	}
+	if err := unix.SchedSetaffinity(0, &wanted); err != nil {
+		return fmt.Errorf("keep a thread to processors %v: %w", processors, err)
+	}
+	defer unix.SchedSetaffinity(0, &before)
+	return f()
+}
+
+// Processors are those that a process may use, 0 for the calling thread.
+func Processors(pid int) (list []int, err error) {
+	var set unix.CPUSet
+	if err := unix.SchedGetaffinity(pid, &set); err != nil {
+		return nil, fmt.Errorf("read the processors: %w", err)
+	}
+	for cpu := 0; len(list) < set.Count(); cpu++ {
+		if set.IsSet(cpu) {
+			list = append(list, cpu)
+		}
+	}
+	return list, nil
+}
+
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Inner is that of the program itself where what was started only starts it, as
+// what enters namespaces does.
+func (p *Process) Inner() int {
+	pid := p.PID()
+	for range 4 {
+		below := children(pid)
+		if len(below) == 0 {
+			break
+		}
+		pid = below[0]
+	}
+	return pid
+}
+
+// children are the processes that a process has started.
+func children(pid int) (list []int) {
+	files, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pid)) // the pattern is well formed
+	for _, file := range files {
+		text, _ := os.ReadFile(file) // its thread may have ended
+		for word := range strings.FieldsSeq(string(text)) {
+			if n, err := strconv.Atoi(word); err == nil {
+				list = append(list, n)
+			}
+		}
+	}
+	return list
+}
+
+// Done is closed once the process has ended and what it wrote was read.
+func (p *Process) Done() <-chan struct{} { return p.ended }
+
+// Ended reports whether it has.
+func (p *Process) Ended() bool {
+	select {
+	case <-p.ended:
+		return true
+	default:
+		return false
+	}
+}
+
+// Wait waits until it has; the error is that of exec.Cmd.Wait.
+func (p *Process) Wait() error {
+	<-p.ended
+	return p.err
+}
+
+// State is how it ended, once it has.
+func (p *Process) State() *os.ProcessState { return p.cmd.ProcessState }
+
+// Said are the last lines of what it has said; see How.Log.
+func (p *Process) Said() string {
+	if p.log != "" {
+		return LogTail(p.log, saidLines)
+	}
+	return strings.Join(p.tail.Lines(), "\n")
+}
+
+// saidLines is how many lines of a log are told.
+const saidLines = 3
+
+// EndedError says that a process ended before it was ready.
+type EndedError struct {
+	Name string
+	Said string // the end of what it said
+}
+
+// Error implements error.
+func (e *EndedError) Error() string { return e.Name + " ended at its start: " + e.Said }
+
+// Await returns once the process is ready, which it is asked again and again for
+// at most so long. One that ends before gives an *EndedError.
+func (p *Process) Await(ctx context.Context, bound time.Duration, ready func() error) error {
+	over := time.NewTimer(bound)
+	defer over.Stop()
+	// How long it takes is known to 1/64.
+	for pause := 2 * time.Millisecond; ; pause += pause / 64 {
+		err := ready()
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return &EndedError{p.name, p.Said()}
+		case <-ctx.Done():
+			return p.failed("start", context.Cause(ctx))
+		case <-over.C:
+			return fmt.Errorf("%s is not ready after %v: %w: %s", p.name, bound, err, p.Said())
+		case <-time.After(pause):
+		}
+	}
+}
+
+// Interrupt asks the program to end, as Ctrl-C does.
+func (p *Process) Interrupt() {
+	if !p.Ended() {
+		_ = syscall.Kill(p.Inner(), syscall.SIGINT) // it may have ended meanwhile
+	}
+}
+
+// Kill kills the process, and does not wait.
+func (p *Process) Kill() { _ = p.cmd.Process.Kill() } // it may have ended
+
+// KillAll kills the process with all that it has started, and does not wait.
+func (p *Process) KillAll() {
+	if p.Ended() {
+		return
+	}
+	all := []int{p.PID()}
+	for i := 0; i < len(all); i++ {
+		all = append(all, children(all[i])...)
+	}
+	for _, pid := range slices.Backward(all[1:]) {
+		_ = syscall.Kill(pid, syscall.SIGKILL) // it may have ended with another
+	}
+	p.Kill()
+}
+
+// EndBound is how long a process may take to end that was killed: one that waits
+// for a disk does not end at once.
+const EndBound = 30 * time.Second
+
+// Stop kills it and returns once it has ended.
+func (p *Process) Stop() error {
+	p.Kill()
+	select {
+	case <-p.ended:
+		return nil
+	case <-time.After(EndBound):
+		return p.failed("end", errors.New("it was killed and does not end"))
+	}
+}
+
+// Usage is what the process uses; of one that has ended, what it used in all.
+func (p *Process) Usage() (Usage, error) {
+	if p.Ended() {
+		return Usage{CPUSeconds: (p.State().UserTime() + p.State().SystemTime()).Seconds()}, nil
+	}
+	return Read(p.PID())
+}

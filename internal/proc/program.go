@@ -1,0 +1,165 @@
+package proc
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Program is a program of the system's that something needs.
+type Program struct {
+	// Name is that of its file, or what it is called where Look finds it.
+	Name string
+	// Package is Debian's package that has it.
+	Package string
+	// For is what needs it, such as "real guests".
+	For string
+	// Optional is what it is for, such as "for bricks=xfs", where the rest does
+	// without it.
+	Optional string
+	// Look finds it where it lies at a place of its own, "" where it is not there;
+	// nil looks where commands lie.
+	Look func() string
+	// Asks is the argument at which it tells its version, "" for none. Version
+	// finds it in the answer, and in a second group what library it runs with; nil
+	// is the first number with a point.
+	Asks    string
+	Version *regexp.Regexp
+	// Suits says why a version does not do; nil is any.
+	Suits func(version string) error
+}
+
+// Found is a program that is installed.
+type Found struct{ Path, Version, Library string }
+
+// String names all that is known of it.
+func (f Found) String() string {
+	text := strings.TrimSpace(f.Path + " " + f.Version)
+	if f.Library != "" {
+		text += ", " + f.Library
+	}
+	return text
+}
+
+// Find finds the program and asks it for its version: at a path, or where it is
+// installed for "". One that is not installed is a *MissingError.
+func (p Program) Find(ctx context.Context, path string) (Found, error) {
+	if path == "" {
+		if path = p.path(); path == "" {
+			return Found{}, &MissingError{For: p.For, What: []string{p.Name}, Packages: []string{p.Package}}
+		}
+	} else if at, err := exec.LookPath(path); err != nil {
+		return Found{}, fmt.Errorf("there is no %s: %s was not found", p.Name, path)
+	} else {
+		path = at
+	}
+	found := Found{Path: path}
+	if p.Asks == "" {
+		return found, nil
+	}
+	text, err := exec.CommandContext(ctx, path, p.Asks).CombinedOutput()
+	if err != nil {
+		return found, fmt.Errorf("ask %s for its version: %w", path, err)
+	}
+	version := p.Version
+	if version == nil {
+		version = anyVersion
+	}
+	groups := append(version.FindStringSubmatch(string(text)), "")
+	if len(groups) < 2 {
+		return found, fmt.Errorf("%s does not tell a version of %s: it is another program", path, p.Name)
+	}
+	found.Version, found.Library = groups[1], strings.TrimSpace(groups[2])
+	if p.Suits != nil {
+		return found, p.Suits(found.Version)
+	}
+	return found, nil
+}
+
+var anyVersion = regexp.MustCompile(`(\d+\.\d+[.\d]*)`)
+
+// path is where it lies, "" for nowhere: also where a user's PATH often does not
+// lead.
+func (p Program) path() string {
+	if p.Look != nil {
+		return p.Look()
+	}
+	for _, dir := range []string{"", "/usr/local/sbin", "/usr/sbin", "/sbin"} {
+		if found, err := exec.LookPath(filepath.Join(dir, p.Name)); err == nil {
+			return found
+		}
+	}
+	return ""
+}
+
+// MissingError says what something needs and this machine lacks.
+type MissingError struct {
+	For  string // such as "a real node"
+	What []string
+	// Packages are those of Debian that have it; empty if it is not a matter
+	// of packages.
+	Packages []string
+	// Rootless says what does without root, "" for nothing.
+	Rootless string
+}
+
+// Look finds programs, by their names, and says what is lacking of all that
+// something needs: of programs that cannot be done without, and of root.
+func Look(what, rootless string, needs []Program) (paths map[string]string, missing *MissingError) {
+	paths, missing = make(map[string]string), &MissingError{For: what, Rootless: rootless}
+	for _, n := range needs {
+		if paths[n.Name] = n.path(); paths[n.Name] != "" || n.Optional != "" {
+			continue
+		}
+		missing.What = append(missing.What, n.Name)
+		if !slices.Contains(missing.Packages, n.Package) {
+			missing.Packages = append(missing.Packages, n.Package)
+		}
+	}
+	if os.Geteuid() != 0 {
+		missing.What = append(missing.What, needRoot)
+	}
+	return paths, missing
+}
+
+// Err is nil where nothing is missing.
+func (e *MissingError) Err() error {
+	if len(e.What) == 0 {
+		return nil
+	}
+	return e
+}
+
+// Error implements error.
+func (e *MissingError) Error() string {
+	return "missing for " + e.For + ": " + strings.Join(e.What, ", ")
+}
+
+// Install is the command that installs packages.
+func Install(packages ...string) string {
+	return "apt-get install --no-install-recommends " + strings.Join(packages, " ")
+}
+
+// Remedy is the command that helps, "" if there is none.
+func (e *MissingError) Remedy() string {
+	var words []string
+	if len(e.Packages) > 0 {
+		words = append(words, Install(e.Packages...))
+	}
+	if slices.Contains(e.What, needRoot) {
+		text := "run it as root"
+		if e.Rootless != "" {
+			text += "; " + e.Rootless
+		}
+		words = append(words, text)
+	}
+	return strings.Join(words, ", and ")
+}
+
+// needRoot is what is missing to any other user.
+const needRoot = "root"

@@ -1,0 +1,142 @@
+package proc
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/record"
+)
+
+// Usage is what a process has used so far.
+type Usage struct {
+	CPUSeconds float64 // user and system, since its start
+	RSSBytes   int64   // resident memory now
+	// PeakBytes is the largest resident memory since the start, or since
+	// ResetPeak; 0 where it is not known.
+	PeakBytes int64
+	// ShareBytes is the proportional share of memory: what processes have in
+	// common counts in parts (PSS). 0 where it was not read.
+	ShareBytes int64
+	// Threads and Handles (open files) are those of now, 0 where they were not
+	// read.
+	Threads, Handles int
+}
+
+// Read reads the usage of a process. CPU time of another process has a
+// resolution of 10 ms, that of this one of a microsecond.
+func Read(pid int) (Usage, error) {
+	if pid == os.Getpid() {
+		return self()
+	}
+	proc, err := procfs.NewProc(pid)
+	var stat procfs.ProcStat
+	if err == nil {
+		stat, err = proc.Stat()
+	}
+	if err != nil {
+		return Usage{}, fmt.Errorf("read usage of process %d: %w", pid, err)
+	}
+	return Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory())}, nil
+}
+
+// ReadAny reads the usage of a process of whatever view of processes, with its
+// threads and open files; on request with its proportional share of memory, and
+// with the CPU time of children of its that have ended.
+func ReadAny(proc procfs.Proc, share, children bool) (Usage, error) {
+	stat, err := proc.Stat()
+	if err != nil {
+		return Usage{}, fmt.Errorf("read usage of process %d: %w", proc.PID, err)
+	}
+	u := Usage{CPUSeconds: stat.CPUTime(), RSSBytes: int64(stat.ResidentMemory()), Threads: stat.NumThreads}
+	if children {
+		own := stat
+		own.UTime, own.STime = uint(own.CUTime), uint(own.CSTime)
+		u.CPUSeconds += own.CPUTime()
+	}
+	if u.Handles, err = proc.FileDescriptorsLen(); err != nil {
+		return Usage{}, fmt.Errorf("read open files of process %d: %w", proc.PID, err)
+	}
+	if share {
+		rollup, err := proc.ProcSMapsRollup()
+		if err != nil {
+			return Usage{}, fmt.Errorf("read memory of process %d: %w", proc.PID, err)
+		}
+		u.ShareBytes = int64(rollup.Pss)
+	}
+	return u, nil
+}
+
+func self() (Usage, error) {
+	var r unix.Rusage
+	if err := unix.Getrusage(unix.RUSAGE_SELF, &r); err != nil {
+		return Usage{}, fmt.Errorf("read own usage: %w", err)
+	}
+	u := Usage{CPUSeconds: float64(r.Utime.Nano()+r.Stime.Nano()) / 1e9}
+	proc, err := procfs.Self()
+	var status procfs.ProcStatus
+	if err == nil {
+		status, err = proc.NewStatus()
+	}
+	if err != nil {
+		return u, fmt.Errorf("read own usage: %w", err)
+	}
+	u.RSSBytes, u.PeakBytes = int64(status.VmRSS), int64(status.VmHWM)
+	return u, nil
+}
+
+// Plus is what two use together; a peak is nobody's.
+func (u Usage) Plus(o Usage) Usage {
+	return Usage{
+		CPUSeconds: u.CPUSeconds + o.CPUSeconds, RSSBytes: u.RSSBytes + o.RSSBytes, ShareBytes: u.ShareBytes + o.ShareBytes,
+		Threads: u.Threads + o.Threads, Handles: u.Handles + o.Handles,
+	}
+}
+
+// Sample is the usage as a reading of a source of that name.
+func (u Usage) Sample(source string) record.Reading {
+	s := record.Reading{Source: source, Values: map[string]float64{"cpuSeconds": u.CPUSeconds, "rssBytes": float64(u.RSSBytes)}}
+	if u.PeakBytes > 0 {
+		s.Values["peakBytes"] = float64(u.PeakBytes)
+	}
+	return s
+}
+
+// Thread is what one thread has had of the processors since its start.
+type Thread struct {
+	ID      int
+	Ran     float64 // seconds
+	Waited  float64 // seconds for which it could have run and did not
+	Process int
+}
+
+// Threads are the threads of a process in their order, none where they cannot
+// be read.
+func Threads(pid int) []Thread {
+	all, err := procfs.AllThreads(pid)
+	if err != nil {
+		return nil
+	}
+	var list []Thread
+	for _, t := range all {
+		if s, err := t.Schedstat(); err == nil {
+			list = append(list, Thread{ID: t.PID, Ran: float64(s.RunningNanoseconds) / 1e9, Waited: float64(s.WaitingNanoseconds) / 1e9, Process: pid})
+		}
+	}
+	slices.SortFunc(list, func(a, b Thread) int { return cmp.Compare(a.ID, b.ID) })
+	return list
+}
+
+// Arguments are those of all processes that can be seen.
+func Arguments() (list []string) {
+	all, _ := procfs.AllProcs() // without /proc none is seen
+	for _, p := range all {
+		args, _ := p.CmdLine() // of one that has ended there are none
+		list = append(list, args...)
+	}
+	return list
+}

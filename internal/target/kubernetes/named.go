@@ -1,0 +1,71 @@
+package kubernetes
+
+import (
+	"plimsoll.dev/plimsoll/internal/lab"
+	"plimsoll.dev/plimsoll/internal/plan"
+	own "plimsoll.dev/plimsoll/internal/plan/settings"
+)
+
+// Settings are what a plan has under target: where it loads a cluster: a private
+// lab unless it names another.
+type Settings struct {
+	Lab        *lab.Shape `yaml:"lab" flag:"lab-"`
+	LabName    string     `yaml:"labName" flag:"lab" value:"name" help:"the lab with this name; see 'plimsoll lab'"`
+	Kubeconfig string     `yaml:"kubeconfig" flag:"kubeconfig" value:"file" help:"the cluster of this kubeconfig file; $KUBECONFIG is not read"`
+	Context    string     `yaml:"context" flag:"context" help:"context of the kubeconfig (default its current one)"`
+}
+
+// settingsOf are those of a plan.
+func settingsOf(p *plan.Plan) (*Settings, error) {
+	t := new(Settings)
+	return t, own.Read(p.Target, t, "target", nil)
+}
+
+// Complete makes a plan that names nothing one of a private lab.
+func (t *Settings) Complete(func(string) bool) {
+	if t.Lab == nil && t.LabName == "" && t.Kubeconfig == "" && t.Context == "" {
+		t.Lab = new(lab.Shape)
+	}
+}
+
+// Check refuses more than one target.
+func (t *Settings) Check(c *own.Check) {
+	named := 0
+	for _, given := range []bool{t.Lab != nil, t.LabName != "", t.Kubeconfig != "" || t.Context != ""} {
+		if given {
+			named++
+		}
+	}
+	if named > 1 {
+		c.Problem("", "keep one of "+c.Key("lab")+", "+c.Key("labName")+" and "+c.Key("kubeconfig"), "more than one target is named")
+	}
+	if t.Context != "" && t.Kubeconfig == "" {
+		c.Problem("context", "name the file as well: "+c.Key("kubeconfig"), "a context is named without the kubeconfig that has it")
+	}
+}
+
+// System implements own.Own.
+func (t *Settings) System() string {
+	switch {
+	case t.LabName != "":
+		return "lab " + t.LabName
+	case t.Kubeconfig != "" && t.Context != "":
+		return "the context " + t.Context + " of " + t.Kubeconfig
+	case t.Kubeconfig != "":
+		return "the cluster of " + t.Kubeconfig
+	}
+	return "a private lab"
+}
+
+// Named implements own.Own.
+func (t *Settings) Named() []string {
+	switch {
+	case t.LabName != "":
+		return []string{"--lab", t.LabName}
+	case t.Kubeconfig != "" && t.Context != "":
+		return []string{"--kubeconfig", t.Kubeconfig, "--context", t.Context}
+	case t.Kubeconfig != "":
+		return []string{"--kubeconfig", t.Kubeconfig}
+	}
+	return nil
+}
