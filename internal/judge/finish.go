@@ -126,7 +126,7 @@ func (b *Builder) Finish(d design.Design, fidelity record.Fidelity, stop string)
 	}
 	r.Published = findings.PublishedFigures(&b.spec, b.collector.Milestones(), r)
 	r.Laws = findings.LawsOf(b.spec, r.Steps)
-	r.Overhead = b.collector.Overhead(r.Laws)
+	r.Overhead = findings.OverheadOf(b.collector.Phases(), r.Laws)
 	return r
 }
 

@@ -31,7 +31,7 @@ type Collector struct {
 	objects    *objects
 	faults     faults
 	histograms histograms
-	phases     phases
+	phases     Phases
 	cost       usage.OwnCost
 	heads      map[int]*result.Step // of the steps that have ended, for their objects' rows
 }
@@ -222,8 +222,8 @@ func (c *Collector) Milestones() []string { return c.objects.names }
 // OwnCost is what this program itself has used.
 func (c *Collector) OwnCost() result.Cost { return c.cost.Cost }
 
-// Overhead is what one object costs, nil without a real node.
-func (c *Collector) Overhead(laws *result.Laws) *result.Overhead { return c.phases.overhead(laws) }
+// Phases are what the run's steps tell of the cost of an object.
+func (c *Collector) Phases() *Phases { return &c.phases }
 
 // Live is how far the step under way has come, as far as its objects tell.
 type Live struct {

@@ -368,7 +368,7 @@ func (s *Stream) over(bound slo.SLO) func(w windowCounts) int {
 	}
 }
 
-// quantileAt is moments.quantileAt for a stream.
+// quantileAt is Moments.QuantileAt for a stream.
 func (s *Stream) quantileAt(f *Facts, o slo.SLO, sample Sample) (record.Micros, int) {
 	if o.Op == slo.Greater || o.Op == slo.GreaterEqual {
 		over := s.over(o)
