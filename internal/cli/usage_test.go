@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/usage"
 	"plimsoll.dev/plimsoll/internal/record"
 )
 
@@ -46,7 +46,7 @@ func process(t *testing.T, env map[string]string, args ...string) Process {
 		Width:   func() int { return 0 },
 		Now:     time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 30)),
 		Used: func() (record.Reading, error) {
-			return record.Reading{Source: judge.SourceSelf, Values: map[string]float64{"cpuSeconds": time.Since(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
+			return record.Reading{Source: usage.SourceSelf, Values: map[string]float64{"cpuSeconds": time.Since(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
 		},
 		Prefer: func(bool) (string, func()) { return "it is simulated", func() {} },
 	}
