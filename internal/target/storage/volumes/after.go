@@ -207,7 +207,7 @@ func (i *instance) strike(sys *gluster.System, victim int, list []*hurt) error {
 		}
 		return nil
 	}
-	if err := sys.StartManagement(ctx, 0); err != nil {
+	if err := sys.Server(0).StartManagement(ctx); err != nil {
 		return err
 	}
 	i.ageing.Go(func() { i.followBricks(ages, sys, list) })
@@ -227,7 +227,7 @@ func (i *instance) followBricks(ctx context.Context, sys *gluster.System, list [
 		case <-ctx.Done():
 			return
 		}
-		serving, err := sys.BricksOf(ctx, 0)
+		serving, err := sys.Server(0).Bricks(ctx)
 		if err != nil {
 			continue // glusterd is busy: it is asked again
 		}
@@ -260,7 +260,7 @@ func (i *instance) reachBrick(b *hurt, milestone string) {
 // was.
 func (i *instance) recover(ctx context.Context, sys *gluster.System, b *hurt) {
 	for b.volume.written {
-		path := file(sys, sys.Mounted(b.Volume))
+		path := file(sys, sys.Client().Mounted(b.Volume))
 		err := i.within(sys, b.volume, func() error { return verify(path, b.Volume, i.settings.write) })
 		if err == nil {
 			i.reachBrick(b, verified)

@@ -204,10 +204,10 @@ func (i *instance) finish(ctx context.Context, sys *gluster.System, v *volume, r
 		return "", nil
 	}
 	bounded, cancel := context.WithTimeout(ctx, i.settings.patience)
-	at, err := sys.Mount(bounded, v.name)
+	at, err := sys.Client().Mount(bounded, v.name)
 	cancel()
 	if err != nil {
-		return mountFailed, errors.Join(err, sys.Abort(v.name))
+		return mountFailed, errors.Join(err, sys.Client().Abort(v.name))
 	}
 	i.mu.Lock()
 	v.mounted = true
@@ -278,7 +278,7 @@ func (i *instance) within(sys *gluster.System, v *volume, do func() error) error
 		return err
 	case <-patience.C:
 	}
-	err := sys.Abort(v.name)
+	err := sys.Client().Abort(v.name)
 	i.mu.Lock()
 	v.mounted = false
 	i.mu.Unlock()
@@ -309,7 +309,7 @@ func (i *instance) remove(ctx context.Context, sys *gluster.System, v *volume, r
 	wasMounted := v.mounted
 	i.mu.Unlock()
 	if wasMounted {
-		if err := sys.Unmount(ctx, v.name); err != nil {
+		if err := sys.Client().Unmount(ctx, v.name); err != nil {
 			return err
 		}
 		reached(unmounted)
@@ -364,16 +364,16 @@ func (i *instance) explain(sys *gluster.System, err error) string {
 // process is short of files where it has none for another brick.
 func (i *instance) short(sys *gluster.System) string {
 	text := ""
-	if open, limit, err := sys.OpenFiles(0); err == nil && open+brickFiles > limit {
+	if open, limit, err := sys.Server(0).OpenFiles(); err == nil && open+brickFiles > limit {
 		text += fmt.Sprintf("; the process that serves bricks has %d of %d files open", open, limit)
 	}
-	if free, freeErr := sys.FreeBytes(0); freeErr == nil && free < leastFree {
+	if free, freeErr := sys.Server(0).FreeBytes(); freeErr == nil && free < leastFree {
 		text += "; the bricks' file system is full"
 	}
-	if ports, portsErr := sys.Ports(0); portsErr == nil && ports > gluster.LastPort-gluster.FirstPort {
+	if ports, portsErr := sys.Server(0).Ports(); portsErr == nil && ports > gluster.LastPort-gluster.FirstPort {
 		text += "; every port for bricks is in use"
 	}
-	if sys.ListensInVain(0) {
+	if sys.Server(0).ListensInVain() {
 		text += "; a process that serves bricks has listened in vain for a volume that was deleted"
 	}
 	return text

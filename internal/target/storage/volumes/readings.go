@@ -161,7 +161,7 @@ func (i *instance) Readings() []record.Reading {
 		if source == string(gluster.Bricks) {
 			ports := 0
 			for n := range i.settings.gluster.Replica {
-				if listening, err := sys.Ports(n); err == nil {
+				if listening, err := sys.Server(n).Ports(); err == nil {
 					ports += listening
 				}
 			}

@@ -72,7 +72,7 @@ func (i *instance) askMounts(ctx context.Context, sys *gluster.System, turn int)
 		v.probed = true
 		i.ageing.Go(func() {
 			var fs unix.Statfs_t
-			err := i.within(sys, v, func() error { return unix.Statfs(sys.Client().Path(sys.Mounted(v.name)), &fs) })
+			err := i.within(sys, v, func() error { return unix.Statfs(sys.Client().Path(sys.Client().Mounted(v.name)), &fs) })
 			if ctx.Err() == nil {
 				i.answered(v, err)
 			}
