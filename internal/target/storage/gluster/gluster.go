@@ -42,8 +42,6 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sync/errgroup"
-
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/proc"
 )
@@ -132,8 +130,6 @@ func hidden() []string { return []string{"/run", "/var/lib", "/var/log"} }
 
 const clientName = "client"
 
-func serverName(n int) string { return "server-" + strconv.Itoa(n+1) }
-
 // Open starts a GlusterFS without volumes. It must be closed; where it fails
 // nothing is left but the directory.
 func Open(ctx context.Context, s Settings) (*System, error) {
@@ -185,8 +181,7 @@ func (s *System) startMachines() error {
 	if err := os.WriteFile(filepath.Join(s.Dir, volfile), []byte(managementVolume()), 0o600); err != nil {
 		return err
 	}
-	start := func(name string) (*machine.Machine, error) {
-		own := filepath.Join(s.Dir, name)
+	start := func(own string) (*machine.Machine, error) {
 		for _, dir := range []string{"lib", "log", bricksDir} {
 			if err := os.MkdirAll(filepath.Join(own, dir), 0o700); err != nil {
 				return nil, err
@@ -197,16 +192,16 @@ func (s *System) startMachines() error {
 		}})
 	}
 	for n := range s.Replica {
-		s.servers = append(s.servers, &Server{commands: s.commands, number: n, dir: filepath.Join(s.Dir, serverName(n))})
+		s.servers = append(s.servers, &Server{commands: s.commands, number: n, dir: filepath.Join(s.Dir, "server-"+strconv.Itoa(n+1))})
 	}
-	var group errgroup.Group
-	for _, x := range s.servers {
-		group.Go(func() (err error) { x.Machine, err = start(serverName(x.number)); return err })
-	}
+	failed := s.each(func(x *Server) (err error) {
+		x.Machine, err = start(x.dir)
+		return err
+	})
 	s.client = &Client{commands: s.commands}
 	var err error
-	s.client.Machine, err = start(clientName)
-	return errors.Join(err, group.Wait())
+	s.client.Machine, err = start(filepath.Join(s.Dir, clientName))
+	return errors.Join(failed, err)
 }
 
 const (

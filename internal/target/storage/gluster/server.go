@@ -86,7 +86,7 @@ func (x *Server) ask(ctx context.Context) error {
 
 // listening is how many ports of a server are listened on.
 func (x *Server) listening(which func(port uint64) bool) (int, error) {
-	fs, err := x.network()
+	fs, err := procfs.NewFS(filepath.Join("/proc", strconv.Itoa(x.PID()))) // whose sockets are the server's
 	if err != nil {
 		return 0, err
 	}
@@ -107,11 +107,6 @@ func (x *Server) listening(which func(port uint64) bool) (int, error) {
 // Ports is how many ports of a server its bricks listen on.
 func (x *Server) Ports() (int, error) {
 	return x.listening(func(port uint64) bool { return port >= FirstPort && port <= LastPort })
-}
-
-// network is the view of a server's sockets.
-func (x *Server) network() (procfs.FS, error) {
-	return procfs.NewFS(filepath.Join("/proc", strconv.Itoa(x.PID())))
 }
 
 // cli gives a command to glusterd of a server.

@@ -97,9 +97,14 @@ type hurt struct {
 // raiseBricks prepares a fault with so many bricks on the first storage server.
 func (i *instance) raiseBricks(ctx context.Context, level target.Level) (target.Batch, error) {
 	n := int(math.Floor(level.Value + 1e-9))
-	if r := i.used.Load(); r != nil && n < r.count() {
-		if err := i.empty(); err != nil {
-			return target.Batch{}, err
+	if r := i.used.Load(); r != nil {
+		r.mu.Lock()
+		lower := n < len(r.volumes)
+		r.mu.Unlock()
+		if lower {
+			if err := i.empty(); err != nil {
+				return target.Batch{}, err
+			}
 		}
 	}
 	r, err := i.system(ctx, level.Arm)

@@ -101,7 +101,22 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 	case axisBricks:
 		return i.raiseBricks(ctx, level)
 	}
-	return r.raise(level)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	want, reached := int(math.Floor(level.Value+1e-9)), math.Floor(level.Value+1e-9)
+	if level.Span > 0 {
+		want, reached = r.asked+int(math.Ceil(level.Value*level.Span.Seconds()-1e-9)), level.Value
+	}
+	n := want - r.asked
+	if n < 0 {
+		return target.Batch{}, fmt.Errorf("level %g is below what is in place", level.Value)
+	}
+	r.asked = want
+	names := r.newVolumes(n)
+	open := level.Span > 0
+	return target.Batch{Requests: n, Units: n, Reached: reached, Send: func(_ context.Context, k int) record.Slot {
+		return r.provide(names[k], k, open)
+	}}, nil
 }
 
 // Progress implements target.Target.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -48,33 +47,6 @@ type volume struct {
 	leaving bool   // it is being deleted
 	probed  bool   // its mount is being asked
 	lost    string // the reason for which it is no more ready, "" for none
-}
-
-// raise prepares the creation of volumes.
-func (r *running) raise(level target.Level) (target.Batch, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	want, reached := int(math.Floor(level.Value+1e-9)), math.Floor(level.Value+1e-9)
-	if level.Span > 0 {
-		want, reached = r.asked+int(math.Ceil(level.Value*level.Span.Seconds()-1e-9)), level.Value
-	}
-	n := want - r.asked
-	if n < 0 {
-		return target.Batch{}, fmt.Errorf("level %g is below what is in place", level.Value)
-	}
-	r.asked = want
-	names := r.newVolumes(n)
-	open := level.Span > 0
-	return target.Batch{Requests: n, Units: n, Reached: reached, Send: func(_ context.Context, k int) record.Slot {
-		return r.provide(names[k], k, open)
-	}}, nil
-}
-
-// count is how many volumes there are.
-func (r *running) count() int {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return len(r.volumes)
 }
 
 // newVolumes are volumes that are not made yet. It is called with the lock held.
@@ -288,23 +260,23 @@ const leastFree = 1 << 20
 
 // explain is an error with what the servers are short of.
 func (r *running) explain(err error) string {
-	return err.Error() + r.short()
+	return err.Error() + short(r.Server(0))
 }
 
-// short is what the first server is short of, to be put after what went wrong. A
+// short is what a server is short of, to be put after what went wrong. A
 // process is short of files where it has none for another brick.
-func (r *running) short() string {
+func short(first *gluster.Server) string {
 	text := ""
-	if open, limit, err := r.Server(0).OpenFiles(); err == nil && open+brickFiles > limit {
+	if open, limit, err := first.OpenFiles(); err == nil && open+brickFiles > limit {
 		text += fmt.Sprintf("; the process that serves bricks has %d of %d files open", open, limit)
 	}
-	if free, freeErr := r.Server(0).FreeBytes(); freeErr == nil && free < leastFree {
+	if free, freeErr := first.FreeBytes(); freeErr == nil && free < leastFree {
 		text += "; the bricks' file system is full"
 	}
-	if ports, portsErr := r.Server(0).Ports(); portsErr == nil && ports > gluster.LastPort-gluster.FirstPort {
+	if ports, portsErr := first.Ports(); portsErr == nil && ports > gluster.LastPort-gluster.FirstPort {
 		text += "; every port for bricks is in use"
 	}
-	if r.Server(0).ListensInVain() {
+	if first.ListensInVain() {
 		text += "; a process that serves bricks has listened in vain for a volume that was deleted"
 	}
 	return text
@@ -317,7 +289,7 @@ func (r *running) look(ctx context.Context) error {
 	if err != nil && !stalled {
 		return err
 	}
-	lack := r.short()
+	lack := short(r.Server(0))
 	whole := make(map[string]int) // bricks that serve, by volume
 	down := make(map[string]string)
 	for _, b := range serving {
