@@ -413,12 +413,12 @@ func TestMeasuredDepthIsFios(t *testing.T) {
 		err = sys.Start(t.Context(), "slow", false)
 	}
 	if err == nil {
-		_, err = sys.Mount(t.Context(), "slow")
+		_, err = sys.Client().Mount(t.Context(), "slow")
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	path := sys.Client().Path(sys.Mounted("slow"))
+	path := sys.Client().Path(sys.Client().Mounted("slow"))
 	got := p.RunTo(t, "depth", "limit", "io-volumes", "--axis", "depth", "--from", "2", "--step", "4", "--max", "32", "--resolution", "1", "--confirm", "1", "--hold", "5s", "--slo", "Complete p99 <= 200ms",
 		"--set", "path="+path, "--set", "size=1MiB", "--set", "drive=false")
 	line := p.Result(t, "depth").LoadLine

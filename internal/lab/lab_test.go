@@ -89,7 +89,7 @@ func TestSpecs(t *testing.T) {
 func written(t *testing.T, s Store, spec Spec) *Lab {
 	t.Helper()
 	l := s.open(spec.Name)
-	held, err := s.claim(l.dir)
+	held, err := claim(l.dir)
 	if err != nil {
 		t.Fatal(err)
 	}

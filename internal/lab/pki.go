@@ -120,6 +120,7 @@ const (
 	userKubelet           = "system:node:" + realnode.NodeName
 	userKubeProxy         = "system:kube-proxy"
 	userVirt              = "system:serviceaccount:kubevirt:kubevirt-controller"
+	groupNodes            = "system:nodes"
 )
 
 // writePKI makes all keys, certificates and kubeconfigs of a lab. There
@@ -155,73 +156,85 @@ func writePKI(dir directory, r record, now time.Time) error {
 	if err := writeFile(dir.key(serviceAccounts), key); err != nil {
 		return err
 	}
-	type certificate struct {
-		file string
-		by   *authority
-		id   identity
-	}
-	certificates := []certificate{
-		{etcdServerCert, etcd, identity{user: "etcd", server: true, client: true}},
-		{etcdClientCert, etcd, identity{user: APIServer, client: true}},
-		{frontProxyClient, frontProxy, identity{user: userFrontProxy, client: true}},
-		{APIServer, cluster, identity{user: APIServer, server: true, address: net.ParseIP(r.apiServerAddress())}},
-		{kubeletClient, cluster, identity{user: userKubeletClient, client: true}},
-		{ControllerManager, cluster, identity{user: ControllerManager, server: true}},
-		{Scheduler, cluster, identity{user: Scheduler, server: true}},
-		{SimulatedNodes, cluster, identity{user: SimulatedNodes, server: true}},
-	}
-	if r.HasVirt() {
-		certificates = append(certificates, certificate{Virt, cluster, identity{user: Virt, server: true}})
-	}
-	if r.RealNode != nil {
-		certificates = append(certificates, certificate{Kubelet, cluster,
-			identity{user: userKubelet, groups: []string{"system:nodes"}, server: true, address: r.RealNode.Link.Node.AsSlice()}})
-	}
-	for _, c := range certificates {
-		certificate, key, err := c.by.issue(c.id, now)
+	for _, c := range r.certificates() {
+		by := cluster
+		switch c.file {
+		case etcdServerCert, etcdClientCert:
+			by = etcd
+		case frontProxyClient:
+			by = frontProxy
+		}
+		certificate, key, err := by.issue(c.identity, now)
+		if err == nil {
+			err = writeFile(dir.cert(c.file), certificate)
+		}
+		if err == nil {
+			err = writeFile(dir.key(c.file), key)
+		}
 		if err != nil {
 			return err
 		}
-		if err := writeFile(dir.cert(c.file), certificate); err != nil {
-			return err
+	}
+	for _, c := range r.kubeconfigs(dir) {
+		certificate, key, err := cluster.issue(c.identity, now)
+		if err == nil {
+			err = writeKubeconfig(c.file, r, c.user, cluster.pem, certificate, key)
 		}
-		if err := writeFile(dir.key(c.file), key); err != nil {
-			return err
-		}
-	}
-	type kubeconfig struct {
-		path   string
-		user   string
-		groups []string
-	}
-	kubeconfigs := []kubeconfig{
-		{dir.kubeconfig(), userExperiments, nil},
-		{dir.componentConfig("admin"), userAdmin, []string{"system:masters"}},
-		{dir.componentConfig(ControllerManager), userControllerManager, nil},
-		{dir.componentConfig(Scheduler), userScheduler, nil},
-		// Of the kubelets' group, so that priority and fairness treats it as
-		// it treats kubelets, but not named as one: the node authorizer would
-		// tie it to a single node. Its rights come from a role of its own.
-		{dir.componentConfig(SimulatedNodes), userSimulatedNodes, []string{"system:nodes"}},
-	}
-	if r.HasVirt() {
-		kubeconfigs = append(kubeconfigs, kubeconfig{dir.componentConfig(Virt), userVirt, nil})
-	}
-	if r.RealNode != nil {
-		kubeconfigs = append(kubeconfigs,
-			kubeconfig{dir.componentConfig(Kubelet), userKubelet, []string{"system:nodes"}},
-			kubeconfig{dir.componentConfig(KubeProxy), userKubeProxy, nil})
-	}
-	for _, c := range kubeconfigs {
-		certificate, key, err := cluster.issue(identity{user: c.user, groups: c.groups, client: true}, now)
 		if err != nil {
-			return err
-		}
-		if err := writeKubeconfig(c.path, r, c.user, cluster.pem, certificate, key); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// credential is a certificate with its key, or a kubeconfig with both.
+type credential struct {
+	file string
+	identity
+}
+
+// certificates are those of a lab's components, by their names.
+func (r record) certificates() []credential {
+	list := []credential{
+		{etcdServerCert, identity{user: "etcd", server: true, client: true}},
+		{etcdClientCert, identity{user: APIServer, client: true}},
+		{frontProxyClient, identity{user: userFrontProxy, client: true}},
+		{APIServer, identity{user: APIServer, server: true, address: net.ParseIP(r.apiServerAddress())}},
+		{kubeletClient, identity{user: userKubeletClient, client: true}},
+		{ControllerManager, identity{user: ControllerManager, server: true}},
+		{Scheduler, identity{user: Scheduler, server: true}},
+		{SimulatedNodes, identity{user: SimulatedNodes, server: true}},
+	}
+	if r.HasVirt() {
+		list = append(list, credential{Virt, identity{user: Virt, server: true}})
+	}
+	if r.RealNode != nil {
+		list = append(list, credential{Kubelet, identity{user: userKubelet, groups: []string{groupNodes}, server: true, address: r.RealNode.Link.Node.AsSlice()}})
+	}
+	return list
+}
+
+// kubeconfigs are those of a lab's users, by their paths.
+func (r record) kubeconfigs(dir directory) []credential {
+	list := []credential{
+		{dir.kubeconfig(), identity{user: userExperiments, client: true}},
+		{dir.componentConfig("admin"), identity{user: userAdmin, groups: []string{"system:masters"}, client: true}},
+		{dir.componentConfig(ControllerManager), identity{user: userControllerManager, client: true}},
+		{dir.componentConfig(Scheduler), identity{user: userScheduler, client: true}},
+		// Of the kubelets' group, so that priority and fairness treats it as
+		// it treats kubelets, but not named as one: the node authorizer would
+		// tie it to a single node. Its rights come from a role of its own.
+		{dir.componentConfig(SimulatedNodes), identity{user: userSimulatedNodes, groups: []string{groupNodes}, client: true}},
+	}
+	if r.HasVirt() {
+		list = append(list, credential{dir.componentConfig(Virt), identity{user: userVirt, client: true}})
+	}
+	if r.RealNode != nil {
+		list = append(list,
+			credential{dir.componentConfig(Kubelet), identity{user: userKubelet, groups: []string{groupNodes}, client: true}},
+			credential{dir.componentConfig(KubeProxy), identity{user: userKubeProxy, client: true}})
+	}
+	return list
 }
 
 func writeFile(path string, data []byte) error { return os.WriteFile(path, data, 0o600) }

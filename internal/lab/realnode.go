@@ -103,7 +103,7 @@ func (s Store) writeRealNode(dir directory, node *realnode.Spec) error {
 	if err := image.Save(agent, image.AgentReference, realnode.ImageFile(string(dir), agentImage)); err != nil {
 		return err
 	}
-	return s.giveImages(dir)
+	return giveImages(filepath.Join(s.Root, ImagesDir), dir)
 }
 
 // ImagesDir is the directory, in a Store's, of images that real nodes are
@@ -113,8 +113,7 @@ const ImagesDir = "images"
 const agentImage = "agent"
 
 // giveImages lays the images that are kept where a real node imports them.
-func (s Store) giveImages(dir directory) error {
-	kept := filepath.Join(s.Root, ImagesDir)
+func giveImages(kept string, dir directory) error {
 	files, err := os.ReadDir(kept)
 	if err != nil {
 		return ignoreNotExist(err)

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -67,7 +68,7 @@ func (s Store) Up(ctx context.Context, spec Spec) (*Lab, error) {
 
 func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 	l := &Lab{runner: runner{store: s, dir: directory(s.dir(spec.Name))}}
-	l.lock, err = s.claim(l.dir)
+	l.lock, err = claim(l.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -112,9 +113,9 @@ func (s Store) up(ctx context.Context, spec Spec) (_ *Lab, err error) {
 }
 
 // claim makes a lab's directory and locks it.
-func (s Store) claim(dir directory) (*lock, error) {
+func claim(dir directory) (*lock, error) {
 	for {
-		if err := os.MkdirAll(s.labs(), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Dir(string(dir)), 0o700); err != nil {
 			return nil, err
 		}
 		err := os.Mkdir(string(dir), 0o700)

@@ -202,25 +202,7 @@ func startNodes(ctx context.Context, client kubernetes.Interface, player *simnod
 		return fmt.Errorf("make node controller: %w", err)
 	}
 	simulated := make(chan informer.Event[*corev1.Node], 1)
-	go func() {
-		defer close(simulated)
-		for {
-			select {
-			case event := <-nodeEvents:
-				player.SetNode(event.Object, event.Type == informer.Deleted)
-				if event.Object.Annotations[simnode.KwokAnnotation] != simnode.KwokAnnotationValue {
-					continue
-				}
-				select {
-				case simulated <- event:
-				case <-ctx.Done():
-					return
-				}
-			case <-ctx.Done():
-				return
-			}
-		}
-	}()
+	go passOn(ctx, nodeEvents, simulated, player)
 	if err := leases.Start(ctx); err != nil {
 		return fmt.Errorf("start lease controller: %w", err)
 	}
@@ -228,6 +210,27 @@ func startNodes(ctx context.Context, client kubernetes.Interface, player *simnod
 		return fmt.Errorf("start node controller: %w", err)
 	}
 	return nil
+}
+
+// passOn tells the player of all nodes, and passes on those that are simulated.
+func passOn(ctx context.Context, all <-chan informer.Event[*corev1.Node], simulated chan<- informer.Event[*corev1.Node], player *simnode.Player) {
+	defer close(simulated)
+	for {
+		select {
+		case event := <-all:
+			player.SetNode(event.Object, event.Type == informer.Deleted)
+			if event.Object.Annotations[simnode.KwokAnnotation] != simnode.KwokAnnotationValue {
+				continue
+			}
+			select {
+			case simulated <- event:
+			case <-ctx.Done():
+				return
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // heartbeatPeriod is how often a node's conditions are confirmed: the kubelet's

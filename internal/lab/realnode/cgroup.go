@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/opencontainers/cgroups"
+	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/proc"
 )
@@ -52,11 +53,11 @@ type hierarchy struct {
 
 // findHierarchy looks for control groups that a kubelet can use.
 func findHierarchy() (hierarchy, error) {
-	data, err := os.ReadFile("/proc/self/mountinfo")
+	mounts, err := procfs.GetMounts()
 	if err != nil {
 		return hierarchy{}, fmt.Errorf("control groups: %w", err)
 	}
-	return parseHierarchy(string(data))
+	return hierarchyOf(mounts)
 }
 
 // CheckControlGroups reports which control groups a kubelet misses here.
@@ -67,25 +68,18 @@ func CheckControlGroups() error {
 
 const cgroupRoot = "/sys/fs/cgroup"
 
-func parseHierarchy(mountinfo string) (hierarchy, error) {
+func hierarchyOf(mounts []*procfs.MountInfo) (hierarchy, error) {
 	h := hierarchy{mounts: make(map[string]string)}
-	for line := range strings.Lines(mountinfo) {
-		before, after, ok := strings.Cut(strings.TrimSpace(line), " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if !ok || len(left) < 5 || len(right) < 3 {
-			continue
-		}
-		where := left[4]
+	for _, m := range mounts {
 		switch {
-		case right[0] == "cgroup2" && where == cgroupRoot:
-			h.unified = where
-		case right[0] == "cgroup" && strings.HasPrefix(where, cgroupRoot+"/"):
-			for option := range strings.SplitSeq(right[2], ",") {
+		case m.FSType == "cgroup2" && m.MountPoint == cgroupRoot:
+			h.unified = m.MountPoint
+		case m.FSType == "cgroup" && strings.HasPrefix(m.MountPoint, cgroupRoot+"/"):
+			for option, value := range m.SuperOptions {
 				// A hierarchy without a controller has a name; a kubelet looks
 				// for its groups there too.
-				named := strings.HasPrefix(option, "name=")
-				if option != "rw" && option != "ro" && (named || !strings.Contains(option, "=")) {
-					h.mounts[option] = where
+				if option != "rw" && option != "ro" && (option == "name" || value == "") {
+					h.mounts[option] = m.MountPoint
 				}
 			}
 		}

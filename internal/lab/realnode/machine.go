@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,11 +165,4 @@ func formatList(numbers []int) string {
 		words[i] = strconv.Itoa(n)
 	}
 	return strings.Join(words, ",")
-}
-
-func ignoreNotExist(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
-	return err
 }

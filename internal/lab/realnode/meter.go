@@ -14,6 +14,7 @@ import (
 	dto "github.com/prometheus/client_model/go"
 	"github.com/prometheus/common/expfmt"
 	"github.com/prometheus/common/model"
+	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
@@ -62,9 +63,9 @@ func ComponentPart(component string) string { return partPods + "/" + component 
 //
 // It is not safe for concurrent use.
 type Meter struct {
-	dir  string
-	h    hierarchy
-	proc string // where /proc is
+	dir       string
+	h         hierarchy
+	processes procfs.FS
 
 	shims   map[int]*shim
 	ended   float64 // CPU seconds of shims that are gone
@@ -120,11 +121,12 @@ func NewMeter(dir string) (*Meter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newMeter(dir, h, "/proc"), nil
+	processes, err := procfs.NewDefaultFS()
+	return newMeter(dir, h, processes), err
 }
 
-func newMeter(dir string, h hierarchy, proc string) *Meter {
-	return &Meter{dir: dir, h: h, proc: proc, shims: make(map[int]*shim), pods: make(map[string]*pod), parts: make(map[string]*part)}
+func newMeter(dir string, h hierarchy, processes procfs.FS) *Meter {
+	return &Meter{dir: dir, h: h, processes: processes, shims: make(map[int]*shim), pods: make(map[string]*pod), parts: make(map[string]*part)}
 }
 
 // Read reads what has been used so far. Component names the component of a pod
@@ -178,16 +180,19 @@ func (m *Meter) apart(g string, both proc.Usage) []Use {
 			s.seen = true
 			continue
 		}
-		command, err := os.ReadFile(filepath.Join(m.proc, line, "comm"))
-		switch {
+		p, err := m.processes.Proc(pid)
+		if err != nil {
+			continue // it has ended meanwhile
+		}
+		switch command, err := p.Comm(); {
 		case err != nil:
-			// It has ended meanwhile.
-		case bytes.HasPrefix(command, []byte("containerd-shim")):
+		case strings.HasPrefix(command, "containerd-shim"):
 			m.shims[pid] = &shim{seen: true}
 			m.queue = append(m.queue, pid)
 		default:
 			runtime.Processes++
-			runtime.RSSBytes += m.resident(line)
+			memory, _ := p.Statm() // it may have ended
+			runtime.RSSBytes += int64(memory.ResidentBytes())
 		}
 	}
 	m.queue = slices.DeleteFunc(m.queue, func(pid int) bool {
@@ -228,39 +233,19 @@ func (m *Meter) apart(g string, both proc.Usage) []Use {
 // seconds. A process's own account would do, but has a resolution of 10 ms
 // twice, which is as much as a runtime uses for a container.
 func (m *Meter) ownCPU(pid int) (float64, bool) {
-	tasks := filepath.Join(m.proc, strconv.Itoa(pid), "task")
-	threads, err := os.ReadDir(tasks)
+	threads, err := m.processes.AllThreads(pid)
 	if err != nil {
 		return 0, false
 	}
 	total := 0.0
 	for _, t := range threads {
-		text, err := os.ReadFile(filepath.Join(tasks, t.Name(), "schedstat"))
+		used, err := t.Schedstat()
 		if err != nil {
 			continue // the thread has ended
 		}
-		first, _, _ := strings.Cut(string(text), " ")
-		nanos, err := strconv.ParseInt(first, 10, 64)
-		if err != nil {
-			return 0, false
-		}
-		total += float64(nanos) / 1e9
+		total += float64(used.RunningNanoseconds) / 1e9
 	}
 	return total, true
-}
-
-// resident is the memory of a process, 0 if it has ended.
-func (m *Meter) resident(pid string) int64 {
-	text, err := os.ReadFile(filepath.Join(m.proc, pid, "statm"))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(text))
-	if len(fields) < 2 {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(fields[1], 10, 64)
-	return pages * int64(os.Getpagesize())
 }
 
 // byComponent reads the pods' control groups.

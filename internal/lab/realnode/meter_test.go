@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/prometheus/procfs"
 )
 
 // tree is a made-up system: control groups of either version, and processes.
@@ -46,6 +48,19 @@ func (f tree) group(g string, micros, own, shared int64) {
 	}
 	f.write("cpuacct/"+g+"/cpuacct.usage", fmt.Sprintf("%d\n", micros*1000))
 	f.write("memory/"+g+"/memory.stat", fmt.Sprintf("cache 999999\nrss 1\nshmem 1\ntotal_cache 9\ntotal_rss %d\ntotal_shmem %d\n", own, shared))
+}
+
+// proc is its view of processes.
+func (f tree) proc() procfs.FS {
+	f.t.Helper()
+	if err := os.MkdirAll(f.root+"/proc", 0o700); err != nil {
+		f.t.Fatal(err)
+	}
+	fs, err := procfs.NewFS(f.root + "/proc")
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return fs
 }
 
 // processes sets which processes a control group holds.
@@ -100,7 +115,7 @@ func TestMeter(t *testing.T) {
 	for _, unified := range []bool{false, true} {
 		t.Run(fmt.Sprintf("version 2: %t", unified), func(t *testing.T) {
 			f := tree{t, t.TempDir(), unified}
-			m := newMeter(meterDir, f.hierarchy(), f.root+"/proc")
+			m := newMeter(meterDir, f.hierarchy(), f.proc())
 			components := map[string]string{"a": "postgresql", "b": "application"}
 			read := func() []Use {
 				t.Helper()
@@ -182,7 +197,7 @@ func TestMeter(t *testing.T) {
 // No counter goes back, whatever becomes of processes.
 func TestCountersOnlyRise(t *testing.T) {
 	f := tree{t, t.TempDir(), true}
-	m := newMeter(meterDir, f.hierarchy(), f.root+"/proc")
+	m := newMeter(meterDir, f.hierarchy(), f.proc())
 	shims := systemGroup(meterDir, partShims)
 	before := map[string]float64{}
 	for i := range 40 {
@@ -210,7 +225,7 @@ func TestWhatIsNoControlGroupIsAnError(t *testing.T) {
 	f := tree{t, t.TempDir(), true}
 	f.group(systemGroup(meterDir, partKubelet), 1, 1, 1)
 	f.write("cgroup/"+systemGroup(meterDir, partKubelet)+"/memory.stat", "anon many\nshmem 1\n")
-	m := newMeter(meterDir, f.hierarchy(), f.root+"/proc")
+	m := newMeter(meterDir, f.hierarchy(), f.proc())
 	if _, err := m.Read(nil); err == nil || !strings.Contains(err.Error(), partKubelet) {
 		t.Errorf("memory that is no number: %v", err)
 	}

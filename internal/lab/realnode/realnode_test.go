@@ -2,6 +2,7 @@ package realnode
 
 import (
 	"encoding/json"
+	"errors"
 	"net/netip"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/opencontainers/cgroups"
+	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
@@ -25,6 +27,19 @@ func spec(change ...func(*Spec)) Spec {
 		c(&s)
 	}
 	return s
+}
+
+// mountsOf reads a mountinfo as that of this process is read.
+func mountsOf(t *testing.T, mountinfo string) ([]*procfs.MountInfo, error) {
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(dir+"/self", 0o700), os.WriteFile(dir+"/self/mountinfo", []byte(mountinfo), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	fs, err := procfs.NewFS(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return fs.GetMounts()
 }
 
 func TestHierarchies(t *testing.T) {
@@ -49,9 +64,13 @@ func TestHierarchies(t *testing.T) {
 		{v1(whole...) + "41 31 0:38 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n", "/sys/fs/cgroup/cpu,cpuacct /sys/fs/cgroup/cpuset /sys/fs/cgroup/devices /sys/fs/cgroup/freezer /sys/fs/cgroup/memory /sys/fs/cgroup/pids /sys/fs/cgroup/systemd", "", "hybrid: version 2 is there for no controller"},
 		{v1("cpu,cpuacct", "cpuset", "pids", "devices", "freezer"), "", "without: memory", "a controller is missing"},
 		{"", "", "without: cpu, cpuacct", "there is nothing"},
-		{"a line that is none\n- -\n", "", "without", "what is no mountinfo"},
+		{"a line that is none\n- -\n", "", "mount", "what is no mountinfo"},
 	} {
-		h, err := parseHierarchy(c.mountinfo)
+		mounts, err := mountsOf(t, c.mountinfo)
+		var h hierarchy
+		if err == nil {
+			h, err = hierarchyOf(mounts)
+		}
 		if c.fails != "" {
 			if err == nil || !strings.Contains(err.Error(), c.fails) {
 				t.Errorf("%s: %v, want %q", c.why, err, c.fails)

@@ -174,6 +174,15 @@ func (p Params) Number(name string) float64 {
 	return x
 }
 
+// Flag is the value of a parameter of type bool, false for any other.
+func (p Params) Flag(name string) bool { return p.Get(name) == "true" }
+
+// Duration is the value of a parameter of type duration, 0 for any other.
+func (p Params) Duration(name string) time.Duration {
+	d, _ := time.ParseDuration(p.Get(name)) // Resolve checks its form
+	return d
+}
+
 // All are the values of all parameters as they are written, defaults included.
 func (p Params) All() map[string]string {
 	all := make(map[string]string, len(p.data))

@@ -29,127 +29,133 @@ func (r *run) stagesOpen(ctx context.Context) record.Ending {
 // Like raise it returns early once ctx ends, with every request on record.
 func (r *run) arrive(ctx context.Context) error {
 	r.status = Status{Step: r.current(), Stage: StageWarming, Level: r.Level, Purpose: r.Purpose, Arm: r.Arm, Requests: r.load.Requests, Unasked: r.load.Units, Bound: r.options.MaxInFlight}
-	replies := make(chan *record.Slot, r.options.MaxInFlight)
-	inFlight := 0
-	// freed is when there last was a place again after there had been none:
-	// only from then on is it our own doing that an arrival waits.
-	var freed record.Micros
-	take := func(slot *record.Slot) {
-		if inFlight == r.options.MaxInFlight {
-			freed = slot.Replied
-		}
-		inFlight--
-		r.countOutcome(slot)
-	}
 	begin := r.clock.Now()
-	span := record.MicrosOf(r.level().Span)
-	warm := begin + record.MicrosOf(r.options.Warmup)
-	end := begin + span
-	intendedAt := func(i int) record.Micros {
-		// Counted from the start, so that rounding does not add up.
-		return begin + record.Micros(float64(span)*float64(i)/float64(max(r.load.Requests, 1)))
+	a := &arrivals{
+		run: r, replies: make(chan *record.Slot, r.options.MaxInFlight), begin: begin, warm: begin + record.MicrosOf(r.options.Warmup),
+		end: begin + record.MicrosOf(r.level().Span), tick: time.NewTicker(statusInterval), alarm: time.NewTimer(0),
 	}
-	tick := time.NewTicker(statusInterval)
-	defer tick.Stop()
-	alarm := time.NewTimer(0)
-	defer alarm.Stop()
-	<-alarm.C
-	// until waits for a time, taking replies meanwhile; with place it returns
-	// as soon as there is one for a further request.
-	until := func(t record.Micros, place bool) {
-		for ctx.Err() == nil && !(place && inFlight < r.options.MaxInFlight) {
-			left := (t - r.clock.Now()).Duration()
-			if left <= 0 {
-				return
-			}
-			alarm.Reset(left)
-			select {
-			case slot := <-replies:
-				take(slot)
-			case <-alarm.C:
-			case <-tick.C:
-				r.reportArrivals(inFlight, warm, end)
-			case <-ctx.Done():
-			}
-		}
-	}
-	warming := true
-	reached := func(t record.Micros) {
-		if warming && t >= warm {
-			warming = false
-			r.status.Stage = StageArriving
-			r.sink.Append(record.Event{T: warm, Step: r.current(), Body: &record.StepEvent{Phase: record.PhaseReached}})
-			r.sample()
-		}
-	}
+	defer a.tick.Stop()
+	defer a.alarm.Stop()
+	<-a.alarm.C
 	for i := 0; i < r.load.Requests && ctx.Err() == nil; i++ {
-		intended := intendedAt(i)
-		until(intended, false)
-		reached(intended)
-		// Replies that lie in the queue have freed places already.
-		for drained := false; !drained; {
-			select {
-			case slot := <-replies:
-				take(slot)
-			default:
-				drained = true
-			}
-		}
-		if inFlight >= r.options.MaxInFlight {
-			until(intended+record.MicrosOf(DropAfter), true)
-		}
-		if ctx.Err() != nil {
-			break
-		}
-		if inFlight >= r.options.MaxInFlight {
-			r.drop(i, intended)
-			continue
-		}
-		// Also one that became due while there was none may find a place by now.
-		waited := max(freed-intended, 0)
-		if waited > 0 {
-			r.status.Late++
-		}
-		inFlight++
-		r.status.Sent++
-		sent := r.clock.Now()
-		go func() {
-			slot := r.load.Send(ctx, i)
-			slot.Intended, slot.Waited, slot.Sent, slot.Replied = intended, waited, sent, r.clock.Now()
-			replies <- &slot
-		}()
+		a.request(ctx, i)
 	}
-	until(end, false)
-	reached(r.clock.Now())
-	for inFlight > 0 {
-		select {
-		case slot := <-replies:
-			take(slot)
-		case <-tick.C:
-			r.reportArrivals(inFlight, warm, end)
-		}
+	a.until(ctx, a.end, false)
+	a.reached(r.clock.Now())
+	for a.inFlight > 0 {
+		a.wait(nil, nil)
 	}
 	return ctx.Err()
 }
 
-// drop gives up an arrival that waited for too long.
-func (r *run) drop(i int, intended record.Micros) {
-	r.status.Late++
-	r.status.Dropped++
-	now := r.clock.Now()
-	units := r.load.Units / max(r.load.Requests, 1)
-	r.refused += units
-	r.status.Unasked -= units
-	r.sink.Append(record.Event{T: now, Step: r.current(), Body: &record.Slot{
-		Slot: "arrival/" + strconv.Itoa(r.current()) + "-" + strconv.Itoa(i), Units: units, Iteration: i,
-		Intended: intended, Waited: now - intended, Sent: now, Replied: now, Outcome: record.SlotDropped,
-	}})
+// arrivals are the requests of a step of an open loop.
+type arrivals struct {
+	*run
+	replies  chan *record.Slot
+	inFlight int
+	// freed is when there last was a place again after there had been none:
+	// only from then on is it our own doing that an arrival waits.
+	freed            record.Micros
+	begin, warm, end record.Micros
+	warmed           bool
+	tick             *time.Ticker
+	alarm            *time.Timer
 }
 
-func (r *run) reportArrivals(inFlight int, warm, end record.Micros) {
-	next := end
-	if r.status.Stage == StageWarming {
-		next = warm
+func (a *arrivals) full() bool { return a.inFlight >= a.options.MaxInFlight }
+
+// request makes a request when it is due, or once there is a place for it.
+func (a *arrivals) request(ctx context.Context, i int) {
+	// Counted from the start, so that rounding does not add up.
+	intended := a.begin + record.Micros(float64(a.end-a.begin)*float64(i)/float64(max(a.load.Requests, 1)))
+	a.until(ctx, intended, false)
+	a.reached(intended)
+	// Replies that lie in the queue have freed places already.
+	for len(a.replies) > 0 {
+		a.take(<-a.replies)
 	}
-	r.report(inFlight, r.options.MaxInFlight, max((next-r.clock.Now()).Duration(), 0))
+	if a.full() {
+		a.until(ctx, intended+record.MicrosOf(DropAfter), true)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return
+	case a.full():
+		a.drop(i, intended)
+		return
+	}
+	// Also one that became due while there was none may find a place by now.
+	waited := max(a.freed-intended, 0)
+	if waited > 0 {
+		a.status.Late++
+	}
+	a.inFlight++
+	a.status.Sent++
+	sent := a.clock.Now()
+	go func() {
+		slot := a.load.Send(ctx, i)
+		slot.Intended, slot.Waited, slot.Sent, slot.Replied = intended, waited, sent, a.clock.Now()
+		a.replies <- &slot
+	}()
+}
+
+func (a *arrivals) take(slot *record.Slot) {
+	if a.full() {
+		a.freed = slot.Replied
+	}
+	a.inFlight--
+	a.countOutcome(slot)
+}
+
+// until waits for a time, taking replies meanwhile; with place it returns as soon
+// as there is one for a further request.
+func (a *arrivals) until(ctx context.Context, t record.Micros, place bool) {
+	for ctx.Err() == nil && !(place && !a.full()) {
+		left := (t - a.clock.Now()).Duration()
+		if left <= 0 {
+			return
+		}
+		a.alarm.Reset(left)
+		a.wait(a.alarm.C, ctx.Done())
+	}
+}
+
+// wait takes a reply, or waits for what comes before one.
+func (a *arrivals) wait(alarm <-chan time.Time, done <-chan struct{}) {
+	select {
+	case slot := <-a.replies:
+		a.take(slot)
+	case <-alarm:
+	case <-a.tick.C:
+		next := a.end
+		if a.status.Stage == StageWarming {
+			next = a.warm
+		}
+		a.report(a.inFlight, a.options.MaxInFlight, max((next-a.clock.Now()).Duration(), 0))
+	case <-done:
+	}
+}
+
+// reached notes the end of the warm-up, once it is over.
+func (a *arrivals) reached(t record.Micros) {
+	if !a.warmed && t >= a.warm {
+		a.warmed = true
+		a.status.Stage = StageArriving
+		a.sink.Append(record.Event{T: a.warm, Step: a.current(), Body: &record.StepEvent{Phase: record.PhaseReached}})
+		a.sample()
+	}
+}
+
+// drop gives up an arrival that waited for too long.
+func (a *arrivals) drop(i int, intended record.Micros) {
+	a.status.Late++
+	a.status.Dropped++
+	now := a.clock.Now()
+	units := a.load.Units / max(a.load.Requests, 1)
+	a.refused += units
+	a.status.Unasked -= units
+	a.sink.Append(record.Event{T: now, Step: a.current(), Body: &record.Slot{
+		Slot: "arrival/" + strconv.Itoa(a.current()) + "-" + strconv.Itoa(i), Units: units, Iteration: i,
+		Intended: intended, Waited: now - intended, Sent: now, Replied: now, Outcome: record.SlotDropped,
+	}})
 }

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/record"
@@ -37,9 +39,10 @@ func parseEvent(text string) (event, error) {
 	return event(text), nil
 }
 
-// change makes the event of a step in the middle of its hold, and puts on record
+// makeEvent makes the event of a step in the middle of its hold, and puts on record
 // how long it took.
-func (i *instance) change(ctx context.Context, s *system, schedule target.Schedule) error {
+func (i *instance) makeEvent(ctx context.Context, schedule target.Schedule) error {
+	s := i.changes
 	if s.event == noEvent {
 		return nil
 	}
@@ -49,7 +52,7 @@ func (i *instance) change(ctx context.Context, s *system, schedule target.Schedu
 	case <-ctx.Done():
 		return nil
 	}
-	values, err := s.change(ctx, i.rec.Clock.Now)
+	values, err := s.make(ctx)
 	if ctx.Err() != nil {
 		return nil // the step was over before it was
 	}
@@ -60,40 +63,51 @@ func (i *instance) change(ctx context.Context, s *system, schedule target.Schedu
 	return nil
 }
 
-// change makes the system's event.
-func (s *system) change(ctx context.Context, now func() record.Micros) (map[string]float64, error) {
-	began := now()
+// changes are what is changed of a router that runs.
+type changes struct {
+	*system
+	now func() record.Micros
+
+	reloading sync.Mutex
+	config    haproxy.Config // that HAProxy runs with, and reloading guards
+
+	added, refused atomic.Int64 // routes, by churn
+}
+
+// make makes the event.
+func (c *changes) make(ctx context.Context) (map[string]float64, error) {
+	began := c.now()
 	var err error
-	switch s.event {
+	switch c.event {
 	case evReload:
-		err = s.reload(ctx, func(*haproxy.Config) {})
+		err = c.reload(ctx, func(*haproxy.Config) {})
 	case evKill:
-		err = s.servers[0].kill()
+		err = c.servers[0].kill()
 	case evRoute, evRouteAPI, evChange:
-		return s.reroute(ctx, now)
+		return c.reroute(ctx)
 	}
-	return map[string]float64{"seconds": (now() - began).Seconds(), "asked": 0, "wrong": 0}, err
+	return map[string]float64{"seconds": (c.now() - began).Seconds(), "asked": 0, "wrong": 0}, err
 }
 
 // reroute adds a route, or gives one another server, and returns once it is
 // answered as it should be. It is asked for all the while, so that the first
 // right answer is seen.
-func (s *system) reroute(ctx context.Context, now func() record.Micros) (map[string]float64, error) {
-	added := s.newHost("added-under-load")
-	asked, begin := added, backend.Begin(s.pageSize)
-	change := func(c *haproxy.Config) { c.Routes, c.Spares = append(slices.Clone(c.Routes), added), c.Spares-1 }
-	if s.event == evChange {
-		change = func(c *haproxy.Config) { c.Moved = 1 }
-		asked, begin = s.hosts[0].Name, []byte(backend.OtherMark[:min(len(backend.OtherMark), s.pageSize)])
+func (c *changes) reroute(ctx context.Context) (map[string]float64, error) {
+	added := c.newHost("added-under-load")
+	asked, begin := added, backend.Begin(c.pageSize)
+	change := func(to *haproxy.Config) { to.Routes, to.Spares = append(slices.Clone(to.Routes), added), to.Spares-1 }
+	if c.event == evChange {
+		change = func(to *haproxy.Config) { to.Moved = 1 }
+		asked, begin = c.hosts[0].Name, []byte(backend.OtherMark[:min(len(backend.OtherMark), c.pageSize)])
 	}
 	probe := make(chan answered, 1)
-	go func() { probe <- s.awaitRoute(ctx, asked, begin, now) }()
-	began := now()
+	go func() { probe <- c.awaitRoute(ctx, asked, begin) }()
+	began := c.now()
 	var err error
-	if s.event == evRouteAPI {
-		err = s.runtime(s.router.Adding(added, 0))
+	if c.event == evRouteAPI {
+		err = c.runtime(c.router.Adding(added, 0))
 	} else {
-		err = s.reload(ctx, change)
+		err = c.reload(ctx, change)
 	}
 	if err != nil {
 		return nil, err
@@ -104,22 +118,22 @@ func (s *system) reroute(ctx context.Context, now func() record.Micros) (map[str
 
 // reload has HAProxy go on with a configuration that is changed from its last one.
 // One reload waits for another.
-func (s *system) reload(ctx context.Context, change func(*haproxy.Config)) error {
-	s.reloading.Lock()
-	defer s.reloading.Unlock()
-	next := s.config
+func (c *changes) reload(ctx context.Context, change func(*haproxy.Config)) error {
+	c.reloading.Lock()
+	defer c.reloading.Unlock()
+	next := c.config
 	change(&next)
-	err := s.proxy.Reload(ctx, next)
+	err := c.proxy.Reload(ctx, next)
 	if err == nil {
-		s.config = next
+		c.config = next
 	}
 	return err
 }
 
 // runtime gives HAProxy commands that answer nothing where they succeed.
-func (s *system) runtime(commands []string) error {
+func (c *changes) runtime(commands []string) error {
 	all := strings.Join(commands, "; ")
-	text, err := s.proxy.Stats().Ask(all)
+	text, err := c.proxy.Stats().Ask(all)
 	if err == nil && strings.TrimSpace(text) != "" {
 		err = fmt.Errorf("HAProxy answers %q to %q", strings.TrimSpace(text), all)
 	}
@@ -129,12 +143,12 @@ func (s *system) runtime(commands []string) error {
 // churn adds and removes routes by the runtime API or by reloads, so many each
 // second or as many as HAProxy comes to, until the context is done. Those that HAProxy refuses are counted: while it is
 // reloaded, the process that is asked may not know them.
-func (s *system) churn(ctx context.Context) {
-	if s.churned == 0 {
+func (c *changes) churn(ctx context.Context) {
+	if c.churned == 0 {
 		return
 	}
-	spare := s.router.Spares - 1
-	tick := time.NewTicker(time.Second / time.Duration(s.churned))
+	spare := c.router.Spares - 1
+	tick := time.NewTicker(time.Second / time.Duration(c.churned))
 	defer tick.Stop()
 	for n, last := 0, ""; ; n++ {
 		select {
@@ -142,33 +156,33 @@ func (s *system) churn(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		}
-		next := s.newHost("churn-" + strconv.Itoa(n))
+		next := c.newHost("churn-" + strconv.Itoa(n))
 		var err error
-		if s.reloads {
-			err = s.reload(ctx, func(c *haproxy.Config) {
-				c.Routes = append(slices.DeleteFunc(slices.Clone(c.Routes), func(host string) bool { return host == last }), next)
+		if c.reloads {
+			err = c.reload(ctx, func(to *haproxy.Config) {
+				to.Routes = append(slices.DeleteFunc(slices.Clone(to.Routes), func(host string) bool { return host == last }), next)
 			})
 		} else {
 			var commands []string
 			if last != "" {
-				commands = s.router.Removing(last, spare)
+				commands = c.router.Removing(last, spare)
 			}
-			err = s.runtime(append(commands, s.router.Adding(next, spare)...))
+			err = c.runtime(append(commands, c.router.Adding(next, spare)...))
 		}
 		last = next
 		switch {
 		case err == nil:
-			s.added.Add(1)
+			c.added.Add(1)
 		case ctx.Err() == nil:
-			s.refused.Add(1)
+			c.refused.Add(1)
 		}
 	}
 }
 
 // newHost is the name of a host that has no route yet, in the domain of the
 // others.
-func (s *system) newHost(name string) string {
-	_, rest, _ := strings.Cut(s.hosts[0].Name, ".")
+func (c *changes) newHost(name string) string {
+	_, rest, _ := strings.Cut(c.hosts[0].Name, ".")
 	return name + "." + rest
 }
 
@@ -186,16 +200,16 @@ const routeBound = 30 * time.Second
 
 // awaitRoute asks for a host about every millisecond until the answer begins as
 // it should.
-func (s *system) awaitRoute(ctx context.Context, host string, begin []byte, now func() record.Micros) answered {
-	p := s.load()
+func (c *changes) awaitRoute(ctx context.Context, host string, begin []byte) answered {
+	p := c.load()
 	p.Hosts, p.Close, p.Work, p.Want = []load.Host{{Name: host, Weight: 1}}, true, 0, begin
-	one := load.NewOne(p, now)
+	one := load.NewOne(p, c.now)
 	var x answered
-	for until := now() + record.MicrosOf(routeBound); now() < until && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+	for until := c.now() + record.MicrosOf(routeBound); c.now() < until && ctx.Err() == nil; time.Sleep(time.Millisecond) {
 		x.asked++
 		switch failed := one.Ask(time.Second); failed {
 		case "":
-			x.at = now()
+			x.at = c.now()
 			return x
 		case load.FailedBody:
 			x.former++

@@ -8,6 +8,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -18,22 +19,23 @@ const (
 	leastHead   = 64
 )
 
+// idlers are connections that are held beside the load.
+type idlers struct {
+	*system
+	held atomic.Int64
+}
+
 // halfHead is the head of a request without its end, as long as a buffer of
 // HAProxy takes.
-func (s *system) halfHead(host string) string {
+func (s *idlers) halfHead(host string) string {
 	head := fmt.Sprintf("%s / HTTP/1.1\r\nHost: %s\r\nX-Half: ", s.method, host)
 	return head + strings.Repeat("h", max(s.router.Bufsize-s.router.Maxrewrite-headBesides-len(head), leastHead))
 }
 
-// wholeHead is the head of a request.
-func (s *system) wholeHead(host string) string {
-	return fmt.Sprintf("GET / HTTP/1.1\r\nHost: %s\r\n\r\n", host)
-}
-
-// holdIdle keeps connections open on which half a request was sent, or a whole
+// hold keeps connections open on which half a request was sent, or a whole
 // one that is answered, until the context is done. HAProxy ends those that it has
 // waited for too long (timeout http-request): they are opened anew.
-func (s *system) holdIdle(ctx context.Context) {
+func (s *idlers) hold(ctx context.Context) {
 	if s.idle == 0 {
 		return
 	}
@@ -48,7 +50,7 @@ func (s *system) holdIdle(ctx context.Context) {
 		all.Go(func() {
 			for ctx.Err() == nil {
 				places <- struct{}{}
-				conn, err := s.openIdle(ctx, address, secure, host)
+				conn, err := s.open(ctx, address, secure, host)
 				<-places
 				if err == nil {
 					s.held.Add(1)
@@ -69,8 +71,8 @@ func (s *system) holdIdle(ctx context.Context) {
 	all.Wait()
 }
 
-// openIdle opens a connection and sends what is to be sent on it.
-func (s *system) openIdle(ctx context.Context, address string, secure *tls.Config, host string) (net.Conn, error) {
+// open opens a connection and sends what is to be sent on it.
+func (s *idlers) open(ctx context.Context, address string, secure *tls.Config, host string) (net.Conn, error) {
 	ctx, cancel := context.WithTimeout(ctx, askedWithin)
 	defer cancel()
 	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp4", address)
@@ -84,7 +86,7 @@ func (s *system) openIdle(ctx context.Context, address string, secure *tls.Confi
 		own.ServerName, own.ClientSessionCache = host, nil
 		whole = tls.Client(conn, own)
 	}
-	head := s.wholeHead(host)
+	head := fmt.Sprintf("GET / HTTP/1.1\r\nHost: %s\r\n\r\n", host)
 	if s.idleAfter == afterHalf {
 		head = s.halfHead(host)
 	}

@@ -24,10 +24,12 @@ type instance struct {
 	rec  target.Recorder
 	made uint64 // routers
 
-	mu     sync.Mutex
-	system *system // nil between steps
-	gauges gauges
-	undo   func() // lets this program have all processors again
+	mu      sync.Mutex
+	system  *system // nil between steps
+	changes *changes
+	idlers  *idlers
+	gauges  gauges
+	undo    func() // lets this program have all processors again
 }
 
 // Describe implements target.Target.
@@ -100,6 +102,7 @@ func (i *instance) Raise(ctx context.Context, level target.Level) (target.Batch,
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.system, i.gauges, i.undo = s, gauges{}, undo
+	i.changes, i.idlers = &changes{system: s, now: i.rec.Clock.Now, config: s.router}, &idlers{system: s}
 	return target.Batch{Reached: reached, Stream: i.stream}, nil
 }
 
@@ -115,10 +118,10 @@ func (i *instance) stream(ctx context.Context, schedule target.Schedule) error {
 
 	changed := make(chan error, 1)
 	changing, stop := context.WithCancel(ctx)
-	go func() { changed <- i.change(changing, s, schedule) }()
+	go func() { changed <- i.makeEvent(changing, schedule) }()
 	var beside sync.WaitGroup
-	beside.Go(func() { s.churn(changing) })
-	beside.Go(func() { s.holdIdle(changing) })
+	beside.Go(func() { i.changes.churn(changing) })
+	beside.Go(func() { i.idlers.hold(changing) })
 	err := s.clients.Run(ctx, schedule, func(w *record.Window) { i.rec.Emit(w) })
 	for _, x := range s.clients.Recorded() {
 		i.rec.Emit(&x)

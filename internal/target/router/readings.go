@@ -86,33 +86,19 @@ func (i *instance) Readings() []record.Reading {
 			figures["linkBits"] = 8 * (next.received - i.gauges.received) / seconds
 			figures["linkShare"] = figures["linkBits"] / s.rate
 		}
-		servers, own := next.used[0]-i.gauges.used[0], next.used[1]-i.gauges.used[1]
-		wantedServers, wantedOwn := next.wanted[0]-i.gauges.wanted[0], next.wanted[1]-i.gauges.wanted[1]
-		if shared(s.placement) {
-			wantedServers, wantedOwn = wantedServers+own, wantedOwn+servers
-		}
-		// Where both share processors, it is the one that uses more of them.
-		generator := make(map[string]float64)
-		if busy := next.share(i.gauges, wantedOwn, s.placement.generator, s.allCPUs, seconds); own >= servers || !shared(s.placement) {
-			generator["demand"] = busy
-		} else {
-			generator["demand"] = 0
-		}
-		if busy := next.share(i.gauges, wantedServers, s.placement.servers, s.allCPUs, seconds); servers > own || !shared(s.placement) {
-			figures["serverBusy"] = busy
-		} else {
-			figures["serverBusy"] = 0
-		}
+		busy, demand := next.demands(i.gauges, s, seconds)
+		generator := map[string]float64{"demand": demand}
+		figures["serverBusy"] = busy
 		generator["opened"], generator["resumed"] = float64(next.counts.Opened), float64(next.counts.Resumed)
 		generator["retried"], generator["noPort"] = float64(next.counts.Retried), float64(next.counts.NoPort)
 		add(sourceLoad, generator)
 		figures["serverShare"] = max(figures["serverTimeShare"], min(figures["serverBusy"], 1)*bound(figures["serverBusy"] >= 0.9))
 	}
 	if s.idle > 0 {
-		figures["idleHeld"] = float64(s.held.Load())
+		figures["idleHeld"] = float64(i.idlers.held.Load())
 	}
 	if s.churned > 0 {
-		figures["routesChurned"], figures["churnRefused"] = float64(s.added.Load()), float64(s.refused.Load())
+		figures["routesChurned"], figures["churnRefused"] = float64(i.changes.added.Load()), float64(i.changes.refused.Load())
 	}
 	if len(figures) > 0 {
 		add(sourceFigures, figures)
@@ -121,6 +107,24 @@ func (i *instance) Readings() []record.Reading {
 		i.gauges = next
 	}
 	return list
+}
+
+// demands are how much of their processors the servers and the generator use.
+// Where both share them, it is the one that uses more of them.
+func (g *gauges) demands(was gauges, s *system, seconds float64) (servers, generator float64) {
+	usedServers, used := g.used[0]-was.used[0], g.used[1]-was.used[1]
+	wantedServers, wanted := g.wanted[0]-was.wanted[0], g.wanted[1]-was.wanted[1]
+	both := shared(s.placement)
+	if both {
+		wantedServers, wanted = wantedServers+used, wanted+usedServers
+	}
+	if usedServers > used || !both {
+		servers = g.share(was, wantedServers, s.placement.servers, s.allCPUs, seconds)
+	}
+	if used >= usedServers || !both {
+		generator = g.share(was, wanted, s.placement.generator, s.allCPUs, seconds)
+	}
+	return servers, generator
 }
 
 func bound(yes bool) float64 {

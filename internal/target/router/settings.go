@@ -97,11 +97,6 @@ const (
 // settingsOf checks what parameters say against what this machine allows. Files
 // are read, and nothing is started.
 func settingsOf(p workload.Params, l limits) (s settings, err error) {
-	flag := func(name string) bool { return p.Get(name) == "true" }
-	duration := func(name string) time.Duration {
-		d, _ := time.ParseDuration(p.Get(name)) // the workload checks its form
-		return d
-	}
 	sizeOf := func(name string) int {
 		n, sizeErr := size.Parse(p.Get(name), mostSize)
 		if sizeErr != nil {
@@ -113,11 +108,11 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		router: haproxy.Config{
 			Termination: haproxy.Termination(p.Get("termination")), ServerMaxconn: int(p.Int("serverMaxconn")), Maxconn: int(p.Int("maxconn")),
 			Threads: int(p.Int("threads")), Bufsize: int(p.Int("bufsize")), Maxrewrite: int(p.Int("maxrewrite")), TLSVersion: "TLSv" + p.Get("tlsVersion"),
-			Resumption: flag("resumption"), Cookies: flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact", HTTP2: p.Get("http") == "2",
+			Resumption: p.Flag("resumption"), Cookies: p.Flag("cookies"), ServerHTTP2: p.Get("serverHTTP") == "2", Exact: p.Get("lookup") == "exact", HTTP2: p.Get("http") == "2",
 		},
 		pageSize: sizeOf("pageSize"), answerHead: sizeOf("answerHeader"), requestHead: sizeOf("requestHeader"), body: sizeOf("bodySize"),
-		method: p.Get("method"), close: !flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
-		work: duration("generatorWork"), recorded: int(p.Int("recordRequests")), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
+		method: p.Get("method"), close: !p.Flag("keepAlive"), connections: int(p.Int("connections")), random: p.Get("arrivals") == "random",
+		work: p.Duration("generatorWork"), recorded: int(p.Int("recordRequests")), servers: int(p.Int("servers")), churned: int(p.Int("churn")), idle: int(p.Int("idle")), workers: int(p.Int("workers")),
 		reloads: p.Get("churnBy") == "reload", idleAfter: p.Get("idleAfter"), clients: int(p.Int("clients")),
 	}
 	if text := p.Get("link"); text != "" {
@@ -158,26 +153,11 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 	if s.event == evRoute || s.event == evRouteAPI {
 		s.router.Spares = 1
 	}
-	if s.recorded > mostRecorded {
-		return s, target.ParamMistake("recordRequests", fmt.Sprintf("at most %d", mostRecorded), "%d requests of each step are more than a record is for; windows.parquet has all of them, counted", s.recorded)
-	}
-	if s.churned > mostChurn {
-		return s, target.ParamMistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)
-	}
-	if s.churned > 0 && s.reloads && s.event == evRouteAPI {
-		return s, target.ParamMistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
-	}
 	if s.churned > 0 && !s.reloads {
 		s.router.Spares++ // the last one
 	}
-	if s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD") {
-		return s, target.ParamMistake("event", fmt.Sprintf("method=GET and pageSize=%dB or more", backend.CommonMark+1), "servers are told apart by their pages, and there is none, or too short a one")
-	}
-	if s.idle > 0 && s.router.Passes() && s.idleAfter == afterHalf {
-		return s, target.ParamMistake("idle", "termination=none, edge or reencrypt, or idleAfter=request", "HAProxy reads no header of what passes through")
-	}
-	if s.event == evKill && s.servers < 2 {
-		return s, target.ParamMistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
+	if err := s.fit(); err != nil {
+		return s, err
 	}
 	if err := s.place(p.Get("pinning"), l.cpus); err != nil {
 		return s, err
@@ -195,6 +175,25 @@ func settingsOf(p workload.Params, l limits) (s settings, err error) {
 		}
 	}
 	return s, s.files(l.handles)
+}
+
+// fit checks that what parameters say goes together.
+func (s settings) fit() error {
+	switch {
+	case s.recorded > mostRecorded:
+		return target.ParamMistake("recordRequests", fmt.Sprintf("at most %d", mostRecorded), "%d requests of each step are more than a record is for; windows.parquet has all of them, counted", s.recorded)
+	case s.churned > mostChurn:
+		return target.ParamMistake("churn", fmt.Sprintf("at most %d", mostChurn), "%d routes a second are more than HAProxy can be told of one by one", s.churned)
+	case s.churned > 0 && s.reloads && s.event == evRouteAPI:
+		return target.ParamMistake("churnBy", "event=route-reload", "a reload takes back the route that the runtime API adds")
+	case s.event == evChange && (s.pageSize <= backend.CommonMark || s.method == "HEAD"):
+		return target.ParamMistake("event", fmt.Sprintf("method=GET and pageSize=%dB or more", backend.CommonMark+1), "servers are told apart by their pages, and there is none, or too short a one")
+	case s.idle > 0 && s.router.Passes() && s.idleAfter == afterHalf:
+		return target.ParamMistake("idle", "termination=none, edge or reencrypt, or idleAfter=request", "HAProxy reads no header of what passes through")
+	case s.event == evKill && s.servers < 2:
+		return target.ParamMistake("event", "servers=2 or more", "each route has one server: without it, nothing can be served")
+	}
+	return nil
 }
 
 // plainPages refuses what an nginx does not serve here.

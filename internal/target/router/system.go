@@ -13,8 +13,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/lab/room"
@@ -39,12 +37,6 @@ type system struct {
 	servers []*server
 	proxy   *haproxy.Process
 	clients *load.Generator
-
-	reloading sync.Mutex
-	config    haproxy.Config // that HAProxy runs with, and reloading guards
-
-	added, refused atomic.Int64 // routes, by churn
-	held           atomic.Int64 // idle connections
 }
 
 // server is one server process.
@@ -200,7 +192,6 @@ func (s *system) start(ctx context.Context, now func() record.Micros, seed uint6
 	if s.proxy, err = haproxy.Start(ctx, s.binary, s.room.Dir, s.router, s.how("HAProxy", nil)); err != nil {
 		return err
 	}
-	s.config = s.router
 	s.clients = load.New(s.load(), now, seed)
 	return nil
 }

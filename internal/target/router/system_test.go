@@ -152,11 +152,16 @@ func TestOversizedHeaders(t *testing.T) {
 	}
 }
 
+// changing is what changes a system that runs.
+func changing(s *system) *changes {
+	return &changes{system: s, now: record.StartClock(time.Now).Now, config: s.router}
+}
+
 func TestAReloadLosesNoRequest(t *testing.T) {
 	for _, keep := range []string{"true", "false"} {
 		s := running(t, map[string]string{"event": "reload", "keepAlive": keep})
 		x := loaded(t, s, 4, 2*time.Second, func() {
-			if _, err := s.change(context.Background(), record.StartClock(time.Now).Now); err != nil {
+			if _, err := changing(s).make(context.Background()); err != nil {
 				t.Error(err)
 			}
 		})
@@ -176,7 +181,7 @@ func TestARouteIsAddedUnderLoad(t *testing.T) {
 		var values map[string]float64
 		x := loaded(t, s, 2, 2*time.Second, func() {
 			var err error
-			if values, err = s.change(context.Background(), record.StartClock(time.Now).Now); err != nil {
+			if values, err = changing(s).make(context.Background()); err != nil {
 				t.Errorf("%v: %v", c, err)
 			}
 		})
@@ -193,7 +198,7 @@ func TestARouteIsChangedUnderLoad(t *testing.T) {
 	for _, termination := range []string{"passthrough", "none", "reencrypt"}[:suite.Size(1, 3)] {
 		s := running(t, map[string]string{"event": "route-change", "termination": termination, "routes": "1"})
 		change := func() map[string]float64 {
-			values, err := s.change(context.Background(), record.StartClock(time.Now).Now)
+			values, err := changing(s).make(context.Background())
 			if err != nil {
 				t.Errorf("%s: %v", termination, err)
 			}
@@ -216,21 +221,22 @@ func TestRoutesChurn(t *testing.T) {
 		{"route-reload", "none", "http.map", "reload"},
 	}[:suite.Size(1, 4)] {
 		s := running(t, map[string]string{"event": c.event, "termination": c.termination, "churn": "50", "churnBy": c.by})
+		under := changing(s)
 		ctx, stop := context.WithCancel(context.Background())
 		var churn sync.WaitGroup
-		churn.Go(func() { s.churn(ctx) })
+		churn.Go(func() { under.churn(ctx) })
 		loaded(t, s, 2, 2*time.Second, func() {
-			if _, err := s.change(ctx, record.StartClock(time.Now).Now); err != nil {
+			if _, err := under.make(ctx); err != nil {
 				t.Errorf("%s, %s: %v", c.event, c.termination, err)
 			}
 		}).clean(t, 50)
 		stop()
 		churn.Wait()
-		if least := map[string]int64{"runtime": 20, "reload": 5}[c.by]; s.added.Load() < least || s.refused.Load() > s.added.Load()/10 {
-			t.Errorf("%s, %s: %d routes added, %d refused", c.event, c.termination, s.added.Load(), s.refused.Load())
+		if least := map[string]int64{"runtime": 20, "reload": 5}[c.by]; under.added.Load() < least || under.refused.Load() > under.added.Load()/10 {
+			t.Errorf("%s, %s: %d routes added, %d refused", c.event, c.termination, under.added.Load(), under.refused.Load())
 		}
 		text, err := s.proxy.Stats().Ask("show map " + c.file)
-		if n := strings.Count(text, "churn-"); err != nil || n > 1+int(s.refused.Load()) {
+		if n := strings.Count(text, "churn-"); err != nil || n > 1+int(under.refused.Load()) {
 			t.Errorf("%s, %s: %d routes of the churn are left, %v", c.event, c.termination, n, err)
 		}
 	}
@@ -241,7 +247,7 @@ func TestRoutesChurn(t *testing.T) {
 func TestAKilledServer(t *testing.T) {
 	s := running(t, map[string]string{"event": "kill-server", "servers": "2", "cookies": "false"})
 	x := loaded(t, s, 4, 2*time.Second, func() {
-		if _, err := s.change(context.Background(), record.StartClock(time.Now).Now); err != nil {
+		if _, err := changing(s).make(context.Background()); err != nil {
 			t.Error(err)
 		}
 	})
@@ -353,20 +359,21 @@ func TestIdleConnections(t *testing.T) {
 		{"none", "half-header", 16 << 10, 200 << 10}, {"edge", "half-header", 16 << 10, 200 << 10}, {"none", "request", 0, 12 << 10},
 	} {
 		s := running(t, map[string]string{"idle": "200", "termination": c.termination, "idleAfter": c.after})
+		idle := &idlers{system: s}
 		ctx, stop := context.WithCancel(context.Background())
 		before, err := s.proxy.Usage()
 		if err != nil {
 			t.Fatal(err)
 		}
 		var held sync.WaitGroup
-		held.Go(func() { s.holdIdle(ctx) })
-		for until := time.Now().Add(10 * time.Second); s.held.Load() < 200 && time.Now().Before(until); {
+		held.Go(func() { idle.hold(ctx) })
+		for until := time.Now().Add(10 * time.Second); idle.held.Load() < 200 && time.Now().Before(until); {
 			time.Sleep(10 * time.Millisecond)
 		}
 		loaded(t, s, 4, short, nil).clean(t, 20)
 		after, err := s.proxy.Usage()
-		if each := (after.RSSBytes - before.RSSBytes) / 200; err != nil || s.held.Load() != 200 || each < c.least || each > c.most {
-			t.Errorf("%s, %s: %d connections are held, for %v bytes each, %v", c.termination, c.after, s.held.Load(), each, err)
+		if each := (after.RSSBytes - before.RSSBytes) / 200; err != nil || idle.held.Load() != 200 || each < c.least || each > c.most {
+			t.Errorf("%s, %s: %d connections are held, for %v bytes each, %v", c.termination, c.after, idle.held.Load(), each, err)
 		}
 		stop()
 		held.Wait()

@@ -97,7 +97,7 @@ func (s *session) Prepare(context.Context) error {
 		planned.Stream = s.streams()
 		s.plans[arm] = planned
 		if arm == "" {
-			s.stall, _ = time.ParseDuration(params.Get("stall")) // the workload checks its form
+			s.stall = params.Duration("stall")
 		}
 		return nil
 	})
@@ -109,16 +109,12 @@ func planted(p workload.Params, life time.Duration) Plan {
 		d, _ := dist.Parse(p.Get(name)) // likewise
 		return d
 	}
-	duration := func(name string) time.Duration {
-		d, _ := time.ParseDuration(p.Get(name)) // the workload checks its form
-		return d
-	}
 	planned := Plan{
 		Places: int(p.Int("places")), Limit: int(p.Int("limit")), Flaky: p.Number("flaky"), Latency: delay("latency"), Rate: p.Number("capacity"), Life: life,
-		Servers: int(p.Int("servers")), Service: duration("service"), FailEvery: int(p.Int("failEvery")), ThrottleEvery: int(p.Int("throttleEvery")),
-		LoseAfter: int(p.Int("loseAfter")), UnhealthyAt: int(p.Int("unhealthyAt")), Removal: duration("removal"),
-		CPU: duration("cpuPerObject").Seconds(), Memory: float64(p.Int("memoryPerObject")),
-		Connect: delay("connect"), Pause: duration("pause"), RandomArrivals: p.Get("arrivals") == "random", Generator: p.Number("generator"),
+		Servers: int(p.Int("servers")), Service: p.Duration("service"), FailEvery: int(p.Int("failEvery")), ThrottleEvery: int(p.Int("throttleEvery")),
+		LoseAfter: int(p.Int("loseAfter")), UnhealthyAt: int(p.Int("unhealthyAt")), Removal: p.Duration("removal"),
+		CPU: p.Duration("cpuPerObject").Seconds(), Memory: float64(p.Int("memoryPerObject")),
+		Connect: delay("connect"), Pause: p.Duration("pause"), RandomArrivals: p.Get("arrivals") == "random", Generator: p.Number("generator"),
 	}
 	if noise := p.Number("noise"); noise > 0 {
 		// The limit is soft then: half of all fills fail there.

@@ -109,47 +109,44 @@ func (r Raw) Meaning() string {
 
 // plain is a node as a writer of YAML takes it.
 func (n *Node) plain() any {
-	switch {
-	case n == nil:
-		return nil
-	case n.Kind == List:
-		items := make([]any, len(n.Items))
-		for i, item := range n.Items {
-			items[i] = item.plain()
+	return n.value(func(entries []Entry) any {
+		m := make(yaml.MapSlice, len(entries))
+		for i, e := range entries {
+			m[i] = yaml.MapItem{Key: e.Key, Value: e.Value.plain()}
 		}
-		return items
-	case n.Kind == Mapping:
-		entries := make(yaml.MapSlice, len(n.Entries))
-		for i, e := range n.Entries {
-			entries[i] = yaml.MapItem{Key: e.Key, Value: e.Value.plain()}
-		}
-		return entries
-	}
-	return n.resolve(false)
+		return m
+	}, (*Node).plain)
 }
 
 // meaning is a node as JSON has it, where keys have an order and numbers one
 // form.
 func (n *Node) meaning() any {
+	value := n.value(func(entries []Entry) any {
+		m := make(map[string]any, len(entries))
+		for _, e := range entries {
+			m[e.Key] = e.Value.meaning()
+		}
+		return m
+	}, (*Node).meaning)
+	if v, ok := value.(float64); ok && (math.IsNaN(v) || math.IsInf(v, 0)) {
+		return []any{strconv.FormatFloat(v, 'g', -1, 64)} // JSON has no such number
+	}
+	return value
+}
+
+// value is a node as a Go value, whose mappings and items are made by these.
+func (n *Node) value(mapping func([]Entry) any, item func(*Node) any) any {
 	switch {
 	case n == nil:
 		return nil
 	case n.Kind == List:
 		items := make([]any, len(n.Items))
-		for i, item := range n.Items {
-			items[i] = item.meaning()
+		for i := range n.Items {
+			items[i] = item(n.Items[i])
 		}
 		return items
 	case n.Kind == Mapping:
-		entries := make(map[string]any, len(n.Entries))
-		for _, e := range n.Entries {
-			entries[e.Key] = e.Value.meaning()
-		}
-		return entries
+		return mapping(n.Entries)
 	}
-	value := n.resolve(false)
-	if v, ok := value.(float64); ok && (math.IsNaN(v) || math.IsInf(v, 0)) {
-		return []any{strconv.FormatFloat(v, 'g', -1, 64)} // JSON has no such number
-	}
-	return value
+	return n.resolve(false)
 }

@@ -11,12 +11,12 @@
 //	defer sys.Close()
 //	err = sys.Create(ctx, "v1", nil)   // and its options
 //	err = sys.Start(ctx, "v1")
-//	at, err := sys.Mount(ctx, "v1")    // a path as processes at the client see it
+//	at, err := sys.Client().Mount(ctx, "v1") // a path as processes at the client see it
 //	sys.Client().Path(at)              // and as this program sees it
 //	cmd := sys.Client().Command("fio", ...)  // a process at the client
 //	p, err := sys.Client().Start(cmd, ...)
 //	list, err := sys.Processes(...)    // what runs, and what it uses
-//	bricks, err := sys.Bricks()        // and which process serves which brick
+//	bricks, err := sys.Bricks(ctx)     // and which process serves which brick
 //	err = sys.Server(0).Kill(pid)      // a process of the first storage server
 //
 // What the client sees of this machine's files is the same, but for /run,
@@ -34,18 +34,13 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/netip"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
-	"sync/atomic"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -86,11 +81,9 @@ const DefaultMaxBricks = 250
 
 // System is a GlusterFS that runs.
 type System struct {
-	Settings
-	client  *machine.Machine
-	servers []*machine.Machine
-	used    atomic.Int64 // nanoseconds of CPU time of commands
-	stalled atomic.Bool  // glusterd did not answer the last command within the patience
+	*commands
+	client  *Client
+	servers []*Server
 }
 
 // Packages are Debian's that a System needs; that of xfs only where it is asked
@@ -137,15 +130,13 @@ func hidden() []string { return []string{"/run", "/var/lib", "/var/log"} }
 
 const clientName = "client"
 
-func serverName(n int) string { return "server-" + strconv.Itoa(n+1) }
-
 // Open starts a GlusterFS without volumes. It must be closed; where it fails
 // nothing is left but the directory.
 func Open(ctx context.Context, s Settings) (*System, error) {
 	if s.Patience == 0 {
 		s.Patience = leastStart
 	}
-	sys := &System{Settings: s}
+	sys := &System{commands: &commands{Settings: s}}
 	if err := sys.open(ctx); err != nil {
 		sys.Close()
 		return nil, err
@@ -160,16 +151,16 @@ func (s *System) open(ctx context.Context) error {
 	if err := s.startMachines(); err != nil {
 		return fmt.Errorf("start GlusterFS: %w", err)
 	}
-	if err := machine.Connect(s.client, s.servers); err != nil {
+	if err := machine.Connect(s.client.Machine, s.machines()); err != nil {
 		return fmt.Errorf("connect GlusterFS's servers: %w", err)
 	}
-	if err := s.each(func(n int) error { return s.prepare(ctx, n) }); err != nil {
+	if err := s.each(func(x *Server) error { return x.prepare(ctx) }); err != nil {
 		return err
 	}
-	if err := s.mountControl(ctx); err != nil {
+	if err := s.client.mountControl(ctx); err != nil {
 		return err
 	}
-	if err := s.each(func(n int) error { return s.StartManagement(ctx, n) }); err != nil {
+	if err := s.each(func(x *Server) error { return x.StartManagement(ctx) }); err != nil {
 		return err
 	}
 	if err := s.join(ctx); err != nil {
@@ -190,8 +181,7 @@ func (s *System) startMachines() error {
 	if err := os.WriteFile(filepath.Join(s.Dir, volfile), []byte(managementVolume()), 0o600); err != nil {
 		return err
 	}
-	start := func(name string) (*machine.Machine, error) {
-		own := filepath.Join(s.Dir, name)
+	start := func(own string) (*machine.Machine, error) {
 		for _, dir := range []string{"lib", "log", bricksDir} {
 			if err := os.MkdirAll(filepath.Join(own, dir), 0o700); err != nil {
 				return nil, err
@@ -201,15 +191,17 @@ func (s *System) startMachines() error {
 			{From: filepath.Join(own, "lib"), To: "/var/lib/glusterd"}, {From: filepath.Join(own, "log"), To: "/var/log/glusterfs"},
 		}})
 	}
-	s.servers = make([]*machine.Machine, s.Replica)
-	errs := make([]error, s.Replica+1)
-	var all sync.WaitGroup
-	for n := range s.servers {
-		all.Go(func() { s.servers[n], errs[n] = start(serverName(n)) })
+	for n := range s.Replica {
+		s.servers = append(s.servers, &Server{commands: s.commands, number: n, dir: filepath.Join(s.Dir, "server-"+strconv.Itoa(n+1))})
 	}
-	s.client, errs[s.Replica] = start(clientName)
-	all.Wait()
-	return errors.Join(errs...)
+	failed := s.each(func(x *Server) (err error) {
+		x.Machine, err = start(x.dir)
+		return err
+	})
+	s.client = &Client{commands: s.commands}
+	var err error
+	s.client.Machine, err = start(filepath.Join(s.Dir, clientName))
+	return errors.Join(failed, err)
 }
 
 const (
@@ -238,94 +230,20 @@ end-volume
 }
 
 // each does something for all servers at the same time.
-func (s *System) each(do func(n int) error) error {
+func (s *System) each(do func(*Server) error) error {
 	errs := make([]error, len(s.servers))
 	var all sync.WaitGroup
-	for n := range s.servers {
-		all.Go(func() { errs[n] = do(n) })
+	for n, x := range s.servers {
+		all.Go(func() { errs[n] = do(x) })
 	}
 	all.Wait()
 	return errors.Join(errs...)
 }
 
-// prepare makes a server's file system of bricks.
-func (s *System) prepare(ctx context.Context, n int) error {
-	if !s.XFS {
-		return nil
-	}
-	file := filepath.Join(s.Dir, serverName(n), "xfs")
-	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
-	if err == nil {
-		err = errors.Join(f.Truncate(s.Size), f.Close())
-	}
-	if err != nil {
-		return fmt.Errorf("make a file system for bricks: %w", err)
-	}
-	// Inodes as large as GlusterFS's documentation asks for.
-	if _, err := s.run(ctx, s.servers[n], "mkfs.xfs", "-q", "-i", "size=512", file); err != nil {
-		return fmt.Errorf("make a file system for bricks: %w", err)
-	}
-	if _, err := s.run(ctx, s.servers[n], "mount", "-o", "loop", file, s.bricks(n)); err != nil {
-		return fmt.Errorf("mount a file system for bricks: %w", err)
-	}
-	return nil
-}
-
-func (s *System) bricks(n int) string { return filepath.Join(s.Dir, serverName(n), bricksDir) }
-
-// leastStart is how long glusterd may take at least until it answers: it starts
-// the bricks of all volumes before.
-const leastStart = 2 * time.Minute
-
-// StartManagement starts glusterd on a server, and returns once it answers.
-func (s *System) StartManagement(ctx context.Context, n int) error {
-	m := s.servers[n]
-	cmd := m.Command("glusterd", "--volfile="+filepath.Join(s.Dir, volfile), "--pid-file=/run/glusterd.pid", "--no-daemon")
-	p, err := m.Start(cmd, proc.How{Name: "glusterd", Log: filepath.Join(s.Dir, serverName(n), "log", "glusterd.log")})
-	if err != nil {
-		return err
-	}
-	return p.Await(ctx, max(s.Patience, leastStart), func() error { return s.ask(ctx, n) })
-}
-
-// ask asks glusterd for nothing in particular, once it listens.
-func (s *System) ask(ctx context.Context, n int) error {
-	if listening, err := s.listening(n, func(port uint64) bool { return port == managementPort }); err != nil || listening == 0 {
-		return errors.Join(err, errors.New("it does not listen"))
-	}
-	_, err := s.cli(ctx, n, "volume", "list")
-	return err
-}
-
-// listening is how many ports of a server are listened on.
-func (s *System) listening(n int, which func(port uint64) bool) (int, error) {
-	fs, err := s.network(n)
-	if err != nil {
-		return 0, err
-	}
-	sockets, err := fs.NetTCP()
-	if err != nil {
-		return 0, err
-	}
-	const listen = 0x0a
-	ports := make(map[uint64]bool)
-	for _, socket := range sockets {
-		if socket.St == listen && which(socket.LocalPort) {
-			ports[socket.LocalPort] = true
-		}
-	}
-	return len(ports), nil
-}
-
-// Ports is how many ports of a server its bricks listen on.
-func (s *System) Ports(n int) (int, error) {
-	return s.listening(n, func(port uint64) bool { return port >= FirstPort && port <= LastPort })
-}
-
 // join makes the servers one pool.
 func (s *System) join(ctx context.Context) error {
 	for n := 1; n < len(s.servers); n++ {
-		if _, err := s.cli(ctx, 0, "peer", "probe", machine.Address(n).String()); err != nil {
+		if _, err := s.servers[0].cli(ctx, "peer", "probe", machine.Address(n).String()); err != nil {
 			return fmt.Errorf("join the storage servers: %w", err)
 		}
 	}
@@ -335,10 +253,10 @@ func (s *System) join(ctx context.Context) error {
 	deadline := time.After(s.Patience)
 	for {
 		// Each must know all others.
-		known := s.each(func(n int) error {
-			text, err := s.cli(ctx, n, "peer", "status")
+		known := s.each(func(x *Server) error {
+			text, err := x.cli(ctx, "peer", "status")
 			if connected := strings.Count(text, "Peer in Cluster (Connected)"); err == nil && connected != len(s.servers)-1 {
-				err = fmt.Errorf("storage server %d sees %d of %d others", n+1, connected, len(s.servers)-1)
+				err = fmt.Errorf("storage server %d sees %d of %d others", x.number+1, connected, len(s.servers)-1)
 			}
 			return err
 		})
@@ -356,76 +274,10 @@ func (s *System) join(ctx context.Context) error {
 }
 
 // Client is the machine that mounts volumes.
-func (s *System) Client() *machine.Machine { return s.client }
+func (s *System) Client() *Client { return s.client }
 
 // Server is a storage server, from 0.
-func (s *System) Server(n int) *machine.Machine { return s.servers[n] }
-
-// run runs a command in one of the machines, and gives what it wrote.
-func (s *System) run(ctx context.Context, m *machine.Machine, name string, args ...string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.Patience+time.Second) // a bound of the caller's own comes before
-	defer cancel()
-	cmd := m.Command(name, args...)
-	var out strings.Builder
-	cmd.Stdout, cmd.Stderr = &out, &out
-	p, err := m.Start(cmd, proc.How{Name: name})
-	if err != nil {
-		return "", err
-	}
-	stop := context.AfterFunc(ctx, p.Kill)
-	err = p.Wait()
-	stop()
-	s.used.Add(int64(p.State().UserTime() + p.State().SystemTime()))
-	text := strings.TrimSpace(out.String())
-	switch {
-	case ctx.Err() != nil:
-		return text, fmt.Errorf("%s did not end: %w", name, context.Cause(ctx))
-	case errors.Is(err, exec.ErrWaitDelay):
-		return text, nil
-	case err != nil:
-		return text, &CommandError{Program: name, Text: text, Err: err}
-	}
-	return text, nil
-}
-
-// CommandError is what a command said that failed.
-type CommandError struct {
-	Program, Text string
-	Err           error // how it ended
-}
-
-// Error implements error.
-func (e *CommandError) Error() string {
-	if e.Text == "" {
-		return fmt.Sprintf("%s: %v", e.Program, e.Err)
-	}
-	return e.Text
-}
-
-// Unwrap gives how it ended.
-func (e *CommandError) Unwrap() error { return e.Err }
-
-// patienceAgain is how long a command may take after one that was not answered:
-// else each of those that wait would take its whole patience.
-const patienceAgain = 3 * time.Second
-
-// ErrStalled says that glusterd did not answer in time.
-var ErrStalled = errors.New("glusterd did not answer")
-
-// cli gives a command to glusterd of a server.
-func (s *System) cli(ctx context.Context, n int, words ...string) (string, error) {
-	patience := s.Patience
-	if s.stalled.Load() {
-		patience = patienceAgain
-	}
-	bounded, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w within %v", ErrStalled, patience))
-	defer cancel()
-	text, err := s.run(bounded, s.servers[n], "gluster", append([]string{"--mode=script", "--timeout=" + strconv.Itoa(int(s.Patience.Seconds())+1)}, words...)...)
-	if ctx.Err() == nil {
-		s.stalled.Store(errors.Is(err, ErrStalled))
-	}
-	return text, err
-}
+func (s *System) Server(n int) *Server { return s.servers[n] }
 
 // Create creates a volume, with a brick on each server, and sets its options.
 func (s *System) Create(ctx context.Context, volume string, options map[string]string) error {
@@ -433,12 +285,12 @@ func (s *System) Create(ctx context.Context, volume string, options map[string]s
 	if s.Replica > 1 {
 		words = append(words, "replica", strconv.Itoa(s.Replica))
 	}
-	for n := range s.servers {
-		words = append(words, Brick{Server: n, Volume: volume}.name(s))
+	for _, x := range s.servers {
+		words = append(words, x.address().String()+":"+x.brick(volume))
 	}
 	// By force: the bricks lie on the root file system, and a replica of 2 may
 	// split.
-	if _, err := s.cli(ctx, 0, append(words, "force")...); err != nil {
+	if _, err := s.servers[0].cli(ctx, append(words, "force")...); err != nil {
 		return fmt.Errorf("create volume %s: %w", volume, err)
 	}
 	return s.set(ctx, volume, options)
@@ -447,7 +299,7 @@ func (s *System) Create(ctx context.Context, volume string, options map[string]s
 // set sets options of a volume, or of all.
 func (s *System) set(ctx context.Context, volume string, options map[string]string) error {
 	for _, name := range slices.Sorted(maps.Keys(options)) {
-		if _, err := s.cli(ctx, 0, "volume", "set", volume, name, options[name]); err != nil {
+		if _, err := s.servers[0].cli(ctx, "volume", "set", volume, name, options[name]); err != nil {
 			return fmt.Errorf("set %s of volume %s to %s: %w", name, volume, options[name], err)
 		}
 	}
@@ -461,7 +313,7 @@ func (s *System) Start(ctx context.Context, volume string, force bool) error {
 	if force {
 		words = append(words, "force")
 	}
-	if _, err := s.cli(ctx, 0, words...); err != nil {
+	if _, err := s.servers[0].cli(ctx, words...); err != nil {
 		return fmt.Errorf("start volume %s: %w", volume, err)
 	}
 	return nil
@@ -469,7 +321,7 @@ func (s *System) Start(ctx context.Context, volume string, force bool) error {
 
 // Stop stops a volume's bricks.
 func (s *System) Stop(ctx context.Context, volume string) error {
-	if _, err := s.cli(ctx, 0, "volume", "stop", volume, "force"); err != nil {
+	if _, err := s.servers[0].cli(ctx, "volume", "stop", volume, "force"); err != nil {
 		return fmt.Errorf("stop volume %s: %w", volume, err)
 	}
 	return nil
@@ -477,110 +329,21 @@ func (s *System) Stop(ctx context.Context, volume string) error {
 
 // Delete deletes a volume that was stopped, and its bricks' directories.
 func (s *System) Delete(ctx context.Context, volume string) error {
-	if _, err := s.cli(ctx, 0, "volume", "delete", volume); err != nil {
+	if _, err := s.servers[0].cli(ctx, "volume", "delete", volume); err != nil {
 		return fmt.Errorf("delete volume %s: %w", volume, err)
 	}
-	return s.each(func(n int) error {
-		if err := os.RemoveAll(s.servers[n].Path(Brick{Server: n, Volume: volume}.dir(s))); err != nil {
+	return s.each(func(x *Server) error {
+		if err := os.RemoveAll(x.Path(x.brick(volume))); err != nil {
 			return fmt.Errorf("remove a brick of volume %s: %w", volume, err)
 		}
 		return nil
 	})
 }
 
-// Mounted is where a volume is mounted at the client, once it is.
-func (s *System) Mounted(volume string) string {
-	return filepath.Join(s.Dir, clientName, mountsDir, volume)
-}
-
-// Mount mounts a volume at the client, and says where.
-func (s *System) Mount(ctx context.Context, volume string) (string, error) {
-	at := s.Mounted(volume)
-	if err := os.MkdirAll(at, 0o700); err != nil {
-		return "", fmt.Errorf("mount volume %s: %w", volume, err)
-	}
-	if _, err := s.run(ctx, s.client, "mount", "-t", "glusterfs", s.address(0).String()+":/"+volume, at); err != nil {
-		return "", fmt.Errorf("mount volume %s: %w", volume, err)
-	}
-	return at, nil
-}
-
-func (s *System) address(n int) netip.Addr { return machine.Address(n) }
-
 // Link is how many bytes a second the link carries from the first server to the
 // client, as fast as it goes and for so long.
 func (s *System) Link(long time.Duration) (float64, error) {
-	return machine.Throughput(s.servers[0], s.address(0), s.client, long)
-}
-
-// Unmount unmounts a volume.
-func (s *System) Unmount(ctx context.Context, volume string) error {
-	at := s.Mounted(volume)
-	if _, err := s.run(ctx, s.client, "umount", at); err != nil {
-		return fmt.Errorf("unmount volume %s: %w", volume, err)
-	}
-	if err := os.Remove(at); err != nil {
-		return fmt.Errorf("unmount volume %s: %w", volume, err)
-	}
-	return nil
-}
-
-// controlDir is where the kernel's connections to file systems of processes are
-// seen at the client.
-const controlDir = "/run/fuse"
-
-func (s *System) mountControl(ctx context.Context) error {
-	if _, err := s.run(ctx, s.client, "mkdir", controlDir); err != nil {
-		return fmt.Errorf("reach the kernel's FUSE connections: %w", err)
-	}
-	if _, err := s.run(ctx, s.client, "mount", "-t", "fusectl", "fusectl", controlDir); err != nil {
-		return fmt.Errorf("reach the kernel's FUSE connections: %w", err)
-	}
-	return nil
-}
-
-// Abort ends a mount that hangs: whatever waits for it gets an error (FUSE
-// connections, abort). Nothing happens where the volume is not mounted.
-func (s *System) Abort(volume string) error {
-	mounts, err := s.Mounts()
-	if err != nil {
-		return fmt.Errorf("abort the mount of volume %s: %w", volume, err)
-	}
-	connection, ok := mounts[volume]
-	if !ok {
-		return nil
-	}
-	file := s.client.Path(filepath.Join(controlDir, strconv.Itoa(connection), "abort"))
-	if err := os.WriteFile(file, []byte("1"), 0); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return fmt.Errorf("abort the mount of volume %s: %w", volume, err)
-	}
-	return nil
-}
-
-// Mounts are the volumes that are mounted at the client, with the numbers of
-// their FUSE connections.
-func (s *System) Mounts() (map[string]int, error) {
-	text, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(s.client.PID()), "mountinfo"))
-	if err != nil {
-		return nil, fmt.Errorf("read the client's mounts: %w", err)
-	}
-	return mountsBelow(string(text), s.Mounted("")), nil
-}
-
-// mountsBelow reads a mountinfo; see proc(5).
-func mountsBelow(mountinfo, dir string) map[string]int {
-	found := make(map[string]int)
-	for line := range strings.Lines(mountinfo) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 || !strings.HasPrefix(fields[4], dir+"/") {
-			continue
-		}
-		_, minor, _ := strings.Cut(fields[2], ":")
-		if n, err := strconv.Atoi(minor); err == nil {
-			found[strings.TrimPrefix(fields[4], dir+"/")] = n
-		}
-	}
-	return found
+	return machine.Throughput(s.servers[0].Machine, s.servers[0].address(), s.client.Machine, long)
 }
 
 // Brick is a volume's part on a server.
@@ -593,25 +356,25 @@ type Brick struct {
 	Port int
 }
 
-func (b Brick) dir(s *System) string  { return filepath.Join(s.bricks(b.Server), b.Volume) }
-func (b Brick) name(s *System) string { return s.address(b.Server).String() + ":" + b.dir(s) }
+// machines are those of the servers.
+func (s *System) machines() (list []*machine.Machine) {
+	for _, x := range s.servers {
+		list = append(list, x.Machine)
+	}
+	return list
+}
 
 // Close ends everything of the system, and leaves the directory.
 func (s *System) Close() {
-	var all sync.WaitGroup
-	for _, m := range append(slices.Clone(s.servers), s.client) {
+	all := s.machines()
+	if s.client != nil {
+		all = append(all, s.client.Machine)
+	}
+	var group sync.WaitGroup
+	for _, m := range all {
 		if m != nil {
-			all.Go(m.Close)
+			group.Go(m.Close)
 		}
 	}
-	all.Wait()
-}
-
-// FreeBytes is how much room the bricks of a server have left.
-func (s *System) FreeBytes(n int) (int64, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(s.servers[n].Path(s.bricks(n)), &fs); err != nil {
-		return 0, fmt.Errorf("read the room of bricks: %w", err)
-	}
-	return int64(fs.Bavail) * fs.Bsize, nil
+	group.Wait()
 }

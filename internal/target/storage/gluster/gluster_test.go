@@ -42,7 +42,7 @@ func (s *System) make(t *testing.T, n int) {
 		if err := s.Start(t.Context(), name, false); err != nil {
 			t.Fatal(err)
 		}
-		if _, err := s.Mount(t.Context(), name); err != nil {
+		if _, err := s.Client().Mount(t.Context(), name); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -55,7 +55,7 @@ func TestVolumesOfOneServer(t *testing.T) {
 	t.Logf("open after %v", time.Since(began))
 	s.make(t, 3)
 	t.Logf("three mounted after %v", time.Since(began))
-	if err := os.WriteFile(s.client.Path(s.Mounted("v1")+"/file"), []byte("text"), 0o600); err != nil {
+	if err := os.WriteFile(s.client.Path(s.Client().Mounted("v1")+"/file"), []byte("text"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if text, err := os.ReadFile(filepath.Join(s.Dir, "server-1/bricks/v1/file")); err != nil || string(text) != "text" {
@@ -84,11 +84,11 @@ func TestVolumesOfOneServer(t *testing.T) {
 	if parts[Management] != 1 || parts[Bricks] != 1 || parts[Mounts] != 3 {
 		t.Errorf("processes %v", parts)
 	}
-	if ports, err := s.Ports(0); err != nil || ports != 1 {
+	if ports, err := s.Server(0).Ports(); err != nil || ports != 1 {
 		t.Errorf("%d ports, %v", ports, err)
 	}
 	began = time.Now()
-	if err := s.Unmount(t.Context(), "v1"); err != nil {
+	if err := s.Client().Unmount(t.Context(), "v1"); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.Stop(t.Context(), "v1"); err != nil {
@@ -101,7 +101,7 @@ func TestVolumesOfOneServer(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(s.Dir, "server-1/bricks/v1")); err == nil {
 		t.Error("the brick is still there")
 	}
-	mounts, err := s.Mounts()
+	mounts, err := s.Client().Mounts()
 	if err != nil || len(mounts) != 2 {
 		t.Errorf("mounts %v, %v", mounts, err)
 	}
@@ -115,7 +115,7 @@ func TestReplicasOnXFS(t *testing.T) {
 	s.make(t, 2)
 	t.Logf("two mounted after %v", time.Since(began))
 	text := strings.Repeat("x", 1<<20)
-	file := s.client.Path(s.Mounted("v1") + "/file")
+	file := s.client.Path(s.Client().Mounted("v1") + "/file")
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -124,7 +124,7 @@ func TestReplicasOnXFS(t *testing.T) {
 		t.Fatalf("bricks %+v, %v", bricks, err)
 	}
 	for _, b := range bricks {
-		got, err := os.ReadFile(s.Server(b.Server).Path(b.dir(s) + "/file"))
+		got, err := os.ReadFile(s.Server(b.Server).Path(s.Server(b.Server).brick(b.Volume) + "/file"))
 		if b.Volume == "v1" && (err != nil || string(got) != text) {
 			t.Errorf("brick %+v: %d bytes, %v", b, len(got), err)
 		}
@@ -140,14 +140,14 @@ func TestAMountThatHangsIsAborted(t *testing.T) {
 	t.Parallel()
 	s := open(t, Settings{Replica: 1})
 	s.make(t, 1)
-	file := s.client.Path(s.Mounted("v1") + "/file")
+	file := s.client.Path(s.Client().Mounted("v1") + "/file")
 	list, err := s.Processes(nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, p := range list {
 		if p.Part == Mounts {
-			if _, err := s.run(t.Context(), s.client, "kill", "-STOP", fmt.Sprint(p.PID)); err != nil {
+			if _, err := s.run(t.Context(), s.client.Machine, "kill", "-STOP", fmt.Sprint(p.PID)); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -159,7 +159,7 @@ func TestAMountThatHangsIsAborted(t *testing.T) {
 		t.Fatalf("it did not hang: %v", err)
 	case <-time.After(200 * time.Millisecond):
 	}
-	if err := s.Abort("v1"); err != nil {
+	if err := s.Client().Abort("v1"); err != nil {
 		t.Fatal(err)
 	}
 	select {
@@ -189,12 +189,5 @@ Volume2.Brick1.status: Stopped
 `)), "192.0.2.1")
 	if err != nil || fmt.Sprint(list) != "[{0 a 0 49152} {0 b 0 0}]" {
 		t.Errorf("%v, %v", list, err)
-	}
-}
-
-func TestMountsBelow(t *testing.T) {
-	got := mountsBelow("36 35 0:44 / /d/mnt/v1 rw - fuse.glusterfs x rw\n37 35 0:45 / /d/mnt-other/v1 rw - fuse x rw\n38 35 98:0 / / rw - ext4 x rw\n", "/d/mnt")
-	if fmt.Sprint(got) != "map[v1:44]" {
-		t.Error(got)
 	}
 }

@@ -19,7 +19,7 @@ func Params() []string {
 
 // SettingsOf is what they say of a GlusterFS, but for where it lies.
 func SettingsOf(p workload.Params) (Settings, error) {
-	s := Settings{Replica: int(p.Int("replica")), Multiplex: p.Get("multiplex") == "true", MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs"}
+	s := Settings{Replica: int(p.Int("replica")), Multiplex: p.Flag("multiplex"), MaxBricks: int(p.Int("maxBricksPerProcess")), XFS: p.Get("bricks") == "xfs"}
 	var err error
 	s.Size, err = size.Parse(p.Get("brickSize"), mostXFS)
 	switch {

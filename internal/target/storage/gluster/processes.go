@@ -2,17 +2,11 @@ package gluster
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
-
-	"github.com/prometheus/procfs"
 
 	"plimsoll.dev/plimsoll/internal/lab/machine"
 	"plimsoll.dev/plimsoll/internal/proc"
@@ -46,7 +40,7 @@ type Process struct {
 // tenth of a millisecond; nil is all.
 func (s *System) Processes(shares func(server, pid int) bool) ([]Process, error) {
 	var list []Process
-	for n, m := range append(slices.Clone(s.servers), s.client) {
+	for n, m := range append(s.machines(), s.client.Machine) {
 		if n == len(s.servers) {
 			n = -1
 		}
@@ -96,52 +90,15 @@ func processesOf(m *machine.Machine, n int, shares func(server, pid int) bool) (
 	return list, nil
 }
 
-// Commands is the CPU time of the commands that were given, in seconds: the
-// gluster program's, and those that mount and unmount.
-func (s *System) Commands() float64 { return time.Duration(s.used.Load()).Seconds() }
-
-// network is the view of a server's sockets.
-func (s *System) network(n int) (procfs.FS, error) {
-	return procfs.NewFS(filepath.Join("/proc", strconv.Itoa(s.servers[n].PID())))
-}
-
 // Bricks are those of all volumes that were started, with the processes that
 // serve them. A brick that is not served has none.
 func (s *System) Bricks(ctx context.Context) ([]Brick, error) {
 	lists := make([][]Brick, len(s.servers))
-	err := s.each(func(n int) error {
-		var err error
-		lists[n], err = s.BricksOf(ctx, n)
+	err := s.each(func(x *Server) (err error) {
+		lists[x.number], err = x.Bricks(ctx)
 		return err
 	})
 	return slices.Concat(lists...), err
-}
-
-// BricksOf asks glusterd of a server which of its bricks serve, in one command
-// for all of them.
-func (s *System) BricksOf(ctx context.Context, n int) ([]Brick, error) {
-	const file = "state"
-	dir := filepath.Join(s.Dir, serverName(n))
-	if _, err := s.cli(ctx, n, "get-state", "glusterd", "odir", dir, "file", file); err != nil {
-		return nil, fmt.Errorf("ask for the state of bricks: %w", err)
-	}
-	f, err := os.Open(filepath.Join(dir, file))
-	if err != nil {
-		return nil, fmt.Errorf("read the state of bricks: %w", err)
-	}
-	defer f.Close()
-	list, err := readState(bufio.NewScanner(f), machine.Address(n).String())
-	if err != nil {
-		return nil, fmt.Errorf("read the state of bricks: %w", err)
-	}
-	for i := range list {
-		list[i].Server = n
-		if list[i].Port == 0 {
-			continue
-		}
-		list[i].PID = s.pidOf(list[i])
-	}
-	return list, nil
 }
 
 // readState reads the bricks of one host from what glusterd tells of its state.
@@ -187,65 +144,5 @@ func readState(lines *bufio.Scanner, host string) ([]Brick, error) {
 // Serving reports whether a process serves each brick of a volume: with
 // multiplexing GlusterFS says that a volume has started where none does.
 func (s *System) Serving(volume string) bool {
-	for n := range s.servers {
-		if s.pidOf(Brick{Server: n, Volume: volume}) == 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// OpenFiles is how many files the process of a server has open that serves
-// bricks and is nearest to its limit, and that limit.
-func (s *System) OpenFiles(n int) (open, limit int, err error) {
-	fs, err := s.servers[n].Proc()
-	if err != nil {
-		return 0, 0, fmt.Errorf("read open files: %w", err)
-	}
-	all, err := fs.AllProcs()
-	if err != nil {
-		return 0, 0, fmt.Errorf("read open files: %w", err)
-	}
-	for _, p := range all {
-		if name, err := p.Comm(); err != nil || name != "glusterfsd" {
-			continue // it has ended, or is another
-		}
-		handles, err := p.FileDescriptorsLen()
-		if err != nil {
-			continue
-		}
-		if limits, err := p.Limits(); err == nil && handles > open {
-			open, limit = handles, int(min(limits.OpenFiles, 1<<40))
-		}
-	}
-	return open, limit, nil
-}
-
-// ListensInVain reports whether a process that serves several bricks of a server
-// has tried to listen again for a volume that was deleted meanwhile, by its log. It
-// attaches and detaches no brick while it tries.
-func (s *System) ListensInVain(n int) bool {
-	logs, _ := filepath.Glob(filepath.Join(s.Dir, serverName(n), "log", "bricks", "*.log")) // the pattern is well formed
-	return s.Multiplex && slices.ContainsFunc(logs, func(log string) bool {
-		text, _ := os.ReadFile(log) // one that cannot be read tells nothing
-		return bytes.Contains(text, []byte("creation of listener failed"))
-	})
-}
-
-// pidOf is the process that serves a brick, by the file that it writes; 0 where
-// none runs.
-func (s *System) pidOf(b Brick) int {
-	name := s.address(b.Server).String() + strings.ReplaceAll(b.dir(s), "/", "-") + ".pid"
-	text, err := os.ReadFile(s.servers[b.Server].Path(filepath.Join("/run/gluster/vols", b.Volume, name)))
-	if err != nil {
-		return 0
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
-	if err != nil {
-		return 0
-	}
-	if _, err := os.Stat(s.servers[b.Server].Path("/proc/" + strconv.Itoa(pid))); err != nil {
-		return 0
-	}
-	return pid
+	return !slices.ContainsFunc(s.servers, func(x *Server) bool { return x.serves(volume) == 0 })
 }

@@ -72,7 +72,7 @@ func (g *glusterfs) volume(ctx context.Context, n int) (string, error) {
 		err = g.System.Start(ctx, g.name(n), false)
 	}
 	if err == nil {
-		g.mounted[n], err = g.Mount(ctx, g.name(n))
+		g.mounted[n], err = g.Client().Mount(ctx, g.name(n))
 	}
 	if err != nil {
 		delete(g.mounted, n)
@@ -96,7 +96,7 @@ func (g *glusterfs) link(long time.Duration) (float64, int, error) {
 	return bytes, g.Replica, err
 }
 
-func (g *glusterfs) abort(n int) error { return g.Abort(g.name(n)) }
+func (g *glusterfs) abort(n int) error { return g.Client().Abort(g.name(n)) }
 
 // readings are what its processes use, by what they do.
 func (g *glusterfs) readings() []record.Reading {

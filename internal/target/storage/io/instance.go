@@ -218,8 +218,8 @@ func (l *load) prepare(ctx context.Context, filled map[string]bool) error {
 
 // goesFirst reports whether fio's threads go before others on this machine: at a
 // fixed rate, and as fast as it goes where they leave a processor to what they load.
-func (l *load) goesFirst() bool {
-	return l.rate > 0 || l.small == nil && l.raw == "" && len(l.volumes) < runtime.NumCPU()
+func (s settings) goesFirst() bool {
+	return s.rate > 0 || s.small == nil && s.raw == "" && s.volumes < runtime.NumCPU()
 }
 
 // spawn starts an fio that waits for its job.

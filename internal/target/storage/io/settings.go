@@ -59,14 +59,14 @@ func settingsOf(p workload.Params, small bool, given map[string]string) (s setti
 	}
 	s = settings{
 		job: fio.Job{
-			Pattern: p.Get("rw"), ReadPercent: int(p.Int("mix")), Block: sizeOf("blockSize"), Size: sizeOf("size"), Direct: p.Get("direct") == "true",
+			Pattern: p.Get("rw"), ReadPercent: int(p.Int("mix")), Block: sizeOf("blockSize"), Size: sizeOf("size"), Direct: p.Flag("direct"),
 			Engine: p.Get("engine"), Fsync: int(p.Int("fsync")), Verify: p.Get("verify") == "crc",
 		},
-		volumes: int(p.Int("volumes")), depth: int(p.Int("depth")), rate: int(p.Int("rate")), drive: p.Get("drive") == "true",
+		volumes: int(p.Int("volumes")), depth: int(p.Int("depth")), rate: int(p.Int("rate")), drive: p.Flag("drive"),
 	}
 	if small {
 		s.job, err = fio.Job{}, nil // whatever parameters of jobs are not there
-		s.small = &smallfiles.Spec{Workers: int(p.Int("workers")), Files: int(p.Int("files")), Size: sizeOf("size"), Fsync: p.Get("fsync") == "true"}
+		s.small = &smallfiles.Spec{Workers: int(p.Int("workers")), Files: int(p.Int("files")), Size: sizeOf("size"), Fsync: p.Flag("fsync")}
 		s.depth = s.small.Workers
 	}
 	if err != nil {

@@ -42,7 +42,7 @@ func (l *load) sumUp(s target.Schedule) {
 		tell(sourceLinkAlone, 8e-9*l.link)
 		tell(sourceLinkShare, 100*float64(crossed)/s.Hold.Seconds()/l.link)
 	}
-	tell(sourceSpread, l.spread(s))
+	tell(sourceSpread, spread(l.volumes, len(l.windows), s.Hold))
 	if l.beside != nil {
 		if n, sum, weighed, last := l.beside.told(); n > l.besideSeconds && sum > l.besideSum {
 			tell(sourceTransactions, (sum-l.besideSum)/float64(n-l.besideSeconds))
@@ -53,7 +53,7 @@ func (l *load) sumUp(s target.Schedule) {
 	}
 	most := 0.0
 	for _, v := range l.volumes {
-		most = max(most, l.shareWaited(v))
+		most = max(most, v.shareWaited(l.sleeps()))
 	}
 	l.rec.Emit(&record.Reading{Source: sourceFio, Values: map[string]float64{"waitShare": most}})
 	note := func(format string, args ...any) {
@@ -76,12 +76,12 @@ func (l *load) sumUp(s target.Schedule) {
 // spread is by how many seconds the first volume was ahead of the last one: of
 // jobs that end by themselves when they did, of others when the fastest had done
 // what the slowest did in the hold.
-func (l *load) spread(s target.Schedule) float64 {
+func spread(volumes []*volume, windows int, hold time.Duration) float64 {
 	first, last := time.Duration(math.MaxInt64), time.Duration(0)
 	least, most := uint64(math.MaxUint64), uint64(0)
 	ended := true
-	for _, v := range l.volumes {
-		ended = ended && v.over && v.next < len(l.windows)
+	for _, v := range volumes {
+		ended = ended && v.over && v.next < windows
 		first, last = min(first, v.last.Ran), max(last, v.last.Ran)
 		least, most = min(least, v.held), max(most, v.held)
 	}
@@ -91,7 +91,7 @@ func (l *load) spread(s target.Schedule) float64 {
 	case most == 0:
 		return 0
 	}
-	return s.Hold.Seconds() * (1 - float64(least)/float64(most))
+	return hold.Seconds() * (1 - float64(least)/float64(most))
 }
 
 // progress sums up the stream.

@@ -97,10 +97,10 @@ func (l *load) ownDelay() (record.Histogram, error) {
 
 // sleeps reports whether latencies begin after fio was woken for an IO. Those of
 // small files count from when an operation was due.
-func (l *load) sleeps() bool { return l.rate > 0 && l.small == nil }
+func (s settings) sleeps() bool { return s.rate > 0 && s.small == nil }
 
 // shareWaited is the part of a volume's latencies in which its fio waited.
-func (l *load) shareWaited(v *volume) float64 {
+func (v *volume) shareWaited(sleeps bool) float64 {
 	ns, span := 0.0, 0.0
 	for _, r := range v.waits.readings {
 		ns, span = ns+r.ns, span+r.span
@@ -108,5 +108,5 @@ func (l *load) shareWaited(v *volume) float64 {
 	if v.nanos == 0 || span == 0 {
 		return 0
 	}
-	return v.waits.inside(float64(v.held), l.sleeps()) * max(ns/v.nanos, ns/span)
+	return v.waits.inside(float64(v.held), sleeps) * max(ns/v.nanos, ns/span)
 }

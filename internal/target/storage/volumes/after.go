@@ -17,18 +17,18 @@ import (
 
 // populate makes volumes that a step needs before it begins, until there are so
 // many: what is measured is what comes after.
-func (i *instance) populate(ctx context.Context, sys *gluster.System, want int) error {
-	i.mu.Lock()
-	list := i.newVolumes(max(want-len(i.volumes), 0))
-	i.mu.Unlock()
+func (r *running) populate(ctx context.Context, want int) error {
+	r.mu.Lock()
+	list := r.newVolumes(max(want-len(r.volumes), 0))
+	r.mu.Unlock()
 	next := make(chan *volume)
-	errs := make([]error, i.settings.creators)
+	errs := make([]error, r.creators)
 	var all sync.WaitGroup
 	for k := range errs {
 		all.Go(func() {
 			for v := range next {
 				if errs[k] == nil {
-					errs[k] = i.make(ctx, sys, v)
+					errs[k] = r.make(ctx, v)
 				}
 			}
 		})
@@ -44,46 +44,43 @@ func (i *instance) populate(ctx context.Context, sys *gluster.System, want int) 
 }
 
 // make makes a volume that is not measured.
-func (i *instance) make(ctx context.Context, sys *gluster.System, v *volume) error {
-	if err := sys.Create(ctx, v.name, v.options); err != nil {
-		return errors.New(i.explain(sys, err))
+func (r *running) make(ctx context.Context, v *volume) error {
+	if err := r.Create(ctx, v.name, v.options); err != nil {
+		return errors.New(r.explain(err))
 	}
-	i.mu.Lock()
-	i.volumes[v.name] = v
-	i.mu.Unlock()
-	if _, err := i.finish(ctx, sys, v, func(string, string) {}); err != nil {
-		return errors.New(i.explain(sys, err))
+	r.mu.Lock()
+	r.volumes[v.name] = v
+	r.mu.Unlock()
+	if _, err := r.finish(ctx, v, func(string, string) {}); err != nil {
+		return errors.New(r.explain(err))
 	}
-	i.mu.Lock()
+	r.mu.Lock()
 	v.ready = true
-	i.mu.Unlock()
+	r.mu.Unlock()
 	return nil
 }
 
 // raiseDeletions prepares the deletion of volumes, which are made first.
-func (i *instance) raiseDeletions(ctx context.Context, sys *gluster.System, n int) (target.Batch, error) {
-	if err := i.populate(ctx, sys, n); err != nil {
+func (r *running) raiseDeletions(ctx context.Context, n int) (target.Batch, error) {
+	if err := r.populate(ctx, n); err != nil {
 		return target.Batch{}, err
 	}
 	select {
-	case <-time.After(i.settings.wait):
+	case <-time.After(r.wait):
 	case <-ctx.Done():
 		return target.Batch{}, context.Cause(ctx)
 	}
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	list := slices.SortedFunc(maps.Values(i.volumes), func(a, b *volume) int { return a.number - b.number })[:n]
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	list := slices.SortedFunc(maps.Values(r.volumes), func(a, b *volume) int { return a.number - b.number })[:n]
 	return target.Batch{Requests: n, Units: n, Reached: float64(n), Send: func(_ context.Context, k int) record.Slot {
 		v := list[k]
 		slot := record.Slot{Slot: v.name, Component: component, Units: 1, Iteration: k, Outcome: record.SlotCreated}
-		if err := i.remove(context.Background(), sys, v, func(milestone string) { i.reach(v.name, milestone) }); err != nil {
+		if err := r.remove(context.Background(), v, func(milestone string) { r.reach(v.name, milestone) }); err != nil {
 			slot.Outcome, slot.Error = record.SlotFailed, err.Error()
 			return slot
 		}
-		i.mu.Lock()
-		i.progress.There++
-		i.progress.Arrived++
-		i.mu.Unlock()
+		r.arrived(v)
 		return slot
 	}}, nil
 }
@@ -100,47 +97,49 @@ type hurt struct {
 // raiseBricks prepares a fault with so many bricks on the first storage server.
 func (i *instance) raiseBricks(ctx context.Context, level target.Level) (target.Batch, error) {
 	n := int(math.Floor(level.Value + 1e-9))
-	i.mu.Lock()
-	lower := n < len(i.volumes)
-	i.mu.Unlock()
-	if lower {
-		if err := i.empty(); err != nil {
-			return target.Batch{}, err
+	if r := i.used.Load(); r != nil {
+		r.mu.Lock()
+		lower := n < len(r.volumes)
+		r.mu.Unlock()
+		if lower {
+			if err := i.empty(); err != nil {
+				return target.Batch{}, err
+			}
 		}
 	}
-	sys, err := i.system(ctx, level.Arm)
+	r, err := i.system(ctx, level.Arm)
+	if err == nil {
+		err = r.populate(ctx, n)
+	}
 	if err != nil {
 		return target.Batch{}, err
 	}
-	if err := i.populate(ctx, sys, n); err != nil {
-		return target.Batch{}, err
-	}
-	serving, err := sys.Bricks(ctx)
+	serving, err := r.Bricks(ctx)
 	if err != nil {
 		return target.Batch{}, err
 	}
-	i.mu.Lock()
+	r.mu.Lock()
 	var list []*hurt
 	for _, b := range serving {
-		v := i.volumes[b.Volume]
+		v := r.volumes[b.Volume]
 		if b.Server != 0 || v == nil {
 			continue
 		}
 		if b.PID == 0 {
-			i.mu.Unlock()
+			r.mu.Unlock()
 			return target.Batch{}, fmt.Errorf("a brick of %s is down before any fault", b.Volume)
 		}
 		list = append(list, &hurt{Brick: b, volume: v, name: b.Volume + "/server-1", pid: b.PID})
 	}
-	i.mu.Unlock()
-	victim := 0
-	if i.settings.fault == faultKill {
-		victim = busiest(list)
-		list = slices.DeleteFunc(list, func(b *hurt) bool { return b.pid != victim })
+	r.mu.Unlock()
+	f := &fault{running: r, bricks: list}
+	if r.fault == faultKill {
+		f.victim = busiest(list)
+		f.bricks = slices.DeleteFunc(list, func(b *hurt) bool { return b.pid != f.victim })
 	}
-	return target.Batch{Requests: 1, Units: len(list), Reached: float64(n), Send: func(context.Context, int) record.Slot {
-		slot := record.Slot{Slot: sourceFault, Component: component, Units: len(list), Grouped: true, Outcome: record.SlotCreated}
-		if err := i.strike(sys, victim, list); err != nil {
+	return target.Batch{Requests: 1, Units: len(f.bricks), Reached: float64(n), Send: func(context.Context, int) record.Slot {
+		slot := record.Slot{Slot: sourceFault, Component: component, Units: len(f.bricks), Grouped: true, Outcome: record.SlotCreated}
+		if err := f.strike(); err != nil {
 			slot.Outcome, slot.Error = record.SlotFailed, err.Error()
 		}
 		return slot
@@ -162,72 +161,72 @@ func busiest(list []*hurt) int {
 	return best
 }
 
+// fault is one that is made while volumes are there.
+type fault struct {
+	*running
+	victim int // the process that is killed, 0 for others
+	bricks []*hurt
+}
+
 // strike makes the fault, begins to look for the bricks' return and does what
 // brings them back.
-func (i *instance) strike(sys *gluster.System, victim int, list []*hurt) error {
+func (f *fault) strike() error {
 	ctx := context.Background()
-	server := sys.Server(0)
-	running, err := sys.Processes(func(int, int) bool { return false })
+	server := f.Server(0)
+	running, err := f.Processes(func(int, int) bool { return false })
 	if err != nil {
 		return err
 	}
 	var pids []int
 	for _, p := range running {
-		if p.Server != 0 {
-			continue
-		}
-		switch i.settings.fault {
+		ends := p.Server == 0
+		switch f.fault {
 		case faultKill:
-			if p.PID == victim {
-				pids = append(pids, p.PID)
-			}
+			ends = ends && p.PID == f.victim
 		case faultRestart:
-			if p.Part == gluster.Management {
-				pids = append(pids, p.PID)
-			}
-		default:
+			ends = ends && p.Part == gluster.Management
+		}
+		if ends {
 			pids = append(pids, p.PID)
 		}
 	}
-	for _, b := range list {
-		i.rec.Emit(&record.Object{Object: b.name, Slot: sourceFault, Milestone: hit, Component: component})
+	for _, b := range f.bricks {
+		f.rec.Emit(&record.Object{Object: b.name, Slot: sourceFault, Milestone: hit, Component: component})
 	}
 	if err := server.Kill(pids...); err != nil {
 		return err
 	}
-	i.mu.Lock()
-	ages := i.ages
-	i.mu.Unlock()
-	if i.settings.fault == faultKill {
-		i.ageing.Go(func() { i.followBricks(ages, sys, list) })
-		for _, b := range list {
-			if err := sys.Start(ctx, b.Volume, true); err != nil {
+	if f.fault == faultKill {
+		f.ageing.Go(f.follow)
+		for _, b := range f.bricks {
+			if err := f.Start(ctx, b.Volume, true); err != nil {
 				return err
 			}
 		}
 		return nil
 	}
-	if err := sys.StartManagement(ctx, 0); err != nil {
+	if err := server.StartManagement(ctx); err != nil {
 		return err
 	}
-	i.ageing.Go(func() { i.followBricks(ages, sys, list) })
+	f.ageing.Go(f.follow)
 	return nil
 }
 
 // followInterval is how often bricks are asked for that are not back.
 const followInterval = 100 * time.Millisecond
 
-// followBricks notes when each brick is back.
-func (i *instance) followBricks(ctx context.Context, sys *gluster.System, list []*hurt) {
+// follow notes when each brick is back.
+func (f *fault) follow() {
+	ctx := f.ages
 	var reading sync.WaitGroup
 	defer reading.Wait()
-	for left := len(list); left > 0; {
+	for left := len(f.bricks); left > 0; {
 		select {
 		case <-time.After(followInterval):
 		case <-ctx.Done():
 			return
 		}
-		serving, err := sys.BricksOf(ctx, 0)
+		serving, err := f.Server(0).Bricks(ctx)
 		if err != nil {
 			continue // glusterd is busy: it is asked again
 		}
@@ -235,45 +234,45 @@ func (i *instance) followBricks(ctx context.Context, sys *gluster.System, list [
 		for _, b := range serving {
 			pids[b.Volume] = b.PID
 		}
-		for _, b := range list {
+		for _, b := range f.bricks {
 			pid := pids[b.Volume]
-			if b.back || pid == 0 || pid == b.pid && i.settings.fault != faultRestart {
+			if b.back || pid == 0 || pid == b.pid && f.fault != faultRestart {
 				continue
 			}
 			b.back = true
 			left--
-			i.reachBrick(b, back)
-			reading.Go(func() { i.recover(ctx, sys, b) })
+			f.reach(b, back)
+			reading.Go(func() { f.recover(ctx, b) })
 		}
-		i.rec.Emit(&record.Reading{Source: sourceFault, Values: map[string]float64{"down": float64(left)}})
+		f.rec.Emit(&record.Reading{Source: sourceFault, Values: map[string]float64{"down": float64(left)}})
 	}
 }
 
-func (i *instance) reachBrick(b *hurt, milestone string) {
-	i.mu.Lock()
-	i.progress.Moved = i.rec.Clock.Now()
-	i.mu.Unlock()
-	i.rec.Emit(&record.Object{Object: b.name, Slot: sourceFault, Milestone: milestone, Component: component})
+func (f *fault) reach(b *hurt, milestone string) {
+	f.mu.Lock()
+	f.progress.Moved = f.rec.Clock.Now()
+	f.mu.Unlock()
+	f.rec.Emit(&record.Object{Object: b.name, Slot: sourceFault, Milestone: milestone, Component: component})
 }
 
 // recover reads the file of a brick's volume until it is what was written, if one
 // was.
-func (i *instance) recover(ctx context.Context, sys *gluster.System, b *hurt) {
+func (f *fault) recover(ctx context.Context, b *hurt) {
 	for b.volume.written {
-		path := file(sys, sys.Mounted(b.Volume))
-		err := i.within(sys, b.volume, func() error { return verify(path, b.Volume, i.settings.write) })
+		path := f.file(b.Volume)
+		err := f.within(b.volume, func() error { return verify(path, b.Volume, f.write) })
 		if err == nil {
-			i.reachBrick(b, verified)
+			f.reach(b, verified)
 			break
 		}
 		if reason := wrongData; errors.Is(err, errWrong) || errors.Is(err, errHung) {
 			if errors.Is(err, errHung) {
 				reason = mountHung
 			}
-			i.mu.Lock()
-			i.progress.Failed++
-			i.mu.Unlock()
-			i.rec.Emit(&record.State{Object: b.name, Slot: sourceFault, Reason: reason, Message: err.Error(), Failed: true})
+			f.mu.Lock()
+			f.progress.Failed++
+			f.mu.Unlock()
+			f.rec.Emit(&record.State{Object: b.name, Slot: sourceFault, Reason: reason, Message: err.Error(), Failed: true})
 			return
 		}
 		select {
@@ -282,9 +281,6 @@ func (i *instance) recover(ctx context.Context, sys *gluster.System, b *hurt) {
 			return
 		}
 	}
-	i.mu.Lock()
-	i.progress.There++
-	i.progress.Arrived++
-	i.mu.Unlock()
-	i.reachBrick(b, recovered)
+	f.arrived(b.volume)
+	f.reach(b, recovered)
 }

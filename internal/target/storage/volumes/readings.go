@@ -148,7 +148,7 @@ func (i *instance) Readings() []record.Reading {
 	if sys == nil {
 		return list
 	}
-	sums, err := i.meter.read(sys)
+	sums, err := i.meter.read(sys.System)
 	if err != nil {
 		return list // it is not known now
 	}
@@ -160,8 +160,8 @@ func (i *instance) Readings() []record.Reading {
 		}
 		if source == string(gluster.Bricks) {
 			ports := 0
-			for n := range i.settings.gluster.Replica {
-				if listening, err := sys.Ports(n); err == nil {
+			for n := range sys.Replica {
+				if listening, err := sys.Server(n).Ports(); err == nil {
 					ports += listening
 				}
 			}

@@ -39,14 +39,9 @@ const mostSize = 1 << 50 // of a file or memory
 
 // settingsOf checks what parameters say.
 func settingsOf(p workload.Params, life time.Duration) (settings, error) {
-	flag := func(name string) bool { return p.Get(name) == "true" }
-	duration := func(name string) time.Duration {
-		d, _ := time.ParseDuration(p.Get(name)) // the workload checks its form
-		return d
-	}
 	s := settings{
-		mount: flag("mount"), creators: int(p.Int("creators")), distinct: int(p.Int("distinctOptions")), patience: duration("patience"),
-		life: life, wait: duration("deleteAfter"), fault: p.Get("fault"),
+		mount: p.Flag("mount"), creators: int(p.Int("creators")), distinct: int(p.Int("distinctOptions")), patience: p.Duration("patience"),
+		life: life, wait: p.Duration("deleteAfter"), fault: p.Get("fault"),
 	}
 	for name, into := range map[string]*int64{"write": &s.write, "memory": &s.memory} {
 		n, err := size.Parse(p.Get(name), mostSize)

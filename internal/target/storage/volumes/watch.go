@@ -12,7 +12,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
 )
 
 // How often volumes are looked at, and how many mounts are asked at a time.
@@ -24,7 +23,8 @@ const (
 
 // watch notes volumes that fail while they are in place: bricks whose process has
 // ended, and mounts that do not answer.
-func (i *instance) watch(ctx context.Context, sys *gluster.System) {
+func (r *running) watch() {
+	ctx := r.ages
 	tick := time.NewTicker(watchInterval)
 	defer tick.Stop()
 	var ran map[process]bool
@@ -34,24 +34,24 @@ func (i *instance) watch(ctx context.Context, sys *gluster.System) {
 		case <-ctx.Done():
 			return
 		}
-		runs := i.meter.bricks()
+		runs := r.meter.bricks()
 		ended := false
 		for p := range ran {
 			ended = ended || !runs[p]
 		}
 		ran = runs
-		if ended || turn%lookAgain == 0 && i.anyDown() {
-			_ = i.look(ctx, sys) // what fails now is asked for again at the end of the step
+		if ended || turn%lookAgain == 0 && r.anyDown() {
+			_ = r.look(ctx) // what fails now is asked for again at the end of the step
 		}
-		i.askMounts(ctx, sys, turn)
+		r.askMounts(ctx, turn)
 	}
 }
 
 // anyDown reports whether a volume lacks a brick.
-func (i *instance) anyDown() bool {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	for _, v := range i.volumes {
+func (r *running) anyDown() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, v := range r.volumes {
 		if v.lost == brickDown || v.lost == noAnswer {
 			return true
 		}
@@ -60,40 +60,40 @@ func (i *instance) anyDown() bool {
 }
 
 // askMounts asks some of the mounts, in turns, whether they answer.
-func (i *instance) askMounts(ctx context.Context, sys *gluster.System, turn int) {
-	i.mu.Lock()
-	defer i.mu.Unlock()
-	names := slices.Sorted(maps.Keys(i.volumes))
+func (r *running) askMounts(ctx context.Context, turn int) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	names := slices.Sorted(maps.Keys(r.volumes))
 	for k := range min(askedAtATime, len(names)) {
-		v := i.volumes[names[(turn*askedAtATime+k)%len(names)]]
+		v := r.volumes[names[(turn*askedAtATime+k)%len(names)]]
 		if !v.mounted || !v.ready || v.leaving || v.probed || v.lost != "" {
 			continue
 		}
 		v.probed = true
-		i.ageing.Go(func() {
+		r.ageing.Go(func() {
 			var fs unix.Statfs_t
-			err := i.within(sys, v, func() error { return unix.Statfs(sys.Client().Path(sys.Mounted(v.name)), &fs) })
+			err := r.within(v, func() error { return unix.Statfs(r.Client().Path(r.Client().Mounted(v.name)), &fs) })
 			if ctx.Err() == nil {
-				i.answered(v, err)
+				r.answered(v, err)
 			}
 		})
 	}
 }
 
 // answered notes how a mount answered.
-func (i *instance) answered(v *volume, err error) {
-	i.mu.Lock()
+func (r *running) answered(v *volume, err error) {
+	r.mu.Lock()
 	v.probed = false
 	fell := err != nil && !v.leaving && v.lost == ""
 	if fell {
 		if v.lost = mountFailed; errors.Is(err, errHung) {
 			v.lost = mountHung
 		}
-		i.progress.There--
+		r.progress.There--
 	}
-	i.mu.Unlock()
+	r.mu.Unlock()
 	if fell {
 		text := strings.ReplaceAll(err.Error(), "\n", "; ")
-		i.rec.Emit(&record.State{Object: v.name, Reason: v.lost, Message: fmt.Sprintf("mount of volume %s: %s", v.name, text), Lost: ready})
+		r.rec.Emit(&record.State{Object: v.name, Reason: v.lost, Message: fmt.Sprintf("mount of volume %s: %s", v.name, text), Lost: ready})
 	}
 }

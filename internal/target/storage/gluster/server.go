@@ -1,0 +1,277 @@
+package gluster
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/procfs"
+	"golang.org/x/sys/unix"
+
+	"plimsoll.dev/plimsoll/internal/lab/machine"
+	"plimsoll.dev/plimsoll/internal/proc"
+)
+
+// Server is a storage server: the machine in which glusterd and its bricks run.
+type Server struct {
+	*machine.Machine
+	*commands
+	number int // from 0
+	dir    string
+}
+
+// prepare makes a server's file system of bricks.
+func (x *Server) prepare(ctx context.Context) error {
+	if !x.XFS {
+		return nil
+	}
+	file := filepath.Join(x.dir, "xfs")
+	f, err := os.OpenFile(file, os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
+	if err == nil {
+		err = errors.Join(f.Truncate(x.Size), f.Close())
+	}
+	if err != nil {
+		return fmt.Errorf("make a file system for bricks: %w", err)
+	}
+	// Inodes as large as GlusterFS's documentation asks for.
+	if _, err := x.run(ctx, x.Machine, "mkfs.xfs", "-q", "-i", "size=512", file); err != nil {
+		return fmt.Errorf("make a file system for bricks: %w", err)
+	}
+	if _, err := x.run(ctx, x.Machine, "mount", "-o", "loop", file, x.bricks()); err != nil {
+		return fmt.Errorf("mount a file system for bricks: %w", err)
+	}
+	return nil
+}
+
+func (x *Server) bricks() string { return filepath.Join(x.dir, bricksDir) }
+
+// brick is the directory of a volume's brick.
+func (x *Server) brick(volume string) string { return filepath.Join(x.bricks(), volume) }
+
+func (x *Server) address() netip.Addr { return machine.Address(x.number) }
+
+// leastStart is how long glusterd may take at least until it answers: it starts
+// the bricks of all volumes before.
+const leastStart = 2 * time.Minute
+
+// StartManagement starts glusterd on a server, and returns once it answers.
+func (x *Server) StartManagement(ctx context.Context) error {
+	cmd := x.Command("glusterd", "--volfile="+filepath.Join(x.Dir, volfile), "--pid-file=/run/glusterd.pid", "--no-daemon")
+	p, err := x.Start(cmd, proc.How{Name: "glusterd", Log: filepath.Join(x.dir, "log", "glusterd.log")})
+	if err != nil {
+		return err
+	}
+	return p.Await(ctx, max(x.Patience, leastStart), func() error { return x.ask(ctx) })
+}
+
+// ask asks glusterd for nothing in particular, once it listens.
+func (x *Server) ask(ctx context.Context) error {
+	if listening, err := x.listening(func(port uint64) bool { return port == managementPort }); err != nil || listening == 0 {
+		return errors.Join(err, errors.New("it does not listen"))
+	}
+	_, err := x.cli(ctx, "volume", "list")
+	return err
+}
+
+// listening is how many ports of a server are listened on.
+func (x *Server) listening(which func(port uint64) bool) (int, error) {
+	fs, err := procfs.NewFS(filepath.Join("/proc", strconv.Itoa(x.PID()))) // whose sockets are the server's
+	if err != nil {
+		return 0, err
+	}
+	sockets, err := fs.NetTCP()
+	if err != nil {
+		return 0, err
+	}
+	const listen = 0x0a
+	ports := make(map[uint64]bool)
+	for _, socket := range sockets {
+		if socket.St == listen && which(socket.LocalPort) {
+			ports[socket.LocalPort] = true
+		}
+	}
+	return len(ports), nil
+}
+
+// Ports is how many ports of a server its bricks listen on.
+func (x *Server) Ports() (int, error) {
+	return x.listening(func(port uint64) bool { return port >= FirstPort && port <= LastPort })
+}
+
+// cli gives a command to glusterd of a server.
+func (x *Server) cli(ctx context.Context, words ...string) (string, error) {
+	patience := x.Patience
+	if x.stalled.Load() {
+		patience = patienceAgain
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, patience, fmt.Errorf("%w within %v", ErrStalled, patience))
+	defer cancel()
+	text, err := x.run(bounded, x.Machine, "gluster", append([]string{"--mode=script", "--timeout=" + strconv.Itoa(int(x.Patience.Seconds())+1)}, words...)...)
+	if ctx.Err() == nil {
+		x.stalled.Store(errors.Is(err, ErrStalled))
+	}
+	return text, err
+}
+
+// Bricks asks glusterd which of the server's bricks serve, in one command
+// for all of them.
+func (x *Server) Bricks(ctx context.Context) ([]Brick, error) {
+	const file = "state"
+	if _, err := x.cli(ctx, "get-state", "glusterd", "odir", x.dir, "file", file); err != nil {
+		return nil, fmt.Errorf("ask for the state of bricks: %w", err)
+	}
+	f, err := os.Open(filepath.Join(x.dir, file))
+	if err != nil {
+		return nil, fmt.Errorf("read the state of bricks: %w", err)
+	}
+	defer f.Close()
+	list, err := readState(bufio.NewScanner(f), x.address().String())
+	if err != nil {
+		return nil, fmt.Errorf("read the state of bricks: %w", err)
+	}
+	for i := range list {
+		list[i].Server = x.number
+		if list[i].Port == 0 {
+			continue
+		}
+		list[i].PID = x.serves(list[i].Volume)
+	}
+	return list, nil
+}
+
+// OpenFiles is how many files the process of a server has open that serves
+// bricks and is nearest to its limit, and that limit.
+func (x *Server) OpenFiles() (open, limit int, err error) {
+	fs, err := x.Proc()
+	if err != nil {
+		return 0, 0, fmt.Errorf("read open files: %w", err)
+	}
+	all, err := fs.AllProcs()
+	if err != nil {
+		return 0, 0, fmt.Errorf("read open files: %w", err)
+	}
+	for _, p := range all {
+		if name, err := p.Comm(); err != nil || name != "glusterfsd" {
+			continue // it has ended, or is another
+		}
+		handles, err := p.FileDescriptorsLen()
+		if err != nil {
+			continue
+		}
+		if limits, err := p.Limits(); err == nil && handles > open {
+			open, limit = handles, int(min(limits.OpenFiles, 1<<40))
+		}
+	}
+	return open, limit, nil
+}
+
+// ListensInVain reports whether a process that serves several bricks of a server
+// has tried to listen again for a volume that was deleted meanwhile, by its log. It
+// attaches and detaches no brick while it tries.
+func (x *Server) ListensInVain() bool {
+	logs, _ := filepath.Glob(filepath.Join(x.dir, "log", "bricks", "*.log")) // the pattern is well formed
+	return x.Multiplex && slices.ContainsFunc(logs, func(log string) bool {
+		text, _ := os.ReadFile(log) // one that cannot be read tells nothing
+		return bytes.Contains(text, []byte("creation of listener failed"))
+	})
+}
+
+// FreeBytes is how much room the bricks of a server have left.
+func (x *Server) FreeBytes() (int64, error) {
+	var fs unix.Statfs_t
+	if err := unix.Statfs(x.Path(x.bricks()), &fs); err != nil {
+		return 0, fmt.Errorf("read the room of bricks: %w", err)
+	}
+	return int64(fs.Bavail) * fs.Bsize, nil
+}
+
+// serves is the process that serves the brick of a volume, by the file that it writes; 0 where
+// none runs.
+func (x *Server) serves(volume string) int {
+	name := x.address().String() + strings.ReplaceAll(x.brick(volume), "/", "-") + ".pid"
+	text, err := os.ReadFile(x.Path(filepath.Join("/run/gluster/vols", volume, name)))
+	if err != nil {
+		return 0
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return 0
+	}
+	if _, err := os.Stat(x.Path("/proc/" + strconv.Itoa(pid))); err != nil {
+		return 0
+	}
+	return pid
+}
+
+// commands gives commands in the machines of a System.
+type commands struct {
+	Settings
+	used    atomic.Int64 // nanoseconds of CPU time of commands
+	stalled atomic.Bool  // glusterd did not answer the last command within the patience
+}
+
+// Commands is the CPU time of the commands that were given, in seconds: the
+// gluster program's, and those that mount and unmount.
+func (c *commands) Commands() float64 { return time.Duration(c.used.Load()).Seconds() }
+
+// run runs a command in one of the machines, and gives what it wrote.
+func (c *commands) run(ctx context.Context, m *machine.Machine, name string, args ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, c.Patience+time.Second) // a bound of the caller's own comes before
+	defer cancel()
+	cmd := m.Command(name, args...)
+	var out strings.Builder
+	cmd.Stdout, cmd.Stderr = &out, &out
+	p, err := m.Start(cmd, proc.How{Name: name})
+	if err != nil {
+		return "", err
+	}
+	stop := context.AfterFunc(ctx, p.Kill)
+	err = p.Wait()
+	stop()
+	c.used.Add(int64(p.State().UserTime() + p.State().SystemTime()))
+	text := strings.TrimSpace(out.String())
+	switch {
+	case ctx.Err() != nil:
+		return text, fmt.Errorf("%s did not end: %w", name, context.Cause(ctx))
+	case errors.Is(err, exec.ErrWaitDelay):
+		return text, nil
+	case err != nil:
+		return text, &CommandError{Program: name, Text: text, Err: err}
+	}
+	return text, nil
+}
+
+// CommandError is what a command said that failed.
+type CommandError struct {
+	Program, Text string
+	Err           error // how it ended
+}
+
+// Error implements error.
+func (e *CommandError) Error() string {
+	if e.Text == "" {
+		return fmt.Sprintf("%s: %v", e.Program, e.Err)
+	}
+	return e.Text
+}
+
+// Unwrap gives how it ended.
+func (e *CommandError) Unwrap() error { return e.Err }
+
+// patienceAgain is how long a command may take after one that was not answered:
+// else each of those that wait would take its whole patience.
+const patienceAgain = 3 * time.Second
+
+// ErrStalled says that glusterd did not answer in time.
+var ErrStalled = errors.New("glusterd did not answer")
