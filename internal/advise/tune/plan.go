@@ -1,6 +1,3 @@
-// Package tune answers: which settings does a cluster that is to be need, in which
-// order, and which files apply them? It asks the calculators of its subjects: host,
-// cluster, ceph and virt. They measure nothing and change nothing.
 package tune
 
 import (

@@ -86,10 +86,10 @@ func (p *Subnet) Complete() map[string]bool {
 // TuneSubnet computes a cluster's address ranges (R15, R16, D3).
 func TuneSubnet(p Subnet) (*answer.Answer, error) {
 	if len(p.ClusterCIDRs) == 0 {
-		p.ClusterCIDRs = p.Cluster.clusterCIDRs()
+		p.ClusterCIDRs = p.Cluster.ranges(func(n *NetworkFacts) []netip.Prefix { return n.Cluster })
 	}
 	if len(p.ServiceCIDRs) == 0 {
-		p.ServiceCIDRs = p.Cluster.serviceCIDRs()
+		p.ServiceCIDRs = p.Cluster.ranges(func(n *NetworkFacts) []netip.Prefix { return n.Service })
 	}
 	// A cluster of IPv6 has one host prefix.
 	if p.HostPrefix.Ok() && !p.HostPrefix6.Ok() && len(p.ClusterCIDRs) > 0 && !slices.ContainsFunc(p.ClusterCIDRs, func(in param.In[netip.Prefix]) bool { return in.Value.Addr().Is4() }) {
@@ -238,7 +238,7 @@ func (t *subnetTuner) ranges(f family, cluster, service param.In[netip.Prefix], 
 	taken, further := t.further(cluster.Value, hostPrefix.Value, taken)
 	nodes += further
 	usable := addresses(netip.PrefixFrom(cluster.Value.Addr(), int(hostPrefix.Value)))
-	own := minus(usable, t.Reserved.Value)
+	own := max(usable-t.Reserved.Value, 0)
 	t.Figure("clusterCIDR"+f.suffix, cluster.Value.String(), "", "")
 	t.Figure("hostPrefix"+f.suffix, hostPrefix.Value, "", "")
 	t.Figure("nodes"+f.suffix, shownPower(nodes, wide), "", "each with a subnet of its own")
@@ -509,13 +509,6 @@ func grown(n int64, share float64) int64 {
 
 // addresses is how many a range can give away, or the largest number.
 func addresses(p netip.Prefix) int64 { return int64(min(ceiling.Addresses(p), 1<<62)) }
-
-func minus(n, less int64) int64 {
-	if n >= 1<<62 {
-		return n
-	}
-	return max(n-less, 0)
-}
 
 // shownPower is a number, or a power of two in words where it is too large for
 // one.

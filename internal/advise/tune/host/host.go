@@ -543,50 +543,50 @@ func (t *hostTuner) settle(list []setting) []setting {
 	}
 	var out []setting
 	for _, s := range list {
-		if s.text != "" {
-			now := t.Facts.Sysctls[s.name]
-			t.Check(now == s.text, answer.Finding{Grade: answer.Change, What: s.name, Now: now, Wanted: s.text, Cost: s.cost, Remedy: s.file})
+		found, write := t.compare(&s)
+		if t.Find(found); write {
 			out = append(out, s)
-			continue
 		}
-		text, exists := t.Facts.Sysctls[s.name]
-		if !exists && t.Facts.Sysctls["kernel.osrelease"] == "" {
-			// Every kernel tells its release: a bundle without it was put together
-			// by hand, and what it lacks may well be there.
-			t.Find(answer.Finding{Grade: answer.Unseen, What: s.name, Wanted: numbers(s.want), Remedy: "it was not saved: do not lower it, sysctl " + s.name + " tells what it is"})
-			if !s.byMemory {
-				out = append(out, s)
-			}
-			continue
-		}
-		if !exists {
-			t.Find(answer.Finding{Grade: answer.NoSuch, What: s.name, Wanted: numbers(s.want), Remedy: whyNoSuch(s.name)})
-			continue
-		}
-		now, ok := wholeNumbers(text, len(s.want))
-		if !ok {
-			t.Find(answer.Finding{Grade: answer.Unseen, What: s.name, Now: text, Wanted: numbers(s.want)})
-			out = append(out, s)
-			continue
-		}
-		enough := slices.Equal(now, s.want)
-		if s.atLeast {
-			enough = true
-			merged := slices.Clone(s.want)
-			for i := range now {
-				enough = enough && now[i] >= s.want[i]
-				merged[i] = max(now[i], s.want[i])
-			}
-			s.want = merged
-		}
-		if enough {
-			t.Find(answer.Finding{Grade: answer.OK, What: s.name, Now: text})
-		} else {
-			t.Find(answer.Finding{Grade: answer.Change, What: s.name, Now: text, Wanted: numbers(s.want), Cost: s.cost, Remedy: s.file})
-		}
-		out = append(out, s)
 	}
 	return out
+}
+
+// compare holds a wanted setting against what is there, which it is raised to, and
+// tells whether it is written.
+func (t *hostTuner) compare(s *setting) (found answer.Finding, write bool) {
+	text, exists := t.Facts.Sysctls[s.name]
+	found = answer.Finding{Grade: answer.Change, What: s.name, Now: text, Wanted: s.value(), Cost: s.cost, Remedy: s.file}
+	now, ok := wholeNumbers(text, len(s.want))
+	enough := slices.Equal(now, s.want)
+	switch {
+	case s.text != "":
+		if text == s.text {
+			found.Grade, found.Cost, found.Remedy = answer.OK, "", ""
+		}
+		return found, true
+	case !exists && t.Facts.Sysctls["kernel.osrelease"] == "":
+		// Every kernel tells its release: a bundle without it was put together
+		// by hand, and what it lacks may well be there.
+		found.Grade, found.Cost, found.Remedy = answer.Unseen, "", "it was not saved: do not lower it, sysctl "+s.name+" tells what it is"
+		return found, !s.byMemory
+	case !exists:
+		found.Grade, found.Cost, found.Remedy = answer.NoSuch, "", whyNoSuch(s.name)
+		return found, false
+	case !ok:
+		found.Grade, found.Cost, found.Remedy = answer.Unseen, "", ""
+	case s.atLeast:
+		enough = true
+		s.want = slices.Clone(s.want)
+		for i := range now {
+			enough = enough && now[i] >= s.want[i]
+			s.want[i] = max(now[i], s.want[i])
+		}
+		found.Wanted = s.value()
+	}
+	if enough {
+		found = answer.Finding{Grade: answer.OK, What: s.name, Now: text}
+	}
+	return found, true
 }
 
 // whyNoSuch says why a kernel may lack a setting that others have.

@@ -273,11 +273,11 @@ func (t *networkTuner) queues(nic *Interface, cpus []int) {
 		return
 	}
 	t.Cite("R12", "R9")
-	want := len(cpus)
+	want, has := len(cpus), "the NIC's own number is not known"
 	if nic.MaxQueues > 0 {
-		want = min(want, nic.MaxQueues)
+		want, has = min(want, nic.MaxQueues), fmt.Sprintf("the NIC has %d", nic.MaxQueues)
 	}
-	t.Step("queues = CPUs of the NIC's NUMA node, at most what the NIC has", fmt.Sprintf("%d CPUs (%s), %s -> %d", len(cpus), compactCPUs(cpus), orUnknownQueues(nic.MaxQueues), want), "R12")
+	t.Step("queues = CPUs of the NIC's NUMA node, at most what the NIC has", fmt.Sprintf("%d CPUs (%s), %s -> %d", len(cpus), compactCPUs(cpus), has, want), "R12")
 	t.Figure("queues", int64(want), "", nic.Name)
 	switch {
 	case nic.RX == 0:
@@ -302,11 +302,4 @@ func (t *networkTuner) queues(nic *Interface, cpus []int) {
 	if others := slices.ContainsFunc(t.Facts.Interfaces, func(i Interface) bool { return i.Physical && i.Up && i.Name != nic.Name }); others {
 		t.Warn("only %s, the fastest interface, was looked at", nic.Name)
 	}
-}
-
-func orUnknownQueues(n int) string {
-	if n == 0 {
-		return "the NIC's own number is not known"
-	}
-	return fmt.Sprintf("the NIC has %d", n)
 }

@@ -216,7 +216,7 @@ func Tune(p Virt) (*answer.Answer, error) {
 		t.apiReplicas()
 		t.density()
 		t.bootStorm()
-		t.split()
+		SplitClusters(t.Builder, p.VMs.Value+p.Pods.Value+p.OwnPods.Value*p.Nodes.Value, p.Nodes.Value, p.VMs.Value)
 	}
 	if p.VMs.Ok() || p.Migrate.Ok() {
 		t.migrationLimits()
@@ -340,11 +340,6 @@ func (t *virtTuner) bootStorm() {
 	if n > 1000 {
 		t.Warn("boot storms were measured up to 1000 machines: beyond, the time is extrapolated, and longer queues may make it longer")
 	}
-}
-
-// split is V41: when one cluster is too large.
-func (t *virtTuner) split() {
-	SplitClusters(t.Builder, t.VMs.Value+t.Pods.Value+t.OwnPods.Value*t.Nodes.Value, t.Nodes.Value, t.VMs.Value)
 }
 
 // SplitClusters is V41: how many clusters take so many pods, nodes and machines.
