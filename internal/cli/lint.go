@@ -17,6 +17,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/advise/lint"
+	"plimsoll.dev/plimsoll/internal/advise/lint/reading"
+	"plimsoll.dev/plimsoll/internal/advise/lint/report"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -131,8 +133,8 @@ func (f *lintFlags) options() (lint.Options, error) {
 const maxLintBytes = 64 << 20
 
 // read reads the files that were named.
-func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint.Input, error) {
-	var inputs []lint.Input
+func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]reading.Input, error) {
+	var inputs []reading.Input
 	seen := make(map[string]bool)
 	add := func(name string, asked bool) error {
 		if seen[filepath.Clean(name)] {
@@ -147,7 +149,7 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 		if err != nil {
 			return lintReadError(name, err)
 		}
-		in := lint.Input{Name: name, Data: data, Asked: asked}
+		in := reading.Input{Name: name, Data: data, Asked: asked}
 		in.Faults, in.Checked = ownFaults(p, name, data)
 		inputs = append(inputs, in)
 		return nil
@@ -161,7 +163,7 @@ func (f *lintFlags) read(ctx context.Context, p *Process, args []string) ([]lint
 			if err != nil {
 				return nil, fmt.Errorf("read standard input: %w", err)
 			}
-			inputs = append(inputs, lint.Input{Name: "<stdin>", Data: data, Asked: true})
+			inputs = append(inputs, reading.Input{Name: "<stdin>", Data: data, Asked: true})
 			continue
 		}
 		info, err := os.Stat(arg)
@@ -206,7 +208,7 @@ var ownSchema = regexp.MustCompile(`(?m)^schema:\s*["']?(plimsoll/[a-z]+/v[0-9]+
 
 // ownFaults looks at a plan or a workload as a dry run does; checked is false
 // for any other file.
-func ownFaults(p *Process, name string, data []byte) (faults []lint.Fault, checked bool) {
+func ownFaults(p *Process, name string, data []byte) (faults []reading.Fault, checked bool) {
 	m := ownSchema.FindSubmatch(data)
 	if m == nil {
 		return nil, false
@@ -229,7 +231,7 @@ func ownFaults(p *Process, name string, data []byte) (faults []lint.Fault, check
 		problems = []strictyaml.Problem{{Message: err.Error(), Hint: hintOf(err)}}
 	}
 	for _, problem := range problems {
-		f := lint.Fault{File: name, Line: max(problem.Line, 1), Column: problem.Column, Path: problem.Path, Found: problem.Message, Fix: cmp.Or(problem.Hint, "correct it; docs/ says what each key takes")}
+		f := reading.Fault{File: name, Line: max(problem.Line, 1), Column: problem.Column, Path: problem.Path, Found: problem.Message, Fix: cmp.Or(problem.Hint, "correct it; docs/ says what each key takes")}
 		if f.Path != "" {
 			f.Found = f.Path + ": " + f.Found
 		}
@@ -284,7 +286,7 @@ func lintReadError(name string, err error) error {
 }
 
 // repair makes the fixes, or shows them.
-func (f *lintFlags) repair(p *Process, inputs []lint.Input, options lint.Options) error {
+func (f *lintFlags) repair(p *Process, inputs []reading.Input, options lint.Options) error {
 	fixed := lint.Fix(inputs, options)
 	write := f.fix && !f.dryRun
 	if write {
@@ -321,8 +323,8 @@ func (f *lintFlags) show(p *Process, r *lint.Result, fixed *lint.Fixed) error {
 	if f.output == "json" {
 		out := struct {
 			*lint.Result
-			Fixed   []lint.Finding `json:"fixed,omitempty"`
-			Changed []string       `json:"changed,omitempty"`
+			Fixed   []report.Finding `json:"fixed,omitempty"`
+			Changed []string         `json:"changed,omitempty"`
 		}{Result: r}
 		if fixed != nil {
 			out.Fixed = fixed.Done

@@ -111,7 +111,7 @@ func tuneUsage(err error) error {
 }
 
 // tuneCommand makes a calculator's command of its description and parameters.
-func tuneCommand(p *Process, cmd *cobra.Command, params []param.Param, calculate func(ctx context.Context) (*answer.Answer, error)) *cobra.Command {
+func tuneCommand(p *Process, cmd *cobra.Command, params any, calculate func(ctx context.Context) (*answer.Answer, error)) *cobra.Command {
 	var out tuneOutput
 	if cmd.Args == nil {
 		cmd.Args = noArguments
@@ -126,7 +126,7 @@ func tuneCommand(p *Process, cmd *cobra.Command, params []param.Param, calculate
 		}
 		return out.show(p, a)
 	}
-	for _, param := range params {
+	for _, param := range param.Of(params) {
 		if f := cmd.Flags().VarPF(param, param.Name(), "", param.Help()); param.Type() == "bool" {
 			f.NoOptDefVal = "true"
 		}
@@ -142,7 +142,7 @@ type facts[T any] interface {
 }
 
 // tuneReading is a calculator that reads something first, if flags say where.
-func tuneReading[T any](p *Process, cmd *cobra.Command, params []param.Param, into *T, from facts[T], calculate func() (*answer.Answer, error)) *cobra.Command {
+func tuneReading[T any](p *Process, cmd *cobra.Command, params any, into *T, from facts[T], calculate func() (*answer.Answer, error)) *cobra.Command {
 	cmd = tuneCommand(p, cmd, params, func(ctx context.Context) (_ *answer.Answer, err error) {
 		if *into, err = from.read(ctx, p); err != nil {
 			return nil, err

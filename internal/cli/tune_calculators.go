@@ -30,7 +30,7 @@ read, and nothing is changed.`,
   plimsoll tune subnet --nodes 400 --growth 50% --machine-cidr 10.0.0.0/8 --write ranges/
   plimsoll tune subnet --platform kubernetes --cluster-cidr 10.244.0.0/16 --cluster-cidr fd00:10:244::/56
   plimsoll tune subnet --lab default`,
-	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) { return cluster.TuneSubnet(params) })
+	}, &params, &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) { return cluster.TuneSubnet(params) })
 }
 
 func newTuneCephCommand(p *Process) *cobra.Command {
@@ -46,7 +46,7 @@ down. With --clones the limits of clones of one image are looked at too.`,
   plimsoll tune ceph --osds 141 --pool vms=80% --pool images=5%
   plimsoll tune ceph --osds 12 --pool archive=50%,6 --write ceph/
   plimsoll tune ceph --osds 141 --clones 1500 -o json`,
-	}, params.Params(), func(context.Context) (*answer.Answer, error) { return ceph.Tune(params) })
+	}, &params, func(context.Context) (*answer.Answer, error) { return ceph.Tune(params) })
 }
 
 func newTuneVirtCommand(p *Process) *cobra.Command {
@@ -68,7 +68,7 @@ what the document saw, or what --observed says of an earlier one.`,
   plimsoll tune virt --vms 3000 --nodes 100 --migrate 1000 --zones 3 --write zones/
   plimsoll tune virt --clones 800 --clone-measured 10=45s --clone-measured 100=5m --clone-measured 400=40m
   plimsoll tune virt --dataset 300x8x20Mi --disk 40Gi`,
-	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) { return virt.Tune(params) })
+	}, &params, &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) { return virt.Tune(params) })
 }
 
 func newTuneRouterCommand(p *Process) *cobra.Command {
@@ -88,7 +88,7 @@ host (--live) or a saved one (--bundle).`,
   plimsoll tune router --rate 100000 --run plimsoll-runs/20261121-101500-router --link 10Gbit
   plimsoll tune router --header 64Ki --platform haproxy --threads 4 --cpus 0-3 --write router/
   plimsoll tune router --routes 9000 --domain apps.example.com -o json`,
-	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*answer.Answer, error) {
+	}, &params, &params.Facts, &tuneHostFacts{}, func() (*answer.Answer, error) {
 		if run != "" {
 			if err := measuredRouter(&params, run); err != nil {
 				return nil, err
@@ -115,5 +115,5 @@ saves them.`,
 		Example: `  plimsoll tune network --overlay vxlan --mtu 1500 --link 10Gbit
   plimsoll tune network --mtu 9000 --link 2x25GbE --ipsec --write network/
   plimsoll tune network --live`,
-	}, params.Params(), &params.Facts, &tuneHostFacts{}, func() (*answer.Answer, error) { return host.TuneNetwork(params) })
+	}, &params, &params.Facts, &tuneHostFacts{}, func() (*answer.Answer, error) { return host.TuneNetwork(params) })
 }

@@ -178,7 +178,7 @@ Values are never written lower than they are on the host that was read.`,
   plimsoll tune host --node worker-7 --kubeconfig prod.kubeconfig --platform openshift
   plimsoll tune host --bundle node7/ --pods 500 --format tuned --format machineconfig --write node7-files/
   plimsoll tune host --packet 512Ki -o json`,
-	}, params.Params(), &params.Facts, &from, func() (*answer.Answer, error) { return host.TuneHost(params) })
+	}, &params, &params.Facts, &from, func() (*answer.Answer, error) { return host.TuneHost(params) })
 	calculate := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if collect {

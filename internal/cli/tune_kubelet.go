@@ -37,7 +37,7 @@ it follows from the size of the node (--cores, --memory) by OpenShift's rule.`,
   plimsoll tune kubelet --max-pods 2500 --host-prefix 20 --cores 112 --memory 512Gi --nodes 26
   plimsoll tune kubelet --max-pods 500 --measured kubelet@100=0.4,300Mi --measured kubelet@250=0.9,450Mi --measured crio@250=0.7,600Mi
   plimsoll tune kubelet --max-pods 250 --platform kubernetes --run plimsoll-runs/20261121-101500-node-density`,
-	}, params.Params(), &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) {
+	}, &params, &params.Cluster, &tuneCluster{}, func() (*answer.Answer, error) {
 		if err := addMeasured(&params.Costs, runs); err != nil {
 			return nil, err
 		}

@@ -29,7 +29,7 @@ node, its own included. What an overlay costs is not planned but to be measured.
   plimsoll tune plan --pods-per-node 2500 --nodes 26 --cores 112 --memory 512Gi --write plan/
   plimsoll tune plan --vms 3000 --pods 21400 --nodes 100 --osds 141 --rtt 0.208ms --link 2x25GbE --mtu 9000 -o yaml`,
 		Args: func(_ *cobra.Command, args []string) error { target = args; return nil },
-	}, params.Params(), func(context.Context) (*answer.Answer, error) {
+	}, &params, func(context.Context) (*answer.Answer, error) {
 		if len(target) > 0 {
 			if err := takeTarget(&params, strings.Join(target, " ")); err != nil {
 				return nil, err

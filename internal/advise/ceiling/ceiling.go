@@ -157,11 +157,9 @@ func Compute(f Facts) record.CeilingTable {
 	}
 	c.others += int64(f.Pending)
 	if f.NodesRead.Known() {
-		nodes := len(f.Nodes)
-		t.Nodes, t.AllNodes = &nodes, &f.AllNodes
+		t.Nodes, t.AllNodes = new(len(f.Nodes)), &f.AllNodes
 		if f.PodsRead.Known() {
-			others := int(c.others)
-			t.Others = &others
+			t.Others = new(int(c.others))
 		}
 	}
 
@@ -200,8 +198,7 @@ func (c *computation) sorted() []record.Ceiling {
 // one time, where the axis removes pods as they age.
 func (c *computation) add(row record.Ceiling, allowed int64, made bool) {
 	if row.Limit != nil && row.Used != nil && row.Left == nil {
-		left := max(0, *row.Limit-*row.Used)
-		row.Left = &left
+		row.Left = figure(max(0, *row.Limit-*row.Used))
 	}
 	switch {
 	case row.Class == record.CeilingUnknown || row.Class == record.CeilingUnbound:

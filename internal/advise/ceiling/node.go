@@ -12,11 +12,8 @@ import (
 func (c *computation) nodes() {
 	f := c.f
 	if !f.NodesRead.Known() {
-		for _, row := range []record.Ceiling{
-			{Name: "allocatablePods", What: "allocatable pods of the nodes", Unit: Pods},
-			{Name: "allocatableCPU", What: "CPU for requests on the nodes", Unit: "cores"},
-			{Name: "allocatableMemory", What: "memory for requests on the nodes", Unit: "bytes"},
-		} {
+		for _, name := range []string{Pods, CPU, Memory} {
+			row, _ := allocatable(name)
 			c.unknown(row, f.NodesRead.Why)
 		}
 		return
@@ -37,22 +34,25 @@ func (c *computation) nodes() {
 	c.maxPods()
 }
 
+// allocatable is the row of one resource of the nodes, and how many of its amounts
+// are one of its units.
+func allocatable(name string) (row record.Ceiling, unit float64) {
+	switch name {
+	case Pods:
+		return record.Ceiling{Name: "allocatablePods", What: "allocatable pods of the nodes", Unit: Pods}, 1
+	case CPU:
+		return record.Ceiling{Name: "allocatableCPU", What: "CPU for requests on the nodes", Unit: "cores"}, 1000
+	case Memory:
+		return record.Ceiling{Name: "allocatableMemory", What: "memory for requests on the nodes", Unit: "bytes"}, 1
+	}
+	return record.Ceiling{Name: "allocatable:" + name, What: name + " for requests on the nodes", Unit: name}, 1
+}
+
 // resource works out what one resource of the nodes allows.
 func (c *computation) resource(name string) (allowed int64, ok bool) {
 	f := c.f
-	row := record.Ceiling{Class: record.CeilingHard, From: "status.allocatable of the nodes"}
-	unit := 1.0
-	switch name {
-	case Pods:
-		row.Name, row.What, row.Unit = "allocatablePods", "allocatable pods of the nodes", "pods"
-	case CPU:
-		row.Name, row.What, row.Unit = "allocatableCPU", "CPU for requests on the nodes", "cores"
-		unit = 1000
-	case Memory:
-		row.Name, row.What, row.Unit = "allocatableMemory", "memory for requests on the nodes", "bytes"
-	default:
-		row.Name, row.What, row.Unit = "allocatable:"+name, name+" for requests on the nodes", name
-	}
+	row, unit := allocatable(name)
+	row.Class, row.From = record.CeilingHard, "status.allocatable of the nodes"
 	row.Sign = refusal(name)
 	row.Reason = onNodes(row.Sign, len(f.Nodes), f.AllNodes)
 	var limit, used int64

@@ -77,24 +77,19 @@ func Predicted(t *record.CeilingTable, o Outcome) *Prediction {
 	}
 	switch {
 	case o.LowestFailing != nil && predicted >= *o.LowestFailing-slack:
-		p.Agreement = Earlier
-		p.Text = fmt.Sprintf("%s; %s: something else came first.", said, bound(found))
+		p.Agreement, found = Earlier, bound(found)+": something else came first"
 	case o.Level != nil && *o.Level > predicted+slack:
-		p.Agreement = Beyond
-		p.Text = fmt.Sprintf("%s; %s: more than was predicted.", said, bound(found))
+		p.Agreement, found = Beyond, bound(found)+": more than was predicted"
 	case o.LowestFailing == nil:
-		p.Agreement = NotReached
-		p.Text = fmt.Sprintf("%s; %s, and nothing above that was tried.", said, found)
+		p.Agreement, found = NotReached, found+", and nothing above that was tried"
 	case o.Level == nil:
-		p.Agreement = NoneHeld
-		p.Text = fmt.Sprintf("%s; %s, and no level held.", said, bound(found))
+		p.Agreement, found = NoneHeld, bound(found)+", and no level held"
 	case same:
-		p.Agreement = AsPredicted
-		p.Text = fmt.Sprintf("%s; %s, bound by the same.", said, found)
+		p.Agreement, found = AsPredicted, found+", bound by the same"
 	default:
-		p.Agreement = OtherReason
-		p.Text = fmt.Sprintf("%s; %s.", said, bound(found))
+		p.Agreement, found = OtherReason, bound(found)
 	}
+	p.Text = said + "; " + found + "."
 	return p
 }
 

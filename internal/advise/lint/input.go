@@ -166,17 +166,12 @@ func yamlProblems(out *report.Report, t *reading.Text, problems []strictyaml.Pro
 		if t.Snippet {
 			proseFragments(out, t)
 		}
-	case !t.File.Asked && (!reading.YAMLObject.MatchString(t.Data) || !yamlName(t.Name)):
+	case !t.File.Asked && (!reading.YAMLObject.MatchString(t.Data) || !slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(t.Name)))):
 		// Found in a directory, and of nothing that is known.
 		out.Note("", t.Place(max(1, problems[0].Line), problems[0].Column), "not looked at: %s", problems[0].Message)
 	default:
 		out.Unreadable(t, problems)
 	}
-}
-
-// yamlName reports whether a file is called one of YAML or JSON.
-func yamlName(name string) bool {
-	return slices.Contains([]string{".yaml", ".yml", ".json"}, strings.ToLower(path.Ext(name)))
 }
 
 // jsonStream are the documents of a JSON text that has several, one behind the

@@ -62,17 +62,7 @@ func count[T any](list []T, meant func(T) bool) (n int) {
 	return n
 }
 
-// What is looked at, and what is found.
-type (
-	// Input is a file to look at.
-	Input = reading.Input
-	// Fault is a mistake in a file of this program's own formats.
-	Fault = reading.Fault
-	// Finding is one thing that is wrong.
-	Finding = report.Finding
-)
-
-// RuleOwnFile is the rule that a Fault is found by.
+// RuleOwnFile is the rule that a reading.Fault is found by.
 const RuleOwnFile = "own-file"
 
 // Options say what is looked for.

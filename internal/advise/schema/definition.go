@@ -38,7 +38,7 @@ func (s *Schemas) definition(t reflect.Type) (d apiextensions.JSONSchemaProps) {
 	switch t.Kind() {
 	case reflect.Struct:
 		d = apiextensions.JSONSchemaProps{Type: "object", Properties: make(map[string]apiextensions.JSONSchemaProps)}
-		for _, f := range s.Of(t).List {
+		for _, f := range s.Of(t) {
 			one := s.definition(f.Type)
 			one.Enum = append(one.Enum, quoted(f.Values)...)
 			if pairs := strings.Fields(f.Bounds); len(pairs) > 0 {

@@ -59,49 +59,49 @@ type Field struct {
 }
 
 // Fields are the keys of a struct, in its order.
-type Fields struct {
-	List   []Field
-	byName map[string]int
-}
+type Fields []Field
 
 // Get is the field of a name.
-func (f *Fields) Get(name string) (field Field, ok bool) {
-	i, ok := f.byName[name]
-	if ok {
-		field = f.List[i]
+func (f Fields) Get(name string) (field Field, ok bool) {
+	if i := f.index(name); i >= 0 {
+		return f[i], true
 	}
-	return field, ok
+	return field, false
+}
+
+func (f Fields) index(name string) int {
+	return slices.IndexFunc(f, func(one Field) bool { return one.Name == name })
 }
 
 // Names are those of all fields.
-func (f *Fields) Names() []string {
-	names := make([]string, len(f.List))
-	for i, field := range f.List {
+func (f Fields) Names() []string {
+	names := make([]string, len(f))
+	for i, field := range f {
 		names[i] = field.Name
 	}
 	return names
 }
 
-func (f *Fields) add(one Field) {
-	if i, ok := f.byName[one.Name]; ok {
-		f.List[i] = one
-		return
+// with has a field in the place of one of its name, or behind the others.
+func (f Fields) with(one Field) Fields {
+	if i := f.index(one.Name); i >= 0 {
+		f[i] = one
+		return f
 	}
-	f.byName[one.Name] = len(f.List)
-	f.List = append(f.List, one)
+	return append(f, one)
 }
 
 // Schemas are all that is known. It remembers what types hold, so it is not to be
 // used from several goroutines.
 type Schemas struct {
-	fields map[reflect.Type]*Fields
+	fields map[reflect.Type]Fields
 	kinds  map[string]map[string]reflect.Type // by group, or group and version, and name
 	values map[string][]string                // of PACKAGE.TYPE and PACKAGE.STRUCT.KEY
 }
 
 // New reads the table.
 func New() *Schemas {
-	s := &Schemas{fields: make(map[reflect.Type]*Fields), kinds: make(map[string]map[string]reflect.Type), values: make(map[string][]string)}
+	s := &Schemas{fields: make(map[reflect.Type]Fields), kinds: make(map[string]map[string]reflect.Type), values: make(map[string][]string)}
 	for group, kinds := range published() {
 		for _, kind := range kinds {
 			s.add(group, reflect.TypeOf(kind).Name(), reflect.TypeOf(kind))
@@ -150,12 +150,10 @@ func (s *Schemas) Specs(name string) (list []Spec) {
 func (s *Schemas) Values(t reflect.Type) []string { return s.values[t.PkgPath()+"."+t.Name()] }
 
 // Of lists the keys of a struct in the order of its fields.
-func (s *Schemas) Of(t reflect.Type) *Fields {
+func (s *Schemas) Of(t reflect.Type) (set Fields) {
 	if known, ok := s.fields[t]; ok {
 		return known
 	}
-	set := &Fields{byName: make(map[string]int)}
-	s.fields[t] = set
 	for i := range t.NumField() {
 		f := t.Field(i)
 		name, rest, _ := strings.Cut(f.Tag.Get("json"), ",")
@@ -167,8 +165,8 @@ func (s *Schemas) Of(t reflect.Type) *Fields {
 		case name == "-" || !f.IsExported() && !f.Anonymous:
 			continue
 		case inner.Kind() == reflect.Struct && name == "" && (f.Anonymous || strings.Contains(rest, "inline")):
-			for _, field := range s.Of(inner).List {
-				set.add(field)
+			for _, field := range s.Of(inner) {
+				set = set.with(field)
 			}
 			continue
 		case name == "":
@@ -178,8 +176,9 @@ func (s *Schemas) Of(t reflect.Type) *Fields {
 		if tag := f.Tag.Get("values"); tag != "" {
 			values = strings.Fields(tag)
 		}
-		set.add(Field{name, f.Type, values, f.Tag.Get("range"), requires(t, name, rest)})
+		set = set.with(Field{name, f.Type, values, f.Tag.Get("range"), requires(t, name, rest)})
 	}
+	s.fields[t] = set
 	return set
 }
 

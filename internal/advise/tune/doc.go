@@ -2,7 +2,8 @@
 // need, why, and which file or command applies them? Each calculator takes
 // parameters and returns an Answer that carries its inputs, its formula with
 // the numbers put in, its sources, what those sources print wrongly, and the
-// files to apply. It measures nothing and changes nothing.
+// files to apply. It measures nothing and changes nothing. A plan asks the
+// calculators of its subjects, host, cluster, ceph and virt, in order.
 //
 // Reading a cluster or a host fills in parameters and decides nothing. A
 // parameter is declared once: name, unit, range, default, help, and where it

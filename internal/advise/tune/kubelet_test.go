@@ -176,7 +176,7 @@ func TestKubeletFromACluster(t *testing.T) {
 		{Name: "master", MaxPods: 50, Cores: 4, Memory: 16 << 30},
 	}}
 	p := cluster.Kubelet{MaxPods: count(200), Cluster: facts}
-	p.Params()
+	param.Of(&p)
 	if p.Memory.Value != 32<<30 || p.Cores.Value != 8 || p.Nodes.Value != 2 || facts.LeastMaxPods().Value != 110 || p.HostPrefix.Value != 24 || p.Platform.Value != param.Kubernetes {
 		t.Errorf("%+v", p)
 	}

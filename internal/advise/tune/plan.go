@@ -1,6 +1,3 @@
-// Package tune answers: which settings does a cluster that is to be need, in which
-// order, and which files apply them? It asks the calculators of its subjects: host,
-// cluster, ceph and virt. They measure nothing and change nothing.
 package tune
 
 import (
@@ -23,29 +20,31 @@ import (
 
 // Plan are the parameters of a whole cluster that is to be.
 type Plan struct {
-	Platform    param.In[string]
-	Nodes       param.In[int64] // that take pods
-	OtherNodes  param.In[int64] // control plane and infrastructure
-	Pods        param.In[int64] // of users, over all nodes
-	PodsPerNode param.In[int64] // all pods of a node; in place of Pods
-	VMs         param.In[int64]
-	Classes     []virt.VMClass
-	MaxPods     param.In[int64]
-	Growth      param.In[float64]
-	// PodsPerIteration and ServicesPerIteration are of the load: two pods and
-	// one service in node-density-heavy (D4).
-	PodsPerIteration, ServicesPerIteration param.In[int64]
-	OSDs, Replicas                         param.In[int64]
-	CephPool                               param.In[string]
-	RTT                                    param.In[time.Duration]
-	Link                                   param.In[param.Rate]
-	MTU                                    param.In[int64]
-	Cores                                  param.In[float64]
-	Memory                                 param.In[param.Bytes]
-	MaxUnavailable                         param.In[int64]
-	MachineCIDRs, Avoid                    []netip.Prefix
-	Costs                                  []cluster.ComponentCost
-	KubeVirt                               param.In[string]
+	Platform    param.In[string]  `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	Nodes       param.In[int64]   `flag:"nodes" help:"nodes that take pods" range:"1..100000" needed:"--nodes 26"`
+	OtherNodes  param.In[int64]   `flag:"other-nodes" help:"nodes of the control plane and infrastructure" range:"0..10000" default:"3" why:"a control plane of three"`
+	PodsPerNode param.In[int64]   `flag:"pods-per-node" help:"all pods of each node" range:"1..100000"` // in place of Pods
+	Pods        param.In[int64]   `flag:"pods" help:"users' pods over all nodes" range:"0..100000000"`
+	VMs         param.In[int64]   `flag:"vms" help:"virtual machines" range:"0..10000000"`
+	Classes     []virt.VMClass    `flag:"class" takes:"name=count,cores,memory[,time]" help:"machines of one kind, with the time of a migration" example:"rhel=1500,1,4Gi,14s"`
+	MaxPods     param.In[int64]   `flag:"max-pods" help:"maxPods of the nodes (default the next that was tested)" range:"1..100000"`
+	Growth      param.In[float64] `flag:"growth" takes:"share" help:"headroom for more nodes, such as 50%" default:"0%" why:"no headroom asked for"`
+	// Two pods and one service are an iteration of node-density-heavy (D4).
+	PodsPerIteration     param.In[int64]         `flag:"pods-per-iteration" help:"pods of an iteration of the load" range:"1..10000" default:"2" why:"an application and its database (D4)"`
+	ServicesPerIteration param.In[int64]         `flag:"services-per-iteration" help:"services of an iteration of the load" range:"0..10000" default:"1" why:"of the database (D16)"`
+	OSDs                 param.In[int64]         `flag:"osds" help:"OSDs of a Ceph cluster"`
+	Replicas             param.In[int64]         `flag:"replicas" help:"copies in Ceph (default 3)"`
+	CephPool             param.In[string]        `flag:"pool-name" takes:"name" help:"Ceph's pool of the machines"`
+	RTT                  param.In[time.Duration] `flag:"rtt" help:"round trip between the hosts" range:"1ns..1m"`
+	Link                 param.In[param.Rate]    `flag:"link" help:"speed of the nodes' link"`
+	MTU                  param.In[int64]         `flag:"mtu" help:"MTU of the nodes' link (default 1500)"`
+	Cores                param.In[float64]       `flag:"cores" help:"CPU of a node"`
+	Memory               param.In[param.Bytes]   `flag:"memory" help:"memory of a node"`
+	MaxUnavailable       param.In[int64]         `flag:"max-unavailable" help:"nodes that reboot at a time (default 1, with 100 nodes and more 10)"`
+	MachineCIDRs         []netip.Prefix          `flag:"machine-cidr" help:"range of the machines"`
+	Avoid                []netip.Prefix          `flag:"avoid" help:"range that is in use elsewhere"`
+	Costs                []cluster.ComponentCost `flag:"measured" takes:"name@pods=cores,memory" help:"what a component of the node used" example:"kubelet@250=0.8,450Mi"`
+	KubeVirt             param.In[string]        `flag:"kubevirt" takes:"version" help:"KubeVirt's version (default 1.4)"`
 }
 
 // The stages of a plan, in order.
@@ -77,42 +76,13 @@ func (b *planner) dir(stage int) string {
 	return fmt.Sprintf("%d-%s", b.number(stage), name)
 }
 
-// Params are the parameters as flags.
-func (p *Plan) Params() []param.Param {
-	pods, services := param.Int(&p.PodsPerIteration, "pods-per-iteration", "pods of an iteration of the load"), param.Int(&p.ServicesPerIteration, "services-per-iteration", "services of an iteration of the load")
+// Complete takes the load of the document beside machines: idle pods.
+func (p *Plan) Complete() map[string]bool {
 	if p.VMs.Ok() {
-		pods.By(1, "idle pods beside the machines, as in the document (V2)")
-		services.By(0, "idle pods")
-	} else {
-		pods.By(2, "an application and its database (D4)")
-		services.By(1, "of the database (D16)")
+		p.PodsPerIteration = p.PodsPerIteration.Or(1, "idle pods beside the machines, as in the document (V2)")
+		p.ServicesPerIteration = p.ServicesPerIteration.Or(0, "idle pods")
 	}
-	return []param.Param{
-		param.Platform(&p.Platform, param.In[string]{}),
-		param.Int(&p.Nodes, "nodes", "nodes that take pods").Within(1, 100_000).Needed("--nodes 26"),
-		param.Int(&p.OtherNodes, "other-nodes", "nodes of the control plane and infrastructure").Within(0, 10_000).By(3, "a control plane of three"),
-		param.Int(&p.PodsPerNode, "pods-per-node", "all pods of each node").Within(1, 100_000),
-		param.Int(&p.Pods, "pods", "users' pods over all nodes").Within(0, 100_000_000),
-		param.Int(&p.VMs, "vms", "virtual machines").Within(0, 10_000_000),
-		virt.ClassParam(&p.Classes),
-		param.Int(&p.MaxPods, "max-pods", "maxPods of the nodes (default the next that was tested)").Within(1, 100_000),
-		param.Share(&p.Growth, "growth", "headroom for more nodes, such as 50%").By(0, "no headroom asked for"),
-		pods.Within(1, 10_000),
-		services.Within(0, 10_000),
-		param.Int(&p.OSDs, "osds", "OSDs of a Ceph cluster"),
-		param.Int(&p.Replicas, "replicas", "copies in Ceph (default 3)"),
-		param.Text(&p.CephPool, "pool-name", "name", "Ceph's pool of the machines"),
-		param.Time(&p.RTT, "rtt", "round trip between the hosts").Within(1, host.LongestRTT),
-		param.Speed(&p.Link, "link", "speed of the nodes' link"),
-		param.Int(&p.MTU, "mtu", "MTU of the nodes' link (default 1500)"),
-		param.Cores(&p.Cores, "cores", "CPU of a node"),
-		param.Size(&p.Memory, "memory", "memory of a node"),
-		param.Int(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time (default 1, with 100 nodes and more 10)"),
-		param.Ranges(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
-		param.Ranges(&p.Avoid, "avoid", "range that is in use elsewhere"),
-		cluster.CostParam(&p.Costs),
-		param.Text(&p.KubeVirt, "kubevirt", "version", "KubeVirt's version (default 1.4)"),
-	}
+	return nil
 }
 
 // TunePlan makes one plan for a target: ceilings, settings, their order and
@@ -131,7 +101,7 @@ func TunePlan(p Plan) (*answer.Answer, error) {
 	case !p.Pods.Ok() && !p.PodsPerNode.Ok() && !p.VMs.Ok():
 		return nil, param.Needs("pods-per-node", "how many pods, or --pods, or --vms", "--pods-per-node 2500")
 	}
-	begun, err := answer.Begin("plan", p.Params())
+	begun, err := answer.Begin("plan", &p)
 	if err != nil {
 		return nil, err
 	}

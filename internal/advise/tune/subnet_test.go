@@ -217,7 +217,7 @@ func TestSubnetFromACluster(t *testing.T) {
 	}
 	// What the user says counts more.
 	p := cluster.Subnet{HostPrefix: count(20), Nodes: count(7), Cluster: facts}
-	p.Params()
+	param.Of(&p)
 	if p.HostPrefix.Value != 20 || p.Nodes.Value != 7 {
 		t.Errorf("%+v", p)
 	}

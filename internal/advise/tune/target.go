@@ -10,15 +10,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
-// Target is what a plan is for, as people say it. A number that was not said is
-// not Ok.
-type Target struct {
-	VMs, Pods, PodsPerNode, Nodes, OSDs param.In[int64]
-}
-
-// ParseTarget reads a target such as "3000 VMs and 21,400 pods on 100 nodes" or
+// ParseTarget reads what a plan is for, as people say it, such as "3000 VMs and 21,400 pods on 100 nodes" or
 // "2500 pods per node on 26 nodes".
-func ParseTarget(text string) (t Target, err error) {
+func ParseTarget(text string) (t Plan, err error) {
 	const allowed = "want numbers of VMs, pods, pods per node, nodes and OSDs, such as \"3000 VMs and 21,400 pods on 100 nodes\""
 	from := fmt.Sprintf("the target %q", text)
 	words := targetWord.FindAllString(strings.ToLower(text), -1)

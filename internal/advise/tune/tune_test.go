@@ -5,15 +5,18 @@ import (
 	"encoding/json"
 	"errors"
 	"flag"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/goccy/go-yaml"
 
+	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/advise/tune/answer"
 	"plimsoll.dev/plimsoll/internal/advise/tune/ceph"
 	"plimsoll.dev/plimsoll/internal/advise/tune/cluster"
@@ -215,7 +218,7 @@ func TestParametersOfParts(t *testing.T) {
 		{"measured", "", "want NAME@PODS=CORES,MEMORY"},
 	} {
 		var p Plan
-		for _, param := range p.Params() {
+		for _, param := range param.Of(&p) {
 			if param.Name() != tt.param {
 				continue
 			}
@@ -227,7 +230,7 @@ func TestParametersOfParts(t *testing.T) {
 	}
 	var c ceph.Ceph
 	var v virt.Virt
-	for _, param := range append(c.Params(), v.Params()...) {
+	for _, param := range append(param.Of(&c), param.Of(&v)...) {
 		switch param.Name() {
 		case "pool":
 			if err := cmp.Or(param.Set("a=50%"), param.Set("b=0.2,6")); err != nil || len(c.Pools) != 2 || c.Pools[0] != (ceph.CephPool{Name: "a", Share: 0.5}) || c.Pools[1] != (ceph.CephPool{Name: "b", Share: 0.2, Size: 6}) {
@@ -237,6 +240,36 @@ func TestParametersOfParts(t *testing.T) {
 			if err := param.Set("100=5m"); err != nil || v.CloneReadings[0] != (virt.CloneReading{Bulk: 100, Seconds: 300, From: "flag --clone-measured"}) {
 				t.Errorf("%v %+v", err, v.CloneReadings)
 			}
+		}
+	}
+}
+
+// What tags say of parameters can be read, and is what the calculators have.
+func TestDeclaredParameters(t *testing.T) {
+	said := map[string]string{}
+	for _, of := range []any{&Plan{}, &ceph.Ceph{}, &virt.Virt{}, &host.Host{}, &host.Network{}, &host.Router{}, &cluster.Subnet{}, &cluster.Kubelet{}} {
+		fields := reflect.TypeOf(of).Elem()
+		for _, p := range param.Of(of) {
+			field, _ := fields.FieldByNameFunc(func(name string) bool {
+				f, _ := fields.FieldByName(name)
+				return f.Tag.Get("flag") == p.Name()
+			})
+			said[fields.Name()+" "+p.Name()] = p.Help()
+			low, high, _ := strings.Cut(field.Tag.Get("range"), "..")
+			for _, text := range []string{field.Tag.Get("default"), low, high, field.Tag.Get("example")} {
+				if text != "" && p.Set(text) != nil {
+					t.Errorf("%s: --%s cannot be %s", fields.Name(), p.Name(), text)
+				}
+			}
+		}
+	}
+	for flag, part := range map[string]string{
+		"Host format": ": " + strings.Join(host.HostFormats(), ", "), "Subnet reserved": fmt.Sprintf("(default %d)", ceiling.ReservedAddresses),
+		"Virt own-pods": fmt.Sprintf("(default %d)", ceiling.ReservedAddresses), "Virt max-pods": fmt.Sprintf("(default %d)", ceiling.OpenShiftMaxPods),
+		"Kubelet headroom": "(default 20%)",
+	} {
+		if !strings.Contains(said[flag], part) {
+			t.Errorf("%s says %q, want %q", flag, said[flag], part)
 		}
 	}
 }

@@ -155,10 +155,7 @@ func kubectlCommand(out *report.Report, c call) (broken bool) {
 // labelWord reads KEY=VALUE of a label command.
 func labelWord(out *report.Report, c call, kind, name string, w word) {
 	key, value, ok := strings.Cut(w.value, "=")
-	if !ok || reading.HasHole(w.value) || reading.HasHole(name) {
-		return
-	}
-	if kind == "" || name == "" {
+	if !ok || kind == "" || name == "" || reading.HasHole(w.value) || reading.HasHole(name) {
 		return
 	}
 	out.Labels = append(out.Labels, report.Labelled{

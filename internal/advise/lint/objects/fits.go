@@ -296,7 +296,7 @@ func (c *Fit) structure(v reading.Value, t reflect.Type) {
 		}
 	}
 	c.frames = c.frames[:top]
-	for _, f := range set.List {
+	for _, f := range set {
 		// A name has a rule of its own.
 		if c.whole && f.Required && f.Name != "name" && v.Get(f.Name).Node == nil {
 			c.Out.Find("missing-field", v.At(), "write it; a patch of an object needs it not", fmt.Sprintf("%s has no %s, which is required", cmp.Or(v.Path, c.What), f.Name))
@@ -305,7 +305,7 @@ func (c *Fit) structure(v reading.Value, t reflect.Type) {
 }
 
 // unknownKey says of a key that its type does not have what was meant by it.
-func (c *Fit) unknownKey(f frame, e reading.Entry, set *schema.Fields) {
+func (c *Fit) unknownKey(f frame, e reading.Entry, set schema.Fields) {
 	if c.unknown != nil && c.unknown(f, e) || c.cloudInitLevel(f, e) {
 		return
 	}
@@ -450,7 +450,7 @@ func (c *Fit) below(up frame, e reading.Entry) []spot {
 			if f, ok := set.Get(e.Key()); ok && plausible(c.Out.Schemas, e.Node, f.Type) {
 				found = append(found, spot{up: up, keys: s.keys, path: s.path, typ: f.Type})
 			}
-			for _, f := range set.List {
+			for _, f := range set {
 				inner := f.Type
 				for inner.Kind() == reflect.Pointer {
 					inner = inner.Elem()

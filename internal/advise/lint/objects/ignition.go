@@ -174,31 +174,24 @@ func gunzip(data string) (string, error) {
 // decodeDataURL reads a URL of the scheme data (RFC 2397), and says how
 // another content is written in the same form.
 func decodeDataURL(source string) (data string, encode func(string) string, err error) {
-	rest := strings.TrimPrefix(source, "data:")
-	header, body, ok := strings.Cut(rest, ",")
+	header, body, ok := strings.Cut(source, ",")
 	if !ok {
 		return "", nil, fmt.Errorf("the URL has no comma")
-	}
-	if strings.HasSuffix(header, ";base64") {
-		unescaped, err := url.PathUnescape(body)
-		if err != nil {
-			return "", nil, err
-		}
-		raw, err := base64.StdEncoding.DecodeString(unescaped)
-		if err != nil {
-			if raw, err = base64.RawStdEncoding.DecodeString(unescaped); err != nil {
-				return "", nil, fmt.Errorf("it is no base64")
-			}
-		}
-		return string(raw), func(s string) string {
-			return "data:" + header + "," + base64.StdEncoding.EncodeToString([]byte(s))
-		}, nil
 	}
 	unescaped, err := url.PathUnescape(body)
 	if err != nil {
 		return "", nil, err
 	}
-	return unescaped, func(s string) string { return "data:" + header + "," + url.PathEscape(s) }, nil
+	if !strings.HasSuffix(header, ";base64") {
+		return unescaped, func(s string) string { return header + "," + url.PathEscape(s) }, nil
+	}
+	raw, err := base64.StdEncoding.DecodeString(unescaped)
+	if err != nil {
+		if raw, err = base64.RawStdEncoding.DecodeString(unescaped); err != nil {
+			return "", nil, fmt.Errorf("it is no base64")
+		}
+	}
+	return string(raw), func(s string) string { return header + "," + base64.StdEncoding.EncodeToString([]byte(s)) }, nil
 }
 
 // ignitionTypes are what Ignition's configuration of each version of version 3

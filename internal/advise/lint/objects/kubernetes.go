@@ -42,18 +42,11 @@ func LookAtObject(out *report.Report, v reading.Value) {
 	out.Objects = append(out.Objects, o)
 	if t := out.Kind(o.APIVersion, o.Kind); t != nil {
 		(&Fit{Out: out, Doc: v.Doc, What: report.Article(o.Kind), whole: !v.Doc.Templated}).Check(v, t)
-		if o.Kind != "KubeletConfiguration" {
-			checkNamed(out, o)
+		if metadata := o.Get("metadata"); o.Kind != "KubeletConfiguration" && metadata.Get("name").Text() == "" && metadata.Get("generateName").Text() == "" {
+			out.Find("missing-name", o.Closest("metadata", "name"), "write metadata.name", report.Article(o.Kind)+" without a name")
 		}
 	}
 	checkKind(out, o)
-}
-
-// checkNamed finds objects without a name.
-func checkNamed(out *report.Report, o *report.Object) {
-	if metadata := o.Get("metadata"); metadata.Get("name").Text() == "" && metadata.Get("generateName").Text() == "" {
-		out.Find("missing-name", o.Closest("metadata", "name"), "write metadata.name", report.Article(o.Kind)+" without a name")
-	}
 }
 
 // checkKind holds an object against the rules of its kind.

@@ -388,17 +388,15 @@ func CheckCloudInit(out *report.Report, source reading.Value) {
 			continue
 		}
 		t, ok := data.Literal("user-data")
+		size := len(data.Text())
 		if key == "userDataBase64" {
 			if t, ok = data.Decoded("user-data"); !ok {
 				out.Find("wrong-type", data.At(), "encode it: base64 -w0", "userDataBase64 is no base64")
 				continue
 			}
+			size = len(t.Data)
 		} else if !ok {
 			t = data.Holding("user-data", data.Text())
-		}
-		size := len(data.Text())
-		if key == "userDataBase64" {
-			size = len(t.Data)
 		}
 		const most = 2048
 		if size > most {

@@ -176,7 +176,8 @@ func AcrossPools(out *report.Report) {
 			}
 		case "KubeletConfig":
 			configs = append(configs, o)
-			for k, v := range wantedLabels(o) {
+			want, _ := wantedLabels(o)
+			for k, v := range want {
 				if !slices.Contains(wanted[k], v) {
 					wanted[k] = append(wanted[k], v)
 				}
@@ -197,7 +198,7 @@ func AcrossPools(out *report.Report) {
 	}
 	for _, o := range configs {
 		selector := o.Get("spec", "machineConfigPoolSelector")
-		if want := wantedLabels(o); len(want) > 0 && selector.Get("matchExpressions").Node == nil && !slices.ContainsFunc(slices.Collect(maps.Values(want)), reading.HasHole) &&
+		if want, known := wantedLabels(o); len(want) > 0 && known && selector.Get("matchExpressions").Node == nil &&
 			!slices.ContainsFunc(names, func(name string) bool { return matchesAll(want, pools[name].labels) }) {
 			unmatched(out, o, want, selector.Get("matchLabels").Entries()[0].At(), given, wanted)
 		}
@@ -209,49 +210,36 @@ func AcrossPools(out *report.Report) {
 
 // shadowedConfigs finds KubeletConfigs that another is for the same pool as.
 func shadowedConfigs(out *report.Report, configs []*report.Object, names []string, pools map[string]*poolLabels) {
-	taken := make(map[string]*report.Object)  // the first KubeletConfig of a pool
-	shadowed := make(map[*report.Object]bool) // said once for each
-	shadowOnce := func(o, first *report.Object, which string) {
-		if !shadowed[o] {
-			shadowed[o] = true
-			shadow(out, o, first, which)
-		}
-	}
+	first := make(map[string]*report.Object) // of a pool, or of a selector
 	for _, o := range configs {
-		want := wantedLabels(o)
-		if len(want) == 0 || o.Get("spec", "machineConfigPoolSelector", "matchExpressions").Node != nil || slices.ContainsFunc(slices.Collect(maps.Values(want)), reading.HasHole) {
-			continue
-		}
-		for _, name := range names {
-			if !matchesAll(want, pools[name].labels) {
-				continue
-			}
-			if first := taken[name]; first != nil {
-				shadowOnce(o, first, "the pool "+name)
-			} else {
-				taken[name] = o
-			}
-		}
-	}
-	// Two with the same selector meet on any pool, whether it is given or not.
-	bySelector := make(map[string]*report.Object)
-	for _, o := range configs {
-		want := wantedLabels(o)
+		want, known := wantedLabels(o)
 		if len(want) == 0 || o.Get("spec", "machineConfigPoolSelector", "matchExpressions").Node != nil {
 			continue
 		}
-		key := fmt.Sprintf("%q", want) // maps are printed in the order of their keys
-		if first := bySelector[key]; first != nil {
-			shadowOnce(o, first, "every pool that its selector matches")
-		} else {
-			bySelector[key] = o
+		said := false // once for each
+		meets := func(key, which string) {
+			if first[key] == nil {
+				first[key] = o
+			} else if !said {
+				said = true
+				shadow(out, o, first[key], which)
+			}
 		}
+		for _, name := range names {
+			if known && matchesAll(want, pools[name].labels) {
+				meets("pool "+name, "the pool "+name)
+			}
+		}
+		// Two with the same selector meet on any pool, whether it is given or not.
+		meets(fmt.Sprintf("%q", want), "every pool that its selector matches") // maps are printed in the order of their keys
 	}
 }
 
-// wantedLabels are those that a KubeletConfig's selector wants of its pool.
-func wantedLabels(o *report.Object) map[string]string {
-	return reading.StringMap(o.Get("spec", "machineConfigPoolSelector", "matchLabels"))
+// wantedLabels are those that a KubeletConfig's selector wants of its pool, and
+// whether all of them are known.
+func wantedLabels(o *report.Object) (want map[string]string, known bool) {
+	want = reading.StringMap(o.Get("spec", "machineConfigPoolSelector", "matchLabels"))
+	return want, !slices.ContainsFunc(slices.Collect(maps.Values(want)), reading.HasHole)
 }
 
 // nodesWithoutPool holds the nodes that pools select against the roles that

@@ -92,11 +92,12 @@ func (b *Builder) Cite(ids ...string) {
 	}
 }
 
-// Begin settles the parameters of a calculator and begins its answer with them.
-// problems are what is wrong besides.
-func Begin(tool string, params []param.Param, problems ...func() error) (*Builder, error) {
+// Begin settles the parameters of a calculator, which the struct that params points
+// to has, and begins its answer with them. problems are what is wrong besides.
+func Begin(tool string, params any, problems ...func() error) (*Builder, error) {
 	var errs []error
-	for _, p := range params {
+	list := param.Of(params)
+	for _, p := range list {
 		errs = append(errs, p.Settle())
 	}
 	for _, check := range problems {
@@ -106,7 +107,7 @@ func Begin(tool string, params []param.Param, problems ...func() error) (*Builde
 		return nil, err
 	}
 	b := NewBuilder(tool)
-	for _, p := range params {
+	for _, p := range list {
 		b.input(p.InputOf())
 	}
 	return b, nil

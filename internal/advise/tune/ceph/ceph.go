@@ -15,25 +15,25 @@ import (
 
 // Ceph are the parameters of a Ceph cluster.
 type Ceph struct {
-	OSDs     param.In[int64]
-	Replicas param.In[int64]
-	Target   param.In[int64]
-	Fill     param.In[float64]
+	OSDs     param.In[int64]   `flag:"osds" help:"number of OSDs" range:"1..1000000" needed:"--osds 141"`
+	Replicas param.In[int64]   `flag:"replicas" help:"copies of each object, or k+m of an erasure-coded pool" range:"1..100" default:"3" why:"Ceph's own pool size"`
+	Target   param.In[int64]   `flag:"target" help:"placement groups wanted on each OSD" range:"1..10000" default:"100" why:"V12, and Ceph's mon_target_pg_per_osd" unit:"placement groups/OSD"`
+	Fill     param.In[float64] `flag:"fill" takes:"share" help:"largest share of the cluster that is used" range:"0.01..1" default:"85%" why:"V12: the share at which Ceph warns that an OSD is nearly full"`
 	// Pool names the only pool of the document's formula, where Pools is empty.
-	Pool         param.In[string]
-	Pools        []CephPool
-	Clones       param.In[int64]
-	StorageClass param.In[string]
+	Pool         param.In[string] `flag:"pool-name" takes:"name" help:"name of the only pool" default:"POOL" why:"a placeholder"`
+	Pools        []CephPool       `flag:"pool" takes:"name=share[,copies]" help:"one of several pools with its share of the data" example:"vms=80%"`
+	Clones       param.In[int64]  `flag:"clones" help:"clones of one image" range:"0..10000000"`
+	StorageClass param.In[string] `flag:"storage-class" takes:"name" help:"storage class of the clones" default:"ocs-external-storagecluster-ceph-rbd" why:"the document's" when:"clones" object:"true"`
 }
 
 // CephPool is one of several pools.
 type CephPool struct {
 	Name  string
-	Share float64 // of the data, 0 to 1
+	Share float64 `takes:"share"` // of the data, 0 to 1
 	Size  int64   // copies; 0 is the cluster's
 }
 
-// noPool stands for the name of a pool that was not given.
+// noPool stands for the name of a pool that was not given: the default of Pool.
 const noPool = "POOL"
 
 // Limits of ceph-csi, from the source of its command line.
@@ -43,27 +43,14 @@ const (
 	clonePurge     = 100 // above it, CSI clones may not be purged (V25)
 )
 
-// Params are the parameters as flags.
-func (p *Ceph) Params() []param.Param {
-	return []param.Param{
-		param.Int(&p.OSDs, "osds", "number of OSDs").Within(1, 1_000_000).Needed("--osds 141"),
-		param.Int(&p.Replicas, "replicas", "copies of each object, or k+m of an erasure-coded pool").Within(1, 100).By(3, "Ceph's own pool size"),
-		param.Int(&p.Target, "target", "placement groups wanted on each OSD").Within(1, 10_000).By(100, "V12, and Ceph's mon_target_pg_per_osd").Per("placement groups/OSD"),
-		param.Share(&p.Fill, "fill", "largest share of the cluster that is used").Within(0.01, 1).By(0.85, "V12: the share at which Ceph warns that an OSD is nearly full"),
-		param.Text(&p.Pool, "pool-name", "name", "name of the only pool").By(noPool, "a placeholder"),
-		param.Parts(&p.Pools, "pool", "name=share[,copies]", "one of several pools with its share of the data", "vms=80%", func(c *CephPool) []func(string) error {
-			return []func(string) error{param.Into(&c.Name, param.ParseName), param.Into(&c.Share, param.ParsePercent), param.Into(&c.Size, param.ParseCount)}
-		}),
-		param.Int(&p.Clones, "clones", "clones of one image").Within(0, 10_000_000),
-		param.Text(&p.StorageClass, "storage-class", "name", "storage class of the clones").By("ocs-external-storagecluster-ceph-rbd", "the document's").Named().When(p.Clones.Value > 0),
-	}
-}
+// Complete says when defaults matter.
+func (p *Ceph) Complete() map[string]bool { return map[string]bool{"clones": p.Clones.Value > 0} }
 
 // Tune computes placement groups: by the document's formula (V12) and by
 // the official calculator, which also knows several pools, a floor and a rule
 // about rounding down.
 func Tune(p Ceph) (*answer.Answer, error) {
-	b, err := answer.Begin("ceph", p.Params(), func() error {
+	b, err := answer.Begin("ceph", &p, func() error {
 		for _, pool := range append([]CephPool{{Size: p.Replicas.Value}}, p.Pools...) {
 			if pool.Size > p.OSDs.Value {
 				return param.Bad("replicas", "", "%d copies on %d OSDs: each copy needs an OSD of its own", pool.Size, p.OSDs.Value)

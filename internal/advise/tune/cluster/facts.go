@@ -127,19 +127,10 @@ func (f Facts) mostMaxPods() (in param.In[int64]) {
 	return in
 }
 
-// clusterCIDRs and serviceCIDRs are OpenShift's own; both are empty elsewhere.
-func (f Facts) clusterCIDRs() (out []param.In[netip.Prefix]) {
+// ranges are some of OpenShift's own; there are none elsewhere.
+func (f Facts) ranges(of func(*NetworkFacts) []netip.Prefix) (out []param.In[netip.Prefix]) {
 	if f.Network != nil {
-		for _, c := range f.Network.Cluster {
-			out = append(out, param.ReadFrom(c, f.From))
-		}
-	}
-	return out
-}
-
-func (f Facts) serviceCIDRs() (out []param.In[netip.Prefix]) {
-	if f.Network != nil {
-		for _, c := range f.Network.Service {
+		for _, c := range of(f.Network) {
 			out = append(out, param.ReadFrom(c, f.From))
 		}
 	}

@@ -17,31 +17,31 @@ import (
 
 // Kubelet are the parameters of the kubelets of a pool of nodes.
 type Kubelet struct {
-	Platform   param.In[string]
-	MaxPods    param.In[int64]
-	QPS, Burst param.In[int64]
-	EvenSpread param.In[bool]  // report all images of a node, so that pods spread evenly
-	HostPrefix param.In[int64] // of the nodes' subnets, if known
+	Platform   param.In[string] `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	MaxPods    param.In[int64]  `flag:"max-pods" help:"pods that a node takes" range:"1..100000" needed:"--max-pods 500"`
+	QPS        param.In[int64]  `flag:"qps" help:"requests per second to the API server (default 50; above 250 pods 100)" range:"1..100000"`
+	Burst      param.In[int64]  `flag:"burst" help:"requests in a burst (default twice --qps)" range:"1..100000"`
+	EvenSpread param.In[bool]   `flag:"even-spread" help:"report all images of a node, so that pods spread evenly"`
+	HostPrefix param.In[int64]  `flag:"host-prefix" help:"prefix length of each node's subnet" range:"4..30"`
 	// Cores and Memory of a node give what is to be reserved by the platform's
 	// own rule, Costs by what components were measured to use.
-	Cores  param.In[float64]
-	Memory param.In[param.Bytes]
-	Costs  []ComponentCost
-	// Headroom on top of measured costs, as a share.
-	Headroom       param.In[float64]
-	PIDMax         param.In[int64] // kernel.pid_max
-	Pool           param.In[string]
-	Label          param.In[string] // of the pool, as KEY=VALUE
-	Nodes          param.In[int64]
-	MaxUnavailable param.In[int64]
-	Reboot         param.In[time.Duration] // of one node
+	Cores          param.In[float64]       `flag:"cores" help:"CPU of a node" range:"0.1..100000"`
+	Memory         param.In[param.Bytes]   `flag:"memory" help:"memory of a node" range:"256Mi..1024Pi"`
+	Costs          []ComponentCost         `flag:"measured" takes:"name@pods=cores,memory" help:"what a component of the node used" example:"kubelet@250=0.8,450Mi"`
+	Headroom       param.In[float64]       `flag:"headroom" takes:"share" help:"on top of what was measured" range:"0..1000%" default:"20%" why:"this program's own allowance" when:"measured"`
+	PIDMax         param.In[int64]         `flag:"pid-max" help:"kernel.pid_max of the nodes" range:"301..4194304" default:"4194304" why:"OpenShift's profile, and systemd's on 64-bit hosts"`
+	Pool           param.In[string]        `flag:"pool" takes:"name" help:"MachineConfigPool" default:"worker" why:"the pool of ordinary nodes" object:"true"`
+	Label          param.In[string]        `flag:"label" takes:"key=value" help:"label that selects the pool (default: the label that the pool has by itself)"`
+	Nodes          param.In[int64]         `flag:"nodes" help:"nodes of the pool" range:"1..1000000"`
+	MaxUnavailable param.In[int64]         `flag:"max-unavailable" help:"nodes that reboot at a time" range:"1..1000000" default:"1" why:"a MachineConfigPool's" when:"rebooted"`
+	Reboot         param.In[time.Duration] `flag:"reboot" help:"drain and reboot of one node" default:"10m0s" why:"this program's own guess of a drain and reboot" when:"rebooted"`
 	Cluster        Facts
 }
 
 // ComponentCost is what one component of a node used with so many pods on it.
 type ComponentCost struct {
 	Name   string
-	Pods   float64
+	Pods   float64 `takes:"number"`
 	Cores  float64
 	Memory param.Bytes
 	From   string
@@ -56,44 +56,22 @@ const (
 	OpenShiftPIDs = 4096
 	// pidsForTheNode are left to what is no pod.
 	pidsForTheNode = 32768
-	largestPIDMax  = 4194304
 )
 
-// Params are the parameters as flags.
-func (p *Kubelet) Params() []param.Param {
-	rebooted := p.Platform.OrThat(p.Cluster.Platform()).Value != param.Kubernetes && p.Nodes.OrThat(p.Cluster.WorkerCount()).Ok()
-	return []param.Param{
-		param.Platform(&p.Platform, p.Cluster.Platform()),
-		param.Int(&p.MaxPods, "max-pods", "pods that a node takes").Within(1, 100_000).Needed("--max-pods 500"),
-		param.Int(&p.QPS, "qps", "requests per second to the API server (default 50; above 250 pods 100)").Within(1, 100_000),
-		param.Int(&p.Burst, "burst", "requests in a burst (default twice --qps)").Within(1, 100_000),
-		param.Bool(&p.EvenSpread, "even-spread", "report all images of a node, so that pods spread evenly"),
-		param.Int(&p.HostPrefix, "host-prefix", "prefix length of each node's subnet").Read(p.Cluster.hostPrefix(true)).Within(4, 30),
-		param.Cores(&p.Cores, "cores", "CPU of a node").Read(p.Cluster.Cores()).Within(0.1, 100_000),
-		param.Size(&p.Memory, "memory", "memory of a node").Read(p.Cluster.Memory()).Within(256<<20, 1<<60),
-		CostParam(&p.Costs),
-		param.Share(&p.Headroom, "headroom", "on top of what was measured").Within(0, 10).By(0.2, "this program's own allowance").When(len(p.Costs) > 0),
-		param.Int(&p.PIDMax, "pid-max", "kernel.pid_max of the nodes").Within(301, largestPIDMax).By(largestPIDMax, "OpenShift's profile, and systemd's on 64-bit hosts"),
-		param.Text(&p.Pool, "pool", "name", "MachineConfigPool").By("worker", "the pool of ordinary nodes").Named(),
-		param.Text(&p.Label, "label", "key=value", "label that selects the pool (default: the label that the pool has by itself)"),
-		param.Int(&p.Nodes, "nodes", "nodes of the pool").Read(p.Cluster.WorkerCount()).Within(1, 1_000_000),
-		param.Int(&p.MaxUnavailable, "max-unavailable", "nodes that reboot at a time").Within(1, 1_000_000).By(1, "a MachineConfigPool's").When(rebooted),
-		param.Time(&p.Reboot, "reboot", "drain and reboot of one node").By(10*time.Minute, "this program's own guess of a drain and reboot").When(rebooted),
-	}
-}
-
-// CostParam is a list of what components used.
-func CostParam(list *[]ComponentCost) param.Param {
-	return param.Parts(list, "measured", "name@pods=cores,memory", "what a component of the node used", "kubelet@250=0.8,450Mi", func(c *ComponentCost) []func(string) error {
-		c.From = "flag --measured"
-		return []func(string) error{param.Into(&c.Name, param.ParseName), param.Into(&c.Pods, param.Whole[float64]), param.Into(&c.Cores, param.ParseCores), param.Into(&c.Memory, param.ParseBytes)}
-	})
+// Complete fills in what was read of the cluster, and says when defaults matter.
+func (p *Kubelet) Complete() map[string]bool {
+	p.Platform.Read(p.Cluster.Platform())
+	p.HostPrefix.Read(p.Cluster.hostPrefix(true))
+	p.Cores.Read(p.Cluster.Cores())
+	p.Memory.Read(p.Cluster.Memory())
+	p.Nodes.Read(p.Cluster.WorkerCount())
+	return map[string]bool{"measured": len(p.Costs) > 0, "rebooted": p.Platform.Value != param.Kubernetes && p.Nodes.Ok()}
 }
 
 // TuneKubelet computes the kubelets' settings for a number of pods (V15 to V17,
 // D3, D14).
 func TuneKubelet(p Kubelet) (*answer.Answer, error) {
-	b, err := answer.Begin("kubelet", p.Params(), func() error {
+	b, err := answer.Begin("kubelet", &p, func() error {
 		if p.Label.Ok() && !param.LabelPair.MatchString(p.Label.Value) {
 			return param.Bad("label", "for example custom-kubelet=enabled", "%q: want KEY=VALUE as labels have them", p.Label.Value)
 		}

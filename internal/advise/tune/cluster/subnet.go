@@ -16,21 +16,20 @@ import (
 // decides the direction: ranges give sizes, sizes give ranges, both are held
 // against each other.
 type Subnet struct {
-	Platform param.In[string] // OpenShift by default
-	Network  param.In[string] // OVNKubernetes by default; of OpenShift only
-	// ClusterCIDRs holds one range of each family at most.
-	ClusterCIDRs []param.In[netip.Prefix]
-	HostPrefix   param.In[int64] // of IPv4
-	HostPrefix6  param.In[int64]
-	ServiceCIDRs []param.In[netip.Prefix]
-	MachineCIDRs []netip.Prefix
-	Avoid        []netip.Prefix // other ranges in use
-	Nodes        param.In[int64]
-	PodsPerNode  param.In[int64]
-	Services     param.In[int64]
-	Growth       param.In[float64] // headroom for more nodes and services, as a share
-	Reserved     param.In[int64]   // addresses of each node for its own pods
-	DualStack    param.In[bool]    // add IPv6 ranges
+	Platform     param.In[string]         `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	Network      param.In[string]         `flag:"network" help:"OpenShift's network plug-in" words:"OVNKubernetes, OpenShiftSDN" default:"OVNKubernetes" why:"OpenShift's since 4.12"`
+	ClusterCIDRs []param.In[netip.Prefix] `flag:"cluster-cidr" help:"range of the pods; once for each family"`
+	HostPrefix   param.In[int64]          `flag:"host-prefix" help:"prefix length of each node's subnet (default 23, Kubernetes 24)" range:"4..30"` // of IPv4
+	HostPrefix6  param.In[int64]          `flag:"host-prefix6" help:"the same for IPv6 (default 64)" range:"16..126"`
+	ServiceCIDRs []param.In[netip.Prefix] `flag:"service-cidr" help:"range of the services; once for each family"`
+	Nodes        param.In[int64]          `flag:"nodes" help:"number of nodes" range:"1..10000000"`
+	PodsPerNode  param.In[int64]          `flag:"pods-per-node" help:"pods of each node" range:"1..1000000"`
+	Services     param.In[int64]          `flag:"services" help:"number of services" range:"1..1000000000"`
+	Growth       param.In[float64]        `flag:"growth" takes:"share" help:"headroom for more nodes and services, such as 50%" range:"0..10000%" default:"0%" why:"no headroom asked for"`
+	Reserved     param.In[int64]          `flag:"reserved" help:"addresses of each node for its own pods" range:"0..10000" default:"16" why:"for the node's own pods (D3)" unit:"addresses/node"`
+	MachineCIDRs []netip.Prefix           `flag:"machine-cidr" help:"range of the machines"`
+	Avoid        []netip.Prefix           `flag:"avoid" help:"range that is in use elsewhere"`
+	DualStack    param.In[bool]           `flag:"dual-stack" help:"ranges of IPv4 and IPv6"`
 	Cluster      Facts
 }
 
@@ -74,45 +73,29 @@ type named struct {
 	ours bool // chosen or asked for here
 }
 
-// Params are the parameters as flags.
-func (p *Subnet) Params() []param.Param {
-	given := func(flag string) func(string) (param.In[netip.Prefix], error) {
-		return func(text string) (param.In[netip.Prefix], error) {
-			rng, err := param.ParsePrefix(text)
-			return param.Given(rng, "flag --"+flag), err
-		}
-	}
-	return []param.Param{
-		param.Platform(&p.Platform, p.Cluster.Platform()),
-		param.Word(&p.Network, "network", "OpenShift's network plug-in", param.OVNKubernetes, param.OpenShiftSDN).Read(p.Cluster.networkType()).By(param.OVNKubernetes, "OpenShift's since 4.12"),
-		param.List(&p.ClusterCIDRs, "cluster-cidr", "CIDR", "range of the pods; once for each family", given("cluster-cidr")),
-		param.Int(&p.HostPrefix, "host-prefix", "prefix length of each node's subnet (default 23, Kubernetes 24)").Read(p.Cluster.hostPrefix(true)).Within(4, 30),
-		param.Int(&p.HostPrefix6, "host-prefix6", "the same for IPv6 (default 64)").Read(p.Cluster.hostPrefix(false)).Within(16, 126),
-		param.List(&p.ServiceCIDRs, "service-cidr", "CIDR", "range of the services; once for each family", given("service-cidr")),
-		param.Int(&p.Nodes, "nodes", "number of nodes").Read(p.Cluster.nodes()).Within(1, 10_000_000),
-		param.Int(&p.PodsPerNode, "pods-per-node", "pods of each node").Within(1, 1_000_000),
-		param.Int(&p.Services, "services", "number of services").Within(1, 1_000_000_000),
-		param.Share(&p.Growth, "growth", "headroom for more nodes and services, such as 50%").Within(0, 100).By(0, "no headroom asked for"),
-		param.Int(&p.Reserved, "reserved", "addresses of each node for its own pods").Within(0, 10_000).By(ceiling.ReservedAddresses, "for the node's own pods (D3)").Per("addresses/node"),
-		param.Ranges(&p.MachineCIDRs, "machine-cidr", "range of the machines"),
-		param.Ranges(&p.Avoid, "avoid", "range that is in use elsewhere"),
-		param.Bool(&p.DualStack, "dual-stack", "ranges of IPv4 and IPv6"),
-	}
+// Complete fills in what was read of the cluster.
+func (p *Subnet) Complete() map[string]bool {
+	p.Platform.Read(p.Cluster.Platform())
+	p.Network.Read(p.Cluster.networkType())
+	p.HostPrefix.Read(p.Cluster.hostPrefix(true))
+	p.HostPrefix6.Read(p.Cluster.hostPrefix(false))
+	p.Nodes.Read(p.Cluster.nodes())
+	return nil
 }
 
 // TuneSubnet computes a cluster's address ranges (R15, R16, D3).
 func TuneSubnet(p Subnet) (*answer.Answer, error) {
 	if len(p.ClusterCIDRs) == 0 {
-		p.ClusterCIDRs = p.Cluster.clusterCIDRs()
+		p.ClusterCIDRs = p.Cluster.ranges(func(n *NetworkFacts) []netip.Prefix { return n.Cluster })
 	}
 	if len(p.ServiceCIDRs) == 0 {
-		p.ServiceCIDRs = p.Cluster.serviceCIDRs()
+		p.ServiceCIDRs = p.Cluster.ranges(func(n *NetworkFacts) []netip.Prefix { return n.Service })
 	}
 	// A cluster of IPv6 has one host prefix.
 	if p.HostPrefix.Ok() && !p.HostPrefix6.Ok() && len(p.ClusterCIDRs) > 0 && !slices.ContainsFunc(p.ClusterCIDRs, func(in param.In[netip.Prefix]) bool { return in.Value.Addr().Is4() }) {
 		p.HostPrefix, p.HostPrefix6 = param.In[int64]{}, p.HostPrefix
 	}
-	b, err := answer.Begin("subnet", p.Params(), func() error { return usable("cluster-cidr", p.ClusterCIDRs) }, func() error { return usable("service-cidr", p.ServiceCIDRs) }, func() error {
+	b, err := answer.Begin("subnet", &p, func() error { return usable("cluster-cidr", p.ClusterCIDRs) }, func() error { return usable("service-cidr", p.ServiceCIDRs) }, func() error {
 		if p.Platform.Value == param.OpenShift {
 			return nil // it takes several
 		}
@@ -255,7 +238,7 @@ func (t *subnetTuner) ranges(f family, cluster, service param.In[netip.Prefix], 
 	taken, further := t.further(cluster.Value, hostPrefix.Value, taken)
 	nodes += further
 	usable := addresses(netip.PrefixFrom(cluster.Value.Addr(), int(hostPrefix.Value)))
-	own := minus(usable, t.Reserved.Value)
+	own := max(usable-t.Reserved.Value, 0)
 	t.Figure("clusterCIDR"+f.suffix, cluster.Value.String(), "", "")
 	t.Figure("hostPrefix"+f.suffix, hostPrefix.Value, "", "")
 	t.Figure("nodes"+f.suffix, shownPower(nodes, wide), "", "each with a subnet of its own")
@@ -526,13 +509,6 @@ func grown(n int64, share float64) int64 {
 
 // addresses is how many a range can give away, or the largest number.
 func addresses(p netip.Prefix) int64 { return int64(min(ceiling.Addresses(p), 1<<62)) }
-
-func minus(n, less int64) int64 {
-	if n >= 1<<62 {
-		return n
-	}
-	return max(n-less, 0)
-}
 
 // shownPower is a number, or a power of two in words where it is too large for
 // one.

@@ -20,27 +20,24 @@ import (
 type Host struct {
 	// Platform is what the host is a node of, if anything: OpenShift's nodes
 	// have settings of their own, which are not lowered.
-	Platform param.In[string]
+	Platform param.In[string] `flag:"platform" help:"what the host is a node of, if anything" words:"openshift, kubernetes"`
 	// RTT and Link give socket buffers by latency (V7), Packet by packet size
 	// (V9). Without either no buffers are computed.
-	RTT    param.In[time.Duration]
-	Link   param.In[param.Rate]
-	Packet param.In[param.Bytes]
-	// Neighbours is how many addresses on its links the host talks to.
-	Neighbours param.In[int64]
-	// ARPFlux says that several interfaces are on one subnet. By default it is
-	// read from the host's routes.
-	ARPFlux param.In[bool]
-	// Pods of the host, Connections that it tracks at a time, and Outgoing
-	// connections to one address and port. Without them those settings are not
-	// computed.
-	Pods, PIDsPerPod, Connections, Outgoing param.In[int64]
+	RTT        param.In[time.Duration] `flag:"rtt" help:"round trip between the hosts, as ping measures it" range:"1ns..1m"`
+	Link       param.In[param.Rate]    `flag:"link" help:"speed of the link, such as 50Gbit or 2x25GbE"`
+	Packet     param.In[param.Bytes]   `flag:"packet" help:"packet size that buffers are to hold 10 of, such as 512Ki" range:"1..1Ti"`
+	Neighbours param.In[int64]         `flag:"neighbours" help:"addresses on its links that the host talks to" range:"1..10000000"`
+	ARPFlux    param.In[bool]          `flag:"arp-flux" help:"several interfaces are on one subnet (default: by the routes of the host that is read)"`
+	// Without those that follow their settings are not computed.
+	Pods        param.In[int64] `flag:"pods" help:"pods on the host" range:"1..100000"`
+	PIDsPerPod  param.In[int64] `flag:"pids-per-pod" help:"PIDs that a pod may have" range:"1..4194304" default:"4096" why:"OpenShift's podPidsLimit" when:"pods"`
+	Connections param.In[int64] `flag:"connections" help:"connections that are tracked at a time" range:"1..1000000000"`
+	Outgoing    param.In[int64] `flag:"outgoing" help:"outgoing connections to one address and port" range:"1..1000000"`
+	// Formats of files, of HostFormats.
+	Formats []string         `flag:"format" help:"kind of files: sysctl, tuned, machineconfig, ansible (default sysctl)"`
+	Pool    param.In[string] `flag:"pool" takes:"name" help:"pool of a MachineConfig or Tuned object" default:"worker" why:"the pool of ordinary nodes" object:"true"`
 	// Facts are what was read of the host; nil where nothing was.
 	Facts *Facts
-	// Formats of files, of HostFormats; sysctl by default.
-	Formats []string
-	// Pool of a MachineConfig and a Tuned object, "worker" by default.
-	Pool param.In[string]
 }
 
 // HostFormats are the kinds of files that settings can be written as.
@@ -74,26 +71,8 @@ const (
 	nodeFile     = "99.9-node.conf"
 )
 
-// Params are the parameters as flags.
-func (p *Host) Params() []param.Param {
-	return []param.Param{
-		param.Word(&p.Platform, "platform", "what the host is a node of, if anything", param.OpenShift, param.Kubernetes),
-		param.Time(&p.RTT, "rtt", "round trip between the hosts, as ping measures it").Within(1, LongestRTT),
-		param.Speed(&p.Link, "link", "speed of the link, such as 50Gbit or 2x25GbE"),
-		param.Size(&p.Packet, "packet", "packet size that buffers are to hold 10 of, such as 512Ki").Within(1, 1<<40),
-		param.Int(&p.Neighbours, "neighbours", "addresses on its links that the host talks to").Within(1, 10_000_000),
-		param.Bool(&p.ARPFlux, "arp-flux", "several interfaces are on one subnet (default: by the routes of the host that is read)"),
-		param.Int(&p.Pods, "pods", "pods on the host").Within(1, 100_000),
-		param.Int(&p.PIDsPerPod, "pids-per-pod", "PIDs that a pod may have").Within(1, 4_194_304).By(4096, "OpenShift's podPidsLimit").When(p.Pods.Ok()),
-		param.Int(&p.Connections, "connections", "connections that are tracked at a time").Within(1, 1_000_000_000),
-		param.Int(&p.Outgoing, "outgoing", "outgoing connections to one address and port").Within(1, 1_000_000),
-		param.List(&p.Formats, "format", "word", "kind of files: "+strings.Join(HostFormats(), ", ")+" (default sysctl)", func(s string) (string, error) { return s, nil }),
-		param.Text(&p.Pool, "pool", "name", "pool of a MachineConfig or Tuned object").By("worker", "the pool of ordinary nodes").Named(),
-	}
-}
-
-// LongestRTT is the longest round trip that is taken for one, in nanoseconds.
-const LongestRTT = float64(time.Minute)
+// Complete says when defaults matter.
+func (p *Host) Complete() map[string]bool { return map[string]bool{"pods": p.Pods.Ok()} }
 
 // TuneHost computes a host's kernel settings (V3 to V11), and says what is to be
 // changed where a host was read.
@@ -110,7 +89,7 @@ func TuneHost(p Host) (*answer.Answer, error) {
 		}
 		return nil, param.Bad("live", "for example --live, --bundle DIR, or --rtt 0.208ms --link 50Gbit", "nothing was said of the host")
 	}
-	b, err := answer.Begin("host", p.Params(), func() error { return checkFormats(p.Formats) })
+	b, err := answer.Begin("host", &p, func() error { return checkFormats(p.Formats) })
 	if err != nil {
 		return nil, err
 	}
@@ -564,50 +543,50 @@ func (t *hostTuner) settle(list []setting) []setting {
 	}
 	var out []setting
 	for _, s := range list {
-		if s.text != "" {
-			now := t.Facts.Sysctls[s.name]
-			t.Check(now == s.text, answer.Finding{Grade: answer.Change, What: s.name, Now: now, Wanted: s.text, Cost: s.cost, Remedy: s.file})
+		found, write := t.compare(&s)
+		if t.Find(found); write {
 			out = append(out, s)
-			continue
 		}
-		text, exists := t.Facts.Sysctls[s.name]
-		if !exists && t.Facts.Sysctls["kernel.osrelease"] == "" {
-			// Every kernel tells its release: a bundle without it was put together
-			// by hand, and what it lacks may well be there.
-			t.Find(answer.Finding{Grade: answer.Unseen, What: s.name, Wanted: numbers(s.want), Remedy: "it was not saved: do not lower it, sysctl " + s.name + " tells what it is"})
-			if !s.byMemory {
-				out = append(out, s)
-			}
-			continue
-		}
-		if !exists {
-			t.Find(answer.Finding{Grade: answer.NoSuch, What: s.name, Wanted: numbers(s.want), Remedy: whyNoSuch(s.name)})
-			continue
-		}
-		now, ok := wholeNumbers(text, len(s.want))
-		if !ok {
-			t.Find(answer.Finding{Grade: answer.Unseen, What: s.name, Now: text, Wanted: numbers(s.want)})
-			out = append(out, s)
-			continue
-		}
-		enough := slices.Equal(now, s.want)
-		if s.atLeast {
-			enough = true
-			merged := slices.Clone(s.want)
-			for i := range now {
-				enough = enough && now[i] >= s.want[i]
-				merged[i] = max(now[i], s.want[i])
-			}
-			s.want = merged
-		}
-		if enough {
-			t.Find(answer.Finding{Grade: answer.OK, What: s.name, Now: text})
-		} else {
-			t.Find(answer.Finding{Grade: answer.Change, What: s.name, Now: text, Wanted: numbers(s.want), Cost: s.cost, Remedy: s.file})
-		}
-		out = append(out, s)
 	}
 	return out
+}
+
+// compare holds a wanted setting against what is there, which it is raised to, and
+// tells whether it is written.
+func (t *hostTuner) compare(s *setting) (found answer.Finding, write bool) {
+	text, exists := t.Facts.Sysctls[s.name]
+	found = answer.Finding{Grade: answer.Change, What: s.name, Now: text, Wanted: s.value(), Cost: s.cost, Remedy: s.file}
+	now, ok := wholeNumbers(text, len(s.want))
+	enough := slices.Equal(now, s.want)
+	switch {
+	case s.text != "":
+		if text == s.text {
+			found.Grade, found.Cost, found.Remedy = answer.OK, "", ""
+		}
+		return found, true
+	case !exists && t.Facts.Sysctls["kernel.osrelease"] == "":
+		// Every kernel tells its release: a bundle without it was put together
+		// by hand, and what it lacks may well be there.
+		found.Grade, found.Cost, found.Remedy = answer.Unseen, "", "it was not saved: do not lower it, sysctl "+s.name+" tells what it is"
+		return found, !s.byMemory
+	case !exists:
+		found.Grade, found.Cost, found.Remedy = answer.NoSuch, "", whyNoSuch(s.name)
+		return found, false
+	case !ok:
+		found.Grade, found.Cost, found.Remedy = answer.Unseen, "", ""
+	case s.atLeast:
+		enough = true
+		s.want = slices.Clone(s.want)
+		for i := range now {
+			enough = enough && now[i] >= s.want[i]
+			s.want[i] = max(now[i], s.want[i])
+		}
+		found.Wanted = s.value()
+	}
+	if enough {
+		found = answer.Finding{Grade: answer.OK, What: s.name, Now: text}
+	}
+	return found, true
 }
 
 // whyNoSuch says why a kernel may lack a setting that others have.

@@ -14,18 +14,15 @@ import (
 	"plimsoll.dev/plimsoll/internal/advise/tune/param"
 )
 
-// overlays are the ways in which packets of pods go from node to node.
-func overlays() []string { return []string{"geneve", "vxlan", "ipip", "wireguard", "none"} }
-
 // Network are the parameters of the network between nodes.
 type Network struct {
-	Platform param.In[string]
-	Overlay  param.In[string] // of overlays; geneve, as OVN-Kubernetes has it
-	IPsec    param.In[bool]
-	IPv6     param.In[bool] // the nodes' own addresses
-	MTU      param.In[int64]
-	Link     param.In[param.Rate]
-	Networks param.In[int64] // that are to be kept apart
+	Platform param.In[string]     `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	Overlay  param.In[string]     `flag:"overlay" help:"how pods' packets go between nodes" words:"geneve, vxlan, ipip, wireguard, none" default:"geneve" why:"OVN-Kubernetes'"`
+	IPsec    param.In[bool]       `flag:"ipsec" help:"encrypted between nodes by IPsec"`
+	IPv6     param.In[bool]       `flag:"ipv6" help:"the nodes' own addresses are IPv6"`
+	MTU      param.In[int64]      `flag:"mtu" help:"MTU of the nodes' link" range:"576..65535" default:"1500" why:"Ethernet's" unit:"B"`
+	Link     param.In[param.Rate] `flag:"link" help:"speed of the nodes' link" default:"10 Gbit/s" why:"10 Gbit/s"`
+	Networks param.In[int64]      `flag:"networks" help:"networks that are to be kept apart" range:"1..1000000000"`
 	// Facts are what was read of a node; nil where nothing was.
 	Facts *Facts
 }
@@ -99,19 +96,6 @@ func overhead(overlay string, ipv6, ipsec bool) (n int64, parts string) {
 	return n, parts
 }
 
-// Params are the parameters as flags.
-func (p *Network) Params() []param.Param {
-	return []param.Param{
-		param.Platform(&p.Platform, param.In[string]{}),
-		param.Word(&p.Overlay, "overlay", "how pods' packets go between nodes", overlays()...).By("geneve", "OVN-Kubernetes'"),
-		param.Bool(&p.IPsec, "ipsec", "encrypted between nodes by IPsec"),
-		param.Bool(&p.IPv6, "ipv6", "the nodes' own addresses are IPv6"),
-		param.Int(&p.MTU, "mtu", "MTU of the nodes' link").Within(576, 65535).By(1500, "Ethernet's").Per("B"),
-		param.Speed(&p.Link, "link", "speed of the nodes' link").By(10e9, "10 Gbit/s"),
-		param.Int(&p.Networks, "networks", "networks that are to be kept apart").Within(1, 1<<40),
-	}
-}
-
 // TuneNetwork computes the network between nodes (R12 to R14, R17).
 func TuneNetwork(p Network) (*answer.Answer, error) {
 	var nic *Interface
@@ -123,7 +107,7 @@ func TuneNetwork(p Network) (*answer.Answer, error) {
 		}
 	}
 	asked := p.MTU.Ok() // else the installer computes it
-	b, err := answer.Begin("network", p.Params())
+	b, err := answer.Begin("network", &p)
 	if err != nil {
 		return nil, err
 	}
@@ -289,11 +273,11 @@ func (t *networkTuner) queues(nic *Interface, cpus []int) {
 		return
 	}
 	t.Cite("R12", "R9")
-	want := len(cpus)
+	want, has := len(cpus), "the NIC's own number is not known"
 	if nic.MaxQueues > 0 {
-		want = min(want, nic.MaxQueues)
+		want, has = min(want, nic.MaxQueues), fmt.Sprintf("the NIC has %d", nic.MaxQueues)
 	}
-	t.Step("queues = CPUs of the NIC's NUMA node, at most what the NIC has", fmt.Sprintf("%d CPUs (%s), %s -> %d", len(cpus), compactCPUs(cpus), orUnknownQueues(nic.MaxQueues), want), "R12")
+	t.Step("queues = CPUs of the NIC's NUMA node, at most what the NIC has", fmt.Sprintf("%d CPUs (%s), %s -> %d", len(cpus), compactCPUs(cpus), has, want), "R12")
 	t.Figure("queues", int64(want), "", nic.Name)
 	switch {
 	case nic.RX == 0:
@@ -318,11 +302,4 @@ func (t *networkTuner) queues(nic *Interface, cpus []int) {
 	if others := slices.ContainsFunc(t.Facts.Interfaces, func(i Interface) bool { return i.Physical && i.Up && i.Name != nic.Name }); others {
 		t.Warn("only %s, the fastest interface, was looked at", nic.Name)
 	}
-}
-
-func orUnknownQueues(n int) string {
-	if n == 0 {
-		return "the NIC's own number is not known"
-	}
-	return fmt.Sprintf("the NIC has %d", n)
 }

@@ -18,31 +18,28 @@ const (
 
 // Router are the parameters of an HAProxy router.
 type Router struct {
-	Platform   param.In[string] // openshift, openshift3 or haproxy
-	Rate       param.In[int64]  // requests per second, keep-alive
-	Encryption param.In[string] // of encryptions
-	Page       param.In[param.Bytes]
-	Metal      param.In[bool] // physical machines instead of cloud ones
+	Platform   param.In[string]      `flag:"platform" help:"what the router is part of" words:"openshift, openshift3, haproxy" default:"openshift" why:"the documents' platform"`
+	Encryption param.In[string]      `flag:"encryption" help:"of the routes" words:"none, edge, passthrough, reencrypt" default:"none" why:"no encryption"`
+	Page       param.In[param.Bytes] `flag:"page" help:"size of an answer, such as 4k" range:"1..1Gi" default:"1000 B" why:"R2's smallest page"`
+	Link       param.In[param.Rate]  `flag:"link" help:"speed of a router's NIC" default:"1 Gbit/s" why:"R3: 1 Gbit/s"`
 	// Measured is what one router was seen to do, in place of the document's
 	// table.
-	Measured    param.In[int64]
-	Use         param.In[float64] // share of a router's requests that it is planned for
-	Routes      param.In[int64]
-	Static      param.In[int64] // applications
-	Dynamic     param.In[int64]
-	Connections param.In[int64]       // clients at a time, over all routers
-	Header      param.In[param.Bytes] // largest request or response header
-	Memory      param.In[param.Bytes] // that a router may use
-	NoFile      param.In[int64]       // open files that it may have
-	Threads     param.In[int64]
-	Link        param.In[param.Rate]
-	CPUs        param.In[string] // to pin HAProxy to, such as 0 or 0-3
-	Domain      param.In[string] // of shards
+	Measured    param.In[int64]       `flag:"measured" help:"requests per second that one router was measured to do" range:"1..100000000" unit:"requests/s"`
+	Metal       param.In[bool]        `flag:"metal" help:"bare metal: twice the document's table"`
+	Rate        param.In[int64]       `flag:"rate" help:"requests per second, over all routers" range:"1..100000000" unit:"requests/s"`
+	Use         param.In[float64]     `flag:"use" takes:"share" help:"of what a router can do that is planned for" range:"0.01..1" default:"70%" why:"this program's own allowance for bursts and for a router that is down"`
+	Routes      param.In[int64]       `flag:"routes" help:"number of routes" range:"1..1000000"`
+	Static      param.In[int64]       `flag:"static" help:"applications that serve files or cache" range:"1..1000000" unit:"applications"`
+	Dynamic     param.In[int64]       `flag:"dynamic" help:"applications that compute their answers" range:"1..1000000" unit:"applications"`
+	Connections param.In[int64]       `flag:"connections" help:"clients at a time, over all routers" range:"1..1000000000"`
+	Header      param.In[param.Bytes] `flag:"header" help:"largest header of a request or an answer" range:"1..128Mi"`
+	Memory      param.In[param.Bytes] `flag:"memory" help:"memory that a router may use"`
+	NoFile      param.In[int64]       `flag:"nofile" help:"open files that a router may have (ulimit -Hn)" range:"64..1000000000"`
+	Threads     param.In[int64]       `flag:"threads" help:"threads of HAProxy (default 4, otherwise than on OpenShift 1)" range:"1..64"`
+	CPUs        param.In[string]      `flag:"cpus" takes:"list" help:"CPUs to pin HAProxy to, such as 0-3"`
+	Domain      param.In[string]      `flag:"domain" takes:"name" help:"domain of the shards" object:"true"`
 	Facts       *Facts
 }
-
-// encryptions are how a route is encrypted.
-func encryptions() []string { return []string{"none", "edge", "passthrough", "reencrypt"} }
 
 // routerTable is R2: requests per second at pages of 1 kB and 4 kB on 4 vCPU
 // and 16 GB in a public cloud, 100 routes, keep-alive.
@@ -63,7 +60,6 @@ const (
 	mostConns          = 2_000_000
 	routesPerRouter    = 2000
 	openShiftThreads   = 4
-	mostThreads        = 64
 	filesBesides       = 10 // beside connections, listeners and threads
 	filesPerThread     = 3
 	filesPerConnection = 2
@@ -76,33 +72,9 @@ func HAProxyFiles(maxconn, threads, listeners int64) int64 {
 	return filesPerConnection*maxconn + listeners + filesPerThread*threads + filesBesides
 }
 
-// Params are the parameters as flags.
-func (p *Router) Params() []param.Param {
-	return []param.Param{
-		param.Word(&p.Platform, "platform", "what the router is part of", param.OpenShift, OpenShift3, HAProxyAlone).By(param.OpenShift, "the documents' platform"),
-		param.Word(&p.Encryption, "encryption", "of the routes", encryptions()...).By("none", "no encryption"),
-		param.Size(&p.Page, "page", "size of an answer, such as 4k").Within(1, 1<<30).By(1000, "R2's smallest page"),
-		param.Speed(&p.Link, "link", "speed of a router's NIC").By(1e9, "R3: 1 Gbit/s"),
-		param.Int(&p.Measured, "measured", "requests per second that one router was measured to do").Within(1, 100_000_000).Per("requests/s"),
-		param.Bool(&p.Metal, "metal", "bare metal: twice the document's table"),
-		param.Int(&p.Rate, "rate", "requests per second, over all routers").Within(1, 100_000_000).Per("requests/s"),
-		param.Share(&p.Use, "use", "of what a router can do that is planned for").Within(0.01, 1).By(0.7, "this program's own allowance for bursts and for a router that is down"),
-		param.Int(&p.Routes, "routes", "number of routes").Within(1, 1_000_000),
-		param.Int(&p.Static, "static", "applications that serve files or cache").Within(1, 1_000_000).Per("applications"),
-		param.Int(&p.Dynamic, "dynamic", "applications that compute their answers").Within(1, 1_000_000).Per("applications"),
-		param.Int(&p.Connections, "connections", "clients at a time, over all routers").Within(1, 1_000_000_000),
-		param.Size(&p.Header, "header", "largest header of a request or an answer").Within(1, 128<<20),
-		param.Size(&p.Memory, "memory", "memory that a router may use"),
-		param.Int(&p.NoFile, "nofile", "open files that a router may have (ulimit -Hn)").Within(64, 1_000_000_000),
-		param.Int(&p.Threads, "threads", "threads of HAProxy (default 4, otherwise than on OpenShift 1)").Within(1, mostThreads),
-		param.Text(&p.CPUs, "cpus", "list", "CPUs to pin HAProxy to, such as 0-3"),
-		param.Text(&p.Domain, "domain", "name", "domain of the shards").Named(),
-	}
-}
-
 // TuneRouter computes HAProxy routers (R1 to R11).
 func TuneRouter(p Router) (*answer.Answer, error) {
-	b, err := answer.Begin("router", p.Params(), func() error { return checkCPUs(p.CPUs.Value) })
+	b, err := answer.Begin("router", &p, func() error { return checkCPUs(p.CPUs.Value) })
 	if err != nil {
 		return nil, err
 	}

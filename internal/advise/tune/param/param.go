@@ -4,8 +4,11 @@
 package param
 
 import (
+	"cmp"
+	"encoding"
 	"fmt"
 	"net/netip"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -39,6 +42,9 @@ func (in In[T]) OrThat(other In[T]) In[T] {
 	return other
 }
 
+// Read takes what was read elsewhere, unless the parameter was given.
+func (in *In[T]) Read(other In[T]) { *in = in.OrThat(other) }
+
 // Recorded is the parameter as an answer shows it.
 func (in In[T]) Recorded() (value any, from string) { return Plain(in.Value), in.From }
 
@@ -56,273 +62,282 @@ func ReadFrom[T comparable](value T, from string) (in In[T]) {
 	return in
 }
 
-// Param is a parameter of a calculator, declared once: its name, what it takes,
-// its unit, range and default, its help, and where it can be read from. It is a
-// flag of the command line as it is.
-type Param interface {
-	Name() string
-	Help() string
-	Type() string
-	String() string
-	Set(text string) error
-	// settle takes what was read or the default where nothing was given, and
-	// returns what is wrong.
-	Settle() error
-	// inputOf is it among the inputs of an answer, by its name there.
-	InputOf() (name string, value any, unit, from string)
+// Param is a parameter of a calculator: a field of the struct that it takes, which
+// is an In or a list, declared by its tags. It is a flag of the command line as it
+// is. The tags are:
+//
+//	flag     its name
+//	help     what it says
+//	takes    what it takes, in a word, where its type does not tell; of a list of
+//	         structs the form of a text, such as name=count,memory[,time]: the fields
+//	         in their order, of which what is in brackets can be left out
+//	example  a text of that form
+//	words    what a text can be
+//	default  what holds where nothing was given or read
+//	why      the reason for the default
+//	when     the case in which the default matters, one of those of Complete
+//	range    its bounds, such as 1..250
+//	unit     that of the value
+//	needed   an example of what there is no answer without
+//	object   that objects of Kubernetes are given the text as their name
+type Param struct {
+	tag     reflect.StructTag
+	place   reflect.Value
+	text    string // as given
+	matters bool   // the default does
 }
 
-// Typed is a parameter of one value, or with a list of several.
-type Typed[T any] struct {
-	in               *In[T]
-	list             *[]T
-	name, kind, help string
-	parse            func(string) (T, error)
-	text             string // as given
-	example          string // of a parameter that is needed
-	unit             string
-	standard         In[T]
-	idle             bool // the default is for help only
-	object           bool // a text that names objects of Kubernetes
-	ranged           bool
-	low, high        float64
+// completer is a struct with parameters that can be read elsewhere, which Complete
+// fills in where they were not given. It tells of cases whether they are so.
+type completer interface {
+	Complete() (cases map[string]bool)
+}
+
+// Of are the parameters in the struct that a pointer leads to, in its order.
+func Of(params any) (list []*Param) {
+	var cases map[string]bool
+	if c, ok := params.(completer); ok {
+		cases = c.Complete()
+	}
+	of := reflect.ValueOf(params).Elem()
+	for i := range of.NumField() {
+		if tag := of.Type().Field(i).Tag; tag.Get("flag") != "" {
+			when, some := tag.Lookup("when")
+			list = append(list, &Param{tag: tag, place: of.Field(i), matters: !some || cases[when]})
+		}
+	}
+	return list
 }
 
 // Name is that of the flag.
-func (p *Typed[T]) Name() string { return p.name }
+func (p *Param) Name() string { return p.tag.Get("flag") }
 
 // Type is what the flag takes, in a word.
-func (p *Typed[T]) Type() string { return p.kind }
+func (p *Param) Type() string {
+	word, _ := kindOf(valueOf(p.blank()).Interface())
+	return cmp.Or(p.tag.Get("takes"), word)
+}
+
+// kindOf is what a value is called as a parameter, and its usual unit.
+func kindOf(value any) (word, unit string) {
+	switch value.(type) {
+	case int64:
+		return "number", ""
+	case float64:
+		return "CPU", ""
+	case Bytes:
+		return "bytes", "B"
+	case Rate:
+		return "speed", "bit/s"
+	case time.Duration:
+		return "time", ""
+	case bool:
+		return "bool", ""
+	case netip.Prefix:
+		return "CIDR", ""
+	}
+	return "word", ""
+}
 
 // String is what was given.
-func (p *Typed[T]) String() string { return p.text }
+func (p *Param) String() string { return p.text }
 
 // Help is one line, with the default.
-func (p *Typed[T]) Help() string {
-	if !p.standard.Ok() {
-		return p.help
+func (p *Param) Help() string {
+	text := p.tag.Get("help")
+	if words := p.tag.Get("words"); words != "" {
+		text += ": " + words
 	}
-	text := fmt.Sprint(p.standard.Value)
-	if share, ok := any(p.standard.Value).(float64); ok && p.kind == "share" {
-		text = Trim(share*100) + "%"
+	if standard := p.tag.Get("default"); standard != "" {
+		text += " (default " + standard + ")"
 	}
-	return p.help + " (default " + text + ")"
+	return text
+}
+
+// blank is an empty In, or an empty item of a list.
+func (p *Param) blank() reflect.Value {
+	t := p.place.Type()
+	if t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	return reflect.New(t).Elem()
+}
+
+// valueOf is the value of an In; what is none is one itself.
+func valueOf(in reflect.Value) reflect.Value {
+	if _, ok := in.Interface().(Said); ok {
+		return in.FieldByName("Value")
+	}
+	return in
 }
 
 // Set reads what was given.
-func (p *Typed[T]) Set(text string) error {
-	v, err := p.parse(text)
-	switch {
-	case err != nil:
+func (p *Param) Set(text string) error {
+	one := p.blank()
+	if err := read(text, valueOf(one), p.tag); err != nil {
 		return err
-	case p.list != nil:
-		*p.list, p.text = append(*p.list, v), strings.TrimLeft(p.text+" "+text, " ")
+	}
+	if one.Kind() == reflect.Struct {
+		if from := one.FieldByName("From"); from.IsValid() {
+			from.SetString("flag --" + p.Name())
+		}
+	}
+	if p.place.Kind() == reflect.Slice {
+		one, text = reflect.Append(p.place, one), strings.TrimLeft(p.text+" "+text, " ")
+	}
+	p.place.Set(one)
+	p.text = text
+	return nil
+}
+
+// read reads a text by the type of a value, and by the tags of its field.
+func read(text string, into reflect.Value, tag reflect.StructTag) (err error) {
+	var n int64
+	switch to := into.Addr().Interface().(type) {
+	case *string:
+		*to, err = text, oneOf(text, tag.Get("words"))
+	case *int:
+		n, err = ParseCount(text)
+		*to = int(n)
+	case *int64:
+		*to, err = ParseCount(text)
+	case *float64:
+		*to, err = readFloat(text, tag.Get("takes"))
+	case *Bytes:
+		*to, err = ParseBytes(text)
+	case *Rate:
+		*to, err = ParseRate(text)
+	case *time.Duration:
+		*to, err = ParseDelay(text)
+	case *bool:
+		*to, err = strconv.ParseBool(text)
+	case *netip.Prefix:
+		*to, err = ParsePrefix(text)
+	case encoding.TextUnmarshaler:
+		err = to.UnmarshalText([]byte(text))
 	default:
-		*p.in, p.text = Given(v, "flag --"+p.name), text
+		err = readParts(text, into, tag)
+	}
+	return err
+}
+
+// readFloat reads what a float takes: cores, unless another word says it.
+func readFloat(text, takes string) (float64, error) {
+	switch takes {
+	case "share":
+		return ParsePercent(text)
+	case "number":
+		n, err := ParseCount(text)
+		return float64(n), err
+	case "time":
+		d, err := ParseDelay(text)
+		return d.Seconds(), err
+	}
+	return ParseCores(text)
+}
+
+// readParts reads the parts of a text into the fields of a struct.
+func readParts(text string, into reflect.Value, tag reflect.StructTag) error {
+	form := tag.Get("takes")
+	needed, optional, _ := strings.Cut(form, "[")
+	between := strings.FieldsFunc(needed+strings.TrimSuffix(optional, "]"), unicode.IsLetter)
+	least := len(strings.FieldsFunc(needed, unicode.IsLetter))
+	rest, more := text, true
+	for i := 0; i <= len(between) && more; i++ {
+		word := rest
+		if i < len(between) {
+			word, rest, more = strings.Cut(rest, between[i])
+			if !more && i < least {
+				return fmt.Errorf("%q: want %s, such as %s", text, strings.ToUpper(form), tag.Get("example"))
+			}
+		}
+		if into.Field(i).Kind() == reflect.String && !IsWord(word) {
+			return fmt.Errorf("%q is no name: letters, digits and _.,:/=@%%+- only", word)
+		}
+		if err := read(word, into.Field(i), into.Type().Field(i).Tag); err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// By gives a default with its reason.
-func (p *Typed[T]) By(value T, why string) *Typed[T] {
-	p.standard = Given(value, "default: "+why)
-	return p
-}
-
-// When takes the default only where it matters.
-func (p *Typed[T]) When(matters bool) *Typed[T] {
-	p.idle = !matters
-	return p
-}
-
-// Read gives what was read, if it was.
-func (p *Typed[T]) Read(in In[T]) *Typed[T] {
-	*p.in = p.in.OrThat(in)
-	return p
-}
-
-// Within bounds the value, in the smallest unit of its kind.
-func (p *Typed[T]) Within(low, high float64) *Typed[T] {
-	p.ranged, p.low, p.high = true, low, high
-	return p
-}
-
-// Named says that objects are given the text as their name.
-func (p *Typed[T]) Named() *Typed[T] {
-	p.object = true
-	return p
-}
-
-// Per gives the unit of the value.
-func (p *Typed[T]) Per(unit string) *Typed[T] {
-	p.unit = unit
-	return p
-}
-
-// Needed says that there is no answer without the parameter.
-func (p *Typed[T]) Needed(example string) *Typed[T] {
-	p.example = example
-	return p
-}
-
-// Settle takes what was read or the default where nothing was given, and returns
-// what is wrong.
-func (p *Typed[T]) Settle() error {
-	if !p.in.Ok() && p.example != "" {
-		return Needs(p.name, p.help, p.example)
-	}
-	if !p.idle {
-		*p.in = p.in.OrThat(p.standard)
-	}
-	if !p.in.Ok() {
+// oneOf refuses a text that is none of several words; none is any.
+func oneOf(text, words string) error {
+	list := strings.Split(words, ", ")
+	if words == "" || slices.Contains(list, text) {
 		return nil
 	}
-	value, bound := 0.0, func(f float64) string { return Trim(f) }
-	switch v := any(p.in.Value).(type) {
-	case string:
-		if p.object && (len(v) > 253 || !objectName.MatchString(v)) {
-			return Bad(p.name, "", "%q: want small letters, digits, dashes and dots, a letter or digit first and last", v)
-		}
-		return checkWord(p.name, v)
-	case int64:
-		value = float64(v)
-	case float64:
-		value = v
-	case Bytes:
-		value, bound = float64(v), func(f float64) string { return Bytes(f).String() }
-	case Rate:
-		value, bound = float64(v), func(f float64) string { return Rate(f).String() }
-	case time.Duration:
-		value, bound = float64(v), func(f float64) string { return time.Duration(f).String() }
+	hint := ""
+	if near, ok := nearest.Word(text, list); ok {
+		hint = fmt.Sprintf(" (did you mean %q?)", near)
 	}
-	if p.ranged && !(value >= p.low && value <= p.high) {
-		return Bad(p.name, "", "%v: want %s to %s", p.in.Value, bound(p.low), bound(p.high))
+	return fmt.Errorf("want %s%s", words, hint)
+}
+
+// Settle takes the default where nothing was given, and returns what is wrong.
+func (p *Param) Settle() error {
+	if p.place.Kind() == reflect.Slice {
+		return nil
+	}
+	value, from := valueOf(p.place), p.place.FieldByName("From")
+	if from.IsZero() {
+		if example := p.tag.Get("needed"); example != "" {
+			return Needs(p.Name(), p.tag.Get("help"), example)
+		}
+		standard := p.tag.Get("default")
+		if standard == "" || !p.matters {
+			return nil
+		}
+		value.Set(p.meant(standard))
+		from.SetString("default: " + p.tag.Get("why"))
+	}
+	if text, ok := value.Interface().(string); ok {
+		if p.tag.Get("object") != "" && (len(text) > 253 || !objectName.MatchString(text)) {
+			return Bad(p.Name(), "", "%q: want small letters, digits, dashes and dots, a letter or digit first and last", text)
+		}
+		return checkWord(p.Name(), text)
+	}
+	if low, high, ok := strings.Cut(p.tag.Get("range"), ".."); ok {
+		least, most := p.meant(low), p.meant(high)
+		if x := number(value); !(x >= number(least) && x <= number(most)) {
+			return Bad(p.Name(), "", "%v: want %v to %v", value, least, most)
+		}
 	}
 	return nil
 }
 
-// InputOf is the parameter among the inputs of an answer.
-func (p *Typed[T]) InputOf() (name string, value any, unit, from string) {
-	first, rest, _ := strings.Cut(p.name, "-")
+// meant is the value that a text in a tag stands for.
+func (p *Param) meant(text string) reflect.Value {
+	value := valueOf(p.blank())
+	if err := read(text, value, p.tag); err != nil {
+		panic(fmt.Sprintf("param: --%s: %v", p.Name(), err)) // a mistake that any test finds
+	}
+	return value
+}
+
+func number(v reflect.Value) float64 {
+	if v.CanInt() {
+		return float64(v.Int())
+	}
+	return v.Float()
+}
+
+// InputOf is the parameter among the inputs of an answer, by its name there. Lists
+// are not among them.
+func (p *Param) InputOf() (name string, value any, unit, from string) {
+	said, ok := p.place.Interface().(Said)
+	if !ok {
+		return "", nil, "", ""
+	}
+	first, rest, _ := strings.Cut(p.Name(), "-")
 	for part := range strings.SplitSeq(rest, "-") {
 		if part != "" {
 			first += strings.ToUpper(part[:1]) + part[1:]
 		}
 	}
-	value, from = p.in.Recorded()
-	return first, value, p.unit, from
-}
-
-// A parameter of each kind.
-
-// Int takes a whole number.
-func Int(in *In[int64], name, help string) *Typed[int64] {
-	return Form(in, name, "number", help, ParseCount)
-}
-
-// Share takes a share, such as 85%.
-func Share(in *In[float64], name, help string) *Typed[float64] {
-	return Form(in, name, "share", help, ParsePercent)
-}
-
-// Cores takes an amount of CPU.
-func Cores(in *In[float64], name, help string) *Typed[float64] {
-	return Form(in, name, "CPU", help, ParseCores)
-}
-
-// Size takes an amount of memory or data.
-func Size(in *In[Bytes], name, help string) *Typed[Bytes] {
-	return Form(in, name, "bytes", help, ParseBytes).Per("B")
-}
-
-// Speed takes the speed of a link.
-func Speed(in *In[Rate], name, help string) *Typed[Rate] {
-	return Form(in, name, "speed", help, ParseRate).Per("bit/s")
-}
-
-// Time takes a time.
-func Time(in *In[time.Duration], name, help string) *Typed[time.Duration] {
-	return Form(in, name, "time", help, ParseDelay)
-}
-
-// Bool takes a truth value.
-func Bool(in *In[bool], name, help string) *Typed[bool] {
-	return Form(in, name, "bool", help, strconv.ParseBool)
-}
-
-// Text takes any word; form says what it is.
-func Text(in *In[string], name, form, help string) *Typed[string] {
-	return Form(in, name, form, help, func(s string) (string, error) { return s, nil })
-}
-
-// Word takes one of several words.
-func Word(in *In[string], name, help string, words ...string) *Typed[string] {
-	return &Typed[string]{in: in, name: name, kind: "word", help: help + ": " + strings.Join(words, ", "), parse: func(s string) (string, error) {
-		if slices.Contains(words, s) {
-			return s, nil
-		}
-		hint := ""
-		if near, ok := nearest.Word(s, words); ok {
-			hint = fmt.Sprintf(" (did you mean %q?)", near)
-		}
-		return "", fmt.Errorf("want %s%s", strings.Join(words, ", "), hint)
-	}}
-}
-
-// Platform is the platform that settings are for; found is what a cluster
-// was seen to be.
-func Platform(in *In[string], found In[string]) *Typed[string] {
-	return Word(in, "platform", "what the cluster is", OpenShift, Kubernetes).Read(found).By(OpenShift, "the documents' platform")
-}
-
-// Form is a text of a form of its own.
-func Form[T any](in *In[T], name, form, help string, parse func(string) (T, error)) *Typed[T] {
-	return &Typed[T]{in: in, name: name, kind: form, help: help, parse: parse}
-}
-
-// List is a parameter that may be given several times. It is not among the
-// inputs of an answer.
-func List[T any](list *[]T, name, kind, help string, parse func(string) (T, error)) *Typed[T] {
-	return &Typed[T]{list: list, in: &In[T]{}, name: name, kind: kind, help: help, parse: parse}
-}
-
-// Parts is a list whose texts have parts, as the form says that the help
-// shows: name=count,memory[,time], of which what is in brackets can be left out.
-// parts are where they go, in that order.
-func Parts[T any](list *[]T, name, form, help, example string, parts func(*T) []func(string) error) *Typed[T] {
-	return List(list, name, form, help, func(text string) (value T, err error) {
-		needed, optional, _ := strings.Cut(form, "[")
-		between := strings.FieldsFunc(needed+strings.TrimSuffix(optional, "]"), unicode.IsLetter)
-		least := len(strings.FieldsFunc(needed, unicode.IsLetter))
-		rest, more := text, true
-		for i, set := range parts(&value) {
-			word := rest
-			if i < len(between) {
-				word, rest, more = strings.Cut(rest, between[i])
-				if !more && i < least {
-					return value, fmt.Errorf("%q: want %s, such as %s", text, strings.ToUpper(form), example)
-				}
-			}
-			if err := set(word); err != nil || !more {
-				return value, err
-			}
-		}
-		return value, nil
-	})
-}
-
-// Into reads a part into its place.
-func Into[T any](place *T, parse func(string) (T, error)) func(string) error {
-	return func(text string) (err error) {
-		*place, err = parse(text)
-		return err
-	}
-}
-
-// Whole reads a count as a number of another type.
-func Whole[T int | float64](text string) (T, error) {
-	n, err := ParseCount(text)
-	return T(n), err
+	_, unit = kindOf(valueOf(p.place).Interface())
+	value, from = said.Recorded()
+	return first, value, cmp.Or(p.tag.Get("unit"), unit), from
 }
 
 // What an API server takes as the name of an object (RFC 1123), and as a label.
@@ -330,19 +345,6 @@ var (
 	objectName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 	LabelPair  = regexp.MustCompile(`^([a-z0-9][-.a-z0-9]*[a-z0-9]/)?[A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?=([A-Za-z0-9]([-._A-Za-z0-9]{0,61}[A-Za-z0-9])?)?$`)
 )
-
-// ParseName reads the name of something.
-func ParseName(text string) (string, error) {
-	if !IsWord(text) {
-		return "", fmt.Errorf("%q is no name: letters, digits and _.,:/=@%%+- only", text)
-	}
-	return text, nil
-}
-
-// Ranges is a list of ranges of addresses.
-func Ranges(list *[]netip.Prefix, name, help string) *Typed[netip.Prefix] {
-	return List(list, name, "CIDR", help, ParsePrefix)
-}
 
 // Error is a parameter that makes no sense. Name is the parameter's, such
 // as "osds".

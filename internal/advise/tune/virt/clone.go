@@ -38,7 +38,7 @@ type CloneModel struct {
 // CloneReading is how long a bulk took.
 type CloneReading struct {
 	Bulk    int
-	Seconds float64
+	Seconds float64 `takes:"time"`
 	From    string
 }
 

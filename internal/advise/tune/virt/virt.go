@@ -20,40 +20,43 @@ import (
 
 // Virt are the parameters of virtual machines on a cluster.
 type Virt struct {
-	Platform param.In[string]
-	VMs      param.In[int64]
-	Classes  []VMClass // of the machines; their counts make VMs
-	Nodes    param.In[int64]
-	Pods     param.In[int64] // other pods
-	OwnPods  param.In[int64] // of each node: DaemonSets and static pods
-	MaxPods  param.In[int64]
-	Cores    param.In[float64]     // of a node
-	Memory   param.In[param.Bytes] // of a node
-	Overhead param.In[param.Bytes] // of a machine's pod besides the machine's memory
-	Disks    param.In[int64]       // with dedicatedIOThread, of each machine
-	PerAPI   param.In[int64]       // machines for each virt-api pod
-	// KubeVirt is the version, such as "1.4".
-	KubeVirt param.In[string]
+	Platform param.In[string]      `flag:"platform" help:"what the cluster is" words:"openshift, kubernetes" default:"openshift" why:"the documents' platform"`
+	VMs      param.In[int64]       `flag:"vms" help:"virtual machines" range:"1..10000000"`
+	Classes  []VMClass             `flag:"class" takes:"name=count,cores,memory[,time]" help:"machines of one kind, with the time of a migration" example:"rhel=1500,1,4Gi,14s"` // their counts make VMs
+	Nodes    param.In[int64]       `flag:"nodes" help:"nodes that they are on" range:"1..1000000"`
+	Pods     param.In[int64]       `flag:"pods" help:"other pods" range:"0..100000000"`
+	OwnPods  param.In[int64]       `flag:"own-pods" help:"pods of each node's own" range:"0..10000" default:"16" why:"as for addresses (D3)" when:"machines" unit:"pods/node"`
+	MaxPods  param.In[int64]       `flag:"max-pods" help:"maxPods of the nodes" range:"1..100000" default:"250" why:"OpenShift's" when:"nodes"`
+	Cores    param.In[float64]     `flag:"cores" help:"CPU of a node"`
+	Memory   param.In[param.Bytes] `flag:"memory" help:"memory of a node"`
+	Overhead param.In[param.Bytes] `flag:"overhead" help:"memory of a machine's pod besides the machine's" default:"256 MiB" why:"this program's own allowance" when:"classes" unit:"B/machine"`
+	Disks    param.In[int64]       `flag:"disks" help:"disks of each machine with dedicatedIOThread" range:"0..1000"`
+	PerAPI   param.In[int64]       `flag:"per-api" help:"machines for each virt-api pod" range:"1..1000000" default:"750" why:"V35" when:"machines"`
+	KubeVirt param.In[string]      `flag:"kubevirt" takes:"version" help:"KubeVirt's version, such as 1.3" default:"1.4" why:"1.4 or later"`
 	// Live migration.
-	ParallelCluster, ParallelNode param.In[int64]
-	Migrate                       param.In[int64] // machines to migrate
-	Drain                         param.In[int64] // nodes that they are on
-	MigrationTime                 param.In[time.Duration]
-	MaxUnavailable                param.In[int64]
-	Reboot                        param.In[time.Duration]
-	Observed                      param.In[time.Duration] // that such a migration took
-	Link                          param.In[param.Rate]    // of a node
-	VMMemory                      param.In[param.Bytes]
-	Zones                         param.In[int64]
+	ParallelCluster param.In[int64]         `flag:"parallel" help:"migrations at a time" range:"1..100000" default:"20" why:"V34" when:"migrations"`
+	ParallelNode    param.In[int64]         `flag:"parallel-node" help:"migrations from a node at a time" range:"1..10000" default:"4" why:"V34" when:"migrations"`
+	Migrate         param.In[int64]         `flag:"migrate" help:"machines to migrate" range:"1..10000000"`
+	Drain           param.In[int64]         `flag:"drain" help:"nodes that those are on" range:"1..1000000" unit:"nodes"`
+	MigrationTime   param.In[time.Duration] `flag:"migration-time" help:"time of one migration (default: the average of the classes, or 17.2s)"`
+	MaxUnavailable  param.In[int64]         `flag:"max-unavailable" help:"nodes that are drained at a time" range:"1..1000000" default:"10" why:"V31" when:"drains or zones"`
+	Reboot          param.In[time.Duration] `flag:"reboot" help:"reboot of one node" default:"8m45s" why:"V38: 35 min of waiting in 4 rounds" when:"drains"`
+	Observed        param.In[time.Duration] `flag:"observed" help:"time that such a migration took before"`
+	Link            param.In[param.Rate]    `flag:"link" help:"speed of a node's link, for migrations"`
+	VMMemory        param.In[param.Bytes]   `flag:"vm-memory" help:"memory of a machine, for migrations"`
+	Zones           param.In[int64]         `flag:"zones" help:"pools to drain one after the other" range:"1..1000"`
 	// Clones.
-	Clones                                   param.In[int64]
-	CloneWorkers                             param.In[int64]
-	CloneLock, CloneWork, CloneBulk, Flatten param.In[time.Duration]
-	ClonePenalty                             param.In[float64]
-	CloneReadings                            []CloneReading
+	Clones        param.In[int64]         `flag:"clones" help:"clones of one image" range:"1..50000"`
+	CloneWorkers  param.In[int64]         `flag:"clone-workers" help:"calls of the provisioner at a time" range:"1..10000" default:"10" why:"V23: 10 calls of the provisioner at a time" when:"clones"`
+	CloneLock     param.In[time.Duration] `flag:"clone-lock" help:"time that a clone holds the image"`
+	CloneWork     param.In[time.Duration] `flag:"clone-work" help:"time that a clone takes in parallel with others" default:"1s" why:"this program's own guess" when:"clones"`
+	CloneBulk     param.In[time.Duration] `flag:"clone-bulk" help:"time that a bulk costs besides its clones" default:"2s" why:"V22: machines are asked every 2 s" when:"clones"`
+	ClonePenalty  param.In[float64]       `flag:"clone-penalty" takes:"share" help:"by which each clone that waits beyond the workers slows the others, such as 0.2%" range:"0..1000%"`
+	Flatten       param.In[time.Duration] `flag:"flatten" help:"time that flattening one image takes (default: from measured bulks above 250)"`
+	CloneReadings []CloneReading          `flag:"clone-measured" takes:"bulk=time" help:"how long a bulk of clones took" example:"100=5m"`
 	// Dataset is what each machine keeps, held against Disk.
-	Dataset param.In[DatasetShape]
-	Disk    param.In[param.Bytes]
+	Dataset param.In[DatasetShape] `flag:"dataset" takes:"DxFxsize" help:"directories x files x size of each machine's data set"`
+	Disk    param.In[param.Bytes]  `flag:"disk" help:"size of the data set's disk"`
 	Cluster cluster.Facts
 }
 
@@ -81,6 +84,12 @@ func (d DatasetShape) String() string {
 	return fmt.Sprintf("%d directories x %d files x %s", d.Directories, d.Files, d.Size)
 }
 
+// UnmarshalText reads a shape as a parameter.
+func (d *DatasetShape) UnmarshalText(text []byte) (err error) {
+	*d, err = ParseDataset(string(text))
+	return err
+}
+
 // ParseDataset reads a shape such as 300x8x20Mi.
 func ParseDataset(text string) (d DatasetShape, _ error) {
 	parts := strings.Split(text, "x")
@@ -105,12 +114,10 @@ func ParseDataset(text string) (d DatasetShape, _ error) {
 
 // Figures of the document.
 const (
-	vmsPerAPI        = 750           // V35
 	bootFirst        = 102.0 / 100   // V26: seconds for each of 100 machines
 	bootLast         = 1065.0 / 1000 // and of 1000
 	documentMigrated = 1000          // V38: machines
 	documentMinutes  = 118           // and their time
-	documentWaiting  = 35            // and the minutes of waiting for Ready
 	documentParallel = 20            // V34
 	documentOutbound = 4             // V34
 	documentNodes    = 100           // V2
@@ -145,62 +152,18 @@ func parseVersion(text string) (major, minor int, err error) {
 	return 0, 0, fmt.Errorf("%q is no version: want one such as 1.4", text)
 }
 
-// Params are the parameters as flags.
-func (p *Virt) Params() []param.Param {
-	migrates, drains := p.VMs.Ok() || p.Migrate.Ok(), p.Migrate.Ok()
-	clones := p.Clones.Ok() && (p.CloneLock.Ok() || len(p.CloneReadings) > 0)
-	perNode := p.VMs.Ok() && p.Nodes.OrThat(p.Cluster.WorkerCount()).Ok()
-	return []param.Param{
-		param.Platform(&p.Platform, p.Cluster.Platform()),
-		param.Int(&p.VMs, "vms", "virtual machines").Within(1, 10_000_000),
-		ClassParam(&p.Classes),
-		param.Int(&p.Nodes, "nodes", "nodes that they are on").Read(p.Cluster.WorkerCount()).Within(1, 1_000_000),
-		param.Int(&p.Pods, "pods", "other pods").Within(0, 100_000_000),
-		param.Int(&p.OwnPods, "own-pods", "pods of each node's own").Within(0, 10_000).By(ceiling.ReservedAddresses, "as for addresses (D3)").When(p.VMs.Ok()).Per("pods/node"),
-		param.Int(&p.MaxPods, "max-pods", "maxPods of the nodes").Read(p.Cluster.LeastMaxPods()).Within(1, 100_000).By(ceiling.OpenShiftMaxPods, "OpenShift's").When(perNode),
-		param.Cores(&p.Cores, "cores", "CPU of a node").Read(p.Cluster.Cores()),
-		param.Size(&p.Memory, "memory", "memory of a node").Read(p.Cluster.Memory()),
-		param.Size(&p.Overhead, "overhead", "memory of a machine's pod besides the machine's").By(256<<20, "this program's own allowance").When(len(p.Classes) > 0).Per("B/machine"),
-		param.Int(&p.Disks, "disks", "disks of each machine with dedicatedIOThread").Within(0, 1000),
-		param.Int(&p.PerAPI, "per-api", "machines for each virt-api pod").Within(1, 1_000_000).By(vmsPerAPI, "V35").When(p.VMs.Ok()),
-		param.Text(&p.KubeVirt, "kubevirt", "version", "KubeVirt's version, such as 1.3").By("1.4", "1.4 or later"),
-		param.Int(&p.ParallelCluster, "parallel", "migrations at a time").Within(1, 100_000).By(documentParallel, "V34").When(migrates),
-		param.Int(&p.ParallelNode, "parallel-node", "migrations from a node at a time").Within(1, 10_000).By(documentOutbound, "V34").When(migrates),
-		param.Int(&p.Migrate, "migrate", "machines to migrate").Within(1, 10_000_000),
-		param.Int(&p.Drain, "drain", "nodes that those are on").Within(1, 1_000_000).Per("nodes"),
-		param.Time(&p.MigrationTime, "migration-time", "time of one migration (default: the average of the classes, or 17.2s)"),
-		param.Int(&p.MaxUnavailable, "max-unavailable", "nodes that are drained at a time").Within(1, 1_000_000).By(10, "V31").When(drains || p.Zones.Ok()),
-		param.Time(&p.Reboot, "reboot", "reboot of one node").By(documentWaiting*time.Minute/4, "V38: 35 min of waiting in 4 rounds").When(drains),
-		param.Time(&p.Observed, "observed", "time that such a migration took before"),
-		param.Speed(&p.Link, "link", "speed of a node's link, for migrations"),
-		param.Size(&p.VMMemory, "vm-memory", "memory of a machine, for migrations"),
-		param.Int(&p.Zones, "zones", "pools to drain one after the other").Within(1, 1000),
-		param.Int(&p.Clones, "clones", "clones of one image").Within(1, 50_000),
-		param.Int(&p.CloneWorkers, "clone-workers", "calls of the provisioner at a time").Within(1, 10_000).By(10, "V23: 10 calls of the provisioner at a time").When(clones),
-		param.Time(&p.CloneLock, "clone-lock", "time that a clone holds the image"),
-		param.Time(&p.CloneWork, "clone-work", "time that a clone takes in parallel with others").By(time.Second, "this program's own guess").When(clones),
-		param.Time(&p.CloneBulk, "clone-bulk", "time that a bulk costs besides its clones").By(2*time.Second, "V22: machines are asked every 2 s").When(clones),
-		param.Share(&p.ClonePenalty, "clone-penalty", "by which each clone that waits beyond the workers slows the others, such as 0.2%").Within(0, 10),
-		param.Time(&p.Flatten, "flatten", "time that flattening one image takes (default: from measured bulks above 250)"),
-		param.Parts(&p.CloneReadings, "clone-measured", "bulk=time", "how long a bulk of clones took", "100=5m", func(r *CloneReading) []func(string) error {
-			r.From = "flag --clone-measured"
-			return []func(string) error{param.Into(&r.Bulk, param.Whole[int]), param.Into(&r.Seconds, parseSeconds)}
-		}),
-		param.Form(&p.Dataset, "dataset", "DxFxsize", "directories x files x size of each machine's data set", ParseDataset),
-		param.Size(&p.Disk, "disk", "size of the data set's disk"),
+// Complete fills in what was read of the cluster, and says when defaults matter.
+func (p *Virt) Complete() map[string]bool {
+	p.Platform.Read(p.Cluster.Platform())
+	p.Nodes.Read(p.Cluster.WorkerCount())
+	p.MaxPods.Read(p.Cluster.LeastMaxPods())
+	p.Cores.Read(p.Cluster.Cores())
+	p.Memory.Read(p.Cluster.Memory())
+	return map[string]bool{
+		"machines": p.VMs.Ok(), "nodes": p.VMs.Ok() && p.Nodes.Ok(), "classes": len(p.Classes) > 0,
+		"migrations": p.VMs.Ok() || p.Migrate.Ok(), "drains": p.Migrate.Ok(), "drains or zones": p.Migrate.Ok() || p.Zones.Ok(),
+		"clones": p.Clones.Ok() && (p.CloneLock.Ok() || len(p.CloneReadings) > 0),
 	}
-}
-
-// ClassParam is a list of machines by their kind.
-func ClassParam(list *[]VMClass) param.Param {
-	return param.Parts(list, "class", "name=count,cores,memory[,time]", "machines of one kind, with the time of a migration", "rhel=1500,1,4Gi,14s", func(c *VMClass) []func(string) error {
-		return []func(string) error{param.Into(&c.Name, param.ParseName), param.Into(&c.Count, param.ParseCount), param.Into(&c.Cores, param.ParseCores), param.Into(&c.Memory, param.ParseBytes), param.Into(&c.Migration, param.ParseDelay)}
-	})
-}
-
-func parseSeconds(text string) (float64, error) {
-	d, err := param.ParseDelay(text)
-	return d.Seconds(), err
 }
 
 // Tune computes for virtual machines: density, virt-api's replicas, live
@@ -225,7 +188,7 @@ func Tune(p Virt) (*answer.Answer, error) {
 	if !p.VMs.Ok() && !p.Clones.Ok() && !p.Dataset.Ok() && !p.Migrate.Ok() {
 		return nil, param.Needs("vms", "how many machines there are to be", "--vms 3000")
 	}
-	b, err := answer.Begin("virt", p.Params(), func() error { return checkReadings(p.CloneReadings) }, func() error {
+	b, err := answer.Begin("virt", &p, func() error { return checkReadings(p.CloneReadings) }, func() error {
 		if p.VMs.Ok() && p.Migrate.Value > p.VMs.Value {
 			return param.Bad("migrate", "", "%d of %d machines", p.Migrate.Value, p.VMs.Value)
 		}
@@ -253,7 +216,7 @@ func Tune(p Virt) (*answer.Answer, error) {
 		t.apiReplicas()
 		t.density()
 		t.bootStorm()
-		t.split()
+		SplitClusters(t.Builder, p.VMs.Value+p.Pods.Value+p.OwnPods.Value*p.Nodes.Value, p.Nodes.Value, p.VMs.Value)
 	}
 	if p.VMs.Ok() || p.Migrate.Ok() {
 		t.migrationLimits()
@@ -377,11 +340,6 @@ func (t *virtTuner) bootStorm() {
 	if n > 1000 {
 		t.Warn("boot storms were measured up to 1000 machines: beyond, the time is extrapolated, and longer queues may make it longer")
 	}
-}
-
-// split is V41: when one cluster is too large.
-func (t *virtTuner) split() {
-	SplitClusters(t.Builder, t.VMs.Value+t.Pods.Value+t.OwnPods.Value*t.Nodes.Value, t.Nodes.Value, t.VMs.Value)
 }
 
 // SplitClusters is V41: how many clusters take so many pods, nodes and machines.
