@@ -210,22 +210,6 @@ func TestTrendOfRuns(t *testing.T) {
 	}
 }
 
-// A directory is a directory, whatever is in its name.
-func TestPathsBeforeArms(t *testing.T) {
-	dir := t.TempDir()
-	odd := filepath.Join(dir, "run:x")
-	if err := os.Mkdir(odd, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct{ text, path, arm string }{
-		{odd, odd, ""}, {odd + ":a", odd, "a"}, {dir + ":a", dir, "a"}, {"none", "none", ""}, {":a", ":a", ""},
-	} {
-		if path, arm := splitOperand(tt.text); path != tt.path || arm != tt.arm {
-			t.Errorf("%s is %q and %q", tt.text, path, arm)
-		}
-	}
-}
-
 func TestCompareOfWhatCannotBe(t *testing.T) {
 	run := recordedSteps(t, "run", "6.1", 500*ms, 500*ms)
 	again := recordedSteps(t, "again", "6.1", 500*ms, 500*ms)
@@ -290,7 +274,7 @@ func TestTablesFit(t *testing.T) {
 			for line := range strings.Lines(got.stdout) {
 				// A row of a table has a gap in it; sentences are the terminal's to wrap.
 				row := strings.Count(strings.TrimSpace(line), "  ") > 1
-				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); row && n > noTerminalWidth {
+				if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); row && n > 80 {
 					t.Errorf("%v: a row of %d columns:\n%s", args, n, line)
 				}
 			}

@@ -28,6 +28,15 @@ import (
 	"plimsoll.dev/plimsoll/workloads"
 )
 
+// experimentCommands are the commands that run experiments, and those about what
+// experiments are made of and leave.
+func experimentCommands(p *Process, stop *interrupts) []*cobra.Command {
+	return []*cobra.Command{
+		newLimitCommand(p, stop), newSweepCommand(p, stop), newABCommand(p, stop), newRunCommand(p, stop), newCheckCommand(p, stop),
+		newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p), newWorkloadsCommand(p), newSignaturesCommand(p),
+	}
+}
+
 // experimentFlags are the flags that limit, sweep and run share. Those of an
 // experiment fill in a plan.
 type experimentFlags struct {

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"encoding/json"
+	"flag"
 	"io"
 	"io/fs"
 	"regexp"
@@ -20,6 +21,8 @@ import (
 	"plimsoll.dev/plimsoll/workloads"
 )
 
+var update = flag.Bool("update", false, "rewrite the golden files")
+
 // What commands print that need no cluster and no record is kept in testdata, a
 // file for each kind of them.
 
@@ -27,7 +30,7 @@ func TestGoldenHelp(t *testing.T) {
 	t.Parallel()
 	stop := newInterrupts(nil, func(string, ...any) {})
 	defer stop.close()
-	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
+	root := newRootCommand(&Process{Stdout: io.Discard}, stop)
 	var text strings.Builder
 	var visit func(c *cobra.Command, path ...string)
 	visit = func(c *cobra.Command, path ...string) {

@@ -6,14 +6,11 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"slices"
-	"strconv"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
-	"plimsoll.dev/plimsoll/internal/text/nearest"
 
 	"github.com/spf13/cobra"
 
@@ -21,10 +18,14 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/realnode"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
-	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/text/dist"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
+
+// labCommands are the commands about labs, their images, and what runs left.
+func labCommands(p *Process, stop *interrupts) []*cobra.Command {
+	return []*cobra.Command{newLabCommand(p, stop), newImageCommand(p), newCleanCommand(p)}
+}
 
 // defaultLab is the lab that the lab commands mean when none is named.
 const defaultLab = "default"
@@ -60,94 +61,11 @@ func atMostOneName(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// seeHelp is the hint that points to a command's help.
-func seeHelp(cmd *cobra.Command) string { return fmt.Sprintf("see '%s --help'", cmd.CommandPath()) }
-
-func exactlyOne(what string) cobra.PositionalArgs {
-	return func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return usagef(seeHelp(cmd), "which %s?", what)
-		}
-		return noArguments(cmd, args[1:])
-	}
-}
-
-// exactlyTwo takes two arguments; want says which, in the error.
-func exactlyTwo(want, example string) cobra.PositionalArgs {
-	return func(_ *cobra.Command, args []string) error {
-		if len(args) != 2 {
-			return usagef(fmt.Sprintf("for example '%s'", example), "%s", want)
-		}
-		return nil
-	}
-}
-
-// group makes a command that only holds others: it shows its help, and knows
-// their names where one is mistyped.
-func group(cmd *cobra.Command, verbs ...*cobra.Command) *cobra.Command {
-	cmd.Args = func(cmd *cobra.Command, args []string) error {
-		if len(args) == 0 {
-			return nil
-		}
-		var names []string
-		for _, c := range verbs { // cobra's own are not among them
-			names = append(names, c.Name())
-		}
-		slices.Sort(names) // as help lists them
-		word := fmt.Sprintf("'%s %s'", cmd.Name(), args[0])
-		if !cmd.HasParent() {
-			word = strconv.Quote(args[0])
-		}
-		return usagef(nearest.Hint(args[0], names, seeHelp(cmd)), "there is no command %s", word)
-	}
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return cmd.Help() }
-	cmd.AddCommand(verbs...)
-	return cmd
-}
-
-func noArguments(cmd *cobra.Command, args []string) error {
-	if len(args) > 0 {
-		return usagef(seeHelp(cmd), "unexpected argument %q", args[0])
-	}
-	return nil
-}
-
 func nameIn(args []string) string {
 	if len(args) == 0 {
 		return defaultLab
 	}
 	return args[0]
-}
-
-// outputFlag adds -o to a command, which does not run with a format that does
-// not exist.
-func outputFlag(cmd *cobra.Command, format *string, more ...string) {
-	formats := append([]string{"text", "json"}, more...)
-	cmd.Flags().StringVarP(format, "output", "o", "text", oneOf(formats))
-	cmd.PreRunE = func(*cobra.Command, []string) error { return checkOutput(*format, more...) }
-}
-
-func checkOutput(format string, more ...string) error {
-	formats := append([]string{"text", "json"}, more...)
-	if !slices.Contains(formats, format) {
-		return usagef(nearest.Hint(format, formats, ""), "-o %q: want %s", format, oneOf(formats))
-	}
-	return nil
-}
-
-// oneOf is a choice in words.
-func oneOf(words []string) string {
-	last := len(words) - 1
-	return strings.Join(words[:last], ", ") + " or " + words[last]
-}
-
-func printJSON(p *Process, v any) error {
-	data, err := record.Encode(v, "  ")
-	if err != nil {
-		return err
-	}
-	p.printf("%s\n", data)
-	return nil
 }
 
 func newLabUpCommand(p *Process, stop *interrupts) *cobra.Command {
@@ -220,7 +138,7 @@ type labIsUp struct {
 
 func labUp(ctx context.Context, p *Process, store lab.Store, spec lab.Spec, format string) error {
 	began := time.Now()
-	line := progressLine{p: p}
+	line := p.waiting()
 	store.Progress = func(what string) { line.show(what) }
 	l, err := store.Up(ctx, spec)
 	line.end()
@@ -264,15 +182,6 @@ func nodesOf(spec lab.Spec) string {
 		return "a real node"
 	}
 	return "a real node and " + simulated
-}
-
-// firstChanged is the first of the flags that was given.
-func firstChanged(cmd *cobra.Command, names ...string) (name string, given bool) {
-	i := slices.IndexFunc(names, cmd.Flags().Changed)
-	if i < 0 {
-		return "", false
-	}
-	return names[i], true
 }
 
 func newLabStatusCommand(p *Process) *cobra.Command {

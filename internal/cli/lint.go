@@ -241,31 +241,6 @@ func ownFaults(p *Process, name string, data []byte) (faults []lint.Fault, check
 	return faults, true
 }
 
-// dryRun completes and checks the plan in a file, or one that says nothing but a
-// workload, and makes nothing.
-func dryRun(p *Process, file string, w *workload.Workload) (err error) {
-	x := &plan.Plan{Schema: plan.Schema, Workload: "."}
-	if file != "" {
-		if x, err = loadPlan(file); err != nil {
-			return err
-		}
-		if w, err = loadWorkload(x.Workload); err != nil {
-			return err
-		}
-	}
-	x.Default(w)
-	if err := x.Validate(w); err != nil {
-		return err
-	}
-	r := &runner{p: p, plan: x, workload: w}
-	provider, request, err := r.request()
-	if err != nil {
-		return err
-	}
-	_, err = provider.Outline(request)
-	return err
-}
-
 // readAll reads to the end, or until the context does.
 func readAll(ctx context.Context, from io.Reader) ([]byte, error) {
 	data, err := await(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(from, maxLintBytes+1)) })
@@ -307,13 +282,6 @@ func (f *lintFlags) repair(p *Process, inputs []lint.Input, options lint.Options
 		return exitError(exitBreached)
 	}
 	return lintExit(fixed.Left)
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // show prints a result; fixed is nil unless fixes were asked for.

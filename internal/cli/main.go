@@ -1,14 +1,12 @@
 package cli
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"regexp"
 	"runtime/debug"
-	"sync/atomic"
+	"slices"
 	"syscall"
 
 	"github.com/spf13/cobra"
@@ -16,7 +14,6 @@ import (
 	"k8s.io/klog/v2"
 
 	"plimsoll.dev/plimsoll/internal/lab/agent"
-	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -34,9 +31,6 @@ func Main(p Process) int {
 	}
 	return execute(&p)
 }
-
-// componentCommand begins the command line of a part of the control plane.
-const componentCommand = "component"
 
 // runAgent becomes the agent of an image.
 func runAgent(p *Process, args []string) int {
@@ -118,90 +112,14 @@ func wantsJSON(cmd *cobra.Command, args []string) bool {
 	return output.Value.String() == "json"
 }
 
-// codeOf is the exit code of a program that a signal has ended.
-func codeOf(s os.Signal) int {
-	if number, ok := s.(syscall.Signal); ok {
-		return 128 + int(number)
-	}
-	return exitInterrupted
-}
-
-// interrupts turns signals into contexts. The first signal ends soft: stop the
-// load, write down what is there, clean up. The second ends hard: give up
-// whatever is slow. The third ends the process.
-type interrupts struct {
-	soft, hard context.Context
-	cause      chan os.Signal
-	done       chan struct{}
-	// left says what a process that ends at once leaves, nil for nothing.
-	left atomic.Pointer[string]
-}
-
-func newInterrupts(signals <-chan os.Signal, log func(format string, args ...any)) *interrupts {
-	soft, endSoft := context.WithCancelCause(context.Background())
-	hard, endHard := context.WithCancel(context.Background())
-	i := &interrupts{soft: soft, hard: hard, cause: make(chan os.Signal, 1), done: make(chan struct{})}
-	go func() {
-		for n := 1; ; n++ {
-			select {
-			case s := <-signals:
-				if n > 1 && (s == syscall.SIGHUP || s == syscall.SIGPIPE) {
-					n-- // a terminal that is gone tells so more than once, and no person does
-					continue
-				}
-				switch n {
-				case 1:
-					i.cause <- s
-					endSoft(interruptedError{})
-				case 2:
-					endHard()
-				default:
-					if left := i.left.Load(); left != nil {
-						log("%s\n", *left)
-					}
-					os.Exit(codeOf(s))
-				}
-			case <-i.done:
-				endSoft(nil)
-				endHard()
-				return
-			}
-		}
-	}()
-	return i
-}
-
-// interruptedError is why a run ended that its user interrupted. It is as good
-// as context.Canceled.
-type interruptedError struct{}
-
-func (interruptedError) Error() string        { return "it was interrupted" }
-func (interruptedError) Is(target error) bool { return target == context.Canceled }
-
-// first is the signal that came first, or nil. It answers once.
-func (i *interrupts) first() os.Signal {
-	select {
-	case s := <-i.cause:
-		return s
-	default:
-		return nil
-	}
-}
-
-func (i *interrupts) close() { close(i.done) }
-
 func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
+	verbs := slices.Concat(experimentCommands(p, stop), labCommands(p, stop), adviceCommands(p), []*cobra.Command{newVersionCommand(p)})
 	root := group(&cobra.Command{
 		Use:           "plimsoll",
 		Short:         "How far can this cluster be loaded, what breaks first, did this change make it better or worse?",
 		SilenceErrors: true,
 		SilenceUsage:  true,
-	},
-		newLimitCommand(p, stop), newSweepCommand(p, stop),
-		newABCommand(p, stop), newRunCommand(p, stop), newAnalyzeCommand(p), newCompareCommand(p), newReportCommand(p),
-		newLabCommand(p, stop), newWorkloadsCommand(p), newSignaturesCommand(p), newImageCommand(p), newCleanCommand(p), newVersionCommand(p),
-		newTuneCommand(p), newLintCommand(p), newCheckCommand(p, stop),
-	)
+	}, verbs...)
 	root.SetFlagErrorFunc(flagError)
 	complete(p, root)
 	return root
@@ -222,55 +140,6 @@ func flagError(cmd *cobra.Command, err error) error {
 	}
 	return usagef(hint, "%w", err)
 }
-
-// Exit codes, as the contracts fix them.
-const (
-	exitHeld         = 0   // the line was confirmed, or nothing failed; better, equivalent, notWorse
-	exitBreached     = 1   // breached or worse; findings
-	exitUsage        = 2   // usage, plan, or something named that does not exist
-	exitInconclusive = 3   // what was measured does not decide
-	exitInvalid      = 4   // the tool itself was the bottleneck
-	exitCouldNotRun  = 5   // unreachable, input/output, the lab failed
-	exitInterrupted  = 130 // SIGINT; of any signal it is 128 and its number
-)
-
-// usagef makes the error of a mistake in what the user wrote or named. Hint is
-// one line that says what to do about it, or "".
-func usagef(hint, format string, args ...any) error { return target.Mistakef(hint, format, args...) }
-
-// exitError carries an exit code for a command that has already said what
-// there was to say.
-type exitError int
-
-func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
-
-// exitCode maps what a command returned to the code the program ends with.
-func exitCode(err error) int {
-	if err == nil {
-		return exitHeld
-	}
-	if exit, ok := errors.AsType[exitError](err); ok {
-		return int(exit)
-	}
-	if _, ok := errors.AsType[*target.MistakeError](err); ok {
-		return exitUsage
-	}
-	return exitCouldNotRun
-}
-
-// hintOf is the advice that belongs to an error, or "".
-func hintOf(err error) string {
-	if mistake, ok := errors.AsType[*target.MistakeError](err); ok {
-		return mistake.Hint
-	}
-	if unable, ok := errors.AsType[*target.UnableError](err); ok {
-		return unable.Hint
-	}
-	return ""
-}
-
-// version is the program's version.
-const version = "0.1.0"
 
 // kubernetesVersion is that of the control plane that is compiled in.
 const kubernetesVersion = "1.36.3"

@@ -1,11 +1,14 @@
-// Package cli is the program's outermost layer: commands, flags, exit codes
-// and progress. It is the only package that prints, and the only one besides
-// main that touches the operating system's signals, environment and terminal.
+// Package process is what all commands share of the operating system and of the
+// command line: standard streams, signals, environment, arguments, clusters,
+// mistakes and exit codes. It is the only package besides main that touches the
+// operating system's signals, environment and terminal.
 package cli
 
 import (
 	"cmp"
 	"crypto/rand"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -37,25 +40,18 @@ type Process struct {
 	Env        func(key string) string
 	Stdin      io.Reader
 	Stdout     io.Writer
-	Stderr     io.Writer
 	Signals    <-chan os.Signal // those that end the program, as they arrive
-	// StdinTerminal, StdoutTerminal and StderrTerminal report whether a person
-	// is at the other end: without one nothing is asked and nothing is animated.
-	StdinTerminal, StdoutTerminal, StderrTerminal bool
-	// Width and Height are the terminal's in columns and lines; 0 when there is
-	// none.
-	Width, Height func() int
-	Components    map[string]Component
-	// Now is the wall clock, Random a source of random bytes.
-	Now    func() time.Time
-	Random io.Reader
+	// StdinTerminal and StderrTerminal report whether a person is at the other
+	// end: without one nothing is asked and nothing is animated.
+	StdinTerminal, StderrTerminal bool
+	// Console is standard error, with the wall clock.
+	Console
+	Components map[string]Component
+	Random     io.Reader // a source of random bytes
 	// Used reads what this process has used so far, by that clock; Prefer makes it
 	// go first on the processors.
 	Used   func() (record.Reading, error)
 	Prefer func(exact bool) (how string, undo func())
-
-	// screen is the terminal of standard error, nil where nothing is animated.
-	screen *screen
 }
 
 // OSProcess is the process that the program really runs in.
@@ -86,16 +82,18 @@ func OSProcess(components map[string]Component) Process {
 		Env:            os.Getenv,
 		Stdin:          os.Stdin,
 		Stdout:         stdout,
-		Stderr:         stderr,
 		Signals:        signals,
 		StdinTerminal:  term.IsTerminal(int(os.Stdin.Fd())),
-		StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
 		StderrTerminal: term.IsTerminal(int(os.Stderr.Fd())),
-		Width:          func() int { width, _ := terminalSize(); return width },
-		Height:         func() int { _, height := terminalSize(); return height },
-		Components:     components,
-		Now:            time.Now,
-		Random:         rand.Reader,
+		Console: Console{
+			Stderr:         stderr,
+			StdoutTerminal: term.IsTerminal(int(os.Stdout.Fd())),
+			Width:          func() int { width, _ := terminalSize(); return width },
+			Height:         func() int { _, height := terminalSize(); return height },
+			Now:            time.Now,
+		},
+		Components: components,
+		Random:     rand.Reader,
 		Used: func() (record.Reading, error) {
 			used, err := proc.Read(os.Getpid())
 			return used.Sample(judge.SourceSelf), err
@@ -153,8 +151,7 @@ func (p *Process) animate() {
 	if kind := p.Env("TERM"); !p.StderrTerminal || kind == "" || kind == "dumb" {
 		return
 	}
-	p.screen = &screen{w: p.Stderr, width: p.Width, colors: p.Env("NO_COLOR") == ""}
-	p.Stderr = p.screen
+	p.Draw(p.Env("NO_COLOR") == "")
 }
 
 // stateDir is where labs live: $XDG_STATE_HOME/plimsoll, by default
@@ -175,4 +172,30 @@ func (p *Process) stateDir() (string, error) {
 }
 
 func (p *Process) printf(format string, args ...any) { fmt.Fprintf(p.Stdout, format, args...) }
-func (p *Process) logf(format string, args ...any)   { fmt.Fprintf(p.Stderr, format, args...) }
+
+// randomSeed draws a seed that is not 0.
+func (p *Process) randomSeed() (uint64, error) {
+	var b [8]byte
+	if _, err := io.ReadFull(p.Random, b[:]); err != nil {
+		return 0, fmt.Errorf("draw a seed: %w", err)
+	}
+	// 53 bits survive every reader of JSON and YAML.
+	return binary.BigEndian.Uint64(b[:])>>11 | 1, nil
+}
+
+// names draws the names of a run, by which what it makes is known. The long one
+// is a UUID of version 4 (RFC 9562).
+func (p *Process) names() (id, long string, err error) {
+	var u [16]byte
+	if _, err := io.ReadFull(p.Random, u[:]); err != nil {
+		return "", "", fmt.Errorf("draw the run's name: %w", err)
+	}
+	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
+	return hex.EncodeToString(u[:4]), fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
+}
+
+// version is the program's version.
+const version = "0.1.0"
+
+// componentCommand begins the command line of a part of the control plane.
+const componentCommand = "component"

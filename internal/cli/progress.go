@@ -28,15 +28,15 @@ const (
 
 // progress shows how a run proceeds, on standard error.
 type progress struct {
-	p      *Process
-	quiet  bool
-	title  string
-	unit   string
-	kind   record.ObjectKind
-	stream bool       // the load is a stream of requests
-	plan   *plan.Plan // its guards are complete once the first step is chosen
-	soft   context.Context
-	stop   chan struct{}
+	console *Console
+	quiet   bool
+	title   string
+	unit    string
+	kind    record.ObjectKind
+	stream  bool       // the load is a stream of requests
+	plan    *plan.Plan // its guards are complete once the first step is chosen
+	soft    context.Context
+	stop    chan struct{}
 
 	mu       sync.Mutex
 	ended    bool
@@ -53,6 +53,12 @@ type progress struct {
 	since    time.Time // start of the stage
 	shown    time.Time // when the last line was shown, where there is no terminal
 	rates    rates
+}
+
+// lasts says how long steps are held: one that decides, after its warm-up, and
+// one that only proposes.
+func (g *progress) lasts(warm, hold, short time.Duration) {
+	g.forecast.warm, g.forecast.hold, g.forecast.short = warm, hold, short
 }
 
 // start keeps the display going until end is called.
@@ -79,7 +85,7 @@ func (g *progress) start() {
 func (g *progress) Status(s engine.Status, sum func() judge.Live) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.p.Now()
+	now := g.console.Now()
 	if s.Step != g.status.Step {
 		g.live, g.rates = judge.Live{}, rates{}
 	}
@@ -97,8 +103,8 @@ func (g *progress) tick() {
 	if g.begun.IsZero() || g.ended {
 		return
 	}
-	now := g.p.Now()
-	if g.p.screen != nil {
+	now := g.console.Now()
+	if g.console.screen != nil {
 		g.refresh(now)
 		g.draw(now)
 		return
@@ -110,7 +116,7 @@ func (g *progress) tick() {
 	if g.refresh(now); !g.doing {
 		return
 	}
-	g.p.logf("%s\n", statusLine(g.status, g.there(), g.live, now.Sub(g.since)))
+	g.console.logf("%s\n", statusLine(g.status, g.there(), g.live, now.Sub(g.since)))
 }
 
 // refresh sums up the step under way, for at most a fiftieth of the time. It is
@@ -125,7 +131,7 @@ func (g *progress) refresh(now time.Time) {
 	g.mu.Unlock()
 	live := sum()
 	g.mu.Lock()
-	g.summed = g.p.Now()
+	g.summed = g.console.Now()
 	g.sumTook = g.summed.Sub(now)
 	if g.doing && g.status.Step == step {
 		g.live = live
@@ -141,7 +147,7 @@ func (g *progress) draw(now time.Time) {
 	if g.doing {
 		p.doing = &doing{Status: g.status, elapsed: now.Sub(g.since), rate: g.rates.now(), live: g.live}
 	}
-	g.p.screen.draw(p.draw(g.p.Width(), g.p.Height()))
+	g.console.screen.draw(p.draw(g.console.Width(), g.console.Height()))
 }
 
 // there is what objects are that count as there, or requests of a stream.
@@ -212,7 +218,7 @@ func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Dur
 func (g *progress) Chose(n design.Next, ahead [][]design.Next) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	now := g.p.Now()
+	now := g.console.Now()
 	if g.begun.IsZero() {
 		g.begun = now
 		if text := guardsText(g.plan.Guards, g.kind.Measures); text != g.guards && !g.quiet {
@@ -222,10 +228,10 @@ func (g *progress) Chose(n design.Next, ahead [][]design.Next) {
 	}
 	g.since = now
 	g.forecast.chose(now, n, ahead)
-	if g.quiet || g.p.screen != nil {
+	if g.quiet || g.console.screen != nil {
 		return
 	}
-	g.p.logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), report.Number(n.Level))
+	g.console.logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), report.Number(n.Level))
 }
 
 // guardsText says at what the load stops, each bound with its unit; "" where no
@@ -248,13 +254,13 @@ func (g *progress) Stepped(s judge.Step) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.steps, g.doing, g.sum = append(g.steps, s), false, nil
-	g.forecast.stepped(g.p.Now())
+	g.forecast.stepped(g.console.Now())
 	switch {
 	case g.quiet:
-	case g.p.screen != nil:
-		g.draw(g.p.Now())
+	case g.console.screen != nil:
+		g.draw(g.console.Now())
 	default:
-		g.p.logf("%s\n", g.stepLine(s))
+		g.console.logf("%s\n", g.stepLine(s))
 	}
 }
 
@@ -289,7 +295,7 @@ func (g *progress) Event(e record.Event) {
 }
 
 // say shows a line at once: on a terminal above the picture.
-func (g *progress) say(format string, args ...any) { g.p.logf(format+"\n", args...) }
+func (g *progress) say(format string, args ...any) { g.console.logf(format+"\n", args...) }
 
 // end takes the picture away. Where the result does not follow on the terminal,
 // the steps that were made stay there.
@@ -302,11 +308,11 @@ func (g *progress) end(result bool) {
 	}
 	close(g.stop)
 	g.ended = true
-	if g.quiet || g.p.screen == nil {
+	if g.quiet || g.console.screen == nil {
 		return
 	}
-	g.p.screen.draw(nil)
-	if result && g.p.StdoutTerminal {
+	g.console.screen.draw(nil)
+	if result && g.console.StdoutTerminal {
 		return
 	}
 	for _, s := range g.steps {

@@ -1,13 +1,9 @@
 package cli
 
 import (
-	"bufio"
 	"context"
-	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,27 +16,6 @@ import (
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/target"
 )
-
-// randomSeed draws a seed that is not 0.
-func (p *Process) randomSeed() (uint64, error) {
-	var b [8]byte
-	if _, err := io.ReadFull(p.Random, b[:]); err != nil {
-		return 0, fmt.Errorf("draw a seed: %w", err)
-	}
-	// 53 bits survive every reader of JSON and YAML.
-	return binary.BigEndian.Uint64(b[:])>>11 | 1, nil
-}
-
-// names draws the names of a run, by which what it makes is known. The long one
-// is a UUID of version 4 (RFC 9562).
-func (p *Process) names() (id, long string, err error) {
-	var u [16]byte
-	if _, err := io.ReadFull(p.Random, u[:]); err != nil {
-		return "", "", fmt.Errorf("draw the run's name: %w", err)
-	}
-	u[6], u[8] = u[6]&0x0f|0x40, u[8]&0x3f|0x80
-	return hex.EncodeToString(u[:4]), fmt.Sprintf("%x-%x-%x-%x-%x", u[:4], u[4:6], u[6:8], u[8:10], u[10:]), nil
-}
 
 // runner runs one valid plan.
 type runner struct {
@@ -105,11 +80,11 @@ func (r *runner) run(judged func(record.Dir, *judge.Result, error)) (record.Dir,
 		return "", nil, err
 	}
 	show := &progress{
-		p: r.p, quiet: r.quiet, soft: r.stop.soft, guards: r.guards,
+		console: &r.p.Console, quiet: r.quiet, soft: r.stop.soft, guards: r.guards,
 		title: fmt.Sprintf("%s %s", r.plan.Kind, r.workload.Name), unit: axis.Unit, kind: r.workload.KindOn(axis.Name), plan: r.plan,
 	}
 	show.stream = r.workload.TargetAxis(axis.Name).Stream != nil
-	show.forecast.warm, show.forecast.hold, show.forecast.short = run.Holds(r.plan, axis, show.stream)
+	show.lasts(run.Holds(r.plan, axis, show.stream))
 	show.start()
 	job := run.Job{
 		Request: request, Provider: provider, Command: commandLine(r.p.Args), Asked: r.asked, FromOpen: r.fromOpen, StepOpen: r.stepOpen, Out: r.out,
@@ -172,24 +147,6 @@ func (r *runner) agreeToReboots(ctx context.Context, n int) error {
 	return nil
 }
 
-// confirm asks the question about a system on the terminal. An answer that is
-// not yes is an error, and so is a terminal that is missing; why says what makes
-// the question necessary.
-func (p *Process) confirm(ctx context.Context, system, why, question string) error {
-	if !p.StdinTerminal {
-		return usagef("check that it is the right one, and give --yes", "%s %s, and was not confirmed", system, why)
-	}
-	p.logf("%s\n%s [y/N] ", system, question)
-	answer, err := readLine(ctx, p.Stdin)
-	if err != nil {
-		return err
-	}
-	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
-		return usagef("", "not confirmed: nothing was done")
-	}
-	return nil
-}
-
 // extent says how far the plan may go.
 func (r *runner) extent() string {
 	a := r.plan.Axis
@@ -203,49 +160,6 @@ func (r *runner) extent() string {
 		return fmt.Sprintf("%g %s", *a.Level, unit)
 	}
 	return unit
-}
-
-// readLine reads one line, unless ctx ends first.
-func readLine(ctx context.Context, from io.Reader) (string, error) {
-	return await(ctx, func() (string, error) {
-		text, err := bufio.NewReader(from).ReadString('\n')
-		if err != nil && !errors.Is(err, io.EOF) {
-			return "", fmt.Errorf("read the answer: %w", err)
-		}
-		return text, nil
-	})
-}
-
-// await waits for a reader that knows no context, or for the end of ctx.
-func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
-	type result struct {
-		value T
-		err   error
-	}
-	done := make(chan result, 1)
-	go func() {
-		value, err := read()
-		done <- result{value, err}
-	}()
-	select {
-	case r := <-done:
-		return r.value, r.err
-	case <-ctx.Done():
-		var none T
-		return none, ctx.Err()
-	}
-}
-
-// commandLine is the command as a shell reads it.
-func commandLine(args []string) string {
-	words := []string{"plimsoll"}
-	for _, a := range args {
-		if a == "" || strings.ContainsAny(a, " \t\n'\"\\$&|;<>()*?[]{}~#`!") {
-			a = "'" + strings.ReplaceAll(a, "'", `'\''`) + "'"
-		}
-		words = append(words, a)
-	}
-	return strings.Join(words, " ")
 }
 
 // outline is the document of --dry-run -o json.
@@ -342,11 +256,6 @@ func (r *runner) cleanCommand() string {
 	return ""
 }
 
-// cleanCommand is the command that removes what runs have left in a system.
-func cleanCommand(of settings.Own) string {
-	return commandLine(append([]string{"clean"}, of.Named()...))
-}
-
 // levelsText says which levels would be made.
 func levelsText(p *plan.Plan, unit string, fromOpen bool) string {
 	a := p.Axis
@@ -367,4 +276,29 @@ func levelsText(p *plan.Plan, unit string, fromOpen bool) string {
 		text += fmt.Sprintf(", %d arms, %d runs of each", len(p.Arms), p.Repeat)
 	}
 	return text
+}
+
+// dryRun completes and checks the plan in a file, or one that says nothing but a
+// workload, and makes nothing.
+func dryRun(p *Process, file string, w *workload.Workload) (err error) {
+	x := &plan.Plan{Schema: plan.Schema, Workload: "."}
+	if file != "" {
+		if x, err = loadPlan(file); err != nil {
+			return err
+		}
+		if w, err = loadWorkload(x.Workload); err != nil {
+			return err
+		}
+	}
+	x.Default(w)
+	if err := x.Validate(w); err != nil {
+		return err
+	}
+	r := &runner{p: p, plan: x, workload: w}
+	provider, request, err := r.request()
+	if err != nil {
+		return err
+	}
+	_, err = provider.Outline(request)
+	return err
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"strings"
 	"sync"
-	"time"
 	"unicode"
 )
 
@@ -160,89 +159,4 @@ func columns(text string) int {
 		}
 	}
 	return n
-}
-
-// progressLine says what is waited for: on a terminal at once and below any
-// picture, elsewhere in a line once it has lasted for waitingSilence. What
-// changes all the time, such as a count, is said then too, and every
-// plainInterval from there on.
-type progressLine struct {
-	p *Process
-
-	mu    sync.Mutex
-	what  string
-	since time.Time // of what
-	said  string    // the last what that was said where there is no terminal
-	next  time.Time // when something is said there, however new it is
-	stop  chan struct{}
-}
-
-// waitingSilence is how long a wait may last before it is said what for.
-const waitingSilence = 2 * time.Second
-
-// show says what is waited for from now on.
-func (l *progressLine) show(what string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.what, l.since = what, l.p.Now()
-	if l.stop == nil {
-		l.next = l.since.Add(waitingSilence)
-		l.stop = make(chan struct{})
-		go l.keep(l.stop)
-	}
-	if l.p.screen != nil {
-		l.p.screen.wait(what + " ...")
-	}
-}
-
-// keep says what lasts.
-func (l *progressLine) keep(stop chan struct{}) {
-	tick := time.NewTicker(time.Second)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			l.last(stop)
-		case <-stop:
-			return
-		}
-	}
-}
-
-func (l *progressLine) last(stop chan struct{}) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	now := l.p.Now()
-	took := now.Sub(l.since)
-	switch {
-	case l.stop != stop:
-	case l.p.screen != nil:
-		if took >= waitingSilence {
-			l.p.screen.wait(fmt.Sprintf("%s ... %s", l.what, took.Round(time.Second)))
-		}
-	case l.said != l.what && (took >= waitingSilence || !now.Before(l.next)):
-		l.said, l.next = l.what, now.Add(plainInterval)
-		l.p.logf("%s ...\n", l.what)
-	}
-}
-
-// end takes the line away: nothing is waited for.
-func (l *progressLine) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.stop == nil {
-		return
-	}
-	close(l.stop)
-	l.stop = nil
-	if l.p.screen != nil {
-		l.p.screen.wait("")
-	}
-}
-
-// waitFor says what is waited for until the returned function is called.
-func (p *Process) waitFor(what string) (end func()) {
-	l := progressLine{p: p}
-	l.show(what)
-	return l.end
 }

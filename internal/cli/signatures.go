@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 	"text/tabwriter"
 
 	"github.com/goccy/go-yaml"
@@ -141,6 +140,3 @@ func loadSignatures(dir string) ([]signature.Signature, error) {
 	}
 	return list, nil
 }
-
-// printable keeps what a file says from steering the terminal.
-func printable(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -88,7 +88,7 @@ func (p *Process) host() target.Host {
 		StateDir: p.stateDir, Executable: p.Executable, Version: version, Now: p.Now, Random: p.Random, Used: p.Used, Prefer: p.Prefer,
 		Log: func(format string, args ...any) { p.logf(format+"\n", args...) },
 		Progress: func() (func(string), func()) {
-			line := progressLine{p: p}
+			line := p.waiting()
 			return line.show, line.end
 		},
 	}

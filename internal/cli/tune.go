@@ -16,6 +16,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
+// adviceCommands are the commands that advise and run nothing.
+func adviceCommands(p *Process) []*cobra.Command {
+	return []*cobra.Command{newTuneCommand(p), newLintCommand(p)}
+}
+
 func newTuneCommand(p *Process) *cobra.Command {
 	return group(&cobra.Command{
 		Use:   "tune",

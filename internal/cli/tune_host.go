@@ -110,7 +110,7 @@ func (h *tuneHostFacts) readLive(ctx context.Context, p *Process) (*host.Facts, 
 	}
 	facts.Softnet = facts.Softnet[:1]
 	began := time.Now()
-	line := progressLine{p: p}
+	line := p.waiting()
 	line.show("counting packets for " + interval.String())
 	defer line.end()
 	select {

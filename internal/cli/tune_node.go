@@ -72,7 +72,7 @@ func (n *tuneNode) read(ctx context.Context, p *Process, interval time.Duration)
 		standard = image.AgentReference
 	}
 	interval = cmp.Or(interval, 10*time.Second)
-	line := progressLine{p: p}
+	line := p.waiting()
 	line.show("reading node " + n.name + " for " + interval.String())
 	defer line.end()
 	printed, err := connected.RunOnNode(ctx, kubernetes.NodeScript{

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 	k8syaml "k8s.io/apimachinery/pkg/util/yaml"
 	"mvdan.cc/sh/v3/shell"
@@ -225,6 +226,18 @@ func TestTuneReadsALab(t *testing.T) {
 	}
 }
 
+// tuneCommandTree is the command tune with its own.
+func tuneCommandTree(t *testing.T) *cobra.Command {
+	t.Helper()
+	stop := newInterrupts(nil, nil)
+	t.Cleanup(stop.close)
+	tune, _, err := newRootCommand(&Process{}, stop).Find([]string{"tune"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tune
+}
+
 // What the help shows works when it is pasted.
 func TestExamplesOfTuneWork(t *testing.T) {
 	dir := t.TempDir()
@@ -245,9 +258,9 @@ func TestExamplesOfTuneWork(t *testing.T) {
 	write("plimsoll-runs/20261121-101500-router/history.jsonl.zst", "")
 	write("plimsoll-runs/20261121-101500-router/experiment.yaml", "schema: plimsoll/experiment/v1\nname: r\nworkload: router\nparams: {termination: edge, pageSize: 4KiB}\naxis: {name: rate}\n")
 	write("plimsoll-runs/20261121-101500-router/result.json", `{"schema": "plimsoll/result/v1", "verdict": "pass", "objectKind": {"object": {}, "there": "Response", "milestones": []}, "loadLine": {"axis": "rate", "level": 21000}}`)
-	commands := newTuneCommand(&Process{}).Commands()
+	tune := tuneCommandTree(t)
 	ran := 0
-	for _, c := range append(commands, newTuneCommand(&Process{})) {
+	for _, c := range append(tune.Commands(), tune) {
 		if c.Example == "" {
 			t.Errorf("%s has no example", c.Name())
 		}
@@ -330,7 +343,7 @@ func TestNonsenseIsRefusedByEveryFlagOfTune(t *testing.T) {
 		"router": "", "network": "", "plan": "--pods-per-node 100 --nodes 3",
 	}
 	tried := 0
-	for _, c := range newTuneCommand(&Process{}).Commands() {
+	for _, c := range tuneCommandTree(t).Commands() {
 		c.Flags().VisitAll(func(f *pflag.Flag) {
 			switch f.Value.Type() {
 			case "number", "time", "speed", "bytes", "share", "CPU":

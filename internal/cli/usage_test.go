@@ -41,10 +41,10 @@ func process(t *testing.T, env map[string]string, args ...string) Process {
 			}
 			return ""
 		},
-		Stdin: strings.NewReader(""), Stdout: io.Discard, Stderr: io.Discard,
+		Stdin: strings.NewReader(""), Stdout: io.Discard,
+		Console: Console{Stderr: io.Discard, Width: func() int { return 0 }, Now: time.Now},
 		Signals: make(chan os.Signal),
-		Width:   func() int { return 0 },
-		Now:     time.Now, Random: strings.NewReader(strings.Repeat("plimsoll", 30)),
+		Random:  strings.NewReader(strings.Repeat("plimsoll", 30)),
 		Used: func() (record.Reading, error) {
 			return record.Reading{Source: judge.SourceSelf, Values: map[string]float64{"cpuSeconds": time.Since(began).Seconds() / 20, "rssBytes": 1 << 26}}, nil
 		},
@@ -259,19 +259,6 @@ func TestNoForeignFlags(t *testing.T) {
 	}
 }
 
-// Each part of a plan that a flag fills in is named by it.
-func TestMessagesNameTheFlag(t *testing.T) {
-	x := &experimentCommand{target: clusters()}
-	for path, want := range map[string]string{
-		"target.lab.nodes": "--lab-nodes: ", "target.labName": "--lab: ", "target": "", "axis.life": "--life: ", "axis.search.confirm": "--confirm: ", "hold": "--hold: ", "budget": "--budget: ", "axis.levels[1]": "--levels: ",
-		"guards.pending": "--guard pending: ", "axis": "", "repeat": "--repeat: ",
-	} {
-		if got := x.flagOf(path); got != want {
-			t.Errorf("flagOf(%q) = %q, want %q", path, got, want)
-		}
-	}
-}
-
 func TestHelpGoesToStandardOutput(t *testing.T) {
 	for _, args := range [][]string{nil, {"--help"}, {"limit", "--help"}, {"lab"}, {"workloads"}, {"completion", "bash"}, {"version"}, {"workloads", "list"}, {"workloads", "show", "node-density"}} {
 		got := command(t, nil, args...)
@@ -320,18 +307,11 @@ func TestExportedWorkloadCanBeUsed(t *testing.T) {
 	}
 }
 
-func TestCommandLineIsWhatAShellReads(t *testing.T) {
-	got := commandLine([]string{"limit", "node-density", "--slo", "Ready p99 <= 5s", "--set", "image=it's"})
-	if want := `plimsoll limit node-density --slo 'Ready p99 <= 5s' --set 'image=it'\''s'`; got != want {
-		t.Errorf("commandLine = %s, want %s", got, want)
-	}
-}
-
 // Every command stands in the help once.
 func TestCommandsStandOnce(t *testing.T) {
 	stop := newInterrupts(nil, nil)
 	defer stop.close()
-	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
+	root := newRootCommand(&Process{Stdout: io.Discard}, stop)
 	seen := make(map[string]bool)
 	for _, c := range root.Commands() {
 		if seen[c.Name()] {
@@ -349,7 +329,7 @@ func TestCommandsStandOnce(t *testing.T) {
 func TestHelpPromisesNoFlagThatIsMissing(t *testing.T) {
 	stop := newInterrupts(nil, func(string, ...any) {})
 	defer stop.close()
-	root := newRootCommand(&Process{Stdout: io.Discard, Stderr: io.Discard}, stop)
+	root := newRootCommand(&Process{Stdout: io.Discard}, stop)
 	word := regexp.MustCompile(`--([a-z][a-z-]*)`)
 	named := regexp.MustCompile(`--([a-z][a-z-]*) [A-Z]+ with ([a-z, ]+ and [a-z]+) `)
 	others := map[string]bool{ // flags that the text says belong to another command
