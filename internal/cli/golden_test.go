@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
+	"plimsoll.dev/plimsoll/internal/cli/experiment"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target/storage/gluster"
@@ -28,9 +30,9 @@ var update = flag.Bool("update", false, "rewrite the golden files")
 
 func TestGoldenHelp(t *testing.T) {
 	t.Parallel()
-	stop := newInterrupts(nil, func(string, ...any) {})
-	defer stop.close()
-	root := newRootCommand(&Process{Stdout: io.Discard}, stop)
+	stop := process.NewInterrupts(nil, func(string, ...any) {})
+	defer stop.Close()
+	root := newRootCommand(&process.Process{Stdout: io.Discard}, stop)
 	var text strings.Builder
 	var visit func(c *cobra.Command, path ...string)
 	visit = func(c *cobra.Command, path ...string) {
@@ -55,7 +57,7 @@ func builtIn(t *testing.T) (list []*workload.Workload) {
 		t.Fatal(err)
 	}
 	for _, d := range dirs {
-		w, err := loadWorkload(d.Name())
+		w, err := experiment.LoadWorkload(d.Name())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,7 +110,7 @@ func TestGoldenChecks(t *testing.T) {
 	golden.Check(t, *update, "check.txt", []byte(local.String()))
 
 	p := suite.Program(t) // what tests leave in a lab that they share would be seen
-	if got := p.Run(t, "lab", "up", "l", "--virt", "--nodes", "4", "--max-pods", "20"); got.Code != exitHeld {
+	if got := p.Run(t, "lab", "up", "l", "--virt", "--nodes", "4", "--max-pods", "20"); got.Code != process.ExitHeld {
 		t.Fatalf("lab up: exit code %d\n%s", got.Code, got.Stderr)
 	}
 	var lab strings.Builder

@@ -1,3 +1,6 @@
+// Package cli is the program's outermost layer: the tree of commands, the exit code
+// of what they return, and what a shell completes. The commands are in the packages
+// below it. Only these print.
 package cli
 
 import (
@@ -13,16 +16,20 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/klog/v2"
 
+	"plimsoll.dev/plimsoll/internal/cli/advise"
+	"plimsoll.dev/plimsoll/internal/cli/experiment"
+	"plimsoll.dev/plimsoll/internal/cli/labs"
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/lab/agent"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
 // Main runs the program and returns its exit code.
-func Main(p Process) int {
+func Main(p process.Process) int {
 	// A panic in any goroutine then ends with SIGABRT: the runtime's own exit
 	// code for it is 2, which here means a mistake of the user's.
 	debug.SetTraceback("crash")
-	if len(p.Args) >= 2 && p.Args[0] == componentCommand {
+	if len(p.Args) >= 2 && p.Args[0] == process.ComponentCommand {
 		return runComponent(&p, p.Args[1], p.Args[2:])
 	}
 	// By this name it is called in an image that was made of the whole program.
@@ -33,54 +40,54 @@ func Main(p Process) int {
 }
 
 // runAgent becomes the agent of an image.
-func runAgent(p *Process, args []string) int {
-	stop := newInterrupts(p.Signals, p.logf)
-	defer stop.close()
-	return agent.Run(stop.soft, args, p.Stdout, p.Stderr)
+func runAgent(p *process.Process, args []string) int {
+	stop := process.NewInterrupts(p.Signals, p.Logf)
+	defer stop.Close()
+	return agent.Run(stop.Soft, args, p.Stdout, p.Stderr)
 }
 
 // runComponent becomes one part of the control plane. It goes round the
 // command line's parser: the rest of the line is the component's own.
-func runComponent(p *Process, name string, args []string) int {
+func runComponent(p *process.Process, name string, args []string) int {
 	component, ok := p.Components[name]
 	if !ok {
-		p.logf("plimsoll: there is no component %q\n", name)
-		return exitUsage
+		p.Logf("plimsoll: there is no component %q\n", name)
+		return process.ExitUsage
 	}
 	return component(args)
 }
 
-func execute(p *Process) int {
-	p.animate()
+func execute(p *process.Process) int {
+	p.Animate()
 	// cobra gives each command the flags of pflag.CommandLine, and packages of
 	// Kubernetes put theirs there.
 	pflag.CommandLine = pflag.NewFlagSet("plimsoll", pflag.ContinueOnError)
 	klog.SetLogger(klog.Logger{}) // the Kubernetes client logs what it also returns
-	stop := newInterrupts(p.Signals, p.logf)
-	defer stop.close()
+	stop := process.NewInterrupts(p.Signals, p.Logf)
+	defer stop.Close()
 	root := newRootCommand(p, stop)
 	root.SetArgs(p.Args)
 	root.SetIn(p.Stdin)
 	root.SetOut(p.Stdout)
 	root.SetErr(p.Stderr)
-	ran, err := root.ExecuteContextC(stop.soft)
-	code := exitCode(err)
-	var quiet exitError
+	ran, err := root.ExecuteContextC(stop.Soft)
+	code := process.ExitCode(err)
+	var quiet process.ExitError
 	// That nobody reads on is no error of a command that was only to say
 	// something.
 	if err != nil && !errors.As(err, &quiet) && !errors.Is(err, syscall.EPIPE) {
 		if wantsJSON(ran, p.Args) {
-			if printErr := printJSON(p, failure{failureSchema, err.Error(), hintOf(err), code}); printErr != nil {
-				p.logf("plimsoll: %v\n", printErr)
+			if printErr := process.PrintJSON(p, failure{failureSchema, err.Error(), process.HintOf(err), code}); printErr != nil {
+				p.Logf("plimsoll: %v\n", printErr)
 			}
 		}
-		p.logf("plimsoll: %v\n", err)
-		if hint := hintOf(err); hint != "" {
-			p.logf("hint: %s\n", hint)
+		p.Logf("plimsoll: %v\n", err)
+		if hint := process.HintOf(err); hint != "" {
+			p.Logf("hint: %s\n", hint)
 		}
 	}
-	if signal := stop.first(); signal != nil {
-		return codeOf(signal)
+	if signal := stop.First(); signal != nil {
+		return process.CodeOf(signal)
 	}
 	return code
 }
@@ -112,9 +119,9 @@ func wantsJSON(cmd *cobra.Command, args []string) bool {
 	return output.Value.String() == "json"
 }
 
-func newRootCommand(p *Process, stop *interrupts) *cobra.Command {
-	verbs := slices.Concat(experimentCommands(p, stop), labCommands(p, stop), adviceCommands(p), []*cobra.Command{newVersionCommand(p)})
-	root := group(&cobra.Command{
+func newRootCommand(p *process.Process, stop *process.Interrupts) *cobra.Command {
+	verbs := slices.Concat(experiment.Commands(p, stop), labs.Commands(p, stop), advise.Commands(p), []*cobra.Command{newVersionCommand(p)})
+	root := process.Group(&cobra.Command{
 		Use:           "plimsoll",
 		Short:         "How far can this cluster be loaded, what breaks first, did this change make it better or worse?",
 		SilenceErrors: true,
@@ -130,7 +137,7 @@ var unknownFlag = regexp.MustCompile(`^unknown flag: --([^ =]+)`)
 // flagError makes a usage error of a flag that cannot be read, with the
 // nearest flag that the command has.
 func flagError(cmd *cobra.Command, err error) error {
-	hint := seeHelp(cmd)
+	hint := process.SeeHelp(cmd)
 	if m := unknownFlag.FindStringSubmatch(err.Error()); m != nil {
 		var flags []string
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
@@ -138,26 +145,26 @@ func flagError(cmd *cobra.Command, err error) error {
 			hint = fmt.Sprintf("did you mean --%s?", near)
 		}
 	}
-	return usagef(hint, "%w", err)
+	return process.Usagef(hint, "%w", err)
 }
 
 // kubernetesVersion is that of the control plane that is compiled in.
 const kubernetesVersion = "1.36.3"
 
-func newVersionCommand(p *Process) *cobra.Command {
+func newVersionCommand(p *process.Process) *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "version",
 		Short: "Show the program's version",
-		Args:  noArguments,
+		Args:  process.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			if output == "json" {
-				return printJSON(p, map[string]string{"version": version, "kubernetes": kubernetesVersion})
+				return process.PrintJSON(p, map[string]string{"version": process.Version, "kubernetes": kubernetesVersion})
 			}
-			p.printf("plimsoll %s, with Kubernetes %s\n", version, kubernetesVersion)
+			p.Printf("plimsoll %s, with Kubernetes %s\n", process.Version, kubernetesVersion)
 			return nil
 		},
 	}
-	outputFlag(cmd, &output)
+	process.OutputFlag(cmd, &output)
 	return cmd
 }

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 	"plimsoll.dev/plimsoll/internal/test/terminal"
 )
@@ -109,10 +110,10 @@ func TestARunOnATerminal(t *testing.T) {
 		t.Run(tt.why, func(t *testing.T) {
 			onVirtualClock(t, func(t *testing.T) {
 				written := &trigger{}
-				p := process(t, tt.env, "limit", "simulated", "--set", "limit=37", "--hold", "700ms", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
+				p := inMemory(t, tt.env, "limit", "simulated", "--set", "limit=37", "--hold", "700ms", "--seed", "1", "--out", filepath.Join(t.TempDir(), "run"))
 				p.Stdout, p.Stderr, p.StdoutTerminal, p.StderrTerminal = written, written, true, true
 				p.Width, p.Height = func() int { return 80 }, func() int { return 24 }
-				if code := Main(p); code != exitHeld {
+				if code := Main(p); code != process.ExitHeld {
 					t.Errorf("exit code %d", code)
 				}
 				shown, raw := &terminal.Emulator{}, written.text.String()
@@ -146,13 +147,13 @@ func TestATerminalIsLeftInOrder(t *testing.T) {
 	}
 	code, shown := o.end()
 	text := shown.String()
-	if code != exitInterrupted || strings.Contains(text, "█") || !strings.Contains(text, "verdict") || !strings.Contains(text, "it was interrupted") || !strings.Contains(text, "run --resume") || !strings.HasSuffix(text, "\n") {
+	if code != process.ExitInterrupted || strings.Contains(text, "█") || !strings.Contains(text, "verdict") || !strings.Contains(text, "it was interrupted") || !strings.Contains(text, "run --resume") || !strings.HasSuffix(text, "\n") {
 		t.Errorf("exit code %d; on the terminal is left\n%s", code, text)
 	}
 
 	o = startOnTerminal(t, p, "limit", "simulated", "--set", "limit=0x")
 	code, shown = o.end()
-	if text := shown.String(); code != exitUsage || shown.Escapes > 0 || !strings.HasPrefix(text, "plimsoll: ") || !strings.HasSuffix(text, "\n") {
+	if text := shown.String(); code != process.ExitUsage || shown.Escapes > 0 || !strings.HasPrefix(text, "plimsoll: ") || !strings.HasSuffix(text, "\n") {
 		t.Errorf("exit code %d; on the terminal is left\n%s", code, text)
 	}
 }

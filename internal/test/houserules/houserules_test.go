@@ -114,7 +114,8 @@ func isKubernetes(p string) bool {
 // others are pure.
 func impure() []string {
 	return []string{
-		".", "internal/cli", "internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
+		".", "internal/cli", "internal/cli/advise", "internal/cli/labs", "internal/cli/experiment", "internal/cli/process",
+		"internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
 		"internal/target/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
 	}
@@ -178,6 +179,37 @@ func TestImportsNeverRunUp(t *testing.T) {
 		if !seen[room] {
 			t.Errorf("the room internal/%s is empty: take it out of the list of rooms", room)
 		}
+	}
+}
+
+// The commands are in layers, here from the top down: what they share knows none
+// of them, and the screen knows no process.
+func TestCommandsAreInLayers(t *testing.T) {
+	layers := [][]string{
+		{"internal/cli"}, {"internal/cli/advise", "internal/cli/labs"}, {"internal/cli/experiment"}, {"internal/cli/process"}, {"internal/cli/screen"},
+	}
+	layerOf := func(pkg string) int {
+		return slices.IndexFunc(layers, func(layer []string) bool { return slices.Contains(layer, pkg) })
+	}
+	seen := 0
+	for pkg, imports := range reach(sources(t)) {
+		if pkg != "internal/cli" && !strings.HasPrefix(pkg, "internal/cli/") {
+			continue
+		}
+		seen++
+		own := layerOf(pkg)
+		if own < 0 {
+			t.Errorf("%s is in no layer: find the one that it belongs to", pkg)
+			continue
+		}
+		for p := range imports {
+			if other := layerOf(strings.TrimPrefix(p, module+"/")); other >= 0 && other <= own {
+				t.Errorf("%s reaches %s: imports run down; what both need belongs below them", pkg, p)
+			}
+		}
+	}
+	if all := len(slices.Concat(layers...)); seen != all {
+		t.Errorf("the layers name %d packages of internal/cli, and there are %d", all, seen)
 	}
 }
 
@@ -249,33 +281,33 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 	}{
 		{
 			uses:    map[string][]string{"os": {"Exit"}, "log": {"Fatal", "Fatalf", "Fatalln"}},
-			allowed: []string{".", "agent", "internal/cli"},
+			allowed: []string{".", "agent", "internal/cli/process"},
 			remedy:  "return an error",
 		},
 		{
 			uses:    map[string][]string{"os/signal": nil, "golang.org/x/term": nil},
-			allowed: []string{"agent", "internal/cli", "internal/lab/component", "internal/test/harness"},
-			remedy:  "take a context: internal/cli owns signals and the terminal",
+			allowed: []string{"agent", "internal/cli/process", "internal/lab/component", "internal/test/harness"},
+			remedy:  "take a context: internal/cli/process owns signals and the terminal",
 		},
 		{
 			uses:    map[string][]string{"os": {"Stdout", "Stderr", "Stdin", "Args"}, "fmt": {"Print", "Printf", "Println"}},
-			allowed: []string{".", "agent", "internal/cli", "internal/lab/component"},
-			remedy:  "return what is to be shown: internal/cli is the only printer",
+			allowed: []string{".", "agent", "internal/cli/process", "internal/lab/component"},
+			remedy:  "return what is to be shown: only the commands of internal/cli print, on the streams of internal/cli/process",
 		},
 		{
 			uses:    map[string][]string{"os": {"Getenv", "LookupEnv", "Environ"}},
-			allowed: []string{"internal/cli", "internal/lab/component"},
-			remedy:  "take it as a parameter: internal/cli owns the environment",
+			allowed: []string{"internal/cli/process", "internal/lab/component"},
+			remedy:  "take it as a parameter: internal/cli/process owns the environment",
 		},
 		{
 			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
-			allowed: []string{".", "internal/cli", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness"},
+			allowed: []string{".", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness"},
 			remedy:  "take a clock: func() time.Time, or *record.Clock",
 		},
 		{
 			uses: map[string][]string{"math/rand": nil, "math/rand/v2": {"Int", "IntN", "Int64", "Int64N", "Uint64", "Float64", "NormFloat64", "ExpFloat64", "Perm", "Shuffle", "N"},
 				"crypto/rand": {"Read", "Int", "Text", "Reader"}},
-			allowed: []string{"internal/cli", "internal/lab/component", "internal/lab"},
+			allowed: []string{"internal/cli/process", "internal/lab/component", "internal/lab"},
 			remedy:  "take a *rand.Rand or an io.Reader: a run must be repeatable from its seed",
 		},
 	}
