@@ -113,7 +113,7 @@ func TestJSONEverywhere(t *testing.T) {
 			{"a workload that there is not", command(t, nil, "workloads", "show", "simulatd", "-o", "json"), process.ExitUsage, failed(`there is no workload "simulatd"`, `did you mean "simulated"?`)},
 			{"no cluster to be cleaned", command(t, nil, "clean", "--force", "-o", "json"), process.ExitUsage, failed("which cluster?", "give --kubeconfig")},
 			{"nothing to be cleaned", command(t, nil, "clean", "--dry-run", "-o", "json"), process.ExitHeld, func(v any) bool { return v.(map[string]any)["dryRun"] == true }},
-			{"a lab without nodes", command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), process.ExitUsage, failed("needs at least one node", "")},
+			{"a lab without nodes", command(t, nil, "lab", "up", "--nodes", "0", "-o", "json"), process.ExitUsage, failed("a lab without nodes", "")},
 			{"a signature that there is not", command(t, nil, "signatures", "show", "x", "--output=json"), process.ExitUsage, failed(`no signature "x"`, "")},
 			{"a flag that there is not", command(t, nil, "limit", "simulated", "--frm", "5", "-o", "json"), process.ExitUsage, failed("unknown flag", "--from")},
 			{"a plan with a mistake", command(t, nil, "limit", "simulated", "-o", "json", "--from", "0"), process.ExitUsage, failed("--from 0", "")},
