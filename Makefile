@@ -136,8 +136,8 @@ ui:
 bench: build
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x -timeout 60m ./internal/test/bench
 	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench . -benchtime 1x ./internal/target/router
-	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench WatchMachines -benchtime 1x ./internal/target/kubernetes
-	go test -run '^$$' -bench . -benchmem ./internal/target/kubernetes ./internal/record ./internal/plan/kubeburner ./internal/judge ./internal/report
+	PLIMSOLL_BINARY=$(CURDIR)/bin/plimsoll go test -run '^$$' -bench WatchMachines -benchtime 1x ./internal/target/kubernetes/follow
+	go test -run '^$$' -bench . -benchmem ./internal/target/kubernetes/api ./internal/record ./internal/plan/kubeburner ./internal/judge ./internal/report
 
 # Kubernetes' tested maximum: 150,000 pods on 5000 simulated nodes. It takes 22
 # GiB of memory and some twenty minutes. docs/lab.md has its figures. Then ladders

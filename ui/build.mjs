@@ -1,4 +1,4 @@
-// Builds internal/report/assets from src, the same bytes from the same
+// Builds internal/report/page/assets from src, the same bytes from the same
 // sources. With --check it only says whether what is there is what would be
 // built.
 import { build } from 'esbuild'
@@ -8,7 +8,7 @@ import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 const here = dirname(fileURLToPath(import.meta.url))
-const assets = join(here, '../internal/report/assets')
+const assets = join(here, '../internal/report/page/assets')
 
 // The hash that ties the bundle to its sources. A test in Go computes it too:
 // of each file, in order of their names, the name, the size and the content.

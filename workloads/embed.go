@@ -1,6 +1,7 @@
 // Package workloads holds the built-in workloads as files: a directory for
 // each, with workload.yaml (what it offers) and, where its target takes one, a
-// configuration in kube-burner's format (what it creates).
+// configuration in kube-burner's format (what it creates). Files that several have
+// in common are in shared.
 package workloads
 
 import (

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"flag"
 	"io"
-	"io/fs"
 	"regexp"
 	"slices"
 	"strings"
@@ -52,12 +51,12 @@ func TestGoldenHelp(t *testing.T) {
 // builtIn are the workloads of the program, by name.
 func builtIn(t *testing.T) (list []*workload.Workload) {
 	t.Helper()
-	dirs, err := fs.ReadDir(workloads.FS(), ".")
+	names, err := workload.Names(workloads.FS())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, d := range dirs {
-		w, err := experiment.LoadWorkload(d.Name())
+	for _, name := range names {
+		w, err := experiment.LoadWorkload(name)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -22,7 +22,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/record/upgrade"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -135,11 +136,11 @@ func checkAsRecorded(t *testing.T, dir record.Dir) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	var text strings.Builder
-	if err := report.Check(&text, ceiling.Check{Kind: w.Target.Kind, Target: ceiling.CheckTarget{Kind: env.Target.Kind, Private: env.Target.Private}, Findings: env.Findings, Table: *env.Ceilings}); err != nil {
+	var said strings.Builder
+	if err := text.Write(&said, view.Check(ceiling.Check{Kind: w.Target.Kind, Target: ceiling.CheckTarget{Kind: env.Target.Kind, Private: env.Target.Private}, Findings: env.Findings, Table: *env.Ceilings})); err != nil {
 		t.Fatal(err)
 	}
-	return text.String()
+	return said.String()
 }
 
 var (

@@ -299,7 +299,7 @@ func TestTheExitCodeFollowsTheRequiredGoals(t *testing.T) {
 				args = append(args, "--require", c.require)
 			}
 			dir, got := measured(t, args...)
-			if got.code != c.code || !strings.Contains(got.stdout, c.said) || !strings.Contains(got.stdout, "goal ready (all Ready): the headline: pass") {
+			if got.code != c.code || !strings.Contains(got.stdout, c.said) || !strings.Contains(got.stdout, "goal ready (all Ready): pass; it is the headline") {
 				t.Errorf("--require %q: exit code %d, want %d\n%s%s", c.require, got.code, c.code, got.stdout, got.stderr)
 			}
 			if again := command(t, nil, "analyze", dir); again.code != c.code {

@@ -51,7 +51,7 @@ func TestVirtualMachines(t *testing.T) {
 		if r.Fidelity.TimeScale != 20 || r.Fidelity.Guests != record.Simulated || there.P50 == nil || *there.P50*20 < tt.atLeast {
 			t.Errorf("%s: %+v, fidelity %+v", tt.why, there, r.Fidelity)
 		}
-		if !strings.Contains(got.Stdout, "As it would be, 20 times as long") || !strings.Contains(got.Stdout, "Simulated: nodes, containers, guests") {
+		if !strings.Contains(got.Stdout, "Times as they would be, 20 times as long") || !strings.Contains(got.Stdout, "Simulated: nodes, containers, guests") {
 			t.Errorf("%s: it is not said what was played:\n%s", tt.why, got.Stdout)
 		}
 	}

@@ -17,6 +17,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/stats"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -193,7 +196,7 @@ func comparisons() map[string]compare.Comparison {
 }
 
 // operands are two experiments that a comparison could be of.
-func operands() []Operand {
+func operands() []view.Operand {
 	r := judge.Result{
 		Experiment: "density", Workload: "node-density", Kind: "sweep", Command: "plimsoll sweep node-density --levels 60", Version: "v0.1.0", Verdict: slo.Pass, Why: "every level held",
 		Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated, Guests: record.None},
@@ -203,17 +206,21 @@ func operands() []Operand {
 		Start: time.Date(2030, 1, 2, 3, 4, 5, 0, time.UTC), Target: record.TargetNaming{Kind: "lab", Name: "private-1a2b3c4d"},
 		Facts: facts(), Places: places(12, 110),
 	}
-	return []Operand{{Arm: "A", Dir: "runs/a", Result: r, Environment: e}, {Arm: "B", Dir: "runs/b", Result: r}}
+	return []view.Operand{{Arm: "A", Dir: "runs/a", Result: r, Environment: e}, {Arm: "B", Dir: "runs/b", Result: r}}
 }
 
-func comparisonInput(c compare.Comparison) ComparisonInput {
-	return ComparisonInput{Comparison: c, Operands: operands(), Axis: "pods-per-node", Unit: "pods/node", Command: "plimsoll compare runs/a runs/b", Version: "v0.1.0", Warnings: record.Warnings{{Text: "runs/b was cut"}}}
+func comparisonInput(c compare.Comparison) view.ComparisonInput {
+	return view.ComparisonInput{Comparison: c, Operands: operands(), Axis: "pods-per-node", Unit: "pods/node", Command: "plimsoll compare runs/a runs/b", Version: "v0.1.0", Warnings: record.Warnings{{Text: "runs/b was cut"}}}
 }
 
-func comparisonPage(t testing.TB, in ComparisonInput) string {
+func comparisonPage(t testing.TB, in view.ComparisonInput) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := ComparisonHTML(&out, in); err != nil {
+	p, err := view.ComparedPage(in)
+	if err == nil {
+		err = page.Write(&out, p)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -222,7 +229,7 @@ func comparisonPage(t testing.TB, in ComparisonInput) string {
 func TestTextOfComparisons(t *testing.T) {
 	for name, c := range comparisons() {
 		var out bytes.Buffer
-		if err := ComparisonText(&out, comparisonInput(c)); err != nil {
+		if err := text.Write(&out, view.Compared(comparisonInput(c))); err != nil {
 			t.Fatal(err)
 		}
 		golden.Check(t, *update, "text-arms-"+strings.ReplaceAll(name, " ", "-")+".txt", out.Bytes())
@@ -245,7 +252,7 @@ func TestPagesOfComparisons(t *testing.T) {
 		"apart":       {"Runs were not made side by side", "4 + 6"},
 		"one run":     {"at least two runs"},
 		"refused":     {"No verdict: these are not comparable", "A and B are not comparable", "prevents a verdict", "The arm, as stated: runtime, cgroup"},
-		"lines":       {"200 pods/node, fails at 210", "at least 250 pods/node", "B against A is inconclusive", "bound by", "+15.0 %", "at least +1150 %"},
+		"lines":       {"200 pods/node, fails at 210", "at least 250 pods/node", "B against A is inconclusive", "bound by", "+15.0%", "at least +1150%"},
 		"nothing":     {"inconclusive"},
 	}
 	for name, c := range comparisons() {
@@ -304,26 +311,5 @@ func TestHostileNamesOfArmsStayText(t *testing.T) {
 	}
 	if len(scripts) != 2 || strings.Contains(scripts[0], "<") || !strings.Contains(page, "&lt;img src=x onerror=alert(1)&gt;") {
 		t.Errorf("%d scripts, or the names are not told", len(scripts))
-	}
-}
-
-func TestMedianOfRuns(t *testing.T) {
-	latency := compare.Compared{Unit: "s", Kind: compare.KindLatency}
-	for _, tt := range []struct {
-		m    compare.Compared
-		runs []*float64
-		want string
-		why  string
-	}{
-		{latency, []*float64{figure(3), figure(1), figure(2)}, "2.00 s", "the middle of three"},
-		{latency, []*float64{figure(3), figure(1)}, "2.00 s", "between two"},
-		{latency, []*float64{nil, figure(1), figure(2)}, "2.00 s", "never is latest"},
-		{latency, []*float64{nil, figure(1)}, "never", "half never ready"},
-		{compare.Compared{Unit: "/s", Kind: compare.KindRate}, []*float64{nil}, "-", "a rate is not reached, it is known or not"},
-		{latency, nil, "-", "no run"},
-	} {
-		if got := medianOf(tt.m, tt.runs); got != tt.want {
-			t.Errorf("%s: %s, want %s", tt.why, got, tt.want)
-		}
 	}
 }

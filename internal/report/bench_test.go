@@ -15,6 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
@@ -93,7 +94,8 @@ func TestPagesStaySmall(t *testing.T) {
 			t.Errorf("%d objects in %d steps make a page of %d bytes", tt.n, tt.steps, info.Size())
 		}
 		in := read(t, dir)
-		p, err := pack(in.Objects, observe.Pods())
+		data, err := chart.Of(in.Recorded)
+		p := data.Objects
 		if err != nil || (p != nil) != tt.packed {
 			t.Errorf("%d objects are in the page: %v, want %v (%v)", tt.n, p != nil, tt.packed, err)
 		}

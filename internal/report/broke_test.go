@@ -8,8 +8,11 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -83,7 +86,7 @@ func TestTextOfWhatBroke(t *testing.T) {
 
 // The page tells of the step that decided first, and marks its first breach.
 func TestPageOfWhatBroke(t *testing.T) {
-	p := brokeOf(brokenResult(), "pods/node")
+	p := onPage(t, brokenResult()).Broke
 	if p.Lead != "In step 2, at 200 pods/node, the first breach came after 1.25 s: no node had room for objects." {
 		t.Errorf("lead %q", p.Lead)
 	}
@@ -106,7 +109,7 @@ func TestPageOfWhatBroke(t *testing.T) {
 	}
 	r.Steps, r.BrokeFirst = r.Steps[:1], nil
 	r.Steps[0].Breaches = nil
-	if p := brokeOf(r, ""); p != nil {
+	if p := onPage(t, r).Broke; p != nil {
 		t.Errorf("nothing broke, and there is a section of it: %+v", p)
 	}
 	// A result of before breaches had a kind and a load is shown as far as it
@@ -119,32 +122,17 @@ func TestPageOfWhatBroke(t *testing.T) {
 			*b = judge.Breach{Time: b.Time, Step: b.Step, What: b.What, Value: b.Value, Bound: b.Bound}
 		}
 	}
-	if p := brokeOf(r, ""); p.Lead != "" || len(p.Steps) != 2 || p.Steps[0].Rows[0].Then != "no request yet" {
+	if p := onPage(t, r).Broke; p.Lead != "" || len(p.Steps) != 2 || p.Steps[0].Rows[0].Then != "no request yet" {
 		t.Errorf("an older result: %+v", p)
 	}
 }
 
-// No two numbers of a strip lie on each other, as long as there are lanes.
-func TestStripsKeepNumbersApart(t *testing.T) {
-	s := judge.Step{Start: "2030-01-02T03:04:05.000000Z", End: "2030-01-02T03:04:15.000000Z", ReachSeconds: figure(5)}
-	for i := range 15 {
-		s.Breaches = append(s.Breaches, judge.Breach{Time: fmt.Sprintf("2030-01-02T03:04:%09.6fZ", 5+float64(i/3*3)/2), Decided: i%2 == 0})
+// onPage is the page of a result whose levels are pods of a node.
+func onPage(t *testing.T, r judge.Result) view.Page {
+	t.Helper()
+	p, err := view.RunPage(view.Input{Recorded: chart.Recorded{Result: r, Plan: &plan.Plan{AsRun: &plan.AsRun{Unit: "pods/node"}}}})
+	if err != nil {
+		t.Fatal(err)
 	}
-	p := stripOf(s)
-	for i, a := range p.Marks {
-		if a.X < stripLeft || a.X > stripLeft+stripWidth || a.Y < 0 || a.Y > p.Base() {
-			t.Errorf("mark %d lies outside: %+v", i, a)
-		}
-		for _, b := range p.Marks[:i] {
-			if dx, dy := a.X-b.X, a.Y-b.Y; dx*dx+dy*dy < 20*20 {
-				t.Errorf("marks %d and %d lie on each other: %+v %+v", b.N, a.N, b, a)
-			}
-		}
-	}
-	if p.Hold != 500 || p.HoldWidth != 486 {
-		t.Errorf("the hold lies from %v, %v wide", p.Hold, p.HoldWidth)
-	}
-	if broken := stripOf(judge.Step{Start: "x", Breaches: []judge.Breach{{Time: "y"}}}); len(broken.Marks) != 1 || broken.Marks[0].X != stripLeft {
-		t.Errorf("times that cannot be read: %+v", broken)
-	}
+	return p
 }

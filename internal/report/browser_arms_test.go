@@ -17,6 +17,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	"plimsoll.dev/plimsoll/internal/report/view"
 )
 
 // comparedPages are pages of comparisons, as files: each as that of recorded
@@ -38,12 +41,14 @@ func comparedPages(t *testing.T) map[string]string {
 	write("hostile", comparisonPage(t, comparisonInput(c)))
 	for name, in := range trendInputs() {
 		var out bytes.Buffer
-		must(t, TrendHTML(&out, in))
+		p, err := view.TrendPage(in)
+		must(t, err)
+		must(t, page.Write(&out, p))
 		write("trend "+name, out.String())
 	}
 	run := comparisons()["grid"]
 	verdict, why := run.Verdict()
-	write("run", pageIn(t, Input{Result: judge.Result{Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}))
+	write("run", pageIn(t, view.Input{Recorded: chart.Recorded{Result: judge.Result{Schema: judge.ResultSchema, ObjectKind: pods(), Experiment: "arms", Workload: "node-density", Kind: "ab", Verdict: slo.Verdict(verdict), Why: why, Comparison: &run}}}))
 	return list
 }
 

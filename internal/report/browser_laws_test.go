@@ -14,6 +14,8 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
@@ -46,7 +48,7 @@ func lawfulPages(t *testing.T) map[string]string {
 		"sweep": lawful(5, 10, 20, 30, 40, 50, 60), "rate": rated(), "few": lawful(10, 20, 40), "decades": decades(), "hostile": hostileRun,
 	} {
 		list[name] = filepath.Join(dir, name+"-"+record.ReportFile)
-		must(t, os.WriteFile(list[name], []byte(pageIn(t, Input{Result: r})), 0o644))
+		must(t, os.WriteFile(list[name], []byte(pageIn(t, view.Input{Recorded: chart.Recorded{Result: r}})), 0o644))
 	}
 	return list
 }
@@ -100,8 +102,11 @@ func everyLawIsDrawn(p *tab, pages map[string]string) {
 		}
 	}
 	p.openFile(pages["few"])
-	if text := eval[string](p, `document.querySelector('#laws .refusals').innerText`); !strings.Contains(text, "a fit needs 6") {
+	if text := eval[string](p, `document.querySelector('#laws').innerText`); !strings.Contains(text, "No law of 10 curves: too few levels") || strings.Contains(text, "a fit needs 6") {
 		t.Errorf("what is refused says %q", text)
+	}
+	if text := eval[string](p, `document.querySelector('#laws details').textContent`); !strings.Contains(text, "a fit needs 6") {
+		t.Errorf("behind the fold it says %q", text)
 	}
 }
 

@@ -10,6 +10,8 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
@@ -60,7 +62,7 @@ func TestCheckText(t *testing.T) {
 	} {
 		var out bytes.Buffer
 		c.Kind = observe.Pods()
-		if err := Check(&out, c); err != nil {
+		if err := text.Write(&out, view.Check(c)); err != nil {
 			t.Fatal(err)
 		}
 		if name == "hostile" {

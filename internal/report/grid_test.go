@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"html"
+	"io"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -13,6 +14,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	plain "plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/report/words"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -73,7 +79,7 @@ func grids() map[string]judge.Grid {
 	vary := []judge.Varied{{Key: "limit", Values: []string{"20", "40", "400"}}, {Key: "places", Values: []string{"2", "4"}}}
 	for _, limit := range []float64{20, 40, 400} {
 		for _, places := range vary[1].Values {
-			params := map[string]string{"limit": Number(limit), "places": places}
+			params := map[string]string{"limit": words.Number(limit), "places": places}
 			level, failing := limit, limit+1
 			if limit == 400 {
 				level, failing = 60, 0
@@ -124,17 +130,25 @@ func grids() map[string]judge.Grid {
 func TestGridText(t *testing.T) {
 	for name, g := range grids() {
 		var out bytes.Buffer
-		if err := GridText(&out, g, "runs/grid"); err != nil {
+		if err := plain.Write(&out, view.Grid(g, "runs/grid")); err != nil {
 			t.Fatal(err)
 		}
 		golden.Check(t, *update, "text-grid-"+strings.ReplaceAll(name, " ", "-")+".txt", out.Bytes())
 	}
 }
 
+func gridHTML(w io.Writer, g judge.Grid) error {
+	p, err := view.GridPage(view.Input{}, g)
+	if err != nil {
+		return err
+	}
+	return page.Write(w, p)
+}
+
 func gridPage(t *testing.T, g judge.Grid) string {
 	t.Helper()
 	var out bytes.Buffer
-	if err := gridHTML(&out, Input{}, g); err != nil {
+	if err := gridHTML(&out, g); err != nil {
 		t.Fatal(err)
 	}
 	return out.String()
@@ -179,51 +193,15 @@ func TestGridPage(t *testing.T) {
 // What the charts are drawn from.
 func TestGridData(t *testing.T) {
 	g := grids()["sweeps"]
-	text, err := json.MarshalIndent(gridDataOf(g), "", " ")
+	p, err := view.GridPage(view.Input{}, g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := json.MarshalIndent(p.Data.(chart.Data).Grid, "", " ")
 	if err != nil {
 		t.Fatal(err)
 	}
 	golden.Check(t, *update, "grid-data.json", append(text, '\n'))
-}
-
-func TestCapacityWords(t *testing.T) {
-	e, lo, hi, knee := 0.52, 0.41, 0.6, 40.0
-	for _, tt := range []struct {
-		curve judge.CapacityCurve
-		want  string
-		why   string
-	}{
-		{judge.CapacityCurve{Key: "cpus", Exponent: &judge.Interval{Value: &e, Lo: &lo, Hi: &hi}}, "the line grows as cpus to the power of 0.52 (0.41 to 0.60)", "an exponent has its interval"},
-		{judge.CapacityCurve{Key: "cpus", Knee: &knee}, "from cpus=40 on the line grows less than half as fast as cpus: something else binds", "a knee is told in words"},
-		{judge.CapacityCurve{Key: "cpus", Curve: []judge.CapacityPoint{{Gain: &judge.Interval{Lo: &e}}, {}}}, "no value is known from which more of cpus gains little", "a line that still grows"},
-		{judge.CapacityCurve{Key: "cpus", Curve: make([]judge.CapacityPoint, 2)}, "", "lines that are not known"},
-	} {
-		if got := strings.Join(capacityWords(tt.curve), "; "); got != tt.want {
-			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
-		}
-	}
-}
-
-func TestPlusMinus(t *testing.T) {
-	f := func(x float64) *float64 { return &x }
-	for _, tt := range []struct {
-		value, hi *float64
-		unit      string
-		want      string
-	}{
-		{nil, nil, "s", "-"},
-		{f(0.020548), f(0.02311), "s", "20.5 ± 2.6 ms"},
-		{f(0.00021), f(0.000225), "s", "210 ± 15 µs"},
-		{f(2.05), f(2.17), "s", "2.05 ± 0.12 s"},
-		{f(2.05), nil, "s", "2.05 s"},
-		{f(50), f(50), "", "50"},
-		{f(2001.5), f(2013.2), "", "2002 ± 12"},
-		{f(3 << 20), f(3.5 * (1 << 20)), "B", "3.00 ± 0.50 MiB"},
-	} {
-		if got := plusMinus(judge.Interval{Value: tt.value, Hi: tt.hi}, tt.unit); got != tt.want {
-			t.Errorf("%v up to %v: %q, want %q", tt.value, tt.hi, got, tt.want)
-		}
-	}
 }
 
 // A grid of streams tells what their answers came to, any other does not.
@@ -245,10 +223,10 @@ func TestGridThroughput(t *testing.T) {
 		}
 		g := judge.NewGrid(vary, cells, "Ready p99", 0.05, 0.05)
 		var text, page bytes.Buffer
-		if err := GridText(Terminal{Writer: &text, Columns: 80}, g, "dir"); err != nil {
+		if err := plain.Write(plain.Terminal{Writer: &text, Columns: 80}, view.Grid(g, "dir")); err != nil {
 			t.Fatal(err)
 		}
-		if err := gridHTML(&page, Input{}, g); err != nil {
+		if err := gridHTML(&page, g); err != nil {
 			t.Fatal(err)
 		}
 		for name, all := range map[string]string{"text": text.String(), "page": page.String()} {

@@ -12,6 +12,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 )
 
 // What CI systems read of JUnit's format, as
@@ -50,18 +52,18 @@ func JUnit(w io.Writer, r judge.Result) error {
 	s.time(r.Steps)
 	class := "plimsoll." + r.Workload
 	if r.Comparison != nil || len(r.Goals) == 0 {
-		s.add(class, r.Kind, r.ExitCode, string(r.Verdict)+": "+r.Why, Sentence(r), true)
+		s.add(class, r.Kind, r.ExitCode, string(r.Verdict)+": "+r.Why, view.Sentence(r), true)
 		return s.write(w)
 	}
 	required := cmp.Or(r.Require, r.Goals[0].Name)
 	for _, g := range r.Goals {
 		name := fmt.Sprintf("%s (%s)", g.Name, strings.Join(g.SLO, "; "))
 		follows := required == plan.RequireAll || required == g.Name
-		said := goalSentence(g)
+		said := view.GoalSentence(g)
 		if !follows {
 			said = "the exit code does not follow this goal; " + said
 		}
-		s.add(class, name, slices.Index([]slo.Verdict{slo.Pass, slo.Breached}, g.Verdict), said, goalSentence(g), follows)
+		s.add(class, name, slices.Index([]slo.Verdict{slo.Pass, slo.Breached}, g.Verdict), said, view.GoalSentence(g), follows)
 	}
 	return s.write(w)
 }
@@ -74,7 +76,7 @@ func GridJUnit(w io.Writer, g judge.Grid) error {
 		steps = append(steps, c.Steps...)
 		said, out := c.Failed, ""
 		if said == "" {
-			said, out = string(c.Verdict)+": "+c.Why, Sentence(c.Result)
+			said, out = string(c.Verdict)+": "+c.Why, view.Sentence(c.Result)
 		}
 		s.add("plimsoll."+g.Workload, c.Name, c.ExitCode, said, out, true)
 	}
@@ -112,13 +114,13 @@ func (s *junitSuite) add(class, name string, code int, said, out string, require
 }
 
 func (s *junitSuite) write(w io.Writer) error {
-	text, err := xml.MarshalIndent(s, "", "  ")
+	encoded, err := xml.MarshalIndent(s, "", "  ")
 	if err != nil {
 		return fmt.Errorf("write JUnit: %w", err)
 	}
-	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, text)
+	_, err = fmt.Fprintf(w, "%s%s\n", xml.Header, encoded)
 	return err
 }
 
 // junitText is text that XML can hold.
-func junitText(text string) string { return printable(strings.ToValidUTF8(text, "\uFFFD")) }
+func junitText(said string) string { return text.Printable(strings.ToValidUTF8(said, "\uFFFD")) }

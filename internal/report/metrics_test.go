@@ -7,6 +7,8 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/view"
 )
 
 // Metrics stand in the text and on the page, with units and by their titles; one
@@ -22,7 +24,7 @@ func TestMetrics(t *testing.T) {
 	if err := Text(&text, r, "run", false); err != nil {
 		t.Fatal(err)
 	}
-	if err := HTML(&page, Input{Result: r}); err != nil {
+	if err := HTML(&page, view.Input{Recorded: chart.Recorded{Result: r}}); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"throughput", "2 MiB/s", "250 ms", "finish", "share of the drive", "31.4 %"} {

@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"plimsoll.dev/plimsoll/internal/judge"
-	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
 func TestOverheadInWords(t *testing.T) {
@@ -18,8 +17,14 @@ func TestOverheadInWords(t *testing.T) {
 		{Source: "runtime", Memory: judge.Slope{Unknown: "nobody saw it"}, Start: slope(0.065, 0.04, 0.09, judge.FromSteps), Stand: judge.Slope{Unknown: "there is 1 level"}},
 	}}
 	var b bytes.Buffer
-	p := &printer{w: &b}
-	p.overhead(o, observe.Pods())
+	says := func(o *judge.Overhead) {
+		t.Helper()
+		b.Reset()
+		if err := Text(&b, judge.Result{ObjectKind: pods(), Overhead: o}, "d", false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	says(o)
 	for _, part := range []string{
 		"Cost of one more pod, from 30 starts in 4 steps", "a pod is the average",
 		"kubelet  1 MiB [-1 KiB, 2 MiB]  43 ms [18 ms, 68 ms]  1.5 [-0.2, 3]",
@@ -33,14 +38,12 @@ func TestOverheadInWords(t *testing.T) {
 	if strings.Contains(b.String(), "there is a law") {
 		t.Errorf("nothing here is told by levels:\n%s", b.String())
 	}
-	b.Reset()
 	none := judge.Slope{Unknown: "3 pods started"}
-	p.overhead(&judge.Overhead{Costs: []judge.ObjectCost{{Source: "kubelet", Memory: none, Start: none, Stand: none}}}, observe.Pods())
+	says(&judge.Overhead{Costs: []judge.ObjectCost{{Source: "kubelet", Memory: none, Start: none, Stand: none}}})
 	if got := b.String(); !strings.Contains(got, "is not known:\n") || !strings.Contains(got, "memory is not known: 3 pods started") || strings.Contains(got, "kubelet") {
 		t.Errorf("where nothing is known it says\n%s", got)
 	}
-	b.Reset()
-	if p.overhead(nil, observe.Pods()); b.Len() > 0 || p.err != nil {
-		t.Errorf("without a real node it says %q, %v", b.String(), p.err)
+	if says(nil); strings.Contains(b.String(), "ost of one more") {
+		t.Errorf("without a real node it says %q", b.String())
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"math"
 	"math/rand/v2"
 	"path/filepath"
@@ -15,6 +16,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
 )
 
@@ -283,7 +287,7 @@ func search() design.Search {
 	return design.Search{From: 10, Step: 10, Max: 60, Resolution: 1, Need: 2, Of: 2}
 }
 
-func read(t testing.TB, dir record.Dir) Input {
+func read(t testing.TB, dir record.Dir) view.Input {
 	t.Helper()
 	in, err := Read(dir, observe.Pods())
 	if err != nil {
@@ -292,7 +296,7 @@ func read(t testing.TB, dir record.Dir) Input {
 	return in
 }
 
-func pageIn(t testing.TB, in Input) string {
+func pageIn(t testing.TB, in view.Input) string {
 	t.Helper()
 	var out bytes.Buffer
 	if err := HTML(&out, in); err != nil {
@@ -306,3 +310,19 @@ func pods() *record.ObjectKind {
 	kind := observe.Pods()
 	return &kind
 }
+
+// Text writes the text of a result, HTML its page.
+func Text(w io.Writer, r judge.Result, dir string, explain bool) error {
+	return text.Write(w, view.Run(r, dir, explain))
+}
+
+func HTML(w io.Writer, in view.Input) error {
+	p, err := view.RunPage(in)
+	if err != nil {
+		return err
+	}
+	return page.Write(w, p)
+}
+
+// The bundle that stands in each page.
+var pageScript, pageStyle = page.Bundle()

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"plimsoll.dev/plimsoll/internal/advise/ceiling"
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -12,6 +13,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
+	"plimsoll.dev/plimsoll/internal/report/words"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
@@ -20,7 +24,7 @@ func figure(x float64) *float64 { return &x }
 // stepAt is a step of a result, with the latency to Ready.
 func stepAt(id int, level float64, purpose record.Purpose, verdict slo.Verdict, why string, o judge.Objects, p50, p99 *float64) judge.Step {
 	return judge.Step{
-		ID: id, Level: level, LevelReached: level, Purpose: purpose, Verdict: verdict, VerdictWhy: why, Why: string(purpose) + " at " + Number(level),
+		ID: id, Level: level, LevelReached: level, Purpose: purpose, Verdict: verdict, VerdictWhy: why, Why: string(purpose) + " at " + words.Number(level),
 		FromEmpty: purpose == record.PurposeConfirm || purpose == record.PurposeUpper, FullHold: purpose == record.PurposeConfirm,
 		Objects: o, AchievedRate: figure(123.456), Seconds: 2,
 		Latency: judge.Latencies{"Ready": {N: o.Intended, Censored: o.NeverReady, P50: p50, P99: p99}, "Created": {N: o.Intended, P50: figure(0.001)}},
@@ -142,27 +146,12 @@ func TestHeadline(t *testing.T) {
 		"goals":          "node-density holds 100 pods/node and fails at 101",
 	}
 	for name, r := range cases() {
-		if got := Headline(r, "pods/node"); got != want[name] {
+		if got := view.Headline(r, "pods/node"); got != want[name] {
 			t.Errorf("%s: %q, want %q", name, got, want[name])
 		}
 	}
-	if got := Headline(judge.Result{Workload: "w", Verdict: slo.Inconclusive}, ""); got != "w: nothing was measured" {
+	if got := view.Headline(judge.Result{Workload: "w", Verdict: slo.Inconclusive}, ""); got != "w: nothing was measured" {
 		t.Errorf("without a step: %q", got)
-	}
-}
-
-func TestFigures(t *testing.T) {
-	for _, tt := range []struct{ got, want string }{
-		{Seconds(0.000123), "123 µs"}, {Seconds(0.00123), "1.23 ms"}, {Seconds(0.123), "123 ms"}, {Seconds(1.234), "1.23 s"}, {Seconds(123.4), "123.4 s"},
-		{Number(110), "110"}, {Number(12.5), "12.5"}, {Number(1e6), "1000000"},
-		{byteCount(0), "0 B"}, {byteCount(1536), "1.5 KiB"}, {byteCount(1010 << 10), "1010 KiB"}, {byteCount(256 << 30), "256 GiB"},
-		{span(12), "12.0 s"}, {span(124), "2 min 4 s"}, {span(3 * 3600), "3 h 0 min"},
-		{grouped(999), "999"}, {grouped(1234567), "1\u202f234\u202f567"},
-		{asSentence("übel."), "Übel."},
-	} {
-		if tt.got != tt.want {
-			t.Errorf("%q, want %q", tt.got, tt.want)
-		}
 	}
 }
 
@@ -206,17 +195,39 @@ func TestSentenceHidesNothing(t *testing.T) {
 			"w held at every level by goal ready, but not by startup (breach): 2 of 2 levels were made."},
 		{"all goals", judge.Result{Workload: "w", Verdict: slo.Pass, Why: "2 of 2 levels were made", Goals: []judge.GoalResult{{Name: "ready", Verdict: slo.Pass}, {Name: "startup", Verdict: slo.Pass}}}, "w held at every level: 2 of 2 levels were made."},
 	} {
-		if got := Sentence(tt.r); !strings.Contains(got, tt.want) {
+		if got := view.Sentence(tt.r); !strings.Contains(got, tt.want) {
 			t.Errorf("%s: %q, want %q", tt.why, got, tt.want)
 		}
 	}
-	first := judge.Step{ID: 1}
-	r := judge.Result{Steps: []judge.Step{first, {ID: 2}}, BrokeFirst: &judge.BrokeFirst{Step: 1, Conditions: &judge.Conditions{}}}
-	if normal, _ := conditionsOf(r); normal != "there is no baseline: this is the first step" {
-		t.Errorf("a first step that broke: %q", normal)
+}
+
+// What is said of a search with --explain fits on two screens of 40 lines and 100
+// columns, and says what was found.
+func TestAnExplanationFitsOnTwoScreens(t *testing.T) {
+	const lines, columns = 80, 100
+	var r judge.Result
+	if err := record.Dir("../cli/testdata/kept/old-density").ReadJSON(record.ResultFile, &r); err != nil {
+		t.Fatal(err)
 	}
-	r.BrokeFirst.Step = 2
-	if normal, _ := conditionsOf(r); normal != "there is no baseline: the first step did not hold" {
-		t.Errorf("a step after one that broke: %q", normal)
+	var out bytes.Buffer
+	if err := text.Write(text.Terminal{Writer: &out, Columns: columns}, view.Run(r, "runs/1", true)); err != nil {
+		t.Fatal(err)
+	}
+	shown := 0
+	for line := range strings.Lines(out.String()) {
+		shown += max(1, (utf8.RuneCountInString(strings.TrimSuffix(line, "\n"))+columns-1)/columns)
+	}
+	if shown > lines {
+		t.Errorf("%d lines of a terminal:\n%s", shown, out.String())
+	}
+	for _, want := range []string{
+		"4 pods: Too many pods on 4 of 4 nodes", "What broke first, in step 9 at 13:", "CPU of etcd", "A limit of one or more components was reached",
+		"The nodes have no room for more pods", "To do: Raise maxPods", "Breaches and troubles in the other steps:", "all Ready, in steps 4-6, first in step 4",
+		"Why each level was chosen:", "12 held in 2 of 2 confirmations", "goal fast (Ready p99 <= 250ms): below the first level", "14 ms per object",
+		"no law of 15 curves: ", "Load line of node-density: 12 pods/node, confirmed 2 of 2 from empty; 13 failed", "Predicted 12 pods/node", "Simulated: nodes, containers",
+	} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not said:\n%s", want, out.String())
+		}
 	}
 }

@@ -13,13 +13,16 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/judge/compare"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/test/golden"
 )
 
 // trendInput are n nights of two workloads; from the ninth on they take longer
 // by half.
-func trendInput(n int) TrendInput {
-	in := TrendInput{Command: "plimsoll compare runs/* --metric 'Ready max'", Version: "v0.1.0"}
+func trendInput(n int) view.TrendInput {
+	in := view.TrendInput{Command: "plimsoll compare runs/* --metric 'Ready max'", Version: "v0.1.0"}
 	rng := rand.New(rand.NewPCG(2, 2))
 	level := 60.0
 	for w, workload := range []string{"node-density", "node-density-heavy"} {
@@ -45,7 +48,7 @@ func trendInput(n int) TrendInput {
 			}
 			t.Points = append(t.Points, p)
 			if w == 0 {
-				in.Operands = append(in.Operands, Operand{Arm: p.Name, Dir: "runs/" + p.Name, Result: judge.Result{
+				in.Operands = append(in.Operands, view.Operand{Arm: p.Name, Dir: "runs/" + p.Name, Result: judge.Result{
 					Experiment: "nightly", Workload: workload, Kind: "sweep", Verdict: "pass", Version: "0.1.0", Command: "plimsoll sweep " + workload,
 					Fidelity: record.Fidelity{ControlPlane: record.Real, Nodes: record.Simulated, Containers: record.Simulated},
 				}})
@@ -58,7 +61,7 @@ func trendInput(n int) TrendInput {
 }
 
 // trendInputs are trends of every kind.
-func trendInputs() map[string]TrendInput {
+func trendInputs() map[string]view.TrendInput {
 	few := trendInput(3)
 	few.Trends = few.Trends[:1]
 	lines := trendInput(0)
@@ -73,49 +76,17 @@ func trendInputs() map[string]TrendInput {
 	}
 	lines.Trends[0].Points = append(lines.Trends[0].Points, compare.TrendPoint{Name: "r3", Note: "its load line is inconclusive"})
 	lines.Trends[0].FindChanges(0.05, 1)
-	warned := TrendInput{Why: "no experiment has a metric that can be followed", Warnings: record.Warnings{{Text: "node-density has no valid run"}}}
-	return map[string]TrendInput{"nights": trendInput(14), "few": few, "lines": lines, "nothing": warned}
+	warned := view.TrendInput{Why: "no experiment has a metric that can be followed", Warnings: record.Warnings{{Text: "node-density has no valid run"}}}
+	return map[string]view.TrendInput{"nights": trendInput(14), "few": few, "lines": lines, "nothing": warned}
 }
 
 func TestTrendText(t *testing.T) {
 	for name, in := range trendInputs() {
 		var out bytes.Buffer
-		if err := TrendText(&out, in); err != nil {
+		if err := text.Write(&out, view.Trends(in)); err != nil {
 			t.Fatal(err)
 		}
 		golden.Check(t, *update, "text-trend-"+name+".txt", out.Bytes())
-	}
-}
-
-func TestLogAxis(t *testing.T) {
-	for _, tt := range []struct {
-		lo, hi float64
-		unit   string
-		ticks  string
-		why    string
-	}{
-		{0.002, 300, "s", "10 ms, 100 ms, 1 s, 10 s, 100 s", "over many decades"},
-		{0.8, 30, "s", "1 s, 2 s, 5 s, 10 s, 20 s", "over one"},
-		{1, 1, "s", "700 ms, 1 s, 1.5 s", "one figure"},
-		{100, 120, "pods/node", "80, 90, 100, 120, 150", "figures that are near each other"},
-	} {
-		trend := compare.Trend{Unit: tt.unit, Points: []compare.TrendPoint{{Value: &tt.lo}, {Value: &tt.hi}}}
-		a := axisFor(trend, []compare.Trend{trend})
-		var got []string
-		for _, v := range a.ticks {
-			got = append(got, tickText(v, tt.unit))
-		}
-		if text := strings.Join(got, ", "); text != tt.ticks {
-			t.Errorf("%s: %s, want %s", tt.why, text, tt.ticks)
-		}
-		for _, v := range append([]float64{tt.lo, tt.hi}, a.ticks...) {
-			if at := a.at(v); at <= 0 || at >= 1 {
-				t.Errorf("%s: %g lies at %g", tt.why, v, at)
-			}
-		}
-		if a.hi/a.lo < 2 {
-			t.Errorf("%s: from %g to %g only", tt.why, a.lo, a.hi)
-		}
 	}
 }
 
@@ -124,7 +95,11 @@ func TestTrendPage(t *testing.T) {
 	in.Trends[0].Points[2].Name = "<script>alert(1)</script>"
 	in.Warnings = record.Warnings{{Text: "night-05 was cut"}}
 	var out bytes.Buffer
-	if err := TrendHTML(&out, in); err != nil {
+	p, err := view.TrendPage(in)
+	if err == nil {
+		err = page.Write(&out, p)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	page := html.UnescapeString(out.String())

@@ -11,7 +11,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/settings"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 )
 
@@ -52,7 +53,7 @@ useless.`,
 			}
 			if f.output == "json" {
 				err = process.PrintJSON(p, found)
-			} else if err = report.Check(p.Text(), found); err != nil {
+			} else if err = text.Write(p.Text(), view.Check(found)); err != nil {
 				err = fmt.Errorf("print what was found: %w", err)
 			}
 			if err == nil && found.ExitCode != process.ExitHeld {

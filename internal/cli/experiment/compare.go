@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime/debug"
@@ -19,7 +18,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -230,9 +231,13 @@ func compareUsage(err error) error {
 
 // show prints an outcome, and writes it down where it is wanted.
 func (o *compareOptions) show(p *process.Process, outcome recorded.Outcome, operands []*recorded.Operand) error {
-	text, page := views(outcome, operands)
+	// What is not finite is null where it is written, which a warning tells.
+	if _, err := record.Encode(&outcome, ""); err != nil {
+		return fmt.Errorf("encode the comparison: %w", err)
+	}
+	said, shaped := views(outcome, operands)
 	if o.out != "" {
-		if err := o.write(outcome, page); err != nil {
+		if err := o.write(outcome, shaped); err != nil {
 			return fmt.Errorf("write the comparison: %w", err)
 		}
 	}
@@ -242,7 +247,7 @@ func (o *compareOptions) show(p *process.Process, outcome recorded.Outcome, oper
 		}
 		return process.ExitError(outcome.ExitCode)
 	}
-	if err := text(p.Text()); err != nil {
+	if err := text.Write(p.Text(), said); err != nil {
 		return fmt.Errorf("print the comparison: %w", err)
 	}
 	if o.out != "" {
@@ -251,28 +256,28 @@ func (o *compareOptions) show(p *process.Process, outcome recorded.Outcome, oper
 	return process.ExitError(outcome.ExitCode)
 }
 
-// views are what writes an outcome as text and as a page.
-func views(outcome recorded.Outcome, operands []*recorded.Operand) (text, page func(io.Writer) error) {
-	shown := make([]report.Operand, 0, len(operands))
+// views are an outcome as text, and what shapes its page.
+func views(outcome recorded.Outcome, operands []*recorded.Operand) (said []view.Section, shaped func() (view.Page, error)) {
+	shown := make([]view.Operand, 0, len(operands))
 	for _, e := range outcome.Experiments { // in their order
 		for _, x := range operands {
 			if x.Name == e.Name {
-				shown = append(shown, report.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result, Environment: x.Environment})
+				shown = append(shown, view.Operand{Arm: x.Name, Dir: x.Path, Result: x.Result, Environment: x.Environment})
 			}
 		}
 	}
 	if outcome.Comparison == nil {
-		in := report.TrendInput{Trends: outcome.Trends, Operands: shown, Command: outcome.Command, Version: outcome.Version, Warnings: outcome.Warnings, Why: outcome.Why}
-		return func(w io.Writer) error { return report.TrendText(w, in) }, func(w io.Writer) error { return report.TrendHTML(w, in) }
+		in := view.TrendInput{Trends: outcome.Trends, Operands: shown, Command: outcome.Command, Version: outcome.Version, Warnings: outcome.Warnings, Why: outcome.Why}
+		return view.Trends(in), func() (view.Page, error) { return view.TrendPage(in) }
 	}
-	in := report.ComparisonInput{
+	in := view.ComparisonInput{
 		Comparison: *outcome.Comparison, Operands: shown, Command: outcome.Command, Version: outcome.Version,
 		Verdict: outcome.Verdict, Why: outcome.Why, Warnings: outcome.Warnings,
 	}
 	if axis, unit := operands[0].Axis(); operands[1].SameAxis(operands[0]) {
 		in.Axis, in.Unit = axis, unit
 	}
-	return func(w io.Writer) error { return report.ComparisonText(w, in) }, func(w io.Writer) error { return report.ComparisonHTML(w, in) }
+	return view.Compared(in), func() (view.Page, error) { return view.ComparedPage(in) }
 }
 
 // checkOut refuses a directory that holds something else: a run's record, or a
@@ -309,7 +314,7 @@ func (o *compareOptions) checkOut(operands []*recorded.Operand) error {
 func samePath(a, b string) bool { return filepath.Clean(a) == filepath.Clean(b) }
 
 // write leaves an outcome and its page in a directory.
-func (o *compareOptions) write(outcome recorded.Outcome, page func(io.Writer) error) error {
+func (o *compareOptions) write(outcome recorded.Outcome, shaped func() (view.Page, error)) error {
 	if err := os.MkdirAll(o.out, 0o755); err != nil {
 		return err
 	}
@@ -317,9 +322,13 @@ func (o *compareOptions) write(outcome recorded.Outcome, page func(io.Writer) er
 	if err := dir.WriteJSON(ComparisonFile, &outcome); err != nil {
 		return err
 	}
-	var text bytes.Buffer
-	if err := page(&text); err != nil {
+	p, err := shaped()
+	if err != nil {
 		return err
 	}
-	return dir.WriteFile(record.ReportFile, text.Bytes())
+	var html bytes.Buffer
+	if err := page.Write(&html, p); err != nil {
+		return err
+	}
+	return dir.WriteFile(record.ReportFile, html.Bytes())
 }

@@ -25,6 +25,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/target"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
@@ -608,7 +610,7 @@ func showResult(p *process.Process, r judge.Result, dir, format string, explain 
 	case "junit":
 		return report.JUnit(p.Stdout, r)
 	}
-	if err := report.Text(p.Text(), r, dir, explain); err != nil {
+	if err := text.Write(p.Text(), view.Run(r, dir, explain)); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	return nil

@@ -17,6 +17,8 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
+	"plimsoll.dev/plimsoll/internal/report/view"
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
@@ -84,7 +86,7 @@ func (r *runner) showGrid(f *experimentFlags) error {
 	if err != nil {
 		return errors.Join(runErr, err)
 	}
-	if err := writeGrid(dir, result); err != nil {
+	if err := writeGrid(dir, &result); err != nil {
 		return err
 	}
 	if err := showGridResult(r.p, result, string(dir), f.output); err != nil {
@@ -196,7 +198,7 @@ func (g *grid) visit(c plan.Cell, round int, end time.Time) error {
 	}
 	r.page(dir, false)
 	if !g.quiet && (r.steps == 0 || round+1 == g.plan.Repeat) {
-		g.p.Logf("  %s\n", report.Sentence(*result))
+		g.p.Logf("  %s\n", view.Sentence(*result))
 	}
 	return err
 }
@@ -265,7 +267,7 @@ func showGridResult(p *process.Process, g judge.Grid, dir, format string) error 
 	case "junit":
 		return report.GridJUnit(p.Stdout, g)
 	}
-	if err := report.GridText(p.Text(), g, dir); err != nil {
+	if err := text.Write(p.Text(), view.Grid(g, dir)); err != nil {
 		return fmt.Errorf("print the result: %w", err)
 	}
 	p.Printf("Report: %s\n", record.Dir(dir).Path(record.ReportFile))
@@ -273,11 +275,11 @@ func showGridResult(p *process.Process, g judge.Grid, dir, format string) error 
 }
 
 // writeGrid writes what a grid leaves beside its cells.
-func writeGrid(dir record.Dir, g judge.Grid) error {
-	if err := dir.WriteJSON(record.ResultFile, &g); err != nil {
+func writeGrid(dir record.Dir, g *judge.Grid) error {
+	if err := dir.WriteJSON(record.ResultFile, g); err != nil {
 		return err
 	}
-	return report.WriteGridFile(dir, g)
+	return report.WriteGridFile(dir, *g)
 }
 
 // reportGrid judges the cells of a recorded grid and writes its pages.
@@ -302,7 +304,8 @@ func reportGrid(p *process.Process, path string) (judge.Grid, error) {
 			}
 		}
 	}
-	return g, writeGrid(dir, g)
+	err = writeGrid(dir, &g)
+	return g, err
 }
 
 // cellPath is the directory of DIR:CELL in a grid, and path itself for any

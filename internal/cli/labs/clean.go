@@ -12,6 +12,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/cli/process"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
 	"plimsoll.dev/plimsoll/internal/text/nearest"
 )
 
@@ -74,7 +75,7 @@ command was killed.`,
 
 // cleaned is the document of clean: what was removed, or would be by a dry run,
 // and what was left alone since it may be in use. Each is a target.Leftover of this
-// machine or a kubernetes.Leftover of the cluster.
+// machine or a sweep.Leftover of the cluster.
 type cleaned struct {
 	DryRun  bool  `json:"dryRun"`
 	Removed []any `json:"removed"`
@@ -136,11 +137,11 @@ func (c *cleaner) cleanHost(ctx context.Context) error {
 }
 
 // leftovers are what is in a cluster, once what is to be waited for is over.
-func (c *cleaner) leftovers(ctx context.Context, of *kubernetes.Cluster) ([]kubernetes.Leftover, error) {
+func (c *cleaner) leftovers(ctx context.Context, of *kubernetes.Cluster) ([]sweep.Leftover, error) {
 	for what := "looking for what runs have left"; ; what = "waiting for runs to give no further sign of life" {
 		found := c.p.WaitFor(what)
 		list, err := of.Leftovers(ctx, false)
-		awaited := c.wait && !c.force && slices.ContainsFunc(list, func(l kubernetes.Leftover) bool {
+		awaited := c.wait && !c.force && slices.ContainsFunc(list, func(l sweep.Leftover) bool {
 			return l.Alive && !l.Here && (c.run == "" || c.run == l.Run)
 		})
 		if err == nil && awaited {

@@ -26,7 +26,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab/cpu"
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/text"
 )
 
 // Component runs one part of the embedded control plane in this process until
@@ -139,12 +139,12 @@ const noTerminalWidth = 80
 
 // Text is standard output for results: tables on it are as wide as the
 // terminal at most.
-func (p *Process) Text() report.Terminal {
+func (p *Process) Text() text.Terminal {
 	columns := noTerminalWidth
 	if p.StdoutTerminal && p.Width != nil {
 		columns = cmp.Or(p.Width(), columns)
 	}
-	return report.Terminal{Writer: p.Stdout, Columns: columns}
+	return text.Terminal{Writer: p.Stdout, Columns: columns}
 }
 
 // Animate lets standard error be drawn on, if it is a terminal that can.

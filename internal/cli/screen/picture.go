@@ -12,7 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/judge"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/words"
 	"plimsoll.dev/plimsoll/internal/run/engine"
 )
 
@@ -90,7 +90,7 @@ func (p *picture) ladder() []*rung {
 	at := func(arm string, level float64) *rung {
 		k := key{arm, level}
 		if rungs[k] == nil {
-			rungs[k] = &rung{name: strings.TrimSpace(arm + " " + report.Number(level))}
+			rungs[k] = &rung{name: strings.TrimSpace(arm + " " + words.Number(level))}
 			order = append(order, k)
 		}
 		return rungs[k]
@@ -166,7 +166,7 @@ func (r *rung) line(unit int) line {
 // step names the step under way.
 func (p *picture) step() line {
 	d := p.doing
-	return line{{fmt.Sprintf("step %d, %s at %s %s: ", d.Step, cmp.Or(d.Arm, string(d.Purpose)), report.Number(d.Level), p.unit), plain}, {string(d.Stage), bold}}
+	return line{{fmt.Sprintf("step %d, %s at %s %s: ", d.Step, cmp.Or(d.Arm, string(d.Purpose)), words.Number(d.Level), p.unit), plain}, {string(d.Stage), bold}}
 }
 
 // bar is how far the stage is. Where objects are waited for it has two parts:
@@ -247,7 +247,7 @@ func quantiles(p50, p99 *float64) string {
 	if p50 == nil || p99 == nil {
 		return ""
 	}
-	return fmt.Sprintf("p50 %s, p99 %s", report.Seconds(*p50), report.Seconds(*p99))
+	return fmt.Sprintf("p50 %s, p99 %s", words.Seconds(*p50), words.Seconds(*p99))
 }
 
 func share(part, of int) float64 {

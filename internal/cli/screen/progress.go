@@ -15,7 +15,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/design"
 	"plimsoll.dev/plimsoll/internal/plan/slo"
 	"plimsoll.dev/plimsoll/internal/record"
-	"plimsoll.dev/plimsoll/internal/report"
+	"plimsoll.dev/plimsoll/internal/report/words"
 	"plimsoll.dev/plimsoll/internal/run/engine"
 )
 
@@ -170,7 +170,7 @@ func sentOf(s engine.Status) string {
 // statusLine is a step's status in one line.
 func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Duration) string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "step %d %s %s: ", s.Step, cmp.Or(s.Arm, string(s.Purpose)), report.Number(s.Level))
+	fmt.Fprintf(&b, "step %d %s %s: ", s.Step, cmp.Or(s.Arm, string(s.Purpose)), words.Number(s.Level))
 	switch s.Stage {
 	case engine.StageEmptying:
 		fmt.Fprintf(&b, "emptying, %s so far", elapsed.Round(time.Second))
@@ -192,7 +192,7 @@ func statusLine(s engine.Status, there string, live judge.Live, elapsed time.Dur
 		fmt.Fprintf(&b, ", %.0f/s", rate)
 	}
 	if live.P50 != nil && live.P99 != nil {
-		fmt.Fprintf(&b, ", p50 %s p99 %s", report.Seconds(*live.P50), report.Seconds(*live.P99))
+		fmt.Fprintf(&b, ", p50 %s p99 %s", words.Seconds(*live.P50), words.Seconds(*live.P99))
 	}
 	if s.Stage == engine.StageRaising {
 		fmt.Fprintf(&b, ", %d of %d in flight", s.InFlight, s.Bound)
@@ -231,7 +231,7 @@ func (g *Display) Chose(n design.Next, ahead [][]design.Next) {
 	if g.Quiet || g.Console.screen != nil {
 		return
 	}
-	g.Console.Logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), report.Number(n.Level))
+	g.Console.Logf("%s %s\n", cmp.Or(n.Arm, string(n.Purpose)), words.Number(n.Level))
 }
 
 // GuardsText says at what the load stops, each bound with its unit; "" where no
@@ -266,7 +266,7 @@ func (g *Display) Stepped(s judge.Step) {
 
 // stepLine is what became of a step, in one line.
 func (g *Display) stepLine(s judge.Step) string {
-	text := fmt.Sprintf("step %d %s %s: %s", s.ID, cmp.Or(s.Arm, string(s.Purpose)), report.Number(s.LevelReached), s.Verdict)
+	text := fmt.Sprintf("step %d %s %s: %s", s.ID, cmp.Or(s.Arm, string(s.Purpose)), words.Number(s.LevelReached), s.Verdict)
 	if s.Verdict != slo.Pass {
 		return text + ": " + s.VerdictWhy
 	}

@@ -29,6 +29,7 @@ type Workload struct {
 	Help       string      `yaml:"help"`   // one line
 	TargetName string      `yaml:"target"` // what is loaded
 	ConfigFile string      `yaml:"config"` // the configuration in kube-burner's format, where the target takes one
+	Shared     []string    `yaml:"shared"` // files of SharedDir that are read as if they stood beside it
 	Axes       []Axis      `yaml:"axes"`   // the first is the one meant when none is named
 	Params     []Param     `yaml:"params"` // in the order in which they are shown
 	Components []Component `yaml:"components"`
@@ -243,6 +244,13 @@ func Load(fsys fs.FS, name string, targets Targets) (*Workload, error) {
 	w, err := Read(dir, targets)
 	if err != nil {
 		return nil, err
+	}
+	if len(w.Shared) > 0 {
+		shared, err := fs.Sub(fsys, SharedDir)
+		if err != nil {
+			return nil, fmt.Errorf("open the files that %s shares: %w", name, err)
+		}
+		w.files = withShared{dir, shared, w.Shared}
 	}
 	if w.Name != name {
 		return nil, strictyaml.Join([]strictyaml.Problem{w.positions.Problem("name", "must be %q, as its directory, is %q", name, w.Name)})

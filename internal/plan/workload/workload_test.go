@@ -348,6 +348,32 @@ func (u unreadable) Open(name string) (fs.File, error) {
 	return u.FS.Open(name)
 }
 
+// A shared file is as one of the workload's own, unless it has one of that name.
+func TestSharedFiles(t *testing.T) {
+	files := tree(strings.Replace(small, "config: c.yml\n", "config: c.yml\nshared: [a.yml, b.yml]\n", 1))
+	files["shared/a.yml"], files["shared/b.yml"], files["shared/c.yml"] = &fstest.MapFile{Data: []byte("shared a")}, &fstest.MapFile{Data: []byte("shared b")}, &fstest.MapFile{Data: []byte("shared c")}
+	files["small/b.yml"] = &fstest.MapFile{Data: []byte("own b")}
+	w, err := Load(files, "small", things)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := filepath.Join(t.TempDir(), "mine")
+	if err := w.Export(dir); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []fs.FS{w.Files(), os.DirFS(dir)} {
+		entries, err := fs.ReadDir(from, ".")
+		if err != nil || len(entries) != 4 {
+			t.Errorf("files %v, %v", entries, err)
+		}
+		for name, want := range map[string]string{"a.yml": "shared a", "b.yml": "own b"} {
+			if got, err := fs.ReadFile(from, name); err != nil || string(got) != want {
+				t.Errorf("%s: %q, %v; want %q", name, got, err, want)
+			}
+		}
+	}
+}
+
 func FuzzRead(f *testing.F) {
 	f.Add(small)
 	f.Add(small + "params:\n- {name: text, type: string, help: x, default: d, pattern: '('}\ncomponents: [{name: a, object: 0}]\n")

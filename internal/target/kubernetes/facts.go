@@ -12,6 +12,7 @@ import (
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/plan/planted"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 )
 
 // declaredFacts are the facts that a cluster or a lab can have.
@@ -62,7 +63,7 @@ func placesOf(nodes []*corev1.Node, inLab bool) *record.Places {
 			strconv.FormatInt(can.Pods().Value(), 10), strconv.FormatFloat(can.Cpu().AsApproximateFloat64(), 'g', -1, 64), strconv.FormatInt(can.Memory().Value(), 10),
 			info.KubeletVersion, info.ContainerRuntimeVersion, info.OSImage, info.KernelVersion,
 		}
-		places.Add(n.Name, fidelityOf(n), values[:len(places.Facts)]...)
+		places.Add(n.Name, follow.FidelityOf(n), values[:len(places.Facts)]...)
 	}
 	return places
 }

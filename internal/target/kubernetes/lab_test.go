@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -18,7 +19,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"plimsoll.dev/plimsoll/internal/judge"
@@ -29,7 +29,9 @@ import (
 	"plimsoll.dev/plimsoll/internal/run"
 	"plimsoll.dev/plimsoll/internal/run/engine"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
 	"plimsoll.dev/plimsoll/internal/test/harness"
 )
 
@@ -210,9 +212,9 @@ type labRun struct {
 	hold       time.Duration
 	onStatus   func(engine.Status)
 	onOpen     func(*Target)
-	beforeEnd  func()                            // is called before the target is emptied
-	open       func(*Cluster, *PreparedWorkload) // changes the load
-	n          int64                             // its number, which names what it makes; 0 for the next
+	beforeEnd  func()                             // is called before the target is emptied
+	open       func(*Cluster, *prepared.Workload) // changes the load
+	n          int64                              // its number, which names what it makes; 0 for the next
 }
 
 type statusObserver struct{ onStatus func(engine.Status) }
@@ -222,8 +224,11 @@ func (o statusObserver) Status(s engine.Status, _ func() judge.Live) {
 		o.onStatus(s)
 	}
 }
-func (statusObserver) Stepped(judge.Step)                 {}
-func (statusObserver) Event(record.Event)                 {}
+
+func (statusObserver) Stepped(judge.Step) {}
+
+func (statusObserver) Event(record.Event) {}
+
 func (statusObserver) Chose(design.Next, [][]design.Next) {}
 
 // runs counts the runs of this process.
@@ -276,7 +281,7 @@ func (r labRun) do(t *testing.T) (judge.Result, error) {
 		t.Fatal(err)
 	}
 	err = run.Run(context.Background(), context.Background(), dir, id, x, time.Now, statusObserver{r.onStatus}, func(ctx context.Context, rec target.Recorder) (target.Instance, error) {
-		load := PreparedWorkload{Axis: observe.AxisPodsPerNode, Variant: Variant{Config: config, Templates: templates}, RunID: id, UUID: uuid, CanaryInterval: r.interval}
+		load := prepared.Workload{Axis: observe.AxisPodsPerNode, Variant: prepared.Variant{Config: config, Templates: templates}, RunID: id, UUID: uuid, CanaryInterval: r.interval}
 		if r.open != nil {
 			r.open(c, &load)
 		}
@@ -392,6 +397,11 @@ func TestWhatIsThereAlreadyCountsAndIsLeftAlone(t *testing.T) {
 	}
 	zero := int64(0)
 	defer typed.Pods("default").DeleteCollection(ctx, metav1.DeleteOptions{GracePeriodSeconds: &zero}, metav1.ListOptions{})
+	// Until they have a node they count in the level, and lie nowhere.
+	harness.Await(t, "the others to have a node", func() bool {
+		list, err := typed.Pods("default").List(ctx, metav1.ListOptions{})
+		return err == nil && !slices.ContainsFunc(list.Items, func(p corev1.Pod) bool { return p.Spec.NodeName == "" })
+	})
 	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{5}}.do(t)
 	if err != nil {
 		t.Fatal(err)
@@ -462,14 +472,12 @@ func TestADeadConnectionIsFoundOut(t *testing.T) {
 	l := needLab(t)
 	var f freezer
 	r, err := labRun{kubeconfig: l.Kubeconfig, levels: []float64{20}, pace: 100, hold: 300 * time.Millisecond, interval: 20 * time.Millisecond,
-		open: func(c *Cluster, _ *PreparedWorkload) {
-			config := rest.CopyConfig(c.client.config)
-			config.Dial = f.dial
-			stream, err := httpClient(config)
-			if err != nil {
+		open: func(c *Cluster, _ *prepared.Workload) {
+			c.client.Config.Dial = f.dial // of the streams alone
+			if err := c.client.RenewStream(); err != nil {
 				t.Error(err)
 			}
-			c.client.stream.Store(stream)
+			c.client.Config.Dial = nil
 		},
 		onStatus: whenRaising(40, f.freeze)}.do(t)
 	if err != nil {
@@ -520,8 +528,8 @@ func TestARemovalOutOfReach(t *testing.T) {
 	p := newProxy(t, serverOf(t, l.Kubeconfig))
 	r, err := labRun{kubeconfig: p.through(t, l.Kubeconfig), levels: []float64{20}, pace: 100,
 		beforeEnd: func() { p.listener.Close(); p.cut() },
-		open:      func(_ *Cluster, load *PreparedWorkload) { load.Patience = 2 * time.Second }}.do(t)
-	var unreachable *OutOfReachError
+		open:      func(_ *Cluster, load *prepared.Workload) { load.Patience = 2 * time.Second }}.do(t)
+	var unreachable *api.OutOfReachError
 	if !errors.As(err, &unreachable) {
 		t.Errorf("a removal whose API server went away ended with %v", err)
 	}
@@ -554,8 +562,8 @@ func TestAnAPIServerOutOfReach(t *testing.T) {
 	p := newProxy(t, serverOf(t, l.Kubeconfig))
 	r, err := labRun{kubeconfig: p.through(t, l.Kubeconfig), levels: []float64{20}, pace: 100,
 		onStatus: whenRaising(40, func() { p.listener.Close(); p.cut() }),
-		open:     func(_ *Cluster, load *PreparedWorkload) { load.Abandon, load.Patience = true, 2*time.Second }}.do(t)
-	var unreachable *OutOfReachError
+		open:     func(_ *Cluster, load *prepared.Workload) { load.Abandon, load.Patience = true, 2*time.Second }}.do(t)
+	var unreachable *api.OutOfReachError
 	if !errors.As(err, &unreachable) {
 		t.Errorf("a run whose API server went away ended with %v", err)
 	}

@@ -81,9 +81,9 @@ func (c *Cluster) LabOf(ctx context.Context, host target.Host) (*lab.Lab, error)
 	if !ok {
 		return nil, nil
 	}
-	written, err := c.client.typed.CoreV1().ConfigMaps(lab.MarkerNamespace).Get(ctx, lab.MarkerConfigMap, metav1.GetOptions{})
+	written, err := c.client.Typed.CoreV1().ConfigMaps(lab.MarkerNamespace).Get(ctx, lab.MarkerConfigMap, metav1.GetOptions{})
 	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsForbidden(err) {
-		return nil, c.client.unreachable(err)
+		return nil, c.client.Unreachable(err)
 	}
 	if err != nil || written.Data[lab.MarkerKey] != marker.ID {
 		return nil, nil

@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 )
 
 // NodeScript is a shell script that is run on a node, in its root directory, by
@@ -55,20 +57,20 @@ const nodeLogBytes = 16 << 20
 // at the end, also when ctx ends. The error is a *NodeScriptError when the node
 // is the cause.
 func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err error) {
-	node, err := c.client.typed.CoreV1().Nodes().Get(ctx, s.Node, metav1.GetOptions{})
+	node, err := c.client.Typed.CoreV1().Nodes().Get(ctx, s.Node, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) {
 		return nil, &NodeScriptError{Node: s.Node, Reason: "there is no such node"}
 	}
 	if err != nil {
-		return nil, fmt.Errorf("read node %s: %w", s.Node, c.client.unreachable(err))
+		return nil, fmt.Errorf("read node %s: %w", s.Node, c.client.Unreachable(err))
 	}
-	if fidelityOf(node) == record.Simulated {
+	if follow.FidelityOf(node) == record.Simulated {
 		return nil, &NodeScriptError{Node: s.Node, Reason: "it is simulated", Message: "there is no host to read"}
 	}
-	pods := c.client.typed.CoreV1().Pods(s.Namespace)
+	pods := c.client.Typed.CoreV1().Pods(s.Namespace)
 	pod, err := pods.Create(ctx, nodePod(node, s), metav1.CreateOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("create the pod that reads node %s: %w", s.Node, c.client.unreachable(err))
+		return nil, fmt.Errorf("create the pod that reads node %s: %w", s.Node, c.client.Unreachable(err))
 	}
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
@@ -77,10 +79,10 @@ func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err 
 			err = errors.Join(err, fmt.Errorf("remove pod %s/%s: %w", s.Namespace, pod.Name, gone))
 		}
 	}()
-	began := c.now()
+	began := c.host.Now()
 	for wait := s.Timeout; ; {
 		if pod, err = pods.Get(ctx, pod.Name, metav1.GetOptions{}); err != nil {
-			return nil, fmt.Errorf("wait for pod %s/%s: %w", s.Namespace, pod.Name, c.client.unreachable(err))
+			return nil, fmt.Errorf("wait for pod %s/%s: %w", s.Namespace, pod.Name, c.client.Unreachable(err))
 		}
 		if pod.Status.Phase == corev1.PodSucceeded || pod.Status.Phase == corev1.PodFailed {
 			break
@@ -91,7 +93,7 @@ func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err 
 		reason, message := waitingFor(pod)
 		// A second try at pulling would find the same.
 		hopeless := strings.HasSuffix(reason, "ImagePullBackOff") || strings.HasSuffix(reason, "InvalidImageName")
-		if hopeless || c.now().Sub(began) > wait {
+		if hopeless || c.host.Now().Sub(began) > wait {
 			return nil, &NodeScriptError{Node: s.Node, Reason: reason, Message: message}
 		}
 		select {
@@ -102,7 +104,7 @@ func (c *Cluster) RunOnNode(ctx context.Context, s NodeScript) (out []byte, err 
 	}
 	out, err = pods.GetLogs(pod.Name, &corev1.PodLogOptions{LimitBytes: new(int64(nodeLogBytes))}).DoRaw(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("read what pod %s/%s printed: %w", s.Namespace, pod.Name, c.client.unreachable(err))
+		return nil, fmt.Errorf("read what pod %s/%s printed: %w", s.Namespace, pod.Name, c.client.Unreachable(err))
 	}
 	if pod.Status.Phase == corev1.PodFailed {
 		reason, message := waitingFor(pod)
@@ -160,7 +162,7 @@ func nodePod(node *corev1.Node, s NodeScript) *corev1.Pod {
 		container.VolumeMounts = append(container.VolumeMounts, corev1.VolumeMount{Name: v.name, MountPath: v.at, ReadOnly: v.at != root})
 	}
 	return &corev1.Pod{
-		ObjectMeta: metav1.ObjectMeta{GenerateName: "plimsoll-node-", Labels: map[string]string{LabelManagedBy: ManagedBy, LabelRun: "node-" + string(node.UID)}},
+		ObjectMeta: metav1.ObjectMeta{GenerateName: "plimsoll-node-", Labels: map[string]string{api.LabelManagedBy: api.ManagedBy, api.LabelRun: "node-" + string(node.UID)}},
 		Spec: corev1.PodSpec{
 			NodeName: node.Name, HostNetwork: true, HostPID: true, RestartPolicy: corev1.RestartPolicyNever, ActiveDeadlineSeconds: &deadline,
 			TerminationGracePeriodSeconds: &grace, AutomountServiceAccountToken: &no, EnableServiceLinks: &no,

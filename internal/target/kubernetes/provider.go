@@ -23,7 +23,11 @@ import (
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
 	"plimsoll.dev/plimsoll/internal/text/strictyaml"
 )
 
@@ -44,10 +48,8 @@ type session struct {
 	target.Request
 
 	renderings
-	cluster *Cluster
-	lab     *lab.Lab // nil for a cluster that is none
-	private bool
-	key     ssh.Signer // of machines that are to be logged in to, or nil
+	opened
+	key ssh.Signer // of machines that are to be logged in to, or nil
 
 	real    bool        // some node that takes the load has a kubelet
 	usage   usageReader // of what the lab's parts use
@@ -59,6 +61,13 @@ type session struct {
 	clean bool // nothing is left of it
 	// instance is what is loaded, nil before it is open.
 	instance atomic.Pointer[Target]
+}
+
+// opened is a cluster, and the lab that it is.
+type opened struct {
+	cluster *Cluster
+	lab     *lab.Lab // nil for a cluster that is none
+	private bool
 }
 
 // Open implements target.Provider.
@@ -86,9 +95,9 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 	}
 	switch {
 	case t.LabName != "":
-		return s.openNamedLab(ctx, t.LabName)
+		return s.openNamedLab(ctx, s.Host, t.LabName)
 	case t.Kubeconfig != "":
-		if err := s.connect(t.Kubeconfig, t.Context); err != nil {
+		if err := s.connect(t.Kubeconfig, t.Context, s.Host); err != nil {
 			return err
 		}
 		l, err := s.cluster.LabOf(ctx, s.Host)
@@ -113,7 +122,7 @@ func (s *session) open(ctx context.Context, show func(string)) error {
 		return fmt.Errorf("bring up a private lab: %w", LabError(err))
 	}
 	s.private = true
-	if err := s.connect(s.lab.Kubeconfig(), ""); err != nil {
+	if err := s.connect(s.lab.Kubeconfig(), "", s.Host); err != nil {
 		return err
 	}
 	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: s.lab.Name(), Private: true}
@@ -155,8 +164,8 @@ func machinesAsked(p *plan.Plan, w *workload.Workload) int {
 	return int(mostAsked(p))
 }
 
-func (s *session) openNamedLab(ctx context.Context, name string) error {
-	l, err := OpenLab(ctx, s.Host, name)
+func (o *opened) openNamedLab(ctx context.Context, host target.Host, name string) error {
+	l, err := OpenLab(ctx, host, name)
 	if err != nil {
 		return err
 	}
@@ -167,17 +176,17 @@ func (s *session) openNamedLab(ctx context.Context, name string) error {
 	if status.State != lab.Running {
 		return fmt.Errorf("lab %q is %s; 'plimsoll lab status %s' shows more", name, status.State, name)
 	}
-	s.lab = l
-	if err := s.connect(l.Kubeconfig(), ""); err != nil {
+	o.lab = l
+	if err := o.connect(l.Kubeconfig(), "", host); err != nil {
 		return err
 	}
-	s.cluster.Naming = record.TargetNaming{Kind: "lab", Name: name}
+	o.cluster.Naming = record.TargetNaming{Kind: "lab", Name: name}
 	return nil
 }
 
-func (s *session) connect(kubeconfig, contextName string) error {
-	c, err := Connect(kubeconfig, contextName, s.Host)
-	s.cluster = c
+func (o *opened) connect(kubeconfig, contextName string, host target.Host) error {
+	c, err := Connect(kubeconfig, contextName, host)
+	o.cluster = c
 	return err
 }
 
@@ -192,7 +201,7 @@ func (s *session) Consent(ctx context.Context) (*target.Consent, error) {
 		return nil, err
 	}
 	consent := &target.Consent{System: summary, Why: "is not a plimsoll lab"}
-	if exempt, err := s.cluster.exemption(ctx); err == nil && exempt != nil && *exempt {
+	if exempt, err := s.cluster.client.Exemption(ctx); err == nil && exempt != nil && *exempt {
 		consent.Warnings = append(consent.Warnings, "this user is exempt from API priority and fairness (system:masters): its load is not throttled and can starve others")
 	}
 	changes, err := s.settingTexts(ctx)
@@ -222,7 +231,7 @@ func (s *session) Sweep(ctx context.Context) error {
 	s.beside = nil
 	for _, l := range leftovers {
 		if l.Alive && !slices.Contains(s.Before, l.Run) {
-			note := s.besideText(l)
+			note := besideText(l, s.Request.Clean)
 			s.beside = append(s.beside, note)
 			s.Log("note: %s", note)
 			continue
@@ -235,20 +244,21 @@ func (s *session) Sweep(ctx context.Context) error {
 	return nil
 }
 
-// besideText tells of a run that is, or may be, loading the cluster too.
-func (s *session) besideText(l Leftover) string {
+// besideText tells of a run that is, or may be, loading the cluster too; clean is
+// the command that removes what it left.
+func besideText(l sweep.Leftover, clean string) string {
 	if l.Here {
 		return fmt.Sprintf("run %s of this machine is loading this cluster too, and what it has there counts in the levels; --wait waits for its end", l.Run)
 	}
 	return fmt.Sprintf("run %s may be loading this cluster too, and what it has there counts in the levels. Its last sign of life was at %s: without another it counts as dead from %s on. --wait waits for that; if it is dead, this removes it now: %s --run %s --force",
-		l.Run, clockTime(l.LastSign), clockTime(l.DeadFrom()), s.Request.Clean, l.Run)
+		l.Run, clockTime(l.LastSign), clockTime(l.DeadFrom()), clean, l.Run)
 }
 
 // clockTime is a time of day as a user reads it.
 func clockTime(t time.Time) string { return t.Local().Format("15:04:05") }
 
 // awaitOthers waits until no other run is going on, and is what is left then.
-func (s *session) awaitOthers(ctx context.Context, leftovers []Leftover) ([]Leftover, error) {
+func (s *session) awaitOthers(ctx context.Context, leftovers []sweep.Leftover) ([]sweep.Leftover, error) {
 	show, end := s.Progress()
 	defer end()
 	for {
@@ -262,7 +272,7 @@ func (s *session) awaitOthers(ctx context.Context, leftovers []Leftover) ([]Left
 			return leftovers, nil
 		}
 		show("waiting for the end of run " + strings.Join(runs, ", "))
-		if !sleep(ctx, othersInterval) {
+		if !api.Sleep(ctx, othersInterval) {
 			return nil, fmt.Errorf("wait for the end of run %s: %w", strings.Join(runs, ", "), context.Cause(ctx))
 		}
 		var err error
@@ -355,14 +365,14 @@ func mistakes(err error) error {
 // renderings are a workload's: by the plan's parameters, and with those of each
 // arm. Without a workload all are empty.
 type renderings struct {
-	variant Variant
+	variant prepared.Variant
 	arms    []armVariant // in the order of the plan
 }
 
 // armVariant is the rendering of an arm, of the workload itself for "".
 type armVariant struct {
 	arm string
-	Variant
+	prepared.Variant
 }
 
 // renderingsOf renders the workload of a request, and each arm of it.
@@ -393,7 +403,7 @@ func (all renderings) toLoad() []armVariant {
 }
 
 // variantOf renders the workload of a request with these parameters.
-func variantOf(r target.Request, given map[string]string) (v Variant, err error) {
+func variantOf(r target.Request, given map[string]string) (v prepared.Variant, err error) {
 	if r.Workload == nil {
 		return v, nil
 	}
@@ -415,7 +425,7 @@ func variantOf(r target.Request, given map[string]string) (v Variant, err error)
 	if r.ToRead {
 		return v, nil
 	}
-	if err := v.repeatedNames(identity{uuid: r.UUID, run: r.Run}); err != nil {
+	if err := create.RepeatedNames(v, prepared.Identity{UUID: r.UUID, Run: r.Run}); err != nil {
 		return v, target.Mistakef("", "%w", err)
 	}
 	return v, nil
@@ -445,13 +455,13 @@ func (s *session) Prepare(context.Context) error {
 		}
 		s.key, fill[workload.ParamSSHKey] = key, public
 	}
-	if s.onRealNode() {
+	if s.onRealNode(s.Plan.Params) {
 		maps.Copy(fill, map[string]string{paramImage: image.AgentReference, paramGracePeriod: "1", paramServices: lab.ServiceAddresses})
 	}
 	if len(fill) == 0 {
 		return nil
 	}
-	if s.onRealNode() && needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
+	if s.onRealNode(s.Plan.Params) && needsDatabase(s.Request) && !s.lab.HasImage(lab.ImagePostgreSQL) {
 		// It has no registry to get the image from.
 		return target.Mistakef(fmt.Sprintf("rebuild it and the lab: plimsoll image build %s; plimsoll lab down %s; plimsoll lab up %[2]s --real-node. Or name an image that nodes can pull, with --set %s=", lab.ImagePostgreSQL, s.lab.Name(), paramDatabase),
 			"the real node of lab %q has no image of PostgreSQL, which %s runs", s.lab.Name(), s.Workload.Name)
@@ -471,11 +481,11 @@ func (s *session) Prepare(context.Context) error {
 }
 
 // onRealNode reports whether the load goes to a lab's real node.
-func (s *session) onRealNode() bool {
-	if s.lab == nil || !s.lab.Spec().RealNode {
+func (o *opened) onRealNode(params map[string]string) bool {
+	if o.lab == nil || !o.lab.Spec().RealNode {
 		return false
 	}
-	return s.lab.Spec().Nodes == 0 || strings.Contains(s.Plan.Params[paramNodeSelector], lab.RealSelector)
+	return o.lab.Spec().Nodes == 0 || strings.Contains(params[paramNodeSelector], lab.RealSelector)
 }
 
 // needsDatabase reports whether the workload runs the database's image as this
@@ -544,7 +554,7 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 	list = append(list, target.Change{Action: target.Make, What: "namespace plimsoll-RUN with a pod that is never scheduled, to measure the watch"})
 	seen := make(map[target.Change]bool)
 	for _, a := range rendered.toLoad() {
-		changes, err := a.outline(identity{uuid: r.UUID, run: r.Run})
+		changes, err := create.Outline(a.Variant, prepared.Identity{UUID: r.UUID, Run: r.Run})
 		if err != nil {
 			return nil, err
 		}
@@ -556,31 +566,4 @@ func (Provider) Outline(r target.Request) ([]target.Change, error) {
 		}
 	}
 	return append(list, settingChanges(rendered.toLoad())...), nil
-}
-
-// outline is what the jobs of a rendering make.
-func (v armVariant) outline(ids identity) (list []target.Change, err error) {
-	for j := range v.Config.Jobs {
-		job := &v.Config.Jobs[j]
-		if job.Namespace != "" {
-			c := target.Change{Action: target.Make, What: "namespace " + strings.ReplaceAll(job.NamespaceOf(0), ids.run, "RUN")}
-			if job.NamespacedIterations {
-				if c.Each = "iteration"; job.IterationsPerNamespace > 1 {
-					c.Each = fmt.Sprintf("%d iterations", job.IterationsPerNamespace)
-				}
-			}
-			list = append(list, c)
-		}
-		for o := range job.Objects {
-			m := &objectMaker{job: job, jobIndex: j, index: o, ids: ids}
-			docs, err := v.Templates[j][o].Render(m.vars(kubeburner.Slot{Object: o, Replica: 1, Namespace: job.NamespaceOf(0)}))
-			if err != nil {
-				return nil, target.Mistakef("", "%w", err)
-			}
-			for _, doc := range docs {
-				list = append(list, target.Change{Action: target.Make, What: countOf(max(1, job.Objects[o].Replicas), fmt.Sprint(doc["kind"])), Each: "iteration"})
-			}
-		}
-	}
-	return list, nil
 }

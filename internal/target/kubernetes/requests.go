@@ -14,6 +14,7 @@ import (
 
 	"plimsoll.dev/plimsoll/internal/lab"
 	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
 )
 
 // requestFamily is the API server's own histogram of the requests that it
@@ -22,8 +23,8 @@ const requestFamily = "apiserver_request_duration_seconds"
 
 // requests are all the requests that the API server has answered since its
 // start, by verb and resource, whoever made them.
-func (c *Cluster) requests(ctx context.Context) ([]*record.ComponentHistogram, error) {
-	metrics, err := c.client.typed.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
+func requests(ctx context.Context, c *api.Client) ([]*record.ComponentHistogram, error) {
+	metrics, err := c.Typed.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {
 		return nil, fmt.Errorf("read the API server's metrics: %w", err)
 	}
@@ -32,10 +33,10 @@ func (c *Cluster) requests(ctx context.Context) ([]*record.ComponentHistogram, e
 
 // limits are how far what can hold up virtual machines is used up, as a lab
 // tells; none where it does not.
-func (c *Cluster) limits() (list []record.Reading) {
+func limits(c *api.Client) (list []record.Reading) {
 	ctx, cancel := context.WithTimeout(context.Background(), limitsPatience)
 	defer cancel()
-	raw, err := c.client.typed.CoreV1().RESTClient().Get().AbsPath(lab.VirtLimitsPath).DoRaw(ctx)
+	raw, err := c.Typed.CoreV1().RESTClient().Get().AbsPath(lab.VirtLimitsPath).DoRaw(ctx)
 	told := make(map[string]map[string]float64)
 	if err != nil || json.Unmarshal(raw, &told) != nil {
 		return nil

@@ -21,14 +21,19 @@ import (
 	"plimsoll.dev/plimsoll/internal/proc"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/survey"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
 )
 
 // Target implements target.Session.
 func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Instance, error) {
 	s.release = keepApart(s.lab)
 	if !s.private && s.held == nil {
-		s.held = holdRun(s.Host, s.Run)
+		s.held = sweep.Hold(s.Host, s.Run)
 	}
 	s.clean = false
 	t, err := s.cluster.Open(ctx, s.load(), rec.Sink, rec.Clock, rec.Step, rec.Fail)
@@ -43,9 +48,9 @@ func (s *session) Target(ctx context.Context, rec target.Recorder) (target.Insta
 }
 
 // load is the workload as the cluster takes it.
-func (s *session) load() PreparedWorkload {
-	l := PreparedWorkload{
-		Axis: s.axis(), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
+func (s *session) load() prepared.Workload {
+	l := prepared.Workload{
+		Axis: axisOf(s.Workload, s.Plan.Axis.Name), Objects: s.Workload.Objects, Progress: s.Progress, Variant: s.variant, Arms: make(map[string]prepared.Variant), RunID: s.Run, UUID: s.UUID, Component: s.Workload.ComponentOf,
 		Key: s.key, Abandon: s.private, DrainNodes: s.drains, CanaryInterval: labCanary, NormalEvents: s.Plan.NormalEvents, Images: s.real,
 		Places:  s.lab != nil && s.lab.Spec().RealNode,
 		PodLife: time.Duration(s.Plan.Axis.Life), Follow: time.Duration(s.Plan.StepTimeout),
@@ -71,11 +76,12 @@ func (s *session) load() PreparedWorkload {
 	return l
 }
 
-// axis is what is raised, by the name that the target knows.
-func (s *session) axis() string {
-	axis, err := s.Workload.Axis(s.Plan.Axis.Name)
+// axisOf is what is raised along an axis of a workload, by the name that the target
+// knows.
+func axisOf(w *workload.Workload, name string) string {
+	axis, err := w.Axis(name)
 	if err != nil {
-		return s.Plan.Axis.Name
+		return name
 	}
 	return axis.Means
 }
@@ -135,8 +141,8 @@ func (t *loaded) Account(ctx context.Context) (target.Spread, error) {
 func (t *loaded) putDurations(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, durationsPatience)
 	defer cancel()
-	if t.load.Objects != nil {
-		list, err := t.s.cluster.requests(ctx)
+	if t.Load.Objects != nil {
+		list, err := requests(ctx, t.s.cluster.client)
 		if err != nil {
 			t.rec.Emit(&record.Note{Warning: record.WarningNotKnown, Text: fmt.Sprintf("the requests for each object are not known: %v", err)})
 		}
@@ -221,28 +227,23 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 	if s.Workload != nil {
 		found.Kind = s.Workload.KindOn(s.Plan.Axis.Name)
 	}
-	survey, err := s.cluster.Survey(ctx)
+	seen, err := s.cluster.Survey(ctx)
 	if err != nil {
 		return found, err
 	}
 	if s.Workload != nil && found.Kind.Concurrent != nil {
-		if err := s.cluster.readLimits(ctx, s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent); err != nil {
+		if err := readLimits(ctx, s.cluster.client, s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent); err != nil {
 			s.Log("note: the limits that %s are checked against are not known: %v", found.Kind.Object.Many, err)
 		}
 		if from, to := s.Workload.Objects.Concurrent.Limits, found.Kind.Concurrent; from != nil {
-			to.Limit, to.PerPlaceLimit = s.changed(to.Limit, from.All), s.changed(to.PerPlaceLimit, from.PerPlace)
+			to.Limit, to.PerPlaceLimit = changed(s.toLoad(), to.Limit, from.All), changed(s.toLoad(), to.PerPlaceLimit, from.PerPlace)
 		}
 	}
 	if by := found.Kind.GroupBy; by != nil {
-		by.Places = make(map[string][]string, len(survey.nodes))
-		for _, node := range survey.nodes {
-			for _, label := range by.Labels {
-				by.Places[node.Name] = append(by.Places[node.Name], node.Labels[label])
-			}
-		}
+		by.Places = seen.Labels(by.Labels)
 	}
-	found.Version = survey.Version
-	looks, err := s.assessArms(ctx, survey)
+	found.Version = seen.Version
+	looks, err := s.assessArms(ctx, seen)
 	if err != nil {
 		return found, err
 	}
@@ -256,11 +257,11 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 		}
 	}
 	if thorough {
-		if err := s.examine(ctx, survey, looks[0].Assessment, &found); err != nil {
+		if err := s.examine(ctx, seen, looks[0].Assessment, &found); err != nil {
 			return found, err
 		}
 	} else {
-		for _, f := range ceiling.Vital(survey.Health()) {
+		for _, f := range ceiling.Vital(seen.Health()) {
 			if f.Severity != record.SeverityOK {
 				found.Findings = append(found.Findings, f)
 			}
@@ -275,14 +276,14 @@ func (s *session) Survey(ctx context.Context, thorough bool) (target.Survey, err
 }
 
 // examine adds all that may be read to what was found.
-func (s *session) examine(ctx context.Context, survey *Survey, look *Assessment, found *target.Survey) error {
-	survey.Kubelets(ctx, look)
-	health := survey.Health()
+func (s *session) examine(ctx context.Context, from *survey.Survey, look *survey.Assessment, found *target.Survey) error {
+	from.Kubelets(ctx, look)
+	health := from.Health()
 	health.Found, health.Clean = look.Findings, s.Clean
 	if s.Workload == nil {
 		look.Needs = nil // a workload needs them, and there is none
 	}
-	if err := survey.Examine(ctx, &health, look.Needs); err != nil {
+	if err := from.Examine(ctx, &health, look.Needs); err != nil {
 		return err
 	}
 	found.Findings = ceiling.Judge(health)
@@ -291,19 +292,19 @@ func (s *session) examine(ctx context.Context, survey *Survey, look *Assessment,
 
 // armAssessment is what a survey tells of one arm, of the workload itself for "".
 type armAssessment struct {
-	*Assessment
+	*survey.Assessment
 	arm string
 }
 
 // assessArms are what a survey tells of each arm, in the order of the plan.
-func (s *session) assessArms(ctx context.Context, survey *Survey) ([]armAssessment, error) {
+func (s *session) assessArms(ctx context.Context, from *survey.Survey) ([]armAssessment, error) {
 	arms := s.toLoad()
 	if s.ToRead {
 		arms = []armVariant{{"", s.variant}}
 	}
 	var list []armAssessment
 	for _, a := range arms {
-		l, err := s.assess(ctx, survey, a.Variant)
+		l, err := s.assess(ctx, from, a.Variant)
 		if err != nil {
 			return nil, err
 		}
@@ -313,8 +314,8 @@ func (s *session) assessArms(ctx context.Context, survey *Survey) ([]armAssessme
 }
 
 // assess is what a survey tells of a rendering of the workload.
-func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Assessment, error) {
-	d := Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
+func (s *session) assess(ctx context.Context, from *survey.Survey, v prepared.Variant) (*survey.Assessment, error) {
+	d := survey.Demand{Variant: v, RunID: s.Run, UUID: s.UUID, Axis: ceiling.Axis{Name: observe.AxisPodsPerNode, Unit: "pods/node"}, ToLoad: !s.ToRead}
 	if s.Workload != nil {
 		d.Workload = s.Workload.Name
 		axis, err := s.Workload.Axis(s.Plan.Axis.Name)
@@ -327,16 +328,16 @@ func (s *session) assess(ctx context.Context, survey *Survey, v Variant) (*Asses
 			d.Axis.Span = d.Axis.Life + time.Duration(s.Plan.Hold)
 		}
 	}
-	l, err := survey.Assess(ctx, d)
+	l, err := from.Assess(ctx, d)
 	if spec := drainOf(s.Workload); err == nil && spec != nil {
 		l.Needs = append(l.Needs, drainRights(spec)...)
 	}
 	if err == nil && v.Forward {
-		l.Needs = append(l.Needs, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + subresources})
+		l.Needs = append(l.Needs, ceiling.Right{Verb: "get", Resource: "virtualmachineinstances/portforward." + follow.Subresources})
 	}
 	if err == nil && s.ToRead && v.Config != nil {
-		if err := v.repeatedNames(identity{uuid: s.UUID, run: s.Run}); err != nil {
-			l.found(record.SeverityError, "workload", "", "%v", err)
+		if err := create.RepeatedNames(v, prepared.Identity{UUID: s.UUID, Run: s.Run}); err != nil {
+			l.Found(record.SeverityError, "workload", "", "%v", err)
 		}
 	}
 	return l, mistakes(err)
@@ -382,7 +383,7 @@ func (s *session) Readings() []record.Reading {
 	}
 	samples = append(samples, s.usage.realNode(s.lab, s.Workload, component)...)
 	if s.lab.Spec().HasVirt() && s.cluster != nil {
-		samples = append(samples, s.cluster.limits()...)
+		samples = append(samples, limits(s.cluster.client)...)
 	}
 	return append(samples, s.usage.processes(s.lab, s.Now())...)
 }

@@ -1,7 +1,6 @@
 package kubernetes
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,101 +13,32 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"golang.org/x/crypto/ssh"
-	"plimsoll.dev/plimsoll/internal/plan/kubeburner"
 	"plimsoll.dev/plimsoll/internal/plan/workload"
 	"plimsoll.dev/plimsoll/internal/record"
 	"plimsoll.dev/plimsoll/internal/target"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/api"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/change"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/create"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/drain"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/follow"
 	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/prepared"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/sweep"
 )
-
-// PreparedWorkload is a workload made ready for a cluster.
-type PreparedWorkload struct {
-	Variant
-	// Axis is what is raised: one of those that observe.Declare lists.
-	Axis string
-	// Objects says what is followed; nil is pods.
-	Objects *workload.Objects
-	// Progress shows what is waited for before a step begins; nil shows nothing.
-	Progress func() (show func(what string), end func())
-	// Arms are the loads of a comparison by name, of which each level names
-	// one; they differ in parameters. Without any, every level is Variant's.
-	Arms map[string]Variant
-	// Component names the component of an object of a job, "" for none.
-	Component func(job, object int) string
-	// Key opens machines that are to be logged in to, nil where none are.
-	Key ssh.Signer
-	// RunID and UUID name the run; RunID is part of names and labels.
-	RunID, UUID string
-	// NormalEvents records the cluster's events of type Normal too.
-	NormalEvents bool
-	// Images follows the images of pods to their nodes, by the events that
-	// real kubelets write.
-	Images bool
-	// CanaryInterval is how often watch lag is measured.
-	CanaryInterval time.Duration
-	// Deletions bounds deletions per second; 0 is no bound, and pods then go by
-	// their namespaces, which takes the right to deletecollection.
-	Deletions float64
-	// PodLife is how long after it was Ready a pod of an open axis is deleted,
-	// and Follow how long after its creation one that never was.
-	PodLife, Follow time.Duration
-	// Places keeps the component of each pod in place for ComponentOfPod, for
-	// whoever reads what pods use where they run.
-	Places bool
-	// Planted is the start latency planted on a pod by its UID and the value
-	// of its annotation; nil where pods are real.
-	Planted func(uid, annotation string) time.Duration
-	// Patience is how long a request is tried again while the server is out of
-	// reach or asks for patience; 0 is a minute.
-	Patience time.Duration
-	// DrainNodes are the nodes that may be drained, nil for any that the workload
-	// names.
-	DrainNodes []string
-	// Abandon leaves everything where it is at the end: the cluster itself is
-	// about to go.
-	Abandon bool
-}
-
-// Variant is one rendering of a workload.
-type Variant struct {
-	Config    *kubeburner.Config
-	Templates [][]*kubeburner.Template // by job and object
-	Settings  []workload.Value         // of the cluster
-	Forward   bool                     // machines are called through the API server
-	DoesIO    bool                     // machines do IO, which is measured in them
-}
-
-func (l *PreparedWorkload) patience() time.Duration { return cmp.Or(l.Patience, time.Minute) }
-
-// shared is what the parts of a target have in common.
-type shared struct {
-	client *client
-	load   *PreparedWorkload
-	sink   record.Sink
-	clock  *record.Clock
-	step   func() int
-}
-
-func (s *shared) emit(body record.Body) { s.emitAt(s.clock.Now(), body) }
-
-func (s *shared) emitAt(at record.Micros, body record.Body) {
-	s.sink.Append(record.Event{T: at, Step: s.step(), Body: body})
-}
 
 // Target is a workload on a cluster, loaded along one axis.
 type Target struct {
-	*shared
+	*prepared.Run
 	cluster    *Cluster
-	arms       map[string]*rendering
-	population population
-	holdings   *holdings
-	sender     *sender
-	watch      *observer
-	ageing     *ageing
-	remover    *remover
-	drain      *drain // nil where no node is drained
-	settings   *settings
+	arms       map[string]*create.Rendering
+	population create.Population
+	holdings   *create.Holdings
+	sender     *create.Sender
+	watch      *follow.Observer
+	ageing     *follow.Ageing
+	remover    *sweep.Remover
+	drain      *drain.Drain // nil where no node is drained
+	settings   *change.Settings
 
 	realness record.Realness // of the nodes, at the last Raise
 	others   map[string]int  // pods that are not ours, per eligible node, at the last Raise
@@ -118,72 +48,79 @@ type Target struct {
 // Open begins to observe the cluster and makes what a run needs besides its
 // load: a namespace of its own and a canary. The error is a mistake in
 // the load, or what the cluster said.
-func (c *Cluster) Open(ctx context.Context, load PreparedWorkload, sink record.Sink, clock *record.Clock, step func() int, fail func(error)) (*Target, error) {
+func (c *Cluster) Open(ctx context.Context, load prepared.Workload, sink record.Sink, clock *record.Clock, step func() int, fail func(error)) (*Target, error) {
 	if err := knownAxis(load.Axis, load.Objects); err != nil {
 		return nil, err
 	}
-	mapper, err := c.mapper()
+	mapper, err := c.client.Mapper()
 	if err != nil {
 		return nil, err
 	}
 	t := &Target{
-		shared:  &shared{client: c.client, load: &load, sink: sink, clock: clock, step: step},
-		cluster: c, arms: make(map[string]*rendering, len(load.Arms)),
+		Run:     &prepared.Run{Client: c.client, Load: &load, Sink: sink, Clock: clock, Step: step},
+		cluster: c, arms: make(map[string]*create.Rendering, len(load.Arms)),
 	}
-	ids := identity{uuid: load.UUID, run: load.RunID}
-	if t.population.rendering, err = render(load.Variant, ids, mapper, load.Objects); err != nil {
+	ids := prepared.Identity{UUID: load.UUID, Run: load.RunID}
+	if t.population.Rendering, err = create.Render(load.Variant, ids, mapper, load.Objects); err != nil {
 		return nil, err
 	}
 	for name, v := range load.Arms {
-		if t.arms[name], err = render(v, ids, mapper, load.Objects); err != nil {
+		if t.arms[name], err = create.Render(v, ids, mapper, load.Objects); err != nil {
 			return nil, fmt.Errorf("arm %s: %w", name, err)
 		}
 	}
-	t.ageing = &ageing{shared: t.shared}
-	if t.watch, err = newObserver(t.shared, t.ageing, c.now, mapper); err != nil {
+	t.ageing = &follow.Ageing{Run: t.Run}
+	if t.watch, err = follow.NewObserver(t.Run, t.ageing, c.host.Now, mapper); err != nil {
 		return nil, err
 	}
-	t.holdings = newHoldings(t.shared)
-	t.sender = &sender{shared: t.shared, pods: t.watch.pods, objects: t.watch.objects, holdings: t.holdings, fail: fail, levels: c.client.priorityLevels(ctx)}
+	t.holdings = create.NewHoldings(t.Run)
+	t.sender = create.NewSender(t.Run, t.watch, t.holdings, fail, c.client.PriorityLevels(ctx))
 	if o := load.Objects; o != nil && o.Begin != nil && o.Begin.Drain != nil {
-		t.drain = &drain{shared: t.shared, spec: o.Begin.Drain, ours: t.watch.namespaces.has, log: c.host.Log, agreed: load.DrainNodes}
-		t.sender.drain = t.drain
+		t.drain = drain.New(t.Run, o.Begin.Drain, t.watch.Namespaces.Has, c.host.Log)
+		t.sender.Evict = t.drain.Evict
 	}
-	t.remover = &remover{shared: t.shared, followed: t.watch.followed, namespaces: t.watch.namespaces, holdings: t.holdings, own: t.watch.canary.namespace}
-	if t.watch.objects != nil {
-		t.remover.path = t.watch.objects.path
-		t.watch.objects.ask = t.sender.further
+	t.remover = sweep.NewRemover(t.Run, t.watch, t.holdings)
+	if t.watch.Objects != nil {
+		t.watch.Objects.Ask = t.sender.Further
 		var shown record.Micros // 0 for nothing
-		t.watch.objects.described.Says = func(kind, name, text string) {
+		t.watch.Objects.Says(func(kind, name, text string) {
 			now := clock.Now()
-			t.emitAt(now, &record.KubeEvent{Object: name, About: kind, Type: corev1.EventTypeNormal, Reason: "Says", Message: text})
+			t.EmitAt(now, &record.KubeEvent{Object: name, About: kind, Type: corev1.EventTypeNormal, Reason: "Says", Message: text})
 			if shown == 0 || (now-shown).Duration() >= saysInterval {
 				shown = now
 				c.host.Log("%s %s: %s", kind, name, text)
 			}
-		}
+		})
 	}
-	if err := t.watch.start(ctx, fail); err != nil {
+	if err := t.watch.Start(ctx, fail); err != nil {
 		return nil, err
 	}
-	err = t.tryOut(ctx)
+	err = create.TryOut(ctx, t.Run, t.watch.Own(), t.renderings())
 	if err == nil {
-		t.settings, err = c.newSettings(ctx, t.shared, t.watch.canary.namespace)
+		t.settings, err = change.New(ctx, t.Run, t.watch.Own())
 	}
 	if err != nil {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removalBound)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), sweep.RemovalBound)
 		defer cancel()
 		return nil, errors.Join(err, t.Close(ctx))
 	}
-	for _, text := range t.population.unknownFields() {
-		t.emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API ignores unknown fields"})
+	for _, text := range t.population.UnknownFields() {
+		t.Emit(&record.Note{Warning: record.WarningFields, Place: text, Text: "the API ignores unknown fields"})
 	}
 	return t, nil
 }
 
+// renderings are those that are loaded: the arms', or that of the workload itself.
+func (t *Target) renderings() []*create.Rendering {
+	if len(t.arms) == 0 {
+		return []*create.Rendering{t.population.Rendering}
+	}
+	return slices.Collect(maps.Values(t.arms))
+}
+
 // ComponentOfPod names the component of a pod in place, "" where it has none
 // or is not known. It needs Load.Places, and is safe for concurrent use.
-func (t *Target) ComponentOfPod(uid string) string { return t.watch.pods.componentOf(uid) }
+func (t *Target) ComponentOfPod(uid string) string { return t.watch.Pods.ComponentOf(uid) }
 
 // Describe implements target.Target.
 func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
@@ -210,15 +147,15 @@ func (t *Target) Describe(ctx context.Context) (record.Environment, error) {
 
 // places are the nodes that a level is an average over.
 func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Realness, err error) {
-	pods, plants := t.population.podSpecs()
-	nodes, skipped = t.watch.nodes.eligible(pods)
-	if len(nodes) == 0 && t.load.Objects != nil {
+	pods, plants := t.population.PodSpecs()
+	nodes, skipped = t.watch.Nodes.Eligible(pods)
+	if len(nodes) == 0 && t.Load.Objects != nil {
 		return nil, skipped, record.None, nil
 	}
 	if len(nodes) == 0 {
-		return nil, skipped, "", noNodes(skipped)
+		return nil, skipped, "", follow.NoNodes(skipped)
 	}
-	if realness, err = oneFidelity(nodes); err != nil && t.load.Objects == nil {
+	if realness, err = follow.OneFidelity(nodes); err != nil && t.Load.Objects == nil {
 		return nil, skipped, "", err
 	}
 	if plants && realness == record.Real {
@@ -229,36 +166,37 @@ func (t *Target) places() (nodes []*corev1.Node, skipped int, realness record.Re
 
 // Raise implements target.Target.
 func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, error) {
-	if (t.load.Axis == observe.AxisRate) != (level.Span > 0) {
-		return target.Batch{}, fmt.Errorf("axis %s: a level has a span of %v, and only arrivals have one", t.load.Axis, level.Span)
+	if (t.Load.Axis == observe.AxisRate) != (level.Span > 0) {
+		return target.Batch{}, fmt.Errorf("axis %s: a level has a span of %v, and only arrivals have one", t.Load.Axis, level.Span)
 	}
 	if arm, ok := t.arms[level.Arm]; ok {
-		if t.population.units > 0 {
+		if t.population.Units > 0 {
 			return target.Batch{}, fmt.Errorf("arm %s begins while another's pods are in place", level.Arm)
 		}
-		t.population.rendering = arm
+		t.population.Rendering = arm
 	}
-	if t.watch.objects != nil {
-		t.watch.objects.forward.Store(t.population.forward)
+	if t.watch.Objects != nil {
+		t.watch.Objects.CallThrough(t.population.Forward)
 	}
-	if err := t.settings.apply(ctx, level.Arm, false); err != nil {
+	if err := t.settings.Apply(ctx, level.Arm, false); err != nil {
 		return target.Batch{}, err
 	}
 	nodes, _, realness, err := t.places()
 	if err != nil {
 		return target.Batch{}, err
 	}
-	t.realness, t.remover.grace = realness, graceOn(realness)
-	if t.load.Objects != nil {
+	t.realness = realness
+	t.remover.Lies(realness)
+	if t.Load.Objects != nil {
 		return t.raise(ctx, level, nil, 0)
 	}
-	notOurs := url.Values{"labelSelector": {LabelRun + "!=" + t.load.RunID}, "fieldSelector": {notTerminal}}
-	perNode, pending, err := otherPods(func(each func([]byte) error) error {
-		_, err := t.client.list(ctx, "/api/v1/pods", notOurs, each)
+	notOurs := url.Values{"labelSelector": {api.LabelRun + "!=" + t.Load.RunID}, "fieldSelector": {api.NotTerminal}}
+	perNode, pending, err := follow.OtherPods(func(each func([]byte) error) error {
+		_, err := t.Client.List(ctx, "/api/v1/pods", notOurs, each)
 		return err
 	}, nodes)
 	if err != nil {
-		return target.Batch{}, fmt.Errorf("list the pods that are there already: %w", t.client.unreachable(err))
+		return target.Batch{}, fmt.Errorf("list the pods that are there already: %w", t.Client.Unreachable(err))
 	}
 	t.others = perNode
 	others := pending
@@ -272,58 +210,58 @@ func (t *Target) Raise(ctx context.Context, level target.Level) (target.Batch, e
 // and sets up what it needs.
 func (t *Target) raise(ctx context.Context, level target.Level, nodes []*corev1.Node, others int) (target.Batch, error) {
 	var want int
-	switch t.load.Axis {
+	switch t.Load.Axis {
 	case observe.AxisPodsPerNode:
 		want = int(math.Floor(level.Value*float64(len(nodes))+1e-9)) - others
 	case observe.AxisRate:
-		want = t.population.units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
+		want = t.population.Units + int(math.Ceil(level.Value*level.Span.Seconds()-1e-9))
 	case observe.AxisObjects, observe.AxisAtOnce:
 		want = int(math.Floor(level.Value + 1e-9))
 	case observe.AxisBulk:
-		want = t.population.whole()
+		want = t.population.Whole()
 	case observe.AxisIterations:
-		want = int(math.Floor(level.Value+1e-9)) * t.population.perIteration()
+		want = int(math.Floor(level.Value+1e-9)) * t.population.PerIteration()
 	}
-	load, err := t.population.plan(want)
+	load, err := t.population.Plan(want)
 	if err != nil {
 		return target.Batch{}, err
 	}
-	if err := t.holdings.makeNamespaces(ctx, slices.Concat(slices.Concat(load.setUp...), load.slots)); err != nil {
+	if err := t.holdings.MakeNamespaces(ctx, slices.Concat(slices.Concat(load.SetUp...), load.Slots)); err != nil {
 		return target.Batch{}, err
 	}
-	if err := t.drain.mark(ctx, t.population.iterations); err != nil {
+	if err := t.drain.Mark(ctx, t.population.Iterations); err != nil {
 		return target.Batch{}, err
 	}
-	if err := t.setUp(ctx, load.setUp); err != nil {
+	if err := t.setUp(ctx, load.SetUp); err != nil {
 		return target.Batch{}, err
 	}
-	if err := t.drain.cordon(ctx); err != nil {
+	if err := t.drain.Cordon(ctx); err != nil {
 		return target.Batch{}, err
 	}
-	if t.drain != nil {
-		t.watch.objects.live(t.drain.pods)
+	for name, node := range t.drain.On() {
+		t.watch.Objects.Live(name, node)
 	}
-	if err := t.settings.apply(ctx, level.Arm, true); err != nil {
+	if err := t.settings.Apply(ctx, level.Arm, true); err != nil {
 		return target.Batch{}, err
 	}
-	if t.watch.objects != nil {
-		t.watch.objects.tellSpells()
+	if t.watch.Objects != nil {
+		t.watch.Objects.TellSpells()
 	}
-	t.population.units += load.units
+	t.population.Units += load.Units
 	batch := target.Batch{
-		Requests: len(load.slots), Units: load.units, Spread: t.spread(),
-		Send: func(ctx context.Context, i int) record.Slot { return t.sender.send(ctx, load.slots[i]) },
+		Requests: len(load.Slots), Units: load.Units, Spread: t.spread(),
+		Send: func(ctx context.Context, i int) record.Slot { return t.sender.Send(ctx, load.Slots[i]) },
 	}
-	switch t.load.Axis {
+	switch t.Load.Axis {
 	case observe.AxisPodsPerNode:
-		batch.Reached = float64(others+t.population.units) / float64(len(nodes))
+		batch.Reached = float64(others+t.population.Units) / float64(len(nodes))
 	case observe.AxisRate:
-		batch.Reached = float64(load.units) / level.Span.Seconds()
-		t.ageing.begin(t.watch.watching, t.remover.deleteAged)
+		batch.Reached = float64(load.Units) / level.Span.Seconds()
+		t.ageing.Begin(t.watch.Watching, t.remover.DeleteAged)
 	case observe.AxisObjects, observe.AxisAtOnce:
-		batch.Reached = float64(t.population.units)
+		batch.Reached = float64(t.population.Units)
 	case observe.AxisIterations:
-		batch.Reached = float64(t.population.iterations)
+		batch.Reached = float64(t.population.Iterations)
 	case observe.AxisBulk:
 		batch.Reached, batch.Due = level.Value, t.inBulks(int(level.Value))
 	}
@@ -351,9 +289,9 @@ func knownAxis(axis string, objects *workload.Objects) error {
 
 // setUp makes what the load needs before it begins, stage by stage, and waits
 // until each is ready.
-func (t *Target) setUp(ctx context.Context, stages [][]plannedSlot) error {
-	if t.population.setUp == nil {
-		t.population.setUp = make([]int, len(stages))
+func (t *Target) setUp(ctx context.Context, stages [][]create.PlannedSlot) error {
+	if t.population.SetUp == nil {
+		t.population.SetUp = make([]int, len(stages))
 	}
 	for i, slots := range stages {
 		if len(slots) == 0 {
@@ -366,24 +304,24 @@ func (t *Target) setUp(ctx context.Context, stages [][]plannedSlot) error {
 	return nil
 }
 
-func (t *Target) setUpStage(ctx context.Context, stage int, slots []plannedSlot) error {
+func (t *Target) setUpStage(ctx context.Context, stage int, slots []create.PlannedSlot) error {
 	show := func(string) {}
-	if t.load.Progress != nil {
+	if t.Load.Progress != nil {
 		var end func()
-		show, end = t.load.Progress()
+		show, end = t.Load.Progress()
 		defer end()
 	}
-	until, _ := t.load.Objects.Resource(t.load.Objects.SetUp[stage].Until.Resource) // the description was checked
-	kind := t.load.Objects.Resources[until].Kind
-	n := &t.population.setUp[stage]
+	until, _ := t.Load.Objects.Resource(t.Load.Objects.SetUp[stage].Until.Resource) // the description was checked
+	kind := t.Load.Objects.Resources[until].Kind
+	n := &t.population.SetUp[stage]
 	// What is waited for may be made by a controller, one for each slot.
 	*n += len(slots)
 	what := record.Noun{One: kind, Many: kind + "s"}.Count(*n)
 	show("setting up " + what)
-	if err := t.sender.setUp(ctx, slots); err != nil {
+	if err := t.sender.SetUp(ctx, slots); err != nil {
 		return fmt.Errorf("set up %s: %w", what, err)
 	}
-	err := t.watch.objects.awaitSetUp(ctx, stage, *n, t.load.Follow, func(done int) {
+	err := t.watch.Objects.AwaitSetUp(ctx, stage, *n, t.Load.Follow, func(done int) {
 		show(fmt.Sprintf("setting up %s: %d done", what, done))
 	})
 	if err != nil {
@@ -399,36 +337,36 @@ func (t *Target) inBulks(size int) func(i int) bool {
 	return func(i int) bool {
 		before := i / size * size
 		p := t.Progress()
-		return p.Arrived+p.Failed >= before || (t.clock.Now()-p.Moved).Duration() > t.load.Follow
+		return p.Arrived+p.Failed >= before || (t.Clock.Now()-p.Moved).Duration() > t.Load.Follow
 	}
 }
 
 // Progress implements target.Target.
 func (t *Target) Progress() target.Progress {
-	p := t.watch.followed.progress()
-	if t.load.Abandon {
+	p := t.watch.Followed.Progress()
+	if t.Load.Abandon {
 		p.Left = 0
 		return p
 	}
-	spaces, strays := t.holdings.count()
+	spaces, strays := t.holdings.Count()
 	p.Left += spaces + strays
 	return p
 }
 
 // Settle implements target.Target: once a change made now has been seen, so
 // has everything before it on the same watch.
-func (t *Target) Settle(ctx context.Context) error { return t.watch.settle(ctx) }
+func (t *Target) Settle(ctx context.Context) error { return t.watch.Settle(ctx) }
 
 // Account implements target.Target.
 func (t *Target) Account(ctx context.Context) (target.Spread, error) {
 	var failing []observe.Failing
-	if t.watch.objects != nil {
-		t.watch.objects.awaitFigures(ctx)
+	if t.watch.Objects != nil {
+		t.watch.Objects.AwaitFigures(ctx)
 	}
-	t.onNode, failing = t.watch.followed.account(t.realness == record.Real && t.load.Objects == nil) // what is simulated writes nothing
-	sampleLogs(ctx, t.shared, failing)
-	if t.watch.objects != nil {
-		t.watch.objects.tellSpells()
+	t.onNode, failing = t.watch.Followed.Account(t.realness == record.Real && t.Load.Objects == nil) // what is simulated writes nothing
+	follow.SampleLogs(ctx, t.Run, failing)
+	if t.watch.Objects != nil {
+		t.watch.Objects.TellSpells()
 	}
 	return t.spread(), nil
 }
@@ -451,13 +389,13 @@ func (t *Target) spread() target.Spread {
 
 // Health implements target.Target.
 func (t *Target) Health(context.Context) (map[string]float64, error) {
-	latency, err := t.watch.canary.latency()
+	latency, err := t.watch.Latency()
 	if err != nil {
 		return nil, err
 	}
 	return map[string]float64{
-		observe.NodesNotReady: float64(t.watch.nodes.countNotReady()),
-		"pending":             float64(t.watch.followed.progress().Unschedulable),
+		observe.NodesNotReady: float64(t.watch.Nodes.CountNotReady()),
+		"pending":             float64(t.watch.Followed.Progress().Unschedulable),
 		target.MeasureLatency: latency,
 	}, nil
 }
@@ -468,19 +406,19 @@ func (t *Target) Health(context.Context) (map[string]float64, error) {
 // to do with the one that is measured. Where controllers made the pods the
 // namespaces go, and everything in them.
 func (t *Target) Reset(ctx context.Context) error {
-	t.ageing.end()
-	if err := t.drain.release(ctx, false); err != nil {
+	t.ageing.End()
+	if err := t.drain.Release(ctx, false); err != nil {
 		return err
 	}
-	if err := t.remover.empty(ctx, t.population.onlyPods()); err != nil {
+	if err := t.remover.Empty(ctx, t.population.OnlyPods()); err != nil {
 		return err
 	}
-	if err := t.watch.settle(ctx); err != nil {
+	if err := t.watch.Settle(ctx); err != nil {
 		return err
 	}
-	t.watch.followed.forget()
+	t.watch.Followed.Forget()
 	t.onNode = nil
-	t.population = population{rendering: t.population.rendering}
+	t.population = create.Population{Rendering: t.population.Rendering}
 	return nil
 }
 
@@ -488,20 +426,20 @@ func (t *Target) Reset(ctx context.Context) error {
 // when the user wants no more waiting: what is left is then asked to go, and
 // its end is not awaited.
 func (t *Target) Close(done context.Context) error {
-	t.ageing.end()
-	err := t.drain.release(done, true)
-	if !t.load.Abandon {
-		ctx, cancel := context.WithTimeout(done, removalBound)
+	t.ageing.End()
+	err := t.drain.Release(done, true)
+	if !t.Load.Abandon {
+		ctx, cancel := context.WithTimeout(done, sweep.RemovalBound)
 		defer cancel()
 		// Without the watches nobody tells of the end of anything.
 		ctx, blind := context.WithCancelCause(ctx)
-		watching := t.watch.watching
+		watching := t.watch.Watching
 		defer blind(nil)
 		defer context.AfterFunc(watching, func() { blind(context.Cause(watching)) })()
-		go t.remover.endOutOfReach(ctx, blind)
-		err = errors.Join(err, t.settings.putBack(done), t.remover.removeAll(ctx, t.population.onlyPods()))
+		go t.remover.EndOutOfReach(ctx, blind)
+		err = errors.Join(err, t.settings.PutBack(done), t.remover.RemoveAll(ctx, t.population.OnlyPods()))
 	}
-	t.watch.close()
-	t.client.close()
+	t.watch.Close()
+	t.Client.Close()
 	return err
 }

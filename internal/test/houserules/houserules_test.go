@@ -118,6 +118,8 @@ func impure() []string {
 		"internal/lab", "internal/lab/component", "internal/lab/image", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt",
 		"internal/target/kubernetes", "internal/advise/schema", "internal/advise/lint", "internal/advise/lint/report", "internal/advise/lint/host",
 		"internal/advise/lint/objects", "internal/advise/lint/commands",
+		"internal/target/kubernetes/api", "internal/target/kubernetes/prepared", "internal/target/kubernetes/kubetest", "internal/target/kubernetes/follow",
+		"internal/target/kubernetes/create", "internal/target/kubernetes/change", "internal/target/kubernetes/drain", "internal/target/kubernetes/sweep", "internal/target/kubernetes/survey",
 	}
 }
 
@@ -182,34 +184,40 @@ func TestImportsNeverRunUp(t *testing.T) {
 	}
 }
 
-// The commands are in layers, here from the top down: what they share knows none
-// of them, and the screen knows no process.
-func TestCommandsAreInLayers(t *testing.T) {
-	layers := [][]string{
-		{"internal/cli"}, {"internal/cli/advise", "internal/cli/labs"}, {"internal/cli/experiment"}, {"internal/cli/process"}, {"internal/cli/screen"},
+// floors are the folders of a room that is several packages, from the top down; ""
+// is the room's own package. A package imports from those below its own.
+func floors() map[string][]string {
+	return map[string][]string{
+		"internal/cli":               {"", "advise", "labs", "experiment", "process", "screen"},
+		"internal/target/kubernetes": {"", "survey", "sweep", "drain", "change", "create", "follow", "kubetest", "prepared", "api", "observe"},
 	}
-	layerOf := func(pkg string) int {
-		return slices.IndexFunc(layers, func(layer []string) bool { return slices.Contains(layer, pkg) })
-	}
-	seen := 0
-	for pkg, imports := range reach(sources(t)) {
-		if pkg != "internal/cli" && !strings.HasPrefix(pkg, "internal/cli/") {
-			continue
+}
+
+func TestImportsRunOneWayInARoom(t *testing.T) {
+	for room, list := range floors() {
+		floor := func(pkg string) int {
+			if rest, ok := strings.CutPrefix(pkg, room); ok && (rest == "" || rest[0] == '/') {
+				return slices.Index(list, strings.TrimPrefix(rest, "/"))
+			}
+			return len(list)
 		}
-		seen++
-		own := layerOf(pkg)
-		if own < 0 {
-			t.Errorf("%s is in no layer: find the one that it belongs to", pkg)
-			continue
-		}
-		for p := range imports {
-			if other := layerOf(strings.TrimPrefix(p, module+"/")); other >= 0 && other <= own {
-				t.Errorf("%s reaches %s: imports run down; what both need belongs below them", pkg, p)
+		seen := make(map[int]bool)
+		for _, f := range sources(t) {
+			at := floor(f.pkg)
+			if seen[at] = true; at < 0 {
+				t.Errorf("%s: find a floor for %s among those of %s: %s", f.name, f.pkg, room, strings.Join(list, " > "))
+			}
+			for p, spec := range f.imports() {
+				if at < len(list) && floor(strings.TrimPrefix(p, module+"/")) <= at {
+					t.Errorf("%s imports %s: inside %s imports run down, %s", f.at(spec), p, room, strings.Join(list, " > "))
+				}
 			}
 		}
-	}
-	if all := len(slices.Concat(layers...)); seen != all {
-		t.Errorf("the layers name %d packages of internal/cli, and there are %d", all, seen)
+		for i, name := range list {
+			if !seen[i] {
+				t.Errorf("%s has no folder %q: take it out of its floors", room, name)
+			}
+		}
 	}
 }
 
@@ -301,7 +309,7 @@ func TestTheOutsideWorldIsPassedIn(t *testing.T) {
 		},
 		{
 			uses:    map[string][]string{"time": {"Now", "Since", "Until"}},
-			allowed: []string{".", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness"},
+			allowed: []string{".", "internal/cli/process", "internal/lab/component", "internal/lab", "internal/lab/realnode", "internal/lab/simnode", "internal/lab/virt", "internal/test/harness", "internal/target/kubernetes/kubetest"},
 			remedy:  "take a clock: func() time.Time, or *record.Clock",
 		},
 		{
@@ -531,8 +539,8 @@ func TestTheKindOfTheObjectsIsData(t *testing.T) {
 		"internal/judge/sources.go",                      // names of what is measured
 		"internal/judge/objects/before.go",               // records that did not say it
 		"internal/judge/compare/recorded/differences.go", // what differs between clusters
-		"internal/report/environment.go",                 // what a cluster is, and what of it was real
-		"internal/report/ceilings.go",                    // how far a cluster can be loaded
+		"internal/report/view/environment.go",            // what a cluster is, and what of it was real
+		"internal/report/view/ceilings.go",               // how far a cluster can be loaded
 	}
 	where := []string{"internal/run", "internal/judge", "internal/report"}
 	seen := make(map[string]bool)

@@ -25,12 +25,10 @@ type Described struct {
 	there     int      // the resource of the milestone that counts
 	objects   map[string]*told
 	lists     []int // how many lists of each resource there were
-	// ready are, by stage, the things of the set-up that are ready, by name.
-	ready []map[string]bool
-	asked map[string]bool        // things of the set-up whose server is called
-	on    map[string][]string    // the objects of each place
-	then  map[int]*workload.Then // by the milestone after which it is asked
-	gone  *rule                  // the milestone that an object is gone, nil for none
+	setUp     setUp
+	on        map[string][]string    // the objects of each place
+	then      map[int]*workload.Then // by the milestone after which it is asked
+	gone      *rule                  // the milestone that an object is gone, nil for none
 	// Ask is called for what is to be asked of an object further.
 	Ask func(object string, then *workload.Then)
 	// Says is called with a text that has changed, and Held when something that
@@ -55,6 +53,45 @@ type rule struct {
 	probe     *workload.Probe
 	trouble   *workload.ObjectTrouble
 	stage     int // of the set-up, -1 for none
+}
+
+// setUp is what was set up before the load.
+type setUp struct {
+	// ready are, by stage, the things that are ready, by name.
+	ready []map[string]bool
+	asked map[string]bool // things whose server is called
+}
+
+// take looks for the rules of the set-up in a message, and is what is to be called
+// by it.
+func (s *setUp) take(rules []rule, m *message) (called []Probe) {
+	for i := range rules {
+		rule := &rules[i]
+		if rule.stage < 0 {
+			continue
+		}
+		// What was ready once has been set up, whatever the load makes of it.
+		name := m.namespace + "/" + m.name
+		if met, _ := rule.when.met(m); met && !s.ready[rule.stage][name] {
+			if !m.has(rule.probe) {
+				s.ready[rule.stage][name] = true
+			} else if address := m.address(rule.probe); address != "" && !s.asked[name] {
+				s.asked[name] = true
+				p := m.asks(rule.probe, address)
+				p.Object, p.Milestone, p.stage = name, -1, rule.stage
+				called = append(called, p)
+			}
+		}
+	}
+	return called
+}
+
+// forget drops all that is known.
+func (s *setUp) forget() {
+	clear(s.asked)
+	for _, ready := range s.ready {
+		clear(ready)
+	}
 }
 
 // told is what the resources have told of an object.
@@ -97,7 +134,7 @@ type Probe struct {
 
 // NewDescribed makes a Described that hands its events to emit.
 func NewDescribed(spec *workload.Objects, created string, emit func(record.Micros, record.Body)) *Described {
-	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then), on: make(map[string][]string), asked: make(map[string]bool),
+	d := &Described{spec: spec, objects: make(map[string]*told), resources: make([][]rule, len(spec.Resources)), lists: make([]int, len(spec.Resources)), then: make(map[int]*workload.Then), on: make(map[string][]string), setUp: setUp{asked: make(map[string]bool)},
 		said: make(map[int]string), held: make(map[*workload.Held]map[string]record.Micros)}
 	d.course = Course{Names: []string{created}, Placed: -1}
 	of := func(name string) int {
@@ -132,7 +169,7 @@ func NewDescribed(spec *workload.Objects, created string, emit func(record.Micro
 		until := &spec.SetUp[i].Until
 		at := of(until.Resource)
 		d.resources[at] = append(d.resources[at], rule{when: matcherOf(until), stage: i, probe: spec.SetUp[i].Probe})
-		d.ready = append(d.ready, make(map[string]bool))
+		d.setUp.ready = append(d.setUp.ready, make(map[string]bool))
 	}
 	d.Tracker = NewTracker(d.course, emit)
 	d.Asleep = spec.Begin != nil
@@ -143,17 +180,14 @@ func NewDescribed(spec *workload.Objects, created string, emit func(record.Micro
 func (d *Described) Course() Course { return d.course }
 
 // SetUp is how many things of a stage of the set-up are ready.
-func (d *Described) SetUp(stage int) int { return len(d.ready[stage]) }
+func (d *Described) SetUp(stage int) int { return len(d.setUp.ready[stage]) }
 
 // Forget drops all that is known, for a target that was emptied.
 func (d *Described) Forget() {
 	d.Tracker.Forget()
 	clear(d.objects)
 	clear(d.on)
-	clear(d.asked)
-	for _, ready := range d.ready {
-		clear(ready)
-	}
+	d.setUp.forget()
 }
 
 // BeginResource and EndResource are BeginList and EndList of a list of one of
@@ -223,7 +257,7 @@ func (d *Described) Refused(now record.Micros, name, reason, message string) {
 // Awaits reports whether a probe's answer is waited for.
 func (d *Described) Awaits(p Probe) bool {
 	if p.Milestone < 0 {
-		return d.asked[p.Object] && !d.ready[p.stage][p.Object]
+		return d.setUp.asked[p.Object] && !d.setUp.ready[p.stage][p.Object]
 	}
 	o := d.objects[p.Object]
 	return o != nil && o.probing&(1<<p.Milestone) != 0 && o.uids[p.resource] == p.uid
@@ -272,7 +306,7 @@ func (d *Described) Unanswered(now record.Micros) {
 // Answered says that a probe was answered at now.
 func (d *Described) Answered(now record.Micros, p Probe) {
 	if p.Milestone < 0 && d.Awaits(p) {
-		d.ready[p.stage][p.Object] = true
+		d.setUp.ready[p.stage][p.Object] = true
 		return
 	}
 	if o := d.objects[p.Object]; d.Awaits(p) {
@@ -293,28 +327,10 @@ func (d *Described) Apply(now record.Micros, change Change, resource int, raw []
 	m := &d.message
 	m.read(raw)
 	r := &d.spec.Resources[resource]
-	var called []Probe // of the set-up
 	if r.Unlabelled && m.namespace != "" && !ours(m.namespace) {
 		return nil, nil
 	}
-	for i := range d.resources[resource] {
-		rule := &d.resources[resource][i]
-		if rule.stage < 0 {
-			continue
-		}
-		// What was ready once has been set up, whatever the load makes of it.
-		name := m.namespace + "/" + m.name
-		if met, _ := rule.when.met(m); met && !d.ready[rule.stage][name] {
-			if !m.has(rule.probe) {
-				d.ready[rule.stage][name] = true
-			} else if address := m.address(rule.probe); address != "" && !d.asked[name] {
-				d.asked[name] = true
-				p := m.asks(rule.probe, address)
-				p.Object, p.Milestone, p.stage = name, -1, rule.stage
-				called = append(called, p)
-			}
-		}
-	}
+	called := d.setUp.take(d.resources[resource], m)
 	d.besides(now, change, resource, m)
 	if r.Of == ofPlace || r.Of == ofAll {
 		probes := called

@@ -1,0 +1,102 @@
+package chart
+
+import (
+	"math"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+)
+
+// axisWidth is how many characters an axis is wide.
+const axisWidth = 44
+
+// Axis is a logarithmic axis with its ticks, drawn in characters.
+type Axis struct {
+	lo, hi float64
+	ticks  []float64
+}
+
+// AxisOf is the axis of a trend, the same for all of its figure, so that
+// workloads can be compared by eye.
+func AxisOf(t compare.Trend, all []compare.Trend) Axis {
+	a := Axis{lo: math.Inf(1), hi: math.Inf(-1)}
+	for _, other := range all {
+		if other.Metric != t.Metric || other.Unit != t.Unit {
+			continue
+		}
+		for _, x := range other.Points {
+			for _, v := range []*float64{x.Low, x.Value, x.High} {
+				if v != nil && *v > 0 {
+					a.lo, a.hi = min(a.lo, *v), max(a.hi, *v)
+				}
+			}
+		}
+	}
+	if a.lo > a.hi {
+		return Axis{lo: 1, hi: 10, ticks: []float64{1, 10}}
+	}
+	// A range that is too narrow makes mountains of what is chance.
+	const least = 2
+	if r := a.hi / a.lo; r < least {
+		by := math.Sqrt(least / r)
+		a.lo, a.hi = a.lo/by, a.hi*by
+	}
+	a.lo, a.hi = a.lo/1.08, a.hi*1.08
+	for _, steps := range [][]float64{{1}, {1, 2, 5}, {1, 1.5, 2, 3, 4, 5, 7}, {1, 1.2, 1.5, 1.8, 2, 2.5, 3, 3.5, 4, 4.5, 5, 6, 7, 8, 9}} {
+		a.ticks = nil
+		for e := math.Floor(math.Log10(a.lo)); e <= math.Ceil(math.Log10(a.hi)); e++ {
+			for _, s := range steps {
+				if v := s * math.Pow(10, e); v >= a.lo && v <= a.hi {
+					a.ticks = append(a.ticks, v)
+				}
+			}
+		}
+		if len(a.ticks) >= 3 {
+			break
+		}
+	}
+	return a
+}
+
+// at is where a value lies on the axis, from 0 to 1.
+func (a Axis) at(v float64) float64 {
+	if !(v > 0) {
+		return 0
+	}
+	return min(max(math.Log(v/a.lo)/math.Log(a.hi/a.lo), 0), 1)
+}
+
+func column(at float64) int { return int(math.Round(at * (axisWidth - 1))) }
+
+// Header is the line of the ticks, each as label writes it.
+func (a Axis) Header(label func(float64) string) string {
+	line := []rune(strings.Repeat(" ", axisWidth))
+	free := 0
+	for _, v := range a.ticks {
+		text := []rune(label(v))
+		from := min(column(a.at(v)), axisWidth-len(text))
+		if from < free {
+			continue
+		}
+		copy(line[from:], text)
+		free = from + len(text) + 1
+	}
+	return string(line)
+}
+
+// Row is a line with the bar of an experiment and its figure.
+func (a Axis) Row(x compare.TrendPoint) string {
+	line := []rune(strings.Repeat(" ", axisWidth))
+	for _, v := range a.ticks {
+		line[column(a.at(v))] = '.'
+	}
+	if x.Low != nil && x.High != nil {
+		for i := column(a.at(*x.Low)); i <= column(a.at(*x.High)); i++ {
+			line[i] = '-'
+		}
+	}
+	if x.Value != nil {
+		line[column(a.at(*x.Value))] = 'o'
+	}
+	return string(line)
+}

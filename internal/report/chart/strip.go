@@ -1,0 +1,103 @@
+package chart
+
+import (
+	"math"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+)
+
+// Between is how far a moment lies behind another, both as result.json
+// writes times; NaN where one cannot be read.
+func Between(start, moment string) float64 {
+	from, err := time.Parse(time.RFC3339Nano, start)
+	to, toErr := time.Parse(time.RFC3339Nano, moment)
+	if err != nil || toErr != nil {
+		return math.NaN()
+	}
+	return to.Sub(from).Seconds()
+}
+
+// Strip is a step's time from left to right, with a mark for each breach.
+type Strip struct {
+	Marks     []stripMark
+	Hold      float64 // where the hold begins, 0 if it never did
+	HoldWidth float64
+	Took      float64 // in seconds
+	Height    float64
+}
+
+// stripMark is one breach in a strip: its lane keeps numbers from lying on each
+// other.
+type stripMark struct {
+	N       int
+	X, Y    float64
+	Decided bool
+}
+
+// Left is the corner of the mark's square.
+func (m stripMark) Left() float64 { return m.X - 10 }
+
+// Top is its other corner.
+func (m stripMark) Top() float64 { return m.Y - 10 }
+
+// TextY is where its number stands.
+func (m stripMark) TextY() float64 { return m.Y + 4.5 }
+
+// The strip's measures, in units of its picture.
+const (
+	stripLeft  = 14.0
+	stripWidth = 972.0
+	stripLane  = 24.0
+	stripLanes = 5
+)
+
+// StripOf is the strip of a step.
+func StripOf(s judge.Step) Strip {
+	took := Between(s.Start, s.End)
+	if !(took > 0) {
+		took = 1
+	}
+	x := func(seconds float64) float64 { return stripLeft + stripWidth*min(max(seconds/took, 0), 1) }
+	p := Strip{Took: took}
+	if s.ReachSeconds != nil {
+		p.Hold = math.Round(x(*s.ReachSeconds))
+		p.HoldWidth = stripLeft + stripWidth - p.Hold
+	}
+	var free [stripLanes]float64 // from where on a lane is free
+	lanes := 1
+	for i, b := range s.Breaches {
+		m := stripMark{N: i + 1, Decided: b.Decided, X: math.Round(10*x(Between(s.Start, b.Time))) / 10}
+		if math.IsNaN(m.X) {
+			m.X = stripLeft
+		}
+		lane := 0
+		for l := range free {
+			if free[l] <= m.X {
+				lane = l
+				break
+			}
+			if free[l] < free[lane] {
+				lane = l
+			}
+		}
+		free[lane] = m.X + 26
+		lanes = max(lanes, lane+1)
+		m.Y = float64(lane)
+		p.Marks = append(p.Marks, m)
+	}
+	for i := range p.Marks {
+		p.Marks[i].Y = stripLane*(float64(lanes-1)-p.Marks[i].Y) + 14
+	}
+	p.Height = stripLane*float64(lanes) + 30
+	return p
+}
+
+// Base is where the line of time lies.
+func (s Strip) Base() float64 { return s.Height - 24 }
+
+// HoldText is where the word over the hold stands.
+func (s Strip) HoldText() float64 { return min(max(s.Hold, 110), 890) }
+
+// Foot is where its figures stand.
+func (s Strip) Foot() float64 { return s.Height - 6 }

@@ -1,0 +1,161 @@
+package chart
+
+import (
+	"math"
+	"slices"
+)
+
+// Bounds of what a report shows of a curve. A curve is drawn through some of
+// its own vertices; nowhere is it further from the whole one than the
+// tolerance, on a linear and on a logarithmic axis alike.
+const (
+	// tolerance is the largest vertical distance, as a share of a curve's own
+	// height, that thinning may make.
+	tolerance = 0.001
+	// maxVertices bounds a curve's vertices. A curve that takes more within
+	// the tolerance is thinned with a larger one, which is then stated.
+	maxVertices = 400
+)
+
+// vertex is a corner of a curve of straight lines. X does not decrease along a
+// curve; at a jump two vertices share it.
+type vertex struct{ x, y float64 }
+
+// thin chooses vertices of a curve so that the lines between them stay within
+// a vertical distance of the curve. The first, the last and those marked in
+// keep (which may be nil) are among them. With logX the lines are held to the
+// distance on a logarithmic axis of x too, where a straight line is another
+// one. It returns indices in order and the distance that it took, which is
+// more than asked only where that needed more than most vertices.
+func thin(curve []vertex, keep []bool, distance float64, most int, logX bool) (chosen []int, took float64) {
+	for {
+		chosen = thinWithin(curve, keep, distance, logX)
+		kept := 0
+		for _, k := range keep {
+			if k {
+				kept++
+			}
+		}
+		if len(chosen) <= max(most, 2*kept+2) {
+			return chosen, distance
+		}
+		distance *= 1.25
+	}
+}
+
+// cone is the set of slopes of lines from one vertex that pass all vertices
+// since then within the distance.
+type cone struct{ lo, hi float64 }
+
+func newCone() cone { return cone{math.Inf(-1), math.Inf(1)} }
+
+// narrow takes in a vertex at a distance du on the axis and dy in height.
+func (c *cone) narrow(du, dy, distance float64) {
+	if du <= 0 {
+		if math.Abs(dy) > distance {
+			c.lo, c.hi = math.Inf(1), math.Inf(-1) // a jump that no line may skip
+		}
+		return
+	}
+	c.lo, c.hi = max(c.lo, (dy-distance)/du), min(c.hi, (dy+distance)/du)
+}
+
+func (c *cone) empty() bool { return c.lo > c.hi }
+
+// holds reports whether the line to a vertex lies in the cone. A vertex at the
+// same place on the axis is reached by a vertical line, which passes through
+// all between.
+func (c *cone) holds(du, dy float64) bool {
+	if du <= 0 {
+		return true
+	}
+	s := dy / du
+	return c.lo <= s && s <= c.hi
+}
+
+// thinWithin goes from each chosen vertex to the furthest that a straight line
+// may reach.
+func thinWithin(curve []vertex, keep []bool, distance float64, logX bool) []int {
+	if len(curve) == 0 {
+		return nil
+	}
+	chosen := []int{0}
+	for at := 0; at < len(curve)-1; {
+		next := at + 1
+		linear, logarithmic := newCone(), newCone()
+		for i := at + 1; i < len(curve); i++ {
+			du, dy := curve[i].x-curve[at].x, curve[i].y-curve[at].y
+			dl := logarithm(curve[i].x) - logarithm(curve[at].x)
+			if linear.holds(du, dy) && (!logX || logarithmic.holds(dl, dy)) {
+				next = i
+			}
+			if keep != nil && keep[i] {
+				break
+			}
+			linear.narrow(du, dy, distance)
+			logarithmic.narrow(dl, dy, distance)
+			if linear.empty() || logX && logarithmic.empty() {
+				break
+			}
+		}
+		if keep != nil {
+			// A line may end before a vertex that is kept, never beyond it.
+			for i := at + 1; i < next; i++ {
+				if keep[i] {
+					next = i
+				}
+			}
+		}
+		chosen = append(chosen, next)
+		at = next
+	}
+	return chosen
+}
+
+// logarithm is where x lies on a logarithmic axis that begins at 1.
+func logarithm(x float64) float64 { return math.Log(max(x, 1)) }
+
+// quantilesKept are the quantiles at which a distribution is drawn exactly.
+func quantilesKept() []float64 { return []float64{0.5, 0.9, 0.95, 0.99} }
+
+// distributionOf thins the cumulative distribution of sorted times out of n, of
+// which n - len(sorted) never came, to about most vertices.
+func distributionOf(sorted []int64, n, most int) curve {
+	if len(sorted) == 0 || n == 0 {
+		return curve{N: n, X: []int64{}, Y: []int64{}}
+	}
+	line := make([]vertex, 0, 2*len(sorted))
+	var rank []int // of the curve's upper vertices: how many are there
+	for i := 0; i < len(sorted); {
+		j := i
+		for j < len(sorted) && sorted[j] == sorted[i] {
+			j++
+		}
+		x := float64(sorted[i])
+		line = append(line, vertex{x, float64(i)}, vertex{x, float64(j)})
+		rank = append(rank, j)
+		i = j
+	}
+	keep := make([]bool, len(line))
+	for _, q := range quantilesKept() {
+		k := int(math.Ceil(q*float64(n) - 1e-9*float64(n)))
+		if i, _ := slices.BinarySearch(rank, k); i < len(rank) {
+			keep[2*i], keep[2*i+1] = true, true
+		}
+	}
+	return thinned(line, keep, n, most, true)
+}
+
+// thinned is a curve of n objects through about most of a line's vertices, and
+// those marked in keep; see thin.
+func thinned(line []vertex, keep []bool, n, most int, logX bool) curve {
+	chosen, took := thin(line, keep, tolerance*float64(n), most, logX)
+	if len(chosen) == len(line) {
+		took = 0
+	}
+	var x, y []int64
+	for _, i := range chosen {
+		x, y = append(x, int64(line[i].x)), append(y, int64(line[i].y))
+	}
+	return curve{N: n, X: differences(x), Y: differences(y), Took: share(took / float64(n))}
+}

@@ -1,0 +1,80 @@
+// Package page writes what package view has shaped as one page that needs nothing
+// else, and that a browser lets reach nothing else.
+package page
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"html/template"
+	"io"
+
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/view"
+)
+
+// templates are the page and its parts.
+//
+//go:embed *.html
+var templates embed.FS
+
+// The bundle is built from ui/ by `make ui`.
+//
+//go:embed assets/report.js
+var script string
+
+//go:embed assets/report.css
+var style string
+
+// Bundle is the script and the style that stand in each page.
+func Bundle() (js, css string) { return script, style }
+
+// Write writes a page with the data that its charts are drawn from.
+func Write(w io.Writer, p view.Page) error {
+	// It has <, > and & as escapes: no text can end the element.
+	encoded, err := record.Encode(p.Data, "")
+	if err != nil {
+		return err
+	}
+	t, err := template.New("page.html").Funcs(view.Words()).Funcs(template.FuncMap{"named": named}).ParseFS(templates, "*.html")
+	if err != nil {
+		return err
+	}
+	return t.Execute(w, struct {
+		view.Page
+		Style        template.CSS
+		Script, Data template.JS
+		Packed       template.HTML
+		Policy       string
+	}{
+		p, template.CSS(style), template.JS(script), template.JS(encoded), template.HTML(p.Packed),
+		"default-src 'none'; script-src " + HashSource(script) + "; style-src " + HashSource(style) + "; img-src data:; base-uri 'none'; form-action 'none'",
+	})
+}
+
+// namedTable is a table with what it is called for those who cannot see it, and
+// the class of each column.
+type namedTable struct {
+	view.Table
+	Name string
+}
+
+func named(t view.Table, name string) namedTable { return namedTable{t, name} }
+
+// Class is that of a cell: what is to the right are figures, but for the first
+// column, which names the row.
+func (t namedTable) Class(column int) string {
+	switch {
+	case column > 0 && t.Align[column] == 'r':
+		return "n"
+	case column > 0:
+		return "wrap"
+	}
+	return ""
+}
+
+// HashSource lets one text run as script or style, and no other.
+func HashSource(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "'sha256-" + base64.StdEncoding.EncodeToString(sum[:]) + "'"
+}

@@ -1,0 +1,155 @@
+// Package report reads what a run directory holds and leaves its page there. Package
+// view shapes what is said; text and page write it.
+package report
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/objects"
+	"plimsoll.dev/plimsoll/internal/plan"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/record/upgrade"
+	"plimsoll.dev/plimsoll/internal/report/page"
+	"plimsoll.dev/plimsoll/internal/report/view"
+)
+
+// NoResultError says that a run directory holds no judgement to report.
+type NoResultError struct {
+	Dir string
+	Err error
+}
+
+func (e *NoResultError) Error() string {
+	return fmt.Sprintf("%s has no result to report: %v", e.Dir, e.Err)
+}
+
+// Unwrap is what kept the result from being read.
+func (e *NoResultError) Unwrap() error { return e.Err }
+
+// WriteFile writes report.html into a run directory, from what the directory
+// holds: a result.json, and everything else as far as it is there. Before is the
+// kind of the objects of a result that does not say it.
+func WriteFile(dir record.Dir, before record.ObjectKind) error {
+	page, err := Page(dir, before)
+	if err != nil {
+		return err
+	}
+	return dir.WriteFile(record.ReportFile, page)
+}
+
+// Page is what WriteFile writes, for those who want it elsewhere.
+func Page(dir record.Dir, before record.ObjectKind) ([]byte, error) {
+	in, err := Read(dir, before)
+	if err != nil {
+		return nil, err
+	}
+	return written(dir, func() (view.Page, error) { return view.RunPage(in) })
+}
+
+// WriteGridFile writes the page of a grid beside its result.json. Dir tells the
+// plan as it was run; where that cannot be read the page says so.
+func WriteGridFile(dir record.Dir, g judge.Grid) error {
+	var in view.Input
+	if err := readPlan(dir, &in); err != nil {
+		in.Missing = append(in.Missing, fmt.Sprintf("%s could not be read, so the plan is not shown: %v", record.ExperimentFile, err))
+	}
+	html, err := written(dir, func() (view.Page, error) { return view.GridPage(in, g) })
+	if err != nil {
+		return err
+	}
+	return dir.WriteFile(record.ReportFile, html)
+}
+
+// written is a page of what a directory holds.
+func written(dir record.Dir, shaped func() (view.Page, error)) ([]byte, error) {
+	var html bytes.Buffer
+	p, err := shaped()
+	if err == nil {
+		err = page.Write(&html, p)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("report %s: %w", dir, err)
+	}
+	return html.Bytes(), nil
+}
+
+// Read reads what a report shows from a run directory. The error is a
+// *NoResultError where no result.json can be read; anything else that is
+// missing is said on the page. Before is as for WriteFile.
+func Read(dir record.Dir, before record.ObjectKind) (view.Input, error) {
+	var in view.Input
+	if err := dir.ReadJSON(record.ResultFile, &in.Result); err != nil {
+		return in, &NoResultError{string(dir), err}
+	}
+	if in.Result.Schema != judge.ResultSchema {
+		return in, &NoResultError{string(dir), fmt.Errorf("its schema is %q, this program reads %q", in.Result.Schema, judge.ResultSchema)}
+	}
+	if in.Result.ObjectKind == nil {
+		in.Result.ObjectKind = &before
+	}
+	missing := func(file string, what string, err error) {
+		if errors.Is(err, fs.ErrNotExist) {
+			in.Missing = append(in.Missing, fmt.Sprintf("there is no %s: %s", file, what))
+			return
+		}
+		in.Missing = append(in.Missing, fmt.Sprintf("%s could not be read, so %s: %v", file, what, err))
+	}
+	err := readPlan(dir, &in)
+	if err != nil {
+		missing(record.ExperimentFile, "the plan is not shown", err)
+	}
+	if in.Environment, err = upgrade.Environment(dir); err != nil {
+		missing(record.EnvironmentFile, "the environment is not shown", err)
+	}
+	if slices.ContainsFunc(in.Result.Steps, func(s judge.Step) bool { return s.Requests != nil }) {
+		if in.Windows, err = objects.Windows(dir); err != nil || in.Windows == nil {
+			missing(record.WindowsFile, "distributions and the course of the run are not drawn", cmp.Or(err, fs.ErrNotExist))
+		}
+		if in.Samples, err = samplesOf(dir, in.Result.ObjectKind.Charts); err != nil {
+			missing(record.HistoryFile, "not all that parts of the target reported is drawn", err)
+		}
+	} else if in.Objects, err = objects.Read(dir, nil); err != nil {
+		missing(record.ObjectsFile, "distributions and the course of the run are not shown", err)
+	}
+	return in, nil
+}
+
+// readPlan reads the plan as it was run.
+func readPlan(dir record.Dir, in *view.Input) error {
+	text, err := os.ReadFile(dir.Path(record.ExperimentFile))
+	if err != nil {
+		return err
+	}
+	in.PlanText = string(text)
+	if grid := filepath.Dir(filepath.Dir(string(dir))); record.IsGrid(grid) {
+		in.GridPage = "../../" + record.ReportFile
+	}
+	in.Plan, err = plan.Parse(record.ExperimentFile, text)
+	if err != nil {
+		in.Plan = nil
+	}
+	return err
+}
+
+// samplesOf are the samples by the step's ID that charts are drawn from.
+func samplesOf(dir record.Dir, charts []record.Chart) (map[int][]record.Event, error) {
+	if len(charts) == 0 {
+		return nil, nil
+	}
+	samples := make(map[int][]record.Event)
+	_, err := record.ReadHistory(dir, func(e record.Event) error {
+		if r, ok := e.Body.(*record.Reading); ok && slices.ContainsFunc(charts, func(c record.Chart) bool { return c.Source == r.Source }) {
+			samples[e.Step] = append(samples[e.Step], e)
+		}
+		return nil
+	})
+	return samples, err
+}

@@ -1,0 +1,163 @@
+package text
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"plimsoll.dev/plimsoll/internal/report/view"
+)
+
+// What a table that is too wide does to its cells.
+const (
+	leastText = 8  // columns of text keep this width
+	leastHead = 16 // a word of a head stays whole up to this width
+	mostLines = 4  // of a cell; the page and result.json have all of it
+)
+
+// writeTable writes rows below each other. Where they would be wider than the
+// terminal, text goes on in further lines, and so does the head of figures;
+// figures and drawings stay whole. A column is no wider than what stands in it then.
+func writeTable(out *strings.Builder, width, indent int, t view.Table) {
+	rows := make([][]string, len(t.Rows))
+	for r, row := range t.Rows {
+		for _, cell := range row {
+			rows[r] = append(rows[r], Printable(cell))
+		}
+	}
+	wide, gap := columnWidths(t.Align, rows), 2
+	if room := width - indent; width > 0 && sum(wide)+gap*(len(wide)-1) > room {
+		least := leastWidths(t.Align, rows)
+		if sum(wide)+len(wide)-1 <= room || sum(least)+gap*(len(least)-1) > room {
+			gap = 1
+		}
+		narrowTo(wide, least, room-gap*(len(wide)-1))
+	}
+	cells := make([][][]string, len(rows)) // of a row, of a column: its lines
+	used := make([]int, len(wide))
+	for r, row := range rows {
+		for i, cell := range row {
+			lines := []string{cell}
+			if t.Align[i] != 'd' && (r == 0 || t.Align[i] == 'l') {
+				lines = wrap(cell, wide[i])
+			}
+			for _, line := range lines {
+				used[i] = max(used[i], utf8.RuneCountInString(line))
+			}
+			cells[r] = append(cells[r], lines)
+		}
+	}
+	for _, row := range cells {
+		lines := 1
+		for _, cell := range row {
+			lines = max(lines, len(cell))
+		}
+		for l := range lines {
+			var b strings.Builder
+			b.WriteString(strings.Repeat(" ", indent))
+			for i, cell := range row {
+				text := ""
+				if l < len(cell) {
+					text = cell[l]
+				}
+				fill := strings.Repeat(" ", used[i]-utf8.RuneCountInString(text))
+				if t.Align[i] == 'r' {
+					text, fill = fill, text
+				}
+				b.WriteString(text + fill + strings.Repeat(" ", gap))
+			}
+			out.WriteString(strings.TrimRight(b.String(), " ") + "\n")
+		}
+	}
+}
+
+// columnWidths are the widths at which nothing is wrapped.
+func columnWidths(align string, rows [][]string) []int {
+	wide := make([]int, len(align))
+	for _, row := range rows {
+		for i, cell := range row {
+			wide[i] = max(wide[i], utf8.RuneCountInString(cell))
+		}
+	}
+	return wide
+}
+
+// leastWidths are the widths below which columns are not narrowed: that of the
+// figures, or of a word.
+func leastWidths(align string, rows [][]string) []int {
+	least := make([]int, len(align))
+	for r, row := range rows {
+		for i, cell := range row {
+			if align[i] == 'd' || r > 0 && align[i] == 'r' {
+				least[i] = max(least[i], utf8.RuneCountInString(cell))
+				continue
+			}
+			for word := range strings.FieldsSeq(cell) {
+				most := leastText
+				if r == 0 && align[i] == 'r' {
+					most = leastHead
+				}
+				least[i] = max(least[i], min(utf8.RuneCountInString(word), most))
+			}
+		}
+	}
+	return least
+}
+
+// narrowTo narrows columns, the widest first, until they come to the room or
+// none can be narrowed.
+func narrowTo(wide, least []int, room int) {
+	for sum(wide) > room {
+		widest := -1
+		for i := range wide {
+			if wide[i] > least[i] && (widest < 0 || wide[i] > wide[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return
+		}
+		wide[widest]--
+	}
+}
+
+func sum(list []int) (n int) {
+	for _, x := range list {
+		n += x
+	}
+	return n
+}
+
+// wrap divides a text into lines of at most so many characters: between words,
+// and within one that is longer. What does not fit into mostLines is left out,
+// with a sign.
+func wrap(text string, width int) []string {
+	width = max(width, 1)
+	if utf8.RuneCountInString(text) <= width {
+		return []string{text}
+	}
+	var lines []string
+	var line []rune
+	for word := range strings.FieldsSeq(text) {
+		rest := []rune(word)
+		if len(line) > 0 {
+			if len(line)+1+len(rest) <= width {
+				line = append(append(line, ' '), rest...)
+				continue
+			}
+			lines, line = append(lines, string(line)), nil
+		}
+		for len(rest) > width {
+			lines, rest = append(lines, string(rest[:width])), rest[width:]
+		}
+		line = slices.Clone(rest)
+	}
+	if len(line) > 0 {
+		lines = append(lines, string(line))
+	}
+	if len(lines) > mostLines {
+		last := []rune(lines[mostLines-1])
+		lines = append(lines[:mostLines-1], string(last[:min(len(last), width-1)])+"…")
+	}
+	return lines
+}

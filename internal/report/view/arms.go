@@ -1,0 +1,320 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/words"
+)
+
+// armsPart is what the page says of a comparison of arms. It comes from the
+// comparison alone, be it one run's or that of recorded experiments.
+type armsPart struct {
+	*compare.Comparison
+	Names      string // of the arms other than the baseline
+	Confidence string
+	MarginText string
+	Sides      []string // the baseline first
+	Levels     []levelPart
+	HasRuns    bool // any metric has figures
+	HasSeries  bool // any distribution is there
+	HasMetrics bool
+}
+
+// levelPart compares one arm with the baseline at one level.
+type levelPart struct {
+	compare.LevelComparison
+	Index   int
+	Name    string
+	Further string // how many further runs would decide
+	Blocks  Table
+	Groups  []metricGroup
+	Series  []seriesPart
+}
+
+type metricGroup struct {
+	Title, Note string
+	Rows        []metricRow
+}
+
+type metricRow struct {
+	equalMetrics
+	Decides bool
+	Bar     *chart.Bar // nil where nothing is known of a change
+}
+
+// seriesPart compares the distributions of a milestone, and of those that were
+// reached at the same moments.
+type seriesPart struct {
+	compare.SeriesComparison
+	Milestones string
+	Effects    []fact
+	Shifts     Table
+	Never      string
+}
+
+// armsOfPage is the part of a comparison, nil where a result has none.
+func armsOfPage(r judge.Result, unit string) *armsPart {
+	c := r.Comparison
+	if c == nil {
+		return nil
+	}
+	p := &armsPart{Comparison: c, Names: words.And(armsOf(c)), Sides: append([]string{c.Baseline}, armsOf(c)...), Confidence: fmt.Sprintf("%g %%", round(100*(1-c.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*c.Margin))}
+	for i, l := range c.Levels {
+		part := levelOfPage(c, l, unit)
+		part.Index = i
+		p.HasRuns = p.HasRuns || part.Blocks.Any()
+		p.HasSeries = p.HasSeries || len(part.Series) > 0
+		p.HasMetrics = p.HasMetrics || len(part.Groups) > 0
+		p.Levels = append(p.Levels, part)
+	}
+	return p
+}
+
+// lineInterval is the change within the brackets of the change of a load line.
+func lineInterval(l compare.LineComparison) string {
+	return words.Within(l.Lo, l.Hi, words.Change)
+}
+
+func levelOfPage(c *compare.Comparison, l compare.LevelComparison, unit string) levelPart {
+	p := levelPart{LevelComparison: l, Name: strings.TrimSpace(fmt.Sprintf("%s against %s at %s %s", l.Arm, c.Baseline, words.Number(l.Level), unit))}
+	switch {
+	case l.MoreRuns > 0:
+		p.Further = fmt.Sprintf("about %d of each arm", l.MoreRuns)
+	case l.MoreRuns < 0:
+		p.Further = "too many to be worth it"
+	}
+	p.Blocks = runTable(c, l)
+	p.Groups = groupsOf(c, l)
+	p.Series = seriesOf(c, l)
+	return p
+}
+
+// kindsInOrder are the kinds of metrics with their titles, in the order in
+// which they are shown.
+func kindsInOrder() [][3]string {
+	return [][3]string{
+		{compare.KindLatency, "Latency", "from time zero to a milestone; an object that never reached it counts as infinitely late"},
+		{compare.KindRequest, "Requests", "from a request to its reply"},
+		{compare.KindRate, "Rates", "more is better"},
+		{compare.KindMetric, "Metrics", "that the target declares"},
+		{compare.KindCPU, "CPU time", "of each process over the whole run"},
+		{compare.KindMemory, "Memory", "the peak resident memory of the run"},
+		{compare.KindGrowth, "Growth of memory", "the peak less the memory at the start of the run"},
+	}
+}
+
+// groupsOf are all metrics by kind, the one that decides first in its own.
+func groupsOf(c *compare.Comparison, l compare.LevelComparison) []metricGroup {
+	if len(l.Primary.Baseline)+len(l.Primary.Arm)+len(l.Others) == 0 {
+		return nil
+	}
+	wide := chart.Widest(c.Margin, append([]compare.Compared{l.Primary}, l.Others...))
+	known := kindsInOrder()
+	groups := make([]metricGroup, len(known), len(known)+1)
+	for i, k := range known {
+		groups[i] = metricGroup{Title: k[1], Note: k[2]}
+	}
+	groups = append(groups, metricGroup{Title: "Other"})
+	add := func(m equalMetrics, decides bool) {
+		at := slices.IndexFunc(known, func(k [3]string) bool { return k[0] == m.Kind })
+		if at < 0 {
+			at = len(known)
+		}
+		row := metricRow{equalMetrics: m, Decides: decides}
+		if m.Change != nil {
+			row.Bar = chart.BarOf(c.Margin, m.Compared, wide)
+		}
+		groups[at].Rows = append(groups[at].Rows, row)
+	}
+	for i, m := range groupMetrics(l) {
+		if i > 0 || len(m.Baseline)+len(m.Arm) > 0 {
+			add(m, i == 0)
+		}
+	}
+	return slices.DeleteFunc(groups, func(g metricGroup) bool { return len(g.Rows) == 0 })
+}
+
+// medianOf is the median of a metric's runs as it is shown.
+func medianOf(m compare.Compared, runs []*float64) string {
+	if len(runs) == 0 {
+		return "-"
+	}
+	sorted := make([]float64, len(runs))
+	for i, v := range runs {
+		if sorted[i] = math.Inf(1); v != nil { // never is latest
+			sorted[i] = *v
+		}
+	}
+	slices.Sort(sorted)
+	mean := (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
+	if math.IsInf(mean, 1) {
+		return figureIn(m, nil)
+	}
+	return figureIn(m, &mean)
+}
+
+// eachOf is a metric's figure in each run, of what is compared by run only; else
+// "".
+func eachOf(m compare.Compared, runs []*float64) string {
+	if !strings.HasSuffix(m.Metric, " max") && m.Kind != compare.KindMemory {
+		return ""
+	}
+	list := make([]string, len(runs))
+	for i, v := range runs {
+		list[i] = strings.ReplaceAll(figureIn(m, v), " ", "\u00a0")
+	}
+	return strings.Join(list, ", ")
+}
+
+// round is x to two digits after the point.
+func round(x float64) float64 { return math.Round(100*x) / 100 }
+
+// seriesOf are the distributions of a level, those that are the same together.
+func seriesOf(c *compare.Comparison, l compare.LevelComparison) []seriesPart {
+	var list []seriesPart
+	for _, s := range l.Series {
+		if at := slices.IndexFunc(list, func(o seriesPart) bool { return sameSeries(o.SeriesComparison, s) }); at >= 0 {
+			list[at].Milestones += ", " + s.Milestone
+			continue
+		}
+		p := seriesPart{SeriesComparison: s, Milestones: s.Milestone, Effects: effectsOf(c, l, s)}
+		p.Shifts = shiftTable(c, l, s)
+		p.Never = strings.Join(neverOf(c, l, s, words.Count), " and ")
+		list = append(list, p)
+	}
+	return list
+}
+
+// sameSeries reports whether two milestones of one component were reached at
+// the same moments, as far as the curves tell.
+func sameSeries(a, b compare.SeriesComparison) bool {
+	same := func(x, y compare.Form) bool {
+		return x.N == y.N && x.Censored == y.Censored && slices.Equal(x.Curve, y.Curve)
+	}
+	return a.Component == b.Component && same(a.Baseline, b.Baseline) && same(a.Arm, b.Arm)
+}
+
+// neverOf says of which arms objects never reached a milestone, none where all
+// did.
+func neverOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison, count func(int) string) []string {
+	var list []string
+	for _, x := range []struct {
+		arm string
+		f   compare.Form
+	}{{c.Baseline, s.Baseline}, {l.Arm, s.Arm}} {
+		if x.f.Censored > 0 {
+			list = append(list, fmt.Sprintf("%s of %s objects of %s", count(x.f.Censored), count(x.f.N), x.arm))
+		}
+	}
+	return list
+}
+
+// leastP is the smallest p-value that a permutation test of so few blocks can
+// give; 0 blocks where they are many, or none.
+func leastP(c *compare.Comparison, l compare.LevelComparison) (blocks int, least float64) {
+	if blocks = min(l.Runs[0], l.Runs[1]); !c.Paired || blocks >= 12 {
+		return 0, 0
+	}
+	return blocks, 2 / math.Exp2(float64(blocks))
+}
+
+// effectsOf are the sizes of the effect with what each means.
+func effectsOf(c *compare.Comparison, l compare.LevelComparison, s compare.SeriesComparison) []fact {
+	var list []fact
+	if s.Superiority != nil {
+		list = append(list, fact{"Probability of being later", words.Percent(100 * *s.Superiority), fmt.Sprintf("The share of pairs in which an object of %s is later than one of %s; 50 %% is no difference.", l.Arm, c.Baseline)})
+	}
+	if s.Distance != nil {
+		list = append(list, fact{"Largest distance", words.Percent(100 * *s.Distance), "The Kolmogorov-Smirnov distance of the two distributions; 0 % is no difference, 100 % is no overlap."})
+	}
+	if s.PermutationP != nil {
+		note := "The p-value of a permutation test: the share of assignments of runs to arms with at least this distance."
+		if blocks, least := leastP(c, l); blocks > 0 {
+			note += fmt.Sprintf(" With %d blocks it cannot be below %s.", blocks, words.Percent(100*least))
+		}
+		list = append(list, fact{"Permutation test", words.Percent(100 * *s.PermutationP), note})
+	}
+	return list
+}
+
+// toneOf is the verdict of a step that looks like this one: a comparison has
+// verdicts of its own.
+func toneOf(verdict any) slo.Verdict {
+	switch v := fmt.Sprint(verdict); stats.Verdict(v) {
+	case stats.Better, stats.Equivalent, stats.NotWorse:
+		return slo.Pass
+	case stats.Worse:
+		return slo.Breached
+	default:
+		return slo.Verdict(v)
+	}
+}
+
+// factsOfArms are the figures beside the headline of a comparison.
+func factsOfArms(r judge.Result) []fact {
+	c, l := r.Comparison, decidingLevel(r)
+	var list []fact
+	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
+	if c.LinesDecide() {
+		line := c.Lines[max(0, slices.IndexFunc(c.Lines, func(x compare.LineComparison) bool { return string(x.Verdict) == string(r.Verdict) }))]
+		add("Load line of "+c.Baseline, bracketText(line.Baseline, ""), line.Unit+", goal "+line.Goal)
+		add("Load line of "+words.And(armsOf(c)), bracketText(line.Arm, ""), line.Unit+", goal "+line.Goal)
+		if open := lineInterval(line); open != "" {
+			add("Change", open, "the change within the brackets")
+		}
+		return list
+	}
+	if l == nil {
+		return list
+	}
+	if p := l.Primary; p.Lo != nil && p.Hi != nil {
+		add(fmt.Sprintf("%g %% interval", round(100*(1-c.Alpha))), words.ChangeInterval(p.Lo, p.Hi), fmt.Sprintf("of the change of %s, %s against %s", p.Called(), l.Arm, c.Baseline))
+	}
+	add("Margin", fmt.Sprintf("± %g %%", round(100*c.Margin)), "a change within it counts as none")
+	if l.Runs[0]+l.Runs[1] > 0 {
+		note := "in separate experiments"
+		if c.Paired {
+			note = "side by side, in blocks"
+		}
+		add("Valid runs", fmt.Sprintf("%d + %d", l.Runs[0], l.Runs[1]), note)
+	}
+	if l.Superiority != nil {
+		add("Later", words.Percent(100**l.Superiority), fmt.Sprintf("of all pairs of an object of %s and one of %s", l.Arm, c.Baseline))
+	}
+	return list
+}
+
+// markOfArms is what stands in the mark of a comparison: the change that its
+// verdict stands on.
+func markOfArms(r judge.Result) (mark, unit string) {
+	c := r.Comparison
+	for _, line := range c.Lines {
+		if c.LinesDecide() && string(line.Verdict) == string(r.Verdict) && line.Change != nil {
+			return wholeChange(*line.Change), "load line"
+		}
+	}
+	l := decidingLevel(r)
+	if c.Refused != "" || c.LinesDecide() || l == nil || l.Primary.Change == nil {
+		return "?", ""
+	}
+	_, quantile, _ := strings.Cut(l.Primary.Metric, " ")
+	return wholeChange(*l.Primary.Change), cmp.Or(l.Primary.Title, quantile, l.Primary.Metric)
+}
+
+// wholeChange is a change to the percent, or to a tenth where that would be
+// little of it.
+func wholeChange(x float64) string {
+	if math.Abs(x) < 0.0995 {
+		return fmt.Sprintf("%+.1f\u00a0%%", 100*x)
+	}
+	return fmt.Sprintf("%+.0f\u00a0%%", 100*x)
+}

@@ -1,0 +1,101 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/words"
+)
+
+// boundLines say what bound the steps, as far as it is known.
+func boundLines(r judge.Result) []string {
+	type group struct {
+		what     string
+		steps    []int
+		lo, hi   float64 // Gbit/s
+		measured bool
+	}
+	var groups []*group
+	for _, s := range r.Steps {
+		if s.Bottleneck == nil {
+			continue
+		}
+		held := slices.IndexFunc(s.Bottleneck.Bounds, func(b judge.BoundShare) bool { return b.Held })
+		if held < 0 {
+			continue
+		}
+		what := s.Bottleneck.Bounds[held].What
+		i := slices.IndexFunc(groups, func(g *group) bool { return g.what == what })
+		if i < 0 {
+			i = len(groups)
+			groups = append(groups, &group{what: what, lo: math.Inf(1)})
+		}
+		g := groups[i]
+		g.steps = append(g.steps, s.ID)
+		if s.Requests != nil && s.Requests.BitsPerSecond != nil {
+			bits := s.Requests.BitsPerSecond
+			g.measured, g.lo, g.hi = true, min(g.lo, *bits/1e9), max(g.hi, *bits/1e9)
+		}
+	}
+	var list []string
+	for _, g := range groups {
+		text := fmt.Sprintf("Bound in %s: %s", record.StepsText(g.steps), g.what)
+		lo, hi := fmt.Sprintf("%.3g", g.lo), fmt.Sprintf("%.3g", g.hi)
+		switch {
+		case g.measured && lo == hi:
+			text += fmt.Sprintf("; answers came to %s Gbit/s", hi)
+		case g.measured:
+			text += fmt.Sprintf("; answers came to %s to %s Gbit/s", lo, hi)
+		}
+		list = append(list, text)
+	}
+	for _, s := range r.Steps {
+		if s.Bottleneck != nil && s.Bottleneck.Slowdown != nil {
+			list = append(list, fmt.Sprintf("Slowed down in step %d: %s", s.ID, s.Bottleneck.Slowdown))
+		}
+	}
+	return list
+}
+
+// recordedLines tells of the slowest single requests on record over all steps, and
+// of those that failed, a few of each.
+func recordedLines(r judge.Result) []string {
+	const few = 5
+	type one struct {
+		judge.RecordedRequest
+		step int
+	}
+	var done, failed []one
+	for _, s := range r.Steps {
+		if s.Requests == nil {
+			continue
+		}
+		for _, x := range s.Requests.Recorded {
+			if x.Failed == "" {
+				done = append(done, one{x, s.ID})
+			} else {
+				failed = append(failed, one{x, s.ID})
+			}
+		}
+	}
+	var lines []string
+	for _, list := range [][]one{done, failed} {
+		slices.SortStableFunc(list, func(a, b one) int { return cmp.Compare(b.Seconds, a.Seconds) })
+		for _, x := range list[:min(len(list), few)] {
+			text := fmt.Sprintf("Slow request in step %d: %s", x.step, words.Seconds(x.Seconds))
+			if x.Failed != "" {
+				text = fmt.Sprintf("Failed request in step %d: %s after %s", x.step, x.Failed, words.Seconds(x.Seconds))
+			}
+			text += fmt.Sprintf(", due at %s, sent %s later", words.Moment(x.Due), words.Seconds(x.Late))
+			if x.Retried {
+				text += " and once more"
+			}
+			lines = append(lines, text+", to "+x.Place)
+		}
+	}
+	return lines
+}

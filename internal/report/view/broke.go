@@ -1,0 +1,306 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/words"
+)
+
+// brokePart is what broke first, as the page shows it.
+type brokePart struct {
+	Lead      string // in a sentence; "" where nothing decided
+	Says      string
+	Steps     []brokeStep // the one that decided first, then the others in order
+	Diagnosis []judge.Diagnosis
+	Logs      []logRow
+	Normal    string // what the conditions are compared with
+	Figures   Table
+}
+
+// brokeStep is one step's breaches.
+type brokeStep struct {
+	judge.Step
+	Open  bool
+	Strip chart.Strip
+	Rows  []brokeRow
+}
+
+// brokeRow is a breach with its number in the strip.
+type brokeRow struct {
+	judge.Breach
+	N     int
+	After string // the moment, from the start of the step
+	Mark  string // what it is: first, decided, usual, seen
+	Then  string // the load at that moment
+}
+
+// logRow is a sample of a log with its step.
+type logRow struct {
+	judge.LogTail
+	Step int
+}
+
+// brokeOf is nil where nothing broke and nothing was recognised.
+func brokeOf(r judge.Result, unit string) *brokePart {
+	p := &brokePart{Diagnosis: r.Diagnosis}
+	first := r.BrokeFirst
+	if first != nil {
+		if first.Says != "" {
+			p.Says = words.Sentence(first.Says)
+		}
+		if s := stepOf(r, first.Step); s != nil {
+			p.Lead = fmt.Sprintf("In step %d, at %s %s, the first breach came after %s: %s.",
+				s.ID, words.Number(s.LevelReached), unit, afterStart(*s, first.Breach), first.Breach.What)
+		}
+		if first.Conditions != nil {
+			p.Normal, p.Figures = normalOf(r), conditionTable(first.Conditions.Figures)
+		}
+	}
+	for _, s := range r.Steps {
+		for _, l := range s.Logs {
+			p.Logs = append(p.Logs, logRow{l, s.ID})
+		}
+		if len(s.Breaches) == 0 {
+			continue
+		}
+		step := brokeStep{Step: s, Open: first != nil && s.ID == first.Step, Strip: chart.StripOf(s)}
+		for i, b := range s.Breaches {
+			step.Rows = append(step.Rows, brokeRow{b, i + 1, afterStart(s, b), markOf(first, b), loadText(b.Load, unit)})
+		}
+		if step.Open {
+			p.Steps = slices.Insert(p.Steps, 0, step)
+		} else {
+			p.Steps = append(p.Steps, step)
+		}
+	}
+	if len(p.Steps) == 0 && len(p.Diagnosis) == 0 && len(p.Logs) == 0 {
+		return nil
+	}
+	return p
+}
+
+func stepOf(r judge.Result, id int) *judge.Step {
+	if i := slices.IndexFunc(r.Steps, func(s judge.Step) bool { return s.ID == id }); i >= 0 {
+		return &r.Steps[i]
+	}
+	return nil
+}
+
+// markOf is what a breach is among those of its step.
+func markOf(first *judge.BrokeFirst, b judge.Breach) string {
+	switch {
+	case first != nil && b.Step == first.Step && b.Kind == first.Breach.Kind && b.What == first.Breach.What:
+		return "first"
+	case b.Decided:
+		return "decided"
+	case b.Usual:
+		return "usual"
+	}
+	return "seen"
+}
+
+func afterStart(s judge.Step, b judge.Breach) string {
+	x := chart.Between(s.Start, b.Time)
+	if math.IsNaN(x) {
+		return "-"
+	}
+	return words.Seconds(max(x, 0))
+}
+
+func loadText(l judge.StepProgress, unit string) string {
+	if l.Backlog > 0 {
+		return fmt.Sprintf("%s behind, %s %s", words.Counted(l.Backlog, "request"), words.Number(l.Level), unit)
+	}
+	if l.Asked == 0 {
+		return "no request yet"
+	}
+	return fmt.Sprintf("%d of %d ready, %s %s", l.There, l.Asked, words.Number(l.Level), unit)
+}
+
+// normalOf says what the conditions are compared with.
+func normalOf(r judge.Result) string {
+	switch {
+	case r.BrokeFirst.Conditions.NormalStep > 0:
+		return fmt.Sprintf("normal is step %d while it was loaded", r.BrokeFirst.Conditions.NormalStep)
+	case r.BrokeFirst.Step == r.Steps[0].ID:
+		return "there is no baseline: this is the first step"
+	}
+	return "there is no baseline: the first step did not hold"
+}
+
+// conditionTable has conditions as they are shown.
+func conditionTable(list []judge.Figure) Table {
+	t := Table{"rrrr", [][]string{{"condition", "then", "normal", "ratio"}}}
+	for _, f := range list {
+		t.add(f.Name, figureText(f.Value, f.Unit), figureText(f.Normal, f.Unit), words.Known(f.Ratio, func(x float64) string { return fmt.Sprintf("%.3g", x) }))
+	}
+	return t
+}
+
+// grewMost are the conditions that grew most, in their order.
+func grewMost(list []judge.Figure) []judge.Figure {
+	growth := func(f judge.Figure) float64 {
+		if f.Ratio == nil {
+			return 0
+		}
+		return *f.Ratio
+	}
+	most := slices.SortedStableFunc(slices.Values(list), func(a, b judge.Figure) int { return cmp.Compare(growth(b), growth(a)) })[:conditionsShown]
+	return slices.DeleteFunc(slices.Clone(list), func(f judge.Figure) bool { return !slices.Contains(most, f) })
+}
+
+// figureText is the figure of a condition.
+func figureText(v *float64, unit string) string {
+	return words.Known(v, func(x float64) string {
+		return words.InUnit(x, unit, func(x float64) string {
+			if unit == "" {
+				return strconv.FormatFloat(x, 'f', -1, 64)
+			}
+			return fmt.Sprintf("%.3g", x)
+		})
+	})
+}
+
+// broke says what broke first, and what that looks like.
+func broke(r judge.Result) (out Section) {
+	first := r.BrokeFirst
+	if first == nil {
+		return out
+	}
+	s := stepOf(r, first.Step)
+	if s == nil {
+		return out
+	}
+	out.Title = fmt.Sprintf("What broke first, in step %d at %s:", s.ID, words.Number(s.LevelReached))
+	for i, b := range s.Breaches {
+		if i == brokeShown {
+			out.linef("  and %d more, in result.json", len(s.Breaches)-brokeShown)
+			break
+		}
+		what := b.What
+		if !b.Decided {
+			what += fmt.Sprintf(" (%d)", b.Count)
+		}
+		with := fmt.Sprintf("%d of %d ready", b.Load.There, b.Load.Asked)
+		if s.Requests != nil {
+			with = words.Counted(b.Load.Backlog, "request") + " behind"
+		}
+		out.linef("  %-7s  after %s, with %s: %s", markOf(first, b), afterStart(*s, b), with, what)
+		if b.Message != "" && unsaid(r, b.Message) == b.Message {
+			out.linef("           %s", strings.TrimPrefix(b.Object+": "+b.Message, ": "))
+		}
+	}
+	if first.Conditions == nil || len(first.Conditions.Figures) == 0 {
+		return out
+	}
+	normal, list := normalOf(r), first.Conditions.Figures
+	if all := len(list); all > conditionsShown {
+		list = grewMost(list)
+		normal += fmt.Sprintf("; of %d, those that grew most", all)
+	}
+	out.linef("  Conditions then (%s):", normal)
+	out.table(6, conditionTable(list))
+	if first.Says != "" {
+		out.linef("  %s", words.Sentence(first.Says))
+	}
+	return out
+}
+
+// What is shown of a step's breaches, and of the conditions.
+const (
+	brokeShown      = 8
+	conditionsShown = 6
+)
+
+// unsaid is a text without the message that it ends with, where that is told as
+// the reason why objects were not ready.
+func unsaid(r judge.Result, text string) string {
+	if s := lastReasons(r); s != nil {
+		for _, reason := range s.Reasons {
+			if cut, ok := strings.CutSuffix(text, ": "+reason.Message); ok && reason.Message != "" {
+				return cut
+			}
+		}
+	}
+	return text
+}
+
+// diagnosis says which failures were recognised.
+func diagnosis(r judge.Result) (s Section) {
+	const most = 5 // are shown with what to do
+	var held []string
+	shown := 0
+	for _, d := range r.Diagnosis {
+		if !d.Failing {
+			held = append(held, fmt.Sprintf("%s (%s, step %d)", d.Title, d.Signature, d.Step))
+			continue
+		}
+		if shown++; shown > most {
+			continue
+		}
+		s.Title = "Known failures that match:"
+		more := ""
+		if len(d.Steps) > 1 {
+			more = " and " + moreSteps(d.Steps)
+		}
+		s.linef("  %s (%s, step %d%s)", d.Title, d.Signature, d.Step, more)
+		s.lines("    ", unsaid(r, d.Evidence), d.Explanation, "To do: "+d.Remedy)
+	}
+	if shown > most {
+		s.linef("  and %d more, in result.json", shown-most)
+	}
+	if len(held) > 0 {
+		s.linef("")
+		s.linef("Seen in steps that did not fail: %s", strings.Join(held, "; "))
+	}
+	return s
+}
+
+// moreSteps is how many steps there are besides one.
+func moreSteps(steps []int) string {
+	return fmt.Sprintf("%d more", len(steps)-1)
+}
+
+// otherBreaches says what broke in the other steps: what broke in several, once.
+func otherBreaches(r judge.Result) (out Section) {
+	type group struct {
+		mark, what, first string
+		steps             []int
+	}
+	var groups []*group
+	for _, s := range r.Steps {
+		if r.BrokeFirst != nil && s.ID == r.BrokeFirst.Step {
+			continue
+		}
+		for _, b := range s.Breaches {
+			what, figure, _ := strings.Cut(b.What, ": ")
+			mark := markOf(r.BrokeFirst, b)
+			i := slices.IndexFunc(groups, func(g *group) bool { return g.mark == mark && g.what == what })
+			if i < 0 {
+				if figure == "" && b.Count > 1 {
+					figure = strconv.Itoa(b.Count) + " times"
+				}
+				i = len(groups)
+				groups = append(groups, &group{mark: mark, what: what, first: strings.TrimSuffix(fmt.Sprintf("after %s: %s", afterStart(s, b), figure), ": ")})
+			}
+			groups[i].steps = append(groups[i].steps, s.ID)
+		}
+	}
+	for _, g := range groups {
+		out.Title = "Breaches and troubles in the other steps:"
+		first := g.first
+		if len(g.steps) > 1 {
+			first = fmt.Sprintf("first in step %d %s", g.steps[0], first)
+		}
+		out.linef("  %-7s  %s, in %s, %s", g.mark, g.what, record.StepsText(g.steps), first)
+	}
+	return out
+}

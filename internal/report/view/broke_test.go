@@ -1,0 +1,22 @@
+package view
+
+import (
+	"testing"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+)
+
+// What the conditions are compared with is said, also where it is nothing.
+func TestConditionsSayWhatIsNormal(t *testing.T) {
+	first := judge.Step{ID: 1}
+	r := judge.Result{Steps: []judge.Step{first, {ID: 2}}, BrokeFirst: &judge.BrokeFirst{Step: 1, Conditions: &judge.Conditions{}}}
+	if normal := normalOf(r); normal != "there is no baseline: this is the first step" {
+		t.Errorf("a first step that broke: %q", normal)
+	}
+	r.BrokeFirst.Step = 2
+	if normal := normalOf(r); normal != "there is no baseline: the first step did not hold" {
+		t.Errorf("a step after one that broke: %q", normal)
+	}
+}
+
+func figure(x float64) *float64 { return &x }

@@ -1,0 +1,325 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"net/url"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/words"
+)
+
+// GridPage is the page of a grid: its cells with links to their own pages, how they
+// compare, and the load line against what was varied. In tells the plan as it was
+// run.
+func GridPage(in Input, g judge.Grid) (Page, error) {
+	in.Result = judge.Result{
+		Schema: g.Schema, Experiment: g.Experiment, Workload: g.Workload, Kind: "grid", Verdict: g.Verdict, Why: g.Why,
+		Command: g.Command, Version: g.Version, Warnings: gridWarnings(g),
+	}
+	data, err := chart.Of(in.Recorded)
+	if err != nil {
+		return Page{}, err
+	}
+	for _, c := range g.Cells {
+		if l := c.LoadLine; l != nil {
+			data.Axis, data.Unit = cmp.Or(data.Axis, l.Axis), cmp.Or(data.Unit, l.Unit)
+		}
+	}
+	charts := chart.GridOf(g)
+	data.Grid = charts
+	p := pageOf(in, data)
+	p.Headline, p.Mark = gridHeadline(g), ""
+	p.Title = cmp.Or(g.Experiment, g.Workload) + ": " + p.Headline
+	p.Lead = []string{words.Sentence(g.Why), words.Sentence("varied: " + variedText(g))}
+	p.Recorded, p.Grid = true, gridOfPage(g, charts, data.Unit)
+	p.Facts = gridFacts(g)
+	same := false
+	if p.Fidelity, same = gridFidelity(g); !same {
+		p.Lead = append(p.Lead, "What was real and what was simulated is not the same in all cells: the page of each says it.")
+	}
+	return p, nil
+}
+
+// variedText are the keys with their values.
+func variedText(g judge.Grid) string {
+	var parts []string
+	for _, v := range g.Vary {
+		parts = append(parts, fmt.Sprintf("%s (%s)", v.Key, strings.Join(v.Values, "; ")))
+	}
+	return words.And(parts)
+}
+
+// gridHeadline is the result of a grid in few words: the load lines that were
+// confirmed, or the cells that held.
+func gridHeadline(g judge.Grid) string {
+	cells := fmt.Sprintf("%d cells", len(g.Cells))
+	if len(g.Cells) == 1 {
+		cells = "1 cell"
+	}
+	if g.Kind != "limit" {
+		held := 0
+		for _, c := range g.Cells {
+			if c.Failed == "" && c.Verdict == slo.Pass {
+				held++
+			}
+		}
+		return fmt.Sprintf("%s held at every level in %d of %s", g.Workload, held, cells)
+	}
+	low, high, known := gridLines(g)
+	if known == 0 {
+		return fmt.Sprintf("No load line of %s was confirmed in %s", g.Workload, cells)
+	}
+	text := func(c *judge.Cell) string {
+		if c.LoadLine.LowestFailing == nil {
+			return "at least " + words.Number(*c.LoadLine.Level)
+		}
+		return words.Number(*c.LoadLine.Level)
+	}
+	lines := fmt.Sprintf("The load line of %s is %s", g.Workload, text(low))
+	if *low.LoadLine.Level != *high.LoadLine.Level {
+		lines = fmt.Sprintf("The load lines of %s go from %s to %s", g.Workload, text(low), text(high))
+	}
+	which := "in " + cells
+	if known < len(g.Cells) {
+		which = fmt.Sprintf("in %d of %s", known, cells)
+	}
+	return fmt.Sprintf("%s %s %s", lines, high.LoadLine.Unit, which)
+}
+
+// gridLines are the cells with the lowest and the highest confirmed load line,
+// and how many have one. Of equal ones, the first that failed somewhere is the
+// lowest and the first with nothing failed the highest.
+func gridLines(g judge.Grid) (low, high *judge.Cell, known int) {
+	open := func(c *judge.Cell) int {
+		if c.LoadLine.LowestFailing == nil {
+			return 1
+		}
+		return 0
+	}
+	order := func(a, b *judge.Cell) int {
+		return cmp.Or(cmp.Compare(*a.LoadLine.Level, *b.LoadLine.Level), cmp.Compare(open(a), open(b)))
+	}
+	for i := range g.Cells {
+		c := &g.Cells[i]
+		if c.Failed != "" || c.Verdict != slo.Pass || c.LoadLine == nil || c.LoadLine.Level == nil {
+			continue
+		}
+		known++
+		if low == nil || order(c, low) < 0 {
+			low = c
+		}
+		if high == nil || order(c, high) > 0 {
+			high = c
+		}
+	}
+	return low, high, known
+}
+
+// gridFacts are the figures beside the headline.
+func gridFacts(g judge.Grid) []fact {
+	var list []fact
+	if low, high, known := gridLines(g); known > 0 && *low.LoadLine.Level != *high.LoadLine.Level {
+		list = append(list,
+			fact{"Highest load line", words.Number(*high.LoadLine.Level), high.LoadLine.Unit + ", " + chart.Label(g, high.Params)},
+			fact{"Lowest load line", words.Number(*low.LoadLine.Level), low.LoadLine.Unit + ", " + chart.Label(g, low.Params)})
+	}
+	if len(g.Pairs) > 0 {
+		counts := make(map[stats.Verdict]int)
+		for _, p := range g.Pairs {
+			counts[p.Verdict]++
+		}
+		var said []string
+		for _, v := range []stats.Verdict{stats.Better, stats.Equivalent, stats.NotWorse, stats.Worse, stats.Undecided} {
+			if counts[v] > 0 {
+				said = append(said, fmt.Sprintf("%d %s", counts[v], verdictWord(v)))
+			}
+		}
+		list = append(list, fact{"Comparisons", fmt.Sprint(len(g.Pairs)), strings.Join(said, ", ")})
+	}
+	return list
+}
+
+// gridFidelity is what was real in all cells alike, none and false where they
+// differ.
+func gridFidelity(g judge.Grid) (parts []fidelityPart, same bool) {
+	var all [][]fidelityPart
+	for _, c := range g.Cells {
+		if c.Failed == "" {
+			all = append(all, fidelityOf(c.Fidelity))
+		}
+	}
+	return common(all)
+}
+
+// gridWarnings are those of the cells, each text once whatever its figures, with
+// how many cells have it, and those of the grid.
+func gridWarnings(g judge.Grid) record.Warnings {
+	figures := regexp.MustCompile(`[0-9]+([.][0-9]+)?`)
+	var list record.Warnings
+	var of []string // the texts of the list without figures
+	cells, differ := make(map[string]int), make(map[string]bool)
+	for _, c := range g.Cells {
+		seen := make(map[string]bool)
+		for _, w := range c.Warnings {
+			like := string(w.Kind) + figures.ReplaceAllString(w.Text, "0")
+			i := slices.Index(of, like)
+			if i < 0 {
+				i = len(of)
+				of, list = append(of, like), append(list, record.Warning{Kind: w.Kind, Text: w.Text, Count: 1})
+			}
+			differ[like] = differ[like] || list[i].Text != w.Text
+			if !seen[like] {
+				cells[like]++
+			}
+			seen[like] = true
+		}
+	}
+	for i, like := range of {
+		more := ""
+		if differ[like] {
+			more = ", with other figures in some"
+		}
+		list[i].Text = fmt.Sprintf("%s (in %d of %d cells%s)", strings.TrimSuffix(list[i].Text, "."), cells[like], len(g.Cells), more)
+	}
+	return append(list, g.Warnings...)
+}
+
+// gridPart is what the page says of a grid.
+type gridPart struct {
+	judge.Grid
+	Unit, Arrived, Confidence, MarginText string
+	Compared                              string   // by what pairs are compared
+	Head                                  []string // of the figures of a level
+	// One says that all cells have one level alone, so that one chart shows all.
+	One    bool
+	Parts  []cellPart
+	Keys   []pairsOfKey
+	Curves []curvePart
+}
+
+type cellPart struct {
+	judge.Cell
+	Index      int
+	Label, URL string
+	Rows       [][]string // the figures of its levels
+}
+
+// pairsOfKey are the comparisons of cells that differ in one key.
+type pairsOfKey struct {
+	Key   string
+	Index int
+	Pairs []pairPart
+}
+
+type pairPart struct {
+	judge.Pair
+	Name, At, Change string
+}
+
+type curvePart struct {
+	Table
+	Index int
+	Title string
+	Says  []string
+}
+
+func gridOfPage(g judge.Grid, charts *chart.Grid, unit string) *gridPart {
+	p := &gridPart{
+		Grid: g, Unit: unit, Arrived: charts.Arrived, Confidence: fmt.Sprintf("%g %%", round(100*(1-g.Alpha))), MarginText: fmt.Sprintf("%g %%", round(100*g.Margin)),
+		Compared: comparedBy(g), Head: levelHead(g, charts.Arrived), One: g.Kind != "limit",
+	}
+	for i, c := range g.Cells {
+		part := cellPart{Cell: c, Index: i, Label: charts.Cells[i].Label, URL: (&url.URL{Path: filepath.ToSlash(filepath.Join(c.Dir, record.ReportFile))}).String()}
+		for _, l := range c.Levels {
+			part.Rows = append(part.Rows, levelRow(g, l))
+		}
+		p.Parts = append(p.Parts, part)
+		p.One = p.One && len(c.Levels) <= 1
+	}
+	params := paramsOf(g)
+	for i, v := range g.Vary {
+		key := pairsOfKey{Key: v.Key, Index: i}
+		for _, pair := range g.Pairs {
+			if pair.Key == v.Key {
+				name, at := pairName(g, params, pair)
+				key.Pairs = append(key.Pairs, pairPart{pair, name, at, pairChange(pair)})
+			}
+		}
+		if len(key.Pairs) > 0 {
+			p.Keys = append(p.Keys, key)
+		}
+	}
+	for i, c := range g.Curves {
+		says := capacityWords(c)
+		known := 0
+		for _, x := range c.Curve {
+			if x.Level != nil && x.LowestFailing != nil {
+				known++
+			}
+		}
+		if known < stats.LawLevels {
+			says = append(says, fmt.Sprintf("the line is known at %d of the values; an exponent needs %d", known, stats.LawLevels))
+		}
+		p.Curves = append(p.Curves, curvePart{capacityTable(c), i, curveTitle(g, c), says})
+	}
+	return p
+}
+
+func curveTitle(g judge.Grid, c judge.CapacityCurve) string {
+	text := "against " + c.Key
+	if with := chart.Label(g, c.With); with != "" {
+		text += ", with " + with
+	}
+	return text
+}
+
+// capacityWords says how a load line grows with what was varied.
+func capacityWords(c judge.CapacityCurve) []string {
+	var list []string
+	if e := c.Exponent; e != nil && e.Value != nil {
+		list = append(list, fmt.Sprintf("the line grows as %s to the power of %.2f (%s to %s)", c.Key, *e.Value, words.Known(e.Lo, words.TwoDigits), words.Known(e.Hi, words.TwoDigits)))
+	}
+	if c.Knee != nil {
+		list = append(list, fmt.Sprintf("from %s=%s on the line grows less than half as fast as %s: something else binds", c.Key, words.Number(*c.Knee), c.Key))
+	} else if slices.ContainsFunc(c.Curve, func(p judge.CapacityPoint) bool { return p.Gain != nil }) {
+		list = append(list, fmt.Sprintf("no value is known from which more of %s gains little", c.Key))
+	}
+	return list
+}
+
+// severalLevels reports whether the cells of a sweep have more than one level.
+func severalLevels(g judge.Grid) bool {
+	return slices.ContainsFunc(g.Cells, func(c judge.Cell) bool { return len(c.Levels) > 1 })
+}
+
+// paramsOf are the values of each cell by its name.
+func paramsOf(g judge.Grid) map[string]map[string]string {
+	params := make(map[string]map[string]string)
+	for _, c := range g.Cells {
+		params[c.Name] = c.Params
+	}
+	return params
+}
+
+// pairName says which two values of a key a pair compares, and where: at the
+// values of the other keys, and at the level where there are several.
+func pairName(g judge.Grid, params map[string]map[string]string, pair judge.Pair) (name, at string) {
+	name = fmt.Sprintf("%s against %s", params[pair.Arm][pair.Key], params[pair.Baseline][pair.Key])
+	others := maps.Clone(params[pair.Arm])
+	delete(others, pair.Key)
+	at = chart.Label(g, others)
+	if pair.Level != nil && severalLevels(g) {
+		at = strings.TrimPrefix(at+" at "+words.Number(*pair.Level), " ")
+	}
+	return name, at
+}

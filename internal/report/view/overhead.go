@@ -1,0 +1,91 @@
+package view
+
+import (
+	"fmt"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/words"
+)
+
+// overheadTable is what one object more costs.
+type overheadTable struct {
+	Table
+	Head  string
+	Notes []string
+}
+
+// overheadOf is nil where nothing was measured of a real node.
+func overheadOf(o *judge.Overhead, kind record.ObjectKind) *overheadTable {
+	if o == nil {
+		return nil
+	}
+	object := kind.Object
+	t := &overheadTable{Head: fmt.Sprintf("Cost of one more %s, from %s in %s", object.One, words.Counted(o.Objects, "start"), words.Counted(o.Steps, "step")),
+		Table: Table{"llll", [][]string{{"process", "memory", "CPU time to start", "thousandths of a CPU while it runs"}}}}
+	var levels, known bool
+	type gap struct{ what, why string }
+	var gaps []gap
+	of := make(map[gap][]string) // the sources that have it
+	say := func(source string, s judge.Slope, unit, what string) string {
+		if s.Unknown != "" {
+			g := gap{what, s.Unknown}
+			if of[g] == nil {
+				gaps = append(gaps, g)
+			}
+			of[g] = append(of[g], source)
+			return "unknown"
+		}
+		if s.Value == nil {
+			return "unknown"
+		}
+		known = true
+		levels = levels || s.From == judge.FromLevels && unit == "B"
+		if unit == "" { // thousandths
+			return words.WithInterval(judge.Interval{Value: thousand(s.Value), Lo: thousand(s.Lo), Hi: thousand(s.Hi)}, unit)
+		}
+		return words.WithInterval(s.Interval, unit)
+	}
+	for _, c := range o.Costs {
+		t.add(c.Source, say(c.Source, c.Memory, "B", "memory"), say(c.Source, c.Start, "s", "CPU time to start"), say(c.Source, c.Stand, "", "CPU while it runs"))
+	}
+	for _, g := range gaps {
+		what := g.what
+		if sources := of[g]; len(sources) < len(o.Costs) {
+			what += " of " + strings.Join(sources, ", ")
+		}
+		t.Notes = append(t.Notes, what+" is not known: "+g.why)
+	}
+	if !known {
+		t.Head, t.Rows = fmt.Sprintf("The cost of one more %s on a real %s is not known", object.One, kind.Place.One), nil
+		return t
+	}
+	t.Notes = append(t.Notes, fmt.Sprintf("a %s is the average of those that the workload makes", object.One),
+		"in brackets 95 % intervals; one that includes 0 shows no cost")
+	if levels {
+		t.Notes = append(t.Notes, "memory is from the fit along the axis where there is one, else from what each step added; growth with time alone counts as the "+object.Many+"' too")
+	}
+	return t
+}
+
+func thousand(x *float64) *float64 {
+	if x == nil {
+		return nil
+	}
+	y := 1000**x + 0 // which has no sign where it is nothing
+	return &y
+}
+
+// overheadSection says what one object more costs.
+func overheadSection(r judge.Result) (s Section) {
+	t := overheadOf(r.Overhead, chart.Kind(r))
+	if t == nil {
+		return s
+	}
+	s.Title = t.Head + ":"
+	s.table(2, t.Table)
+	s.lines("  ", t.Notes...)
+	return s
+}

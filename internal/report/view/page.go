@@ -1,0 +1,372 @@
+package view
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/judge/stats"
+	"plimsoll.dev/plimsoll/internal/plan/slo"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/words"
+)
+
+// Page is what a page says, for its template.
+type Page struct {
+	Title                  string
+	Headline               string
+	Lead                   []string
+	Verdict                slo.Verdict
+	Mark                   string // what stands in the mark: the load line
+	MarkUnit               string
+	Arms                   *armsPart     // nil where nothing is compared
+	Recorded               bool          // it is of recorded experiments, and not of one run
+	Operands               []operandPart // those experiments
+	Trends                 []compare.Trend
+	Grid                   *gridPart // nil for all but the page of a grid
+	GridPage               string    // of the grid that the run is a cell of, "" for none
+	BoundBy                []string  // what bound the steps of a stream, and its slowest requests
+	Facts                  []fact
+	Result                 judge.Result
+	Kind                   record.ObjectKind
+	Arrived                string
+	Unit                   string
+	Fidelity               []fidelityPart
+	Missing                []string
+	Milestones             []string
+	Bounds                 []chart.Bound
+	Reasons                []judge.Step // that have any, the one that decided first
+	Refused                bool         // some requests failed
+	HasUsage               bool         // of any process, or watch lag, or waits
+	Waits                  []judge.Step // that say what their objects waited for
+	Open                   bool         // requests came by a schedule
+	Stream                 bool         // the load was a stream of requests
+	Thing, Things          string       // what one and several of what was asked for are called
+	Machine                []fact
+	Places                 *placesTable // nil for none
+	Metrics, Played        Table
+	Published              Table
+	PublishedNote          string
+	Broke                  *brokePart // nil where nothing broke
+	RealNode               bool       // parts of a real node are shown
+	NodeSource             string
+	Durations              bool // a node has published some
+	Overhead               *overheadTable
+	Laws                   *lawsPart // nil where there are none
+	Split                  string
+	SplitNotes             []string
+	PlanText               string
+	HasCurves, HasProgress bool
+	Data                   any    // that its charts are drawn from, to be written as JSON
+	Packed                 string // the table of all objects, in base64; "" for none
+}
+
+// Input is what a report shows: what one run directory holds.
+type Input struct {
+	chart.Recorded
+	PlanText string // of the file that the plan was read from, "" for none
+	// GridPage is the page of the grid that the run is a cell of, relative to its
+	// own; "" where it is none.
+	GridPage string
+	// Missing says what of the directory could not be shown, and why.
+	Missing []string
+}
+
+// RunPage is the page of one run.
+func RunPage(in Input) (Page, error) {
+	data, err := chart.Of(in.Recorded)
+	return pageOf(in, data), err
+}
+
+// Words are the functions by which a template writes figures.
+func Words() map[string]any {
+	return map[string]any{
+		"seconds": words.Seconds, "title": words.Capital, "labels": labelTables, "span": spanOf, "scaled": scaled, "placed": placed, "number": words.Number, "bytes": words.Bytes, "quantile": quantile, "rate": words.Rate,
+		"count": words.Count, "verdict": verdictWord, "tone": toneOf, "level": words.Level, "lag": words.Lag, "sentence": words.Sentence, "percent": words.Percent, "missed": notReady, "refused": shareOfRequests,
+		"bearing": bearingWord, "goal": GoalSentence, "required": requiredSentence, "limit": limitText, "ceiling": kindOf, "bucket": bucketText, "more": moreSteps,
+		"used": usedCPUs, "latency": latencyTo, "ratio": ratioOf, "shareOf": shareOf, "moment": words.Moment,
+		"minus": func(a, b int64) int64 { return a - b },
+		"busy":  func(v *float64) string { return words.Known(v, words.TwoDigits) }, "change": func(v *float64) string { return words.Known(v, words.Change) }, "interval": words.ChangeInterval,
+		"trendTitle": trendTitle, "changeAt": changeAt, "pointText": pointText, "bracket": bracketText, "within": lineInterval, "details": lawDetails,
+		"clear": differsClearly, "median": medianOf, "runs": eachOf, "share": func(x float64) string { return words.Percent(100 * x) },
+	}
+}
+
+// fact is a figure with its name and what it means.
+type fact struct{ Name, Value, Note string }
+
+type fidelityPart = record.FidelityPart
+
+func pageOf(in Input, data chart.Data) Page {
+	r := in.Result
+	p := Page{
+		Title: fmt.Sprintf("%s: %s", cmp.Or(r.Experiment, r.Workload), Headline(r, data.Unit)), Headline: Headline(r, data.Unit), Lead: summary(r),
+		Verdict: r.Verdict, Arms: armsOfPage(r, data.Unit), Result: r, Kind: chart.Kind(r), Arrived: data.Arrived, Unit: data.Unit, Milestones: data.Milestones, Bounds: data.Bounds, NodeSource: judge.SourceNode, Overhead: overheadOf(r.Overhead, chart.Kind(r)), Laws: lawsOfPage(r),
+		Missing: in.Missing, PlanText: in.PlanText, GridPage: in.GridPage, BoundBy: append(boundLines(r), recordedLines(r)...),
+		HasCurves: len(data.Curves) > 0, HasProgress: len(data.Progress) > 0 || len(data.Streams) > 0,
+	}
+	p.Mark, p.MarkUnit = "?", data.Unit
+	if l := r.LoadLine; l != nil && l.Level != nil {
+		p.Mark = words.Number(*l.Level)
+	} else if s := decidingStep(r); l == nil && s != nil {
+		p.Mark = words.Number(s.LevelReached)
+	}
+	if r.Comparison != nil {
+		p.Mark, p.MarkUnit = markOfArms(r)
+	}
+	p.Fidelity = fidelityOf(r.Fidelity)
+	p.Facts = factsOf(r, data)
+	for _, s := range r.Steps {
+		p.Open = p.Open || s.Arrivals != nil
+		p.Stream = p.Stream || s.Requests != nil
+		if s.Bottleneck != nil && len(s.Bottleneck.Waits) > 0 {
+			p.Waits = append(p.Waits, s)
+		}
+		p.Durations = p.Durations || len(s.Durations) > 0
+		_, node := s.Resources[judge.SourceNode]
+		p.RealNode = p.RealNode || node
+		p.HasUsage = p.HasUsage || s.WatchLag != nil || len(s.Resources) > 0
+	}
+	p.HasUsage = p.HasUsage || len(p.Waits) > 0
+	p.Thing, p.Things = thingsOf(r)
+	p.Reasons, p.Refused = reasonsOf(r), failedRequests(r) != ""
+	if p.Refused {
+		p.Headline += "; requests failed"
+	}
+	p.Metrics, p.Played = figures(metricRows(r)), playedTable(r)
+	p.Published, p.PublishedNote = publishedTable(r), publishedNote(r)
+	p.Broke = brokeOf(r, data.Unit)
+	p.environment(in.Environment)
+	p.Data = data
+	if data.Objects != nil {
+		p.Packed = data.Objects.Text
+	}
+	return p
+}
+
+// latencyTo is a step's latency to a milestone, nil for one that it has none to.
+func latencyTo(s judge.Step, milestone string) *judge.Latency {
+	if l, ok := s.Latency[milestone]; ok {
+		return &l
+	}
+	return nil
+}
+
+// ratioOf is how many times what is normal a figure is, as it is shown.
+func ratioOf(v, normal *float64) string {
+	if v == nil || normal == nil || *normal <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3g", *v / *normal)
+}
+
+// usedCPUs is how many CPUs were busy on average, as it is shown.
+func usedCPUs(used, seconds float64) string {
+	if seconds <= 0 {
+		return "-"
+	}
+	return words.TwoDigits(used / seconds)
+}
+
+// factsOf are the figures beside the headline.
+func factsOf(r judge.Result, data chart.Data) []fact {
+	var list []fact
+	add := func(name, value, note string) { list = append(list, fact{name, value, note}) }
+	if r.Comparison != nil {
+		list = factsOfArms(r)
+	}
+	if l := r.LoadLine; l != nil {
+		if l.LowestFailing != nil {
+			add("Lowest failing level", words.Number(*l.LowestFailing), l.Unit)
+		} else if l.Level != nil {
+			add("Lowest failing level", "none", "up to the highest level tried")
+		}
+		if l.ConfirmationsAsked > 0 {
+			note := "full steps from empty"
+			if l.Confirmations > 0 && l.PassProbability > 0 {
+				note = fmt.Sprintf("a further run passes with a probability of at least %.0f %% (95 %% confidence)", 100*l.PassProbability)
+			}
+			add("Confirmed", fmt.Sprintf("%d of %d", l.Confirmations, confirmationsOf(l)), note)
+		}
+	}
+	if len(r.Steps) > 0 && r.Comparison == nil {
+		held := 0
+		for _, s := range r.Steps {
+			if s.Verdict == slo.Pass {
+				held++
+			}
+		}
+		seconds := max(data.Times[len(data.Times)-1][1]-data.Times[0][0], 0)
+		add("Steps", strconv.Itoa(len(r.Steps)), fmt.Sprintf("%d held; %s in all", held, words.Span(seconds)))
+	}
+	if s := lineStep(r); s != nil && r.Comparison == nil {
+		if l, ok := s.Latency[data.Arrived]; ok && l.N > 0 {
+			note := fmt.Sprintf("at %s %s, p50 %s", words.Number(s.LevelReached), data.Unit, quantile(l, l.P50))
+			if timeScale(r) != 1 && l.P99 != nil {
+				note += fmt.Sprintf("; %s as it would be", words.Played(l.P99, timeScale(r)))
+			}
+			add(data.Arrived+" p99", quantile(l, l.P99), note)
+		}
+	}
+	if r.Cost.Objects > 0 {
+		_, things := thingsOf(r)
+		add(words.Capital(things)+" measured", words.Count(r.Cost.Objects), fmt.Sprintf("plimsoll used %.3g ms of CPU for each", 1000*r.Cost.CPUSeconds/float64(r.Cost.Objects)))
+	}
+	return list
+}
+
+// lineStep is the step that tells how it is at the load line: the last that
+// held at the highest level that did.
+func lineStep(r judge.Result) *judge.Step {
+	var best *judge.Step
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Verdict != slo.Pass || r.LoadLine != nil && r.LoadLine.Level != nil && s.Level != *r.LoadLine.Level {
+			continue
+		}
+		if best == nil || s.Level >= best.Level {
+			best = s
+		}
+	}
+	return best
+}
+
+// decidingStep is the step of a sweep that its verdict stands on: the lowest that
+// failed, or the highest that held where none did. It is nil where the verdict
+// says neither.
+func decidingStep(r judge.Result) *judge.Step {
+	var best *judge.Step
+	for i := range r.Steps {
+		s := &r.Steps[i]
+		if s.Verdict != r.Verdict || !r.Verdict.Decided() {
+			continue
+		}
+		if best == nil || (s.LevelReached < best.LevelReached) == (r.Verdict == slo.Breached) {
+			best = s
+		}
+	}
+	return best
+}
+
+// notReady are those that were not ready, whatever the cause.
+func notReady(o judge.Objects) int { return o.NeverReady + o.CreateFailed + o.Dropped }
+
+// reasonsOf are the steps that have reasons, the one that decided first.
+func reasonsOf(r judge.Result) []judge.Step {
+	list := slices.DeleteFunc(slices.Clone(r.Steps), func(s judge.Step) bool { return len(s.Reasons) == 0 })
+	slices.Reverse(list)
+	return list
+}
+
+// shareOf is the share of a reason in percent of all that have one.
+func shareOf(reason judge.Reason, list []judge.Reason) int {
+	all := 0
+	for _, other := range list {
+		all += other.Count
+	}
+	return max(1, 100*reason.Count/max(all, 1))
+}
+
+// Headline is the verdict in few words, for the head of a page.
+func Headline(r judge.Result, unit string) string {
+	if r.Comparison != nil {
+		return r.Workload + ": " + verdictOfArms(r)
+	}
+	name := r.Workload
+	if l := r.LoadLine; l != nil {
+		switch {
+		case r.Verdict == slo.Breached && l.LowestFailing != nil:
+			return fmt.Sprintf("%s fails at its first level, %s %s", name, words.Number(*l.LowestFailing), unit)
+		case r.Verdict == slo.Pass && l.Level != nil && l.LowestFailing != nil:
+			return fmt.Sprintf("%s holds %s %s and fails at %s", name, words.Number(*l.Level), unit, words.Number(*l.LowestFailing))
+		case r.Verdict == slo.Pass && l.Level != nil:
+			return fmt.Sprintf("%s holds %s %s, the highest level tried", name, words.Number(*l.Level), unit)
+		}
+		open := "Inconclusive"
+		if r.Verdict == slo.Invalid {
+			open = "Invalid"
+		}
+		switch {
+		case l.Level != nil && l.LowestFailing != nil:
+			return fmt.Sprintf("%s: the load line of %s lies from %s to below %s %s", open, name, words.Number(*l.Level), words.Number(*l.LowestFailing), unit)
+		case l.Level != nil:
+			return fmt.Sprintf("%s: %s held %s %s; higher levels are not known", open, name, words.Number(*l.Level), unit)
+		case l.LowestFailing != nil:
+			return fmt.Sprintf("%s: %s failed at %s %s; no level is known to hold", open, name, words.Number(*l.LowestFailing), unit)
+		}
+		return fmt.Sprintf("%s: the limit of %s is not known", open, name)
+	}
+	low, high := math.Inf(1), math.Inf(-1)
+	for _, s := range r.Steps {
+		if r.Verdict == slo.Breached && s.Verdict != slo.Breached {
+			continue
+		}
+		low, high = min(low, s.LevelReached), max(high, s.LevelReached)
+	}
+	levels := words.Number(low)
+	if low != high {
+		levels += " to " + words.Number(high)
+	}
+	switch {
+	case len(r.Steps) == 0:
+		return fmt.Sprintf("%s: nothing was measured", name)
+	case r.Verdict == slo.Pass:
+		return fmt.Sprintf("%s holds at every level, %s %s", name, levels, unit)
+	case r.Verdict == slo.Breached && !math.IsInf(low, 0):
+		return fmt.Sprintf("%s fails at %s %s", name, words.Number(low), unit)
+	case r.Verdict == slo.Invalid:
+		return fmt.Sprintf("Invalid: plimsoll itself was the bottleneck of %s", name)
+	}
+	return fmt.Sprintf("Inconclusive: whether %s holds is not known", name)
+}
+
+// summary says more about the verdict than the headline, a sentence each.
+func summary(r judge.Result) []string {
+	var list []string
+	add := func(text string) {
+		if text != "" {
+			list = append(list, words.Sentence(text))
+		}
+	}
+	if l := r.LoadLine; l != nil && l.Binding != "" {
+		add("bound by: " + l.Binding)
+	}
+	if s := decidingStep(r); s != nil && r.LoadLine == nil && r.Verdict == slo.Breached {
+		add(s.VerdictWhy)
+	}
+	add(r.Why)
+	add(failedRequests(r))
+	return list
+}
+
+// thingsOf is what one and several of what a run asks for are called.
+func thingsOf(r judge.Result) (one, many string) {
+	if slices.ContainsFunc(r.Steps, func(s judge.Step) bool { return s.Requests != nil }) {
+		return "request", "requests"
+	}
+	kind := chart.Kind(r).Object
+	return cmp.Or(kind.One, "object"), cmp.Or(kind.Many, "objects")
+}
+
+// verdictWord is a step's or a goal's verdict as people say it.
+func verdictWord(verdict any) string {
+	v := slo.Verdict(fmt.Sprint(verdict))
+	switch v {
+	case slo.Pass:
+		return "held"
+	case slo.Breached:
+		return "failed"
+	case slo.Inconclusive:
+		return "inconclusive"
+	case slo.Invalid:
+		return "invalid"
+	case slo.Verdict(stats.NotWorse):
+		return "not worse"
+	}
+	return string(v)
+}

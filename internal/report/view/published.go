@@ -1,0 +1,69 @@
+package view
+
+import (
+	"fmt"
+	"math"
+	"time"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/report/words"
+)
+
+// publishedNote says what a published figure beside a found one is worth.
+func publishedNote(r judge.Result) string {
+	note := "Published figures are from other machines and do not affect the verdict."
+	if timeScale(r) != 1 {
+		note += fmt.Sprintf(" Times found here are shown as they would be: %g times as long as they were measured.", timeScale(r))
+	}
+	return note
+}
+
+// publishedTable has published figures beside those of the run.
+func publishedTable(r judge.Result) Table {
+	t := Table{"llll", [][]string{{"published figure", "published", "found here", "source"}}}
+	for _, f := range r.Published {
+		what := f.What
+		if f.Arm != "" {
+			what += " (" + f.Arm + ")"
+		}
+		t.add(what, publishedNumber(f.Published, f.Unit), foundFigure(f), f.Source)
+	}
+	return t
+}
+
+// published is that table with what it is worth.
+func published(r judge.Result) (s Section) {
+	if len(r.Published) == 0 {
+		return s
+	}
+	s.linef("")
+	s.table(0, publishedTable(r))
+	s.linef("%s", publishedNote(r))
+	return s
+}
+
+// foundFigure is what the run found, with its interval and its level.
+func foundFigure(f judge.Published) string {
+	if f.Found == nil {
+		return "not measured"
+	}
+	text := publishedNumber(*f.Found, f.Unit)
+	if f.Lo != nil && f.Hi != nil {
+		text += fmt.Sprintf(" (%s to %s)", publishedNumber(*f.Lo, f.Unit), publishedNumber(*f.Hi, f.Unit))
+	}
+	if f.At != nil {
+		text += " at " + words.Number(*f.At)
+	}
+	return text
+}
+
+// publishedNumber is a published figure with its unit.
+func publishedNumber(x float64, unit string) string {
+	switch {
+	case unit == "%":
+		return fmt.Sprintf("%+.1f%%", 100*x)
+	case unit == "s" && x >= 600:
+		return time.Duration(math.Round(x) * float64(time.Second)).String()
+	}
+	return words.InUnit(x, unit, words.Number)
+}

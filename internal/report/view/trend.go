@@ -1,0 +1,157 @@
+package view
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"plimsoll.dev/plimsoll/internal/judge"
+	"plimsoll.dev/plimsoll/internal/judge/compare"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/report/chart"
+	"plimsoll.dev/plimsoll/internal/report/words"
+)
+
+// TrendInput is what is shown of a figure over several experiments.
+type TrendInput struct {
+	Trends []compare.Trend
+	// Operands are the experiments, in the order of the trends.
+	Operands []Operand
+	// Command and Version are those of the comparison, not of the runs.
+	Command, Version string
+	Warnings         record.Warnings
+	// Why says why there is nothing to show, where there is not.
+	Why string
+}
+
+// Trends is what a terminal shows of trends: of each a chart with a logarithmic
+// axis, a row for each experiment, and where the figure changes its level.
+func Trends(in TrendInput) []Section {
+	var list []Section
+	for _, t := range in.Trends {
+		list = append(list, trendSection(t, chart.AxisOf(t, in.Trends)))
+	}
+	end := warned(in.Warnings)
+	if len(in.Trends) == 0 {
+		end.linef("%s.", in.Why)
+	}
+	return said(append(list, end, fidelities(in.Operands))...)
+}
+
+// trendWhole is how many columns a trend needs with versions, the range of the runs,
+// and what changed.
+const trendWhole = 150
+
+// trendSection is a trend, and what is left of it where there is no room for all.
+func trendSection(t compare.Trend, axis chart.Axis) Section {
+	title := trendTitle(t) + " (logarithmic)"
+	ticks := axis.Header(func(v float64) string { return tickText(v, t.Unit) })
+	whole, narrow := Section{Title: title, Whole: trendWhole}, &Section{Title: title}
+	all := Table{"lllldll", [][]string{{"", "started", "plimsoll", "Kubernetes", ticks, trendUnit(t), "changed since the previous one"}}}
+	few := Table{"lldl", [][]string{{"", "started", ticks, trendUnit(t)}}}
+	for i, x := range t.Points {
+		if change := changeAt(t, i); change != "" {
+			all.add("", "", "", "", "--- "+change+" ---", "", "")
+			few.add("", "", "--- "+change+" ---", "")
+		}
+		started, figure := words.Moment(x.Start), pointText(t, x)
+		all.add(x.Name, started, x.Program, x.Kubernetes, axis.Row(x), figure, strings.Join(x.Differs, ", "))
+		figure, _, _ = strings.Cut(figure, " (")
+		few.add(x.Name, started[:min(len(started), len("2006-01-02 15:04"))], axis.Row(x), figure)
+	}
+	whole.table(2, all)
+	narrow.table(2, few)
+	narrow.linef("  (versions, the range of the runs and what changed: on a wider terminal, and with --out)")
+	for _, s := range []*Section{&whole, narrow} {
+		s.linef("%s", words.Sentence(t.Why))
+	}
+	whole.Narrow = narrow
+	return whole
+}
+
+func trendTitle(t compare.Trend) string {
+	text := t.Called() + " of " + t.Workload
+	if goal, ok := strings.CutPrefix(t.Metric, compare.LoadLine); ok {
+		text = fmt.Sprintf("Load line of %s by goal %s, %s", t.Workload, goal, t.Unit)
+	}
+	if t.Level != nil {
+		text += fmt.Sprintf(" at %s %s", t.Axis, words.Number(*t.Level))
+	}
+	return text
+}
+
+func trendUnit(t compare.Trend) string {
+	if strings.HasPrefix(t.Metric, compare.LoadLine) {
+		return t.Unit
+	}
+	return "mean of the runs"
+}
+
+// changeAt says how a trend changes its level at a point, "" where it does not.
+func changeAt(t compare.Trend, point int) string {
+	i := slices.IndexFunc(t.Changes, func(c compare.TrendChange) bool { return c.At == point })
+	if i < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s from here on (p = %.2g)", words.Change(t.Changes[i].Change), t.Changes[i].P)
+}
+
+// pointText is the figure of one experiment, with its runs.
+func pointText(t compare.Trend, x compare.TrendPoint) string {
+	if x.Value == nil {
+		return x.Note
+	}
+	if strings.HasPrefix(t.Metric, compare.LoadLine) {
+		text := words.Number(*x.Value)
+		if x.High != nil {
+			return text + ", fails at " + words.Number(*x.High)
+		}
+		return text + ", nothing failed"
+	}
+	text := words.Figure(x.Value, t.Unit)
+	if x.Runs > 1 && x.Low != nil && x.High != nil {
+		text += fmt.Sprintf(" (%d runs, %s to %s)", x.Runs, words.Figure(x.Low, t.Unit), words.Figure(x.High, t.Unit))
+	}
+	return text
+}
+
+// tickText is a round figure as short as it can be; what it counts the title
+// says.
+func tickText(v float64, unit string) string {
+	switch {
+	case unit == "s" && v < 0.001:
+		return fmt.Sprintf("%.4g µs", v*1e6)
+	case unit == "s" && v < 1:
+		return fmt.Sprintf("%.4g ms", v*1e3)
+	case unit == "s":
+		return fmt.Sprintf("%.4g s", v)
+	case unit == "B":
+		return words.Bytes(int64(v))
+	}
+	return fmt.Sprintf("%.4g", v)
+}
+
+// TrendPage is the page of trends.
+func TrendPage(in TrendInput) (Page, error) {
+	r := judge.Result{Schema: judge.ResultSchema, Kind: "trend", Command: in.Command, Version: in.Version, Warnings: in.Warnings, Experiment: "trend"}
+	only := Input{Recorded: chart.Recorded{Result: r}}
+	data, err := chart.Of(only.Recorded)
+	data.Trends = in.Trends
+	p := pageOf(only, data)
+	p.Headline, p.Mark = strings.TrimSuffix(words.Sentence(in.Why), "."), ""
+	if len(in.Trends) > 0 {
+		what := in.Trends[0].Called()
+		if goal, ok := strings.CutPrefix(what, compare.LoadLine); ok {
+			what = "Load line by goal " + goal
+		}
+		p.Headline = fmt.Sprintf("%s over %d experiments", what, len(in.Operands))
+		p.Lead = []string{"Each point is one experiment: the geometric mean of its runs, with a bar from the smallest to the largest (of a load line, from the level that held to the level that failed). The tables list what else changed between the experiments."}
+	}
+	p.Title = p.Headline
+	p.compares(in.Operands)
+	for i := range p.Operands {
+		p.Operands[i].Baseline = false
+	}
+	p.Trends = in.Trends
+	return p, err
+}

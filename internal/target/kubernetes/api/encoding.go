@@ -1,0 +1,89 @@
+package api
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+
+	"github.com/tidwall/gjson"
+)
+
+// Encoding is how the API writes lists and watches: in protobuf what it knows
+// itself, and in JSON whatever else.
+type Encoding struct {
+	accept, watch string // media types
+	// read reads the next message of a watch into buf.
+	read func(r *bufio.Reader, buf []byte) ([]byte, error)
+	// event splits it into its type and the object, which open takes out of
+	// what it is sent in.
+	event func(msg []byte) (kind string, object []byte, err error)
+	open  func(object []byte) ([]byte, error)
+	// Version is an object's resource version.
+	Version func(raw []byte) string
+	// list hands each item of a list to each, and returns its version and the
+	// token of its next page, "" at the last.
+	list func(raw []byte, each func([]byte) error) (version, next string, err error)
+}
+
+// ProtobufEncoding is the encoding of what the API knows itself.
+func ProtobufEncoding() *Encoding {
+	return &Encoding{
+		accept: ProtobufType, watch: ProtobufType + ";stream=watch," + ProtobufType,
+		read:    func(r *bufio.Reader, buf []byte) ([]byte, error) { return readFrame(r, buf) },
+		event:   watchEvent,
+		open:    OpenEnvelope,
+		Version: func(raw []byte) string { _, v := DecodeMeta(raw); return v },
+		list:    DecodeList,
+	}
+}
+
+// JSONEncoding is the encoding of custom resources.
+func JSONEncoding() *Encoding {
+	const version = "metadata.resourceVersion"
+	return &Encoding{
+		accept: "application/json", watch: "application/json",
+		read: readLine,
+		event: func(msg []byte) (string, []byte, error) {
+			// As the API writes it: {"type":"ADDED","object":{...}}
+			rest, typed := bytes.CutPrefix(bytes.TrimSpace(msg), []byte(`{"type":"`))
+			kind, object, whole := bytes.Cut(rest, []byte(`","object":`))
+			if object, _ = bytes.CutSuffix(object, []byte("}")); !typed || !whole || len(object) == 0 {
+				return "", nil, errors.New("decode watch event: it has no type or no object")
+			}
+			return string(kind), object, nil
+		},
+		open:    func(object []byte) ([]byte, error) { return object, nil },
+		Version: func(raw []byte) string { return gjson.GetBytes(raw, version).String() },
+		list: func(raw []byte, each func([]byte) error) (_, next string, err error) {
+			gjson.GetBytes(raw, "items").ForEach(func(_, item gjson.Result) bool {
+				err = each([]byte(item.Raw))
+				return err == nil
+			})
+			return gjson.GetBytes(raw, version).String(), gjson.GetBytes(raw, "metadata.continue").String(), err
+		},
+	}
+}
+
+// readLine reads the next line that is not empty into buf: the API writes each
+// JSON message of a watch on one.
+func readLine(r *bufio.Reader, buf []byte) ([]byte, error) {
+	buf = buf[:0]
+	for {
+		part, err := r.ReadSlice('\n')
+		if len(buf)+len(part) > maxFrame {
+			return buf, errors.New("a message that is larger than any object")
+		}
+		buf = append(buf, part...)
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+		case err != nil:
+			if errors.Is(err, io.EOF) && len(bytes.TrimSpace(buf)) > 0 {
+				err = io.ErrUnexpectedEOF
+			}
+			return buf, err
+		case len(bytes.TrimSpace(buf)) > 0:
+			return buf, nil
+		}
+	}
+}

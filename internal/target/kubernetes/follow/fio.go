@@ -1,0 +1,98 @@
+package follow
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"golang.org/x/crypto/ssh"
+
+	"plimsoll.dev/plimsoll/internal/plan/workload"
+	"plimsoll.dev/plimsoll/internal/record"
+	"plimsoll.dev/plimsoll/internal/target/kubernetes/observe"
+	"plimsoll.dev/plimsoll/internal/target/local/fio"
+)
+
+// How a machine is logged in to: how often it is tried, which costs the machine
+// something, and how long it may take.
+const (
+	loginInterval = 2 * time.Second
+	loginPatience = 30 * time.Second
+)
+
+// readFIO runs the command of a probe, which tells what a fio has done. It reports
+// false for a machine that cannot be logged in to yet, or was lost meanwhile; an
+// error says that it never will tell.
+func (s *ObjectSet) readFIO(p observe.Probe) (did fio.Report, ok bool, failed error) {
+	conn, _, err := s.open(p, p.Address, loginPatience)
+	if err != nil {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.heard = p.Server + ": " + s.silentFor(err)
+		s.described.Unheard(p, s.silentFor(err))
+		return did, false, forbidden(err)
+	}
+	defer conn.Close()
+	defer context.AfterFunc(s.probing, func() { conn.Close() })()
+	// Whose address it is was told by the cluster: the machine is as old as its key.
+	opened, channels, requests, err := ssh.NewClientConn(conn, p.Address, &ssh.ClientConfig{User: "root", Auth: []ssh.AuthMethod{ssh.PublicKeys(s.Load.Key)}, HostKeyCallback: ssh.InsecureIgnoreHostKey()})
+	if err != nil || conn.SetDeadline(time.Time{}) != nil {
+		return did, false, nil
+	}
+	client := ssh.NewClient(opened, channels, requests)
+	defer client.Close()
+	session, err := client.NewSession()
+	if err != nil {
+		return did, false, nil
+	}
+	text, err := session.Output(p.FIO)
+	if ended, is := errors.AsType[*ssh.ExitError](err); is {
+		return did, false, fmt.Errorf("%q ended with code %d", p.FIO, ended.ExitStatus())
+	} else if err != nil {
+		return did, false, nil
+	}
+	did, err = fio.ParseReport(text)
+	if err == nil && did.Errno != 0 {
+		err = fmt.Errorf("fio failed with error %d", did.Errno)
+	}
+	return did, err == nil, err
+}
+
+// Account implements followed, and tells what IO the objects have done.
+func (s *ObjectSet) Account(failing bool) (map[string]int, []observe.Failing) {
+	s.mu.Lock()
+	s.described.Unanswered(s.clock.Now())
+	// Of some alone it would be the IO of those that were fast.
+	values := make(map[string]float64)
+	for phase, done := range s.done {
+		if left := s.tracker.Followed(); left > 0 && left == len(done) {
+			sumOf(done, phase, values)
+		}
+	}
+	if len(values) > 0 {
+		s.Emit(&record.Reading{Source: workload.SourceFIO, Values: values})
+	}
+	s.mu.Unlock()
+	return s.following.Account(failing)
+}
+
+// sumOf adds the figures of IO over all who did it in a phase: their rates added,
+// and their latencies merged.
+func sumOf(done map[string]fio.Report, phase string, values map[string]float64) {
+	if phase != "" {
+		phase = " " + phase
+	}
+	for _, side := range []string{fio.Read, fio.Write} {
+		all := make(fio.Bins)
+		for _, r := range done {
+			all.Add(r.Sides[side].Bins)
+			if n := r.Sides[side].Bins.N(); n > 0 && r.Ran > 0 {
+				values[side+"Rate"+phase] += float64(n) / r.Ran.Seconds()
+			}
+		}
+		if all.N() > 0 {
+			values[side+" p50"+phase], values[side+" p99"+phase] = float64(all.Quantile(0.5))/1e9, float64(all.Quantile(0.99))/1e9
+		}
+	}
+}
